@@ -192,6 +192,14 @@ func (c *Ctx) Now() int64 { return c.G.Now() }
 // Read returns the entry of a key that the command reads, of whatever type, or nil.
 func (c *Ctx) Read(key []byte) *engine.Entry { return c.G.Read(c.DB, key) }
 
+// WarmKeys is called before each key by handlers that go through all their arguments, step apart. At every WarmBatch-th it
+// has the memory of the next ones fetched, unless there are so few that it has been.
+func (c *Ctx) WarmKeys(i, step int) {
+	if len(c.Args) > MaxHints && (i-1)%(step*engine.WarmBatch) == 0 {
+		c.G.WarmKeys(c.DB, c.Args[i:], step)
+	}
+}
+
 // ReplyCount replies with the number of elements of a collection, 0 if there is none, without its value.
 func (c *Ctx) ReplyCount(key []byte, typ engine.Type) {
 	e, ok := c.ReadAs(key, typ)

@@ -124,7 +124,11 @@ func (cmd *Command) ShardsAmong(ks *engine.Keyspace, args [][]byte) uint64 {
 	return cmd.Shards(ks, args)
 }
 
-// AppendHints appends what the command will use.
+// MaxHints is how many keys are warmed before commands use them: what is fetched must still be in the cache then.
+const MaxHints = 256
+
+// AppendHints appends what the command will use, until there are MaxHints. A command that may have more keys warms them as
+// it goes through them: Ctx.WarmKeys.
 func (cmd *Command) AppendHints(hints []engine.Hint, args [][]byte) []engine.Hint {
 	switch cmd.Lock {
 	case LockFirst:
@@ -138,7 +142,7 @@ func (cmd *Command) AppendHints(hints []engine.Hint, args [][]byte) []engine.Hin
 	case LockKeys, LockAll:
 		cmd.EachKey(args, func(i int, _ *KeySpec) bool {
 			hints = append(hints, engine.Hint{Key: args[i]})
-			return true
+			return len(hints) < MaxHints
 		})
 	}
 	return hints

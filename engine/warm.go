@@ -17,8 +17,8 @@ type Hint struct {
 	Element []byte
 }
 
-// warmBatch is how many keys are warmed side by side: about as many as a processor can wait for at once.
-const warmBatch = 16
+// WarmBatch is how many keys are warmed side by side: about as many as a processor can wait for at once.
+const WarmBatch = 16
 
 // warmFrom is how many keys a shard has at least whose keys are warmed for their own sake: the processor has fewer in
 // its cache anyway.
@@ -33,9 +33,22 @@ func (g *Guard) Warm(db int, hints []Hint) {
 		return
 	}
 	for len(hints) > 0 {
-		n := min(len(hints), warmBatch)
+		n := min(len(hints), WarmBatch)
 		g.warm(db, hints[:n])
 		hints = hints[n:]
+	}
+}
+
+// WarmKeys is Warm for the first WarmBatch of keys, which are step arguments apart.
+func (g *Guard) WarmKeys(db int, args [][]byte, step int) {
+	var hints [WarmBatch]Hint
+	n := 0
+	for i := 0; i < len(args) && n < len(hints); i += step {
+		hints[n].Key = args[i]
+		n++
+	}
+	if n > 1 {
+		g.Warm(db, hints[:n])
 	}
 }
 
@@ -56,10 +69,10 @@ func (ks *Keyspace) TryWarm(db int, hints []Hint) {
 
 func (g *Guard) warm(db int, hints []Hint) {
 	var list prefetch.List
-	var hashes [warmBatch]dict.Hash
-	var at [warmBatch]int
+	var hashes [WarmBatch]dict.Hash
+	var at [WarmBatch]int
 
-	var tables [warmBatch]*dict.Table[*Entry] // nil for the same key as before, as in many pipelines
+	var tables [WarmBatch]*dict.Table[*Entry] // nil for the same key as before, as in many pipelines
 	for i := range hints {
 		key := hints[i].Key
 		if i > 0 && bytes.Equal(key, hints[i-1].Key) {
@@ -79,7 +92,7 @@ func (g *Guard) warm(db int, hints []Hint) {
 		}
 	}
 	list.Fetch()
-	var entries [warmBatch]*Entry
+	var entries [WarmBatch]*Entry
 	for i := range hints {
 		if t := tables[i]; t == nil {
 			entries[i] = entries[i-1]
@@ -97,7 +110,7 @@ func (g *Guard) warm(db int, hints []Hint) {
 	}
 	list.Fetch()
 
-	var elements [warmBatch]dict.Ahead
+	var elements [WarmBatch]dict.Ahead
 	for i := range hints {
 		switch e := entries[i]; {
 		case e == nil:

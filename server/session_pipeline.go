@@ -12,10 +12,8 @@ import (
 // This file is how the commands of a client are executed: several are parsed, the memory that they will use is
 // fetched, and they are executed one after the other.
 
-const (
-	maxAhead = 16  // how many commands are parsed before they are executed
-	maxWarm  = 256 // how many keys of them are warmed: what is fetched must still be in the cache when it is used
-)
+// maxAhead is how many commands are parsed before they are executed.
+const maxAhead = 16
 
 // pipeline is where a session is among the commands that it has parsed. It belongs to the goroutine of the session's
 // transport.
@@ -212,7 +210,7 @@ func (s *Session) parseAhead(ahead *lookahead, b []byte) {
 		if used += len(args); used > cap(ahead.args) {
 			used = cap(ahead.args) // they did not fit and have memory of their own
 		}
-		if p.cmd != nil && len(args) > 1 && len(ahead.hints) < maxWarm {
+		if p.cmd != nil && len(args) > 1 && len(ahead.hints) < command.MaxHints {
 			ahead.hints = p.cmd.AppendHints(ahead.hints, args)
 		}
 		ahead.commands = append(ahead.commands, p)

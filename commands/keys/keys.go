@@ -174,8 +174,9 @@ func database(c *command.Ctx, arg []byte) (db int, ok bool) {
 
 func cmdDel(c *command.Ctx) {
 	n := int64(0)
-	for _, key := range c.Args[1:] {
-		if e := c.G.Write(c.DB, key); e != nil {
+	for i := 1; i < len(c.Args); i++ {
+		c.WarmKeys(i, 1)
+		if e := c.G.Write(c.DB, c.Args[i]); e != nil {
 			c.G.Remove(e, engine.EventGeneric, "del")
 			n++
 		}
@@ -189,8 +190,9 @@ func cmdTouch(c *command.Ctx)  { countExisting(c, true) }
 // countExisting replies how many of the keys in the arguments exist.
 func countExisting(c *command.Ctx, touch bool) {
 	n := int64(0)
-	for _, key := range c.Args[1:] {
-		if c.Look(key, touch) != nil {
+	for i := 1; i < len(c.Args); i++ {
+		c.WarmKeys(i, 1)
+		if c.Look(c.Args[i], touch) != nil {
 			n++
 		}
 	}

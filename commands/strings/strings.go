@@ -327,8 +327,9 @@ func cmdGetset(c *command.Ctx) {
 
 func cmdMget(c *command.Ctx) {
 	c.W.Array(len(c.Args) - 1)
-	for _, key := range c.Args[1:] {
-		if e := c.Read(key); e != nil && e.Type() == engine.String {
+	for i := 1; i < len(c.Args); i++ {
+		c.WarmKeys(i, 1)
+		if e := c.Read(c.Args[i]); e != nil && e.Type() == engine.String {
 			c.Bulk(e)
 		} else {
 			c.W.Null()
@@ -351,6 +352,7 @@ func cmdMsetnx(c *command.Ctx) {
 		return
 	}
 	for i := 1; i < len(c.Args); i += 2 {
+		c.WarmKeys(i, 2)
 		if c.G.Write(c.DB, c.Args[i]) != nil {
 			c.W.Int(0)
 			return
@@ -363,6 +365,7 @@ func cmdMsetnx(c *command.Ctx) {
 // setPairs writes the pairs of keys and values that are the arguments.
 func setPairs(c *command.Ctx) {
 	for i := 1; i < len(c.Args); i += 2 {
+		c.WarmKeys(i, 2)
 		c.SetString(c.G.Write(c.DB, c.Args[i]), c.Args[i], c.Args[i+1])
 	}
 }
