@@ -9,6 +9,9 @@ import "iter"
 // in a function that it gives to Result; the handler is called a third time, under a guard of the client's, and gets the
 // result if nothing that it was made of has changed meanwhile. Otherwise it computes it again, at once.
 //
+// Where a reply need not be of one instant, as in the SCAN family (Command.InSteps), there is no view: the handler runs
+// apart on the keyspace itself, and gives its guard back after each step (Apart.Unlock).
+//
 // So a handler needs no more than these calls, and what it reads must be keys of which its key specs say RO.
 
 // LongFrom is how much work is long: about so many elements to go through, each of which takes a fraction of a
@@ -22,6 +25,10 @@ const longBytes = 256
 type Apart struct {
 	// Keys are the names of all keys of the database, for a command that declares no keys, while it runs apart.
 	Keys iter.Seq[string]
+	// Unlock gives the guard of a command that is InSteps back between two steps, and after the last. Lock takes it again;
+	// everything may have changed. It reports false if nobody wants the reply any more.
+	Unlock func()
+	Lock   func() bool
 	// Result is what Result has computed; nil if it has not.
 	Result any
 	// Done says that the handler is called for the last time.

@@ -2,6 +2,7 @@ package command
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/atomredis/atomredis/engine"
@@ -106,8 +107,13 @@ func (c *Ctx) ScanCollection(typ engine.Type, allow ScanAllow) (e *engine.Entry,
 	if _, ok = c.scanCursor(c.Args[2]); !ok {
 		return nil, o, false
 	}
-	if e, ok = c.ReadAs(c.Args[1], typ); !ok {
-		return nil, o, false
+	if c.Apart != nil { // it has been read, and that is counted once
+		e = c.G.Peek(c.DB, c.Args[1])
+	}
+	if e == nil || e.Type() != typ {
+		if e, ok = c.ReadAs(c.Args[1], typ); !ok {
+			return nil, o, false
+		}
 	}
 	if e == nil {
 		c.W.Array(2)
@@ -117,6 +123,54 @@ func (c *Ctx) ScanCollection(typ engine.Type, allow ScanAllow) (e *engine.Entry,
 	}
 	o, ok = c.ScanOptions(2, allow)
 	return e, o, ok
+}
+
+const (
+	// scanStep is how many elements are visited under one guard by a command that runs apart,
+	scanStep = 256
+	// scanRoom is for how many bytes of them there is room before, so that what has been found is not moved under the guard.
+	scanRoom = 64 << 10
+)
+
+// ScanSteps visits as many elements as the options say, of so many, and returns the cursor to reply with. scan visits
+// count elements from a cursor on, adds what it finds to found, and returns the next cursor. What takes long is done apart,
+// as if the client sent commands with small counts one after the other: the same is found if nothing changes meanwhile, and
+// what the SCAN family promises holds if something does. No guard is held afterwards then.
+func (c *Ctx) ScanSteps(o *ScanOptions, of int, found *resp.Writer, scan func(cursor uint64, count int) (next uint64)) (next uint64) {
+	c.Long(min(o.Count, of), 0)
+	if c.Apart == nil {
+		return scan(o.Cursor, o.Count)
+	}
+	next = o.Cursor
+	for left := o.Count; ; {
+		n := min(left, scanStep)
+		next = scan(next, n)
+		c.Apart.Unlock()
+		if left -= n; next == 0 || left == 0 {
+			return next
+		}
+		if cap(found.Buf)-len(found.Buf) < scanRoom {
+			found.Buf = slices.Grow(found.Buf, max(scanRoom, len(found.Buf)))
+		}
+		if !c.Apart.Lock() {
+			return next
+		}
+	}
+}
+
+// ScanValue is ScanSteps for the collection e, which ScanCollection has returned. scan gets it as it is at the step. The
+// walk ends if it has gone.
+func (c *Ctx) ScanValue(e *engine.Entry, o *ScanOptions, found *resp.Writer,
+	scan func(e *engine.Entry, cursor uint64, count int) uint64) (next uint64) {
+	typ := e.Type()
+	return c.ScanSteps(o, e.Count(), found, func(cursor uint64, count int) uint64 {
+		if c.Apart != nil {
+			if e = c.G.Peek(c.DB, c.Args[1]); e == nil || e.Type() != typ {
+				return 0
+			}
+		}
+		return scan(e, cursor, count)
+	})
 }
 
 // scanCursor reads a cursor as C's strtoul reads numbers: signs, leading zeros and the empty text are accepted, a

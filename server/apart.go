@@ -19,7 +19,8 @@ import (
 // only reads has been executed at the instant of its view then, and its reply is taken. What a command stores is as of
 // that instant too, so it counts only if none of the keys that were read has changed since; else the command runs apart
 // once more, and after that at once under its guard. So what others see is always one of the states that commands
-// executed one after the other would have led to.
+// executed one after the other would have led to. Commands whose replies need not be of one instant have no view: their
+// steps are executed on the keyspace itself, each under a guard of its own.
 
 // aparts are the commands of a server that run apart, and those that wait for their turn. They compute, so there are
 // only so many at a time that a processor is left for everybody else.
@@ -40,14 +41,16 @@ type work struct {
 	tell   func() // tells the session that its turn has come, or that it has run
 	state  workState
 	waits  bool // the session waits; used by its goroutine only
+	ready  bool // it can be started; likewise
 	tries  int  // how often the command has run apart
 	naming bool // it reads the names of all keys
 
 	cmd     *command.Command
+	expired bool // the client sees what has expired, as Guard.SeesExpired
 	args    [][]byte
 	db      int
 	proto   int
-	view    *engine.View
+	view    *engine.View  // nil if cmd is InSteps
 	names   *engine.Names // instead of view, if naming
 	watches []*watchedKey // of the keys of view, if the command stores something
 	stop    atomic.Bool   // nobody wants the result any more
@@ -93,7 +96,7 @@ func (s *Session) RunApart(c *command.Ctx) {
 		unwatch(c.G, w.watches)
 		w = &work{srv: s.srv, tell: w.tell, naming: w.naming, tries: w.tries}
 	} else if w == nil {
-		w = &work{srv: s.srv, tell: func() { s.post(mailApart) }, naming: len(c.Cmd.Keys) == 0}
+		w = &work{srv: s.srv, tell: func() { s.post(mailApart) }, naming: len(c.Cmd.Keys) == 0 && !c.Cmd.InSteps}
 	}
 	s.work = w
 	if t.is(w) == workWaits && !t.enter(w) {
@@ -104,11 +107,20 @@ func (s *Session) RunApart(c *command.Ctx) {
 		t.end(w)
 		return
 	}
-	w.waits = true
-	w.cmd, w.args, w.db, w.proto = c.Cmd, ownArgs(c.Args), c.DB, c.W.Proto
+	w.waits, w.ready = true, true
+	w.cmd, w.db, w.proto, w.expired = c.Cmd, c.DB, c.W.Proto, c.G.SeesExpired
 	w.tries++
-	t.start(w)
 	panic(wentApart{})
+}
+
+// startWork has the command run whose view has been taken, if it has. No guard is held: a copy is made of the arguments,
+// which may be long.
+func (s *Session) startWork(args [][]byte) {
+	if w := s.work; w.ready {
+		w.ready = false
+		w.args = ownArgs(args)
+		s.srv.aparts.start(w)
+	}
 }
 
 // ownArgs returns a copy of arguments.
@@ -143,7 +155,10 @@ func loadRead(c *command.Ctx) {
 // look takes the view that a command needs; it reports whether there is one.
 func (w *work) look(c *command.Ctx) bool {
 	w.epoch = w.srv.epoch()
-	if w.naming {
+	switch {
+	case c.Cmd.InSteps:
+		return true
+	case w.naming:
 		w.names = c.G.Names(c.DB)
 		return w.names != nil
 	}
@@ -271,9 +286,13 @@ func (w *work) run() {
 
 func (w *work) compute() {
 	var pacer background.Pacer
+	var g engine.Guard
 	w.failed = true // unless it comes to its end
 	defer func() {
 		p := recover()
+		if w.cmd.InSteps && g.Locked() {
+			g.Unlock()
+		}
 		if _, ok := p.(command.Computed); ok {
 			w.srv.ks.Prepare(w.apart.Result)
 			w.failed = w.stop.Load()
@@ -282,13 +301,24 @@ func (w *work) compute() {
 		}
 		w.apart.Done = true
 	}()
-	var ks *engine.Keyspace
-	if w.names != nil {
+	ks, shards := w.srv.ks, uint64(engine.AllShards)
+	switch {
+	case w.cmd.InSteps:
+		shards, g.SeesExpired = w.cmd.Shards(ks, w.args), w.expired
+		w.apart.Unlock = func() {
+			g.Unlock()
+			pacer.Pause()
+		}
+		w.apart.Lock = func() bool {
+			g.Lock(ks, shards, ks.Now())
+			return !w.stop.Load()
+		}
+	case w.names != nil:
 		defer w.names.Close()
 		w.names.SetPause(pacer.Pause)
 		ks = engine.New(engine.Options{Databases: w.db + 1})
 		w.apart.Keys = w.names.All(&w.stop)
-	} else {
+	default:
 		defer w.view.Close()
 		w.view.Pause = pacer.Pause
 		var err error
@@ -299,14 +329,15 @@ func (w *work) compute() {
 			return
 		}
 	}
-	var g engine.Guard
-	g.Lock(ks, engine.AllShards, ks.Now())
+	g.Lock(ks, shards, ks.Now())
 	out := resp.Writer{Proto: w.proto}
 	w.cmd.Do(&command.Ctx{
 		Args: w.args, W: &out, G: &g, DB: w.db, Client: apartClient{}, Host: w.srv, Cmd: w.cmd, Origin: command.FromClient,
 		Apart: &w.apart,
 	})
-	g.Unlock()
+	if g.Locked() {
+		g.Unlock()
+	}
 	w.reply, w.failed = out.Buf, w.stop.Load() || g.Changes() > 0
 }
 

@@ -50,6 +50,7 @@ func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 	}
 	if s.work != nil && !s.endWork() {
 		s.endGuard()
+		s.startWork(args)
 		return false
 	}
 	if !s.sharesGuard() {

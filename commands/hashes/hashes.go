@@ -62,7 +62,7 @@ var hashCommands = slices.Concat(hashExpireCommands, []*command.Command{
 	{Name: "hscan", Group: "hash", Since: "2.8.0", Arity: -3, Flags: command.ReadOnly, ACL: command.CatHash,
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Iterates over the fields of a hash", Syntax: "key cursor [MATCH pattern] [COUNT count] [NOVALUES]",
-		Complexity: "O(1) for every call, O(N) for a complete walk, where N is the size of the hash", Do: cmdHscan},
+		Complexity: "O(1) for every call, O(N) for a complete walk, where N is the size of the hash", Do: cmdHscan, InSteps: true},
 	{Name: "hset", Group: "hash", Since: "2.0.0", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast,
 		ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RW,UPDATE]"), Element: 2,
 		Summary: "Sets the values of fields and counts the new ones", Syntax: "key field value [field value ...]",
@@ -382,7 +382,7 @@ func cmdHscan(c *command.Ctx) {
 	}
 	var found resp.Writer
 	n := 0
-	next := e.Hash().Scan(o.Cursor, o.Count, func(field, value []byte) {
+	visit := func(field, value []byte) {
 		if !o.Match(field) {
 			return
 		}
@@ -392,6 +392,9 @@ func cmdHscan(c *command.Ctx) {
 			found.Bulk(value)
 			n++
 		}
+	}
+	next := c.ScanValue(e, &o, &found, func(e *engine.Entry, cursor uint64, count int) uint64 {
+		return e.Hash().Scan(cursor, count, visit)
 	})
 	c.ScanReply(next, n, &found)
 }

@@ -4,10 +4,10 @@ package keys
 import (
 	"iter"
 	"math"
-	"strconv"
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/resp"
 )
 
 func init() { command.Register(genericCommands) }
@@ -56,7 +56,7 @@ var genericCommands = []*command.Command{
 		Flags:   command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys,
 		ACL:     command.CatKeyspace,
 		Summary: "Iterates over the keys of the database", Syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
-		Complexity: "O(1) for every call, O(N) for a whole walk, where N is the number of keys in the database", Do: cmdScan},
+		Complexity: "O(1) for every call, O(N) for a whole walk, where N is the number of keys in the database", Do: cmdScan, InSteps: true},
 	{Name: "touch", Group: "generic", Since: "3.2.1", Arity: -2, Flags: command.ReadOnly | command.Fast,
 		ACL:     command.CatKeyspace,
 		Keys:    command.Keys("i1+r-1/1/0[RO]"),
@@ -336,24 +336,24 @@ func cmdScan(c *command.Ctx) {
 	}
 	// An unknown type is no mistake: no key has it.
 	typ, known := engine.ParseType(string(o.TypeName))
-	var found []*engine.Entry
+	var found resp.Writer
 	var scratch []byte
+	n := 0
 	foreign := c.Host.Foreign()
-	next := c.G.Scan(c.DB, o.Cursor, o.Count, func(e *engine.Entry) {
+	visit := func(e *engine.Entry) {
 		if o.TypeName != nil && (!known || e.Type() != typ) {
 			return
 		}
 		scratch = append(scratch[:0], e.Key()...)
 		if o.Match(scratch) && (foreign == nil || !foreign(scratch)) {
-			found = append(found, e)
+			found.Bulk(scratch)
+			n++
 		}
-	})
-	c.W.Array(2)
-	c.W.Bulk(strconv.AppendUint(scratch[:0], next, 10))
-	c.W.Array(len(found))
-	for _, e := range found {
-		c.W.BulkString(e.Key())
 	}
+	next := c.ScanSteps(&o, c.G.Len(c.DB), &found, func(cursor uint64, count int) uint64 {
+		return c.G.Scan(c.DB, cursor, count, visit)
+	})
+	c.ScanReply(next, n, &found)
 }
 
 func cmdType(c *command.Ctx) {

@@ -80,7 +80,7 @@ var setCommands = []*command.Command{
 	{Name: "sscan", Group: "set", Since: "2.8.0", Arity: -3, Flags: command.ReadOnly, ACL: command.CatSet,
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Iterates over the members of a set", Syntax: "key cursor [MATCH pattern] [COUNT count]",
-		Complexity: "O(1) for every call, O(N) for a complete walk, where N is the size of the set", Do: cmdSscan},
+		Complexity: "O(1) for every call, O(N) for a complete walk, where N is the size of the set", Do: cmdSscan, InSteps: true},
 	{Name: "sunion", Group: "set", Since: "1.0.0", Arity: -2, Flags: command.ReadOnly, ACL: command.CatSet,
 		Keys:    command.Keys("i1+r-1/1/0[RO,ACCESS]"),
 		Summary: "Computes the union of sets", Syntax: "key [key ...]",
@@ -530,11 +530,14 @@ func cmdSscan(c *command.Ctx) {
 	}
 	var found resp.Writer
 	n := 0
-	next := e.Set().Scan(o.Cursor, o.Count, func(member []byte) {
+	visit := func(member []byte) {
 		if o.Match(member) {
 			found.Bulk(member)
 			n++
 		}
+	}
+	next := c.ScanValue(e, &o, &found, func(e *engine.Entry, cursor uint64, count int) uint64 {
+		return e.Set().Scan(cursor, count, visit)
 	})
 	c.ScanReply(next, n, &found)
 }

@@ -5,7 +5,6 @@ package zsets
 import (
 	"math"
 	"math/rand/v2"
-	"strconv"
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
@@ -182,7 +181,7 @@ var zsetCommands = []*command.Command{
 	{Name: "zscan", Group: "sorted_set", Since: "2.8.0", Arity: -3, Flags: command.ReadOnly, ACL: command.CatSortedSet,
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Iterates over the members of a sorted set", Syntax: "key cursor [MATCH pattern] [COUNT count]",
-		Complexity: "O(1) for every call, O(N) for a complete walk, where N is the size of the sorted set", Do: cmdZscan},
+		Complexity: "O(1) for every call, O(N) for a complete walk, where N is the size of the sorted set", Do: cmdZscan, InSteps: true},
 	{Name: "zscore", Group: "sorted_set", Since: "1.2.0", Arity: 3, Flags: command.ReadOnly | command.Fast,
 		ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"), Element: 2,
 		Summary: "Returns the score of a member", Syntax: "key member", Complexity: "O(1)", Do: cmdZscore},
@@ -566,22 +565,18 @@ func cmdZscan(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	type pair struct {
-		member []byte // a view that is valid as long as the set does not change
-		score  float64
-	}
-	var found []pair
-	next := e.ZSet().Scan(o.Cursor, o.Count, func(member []byte, score float64) {
-		if o.Match(member) {
-			found = append(found, pair{member, score})
-		}
-	})
+	var found resp.Writer
 	var scratch [40]byte
-	c.W.Array(2)
-	c.W.Bulk(strconv.AppendUint(scratch[:0], next, 10))
-	c.W.Array(2 * len(found))
-	for _, p := range found {
-		c.W.Bulk(p.member)
-		c.W.Bulk(resp.AppendFloat(scratch[:0], p.score))
+	n := 0
+	visit := func(member []byte, score float64) {
+		if o.Match(member) {
+			found.Bulk(member)
+			found.Bulk(resp.AppendFloat(scratch[:0], score))
+			n += 2
+		}
 	}
+	next := c.ScanValue(e, &o, &found, func(e *engine.Entry, cursor uint64, count int) uint64 {
+		return e.ZSet().Scan(cursor, count, visit)
+	})
+	c.ScanReply(next, n, &found)
 }
