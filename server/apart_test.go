@@ -53,7 +53,7 @@ func newApartHarness(t testing.TB) *apartHarness {
 	fill("ZADD", "z", func(i int) []string { return []string{strconv.Itoa(i), "m" + strconv.Itoa(i)} })
 	fill("RPUSH", "l", func(i int) []string { return []string{strconv.Itoa(i * 7919 % manyElements)} })
 	s.do("SADD", "s2", "m1", "m2", "other")
-	for _, key := range []string{"b1", "b2"} {
+	for _, key := range []string{"b1", "b2", "b3"} {
 		require.Equal(t, ":0", s.do("SETBIT", key, strconv.Itoa(command.LongFrom*256*8), "1"))
 	}
 	fill("SADD", "texts", func(i int) []string { return []string{"text" + strconv.Itoa(i)} })
@@ -61,6 +61,10 @@ func newApartHarness(t testing.TB) *apartHarness {
 	for range manyElements {
 		s.do("XADD", "x", "*", "n", "1")
 	}
+	fill("GEOADD", "g", func(i int) []string {
+		return []string{strconv.FormatFloat(float64(i%128)/128, 'f', 6, 64), strconv.FormatFloat(float64(i/128)/128, 'f', 6, 64),
+			"m" + strconv.Itoa(i)}
+	})
 	s.Close()
 	return b
 }
@@ -120,7 +124,11 @@ var longCommands = []string{
 	"SMEMBERS s", "SUNION s s2", "SDIFF s s2", "SINTER s s", "SUNIONCARD 2 s s2", "SINTERCARD 2 s s", "HGETALL h", "HKEYS h",
 	"HVALS h", "LRANGE l 0 -1", "ZRANGE z 0 -1 WITHSCORES", "ZRANGEBYSCORE z -inf +inf", "ZREVRANGE z 0 -1", "ZUNION 2 z s",
 	"ZINTER 2 z s WITHSCORES", "ZDIFF 2 z s2", "ZINTERCARD 2 z s", "SORT l", "SORT_RO l DESC", "SORT s ALPHA", "DUMP h", "DUMP z",
-	"XRANGE x - +", "SORT texts", "SUNIONSTORE to s s2", "SDIFFSTORE to s s2", "SINTERSTORE s2 s s", "SUNIONSTORE s s s2",
+	"XRANGE x - +", "BITCOUNT b1", "BITCOUNT b1 0 -1 BIT", "BITPOS b3 1", "BITPOS b3 1 0 -1 BIT",
+	"GEOSEARCH g FROMLONLAT 0 0 BYRADIUS 400 km ASC", "GEOSEARCH g FROMMEMBER m7 BYBOX 900 900 km WITHDIST DESC COUNT 99",
+	"GEORADIUS g 0 0 400 km WITHHASH", "GEORADIUSBYMEMBER_RO g m9 400 km WITHCOORD",
+	"GEOSEARCHSTORE to g FROMLONLAT 0 0 BYRADIUS 400 km", "GEORADIUS g 0 0 400 km STOREDIST to", "SORT texts",
+	"SUNIONSTORE to s s2", "SDIFFSTORE to s s2", "SINTERSTORE s2 s s", "SUNIONSTORE s s s2",
 	"ZUNIONSTORE to 2 z s WEIGHTS 2 3", "ZINTERSTORE to 2 z s", "ZDIFFSTORE to 2 z s2", "ZRANGESTORE to z 0 -1", "SORT l STORE to",
 	"SORT l BY nosort GET # STORE l", "COPY h to", "COPY z to", "COPY s to", "COPY b1 to", "BITOP XOR to b1 b2", "BITOP NOT b1 b1",
 	"SORT texts STORE to",
@@ -128,7 +136,8 @@ var longCommands = []string{
 
 // changesOfLong change all that longCommands read.
 var changesOfLong = []string{"SADD s new", "SREM s m7", "SMOVE s2 s other", "HSET h f5 other", "HDEL h f9", "LPUSH l 5", "LSET l 9 0",
-	"ZADD z 9.5 m3", "ZREM z m4", "SETBIT b1 9 1", "SETBIT b2 11 1", "XDEL x 1000000000000-5", "SADD texts 1", "DEL l", "RENAME h h2"}
+	"ZADD z 9.5 m3", "ZREM z m4", "SETBIT b1 9 1", "SETBIT b2 11 1", "XDEL x 1000000000000-5",
+	"ZREM g m8", "SADD texts 1", "DEL l", "RENAME h h2"}
 
 // A command that only reads is as of the instant at which it began, whatever changes then.
 func TestReadsThatRunApartAreAsOfOneInstant(t *testing.T) {
@@ -173,7 +182,7 @@ func TestStoresThatRunApartAreAsOfTheEnd(t *testing.T) {
 			continue
 		}
 		for _, change := range [][]string{nil, {"SADD s a" + strconv.Itoa(i), "HSET h a" + strconv.Itoa(i) + " 1", "LPUSH l2 5",
-			"ZADD z 0.5 a" + strconv.Itoa(i), "SETBIT b1 " + strconv.Itoa(i) + " 1", "XADD x * n 1"}} {
+			"ZADD z 0.5 a" + strconv.Itoa(i), "SETBIT b1 " + strconv.Itoa(i) + " 1", "ZREM g m" + strconv.Itoa(i+10), "XADD x * n 1"}} {
 			for _, key := range []string{"to", "copy"} {
 				other.do("DEL", key)
 			}
@@ -283,6 +292,128 @@ func TestNamesOfKeysAreAsOfOneInstant(t *testing.T) {
 	require.Greater(t, strings.Count(s.end(), "$"), manyElements)
 }
 
+// scans are commands of the SCAN family that run apart, and change nothing.
+var scans = []string{"SCAN 0 COUNT 1000000", "SCAN 0 COUNT 17000 MATCH key1*", "SCAN 0 COUNT 1000000 TYPE set", "HSCAN h 0 COUNT 1000000",
+	"HSCAN h 0 COUNT 16400 NOVALUES", "SSCAN s 0 COUNT 1000000 MATCH *7", "SSCAN s 0 COUNT 16385", "ZSCAN z 0 COUNT 1000000"}
+
+// addKeys adds many small keys.
+func (s *apartSession) addKeys() {
+	args := []string{"MSET"}
+	for i := range manyElements {
+		args = append(args, "key"+strconv.Itoa(i), "")
+	}
+	s.do(args...)
+}
+
+// A walk in steps finds, in the same order, what one that is done at once finds.
+func TestScansThatRunApartReplyAsOthers(t *testing.T) {
+	b := newApartHarness(t)
+	s, other := b.client(), b.client()
+	defer s.Close()
+	defer other.Close()
+	other.addKeys()
+	other.do("CONFIG", "RESETSTAT")
+	for _, line := range scans {
+		args := strings.Fields(line)
+		require.Empty(t, s.begin(args...), line)
+		require.True(t, s.waiting(), line)
+		if got := s.end(); got != other.whole(args...) {
+			require.Fail(t, "another reply", line)
+		}
+	}
+	require.Contains(t, other.do("INFO", "stats"), "keyspace_hits:10\r\n", "each of those of values has read one key, twice")
+}
+
+// What is there all the time is found, whatever else comes and goes, and a value that goes ends the walk.
+func TestScansThatRunApartFindWhatIsThereThroughout(t *testing.T) {
+	b := newApartHarness(t)
+	s, other := b.client(), b.client()
+	defer s.Close()
+	defer other.Close()
+	other.addKeys()
+	for _, line := range scans {
+		var want []string
+		for part := range strings.SplitSeq(other.whole(strings.Fields(line)...), "\r\n") {
+			if n := len(part); n > 1 && part[0] != '$' && part[0] != '*' && (part[n-1] == '7' || part[n-1] == '9') {
+				want = append(want, part)
+			}
+		}
+		if strings.Contains(line, "0000") && !strings.Contains(line, "TYPE") {
+			require.NotEmpty(t, want, line)
+		}
+		require.Empty(t, s.begin(strings.Fields(line)...), line)
+		for i := 0; s.work != nil && b.aparts.is(s.work) != workHasRun; i++ {
+			n := strconv.Itoa(i % manyElements / 10 * 10) // so that it ends with 0
+			for _, change := range []string{"DEL key" + n, "HDEL h f" + n, "SREM s m" + n, "ZREM z m" + n} {
+				other.do(strings.Fields(change)...)
+			}
+			for _, change := range []string{"SET key" + n + " 1", "HSET h f" + n + " 1", "SADD s m" + n, "ZADD z 1 m" + n} {
+				other.do(strings.Fields(change)...)
+			}
+		}
+		got := map[string]bool{}
+		for part := range strings.SplitSeq(s.end(), "\r\n") {
+			got[part] = true
+		}
+		if !strings.HasSuffix(line, "1000000") && !strings.HasPrefix(line, "SSCAN s 0 COUNT 1000000") {
+			continue // with a small count it may end before the last ones
+		}
+		for _, part := range want {
+			require.True(t, got[part], "%s: %s", line, part)
+		}
+	}
+	for _, change := range []string{"DEL h", "SET h text"} {
+		require.Empty(t, s.begin("HSCAN", "h", "0", "COUNT", "1000000"))
+		other.do(strings.Fields(change)...)
+		require.Regexp(t, `^(\*2\r\n|-WRONGTYPE)`, s.end())
+		other.do("DEL", "h")
+		for i := range manyElements {
+			other.do("HSET", "h", "f"+strconv.Itoa(i), "1")
+		}
+	}
+}
+
+// A payload is looked at apart, and counts for the key as it is in the end.
+func TestRestoreRunsApart(t *testing.T) {
+	b := newApartHarness(t)
+	s, other := b.client(), b.client()
+	defer s.Close()
+	defer other.Close()
+	payloads := map[string]string{}
+	text, random := make([]byte, 5<<20), rand.New(rand.NewPCG(1, 2)) // does not compress
+	for i := range text {
+		text[i] = byte(random.Uint32())
+	}
+	other.do("SET", "text", string(text))
+	for _, key := range []string{"h", "text"} {
+		_, payload, _ := strings.Cut(other.whole("DUMP", key), "\r\n")
+		payloads[key] = payload
+		require.Empty(t, s.begin("RESTORE", "to", "0", payload), key)
+		require.True(t, s.waiting(), key)
+		require.Equal(t, ":0", other.do("EXISTS", "to"))
+		require.Equal(t, "+OK", s.end())
+		if key == "h" {
+			require.Equal(t, sortedReply(other.whole("HGETALL", "h")), sortedReply(other.whole("HGETALL", "to")))
+		} else {
+			require.Equal(t, other.whole("GET", key), other.whole("GET", "to"))
+		}
+		require.Equal(t, "-BUSYKEY Target key name already exists.", s.begin("RESTORE", "to", "0", payload))
+		require.Empty(t, s.begin("RESTORE", "to", "1000", payload, "REPLACE"))
+		require.Equal(t, "+OK", s.end())
+		require.Equal(t, ":1000", other.do("PTTL", "to"))
+		other.do("DEL", "to")
+	}
+	require.Empty(t, s.begin("RESTORE", "to", "0", payloads["h"]))
+	other.do("SET", "to", "text")
+	require.Equal(t, "-BUSYKEY Target key name already exists.", s.end())
+	other.do("DEL", "to")
+	damaged := []byte(payloads["h"])
+	damaged[len(damaged)/2] ^= 1
+	require.Empty(t, s.begin("RESTORE", "to", "0", string(damaged)))
+	require.Equal(t, "-ERR DUMP payload version or checksum are wrong", s.end())
+	require.Equal(t, ":0", other.do("EXISTS", "to"))
+}
+
 func TestRepliesOfAPipelineKeepTheirOrder(t *testing.T) {
 	b := newApartHarness(t)
 	s := b.client()
@@ -336,6 +467,9 @@ func TestWhoeverGoesRunsNothingApart(t *testing.T) {
 			require.NotEmpty(t, s.end())
 			s.Close()
 		}
+		scans := b.client()
+		require.Empty(t, scans.begin("ZSCAN", "z", "0", "COUNT", "1000000"))
+		scans.Close()
 	}
 	b.aparts.running.Wait()
 	require.Equal(t, b.aparts.most, b.aparts.free)
@@ -396,6 +530,9 @@ func TestErrorsOfWhatRunsApart(t *testing.T) {
 // read first.
 func TestWhatIsStoredApartIsDurable(t *testing.T) {
 	fs := vfs.NewMem()
+	elsewhere := newApartHarness(t).client()
+	_, payload, _ := strings.Cut(elsewhere.whole("DUMP", "h"), "\r\n")
+	elsewhere.Close()
 	b := openTiered(t, fs, 2)
 	s := b.sessions[0]
 	set, list := []string{"SADD", "s"}, []string{"RPUSH", "l"}
@@ -407,12 +544,16 @@ func TestWhatIsStoredApartIsDurable(t *testing.T) {
 	n := strconv.Itoa(manyElements)
 	for i, c := range []struct{ line, length string }{
 		{"SUNIONSTORE union s none", "SCARD union"}, {"ZUNIONSTORE scores 1 s", "ZCARD scores"}, {"SORT l DESC STORE sorted", "LLEN sorted"},
-		{"COPY s copy", "SCARD copy"}, {"COPY s copy REPLACE", "SCARD copy"},
+		{"COPY s copy", "SCARD copy"}, {"COPY s copy REPLACE", "SCARD copy"}, {"RESTORE restored 0", "HLEN restored"},
 	} {
+		args := strings.Fields(c.line)
+		if args[0] == "RESTORE" {
+			args = append(args, payload)
+		}
 		if i%2 == 0 {
 			b.leave()
 		}
-		s.Input(request(strings.Fields(c.line)...), b.ks.Now())
+		s.Input(request(args...), b.ks.Now())
 		for s.waiting() && s.work == nil {
 			<-b.woken
 			s.Advance(b.ks.Now())
@@ -431,7 +572,7 @@ func TestWhatIsStoredApartIsDurable(t *testing.T) {
 	}
 	b.close()
 	b = openTiered(t, fs, 1)
-	for _, line := range []string{"SCARD union", "ZCARD scores", "LLEN sorted", "SCARD copy", "SUNIONCARD 2 union copy"} {
+	for _, line := range []string{"SCARD union", "ZCARD scores", "LLEN sorted", "SCARD copy", "SUNIONCARD 2 union copy", "HLEN restored"} {
 		b.sessions[0].Input(request(strings.Fields(line)...), b.ks.Now())
 		for b.sessions[0].waiting() {
 			<-b.woken

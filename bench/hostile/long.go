@@ -15,6 +15,11 @@ var longCases = []hostileCase{
 	{name: "long-keys", fill: keys(million), attack: asks("KEYS", "*")},
 	{name: "long-scan", fill: keys(million), attack: asks("SCAN", "0", "COUNT", "1000000")},
 	{name: "long-mget", fill: keys(million), attack: asks(append([]string{"MGET"}, names(100_000)...)...)},
+	{name: "long-hscan", fill: large("HSET"), attack: asks("HSCAN", "large", "0", "COUNT", "1000000")},
+	{name: "long-geosearch", fill: large("GEOADD"), attack: asks("GEOSEARCH", "large", "FROMLONLAT", "0", "0", "BYRADIUS", "400", "km",
+		"ASC", "COUNT", "1000")},
+	{name: "long-geosearchstore", fill: large("GEOADD"), attack: asks("GEOSEARCHSTORE", "to", "large", "FROMLONLAT", "0", "0",
+		"BYRADIUS", "400", "km")},
 	{name: "long-sort", fill: numbers, attack: asks("SORT", "numbers")},
 	{name: "long-sort-store", fill: numbers, attack: asks("SORT", "numbers", "STORE", "sorted")},
 	{name: "long-lrange", fill: numbers, attack: asks("LRANGE", "numbers", "0", "-1")},
@@ -27,6 +32,8 @@ var longCases = []hostileCase{
 	{name: "long-zunionstore", fill: large("ZADD"), attack: asks("ZUNIONSTORE", "to", "2", "large", "other")},
 	{name: "long-copy", fill: large("HSET"), attack: asks("COPY", "large", "to")},
 	{name: "long-dump", fill: large("HSET"), attack: asks("DUMP", "large")},
+	restoring("long-restore", "SADD"),
+	restoring("long-restore-hash", "HSET"),
 	{name: "long-del-hash", fill: large("HSET"), attack: asks("DEL", "large")},
 	{name: "long-del-zset", fill: large("ZADD"), attack: asks("DEL", "large")},
 	{name: "long-del-set", fill: large("SADD"), attack: asks("DEL", "large")},
@@ -44,6 +51,8 @@ var longCases = []hostileCase{
 		s.Do("SETBIT", "a", strconv.Itoa(8*64*mib-1), "1")
 		s.Do("SETBIT", "b", strconv.Itoa(8*64*mib-1), "1")
 	}, attack: asks("BITOP", "XOR", "to", "a", "b")},
+	{name: "long-bitcount", fill: zeros, attack: asks("BITCOUNT", "zeros")},
+	{name: "long-bitpos", fill: zeros, attack: asks("BITPOS", "zeros", "1")},
 	{name: "long-eval", attack: asks("EVAL", "local n = 0 for i = 1, 1e7 do n = n + i end return n", "0")},
 	{name: "long-flush", fill: keys(million), attack: asks("FLUSHALL", "SYNC")},
 }
@@ -64,6 +73,8 @@ func large(command string) func(s *servers.Server) {
 					args = append(args, name, servers.Value(i*each+k, 0))
 				case "ZADD":
 					args = append(args, strconv.Itoa(i*each+k), name)
+				case "GEOADD": // four degrees by four
+					args = append(args, degrees((i*each+k)%1000), degrees((i*each+k)/1000), name)
 				default:
 					args = append(args, name)
 				}
@@ -72,6 +83,22 @@ func large(command string) func(s *servers.Server) {
 		})
 	}
 }
+
+// degrees returns one of a thousand places between -2 and 2 degrees.
+func degrees(i int) string { return strconv.FormatFloat(float64(i)/250-2, 'f', 6, 64) }
+
+// restoring is a case in which what large makes is restored once more.
+func restoring(name, command string) hostileCase {
+	var payload string
+	fill := func(s *servers.Server) {
+		large(command)(s)
+		payload = s.Do("DUMP", "large")
+	}
+	return hostileCase{name: name, fill: fill, attack: func(a *attack) { asks("RESTORE", "copy", "0", payload, "REPLACE")(a) }}
+}
+
+// zeros makes a string of 256 MB whose last bit is set.
+func zeros(s *servers.Server) { s.Do("SETBIT", "zeros", strconv.Itoa(8*256*mib-1), "1") }
 
 // names returns the names of n keys.
 func names(n int) (list []string) {

@@ -189,6 +189,7 @@ func cmdBitcount(c *command.Ctx) {
 	if len(c.Args) > 2 {
 		from, to = bitRange(len(b), start, end, inBits)
 	}
+	c.LongBytes((to - from) / 8)
 	c.W.Int(int64(bitmap.Count(b, from, to)))
 }
 
@@ -222,6 +223,9 @@ func bitRange(n int, start, end int64, inBits bool) (from, to int) {
 	}
 	return int(start * unit), int((end + 1) * unit)
 }
+
+// nearBits is how many bits BITPOS looks at before it asks how much there is to do.
+const nearBits = 8 << 20
 
 func cmdBitpos(c *command.Ctx) {
 	bit, ok := c.Int(c.Args[2])
@@ -263,7 +267,12 @@ func cmdBitpos(c *command.Ctx) {
 	if len(c.Args) > 3 {
 		from, to = bitRange(len(b), start, end, inBits)
 	}
-	pos := bitmap.Find(b, int(bit), from, to)
+	near := min(to, from+nearBits) // where it is mostly found
+	pos := bitmap.Find(b, int(bit), from, near)
+	if pos < 0 && near < to {
+		c.LongBytes((to - from) / 8)
+		pos = bitmap.Find(b, int(bit), near, to)
+	}
 	if pos < 0 && bit == 0 && !endGiven && from < to {
 		pos = to // the string counts as followed by zeros
 	}

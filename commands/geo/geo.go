@@ -536,14 +536,39 @@ func geosearch(c *command.Ctx, e *engine.Entry, q *geoQuery, event string) {
 		c.Err(errGeoAny)
 		return
 	}
-	var found []geoFound
+	find := func() []geoFound { return nil }
 	if e != nil {
-		found = q.find(e.ZSet())
+		ranges := q.shape.Ranges()
+		q.long(c, e.ZSet(), ranges)
+		find = func() []geoFound { return q.find(e.ZSet(), ranges) }
 	}
 	if q.store == nil {
-		replyFound(c, found, q)
+		replyFound(c, find(), q)
 		return
 	}
+	result := command.Result(c, func() *zsets.ZSet { return q.scored(find(), c.Host.ZSetLimits()) })
+	zsetcommands.Store(c, q.store, result, event)
+}
+
+// long says that it takes long to look at what is in the ranges, if it does. A search for ANY ends nobody knows where.
+func (q *geoQuery) long(c *command.Ctx, z *zsets.ZSet, ranges []geo.Range) {
+	if q.any || z.Len() < command.LongFrom {
+		return
+	}
+	n := 0
+	for _, r := range ranges {
+		n += z.CountByScore(scoresOf(r))
+	}
+	c.Long(n, z.Len())
+}
+
+// scoresOf returns the scores in a range.
+func scoresOf(r geo.Range) zsets.ScoreRange {
+	return zsets.ScoreRange{Min: r.Min, Max: r.Max, MaxEx: true}
+}
+
+// scored returns what has been found as a sorted set, as it is to be stored.
+func (q *geoQuery) scored(found []geoFound, limits zsets.Limits) *zsets.ZSet {
 	result := zsets.New()
 	for i := range found {
 		score := found[i].score
@@ -552,11 +577,11 @@ func geosearch(c *command.Ctx, e *engine.Entry, q *geoQuery, event string) {
 		}
 		result.Set(found[i].member, score, zsetcommands.Unstored)
 	}
-	zsetcommands.Store(c, q.store, zsetcommands.Compact(result, c.Host.ZSetLimits()), event)
+	return zsetcommands.Compact(result, limits)
 }
 
-// find returns the members in the area, as many and in the order as asked for.
-func (q *geoQuery) find(z *zsets.ZSet) []geoFound {
+// find returns the members in the area, all of which are in the ranges, as many and in the order as asked for.
+func (q *geoQuery) find(z *zsets.ZSet, ranges []geo.Range) []geoFound {
 	order := q.order
 	if order == unsorted && q.count != 0 && !q.any {
 		order = nearestFirst // the first ones of any others would mean nothing
@@ -564,11 +589,11 @@ func (q *geoQuery) find(z *zsets.ZSet) []geoFound {
 	var found []geoFound
 	enough := func() bool { return q.any && int64(len(found)) >= q.count }
 	area, far := q.shape.Area(), order != unsorted || q.withDistance || q.storeDist
-	for _, r := range q.shape.Ranges() {
+	for _, r := range ranges {
 		if enough() {
 			break
 		}
-		z.RangeByScore(zsets.ScoreRange{Min: r.Min, Max: r.Max, MaxEx: true}, false, 0, -1,
+		z.RangeByScore(scoresOf(r), false, 0, -1,
 			func(member []byte, score float64) bool {
 				if p := geo.FromScore(score); area.Contains(p) {
 					f := geoFound{member: member, score: score}
@@ -590,20 +615,14 @@ func (q *geoQuery) find(z *zsets.ZSet) []geoFound {
 }
 
 // sortFound returns the first count members in an order, all if count is 0; those that are equally far stay as they
-// were found. It is places that are sorted, not members, which are three times as long.
+// were found. It is places that are sorted, not members, which are three times as long; and of very many only those that
+// may be among the first.
 func sortFound(found []geoFound, order geoOrder, count int64) []geoFound {
 	type place struct {
 		distance float64
 		at       int
 	}
-	places := make([]place, len(found))
-	for i := range found {
-		places[i] = place{found[i].distance, i}
-		if order == farthestFirst {
-			places[i].distance = -found[i].distance
-		}
-	}
-	slices.SortFunc(places, func(a, b place) int {
+	compare := func(a, b place) int {
 		switch {
 		case a.distance < b.distance:
 			return -1
@@ -611,10 +630,30 @@ func sortFound(found []geoFound, order geoOrder, count int64) []geoFound {
 			return 1
 		}
 		return a.at - b.at
-	})
-	if count != 0 && int64(len(places)) > count {
-		places = places[:count]
 	}
+	wanted := len(found)
+	if count != 0 {
+		wanted = int(min(count, int64(wanted)))
+	}
+	places := make([]place, 0, min(2*wanted, len(found)))
+	limit := math.Inf(1) // none that is farther is among the first
+	for i := range found {
+		p := place{found[i].distance, i}
+		if order == farthestFirst {
+			p.distance = -p.distance
+		}
+		if p.distance > limit {
+			continue
+		}
+		if len(places) == cap(places) {
+			slices.SortFunc(places, compare)
+			places = places[:wanted]
+			limit = places[wanted-1].distance
+		}
+		places = append(places, p)
+	}
+	slices.SortFunc(places, compare)
+	places = places[:wanted]
 	sorted := make([]geoFound, len(places))
 	for i, p := range places {
 		sorted[i] = found[p.at]

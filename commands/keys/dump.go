@@ -58,6 +58,24 @@ func cmdDump(c *command.Ctx) {
 	c.W.Bulk(payload)
 }
 
+// payloadElement is about how many bytes a small element takes in a payload.
+const payloadElement = 16
+
+// restored returns the value of the payload, or the error to answer with.
+func restored(c *command.Ctx) any {
+	limits := c.Host.RDBLimits()
+	// The checksum may have been skipped when the command was accepted.
+	limits.SkipChecksum = limits.SkipChecksum || c.Origin.In(command.Accepted)
+	value, err := rdb.Restore(c.Args[3], limits)
+	switch {
+	case errors.Is(err, rdb.ErrChecksum):
+		return command.ErrPayload
+	case err != nil:
+		return errBadData
+	}
+	return value
+}
+
 func cmdRestore(c *command.Ctx) {
 	replace, absolute := false, false
 	idle, frequency := int64(-1), int64(-1)
@@ -103,17 +121,15 @@ func cmdRestore(c *command.Ctx) {
 		c.Err(errRestoreTTL)
 		return
 	}
-	limits := c.Host.RDBLimits()
-	// The checksum may have been skipped when the command was accepted.
-	limits.SkipChecksum = limits.SkipChecksum || c.Origin.In(command.Accepted)
+	if n := len(c.Args[3]); rdb.HoldsString(c.Args[3]) {
+		c.LongBytes(n)
+	} else {
+		c.Long(n/payloadElement, 0)
+	}
+	value := command.Result(c, func() any { return restored(c) })
 	c.Host.PayloadChecked()
-	value, err := rdb.Restore(c.Args[3], limits)
-	switch {
-	case errors.Is(err, rdb.ErrChecksum):
-		c.Err(command.ErrPayload)
-		return
-	case err != nil:
-		c.Err(errBadData)
+	if err, ok := value.(command.Error); ok {
+		c.Err(err)
 		return
 	}
 	if ttl > 0 && !absolute {

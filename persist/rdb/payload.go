@@ -47,6 +47,9 @@ func Dump(entry *engine.Entry) ([]byte, error) {
 	return e.footer(form.version), nil
 }
 
+// HoldsString reports whether a payload, which need not be one, says that it has a string and not a collection.
+func HoldsString(payload []byte) bool { return len(payload) > 0 && payload[0] == typeString }
+
 // Restore returns the value of a payload: a []byte, which is valid as long as payload, or a collection.
 func Restore(payload []byte, lim *Limits) (any, error) {
 	b, err := open(payload, lim.SkipChecksum)
