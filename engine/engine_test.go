@@ -19,7 +19,7 @@ func keyspaces(t *testing.T, test func(t *testing.T, ks *Keyspace, clock *Manual
 		t.Run(fmt.Sprintf("%d shards", n), func(t *testing.T) {
 			clock := NewManualClock(time.UnixMilli(1_000_000))
 			log := &eventLog{}
-			ks := New(Options{Shards: n, Clock: clock, Observer: log})
+			ks := New(Options{Shards: n, Slots: testSlots, SlotOf: testSlotOf, Clock: clock, Observer: log})
 			ks.SetEventClasses(EventAll | EventNew | EventKeyMiss)
 			t.Cleanup(ks.Close)
 			test(t, ks, clock, log)

@@ -453,7 +453,7 @@ func TestACheckpointIsTheKeyspaceAtItsBeginning(t *testing.T) {
 		shards := 1 << (seed % 3)
 		store := newMemoryStore()
 		clock := NewManualClock(time.UnixMilli(1e12))
-		ks := New(Options{Shards: shards, Databases: 3, Clock: clock, Source: store})
+		ks := New(Options{Shards: shards, Databases: 3, Slots: testSlots, SlotOf: testSlotOf, Clock: clock, Source: store})
 		require.NoError(t, ks.Restore(store.state))
 		ks.EndReplay(nil)
 		ks.texts = smallTexts
@@ -464,6 +464,7 @@ func TestACheckpointIsTheKeyspaceAtItsBeginning(t *testing.T) {
 				c.change()
 			}
 			checkDeadlines(t, ks)
+			checkSlots(t, ks)
 			frozenAt := clock.Now()
 			f := ks.Freeze(func() {})
 			want := ""
@@ -494,6 +495,7 @@ func TestACheckpointIsTheKeyspaceAtItsBeginning(t *testing.T) {
 				checkDeadlines(t, again)
 				require.Equal(t, want, dump(again), "seed %d", seed)
 				checkDeadlines(t, again)
+				checkSlots(t, again)
 				again.Close()
 			}
 			if rnd.IntN(4) == 0 {
@@ -558,7 +560,7 @@ func checkDeadlines(t *testing.T, ks *Keyspace) {
 
 // reopen returns the keyspace that is stored, with all its keys known or not yet.
 func reopen(t *testing.T, store *memoryStore, shards int, clock Clock) *Keyspace {
-	ks := New(Options{Shards: shards, Databases: 3, Clock: clock, Source: store})
+	ks := New(Options{Shards: shards, Databases: 3, Slots: testSlots, SlotOf: testSlotOf, Clock: clock, Source: store})
 	ks.texts = smallTexts
 	require.NoError(t, ks.Restore(store.state))
 	ks.EndReplay(nil)

@@ -376,7 +376,7 @@ func (g *Guard) unlink(e *Entry) {
 		was = d.tableSize()
 	}
 	if i, ok := d.dict.IndexOf(bytesOf(e.Key())); ok {
-		d.dict.DeleteAt(i)
+		g.ks.deleteAt(d, i)
 	}
 	if g.ks.counting {
 		g.grew(d, d.tableSize()-was)
@@ -386,12 +386,12 @@ func (g *Guard) unlink(e *Entry) {
 // add puts a new entry into a database.
 func (g *Guard) add(e *Entry, d *database) {
 	if !g.ks.counting {
-		d.dict.Add(e)
+		g.ks.insert(d, e)
 		return
 	}
 	g.countLater(e)
 	was := d.tableSize()
-	d.dict.Add(e)
+	g.ks.insert(d, e)
 	g.grew(d, d.tableSize()-was)
 }
 
@@ -681,16 +681,21 @@ func (g *Guard) Each(db int, fn func(e *Entry) bool) {
 //
 // A cursor is the shard's number in the low bits and above them how many of its entries are left to visit.
 func (g *Guard) Scan(db int, cursor uint64, count int, fn func(e *Entry)) uint64 {
+	return g.scan(db, noSlot, cursor, count, fn)
+}
+
+// scan is Scan of the entries of a slot, or of all.
+func (g *Guard) scan(db, slot int, cursor uint64, count int, fn func(e *Entry)) uint64 {
 	shift := bits.Len(uint(len(g.ks.shards) - 1))
 	i := int(cursor & uint64(len(g.ks.shards)-1))
 	left := cursor >> shift
 	for i < len(g.ks.shards) {
-		d := &g.shard(uint8(i)).dbs[db].dict
+		d := &g.shard(uint8(i)).dbs[db]
 		visited := 0
-		if d.Len() > 0 {
-			left = d.Scan(left, count, func(p **Entry) {
+		if d.len(slot) > 0 {
+			left = d.scan(slot, left, count, func(e *Entry) {
 				visited++
-				if e := *p; !g.gone(e) {
+				if !g.gone(e) {
 					fn(e)
 				}
 			})
@@ -704,7 +709,7 @@ func (g *Guard) Scan(db int, cursor uint64, count int, fn func(e *Entry)) uint64
 		i++
 		if count -= visited; count <= 0 {
 			for i < len(g.ks.shards) {
-				if n := g.ks.shards[i].dbs[db].dict.Len(); n > 0 {
+				if n := g.ks.shards[i].dbs[db].len(slot); n > 0 {
 					return uint64(n)<<shift | uint64(i)
 				}
 				i++

@@ -11,6 +11,7 @@ import (
 	"github.com/atomredis/atomredis/engine/dict"
 	"github.com/atomredis/atomredis/engine/expiry"
 	"github.com/atomredis/atomredis/engine/lists"
+	"github.com/atomredis/atomredis/engine/slots"
 )
 
 // MaxShards is the largest number of shards: a guard's shards are the bits of a word.
@@ -25,6 +26,10 @@ type Options struct {
 	Shards int
 	// Databases is the number of databases. 0 means 16.
 	Databases int
+	// Slots is into how many slots keys are divided, and SlotOf returns that of a key, from 0 on: the keys of each can be
+	// found without a look at the others. 0 means that keys have no slots, which costs nothing.
+	Slots  int
+	SlotOf func(key []byte) int
 	// Clock gives the time. nil means SystemClock.
 	Clock Clock
 	// Observer hears of changes. nil means nobody.
@@ -41,6 +46,8 @@ type Keyspace struct {
 	shards    []shard
 	all       uint64 // one bit per shard
 	databases int
+	slots     int
+	slotOf    func(key []byte) int
 	clock     Clock
 	observer  Observer
 	lockedFor func(LockReason, time.Duration)
@@ -149,6 +156,8 @@ type spaceKey struct {
 
 type database struct {
 	dict dict.Table[*Entry]
+	// slots has the numbers of the entries in dict by slot. nil if keys have none, or there has been no key.
+	slots *slots.Index
 	// expires counts the entries with a deadline; deadlines is the sum of these deadlines.
 	expires   int
 	deadlines float64
@@ -193,6 +202,8 @@ func New(o Options) *Keyspace {
 		shards:    make([]shard, o.Shards),
 		all:       AllShards >> (MaxShards - o.Shards),
 		databases: o.Databases,
+		slots:     o.Slots,
+		slotOf:    o.SlotOf,
 		clock:     o.Clock,
 		observer:  o.Observer,
 		lockedFor: o.LockedFor,

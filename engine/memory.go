@@ -44,12 +44,16 @@ func (ks *Keyspace) recount() int64 {
 // behind by what guards have not ended yet.
 func (ks *Keyspace) UsedMemory() int64 { return ks.used.Load() }
 
-// tableSize returns how many bytes the table of a database takes without its entries.
+// tableSize returns how many bytes the table of a database takes without its entries, with its index by slot.
 func (d *database) tableSize() int {
 	if d.dict.Len() == 0 {
 		return 0
 	}
-	return d.dict.MemoryUsage()
+	n := d.dict.MemoryUsage()
+	if d.slots != nil {
+		n += d.slots.MemoryUsage()
+	}
+	return n
 }
 
 // indexSize returns how many bytes the deadline index takes.

@@ -116,6 +116,7 @@ func TestMemoryIsCountedAsItIs(t *testing.T) {
 					clock.Advance(60e6)
 				}
 				requireCounted(t, ks)
+				checkSlots(t, ks)
 			}
 			under(ks, func(g *Guard) {
 				for db := range 3 {

@@ -49,7 +49,7 @@ func TestASnapshotIsTheKeyspaceAtItsBeginning(t *testing.T) {
 	for seed := range histories(150) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		clock := NewManualClock(time.UnixMilli(1e12))
-		o := Options{Shards: 1 << (seed % 3), Databases: 3, Clock: clock}
+		o := Options{Shards: 1 << (seed % 3), Databases: 3, Slots: testSlots, SlotOf: testSlotOf, Clock: clock}
 		store := newMemoryStore()
 		if seed%2 == 0 {
 			o.Source = store
@@ -115,6 +115,7 @@ func TestASnapshotIsTheKeyspaceAtItsBeginning(t *testing.T) {
 				checkNothingLent(t, ks)
 			}
 			checkDeadlines(t, ks)
+			checkSlots(t, ks)
 			checkMemory(t, ks)
 		}
 		if frozen != nil {

@@ -1,0 +1,133 @@
+// Package slots knows which elements of a table belong to a hash slot of a cluster: how many at once, and which ones
+// without a look at the others. It holds numbers of elements, as a dict.Table gives them, and follows as they change.
+package slots
+
+import (
+	"iter"
+	"unsafe"
+)
+
+const (
+	// pageSize is the number of slots whose lists are made together, when the first of them is needed.
+	pageSize = 64
+	// chunkSize is the number of places in a chunk: growth copies none of them.
+	chunkSize = 1024
+	// minKept is the number of elements in a list for which room is never given back while there are any.
+	minKept = 8
+)
+
+// Index is the elements of a table by slot. They are numbered densely from 0, as those of a dict.Table. An element takes
+// 4 bytes in the list of its slot, about half of that as room to grow, and 4 for its place in the list.
+type Index struct {
+	n      int // elements
+	pages  []*page
+	places []*[chunkSize]uint32 // by the numbers of elements: where each is in the list of its slot
+	listed int                  // for how many elements lists have room
+	paged  int                  // pages that have been made
+}
+
+// page is the lists of some slots: the numbers of their elements.
+type page [pageSize][]uint32
+
+// New returns an index without elements for slots from 0 to n-1.
+func New(n int) *Index { return &Index{pages: make([]*page, (n+pageSize-1)/pageSize)} }
+
+// Len returns how many elements a slot has.
+func (x *Index) Len(slot int) int { return len(x.list(slot)) }
+
+// Add notes that the next element, whose number is that of all before it, belongs to a slot.
+func (x *Index) Add(slot int) {
+	p := x.pages[slot/pageSize]
+	if p == nil {
+		p = new(page)
+		x.pages[slot/pageSize] = p
+		x.paged++
+	}
+	l := &p[slot%pageSize]
+	if x.n/chunkSize == len(x.places) {
+		x.places = append(x.places, new([chunkSize]uint32))
+	}
+	*x.place(x.n) = uint32(len(*l))
+	was := cap(*l)
+	*l = append(*l, uint32(x.n))
+	x.listed += cap(*l) - was
+	x.n++
+}
+
+// Remove notes that element number i, which belongs to a slot, goes, and that the last element, which belongs to lastSlot,
+// takes its number.
+func (x *Index) Remove(i, slot, lastSlot int) {
+	x.n--
+	x.unlist(i, slot)
+	if last := x.n; i != last {
+		at := *x.place(last)
+		x.list(lastSlot)[at] = uint32(i)
+		*x.place(i) = at
+	}
+	// One chunk more than is needed stays, so that a table whose size swings around a boundary does not allocate each time.
+	if k := len(x.places); k*chunkSize-x.n >= 2*chunkSize {
+		x.places[k-1] = nil
+		x.places = x.places[:k-1]
+	}
+}
+
+// unlist takes an element out of the list of its slot. The last one of the list takes its place.
+func (x *Index) unlist(i, slot int) {
+	l := &x.pages[slot/pageSize][slot%pageSize]
+	end := len(*l) - 1
+	at, moved := *x.place(i), (*l)[end]
+	(*l)[at] = moved
+	*x.place(int(moved)) = at
+	*l = (*l)[:end]
+	was := cap(*l)
+	switch {
+	case end == 0:
+		*l = nil
+	case was > minKept && end < was/4:
+		*l = append(make([]uint32, 0, was/2), *l...)
+	}
+	x.listed += cap(*l) - was
+}
+
+// Scan yields the numbers of about count elements of a slot, at least one if any are left, and says where to go on. Its
+// cursors mean what those of dict.Table.Scan do, and for the same reason an element that is there from the first call to
+// the last is visited: one that is added comes last in the list, and one that moves takes a lower place.
+func (x *Index) Scan(slot int, cursor uint64, count int, fn func(i int)) uint64 {
+	l := x.list(slot)
+	left := len(l)
+	if cursor != 0 && cursor < uint64(left) {
+		left = int(cursor)
+	}
+	for count = max(count, 1); left > 0 && count > 0; count-- {
+		left--
+		fn(int(l[left]))
+	}
+	return uint64(left)
+}
+
+// All iterates over the numbers of a slot's elements. None may be added or removed meanwhile.
+func (x *Index) All(slot int) iter.Seq[int] {
+	return func(yield func(i int) bool) {
+		for _, i := range x.list(slot) {
+			if !yield(int(i)) {
+				return
+			}
+		}
+	}
+}
+
+// MemoryUsage returns how many bytes the index takes.
+func (x *Index) MemoryUsage() int {
+	const pointer = int(unsafe.Sizeof(uintptr(0)))
+	return int(unsafe.Sizeof(*x)) + len(x.pages)*pointer + x.paged*int(unsafe.Sizeof(page{})) +
+		x.listed*int(unsafe.Sizeof(uint32(0))) + cap(x.places)*pointer + len(x.places)*int(unsafe.Sizeof([chunkSize]uint32{}))
+}
+
+func (x *Index) list(slot int) []uint32 {
+	if p := x.pages[slot/pageSize]; p != nil {
+		return p[slot%pageSize]
+	}
+	return nil
+}
+
+func (x *Index) place(i int) *uint32 { return &x.places[i/chunkSize][i%chunkSize] }
