@@ -92,6 +92,8 @@ type Host interface {
 	// Foreign reports which keys belong to other servers of the cluster although they are here, on their way, so that
 	// clients must not see them; nil if none do.
 	Foreign() func(key []byte) bool
+	// ForeignLen returns the number of such keys in a database. The guard holds everything.
+	ForeignLen(g *engine.Guard, db int) int
 	// MayFlush returns the error for a command that is about to remove all keys of a database, "" if it may. The guard holds
 	// everything.
 	MayFlush() Error

@@ -30,13 +30,14 @@ type give struct {
 	task  *moveTask
 
 	mu      sync.Mutex // protects what follows; nothing is locked under it
-	changed map[changedKey]struct{}
+	changed map[keyName]struct{}
 	size    int   // bytes of their names
 	ended   error // why the slots must not be given
 	holds   bool  // commands wait
 }
 
-type changedKey struct {
+// keyName is the name of a key in a database.
+type keyName struct {
 	db  int
 	key string
 }
@@ -88,11 +89,11 @@ func (g *give) touched(db int, key string, expired bool) {
 	if expired && g.holds || g.ended != nil {
 		return
 	}
-	if _, ok := g.changed[changedKey{db, key}]; ok {
+	if _, ok := g.changed[keyName{db, key}]; ok {
 		return
 	}
-	g.changed[changedKey{db, strings.Clone(key)}] = struct{}{}
-	if g.size += len(key) + int(unsafe.Sizeof(changedKey{})); g.size > maxChanged {
+	g.changed[keyName{db, strings.Clone(key)}] = struct{}{}
+	if g.size += len(key) + int(unsafe.Sizeof(keyName{})); g.size > maxChanged {
 		g.ended = errMoveChanges
 	}
 }
@@ -115,22 +116,22 @@ func (g *give) err() error {
 func (g *give) isChanged(db int, key string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	_, ok := g.changed[changedKey{db, key}]
+	_, ok := g.changed[keyName{db, key}]
 	return ok
 }
 
 // take returns the keys that have changed since it was called last.
-func (g *give) take() map[changedKey]struct{} {
+func (g *give) take() map[keyName]struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	keys := g.changed
-	g.changed, g.size = map[changedKey]struct{}{}, 0
+	g.changed, g.size = map[keyName]struct{}{}, 0
 	return keys
 }
 
 // beginGive has changes of keys of the slots noted from now on.
 func (h *shards) beginGive(q *shardQuestion) (*give, error) {
-	g := &give{h: h, slots: cluster.SetOf(q.Slots...), changed: map[changedKey]struct{}{}}
+	g := &give{h: h, slots: cluster.SetOf(q.Slots...), changed: map[keyName]struct{}{}}
 	var guard engine.Guard
 	guard.Lock(h.srv.ks, engine.AllShards, h.srv.ks.Now())
 	defer guard.Unlock()

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/cluster"
+	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/transcript"
 )
 
@@ -125,4 +126,70 @@ func (c *testClient) list(command string) (list []string) {
 		list = append(list, e.Text)
 	}
 	return list
+}
+
+// A source that has just been started, and has not all keys in memory yet, gives all of them.
+func TestSlotsMoveWithKeysThatAreStillBeingLoaded(t *testing.T) {
+	list := startShards(t, 2, 1, patient, "key-load-delay=2000")
+	from, to := list[0].leader(), list[1].leader()
+	a, b := from.client(), to.client()
+	const keys = 1000
+	for i := range keys {
+		require.Equal(t, "+OK", a.do(fmt.Sprintf("SET key:%d %d", i, i)))
+	}
+	require.Equal(t, "+OK", a.do("SAVE"))
+	from.kill()
+	from.start()
+	list[0].leader()
+	a = from.client()
+	b.waitForTask(b.importSlots("0 16383"), "completed")
+	require.Equal(t, fmt.Sprint(keys), b.do("DBSIZE"))
+	require.Eventually(t, func() bool { return len(from.shards.record().Trims) == 0 }, testTimeout, time.Millisecond)
+	require.Equal(t, "0", a.do("DBSIZE"))
+	var g engine.Guard
+	g.Lock(from.ks, engine.AllShards, from.ks.Now())
+	defer g.Unlock()
+	require.Zero(t, g.Len(0))
+}
+
+func TestSlotsStayWhileItIsNotKnownWhetherThereAreKeys(t *testing.T) {
+	g := startGroup(t, 1, "cluster-enabled=yes", "key-load-delay=2000000000", patient)
+	n := g.leader()
+	c := n.client()
+	require.Equal(t, "+OK", c.do("SET a 1"))
+	require.Equal(t, "-ERR DB must be empty to perform CLUSTER FLUSHSLOTS.", c.do("CLUSTER FLUSHSLOTS"))
+	require.Equal(t, "+OK", c.do("SAVE"))
+	n.kill()
+	n.start()
+	g.leader()
+	require.Equal(t, "-ERR the keys are still being loaded", n.client().do("CLUSTER FLUSHSLOTS"))
+}
+
+// While keys are here that belong to another shard only the others are counted.
+func TestKeysOfOthersAreNotCounted(t *testing.T) {
+	list := startShards(t, 2, 1, patient)
+	from := list[0].leader()
+	a := from.client()
+	for i := range 100 {
+		require.Equal(t, "+OK", a.do(fmt.Sprintf("SET key:%d %d", i, i)))
+	}
+	slot := cluster.SlotOf([]byte("key:1"))
+	ofSlot := len(a.list(fmt.Sprintf("CLUSTER GETKEYSINSLOT %d 100", slot)))
+	require.Positive(t, ofSlot)
+	require.True(t, from.shards.trimming.CompareAndSwap(false, true)) // nobody removes them
+	require.NoError(t, from.shards.change(func(_ *engine.Guard, r *cluster.Record) error {
+		r.Trims = append(r.Trims, cluster.Range{First: slot, Last: slot})
+		var slots cluster.SlotSet
+		slots.Add(slot)
+		r.Disclaim(&slots)
+		return nil
+	}))
+	require.Equal(t, fmt.Sprint(100-ofSlot), a.do("DBSIZE"))
+	require.Equal(t, "0", a.do(fmt.Sprint("CLUSTER COUNTKEYSINSLOT ", slot)))
+	require.Empty(t, a.list(fmt.Sprintf("CLUSTER GETKEYSINSLOT %d 100", slot)))
+	require.Contains(t, a.do(fmt.Sprintf("CLUSTER SLOT-STATS SLOTSRANGE %d %[1]d", slot)), `"key-count" 0`)
+	from.shards.trimming.Store(false)
+	from.shards.kick()
+	require.Eventually(t, func() bool { return len(from.shards.record().Trims) == 0 }, testTimeout, time.Millisecond)
+	require.Equal(t, fmt.Sprint(100-ofSlot), a.do("DBSIZE"))
 }

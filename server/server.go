@@ -233,9 +233,12 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	if srv.storage.Storage != nil {
 		source = srv.storage.Source()
 	}
-	srv.ks = engine.New(engine.Options{Shards: shardCount(set.Shards, o.Goroutines || !srv.listens() ||
-		set.IOThreads > 1), Databases: set.DatabaseCount(), Clock: o.Clock,
-		Observer: (*observer)(srv), Source: source, LockedFor: srv.held})
+	eo := engine.Options{Shards: shardCount(set.Shards, o.Goroutines || !srv.listens() || set.IOThreads > 1),
+		Databases: set.DatabaseCount(), Clock: o.Clock, Observer: (*observer)(srv), Source: source, LockedFor: srv.held}
+	if srv.cluster != nil {
+		eo.Slots, eo.SlotOf = cluster.Slots, cluster.SlotOf
+	}
+	srv.ks = engine.New(eo)
 	srv.ks.SetListLimit(set.List)
 	srv.countSlots(set)
 	srv.startHook(o.Hook)

@@ -524,6 +524,9 @@ func (h *shards) DropSlots(slots cluster.SlotSet) error {
 // FlushSlots takes all slots from a shard without keys.
 func (h *shards) FlushSlots() error {
 	return h.change(func(g *engine.Guard, r *cluster.Record) error {
+		if !g.Complete() {
+			return errors.New("the keys are still being loaded")
+		}
 		for db := range h.srv.ks.Databases() {
 			if g.Len(db) > 0 {
 				return errors.New("DB must be empty to perform CLUSTER FLUSHSLOTS.")

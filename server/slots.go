@@ -12,6 +12,7 @@ import (
 	"github.com/atomredis/atomredis/command"
 	clustercommands "github.com/atomredis/atomredis/commands/cluster"
 	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/engine"
 )
 
 // This file is the server as the node of a cluster; see package cluster.
@@ -89,6 +90,23 @@ func (srv *Server) Foreign() func(key []byte) bool {
 		return nil
 	}
 	return func(key []byte) bool { return slots.Has(cluster.SlotOf(key)) }
+}
+
+// ForeignLen implements command.Host.
+func (srv *Server) ForeignLen(g *engine.Guard, db int) (n int) {
+	if srv.shards == nil {
+		return 0
+	}
+	slots := srv.shards.now.Load().foreign
+	if slots == nil {
+		return 0
+	}
+	for slot := range cluster.Slots {
+		if slots.Has(slot) {
+			n += g.SlotLen(db, slot)
+		}
+	}
+	return n
 }
 
 // Shards implements cluster.Host.

@@ -2,45 +2,78 @@ package server
 
 import (
 	"context"
+	"strings"
+	"time"
 
 	"github.com/atomredis/atomredis/cluster"
 	"github.com/atomredis/atomredis/engine"
 )
 
-// scanned is how many keys are looked at under one guard over everything.
-const scanned = 256
+const (
+	// scanned is how many slots and keys are looked at under one guard over everything.
+	scanned = 256
+	// completeAfter is how long is waited before it is looked again whether all keys are in memory.
+	completeAfter = 20 * time.Millisecond
+)
 
 // keysOfSlots calls fn with the keys of slots, without a guard, until it fails. A key that is there all the time is among
-// them, whatever happens meanwhile; others may be, and some more than once. There is no index by slots: it looks at all
-// keys.
+// them, whatever happens meanwhile; others may be, and some more than once. It waits until all keys are in memory.
 func (srv *Server) keysOfSlots(ctx context.Context, slots *cluster.SlotSet, fn func(db int, key string) error) error {
-	var names []string
-	var scratch []byte
-	for db := range srv.ks.Databases() {
-		for cursor := uint64(0); ; {
-			names = names[:0]
-			var g engine.Guard
-			g.Lock(srv.ks, engine.AllShards, srv.ks.Now())
-			cursor = g.Scan(db, cursor, scanned, func(e *engine.Entry) {
-				if scratch = append(scratch[:0], e.Key()...); slots.Has(cluster.SlotOf(scratch)) {
-					names = append(names, string(scratch))
-				}
-			})
-			g.Unlock()
-			for _, key := range names {
-				if err := fn(db, key); err != nil {
-					return err
-				}
+	w := slotWalk{ks: srv.ks, slots: slots}
+	for w.left() {
+		if !w.step() {
+			w = slotWalk{ks: srv.ks, slots: slots}
+			select {
+			case <-time.After(completeAfter):
+			case <-ctx.Done():
 			}
-			if err := ctx.Err(); err != nil {
+		}
+		for _, n := range w.found {
+			if err := fn(n.db, n.key); err != nil {
 				return err
 			}
-			if cursor == 0 {
-				break
-			}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// slotWalk is a walk through the keys of slots.
+type slotWalk struct {
+	ks     *engine.Keyspace
+	slots  *cluster.SlotSet
+	at     int       // goes through the slots of all databases
+	cursor uint64    // in the slot, 0 at its beginning
+	found  []keyName // by the last step
+}
+
+// left reports whether there are slots to go through.
+func (w *slotWalk) left() bool { return w.at < w.ks.Databases()*cluster.Slots }
+
+// step finds some keys. It reports false if not all keys are in memory: then the walk must begin anew.
+func (w *slotWalk) step() (complete bool) {
+	var g engine.Guard
+	g.Lock(w.ks, engine.AllShards, w.ks.Now())
+	defer g.Unlock()
+	if !g.Complete() {
+		return false
+	}
+	w.found = w.found[:0]
+	for n := scanned; n > 0 && w.left(); {
+		if db, slot := w.at/cluster.Slots, w.at%cluster.Slots; w.slots.Has(slot) {
+			w.cursor = g.ScanSlot(db, slot, w.cursor, n, func(e *engine.Entry) {
+				w.found = append(w.found, keyName{db, strings.Clone(e.Key())})
+				n--
+			})
+			n--
+		}
+		if w.cursor == 0 {
+			w.at++
+		}
+	}
+	return true
 }
 
 // remove removes a key of a slot, if may allows it under the guard.

@@ -48,7 +48,7 @@ var clusterCommands = []*command.Command{
 			{Name: "cluster|countkeysinslot", Group: "cluster", Since: "3.0.0", Arity: 3,
 				Flags:   command.Stale | command.WholeKeyspace | command.AllKeys,
 				Summary: "Counts the keys of a slot", Syntax: "slot",
-				Complexity: "O(N), where N is the number of keys", Do: inCluster(countkeysinslot)},
+				Complexity: "O(1)", Do: inCluster(countkeysinslot)},
 			{Name: "cluster|delslots", Group: "cluster", Since: "3.0.0", Arity: -3,
 				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary: "Unassigns slots of the shard; their keys stay", Syntax: "slot [slot ...]",
@@ -73,7 +73,7 @@ var clusterCommands = []*command.Command{
 			{Name: "cluster|getkeysinslot", Group: "cluster", Since: "3.0.0", Arity: 4,
 				Flags:   command.Stale | command.WholeKeyspace | command.AllKeys,
 				Summary: "Lists keys of a slot", Syntax: "slot count",
-				Complexity: "O(N), where N is the number of keys", Do: inCluster(getkeysinslot)},
+				Complexity: "O(N), where N is the number of keys listed", Do: inCluster(getkeysinslot)},
 			{Name: "cluster|help", Group: "cluster", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale,
 				Summary: "Lists the subcommands", Complexity: "O(1)", Do: inCluster(help)},
 			{Name: "cluster|info", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: command.Loading | command.Stale,
@@ -135,7 +135,7 @@ var clusterCommands = []*command.Command{
 				Flags:      command.Stale | command.Loading | command.WholeKeyspace | command.AllKeys,
 				Summary:    "Returns the numbers of keys of slots, and what commands have cost there",
 				Syntax:     "<SLOTSRANGE start-slot end-slot | ORDERBY metric [LIMIT limit] [ASC | DESC]>",
-				Complexity: "O(N+K), where N is the number of slots and K that of keys", Do: inCluster(slotStats)},
+				Complexity: "O(N log N), where N is the number of slots", Do: inCluster(slotStats)},
 			{Name: "cluster|slots", Group: "cluster", Since: "3.0.0", Deprecated: "7.0.0", Instead: "`CLUSTER SHARDS`", Arity: 2,
 				Flags:   command.Loading | command.Stale,
 				Summary: "Lists ranges of slots with their nodes", Complexity: "O(1)", Do: inCluster(slots)},
@@ -151,7 +151,7 @@ var clusterCommands = []*command.Command{
 		ACL:        command.CatKeyspace,
 		Summary:    "Iterates over the keys of the cluster, or of a slot",
 		Syntax:     "cursor [MATCH pattern] [COUNT count] [TYPE type] [SLOT slot]",
-		Complexity: "O(1) for every call, O(N) for a whole walk, where N is the number of keys, whether of all slots or of one",
+		Complexity: "O(1) for every call, O(N) for a whole walk, where N is the number of keys, of all slots or of one",
 		Do:         inCluster(clusterscan)},
 	{Name: "readonly", Group: "cluster", Since: "3.0.0", Arity: 1, Flags: command.Fast | command.Loading | command.Stale,
 		ACL:     command.CatConnection,
@@ -406,17 +406,21 @@ func (f *fieldWriter) number(name string, n int64) {
 
 func (f *fieldWriter) end() { f.w.EndMap(f.mark, f.n) }
 
-// eachKeyOfSlot calls fn with the keys of a slot until it returns false. It looks at all keys: the slots have no
-// index of their own.
-func eachKeyOfSlot(c *command.Ctx, slot int64, fn func(key []byte) bool) {
-	if foreign := c.Host.Foreign(); foreign != nil && foreign([]byte("{"+cluster.TagOf(int(slot))+"}")) {
-		return
+// foreignSlots reports which slots have keys here that clients must not see.
+func foreignSlots(c *command.Ctx) func(slot int) bool {
+	foreign := c.Host.Foreign()
+	if foreign == nil {
+		return func(int) bool { return false }
 	}
-	var key []byte
-	c.G.Each(c.DB, func(e *engine.Entry) bool {
-		key = append(key[:0], e.Key()...)
-		return int64(cluster.SlotOf(key)) != slot || fn(key)
-	})
+	return func(slot int) bool { return foreign([]byte(cluster.TagOf(slot))) }
+}
+
+// keysInSlot returns how many keys of a slot clients may see.
+func keysInSlot(c *command.Ctx, slot int, foreign func(slot int) bool) int64 {
+	if foreign(slot) {
+		return 0
+	}
+	return int64(c.G.SlotLen(c.DB, slot))
 }
 
 func countkeysinslot(c *command.Ctx) {
@@ -428,12 +432,7 @@ func countkeysinslot(c *command.Ctx) {
 		c.Err(errSlot)
 		return
 	}
-	n := int64(0)
-	eachKeyOfSlot(c, slot, func([]byte) bool {
-		n++
-		return true
-	})
-	c.W.Int(n)
+	c.W.Int(keysInSlot(c, int(slot), foreignSlots(c)))
 }
 
 func getkeysinslot(c *command.Ctx) {
@@ -450,9 +449,9 @@ func getkeysinslot(c *command.Ctx) {
 		return
 	}
 	mark, n := c.W.Defer(), 0
-	if limit > 0 {
-		eachKeyOfSlot(c, slot, func(key []byte) bool {
-			c.W.Bulk(key)
+	if limit > 0 && !foreignSlots(c)(int(slot)) {
+		c.G.EachOfSlot(c.DB, int(slot), func(e *engine.Entry) bool {
+			c.W.BulkString(e.Key())
 			n++
 			return int64(n) < limit
 		})

@@ -11,7 +11,8 @@ import (
 )
 
 // Cursors of CLUSTERSCAN have three parts, "1f3c5a-{06S}-42": what tells the run of the server that made them, by which
-// clients find the node, and the cursor of SCAN. As the node has all slots one cursor of SCAN goes through all of them.
+// clients find the node, and the cursor of SCAN. As the node has all slots one cursor of SCAN goes through all of them; with
+// SLOT it goes through the keys of the slot.
 
 const (
 	errScanCursor command.Error = "ERR invalid cursor"
@@ -21,8 +22,6 @@ const (
 const (
 	fingerprintLen = 6
 	noFingerprint  = "0" // of a cursor that has not begun
-	// maxScanned is how many keys a call looks at beyond COUNT, to find those of one slot.
-	maxScanned = 10000
 )
 
 func clusterscan(c *command.Ctx) {
@@ -66,20 +65,19 @@ func scanKeys(c *command.Ctx, o *command.ScanOptions, at uint64) (found []string
 	typ, known := engine.ParseType(string(o.TypeName))
 	var key []byte
 	foreign := c.Host.Foreign()
-	for visited := 0; ; {
-		at = c.G.Scan(c.DB, at, o.Count, func(e *engine.Entry) {
-			visited++
-			key = append(key[:0], e.Key()...)
-			if o.TypeName != nil && (!known || e.Type() != typ) ||
-				o.Slot >= 0 && int64(cluster.SlotOf(key)) != o.Slot || !o.Match(key) || foreign != nil && foreign(key) {
-				return
-			}
-			found = append(found, string(key))
-		})
-		if at == 0 || o.Slot < 0 || len(found) >= o.Count || visited >= maxScanned {
-			return found, at
+	visit := func(e *engine.Entry) {
+		key = append(key[:0], e.Key()...)
+		if o.TypeName != nil && (!known || e.Type() != typ) || !o.Match(key) || foreign != nil && foreign(key) {
+			return
 		}
+		found = append(found, string(key))
 	}
+	if o.Slot >= 0 {
+		next = c.G.ScanSlot(c.DB, int(o.Slot), at, o.Count, visit)
+	} else {
+		next = c.G.Scan(c.DB, at, o.Count, visit)
+	}
+	return found, next
 }
 
 // fingerprint tells cursors of this run of the server from others, which mean nothing to it.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/atomredis/atomredis/cluster"
 	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/engine"
 )
 
 const (
@@ -32,18 +31,12 @@ func slotStats(c *command.Ctx) {
 		return
 	}
 	all := new([cluster.Slots]slotNumbers)
-	var key []byte
-	foreign := c.Host.Foreign()
-	c.G.Each(c.DB, func(e *engine.Entry) bool {
-		if key = append(key[:0], e.Key()...); foreign == nil || !foreign(key) {
-			all[cluster.SlotOf(key)][0]++
-		}
-		return true
-	})
-	if counters != nil {
-		for i := range counters {
-			n := &counters[i]
-			all[i][1], all[i][2], all[i][3] = n.Micros.Load(), n.In.Load(), n.Out.Load()
+	foreign := foreignSlots(c)
+	for slot := order.first; slot <= order.last; slot++ {
+		all[slot][0] = keysInSlot(c, slot, foreign)
+		if counters != nil {
+			n := &counters[slot]
+			all[slot][1], all[slot][2], all[slot][3] = n.Micros.Load(), n.In.Load(), n.Out.Load()
 		}
 	}
 	chosen := order.choose(all)

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/resp"
 )
@@ -47,20 +46,7 @@ const (
 )
 
 func cmdDbsize(c *command.Ctx) {
-	foreign := c.Host.Foreign()
-	if foreign == nil {
-		c.W.Int(int64(c.G.Len(c.DB)))
-		return
-	}
-	n := int64(0)
-	var key []byte
-	c.G.Each(c.DB, func(e *engine.Entry) bool {
-		if key = append(key[:0], e.Key()...); !foreign(key) {
-			n++
-		}
-		return true
-	})
-	c.W.Int(n)
+	c.W.Int(int64(c.G.Len(c.DB) - c.Host.ForeignLen(c.G, c.DB)))
 }
 
 func cmdFlushall(c *command.Ctx) { flush(c, -1) }

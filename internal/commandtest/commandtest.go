@@ -103,14 +103,15 @@ func (client) Kept(g *engine.Guard, e *engine.Entry, _ []byte) {}
 // host is a server with the settings that a server has unless told otherwise.
 type host struct{ ks *engine.Keyspace }
 
-func (h host) Keyspace() *engine.Keyspace { return h.ks }
-func (host) Clustered() bool              { return false }
-func (host) MayFlush() command.Error      { return "" }
-func (host) Foreign() func([]byte) bool   { return nil }
-func (host) Writable(*engine.Guard) bool  { return true }
-func (host) MaxBulk() int                 { return 512 << 20 }
-func (host) HashLimits() hashes.Limits    { return hashes.Limits{Entries: 512, Value: 64} }
-func (host) ListLimit() lists.Limit       { return lists.DefaultLimit }
+func (h host) Keyspace() *engine.Keyspace      { return h.ks }
+func (host) Clustered() bool                   { return false }
+func (host) MayFlush() command.Error           { return "" }
+func (host) Foreign() func([]byte) bool        { return nil }
+func (host) ForeignLen(*engine.Guard, int) int { return 0 }
+func (host) Writable(*engine.Guard) bool       { return true }
+func (host) MaxBulk() int                      { return 512 << 20 }
+func (host) HashLimits() hashes.Limits         { return hashes.Limits{Entries: 512, Value: 64} }
+func (host) ListLimit() lists.Limit            { return lists.DefaultLimit }
 func (host) SetLimits() sets.Limits {
 	return sets.Limits{IntsetEntries: 512, ListpackEntries: 128, ListpackValue: 64}
 }
