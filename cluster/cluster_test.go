@@ -1,9 +1,11 @@
 package cluster_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/cluster"
 	"github.com/atomredis/atomredis/config"
@@ -28,4 +30,31 @@ func TestClientsWithoutAnAddressLearnTheConfiguredPort(t *testing.T) {
 	require.NoError(t, conf.Set("cluster-announce-tls-port", "7002", false))
 	a := cluster.Announce(conf.Get(), local)
 	require.Equal(t, 7002, a.ClientPort())
+}
+
+// The CRC as it is defined, bit by bit.
+func TestSlotsAreThoseOfTheCRC(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		key := rapid.SliceOf(rapid.ByteRange('a', 'z')).Draw(t, "key")
+		crc := 0
+		for _, b := range key {
+			crc ^= int(b) << 8
+			for range 8 {
+				if crc <<= 1; crc&0x10000 != 0 {
+					crc ^= 0x11021
+				}
+			}
+		}
+		require.Equal(t, crc%cluster.Slots, cluster.SlotOf(key))
+		if len(key) > 0 {
+			require.Equal(t, crc%cluster.Slots, cluster.SlotOf(slices.Concat([]byte("x{"), key, []byte("}{y}"))))
+		}
+	})
+}
+
+func BenchmarkSlotOf(b *testing.B) {
+	key := []byte("key:000000000012")
+	for b.Loop() {
+		cluster.SlotOf(key)
+	}
 }

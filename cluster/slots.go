@@ -13,9 +13,10 @@ const (
 	NoSlot = -1
 )
 
-// crcTable is that of CRC-16/XMODEM: polynomial x^16 + x^12 + x^5 + 1, highest bit first.
-var crcTable = func() (table [256]uint16) {
-	for i := range table {
+// crcTables are those of CRC-16/XMODEM: polynomial x^16 + x^12 + x^5 + 1, highest bit first. The first is for the last
+// byte of some, each further one for the byte before: so four bytes are looked up side by side.
+var crcTables = func() (tables [4][256]uint16) {
+	for i := range 256 {
 		crc := uint16(i) << 8
 		for range 8 {
 			carry := crc & 0x8000
@@ -23,9 +24,14 @@ var crcTable = func() (table [256]uint16) {
 				crc ^= 0x1021
 			}
 		}
-		table[i] = crc
+		tables[0][i] = crc
 	}
-	return table
+	for k := range tables[1:] {
+		for i, crc := range tables[k] {
+			tables[k+1][i] = crc<<8 ^ tables[0][crc>>8]
+		}
+	}
+	return tables
 }()
 
 // SlotOf returns the slot of a key. If the key has braces with something between them, that decides alone: from
@@ -36,9 +42,12 @@ func SlotOf(key []byte) int {
 			key = key[open+1 : open+1+n]
 		}
 	}
-	crc := uint16(0)
+	crc, t := uint16(0), &crcTables
+	for ; len(key) >= 4; key = key[4:] {
+		crc = t[3][byte(crc>>8)^key[0]] ^ t[2][byte(crc)^key[1]] ^ t[1][key[2]] ^ t[0][key[3]]
+	}
 	for _, b := range key {
-		crc = crc<<8 ^ crcTable[byte(crc>>8)^b]
+		crc = crc<<8 ^ t[0][byte(crc>>8)^b]
 	}
 	return int(crc % Slots)
 }

@@ -19,6 +19,12 @@
 // consumer groups: as in Redis it is no change for WATCH and caches. WATCH versions live with the watchers, so an
 // entry that nobody watches pays nothing.
 //
+// # Slots
+//
+// In a cluster each database has an index of its keys by slot, in each shard (slots.go, package slots): so a slot is
+// counted, walked through and moved without a look at other keys. It takes part in what changes a table, in
+// Keyspace.insert and deleteAt, and nowhere else.
+//
 // # Types
 //
 // kinds.go is all that the keyspace knows of types. The data structures are packages below this one: no locks, no
