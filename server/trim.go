@@ -19,10 +19,15 @@ const (
 // keysOfSlots calls fn with the keys of slots, without a guard, until it fails. A key that is there all the time is among
 // them, whatever happens meanwhile; others may be, and some more than once. It waits until all keys are in memory.
 func (srv *Server) keysOfSlots(ctx context.Context, slots *cluster.SlotSet, fn func(db int, key string) error) error {
-	w := slotWalk{ks: srv.ks, slots: slots}
+	w := slotWalk{ks: srv.ks}
+	for slot := range cluster.Slots {
+		if slots.Has(slot) {
+			w.slots = append(w.slots, slot)
+		}
+	}
 	for w.left() {
 		if !w.step() {
-			w = slotWalk{ks: srv.ks, slots: slots}
+			w = slotWalk{ks: srv.ks, slots: w.slots}
 			select {
 			case <-time.After(completeAfter):
 			case <-ctx.Done():
@@ -43,14 +48,14 @@ func (srv *Server) keysOfSlots(ctx context.Context, slots *cluster.SlotSet, fn f
 // slotWalk is a walk through the keys of slots.
 type slotWalk struct {
 	ks     *engine.Keyspace
-	slots  *cluster.SlotSet
-	at     int       // goes through the slots of all databases
+	slots  []int
+	at     int       // goes through the slots in one database after the other
 	cursor uint64    // in the slot, 0 at its beginning
 	found  []keyName // by the last step
 }
 
 // left reports whether there are slots to go through.
-func (w *slotWalk) left() bool { return w.at < w.ks.Databases()*cluster.Slots }
+func (w *slotWalk) left() bool { return w.at < w.ks.Databases()*len(w.slots) }
 
 // step finds some keys. It reports false if not all keys are in memory: then the walk must begin anew.
 func (w *slotWalk) step() (complete bool) {
@@ -62,14 +67,12 @@ func (w *slotWalk) step() (complete bool) {
 	}
 	w.found = w.found[:0]
 	for n := scanned; n > 0 && w.left(); {
-		if db, slot := w.at/cluster.Slots, w.at%cluster.Slots; w.slots.Has(slot) {
-			w.cursor = g.ScanSlot(db, slot, w.cursor, n, func(e *engine.Entry) {
-				w.found = append(w.found, keyName{db, strings.Clone(e.Key())})
-				n--
-			})
+		db, slot := w.at/len(w.slots), w.slots[w.at%len(w.slots)]
+		w.cursor = g.ScanSlot(db, slot, w.cursor, n, func(e *engine.Entry) {
+			w.found = append(w.found, keyName{db, strings.Clone(e.Key())})
 			n--
-		}
-		if w.cursor == 0 {
+		})
+		if n--; w.cursor == 0 {
 			w.at++
 		}
 	}
