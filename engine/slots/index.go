@@ -26,14 +26,29 @@ type Index struct {
 	paged  int                  // pages that have been made
 }
 
-// page is the lists of some slots: the numbers of their elements.
-type page [pageSize][]uint32
+// page is the lists of some slots: the numbers of their elements. How long they are lies apart and close together, so that
+// it tends to be in the processor's caches: the slots of elements that are added one after the other are random.
+type page struct {
+	lens  [pageSize]uint32
+	rooms [pageSize]uint8 // exponents: see room
+	lists [pageSize]*uint32
+}
+
+// room returns for how many elements the list of a slot has room: none, or a power of two from 2 on.
+func (p *page) room(s int) int { return 1 << p.rooms[s] &^ 1 }
+
+func (p *page) list(s int) []uint32 { return unsafe.Slice(p.lists[s], p.lens[s]) }
 
 // New returns an index without elements for slots from 0 to n-1.
 func New(n int) *Index { return &Index{pages: make([]*page, (n+pageSize-1)/pageSize)} }
 
 // Len returns how many elements a slot has.
-func (x *Index) Len(slot int) int { return len(x.list(slot)) }
+func (x *Index) Len(slot int) int {
+	if p := x.pages[slot/pageSize]; p != nil {
+		return int(p.lens[slot%pageSize])
+	}
+	return 0
+}
 
 // Add notes that the next element, whose number is that of all before it, belongs to a slot.
 func (x *Index) Add(slot int) {
@@ -43,15 +58,31 @@ func (x *Index) Add(slot int) {
 		x.pages[slot/pageSize] = p
 		x.paged++
 	}
-	l := &p[slot%pageSize]
 	if x.n/chunkSize == len(x.places) {
 		x.places = append(x.places, new([chunkSize]uint32))
 	}
-	*x.place(x.n) = uint32(len(*l))
-	was := cap(*l)
-	*l = append(*l, uint32(x.n))
-	x.listed += cap(*l) - was
+	s := slot % pageSize
+	at := p.lens[s]
+	*x.place(x.n) = at
+	if int(at) == p.room(s) {
+		x.resize(p, s, p.rooms[s]+1)
+	}
+	p.lens[s]++
+	p.list(s)[at] = uint32(x.n)
 	x.n++
+}
+
+// resize gives the list of a slot another room.
+func (x *Index) resize(p *page, s int, room uint8) {
+	x.listed -= p.room(s)
+	l := p.list(s)
+	p.rooms[s], p.lists[s] = room, nil
+	if n := p.room(s); n > 0 {
+		x.listed += n
+		to := make([]uint32, n)
+		copy(to, l)
+		p.lists[s] = unsafe.SliceData(to)
+	}
 }
 
 // Remove notes that element number i, which belongs to a slot, goes, and that the last element, which belongs to lastSlot,
@@ -73,20 +104,19 @@ func (x *Index) Remove(i, slot, lastSlot int) {
 
 // unlist takes an element out of the list of its slot. The last one of the list takes its place.
 func (x *Index) unlist(i, slot int) {
-	l := &x.pages[slot/pageSize][slot%pageSize]
-	end := len(*l) - 1
-	at, moved := *x.place(i), (*l)[end]
-	(*l)[at] = moved
+	p, s := x.pages[slot/pageSize], slot%pageSize
+	l := p.list(s)
+	end := len(l) - 1
+	at, moved := *x.place(i), l[end]
+	l[at] = moved
 	*x.place(int(moved)) = at
-	*l = (*l)[:end]
-	was := cap(*l)
-	switch {
+	p.lens[s]--
+	switch room := p.room(s); {
 	case end == 0:
-		*l = nil
-	case was > minKept && end < was/4:
-		*l = append(make([]uint32, 0, was/2), *l...)
+		x.resize(p, s, 0)
+	case room > minKept && end < room/4:
+		x.resize(p, s, p.rooms[s]-1)
 	}
-	x.listed += cap(*l) - was
 }
 
 // Scan yields the numbers of about count elements of a slot, at least one if any are left, and says where to go on. Its
@@ -125,7 +155,7 @@ func (x *Index) MemoryUsage() int {
 
 func (x *Index) list(slot int) []uint32 {
 	if p := x.pages[slot/pageSize]; p != nil {
-		return p[slot%pageSize]
+		return p.list(slot % pageSize)
 	}
 	return nil
 }

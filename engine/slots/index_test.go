@@ -25,7 +25,11 @@ func requireSound(t require.TestingT, x *Index, model []int) {
 		for at, i := range got {
 			require.EqualValues(t, at, *x.place(i))
 		}
-		listed += cap(x.list(slot))
+		if p := x.pages[slot/pageSize]; p != nil {
+			listed += p.room(slot % pageSize)
+			require.LessOrEqual(t, x.Len(slot), p.room(slot%pageSize))
+			require.Equal(t, x.Len(slot) == 0, p.lists[slot%pageSize] == nil)
+		}
 		require.Equal(t, len(want), x.Len(slot))
 		slices.Sort(got)
 		require.Equal(t, want, got)
