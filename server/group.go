@@ -268,7 +268,8 @@ func (srv *Server) follows() bool { return srv.replica.link() != nil || srv.grou
 // master returns where clients reach the server whose data this one has; ok is false if there is none.
 func (srv *Server) master() (host string, port int, ok bool) {
 	if l := srv.replica.link(); l != nil {
-		return l.host, l.port, true
+		st := l.status()
+		return st.Host, st.Port, true
 	}
 	return srv.group.leader()
 }

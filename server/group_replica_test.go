@@ -25,8 +25,8 @@ func (m *member) replicates(leader *groupNode) {
 	require.Equal(m.t, dump(leader.ks, now), dump(m.ks, now))
 }
 
-// A replica of a group goes on with whoever leads, whether that one had the history from the log, from a copy of another
-// server or from its own disk.
+// A replica of a group finds whoever leads, and goes on with it, whether that one had the history from the log, from a copy
+// of another server or from its own disk.
 func TestAReplicaOfAGroupGoesOnWithTheNextLeader(t *testing.T) {
 	g := startGroup(t, 3)
 	replica := newMember(t, vfs.NewCrashableMem())
@@ -49,7 +49,6 @@ func TestAReplicaOfAGroupGoesOnWithTheNextLeader(t *testing.T) {
 			c := leader.client()
 			require.Equal(t, "+OK", c.do("SET missed "+fmt.Sprint(n)))
 		}
-		require.Contains(t, replica.c.do("REPLICAOF "+strings.Replace(*leader.at.Load(), ":", " ", 1)), "+OK")
 		replica.replicates(leader)
 		write()
 		write()
@@ -60,6 +59,7 @@ func TestAReplicaOfAGroupGoesOnWithTheNextLeader(t *testing.T) {
 	}
 	first := g.settled()
 	require.Equal(t, "+OK", first.client().do("SET before replicas"))
+	require.Equal(t, "+OK", replica.c.do("REPLICAOF "+strings.Replace(*g.followers()[1].at.Load(), ":", " ", 1)))
 	follow(first, 1)
 
 	second := g.followers()[0]
@@ -94,5 +94,7 @@ func TestAReplicaOfAGroupGoesOnWithTheNextLeader(t *testing.T) {
 	for _, n := range g.nodes {
 		n.start()
 	}
-	follow(g.settled(), 0)
+	leader := g.settled()
+	require.Equal(t, "+OK", replica.c.do("REPLICAOF "+strings.Replace(*leader.at.Load(), ":", " ", 1)))
+	follow(leader, 0)
 }

@@ -52,17 +52,16 @@ func (r *replica) link() *masterLink { return r.current.Load() }
 
 // masterLink follows a master, until it is stopped.
 type masterLink struct {
-	srv  *Server
-	host string
-	port int
+	srv *Server
 
 	ctx  context.Context // ends with the link
 	stop context.CancelFunc
 
 	// Used by the link's goroutine only.
-	r    *replayer
-	conn net.Conn
-	from *commandReader
+	r     *replayer
+	where whereabouts
+	conn  net.Conn
+	from  *commandReader
 	// handing says that the master is to become one by this: FAILOVER has begun it here.
 	handing bool
 	begin   int64 // the offset of what from has read first
@@ -114,8 +113,8 @@ func (srv *Server) startFollowing(g *engine.Guard, host string, port int, handin
 	if old := r.link(); old != nil {
 		old.stop()
 	}
-	l := &masterLink{srv: srv, host: host, port: port, r: newReplayer(srv, command.FromMaster),
-		nudge: make(chan struct{}, 1), handing: handing}
+	l := &masterLink{srv: srv, where: whereabouts{given: net.JoinHostPort(host, strconv.Itoa(port))},
+		r: newReplayer(srv, command.FromMaster), nudge: make(chan struct{}, 1), handing: handing}
 	l.r.s.guard.FromMaster = true
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	l.now = replication.Link{Host: host, Port: port, Offset: srv.followed.relayed(g), Down: time.Now()}
@@ -209,11 +208,11 @@ var maxLinkPause = 5 * time.Second
 
 // run connects again and again.
 func (l *masterLink) run() {
-	log := l.srv.log.With("host", l.host, "port", l.port)
 	pause := minLinkPause
 	for l.ctx.Err() == nil {
 		connected := false
-		err := l.follow(func() { connected = true })
+		addr := l.lookFor()
+		err := l.follow(addr, func() { connected = true })
 		if l.ctx.Err() != nil {
 			return
 		}
@@ -223,9 +222,12 @@ func (l *masterLink) run() {
 			}
 			st.State, st.Problem = replication.LinkConnect, err.Error()
 		})
-		log.Warn("the link to the master is down; trying again", "error", err.Error())
-		if pause = min(2*pause, maxLinkPause); connected {
+		l.srv.log.Warn("the link to the master is down; trying again", "addr", addr, "error", err.Error())
+		switch pause = min(2*pause, maxLinkPause); {
+		case connected, errors.Is(err, errElsewhere):
 			pause = minLinkPause
+		default:
+			l.where.failed()
 		}
 		select {
 		case <-l.ctx.Done():
@@ -236,13 +238,12 @@ func (l *masterLink) run() {
 
 // follow connects once and executes what the master sends until the connection breaks. connected is called when the
 // data is the master's.
-func (l *masterLink) follow(connected func()) error {
+func (l *masterLink) follow(addr string, connected func()) error {
 	if err := l.stores(); err != nil {
 		return err
 	}
 	l.setState(replication.LinkConnecting)
-	conn, err := l.srv.dial(l.ctx, net.JoinHostPort(l.host, strconv.Itoa(l.port)), l.timeout(),
-		l.srv.config.Get().TLS.Replication)
+	conn, err := l.srv.dial(l.ctx, addr, l.timeout(), l.srv.config.Get().TLS.Replication)
 	if err != nil {
 		return err
 	}
@@ -254,6 +255,9 @@ func (l *masterLink) follow(connected func()) error {
 	l.setState(replication.LinkHandshake)
 	in := bufio.NewReaderSize(masterReader{l}, restoreChunk)
 	if err := l.handshake(in); err != nil {
+		return err
+	}
+	if err := l.askGroup(in); err != nil {
 		return err
 	}
 	next, err := l.psync(in)
@@ -268,7 +272,7 @@ func (l *masterLink) follow(connected func()) error {
 	}
 	l.update(func(st *replication.Link) { st.State, st.Problem = replication.LinkConnected, "" })
 	l.executed()
-	l.srv.log.Info("the link to the master is up", "host", l.host, "port", l.port, "copied", next != nil)
+	l.srv.log.Info("the link to the master is up", "addr", addr, "copied", next != nil)
 	connected()
 	l.acknowledge()
 	return l.execute(newCommandReader(in))

@@ -62,7 +62,8 @@ func (m *scriptedMaster) accept(answers ...string) *masterConn {
 
 // introduction is how a replica without a password begins.
 func introduction(port int) []string {
-	return []string{"PING=+PONG", fmt.Sprintf("REPLCONF listening-port %d=+OK", port), "REPLCONF capa eof capa psync2=+OK"}
+	return []string{"PING=+PONG", fmt.Sprintf("REPLCONF listening-port %d=+OK", port), "REPLCONF capa eof capa psync2=+OK",
+		"REPLCONF group ?=-ERR Unrecognized REPLCONF option: group"}
 }
 
 // expect reads a command. Acknowledgements of what has been acknowledged before come at any time.
@@ -137,6 +138,7 @@ func TestReplicaSpeaksWithItsMaster(t *testing.T) {
 	// The first copy: with a password, lines that only tell that the master is there, and a mark at the end.
 	a := m.accept("PING=-NOAUTH Authentication required.", "AUTH me secret=+OK", "REPLCONF listening-port 0=+OK",
 		"REPLCONF capa eof capa psync2=-ERR Unrecognized REPLCONF option: capa",
+		"REPLCONF group ?=-ERR Unrecognized REPLCONF option: group",
 		"PSYNC ? -1=\n\n+FULLRESYNC "+oldHistory+" 100")
 	mark := strings.Repeat("m", markLength)
 	a.send("\n$EOF:" + mark + "\r\n" + data[:20])
@@ -185,7 +187,7 @@ func TestReplicaSpeaksWithItsMaster(t *testing.T) {
 	a.Close()
 	resumed := func(answer string) *masterConn {
 		return m.accept("PING=+PONG", "AUTH me secret=+OK", "REPLCONF listening-port 0=+OK",
-			"REPLCONF capa eof capa psync2=+OK", answer)
+			"REPLCONF capa eof capa psync2=+OK", "REPLCONF group ?=-ERR Unrecognized REPLCONF option: group", answer)
 	}
 	b := resumed(fmt.Sprintf("PSYNC %s %d=+CONTINUE %s", oldHistory, offset+1, newHistory))
 	b.expect("REPLCONF ACK " + strconv.Itoa(offset))

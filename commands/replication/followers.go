@@ -118,6 +118,14 @@ func replconf(c *command.Ctx) {
 			return
 		case "getack":
 			return // neither is answered by a master
+		case "group":
+			g, ok := hostOf(c).Group()
+			if !ok {
+				unrecognized(c, c.Args[i])
+				return
+			}
+			c.W.Simple(g.String())
+			return
 		case "rdb-only":
 			n, ok := c.Int(value)
 			if !ok {
@@ -143,9 +151,13 @@ func replconf(c *command.Ctx) {
 				w.Functions = true
 			}
 		default:
-			c.Err(command.Error(fmt.Sprintf("ERR Unrecognized REPLCONF option: %s", command.UntilNUL(c.Args[i]))))
+			unrecognized(c, c.Args[i])
 			return
 		}
 	}
 	c.W.OK()
+}
+
+func unrecognized(c *command.Ctx, option []byte) {
+	c.Err(command.Error(fmt.Sprintf("ERR Unrecognized REPLCONF option: %s", command.UntilNUL(option))))
 }

@@ -15,6 +15,8 @@ type Host interface {
 	Followers() (list []replication.Follower, offset int64)
 	// InGroup reports whether the server is one of a group that elects its leader.
 	InGroup() bool
+	// Group is what the server tells replicas of its group; ok is false if it has none.
+	Group() (g replication.Group, ok bool)
 	// Follow makes the server a replica, and Lead a master with the data that it has. The guard holds everything.
 	Follow(g *engine.Guard, host string, port int)
 	Lead(g *engine.Guard)
