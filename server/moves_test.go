@@ -130,7 +130,7 @@ func (c *testClient) list(command string) (list []string) {
 
 // A source that has just been started, and has not all keys in memory yet, gives all of them.
 func TestSlotsMoveWithKeysThatAreStillBeingLoaded(t *testing.T) {
-	list := startShards(t, 2, 1, patient, "key-load-delay=2000")
+	list := startShards(t, 2, 1, "key-load-delay=2000")
 	from, to := list[0].leader(), list[1].leader()
 	a, b := from.client(), to.client()
 	const keys = 1000
@@ -153,7 +153,7 @@ func TestSlotsMoveWithKeysThatAreStillBeingLoaded(t *testing.T) {
 }
 
 func TestSlotsStayWhileItIsNotKnownWhetherThereAreKeys(t *testing.T) {
-	g := startGroup(t, 1, "cluster-enabled=yes", "key-load-delay=2000000000", patient)
+	g := startGroup(t, 1, "cluster-enabled=yes", "key-load-delay=2000000000")
 	n := g.leader()
 	c := n.client()
 	require.Equal(t, "+OK", c.do("SET a 1"))
@@ -167,7 +167,7 @@ func TestSlotsStayWhileItIsNotKnownWhetherThereAreKeys(t *testing.T) {
 
 // While keys are here that belong to another shard only the others are counted.
 func TestKeysOfOthersAreNotCounted(t *testing.T) {
-	list := startShards(t, 2, 1, patient)
+	list := startShards(t, 2, 1)
 	from := list[0].leader()
 	a := from.client()
 	for i := range 100 {
