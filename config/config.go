@@ -69,14 +69,13 @@ type Settings struct {
 	ACLLogMaxLen     int
 	ACLPubSubDefault bool // new users may use all channels
 
-	ReplicaOf              ReplicaOf
-	MasterUser, MasterAuth string // "" = none
-	ReplTimeout            int    // seconds for which a master may be engine.EventNone, and a follower may not read
-	ReplPingReplicaPeriod  int    // seconds between pings to followers
-	ReplicaServeStaleData  bool   // while the link to the master is down
-	ReplicaReadOnly        bool   // clients of a replica do not write
-	// A replica goes on although it cannot store what its master sends.
-	ReplicaIgnoreDiskErrors bool
+	ReplicaOf               ReplicaOf
+	MasterUser, MasterAuth  string // "" = none
+	ReplTimeout             int    // seconds for which a master may be engine.EventNone, and a follower may not read
+	ReplPingReplicaPeriod   int    // seconds between pings to followers
+	ReplicaServeStaleData   bool   // while the link to the master is down
+	ReplicaReadOnly         bool   // clients of a replica do not write
+	ReplicaIgnoreDiskErrors bool   // a replica goes on although it cannot store what its master sends
 	ReplicaIgnoreMaxmemory  bool   // a replica evicts only what its master does
 	ReplicaPriority         int    // for Sentinel; 0 = never to become a master
 	ReplicaAnnounced        bool   // Sentinel may show the replica

@@ -612,11 +612,8 @@ func (f *followers) stop() {
 func (f *followers) leadLost() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.tail != nil {
-		f.tail.cancel(errBackupReplica)
-	}
 	f.active.Store(false)
-	f.disconnect()
+	f.cut()
 }
 
 // drop disconnects all: what they have is not what the data is going to be. What is stored is told of that when the
@@ -624,11 +621,16 @@ func (f *followers) leadLost() {
 func (f *followers) drop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.cut()
+	f.history.End(newRunID())
+}
+
+// cut disconnects all, and ends a backup: they would miss something. mu is locked.
+func (f *followers) cut() {
 	if f.tail != nil {
 		f.tail.cancel(errBackupReplica)
 	}
 	f.disconnect()
-	f.history.End(newRunID())
 }
 
 // status returns what is told of all followers, and the offset at which the stream is.

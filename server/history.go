@@ -382,7 +382,8 @@ func (f *followers) relayed(g *engine.Guard) int64 {
 	return f.history.Offset
 }
 
-// led has the stream be made here from now on, after a master or the former leader of the group made it. The guard holds everything.
+// led has the stream be made here from now on, after a master or the former leader of the group made it. The guard holds
+// everything.
 func (f *followers) led(g *engine.Guard) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

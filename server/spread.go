@@ -12,9 +12,9 @@ import (
 	"github.com/atomredis/atomredis/command"
 )
 
-// What clients publish is heard at all servers of the group and, in a cluster, of the other shards, but for what they publish in
-// shard channels. Each of them gets it over connections, one for each kind, in the order in which it was published. Nothing waits for that: as PUBLISH promises nothing, what
-// cannot be brought, or not soon enough, is dropped.
+// What clients publish is heard at all servers of the group and, but for what goes to shard channels, of the other shards of
+// the cluster. Each of them gets it over connections, one for each kind, in the order in which it was published. Nothing
+// waits for that: as PUBLISH promises nothing, what cannot be brought, or not soon enough, is dropped.
 
 // spread is the server's connections to those that get what is published here.
 type spread struct {

@@ -114,10 +114,7 @@ func (srv *Server) recoverData() error {
 		return nil
 	}
 	r := newReplayer(srv, command.FromJournal)
-	apply := func(now int64, commands []byte) error {
-		return r.apply(now, commands)
-	}
-	if err := srv.storage.Recover(srv.ks, apply); err != nil {
+	if err := srv.storage.Recover(srv.ks, r.apply); err != nil {
 		return err
 	}
 	if srv.storage.importFile != "" && !srv.storage.imported {
