@@ -427,15 +427,21 @@ func (s *Shell) Pipe(ctx context.Context, in io.Reader, timeout time.Duration) e
 	replies, failed := 0, 0
 	var silence <-chan time.Time
 	var timer *time.Timer
+	allSent := func(err error) error {
+		if err != nil {
+			return err
+		}
+		sent = nil
+		s.Out.WriteString("All data transferred. Waiting for the last reply...\n")
+		return s.Out.Flush()
+	}
 	for {
 		select {
 		case err := <-sent:
-			if err != nil {
+			if err := allSent(err); err != nil {
 				return err
 			}
-			s.Out.WriteString("All data transferred. Waiting for the last reply...\n")
-			s.Out.Flush()
-			if sent = nil; timeout > 0 {
+			if timeout > 0 {
 				timer = time.NewTimer(timeout)
 				silence = timer.C
 			}
@@ -447,6 +453,11 @@ func (s *Shell) Pipe(ctx context.Context, in io.Reader, timeout time.Duration) e
 				timer.Reset(timeout)
 			}
 			if bytes.Equal(r.text, []byte(mark)) {
+				if sent != nil { // the reply was quicker
+					if err := allSent(<-sent); err != nil {
+						return err
+					}
+				}
 				fmt.Fprintf(s.Out, "Last reply received from server.\nerrors: %d, replies: %d\n", failed, replies)
 				if failed > 0 {
 					return errors.Join(ErrReply, s.Out.Flush())
