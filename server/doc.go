@@ -148,7 +148,9 @@
 // followers.Follow appends to both under one lock; what else comes into it (PING), and where it begins, is a note in
 // the journal. So after a crash the backlog is what the journal has since the last checkpoint, made once more. The
 // record of a replica has the offset instead, and its stream is the master's bytes. A master that was killed may have
-// sent what its journal has lost: it takes a new name, and answers to the old one up to what it has.
+// sent what its journal has lost: it takes a new name, and answers to the old one up to what it has. All servers of a
+// group make this stream of the log, and send it to whoever follows them; where it begins, and its PINGs, are the
+// leader's, which they tell that they have followers.
 //
 // After REPLICAOF one goroutine, the link (replica.go), copies the master's data and executes its commands through
 // Session.run, each command or transaction under one guard. They are journalled, so a replica is as durable as a

@@ -28,7 +28,8 @@ import (
 // that change something, as replication.Stream makes them of the journal's. The file is made and sent by a goroutine
 // of its own, from a snapshot, while commands go on; what they change gathers until all of the file is sent. If the
 // follower does not read, it is the copy that waits. A follower that was away gets what it has missed, if the history
-// (replication.History) still has that. A replica passes on to its own followers what its master sends.
+// (replication.History) still has that. A replica passes on to its own followers what its master sends. A server of a
+// group that does not lead makes the same stream as the leader; it tells the leader that there are followers here.
 
 // follower is what a session is to others that follow the server.
 type follower struct {
@@ -63,6 +64,8 @@ type followers struct {
 	asked   int64    // the offset behind the last question what they have executed
 	failing failover // what FAILOVER has begun
 	alone   int64    // since when nobody gets the stream, in ms since 1970
+	wanted  int64    // until when others of the group have followers, in ms since 1970
+	asking  bool     // the leader is being told that there are followers here
 	timer   engine.Timer
 	ticks   int
 	closed  bool
@@ -331,7 +334,7 @@ func (f *followers) goOn(d *feed, id string, offset int64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	missed, ok := f.history.Since(id, offset)
-	if !ok || f.closed || f.srv.group.following.Load() {
+	if !ok || f.closed {
 		return false
 	}
 	answer := "+CONTINUE\r\n"
@@ -433,17 +436,13 @@ func (d *feed) begin(g *engine.Guard, announce bool, head string) {
 	f := &d.srv.followed
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if d.srv.group.following.Load() && !d.rdbOnly {
-		d.giveUp("the server has lost the lead of its group", nil)
+	leads := !d.srv.group.following.Load()
+	if !d.rdbOnly && !leads && !f.leaderMakes() {
+		d.giveUp("the leader of the group makes no stream yet", nil)
 	}
 	streaming := !d.rdbOnly && d.ctx.Err() == nil
-	if h := &f.history; streaming && !h.Relayed {
-		if !h.Known {
-			h.Begin(newRunID(), h.Offset)
-		}
-		f.changes.Restart() // for the new one's sake it says in which database the next command is
-		f.note()
-		f.attach(g)
+	if streaming && !f.history.Relayed && leads {
+		f.restart(g) // for the new one's sake
 	}
 	if announce {
 		head = fmt.Sprintf("+FULLRESYNC %s %d\r\n", f.history.ID, f.history.Offset) + head
@@ -519,23 +518,97 @@ func (f *followers) look() {
 			d.s.post(0, []byte("\n"))
 		}
 	}
-	master := f.makes()
-	if len(f.list) == 0 {
-		switch ttl := int64(f.srv.config.Get().ReplBacklogTTL); {
-		case !master:
-			return
-		case ttl > 0 && (f.srv.ks.Now()-f.alone)/1000 >= ttl:
+	set, now, master := f.srv.config.Get(), f.srv.ks.Now(), f.makes()
+	f.ticks++
+	switch ttl := int64(set.ReplBacklogTTL); {
+	case len(f.list) > 0 && f.srv.group.following.Load():
+		if f.ticks >= tellLeaderPeriod {
+			f.ticks = 0
+			f.tellLeader()
+		}
+	case len(f.list) == 0 && !master:
+		return
+	case f.unwanted(now):
+		if ttl > 0 && (now-f.alone)/1000 >= ttl {
 			f.mu.Unlock()
 			f.srv.endHistory()
 			f.mu.Lock()
 			return
 		}
-	} else if f.ticks++; f.ticks >= f.srv.config.Get().ReplPingReplicaPeriod && master &&
-		!f.srv.pause.running(f.srv.ks.Now()) {
+	case f.ticks >= set.ReplPingReplicaPeriod && master && !f.srv.pause.running(now):
 		f.ticks = 0
 		f.insert(encodeWords("PING"))
 	}
 	f.watch()
+}
+
+// unwanted reports whether nobody follows, here or elsewhere in the group. mu is locked.
+func (f *followers) unwanted(now int64) bool { return len(f.list) == 0 && now >= f.wanted }
+
+// The servers of a group that have followers tell the leader so, every tellLeaderPeriod seconds. It believes that for
+// wantedFor ms.
+const (
+	askStream        = "stream"
+	tellLeaderPeriod = 10
+	wantedFor        = 30_000
+)
+
+// tellLeader tells the leader of the group that there are followers here, in the background. mu is locked.
+func (f *followers) tellLeader() {
+	leader := f.srv.group.status.Load().Leader
+	if f.asking || f.closed || leader == "" {
+		return
+	}
+	f.asking = true
+	f.running.Go(func() {
+		if conn, err := f.srv.group.node.Dial(leader, shardPatience); err == nil {
+			conn.SetWriteDeadline(time.Now().Add(shardPatience))
+			_, _ = io.WriteString(conn, `{"Ask":"`+askStream+"\"}\n")
+			conn.Close()
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.asking = false
+	})
+}
+
+// wantedElsewhere notes that another server of the group has followers.
+func (srv *Server) wantedElsewhere() {
+	f := &srv.followed
+	_ = srv.underAll(func(g *engine.Guard) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if srv.group.following.Load() {
+			return
+		}
+		f.wanted = srv.ks.Now() + wantedFor
+		f.alone = f.wanted
+		if !f.history.Known {
+			f.restart(g)
+		}
+		f.watch()
+	})
+}
+
+// restart has the stream say in which database the next command is, and begins a history if there is none. The guard
+// holds everything, and mu is locked.
+func (f *followers) restart(g *engine.Guard) {
+	if !f.history.Known {
+		f.history.Begin(newRunID(), f.history.Offset)
+	}
+	f.changes.Restart()
+	f.note()
+	f.attach(g)
+}
+
+// leaderMakes reports whether the stream is made here of what the leader of the group has done; if not, it is asked to
+// have it made. mu is locked.
+func (f *followers) leaderMakes() bool {
+	made := f.history.Known && !f.history.Relayed && !f.srv.replica.loading.Load()
+	if !made {
+		f.tellLeader()
+	}
+	return made
 }
 
 // endHistory has no stream made any more, for nobody wants it.
@@ -544,7 +617,7 @@ func (srv *Server) endHistory() {
 	_ = srv.underAll(func(g *engine.Guard) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if len(f.list) == 0 && f.makes() {
+		if f.unwanted(srv.ks.Now()) && f.makes() {
 			f.history.End(newRunID())
 			f.note()
 			f.attach(g)
@@ -608,7 +681,7 @@ func (f *followers) stop() {
 	}
 }
 
-// leadLost ends the stream, with which the next leader of the group goes on. The guard holds everything.
+// leadLost ends what is made of what is done here. The guard holds everything.
 func (f *followers) leadLost() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -659,8 +732,13 @@ func (srv *Server) Followers() (list []replication.Follower, offset int64) {
 
 // HasStream implements replication.Host.
 func (srv *Server) HasStream() bool {
-	l := srv.replica.link()
-	return (l == nil || l.status().State == replication.LinkConnected) && !srv.group.following.Load()
+	if l := srv.replica.link(); l != nil {
+		return l.status().State == replication.LinkConnected
+	}
+	f := &srv.followed
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !srv.group.following.Load() || f.leaderMakes()
 }
 
 // Following implements replication.Client.

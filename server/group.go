@@ -221,6 +221,7 @@ func (g *group) Copy(w io.Writer, at func()) error {
 func (g *group) Replace(r io.Reader, at func()) error {
 	srv := g.srv
 	srv.replica.loading.Store(true)
+	srv.followed.drop() // the copy has the history, if there is one
 	err := srv.storage.Replace(func() error {
 		var failed error
 		err := srv.fill(g.ctx, r, g.r, func(history []byte) { failed = srv.followed.restore(history) })

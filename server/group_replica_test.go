@@ -1,7 +1,9 @@
 package server
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -63,8 +65,7 @@ func TestAReplicaOfAGroupGoesOnWithTheNextLeader(t *testing.T) {
 	follow(first, 1)
 
 	second := g.followers()[0]
-	require.NoError(t, first.group.node.Transfer(second.addr))
-	require.Same(t, second, g.settled())
+	g.handOver(first, second)
 	follow(second, 0)
 
 	second.kill()
@@ -81,8 +82,7 @@ func TestAReplicaOfAGroupGoesOnWithTheNextLeader(t *testing.T) {
 	follow(third, 0)
 	other.start()
 	other.client().waitFor("GET missed", fmt.Sprint(n-2))
-	require.Eventually(t, func() bool { return third.group.node.Transfer(other.addr) == nil }, testTimeout, time.Millisecond)
-	require.Same(t, other, g.settled())
+	g.handOver(third, other)
 	follow(other, 0)
 
 	// All of them start anew.
@@ -97,4 +97,84 @@ func TestAReplicaOfAGroupGoesOnWithTheNextLeader(t *testing.T) {
 	leader := g.settled()
 	require.Equal(t, "+OK", replica.c.do("REPLICAOF "+strings.Replace(*leader.at.Load(), ":", " ", 1)))
 	follow(leader, 0)
+}
+
+// rawFollower is one that a server that does not lead has sent a copy.
+func (n *groupNode) rawFollower() *rawFollower {
+	host, port, _ := strings.Cut(*n.at.Load(), ":")
+	f := newRawFollower(n.g.t, host, port)
+	require.Eventually(n.g.t, func() bool { // the first is the one for whom the leader begins the stream
+		f.say("PSYNC ? -1")
+		answer := f.line()
+		require.Regexp(n.g.t, `^(\+FULLRESYNC |-NOMASTERLINK )`, answer)
+		return answer[0] == '+'
+	}, testTimeout, time.Millisecond)
+	require.NotEmpty(n.g.t, f.file())
+	f.commands = newCommandReader(f.in)
+	return f
+}
+
+// goOn has the follower ask a server again that has disconnected it, as its group has another leader, and returns it. It
+// gets what followed in the history that the server had.
+func (f *rawFollower) goOn(at *groupNode, was presentHistory) *rawFollower {
+	t := f.t
+	t.Helper()
+	_, err := io.Copy(io.Discard, f.in)
+	require.NoError(t, err)
+	// It may be once because the lead is lost, and once more because the history has another name.
+	leader := at.g.leader()
+	require.Eventually(t, func() bool { return at.followed.present().ID == leader.followed.present().ID }, testTimeout, time.Millisecond)
+	host, port, _ := strings.Cut(*at.at.Load(), ":")
+	f = newRawFollower(t, host, port)
+	f.say("REPLCONF capa psync2")
+	require.Equal(t, "+OK", f.line())
+	f.say(fmt.Sprintf("PSYNC %s %d", was.ID, was.Offset+1))
+	require.Regexp(t, `^\+CONTINUE [0-9a-f]{40}$`, f.line())
+	f.commands = newCommandReader(f.in)
+	return f
+}
+
+// Replicas that can only follow the server that they are told to, as Redis does, may follow any of a group, and stay with
+// it whoever leads.
+func TestAnyServerOfAGroupHasFollowers(t *testing.T) {
+	g := startGroup(t, 3, "repl-ping-replica-period=1")
+	first := g.settled()
+	require.Equal(t, "+OK", first.client().do("SET before 1"))
+	at := g.followers()[0]
+	at.client().waitFor("GET before", "1")
+	f := at.rawFollower()
+	c := first.client()
+	for _, line := range []string{"SELECT 3", "SET k 1", "MULTI", "INCR k", "INCR k", "PUBLISH news hello", "EXEC"} {
+		require.NotContains(t, c.do(line), "ERR", line)
+	}
+	require.Equal(t, "0", at.client().do("PUBLISH news here"))
+	for _, want := range []string{"SELECT 3", "SET k 1", "MULTI", "INCR k", "INCR k", "EXEC", "PUBLISH news hello", "PUBLISH news here"} {
+		require.Equal(t, want, f.next())
+	}
+	require.Contains(t, at.client().do("INFO replication"), "connected_slaves:1")
+	args, err := f.commands.next()
+	require.NoError(t, err)
+	require.Equal(t, "[PING]", fmt.Sprintf("%s", args), "the leader has no followers itself")
+
+	was := at.followed.present()
+	first.kill()
+	require.Equal(t, "+OK", g.leader().client().do("SET after 1"))
+	f = f.goOn(at, was)
+	require.Equal(t, "SELECT 0", f.next())
+	require.Equal(t, "SET after 1", f.next())
+	require.EqualValues(t, 1, at.stats.copies.Load())
+}
+
+// A server that gets a copy of everything has the history of the copy, which may be none.
+func TestACopyHasTheHistoryOfTheGroup(t *testing.T) {
+	g := startGroup(t, 2)
+	leader, at := g.settled(), g.followers()[0]
+	var b bytes.Buffer
+	require.NoError(t, leader.group.Copy(&b, func() {}))
+	f := at.rawFollower()
+	require.True(t, at.followed.present().Known)
+	require.NoError(t, at.group.Replace(&b, func() {}))
+	_, err := io.Copy(io.Discard, f.in)
+	require.NoError(t, err)
+	require.False(t, at.followed.present().Known)
 }

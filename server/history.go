@@ -107,8 +107,12 @@ func (f *followers) recall(words [][]byte, db int) error {
 		for _, w := range words[1:] {
 			text = append(text, string(w))
 		}
+		was := f.history
 		selected, err := f.history.Recall(text)
 		f.changes.Resume(selected)
+		if h := &f.history; !h.Known || h.ID != was.ID || h.Offset != was.Offset {
+			f.disconnect() // those that follow must learn the name, or would miss something
+		}
 		return err
 	}
 	if len(words) < 2 {
@@ -125,7 +129,7 @@ func (f *followers) recall(words [][]byte, db int) error {
 	case string(words[0]) == noteStream && len(words) == 3:
 		switch {
 		case offset == f.history.Offset:
-			f.history.Add(words[2])
+			f.send(words[2])
 		case offset > f.history.Offset:
 			f.lost("the journal does not have all of the stream")
 		}
@@ -140,6 +144,7 @@ func (f *followers) lost(why string) {
 	if f.history.Known {
 		f.srv.log.Warn("replicas cannot go on where they were", "reason", why)
 		f.history.End(newRunID())
+		f.disconnect()
 	}
 }
 
@@ -148,7 +153,7 @@ func (f *followers) repeated(record []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.history.Known && !f.history.Relayed {
-		f.history.Add(f.changes.Translate(record))
+		f.send(f.changes.Translate(record))
 	}
 }
 

@@ -364,6 +364,9 @@ func (h *shards) serve(c net.Conn) {
 	case askProxy:
 		h.srv.serveProxied(c, in.Buffered())
 		return
+	case askStream:
+		h.srv.wantedElsewhere()
+		return
 	case askPublish, askPublishShard:
 		_ = h.srv.spread.take(q.Ask, c, in.Buffered()) // who sends hears of it when it writes
 		return

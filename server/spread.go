@@ -201,6 +201,10 @@ func (s *spread) take(ask string, c net.Conn, rest io.Reader) error {
 		}
 		return b, err
 	}
+	publish, name := s.srv.pubsub.Publish, []byte("PUBLISH")
+	if ask == askPublishShard {
+		publish, name = s.srv.pubsub.PublishShard, []byte("SPUBLISH")
+	}
 	for {
 		c.SetDeadline(time.Now().Add(2 * spreadIdle))
 		channel, err := part()
@@ -211,10 +215,9 @@ func (s *spread) take(ask string, c net.Conn, rest io.Reader) error {
 		if err != nil {
 			return err
 		}
-		if ask == askPublishShard {
-			s.srv.pubsub.PublishShard(nil, channel, message, false)
-		} else {
-			s.srv.pubsub.Publish(nil, channel, message, false)
+		publish(nil, channel, message, false)
+		if s.srv.followed.active.Load() {
+			s.srv.followed.Tell(command.AppendRequest(nil, [][]byte{name, channel, message}))
 		}
 	}
 }

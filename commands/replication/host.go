@@ -20,7 +20,8 @@ type Host interface {
 	// Follow makes the server a replica, and Lead a master with the data that it has. The guard holds everything.
 	Follow(g *engine.Guard, host string, port int)
 	Lead(g *engine.Guard)
-	// HasStream reports whether others can follow the server now: not while it is not connected with its own master.
+	// HasStream reports whether others can follow the server now: not while it is not connected with its own master, or while
+	// the leader of its group makes no stream.
 	HasStream() bool
 	// Recall does what a note of the history says that the journal has, in database db.
 	Recall(note [][]byte, db int) error
