@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"strings"
@@ -146,7 +147,7 @@ func TestInterrupt(t *testing.T) {
 	ctx, cancel = context.WithCancel(t.Context())
 	time.AfterFunc(time.Millisecond, cancel)
 	err := s.Do(ctx, []string{"MONITOR"})
-	require.True(t, err == nil || err == context.Canceled, err)
+	require.True(t, err == nil || errors.Is(err, context.Canceled), err)
 }
 
 // Servers that send nonsense, or too much, are left.
