@@ -393,8 +393,11 @@ func fillLarge(r *rand.Rand) (input []byte) {
 // replies, and leave the data, that they have if everything is in memory: also if the server starts anew.
 func TestLargeCollectionsThatLeaveChangeNothing(t *testing.T) {
 	rounds := uint64(20)
-	if fullTests() {
+	switch {
+	case fullTests():
 		rounds = 400
+	case testing.Short():
+		rounds = 5
 	}
 	for seed := range rounds {
 		r := rand.New(rand.NewPCG(seed, 7))
