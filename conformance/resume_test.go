@@ -84,9 +84,10 @@ func TestServersChangePlacesWithARedis(t *testing.T) {
 		}
 		require.NoError(t, c.from.Set(ctx, "turn", i, 0).Err())
 		require.NoError(t, c.from.Do(ctx, "FAILOVER", "TO", "127.0.0.1", target).Err())
-		require.Eventually(t, func() bool { return infoField(t, c.to, "replication", "connected_slaves") == "1" },
-			followTimeout, followTick)
-		require.Equal(t, "no-failover", infoField(t, c.from, "replication", "master_failover_state"))
+		require.Eventually(t, func() bool {
+			return infoField(t, c.to, "replication", "connected_slaves") == "1" &&
+				infoField(t, c.from, "replication", "master_failover_state") == "no-failover"
+		}, followTimeout, followTick)
 		require.NoError(t, c.to.Incr(ctx, "turn").Err())
 		requireEqualSoon(t, c.to, c.from)
 	}
