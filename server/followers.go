@@ -545,51 +545,6 @@ func (f *followers) look() {
 // unwanted reports whether nobody follows, here or elsewhere in the group. mu is locked.
 func (f *followers) unwanted(now int64) bool { return len(f.list) == 0 && now >= f.wanted }
 
-// The servers of a group that have followers tell the leader so, every tellLeaderPeriod seconds. It believes that for
-// wantedFor ms.
-const (
-	askStream        = "stream"
-	tellLeaderPeriod = 10
-	wantedFor        = 30_000
-)
-
-// tellLeader tells the leader of the group that there are followers here, in the background. mu is locked.
-func (f *followers) tellLeader() {
-	leader := f.srv.group.status.Load().Leader
-	if f.asking || f.closed || leader == "" {
-		return
-	}
-	f.asking = true
-	f.running.Go(func() {
-		if conn, err := f.srv.group.node.Dial(leader, shardPatience); err == nil {
-			conn.SetWriteDeadline(time.Now().Add(shardPatience))
-			_, _ = io.WriteString(conn, `{"Ask":"`+askStream+"\"}\n")
-			conn.Close()
-		}
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.asking = false
-	})
-}
-
-// wantedElsewhere notes that another server of the group has followers.
-func (srv *Server) wantedElsewhere() {
-	f := &srv.followed
-	_ = srv.underAll(func(g *engine.Guard) {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if srv.group.following.Load() {
-			return
-		}
-		f.wanted = srv.ks.Now() + wantedFor
-		f.alone = f.wanted
-		if !f.history.Known {
-			f.restart(g)
-		}
-		f.watch()
-	})
-}
-
 // restart has the stream say in which database the next command is, and begins a history if there is none. The guard
 // holds everything, and mu is locked.
 func (f *followers) restart(g *engine.Guard) {
@@ -599,16 +554,6 @@ func (f *followers) restart(g *engine.Guard) {
 	f.changes.Restart()
 	f.note()
 	f.attach(g)
-}
-
-// leaderMakes reports whether the stream is made here of what the leader of the group has done; if not, it is asked to
-// have it made. mu is locked.
-func (f *followers) leaderMakes() bool {
-	made := f.history.Known && !f.history.Relayed && !f.srv.replica.loading.Load()
-	if !made {
-		f.tellLeader()
-	}
-	return made
 }
 
 // endHistory has no stream made any more, for nobody wants it.
