@@ -27,6 +27,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/freeport"
 	"github.com/atomredis/atomredis/internal/oracle"
 	"github.com/atomredis/atomredis/server"
 )
@@ -74,15 +75,6 @@ func inDirWithFiles(t *testing.T) {
 	require.NoError(t, os.WriteFile("users.acl", []byte("user default on nopass ~* &* +@all\n"), 0o600))
 }
 
-// freePort returns a port on which nobody listens.
-func freePort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
-}
-
 // startsWith returns an error if a server in memory does not start with a configuration.
 func startsWith(conf *config.Config) error {
 	conf.InMemory()
@@ -99,7 +91,7 @@ func startsWith(conf *config.Config) error {
 
 // withTLS are lines that make TLS possible, for directives that mean nothing without it.
 func withTLS(t *testing.T) string {
-	return "bind 127.0.0.1\ntls-cert-file redis.crt\ntls-key-file redis.key\ntls-client-cert-file client.crt\ntls-client-key-file client.key\ntls-ca-cert-file ca.crt\ntls-port " + freePort(t) + "\n"
+	return "bind 127.0.0.1\ntls-cert-file redis.crt\ntls-key-file redis.key\ntls-client-cert-file client.crt\ntls-client-key-file client.key\ntls-ca-cert-file ca.crt\ntls-port " + freeport.Port(t) + "\n"
 }
 
 // alone are directives of TLS that are tried without TLS: the first with a value that cannot be had, the last with a

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -143,6 +144,27 @@ func requireEqualSoon(t *testing.T, master, replica *redis.Client) {
 	}, followTimeout, followTick)
 	requireSame(t, master, replica)
 	require.Equal(t, "0", infoField(t, replica, "stats", "unexpected_error_replies"))
+}
+
+// copyAtRest copies the directory of a server that is running but, for a moment, writes nothing: keys that expire, and
+// checkpoints, come when they come.
+func copyAtRest(t *testing.T, to, from string) {
+	state := func() (files []string) {
+		_ = filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+			if err == nil {
+				var info fs.FileInfo
+				if info, err = d.Info(); err == nil {
+					files = append(files, fmt.Sprint(path, info.Size(), info.ModTime()))
+				}
+			}
+			return nil // what is gone by now is missing
+		})
+		return files
+	}
+	require.Eventually(t, func() bool {
+		before := state()
+		return os.RemoveAll(to) == nil && os.CopyFS(to, os.DirFS(from)) == nil && slices.Equal(before, state())
+	}, followTimeout, followTick)
 }
 
 // requireSame waits until two servers have the same data: keys may be about to expire.
@@ -352,7 +374,7 @@ func TestReplicaFollowsARedisUnderLoad(t *testing.T) {
 
 			// What the replica has is durable, by its journal and, when it is closed, by a checkpoint.
 			crashed := filepath.Join(t.TempDir(), "copy")
-			require.NoError(t, os.CopyFS(crashed, os.DirFS(dir)))
+			copyAtRest(t, crashed, dir)
 			require.NoError(t, srv.Close())
 			for _, stored := range []string{crashed, dir} {
 				_, again := startReplica(t, stored)

@@ -17,13 +17,14 @@ import (
 
 	"github.com/atomredis/atomredis/cluster"
 	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/freeport"
 	"github.com/atomredis/atomredis/internal/oracle"
 	"github.com/atomredis/atomredis/server"
 )
 
 // startShard starts a server that is a shard by itself, and returns its port and that for other shards.
 func startShard(t *testing.T, slots string) (port, bus string, c *redis.Client) {
-	port, bus = freePort(t), freePort(t)
+	port, bus = freeport.Port(t), freeport.Port(t)
 	conf := config.NewConfig()
 	for name, value := range map[string]string{"port": port, "bind": "127.0.0.1", "dir": t.TempDir(), "cluster-enabled": "yes",
 		"cluster-slots": slots, "raft-addr": "127.0.0.1:" + bus, "raft-peers": "127.0.0.1:" + bus, "raft-timeout": "300"} {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/crashfs"
+	"github.com/atomredis/atomredis/internal/freeport"
 )
 
 // A server whose disk is full takes no part any more, lives on, and says why; when there is room it comes back.
@@ -19,7 +20,7 @@ func TestAServerOfAGroupOnAFullDisk(t *testing.T) {
 	full := map[*groupNode]*atomic.Bool{}
 	g := &testGroup{t: t}
 	for range 3 {
-		n := &groupNode{addr: freeAddr(t), dir: "/db", g: g}
+		n := &groupNode{addr: freeport.Addr(t), dir: "/db", g: g}
 		full[n] = new(atomic.Bool)
 		n.fs = crashfs.Full(crashfs.New(), full[n])
 		g.nodes = append(g.nodes, n)

@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/freeport"
 )
 
 // join starts one more node, which joins.
 func (g *testGroup) join() *groupNode {
-	n := &groupNode{addr: freeAddr(g.t), dir: g.t.TempDir(), g: g}
+	n := &groupNode{addr: freeport.Addr(g.t), dir: g.t.TempDir(), g: g}
 	g.nodes = append(g.nodes, n)
 	n.start()
 	return n
@@ -132,7 +134,7 @@ func TestRaftCommands(t *testing.T) {
 	require.Equal(t, "+OK", f.client().do(fmt.Sprint("SET", " key", " value")))
 
 	// One that is added before it is started.
-	late := freeAddr(t)
+	late := freeport.Addr(t)
 	require.Equal(t, "+OK", f.client().do("RAFT.ADD "+late))
 	require.Contains(t, f.client().do("RAFT.CHECK"), late+" does not count for majorities yet")
 	n := &groupNode{addr: late, dir: t.TempDir(), g: g}

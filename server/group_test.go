@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/freeport"
 	"github.com/atomredis/atomredis/internal/transcript"
 )
 
@@ -33,17 +34,10 @@ type groupNode struct {
 	at      atomic.Pointer[string] // where clients reach it, or have last
 }
 
-func freeAddr(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
-}
-
 func startGroup(t *testing.T, n int, settings ...string) *testGroup {
 	g := &testGroup{t: t, settings: settings}
 	for range n {
-		g.nodes = append(g.nodes, &groupNode{addr: freeAddr(t), dir: t.TempDir(), g: g})
+		g.nodes = append(g.nodes, &groupNode{addr: freeport.Addr(t), dir: t.TempDir(), g: g})
 	}
 	for _, n := range g.nodes {
 		n.start()
@@ -66,6 +60,15 @@ func (g *testGroup) peers() string {
 	return strings.Join(addrs, ",")
 }
 
+// raftTimeout is after how many milliseconds without its leader a group elects another one. -short is for where everything
+// is slow, and a leader that is only busy must not lose the lead.
+func raftTimeout() string {
+	if testing.Short() {
+		return "1000"
+	}
+	return "500"
+}
+
 func (n *groupNode) start() {
 	t := n.g.t
 	t.Helper()
@@ -74,7 +77,7 @@ func (n *groupNode) start() {
 	conf := config.NewConfig()
 	// The timeout is one after which a busy machine does not yet lose its leader.
 	for _, pair := range append([]string{"port=0", "dir=" + n.dir, "save=", "appendonly=yes", "raft-addr=" + n.addr,
-		"raft-peers=" + n.addr + "," + n.g.peers(), "raft-timeout=500"}, n.g.settings...) {
+		"raft-peers=" + n.addr + "," + n.g.peers(), "raft-timeout=" + raftTimeout()}, n.g.settings...) {
 		name, value, _ := strings.Cut(pair, "=")
 		require.NoError(t, conf.Set(name, value, false), pair)
 	}
@@ -239,7 +242,7 @@ func TestAGroupBeginsWithTheDataOfAServer(t *testing.T) {
 	require.NoError(t, alone.Close())
 	g := &testGroup{t: t}
 	for i := range 3 {
-		g.nodes = append(g.nodes, &groupNode{addr: freeAddr(t), dir: t.TempDir(), g: g})
+		g.nodes = append(g.nodes, &groupNode{addr: freeport.Addr(t), dir: t.TempDir(), g: g})
 		if i == 1 {
 			g.nodes[i].dir = dir
 		}

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/freeport"
 	"github.com/atomredis/atomredis/internal/transcript"
 	"github.com/atomredis/atomredis/server"
 )
@@ -31,20 +32,12 @@ type node struct {
 	sentinel       string
 }
 
-func freePort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
-}
-
 // start starts a server with settings "name=value".
 func start(t *testing.T, settings ...string) *node {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	port := freePort(t)
+	port := freeport.Port(t)
 	conf := config.NewConfig()
 	conf.InMemory()
 	for _, pair := range append([]string{"port=0", "bind=127.0.0.1", "sentinel-port=" + port}, settings...) {
@@ -67,7 +60,7 @@ func start(t *testing.T, settings ...string) *node {
 func startGroup(t *testing.T) []*node {
 	var addrs []string
 	for range 3 {
-		addrs = append(addrs, "127.0.0.1:"+freePort(t))
+		addrs = append(addrs, "127.0.0.1:"+freeport.Port(t))
 	}
 	var nodes []*node
 	for _, addr := range addrs {

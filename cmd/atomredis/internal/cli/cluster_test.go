@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,14 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis"
+	"github.com/atomredis/atomredis/internal/freeport"
 )
-
-func freeAddr(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
-}
 
 // ask runs the program, and returns what it writes.
 func ask(args ...string) (out string, code int) {
@@ -33,7 +26,7 @@ func ask(args ...string) (out string, code int) {
 func TestClusterShowsAndChangesAGroup(t *testing.T) {
 	var raft, client []string
 	for range 3 {
-		raft, client = append(raft, freeAddr(t)), append(client, freeAddr(t))
+		raft, client = append(raft, freeport.Addr(t)), append(client, freeport.Addr(t))
 	}
 	for i := range raft {
 		db, err := atomredis.Open(atomredis.Options{Addr: client[i], Dir: t.TempDir(), Config: map[string]string{
