@@ -205,7 +205,7 @@ func TestForwardedWritesSurviveTheLeader(t *testing.T) {
 }
 
 func TestACommandThatNobodyCanDoIsRefused(t *testing.T) {
-	g, leader, followers := startProxies(t)
+	g, leader, followers := startProxies(t, "raft-timeout=300")
 	c := followers[0].client()
 	require.Equal(t, "+OK", c.do("SET key value"))
 	followers[1].kill()
