@@ -10,6 +10,9 @@ type Service interface {
 	// Loaded says that keys may be there of which the service has heard nothing: behind a start, and when a follower
 	// becomes a master.
 	Loaded()
+	// Following says that the server follows another one from now on: what clients have of the service here is theirs no
+	// more. A guard over everything is held.
+	Following()
 	// Close ends what the service does by itself, and waits for it.
 	Close()
 

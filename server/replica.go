@@ -135,9 +135,12 @@ func (srv *Server) startFollowing(g *engine.Guard, host string, port int, handin
 	}()
 }
 
-// withdrawWriters answers who waits to write: nobody is served any more, because what they wait for comes from the
-// master and is not this server's to give.
+// withdrawWriters answers who waits to write, and has services forget what clients have: nobody is served any more,
+// because what they wait for comes from the master and is not this server's to give. The guard holds everything.
 func (srv *Server) withdrawWriters() {
+	for _, s := range srv.services {
+		s.Following()
+	}
 	for _, s := range srv.clients.all() {
 		if w := s.snapshot().wait; w != nil && w.cmd.Flags&command.Write != 0 && w.waiter.Withdraw() {
 			s.post(mailRoleChanged)

@@ -26,6 +26,8 @@ type queue struct {
 	put      map[int]bool // those that the server has acknowledged
 	got      map[int]bool
 	produced bool
+	last     error // of the consumer, and when it was
+	lastAt   time.Time
 	wrong    error
 }
 
@@ -110,6 +112,9 @@ func (q *queue) consume(ctx context.Context, client redis.UniversalClient) {
 			}
 		}
 		if err != nil {
+			q.mu.Lock()
+			q.last, q.lastAt = err, time.Now()
+			q.mu.Unlock()
 			open = nil
 			time.Sleep(10 * time.Millisecond)
 		}
@@ -139,6 +144,9 @@ func (q *queue) end() (int, error) {
 		if !q.got[n] {
 			q.wrong = errors.Join(q.wrong, fmt.Errorf("message %d was acknowledged and never came", n))
 		}
+	}
+	if q.wrong != nil {
+		q.wrong = fmt.Errorf("%w; the consumer's last error, %v ago: %v", q.wrong, time.Since(q.lastAt).Round(time.Millisecond), q.last)
 	}
 	return len(q.put), q.wrong
 }

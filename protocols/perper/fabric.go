@@ -91,6 +91,9 @@ func (f *Fabric) NewClient() any { return new(session) }
 // sessionOf returns what is kept with a client.
 func sessionOf(c command.Client) *session { return c.State(fabricID).(*session) }
 
+// Following implements command.Service.
+func (*Fabric) Following() {}
+
 // MustSee implements command.Service.
 func (f *Fabric) MustSee(c command.Client) bool { return sessionOf(c).busy.Load() }
 

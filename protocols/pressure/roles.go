@@ -79,7 +79,7 @@ func (k roleKey) queue() due.ID { return due.ID{DB: k.db, Key: k.key[:roleListBa
 func (s *Service) Heard(by command.Client, own bool, event string, db int, key string) {
 	switch event {
 	case "lpop", "rpop":
-		if isRoleList(key) {
+		if isRoleList(key) && !s.host.Follows() { // else somebody has it elsewhere
 			s.took(by, own, roleKey{db, strings.Clone(key)})
 		}
 	case "lpush", "rpush":
@@ -169,6 +169,15 @@ func (r *roles) forget(k roleKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.drop(k)
+}
+
+// clear says that nobody has anything any more.
+func (r *roles) clear() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for k := range r.holders {
+		r.drop(k)
+	}
 }
 
 // drop is forget for those who have locked mu.

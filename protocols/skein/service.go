@@ -110,6 +110,9 @@ func (s *Service) Heard(command.Client, bool, string, int, string) {}
 // NewClient implements command.Service.
 func (s *Service) NewClient() any { return new(session) }
 
+// Following implements command.Service.
+func (*Service) Following() {}
+
 // MustSee implements command.Service: containers end with the client.
 func (s *Service) MustSee(c command.Client) bool { return sessionOf(c).busy.Load() }
 

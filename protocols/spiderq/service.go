@@ -103,6 +103,9 @@ func (s *Service) NewClient() any { return nil }
 // Gone implements command.Service. A client that goes keeps what it was lent until its time is up.
 func (s *Service) Gone(command.Client) {}
 
+// Following implements command.Service.
+func (*Service) Following() {}
+
 // MustSee implements command.Service.
 func (s *Service) MustSee(command.Client) bool { return false }
 
