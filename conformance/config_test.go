@@ -91,7 +91,10 @@ func startsWith(conf *config.Config) error {
 
 // withTLS are lines that make TLS possible, for directives that mean nothing without it.
 func withTLS(t *testing.T) string {
-	return "bind 127.0.0.1\ntls-cert-file redis.crt\ntls-key-file redis.key\ntls-client-cert-file client.crt\ntls-client-key-file client.key\ntls-ca-cert-file ca.crt\ntls-port " + freeport.Port(t) + "\n"
+	return "bind 127.0.0.1\n" +
+		"tls-cert-file redis.crt\ntls-key-file redis.key\n" +
+		"tls-client-cert-file client.crt\ntls-client-key-file client.key\n" +
+		"tls-ca-cert-file ca.crt\ntls-port " + freeport.Port(t) + "\n"
 }
 
 // alone are directives of TLS that are tried without TLS: the first with a value that cannot be had, the last with a

@@ -60,7 +60,7 @@ func start(t *testing.T, settings ...string) *node {
 func startGroup(t *testing.T) []*node {
 	var addrs []string
 	for range 3 {
-		addrs = append(addrs, "127.0.0.1:"+freeport.Port(t))
+		addrs = append(addrs, freeport.Addr(t))
 	}
 	var nodes []*node
 	for _, addr := range addrs {
