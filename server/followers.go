@@ -529,7 +529,7 @@ func (f *followers) look() {
 	case len(f.list) == 0 && !master:
 		return
 	case f.unwanted(now):
-		if ttl > 0 && (now-f.alone)/1000 >= ttl {
+		if ttl > 0 && (now-max(f.alone, f.wanted))/1000 >= ttl {
 			f.mu.Unlock()
 			f.srv.endHistory()
 			f.mu.Lock()

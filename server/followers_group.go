@@ -39,18 +39,20 @@ func (f *followers) tellLeader() {
 // wantedElsewhere notes that another server of the group has followers.
 func (srv *Server) wantedElsewhere() {
 	f := &srv.followed
+	f.mu.Lock()
+	f.wanted = srv.ks.Now() + wantedFor
+	known := f.history.Known
+	f.watch()
+	f.mu.Unlock()
+	if known {
+		return // which needs no guard over everything
+	}
 	_ = srv.underAll(func(g *engine.Guard) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if srv.group.following.Load() {
-			return
-		}
-		f.wanted = srv.ks.Now() + wantedFor
-		f.alone = f.wanted
-		if !f.history.Known {
+		if !f.history.Known && !srv.group.following.Load() {
 			f.restart(g)
 		}
-		f.watch()
 	})
 }
 
