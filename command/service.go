@@ -19,7 +19,8 @@ type Service interface {
 	// Events are the classes of keyspace events that Heard is called with, whatever notify-keyspace-events says.
 	Events() engine.EventClass
 	// Heard tells of an event that a client has caused, under the guard of its command. own says that the client's own
-	// goroutine runs, and not another one that serves it.
+	// goroutine runs, and not another one that serves it. What a server that follows another one repeats no client of its
+	// own has caused.
 	Heard(by Client, own bool, event string, db int, key string)
 
 	// NewClient returns what the service keeps with a new client, which Client.State gives back.

@@ -31,8 +31,8 @@ func (srv *Server) hearEvents(set *config.Settings) {
 // KeyEvent tells services of a keyspace event and publishes it.
 func (o *observer) KeyEvent(owner any, class engine.EventClass, event string, db int, key string) {
 	from, _ := owner.(*origin)
-	if class&o.serviceEvents != 0 && from != nil {
-		(*Server)(o).tellServices(from, class, event, db, key)
+	if srv := (*Server)(o); class&srv.serviceEvents != 0 && from != nil && !srv.follows() {
+		srv.tellServices(from, class, event, db, key)
 	}
 	var by *pubsub.Subscriptions
 	if from != nil && from == &from.session.origin {

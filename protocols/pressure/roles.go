@@ -79,7 +79,7 @@ func (k roleKey) queue() due.ID { return due.ID{DB: k.db, Key: k.key[:roleListBa
 func (s *Service) Heard(by command.Client, own bool, event string, db int, key string) {
 	switch event {
 	case "lpop", "rpop":
-		if isRoleList(key) && !s.host.Follows() { // else somebody has it elsewhere
+		if isRoleList(key) {
 			s.took(by, own, roleKey{db, strings.Clone(key)})
 		}
 	case "lpush", "rpush":
