@@ -99,10 +99,15 @@ func TestAReplicaOfAGroupGoesOnWithTheNextLeader(t *testing.T) {
 	follow(leader, 0)
 }
 
+// newRawFollower connects one to the node.
+func (n *groupNode) newRawFollower() *rawFollower {
+	host, port, _ := strings.Cut(*n.at.Load(), ":")
+	return newRawFollower(n.g.t, host, port)
+}
+
 // rawFollower is one that a server that does not lead has sent a copy.
 func (n *groupNode) rawFollower() *rawFollower {
-	host, port, _ := strings.Cut(*n.at.Load(), ":")
-	f := newRawFollower(n.g.t, host, port)
+	f := n.newRawFollower()
 	require.Eventually(n.g.t, func() bool { // the first is the one for whom the leader begins the stream
 		f.say("PSYNC ? -1")
 		answer := f.line()
@@ -124,8 +129,7 @@ func (f *rawFollower) goOn(at *groupNode, was presentHistory) *rawFollower {
 	// It may be once because the lead is lost, and once more because the history has another name.
 	leader := at.g.leader()
 	require.Eventually(t, func() bool { return at.followed.present().ID == leader.followed.present().ID }, testTimeout, time.Millisecond)
-	host, port, _ := strings.Cut(*at.at.Load(), ":")
-	f = newRawFollower(t, host, port)
+	f = at.newRawFollower()
 	f.say("REPLCONF capa psync2")
 	require.Equal(t, "+OK", f.line())
 	f.say(fmt.Sprintf("PSYNC %s %d", was.ID, was.Offset+1))

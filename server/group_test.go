@@ -75,7 +75,6 @@ func (n *groupNode) start() {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	conf := config.NewConfig()
-	// The timeout is one after which a busy machine does not yet lose its leader.
 	for _, pair := range append([]string{"port=0", "dir=" + n.dir, "save=", "appendonly=yes", "raft-addr=" + n.addr,
 		"raft-peers=" + n.addr + "," + n.g.peers(), "raft-timeout=" + raftTimeout()}, n.g.settings...) {
 		name, value, _ := strings.Cut(pair, "=")
@@ -269,8 +268,7 @@ func TestAGroupBeginsWithTheDataOfAServer(t *testing.T) {
 func TestReplicasOfALeaderAreDisconnectedWhenItLosesTheLead(t *testing.T) {
 	g := startGroup(t, 3)
 	first, second := g.settled(), g.followers()[0]
-	host, port, _ := strings.Cut(*first.at.Load(), ":")
-	replica := newRawFollower(t, host, port)
+	replica := first.newRawFollower()
 	require.NotEmpty(t, replica.follow(""))
 	for i, leader := range []*groupNode{second, first} {
 		was := first.followed.present()
