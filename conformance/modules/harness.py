@@ -171,6 +171,7 @@ def call(name):
 def child(request, output):
     """Runs one test, and exits with 0 if it passed, 1 if it failed, 2 if it is left out."""
     os.setsid()
+    os.chdir(SUITE)  # tests read files beside them
     os.dup2(output.fileno(), 1)
     os.dup2(output.fileno(), 2)
     Defaults.external_addr = request['addr']

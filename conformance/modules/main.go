@@ -43,7 +43,9 @@ type settings struct {
 	paths                 []string // of RLTest and redis-py
 	timeout               time.Duration
 	only                  *regexp.Regexp
-	log                   io.Writer // takes the output of each test that did not pass
+
+	mu  sync.Mutex // for log
+	log io.Writer  // takes the output of each test that did not pass
 }
 
 // A result is the end of one test.
@@ -54,7 +56,7 @@ type result struct {
 }
 
 func main() {
-	var s settings
+	s := new(settings)
 	flag.StringVar(&s.suite, "suite", "", "`directory` with the flow tests of a module")
 	flag.StringVar(&s.server, "server", "bin/atomredis", "the `binary` under test")
 	flag.StringVar(&s.python, "python", cmp.Or(os.Getenv("PYTHON"), "python3"), "the Python `interpreter`")
@@ -73,7 +75,7 @@ func main() {
 	}
 }
 
-func run(s settings, expectedFile, only, logFile string, workers int) error {
+func run(s *settings, expectedFile, only, logFile string, workers int) error {
 	for _, dir := range append([]string{s.suite}, s.paths...) {
 		if dir == "" && dir != s.suite {
 			continue // Python has it
@@ -145,7 +147,7 @@ func run(s settings, expectedFile, only, logFile string, workers int) error {
 			results[i] = again[0]
 		}
 	}
-	faults = append(faults, report(s.log, results, left, known)...)
+	faults = append(faults, report(results, left, known)...)
 	if only == "" {
 		for _, e := range known {
 			if !slices.ContainsFunc(tests, e.matches) && broken[strings.TrimSuffix(e.pattern, ":*")] == "" {
@@ -164,7 +166,7 @@ func run(s settings, expectedFile, only, logFile string, workers int) error {
 }
 
 // report prints the table, and returns a sentence for each test that did not end as expected.
-func report(log io.Writer, results []result, left map[string]int, known expectations) (faults []string) {
+func report(results []result, left map[string]int, known expectations) (faults []string) {
 	type row struct{ passed, failed, skipped int }
 	rows := map[string]*row{}
 	at := func(file string) *row {
@@ -180,9 +182,6 @@ func report(log io.Writer, results []result, left map[string]int, known expectat
 	for _, r := range results {
 		o := at(fileOf(r.name))
 		e := known.find(r.name)
-		if r.State != "passed" {
-			fmt.Fprintf(log, "=== %s %s\n%s\n", r.State, r.name, r.Output)
-		}
 		switch {
 		case r.State == "skipped":
 			o.skipped++
@@ -360,6 +359,7 @@ func (s *settings) all(work string, tests []string, workers int) ([]result, erro
 			for i := range next {
 				if err == nil {
 					results[i], err = s.one(p, tests[i])
+					s.note(results[i])
 				}
 			}
 			errs[w] = err
@@ -371,6 +371,15 @@ func (s *settings) all(work string, tests []string, workers int) ([]result, erro
 	close(next)
 	wg.Wait()
 	return results, errors.Join(errs...)
+}
+
+// note writes a test that did not pass to the log, so that it can be read while others run.
+func (s *settings) note(r result) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.State != "passed" {
+		fmt.Fprintf(s.log, "=== %s %s\n%s\n", r.State, r.name, r.Output)
+	}
 }
 
 // one runs a test in a fresh server.
