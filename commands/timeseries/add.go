@@ -234,11 +234,12 @@ func add(c *command.Ctx, e *engine.Entry, x timeseries.Sample, p timeseries.Poli
 		return x.Time, ""
 	case timeseries.Appended:
 		if linked {
-			s.Advance(x, redo(c))
+			s.Advance(x, destinations{c})
 		}
 	case timeseries.Inserted:
 		if linked {
-			s.Repair(x.Time, x.Time, redo(c))
+			last, _ := s.Newest()
+			s.Repair(x.Time, x.Time, last.Time, destinations{c})
 		}
 	}
 	c.G.Wake(e)
@@ -368,9 +369,10 @@ func cmdDel(c *command.Ctx) {
 		c.Err(errRetained)
 		return
 	}
+	last, _ := s.Newest()
 	n := s.Delete(from, to)
 	if n > 0 {
-		s.Repair(from, to, redo(c))
+		s.Repair(from, to, last.Time, destinations{c})
 		c.G.Wake(e)
 		c.G.Changed(e, engine.EventModule, "ts.del")
 	} else {

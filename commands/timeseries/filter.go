@@ -25,7 +25,7 @@ func parseFilter(args [][]byte) (list []labels.Matcher, err command.Error) {
 		if !ok {
 			return nil, errFilter
 		}
-		selects = selects || m.Selects() && m.Name != ""
+		selects = selects || m.Selects()
 		list = append(list, m)
 	}
 	if !selects {
@@ -34,41 +34,51 @@ func parseFilter(args [][]byte) (list []labels.Matcher, err command.Error) {
 	return list, ""
 }
 
+// parseMatcher reads a condition. As in RedisTimeSeries the characters of the operator part words, however many there are in
+// a row, and what is behind the second word does not count.
 func parseMatcher(arg []byte) (m labels.Matcher, ok bool) {
-	i := bytes.IndexByte(arg, '=')
-	if i < 0 {
-		return m, false
-	}
-	name, value := arg[:i], arg[i+1:]
-	if i > 0 && name[i-1] == '!' {
-		name, m.Not = name[:i-1], true
-	}
-	m.Name = string(name)
-	if len(value) < 2 || value[0] != '(' {
-		m.Values = []string{string(unquote(value))}
-		return m, true
-	}
-	if value[len(value)-1] != ')' {
-		return m, false
-	}
-	if value = value[1 : len(value)-1]; len(value) == 0 {
-		m.Values = []string{}
-		return m, true
-	}
-	for word := range bytes.SplitSeq(value, []byte(",")) {
-		if word = unquote(word); len(word) > 0 {
-			m.Values = append(m.Values, string(word))
+	operator := "="
+	for _, o := range []string{"!=(", "!=", "=("} {
+		if bytes.Contains(arg, []byte(o)) {
+			operator = o
+			break
 		}
+	}
+	if bytes.IndexByte(arg, '=') < 0 {
+		return m, false
+	}
+	words := bytes.FieldsFunc(arg, func(r rune) bool { return strings.ContainsRune(operator, r) })
+	if len(words) == 0 {
+		return m, false
+	}
+	m.Name, m.Not = string(words[0]), operator[0] == '!'
+	switch list := operator[len(operator)-1] == '('; {
+	case list && len(words) == 1:
+		return m, false
+	case list:
+		m.Values, ok = parseValues(words[1])
+		return m, ok
+	case len(words) == 1:
+		m.Values = []string{""} // no label of the name
+	default:
+		m.Values = []string{string(words[1])}
 	}
 	return m, true
 }
 
-// unquote returns what stands between quotes, or the word itself if it has none.
-func unquote(word []byte) []byte {
-	if n := len(word); n >= 2 && (word[0] == '"' || word[0] == '\'') && word[n-1] == word[0] {
-		return word[1 : n-1]
+// parseValues reads values between commas, which a parenthesis ends.
+func parseValues(list []byte) (values []string, ok bool) {
+	list, ok = bytes.CutSuffix(list, []byte(")"))
+	if !ok || len(list) == 0 {
+		return []string{}, ok
 	}
-	return word
+	for value := range bytes.SplitSeq(list, []byte(",")) {
+		if len(value) == 0 {
+			return nil, false
+		}
+		values = append(values, string(value))
+	}
+	return values, true
 }
 
 // selection is what commands on many series have in common: which ones, and which of their labels are shown.
@@ -79,7 +89,10 @@ type selection struct {
 
 // optionWords end a list of labels that are to be shown.
 var optionWords = []string{"filter", "withlabels", "selected_labels", "latest", "count", "aggregation", "align", "empty",
-	"buckettimestamp", "filter_by_ts", "filter_by_value"}
+	"buckettimestamp", "filter_by_ts", "filter_by_value", "excludeempty", "limit", "groupby", "reduce"}
+
+// maxSelected is the most labels that SELECTED_LABELS names.
+const maxSelected = 50
 
 // parseShown reads WITHLABELS and SELECTED_LABELS.
 func (s *selection) parseShown(args [][]byte) command.Error {
@@ -94,6 +107,9 @@ func (s *selection) parseShown(args [][]byte) command.Error {
 	for _, arg := range args[i+1:] {
 		if slices.Contains(optionWords, command.Lower(arg)) {
 			break
+		}
+		if len(s.shown.selected) == maxSelected {
+			return "ERR TSDB: reached max size for SELECT_LABELS"
 		}
 		s.shown.selected = append(s.shown.selected, arg)
 	}

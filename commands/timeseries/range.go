@@ -1,7 +1,6 @@
 package timeseries
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -143,28 +142,16 @@ func mrange(c *command.Ctx, reverse bool) {
 	case by > 0 && by < at:
 		c.Err("ERR TSDB: GROUPBY should always come after filter")
 		return
-	case at == 0 || at < 3:
+	case at == 0:
+		c.Err("ERR TSDB: missing FILTER argument")
+		return
+	case at < 3:
 		c.Err(wrongArguments(c))
 		return
 	}
 	end := len(c.Args)
-	excludeEmpty := command.EqualFold(c.Args[end-1], "excludeempty") && end-1 > at
-	if excludeEmpty {
-		end--
-	}
-	var reducer timeseries.Aggregator
-	label := ""
 	if by > 0 {
-		if end != by+4 || !command.EqualFold(c.Args[by+2], "reduce") {
-			c.Err(wrongArguments(c))
-			return
-		}
-		var ok bool
-		if reducer, ok = timeseries.ParseAggregator(string(c.Args[by+3])); !ok || !reducer.Reduces() {
-			c.Err("ERR TSDB: Invalid reducer type")
-			return
-		}
-		label, end = string(c.Args[by+1]), by
+		end = by
 	}
 	q, err := parseQuery(c, c.Args[1:at], 0)
 	if err == "" {
@@ -175,6 +162,12 @@ func mrange(c *command.Ctx, reverse bool) {
 	}
 	if err == "" {
 		s.matchers, err = parseFilter(c.Args[at+1 : end])
+	}
+	excludeEmpty := find(c.Args[:at], 1, "excludeempty") > 0
+	var reducer timeseries.Aggregator
+	if err == "" && by > 0 {
+		excludes := excludeEmpty || find(c.Args, by+2, "excludeempty") > 0
+		reducer, err = parseGroups(c, &q, c.Args[by:], excludes)
 	}
 	if err != "" {
 		c.Err(err)
@@ -201,7 +194,7 @@ func mrange(c *command.Ctx, reverse bool) {
 		}
 	}
 	if by > 0 {
-		writeGroups(c.W, &q, &s.shown, label, reducer, found, rows, excludeEmpty)
+		writeGroups(c.W, &q, &s.shown, string(c.Args[by+1]), reducer, found, rows)
 		return
 	}
 	n := len(found)
@@ -238,14 +231,32 @@ func mrange(c *command.Ctx, reverse bool) {
 	}
 }
 
+// parseGroups reads GROUPBY label REDUCE reducer, which args are.
+func parseGroups(c *command.Ctx, q *query, args [][]byte, excludeEmpty bool) (reducer timeseries.Aggregator, err command.Error) {
+	if excludeEmpty {
+		return 0, "ERR TSDB: EXCLUDEEMPTY is not allowed with GROUPBY"
+	}
+	if len(args) != 4 || !command.EqualFold(args[2], "reduce") {
+		return 0, wrongArguments(c)
+	}
+	reducer, ok := timeseries.ParseAggregator(string(args[3]))
+	switch {
+	case !ok || !reducer.Reduces():
+		return 0, "ERR TSDB: Invalid reducer type"
+	case len(q.Aggregators) > 1:
+		return 0, "ERR TSDB: GROUPBY is not allowed when multiple aggregators are specified"
+	}
+	return reducer, ""
+}
+
 // writeGroups writes the rows of series reduced by the values of a label.
 func writeGroups(w *resp.Writer, q *query, show *shown, label string, reducer timeseries.Aggregator,
-	found []engine.Labelled, rows []*timeseries.Rows, excludeEmpty bool) {
+	found []engine.Labelled, rows []*timeseries.Rows) {
 	var groups []*group
 	byValue := map[string]*group{}
 	for i, l := range found {
 		value, ok := valueOf(l.Labels, label)
-		if !ok || excludeEmpty && len(rows[i].Times) == 0 {
+		if !ok {
 			continue
 		}
 		g := byValue[value]
@@ -289,45 +300,71 @@ func writeGroups(w *resp.Writer, q *query, show *shown, label string, reducer ti
 	}
 }
 
-// reduce makes one row of the rows of each time.
+// reduce makes one row of the rows of each time, of which each has one value.
 func (g *group) reduce(q *query, reducer timeseries.Aggregator) *timeseries.Rows {
-	type place struct {
-		time   int64
-		member int
-		row    int
-	}
-	var places []place
-	for m, r := range g.members {
-		for i, t := range r.Times {
-			places = append(places, place{t, m, i})
-		}
-	}
-	slices.SortFunc(places, func(a, b place) int {
-		by := cmp.Compare(a.time, b.time)
-		if q.Reverse {
-			by = -by
-		}
-		return cmp.Or(by, a.member-b.member)
-	})
 	var out timeseries.Rows
-	width := q.width()
+	at := make([]int, len(g.members))
+	heads := make([]int, 0, len(g.members)) // a heap of the members that have rows left, the one whose time is next first
+	next := func(m int) int64 {
+		if t := g.members[m].Times[at[m]]; q.Reverse {
+			return -t
+		} else {
+			return t
+		}
+	}
+	for m, r := range g.members {
+		if len(r.Times) > 0 {
+			heads = append(heads, m)
+		}
+	}
+	for i := len(heads)/2 - 1; i >= 0; i-- {
+		sink(heads, i, next)
+	}
 	var values []float64
-	for i := 0; i < len(places) && (q.Count == 0 || len(out.Times) < q.Count); {
-		end := i
-		for end < len(places) && places[end].time == places[i].time {
-			end++
-		}
-		out.Times = append(out.Times, places[i].time)
-		for k := range width {
-			values = values[:0]
-			for _, p := range places[i:end] {
-				values = append(values, g.members[p.member].Values[p.row*width+k])
+	for len(heads) > 0 && (q.Count == 0 || len(out.Times) < q.Count) {
+		time := g.members[heads[0]].Times[at[heads[0]]]
+		values = values[:0]
+		for len(heads) > 0 {
+			m := heads[0]
+			r := g.members[m]
+			if r.Times[at[m]] != time {
+				break
 			}
-			out.Values = append(out.Values, reducer.Reduce(values))
+			values = append(values, r.Values[at[m]])
+			if at[m]++; at[m] == len(r.Times) {
+				heads[0] = heads[len(heads)-1]
+				heads = heads[:len(heads)-1]
+			}
+			sink(heads, 0, next)
 		}
-		i = end
+		out.Times = append(out.Times, time)
+		out.Values = append(out.Values, reducer.Reduce(values))
 	}
 	return &out
+}
+
+// sink moves an element of a heap down to where it belongs. Elements of the same time are in the order of their numbers.
+func sink(heap []int, i int, next func(int) int64) {
+	less := func(a, b int) bool {
+		if x, y := next(a), next(b); x != y {
+			return x < y
+		}
+		return a < b
+	}
+	for {
+		child := 2*i + 1
+		if child >= len(heap) {
+			return
+		}
+		if child+1 < len(heap) && less(heap[child+1], heap[child]) {
+			child++
+		}
+		if !less(heap[child], heap[i]) {
+			return
+		}
+		heap[i], heap[child] = heap[child], heap[i]
+		i = child
+	}
 }
 
 // nrange is TS.NRANGE and TS.NREVRANGE.

@@ -9,62 +9,89 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
+// The errors of TS.READ, of which some have no code as in RedisTimeSeries.
+const (
+	errReadMillis   command.Error = "TSDB: BLOCK milliseconds must be a non-negative integer"
+	errReadLeast    command.Error = "TSDB: BLOCK min_count must be a positive integer"
+	errReadMost     command.Error = "TSDB: MAX_COUNT must be a positive integer"
+	errReadOrder    command.Error = "TSDB: BLOCK min_count must be <= MAX_COUNT"
+	errReadTime     command.Error = "TSDB: invalid timestamp"
+	errReadType     command.Error = "WRONGTYPE Operation against a key holding the wrong kind of value"
+	errReadNoBlocks command.Error = "TSDB: blocking TS.READ (with BLOCK) is not allowed inside MULTI, EVAL, or a deny-blocking context"
+)
+
 func cmdRead(c *command.Ctx) {
-	key := c.Args[1]
-	blocks, timeout, least := false, int64(0), int64(0)
+	key, args := c.Args[1], c.Args[3:]
+	block, most := find(c.Args, 3, "block"), find(c.Args, 3, "max_count")
+	want := 0
+	if block > 0 {
+		want += 3
+	}
+	if most > 0 {
+		want += 2
+	}
+	if len(args) != want {
+		c.Err(wrongArguments(c))
+		return
+	}
 	var q timeseries.Query
-	for args := c.Args[3:]; len(args) > 0; {
-		switch {
-		case command.EqualFold(args[0], "block") && len(args) >= 3 && !blocks:
-			var ok bool
-			if timeout, ok = c.IntTimeout(args[1]); !ok {
+	timeout, least := int64(0), int64(1)
+	if block > 0 {
+		var numbers [2]int64
+		for i := range numbers {
+			ok := block+1+i < len(c.Args)
+			if ok {
+				numbers[i], ok = resp.ParseInt(c.Args[block+1+i])
+			}
+			if !ok || numbers[0] < 0 {
+				c.Err(errReadMillis)
 				return
 			}
-			if least, ok = resp.ParseInt(args[2]); !ok || least <= 0 {
-				c.Err("ERR TSDB: min_count must be a positive integer")
-				return
-			}
-			blocks, args = true, args[3:]
-		case command.EqualFold(args[0], "max_count") && len(args) >= 2 && q.Count == 0:
-			n, ok := resp.ParseInt(args[1])
-			if !ok || n <= 0 {
-				c.Err("ERR TSDB: max_count must be a positive integer")
-				return
-			}
-			q.Count, args = command.AsInt(n), args[2:]
-		default:
-			c.Err(wrongArguments(c))
+		}
+		var ok bool
+		if least = numbers[1]; least <= 0 {
+			c.Err(errReadLeast)
+			return
+		}
+		if timeout, ok = c.IntTimeout(c.Args[block+1]); !ok {
 			return
 		}
 	}
-	if q.Count > 0 && least > int64(q.Count) {
-		c.Err("ERR TSDB: min_count must not be greater than max_count")
-		return
+	if most > 0 {
+		n, ok := int64(0), most+1 < len(c.Args)
+		if ok {
+			n, ok = resp.ParseInt(c.Args[most+1])
+		}
+		if !ok || n <= 0 {
+			c.Err(errReadMost)
+			return
+		}
+		if q.Count = command.AsInt(n); least > n {
+			c.Err(errReadOrder)
+			return
+		}
 	}
 	e := c.G.Read(c.DB, key)
 	var s *timeseries.Series
-	switch {
-	case e != nil && e.Type() != engine.TimeSeries:
-		c.Err(errWrongType)
-		return
-	case e != nil:
-		s = e.Series()
-	case !blocks:
-		c.Err(errNoKey)
-		return
-	}
 	var ok bool
-	if q.From, ok = readFrom(s, c.Args[2]); !ok {
-		c.Err(errTime)
+	if e != nil && e.Type() == engine.TimeSeries {
+		s = e.Series()
+	}
+	switch q.From, ok = readFrom(s, c.Args[2]); {
+	case !ok:
+		c.Err(errReadTime)
+		return
+	case e != nil && s == nil:
+		c.Err(errReadType)
 		return
 	}
 	q.To = math.MaxInt64
-	if !blocks || s != nil && atLeast(s, &q, least) {
+	if block == 0 || s != nil && atLeast(s, &q, least) {
 		writeRead(c.W, s, &q)
 		return
 	}
 	if c.NoBlock {
-		c.Err("ERR TSDB: BLOCK is not allowed here")
+		c.Err(errReadNoBlocks)
 		return
 	}
 	wait(c, key, q, timeout, least)

@@ -105,23 +105,35 @@ func latest(c *command.Ctx, key string, s *timeseries.Series) *timeseries.Sample
 	return &sample
 }
 
-// redo returns what changes the compactions of a series.
-func redo(c *command.Ctx) timeseries.Redo {
-	return func(r *timeseries.Rule, first, last int64, samples []timeseries.Sample) {
-		e := c.G.Write(c.DB, []byte(r.Destination))
-		d := e.Series()
-		changed, class := first <= last && d.Delete(first, last) > 0, engine.EventNone
-		if first > last {
-			class = engine.EventModule // a bucket has been closed
-		}
-		for _, x := range samples {
-			changed = d.Add(x, timeseries.Last).Changed() || changed
-		}
-		if changed {
-			c.G.Wake(e)
-			c.G.Changed(e, class, "ts.add:dest")
-		}
+// destinations are the compactions of a series, as its rules change them. The guard holds them.
+type destinations struct{ c *command.Ctx }
+
+func (d destinations) Close(r *timeseries.Rule, sample timeseries.Sample) {
+	e := d.c.G.Write(d.c.DB, []byte(r.Destination))
+	if e.Series().Add(sample, timeseries.Last).Changed() {
+		d.changed(e, engine.EventModule)
 	}
+}
+
+func (d destinations) Replace(r *timeseries.Rule, first, last int64, samples []timeseries.Sample) {
+	e := d.c.G.Write(d.c.DB, []byte(r.Destination))
+	s := e.Series()
+	changed := s.Delete(first, last) > 0
+	for _, x := range samples {
+		changed = s.Add(x, timeseries.Last).Changed() || changed
+	}
+	if changed {
+		d.changed(e, engine.EventNone)
+	}
+}
+
+func (d destinations) Newest(r *timeseries.Rule) (last timeseries.Sample, ok bool) {
+	return d.c.G.Write(d.c.DB, []byte(r.Destination)).Series().Newest()
+}
+
+func (d destinations) changed(e *engine.Entry, class engine.EventClass) {
+	d.c.G.Wake(e)
+	d.c.G.Changed(e, class, "ts.add:dest")
 }
 
 func cmdCreateRule(c *command.Ctx) {

@@ -57,7 +57,7 @@ func BucketStart(time, bucket, align int64) int64 {
 type state struct {
 	n, nans     int64 // samples that are numbers, and that are none
 	sum         float64
-	mean, m2    float64 // of variances; the area of TWA is in m2
+	mean, m2    float64 // of variances; the area of TWA is in m2; mean is the factor of sum in Avg, 0 is 1
 	low, high   float64
 	first, last float64
 	// TWA: the last sample that was a number, in this bucket or before; whether there was one; and since when the area
@@ -72,11 +72,17 @@ func (t *state) add(a Aggregator, enter int64, samples []Sample) {
 	switch a {
 	case Avg, SumOf:
 		n, sum := t.n, t.sum
-		for _, x := range samples {
-			if x.Value == x.Value {
-				n++
-				sum += x.Value
+		if t.mean == 0 {
+			for _, x := range samples {
+				if x.Value == x.Value {
+					n++
+					sum += x.Value
+				}
 			}
+		}
+		if a == Avg && (t.mean != 0 || math.IsInf(sum, 0)) {
+			t.addSmall(samples)
+			return
 		}
 		t.n, t.sum = n, sum
 	case MinOf, MaxOf, Range:
@@ -129,6 +135,23 @@ func (t *state) add(a Aggregator, enter int64, samples []Sample) {
 	}
 }
 
+// smaller is the factor of values in sums of Avg that would be too large: so many samples do not come.
+const smaller = 1.0 / (1 << 63)
+
+// addSmall adds samples to the sum of Avg, times smaller.
+func (t *state) addSmall(samples []Sample) {
+	if t.mean == 0 {
+		t.mean = smaller
+		t.sum *= smaller
+	}
+	for _, x := range samples {
+		if x.Value == x.Value {
+			t.n++
+			t.sum += x.Value * smaller
+		}
+	}
+}
+
 // weigh adds to the area what lies between the last sample, or where the bucket is entered, and this one.
 func (t *state) weigh(enter int64, x Sample) {
 	switch {
@@ -148,6 +171,22 @@ func (t *state) weigh(enter int64, x Sample) {
 func area(a, b Sample) float64 { return (a.Value + b.Value) / 2 * distance(a.Time, b.Time) }
 
 func distance(a, b int64) float64 { return math.Abs(float64(b) - float64(a)) }
+
+// weighNothing returns the average weighted by time from one time to another, between which there is no sample: of the line
+// between the nearest samples before and after, of which there are up to two, nearest first. If one side has none it is the
+// value of the nearest, as long as half the distance between the two of the other side does not end before.
+func weighNothing(from, to int64, before, after []Sample) float64 {
+	half := func(pair []Sample) float64 { return math.Floor(distance(pair[0].Time, pair[1].Time) / 2) }
+	switch {
+	case len(before) > 0 && len(after) > 0:
+		return (between(before[0], after[0], from) + between(before[0], after[0], to)) / 2
+	case len(after) > 1 && distance(to, after[0].Time) < half(after):
+		return after[0].Value
+	case len(before) > 1 && distance(before[0].Time, from) < half(before):
+		return before[0].Value
+	}
+	return math.NaN()
+}
 
 // between returns the value at a time on the line from one sample to another.
 func between(a, b Sample, time int64) float64 {
@@ -169,6 +208,9 @@ func (t *state) result(a Aggregator, leave int64, next *Sample) (value float64, 
 	n := float64(t.n)
 	switch a {
 	case Avg:
+		if t.mean != 0 {
+			return t.sum / n / t.mean, true
+		}
 		return t.sum / n, true
 	case SumOf:
 		return t.sum, true
@@ -209,6 +251,12 @@ func (t *state) result(a Aggregator, leave int64, next *Sample) (value float64, 
 	return sum / distance(t.from, to), true
 }
 
+// counts reports whether there was something in the bucket that counts.
+func (t *state) counts(a Aggregator) bool {
+	_, ok := t.result(a, 0, nil)
+	return ok
+}
+
 // none returns the number of a bucket without samples.
 func (t *state) none(a Aggregator) float64 {
 	switch a {
@@ -228,7 +276,7 @@ func (t *state) next(a Aggregator) {
 	*t = state{}
 	switch {
 	case a == TWA:
-		t.prev, t.hasPrev = was.prev, was.hasPrev
+		t.prev, t.hasPrev = was.prev, was.n > 0
 	case a == LastOf && was.n > 0:
 		t.prev.Value, t.hasPrev = was.last, true
 	case a == LastOf:
@@ -236,15 +284,22 @@ func (t *state) next(a Aggregator) {
 	}
 }
 
-// Reduce makes one number of values of one time.
+// Reduce makes one number of values of one time, of which those that are not numbers stand for nothing.
 func (a Aggregator) Reduce(values []float64) float64 {
 	var t state
-	var one [1]Sample
-	for _, v := range values {
-		one[0].Value = v
-		t.add(a, 0, one[:])
+	var some [16]Sample
+	for len(values) > 0 {
+		n := min(len(values), len(some))
+		for i, v := range values[:n] {
+			some[i].Value = v
+		}
+		t.add(a, 0, some[:n])
+		values = values[n:]
 	}
-	v, _ := t.result(a, 0, nil)
+	v, ok := t.result(a, 0, nil)
+	if !ok && a == SumOf {
+		return math.NaN()
+	}
 	return v
 }
 

@@ -262,7 +262,7 @@ func (s *Series) appendMeta(dst []byte) []byte {
 	dst = binary.AppendUvarint(appendText(dst, s.source), uint64(len(s.rules)))
 	for _, r := range s.rules {
 		dst = append(appendText(dst, r.Destination), byte(r.Aggregator))
-		for _, v := range [...]int64{r.Bucket, r.Align, r.since} {
+		for _, v := range [...]int64{r.Bucket, r.Align, 0} { // the third was from when on samples counted
 			dst = binary.AppendUvarint(dst, uint64(v))
 		}
 	}
@@ -285,7 +285,8 @@ func (s *Series) readMeta(b []byte) error {
 	source := f.text()
 	for n := f.uvarint(); n > 0 && !f.bad; n-- {
 		r := &Rule{Destination: f.text(), Aggregator: Aggregator(f.byte())}
-		r.Bucket, r.Align, r.since = f.natural(math.MaxInt64), f.natural(math.MaxInt64), f.natural(math.MaxInt64)
+		r.Bucket, r.Align = f.natural(math.MaxInt64), f.natural(math.MaxInt64)
+		f.natural(math.MaxInt64)
 		if r.Bucket == 0 || r.Aggregator >= aggregators {
 			return errMeta
 		}

@@ -35,7 +35,8 @@ type Query struct {
 	Aggregators   []Aggregator
 	Bucket, Align int64
 	Stamp         Stamp
-	// Empty asks for rows of buckets without samples between others, too.
+	// Empty asks for rows of buckets without samples, too, if there are samples before and after them, be it outside of
+	// the range.
 	Empty bool
 }
 
@@ -76,10 +77,10 @@ func (s *Series) Run(q *Query, latest *Sample, rows *Rows) error {
 	if latest != nil && latest.Time >= from && latest.Time <= to {
 		tail = []Sample{*latest}
 	}
-	sink := sink{q: q, rows: rows}
+	sink := sink{s: s, q: q, rows: rows}
 	take := sink.takeRaw
 	if len(q.Aggregators) > 0 {
-		sink.states = make([]state, len(q.Aggregators))
+		sink.prepare()
 		take = sink.takeBuckets
 	} else if !q.Reverse && !q.filters() && q.Count == 0 {
 		n := s.roughly(from, to)
@@ -99,10 +100,37 @@ func (s *Series) Run(q *Query, latest *Sample, rows *Rows) error {
 	if more && tail != nil {
 		more = take(q.filter(tail))
 	}
-	if more && len(q.Aggregators) > 0 && sink.open {
-		sink.close(nil)
+	if more && len(q.Aggregators) > 0 {
+		sink.finish()
 	}
 	return sink.err
+}
+
+// neighbours appends to dst at most count samples that count and are numbers, from a time on, or before it, nearest first.
+func (s *Series) neighbours(dst []Sample, q *Query, time int64, before bool, count int) []Sample {
+	from, to := max(time, s.Begin()), int64(math.MaxInt64)
+	if before {
+		from, to = s.Begin(), time-1
+	}
+	s.each(from, to, before, nil, func(batch []Sample) bool {
+		for _, x := range q.filter(batch) {
+			if x.Value == x.Value {
+				if dst = append(dst, x); len(dst) == count {
+					return false
+				}
+			}
+		}
+		return true
+	})
+	return dst
+}
+
+// neighbour returns the nearest of them, nil if there is none.
+func (s *Series) neighbour(q *Query, time int64, before bool) *Sample {
+	if found := s.neighbours(nil, q, time, before, 1); len(found) > 0 {
+		return &found[0]
+	}
+	return nil
 }
 
 func (q *Query) filters() bool { return q.Times != nil || q.ByValue }
@@ -200,13 +228,37 @@ func within(samples []Sample, from, to int64) []Sample {
 
 // sink makes rows of samples, which come in the order of the rows.
 type sink struct {
-	q      *Query
-	rows   *Rows
+	s    *Series
+	q    *Query
+	rows *Rows
+	// how are the aggregators as the samples come: what comes first is the last of a bucket if they come in reverse.
+	how    []Aggregator
 	states []state
+	beyond bool // samples outside of the range matter
 	open   bool
 	start  int64 // of the open bucket
-	empty  int   // rows of buckets without samples
-	err    error
+	// seen is the last sample that was a number, or the one that the range begins behind; nil if there is none.
+	seen  *Sample
+	last  Sample // what seen points to
+	empty int    // rows of buckets without samples
+	err   error
+}
+
+// prepare makes the sink ready for buckets.
+func (k *sink) prepare() {
+	k.states, k.how = make([]state, len(k.q.Aggregators)), k.q.Aggregators
+	k.beyond = k.q.Empty || slices.Contains(k.how, TWA)
+	if k.q.Reverse && (slices.Contains(k.how, FirstOf) || slices.Contains(k.how, LastOf)) {
+		k.how = slices.Clone(k.how)
+		for i, a := range k.how {
+			switch a {
+			case FirstOf:
+				k.how[i] = LastOf
+			case LastOf:
+				k.how[i] = FirstOf
+			}
+		}
+	}
 }
 
 // room returns how many more rows are wanted.
@@ -244,36 +296,144 @@ func (k *sink) takeBuckets(batch []Sample) bool {
 				n++
 			}
 		}
-		if !k.open {
-			k.open, k.start = true, b
-		} else if b != k.start {
-			if !k.close(&batch[0]) || !k.fill(b, batch[0]) {
+		switch {
+		case !k.open:
+			if k.open = true; k.beyond && !k.enterRange(b, batch[0]) {
+				k.open = false
+				return false
+			}
+			k.start = b
+		case b != k.start:
+			if !k.close(&batch[0]) || !k.fill(k.start+k.step(), b, batch[0]) {
 				k.open = false
 				return false
 			}
 			k.start = b
 		}
-		for i, a := range q.Aggregators {
+		for i, a := range k.how {
 			k.states[i].add(a, k.enter(b), batch[:n])
+		}
+		if k.beyond {
+			k.see(batch[:n])
 		}
 		batch = batch[n:]
 	}
 	return true
 }
 
-// enter returns the time at which one comes into a bucket, leave that at which one goes.
+// see keeps the last number among samples.
+func (k *sink) see(samples []Sample) {
+	for i := len(samples) - 1; i >= 0; i-- {
+		if x := samples[i]; x.Value == x.Value {
+			k.last = x
+			k.seen = &k.last
+			return
+		}
+	}
+}
+
+// enterRange looks for the sample before the range, and makes the rows of buckets without samples up to the one that the
+// first sample, x, is in. It reports whether more rows are wanted.
+func (k *sink) enterRange(b int64, x Sample) bool {
+	k.lookBack(x.Time)
+	for i, a := range k.how {
+		if t := &k.states[i]; a == TWA && k.seen != nil {
+			t.prev, t.hasPrev = *k.seen, true
+		}
+	}
+	if k.seen == nil || x.Value != x.Value && k.ahead(x.Time) == nil {
+		return true
+	}
+	return k.fill(k.firstBucket(), b, x)
+}
+
+// lookBack makes seen the number before a time, in the order of the rows.
+func (k *sink) lookBack(time int64) {
+	if k.q.Reverse {
+		time = saturated(time, 1)
+	}
+	if x := k.s.neighbour(k.q, time, !k.q.Reverse); x != nil {
+		k.last = *x
+		k.seen = &k.last
+	}
+}
+
+// ahead returns the number at a time or behind it, in the order of the rows; nil if there is none.
+func (k *sink) ahead(time int64) *Sample {
+	if k.q.Reverse {
+		time = saturated(time, 1)
+	}
+	return k.s.neighbour(k.q, time, k.q.Reverse)
+}
+
+// behind returns the number behind a time, in the order of the rows, and not at it; nil if there is none.
+func (k *sink) behind(time int64) *Sample {
+	if k.q.Reverse {
+		return k.s.neighbour(k.q, time, true)
+	}
+	if time == math.MaxInt64 {
+		return nil
+	}
+	return k.s.neighbour(k.q, time+1, false)
+}
+
+// finish makes the row of the open bucket, and those of buckets behind it that have no samples, if there are samples behind
+// the range.
+func (k *sink) finish() {
+	edge := k.q.To
+	if k.q.Reverse {
+		edge = k.q.From
+	}
+	var next *Sample
+	if k.beyond {
+		next = k.behind(edge)
+	}
+	from := k.firstBucket()
+	if k.open {
+		if !k.close(next) {
+			return
+		}
+		from = k.start + k.step()
+	} else if k.q.Empty {
+		first := k.q.From
+		if k.q.Reverse {
+			first = k.q.To
+		}
+		k.lookBack(first)
+	}
+	if k.q.Empty && next != nil && k.seen != nil {
+		k.fill(from, BucketStart(edge, k.q.Bucket, k.q.Align)+k.step(), *next)
+	}
+}
+
+func (k *sink) firstBucket() int64 {
+	if k.q.Reverse {
+		return BucketStart(k.q.To, k.q.Bucket, k.q.Align)
+	}
+	return BucketStart(k.q.From, k.q.Bucket, k.q.Align)
+}
+
+// step is how far the next bucket is, in the order of the rows.
+func (k *sink) step() int64 {
+	if k.q.Reverse {
+		return -k.q.Bucket
+	}
+	return k.q.Bucket
+}
+
+// enter returns the time at which one comes into what of a bucket is in the range, leave that at which one goes.
 func (k *sink) enter(b int64) int64 {
 	if k.q.Reverse {
-		return saturated(b, k.q.Bucket)
+		return min(saturated(b, k.q.Bucket), k.q.To)
 	}
-	return b
+	return max(b, k.q.From)
 }
 
 func (k *sink) leave(b int64) int64 {
 	if k.q.Reverse {
-		return b
+		return max(b, k.q.From)
 	}
-	return saturated(b, k.q.Bucket)
+	return min(saturated(b, k.q.Bucket), k.q.To)
 }
 
 // close makes the row of the open bucket, behind which comes next, and reports whether more are wanted.
@@ -282,11 +442,11 @@ func (k *sink) close(next *Sample) bool {
 		next = nil
 	}
 	at, some := len(k.rows.Values), k.q.Empty
-	for i, a := range k.q.Aggregators {
+	for i, a := range k.how {
 		v, ok := k.states[i].result(a, k.leave(k.start), next)
 		some = some || ok
 		if !ok {
-			v = k.states[i].none(a)
+			v = k.nothing(i, k.start)
 		}
 		k.rows.Values = append(k.rows.Values, v)
 		k.states[i].next(a)
@@ -299,25 +459,55 @@ func (k *sink) close(next *Sample) bool {
 	return k.room() > 0
 }
 
-// fill makes the rows of the buckets between the open one and another, if they are wanted; next is the first sample
-// there. It reports whether more are wanted.
-func (k *sink) fill(to int64, next Sample) bool {
-	if !k.q.Empty {
+// nothing returns the number that an aggregator gives for a bucket of which no sample counts.
+func (k *sink) nothing(i int, b int64) float64 {
+	switch a := k.q.Aggregators[i]; {
+	case a == TWA:
+		low, high := max(b, k.q.From), min(saturated(b, k.q.Bucket), k.q.To)
+		return weighNothing(low, high, k.s.neighbours(nil, k.q, low, true, 2), k.s.neighbours(nil, k.q, high, false, 2))
+	case a == LastOf && k.q.Reverse && k.q.Empty:
+		if x := k.s.neighbour(k.q, b, true); x != nil {
+			return x.Value
+		}
+		return math.NaN()
+	default:
+		return k.states[i].none(a)
+	}
+}
+
+// fill makes the rows of the buckets from one on and before another, which have no samples, if they are wanted; next is a
+// sample behind them. It reports whether more are wanted.
+func (k *sink) fill(b, end int64, next Sample) bool {
+	if step := k.step(); !k.q.Empty || (end-b)/step <= 0 {
 		return true
 	}
-	step := k.q.Bucket
-	if k.q.Reverse {
-		step = -step
+	ahead := &next
+	if math.IsNaN(next.Value) {
+		ahead = k.ahead(next.Time)
 	}
-	for b := k.start + step; b != to; b += step {
+	older, lowest := k.seen, b
+	if k.q.Reverse {
+		older, lowest = ahead, end-k.step()
+	}
+	if older != nil && older.Time >= lowest { // in the first bucket, but before the range
+		older = k.s.neighbour(k.q, lowest, true)
+	}
+	for ; b != end; b += k.step() {
 		if k.empty++; k.empty > MaxEmpty {
 			k.err = ErrTooManyEmpty
 			return false
 		}
 		for i, a := range k.q.Aggregators {
 			v := k.states[i].none(a)
-			if t := &k.states[i]; a == TWA && t.hasPrev && !math.IsNaN(next.Value) {
-				v = (between(t.prev, next, k.enter(b)) + between(t.prev, next, k.leave(b))) / 2
+			switch {
+			case a == TWA && k.seen != nil && ahead != nil:
+				v = (between(*k.seen, *ahead, k.enter(b)) + between(*k.seen, *ahead, k.leave(b))) / 2
+			case a == TWA:
+				v = k.nothing(i, b)
+			case a == LastOf && older != nil:
+				v = older.Value
+			case a == LastOf:
+				v = math.NaN()
 			}
 			k.rows.Values = append(k.rows.Values, v)
 		}
@@ -330,13 +520,14 @@ func (k *sink) fill(to int64, next Sample) bool {
 
 // stamp returns the time of the row of a bucket.
 func (k *sink) stamp(b int64) int64 {
+	b = max(b, 0)
 	switch k.q.Stamp {
 	case Mid:
 		b = saturated(b, k.q.Bucket/2)
 	case End:
 		b = saturated(b, k.q.Bucket)
 	}
-	return max(b, 0)
+	return b
 }
 
 // Visible returns how many samples are within the retention, and the time of the first of them; 0 if there is none.

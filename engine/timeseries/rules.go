@@ -15,9 +15,8 @@ type Rule struct {
 	// Bucket is the length of a bucket in ms, at least 1; one begins at Align.
 	Bucket, Align int64
 
-	since int64 // samples before this time were there when the rule came, and are nothing to it
 	open  bool  // it has seen a sample
-	start int64 // of the open bucket
+	start int64 // of the bucket that state is of, which is the open one
 	state state
 }
 
@@ -42,12 +41,9 @@ func (s *Series) changeRules(change func()) {
 	s.after(statePart)
 }
 
-// AddRule adds a rule for samples from now on.
+// AddRule adds a rule. Samples that are there open no bucket; they count in buckets that are made anew for a late sample.
 func (s *Series) AddRule(destination string, a Aggregator, bucket, align int64) {
 	r := &Rule{Destination: destination, Aggregator: a, Bucket: bucket, Align: align}
-	if last, ok := s.Newest(); ok {
-		r.since = saturated(last.Time, 1)
-	}
 	s.changeRules(func() { s.rules = append(s.rules, r) })
 }
 
@@ -79,12 +75,18 @@ func (r *Rule) bucketOf(time int64) int64 { return BucketStart(time, r.Bucket, r
 
 func (r *Rule) end(start int64) int64 { return saturated(start, r.Bucket) }
 
-// Redo changes the compaction of a rule: the samples there from first to last are to be deleted, if first is not after
-// last, and samples to be put there.
-type Redo func(r *Rule, first, last int64, samples []Sample)
+// Compactions are the destinations of rules, as a series changes them.
+type Compactions interface {
+	// Close adds the sample of a bucket that a later one has closed.
+	Close(r *Rule, sample Sample)
+	// Replace deletes the samples from first to last, if first is not after last, and puts others there.
+	Replace(r *Rule, first, last int64, samples []Sample)
+	// Newest returns the last sample; ok is false if there is none.
+	Newest(r *Rule) (last Sample, ok bool)
+}
 
-// Advance tells the rules of a sample that was Appended, and calls redo for each bucket that it closes.
-func (s *Series) Advance(sample Sample, redo Redo) {
+// Advance tells the rules of a sample that was Appended. It closes the buckets that the sample is behind.
+func (s *Series) Advance(sample Sample, to Compactions) {
 	if len(s.rules) == 0 {
 		return
 	}
@@ -93,24 +95,28 @@ func (s *Series) Advance(sample Sample, redo Redo) {
 		b := r.bucketOf(sample.Time)
 		switch {
 		case !r.open:
-			r.open, r.start, r.state = true, b, state{}
-		case b < r.start: // later samples were deleted
-			s.redoClosed(r, b, b, redo)
-			continue
+			if r.open = true; b != r.start {
+				r.start, r.state = b, state{}
+			}
 		case b > r.start:
 			var next *Sample
 			if !math.IsNaN(sample.Value) {
 				next = &Sample{sample.Time, sample.Value}
 			}
-			if value, ok := r.state.result(r.Aggregator, r.end(r.start), next); ok {
-				redo(r, 1, 0, []Sample{{max(r.start, 0), value}})
-			}
+			s.closeOpen(r, next, to)
 			r.state.next(r.Aggregator)
 			r.start = b
 		}
 		r.state.add(r.Aggregator, b, []Sample{sample})
 	}
 	s.after(statePart)
+}
+
+// closeOpen closes the open bucket of a rule, behind which comes next, if that is not nil.
+func (s *Series) closeOpen(r *Rule, next *Sample, to Compactions) {
+	if value, ok := r.state.result(r.Aggregator, r.end(r.start), next); ok {
+		to.Close(r, Sample{max(r.start, 0), value})
+	}
 }
 
 // Open returns the sample that the open bucket of a rule would give now; ok is false if there is none.
@@ -122,34 +128,60 @@ func (r *Rule) Open() (latest Sample, ok bool) {
 	return Sample{max(r.start, 0), value}, ok
 }
 
-// Repair tells the rules that samples from one time to another were inserted, changed or deleted, none of which is
-// Appended, and calls redo for each rule that has closed buckets among them.
-func (s *Series) Repair(from, to int64, redo Redo) {
+// Repair tells the rules that samples from one time to another were inserted, changed or deleted, none of which was
+// Appended. newest is the time of the last sample before that.
+func (s *Series) Repair(from, to, newest int64, dest Compactions) {
 	if len(s.rules) == 0 {
 		return
 	}
 	s.before(statePart)
 	for _, r := range s.rules {
-		low := max(from, r.since)
-		if low > to || !r.open {
+		a, last := r.bucketOf(from), r.bucketOf(newest)
+		if r.open {
+			last = r.start
+		}
+		if a > last { // where nothing has counted until now
+			if t, _ := s.stateOf(r, a); t.counts(r.Aggregator) {
+				s.closeOpen(r, s.following(r, r.end(r.start)), dest)
+				r.start, r.state = a, t
+			}
 			continue
 		}
-		if to >= r.start {
-			r.state = s.stateOf(r, r.start)
+		if a < last {
+			s.replaceClosed(r, a, min(r.bucketOf(to), last-1), dest)
 		}
-		if a := r.bucketOf(low); a < r.start {
-			s.redoClosed(r, a, min(r.bucketOf(to), r.start-1), redo)
+		if to < last {
+			continue
+		}
+		if !s.rebuild(r, last) {
+			s.reopen(r, dest)
 		}
 	}
 	s.after(statePart)
 }
 
-// redoClosed has a compaction changed from the bucket that starts at a time to the one that another time is in. Those
+// rebuild makes the state of a rule that of a bucket, and reports whether the bucket has samples.
+func (s *Series) rebuild(r *Rule, start int64) (some bool) {
+	r.start = start
+	r.state, some = s.stateOf(r, start)
+	return some
+}
+
+// reopen opens the bucket of the last sample of a compaction again: nothing is left behind it.
+func (s *Series) reopen(r *Rule, dest Compactions) {
+	last, ok := dest.Newest(r)
+	if ok {
+		dest.Replace(r, last.Time, last.Time, nil)
+	}
+	r.open = s.rebuild(r, r.bucketOf(last.Time))
+}
+
+// replaceClosed has a compaction changed from the bucket that starts at a time to the one that another time is in. Those
 // between them have no samples any more.
-func (s *Series) redoClosed(r *Rule, a, to int64, redo Redo) {
+func (s *Series) replaceClosed(r *Rule, a, to int64, dest Compactions) {
 	var samples []Sample
 	add := func(start int64) {
-		t := s.stateOf(r, start)
+		t, _ := s.stateOf(r, start)
 		if v, ok := t.result(r.Aggregator, r.end(start), s.following(r, r.end(start))); ok {
 			samples = append(samples, Sample{max(start, 0), v})
 		}
@@ -158,14 +190,15 @@ func (s *Series) redoClosed(r *Rule, a, to int64, redo Redo) {
 	if b := r.bucketOf(max(to, 0)); b > a {
 		add(b)
 	}
-	redo(r, max(a, 0), max(to, 0), samples)
+	dest.Replace(r, max(a, 0), max(to, 0), samples)
 }
 
-// stateOf returns the state of a rule for the bucket that starts at a time, made of the samples that are there.
-func (s *Series) stateOf(r *Rule, start int64) (t state) {
-	first := max(start, r.since, 0)
-	if r.Aggregator == TWA && start > r.since {
-		s.each(r.since, start-1, true, nil, func(batch []Sample) bool {
+// stateOf returns the state of a rule for the bucket that starts at a time, made of the samples that are there; some is
+// false if there is none.
+func (s *Series) stateOf(r *Rule, start int64) (t state, some bool) {
+	begin := s.Begin()
+	if r.Aggregator == TWA {
+		s.each(begin, start-1, true, nil, func(batch []Sample) bool {
 			i := slices.IndexFunc(batch, func(x Sample) bool { return !math.IsNaN(x.Value) })
 			if i >= 0 {
 				t.prev, t.hasPrev = batch[i], true
@@ -173,11 +206,12 @@ func (s *Series) stateOf(r *Rule, start int64) (t state) {
 			return i < 0
 		})
 	}
-	s.each(first, r.end(start)-1, false, nil, func(batch []Sample) bool {
+	s.each(max(start, begin), r.end(start)-1, false, nil, func(batch []Sample) bool {
 		t.add(r.Aggregator, start, batch)
+		some = true
 		return true
 	})
-	return t
+	return t, some
 }
 
 // following returns the first sample from a time on that is a number, if the rule needs to know it; nil if there is none.

@@ -378,6 +378,13 @@ func (s *Series) Clone() *Series {
 	return c
 }
 
+// Alone returns the series without its source and its rules. It is for reading: it shares the samples.
+func (s *Series) Alone() *Series {
+	alone := *s
+	alone.source, alone.rules, alone.log = "", nil, nil
+	return &alone
+}
+
 // MemoryUsage returns how many bytes of memory the series takes, in constant time.
 func (s *Series) MemoryUsage() int {
 	return int(unsafe.Sizeof(*s)) + s.buffers + s.said + len(s.source) + len(s.chunks)*int(unsafe.Sizeof(chunk{})) +

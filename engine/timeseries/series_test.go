@@ -245,12 +245,15 @@ func (m *model) compare(t *testing.T, s *Series, rnd *rand.Rand) {
 	if rnd.IntN(4) == 0 {
 		q.Count = 1 + rnd.IntN(20)
 	}
-	var samples []Sample
+	var samples, kept []Sample // in the range, and anywhere
 	for _, time := range times {
 		v := m.samples[time]
-		if time >= max(q.From, begin) && time <= q.To && (!q.ByValue || v >= q.Least && v <= q.Most) &&
+		if time >= begin && (!q.ByValue || v >= q.Least && v <= q.Most) &&
 			(q.Times == nil || slices.Contains(q.Times, time)) {
-			samples = append(samples, Sample{time, v})
+			kept = append(kept, Sample{time, v})
+			if time >= q.From && time <= q.To {
+				samples = append(samples, Sample{time, v})
+			}
 		}
 	}
 	if rnd.IntN(2) == 0 {
@@ -259,10 +262,11 @@ func (m *model) compare(t *testing.T, s *Series, rnd *rand.Rand) {
 	}
 	if q.Reverse {
 		slices.Reverse(samples)
+		slices.Reverse(kept)
 	}
 	want := samples
 	if len(q.Aggregators) > 0 {
-		want = plainly(samples, &q)
+		want = plainly(samples, kept, &q)
 	}
 	if q.Count > 0 {
 		want = want[:min(len(want), q.Count)]
@@ -285,8 +289,9 @@ func alike(a, b Sample) bool {
 		math.Abs(a.Value) > 1e100 || math.IsInf(a.Value, 0)
 }
 
-// plainly aggregates samples, which are in the order of the rows, one aggregator at a time.
-func plainly(samples []Sample, q *Query) (rows []Sample) {
+// plainly aggregates samples, which are in the order of the rows, one aggregator at a time. kept are those outside of the
+// range too.
+func plainly(samples, kept []Sample, q *Query) (rows []Sample) {
 	a := q.Aggregators[0]
 	for i := 0; i < len(samples); {
 		b := BucketStart(samples[i].Time, q.Bucket, q.Align)
@@ -331,10 +336,11 @@ func plainly(samples []Sample, q *Query) (rows []Sample) {
 			row.Value = slices.Max(values) - slices.Min(values)
 		case Count:
 			row.Value = n
-		case FirstOf:
+		case FirstOf, LastOf: // by their times
 			row.Value = values[0]
-		case LastOf:
-			row.Value = values[len(values)-1]
+			if (a == FirstOf) == q.Reverse {
+				row.Value = values[len(values)-1]
+			}
 		case VarP:
 			row.Value = squares / n
 		case StdP:
@@ -347,7 +353,7 @@ func plainly(samples []Sample, q *Query) (rows []Sample) {
 				row.Value = math.Sqrt(row.Value)
 			}
 		case TWA:
-			row.Value = timeWeighted(samples, i0, end, b, q)
+			row.Value = timeWeighted(samples, kept, i0, end, b, q)
 		}
 		rows = append(rows, row)
 	}
@@ -355,16 +361,21 @@ func plainly(samples []Sample, q *Query) (rows []Sample) {
 }
 
 // timeWeighted integrates piecewise the line through the samples that are numbers, over the part of the bucket that it
-// covers. The first sample of the next bucket must be a number for the line to go on there.
-func timeWeighted(samples []Sample, i, end int, b int64, q *Query) float64 {
+// covers and that is in the range. The line comes from the bucket before, and goes on to the first sample of the next one,
+// if there are numbers; at the edges of the range it comes from, and goes on to, the next number outside.
+func timeWeighted(samples, kept []Sample, i, end int, b int64, q *Query) float64 {
 	var line []Sample
-	enter, leave := b, saturated(b, q.Bucket)
+	enter, leave := max(b, q.From), min(saturated(b, q.Bucket), q.To)
 	if q.Reverse {
 		enter, leave = leave, enter
 	}
-	for j := i - 1; j >= 0; j-- {
-		if !math.IsNaN(samples[j].Value) {
-			line = append(line, samples[j])
+	first := slices.IndexFunc(kept, func(x Sample) bool { return x.Time == samples[i].Time })
+	for j := first - 1; j >= 0; j-- {
+		if i > 0 && BucketStart(kept[j].Time, q.Bucket, q.Align) != BucketStart(samples[i-1].Time, q.Bucket, q.Align) {
+			break
+		}
+		if !math.IsNaN(kept[j].Value) {
+			line = append(line, kept[j])
 			break
 		}
 	}
@@ -378,8 +389,13 @@ func timeWeighted(samples []Sample, i, end int, b int64, q *Query) float64 {
 			line = append(line, x)
 		}
 	}
-	if end < len(samples) && !math.IsNaN(samples[end].Value) {
-		line = append(line, Sample{leave, between(line[len(line)-1], samples[end], leave)})
+	for _, x := range kept[first+end-i:] {
+		if !math.IsNaN(x.Value) {
+			line = append(line, Sample{leave, between(line[len(line)-1], x, leave)})
+		} else if end == len(samples) {
+			continue
+		}
+		break
 	}
 	sum := 0.0
 	for k := 1; k < len(line); k++ {
@@ -397,18 +413,23 @@ type compaction struct{ src, dst *Series }
 func (c *compaction) add(x Sample) {
 	switch c.src.Add(x, Last) {
 	case Appended:
-		c.src.Advance(x, c.redo)
+		c.src.Advance(x, c)
 	case Inserted:
-		c.src.Repair(x.Time, x.Time, c.redo)
+		last, _ := c.src.Newest()
+		c.src.Repair(x.Time, x.Time, last.Time, c)
 	}
 }
 
-func (c *compaction) redo(_ *Rule, first, last int64, samples []Sample) {
+func (c *compaction) Close(_ *Rule, x Sample) { c.dst.Add(x, Last) }
+
+func (c *compaction) Replace(_ *Rule, first, last int64, samples []Sample) {
 	c.dst.Delete(first, last)
 	for _, x := range samples {
 		c.dst.Add(x, Last)
 	}
 }
+
+func (c *compaction) Newest(*Rule) (Sample, bool) { return c.dst.Newest() }
 
 // TestCompactionsAreWhatAQueryGives compares what rules have made with the aggregation of the source.
 func TestCompactionsAreWhatAQueryGives(t *testing.T) {
@@ -429,8 +450,9 @@ func TestCompactionsAreWhatAQueryGives(t *testing.T) {
 			case 2:
 				from := rnd.Int64N(now + 1)
 				to := from + rnd.Int64N(50)
+				last, _ := c.src.Newest()
 				if c.src.Delete(from, to) > 0 {
-					c.src.Repair(from, to, c.redo)
+					c.src.Repair(from, to, last.Time, &c)
 				}
 			case 3:
 				b := c.src.AppendBlob(nil)
@@ -495,7 +517,7 @@ func FuzzDecodeBlob(f *testing.F) {
 		for i := range int64(30) {
 			x := Sample{i * i * 17, float64(i) * 1.1}
 			s.Add(x, Last)
-			s.Advance(x, func(*Rule, int64, int64, []Sample) {})
+			s.Advance(x, &compaction{dst: New(Settings{ChunkSize: 64})})
 		}
 		f.Add(s.AppendBlob(nil))
 	}
@@ -511,15 +533,15 @@ func FuzzDecodeBlob(f *testing.F) {
 		for _, time := range []int64{0, 1, 1000, math.MaxInt64} {
 			x := Sample{time, 1.5}
 			if o := s.Add(x, Last); o == Appended {
-				s.Advance(x, func(*Rule, int64, int64, []Sample) {})
+				s.Advance(x, &compaction{dst: New(Settings{ChunkSize: 64})})
 			} else if o == Inserted {
-				s.Repair(time, time, func(*Rule, int64, int64, []Sample) {})
+				s.Repair(time, time, math.MaxInt64, &compaction{dst: New(Settings{ChunkSize: 64})})
 			}
 		}
 		var rows Rows
 		s.Run(&Query{To: math.MaxInt64, Reverse: true, Aggregators: []Aggregator{TWA, Avg}, Bucket: 7}, nil, &rows)
 		s.Delete(5, math.MaxInt64)
-		s.Repair(5, math.MaxInt64, func(*Rule, int64, int64, []Sample) {})
+		s.Repair(5, math.MaxInt64, math.MaxInt64, &compaction{dst: New(Settings{ChunkSize: 64})})
 	})
 }
 
@@ -555,4 +577,59 @@ func BenchmarkRun(b *testing.B) {
 			b.ReportMetric(float64(s.MemoryUsage())/100_000, "bytes/sample")
 		})
 	}
+}
+
+// TestEmptyBuckets at the edges of a range have rows if there are samples on both sides of them.
+func TestEmptyBuckets(t *testing.T) {
+	s := New(Settings{ChunkSize: 64})
+	for _, x := range []Sample{{0, 0}, {40, 1}} {
+		s.Add(x, Last)
+	}
+	nan := math.NaN()
+	for _, c := range []struct {
+		q    Query
+		want string
+	}{
+		{Query{From: 0, To: 32, Aggregators: []Aggregator{SumOf}}, list([]Sample{{0, 0}, {11, 0}, {22, 0}})},
+		{Query{From: 11, To: 32, Aggregators: []Aggregator{Avg}}, list([]Sample{{11, nan}, {22, nan}})},
+		{Query{From: 11, To: 33, Aggregators: []Aggregator{LastOf}, Reverse: true}, list([]Sample{{33, 0}, {22, 0}, {11, 0}})},
+		{Query{From: 0, To: 21, Aggregators: []Aggregator{TWA}}, list([]Sample{{0, 0.1375}, {11, 0.4}})},
+		{Query{From: 41, To: 99, Aggregators: []Aggregator{SumOf}}, list(nil)},
+		{Query{From: 5, To: 20, Aggregators: []Aggregator{SumOf}, ByValue: true, Least: 1, Most: 2}, list(nil)},
+	} {
+		c.q.Bucket, c.q.Empty = 11, true
+		var rows Rows
+		require.NoError(t, s.Run(&c.q, nil, &rows))
+		var got []Sample
+		for i := range rows.Times {
+			got = append(got, Sample{rows.Times[i], rows.Values[i]})
+		}
+		require.Equal(t, c.want, list(got), "%+v", c.q)
+	}
+}
+
+// TestReopenedBucket checks that a bucket whose successor is deleted is open again, and closed by the next sample.
+func TestReopenedBucket(t *testing.T) {
+	c := compaction{New(Settings{ChunkSize: 64}), New(Settings{ChunkSize: 64})}
+	c.add(Sample{41, 1}) // before the rule
+	c.src.AddRule("dst", SumOf, 10, 0)
+	for _, x := range []Sample{{58, 1}, {42, 5}, {61, 2}, {71, 3}} {
+		c.add(x)
+	}
+	require.Equal(t, list([]Sample{{40, 6}, {50, 1}, {60, 2}}), list(all(c.dst)))
+	c.src.Delete(70, 80)
+	c.src.Repair(70, 80, 71, &c)
+	require.Equal(t, list([]Sample{{40, 6}, {50, 1}}), list(all(c.dst)))
+	latest, ok := c.src.Rules()[0].Open()
+	require.True(t, ok)
+	require.Equal(t, Sample{60, 2}, latest)
+	c.add(Sample{80, 9})
+	require.Equal(t, list([]Sample{{40, 6}, {50, 1}, {60, 2}}), list(all(c.dst)))
+}
+
+// TestAveragesOfLargeNumbers do not overflow.
+func TestAveragesOfLargeNumbers(t *testing.T) {
+	require.Equal(t, 1e308, Avg.Reduce([]float64{1e308, 1e308}))
+	require.Equal(t, -1.5e308, Avg.Reduce([]float64{-1.5e308, -1.5e308, -1.5e308}))
+	require.Equal(t, math.Inf(1), SumOf.Reduce([]float64{1e308, 1e308}))
 }

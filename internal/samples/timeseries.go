@@ -9,6 +9,13 @@ import (
 	"github.com/atomredis/atomredis/engine/timeseries"
 )
 
+// unheard are compactions that are nowhere.
+type unheard struct{}
+
+func (unheard) Close(*timeseries.Rule, timeseries.Sample)                   {}
+func (unheard) Replace(*timeseries.Rule, int64, int64, []timeseries.Sample) {}
+func (unheard) Newest(*timeseries.Rule) (last timeseries.Sample, ok bool)   { return last, false }
+
 var series = Type{
 	Name: "TSDB-TYPE",
 	Values: func() map[string]any {
@@ -21,7 +28,7 @@ var series = Type{
 			for i := range n {
 				x := timeseries.Sample{Time: int64(i*i + 5), Value: float64(i) / 3}
 				s.Add(x, timeseries.Last)
-				s.Advance(x, func(*timeseries.Rule, int64, int64, []timeseries.Sample) {})
+				s.Advance(x, unheard{})
 			}
 			return s
 		}
@@ -41,23 +48,22 @@ var series = Type{
 	Change: func(v any, rnd *rand.Rand, _ int64) any {
 		s := v.(*timeseries.Series)
 		last, _ := s.Newest()
-		redo := func(*timeseries.Rule, int64, int64, []timeseries.Sample) {}
 		for range rnd.IntN(10) {
 			x := timeseries.Sample{Time: last.Time + 1 + int64(rnd.IntN(1000)), Value: rnd.NormFloat64()}
 			if s.Add(x, timeseries.Last).Changed() {
-				s.Advance(x, redo)
+				s.Advance(x, unheard{})
 			}
 			last = x
 		}
 		switch from := rnd.Int64N(last.Time + 1); rnd.IntN(4) {
 		case 0:
 			if s.Add(timeseries.Sample{Time: from, Value: math.NaN()}, timeseries.Last) == timeseries.Inserted {
-				s.Repair(from, from, redo)
+				s.Repair(from, from, last.Time, unheard{})
 			}
 		case 1:
 			to := from + int64(rnd.IntN(1000))
 			s.Delete(from, to)
-			s.Repair(from, to, redo)
+			s.Repair(from, to, last.Time, unheard{})
 		case 2:
 			s.SetLabels([]labels.Label{{Name: "changed", Value: string(number(rnd.IntN(10)))}})
 		}
