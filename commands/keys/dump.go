@@ -50,7 +50,7 @@ func cmdDump(c *command.Ctx) {
 		return
 	}
 	long(c, e)
-	payload, err := rdb.Dump(e)
+	payload, err := rdb.DumpAlone(e)
 	if err != nil {
 		c.Err(command.Error("ERR " + err.Error()))
 		return

@@ -209,7 +209,7 @@ func migrate(c *command.Ctx) {
 		if e == nil {
 			continue
 		}
-		payload, err := rdb.Dump(e)
+		payload, err := rdb.DumpAlone(e)
 		if err != nil {
 			c.Err(command.Error("ERR " + err.Error()))
 			return

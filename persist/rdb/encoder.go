@@ -14,6 +14,7 @@ type Encoder struct {
 	err   error
 	table *lzfTable // of compress; nil before the first use
 	plain bool      // strings are not compressed
+	alone bool      // keys that values name are left out
 }
 
 // NewEncoder returns an Encoder of a file that goes to w.

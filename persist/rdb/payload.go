@@ -37,12 +37,18 @@ func open(payload []byte, skipChecksum bool) ([]byte, error) {
 }
 
 // Dump returns a value as a payload. It fails if values of the type have no form.
-func Dump(entry *engine.Entry) ([]byte, error) {
+func Dump(entry *engine.Entry) ([]byte, error) { return payloadOf(entry, Encoder{}) }
+
+// DumpAlone returns a value as a payload for a place where the keys that it names are others, or none: a time series has no
+// rules there and is no compaction.
+func DumpAlone(entry *engine.Entry) ([]byte, error) { return payloadOf(entry, Encoder{alone: true}) }
+
+func payloadOf(entry *engine.Entry, e Encoder) ([]byte, error) {
 	k, form, err := kindOf(entry)
 	if err != nil {
 		return nil, err
 	}
-	e := Encoder{buf: []byte{form.number}}
+	e.buf = []byte{form.number}
 	k.write(&e, entry)
 	return e.footer(form.version), nil
 }

@@ -20,7 +20,11 @@ var timeSeriesKind = kind{
 	form:          plainForm(typeModule),
 	write: func(e *Encoder, entry *engine.Entry) {
 		e.length(moduleID(timeSeriesModule, timeSeriesVersion))
-		e.moduleString(entry.Series().AppendBlob(nil))
+		s := entry.Series()
+		if e.alone {
+			s = s.Alone()
+		}
+		e.moduleString(s.AppendBlob(nil))
 		e.length(moduleEnd)
 	},
 }
