@@ -49,6 +49,7 @@ const (
 	errCMSDepth     command.Error = "CMS: invalid depth"
 	errCMSRate      command.Error = "CMS: invalid overestimation value"
 	errCMSProb      command.Error = "CMS: invalid prob value"
+	errCMSArguments command.Error = "CMS: invalid init arguments"
 	errCMSMemory    command.Error = "CMS: Insufficient memory to create the key"
 	errCMSNumber    command.Error = "CMS: Cannot parse number"
 	errCMSNegative  command.Error = "CMS: Number cannot be negative"
@@ -67,7 +68,12 @@ func cmdCMSInitbydim(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	if depth, ok := c.IntIn(c.Args[3], 1, countmin.MaxDepth, errCMSDepth); ok {
+	depth, ok := c.IntIn(c.Args[3], 1, math.MaxInt64, errCMSDepth)
+	switch {
+	case !ok:
+	case width > math.MaxInt64/depth:
+		c.Err(errCMSArguments)
+	default:
 		createCountMin(c, uint64(width), uint64(depth))
 	}
 }

@@ -379,11 +379,17 @@ func cmdCFDebug(c *command.Ctx) {
 }
 
 func cmdCFScandump(c *command.Ctx) {
-	at, ok := c.IntIn(c.Args[2], math.MinInt64, math.MaxInt64, errCFPosition)
+	at, ok := c.IntIn(c.Args[2], 0, math.MaxInt64, errCFPosition)
 	if !ok {
 		return
 	}
-	if e := existing(c, engine.Cuckoo, errNotFound); e != nil {
+	switch e := existing(c, engine.Cuckoo, errNotFound); {
+	case e == nil:
+	case e.Cuckoo().Items() == 0:
+		c.W.Array(2)
+		c.W.Int(0)
+		c.W.Null()
+	default:
 		scanDump(c, at, e.Cuckoo().Stored(), e.Cuckoo().Header, c.W.Null)
 	}
 }

@@ -52,7 +52,7 @@ const (
 	errTopKWidth     command.Error = "TopK: invalid width"
 	errTopKDepth     command.Error = "TopK: invalid depth"
 	errTopKDecay     command.Error = "TopK: invalid decay value. must be '<= 1' & '> 0'"
-	errTopKMemory    command.Error = "TopK: insufficient memory to create the key"
+	errTopKMemory    command.Error = "ERR Insufficient memory to create topk data structure"
 	errTopKWithCount command.Error = "WITHCOUNT keyword expected"
 	errTopKIncrement command.Error = "TopK: increment must be an integer greater or equal to 0" +
 		"                            and smaller or equal to 100,000"
@@ -68,15 +68,15 @@ func cmdTopKReserve(c *command.Ctx) {
 		return
 	}
 	width, depth, decay := int64(8), int64(7), 0.9
-	k, ok := c.IntIn(c.Args[2], 1, topk.MaxK, errTopK)
+	k, ok := c.IntIn(c.Args[2], 1, math.MaxUint32, errTopK)
 	if !ok {
 		return
 	}
 	if len(c.Args) == 6 {
-		if width, ok = c.IntIn(c.Args[3], 1, math.MaxInt64, errTopKWidth); !ok {
+		if width, ok = c.IntIn(c.Args[3], 1, math.MaxUint32, errTopKWidth); !ok {
 			return
 		}
-		if depth, ok = c.IntIn(c.Args[4], 1, topk.MaxDepth, errTopKDepth); !ok {
+		if depth, ok = c.IntIn(c.Args[4], 1, math.MaxUint32, errTopKDepth); !ok {
 			return
 		}
 		if decay, ok = resp.ParseFloat(c.Args[5]); !ok || decay <= 0 || decay > 1 {
@@ -85,7 +85,7 @@ func cmdTopKReserve(c *command.Ctx) {
 		}
 	}
 	bytes, ok := topk.Bytes(uint64(width), uint64(depth))
-	if !ok || lacksRoom(c, bytes) {
+	if !ok || k > topk.MaxK || lacksRoom(c, bytes) {
 		c.Err(errTopKMemory)
 		return
 	}
