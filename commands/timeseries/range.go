@@ -302,6 +302,28 @@ func writeGroups(w *resp.Writer, q *query, show *shown, label string, reducer ti
 
 // reduce makes one row of the rows of each time, of which each has one value.
 func (g *group) reduce(q *query, reducer timeseries.Aggregator) *timeseries.Rows {
+	times := g.members[0].Times
+	for _, r := range g.members[1:] {
+		if !slices.Equal(r.Times, times) {
+			return g.merge(q, reducer)
+		}
+	}
+	if q.Count > 0 {
+		times = times[:min(len(times), q.Count)]
+	}
+	out := timeseries.Rows{Times: times, Values: make([]float64, len(times))}
+	values := make([]float64, len(g.members))
+	for i := range times {
+		for m, r := range g.members {
+			values[m] = r.Values[i]
+		}
+		out.Values[i] = reducer.Reduce(values)
+	}
+	return &out
+}
+
+// merge is reduce for members that do not have the same times.
+func (g *group) merge(q *query, reducer timeseries.Aggregator) *timeseries.Rows {
 	var out timeseries.Rows
 	at := make([]int, len(g.members))
 	heads := make([]int, 0, len(g.members)) // a heap of the members that have rows left, the one whose time is next first
