@@ -11,8 +11,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-
-	"github.com/atomredis/atomredis/resp"
 )
 
 // form reads a value and returns it as CONFIG GET shows it.
@@ -240,14 +238,6 @@ var unusedRows = []unused{
 	{"search-workers", "0", whole(0, 16), unusedQuiet},
 	{"search-workers-priority-bias-threshold", "1", whole(0, maxInt64), unusedStart | unusedQuiet},
 	{"ts-num-threads", "3", whole(1, 16), unusedStart | unusedQuiet},
-	{"bf-error-rate", "0.01", float(0, 1), unusedQuiet},
-	{"bf-initial-size", "100", whole(1, 1<<30), unusedQuiet},
-	{"bf-expansion-factor", "2", whole(0, 32768), unusedQuiet},
-	{"cf-initial-size", "1024", whole(2, 1<<30), unusedQuiet},
-	{"cf-bucket-size", "2", whole(1, 255), unusedQuiet},
-	{"cf-max-iterations", "20", whole(1, 65535), unusedQuiet},
-	{"cf-expansion-factor", "1", whole(0, 32768), unusedQuiet},
-	{"cf-max-expansions", "32", whole(1, 65536), unusedQuiet},
 	{"vset-force-single-threaded-execution", "no", bit, unusedQuiet},
 }
 
@@ -359,19 +349,6 @@ func sizeUpTo(min, max int64) form {
 	})
 }
 
-func float(min, max float64) form {
-	return word(func(w string) (string, error) {
-		x, ok := resp.ParseFloat([]byte(w))
-		if !ok {
-			return "", errNotDecimal
-		}
-		if x < min || x > max {
-			return "", fmt.Errorf("argument must be between %v and %v inclusive", min, max)
-		}
-		return w, nil
-	})
-}
-
 // within is a form that silently keeps a number within limits, as Redis does.
 func within(f form, least, most int64) form {
 	return func(words []string) (string, error) {
@@ -405,7 +382,6 @@ func only(value, why string) form {
 }
 
 var (
-	errNotDecimal    = errors.New("argument couldn't be parsed into a number")
 	errTitleTemplate = errors.New("template format is invalid or contains unknown variables")
 )
 

@@ -89,6 +89,10 @@ func cmdCMSInitbyprob(c *command.Ctx) {
 		c.Err(errCMSProb)
 		return
 	}
+	if float32(probability) == 1 { // RedisBloom has it in 32 bits
+		c.Err(errCMSArguments)
+		return
+	}
 	width, depth := countmin.SizeFor(rate, probability)
 	createCountMin(c, width, depth)
 }

@@ -1,6 +1,7 @@
 package sketches
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -13,28 +14,36 @@ import (
 // What filters have that are made by a command which does not say it.
 func init() {
 	config.Register(config.Directive{Name: "bf-error-rate", Default: "0.01", Check: checkRate})
-	integer("bf-initial-size", 100, 1, 1<<20)
+	integer("bf-initial-size", 100, 1, maxCapacity)
 	integer("bf-expansion-factor", 2, 0, maxExpansion)
-	integer("cf-initial-size", 1024, 1, 1<<20)
+	integer("cf-initial-size", 1024, 4, maxCapacity)
 	integer("cf-bucket-size", 2, 1, cuckoo.MaxBucketSize)
 	integer("cf-max-iterations", 20, 1, cuckoo.MaxIterations)
 	integer("cf-expansion-factor", 1, 0, maxExpansion)
-	integer("cf-max-expansions", 32, 1, 65535)
+	integer("cf-max-expansions", 32, 1, 65536)
 }
 
 // integer registers a directive that is a number between min and max.
 func integer(name string, initial, min, max int64) {
 	config.Register(config.Directive{Name: name, Default: strconv.FormatInt(initial, 10), Check: func(value string) error {
-		if n, ok := resp.ParseInt([]byte(value)); !ok || n < min || n > max {
-			return fmt.Errorf("argument must be between %d and %d inclusive", min, max)
+		n, ok := resp.ParseInt([]byte(value))
+		switch {
+		case !ok:
+			return fmt.Errorf("Invalid value for `%s`", name)
+		case n < min || n > max:
+			return fmt.Errorf("Value for `%s` must be in the range [%d, %d]", name, min, max)
 		}
 		return nil
 	}})
 }
 
 func checkRate(value string) error {
-	if rate, ok := resp.ParseFloat([]byte(value)); !ok || rate < minRate || rate >= 1 {
-		return fmt.Errorf("argument must be a number from %g to below 1", minRate)
+	rate, ok := resp.ParseFloat([]byte(value))
+	switch {
+	case !ok:
+		return errors.New("Invalid value for `bf-error-rate`")
+	case rate < minRate || rate >= 1:
+		return errors.New("Value for `bf-error-rate` must be in the range (0.000000, 1.000000)")
 	}
 	return nil
 }
