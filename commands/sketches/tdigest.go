@@ -82,7 +82,7 @@ const (
 	errTDTooLarge    command.Error = "ERR T-Digest: compression parameter must not be above 100000"
 	errTDValue       command.Error = "ERR T-Digest: error parsing val parameter"
 	errTDFinite      command.Error = "ERR T-Digest: val parameter needs to be a finite number"
-	errTDTooMany     command.Error = "ERR T-Digest: too many observations"
+	errTDTooMany     command.Error = "ERR T-Digest: overflow detected"
 	errTDNumkeys     command.Error = "ERR T-Digest: error parsing numkeys"
 	errTDKeys        command.Error = "ERR T-Digest: numkeys needs to be a positive integer"
 	errTDQuantile    command.Error = "ERR T-Digest: error parsing quantile"
