@@ -85,12 +85,16 @@ func cmdInfo(c *command.Ctx) {
 		number("samples", int64(k.Samples))
 		number("size", int64(k.Size))
 		w.Simple("bytesPerSample")
-		w.Double(float64(float32(k.Size) / float32(k.Samples)))
+		if k.Samples > 0 {
+			w.Double(float64(float32(k.Size) / float32(k.Samples)))
+		} else {
+			w.Double(0)
+		}
 		chunks++
 	}
 	s.EachChunk(chunk)
 	if chunks == 0 { // the one that the first sample will be in
-		chunk(timeseries.Chunk{Size: s.ChunkSize})
+		chunk(timeseries.Chunk{First: -1, Last: -1, Size: s.ChunkSize})
 	}
 	w.EndArray(mark, chunks)
 }

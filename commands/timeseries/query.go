@@ -19,6 +19,14 @@ type query struct {
 	each [][]timeseries.Aggregator
 }
 
+// errLists is for TS.NRANGE.
+const errLists command.Error = "ERR TSDB: the number of AGGREGATION arguments must be equal to numkeys"
+
+func isNumber(arg []byte) bool {
+	_, ok := resp.ParseInt(arg)
+	return ok
+}
+
 // maxAggregators is the most aggregators of a key.
 const maxAggregators = 64
 
@@ -132,16 +140,25 @@ func (q *query) parseAggregation(c *command.Ctx, args [][]byte, series int) (err
 		return ""
 	}
 	lists := max(series, 1)
-	if at+lists+1 >= len(args) {
+	end := at + lists + 1
+	if end >= len(args) && series <= 1 {
 		return errAggregation
 	}
-	for i := range lists {
-		if q.Aggregators, err = parseAggregators(args[at+1+i]); err != "" {
+	for i := at + 1; i < end; i++ {
+		if series > 1 && (i == len(args) || isNumber(args[i])) {
+			return errLists
+		}
+		if q.Aggregators, err = parseAggregators(args[i]); err != "" {
 			return err
 		}
 		q.each = append(q.each, q.Aggregators)
 	}
-	end := at + lists + 1
+	if end == len(args) {
+		return errAggregation
+	}
+	if _, ok := timeseries.ParseAggregator(string(args[end])); ok && series > 1 {
+		return errLists
+	}
 	bucket, ok := resp.ParseInt(args[end])
 	switch {
 	case !ok:
