@@ -181,6 +181,17 @@ func (c *Client) transact(ctx context.Context, commands [][][]byte) ([]byte, err
 	return c.s.Flush()
 }
 
+// Permitted returns the error with which a command would be refused because of the client's user, a resp.Error, or nil
+// if the user may execute it: for requests whose answer must be sent before the command is executed.
+func (c *Client) Permitted(args ...any) error {
+	e := values.NewEncoder()
+	defer e.Release()
+	if err := e.Add(args); err != nil {
+		return err
+	}
+	return c.s.Permitted(e.Commands()[0])
+}
+
 // Auth makes the client act as a user.
 func (c *Client) Auth(ctx context.Context, user, password string) error {
 	return c.control(ctx, []byte("AUTH"), []byte(user), []byte(password))

@@ -20,13 +20,22 @@ type Door interface {
 	Info(add func(field, value string))
 }
 
+// Ender is a Door that can end by itself without breaking off what its peers have asked for.
+type Ender interface {
+	// End has the door end: Serve returns when the requests that are being executed have been answered. It does not wait
+	// for that, and may be called several times, under any lock.
+	End()
+}
+
 // Host is what a door knows of the server. Its methods may be called by any goroutine.
 type Host interface {
 	// Client returns a client for a peer. It acts as the user that the directive door-<name>-user names; without one it
 	// is what a new connection of Redis is: the default user, who may have to use Client.Auth first. The error is
 	// ErrTooManyClients, ErrNoUser or ErrClosed. New must not call it, because the data may not be there yet.
 	Client(p Peer) (Client, error)
-	// OwnClient returns a client for the door's own work. It may do everything.
+	// OwnClient returns a client for the door's own work. It may do everything, and may be used until Close has returned. It
+	// must not execute what waits for the door to close, as SHUTDOWN does, or what a peer asks for: that is the peer's
+	// client's.
 	OwnClient() (Client, error)
 	// Setting returns the value of a directive of the door, as it is now.
 	Setting(name string) string

@@ -56,6 +56,16 @@ func (p *Pool) Put(c *Client) {
 	}
 }
 
+// Permitted is Client.Permitted with one of the clients.
+func (p *Pool) Permitted(args ...any) error {
+	c, err := p.Get()
+	if err != nil {
+		return err
+	}
+	defer p.Put(c)
+	return c.Permitted(args...)
+}
+
 // Do is Client.Do with one of the clients.
 func (p *Pool) Do(ctx context.Context, args ...any) (resp.Reply, error) {
 	c, err := p.Get()

@@ -33,6 +33,9 @@ type Session interface {
 	// other. The caller owns them. A session that has subscriptions is used for nothing else: messages that come while a
 	// command waits are lost.
 	Receive(ctx context.Context) ([]byte, error)
+	// Permitted returns the error with which a command is refused because of the session's user: a resp.Error, or nil if
+	// the user may execute it. Nothing is executed, and what else may refuse the command is not looked at.
+	Permitted(args [][]byte) error
 	// Fork returns another session of the same client: with its address, its user, its name and its database. It ends
 	// with this one at the latest.
 	Fork() (Session, error)

@@ -47,7 +47,7 @@ func (s *Session) admit(from command.Origin, cmd, container *command.Command, ar
 		return notCallable(from, cmd)
 	case from.In(command.FromClient) && cmd.Flags&command.Protected != 0 && !cmd.Allowed(s.srv, s):
 		return notAllowed(cmd)
-	case from.In(command.FromClient) && !s.authenticated && cmd.Flags&command.NoAuth == 0 && s.mustAuthenticate():
+	case from.In(command.FromClient) && s.lacksAuthentication(cmd):
 		return errNoAuth
 	case from.In(command.FromClient) && s.tx.active && cmd.Flags&command.NoMulti != 0:
 		return errNotInTransaction

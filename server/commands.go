@@ -22,5 +22,4 @@ import (
 	_ "github.com/atomredis/atomredis/commands/zsets"
 	_ "github.com/atomredis/atomredis/protocols/atom"
 	_ "github.com/atomredis/atomredis/protocols/pressure"
-	_ "github.com/atomredis/atomredis/protocols/skein"
 )

@@ -12,6 +12,7 @@ import (
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/resp"
 	"github.com/atomredis/atomredis/transport"
 )
 
@@ -51,7 +52,7 @@ func (t *directs) Recheck() {
 	}
 }
 
-// Close implements carrier. A command that is being executed comes to its end first, and one that waits ends now.
+// Close implements carrier.
 func (t *directs) Close() {
 	t.mu.Lock()
 	t.closed = true
@@ -60,6 +61,25 @@ func (t *directs) Close() {
 		all = append(all, d)
 	}
 	t.mu.Unlock()
+	endAll(all)
+}
+
+// endClientsOf ends the clients of a door, but for those that do its own work until it is closed. One may wait for what
+// waits for the door to close: SHUTDOWN does.
+func (t *directs) endClientsOf(by *openDoor) {
+	t.mu.Lock()
+	var all []*Direct
+	for d := range t.all {
+		if d.session.door == by && !d.own {
+			all = append(all, d)
+		}
+	}
+	t.mu.Unlock()
+	endAll(all)
+}
+
+// endAll ends clients. A command that is being executed comes to its end first, and one that waits ends now.
+func endAll(all []*Direct) {
 	for _, d := range all {
 		d.mu.Lock()
 		d.end()
@@ -72,6 +92,7 @@ func (t *directs) Close() {
 type Direct struct {
 	owner  *directs
 	pooled bool          // Release keeps it for the next use
+	own    bool          // it does a door's own work; protected by directs.mu
 	signal chan struct{} // the session has mail, or the storage has changed, or the server closes
 	late   bool          // the replies that Flush returns next have been delayed; used by whoever uses the client
 
@@ -181,6 +202,27 @@ func (t *directs) begin(peer transport.Peer, by *openDoor) *Direct {
 	d.wake() // it may have been killed already
 	t.all[d] = struct{}{}
 	return d
+}
+
+// Permitted implements door.Session.
+func (d *Direct) Permitted(args [][]byte) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended {
+		return door.ErrClosed
+	}
+	s := d.session
+	cmd, container := s.srv.table.LookupEither(args)
+	if cmd == nil {
+		return resp.Error(unknownCommand(command.FromClient, container, args))
+	}
+	if s.lacksAuthentication(cmd) {
+		return resp.Error(errNoAuth)
+	}
+	if e := s.denied(command.FromClient, cmd, args); e != "" {
+		return resp.Error(e)
+	}
+	return nil
 }
 
 // Fork implements door.Session.

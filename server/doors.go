@@ -264,6 +264,21 @@ func (ds *doors) remove(d *openDoor) (removed bool) {
 	return true
 }
 
+// CloseDoor implements skein.Host and spiderq.Host.
+func (srv *Server) CloseDoor(name, directive, value string) {
+	for _, d := range srv.doors.all() {
+		if d.kind.Name != name || d.Setting(directive) != value {
+			continue
+		}
+		srv.log.Info("a client closes a door", "door", name)
+		if e, ok := d.door.(door.Ender); ok {
+			e.End() // Serve returns, which removes it
+		} else {
+			srv.doors.remove(d)
+		}
+	}
+}
+
 // serve has peers accepted in the background. doors.mu is locked.
 func (d *openDoor) serve() {
 	d.serving = true
@@ -287,6 +302,7 @@ func (d *openDoor) serve() {
 func (d *openDoor) close() {
 	close(d.ending)
 	d.listener.Close()
+	d.srv.direct.endClientsOf(d)
 	if err := d.door.Close(); err != nil {
 		d.srv.log.Error("a door was closed with an error", "door", d.kind.Name, "error", err.Error())
 	}
@@ -321,7 +337,10 @@ func (d *openDoor) Client(p door.Peer) (door.Client, error) {
 		srv.stats.rejected.Add(1)
 		return door.Client{}, door.ErrTooManyClients
 	}
-	s, err := d.begin(transport.Peer{Addr: p.Addr, Local: p.Local})
+	if d.isEnding() {
+		return door.Client{}, door.ErrClosed
+	}
+	s, err := d.begin(transport.Peer{Addr: p.Addr, Local: p.Local}, false)
 	if err != nil {
 		return door.Client{}, err
 	}
@@ -336,7 +355,7 @@ func (d *openDoor) Client(p door.Peer) (door.Client, error) {
 // OwnClient implements door.Host.
 func (d *openDoor) OwnClient() (door.Client, error) {
 	at := "@" + d.kind.Directive() + ":0"
-	s, err := d.begin(transport.Peer{Addr: at, Local: at})
+	s, err := d.begin(transport.Peer{Addr: at, Local: at}, true)
 	if err != nil {
 		return door.Client{}, err
 	}
@@ -346,15 +365,16 @@ func (d *openDoor) OwnClient() (door.Client, error) {
 	return door.NewClient(s), nil
 }
 
-// begin starts a session.
-func (d *openDoor) begin(p transport.Peer) (*Direct, error) {
+// begin starts a session; own says that it does the door's own work.
+func (d *openDoor) begin(p transport.Peer, own bool) (*Direct, error) {
 	t := d.srv.direct
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed || d.isEnding() {
+	if t.closed {
 		return nil, door.ErrClosed
 	}
 	s := t.begin(p, d)
+	s.own = own
 	s.session.options.Library = d.kind.Directive()
 	return s, nil
 }

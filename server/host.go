@@ -23,6 +23,7 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/rdb"
 	"github.com/atomredis/atomredis/protocols/perper"
+	"github.com/atomredis/atomredis/protocols/skein"
 	"github.com/atomredis/atomredis/protocols/spiderq"
 	"github.com/atomredis/atomredis/pubsub"
 	"github.com/atomredis/atomredis/replication"
@@ -50,6 +51,7 @@ var (
 	_ servercommands.Host        = (*Server)(nil)
 	_ servercommands.Client      = (*Session)(nil)
 	_ perper.Host                = (*Server)(nil)
+	_ skein.Host                 = (*Server)(nil)
 	_ spiderq.Host               = (*Server)(nil)
 	_ hashes.Client              = (*Session)(nil)
 	_ transactions.Client        = (*Session)(nil)

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/atomredis/atomredis/doors/internal/rpc"
 	"github.com/atomredis/atomredis/protocols/skein/keys"
 	"github.com/atomredis/atomredis/resp"
 	pb "github.com/atomredis/atomredis/wire/skein"
@@ -122,7 +123,8 @@ func (d *skein) SetProgress(ctx context.Context, r *pb.SetProgressRequest) (*pb.
 	return &pb.Empty{}, err
 }
 
-// Shutdown implements pb.AppMasterServer. The door ends when its peer has been answered.
+// Shutdown implements pb.AppMasterServer. The door ends when its peer has been answered, and the server too if it shall:
+// then the peer's user must be allowed to end it.
 func (d *skein) Shutdown(ctx context.Context, r *pb.ShutdownRequest) (*pb.Empty, error) {
 	final, ok := pb.FinalStatus_Type_name[int32(r.FinalStatus)]
 	if !ok {
@@ -132,10 +134,14 @@ func (d *skein) Shutdown(ctx context.Context, r *pb.ShutdownRequest) (*pb.Empty,
 	if message == "" {
 		message = "Shutdown requested by user."
 	}
+	if d.endsServer() {
+		if err := rpc.PeerOf(ctx).Permitted("SHUTDOWN"); err != nil {
+			return nil, err
+		}
+	}
 	if _, err := d.do(ctx, "SKEIN.FINISH", d.app(), final, message); err != nil {
 		return nil, err
 	}
-	d.End()
 	return &pb.Empty{}, nil
 }
 

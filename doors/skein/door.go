@@ -99,51 +99,18 @@ func newDoor(h door.Host) (*skein, error) {
 }
 
 // Serve implements door.Door. The containers of skein-services run before the first peer is accepted. The door ends
-// when its application does.
+// when SKEIN.FINISH is executed for its application, for a peer or for any other client.
 func (d *skein) Serve(l net.Listener) error {
-	stop, err := d.awaitFinish()
-	if err != nil && !errors.Is(err, door.ErrClosed) {
-		d.host.Log().Warn("the door for skein does not hear of the end of its application", "error", err.Error())
-	}
-	defer stop()
 	if err := d.startServices(); err != nil && !errors.Is(err, door.ErrClosed) {
 		d.host.Log().Warn("the containers of skein-services do not run", "error", err.Error())
 	}
-	err = d.Server.Serve(l)
+	err := d.Server.Serve(l)
 	select {
 	case <-d.Ending():
 		d.ended()
 	default:
 	}
 	return err
-}
-
-// awaitFinish has the door end when somebody has finished the application, by whatever command. stop ends that.
-func (d *skein) awaitFinish() (stop func(), err error) {
-	c, err := d.host.OwnClient()
-	if err != nil {
-		return func() {}, err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	sub, err := c.Subscribe(ctx, keys.Finished(d.app(), 0))
-	if err != nil {
-		cancel()
-		c.Close()
-		return func() {}, err
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if _, err := sub.Next(ctx); err == nil {
-			d.End()
-		}
-	}()
-	return func() {
-		cancel()
-		<-ended
-		sub.Close()
-		c.Close()
-	}, nil
 }
 
 // startServices runs containers of the services that have none.
@@ -185,13 +152,15 @@ func startService(c *door.Client, app string, s service) error {
 	return nil
 }
 
-// ended is called when the application has been finished, and the peer that has done so was answered.
+// ended is called when the application has been finished, and the peer that did so was answered. The server is ended as
+// the door's user: who may finish an application need not be allowed to end the server.
 func (d *skein) ended() {
 	d.host.Log().Info("the application has finished, and with it the door for skein")
-	if d.host.Setting("skein-shutdown") != "server" {
+	if !d.endsServer() {
 		return
 	}
-	c, err := d.host.OwnClient()
+	own := door.Peer{Addr: "@door-skein:0", Local: "@door-skein:0"}
+	c, err := d.host.Client(own)
 	if err == nil {
 		_, err = c.Do(context.Background(), "SHUTDOWN")
 		c.Close()
@@ -200,6 +169,9 @@ func (d *skein) ended() {
 		d.host.Log().Error("the server could not be ended with its application of skein", "error", err.Error())
 	}
 }
+
+// endsServer reports whether the server ends with the application.
+func (d *skein) endsServer() bool { return d.host.Setting("skein-shutdown") == "server" }
 
 // Info implements door.Door.
 func (d *skein) Info(add func(field, value string)) {

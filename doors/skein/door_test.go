@@ -510,3 +510,36 @@ func TestPeersActAsTheUserOfTheDoor(t *testing.T) {
 	require.Equal(t, codes.ResourceExhausted, status.Code(err), err)
 	require.True(t, strings.Contains(err.Error(), "OOM"), err)
 }
+
+// The caller of shutdown gets its reply before the server ends, with whatever the server does at its end.
+func TestShutdownOfTheServer(t *testing.T) {
+	for name, settings := range map[string][]string{
+		"in memory": nil, "with a journal": {"dir", t.TempDir(), "appendonly", "yes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := opened(t, append(settings, "skein-shutdown", "server")...)
+			c := connect(t, s)
+			c.play(t, step{"GetRange", ``, ``}) // it connects
+			s.MustDo(t, "ACL", "SETUSER", "worker", "on", "nopass", "~*", "&*", "+@all", "-shutdown")
+			s.MustDo(t, "CONFIG", "SET", "door-skein-user", "worker")
+			c.play(t, step{"shutdown", ``, ``}) // as the default user
+			require.Eventually(t, func() bool { return s.DoorAddr("skein") == "" }, deadline, time.Millisecond)
+			s.MustDo(t, "PING") // as the door's user may not end the server
+
+			s.MustDo(t, "CONFIG", "SET", "door-skein", "")
+			s.MustDo(t, "CONFIG", "SET", "door-skein", "127.0.0.1:0")
+			c = connect(t, s)
+			c.play(t, step{"shutdown", ``, `PermissionDenied: NOPERM User worker has no permissions to run the 'shutdown' command`},
+				step{"GetRange", ``, ``})
+			s.MustDo(t, "CONFIG", "SET", "door-skein-user", "")
+			s.MustDo(t, "PUBLISH", "skein:{skein}:finished", "SUCCEEDED forged")
+			c = connect(t, s)
+			c.play(t, step{"GetRange", ``, ``}, step{"shutdown", `diagnostics: "done"`, ``})
+			require.Eventually(t, func() bool {
+				_, err := s.Do(t.Context(), "PING")
+				return errors.Is(err, atomredis.ErrClosed)
+			}, deadline, time.Millisecond)
+			require.NoError(t, s.Close())
+		})
+	}
+}

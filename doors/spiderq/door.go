@@ -16,8 +16,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"net"
-
 	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/resp"
 	"github.com/atomredis/atomredis/wire/zmtp"
@@ -74,8 +72,6 @@ const maxMessage = min(512<<20+64<<10, math.MaxInt)
 // spiderq is the door.
 type spiderq struct {
 	door.Peers
-	stop     chan struct{} // closed when a peer has ended the door
-	stopped  sync.Once
 	requests atomic.Int64
 	refused  atomic.Int64 // requests that were none
 	waiting  atomic.Int64 // a gauge: requests that may wait
@@ -86,24 +82,9 @@ type spiderq struct {
 }
 
 func newDoor(h door.Host) *spiderq {
-	d := &spiderq{stop: make(chan struct{})}
+	d := &spiderq{}
 	d.Peers = door.Peers{Host: h, Peer: d.peer}
 	return d
-}
-
-// Serve implements door.Door.
-func (d *spiderq) Serve(l net.Listener) error {
-	ended := make(chan error, 1)
-	go func() { ended <- d.Peers.Serve(l) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-d.stop:
-		l.Close()
-		<-ended
-		d.Host.Log().Info("a peer has ended the door for spiderq")
-		return nil
-	}
 }
 
 // Close implements door.Door.
@@ -169,8 +150,11 @@ func (p *peer) serve(client *door.Client, frames [][]byte) bool {
 		p.door.refused.Add(1)
 		return p.reply(frames[:last], refusal)
 	}
-	if r.tag == tagLend && !r.poll || r.tag == tagFlush {
+	switch {
+	case r.tag == tagLend && !r.poll, r.tag == tagFlush:
 		return p.serveLater(frames[:last], r, v)
+	case r.tag == tagTerminate:
+		return p.terminate(client, frames[:last])
 	}
 	out, err := p.door.execute(p.conn.Context(), client, p.out[:0], r, v)
 	if err != nil {
@@ -180,11 +164,23 @@ func (p *peer) serve(client *door.Client, frames [][]byte) bool {
 	if p.out = out; cap(p.out) > 64<<10 {
 		p.out = nil
 	}
-	ok := p.reply(frames[:last], out)
-	if r.tag == tagTerminate {
-		p.door.terminate(p.conn)
+	return p.reply(frames[:last], out)
+}
+
+// terminate ends the door, or the server if it shall, as the peer's user. The peer is answered before, because its
+// connection may end at any time afterwards; so it must be known first that its user may do that.
+func (p *peer) terminate(client *door.Client, envelope [][]byte) bool {
+	command := []any{"SPIDERQ.TERMINATE", p.door.Host.Setting("spiderq-queue")}
+	if p.door.Host.Setting("spiderq-terminate") == "shutdown" {
+		command = []any{"SHUTDOWN"}
 	}
-	return ok
+	err := client.Permitted(command...)
+	if err == nil {
+		p.reply(envelope, []byte{tagTerminated})
+		_, err = client.Do(p.conn.Context(), command...)
+	}
+	p.door.failed(p.conn, err)
+	return err == nil
 }
 
 // serveLater executes a request that may wait, in the background.
@@ -226,22 +222,6 @@ func (d *spiderq) failed(c *door.Conn, err error) {
 	if errors.As(err, &refused) || errors.Is(err, door.ErrTooManyClients) {
 		d.Host.Log().Warn("a peer of spiderq is disconnected", "peer", c.RemoteAddr().String(), "error", err.Error())
 	}
-}
-
-// terminate ends the door, and the server if it shall.
-func (d *spiderq) terminate(c *door.Conn) {
-	if d.Host.Setting("spiderq-terminate") == "shutdown" {
-		own, err := d.Host.OwnClient()
-		if err == nil {
-			_, err = own.Do(context.Background(), "SHUTDOWN")
-			own.Close()
-		}
-		if err == nil || errors.Is(err, door.ErrClosed) || errors.Is(err, door.ErrKilled) {
-			return
-		}
-		d.Host.Log().Error("a peer of spiderq could not end the server", "error", err.Error())
-	}
-	d.stopped.Do(func() { close(d.stop) })
 }
 
 // execute executes a request and appends its reply to out.
@@ -304,9 +284,8 @@ func (d *spiderq) execute(ctx context.Context, client *door.Client, out []byte, 
 			}
 		}
 		return append(out, tagFlushed), nil
-	default:
-		return append(out, tagTerminated), nil
 	}
+	return nil, fmt.Errorf("unexpected request %d of spiderq", r.tag)
 }
 
 // word turns a reply of one word into a tag: yes if it is want, no if it is another.

@@ -372,13 +372,70 @@ func TestSnapshotsAreThoseOfTheOriginal(t *testing.T) {
 }
 
 func TestThePeerCanStopTheServer(t *testing.T) {
-	s := opened(t, "spiderq-terminate", "shutdown")
+	for name, settings := range map[string][]string{
+		"in memory": nil, "with a journal": {"dir", t.TempDir(), "appendonly", "yes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := opened(t, append(settings, "spiderq-terminate", "shutdown")...)
+			p := connect(t, s, "REQ")
+			p.play(step{addCat, "02"}, step{"08", "0c"})
+			require.Eventually(t, func() bool {
+				_, err := s.Do(t.Context(), "PING")
+				return errors.Is(err, atomredis.ErrClosed)
+			}, deadline, time.Millisecond)
+			require.NoError(t, s.Close(), "and comes to its end")
+		})
+	}
+}
+
+// A peer ends the door, or the server, as its user and not as the program.
+func TestWhoMayNotTerminate(t *testing.T) {
+	terminate := func(p *peer) {
+		p.send(nil, unhex(t, "08"))
+		_, err := p.conn.Read(make([]byte, 1))
+		require.ErrorIs(t, err, io.EOF, "the peer is disconnected without an answer")
+	}
+	for _, what := range []string{"door", "shutdown"} {
+		s := opened(t, "spiderq-terminate", what)
+		s.MustDo(t, "ACL", "SETUSER", "worker", "on", "nopass", "~spiderq:*", "+spiderq.lend", "+spiderq.ping")
+		s.MustDo(t, "CONFIG", "SET", "door-spiderq-user", "worker")
+		p := connect(t, s, "REQ")
+		p.play(step{"0b", "11"})
+		terminate(p)
+		s.MustDo(t, "ACL", "SETUSER", "worker", "+@all", "-@dangerous")
+		terminate(connect(t, s, "REQ"))
+
+		s.MustDo(t, "CONFIG", "SET", "door-spiderq-user", "", "requirepass", "secret")
+		terminate(connect(t, s, "REQ"))
+		connect(t, s, "REQ") // the door is open
+
+		s.MustDo(t, "CONFIG", "SET", "door-spiderq-user", "worker")
+		s.MustDo(t, "ACL", "SETUSER", "worker", "nocommands", "+spiderq.terminate", "+shutdown")
+		connect(t, s, "REQ").play(step{"08", "0c"})
+	}
+}
+
+func TestACommandClosesTheDoorOfItsQueue(t *testing.T) {
+	s := opened(t)
 	p := connect(t, s, "REQ")
-	p.play(step{"08", "0c"})
-	require.Eventually(t, func() bool {
-		_, err := s.Do(t.Context(), "PING")
-		return errors.Is(err, atomredis.ErrClosed)
-	}, deadline, time.Millisecond)
+	s.MustDo(t, "SPIDERQ.TERMINATE", "other")
+	p.play(step{"0b", "11"})
+	require.Equal(t, "TERMINATED", s.MustDo(t, "SPIDERQ.TERMINATE", "spiderq").String())
+	require.Empty(t, s.DoorAddr("spiderq"))
+	_, err := p.conn.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+}
+
+// The last snapshot is written when the door closes.
+func TestTheDoorLeavesASnapshot(t *testing.T) {
+	dir := t.TempDir()
+	s := opened(t, "spiderq-snapshot", dir)
+	connect(t, s, "REQ").play(step{addCat, "02"})
+	s.MustDo(t, "CONFIG", "SET", "door-spiderq", "")
+	require.NoError(t, s.Close())
+	b, err := os.ReadFile(filepath.Join(dir, "snapshot"))
+	require.NoError(t, err)
+	require.Equal(t, unhex(t, "0100000000000000 03000000 636174 05000000 736d616c6c"), b)
 }
 
 // TestAgainstAModel has several peers send random requests, one at a time, and compares each reply with a model of

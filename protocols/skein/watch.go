@@ -128,7 +128,14 @@ var finalStatuses = []string{"UNDEFINED", states[succeeded], states[failedState]
 // messageFinished is that of the containers that end because the application does.
 const messageFinished = "The application has finished."
 
-// finish ends an application with all its containers.
+// Host is what SKEIN.FINISH needs of the server.
+type Host interface {
+	command.Host
+	// CloseDoor closes, in the background, the door of that name if it is open and a directive of it has the value.
+	CloseDoor(name, directive, value string)
+}
+
+// finish ends an application with all its containers, and the door that serves it.
 func finish(c *command.Ctx) {
 	at := slices.IndexFunc(finalStatuses, func(s string) bool { return command.EqualFold(c.Args[2], command.Lower([]byte(s))) })
 	if at < 0 || len(c.Args) > 4 {
@@ -151,6 +158,9 @@ func finish(c *command.Ctx) {
 	a.service.tell(a, &event.Event{Type: event.Finish, Status: status, Message: message})
 	if feed.Heard(c) {
 		feed.Send(c, keys.AppendFinished(bytes.Clone(a.names[valuesKey]), c.DB), final)
+	}
+	if c.DB == 0 { // which doors serve
+		c.Host.(Host).CloseDoor("skein", "skein-application", string(c.Args[1]))
 	}
 	c.W.OK()
 }

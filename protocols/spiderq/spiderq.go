@@ -72,6 +72,9 @@ var commands = []*command.Command{
 	{Name: "spiderq.stats", Group: "spiderq", Since: version.Number, Arity: 2, Flags: reads, DerivedKeys: keysOf,
 		ACL:     command.CatHash | command.CatSortedSet,
 		Summary: "Counts the commands on a queue since the server started", Syntax: "queue", Complexity: "O(1)", Do: stats},
+	{Name: "spiderq.terminate", Group: "spiderq", Since: version.Number, Arity: 2,
+		Flags: command.ReadOnly | command.Admin | command.TouchesArbitraryKeys, DerivedKeys: keysOf,
+		Summary: "Closes the server's door for a queue", Syntax: "queue", Complexity: "O(1)", Do: terminate},
 	{Name: "spiderq.update", Group: "spiderq", Since: version.Number, Arity: 4, Flags: adds, DerivedKeys: keysOf,
 		ACL:     command.CatHash | command.CatSortedSet,
 		Summary: "Changes the value of a key that the queue has", Syntax: "queue key value", Complexity: "O(1)", Do: update},
@@ -151,9 +154,11 @@ func remove(c *command.Ctx) {
 	c.W.Simple("REMOVED")
 }
 
-// Host is what SPIDERQ.FLUSH needs of the server.
+// Host is what SPIDERQ.FLUSH and SPIDERQ.TERMINATE need of the server.
 type Host interface {
 	command.Host
+	// CloseDoor closes, in the background, the door of that name if it is open and a directive of it has the value.
+	CloseDoor(name, directive, value string)
 	// HasJournal reports whether changes are written to a journal.
 	HasJournal() bool
 	// Durable reports whether all changes that have been made are.
@@ -175,6 +180,14 @@ func flush(c *command.Ctx) {
 	}
 	finish := c.Await(0, flushed)
 	host.AwaitDurable(func() { finish(flushed) })
+}
+
+// terminate closes the server's door if it serves the queue, which stays. Doors serve queues of database 0.
+func terminate(c *command.Ctx) {
+	if c.DB == 0 {
+		c.Host.(Host).CloseDoor("spiderq", "spiderq-queue", string(c.Args[1]))
+	}
+	c.W.Simple("TERMINATED")
 }
 
 func ping(c *command.Ctx) {
