@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/atomredis/atomredis/acl"
 	"github.com/atomredis/atomredis/clients"
-
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/buffers"
@@ -27,6 +27,10 @@ type blocked struct {
 	cancel func(c *command.Ctx)
 	took   int64  // ns that the handler took before it blocked
 	origin origin // of the changes that Try makes
+	// user is what the client might do when it blocked; nil if it has no account.
+	user *acl.User
+	// refused says why the client is not served: its user has lost the permission meanwhile.
+	refused acl.Verdict
 
 	// Memory for what is small as a rule.
 	args  [][]byte
@@ -60,6 +64,9 @@ func (s *Session) Block(c *command.Ctx, b command.Block) {
 	state.wait = &wait{cmd: c.Cmd, slot: s.hashSlot}
 	state.try, state.empty, state.cancel = b.Try, b.Empty, b.Cancel
 	state.origin.session, state.origin.Client = s, &s.tracking
+	if a := s.account.Load(); a != nil {
+		state.user = a.User()
+	}
 	state.w = resp.Writer{Buf: state.reply[:0], Proto: c.W.Proto}
 	state.args = slices.Grow(state.args, len(c.Args))[:len(c.Args)]
 	n := sizeOf(c.Args)
@@ -182,9 +189,32 @@ func (b *blocked) Try(g *engine.Guard, key string) (done bool) {
 	}()
 	changes := g.Changes()
 	c.Journalled = false
-	done = b.try(c, unsafe.Slice(unsafe.StringData(key), len(key))) // which does not change its arguments
+	if b.refuse() {
+		if done = true; b.cancel != nil {
+			b.cancel(c)
+		}
+	} else {
+		done = b.try(c, unsafe.Slice(unsafe.StringData(key), len(key))) // which does not change its arguments
+	}
 	journalChanges(c, changes)
 	return done
+}
+
+// refuse reports whether the client's user has lost the permission for the command since it blocked; then the reply is the
+// error. Any goroutine that may serve the client may call it.
+func (b *blocked) refuse() bool {
+	s := sessionOf(&b.ctx)
+	a := s.account.Load()
+	if a == nil || a.User() == b.user {
+		return false
+	}
+	v := a.User().CheckCommand(b.ctx.Cmd, b.ctx.Args, b.ctx.DB)
+	if v.Reason == acl.Allowed {
+		return false
+	}
+	b.refused = v
+	b.w.Error(string(v.Refusal(command.FromClient, b.ctx.Cmd, clients.UserName(a))))
+	return true
 }
 
 // beginAnswer notes that what is pushed from now on follows the reply that a blocked command is about to get. Any
@@ -271,6 +301,9 @@ func (s *Session) takeBack() {
 func (s *Session) endBlock(reply []byte) {
 	s.leave()
 	b := s.blocked
+	if b.refused.Reason != acl.Allowed {
+		s.logVerdict(command.FromClient, b.ctx.Cmd, b.refused)
+	}
 	s.examine(b.ctx.Cmd, b.ctx.Args, 1, b.took)
 	if len(reply) > 0 && reply[0] == '-' {
 		s.srv.commandStats.Of(b.ctx.Cmd).Failed.Add(1)
@@ -307,7 +340,9 @@ func (s *Session) Await(c *command.Ctx, timeout int64, empty command.Reply) (fin
 	state, wait := s.blocked, s.blocked.wait
 	return func(reply command.Reply) {
 		if wait.waiter.Withdraw() { // so the state is still that of this wait
-			reply(&state.w)
+			if !state.refuse() {
+				reply(&state.w)
+			}
 			s.post(mailServed)
 		}
 	}

@@ -4,8 +4,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -295,4 +297,78 @@ func BenchmarkDecision(b *testing.B) {
 		})
 	}
 	h.finish(b, s)
+}
+
+// A client is not served with what its user has lost the right to while it waited, whatever its command waits for.
+func TestBlockedClientsAreRefusedWhatTheirUserMayNotHave(t *testing.T) {
+	cases := map[string]struct {
+		command string
+		before  []string // what the command needs
+		serve   string   // what would serve it
+		after   string   // a command whose reply must be that of nothing taken
+		left    string
+	}{
+		"blpop":      {command: "BLPOP l 0", serve: "RPUSH l v", after: "LLEN l", left: "1"},
+		"brpop":      {command: "BRPOP l 0", serve: "RPUSH l v", after: "LLEN l", left: "1"},
+		"brpoplpush": {command: "BRPOPLPUSH l m 0", serve: "RPUSH l v", after: "LLEN l", left: "1"},
+		"blmove":     {command: "BLMOVE l m LEFT LEFT 0", serve: "RPUSH l v", after: "LLEN l", left: "1"},
+		"blmovem":    {command: "BLMOVEM l m LEFT RIGHT 0 COUNT 1 OBO", serve: "RPUSH l v", after: "LLEN l", left: "1"},
+		"blmpop":     {command: "BLMPOP 0 2 k l LEFT", serve: "RPUSH l v", after: "LLEN l", left: "1"},
+		"bzpopmin":   {command: "BZPOPMIN z 0", serve: "ZADD z 1 a", after: "ZCARD z", left: "1"},
+		"bzpopmax":   {command: "BZPOPMAX z 0", serve: "ZADD z 1 a", after: "ZCARD z", left: "1"},
+		"bzmpop":     {command: "BZMPOP 0 1 z MIN", serve: "ZADD z 1 a", after: "ZCARD z", left: "1"},
+		"xread":      {command: "XREAD BLOCK 0 STREAMS s $", serve: "XADD s 1-1 f v", after: "XLEN s", left: "1"},
+		"xreadgroup": {command: "XREADGROUP GROUP g c BLOCK 0 STREAMS s >", before: []string{"XGROUP CREATE s g $ MKSTREAM"},
+			serve: "XADD s 1-1 f v", after: "XPENDING s g", left: "*"},
+		"ts.read": {command: "TS.READ ts 2 BLOCK 0 1", before: []string{"TS.ADD ts 1 1"}, serve: "TS.ADD ts 2 2",
+			after: "TS.GET ts", left: "[2 +2]"},
+		"atom.call": {command: "ATOM.CALL e go", before: []string{"XADD command:e 1-1 language c version v"},
+			serve: "XADD response:atomredis 9-9 element e cmd_id {id} timeout 9000", after: "XLEN response:atomredis", left: "1"},
+		"atom.next": {command: "ATOM.NEXT e", before: []string{"XADD command:e 1-1 language c version v"},
+			serve: "XADD command:e 9-9 element f cmd go data x", after: "XPENDING command:e atom", left: "*"},
+		"pressure.get": {command: "PRESSURE.GET q", before: []string{"PRESSURE.CREATE q"},
+			serve: "PRESSURE.PUT q v", after: "PRESSURE.LEN q", left: "1"},
+		"pressure.put": {command: "PRESSURE.PUT q b", before: []string{"PRESSURE.CREATE q BOUND 1", "PRESSURE.PUT q a"},
+			serve: "PRESSURE.GET q", after: "PRESSURE.LEN q", left: "0"},
+		"skein.watch": {command: "SKEIN.WATCH a a z", serve: "SKEIN.PUT a k VALUE v", after: "SKEIN.GET a k", left: "*"},
+		"spiderq.lend": {command: "SPIDERQ.LEND q 1000", serve: "SPIDERQ.ADD q k v", after: "SPIDERQ.COUNT q",
+			left: "1"},
+		"perper.next": {command: "PERPER.NEXT g a", serve: "PERPER.CALL a i d ID x", after: "PERPER.LOCKS", left: "[]"},
+		"perper.wait": {command: "PERPER.WAIT x", before: []string{"PERPER.CALL a i d ID x"}, serve: "PERPER.FINISH x",
+			after: "PERPER.LOCKS", left: "[]"},
+		"perper.reserve": {command: "PERPER.RESERVE g x", before: []string{"PERPER.CALL a i d ID x", "PERPER.RESERVE g x"},
+			serve: "PERPER.RELEASE g", after: "PERPER.LOCKS", left: "[]"},
+		"perper.attached": {command: "PERPER.ATTACHED st", serve: "PERPER.LISTEN st l", after: "PERPER.LOCKS", left: "[]"},
+	}
+	// These wait for servers, disks or roles, and are given nothing.
+	waits := []string{"wait", "waitaof", "spiderq.flush", "pressure.close", "pressure.delete", "skein.wait", "skein.await"}
+	s := startTestServer(t, Options{}, "appendonly", "no")
+	for _, cmd := range s.table.Everything() {
+		if cmd.Flags&command.Blocking != 0 && !slices.Contains(waits, cmd.Name) {
+			require.Contains(t, cases, cmd.Name, "a command that blocks")
+		}
+	}
+	for name, tt := range cases {
+		t.Run(name, func(t *testing.T) {
+			a, b := s.connect(), s.connect()
+			require.Equal(t, "+OK", a.do("FLUSHALL"))
+			require.Equal(t, "+OK", a.do("ACL SETUSER u on nopass ~* &* +@all"))
+			for _, command := range tt.before {
+				require.NotContains(t, a.do(command), "-ERR", command)
+			}
+			require.Equal(t, "+OK", b.do("AUTH u x"))
+			b.Append(strings.Fields(tt.command)...)
+			require.NoError(t, b.Flush())
+			require.Eventually(t, func() bool { return strings.Contains(a.do("INFO clients"), "blocked_clients:1\r\n") },
+				time.Second, time.Millisecond)
+			require.Equal(t, "+OK", a.do("ACL SETUSER u resetkeys"))
+			id := strings.Split(a.do("XREVRANGE command:e + - COUNT 1")+`""`, `"`)[1] // of a call
+			require.NotContains(t, a.do(strings.ReplaceAll(tt.serve, "{id}", id)), "-ERR", tt.serve)
+			require.Equal(t, "-NOPERM No permissions to access a key", b.read())
+			if got := a.do(tt.after); tt.left != "*" {
+				require.Equal(t, tt.left, got)
+			}
+			require.Contains(t, a.do("ACL LOG 1"), "cmd="+name+" ")
+		})
+	}
 }

@@ -109,7 +109,8 @@ func cmdAtomCall(c *command.Ctx) {
 	if w.stream != nil {
 		w.last = w.stream.LastID()
 	}
-	c.Args = c.Args[:1] // the data need not be kept while the client waits
+	// The data need not be kept while the client waits. The names must be: the permission for them is checked again.
+	c.Args = [][]byte{c.Args[0], a.element, a.command, []byte("FROM"), a.from}
 	c.Block(command.Block{Keys: [][]byte{responses}, OnRemoval: true, Timeout: a.timeout, Try: w.try, Empty: w.missing})
 }
 
