@@ -13,6 +13,7 @@ import (
 	"github.com/atomredis/atomredis/protocols/perper/binary"
 	"github.com/atomredis/atomredis/protocols/perper/event"
 	"github.com/atomredis/atomredis/protocols/perper/keys"
+	"github.com/atomredis/atomredis/resp"
 )
 
 // The keys that all caches have together.
@@ -82,12 +83,21 @@ func keysOf(args [][]byte, fn func(key []byte)) {
 	}
 }
 
-// shownKeysOf is keysOf for commands whose replies have objects: who reads them wants the names of types.
-func shownKeysOf(args [][]byte, fn func(key []byte)) {
-	keysOf(args, fn)
-	if !command.EqualFold(args[len(args)-1], rawWord) {
-		fn(typesKey)
+// shownKeysOf is keysOf for commands whose replies have objects, unless they end with RAW: the names of their types are
+// read too. Options begin at args[n], before which a key may be called RAW.
+func shownKeysOf(n int) func(args [][]byte, fn func(key []byte)) {
+	return func(args [][]byte, fn func(key []byte)) {
+		keysOf(args, fn)
+		if len(args) <= n || !command.EqualFold(args[len(args)-1], rawWord) {
+			fn(typesKey)
+		}
 	}
+}
+
+// shownKeysOfMany is shownKeysOf for keys with their number before them.
+func shownKeysOfMany(args [][]byte, fn func(key []byte)) {
+	n, _ := resp.ParseInt(args[2])
+	shownKeysOf(3+int(min(max(n, 0), int64(len(args)))))(args, fn)
 }
 
 // directoryKeysOf is keysOf for commands that create and destroy caches.

@@ -169,15 +169,11 @@ func (p *parser) putOptions(op *operation) {
 func (p *parser) transaction() (t transaction) {
 	if p.is("if") {
 		for {
-			valued, owned := p.is("value"), p.is("owner")
-			if !valued && !owned && !p.is("novalue") {
-				if !p.is("noowner") {
-					break
-				}
-				t.conditions = append(t.conditions, p.condition(true, false))
-				continue
+			ofOwner, set, ok := p.conditionWord()
+			if !ok {
+				break
 			}
-			t.conditions = append(t.conditions, p.condition(owned, valued || owned))
+			t.conditions = append(t.conditions, p.condition(ofOwner, set))
 		}
 	}
 	if p.is("then") {
@@ -190,6 +186,22 @@ func (p *parser) transaction() (t transaction) {
 		p.fail(command.ErrSyntax)
 	}
 	return t
+}
+
+// conditionWord takes the word for a condition, if there is one: whether it is about the owner, and whether there is
+// something to compare with. No more than one argument is taken, because the next one is a key, which may be any word.
+func (p *parser) conditionWord() (ofOwner, set, ok bool) {
+	switch {
+	case p.is("value"):
+		return false, true, true
+	case p.is("novalue"):
+		return false, false, true
+	case p.is("owner"):
+		return true, true, true
+	case p.is("noowner"):
+		return true, false, true
+	}
+	return false, false, false
 }
 
 // condition takes what follows the word for a condition.

@@ -1,6 +1,7 @@
 package spiderq
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 	"strings"
@@ -171,22 +172,22 @@ func (q *queue) add(k, v []byte, head bool) bool {
 	return true
 }
 
-// first returns the smallest priority of a queued key, 0 if there is none, and the key.
-func (q *queue) first() (priority int64, k []byte) {
+// first returns the first queued key, which may be empty, with its priority, the smallest; ok is false if there is none.
+func (q *queue) first() (priority int64, k []byte, ok bool) {
 	z := effect.ZSet(q.c, q.names[queueKey])
 	if z == nil || z.Len() == 0 {
-		return 0, nil
+		return 0, nil, false
 	}
 	member, score := z.At(0)
-	return int64(score), append([]byte(nil), member...)
+	return int64(score), bytes.Clone(member), true
 }
 
 // lend lends the first key that has a value for some ms, replies it with its lend key, and reports whether there was
 // one. The lend key is the serial, which does not change: together with the key it tells a loan from all others.
 func (q *queue) lend(ms int64) bool {
 	for {
-		_, k := q.first()
-		if k == nil {
+		_, k, ok := q.first()
+		if !ok {
 			return false
 		}
 		effect.ZRem(q.c, q.names[queueKey], k)
@@ -247,7 +248,7 @@ func (q *queue) giveBack(k []byte, how outcome) {
 		q.setBoost(k, 0)
 		return
 	}
-	smallest, _ := q.first()
+	smallest, _, _ := q.first()
 	serial := q.nextSerial()
 	region := serial - smallest
 	boost := q.boost(k)
@@ -318,7 +319,7 @@ func (q *queue) returnDue() {
 			q.service.schedule.Note(q.id(), int64(deadline))
 			return
 		}
-		q.giveBack(append([]byte(nil), member...), front)
+		q.giveBack(bytes.Clone(member), front)
 	}
 }
 
@@ -335,7 +336,7 @@ func (q *queue) requeue() {
 	}
 	var all [][]byte
 	for k := range h.All() {
-		all = append(all, append([]byte(nil), k...))
+		all = append(all, bytes.Clone(k))
 	}
 	for _, k := range all {
 		effect.ZAdd(q.c, q.names[queueKey], k, q.nextSerial())
