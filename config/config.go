@@ -62,6 +62,7 @@ type Settings struct {
 	ProtectedMode bool
 	RequirePass   string // "" = none
 
+	Modules []string   // the files of loadmodule, which are not loaded
 	Renamed [][]string // commands: the old name, and the new one or ""
 
 	Users            [][]string // those of configuration files: a name and its rules

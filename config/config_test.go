@@ -392,6 +392,7 @@ func TestLoadArgsTakesAFileThenOptions(t *testing.T) {
 		{[]string{`--port "1`}, "command line: '--port \"1': Unbalanced quotes in configuration line"},
 		{[]string{"--timeout", " 5"}, "command line: '--timeout  5': argument couldn't be parsed into an integer"},
 		{[]string{"--loadmodule", "x.so"}, "command line: '--loadmodule x.so': modules cannot be loaded; take the line out, and see docs/compatibility.md for what is built in"},
+		{[]string{"--loadmodule"}, "command line: '--loadmodule': wrong number of arguments"},
 		{[]string{"--port"}, "command line: '--port': wrong number of arguments"},
 		{[]string{"--port", "1", "2"}, "command line: '--port 1 2': wrong number of arguments"},
 		{[]string{"--timeout", "-1"}, "command line: '--timeout -1': argument must be between 0 and 2147483647 inclusive"},

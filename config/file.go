@@ -198,7 +198,7 @@ func (c *Config) line(name string, words []string, s *Settings, depth int, note 
 		return s.addRenaming(words)
 	}
 	if strings.EqualFold(name, moduleLine) {
-		return errNoModules
+		return s.addModule(words)
 	}
 	d := directiveNamed(name)
 	if d == nil {
@@ -256,6 +256,24 @@ func (s *Settings) addRenaming(words []string) error {
 const moduleLine = "loadmodule"
 
 var errNoModules = errors.New("modules cannot be loaded; take the line out, and see docs/compatibility.md for what is built in")
+
+// knownModules are beginnings of the file names of modules that need no loading, without "lib": what Redis and Valkey ship.
+var knownModules = []string{"redistimeseries", "redisbloom", "rebloom", "rejson", "redisearch", "valkey_bloom", "json", "search",
+	"module-oss", "module-enterprise"}
+
+// addModule notes a module that a line loads. One that is known to be built in, or to come, is no error: its commands are
+// there or are unknown, as without the line.
+func (s *Settings) addModule(words []string) error {
+	if len(words) == 0 {
+		return ErrWordCount
+	}
+	name := strings.TrimPrefix(strings.ToLower(filepath.Base(words[0])), "lib")
+	if !slices.ContainsFunc(knownModules, func(known string) bool { return strings.HasPrefix(name, known) }) {
+		return errNoModules
+	}
+	s.Modules = append(slices.Clone(s.Modules), words[0])
+	return nil
+}
 
 // include reads the files that a glob pattern names. A pattern may match nothing, a plain name must exist.
 func (c *Config) include(pattern string, s *Settings, depth int) error {

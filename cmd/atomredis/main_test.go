@@ -109,20 +109,31 @@ func TestTheLogFollowsLoglevel(t *testing.T) {
 }
 
 func TestWhatCannotBeStartedIsReported(t *testing.T) {
-	t.Chdir(t.TempDir())
+	dir := t.TempDir()
 	for _, tc := range []struct {
 		args []string
 		want string
 	}{
 		{[]string{"--port", "x"}, "atomredis: command line: '--port x': argument couldn't be parsed into an integer\n"},
 		{[]string{"--port", "0"}, "atomredis: configured to listen nowhere: set port and bind, or unixsocket\n"},
-		{[]string{"--dir", "/nonexistent/dir"}, "atomredis: dir: mkdir /nonexistent/dir: no such file or directory\n"},
+		{[]string{"--port", "0", "--dir", "new"}, "atomredis: configured to listen nowhere: set port and bind, or unixsocket\n"},
+		{[]string{"--port", "0", "--loadmodule", "/lib/redistimeseries.so"}, "atomredis: configured to listen nowhere: set port and bind, or unixsocket\n"},
+		{[]string{"--bind", "203.0.113.1"}, "*"},
+		{[]string{"--aclfile", "missing.acl"}, "*"},
+		{[]string{"--logfile", "/nonexistent/log"}, "*"},
+		{[]string{"--dir", "/nonexistent/dir"}, "atomredis: Can't chdir to '/nonexistent/dir': No such file or directory\n"},
 		{[]string{"--dir", "/nonexistent/dir", "--save", "", "--appendonly", "no"},
-			"atomredis: dir: chdir /nonexistent/dir: no such file or directory\n"},
+			"atomredis: Can't chdir to '/nonexistent/dir': No such file or directory\n"},
 	} {
+		t.Chdir(dir)
 		var stdout, stderr bytes.Buffer
 		require.Equal(t, 1, run(tc.args, &stdout, &stderr, nil))
-		require.Equal(t, tc.want, stderr.String())
+		if tc.want != "*" {
+			require.Equal(t, tc.want, stderr.String())
+		}
+		left, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Empty(t, left, "a start that fails leaves nothing behind")
 	}
 }
 

@@ -74,6 +74,7 @@ func importData(file string, options []string, stdout, stderr io.Writer) error {
 		err = fmt.Errorf("there is data in %s already", set.Dir)
 	}
 	if err = errors.Join(err, srv.Close()); err != nil {
+		os.Remove(set.Dir) // if it is empty: nothing is left of an import that stored nothing
 		return err
 	}
 	if left := srv.LeftOut(); left != "" {

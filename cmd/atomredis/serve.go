@@ -18,6 +18,7 @@ import (
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/progress"
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/tracing"
 	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/files"
 	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/server"
 )
@@ -39,13 +40,19 @@ func newInstance(conf *config.Config, stdout io.Writer, options server.Options, 
 		}
 	}()
 	set := conf.Get()
+	if len(options.Listeners) == 0 && set.UnixSocket == "" && (set.Port == 0 && set.TLS.Port == 0 || len(set.Bind) == 0) {
+		return in, errors.New("configured to listen nowhere: set port and bind, or unixsocket")
+	}
 	if in.log, err = openLog(conf, stdout); err != nil {
-		return nil, fmt.Errorf("logfile: %w", err)
+		return in, fmt.Errorf("logfile: %w", err)
 	}
 	in.exit = append(in.exit, in.log.close)
 	in.log.Logger = in.log.With(label...)
 	if names := conf.WithoutEffect(); len(names) > 0 {
 		in.log.Info("some directives of the configuration have no effect here", "directives", strings.Join(names, " "))
+	}
+	for _, file := range set.Modules {
+		in.log.Warn("a module is not loaded: docs/compatibility.md lists the commands of modules that are built in", "file", file)
 	}
 	options.RDBFile, options.SpareProcessors = true, !strings.Contains(os.Getenv("GODEBUG"), "asyncpreemptoff=1")
 	if options.SpareProcessors {
@@ -56,7 +63,7 @@ func newInstance(conf *config.Config, stdout io.Writer, options server.Options, 
 	if endpoint := set.Registered[tracing.Directive]; endpoint != "" {
 		exporter, err := tracing.New(endpoint, in.log.Logger)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", tracing.Directive, err)
+			return in, fmt.Errorf("%s: %w", tracing.Directive, err)
 		}
 		in.exit = append(in.exit, func() { exporter.Close() }) // what cannot be exported is logged
 		options.Slow = exporter.Slow
@@ -73,9 +80,6 @@ func (in *instance) start() error {
 	var addrs []string
 	for _, a := range in.srv.Addrs() {
 		addrs = append(addrs, a.String())
-	}
-	if len(addrs) == 0 {
-		return errors.Join(errors.New("configured to listen nowhere: set port and bind, or unixsocket"), in.srv.Close())
 	}
 	if file := pidFile(in.conf.Get()); file != "" {
 		if err := os.WriteFile(file, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644); err != nil {
@@ -124,11 +128,17 @@ func serve(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) (e
 	if parent == nil && inBackground(set, supervisor) {
 		return startDaemon(args, stdin)
 	}
-	if err := makeDir(set); err != nil {
+	undo, err := makeDir(set)
+	if err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil {
+			undo()
+		}
+	}()
 	if err := os.Chdir(set.Dir); err != nil && (set.Durable() || !errors.Is(err, os.ErrNotExist) || conf.IsSet("dir")) {
-		return fmt.Errorf("dir: %w", err)
+		return dirError(set, err)
 	}
 	options := server.Options{Supervised: supervisor.kind}
 	// On a terminal a bar takes the place of lines of the log.
@@ -147,16 +157,26 @@ func serve(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) (e
 	return serveAll([]*instance{in}, supervisor, signals, func() { parent.tell(nil) })
 }
 
-// makeDir makes the directory of the data.
-func makeDir(set *config.Settings) error {
+// makeDir makes the directory of the data, if there is none. The data is its owner's alone. A directory that exists keeps
+// its permissions, and what is made in it is private. undo removes a directory that was made, unless there is something
+// in it by now.
+func makeDir(set *config.Settings) (undo func(), err error) {
 	if !set.Durable() {
-		return nil
+		return func() {}, nil
 	}
-	// The data is its owner's alone. A directory that exists keeps its permissions, and what is made in it is private.
-	if err := os.Mkdir(set.Dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("dir: %w", err)
+	err = os.Mkdir(set.Dir, 0o700)
+	if errors.Is(err, os.ErrExist) {
+		return func() {}, nil
 	}
-	return nil
+	if err != nil {
+		return nil, dirError(set, err)
+	}
+	return func() { os.Remove(set.Dir) }, nil
+}
+
+// dirError says, as Redis does, why the server cannot work in its directory.
+func dirError(set *config.Settings, err error) error {
+	return fmt.Errorf("Can't chdir to '%s': %s", set.Dir, files.Reason(err))
 }
 
 const serveName = "serve"
@@ -200,13 +220,21 @@ func instanceOf(file string, stdout io.Writer) (*instance, error) {
 		return nil, err
 	}
 	set := conf.Get()
-	if err := makeDir(set); err != nil {
+	undo, err := makeDir(set)
+	if err != nil {
 		return nil, err
 	}
+	var label []any
 	if set.LogFile == "" {
-		return newInstance(conf, stdout, server.Options{}, "port", set.Port)
+		label = []any{"port", set.Port}
 	}
-	return newInstance(conf, stdout, server.Options{})
+	in, err := newInstance(conf, stdout, server.Options{}, label...)
+	if err != nil {
+		undo()
+		return nil, err
+	}
+	in.exit = append(in.exit, undo)
+	return in, nil
 }
 
 // serveAll runs servers until a signal ends them, or clients have ended all of them. ready is called when all serve.

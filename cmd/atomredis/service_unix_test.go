@@ -65,7 +65,7 @@ func TestDaemonizeTellsWhyTheServerCannotStart(t *testing.T) {
 	}{
 		{[]string{"--port", "0"}, "atomredis: configured to listen nowhere"},
 		{[]string{"--bind", "127.0.0.1", "--port", port}, "address already in use"},
-		{[]string{"--dir", "/nonexistent/dir"}, "atomredis: dir: mkdir /nonexistent/dir: no such file or directory"},
+		{[]string{"--dir", "/nonexistent/dir"}, "atomredis: Can't chdir to '/nonexistent/dir': No such file or directory"},
 	} {
 		var stderr bytes.Buffer
 		cmd := program(t, append(tc.args, "--daemonize", "yes")...)
