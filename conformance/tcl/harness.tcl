@@ -88,16 +88,6 @@ proc test {name code {okpattern undefined} {tags {}}} {
     }
 }
 
-# Lists that fit into a node are listpacks, as since Redis 7.2.
-rename assert_encoding suite_assert_encoding
-proc assert_encoding {enc key} {
-    if {$enc eq "quicklist" && [r object encoding $key] eq "listpack"} {
-        assert_type list $key
-        return
-    }
-    suite_assert_encoding $enc $key
-}
-
 # As in the suite, but a directive that the server does not have costs the tests that need it and not the unit, and so does an error
 # between tests.
 proc run_external_server_test {code overrides} {
@@ -107,6 +97,8 @@ proc run_external_server_test {code overrides} {
     if {!$::singledb} {r select 9}
     r flushall
     catch {r function flush}
+    catch {r script flush}
+    catch {r config resetstat}
     set saved {}
     foreach {name value} $overrides {
         dict set saved $name [lindex [r config get $name] 1]

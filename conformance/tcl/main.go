@@ -1,10 +1,13 @@
-// Command tcl runs Redis's own test suite, unit by unit, against redis-server and against atomredis, and tells which
-// tests Redis passes and atomredis does not.
+// Command tcl runs the test suite of Redis 8.6.3, unit by unit, against atomredis, and tells which tests Redis passes and
+// atomredis does not.
 //
 //	go run ./conformance/tcl -suite "$(conformance/tcl/fetch.sh)" -server bin/atomredis unit/scripting unit/type/list
 //
 // The suite runs in the mode for a server that it has not started itself, which leaves out what needs a server's
-// files or a second server. Each unit has fresh servers. Without units it takes all.
+// files or a second server. Each unit has a fresh server. Without units it takes all.
+//
+// What Redis passes is in passed.txt, so that no Redis is needed. The flag -record writes that list anew, with a
+// redis-server of the version of the suite: the one of the flag -redis, else of ATOMREDIS_REDIS, else in PATH.
 package main
 
 import (
@@ -23,7 +26,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -37,7 +39,16 @@ var harness []byte
 //go:embed inapplicable.txt
 var inapplicable string
 
+// passed names the tests that Redis passes: a unit and a test's name on each line, in the order in which they run.
+//
+//go:embed passed.txt
+var passed string
+
 const (
+	// version is that of the suite.
+	version = "8.6.3"
+	// cliUnit is about redis-cli more than about the server.
+	cliUnit = "integration/redis-cli"
 	// startTimeout is how long a server may take until it answers.
 	startTimeout = 10 * time.Second
 	// maxHung is how many tests of a unit may hang before the rest of the unit is given up.
@@ -48,6 +59,7 @@ const (
 type settings struct {
 	suite   string              // directory of the suite
 	server  string              // the binary under test
+	redis   string              // the binary of Redis, to record
 	harness string              // file with the harness
 	options []string            // of the suite
 	silence time.Duration       // how long one test may take
@@ -60,7 +72,6 @@ type outcome struct {
 	passed map[string]bool
 	failed map[string]string // with the reason
 	order  []string          // all names, in the order in which they ended
-	left   int               // how many tests are not counted
 	faults []string          // errors outside of tests
 	took   time.Duration
 }
@@ -69,49 +80,64 @@ func main() {
 	var s settings
 	flag.StringVar(&s.suite, "suite", "", "`directory` with the tests of Redis, as fetch.sh prints it")
 	flag.StringVar(&s.server, "server", "bin/atomredis", "the `binary` under test")
+	flag.StringVar(&s.redis, "redis", cmp.Or(os.Getenv("ATOMREDIS_REDIS"), "redis-server"), "the `binary` of Redis "+version+" for -record")
 	flag.DurationVar(&s.silence, "timeout", time.Minute, "how long one test may take")
 	tags := flag.String("tags", "-needs:repl -slow",
 		"`tags` of tests to take, or, with a minus, to leave out, separated by spaces")
 	floors := flag.String("floors", "", "`file` with the number of tests of each unit that may be missing; more than that is a failure")
 	update := flag.Bool("update", false, "write the numbers of this run to the file of floors instead")
+	record := flag.String("record", "", "run Redis alone, and write the tests that it passes to this `file` (passed.txt)")
 	logFile := flag.String("log", "", "`file` that takes the details of failed tests")
 	flag.Parse()
 	if *tags != "" {
 		s.options = append(s.options, "--tags", *tags)
 	}
-	if err := run(s, *logFile, *floors, *update, flag.Args()); err != nil {
+	err := s.prepare(*logFile)
+	if err == nil {
+		err = s.run(*record, *floors, *update, flag.Args())
+	}
+	os.RemoveAll(filepath.Dir(s.harness))
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "tcl:", err)
 		os.Exit(1)
 	}
 }
 
-func run(s settings, logFile, floorFile string, update bool, units []string) error {
+// prepare opens the log, and writes the harness to a directory of its own.
+func (s *settings) prepare(logFile string) error {
 	s.log = io.Discard
 	if logFile != "" {
 		f, err := os.Create(logFile)
 		if err != nil {
 			return err
 		}
-		defer f.Close()
-		s.log = f
-	}
-	var err error
-	if s.server, err = filepath.Abs(s.server); err != nil {
-		return err
+		s.log = f // open until the program ends
 	}
 	work, err := os.MkdirTemp("", "tcl")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work)
 	s.harness = filepath.Join(work, "harness.tcl")
-	if err := os.WriteFile(s.harness, harness, 0o600); err != nil {
+	s.left = byUnit(inapplicable)
+	return os.WriteFile(s.harness, harness, 0o600)
+}
+
+func (s *settings) run(record, floorFile string, update bool, units []string) error {
+	all, err := allUnits(s.suite)
+	if err != nil {
 		return err
 	}
 	if len(units) == 0 {
-		if units, err = allUnits(s.suite); err != nil {
-			return err
-		}
+		units = all
+	}
+	if record != "" {
+		return s.record(record, all, units)
+	}
+	if s.suite, err = filepath.Abs(s.suite); err != nil {
+		return err
+	}
+	if s.server, err = filepath.Abs(s.server); err != nil {
+		return err
 	}
 	allowed := map[string]int{}
 	if floorFile != "" && !update {
@@ -119,26 +145,28 @@ func run(s settings, logFile, floorFile string, update bool, units []string) err
 			return err
 		}
 	}
-
-	s.left = map[string][]string{}
-	for line := range strings.Lines(inapplicable) {
-		if unit, name, ok := strings.Cut(strings.TrimSpace(line), " "); ok && unit != "#" {
-			s.left[unit] = append(s.left[unit], name)
-		}
-	}
+	theirs := byUnit(passed)
 	var total, missing, left int
 	found := map[string]int{}
 	var beyond []string
 	fmt.Printf("%-24s %6s %6s %8s %9s %8s\n", "unit", "redis", "ours", "", "left out", "seconds")
 	for _, unit := range units {
-		theirs, ours, err := s.compare(unit)
+		names := slices.DeleteFunc(theirs[unit], func(name string) bool { return slices.Contains(s.left[unit], withoutCount(name)) })
+		n, out := len(names), len(theirs[unit])-len(names)
+		left += out
+		if n == 0 {
+			continue // nothing of it can run in this mode
+		}
+		if unit == cliUnit && !s.hasCLI() {
+			fmt.Printf("%-24s left out: redis-cli is not of version %s\n", unit, version)
+			continue
+		}
+		ours, err := s.try(unit, s.atomredis)
 		if err != nil {
 			return fmt.Errorf("%s: %w", unit, err)
 		}
-		if len(theirs.passed) == 0 {
-			continue // nothing of it can run in this mode
-		}
-		lost := missingFrom(theirs, ours)
+		s.report(unit, "atomredis", ours)
+		lost := without(names, ours.passed)
 		if len(lost) > allowed[unit] && floorFile != "" && !update {
 			// Some tests depend on how fast the machine is at the moment.
 			again, err := s.try(unit, s.atomredis)
@@ -146,12 +174,10 @@ func run(s settings, logFile, floorFile string, update bool, units []string) err
 				return fmt.Errorf("%s: %w", unit, err)
 			}
 			maps.Copy(ours.passed, again.passed)
-			lost = missingFrom(theirs, ours)
+			lost = without(names, ours.passed)
 		}
-		n := len(theirs.passed)
-		total, missing, left, found[unit] = total+n, missing+len(lost), left+theirs.left, len(lost)
-		fmt.Printf("%-24s %6d %6d %7.1f%% %9d %8.1f\n", unit, n, n-len(lost), percent(n-len(lost), n), theirs.left,
-			ours.took.Seconds())
+		total, missing, found[unit] = total+n, missing+len(lost), len(lost)
+		fmt.Printf("%-24s %6d %6d %7.1f%% %9d %8.1f\n", unit, n, n-len(lost), percent(n-len(lost), n), out, ours.took.Seconds())
 		for _, fault := range ours.faults {
 			fmt.Printf("    outside of tests: %.200s\n", fault)
 		}
@@ -163,7 +189,7 @@ func run(s settings, logFile, floorFile string, update bool, units []string) err
 		}
 	}
 	if total == 0 {
-		return fmt.Errorf("redis-server passes no test")
+		return fmt.Errorf("Redis passes no test of these units")
 	}
 	fmt.Printf("%-24s %6d %6d %7.1f%% %9d\n", "total", total, total-missing, percent(total-missing, total), left)
 	switch {
@@ -175,17 +201,83 @@ func run(s settings, logFile, floorFile string, update bool, units []string) err
 	return nil
 }
 
-func percent(n, of int) float64 { return 100 * float64(n) / float64(of) }
+// record runs units in Redis, and writes what it passes to a file. Other units keep the names that they have.
+func (s *settings) record(path string, all, units []string) error {
+	if out, err := exec.Command(s.redis, "--version").Output(); err != nil {
+		return err
+	} else if !strings.Contains(string(out), " v="+version+" ") {
+		return fmt.Errorf("%s is not Redis %s: %s", s.redis, version, strings.TrimSpace(string(out)))
+	}
+	theirs := byUnit(passed)
+	s.left = nil
+	for _, unit := range units {
+		o, err := s.try(unit, s.redisServer)
+		if err != nil {
+			return fmt.Errorf("%s: %w", unit, err)
+		}
+		s.report(unit, "redis-server", o)
+		theirs[unit] = slices.DeleteFunc(o.order, func(name string) bool { return !o.passed[name] })
+		fmt.Printf("%-40s %6d %8.1f\n", unit, len(theirs[unit]), o.took.Seconds())
+	}
+	b := []byte("# The tests that Redis " + version + " passes in the mode for a server that the suite has not started itself. Written by -record.\n")
+	for _, unit := range all {
+		for _, name := range theirs[unit] {
+			b = fmt.Appendf(b, "%s %s\n", unit, name)
+		}
+	}
+	return os.WriteFile(path, b, 0o644)
+}
 
-// missingFrom returns the names of the tests that only theirs has passed.
-func missingFrom(theirs, ours *outcome) []string {
-	var names []string
-	for _, name := range theirs.order {
-		if theirs.passed[name] && !ours.passed[name] {
-			names = append(names, name)
+// report writes the details of failed tests to the log.
+func (s *settings) report(unit, server string, o *outcome) {
+	for _, fault := range o.faults {
+		fmt.Fprintf(s.log, "=== %s, %s, outside of tests\n%s\n", unit, server, fault)
+	}
+	for _, name := range o.order {
+		if !o.passed[name] {
+			fmt.Fprintf(s.log, "=== %s, %s: %s\n%s\n", unit, server, name, o.failed[name])
+		}
+	}
+}
+
+// byUnit reads lines of a unit and the name of a test.
+func byUnit(list string) map[string][]string {
+	names := map[string][]string{}
+	for line := range strings.Lines(list) {
+		if unit, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " "); ok && unit != "#" {
+			names[unit] = append(names[unit], name)
 		}
 	}
 	return names
+}
+
+// withoutCount returns the name of a test that is one of several with the same.
+func withoutCount(name string) string {
+	if at := strings.LastIndex(name, " ["); at > 0 && strings.HasSuffix(name, "]") {
+		if _, err := strconv.Atoi(name[at+2 : len(name)-1]); err == nil {
+			return name[:at]
+		}
+	}
+	return name
+}
+
+func percent(n, of int) float64 { return 100 * float64(n) / float64(of) }
+
+// without returns the names that are not among those that have passed.
+func without(names []string, passed map[string]bool) []string {
+	var lost []string
+	for _, name := range names {
+		if !passed[name] {
+			lost = append(lost, name)
+		}
+	}
+	return lost
+}
+
+// hasCLI reports whether the redis-cli that the suite uses has its version.
+func (s *settings) hasCLI() bool {
+	out, err := exec.Command(filepath.Join(s.suite, "src", "redis-cli"), "--version").Output()
+	return err == nil && strings.Contains(string(out), " "+version)
 }
 
 // allUnits asks the suite.
@@ -196,36 +288,10 @@ func allUnits(suite string) ([]string, error) {
 	return strings.Fields(string(out)), err
 }
 
-// compare runs a unit in both servers at once.
-func (s *settings) compare(unit string) (theirs, ours *outcome, err error) {
-	var wg sync.WaitGroup
-	var theirErr error
-	wg.Go(func() { theirs, theirErr = s.try(unit, s.redis) })
-	ours, err = s.try(unit, s.atomredis)
-	wg.Wait()
-	for _, o := range []struct {
-		server string
-		*outcome
-	}{{"redis-server", theirs}, {"atomredis", ours}} {
-		if o.outcome == nil {
-			continue
-		}
-		for _, fault := range o.faults {
-			fmt.Fprintf(s.log, "=== %s, %s, outside of tests\n%s\n", unit, o.server, fault)
-		}
-		for _, name := range o.order {
-			if !o.passed[name] {
-				fmt.Fprintf(s.log, "=== %s, %s: %s\n%s\n", unit, o.server, name, o.failed[name])
-			}
-		}
-	}
-	return theirs, ours, cmp.Or(err, theirErr)
-}
-
 // The servers, with everything open to tests, as Redis's own checks run the suite in this mode.
 
-func (s *settings) redis(port, dir string) *exec.Cmd {
-	return exec.Command("redis-server", "--port", port, "--dir", dir, "--save", "", "--enable-debug-command", "yes",
+func (s *settings) redisServer(port, dir string) *exec.Cmd {
+	return exec.Command(s.redis, "--port", port, "--dir", dir, "--save", "", "--enable-debug-command", "yes",
 		"--enable-protected-configs", "yes", "--enable-module-command", "yes")
 }
 
@@ -305,10 +371,6 @@ func (s *settings) once(unit string, server func(port, dir string) *exec.Cmd, sk
 		switch state {
 		case "testing":
 			current = name
-		case "skip":
-			if slices.Contains(s.left[unit], name) {
-				o.left++
-			}
 		case "ok", "err":
 			current = ""
 			seen[name]++
