@@ -38,7 +38,7 @@ func parseAddition(c *command.Ctx) (a addition, err command.Error) {
 		}
 		args = args[2:]
 	}
-	if a.vector, args, ok = parseVector(args); !ok {
+	if a.vector, args, ok = parseVector(args); !ok || a.reduce > len(a.vector) {
 		return a, errVector
 	}
 	if len(args) == 0 {
@@ -90,14 +90,18 @@ func (a *addition) fits(s *vectors.Set) command.Error {
 	case p == nil && len(a.vector) != s.Dim() || p != nil && a.reduce != s.Dim():
 		return otherDimensions(a.vector, s)
 	case p != nil && len(a.vector) != p.Input:
-		return command.Error(fmt.Sprintf("ERR Input dimension mismatch for projection - got %d but projection expects %d",
-			len(a.vector), p.Input))
+		return otherInput(a.vector, p)
 	case a.quant != s.Quant():
 		return errOtherQuant
 	case a.m != s.M():
 		return errOtherM
 	}
 	return ""
+}
+
+// otherInput is the error for a vector that does not have the dimensions that a projection begins with.
+func otherInput(v []float32, p *vectors.Projection) command.Error {
+	return command.Error(fmt.Sprintf("ERR Input dimension mismatch for projection - got %d but projection expects %d", len(v), p.Input))
 }
 
 // otherDimensions is the error for a vector that does not have the dimensions of a set.

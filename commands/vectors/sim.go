@@ -60,7 +60,7 @@ func parseSimilarity(c *command.Ctx) (q similarity, err command.Error) {
 				return q, errCount
 			}
 		case o.Is("ef") && o.More():
-			if q.search.EF, ok = natural(o.Arg(), 1, math.MaxInt64); !ok {
+			if q.search.EF, ok = natural(o.Arg(), 1, vectors.MaxEF); !ok {
 				return q, errEF
 			}
 		case o.Is("epsilon") && o.More():
@@ -87,17 +87,21 @@ func parseSimilarity(c *command.Ctx) (q similarity, err command.Error) {
 }
 
 func cmdSim(c *command.Ctx) {
+	s, ok := set(c)
+	if !ok {
+		return
+	}
+	if s == nil { // whatever the rest says
+		c.W.Array(0)
+		return
+	}
 	q, err := parseSimilarity(c)
 	if err != "" {
 		c.Err(err)
 		return
 	}
-	s, ok := set(c)
-	if !ok {
-		return
-	}
-	if s == nil {
-		c.W.Array(0)
+	if p := s.Projection(); p != nil && q.vector != nil && len(q.vector) != s.Dim() && len(q.vector) != p.Input {
+		c.Err(otherInput(q.vector, p))
 		return
 	}
 	from := vectors.QueryVector(s.Project(q.vector))

@@ -42,7 +42,9 @@ func TestHostileVectorsAreRefused(t *testing.T) {
 	require.Equal(t, ":1\r\n", c.Call(add, "vadd", "k", "FP32", blob(float32(math.Inf(1)), float32(math.Inf(-1))), "a", "M", "4096"))
 	require.Equal(t, ":1\r\n", c.Call(add, "vadd", "k", "VALUES", "2", "1e300", "-1e-300", "b", "M", "4096", "EF", "1000000"))
 	require.Equal(t, "*2\r\n$1\r\nb\r\n$1\r\na\r\n",
-		c.Call(sim, "vsim", "k", "VALUES", "2", "1e308", "0", "COUNT", "9223372036854775807", "EF", "9223372036854775807"))
+		c.Call(sim, "vsim", "k", "VALUES", "2", "1e308", "0", "COUNT", "9223372036854775807", "EF", "1000000"))
+	require.Equal(t, "-ERR invalid EF\r\n", c.Call(sim, "vsim", "k", "VALUES", "2", "1e308", "0", "EF", "1000001"))
+	require.Equal(t, refused, c.Call(add, "vadd", "other", "REDUCE", "3", "VALUES", "2", "1", "1", "a"))
 	require.Equal(t, refused, c.Call(sim, "vsim", "k", "FP32", blob(nan, 1)))
 	require.Equal(t, ":1\r\n", c.Call(add, "vadd", "wide", "FP32", strings.Repeat(blob(1), 65536), "a", "BIN"))
 	require.Equal(t, ":1\r\n", c.Call(add, "vadd", "narrow", "REDUCE", "1", "FP32", strings.Repeat(blob(1), 100_000), "a"))
@@ -51,6 +53,7 @@ func TestHostileVectorsAreRefused(t *testing.T) {
 
 func TestErrorsHaveOneLine(t *testing.T) {
 	c := commandtest.New(t)
+	c.Line(t, "VADD k VALUES 2 1 2 a")
 	require.Equal(t, "-ERR syntax error in FILTER expression near: $ \r\n",
 		c.Call(commandtest.Named(t, "vsim"), "vsim", "k", "ELE", "a", "FILTER", "1 ==\n$\n"))
 }

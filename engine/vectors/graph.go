@@ -374,7 +374,7 @@ func (s *Set) link(id uint32, ef int) {
 		w.found.sort()
 		w.keys = append(w.keys[:0], w.found...)
 		at = w.keys[0].id()
-		for i, other := range s.choose(w, w.keys, s.capacity(l)) {
+		for i, other := range s.choose(w, w.keys, s.m) {
 			s.connect(w, id, other, l, i < minForced)
 		}
 		if s.record(id, l)[0] == 0 { // all others need what they have

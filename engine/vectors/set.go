@@ -344,7 +344,7 @@ func (s *Set) Score(a, b uint32) float64 {
 }
 
 // score is the similarity for a distance.
-func score(distance float32) float64 { return 1 - float64(distance)/2 }
+func score(distance float32) float64 { return min(max(1-float64(distance)/2, 0), 1) } // distances are rounded
 
 // Query is a vector that a search begins with.
 type Query struct {
