@@ -241,7 +241,7 @@ func (s *Session) heat(c *command.Ctx, took int64, reply int) {
 			counters[slot].Out.Add(int64(reply))
 		}
 	}
-	if hot != nil && !hot.Use(s.srv.ks.Now(), slot, keys, micros, int64(request+reply)) {
+	if hot != nil && !hot.Use(s.srv.ks.Now(), slot, keys, took, int64(request+reply)) {
 		s.srv.timing.measured(hot)
 	}
 }

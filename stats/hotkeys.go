@@ -35,8 +35,8 @@ type HotKeys struct {
 // HotKeysTotals are sums over commands with keys: all of them, those of the chosen slots, and of these the ones that
 // were looked at.
 type HotKeysTotals struct {
-	AllMicros, ChosenMicros, SampledMicros int64
-	AllBytes, ChosenBytes, SampledBytes    int64
+	AllNanos, ChosenNanos, SampledNanos int64
+	AllBytes, ChosenBytes, SampledBytes int64
 }
 
 // HotKey is a key and what it cost: µs or bytes.
@@ -54,9 +54,9 @@ func NewHotKeys(o HotKeysOptions, now int64) *HotKeys {
 	return &HotKeys{Options: o, Began: now, cpu: newHeavy(room), net: newHeavy(room)}
 }
 
-// Use counts a command that used keys, of one slot, and ended at a time in ms since 1970. It took so many µs, and its
+// Use counts a command that used keys, of one slot, and ended at a time in ms since 1970. It took so many ns, and its
 // request and its reply had so many bytes. It reports false if the measurement has ended. The keys are not kept.
-func (h *HotKeys) Use(now int64, slot int, keys [][]byte, micros, bytes int64) bool {
+func (h *HotKeys) Use(now int64, slot int, keys [][]byte, nanos, bytes int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.over(now) {
@@ -67,23 +67,23 @@ func (h *HotKeys) Use(now int64, slot int, keys [][]byte, micros, bytes int64) b
 		return true
 	}
 	t := &h.totals
-	t.AllMicros += micros
+	t.AllNanos += nanos
 	t.AllBytes += bytes
 	if h.Options.Slots != nil {
 		if _, ok := slices.BinarySearch(h.Options.Slots, slot); !ok {
 			return true
 		}
 	}
-	t.ChosenMicros += micros
+	t.ChosenNanos += nanos
 	t.ChosenBytes += bytes
 	if h.Options.Sample > 1 && rand.IntN(h.Options.Sample) != 0 {
 		return true
 	}
-	t.SampledMicros += micros
+	t.SampledNanos += nanos
 	t.SampledBytes += bytes
 	for _, key := range keys {
 		if h.Options.CPU {
-			h.cpu.add(key, micros/n)
+			h.cpu.add(key, nanos/n)
 		}
 		if h.Options.Net {
 			h.net.add(key, bytes/n)

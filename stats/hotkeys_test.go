@@ -28,7 +28,7 @@ func TestHotKeysAreFoundAmongManyOthers(t *testing.T) {
 	}
 	r := h.Report(3000)
 	require.Equal(t, int64(2000), r.DurationMS)
-	require.Equal(t, int64(200_000), r.AllMicros)
+	require.Equal(t, int64(200_000), r.AllNanos)
 	require.Equal(t, int64(1_000_000), r.NetBytes)
 	require.Equal(t, []string{"b", "a"}, []string{r.CPU[0].Key, r.CPU[1].Key})
 	require.Len(t, r.CPU, 3)
@@ -47,7 +47,7 @@ func TestHotKeysMeasureOnlyWhatIsAskedFor(t *testing.T) {
 	require.False(t, h.Stop(2001))
 	r := h.Report(5000)
 	require.Equal(t, stats.HotKeysReport{
-		HotKeysTotals: stats.HotKeysTotals{AllMicros: 9, ChosenMicros: 8, SampledMicros: 8, AllBytes: 25, ChosenBytes: 20,
+		HotKeysTotals: stats.HotKeysTotals{AllNanos: 9, ChosenNanos: 8, SampledNanos: 8, AllBytes: 25, ChosenBytes: 20,
 			SampledBytes: 20},
 		DurationMS: 1000, CPU: []stats.HotKey{}, Net: []stats.HotKey{{"a", 10}, {"b", 10}}, NetBytes: 20,
 	}, r)
@@ -57,8 +57,8 @@ func TestHotKeysMeasureOnlyWhatIsAskedFor(t *testing.T) {
 		h.Use(1000, 0, [][]byte{[]byte("a")}, 1, 0)
 	}
 	r = h.Report(1000)
-	require.Equal(t, int64(10_000), r.ChosenMicros)
-	require.InDelta(t, 1000, r.SampledMicros, 200)
+	require.Equal(t, int64(10_000), r.ChosenNanos)
+	require.InDelta(t, 1000, r.SampledNanos, 200)
 	require.True(t, h.Stop(1500))
 	require.False(t, h.Report(1700).Active)
 	require.Equal(t, int64(500), h.Report(1700).DurationMS)

@@ -202,6 +202,9 @@ func hotkeysReset(c *command.Ctx) {
 	c.W.OK()
 }
 
+// nanosPerMicro is how many of the ns that are measured are one of the µs that are told.
+const nanosPerMicro = 1000
+
 // hotkeysGet answers a map in an array, which several nodes' replies make longer.
 func hotkeysGet(c *command.Ctx) {
 	h := hostOf(c).HotKeys()
@@ -221,12 +224,12 @@ func hotkeysGet(c *command.Ctx) {
 		field(name)
 		w.Int(n)
 	}
-	keys := func(name string, list []stats.HotKey) {
+	keys := func(name string, list []stats.HotKey, unit int64) {
 		field(name)
 		w.Array(2 * len(list))
 		for _, k := range list {
 			w.BulkString(k.Key)
-			w.Int(k.Cost)
+			w.Int(k.Cost / unit)
 		}
 	}
 	active := int64(0)
@@ -240,12 +243,12 @@ func hotkeysGet(c *command.Ctx) {
 	field("selected-slots")
 	writeSlots(c, o.Slots)
 	if o.Slots != nil && o.Sample > 1 {
-		number("sampled-commands-selected-slots-us", r.SampledMicros)
+		number("sampled-commands-selected-slots-us", r.SampledNanos/nanosPerMicro)
 	}
 	if o.Slots != nil {
-		number("all-commands-selected-slots-us", r.ChosenMicros)
+		number("all-commands-selected-slots-us", r.ChosenNanos/nanosPerMicro)
 	}
-	number("all-commands-all-slots-us", r.AllMicros)
+	number("all-commands-all-slots-us", r.AllNanos/nanosPerMicro)
 	if o.Slots != nil && o.Sample > 1 {
 		number("net-bytes-sampled-commands-selected-slots", r.SampledBytes)
 	}
@@ -264,10 +267,10 @@ func hotkeysGet(c *command.Ctx) {
 		number("total-net-bytes", r.NetBytes)
 	}
 	if o.CPU {
-		keys("by-cpu-time-us", r.CPU)
+		keys("by-cpu-time-us", r.CPU, nanosPerMicro)
 	}
 	if o.Net {
-		keys("by-net-bytes", r.Net)
+		keys("by-net-bytes", r.Net, 1)
 	}
 	w.EndMap(m, fields)
 }
