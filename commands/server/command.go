@@ -221,7 +221,7 @@ func writeCommandInfo(w *resp.Writer, cmd *command.Command) {
 	w.Int(int64(last))
 	w.Int(int64(step))
 	writeNames(w, "@", cmd.ACL.Names())
-	tips := commandTips[cmd.Name]
+	tips := Tips(cmd.Name)
 	w.Set(len(tips))
 	for _, tip := range tips {
 		w.BulkString(tip)

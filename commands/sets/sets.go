@@ -45,7 +45,7 @@ var setCommands = []*command.Command{
 		Complexity: "O(N*K), where N is the size of the smallest set and K the number of sets", Do: cmdSintercard},
 	{Name: "sinterstore", Group: "set", Since: "1.0.0", Arity: -3, Flags: command.Write | command.DenyOOM,
 		ACL:     command.CatSet,
-		Keys:    command.Keys("i1+r0/1/0[RW,UPDATE] i2+r-1/1/0[RO,ACCESS]"),
+		Keys:    command.Keys("i1+r0/1/0[OW,UPDATE] i2+r-1/1/0[RO,ACCESS]"),
 		Summary: "Stores the intersection of sets", Syntax: "destination key [key ...]",
 		Complexity: "O(N*K), where N is the size of the smallest set and K the number of sets", Do: cmdSinterstore},
 	{Name: "sismember", Group: "set", Since: "1.0.0", Arity: 3, Flags: command.ReadOnly | command.Fast,

@@ -21,7 +21,7 @@ var countMinCommands = []*command.Command{
 		Summary: "Counts items in a count-min sketch", Syntax: "key item increment [item increment ...]",
 		Complexity: "O(n*d), where n is the number of items and d the depth", Do: cmdCMSIncrby},
 	{Name: "cms.info", Group: "cms", Since: "2.0.0", Arity: 2, Flags: reads, ACL: command.CatCMS | command.CatFast,
-		Keys:    command.Keys("i1+r0/1/0[RO]"),
+		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Describes a count-min sketch", Syntax: "key", Complexity: "O(1)", Do: cmdCMSInfo},
 	{Name: "cms.initbydim", Group: "cms", Since: "2.0.0", Arity: 4, Flags: writes, ACL: command.CatCMS | command.CatFast,
 		Keys:    command.Keys("i1+r0/1/0[OW,INSERT]"),
@@ -37,7 +37,7 @@ var countMinCommands = []*command.Command{
 		Complexity: "O(n*w*d), where n is the number of sketches, w the width and d the depth",
 		Do:         cmdCMSMerge},
 	{Name: "cms.query", Group: "cms", Since: "2.0.0", Arity: -3, Flags: reads, ACL: command.CatCMS,
-		Keys:    command.Keys("i1+r0/1/0[RO]"),
+		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Estimates how often items were counted", Syntax: "key item [item ...]",
 		Complexity: "O(n*d), where n is the number of items and d the depth", Do: cmdCMSQuery},
 }

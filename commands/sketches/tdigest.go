@@ -38,7 +38,7 @@ var tDigestCommands = []*command.Command{
 		ACL: command.CatTDigest | command.CatFast, Keys: command.Keys("i1+r0/1/0[OW,INSERT]"),
 		Summary: "Makes a t-digest", Syntax: "key [COMPRESSION compression]", Complexity: "O(1)", Do: cmdTDigestCreate},
 	{Name: "tdigest.info", Group: "tdigest", Since: "2.4.0", Arity: 2, Flags: reads,
-		ACL: command.CatTDigest | command.CatFast, Keys: command.Keys("i1+r0/1/0[RO]"),
+		ACL: command.CatTDigest | command.CatFast, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Describes a t-digest", Syntax: "key", Complexity: "O(1)", Do: cmdTDigestInfo},
 	{Name: "tdigest.max", Group: "tdigest", Since: "2.4.0", Arity: 2, Flags: reads,
 		ACL: command.CatTDigest | command.CatFast, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),

@@ -31,7 +31,7 @@ var stringDigestCommands = []*command.Command{
 		Complexity: "O(1)", Do: cmdDelifeq},
 	{Name: "digest", Group: "string", Since: "8.4.0", Arity: 2, Flags: command.ReadOnly | command.Fast,
 		ACL:     command.CatString,
-		Keys:    command.Keys("i1+r0/1/0[RO]"),
+		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns the XXH3 hash of a string", Syntax: "key",
 		Complexity: "O(N), where N is the length of the string", Do: cmdDigest},
 	{Name: "msetex", Group: "string", Since: "8.4.0", Arity: -4, Flags: command.Write | command.DenyOOM,
