@@ -2,6 +2,7 @@ package acl
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/resp"
@@ -10,20 +11,37 @@ import (
 // This file is what rules and decisions know of the command table.
 
 // tableForRules shows the command table to the rules of users.
-type tableForRules struct{ t *command.Table }
+type tableForRules struct {
+	t *command.Table
+	// foreign are the commands of doors, which the table does not have.
+	foreign []*command.Command
+}
 
 // Command implements Commands.
 func (c tableForRules) Command(name string) (cmd Command, ok bool) {
-	found := c.t.Original(name)
-	if found == nil {
-		return Command{}, false
+	if found := c.t.Original(name); found != nil {
+		return forRules(found), true
 	}
-	return forRules(found), true
+	name = strings.ToLower(name)
+	for _, cmd := range c.foreign {
+		if cmd.Name == name {
+			return forRules(cmd), true
+		}
+		for _, sub := range cmd.Subs {
+			if sub.Name == name {
+				return forRules(sub), true
+			}
+		}
+	}
+	return Command{}, false
 }
 
 // All implements Commands.
 func (c tableForRules) All() (list []Command) {
 	for _, cmd := range c.t.Everything() {
+		list = append(list, forRules(cmd))
+	}
+	for _, cmd := range c.foreign {
 		list = append(list, forRules(cmd))
 	}
 	return list

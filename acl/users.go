@@ -22,6 +22,7 @@ import (
 // Users are the users of a server. Their methods may be called by any goroutine.
 type Users struct {
 	table   *command.Table
+	foreign []*command.Command // see tableForRules
 	config  *config.Config
 	logger  *slog.Logger
 	clients Clients
@@ -52,10 +53,11 @@ type Clients interface {
 	ExpelListeners(by command.Client, a *Account)
 }
 
-// NewUsers makes the users that the configuration asks for. The error says what is wrong with it.
-func NewUsers(table *command.Table, conf *config.Config, log *slog.Logger, clients Clients) (*Users, error) {
+// NewUsers makes the users that the configuration asks for. The error says what is wrong with it. foreign are commands that
+// rules can name although the table does not have them; their indices are none of the table's.
+func NewUsers(table *command.Table, foreign []*command.Command, conf *config.Config, log *slog.Logger, clients Clients) (*Users, error) {
 	set := conf.Get()
-	u := &Users{table: table, config: conf, logger: log, clients: clients, accounts: map[string]*Account{}}
+	u := &Users{table: table, foreign: foreign, config: conf, logger: log, clients: clients, accounts: map[string]*Account{}}
 	u.byNobody = u.put(withPassword(u.Rules(), u.Rules().Default(), set.RequirePass))
 	if set.ACLFile != "" && len(set.Users) > 0 {
 		return nil, errors.New("users are defined both in the configuration file and in an ACL file: only one of them may " +
@@ -80,7 +82,7 @@ func NewUsers(table *command.Table, conf *config.Config, log *slog.Logger, clien
 // Rules returns what makes users from rules.
 func (u *Users) Rules() Rules {
 	set := u.config.Get()
-	return Rules{Commands: tableForRules{u.table}, AllChannels: set.ACLPubSubDefault, Databases: set.DatabaseCount()}
+	return Rules{Commands: tableForRules{u.table, u.foreign}, AllChannels: set.ACLPubSubDefault, Databases: set.DatabaseCount()}
 }
 
 // configured returns the user of a line of the configuration file, of which words are the name and the rules.

@@ -37,7 +37,7 @@ func newUsers(conf *config.Config, c *clients) (*acl.Users, error) {
 	if err := table.Rename(conf.Get().Renamed); err != nil {
 		return nil, err
 	}
-	users, err := acl.NewUsers(table, conf, slog.New(slog.DiscardHandler), c)
+	users, err := acl.NewUsers(table, nil, conf, slog.New(slog.DiscardHandler), c)
 	if err == nil {
 		conf.OnRewrite(users.Lines)
 	}

@@ -34,11 +34,23 @@ type Kind struct {
 	// Events are the keyspace events that its clients can subscribe to although notify-keyspace-events does not ask for
 	// them, written as there.
 	Events string
+	// Commands are those that peers send and the server does not have, so that users can be allowed them: see
+	// Client.Allowed.
+	Commands []Command
 	// TLS says that the protocol can be spoken over TLS.
 	TLS bool
 	// Authenticates says that peers show credentials before they can do anything. Other doors serve only peers on the
 	// same machine while protected-mode is on.
 	Authenticates bool
+}
+
+// Command is a command that the server does not have.
+type Command struct {
+	Name string
+	// Categories are those of ACL rules.
+	Categories []string
+	// Subs are the names of the sub-commands.
+	Subs []string
 }
 
 // Directive is one of a door's own. Its value is one word, which CONFIG SET changes while the door serves: see

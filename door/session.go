@@ -18,6 +18,8 @@ type Session interface {
 	Run(ctx context.Context, args [][]byte) error
 	// Control is Run for commands that change the state of the connection.
 	Control(ctx context.Context, args [][]byte) error
+	// Allowed returns why the client's user may not execute a command, of the server or of Kind.Commands; nil if it may.
+	Allowed(args [][]byte) error
 	// Flush returns the replies of the commands that were run since it was called last, one after the other, when all
 	// that they tell is durable. The caller owns them.
 	Flush() ([]byte, error)

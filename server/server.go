@@ -76,6 +76,8 @@ type Server struct {
 	dumpFile     dumpFile
 	backups      backups
 	users        *acl.Users
+	foreign      []*command.Command // those that only doors have
+	unreadable   unreadable
 
 	services []command.Service // by their IDs
 	// serviceEvents are the classes of events that any of them hears.
@@ -254,9 +256,10 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.replyBuffers.peakAge.Store(servercommands.DefaultReplyBufferPeakAge)
 	srv.countMemory()
 	srv.startScripts()
+	srv.foreign = foreignCommands(srv.table)
 	err = srv.table.Rename(set.Renamed)
 	if err == nil {
-		srv.users, err = acl.NewUsers(srv.table, conf, log, (*clientsOfUsers)(srv))
+		srv.users, err = acl.NewUsers(srv.table, srv.foreign, conf, log, (*clientsOfUsers)(srv))
 	}
 	if err == nil {
 		err = srv.startTransports(o, set.IOThreads)
@@ -495,7 +498,13 @@ func (srv *Server) ListLimit() lists.Limit { return srv.config.Get().List }
 // StreamLimits are the limits of a stream's blocks.
 func (srv *Server) StreamLimits() streams.Limits { return srv.config.Get().Stream }
 
-// logPanic reports a bug in a handler.
+// logPanic reports a bug in a handler, or that a stored value cannot be read, which is none.
 func (srv *Server) logPanic(cmd *command.Command, p any) {
+	if e, ok := p.(*engine.LoadError); ok {
+		if srv.unreadable.first(e.Key, srv.ks.Now()) {
+			srv.log.Error("a stored value cannot be read", "command", cmd.Name, "error", e)
+		}
+		return
+	}
 	srv.log.Error("a command handler panicked", "command", cmd.Name, "panic", p, "stack", string(debug.Stack()))
 }

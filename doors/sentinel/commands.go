@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +19,7 @@ type handler func(p *peer, args []string) bool
 // command is an entry of the tables of commands.
 type command struct {
 	least, most int  // arguments, the name among them; most is 0 if there is no limit
-	open        bool // whoever is asked for it looks after who may
+	open        bool // may be sent by everybody, or is the server's and checked there
 	subscribed  bool // also for peers with subscriptions in RESP2
 	do          handler
 }
@@ -26,7 +27,17 @@ type command struct {
 // The commands, and the subcommands of SENTINEL, by their names.
 var commands, subcommands map[string]command
 
-func init() {
+// subcommandNames returns the names of the subcommands of SENTINEL.
+func subcommandNames() []string {
+	var names []string
+	for name := range subcommands {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func fillTables() {
 	asked := handler((*peer).ask)
 	commands = map[string]command{
 		"acl":          {least: 2, open: true, do: asked},
@@ -131,8 +142,7 @@ func (p *peer) execute(args []string) bool {
 			"are allowed in this context", name))
 	}
 	if !c.open {
-		// Who may run ROLE may know what is told here.
-		if _, err := p.conn.Client.Do(p.conn.Context(), "ROLE"); err != nil {
+		if err := p.conn.Client.Allowed(args...); err != nil {
 			return p.failed(err)
 		}
 	}

@@ -17,9 +17,11 @@ import (
 )
 
 func init() {
+	fillTables()
 	door.Register(door.Kind{
 		Name: "sentinel", PortDirective: "sentinel-port", TLS: true,
 		New:        func(h door.Host) (door.Door, error) { return newDoor(h), nil },
+		Commands:   []door.Command{{Name: "sentinel", Categories: []string{"admin", "slow", "dangerous"}, Subs: subcommandNames()}},
 		Directives: []door.Directive{{Name: nameDirective, Default: "mymaster", Check: checkName}},
 	})
 }

@@ -306,3 +306,29 @@ func TestTheLeadIsHandedOver(t *testing.T) {
 	require.Eventually(t, func() bool { return c.do("SENTINEL GET-MASTER-ADDR-BY-NAME mymaster") != before }, deadline,
 		5*time.Millisecond)
 }
+
+// Users are allowed SENTINEL and its sub-commands as they are allowed others.
+func TestUsersNeedPermissionForWhatTheySend(t *testing.T) {
+	n := start(t)
+	c := n.connect(t)
+	require.Equal(t, "+OK", c.do("ACL SETUSER some on nopass resetchannels -@all +ping +sentinel|masters +subscribe &+switch-master"))
+	require.Equal(t, "+OK", c.do("ACL SETUSER all on nopass -@all +sentinel"))
+	require.Equal(t, "+OK", c.do("ACL SETUSER none on nopass +@all -@dangerous"))
+	require.Contains(t, c.do("ACL SETUSER x +sentinel|nope"), "Unknown command or category name in ACL")
+	require.Contains(t, c.do("ACL GETUSER some"), "+sentinel|masters")
+	require.Equal(t, "+OK", c.do("AUTH some x"))
+	require.Contains(t, c.do("SENTINEL MASTERS"), "mymaster")
+	require.Equal(t, "+PONG", c.do("PING"))
+	require.Contains(t, c.do("SENTINEL MYID"), "-NOPERM User some has no permissions to run the 'sentinel|myid' command")
+	require.Contains(t, c.do("ROLE"), "-NOPERM")
+	require.Contains(t, c.do("SUBSCRIBE +sdown"), "-NOPERM")
+	require.Contains(t, c.do("SUBSCRIBE +switch-master"), "subscribe")
+
+	c = n.connect(t)
+	require.Equal(t, "+OK", c.do("AUTH all x"))
+	require.NotContains(t, c.do("SENTINEL MYID"), "NOPERM")
+	require.Contains(t, c.do("INFO"), "-NOPERM")
+	require.Equal(t, "+OK", c.do("AUTH none x"))
+	require.Contains(t, c.do("SENTINEL MASTERS"), "-NOPERM")
+	require.Contains(t, c.do("ROLE"), "-NOPERM")
+}

@@ -1,0 +1,75 @@
+package server
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// foreignCommands returns the commands that only doors have. Their indices are behind all that the table can have.
+func foreignCommands(t *command.Table) (list []*command.Command) {
+	next := t.Count + command.MaxCustom
+	add := func(name string, categories []string, parent *command.Command) *command.Command {
+		cmd := &command.Command{Name: name, Arity: -1, Parent: parent, Index: next}
+		for i, category := range command.CategoryNames {
+			if slices.Contains(categories, category) {
+				cmd.ACL |= 1 << i
+			}
+		}
+		next++
+		return cmd
+	}
+	for _, k := range door.Kinds() {
+		for _, c := range k.Commands {
+			cmd := add(c.Name, c.Categories, nil)
+			for _, sub := range c.Subs {
+				cmd.Subs = append(cmd.Subs, add(c.Name+"|"+sub, c.Categories, cmd))
+			}
+			list = append(list, cmd)
+		}
+	}
+	return list
+}
+
+// foreignCommand returns the command of a door that the arguments name, or nil.
+func (srv *Server) foreignCommand(args [][]byte) *command.Command {
+	for _, cmd := range srv.foreign {
+		if !command.EqualFold(args[0], cmd.Name) {
+			continue
+		}
+		for _, sub := range cmd.Subs {
+			if len(args) > 1 && command.EqualFold(args[1], strings.TrimPrefix(sub.Name, cmd.Name+"|")) {
+				return sub
+			}
+		}
+		return cmd
+	}
+	return nil
+}
+
+// Allowed implements door.Session.
+func (d *Direct) Allowed(args [][]byte) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended {
+		return door.ErrClosed
+	}
+	s := d.session
+	if s.mustAuthenticate() {
+		return resp.Error(errNoAuth)
+	}
+	cmd, _ := s.srv.table.Lookup(args)
+	if cmd == nil {
+		cmd = s.srv.foreignCommand(args)
+	}
+	if cmd == nil {
+		return nil // whoever has it says that there is no such command
+	}
+	if e := s.denied(command.FromClient, cmd, args); e != "" {
+		return resp.Error(e)
+	}
+	return nil
+}
