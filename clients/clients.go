@@ -35,6 +35,8 @@ type Info struct {
 	Buffer, Peak                  int   // of replies: what is kept for them, and most that was used of late
 	Queued                        int64 // what waits for EXEC
 	Memory                        int64 // as counted
+	Received, Sent                int64 // bytes since the client has connected
+	Calls                         int64 // commands that have ended, those of scripts too
 	Blocked, Monitor, Paused      bool
 	Tracking                      tracking.Flags
 	Redirect                      int64
@@ -220,6 +222,7 @@ func (d *Info) AppendLine(dst []byte, now int64) []byte {
 	number("psub", int64(d.Patterns))
 	number("ssub", int64(d.ShardChannels))
 	number("multi", int64(d.Multi))
+	number("watch", int64(d.Watched))
 	number("qbuf", int64(d.Input))
 	number("qbuf-free", int64(d.InputFree))
 	number("argv-mem", 0) // arguments are views into the input
@@ -247,10 +250,12 @@ func (d *Info) AppendLine(dst []byte, now int64) []byte {
 	}
 	number("redir", redirect)
 	number("resp", int64(d.Protocol))
-	// which Redis 7.4 has behind multi; programs that were written for Redis 7.0 expect qbuf there
-	number("watch", int64(d.Watched))
 	text("lib-name", d.Library)
 	text("lib-ver", d.LibraryVersion)
+	number("io-thread", 0) // an event loop is none of Redis's threads
+	number("tot-net-in", d.Received)
+	number("tot-net-out", d.Sent)
+	number("tot-cmds", d.Calls)
 	if capa := d.capabilities(); capa != "" { // which Redis does not have
 		text("capa", capa)
 	}

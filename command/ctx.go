@@ -39,6 +39,9 @@ type Ctx struct {
 	// Origin is where the command comes from; 0 if it is nobody's.
 	Origin Origin
 
+	// Micros is the time of TIME in µs since 1970, which stands still for a script; 0 elsewhere.
+	Micros int64
+
 	// Journalled says that the handler has called Journal.
 	Journalled bool
 	// Missing are shards that the handler has asked for with Holds, and that the guard does not hold.
@@ -329,6 +332,13 @@ func (o *OptionArgs) Left() int { return len(o.rest) }
 func (o *OptionArgs) Arg() []byte {
 	o.word, o.rest = o.rest[0], o.rest[1:]
 	return o.word
+}
+
+// Take takes n of the arguments that follow.
+func (o *OptionArgs) Take(n int) [][]byte {
+	taken := o.rest[:n:n]
+	o.rest = o.rest[n:]
+	return taken
 }
 
 // Rest returns the arguments that follow, without taking them.

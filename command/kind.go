@@ -9,8 +9,6 @@ type Kind struct {
 	Number uint32
 	// Encoding returns the name that OBJECT ENCODING has for the representation.
 	Encoding func(e *engine.Entry) string
-	// RefCount returns how many references Redis has to such a value; nil if there is one.
-	RefCount func(e *engine.Entry) int64
 	// Rebuild encodes the commands that make the value.
 	Rebuild func(r *Rebuilder, key []byte, e *engine.Entry)
 	// Digest adds the value to a digest.
@@ -45,11 +43,3 @@ func (c *Ctx) Renamed(e *engine.Entry, was string) {
 
 // EncodingOf returns the name that OBJECT ENCODING has for the representation of a value.
 func EncodingOf(e *engine.Entry) string { return kinds[e.Type()].Encoding(e) }
-
-// RefCount returns how many references Redis has to such a value: one, or countless for a small number.
-func RefCount(e *engine.Entry) int64 {
-	if count := kinds[e.Type()].RefCount; count != nil {
-		return count(e)
-	}
-	return 1
-}

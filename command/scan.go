@@ -50,6 +50,18 @@ func (o *ScanOptions) Match(key []byte) bool {
 	return o.Pattern == nil || glob.Match(o.Pattern, key, false)
 }
 
+// Matcher returns what tells which keys the pattern means; nil if there is no pattern.
+func (o *ScanOptions) Matcher() func(key string) bool {
+	if o.Pattern == nil {
+		return nil
+	}
+	var scratch []byte
+	return func(key string) bool {
+		scratch = append(scratch[:0], key...)
+		return o.Match(scratch)
+	}
+}
+
 // ScanOptions reads the cursor, argument from, and the options behind it; if they are wrong an error is written and
 // ok is false.
 func (c *Ctx) ScanOptions(from int, allow ScanAllow) (o ScanOptions, ok bool) {

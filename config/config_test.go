@@ -108,7 +108,7 @@ func TestSetReadsValuesAsRedisDoes(t *testing.T) {
 		{"client-output-buffer-limit", "normal 1 2 -3", "",
 			"Error in hard, soft or soft_seconds setting in buffer limit configuration."},
 		{"notify-keyspace-events", "KEA", "AKE", ""},
-		{"notify-keyspace-events", "KEZ", "", "Invalid event class character. Use 'Ag$lshzxeKEtmdnaSTIV'."},
+		{"notify-keyspace-events", "KEZ", "", "Invalid event class character. Use 'Ag$lshzxeKEtmdnocaSTIV'."},
 		{"hash-max-ziplist-entries", "7", "7", ""},
 		{"hash-max-listpack-entries", "1k", "", "argument couldn't be parsed into an integer"},
 		{"list-max-listpack-size", "-9", "-9", ""},

@@ -63,7 +63,7 @@ var (
 	errNotMemoryOrPercent = errors.New("argument must be a memory or percent value")
 	errNotYesNo           = errors.New("argument must be 'yes' or 'no'")
 	errNotOctal           = errors.New("argument couldn't be parsed as an octal number")
-	errEventClass         = errors.New("Invalid event class character. Use 'Ag$lshzxeKEtmdnaSTIV'.")
+	errEventClass         = errors.New("Invalid event class character. Use 'Ag$lshzxeKEtmdnocaSTIV'.")
 	errShards             = errors.New("argument must be 0 or a power of two up to 64")
 	errTooManyBind        = errors.New("Too many bind addresses specified.")
 	errSave               = errors.New("Invalid save parameters")

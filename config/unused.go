@@ -50,6 +50,7 @@ var unusedRows = []unused{
 	{"crash-log-enabled", "yes", bit, 0},
 	{"crash-memcheck-enabled", "yes", bit, 0},
 	{"use-exit-on-panic", "no", bit, unusedHidden},
+	{"lazyexpire-nested-arbitrary-keys", "yes", bit, unusedHidden | unusedLater}, // what has expired goes wherever it is found
 	{"watchdog-period", "0", whole(0, maxInt32), unusedHidden},
 	{"ignore-warnings", "", anything, 0},
 	{"server_cpulist (server-cpulist)", "", anything, unusedStart},
@@ -90,7 +91,7 @@ var unusedRows = []unused{
 	{"lua-enable-insecure-api", "no", bit, unusedStart | unusedQuiet},
 
 	// Connections.
-	{"io-threads-do-reads", "no", bit, unusedStart},
+	{"io-threads-do-reads", "no", bit, 0},
 	{"io-threads-always-active", "no", bit, unusedHidden | unusedQuiet},
 	{"events-per-io-thread", "2", whole(0, maxInt32), unusedHidden | unusedQuiet},
 	{"prefetch-batch-max-size", "16", whole(0, 128), unusedQuiet},

@@ -68,16 +68,6 @@ func (c *Client) Control(ctx context.Context, args ...any) (resp.Reply, error) {
 	return c.reply(c.s.Control(ctx, e.Commands()[0]))
 }
 
-// Allowed returns the error for a command that the client may not send, because it has not authenticated or because its
-// user may not execute it; nil if it may. Nothing is executed.
-func (c *Client) Allowed(args ...string) error {
-	list := make([][]byte, len(args))
-	for i, a := range args {
-		list[i] = []byte(a)
-	}
-	return c.s.Allowed(list)
-}
-
 // control is Control without a reply.
 func (c *Client) control(ctx context.Context, args ...[]byte) error {
 	_, err := c.reply(c.s.Control(ctx, args))

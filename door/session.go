@@ -18,8 +18,6 @@ type Session interface {
 	Run(ctx context.Context, args [][]byte) error
 	// Control is Run for commands that change the state of the connection.
 	Control(ctx context.Context, args [][]byte) error
-	// Allowed returns why the client's user may not execute a command, of the server or of Kind.Commands; nil if it may.
-	Allowed(args [][]byte) error
 	// Flush returns the replies of the commands that were run since it was called last, one after the other, when all
 	// that they tell is durable. The caller owns them.
 	Flush() ([]byte, error)
@@ -36,7 +34,8 @@ type Session interface {
 	// command waits are lost.
 	Receive(ctx context.Context) ([]byte, error)
 	// Permitted returns the error with which a command is refused because of the session's user: a resp.Error, or nil if
-	// the user may execute it. Nothing is executed, and what else may refuse the command is not looked at.
+	// the user may execute it. The command is the server's or one of Kind.Commands. Nothing is executed, and what else may
+	// refuse the command is not looked at.
 	Permitted(args [][]byte) error
 	// Fork returns another session of the same client: with its address, its user, its name and its database. It ends
 	// with this one at the latest.

@@ -292,7 +292,7 @@ func TestScanVisitsWhatStays(t *testing.T) {
 			for i := 0; ; i++ {
 				require.Less(t, i, 10_000)
 				under(ks, func(g *Guard) {
-					cursor = g.Scan(0, cursor, rapid.IntRange(1, 20).Draw(t, "count"), func(e *Entry) { delete(stay, e.Key()) })
+					cursor = g.Scan(0, cursor, rapid.IntRange(1, 20).Draw(t, "count"), nil, func(e *Entry) { delete(stay, e.Key()) })
 				})
 				if cursor == 0 {
 					break

@@ -26,13 +26,15 @@ const (
 	EventSubkeyevent                             // T
 	EventSubkeyspaceItem                         // I
 	EventSubkeyspaceEvent                        // V
+	EventOverwritten                             // o
+	EventTypeChanged                             // c
 	// EventEmpty is for the Observer only: elements were asked for under a key that has none.
 	EventEmpty
 
 	// EventNone is the class of events that nobody hears of: of a key that makes room for another.
 	EventNone EventClass = 0
 
-	// EventAll is what A stands for: every class but key misses and new keys.
+	// EventAll is what A stands for: every class but key misses, new keys, and keys that get another value.
 	EventAll = EventGeneric | EventString | EventList | EventSet | EventHash | EventZSet | EventExpired |
 		EventEvicted | EventStream | EventModule | EventArray
 )
@@ -43,7 +45,7 @@ var eventLetters = []struct {
 }{
 	{'A', EventAll}, {'g', EventGeneric}, {'$', EventString}, {'l', EventList}, {'s', EventSet}, {'h', EventHash},
 	{'z', EventZSet}, {'x', EventExpired}, {'e', EventEvicted}, {'t', EventStream}, {'d', EventModule}, {'a', EventArray},
-	{'K', EventKeyspace}, {'E', EventKeyevent}, {'m', EventKeyMiss}, {'n', EventNew},
+	{'o', EventOverwritten}, {'c', EventTypeChanged}, {'K', EventKeyspace}, {'E', EventKeyevent}, {'m', EventKeyMiss}, {'n', EventNew},
 	{'S', EventSubkeyspace}, {'T', EventSubkeyevent}, {'I', EventSubkeyspaceItem}, {'V', EventSubkeyspaceEvent},
 }
 

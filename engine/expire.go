@@ -74,13 +74,16 @@ func (ks *Keyspace) arm(i int, now int64) {
 // looks at them. Timers begin again with the next use of each shard.
 func (ks *Keyspace) SetActiveExpiry(on bool) { ks.passive.Store(!on) }
 
+// SetExpiredSeen says whether everybody sees keys and fields as if none expired, for tests.
+func (ks *Keyspace) SetExpiredSeen(yes bool) { ks.expiredSeen.Store(yes) }
+
 // SetImporting says whether another server's data are being taken over: keys that expire are removed only when somebody
 // looks at them for whom they have, and Guard.SeesExpired counts.
 func (ks *Keyspace) SetImporting(on bool) { ks.importing.Store(on) }
 
 // IgnoresDeadlines reports whether nothing has expired for the guard.
 func (g *Guard) IgnoresDeadlines() bool {
-	return g.FromMaster || g.SeesExpired && g.ks.importing.Load()
+	return g.FromMaster || g.SeesExpired && g.ks.importing.Load() || g.ks.expiredSeen.Load()
 }
 
 func (ks *Keyspace) disarm(s *shard) {
@@ -105,6 +108,7 @@ func (ks *Keyspace) expireDue(i int) {
 		}
 		if e.deadline != 0 && e.deadline <= g.now {
 			g.expire(e)
+			s.stats.ExpiredActively++
 			left--
 		} else if left--; g.readable(e) {
 			n, _ := g.expireFields(e, left+1)

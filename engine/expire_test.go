@@ -102,7 +102,7 @@ func TestExpiredFieldIsInvisibleBeforeItsTimerFires(t *testing.T) {
 		g.Lock(ks, AllShards, 1010)
 		for _, scan := range []func(fn func(e *Entry)){
 			func(fn func(e *Entry)) { g.Each(0, func(e *Entry) bool { fn(e); return true }) },
-			func(fn func(e *Entry)) { g.Scan(0, 0, 10, fn) },
+			func(fn func(e *Entry)) { g.Scan(0, 0, 10, nil, fn) },
 		} {
 			var keys []string
 			scan(func(e *Entry) { keys = append(keys, e.Key()) })

@@ -302,6 +302,7 @@ func (g *Guard) Exchange(e *Entry, v []byte) (old []byte) {
 
 // becomeString leaves an entry with a string, or with no value, which is to be overwritten by one.
 func (g *Guard) becomeString(e *Entry) {
+	g.Overwritten(e, e.typ, String)
 	if e.typ != String {
 		g.unindex(e)
 		g.dropFields(e)
@@ -316,6 +317,7 @@ func (g *Guard) becomeString(e *Entry) {
 // that wait for a key of the new kind go on waiting for one to be created; only the readers of a stream learn that it
 // is gone.
 func (g *Guard) OverwriteCollection(e *Entry, value any) {
+	old := e.typ
 	if e.typ == Stream {
 		g.Wake(e)
 	}
@@ -325,6 +327,20 @@ func (g *Guard) OverwriteCollection(e *Entry, value any) {
 	e.setCollection(value)
 	g.index(e)
 	g.SetDeadline(e, 0)
+	g.Overwritten(e, old, e.typ)
+}
+
+// Overwritten publishes that the value of a key, of type old, has made room for another. The methods that do that to an
+// entry call it; who removes an entry for a new one under the same key does so behind the new one's event.
+func (g *Guard) Overwritten(e *Entry, old, now Type) {
+	if !g.wants(EventOverwritten | EventTypeChanged) {
+		return
+	}
+	db := g.DB(e)
+	g.Notify(EventOverwritten, "overwritten", db, e.Key())
+	if old != now {
+		g.Notify(EventTypeChanged, "type_changed", db, e.Key())
+	}
 }
 
 // Changed must be called after every change of an entry's value or deadline. It is the one place where everything that
@@ -407,6 +423,9 @@ func (g *Guard) expire(e *Entry) {
 		g.Log(g.DB(e), [][]byte{[]byte("DEL"), bytesOf(e.Key())})
 	}
 }
+
+// NeverCame counts a key as expired that was to be created with a deadline that had passed.
+func (g *Guard) NeverCame(key []byte) { g.shardOfKey(key).stats.Expired++ }
 
 // SetDeadline makes an entry expire at a time in ms since 1970; 0 means never. The caller reports the change.
 func (g *Guard) SetDeadline(e *Entry, at int64) {
@@ -591,6 +610,7 @@ func (g *Guard) Stats() Stats {
 		sum.Hits += s.Hits
 		sum.Misses += s.Misses
 		sum.Expired += s.Expired
+		sum.ExpiredActively += s.ExpiredActively
 		sum.ExpiredFields += s.ExpiredFields
 		sum.Evicted += s.Evicted
 		sum.Unloaded += s.Unloaded
@@ -680,12 +700,14 @@ func (g *Guard) Each(db int, fn func(e *Entry) bool) {
 // visited at least once, whatever else is added and removed meanwhile. fn must not change the keyspace.
 //
 // A cursor is the shard's number in the low bits and above them how many of its entries are left to visit.
-func (g *Guard) Scan(db int, cursor uint64, count int, fn func(e *Entry)) uint64 {
-	return g.scan(db, noSlot, cursor, count, fn)
+//
+// Keys that match does not mean, if it is not nil, are passed over; of the others those that have expired are removed.
+func (g *Guard) Scan(db int, cursor uint64, count int, match func(key string) bool, fn func(e *Entry)) uint64 {
+	return g.scan(db, noSlot, cursor, count, match, fn)
 }
 
 // scan is Scan of the entries of a slot, or of all.
-func (g *Guard) scan(db, slot int, cursor uint64, count int, fn func(e *Entry)) uint64 {
+func (g *Guard) scan(db, slot int, cursor uint64, count int, match func(key string) bool, fn func(e *Entry)) uint64 {
 	shift := bits.Len(uint(len(g.ks.shards) - 1))
 	i := int(cursor & uint64(len(g.ks.shards)-1))
 	left := cursor >> shift
@@ -693,12 +715,20 @@ func (g *Guard) scan(db, slot int, cursor uint64, count int, fn func(e *Entry)) 
 		d := &g.shard(uint8(i)).dbs[db]
 		visited := 0
 		if d.len(slot) > 0 {
+			var expired []*Entry
 			left = d.scan(slot, left, count, func(e *Entry) {
 				visited++
-				if !g.gone(e) {
+				switch {
+				case match != nil && !match(e.Key()):
+				case g.gone(e):
+					expired = append(expired, e)
+				default:
 					fn(e)
 				}
 			})
+			for _, e := range expired {
+				g.unlessExpired(e)
+			}
 		} else {
 			left = 0
 		}

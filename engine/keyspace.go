@@ -103,6 +103,7 @@ type Keyspace struct {
 	events         atomic.Uint32 // EventClass: what KeyEvent is called for
 	observeChanges atomic.Bool
 	passive        atomic.Bool // keys are not removed before somebody looks at them
+	expiredSeen    atomic.Bool // nothing has expired for anybody
 	importing      atomic.Bool // see SetImporting
 	closed         atomic.Bool
 	running        sync.WaitGroup // expiry timers that have fired and not finished
@@ -171,8 +172,8 @@ type database struct {
 type Stats struct {
 	// Hits and Misses count lookups of keys by reading commands.
 	Hits, Misses int64
-	// Expired counts keys removed because their time had come.
-	Expired int64
+	// Expired counts keys removed because their time had come, ExpiredActively those of them that a timer removed.
+	Expired, ExpiredActively int64
 	// ExpiredFields counts fields of hashes likewise.
 	ExpiredFields int64
 	// Evicted counts keys removed to make room.

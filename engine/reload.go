@@ -21,6 +21,8 @@ func (g *Guard) Reload() error {
 			for _, e := range entries {
 				if err := g.reload(e); err != nil {
 					failed = append(failed, fmt.Errorf("reload key %q: %w", e.Key(), err))
+				} else if e.typ == List && e.flags&flagUnloaded == 0 {
+					e.List().Reload()
 				}
 			}
 		}

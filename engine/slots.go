@@ -75,6 +75,6 @@ func (g *Guard) EachOfSlot(db, slot int, fn func(e *Entry) bool) {
 }
 
 // ScanSlot is Scan of the entries of a slot.
-func (g *Guard) ScanSlot(db, slot int, cursor uint64, count int, fn func(e *Entry)) uint64 {
-	return g.scan(db, slot, cursor, count, fn)
+func (g *Guard) ScanSlot(db, slot int, cursor uint64, count int, match func(key string) bool, fn func(e *Entry)) uint64 {
+	return g.scan(db, slot, cursor, count, match, fn)
 }

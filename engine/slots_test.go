@@ -62,7 +62,7 @@ func TestKeysHaveNoSlotsUnlessAskedFor(t *testing.T) {
 	require.Nil(t, ks.shards[0].dbs[0].slots)
 	under(ks, func(g *Guard) {
 		require.Zero(t, g.SlotLen(0, 1))
-		require.Zero(t, g.ScanSlot(0, 1, 0, 10, func(*Entry) { t.Fatal("no slots") }))
+		require.Zero(t, g.ScanSlot(0, 1, 0, 10, nil, func(*Entry) { t.Fatal("no slots") }))
 		g.EachOfSlot(0, 1, func(*Entry) bool {
 			t.Fatal("no slots")
 			return true
@@ -93,7 +93,7 @@ func TestScanVisitsWhatStaysInASlot(t *testing.T) {
 			for i := 0; ; i++ {
 				require.Less(t, i, 10_000)
 				under(ks, func(g *Guard) {
-					cursor = g.ScanSlot(0, slot, cursor, rapid.IntRange(1, 20).Draw(t, "count"), func(e *Entry) {
+					cursor = g.ScanSlot(0, slot, cursor, rapid.IntRange(1, 20).Draw(t, "count"), nil, func(e *Entry) {
 						require.Equal(t, slot, testSlotOf([]byte(e.Key())))
 						require.NotContains(t, e.Key(), "expired")
 						visited[e.Key()] = true

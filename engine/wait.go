@@ -163,6 +163,9 @@ func (g *Guard) markReady(q *waitQueue) {
 // serve lets the waiters of changed keys try, in the order in which the keys changed. What one of them takes or adds
 // may make further keys ready.
 func (g *Guard) serve() {
+	if len(g.ready) > 0 {
+		g.now = max(g.now, g.ks.Now()) // a transaction may have taken long, and what it has left have expired
+	}
 	for i := 0; i < len(g.ready); i++ {
 		q := g.ready[i]
 		q.ready = false

@@ -12,6 +12,7 @@ type Subscriptions struct {
 	to    Subscriber
 	names [kinds]map[string]struct{}
 	count int // of all kinds
+	bytes int // that their names take
 	// publishing says that the hub may keep messages of this client. It is changed under hub.mu, and by the client.
 	publishing bool
 	// protocol is the version of RESP in which the client reads messages.
@@ -35,6 +36,7 @@ func (s *Subscriptions) Subscribe(kind Kind, name string) {
 	}
 	s.names[kind][name] = struct{}{}
 	s.count++
+	s.bytes += len(name) + nameOverhead
 
 	h := s.hub
 	h.mu.Lock()
@@ -59,6 +61,7 @@ func (s *Subscriptions) Unsubscribe(kind Kind, name string) {
 	}
 	delete(s.names[kind], name)
 	s.count--
+	s.bytes -= len(name) + nameOverhead
 
 	h := s.hub
 	h.mu.Lock()
@@ -86,6 +89,12 @@ func (s *Subscriptions) Names(kind Kind) iter.Seq[string] { return maps.Keys(s.n
 
 // Len returns how many subscriptions of a kind there are.
 func (s *Subscriptions) Len(kind Kind) int { return len(s.names[kind]) }
+
+// Bytes returns about how many bytes the client's subscriptions take.
+func (s *Subscriptions) Bytes() int { return s.bytes }
+
+// nameOverhead is about how many bytes a subscription takes beside its name, here and in the hub.
+const nameOverhead = 64
 
 // Any reports whether there are any.
 func (s *Subscriptions) Any() bool { return s.count > 0 }

@@ -30,6 +30,8 @@ type jsonConfig struct {
 	encodeInvalid invalidNumbers
 	// decodeInvalid allows numbers that JSON does not have: hexadecimal, infinite, with leading zeros or plus signs.
 	decodeInvalid bool
+	// decodeArrays marks tables that were arrays, so that they are arrays again when nothing is in them.
+	decodeArrays bool
 }
 
 type invalidNumbers uint8
@@ -62,7 +64,13 @@ func (m *vm) openJSON() {
 // table returns what scripts see of an instance.
 func (j *jsonLibrary) table() *lua.LTable {
 	t := j.m.functions(j.m.state.CreateTable(0, 8), map[string]lua.LGFunction{
-		"decode":                  j.decode,
+		"decode": j.decode,
+		"decode_array_with_array_mt": func(L *lua.LState) int {
+			const name = "decode_array_with_array_mt"
+			atMost(L, 1, name)
+			argFlag(L, 1, name, &j.config.decodeArrays)
+			return 1
+		},
 		"decode_invalid_numbers":  j.decodeInvalidNumbers,
 		"decode_max_depth":        func(L *lua.LState) int { return j.depth(L, "decode_max_depth", &j.config.decodeDepth) },
 		"encode":                  j.encode,
@@ -88,6 +96,25 @@ func oneArgument(L *lua.LState, function string) {
 	if L.GetTop() != 1 {
 		badArgument(L, 1, function, "expected 1 argument")
 	}
+}
+
+// arrayMark is the field of a metatable that makes a table an array.
+const arrayMark = "__is_cjson_array"
+
+// arrayMetatable returns the metatable of tables that were arrays, which scripts cannot change.
+func (m *vm) arrayMetatable() *lua.LTable {
+	if m.arrays == nil {
+		marked := m.state.CreateTable(0, 1)
+		marked.RawSetString(arrayMark, lua.LTrue)
+		m.arrays = m.protect(marked)
+	}
+	return m.arrays
+}
+
+// isArray reports whether the metatable of a table makes it an array.
+func (m *vm) isArray(t *lua.LTable) bool {
+	meta, ok := t.Metatable.(*lua.LTable)
+	return ok && lua.LVAsBool(m.behind(meta).RawGetString(arrayMark))
 }
 
 // atMost refuses calls with more than n arguments.

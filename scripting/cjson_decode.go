@@ -13,7 +13,7 @@ func (j *jsonLibrary) decode(L *lua.LState) int {
 	if len(text) >= 2 && (text[0] == 0 || text[1] == 0) {
 		fail(L, "JSON parser does not support UTF-16 or UTF-32")
 	}
-	d := jsonDecoder{L: L, config: &j.config, text: text, keys: j.m.scratch.keys, values: j.m.scratch.values}
+	d := jsonDecoder{m: j.m, L: L, config: &j.config, text: text, keys: j.m.scratch.keys, values: j.m.scratch.values}
 	d.next()
 	v := d.value(0, 1)
 	if d.next(); d.token != tokenEnd {
@@ -65,6 +65,7 @@ var firstBytes = func() (kinds [256]jsonToken) {
 // jsonDecoder reads a text token by token.
 type jsonDecoder struct {
 	effort
+	m      *vm
 	L      *lua.LState
 	config *jsonConfig
 	text   string
@@ -320,6 +321,9 @@ func (d *jsonDecoder) array(depth int32, used int) lua.LValue {
 		t.RawSetInt(i+1, v)
 	}
 	d.values = d.values[:mark]
+	if d.config.decodeArrays {
+		t.Metatable = d.m.arrayMetatable()
+	}
 	return t
 }
 

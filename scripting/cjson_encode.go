@@ -59,9 +59,15 @@ func (e *jsonEncoder) table(t *lua.LTable, depth int32, used int) {
 		fail(e.L, "Cannot serialise, excessive nesting (%d)", depth)
 	}
 	mustFitMemory(e.L, len(e.buf))
-	length := e.arrayLength(t)
+	isArray := e.m.isArray(t)
+	var length int
+	if isArray {
+		length = t.Len()
+	} else {
+		length = e.arrayLength(t)
+	}
 	e.spend(e.L, 1+length)
-	if length > 0 {
+	if length > 0 || isArray {
 		e.buf = append(e.buf, '[')
 		for i := 1; i <= length; i++ {
 			if i > 1 {

@@ -75,14 +75,20 @@ func (m *vm) command(L *lua.LState) lua.LValue {
 	return v
 }
 
+// What can be wrong with a command that redis.acl_check_cmd is asked for.
+const (
+	UnknownToCheck    = "Invalid command passed to"
+	WrongArityToCheck = "Wrong number of args for"
+)
+
 // redisACLCheckCmd tells whether a command may be executed.
 func (m *vm) redisACLCheckCmd(L *lua.LState) int {
 	if text := m.readArgs(L); text != "" {
 		m.raiseReply(L, text)
 	}
-	allowed, exists := m.host.Check(m.args)
-	if !exists {
-		m.raiseReply(L, "ERR Invalid command passed to redis.acl_check_cmd()")
+	allowed, wrong := m.host.Check(m.args)
+	if wrong != "" {
+		m.raiseReply(L, "ERR "+wrong+" redis.acl_check_cmd()")
 	}
 	L.Push(lua.LBool(allowed))
 	return 1

@@ -58,9 +58,9 @@ type Host interface {
 	// Call executes a command and returns its encoded reply in the given version of the protocol. The arguments are views
 	// that die when Call returns; the reply need only stay valid until the next Call.
 	Call(args [][]byte, proto int) []byte
-	// Check reports whether a command may be executed; exists is false if there is no such command. The arguments are
-	// views that die when it returns.
-	Check(args [][]byte) (allowed, exists bool)
+	// Check reports whether a command may be executed; wrong is UnknownToCheck or WrongArityToCheck if it is none. The
+	// arguments are views that die when it returns.
+	Check(args [][]byte) (allowed bool, wrong string)
 }
 
 // Script is a compiled script. It does not change.

@@ -26,8 +26,11 @@ func (h *fakeHost) Call(args [][]byte, proto int) []byte {
 	return h.w.Buf
 }
 
-func (h *fakeHost) Check(args [][]byte) (allowed, exists bool) {
-	return string(args[0]) != "forbidden", string(args[0]) != "unknown"
+func (h *fakeHost) Check(args [][]byte) (allowed bool, wrong string) {
+	if string(args[0]) == "unknown" {
+		wrong = UnknownToCheck
+	}
+	return string(args[0]) != "forbidden", wrong
 }
 
 func newEngine() *Engine { return New(Options{Version: "7.4.0", VersionNum: 0x070400}) }
@@ -329,4 +332,4 @@ type benchHost struct{ reply []byte }
 
 func (h *benchHost) Call([][]byte, int) []byte { return h.reply }
 
-func (h *benchHost) Check([][]byte) (allowed, exists bool) { return true, true }
+func (h *benchHost) Check([][]byte) (allowed bool, wrong string) { return true, "" }

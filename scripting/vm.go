@@ -26,6 +26,7 @@ type vm struct {
 	stringMeta, globalsMeta *lua.LTable
 	random                  random
 	json                    *jsonLibrary
+	arrays                  *lua.LTable // see arrayMetatable; nil before the first use
 	scratch                 scratch
 	threads                 []*lua.LState // idle, for protected calls
 	depth                   int           // nested calls that use the machine's own stack

@@ -304,6 +304,7 @@ func (s *Session) endBlock(reply []byte) {
 	if b.refused.Reason != acl.Allowed {
 		s.logVerdict(command.FromClient, b.ctx.Cmd, b.refused)
 	}
+	s.calls++
 	s.examine(b.ctx.Cmd, b.ctx.Args, 1, b.took)
 	if len(reply) > 0 && reply[0] == '-' {
 		s.srv.commandStats.Of(b.ctx.Cmd).Failed.Add(1)

@@ -181,9 +181,9 @@ func TestClientTellsOfItsLibrary(t *testing.T) {
 	} {
 		require.Equal(t, step[1], c.do(step[0]), step[0])
 	}
-	require.Regexp(t, `flags=eT .* lib-name=lib lib-ver=1\.2\n$`, c.do("CLIENT INFO"))
+	require.Regexp(t, `flags=eT .* lib-name=lib lib-ver=1\.2 io-thread=0 tot-net-in=[1-9]\d* tot-net-out=\d+ tot-cmds=[1-9]\d*\n$`, c.do("CLIENT INFO"))
 	require.Equal(t, "+RESET", c.do("RESET"))
-	require.Regexp(t, `flags=N .* lib-name=lib lib-ver=1\.2\n$`, c.do("CLIENT INFO"))
+	require.Regexp(t, `flags=N .* lib-name=lib lib-ver=1\.2 io-thread=0 tot-net-in=[1-9]\d* tot-net-out=\d+ tot-cmds=[1-9]\d*\n$`, c.do("CLIENT INFO"))
 }
 
 func TestClientKillByAge(t *testing.T) {

@@ -177,6 +177,7 @@ func (s *Session) publish() {
 	d.Capable, d.ImportSource = s.options.Redirect, s.guard.SeesExpired
 	d.Follower = s.follower.following.Load()
 	d.Queued = s.tx.bytes
+	d.Received, d.Calls = s.taken, s.calls
 	s.countMemory(d)
 	s.info.Unlock()
 	if limit := s.srv.eviction.clientLimit.Load(); limit != 0 && s.srv.clients.memory.Load() > limit {

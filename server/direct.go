@@ -212,9 +212,12 @@ func (d *Direct) Permitted(args [][]byte) error {
 		return door.ErrClosed
 	}
 	s := d.session
-	cmd, container := s.srv.table.LookupEither(args)
+	cmd, _ := s.srv.table.Lookup(args)
 	if cmd == nil {
-		return resp.Error(unknownCommand(command.FromClient, container, args))
+		cmd = s.srv.foreignCommand(args)
+	}
+	if cmd == nil {
+		return nil // executing it says that there is no such command
 	}
 	if s.lacksAuthentication(cmd) {
 		return resp.Error(errNoAuth)

@@ -226,7 +226,12 @@ func (s *Session) run(c *command.Ctx) {
 	}
 	if len(c.W.Buf) > mark && c.W.Buf[mark] == '-' {
 		s.srv.commandStats.Of(cmd).Failed.Add(1)
-		s.srv.stats.errors.Count(c.W.Buf[mark+1:])
+		if failure := c.W.Buf[mark+1:]; !s.passesOn(cmd, failure) {
+			s.srv.stats.errors.Count(failure)
+		}
+	}
+	if s.blocked == nil && !s.unfinished() {
+		s.calls++
 	}
 	if alone {
 		s.end(c, start, c.W.Len()-size)

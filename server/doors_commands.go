@@ -6,7 +6,6 @@ import (
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/door"
-	"github.com/atomredis/atomredis/resp"
 )
 
 // foreignCommands returns the commands that only doors have. Their indices are behind all that the table can have.
@@ -46,30 +45,6 @@ func (srv *Server) foreignCommand(args [][]byte) *command.Command {
 			}
 		}
 		return cmd
-	}
-	return nil
-}
-
-// Allowed implements door.Session.
-func (d *Direct) Allowed(args [][]byte) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.ended {
-		return door.ErrClosed
-	}
-	s := d.session
-	if s.mustAuthenticate() {
-		return resp.Error(errNoAuth)
-	}
-	cmd, _ := s.srv.table.Lookup(args)
-	if cmd == nil {
-		cmd = s.srv.foreignCommand(args)
-	}
-	if cmd == nil {
-		return nil // whoever has it says that there is no such command
-	}
-	if e := s.denied(command.FromClient, cmd, args); e != "" {
-		return resp.Error(e)
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/atomredis/atomredis/command"
 	servercommands "github.com/atomredis/atomredis/commands/server"
 	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/pubsub"
 	"github.com/atomredis/atomredis/stats"
@@ -41,6 +42,7 @@ var infoSections = []servercommands.InfoSection{
 	{Name: "Latencystats", Extra: true, Write: infoLatencyStats},
 	{Name: "Cluster", Write: infoCluster},
 	{Name: "Keyspace", Write: infoKeyspace},
+	{Name: "Keysizes", Named: true, Write: infoKeySizes},
 }
 
 // InfoSections implements servercommands.Host.
@@ -383,6 +385,7 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("current_eviction_exceeded_time", current/1e6)
 	b.Number("expired_subkeys", k.ExpiredFields)
 	b.Number("expired_keys", k.Expired)
+	b.Number("expired_keys_active", k.ExpiredActively)
 	b.Text("expired_stale_perc", "0.00") // keys are removed at their deadline
 	b.Number("expired_time_cap_reached_count", 0)
 	b.Number("expire_cycle_cpu_milliseconds", k.ExpiryNanos/1e6)
@@ -498,6 +501,42 @@ func infoKeyspace(b *servercommands.InfoText, c *command.Ctx) {
 				s.FieldExpires)
 		}
 	}
+}
+
+// sizedTypes are the types of which INFO tells how many keys of which size there are.
+var sizedTypes = [...]struct {
+	engine.Type
+	field string
+}{
+	{engine.String, "distrib_strings_sizes"}, {engine.List, "distrib_lists_items"}, {engine.Set, "distrib_sets_items"},
+	{engine.ZSet, "distrib_zsets_items"}, {engine.Hash, "distrib_hashes_items"},
+}
+
+// infoKeySizes goes through all keys, and counts for each type those of no size, of 1, from 2, from 4 and so on.
+func infoKeySizes(b *servercommands.InfoText, c *command.Ctx) {
+	for db := range serverOf(c).ks.Databases() {
+		sizes := c.G.KeySizes(db)
+		for _, t := range sizedTypes {
+			var counts []string
+			for power, n := range sizes[t.Type] {
+				if n > 0 {
+					counts = append(counts, powerName(power)+"="+strconv.Itoa(n))
+				}
+			}
+			if len(counts) > 0 {
+				b.Text(fmt.Sprintf("db%d_%s", db, t.field), strings.Join(counts, ","))
+			}
+		}
+	}
+}
+
+// powerName writes the least size that has so many bits, with the units of 1024.
+func powerName(power int) string {
+	if power == 0 {
+		return "0"
+	}
+	unit := (power - 1) / 10
+	return strconv.Itoa(1<<((power-1)%10)) + strings.TrimSpace(" KMGTPE"[unit:unit+1])
 }
 
 // newRunID returns a number by which this run of the server can be told from all others.

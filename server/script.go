@@ -1,6 +1,8 @@
 package server
 
 import (
+	"bytes"
+
 	"github.com/atomredis/atomredis/acl"
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/commands/scripts"
@@ -14,9 +16,12 @@ import (
 type scriptCaller struct {
 	scripts.Limits
 	wrote bool // the script has called a command that may write
-	db    int  // that of the session when the script began
-	ctx   command.Ctx
-	w     resp.Writer // takes one reply at a time
+	// failure is the error, without its end, of the last command that failed: who has the script answer with it does not
+	// count it once more.
+	failure []byte
+	db      int // that of the session when the script began
+	ctx     command.Ctx
+	w       resp.Writer // takes one reply at a time
 }
 
 // BeginScript implements scripts.Client.
@@ -25,8 +30,9 @@ func (s *Session) BeginScript(c *command.Ctx, l scripts.Limits) scripting.Host {
 		s.script = new(scriptCaller)
 	}
 	h := s.script
-	h.Limits, h.wrote, h.db = l, false, s.db
-	h.ctx = command.Ctx{W: &h.w, G: c.G, Client: s, Host: s.srv, NoBlock: true, Origin: c.Origin | command.FromScript}
+	h.Limits, h.wrote, h.db, h.failure = l, false, s.db, h.failure[:0]
+	h.ctx = command.Ctx{W: &h.w, G: c.G, Client: s, Host: s.srv, NoBlock: true, Origin: c.Origin | command.FromScript,
+		Micros: s.srv.ks.Clock().Now().UnixMicro()}
 	return h
 }
 
@@ -48,7 +54,9 @@ func (h *scriptCaller) Call(args [][]byte, proto int) []byte {
 		if cmd != nil {
 			s.srv.commandStats.Of(cmd).Rejected.Add(1)
 		}
+		s.srv.stats.errors.Count([]byte(e))
 		c.Err(e)
+		h.noteFailure()
 		return h.w.Buf
 	}
 	c.Cmd, c.Args, c.DB = cmd, args, s.db
@@ -56,16 +64,32 @@ func (h *scriptCaller) Call(args [][]byte, proto int) []byte {
 	if s.tracking.On() {
 		s.rememberKeys(cmd, args)
 	}
+	h.noteFailure()
 	return h.w.Buf
 }
 
-// Check implements scripting.Host.
-func (h *scriptCaller) Check(args [][]byte) (allowed, exists bool) {
-	cmd, _ := serverOf(&h.ctx).table.Lookup(args)
-	if cmd == nil {
-		return false, false
+// noteFailure remembers the reply if it is an error, which has been counted.
+func (h *scriptCaller) noteFailure() {
+	if b := h.w.Buf; len(b) > 0 && b[0] == '-' {
+		h.failure = append(h.failure[:0], bytes.TrimRight(b[1:], "\r\n")...)
 	}
-	return sessionOf(&h.ctx).check(cmd, args).Reason == acl.Allowed, true
+}
+
+// passesOn reports whether an error that a script answers with is the one of a command that it has called.
+func (s *Session) passesOn(cmd *command.Command, failure []byte) bool {
+	return cmd.Script != nil && s.script != nil && len(s.script.failure) > 0 && bytes.HasPrefix(failure, s.script.failure)
+}
+
+// Check implements scripting.Host.
+func (h *scriptCaller) Check(args [][]byte) (allowed bool, wrong string) {
+	cmd, _ := serverOf(&h.ctx).table.Lookup(args)
+	switch {
+	case cmd == nil:
+		return false, scripting.UnknownToCheck
+	case !cmd.ArityOK(len(args)):
+		return false, scripting.WrongArityToCheck
+	}
+	return sessionOf(&h.ctx).check(cmd, args).Reason == acl.Allowed, ""
 }
 
 // mayWrite reports whether the script may call a command that writes: it must not have been killed, and cannot be

@@ -64,6 +64,7 @@ type Session struct {
 	floodedSince int64 // when the output was first seen beyond its soft limit, in ms since 1970; 0 if it is not beyond
 	replyBuffer  replyBuffer
 	lastCmd      *command.Command
+	calls        int64         // commands that have ended, as CLIENT LIST counts them
 	script       *scriptCaller // the script that runs, or ran last; nil before the first
 	custom       *Caller       // the custom command that runs; nil if none does
 
@@ -174,6 +175,7 @@ func (s *Session) sentOutput(size, n int) {
 	s.out.Expected = min(s.replyBuffer.peak, maxExpected)
 	s.info.Lock()
 	s.infoData.Output = s.out.Len()
+	s.infoData.Sent += int64(n)
 	s.publishBuffer(&s.infoData)
 	s.countMemory(&s.infoData)
 	s.info.Unlock()

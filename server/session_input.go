@@ -12,6 +12,7 @@ type received struct {
 	input  []byte // bytes that do not make a whole command yet, or that wait for the client to be unblocked
 	long   longArg
 	owned  ownedArg
+	taken  int64 // bytes that have come in all
 }
 
 // Input takes bytes that the client sent, at time now in ms since 1970, and executes the commands that they complete.
@@ -20,6 +21,7 @@ func (s *Session) Input(b []byte, now int64) (commands int) {
 	s.now = now
 	s.parser.MaxBulk = s.srv.MaxBulk()
 	s.srv.stats.bytesIn.Add(int64(len(b)))
+	s.taken += int64(len(b))
 	if s.box.filled.Load() {
 		s.readMail()
 	}
@@ -66,6 +68,7 @@ func (s *Session) Room() []byte {
 func (s *Session) Received(n int, now int64) {
 	s.now = now
 	s.srv.stats.bytesIn.Add(int64(n))
+	s.taken += int64(n)
 	if s.long.size > 0 {
 		s.long.received(n)
 	} else {

@@ -68,7 +68,7 @@ func (w *slotWalk) step() (complete bool) {
 	w.found = w.found[:0]
 	for n := scanned; n > 0 && w.left(); {
 		db, slot := w.at/len(w.slots), w.slots[w.at%len(w.slots)]
-		w.cursor = g.ScanSlot(db, slot, w.cursor, n, func(e *engine.Entry) {
+		w.cursor = g.ScanSlot(db, slot, w.cursor, n, nil, func(e *engine.Entry) {
 			w.found = append(w.found, keyName{db, strings.Clone(e.Key())})
 			n--
 		})

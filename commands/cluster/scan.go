@@ -67,15 +67,15 @@ func scanKeys(c *command.Ctx, o *command.ScanOptions, at uint64) (found []string
 	foreign := c.Host.Foreign()
 	visit := func(e *engine.Entry) {
 		key = append(key[:0], e.Key()...)
-		if o.TypeName != nil && (!known || e.Type() != typ) || !o.Match(key) || foreign != nil && foreign(key) {
+		if o.TypeName != nil && (!known || e.Type() != typ) || foreign != nil && foreign(key) {
 			return
 		}
 		found = append(found, string(key))
 	}
 	if o.Slot >= 0 {
-		next = c.G.ScanSlot(c.DB, int(o.Slot), at, o.Count, visit)
+		next = c.G.ScanSlot(c.DB, int(o.Slot), at, o.Count, o.Matcher(), visit)
 	} else {
-		next = c.G.Scan(c.DB, at, o.Count, visit)
+		next = c.G.Scan(c.DB, at, o.Count, o.Matcher(), visit)
 	}
 	return found, next
 }

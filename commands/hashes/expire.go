@@ -85,6 +85,14 @@ const (
 	errMissingExpireTime  command.Error = "ERR missing expire time"
 	errFieldConditions    command.Error = "ERR Only one of FXX or FNX arguments can be specified"
 	errFieldExpirations   command.Error = "ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified"
+	errGetexExpirations   command.Error = "ERR Only one of EX, PX, EXAT, PXAT or PERSIST arguments can be specified"
+	errFieldsTwice        command.Error = "ERR FIELDS keyword specified multiple times"
+	errFieldsShort        command.Error = "ERR FIELDS requires at least numfields and one field argument"
+	errNoFields           command.Error = "ERR missing FIELDS argument"
+	errFieldArguments     command.Error = "ERR wrong number of arguments"
+	errUnknownArgument    command.Error = "ERR unknown argument"
+
+	errFieldManyConditions command.Error = "ERR Multiple condition flags specified"
 )
 
 // What commands reply for a field.
@@ -240,6 +248,63 @@ func cmdHexpireat(c *command.Ctx)  { hexpire(c, command.AtSeconds) }
 func cmdHpexpire(c *command.Ctx)   { hexpire(c, command.InMillis) }
 func cmdHpexpireat(c *command.Ctx) { hexpire(c, command.AtMillis) }
 
+// readFieldConditions reads the fields of HEXPIRE and the like, and the condition before or behind them; if they are wrong
+// an error is written and ok is false.
+func readFieldConditions(c *command.Ctx) (fields [][]byte, cond command.ExpireConditions, ok bool) {
+	for o := c.Options(3); o.Next(); {
+		switch {
+		case o.Is("fields"):
+			if fields != nil {
+				c.Err(errFieldsTwice)
+				return nil, cond, false
+			}
+			if o.Left() < 2 {
+				c.Err(errFieldsShort)
+				return nil, cond, false
+			}
+			n, ok := c.IntIn(o.Arg(), 1, math.MaxInt32, errNumFields)
+			if !ok {
+				return nil, cond, false
+			}
+			if n > int64(o.Left()) {
+				c.Err(errFieldArguments)
+				return nil, cond, false
+			}
+			fields = o.Take(int(n))
+		case o.Is("nx"):
+			cond.NX = true
+		case o.Is("xx"):
+			cond.XX = true
+		case o.Is("gt"):
+			cond.GT = true
+		case o.Is("lt"):
+			cond.LT = true
+		default:
+			c.Err(unknownArgument(o.Word()))
+			return nil, cond, false
+		}
+	}
+	conditions := 0
+	for _, given := range [...]bool{cond.NX, cond.XX, cond.GT, cond.LT} {
+		if given {
+			conditions++
+		}
+	}
+	switch {
+	case fields == nil:
+		c.Err(errNoFields)
+		return nil, cond, false
+	case conditions > 1:
+		c.Err(errFieldManyConditions)
+		return nil, cond, false
+	}
+	return fields, cond, true
+}
+
+func unknownArgument(word []byte) command.Error {
+	return command.Error("ERR unknown argument: " + string(command.UntilNUL(word)))
+}
+
 // hexpire gives fields of the key argument 1 the deadline argument 2.
 func hexpire(c *command.Ctx, unit command.TimeUnit) {
 	e, ok := c.WriteAs(c.Args[1], engine.Hash)
@@ -250,20 +315,7 @@ func hexpire(c *command.Ctx, unit command.TimeUnit) {
 	if !ok {
 		return
 	}
-	cond, next := command.ExpireConditions{}, 4
-	switch word := c.Args[3]; {
-	case command.EqualFold(word, "nx"):
-		cond.NX = true
-	case command.EqualFold(word, "xx"):
-		cond.XX = true
-	case command.EqualFold(word, "gt"):
-		cond.GT = true
-	case command.EqualFold(word, "lt"):
-		cond.LT = true
-	default:
-		next = 3
-	}
-	fields, ok := fieldArgs(c, next, errNumFields)
+	fields, cond, ok := readFieldConditions(c)
 	if !ok {
 		return
 	}
@@ -384,31 +436,15 @@ func cmdHgetex(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	var unit command.TimeUnit
-	persist, next := false, 2
-	switch word := c.Args[2]; {
-	case command.EqualFold(word, "ex"):
-		unit = command.InSeconds
-	case command.EqualFold(word, "px"):
-		unit = command.InMillis
-	case command.EqualFold(word, "exat"):
-		unit = command.AtSeconds
-	case command.EqualFold(word, "pxat"):
-		unit = command.AtMillis
-	case command.EqualFold(word, "persist"):
-		persist, next = true, 3
-	}
-	at, expire := int64(0), unit.MS != 0
-	if expire {
-		if at, ok = fieldDeadline(c, c.Args[3], unit); !ok {
-			return
-		}
-		next = 4
-	}
-	fields, ok := fieldArgs(c, next, errFieldsNotPositive)
+	x, ok := readFieldOptions(c, 1, errGetexExpirations)
 	if !ok {
 		return
 	}
+	if x.flags&(fieldKeepTTL|fieldFNX|fieldFXX) != 0 {
+		c.Err(errUnknownArgument)
+		return
+	}
+	fields, persist, expire, at := x.fields, x.flags&fieldPersist != 0, x.flags&fieldExpire != 0, x.at
 	h := new(hashes.Hash)
 	if e != nil {
 		h = e.Elements(fields, 1).Hash()
@@ -433,35 +469,50 @@ func cmdHgetex(c *command.Ctx) {
 	}
 }
 
-// hsetexOptions are the options of HSETEX.
-type hsetexOptions struct {
-	fnx, fxx, keepTTL bool
-	expire            bool
-	at                int64    // when the fields expire, if expire
-	pairs             [][]byte // fields and values in turn
+// fieldOptions are the options of HSETEX and HGETEX.
+type fieldOptions struct {
+	flags  fieldFlags
+	at     int64    // when the fields expire, if fieldExpire
+	fields [][]byte // of HSETEX with their values, in turn
 }
 
-// readHsetexOptions reads the arguments of HSETEX behind the key; if they are wrong an error is written and ok is
-// false.
-func readHsetexOptions(c *command.Ctx) (x hsetexOptions, ok bool) {
+type fieldFlags uint8
+
+const (
+	fieldExpire fieldFlags = 1 << iota
+	fieldKeepTTL
+	fieldPersist
+	fieldFNX
+	fieldFXX
+)
+
+// readFieldOptions reads the arguments of HSETEX and HGETEX behind the key, in any order; each field has so many arguments.
+// If they are wrong an error is written and ok is false; exclusive is the one for times that exclude each other.
+func readFieldOptions(c *command.Ctx, perField int, exclusive command.Error) (x fieldOptions, ok bool) {
+	refuse := func(e command.Error) (fieldOptions, bool) {
+		c.Err(e)
+		return x, false
+	}
 	for o := c.Options(2); o.Next(); {
 		var unit command.TimeUnit
+		var flag, excluded fieldFlags
 		switch {
 		case o.Is("fields"):
-			if o.Left() < 3 {
-				c.Err(command.WrongArity(c.Cmd))
-				return x, false
+			if x.fields != nil {
+				return refuse(errFieldsTwice)
+			}
+			if !o.More() {
+				return refuse(command.WrongArity(c.Cmd))
 			}
 			n, ok := c.IntIn(o.Arg(), 1, math.MaxInt32, errInvalidFieldCount)
 			if !ok {
 				return x, false
 			}
-			x.pairs = o.Rest()
-			if len(x.pairs)%2 != 0 || n != int64(len(x.pairs)/2) {
-				c.Err(command.WrongArity(c.Cmd))
-				return x, false
+			if n*int64(perField) > int64(o.Left()) {
+				return refuse(errFieldArguments)
 			}
-			return x, true
+			x.fields = o.Take(int(n) * perField)
+			continue
 		case o.Is("ex"):
 			unit = command.InSeconds
 		case o.Is("px"):
@@ -471,57 +522,62 @@ func readHsetexOptions(c *command.Ctx) (x hsetexOptions, ok bool) {
 		case o.Is("pxat"):
 			unit = command.AtMillis
 		case o.Is("keepttl"):
-			if x.expire || x.keepTTL {
-				c.Err(errFieldExpirations)
-				return x, false
-			}
-			x.keepTTL = true
-		case o.Is("fxx"), o.Is("fnx"):
-			if x.fxx || x.fnx {
-				c.Err(errFieldConditions)
-				return x, false
-			}
-			x.fxx, x.fnx = o.Is("fxx"), o.Is("fnx")
+			flag, excluded = fieldKeepTTL, fieldExpire|fieldKeepTTL
+		case o.Is("persist"):
+			flag, excluded = fieldPersist, fieldExpire|fieldPersist
+		case o.Is("fxx"):
+			flag = fieldFXX
+		case o.Is("fnx"):
+			flag = fieldFNX
 		default:
-			c.Err(command.Error("ERR unknown argument: " + string(command.UntilNUL(o.Word()))))
-			return x, false
+			return refuse(unknownArgument(o.Word()))
 		}
-		if unit.MS == 0 {
+		if unit.MS != 0 {
+			flag, excluded = fieldExpire, fieldExpire|fieldKeepTTL|fieldPersist
+		}
+		if x.flags&excluded != 0 {
+			return refuse(exclusive)
+		}
+		if flag&(fieldFXX|fieldFNX) != 0 && x.flags&(fieldFXX|fieldFNX) != 0 {
+			return refuse(errFieldConditions)
+		}
+		if x.flags |= flag; unit.MS == 0 {
 			continue
 		}
-		switch {
-		case x.expire || x.keepTTL:
-			c.Err(errFieldExpirations)
-			return x, false
-		case !o.More():
-			c.Err(errMissingExpireTime)
-			return x, false
+		if !o.More() {
+			return refuse(errMissingExpireTime)
 		}
 		if x.at, ok = fieldDeadline(c, o.Arg(), unit); !ok {
 			return x, false
 		}
-		x.expire = true
 	}
-	c.Err(command.WrongArity(c.Cmd))
-	return x, false
+	if x.fields == nil {
+		return refuse(errNoFields)
+	}
+	return x, true
 }
 
 func cmdHsetex(c *command.Ctx) {
-	x, ok := readHsetexOptions(c)
+	x, ok := readFieldOptions(c, 2, errFieldExpirations)
 	if !ok {
 		return
 	}
+	if x.flags&fieldPersist != 0 {
+		c.Err(errUnknownArgument)
+		return
+	}
+	pairs := x.fields
 	e, ok := c.WriteAs(c.Args[1], engine.Hash)
 	if !ok {
 		return
 	}
 	var h *hashes.Hash
 	if e != nil {
-		h = e.Elements(x.pairs, 2).Hash()
+		h = e.Elements(pairs, 2).Hash()
 	}
-	if x.fnx || x.fxx {
-		for i := 0; i < len(x.pairs); i += 2 {
-			if exists := h != nil && h.Has(x.pairs[i]); exists != x.fxx {
+	if x.flags&(fieldFNX|fieldFXX) != 0 {
+		for i := 0; i < len(pairs); i += 2 {
+			if exists := h != nil && h.Has(pairs[i]); exists != (x.flags&fieldFXX != 0) {
 				c.W.Int(0)
 				return
 			}
@@ -529,23 +585,23 @@ func cmdHsetex(c *command.Ctx) {
 	}
 	e, h = orNew(c, e, h)
 	lim := c.Host.HashLimits()
-	for i := 0; i < len(x.pairs); i += 2 {
-		if x.keepTTL || x.expire {
-			h.Update(x.pairs[i], x.pairs[i+1], lim)
+	for i := 0; i < len(pairs); i += 2 {
+		if x.flags&(fieldKeepTTL|fieldExpire) != 0 {
+			h.Update(pairs[i], pairs[i+1], lim)
 		} else {
-			h.Set(x.pairs[i], x.pairs[i+1], lim)
+			h.Set(pairs[i], pairs[i+1], lim)
 		}
 	}
-	c.G.ChangedFields(e, "hset", x.pairs, 2)
-	if x.expire {
-		c.Journal(append([][]byte{hsetWord, c.Args[1]}, x.pairs...)...)
+	c.G.ChangedFields(e, "hset", pairs, 2)
+	if x.flags&fieldExpire != 0 {
+		c.Journal(append([][]byte{hsetWord, c.Args[1]}, pairs...)...)
 		var done expired
-		for i := 0; i < len(x.pairs); i += 2 {
-			done.note(x.pairs[i], expireField(c, h, x.pairs[i], x.at, command.ExpireConditions{}))
+		for i := 0; i < len(pairs); i += 2 {
+			done.note(pairs[i], expireField(c, h, pairs[i], x.at, command.ExpireConditions{}))
 		}
 		done.tell(c, e, x.at)
 	} else {
-		journalFields(c, h, x.pairs)
+		journalFields(c, h, pairs)
 	}
 	c.W.Int(1)
 }

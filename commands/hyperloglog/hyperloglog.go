@@ -38,6 +38,7 @@ const (
 	errNoHyperLogLog        command.Error = "WRONGTYPE Key is not a valid HyperLogLog string value."
 	errCorruptedHyperLogLog command.Error = "INVALIDOBJ Corrupted HLL object detected"
 	errPfdebugNoKey         command.Error = "ERR The specified key does not exist"
+	errPfdebugSIMD          command.Error = "ERR Argument must be ON or OFF"
 	errPfdebugDense         command.Error = "ERR HLL encoding is not sparse"
 )
 
@@ -207,6 +208,10 @@ func cmdPfmerge(c *command.Ctx) {
 }
 
 func cmdPfdebug(c *command.Ctx) {
+	if command.EqualFold(c.Args[1], "simd") {
+		pfdebugSIMD(c)
+		return
+	}
 	e := c.G.Write(c.DB, c.Args[2])
 	switch {
 	case e == nil:
@@ -244,6 +249,15 @@ func cmdPfdebug(c *command.Ctx) {
 	default:
 		c.Err(command.Error("ERR Unknown PFDEBUG subcommand '" + string(command.UntilNUL(sub)) + "'"))
 	}
+}
+
+// pfdebugSIMD changes nothing: there is one way to merge.
+func pfdebugSIMD(c *command.Ctx) {
+	if how := c.Args[2]; !command.EqualFold(how, "on") && !command.EqualFold(how, "off") {
+		c.Err(errPfdebugSIMD)
+		return
+	}
+	c.W.Simple("disabled")
 }
 
 // densify makes a HyperLogLog dense and returns 1 if it was not; if it is corrupted an error is written and ok is

@@ -92,7 +92,10 @@ func cmdSwapdb(c *command.Ctx) {
 }
 
 func cmdTime(c *command.Ctx) {
-	us := c.Host.Keyspace().Clock().Now().UnixMicro()
+	us := c.Micros
+	if us == 0 {
+		us = c.Host.Keyspace().Clock().Now().UnixMicro()
+	}
 	c.W.Array(2)
 	c.W.BulkInt(us / 1e6)
 	c.W.BulkInt(us % 1e6)

@@ -141,6 +141,7 @@ func cmdRestore(c *command.Ctx) {
 			c.G.Remove(old, engine.EventGeneric, "del")
 			c.JournalDelete(key)
 		}
+		c.G.NeverCame(key)
 		return
 	}
 	if old != nil {
@@ -155,6 +156,9 @@ func cmdRestore(c *command.Ctx) {
 		c.G.SetFrequency(e, int(frequency))
 	}
 	c.G.Changed(e, engine.EventGeneric, "restore")
+	if old != nil {
+		c.G.Overwritten(e, old.Type(), e.Type())
+	}
 	if ttl != 0 && !absolute {
 		args := append([][]byte{c.Args[0], key, strconv.AppendInt(nil, ttl, 10)}, c.Args[3:]...)
 		c.Journal(append(args, []byte("ABSTTL"))...)

@@ -128,14 +128,19 @@ func cmdCopy(c *command.Ctx) {
 		}
 		return e.CopyValue()
 	})
-	if old := c.G.Write(db, dst); old != nil {
+	old := c.G.Write(db, dst)
+	if old != nil {
 		if !replace {
 			c.W.Int(0)
 			return
 		}
 		c.G.Remove(old, engine.EventNone, "")
 	}
-	c.G.Changed(c.G.Copy(e, value, db, dst), engine.EventGeneric, "copy_to")
+	copied := c.G.Copy(e, value, db, dst)
+	c.G.Changed(copied, engine.EventGeneric, "copy_to")
+	if old != nil {
+		c.G.Overwritten(copied, old.Type(), copied.Type())
+	}
 	c.W.Int(1)
 }
 
@@ -316,7 +321,8 @@ func rename(c *command.Ctx, replace bool) (renamed, ok bool) {
 	if !c.HoldsLinks(e) {
 		return false, false
 	}
-	if old := c.G.Write(c.DB, to); old != nil {
+	old := c.G.Write(c.DB, to)
+	if old != nil {
 		if !replace {
 			return false, true
 		}
@@ -326,6 +332,9 @@ func rename(c *command.Ctx, replace bool) (renamed, ok bool) {
 	c.G.Vanished(c.DB, from, engine.EventGeneric, "rename_from")
 	c.Renamed(moved, string(from))
 	c.G.Changed(moved, engine.EventGeneric, "rename_to")
+	if old != nil {
+		c.G.Overwritten(moved, old.Type(), moved.Type())
+	}
 	return true, true
 }
 
@@ -345,13 +354,14 @@ func cmdScan(c *command.Ctx) {
 			return
 		}
 		scratch = append(scratch[:0], e.Key()...)
-		if o.Match(scratch) && (foreign == nil || !foreign(scratch)) {
+		if foreign == nil || !foreign(scratch) {
 			found.Bulk(scratch)
 			n++
 		}
 	}
+	match := o.Matcher()
 	next := c.ScanSteps(&o, c.G.Len(c.DB), &found, func(cursor uint64, count int) uint64 {
-		return c.G.Scan(c.DB, cursor, count, visit)
+		return c.G.Scan(c.DB, cursor, count, match, visit)
 	})
 	c.ScanReply(next, n, &found)
 }

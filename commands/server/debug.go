@@ -52,9 +52,11 @@ var debugCommands = map[string]struct {
 	"quicklist":                    {1, 2, debugQuicklist},
 	"quicklist-packed-threshold":   {1, 1, debugPackedThreshold},
 	"reload":                       {0, maxDebugArgs, debugReload},
+	"reply-copy-avoidance":         {1, 1, debugCopyAvoidance},
 	"replybuffer":                  {2, 2, debugReplyBuffer},
 	"sdslen":                       {1, 1, debugSDSLen},
 	"set-active-expire":            {1, 1, debugActiveExpire},
+	"set-allow-access-expired":     {1, 1, debugAccessExpired},
 	"set-disable-deny-scripts":     {1, 1, debugInScripts},
 	"set-skip-checksum-validation": {1, 1, debugSkipChecksums},
 	"sleep":                        {1, 1, debugSleep},
@@ -126,6 +128,15 @@ func debugActiveExpire(c *command.Ctx, args [][]byte) {
 	hostOf(c).Keyspace().SetActiveExpiry(debugNumber(args[0]) != 0)
 	c.W.OK()
 }
+
+// debugAccessExpired says whether keys can be used although they have expired.
+func debugAccessExpired(c *command.Ctx, args [][]byte) {
+	hostOf(c).Keyspace().SetExpiredSeen(debugNumber(args[0]) != 0)
+	c.W.OK()
+}
+
+// debugCopyAvoidance changes nothing: which values are lent to a reply and not copied nobody can tell.
+func debugCopyAvoidance(c *command.Ctx, _ [][]byte) { c.W.OK() }
 
 // debugInScripts says whether scripts may call DEBUG, which no other setting allows them.
 func debugInScripts(c *command.Ctx, args [][]byte) {
@@ -274,13 +285,17 @@ func debugObject(c *command.Ctx, args [][]byte) {
 	if e.Type() == engine.List {
 		l := e.List()
 		nodes := l.Nodes()
-		extra = fmt.Sprintf(" ql_nodes:%d ql_avg_node:%.2f ql_listpack_max:%d ql_compressed:0 ql_uncompressed_size:%d",
-			nodes, float64(l.Len())/float64(max(nodes, 1)), hostOf(c).ListLimit(), l.MemoryUsage())
+		compressed := 1 // what Redis would do: nothing is compressed here
+		if hostOf(c).Directive("list-compress-depth") == "0" {
+			compressed = 0
+		}
+		extra = fmt.Sprintf(" ql_nodes:%d ql_avg_node:%.2f ql_listpack_max:%d ql_compressed:%d ql_uncompressed_size:%d",
+			nodes, float64(l.Len())/float64(max(nodes, 1)), hostOf(c).ListLimit(), compressed, l.MemoryUsage())
 	}
 	settings := hostOf(c).Config().Get()
 	saved := rdb.SavedLen(e, settings.CompressesRDB(), settings.List)
-	c.W.Simple(fmt.Sprintf("Value at:%p refcount:%d encoding:%s serializedlength:%d lru:%d lru_seconds_idle:%d%s",
-		e, command.RefCount(e), encoding, saved, e.Access()&(1<<24-1), max(c.Now()/1000-e.Access(), 0), extra))
+	c.W.Simple(fmt.Sprintf("Value at:%p refcount:1 encoding:%s serializedlength:%d lru:%d lru_seconds_idle:%d%s",
+		e, encoding, saved, e.Access()&(1<<24-1), max(c.Now()/1000-e.Access(), 0), extra))
 }
 
 func debugListpack(c *command.Ctx, args [][]byte) {

@@ -23,6 +23,7 @@ var infoCommand = &command.Command{Name: "info", Group: "server", Since: "1.0.0"
 type InfoSection struct {
 	Name  string
 	Extra bool // shown only when asked for, or with everything
+	Named bool // shown only when asked for by its name: it takes long
 	Write func(b *InfoText, c *command.Ctx)
 }
 
@@ -40,14 +41,14 @@ func info(c *command.Ctx) {
 // wanted reports whether the section is among those asked for.
 func (s *InfoSection) wanted(words [][]byte) bool {
 	if len(words) == 0 {
-		return !s.Extra
+		return !s.Extra && !s.Named
 	}
 	return slices.ContainsFunc(words, func(w []byte) bool {
 		switch name := command.Lower(w); name {
 		case "default":
-			return !s.Extra
+			return !s.Extra && !s.Named
 		case "all", "everything":
-			return true
+			return !s.Named
 		default:
 			return name == strings.ToLower(s.Name)
 		}

@@ -5,17 +5,11 @@ import (
 	"github.com/atomredis/atomredis/engine"
 )
 
-// What commands on keys of any type must know of sets. Small ones are listpacks since Redis 7.2; here they keep their
-// older name, which Redis's own test suite of 7.0 asks for everywhere.
+// What commands on keys of any type must know of sets.
 func init() {
 	command.RegisterKind(engine.Set, command.Kind{
-		Number: 2,
-		Encoding: func(e *engine.Entry) string {
-			if e.Elements(nil, 1).Set().Encoding() == "intset" {
-				return "intset"
-			}
-			return "hashtable"
-		},
+		Number:   2,
+		Encoding: func(e *engine.Entry) string { return e.Elements(nil, 1).Set().Encoding() },
 		Rebuild: func(r *command.Rebuilder, key []byte, e *engine.Entry) {
 			c := r.Collection("SADD", key)
 			for member := range e.Set().All() {

@@ -41,7 +41,10 @@ const (
 	errNoSetting     command.Error = "ERR At least one parameter must be specified"
 	errDuration      command.Error = "ERR IDMP-DURATION must be between 1 and 86400 seconds"
 	errMaxSize       command.Error = "ERR IDMP-MAXSIZE must be between 1 and 10000 entries"
-	errEntryNotThere command.Error = "ERR The specified stream ID was deleted or doesn't exist"
+	errEntryNotThere command.Error = "ERR No such message in stream"
+
+	errRecordProducer command.Error = "ERR producer ID must be non-empty"
+	errRecordIID      command.Error = "ERR idempotent ID must be non-empty"
 )
 
 // idempotentID is under what a producer adds an entry.
@@ -212,17 +215,17 @@ func cmdXcfgset(c *command.Ctx) {
 // cmdXidmprecord takes what is repeated as it was, also if the entry is gone by now, or has taken the place of one that
 // was too old. An entry that is known already was a duplicate then.
 func cmdXidmprecord(c *command.Ctx) {
+	id, ok := ParseID(c, c.Args[4])
+	if !ok {
+		return
+	}
 	as, repeated := idempotentID{producer: c.Args[2], iid: c.Args[3]}, c.Origin.In(command.Accepted)
 	switch {
 	case len(as.producer) == 0:
-		c.Err(errNoProducer)
+		c.Err(errRecordProducer)
 		return
 	case len(as.iid) == 0:
-		c.Err(errNoIID)
-		return
-	}
-	id, ok := ParseID(c, c.Args[4])
-	if !ok {
+		c.Err(errRecordIID)
 		return
 	}
 	e, ok := c.WriteAs(c.Args[1], engine.Stream)

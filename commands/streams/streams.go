@@ -104,6 +104,8 @@ const (
 	errLimitExact      command.Error = "ERR syntax error, LIMIT cannot be used without the special ~ option"
 	errNoTrim          command.Error = "ERR syntax error, XTRIM must be called with a trimming strategy"
 	errEntriesAdded    command.Error = "ERR entries_added must be positive"
+
+	errSetIDBelowCurrent command.Error = "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id"
 )
 
 // ParseID reads an ID that has to be complete but for its second part, which is 0 by default; if it is none an error
@@ -658,7 +660,12 @@ func cmdXsetid(c *command.Ctx) {
 		c.Err(command.ErrNoKey)
 		return
 	}
-	if err := e.Entries(lastEntry).Stream().SetID(id, added, maxDeleted); err != nil {
+	s := e.Entries(lastEntry).Stream()
+	if id.Less(s.MaxDeletedID()) && !c.Origin.In(command.Accepted) {
+		c.Err(errSetIDBelowCurrent)
+		return
+	}
+	if err := s.SetID(id, added, maxDeleted); err != nil {
 		c.Err(command.Error(err.Error()))
 		return
 	}

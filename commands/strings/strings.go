@@ -116,12 +116,17 @@ var stringCommands = []*command.Command{
 
 // setUse says what SET does to its key: without an option that makes it look at the old value it only writes.
 func setUse(args [][]byte) []string {
+	compares := false
 	for _, option := range args[min(3, len(args)):] {
-		for _, word := range [...]string{"get", "ifeq", "ifne", "ifdeq", "ifdne"} {
-			if command.EqualFold(option, word) {
-				return nil
-			}
+		if command.EqualFold(option, "get") {
+			return nil
 		}
+		for _, word := range [...]string{"ifeq", "ifne", "ifdeq", "ifdne"} {
+			compares = compares || command.EqualFold(option, word)
+		}
+	}
+	if compares {
+		return []string{"RW", "update"}
 	}
 	return []string{"OW", "update"}
 }
@@ -301,17 +306,17 @@ func cmdGetrange(c *command.Ctx) {
 	}
 	v := e.Bytes()
 	n := int64(len(v))
+	if start < 0 && end < 0 && start > end {
+		c.W.Bulk(nil)
+		return
+	}
 	if start < 0 {
 		start += n
 	}
 	if end < 0 {
 		end += n
 	}
-	if start > end { // before the end is moved into the string, where it would give the first byte
-		c.W.Bulk(nil)
-		return
-	}
-	start, end = max(start, 0), min(max(end, 0), n-1)
+	start, end = max(start, 0), min(max(end, 0), n-1) // an end before the first byte means that byte
 	if start > end {
 		c.W.Bulk(nil)
 		return
@@ -464,7 +469,7 @@ func readSetOptions(c *command.Ctx, from int, allowed setFlags) (o setOptions, o
 		}
 		o.flags |= flag
 	}
-	return o, o.match.check(c)
+	return o, true
 }
 
 // setDeadline returns the deadline that the options ask for, 0 if none; if it is not possible an error is written and
@@ -493,14 +498,17 @@ func set(c *command.Ctx, key, v []byte, o *setOptions) {
 	var e *engine.Entry
 	switch {
 	case o.flags&setGet != 0:
-		e, ok = replyOldString(c)
+		e, ok = c.ReadToWriteAs(key, engine.String)
 	case o.flags&setMatch != 0:
 		e, ok = c.WriteAs(key, engine.String)
 	default:
 		e = c.G.Write(c.DB, key)
 	}
-	if !ok {
+	if !ok || e != nil && !o.match.check(c) { // a key that is not there is equal to nothing, whatever the digest
 		return
+	}
+	if o.flags&setGet != 0 {
+		c.ReplyString(e)
 	}
 	if o.flags&setNX != 0 && e != nil || o.flags&setXX != 0 && e == nil || o.flags&setMatch != 0 && !o.match.holds(e) {
 		if o.flags&setGet == 0 {

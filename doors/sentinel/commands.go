@@ -142,7 +142,7 @@ func (p *peer) execute(args []string) bool {
 			"are allowed in this context", name))
 	}
 	if !c.open {
-		if err := p.conn.Client.Allowed(args...); err != nil {
+		if err := p.conn.Client.Permitted(args); err != nil {
 			return p.failed(err)
 		}
 	}

@@ -18,6 +18,9 @@ package glob
 // With nocase, ASCII letters match in either case, except for one that a
 // backslash escapes inside a class.
 //
+// A pattern with more than maxStars stars, each with something behind it, does
+// not match where all of them would be needed.
+//
 // Only the latest star is ever retried, because giving an earlier one more
 // bytes cannot turn a failure into a match. The work is therefore bounded by
 // len(pattern) times len(s), whatever the pattern.
@@ -26,6 +29,7 @@ func Match(pattern, s []byte, nocase bool) bool {
 		return len(pattern) == 0
 	}
 	p, i := 0, 0
+	stars := 0
 	retry, mark := -1, 0 // pattern position after the latest star; start of what follows it in s
 	for i < len(s) {
 		if p < len(pattern) {
@@ -33,6 +37,12 @@ func Match(pattern, s []byte, nocase bool) bool {
 				p++
 				if p == len(pattern) {
 					return true
+				}
+				if pattern[p] != '*' {
+					stars++
+				}
+				if stars > maxStars {
+					return false
 				}
 				retry, mark = p, i
 				continue
@@ -54,6 +64,9 @@ func Match(pattern, s []byte, nocase bool) bool {
 	}
 	return p == len(pattern)
 }
+
+// maxStars is how often Redis descends, once for each run of stars.
+const maxStars = 1000
 
 // matchOne compares c with the first element of p, which is not a star, and
 // returns the length of that element if it matches.

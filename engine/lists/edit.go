@@ -31,6 +31,11 @@ func (l *List) Set(i int, v []byte) bool {
 	p := nd.seek(k)
 	old, next := nd.elem(p)
 	l.note(j)
+	if l.nodes == 1 && !l.quick {
+		// As in Redis, which makes sure that there is room for the new element beside the old one.
+		maxBytes, maxEntries := l.bounds()
+		l.setQuick(nd.size()+encodedLen(len(v)) > maxBytes || nd.n+1 > maxEntries)
+	}
 	if len(old) == len(v) {
 		copy(old, v)
 		return true

@@ -133,6 +133,15 @@ func (l *List) Encoding() string {
 	return "listpack"
 }
 
+// Reload decides the encoding as for a list that was read from a file: whatever it was before.
+func (l *List) Reload() {
+	l.settle()
+	if l.nodes == 1 {
+		maxBytes, maxEntries := l.bounds()
+		l.setQuick(l.at(0).size() > maxBytes || l.at(0).n > maxEntries)
+	}
+}
+
 // settle decides the encoding after a change.
 func (l *List) settle() {
 	if l.nodes != 1 {

@@ -31,7 +31,7 @@ func (i Idempotence) valid() bool {
 }
 
 // ErrOtherEntry says that a producer has added another entry under an idempotent ID.
-var ErrOtherEntry = errors.New("ERR The specified IDMP producer-id/idempotent-id pair maps to a different stream ID")
+var ErrOtherEntry = errors.New("ERR IID already exists for this producer with a different stream ID")
 
 // productions is what a stream remembers of its producers. Streams that have none do not have it.
 //

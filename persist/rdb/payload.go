@@ -24,13 +24,14 @@ func Seal(b []byte) []byte {
 	return e.footer(Version)
 }
 
-// open checks a payload's footer, but perhaps for the checksum, and returns what is before it.
+// open checks a payload's footer, but perhaps for the checksum, and returns what is before it. A checksum of zero is that
+// of a payload without one.
 func open(payload []byte, skipChecksum bool) ([]byte, error) {
 	end := len(payload) - footerLength
 	if end < 0 || binary.LittleEndian.Uint16(payload[end:]) > Newest {
 		return nil, ErrChecksum
 	}
-	if !skipChecksum && binary.LittleEndian.Uint64(payload[end+2:]) != checksum(0, payload[:end+2]) {
+	if sum := binary.LittleEndian.Uint64(payload[end+2:]); !skipChecksum && sum != 0 && sum != checksum(0, payload[:end+2]) {
 		return nil, ErrChecksum
 	}
 	return payload[:end:end], nil

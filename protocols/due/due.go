@@ -187,7 +187,7 @@ func (s *Schedule) find() bool {
 			var found []ID
 			var g engine.Guard
 			g.Lock(ks, engine.AllShards, ks.Now())
-			cursor = g.Scan(db, cursor, findBatch, func(e *engine.Entry) {
+			cursor = g.Scan(db, cursor, findBatch, nil, func(e *engine.Entry) {
 				if key, ok := s.stored(e); ok {
 					found = append(found, ID{db, key})
 				}
