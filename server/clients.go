@@ -163,8 +163,8 @@ func (s *Session) publish() {
 		d.Multi = s.tx.running
 	}
 	d.Watched = len(s.tx.watches)
-	d.Input = max(len(s.input), s.executing) + s.long.arrived()
-	d.InputFree = cap(s.input) - len(s.input) + s.long.memory() - s.long.arrived()
+	d.Input = max(len(s.input), s.executing) + s.long.Arrived()
+	d.InputFree = cap(s.input) - len(s.input) + s.long.Memory() - s.long.Arrived()
 	d.Output = s.out.Len()
 	s.publishBuffer(d)
 	d.Blocked, d.Monitor = s.blocked != nil, s.monitor

@@ -224,7 +224,7 @@ func (p *proxied) write() {
 		p.arm(now)
 		a := relayAnswer{size: uint32(sendable), done: p.told, db: uint32(s.db)}
 		// One that is aborted owes replies: its client must not wait for them.
-		if left == 0 && !s.Closing() && len(s.input) == 0 && s.long.size == 0 && !s.waiting() {
+		if left == 0 && !s.Closing() && len(s.input) == 0 && !s.long.Active() && !s.waiting() {
 			a.done = p.frames
 		}
 		if p.bound() {

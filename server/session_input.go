@@ -26,7 +26,7 @@ func (s *Session) Input(b []byte, now int64) (commands int) {
 		s.readMail()
 	}
 	s.owned.bulky = false
-	if s.long.size > 0 {
+	if s.long.Active() {
 		b = s.receiveLong(b)
 	}
 	switch {
@@ -51,11 +51,11 @@ func (s *Session) ReadsAlone() bool { return s.closing || s.owned.bulky || len(s
 // Room returns where the next bytes of a long command should be read to, so that they need not be moved; nil if there
 // is no such command. Received tells how many there are.
 func (s *Session) Room() []byte {
-	if room := s.long.room(); len(room) > 0 {
+	if room := s.long.Room(); len(room) > 0 {
 		return room
 	}
 	n := s.parser.Missing(len(s.input))
-	if n < minDirect || s.long.size > 0 || s.waiting() {
+	if n < minDirect || s.long.Active() || s.waiting() {
 		return nil
 	}
 	// What the client claims it will send gets memory as it does.
@@ -69,15 +69,15 @@ func (s *Session) Received(n int, now int64) {
 	s.now = now
 	s.srv.stats.bytesIn.Add(int64(n))
 	s.taken += int64(n)
-	if s.long.size > 0 {
-		s.long.received(n)
+	if s.long.Active() {
+		s.long.Received(n)
 	} else {
 		s.input = s.input[:len(s.input)+n]
 	}
 	if s.box.filled.Load() {
 		s.readMail()
 	}
-	if s.long.size == 0 && s.parser.Missing(len(s.input)) == 0 {
+	if !s.long.Active() && s.parser.Missing(len(s.input)) == 0 {
 		s.processInput()
 	}
 	s.checkInput()
@@ -92,7 +92,7 @@ const (
 // checkInput ends what Input does.
 func (s *Session) checkInput() {
 	s.startLong()
-	if len(s.input)+s.long.arrived() > s.inputLimit() {
+	if len(s.input)+s.long.Arrived() > s.inputLimit() {
 		s.srv.stats.inputTooLong.Add(1)
 		s.srv.log.Warn("closing client that reached the query buffer limit", "client", s.id, "addr", s.peer.Addr)
 		s.Abort()
@@ -102,7 +102,7 @@ func (s *Session) checkInput() {
 }
 
 func (s *Session) processInput() {
-	if len(s.input) == 0 || s.long.size > 0 || s.waiting() {
+	if len(s.input) == 0 || s.long.Active() || s.waiting() {
 		return
 	}
 	rest := s.process(s.input)

@@ -13,91 +13,11 @@ import (
 // which a shorter one would waste more.
 const minLong = 64 << 10
 
-const (
-	// longPart is the size in bytes of the pieces in which the beginning of a very long argument is received,
-	longPart = 4 << 20
-	// which is the part of it after which it gets memory of its size.
-	longShare = 4
-)
-
-// longArg is the last argument of a command that is incomplete. What comes before it is Session.input.
-//
-// What a client only claims that it will send gets no memory. So one of more than directStep bytes is received into
-// parts until a quarter of it is there. Then it gets memory of its size, in which the rest is received at its place,
-// and to which the parts are moved meanwhile, one with each piece that comes: to move hundreds of megabytes at once
-// would hold up everybody.
+// longArg is the last argument of a command that is incomplete. What comes before it is Session.input. One of more than
+// directStep bytes gets memory of its size only when part of it has arrived: see buffers.Incoming.
 type longArg struct {
-	// what has arrived behind the parts; if own is set all that has, of which the parts are still to be copied
-	b     []byte
-	parts [][]byte // of longPart bytes each
-	own   bool     // b has room for all of it
-	size  int      // in bytes; 0 if there is no such argument
-	end   int      // how many of the two bytes behind it have arrived
-}
-
-// arrived returns how many bytes of it have.
-func (l *longArg) arrived() int {
-	if l.own {
-		return len(l.b)
-	}
-	return len(l.parts)*longPart + len(l.b)
-}
-
-// memory returns how many bytes it takes.
-func (l *longArg) memory() int { return len(l.parts)*longPart + cap(l.b) }
-
-// room returns where the next bytes of the argument should be read to.
-func (l *longArg) room() []byte {
-	if l.own {
-		return l.b[len(l.b):l.size]
-	}
-	return l.b[len(l.b):min(longPart, l.size-len(l.parts)*longPart)]
-}
-
-// received notes that n bytes are in the room.
-func (l *longArg) received(n int) {
-	l.b = l.b[:len(l.b)+n]
-	switch {
-	case l.own:
-		l.movePart()
-	case len(l.b) == longPart:
-		l.parts = append(l.parts, l.b)
-		if had := len(l.parts) * longPart; longShare*had < l.size {
-			l.b = buffers.Get(longPart)
-		} else {
-			l.b, l.own = buffers.GetFitting(l.size)[:had], true
-		}
-	}
-}
-
-// movePart copies a part to its place, if there is one.
-func (l *longArg) movePart() {
-	i := len(l.parts) - 1
-	if i < 0 {
-		return
-	}
-	copy(l.b[i*longPart:], l.parts[i][:longPart])
-	buffers.Put(l.parts[i])
-	l.parts[i] = nil
-	l.parts = l.parts[:i]
-}
-
-// take takes those of the bytes that belong to it, and returns the others.
-func (l *longArg) take(b []byte) []byte {
-	for len(b) > 0 && l.arrived() < l.size {
-		n := copy(l.room(), b)
-		l.received(n)
-		b = b[n:]
-	}
-	return b
-}
-
-// whole returns it, once all has arrived.
-func (l *longArg) whole() []byte {
-	for len(l.parts) > 0 {
-		l.movePart()
-	}
-	return l.b
+	buffers.Incoming
+	end int // how many of the two bytes behind it have arrived
 }
 
 // ownedArg is a long argument of the command that runs, which may keep its memory, and what has become of others.
@@ -110,7 +30,7 @@ type ownedArg struct {
 
 // startLong has the last argument of the incomplete command in input received into memory of its own if it is long.
 func (s *Session) startLong() {
-	if s.long.size > 0 || s.closing || s.waiting() {
+	if s.long.Active() || s.closing || s.waiting() {
 		return // the input need not be what the parser has seen
 	}
 	start, size, ok := s.parser.Last()
@@ -118,17 +38,11 @@ func (s *Session) startLong() {
 	if !ok || size < minLong || arrived >= size {
 		return
 	}
-	s.long.own = size <= max(directStep, longShare*arrived)
-	switch {
-	case s.long.own:
-		s.long.b = buffers.GetFitting(size)
-	case arrived < directStep:
+	if size > directStep && arrived < directStep {
 		return
-	default:
-		s.long.b = buffers.Get(longPart)
 	}
-	s.long.size = size
-	s.long.take(s.input[start:])
+	s.long.Begin(size, max(arrived, directStep/4))
+	s.long.Take(s.input[start:])
 	if s.input = s.input[:start]; cap(s.input) >= maxInput && start <= maxInput/2 {
 		head := append([]byte(nil), s.input...)
 		buffers.Put(s.input)
@@ -139,14 +53,14 @@ func (s *Session) startLong() {
 // receiveLong takes the bytes of b that belong to the long argument and what ends it, has the command executed once
 // it is complete, and returns the other bytes.
 func (s *Session) receiveLong(b []byte) []byte {
-	b = s.long.take(b)
+	b = s.long.Take(b)
 	n := min(len(b), 2-s.long.end) // whatever they are: see resp.Parser
 	s.long.end, b = s.long.end+n, b[n:]
 	if s.long.end < 2 {
 		return b
 	}
-	long := s.long.whole()
-	s.long = longArg{}
+	long := s.long.Whole()
+	s.long.end = 0
 	s.owned.b, s.owned.bulky = long, true
 
 	ahead := lookaheads.Get().(*lookahead)

@@ -118,7 +118,7 @@ func TestInputOfUnauthenticatedClientIsBounded(t *testing.T) {
 				n := min(len(rest), 4<<10)
 				s.Input(rest[:n], b.ks.Now())
 				rest = rest[n:]
-				require.LessOrEqual(t, len(s.input)+s.long.arrived(), c.most)
+				require.LessOrEqual(t, len(s.input)+s.long.Arrived(), c.most)
 			}
 			require.Equal(t, c.name != "many arguments", s.Closing(), "an argument may be as long, and so many may come")
 			s.Close()

@@ -11,11 +11,13 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"github.com/atomredis/atomredis/internal/buffers"
 )
 
 // Limits bound what a peer may send.
 type Limits struct {
-	Message int           // bytes of a message
+	Message int           // bytes of a request
 	Time    time.Duration // for the handshake, and for what is sent to be read
 }
 
@@ -87,7 +89,7 @@ type Conn struct {
 	in     *bufio.Reader
 	hello  Hello
 	limits Limits
-	buf    []byte // of the request that was read last; reused
+	buf    []byte // of the message that was read last; reused
 }
 
 // Accept does the handshake. node is the id of the server. admit looks at the client, and says why it is refused, or nil.
@@ -235,10 +237,11 @@ func finish(b []byte, start int) []byte {
 	return b
 }
 
-// chunk is how much room is made for a message before its bytes are there.
-const chunk = 64 << 10
+// maxKept is how many bytes of a buffer are kept for the next message.
+const maxKept = 64 << 10
 
-// message reads a message without its length. It is valid until the next one.
+// message reads a message without its length. It is valid until the next one. A length that is only announced costs
+// nothing.
 func (c *Conn) message(most int) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(c.in, head[:]); err != nil {
@@ -251,24 +254,36 @@ func (c *Conn) message(most int) ([]byte, error) {
 	case n > int64(most):
 		return nil, ErrTooLong
 	}
-	if cap(c.buf) > chunk {
+	if cap(c.buf) > maxKept {
+		buffers.Put(c.buf)
 		c.buf = nil
 	}
-	c.buf = c.buf[:0]
-	for left := int(n); left > 0; {
-		step := min(left, max(chunk, len(c.buf)))
-		at := len(c.buf)
-		if cap(c.buf)-at < step {
-			c.buf = append(make([]byte, 0, at+step), c.buf...)
+	size := int(n)
+	if size <= max(shortMessage, cap(c.buf)) {
+		if cap(c.buf) < size {
+			c.buf = make([]byte, size)
 		}
-		c.buf = c.buf[:at+step]
-		if _, err := io.ReadFull(c.in, c.buf[at:]); err != nil {
+		c.buf = c.buf[:size]
+		_, err := io.ReadFull(c.in, c.buf)
+		return c.buf, err
+	}
+	c.buf = nil
+	var in buffers.Incoming
+	in.Begin(size, 0)
+	for in.Arrived() < size {
+		n, err := c.in.Read(in.Room())
+		in.Received(n)
+		if err != nil {
+			in.Drop()
 			return nil, err
 		}
-		left -= step
 	}
+	c.buf = in.Whole()
 	return c.buf, nil
 }
+
+// shortMessage is how many bytes a message may have that gets memory at once.
+const shortMessage = 16 << 10
 
 // Hello returns what the client has said of itself.
 func (c *Conn) Hello() *Hello { return &c.hello }
@@ -292,6 +307,9 @@ func (c *Conn) Read() (Request, error) {
 	}
 	return Request{Op: int16(binary.LittleEndian.Uint16(b)), ID: int64(binary.LittleEndian.Uint64(b[2:])), Body: b[10:]}, nil
 }
+
+// LimitMessage changes how many bytes a request may have, from the next one on. It is for who calls Read.
+func (c *Conn) LimitMessage(n int) { c.limits.Message = n }
 
 // Ready reports whether a whole request has been received, if it is a short one: Read will not wait.
 func (c *Conn) Ready() bool {

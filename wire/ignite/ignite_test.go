@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -153,6 +154,25 @@ func TestMessagesThatAreNone(t *testing.T) {
 	got, err := talk(t, append(append(hello, long...), unhex(t, end)...), welcome, echo)
 	require.NoError(t, err)
 	require.Len(t, got, 5+4+8+4+8<<16)
+}
+
+// A length that is only announced takes no memory.
+func TestMemoryFollowsWhatHasArrived(t *testing.T) {
+	hello := unhex(t, "08000000 01 0100 0200 0000 02")
+	c, err := ignite.Accept(&memory{in: append(append(hello, 0, 0, 0, 0x20), make([]byte, 100_000)...)}, node, limits, welcome)
+	require.NoError(t, err)
+	_, err = c.Read()
+	require.ErrorIs(t, err, ignite.ErrTooLong)
+
+	c, err = ignite.Accept(&memory{in: append(append(hello, 0, 0, 0, 0x20), make([]byte, 100_000)...)}, node, limits, welcome)
+	require.NoError(t, err)
+	c.LimitMessage(1 << 30)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err = c.Read()
+	runtime.ReadMemStats(&after)
+	require.ErrorIs(t, err, io.EOF)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
 }
 
 func FuzzConn(f *testing.F) {

@@ -12,6 +12,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/atomredis/atomredis/internal/buffers"
 )
 
 // Limits bound what a peer may send.
@@ -35,7 +37,8 @@ type Conn struct {
 	in     *bufio.Reader
 	limits Limits
 	ttl    time.Duration // how long the peer wants to be waited for; 0 is for ever
-	buf    []byte        // of the message that was read last; reused
+	buf    []byte        // the short frames of the message that was read last; reused
+	long   [][]byte      // its long frames, which have memory of their own
 
 	mu  sync.Mutex // protects out
 	out []byte     // reused
@@ -209,21 +212,21 @@ func unexpected(err error) error {
 	return err
 }
 
+// LimitMessage changes how many bytes a message may have, from the next one on. It is for who calls Read.
+func (c *Conn) LimitMessage(n int) { c.limits.Message = n }
+
 // Read returns the frames of the next message. They are valid until the next call. PINGs are answered on the way.
-// io.EOF is the end between two messages. A message is read in pieces, so that a length that is only announced costs
-// nothing.
+// io.EOF is the end between two messages. A length that is only announced costs nothing.
 func (c *Conn) Read() (frames [][]byte, err error) {
-	if c.buf = c.buf[:0]; cap(c.buf) > maxKept {
-		c.buf = nil
-	}
-	var ends []int
+	c.drop()
+	total := 0
 	for {
 		if c.ttl > 0 {
 			c.conn.SetReadDeadline(time.Now().Add(c.ttl))
 		}
 		flags, size, err := c.readHeader()
 		if err != nil {
-			if len(ends) > 0 {
+			if len(frames) > 0 {
 				err = unexpected(err)
 			}
 			return nil, err
@@ -234,40 +237,59 @@ func (c *Conn) Read() (frames [][]byte, err error) {
 			}
 			continue
 		}
-		if len(ends) == c.limits.Frames || size > uint64(c.limits.Message-len(c.buf)) {
+		if len(frames) == c.limits.Frames || size > uint64(c.limits.Message-total) {
 			return nil, ErrTooLong
 		}
-		if err := c.readBody(int(size)); err != nil {
-			return nil, err
+		frame, err := c.readBody(int(size))
+		if err != nil {
+			return nil, unexpected(err)
 		}
-		ends = append(ends, len(c.buf))
+		total += len(frame)
+		frames = append(frames, frame)
 		if flags&flagMore == 0 {
-			break
+			return frames, nil
 		}
 	}
-	start := 0
-	for _, end := range ends {
-		frames = append(frames, c.buf[start:end:end])
-		start = end
-	}
-	return frames, nil
 }
 
-// readPiece is how much of a frame is read before there is room for more.
-const readPiece = 64 << 10
-
-// readBody appends so many bytes to buf.
-func (c *Conn) readBody(size int) error {
-	for size > 0 {
-		n := min(size, readPiece)
-		start := len(c.buf)
-		c.buf = append(c.buf, make([]byte, n)...)
-		if _, err := io.ReadFull(c.in, c.buf[start:]); err != nil {
-			return unexpected(err)
-		}
-		size -= n
+// drop gives the memory of the last message back.
+func (c *Conn) drop() {
+	for _, b := range c.long {
+		buffers.Put(b)
 	}
-	return nil
+	c.long = nil
+	if c.buf = c.buf[:0]; cap(c.buf) > maxKept {
+		c.buf = nil
+	}
+}
+
+// shortFrame is how many bytes a frame may have that lies beside others in memory.
+const shortFrame = 16 << 10
+
+// readBody reads a frame of so many bytes.
+func (c *Conn) readBody(size int) ([]byte, error) {
+	if size <= shortFrame {
+		if c.buf == nil || cap(c.buf)-len(c.buf) < size {
+			c.buf = make([]byte, 0, max(size, 512, min(2*cap(c.buf), maxKept))) // frames that were read stay where they are
+		}
+		start := len(c.buf)
+		c.buf = c.buf[:start+size]
+		_, err := io.ReadFull(c.in, c.buf[start:])
+		return c.buf[start:len(c.buf):len(c.buf)], err
+	}
+	var in buffers.Incoming
+	in.Begin(size, 0)
+	for in.Arrived() < size {
+		n, err := c.in.Read(in.Room())
+		in.Received(n)
+		if err != nil {
+			in.Drop()
+			return nil, err
+		}
+	}
+	frame := in.Whole()
+	c.long = append(c.long, frame)
+	return frame, nil
 }
 
 // readCommand reads a command behind the handshake. PING is answered with its context; others mean nothing to a

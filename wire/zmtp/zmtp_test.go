@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +58,32 @@ func TestMessagesHaveFrames(t *testing.T) {
 	w.out.Reset()
 	require.NoError(t, c.Write([]byte("a"), nil, long))
 	require.Equal(t, "\x01\x01a\x01\x00\x02\x00\x00\x00\x00\x00\x00\x01\x2c"+string(long), w.out.String())
+}
+
+// A length that is only announced takes no memory, and the limit can change between two messages.
+func TestMemoryFollowsWhatHasArrived(t *testing.T) {
+	claim := []byte("\x02\x00\x00\x00\x00\x20\x00\x00\x00") // 512 MiB
+	c, _, err := accept(t, hello("REQ"), claim, make([]byte, 100_000))
+	require.NoError(t, err)
+	c.LimitMessage(1 << 30)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err = c.Read()
+	runtime.ReadMemStats(&after)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
+
+	long := bytes.Repeat([]byte("frame"), 50_000)
+	c, _, err = accept(t, hello("REQ"), appendFrame(nil, flagMore, []byte("a")), appendFrame(nil, flagMore, long), appendFrame(nil, 0, []byte("b")),
+		appendFrame(nil, 0, long))
+	require.NoError(t, err)
+	c.LimitMessage(1 << 20)
+	frames, err := c.Read()
+	require.NoError(t, err)
+	require.Equal(t, [][]byte{[]byte("a"), long, []byte("b")}, frames)
+	c.LimitMessage(1000)
+	_, err = c.Read()
+	require.ErrorIs(t, err, ErrTooLong)
 }
 
 func TestWhatEndsAConnection(t *testing.T) {
