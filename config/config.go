@@ -53,6 +53,10 @@ type Settings struct {
 	Cluster         ClusterSettings
 	Timeout         int // seconds; 0 = never
 	MaxClients      int
+	// DoorMaxClients is how many connections all doors may have together; 0 is half of what maxclients allows.
+	DoorMaxClients int
+	// DoorFirstRequest is how many seconds the peer of a door may take until its first request; 0 is for ever.
+	DoorFirstRequest int
 
 	MaxMemory        int // bytes; 0 = without limit
 	MaxMemoryClients int // bytes; negative = percent of MaxMemory; 0 = without limit

@@ -38,6 +38,8 @@ var directiveTable = []*directive{
 	number("tcp-backlog", "511", 0, math.MaxInt32, func(s *Settings) *int { return &s.TCPBacklog }).atStart(),
 	number("tcp-keepalive", "300", 0, math.MaxInt32, func(s *Settings) *int { return &s.TCPKeepAlive }),
 	number("timeout", "0", 0, math.MaxInt32, func(s *Settings) *int { return &s.Timeout }),
+	number("door-maxclients", "0", 0, math.MaxUint32, func(s *Settings) *int { return &s.DoorMaxClients }).ours(),
+	number("door-first-request", "30", 0, math.MaxInt32, func(s *Settings) *int { return &s.DoorFirstRequest }).ours(),
 	number("maxclients", "10000", 1, math.MaxUint32, func(s *Settings) *int { return &s.MaxClients }),
 	yesNo("protected-mode", "yes", func(s *Settings) *bool { return &s.ProtectedMode }),
 	text("requirepass", "", func(s *Settings) *string { return &s.RequirePass }),

@@ -12,7 +12,7 @@ import (
 // many arguments), numbers, booleans (1 and 0), times and durations, slices, maps, structs with tags `redis:"name"`,
 // encoding.BinaryMarshaler and encoding.TextMarshaler. They are not kept.
 //
-// One goroutine uses a Client at a time; Settle, Close and Done may be called by any. A peer that has several commands
+// One goroutine uses a Client at a time; Settle, Admitted, Close and Done may be called by any. A peer that has several commands
 // in flight needs several clients if one of them may block.
 type Client struct{ s Session }
 
@@ -206,6 +206,13 @@ func (c *Client) SetName(ctx context.Context, name string) error {
 func (c *Client) Select(ctx context.Context, db int) error {
 	return c.control(ctx, []byte("SELECT"), strconv.AppendInt(nil, int64(db), 10))
 }
+
+// Stranger is how many bytes a peer may send at once whose client is not Admitted: the most that a door keeps of it.
+const Stranger = 64 << 10
+
+// Admitted reports whether the client may execute commands: it has authenticated, or need not. Until then a peer gets no
+// more memory than Stranger.
+func (c *Client) Admitted() bool { return c.s.Admitted() }
 
 // Done is closed when the client has ended: by Close, by the server, which closes, or by CLIENT KILL. Whoever serves
 // a peer closes its connection then, and the client.

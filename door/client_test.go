@@ -12,18 +12,24 @@ import (
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/resp"
+	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/server"
 )
 
 // prepare makes a server that has no listeners but those of doors. settings are directives and their values.
 func prepare(t *testing.T, settings ...string) *server.Server {
+	return prepareAt(t, nil, settings...)
+}
+
+// prepareAt is prepare with a clock; nil is that of the system.
+func prepareAt(t *testing.T, clock engine.Clock, settings ...string) *server.Server {
 	conf := config.NewConfig()
 	conf.InMemory()
 	conf.ListenNowhere()
 	for i := 0; i < len(settings); i += 2 {
 		require.NoError(t, conf.Set(settings[i], settings[i+1], false))
 	}
-	srv, err := server.New(conf, slog.New(slog.DiscardHandler), server.Options{})
+	srv, err := server.New(conf, slog.New(slog.DiscardHandler), server.Options{Clock: clock})
 	require.NoError(t, err)
 	t.Cleanup(func() { srv.Close() })
 	return srv

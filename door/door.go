@@ -39,6 +39,8 @@ type Host interface {
 	OwnClient() (Client, error)
 	// Setting returns the value of a directive of the door, as it is now.
 	Setting(name string) string
+	// FirstRequest returns how long a peer may take until its first request is there; 0 is for ever.
+	FirstRequest() time.Duration
 	// Topology returns who has the same data as the server. It executes no command, and waits for nobody.
 	Topology() Topology
 	// Log returns the server's log.

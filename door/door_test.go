@@ -23,6 +23,7 @@ import (
 
 	"github.com/atomredis/atomredis"
 	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/server"
 )
 
@@ -102,6 +103,70 @@ func eventually(t *testing.T, c *door.Client, want string, args ...any) {
 	t.Helper()
 	has := func() bool { return strings.Contains(do(t, c, args...), want) }
 	require.Eventually(t, has, deadline, time.Millisecond, want)
+}
+
+// A peer that has said nothing is disconnected, and one that is not admitted once it has been silent for as long.
+func TestPeersThatSayNothing(t *testing.T) {
+	srv, c := opened(t, "door-first-request", "1")
+	silent, half := connect(t, srv, "lines"), connect(t, srv, "lines")
+	_, err := half.conn.Write([]byte("PI")) // is no request
+	require.NoError(t, err)
+	legitimate := connect(t, srv, "lines")
+	require.Equal(t, "PONG", legitimate.do("PING"))
+	silent.requireGone()
+	half.requireGone()
+	require.Equal(t, "PONG", legitimate.do("PING"))
+	do(t, c, "CONFIG", "SET", "requirepass", "secret")
+	stranger := connect(t, srv, "lines")
+	require.Contains(t, stranger.do("PING"), "NOAUTH")
+	admitted := connect(t, srv, "lines")
+	require.Equal(t, "OK", admitted.do("AUTH default secret"))
+	require.Equal(t, "PONG", admitted.do("PING"))
+	stranger.requireGone()
+	require.Equal(t, "PONG", admitted.do("PING"))
+	require.Equal(t, "PONG", legitimate.do("PING"))
+}
+
+// The doors together leave connections to clients of Redis.
+func TestDoorsLeaveConnections(t *testing.T) {
+	srv, c := opened(t, "maxclients", "6")
+	first := []*peer{connect(t, srv, "lines"), connect(t, srv, "lines"), connect(t, srv, "lines")}
+	dial(t, "tcp", srv.DoorAddr("lines").String()).requireGone()
+	do(t, c, "CONFIG", "SET", "door-maxclients", "4")
+	first = append(first, connect(t, srv, "lines"))
+	dial(t, "tcp", srv.DoorAddr("lines").String()).requireGone()
+	first[0].conn.Close()
+	eventually(t, c, "door_lines_connections:3\r\n", "INFO", "door_lines")
+	connect(t, srv, "lines")
+}
+
+// timeout applies to the peers of doors: what all clients of one do counts, and who waits or has subscribed is not idle.
+func TestIdlePeersAreDisconnected(t *testing.T) {
+	clock := engine.NewManualClock(time.UnixMilli(1e12))
+	srv := prepareAt(t, clock, "door-lines", "127.0.0.1:0")
+	require.NoError(t, srv.Start())
+	c := clientOf(t, srv)
+	idle, busy, waiting, listening := connect(t, srv, "lines"), connect(t, srv, "lines"), connect(t, srv, "lines"), connect(t, srv, "lines")
+	for _, p := range []*peer{idle, busy, waiting, listening} {
+		require.Equal(t, "PONG", p.do("PING"))
+	}
+	waiting.send("BLPOP list 0")
+	require.Equal(t, "OK", listening.do("EVENTS channel"))
+	eventually(t, c, "blocked_clients:1\r\n", "INFO", "clients")
+	clock.Advance(time.Hour)
+	require.Equal(t, "PONG", idle.do("PING"))
+	require.Equal(t, "PONG", busy.do("PING"))
+	do(t, c, "CONFIG", "SET", "timeout", "10")
+	for range 12 {
+		clock.Advance(time.Second)
+		require.Equal(t, "PONG", busy.do("PING"))
+	}
+	idle.requireGone()
+	require.Equal(t, "PONG", busy.do("PING"))
+	do(t, c, "RPUSH", "list", "v")
+	require.Contains(t, waiting.line(), "list")
+	do(t, c, "PUBLISH", "channel", "message")
+	require.Equal(t, "channel message", listening.line())
 }
 
 func TestCommandsComeThroughADoor(t *testing.T) {

@@ -120,6 +120,7 @@ func (d *lines) peer(c *door.Conn) {
 	})
 	in := bufio.NewScanner(c) // lines of up to 64 KiB
 	for in.Scan() {
+		c.Requested()
 		d.count.Add(1)
 		select {
 		case next <- in.Text():

@@ -11,7 +11,8 @@ import (
 )
 
 // Peers serves the connections of a door. Each has a client and goroutines of its own, and all of that ends together:
-// when the peer hangs up, when the client is killed, when a goroutine panics, and with Close.
+// when the peer hangs up, when the client is killed, when a goroutine panics, and with Close. A connection on which no
+// request has arrived in the time of Host.FirstRequest is closed; the door says that one has with Conn.Requested.
 type Peers struct {
 	// Host makes the clients.
 	Host Host
@@ -37,6 +38,7 @@ type Conn struct {
 	peers  *Peers
 	ctx    context.Context
 	remote net.Addr
+	first  *time.Timer // closes the connection; nil if it may wait for ever
 }
 
 // RemoteAddr implements net.Conn. No two connections of a door have the same, also not of a Unix socket.
@@ -114,9 +116,15 @@ func (p *Peers) welcome(conn net.Conn, serve func(c *Conn)) *Conn {
 		p.byAddr = map[string]*Conn{}
 	}
 	p.byAddr[c.remote.String()] = c
+	if d := p.Host.FirstRequest(); d > 0 {
+		c.first = time.AfterFunc(d, func() { c.Close() })
+	}
 	p.wg.Go(func() {
 		<-client.Done()
 		cancel()
+		if c.first != nil {
+			c.first.Stop()
+		}
 		c.Close()
 		p.forget(c)
 	})
@@ -157,6 +165,19 @@ func (p *Peers) Close() error {
 	p.mu.Unlock()
 	p.wg.Wait()
 	return nil
+}
+
+// Requested says that a whole request has arrived. A peer whose client is admitted may be silent from then on; another
+// one has the time for its next request that it had for the first. Any goroutine may call it.
+func (c *Conn) Requested() {
+	if c.first == nil {
+		return
+	}
+	if c.Client.Admitted() {
+		c.first.Stop()
+	} else if d := c.peers.Host.FirstRequest(); d > 0 {
+		c.first.Reset(d)
+	}
 }
 
 // Context ends with the connection.

@@ -9,7 +9,7 @@ import (
 // Session is one client of the server without a transport: the goroutines that call its methods execute its commands.
 // Its replies are in RESP3, and are given only once what they tell is as durable as appendfsync demands.
 //
-// One goroutine uses a Session at a time; Settle, Release, Fork and Done may be called by any.
+// One goroutine uses a Session at a time; Settle, Release, Fork, Admitted and Done may be called by any.
 type Session interface {
 	// Run executes a command, args[0] being its name; the reply is part of what Flush returns next. It waits as long as
 	// the command blocks, or is held up by CLIENT PAUSE, and ctx lasts: if ctx ends before the command was served,
@@ -40,6 +40,8 @@ type Session interface {
 	// Fork returns another session of the same client: with its address, its user, its name and its database. It ends
 	// with this one at the latest.
 	Fork() (Session, error)
+	// Admitted reports whether the session may execute commands: its client has authenticated, or need not.
+	Admitted() bool
 	// Done is closed when the session has ended: it was released, or the server has ended it or is about to.
 	Done() <-chan struct{}
 	// Release ends the use of the session. What another goroutine waits for ends with ErrClosed.

@@ -249,7 +249,8 @@ func (d *Direct) Fork() (door.Session, error) {
 	d.forks[fork] = struct{}{}
 	own := fork.session
 	own.options.Name, own.options.Library = s.options.Name, s.options.Library
-	own.db, own.authenticated = s.db, s.authenticated
+	own.db = s.db
+	own.authenticated.Store(s.authenticated.Load())
 	own.account.Store(s.account.Load())
 	own.publish()
 	return fork, nil
@@ -282,7 +283,7 @@ func (d *Direct) keep() bool {
 // pristine reports whether the client has not changed its session in a way that would show in its next commands.
 func (s *Session) pristine() bool {
 	return !s.closing && !s.waiting() && !s.tx.active && len(s.tx.watches) == 0 &&
-		s.modes.pristine() && s.out.Proto == 3 && s.account.Load() == nil && s.authenticated && !s.guard.NoTouch
+		s.modes.pristine() && s.out.Proto == 3 && s.account.Load() == nil && s.authenticated.Load() && !s.guard.NoTouch
 }
 
 // end closes the session. mu must be locked.
@@ -327,6 +328,35 @@ func (d *Direct) wake() {
 
 // Done implements door.Session.
 func (d *Direct) Done() <-chan struct{} { return d.finished.wait() }
+
+// idleSince returns the sessions of doors' peers that have done nothing since a time in ms, neither themselves nor by
+// their forks.
+func (t *directs) idleSince(since int64) (idle []*Session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for d := range t.all {
+		if d.parent != nil || d.session.door == nil || d.session.account.Load() == nil {
+			continue // that of a fork follows; without an account it is the door's own
+		}
+		busy := d.session.busySince(since)
+		for fork := range d.forks {
+			busy = busy || fork.session.busySince(since)
+		}
+		if !busy {
+			idle = append(idle, d.session)
+		}
+	}
+	return idle
+}
+
+// busySince reports whether the client waits, has subscribed, or has executed a command since a time in ms.
+func (s *Session) busySince(since int64) bool {
+	d := s.snapshot()
+	return d.LastActive >= since || d.Blocked || d.Subscriptions() > 0 || s.about(since).Paused
+}
+
+// Admitted implements door.Session.
+func (d *Direct) Admitted() bool { return !d.session.mustAuthenticate() }
 
 // Run implements door.Session.
 func (d *Direct) Run(ctx context.Context, args [][]byte) error {

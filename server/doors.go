@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/atomredis/atomredis/command"
 	servercommands "github.com/atomredis/atomredis/commands/server"
@@ -29,6 +30,7 @@ type doors struct {
 	serving bool // from the end of Start on
 	closed  bool
 	running sync.WaitGroup // doors that serve, or are being closed in the background
+	idle    engine.Timer   // for endIdle; nil if it is not to be called
 }
 
 // openDoor is a door with its listener; it is the door's Host.
@@ -117,6 +119,32 @@ func (srv *Server) serveDoors() {
 	for _, d := range ds.open {
 		d.serve()
 	}
+	srv.watchIdle(srv.config.Get())
+}
+
+// watchIdle has endIdle called in a second if there is a timeout. doors.mu is locked.
+func (srv *Server) watchIdle(set *config.Settings) {
+	ds := &srv.doors
+	if set.Timeout > 0 && ds.serving && !ds.closed && ds.idle == nil && len(ds.open) > 0 {
+		ds.idle = srv.ks.Clock().AfterFunc(time.Second, srv.endIdle)
+	}
+}
+
+// endIdle ends the clients of doors' peers that have done nothing for longer than the timeout, as CLIENT KILL does. What
+// several clients of one peer do counts for all of them, and a peer that waits or has subscribed is not idle.
+func (srv *Server) endIdle() {
+	set := srv.config.Get()
+	if set.Timeout > 0 {
+		for _, s := range srv.direct.idleSince(srv.ks.Now() - int64(set.Timeout)*1000) {
+			srv.log.Debug("closing idle client", "client", s.id, "addr", s.peer.Addr)
+			s.post(mailKill)
+		}
+	}
+	ds := &srv.doors
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	ds.idle = nil
+	srv.watchIdle(set)
 }
 
 // checkDoorUser returns why the settings cannot say as which user a door's clients act.
@@ -157,6 +185,9 @@ func (srv *Server) updateDoors(old, set *config.Settings) error {
 	for _, d := range srv.doors.all() {
 		d.set.Store(set)
 	}
+	srv.doors.mu.Lock()
+	defer srv.doors.mu.Unlock()
+	srv.watchIdle(set)
 	return nil
 }
 
@@ -247,6 +278,9 @@ func (ds *doors) close() {
 		ds.running.Go(d.close)
 	}
 	ds.open = nil
+	if ds.idle != nil {
+		ds.idle.Stop()
+	}
 	ds.mu.Unlock()
 	ds.running.Wait()
 }
@@ -329,6 +363,11 @@ func (d *openDoor) Log() *slog.Logger { return d.srv.log }
 
 // Setting implements door.Host.
 func (d *openDoor) Setting(name string) string { return d.set.Load().Registered[name] }
+
+// FirstRequest implements door.Host.
+func (d *openDoor) FirstRequest() time.Duration {
+	return time.Duration(d.srv.config.Get().DoorFirstRequest) * time.Second
+}
 
 // Client implements door.Host.
 func (d *openDoor) Client(p door.Peer) (door.Client, error) {

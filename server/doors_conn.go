@@ -38,7 +38,10 @@ func (d *openDoor) admit(conn net.Conn) net.Conn {
 		loopback = a.IP.IsLoopback()
 		transport.KeepAlive(conn, time.Duration(set.TCPKeepAlive)*time.Second)
 	}
-	count := max(srv.clients.count.Load(), srv.doors.conns.Load())
+	count := srv.clients.count.Load()
+	if conns := srv.doors.conns.Load(); conns >= srv.maxDoorClients() {
+		count = srv.maxClients() // they leave the others to clients of Redis
+	}
 	protected := !d.kind.Authenticates && set.ProtectedMode
 	if d.kind.PortDirective != "" {
 		protected = protected && !srv.users.Default().User().NeedsPassword()

@@ -27,9 +27,10 @@ const (
 	// unauthenticatedOutput is how many bytes of replies may wait for it. Redis allows as much: a buffer of 16 KiB, and
 	// 1 KiB more.
 	unauthenticatedOutput = 17 << 10
-	// unauthenticatedInput is how much it may have sent that has not been executed: it can be more than a command while
-	// clients are paused.
-	unauthenticatedInput = 1 << 20
+	// unauthenticatedInput is how much it may have sent that has not been executed, which is part of a command. While
+	// clients are paused it can be more than one: then it is unauthenticatedPaused, as always in Redis.
+	unauthenticatedInput  = 64 << 10
+	unauthenticatedPaused = 1 << 20
 )
 
 // floodsUnauthenticated reports whether the client must be closed because it has not authenticated and does not read
@@ -46,8 +47,12 @@ func (s *Session) floodsUnauthenticated() bool {
 // inputLimit returns how many bytes of input the session may hold.
 func (s *Session) inputLimit() int {
 	limit := s.srv.config.Get().QueryBufferLimit
-	if !s.authenticated && s.mustAuthenticate() {
-		limit = min(limit, unauthenticatedInput)
+	if !s.authenticated.Load() && s.mustAuthenticate() {
+		most := unauthenticatedInput
+		if s.waiting() {
+			most = unauthenticatedPaused
+		}
+		limit = min(limit, most)
 	}
 	return limit
 }
@@ -151,6 +156,15 @@ func (srv *Server) maxClients() int64 {
 		n = min(n, max(srv.maxFiles-reservedFiles, 1))
 	}
 	return n
+}
+
+// maxDoorClients returns how many connections all doors may have together.
+func (srv *Server) maxDoorClients() int64 {
+	most := srv.maxClients()
+	if n := int64(srv.config.Get().DoorMaxClients); n > 0 {
+		return min(n, most)
+	}
+	return max(most/2, 1)
 }
 
 const protectedMode = "DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user. " +

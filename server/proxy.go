@@ -143,7 +143,7 @@ func (s *Session) forward(cmd *command.Command, args [][]byte) (done, taken bool
 	follows := s.srv.group.following.Load() && s.srv.relays.on.Load()
 	wanted := cmd != nil && cmd.ArityOK(len(args)) && s.leadersPart(cmd)
 	switch {
-	case !s.authenticated && s.mustAuthenticate():
+	case !s.authenticated.Load() && s.mustAuthenticate():
 		return false, false
 	case r == nil && (!follows || !wanted || s.tied()):
 		return false, false

@@ -40,7 +40,7 @@ type Session struct {
 	suspicious int  // how many commands are still to be measured one by one
 
 	db            int
-	authenticated bool
+	authenticated atomic.Bool       // written by the session's goroutine
 	digest        [sha256.Size]byte // of the password that the client has shown; zero if it has shown none
 	relaying      relaying
 	proxied       *proxied // nil unless the client is one of another server of the group

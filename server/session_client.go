@@ -81,7 +81,7 @@ func (srv *Server) Unpause() { srv.pause.resume() }
 func (s *Session) Authenticate(name, password []byte) bool { return s.enter(name, password) }
 
 // Authenticated implements connection.Client.
-func (s *Session) Authenticated() bool { return s.authenticated }
+func (s *Session) Authenticated() bool { return s.authenticated.Load() }
 
 // SetProtocol implements connection.Client.
 func (s *Session) SetProtocol(version int) { s.setProto(version) }

@@ -27,7 +27,7 @@ type pipeline struct {
 // prepare parses what is about to be the Input, unless it has already or there is some left from before, and appends
 // to hints what it will use if it is a single command. It executes nothing. Input must be the next that is called.
 func (s *Session) prepare(b []byte, hints []engine.Hint) []engine.Hint {
-	if s.ahead != nil || len(s.input) > 0 || s.waiting() || s.closing || !s.authenticated {
+	if s.ahead != nil || len(s.input) > 0 || s.waiting() || s.closing || !s.authenticated.Load() {
 		return hints
 	}
 	s.parser.MaxBulk = s.srv.MaxBulk()
@@ -68,7 +68,7 @@ func (s *Session) process(b []byte) []byte {
 	defer lookaheads.Put(ahead)
 	defer s.endCommands() // before ahead, in which the arguments lie, is given back
 	for len(b) > 0 && !s.closing {
-		if !s.authenticated && s.floodsUnauthenticated() {
+		if !s.authenticated.Load() && s.floodsUnauthenticated() {
 			s.Abort()
 			return nil
 		}
@@ -172,7 +172,7 @@ func (s *Session) endCommands() {
 // parseAhead parses a stretch of commands at the start of b.
 func (s *Session) parseAhead(ahead *lookahead, b []byte) {
 	depth := maxAhead
-	if !s.authenticated {
+	if !s.authenticated.Load() {
 		depth = 1 // the limits change with authentication
 		s.parser.Unauthenticated = s.mustAuthenticate()
 	}

@@ -246,7 +246,8 @@ type replayer struct {
 
 // newReplayer returns one for commands from one of the origins that are Accepted.
 func newReplayer(srv *Server, from command.Origin) *replayer {
-	s := &Session{srv: srv, wake: func() {}, authenticated: true, states: srv.newStates()}
+	s := &Session{srv: srv, wake: func() {}, states: srv.newStates()}
+	s.authenticated.Store(true)
 	s.join()
 	s.setProto(2)
 	s.ctx = command.Ctx{W: &s.out, G: &s.guard, Client: s, Host: srv, NoBlock: true, Origin: from}

@@ -77,16 +77,16 @@ func (s *Session) becomeDefault() {
 }
 
 func (s *Session) setAuthenticated(yes bool) {
-	s.authenticated = yes
+	s.authenticated.Store(yes)
 	s.parser.Unauthenticated = s.mustAuthenticate()
 }
 
 // mustAuthenticate reports whether the client may do nothing before it has authenticated. That can change without it.
-func (s *Session) mustAuthenticate() bool { return !s.authenticated && !s.srv.users.Open() }
+func (s *Session) mustAuthenticate() bool { return !s.authenticated.Load() && !s.srv.users.Open() }
 
 // lacksAuthentication reports whether the client must authenticate before it may execute a command.
 func (s *Session) lacksAuthentication(cmd *command.Command) bool {
-	return !s.authenticated && cmd.Flags&command.NoAuth == 0 && s.mustAuthenticate()
+	return !s.authenticated.Load() && cmd.Flags&command.NoAuth == 0 && s.mustAuthenticate()
 }
 
 // unrestricted reports whether the client may do everything. A session without an account may: it is the program's or

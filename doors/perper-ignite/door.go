@@ -111,15 +111,20 @@ func (d *igniteDoor) peer(c *door.Conn) {
 			p.outbox.drain() // a peer that sends nothing more may still read
 			return
 		}
+		c.Requested()
 		if p.serve(r) != nil {
 			return
 		}
 	}
 }
 
-// admit has the client act as the user that the peer says it is.
+// admit has the client act as the user that the peer says it is. A peer that says nothing of it is refused if the server
+// asks for a password: it could do nothing.
 func admit(c *door.Conn, h *ignite.Hello) *ignite.Refusal {
 	if h.User == "" {
+		if !c.Client.Admitted() {
+			return &ignite.Refusal{Status: ignite.StatusNotAuthorized, Message: "The server asks for a user name and a password"}
+		}
 		return nil
 	}
 	if err := c.Client.Auth(c.Context(), h.User, h.Password); err != nil {

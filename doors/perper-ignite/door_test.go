@@ -425,8 +425,13 @@ func TestQueriesInSQL(t *testing.T) {
 
 func TestUsersAndRefusals(t *testing.T) {
 	s := opened(t, "requirepass", "secret")
-	p := connect(t, s)
-	p.play(step{1050, "", "1012 NOAUTH Authentication required."})
+	p := dial(t, s)
+	p.write(unhex(t, "0e000000 01 0100 0700 0000 02 0c 01000000 04"))
+	refused := p.message()
+	require.Equal(t, unhex(t, "00 0100 0700 0000 09"), refused[:8])
+	require.Equal(t, unhex(t, "d0070000"), refused[len(refused)-4:])
+	_, err := p.conn.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF, "without a user it could do nothing")
 	s.MustDo(t, "ACL", "SETUSER", "u", "on", ">pw", "~perper:*", "+perper.caches")
 	p = dial(t, s)
 	p.write(unhex(t, "15000000 01 0100 0200 0000 02 09 01000000 75 09 02000000 7077"))
@@ -435,10 +440,10 @@ func TestUsersAndRefusals(t *testing.T) {
 	require.Equal(t, unhex(t, "0700000000000000 00000000 00000000"), p.message())
 	p = dial(t, s)
 	p.write(unhex(t, "15000000 01 0100 0200 0000 02 09 01000000 75 09 02000000 7078"))
-	refused := p.message()
+	refused = p.message()
 	require.Equal(t, unhex(t, "00 0100 0700 0000 09"), refused[:8])
 	require.Equal(t, unhex(t, "d0070000"), refused[len(refused)-4:])
-	_, err := p.conn.Read(make([]byte, 1))
+	_, err = p.conn.Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF)
 }
 

@@ -200,6 +200,7 @@ func (p *peer) read() {
 			continue
 		}
 		p.d.requests.Add(1)
+		p.conn.Requested()
 		words := make([]string, len(args))
 		for i, a := range args {
 			words[i] = string(a)
@@ -246,7 +247,7 @@ func (p *peer) signal() {
 func (p *peer) reply(write func(w *resp.Writer)) {
 	p.mu.Lock()
 	write(&p.w)
-	slow := len(p.w.Buf) > maxUnread
+	slow := len(p.w.Buf) > maxUnread || len(p.w.Buf) > door.Stranger && !p.conn.Client.Admitted()
 	p.mu.Unlock()
 	if slow {
 		p.conn.Close()

@@ -66,7 +66,7 @@ const (
 	patience   = 30 * time.Second
 )
 
-// maxMessage is how many bytes a message may have.
+// maxMessage is how many bytes a message may have of a peer whose client is admitted.
 const maxMessage = min(512<<20+64<<10, math.MaxInt)
 
 // spiderq is the door.
@@ -107,7 +107,7 @@ func (d *spiderq) Info(add func(field, value string)) {
 // peer serves a peer.
 func (d *spiderq) peer(c *door.Conn) {
 	z, err := zmtp.Accept(c, "ROUTER", []string{"REQ", "DEALER", "ROUTER"},
-		zmtp.Limits{Message: maxMessage, Frames: maxFrames, Time: patience})
+		zmtp.Limits{Message: door.Stranger, Frames: maxFrames, Time: patience})
 	if err != nil {
 		return
 	}
@@ -117,10 +117,14 @@ func (d *spiderq) peer(c *door.Conn) {
 		return
 	}
 	for {
+		if c.Client.Admitted() {
+			z.LimitMessage(maxMessage)
+		}
 		frames, err := z.Read()
 		if err != nil {
 			return
 		}
+		c.Requested()
 		if !p.serve(client, frames) {
 			return
 		}

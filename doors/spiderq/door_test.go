@@ -24,6 +24,25 @@ import (
 	"github.com/atomredis/atomredis/engine"
 )
 
+// A peer whose user needs a password has 64 KiB for a message, whatever it announces.
+func TestMemoryOfStrangers(t *testing.T) {
+	s := opened(t, "requirepass", "secret")
+	p := connect(t, s, "DEALER")
+	p.send([]byte{11})
+	_, err := io.Copy(io.Discard, p.conn)
+	require.NoError(t, err, "it is disconnected, as the protocol has no words for it")
+	p = connect(t, s, "DEALER")
+	p.write(unhex(t, "02 0000000000010001"))
+	_, err = io.Copy(io.Discard, p.conn)
+	require.NoError(t, err)
+	s.MustDo(t, "ACL", "SETUSER", "u", "on", "nopass", "+@all", "~*")
+	s.MustDo(t, "CONFIG", "SET", "door-spiderq-user", "u")
+	p = connect(t, s, "DEALER")
+	p.send(append(unhex(t, "02 00000001 6b 00100000"), make([]byte, 1<<20)...))
+	require.Equal(t, [][]byte{{2}}, p.receive())
+}
+
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const deadline = 30 * time.Second

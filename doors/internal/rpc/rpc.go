@@ -15,6 +15,8 @@
 //		...
 //	}
 //
+// Calls of a peer whose client is not admitted are refused before their messages are received.
+//
 // Every connection is a client of the server, and every call of it has a [Peer]: the connection with a pool of clients,
 // so that calls may block beside each other. A handler returns the error of a command as it is, and its peer gets the
 // status of [Status]; handlers with words of their own return errors of package status.
@@ -44,6 +46,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 
 	"github.com/atomredis/atomredis/door"
 )
@@ -69,10 +72,15 @@ const (
 	patience  = 20 * time.Second // for its answer
 	pings     = time.Second      // between those that it may send
 	farewell  = 5 * time.Second  // for calls to end when the door ends by itself
+	// maxRefused is how many calls a peer may try that is not admitted.
+	maxRefused = 64
 )
 
 // ErrEnding is the status of calls that end because the door does.
 var ErrEnding = status.Error(codes.Unavailable, "the server is closed")
+
+// errStranger is the status of calls of peers who act as a user that needs a password: the protocols have no place for it.
+var errStranger = status.Error(codes.Unauthenticated, "NOAUTH Authentication required.")
 
 // Server is a door for gRPC.
 type Server struct {
@@ -106,6 +114,7 @@ func New(o Options, register func(s *grpc.Server)) *Server {
 		grpc.ConnectionTimeout(handshake),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: quiet, Timeout: patience}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pings, PermitWithoutStream: true}),
+		grpc.InTapHandle(s.tap),
 		grpc.UnaryInterceptor(s.unary),
 		grpc.StreamInterceptor(s.stream),
 		grpc.WaitForHandlers(true),
@@ -160,6 +169,21 @@ func (s *Server) Info(add func(field, value string)) {
 	add("calls_active", strconv.FormatInt(s.active.Load(), 10))
 }
 
+// tap refuses a call of a peer that may do nothing before its first message is received, for which there would be memory.
+func (s *Server) tap(ctx context.Context, _ *tap.Info) (context.Context, error) {
+	p := PeerOf(ctx)
+	p.Conn.Requested()
+	if p.Conn.Client.Admitted() {
+		return ctx, nil
+	}
+	s.calls.Add(1)
+	s.failed.Add(1)
+	if p.refused++; p.refused >= maxRefused { // grpc keeps something of each until the connection ends
+		p.Conn.Close()
+	}
+	return nil, errStranger
+}
+
 // unary is around every call with one request and one response.
 func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (
 	response any, err error,
@@ -212,8 +236,9 @@ func (s *Server) panicked(p *Peer, method string, v any) {
 type Peer struct {
 	*door.Pool
 	// Conn is the connection. Its Client is one of the pool.
-	Conn   *door.Conn
-	server *Server
+	Conn    *door.Conn
+	server  *Server
+	refused int // calls that tap has refused; used by the goroutine that reads from the connection
 }
 
 // PeerOf returns the peer of a call. ctx is that of the handler, or made from it.
@@ -249,7 +274,7 @@ type shaker struct {
 // ServerHandshake implements credentials.TransportCredentials.
 func (s *shaker) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	c := raw.(*door.Conn)
-	id := identity{&Peer{door.NewPool(c.Client, s.server.options.Calls+1), c, s.server}}
+	id := identity{&Peer{Pool: door.NewPool(c.Client, s.server.options.Calls+1), Conn: c, server: s.server}}
 	if s.TransportCredentials == nil {
 		return raw, id, nil
 	}

@@ -371,6 +371,30 @@ func TestWhatAPeerMayCost(t *testing.T) {
 	requireStatus(t, codes.ResourceExhausted, door.ErrSlow.Error(), err)
 }
 
+// Calls of peers that may do nothing are refused before their messages come, whatever these announce.
+func TestStrangersAreRefused(t *testing.T) {
+	s := opened(t, "requirepass", "secret")
+	p := connect(t, s)
+	_, err := p.call(t.Context(), "Do", "PING")
+	requireStatus(t, codes.Unauthenticated, "NOAUTH", err)
+	stream, err := p.conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/test.Words/Listen")
+	require.NoError(t, err)
+	requireStatus(t, codes.Unauthenticated, "NOAUTH", stream.RecvMsg(new(text)))
+	_, err = healthpb.NewHealthClient(p.conn).Check(t.Context(), &healthpb.HealthCheckRequest{})
+	requireStatus(t, codes.Unauthenticated, "NOAUTH", err)
+	eventually(t, s, "words_calls:3\r\nwords_calls_failed:3\r\nwords_calls_active:0\r\n", "INFO", "door_words")
+	for i := 0; status.Code(err) == codes.Unauthenticated; i++ {
+		require.Less(t, i, 100, "so many refusals end the connection")
+		_, err = p.call(t.Context(), "Do", "PING")
+		if strings.Contains(s.MustDo(t, "INFO", "door_words").String(), "door_words_connections_received:2") {
+			break
+		}
+	}
+	s.MustDo(t, "ACL", "SETUSER", "u", "on", "nopass", "+@all", "~*")
+	s.MustDo(t, "CONFIG", "SET", "door-words-user", "u")
+	require.Contains(t, connect(t, s).do("PING"), "PONG")
+}
+
 // What is no HTTP/2, and what stops in the middle, disturbs nobody, and nothing is left of it when the door closes.
 func TestWhatIsNoCallDisturbsNobody(t *testing.T) {
 	s := opened(t)
