@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,7 +18,6 @@ import (
 
 	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/doors/http/console"
-	"github.com/atomredis/atomredis/resp"
 )
 
 func init() {
@@ -37,51 +37,96 @@ func yesOrNo(value string) error {
 }
 
 const (
-	// headTimeout is how long a peer may take to send the head of a request, idleTimeout how long it may send none,
-	// answerTimeout how long it may take to read an answer; profiles take their own time.
-	headTimeout, idleTimeout, answerTimeout = 10 * time.Second, 2 * time.Minute, 30 * time.Second
-	maxHead                                 = 16 << 10
+	// headTimeout is how long a peer may take to send the head of a request, bodyTimeout the rest of it, idleTimeout how
+	// long it may send none, answerTimeout how long it may take to read an answer; profiles take their own time.
+	headTimeout, bodyTimeout, idleTimeout, answerTimeout = 10 * time.Second, 30 * time.Second, 2 * time.Minute, 30 * time.Second
+	maxHead                                              = 16 << 10
 )
 
 // server is the door.
 type server struct {
 	host             door.Host
-	peers            door.Peers
+	mux              *http.ServeMux
 	http             http.Server
 	console          *console.Console
 	process          *prometheus.Registry // of the Go runtime and the process
 	requests, failed atomic.Int64
+
+	mu     sync.Mutex // protects what follows
+	closed bool
+	wg     sync.WaitGroup // of requests; none is added once closed
 }
 
 func newDoor(h door.Host) *server {
-	d := &server{host: h, process: prometheus.NewRegistry()}
+	d := &server{host: h, mux: http.NewServeMux(), process: prometheus.NewRegistry()}
 	d.process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	d.peers.Host = h
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metrics", d.as(d.metrics))
-	mux.HandleFunc("GET /healthz", d.probe(d.healthy))
-	mux.HandleFunc("GET /readyz", d.probe(d.ready))
-	d.profiles(mux)
-	d.console = console.New(console.Options{Host: h, Peer: func(r *http.Request) door.Peer {
-		return door.PeerOf(r.Context().Value(peerKey{}).(*peer).Conn)
-	}})
-	mux.HandleFunc(console.Path, func(w http.ResponseWriter, r *http.Request) {
-		d.requests.Add(1)
-		d.console.ServeHTTP(w, r)
-	})
-	mux.Handle("GET /{$}", http.RedirectHandler(console.Path, http.StatusSeeOther))
+	d.mux.HandleFunc("GET /metrics", d.as(d.metrics))
+	d.mux.HandleFunc("GET "+healthPath, d.probe(d.healthy))
+	d.mux.HandleFunc("GET "+readyPath, d.probe(d.ready))
+	d.profiles()
+	d.console = console.New(console.Options{Host: h, Peer: peerOf})
+	d.mux.Handle(console.Path, d.console)
+	d.mux.Handle("GET /{$}", http.RedirectHandler(console.Path, http.StatusSeeOther))
 	d.http = http.Server{
-		Handler: mux, ReadHeaderTimeout: headTimeout, IdleTimeout: idleTimeout, WriteTimeout: answerTimeout, MaxHeaderBytes: maxHead,
-		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, peerKey{}, &peer{Conn: c.(*door.Conn)})
-		},
+		Handler: d, ReadHeaderTimeout: headTimeout, IdleTimeout: idleTimeout, WriteTimeout: answerTimeout, MaxHeaderBytes: maxHead,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 	}
 	return d
 }
 
+// The probes, which anybody may ask under any name.
+const healthPath, readyPath = "/healthz", "/readyz"
+
+// ServeHTTP implements http.Handler for all paths. A page that somebody else's DNS has given this address to is no page
+// of ours, and must not read what is here: only probes are served under any name.
+func (d *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !d.begins() {
+		return
+	}
+	defer d.wg.Done()
+	d.requests.Add(1)
+	if r.ContentLength != 0 {
+		if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)); err != nil {
+			return
+		}
+	}
+	if path := r.URL.Path; path != healthPath && path != readyPath && !d.known(r.Host) {
+		d.failed.Add(1)
+		http.Error(w, "The server is not known by this name: see the directive console-hosts.", http.StatusMisdirectedRequest)
+		return
+	}
+	d.mux.ServeHTTP(w, r)
+}
+
+// begins notes that a request is being answered, until wg is told of its end, unless the door is closed.
+func (d *server) begins() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.closed {
+		d.wg.Add(1)
+	}
+	return !d.closed
+}
+
+// known reports whether the door is served under the name in the Host of a request.
+func (d *server) known(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if host = strings.ToLower(strings.Trim(host, "[]")); net.ParseIP(host) != nil || host == "localhost" {
+		return true
+	}
+	for name := range strings.SplitSeq(strings.ToLower(d.host.Setting("console-hosts")), ",") {
+		if name == "*" || name == host && host != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // Serve implements door.Door.
 func (d *server) Serve(l net.Listener) error {
-	err := d.http.Serve(d.peers.Listener(l))
+	err := d.http.Serve(l)
 	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) {
 		return nil
 	}
@@ -90,8 +135,12 @@ func (d *server) Serve(l net.Listener) error {
 
 // Close implements door.Door.
 func (d *server) Close() error {
-	err := errors.Join(d.http.Close(), d.peers.Close())
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	err := d.http.Close()
 	d.console.Close()
+	d.wg.Wait()
 	return err
 }
 
@@ -101,49 +150,34 @@ func (d *server) Info(add func(field, value string)) {
 	add("requests_failed", strconv.FormatInt(d.failed.Load(), 10))
 }
 
-type peerKey struct{}
+type connKey struct{}
 
-// peer is who is at the other end of a connection. Its requests come one after the other.
-type peer struct {
-	*door.Conn
-	user string // as which it has authenticated; "" if it has not
-}
+// connOf returns the connection of a request.
+func connOf(r *http.Request) net.Conn { return r.Context().Value(connKey{}).(net.Conn) }
 
-// handler answers a request with commands of the client that asks. An error is the answer if nothing was written.
+func peerOf(r *http.Request) door.Peer { return door.PeerOf(connOf(r)) }
+
+// handler answers a request with commands of a client. An error is the answer if nothing was written.
 type handler func(w http.ResponseWriter, r *http.Request, c *door.Client) error
 
-// as has a handler act as the user whose name and password the request has, or without them as every peer of the door.
+// as gives a request a client that acts as the user whose name and password it has, or without them as every peer of the
+// door. There is none between requests: a connection alone is no client.
 func (d *server) as(h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		d.requests.Add(1)
-		p := r.Context().Value(peerKey{}).(*peer)
-		err := p.identify(r)
+		c, err := d.host.Client(peerOf(r))
 		if err == nil {
-			err = h(w, r, p.Client)
+			defer c.Close()
+			if user, password, given := r.BasicAuth(); given {
+				err = c.Auth(r.Context(), user, password)
+			}
+		}
+		if err == nil {
+			err = h(w, r, &c)
 		}
 		if err != nil {
 			d.refuse(w, err)
 		}
 	}
-}
-
-// errWhoElse says that a connection on which somebody has authenticated has a request without credentials.
-var errWhoElse = resp.Error("NOAUTH Authentication required.")
-
-// identify makes the peer's client act as the request says.
-func (p *peer) identify(r *http.Request) error {
-	user, password, given := r.BasicAuth()
-	if !given {
-		if p.user != "" {
-			return errWhoElse
-		}
-		return nil
-	}
-	if err := p.Client.Auth(r.Context(), user, password); err != nil {
-		return err
-	}
-	p.user = user
-	return nil
 }
 
 // refuse answers with an error.
@@ -192,7 +226,6 @@ func (d *server) ready(ctx context.Context, c *door.Client) (string, error) {
 // probe answers what a check finds: "" is that all is well.
 func (d *server) probe(check func(ctx context.Context, c *door.Client) (string, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		d.requests.Add(1)
 		why := ""
 		c, err := d.host.OwnClient()
 		if err == nil {

@@ -1,6 +1,8 @@
 package http
 
 import (
+	"context"
+	"net"
 	"net/http"
 	"net/http/pprof"
 	"time"
@@ -9,12 +11,13 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// profiles serves the profiles of the Go runtime to who may call DEBUG: they show keys and values that are on stacks.
-func (d *server) profiles(mux *http.ServeMux) {
+// profiles serves the profiles of the Go runtime where enable-debug-command allows DEBUG: they show keys and values that
+// are on stacks.
+func (d *server) profiles() {
 	for path, serve := range map[string]http.HandlerFunc{
 		"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace,
 	} {
-		mux.HandleFunc("GET /debug/pprof/"+path, d.as(func(w http.ResponseWriter, r *http.Request, c *door.Client) error {
+		d.mux.HandleFunc("GET /debug/pprof/"+path, d.as(func(w http.ResponseWriter, r *http.Request, c *door.Client) error {
 			if err := d.mayDebug(r, c); err != nil {
 				return err
 			}
@@ -28,24 +31,49 @@ func (d *server) profiles(mux *http.ServeMux) {
 	}
 }
 
-// mayDebug returns an error if the user of a client may not call DEBUG.
+var (
+	errStranger  = resp.Error("NOAUTH Authentication required.")
+	errNoProfile = resp.Error("NOPERM Profiles are served where enable-debug-command allows DEBUG.")
+)
+
+// mayDebug returns an error if a request may not have profiles. Its user must have authenticated, and needs no
+// permission beside the directive.
 func (d *server) mayDebug(r *http.Request, c *door.Client) error {
-	// What a command replies to a user who may not call it is the ACL's business, and DEBUG itself may be disabled.
-	user, err := ask(r.Context(), c, "ACL", "WHOAMI")
+	if !c.Admitted() {
+		return errStranger
+	}
+	allowed, err := d.debugAllowed(r.Context())
 	if err != nil {
 		return err
 	}
+	if allowed == "yes" || allowed == "local" && isLocal(connOf(r).RemoteAddr()) {
+		return nil
+	}
+	return errNoProfile
+}
+
+// debugAllowed returns the value of enable-debug-command.
+func (d *server) debugAllowed(ctx context.Context) (string, error) {
 	own, err := d.host.OwnClient()
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer own.Close()
-	answer, err := ask(r.Context(), &own, "ACL", "DRYRUN", user, "DEBUG", "JMAP")
+	reply, err := own.Do(ctx, "CONFIG", "GET", "enable-debug-command")
 	if err != nil {
-		return err
+		return "", err
 	}
-	if answer != "OK" {
-		return resp.Error("NOPERM " + answer)
+	settings, err := reply.Map()
+	if err != nil {
+		return "", err
 	}
-	return nil
+	return settings["enable-debug-command"].Text()
+}
+
+// isLocal reports whether a peer is on the server's machine.
+func isLocal(addr net.Addr) bool {
+	if tcp, ok := addr.(*net.TCPAddr); ok {
+		return tcp.IP.IsLoopback()
+	}
+	return true // a Unix socket
 }

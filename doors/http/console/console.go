@@ -9,14 +9,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/internal/buffers"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -28,8 +27,10 @@ var embedded embed.FS
 
 const (
 	maxBody     = 16 << 20 // bytes of a request
+	maxLogin    = 4 << 10  // bytes of one that begins a session, which nobody has authenticated
 	maxReplies  = 8 << 20  // bytes of what the commands of a request reply
 	maxCommands = 1000     // of a request
+	maxWords    = 1 << 17  // of all of its commands together
 	maxAsked    = 64       // commands of a request about permissions
 
 	// execution is how long the commands of a request may take, with what they wait for; answer how long the peer may take
@@ -107,8 +108,8 @@ func (c *Console) begins() bool {
 	return !c.closed
 }
 
-// ServeHTTP implements http.Handler. Pages of other origins cannot use it: their requests say where they come from, what
-// changes something is JSON, and a name that somebody else's DNS has given to this address is not ours.
+// ServeHTTP implements http.Handler. Pages of other origins cannot use it: their requests say where they come from, and
+// what changes something is JSON. The door looks at the name under which they have found it.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !c.begins() {
 		return
@@ -128,8 +129,6 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch site := r.Header.Get("Sec-Fetch-Site"); {
 	case c.Host.Setting("console") == "no":
 		http.NotFound(w, r)
-	case !c.known(r.Host):
-		http.Error(w, "The console is not known by this name: see the directive console-hosts.", http.StatusMisdirectedRequest)
 	case c.origin.Check(r) != nil, r.URL.Path == Path+"events" && site != "" && site != "same-origin":
 		http.Error(w, "The request comes from another origin.", http.StatusForbidden)
 	case r.Method == http.MethodPost && r.Header.Get("Content-Type") != "application/json":
@@ -137,16 +136,6 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		c.mux.ServeHTTP(w, r)
 	}
-}
-
-// known reports whether the console is served under the name in the Host of a request.
-func (c *Console) known(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.ToLower(strings.Trim(host, "[]"))
-	return net.ParseIP(host) != nil || host == "localhost" ||
-		slices.Contains(strings.Split(strings.ToLower(c.Host.Setting("console-hosts")), ","), host) && host != ""
 }
 
 // handler answers a request of a session. An error is the answer if nothing was written.
@@ -197,9 +186,30 @@ func respond(w http.ResponseWriter, code int, value any) {
 	json.NewEncoder(w).Encode(value) // a peer that has gone needs no answer
 }
 
-// read reads what a request says.
-func read(w http.ResponseWriter, r *http.Request, into any) error {
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(into); err != nil {
+// read reads what a request says, in at most so many bytes. Memory grows with what arrives. How long that may take is a
+// matter of the door; a request that is there is not bound by it.
+func read(w http.ResponseWriter, r *http.Request, most int64, into any) error {
+	if r.ContentLength < 1 || r.ContentLength > most {
+		return errRequest
+	}
+	var in buffers.Incoming
+	in.Begin(int(r.ContentLength), 0)
+	for in.Arrived() < int(r.ContentLength) {
+		n, err := r.Body.Read(in.Room())
+		if in.Received(n); err != nil && in.Arrived() < int(r.ContentLength) {
+			in.Drop()
+			return errRequest
+		}
+	}
+	body := in.Whole()
+	defer buffers.Put(body)
+	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	switch err := json.Unmarshal(body, into); {
+	case errors.Is(err, errTooMuch):
+		return errTooMuch
+	case err != nil:
 		return errRequest
 	}
 	return nil
@@ -207,21 +217,54 @@ func read(w http.ResponseWriter, r *http.Request, into any) error {
 
 // commands is a request with commands for a database.
 type commands struct {
-	DB       int        `json:"db"`
-	Commands [][]binary `json:"commands"`
+	DB       int         `json:"db"`
+	Commands commandList `json:"commands"`
+}
+
+// commandList are commands, which are decoded only if there are not too many of them.
+type commandList [][]binary
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *commandList) UnmarshalJSON(from []byte) error {
+	if lists, words := countLists(from); lists > maxCommands || words > maxWords {
+		return errTooMuch
+	}
+	return json.Unmarshal(from, (*[][]binary)(l))
+}
+
+// countLists returns how many elements a list in JSON has, and how many those that are lists have, at most.
+func countLists(text []byte) (lists, elements int) {
+	depth, quoted := 0, false
+	lists = 1
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[':
+			depth++
+			elements++
+		case c == ']':
+			depth--
+		case c == ',' && depth == 1:
+			lists++
+		case c == ',':
+			elements++
+		}
+	}
+	return lists, elements
 }
 
 // do executes commands one after the other and answers with their replies.
 func (c *Console) do(w http.ResponseWriter, r *http.Request, s *session) error {
 	var q commands
-	if err := read(w, r, &q); err != nil {
+	if err := read(w, r, maxBody, &q); err != nil {
 		return err
 	}
 	var b door.Batch
 	for _, command := range q.Commands {
-		if b.Len() == maxCommands {
-			return errTooMuch
-		}
 		if err := b.Add(arguments(command)...); err != nil {
 			return err
 		}
@@ -274,7 +317,7 @@ func reason(err error) string {
 // may answers which commands the user may call. ACL DRYRUN says so, which the user himself need not be allowed to call.
 func (c *Console) may(w http.ResponseWriter, r *http.Request, s *session) error {
 	var q commands
-	if err := read(w, r, &q); err != nil {
+	if err := read(w, r, maxBody, &q); err != nil {
 		return err
 	}
 	if len(q.Commands) > maxAsked {

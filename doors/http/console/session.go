@@ -190,7 +190,7 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 		User     *string `json:"user"`
 		Password string  `json:"password"`
 	}
-	err := read(w, r, &q)
+	err := read(w, r, maxLogin, &q)
 	s := c.sessions.of(r)
 	if err == nil && (s == nil || q.User != nil) {
 		s, err = c.begin(r, q.User, q.Password, s)

@@ -51,7 +51,7 @@ type group struct {
 // tree walks over the keys below a prefix.
 func (c *Console) tree(w http.ResponseWriter, r *http.Request, s *session) error {
 	var q walk
-	if err := read(w, r, &q); err != nil {
+	if err := read(w, r, 64<<10, &q); err != nil {
 		return err
 	}
 	out := branch{Cursor: q.Cursor, Keys: []binary{}, Groups: map[string]*group{}}
