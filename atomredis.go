@@ -25,6 +25,7 @@ import (
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/family"
 	"github.com/atomredis/atomredis/internal/memconn"
 	"github.com/atomredis/atomredis/internal/testhook"
 	"github.com/atomredis/atomredis/server"
@@ -85,7 +86,7 @@ func Open(o Options) (*DB, error) {
 	}
 	var listeners []net.Listener
 	if o.Addr != "" {
-		l, err := net.Listen("tcp", o.Addr)
+		l, err := net.Listen(family.Network(o.Addr), o.Addr)
 		if err != nil {
 			return nil, fmt.Errorf("atomredis: %w", err)
 		}

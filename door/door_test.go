@@ -105,6 +105,16 @@ func eventually(t *testing.T, c *door.Client, want string, args ...any) {
 	require.Eventually(t, has, deadline, time.Millisecond, want)
 }
 
+// A door at 0.0.0.0 takes no connections of IPv6.
+func TestDoorsListenInOneFamily(t *testing.T) {
+	srv, _ := opened(t, "door-lines", "0.0.0.0:0")
+	_, port, err := net.SplitHostPort(srv.DoorAddr("lines").String())
+	require.NoError(t, err)
+	dial(t, "tcp", "127.0.0.1:"+port)
+	_, err = net.Dial("tcp", "[::1]:"+port)
+	require.Error(t, err)
+}
+
 // A peer that has said nothing is disconnected, and one that is not admitted once it has been silent for as long.
 func TestPeersThatSayNothing(t *testing.T) {
 	srv, c := opened(t, "door-first-request", "1")

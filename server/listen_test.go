@@ -119,6 +119,40 @@ func TestPortAndBindChangeWhileTheServerRuns(t *testing.T) {
 	})
 }
 
+// An address of one family takes connections of that family only, as in Redis: a firewall for one is no firewall for the
+// other.
+func TestListenersBelongToOneFamily(t *testing.T) {
+	if l, err := net.Listen("tcp6", "[::1]:0"); err != nil {
+		t.Skip("this machine has no IPv6")
+	} else {
+		l.Close()
+	}
+	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
+		port := unusedPort(t)
+		s := startListening(t, o, port, append(settings, "protected-mode", "no", "bind", "0.0.0.0")...)
+		c := s.at(port)
+		reaches := func(host string) bool {
+			conn, err := net.Dial("tcp", net.JoinHostPort(host, port))
+			if err == nil {
+				conn.Close()
+			}
+			return err == nil
+		}
+		require.True(t, reaches("127.0.0.1"))
+		require.False(t, reaches("::1"))
+		for _, bind := range []string{"::", "::*", "-::*"} {
+			require.Equal(t, "+OK", errorOf(t, c, "CONFIG", "SET", "bind", bind))
+			require.False(t, reaches("127.0.0.1"), bind)
+			require.True(t, reaches("::1"), bind)
+		}
+		for _, bind := range []string{"0.0.0.0 ::", "* -::*", ":: *"} {
+			require.Equal(t, "+OK", errorOf(t, c, "CONFIG", "SET", "bind", bind))
+			require.True(t, reaches("127.0.0.1"), bind)
+			require.True(t, reaches("::1"), bind)
+		}
+	})
+}
+
 // errorOf returns the reply to a command whose words may have spaces.
 func errorOf(t *testing.T, c *testClient, words ...string) string {
 	v, err := c.Do(testTimeout, words...)

@@ -8,15 +8,20 @@ import (
 	"os/user"
 	"strconv"
 	"syscall"
+
+	"github.com/atomredis/atomredis/internal/family"
 )
 
-// Listen begins to listen, as net.Listen does; up to backlog connections may wait to be accepted, where the system can
+// Listen begins to listen, as net.Listen does, but that an address of one family takes connections of that family only; up to backlog connections may wait to be accepted, where the system can
 // be told. A Unix socket that a server has left there that was killed is removed; nothing else is.
 func Listen(network, address string, backlog int) (net.Listener, error) {
 	if network == "unix" {
 		if err := removeStaleSocket(address); err != nil {
 			return nil, err
 		}
+	}
+	if network == "tcp" {
+		network = family.Network(address)
 	}
 	l, err := net.Listen(network, address)
 	if err != nil {

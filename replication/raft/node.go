@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	consensus "github.com/hashicorp/raft"
 
+	"github.com/atomredis/atomredis/internal/family"
 	"github.com/atomredis/atomredis/persist/journal"
 	"github.com/atomredis/atomredis/persist/raftlog"
 )
@@ -36,6 +37,9 @@ type Options struct {
 	// Listener takes the connections of the peers, and the node closes it; nil is TCP at Addr. Dial connects to one.
 	Listener net.Listener
 	Dial     func(addr string, timeout time.Duration) (net.Conn, error)
+	// Connections is how many connections of peers there may be at the same time; 0 is no limit. Beyond that the one that
+	// has been silent for longest is closed.
+	Connections int
 	// TLS is for the connections that peers open; nil is plain text. Dial encrypts those that it opens itself.
 	TLS *tls.Config
 	// Timeout is for how long a leader may be silent before another is elected: from it on to twice as
@@ -164,7 +168,7 @@ func (n *Node) Start(m Machine) error {
 	listener := n.o.Listener
 	if listener == nil {
 		var err error
-		if listener, err = net.Listen("tcp", n.o.Addr); err != nil {
+		if listener, err = net.Listen(family.Network(n.o.Addr), n.o.Addr); err != nil {
 			return err
 		}
 	}
