@@ -87,7 +87,7 @@ func (srv *Server) openGroup(fs vfs.FS, dir string, state []byte) (journal.Journ
 		Quorum: set.Raft.Quorum, Client: srv.clientAddr(set), Sentinel: srv.sentinelAddr(set), FS: fs, Dir: dir, State: state,
 		HasData: state == nil && stored, Log: srv.log, Waited: srv.waited,
 		Listener: g.network.Listener, Dial: g.network.Dial, SegmentSize: g.network.SegmentSize,
-		Serve: srv.shards.serve,
+		Serve: srv.shards.serve, Connections: int(srv.maxRaftConnections()),
 	}
 	if o.Dial == nil {
 		o.Dial = func(addr string, timeout time.Duration) (net.Conn, error) {

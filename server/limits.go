@@ -153,9 +153,25 @@ const reservedFiles = 32
 func (srv *Server) maxClients() int64 {
 	n := int64(srv.config.Get().MaxClients)
 	if srv.maxFiles > 0 {
-		n = min(n, max(srv.maxFiles-reservedFiles, 1))
+		reserved := int64(reservedFiles)
+		if srv.group.node != nil {
+			reserved += srv.maxRaftConnections()
+		}
+		n = min(n, max(srv.maxFiles-reserved, 1))
 	}
 	return n
+}
+
+// raftConnections is how many connections other servers may have to raft-addr, without those that are for clients. Each
+// server of the group has less than ten.
+const raftConnections = 512
+
+// maxRaftConnections returns raftConnections, or a quarter of the files that the process may open.
+func (srv *Server) maxRaftConnections() int64 {
+	if srv.maxFiles > 0 {
+		return min(raftConnections, max(srv.maxFiles/4, 1))
+	}
+	return raftConnections
 }
 
 // maxDoorClients returns how many connections all doors may have together.

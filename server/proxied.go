@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/acl"
+	"github.com/atomredis/atomredis/replication/raft"
 	"github.com/atomredis/atomredis/transport"
 )
 
@@ -72,10 +73,11 @@ func (srv *Server) serveProxied(conn net.Conn, rest io.Reader) {
 		_ = p.answer(nil, answerRefused)
 		return
 	}
-	conn.SetDeadline(time.Time{})
 	if p.readClient(in) != nil {
 		return
 	}
+	conn.SetDeadline(time.Time{})
+	raft.Release(conn) // it counts as a client
 	var writing sync.WaitGroup
 	writing.Go(p.write)
 	for p.readFrame(in) == nil {

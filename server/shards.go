@@ -94,7 +94,9 @@ const (
 	shardAskEvery = 500 * time.Millisecond
 	shardFresh    = 3 * time.Second // for how long an answer counts
 	maxShardNews  = 16 << 20        // bytes
-	forgetFor     = time.Minute
+	// maxShardQuestion is how many bytes a question may have, of which nobody knows yet who asks it.
+	maxShardQuestion = 1 << 20
+	forgetFor        = time.Minute
 	// askProxy is what a server asks for one of its clients.
 	askProxy = "proxy"
 )
@@ -355,11 +357,13 @@ func (h *shards) ask(addr string, q shardQuestion) (a shardNews, err error) {
 // serve answers another server, which need not be of this shard.
 func (h *shards) serve(c net.Conn) {
 	c.SetDeadline(time.Now().Add(5 * shardPatience))
-	in := json.NewDecoder(io.LimitReader(c, maxShardNews)) // which is enough for the answers to a million rounds
+	limit := &io.LimitedReader{R: c, N: maxShardQuestion}
+	in := json.NewDecoder(limit)
 	var q shardQuestion
 	if in.Decode(&q) != nil {
 		return
 	}
+	limit.N = maxShardNews // which is enough for the answers to a million rounds
 	switch q.Ask {
 	case askProxy:
 		h.srv.serveProxied(c, in.Buffered())

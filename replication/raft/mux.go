@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	consensus "github.com/hashicorp/raft"
@@ -26,13 +27,14 @@ type mux struct {
 	listener net.Listener
 	raft     *stream
 
-	mu     sync.Mutex
+	mu     sync.Mutex // protects what follows
 	open   map[net.Conn]struct{}
+	peers  map[*tracked]struct{} // connections that others have opened, but for those that Release was called for
 	closed bool
 }
 
 func newMux(n *Node, l net.Listener) *mux {
-	m := &mux{n: n, listener: l, open: map[net.Conn]struct{}{}}
+	m := &mux{n: n, listener: l, open: map[net.Conn]struct{}{}, peers: map[*tracked]struct{}{}}
 	m.raft = &stream{m: m, accepted: make(chan net.Conn), closed: make(chan struct{})}
 	return m
 }
@@ -55,7 +57,8 @@ func (m *mux) accept() {
 			c = tls.Server(c, m.n.o.TLS)
 		}
 		if m.keep(c) {
-			m.n.run(func() { m.greet(c) })
+			peer := m.count(c)
+			m.n.run(func() { m.greet(peer) })
 		}
 	}
 }
@@ -72,15 +75,45 @@ func (m *mux) keep(c net.Conn) bool {
 	return true
 }
 
-func (m *mux) forget(c net.Conn) {
+// count counts a connection that another server has opened. If there are too many, which those of the group never are,
+// the one that has been silent for longest ends.
+func (m *mux) count(conn net.Conn) *tracked {
+	c := &tracked{Conn: conn, m: m}
+	c.heard.Store(time.Now().UnixNano())
 	m.mu.Lock()
-	delete(m.open, c)
+	defer m.mu.Unlock()
+	if most := m.n.o.Connections; most > 0 && len(m.peers) >= most {
+		var silent *tracked
+		for p := range m.peers {
+			if silent == nil || p.heard.Load() < silent.heard.Load() {
+				silent = p
+			}
+		}
+		delete(m.peers, silent)
+		silent.Conn.Close() // its goroutine forgets it
+	}
+	m.peers[c] = struct{}{}
+	return c
+}
+
+// Release says that a connection that Options.Serve has been given counts elsewhere from now on, as that of a client.
+func Release(conn net.Conn) {
+	if c, ok := conn.(*tracked); ok {
+		c.m.mu.Lock()
+		delete(c.m.peers, c)
+		c.m.mu.Unlock()
+	}
+}
+
+func (m *mux) forget(c *tracked) {
+	m.mu.Lock()
+	delete(m.open, c.Conn)
+	delete(m.peers, c)
 	m.mu.Unlock()
 }
 
 // greet gives a connection to whom it is for.
-func (m *mux) greet(conn net.Conn) {
-	c := &tracked{conn, m}
+func (m *mux) greet(c *tracked) {
 	var what [1]byte
 	c.SetDeadline(time.Now().Add(greeting))
 	if _, err := c.Read(what[:]); err != nil {
@@ -89,7 +122,8 @@ func (m *mux) greet(conn net.Conn) {
 	}
 	switch what[0] {
 	case forRaft:
-		c.SetDeadline(time.Time{})
+		c.SetWriteDeadline(time.Time{})
+		c.first.Store(true)        // it must say more in the time that it has
 		if !m.n.peers.admitted() { // a server that knows nothing must not vote before the group has said that it may
 			c.Close()
 			return
@@ -105,8 +139,7 @@ func (m *mux) greet(conn net.Conn) {
 	case forServer:
 		defer c.Close()
 		if m.n.o.Serve != nil {
-			c.SetDeadline(time.Time{})
-			m.n.o.Serve(c)
+			m.n.o.Serve(c) // which sets deadlines of its own
 		}
 	default:
 		c.Close()
@@ -132,7 +165,7 @@ func (m *mux) dial(addr string, what byte, timeout time.Duration) (net.Conn, err
 	if !m.keep(c) {
 		return nil, net.ErrClosed
 	}
-	c = &tracked{c, m}
+	c = &tracked{Conn: c, m: m}
 	c.SetDeadline(time.Now().Add(timeout))
 	if _, err := c.Write([]byte{what}); err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -144,12 +177,26 @@ func (m *mux) dial(addr string, what byte, timeout time.Duration) (net.Conn, err
 // tracked is a connection that is closed with the mux. Raft leaves some open when it ends.
 type tracked struct {
 	net.Conn
-	m *mux
+	m     *mux
+	heard atomic.Int64 // when something was read last, in ns since 1970
+	first atomic.Bool  // there is a deadline for what is read next
+}
+
+// Read implements net.Conn.
+func (c *tracked) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.heard.Store(time.Now().UnixNano())
+		if c.first.Swap(false) {
+			c.SetReadDeadline(time.Time{})
+		}
+	}
+	return n, err
 }
 
 // Close implements net.Conn.
 func (c *tracked) Close() error {
-	c.m.forget(c.Conn)
+	c.m.forget(c)
 	return c.Conn.Close()
 }
 
