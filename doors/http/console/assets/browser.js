@@ -91,9 +91,13 @@ const edit = (label, value, save) => h("button", { class: "quiet", onclick: (e) 
   const row = e.target.closest("tr");
   row.after(h("tr", null,
     h("td", { colspan: row.children.length },
-    form(label, [["value", "value", show(String(value), true), String(value).length > 60 || /\n/.test(value) ? "long" : ""]], save))));
+    form(label, [["value", "value", show(String(value), true), String(value).length > 60 || /\n/.test(value) ? "long" : ""]],
+      unlessSame(value, save)))));
   e.target.disabled = true;
 } }, "edit");
+
+// unlessSame is what a form does with a value: nothing if it is as it was shown.
+const unlessSame = (value, save) => (f) => (f.value === String(value) ? "unchanged" : save(f));
 
 const element = (v, writes, columns, rows, buttons) => table(
   writes ? [...columns, ["", buttons]] : columns, rows, { empty: "nothing on this page" });
@@ -123,17 +127,19 @@ const kinds = {
     writes: (key) => ({ set: ["SET", key, "x", "KEEPTTL"] }),
     async show(v) {
       const length = await call("STRLEN", v.key), chunk = 16384;
-      let hex = false;
-      const mode = h("button", { onclick: () => { hex = !hex; p.draw(); } }, "hex");
+      const whole = length <= chunk ? await call("GET", v.key) : null, formatted = whole !== null && indented(whole);
+      let how = formatted ? "JSON" : "text";
+      const modes = ["text", ...(formatted ? ["JSON"] : []), "hex"].map((m) => h("button", { onclick: () => { how = m; p.draw(); } }, m));
       const p = await pages(v, many(length, "byte"), async (at) => {
         const bytes = await call("GETRANGE", v.key, at, at + chunk - 1);
-        const block = h("pre", null, hex ? dump(bytes, at) : toText(bytes) === null && length > chunk ? quote(bytes) : show(bytes, true));
+        for (const b of modes) b.setAttribute("aria-pressed", String(b.textContent === how));
+        const block = h("pre", null, how === "hex" ? dump(bytes, at) : how === "JSON" ? formatted : toText(bytes) === null && length > chunk ? quote(bytes) : show(bytes, true));
         return [block, at + chunk < length ? at + chunk : null];
-      }, 0, [mode]);
-      if (v.writes.set && length <= chunk) {
-        const value = await call("GET", v.key);
+      }, 0, modes);
+      if (v.writes.set && whole !== null) {
+        const value = whole;
         v.box.append(h("div", { class: "panel" }, form("value", [["value", "value", show(value, true), "long"]],
-          async (f) => { await call("SET", v.key, f.value, "KEEPTTL"); await v.again(); })));
+          unlessSame(value, async (f) => { await call("SET", v.key, f.value, "KEEPTTL"); await v.again(); }))));
       }
     },
   },
@@ -209,18 +215,31 @@ const kinds = {
   "ReJSON-RL": {
     writes: (key) => ({ set: ["JSON.SET", key, "$", "1"] }),
     async show(v) {
-      const path = h("input", { value: "$", "aria-label": "Path", spellcheck: "false" });
+      // A path of the older form, without $, answers one value, not a list of what it finds: so what is shown can be set again.
+      const one = (path) => (path === "$" ? "." : path.startsWith("$") ? path.slice(1) : path);
+      const all = (path) => (path.startsWith("$") ? path : path === "." ? "$" : /^[.[]/.test(path) ? "$" + path : "$." + path);
+      const path = h("input", { value: "$", "aria-label": "Path", spellcheck: "false" }), place = h("div");
       const p = await pages(v, "JSON at", async () => {
-        const text = await call("JSON.GET", v.key, "INDENT", "  ", "NEWLINE", "\n", "SPACE", " ", unshow(path.value));
+        const at = unshow(path.value) || "$", found = list(await call("JSON.TYPE", v.key, all(at))).flat().length;
+        const text = await call("JSON.GET", v.key, "INDENT", "  ", "NEWLINE", "\n", "SPACE", " ", found === 1 ? one(at) : all(at));
+        await change(at, found);
         return [h("pre", null,
           text === null ? "nothing" : show(text.slice(0, 262144),
           true) + (text.length > 262144 ? "\n… " + size(text.length) + " in all: narrow the path" : "")), null];
       }, 0, [path]);
       path.addEventListener("change", p.draw);
-      if (v.writes.set) {
-        const text = await call("JSON.GET", v.key);
-        add(v, [["path", "path", "$"], ["value", "JSON", text.length <= 65536 ? show(text, true) : "", "long"]],
-          (f) => call("JSON.SET", v.key, f.path, f.value), p, "Set");
+      v.box.append(place);
+      // change shows a form for what is at a path: with the value that is there, if it is one.
+      async function change(at, found) {
+        if (!v.writes.set) return;
+        const text = found === 1 ? await call("JSON.GET", v.key, one(at)) : "";
+        const shown = text.length <= 65536 ? text : "";
+        place.replaceChildren(h("div", { class: "panel" }, form("change", [["path", "path", show(at)], ["value", "JSON", show(shown, true), "long"]],
+          async (f) => {
+            if (f.path === at && f.value === shown) return "unchanged";
+            await call("JSON.SET", v.key, f.path, f.value);
+            await p.draw();
+          }, "Set")));
       }
     },
   },
@@ -321,12 +340,16 @@ async function groups(v) {
       ["pending", (g) => whole(g.pending), "n"], ["lag", (g) => (g.lag === null ? "–" : whole(g.lag)), "n"],
       ["read", (g) => (g["entries-read"] === null ? "–" : whole(g["entries-read"])), "n"],
         ["last delivered", (g) => g["last-delivered-id"], "mono"]], rows,
-        { pick: open, key: (g) => g.name, chosen, empty: "no groups" }));
+        { pick: (g) => only(g), key: (g) => g.name, chosen, empty: "no groups" }));
+    return rows;
   }
-  async function open(g) {
+  async function only(g) {
     chosen = g.name;
     draw();
     detail.replaceChildren();
+    await open(g);
+  }
+  async function open(g) {
     const inner = { ...v,
       box: h("div", { class: "panel" }, h("div", { class: "bar" }, h("b", null, "Group "), h("span", { class: "key" }, show(g.name)))) };
     detail.append(inner.box);
@@ -341,7 +364,23 @@ async function groups(v) {
           rows.length === per ? "(" + rows.at(-1)[0] : null];
     }, "-");
   }
-  await draw();
+  for (const g of (await draw()).slice(0, 8)) await open(g); // of more, those that are chosen
+}
+
+// indented returns a text that is a JSON object or array with its parts on lines of their own, or null. Numbers and strings
+// stay as they are written.
+function indented(bytes) {
+  const text = toText(bytes);
+  if (text === null || !/^\s*[[{]/.test(text)) return null;
+  try { JSON.parse(text); } catch { return null; }
+  let depth = 0;
+  const line = () => "\n" + "  ".repeat(depth);
+  return text.match(/"(?:[^"\\]|\\.)*"|[[{]\s*[\]}]|[[\]{}:,]|[^\s[\]{}:,"]+/g).map((part) => {
+    if (/^[[{]\s*[\]}]$/.test(part)) return part[0] + part.at(-1);
+    if (part === "[" || part === "{") { depth++; return part + line(); }
+    if (part === "]" || part === "}") { depth--; return line() + part; }
+    return part === "," ? part + line() : part === ":" ? ": " : part;
+  }).join("");
 }
 
 // dump shows bytes as hexadecimal numbers and characters.
