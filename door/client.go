@@ -207,6 +207,10 @@ func (c *Client) Select(ctx context.Context, db int) error {
 	return c.control(ctx, []byte("SELECT"), strconv.AppendInt(nil, int64(db), 10))
 }
 
+// SetUnobserved keeps the commands that follow out of the slow log, the latency monitor and the latencies of commands, or
+// ends that: for who looks after the server and would see himself there.
+func (c *Client) SetUnobserved(yes bool) { c.s.SetUnobserved(yes) }
+
 // Stranger is how many bytes a peer may send at once whose client is not Admitted: the most that a door keeps of it.
 const Stranger = 64 << 10
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/door"
-	"github.com/atomredis/atomredis/resp"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/resp"
 	"github.com/atomredis/atomredis/server"
 )
 

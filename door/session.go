@@ -42,6 +42,9 @@ type Session interface {
 	Fork() (Session, error)
 	// Admitted reports whether the session may execute commands: its client has authenticated, or need not.
 	Admitted() bool
+	// SetUnobserved keeps what is executed from now on out of the slow log, the latency monitor and the latencies of
+	// commands, or ends that.
+	SetUnobserved(yes bool)
 	// Done is closed when the session has ended: it was released, or the server has ended it or is about to.
 	Done() <-chan struct{}
 	// Release ends the use of the session. What another goroutine waits for ends with ErrClosed.

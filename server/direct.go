@@ -329,6 +329,13 @@ func (d *Direct) wake() {
 // Done implements door.Session.
 func (d *Direct) Done() <-chan struct{} { return d.finished.wait() }
 
+// SetUnobserved implements door.Session.
+func (d *Direct) SetUnobserved(yes bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.session.unobserved = yes
+}
+
 // idleSince returns the sessions of doors' peers that have done nothing since a time in ms, neither themselves nor by
 // their forks.
 func (t *directs) idleSince(since int64) (idle []*Session) {

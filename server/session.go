@@ -37,6 +37,7 @@ type Session struct {
 	now        int64 // ms since 1970, refreshed with every batch
 	tally      tally
 	exact      bool // commands are measured one by one; see timing
+	unobserved bool // how long its commands take is nobody's matter: see door.Session
 	suspicious int  // how many commands are still to be measured one by one
 
 	db            int

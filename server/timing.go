@@ -149,11 +149,14 @@ func (s *Session) flushTally() {
 // examine takes note of how long calls of a command took: so many ns in all. args are those of a single call; nil if
 // they are not known.
 func (s *Session) examine(cmd *command.Command, args [][]byte, calls, took int64) {
-	if s.srv.timing.tracking.Load() {
-		s.srv.commandStats.Of(cmd).Observe(took/calls, calls)
-	}
 	if took > exactBelow {
 		s.now = s.srv.ks.Now() // slow commands must not leave the following ones in the past
+	}
+	if s.unobserved {
+		return
+	}
+	if s.srv.timing.tracking.Load() {
+		s.srv.commandStats.Of(cmd).Observe(took/calls, calls)
 	}
 	if took < s.srv.timing.limit.Load() {
 		return
@@ -207,7 +210,7 @@ func (s *Session) log(kind stats.LogKind, cmd *command.Command, args [][]byte, v
 
 // logLarge logs a command of the client if its request or its reply has as many bytes as the settings say.
 func (s *Session) logLarge(cmd *command.Command, args [][]byte, request, reply int) {
-	if cmd == nil || cmd.Flags&command.SkipSlowlog != 0 {
+	if cmd == nil || cmd.Flags&command.SkipSlowlog != 0 || s.unobserved {
 		return
 	}
 	set := s.srv.config.Get()

@@ -42,7 +42,6 @@ func TestMemoryOfStrangers(t *testing.T) {
 	require.Equal(t, [][]byte{{2}}, p.receive())
 }
 
-
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const deadline = 30 * time.Second

@@ -81,6 +81,7 @@ func New(o Options) *Console {
 	})
 	c.mux.HandleFunc("POST "+Path+"session", c.login)
 	c.mux.HandleFunc("POST "+Path+"logout", c.logout)
+	c.mux.HandleFunc("POST "+Path+"leave", c.pageClosed)
 	c.mux.HandleFunc("POST "+Path+"do", c.as(c.do))
 	c.mux.HandleFunc("POST "+Path+"may", c.as(c.may))
 	c.mux.HandleFunc("POST "+Path+"tree", c.as(c.tree))

@@ -265,6 +265,46 @@ func TestOtherOriginsAreRefused(t *testing.T) {
 	require.Equal(t, 404, code)
 }
 
+// The session of a page that was closed ends soon, unless another page goes on with it.
+func TestSessionsOfClosedPages(t *testing.T) {
+	db := open(t, nil)
+	b := browse(t, db)
+	b.ask("session", object{})
+	made.Load().SetAfterLeave(time.Hour)
+	b.ask("leave", object{})
+	require.Contains(t, b.do("PING"), "PONG")
+	require.Equal(t, 1, made.Load().Sessions())
+	made.Load().SetAfterLeave(time.Millisecond)
+	b.ask("leave", object{})
+	require.Eventually(t, func() bool { return made.Load().Sessions() == 0 }, 10*time.Second, time.Millisecond)
+}
+
+// What the console samples is neither in the slow log nor among the latencies that it shows; what its user does is.
+func TestTheConsoleDoesNotShowItself(t *testing.T) {
+	db := open(t, map[string]string{"slowlog-log-slower-than": "0", "commandlog-reply-larger-than": "1"})
+	do(t, db, "SET spiderq:{tasks} x", "RPUSH __pressure__:q x", "SLOWLOG RESET", "CONFIG RESETSTAT")
+	b := browse(t, db)
+	b.ask("session", object{})
+	events := b.listen("topic=overview&topic=systems&topic=clients")
+	seen := map[string]string{}
+	for len(seen) < 3 {
+		topic, data := events.next()
+		seen[topic] = data
+	}
+	require.JSONEq(t, `{"found":["pressure","spiderq"]}`, seen["systems"])
+	require.Contains(t, b.do("STRLEN k"), "0")
+	for _, log := range []string{"SLOWLOG GET", "COMMANDLOG GET 100 large-reply", "LATENCY HISTOGRAM info scan client|list"} {
+		reply, err := db.Do(t.Context(), strings.Fields(log))
+		require.NoError(t, err)
+		for _, word := range []string{"INFO", "SCAN", "LIST", "info", "scan", "HISTOGRAM"} {
+			require.NotContains(t, reply.String(), word, log)
+		}
+		if log == "SLOWLOG GET" {
+			require.Contains(t, reply.String(), "STRLEN")
+		}
+	}
+}
+
 // Requests are refused for what they announce, and for the number of their commands, before there is memory for them.
 func TestRequestsThatAreTooLarge(t *testing.T) {
 	db := open(t, nil)

@@ -5,6 +5,9 @@ import "time"
 // SetIdle sets after what time sessions end that begin from now on.
 func (c *Console) SetIdle(d time.Duration) { c.sessions.idle = d }
 
+// SetAfterLeave sets after what time sessions end whose page was closed.
+func (c *Console) SetAfterLeave(d time.Duration) { c.sessions.afterLeave = d }
+
 // Sessions returns how many there are.
 func (c *Console) Sessions() int {
 	c.sessions.mu.Lock()

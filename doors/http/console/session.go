@@ -16,6 +16,7 @@ const (
 	maxSessions = 64               // the one that was used longest ago gives way
 	maxClients  = 8                // of a session: commands that are executed at the same time
 	idleTime    = 30 * time.Minute // after which a session ends
+	leaveTime   = 10 * time.Second // after which one ends whose page was closed, unless another page goes on with it
 )
 
 // session is a user who has logged in, from one browser.
@@ -30,6 +31,7 @@ type session struct {
 
 	// Protected by the mutex of sessions.
 	used    time.Time
+	left    bool // its page was closed, and nobody has used it since
 	streams int
 	timer   *time.Timer
 }
@@ -63,7 +65,7 @@ func (s *session) with(ctx context.Context, db int, fn func(c *door.Client) erro
 
 // sessions are all that there are.
 type sessions struct {
-	idle time.Duration // after which one ends
+	idle, afterLeave time.Duration // after which one ends
 
 	mu      sync.Mutex // protects what follows
 	byToken map[string]*session
@@ -71,7 +73,9 @@ type sessions struct {
 	ends    sync.WaitGroup // of goroutines that wait for the ends of clients
 }
 
-func (all *sessions) init() { all.idle, all.byToken = idleTime, map[string]*session{} }
+func (all *sessions) init() {
+	all.idle, all.afterLeave, all.byToken = idleTime, leaveTime, map[string]*session{}
+}
 
 // cookie returns the name of the cookie. Browsers send the cookies of a host to all of its ports, so it has the port in it.
 func cookie(r *http.Request) string {
@@ -99,8 +103,16 @@ func (all *sessions) of(r *http.Request) *session {
 
 // touch notes that a session is used. all.mu is locked.
 func (all *sessions) touch(s *session) {
-	s.used = time.Now()
+	s.used, s.left = time.Now(), false
 	s.timer.Reset(all.idle)
+}
+
+// leave notes that the page of a session was closed.
+func (all *sessions) leave(s *session) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	s.left = true
+	s.timer.Reset(all.afterLeave)
 }
 
 // add adds a session of a client, in the place of old if that is not nil. It returns nil when the console is closed.
@@ -140,7 +152,7 @@ func (all *sessions) add(client *door.Client, user string, old *session) *sessio
 func (all *sessions) expire(s *session) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if s.streams > 0 || time.Since(s.used) < all.idle {
+	if s.streams > 0 || !s.left && time.Since(s.used) < all.idle {
 		all.touch(s)
 		return
 	}
@@ -152,7 +164,7 @@ func (all *sessions) open(s *session, n int) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	s.streams += n
-	if all.byToken[s.token] == s {
+	if all.byToken[s.token] == s && (n > 0 || !s.left) {
 		all.touch(s)
 	}
 }
@@ -234,6 +246,14 @@ func (c *Console) begin(r *http.Request, user *string, password string, old *ses
 		return nil, door.ErrClosed
 	}
 	return s, nil
+}
+
+// pageClosed answers a page that is being closed.
+func (c *Console) pageClosed(w http.ResponseWriter, r *http.Request) {
+	if s := c.sessions.of(r); s != nil {
+		c.sessions.leave(s)
+	}
+	respond(w, http.StatusOK, map[string]bool{"ok": true})
 }
 
 // logout ends the session of a request.

@@ -13,6 +13,8 @@ import shell from "./shell.js";
 // what comes by topic; query, parameters of the stream; and end.
 const views = { overview, clients, slow, keys, pressure, atom, spiderq, skein, perper, shell };
 
+const systems = ["pressure", "atom", "spiderq", "skein", "perper"];
+
 const root = $("#view");
 let open = { name: "", mounted: null };
 
@@ -33,8 +35,10 @@ function navigate() {
   if (open.mounted?.moved && open.name === name) return open.mounted.moved(param);
   open.mounted?.end?.();
   for (const a of document.querySelectorAll("nav a")) {
-    if (a.dataset.view === name) a.setAttribute("aria-current", "page");
-    else a.removeAttribute("aria-current");
+    if (a.dataset.view === name) {
+      a.setAttribute("aria-current", "page");
+      a.hidden = false;
+    } else a.removeAttribute("aria-current");
   }
   $('nav [aria-current="page"]').scrollIntoView({ block: "nearest", inline: "nearest" });
   document.title = views[name].title + " · atomredis";
@@ -55,7 +59,7 @@ function listen() {
   const view = views[open.name];
   const query = new URLSearchParams(open.mounted.query?.() || {});
   query.set("db", page.db);
-  const topics = new Set(["overview", ...(view.topics || [])]);
+  const topics = new Set(["overview", "systems", ...(view.topics || [])]);
   for (const t of topics) query.append("topic", t);
   const mine = new EventSource("events?" + query);
   stream = mine;
@@ -67,6 +71,7 @@ function listen() {
         add(sample);
         status();
       }
+      if (topic === "systems") offer(sample);
       open.mounted.on?.[topic]?.(sample);
     });
   }
@@ -76,6 +81,14 @@ function listen() {
     if (mine.readyState === EventSource.CLOSED && mine === stream) setTimeout(() => mine === stream && begin(), 1000);
   };
   mine.onopen = () => $("#status").classList.remove("lost");
+}
+
+// offer has the systems in the menu that there is something of; all of them if the user may not ask.
+function offer(sample) {
+  for (const a of document.querySelectorAll("nav a")) {
+    const name = a.dataset.view;
+    if (systems.includes(name)) a.hidden = !isError(sample) && !sample.found.includes(name) && open.name !== name;
+  }
 }
 
 function status() {
@@ -201,10 +214,17 @@ document.addEventListener("keydown", (e) => {
   }
 });
 
-$("nav").append(...Object.entries(views).map(([name, v]) => h("a", { href: "#/" + name, "data-view": name }, v.title)));
+$("nav").append(...Object.entries(views).map(([name, v]) => h("a",
+  { href: "#/" + name, "data-view": name, hidden: systems.includes(name) }, v.title)));
 addEventListener("hashchange", () => page.user && navigate());
 document.addEventListener("visibilitychange", () => page.user && listen());
-addEventListener("pagehide", keep);
+addEventListener("pagehide", () => {
+  keep();
+  stream?.close();
+  // The session of a page that is closed ends soon, unless another page goes on with it.
+  if (page.user) navigator.sendBeacon("leave", new Blob(["{}"], { type: "application/json" }));
+});
+addEventListener("pageshow", (e) => { if (e.persisted) begin(); });
 addEventListener("unhandledrejection", (e) => { if (e.reason instanceof Refused) tell(problem(e.reason)); });
 
 restore();

@@ -27,10 +27,10 @@ export function plot(title, series, { height = 150, format = series[0][1], log =
     if (this.u) this.u.setSize({ width, height });
     else if (this.data?.[0].length > 1) {
       this.u = new uPlot({
-        width, height, padding: [8, 22, 0, 0], cursor: { points: { size: 5 }, y: false }, legend: { live: true },
+        width, height, padding: [10, 30, 0, 0], cursor: { points: { size: 5 }, y: false }, legend: { live: true },
         scales: { y: log ? { distr: 3 } : { range: (u, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
         axes: [{ ...axis, size: 24, space: 70, values: (u, at) => at.map((t) => new Date(t * 1000).toTimeString().slice(0, 8)) },
-          { ...axis, size: 58, space: 28, incrs: format === count ? decimals : format(1024).startsWith(size(1024)) ? powers : undefined,
+          { ...axis, size: (u, values) => 14 + 6.5 * Math.max(4, ...(values || []).map((v) => v.length)), space: 28, incrs: format === count ? decimals : format(1024).startsWith(size(1024)) ? powers : undefined,
             values: (u, at) => at.map((v) => (v === null ? "" : format(v))) }],
         series: [{ value: (u, t) => (t === null ? "" : new Date(t * 1000).toTimeString().slice(0, 8)) },
           ...series.map(([label, show], i) => ({ label, width: 1.5, stroke: () => css("--c" + (i + 1)), points: { show: false },

@@ -1,5 +1,5 @@
 // A command line: completion and hints from COMMAND DOCS, replies as redis-cli shows them, history as long as the page is open.
-import { h, show, quote, unquote, fromText, page, run, call, plain, list, pairs, fields, isError, isMap, Refused } from "./lib.js";
+import { h, show, toText, quote, unquote, fromText, page, run, call, plain, list, pairs, fields, isError, isMap, Refused } from "./lib.js";
 
 const said = []; // what was asked and answered, kept while one looks at other views
 const asked = []; // lines
@@ -27,7 +27,7 @@ export function render(r, indent = "") {
   if ("status" in r) return show(r.status);
   if ("double" in r) return "(double) " + r.double;
   if ("big" in r) return "(integer) " + r.big;
-  if ("text" in r) return show(r.text, true).replaceAll("\r\n", "\n");
+  if ("text" in r) return toText(r.text.replaceAll("\r\n", "\n").replace(/\n$/, "")) ?? quote(r.text);
   const map = isMap(r), elements = map ? pairs(r) : list(r);
   if (!elements.length) return map ? "(empty hash)" : r.set ? "(empty set)" : "(empty array)";
   const width = String(elements.length).length;
