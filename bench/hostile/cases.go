@@ -19,6 +19,7 @@ import (
 type hostileCase struct {
 	name   string
 	args   []string // of both servers; in memory if they do not say otherwise
+	ours   bool     // redis-server has nothing like it
 	quiet  bool     // the bystander sends very little: what the server does by itself is measured
 	fill   func(s *servers.Server)
 	attack func(a *attack)
