@@ -126,6 +126,7 @@ var fields = map[string]metric{
 	"total_eviction_exceeded_time": counter("redis_eviction_exceeded_time_seconds_total",
 		"How long more memory was in use than maxmemory.").in(milli),
 	"expired_keys":                 counter("redis_expired_keys_total", "Keys whose time had come."),
+	"expired_keys_active":          counter("redis_expired_keys_active_total", "Keys that were removed at their time, without anybody having asked for them."),
 	"expired_subkeys":              counter("redis_expired_subkeys_total", "Fields of hashes whose time had come."),
 	"keyspace_hits":                counter("redis_keyspace_hits_total", "Reads of keys that were there."),
 	"keyspace_misses":              counter("redis_keyspace_misses_total", "Reads of keys that were not there."),
