@@ -11,10 +11,9 @@ func init() {
 			`JSON.MSET d $.x 1 e $ {"a":[]} d $.y "y"`, `JSON.ARRAPPEND d $..a 1 "z"`, "JSON.ARRINSERT d $.a 1 7",
 			"JSON.ARRTRIM d $..a 1 3", "JSON.ARRPOP d $.a 0", `JSON.STRAPPEND d $.y "z"`, "JSON.TOGGLE d $.c",
 			"JSON.CLEAR d $.n", "JSON.DEL d $.x", "JSON.FORGET d $.y", "JSON.DEL e"}, nil},
-		{"json numbers", []string{`JSON.SET d $ {"a":1,"b":{"a":2.5},"c":[{"a":"x"}]}`, "JSON.NUMINCRBY d $..a 0.1"},
-			[]string{`JSON.SET d $["a"] 1.1`, `JSON.SET d $["b"]["a"] 2.6`}},
-		{"json products", []string{"JSON.SET d $ [2,3]", "JSON.NUMMULTBY d $.* 4"},
-			[]string{"JSON.SET d $[0] 8", "JSON.SET d $[1] 12"}},
-		{"json powers", []string{"JSON.SET d $ 2", "JSON.NUMPOWBY d . 10"}, []string{"JSON.SET d $ 1024"}},
+		{"json numbers", []string{`JSON.SET d $ {"a":1,"b":{"a":2.5},"c":[{"a":"x"}]}`, "JSON.NUMINCRBY d $..a 0.1",
+			"JSON.NUMMULTBY d $..a 4", "JSON.SET e $ 2", "JSON.NUMPOWBY e . 10"}, nil},
+		{"json powers", []string{"JSON.SET d $ [2,{\"a\":4}]", "JSON.NUMPOWBY d $..* 0.5"},
+			[]string{"JSON.SET d $[0] 1.4142135623730951", `JSON.SET d $[1]["a"] 2.0`}},
 	}...)
 }

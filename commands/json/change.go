@@ -9,6 +9,7 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/documents"
 	"github.com/atomredis/atomredis/engine/documents/path"
+	"github.com/atomredis/atomredis/resp"
 )
 
 // changer is a command that changes each value that a path selects, if it is of a kind, and tells what became of it.
@@ -22,12 +23,15 @@ type changer struct {
 	check func(at *documents.Place, v documents.Value) command.Error
 	// do changes a value, and returns what is told of it, nil if that is null.
 	do func(d *documents.Document, at *documents.Place, v documents.Value) (told func(), changed bool)
+	// moves says that what comes behind an element may move: elements are changed before those in front of them, and
+	// before what they are in.
+	moves bool
 }
 
 // selectedIn returns the entry of the first argument, and what a path selects in its document. If there is none, or the
 // path selects too much, an error is written and ok is false.
 func selectedIn(c *command.Ctx, p *path.Path) (e *engine.Entry, matches []path.Match, ok bool) {
-	if e, ok = c.WriteAs(c.Args[1], engine.JSON); !ok {
+	if e, ok = toWrite(c, c.Args[1]); !ok {
 		return nil, nil, false
 	}
 	if e == nil {
@@ -42,8 +46,7 @@ func selectedIn(c *command.Ctx, p *path.Path) (e *engine.Entry, matches []path.M
 	return e, matches, true
 }
 
-// run carries the command out. Values are changed from the last to the first, so that places do not move before it is
-// their turn.
+// run carries the command out.
 func (ch *changer) run(c *command.Ctx, p *path.Path) {
 	e, matches, ok := selectedIn(c, p)
 	if !ok {
@@ -68,14 +71,14 @@ func (ch *changer) run(c *command.Ctx, p *path.Path) {
 	}
 	told := make([]func(), len(matches))
 	last, any := -1, false
-	for i := len(matches) - 1; i >= 0; i-- {
-		v, ok := d.Find(matches[i].Place)
+	for _, k := range ch.order(matches) {
+		v, ok := d.Find(matches[k].Place)
 		if !ok || v.Kind() != ch.kind {
 			continue
 		}
-		last = max(last, i)
+		last = k
 		var changed bool
-		told[i], changed = ch.do(d, matches[i].Place, v)
+		told[k], changed = ch.do(d, matches[k].Place, v)
 		any = any || changed
 	}
 	if any {
@@ -95,10 +98,31 @@ func (ch *changer) run(c *command.Ctx, p *path.Path) {
 			tell(i)
 		}
 	case last < 0:
-		c.Err(missingOr(p, ch.what))
+		c.Err(missingOr(ch.what))
 	default:
 		tell(last)
 	}
+}
+
+// order returns the order in which values are changed.
+func (ch *changer) order(matches []path.Match) []int {
+	if ch.moves && len(matches) > 1 {
+		return documents.Order(placesOf(matches))
+	}
+	order := make([]int, len(matches))
+	for i := range order {
+		order[i] = i
+	}
+	return order
+}
+
+// placesOf returns where the values are that a path selects.
+func placesOf(matches []path.Match) []*documents.Place {
+	at := make([]*documents.Place, len(matches))
+	for i, m := range matches {
+		at[i] = m.Place
+	}
+	return at
 }
 
 // parsedAll returns the values of arguments that are JSON. If one is none an error is written and ok is false.
@@ -123,7 +147,7 @@ func cloned(vals []documents.Value) []documents.Value {
 
 func cmdArrAppend(c *command.Ctx) {
 	if p, ok := selecting(c, 2); ok {
-		insert(c, p, c.Args[3:], "json.arrappend", func(n int64) (int64, bool) { return n, true })
+		insert(c, p, c.Args[3:], "json.arrappend", false, func(n int64) (int64, bool) { return n, true })
 	}
 }
 
@@ -136,7 +160,7 @@ func cmdArrInsert(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	insert(c, p, c.Args[4:], "json.arrinsert", func(n int64) (int64, bool) {
+	insert(c, p, c.Args[4:], "json.arrinsert", true, func(n int64) (int64, bool) {
 		if index < 0 {
 			return index + n, index >= -n
 		}
@@ -145,7 +169,7 @@ func cmdArrInsert(c *command.Ctx) {
 }
 
 // insert inserts values into arrays at what place says for their length.
-func insert(c *command.Ctx, p *path.Path, args [][]byte, event string, place func(n int64) (int64, bool)) {
+func insert(c *command.Ctx, p *path.Path, args [][]byte, event string, moves bool, place func(n int64) (int64, bool)) {
 	vals, ok := parsedAll(c, args)
 	if !ok {
 		return
@@ -154,7 +178,7 @@ func insert(c *command.Ctx, p *path.Path, args [][]byte, event string, place fun
 	for _, v := range vals {
 		deepest = max(deepest, v.Depth())
 	}
-	changer := changer{kind: documents.Array, what: "an array", event: event, copied: args,
+	changer := changer{kind: documents.Array, what: "not an array", event: event, copied: args, moves: moves,
 		check: func(at *documents.Place, v documents.Value) command.Error {
 			if _, ok := place(int64(v.Len())); !ok {
 				return errBounds
@@ -185,16 +209,11 @@ func cmdArrTrim(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	changer := changer{kind: documents.Array, what: "an array", event: "json.arrtrim",
+	changer := changer{kind: documents.Array, what: "not an array", event: "json.arrtrim", moves: true,
 		do: func(d *documents.Document, at *documents.Place, v documents.Value) (func(), bool) {
 			n := int64(v.Len())
-			from, to := clamped(start, n), n
-			if stop < 0 {
-				to = max(stop+n, -1) + 1
-			} else if stop < n {
-				to = stop + 1
-			}
-			if from >= to {
+			from, to := fromEnd(start, n), clamped(stop, n)+1
+			if from >= to || n == 0 {
 				from, to = 0, 0
 			}
 			d.RemoveRange(at, int(to), int(n))
@@ -208,31 +227,37 @@ func cmdArrPop(c *command.Ctx) {
 	at, x := 2, asStrings
 	if len(c.Args) > 3 && command.EqualFold(c.Args[2], "format") {
 		var ok bool
-		if x, ok = expansionOf(c, c.Args[3]); !ok {
+		if x, ok = expansionOf(c.Args[3], "STRINGS"); !ok {
+			c.Err(errReplyForm)
+			return
+		}
+		if c.W.Proto != 3 {
+			c.Err(errFormat)
 			return
 		}
 		at = 4
-	}
-	if !atMost(c, at+2) {
-		return
 	}
 	p, ok := selecting(c, at)
 	if !ok {
 		return
 	}
+	if p.Legacy && x != asStrings {
+		c.Err(errLegacyForm)
+		return
+	}
 	index := int64(-1)
 	if len(c.Args) > at+1 {
-		if index, ok = c.Int(c.Args[at+1]); !ok {
-			return
+		if i, ok := resp.ParseInt(c.Args[at+1]); ok { // else it is as if there were none
+			index = i
 		}
 	}
-	changer := changer{kind: documents.Array, what: "an array", event: "json.arrpop",
+	changer := changer{kind: documents.Array, what: "not an array", event: "json.arrpop", moves: true,
 		do: func(d *documents.Document, at *documents.Place, v documents.Value) (func(), bool) {
 			n := int64(v.Len())
 			if n == 0 {
 				return nil, false
 			}
-			i := int(min(clamped(index, n), n-1))
+			i := int(clamped(index, n))
 			popped := v.At(i)
 			d.Remove(at.Element(i))
 			return func() { x.reply(c.W, popped) }, true
@@ -241,27 +266,23 @@ func cmdArrPop(c *command.Ctx) {
 }
 
 func cmdStrAppend(c *command.Ctx) {
-	if !atMost(c, 4) {
-		return
-	}
-	last := len(c.Args) - 1
-	at := 2
-	if last == 2 {
-		at = len(c.Args) // there is no path
+	at, text := 2, 3
+	if len(c.Args) == 3 { // there is no path
+		at, text = 3, 2
 	}
 	p, ok := selecting(c, at)
 	if !ok {
 		return
 	}
-	more, ok := parsed(c, c.Args[last])
+	more, ok := parsed(c, c.Args[text])
 	if !ok {
 		return
 	}
 	if more.Kind() != documents.String {
-		c.Err(expected(documents.String, more))
+		c.Err(expected(documents.String))
 		return
 	}
-	changer := changer{kind: documents.String, what: "a string", event: "json.strappend", copied: c.Args[last:],
+	changer := changer{kind: documents.String, what: "not a string", event: "json.strappend", copied: c.Args[text : text+1],
 		check: func(_ *documents.Place, v documents.Value) command.Error {
 			if len(v.Text())+len(more.Text()) > c.Host.MaxBulk() && !c.Origin.In(command.Accepted) {
 				return command.ErrStringTooLong
@@ -281,7 +302,7 @@ func cmdToggle(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	changer := changer{kind: documents.Boolean, what: "a bool", event: "json.toggle",
+	changer := changer{kind: documents.Boolean, what: "not a bool", event: "json.toggle",
 		do: func(d *documents.Document, at *documents.Place, v documents.Value) (func(), bool) {
 			now := !v.Bool()
 			d.Replace(at, documents.Bool(now))
@@ -299,17 +320,29 @@ func cmdToggle(c *command.Ctx) {
 	changer.run(c, p)
 }
 
+// arithmetic is what a command does to numbers.
+type arithmetic struct {
+	event string
+	// ints returns a result; nil if it is no integer, or one that is far too large.
+	ints   func(z, x, y *big.Int) *big.Int
+	floats func(x, y float64) float64
+	// inexact says that other processors may have other results. They are journalled, and not how they come about.
+	inexact bool
+}
+
 func cmdNumIncrBy(c *command.Ctx) {
-	calculate(c, "json.numincrby", (*big.Int).Add, func(a, b float64) float64 { return a + b })
+	(&arithmetic{event: "json.numincrby", ints: (*big.Int).Add, floats: func(a, b float64) float64 { return a + b }}).run(c)
 }
 
 func cmdNumMultBy(c *command.Ctx) {
-	calculate(c, "json.nummultby", (*big.Int).Mul, func(a, b float64) float64 { return a * b })
+	(&arithmetic{event: "json.nummultby", ints: (*big.Int).Mul, floats: func(a, b float64) float64 { return a * b }}).run(c)
 }
 
-func cmdNumPowBy(c *command.Ctx) { calculate(c, "json.numpowby", power, math.Pow) }
+func cmdNumPowBy(c *command.Ctx) {
+	(&arithmetic{event: "json.numpowby", ints: power, floats: math.Pow, inexact: true}).run(c)
+}
 
-// power is a power of integers; nil if that is no int64 or no integer.
+// power is a power of integers.
 func power(z, base, exponent *big.Int) *big.Int {
 	switch {
 	case exponent.Sign() < 0:
@@ -325,14 +358,11 @@ func power(z, base, exponent *big.Int) *big.Int {
 	case exponent.Cmp(big.NewInt(64)) > 0:
 		return nil
 	}
-	if z.Exp(base, exponent, nil); !z.IsInt64() {
-		return nil
-	}
-	return z
+	return z.Exp(base, exponent, nil)
 }
 
-// calculate changes numbers. Integers stay integers.
-func calculate(c *command.Ctx, event string, ints func(z, x, y *big.Int) *big.Int, floats func(x, y float64) float64) {
+// run carries the command out. If a result is no number nothing changes.
+func (a *arithmetic) run(c *command.Ctx) {
 	p, ok := selecting(c, 2)
 	if !ok {
 		return
@@ -348,44 +378,36 @@ func calculate(c *command.Ctx, event string, ints func(z, x, y *big.Int) *big.In
 	}
 	d := e.JSON()
 	results := make([]documents.Value, len(matches))
-	last := -1
+	last, inexact := -1, false
+	beside := siblings{d: d}
 	for i, m := range matches {
 		if !m.Value.IsNumber() {
 			continue
 		}
 		last = i
-		if m.Value.Kind() == documents.Integer && by.Kind() == documents.Integer {
-			z := ints(new(big.Int), bigInt(m.Value), bigInt(by))
-			switch {
-			case z != nil && z.IsInt64():
-				results[i] = documents.Int(z.Int64())
-			case z != nil && z.IsUint64():
-				results[i] = documents.Uint(z.Uint64())
-			default:
-				c.Err(errOverflow)
-				return
-			}
-			continue
-		}
-		f := floats(m.Value.Float(), by.Float())
-		if math.IsInf(f, 0) || math.IsNaN(f) {
-			c.Err(errNoNumber)
+		var err command.Error
+		beside.at = m.Place
+		if results[i], err = a.result(m.Value, by, &beside); err != "" {
+			c.Err(err)
 			return
 		}
-		results[i] = whole(f)
+		inexact = inexact || a.inexact && results[i].Kind() == documents.Number
 	}
-	if p.Legacy && last < 0 {
-		c.Err(command.Error("ERR Path '" + printed(p.Fixed) + "' does not exist or does not contains a number"))
+	if p.Legacy && last < 0 && c.W.Proto != 3 {
+		c.Err(missingOr("does not contains a number"))
 		return
 	}
 	if last >= 0 {
 		for i, m := range matches {
-			if m.Value.IsNumber() {
-				d.Replace(m.Place, results[i])
+			if !m.Value.IsNumber() {
+				continue
+			}
+			d.Replace(m.Place, results[i])
+			if inexact {
 				c.Journal(setWord, c.Args[1], path.AppendPlace(nil, m.Place), results[i].AppendJSON(nil, documents.Layout{}))
 			}
 		}
-		c.G.Changed(e, engine.EventModule, event)
+		c.G.Changed(e, engine.EventModule, a.event)
 	}
 	switch {
 	case c.W.Proto == 3:
@@ -400,13 +422,63 @@ func calculate(c *command.Ctx, event string, ints func(z, x, y *big.Int) *big.In
 	}
 }
 
-// whole returns a result, as an integer if it is one that doubles have exactly.
-func whole(f float64) documents.Value {
-	const exact = 1 << 53
-	if f == math.Trunc(f) && math.Abs(f) <= exact {
-		return documents.Int(int64(f))
+// result returns what becomes of a number. Integers stay integers: an int64 one, but among other integers of an array
+// also an uint64. Everything else becomes a double.
+func (a *arithmetic) result(v, by documents.Value, s *siblings) (documents.Value, command.Error) {
+	_, isInt := v.Int()
+	_, byInt := by.Int()
+	ints := v.Kind() == documents.Integer && by.Kind() == documents.Integer
+	if isInt && byInt || ints && s.all(documents.Integer) {
+		z := a.ints(new(big.Int), bigInt(v), bigInt(by))
+		switch {
+		case z != nil && z.IsInt64():
+			return documents.Int(z.Int64()), ""
+		case z != nil && z.IsUint64() && s.all(documents.Integer):
+			return documents.Uint(z.Uint64()), ""
+		}
+		return v, errOverflow
 	}
-	return documents.Double(f)
+	f := a.floats(v.Float(), by.Float())
+	if !math.IsInf(f, 0) && !math.IsNaN(f) {
+		return documents.Double(f), ""
+	}
+	if v.Kind() == documents.Number && s.all(documents.Number) {
+		return v, errOverflow
+	}
+	return v, errNoNumber
+}
+
+// siblings knows of the elements of the array that a value is in, if it is in one.
+type siblings struct {
+	d     *documents.Document
+	at    *documents.Place // of the value
+	array *documents.Place // for which known is
+	known map[documents.Kind]bool
+}
+
+// all reports whether the value is an element of an array, and all elements are of a kind. Integers beyond int64 are of
+// one kind with others only if the first element is one, and none is negative.
+func (s *siblings) all(kind documents.Kind) bool {
+	if s.at == nil || s.at.Index < 0 {
+		return false
+	}
+	if s.known == nil || s.array != s.at.Up {
+		s.array, s.known = s.at.Up, map[documents.Kind]bool{}
+	}
+	ok, known := s.known[kind]
+	if !known {
+		var array documents.Value
+		array, ok = s.d.Find(s.at.Up)
+		unsigned := false
+		array.Elements(func(i int, _ string, v documents.Value) bool {
+			_, beyond := v.Uint()
+			unsigned = unsigned || i == 0 && beyond
+			ok = v.Kind() == kind && (unsigned && v.Float() >= 0 || !unsigned && !beyond)
+			return ok
+		})
+		s.known[kind] = ok
+	}
+	return ok
 }
 
 func bigInt(v documents.Value) *big.Int {

@@ -126,27 +126,31 @@ var jsonCommands = []*command.Command{
 // Errors of these commands.
 const (
 	errNoDocument command.Error = "ERR could not perform this operation on a key that doesn't exist"
+	errKind       command.Error = "Existing key has wrong Redis type"
 	errNotAtRoot  command.Error = "ERR new objects must be created at the root"
-	errStaticPath command.Error = "ERR wrong static path"
+	errStaticPath command.Error = "Err wrong static path"
+	errRange      command.Error = "ERR array index out of range"
 	errBounds     command.Error = "ERR index out of bounds"
-	errProjection command.Error = "ERR the path computes values, this command needs one that selects them"
+	errProjection command.Error = "ERR computed/projection expressions are only supported by JSON.GET/JSON.MGET/JSON.RESP"
 	errOverflow   command.Error = "ERR numeric overflow"
 	errNoNumber   command.Error = "ERR result is not a number"
-	errTooDeep    command.Error = "ERR recursion limit exceeded: a document can be 128 levels deep"
+	errTooDeep    command.Error = "ERR recursion limit exceeded"
 	errFormat     command.Error = "ERR FORMAT argument is not supported on RESP2"
-	errBSON       command.Error = "ERR FORMAT BSON is not supported"
+	errReplyForm  command.Error = "ERR wrong reply format"
+	errSetForm    command.Error = "ERR wrong format"
+	errLegacyForm command.Error = "Legacy paths are supported only with FORMAT STRINGS"
+	errFloatType  command.Error = "ERR invalid FPHA type"
 	errTooLarge   command.Error = "ERR the result would be longer than proto-max-bulk-len"
+	errNoPath     command.Error = "ERR Path does not exist"
 	errWrongArgs  command.Error = "ERR wrong number of arguments for '%s' command"
 )
 
-// missing returns the error for a legacy path that leads nowhere.
-func missing(p *path.Path) command.Error {
-	return command.Error(fmt.Sprintf("ERR Path '%s' does not exist", printed(p.Fixed)))
-}
-
 // missingOr returns the error for a legacy path that leads to nothing of the kind that is wanted.
-func missingOr(p *path.Path, what string) command.Error {
-	return command.Error(fmt.Sprintf("ERR Path '%s' does not exist or not %s", printed(p.Text), what))
+func missingOr(what string) command.Error { return errNoPath + command.Error(" or "+what) }
+
+// expected returns the error for a value that is not of the kind that is wanted.
+func expected(want documents.Kind) command.Error {
+	return command.Error("WRONGTYPE wrong type of path value - expected " + want.String())
 }
 
 // printed returns a text as it can stand in an error.
@@ -158,39 +162,46 @@ func printed(s string) string {
 	return strings.NewReplacer("\r", " ", "\n", " ").Replace(s)
 }
 
-// expected returns the error for a legacy path that leads to something of another kind.
-func expected(want documents.Kind, v documents.Value) command.Error {
-	return command.Error(fmt.Sprintf("WRONGTYPE wrong type of path value - expected %s but found %s", want, v.Kind()))
-}
-
 // failed writes an error of a parser or of an evaluation.
 func failed(c *command.Ctx, err error) { c.Err(command.Error(printed(err.Error()))) }
 
 // document returns the document under the key that the command reads, nil if there is none. If the key is of another
 // type an error is written and ok is false.
 func document(c *command.Ctx, key []byte) (d *documents.Document, ok bool) {
-	e, ok := c.ReadAs(key, engine.JSON)
-	if e == nil {
-		return nil, ok
+	e := c.Read(key)
+	switch {
+	case e == nil:
+		return nil, true
+	case e.Type() != engine.JSON:
+		c.Err(errKind)
+		return nil, false
 	}
 	return e.JSON(), true
 }
 
-// pathAt returns the path that is argument i, or the root if there is none: as a legacy path in RESP2. If it is no path
-// an error is written and ok is false.
-func pathAt(c *command.Ctx, i int) (p *path.Path, ok bool) {
-	switch {
-	case i < len(c.Args):
-		p, err := path.Parse(string(c.Args[i]))
-		if err != nil {
-			failed(c, err)
-			return nil, false
-		}
-		return p, true
-	case c.W.Proto == 3:
-		return path.Root, true
+// toWrite returns the entry of the key that the command writes, nil if there is none. If the key is of another type an
+// error is written and ok is false.
+func toWrite(c *command.Ctx, key []byte) (e *engine.Entry, ok bool) {
+	e = c.G.Write(c.DB, key)
+	if e != nil && e.Type() != engine.JSON {
+		c.Err(errKind)
+		return nil, false
 	}
-	return path.LegacyRoot, true
+	return e, true
+}
+
+// pathAt returns the path that is argument i, or the legacy root if there is none. If it is no path an error is written
+// and ok is false.
+func pathAt(c *command.Ctx, i int) (p *path.Path, ok bool) {
+	if i >= len(c.Args) {
+		return path.LegacyRoot, true
+	}
+	p, err := path.Parse(string(c.Args[i]))
+	if err != nil {
+		failed(c, err)
+		return nil, false
+	}
+	return p, true
 }
 
 // selecting is pathAt for a command that cannot use a projection.
@@ -239,8 +250,11 @@ const expansionRoom = 2
 // atMost writes an error and is false if the command has more than n arguments.
 func atMost(c *command.Ctx, n int) bool {
 	if len(c.Args) > n {
-		c.Err(command.Error(fmt.Sprintf(string(errWrongArgs), c.Cmd.Name)))
+		wrongArgs(c)
 		return false
 	}
 	return true
 }
+
+// wrongArgs writes the error for arguments that are missing, or too many.
+func wrongArgs(c *command.Ctx) { c.Err(command.Error(fmt.Sprintf(string(errWrongArgs), c.Cmd.Name))) }

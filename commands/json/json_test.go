@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/documents"
 	"github.com/atomredis/atomredis/internal/commandtest"
 )
 
@@ -46,7 +47,7 @@ func TestNumbersOfHomogeneousArraysAreRounded(t *testing.T) {
 	}
 	require.Equal(t, "-value out of range for F16\r\n", c.Call(set, "json.set", "k", "$", "[0.5,65520]", "FPHA", "FP16"))
 	require.Equal(t, "+OK\r\n", c.Call(set, "json.set", "k", "$", `{"a":[1,2],"b":[1,"x",0.1]}`, "FPHA", "FP16"))
-	require.Equal(t, bulk(`{"a":[1,2],"b":[1,"x",0.1]}`), c.Call(get, "json.get", "k"))
+	require.Equal(t, bulk(`{"a":[1.0,2.0],"b":[1.0,"x",0.1]}`), c.Call(get, "json.get", "k"))
 }
 
 func TestLargeDocuments(t *testing.T) {
@@ -61,24 +62,31 @@ func TestLargeDocuments(t *testing.T) {
 		c.Call(commandtest.Named(t, "json.get"), "json.get", "k", "$.items[20000]"))
 	require.True(t, c.Call(commandtest.Named(t, "json.get"), "json.get", "k", ".") == bulk(text))
 	require.Greater(t, c.Read([]byte("k")).MemoryUsage(), size)
+	require.Equal(t, "+OK\r\n", c.Call(commandtest.Named(t, "json.set"), "json.set", "k", "$.more", "1"))
 	require.Equal(t, ":1\r\n", c.Call(commandtest.Named(t, "json.del"), "json.del", "k", "$.items"))
 	require.Less(t, c.Read([]byte("k")).MemoryUsage(), size/4)
+	require.Equal(t, ":1\r\n", c.Call(commandtest.Named(t, "json.del"), "json.del", "k", "$.more"))
+	require.Nil(t, c.Read([]byte("k")))
 }
 
 func TestADocumentIsNoDeeperThanAValue(t *testing.T) {
 	c := commandtest.New(t)
 	set := commandtest.Named(t, "json.set")
-	require.Equal(t, "+OK\r\n", c.Call(set, "json.set", "k", "$", strings.Repeat("[", 128)+strings.Repeat("]", 128)))
-	inner := "$" + strings.Repeat("[0]", 127)
+	require.Equal(t, "+OK\r\n", c.Call(set, "json.set", "k", "$", strings.Repeat("[", 127)+strings.Repeat("]", 127)))
+	inner := "$" + strings.Repeat("[0]", 126)
 	deep := "-" + string(errTooDeep) + "\r\n"
 	require.Equal(t, "+OK\r\n", c.Call(set, "json.set", "k", inner, "1"))
 	require.Equal(t, "+OK\r\n", c.Call(set, "json.set", "k", inner, "{}"))
-	require.Equal(t, deep, c.Call(set, "json.set", "k", inner, "[[]]"))
-	require.Equal(t, deep, c.Call(set, "json.set", "k", inner+".a", "[]"))
-	require.Equal(t, deep, c.Call(commandtest.Named(t, "json.merge"), "json.merge", "k", inner, `{"a":[]}`))
+	require.Equal(t, "$-1\r\n", c.Call(set, "json.set", "k", inner, "[[]]"))
+	require.Equal(t, "$-1\r\n", c.Call(set, "json.set", "k", inner+".a", "[]"))
+	require.Equal(t, "$-1\r\n", c.Call(commandtest.Named(t, "json.merge"), "json.merge", "k", inner, `{"a":[]}`))
+	require.Equal(t, "$-1\r\n", c.Call(commandtest.Named(t, "json.mset"), "json.mset", "k", inner, `[[]]`))
 	require.Equal(t, "+OK\r\n", c.Call(set, "json.set", "k", inner, "[]"))
 	require.Equal(t, deep, c.Call(commandtest.Named(t, "json.arrappend"), "json.arrappend", "k", inner, "[]"))
 	require.Equal(t, "*1\r\n:1\r\n", c.Call(commandtest.Named(t, "json.arrappend"), "json.arrappend", "k", inner, "1"))
+	require.Equal(t, "+OK\r\n", c.Call(set, "json.set", "m", "$", `{"a":1}`))
+	require.Equal(t, "+OK\r\n", c.Call(set, "json.set", "m", "$", `{"a":`+strings.Repeat("[", 126)+strings.Repeat("]", 126)+`}`))
+	require.Equal(t, "$-1\r\n", c.Call(set, "json.set", "m", "$.a[0]", strings.Repeat("[", 126)+strings.Repeat("]", 126)))
 }
 
 func TestRepliesThatExplodeAreRefused(t *testing.T) {
@@ -115,7 +123,7 @@ func FuzzCommands(f *testing.F) {
 			c.Call(commandtest.Named(t, "json.set"), "json.set", "k", "$", doc)
 			c.Call(commandtest.Named(t, words[0]), words...)
 			if e := c.Read([]byte("k")); e != nil && e.Type() == engine.JSON {
-				require.LessOrEqual(t, e.JSON().Root().Depth(), 128)
+				require.LessOrEqual(t, e.JSON().Root().Depth(), documents.MaxDepth)
 			}
 		}
 	})

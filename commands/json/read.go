@@ -1,8 +1,8 @@
 package json
 
 import (
+	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
@@ -16,20 +16,14 @@ type reader struct {
 	// one replies with what is told of a value; it is false if there is nothing to tell.
 	one func(c *command.Ctx, v documents.Value) bool
 	// noKey is the error for a key that does not exist, if the path is no legacy one.
-	noKey func(p *path.Path) command.Error
+	noKey command.Error
 	// noPath and noKind are the errors for a legacy path that leads nowhere, or to a value of which there is nothing to
-	// tell. noPath is nil if the reply is null then.
-	noPath func(p *path.Path) command.Error
-	noKind func(p *path.Path, v documents.Value) command.Error
+	// tell. noPath is empty if the reply is null then.
+	noPath, noKind command.Error
 }
-
-func noDocument(*path.Path) command.Error { return errNoDocument }
 
 // tell carries out a command that has a key and perhaps a path.
 func (r *reader) tell(c *command.Ctx) {
-	if !atMost(c, 3) {
-		return
-	}
 	p, ok := selecting(c, 2)
 	if !ok {
 		return
@@ -42,7 +36,7 @@ func (r *reader) tell(c *command.Ctx) {
 		if p.Legacy {
 			c.W.Null()
 		} else {
-			c.Err(r.noKey(p))
+			c.Err(r.noKey)
 		}
 		return
 	}
@@ -51,12 +45,12 @@ func (r *reader) tell(c *command.Ctx) {
 		switch {
 		case err != nil:
 			failed(c, err)
-		case !found && r.noPath != nil:
-			c.Err(r.noPath(p))
+		case !found && r.noPath != "":
+			c.Err(r.noPath)
 		case !found:
 			c.W.Null()
 		case !r.one(c, v):
-			c.Err(r.noKind(p, v))
+			c.Err(r.noKind)
 		}
 		return
 	}
@@ -75,16 +69,15 @@ func (r *reader) tell(c *command.Ctx) {
 
 var (
 	arrayLengths = reader{
-		one:   lengthOf(documents.Array),
-		noKey: noDocument,
-		noKind: func(p *path.Path, _ documents.Value) command.Error {
-			return missingOr(p, "an array")
-		},
+		one:    lengthOf(documents.Array),
+		noKey:  errNoDocument,
+		noPath: errNoPath,
+		noKind: missingOr("not an array"),
 	}
 	objectLengths = reader{
 		one:    lengthOf(documents.Object),
-		noKey:  func(p *path.Path) command.Error { return missingOr(p, "an object") },
-		noKind: func(_ *path.Path, v documents.Value) command.Error { return expected(documents.Object, v) },
+		noKey:  missingOr("not an object"),
+		noKind: expected(documents.Object),
 	}
 	stringLengths = reader{
 		one: func(c *command.Ctx, v documents.Value) bool {
@@ -94,9 +87,9 @@ var (
 			c.W.Int(int64(len(v.Text())))
 			return true
 		},
-		noKey:  noDocument,
-		noPath: missing,
-		noKind: func(_ *path.Path, v documents.Value) command.Error { return expected(documents.String, v) },
+		noKey:  errNoDocument,
+		noPath: errNoPath,
+		noKind: expected(documents.String),
 	}
 	objectKeys = reader{
 		one: func(c *command.Ctx, v documents.Value) bool {
@@ -110,8 +103,8 @@ var (
 			})
 			return true
 		},
-		noKey:  noDocument,
-		noKind: func(_ *path.Path, v documents.Value) command.Error { return expected(documents.Object, v) },
+		noKey:  errNoDocument,
+		noKind: missingOr("not an object"),
 	}
 )
 
@@ -131,9 +124,6 @@ func cmdStrLen(c *command.Ctx)  { stringLengths.tell(c) }
 func cmdObjKeys(c *command.Ctx) { objectKeys.tell(c) }
 
 func cmdType(c *command.Ctx) {
-	if !atMost(c, 3) {
-		return
-	}
 	p, ok := selecting(c, 2)
 	if !ok {
 		return
@@ -170,67 +160,47 @@ func cmdType(c *command.Ctx) {
 type expansion int
 
 const (
-	asStrings expansion = iota
-	expandOne           // what a value contains, but not what that contains
+	asStrings expansion = iota // all as JSON
+	expandOne                  // arrays and objects as JSON
 	expandAll
 )
 
-// expansionOf reads the argument of FORMAT.
-func expansionOf(c *command.Ctx, arg []byte) (x expansion, ok bool) {
-	switch strings.ToUpper(string(arg)) {
-	case "STRING", "STRINGS":
+// expansionOf reads the argument of FORMAT, which a command calls what it calls plain JSON.
+func expansionOf(arg []byte, plain string) (x expansion, ok bool) {
+	switch string(arg) {
+	case plain:
 		return asStrings, true
 	case "EXPAND1":
-		x = expandOne
+		return expandOne, true
 	case "EXPAND":
-		x = expandAll
-	default:
-		c.Err("ERR wrong value of FORMAT")
-		return 0, false
+		return expandAll, true
 	}
-	if c.W.Proto != 3 {
-		c.Err(errFormat)
-		return 0, false
-	}
-	return x, true
+	return 0, false
 }
 
 // reply writes a value as an expansion has it.
 func (x expansion) reply(w *resp.Writer, v documents.Value) {
-	switch v.Kind() {
-	case documents.Array, documents.Object:
-		if x == asStrings {
-			w.Bulk(v.AppendJSON(nil, documents.Layout{}))
-			return
-		}
-		inner := x
-		if x == expandOne {
-			inner = asStrings
-		}
-		object := v.Kind() == documents.Object
-		if object {
-			w.Map(v.Len())
-		} else {
-			w.Array(v.Len())
-		}
-		v.Elements(func(_ int, name string, element documents.Value) bool {
-			if object {
-				w.BulkString(name)
-			}
-			if k := element.Kind(); inner == asStrings && k != documents.Array && k != documents.Object {
-				scalar(w, element)
-			} else {
-				inner.reply(w, element)
-			}
-			return true
-		})
-		return
-	}
-	if x == asStrings {
+	kind := v.Kind()
+	isContainer := kind == documents.Array || kind == documents.Object
+	switch {
+	case x == asStrings, x == expandOne && isContainer:
 		w.Bulk(v.AppendJSON(nil, documents.Layout{}))
 		return
+	case !isContainer:
+		scalar(w, v)
+		return
+	case kind == documents.Object:
+		w.Map(v.Len())
+	default:
+		w.Array(v.Len())
 	}
-	scalar(w, v)
+	v.Elements(func(_ int, name string, element documents.Value) bool {
+		if kind == documents.Object {
+			w.BulkString(name)
+		}
+		x.reply(w, element)
+		return true
+	})
 }
 
 // scalar writes a value that is neither an array nor an object.
@@ -252,7 +222,7 @@ func number(w *resp.Writer, v documents.Value) {
 	if i, ok := v.Int(); ok {
 		w.Int(i)
 	} else if v.Kind() == documents.Integer {
-		w.BigNumber(string(v.AppendJSON(nil, documents.Layout{})))
+		w.Double(v.Float())
 	} else {
 		w.Double(v.Float())
 	}
@@ -260,76 +230,120 @@ func number(w *resp.Writer, v documents.Value) {
 
 func cmdGet(c *command.Ctx) {
 	var l documents.Layout
-	var paths []*path.Path
-	legacy, x := true, asStrings
+	var paths []string
+	x := asStrings
 	for o := c.Options(2); o.Next(); {
+		var ok bool
 		switch {
-		case len(paths) == 0 && o.Is("indent") && o.More():
+		case o.Is("noescape"): // from the first version, in which others were escaped than now
+		case !o.Is("indent") && !o.Is("newline") && !o.Is("space") && !o.Is("format"):
+			paths = append(paths, string(o.Word()))
+		case o.Is("format") && c.W.Proto != 3 && len(paths) == 0:
+			c.Err(errFormat)
+			return
+		case !o.More():
+			wrongArgs(c)
+			return
+		case o.Is("indent"):
 			l.Indent = string(o.Arg())
-		case len(paths) == 0 && o.Is("newline") && o.More():
+		case o.Is("newline"):
 			l.Newline = string(o.Arg())
-		case len(paths) == 0 && o.Is("space") && o.More():
+		case o.Is("space"):
 			l.Space = string(o.Arg())
-		case len(paths) == 0 && o.Is("format") && o.More():
-			var ok bool
-			if x, ok = expansionOf(c, o.Arg()); !ok {
-				return
-			}
 		default:
-			p, err := path.Parse(string(o.Word()))
-			if err != nil {
-				failed(c, err)
+			if x, ok = expansionOf(o.Arg(), "STRING"); !ok {
+				c.Err(errReplyForm)
 				return
 			}
-			paths = append(paths, p)
-			legacy = legacy && p.Legacy
 		}
 	}
-	if len(paths) == 0 {
-		p, _ := pathAt(c, len(c.Args))
-		paths, legacy = []*path.Path{p}, p.Legacy
+	if c.W.Proto != 3 {
+		x = asStrings
 	}
 	d, ok := document(c, c.Args[1])
-	if !ok {
-		return
-	}
-	if d == nil {
+	switch {
+	case !ok:
+	case d == nil:
 		c.W.Null()
+	case x != asStrings:
+		expand(c, d, paths, x)
+	default:
+		print(c, d, paths, l)
+	}
+}
+
+// parsedPaths returns the paths that texts are, each once, and the error for the first that is none. Without a text
+// there is the legacy root.
+func parsedPaths(texts []string) (paths []*path.Path, err error) {
+	if len(texts) == 0 {
+		return []*path.Path{path.LegacyRoot}, nil
+	}
+	for _, text := range texts {
+		p, e := path.Parse(text)
+		if e != nil {
+			if err == nil {
+				err = e
+			}
+			continue
+		}
+		if !slices.ContainsFunc(paths, func(q *path.Path) bool { return q.Text == p.Text }) {
+			paths = append(paths, p)
+		}
+	}
+	return paths, err
+}
+
+// expand replies with what each path has, as values of RESP3.
+func expand(c *command.Ctx, d *documents.Document, texts []string, x expansion) {
+	paths, err := parsedPaths(texts)
+	if err != nil {
+		failed(c, err)
 		return
 	}
 	results := make([][]documents.Value, len(paths))
 	for i, p := range paths {
-		var err error
+		if results[i], err = p.Values(d.Root()); err != nil {
+			failed(c, err)
+			return
+		}
+		if !fitsReply(c, results[i]) {
+			return
+		}
+	}
+	c.W.Array(len(paths))
+	for _, vals := range results {
+		c.W.Array(len(vals))
+		for _, v := range vals {
+			x.reply(c.W, v)
+		}
+	}
+}
+
+// print replies with what the paths have as JSON. Of several paths those that are none are left out.
+func print(c *command.Ctx, d *documents.Document, texts []string, l documents.Layout) {
+	paths, err := parsedPaths(texts)
+	if err != nil && len(texts) < 2 {
+		failed(c, err)
+		return
+	}
+	legacy := !slices.ContainsFunc(paths, func(p *path.Path) bool { return !p.Legacy })
+	results := make([][]documents.Value, len(paths))
+	for i, p := range paths {
 		if results[i], err = selected(p, d.Root(), legacy); err != nil {
 			failed(c, err)
 			return
 		}
-		if legacy && len(results[i]) == 0 {
-			c.Err(missing(p))
+		if legacy && len(results[i]) == 0 && !p.IsProjection() {
+			c.Err(errNoPath)
 			return
 		}
 	}
-	if x != asStrings {
-		for _, vals := range results {
-			if !fitsReply(c, vals) {
-				return
-			}
-		}
-		c.W.Array(len(paths))
-		for _, vals := range results {
-			c.W.Array(len(vals))
-			for _, v := range vals {
-				x.reply(c.W, v)
-			}
-		}
-		return
-	}
-	reply(c, paths, results, legacy, l)
+	reply(c, paths, results, legacy, len(texts) > 1, l)
 }
 
-// selected returns what a path has, the first value alone if only that is wanted.
+// selected returns what a path has, the first value alone if only that is wanted. A projection has all that it computes.
 func selected(p *path.Path, root documents.Value, first bool) ([]documents.Value, error) {
-	if !first {
+	if !first || p.IsProjection() {
 		return p.Values(root)
 	}
 	v, ok, err := p.First(root)
@@ -340,16 +354,16 @@ func selected(p *path.Path, root documents.Value, first bool) ([]documents.Value
 }
 
 // reply writes what paths have as one JSON text, or an error if that is too long.
-func reply(c *command.Ctx, paths []*path.Path, results [][]documents.Value, legacy bool, l documents.Layout) {
+func reply(c *command.Ctx, paths []*path.Path, results [][]documents.Value, legacy, named bool, l documents.Layout) {
 	l.Limit = c.Host.MaxBulk()
-	one := func(dst []byte, vals []documents.Value, level int) []byte {
-		if legacy {
-			return vals[0].AppendNested(dst, l, level)
+	one := func(dst []byte, i, level int) []byte {
+		if legacy && !paths[i].IsProjection() {
+			return results[i][0].AppendNested(dst, l, level)
 		}
-		return documents.NewArray(vals...).AppendNested(dst, l, level)
+		return documents.NewArray(results[i]...).AppendNested(dst, l, level)
 	}
-	if len(paths) == 1 {
-		bounded(c, one(nil, results[0], 0), l)
+	if !named {
+		bounded(c, one(nil, 0, 0), l)
 		return
 	}
 	dst := []byte{'{'}
@@ -359,7 +373,7 @@ func reply(c *command.Ctx, paths []*path.Path, results [][]documents.Value, lega
 		}
 		dst = l.AppendBreak(dst, 1)
 		dst = append(append(documents.AppendQuoted(dst, p.Text), ':'), l.Space...)
-		if dst = one(dst, results[i], 1); l.Full(dst) {
+		if dst = one(dst, i, 1); l.Full(dst) {
 			break
 		}
 	}
@@ -377,23 +391,20 @@ func bounded(c *command.Ctx, text []byte, l documents.Layout) {
 
 func cmdMget(c *command.Ctx) {
 	last := len(c.Args) - 1
-	p, ok := pathAt(c, last)
-	if !ok {
-		return
-	}
+	p, parseErr := path.Parse(string(c.Args[last]))
 	c.W.Array(last - 1)
 	for _, key := range c.Args[1:last] {
 		e := c.Read(key)
-		if e == nil || e.Type() != engine.JSON {
+		if e == nil || e.Type() != engine.JSON || parseErr != nil {
 			c.W.Null()
 			continue
 		}
 		vals, err := selected(p, e.JSON().Root(), p.Legacy)
-		if err != nil || p.Legacy && len(vals) == 0 {
+		if err != nil || p.Legacy && len(vals) == 0 && !p.IsProjection() {
 			c.W.Null()
 			continue
 		}
-		reply(c, []*path.Path{p}, [][]documents.Value{vals}, p.Legacy, documents.Layout{})
+		reply(c, []*path.Path{p}, [][]documents.Value{vals}, p.Legacy, false, documents.Layout{})
 	}
 }
 
@@ -402,10 +413,6 @@ func cmdArrIndex(c *command.Ctx) {
 		return
 	}
 	p, ok := selecting(c, 2)
-	if !ok {
-		return
-	}
-	want, ok := parsed(c, c.Args[3])
 	if !ok {
 		return
 	}
@@ -419,8 +426,12 @@ func cmdArrIndex(c *command.Ctx) {
 	if !ok {
 		return
 	}
+	want, ok := parsed(c, c.Args[3])
+	if !ok {
+		return
+	}
 	if d == nil {
-		c.Err(errNoDocument)
+		c.Err(errNoPath)
 		return
 	}
 	vals, err := selected(p, d.Root(), p.Legacy)
@@ -437,22 +448,22 @@ func cmdArrIndex(c *command.Ctx) {
 			c.W.Int(int64(indexOf(v, want, bounds[0], bounds[1])))
 		}
 	case len(vals) == 0:
-		c.Err(missing(p))
+		c.Err(errNoPath)
 	case vals[0].Kind() != documents.Array:
-		c.Err(missingOr(p, "an array"))
+		c.Err(expected(documents.Array))
 	default:
 		c.W.Int(int64(indexOf(vals[0], want, bounds[0], bounds[1])))
 	}
 }
 
-// indexOf returns the index of the first element from start to before stop that is equal to a value, -1 if there is
-// none. Negative bounds count from the end, and a stop of 0 is the end.
+// indexOf returns the index of the first element from start to before stop that is the same value, -1 if there is none.
+// Negative bounds count from the end, a start behind the end is the last element, and a stop of 0 is the end.
 func indexOf(array, want documents.Value, start, stop int64) int {
 	n := int64(array.Len())
 	if stop == 0 {
 		stop = n
 	}
-	start, stop = clamped(start, n), clamped(stop, n)
+	start, stop = clamped(start, n), fromEnd(stop, n)
 	found := -1
 	if start >= stop {
 		return found
@@ -461,7 +472,7 @@ func indexOf(array, want documents.Value, start, stop int64) int {
 		if int64(i) >= stop {
 			return false
 		}
-		if documents.Equal(element, want) {
+		if documents.Same(element, want) {
 			found = i
 		}
 		return found < 0
@@ -469,18 +480,18 @@ func indexOf(array, want documents.Value, start, stop int64) int {
 	return found
 }
 
-// clamped returns an index of n elements, or n, that one of a client means.
-func clamped(i, n int64) int64 {
+// fromEnd returns an index of n elements, or n, that one of a client means.
+func fromEnd(i, n int64) int64 {
 	if i < 0 {
 		i = max(i, -n) + n
 	}
 	return min(i, n)
 }
 
+// clamped is fromEnd, but at most the last element.
+func clamped(i, n int64) int64 { return max(min(fromEnd(i, n), n-1), 0) }
+
 func cmdResp(c *command.Ctx) {
-	if !atMost(c, 3) {
-		return
-	}
 	p, ok := pathAt(c, 2)
 	if !ok {
 		return
@@ -497,9 +508,9 @@ func cmdResp(c *command.Ctx) {
 	switch {
 	case err != nil:
 		failed(c, err)
-	case p.Legacy && len(vals) == 0:
-		c.Err(missing(p))
-	case p.Legacy:
+	case p.Legacy && !p.IsProjection() && len(vals) == 0:
+		c.Err(errNoPath)
+	case p.Legacy && !p.IsProjection():
 		asReply(c.W, vals[0])
 	case fitsReply(c, vals):
 		c.W.Array(len(vals))
@@ -514,17 +525,13 @@ func asReply(w *resp.Writer, v documents.Value) {
 	switch v.Kind() {
 	case documents.Boolean:
 		w.Simple(strconv.FormatBool(v.Bool()))
-	case documents.Number:
-		if w.Proto == 3 {
+	case documents.Number, documents.Integer:
+		if i, ok := v.Int(); ok {
+			w.Int(i)
+		} else if w.Proto == 3 {
 			w.Double(v.Float())
 		} else {
 			w.Bulk(strconv.AppendFloat(nil, v.Float(), 'g', 17, 64))
-		}
-	case documents.Integer:
-		if i, ok := v.Int(); ok {
-			w.Int(i)
-		} else {
-			w.Bulk(v.AppendJSON(nil, documents.Layout{}))
 		}
 	case documents.Array:
 		w.Array(1 + v.Len())
@@ -547,9 +554,6 @@ func asReply(w *resp.Writer, v documents.Value) {
 }
 
 func cmdDebugMemory(c *command.Ctx) {
-	if !atMost(c, 4) {
-		return
-	}
 	p, ok := selecting(c, 3)
 	if !ok {
 		return
@@ -567,11 +571,14 @@ func cmdDebugMemory(c *command.Ctx) {
 		}
 	}
 	if p.Legacy {
-		n := 0
-		if len(vals) > 0 {
-			n = vals[0].Memory()
+		switch {
+		case d == nil:
+			c.W.Int(0)
+		case len(vals) == 0:
+			c.Err(errNoPath)
+		default:
+			c.W.Int(int64(vals[0].Memory()))
 		}
-		c.W.Int(int64(n))
 		return
 	}
 	c.W.Array(len(vals))

@@ -2,6 +2,7 @@ package json
 
 import (
 	"math"
+	"slices"
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
@@ -14,6 +15,7 @@ type change struct {
 	replaced []*documents.Place // values that are there
 	parents  []*documents.Place // objects that get a member
 	name     string             // of the member
+	failed   bool               // in one place at least
 }
 
 // none reports whether there is nothing to do.
@@ -22,24 +24,25 @@ func (ch *change) none() bool { return ch.count() == 0 }
 // count returns how many places change.
 func (ch *change) count() int { return len(ch.replaced) + len(ch.parents) }
 
-// deepest returns the depth of the lowest place.
-func (ch *change) deepest() (n int) {
-	for _, p := range ch.replaced {
-		n = max(n, p.Depth())
+// limit leaves out the places that are too deep for a value.
+func (ch *change) limit(v documents.Value) {
+	depth := v.Depth()
+	drop := func(places []*documents.Place, more int) []*documents.Place {
+		kept := slices.DeleteFunc(places, func(p *documents.Place) bool { return p.Depth()+more+depth > documents.MaxDepth })
+		ch.failed = ch.failed || len(kept) < len(places)
+		return kept
 	}
-	for _, p := range ch.parents {
-		n = max(n, p.Depth()+1)
-	}
-	return n
+	ch.replaced, ch.parents = drop(ch.replaced, 0), drop(ch.parents, 1)
 }
 
-// condition says whether a value is set only if there is none, or only if there is one.
+// condition says whether a value is set only if there is none, or only if there is one, or merged with what is there.
 type condition int
 
 const (
 	always condition = iota
 	ifNone
 	ifSome
+	toMerge
 )
 
 // plan returns what setting a value changes in a document. If that is an error it is written and ok is false.
@@ -50,10 +53,12 @@ func plan(c *command.Ctx, d *documents.Document, p *path.Path, cond condition) (
 		return ch, false
 	}
 	if len(matches) > 0 {
-		if cond != ifNone {
-			for _, m := range matches {
-				ch.replaced = append(ch.replaced, m.Place)
-			}
+		switch cond {
+		case ifNone:
+		case toMerge:
+			ch.replaced = placesOf(matches)
+		default:
+			ch.replaced = documents.Outermost(placesOf(matches))
 		}
 		return ch, true
 	}
@@ -65,33 +70,27 @@ func plan(c *command.Ctx, d *documents.Document, p *path.Path, cond condition) (
 		return ch, false
 	}
 	parent, name, isName := p.Parent()
+	if !isName {
+		c.Err(errRange)
+		return ch, false
+	}
 	if matches, err = parent.Matches(d.Root()); err != nil {
 		failed(c, err)
 		return ch, false
 	}
 	for _, m := range matches {
-		switch kind := m.Value.Kind(); {
-		case isName && kind == documents.Object:
+		if m.Value.Kind() == documents.Object {
 			ch.parents, ch.name = append(ch.parents, m.Place), name
-		case !isName && kind == documents.Array:
-			c.Err(errBounds)
-			return ch, false
+		} else {
+			ch.failed = true
 		}
 	}
 	return ch, true
 }
 
-// fits writes an error and is false if a value would lie too deep in a document.
-func fits(c *command.Ctx, at int, v documents.Value) bool {
-	if at+v.Depth() > documents.MaxDepth {
-		c.Err(errTooDeep)
-		return false
-	}
-	return true
-}
-
-// set puts a value in the places of a plan.
-func (ch *change) set(d *documents.Document, v documents.Value) {
+// set puts a value in the places of a plan that are not too deep for it, and reports whether there are any.
+func (ch *change) set(d *documents.Document, v documents.Value) (changed bool) {
+	ch.limit(v)
 	left := ch.count()
 	next := func() documents.Value {
 		if left--; left == 0 {
@@ -100,34 +99,33 @@ func (ch *change) set(d *documents.Document, v documents.Value) {
 		return v.Clone()
 	}
 	for _, p := range ch.replaced {
-		d.Replace(p, next())
+		changed = d.Replace(p, next()) || changed
 	}
 	for _, p := range ch.parents {
-		d.SetMember(p, ch.name, next())
+		changed = d.SetMember(p, ch.name, next()) || changed
 	}
+	return changed
 }
 
 func cmdSet(c *command.Ctx) {
-	cond, float := always, (*floatType)(nil)
+	cond, float, isBSON := always, (*floatType)(nil), false
 	for o := c.Options(4); o.Next(); {
 		switch {
 		case o.Is("nx") && cond == always:
 			cond = ifNone
 		case o.Is("xx") && cond == always:
 			cond = ifSome
-		case o.Is("fpha") && o.More() && float == nil:
-			word := o.Arg()
-			for i := range floatTypes {
-				if command.EqualFold(word, floatTypes[i].word) {
-					float = &floatTypes[i]
-				}
-			}
-			if float == nil {
-				c.Err(command.ErrSyntax)
+		case (o.Is("fpha") || o.Is("format")) && !o.More():
+			wrongArgs(c)
+			return
+		case o.Is("fpha"):
+			if float = floatTypeOf(o.Arg()); float == nil {
+				c.Err(errFloatType)
 				return
 			}
-		case o.Is("format") && o.More():
-			if !textFormat(c, o.Arg()) {
+		case o.Is("format"):
+			var ok bool
+			if isBSON, ok = inputFormat(c, o.Arg()); !ok {
 				return
 			}
 		default:
@@ -139,17 +137,11 @@ func cmdSet(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	v, ok := parsed(c, c.Args[3])
+	e, ok := toWrite(c, c.Args[1])
 	if !ok {
 		return
 	}
-	if float != nil {
-		if v, ok = float.in(v); !ok {
-			c.Err(command.Error("value out of range for " + float.name))
-			return
-		}
-	}
-	e, ok := c.WriteAs(c.Args[1], engine.JSON)
+	v, ok := input(c, c.Args[3], isBSON, float)
 	if !ok {
 		return
 	}
@@ -166,28 +158,51 @@ func cmdSet(c *command.Ctx) {
 		return
 	}
 	ch, ok := plan(c, e.JSON(), p, cond)
-	switch {
-	case !ok:
-	case ch.none():
-		c.W.Null()
-	case fits(c, ch.deepest(), v) && fitsTimes(c, ch.count(), c.Args[3]):
-		ch.set(e.JSON(), v)
+	if !ok || !fitsTimes(c, ch.count(), c.Args[3]) {
+		return
+	}
+	changed := ch.set(e.JSON(), v)
+	if changed {
 		c.G.Changed(e, engine.EventModule, "json.set")
+	}
+	if !changed || ch.failed {
+		c.W.Null()
+	} else {
 		c.W.OK()
 	}
 }
 
-// textFormat writes an error and is false if the argument of FORMAT is not that of JSON texts.
-func textFormat(c *command.Ctx, arg []byte) bool {
-	switch {
-	case command.EqualFold(arg, "string"), command.EqualFold(arg, "json"):
-		return true
-	case command.EqualFold(arg, "bson"):
-		c.Err(errBSON)
-	default:
-		c.Err(command.ErrSyntax)
+// inputFormat reads the argument of FORMAT. If it is none an error is written and ok is false.
+func inputFormat(c *command.Ctx, arg []byte) (isBSON, ok bool) {
+	switch string(arg) {
+	case "STRING", "JSON":
+		return false, true
+	case "BSON":
+		return true, true
 	}
-	return false
+	c.Err(errSetForm)
+	return false, false
+}
+
+// input returns the value of an argument in the format that was given, its arrays of numbers in a type if there is one.
+// If it has no value an error is written and ok is false.
+func input(c *command.Ctx, arg []byte, isBSON bool, float *floatType) (v documents.Value, ok bool) {
+	parse := documents.Parse
+	if isBSON {
+		parse = documents.ParseBSON
+	}
+	v, err := parse(arg)
+	if err != nil {
+		failed(c, err)
+		return v, false
+	}
+	if float != nil {
+		if v, ok = float.in(v); !ok {
+			c.Err(command.Error("value out of range for " + float.name))
+			return v, false
+		}
+	}
+	return v, true
 }
 
 // floatType is a type that FPHA names for the numbers of an array.
@@ -195,6 +210,16 @@ type floatType struct {
 	word, name string
 	// rounded returns the nearest number that the type has; it is infinite if that is beyond all.
 	rounded func(f float64) float64
+}
+
+// floatTypeOf returns the type that an argument names, nil if it names none.
+func floatTypeOf(arg []byte) *floatType {
+	for i := range floatTypes {
+		if command.EqualFold(arg, floatTypes[i].word) {
+			return &floatTypes[i]
+		}
+	}
+	return nil
 }
 
 var floatTypes = []floatType{
@@ -218,8 +243,8 @@ func roundFloat(f float64, bits, maxExponent int) float64 {
 	return f
 }
 
-// in returns a value whose arrays of numbers, if they have one that is no integer, have numbers of the type alone. ok
-// is false if one of them is out of its range.
+// in returns a value whose arrays of numbers have numbers of the type alone. Of an array that has anything else the
+// numbers in front of that are rounded. ok is false if a number is out of the type's range.
 func (t *floatType) in(v documents.Value) (_ documents.Value, ok bool) {
 	kind := v.Kind()
 	if kind != documents.Array && kind != documents.Object {
@@ -227,28 +252,20 @@ func (t *floatType) in(v documents.Value) (_ documents.Value, ok bool) {
 	}
 	var names []string
 	vals := make([]documents.Value, 0, v.Len())
-	numbers, doubles := true, false
+	numbers := kind == documents.Array
 	ok = true
 	v.Elements(func(_ int, name string, element documents.Value) bool {
-		numbers = numbers && element.IsNumber()
-		doubles = doubles || element.Kind() == documents.Number
-		if element, ok = t.in(element); ok {
-			names, vals = append(names, name), append(vals, element)
+		if numbers = numbers && element.IsNumber(); numbers {
+			f := t.rounded(element.Float())
+			element, ok = documents.Double(f), !math.IsInf(f, 0)
+		} else {
+			element, ok = t.in(element)
 		}
+		names, vals = append(names, name), append(vals, element)
 		return ok
 	})
 	if kind == documents.Object {
 		return documents.NewObject(names, vals), ok
-	}
-	for i := range vals {
-		if !numbers || !doubles {
-			break
-		}
-		f := t.rounded(vals[i].Float())
-		if math.IsInf(f, 0) {
-			return v, false
-		}
-		vals[i] = documents.Double(f)
 	}
 	return documents.NewArray(vals...), ok
 }
@@ -256,13 +273,12 @@ func (t *floatType) in(v documents.Value) (_ documents.Value, ok bool) {
 func cmdMset(c *command.Ctx) {
 	args := c.Args[1:]
 	if len(args)%3 != 0 {
-		atMost(c, 0)
+		wrongArgs(c)
 		return
 	}
 	type triplet struct {
 		path  *path.Path
 		value documents.Value
-		entry *engine.Entry
 		ch    change
 	}
 	all := make([]triplet, len(args)/3)
@@ -277,46 +293,58 @@ func cmdMset(c *command.Ctx) {
 	}
 	for i := range all {
 		t := &all[i]
-		if t.entry, ok = c.ReadToWriteAs(args[3*i], engine.JSON); !ok {
+		e := c.G.ReadToWrite(c.DB, args[3*i])
+		if e != nil && e.Type() != engine.JSON {
+			c.Err(errKind)
 			return
 		}
-		if t.entry == nil {
-			if !t.path.IsRoot() {
-				c.Err(errNotAtRoot)
+		switch {
+		case t.path.IsRoot():
+			t.ch = change{replaced: []*documents.Place{nil}}
+		case e == nil:
+			c.Err(errNotAtRoot)
+			return
+		default:
+			if t.ch, ok = plan(c, e.JSON(), t.path, always); !ok || !fitsTimes(c, t.ch.count(), args[3*i+2]) {
 				return
 			}
-			continue
-		}
-		if t.ch, ok = plan(c, t.entry.JSON(), t.path, always); !ok || !fits(c, t.ch.deepest(), t.value) ||
-			!fitsTimes(c, t.ch.count(), args[3*i+2]) {
-			return
 		}
 	}
+	failed := false
 	for i := range all {
 		t := &all[i]
 		e := c.G.Write(c.DB, args[3*i])
-		switch {
-		case e == nil:
+		changed := true
+		if e == nil {
 			e = c.G.Create(c.DB, args[3*i], documents.New(t.value))
-		case t.entry == nil: // another one of the command has made the key
-			e.JSON().Replace(nil, t.value)
-		case t.ch.none():
-			continue
-		default:
-			t.ch.set(e.JSON(), t.value)
+		} else {
+			changed = t.ch.set(e.JSON(), t.value)
 		}
-		c.G.Changed(e, engine.EventModule, "json.mset")
+		failed = failed || !changed || t.ch.failed
+		if changed {
+			c.G.Changed(e, engine.EventModule, "json.mset")
+		}
 	}
-	c.W.OK()
+	if failed {
+		c.W.Null()
+	} else {
+		c.W.OK()
+	}
 }
 
 func cmdMerge(c *command.Ctx) {
+	isBSON := false
 	for o := c.Options(4); o.Next(); {
-		if !o.Is("format") || !o.More() {
+		if !o.Is("format") {
 			c.Err(command.ErrSyntax)
 			return
 		}
-		if !textFormat(c, o.Arg()) {
+		if !o.More() {
+			wrongArgs(c)
+			return
+		}
+		var ok bool
+		if isBSON, ok = inputFormat(c, o.Arg()); !ok {
 			return
 		}
 	}
@@ -324,11 +352,11 @@ func cmdMerge(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	patch, ok := parsed(c, c.Args[3])
+	e, ok := toWrite(c, c.Args[1])
 	if !ok {
 		return
 	}
-	e, ok := c.WriteAs(c.Args[1], engine.JSON)
+	patch, ok := input(c, c.Args[3], isBSON, nil)
 	if !ok {
 		return
 	}
@@ -337,32 +365,47 @@ func cmdMerge(c *command.Ctx) {
 			c.Err(errNotAtRoot)
 			return
 		}
-		c.G.Changed(c.G.Create(c.DB, c.Args[1], documents.New(withoutNulls(patch))), engine.EventModule, "json.merge")
+		c.G.Changed(c.G.Create(c.DB, c.Args[1], documents.New(patch)), engine.EventModule, "json.merge")
 		c.W.OK()
 		return
 	}
-	ch, ok := plan(c, e.JSON(), p, always)
-	switch {
-	case !ok || !fits(c, ch.deepest(), patch) || !fitsTimes(c, ch.count(), c.Args[3]):
+	ch, ok := plan(c, e.JSON(), p, toMerge)
+	if !ok || !fitsTimes(c, ch.count(), c.Args[3]) {
 		return
-	case ch.none():
+	}
+	changed := false
+	d := e.JSON()
+	for _, at := range ch.replaced {
+		if v, ok := d.Find(at); ok && mergeable(v, patch, at.Depth()) {
+			merge(d, at, patch)
+			changed = true
+		}
+	}
+	if len(ch.parents) > 0 {
+		changed = ch.set(d, patch) || changed
+	}
+	if !changed {
 		c.W.Null()
 		return
 	}
-	for _, at := range ch.replaced {
-		if patch.Kind() == documents.Null && at != nil {
-			e.JSON().Remove(at)
-		} else {
-			merge(e.JSON(), at, patch)
-		}
-	}
-	for _, at := range ch.parents {
-		if patch.Kind() != documents.Null {
-			e.JSON().SetMember(at, ch.name, withoutNulls(patch))
-		}
-	}
 	c.G.Changed(e, engine.EventModule, "json.merge")
 	c.W.OK()
+}
+
+// mergeable reports whether nothing would be too deep after a patch of a value at a depth.
+func mergeable(v, patch documents.Value, depth int) bool {
+	if patch.Kind() != documents.Object || v.Kind() != documents.Object {
+		return depth+patch.Depth() <= documents.MaxDepth
+	}
+	ok := depth <= documents.MaxDepth
+	patch.Elements(func(_ int, name string, element documents.Value) bool {
+		if element.Kind() != documents.Null {
+			member, _ := v.Get(name)
+			ok = ok && mergeable(member, element, depth+1)
+		}
+		return ok
+	})
+	return ok
 }
 
 // merge changes what is at a place by a JSON merge patch, of which it keeps nothing.
@@ -408,19 +451,12 @@ func withoutNulls(patch documents.Value) documents.Value {
 }
 
 func cmdDel(c *command.Ctx) {
-	if !atMost(c, 3) {
-		return
-	}
 	e, matches, ok := toChange(c)
 	if !ok {
 		return
 	}
-	at := make([]*documents.Place, len(matches))
-	for i, m := range matches {
-		at[i] = m.Place
-	}
 	n := 0
-	for _, at := range documents.Sort(at) {
+	for _, at := range documents.Outermost(placesOf(matches)) {
 		if at == nil {
 			c.G.Remove(e, engine.EventModule, "json.del")
 			c.W.Int(1)
@@ -430,7 +466,11 @@ func cmdDel(c *command.Ctx) {
 			n++
 		}
 	}
-	if n > 0 {
+	switch {
+	case n == 0:
+	case e.JSON().Root().Len() == 0:
+		c.G.Remove(e, engine.EventModule, "json.del")
+	default:
 		c.G.Changed(e, engine.EventModule, "json.del")
 	}
 	c.W.Int(int64(n))
@@ -443,7 +483,7 @@ func toChange(c *command.Ctx) (e *engine.Entry, matches []path.Match, ok bool) {
 	if !ok {
 		return nil, nil, false
 	}
-	if e, ok = c.WriteAs(c.Args[1], engine.JSON); !ok || e == nil {
+	if e, ok = toWrite(c, c.Args[1]); !ok || e == nil {
 		return nil, nil, ok
 	}
 	matches, err := p.Matches(e.JSON().Root())

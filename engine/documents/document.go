@@ -1,8 +1,10 @@
 package documents
 
 import (
+	"cmp"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"unsafe"
 
@@ -319,53 +321,81 @@ func (d *Document) merge(b *pages, k int) int {
 	return -chunkSize
 }
 
-// Sort orders places so that removing them one after the other leaves the rest where they are, and drops those that
-// are there twice or in others.
-func Sort(places []*Place) []*Place {
-	type entry struct {
-		p    *Place
-		path []*Place
-	}
-	entries := make([]entry, len(places))
+// Order returns the order in which what is at places is removed or changed: what comes later in an array before what
+// comes earlier, members by their names, and what is inside of another one before it.
+func Order(places []*Place) []int {
+	order := make([]int, len(places))
+	steps := make([][]step, len(places))
 	for i, p := range places {
-		e := entry{p: p}
-		for ; p != nil; p = p.Up {
-			e.path = append(e.path, p)
-		}
-		slices.Reverse(e.path)
-		entries[i] = e
+		order[i], steps[i] = i, stepsTo(p)
 	}
-	compare := func(a, b entry) int {
-		for i := range min(len(a.path), len(b.path)) {
-			x, y := a.path[i], b.path[i]
-			if x == y {
-				continue
-			}
-			if x.Index != y.Index {
-				return y.Index - x.Index
-			}
-			if c := strings.Compare(x.Name, y.Name); c != 0 {
-				return c
-			}
-		}
-		return len(a.path) - len(b.path)
+	slices.SortStableFunc(order, func(i, j int) int { return compareSteps(steps[i], steps[j]) })
+	return order
+}
+
+// Outermost returns places in the order of Order, without those that are there twice or in others.
+func Outermost(places []*Place) []*Place {
+	if len(places) < 2 {
+		return places
 	}
-	within := func(a, b entry) bool {
-		b.path = b.path[:min(len(a.path), len(b.path))]
-		return compare(a, b) == 0
-	}
-	slices.SortFunc(entries, compare)
-	kept := entries[:0]
-	for _, e := range entries {
-		if len(kept) == 0 || !within(kept[len(kept)-1], e) {
-			kept = append(kept, e)
+	kept := make([]*Place, 0, len(places))
+	for _, i := range slices.Backward(Order(places)) {
+		if n := len(kept); n == 0 || !places[i].within(kept[n-1]) {
+			kept = append(kept, places[i])
 		}
 	}
-	sorted := make([]*Place, len(kept))
-	for i, e := range kept {
-		sorted[i] = e.p
+	slices.Reverse(kept)
+	return kept
+}
+
+// within reports whether a place is another one, or in it.
+func (p *Place) within(outer *Place) bool {
+	for range p.Depth() - outer.Depth() {
+		p = p.Up
 	}
-	return sorted
+	for ; p != outer; p, outer = p.Up, outer.Up {
+		if p == nil || outer == nil || p.Index != outer.Index || p.Name != outer.Name {
+			return false
+		}
+	}
+	return true
+}
+
+// step is a step of the way to a place.
+type step struct {
+	place   *Place
+	n       uint64
+	numeric bool // the step is an index, or a name that is a number, which is n
+}
+
+// stepsTo returns the steps from the root to a place.
+func stepsTo(p *Place) []step {
+	steps := make([]step, p.Depth())
+	for i := len(steps) - 1; p != nil; i, p = i-1, p.Up {
+		steps[i] = step{place: p, n: uint64(p.Index), numeric: true}
+		if p.Index < 0 {
+			n, err := strconv.ParseUint(p.Name, 10, 64)
+			steps[i] = step{p, n, err == nil}
+		}
+	}
+	return steps
+}
+
+// compareSteps compares ways for Order.
+func compareSteps(a, b []step) int {
+	for i := range min(len(a), len(b)) {
+		x, y := a[i], b[i]
+		switch {
+		case x.place == y.place:
+		case x.numeric != y.numeric:
+			return btoi(x.numeric) - btoi(y.numeric)
+		case x.numeric && x.n != y.n:
+			return cmp.Compare(y.n, x.n)
+		case !x.numeric && x.place.Name != y.place.Name:
+			return strings.Compare(x.place.Name, y.place.Name)
+		}
+	}
+	return len(b) - len(a)
 }
 
 // adopt makes a value that belongs to no document one that can be part of this one: sizes are known, and what is large

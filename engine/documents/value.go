@@ -16,7 +16,7 @@ import (
 )
 
 // MaxDepth is how deep arrays and objects may be nested.
-const MaxDepth = 128
+const MaxDepth = 127
 
 // Kind is the type of a JSON value.
 type Kind uint8
@@ -363,6 +363,19 @@ func Equal(a, b Value) bool {
 	if a.IsNumber() && b.IsNumber() {
 		return CompareNumbers(a, b) == 0
 	}
+	return alike(a, b, Equal)
+}
+
+// Same is Equal, but an integer and a double are never the same. Integers beyond int64 count as doubles.
+func Same(a, b Value) bool {
+	if a.IsNumber() && b.IsNumber() {
+		return (a.p == tagInt) == (b.p == tagInt) && CompareNumbers(a, b) == 0
+	}
+	return alike(a, b, Same)
+}
+
+// alike reports whether two values that are not both numbers are equal, what they contain by the function given.
+func alike(a, b Value, equal func(a, b Value) bool) bool {
 	kind := a.Kind()
 	if kind != b.Kind() {
 		return false
@@ -382,10 +395,10 @@ func Equal(a, b Value) bool {
 	same := true
 	a.Elements(func(i int, name string, element Value) bool {
 		if kind == Array {
-			same = Equal(element, b.At(i))
+			same = equal(element, b.At(i))
 		} else {
 			other, ok := b.Get(name)
-			same = ok && Equal(element, other)
+			same = ok && equal(element, other)
 		}
 		return same
 	})

@@ -181,7 +181,7 @@ func (e *evaluator) compare(x *comparison) bool {
 			return false
 		}
 		is := false
-		set := listOf(right)
+		set := listOf(x.right, right)
 		for _, v := range left {
 			is = is || e.contains(set, v)
 		}
@@ -190,8 +190,8 @@ func (e *evaluator) compare(x *comparison) bool {
 		if len(left) == 0 || len(right) == 0 {
 			return false
 		}
-		set := listOf(right)
-		for _, list := range lists(left) {
+		set := listOf(x.right, right)
+		for _, list := range lists(x.left, left) {
 			if e.relates(x.operator, list, set) {
 				return true
 			}
@@ -211,9 +211,23 @@ func (e *evaluator) compare(x *comparison) bool {
 	return false
 }
 
-// listOf returns the elements of an array, or the values of a path that selects several.
-func listOf(vals []documents.Value) list {
-	if len(vals) == 1 {
+// isList reports whether the values of an expression are a list even if there is only one.
+func isList(x expr) bool {
+	for {
+		switch y := x.(type) {
+		case *group:
+			x = y.expr
+			continue
+		case *call:
+			return y.name == "~" || y.name == "keys" || y.name == "append"
+		}
+		return false
+	}
+}
+
+// listOf returns the elements of an array that an expression has, or its values if they are several.
+func listOf(x expr, vals []documents.Value) list {
+	if len(vals) == 1 && !isList(x) {
 		if vals[0].Kind() != documents.Array {
 			return list{}
 		}
@@ -223,14 +237,17 @@ func listOf(vals []documents.Value) list {
 }
 
 // lists returns the arrays that a side of a set relation has: each that a path selects.
-func lists(vals []documents.Value) (lists []list) {
+func lists(x expr, vals []documents.Value) (lists []list) {
+	if isList(x) {
+		return []list{listOf(x, vals)}
+	}
 	for _, v := range vals {
 		if v.Kind() == documents.Array {
 			lists = append(lists, list{array: v, isArray: true, n: v.Len()})
 		}
 	}
 	if lists == nil && len(vals) > 1 {
-		lists = []list{listOf(vals)}
+		lists = []list{listOf(x, vals)}
 	}
 	return lists
 }
@@ -437,11 +454,8 @@ func calculateInt(operator byte, x, y int64) (r int64, ok bool) {
 	case '*':
 		return documents.MultiplyInts(x, y)
 	}
-	if y == 0 {
+	if y == 0 || y == -1 && x == math.MinInt64 {
 		return 0, false
-	}
-	if y == -1 {
-		return 0, true
 	}
 	return x % y, true
 }

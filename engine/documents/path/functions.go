@@ -17,27 +17,25 @@ var functions map[string]*function
 
 func init() {
 	functions = map[string]*function{
-		"length":  {1, 1, ofOne(length)},
-		"count":   {1, 1, count},
-		"value":   {1, 1, value},
-		"keys":    {1, 1, func(e *evaluator, _ *call, a [][]documents.Value) []documents.Value { return e.keys(a[0]) }},
-		"match":   {2, 2, matches(true)},
-		"search":  {2, 2, matches(false)},
-		"concat":  {1, 0, concat},
-		"abs":     {1, 1, ofOne(abs)},
-		"ceiling": {1, 1, ofOne(rounded(math.Ceil))},
-		"floor":   {1, 1, ofOne(rounded(math.Floor))},
-		"first":   {1, 1, element(0)},
-		"last":    {1, 1, element(-1)},
-		"index":   {2, 2, index},
-		"min":     {1, 1, aggregate(func(n numbers) []documents.Value { return one(n.least) })},
-		"max":     {1, 1, aggregate(func(n numbers) []documents.Value { return one(n.most) })},
-		"sum":     {1, 1, aggregate(func(n numbers) []documents.Value { return n.sum })},
-		"avg":     {1, 1, aggregate(func(n numbers) []documents.Value { return finite(n.mean) })},
-		"stddev": {1, 1, aggregate(func(n numbers) []documents.Value {
-			return finite(math.Sqrt(n.squares / float64(n.count)))
-		})},
-		"append":   {2, 0, appended},
+		"length":   {1, 1, length},
+		"count":    {1, 1, count},
+		"value":    {1, 1, value},
+		"keys":     {1, 1, func(e *evaluator, _ *call, a [][]documents.Value) []documents.Value { return e.keys(a[0]) }},
+		"match":    {2, 2, matches(true)},
+		"search":   {2, 2, matches(false)},
+		"concat":   {1, 0, concat},
+		"abs":      {1, 1, ofOne(abs)},
+		"ceiling":  {1, 1, ofOne(rounded(math.Ceil))},
+		"floor":    {1, 1, ofOne(rounded(math.Floor))},
+		"first":    {1, 1, element(0)},
+		"last":     {1, 1, element(-1)},
+		"index":    {2, 2, index},
+		"min":      {1, 1, aggregate(func(n numbers) float64 { return n.least })},
+		"max":      {1, 1, aggregate(func(n numbers) float64 { return n.most })},
+		"sum":      {1, 1, aggregate(func(n numbers) float64 { return n.sum })},
+		"avg":      {1, 1, aggregate(func(n numbers) float64 { return n.sum / float64(n.count) })},
+		"stddev":   {1, 1, aggregate(func(n numbers) float64 { return math.Sqrt(n.squares / float64(n.count)) })},
+		"append":   {2, 2, appended},
 		"subsetof": {2, 2, related("subsetof")},
 		"anyof":    {2, 2, related("anyof")},
 		"noneof":   {2, 2, related("noneof")},
@@ -56,8 +54,13 @@ func ofOne(fn func(v documents.Value) []documents.Value) func(*evaluator, *call,
 	}
 }
 
-func length(v documents.Value) []documents.Value {
-	n, ok := size(v)
+func nothing(*evaluator, *call, [][]documents.Value) []documents.Value { return nil }
+
+func length(_ *evaluator, c *call, a [][]documents.Value) []documents.Value {
+	n, ok := len(a[0]), isList(c.arguments[0])
+	if !ok && n == 1 {
+		n, ok = size(a[0][0])
+	}
 	if !ok {
 		return nil
 	}
@@ -140,21 +143,21 @@ func rounded(round func(float64) float64) func(documents.Value) []documents.Valu
 		if v.Kind() != documents.Number || f < math.MinInt64 || f >= -math.MinInt64 {
 			return nil
 		}
-		return one(documents.Double(f))
+		return one(documents.Int(int64(f)))
 	}
 }
 
 func element(i int) func(*evaluator, *call, [][]documents.Value) []documents.Value {
-	return func(_ *evaluator, _ *call, a [][]documents.Value) []documents.Value {
-		return listOf(a[0]).at(float64(i))
+	return func(_ *evaluator, c *call, a [][]documents.Value) []documents.Value {
+		return listOf(c.arguments[0], a[0]).at(float64(i))
 	}
 }
 
-func index(_ *evaluator, _ *call, a [][]documents.Value) []documents.Value {
+func index(_ *evaluator, c *call, a [][]documents.Value) []documents.Value {
 	if len(numbersOnly(a[1])) == 0 {
 		return nil
 	}
-	return listOf(a[0]).at(math.Trunc(a[1][0].Float()))
+	return listOf(c.arguments[0], a[0]).at(math.Trunc(a[1][0].Float()))
 }
 
 // at returns an element, from the end if i is negative.
@@ -173,53 +176,44 @@ func (l list) at(i float64) []documents.Value {
 
 // numbers is what is known of some numbers.
 type numbers struct {
-	count       int
-	least, most documents.Value
-	sum         []documents.Value // Nothing if it is no number
-	mean        float64
-	squares     float64 // of the distances from the mean
+	count            int
+	least, most, sum float64
+	mean, squares    float64 // and the sum of the squares of the distances from the mean
 }
 
-func aggregate(fn func(numbers) []documents.Value) func(*evaluator, *call, [][]documents.Value) []documents.Value {
-	return func(e *evaluator, _ *call, a [][]documents.Value) []documents.Value {
-		l := listOf(a[0])
-		n := numbers{sum: one(documents.Int(0))}
+func aggregate(fn func(numbers) float64) func(*evaluator, *call, [][]documents.Value) []documents.Value {
+	return func(e *evaluator, c *call, a [][]documents.Value) []documents.Value {
+		l := listOf(c.arguments[0], a[0])
 		if !e.spend(l.n) || l.n == 0 {
 			return nil
 		}
+		n := numbers{least: math.Inf(1), most: math.Inf(-1)}
 		strict := true
 		l.each(func(v documents.Value) bool {
 			if strict = v.IsNumber(); !strict {
 				return false
 			}
+			f := v.Float()
 			n.count++
-			if n.count == 1 || documents.CompareNumbers(v, n.least) < 0 {
-				n.least = v
-			}
-			if n.count == 1 || documents.CompareNumbers(v, n.most) > 0 {
-				n.most = v
-			}
-			if len(n.sum) > 0 {
-				n.sum = calculate('+', n.sum[0], v)
-			}
-			distance := v.Float() - n.mean
+			n.least, n.most, n.sum = min(n.least, f), max(n.most, f), n.sum+f
+			distance := f - n.mean
 			n.mean += distance / float64(n.count)
-			n.squares += distance * (v.Float() - n.mean)
+			n.squares += distance * (f - n.mean)
 			return true
 		})
 		if !strict {
 			return nil
 		}
-		return fn(n)
+		return finite(fn(n))
 	}
 }
 
-// appended returns the elements of an array, or the values of a path that selects something else, and further ones.
-func appended(e *evaluator, _ *call, a [][]documents.Value) (vals []documents.Value) {
-	if len(a[0]) == 0 {
+// appended returns the elements of an array, or the values of a path that selects anything else, and one more.
+func appended(e *evaluator, c *call, a [][]documents.Value) (vals []documents.Value) {
+	if len(a[1]) == 0 && !isList(c.arguments[1]) {
 		return nil
 	}
-	if len(a[0]) == 1 && a[0][0].Kind() == documents.Array {
+	if len(a[0]) == 1 && a[0][0].Kind() == documents.Array && !isList(c.arguments[0]) {
 		if !e.spend(a[0][0].Len()) || !e.results(a[0][0].Len()) {
 			return nil
 		}
@@ -230,22 +224,15 @@ func appended(e *evaluator, _ *call, a [][]documents.Value) (vals []documents.Va
 	} else {
 		vals = append(vals, a[0]...)
 	}
-	for _, more := range a[1:] {
-		switch len(more) {
-		case 0:
-			return nil
-		case 1:
-			vals = append(vals, more[0])
-		default:
-			vals = append(vals, documents.NewArray(more...))
-		}
+	if len(a[1]) == 1 && !isList(c.arguments[1]) {
+		return append(vals, a[1][0])
 	}
-	return vals
+	return append(vals, documents.NewArray(a[1]...))
 }
 
 func related(operator string) func(*evaluator, *call, [][]documents.Value) []documents.Value {
-	return func(e *evaluator, _ *call, a [][]documents.Value) []documents.Value {
-		l, set := listOf(a[0]), listOf(a[1])
+	return func(e *evaluator, c *call, a [][]documents.Value) []documents.Value {
+		l, set := listOf(c.arguments[0], a[0]), listOf(c.arguments[1], a[1])
 		if !l.isArray || !set.isArray {
 			return nil
 		}

@@ -17,7 +17,7 @@ import (
 
 // Limits on what a path may be.
 const (
-	maxNesting  = 64   // of parentheses, functions, filters and literals
+	maxNesting  = 128  // of parentheses, functions, filters and literals
 	maxSegments = 1024 // of one path
 )
 
@@ -41,18 +41,15 @@ func Parse(text string) (*Path, error) {
 	if !utf8.ValidString(text) {
 		return nil, documents.ErrUTF8
 	}
-	p := &Path{Text: text, Fixed: text}
+	p := &Path{Text: text, Fixed: text, Legacy: !isJSONPath(text)}
 	switch {
-	case text == "$" || text != "" && text[0] == '$' && strings.IndexByte(".[~ ", text[1]) >= 0:
-	case startsExpression(text):
-	case text == "" || text == ".":
-		p.Fixed, p.Legacy = "$", true
-	case text[0] == '.' || text[0] == '[':
-		p.Fixed, p.Legacy = "$"+text, true
-	case slices.Contains(words, text):
-		return nil, fmt.Errorf("Error occurred on position 1, %q is an operator", text)
+	case !p.Legacy:
+	case text == ".":
+		p.Fixed = "$"
+	case text != "" && (text[0] == '.' || text[0] == '['):
+		p.Fixed = "$" + text
 	default:
-		p.Fixed, p.Legacy = "$."+text, true
+		p.Fixed = "$." + text
 	}
 	ps := parser{s: p.Fixed}
 	e, err := ps.whole()
@@ -63,16 +60,34 @@ func Parse(text string) (*Path, error) {
 	return p, nil
 }
 
-// startsExpression reports whether a text that does not begin with $ is no legacy path.
-func startsExpression(text string) bool {
-	if text == "" {
+// isJSONPath reports whether a text is no legacy path: it begins with the root, or is an expression that begins with a
+// parenthesis, with a sign before one of both, or with the call of a function. $a is the legacy path of a member.
+func isJSONPath(text string) bool {
+	rest := text
+	if text != "" && (text[0] == '-' || text[0] == '+') {
+		rest = strings.TrimLeft(text[1:], " ")
+	}
+	switch {
+	case rest == "":
 		return false
-	}
-	if strings.IndexByte("(+-!", text[0]) >= 0 {
+	case rest[0] == '(', rest == "$":
 		return true
+	case rest[0] == '$':
+		return strings.IndexByte(".[~", rest[1]) >= 0
 	}
-	name, _, ok := strings.Cut(text, "(")
-	return ok && functions[name] != nil
+	return strings.HasPrefix(strings.TrimLeft(text[nameLen(text):], " "), "(") && nameLen(text) > 0
+}
+
+// nameLen returns the length of the name of a function that a text begins with, 0 if it begins with none.
+func nameLen(text string) (n int) {
+	for n < len(text) {
+		c := text[n]
+		if letter := c|0x20 >= 'a' && c|0x20 <= 'z'; !letter && (n == 0 || c != '_' && (c < '0' || c > '9')) {
+			break
+		}
+		n++
+	}
+	return n
 }
 
 // IsRoot reports whether the path is that of the whole document.
@@ -136,7 +151,7 @@ type parser struct {
 
 // fail returns the error for what is not expected at the present place.
 func (p *parser) fail(expected string) error {
-	return fmt.Errorf("Error occurred on position %d, expected %s", p.at+1, expected)
+	return fmt.Errorf("Error occurred at position %d, Error at position %d: expected one of the following: %s", p.at, p.at, expected)
 }
 
 func (p *parser) space() {
@@ -173,7 +188,7 @@ func (p *parser) need(s string) error {
 // nest counts what is nested, until leave.
 func (p *parser) nest() error {
 	if p.nesting++; p.nesting > maxNesting {
-		return fmt.Errorf("Error occurred on position %d, expressions are nested too deep: limit is %d", p.at+1, maxNesting)
+		return fmt.Errorf("Error occurred at position 0, JSONPath nesting too deep (max depth %d)", maxNesting)
 	}
 	return nil
 }
@@ -381,9 +396,9 @@ func (p *parser) primary() (expr, error) {
 	case "null":
 		return &literal{}, nil
 	}
-	if p.peek() != '(' {
-		p.at -= len(name)
-		return nil, p.fail("a path, a literal or a function")
+	p.space()
+	if name == "" || p.peek() != '(' {
+		return nil, p.fail("a path, a literal, a function")
 	}
 	e, err := p.call(name, nil)
 	if err != nil {
@@ -392,21 +407,18 @@ func (p *parser) primary() (expr, error) {
 	return p.methods(e)
 }
 
-// word reads lower-case letters.
+// word reads the name of a function.
 func (p *parser) word() string {
 	from := p.at
-	for 'a' <= p.peek() && p.peek() <= 'z' {
-		p.at++
-	}
+	p.at += nameLen(p.s[from:])
 	return p.s[from:p.at]
 }
 
-// call reads the arguments of a function, of which the first one may be known.
+// call reads the arguments of a function, of which the first one may be known. A function that there is not has Nothing.
 func (p *parser) call(name string, receiver expr) (expr, error) {
 	f := functions[name]
 	if f == nil {
-		p.at -= len(name)
-		return nil, p.fail("the name of a function")
+		f = &function{do: nothing}
 	}
 	c := &call{name: name, function: f}
 	if receiver != nil {
@@ -485,7 +497,7 @@ func (p *parser) query(q *query) (expr, error) {
 			if name == "" {
 				return nil, p.fail("a name, `*` or `[`")
 			}
-			if p.peek() == '(' && !s.descend {
+			if p.peek() == '(' && !s.descend && nameLen(name) == len(name) {
 				e, err := p.call(name, q)
 				if err != nil {
 					return nil, err

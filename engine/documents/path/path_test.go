@@ -127,6 +127,19 @@ func TestPathsSelectAndCompute(t *testing.T) {
 		{`[2,-3.5]`, `min($)`, `[-3.5]`},
 		{`{"arr":[1,2,3]}`, `$.arr.append(9)`, `[1,2,3,9]`},
 		{`{"arr":[1,2,3]}`, `$.arr.append($.x)`, `[]`},
+		{`{"arr":[1,2,3]}`, `$.x.append(9)`, `[9]`},
+		{`{"arr":[1,2,3]}`, `$.arr.append(9, 8)`, `[]`},
+		{`{"arr":[1,2,3]}`, `$.arr.nosuch()`, `[]`},
+		{`{"arr":[1,2,3]}`, `length ( $.arr )`, `[3]`},
+		{`{"arr":[3,1,2]}`, `$.arr.min()`, `[1.0]`},
+		{`{"arr":[3,1,2]}`, `$.arr.max()`, `[3.0]`},
+		{`{"arr":[3,1,2]}`, `$.arr.sum()`, `[6.0]`},
+		{`{"a":2.5}`, `$.a.ceiling()`, `[3]`},
+		{`{"a":{"x":1}}`, `$.a.keys().length()`, `[1]`},
+		{`{"a":{"x":1}}`, `$.a.keys().first()`, `["x"]`},
+		{`{"a":{"x":1,"y":2}}`, `$.a~`, `["x","y"]`},
+		{`{"a":{"x":1,"y":2}}`, `$.a.keys().count()`, `[2]`},
+		{`{"a":{"x":1},"b":[0]}`, `$.b.append($.a.keys())`, `[0,["x"]]`},
 		{`{"arr":[1],"b":[2,3]}`, `$.arr.append($.b[*])`, `[1,[2,3]]`},
 		{`{"books":[{"t":"a","price":30},{"t":"b","price":5}]}`, `$.books[?(@.price >= 10)].append({"t":"X"})`,
 			`[{"t":"a","price":30},{"t":"X"}]`},
@@ -154,14 +167,14 @@ func TestPathsSelectAndCompute(t *testing.T) {
 
 func TestPathsThatAreNone(t *testing.T) {
 	for _, text := range []string{"$.", "$..", "$[", "$[]", "$['a]", "$[1", "$.a b", "$.a~b", "$.obj~.x", "$.obj~~",
-		"$.obj.keys()~", "size", "in", "$[?(]", "$[?(@.a", "$[?@.a ==]", "$[1.5]", "$[99999999999999999999]", "$[?@ == {]",
-		"$.nosuch()", "length(", "(", "-", "a.", "\xff", "$[?@==[1,]]", "$x.y..", "$.a + ", "$[1:2:3:4]", "[?", "{}"} {
+		"$.obj.keys()~", "", " ", "$[?(]", "$[?(@.a", "$[?@.a ==]", "$[1.5]", "$[99999999999999999999]", "$[?@ == {]",
+		"length(", "(", "a.", "\xff", "$[?@==[1,]]", "$x.y..", "$.a + ", "$[1:2:3:4]", "[?", "{}"} {
 		_, err := Parse(text)
 		require.Error(t, err, text)
 	}
 	deep := strings.Repeat("(", 100_000)
 	_, err := Parse(deep + "$")
-	require.ErrorContains(t, err, "nested too deep")
+	require.ErrorContains(t, err, "nesting too deep")
 	_, err = Parse("$" + strings.Repeat(".a", 100_000))
 	require.Error(t, err)
 	_, err = Parse("$[?" + strings.Repeat("!", 100_000) + "@]")
