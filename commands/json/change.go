@@ -190,8 +190,9 @@ func insert(c *command.Ctx, p *path.Path, args [][]byte, event string, moves boo
 		},
 		do: func(d *documents.Document, at *documents.Place, v documents.Value) (func(), bool) {
 			i, _ := place(int64(v.Len()))
+			n := int64(v.Len() + len(vals))
 			d.Insert(at, int(i), cloned(vals)...)
-			return func() { c.W.Int(int64(v.Len())) }, true
+			return func() { c.W.Int(n) }, true
 		}}
 	changer.run(c, p)
 }
@@ -440,7 +441,10 @@ func (a *arithmetic) result(v, by documents.Value, s *siblings) (documents.Value
 	}
 	f := a.floats(v.Float(), by.Float())
 	if !math.IsInf(f, 0) && !math.IsNaN(f) {
-		return documents.Double(f), ""
+		if typed, ok := documents.Typed(f, v.FloatType()); ok {
+			return typed, ""
+		}
+		return documents.Double(f), "" // which the type of the array is too small for
 	}
 	if v.Kind() == documents.Number && s.all(documents.Number) {
 		return v, errOverflow

@@ -1,7 +1,6 @@
 package json
 
 import (
-	"math"
 	"slices"
 
 	"github.com/atomredis/atomredis/command"
@@ -208,8 +207,7 @@ func input(c *command.Ctx, arg []byte, isBSON bool, float *floatType) (v documen
 // floatType is a type that FPHA names for the numbers of an array.
 type floatType struct {
 	word, name string
-	// rounded returns the nearest number that the type has; it is infinite if that is beyond all.
-	rounded func(f float64) float64
+	typ        documents.FloatType
 }
 
 // floatTypeOf returns the type that an argument names, nil if it names none.
@@ -222,29 +220,11 @@ func floatTypeOf(arg []byte) *floatType {
 	return nil
 }
 
-var floatTypes = []floatType{
-	{"bf16", "BF16", func(f float64) float64 { return roundFloat(f, 8, 127) }},
-	{"fp16", "F16", func(f float64) float64 { return roundFloat(f, 11, 15) }},
-	{"fp32", "F32", func(f float64) float64 { return float64(float32(f)) }},
-	{"fp64", "F64", func(f float64) float64 { return f }},
-}
-
-// roundFloat rounds, to even, to a type whose mantissas have so many bits, and whose largest exponent is maxExponent.
-func roundFloat(f float64, bits, maxExponent int) float64 {
-	if f == 0 {
-		return f
-	}
-	_, exponent := math.Frexp(f) // f is less than 2 to the power of it
-	last := max(exponent, 2-maxExponent) - bits
-	f = math.Ldexp(math.RoundToEven(math.Ldexp(f, -last)), last)
-	if math.Abs(f) >= math.Ldexp(1, maxExponent+1) {
-		return math.Inf(1)
-	}
-	return f
-}
+var floatTypes = []floatType{{"bf16", "BF16", documents.BFloat16}, {"fp16", "F16", documents.Float16},
+	{"fp32", "F32", documents.Float32}, {"fp64", "F64", documents.Float64}}
 
 // in returns a value whose arrays of numbers have numbers of the type alone. Of an array that has anything else the
-// numbers in front of that are rounded. ok is false if a number is out of the type's range.
+// numbers in front of that are rounded, but have no type. ok is false if a number is out of the type's range.
 func (t *floatType) in(v documents.Value) (_ documents.Value, ok bool) {
 	kind := v.Kind()
 	if kind != documents.Array && kind != documents.Object {
@@ -256,8 +236,7 @@ func (t *floatType) in(v documents.Value) (_ documents.Value, ok bool) {
 	ok = true
 	v.Elements(func(_ int, name string, element documents.Value) bool {
 		if numbers = numbers && element.IsNumber(); numbers {
-			f := t.rounded(element.Float())
-			element, ok = documents.Double(f), !math.IsInf(f, 0)
+			element, ok = documents.Typed(element.Float(), t.typ)
 		} else {
 			element, ok = t.in(element)
 		}
@@ -266,6 +245,12 @@ func (t *floatType) in(v documents.Value) (_ documents.Value, ok bool) {
 	})
 	if kind == documents.Object {
 		return documents.NewObject(names, vals), ok
+	}
+	for i := range vals {
+		if numbers || vals[i].FloatType() == documents.Float64 {
+			break
+		}
+		vals[i] = documents.Double(vals[i].Float())
 	}
 	return documents.NewArray(vals...), ok
 }

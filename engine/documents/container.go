@@ -1,51 +1,42 @@
 package documents
 
-import "sort"
-
-// container is what an array or an object contains. It is in one piece while it is small.
-type container struct {
-	vals []Value
-	keys []string // of an object: the names of its members, as vals
-	// takes is how much the container takes, while it is part of a document and has no pages: in its low 16 bits where it
-	// is stored, in the others in memory beside the Value that points to it.
-	takes uint64
-	big   *pages // if it is not nil, vals and keys are nil
-}
-
-const takesShift = 16
-
-func (c *container) size() int { return int(c.takes & (1<<takesShift - 1)) }
-func (c *container) mem() int  { return int(c.takes >> takesShift) }
-
-func (c *container) setTakes(size, mem int) { c.takes = uint64(mem)<<takesShift | uint64(size) }
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"slices"
+	"sort"
+)
 
 // pages is a container that is divided.
 type pages struct {
-	id     uint64 // the first half of the names of its parts; see stored.go
+	id     uint64 // the first half of the names of its parts, see stored.go; 0 while it is part of no document
 	object bool
 	gone   bool // no part of the document any more
 	chunks []*chunk
 	count  int // of elements
-	mem    int // that it takes in all, beside the Value that points to it
+	mem    int // that it takes in all
 	// starts[k] is the index of the first element of chunk k, for k < known.
 	starts []int
 	known  int
-	index  map[string]*chunk // by the names of an object's members, if there are several chunks
+	// index has the chunks of an object's members by the hashes of their names, if there are several chunks. It is nil
+	// with mixed, which says that two names had the same hash.
+	index map[uint64]*chunk
+	mixed bool
 }
 
-// chunk is a page of a container.
+// chunk is a page of a container, or the root of a document: one element. No container inside of an element of it is
+// divided, but elements may be.
 type chunk struct {
-	vals []Value
-	keys []string
-	size int    // that it takes where it is stored
-	key  uint64 // the second half of the name of its part: ascending from chunk to chunk
+	enc  []byte   // the elements, as encode.go has it
+	refs []*pages // the elements that are divided; nil where there is none any more
+	n    int      // of elements
+	key  uint64   // the second half of the name of its part: ascending from chunk to chunk
 }
 
 const (
-	// maxFlat is the stored size in bytes from which on a container is divided.
+	// maxFlat is the size of its elements from which on a container is divided. It fits sizeBits.
 	maxFlat = 2048
-	// maxChunk is the stored size in bytes from which on a chunk of several elements is divided, and fullChunk how much a
-	// new one gets.
+	// maxChunk is the size from which on a chunk of several elements is divided, and fullChunk how much a new one gets.
 	maxChunk  = 4096
 	fullChunk = 3 * maxChunk / 4
 	// firstKey is the key of the first chunk, and keyStep the distance to the next one.
@@ -53,47 +44,98 @@ const (
 	keyStep  = 1 << 36
 )
 
-func (c *container) len() int {
-	if c.big != nil {
-		return c.big.count
+var seed = maphash.MakeSeed()
+
+func hashOf(name string) uint64 { return maphash.String(seed, name) }
+
+func (b *pages) value() Value {
+	if b.object {
+		return Value{ptr(b), formPages | formObject}
 	}
-	return len(c.vals)
+	return Value{ptr(b), formPages}
 }
 
-// pages returns how many pieces there are.
-func (c *container) pages() int {
-	if c.big != nil {
-		return len(c.big.chunks)
+// settle sets what is known of the chunks, whose refs are settled.
+func (b *pages) settle() {
+	b.count, b.mem = 0, pagesSize
+	for k, ch := range b.chunks {
+		ch.key = firstKey + uint64(k)*keyStep
+		b.count += ch.n
+		b.mem += ch.memory()
 	}
-	return 1
+	b.mem += b.reindex()
 }
 
-// page returns what is in a piece.
-func (c *container) page(k int) (vals []Value, keys []string) {
-	if c.big != nil {
-		return c.big.chunks[k].vals, c.big.chunks[k].keys
-	}
-	return c.vals, c.keys
-}
-
-// search returns where the member with a name is; j is -1 if there is none.
-func (c *container) search(name string) (k, j int) {
-	if c.big == nil {
-		return 0, indexOf(c.keys, name)
-	}
-	b := c.big
-	if b.index == nil {
-		if len(b.chunks) == 0 {
-			return 0, -1
+// memory returns what a chunk of a container takes, and what it refers to.
+func (ch *chunk) memory() int {
+	n := chunkSize + allocated(cap(ch.enc)) + cap(ch.refs)*wordSize
+	for _, b := range ch.refs {
+		if b != nil {
+			n += b.mem
 		}
-		return 0, indexOf(b.chunks[0].keys, name)
 	}
-	ch := b.index[name]
-	if ch == nil {
-		return 0, -1
+	return n
+}
+
+// item is where an element is in a chunk or in a container that is not divided.
+type item struct {
+	at, value, end int // of the element, which for a member begins with its name, and of its value
+}
+
+// itemAt returns the element that begins at a place.
+func itemAt(enc []byte, at int, object bool) item {
+	it := item{at: at, value: at}
+	if object {
+		_, n := nameAt(enc[at:])
+		it.value += n
 	}
-	k, _ = b.find(ch.key)
-	return k, indexOf(ch.keys, name)
+	it.end = it.value + sizeAt(enc[it.value:])
+	return it
+}
+
+// nth returns element j of encoded ones, of which the first begins at from.
+func nth(enc []byte, from, j int, object bool) item {
+	it := itemAt(enc, from, object)
+	for range j {
+		it = itemAt(enc, it.end, object)
+	}
+	return it
+}
+
+// member returns the member with a name of encoded ones from from to before to, and how many are before it.
+func member(enc []byte, from, to int, name string) (it item, j int, ok bool) {
+	for it.end = from; it.end < to; j++ {
+		found, n := nameAt(enc[it.end:])
+		it.at, it.value = it.end, it.end+n
+		it.end = it.value + sizeAt(enc[it.value:])
+		if found == name {
+			return it, j, true
+		}
+	}
+	return it, 0, false
+}
+
+// search returns where the member with a name is; ok is false if there is none.
+func (b *pages) search(name string) (k int, it item, ok bool) {
+	switch {
+	case b.index != nil:
+		ch := b.index[hashOf(name)]
+		if ch == nil {
+			return 0, it, false
+		}
+		it, _, ok = member(ch.enc, 0, len(ch.enc), name)
+		if ok {
+			k, _ = b.find(ch.key)
+		}
+		return k, it, ok
+	default:
+		for k, ch := range b.chunks {
+			if it, _, ok = member(ch.enc, 0, len(ch.enc), name); ok {
+				return k, it, true
+			}
+		}
+		return 0, it, false
+	}
 }
 
 // find returns the place of the chunk with a key.
@@ -110,11 +152,11 @@ func (b *pages) locate(i int) (k, j int) {
 	b.starts = b.starts[:len(b.chunks)]
 	next := 0 // index behind the chunks whose start is known
 	if b.known > 0 {
-		next = b.starts[b.known-1] + len(b.chunks[b.known-1].vals)
+		next = b.starts[b.known-1] + b.chunks[b.known-1].n
 	}
 	for ; i >= next; b.known++ {
 		b.starts[b.known] = next
-		next += len(b.chunks[b.known].vals)
+		next += b.chunks[b.known].n
 	}
 	k = sort.Search(b.known, func(k int) bool { return b.starts[k] > i }) - 1
 	return k, i - b.starts[k]
@@ -126,40 +168,109 @@ func (b *pages) changed(k int) { b.known = min(b.known, k+1) }
 // restarted is changed for chunks that come or go at k.
 func (b *pages) restarted(k int) { b.known = min(b.known, k) }
 
-// place returns where an element is found by the name or index of a Place; ok is false if there is none.
-func (v Value) place(p *Place) (k, j int, ok bool) {
-	c := v.container()
-	if c == nil {
-		return 0, 0, false
+// reindex makes the index of an object that has several chunks and none yet, and returns its memory.
+func (b *pages) reindex() int {
+	if !b.object || b.index != nil || b.mixed || len(b.chunks) < 2 {
+		return 0
 	}
-	if v.Kind() == Object {
-		if p.Index >= 0 {
-			return 0, 0, false
+	b.index = make(map[uint64]*chunk, b.count)
+	for _, ch := range b.chunks {
+		b.point(ch)
+	}
+	if len(b.index) < b.count {
+		b.index, b.mixed = nil, true
+		return 0
+	}
+	return indexedSize * b.count
+}
+
+// point has the index find the members of a chunk there.
+func (b *pages) point(ch *chunk) {
+	if b.index == nil {
+		return
+	}
+	for at := 0; at < len(ch.enc); {
+		name, n := nameAt(ch.enc[at:])
+		b.index[hashOf(name)] = ch
+		at += n
+		at += sizeAt(ch.enc[at:])
+	}
+}
+
+// named notes a new member of a chunk in the index, and returns by how much the memory grows.
+func (b *pages) named(name string, ch *chunk) int {
+	if b.index == nil {
+		return 0
+	}
+	h := hashOf(name)
+	if b.index[h] != nil {
+		n := len(b.index)
+		b.index, b.mixed = nil, true
+		return -n * indexedSize
+	}
+	b.index[h] = ch
+	return indexedSize
+}
+
+// unnamed notes that a member is gone.
+func (b *pages) unnamed(name string) int {
+	if b.index == nil {
+		return 0
+	}
+	delete(b.index, hashOf(name))
+	return -indexedSize
+}
+
+// piece returns a chunk with memory of its own that has n elements of this one.
+func (ch *chunk) piece(from, to, n int, object bool) *chunk {
+	p := &chunk{enc: append(make([]byte, 0, to-from), ch.enc[from:to]...), n: n}
+	p.adoptRefs(p.enc, ch.refs, object)
+	return p
+}
+
+// adoptRefs has elements at the end of a chunk, which were in one that had refs and are nowhere else yet, refer to the
+// chunk's own.
+func (ch *chunk) adoptRefs(enc []byte, refs []*pages, object bool) {
+	for at := 0; at < len(enc) && len(refs) > 0; {
+		it := itemAt(enc, at, object)
+		if i, ok := refAt(enc[it.value:]); ok {
+			putRef(enc[it.value:], ch.refer(refs[i]))
 		}
-		k, j = c.search(p.Name)
-		return k, j, j >= 0
+		at = it.end
 	}
-	if p.Index < 0 || p.Index >= c.len() {
-		return 0, 0, false
-	}
-	if c.big == nil {
-		return 0, p.Index, true
-	}
-	k, j = c.big.locate(p.Index)
-	return k, j, true
 }
 
-// itemSize and itemMemory are what an element takes in its container.
-func itemSize(v Value, keys []string, j int) int {
-	if keys == nil {
-		return v.size()
+// refAt returns the index that the encoded value has that b begins with, if it is a reference.
+func refAt(b []byte) (i int, ok bool) {
+	if b[0] != tagArrayRef && b[0] != tagObjectRef {
+		return 0, false
 	}
-	return v.size() + 1 + len(keys[j])
+	return int(binary.LittleEndian.Uint16(b[1:])), true
 }
 
-func itemMemory(v Value, keys []string, j int) int {
-	if keys == nil {
-		return v.Memory()
+func putRef(b []byte, i int) { binary.LittleEndian.PutUint16(b[1:], uint16(i)) }
+
+// refer returns the index that a container gets in refs.
+func (ch *chunk) refer(b *pages) int {
+	i := slices.Index(ch.refs, nil)
+	if i < 0 {
+		i = len(ch.refs)
+		ch.refs = append(ch.refs, nil)
 	}
-	return v.Memory() + nameSize + len(keys[j])
+	ch.refs[i] = b
+	return i
+}
+
+// cut divides a chunk into full ones, of which each has its own memory.
+func (ch *chunk) cut(object bool) (pieces []*chunk) {
+	from, n := 0, 0
+	for at := 0; at < len(ch.enc); n++ {
+		it := itemAt(ch.enc, at, object)
+		if n > 0 && it.end-from > fullChunk {
+			pieces = append(pieces, ch.piece(from, at, n, object))
+			from, n = at, 0
+		}
+		at = it.end
+	}
+	return append(pieces, ch.piece(from, len(ch.enc), n, object))
 }

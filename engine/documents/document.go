@@ -11,15 +11,19 @@ import (
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
-// Document is a JSON value that can be changed in any place. Changing a place takes time for the length of the path and
-// for what is put in or taken out there, not for the rest of the document.
+// Document is a JSON value that can be changed in any place. Changing a place takes time for the length of the path, for
+// what is put in or taken out there, and for a page of the container that it is in, not for the rest of the document.
 type Document struct {
-	root  Value
-	log   *delta.Log
-	big   []*pages // by id, those that are gone among them
-	gone  int      // how many these are
-	ids   uint64   // given
-	large bool     // had pages once
+	root  chunk  // of one element
+	parts *parts // nil if it never had any: most documents are small
+}
+
+// parts is what a document knows of containers that are divided.
+type parts struct {
+	log  *delta.Log
+	big  []*pages // by id, those that are gone among them
+	gone int      // how many these are
+	ids  uint64   // given
 }
 
 // Place is a place in a document: a member or an element of what is at Up. A nil *Place is the root.
@@ -45,280 +49,514 @@ func (p *Place) Depth() (n int) {
 
 // New returns a document with a value, which it keeps, and which must not be part of another one.
 func New(v Value) *Document {
-	d := &Document{root: v}
-	d.adopt(v)
+	d := &Document{root: encoded(v)}
+	d.adopt(d.root.refs)
 	return d
 }
 
+// encoded returns the chunk that has a value alone.
+func encoded(v Value) chunk {
+	if v.form() == formFlat {
+		return chunk{enc: v.flat(), n: 1}
+	}
+	var b builder
+	b.value(v)
+	return b.chunk(1)
+}
+
 // Root returns the whole value, which must not be changed but through the document.
-func (d *Document) Root() Value { return d.root }
+func (d *Document) Root() Value { return decode(d.root.enc, d.root.refs) }
 
 // Clone returns a copy.
-func (d *Document) Clone() *Document { return New(d.root.Clone()) }
+func (d *Document) Clone() *Document { return New(d.Root().Clone()) }
 
 // MemoryUsage returns about how many bytes of memory the document takes, in constant time.
 func (d *Document) MemoryUsage() int {
-	return int(unsafe.Sizeof(*d)) + d.root.extra() + cap(d.big)*int(unsafe.Sizeof((*pages)(nil)))
+	n := int(unsafe.Sizeof(*d)) + d.root.memory() - chunkSize
+	if d.parts != nil {
+		n += int(unsafe.Sizeof(*d.parts)) + cap(d.parts.big)*wordSize
+	}
+	return n
 }
 
 // Find returns the value at a place; ok is false if there is none.
 func (d *Document) Find(p *Place) (v Value, ok bool) {
 	if p == nil {
-		return d.root, true
+		return d.Root(), true
 	}
 	up, ok := d.Find(p.Up)
-	if !ok {
-		return Value{}, false
+	switch {
+	case !ok:
+	case p.Index < 0:
+		return up.Get(p.Name)
+	case up.Kind() == Array && p.Index < up.Len():
+		return up.At(p.Index), true
 	}
-	k, j, ok := up.place(p)
-	if !ok {
-		return Value{}, false
-	}
-	vals, _ := up.container().page(k)
-	return vals[j], true
+	return Value{}, false
 }
 
-// frame is a container on the way to a place, and the element of it by which the way goes on.
+// spot is a place in what is encoded: that of a value, or behind the last element of a container.
+type spot struct {
+	frames []frame // the pages on the way, the innermost last
+	ch     *chunk  // the last of these, or the root
+	heads  []int   // where the containers in it are that are on the way and not divided, the innermost last
+	item   item
+}
+
+// frame is a page on the way to a place.
 type frame struct {
-	c      *container
-	object bool
-	k, j   int
+	pages *pages
+	k     int
 }
 
-// way returns the containers on the way to a place, and where its value is kept; ok is false if there is none.
-func (d *Document) way(p *Place) (frames []frame, at *Value, ok bool) {
+// owner returns the pages that the value is an element of; nil if it is none of pages.
+func (s *spot) owner() *pages {
+	if len(s.heads) > 0 || len(s.frames) == 0 {
+		return nil
+	}
+	return s.frames[len(s.frames)-1].pages
+}
+
+// value returns what is there.
+func (s *spot) value() Value { return decode(s.ch.enc[s.item.value:], s.ch.refs) }
+
+// spot returns where the value at a place is; ok is false if there is none.
+func (d *Document) spot(p *Place) (s spot, ok bool) {
 	if p == nil {
-		return make([]frame, 0, 8), &d.root, true
+		return spot{ch: &d.root, item: item{end: len(d.root.enc)}, frames: make([]frame, 0, 4), heads: make([]int, 0, 8)}, true
 	}
-	frames, at, ok = d.way(p.Up)
-	if !ok {
-		return nil, nil, false
+	if s, ok = d.spot(p.Up); !ok {
+		return s, false
 	}
-	k, j, ok := at.place(p)
-	if !ok {
-		return nil, nil, false
+	v := s.value()
+	if (v.Kind() == Object) != (p.Index < 0) || p.Index >= v.Len() {
+		return s, false
 	}
-	c := at.container()
-	vals, _ := c.page(k)
-	return append(frames, frame{c, at.Kind() == Object, k, j}), &vals[j], true
+	switch v.form() {
+	case formPages:
+		b := (*pages)(v.p)
+		var k, j int
+		if p.Index < 0 {
+			if k, s.item, ok = b.search(p.Name); !ok {
+				return s, false
+			}
+		} else {
+			k, j = b.locate(p.Index)
+			s.item = nth(b.chunks[k].enc, 0, j, false)
+		}
+		s.frames, s.ch, s.heads = append(s.frames, frame{b, k}), b.chunks[k], s.heads[:0]
+		return s, true
+	case formFlat:
+		from := s.item.value + headSize
+		s.heads = append(s.heads, s.item.value)
+		if p.Index < 0 {
+			s.item, _, ok = member(s.ch.enc, from, s.item.end, p.Name)
+			return s, ok
+		}
+		s.item = nth(s.ch.enc, from, p.Index, false)
+		return s, true
+	}
+	return s, false
+}
+
+// noteSpot must be called before what the chunk of a spot has changes.
+func (d *Document) noteSpot(s *spot) {
+	if n := len(s.frames); n > 0 {
+		d.note(partName(s.frames[n-1].pages.id, s.ch.key))
+	} else {
+		d.note(partName(0, 0))
+	}
+}
+
+// splice puts something encoded, with n elements more than before, in the place of what is from from to before to in the
+// container of a spot. Containers around it must not become too large.
+func (d *Document) splice(s *spot, from, to int, with []byte, n int) {
+	d.noteSpot(s)
+	before := s.ch.memory()
+	enc := make([]byte, 0, len(s.ch.enc)-(to-from)+len(with))
+	enc = append(append(append(enc, s.ch.enc[:from]...), with...), s.ch.enc[to:]...)
+	for i, at := range s.heads {
+		size, count := head(enc[at:])
+		if i == len(s.heads)-1 {
+			count += n
+		}
+		putHead(enc[at:], enc[at], size-(to-from)+len(with), count)
+	}
+	s.ch.enc = enc
+	if b := s.owner(); b != nil {
+		s.ch.n += n
+		b.count += n
+		b.changed(s.frames[len(s.frames)-1].k)
+	}
+	d.grown(s.frames, s.ch.memory()-before)
+}
+
+// grown notes that what the pages on a way have takes more memory, or less.
+func (d *Document) grown(frames []frame, mem int) {
+	for _, f := range frames {
+		f.pages.mem += mem
+	}
+}
+
+// fits reports whether what is put in the place of n bytes at a spot can be part of the containers around it that are
+// not divided. If it cannot the outermost one is divided now, and the spot is of no more use.
+func (d *Document) fits(s *spot, n int, with *chunk) bool {
+	grows := len(with.enc) - n
+	tooLarge := len(with.refs) > 0
+	for _, at := range s.heads {
+		size, _ := head(s.ch.enc[at:])
+		tooLarge = tooLarge || size+grows > maxFlat
+	}
+	if !tooLarge || len(s.heads) == 0 {
+		return true
+	}
+	at := s.heads[0]
+	flat := decode(s.ch.enc[at:], nil)
+	b := &pages{object: flat.Kind() == Object}
+	body := flat.flat()[headSize:]
+	b.chunks = (&chunk{enc: body}).cut(b.object)
+	b.settle()
+	outer := *s
+	outer.heads = nil
+	d.noteSpot(s)
+	before := s.ch.memory()
+	ref := appendRef(nil, b.object, s.ch.refer(b))
+	d.grown(s.frames, s.ch.memory()-before)
+	d.adopt([]*pages{b})
+	d.splice(&outer, at, at+headSize+len(body), ref, 0)
+	d.balance(&outer)
+	return false
 }
 
 // Replace puts a value, which the document keeps, in the place of what is at p; ok is false if nothing is.
 func (d *Document) Replace(p *Place, v Value) (ok bool) {
-	frames, at, ok := d.way(p)
-	if !ok {
+	if _, ok = d.Find(p); !ok {
 		return false
 	}
-	d.noteWay(frames)
-	old := *at
-	d.drop(old)
-	d.adopt(v)
-	size, mem := v.size()-old.size(), v.extra()-old.extra()
-	*at = v
-	d.resized(frames, size, mem)
+	with := encoded(v)
+	d.replace(p, &with)
+	d.adopt(with.refs)
 	return true
 }
 
+// replace puts a value in the place of what is at p, which must be there.
+func (d *Document) replace(p *Place, with *chunk) {
+	s, _ := d.spot(p)
+	for !d.fits(&s, s.item.end-s.item.value, with) {
+		s, _ = d.spot(p)
+	}
+	d.drop(s.value())
+	d.forget(&s, s.item.value)
+	d.splice(&s, s.item.value, s.item.end, d.referring(&s, with, false), 0)
+	d.balance(&s)
+}
+
+// forget takes the container that the value at a place in a spot's chunk refers to out of the chunk's references.
+func (d *Document) forget(s *spot, at int) {
+	if i, ok := refAt(s.ch.enc[at:]); ok {
+		d.noteSpot(s)
+		before := s.ch.memory()
+		s.ch.refs = slices.Clone(s.ch.refs)
+		s.ch.refs[i] = nil
+		d.grown(s.frames, s.ch.memory()-before)
+	}
+}
+
+// referring returns encoded elements as they are in the chunk of a spot, which gets references to what they refer to.
+func (d *Document) referring(s *spot, with *chunk, object bool) []byte {
+	if len(with.refs) == 0 {
+		return with.enc
+	}
+	d.noteSpot(s)
+	before := s.ch.memory()
+	enc := slices.Clone(with.enc)
+	s.ch.refs = slices.Clone(s.ch.refs)
+	s.ch.adoptRefs(enc, with.refs, object)
+	d.grown(s.frames, s.ch.memory()-before)
+	return enc
+}
+
 // SetMember gives the object at p a member, or a member that it has a new value; ok is false if there is no object. It
-// keeps the value and the name.
+// keeps the value.
 func (d *Document) SetMember(p *Place, name string, v Value) (ok bool) {
-	frames, at, ok := d.way(p)
-	if !ok || at.Kind() != Object {
+	up, ok := d.Find(p)
+	if !ok || up.Kind() != Object {
 		return false
 	}
-	if _, j := at.container().search(name); j >= 0 {
+	if _, has := up.Get(name); has {
 		return d.Replace(p.Member(name), v)
 	}
-	d.insert(frames, *at, at.Len(), []string{name}, []Value{v})
+	with := encoded(v)
+	with.enc = append(appendName(make([]byte, 0, len(name)+5+len(with.enc)), name), with.enc...)
+	d.insert(p, up.Len(), &with)
 	return true
 }
 
 // Insert puts values, which the document keeps, before an element of the array at p, or at its end if i is its length;
 // ok is false if there is no such place.
 func (d *Document) Insert(p *Place, i int, values ...Value) (ok bool) {
-	frames, at, ok := d.way(p)
-	if !ok || at.Kind() != Array || i < 0 || i > at.Len() {
+	up, ok := d.Find(p)
+	if !ok || up.Kind() != Array || i < 0 || i > up.Len() {
 		return false
 	}
-	d.insert(frames, *at, i, nil, values)
+	for len(values) > 0 {
+		var b builder
+		n := 0
+		for ; n < len(values) && len(b.buf) < fullChunk; n++ {
+			b.value(values[n])
+		}
+		with := b.chunk(n)
+		d.insert(p, i, &with)
+		values, i = values[n:], i+n
+	}
 	return true
 }
 
-// insert puts elements into a container at the end of a way.
-func (d *Document) insert(frames []frame, v Value, i int, keys []string, vals []Value) {
-	if len(vals) == 0 {
-		return
+// insert puts elements into the container at p.
+func (d *Document) insert(p *Place, i int, with *chunk) {
+	s := d.behind(p, i)
+	for !d.fits(&s, 0, with) {
+		s = d.behind(p, i)
 	}
-	c, k, j := v.container(), 0, i
-	object := v.Kind() == Object
-	switch {
-	case c.big == nil:
-	case len(c.big.chunks) == 0:
-		d.note(partName(c.big.id, firstKey))
-		c.big.chunks = append(c.big.chunks, &chunk{key: firstKey})
-		c.big.mem += chunkSize
-		c.big.restarted(0)
-	case i == c.big.count:
-		k = len(c.big.chunks) - 1
-		j = len(c.big.chunks[k].vals)
-	default:
-		k, j = c.big.locate(i)
+	b := s.owner()
+	enc := d.referring(&s, with, b != nil && b.object)
+	d.splice(&s, s.item.at, s.item.at, enc, with.n)
+	if b != nil && b.object {
+		name, _ := nameAt(enc)
+		d.grown(s.frames, b.named(name, s.ch))
 	}
-	frames = append(frames, frame{c, object, k, j})
-	d.noteWay(frames)
-	size, mem := 0, 0
-	for n, v := range vals {
-		d.adopt(v)
-		size += itemSize(v, keys, n)
-		mem += itemMemory(v, keys, n)
-	}
-	if c.big == nil {
-		c.vals = slices.Insert(c.vals, j, vals...)
-		c.keys = slices.Insert(c.keys, min(j, len(c.keys)), keys...)
-	} else {
-		ch := c.big.chunks[k]
-		ch.vals = slices.Insert(ch.vals, j, vals...)
-		ch.keys = slices.Insert(ch.keys, min(j, len(ch.keys)), keys...)
-		c.big.count += len(vals)
-		c.big.changed(k)
-		if c.big.index != nil {
-			for _, key := range keys {
-				c.big.index[key] = ch
-			}
-			mem += indexedSize * len(keys)
-		}
-	}
-	d.resized(frames, size, mem)
+	d.adopt(with.refs)
+	d.balance(&s)
 }
 
-// Remove takes out the member or element at p, which must not be the root; ok is false if nothing is there.
+// behind returns where element i of the container at p begins, or would.
+func (d *Document) behind(p *Place, i int) spot {
+	s, _ := d.spot(p)
+	v := s.value()
+	object := v.Kind() == Object
+	if v.form() == formFlat {
+		from := s.item.value + headSize
+		s.heads = append(s.heads, s.item.value)
+		at := s.item.end
+		if i < v.Len() {
+			at = nth(s.ch.enc, from, i, object).at
+		}
+		s.item = item{at: at}
+		return s
+	}
+	b := (*pages)(v.p)
+	if len(b.chunks) == 0 {
+		d.note(partName(b.id, firstKey))
+		b.chunks = append(b.chunks, &chunk{key: firstKey})
+		b.restarted(0)
+		d.grown(append(s.frames, frame{pages: b}), chunkSize)
+	}
+	k, at := len(b.chunks)-1, len(b.chunks[len(b.chunks)-1].enc)
+	if i < b.count {
+		var j int
+		k, j = b.locate(i)
+		at = nth(b.chunks[k].enc, 0, j, object).at
+	}
+	s.frames, s.ch, s.heads, s.item = append(s.frames, frame{b, k}), b.chunks[k], s.heads[:0], item{at: at}
+	return s
+}
+
+// Remove takes out the member or element at p, which must not be the root; ok is false if nothing is there. The last
+// member of an object takes the place of one that is taken out.
 func (d *Document) Remove(p *Place) (ok bool) {
 	if p == nil {
 		return false
 	}
-	frames, _, ok := d.way(p)
-	if !ok {
+	if _, ok = d.Find(p); !ok {
 		return false
 	}
-	last := frames[len(frames)-1]
-	d.removeIn(frames, last.j, last.j+1)
+	if p.Index >= 0 {
+		return d.RemoveRange(p.Up, p.Index, p.Index+1)
+	}
+	s, _ := d.spot(p)
+	d.drop(s.value())
+	d.forget(&s, s.item.value)
+	b := s.owner()
+	if b == nil {
+		at := s.heads[len(s.heads)-1]
+		size, count := head(s.ch.enc[at:])
+		end := at + headSize + size
+		last := nth(s.ch.enc, at+headSize, count-1, true)
+		d.splice(&s, s.item.at, end, moved(s.ch.enc, s.item, last), -1)
+		d.balance(&s)
+		return true
+	}
+	d.grown(s.frames, b.unnamed(p.Name))
+	ch := b.chunks[len(b.chunks)-1]
+	last := nth(ch.enc, 0, ch.n-1, true)
+	if ch == s.ch {
+		d.splice(&s, s.item.at, len(ch.enc), moved(ch.enc, s.item, last), -1)
+		d.balance(&s)
+		return true
+	}
+	// The last member goes from its chunk to the other one.
+	end := s
+	end.frames = slices.Clone(s.frames)
+	end.frames[len(end.frames)-1].k = len(b.chunks) - 1
+	end.ch, end.item = ch, last
+	with := chunk{enc: ch.enc[last.at:last.end], refs: ch.refs, n: 1}
+	enc := with.enc
+	if _, ok := refAt(ch.enc[last.value:]); ok {
+		enc = d.referring(&s, &with, true)
+		d.forget(&end, last.value)
+	}
+	name, _ := nameAt(enc)
+	d.splice(&s, s.item.at, s.item.end, enc, 0)
+	if b.index != nil {
+		b.index[hashOf(name)] = s.ch
+	}
+	d.splice(&end, last.at, last.end, nil, -1)
+	d.balance(&end)
+	if k, ok := b.find(s.ch.key); ok && b.chunks[k] == s.ch {
+		s.frames[len(s.frames)-1].k = k
+		d.balance(&s)
+	}
 	return true
+}
+
+// moved returns what follows a member in its container when the last one has taken its place.
+func moved(enc []byte, gone, last item) []byte {
+	if gone.at == last.at {
+		return nil
+	}
+	return append(slices.Clone(enc[last.at:last.end]), enc[gone.end:last.at]...)
 }
 
 // RemoveRange takes the elements from from to before to out of the array at p; ok is false if it has not as many.
 func (d *Document) RemoveRange(p *Place, from, to int) (ok bool) {
-	frames, at, ok := d.way(p)
-	if !ok || at.Kind() != Array || from < 0 || to > at.Len() || from > to {
+	up, ok := d.Find(p)
+	if !ok || up.Kind() != Array || from < 0 || to > up.Len() || from > to {
 		return false
 	}
-	c := at.container()
 	for left := to - from; left > 0; {
-		k, j := 0, from
-		if c.big != nil {
-			k, j = c.big.locate(from)
-		}
-		vals, _ := c.page(k)
-		if j == 0 && c.big != nil && len(vals) <= left {
-			left -= d.removeChunks(frames, c.big, k, left)
+		s := d.behind(p, from)
+		if b := s.owner(); b != nil && s.item.at == 0 && s.ch.n <= left {
+			left -= d.removeChunks(&s, left)
 			continue
 		}
-		n := min(left, len(vals)-j)
-		d.removeIn(append(frames, frame{c, false, k, j}), j, j+n)
+		n, end := 0, s.item.at
+		for limit := d.limit(&s); n < left && end < limit; n++ {
+			it := itemAt(s.ch.enc, end, false)
+			d.drop(decode(s.ch.enc[it.value:], s.ch.refs))
+			d.forget(&s, it.value)
+			end = it.end
+		}
+		d.splice(&s, s.item.at, end, nil, -n)
+		d.balance(&s)
 		left -= n
 	}
 	return true
 }
 
-// removeChunks takes as many chunks of an array out as have at most n elements, from chunk k on, and returns how many
-// elements these had.
-func (d *Document) removeChunks(frames []frame, b *pages, k, n int) (removed int) {
-	end, mem := k, 0
-	for ; end < len(b.chunks) && removed+len(b.chunks[end].vals) <= n; end++ {
+// removeChunks takes as many chunks of an array out as have at most n elements, from that of a spot on, and returns how
+// many elements these had.
+func (d *Document) removeChunks(s *spot, n int) (removed int) {
+	f := s.frames[len(s.frames)-1]
+	b, end, mem := f.pages, f.k, 0
+	for ; end < len(b.chunks) && removed+b.chunks[end].n <= n; end++ {
 		ch := b.chunks[end]
 		d.note(partName(b.id, ch.key))
-		for _, v := range ch.vals {
-			d.drop(v)
-			mem -= v.Memory()
+		mem -= ch.memory()
+		removed += ch.n
+		for _, ref := range ch.refs {
+			if ref != nil {
+				d.drop(ref.value())
+			}
 		}
-		removed += len(ch.vals)
-		mem -= chunkSize
 	}
-	b.chunks = slices.Delete(b.chunks, k, end)
+	b.chunks = slices.Delete(b.chunks, f.k, end)
 	b.count -= removed
-	b.restarted(k)
-	b.mem += mem
-	d.resized(frames, 0, mem)
+	b.restarted(f.k)
+	d.grown(s.frames, mem)
 	return removed
 }
 
-// removeIn takes elements out of the piece of a container to which a way leads.
-func (d *Document) removeIn(frames []frame, from, to int) {
-	f := frames[len(frames)-1]
-	d.noteWay(frames)
-	vals, keys := f.c.page(f.k)
-	size, mem := 0, 0
-	for j := from; j < to; j++ {
-		d.drop(vals[j])
-		size -= itemSize(vals[j], keys, j)
-		mem -= itemMemory(vals[j], keys, j)
+// limit returns where the elements in a spot's container and chunk end.
+func (d *Document) limit(s *spot) int {
+	if len(s.heads) == 0 {
+		return len(s.ch.enc)
 	}
-	if f.c.big == nil {
-		f.c.vals = slices.Delete(f.c.vals, from, to)
-		if f.object {
-			f.c.keys = slices.Delete(f.c.keys, from, to)
-		}
-		d.resized(frames, size, mem)
-		return
-	}
-	b := f.c.big
-	ch := b.chunks[f.k]
-	if b.index != nil {
-		for _, key := range keys[from:to] {
-			delete(b.index, key)
-		}
-		mem -= indexedSize * (to - from)
-	}
-	ch.vals = slices.Delete(ch.vals, from, to)
-	if f.object {
-		ch.keys = slices.Delete(ch.keys, from, to)
-	}
-	b.count -= to - from
-	b.changed(f.k)
-	ch.size += size
-	if len(ch.vals) == 0 {
-		b.chunks = slices.Delete(b.chunks, f.k, f.k+1)
-		b.restarted(f.k)
-		mem -= chunkSize
-	} else if ch.size < maxChunk/4 {
-		mem += d.merge(b, f.k)
-	}
-	b.mem += mem
-	d.resized(frames[:len(frames)-1], 0, mem)
+	at := s.heads[len(s.heads)-1]
+	size, _ := head(s.ch.enc[at:])
+	return at + headSize + size
 }
 
-// merge joins a small chunk with a neighbour, if both are small, and returns by how much the memory grows.
-func (d *Document) merge(b *pages, k int) int {
+// balance divides the chunk of a spot that has become too large, joins one that has become small with a neighbour, and
+// takes an empty one out.
+func (d *Document) balance(s *spot) {
+	if len(s.frames) == 0 {
+		return
+	}
+	f := s.frames[len(s.frames)-1]
+	b := f.pages
+	switch {
+	case s.ch.n == 0:
+		d.note(partName(b.id, s.ch.key))
+		mem := s.ch.memory()
+		b.chunks = slices.Delete(b.chunks, f.k, f.k+1)
+		b.restarted(f.k)
+		d.grown(s.frames, -mem)
+	case len(s.ch.enc) > maxChunk && s.ch.n > 1:
+		d.split(s.frames, b, f.k)
+	case len(s.ch.enc) < maxChunk/4:
+		d.merge(s.frames, b, f.k)
+	}
+}
+
+// split divides a chunk that is too long.
+func (d *Document) split(frames []frame, b *pages, k int) {
+	whole := b.chunks[k]
+	pieces := whole.cut(b.object)
+	if len(pieces) == 1 {
+		return
+	}
+	d.makeRoom(b, k, uint64(len(pieces)))
+	low := whole.key
+	step := uint64(keyStep)
+	if k+1 < len(b.chunks) {
+		step = (b.chunks[k+1].key - low) / uint64(len(pieces))
+	}
+	mem := -whole.memory()
+	d.note(partName(b.id, low))
+	for i, p := range pieces {
+		if p.key = low + uint64(i)*step; i > 0 {
+			d.note(partName(b.id, p.key))
+		}
+		b.point(p)
+		mem += p.memory()
+	}
+	b.chunks = slices.Replace(b.chunks, k, k+1, pieces...)
+	b.restarted(k)
+	d.grown(frames, mem+b.reindex())
+}
+
+// merge joins a small chunk with a neighbour, if both are small.
+func (d *Document) merge(frames []frame, b *pages, k int) {
 	small := func(k int) bool {
-		return k >= 0 && k+1 < len(b.chunks) && b.chunks[k].size+b.chunks[k+1].size < maxChunk/2
+		return k >= 0 && k+1 < len(b.chunks) && len(b.chunks[k].enc)+len(b.chunks[k+1].enc) < maxChunk/2
 	}
 	if !small(k) {
 		if k--; !small(k) {
-			return 0
+			return
 		}
 	}
-	into, from := b.chunks[k], b.chunks[k+1]
-	d.note(partName(b.id, into.key))
-	d.note(partName(b.id, from.key))
-	if b.index != nil {
-		for _, key := range from.keys {
-			b.index[key] = into
-		}
-	}
-	into.vals, into.keys = append(into.vals, from.vals...), append(into.keys, from.keys...)
-	into.size += from.size
+	first, second := b.chunks[k], b.chunks[k+1]
+	d.note(partName(b.id, first.key))
+	d.note(partName(b.id, second.key))
+	mem := -first.memory() - second.memory()
+	into := &chunk{enc: append(slices.Clip(first.enc), second.enc...), refs: slices.Clone(first.refs), n: first.n + second.n,
+		key: first.key}
+	into.adoptRefs(into.enc[len(first.enc):], second.refs, b.object)
+	b.point(into)
+	b.chunks[k] = into
 	b.chunks = slices.Delete(b.chunks, k+1, k+2)
 	b.restarted(k)
-	return -chunkSize
+	d.grown(frames, mem+into.memory())
 }
 
 // Order returns the order in which what is at places is removed or changed: what comes later in an array before what
@@ -398,161 +636,50 @@ func compareSteps(a, b []step) int {
 	return len(b) - len(a)
 }
 
-// adopt makes a value that belongs to no document one that can be part of this one: sizes are known, and what is large
-// has pages.
-func (d *Document) adopt(v Value) {
-	c := v.container()
-	if c == nil {
-		return
-	}
-	size, mem := sizeContainer, containerSize
-	for j, element := range c.vals {
-		d.adopt(element)
-		size += itemSize(element, c.keys, j)
-		mem += itemMemory(element, c.keys, j)
-	}
-	if c.setTakes(min(size, maxFlat), mem); size > maxFlat {
-		d.divide(c, v.Kind() == Object)
-	}
-}
-
-// divide gives a container that is in one piece pages.
-func (d *Document) divide(c *container, object bool) {
-	d.ids++
-	b := &pages{id: d.ids, object: object, count: len(c.vals), mem: containerSize + pagesSize}
-	whole := &chunk{vals: c.vals, keys: c.keys}
-	for j, v := range whole.vals {
-		b.mem += itemMemory(v, whole.keys, j)
-	}
-	b.chunks = whole.cut(object)
-	for k, ch := range b.chunks {
-		ch.key = firstKey + uint64(k)*keyStep
-		d.note(partName(b.id, ch.key))
-	}
-	b.mem += chunkSize * len(b.chunks)
-	c.vals, c.keys, c.takes, c.big = nil, nil, 0, b
-	b.mem += b.reindex()
-	d.big = append(d.big, b)
-	d.large = true
-}
-
-// cut divides a chunk into full ones, of which each has its own memory.
-func (ch *chunk) cut(object bool) (pieces []*chunk) {
-	from, size := 0, 0
-	for j, v := range ch.vals {
-		n := itemSize(v, ch.keys, j)
-		if j > from && size+n > fullChunk {
-			pieces = append(pieces, ch.piece(from, j, size, object))
-			from, size = j, 0
+// adopt makes containers that belong to no document, and what they contain, part of this one.
+func (d *Document) adopt(refs []*pages) {
+	for _, b := range refs {
+		if b == nil || b.id != 0 {
+			continue
 		}
-		size += n
-	}
-	return append(pieces, ch.piece(from, len(ch.vals), size, object))
-}
-
-func (ch *chunk) piece(from, to, size int, object bool) *chunk {
-	p := &chunk{vals: slices.Clone(ch.vals[from:to]), size: size}
-	if object {
-		p.keys = slices.Clone(ch.keys[from:to])
-	}
-	return p
-}
-
-// reindex makes the index of an object that has several chunks and none yet, and returns its memory.
-func (b *pages) reindex() int {
-	if !b.object || b.index != nil || len(b.chunks) < 2 {
-		return 0
-	}
-	b.index = make(map[string]*chunk, b.count)
-	for _, ch := range b.chunks {
-		for _, key := range ch.keys {
-			b.index[key] = ch
+		if d.parts == nil {
+			d.parts = &parts{}
+		}
+		d.parts.ids++
+		b.id = d.parts.ids
+		for _, ch := range b.chunks {
+			d.note(partName(b.id, ch.key))
+		}
+		d.parts.big = append(d.parts.big, b)
+		for _, ch := range b.chunks {
+			d.adopt(ch.refs)
 		}
 	}
-	return indexedSize * b.count
 }
 
 // drop takes a value out of the document: its parts go.
 func (d *Document) drop(v Value) {
-	if len(d.big) > d.gone {
-		d.dropPages(v)
-		if d.gone > len(d.big)/2 {
-			d.big = slices.DeleteFunc(d.big, func(b *pages) bool { return b.gone })
-			d.gone = 0
-		}
-	}
-}
-
-func (d *Document) dropPages(v Value) {
-	c := v.container()
-	if c == nil {
+	if v.form() != formPages {
 		return
 	}
-	for k := range c.pages() {
-		if c.big != nil {
-			d.note(partName(c.big.id, c.big.chunks[k].key))
-		}
-		vals, _ := c.page(k)
-		for _, element := range vals {
-			d.dropPages(element)
-		}
-	}
-	if c.big != nil {
-		c.big.gone = true
-		d.gone++
+	d.dropPages((*pages)(v.p))
+	if p := d.parts; p.gone > len(p.big)/2 {
+		p.big = slices.DeleteFunc(p.big, func(b *pages) bool { return b.gone })
+		p.gone = 0
 	}
 }
 
-// resized notes that what a way leads to takes more or less, where it is stored and in memory. Containers that have
-// become large are divided, and so are chunks.
-func (d *Document) resized(frames []frame, size, mem int) {
-	for i := len(frames) - 1; i >= 0 && (size != 0 || mem != 0); i-- {
-		f := &frames[i]
-		if f.c.big == nil {
-			s, m := f.c.size(), f.c.mem()
-			if s+size <= maxFlat {
-				f.c.setTakes(max(s+size, 0), max(m+mem, 0))
-				continue
-			}
-			d.divide(f.c, f.object)
-			size, mem = sizeRef-s, f.c.big.mem-m
-			continue
-		}
-		ch := f.c.big.chunks[f.k]
-		ch.size += size
-		size = 0
-		if ch.size > maxChunk && len(ch.vals) > 1 {
-			mem += d.split(f.c.big, f.k)
-		}
-		f.c.big.mem += mem
-	}
-}
-
-// split divides a chunk that is too long, and returns by how much the memory grows.
-func (d *Document) split(b *pages, k int) (mem int) {
-	pieces := b.chunks[k].cut(b.object)
-	if len(pieces) == 1 {
-		return 0
-	}
-	d.makeRoom(b, k, uint64(len(pieces)))
-	low := b.chunks[k].key
-	step := uint64(keyStep)
-	if k+1 < len(b.chunks) {
-		step = (b.chunks[k+1].key - low) / uint64(len(pieces))
-	}
-	for i, p := range pieces {
-		if p.key = low + uint64(i)*step; i > 0 {
-			d.note(partName(b.id, p.key))
-		}
-		if b.index != nil {
-			for _, key := range p.keys {
-				b.index[key] = p
+func (d *Document) dropPages(b *pages) {
+	for _, ch := range b.chunks {
+		d.note(partName(b.id, ch.key))
+		for _, ref := range ch.refs {
+			if ref != nil {
+				d.dropPages(ref)
 			}
 		}
 	}
-	b.chunks = slices.Replace(b.chunks, k, k+1, pieces...)
-	b.restarted(k)
-	return chunkSize*(len(pieces)-1) + b.reindex()
+	b.gone = true
+	d.parts.gone++
 }
 
 // makeRoom sees to it that there are n-1 keys free behind that of chunk k. Rarely that takes new keys for all chunks.
@@ -580,9 +707,17 @@ func (d *Document) makeRoom(b *pages, k int, n uint64) {
 
 // pagesOf returns the container with an id, nil if there is none.
 func (d *Document) pagesOf(id uint64) *pages {
-	i := sort.Search(len(d.big), func(i int) bool { return d.big[i].id >= id })
-	if i == len(d.big) || d.big[i].id != id || d.big[i].gone {
+	if d.parts == nil {
 		return nil
 	}
-	return d.big[i]
+	i := d.parts.from(id)
+	if big := d.parts.big; i < len(big) && big[i].id == id && !big[i].gone {
+		return big[i]
+	}
+	return nil
+}
+
+// from returns where the containers begin that have an id or a greater one.
+func (p *parts) from(id uint64) int {
+	return sort.Search(len(p.big), func(i int) bool { return p.big[i].id >= id })
 }

@@ -181,7 +181,9 @@ func (m *modelTest) step() {
 		case *array:
 			in.vals = slices.Delete(in.vals, i, i+1)
 		case *object:
-			in.vals, in.keys = slices.Delete(in.vals, i, i+1), slices.Delete(in.keys, i, i+1)
+			last := len(in.vals) - 1
+			in.vals[i], in.keys[i] = in.vals[last], in.keys[last]
+			in.vals, in.keys = in.vals[:last], in.keys[:last]
 		}
 	case 5: // trim
 		a, ok := v.(*array)
@@ -198,7 +200,7 @@ func (m *modelTest) step() {
 			j := m.r.IntN(len(o.keys))
 			got, ok := found.Get(o.keys[j])
 			require.True(m, ok)
-			require.Equal(m, got, found.At(j))
+			require.True(m, Equal(got, found.At(j)))
 			_, ok = found.Get("no such name")
 			require.False(m, ok)
 		}
@@ -271,59 +273,72 @@ func load(t require.TestingT, store map[string][]byte, log *delta.Log) *Document
 // check compares all that a document knows of itself with what it is.
 func check(t require.TestingT, d *Document) {
 	seen := 0
-	var walk func(v Value)
-	walk = func(v Value) {
-		c := v.container()
-		if c == nil {
-			return
-		}
-		size, mem, count := 0, 0, 0
-		for k := range c.pages() {
-			vals, keys := c.page(k)
-			pageSize := 0
-			for j, e := range vals {
-				walk(e)
-				pageSize += itemSize(e, keys, j)
-				mem += itemMemory(e, keys, j)
-			}
-			count += len(vals)
-			size += pageSize
-			if c.big == nil {
-				continue
-			}
-			ch := c.big.chunks[k]
-			require.NotEmpty(t, vals)
-			require.Equal(t, pageSize, ch.size)
-			require.True(t, ch.size <= maxChunk || len(vals) == 1)
-			require.True(t, k == 0 || c.big.chunks[k-1].key < ch.key)
-			if c.big.index != nil {
-				for _, key := range keys {
-					require.True(t, c.big.index[key] == ch)
+	var walk func(ch *chunk, object bool)
+	walk = func(ch *chunk, object bool) {
+		n, refs := 0, 0
+		for at := 0; at < len(ch.enc); n++ {
+			it := itemAt(ch.enc, at, object)
+			if i, ok := refAt(ch.enc[it.value:]); ok {
+				refs++
+				require.Equal(t, ch.refs[i].object, ch.enc[it.value] == tagObjectRef)
+			} else {
+				r := reader{b: ch.enc[it.value:it.end]}
+				require.NoError(t, r.value(0))
+				require.Equal(t, len(r.b), r.at)
+				if v := decode(r.b, nil); v.form() == formFlat {
+					require.LessOrEqual(t, len(v.flat()), headSize+maxFlat)
 				}
 			}
+			at = it.end
 		}
-		if c.big == nil {
-			require.Equal(t, size+sizeContainer, c.size())
-			require.Equal(t, mem+containerSize, c.mem())
-			return
-		}
-		seen++
-		require.True(t, d.pagesOf(c.big.id) == c.big)
-		require.Equal(t, count, c.big.count)
-		mem += containerSize + pagesSize + chunkSize*len(c.big.chunks)
-		if c.big.index != nil {
-			require.Len(t, c.big.index, count)
-			mem += indexedSize * count
-		}
-		require.Equal(t, mem, c.big.mem)
-		for i := range count {
-			if i < 3 || i > count-3 {
-				v.At(i)
+		require.Equal(t, ch.n, n)
+		for _, b := range ch.refs {
+			if b == nil {
+				continue
 			}
+			refs--
+			seen++
+			require.False(t, b.gone)
+			require.True(t, d.pagesOf(b.id) == b)
+			mem, count := pagesSize, 0
+			for k, ch := range b.chunks {
+				walk(ch, b.object)
+				require.NotZero(t, ch.n)
+				require.True(t, len(ch.enc) <= maxChunk || ch.n == 1)
+				require.True(t, k == 0 || b.chunks[k-1].key < ch.key)
+				mem, count = mem+ch.memory(), count+ch.n
+			}
+			require.Equal(t, count, b.count)
+			require.Equal(t, b.object && len(b.chunks) > 1, b.object && len(b.chunks) > 1 && b.index != nil)
+			if b.index != nil {
+				require.Len(t, b.index, count)
+				mem += indexedSize * count
+			}
+			require.Equal(t, mem, b.mem)
+			i := 0
+			b.value().Elements(func(j int, name string, v Value) bool {
+				require.Equal(t, i, j)
+				if i < 3 || i > count-3 || i%100 == 0 {
+					require.True(t, Equal(v, b.value().At(i)))
+				}
+				if b.object {
+					got, ok := b.value().Get(name)
+					require.True(t, ok)
+					require.True(t, got == v)
+				}
+				i++
+				return true
+			})
+			require.Equal(t, count, i)
 		}
+		require.Zero(t, refs)
 	}
-	walk(d.root)
-	require.Equal(t, seen, len(d.big)-d.gone)
+	walk(&d.root, false)
+	if d.Large() {
+		require.Equal(t, seen, len(d.parts.big)-d.parts.gone)
+	} else {
+		require.Zero(t, seen)
+	}
 }
 
 func TestDocumentsAreTreesOfGoValues(t *testing.T) {

@@ -20,16 +20,16 @@ func Parse(text []byte) (Value, error) {
 		return Value{}, ErrUTF8
 	}
 	p := parser{b: text}
-	p.space()
-	v, err := p.value(0)
-	if err != nil {
-		return Value{}, err
+	v, err := p.whole()
+	if err == errMembers {
+		p = parser{b: text, twice: true}
+		v, err = p.whole()
 	}
-	if p.space(); p.at < len(p.b) {
-		return Value{}, p.fail("trailing characters", p.at+1)
-	}
-	return v, nil
+	return v, err
 }
+
+// errMembers says that an object has members with the same name, which is read in another way.
+var errMembers = errors.New("a name is there twice")
 
 // ParseNumber returns the value of a JSON text that is a number.
 func ParseNumber(text []byte) (Value, error) {
@@ -40,24 +40,32 @@ func ParseNumber(text []byte) (Value, error) {
 	return v, err
 }
 
-// parser reads a JSON text. Its stack of names and values is shared by the containers that are open, so that every
-// container gets exactly the memory that it needs.
+// parser reads a JSON text, and has a builder encode what it reads. If an object has members with the same name it
+// begins again, and keeps what objects contain in lists until they are complete.
 type parser struct {
+	builder
 	b     []byte
 	at    int
-	vals  []Value
-	keys  []string
-	known map[string]string // names that were seen, so that they are kept once
-	text  []byte            // of a string with escapes
+	twice bool
+	keys  []string // of the objects that are open
+	text  []byte   // of a string with escapes
 }
 
-const (
-	// maxKnown is how many names are kept to be used again, and maxKnownLen how long they may be.
-	maxKnown    = 4096
-	maxKnownLen = 64
-	// manyMembers is the number of members from which on a map finds those that are there twice.
-	manyMembers = 16
-)
+// manyMembers is the number of members from which on a map finds those that are there twice.
+const manyMembers = 16
+
+// whole reads all of the text.
+func (p *parser) whole() (Value, error) {
+	p.space()
+	if err := p.value(0); err != nil {
+		return Value{}, err
+	}
+	if p.space(); p.at < len(p.b) {
+		return Value{}, p.fail("trailing characters", p.at+1)
+	}
+	c := p.chunk(1)
+	return decode(c.enc, c.refs), nil
+}
 
 // fail returns an error at a place, the first one being 1.
 func (p *parser) fail(what string, at int) error {
@@ -85,37 +93,47 @@ func (p *parser) space() {
 }
 
 // value reads a value at depth.
-func (p *parser) value(depth int) (Value, error) {
+func (p *parser) value(depth int) error {
 	if p.at == len(p.b) {
-		return Value{}, p.eof("a value")
+		return p.eof("a value")
 	}
 	switch c := p.b[p.at]; {
 	case c == '{' || c == '[':
 		if depth == MaxDepth {
-			return Value{}, p.fail("recursion limit exceeded", p.at+1)
+			return p.fail("recursion limit exceeded", p.at+1)
 		}
 		p.at++
-		if c == '{' {
-			return p.object(depth + 1)
+		switch {
+		case c == '[':
+			return p.array(depth + 1)
+		case p.twice:
+			return p.members(depth + 1)
 		}
-		return p.array(depth + 1)
+		return p.object(depth + 1)
 	case c == '"':
 		p.at++
 		b, err := p.string()
-		if err != nil {
-			return Value{}, err
+		if err == nil {
+			p.buf = appendText(p.buf, view(b))
 		}
-		return Text(string(b)), nil
+		return err
 	case c == '-' || '0' <= c && c <= '9':
-		return p.number()
+		v, err := p.number()
+		if err == nil {
+			p.buf = appendScalar(p.buf, v)
+		}
+		return err
 	case c == 't':
-		return Bool(true), p.literal("true")
+		p.buf = append(p.buf, tagTrue)
+		return p.literal("true")
 	case c == 'f':
-		return Bool(false), p.literal("false")
+		p.buf = append(p.buf, tagFalse)
+		return p.literal("false")
 	case c == 'n':
-		return Value{}, p.literal("null")
+		p.buf = append(p.buf, tagNull)
+		return p.literal("null")
 	}
-	return Value{}, p.fail("expected value", p.at+1)
+	return p.fail("expected value", p.at+1)
 }
 
 func (p *parser) literal(word string) error {
@@ -131,90 +149,123 @@ func (p *parser) literal(word string) error {
 	return nil
 }
 
-func (p *parser) array(depth int) (Value, error) {
-	from := len(p.vals)
-	for first := true; ; first = false {
-		p.space()
-		if p.at == len(p.b) {
-			return Value{}, p.eof("a list")
-		}
-		if p.b[p.at] == ']' {
-			p.at++
-			break
-		}
-		if !first {
-			if p.b[p.at] != ',' {
-				return Value{}, p.fail("expected `,` or `]`", p.at+1)
-			}
-			p.at++
-			if p.space(); p.at < len(p.b) && p.b[p.at] == ']' {
-				return Value{}, p.fail("trailing comma", p.at+1)
-			}
-		}
-		v, err := p.value(depth)
-		if err != nil {
-			return Value{}, err
-		}
-		p.vals = append(p.vals, v)
+// more goes to the next element of a list or an object that closing ends, and reports whether there is one.
+func (p *parser) more(first bool, in string, closing byte) (bool, error) {
+	p.space()
+	if p.at == len(p.b) {
+		return false, p.eof(in)
 	}
-	v := NewArray(append([]Value(nil), p.vals[from:]...)...)
-	p.vals = p.vals[:from]
-	return v, nil
+	if p.b[p.at] == closing {
+		p.at++
+		return false, nil
+	}
+	if !first {
+		if p.b[p.at] != ',' {
+			return false, p.fail("expected `,` or `"+string(closing)+"`", p.at+1)
+		}
+		p.at++
+		if p.space(); p.at < len(p.b) && p.b[p.at] == closing {
+			return false, p.fail("trailing comma", p.at+1)
+		}
+	}
+	return true, nil
 }
 
-func (p *parser) object(depth int) (Value, error) {
-	from, fromKeys := len(p.vals), len(p.keys)
-	var places map[string]int // of the members, if there are many
+func (p *parser) array(depth int) error {
+	p.begin(false)
 	for first := true; ; first = false {
-		p.space()
-		if p.at == len(p.b) {
-			return Value{}, p.eof("an object")
+		more, err := p.more(first, "a list", ']')
+		if err != nil {
+			return err
 		}
-		if p.b[p.at] == '}' {
-			p.at++
-			break
+		if !more {
+			p.end()
+			return nil
 		}
-		if !first {
-			if p.b[p.at] != ',' {
-				return Value{}, p.fail("expected `,` or `}`", p.at+1)
-			}
-			p.at++
-			if p.space(); p.at < len(p.b) && p.b[p.at] == '}' {
-				return Value{}, p.fail("trailing comma", p.at+1)
-			}
+		p.element()
+		if err := p.value(depth); err != nil {
+			return err
+		}
+	}
+}
+
+func (p *parser) object(depth int) error {
+	from := len(p.keys)
+	var seen map[string]struct{} // the names, if there are many
+	p.begin(true)
+	for first := true; ; first = false {
+		more, err := p.more(first, "an object", '}')
+		if err != nil {
+			return err
+		}
+		if !more {
+			p.keys = p.keys[:from]
+			p.end()
+			return nil
 		}
 		name, err := p.name()
 		if err != nil {
-			return Value{}, err
+			return err
 		}
-		v, err := p.value(depth)
-		if err != nil {
-			return Value{}, err
-		}
-		keys := p.keys[fromKeys:]
-		if len(keys) == manyMembers {
-			places = make(map[string]int, 2*manyMembers)
-			for i, key := range keys {
-				places[key] = i
+		switch n := len(p.keys) - from; {
+		case n < manyMembers:
+			if indexOf(p.keys[from:], name) >= 0 {
+				return errMembers
 			}
+			p.keys = append(p.keys, name)
+		case seen == nil:
+			seen = make(map[string]struct{}, 2*manyMembers)
+			for _, key := range p.keys[from:] {
+				seen[key] = struct{}{}
+			}
+			fallthrough
+		default:
+			if _, twice := seen[name]; twice {
+				return errMembers
+			}
+			seen[name] = struct{}{}
 		}
-		i := -1
-		if places == nil {
-			i = indexOf(keys, name)
-		} else if place, ok := places[name]; ok {
-			i = place
-		} else {
-			places[name] = len(keys)
+		p.element()
+		p.buf = appendName(p.buf, name)
+		if err := p.value(depth); err != nil {
+			return err
 		}
-		if i >= 0 {
-			p.vals[from+i] = v
+	}
+}
+
+// members is object for one that may have members with the same name.
+func (p *parser) members(depth int) error {
+	var names []string
+	var vals []Value
+	places := map[string]int{}
+	outer := p.builder
+	for first := true; ; first = false {
+		more, err := p.more(first, "an object", '}')
+		if err != nil {
+			return err
+		}
+		if !more {
+			p.builder = outer
+			p.builder.value(NewObject(names, vals))
+			return nil
+		}
+		name, err := p.name()
+		if err != nil {
+			return err
+		}
+		p.builder = builder{}
+		if err := p.value(depth); err != nil {
+			return err
+		}
+		c := p.chunk(1)
+		v := decode(c.enc, c.refs)
+		if i, twice := places[name]; twice {
+			vals[i] = v
 			continue
 		}
-		p.keys, p.vals = append(p.keys, name), append(p.vals, v)
+		places[name] = len(vals)
+		names, vals = append(names, name), append(vals, v)
 	}
-	v := NewObject(append([]string(nil), p.keys[fromKeys:]...), append([]Value(nil), p.vals[from:]...))
-	p.keys, p.vals = p.keys[:fromKeys], p.vals[:from]
-	return v, nil
 }
 
 // name reads the name of a member and the colon behind it.
@@ -230,15 +281,9 @@ func (p *parser) name() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	name, ok := p.known[unsafe.String(unsafe.SliceData(b), len(b))]
-	if !ok {
-		name = string(b)
-		if len(name) <= maxKnownLen && len(p.known) < maxKnown {
-			if p.known == nil {
-				p.known = map[string]string{}
-			}
-			p.known[name] = name
-		}
+	name := view(b)
+	if len(p.text) > 0 {
+		name = string(b) // of what the next string with escapes needs
 	}
 	if p.space(); p.at == len(p.b) {
 		return "", p.eof("an object")

@@ -37,10 +37,7 @@ func (v Value) AppendNested(dst []byte, l Layout, level int) []byte {
 	case Number:
 		return AppendDouble(dst, v.Float())
 	case String:
-		if v.p == tagShort {
-			return AppendQuoted(dst, v.Text())
-		}
-		return AppendQuoted(dst, v.long())
+		return AppendQuoted(dst, v.text())
 	}
 	isObject, n := v.Kind() == Object, v.Len()
 	dst = append(dst, "[{"[btoi(isObject)])
@@ -52,7 +49,11 @@ func (v Value) AppendNested(dst []byte, l Layout, level int) []byte {
 		if isObject {
 			dst = append(append(AppendQuoted(dst, name), ':'), l.Space...)
 		}
-		dst = element.AppendNested(dst, l, level+1)
+		if t := element.FloatType(); t != Float64 && v.form() != formList {
+			dst = appendNumber(dst, element.Float(), t) // only where it is in its array
+		} else {
+			dst = element.AppendNested(dst, l, level+1)
+		}
 		return !l.Full(dst)
 	})
 	if n > 0 {
@@ -119,7 +120,10 @@ const (
 
 // AppendDouble appends the shortest decimal that reads back as f, which is finite. It always has a fraction or an
 // exponent.
-func AppendDouble(dst []byte, f float64) []byte {
+func AppendDouble(dst []byte, f float64) []byte { return appendNumber(dst, f, Float64) }
+
+// appendNumber is AppendDouble for a number of a type: what is read is rounded to it.
+func appendNumber(dst []byte, f float64, t FloatType) []byte {
 	if f == 0 {
 		if math.Signbit(f) {
 			dst = append(dst, '-')
@@ -127,7 +131,7 @@ func AppendDouble(dst []byte, f float64) []byte {
 		return append(dst, "0.0"...)
 	}
 	var buf [32]byte
-	b := strconv.AppendFloat(buf[:0], f, 'e', -1, 64) // d.ddde±dd
+	b := appendDigits(buf[:0], f, t)
 	if b[0] == '-' {
 		dst, b = append(dst, '-'), b[1:]
 	}

@@ -1,6 +1,7 @@
 package documents
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -14,35 +15,12 @@ import (
 // A document without pages is stored whole: the format, then the value. A document with pages is stored in parts: the
 // root, and every chunk of every container that is divided. The name of a part is two big-endian numbers: the id of the
 // container and the key of the chunk, or twice 0 for the root. Its data is the format, and then the value of the root,
-// or the kind of the container and the elements of the chunk. A value is its kind (see below) and then
-//
-//	an integer: a varint
-//	an integer beyond int64: a uvarint
-//	a double: eight bytes, little-endian
-//	a string: its length as a uvarint, and its bytes
-//	an array, an object: the number of elements as a uvarint, and the elements
-//	an array, an object that is divided: its id as a uvarint
-//
-// A member of an object is its name, as a string, and its value. Chunks are in the order of their keys, which is the
+// or a tag, that of an array or an object, and the elements of the chunk. Values are encoded as in memory, but that a
+// container that is divided is a tag and eight bytes with its id. Chunks are in the order of their keys, which is the
 // byte order of their names, too.
 
 // format is the first byte of every stored form.
-const format = 1
-
-// The kinds of stored values.
-const (
-	storedNull = iota
-	storedFalse
-	storedTrue
-	storedInt
-	storedUint
-	storedDouble
-	storedText
-	storedArray
-	storedObject
-	storedArrayPages
-	storedObjectPages
-)
+const format = 2
 
 // What is wrong with stored data.
 var (
@@ -78,34 +56,20 @@ func parsePart(name string) (id, key uint64, ok bool) {
 
 // note must be called before a part changes, appears or goes.
 func (d *Document) note(name string) {
-	if d.log != nil {
-		d.log.Before([]byte(name), d)
-		d.log.After(name, 0)
+	if d.parts != nil && d.parts.log != nil {
+		d.parts.log.Before([]byte(name), d)
+		d.parts.log.After(name, 0)
 	}
-}
-
-// noteWay must be called before what a way leads to changes.
-func (d *Document) noteWay(frames []frame) {
-	if d.log == nil {
-		return
-	}
-	for _, f := range slices.Backward(frames) {
-		if f.c.big != nil {
-			d.note(partName(f.c.big.id, f.c.big.chunks[f.k].key))
-			return
-		}
-	}
-	d.note(partName(0, 0))
 }
 
 // Large reports whether the document must be stored in parts. One that has been large stays so.
-func (d *Document) Large() bool { return d.large }
+func (d *Document) Large() bool { return d.parts != nil }
 
 // Track makes a document that is Large note in l from now on which parts change. All that it has count as changed.
 func (d *Document) Track(l *delta.Log) {
 	d.Attach(l)
 	l.After(partName(0, 0), 0)
-	for _, b := range d.big {
+	for _, b := range d.parts.big {
 		if !b.gone {
 			for _, ch := range b.chunks {
 				l.After(partName(b.id, ch.key), 0)
@@ -115,10 +79,15 @@ func (d *Document) Track(l *delta.Log) {
 }
 
 // Attach makes a document that is Large note in l from now on which parts change; nil ends that.
-func (d *Document) Attach(l *delta.Log) { d.log = l }
+func (d *Document) Attach(l *delta.Log) { d.parts.log = l }
 
 // Log returns the record of changes, nil if the document has none.
-func (d *Document) Log() *delta.Log { return d.log }
+func (d *Document) Log() *delta.Log {
+	if d.parts == nil {
+		return nil
+	}
+	return d.parts.log
+}
 
 // Walk calls fn with the names of about count parts from c on, the root first, and returns where to go on.
 func (d *Document) Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool) {
@@ -128,9 +97,9 @@ func (d *Document) Walk(c delta.Cursor, count int, fn func(name string)) (next d
 		count--
 	}
 	id, key, _ := parsePart(c.Name) // which this method has made
-	i := sort.Search(len(d.big), func(i int) bool { return d.big[i].id >= id })
-	for ; i < len(d.big); i++ {
-		b, k := d.big[i], 0
+	big := d.parts.big
+	for i := d.parts.from(id); i < len(big); i++ {
+		b, k := big[i], 0
 		if b.gone {
 			continue
 		}
@@ -156,10 +125,10 @@ func (d *Document) AppendPart(dst []byte, name string) (out []byte, ok bool) {
 		return dst, false
 	}
 	if id == 0 {
-		if key != 0 || !d.large {
+		if key != 0 || !d.Large() {
 			return dst, false
 		}
-		return d.root.appendStored(append(dst, format)), true
+		return d.root.appendStored(append(dst, format), false), true
 	}
 	b := d.pagesOf(id)
 	if b == nil {
@@ -169,54 +138,35 @@ func (d *Document) AppendPart(dst []byte, name string) (out []byte, ok bool) {
 	if !ok {
 		return dst, false
 	}
-	dst = append(dst, format, byte(storedArray+btoi(b.object)))
-	return appendItems(dst, b.chunks[k].vals, b.chunks[k].keys), true
+	return b.chunks[k].appendStored(append(dst, format, byte(tagArray+btoi(b.object))), b.object), true
 }
 
 // AppendBlob appends the stored form of a document that is not Large.
-func (d *Document) AppendBlob(dst []byte) []byte { return d.root.appendStored(append(dst, format)) }
-
-// appendStored appends the stored form of a value.
-func (v Value) appendStored(dst []byte) []byte {
-	switch v.Kind() {
-	case Null:
-		return append(dst, storedNull)
-	case Boolean:
-		return append(dst, byte(storedFalse+btoi(v.Bool())))
-	case Integer:
-		if i, ok := v.Int(); ok {
-			return binary.AppendVarint(append(dst, storedInt), i)
-		}
-		return binary.AppendUvarint(append(dst, storedUint), v.n)
-	case Number:
-		return binary.LittleEndian.AppendUint64(append(dst, storedDouble), v.n)
-	case String:
-		if v.p == tagShort {
-			return appendText(append(dst, storedText), v.Text())
-		}
-		return appendText(append(dst, storedText), v.long())
-	}
-	object := btoi(v.Kind() == Object)
-	c := v.container()
-	if c.big != nil {
-		return binary.AppendUvarint(append(dst, byte(storedArrayPages+object)), c.big.id)
-	}
-	dst = binary.AppendUvarint(append(dst, byte(storedArray+object)), uint64(len(c.vals)))
-	return appendItems(dst, c.vals, c.keys)
+func (d *Document) AppendBlob(dst []byte) []byte {
+	return d.root.appendStored(append(dst, format), false)
 }
 
-func appendItems(dst []byte, vals []Value, keys []string) []byte {
-	for j, v := range vals {
-		if keys != nil {
-			dst = appendText(dst, keys[j])
+// appendStored appends the elements of a chunk as they are stored.
+func (ch *chunk) appendStored(dst []byte, object bool) []byte {
+	if !ch.refers() {
+		return append(dst, ch.enc...)
+	}
+	for at := 0; at < len(ch.enc); {
+		it := itemAt(ch.enc, at, object)
+		if i, ok := refAt(ch.enc[it.value:]); ok {
+			dst = append(dst, ch.enc[it.at:it.value+1]...)
+			dst = binary.LittleEndian.AppendUint64(dst, ch.refs[i].id)
+		} else {
+			dst = append(dst, ch.enc[it.at:it.end]...)
 		}
-		dst = v.appendStored(dst)
+		at = it.end
 	}
 	return dst
 }
 
-func appendText(dst []byte, s string) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+// refers reports whether an element of a chunk is divided.
+func (ch *chunk) refers() bool {
+	return slices.ContainsFunc(ch.refs, func(b *pages) bool { return b != nil })
 }
 
 // DecodeBlob returns the document that AppendBlob has stored, or an error if b is not one. It does not keep b.
@@ -225,142 +175,167 @@ func DecodeBlob(b []byte) (*Document, error) {
 		return nil, errFormat
 	}
 	r := reader{b: b[1:]}
-	v, err := r.value(0)
-	switch {
-	case err != nil:
+	if err := r.value(0); err != nil {
 		return nil, err
-	case len(r.b) > 0:
+	}
+	if r.at < len(r.b) {
 		return nil, errValue
 	}
-	return New(v), nil
+	return &Document{root: chunk{enc: r.own(), n: 1}}, nil
 }
 
-// reader takes stored values off b.
+// reader checks stored values.
 type reader struct {
-	b []byte
-	// divided returns the container with an id; nil if there can be none.
-	divided func(id uint64, object bool) (*container, error)
+	b       []byte
+	at      int
+	deepest int // of the values that were read, as Depth has it
+	// refs are where values are that refer to containers that are divided; divided is called with their ids. They may be
+	// on top only. It is nil if there can be none.
+	refs    []int
+	divided func(id uint64, object bool) error
 }
 
-func (r *reader) uvarint() (uint64, bool) {
-	n, w := binary.Uvarint(r.b)
-	if w <= 0 {
+// take returns where the next n bytes begin; ok is false if there are less.
+func (r *reader) take(n uint64) (from int, ok bool) {
+	if n > uint64(len(r.b)-r.at) {
 		return 0, false
 	}
-	r.b = r.b[w:]
-	return n, true
+	from = r.at
+	r.at += int(n)
+	return from, true
 }
 
-func (r *reader) text() (string, error) {
-	n, ok := r.uvarint()
-	if !ok || n > uint64(len(r.b)) || !utf8.Valid(r.b[:n]) {
-		return "", errValue
+// text takes n bytes of text.
+func (r *reader) text(n uint64) error {
+	from, ok := r.take(n)
+	if !ok || !utf8.Valid(r.b[from:r.at]) {
+		return errValue
 	}
-	s := string(r.b[:n])
-	r.b = r.b[n:]
-	return s, nil
+	return nil
 }
 
-// value takes a value that is depth levels deep.
-func (r *reader) value(depth int) (Value, error) {
-	if len(r.b) == 0 {
-		return Value{}, errValue
+// number takes a little-endian number of n bytes.
+func (r *reader) number(n int) (u uint64, ok bool) {
+	from, ok := r.take(uint64(n))
+	if ok {
+		var b [8]byte
+		copy(b[:], r.b[from:r.at])
+		u = binary.LittleEndian.Uint64(b[:])
 	}
-	kind := r.b[0]
-	r.b = r.b[1:]
-	switch kind {
-	case storedNull:
-		return Value{}, nil
-	case storedFalse, storedTrue:
-		return Bool(kind == storedTrue), nil
-	case storedInt:
-		i, w := binary.Varint(r.b)
-		if w <= 0 {
-			return Value{}, errValue
-		}
-		r.b = r.b[w:]
-		return Int(i), nil
-	case storedUint:
-		u, ok := r.uvarint()
-		if !ok || u <= math.MaxInt64 {
-			return Value{}, errValue
-		}
-		return Uint(u), nil
-	case storedDouble:
-		if len(r.b) < 8 {
-			return Value{}, errValue
-		}
-		f := math.Float64frombits(binary.LittleEndian.Uint64(r.b))
-		if math.IsInf(f, 0) || math.IsNaN(f) {
-			return Value{}, errValue
-		}
-		r.b = r.b[8:]
-		return Double(f), nil
-	case storedText:
-		s, err := r.text()
-		return Text(s), err
-	case storedArray, storedObject:
-		n, ok := r.uvarint()
-		if !ok || n > uint64(len(r.b)) {
-			return Value{}, errValue
-		}
-		if depth == MaxDepth {
-			return Value{}, errDepth
-		}
-		vals, keys, err := r.items(int(n), kind == storedObject, depth+1)
-		if err != nil {
-			return Value{}, err
-		}
-		if kind == storedObject {
-			return NewObject(keys, vals), nil
-		}
-		return NewArray(vals...), nil
-	case storedArrayPages, storedObjectPages:
-		id, ok := r.uvarint()
+	return u, ok
+}
+
+// value takes a value that is in depth others.
+func (r *reader) value(depth int) error {
+	from, ok := r.take(1)
+	if !ok {
+		return errValue
+	}
+	tag := r.b[from]
+	switch {
+	case tag >= smallInt:
+		return nil
+	case tag >= shortText:
+		return r.text(uint64(tag - shortText))
+	case tag >= tags:
+		return errValue
+	}
+	switch tag {
+	case tagText8, tagText16, tagText32:
+		n, ok := r.number(1 << (tag - tagText8))
 		if !ok {
-			return Value{}, errValue
+			return errValue
 		}
-		if r.divided == nil {
-			return Value{}, errNoPages
+		return r.text(n)
+	case tagArray, tagObject:
+		return r.container(tag == tagObject, depth)
+	case tagArrayRef, tagObjectRef:
+		id, ok := r.number(storedRefSize - 1)
+		switch {
+		case !ok:
+			return errValue
+		case r.divided == nil:
+			return errNoPages
+		case depth > 0:
+			return errPages
 		}
-		object := kind == storedObjectPages
-		c, err := r.divided(id, object)
-		return wrap(c, object), err
+		r.refs = append(r.refs, from)
+		return r.divided(id, tag == tagObjectRef)
 	}
-	return Value{}, errValue
+	u, ok := r.number(int(fixed[tag]) - 1)
+	if !ok || tag == tagUint64 && u <= math.MaxInt64 {
+		return errValue
+	}
+	if tag >= tagDouble && tag <= tagBFloat16 {
+		if f := decode(r.b[from:], nil).Float(); math.IsInf(f, 0) || math.IsNaN(f) {
+			return errValue
+		}
+	}
+	return nil
 }
 
-// items takes n elements, or all that there are if n is negative.
-func (r *reader) items(n int, object bool, depth int) (vals []Value, keys []string, err error) {
-	seen := map[string]struct{}{}
-	for len(vals) != n && (n >= 0 || len(r.b) > 0) {
+// container takes what follows the tag of a container.
+func (r *reader) container(object bool, depth int) error {
+	from, ok := r.take(headSize - 1)
+	if !ok {
+		return errValue
+	}
+	size, count := head(r.b[from-1:])
+	if size > len(r.b)-r.at {
+		return errValue
+	}
+	if r.deepest = max(r.deepest, depth+1); depth+1 > MaxDepth {
+		return errDepth
+	}
+	end := r.at + size
+	n, err := r.items(end, object, depth+1)
+	if err == nil && (n != count || r.at != end) {
+		err = errValue
+	}
+	return err
+}
+
+// items takes the elements that begin before end, and returns how many there are.
+func (r *reader) items(end int, object bool, depth int) (n int, err error) {
+	var names []string
+	var seen map[string]struct{}
+	for ; r.at < end; n++ {
 		if object {
-			name, err := r.text()
-			if err != nil {
-				return nil, nil, err
+			size, ok := r.number(1)
+			if ok && size == longName {
+				size, ok = r.number(4)
 			}
-			if len(keys) >= manyMembers {
-				if len(seen) == 0 {
-					for _, key := range keys {
-						seen[key] = struct{}{}
-					}
+			if !ok {
+				return n, errValue
+			}
+			from := r.at
+			if err := r.text(size); err != nil {
+				return n, err
+			}
+			name := view(r.b[from:r.at])
+			switch {
+			case len(names) < manyMembers && indexOf(names, name) >= 0:
+				return n, errTwice
+			case len(names) < manyMembers:
+				names = append(names, name)
+			case seen == nil:
+				seen = make(map[string]struct{}, 2*manyMembers)
+				for _, name := range names {
+					seen[name] = struct{}{}
 				}
+				fallthrough
+			default:
 				if _, twice := seen[name]; twice {
-					return nil, nil, errTwice
+					return n, errTwice
 				}
 				seen[name] = struct{}{}
-			} else if indexOf(keys, name) >= 0 {
-				return nil, nil, errTwice
 			}
-			keys = append(keys, name)
 		}
-		v, err := r.value(depth)
-		if err != nil {
-			return nil, nil, err
+		if err := r.value(depth); err != nil {
+			return n, err
 		}
-		vals = append(vals, v)
 	}
-	return slices.Clip(vals), slices.Clip(keys), nil
+	return n, nil
 }
 
 // Loader builds a document that is Large from its parts.
@@ -375,14 +350,15 @@ type Loader struct {
 
 // loaded is a container that is divided.
 type loaded struct {
-	c       *container
-	used    bool // a value refers to it
+	pages   *pages
+	deepest []int // what the chunks contain, as Depth has it
+	used    bool  // a value refers to it
 	visited bool
 }
 
 // NewLoader returns a Loader that has no parts.
 func NewLoader() *Loader {
-	return &Loader{d: &Document{large: true}, containers: map[uint64]*loaded{}}
+	return &Loader{d: &Document{parts: &parts{}}, containers: map[uint64]*loaded{}}
 }
 
 // Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their
@@ -400,21 +376,30 @@ func (l *Loader) Add(name, data []byte) error {
 	if len(data) == 0 || data[0] != format {
 		return errFormat
 	}
-	r := reader{data[1:], l.use}
+	ch := &chunk{n: 1, key: key}
+	r := reader{b: data[1:], divided: func(id uint64, object bool) error {
+		b, err := l.use(id, object)
+		ch.refs = append(ch.refs, b)
+		return err
+	}}
 	if id == 0 {
-		v, err := r.value(0)
-		if err == nil && len(r.b) > 0 {
+		err := r.value(0)
+		if err == nil && r.at < len(r.b) {
 			err = errValue
 		}
-		l.d.root, l.root = v, true
+		ch.enc = r.own()
+		l.d.root, l.root = *ch, true
 		return err
 	}
-	if len(r.b) < 2 || r.b[0] != storedArray && r.b[0] != storedObject {
+	if len(r.b) < 2 || r.b[0] != tagArray && r.b[0] != tagObject {
 		return errValue
 	}
-	object := r.b[0] == storedObject
+	object := r.b[0] == tagObject
 	r.b = r.b[1:]
-	vals, keys, err := r.items(-1, object, 1) // it is at least one level deep
+	n, err := r.items(len(r.b), object, 0)
+	if err == nil && r.at != len(r.b) {
+		err = errValue
+	}
 	if err != nil {
 		return err
 	}
@@ -422,25 +407,38 @@ func (l *Loader) Add(name, data []byte) error {
 	if err != nil {
 		return err
 	}
-	c.c.big.chunks = append(c.c.big.chunks, &chunk{vals: vals, keys: keys, key: key})
+	ch.n, ch.enc = n, r.own()
+	c.pages.chunks, c.deepest = append(c.pages.chunks, ch), append(c.deepest, r.deepest)
 	return nil
+}
+
+// own returns a copy of what was read, with references as a chunk has them: in the order of its refs.
+func (r *reader) own() []byte {
+	enc := make([]byte, 0, len(r.b)-len(r.refs)*(storedRefSize-refSize))
+	from := 0
+	for i, at := range r.refs {
+		enc = append(enc, r.b[from:at]...)
+		enc = appendRef(enc, r.b[at] == tagObjectRef, i)
+		from = at + storedRefSize
+	}
+	return append(enc, r.b[from:]...)
 }
 
 // container returns a container that is divided.
 func (l *Loader) container(id uint64, object bool) (*loaded, error) {
 	c := l.containers[id]
 	if c == nil {
-		c = &loaded{c: &container{big: &pages{id: id, object: object}}}
+		c = &loaded{pages: &pages{id: id, object: object}}
 		l.containers[id] = c
 	}
-	if id == 0 || c.c.big.object != object {
+	if id == 0 || c.pages.object != object {
 		return nil, errPages
 	}
 	return c, nil
 }
 
 // use returns a container for the value that refers to it.
-func (l *Loader) use(id uint64, object bool) (*container, error) {
+func (l *Loader) use(id uint64, object bool) (*pages, error) {
 	c, err := l.container(id, object)
 	if err != nil {
 		return nil, err
@@ -449,7 +447,7 @@ func (l *Loader) use(id uint64, object bool) (*container, error) {
 		return nil, errPages
 	}
 	c.used = true
-	return c.c, nil
+	return c.pages, nil
 }
 
 // Finish returns the document, whose changes will be noted in log.
@@ -458,69 +456,54 @@ func (l *Loader) Finish(log *delta.Log) (*Document, error) {
 	if !l.root {
 		return nil, errNoRoot
 	}
-	if err := l.settle(d.root, 0); err != nil {
+	if err := l.settle(d.root.refs, 0); err != nil {
 		return nil, err
 	}
 	for id, c := range l.containers {
 		if !c.visited {
 			return nil, errPages
 		}
-		d.ids = max(d.ids, id)
-		d.big = append(d.big, c.c.big)
+		d.parts.ids = max(d.parts.ids, id)
+		d.parts.big = append(d.parts.big, c.pages)
 	}
-	slices.SortFunc(d.big, func(a, b *pages) int {
-		if a.id < b.id {
-			return -1
-		}
-		return 1
-	})
-	d.log = log
+	slices.SortFunc(d.parts.big, func(a, b *pages) int { return cmp.Compare(a.id, b.id) })
+	d.parts.log = log
 	return d, nil
 }
 
-// settle fills in what is not stored of a value at a depth.
-func (l *Loader) settle(v Value, depth int) error {
-	c := v.container()
-	if c == nil {
-		return nil
-	}
-	if depth == MaxDepth {
-		return errDepth
-	}
-	if c.big == nil {
-		size, mem, err := l.settleItems(c.vals, c.keys, depth)
-		if err != nil {
-			return err
+// settle fills in what is not stored of containers that are in depth others.
+func (l *Loader) settle(refs []*pages, depth int) error {
+	for _, b := range refs {
+		c := l.containers[b.id]
+		c.visited = true
+		if depth+1 > MaxDepth {
+			return errDepth
 		}
-		// A container that is stored whole may be larger than one that would be divided now.
-		c.setTakes(min(size+sizeContainer, maxFlat), mem+containerSize)
-		return nil
-	}
-	b := c.big
-	l.containers[b.id].visited = true
-	b.mem = containerSize + pagesSize + chunkSize*len(b.chunks)
-	for _, ch := range b.chunks {
-		size, mem, err := l.settleItems(ch.vals, ch.keys, depth)
-		if err != nil {
-			return err
+		b.mem = pagesSize
+		for k, ch := range b.chunks {
+			if depth+1+c.deepest[k] > MaxDepth {
+				return errDepth
+			}
+			if err := l.settle(ch.refs, depth+1); err != nil {
+				return err
+			}
+			b.count += ch.n
+			b.mem += ch.memory()
 		}
-		ch.size = size
-		b.mem += mem
-		b.count += len(ch.vals)
-	}
-	if b.mem += b.reindex(); b.index != nil && len(b.index) != b.count {
-		return errTwice
+		b.mem += b.reindex()
+		if b.mixed && b.twice() {
+			return errTwice
+		}
 	}
 	return nil
 }
 
-func (l *Loader) settleItems(vals []Value, keys []string, depth int) (size, mem int, err error) {
-	for j, v := range vals {
-		if err := l.settle(v, depth+1); err != nil {
-			return 0, 0, err
-		}
-		size += itemSize(v, keys, j)
-		mem += itemMemory(v, keys, j)
-	}
-	return size, mem, nil
+// twice reports whether an object has a member twice.
+func (b *pages) twice() bool {
+	names := make(map[string]struct{}, b.count)
+	b.value().Elements(func(_ int, name string, _ Value) bool {
+		names[name] = struct{}{}
+		return true
+	})
+	return len(names) < b.count
 }

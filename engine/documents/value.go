@@ -1,13 +1,12 @@
 // Package documents has JSON values and the documents that hold them.
 //
-// A value takes two words: numbers, literals and strings of up to seven bytes need no more, other strings point to
-// their bytes, arrays and objects to what they contain. A container that has become large is divided into pages, which
-// are found by index or, in an object, by name. Pages are what is stored of a large document, and what is written again
-// after a change: see stored.go.
+// A document is encoded in one piece of memory, see encode.go, while it is small. A container that has become large is
+// divided into pages, which are found by index or, in an object, by name. Pages are what is stored of a large document,
+// and what is written again after a change: see stored.go. What is encoded does not change: a change makes a new piece of
+// one page.
 package documents
 
 import (
-	"encoding/binary"
 	"math"
 	"strings"
 	"unsafe"
@@ -37,136 +36,148 @@ var kindNames = [...]string{"null", "boolean", "integer", "number", "string", "a
 // String returns the name that JSON.TYPE answers.
 func (k Kind) String() string { return kindNames[k] }
 
-// Value is a JSON value; the zero value is null. A value that is part of a document changes with it.
+// Value is a JSON value; the zero value is null. A container of a document that is divided changes with it, all else
+// stays as it was.
 type Value struct {
-	p unsafe.Pointer // one of tags, the bytes of a string, or a *container; nil for null, false and true
-	n uint64         // what a tag says; else the form, and the length of a string
+	p unsafe.Pointer // a type of number, or what the form says; nil for null, false and true
+	n uint64         // the tag, if p is nil; the number; else the form, and the length of a string
 }
 
-// tags are pointers that say what n is: numbers, or a short string with its length in the first byte.
-var tags [4]uint64
+// numberTypes are pointers that say that n is a number, and what it is: integers, the others as bits of a float64.
+var numberTypes [6]uint64
 
 var (
-	tagInt    = unsafe.Pointer(&tags[0])
-	tagUint   = unsafe.Pointer(&tags[1])
-	tagDouble = unsafe.Pointer(&tags[2])
-	tagShort  = unsafe.Pointer(&tags[3])
-)
-
-// What n is without a pointer.
-const (
-	isNull = iota
-	isFalse
-	isTrue
+	isInt      = unsafe.Pointer(&numberTypes[0])
+	isUint     = unsafe.Pointer(&numberTypes[1])
+	isDouble   = unsafe.Pointer(&numberTypes[2])
+	isFloat32  = unsafe.Pointer(&numberTypes[3])
+	isFloat16  = unsafe.Pointer(&numberTypes[4])
+	isBFloat16 = unsafe.Pointer(&numberTypes[5])
 )
 
 // The form of what p points to, in the highest byte of n.
 const (
 	formShift         = 56
-	formString uint64 = 1 << formShift
-	formArray  uint64 = 2 << formShift
-	formObject uint64 = 3 << formShift
-	formMask   uint64 = 0xff << formShift
+	formMask   uint64 = 0x7f << formShift
+	formString uint64 = 1 << formShift    // its bytes
+	formFlat   uint64 = 2 << formShift    // an encoded container
+	formPages  uint64 = 3 << formShift    // a *pages
+	formList   uint64 = 4 << formShift    // a *list
+	formObject uint64 = 0x80 << formShift // beside one of the last three
 )
 
-// maxShort is the length in bytes of the longest string that a Value holds itself.
-const maxShort = 7
-
-// Bool returns true or false.
-func Bool(b bool) Value {
-	if b {
-		return Value{n: isTrue}
-	}
-	return Value{n: isFalse}
+// list is an array or an object that is not encoded, and no part of a document.
+type list struct {
+	vals  []Value
+	names []string
 }
 
+func ptr[T any](p *T) unsafe.Pointer { return unsafe.Pointer(p) }
+
+// Bool returns true or false.
+func Bool(b bool) Value { return Value{n: uint64(tagFalse + btoi(b))} }
+
 // Int returns an integer.
-func Int(i int64) Value { return Value{tagInt, uint64(i)} }
+func Int(i int64) Value { return Value{isInt, uint64(i)} }
 
 // Uint returns an integer.
 func Uint(u uint64) Value {
 	if u <= math.MaxInt64 {
 		return Int(int64(u))
 	}
-	return Value{tagUint, u}
+	return Value{isUint, u}
 }
 
 // Double returns a number that is no integer, though its value may be one. f must be finite.
-func Double(f float64) Value { return Value{tagDouble, math.Float64bits(f)} }
+func Double(f float64) Value { return Value{isDouble, math.Float64bits(f)} }
 
 // Text returns a string, of which it keeps s.
 func Text(s string) Value {
-	if len(s) <= maxShort {
-		var b [8]byte
-		b[0] = byte(len(s))
-		copy(b[1:], s)
-		return Value{tagShort, binary.LittleEndian.Uint64(b[:])}
+	p := unsafe.StringData(s)
+	if p == nil {
+		p = &noBytes
 	}
-	return Value{unsafe.Pointer(unsafe.StringData(s)), uint64(len(s)) | formString}
+	return Value{unsafe.Pointer(p), uint64(len(s)) | formString}
 }
 
+var noBytes byte // of the empty string
+
 // NewArray returns an array with the given elements, which it keeps.
-func NewArray(elements ...Value) Value {
-	return wrap(&container{vals: elements}, false)
-}
+func NewArray(elements ...Value) Value { return Value{ptr(&list{vals: elements}), formList} }
 
 // NewObject returns an object with the given members, which it keeps. No name may be there twice.
 func NewObject(names []string, values []Value) Value {
-	return wrap(&container{vals: values, keys: names}, true)
-}
-
-// wrap returns the value that has a container.
-func wrap(c *container, object bool) Value {
-	if object {
-		return Value{unsafe.Pointer(c), formObject}
-	}
-	return Value{unsafe.Pointer(c), formArray}
+	return Value{ptr(&list{vals: values, names: names}), formList | formObject}
 }
 
 // Kind returns the kind of the value.
 func (v Value) Kind() Kind {
 	switch v.p {
 	case nil:
-		if v.n == isNull {
+		if v.n == tagNull {
 			return Null
 		}
 		return Boolean
-	case tagInt, tagUint:
+	case isInt, isUint:
 		return Integer
-	case tagDouble:
+	case isDouble, isFloat32, isFloat16, isBFloat16:
 		return Number
-	case tagShort:
-		return String
 	}
-	switch v.n & formMask {
-	case formString:
+	switch {
+	case v.n&formMask == formString:
 		return String
-	case formArray:
-		return Array
+	case v.n&formObject != 0:
+		return Object
 	}
-	return Object
+	return Array
 }
 
 // IsNumber reports whether the value is an Integer or a Number.
-func (v Value) IsNumber() bool { return v.p == tagInt || v.p == tagUint || v.p == tagDouble }
+func (v Value) IsNumber() bool { return v.p != nil && v.isFixed() }
+
+// isFixed reports whether p points to nothing of the value.
+func (v Value) isFixed() bool {
+	switch v.p {
+	case nil, isInt, isUint, isDouble, isFloat32, isFloat16, isBFloat16:
+		return true
+	}
+	return false
+}
+
+// form returns the form of the value, 0 if p points to nothing of it.
+func (v Value) form() uint64 {
+	if v.isFixed() {
+		return 0
+	}
+	return v.n & formMask
+}
+
+// flat returns the encoding of a value of formFlat.
+func (v Value) flat() []byte {
+	size, _ := head(unsafe.Slice((*byte)(v.p), headSize))
+	return unsafe.Slice((*byte)(v.p), headSize+size)
+}
+
+// text returns the bytes of a value of formString.
+func (v Value) text() string { return unsafe.String((*byte)(v.p), v.n&^formMask) }
 
 // Bool reports whether the value is true.
-func (v Value) Bool() bool { return v.p == nil && v.n == isTrue }
+func (v Value) Bool() bool { return v.p == nil && v.n == tagTrue }
 
 // Int returns the value of an Integer; ok is false if it is no int64, or the value no Integer.
-func (v Value) Int() (i int64, ok bool) { return int64(v.n), v.p == tagInt }
+func (v Value) Int() (i int64, ok bool) { return int64(v.n), v.p == isInt }
 
 // Uint returns the value of an Integer beyond int64; ok is false if the value is anything else.
-func (v Value) Uint() (u uint64, ok bool) { return v.n, v.p == tagUint }
+func (v Value) Uint() (u uint64, ok bool) { return v.n, v.p == isUint }
 
 // Float returns the value of an Integer, rounded, or of a Number, and 0 for everything else.
 func (v Value) Float() float64 {
 	switch v.p {
-	case tagInt:
+	case isInt:
 		return float64(int64(v.n))
-	case tagUint:
+	case isUint:
 		return float64(v.n)
-	case tagDouble:
+	case isDouble, isFloat32, isFloat16, isBFloat16:
 		return math.Float64frombits(v.n)
 	}
 	return 0
@@ -174,50 +185,31 @@ func (v Value) Float() float64 {
 
 // Text returns a String, and the empty string for everything else.
 func (v Value) Text() string {
-	if v.p == tagShort {
-		var b [8]byte
-		binary.LittleEndian.PutUint64(b[:], v.n)
-		return string(b[1 : 1+b[0]])
+	if v.form() != formString {
+		return ""
 	}
-	if v.isLong() {
-		return v.long()
-	}
-	return ""
-}
-
-func (v Value) isLong() bool { return v.hasForm() && v.n&formMask == formString }
-
-// hasForm reports whether n has a form.
-func (v Value) hasForm() bool {
-	return v.p != nil && v.p != tagInt && v.p != tagUint && v.p != tagDouble && v.p != tagShort
-}
-
-func (v Value) long() string { return unsafe.String((*byte)(v.p), v.n&^formMask) }
-
-// container returns what an array or an object contains, nil for everything else.
-func (v Value) container() *container {
-	if !v.hasForm() || v.n&formMask == formString {
-		return nil
-	}
-	return (*container)(v.p)
+	return v.text()
 }
 
 // Len returns how many elements or members the value has, 0 if it is neither an array nor an object.
 func (v Value) Len() int {
-	if c := v.container(); c != nil {
-		return c.len()
+	switch v.form() {
+	case formFlat:
+		_, n := head(unsafe.Slice((*byte)(v.p), headSize))
+		return n
+	case formPages:
+		return (*pages)(v.p).count
+	case formList:
+		return len((*list)(v.p).vals)
 	}
 	return 0
 }
 
 // At returns an element of an array or the value of a member in the order of the members. i must be less than Len.
 func (v Value) At(i int) Value {
-	c := v.container()
-	if c.big == nil {
-		return c.vals[i]
-	}
-	k, j := c.big.locate(i)
-	return c.big.chunks[k].vals[j]
+	it := v.iterate(i)
+	_, element, _ := it.next()
+	return element
 }
 
 // Get returns the value of the member of an object that has the given name.
@@ -225,13 +217,91 @@ func (v Value) Get(name string) (Value, bool) {
 	if v.Kind() != Object {
 		return Value{}, false
 	}
-	c := v.container()
-	k, j := c.search(name)
-	if j < 0 {
-		return Value{}, false
+	switch v.form() {
+	case formFlat:
+		b := v.flat()
+		it, _, ok := member(b, headSize, len(b), name)
+		if !ok {
+			return Value{}, false
+		}
+		return decode(b[it.value:], nil), true
+	case formPages:
+		b := (*pages)(v.p)
+		k, it, ok := b.search(name)
+		if !ok {
+			return Value{}, false
+		}
+		return decode(b.chunks[k].enc[it.value:], b.chunks[k].refs), true
 	}
-	vals, _ := c.page(k)
-	return vals[j], true
+	l := (*list)(v.p)
+	if i := indexOf(l.names, name); i >= 0 {
+		return l.vals[i], true
+	}
+	return Value{}, false
+}
+
+// iterator goes over the elements of a container.
+type iterator struct {
+	b      []byte // what is left of the page
+	refs   []*pages
+	object bool
+	pages  []*chunk // that follow
+	list   list     // what is left, if it is one
+}
+
+// iterate returns an iterator that begins with element i.
+func (v Value) iterate(i int) (it iterator) {
+	if i >= v.Len() {
+		return it
+	}
+	it.object = v.Kind() == Object
+	switch v.form() {
+	case formFlat:
+		it.b = v.flat()[headSize:]
+	case formPages:
+		b, k := (*pages)(v.p), 0
+		if i > 0 {
+			k, i = b.locate(i)
+		}
+		it.b, it.refs, it.pages = b.chunks[k].enc, b.chunks[k].refs, b.chunks[k+1:]
+	case formList:
+		l := (*list)(v.p)
+		it.list.vals = l.vals[i:]
+		if it.object {
+			it.list.names = l.names[i:]
+		}
+		return it
+	}
+	for range i {
+		it.b = it.b[itemAt(it.b, 0, it.object).end:]
+	}
+	return it
+}
+
+// next returns the next element; ok is false if there is none.
+func (it *iterator) next() (name string, v Value, ok bool) {
+	for len(it.b) == 0 {
+		if len(it.pages) > 0 {
+			it.b, it.refs, it.pages = it.pages[0].enc, it.pages[0].refs, it.pages[1:]
+			continue
+		}
+		if len(it.list.vals) == 0 {
+			return "", Value{}, false
+		}
+		v, it.list.vals = it.list.vals[0], it.list.vals[1:]
+		if it.object {
+			name, it.list.names = it.list.names[0], it.list.names[1:]
+		}
+		return name, v, true
+	}
+	n := 0
+	if it.object {
+		name, n = nameAt(it.b)
+		it.b = it.b[n:]
+	}
+	v, n = decode(it.b, it.refs), sizeAt(it.b)
+	it.b = it.b[n:]
+	return name, v, true
 }
 
 // Elements calls fn with the elements of an array and their indexes, or with the members of an object in their order,
@@ -240,121 +310,125 @@ func (v Value) Elements(fn func(i int, name string, element Value) bool) { v.Ele
 
 // ElementsFrom is Elements from an index on.
 func (v Value) ElementsFrom(i int, fn func(i int, name string, element Value) bool) {
-	if i >= v.Len() {
-		return
+	for it := v.iterate(i); ; i++ {
+		name, element, ok := it.next()
+		if !ok || !fn(i, name, element) {
+			return
+		}
 	}
-	c := v.container()
-	first, from := 0, i
-	if c.big != nil {
-		first, from = c.big.locate(i)
-	}
-	for k := first; k < c.pages(); k++ {
-		vals, keys := c.page(k)
-		for j := from; j < len(vals); j++ {
-			element, name := vals[j], ""
-			if keys != nil {
-				name = keys[j]
-			}
-			if !fn(i, name, element) {
+}
+
+// Backward calls fn with the elements of an array from an index down, until it returns false.
+func (v Value) Backward(i int, fn func(i int, element Value) bool) {
+	var vals []Value
+	for i >= 0 {
+		from := max(i-maxChunk/refSize, 0)
+		if v.form() == formPages {
+			_, j := (*pages)(v.p).locate(i)
+			from = i - j
+		}
+		vals = vals[:0]
+		for it := v.iterate(from); len(vals) <= i-from; {
+			_, element, _ := it.next()
+			vals = append(vals, element)
+		}
+		for ; i >= from; i-- {
+			if !fn(i, vals[i-from]) {
 				return
 			}
-			i++
 		}
-		from = 0
 	}
 }
 
 // Clone returns a copy of the value that belongs to no document.
 func (v Value) Clone() Value {
-	c := v.container()
-	if c == nil {
-		return v
+	switch v.form() {
+	case formString:
+		return Text(strings.Clone(v.text()))
+	case formFlat:
+		return Value{ptr(unsafe.SliceData(append([]byte(nil), v.flat()...))), v.n}
+	case formPages:
+		return (*pages)(v.p).clone().value()
+	case formList:
+		var b builder
+		b.value(v)
+		c := b.chunk(1)
+		return decode(c.enc, c.refs).Clone()
 	}
-	n := c.len()
-	flat := &container{vals: make([]Value, 0, n)}
-	if v.Kind() == Object {
-		flat.keys = make([]string, 0, n)
-	}
-	for k := range c.pages() {
-		vals, keys := c.page(k)
-		for _, element := range vals {
-			flat.vals = append(flat.vals, element.Clone())
+	return v
+}
+
+// clone returns a copy that belongs to no document. What is encoded is shared, as it does not change.
+func (b *pages) clone() *pages {
+	c := &pages{object: b.object, mixed: b.mixed}
+	for _, ch := range b.chunks {
+		copied := *ch
+		copied.refs = nil
+		for _, ref := range ch.refs {
+			if ref != nil {
+				ref = ref.clone()
+			}
+			copied.refs = append(copied.refs, ref)
 		}
-		flat.keys = append(flat.keys, keys...)
+		c.chunks = append(c.chunks, &copied)
 	}
-	return wrap(flat, v.Kind() == Object)
+	c.settle()
+	return c
 }
 
 // Depth returns how deep arrays and objects are nested in the value: 0 for everything else, 1 for an empty one.
 func (v Value) Depth() int {
-	if v.container() == nil {
+	if kind := v.Kind(); kind != Array && kind != Object {
 		return 0
 	}
 	deepest := 0
-	v.Elements(func(_ int, _ string, element Value) bool {
+	for it := v.iterate(0); ; {
+		_, element, ok := it.next()
+		if !ok {
+			return deepest + 1
+		}
 		deepest = max(deepest, element.Depth())
-		return true
-	})
-	return deepest + 1
+	}
 }
 
 // Memory returns about how many bytes of memory the value takes, in constant time for what is part of a document.
-func (v Value) Memory() int { return valueSize + v.extra() }
-
-const (
-	valueSize     = int(unsafe.Sizeof(Value{}))
-	nameSize      = int(unsafe.Sizeof(""))
-	containerSize = int(unsafe.Sizeof(container{}))
-	pagesSize     = int(unsafe.Sizeof(pages{}))
-	chunkSize     = int(unsafe.Sizeof(chunk{})) + int(unsafe.Sizeof((*chunk)(nil)))
-	// indexedSize is about what a name takes in the index of an object.
-	indexedSize = 40
-)
-
-// extra returns how many bytes the value takes beside its two words.
-func (v Value) extra() int {
-	if v.isLong() {
-		return listpack.Allocated(len(v.long()))
+func (v Value) Memory() int {
+	switch v.form() {
+	case formString:
+		return textSize + len(v.text())
+	case formFlat:
+		return len(v.flat())
+	case formPages:
+		return (*pages)(v.p).mem
+	case formList:
+		n := headSize
+		for _, element := range (*list)(v.p).vals {
+			n += element.Memory()
+		}
+		return n
 	}
-	c := v.container()
-	switch {
-	case c == nil:
-		return 0
-	case c.big != nil:
-		return c.big.mem
+	if v.p == nil {
+		return 1
 	}
-	return c.mem()
+	var b [16]byte
+	return len(appendScalar(b[:0], v))
 }
 
-// Stored sizes. They need not be exact: they say when a container gets pages, and when pages are divided.
 const (
-	sizeLiteral   = 1
-	sizeInt       = 4
-	sizeNumber    = 9
-	sizeText      = 2 // and its bytes
-	sizeContainer = 3 // and what it contains
-	sizeRef       = 8
+	wordSize  = int(unsafe.Sizeof(uintptr(0)))
+	textSize  = 2 // about what a string takes beside its bytes
+	pagesSize = int(unsafe.Sizeof(pages{}))
+	chunkSize = int(unsafe.Sizeof(chunk{})) + wordSize
+	// indexedSize is about what a name takes in the index of an object.
+	indexedSize = 24
 )
 
-// size returns about how many bytes the value takes where it is stored.
-func (v Value) size() int {
-	switch v.p {
-	case nil:
-		return sizeLiteral
-	case tagInt, tagUint:
-		return sizeInt
-	case tagDouble:
-		return sizeNumber
-	case tagShort:
-		return sizeText + int(v.n&0xff)
+// allocated returns what the allocator uses for n bytes.
+func allocated(n int) int {
+	if n == 0 {
+		return 0
 	}
-	if v.n&formMask == formString {
-		return sizeText + len(v.long())
-	}
-	if c := v.container(); c.big == nil {
-		return c.size()
-	}
-	return sizeRef
+	return listpack.Allocated(n)
 }
 
 // Equal reports whether two values are the same JSON: numbers by their value, objects whatever the order of their
@@ -369,7 +443,7 @@ func Equal(a, b Value) bool {
 // Same is Equal, but an integer and a double are never the same. Integers beyond int64 count as doubles.
 func Same(a, b Value) bool {
 	if a.IsNumber() && b.IsNumber() {
-		return (a.p == tagInt) == (b.p == tagInt) && CompareNumbers(a, b) == 0
+		return (a.p == isInt) == (b.p == isInt) && CompareNumbers(a, b) == 0
 	}
 	return alike(a, b, Same)
 }
@@ -384,39 +458,41 @@ func alike(a, b Value, equal func(a, b Value) bool) bool {
 	case Null, Boolean:
 		return a.n == b.n
 	case String:
-		if a.p == tagShort || b.p == tagShort {
-			return a == b
-		}
-		return a.long() == b.long()
+		return a.text() == b.text()
 	}
 	if a.Len() != b.Len() {
 		return false
 	}
-	same := true
-	a.Elements(func(i int, name string, element Value) bool {
-		if kind == Array {
-			same = equal(element, b.At(i))
-		} else {
-			other, ok := b.Get(name)
-			same = ok && equal(element, other)
+	other := b.iterate(0)
+	for it := a.iterate(0); ; {
+		name, element, ok := it.next()
+		if !ok {
+			return true
 		}
-		return same
-	})
-	return same
+		beside, v, _ := other.next()
+		if name != beside {
+			if v, ok = b.Get(name); !ok {
+				return false
+			}
+		}
+		if !equal(element, v) {
+			return false
+		}
+	}
 }
 
 // CompareNumbers returns -1, 0 or 1 as the first number is less than, equal to or greater than the second one.
 // Integers are compared exactly.
 func CompareNumbers(a, b Value) int {
-	if a.p == tagDouble || b.p == tagDouble {
-		return compareFloats(a.Float(), b.Float())
-	}
+	aInt, bInt := a.Kind() == Integer, b.Kind() == Integer
 	switch {
-	case a.p != b.p && a.p == tagInt:
+	case !aInt || !bInt:
+		return compareFloats(a.Float(), b.Float())
+	case a.p != b.p && a.p == isInt:
 		return -1 // b is beyond all int64
 	case a.p != b.p:
 		return 1
-	case a.p == tagInt && int64(a.n) < int64(b.n), a.p == tagUint && a.n < b.n:
+	case a.p == isInt && int64(a.n) < int64(b.n), a.p == isUint && a.n < b.n:
 		return -1
 	case a.n == b.n:
 		return 0

@@ -228,29 +228,31 @@ func (e *evaluator) slice(s *selector, rest []segment, v documents.Value, at *do
 		}
 		return min(max(i, low), high)
 	}
-	switch {
+	visit := func(i int, element documents.Value) bool {
+		return e.walk(rest, element, e.place(at, false, i, ""), emit)
+	}
+	switch more := true; {
 	case s.step > 0:
 		from, to = clamp(from, s.hasFrom, 0), clamp(to, s.hasTo, n)
-		for i := from; i < to; {
-			if !e.walk(rest, v.At(i), e.place(at, false, i, ""), emit) {
-				return false
-			}
-			if s.step >= to-i {
-				break
-			}
-			i += s.step
+		if from >= to {
+			break
 		}
+		v.ElementsFrom(from, func(i int, _ string, element documents.Value) bool {
+			if i < to && (i-from)%s.step == 0 {
+				more = visit(i, element)
+			}
+			return more && i < to
+		})
+		return more
 	case s.step < 0:
 		from, to = clamp(from, s.hasFrom, n-1), clamp(to, s.hasTo, -1)
-		for i := from; i > to; {
-			if !e.walk(rest, v.At(i), e.place(at, false, i, ""), emit) {
-				return false
+		v.Backward(from, func(i int, element documents.Value) bool {
+			if i > to && (from-i)%-s.step == 0 {
+				more = visit(i, element)
 			}
-			if s.step <= to-i {
-				break
-			}
-			i += s.step
-		}
+			return more && i > to
+		})
+		return more
 	}
 	return true
 }
