@@ -125,18 +125,6 @@ func placesOf(matches []path.Match) []*documents.Place {
 	return at
 }
 
-// parsedAll returns the values of arguments that are JSON. If one is none an error is written and ok is false.
-func parsedAll(c *command.Ctx, args [][]byte) (vals []documents.Value, ok bool) {
-	for _, arg := range args {
-		v, ok := parsed(c, arg)
-		if !ok {
-			return nil, false
-		}
-		vals = append(vals, v)
-	}
-	return vals, true
-}
-
 func cloned(vals []documents.Value) []documents.Value {
 	clones := make([]documents.Value, len(vals))
 	for i, v := range vals {
@@ -170,7 +158,7 @@ func cmdArrInsert(c *command.Ctx) {
 
 // insert inserts values into arrays at what place says for their length.
 func insert(c *command.Ctx, p *path.Path, args [][]byte, event string, moves bool, place func(n int64) (int64, bool)) {
-	vals, ok := parsedAll(c, args)
+	vals, ok := parsedAll(c, args, documents.Parse)
 	if !ok {
 		return
 	}
@@ -327,16 +315,20 @@ type arithmetic struct {
 	// ints returns a result; nil if it is no integer, or one that is far too large.
 	ints   func(z, x, y *big.Int) *big.Int
 	floats func(x, y float64) float64
+	// small returns a result that is an int64; ok is false if it is none. It may be nil.
+	small func(x, y int64) (z int64, ok bool)
 	// inexact says that other processors may have other results. They are journalled, and not how they come about.
 	inexact bool
 }
 
 func cmdNumIncrBy(c *command.Ctx) {
-	(&arithmetic{event: "json.numincrby", ints: (*big.Int).Add, floats: func(a, b float64) float64 { return a + b }}).run(c)
+	(&arithmetic{event: "json.numincrby", ints: (*big.Int).Add, floats: func(a, b float64) float64 { return a + b },
+		small: documents.AddInts}).run(c)
 }
 
 func cmdNumMultBy(c *command.Ctx) {
-	(&arithmetic{event: "json.nummultby", ints: (*big.Int).Mul, floats: func(a, b float64) float64 { return a * b }}).run(c)
+	(&arithmetic{event: "json.nummultby", ints: (*big.Int).Mul, floats: func(a, b float64) float64 { return a * b },
+		small: documents.MultiplyInts}).run(c)
 }
 
 func cmdNumPowBy(c *command.Ctx) {
@@ -381,6 +373,10 @@ func (a *arithmetic) run(c *command.Ctx) {
 	results := make([]documents.Value, len(matches))
 	last, inexact := -1, false
 	beside := siblings{d: d}
+	var changed twice
+	if !p.Distinct() {
+		changed = twice{}
+	}
 	for i, m := range matches {
 		if !m.Value.IsNumber() {
 			continue
@@ -388,10 +384,11 @@ func (a *arithmetic) run(c *command.Ctx) {
 		last = i
 		var err command.Error
 		beside.at = m.Place
-		if results[i], err = a.result(m.Value, by, &beside); err != "" {
+		if results[i], err = a.result(changed.value(m), by, &beside); err != "" {
 			c.Err(err)
 			return
 		}
+		changed.note(m, results[i])
 		inexact = inexact || a.inexact && results[i].Kind() == documents.Number
 	}
 	if p.Legacy && last < 0 && c.W.Proto != 3 {
@@ -399,15 +396,21 @@ func (a *arithmetic) run(c *command.Ctx) {
 		return
 	}
 	if last >= 0 {
+		batch := d.Batch()
 		for i, m := range matches {
-			if !m.Value.IsNumber() {
+			switch {
+			case !m.Value.IsNumber():
 				continue
+			case changed != nil:
+				d.Replace(m.Place, results[i])
+			default:
+				batch.Replace(m.Place, results[i])
 			}
-			d.Replace(m.Place, results[i])
 			if inexact {
 				c.Journal(setWord, c.Args[1], path.AppendPlace(nil, m.Place), results[i].AppendJSON(nil, documents.Layout{}))
 			}
 		}
+		batch.Do()
 		c.G.Changed(e, engine.EventModule, a.event)
 	}
 	switch {
@@ -423,12 +426,38 @@ func (a *arithmetic) run(c *command.Ctx) {
 	}
 }
 
+// twice has what has become of values, by their paths, for a path that may select one twice; else it is nil.
+type twice map[string]documents.Value
+
+// value returns what a value is by now.
+func (t twice) value(m path.Match) documents.Value {
+	if t != nil {
+		if v, ok := t[string(path.AppendPlace(nil, m.Place))]; ok {
+			return v
+		}
+	}
+	return m.Value
+}
+
+func (t twice) note(m path.Match, v documents.Value) {
+	if t != nil {
+		t[string(path.AppendPlace(nil, m.Place))] = v
+	}
+}
+
 // result returns what becomes of a number. Integers stay integers: an int64 one, but among other integers of an array
 // also an uint64. Everything else becomes a double.
 func (a *arithmetic) result(v, by documents.Value, s *siblings) (documents.Value, command.Error) {
 	_, isInt := v.Int()
 	_, byInt := by.Int()
 	ints := v.Kind() == documents.Integer && by.Kind() == documents.Integer
+	if isInt && byInt && a.small != nil {
+		x, _ := v.Int()
+		y, _ := by.Int()
+		if z, ok := a.small(x, y); ok {
+			return documents.Int(z), ""
+		}
+	}
 	if isInt && byInt || ints && s.all(documents.Integer) {
 		z := a.ints(new(big.Int), bigInt(v), bigInt(by))
 		switch {

@@ -215,12 +215,61 @@ func selecting(c *command.Ctx, i int) (p *path.Path, ok bool) {
 
 // parsed returns the value of an argument that is JSON. If it is none an error is written and ok is false.
 func parsed(c *command.Ctx, arg []byte) (v documents.Value, ok bool) {
-	v, err := documents.Parse(arg)
-	if err != nil {
-		failed(c, err)
+	return parsedAs(c, arg, documents.Parse)
+}
+
+// parsedAs is parsed for another format.
+func parsedAs(c *command.Ctx, arg []byte, parse func([]byte) (documents.Value, error)) (v documents.Value, ok bool) {
+	if isShort(len(arg)) {
+		v, err := parse(arg)
+		if err != nil {
+			failed(c, err)
+		}
+		return v, err == nil
+	}
+	vals, ok := parsedAll(c, [][]byte{arg}, parse)
+	if !ok {
 		return v, false
 	}
-	return v, true
+	return vals[0], true
+}
+
+// isShort reports whether n bytes are parsed in a short time.
+func isShort(n int) bool { return n/elementSize < command.LongFrom }
+
+// parsedAll returns the values that arguments have. Long ones are parsed apart. If one has none an error is written and ok
+// is false.
+func parsedAll(c *command.Ctx, args [][]byte, parse func([]byte) (documents.Value, error)) (vals []documents.Value, ok bool) {
+	type result struct {
+		vals []documents.Value
+		err  error
+	}
+	n := 0
+	for _, arg := range args {
+		n += len(arg)
+	}
+	all := func() (r result) {
+		for _, arg := range args {
+			v, err := parse(arg)
+			if err != nil {
+				return result{err: err}
+			}
+			v.Depth() // which it knows then
+			r.vals = append(r.vals, v)
+		}
+		return r
+	}
+	var r result
+	if isShort(n) {
+		r = all()
+	} else {
+		c.Long(n/elementSize, n/elementSize)
+		r = command.Result(c, all)
+	}
+	if r.err != nil {
+		failed(c, r.err)
+	}
+	return r.vals, r.err == nil
 }
 
 // fitsTimes writes an error and is false if n copies of a text would be too much.

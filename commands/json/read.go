@@ -41,7 +41,7 @@ func (r *reader) tell(c *command.Ctx) {
 		return
 	}
 	if p.Legacy {
-		v, found, err := p.First(d.Root())
+		v, found, err := p.First(d.Root(), longer(c))
 		switch {
 		case err != nil:
 			failed(c, err)
@@ -54,7 +54,7 @@ func (r *reader) tell(c *command.Ctx) {
 		}
 		return
 	}
-	vals, err := p.Values(d.Root())
+	vals, err := p.Values(d.Root(), longer(c))
 	if err != nil {
 		failed(c, err)
 		return
@@ -135,7 +135,7 @@ func cmdType(c *command.Ctx) {
 	var vals []documents.Value
 	if d != nil {
 		var err error
-		if vals, err = p.Values(d.Root()); err != nil {
+		if vals, err = p.Values(d.Root(), longer(c)); err != nil {
 			failed(c, err)
 			return
 		}
@@ -202,6 +202,25 @@ func (x expansion) reply(w *resp.Writer, v documents.Value) {
 		return true
 	})
 }
+
+// longer returns what is called when finding values takes long.
+func longer(c *command.Ctx) func() {
+	return func() { c.Long(command.LongFrom, command.LongFrom) }
+}
+
+// longValues must be called before going through all of some values, and all that they contain.
+func longValues(c *command.Ctx, results ...[]documents.Value) {
+	n := 0
+	for _, vals := range results {
+		for _, v := range vals {
+			n += v.Memory()
+		}
+	}
+	c.Long(n/elementSize, n/elementSize)
+}
+
+// elementSize is how many bytes of a document take as long as an element of another value.
+const elementSize = 16
 
 // scalar writes a value that is neither an array nor an object.
 func scalar(w *resp.Writer, v documents.Value) {
@@ -302,7 +321,7 @@ func expand(c *command.Ctx, d *documents.Document, texts []string, x expansion) 
 	}
 	results := make([][]documents.Value, len(paths))
 	for i, p := range paths {
-		if results[i], err = p.Values(d.Root()); err != nil {
+		if results[i], err = p.Values(d.Root(), longer(c)); err != nil {
 			failed(c, err)
 			return
 		}
@@ -310,6 +329,7 @@ func expand(c *command.Ctx, d *documents.Document, texts []string, x expansion) 
 			return
 		}
 	}
+	longValues(c, results...)
 	c.W.Array(len(paths))
 	for _, vals := range results {
 		c.W.Array(len(vals))
@@ -329,7 +349,7 @@ func print(c *command.Ctx, d *documents.Document, texts []string, l documents.La
 	legacy := !slices.ContainsFunc(paths, func(p *path.Path) bool { return !p.Legacy })
 	results := make([][]documents.Value, len(paths))
 	for i, p := range paths {
-		if results[i], err = selected(p, d.Root(), legacy); err != nil {
+		if results[i], err = selected(c, p, d.Root(), legacy); err != nil {
 			failed(c, err)
 			return
 		}
@@ -338,15 +358,16 @@ func print(c *command.Ctx, d *documents.Document, texts []string, l documents.La
 			return
 		}
 	}
+	longValues(c, results...)
 	reply(c, paths, results, legacy, len(texts) > 1, l)
 }
 
 // selected returns what a path has, the first value alone if only that is wanted. A projection has all that it computes.
-func selected(p *path.Path, root documents.Value, first bool) ([]documents.Value, error) {
+func selected(c *command.Ctx, p *path.Path, root documents.Value, first bool) ([]documents.Value, error) {
 	if !first || p.IsProjection() {
-		return p.Values(root)
+		return p.Values(root, longer(c))
 	}
-	v, ok, err := p.First(root)
+	v, ok, err := p.First(root, longer(c))
 	if !ok {
 		return nil, err
 	}
@@ -392,6 +413,7 @@ func bounded(c *command.Ctx, text []byte, l documents.Layout) {
 func cmdMget(c *command.Ctx) {
 	last := len(c.Args) - 1
 	p, parseErr := path.Parse(string(c.Args[last]))
+	var all [][]documents.Value
 	c.W.Array(last - 1)
 	for _, key := range c.Args[1:last] {
 		e := c.Read(key)
@@ -399,11 +421,13 @@ func cmdMget(c *command.Ctx) {
 			c.W.Null()
 			continue
 		}
-		vals, err := selected(p, e.JSON().Root(), p.Legacy)
+		vals, err := selected(c, p, e.JSON().Root(), p.Legacy)
 		if err != nil || p.Legacy && len(vals) == 0 && !p.IsProjection() {
 			c.W.Null()
 			continue
 		}
+		all = append(all, vals)
+		longValues(c, all...)
 		reply(c, []*path.Path{p}, [][]documents.Value{vals}, p.Legacy, false, documents.Layout{})
 	}
 }
@@ -434,7 +458,8 @@ func cmdArrIndex(c *command.Ctx) {
 		c.Err(errNoPath)
 		return
 	}
-	vals, err := selected(p, d.Root(), p.Legacy)
+	vals, err := selected(c, p, d.Root(), p.Legacy)
+	longValues(c, vals)
 	switch {
 	case err != nil:
 		failed(c, err)
@@ -504,7 +529,8 @@ func cmdResp(c *command.Ctx) {
 		c.W.Null()
 		return
 	}
-	vals, err := selected(p, d.Root(), p.Legacy)
+	vals, err := selected(c, p, d.Root(), p.Legacy)
+	longValues(c, vals)
 	switch {
 	case err != nil:
 		failed(c, err)
@@ -565,7 +591,7 @@ func cmdDebugMemory(c *command.Ctx) {
 	var vals []documents.Value
 	if d != nil {
 		var err error
-		if vals, err = selected(p, d.Root(), p.Legacy); err != nil {
+		if vals, err = selected(c, p, d.Root(), p.Legacy); err != nil {
 			failed(c, err)
 			return
 		}

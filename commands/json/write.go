@@ -1,6 +1,7 @@
 package json
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/atomredis/atomredis/command"
@@ -190,18 +191,19 @@ func input(c *command.Ctx, arg []byte, isBSON bool, float *floatType) (v documen
 	if isBSON {
 		parse = documents.ParseBSON
 	}
-	v, err := parse(arg)
-	if err != nil {
-		failed(c, err)
-		return v, false
+	if float == nil {
+		return parsedAs(c, arg, parse)
 	}
-	if float != nil {
-		if v, ok = float.in(v); !ok {
-			c.Err(command.Error("value out of range for " + float.name))
-			return v, false
+	return parsedAs(c, arg, func(arg []byte) (documents.Value, error) {
+		v, err := parse(arg)
+		if err != nil {
+			return v, err
 		}
-	}
-	return v, true
+		if v, ok = float.in(v); !ok {
+			return v, errors.New("value out of range for " + float.name)
+		}
+		return v, nil
+	})
 }
 
 // floatType is a type that FPHA names for the numbers of an array.
@@ -262,19 +264,21 @@ func cmdMset(c *command.Ctx) {
 		return
 	}
 	type triplet struct {
-		path  *path.Path
-		value documents.Value
-		ch    change
+		path *path.Path
+		ch   change
 	}
 	all := make([]triplet, len(args)/3)
+	texts := make([][]byte, len(all))
 	var ok bool
 	for i := range all {
 		if all[i].path, ok = selecting(c, 3*i+2); !ok {
 			return
 		}
-		if all[i].value, ok = parsed(c, args[3*i+2]); !ok {
-			return
-		}
+		texts[i] = args[3*i+2]
+	}
+	vals, ok := parsedAll(c, texts, documents.Parse)
+	if !ok {
+		return
 	}
 	for i := range all {
 		t := &all[i]
@@ -301,9 +305,9 @@ func cmdMset(c *command.Ctx) {
 		e := c.G.Write(c.DB, args[3*i])
 		changed := true
 		if e == nil {
-			e = c.G.Create(c.DB, args[3*i], documents.New(t.value))
+			e = c.G.Create(c.DB, args[3*i], documents.New(vals[i]))
 		} else {
-			changed = t.ch.set(e.JSON(), t.value)
+			changed = t.ch.set(e.JSON(), vals[i])
 		}
 		failed = failed || !changed || t.ch.failed
 		if changed {
@@ -436,19 +440,28 @@ func withoutNulls(patch documents.Value) documents.Value {
 }
 
 func cmdDel(c *command.Ctx) {
-	e, matches, ok := toChange(c)
+	e, matches, _, ok := toChange(c)
 	if !ok {
 		return
 	}
-	n := 0
-	for _, at := range documents.Outermost(placesOf(matches)) {
-		if at == nil {
-			c.G.Remove(e, engine.EventModule, "json.del")
-			c.W.Int(1)
-			return
+	at := documents.Outermost(placesOf(matches))
+	n := len(at)
+	if n == 1 && at[0] == nil {
+		c.G.Remove(e, engine.EventModule, "json.del")
+		c.W.Int(1)
+		return
+	}
+	isMember := func(p *documents.Place) bool { return p.Index < 0 }
+	isElement := func(p *documents.Place) bool { return p.Index >= 0 }
+	if !slices.ContainsFunc(at, isMember) || !slices.ContainsFunc(at, isElement) {
+		batch := e.JSON().Batch()
+		for _, p := range slices.Backward(at) { // so that the next one is found from the one before
+			batch.Remove(p)
 		}
-		if e.JSON().Remove(at) {
-			n++
+		batch.Do()
+	} else {
+		for _, p := range at {
+			e.JSON().Remove(p)
 		}
 	}
 	switch {
@@ -462,28 +475,28 @@ func cmdDel(c *command.Ctx) {
 }
 
 // toChange returns the document of a command with a key and perhaps a path, and what the path selects, none if there is
-// no such key. If that is an error it is written and ok is false.
-func toChange(c *command.Ctx) (e *engine.Entry, matches []path.Match, ok bool) {
+// no such key; distinct says that this is nothing twice. If that is an error it is written and ok is false.
+func toChange(c *command.Ctx) (e *engine.Entry, matches []path.Match, distinct, ok bool) {
 	p, ok := selecting(c, 2)
 	if !ok {
-		return nil, nil, false
+		return nil, nil, false, false
 	}
 	if e, ok = toWrite(c, c.Args[1]); !ok || e == nil {
-		return nil, nil, ok
+		return nil, nil, false, ok
 	}
 	matches, err := p.Matches(e.JSON().Root())
 	if err != nil {
 		failed(c, err)
-		return nil, nil, false
+		return nil, nil, false, false
 	}
-	return e, matches, true
+	return e, matches, p.Distinct(), true
 }
 
 func cmdClear(c *command.Ctx) {
 	if !atMost(c, 3) {
 		return
 	}
-	e, matches, ok := toChange(c)
+	e, matches, distinct, ok := toChange(c)
 	if !ok {
 		return
 	}
@@ -491,27 +504,37 @@ func cmdClear(c *command.Ctx) {
 		c.Err(errNoDocument)
 		return
 	}
-	n := 0
+	at := make([]*documents.Place, 0, len(matches))
+	nested := false
 	for _, m := range matches {
-		v, ok := e.JSON().Find(m.Place)
-		if !ok { // it was in another one
-			continue
+		if emptied(m.Value).Kind() != documents.Null {
+			at = append(at, m.Place)
+			nested = nested || !m.Value.IsNumber()
 		}
-		empty := documents.Int(0)
-		switch kind := v.Kind(); {
-		case kind == documents.Array && v.Len() > 0:
-			empty = documents.NewArray()
-		case kind == documents.Object && v.Len() > 0:
-			empty = documents.NewObject(nil, nil)
-		case v.IsNumber() && v.Float() != 0:
-		default:
-			continue
-		}
-		e.JSON().Replace(m.Place, empty)
-		n++
 	}
-	if n > 0 {
+	if nested || !distinct {
+		at = documents.Outermost(at)
+	}
+	batch := e.JSON().Batch()
+	for _, p := range at {
+		batch.Replace(p, emptied(batch.Find(p)))
+	}
+	batch.Do()
+	if len(at) > 0 {
 		c.G.Changed(e, engine.EventModule, "json.clear")
 	}
-	c.W.Int(int64(n))
+	c.W.Int(int64(len(at)))
+}
+
+// emptied returns what JSON.CLEAR makes of a value, null if it leaves it as it is.
+func emptied(v documents.Value) documents.Value {
+	switch kind := v.Kind(); {
+	case kind == documents.Array && v.Len() > 0:
+		return documents.NewArray()
+	case kind == documents.Object && v.Len() > 0:
+		return documents.NewObject(nil, nil)
+	case v.IsNumber() && v.Float() != 0:
+		return documents.Int(0)
+	}
+	return documents.Value{}
 }

@@ -15,6 +15,7 @@ type pages struct {
 	chunks []*chunk
 	count  int // of elements
 	mem    int // that it takes in all
+	depth  int // as Value.Depth has it; 0 if it is not known
 	// starts[k] is the index of the first element of chunk k, for k < known.
 	starts []int
 	known  int

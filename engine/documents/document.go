@@ -56,8 +56,11 @@ func New(v Value) *Document {
 
 // encoded returns the chunk that has a value alone.
 func encoded(v Value) chunk {
-	if v.form() == formFlat {
+	switch v.form() {
+	case formFlat:
 		return chunk{enc: v.flat(), n: 1}
+	case 0:
+		return chunk{enc: appendScalar(nil, v), n: 1}
 	}
 	var b builder
 	b.value(v)
@@ -128,9 +131,14 @@ func (d *Document) spot(p *Place) (s spot, ok bool) {
 	if s, ok = d.spot(p.Up); !ok {
 		return s, false
 	}
+	return s, s.step(p)
+}
+
+// step goes on to the place of an element of the value that is there; it reports false if there is none.
+func (s *spot) step(p *Place) (ok bool) {
 	v := s.value()
 	if (v.Kind() == Object) != (p.Index < 0) || p.Index >= v.Len() {
-		return s, false
+		return false
 	}
 	switch v.form() {
 	case formPages:
@@ -138,25 +146,25 @@ func (d *Document) spot(p *Place) (s spot, ok bool) {
 		var k, j int
 		if p.Index < 0 {
 			if k, s.item, ok = b.search(p.Name); !ok {
-				return s, false
+				return false
 			}
 		} else {
 			k, j = b.locate(p.Index)
 			s.item = nth(b.chunks[k].enc, 0, j, false)
 		}
 		s.frames, s.ch, s.heads = append(s.frames, frame{b, k}), b.chunks[k], s.heads[:0]
-		return s, true
+		return true
 	case formFlat:
 		from := s.item.value + headSize
 		s.heads = append(s.heads, s.item.value)
 		if p.Index < 0 {
 			s.item, _, ok = member(s.ch.enc, from, s.item.end, p.Name)
-			return s, ok
+			return ok
 		}
 		s.item = nth(s.ch.enc, from, p.Index, false)
-		return s, true
+		return true
 	}
-	return s, false
+	return false
 }
 
 // noteSpot must be called before what the chunk of a spot has changes.
@@ -191,10 +199,11 @@ func (d *Document) splice(s *spot, from, to int, with []byte, n int) {
 	d.grown(s.frames, s.ch.memory()-before)
 }
 
-// grown notes that what the pages on a way have takes more memory, or less.
+// grown notes that what the pages on a way have has changed, and takes more memory, or less.
 func (d *Document) grown(frames []frame, mem int) {
 	for _, f := range frames {
 		f.pages.mem += mem
+		f.pages.depth = 0
 	}
 }
 

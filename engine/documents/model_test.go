@@ -315,6 +315,7 @@ func check(t require.TestingT, d *Document) {
 				mem += indexedSize * count
 			}
 			require.Equal(t, mem, b.mem)
+			require.True(t, b.depth == 0 || b.depth == b.value().Clone().Depth())
 			i := 0
 			b.value().Elements(func(j int, name string, v Value) bool {
 				require.Equal(t, i, j)

@@ -376,19 +376,30 @@ func (b *pages) clone() *pages {
 	return c
 }
 
-// Depth returns how deep arrays and objects are nested in the value: 0 for everything else, 1 for an empty one.
+// Depth returns how deep arrays and objects are nested in the value: 0 for everything else, 1 for an empty one. Large
+// values know it until they change.
 func (v Value) Depth() int {
 	if kind := v.Kind(); kind != Array && kind != Object {
 		return 0
+	}
+	var b *pages
+	if v.form() == formPages {
+		if b = (*pages)(v.p); b.depth > 0 {
+			return b.depth
+		}
 	}
 	deepest := 0
 	for it := v.iterate(0); ; {
 		_, element, ok := it.next()
 		if !ok {
-			return deepest + 1
+			break
 		}
 		deepest = max(deepest, element.Depth())
 	}
+	if b != nil {
+		b.depth = deepest + 1
+	}
+	return deepest + 1
 }
 
 // Memory returns about how many bytes of memory the value takes, in constant time for what is part of a document.
@@ -512,6 +523,12 @@ func compareFloats(a, b float64) int {
 
 // CompareText orders two Strings as bytes.
 func CompareText(a, b Value) int { return strings.Compare(a.Text(), b.Text()) }
+
+// AddInts returns a sum; ok is false if it is no int64.
+func AddInts(x, y int64) (sum int64, ok bool) {
+	sum = x + y
+	return sum, (sum > x) == (y > 0)
+}
 
 // MultiplyInts returns a product; ok is false if it is no int64.
 func MultiplyInts(x, y int64) (product int64, ok bool) {

@@ -11,8 +11,10 @@ const (
 	// MaxSteps is how many values may be looked at in the largest documents, and MaxResults how many a path may have.
 	MaxSteps   = 1 << 25
 	MaxResults = 1 << 23
-	// smallSteps is how many values may be looked at in small ones: others wait meanwhile, about a second.
+	// smallSteps is how many values may be looked at in small ones.
 	smallSteps = 1 << 22
+	// longSteps is how many values are looked at before others have waited long.
+	longSteps = 1 << 15
 )
 
 // What a path that costs too much is refused with.
@@ -21,16 +23,18 @@ var (
 	ErrResults = errors.New("ERR the path has too many results: limit is 8388608")
 )
 
-// Values returns the values that the path selects or computes in a document.
-func (p *Path) Values(root documents.Value) ([]documents.Value, error) {
-	e := newEvaluator(root)
+// Values returns the values that the path selects or computes in a document. When that turns out to take long it calls
+// long, once, if that is not nil.
+func (p *Path) Values(root documents.Value, long func()) ([]documents.Value, error) {
+	e := newEvaluator(root, long)
 	vals := e.operand(p.expr, root)
 	return vals, e.err
 }
 
-// First returns the first value that the path selects or computes in a document; ok is false if there is none.
-func (p *Path) First(root documents.Value) (v documents.Value, ok bool, err error) {
-	e := newEvaluator(root)
+// First returns the first value that the path selects or computes in a document; ok is false if there is none. long is
+// that of Values.
+func (p *Path) First(root documents.Value, long func()) (v documents.Value, ok bool, err error) {
+	e := newEvaluator(root, long)
 	q, isQuery := p.expr.(*query)
 	if !isQuery {
 		vals := e.operand(p.expr, root)
@@ -54,7 +58,7 @@ type Match struct {
 
 // Matches returns what a path that is no projection selects in a document.
 func (p *Path) Matches(root documents.Value) ([]Match, error) {
-	e := newEvaluator(root)
+	e := newEvaluator(root, nil)
 	e.places = true
 	var matches []Match
 	e.walk(p.expr.(*query).segments, root, nil, func(v documents.Value, at *documents.Place) bool {
@@ -70,22 +74,39 @@ type evaluator struct {
 	current documents.Value // that a filter looks at
 	places  bool            // wanted
 	steps   int             // that are left
+	alarm   int             // of steps, from which on spend has more to do
+	long    func()          // see Values
 	err     error           // after which nothing is evaluated any more
 	known   map[*query][]documents.Value
 	regexes map[string]*pattern
 }
 
 // newEvaluator returns one that may look at every value of a document some times.
-func newEvaluator(root documents.Value) evaluator {
-	return evaluator{root: root, steps: min(smallSteps+root.Memory(), MaxSteps)}
+func newEvaluator(root documents.Value, long func()) evaluator {
+	e := evaluator{root: root, steps: min(smallSteps+root.Memory(), MaxSteps), long: long}
+	if long != nil {
+		e.alarm = e.steps - longSteps
+	}
+	return e
 }
 
 // spend counts steps; it is false if there were too many.
 func (e *evaluator) spend(n int) bool {
-	if e.steps -= n; e.steps < 0 && e.err == nil {
-		e.err = ErrSteps
+	if e.steps -= n; e.steps < e.alarm {
+		e.spent()
 	}
 	return e.err == nil
+}
+
+// spent is called when the steps that are left are less than alarm.
+func (e *evaluator) spent() {
+	if e.alarm > 0 {
+		e.alarm = 0
+		e.long()
+	}
+	if e.steps < 0 && e.err == nil {
+		e.err = ErrSteps
+	}
 }
 
 // results is false if n results are too many.

@@ -110,6 +110,16 @@ func (p *Path) Static() bool {
 	})
 }
 
+// Distinct reports whether the path cannot select a value twice.
+func (p *Path) Distinct() bool {
+	q, ok := p.expr.(*query)
+	descents := 0
+	return ok && !slices.ContainsFunc(q.segments, func(s segment) bool {
+		descents += btoi(s.descend)
+		return descents > 1 || len(s.selectors) != 1
+	})
+}
+
 // Parent returns the path without its last step, and the name that this step has; ok is false if it is anything else
 // than a name.
 func (p *Path) Parent() (parent *Path, name string, ok bool) {

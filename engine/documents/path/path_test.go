@@ -19,7 +19,7 @@ func parse(t require.TestingT, text string) documents.Value {
 func valuesOf(t require.TestingT, root documents.Value, text string) string {
 	p, err := Parse(text)
 	require.NoError(t, err, text)
-	vals, err := p.Values(root)
+	vals, err := p.Values(root, nil)
 	require.NoError(t, err, text)
 	return string(documents.NewArray(vals...).AppendJSON(nil, documents.Layout{}))
 }
@@ -200,7 +200,7 @@ func TestPlacesAreWhereTheValuesAre(t *testing.T) {
 			again, err := Parse(string(AppendPlace(nil, m.Place)))
 			require.NoError(t, err)
 			require.True(t, again.Static())
-			v, ok, err = again.First(d.Root())
+			v, ok, err = again.First(d.Root(), nil)
 			require.NoError(t, err)
 			require.True(t, ok)
 			require.Equal(t, m.Value, v)
@@ -221,7 +221,7 @@ func TestPathsThatCostTooMuchAreRefused(t *testing.T) {
 	} {
 		p, err := Parse(c.path)
 		require.NoError(t, err)
-		_, err = p.Values(c.root)
+		_, err = p.Values(c.root, nil)
 		require.ErrorContains(t, err, "too many", c.path)
 	}
 	p, err := Parse("$" + strings.Repeat("..*", 20))
@@ -241,7 +241,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		vals, err := p.Values(root)
+		vals, err := p.Values(root, nil)
 		if p.IsProjection() || err != nil {
 			return
 		}
@@ -265,8 +265,8 @@ func FuzzValues(f *testing.F) {
 		if err != nil {
 			return
 		}
-		vals, err := p.Values(documents.New(v).Root())
-		first, ok, firstErr := p.First(v)
+		vals, err := p.Values(documents.New(v).Root(), nil)
+		first, ok, firstErr := p.First(v, nil)
 		if err == nil && firstErr == nil && len(vals) > 0 {
 			require.True(t, ok)
 			require.True(t, documents.Equal(first, vals[0]))
