@@ -210,13 +210,18 @@ func longer(c *command.Ctx) func() {
 
 // longValues must be called before going through all of some values, and all that they contain.
 func longValues(c *command.Ctx, results ...[]documents.Value) {
-	n := 0
+	n := textLen(results) / elementSize
+	c.Long(n, n)
+}
+
+// textLen returns about how long values are as JSON.
+func textLen(results [][]documents.Value) (n int) {
 	for _, vals := range results {
 		for _, v := range vals {
 			n += v.Memory()
 		}
 	}
-	c.Long(n/elementSize, n/elementSize)
+	return n + n/4
 }
 
 // elementSize is how many bytes of a document take as long as an element of another value.
@@ -383,11 +388,12 @@ func reply(c *command.Ctx, paths []*path.Path, results [][]documents.Value, lega
 		}
 		return documents.NewArray(results[i]...).AppendNested(dst, l, level)
 	}
+	dst := make([]byte, 0, textLen(results))
 	if !named {
-		bounded(c, one(nil, 0, 0), l)
+		bounded(c, one(dst, 0, 0), l)
 		return
 	}
-	dst := []byte{'{'}
+	dst = append(dst, '{')
 	for i, p := range paths {
 		if i > 0 {
 			dst = append(dst, ',')

@@ -446,29 +446,38 @@ func cmdDel(c *command.Ctx) {
 	}
 	at := documents.Outermost(placesOf(matches))
 	n := len(at)
-	if n == 1 && at[0] == nil {
+	switch {
+	case n == 0:
+		c.W.Int(0)
+		return
+	case n == 1 && at[0] == nil:
 		c.G.Remove(e, engine.EventModule, "json.del")
 		c.W.Int(1)
 		return
 	}
-	isMember := func(p *documents.Place) bool { return p.Index < 0 }
-	isElement := func(p *documents.Place) bool { return p.Index >= 0 }
-	if !slices.ContainsFunc(at, isMember) || !slices.ContainsFunc(at, isElement) {
-		batch := e.JSON().Batch()
+	elements := 0
+	for _, p := range at {
+		elements += btoi(p.Index >= 0)
+	}
+	batch := e.JSON().Batch()
+	switch elements {
+	case 0:
+		for _, p := range at { // in this order, as it says in which the other members are then
+			batch.Remove(p)
+		}
+	case n:
 		for _, p := range slices.Backward(at) { // so that the next one is found from the one before
 			batch.Remove(p)
 		}
-		batch.Do()
-	} else {
+	default:
 		for _, p := range at {
 			e.JSON().Remove(p)
 		}
 	}
-	switch {
-	case n == 0:
-	case e.JSON().Root().Len() == 0:
+	batch.Do()
+	if e.JSON().Root().Len() == 0 {
 		c.G.Remove(e, engine.EventModule, "json.del")
-	default:
+	} else {
 		c.G.Changed(e, engine.EventModule, "json.del")
 	}
 	c.W.Int(int64(n))
@@ -537,4 +546,11 @@ func emptied(v documents.Value) documents.Value {
 		return documents.Int(0)
 	}
 	return documents.Value{}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -23,8 +23,11 @@ func (l *Layout) Full(text []byte) bool { return l.Limit > 0 && len(text) > l.Li
 func (v Value) AppendJSON(dst []byte, l Layout) []byte { return v.AppendNested(dst, l, 0) }
 
 // AppendNested is AppendJSON for a value that stands level levels deep in a larger text.
-func (v Value) AppendNested(dst []byte, l Layout, level int) []byte {
-	switch v.Kind() {
+func (v Value) AppendNested(dst []byte, l Layout, level int) []byte { return v.append(dst, &l, level) }
+
+func (v Value) append(dst []byte, l *Layout, level int) []byte {
+	kind := v.Kind()
+	switch kind {
 	case Null:
 		return append(dst, "null"...)
 	case Boolean:
@@ -39,27 +42,33 @@ func (v Value) AppendNested(dst []byte, l Layout, level int) []byte {
 	case String:
 		return AppendQuoted(dst, v.text())
 	}
-	isObject, n := v.Kind() == Object, v.Len()
-	dst = append(dst, "[{"[btoi(isObject)])
-	v.Elements(func(i int, name string, element Value) bool {
+	plain, encoded := l.Newline == "" && l.Indent == "", v.form() != formList
+	dst = append(dst, "[{"[btoi(kind == Object)])
+	it := v.iterate(0)
+	for i := 0; !l.Full(dst); i++ {
+		name, element, ok := it.next()
+		if !ok {
+			if i > 0 && !plain {
+				dst = l.AppendBreak(dst, level)
+			}
+			break
+		}
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = l.AppendBreak(dst, level+1)
-		if isObject {
+		if !plain {
+			dst = l.AppendBreak(dst, level+1)
+		}
+		if kind == Object {
 			dst = append(append(AppendQuoted(dst, name), ':'), l.Space...)
 		}
-		if t := element.FloatType(); t != Float64 && v.form() != formList {
+		if t := element.FloatType(); t != Float64 && encoded {
 			dst = appendNumber(dst, element.Float(), t) // only where it is in its array
 		} else {
-			dst = element.AppendNested(dst, l, level+1)
+			dst = element.append(dst, l, level+1)
 		}
-		return !l.Full(dst)
-	})
-	if n > 0 {
-		dst = l.AppendBreak(dst, level)
 	}
-	return append(dst, "]}"[btoi(isObject)])
+	return append(dst, "]}"[btoi(kind == Object)])
 }
 
 // AppendBreak appends what stands before an element at a level: a new line and its indentation.
