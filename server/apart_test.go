@@ -65,8 +65,18 @@ func newApartHarness(t testing.TB) *apartHarness {
 		return []string{strconv.FormatFloat(float64(i%128)/128, 'f', 6, 64), strconv.FormatFloat(float64(i/128)/128, 'f', 6, 64),
 			"m" + strconv.Itoa(i)}
 	})
+	require.Equal(t, "+OK", s.do("JSON.SET", "j", "$", largeJSON(0)))
 	s.Close()
 	return b
+}
+
+// largeJSON returns a document that takes long to read and to parse.
+func largeJSON(from int) string {
+	var b strings.Builder
+	for i := range 2 * manyElements {
+		fmt.Fprintf(&b, `,{"p":%d,"name":"m%d"}`, from+i, i)
+	}
+	return `{"a":[` + b.String()[1:] + `]}`
 }
 
 func (b *apartHarness) client() *apartSession {
@@ -124,7 +134,8 @@ var longCommands = []string{
 	"SMEMBERS s", "SUNION s s2", "SDIFF s s2", "SINTER s s", "SUNIONCARD 2 s s2", "SINTERCARD 2 s s", "HGETALL h", "HKEYS h",
 	"HVALS h", "LRANGE l 0 -1", "ZRANGE z 0 -1 WITHSCORES", "ZRANGEBYSCORE z -inf +inf", "ZREVRANGE z 0 -1", "ZUNION 2 z s",
 	"ZINTER 2 z s WITHSCORES", "ZDIFF 2 z s2", "ZINTERCARD 2 z s", "SORT l", "SORT_RO l DESC", "SORT s ALPHA", "DUMP h", "DUMP z",
-	"XRANGE x - +", "BITCOUNT b1", "BITCOUNT b1 0 -1 BIT", "BITPOS b3 1", "BITPOS b3 1 0 -1 BIT",
+	"JSON.GET j", "JSON.GET j $..[?(@.p>32000)]", "JSON.MGET j none $.a", "JSON.RESP j $.a[0:30000]", "JSON.TYPE j $.a[*].p",
+	"JSON.ARRINDEX j $.a 7", "XRANGE x - +", "BITCOUNT b1", "BITCOUNT b1 0 -1 BIT", "BITPOS b3 1", "BITPOS b3 1 0 -1 BIT",
 	"GEOSEARCH g FROMLONLAT 0 0 BYRADIUS 400 km ASC", "GEOSEARCH g FROMMEMBER m7 BYBOX 900 900 km WITHDIST DESC COUNT 99",
 	"GEORADIUS g 0 0 400 km WITHHASH", "GEORADIUSBYMEMBER_RO g m9 400 km WITHCOORD",
 	"GEOSEARCHSTORE to g FROMLONLAT 0 0 BYRADIUS 400 km", "GEORADIUS g 0 0 400 km STOREDIST to", "SORT texts",
@@ -141,7 +152,7 @@ var firstTried = rand.IntN(3)
 
 // changesOfLong change all that longCommands read.
 var changesOfLong = []string{"SADD s new", "SREM s m7", "SMOVE s2 s other", "HSET h f5 other", "HDEL h f9", "LPUSH l 5", "LSET l 9 0",
-	"ZADD z 9.5 m3", "ZREM z m4", "SETBIT b1 9 1", "SETBIT b2 11 1", "XDEL x 1000000000000-5",
+	"JSON.NUMINCRBY j $.a[32005].p 100", "JSON.DEL j $.a[9].p", "ZADD z 9.5 m3", "ZREM z m4", "SETBIT b1 9 1", "SETBIT b2 11 1", "XDEL x 1000000000000-5",
 	"ZREM g m8", "SADD texts 1", "DEL l", "RENAME h h2"}
 
 // A command that only reads is as of the instant at which it began, whatever changes then.
@@ -417,6 +428,37 @@ func TestRestoreRunsApart(t *testing.T) {
 	require.Empty(t, s.begin("RESTORE", "to", "0", string(damaged)))
 	require.Equal(t, "-ERR DUMP payload version or checksum are wrong", s.end())
 	require.Equal(t, ":0", other.do("EXISTS", "to"))
+}
+
+// Long texts are parsed before the document is looked at.
+func TestTextsOfDocumentsAreParsedApart(t *testing.T) {
+	b := newApartHarness(t)
+	s, other := b.client(), b.client()
+	defer s.Close()
+	defer other.Close()
+	text := largeJSON(7)
+	bulkOf := func(text string) string { return strings.TrimSuffix(bulk(text), "\r\n") }
+	require.Empty(t, s.begin("JSON.SET", "new", "$", text))
+	require.True(t, s.waiting())
+	require.Equal(t, ":0", other.do("EXISTS", "new"))
+	require.Equal(t, "+OK", s.end())
+	require.Equal(t, bulkOf(text), other.whole("JSON.GET", "new"))
+	require.Empty(t, s.begin("JSON.SET", "new", "$.b", text))
+	require.Equal(t, ":1", other.do("JSON.DEL", "new", "$.a"))
+	require.Equal(t, "-ERR new objects must be created at the root", s.end())
+	require.Empty(t, s.begin("JSON.MSET", "new", "$", text, "j", "$.a", "1"))
+	require.Equal(t, "+OK", s.end())
+	require.Equal(t, bulkOf(`{"a":1}`), other.whole("JSON.GET", "j"))
+	require.Equal(t, bulkOf(text), other.whole("JSON.GET", "new"))
+	require.Empty(t, s.begin("JSON.SET", "new", "$", text+"x"))
+	require.Contains(t, s.end(), "-trailing characters at line 1 column ")
+	other.do("SET", "text", "x")
+	require.Equal(t, "-Existing key has wrong Redis type", s.begin("JSON.SET", "text", "$", text))
+	require.Empty(t, s.begin("JSON.MERGE", "j", "$", text))
+	require.Equal(t, "+OK", s.end())
+	require.Equal(t, bulkOf(text), other.whole("JSON.GET", "j"))
+	require.Empty(t, s.begin("JSON.ARRAPPEND", "j", "$.a", text))
+	require.Equal(t, "*1\r\n:"+strconv.Itoa(2*manyElements+1), s.end())
 }
 
 func TestRepliesOfAPipelineKeepTheirOrder(t *testing.T) {
