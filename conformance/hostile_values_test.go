@@ -144,7 +144,7 @@ func TestHostileValuesHurtNobody(t *testing.T) {
 		bystander()
 	}
 	for path, limit := range map[string]string{"$" + strings.Repeat("[*,*,*,*,*,*,*,*]", 100): "too many steps",
-		"$" + strings.Repeat("[?(@", 500): "nested too deep", "$" + strings.Repeat(".a", 2000): "at most 1024 steps"} {
+		"$" + strings.Repeat("[?(@", 500): "nesting too deep", "$" + strings.Repeat(".a", 2000): "at most 1024 steps"} {
 		reply := ask(c, "JSON.DEL", "tree", path)
 		require.Equal(t, transcript.Error, reply.Kind, "%.40s gave %.100s", path, reply)
 		require.Contains(t, reply.Text, limit)

@@ -35,7 +35,7 @@ func start(t *testing.T, args ...string) (signals chan os.Signal, exit chan int)
 	var log strings.Builder
 	for lines.Scan() {
 		log.WriteString(lines.Text() + "\n")
-		if strings.Contains(lines.Text(), "ready to accept connections") {
+		if strings.Contains(lines.Text(), "Ready to accept connections") {
 			go io.Copy(io.Discard, r)
 			return signals, exit
 		}

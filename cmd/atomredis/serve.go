@@ -88,7 +88,7 @@ func (in *instance) start() error {
 			in.exit = append(in.exit, func() { os.Remove(file) })
 		}
 	}
-	in.log.Info("ready to accept connections", "version", version.Number, "pid", os.Getpid(), "addresses",
+	in.log.Info("Ready to accept connections", "version", version.Number, "pid", os.Getpid(), "addresses",
 		strings.Join(addrs, " "))
 	return nil
 }
