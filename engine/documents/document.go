@@ -126,7 +126,7 @@ func (s *spot) value() Value { return decode(s.ch.enc[s.item.value:], s.ch.refs)
 // spot returns where the value at a place is; ok is false if there is none.
 func (d *Document) spot(p *Place) (s spot, ok bool) {
 	if p == nil {
-		return spot{ch: &d.root, item: item{end: len(d.root.enc)}, frames: make([]frame, 0, 4), heads: make([]int, 0, 8)}, true
+		return spot{ch: &d.root, item: item{end: len(d.root.enc)}, heads: make([]int, 0, 8)}, true
 	}
 	if s, ok = d.spot(p.Up); !ok {
 		return s, false
@@ -170,9 +170,9 @@ func (s *spot) step(p *Place) (ok bool) {
 // noteSpot must be called before what the chunk of a spot has changes.
 func (d *Document) noteSpot(s *spot) {
 	if n := len(s.frames); n > 0 {
-		d.note(partName(s.frames[n-1].pages.id, s.ch.key))
+		d.note(s.frames[n-1].pages.id, s.ch.key)
 	} else {
-		d.note(partName(0, 0))
+		d.note(0, 0)
 	}
 }
 
@@ -239,25 +239,20 @@ func (d *Document) fits(s *spot, n int, with *chunk) bool {
 
 // Replace puts a value, which the document keeps, in the place of what is at p; ok is false if nothing is.
 func (d *Document) Replace(p *Place, v Value) (ok bool) {
-	if _, ok = d.Find(p); !ok {
+	s, ok := d.spot(p)
+	if !ok {
 		return false
 	}
 	with := encoded(v)
-	d.replace(p, &with)
-	d.adopt(with.refs)
-	return true
-}
-
-// replace puts a value in the place of what is at p, which must be there.
-func (d *Document) replace(p *Place, with *chunk) {
-	s, _ := d.spot(p)
-	for !d.fits(&s, s.item.end-s.item.value, with) {
+	for !d.fits(&s, s.item.end-s.item.value, &with) {
 		s, _ = d.spot(p)
 	}
 	d.drop(s.value())
 	d.forget(&s, s.item.value)
-	d.splice(&s, s.item.value, s.item.end, d.referring(&s, with, false), 0)
+	d.splice(&s, s.item.value, s.item.end, d.referring(&s, &with, false), 0)
 	d.balance(&s)
+	d.adopt(with.refs)
+	return true
 }
 
 // forget takes the container that the value at a place in a spot's chunk refers to out of the chunk's references.
@@ -355,7 +350,7 @@ func (d *Document) behind(p *Place, i int) spot {
 	}
 	b := (*pages)(v.p)
 	if len(b.chunks) == 0 {
-		d.note(partName(b.id, firstKey))
+		d.note(b.id, firstKey)
 		b.chunks = append(b.chunks, &chunk{key: firstKey})
 		b.restarted(0)
 		d.grown(append(s.frames, frame{pages: b}), chunkSize)
@@ -469,7 +464,7 @@ func (d *Document) removeChunks(s *spot, n int) (removed int) {
 	b, end, mem := f.pages, f.k, 0
 	for ; end < len(b.chunks) && removed+b.chunks[end].n <= n; end++ {
 		ch := b.chunks[end]
-		d.note(partName(b.id, ch.key))
+		d.note(b.id, ch.key)
 		mem -= ch.memory()
 		removed += ch.n
 		for _, ref := range ch.refs {
@@ -505,7 +500,7 @@ func (d *Document) balance(s *spot) {
 	b := f.pages
 	switch {
 	case s.ch.n == 0:
-		d.note(partName(b.id, s.ch.key))
+		d.note(b.id, s.ch.key)
 		mem := s.ch.memory()
 		b.chunks = slices.Delete(b.chunks, f.k, f.k+1)
 		b.restarted(f.k)
@@ -531,10 +526,10 @@ func (d *Document) split(frames []frame, b *pages, k int) {
 		step = (b.chunks[k+1].key - low) / uint64(len(pieces))
 	}
 	mem := -whole.memory()
-	d.note(partName(b.id, low))
+	d.note(b.id, low)
 	for i, p := range pieces {
 		if p.key = low + uint64(i)*step; i > 0 {
-			d.note(partName(b.id, p.key))
+			d.note(b.id, p.key)
 		}
 		b.point(p)
 		mem += p.memory()
@@ -555,8 +550,8 @@ func (d *Document) merge(frames []frame, b *pages, k int) {
 		}
 	}
 	first, second := b.chunks[k], b.chunks[k+1]
-	d.note(partName(b.id, first.key))
-	d.note(partName(b.id, second.key))
+	d.note(b.id, first.key)
+	d.note(b.id, second.key)
 	mem := -first.memory() - second.memory()
 	into := &chunk{enc: append(slices.Clip(first.enc), second.enc...), refs: slices.Clone(first.refs), n: first.n + second.n,
 		key: first.key}
@@ -657,7 +652,7 @@ func (d *Document) adopt(refs []*pages) {
 		d.parts.ids++
 		b.id = d.parts.ids
 		for _, ch := range b.chunks {
-			d.note(partName(b.id, ch.key))
+			d.note(b.id, ch.key)
 		}
 		d.parts.big = append(d.parts.big, b)
 		for _, ch := range b.chunks {
@@ -680,7 +675,7 @@ func (d *Document) drop(v Value) {
 
 func (d *Document) dropPages(b *pages) {
 	for _, ch := range b.chunks {
-		d.note(partName(b.id, ch.key))
+		d.note(b.id, ch.key)
 		for _, ref := range ch.refs {
 			if ref != nil {
 				d.dropPages(ref)
@@ -700,14 +695,14 @@ func (d *Document) makeRoom(b *pages, k int, n uint64) {
 	case !last && b.chunks[k+1].key-b.chunks[k].key >= n:
 		return
 	case k == 0 && b.chunks[0].key > keyStep:
-		d.note(partName(b.id, b.chunks[0].key-keyStep))
+		d.note(b.id, b.chunks[0].key-keyStep)
 		b.chunks[0].key -= keyStep
 		return
 	}
 	step := min(keyStep, firstKey/(uint64(len(b.chunks))+n))
 	for i, ch := range b.chunks {
-		d.note(partName(b.id, ch.key))
-		d.note(partName(b.id, firstKey+uint64(i)*step))
+		d.note(b.id, ch.key)
+		d.note(b.id, firstKey+uint64(i)*step)
 	}
 	for i, ch := range b.chunks {
 		ch.key = firstKey + uint64(i)*step

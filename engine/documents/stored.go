@@ -55,8 +55,9 @@ func parsePart(name string) (id, key uint64, ok bool) {
 }
 
 // note must be called before a part changes, appears or goes.
-func (d *Document) note(name string) {
+func (d *Document) note(id, key uint64) {
 	if d.parts != nil && d.parts.log != nil {
+		name := partName(id, key)
 		d.parts.log.Before([]byte(name), d)
 		d.parts.log.After(name, 0)
 	}
