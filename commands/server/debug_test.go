@@ -14,7 +14,7 @@ func TestDebugHelpHasAllThatDoesSomething(t *testing.T) {
 	for name := range debugCommands {
 		if !strings.Contains(help, strings.ToUpper(name)) {
 			require.Contains(t, []string{"pause-cron", "quicklist-packed-threshold", "assert", "crash-and-recover", "leak",
-				"oom", "panic", "restart", "segfault"}, name)
+				"oom", "panic", "reply-copy-avoidance", "restart", "segfault", "set-allow-access-expired"}, name)
 		}
 	}
 }
