@@ -62,7 +62,7 @@ func TestStringsAreComparedBeforeTheyAreWritten(t *testing.T) {
 		"DELEX k NOSUCH x", "0",
 		"COMMAND GETKEYSANDFLAGS DELEX k", `[["k" [+RM +delete]]]`,
 		"COMMAND GETKEYSANDFLAGS DELEX k IFEQ v", `[["k" [+RW +delete]]]`,
-		"COMMAND GETKEYSANDFLAGS SET k v IFEQ v", `[["k" [+RW +access +update]]]`,
+		"COMMAND GETKEYSANDFLAGS SET k v IFEQ v", `[["k" [+RW +update]]]`,
 	)
 }
 
