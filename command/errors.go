@@ -35,6 +35,7 @@ const (
 	ErrNumKeysRange      Error = "ERR Number of keys can't be greater than number of args"
 	ErrPayload           Error = "ERR DUMP payload version or checksum are wrong"
 	ErrNegativeLimit     Error = "ERR LIMIT can't be negative"
+	ErrMasterDown        Error = "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."
 	ErrReadOnly          Error = "READONLY You can't write against a read only replica."
 )
 

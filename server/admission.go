@@ -156,11 +156,13 @@ func (s *Session) lacksMemory(from command.Origin, cmd *command.Command, args []
 // to write, a script or the transaction that it is part of, is not stopped half-way by a disk that fails meanwhile,
 // and reading may go on.
 func (s *Session) refuseInState(from command.Origin, cmd *command.Command) command.Error {
-	writes := cmd.Flags&command.Write != 0
+	flags := cmd.Flags
 	switch {
 	case from.In(command.FromClient):
 		s.endGuard()
-		writes = writes || cmd.RunsQueue && s.tx.writes
+		if cmd.RunsQueue {
+			flags = flags&^s.tx.lacks | s.tx.some&command.Write
+		}
 	case cmd.Flags&(command.Write|command.AllKeys) == 0 || s.ctx.Origin.In(command.Accepted) || s.guard.Logged():
 		return ""
 	}
@@ -169,7 +171,7 @@ func (s *Session) refuseInState(from command.Origin, cmd *command.Command) comma
 			return e
 		}
 	}
-	return s.srv.restriction(cmd, writes)
+	return s.srv.restriction(cmd, flags, flags&command.Write != 0)
 }
 
 // redirection returns the error that names the master, for a command on the data of a replica by a client that has

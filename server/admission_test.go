@@ -167,7 +167,7 @@ func TestEachRuleHoldsForItsOrigins(t *testing.T) {
 		{name: "READONLY, of a master's script", line: "SET k v",
 			prepare: func(b *harness, s *Session) { follow(b, s); s.ctx.Origin = command.FromMaster },
 			want:    answers{"client": string(command.ErrReadOnly)}},
-		{name: "READONLY, EXEC", line: "EXEC", prepare: func(b *harness, s *Session) { follow(b, s); s.tx.writes = true },
+		{name: "READONLY, EXEC", line: "EXEC", prepare: func(b *harness, s *Session) { follow(b, s); s.tx.some = command.Write },
 			want: changesNothingIn("EXEC").and(answers{
 				"client": string(command.ErrReadOnly), "script": notInScript, "custom": fmt.Sprintf(notInCustom, "exec"),
 			})},
@@ -178,7 +178,12 @@ func TestEachRuleHoldsForItsOrigins(t *testing.T) {
 			prepare: func(b *harness, s *Session) { follow(b, s); b.replica.loading.Store(true) },
 			want:    changesNothingIn("KEYS").and(answers{"client script custom": string(errLoading)})},
 		{name: "MASTERDOWN", line: "GET k", settings: []string{"replica-serve-stale-data", "no"}, prepare: follow,
-			want: changesNothingIn("GET").and(answers{"client": string(errMasterDown)})},
+			want: changesNothingIn("GET").and(answers{"client": string(command.ErrMasterDown)})},
+		{name: "MASTERDOWN, EXEC", line: "EXEC", settings: []string{"replica-serve-stale-data", "no"},
+			prepare: func(b *harness, s *Session) { follow(b, s); s.tx.lacks = command.Stale },
+			want: changesNothingIn("EXEC").and(answers{
+				"client": string(command.ErrMasterDown), "script": notInScript, "custom": fmt.Sprintf(notInCustom, "exec"),
+			})},
 		{name: "NOREPLICAS", line: "SET k v", prepare: func(b *harness, _ *Session) {
 			b.followed.scarce.Store(true)
 			b.restrict()

@@ -156,7 +156,7 @@ const putOff = 100
 func (s *Session) tryAgain() {
 	b := s.blocked
 	b.again.Store(s.now + putOff)
-	if s.srv.pause.running(s.now) || s.srv.restricted.Load() && s.srv.restriction(b.ctx.Cmd, true) != "" {
+	if s.srv.pause.running(s.now) || s.srv.restricted.Load() && s.srv.restriction(b.ctx.Cmd, b.ctx.Cmd.Flags, true) != "" {
 		return
 	}
 	s.srv.ks.ServeKeys(&b.wait.waiter, s.now)

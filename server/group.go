@@ -294,17 +294,18 @@ func (s *Session) lateRefusal(cmd *command.Command) command.Error {
 	return s.srv.elsewhere(s.hashSlot, s.readsAt(cmd))
 }
 
-// restriction returns the error that a server which follows its group's leader has for a command, "" if it may run.
-func (g *group) restriction(cmd *command.Command, writes bool, set *config.Settings) command.Error {
+// restriction returns the error that a server which follows its group's leader has for a command with these flags, "" if it may
+// run.
+func (g *group) restriction(flags command.Flag, writes bool, set *config.Settings) command.Error {
 	switch {
 	case g.node == nil || !g.following.Load():
 		return ""
 	case writes:
 		return command.ErrReadOnly
-	case g.srv.replica.loading.Load() && cmd.Flags&command.Loading == 0:
+	case g.srv.replica.loading.Load() && flags&command.Loading == 0:
 		return errLoading
-	case cmd.Flags&command.Stale == 0 && set.Raft.MaxLag > 0 && g.silence() > time.Duration(set.Raft.MaxLag)*time.Second:
-		return errMasterDown
+	case flags&command.Stale == 0 && set.Raft.MaxLag > 0 && g.silence() > time.Duration(set.Raft.MaxLag)*time.Second:
+		return command.ErrMasterDown
 	}
 	return ""
 }

@@ -34,7 +34,6 @@ import (
 
 const (
 	errNoReplicas command.Error = "NOREPLICAS Not enough good replicas to write."
-	errMasterDown command.Error = "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."
 )
 
 // replica is what the server has as one.
@@ -187,18 +186,18 @@ func (r *replica) close() {
 	}
 }
 
-// restriction returns the error that a replica has for a command, "" if it may run.
-func (r *replica) restriction(cmd *command.Command, writes bool, set *config.Settings) command.Error {
+// restriction returns the error that a replica has for a command with these flags, "" if it may run.
+func (r *replica) restriction(flags command.Flag, writes bool, set *config.Settings) command.Error {
 	l := r.link()
 	switch {
 	case l == nil:
 		return ""
-	case writes && (set.ReplicaReadOnly || cmd.Flags&command.Blocking != 0):
+	case writes && (set.ReplicaReadOnly || flags&command.Blocking != 0):
 		return command.ErrReadOnly // what is waited for comes from the master, and is not this server's to give
-	case r.loading.Load() && cmd.Flags&command.Loading == 0:
+	case r.loading.Load() && flags&command.Loading == 0:
 		return errLoading
-	case !set.ReplicaServeStaleData && cmd.Flags&command.Stale == 0 && l.status().State != replication.LinkConnected:
-		return errMasterDown
+	case !set.ReplicaServeStaleData && flags&command.Stale == 0 && l.status().State != replication.LinkConnected:
+		return command.ErrMasterDown
 	}
 	return ""
 }

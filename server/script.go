@@ -115,7 +115,13 @@ func (srv *Server) WriteRestriction(c *command.Ctx) command.Error {
 	if !srv.restricted.Load() || c.Origin.In(command.Accepted) || c.G.Logged() {
 		return ""
 	}
-	return srv.restriction(c.Cmd, true)
+	return srv.restriction(c.Cmd, c.Cmd.Flags, true)
+}
+
+// IsStale implements scripts.Host.
+func (srv *Server) IsStale(c *command.Ctx) bool {
+	return srv.restricted.Load() && !c.Origin.In(command.Accepted) &&
+		srv.restriction(c.Cmd, c.Cmd.Flags&^command.Stale, false) == command.ErrMasterDown
 }
 
 // startScripts prepares the server for scripts.

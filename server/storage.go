@@ -177,12 +177,12 @@ func (st *storageState) await(lsn uint64, finish func()) {
 }
 
 // restriction returns the error that the state of the storage has for a command, "" if it may run. writes says that
-// it may change something.
-func (srv *Server) restriction(cmd *command.Command, writes bool) command.Error {
+// it may change something; flags are those of the command, or of the transaction that it executes.
+func (srv *Server) restriction(cmd *command.Command, flags command.Flag, writes bool) command.Error {
 	st := &srv.storage
-	e := srv.replica.restriction(cmd, writes, srv.config.Get())
+	e := srv.replica.restriction(flags, writes, srv.config.Get())
 	if e == "" {
-		e = srv.group.restriction(cmd, writes, srv.config.Get())
+		e = srv.group.restriction(flags, writes, srv.config.Get())
 	}
 	if e == "" && writes && srv.followed.scarce.Load() && !srv.follows() && srv.replayed() {
 		e = errNoReplicas
@@ -191,12 +191,12 @@ func (srv *Server) restriction(cmd *command.Command, writes bool) command.Error 
 		return e
 	}
 	if !srv.replayed() {
-		if cmd.Flags&command.Loading == 0 {
+		if flags&command.Loading == 0 {
 			return errLoading
 		}
 		return ""
 	}
-	if cmd.Flags&command.AllKeys != 0 && st.Loading() {
+	if flags&command.AllKeys != 0 && st.Loading() {
 		return errLoading
 	}
 	if writes || cmd.TellsOfFailure {

@@ -14,7 +14,10 @@ import (
 type transaction struct {
 	active  bool // between MULTI and EXEC
 	spoiled bool // a command was refused: EXEC will fail
-	writes  bool // a queued command may write
+	writes  bool // a queued command may write, or call what does
+
+	some  command.Flag // what some queued command has
+	lacks command.Flag // what some queued command has not
 	// selected says that a queued command has chosen the database db for those behind it.
 	selected bool
 	db       int
@@ -167,6 +170,8 @@ func (s *Session) enqueue(cmd *command.Command, args [][]byte) {
 	s.tx.bytes += int64(unsafe.Sizeof(queuedCommand{})) + int64(len(args))*int64(unsafe.Sizeof([]byte(nil))) +
 		int64(sizeOf(args))
 	s.tx.writes = s.tx.writes || cmd.MayReplicate(s.srv, args)
+	s.tx.some |= cmd.Flags
+	s.tx.lacks |= ^cmd.Flags
 }
 
 // minPiece is the size in bytes of arguments that are worth a piece of shared memory.

@@ -72,10 +72,12 @@ var scriptCommands = []*command.Command{
 
 // Errors of scripts, and of what they call.
 const (
-	errNoScript       command.Error = "NOSCRIPT No matching script. Please use EVAL."
-	errNegativeKeys   command.Error = "ERR Number of keys can't be negative"
-	errScriptWrites   command.Error = "ERR Can not execute a script with write flag using *_ro command."
-	errNoCluster      command.Error = "ERR Can not run script on cluster, 'no-cluster' flag is set."
+	errNoScript     command.Error = "NOSCRIPT No matching script. Please use EVAL."
+	errNegativeKeys command.Error = "ERR Number of keys can't be negative"
+	errScriptWrites command.Error = "ERR Can not execute a script with write flag using *_ro command."
+	errNoCluster    command.Error = "ERR Can not run script on cluster, 'no-cluster' flag is set."
+	errScriptStale  command.Error = "MASTERDOWN Link with MASTER is down, replica-serve-stale-data is set to 'no' and " +
+		"'allow-stale' flag is not set on the script."
 	errScriptReadOnly command.Error = "READONLY Can not run script with write flag on readonly replica"
 
 	errScriptMisconfRDB command.Error = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to " +
@@ -178,6 +180,14 @@ func numberedKeys(c *command.Ctx, otherwise command.Error) (keys, args [][]byte,
 func (s *Scripts) runScript(c *command.Ctx, script *scripting.Script, keys, args [][]byte, readOnly bool) {
 	if script.Flags&scripting.NoCluster != 0 && c.ClusterMode() {
 		c.Err(errNoCluster)
+		return
+	}
+	if script.Flags&scripting.AllowStale == 0 && hostOf(c).IsStale(c) {
+		if script.Declared {
+			c.Err(errScriptStale)
+		} else {
+			c.Err(command.ErrMasterDown)
+		}
 		return
 	}
 	if readOnly && script.Declared && script.Flags&scripting.NoWrites == 0 {

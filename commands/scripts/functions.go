@@ -100,6 +100,10 @@ func callFunction(c *command.Ctx, readOnly bool) {
 		c.Err(errNoCluster)
 		return
 	}
+	if fn.Flags&scripting.AllowStale == 0 && hostOf(c).IsStale(c) {
+		c.Err(errScriptStale)
+		return
+	}
 	if readOnly && fn.Flags&scripting.NoWrites == 0 {
 		c.Err(errScriptWrites)
 		return

@@ -12,6 +12,8 @@ type Host interface {
 	// WriteRestriction returns the error that keeps the command of c from writing because of the state of the storage or
 	// the replica; "" if nothing does.
 	WriteRestriction(c *command.Ctx) command.Error
+	// IsStale reports whether the data may be old, and only commands that do not mind may run.
+	IsStale(c *command.Ctx) bool
 }
 
 // Client is what they need of the client.
