@@ -476,6 +476,15 @@ func (g *Guard) ChangedBookkeeping(e *Entry, class EventClass, event string) {
 	g.Notify(class, event, g.DB(e), e.Key())
 }
 
+// Noted is for what an entry's value remembers of those who use it, which is no change to anybody: it is stored with the
+// value sooner or later, and needs no record.
+func (g *Guard) Noted(e *Entry) {
+	if g.ks.source != nil {
+		g.markDirty(e)
+	}
+	g.modified(e)
+}
+
 // Wake lets the clients that wait for an entry's key try again. The guard does so itself for keys that appear, go, or
 // get a value of another kind; streams and lists have clients that wait for more.
 func (g *Guard) Wake(e *Entry) {

@@ -99,7 +99,7 @@ func overlap(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPr
 
 func clientCaching(c *command.Ctx) {
 	t := clientOf(c).Tracking()
-	if t.Flags()&(tracking.OptIn|tracking.OptOut) == 0 {
+	if !t.On() {
 		c.Err("ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled")
 		return
 	}

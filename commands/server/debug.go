@@ -76,7 +76,6 @@ const maxDebugArgs = 1 << 30
 const (
 	errDebugRefused  command.Error = "ERR DEBUG does not harm this server: use a signal to end it"
 	errReloadOptions command.Error = "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options."
-	errReloadStored  command.Error = "ERR DEBUG RELOAD without a checkpoint before it is not supported: the journal would be lost"
 	errReloadNested  command.Error = "ERR DEBUG RELOAD is not possible in a transaction"
 	errPackedSize    command.Error = "ERR argument must be a memory value bigger than 1 and smaller than 4gb"
 	errDebugDB       command.Error = "ERR Out of range database"
@@ -456,29 +455,30 @@ func debugProtocol(c *command.Ctx, args [][]byte) {
 	}
 }
 
+// debugReload has no keys but those that are there, so MERGE and NOFLUSH change nothing.
 func debugReload(c *command.Ctx, args [][]byte) {
+	save := true
 	for _, a := range args {
 		switch command.Lower(a) {
-		case "merge", "noflush", "nosave":
+		case "merge", "noflush":
+		case "nosave":
+			save = false
 		default:
 			c.Err(errReloadOptions)
 			return
 		}
 	}
-	if len(args) > 0 {
-		c.Err(errReloadStored)
-		return
-	}
-	reload(c)
+	reload(c, save)
 }
 
-func debugLoadAOF(c *command.Ctx, _ [][]byte) { reload(c) }
+func debugLoadAOF(c *command.Ctx, _ [][]byte) { reload(c, true) }
 
-// reload makes all values what is stored of them, after a checkpoint. What changes meanwhile stays as it is. A server
-// that stores nothing takes the values apart and puts them together again in memory.
-func reload(c *command.Ctx) {
+// reload makes all values what is stored of them. If it saves there is a checkpoint before. What has changed since the
+// latest one stays as it is: the journal has it. A server that stores nothing takes the values apart and puts them
+// together again in memory.
+func reload(c *command.Ctx, save bool) {
 	host := hostOf(c)
-	if !host.Stores() {
+	if !save || !host.Stores() {
 		replyReloaded(c, c.W, c.G.Reload())
 		return
 	}
@@ -543,8 +543,8 @@ PROTOCOL <type>
     attrib, push, verbatim, true, false.
 QUICKLIST <key> [<0|1>]
     Write what is known of a list to the log.
-RELOAD
-    Make a checkpoint and read all values back.
+RELOAD [NOSAVE] [MERGE] [NOFLUSH]
+    Make a checkpoint, unless NOSAVE is there, and read all values back.
 REPLYBUFFER PEAK-RESET-TIME <NEVER|RESET|milliseconds>
     For how long the largest reply of a client counts for the size of its buffer.
 REPLYBUFFER RESIZING <0|1>

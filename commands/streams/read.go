@@ -110,7 +110,7 @@ func xread(c *command.Ctx, grouped bool) {
 	if !ok {
 		return
 	}
-	r.createConsumers(c, from)
+	r.noteConsumers(c, from)
 	a := r.allowance(c.W)
 	mark, n := c.W.Defer(), 0
 	for i, p := range from {
@@ -342,13 +342,19 @@ func (r streamRead) after(c *command.Ctx, arg []byte, e *engine.Entry) (id strea
 	return ParseID(c, arg)
 }
 
-// createConsumers makes the consumer in the groups that do not have it, also if there is nothing to read.
-func (r streamRead) createConsumers(c *command.Ctx, from []streamPosition) {
+// noteConsumers makes the consumer in the groups that do not have it, and notes in all that it was seen, also if there is
+// nothing to read. That it was seen without having read anything is not journalled: who polls would fill the journal.
+func (r streamRead) noteConsumers(c *command.Ctx, from []streamPosition) {
 	for i, p := range from {
 		if p.group == nil {
 			continue
 		}
-		if _, created := p.group.CreateConsumer(c.Args[r.group+1], c.Now()); created {
+		consumer, created := p.group.CreateConsumer(c.Args[r.group+1], c.Now())
+		if now := c.Now(); consumer.SeenTime != now {
+			consumer.Seen(now)
+			c.G.Noted(p.e)
+		}
+		if created {
 			GroupChanged(c, p.e, true)
 			if r.forms() {
 				c.Journal([]byte("XGROUP"), []byte("CREATECONSUMER"), c.Args[r.keys+i], c.Args[r.group], c.Args[r.group+1])

@@ -24,13 +24,17 @@ func init() {
 
 // Errors of INCREX.
 const (
-	errIncrexInt      command.Error = "ERR Increment is not an integer or out of range"
-	errIncrexFloat    command.Error = "ERR Increment is not a valid float"
-	errIncrexInfinite command.Error = "ERR BYFLOAT increment cannot be Infinity"
-	errIncrexValue    command.Error = "ERR value cannot be Infinity"
-	errIncrexBounds   command.Error = "ERR LBOUND can't be greater than UBOUND"
-	errIncrexENX      command.Error = "ERR ENX flag requires an expiration"
-	errIncrexApplied  command.Error = "ERR applied increment would overflow"
+	errIncrexInt        command.Error = "ERR Increment is not an integer or out of range"
+	errIncrexFloat      command.Error = "ERR Increment is not a valid float"
+	errIncrexInfinite   command.Error = "ERR BYFLOAT increment cannot be Infinity"
+	errIncrexValue      command.Error = "ERR value cannot be Infinity"
+	errIncrexLowerInt   command.Error = "ERR LBOUND is not an integer or out of range"
+	errIncrexUpperInt   command.Error = "ERR UBOUND is not an integer or out of range"
+	errIncrexLowerFloat command.Error = "ERR LBOUND is not a valid float"
+	errIncrexUpperFloat command.Error = "ERR UBOUND is not a valid float"
+	errIncrexBounds     command.Error = "ERR LBOUND can't be greater than UBOUND"
+	errIncrexENX        command.Error = "ERR ENX flag requires an expiration"
+	errIncrexApplied    command.Error = "ERR applied increment would overflow"
 )
 
 // increx is what the arguments of INCREX say.
@@ -117,7 +121,7 @@ func (x *increx) int(c *command.Ctx) {
 		text      []byte
 		into      *int64
 		otherwise command.Error
-	}{{x.byInt, &by, errIncrexInt}, {x.lower, &lower, command.ErrNotInteger}, {x.upper, &upper, command.ErrNotInteger}} {
+	}{{x.byInt, &by, errIncrexInt}, {x.lower, &lower, errIncrexLowerInt}, {x.upper, &upper, errIncrexUpperInt}} {
 		var ok bool
 		if arg.text == nil {
 			continue
@@ -185,15 +189,16 @@ func (x *increx) float(c *command.Ctx) {
 	upper := largest
 	lower := new(big.Float).Neg(largest)
 	for _, bound := range []struct {
-		text []byte
-		into **big.Float
-	}{{x.lower, &lower}, {x.upper, &upper}} {
+		text      []byte
+		into      **big.Float
+		otherwise command.Error
+	}{{x.lower, &lower, errIncrexLowerFloat}, {x.upper, &upper, errIncrexUpperFloat}} {
 		if bound.text == nil {
 			continue
 		}
 		limit, ok := command.ParseLongDouble(bound.text)
 		if !ok || limit.IsInf() {
-			c.Err(command.ErrNotFloat)
+			c.Err(bound.otherwise)
 			return
 		}
 		*bound.into = limit
