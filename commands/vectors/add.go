@@ -2,7 +2,6 @@ package vectors
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
@@ -65,6 +64,9 @@ func parseAddition(c *command.Ctx) (a addition, err command.Error) {
 			}
 		case o.Is("setattr") && o.More():
 			a.attributes, a.setAttribute = o.Arg(), true
+			if a.attributes == nil {
+				a.attributes = []byte{}
+			}
 		default:
 			return a, errBehind
 		}
@@ -139,7 +141,11 @@ func cmdAdd(c *command.Ctx) {
 	id, replaced := s.Find(a.element)
 	if replaced {
 		if !a.setAttribute {
-			a.attributes = []byte(strings.Clone(s.Attributes(id)))
+			if was, ok := s.Attributes(id); ok {
+				a.attributes = append([]byte{}, was...)
+			}
+		} else if len(a.attributes) == 0 {
+			a.attributes = nil // as in Redis, where only a new element can have empty ones
 		}
 		s.Remove(id)
 	}

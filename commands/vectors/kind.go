@@ -41,7 +41,7 @@ func rebuild(r *command.Rebuilder, key []byte, e *engine.Entry) {
 		}
 		args := [][]byte{[]byte("VADD"), key, []byte("FP32"), blob, []byte(s.Name(id)), quantWord(s.Quant()),
 			[]byte("M"), strconv.AppendInt(nil, int64(s.M()), 10)}
-		if a := s.Attributes(id); a != "" {
+		if a, ok := s.Attributes(id); ok {
 			args = append(args, []byte("SETATTR"), []byte(a))
 		}
 		r.Command(args...)
@@ -61,7 +61,8 @@ func digest(d *command.Digest, e *engine.Entry) {
 		b, norm, unit := s.AppendRaw(append(b[:0], s.Name(id)...), id)
 		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(norm))
 		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(unit))
-		d.Mix(append(b, s.Attributes(id)...))
+		attributes, _ := s.Attributes(id)
+		d.Mix(append(b, attributes...))
 		return true
 	})
 }

@@ -82,7 +82,7 @@ func cmdGetAttr(c *command.Ctx) {
 	case s == nil:
 		c.W.Null()
 	default:
-		writeAttributes(c.W, s.Attributes(id))
+		writeAttributes(c.W, s, id)
 	}
 }
 

@@ -117,7 +117,7 @@ func cmdSim(c *command.Ctx) {
 	}
 	if q.filter != nil {
 		q.search.Accept = func(id uint32) bool {
-			attributes := s.Attributes(id)
+			attributes, _ := s.Attributes(id)
 			return attributes != "" && q.filter.Match(attributes)
 		}
 	}
@@ -151,14 +151,15 @@ func (q *similarity) reply(w *resp.Writer, s *vectors.Set, found []vectors.Found
 			w.Double(f.Score)
 		}
 		if q.attributes {
-			writeAttributes(w, s.Attributes(f.ID))
+			writeAttributes(w, s, f.ID)
 		}
 	}
 }
 
 // writeAttributes writes the attributes of an element; null if it has none.
-func writeAttributes(w *resp.Writer, attributes string) {
-	if attributes == "" {
+func writeAttributes(w *resp.Writer, s *vectors.Set, id uint32) {
+	attributes, ok := s.Attributes(id)
+	if !ok {
 		w.Null()
 		return
 	}

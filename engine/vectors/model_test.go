@@ -22,7 +22,7 @@ func full() bool { return os.Getenv("ATOMREDIS_FULL_TESTS") != "" }
 // plain is an element of the model: its vector as it was given, and its attributes.
 type plain struct {
 	v          []float32
-	attributes string
+	attributes []byte // nil if it has none
 }
 
 // kept returns what is left of a normalised vector in a quantisation, in plain code.
@@ -81,7 +81,7 @@ func check(t *testing.T, s *Set) {
 	require.Equal(t, n, seen)
 	for id := range uint32(n) {
 		texts += listpack.Allocated(len(s.texts.at(id)[0]))
-		if s.Attributes(id) != "" {
+		if _, ok := s.Attributes(id); ok {
 			with++
 		}
 		top = max(top, s.level(id))
@@ -191,10 +191,13 @@ func TestASetIsLikeAModel(t *testing.T) {
 			switch rnd.IntN(10) {
 			case 0, 1, 2, 3:
 				p := plain{vector(), was.attributes}
+				if !ok && rnd.IntN(4) == 0 {
+					p.attributes = []byte{}
+				}
 				if ok {
 					s.Remove(id)
 				}
-				s.Add([]byte(name), slices.Clone(p.v), []byte(p.attributes), 1+rnd.IntN(20))
+				s.Add([]byte(name), slices.Clone(p.v), p.attributes, 1+rnd.IntN(20))
 				model[name] = p
 			case 4, 5, 6:
 				if ok {
@@ -203,8 +206,8 @@ func TestASetIsLikeAModel(t *testing.T) {
 				}
 			case 7:
 				if ok {
-					was.attributes = []string{"", `{"a":1}`, name}[rnd.IntN(3)]
-					s.SetAttributes(id, []byte(was.attributes))
+					was.attributes = [][]byte{nil, []byte(`{"a":1}`), []byte(name)}[rnd.IntN(3)]
+					s.SetAttributes(id, was.attributes)
 					model[name] = was
 				}
 			case 8:
@@ -225,7 +228,9 @@ func TestASetIsLikeAModel(t *testing.T) {
 			}
 			require.Equal(t, len(model), s.Len())
 			if id, ok := s.Find([]byte(name)); ok {
-				require.Equal(t, model[name].attributes, s.Attributes(id))
+				attributes, has := s.Attributes(id)
+				require.Equal(t, model[name].attributes != nil, has)
+				require.Equal(t, string(model[name].attributes), attributes)
 			}
 			if op%200 == 0 {
 				check(t, s)

@@ -91,12 +91,13 @@ func encode8(words []uint64, v []float32) {
 		largest = max(largest, float32(math.Abs(float64(x))))
 	}
 	sum := uint64(0)
+	scale := 127 / largest // not used if there is nothing but zeros
 	for w := range words[1:] {
 		word := uint64(0)
 		for k := range 8 {
 			c := uint64(shift8)
 			if i := 8*w + k; i < len(v) && largest > 0 {
-				c = uint64(int64(math.Round(float64(v[i])/float64(largest)*127)) + shift8)
+				c = uint64(int64(math.Round(float64(float32(v[i]*scale)))) + shift8)
 			}
 			word |= c << (8 * k)
 			sum += c

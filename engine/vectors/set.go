@@ -125,12 +125,18 @@ func (s *Set) TopLevel() int { return s.top }
 // Added returns how many vectors were ever added.
 func (s *Set) Added() uint64 { return s.added }
 
-// A text is the length of a name (unsigned varint), the name and the attributes.
+// A text is the length of a name (unsigned varint), the name and the attributes. That there are attributes although they
+// are empty is said by the length, which is a byte longer than it need be.
 
-// makeText returns a text.
+// makeText returns a text; attributes are nil if there are none.
 func makeText(name, attributes []byte) string {
-	b := make([]byte, 0, binary.MaxVarintLen32+len(name)+len(attributes))
-	b = append(binary.AppendUvarint(b, uint64(len(name))), name...)
+	b := make([]byte, 0, 1+binary.MaxVarintLen32+len(name)+len(attributes))
+	b = binary.AppendUvarint(b, uint64(len(name)))
+	if attributes != nil && len(attributes) == 0 {
+		b[len(b)-1] |= 0x80
+		b = append(b, 0)
+	}
+	b = append(b, name...)
 	b = append(b, attributes...)
 	return strings.Clone(unsafe.String(unsafe.SliceData(b), len(b)))
 }
@@ -142,7 +148,7 @@ func (s *Set) text(id uint32) (name, attributes string) {
 		n := 1 + int(t[0])
 		return t[1:n], t[n:]
 	}
-	n, w := binary.Uvarint(unsafe.Slice(unsafe.StringData(t), min(len(t), binary.MaxVarintLen32)))
+	n, w := binary.Uvarint(unsafe.Slice(unsafe.StringData(t), min(len(t), 1+binary.MaxVarintLen32)))
 	return t[w : w+int(n)], t[w+int(n):]
 }
 
@@ -152,10 +158,11 @@ func (s *Set) Name(id uint32) string {
 	return name
 }
 
-// Attributes returns the attributes of node id, "" if it has none. It is a view, which lasts until they change.
-func (s *Set) Attributes(id uint32) string {
-	_, attributes := s.text(id)
-	return attributes
+// Attributes returns the attributes of node id, which may be empty; ok is false if it has none. They are a view, which
+// lasts until they change.
+func (s *Set) Attributes(id uint32) (attributes string, ok bool) {
+	name, attributes := s.text(id)
+	return attributes, attributes != "" || len(s.texts.at(id)[0])-len(name) > uvarintLen(uint64(len(name)))
 }
 
 // view returns a string that shares the memory of b.
@@ -170,15 +177,19 @@ func (s *Set) Range(name []byte, fn func(id uint32) bool) { s.order.from(view(na
 
 // SetAttributes gives node id other attributes; none if they are empty.
 func (s *Set) SetAttributes(id uint32, attributes []byte) {
-	name, was := s.text(id)
-	if was == string(attributes) {
+	name, _ := s.text(id)
+	was, had := s.Attributes(id)
+	if len(attributes) == 0 {
+		attributes = nil
+	}
+	if has := attributes != nil; has == had && was == string(attributes) {
 		return
 	}
 	s.noteNode(id)
-	if was != "" {
+	if had {
 		s.withAttributes--
 	}
-	if len(attributes) > 0 {
+	if attributes != nil {
 		s.withAttributes++
 	}
 	s.setText(id, makeText(unsafe.Slice(unsafe.StringData(name), len(name)), attributes))
@@ -243,7 +254,7 @@ func (s *Set) Project(v []float32) []float32 {
 }
 
 // Add adds an element whose name the set does not have. v has Dim components, none of which is a NaN; it is normalised.
-// ef, from 1 to MaxEF, is how many nodes are candidates for links.
+// attributes are nil if it has none. ef, from 1 to MaxEF, is how many nodes are candidates for links.
 func (s *Set) Add(name []byte, v []float32, attributes []byte, ef int) {
 	s.noteMeta()
 	id := uint32(s.Len())
@@ -261,7 +272,7 @@ func (s *Set) Add(name []byte, v []float32, attributes []byte, ef int) {
 	s.norms.push()[0] = norm
 	s.texts.push()
 	s.setText(id, makeText(name, attributes))
-	if len(attributes) > 0 {
+	if attributes != nil {
 		s.withAttributes++
 	}
 	s.order.insert(s.Name(id), id)
@@ -278,11 +289,10 @@ func (s *Set) Remove(id uint32) {
 		s.note(linksPart, id)
 	}
 	s.unlink(id)
-	name, attributes := s.text(id)
-	if attributes != "" {
+	if _, has := s.Attributes(id); has {
 		s.withAttributes--
 	}
-	s.order.remove(name)
+	s.order.remove(s.Name(id))
 	s.setText(id, "")
 	if id != last {
 		s.move(last, id)
@@ -466,9 +476,9 @@ func (s *Set) distance(q *query, id uint32) float32 {
 	switch s.quant {
 	case Q8:
 		words := s.words.at(id)
-		// No unit is so large that the product of two is not exact enough, and a vector has no distance from itself.
-		d := float32(q.dot8(words))
-		return 1 - float32(d*(range8(words)*q.unit))/(127*127)
+		// Each product is rounded as in Redis, so that scores are the same to the last digit.
+		scale := float32(float32(range8(words)/127) * float32(q.unit/127))
+		return 1 - float32(float32(q.dot8(words))*scale)
 	case Bin:
 		return float32(2*differing(s.words.at(id), q.words)) / float32(s.dim)
 	}

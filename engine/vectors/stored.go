@@ -19,12 +19,15 @@ import (
 // Data begin with the format. The numbers of the first part are uvarints: quantisation, dimensions, M, dimensions of
 // what is projected, seed (eight bytes), number of nodes, nodes that ever were, entry, highest level. A node is its norm
 // (four bytes), its words or floats (little-endian), and then its text: the length of the name as a uvarint, the name,
-// the attributes. Links are, for each level, how many there are and by how much each is above the one before, as
+// the attributes; empty attributes have a format of their own. Links are, for each level, how many there are and by how much each is above the one before, as
 // uvarints. A small set is stored whole: the format, and the data of all parts in the order of their names, each with
 // its length in front.
 
-// format is the first byte of every stored form.
-const format = 1
+// format is the first byte of every stored form, but for those of nodes with empty attributes.
+const (
+	format      = 1
+	formatEmpty = 2
+)
 
 const (
 	metaPart  = 'a'
@@ -165,6 +168,7 @@ func (s *Set) appendMeta(dst []byte) []byte {
 }
 
 func (s *Set) appendNode(dst []byte, id uint32) []byte {
+	start := len(dst)
 	dst = binary.LittleEndian.AppendUint32(append(dst, format), math.Float32bits(s.norms.at(id)[0]))
 	if s.quant == None {
 		for _, x := range s.floats.at(id) {
@@ -174,6 +178,11 @@ func (s *Set) appendNode(dst []byte, id uint32) []byte {
 		for _, w := range s.words.at(id) {
 			dst = binary.LittleEndian.AppendUint64(dst, w)
 		}
+	}
+	if attributes, ok := s.Attributes(id); ok && attributes == "" {
+		dst[start] = formatEmpty
+		name := s.Name(id)
+		return append(binary.AppendUvarint(dst, uint64(len(name))), name...)
 	}
 	return append(dst, s.texts.at(id)[0]...)
 }
@@ -313,7 +322,7 @@ func (l *Loader) node(data []byte) error {
 	s := l.s
 	words, floats := s.quant.code(s.dim)
 	switch {
-	case len(data) == 0 || data[0] != format:
+	case len(data) == 0 || data[0] != format && data[0] != formatEmpty:
 		return errFormat
 	case l.linked > 0 || s.Len() >= l.n:
 		return errOrder
@@ -341,15 +350,23 @@ func (l *Loader) node(data []byte) error {
 		}
 	}
 	text := f.b
-	if n := f.uvarint(); f.bad || n > uint64(len(f.b)) || len(text) != len(f.b)+uvarintLen(n) {
+	n := f.uvarint()
+	if f.bad || n > uint64(len(f.b)) || len(text) != len(f.b)+uvarintLen(n) {
 		return errNode
+	}
+	kept := string(text)
+	if data[0] == formatEmpty {
+		if n != uint64(len(f.b)) {
+			return errNode
+		}
+		kept = makeText(f.b, []byte{})
 	}
 	id := uint32(s.Len())
 	s.norms.push()[0] = norm
 	s.texts.push()
-	s.setText(id, string(text))
-	name, attributes := s.text(id)
-	if attributes != "" {
+	s.setText(id, kept)
+	name := s.Name(id)
+	if _, has := s.Attributes(id); has {
 		s.withAttributes++
 	}
 	if _, twice := s.order.get(name); twice {

@@ -14,8 +14,11 @@ var vectorSet = Type{
 			s, rnd := vectors.New(c), rand.New(rand.NewPCG(1, 2))
 			for i := range n {
 				var attributes []byte
-				if i%3 == 0 {
+				switch i % 3 {
+				case 0:
 					attributes = fmt.Appendf(nil, `{"n":%d}`, i)
+				case 1:
+					attributes = []byte{}
 				}
 				s.Add(fmt.Append(nil, "element ", i), vector(rnd, c.Dim), attributes, 20)
 			}
