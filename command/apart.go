@@ -12,7 +12,8 @@ import "iter"
 // Where a reply need not be of one instant, as in the SCAN family (Command.InSteps), there is no view: the handler runs
 // apart on the keyspace itself, and gives its guard back after each step (Apart.Unlock).
 //
-// So a handler needs no more than these calls, and what it reads must be keys of which its key specs say RO.
+// So a handler needs no more than these calls, and what a command reads that also writes must be keys of which its key
+// specs say RO.
 
 // LongFrom is how much work is long: about so many elements to go through, each of which takes a fraction of a
 // microsecond.

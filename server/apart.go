@@ -130,17 +130,17 @@ func ownArgs(args [][]byte) [][]byte {
 	return own
 }
 
-// keysRead returns the keys that a command reads, each once.
+// keysRead returns the keys that a command reads, each once. One that does not write reads them all: as in Redis, specs of
+// commands of modules need not say so.
 func keysRead(c *command.Ctx) (keys [][]byte) {
 	c.Cmd.EachKey(c.Args, func(i int, spec *command.KeySpec) bool {
-		key := c.Args[i]
-		named := slices.ContainsFunc(keys, func(k []byte) bool { return bytes.Equal(k, key) })
-		if !named && slices.Contains(c.Cmd.UseOfKey(spec, c.Args), "RO") {
-			keys = append(keys, key)
+		if c.Cmd.Flags&command.Write == 0 || slices.Contains(c.Cmd.UseOfKey(spec, c.Args), "RO") {
+			keys = append(keys, c.Args[i])
 		}
 		return true
 	})
-	return keys
+	slices.SortFunc(keys, bytes.Compare)
+	return slices.CompactFunc(keys, bytes.Equal)
 }
 
 // loadRead brings the values of the keys into memory that a command reads.

@@ -66,6 +66,16 @@ func newApartHarness(t testing.TB) *apartHarness {
 			"m" + strconv.Itoa(i)}
 	})
 	require.Equal(t, "+OK", s.do("JSON.SET", "j", "$", largeJSON(0)))
+	array := []string{"ARSET", "a", "0"}
+	for i := range manyElements {
+		array = append(array, "value:"+strconv.Itoa(i))
+	}
+	require.Equal(t, byte(':'), s.do(array...)[0])
+	for i := range manyElements {
+		s.do("VADD", "v", "VALUES", "2", strconv.Itoa(i%251), strconv.Itoa(i%241-120), "e"+strconv.Itoa(i), "EF", "1", "M", "4")
+	}
+	s.do("SET", "t1", strings.Repeat("abcdefgh", 200))
+	s.do("SET", "t2", strings.Repeat("hgfedcba", 200))
 	s.Close()
 	return b
 }
@@ -139,6 +149,8 @@ var longCommands = []string{
 	"GEOSEARCH g FROMLONLAT 0 0 BYRADIUS 400 km ASC", "GEOSEARCH g FROMMEMBER m7 BYBOX 900 900 km WITHDIST DESC COUNT 99",
 	"GEORADIUS g 0 0 400 km WITHHASH", "GEORADIUSBYMEMBER_RO g m9 400 km WITHCOORD",
 	"GEOSEARCHSTORE to g FROMLONLAT 0 0 BYRADIUS 400 km", "GEORADIUS g 0 0 400 km STOREDIST to", "SORT texts",
+	"ARGREP a - + MATCH 7", "ARGREP a - + RE ^value:1.*8$ LIMIT 1000", "AROP a 0 99999 USED", "ARSCAN a 0 99999", "ARGETRANGE a 0 16400",
+	"ARLASTITEMS a 16400 REV", "VSIM v VALUES 2 1 1 TRUTH COUNT 1", "LCS t1 t2 LEN",
 	"SUNIONSTORE to s s2", "SDIFFSTORE to s s2", "SINTERSTORE s2 s s", "SUNIONSTORE s s s2",
 	"ZUNIONSTORE to 2 z s WEIGHTS 2 3", "ZINTERSTORE to 2 z s", "ZDIFFSTORE to 2 z s2", "ZRANGESTORE to z 0 -1", "SORT l STORE to",
 	"SORT l BY nosort GET # STORE l", "COPY h to", "COPY z to", "COPY s to", "COPY b1 to", "BITOP XOR to b1 b2", "BITOP NOT b1 b1",
@@ -152,8 +164,8 @@ var firstTried = rand.IntN(3)
 
 // changesOfLong change all that longCommands read.
 var changesOfLong = []string{"SADD s new", "SREM s m7", "SMOVE s2 s other", "HSET h f5 other", "HDEL h f9", "LPUSH l 5", "LSET l 9 0",
-	"JSON.NUMINCRBY j $.a[32005].p 100", "JSON.DEL j $.a[9].p", "ZADD z 9.5 m3", "ZREM z m4", "SETBIT b1 9 1", "SETBIT b2 11 1", "XDEL x 1000000000000-5",
-	"ZREM g m8", "SADD texts 1", "DEL l", "RENAME h h2"}
+	"JSON.NUMINCRBY j $.a[32005].p 100", "JSON.DEL j $.a[9].p", "ZADD z 9.5 m3", "ZREM z m4", "SETBIT b1 9 1", "SETBIT b2 11 1",
+	"XDEL x 1000000000000-5", "ARSET a 7 other", "VREM v e0", "APPEND t1 h", "ZREM g m8", "SADD texts 1", "DEL l", "RENAME h h2"}
 
 // A command that only reads is as of the instant at which it began, whatever changes then.
 func TestReadsThatRunApartAreAsOfOneInstant(t *testing.T) {
@@ -180,7 +192,7 @@ func TestReadsThatRunApartAreAsOfOneInstant(t *testing.T) {
 			continue
 		}
 		if want != got {
-			require.Fail(t, "another reply", line)
+			require.Fail(t, "another reply", "%s: %.200q, not %.200q", line, got, want)
 		}
 	}
 }

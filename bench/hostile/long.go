@@ -51,6 +51,8 @@ var longCases = []hostileCase{
 		s.Do("SETBIT", "a", strconv.Itoa(8*64*mib-1), "1")
 		s.Do("SETBIT", "b", strconv.Itoa(8*64*mib-1), "1")
 	}, attack: asks("BITOP", "XOR", "to", "a", "b")},
+	{name: "long-argrep", fill: array, attack: asks("ARGREP", "array", "-", "+", "RE", "^(1|2)+.*(a|b)?9 text$")},
+	{name: "long-vsim", fill: vectors, attack: asks("VSIM", "vectors", "VALUES", "2", "1", "1", "TRUTH")},
 	{name: "long-bitcount", fill: zeros, attack: asks("BITCOUNT", "zeros")},
 	{name: "long-bitpos", fill: zeros, attack: asks("BITPOS", "zeros", "1")},
 	{name: "long-eval", attack: asks("EVAL", "local n = 0 for i = 1, 1e7 do n = n + i end return n", "0")},
@@ -82,6 +84,26 @@ func large(command string) func(s *servers.Server) {
 			return servers.AppendCommand(dst, args...)
 		})
 	}
+}
+
+// array makes an array of a million elements.
+func array(s *servers.Server) {
+	const each = 100
+	s.Fill(million/each, func(dst []byte, i int) []byte {
+		args := []string{"ARSET", "array", strconv.Itoa(i * each)}
+		for k := range each {
+			args = append(args, strconv.Itoa(i*each+k)+" text")
+		}
+		return servers.AppendCommand(dst, args...)
+	})
+}
+
+// vectors makes a set of two hundred thousand vectors.
+func vectors(s *servers.Server) {
+	s.Fill(million/5, func(dst []byte, i int) []byte {
+		return servers.AppendCommand(dst, "VADD", "vectors", "VALUES", "2", strconv.Itoa(i%1009), strconv.Itoa(i%997-500),
+			servers.Key(i), "EF", "1", "M", "4")
+	})
 }
 
 // degrees returns one of a thousand places between -2 and 2 degrees.

@@ -2,6 +2,7 @@ package arrays
 
 import (
 	"bytes"
+	"math"
 	"regexp"
 	"regexp/syntax"
 
@@ -37,6 +38,7 @@ type search struct {
 	nocase, withText bool
 	limit            int64
 	work             int64  // that was done for expressions, at most
+	size             int    // of all expressions: how many instructions they have
 	lower            []byte // room for the element in lower case, which lowered returns
 	lowered          bool   // lower has it
 }
@@ -63,8 +65,14 @@ func cmdGrep(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	mark, n := c.W.Defer(), 0
+	if s.limit < 0 {
+		s.long(c, a, min(a.Count(), int(min(max(ends[0], ends[1])-min(ends[0], ends[1]), math.MaxInt-1))+1))
+	}
+	mark, n, seen := c.W.Defer(), 0, 0
 	a.Each(ends[0], ends[1], func(at uint64, v []byte) bool {
+		if seen++; s.limit > 0 && seen%elementsAsked == 0 {
+			s.long(c, a, seen)
+		}
 		switch {
 		case !s.matches(v):
 			return s.work <= maxWork
@@ -87,6 +95,24 @@ func cmdGrep(c *command.Ctx) {
 	}
 	c.W.EndArray(mark, n)
 }
+
+// elementsAsked is after how many elements a search that may end early asks whether it is long.
+const elementsAsked = 256
+
+// long is Ctx.Long for n elements that are looked at.
+func (s *search) long(c *command.Ctx, a *arrays.Array, n int) {
+	each := len(s.conditions) + s.size/instructionsAsOne + a.MemoryUsage()/max(a.Count(), 1)/bytesAsOne
+	if n > math.MaxInt/each {
+		n = math.MaxInt / each
+	}
+	c.Long(n*each, a.Count())
+}
+
+// What takes about as long as an element with nothing in it: of expressions, and of the element.
+const (
+	instructionsAsOne = 8
+	bytesAsOne        = 256
+)
 
 // parse reads the arguments behind the range. If they are wrong an error is written, and it returns false.
 func (s *search) parse(c *command.Ctx) bool {
@@ -157,6 +183,7 @@ func (s *search) condition(kind string, text []byte) (fn func(v []byte) bool, er
 		if err != "" {
 			return nil, err
 		}
+		s.size += size
 		return func(v []byte) bool {
 			s.work += int64(1+len(v)) * int64(size)
 			return re.Match(v)

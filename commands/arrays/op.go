@@ -47,6 +47,7 @@ func cmdOp(c *command.Ctx) {
 	if !ok {
 		return
 	}
+	long(c, a, from, to, -1)
 	switch {
 	case numbers != nil:
 		if x, ok := fold(a, from, to, parseNumber, numbers); ok {

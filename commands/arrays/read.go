@@ -27,6 +27,17 @@ func element(c *command.Ctx, v []byte, ok bool) {
 	}
 }
 
+// long must be called before what goes through the elements of a range, in any order, or through limit of them if that is
+// less and not negative.
+func long(c *command.Ctx, a *arrays.Array, from, to uint64, limit int64) {
+	n := uint64(a.Count())
+	n = min(n, max(from, to)-min(from, to)+1)
+	if limit >= 0 {
+		n = min(n, uint64(limit))
+	}
+	c.Long(int(n), a.Count())
+}
+
 func cmdCount(c *command.Ctx) {
 	if a, ok := array(c); ok {
 		c.W.Int(int64(a.Count()))
@@ -90,6 +101,7 @@ func cmdGetRange(c *command.Ctx) {
 	if !ok {
 		return
 	}
+	long(c, a, from, to, -1)
 	n := int(max(from, to)-min(from, to)) + 1
 	c.W.Array(n)
 	written := 0
@@ -130,6 +142,7 @@ func cmdScan(c *command.Ctx) {
 	if !ok {
 		return
 	}
+	long(c, a, from, to, left)
 	mark, n := c.W.Defer(), 0
 	a.Each(from, to, func(at uint64, v []byte) bool {
 		pair(c, at, v)
@@ -168,6 +181,7 @@ func cmdLastItems(c *command.Ctx) {
 		c.Err(errTooMany)
 		return
 	}
+	c.Long(int(min(n, uint64(a.Count()))), a.Count())
 	c.W.Array(int(n))
 	a.LastItems(n, len(c.Args) == 4, func(v []byte, ok bool) { element(c, v, ok) })
 }

@@ -49,6 +49,7 @@ func cmdLcs(c *command.Ctx) {
 		c.Err(errLCSTooLarge)
 		return
 	}
+	c.Long(len(a)*len(b)/cellsAsOne, (len(a)+len(b))/cellsAsOne)
 	if onlyLen {
 		c.W.Int(int64(lcsLength(a, b, nil)))
 		return
@@ -66,6 +67,9 @@ func cmdLcs(c *command.Ctx) {
 	})
 	c.W.Bulk(common)
 }
+
+// cellsAsOne is how many pairs of positions take as long as an element elsewhere.
+const cellsAsOne = 64
 
 // lcsOperand returns the value of an entry; a missing one counts as the empty string.
 func lcsOperand(e *engine.Entry) (v []byte, ok bool) {

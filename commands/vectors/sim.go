@@ -121,6 +121,7 @@ func cmdSim(c *command.Ctx) {
 			return attributes != "" && q.filter.Match(attributes)
 		}
 	}
+	c.Long(s.Work(q.search), 8*s.Len()) // it takes about that to copy the set
 	found := s.Similar(from, q.search)
 	n := 0
 	for n < len(found) && 1-found[n].Score <= q.epsilon {

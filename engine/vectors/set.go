@@ -401,6 +401,23 @@ func (s *Set) defaultEF() int {
 	return min(max(int(efByRoot*math.Sqrt(float64(s.Len()))), minDefaultEF), maxDefaultEF)
 }
 
+// Work returns about how much work a search is: nodes that are gone through. The usual number of candidates counts as
+// none, so that no set is copied for it.
+func (s *Set) Work(c Search) int {
+	n := s.Len()
+	if !c.All {
+		looked := min(n, max(c.EF, c.Count))
+		if c.Accept != nil {
+			looked = max(looked, min(n/s.m, c.Effort)*s.m) // which Accept is asked about
+		}
+		n = looked
+	}
+	return n * (1 + s.dim/dimsAsOne)
+}
+
+// dimsAsOne is how many dimensions take as long as all else that is done for a node.
+const dimsAsOne = 128
+
 // Similar returns the nodes that are most similar to a query, the most similar first.
 func (s *Set) Similar(from Query, c Search) []Found {
 	if s.Len() == 0 {
