@@ -48,6 +48,8 @@ type List struct {
 	heap      []int32          // the nodes, as a heap with the least in front
 	byItem    map[string]int32 // the nodes
 	itemBytes int
+
+	powers []float64 // of decay, from the 0th on, as power returns them; nil before the first is needed
 }
 
 // node is an item of the list.
@@ -94,6 +96,10 @@ func (l *List) Add(item []byte, n uint32) (expelled string, ok bool) {
 	if len(l.heap) > 0 {
 		least = l.nodes[l.heap[0]].count
 	}
+	limit := least // of a counter that grows
+	if isListed {
+		limit = math.MaxUint32
+	}
 	most := uint32(0) // that a counter has now
 	row, state := uint64(0), h.Lo
 	for range l.depth {
@@ -102,7 +108,7 @@ func (l *List) Add(item []byte, n uint32) (expelled string, ok bool) {
 		state = state*0xd1342543de82ef95 + (h.Hi | 1)
 		row += l.width
 		// An item that has more than the least in the list, and is not there, is another one that looks the same.
-		if count, own := l.touch(cell, print, n, func(count uint32) bool { return isListed || count <= least }); own {
+		if count, own := l.touch(cell, print, n, limit); own {
 			most = max(most, count)
 		}
 	}
@@ -130,12 +136,12 @@ func (l *List) Add(item []byte, n uint32) (expelled string, ok bool) {
 	return expelled, ok
 }
 
-// touch counts in a cell: what it has more if it is the item's own and grows says that it may be, or less. It returns
-// what the item has there.
-func (l *List) touch(cell uint64, print, n uint32, grows func(count uint32) bool) (count uint32, own bool) {
+// touch counts in a cell: what it has becomes more if it is the item's own and up to limit, or less. It returns what the
+// item has there.
+func (l *List) touch(cell uint64, print, n, limit uint32) (count uint32, own bool) {
 	page, i := int(cell/inPage), int(cell%inPage)*cellSize
-	have := uint64(0)
-	if b := l.Array(0).Page(page); b != nil {
+	have, b := uint64(0), l.Array(0).Page(page)
+	if b != nil {
 		have = binary.LittleEndian.Uint64(b[i:])
 	}
 	whose, count := uint32(have>>32), uint32(have)
@@ -143,11 +149,11 @@ func (l *List) touch(cell uint64, print, n uint32, grows func(count uint32) bool
 	case count == 0:
 		whose, count = print, n
 	case whose == print:
-		if grows(count) {
+		if count <= limit {
 			count = uint32(min(uint64(count)+uint64(n), math.MaxUint32))
 		}
 	default:
-		for p := power(l.decay, count); n > 0 && p > negligible; n-- {
+		for p := l.loses(count); n > 0 && p > negligible; n-- {
 			if l.chance() >= p {
 				continue
 			}
@@ -155,14 +161,34 @@ func (l *List) touch(cell uint64, print, n uint32, grows func(count uint32) bool
 				whose, count = print, n
 				break
 			}
-			p = power(l.decay, count)
+			p = l.loses(count)
 		}
 	}
 	if now := uint64(whose)<<32 | uint64(count); now != have {
-		binary.LittleEndian.PutUint64(l.Write(0, page)[i:], now)
+		if b == nil || l.Log() != nil {
+			b = l.Write(0, page)
+		}
+		binary.LittleEndian.PutUint64(b[i:], now)
 	}
 	return count, whose == print
 }
+
+// loses returns the probability with which a counter loses.
+func (l *List) loses(count uint32) float64 {
+	if l.powers == nil {
+		l.powers = make([]float64, 0, keptPowers)
+		for n := range uint32(keptPowers) {
+			l.powers = append(l.powers, power(l.decay, n))
+		}
+	}
+	if int64(count) < int64(len(l.powers)) {
+		return l.powers[count]
+	}
+	return power(l.decay, count)
+}
+
+// keptPowers is how many powers are kept. Behind them most decays are negligible.
+const keptPowers = 256
 
 // negligible is a probability that is taken for 0.
 const negligible = 1e-12
@@ -307,6 +333,6 @@ const inMap = 40
 
 // MemoryUsage returns how many bytes of memory the list takes.
 func (l *List) MemoryUsage() int {
-	return int(unsafe.Sizeof(*l)) + cap(l.nodes)*int(unsafe.Sizeof(node{})) + 4*cap(l.heap) + inMap*len(l.nodes) +
+	return int(unsafe.Sizeof(*l)) + cap(l.nodes)*int(unsafe.Sizeof(node{})) + 4*cap(l.heap) + 8*cap(l.powers) + inMap*len(l.nodes) +
 		l.itemBytes + l.Value.MemoryUsage()
 }
