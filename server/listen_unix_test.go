@@ -41,3 +41,30 @@ func TestTheUnixSocketBelongsToAGroup(t *testing.T) {
 	_, err = start("no such group")
 	require.ErrorContains(t, err, "unixsocketgroup: ")
 }
+
+// Redis removes what has the name of its socket.
+func TestTheUnixSocketTakesThePlaceOfAFile(t *testing.T) {
+	dir, err := os.MkdirTemp("", "place") // a path that is short enough
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	start := func(socket string) error {
+		conf := config.NewConfig()
+		conf.InMemory()
+		require.NoError(t, conf.Set("port", "0", false))
+		require.NoError(t, conf.Set("unixsocket", socket, false))
+		srv, err := New(conf, slog.New(slog.DiscardHandler), Options{})
+		require.NoError(t, err)
+		t.Cleanup(func() { srv.Close() })
+		return srv.Start()
+	}
+	file := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(file, []byte("text"), 0o600))
+	require.NoError(t, start(file))
+	info, err := os.Lstat(file)
+	require.NoError(t, err)
+	require.NotZero(t, info.Mode()&os.ModeSocket)
+	empty := filepath.Join(dir, "empty")
+	require.NoError(t, os.Mkdir(empty, 0o700))
+	require.Error(t, start(empty))
+	require.DirExists(t, empty)
+}

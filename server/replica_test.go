@@ -242,6 +242,28 @@ func TestReplicaIsConfigured(t *testing.T) {
 	require.Equal(t, fmt.Sprintf(`["replicaof" "%s"]`, m.hostPort()), c.do("CONFIG GET replicaof"))
 	require.Contains(t, c.do("CONFIG SET replicaof no"), "can't set immutable config")
 	require.Contains(t, c.do("GET a"), "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.")
+	const down = "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."
+	other := s.connect()
+	for command, want := range map[string]string{
+		"GET a": "EXECABORT Transaction discarded because of: " + down, "PING": "EXECABORT Transaction discarded because of: " + down,
+		"INFO nothing": `[""]`, "EVAL return(1) 0": `[-"` + down + `"]`,
+	} {
+		require.Equal(t, "+OK", other.do("CONFIG SET replica-serve-stale-data yes"))
+		require.Equal(t, "+OK", c.do("MULTI"))
+		require.Equal(t, "+QUEUED", c.do(command))
+		require.Equal(t, "+OK", other.do("CONFIG SET replica-serve-stale-data no"))
+		require.Contains(t, c.do("EXEC"), want, command)
+	}
+	const notAllowed = "-MASTERDOWN Link with MASTER is down, replica-serve-stale-data is set to 'no' and 'allow-stale' flag " +
+		"is not set on the script."
+	for script, want := range map[string]string{
+		"return 1": "-" + down, "#!lua\nreturn 1": notAllowed, "#!lua flags=no-writes\nreturn 1": notAllowed,
+		"#!lua flags=no-writes,allow-stale\nreturn 1": "1",
+	} {
+		v, err := c.Do(testTimeout, "EVAL", script, "0")
+		require.NoError(t, err)
+		require.Equal(t, want, v.String(), script)
+	}
 	require.Contains(t, c.do("REPLICAOF host 70000"), "ERR Invalid master port")
 	require.Contains(t, c.do("REPLICAOF host port"), "ERR Invalid master port")
 
@@ -252,9 +274,9 @@ func TestReplicaIsConfigured(t *testing.T) {
 	require.Equal(t, "1", c.do("GET a"))
 
 	// Another master, which might have what follows: everything is copied from it.
-	other := newScriptedMaster(t)
-	require.Equal(t, "+OK", c.do("REPLICAOF "+other.hostPort()))
-	b := other.accept(append(introduction(0), "PSYNC "+oldHistory+" 2=+FULLRESYNC "+newHistory+" 1")...)
+	second := newScriptedMaster(t)
+	require.Equal(t, "+OK", c.do("REPLICAOF "+second.hostPort()))
+	b := second.accept(append(introduction(0), "PSYNC "+oldHistory+" 2=+FULLRESYNC "+newHistory+" 1")...)
 	data = string(rdbFile(t, "SET b 1"))
 	b.send(fmt.Sprintf("$%d\r\n%s", len(data), data))
 	b.expect("REPLCONF ACK 1")

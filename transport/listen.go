@@ -34,8 +34,14 @@ func Listen(network, address string, backlog int) (net.Listener, error) {
 	return l, nil
 }
 
-// ListenUnix is Listen for a Unix socket, whose file gets the permissions and the group unless they are 0 and "".
+// ListenUnix is Listen for a Unix socket, whose file gets the permissions and the group unless they are 0 and "". As in
+// Redis a file of that name that is no socket is removed.
 func ListenUnix(path string, permissions os.FileMode, group string, backlog int) (net.Listener, error) {
+	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket == 0 && !info.IsDir() {
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+	}
 	l, err := Listen("unix", path, backlog)
 	if err != nil {
 		return nil, err
