@@ -229,9 +229,9 @@ func (s *Set) appendUnit(dst []float32, id uint32) []float32 {
 	switch s.quant {
 	case Q8:
 		words := s.words.at(id)
-		unit := range8(words) / 127
+		largest := range8(words)
 		for i := range s.dim {
-			dst = append(dst, float32(component8(words, i))*unit)
+			dst = append(dst, float32(float32(component8(words, i))*largest)/127)
 		}
 	case Bin:
 		words := s.words.at(id)
@@ -493,7 +493,7 @@ func (s *Set) distance(q *query, id uint32) float32 {
 	switch s.quant {
 	case Q8:
 		words := s.words.at(id)
-		// Each product is rounded as in Redis, so that scores are the same to the last digit.
+		// Each product is rounded as in Redis, where a vector in the same direction often has a score of just 1.
 		scale := float32(float32(range8(words)/127) * float32(q.unit/127))
 		return 1 - float32(float32(q.dot8(words))*scale)
 	case Bin:
