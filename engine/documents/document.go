@@ -24,6 +24,8 @@ type parts struct {
 	big  []*pages // by id, those that are gone among them
 	gone int      // how many these are
 	ids  uint64   // given
+	// former are the names of the parts as they are stored in form 1, until the first change; nil if they are not.
+	former []string
 }
 
 // Place is a place in a document: a member or an element of what is at Up. A nil *Place is the root.

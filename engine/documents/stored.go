@@ -59,6 +59,9 @@ func (d *Document) note(id, key uint64) {
 	if d.parts != nil && d.parts.log != nil {
 		name := partName(id, key)
 		d.parts.log.Before([]byte(name), d)
+		if d.parts.former != nil {
+			d.noteFormer()
+		}
 		d.parts.log.After(name, 0)
 	}
 }
@@ -69,11 +72,17 @@ func (d *Document) Large() bool { return d.parts != nil }
 // Track makes a document that is Large note in l from now on which parts change. All that it has count as changed.
 func (d *Document) Track(l *delta.Log) {
 	d.Attach(l)
-	l.After(partName(0, 0), 0)
+	d.parts.former = nil // it is stored under another number
+	d.eachPart(func(name string) { l.After(name, 0) })
+}
+
+// eachPart calls fn with the names of all parts.
+func (d *Document) eachPart(fn func(name string)) {
+	fn(partName(0, 0))
 	for _, b := range d.parts.big {
 		if !b.gone {
 			for _, ch := range b.chunks {
-				l.After(partName(b.id, ch.key), 0)
+				fn(partName(b.id, ch.key))
 			}
 		}
 	}
@@ -172,6 +181,9 @@ func (ch *chunk) refers() bool {
 
 // DecodeBlob returns the document that AppendBlob has stored, or an error if b is not one. It does not keep b.
 func DecodeBlob(b []byte) (*Document, error) {
+	if len(b) > 0 && b[0] == formerFormat {
+		return decodeFormer(b[1:])
+	}
 	if len(b) == 0 || b[0] != format {
 		return nil, errFormat
 	}
@@ -285,7 +297,7 @@ func (r *reader) container(object bool, depth int) error {
 	if size > len(r.b)-r.at {
 		return errValue
 	}
-	if r.deepest = max(r.deepest, depth+1); depth+1 > MaxDepth {
+	if r.deepest = max(r.deepest, depth+1); depth+1 > formerDepth {
 		return errDepth
 	}
 	end := r.at + size
@@ -347,6 +359,7 @@ type Loader struct {
 	// containers are those that are divided, by their ids. One that a value refers to and one of which a chunk was seen
 	// may come first.
 	containers map[uint64]*loaded
+	former     *formerParts // nil unless the parts are of form 1
 }
 
 // loaded is a container that is divided.
@@ -373,8 +386,16 @@ func (l *Loader) Add(name, data []byte) error {
 	if string(name) <= l.last { // no name is empty
 		return errOrder
 	}
+	first := l.last == ""
 	l.last = string(name)
-	if len(data) == 0 || data[0] != format {
+	if len(data) > 0 && data[0] == formerFormat && (first || l.former != nil) {
+		if l.former == nil {
+			l.former = new(formerParts)
+		}
+		l.former.add(id, name, data[1:])
+		return nil
+	}
+	if len(data) == 0 || data[0] != format || l.former != nil {
 		return errFormat
 	}
 	ch := &chunk{n: 1, key: key}
@@ -453,6 +474,9 @@ func (l *Loader) use(id uint64, object bool) (*pages, error) {
 
 // Finish returns the document, whose changes will be noted in log.
 func (l *Loader) Finish(log *delta.Log) (*Document, error) {
+	if l.former != nil {
+		return l.former.document(log)
+	}
 	d := l.d
 	if !l.root {
 		return nil, errNoRoot
@@ -477,12 +501,12 @@ func (l *Loader) settle(refs []*pages, depth int) error {
 	for _, b := range refs {
 		c := l.containers[b.id]
 		c.visited = true
-		if depth+1 > MaxDepth {
+		if depth+1 > formerDepth {
 			return errDepth
 		}
 		b.mem = pagesSize
 		for k, ch := range b.chunks {
-			if depth+1+c.deepest[k] > MaxDepth {
+			if depth+1+c.deepest[k] > formerDepth {
 				return errDepth
 			}
 			if err := l.settle(ch.refs, depth+1); err != nil {
