@@ -236,14 +236,14 @@ func jsonstrappend(m model, c *call) {
 	}
 }
 
-// jsonmerge knows JSON.MERGE key $ value for a key that there is.
+// jsonmerge knows JSON.MERGE key $ value. Where there is no such key the value is stored as it is, with its nulls.
 func jsonmerge(m model, c *call) {
 	p := c.place(1)
 	if v := m[p]; v != nil {
 		v.doc = merged(v.doc, parse(c.args[3]))
 		return
 	}
-	m[p] = &value{kind: documentKind, doc: merged(nil, parse(c.args[3]))}
+	m[p] = &value{kind: documentKind, doc: parse(c.args[3])}
 }
 
 // merged is what JSON Merge Patch (RFC 7396) makes.
