@@ -70,18 +70,18 @@ func (srv *Server) tierMemory() {
 	}
 }
 
-// usedMemory returns how many bytes are in use by data and clients: what maxmemory is compared with, and what INFO and
+// UsedMemory returns how many bytes are in use by data and clients: what maxmemory is compared with, and what INFO and
 // MEMORY STATS show, so that both speak of the same. What the process takes beside them is no part of it: garbage, the
 // journal, the store, and what waits for replicas. Replies that are lent count once for all clients, and
 // not at all as long as they are the value of a key, which counts itself.
-func (srv *Server) usedMemory() int64 {
+func (srv *Server) UsedMemory() int64 {
 	return srv.ks.UsedMemory() + srv.ks.LentMemory() + srv.clients.memory.Load() - srv.clients.lent.Load()
 }
 
 // overMemory reports whether data and clients take more than maxmemory.
 func (srv *Server) overMemory() bool {
 	limit := srv.eviction.limit.Load()
-	return limit != 0 && srv.usedMemory() > limit
+	return limit != 0 && srv.UsedMemory() > limit
 }
 
 // needsMemory reports whether needs says so of a command, or of one of those that EXEC runs.
@@ -148,7 +148,7 @@ func (srv *Server) evictsElsewhere(set *config.Settings) bool {
 // excess returns by how much maxmemory is exceeded: at 1 nothing more may come before something has left.
 func (srv *Server) excess() float64 {
 	limit := srv.eviction.limit.Load()
-	return float64(srv.usedMemory()-limit) / float64(max(limit/tierExcess, 1))
+	return float64(srv.UsedMemory()-limit) / float64(max(limit/tierExcess, 1))
 }
 
 // evictionTime returns how many ns one command may evict keys for.

@@ -45,7 +45,7 @@ func TestMemoryInUseIsWhatIsLimited(t *testing.T) {
 	used := func() int64 {
 		shown := infoNumbers(t, b, s, "\nused_memory", "used_memory_peak", "used_memory_overhead", "used_memory_dataset",
 			"used_memory_startup", "mem_not_counted_for_evict")
-		require.InDelta(t, b.usedMemory(), shown[0], buffers)
+		require.InDelta(t, b.UsedMemory(), shown[0], buffers)
 		m := allocated.FindStringSubmatch(b.feed(s, request("MEMORY", "STATS")))
 		require.NotNil(t, m)
 		stats, err := strconv.ParseInt(m[1], 10, 64)
@@ -95,9 +95,9 @@ func TestMemoryStaysWithinTheLimit(t *testing.T) {
 		"allkeys-lru")))
 	for i := range 5000 {
 		require.Equal(t, "+OK\r\n", b.feed(s, request("SET", fmt.Sprint("key:", i), value)))
-		require.Less(t, b.usedMemory(), int64(limit+4096), "one value too many at most")
+		require.Less(t, b.UsedMemory(), int64(limit+4096), "one value too many at most")
 	}
-	require.Greater(t, b.usedMemory(), int64(limit*9/10))
+	require.Greater(t, b.UsedMemory(), int64(limit*9/10))
 	keptAndEvicted := infoNumbers(t, b, s, "db0:keys", "evicted_keys")
 	require.EqualValues(t, 5100, keptAndEvicted[0]+keptAndEvicted[1])
 	require.EqualValues(t, limit, infoNumber(t, b, s, "\nmaxmemory"))
@@ -113,9 +113,9 @@ func TestMemoryStaysWithinTheLimit(t *testing.T) {
 	require.Equal(t, "+OK\r\n", b.feed(s, request("CONFIG", "SET", "maxmemory", fmt.Sprint(limit/2),
 		"maxmemory-eviction-tenacity", "0")))
 	b.clock.Advance(time.Second)
-	require.LessOrEqual(t, b.usedMemory(), int64(limit/2))
+	require.LessOrEqual(t, b.UsedMemory(), int64(limit/2))
 	require.Equal(t, "+OK\r\n", b.feed(s, request("FLUSHALL")))
-	require.Equal(t, b.clients.memory.Load(), b.usedMemory())
+	require.Equal(t, b.clients.memory.Load(), b.UsedMemory())
 }
 
 // CONFIG SET may come under a guard that holds shards.

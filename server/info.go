@@ -53,7 +53,7 @@ func (srv *Server) InfoSections() []servercommands.InfoSection {
 // Memory implements servercommands.Host.
 func (srv *Server) Memory(now int64) servercommands.Memory {
 	u := srv.scripts.Usage()
-	m := servercommands.Memory{Memory: stats.ReadMemory(), Used: srv.usedMemory(),
+	m := servercommands.Memory{Memory: stats.ReadMemory(), Used: srv.UsedMemory(),
 		JournalBuffer: srv.storageStatus().JournalBuffer,
 		Scripts:       u.ScriptSources, Functions: u.LibrarySources}
 	m.Peak = srv.peakMemory.See(m.Used)

@@ -202,7 +202,7 @@ func (r *rates) sample(srv *Server, now int64) {
 	if due := r.due.Load(); now < due || !r.due.CompareAndSwap(due, now+int64(time.Second/time.Millisecond)) {
 		return
 	}
-	srv.peakMemory.See(srv.usedMemory())
+	srv.peakMemory.See(srv.UsedMemory())
 	n := srv.totals()
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -580,7 +580,7 @@ func TestScriptsWaitUntilValuesCanLeave(t *testing.T) {
 		}
 		require.Equal(t, "$7\r\nwritten\r\n", reply)
 	}
-	require.Less(t, b.usedMemory(), int64(1<<20+1<<20/tierExcess+200_000), "one script too many")
+	require.Less(t, b.UsedMemory(), int64(1<<20+1<<20/tierExcess+200_000), "one script too many")
 	require.Empty(t, b.send(0, request("EVAL", write, "0", "undeclared:"))[0])
 	require.Empty(t, b.send(1, request("EVAL", "#!lua\n"+write, "0", "declared:"))[1])
 	require.Equal(t, "$-1\r\n", b.send(2, request("EVAL_RO", "return redis.call('GET', 'undeclared:1')", "0"))[2])
