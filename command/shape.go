@@ -205,6 +205,16 @@ func (cmd *Command) NeedsMemory(host Host, args [][]byte) bool {
 	return script.Declared && !script.ReadOnly && !script.AllowOOM
 }
 
+// MayNeedMemory is NeedsMemory for those that can tell a command to wait, but not to fail: a script that declares nothing
+// may need memory too, and once it has begun to write nothing stops it.
+func (cmd *Command) MayNeedMemory(host Host, args [][]byte) bool {
+	if cmd.Script == nil || cmd.Flags&MayReplicate == 0 {
+		return cmd.NeedsMemory(host, args)
+	}
+	script := cmd.Script(host, args)
+	return !script.Declared || !script.ReadOnly && !script.AllowOOM
+}
+
 // mayBeSlow reports whether the time that a command takes depends on more than a few lookups.
 func (cmd *Command) mayBeSlow() bool {
 	constant := strings.HasPrefix(cmd.Complexity, "O(1)") ||

@@ -118,7 +118,7 @@ const (
 	flagParts                        // the value is stored in parts
 	flagUnloaded                     // the value is not in memory
 	flagFields                       // fields of the hash expire
-	flagUncounted                    // not in the count of memory: a guard has taken it out and will put it back
+	flagUncounted                    // its memory is counted anew when the guard ends that changes it
 	flagGone                         // not in the count of memory, for good: it is not in its database any more
 	flagCopied                       // as Keyspace.copied if no snapshot has still to read it
 	flagResident                     // in the list of those whose values may leave memory

@@ -276,17 +276,13 @@ func (g *Guard) place(e *Entry, fields int64) {
 		at = fields
 	}
 	s := g.shard(e.shard)
-	if g.ks.counting {
-		g.growth -= s.indexSize()
-	}
+	g.growth -= s.indexSize()
 	if at == 0 {
 		s.expires.Remove(e)
 	} else {
 		s.expires.Set(e, at)
 	}
-	if g.ks.counting {
-		g.growth += s.indexSize()
-	}
+	g.growth += s.indexSize()
 }
 
 // bytesOf returns the bytes of a string, which must not be written to.

@@ -34,8 +34,8 @@ type Guard struct {
 	ready  []*waitQueue // queues whose key has changed under this guard
 	again  []*Waiter    // waiters that could not be served because they need more shards
 
-	pending []*Entry // those that are not in the count of memory until the guard ends
-	growth  int      // bytes that are counted and not yet told
+	pending []countedLater // entries whose memory is counted when the guard ends
+	growth  int            // bytes that are counted and not yet told
 
 	changes  int    // see Changes
 	waits    bool   // see MayWait
@@ -73,7 +73,7 @@ func (g *Guard) release() {
 	if len(g.ready) > 0 {
 		g.serve()
 	}
-	if len(g.pending) > 0 || g.growth != 0 { // which is so only if memory is counted
+	if !g.Counted() {
 		g.count()
 	}
 	if len(g.record) > 0 {
@@ -126,12 +126,14 @@ func (g *Guard) Locked() bool { return g.locked != 0 }
 // HoldsOnly reports whether the guard holds the given shards and no others.
 func (g *Guard) HoldsOnly(shards uint64) bool { return g.locked != 0 && g.locked == shards&g.ks.all }
 
-// Quiet reports whether nobody waits for the guard's end: no client is to be served, no memory to be told of, and
-// what is to be journalled is short. What is done next over the same shards, at the same time, may be done under the
-// same guard.
+// Quiet reports whether nobody waits for the guard's end: no client is to be served, and what is to be journalled, or
+// counted, is short. What is done next over the same shards, at the same time, may be done under the same guard.
 func (g *Guard) Quiet() bool {
-	return len(g.ready) == 0 && len(g.again) == 0 && len(g.pending) == 0 && g.growth == 0 && len(g.record) < maxKeptRecord
+	return len(g.ready) == 0 && len(g.again) == 0 && len(g.pending) < maxKeptPending && len(g.record) < maxKeptRecord
 }
+
+// Counted reports whether UsedMemory knows of all that was done under the guard.
+func (g *Guard) Counted() bool { return len(g.pending) == 0 && g.growth == 0 }
 
 // Now returns the guard's time in ms since 1970.
 func (g *Guard) Now() int64 { return g.now }
@@ -386,26 +388,17 @@ func (g *Guard) unlink(e *Entry) {
 		g.forget(e)
 	}
 	d := &s.dbs[g.DB(e)]
-	was := 0
-	if g.ks.counting {
-		g.uncountForGood(e)
-		was = d.tableSize()
-	}
+	g.uncount(e)
+	was := d.tableSize()
 	if i, ok := d.dict.IndexOf(bytesOf(e.Key())); ok {
 		g.ks.deleteAt(d, i)
 	}
-	if g.ks.counting {
-		g.grew(d, d.tableSize()-was)
-	}
+	g.grew(d, d.tableSize()-was)
 }
 
 // add puts a new entry into a database.
 func (g *Guard) add(e *Entry, d *database) {
-	if !g.ks.counting {
-		g.ks.insert(d, e)
-		return
-	}
-	g.countLater(e)
+	g.countLater(e, 0)
 	was := d.tableSize()
 	g.ks.insert(d, e)
 	g.grew(d, d.tableSize()-was)
@@ -789,9 +782,7 @@ func (g *Guard) Flush(db int) int {
 			}
 			*d = database{}
 		}
-		if g.ks.counting {
-			g.growth += s.indexSize() - index - used
-		}
+		g.growth += s.indexSize() - index - used
 	}
 	for n := first; n <= last; n++ {
 		if emptied[n] || g.ks.fetching {

@@ -84,11 +84,9 @@ func (e *Entry) tracked() (t [2]tracked) {
 }
 
 // preserve keeps an entry as it is for the checkpoint and the snapshot under way, if they still have to read it, and
-// takes it out of the count of memory. It must be called before anything of the entry changes.
+// has it counted anew. It must be called before anything of the entry changes.
 func (g *Guard) preserve(e *Entry) {
-	if g.ks.counting {
-		g.uncount(e)
-	}
+	g.recount(e)
 	if g.ks.waitsFor(e) {
 		g.keep(e)
 	}

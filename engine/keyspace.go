@@ -84,16 +84,15 @@ type Keyspace struct {
 	// what to look at to find out whether a checkpoint or a snapshot has still to read an entry; see waitsFor
 	awaited flags
 
-	witness  Witness // nil: nobody; changes only while all shards are locked
-	counting bool    // memory is counted; changes only while all shards are locked
-	replica  bool    // see SetReplica; changes likewise
+	witness Witness // nil: nobody; changes only while all shards are locked
+	replica bool    // see SetReplica; changes likewise
 
 	snapshots chan struct{} // has room for the one who takes a snapshot
 
 	frequency atomic.Bool // entries know how often they are accessed, not when
 	// modifications: entries know when they were changed, not when they were accessed
 	modifications atomic.Bool
-	used          atomic.Int64 // bytes, if counting
+	used          atomic.Int64 // bytes, as UsedMemory returns them
 	loans         loans
 	fetcher       fetcher
 	labels        labelIndex

@@ -2,46 +2,13 @@ package engine
 
 // The memory that the data takes. It is counted and not measured: what the runtime knows of the heap contains
 // garbage, and whatever else is in the process. Every data structure knows its size at any time, so that a guard
-// takes the entries that it is about to change out of the count and puts them back at its end, whatever was done to
-// them. Nothing is counted unless CountMemory asks for it.
+// notes how large the entries are that it is about to change, and looks again at its end, whatever was done to them.
 
 // maxKeptPending is how many entries the list has room for that a guard keeps for the next one.
 const maxKeptPending = 1024
 
-// CountMemory turns the counting of the memory that the data takes on or off. It looks at every key.
-func (ks *Keyspace) CountMemory(on bool) {
-	var g Guard
-	g.Lock(ks, AllShards, ks.Now())
-	defer g.Unlock()
-	switch {
-	case on && !ks.counting:
-		ks.used.Store(ks.recount())
-	case !on:
-		ks.used.Store(0)
-	}
-	ks.counting = on
-}
-
-// recount counts the memory of all databases, whose shards must be held.
-func (ks *Keyspace) recount() int64 {
-	sum := 0
-	for i := range ks.shards {
-		s := &ks.shards[i]
-		for db := range s.dbs {
-			d := &s.dbs[db]
-			d.used = d.tableSize()
-			for p := range d.dict.All() {
-				d.used += (*p).size()
-			}
-			sum += d.used
-		}
-		sum += s.indexSize()
-	}
-	return int64(sum)
-}
-
-// UsedMemory returns how many bytes the data takes, with the tables that lead to it, if CountMemory is on. It lags
-// behind by what guards have not ended yet.
+// UsedMemory returns how many bytes the data takes, with the tables that lead to it. It lags behind by what is done under
+// guards that have not ended yet.
 func (ks *Keyspace) UsedMemory() int64 { return ks.used.Load() }
 
 // tableSize returns how many bytes the table of a database takes without its entries, with its index by slot.
@@ -64,29 +31,36 @@ func (s *shard) indexSize() int {
 	return s.expires.MemoryUsage()
 }
 
-// uncount takes an entry out of the count until the guard ends, because its size is about to change.
-func (g *Guard) uncount(e *Entry) {
+// countedLater is an entry whose size the guard looks at when it ends, and the size with which it is in the count until
+// then. There is no entry if its database has been emptied meanwhile.
+type countedLater struct {
+	entry *Entry
+	size  int
+}
+
+// recount has an entry counted anew when the guard ends, because its size is about to change.
+func (g *Guard) recount(e *Entry) {
 	if e.counted() {
-		g.grew(g.database(e), -e.size())
-		g.countLater(e)
+		g.countLater(e, e.size())
 	}
 }
 
-// countLater has an entry that is not in the count put there when the guard ends.
-func (g *Guard) countLater(e *Entry) {
+// countLater has an entry counted when the guard ends that is in the count with so many bytes now.
+func (g *Guard) countLater(e *Entry, size int) {
 	e.flags |= flagUncounted
-	g.pending = append(g.pending, e)
+	g.pending = append(g.pending, countedLater{e, size})
 }
 
-// uncountForGood takes an entry that leaves its database out of the count.
-func (g *Guard) uncountForGood(e *Entry) {
+// uncount takes an entry that leaves its database out of the count, at the end of the guard if it would be counted
+// anew then.
+func (g *Guard) uncount(e *Entry) {
 	if e.counted() {
 		g.grew(g.database(e), -e.size())
 	}
 	e.leaveCount()
 }
 
-// counted reports whether an entry is in the count of its database.
+// counted reports whether the count has an entry with the size that it has now.
 func (e *Entry) counted() bool { return e.flags&(flagUncounted|flagGone) == 0 }
 
 // leaveCount notes that an entry will not be counted again.
@@ -101,12 +75,19 @@ func (g *Guard) grew(d *database, n int) {
 	g.growth += n
 }
 
-// count puts the entries that the guard has taken out of the count back, and tells everybody what came of it.
+// count counts anew what has changed under the guard, and tells everybody what came of it.
 func (g *Guard) count() {
-	for _, e := range g.pending {
-		if e.flags&flagUncounted != 0 {
-			e.flags &^= flagUncounted
-			g.grew(g.database(e), e.size())
+	for _, p := range g.pending {
+		if p.entry == nil {
+			continue
+		}
+		size := 0
+		if p.entry.flags&flagGone == 0 {
+			p.entry.flags &^= flagUncounted
+			size = p.entry.size()
+		}
+		if size != p.size {
+			g.grew(g.database(p.entry), size-p.size)
 		}
 	}
 	clear(g.pending)
@@ -119,13 +100,16 @@ func (g *Guard) count() {
 	}
 }
 
-// uncountFlushed takes the entries of databases that are about to be emptied, from first to last, out of the count.
+// uncountFlushed forgets the entries of databases that are about to be emptied, from first to last: the count loses
+// all that those have.
 func (g *Guard) uncountFlushed(first, last int) {
-	for _, e := range g.pending {
-		if e.flags&flagUncounted != 0 {
-			if db := g.DB(e); db >= first && db <= last {
-				e.leaveCount()
-			}
+	for i, p := range g.pending {
+		if p.entry == nil {
+			continue
+		}
+		if db := g.DB(p.entry); db >= first && db <= last {
+			p.entry.leaveCount()
+			g.pending[i].entry = nil
 		}
 	}
 }
@@ -133,7 +117,7 @@ func (g *Guard) uncountFlushed(first, last int) {
 // resized corrects the count after an entry, whose size was another one before, was brought into memory or taken out
 // of it: that can happen to any entry that is looked at.
 func (ks *Keyspace) resized(e *Entry, was int) {
-	if ks.counting && e.counted() {
+	if e.counted() {
 		n := e.size() - was
 		ks.shards[e.shard].dbs[ks.spaces[e.space].db].used += n
 		ks.used.Add(int64(n))

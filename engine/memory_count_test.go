@@ -15,6 +15,23 @@ import (
 	"github.com/atomredis/atomredis/engine/zsets"
 )
 
+// recount counts the memory of all databases, whose shards must be held.
+func (ks *Keyspace) recount() int64 {
+	sum := 0
+	for i := range ks.shards {
+		s := &ks.shards[i]
+		for db := range s.dbs {
+			d := &s.dbs[db]
+			sum += d.tableSize()
+			for p := range d.dict.All() {
+				sum += (*p).size()
+			}
+		}
+		sum += s.indexSize()
+	}
+	return int64(sum)
+}
+
 // requireCounted compares the count of memory with what a walk over all keys finds.
 func requireCounted(t require.TestingT, ks *Keyspace) {
 	var g Guard
@@ -27,7 +44,6 @@ func requireCounted(t require.TestingT, ks *Keyspace) {
 // The count is what a walk over all keys finds, whatever happens to them, and nothing once there are none.
 func TestMemoryIsCountedAsItIs(t *testing.T) {
 	keyspaces(t, func(t *testing.T, ks *Keyspace, clock *ManualClock, _ *eventLog) {
-		ks.CountMemory(true)
 		rapid.Check(t, func(t *rapid.T) {
 			key := func(name string) []byte { return []byte(rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, name)) }
 			db := func() int { return rapid.IntRange(0, 2).Draw(t, "db") }
@@ -132,31 +148,25 @@ func TestMemoryIsCountedAsItIs(t *testing.T) {
 	})
 }
 
-// The count can be switched on and off at any time.
-func TestMemoryIsCountedFromWhenItIsAskedFor(t *testing.T) {
+// Nothing is left in the count when databases are emptied one by one, or all at once.
+func TestFlushedMemoryIsNotCounted(t *testing.T) {
 	keyspaces(t, func(t *testing.T, ks *Keyspace, _ *ManualClock, _ *eventLog) {
-		fill := func(prefix string, n int) {
+		fill := func(db int) {
 			under(ks, func(g *Guard) {
-				for i := range n {
-					g.SetDeadline(g.CreateString(0, fmt.Appendf(nil, "%s:%d", prefix, i), []byte("value")), ks.Now()+1e6)
+				for i := range 100 {
+					g.SetDeadline(g.CreateString(db, fmt.Appendf(nil, "key:%d", i), []byte("value")), ks.Now()+1e6)
 				}
 			})
+			requireCounted(t, ks)
 		}
-		fill("before", 100)
+		fill(0)
+		fill(1)
+		both := ks.UsedMemory()
 		under(ks, func(g *Guard) { g.Flush(0) })
-		fill("before", 100)
-		require.Zero(t, ks.UsedMemory())
-		ks.CountMemory(true)
 		requireCounted(t, ks)
-		fill("then", 100)
-		requireCounted(t, ks)
-		ks.CountMemory(false)
-		require.Zero(t, ks.UsedMemory())
-		fill("meanwhile", 100)
-		under(ks, func(g *Guard) { g.Flush(1) })
-		ks.CountMemory(true)
-		fill("after", 100)
-		requireCounted(t, ks)
+		require.Positive(t, ks.UsedMemory())
+		require.Less(t, ks.UsedMemory(), both)
+		fill(0)
 		under(ks, func(g *Guard) { g.Flush(-1) })
 		require.Zero(t, ks.UsedMemory())
 	})

@@ -31,9 +31,7 @@ func (g *Guard) Reload() error {
 }
 
 func (g *Guard) reload(e *Entry) error {
-	if g.ks.counting {
-		g.uncount(e)
-	}
+	g.recount(e)
 	switch {
 	case g.ks.source == nil:
 		return g.recode(e)

@@ -59,9 +59,6 @@ func TestASnapshotIsTheKeyspaceAtItsBeginning(t *testing.T) {
 			require.NoError(t, ks.Restore(store.state))
 			ks.EndReplay(nil)
 		}
-		if seed%5 == 0 {
-			ks.CountMemory(true)
-		}
 		ks.texts = smallTexts
 		ks.SetTier(seed%2 == 0)
 		c := &churn{ks: ks, clock: clock, rnd: rnd}
@@ -138,13 +135,7 @@ func TestASnapshotIsTheKeyspaceAtItsBeginning(t *testing.T) {
 
 // checkMemory fails if the count of memory is not what it should be.
 func checkMemory(t *testing.T, ks *Keyspace) {
-	if !ks.counting {
-		return
-	}
-	used := ks.UsedMemory()
-	ks.CountMemory(false)
-	ks.CountMemory(true)
-	require.Equal(t, ks.UsedMemory(), used)
+	requireCounted(t, ks)
 }
 
 // Writers keep the sum over all keys, and over all fields of a large hash, as it is.

@@ -28,7 +28,6 @@ func TestKeysWhoseValuesAreAwayAreSmall(t *testing.T) {
 	} {
 		ks := New(Options{Shards: 1, Databases: 1, Clock: NewManualClock(time.UnixMilli(1e12)), Source: newMemoryStore()})
 		ks.SetTier(true)
-		ks.CountMemory(true)
 		heap := func() uint64 {
 			runtime.GC()
 			var m runtime.MemStats

@@ -54,9 +54,6 @@ func TestAViewIsItsKeysAtOneInstant(t *testing.T) {
 			require.NoError(t, ks.Restore(store.state))
 			ks.EndReplay(nil)
 		}
-		if seed%5 == 0 {
-			ks.CountMemory(true)
-		}
 		ks.texts = smallTexts
 		ks.SetTier(seed%2 == 0)
 		c := &churn{ks: ks, clock: clock, rnd: rnd}

@@ -137,19 +137,15 @@ func (s *Session) calledByReader(from command.Origin) bool {
 func (s *Session) lacksMemory(from command.Origin, cmd *command.Command, args [][]byte) bool {
 	if from.In(command.FromScript) {
 		h := s.script
-		return s.outOfMemory && cmd.Flags&command.DenyOOM != 0 && !h.wrote && !h.AllowOOM
+		return s.room == roomNowhere && cmd.Flags&command.DenyOOM != 0 && !h.wrote && !h.AllowOOM
 	}
 	s.endGuard()
-	s.outOfMemory, s.crowded = false, false
+	s.room = roomEnough
 	if s.srv.scripts.Busy() != "" || !s.srv.replayed() {
 		return false // the keys are not to be had
 	}
-	room := s.srv.makeRoom(s.now)
-	s.outOfMemory, s.crowded = room == roomNowhere, room == roomLater
-	if !s.outOfMemory {
-		return false
-	}
-	return s.needsMemory(cmd, args)
+	s.room = s.srv.makeRoom(s.now)
+	return s.room == roomNowhere && s.needsMemory(cmd, args, (*command.Command).NeedsMemory)
 }
 
 // refuseInState returns the error that the state of the storage, or of the replica, has for a command. What has begun

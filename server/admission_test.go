@@ -262,7 +262,7 @@ func killScript(b *harness, s *Session) {
 func noMemory(b *harness, s *Session) {
 	b.feed(s, request("SET", "large", strings.Repeat("x", 1<<16)))
 	b.feed(s, request("CONFIG", "SET", "maxmemory", "1"))
-	s.outOfMemory = true
+	s.room = roomNowhere
 }
 
 // While a disk fails nothing may change, but what has been accepted before.

@@ -24,8 +24,7 @@ type eviction struct {
 	limit       atomic.Int64
 	clientLimit atomic.Int64
 
-	counts   sync.Mutex  // held by who calls CountMemory; taken before any shard
-	counting atomic.Bool // what it was called with last
+	tiering sync.Mutex // held by the one who calls SetTier; taken before any shard
 
 	since   atomic.Int64 // when the limit was first seen to be exceeded, as Server.ticks gives it; 0 if it is not
 	total   atomic.Int64 // ns for which it was exceeded before
@@ -56,52 +55,42 @@ func (srv *Server) setLimits(old, set *config.Settings) {
 	srv.leastLimit.Store(set.OutputLimits.LeastHard())
 	srv.ks.SetEviction(set.Eviction)
 	if set.MaxMemory != old.MaxMemory || set.Eviction.Tiers() != old.Eviction.Tiers() {
-		srv.evictLater(0) // a guard may be held, under which memory cannot begin to be counted
+		srv.evictLater(0) // a guard may be held, under which nothing can be evicted
 	}
-}
-
-// countMemory has memory counted if there is a limit. No guard may be held.
-func (srv *Server) countMemory() {
-	v := &srv.eviction
-	if v.counting.Load() == (v.limit.Load() != 0) {
-		return
-	}
-	v.counts.Lock()
-	defer v.counts.Unlock()
-	on := v.limit.Load() != 0
-	srv.ks.CountMemory(on)
-	v.counting.Store(on)
 }
 
 // tierMemory has values leave memory, or stay in it, as the settings say. No guard may be held.
 func (srv *Server) tierMemory() {
 	if on := srv.tiers(); on != srv.tiered.Load() {
-		srv.eviction.counts.Lock()
-		defer srv.eviction.counts.Unlock()
+		srv.eviction.tiering.Lock()
+		defer srv.eviction.tiering.Unlock()
 		on = srv.tiers()
 		srv.ks.SetTier(on)
 		srv.tiered.Store(on)
 	}
 }
 
-// usedMemory returns how many bytes maxmemory is compared with. Replies that are lent count once for all clients, and
+// UsedMemory returns how many bytes are in use by data and clients: what maxmemory is compared with, and what INFO and
+// MEMORY STATS show, so that both speak of the same. What the process takes beside them is no part of it: garbage, the
+// journal, the store, and what waits for replicas. Replies that are lent count once for all clients, and
 // not at all as long as they are the value of a key, which counts itself.
-func (srv *Server) usedMemory() int64 {
+func (srv *Server) UsedMemory() int64 {
 	return srv.ks.UsedMemory() + srv.ks.LentMemory() + srv.clients.memory.Load() - srv.clients.lent.Load()
 }
 
 // overMemory reports whether data and clients take more than maxmemory.
 func (srv *Server) overMemory() bool {
 	limit := srv.eviction.limit.Load()
-	return limit != 0 && srv.usedMemory() > limit
+	return limit != 0 && srv.UsedMemory() > limit
 }
 
-// needsMemory reports whether a command, or one of those that EXEC runs, may need more memory.
-func (s *Session) needsMemory(cmd *command.Command, args [][]byte) bool {
+// needsMemory reports whether needs says so of a command, or of one of those that EXEC runs.
+func (s *Session) needsMemory(cmd *command.Command, args [][]byte,
+	needs func(cmd *command.Command, host command.Host, args [][]byte) bool) bool {
 	if cmd.RunsQueue {
-		return slices.ContainsFunc(s.tx.queue, func(q queuedCommand) bool { return s.needsMemory(q.cmd, q.args) })
+		return slices.ContainsFunc(s.tx.queue, func(q queuedCommand) bool { return needs(q.cmd, s.srv, q.args) })
 	}
-	return cmd.NeedsMemory(s.srv, args)
+	return needs(cmd, s.srv, args)
 }
 
 // evictionCheck is after how many evicted keys the clock is read.
@@ -113,7 +102,6 @@ func (srv *Server) makeRoom(now int64) evictionResult {
 	if srv.evictsElsewhere(srv.config.Get()) {
 		return roomEnough
 	}
-	srv.countMemory()
 	srv.tierMemory()
 	if !srv.overMemory() {
 		srv.noteMemory(true)
@@ -160,7 +148,7 @@ func (srv *Server) evictsElsewhere(set *config.Settings) bool {
 // excess returns by how much maxmemory is exceeded: at 1 nothing more may come before something has left.
 func (srv *Server) excess() float64 {
 	limit := srv.eviction.limit.Load()
-	return float64(srv.usedMemory()-limit) / float64(max(limit/tierExcess, 1))
+	return float64(srv.UsedMemory()-limit) / float64(max(limit/tierExcess, 1))
 }
 
 // evictionTime returns how many ns one command may evict keys for.

@@ -35,6 +35,52 @@ func infoNumbers(t testing.TB, b *harness, s *Session, names ...string) (all []i
 	return all
 }
 
+// What INFO and MEMORY STATS show is what maxmemory limits, with a limit and without: garbage is no part of it.
+func TestMemoryInUseIsWhatIsLimited(t *testing.T) {
+	b := newHarness(t)
+	s := b.session()
+	defer b.finish(t, s)
+	const buffers = 64 << 10 // of the client, which differ between two commands
+	allocated := regexp.MustCompile(`total\.allocated\r\n:(\d+)`)
+	used := func() int64 {
+		shown := infoNumbers(t, b, s, "\nused_memory", "used_memory_peak", "used_memory_overhead", "used_memory_dataset",
+			"used_memory_startup", "mem_not_counted_for_evict")
+		require.InDelta(t, b.UsedMemory(), shown[0], buffers)
+		m := allocated.FindStringSubmatch(b.feed(s, request("MEMORY", "STATS")))
+		require.NotNil(t, m)
+		stats, err := strconv.ParseInt(m[1], 10, 64)
+		require.NoError(t, err)
+		require.InDelta(t, shown[0], stats, buffers)
+		require.GreaterOrEqual(t, shown[1], shown[0])
+		require.Equal(t, shown[0], shown[2]+shown[3], "overhead and data are all that is in use")
+		require.Equal(t, []int64{0, 0}, shown[4:])
+		return shown[0]
+	}
+	value := strings.Repeat("v", 1000)
+	for _, limit := range []string{"0", "8mb"} {
+		require.Equal(t, "+OK\r\n", b.feed(s, request("CONFIG", "SET", "maxmemory", limit)))
+		empty := used()
+		for i := range 4000 {
+			require.Equal(t, "+OK\r\n", b.feed(s, request("SET", fmt.Sprint("key:", i), value)))
+		}
+		full := used()
+		require.Greater(t, full-empty, int64(4000*1000))
+		require.Less(t, full-empty, int64(4000*1200))
+		for i := range 2000 {
+			b.feed(s, request("SET", fmt.Sprint("key:", i), value)) // which makes garbage
+			b.feed(s, request("DEL", fmt.Sprint("key:", i)))
+		}
+		require.InDelta(t, (full-empty)/2, used()-empty, 2*buffers)
+		b.feed(s, request("FLUSHALL"))
+		require.InDelta(t, empty, used(), buffers)
+	}
+	require.Equal(t, "+OK\r\n", b.feed(s, request("CONFIG", "SET", "maxmemory", fmt.Sprint(used()+200_000))))
+	written := 0
+	for ; b.feed(s, request("SET", fmt.Sprint("key:", written), value)) == "+OK\r\n"; written++ {
+	}
+	require.InDelta(t, 200, written, 100, "what INFO shows decides when commands are refused")
+}
+
 func TestMemoryStaysWithinTheLimit(t *testing.T) {
 	b := newHarness(t)
 	s := b.session()
@@ -49,9 +95,9 @@ func TestMemoryStaysWithinTheLimit(t *testing.T) {
 		"allkeys-lru")))
 	for i := range 5000 {
 		require.Equal(t, "+OK\r\n", b.feed(s, request("SET", fmt.Sprint("key:", i), value)))
-		require.Less(t, b.usedMemory(), int64(limit+4096), "one value too many at most")
+		require.Less(t, b.UsedMemory(), int64(limit+4096), "one value too many at most")
 	}
-	require.Greater(t, b.usedMemory(), int64(limit*9/10))
+	require.Greater(t, b.UsedMemory(), int64(limit*9/10))
 	keptAndEvicted := infoNumbers(t, b, s, "db0:keys", "evicted_keys")
 	require.EqualValues(t, 5100, keptAndEvicted[0]+keptAndEvicted[1])
 	require.EqualValues(t, limit, infoNumber(t, b, s, "\nmaxmemory"))
@@ -67,9 +113,9 @@ func TestMemoryStaysWithinTheLimit(t *testing.T) {
 	require.Equal(t, "+OK\r\n", b.feed(s, request("CONFIG", "SET", "maxmemory", fmt.Sprint(limit/2),
 		"maxmemory-eviction-tenacity", "0")))
 	b.clock.Advance(time.Second)
-	require.LessOrEqual(t, b.usedMemory(), int64(limit/2))
+	require.LessOrEqual(t, b.UsedMemory(), int64(limit/2))
 	require.Equal(t, "+OK\r\n", b.feed(s, request("FLUSHALL")))
-	require.Equal(t, b.clients.memory.Load(), b.usedMemory())
+	require.Equal(t, b.clients.memory.Load(), b.UsedMemory())
 }
 
 // CONFIG SET may come under a guard that holds shards.

@@ -53,10 +53,10 @@ func (srv *Server) InfoSections() []servercommands.InfoSection {
 // Memory implements servercommands.Host.
 func (srv *Server) Memory(now int64) servercommands.Memory {
 	u := srv.scripts.Usage()
-	m := servercommands.Memory{Memory: stats.ReadMemory(), Startup: srv.startHeap,
+	m := servercommands.Memory{Memory: stats.ReadMemory(), Used: srv.UsedMemory(),
 		JournalBuffer: srv.storageStatus().JournalBuffer,
 		Scripts:       u.ScriptSources, Functions: u.LibrarySources}
-	m.Peak = srv.peakHeap.See(m.Heap)
+	m.Peak = srv.peakMemory.See(m.Used)
 	clients := srv.clients.sizes(now)
 	m.Clients, m.Followers, m.Streamed = clients.normal, clients.followers, clients.streamed
 	return m
@@ -158,32 +158,30 @@ func infoClients(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("total_blocking_keys_on_nokey", int64(awaitedGone))
 }
 
-// memory tells where the memory is. The data set is what is left of the heap after a start and the clients have had
-// theirs.
+// infoMemory tells where the memory is. What is in use is what maxmemory limits; the process's own, with garbage, is the
+// resident memory, and what the allocator has.
 func infoMemory(b *servercommands.InfoText, c *command.Ctx) {
 	srv := serverOf(c)
-	m := srv.Memory(c.Now())
-	overhead := m.Startup + m.Clients + m.Followers
-	dataset := max(m.Heap-overhead, 0)
-	b.Bytes("used_memory", m.Heap)
+	m := servercommands.ReportMemory(c)
+	b.Bytes("used_memory", m.Used)
 	if rss, ok := stats.ResidentBytes(); ok {
 		b.Bytes("used_memory_rss", rss)
 		b.Ratio("rss_overhead_ratio", rss, m.Mapped)
 		b.Number("rss_overhead_bytes", rss-m.Mapped)
-		b.Ratio("mem_fragmentation_ratio", rss, m.Heap)
-		b.Number("mem_fragmentation_bytes", rss-m.Heap)
+		b.Ratio("mem_fragmentation_ratio", rss, m.Used)
+		b.Number("mem_fragmentation_bytes", rss-m.Used)
 	}
 	b.Bytes("used_memory_peak", m.Peak)
-	b.Text("used_memory_peak_perc", percent(m.Heap, m.Peak))
-	b.Number("used_memory_overhead", overhead)
-	b.Number("used_memory_startup", m.Startup)
-	b.Number("used_memory_dataset", dataset)
-	b.Text("used_memory_dataset_perc", percent(dataset, m.Heap-m.Startup))
+	b.Text("used_memory_peak_perc", percent(m.Used, m.Peak))
+	b.Number("used_memory_overhead", m.Overhead)
+	b.Number("used_memory_startup", 0) // what a start takes is not counted
+	b.Number("used_memory_dataset", m.Dataset)
+	b.Text("used_memory_dataset_perc", percent(m.Dataset, m.Used))
 	b.Number("mem_clients_normal", m.Clients)
 	b.Number("mem_clients_slaves", m.Followers)
 	b.Number("mem_total_replication_buffers", m.Streamed)
 	b.Number("mem_aof_buffer", m.JournalBuffer)
-	infoScriptMemory(b, srv, m)
+	infoScriptMemory(b, srv, m.Memory)
 	active := m.Heap + m.Idle
 	b.Number("allocator_allocated", m.Heap)
 	b.Number("allocator_active", active)
@@ -197,13 +195,8 @@ func infoMemory(b *servercommands.InfoText, c *command.Ctx) {
 	}
 	b.Bytes("maxmemory", srv.eviction.limit.Load())
 	b.Text("maxmemory_policy", srv.config.Value("maxmemory-policy"))
-	notCounted := int64(0)
-	if srv.eviction.limit.Load() != 0 {
-		notCounted = max(m.Heap-srv.usedMemory(), 0)
-	}
-	b.Number("mem_not_counted_for_evict", notCounted)
-	b.Zeros("mem_replication_backlog", "mem_cluster_links", "mem_overhead_db_hashtable_rehashing", "active_defrag_running",
-		"lazyfree_pending_objects", "lazyfreed_objects")
+	b.Zeros("mem_not_counted_for_evict", "mem_replication_backlog", "mem_cluster_links", "mem_overhead_db_hashtable_rehashing",
+		"active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects")
 	b.Text("mem_allocator", "go")
 	b.Number("gc_cycles", m.Collections)
 }

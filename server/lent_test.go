@@ -213,7 +213,7 @@ func TestUnreadMessagesPileUpWithoutBeingMoved(t *testing.T) {
 		require.Equal(t, s.Unsent(), s.snapshot().Output)
 		require.Greater(t, s.snapshot().Memory, int64(messages*size), reader)
 		require.Zero(t, b.clients.lent.Load(), reader)
-		require.Greater(t, b.usedMemory(), int64(messages*size), reader)
+		require.Greater(t, b.UsedMemory(), int64(messages*size), reader)
 		if got := unsentOf(s); reader == "MONITOR" {
 			require.Equal(t, messages, strings.Count(got, `"PUBLISH" "c" "`+message+"\"\r\n"))
 		} else if got != want {
@@ -237,7 +237,7 @@ func TestLentRepliesCountOnceInMaxmemory(t *testing.T) {
 		b := newHarnessWith(t, "maxmemory", "10mb", "maxmemory-policy", "allkeys-lru", "proto-max-bulk-len", "1mb")
 		writer := b.session()
 		b.feed(writer, request("SET", "k", strings.Repeat("x", size)), request("SET", "other", strings.Repeat("x", size)))
-		before := b.usedMemory()
+		before := b.UsedMemory()
 		var readers []*Session
 		get := bytes.Repeat(request("GET", "k"), times)
 		for range clients {
@@ -247,7 +247,7 @@ func TestLentRepliesCountOnceInMaxmemory(t *testing.T) {
 			require.Greater(t, s.snapshot().Memory, int64(times*size), "what CLIENT LIST shows, and the limits of a client see")
 			readers = append(readers, s)
 		}
-		require.Less(t, b.usedMemory()-before, int64(clients*(16<<10)))
+		require.Less(t, b.UsedMemory()-before, int64(clients*(16<<10)))
 		require.Equal(t, ":2\r\n", b.feed(writer, request("DBSIZE")))
 		require.Zero(t, b.ks.LentMemory())
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/config"
-	"github.com/atomredis/atomredis/stats"
 )
 
 // outputLimit returns the limit on the output that waits for the client. Any goroutine may call it.
@@ -203,7 +202,7 @@ func (r *rates) sample(srv *Server, now int64) {
 	if due := r.due.Load(); now < due || !r.due.CompareAndSwap(due, now+int64(time.Second/time.Millisecond)) {
 		return
 	}
-	srv.peakHeap.See(stats.ReadMemory().Heap)
+	srv.peakMemory.See(srv.UsedMemory())
 	n := srv.totals()
 	r.mu.Lock()
 	defer r.mu.Unlock()

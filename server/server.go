@@ -68,8 +68,7 @@ type Server struct {
 	pause        pauseState
 	rates        rates
 	replyBuffers replyBuffers
-	startHeap    int64 // in bytes, when the server began
-	peakHeap     stats.HeapPeak
+	peakMemory   stats.Peak
 	scripts      *scripts.Scripts
 	eviction     eviction
 	storage      storageState
@@ -189,11 +188,10 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	set := conf.Get()
 	srv := &Server{
 		config: conf, log: log, slow: o.Slow, progress: o.Progress,
-		table:     command.NewTable(),
-		runID:     newRunID(),
-		tickBase:  time.Now(),
-		done:      make(chan struct{}),
-		startHeap: stats.ReadMemory().Heap,
+		table:    command.NewTable(),
+		runID:    newRunID(),
+		tickBase: time.Now(),
+		done:     make(chan struct{}),
 
 		ownFiles: o.FS == nil,
 		fs:       o.FS,
@@ -254,7 +252,6 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.timing.set(set)
 	srv.setLimits(set, set)
 	srv.replyBuffers.peakAge.Store(servercommands.DefaultReplyBufferPeakAge)
-	srv.countMemory()
 	srv.startScripts()
 	srv.foreign = foreignCommands(srv.table)
 	err = srv.table.Rename(set.Renamed)

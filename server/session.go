@@ -46,14 +46,14 @@ type Session struct {
 	relaying      relaying
 	proxied       *proxied // nil unless the client is one of another server of the group
 	modes
-	tx           transaction
-	blocked      *blocked
-	waits        *blocked // what blocked is while the client waits; nil before the first time
-	pausedUntil  int64    // the session waits for CLIENT UNPAUSE or this time; 0 if it does not
-	closing      bool     // close as soon as out is written
-	why          error    // what a program is told when the session closes; nil if it was killed
-	outOfMemory  bool     // when the command that runs began; means something only while there is a limit
-	crowded      bool     // likewise: memory is full of what can leave it later
+	tx          transaction
+	blocked     *blocked
+	waits       *blocked // what blocked is while the client waits; nil before the first time
+	pausedUntil int64    // the session waits for CLIENT UNPAUSE or this time; 0 if it does not
+	closing     bool     // close as soon as out is written
+	why         error    // what a program is told when the session closes; nil if it was killed
+	// what makeRoom came to when the command that runs began; means something only while there is a limit
+	room         evictionResult
 	paced        float64  // until when the client's commands that need memory wait then, in ms since 1970
 	fetching     fetching // of values that are not in memory
 	work         *work    // what the next command has been computed by, or is; nil as a rule

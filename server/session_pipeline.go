@@ -43,6 +43,7 @@ func (s *Session) prepare(b []byte, hints []engine.Hint) []engine.Hint {
 type lookahead struct {
 	commands []parsedCommand
 	args     [][]byte      // of all commands
+	used     int           // how many of them there were at most since it was taken
 	hints    []engine.Hint // what the commands will use
 	template resp.Template // of the commands that are being parsed
 
@@ -59,13 +60,27 @@ type parsedCommand struct {
 
 // lookaheads are shared by all sessions: one is needed only while input is processed.
 var lookaheads = sync.Pool{New: func() any {
-	return &lookahead{args: make([][]byte, 0, 32*maxAhead)}
+	return &lookahead{args: make([][]byte, 0, fewArgs)}
 }}
+
+const (
+	fewArgs  = 32 * maxAhead // that a lookahead has room for from the first
+	mostArgs = 1 << 14       // that it keeps room for once there were more
+)
+
+// giveBack leaves a lookahead to other sessions. Where there were many arguments the memory in which they lie is not kept.
+func (ahead *lookahead) giveBack() {
+	if ahead.used > fewArgs {
+		clear(ahead.args[fewArgs:ahead.used])
+	}
+	ahead.used = 0
+	lookaheads.Put(ahead)
+}
 
 // process executes the commands at the start of b and returns what is left of it.
 func (s *Session) process(b []byte) []byte {
 	ahead := s.beginPipeline(b)
-	defer lookaheads.Put(ahead)
+	defer ahead.giveBack()
 	defer s.endCommands() // before ahead, in which the arguments lie, is given back
 	for len(b) > 0 && !s.closing {
 		if !s.authenticated.Load() && s.floodsUnauthenticated() {
@@ -207,14 +222,22 @@ func (s *Session) parseAhead(ahead *lookahead, b []byte) {
 				ahead.template.Learn(b, n, args)
 			}
 		}
-		if used += len(args); used > cap(ahead.args) {
-			used = cap(ahead.args) // they did not fit and have memory of their own
+		switch used += len(args); {
+		case used <= cap(ahead.args):
+		case len(args) <= mostArgs && cap(args) > cap(ahead.args):
+			ahead.args, used = args, len(args) // which did not fit: the next will
+		default:
+			used = cap(ahead.args)
 		}
+		ahead.used = max(ahead.used, used)
 		if p.cmd != nil && len(args) > 1 && len(ahead.hints) < command.MaxHints {
 			ahead.hints = p.cmd.AppendHints(ahead.hints, args)
 		}
 		ahead.commands = append(ahead.commands, p)
 		b = b[n:]
+		if used > fewArgs {
+			break // the next one may be as long, and has the room to itself
+		}
 	}
 	ahead.more, ahead.err = true, nil
 }

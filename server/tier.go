@@ -219,16 +219,17 @@ const (
 
 // mustWait reports whether a command must wait because memory is full of what cannot leave it yet. The fuller it is, the
 // longer: a checkpoint takes seconds, and clients that went on until there is no room at all would stand still for as
-// long.
+// long. Where values leave, but not as fast as a command brings others, which a script does, only the last holds.
 func (s *Session) mustWait(cmd *command.Command, args [][]byte) bool {
-	if !s.crowded || s.srv.eviction.limit.Load() == 0 || !s.needsMemory(cmd, args) {
+	leaving := s.room == roomSoon && s.srv.tiered.Load()
+	if !leaving && s.room != roomLater || s.srv.eviction.limit.Load() == 0 || !s.needsMemory(cmd, args, (*command.Command).MayNeedMemory) {
 		return false
 	}
 	excess, now := s.srv.excess(), float64(s.now)
 	switch {
 	case excess >= 1:
 		s.pausedUntil = s.now + tierPause
-	case excess < pacedFrom:
+	case leaving || excess < pacedFrom:
 		return false
 	case s.paced >= now+1:
 		s.pausedUntil = int64(s.paced)

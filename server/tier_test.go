@@ -563,6 +563,41 @@ func TestWritingSlowsDownUntilValuesCanLeave(t *testing.T) {
 	require.Zero(t, write())
 }
 
+// Scripts that may write wait too, whether they say what they do or not, and those that only read go on.
+func TestScriptsWaitUntilValuesCanLeave(t *testing.T) {
+	b := openTiered(t, vfs.NewMem(), 3, "maxmemory=1mb")
+	defer b.close()
+	b.storage.SetCheckpointSize(math.MaxInt64)
+	b.eviction.asked.Store(math.MaxInt64) // nor does the limit have a checkpoint made
+	write := "for i = 1, 100 do redis.call('SET', ARGV[1] .. i, string.rep('v', 1000)) end return 'written'"
+	n := 0
+	for b.excess() < 1 {
+		n++
+		reply := b.send(0, request("EVAL", write, "0", fmt.Sprint(n, ":")))[0]
+		for s := b.sessions[0]; reply == ""; reply = b.settle()[0] { // it is slowed down
+			b.clock.Advance(time.Duration(s.Deadline()-b.ks.Now()) * time.Millisecond)
+			s.Advance(b.ks.Now())
+		}
+		require.Equal(t, "$7\r\nwritten\r\n", reply)
+	}
+	require.Less(t, b.UsedMemory(), int64(1<<20+1<<20/tierExcess+200_000), "one script too many")
+	require.Empty(t, b.send(0, request("EVAL", write, "0", "undeclared:"))[0])
+	require.Empty(t, b.send(1, request("EVAL", "#!lua\n"+write, "0", "declared:"))[1])
+	require.Equal(t, "$-1\r\n", b.send(2, request("EVAL_RO", "return redis.call('GET', 'undeclared:1')", "0"))[2])
+	require.Equal(t, "$-1\r\n",
+		b.send(2, request("EVAL", "#!lua flags=no-writes\nreturn redis.call('GET', 'declared:1')", "0"))[2])
+
+	require.NoError(t, b.storage.Save())
+	b.eviction.later.Store(0)
+	var replies [2]string
+	for range 1000 {
+		b.clock.Advance(tierPause * time.Millisecond)
+		all := b.settle()
+		replies[0], replies[1] = replies[0]+all[0], replies[1]+all[1]
+	}
+	require.Equal(t, [2]string{"$7\r\nwritten\r\n", "$7\r\nwritten\r\n"}, replies)
+}
+
 // Commands that need no old value do not read it.
 func TestWhatIsOverwrittenIsNotRead(t *testing.T) {
 	b := openTiered(t, vfs.NewMem(), 1)

@@ -8,15 +8,15 @@ import (
 	"sync/atomic"
 )
 
-// HeapPeak is the largest heap that was seen, in bytes.
-type HeapPeak struct{ atomic.Int64 }
+// Peak is the most memory that was seen in use, in bytes.
+type Peak struct{ atomic.Int64 }
 
-// See notes the size of the heap, in bytes, and returns the largest that was seen.
-func (p *HeapPeak) See(heap int64) int64 {
+// See notes how much memory is in use, in bytes, and returns the most that was seen.
+func (p *Peak) See(used int64) int64 {
 	for {
 		peak := p.Load()
-		if heap <= peak || p.CompareAndSwap(peak, heap) {
-			return max(peak, heap)
+		if used <= peak || p.CompareAndSwap(peak, used) {
+			return max(peak, used)
 		}
 	}
 }

@@ -57,16 +57,36 @@ type heap struct {
 	live      uint64 // what the last collection saw
 	objects   uint64 // which includes garbage
 	free      uint64 // not used and not given back
+	cycles    uint64 // how many collections there were
 }
 
 func readHeap() heap {
 	samples := []metrics.Sample{
 		{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
 		{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
+		{Name: "/gc/cycles/total:gc-cycles"},
 	}
 	metrics.Read(samples)
 	return heap{samples[0].Value.Uint64(), samples[1].Value.Uint64(), samples[2].Value.Uint64(),
-		samples[3].Value.Uint64() + samples[4].Value.Uint64()}
+		samples[3].Value.Uint64() + samples[4].Value.Uint64(), samples[5].Value.Uint64()}
+}
+
+// releases finds out, once a second, when data has gone of which the collector does not know: it looks at how much has
+// been allocated, and after a FLUSHALL little may be for long.
+type releases struct {
+	last, most int64  // bytes of data, a second ago and at most since the last collection
+	cycles     uint64 // collections until then
+}
+
+const muchGone = 8 << 20 // bytes of data that are worth a collection once they have gone
+
+// next reports whether so much has gone since the last collection that another one is worth its while.
+func (r *releases) next(h heap, used int64) bool {
+	if h.cycles != r.cycles {
+		r.cycles, r.most = h.cycles, r.last // what has gone in this second may have been seen as it was
+	}
+	r.last, r.most = used, max(r.most, used)
+	return r.most-used > max(muchGone, int64(h.live/4))
 }
 
 // pauses finds out, once a second, when there is a pause in the use of memory.
@@ -171,8 +191,8 @@ func (t *tuner) rest(on bool) {
 }
 
 // tuneCollector looks after the garbage collector until stop is closed, unless the environment has set it (GOGC).
-// maxMemory tells within how many bytes the server is to keep its data, 0 if there is no limit.
-func tuneCollector(stop <-chan struct{}, maxMemory func() int64) {
+// maxMemory tells within how many bytes the server is to keep its data, 0 if there is no limit, and used how many it has.
+func tuneCollector(stop <-chan struct{}, maxMemory, used func() int64) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
@@ -185,15 +205,20 @@ func tuneCollector(stop <-chan struct{}, maxMemory func() int64) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	p := pauses{last: readHeap(), dirty: true}
+	var r releases
 	for {
 		select {
 		case <-stop:
 			return
 		case <-tick.C:
 		}
-		pause, release := p.next(readHeap())
-		if release {
+		h := readHeap()
+		pause, release := p.next(h)
+		switch gone := r.next(h, used()); {
+		case release:
 			debug.FreeOSMemory()
+		case gone:
+			runtime.GC() // beside clients
 		}
 		if pause {
 			releaseProgram()

@@ -122,17 +122,17 @@ func TestPauses(t *testing.T) {
 		rest    int  // quiet seconds that follow
 		release bool // at the end of them
 	}{
-		{heap{0, 1 * mb, 2 * mb, 0}, 0, false},
-		{heap{200 * mb, 100 * mb, 200 * mb, 0}, patience - 1, false}, // busy
-		{heap{400 * mb, 150 * mb, 300 * mb, 0}, patience - 1, false},
-		{heap{402 * mb, 150 * mb, 300 * mb, 0}, patience, true},      // a pause, with 150 MB of garbage
-		{heap{402 * mb, 150 * mb, 300 * mb, 0}, 2 * patience, false}, // only once
-		{heap{600 * mb, 110 * mb, 120 * mb, 0}, patience - 1, false},
-		{heap{602 * mb, 110 * mb, 120 * mb, 10 * mb}, patience, true}, // free memory
-		{heap{800 * mb, 90 * mb, 95 * mb, 0}, patience, true},         // what the last collection saw may be garbage by now
-		{heap{805 * mb, 90 * mb, 95 * mb, 0}, patience, false},        // not worth it
-		{heap{900 * mb, 26 * mb, 40 * mb, 1 * mb}, patience - 1, false},
-		{heap{960 * mb, 2 * mb, 40 * mb, 1 * mb}, patience, true},
+		{heap{0, 1 * mb, 2 * mb, 0, 0}, 0, false},
+		{heap{200 * mb, 100 * mb, 200 * mb, 0, 0}, patience - 1, false}, // busy
+		{heap{400 * mb, 150 * mb, 300 * mb, 0, 0}, patience - 1, false},
+		{heap{402 * mb, 150 * mb, 300 * mb, 0, 0}, patience, true},      // a pause, with 150 MB of garbage
+		{heap{402 * mb, 150 * mb, 300 * mb, 0, 0}, 2 * patience, false}, // only once
+		{heap{600 * mb, 110 * mb, 120 * mb, 0, 0}, patience - 1, false},
+		{heap{602 * mb, 110 * mb, 120 * mb, 10 * mb, 0}, patience, true}, // free memory
+		{heap{800 * mb, 90 * mb, 95 * mb, 0, 0}, patience, true},         // what the last collection saw may be garbage by now
+		{heap{805 * mb, 90 * mb, 95 * mb, 0, 0}, patience, false},        // not worth it
+		{heap{900 * mb, 26 * mb, 40 * mb, 1 * mb, 0}, patience - 1, false},
+		{heap{960 * mb, 2 * mb, 40 * mb, 1 * mb, 0}, patience, true},
 	} {
 		_, release := p.next(step.heap)
 		for range step.rest {
@@ -142,6 +142,35 @@ func TestPauses(t *testing.T) {
 		require.Equal(t, step.release, release, "step %d", i)
 	}
 	require.NotZero(t, readHeap().objects)
+}
+
+// What has gone is collected once, unless a collection has seen that it has.
+func TestDataThatHasGoneIsCollected(t *testing.T) {
+	var r releases
+	for i, step := range []struct {
+		live, cycles uint64
+		used         int64
+		collect      bool
+	}{
+		{2 * mb, 1, 0, false},
+		{2 * mb, 1, 50 * mb, false},
+		{2 * mb, 1, 45 * mb, false}, // little
+		{2 * mb, 1, 41 * mb, true},  // in more than one second
+		{40 * mb, 2, 41 * mb, false},
+		{40 * mb, 2, 0, true},        // FLUSHALL
+		{2 * mb, 3, 0, false},        // which was collected
+		{2 * mb, 3, 100 * mb, false}, // and filled again
+		{100 * mb, 4, 100 * mb, false},
+		{100 * mb, 5, 0, true}, // a collection in the same second may have been too early
+		{2 * mb, 6, 0, false},
+		{1000 * mb, 7, 1000 * mb, false},
+		{1000 * mb, 7, 800 * mb, false}, // little of it
+		{1000 * mb, 7, 700 * mb, true},
+		{700 * mb, 8, 700 * mb, false},
+		{700 * mb, 8, 700 * mb, false},
+	} {
+		require.Equal(t, step.collect, r.next(heap{live: step.live, cycles: step.cycles}, step.used), "step %d", i)
+	}
 }
 
 func TestReleasedPagesOfTheProgramComeBack(t *testing.T) {

@@ -241,7 +241,7 @@ func instanceOf(file string, stdout io.Writer) (*instance, error) {
 func serveAll(all []*instance, supervisor *supervisor, signals <-chan os.Signal, ready func()) error {
 	ended := make(chan struct{})
 	defer close(ended)
-	go tuneCollector(ended, func() int64 { return maxMemoryOf(all) })
+	go tuneCollector(ended, func() int64 { return maxMemoryOf(all) }, func() int64 { return usedMemoryOf(all) })
 	for i, in := range all {
 		if err := in.start(); err != nil {
 			for _, before := range all[:i] {
@@ -314,6 +314,14 @@ func maxMemoryOf(all []*instance) (sum int64) {
 			return 0
 		}
 		sum += n
+	}
+	return sum
+}
+
+// usedMemoryOf is how many bytes the data of servers takes.
+func usedMemoryOf(all []*instance) (sum int64) {
+	for _, in := range all {
+		sum += in.srv.UsedMemory()
 	}
 	return sum
 }

@@ -74,8 +74,8 @@ const (
 // Memory is where the memory is, in bytes.
 type Memory struct {
 	stats.Memory
-	// Startup is the heap when the server began, Peak the largest since.
-	Startup, Peak int64
+	// Used is what data and clients use, which maxmemory limits; Peak is the most that was.
+	Used, Peak int64
 	// Clients is what clients use, with what waits to be read or sent; Followers what those do that follow the server,
 	// of which Streamed waits to be sent.
 	Clients, Followers, Streamed int64
@@ -85,13 +85,15 @@ type Memory struct {
 	Scripts, Functions int64
 }
 
-// memoryReport is Memory and what follows from it and the keyspace.
-type memoryReport struct {
+// MemoryReport is Memory and what follows from it and the keyspace: of what is in use, Overhead is for clients and for
+// finding keys, and Dataset the rest.
+type MemoryReport struct {
 	Memory
-	resident          int64
-	keys              int64
-	databases         []databaseMemory
-	overhead, dataset int64
+	Overhead, Dataset int64
+
+	resident  int64
+	keys      int64
+	databases []databaseMemory
 }
 
 // databaseMemory is the memory that the table of keys of a database takes.
@@ -100,13 +102,14 @@ type databaseMemory struct {
 	table, expiring int64
 }
 
-func reportMemory(c *command.Ctx) memoryReport {
-	r := memoryReport{Memory: hostOf(c).Memory(c.Now())}
+// ReportMemory asks the server and the keyspace.
+func ReportMemory(c *command.Ctx) MemoryReport {
+	r := MemoryReport{Memory: hostOf(c).Memory(c.Now())}
 	r.resident = r.Mapped
 	if rss, ok := stats.ResidentBytes(); ok {
 		r.resident = rss
 	}
-	r.overhead = r.Startup + r.Clients + r.Followers
+	r.Overhead = r.Clients
 	for db := range hostOf(c).Keyspace().Databases() {
 		s := c.G.DBStats(db)
 		if s.Keys == 0 {
@@ -115,14 +118,15 @@ func reportMemory(c *command.Ctx) memoryReport {
 		d := databaseMemory{db, int64(s.Keys) * keyOverhead, int64(s.Expires) * deadlineOverhead}
 		r.keys += int64(s.Keys)
 		r.databases = append(r.databases, d)
-		r.overhead += d.table + d.expiring
+		r.Overhead += d.table + d.expiring
 	}
-	r.dataset = max(r.Heap-r.overhead, 0)
+	r.Overhead = min(r.Overhead, r.Used)
+	r.Dataset = r.Used - r.Overhead
 	return r
 }
 
 func memoryStats(c *command.Ctx) {
-	r := reportMemory(c)
+	r := ReportMemory(c)
 	m, n := c.W.Defer(), 0
 	number := func(name string, v int64) {
 		c.W.BulkString(name)
@@ -135,8 +139,8 @@ func memoryStats(c *command.Ctx) {
 		n++
 	}
 	number("peak.allocated", r.Peak)
-	number("total.allocated", r.Heap)
-	number("startup.allocated", r.Startup)
+	number("total.allocated", r.Used)
+	number("startup.allocated", 0)
 	number("replication.backlog", 0)
 	number("clients.slaves", r.Followers)
 	number("clients.normal", r.Clients)
@@ -155,16 +159,16 @@ func memoryStats(c *command.Ctx) {
 		c.W.Int(0)
 		n++
 	}
-	number("overhead.total", r.overhead)
+	number("overhead.total", r.Overhead)
 	number("keys.count", r.keys)
 	perKey := int64(0)
 	if r.keys > 0 {
-		perKey = max(r.Heap-r.Startup, 0) / r.keys
+		perKey = r.Used / r.keys
 	}
 	number("keys.bytes-per-key", perKey)
-	number("dataset.bytes", r.dataset)
-	fraction("dataset.percentage", 100*stats.Ratio(r.dataset, max(r.Heap-r.Startup, r.dataset)))
-	fraction("peak.percentage", 100*stats.Ratio(r.Heap, r.Peak))
+	number("dataset.bytes", r.Dataset)
+	fraction("dataset.percentage", 100*stats.Ratio(r.Dataset, r.Used))
+	fraction("peak.percentage", 100*stats.Ratio(r.Used, r.Peak))
 	number("allocator.allocated", r.Heap)
 	number("allocator.active", r.Heap+r.Idle)
 	number("allocator.resident", r.Mapped)
@@ -174,28 +178,28 @@ func memoryStats(c *command.Ctx) {
 	number("allocator-rss.bytes", r.Mapped-r.Heap-r.Idle)
 	fraction("rss-overhead.ratio", stats.Ratio(r.resident, r.Mapped))
 	number("rss-overhead.bytes", r.resident-r.Mapped)
-	fraction("fragmentation", stats.Ratio(r.resident, r.Heap))
-	number("fragmentation.bytes", r.resident-r.Heap)
+	fraction("fragmentation", stats.Ratio(r.resident, r.Used))
+	number("fragmentation.bytes", r.resident-r.Used)
 	c.W.EndMap(m, n)
 }
 
-const smallHeap = 5 << 20 // of which nothing can be said
+const smallUse = 5 << 20 // of which nothing can be said
 
 func memoryDoctor(c *command.Ctx) {
-	r := reportMemory(c)
+	r := ReportMemory(c)
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, " * "+format+"\n", args...) }
 	switch {
-	case r.Heap < smallHeap:
+	case r.Used < smallUse:
 		b.WriteString("Hardly any memory is in use, so that nothing can be said about it.\n")
 	default:
-		if stats.Ratio(r.Peak, r.Heap) > 1.5 {
+		if stats.Ratio(r.Peak, r.Used) > 1.5 {
 			say("There was a time when %s were in use, %.1f times as much as now. MEMORY PURGE gives back what is not needed.",
-				humanBytes(r.Peak), stats.Ratio(r.Peak, r.Heap))
+				humanBytes(r.Peak), stats.Ratio(r.Peak, r.Used))
 		}
-		if stats.Ratio(r.resident, r.Heap) > 2.5 {
+		if stats.Ratio(r.resident, r.Used) > 2.5 {
 			say("The process occupies %s, %.1f times what is in use: garbage that will be collected, or memory kept for what comes. "+
-				"MEMORY PURGE gives it back.", humanBytes(r.resident), stats.Ratio(r.resident, r.Heap))
+				"MEMORY PURGE gives it back.", humanBytes(r.resident), stats.Ratio(r.resident, r.Used))
 		}
 		if n := hostOf(c).ClientCount(); r.Clients > 200<<10*max(n, 1) {
 			say("Clients have %s of commands and replies that are under way. Some may not read what they asked for; CLIENT LIST shows omem and qbuf.",

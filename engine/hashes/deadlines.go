@@ -3,6 +3,7 @@ package hashes
 import (
 	"encoding/binary"
 	"iter"
+	"math"
 	"unsafe"
 
 	"github.com/atomredis/atomredis/engine/delta"
@@ -19,39 +20,22 @@ import (
 // withDeadlines is the Mark of a small hash that has deadlines among its elements.
 const withDeadlines = 1
 
-// DeadlineIndex orders the fields of a large hash that expire, and is what is stored of their deadlines: the name of
-// a part is a field and its data the deadline.
+// DeadlineIndex orders the fields of a large hash that expire, by their numbers in its table, and is what is stored of
+// their deadlines: the name of a part is a field and its data the deadline.
 type DeadlineIndex struct {
-	fields dict.Table[*volatile]
-	order  expiry.Index[*volatile]
+	fields *dict.Table[field] // of the hash
+	order  expiry.Numbered
 	log    *delta.Log // the changes of a hash that is stored in parts; nil otherwise
 }
-
-// volatile is a field that expires.
-type volatile struct {
-	name string // mostly shares the memory of the field
-	slot int
-}
-
-// Key implements dict.Keyed.
-func (v *volatile) Key() string { return v.name }
-
-// SetSlot implements expiry.Item.
-func (v *volatile) SetSlot(slot int) { v.slot = slot }
-
-// Slot implements expiry.Item.
-func (v *volatile) Slot() int { return v.slot }
 
 // Deadline returns when a field expires, in ms since 1970; 0 means never. ok is false if there is no such field.
 func (h *Hash) Deadline(field []byte) (at int64, ok bool) {
 	if l := h.large(); l != nil {
-		if _, ok := l.fields.IndexOf(field); !ok {
-			return 0, false
+		i, ok := l.fields.IndexOf(field)
+		if !ok || l.deadlines == nil {
+			return 0, ok
 		}
-		if l.deadlines == nil {
-			return 0, true
-		}
-		return l.deadlines.at(field), true
+		return l.deadlines.order.At(i), true
 	}
 	p := h.find(field)
 	if p == -1 {
@@ -67,14 +51,14 @@ func (h *Hash) Deadline(field []byte) (at int64, ok bool) {
 // there is such a field.
 func (h *Hash) SetDeadline(field []byte, at int64) bool {
 	if l := h.large(); l != nil {
-		f, ok := l.fields.Get(field)
+		i, ok := l.fields.IndexOf(field)
 		switch {
 		case !ok:
 			return false
 		case at != 0:
-			l.setDeadline(f, at)
+			l.setDeadline(i, at)
 		case l.deadlines != nil:
-			l.deadlines.remove(field)
+			l.deadlines.remove(i)
 		}
 		return true
 	}
@@ -128,7 +112,7 @@ func (h *Hash) Deadlines() iter.Seq2[[]byte, int64] {
 	return func(yield func(field []byte, at int64) bool) {
 		if l := h.large(); l != nil {
 			if l.deadlines != nil {
-				l.deadlines.order.Each(func(v *volatile, at int64) bool { return yield(bytesOf(v.name), at) })
+				l.deadlines.order.Each(func(i int, at int64) bool { return yield(l.fields.At(i).name(), at) })
 			}
 			return
 		}
@@ -149,7 +133,7 @@ func (h *Hash) Deadlines() iter.Seq2[[]byte, int64] {
 func (h *Hash) AllExpired(now int64) bool {
 	if l := h.large(); l != nil {
 		d := l.deadlines
-		return d != nil && d.fields.Len() == l.fields.Len() && d.order.AllBy(now)
+		return d != nil && d.order.Len() == l.fields.Len() && d.order.AllBy(now)
 	}
 	expired := 0
 	for _, at := range h.Deadlines() {
@@ -170,12 +154,12 @@ func (h *Hash) Expire(now int64, max int, fn func(field []byte)) int {
 			return 0
 		}
 		for ; n < max; n++ {
-			v, at, ok := l.deadlines.order.Min()
+			i, at, ok := l.deadlines.order.Min()
 			if !ok || at > now {
 				break
 			}
-			fn(bytesOf(v.name))
-			h.deleteLarge(l, bytesOf(v.name))
+			fn(l.fields.At(i).name())
+			h.deleteLarge(l, i)
 		}
 		return n
 	}
@@ -210,17 +194,26 @@ func (h *Hash) DeadlineIndex() *DeadlineIndex {
 // Track makes the index note in l from now on which deadlines change. All that it has count as changed.
 func (d *DeadlineIndex) Track(l *delta.Log) {
 	d.Attach(l)
-	for v := range d.fields.All() {
-		l.After((*v).name, d.fields.Len())
-	}
+	d.order.Each(func(i int, _ int64) bool {
+		l.After(d.fields.At(i).keptName(), d.order.Len())
+		return true
+	})
 }
 
 // Attach makes the index note in l from now on which deadlines change; nil ends that.
 func (d *DeadlineIndex) Attach(l *delta.Log) { d.log = l }
 
-// Walk calls fn with the names of about count parts, as Hash.Walk does.
+// Walk calls fn with the names of the parts among count fields, as Hash.Walk does.
 func (d *DeadlineIndex) Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool) {
-	c.Number = d.fields.Scan(c.Number, count, func(v **volatile) { fn((*v).name) })
+	i := d.fields.Len()
+	if c.Number != 0 {
+		i = min(i, int(min(c.Number, math.MaxInt)))
+	}
+	c.Number = d.fields.Scan(c.Number, count, func(f *field) {
+		if i--; d.order.At(i) != 0 {
+			fn(f.Key())
+		}
+	})
 	return c, c.Number != 0
 }
 
@@ -229,49 +222,42 @@ func (d *DeadlineIndex) Log() *delta.Log { return d.log }
 
 // AppendPart appends the stored deadline of a field to dst; ok is false if the field has none.
 func (d *DeadlineIndex) AppendPart(dst []byte, name string) (out []byte, ok bool) {
-	v, ok := d.fields.GetString(name)
+	i, ok := d.fields.IndexOf(bytesOf(name))
 	if !ok {
 		return dst, false
 	}
-	return binary.AppendUvarint(dst, uint64(d.order.At(*v))), true
-}
-
-// at returns the deadline of a field, 0 if it has none.
-func (d *DeadlineIndex) at(field []byte) int64 {
-	if v, ok := d.fields.Get(field); ok {
-		return d.order.At(*v)
+	at := d.order.At(i)
+	if at == 0 {
+		return dst, false
 	}
-	return 0
+	return binary.AppendUvarint(dst, uint64(at)), true
 }
 
-// set gives a field, which the hash has, a deadline.
-func (d *DeadlineIndex) set(f *field, at int64) {
-	d.log.Before(f.name(), d)
-	_, v, hash := d.fields.Find(f.name())
-	if v == nil {
-		v = d.fields.Insert(hash, &volatile{name: f.keptName()})
-	}
-	d.order.Set(*v, at)
-	d.log.After((*v).name, d.fields.Len())
-}
-
-// remove takes away the deadline of a field, if it has one.
-func (d *DeadlineIndex) remove(field []byte) {
-	i, ok := d.fields.IndexOf(field)
-	if !ok {
+// set gives field number i a deadline.
+func (d *DeadlineIndex) set(i int, at int64) {
+	if d.log == nil {
+		d.order.Set(i, at)
 		return
 	}
-	d.log.Before(field, d)
-	v := d.fields.DeleteAt(i)
-	d.order.Remove(v)
-	d.log.After(v.name, d.fields.Len())
+	f := d.fields.At(i)
+	d.log.Before(f.name(), d)
+	d.order.Set(i, at)
+	d.log.After(f.keptName(), d.order.Len())
 }
 
-// moved notes that the name of a field lies elsewhere in memory.
-func (d *DeadlineIndex) moved(f *field) {
-	if v, ok := d.fields.Get(f.name()); ok {
-		(*v).name = f.keptName()
+// remove takes away the deadline of field number i, if it has one.
+func (d *DeadlineIndex) remove(i int) {
+	if d.order.At(i) == 0 {
+		return
 	}
+	if d.log == nil {
+		d.order.Remove(i)
+		return
+	}
+	f := d.fields.At(i)
+	d.log.Before(f.name(), d)
+	d.order.Remove(i)
+	d.log.After(f.keptName(), d.order.Len())
 }
 
 // memoryUsage returns how many bytes the index takes, which may be nil.
@@ -279,23 +265,36 @@ func (d *DeadlineIndex) memoryUsage() int {
 	if d == nil {
 		return 0
 	}
-	return int(unsafe.Sizeof(*d)) + d.fields.MemoryUsage() + d.order.MemoryUsage() +
-		d.fields.Len()*int(unsafe.Sizeof(volatile{}))
+	return int(unsafe.Sizeof(*d)) + d.order.MemoryUsage()
 }
 
-// setDeadline gives a field of a large hash a deadline.
-func (l *large) setDeadline(f *field, at int64) {
+// index returns the index of a large hash, which it makes if there is none.
+func (l *large) index() *DeadlineIndex {
 	if l.deadlines == nil {
-		l.deadlines = new(DeadlineIndex)
+		l.deadlines = &DeadlineIndex{fields: &l.fields}
 	}
-	l.deadlines.set(f, at)
+	return l.deadlines
+}
+
+// setDeadline gives field number i of a large hash a deadline.
+func (l *large) setDeadline(i int, at int64) { l.index().set(i, at) }
+
+// deleteField removes field number i of a large hash. The last one takes its number.
+func (l *large) deleteField(i int) field {
+	if d := l.deadlines; d != nil {
+		d.remove(i)
+		d.order.Renumber(l.fields.Len()-1, i)
+	}
+	f := l.fields.DeleteAt(i)
+	l.bytes -= f.size()
+	return f
 }
 
 // copyDeadlines gives the fields those deadlines that they have in another hash.
 func (l *large) copyDeadlines(from *Hash) {
 	for name, at := range from.Deadlines() {
-		if f, ok := l.fields.Get(name); ok {
-			l.setDeadline(f, at)
+		if i, ok := l.fields.IndexOf(name); ok {
+			l.setDeadline(i, at)
 		}
 	}
 }

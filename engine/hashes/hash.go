@@ -8,11 +8,11 @@
 // # Deadlines of fields
 //
 // A small hash has a third element for each field, which does not exist until a field gets a deadline. A large one
-// has an index beside its fields, ordered and found by name, of about 60 bytes for each field in it (deadlines.go).
-// Hashes without deadlines have neither. The index is stored as parts under a number of its own, with its own
-// delta.Log: what was stored without deadlines stays as it is, and a changed deadline is one part of a few bytes. The
-// head of a key has the earliest deadline, so that fields of a value that is not in memory expire on time. It may be
-// too early, never too late.
+// has an index beside its fields, a heap of their numbers in the table, of about 16 bytes for each field in it
+// (deadlines.go). Hashes without deadlines have neither. The index is stored as parts under a number of its own, with
+// its own delta.Log: what was stored without deadlines stays as it is, and a changed deadline is one part of a few
+// bytes. The head of a key has the earliest deadline, so that fields of a value that is not in memory expire on time.
+// It may be too early, never too late.
 package hashes
 
 import (
@@ -173,7 +173,18 @@ func (h *Hash) set(field, value []byte, lim Limits, keepDeadline bool) (created 
 // Delete removes field, and says whether it was there.
 func (h *Hash) Delete(field []byte) bool {
 	if l := h.large(); l != nil {
-		return h.deleteLarge(l, field)
+		if l.log == nil && l.deadlines == nil { // the name is hashed once
+			f, ok := l.fields.Delete(field)
+			if ok {
+				l.bytes -= f.size()
+			}
+			return ok
+		}
+		i, ok := l.fields.IndexOf(field)
+		if ok {
+			h.deleteLarge(l, i)
+		}
+		return ok
 	}
 	p := h.find(field)
 	if p == -1 {
@@ -338,12 +349,9 @@ func (h *Hash) setLarge(l *large, name, value []byte, keepDeadline bool) (create
 			l.bytes -= f.size()
 			*f = newField(name, value)
 			l.bytes += f.size()
-			if l.deadlines != nil {
-				l.deadlines.moved(f)
-			}
 		}
 		if l.deadlines != nil && !keepDeadline {
-			l.deadlines.remove(name)
+			l.deadlines.remove(i)
 		}
 	}
 	if l.log != nil && (l.fields.Mark(i, l.log.Epoch()) || moved) {
@@ -352,27 +360,15 @@ func (h *Hash) setLarge(l *large, name, value []byte, keepDeadline bool) (create
 	return created
 }
 
-// deleteLarge removes a field from a large hash, and says whether it was there.
-func (h *Hash) deleteLarge(l *large, name []byte) bool {
-	if l.deadlines != nil {
-		l.deadlines.remove(name)
-	}
+// deleteLarge removes field number i from a large hash.
+func (h *Hash) deleteLarge(l *large, i int) {
 	if l.log == nil {
-		f, ok := l.fields.Delete(name)
-		if ok {
-			l.bytes -= f.size()
-		}
-		return ok
-	}
-	i, ok := l.fields.IndexOf(name)
-	if !ok {
-		return false
+		l.deleteField(i)
+		return
 	}
 	l.log.Before(l.fields.At(i).name(), h)
-	f := l.fields.DeleteAt(i)
-	l.bytes -= f.size()
+	f := l.deleteField(i)
 	l.log.After(f.keptName(), l.fields.Len())
-	return true
 }
 
 // bytesOf returns the bytes of a string, which must not be modified.

@@ -420,3 +420,28 @@ func TestMemoryOfDeadlinesCounts(t *testing.T) {
 		})
 	}
 }
+
+// A deadline takes 16 bytes in a large hash, wherever the fields are that have one, and nothing when they have gone.
+func TestDeadlinesTakeLittleMemory(t *testing.T) {
+	const n = 100_000
+	fields, h := names(n), new(Hash)
+	for _, f := range fields {
+		h.Set(f, []byte("v"), Limits{})
+	}
+	without := h.MemoryUsage()
+	for i, f := range fields {
+		require.True(t, h.SetDeadline(f, int64(1+i*7919%n)))
+	}
+	require.InDelta(t, 16*n, h.MemoryUsage()-without, n)
+	for _, f := range fields[1:] {
+		h.SetDeadline(f, 0)
+	}
+	require.Less(t, h.MemoryUsage()-without, 64<<10+4*n)
+	h.SetDeadline(fields[0], 0)
+	require.InDelta(t, without, h.MemoryUsage(), 200)
+	for _, f := range fields {
+		h.SetDeadline(f, 5)
+	}
+	require.Equal(t, n-1, h.Expire(5, n-1, func([]byte) {}))
+	require.Less(t, h.MemoryUsage(), 128<<10)
+}

@@ -179,11 +179,11 @@ func (l *Loader) AddDeadline(name, data []byte) error {
 	if n != len(data) || n == 0 || at == 0 || at > math.MaxInt64 {
 		return errDeadline
 	}
-	f, ok := l.large.fields.Get(name)
+	i, ok := l.large.fields.IndexOf(name)
 	if !ok {
 		return errNoField
 	}
-	l.large.setDeadline(f, int64(at))
+	l.large.setDeadline(i, int64(at))
 	return nil
 }
 
@@ -195,10 +195,7 @@ func (l *Loader) Finish(log *delta.Log) (*Hash, error) {
 
 // FinishDeadlines is Finish for a hash that is stored with deadlines, whose changes will be noted in deadlines.
 func (l *Loader) FinishDeadlines(log, deadlines *delta.Log) (*Hash, error) {
-	if l.large.deadlines == nil {
-		l.large.deadlines = new(DeadlineIndex)
-	}
-	l.large.deadlines.log = deadlines
+	l.large.index().log = deadlines
 	return l.Finish(log)
 }
 
@@ -215,7 +212,7 @@ func (h *Hash) PutPart(name, data, deadline []byte) error {
 // DropPart takes a field from a large hash. It counts as no change.
 func (h *Hash) DropPart(name []byte) {
 	defer h.large().unnoted()()
-	h.deleteLarge(h.large(), name)
+	h.Delete(name)
 }
 
 // unnoted ends that changes are noted, until the function is called that it returns.

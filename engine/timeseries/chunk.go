@@ -6,6 +6,10 @@ import (
 	"math/bits"
 	"slices"
 	"sort"
+	"sync"
+	"unsafe"
+
+	"github.com/atomredis/atomredis/engine/listpack"
 )
 
 // Sample is a value at a time in ms since 1970, which is never negative.
@@ -42,7 +46,7 @@ const (
 
 // newChunk returns a chunk with one sample.
 func newChunk(s Sample, plain bool) *chunk {
-	c := &chunk{base: s.Time, first: s.Time, plain: plain, buf: make([]byte, minBuf)}
+	c := &chunk{base: s.Time, first: s.Time, plain: plain, buf: takeBuf(minBuf)}
 	c.append(s)
 	return c
 }
@@ -69,10 +73,38 @@ func (c *chunk) grow(more int) {
 	if need <= len(c.buf) {
 		return
 	}
-	buf := slices.Grow(c.buf, max(need-len(c.buf), len(c.buf)/2))
-	buf = buf[:cap(buf)]
-	clear(buf[len(c.buf):])
+	buf := takeBuf(max(need, len(c.buf)+len(c.buf)/2))
+	copy(buf, c.buf)
+	leaveBuf(c.buf)
 	c.buf = buf
+}
+
+// outgrown has the memory that chunks have outgrown, for others: what a chunk goes through until it is full is twice
+// what it takes then. It has pointers to the first byte, by the size in units of bufUnit, and is cleared.
+var outgrown [maxReused/bufUnit + 1]sync.Pool
+
+const (
+	bufUnit   = 16   // divides all sizes from minBuf on in which the allocator gives memory
+	maxReused = 8192 // chunks are smaller, as a rule
+)
+
+// takeBuf returns at least n zeros, minBuf if that is more.
+func takeBuf(n int) []byte {
+	n = listpack.Allocated(max(n, minBuf))
+	if n <= maxReused {
+		if p, ok := outgrown[n/bufUnit].Get().(*byte); ok {
+			return unsafe.Slice(p, n)
+		}
+	}
+	return make([]byte, n)
+}
+
+// leaveBuf gives memory that nobody uses any more to other chunks.
+func leaveBuf(buf []byte) {
+	if n := len(buf); n >= minBuf && n <= maxReused && n == listpack.Allocated(n) {
+		clear(buf)
+		outgrown[n/bufUnit].Put(unsafe.SliceData(buf))
+	}
 }
 
 // full reports whether a chunk should have no more than the samples that it has, of size bytes for one.
@@ -280,7 +312,9 @@ func (c *chunk) fill(samples []Sample) {
 // trim gives back memory that a chunk to which nothing will be appended does not need.
 func (c *chunk) trim() {
 	if need := (int(c.used)+7)/8 + spare; len(c.buf)-need > need/16 {
-		c.buf = append(make([]byte, 0, need), c.buf[:need]...)
+		was := c.buf
+		c.buf = append(make([]byte, 0, need), was[:need]...)
+		leaveBuf(was)
 	}
 }
 
