@@ -171,10 +171,17 @@ func Next(b []byte) (object, rest []byte, err error) {
 	return b[:n:n], b[n:], nil
 }
 
-// Unwrap returns the object that is wrapped in a well-formed one, or else the object itself.
+// Unwrap returns the object that is wrapped in a well-formed one, or else the object itself. Of what an array, a collection or
+// a map has, the same is done with each element.
 func Unwrap(object []byte) ([]byte, error) {
 	for range maxDepth {
-		if len(object) == 0 || Code(object[0]) != Wrapped {
+		if len(object) == 0 {
+			return object, nil
+		}
+		switch code := Code(object[0]); {
+		case contains(code) && hasWrapped(object):
+			return appendElements(nil, object, appendUnwrapped)
+		case code != Wrapped:
 			return object, nil
 		}
 		n, _ := count(object, 1)
@@ -191,13 +198,72 @@ func Unwrap(object []byte) ([]byte, error) {
 	return nil, ErrTooDeep
 }
 
-// AppendWrapped appends an object as replies must have it: a complex one is wrapped.
+// appendUnwrapped appends an element as Unwrap returns it.
+func appendUnwrapped(dst, element []byte) ([]byte, error) {
+	if contains(Code(element[0])) {
+		return appendElements(dst, element, appendUnwrapped)
+	}
+	element, err := Unwrap(element)
+	return append(dst, element...), err
+}
+
+// AppendWrapped appends an object as replies must have it: a complex one is wrapped, and so are those in arrays, collections
+// and maps, because a client reads them before it knows their types. Those in the fields of a complex one are not.
 func AppendWrapped(dst, object []byte) []byte {
+	if len(object) > 0 && contains(Code(object[0])) {
+		each := func(dst, element []byte) ([]byte, error) { return AppendWrapped(dst, element), nil }
+		if out, err := appendElements(dst, object, each); err == nil {
+			return out
+		}
+	}
 	if len(object) == 0 || Code(object[0]) != Complex {
 		return append(dst, object...)
 	}
 	dst = le.LittleEndian.AppendUint32(append(dst, byte(Wrapped)), uint32(len(object)))
 	return append(append(dst, object...), 0, 0, 0, 0)
+}
+
+// contains reports whether an object of a type has others of any type.
+func contains(code Code) bool { return code == ObjectArray || code == Collection || code == Map }
+
+// elementsAt returns where the elements of an array, a collection or a map begin.
+func elementsAt(code Code) int {
+	if code == ObjectArray {
+		return 1 + 4 + 4 // code, type, number
+	}
+	return 1 + 4 + 1 // code, number, kind
+}
+
+// hasWrapped reports whether an array, a collection or a map has a wrapped object, at any depth of such containers.
+func hasWrapped(container []byte) bool {
+	for rest := container[elementsAt(Code(container[0])):]; len(rest) > 0; {
+		element, more, err := Next(rest)
+		if err != nil {
+			return false
+		}
+		if code := Code(element[0]); code == Wrapped || contains(code) && hasWrapped(element) {
+			return true
+		}
+		rest = more
+	}
+	return false
+}
+
+// appendElements appends a well-formed array, collection or map, each of whose elements is appended by each.
+func appendElements(dst, container []byte, each func(dst, element []byte) ([]byte, error)) ([]byte, error) {
+	at := elementsAt(Code(container[0]))
+	dst = append(dst, container[:at]...)
+	for rest := container[at:]; len(rest) > 0; {
+		element, more, err := Next(rest)
+		if err != nil {
+			return dst, err
+		}
+		if dst, err = each(dst, element); err != nil {
+			return dst, err
+		}
+		rest = more
+	}
+	return dst, nil
 }
 
 // AppendNull appends null.

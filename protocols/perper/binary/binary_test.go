@@ -144,6 +144,29 @@ func TestWrappedObjects(t *testing.T) {
 	}
 }
 
+// Complex objects in arrays, collections and maps are wrapped one by one, and are stored without that.
+func TestWrappedElements(t *testing.T) {
+	object := binary.AppendObject(nil, 5, []binary.Field{{ID: 7, Value: binary.AppendBool(nil, true)}})
+	inner := append(unhex(t, "17 ffffffff 02000000 65"), object...)
+	list := append(append(unhex(t, "18 02000000 01"), inner...), 8, 1)
+	stored := append(unhex(t, "19 01000000 01 03 01000000"), list...)
+	wrapped := append(append(unhex(t, "1b 22000000"), object...), 0, 0, 0, 0)
+	shown := append(append(unhex(t, "19 01000000 01 03 01000000 18 02000000 01 17 ffffffff 02000000 65"), wrapped...), 8, 1)
+	require.Equal(t, shown, binary.AppendWrapped(nil, stored))
+	got, err := binary.Unwrap(shown)
+	require.NoError(t, err)
+	require.Equal(t, stored, got)
+
+	for _, plain := range []string{"17 ffffffff 00000000", "18 01000000 00 65", "19 01000000 01 0801 0800"} {
+		require.Equal(t, unhex(t, plain), binary.AppendWrapped(nil, unhex(t, plain)))
+		got, err := binary.Unwrap(unhex(t, plain))
+		require.NoError(t, err)
+		require.Equal(t, unhex(t, plain), got)
+	}
+	_, err = binary.Unwrap(unhex(t, "18 01000000 00 1b 02000000 0801 02000000"))
+	require.ErrorIs(t, err, binary.ErrMalformed)
+}
+
 func TestFieldsOfComplexObjects(t *testing.T) {
 	// Python's ExecutionData has offsets of a byte and no ids of fields.
 	values := unhex(t, "09 01000000 69 09 01000000 61 08 00")
@@ -246,6 +269,9 @@ func FuzzObjects(f *testing.F) {
 		if err == nil {
 			if inner, err := binary.Unwrap(b[:n]); err == nil {
 				binary.AppendText(nil, inner, types)
+				again, err := binary.Unwrap(binary.AppendWrapped(nil, inner))
+				require.NoError(t, err)
+				require.Equal(t, inner, again)
 			}
 		}
 		binary.AppendText(nil, b, types)
