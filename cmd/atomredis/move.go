@@ -24,6 +24,7 @@ import (
 	"github.com/atomredis/atomredis/engine/sets"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/engine/zsets"
+	"github.com/atomredis/atomredis/internal/files"
 	"github.com/atomredis/atomredis/persist"
 	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/persist/rdb"
@@ -74,7 +75,6 @@ func importData(file string, options []string, stdout, stderr io.Writer) error {
 		err = fmt.Errorf("there is data in %s already", set.Dir)
 	}
 	if err = errors.Join(err, srv.Close()); err != nil {
-		os.Remove(set.Dir) // if it is empty: nothing is left of an import that stored nothing
 		return err
 	}
 	if left := srv.LeftOut(); left != "" {
@@ -166,9 +166,6 @@ func offline(args []string, stderr io.Writer, bar *progress.Bar, from source) (*
 			return nil, nil, err
 		}
 	}
-	if err := os.MkdirAll(set.Dir, 0o700); err != nil {
-		return nil, nil, err
-	}
 	log := slog.New(slog.NewTextHandler(bar.Around(stderr), &slog.HandlerOptions{ReplaceAttr: nameLevel}))
 	srv, err := server.New(conf, log, server.Options{Import: from.file, Progress: bar.Show})
 	return srv, set, err
@@ -259,12 +256,14 @@ func backup(dir string, o connectOptions, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer conn.Close()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	undo, err := files.MakeDir(dir, 0o700)
+	if err != nil {
 		return err
 	}
 	file := filepath.Join(dir, "dump.rdb")
 	b := backupClient{conn: conn, in: bufio.NewReaderSize(conn, 1<<20), timeout: backupTimeout, bar: bar}
 	if err := replaceFile(file, func(w io.Writer) error { return b.receive(w, o) }); err != nil {
+		undo()
 		return err
 	}
 	_, err = fmt.Fprintf(stdout, "%s: %d bytes, %d keys\n", file, b.bytes, b.keys)

@@ -1,9 +1,11 @@
-// Package files tells whether files of the system have changed, and why they cannot be used.
+// Package files tells whether files of the system have changed, and why they cannot be used, and makes directories that
+// may turn out not to be needed.
 package files
 
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -49,4 +51,28 @@ func Reason(err error) string {
 		}
 		err = next
 	}
+}
+
+// MakeDir makes a directory and those above it that do not exist. undo removes the directories that were made, as far as
+// they are empty.
+func MakeDir(dir string, perm os.FileMode) (undo func(), err error) {
+	var missing []string // the innermost first
+	for p := filepath.Clean(dir); ; p = filepath.Dir(p) {
+		if _, err := os.Stat(p); !errors.Is(err, os.ErrNotExist) {
+			break
+		}
+		missing = append(missing, p)
+	}
+	undo = func() {
+		for _, p := range missing {
+			if os.Remove(p) != nil {
+				return
+			}
+		}
+	}
+	if err := os.MkdirAll(dir, perm); err != nil {
+		undo()
+		return nil, err
+	}
+	return undo, nil
 }
