@@ -27,6 +27,7 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/family"
 	"github.com/atomredis/atomredis/internal/memconn"
+	"github.com/atomredis/atomredis/internal/nearest"
 	"github.com/atomredis/atomredis/internal/testhook"
 	"github.com/atomredis/atomredis/server"
 )
@@ -180,13 +181,21 @@ func (o *Options) own() (list []ownOption, err error) {
 		i := slices.IndexFunc(kinds, func(k *door.Kind) bool { return k.Name == name })
 		if i < 0 {
 			return nil, fmt.Errorf("Doors: there is no door %q; a program has those that it imports: "+
-				`import _ "github.com/atomredis/atomredis/doors/%s"`, name, name)
+				`import _ "github.com/atomredis/atomredis/doors/%s"%s`, name, name, nearest.Question(name, doorNames()))
 		}
 		directive := kinds[i].AddressDirective()
 		list = append(list, ownOption{"Doors: " + name, directive, o.Doors[name],
 			func(s *config.Settings) string { return s.Registered[directive] }})
 	}
 	return list, nil
+}
+
+// doorNames returns the names of the doors that the program has.
+func doorNames() (names []string) {
+	for _, k := range door.Kinds() {
+		names = append(names, k.Name)
+	}
+	return names
 }
 
 // Addr returns the TCP address that the server listens on, or the path of its Unix socket; "" if it listens nowhere.

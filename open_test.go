@@ -121,8 +121,20 @@ func TestDoorsAreOpenWhereTheOptionSays(t *testing.T) {
 	_, err = atomredis.Open(atomredis.Options{Doors: map[string]string{"skien": "yes"}})
 	require.EqualError(t, err, `atomredis: Doors: there is no door "skien"; a program has those that it imports: `+
 		`import _ "github.com/atomredis/atomredis/doors/skien"`)
+	_, err = atomredis.Open(atomredis.Options{Doors: map[string]string{"spiderk": "yes"}})
+	require.ErrorContains(t, err, "doors/spiderk\"; did you mean spiderq?")
 	_, err = atomredis.Open(atomredis.Options{Doors: map[string]string{"spiderq": "here"}})
 	require.ErrorContains(t, err, "atomredis: Doors: spiderq: ")
+}
+
+func TestAMistypedDirectiveIsRecognized(t *testing.T) {
+	_, err := atomredis.Open(atomredis.Options{Config: map[string]string{"maxmemroy": "1gb"}})
+	require.EqualError(t, err, "atomredis: maxmemroy: Bad directive or wrong number of arguments; did you mean maxmemory?")
+	_, err = atomredis.Open(atomredis.Options{ConfigLines: []string{"maxmemroy 1gb"}})
+	require.EqualError(t, err, `atomredis: "maxmemroy 1gb": Bad directive or wrong number of arguments; did you mean maxmemory?`)
+	db := open(t, atomredis.Options{})
+	_, err = db.Do(t.Context(), "CONFIG", "SET", "maxmemroy", "1gb")
+	require.EqualError(t, err, "ERR Unknown option or number of arguments for CONFIG SET - 'maxmemroy'")
 }
 
 func TestOpenThatFailsKeepsAnEmptyDirectory(t *testing.T) {

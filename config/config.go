@@ -287,7 +287,7 @@ func (c *Config) OnChange(apply func(old, new *Settings) error) {
 func (c *Config) Set(name, value string, runtime bool) error {
 	d := directiveNamed(name)
 	if d == nil {
-		return ErrUnknownDirective
+		return unknown(name)
 	}
 	if runtime {
 		_, err := c.SetAll([]Assignment{{d, name, value}}, true)

@@ -295,6 +295,11 @@ func TestLoadFileTellsWhereAndWhy(t *testing.T) {
 		reason  string
 	}{
 		{"port 1\nfoo bar\n", 2, "Bad directive or wrong number of arguments"},
+		{"maxmemroy 1gb", 1, "Bad directive or wrong number of arguments; did you mean maxmemory?"},
+		{"slaveoff h 1", 1, "Bad directive or wrong number of arguments; did you mean slaveof?"},
+		{"inculde x", 1, "Bad directive or wrong number of arguments; did you mean include?"},
+		{"usre u on", 1, "Bad directive or wrong number of arguments; did you mean user?"},
+		{"rename-comand a b", 1, "Bad directive or wrong number of arguments; did you mean rename-command?"},
 		{"timeout -1", 1, "argument must be between 0 and 2147483647 inclusive"},
 		{"\n\ntimeout \"1", 3, "Unbalanced quotes in configuration line"},
 		{"timeout 1 2", 1, "wrong number of arguments"},
@@ -387,6 +392,8 @@ func TestLoadArgsTakesAFileThenOptions(t *testing.T) {
 		err  string
 	}{
 		{[]string{"--foo", "bar"}, "command line: '--foo bar': Bad directive or wrong number of arguments"},
+		{[]string{"--maxmemroy", "1gb"}, "command line: '--maxmemroy 1gb': Bad directive or wrong number of arguments; did you mean maxmemory?"},
+		{[]string{"--appendfsnyc=always"}, "command line: '--appendfsnyc=always': Bad directive or wrong number of arguments"},
 		{[]string{"--port", "--bind"}, "command line: '--port --bind': argument couldn't be parsed into an integer"},
 		{[]string{"--"}, "command line: '--': Bad directive or wrong number of arguments"},
 		{[]string{`--port "1`}, "command line: '--port \"1': Unbalanced quotes in configuration line"},

@@ -3,6 +3,7 @@ package config
 // The table of configuration directives, from which CONFIG GET and SET, redis.conf and command-line options all follow.
 
 import (
+	"fmt"
 	"log/slog"
 	"math"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/lists"
 	"github.com/atomredis/atomredis/engine/streams"
+	"github.com/atomredis/atomredis/internal/nearest"
 	"github.com/atomredis/atomredis/persist"
 	"github.com/atomredis/atomredis/persist/journal"
 )
@@ -251,6 +253,15 @@ type named struct {
 	name    string
 	d       *directive
 	foreign bool // it is one of directive.others
+}
+
+// unknown returns the error for a name that is no directive, nor one of others that can stand in its place.
+func unknown(name string, others ...string) error {
+	names := others
+	for _, n := range directiveNames() {
+		names = append(names, n.name)
+	}
+	return fmt.Errorf("%w%s", ErrUnknownDirective, nearest.Question(name, names))
 }
 
 // directiveNamed returns the directive of that name or alias, in whatever case, or nil.

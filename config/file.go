@@ -181,7 +181,7 @@ func (c *Config) read(r io.Reader, name string, s *Settings, depth int, note fun
 
 // line carries out one line.
 func (c *Config) line(name string, words []string, s *Settings, depth int, note func(*directive)) error {
-	if strings.EqualFold(name, "include") {
+	if strings.EqualFold(name, includeLine) {
 		if len(words) != 1 {
 			return ErrWordCount
 		}
@@ -202,7 +202,7 @@ func (c *Config) line(name string, words []string, s *Settings, depth int, note 
 	}
 	d := directiveNamed(name)
 	if d == nil {
-		return ErrUnknownDirective
+		return unknown(name, includeLine, userLine, renameLine, moduleLine)
 	}
 	if d.many && len(words) == 1 && words[0] != "" {
 		words = strings.Fields(words[0])
@@ -216,6 +216,9 @@ func (c *Config) line(name string, words []string, s *Settings, depth int, note 
 	note(d)
 	return nil
 }
+
+// includeLine begins a line that names files to be read in its place.
+const includeLine = "include"
 
 // userLine begins a line that defines a user. It is no directive: there may be many, and only files and command lines
 // have them.
@@ -372,7 +375,7 @@ func (c *Config) rewritten(content []byte, all bool) ([]byte, error) {
 		if err != nil || len(words) == 0 {
 			continue
 		}
-		if strings.EqualFold(words[0], "include") {
+		if strings.EqualFold(words[0], includeLine) {
 			clear(last)
 			includes = true
 		} else if c.users != nil && strings.EqualFold(words[0], userLine) {

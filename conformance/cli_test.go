@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -77,18 +78,54 @@ func TestTheClientOfTheProgram(t *testing.T) {
 	out, err := exec.Command("go", "build", "-pgo=off", "-o", binary, "../cmd/atomredis").CombinedOutput()
 	require.NoError(t, err, string(out))
 	t.Run("writes what redis-cli writes", func(t *testing.T) { testAgainstRedisCli(t, binary) })
+	t.Run("finds what redis-cli finds", func(t *testing.T) { testSamplesAgainstRedisCli(t, binary) })
 	t.Run("on a terminal", func(t *testing.T) { testOnATerminal(t, binary) })
 }
 
-// atomredis cli writes what redis-cli 7 writes.
-func testAgainstRedisCli(t *testing.T, binary string) {
-	redisCli, err := exec.LookPath("redis-cli")
+// redisCli7 returns the path of a redis-cli of version 7.0. Without one the test is skipped.
+func redisCli7(t *testing.T) string {
+	path, err := exec.LookPath("redis-cli")
 	if err != nil {
 		t.Skip("there is no redis-cli")
 	}
-	if version, err := exec.Command(redisCli, "--version").Output(); err != nil || !strings.HasPrefix(string(version), "redis-cli 7.0.") {
+	if version, err := exec.Command(path, "--version").Output(); err != nil || !strings.HasPrefix(string(version), "redis-cli 7.0.") {
 		t.Skip("there is another version of redis-cli")
 	}
+	return path
+}
+
+// The lines that tell of keys are those of redis-cli 7, but for the order of types and the plural of hash.
+func testSamplesAgainstRedisCli(t *testing.T, binary string) {
+	redisCli, addr := redisCli7(t), serverAddr(t)
+	for line := range strings.Lines("FLUSHALL\nCONFIG SET maxmemory-policy allkeys-lfu lfu-decay-time 0\nSET s hello\nSET \"a b\" x\nRPUSH l a b c\n" +
+		"SADD set a b\nZADD z 1 a\nHSET h a 1 b 2\nXADD x * a 1\nGET s\n") {
+		exchange(t, addr, strings.TrimSpace(line))
+	}
+	lines := func(program []string, mode string) (found []string) {
+		out, err := exec.Command(program[0], append(append(program[1:], at(addr)...), strings.Fields(mode)...)...).Output()
+		require.NoError(t, err, "%v %s", program, mode)
+		for line := range strings.Lines(string(out)) {
+			if sampleLine.MatchString(line) {
+				found = append(found, strings.Replace(line, "hashs", "hashes", 1))
+			}
+		}
+		slices.Sort(found)
+		return found
+	}
+	for mode, count := range map[string]int{"--bigkeys": 12, "--memkeys": 12, "--memkeys-samples 0": 12, "--hotkeys": 7,
+		"--bigkeys --pattern s*": 8, "--hotkeys -i 0.01": 7} {
+		want := lines([]string{redisCli}, mode)
+		require.Len(t, want, count, mode)
+		require.Equal(t, want, lines([]string{binary, "cli"}, mode), mode)
+	}
+}
+
+// sampleLine matches the lines of a summary that tell of keys.
+var sampleLine = regexp.MustCompile(`^(Biggest +\w+ found |\d+ \w+ with |hot key )`)
+
+// atomredis cli writes what redis-cli 7 writes.
+func testAgainstRedisCli(t *testing.T, binary string) {
+	redisCli := redisCli7(t)
 	addr := serverAddr(t)
 	run := func(program []string, mode string) string {
 		exchange(t, addr, "FLUSHALL")
@@ -166,6 +203,7 @@ func testOnATerminal(t *testing.T, binary string) {
 	types("\x03", prompt)
 	types("blpop nosuch 0\r", "\r\n")
 	types("\x03", prompt)
+	types("clear\r", "\x1b[H\x1b[2J")
 	types("get k\r", `"v"`)
 	types("help lpop\r", "LPOP key [count]")
 	types("\x1b[A\x1b[A\r", `"v"`) // two lines up in the history

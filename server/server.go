@@ -262,7 +262,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 		err = srv.startTransports(o, set.IOThreads)
 	}
 	if err != nil {
-		srv.abandon()
+		srv.Discard()
 		return nil, err
 	}
 	conf.OnChange(srv.configChanged)
@@ -367,7 +367,7 @@ func (srv *Server) Start() error {
 		err = srv.recoverData()
 	}
 	if err != nil {
-		srv.abandon()
+		srv.Discard()
 		return err
 	}
 	srv.files.start(srv)
@@ -381,7 +381,7 @@ func (srv *Server) Start() error {
 		srv.servicesLoaded()
 	}
 	if err := srv.startGroup(); err != nil {
-		srv.abandon()
+		srv.Discard()
 		return err
 	}
 	return nil
@@ -412,9 +412,9 @@ func (srv *Server) close(save bool) error {
 	})
 }
 
-// abandon closes a server that has failed to start. Nothing of it is left: neither what runs, nor what it listened
-// on, nor a data directory that was made for it.
-func (srv *Server) abandon() { _ = srv.end(srv.abandonStorage) }
+// Discard closes a server that has failed to start, or to be filled. Nothing of it is left: neither what runs, nor
+// what it listened on, nor a data directory that was made for it.
+func (srv *Server) Discard() { _ = srv.end(srv.abandonStorage) }
 
 // end stops everything; closeStorage comes last.
 func (srv *Server) end(closeStorage func() error) error {

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -24,6 +25,7 @@ import (
 	_ "github.com/atomredis/atomredis/doors/sentinel"
 	_ "github.com/atomredis/atomredis/doors/skein"
 	_ "github.com/atomredis/atomredis/doors/spiderq"
+	"github.com/atomredis/atomredis/internal/nearest"
 	"github.com/atomredis/atomredis/internal/version"
 )
 
@@ -107,9 +109,28 @@ func run(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) int 
 		}()
 		return cli.Run(ctx, args, os.Stdin, stdout, stderr, onData...)
 	}
+	var meant string
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		if _, err := os.Stat(args[0]); errors.Is(err, os.ErrNotExist) {
+			meant = nearest.Question(args[0], commandNames(onData))
+		}
+	}
 	if err := serve(args, stdout, stderr, signals); err != nil {
-		fmt.Fprintln(stderr, "atomredis:", err)
+		fmt.Fprintf(stderr, "atomredis: %v%s\n", err, meant)
 		return 1
 	}
 	return 0
+}
+
+// commandNames returns what the first argument can be, if it is no file: the names of the sub-commands, of which some are given.
+func commandNames(given []*cobra.Command) (names []string) {
+	for _, c := range given {
+		names = append(names, c.Name())
+	}
+	for _, name := range cli.Names {
+		if !strings.HasPrefix(name, "_") { // for the scripts of completion
+			names = append(names, name)
+		}
+	}
+	return names
 }

@@ -115,11 +115,15 @@ func TestWhatCannotBeStartedIsReported(t *testing.T) {
 		want string
 	}{
 		{[]string{"--port", "x"}, "atomredis: command line: '--port x': argument couldn't be parsed into an integer\n"},
+		{[]string{"improt", "dump.rdb"}, "atomredis: can't open config file: open improt: no such file or directory; did you mean import?\n"},
+		{[]string{"nosuch.conf"}, "atomredis: can't open config file: open nosuch.conf: no such file or directory\n"},
+		{[]string{"--maxmemroy", "1gb"}, "atomredis: command line: '--maxmemroy 1gb': Bad directive or wrong number of arguments; did you mean maxmemory?\n"},
 		{[]string{"--port", "0"}, "atomredis: configured to listen nowhere: set port and bind, or unixsocket\n"},
 		{[]string{"--port", "0", "--dir", "new"}, "atomredis: configured to listen nowhere: set port and bind, or unixsocket\n"},
 		{[]string{"--port", "0", "--loadmodule", "/lib/redistimeseries.so"}, "atomredis: configured to listen nowhere: set port and bind, or unixsocket\n"},
 		{[]string{"--bind", "203.0.113.1"}, "*"},
 		{[]string{"--aclfile", "missing.acl"}, "*"},
+		{[]string{"--dir", "new", "--aclfile", "missing.acl"}, "*"},
 		{[]string{"--logfile", "/nonexistent/log"}, "*"},
 		{[]string{"--dir", "/nonexistent/dir"}, "atomredis: Can't chdir to '/nonexistent/dir': No such file or directory\n"},
 		{[]string{"--dir", "/nonexistent/dir", "--save", "", "--appendonly", "no"},

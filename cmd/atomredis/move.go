@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -17,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/cli"
+	"github.com/atomredis/atomredis/cmd/atomredis/internal/link"
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/progress"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine/hashes"
@@ -24,6 +23,7 @@ import (
 	"github.com/atomredis/atomredis/engine/sets"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/engine/zsets"
+	"github.com/atomredis/atomredis/internal/files"
 	"github.com/atomredis/atomredis/persist"
 	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/persist/rdb"
@@ -74,7 +74,6 @@ func importData(file string, options []string, stdout, stderr io.Writer) error {
 		err = fmt.Errorf("there is data in %s already", set.Dir)
 	}
 	if err = errors.Join(err, srv.Close()); err != nil {
-		os.Remove(set.Dir) // if it is empty: nothing is left of an import that stored nothing
 		return err
 	}
 	if left := srv.LeftOut(); left != "" {
@@ -130,7 +129,7 @@ func exportData(form, file string, options []string, stdout, stderr io.Writer) e
 	if form == "--aof" {
 		write = srv.WriteAOF
 	}
-	if err := errors.Join(replaceFile(file, write), srv.Close()); err != nil {
+	if err := errors.Join(files.Replace(file, write), srv.Close()); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(stdout, "%s has been written from %s\n", file, set.Dir)
@@ -166,9 +165,6 @@ func offline(args []string, stderr io.Writer, bar *progress.Bar, from source) (*
 			return nil, nil, err
 		}
 	}
-	if err := os.MkdirAll(set.Dir, 0o700); err != nil {
-		return nil, nil, err
-	}
 	log := slog.New(slog.NewTextHandler(bar.Around(stderr), &slog.HandlerOptions{ReplaceAttr: nameLevel}))
 	srv, err := server.New(conf, log, server.Options{Import: from.file, Progress: bar.Show})
 	return srv, set, err
@@ -181,32 +177,6 @@ func openable(name string) error {
 		return err
 	}
 	return f.Close()
-}
-
-// replaceFile has write write a file, which takes the place of one of that name when it is whole and on the disk.
-func replaceFile(name string, write func(w io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".tmp*") // for its owner alone
-	if err != nil {
-		return err
-	}
-	w := bufio.NewWriterSize(f, 1<<20)
-	if err = write(w); err == nil {
-		err = w.Flush()
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	dir, err := os.Open(filepath.Dir(name))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // connectOptions say which server is meant.
@@ -259,102 +229,40 @@ func backup(dir string, o connectOptions, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer conn.Close()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	undo, err := files.MakeDir(dir, 0o700)
+	if err != nil {
 		return err
 	}
+	l := link.New(conn, backupTimeout)
 	file := filepath.Join(dir, "dump.rdb")
-	b := backupClient{conn: conn, in: bufio.NewReaderSize(conn, 1<<20), timeout: backupTimeout, bar: bar}
-	if err := replaceFile(file, func(w io.Writer) error { return b.receive(w, o) }); err != nil {
+	var size int64
+	var keys int
+	err = files.Replace(file, func(w io.Writer) (err error) {
+		size, keys, err = receive(w, l, o, bar)
+		return err
+	})
+	if err != nil {
+		undo()
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "%s: %d bytes, %d keys\n", file, b.bytes, b.keys)
+	_, err = fmt.Fprintf(stdout, "%s: %d bytes, %d keys\n", file, size, keys)
 	return err
 }
 
 // backupTimeout is how long the server may be silent: it may have to make other copies first.
 const backupTimeout = 10 * time.Minute
 
-// backupClient is a connection over which a server is asked something, or sends everything.
-type backupClient struct {
-	conn    net.Conn
-	in      *bufio.Reader
-	timeout time.Duration // how long the server may be silent
-	bar     *progress.Bar // nil if nothing is received
-	bytes   int64
-	keys    int
-}
-
-// Read implements io.Reader with the timeout.
-func (b *backupClient) Read(p []byte) (int, error) {
-	if err := b.conn.SetReadDeadline(time.Now().Add(b.timeout)); err != nil {
-		return 0, err
-	}
-	return b.in.Read(p)
-}
-
-// command sends a command and returns the first line of the reply.
-func (b *backupClient) command(args ...string) (string, error) {
-	request := fmt.Sprintf("*%d\r\n", len(args))
-	for _, a := range args {
-		request += fmt.Sprintf("$%d\r\n%s\r\n", len(a), a)
-	}
-	if err := b.conn.SetDeadline(time.Now().Add(b.timeout)); err != nil {
-		return "", err
-	}
-	if _, err := io.WriteString(b.conn, request); err != nil {
-		return "", err
-	}
-	for {
-		line, err := b.in.ReadString('\n')
-		if err != nil {
-			return "", err
-		}
-		switch line = strings.TrimRight(line, "\r\n"); {
-		case strings.HasPrefix(line, "-"):
-			return "", errors.New(line[1:])
-		case line != "": // an empty one says that the server is still there
-			return line, nil
-		}
-	}
-}
-
-// auth authenticates the connection, if there is a password.
-func (b *backupClient) auth(o connectOptions) error {
-	var err error
-	switch {
-	case o.password == "":
-	case o.user == "":
-		_, err = b.command("AUTH", o.password)
-	default:
-		_, err = b.command("AUTH", o.user, o.password)
-	}
-	return err
-}
-
 // receive writes what the server has to w. It reads it too: what is accepted can be restored.
-func (b *backupClient) receive(out io.Writer, o connectOptions) error {
-	if err := b.auth(o); err != nil {
-		return err
+func receive(w io.Writer, l *link.Link, o connectOptions, bar *progress.Bar) (size int64, keys int, err error) {
+	if err := l.Auth(o.user, o.password); err != nil {
+		return 0, 0, err
 	}
-	for _, option := range [][2]string{{"capa", "eof"}, {"rdb-only", "1"}} {
-		if _, err := b.command("REPLCONF", option[0], option[1]); err != nil {
-			return err
-		}
-	}
-	line, err := b.command("SYNC")
+	file, _, err := l.RDB()
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
-	// A server that knows the length tells it, and one that does not sends a mark, which it repeats behind the end.
-	mark, marked := strings.CutPrefix(line, "$EOF:")
-	data := &io.LimitedReader{R: b, N: math.MaxInt64}
-	if !marked {
-		if data.N, err = strconv.ParseInt(strings.TrimPrefix(line, "$"), 10, 64); err != nil || data.N < 0 {
-			return fmt.Errorf("the server sends %q instead of a length", line)
-		}
-	}
-	file := &fileWriter{out: out, behind: len(mark)}
-	from := io.TeeReader(data, file)
+	out := &countingWriter{out: w}
+	from := io.TeeReader(file, out)
 	r := rdb.NewReader(from, rdb.Limits{Hash: hashes.Limits{}, Set: sets.Limits{}, ZSet: zsets.DefaultLimits,
 		List: lists.DefaultLimit, Stream: streams.DefaultLimits})
 	for {
@@ -363,45 +271,28 @@ func (b *backupClient) receive(out io.Writer, o connectOptions) error {
 			break
 		}
 		if err != nil {
-			return err
+			return 0, 0, err
 		}
 		if _, ok := item.(*rdb.Key); ok {
-			b.keys++
-			b.bar.Show("receiving keys", "keys", int64(b.keys), r.Announced)
+			keys++
+			bar.Show("receiving keys", "keys", int64(keys), r.Announced)
 		}
 	}
-	missing := int64(len(mark) - len(r.Rest()))
-	if !marked && data.N > 0 || missing < 0 {
-		return errors.New("the server sends more than an RDB file")
+	behind, err := io.Copy(io.Discard, from)
+	if err == nil && (behind > 0 || len(r.Rest()) > 0) {
+		err = errors.New("the server sends more than an RDB file")
 	}
-	if _, err := io.CopyN(io.Discard, from, missing); err != nil {
-		return err
-	}
-	if string(file.end) != mark {
-		return errors.New("the file of the server does not end where it should")
-	}
-	b.bytes = file.written
-	return nil
+	return out.n, keys, err
 }
 
-// fileWriter writes all but the last bytes, which are behind the file.
-type fileWriter struct {
-	out     io.Writer
-	behind  int    // how many
-	end     []byte // what is not written
-	written int64
+// countingWriter counts what is written.
+type countingWriter struct {
+	out io.Writer
+	n   int64
 }
 
-func (f *fileWriter) Write(p []byte) (int, error) {
-	f.end = append(f.end, p...)
-	n := len(f.end) - f.behind
-	if n <= 0 {
-		return len(p), nil
-	}
-	if _, err := f.out.Write(f.end[:n]); err != nil {
-		return 0, err
-	}
-	f.written += int64(n)
-	f.end = f.end[:copy(f.end, f.end[n:])]
-	return len(p), nil
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.out.Write(p)
+	c.n += int64(n)
+	return n, err
 }

@@ -34,7 +34,12 @@ func readSpiderq(file string, args []string, stderr io.Writer) (n int, dir strin
 	if err != nil {
 		return 0, "", err
 	}
-	defer func() { err = errors.Join(err, srv.Close()) }()
+	defer func() {
+		if err != nil {
+			srv.Discard() // a part of the snapshot would keep it from being imported again
+		}
+		err = errors.Join(err, srv.Close())
+	}()
 	if err := srv.Start(); err != nil {
 		return 0, "", err
 	}

@@ -20,7 +20,7 @@ func TestDataMovesOutAndIn(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	require.Equal(t, 1, run([]string{"backup", filepath.Join(dir, "backup"), "-s", socket}, &stdout, &stderr, nil))
 	require.Contains(t, stderr.String(), "NOAUTH")
-	require.NoFileExists(t, filepath.Join(dir, "backup", "dump.rdb"))
+	require.NoDirExists(t, filepath.Join(dir, "backup"))
 	conn, err := net.Dial("unix", socket)
 	require.NoError(t, err)
 	_, err = io.WriteString(conn, "AUTH secret\r\nSET k v\r\nRPUSH l a b\r\n")
@@ -91,9 +91,18 @@ func TestImportSaysWhatItLeavesOut(t *testing.T) {
 		file := filepath.Join(dir, "file")
 		require.NoError(t, os.WriteFile(file, []byte(test.content), 0o600))
 		var stdout, stderr bytes.Buffer
-		require.Equal(t, test.code, run([]string{"import", file, "--dir", filepath.Join(dir, "data")}, &stdout, &stderr,
-			nil), "%s: %s", name, stderr.String())
+		require.Equal(t, test.code, run([]string{"import", file, "--dir", filepath.Join(dir, "a", "b", "data")}, &stdout,
+			&stderr, nil), "%s: %s", name, stderr.String())
 		require.Contains(t, stderr.String(), test.says, name)
+		if test.code == 1 {
+			require.NoDirExists(t, filepath.Join(dir, "a"), name)
+			kept := filepath.Join(dir, "kept")
+			require.NoError(t, os.Mkdir(kept, 0o700))
+			require.Equal(t, 1, run([]string{"import", file, "--dir", filepath.Join(kept, "data")}, &stdout, &stderr, nil))
+			left, err := os.ReadDir(kept)
+			require.NoError(t, err, "a directory that was there stays")
+			require.Empty(t, left)
+		}
 	}
 }
 
@@ -139,9 +148,13 @@ func TestImportOfASnapshotOfSpiderq(t *testing.T) {
 	require.Contains(t, string(exported), "spiderq:{q}")
 	require.Contains(t, string(exported), "small")
 
-	data = filepath.Join(dir, "other")
+	data = filepath.Join(dir, "other", "data")
 	require.NoError(t, os.WriteFile(file, snapshot[:20], 0o600))
 	code, _, says = importIt()
 	require.Equal(t, 1, code)
 	require.Contains(t, says, "unexpected EOF")
+	require.NoDirExists(t, filepath.Join(dir, "other"))
+	require.NoError(t, os.WriteFile(file, snapshot, 0o600))
+	code, _, says = importIt()
+	require.Zero(t, code, says)
 }

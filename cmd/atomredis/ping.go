@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/cli"
+	"github.com/atomredis/atomredis/cmd/atomredis/internal/link"
 )
 
 // pingCommand asks whether a server answers, for health checks where there is no other program.
@@ -26,11 +26,11 @@ password that it was not given, does not.`,
 				return err
 			}
 			defer conn.Close()
-			b := backupClient{conn: conn, in: bufio.NewReader(conn), timeout: timeout}
-			if err := b.auth(o); err != nil {
+			l := link.New(conn, timeout)
+			if err := l.Auth(o.user, o.password); err != nil {
 				return err
 			}
-			reply, err := b.command("PING")
+			reply, err := l.Command("PING")
 			if err != nil {
 				return err
 			}

@@ -1,9 +1,13 @@
-// Package files tells whether files of the system have changed, and why they cannot be used.
+// Package files tells whether files of the system have changed, and why they cannot be used, and makes directories that
+// may turn out not to be needed, and files that are whole or not there.
 package files
 
 import (
+	"bufio"
 	"errors"
+	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -49,4 +53,54 @@ func Reason(err error) string {
 		}
 		err = next
 	}
+}
+
+// MakeDir makes a directory and those above it that do not exist. undo removes the directories that were made, as far as
+// they are empty.
+func MakeDir(dir string, perm os.FileMode) (undo func(), err error) {
+	var missing []string // the innermost first
+	for p := filepath.Clean(dir); ; p = filepath.Dir(p) {
+		if _, err := os.Stat(p); !errors.Is(err, os.ErrNotExist) {
+			break
+		}
+		missing = append(missing, p)
+	}
+	undo = func() {
+		for _, p := range missing {
+			if os.Remove(p) != nil {
+				return
+			}
+		}
+	}
+	if err := os.MkdirAll(dir, perm); err != nil {
+		undo()
+		return nil, err
+	}
+	return undo, nil
+}
+
+// Replace has write write a file, which takes the place of one of that name when it is whole and on the disk.
+func Replace(name string, write func(w io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".tmp*") // for its owner alone
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriterSize(f, 1<<20)
+	if err = write(w); err == nil {
+		err = w.Flush()
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	dir, err := os.Open(filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -17,9 +17,11 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/progress"
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/shell"
+	"github.com/atomredis/atomredis/internal/nearest"
 )
 
 // The exit codes.
@@ -108,12 +110,34 @@ Without a sub-command the server runs until a signal (SIGTERM, SIGINT) or SHUTDO
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}}
 	root.SetHelpCommand(&cobra.Command{Hidden: true})
 	root.PersistentFlags().Bool("help", false, "show this help") // without a short form: -h is the host, as for redis-cli
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return Usagef("%w", err) })
+	root.SetFlagErrorFunc(badFlag)
 	addServerFlags(root)
 	root.AddCommand(a.withServer(a.pressure()), a.withServer(a.atom()), a.withServer(a.skein()), a.withServer(a.top()),
 		a.withServer(a.cluster()), a.shell(),
 		a.completion(), a.man())
 	return root
+}
+
+// badFlag is the error for a flag of a command that cannot be parsed.
+func badFlag(c *cobra.Command, err error) error {
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return Usagef("%w", err)
+	}
+	name := unknown.GetSpecifiedName()
+	if short := unknown.GetSpecifiedShortnames(); short != "" {
+		name = short // a word with one dash is taken for letters
+	}
+	var names []string
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	if found := nearest.Of(name, names); found != "" {
+		return Usagef("%w; did you mean --%s?", err, found)
+	}
+	return Usagef("%w", err)
 }
 
 // withServer makes a command one that asks a server.
@@ -137,6 +161,13 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return Usagef("%s needs a command; see %s --help", c.CommandPath(), c.CommandPath())
+		}
+		var names []string
+		for _, sub := range c.Commands() {
+			names = append(names, sub.Name())
+		}
+		if name := nearest.Of(args[0], names); name != "" {
+			return Usagef("unknown command %q; did you mean %s %s?", args[0], c.CommandPath(), name)
 		}
 		return Usagef("unknown command %q; see %s --help", args[0], c.CommandPath())
 	}

@@ -230,6 +230,12 @@ func TestUsage(t *testing.T) {
 	play(t, addr, []step{
 		{line: "pressure", code: 2, stderr: "atomredis: atomredis pressure needs a command; see atomredis pressure --help\n"},
 		{line: "pressure fetch q", code: 2, stderr: "atomredis: unknown command \"fetch\"; see atomredis pressure --help\n"},
+		{line: "pressure gte q", code: 2, stderr: "atomredis: unknown command \"gte\"; did you mean atomredis pressure get?\n"},
+		{line: "cluster satrt", code: 2, stderr: "atomredis: unknown command \"satrt\"; did you mean atomredis cluster start?\n"},
+		{line: "pressure get q --coutn 1", code: 2, stderr: "atomredis: unknown flag: --coutn; did you mean --count?\n"},
+		{line: "pressure get q --hots h", code: 2, stderr: "atomredis: unknown flag: --hots; did you mean --host?\n"},
+		{line: "top -once", code: 2, stderr: "atomredis: unknown shorthand flag: 'o' in -once; did you mean --once?\n"},
+		{line: "cli --scna", code: 2, stderr: "atomredis: unknown flag: --scna; did you mean --scan?\n"},
 		{line: "pressure get", code: 2, stderr: "atomredis: usage: atomredis pressure get QUEUE [flags]\n"},
 		{line: "pressure get q r", code: 2, stderr: "re:^atomredis: usage: "},
 		{line: "pressure get q --colour", code: 2, stderr: "atomredis: unknown flag: --colour\n"},

@@ -1,16 +1,19 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/progress"
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/shell"
+	"github.com/atomredis/atomredis/internal/files"
 )
 
 // shellFlags are the flags of "cli", named as those of redis-cli.
@@ -26,9 +29,17 @@ type shellFlags struct {
 	pipe, scan            bool
 	pattern, eval         string
 	count, pipeTimeout    int
+	bigKeys, memKeys      bool
+	memSamples            int
+	hotKeys               bool
+	latency, history      bool
+	stat                  bool
+	rdb                   string
 	noAuthWarning         bool
 	cluster               bool
 }
+
+const memSamplesFlag = "memkeys-samples"
 
 func (a *app) shell() *cobra.Command {
 	var f shellFlags
@@ -44,6 +55,9 @@ show passwords.`,
 		Example: `  atomredis cli SET greeting hello
   atomredis cli -h db.example.org -p 6380 --tls --cacert ca.crt
   atomredis cli --scan --pattern 'user:*'
+  atomredis cli --bigkeys
+  atomredis cli --stat -i 5
+  atomredis cli --rdb dump.rdb
   printf 'SET a 1\nINCR a\n' | atomredis cli --no-raw
   atomredis cli --pipe < commands.resp
   atomredis cli -x SET photo < photo.jpg`,
@@ -78,12 +92,22 @@ show passwords.`,
 	flags.BoolVarP(&f.fromStdin, "stdin", "x", false, "the last argument is what the input has")
 	flags.BoolVarP(&f.exitCode, "exit-code", "e", false, "exit with 1 if the command fails")
 	flags.IntVarP(&f.repeat, "repeat", "r", 1, "run the command that often (-1: without end)")
-	flags.Float64VarP(&f.interval, "interval", "i", 0, "seconds between the runs of -r")
+	flags.Float64VarP(&f.interval, "interval", "i", 0, "seconds between the runs of -r, the lines of --stat and those of "+
+		"--latency-history, and after 100 SCAN commands")
 	flags.BoolVar(&f.pipe, "pipe", false, "send the input, which is in the form of the protocol, and count replies")
 	flags.IntVar(&f.pipeTimeout, "pipe-timeout", 30, "seconds that --pipe waits for a reply after the input (0: forever)")
 	flags.BoolVar(&f.scan, "scan", false, "write the names of all keys")
-	flags.StringVar(&f.pattern, "pattern", "", "of the keys that --scan writes")
-	flags.IntVar(&f.count, "count", 0, "COUNT of the SCAN commands of --scan")
+	flags.BoolVar(&f.bigKeys, "bigkeys", false, "find the keys of each type with the most elements")
+	flags.BoolVar(&f.memKeys, "memkeys", false, "find the keys of each type that take the most memory")
+	flags.IntVar(&f.memSamples, memSamplesFlag, 0, "--memkeys, for which so many elements of each key are looked at (0: all)")
+	flags.BoolVar(&f.hotKeys, "hotkeys", false, "find the keys that are used most; needs a maxmemory-policy of LFU")
+	flags.StringVar(&f.pattern, "pattern", "", "of the keys that --scan, --bigkeys, --memkeys and --hotkeys look at")
+	flags.IntVar(&f.count, "count", 0, "COUNT of the SCAN commands of --scan and the like")
+	flags.BoolVar(&f.latency, "latency", false, "measure how long PING takes, until an interrupt; one line if the output is "+
+		"no terminal")
+	flags.BoolVar(&f.history, "latency-history", false, "measure it anew every 15 seconds, or as -i says")
+	flags.BoolVar(&f.stat, "stat", false, "write figures of the server every second, or as -i says")
+	flags.StringVar(&f.rdb, "rdb", "", "write all that the server has to an RDB `file` (-: to the output)")
 	flags.StringVar(&f.eval, "eval", "", "run the script in this file; arguments before a comma are keys")
 	return c
 }
@@ -91,15 +115,38 @@ show passwords.`,
 func (a *app) runShell(c *cobra.Command, f *shellFlags, args []string) error {
 	s := shell.Shell{Address: f.address, Out: a.out, Err: c.ErrOrStderr()}
 	defer s.Close()
+	if f.memKeys = f.memKeys || c.Flags().Changed(memSamplesFlag); !c.Flags().Changed(memSamplesFlag) {
+		f.memSamples = -1 // as many as the server chooses
+	}
 	if err := f.complete(&s, a.terminal); err != nil {
 		return err
 	}
 	ctx := c.Context()
+	interval := time.Duration(f.interval * float64(time.Second))
+	keys := shell.Sampling{Pattern: f.pattern, Count: f.count, Pause: interval}
+	if f.bigKeys || f.memKeys || f.hotKeys || f.latency || f.history || f.stat || f.rdb != "" {
+		// An interrupt ends them with what they have found so far.
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, os.Interrupt)
+		defer stop()
+	}
 	switch {
 	case f.pipe:
 		return s.Pipe(ctx, a.in, time.Duration(f.pipeTimeout)*time.Second)
 	case f.scan:
-		return s.Scan(ctx, f.pattern, f.count)
+		return s.Scan(ctx, keys)
+	case f.bigKeys:
+		return s.BigKeys(ctx, keys)
+	case f.memKeys:
+		return s.MemKeys(ctx, keys, f.memSamples)
+	case f.hotKeys:
+		return s.HotKeys(ctx, keys)
+	case f.latency, f.history:
+		return s.Latency(ctx, interval, f.history)
+	case f.stat:
+		return s.Stat(ctx, interval)
+	case f.rdb != "":
+		return a.dump(ctx, &s, f.rdb)
 	case f.eval != "":
 		script, err := os.ReadFile(f.eval)
 		if err != nil {
@@ -117,7 +164,42 @@ func (a *app) runShell(c *cobra.Command, f *shellFlags, args []string) error {
 	case len(args) == 0:
 		return s.Run(ctx, a.in)
 	}
-	return f.exit(s.Repeat(ctx, args, f.repeat, time.Duration(f.interval*float64(time.Second))))
+	return f.exit(s.Repeat(ctx, args, f.repeat, interval))
+}
+
+// dump writes what the server has to an RDB file, or to the output if it is "-". A file is replaced when the new one is
+// whole.
+func (a *app) dump(ctx context.Context, s *shell.Shell, file string) error {
+	bar := progress.New(s.Err)
+	defer bar.Done()
+	show := func(written, size int64) { bar.Show("receiving", progress.Bytes, written, size) }
+	var size int64
+	write := func(w io.Writer) (err error) {
+		size, err = s.Dump(ctx, w, show)
+		return err
+	}
+	var err error
+	if info, statErr := os.Stat(file); file == "-" {
+		err = write(a.out)
+	} else if statErr == nil && !info.Mode().IsRegular() { // a device or a pipe
+		err = writeInto(file, write)
+	} else {
+		err = files.Replace(file, write)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(bar.Around(s.Err), "%d bytes have been written to %s\n", size, file)
+	return err
+}
+
+// writeInto has write write to a file that there is.
+func writeInto(file string, write func(w io.Writer) error) error {
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
 }
 
 // exit makes the failure of a command no failure of the program unless that was asked for.

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atomredis/atomredis/doors/skein"
+	"github.com/atomredis/atomredis/internal/files"
 	"github.com/atomredis/atomredis/protocols/skein/event"
 	"github.com/atomredis/atomredis/protocols/skein/keys"
 )
@@ -432,7 +433,11 @@ func (a *app) skeinCredentials() *cobra.Command {
 				}
 			}
 			for name, content := range made {
-				if err := replaceFile(name, content); err != nil {
+				err := files.Replace(name, func(w io.Writer) error {
+					_, err := w.Write(content)
+					return err
+				})
+				if err != nil {
 					return err
 				}
 			}
@@ -440,20 +445,6 @@ func (a *app) skeinCredentials() *cobra.Command {
 		}}
 	c.Flags().BoolVar(&force, "force", false, "replace files that exist")
 	return c
-}
-
-// replaceFile writes a file that only its owner can read. Nobody sees half of it.
-func replaceFile(name string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(name), ".skein-*") // of mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), name)
 }
 
 // elements returns the elements of a reply, as many as there must be.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/atomredis/atomredis/internal/nearest"
 )
 
 // What the server tells of its commands, for hints and completion.
@@ -287,6 +289,14 @@ func (d docs) complete(line string) (candidates []string, last string) {
 			candidates = append(candidates, word)
 		}
 	}
+	helping := len(words) > 0 && strings.EqualFold(words[0], "help")
+	if helping {
+		if words = words[1:]; len(words) == 0 {
+			for _, group := range d.groups() {
+				add("@" + group)
+			}
+		}
+	}
 	prefix := ""
 	if len(words) == 1 {
 		prefix = strings.ToLower(words[0]) + " "
@@ -298,7 +308,7 @@ func (d docs) complete(line string) (candidates []string, last string) {
 			}
 		}
 	}
-	if command, n := d.find(words); command != nil {
+	if command, n := d.find(words); command != nil && !helping {
 		for _, token := range tokens(after(command.args, words[n:])) {
 			if last == "" || last != strings.ToUpper(last) {
 				token = strings.ToLower(token)
@@ -337,18 +347,87 @@ func optionals(args []argument) []argument {
 	return list
 }
 
-// help writes what is known of a command, or what can be asked for.
+// help writes what is known of a command and its sub-commands, of the commands of a group, or what can be asked for.
 func (s *Shell) help(ctx context.Context, words []string) {
 	if s.docs == nil && !s.tx && s.connect(ctx) == nil {
 		s.loadDocs(ctx) // without them there is nothing to say
 	}
-	command, n := s.docs.find(words)
-	if command == nil {
-		s.Out.WriteString("help COMMAND: what a command does    connect HOST PORT: another server    quit, exit: the end\n" +
+	if len(words) == 0 {
+		s.Out.WriteString("help COMMAND: what a command does    help @GROUP: the commands of a group, such as @list\n" +
+			"connect HOST PORT: another server    clear: an empty screen    quit, exit: the end\n" +
 			"N COMMAND: repeat it N times    TAB: completion    Ctrl-R: search the history\n")
 		return
 	}
-	name := strings.ToUpper(strings.Join(words[:n], " "))
-	fmt.Fprintf(s.Out, "\n  %s %s\n  summary: %s\n  since: %s\n  group: %s\n\n", name, joined(command.args, " "),
-		command.summary, command.since, command.group)
+	if len(s.docs) == 0 {
+		s.Out.WriteString("The server has not described its commands\n")
+		return
+	}
+	if group, ok := strings.CutPrefix(strings.ToLower(words[0]), "@"); ok {
+		s.helpGroup(group)
+		return
+	}
+	_, n := s.docs.find(words)
+	if n == 0 {
+		word := strings.ToLower(strings.Join(words, " "))
+		fmt.Fprintf(s.Out, "There is no command %s%s\n", word, nearest.Question(word, s.docs.names("")))
+		return
+	}
+	name := strings.ToLower(strings.Join(words[:n], " "))
+	s.Out.WriteByte('\n')
+	for _, name := range append([]string{name}, s.docs.names(name+" ")...) {
+		s.describe(name)
+		fmt.Fprintf(s.Out, "  group: %s\n\n", s.docs[name].group)
+	}
+}
+
+// helpGroup describes the commands of a group.
+func (s *Shell) helpGroup(group string) {
+	found := false
+	for _, name := range s.docs.names("") {
+		if s.docs[name].group == group {
+			if !found {
+				s.Out.WriteByte('\n')
+			}
+			found = true
+			s.describe(name)
+			s.Out.WriteByte('\n')
+		}
+	}
+	if !found {
+		names := s.docs.groups()
+		behind := nearest.Question(group, names)
+		if behind == "" {
+			behind = "; there are " + strings.Join(names, ", ")
+		}
+		fmt.Fprintf(s.Out, "There is no group %s%s\n", group, behind)
+	}
+}
+
+// describe writes what a command does.
+func (s *Shell) describe(name string) {
+	command := s.docs[name]
+	syntax := strings.TrimRight(strings.ToUpper(name)+" "+joined(command.args, " "), " ")
+	fmt.Fprintf(s.Out, "  %s\n  summary: %s\n  since: %s\n", syntax, command.summary, command.since)
+}
+
+// names returns the names of the commands that begin with prefix, in their order.
+func (d docs) names(prefix string) (list []string) {
+	for name := range d {
+		if strings.HasPrefix(name, prefix) {
+			list = append(list, name)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// groups returns the groups of commands, in their order.
+func (d docs) groups() (list []string) {
+	for _, command := range d {
+		if command.group != "" {
+			list = append(list, command.group)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }

@@ -27,6 +27,7 @@ func (s *Shell) Interactive(ctx context.Context) error {
 	} else if err := s.loadDocs(ctx); err != nil {
 		return err
 	}
+	s.terminal = true
 	e := &editor{s: s}
 	rl, err := readline.NewFromConfig(&readline.Config{
 		HistoryFile: historyFile(), HistoryLimit: historyLines, DisableAutoSaveHistory: true, HistorySearchFold: true,

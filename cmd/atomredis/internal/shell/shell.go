@@ -28,10 +28,13 @@ type Shell struct {
 	Pushes bool
 	// Cluster says that commands go where MOVED and ASK say.
 	Cluster bool
+	// Clock is what durations are measured with; nil is that of the system.
+	Clock Clock
 
-	conn *conn
-	tx   bool // within MULTI
-	docs docs
+	conn     *conn
+	tx       bool // within MULTI
+	docs     docs
+	terminal bool // lines are typed on one
 }
 
 // ErrReply says that a command has failed, which has been written.
@@ -281,12 +284,8 @@ func (s *Shell) Repeat(ctx context.Context, args []string, n int, interval time.
 		if err != nil {
 			failed = err
 		}
-		if interval > 0 && n != 1 {
-			select {
-			case <-time.After(interval):
-			case <-ctx.Done():
-				return failed
-			}
+		if interval > 0 && n != 1 && s.sleep(ctx, interval) != nil {
+			return failed
 		}
 	}
 	return failed
@@ -341,6 +340,11 @@ func (s *Shell) line(ctx context.Context, line string) (last bool, err error) {
 		}
 		s.Address.Host, s.Address.Socket = args[1], ""
 		return false, s.connect(ctx)
+	case word == "clear" && len(args) == 1:
+		if s.terminal {
+			s.Out.WriteString("\x1b[H\x1b[2J")
+		}
+		return false, s.Out.Flush()
 	case word == "help" || word == "?":
 		s.help(ctx, args[1:])
 		return false, s.Out.Flush()
@@ -363,35 +367,19 @@ func (s *Shell) prompt() string {
 	return p + "> "
 }
 
-// Scan writes the names of all keys that match pattern, "" for all, one in a line.
-func (s *Shell) Scan(ctx context.Context, pattern string, count int) error {
+// Scan writes the names of all keys, one in a line.
+func (s *Shell) Scan(ctx context.Context, o Sampling) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	for cursor := "0"; ; {
-		args := []string{"SCAN", cursor}
-		if pattern != "" {
-			args = append(args, "MATCH", pattern)
-		}
-		if count > 0 {
-			args = append(args, "COUNT", strconv.Itoa(count))
-		}
-		r, err := s.ask(ctx, args)
-		if err != nil {
-			return err
-		}
-		if r.isError() || len(r.items) != 2 {
-			return fmt.Errorf("SCAN: %s", r.text)
-		}
-		for _, key := range r.items[1].items {
+	return s.scan(ctx, o, func(keys []reply) error {
+		for _, key := range keys {
 			if err := s.write(key); err != nil {
 				return err
 			}
 		}
-		if cursor = string(r.items[0].text); cursor == "0" {
-			return nil
-		}
-	}
+		return nil
+	})
 }
 
 // Eval runs a script: of args those before a comma are its keys.

@@ -81,10 +81,37 @@ func TestCompletion(t *testing.T) {
 		"set k v ke":      "keepttl",
 		"xgroup create k": "",
 		"nosuch a":        "",
+		"help @sor":       "@sorted-set",
+		"help getr":       "getrange",
+		"help config re":  "resetstat rewrite",
+		"help expire ":    "",
 	} {
 		words, _ := s.docs.complete(line)
 		require.Equal(t, want, strings.Join(words, " "), "%q", line)
 	}
+}
+
+func TestHelp(t *testing.T) {
+	s, out := start(t)
+	run := func(line string) string {
+		out.Reset()
+		require.NoError(t, s.Run(t.Context(), strings.NewReader(line)))
+		return out.String()
+	}
+	require.Equal(t, "There is no command getrnage; did you mean getrange?\n", run("help getrnage"))
+	require.Equal(t, "There is no command xyzzy\n", run("help xyzzy"))
+	require.Equal(t, "There is no group lits; did you mean list?\n", run("help @lits"))
+	require.Contains(t, run("help @xyzzy"), "There is no group xyzzy; there are ")
+	require.Contains(t, run("help @xyzzy"), ", sorted-set, ")
+	require.Contains(t, run("help"), "help @GROUP")
+	list := run("help @LIST")
+	require.Contains(t, list, "\n  LPOP key [count]\n  summary: Removes and returns elements at the head of a list\n  since: 1.0.0\n\n")
+	require.NotContains(t, list, "HGET")
+	config := run("help config")
+	require.Contains(t, config, "\n  CONFIG\n")
+	require.Contains(t, config, "\n  CONFIG SET ")
+	require.Equal(t, 1, strings.Count(run("help config set"), "summary"))
+	require.Empty(t, run("clear"), "there is no screen")
 }
 
 func TestLinesOfTheInput(t *testing.T) {
@@ -110,7 +137,7 @@ func TestPipeScanAndEval(t *testing.T) {
 	require.ErrorIs(t, s.Pipe(t.Context(), bytes.NewReader(appendCommand(commands, []string{"INCR", "a:1"})), 0), ErrReply)
 	require.Contains(t, out.String(), "errors: 1, replies: 3\n")
 	out.Reset()
-	require.NoError(t, s.Scan(t.Context(), "*1", 10))
+	require.NoError(t, s.Scan(t.Context(), Sampling{Pattern: "*1", Count: 10}))
 	require.Equal(t, "\"a:1\"\n", out.String())
 	out.Reset()
 	require.NoError(t, s.Eval(t.Context(), "return {KEYS[1], #KEYS, ARGV[1]}", []string{"k", "l", ",", "m"}))

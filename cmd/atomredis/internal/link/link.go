@@ -1,0 +1,162 @@
+// Package link is a connection over which a server is asked one thing at a time, or sends everything that it has.
+package link
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Link is the connection.
+type Link struct {
+	conn    net.Conn
+	in      *bufio.Reader
+	timeout time.Duration
+}
+
+// Refusal is the reply of a command that fails.
+type Refusal string
+
+func (r Refusal) Error() string { return string(r) }
+
+// New returns a link over a connection, on which the server may be silent for the timeout.
+func New(conn net.Conn, timeout time.Duration) *Link {
+	return &Link{conn: conn, in: bufio.NewReaderSize(conn, 1<<20), timeout: timeout}
+}
+
+// Read implements io.Reader with the timeout.
+func (l *Link) Read(p []byte) (int, error) {
+	if err := l.conn.SetReadDeadline(time.Now().Add(l.timeout)); err != nil {
+		return 0, err
+	}
+	return l.in.Read(p)
+}
+
+// Command sends a command and returns the first line of the reply. The error of a command that fails is a Refusal.
+func (l *Link) Command(args ...string) (string, error) {
+	request := fmt.Sprintf("*%d\r\n", len(args))
+	for _, a := range args {
+		request += fmt.Sprintf("$%d\r\n%s\r\n", len(a), a)
+	}
+	if err := l.conn.SetDeadline(time.Now().Add(l.timeout)); err != nil {
+		return "", err
+	}
+	if _, err := io.WriteString(l.conn, request); err != nil {
+		return "", err
+	}
+	for {
+		line, err := l.in.ReadString('\n')
+		if err != nil {
+			return "", err
+		}
+		switch line = strings.TrimRight(line, "\r\n"); {
+		case strings.HasPrefix(line, "-"):
+			return "", Refusal(line[1:])
+		case line != "": // an empty one says that the server is still there
+			return line, nil
+		}
+	}
+}
+
+// Auth authenticates the connection, if there is a password; user may be "".
+func (l *Link) Auth(user, password string) error {
+	var err error
+	switch {
+	case password == "":
+	case user == "":
+		_, err = l.Command("AUTH", password)
+	default:
+		_, err = l.Command("AUTH", user, password)
+	}
+	return err
+}
+
+// RDB has the server send everything, and returns the file, which ends with io.EOF only if it is whole, and its size, 0 if
+// that is not known before.
+func (l *Link) RDB() (file io.Reader, size int64, err error) {
+	for _, option := range [][2]string{{"capa", "eof"}, {"rdb-only", "1"}} {
+		_, err := l.Command("REPLCONF", option[0], option[1])
+		// An older server does not know the option, and sends changes behind the file, which are not read.
+		if _, refused := errors.AsType[Refusal](err); err != nil && !refused {
+			return nil, 0, err
+		}
+	}
+	line, err := l.Command("SYNC")
+	if err != nil {
+		return nil, 0, err
+	}
+	// A server that knows the length tells it, and one that does not sends a mark, which it repeats behind the end.
+	if mark, ok := strings.CutPrefix(line, "$EOF:"); ok && mark != "" {
+		return &marked{in: l, mark: []byte(mark)}, 0, nil
+	}
+	n, err := strconv.ParseInt(strings.TrimPrefix(line, "$"), 10, 64)
+	if err != nil || n < 0 {
+		return nil, 0, fmt.Errorf("the server sends %q instead of a length", line)
+	}
+	return &measured{in: l, left: n}, n, nil
+}
+
+// measured reads so many bytes.
+type measured struct {
+	in   io.Reader
+	left int64
+}
+
+func (m *measured) Read(p []byte) (int, error) {
+	if m.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := m.in.Read(p[:min(int64(len(p)), m.left)])
+	if m.left -= int64(n); err == io.EOF && m.left > 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// marked reads up to a mark.
+type marked struct {
+	in   io.Reader
+	mark []byte
+	held []byte // what has been read but not returned; the mark may begin in it
+
+	found bool // the mark, at end in held
+	end   int
+}
+
+func (m *marked) Read(p []byte) (int, error) {
+	for !m.found && len(m.held) < len(m.mark) {
+		before := len(m.held)
+		m.held = append(m.held, make([]byte, 64<<10)...)
+		n, err := m.in.Read(m.held[before:])
+		m.held = m.held[:before+n]
+		if m.end = bytes.Index(m.held, m.mark); m.end >= 0 {
+			m.found = true
+			break
+		}
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	ready := m.end
+	if !m.found {
+		ready = len(m.held) - len(m.mark) + 1 // a mark in it would have been found, but for one that begins behind
+	}
+	if ready == 0 && m.found {
+		return 0, io.EOF
+	}
+	n := copy(p, m.held[:ready])
+	m.held = m.held[:copy(m.held, m.held[n:])]
+	if m.found {
+		m.end -= n
+	}
+	return n, nil
+}
