@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/internal/crashfs"
+	"github.com/atomredis/atomredis/internal/testseed"
 	"github.com/atomredis/atomredis/persist/journal"
 )
 
@@ -505,7 +506,7 @@ func values(l *Log) map[string]string {
 }
 
 func TestLogIsTheModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		fs := newFS(t)
 		o := Options{FS: fs, SegmentSize: rapid.SampledFrom([]int64{1, 300, 2000, 0}).Draw(t, "segment size")}
 		l := open(t, o)
