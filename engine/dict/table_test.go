@@ -358,7 +358,7 @@ func byName(n int) (*Table[Text], [][]byte) {
 		keys[i] = fmt.Appendf(nil, "key:%08d", i)
 		tab.Add(NewText(keys[i]))
 	}
-	rand.Shuffle(n, func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	rand.New(rand.NewPCG(1, 2)).Shuffle(n, func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 	return tab, keys
 }
 
