@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // fakeTable is a small command table.
@@ -329,7 +331,7 @@ var ruleWords = []string{"on", "off", "nopass", "resetpass", "reset", "allkeys",
 
 func TestADescriptionMakesTheSameUserAgain(t *testing.T) {
 	r := testRules()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		word := rapid.SampledFrom(ruleWords)
 		u := r.New("u")
 		for range rapid.IntRange(0, 20).Draw(t, "rules") {

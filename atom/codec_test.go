@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 func TestNoneTakesBytesTextAndNumbers(t *testing.T) {
@@ -111,7 +113,7 @@ func plain() *rapid.Generator[any] {
 }
 
 func TestWhatIsWrittenIsRead(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		v := plain().Draw(t, "value")
 		for _, codec := range []Codec{msgpackCodec{}, pickleCodec{}} {
 			data, err := codec.Encode(v)

@@ -15,6 +15,7 @@ import (
 	"github.com/atomredis/atomredis"
 	"github.com/atomredis/atomredis/atomredistest"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // commandForms are commands of all types of keys. A word in braces stands for one of the words of that name in
@@ -111,7 +112,7 @@ func TestHelpersAndProtocolAgree(t *testing.T) {
 			defer clients[n][p].Close()
 		}
 	}
-	rapid.Check(t, func(rt *rapid.T) {
+	testseed.Check(t, func(rt *rapid.T) {
 		tb := property{t, rt}
 		for _, s := range servers {
 			s.MustDo(tb, "FLUSHALL")

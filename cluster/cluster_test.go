@@ -9,6 +9,7 @@ import (
 
 	"github.com/atomredis/atomredis/cluster"
 	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 func TestEverySlotHasATag(t *testing.T) {
@@ -34,7 +35,7 @@ func TestClientsWithoutAnAddressLearnTheConfiguredPort(t *testing.T) {
 
 // The CRC as it is defined, bit by bit.
 func TestSlotsAreThoseOfTheCRC(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		key := rapid.SliceOf(rapid.ByteRange('a', 'z')).Draw(t, "key")
 		crc := 0
 		for _, b := range key {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 func TestLongDoublesAreReadAndPrintedAsOnX86(t *testing.T) {
@@ -58,7 +60,7 @@ func TestSumsThatAreNotFiniteAreRefused(t *testing.T) {
 
 func TestDoublesAreLongDoublesAndPrintedToTheNearestDecimal(t *testing.T) {
 	halfOfLastDecimal := big.NewRat(1, 2e17)
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		f := rapid.Float64Range(-1e300, 1e300).Draw(t, "f")
 		x, ok := ParseLongDouble([]byte(strconv.FormatFloat(f, 'x', -1, 64)))
 		require.True(t, ok)
@@ -73,7 +75,7 @@ func TestDoublesAreLongDoublesAndPrintedToTheNearestDecimal(t *testing.T) {
 }
 
 func TestNoTextMakesTheParserPanic(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[-+]?(0[xX])?[0-9a-f.]{0,30}([eEpP][-+]?[0-9]{0,20})?`).Draw(t, "text")
 		if x, ok := ParseLongDouble([]byte(text)); ok {
 			require.NotEmpty(t, AppendLongDouble(nil, x))

@@ -24,6 +24,7 @@ import (
 
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/internal/oracle"
+	"github.com/atomredis/atomredis/internal/testseed"
 	"github.com/atomredis/atomredis/server"
 )
 
@@ -285,10 +286,11 @@ func randomWrite(r *rand.Rand) []any {
 func writers(t *testing.T, socket string, n int) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
+	random := testseed.Rand(t)
 	for i := range n {
 		c := redis.NewClient(&redis.Options{Network: "unix", Addr: socket, DB: i % 3, Protocol: 2, DisableIdentity: true,
 			PoolSize: 1})
-		r := rand.New(rand.NewPCG(rand.Uint64(), uint64(i)))
+		r := testseed.Fork(random)
 		running.Go(func() {
 			defer c.Close()
 			for ctx.Err() == nil {

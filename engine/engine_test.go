@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/engine/lists"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // keyspaces runs a test with one shard and with many.
@@ -278,7 +279,7 @@ func TestWatchSeesEveryKindOfChange(t *testing.T) {
 
 func TestScanVisitsWhatStays(t *testing.T) {
 	for _, shards := range []int{1, 4} {
-		rapid.Check(t, func(t *rapid.T) {
+		testseed.Check(t, func(t *rapid.T) {
 			ks := New(Options{Shards: shards, Clock: NewManualClock(time.UnixMilli(1000))})
 			defer ks.Close()
 			stay := map[string]bool{}

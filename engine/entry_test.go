@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/engine/hashes"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 func TestEntryIsSmall(t *testing.T) {
@@ -19,7 +20,7 @@ func TestEntryIsSmall(t *testing.T) {
 
 // A string behaves as a []byte, wherever it is kept, and the key stays what it is.
 func TestStringValue(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		lengths := rapid.OneOf(rapid.IntRange(0, 40), rapid.IntRange(0, 1200), rapid.IntRange(1000, 1040))
 		text := func(name string) []byte {
 			return bytes.Repeat([]byte{rapid.Byte().Draw(t, name)}, lengths.Draw(t, "length of "+name))

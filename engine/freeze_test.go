@@ -21,6 +21,7 @@ import (
 	"github.com/atomredis/atomredis/engine/zsets"
 	"github.com/atomredis/atomredis/internal/background"
 	"github.com/atomredis/atomredis/internal/samples"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // memoryStore is a Source that keeps checkpoints in maps.
@@ -644,7 +645,7 @@ func TestAFlushWhileTheDirectoryIsLoaded(t *testing.T) {
 }
 
 func TestHeadsAreSorted(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		key := rapid.OneOf(rapid.StringMatching("key:00000[0-9]{0,12}"),
 			rapid.StringMatching("(key:0*)?[ab\\x00\\xff]{0,10}"))
 		keys := rapid.SliceOf(key).Draw(t, "keys")

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/engine/lists"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // loan is a value that was lent, and what it was then.
@@ -138,7 +139,7 @@ func TestLentBytesStayAsTheyAre(t *testing.T) {
 
 // A string that is lent now and then behaves as a []byte, and what is lent stays as it is until it is given back.
 func TestLentStrings(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		lengths := rapid.IntRange(maxText, maxText+3000)
 		text := func() []byte { return bytes.Repeat([]byte{rapid.Byte().Draw(t, "text")}, lengths.Draw(t, "length")) }
 		want := text()
@@ -194,7 +195,7 @@ func TestStringIsChangedInPlaceWhenItsReadersAreDone(t *testing.T) {
 
 // What only readers have is counted, once, whatever is done to the keys.
 func TestLentMemoryIsOfStringsThatAreNoKeysValue(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		ks := New(Options{Databases: 2, Shards: 2})
 		defer ks.Close()
 		key := func() []byte { return []byte(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key")) }

@@ -13,6 +13,7 @@ import (
 	"github.com/atomredis/atomredis/engine/sets"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/engine/zsets"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // recount counts the memory of all databases, whose shards must be held.
@@ -44,7 +45,7 @@ func requireCounted(t require.TestingT, ks *Keyspace) {
 // The count is what a walk over all keys finds, whatever happens to them, and nothing once there are none.
 func TestMemoryIsCountedAsItIs(t *testing.T) {
 	keyspaces(t, func(t *testing.T, ks *Keyspace, clock *ManualClock, _ *eventLog) {
-		rapid.Check(t, func(t *rapid.T) {
+		testseed.Check(t, func(t *rapid.T) {
 			key := func(name string) []byte { return []byte(rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, name)) }
 			db := func() int { return rapid.IntRange(0, 2).Draw(t, "db") }
 			text := func() []byte {

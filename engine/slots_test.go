@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // testSlots is into how many slots testSlotOf divides keys.
@@ -73,7 +75,7 @@ func TestKeysHaveNoSlotsUnlessAskedFor(t *testing.T) {
 // A walk through a slot visits whatever is there all the time, and nothing of other slots or that has expired.
 func TestScanVisitsWhatStaysInASlot(t *testing.T) {
 	for _, shards := range []int{1, 4} {
-		rapid.Check(t, func(t *rapid.T) {
+		testseed.Check(t, func(t *rapid.T) {
 			clock := NewManualClock(time.UnixMilli(1000))
 			ks := New(Options{Shards: shards, Clock: clock, Slots: testSlots, SlotOf: testSlotOf})
 			defer ks.Close()

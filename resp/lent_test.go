@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // written returns the first n bytes of the replies.
@@ -30,7 +32,7 @@ func (r *readers) Return() { *r-- }
 
 // Whatever is lent, inserted, taken back and sent in parts, what is sent is what a writer sends that copies everything.
 func TestLentRepliesAreAsThoseThatAreCopied(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		w, plain := Writer{Proto: 3, Lends: true}, Writer{Proto: 3}
 		values := make([][]byte, 4)
 		readers := make([]readers, len(values))

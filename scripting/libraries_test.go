@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // evaluate returns what Lua expressions give, as text; or the error, with a minus.
@@ -134,7 +136,7 @@ func TestMapsOfAllSizesSurvivePacking(t *testing.T) {
 
 func TestStringsSurviveJSONAndMsgpack(t *testing.T) {
 	e := newEngine()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		s := string(rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "s"))
 		require.Equal(t, "true true", evaluate(t, e, `
 			return cjson.decode(cjson.encode({ARGV[1]}))[1] == ARGV[1], cmsgpack.unpack(cmsgpack.pack({[ARGV[1]] = ARGV[1]}))[ARGV[1]] == ARGV[1]`, s))
@@ -143,7 +145,7 @@ func TestStringsSurviveJSONAndMsgpack(t *testing.T) {
 
 func TestIntegersSurviveStruct(t *testing.T) {
 	e := newEngine()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 7).Draw(t, "size")
 		limit := int64(1) << (8*size - 1)
 		n := rapid.Int64Range(max(-limit, -1<<53), min(limit-1, 1<<53)).Draw(t, "n")

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // The transcripts have many more, recorded from Redis.
@@ -48,7 +50,7 @@ func TestEveryMessageOfTheParserIsWhole(t *testing.T) {
 		"repeat", "return", "then", "until", "while",
 		"x", "1", "'a'", "'", "[[", "]]", "--[[", "--", "(", ")", "[", "]", "{", "}", "=", "==", ",", ";", ".", ":", "-",
 		"..", "...", "~", "\n", "\r", "\\", "\x00", "\xff", "0x", "1e", "goto", "::"}
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		source := strings.Join(rapid.SliceOfN(rapid.SampledFrom(words), 0, 20).Draw(t, "words"),
 			rapid.SampledFrom([]string{"", " "}).Draw(t, "between"))
 		if _, err := compile(source, "name"); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/atomredis/atomredis/internal/testseed"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -266,7 +267,7 @@ func value(t *rapid.T, depth int) (literal, reply string) {
 func TestValuesSurviveTheWayThroughLua(t *testing.T) {
 	e := newEngine()
 	m := newVM(&Options{})
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		literal, reply := value(t, 3)
 		require.Equal(t, reply, run(t, e, "return "+literal))
 		m.proto = 2
@@ -280,7 +281,7 @@ func TestValuesSurviveTheWayThroughLua(t *testing.T) {
 
 func TestStringsSurviveTheWayToTheHostAndBack(t *testing.T) {
 	e := newEngine()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		s := string(rapid.SliceOf(rapid.Byte()).Draw(t, "s"))
 		require.Equal(t, fmt.Sprintf("$%d\r\n%s\r\n", len(s), s), run(t, e, "return redis.call('echo', ARGV[1])", s))
 	})

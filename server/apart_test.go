@@ -15,6 +15,7 @@ import (
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/testseed"
 	"github.com/atomredis/atomredis/transport"
 )
 
@@ -157,10 +158,11 @@ var longCommands = []string{
 	"SORT texts STORE to",
 }
 
-// tried reports whether the command of longCommands at i is tried. With -short it is one of three: they share their code.
-func tried(i int) bool { return !testing.Short() || (i+firstTried)%3 == 0 }
-
-var firstTried = rand.IntN(3)
+// tried returns which of longCommands are tried. With -short it is one of three: they share their code.
+func tried(r *rand.Rand) func(i int) bool {
+	first := r.IntN(3)
+	return func(i int) bool { return !testing.Short() || i%3 == first }
+}
 
 // changesOfLong change all that longCommands read.
 var changesOfLong = []string{"SADD s new", "SREM s m7", "SMOVE s2 s other", "HSET h f5 other", "HDEL h f9", "LPUSH l 5", "LSET l 9 0",
@@ -173,6 +175,8 @@ func TestReadsThatRunApartAreAsOfOneInstant(t *testing.T) {
 	s, other := b.client(), b.client()
 	defer s.Close()
 	defer other.Close()
+	random := testseed.Rand(t)
+	tried := tried(random)
 	for i, line := range longCommands {
 		args := strings.Fields(line)
 		if !tried(i) || strings.Contains(strings.ToUpper(line), "STORE") || args[0] == "COPY" || args[0] == "BITOP" {
@@ -181,7 +185,7 @@ func TestReadsThatRunApartAreAsOfOneInstant(t *testing.T) {
 		want := other.whole(args...)
 		require.Empty(t, s.begin(args...), line)
 		require.True(t, s.waiting(), line)
-		change := changesOfLong[rand.IntN(len(changesOfLong)-2)] // without those after which the key is gone
+		change := changesOfLong[random.IntN(len(changesOfLong)-2)] // without those after which the key is gone
 		require.NotEqual(t, byte('-'), other.do(strings.Fields(change)...)[0], change)
 		got := s.end()
 		if args[0] != "SORT" && args[0] != "DUMP" && args[0][0] != 'Z' && args[0] != "LRANGE" {
@@ -204,6 +208,7 @@ func TestStoresThatRunApartAreAsOfTheEnd(t *testing.T) {
 	defer s.Close()
 	defer other.Close()
 	other.do("COPY", "l", "l2")
+	tried := tried(testseed.Rand(t))
 	for i, line := range longCommands {
 		args := strings.Fields(line)
 		if !tried(i) || !strings.Contains(strings.ToUpper(line), "STORE") && args[0] != "COPY" && args[0] != "BITOP" {
@@ -246,21 +251,22 @@ func TestStoresThatRunApartAreAtomic(t *testing.T) {
 	want := s.do("SUNIONCARD", "2", "s", "s2")
 	var movers sync.WaitGroup
 	stop := make(chan struct{})
+	random := testseed.Rand(t)
 	for range 2 {
-		m := b.client()
+		m, r := b.client(), testseed.Fork(random)
 		movers.Go(func() {
 			defer m.Close()
 			for i := 0; ; i++ {
 				select {
 				case <-stop:
 					return
-				case <-time.After(time.Duration(rand.IntN(20)) * time.Millisecond):
+				case <-time.After(time.Duration(r.IntN(20)) * time.Millisecond):
 				}
 				from, to := "s", "s2"
-				if rand.IntN(2) == 0 {
+				if r.IntN(2) == 0 {
 					from, to = to, from
 				}
-				m.do("SMOVE", from, to, "m"+strconv.Itoa(rand.IntN(manyElements)))
+				m.do("SMOVE", from, to, "m"+strconv.Itoa(r.IntN(manyElements)))
 			}
 		})
 	}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -32,10 +31,11 @@ func TestPfcountAnswersWhileTheDiskFails(t *testing.T) {
 
 // BenchmarkSketches measures commands on bits, HyperLogLogs and positions as BenchmarkCommand does others.
 func BenchmarkSketches(b *testing.B) {
-	element := func() string { return fmt.Sprint("e", rand.IntN(benchmarkKeys)) }
-	megabyte := func(int) []string { return []string{"SETBIT", "k", fmt.Sprint(8<<20 - 1 - rand.IntN(100)), "1"} }
+	random := benchmarkRandom
+	element := func() string { return fmt.Sprint("e", random.IntN(benchmarkKeys)) }
+	megabyte := func(int) []string { return []string{"SETBIT", "k", fmt.Sprint(8<<20 - 1 - random.IntN(100)), "1"} }
 	place := func(i int) []string {
-		return []string{"GEOADD", "k", fmt.Sprint(10 * rand.Float64()), fmt.Sprint(40 + 10*rand.Float64()),
+		return []string{"GEOADD", "k", fmt.Sprint(10 * random.Float64()), fmt.Sprint(40 + 10*random.Float64()),
 			fmt.Sprint("p", i)}
 	}
 	for _, c := range []struct {
@@ -43,19 +43,19 @@ func BenchmarkSketches(b *testing.B) {
 		prepare func(i int) []string
 		command func() []string
 	}{
-		{"SETBIT", megabyte, func() []string { return []string{"SETBIT", "k", fmt.Sprint(rand.IntN(8 << 20)), "1"} }},
+		{"SETBIT", megabyte, func() []string { return []string{"SETBIT", "k", fmt.Sprint(random.IntN(8 << 20)), "1"} }},
 		{"BITCOUNT1MiB", megabyte, func() []string { return []string{"BITCOUNT", "k"} }},
-		{"PFADDsparse", nil, func() []string { return []string{"PFADD", "k", fmt.Sprint("e", rand.IntN(1000))} }},
+		{"PFADDsparse", nil, func() []string { return []string{"PFADD", "k", fmt.Sprint("e", random.IntN(1000))} }},
 		{"PFADDdense", func(i int) []string { return []string{"PFADD", "k", fmt.Sprint("e", i)} },
 			func() []string { return []string{"PFADD", "k", element()} }},
 		{"PFCOUNT", func(i int) []string { return []string{"PFADD", "k", fmt.Sprint("e", i)} },
 			func() []string { return []string{"PFCOUNT", "k"} }},
 		{"PFCOUNT2", func(i int) []string { return []string{"PFADD", fmt.Sprint("k", i%2), fmt.Sprint("e", i)} },
 			func() []string { return []string{"PFCOUNT", "k0", "k1"} }},
-		{"GEOADD", nil, func() []string { return place(rand.IntN(benchmarkKeys)) }},
+		{"GEOADD", nil, func() []string { return place(random.IntN(benchmarkKeys)) }},
 		{"GEOSEARCH", place, func() []string { // finds about a hundred of 100,000
-			return []string{"GEOSEARCH", "k", "FROMLONLAT", fmt.Sprint(1 + 8*rand.Float64()),
-				fmt.Sprint(41 + 8*rand.Float64()), "BYRADIUS", "16", "km", "ASC"}
+			return []string{"GEOSEARCH", "k", "FROMLONLAT", fmt.Sprint(1 + 8*random.Float64()),
+				fmt.Sprint(41 + 8*random.Float64()), "BYRADIUS", "16", "km", "ASC"}
 		}},
 	} {
 		b.Run(c.name, func(b *testing.B) { benchmarkSession(b, c.prepare, c.command) })

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/testseed"
 	"github.com/atomredis/atomredis/protocols/pressure"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -309,7 +310,7 @@ func (m *pressureModel) contents() (out []string) {
 // TestPressureQueuesSurviveTheirClients lets clients of all kinds come and go at random. Roles have exactly one place
 // at every instant, accepted messages are not lost, and afterwards the queue works for everybody.
 func TestPressureQueuesSurviveTheirClients(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		m := &pressureModel{t: t, clients: map[string]*pressureClient{}, sent: map[string]bool{}, delivered: map[string]int{}}
 		m.pressureServer = newPressureServer(t, "shards", rapid.SampledFrom([]string{"1", "16"}).Draw(t, "shards"))
 		m.bound = int64(rapid.IntRange(0, 3).Draw(t, "bound"))

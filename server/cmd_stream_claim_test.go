@@ -14,6 +14,7 @@ import (
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // addEntries adds entries 1-0 to n-0 to a stream.
@@ -347,7 +348,7 @@ func (m claimModel) claim(key string, latest, now int64) []string {
 // A client that waits with CLAIM gets the entry that becomes idle first, at that time, whatever happens to the others
 // meanwhile.
 func TestBlockedReadersClaimInTime(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		b := newJournalled(t)
 		keys, model, added := []string{"s", "t"}, claimModel{}, 0
 		for _, key := range keys {

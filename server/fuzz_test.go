@@ -16,6 +16,7 @@ import (
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/testseed"
 	"github.com/atomredis/atomredis/transport"
 )
 
@@ -220,7 +221,7 @@ func TestNoCommandPanicsWhateverItsArguments(t *testing.T) {
 		{"XGROUP", "CREATE", "stream", "g", "0"},
 		{"XREADGROUP", "GROUP", "g", "c", "STREAMS", "stream", ">"},
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		b := newHarness(t)
 		s := b.session()
 		for _, args := range setup {

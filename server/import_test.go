@@ -16,6 +16,7 @@ import (
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/testseed"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -322,7 +323,7 @@ func withoutTimes(lines []string) []string {
 }
 
 func TestFilesHaveEverything(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		b := newJournalled(t)
 		for range rapid.IntRange(1, 150).Draw(t, "steps") {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // lentSize is the length in bytes of the shortest strings that are lent.
@@ -86,7 +87,7 @@ func TestLentRepliesAreOfTheTimeOfTheCommand(t *testing.T) {
 // A client whose long replies are lent gets what another gets, whose are not.
 func TestLendingChangesNoReply(t *testing.T) {
 	value := func(n int) string { return strings.Repeat(fmt.Sprintf("%04d", n), lentSize/2) }
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		with, without := newHarness(t), newHarness(t)
 		sessions := [2]*Session{with.lentSession(), without.session()}
 		writers := [2]*Session{with.session(), without.session()}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // TestPreparedInputIsExecutedAsIfItWereNot sends the same bytes in the same pieces to two servers, of which one
@@ -20,7 +22,7 @@ func TestPreparedInputIsExecutedAsIfItWereNot(t *testing.T) {
 		[]byte("*0\r\n"), []byte("PING\r\n"), []byte("\r\n"), []byte("GET k\r\n")}
 	wrong := [][]byte{[]byte("*1\r\n:3\r\n"), []byte("*1\r\n$-5\r\n"), request("QUIT"), []byte("POST / HTTP/1.1\r\n"),
 		request("CLIENT", "KILL", "ID", "1")}
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		plain, prepared := newHarness(t), newHarness(t)
 		s, p := plain.session(), prepared.session()
 		var stream []byte

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	servercommands "github.com/atomredis/atomredis/commands/server"
+	"github.com/atomredis/atomredis/internal/testseed"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -48,7 +49,7 @@ func TestReplyBufferIsAsLargeAsRepliesOfLate(t *testing.T) {
 
 // Whatever is written and however much of it can be sent at once, what is sent is what was written.
 func TestReplyBufferKeepsWhatIsToBeSent(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		var b replyBuffer
 		w := resp.Writer{Proto: 2, Buf: make([]byte, 0, minReplyBuffer)}
 		var written, sent []byte

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/atomredis/atomredis/internal/testseed"
 	"github.com/atomredis/atomredis/stats"
 )
 
@@ -53,7 +54,7 @@ func (b *harness) feedPieces(s *Session, input []byte, most func() int) string {
 // What arrives in pieces, so that long values are kept and memory is used again, does what it does when it arrives as
 // a whole.
 func TestLongArgumentsThatAreKept(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		var all [2]*harness
 		var sessions, others, monitors [2]*Session
 		for i := range all {

@@ -9,10 +9,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 func TestHistogramHasThePercentilesOfHDR(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		var h Histogram
 		var all []int64
 		for range rapid.IntRange(1, 50).Draw(t, "n") {

@@ -7,12 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // Members that are equally far stay in the order in which they were found, and sorting takes a fixed number of pieces
 // of memory.
 func TestFoundMembersAreSortedByDistanceAndThenAsFound(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		var found []geoFound
 		for i := range rapid.IntRange(0, 200).Draw(t, "members") {
 			found = append(found, geoFound{score: float64(i), distance: float64(rapid.IntRange(0, 20).Draw(t, "distance"))})

@@ -19,6 +19,7 @@ import (
 	_ "github.com/atomredis/atomredis/commands/strings"
 	_ "github.com/atomredis/atomredis/commands/zsets"
 	"github.com/atomredis/atomredis/internal/commandtest"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // sortOf calls SORT and returns its reply.
@@ -79,7 +80,7 @@ func present(ok bool) int {
 }
 
 func TestSortAgreesWithAModel(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	testseed.Check(t, func(rt *rapid.T) {
 		b := commandtest.New(t)
 		m := sortModel{alpha: rapid.Bool().Draw(rt, "alpha"), desc: rapid.Bool().Draw(rt, "desc"),
 			stored: rapid.Bool().Draw(rt, "stored"), set: rapid.Bool().Draw(rt, "set")}

@@ -12,6 +12,7 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/internal/commandtest"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 func TestHotStreamCommandsDoNotAllocate(t *testing.T) {
@@ -216,7 +217,7 @@ func TestAnyArgumentsOfStreamCommandsGiveOneReply(t *testing.T) {
 			}
 		}
 	}
-	rapid.Check(t, func(rt *rapid.T) {
+	testseed.Check(t, func(rt *rapid.T) {
 		b := commandtest.New(t)
 		defer b.Guard.Unlock()
 		b.NoBlock = true
@@ -259,7 +260,7 @@ func afterReply(t require.TestingT, s string) string {
 
 // The IDs that XADD gives out must grow, whatever the clock and the IDs given before.
 func TestIDsGivenOutByTheServerGrow(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	testseed.Check(t, func(rt *rapid.T) {
 		b := commandtest.New(t)
 		defer b.Guard.Unlock()
 		last := streams.ID{}

@@ -6,10 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 func TestLCSIsALongestCommonSubsequence(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		letters := rapid.SliceOfN(rapid.SampledFrom([]byte("abc")), 0, 20)
 		a, b := letters.Draw(t, "a"), letters.Draw(t, "b")
 		up := make(bitset, (len(a)*len(b)+63)/64)

@@ -12,6 +12,7 @@ import (
 	"github.com/atomredis/atomredis/engine/sets"
 	"github.com/atomredis/atomredis/engine/zsets"
 	"github.com/atomredis/atomredis/internal/commandtest"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 func TestHotSortedSetCommandsDoNotAllocate(t *testing.T) {
@@ -89,7 +90,7 @@ func TestScoreBoundsAreReadAsStrtodReadsThem(t *testing.T) {
 }
 
 func TestRanksOutsideTheSetAreCutOff(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 8).Draw(t, "n")
 		edge := rapid.SampledFrom([]int64{math.MinInt64, math.MinInt64 + 1, math.MaxInt64, -9, -8, -3, -1, 0, 1, 3, 8, 9})
 		r := zrange{start: edge.Draw(t, "start"), stop: edge.Draw(t, "stop")}
@@ -165,7 +166,7 @@ func TestStoringNothingRemovesTheDestination(t *testing.T) {
 
 // TestCombinationsAgreeWithAModel compares both ways to find a difference, and the order of aggregation, with maps.
 func TestCombinationsAgreeWithAModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		member := rapid.StringMatching("[a-f]|1[0-9]")
 		score := rapid.SampledFrom([]float64{0, 1, -2, 3.5, 7, math.Inf(1)})
 		var z zcombination

@@ -20,6 +20,7 @@ func TestModelAgreesWithAServer(t *testing.T) {
 	require.NoError(t, err)
 	conf := config.NewConfig()
 	conf.InMemory()
+	conf.ListenNowhere()
 	srv, err := atomredis.New(conf, slog.New(slog.DiscardHandler), atomredis.Options{Listeners: []net.Listener{l}})
 	require.NoError(t, err)
 	require.NoError(t, srv.Start())

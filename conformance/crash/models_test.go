@@ -3,7 +3,6 @@ package crash
 import (
 	"context"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis"
+	"github.com/atomredis/atomredis/internal/testseed"
 	"github.com/atomredis/atomredis/internal/transcript"
 )
 
@@ -95,8 +95,7 @@ func TestTypesAreLikeModels(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			seed := rand.Uint64()
-			r := rand.New(rand.NewPCG(seed, 0))
+			r := testseed.Rand(t)
 			u := &under{t: t, o: atomredis.Options{Dir: t.TempDir(), Config: map[string]string{"enable-debug-command": "yes"}}}
 			u.open()
 			defer func() { u.close() }()
@@ -105,17 +104,17 @@ func TestTypesAreLikeModels(t *testing.T) {
 			ways := slices.Sorted(maps.Keys(journeys))
 			for done < operations {
 				for until := 1 + r.IntN(2*between); len(w.log) < until; {
-					require.NoError(t, w.exchange(u.c, r), "seed %d", seed)
+					require.NoError(t, w.exchange(u.c, r))
 				}
 				way := ways[r.IntN(len(ways))]
 				path = append(path, way)
 				journeys[way](u)
 				s, err := takeSnapshot(u.c)
-				require.NoError(t, err, "seed %d, ways %q", seed, path)
+				require.NoError(t, err, "ways %q", path)
 				u.ask([]string{"SELECT", "0"})
 				now := time.Now()
 				n, err := w.settle(s, ending{killed: now, sure: now})
-				require.NoError(t, err, "seed %d, ways %q", seed, path)
+				require.NoError(t, err, "ways %q", path)
 				done += n
 			}
 			t.Logf("%d operations, %d ways of values, in %v", done, len(path), time.Since(began).Round(time.Millisecond))

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // generators are those of linear workers, each with its label.
@@ -97,7 +99,7 @@ func leaves(log []*op, g generator, from int, s *snapshot, e ending) bool {
 func TestSettleAcceptsWhatWasAcknowledgedAndPartOfTheRest(t *testing.T) {
 	for name := range generators("") {
 		t.Run(name, func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) {
+			testseed.Check(t, func(t *rapid.T) {
 				g := generators("w")[name]
 				now := time.Now()
 				log := history(g, rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)), rapid.IntRange(1, 30).Draw(t, "sent"),

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 const (
@@ -207,11 +208,12 @@ func (s *siege) startHere(m *member) {
 			nc.Close()
 		}
 	}
+	own := testseed.Fork(s.random)
 	go func() {
 		u, closeUser, err := newUser(ctx, m.kind, s.name, m.id, dial, s.addr)
 		if err == nil {
 			if m.kind == reserveKind {
-				err = workReserved(ctx, u.(*nativeUser), m)
+				err = workReserved(ctx, u.(*nativeUser), own, m)
 			} else {
 				err = work(ctx, u, m.role, m.id, endlessPuts, m)
 			}
@@ -222,7 +224,7 @@ func (s *siege) startHere(m *member) {
 }
 
 // workReserved reserves messages and acknowledges them after a moment, until the queue is closed.
-func workReserved(ctx context.Context, n *nativeUser, out io.Writer) error {
+func workReserved(ctx context.Context, n *nativeUser, r *rand.Rand, out io.Writer) error {
 	for {
 		id, value, err := n.getReserved(ctx)
 		if errors.Is(err, errClosed) {
@@ -234,7 +236,7 @@ func workReserved(ctx context.Context, n *nativeUser, out io.Writer) error {
 		if _, err := fmt.Fprintln(out, "got", 0, false, value); err != nil {
 			return err
 		}
-		time.Sleep(rand.N(longestHold))
+		time.Sleep(time.Duration(r.Int64N(int64(longestHold))))
 		if err := n.acknowledge(ctx, id); err != nil {
 			return err
 		}

@@ -8,11 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +28,7 @@ import (
 
 	"github.com/atomredis/atomredis"
 	"github.com/atomredis/atomredis/doors/skein"
+	"github.com/atomredis/atomredis/internal/testseed"
 	pb "github.com/atomredis/atomredis/wire/skein"
 )
 
@@ -154,14 +157,15 @@ func TestMalformedInputHurtsNobodyAtTheDoorOfSkein(t *testing.T) {
 	hostile := s.connect(t)
 	secure := s.secure(t)
 	seeds := skeinMessages(t)
+	r := testseed.Rand(t)
 	for i := range inputs {
 		switch {
 		case i%20 == 0:
-			dialAndWrite(t, s.DoorAddr("skein"), secure, hostileFrames())
+			dialAndWrite(t, s.DoorAddr("skein"), secure, hostileFrames(r))
 		case i%4 == 0:
-			dialAndWrite(t, s.DoorAddr("skein"), nil, randomBytes(1+rand.IntN(300)))
+			dialAndWrite(t, s.DoorAddr("skein"), nil, randomBytes(r, 1+r.IntN(300)))
 		default:
-			malformedCall(t, hostile, seeds)
+			malformedCall(t, r, hostile, seeds)
 		}
 		if i%100 != 0 {
 			continue
@@ -183,24 +187,24 @@ func TestMalformedInputHurtsNobodyAtTheDoorOfSkein(t *testing.T) {
 	require.NotEmpty(t, s.DoorAddr("skein"))
 }
 
-func randomBytes(n int) []byte {
+func randomBytes(r *rand.Rand, n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
-		b[i] = byte(rand.Uint32())
+		b[i] = byte(r.Uint32())
 	}
 	return b
 }
 
 // hostileFrames returns the preface of HTTP/2 and frames that are none, or of random types and contents.
-func hostileFrames() []byte {
+func hostileFrames(r *rand.Rand) []byte {
 	b := []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
-	for range rand.IntN(20) {
-		content := randomBytes(rand.IntN(100))
+	for range r.IntN(20) {
+		content := randomBytes(r, r.IntN(100))
 		size := len(content)
-		if rand.IntN(10) == 0 {
-			size = rand.IntN(1 << 24)
+		if r.IntN(10) == 0 {
+			size = r.IntN(1 << 24)
 		}
-		b = append(b, byte(size>>16), byte(size>>8), byte(size), byte(rand.IntN(11)), byte(rand.Uint32()), 0, 0, 0, byte(rand.IntN(8)))
+		b = append(b, byte(size>>16), byte(size>>8), byte(size), byte(r.IntN(11)), byte(r.Uint32()), 0, 0, 0, byte(r.IntN(8)))
 		b = append(b, content...)
 	}
 	return b
@@ -251,31 +255,30 @@ func skeinMessages(t *testing.T) map[string][]byte {
 
 // malformedCall calls a method with a message that has been damaged. Ranges that it may delete do not have the
 // bystander's key.
-func malformedCall(t *testing.T, conn *grpc.ClientConn, seeds map[string][]byte) {
-	for method, seed := range seeds { // any of them
-		message := bytes.Clone(seed)
-		for range 1 + rand.IntN(3) {
-			switch i := rand.IntN(len(message) + 1); rand.IntN(3) {
-			case 0:
-				message = append(message[:i:i], append(randomBytes(rand.IntN(8)), message[i:]...)...)
-			case 1:
-				message = message[:i]
-			default:
-				if i < len(message) {
-					message[i] ^= 1 << rand.IntN(8)
-				}
+func malformedCall(t *testing.T, r *rand.Rand, conn *grpc.ClientConn, seeds map[string][]byte) {
+	methods := slices.Sorted(maps.Keys(seeds))
+	method := methods[r.IntN(len(methods))]
+	message := bytes.Clone(seeds[method])
+	for range 1 + r.IntN(3) {
+		switch i := r.IntN(len(message) + 1); r.IntN(3) {
+		case 0:
+			message = append(message[:i:i], append(randomBytes(r, r.IntN(8)), message[i:]...)...)
+		case 1:
+			message = message[:i]
+		default:
+			if i < len(message) {
+				message[i] ^= 1 << r.IntN(8)
 			}
 		}
-		if strings.HasPrefix(method, "Delete") || method == "Transaction" {
-			message = append(message, 0xff) // which nobody can read
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-		defer cancel()
-		var reply []byte
-		err := conn.Invoke(ctx, "/skein.AppMaster/"+method, message, &reply, grpc.ForceCodec(rawCodec{}))
-		require.NotContains(t, []codes.Code{codes.Unavailable, codes.DeadlineExceeded}, status.Code(err), "%s: %v", method, err)
-		return
 	}
+	if strings.HasPrefix(method, "Delete") || method == "Transaction" {
+		message = append(message, 0xff) // which nobody can read
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var reply []byte
+	err := conn.Invoke(ctx, "/skein.AppMaster/"+method, message, &reply, grpc.ForceCodec(rawCodec{}))
+	require.NotContains(t, []codes.Code{codes.Unavailable, codes.DeadlineExceeded}, status.Code(err), "%s: %v", method, err)
 }
 
 // Handshakes that do not end keep nobody waiting, and not the end of the server.

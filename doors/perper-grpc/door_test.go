@@ -22,6 +22,7 @@ import (
 
 	"github.com/atomredis/atomredis"
 	"github.com/atomredis/atomredis/atomredistest"
+	"github.com/atomredis/atomredis/internal/testseed"
 	"github.com/atomredis/atomredis/wire/externalscaler"
 	"github.com/atomredis/atomredis/wire/fabric"
 )
@@ -355,10 +356,12 @@ func TestWorkersThatComeAndGo(t *testing.T) {
 	done := make(chan string, n)
 	ctx, stop := context.WithCancel(a.ctx)
 	var workers []<-chan error
+	random := testseed.Rand(t)
 	for range 4 {
+		own := testseed.Fork(random)
 		workers = append(workers, soon(func() error {
 			for ctx.Err() == nil {
-				if err := a.workSome(ctx, done); err != nil {
+				if err := a.workSome(ctx, own, done); err != nil {
 					return err
 				}
 			}
@@ -377,7 +380,7 @@ func TestWorkersThatComeAndGo(t *testing.T) {
 }
 
 // workSome finishes some executions and leaves others to those who come next.
-func (a *agent) workSome(ctx context.Context, done chan<- string) error {
+func (a *agent) workSome(ctx context.Context, r *rand.Rand, done chan<- string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s, err := a.ReservedExecutions(ctx)
@@ -385,14 +388,14 @@ func (a *agent) workSome(ctx context.Context, done chan<- string) error {
 		return nil // it was time to stop
 	}
 	s.Send(&fabric.ReservedExecutionsRequest{ReserveNext: 3, WorkGroup: "g", Filter: &fabric.ExecutionsRequest{Agent: "a"}})
-	for range rand.IntN(20) + 1 {
+	for range r.IntN(20) + 1 {
 		m, err := s.Recv()
 		switch {
 		case err != nil:
 			return nil
 		case m.StartOfStream:
 			continue
-		case rand.IntN(5) == 0:
+		case r.IntN(5) == 0:
 			return nil
 		}
 		switch r, err := a.s.Do(context.Background(), "PERPER.FINISH", m.Execution); {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/atomredis/atomredis/internal/testseed"
 	pb "github.com/atomredis/atomredis/wire/skein"
 )
 
@@ -191,6 +191,7 @@ func TestAThousandWatchesUnderLoad(t *testing.T) {
 	}
 	s := opened(t)
 	const names = 1000
+	random := testseed.Rand(t)
 	name := func(i int) string { return fmt.Sprintf("key%04d", i) }
 	var all sync.WaitGroup
 	last := name(names) // behind all ranges but those that have no end
@@ -199,8 +200,8 @@ func TestAThousandWatchesUnderLoad(t *testing.T) {
 		type bounds struct{ from, to int }
 		ranges := map[int32]bounds{}
 		for range perStream {
-			from := rand.IntN(names - 1)
-			to := min(from+1+rand.IntN(20), names)
+			from := random.IntN(names - 1)
+			to := min(from+1+random.IntN(20), names)
 			ranges[w.create(name(from), name(to))] = bounds{from, to}
 		}
 		end := w.create(last, "")

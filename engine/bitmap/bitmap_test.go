@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // text draws a string: random bytes, or long runs of equal ones.
@@ -27,7 +29,7 @@ func text(t *rapid.T, max int) []byte {
 }
 
 func TestCountAndFindAgreeWithALookAtEveryBit(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		b := text(t, 150)
 		from := rapid.IntRange(0, 8*len(b)).Draw(t, "from")
 		to := rapid.IntRange(0, 8*len(b)).Draw(t, "to")
@@ -45,7 +47,7 @@ func TestCountAndFindAgreeWithALookAtEveryBit(t *testing.T) {
 }
 
 func TestFieldsAreTheirBits(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		b := rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "bytes")
 		size := rapid.IntRange(1, 64).Draw(t, "size")
 		offset := rapid.IntRange(0, 200).Draw(t, "offset")
@@ -87,7 +89,7 @@ func TestCombineIsRightForEveryBit(t *testing.T) {
 		AndOr: func(x bool, y int) bool { return x && y > 0 },
 		One:   func(x bool, y int) bool { return x && y == 0 || !x && y == 1 },
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		strings := make([][]byte, rapid.IntRange(1, 5).Draw(t, "strings"))
 		longest := 0
 		// The second part of a long string is in another block.
@@ -116,7 +118,7 @@ func TestCombineIsRightForEveryBit(t *testing.T) {
 }
 
 func TestAdditionFitsWrapsOrSaturates(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 63).Draw(t, "size")
 		by := rapid.Int64().Draw(t, "by") >> rapid.IntRange(0, 63).Draw(t, "shift")
 

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/engine/delta"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 func item(i int) []byte { return binary.AppendUvarint([]byte("item:"), uint64(i)) }
@@ -155,7 +156,7 @@ func parts(f *Filter, fn func(name string)) {
 
 // TestAgainstASet does random things to a filter and to a set: what is in the set is in the filter.
 func TestAgainstASet(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		o := Options{rapid.SampledFrom([]float64{0.5, 0.01, 1e-4, 1e-9}).Draw(t, "rate"),
 			rapid.SampledFrom([]uint64{1, 10, 1000, 30_000}).Draw(t, "capacity"), uint32(rapid.IntRange(1, 4).Draw(t, "expansion"))}
 		f, set, n := New(o), map[int]bool{}, rapid.IntRange(1, 5000).Draw(t, "items")

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/engine/delta"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 func item(i int) []byte { return binary.AppendUvarint([]byte("item:"), uint64(i)) }
@@ -50,7 +51,7 @@ func TestRatesAreKept(t *testing.T) {
 // TestAgainstCounts does random things to a filter and to exact counts. A byte of an item may be that of another one:
 // so only what was added is deleted, and no count is too low.
 func TestAgainstCounts(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		o := Options{Capacity: rapid.SampledFrom([]uint64{8, 100, 5000}).Draw(t, "capacity"),
 			BucketSize: uint32(rapid.IntRange(1, 4).Draw(t, "bucket")), Iterations: uint32(rapid.IntRange(1, 50).Draw(t, "iterations")),
 			Expansion: uint32(rapid.IntRange(0, 3).Draw(t, "expansion"))}

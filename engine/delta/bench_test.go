@@ -12,9 +12,9 @@ func BenchmarkAfter(b *testing.B) {
 	for i := range names {
 		names[i] = "element:" + strconv.Itoa(i)
 	}
-	l := NewLog(1, &Epochs{Current: 1})
+	l, random := NewLog(1, &Epochs{Current: 1}), rand.New(rand.NewPCG(1, 2))
 	b.ReportAllocs()
 	for b.Loop() {
-		l.After(names[rand.IntN(len(names))], len(names))
+		l.After(names[random.IntN(len(names))], len(names))
 	}
 }

@@ -7,11 +7,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 func TestNamesAreAllThatWereAdded(t *testing.T) {
 	require.Empty(t, (*Names)(nil).Sorted())
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		var n Names
 		want := map[string]bool{}
 		parts := rapid.IntRange(0, 3000).Draw(t, "parts")

@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // requireSoundIndex checks the invariants of an index over entries 0..n-1.
@@ -59,7 +61,7 @@ func requireSoundIndex(t require.TestingT, x *index, n int) {
 
 // Hashes that agree in many bits split segments unevenly and make long runs.
 func TestIndexStaysSoundWithClusteredHashes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		var x index
 		var hashes []uint32
 		masks := []uint32{0xffffffff, 0xfffffff0, 0x00ffffff, 0x03ffffff}

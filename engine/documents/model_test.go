@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine/delta"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // The model is a tree of plain Go values: nil, bool, int64, float64, string, *array, *object.
@@ -350,9 +351,7 @@ func TestDocumentsAreTreesOfGoValues(t *testing.T) {
 	case testing.Short():
 		steps = 20_000
 	}
-	seed := rand.Uint64()
-	t.Log("seed", seed)
-	m := &modelTest{T: t, r: rand.New(rand.NewPCG(seed, 1)), epochs: delta.Epochs{Current: 1}}
+	m := &modelTest{T: t, r: testseed.Rand(t), epochs: delta.Epochs{Current: 1}}
 	restart := func() {
 		v, e := m.random([]int{0, 50, 2000}[m.r.IntN(3)], 0)
 		m.d, m.root = New(v), e

@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 type thing struct {
@@ -16,7 +18,7 @@ func (t *thing) SetSlot(s int) { t.slot = s }
 func (t *thing) Slot() int     { return t.slot }
 
 func TestIndexGivesItemsInOrderOfDeadline(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		var x Index[*thing]
 		live := map[*thing]bool{}
 		var all []*thing

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // anywhere draws a valid position, often one at a limit.
@@ -41,7 +43,7 @@ func TestScoresAreThoseOfRedis(t *testing.T) {
 }
 
 func TestPositionsSurviveScoresButForHalfACell(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		p := anywhere().Draw(t, "position")
 		q := FromScore(float64(p.Score()))
 		require.InDelta(t, p.Lon, q.Lon, 360.0/(1<<26))
@@ -57,11 +59,11 @@ func TestAnyDoubleIsAScore(t *testing.T) {
 		1 << 52, -(1 << 63)} {
 		require.True(t, FromScore(score).Valid(), score)
 	}
-	rapid.Check(t, func(t *rapid.T) { require.True(t, FromScore(rapid.Float64().Draw(t, "score")).Valid()) })
+	testseed.Check(t, func(t *rapid.T) { require.True(t, FromScore(rapid.Float64().Draw(t, "score")).Valid()) })
 }
 
 func TestSpreadAndGatherAreOpposites(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		n, m := rapid.Uint32().Draw(t, "n"), rapid.Uint32().Draw(t, "m")
 		require.Equal(t, n, gather(spread(n)|spread(m)<<1))
 	})
@@ -70,7 +72,7 @@ func TestSpreadAndGatherAreOpposites(t *testing.T) {
 // TestRangesHaveEverythingInTheShape checks that no position in a shape is missed, which is not true, of Redis
 // either, where the shape goes beyond the limits of the map or has more than about a quarter of it.
 func TestRangesHaveEverythingInTheShape(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		center := Position{rapid.Float64Range(-150, 150).Draw(t, "longitude"),
 			rapid.Float64Range(-60, 60).Draw(t, "latitude")}
 		size := math.Pow(10, rapid.Float64Range(0, 6).Draw(t, "size"))
@@ -113,7 +115,7 @@ func contains(s *Shape, p Position) bool {
 
 // However near to the edge a position lies, and however near to each other or to the antipodes.
 func TestTheQuickAnswerOfContainsIsTheSlowOne(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		center, p := anywhere().Draw(t, "center"), anywhere().Draw(t, "p")
 		switch rapid.SampledFrom([]string{"anywhere", "here", "near", "opposite", "same latitude",
 			"same longitude"}).Draw(t, "where") {

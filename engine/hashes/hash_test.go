@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/engine/listpack"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 var usual = Limits{Entries: 128, Value: 64}
@@ -127,7 +128,7 @@ func TestFieldsAreNotConfusedWithValues(t *testing.T) {
 }
 
 func TestBehavesLikeAMap(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		lim := Limits{
 			Entries: rapid.SampledFrom([]int{0, 4, 128}).Draw(t, "entries"),
 			Value:   rapid.SampledFrom([]int{3, 64}).Draw(t, "value"),

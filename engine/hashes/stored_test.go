@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/engine/delta"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // storage is what a store holds of a value that is stored in parts.
@@ -66,7 +67,7 @@ func deadlineLog(h *Hash) *delta.Log {
 }
 
 func TestCheckpointsStoreTheHashAsItWasWhenTheyBegan(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		epochs, stored, storedDeadlines := &delta.Epochs{Current: 1}, storage{}, storage{}
 		log, lim := delta.NewLog(7, epochs), Limits{}
 		field := rapid.Map(rapid.IntRange(0, 30), strconv.Itoa)
@@ -176,7 +177,7 @@ func TestTrackingDoesNotAllocateForFieldsThatAreThere(t *testing.T) {
 }
 
 func TestSmallHashIsStoredInItsOrder(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		h := new(Hash)
 		text := rapid.OneOf(rapid.StringN(-1, 3, -1), rapid.StringN(100, 200, -1))
 		for range rapid.IntRange(0, 50).Draw(t, "fields") {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 func element(i int) []byte { return strconv.AppendInt(nil, int64(i), 10) }
@@ -30,7 +32,7 @@ func TestHashIsMurmurHash64A(t *testing.T) {
 // TestEditorsKeepTheHighestRanks adds elements one by one and in unions, with limits at which strings become dense
 // early, late and never, and compares the registers with a plain list of them.
 func TestEditorsKeepTheHighestRanks(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		limit := rapid.SampledFrom([]int{0, 30, 200, 3000, 1 << 20}).Draw(t, "limit")
 		b := Append(nil)
 		var want Registers
@@ -81,7 +83,7 @@ func TestEditorsKeepTheHighestRanks(t *testing.T) {
 // TestUnionsAreTheSameAsSingleSteps checks that searching on from the last register divides a string into the same
 // runs as searching from the start.
 func TestUnionsAreTheSameAsSingleSteps(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		one, all := Edit(Append(nil), 1<<20), Edit(Append(nil), 1<<20)
 		for range rapid.IntRange(1, 6).Draw(t, "unions") {
 			var r Registers
@@ -190,7 +192,7 @@ func FuzzString(f *testing.F) {
 }
 
 func TestEightReadsRegisters(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		b := rapid.SliceOfN(rapid.Byte(), 6, 6).Draw(t, "bytes")
 		var got [8]byte
 		binary.LittleEndian.PutUint64(got[:], eight(b))

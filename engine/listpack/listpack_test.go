@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // elements walks l, and checks that its numbers agree with what it has.
@@ -218,7 +220,7 @@ func TestOtherPointerTakesThePlaceOfTheMemory(t *testing.T) {
 }
 
 func TestBehavesLikeASliceOfByteStrings(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		var l Listpack
 		model := [][]byte{}
 		value := rapid.Custom(func(t *rapid.T) []byte {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 func contents(l *List) []string {
@@ -64,7 +66,7 @@ func check(t require.TestingT, l *List) {
 }
 
 func TestListBehavesAsASlice(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		limit := rapid.SampledFrom([]Limit{-2, -1, 1, 2, 5, 100}).Draw(t, "limit")
 		elem := rapid.Custom(func(t *rapid.T) []byte {
 			size := rapid.SampledFrom([]int{0, 1, 2, 30, 127, 128, 700, 1500, 20000}).Draw(t, "size")

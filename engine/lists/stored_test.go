@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/engine/delta"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // storage is what a store holds of a value that is stored in parts.
@@ -72,7 +73,7 @@ func checkNames(t require.TestingT, l *List) {
 }
 
 func TestCheckpointsStoreTheListAsItWasWhenTheyBegan(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		limit := rapid.SampledFrom([]Limit{-2, 1, 2, 5}).Draw(t, "limit")
 		epochs, stored := &delta.Epochs{Current: 1}, storage{}
 		log, l := delta.NewLog(7, epochs), New(limit)
@@ -240,7 +241,7 @@ func TestNamesAtTheEndsOfTheirRange(t *testing.T) {
 }
 
 func TestSmallListIsStoredAsItIs(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		l := New(DefaultLimit)
 		for range rapid.IntRange(0, 20).Draw(t, "pushed") {
 			l.PushBack(make([]byte, rapid.SampledFrom([]int{0, 1, 127, 128, 500, 1000}).Draw(t, "size")))

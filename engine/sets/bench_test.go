@@ -37,7 +37,7 @@ func BenchmarkSet(b *testing.B) {
 	for _, n := range []int{10, 100, 1000, 1000_000} {
 		for kind, list := range map[string][][]byte{"words": names(n), "integers": integers(n)} {
 			s := filled(list)
-			rand.Shuffle(n, func(i, j int) { list[i], list[j] = list[j], list[i] })
+			rand.New(rand.NewPCG(3, 4)).Shuffle(n, func(i, j int) { list[i], list[j] = list[j], list[i] })
 			run := func(name string, fn func(i int)) {
 				b.Run(fmt.Sprintf("%s/%s/%d", name, kind, n), func(b *testing.B) {
 					b.ReportAllocs()

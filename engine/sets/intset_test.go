@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 func TestParseIntTakesOnlyCanonicalIntegers(t *testing.T) {
@@ -26,7 +28,7 @@ func TestParseIntTakesOnlyCanonicalIntegers(t *testing.T) {
 }
 
 func TestParseIntAgreesWithTheStandardLibrary(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		s := rapid.OneOf(
 			rapid.StringMatching(`-?[0-9]{0,21}`),
 			rapid.Map(rapid.Int64(), func(v int64) string { return strconv.FormatInt(v, 10) }),
@@ -42,7 +44,7 @@ func TestParseIntAgreesWithTheStandardLibrary(t *testing.T) {
 }
 
 func TestIntsetIsSortedAndAsWideAsItsLargestMember(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		var s intset
 		model := map[int64]bool{}
 		width := 0

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/engine/listpack"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 var usual = Limits{IntsetEntries: 512, ListpackEntries: 128, ListpackValue: 64}
@@ -157,7 +158,7 @@ func TestNilSetReadsAsEmpty(t *testing.T) {
 }
 
 func TestBehavesLikeASetOfStrings(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		lim := Limits{
 			IntsetEntries:   rapid.SampledFrom([]int{0, 5, 512}).Draw(t, "intset entries"),
 			ListpackEntries: rapid.SampledFrom([]int{0, 7, 128}).Draw(t, "listpack entries"),
@@ -292,7 +293,7 @@ func TestLookupsDoNotAllocate(t *testing.T) {
 }
 
 func TestAlgebraAgreesWithTheDefinitions(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		operand := rapid.Custom(func(t *rapid.T) *Set {
 			list := rapid.SliceOfN(rapid.Map(rapid.IntRange(0, 12), strconv.Itoa), 0, 12).Draw(t, "members")
 			if rapid.Bool().Draw(t, "words") {

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/engine/delta"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // storage is what a store holds of a value that is stored in parts.
@@ -39,7 +40,7 @@ func (s storage) load(t require.TestingT, log *delta.Log) *Set {
 }
 
 func TestCheckpointsStoreTheSetAsItWasWhenTheyBegan(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		epochs, stored := &delta.Epochs{Current: 1}, storage{}
 		log, lim := delta.NewLog(7, epochs), Limits{}
 		member := rapid.Map(rapid.IntRange(0, 30), strconv.Itoa)
@@ -122,7 +123,7 @@ func TestTrackingDoesNotNoteWhatChangesNothing(t *testing.T) {
 }
 
 func TestCompactSetKeepsItsFormWhenStored(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		member := rapid.Map(rapid.OneOf(rapid.Int64Range(-9, 9), rapid.Int64()), func(v int64) string {
 			return strconv.FormatInt(v, 10)
 		})

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 const testSlots = 200
@@ -39,7 +41,7 @@ func requireSound(t require.TestingT, x *Index, model []int) {
 }
 
 func TestIndexIsWhatALookAtAllElementsFinds(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		x := New(testSlots)
 		var model []int // the slots of the elements by their numbers
 		slot := rapid.IntRange(0, testSlots-1)
@@ -79,7 +81,7 @@ func TestIndexIsWhatALookAtAllElementsFinds(t *testing.T) {
 }
 
 func TestScanVisitsWhatStaysInASlot(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		x := New(testSlots)
 		type element struct{ slot, name int }
 		var elements []element

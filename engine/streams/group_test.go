@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // pendingModel is what a NACK should say.
@@ -73,7 +75,7 @@ func checkPending(t require.TestingT, g *Group, model map[ID]pendingModel) {
 }
 
 func TestEveryPendingEntryBelongsToExactlyOneConsumer(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		s := New()
 		g, _ := s.CreateGroup([]byte("g"), MinID, UnknownEntriesRead)
 		model, now := map[ID]pendingModel{}, int64(0)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 const maxU64 = math.MaxUint64
@@ -103,7 +105,7 @@ func TestParseNewIDKnowsThePartialForm(t *testing.T) {
 }
 
 func TestTheTextOfAnIDParsesBackToIt(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		id := ID{rapid.Uint64().Draw(t, "ms"), rapid.Uint64().Draw(t, "seq")}
 		got, ok := ParseID(id.Append(nil), 0)
 		require.True(t, ok)

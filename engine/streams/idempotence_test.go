@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // produced is an entry that a model remembers.
@@ -15,7 +17,7 @@ type produced struct {
 }
 
 func TestProducersAreRememberedForTheDurationAndUpToTheSize(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		s := New()
 		how := Idempotence{rapid.IntRange(1, 3).Draw(t, "duration"), rapid.IntRange(1, 4).Draw(t, "size")}
 		s.SetIdempotence(how)

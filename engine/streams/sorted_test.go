@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // wide is a value so large that a chunk is full with a few.
@@ -53,7 +55,7 @@ func checkSorted(t require.TestingT, s *sorted[wide, *wide]) []string {
 }
 
 func TestSortedEqualsASlice(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		var s sorted[wide, *wide]
 		require.Less(t, s.maxSlots(), 10)
 		model := []ID{}

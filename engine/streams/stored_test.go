@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/engine/delta"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // storage is what a store holds of a value that is stored in parts.
@@ -224,7 +225,7 @@ func anyChange(s func() *Stream) map[string]func(*rapid.T) {
 }
 
 func TestCheckpointsStoreTheStreamAsItWasWhenTheyBegan(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		epochs, stored := &delta.Epochs{Current: 1}, storage{}
 		log, s := delta.NewLog(7, epochs), New()
 		actions := anyChange(func() *Stream { return s })
@@ -282,7 +283,7 @@ func TestCheckpointsStoreTheStreamAsItWasWhenTheyBegan(t *testing.T) {
 }
 
 func TestStreamIsStoredWholeAsItIs(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		s := New()
 		actions := anyChange(func() *Stream { return s })
 		actions[""] = func(t *rapid.T) {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // record is an entry in a model: a stream as a slice.
@@ -95,7 +97,7 @@ func check(t require.TestingT, s *Stream, model []record) {
 }
 
 func TestStreamEqualsASlice(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		s, model := New(), []record{}
 		lim := Limits{Entries: rapid.IntRange(0, 6).Draw(t, "entries"),
 			Bytes: rapid.SampledFrom([]int{0, 40, 4096}).Draw(t, "bytes")}

@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // groupModel is what a group should refer to.
@@ -24,7 +26,7 @@ func needed(groups map[string]*groupModel, id ID) bool {
 }
 
 func TestTrimRegardsReferencesAsAsked(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		s := New()
 		var entries []ID
 		groups := map[string]*groupModel{}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // TestAMillionNumbers compares with all numbers in order. A rank is wrong by a part of q(1-q) at most.
@@ -56,7 +58,7 @@ func boolToInt(b bool) int64 {
 
 // TestFewNumbersAreExact compares with the numbers themselves.
 func TestFewNumbersAreExact(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOfN(rapid.Float64Range(-1e6, 1e6), 1, 40).Draw(t, "numbers")
 		d := New(100)
 		for i, x := range all {
@@ -86,7 +88,7 @@ func TestFewNumbersAreExact(t *testing.T) {
 
 // TestRandomOperations adds, merges, resets and stores digests, and checks what must hold always.
 func TestRandomOperations(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		compression := rapid.SampledFrom([]int{1, 2, 10, 100, 400}).Draw(t, "compression")
 		extreme := rapid.Bool().Draw(t, "extreme")

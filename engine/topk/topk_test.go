@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/engine/delta"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 func item(i int) []byte { return []byte("item:" + strconv.Itoa(i)) }
@@ -52,7 +53,7 @@ func TestTheMostFrequentAreFound(t *testing.T) {
 
 // TestWithRoomForAllCountsAreExact compares with a map, and goes through the stored forms.
 func TestWithRoomForAllCountsAreExact(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		k := rapid.IntRange(1, 100).Draw(t, "k")
 		l, counts := New(uint64(k), 4000, 5, 0.9), map[string]uint32{}

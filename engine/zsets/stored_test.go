@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/engine/delta"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // storage is what a store holds of a value that is stored in parts.
@@ -59,7 +60,7 @@ func requireSame(t require.TestingT, want, got *ZSet) {
 var anyScore = rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1, -1, 0.1, 5, math.Inf(1), math.Inf(-1)})
 
 func TestCheckpointsStoreTheSortedSetAsItWasWhenTheyBegan(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		epochs, stored := &delta.Epochs{Current: 1}, storage{}
 		log, lim := delta.NewLog(7, epochs), Limits{}
 		member := rapid.Map(rapid.IntRange(0, 30), strconv.Itoa)
@@ -160,7 +161,7 @@ func TestTrackingDoesNotAllocateForMembersThatAreThere(t *testing.T) {
 }
 
 func TestSmallSortedSetIsStoredInItsOrder(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		z := New()
 		name := rapid.OneOf(rapid.StringN(-1, 3, -1), rapid.StringN(100, 200, -1))
 		for range rapid.IntRange(0, 50).Draw(t, "members") {

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/engine/listpack"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // entry is a member of the model, which is a sorted slice.
@@ -96,7 +97,7 @@ func ascending(z *ZSet) []entry {
 }
 
 func TestZSetBehavesAsASortedSlice(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		lim := rapid.SampledFrom([]Limits{DefaultLimits, {}, {5, 64}, {20, 3}, {300, 64}}).Draw(t, "limits")
 		sameScores := rapid.Bool().Draw(t, "same scores") // so that ranges by name make sense
 		name := rapid.Custom(func(t *rapid.T) string {
@@ -439,7 +440,7 @@ func TestSmallScoresKeepTheirBits(t *testing.T) {
 	for score, size := range sizes {
 		require.Equal(t, size, keeps(score), score)
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		keeps(rapid.Float64().Draw(t, "score"))
 		keeps(float64(rapid.Int32().Draw(t, "whole")))
 	})

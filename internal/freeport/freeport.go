@@ -2,9 +2,10 @@
 package freeport
 
 import (
-	"math/rand/v2"
 	"net"
+	"os"
 	"strconv"
+	"sync/atomic"
 	"testing"
 )
 
@@ -15,11 +16,17 @@ const (
 	count = 12000
 )
 
+// apart is how many ports there are between those of two processes that begin one after the other.
+const apart = 97
+
+var tried atomic.Uint64 // a process tries each port once before it begins anew
+
 // Addr returns an address of loopback, host:port, on which nobody listens.
 func Addr(t testing.TB) string {
 	t.Helper()
-	for range 1000 {
-		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(first+rand.IntN(count)))
+	for range count {
+		port := first + (uint64(os.Getpid())*apart+tried.Add(1))%count
+		addr := net.JoinHostPort("127.0.0.1", strconv.FormatUint(port, 10))
 		if l, err := net.Listen("tcp", addr); err == nil {
 			l.Close()
 			return addr

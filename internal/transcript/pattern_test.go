@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 func parseOne(t require.TestingT, text string) Pattern {
@@ -117,7 +119,7 @@ func anyValue(depth int) *rapid.Generator[Value] {
 }
 
 func TestEveryValueSurvivesTheNotation(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		v := anyValue(2).Draw(t, "value")
 		p := parseOne(t, literal(v).String())
 		require.True(t, p.Matches(v, map[string]string{}), v.String())
@@ -126,7 +128,7 @@ func TestEveryValueSurvivesTheNotation(t *testing.T) {
 }
 
 func TestEveryCommandSurvivesTheNotation(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		var args []string
 		for range rapid.IntRange(1, 5).Draw(t, "count") {
 			args = append(args, string(rapid.SliceOf(rapid.Byte()).Draw(t, "arg")))

@@ -12,6 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // history is what was appended to a journal, and how much of it must be there after a crash.
@@ -46,7 +48,7 @@ func (h *history) check(t require.TestingT, got []string, checkpoint, durable ui
 }
 
 func TestWhatIsDurableSurvivesCrashes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		fs := newFS(t)
 		var h history
 		for crash := range rapid.IntRange(1, 5).Draw(t, "crashes") {

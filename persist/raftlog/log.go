@@ -239,7 +239,8 @@ func (l *Log) StoreLogs(logs []*raft.Log) error {
 }
 
 // DeleteRange deletes the entries from min to max. It returns when it is durable that a suffix, or all of them, are
-// gone. A prefix stays until Release, and a range in the middle is refused.
+// gone. A prefix stays until Release, and a range in the middle is refused. Entries that are released already are not
+// deleted: they are committed, and the commit index stays.
 func (l *Log) DeleteRange(min, max uint64) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/internal/crashfs"
+	"github.com/atomredis/atomredis/internal/testseed"
 	"github.com/atomredis/atomredis/persist/journal"
 )
 
@@ -386,6 +387,39 @@ func TestReleaseWhatACheckpointHas(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
+// Deleting entries that are released already changes nothing: they are committed, so the commit index stays, also where
+// entries follow that are deleted later.
+func TestDeletingReleasedEntriesKeepsTheCommitIndex(t *testing.T) {
+	fs := newFS(t)
+	l := open(t, Options{FS: fs, SegmentSize: 1})
+	require.NoError(t, l.StageCommitIndex(1))
+	require.NoError(t, l.StoreLogs(entries(1, 2, 1)))
+	require.NoError(t, l.DeleteRange(2, 2))
+	require.NoError(t, l.Set([]byte("a"), []byte("x")))
+	start, err := l.Anchor(2)
+	require.NoError(t, err)
+	require.NoError(t, l.Release(start))
+	require.Empty(t, contents(t, l))
+	commit, err := l.GetCommitIndex()
+	require.NoError(t, err)
+	require.Zero(t, commit, "it is never beyond the last entry")
+	require.NoError(t, l.DeleteRange(1, 1))
+	require.NoError(t, l.StoreLogs(entries(2, 3, 2)))
+	start, err = l.Anchor(2)
+	require.NoError(t, err)
+	require.NoError(t, l.DeleteRange(2, 2))
+	require.NoError(t, l.DeleteRange(3, 3))
+	for range 2 {
+		require.Equal(t, "2:2", contents(t, l))
+		commit, err = l.GetCommitIndex()
+		require.NoError(t, err)
+		require.Equal(t, uint64(1), commit)
+		require.NoError(t, l.Close())
+		l = open(t, Options{FS: fs, SegmentSize: 1, Start: start})
+	}
+	require.NoError(t, l.Close())
+}
+
 // model is what a log must have: raft's own store, and what goes beyond that.
 type model struct {
 	*raft.InmemStore
@@ -399,19 +433,39 @@ func (m *model) last() uint64 {
 	return last
 }
 
-// compare compares a log with the model, and has the model forget what was released.
-func (m *model) compare(t require.TestingT, l *Log) {
+// forget drops the entries that the log has released, and returns the index of its first entry, 0 if there is none.
+func (m *model) forget(t require.TestingT, l *Log) (first uint64) {
 	first, err := l.FirstIndex()
 	require.NoError(t, err)
 	was, _ := m.FirstIndex()
-	if first != was {
-		require.True(t, first > was || first == 0)
-		if first == 0 {
-			first = m.last() + 1
-		}
-		require.LessOrEqual(t, first, m.keep)
-		require.NoError(t, m.DeleteRange(was, first-1))
+	if first == was {
+		return first
 	}
+	require.True(t, first > was || first == 0)
+	next := first
+	if first == 0 {
+		next = m.last() + 1
+	}
+	require.LessOrEqual(t, next, m.keep)
+	require.NoError(t, m.DeleteRange(was, next-1))
+	return first
+}
+
+// cut deletes the entries from an index on, of the log too. Where the log has released all of them nothing is left to
+// delete, and the commit index stays: a checkpoint has the effects of what was released, so that was committed.
+func (m *model) cut(t require.TestingT, l *Log, from uint64) {
+	last := m.last()
+	m.forget(t, l)
+	require.NoError(t, l.DeleteRange(from, last))
+	if m.last() > 0 {
+		require.NoError(t, m.DeleteRange(from, last))
+		m.commit = min(m.commit, from-1)
+	}
+}
+
+// compare compares a log with the model, and has the model forget what was released.
+func (m *model) compare(t require.TestingT, l *Log) {
+	first := m.forget(t, l)
 	last, err := l.LastIndex()
 	require.NoError(t, err)
 	require.Equal(t, m.last(), last)
@@ -452,7 +506,7 @@ func values(l *Log) map[string]string {
 }
 
 func TestLogIsTheModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		fs := newFS(t)
 		o := Options{FS: fs, SegmentSize: rapid.SampledFrom([]int64{1, 300, 2000, 0}).Draw(t, "segment size")}
 		l := open(t, o)
@@ -465,17 +519,10 @@ func TestLogIsTheModel(t *testing.T) {
 				if m.last() == 0 {
 					continue
 				}
-				from := rapid.Uint64Range(first, m.last()).Draw(t, "from")
-				require.NoError(t, l.DeleteRange(from, m.last()))
-				require.NoError(t, m.DeleteRange(from, m.last()))
-				m.commit = min(m.commit, from-1)
+				m.cut(t, l, rapid.Uint64Range(first, m.last()).Draw(t, "from"))
 				term++
 			case 1: // all
-				require.NoError(t, l.DeleteRange(first, m.last()))
-				if m.last() > 0 {
-					require.NoError(t, m.DeleteRange(first, m.last()))
-					m.commit = min(m.commit, first-1)
-				}
+				m.cut(t, l, first)
 			case 2: // a prefix
 				if m.last() > first {
 					require.NoError(t, l.DeleteRange(first, m.last()-1))

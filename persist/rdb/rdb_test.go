@@ -23,6 +23,7 @@ import (
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/engine/zsets"
 	"github.com/atomredis/atomredis/internal/samples"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 var limits = Limits{
@@ -150,7 +151,7 @@ func anyStream(t *rapid.T, n int) *streams.Stream {
 }
 
 func TestPayloadsHaveWhatWasDumped(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		w := newWorld()
 		value := anyValue(t)
 		want := describe(value)
@@ -172,7 +173,7 @@ func TestPayloadsHaveWhatWasDumped(t *testing.T) {
 
 func TestPayloadsThatAreCutOrChangedAreRefused(t *testing.T) {
 	w := newWorld()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		payload := dump(t, w.entry(anyValue(t)))
 		i := rapid.IntRange(0, len(payload)-1).Draw(t, "at")
 		refused := func(payload []byte) {
@@ -197,7 +198,7 @@ func TestPayloadsThatAreCutOrChangedAreRefused(t *testing.T) {
 
 func TestLZF(t *testing.T) {
 	var table lzfTable
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		text := rapid.SliceOfN(rapid.ByteRange('a', 'c'), 0, 20000).Draw(t, "text")
 		if rapid.Bool().Draw(t, "runs") {
 			text = bytes.Repeat(text[:min(len(text), 50)], 500)
@@ -587,7 +588,7 @@ func TestFilesThatAreCutOrChangedAreRefused(t *testing.T) {
 }
 
 func TestFilesAreWrittenAsTheyAreRead(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		w := newWorld()
 		var out bytes.Buffer
 		e := NewEncoder(&out)

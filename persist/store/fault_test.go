@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/crashfs"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // states are those that a store may be in.
@@ -128,12 +129,13 @@ func (w *world) dryRun(t require.TestingT, changes int) map[string]string {
 
 // TestErrorAnywhere has every operation of the file system fail in turn, once or until the end of a checkpoint.
 func TestErrorAnywhere(t *testing.T) {
-	step := 20 // others of them every time
+	step := 20 // others of them with every seed
 	if testing.Short() {
 		step = 300
 	}
+	random := testseed.Rand(t)
 	for _, once := range []bool{true, false} {
-		for at := 1 + rand.IntN(step); ; at += step {
+		for at := 1 + random.IntN(step); ; at += step {
 			if !errorAt(t, int64(at), once) {
 				t.Logf("%d operations", at)
 				break

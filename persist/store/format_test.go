@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 func TestAfter(t *testing.T) {
@@ -18,7 +19,7 @@ func TestAfter(t *testing.T) {
 }
 
 func TestHeadsAreDecodedAsTheyWereStored(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		typ := engine.Type(rapid.IntRange(0, int(engine.Stream)).Draw(t, "type"))
 		h := engine.Head{Type: typ, Deadline: rapid.Int64().Draw(t, "deadline")}
 		switch rapid.IntRange(0, 2).Draw(t, "kind") {

@@ -6,10 +6,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 func TestASnapshotStaysAsItIs(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		s := open(t, vfs.NewMem())
 		w := newWorld(rapid.Uint64().Draw(t, "seed"))
 		require.NoError(t, w.checkpoint(s, 60))

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/testseed"
 )
 
 // world is what a store should contain, and what changes it at random.
@@ -236,7 +237,7 @@ func open(t require.TestingT, fs vfs.FS) *Store {
 
 func TestCheckpointsAreReadBack(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		fs := vfs.NewMem()
 		s := open(t, fs)
 		_, ok := s.Meta()
