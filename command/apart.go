@@ -13,7 +13,8 @@ import "iter"
 // apart on the keyspace itself, and gives its guard back after each step (Apart.Unlock).
 //
 // So a handler needs no more than these calls, and what a command reads that also writes must be keys of which its key
-// specs say RO.
+// specs say RO. A command that changes values in place has LongChange in place of Long: its view has the keys that it
+// writes, too, and apart the handler changes the copies. What becomes of them is its Result.
 
 // LongFrom is how much work is long: about so many elements to go through, each of which takes a fraction of a
 // microsecond.
@@ -30,6 +31,8 @@ type Apart struct {
 	// everything may have changed. It reports false if nobody wants the reply any more.
 	Unlock func()
 	Lock   func() bool
+	// Changes says that the keyspace has the keys that the command changes, too: the handler has called LongChange.
+	Changes bool
 	// Result is what Result has computed; nil if it has not.
 	Result any
 	// Done says that the handler is called for the last time.
@@ -39,10 +42,19 @@ type Apart struct {
 // Long must be called before work on n elements, of values with so many elements: to take a view of these takes time
 // for all of them, which is worth it only if n is not much less. It does not return if the command is to run apart.
 func (c *Ctx) Long(n, of int) {
-	if n >= LongFrom && n >= of/longShare {
-		c.long()
+	if isLong(n, of) {
+		c.long(false)
 	}
 }
+
+// LongChange is Long for a command that changes values in place.
+func (c *Ctx) LongChange(n, of int) {
+	if isLong(n, of) {
+		c.long(true)
+	}
+}
+
+func isLong(n, of int) bool { return n >= LongFrom && n >= of/longShare }
 
 // longShare is the part of values that a command must go through to run apart.
 const longShare = 16
@@ -50,13 +62,13 @@ const longShare = 16
 // LongBytes is Long for work on n bytes of strings.
 func (c *Ctx) LongBytes(n int) {
 	if n >= LongFrom*longBytes {
-		c.long()
+		c.long(false)
 	}
 }
 
-func (c *Ctx) long() {
+func (c *Ctx) long(changes bool) {
 	if c.Origin == FromClient && !c.NoBlock && c.Apart == nil && c.Client != nil {
-		c.Client.RunApart(c)
+		c.Client.RunApart(c, changes)
 	}
 }
 

@@ -59,8 +59,9 @@ type Client interface {
 	Block(c *Ctx, b Block)
 	// Await suspends the client until finish is called; see Ctx.Await.
 	Await(c *Ctx, timeout int64, empty Reply) (finish func(Reply))
-	// RunApart does not return if the command can run apart; see Ctx.Long.
-	RunApart(c *Ctx)
+	// RunApart does not return if the command can run apart; see Ctx.Long. If it changes values in place it gets copies of
+	// these.
+	RunApart(c *Ctx, changes bool)
 	// MayReadAll reports whether the client's user may execute a command although it reads keys that are not among its
 	// arguments.
 	MayReadAll(cmd *Command, args [][]byte) bool

@@ -332,6 +332,16 @@ func (g *Guard) OverwriteCollection(e *Entry, value any) {
 	g.Overwritten(e, old, e.typ)
 }
 
+// Replace gives an entry, which Write has returned, another collection of the same kind, which has come about as a change of
+// its own. The caller reports it with Changed.
+func (g *Guard) Replace(e *Entry, value any) {
+	g.unindex(e)
+	g.dropFields(e)
+	g.dropParts(e)
+	e.setCollection(value)
+	g.index(e)
+}
+
 // Overwritten publishes that the value of a key, of type old, has made room for another. The methods that do that to an
 // entry call it; who removes an entry for a new one under the same key does so behind the new one's event.
 func (g *Guard) Overwritten(e *Entry, old, now Type) {

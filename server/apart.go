@@ -79,15 +79,18 @@ type wentApart struct{}
 // maxApart is how often a command runs apart before it is executed whole, if what it reads changes each time.
 const maxApart = 2
 
+// maxViewed is of how many keys there may be a view: to take one takes time for each of them.
+const maxViewed = command.LongFrom
+
 // RunApart implements command.Client. A client that tracks keys has its commands executed whole: it must hear of a
 // change behind the reply that does not have it.
-func (s *Session) RunApart(c *command.Ctx) {
+func (s *Session) RunApart(c *command.Ctx, changes bool) {
 	if c != &s.ctx || s.tracking.On() {
 		return
 	}
 	t, w := &s.srv.aparts, s.work
 	if w == nil {
-		loadRead(c) // for which the command may have to wait
+		loadRead(c, changes) // for which the command may have to wait
 	}
 	if w != nil && t.is(w) == workHasRun {
 		if w.failed || w.tries >= maxApart {
@@ -103,7 +106,7 @@ func (s *Session) RunApart(c *command.Ctx) {
 		w.waits = true
 		panic(wentApart{})
 	}
-	if !w.look(c) {
+	if !w.look(c, changes) {
 		t.end(w)
 		return
 	}
@@ -130,11 +133,11 @@ func ownArgs(args [][]byte) [][]byte {
 	return own
 }
 
-// keysRead returns the keys that a command reads, each once. One that does not write reads them all: as in Redis, specs of
-// commands of modules need not say so.
-func keysRead(c *command.Ctx) (keys [][]byte) {
+// keysRead returns the keys that a command reads, and those that it changes if changes is set, each once. One that does not
+// write reads them all: as in Redis, specs of commands of modules need not say so.
+func keysRead(c *command.Ctx, changes bool) (keys [][]byte) {
 	c.Cmd.EachKey(c.Args, func(i int, spec *command.KeySpec) bool {
-		if c.Cmd.Flags&command.Write == 0 || slices.Contains(c.Cmd.UseOfKey(spec, c.Args), "RO") {
+		if changes || c.Cmd.Flags&command.Write == 0 || slices.Contains(c.Cmd.UseOfKey(spec, c.Args), "RO") {
 			keys = append(keys, c.Args[i])
 		}
 		return true
@@ -143,9 +146,9 @@ func keysRead(c *command.Ctx) (keys [][]byte) {
 	return slices.CompactFunc(keys, bytes.Equal)
 }
 
-// loadRead brings the values of the keys into memory that a command reads.
-func loadRead(c *command.Ctx) {
-	for _, key := range keysRead(c) {
+// loadRead brings the values of the keys into memory that keysRead returns.
+func loadRead(c *command.Ctx, changes bool) {
+	for _, key := range keysRead(c, changes) {
 		if e := c.G.Peek(c.DB, key); e != nil {
 			e.Load()
 		}
@@ -153,8 +156,8 @@ func loadRead(c *command.Ctx) {
 }
 
 // look takes the view that a command needs; it reports whether there is one.
-func (w *work) look(c *command.Ctx) bool {
-	w.epoch = w.srv.epoch()
+func (w *work) look(c *command.Ctx, changes bool) bool {
+	w.epoch, w.apart.Changes = w.srv.epoch(), changes
 	switch {
 	case c.Cmd.InSteps:
 		return true
@@ -162,7 +165,10 @@ func (w *work) look(c *command.Ctx) bool {
 		w.names = c.G.Names(c.DB)
 		return w.names != nil
 	}
-	keys := keysRead(c)
+	keys := keysRead(c, changes)
+	if len(keys) > maxViewed {
+		return false
+	}
 	if w.view = c.G.View(c.DB, keys); w.view == nil {
 		return false
 	}

@@ -479,6 +479,105 @@ func TestTextsOfDocumentsAreParsedApart(t *testing.T) {
 	require.Equal(t, "*1\r\n:"+strconv.Itoa(2*manyElements+1), s.end())
 }
 
+// longChanges change many places of the document j, of which @ stands for a text that takes long to parse. Those that reply
+// that nothing changes come last.
+var longChanges = []string{"JSON.NUMINCRBY j $.a[*].p 3", "JSON.NUMMULTBY j $..p 2", "JSON.NUMPOWBY j $.a[*].p 2", "JSON.TOGGLE j $.a[*].t",
+	"JSON.STRAPPEND j $.a[*].name \"+\"", "JSON.ARRAPPEND j $.a[*].l 7", "JSON.ARRINSERT j $.a[*].l 0 @", "JSON.ARRPOP j $.a[*].l",
+	"JSON.ARRTRIM j $.a[*].l 0 0", "JSON.SET j $.a[*].p {\"x\":[1]}", "JSON.SET j $.a[*].name @", "JSON.MSET j $.a[*].p 1 k $ 2 j $.b 3",
+	"JSON.MERGE j $.a[*] {\"n\":1,\"p\":null}", "JSON.MERGE j $ @", "JSON.CLEAR j $.a[*].l", "JSON.DEL j $.a[*].p",
+	"JSON.CLEAR j $.a[*].t", "JSON.NUMPOWBY j $.a[*].p 1e9"}
+
+// changeableJSON returns a document of which longChanges change many places.
+func changeableJSON() string {
+	var b strings.Builder
+	for i := range manyElements / 3 {
+		fmt.Fprintf(&b, `,{"p":%d.5,"name":"m%d","t":true,"l":[1,2]}`, i%7, i)
+	}
+	return `{"a":[` + b.String()[1:] + `]}`
+}
+
+// Changes of many places of a document are made apart, in a copy that takes its place, unless it changes meanwhile.
+func TestDocumentsAreChangedApart(t *testing.T) {
+	b := newApartHarness(t)
+	s, other := b.client(), b.client()
+	defer s.Close()
+	defer other.Close()
+	watcher := b.client()
+	defer watcher.Close()
+	require.Equal(t, "+OK", other.do("JSON.SET", "start", "$", changeableJSON()))
+	for i, line := range longChanges {
+		args := strings.Fields(line)
+		for j, arg := range args {
+			switch {
+			case arg == "@" && args[0] == "JSON.MERGE":
+				args[j] = flatJSON(manyElements)
+			case arg == "@": // for each place
+				args[j] = strconv.Quote(strings.Repeat("text", 100))
+			}
+		}
+		reset := func() {
+			other.whole("DEL", "k")
+			require.Equal(t, ":1", other.whole("COPY", "start", "j", "REPLACE"))
+			require.Equal(t, ":1", other.do("PEXPIRE", "j", "100000"))
+		}
+		changes := []string{"", "JSON.NUMINCRBY j $.a[5].p 1", "SET other 1", "EXPIRE j 1000", "DEL j"}
+		for _, change := range changes[:2+max(3-i, 0)] {
+			reset()
+			if change != "" && i < len(longChanges)-2 {
+				other.do(strings.Fields(change)...)
+			}
+			want := other.whole(args...)
+			kept, ttl := other.whole("JSON.GET", "j"), other.do("PTTL", "j")
+			reset()
+			watcher.do("WATCH", "j")
+			require.Empty(t, s.begin(args...), line)
+			require.True(t, s.waiting(), line)
+			b.aparts.running.Wait()
+			made := i < len(longChanges)-2
+			require.Equal(t, made, s.work.apart.Result != nil, "%s has been computed", line)
+			if change != "" && made {
+				require.NotEqual(t, byte('-'), other.do(strings.Fields(change)...)[0], change)
+			}
+			if got := s.end(); want != got {
+				require.Fail(t, "another reply", "%s, %s: %.200q, not %.200q", line, change, got, want)
+			}
+			if kept != other.whole("JSON.GET", "j") {
+				require.Fail(t, "another document", "%s, %s", line, change)
+			}
+			require.Equal(t, ttl, other.do("PTTL", "j"), line)
+			require.Equal(t, !made, watcher.whole("PING") == "+PONG", "%s, %s: who watches the document sees the change", line, change)
+		}
+	}
+}
+
+// A document of which nothing is left goes.
+func TestDocumentsAreEmptiedApart(t *testing.T) {
+	b := newApartHarness(t)
+	s, other := b.client(), b.client()
+	defer s.Close()
+	defer other.Close()
+	for _, line := range []string{"JSON.DEL flat $.*", "JSON.MSET flat $ 1 new $ [] flat $.* 2 new $ 3"} {
+		other.do("DEL", "flat", "new")
+		require.Equal(t, "+OK", other.do("JSON.SET", "flat", "$", flatJSON(manyElements/3)))
+		want := other.whole(strings.Fields(line)...)
+		kept := other.whole("JSON.MGET", "flat", "new", "$")
+		other.do("DEL", "flat", "new")
+		require.Equal(t, "+OK", other.do("JSON.SET", "flat", "$", flatJSON(manyElements/3)))
+		require.Empty(t, s.begin(strings.Fields(line)...), line)
+		require.Equal(t, want, s.end(), line)
+		require.Equal(t, kept, other.whole("JSON.MGET", "flat", "new", "$"), line)
+	}
+}
+
+// flatJSON returns an object of many members.
+func flatJSON(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `,"member %d":%d`, i, i)
+	}
+	return "{" + b.String()[1:] + "}"
+}
+
 func TestRepliesOfAPipelineKeepTheirOrder(t *testing.T) {
 	b := newApartHarness(t)
 	s := b.client()
@@ -606,10 +705,16 @@ func TestWhatIsStoredApartIsDurable(t *testing.T) {
 	}
 	b.send(0, request(set...))
 	b.send(0, request(list...))
+	var document strings.Builder
+	for i := range manyElements {
+		fmt.Fprintf(&document, ",%d", i)
+	}
+	b.send(0, request("JSON.SET", "j", "$", "["+document.String()[1:]+"]"))
 	n := strconv.Itoa(manyElements)
 	for i, c := range []struct{ line, length string }{
 		{"SUNIONSTORE union s none", "SCARD union"}, {"ZUNIONSTORE scores 1 s", "ZCARD scores"}, {"SORT l DESC STORE sorted", "LLEN sorted"},
 		{"COPY s copy", "SCARD copy"}, {"COPY s copy REPLACE", "SCARD copy"}, {"RESTORE restored 0", "HLEN restored"},
+		{"JSON.NUMINCRBY j $[*] 1", "JSON.ARRLEN j ."}, {"JSON.NUMPOWBY j $[*] 2", "JSON.ARRLEN j ."},
 	} {
 		args := strings.Fields(c.line)
 		if args[0] == "RESTORE" {
@@ -646,5 +751,6 @@ func TestWhatIsStoredApartIsDurable(t *testing.T) {
 		require.Equal(t, ":"+n+"\r\n", b.settle()[0], line)
 	}
 	require.Equal(t, "*2\r\n$5\r\n16483\r\n$5\r\n16482\r\n", b.do("LRANGE sorted 0 1"))
+	require.Equal(t, "$4\r\n[81]\r\n", b.do("JSON.GET j $[8]"))
 	b.close()
 }

@@ -3,6 +3,7 @@ package json
 import (
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 
 	"github.com/atomredis/atomredis/command"
@@ -38,7 +39,7 @@ func selectedIn(c *command.Ctx, p *path.Path) (e *engine.Entry, matches []path.M
 		c.Err(errNoDocument)
 		return nil, nil, false
 	}
-	matches, err := p.Matches(e.JSON().Root())
+	matches, err := matchesIn(c, e.JSON(), p)
 	if err != nil {
 		failed(c, err)
 		return nil, nil, false
@@ -53,11 +54,14 @@ func (ch *changer) run(c *command.Ctx, p *path.Path) {
 		return
 	}
 	d := e.JSON()
+	size := 0
 	for _, arg := range ch.copied {
 		if !fitsTimes(c, len(matches), arg) {
 			return
 		}
+		size += len(arg)
 	}
+	longPlaces(c, d, len(matches), size)
 	if ch.check != nil {
 		for _, m := range matches {
 			if m.Value.Kind() != ch.kind {
@@ -81,9 +85,6 @@ func (ch *changer) run(c *command.Ctx, p *path.Path) {
 		told[k], changed = ch.do(d, matches[k].Place, v)
 		any = any || changed
 	}
-	if any {
-		c.G.Changed(e, engine.EventModule, ch.event)
-	}
 	tell := func(i int) {
 		if told[i] == nil {
 			c.W.Null()
@@ -101,6 +102,9 @@ func (ch *changer) run(c *command.Ctx, p *path.Path) {
 		c.Err(missingOr(ch.what))
 	default:
 		tell(last)
+	}
+	if any {
+		finish(c, e, ch.event, false, nil)
 	}
 }
 
@@ -158,7 +162,7 @@ func cmdArrInsert(c *command.Ctx) {
 
 // insert inserts values into arrays at what place says for their length.
 func insert(c *command.Ctx, p *path.Path, args [][]byte, event string, moves bool, place func(n int64) (int64, bool)) {
-	vals, ok := parsedAll(c, args, documents.Parse)
+	vals, ok := parsedAll(c, args, documents.Parse, !p.Static())
 	if !ok {
 		return
 	}
@@ -263,7 +267,7 @@ func cmdStrAppend(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	more, ok := parsed(c, c.Args[text])
+	more, ok := parsedAs(c, c.Args[text], documents.Parse, !p.Static())
 	if !ok {
 		return
 	}
@@ -370,8 +374,10 @@ func (a *arithmetic) run(c *command.Ctx) {
 		return
 	}
 	d := e.JSON()
+	longPlaces(c, d, len(matches), 0)
 	results := make([]documents.Value, len(matches))
 	last, inexact := -1, false
+	var records [][][]byte
 	beside := siblings{d: d}
 	var changed twice
 	if !p.Distinct() {
@@ -407,11 +413,11 @@ func (a *arithmetic) run(c *command.Ctx) {
 				batch.Replace(m.Place, results[i])
 			}
 			if inexact {
-				c.Journal(setWord, c.Args[1], path.AppendPlace(nil, m.Place), results[i].AppendJSON(nil, documents.Layout{}))
+				records = append(records, [][]byte{setWord, slices.Clone(c.Args[1]), path.AppendPlace(nil, m.Place),
+					results[i].AppendJSON(nil, documents.Layout{})})
 			}
 		}
 		batch.Do()
-		c.G.Changed(e, engine.EventModule, a.event)
 	}
 	switch {
 	case c.W.Proto == 3:
@@ -423,6 +429,9 @@ func (a *arithmetic) run(c *command.Ctx) {
 		c.W.Bulk(results[last].AppendJSON(nil, documents.Layout{}))
 	default:
 		c.W.Bulk(documents.NewArray(results...).AppendJSON(nil, documents.Layout{}))
+	}
+	if last >= 0 {
+		finish(c, e, a.event, false, records)
 	}
 }
 

@@ -25,7 +25,7 @@ var jsonCommands = []*command.Command{
 	{Name: "json.arrappend", Group: "json", Since: "1.0.0", Arity: -3, Flags: writes | command.DenyOOM,
 		ACL: command.CatJSON, Keys: command.Keys("i1+r0/1/0[RW,INSERT]"),
 		Summary: "Appends values to JSON arrays", Syntax: "key path json [json ...]",
-		Complexity: "O(1) for each value and array", Do: cmdArrAppend},
+		Complexity: "O(1) for each value and array", Do: changing(cmdArrAppend)},
 	{Name: "json.arrindex", Group: "json", Since: "1.0.0", Arity: -4, Flags: reads, ACL: command.CatJSON,
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Finds a value in JSON arrays", Syntax: "key path json-value [start [stop]]",
@@ -33,22 +33,22 @@ var jsonCommands = []*command.Command{
 	{Name: "json.arrinsert", Group: "json", Since: "1.0.0", Arity: -5, Flags: writes | command.DenyOOM,
 		ACL: command.CatJSON, Keys: command.Keys("i1+r0/1/0[RW,INSERT]"),
 		Summary: "Inserts values into JSON arrays", Syntax: "key path index json [json ...]",
-		Complexity: "O(N), where N is the number of pages of the array", Do: cmdArrInsert},
+		Complexity: "O(N), where N is the number of pages of the array", Do: changing(cmdArrInsert)},
 	{Name: "json.arrlen", Group: "json", Since: "1.0.0", Arity: -2, Flags: reads, ACL: command.CatJSON,
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Counts the elements of JSON arrays", Syntax: "key [path]", Complexity: places, Do: cmdArrLen},
 	{Name: "json.arrpop", Group: "json", Since: "1.0.0", Arity: -2, Flags: writes, ACL: command.CatJSON,
 		Keys:    command.Keys("i1+r0/1/0[RW,ACCESS,DELETE]"),
 		Summary: "Removes and returns an element of JSON arrays",
-		Syntax:  "key [FORMAT <STRINGS | EXPAND1 | EXPAND>] [path [index]]", Complexity: places, Do: cmdArrPop},
+		Syntax:  "key [FORMAT <STRINGS | EXPAND1 | EXPAND>] [path [index]]", Complexity: places, Do: changing(cmdArrPop)},
 	{Name: "json.arrtrim", Group: "json", Since: "1.0.0", Arity: 5, Flags: writes, ACL: command.CatJSON,
 		Keys:    command.Keys("i1+r0/1/0[RW,DELETE]"),
 		Summary: "Removes all but a range of the elements of JSON arrays", Syntax: "key path start stop",
-		Complexity: "O(N), where N is the number of elements removed", Do: cmdArrTrim},
+		Complexity: "O(N), where N is the number of elements removed", Do: changing(cmdArrTrim)},
 	{Name: "json.clear", Group: "json", Since: "2.0.0", Arity: -2, Flags: writes, ACL: command.CatJSON,
 		Keys:    command.Keys("i1+r0/1/0[RW,DELETE]"),
 		Summary: "Empties JSON arrays and objects, and sets numbers to 0", Syntax: "key [path]",
-		Complexity: linear, Do: cmdClear},
+		Complexity: linear, Do: changing(cmdClear)},
 	{Name: "json.debug", Group: "json", Since: "1.0.0", Arity: -2, Flags: reads, Summary: "Looks into JSON documents",
 		Complexity: "Depends on the sub-command", ACL: command.CatJSON, Subs: []*command.Command{
 			{Name: "json.debug|help", Group: "json", Since: "1.0.0", Arity: 2, Flags: reads, ACL: command.CatJSON,
@@ -60,10 +60,10 @@ var jsonCommands = []*command.Command{
 		}},
 	{Name: "json.del", Group: "json", Since: "1.0.0", Arity: -2, Flags: writes, ACL: command.CatJSON,
 		Keys:    command.Keys("i1+r0/1/0[RW,DELETE]"),
-		Summary: "Removes JSON values", Syntax: "key [path]", Complexity: linear, Do: cmdDel},
+		Summary: "Removes JSON values", Syntax: "key [path]", Complexity: linear, Do: changing(cmdDel)},
 	{Name: "json.forget", Group: "json", Since: "1.0.0", Arity: -2, Flags: writes, ACL: command.CatJSON,
 		Keys:    command.Keys("i1+r0/1/0[RW,DELETE]"),
-		Summary: "Removes JSON values", Syntax: "key [path]", Complexity: linear, Do: cmdDel},
+		Summary: "Removes JSON values", Syntax: "key [path]", Complexity: linear, Do: changing(cmdDel)},
 	{Name: "json.get", Group: "json", Since: "1.0.0", Arity: -2, Flags: reads, ACL: command.CatJSON,
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns JSON values",
@@ -73,23 +73,23 @@ var jsonCommands = []*command.Command{
 	{Name: "json.merge", Group: "json", Since: "2.6.0", Arity: -4, Flags: writes | command.DenyOOM,
 		ACL: command.CatJSON, Keys: command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Merges a value into JSON values", Syntax: "key path json [FORMAT <STRING | JSON | BSON>]",
-		Complexity: "O(N), where N is the size of what changes", Do: cmdMerge},
+		Complexity: "O(N), where N is the size of what changes", Do: changing(cmdMerge)},
 	{Name: "json.mget", Group: "json", Since: "1.0.0", Arity: -3, Flags: reads, ACL: command.CatJSON,
 		Keys:    command.Keys("i1+r-2/1/0[RO,ACCESS]"),
 		Summary: "Returns JSON values of several keys", Syntax: "key [key ...] path", Complexity: linear, Do: cmdMget},
 	{Name: "json.mset", Group: "json", Since: "2.6.0", Arity: -4, Flags: writes | command.DenyOOM,
 		ACL: command.CatJSON, Keys: command.Keys("i1+r-1/3/0[RW,UPDATE]"),
 		Summary: "Sets JSON values of several keys", Syntax: "key path json [key path json ...]",
-		Complexity: "O(N), where N is the size of the values", Do: cmdMset},
+		Complexity: "O(N), where N is the size of the values", Do: changing(cmdMset)},
 	{Name: "json.numincrby", Group: "json", Since: "1.0.0", Arity: 4, Flags: writes, ACL: command.CatJSON,
 		Keys:    command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
-		Summary: "Adds to JSON numbers", Syntax: "key path number", Complexity: places, Do: cmdNumIncrBy},
+		Summary: "Adds to JSON numbers", Syntax: "key path number", Complexity: places, Do: changing(cmdNumIncrBy)},
 	{Name: "json.nummultby", Group: "json", Since: "1.0.0", Arity: 4, Flags: writes, ACL: command.CatJSON,
 		Keys:    command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
-		Summary: "Multiplies JSON numbers", Syntax: "key path number", Complexity: places, Do: cmdNumMultBy},
+		Summary: "Multiplies JSON numbers", Syntax: "key path number", Complexity: places, Do: changing(cmdNumMultBy)},
 	{Name: "json.numpowby", Group: "json", Since: "1.0.0", Arity: 4, Flags: writes, ACL: command.CatJSON,
 		Keys:    command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
-		Summary: "Raises JSON numbers to a power", Syntax: "key path number", Complexity: places, Do: cmdNumPowBy},
+		Summary: "Raises JSON numbers to a power", Syntax: "key path number", Complexity: places, Do: changing(cmdNumPowBy)},
 	{Name: "json.objkeys", Group: "json", Since: "1.0.0", Arity: -2, Flags: reads, ACL: command.CatJSON,
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Lists the names of the members of JSON objects", Syntax: "key [path]", Complexity: linear,
@@ -106,18 +106,18 @@ var jsonCommands = []*command.Command{
 		Summary: "Sets JSON values",
 		Syntax: "key path json [<NX | XX>] [FPHA <BF16 | FP16 | FP32 | FP64>] " +
 			"[FORMAT <STRING | JSON | BSON>]",
-		Complexity: "O(N), where N is the size of the value, for each place that the path selects", Do: cmdSet},
+		Complexity: "O(N), where N is the size of the value, for each place that the path selects", Do: changing(cmdSet)},
 	{Name: "json.strappend", Group: "json", Since: "1.0.0", Arity: -3, Flags: writes | command.DenyOOM,
 		ACL: command.CatJSON, Keys: command.Keys("i1+r0/1/0[RW,INSERT]"),
 		Summary: "Appends to JSON strings", Syntax: "key [path] json-string",
-		Complexity: "O(N), where N is the length of the strings", Do: cmdStrAppend},
+		Complexity: "O(N), where N is the length of the strings", Do: changing(cmdStrAppend)},
 	{Name: "json.strlen", Group: "json", Since: "1.0.0", Arity: -2, Flags: reads, ACL: command.CatJSON,
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns the lengths of JSON strings in bytes", Syntax: "key [path]", Complexity: places,
 		Do: cmdStrLen},
 	{Name: "json.toggle", Group: "json", Since: "2.0.0", Arity: 3, Flags: writes, ACL: command.CatJSON,
 		Keys:    command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
-		Summary: "Turns JSON booleans into their opposites", Syntax: "key path", Complexity: places, Do: cmdToggle},
+		Summary: "Turns JSON booleans into their opposites", Syntax: "key path", Complexity: places, Do: changing(cmdToggle)},
 	{Name: "json.type", Group: "json", Since: "1.0.0", Arity: -2, Flags: reads, ACL: command.CatJSON,
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns the types of JSON values", Syntax: "key [path]", Complexity: places, Do: cmdType},
@@ -215,11 +215,11 @@ func selecting(c *command.Ctx, i int) (p *path.Path, ok bool) {
 
 // parsed returns the value of an argument that is JSON. If it is none an error is written and ok is false.
 func parsed(c *command.Ctx, arg []byte) (v documents.Value, ok bool) {
-	return parsedAs(c, arg, documents.Parse)
+	return parsedAs(c, arg, documents.Parse, false)
 }
 
-// parsedAs is parsed for another format.
-func parsedAs(c *command.Ctx, arg []byte, parse func([]byte) (documents.Value, error)) (v documents.Value, ok bool) {
+// parsedAs is parsed for another format. inPlace is that of parsedAll.
+func parsedAs(c *command.Ctx, arg []byte, parse func([]byte) (documents.Value, error), inPlace bool) (v documents.Value, ok bool) {
 	if isShort(len(arg)) {
 		v, err := parse(arg)
 		if err != nil {
@@ -227,7 +227,7 @@ func parsedAs(c *command.Ctx, arg []byte, parse func([]byte) (documents.Value, e
 		}
 		return v, err == nil
 	}
-	vals, ok := parsedAll(c, [][]byte{arg}, parse)
+	vals, ok := parsedAll(c, [][]byte{arg}, parse, inPlace)
 	if !ok {
 		return v, false
 	}
@@ -237,9 +237,9 @@ func parsedAs(c *command.Ctx, arg []byte, parse func([]byte) (documents.Value, e
 // isShort reports whether n bytes are parsed in a short time.
 func isShort(n int) bool { return n/elementSize < command.LongFrom }
 
-// parsedAll returns the values that arguments have. Long ones are parsed apart. If one has none an error is written and ok
-// is false.
-func parsedAll(c *command.Ctx, args [][]byte, parse func([]byte) (documents.Value, error)) (vals []documents.Value, ok bool) {
+// parsedAll returns the values that arguments have. Long ones are parsed apart, and what the command does with them is done
+// there too if inPlace is set. If one has none an error is written and ok is false.
+func parsedAll(c *command.Ctx, args [][]byte, parse func([]byte) (documents.Value, error), inPlace bool) (vals []documents.Value, ok bool) {
 	type result struct {
 		vals []documents.Value
 		err  error
@@ -259,8 +259,11 @@ func parsedAll(c *command.Ctx, args [][]byte, parse func([]byte) (documents.Valu
 		}
 		return r
 	}
+	if inPlace {
+		c.LongChange(n/elementSize, n/elementSize)
+	}
 	var r result
-	if isShort(n) {
+	if inPlace || isShort(n) || onCopies(c) {
 		r = all()
 	} else {
 		c.Long(n/elementSize, n/elementSize)

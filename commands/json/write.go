@@ -45,14 +45,16 @@ const (
 	toMerge
 )
 
-// plan returns what setting a value changes in a document. If that is an error it is written and ok is false.
-func plan(c *command.Ctx, d *documents.Document, p *path.Path, cond condition) (ch change, ok bool) {
-	matches, err := p.Matches(d.Root())
+// plan returns what setting a value, which is an argument, changes in a document. If that is an error it is written and ok is
+// false.
+func plan(c *command.Ctx, d *documents.Document, p *path.Path, arg []byte, cond condition) (ch change, ok bool) {
+	matches, err := matchesIn(c, d, p)
 	if err != nil {
 		failed(c, err)
 		return ch, false
 	}
-	if len(matches) > 0 {
+	if n := len(matches); n > 0 {
+		longPlaces(c, d, n-1, len(arg)) // to put it in one place takes no longer than to parse it
 		switch cond {
 		case ifNone:
 		case toMerge:
@@ -74,7 +76,7 @@ func plan(c *command.Ctx, d *documents.Document, p *path.Path, cond condition) (
 		c.Err(errRange)
 		return ch, false
 	}
-	if matches, err = parent.Matches(d.Root()); err != nil {
+	if matches, err = matchesIn(c, d, parent); err != nil {
 		failed(c, err)
 		return ch, false
 	}
@@ -141,7 +143,7 @@ func cmdSet(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	v, ok := input(c, c.Args[3], isBSON, float)
+	v, ok := input(c, c.Args[3], isBSON, float, e != nil && !p.Static())
 	if !ok {
 		return
 	}
@@ -157,18 +159,18 @@ func cmdSet(c *command.Ctx) {
 		}
 		return
 	}
-	ch, ok := plan(c, e.JSON(), p, cond)
+	ch, ok := plan(c, e.JSON(), p, c.Args[3], cond)
 	if !ok || !fitsTimes(c, ch.count(), c.Args[3]) {
 		return
 	}
 	changed := ch.set(e.JSON(), v)
-	if changed {
-		c.G.Changed(e, engine.EventModule, "json.set")
-	}
 	if !changed || ch.failed {
 		c.W.Null()
 	} else {
 		c.W.OK()
+	}
+	if changed {
+		finish(c, e, "json.set", false, nil)
 	}
 }
 
@@ -185,14 +187,14 @@ func inputFormat(c *command.Ctx, arg []byte) (isBSON, ok bool) {
 }
 
 // input returns the value of an argument in the format that was given, its arrays of numbers in a type if there is one.
-// If it has no value an error is written and ok is false.
-func input(c *command.Ctx, arg []byte, isBSON bool, float *floatType) (v documents.Value, ok bool) {
+// If it has no value an error is written and ok is false. inPlace is that of parsedAll.
+func input(c *command.Ctx, arg []byte, isBSON bool, float *floatType, inPlace bool) (v documents.Value, ok bool) {
 	parse := documents.Parse
 	if isBSON {
 		parse = documents.ParseBSON
 	}
 	if float == nil {
-		return parsedAs(c, arg, parse)
+		return parsedAs(c, arg, parse, inPlace)
 	}
 	return parsedAs(c, arg, func(arg []byte) (documents.Value, error) {
 		v, err := parse(arg)
@@ -203,7 +205,7 @@ func input(c *command.Ctx, arg []byte, isBSON bool, float *floatType) (v documen
 			return v, errors.New("value out of range for " + float.name)
 		}
 		return v, nil
-	})
+	}, inPlace)
 }
 
 // floatType is a type that FPHA names for the numbers of an array.
@@ -276,7 +278,8 @@ func cmdMset(c *command.Ctx) {
 		}
 		texts[i] = args[3*i+2]
 	}
-	vals, ok := parsedAll(c, texts, documents.Parse)
+	inPlace := len(all) < command.LongFrom && slices.ContainsFunc(all, func(t triplet) bool { return !t.path.Static() })
+	vals, ok := parsedAll(c, texts, documents.Parse, inPlace)
 	if !ok {
 		return
 	}
@@ -294,12 +297,13 @@ func cmdMset(c *command.Ctx) {
 			c.Err(errNotAtRoot)
 			return
 		default:
-			if t.ch, ok = plan(c, e.JSON(), t.path, always); !ok || !fitsTimes(c, t.ch.count(), args[3*i+2]) {
+			if t.ch, ok = plan(c, e.JSON(), t.path, args[3*i+2], always); !ok || !fitsTimes(c, t.ch.count(), args[3*i+2]) {
 				return
 			}
 		}
 	}
 	failed := false
+	made := edits{event: "json.mset"}
 	for i := range all {
 		t := &all[i]
 		e := c.G.Write(c.DB, args[3*i])
@@ -310,14 +314,21 @@ func cmdMset(c *command.Ctx) {
 			changed = t.ch.set(e.JSON(), vals[i])
 		}
 		failed = failed || !changed || t.ch.failed
-		if changed {
-			c.G.Changed(e, engine.EventModule, "json.mset")
+		switch {
+		case !changed:
+		case onCopies(c):
+			made.add(c, 3*i+1, e, false)
+		default:
+			c.G.Changed(e, engine.EventModule, made.event)
 		}
 	}
 	if failed {
 		c.W.Null()
 	} else {
 		c.W.OK()
+	}
+	if len(made.docs) > 0 {
+		made.end(c)
 	}
 }
 
@@ -345,7 +356,7 @@ func cmdMerge(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	patch, ok := input(c, c.Args[3], isBSON, nil)
+	patch, ok := input(c, c.Args[3], isBSON, nil, e != nil)
 	if !ok {
 		return
 	}
@@ -358,7 +369,7 @@ func cmdMerge(c *command.Ctx) {
 		c.W.OK()
 		return
 	}
-	ch, ok := plan(c, e.JSON(), p, toMerge)
+	ch, ok := plan(c, e.JSON(), p, c.Args[3], toMerge)
 	if !ok || !fitsTimes(c, ch.count(), c.Args[3]) {
 		return
 	}
@@ -377,8 +388,8 @@ func cmdMerge(c *command.Ctx) {
 		c.W.Null()
 		return
 	}
-	c.G.Changed(e, engine.EventModule, "json.merge")
 	c.W.OK()
+	finish(c, e, "json.merge", false, nil)
 }
 
 // mergeable reports whether nothing would be too deep after a patch of a value at a depth.
@@ -444,6 +455,9 @@ func cmdDel(c *command.Ctx) {
 	if !ok {
 		return
 	}
+	if e != nil {
+		longPlaces(c, e.JSON(), len(matches)-1, 0)
+	}
 	at := documents.Outermost(placesOf(matches))
 	n := len(at)
 	switch {
@@ -475,12 +489,8 @@ func cmdDel(c *command.Ctx) {
 		}
 	}
 	batch.Do()
-	if e.JSON().Root().Len() == 0 {
-		c.G.Remove(e, engine.EventModule, "json.del")
-	} else {
-		c.G.Changed(e, engine.EventModule, "json.del")
-	}
 	c.W.Int(int64(n))
+	finish(c, e, "json.del", e.JSON().Root().Len() == 0, nil)
 }
 
 // toChange returns the document of a command with a key and perhaps a path, and what the path selects, none if there is
@@ -493,7 +503,7 @@ func toChange(c *command.Ctx) (e *engine.Entry, matches []path.Match, distinct, 
 	if e, ok = toWrite(c, c.Args[1]); !ok || e == nil {
 		return nil, nil, false, ok
 	}
-	matches, err := p.Matches(e.JSON().Root())
+	matches, err := matchesIn(c, e.JSON(), p)
 	if err != nil {
 		failed(c, err)
 		return nil, nil, false, false
@@ -513,6 +523,7 @@ func cmdClear(c *command.Ctx) {
 		c.Err(errNoDocument)
 		return
 	}
+	longPlaces(c, e.JSON(), len(matches)-1, 0)
 	at := make([]*documents.Place, 0, len(matches))
 	nested := false
 	for _, m := range matches {
@@ -529,10 +540,10 @@ func cmdClear(c *command.Ctx) {
 		batch.Replace(p, emptied(batch.Find(p)))
 	}
 	batch.Do()
-	if len(at) > 0 {
-		c.G.Changed(e, engine.EventModule, "json.clear")
-	}
 	c.W.Int(int64(len(at)))
+	if len(at) > 0 {
+		finish(c, e, "json.clear", false, nil)
+	}
 }
 
 // emptied returns what JSON.CLEAR makes of a value, null if it leaves it as it is.

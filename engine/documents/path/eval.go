@@ -56,9 +56,9 @@ type Match struct {
 	Place *documents.Place
 }
 
-// Matches returns what a path that is no projection selects in a document.
-func (p *Path) Matches(root documents.Value) ([]Match, error) {
-	e := newEvaluator(root, nil)
+// Matches returns what a path that is no projection selects in a document. long is that of Values.
+func (p *Path) Matches(root documents.Value, long func()) ([]Match, error) {
+	e := newEvaluator(root, long)
 	e.places = true
 	var matches []Match
 	e.walk(p.expr.(*query).segments, root, nil, func(v documents.Value, at *documents.Place) bool {

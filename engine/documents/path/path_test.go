@@ -190,7 +190,7 @@ func TestPlacesAreWhereTheValuesAre(t *testing.T) {
 	for _, text := range []string{"$", "$..*", "$..book[?(@.price<10)]", "$.store.book[::-1].price", `$["a b"]`} {
 		p, err := Parse(text)
 		require.NoError(t, err)
-		matches, err := p.Matches(d.Root())
+		matches, err := p.Matches(d.Root(), nil)
 		require.NoError(t, err)
 		require.NotEmpty(t, matches)
 		for _, m := range matches {
@@ -226,7 +226,7 @@ func TestPathsThatCostTooMuchAreRefused(t *testing.T) {
 	}
 	p, err := Parse("$" + strings.Repeat("..*", 20))
 	require.NoError(t, err)
-	_, err = p.Matches(deep)
+	_, err = p.Matches(deep, nil)
 	require.Error(t, err)
 }
 
@@ -245,7 +245,7 @@ func FuzzParse(f *testing.F) {
 		if p.IsProjection() || err != nil {
 			return
 		}
-		matches, err := p.Matches(root)
+		matches, err := p.Matches(root, nil)
 		require.NoError(t, err)
 		require.Len(t, matches, len(vals))
 	})

@@ -1,0 +1,116 @@
+package json
+
+import (
+	"slices"
+
+	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/documents"
+	"github.com/atomredis/atomredis/engine/documents/path"
+)
+
+// A command whose path leads to many values runs apart: it changes copies of the documents, which replace them in the end if
+// they have not changed meanwhile. See package command.
+
+// edits is what a command has made that ran apart.
+type edits struct {
+	docs    []edit
+	event   string
+	reply   []byte
+	records [][][]byte // for the journal, in place of the command; nil if that says all
+}
+
+// edit is a change of the document whose key is an argument.
+type edit struct {
+	arg  int
+	doc  *documents.Document // the new one; nil if an edit before has it
+	goes bool                // the key is removed
+}
+
+// changing returns the handler of a command that changes documents. do is what it does unless that has been done apart.
+func changing(do func(c *command.Ctx)) func(c *command.Ctx) {
+	return func(c *command.Ctx) {
+		if a := c.Apart; a != nil && a.Done {
+			if made, ok := a.Result.(*edits); ok {
+				made.use(c)
+				return
+			}
+		}
+		do(c)
+	}
+}
+
+// onCopies reports whether the command runs apart, and changes copies.
+func onCopies(c *command.Ctx) bool { return c.Apart != nil && c.Apart.Changes && !c.Apart.Done }
+
+// finish ends a command that has changed the document of its first argument, and has written its reply. goes says that the
+// key is to be removed. records are for the journal, if the command does not say what it has done.
+func finish(c *command.Ctx, e *engine.Entry, event string, goes bool, records [][][]byte) {
+	if onCopies(c) {
+		made := edits{event: event, records: records}
+		made.add(c, 1, e, goes)
+		made.end(c)
+	}
+	for _, r := range records {
+		c.Journal(r...)
+	}
+	if goes {
+		c.G.Remove(e, engine.EventModule, event)
+	} else {
+		c.G.Changed(e, engine.EventModule, event)
+	}
+}
+
+// add notes that the copy of a document has changed, or is to go.
+func (made *edits) add(c *command.Ctx, arg int, e *engine.Entry, goes bool) {
+	d := edit{arg: arg, goes: goes}
+	if doc := e.JSON(); !goes && !slices.ContainsFunc(made.docs, func(d edit) bool { return d.doc == doc }) {
+		d.doc = doc
+	}
+	made.docs = append(made.docs, d)
+}
+
+// end does not return: what has been made is the result.
+func (made *edits) end(c *command.Ctx) {
+	made.reply = c.W.Buf
+	for _, d := range made.docs {
+		if d.doc != nil {
+			c.Host.Keyspace().Prepare(d.doc)
+		}
+	}
+	command.Result(c, func() *edits { return made })
+}
+
+// use puts what has been made in place.
+func (made *edits) use(c *command.Ctx) {
+	for _, r := range made.records {
+		c.Journal(r...)
+	}
+	for _, d := range made.docs {
+		e := c.G.Write(c.DB, c.Args[d.arg])
+		switch {
+		case d.goes:
+			c.G.Remove(e, engine.EventModule, made.event)
+			continue
+		case e == nil:
+			e = c.G.Create(c.DB, c.Args[d.arg], d.doc)
+		case d.doc != nil:
+			c.G.Replace(e, d.doc)
+		}
+		c.G.Changed(e, engine.EventModule, made.event)
+	}
+	c.W.Raw(made.reply)
+}
+
+// placeWork is how many elements of another value take as long as a change of one place in a document.
+const placeWork = 4
+
+// longPlaces must be called before a change of n places in a document, each of which gets about so many bytes.
+func longPlaces(c *command.Ctx, d *documents.Document, n, each int) {
+	c.LongChange(n*(placeWork+each/elementSize), d.MemoryUsage()/elementSize)
+}
+
+// matchesIn returns what a path selects in a document that is to be changed.
+func matchesIn(c *command.Ctx, d *documents.Document, p *path.Path) ([]path.Match, error) {
+	return p.Matches(d.Root(), func() { c.LongChange(command.LongFrom, command.LongFrom) })
+}
