@@ -21,6 +21,7 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/persist/rdb"
+	"github.com/atomredis/atomredis/resp"
 )
 
 // rawFollower is a client that follows a server.
@@ -28,7 +29,7 @@ type rawFollower struct {
 	net.Conn
 	t        *testing.T
 	in       *bufio.Reader
-	commands *commandReader
+	commands *resp.CommandReader
 	// What the history was called, and where it was, when the follower got everything.
 	id, offset string
 }
@@ -88,14 +89,14 @@ func (f *rawFollower) follow(capa string) []byte {
 	require.Regexp(f.t, `^\+FULLRESYNC [0-9a-f]{40} \d+$`, answer)
 	f.id, f.offset = strings.Fields(answer)[1], strings.Fields(answer)[2]
 	b := f.file()
-	f.commands = newCommandReader(f.in)
+	f.commands = resp.NewCommandReader(f.in)
 	return b
 }
 
 // next returns the next command that is no PING.
 func (f *rawFollower) next() string {
 	for {
-		args, err := f.commands.next()
+		args, err := f.commands.Next()
 		require.NoError(f.t, err)
 		words := make([]string, len(args))
 		for i, a := range args {

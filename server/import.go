@@ -18,7 +18,6 @@ import (
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
-	"github.com/atomredis/atomredis/internal/buffers"
 	"github.com/atomredis/atomredis/persist/rdb"
 	"github.com/atomredis/atomredis/resp"
 )
@@ -434,26 +433,26 @@ func (im *importer) key(k *rdb.Key) error {
 
 // aof repeats commands. Those of a transaction count only with its end.
 func (im *importer) aof(r io.Reader, last bool) error {
-	commands := newCommandReader(r)
+	commands := resp.NewCommandReader(r)
 	im.r.s.db = 0
 	var queue [][][]byte // of the transaction that is open
 	open := false
 	whole := int64(0) // bytes up to where everything has been repeated
 	for {
-		args, err := commands.next()
+		args, err := commands.Next()
 		switch {
 		case err == io.EOF && open, err == io.ErrUnexpectedEOF:
 			if !last || !im.srv.config.Get().AOFLoadTruncated {
-				return fmt.Errorf("the file ends in the middle of command %d", commands.count+1)
+				return fmt.Errorf("the file ends in the middle of command %d", commands.Count+1)
 			}
 			// Redis, when it is killed, leaves a cut end behind what it has written before. Without that it is something else.
 			if im.commands == 0 && !im.preamble {
 				return errors.New("the file ends in the middle of its first command or transaction: nothing of it can be read")
 			}
-			im.leftOut = fmt.Sprintf("the end of the append-only file is left out, %d bytes of a command or transaction that is cut", commands.total-whole)
+			im.leftOut = fmt.Sprintf("the end of the append-only file is left out, %d bytes of a command or transaction that is cut", commands.Received-whole)
 			im.srv.log.Warn(im.leftOut, "commands", im.commands)
 			return nil
-		case err == io.EOF && im.commands == 0 && !im.preamble && commands.total > 0:
+		case err == io.EOF && im.commands == 0 && !im.preamble && commands.Received > 0:
 			return errors.New("there is no command in the file")
 		case err == io.EOF:
 			return nil
@@ -464,7 +463,7 @@ func (im *importer) aof(r io.Reader, last bool) error {
 		case args[0][0] == '#': // a remark, such as a time
 		case command.EqualFold(args[0], "multi"):
 			if open {
-				return fmt.Errorf("command %d: a transaction within a transaction", commands.count)
+				return fmt.Errorf("command %d: a transaction within a transaction", commands.Count)
 			}
 			open = true
 		case command.EqualFold(args[0], "exec"):
@@ -475,15 +474,15 @@ func (im *importer) aof(r io.Reader, last bool) error {
 			}
 			queue, open = nil, false
 		case open:
-			queue = append(queue, cloneArgs(args))
+			queue = append(queue, resp.CloneArgs(args))
 		default:
 			err = im.command(args)
 		}
 		if err != nil {
-			return fmt.Errorf("command %d: %w", commands.count, err)
+			return fmt.Errorf("command %d: %w", commands.Count, err)
 		}
 		if !open {
-			whole = commands.read
+			whole = commands.Consumed
 		}
 	}
 }
@@ -493,57 +492,4 @@ func (im *importer) command(args [][]byte) error {
 	im.lock()
 	im.commands++
 	return im.r.command(args)
-}
-
-// commandReader splits a stream into commands.
-type commandReader struct {
-	r      io.Reader
-	parser resp.Parser
-	buf    []byte
-	pos    int // where the next command begins in buf
-	err    error
-	args   [][]byte
-	count  int    // of those that were returned
-	read   int64  // bytes of those that were returned, and of what is empty between them
-	total  int64  // bytes of all that was taken from the stream
-	raw    []byte // those bytes, if keep is set; whoever has used them empties it
-	keep   bool
-}
-
-func newCommandReader(r io.Reader) *commandReader {
-	return &commandReader{r: r, parser: resp.Parser{MaxBulk: maxJournalBulk}}
-}
-
-// next returns the next command, which is valid until the next call; io.EOF at the end, io.ErrUnexpectedEOF if that
-// is within a command.
-func (c *commandReader) next() ([][]byte, error) {
-	for {
-		args, n, err := c.parser.Next(c.buf[c.pos:], c.args[:0])
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("command %d: %w", c.count+1, err)
-		case n > 0:
-			c.args = args
-			if c.keep {
-				c.raw = append(c.raw, c.buf[c.pos:c.pos+n]...)
-			}
-			c.pos += n
-			c.read += int64(n)
-			if len(args) == 0 || len(args[0]) == 0 {
-				continue
-			}
-			c.count++
-			return args, nil
-		case c.err == io.EOF && c.pos < len(c.buf):
-			return nil, io.ErrUnexpectedEOF
-		case c.err != nil:
-			return nil, c.err
-		}
-		c.buf = c.buf[:copy(c.buf, c.buf[c.pos:])]
-		c.pos = 0
-		c.buf = buffers.Grow(c.buf, restoreChunk)
-		n, c.err = c.r.Read(c.buf[len(c.buf):cap(c.buf)])
-		c.buf = c.buf[:len(c.buf)+n]
-		c.total += int64(n)
-	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/rdb"
+	"github.com/atomredis/atomredis/resp"
 )
 
 // What the server does as a replica: one goroutine, the link, connects to the master, copies its data, and executes
@@ -60,7 +61,7 @@ type masterLink struct {
 	r     *replayer
 	where whereabouts
 	conn  net.Conn
-	from  *commandReader
+	from  *resp.CommandReader
 	// handing says that the master is to become one by this: FAILOVER has begun it here.
 	handing bool
 	begin   int64 // the offset of what from has read first
@@ -277,7 +278,7 @@ func (l *masterLink) follow(addr string, connected func()) error {
 	l.srv.log.Info("the link to the master is up", "addr", addr, "copied", next != nil)
 	connected()
 	l.acknowledge()
-	return l.execute(newCommandReader(in))
+	return l.execute(resp.NewCommandReader(in))
 }
 
 // stores returns an error if the replica cannot store what the master sends, and is not to go on without.
@@ -735,12 +736,12 @@ func (srv *Server) fill(ctx context.Context, file io.Reader, by *replayer, done 
 }
 
 // execute carries out the master's commands until the connection breaks.
-func (l *masterLink) execute(commands *commandReader) error {
+func (l *masterLink) execute(commands *resp.CommandReader) error {
 	h := l.srv.followed.present()
 	l.from, l.begin, l.r.s.db = commands, h.Offset, max(h.db, 0)
-	commands.keep = true
+	commands.Keep = true
 	for {
-		args, err := commands.next()
+		args, err := commands.Next()
 		switch {
 		case err == io.EOF, err == io.ErrUnexpectedEOF:
 			return errors.New("the master has closed the connection")
@@ -769,14 +770,14 @@ const maxKeptRaw = 1 << 20
 // advance notes that all that was read has been executed, and passes it on. What has been received of a transaction is
 // asked for again if its end does not come. If something has changed its guard is still held.
 func (l *masterLink) advance() {
-	raw := l.from.raw
+	raw := l.from.Raw
 	if len(raw) == 0 {
 		return
 	}
-	l.update(func(st *replication.Link) { st.Offset = l.begin + l.from.read })
+	l.update(func(st *replication.Link) { st.Offset = l.begin + l.from.Consumed })
 	l.srv.followed.relay(raw, l.r.s.db)
-	if l.from.raw = raw[:0]; cap(raw) > maxKeptRaw {
-		l.from.raw = nil
+	if l.from.Raw = raw[:0]; cap(raw) > maxKeptRaw {
+		l.from.Raw = nil
 	}
 }
 
@@ -803,7 +804,7 @@ func (l *masterLink) take(args [][]byte) error {
 		l.queue = nil
 		return err
 	case l.multi:
-		l.queue = append(l.queue, cloneArgs(args))
+		l.queue = append(l.queue, resp.CloneArgs(args))
 	default:
 		return l.carryOut([][][]byte{args})
 	}
@@ -852,7 +853,7 @@ func (l *masterLink) carryOut(unit [][][]byte) error {
 	}
 	s.out.Buf, s.origin.Later = s.out.Buf[:0], s.origin.Later[:0]
 	if s.guard.Logged() && srv.followed.keeper != nil {
-		offset := strconv.FormatInt(l.begin+l.from.read, 10)
+		offset := strconv.FormatInt(l.begin+l.from.Consumed, 10)
 		s.guard.Log(s.db, [][]byte{[]byte("REPLCONF"), []byte(noteOffset), []byte(offset)})
 	}
 	l.advance()

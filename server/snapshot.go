@@ -11,6 +11,7 @@ import (
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/resp"
 )
 
 // ErrNotEmpty is returned by Restore if there are keys.
@@ -70,9 +71,9 @@ const restoreChunk = 256 << 10 // bytes that are read at a time at least
 
 // restore executes commands from r.
 func (d *Direct) restore(r io.Reader) error {
-	commands := newCommandReader(r)
+	commands := resp.NewCommandReader(r)
 	for {
-		args, err := commands.next()
+		args, err := commands.Next()
 		switch err {
 		case nil:
 		case io.EOF:
@@ -81,7 +82,7 @@ func (d *Direct) restore(r io.Reader) error {
 			return err
 		}
 		if err := d.replay(args); err != nil {
-			return fmt.Errorf("command %d: %w", commands.count, err)
+			return fmt.Errorf("command %d: %w", commands.Count, err)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 
 	"github.com/atomredis/atomredis/command"
@@ -251,11 +250,8 @@ func newReplayer(srv *Server, from command.Origin) *replayer {
 	s.join()
 	s.setProto(2)
 	s.ctx = command.Ctx{W: &s.out, G: &s.guard, Client: s, Host: srv, NoBlock: true, Origin: from}
-	return &replayer{s: s, parser: resp.Parser{MaxBulk: maxJournalBulk}}
+	return &replayer{s: s, parser: resp.Parser{MaxBulk: resp.AnyBulk}}
 }
-
-// maxJournalBulk is larger than any argument that a client can have sent.
-const maxJournalBulk = 1 << min(40, strconv.IntSize-2)
 
 // apply repeats one record: it has the time that it had.
 func (r *replayer) apply(now int64, commands []byte) error {
