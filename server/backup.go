@@ -17,6 +17,7 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/background"
 	"github.com/atomredis/atomredis/replication"
+	"github.com/atomredis/atomredis/transfer"
 )
 
 // What BACKUP makes: an append-only file in parts, as a Redis has it, in a directory of its own. The first part is an RDB
@@ -346,8 +347,8 @@ func (m *backup) write(name string, content func(w *bufio.Writer) error) error {
 
 // base writes the first part. The second begins at the moment that it shows.
 func (m *backup) base(w *bufio.Writer) error {
-	how := rdbCopy{content: rdbAll, at: func(g *engine.Guard) { m.srv.followed.beginTail(g, m.tail) }}
-	return m.srv.whole(func() error { return m.srv.encodeRDB(m.ctx, w, how) })
+	return m.srv.exporter.Copy(m.ctx, w, transfer.Copy{Content: transfer.All, Wait: true,
+		At: func(g *engine.Guard) { m.srv.followed.beginTail(g, m.tail) }})
 }
 
 // increments writes commands as they come.

@@ -14,6 +14,7 @@ import (
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist"
+	"github.com/atomredis/atomredis/transfer"
 )
 
 // The RDB file dbfilename in dir. SAVE, BGSAVE and SHUTDOWN SAVE write it, as backups of a Redis expect. A server that
@@ -134,8 +135,8 @@ func (srv *Server) replaceFile(set *config.Settings) (err error) {
 		}
 	}()
 	w := bufio.NewWriterSize(file, 1<<20)
-	how := rdbCopy{content: rdbAll, begun: srv.dumpFile.begun, wrote: func() { srv.dumpFile.written.Add(1) }}
-	if err = srv.whole(func() error { return srv.encodeRDB(context.Background(), w, how) }); err == nil {
+	how := transfer.Copy{Content: transfer.All, Wait: true, Begun: srv.dumpFile.begun, Wrote: func() { srv.dumpFile.written.Add(1) }}
+	if err = srv.exporter.Copy(context.Background(), w, how); err == nil {
 		err = w.Flush()
 	}
 	if err == nil {

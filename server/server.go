@@ -34,6 +34,7 @@ import (
 	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/pubsub"
 	"github.com/atomredis/atomredis/stats"
+	"github.com/atomredis/atomredis/transfer"
 	"github.com/atomredis/atomredis/transport"
 )
 
@@ -43,7 +44,7 @@ type Server struct {
 	log    *slog.Logger
 	slow   func(SlowCommand) // nil if nobody is told
 	// Options.Progress
-	progress func(step, unit string, done, total int64)
+	progress transfer.Progress
 	ks       *engine.Keyspace
 	table    *command.Table
 	runID    string
@@ -72,6 +73,7 @@ type Server struct {
 	scripts      *scripts.Scripts
 	eviction     eviction
 	storage      storageState
+	exporter     *transfer.Exporter
 	dumpFile     dumpFile
 	backups      backups
 	users        *acl.Users
@@ -239,6 +241,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 		eo.Slots, eo.SlotOf = cluster.Slots, cluster.SlotOf
 	}
 	srv.ks = engine.New(eo)
+	srv.exporter = transfer.NewExporter((*exported)(srv), srv.progress)
 	srv.ks.SetListLimit(set.List)
 	srv.countSlots(set)
 	srv.startHook(o.Hook)

@@ -17,12 +17,6 @@ import (
 // ErrNotEmpty is returned by Restore if there are keys.
 var ErrNotEmpty = errors.New("the server is not empty")
 
-// Snapshot writes the keyspace as it is at one moment, as commands in the form of an append-only file. Commands go on
-// meanwhile. While keys are still being loaded after a start it waits for them. w is called by another goroutine.
-func (srv *Server) Snapshot(w io.Writer) error {
-	return srv.whole(func() error { return srv.encodeAOF(w, rdbKeys, new(keyCount)) })
-}
-
 // Restore executes the commands that Snapshot has written, one after the other, in an empty keyspace; it fails with
 // ErrNotEmpty if there are keys. It returns when all of it is durable. If it fails half-way all databases are emptied
 // again.
