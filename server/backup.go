@@ -23,6 +23,8 @@ import (
 // What BACKUP makes: an append-only file in parts, as a Redis has it, in a directory of its own. The first part is an RDB
 // file of one moment; the second has the commands since, as followers get them, until the backup is sealed.
 
+const manifestTail = ".manifest"
+
 // backups is what the server has for it. There is one backup at a time.
 type backups struct {
 	running sync.WaitGroup

@@ -17,7 +17,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/persist/rdb"
@@ -120,12 +119,10 @@ func TestFollowersGetEverythingAndThenWhatChanges(t *testing.T) {
 			do("SET a 1")
 			do("SELECT 2")
 			f := newRawFollower(t, host, port)
-			im := importer{srv: newHarness(t).Server}
-			im.r = newReplayer(im.srv, command.FromImport)
-			require.NoError(t, im.read(bytes.NewReader(f.follow(capa)), true))
-			im.unlock()
-			require.Equal(t, 1, im.keys)
-			require.NoError(t, im.srv.Close())
+			copied := newHarness(t)
+			require.NoError(t, copied.load(bytes.NewReader(f.follow(capa))))
+			require.Equal(t, 1, copied.importer.Loaded().Keys)
+			require.NoError(t, copied.Close())
 
 			do("INCR b")
 			do("INCR b")

@@ -23,6 +23,7 @@ import (
 	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/pubsub"
 	"github.com/atomredis/atomredis/stats"
+	"github.com/atomredis/atomredis/transfer"
 )
 
 // This file is what INFO tells, section by section.
@@ -268,9 +269,9 @@ func infoPersistence(b *servercommands.InfoText, c *command.Ctx) {
 	if st.Checkpoints > 0 {
 		took = int64(st.Took.Seconds())
 	}
-	loaded := srv.stats.loaded.Load()
+	loaded := srv.importer.Loaded()
 	if loaded == nil {
-		loaded = &loadedKeys{keys: st.LoadedKeys}
+		loaded = &transfer.Loaded{Keys: st.LoadedKeys}
 	}
 	b.Flag("loading", st.Loading || srv.replica.loading.Load())
 	b.Zeros("async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age")
@@ -304,8 +305,8 @@ func infoPersistence(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("rdb_current_bgsave_time_sec", running)
 	b.Number("rdb_saves", int64(st.Checkpoints))
 	b.Number("rdb_last_cow_size", 0)
-	b.Number("rdb_last_load_keys_expired", int64(loaded.expired))
-	b.Number("rdb_last_load_keys_loaded", int64(loaded.keys))
+	b.Number("rdb_last_load_keys_expired", int64(loaded.Expired))
+	b.Number("rdb_last_load_keys_loaded", int64(loaded.Keys))
 	b.Flag("aof_enabled", st.Journal)
 	b.Flag("aof_rewrite_in_progress", st.Checkpoint)
 	b.Number("aof_rewrite_scheduled", 0)

@@ -163,7 +163,7 @@ func (srv *Server) loadFile(set *config.Settings) error {
 	if persist.Exists(srv.fs, set.Dir) {
 		srv.log.Warn("there are data in the directory, which are read; what changes from now on is in memory only", "dir",
 			set.Dir)
-		return srv.importWith(set.Dir, srv.readStored)
+		return srv.importer.ImportFrom(set.Dir, srv.openStored)
 	}
 	if load := srv.importStored(set); load != nil {
 		return load()
@@ -171,24 +171,34 @@ func (srv *Server) loadFile(set *config.Settings) error {
 	return nil
 }
 
-// readStored reads what a server has stored in the directory.
-func (srv *Server) readStored(im *importer) error {
+// storedData is what a server has stored in the directory, as an RDB file.
+type storedData struct {
+	*io.PipeReader
+	srv *Server
+}
+
+// openStored has another server read what is stored in the directory.
+func (srv *Server) openStored() (io.ReadCloser, error) {
 	next := *config.NewConfig().Get()
 	set := srv.config.Get()
 	next.Dir, next.Databases, next.Port, next.AppendOnly = set.Dir, set.Databases, 0, true
 	next.Hash, next.Set, next.ZSet, next.List, next.Stream = set.Hash, set.Set, set.ZSet, set.List, set.Stream
 	stored, err := New(config.Of(next), srv.log, Options{FS: srv.fs, Goroutines: true, Clock: srv.ks.Clock()})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := stored.Start(); err != nil {
-		return err
+		return nil, err
 	}
 	out, in := io.Pipe()
 	go func() { in.CloseWithError(stored.WriteRDB(in)) }()
-	err = im.read(out, false)
-	out.Close()
-	return errors.Join(err, stored.close(false))
+	return storedData{out, stored}, nil
+}
+
+// Close implements io.Closer.
+func (d storedData) Close() error {
+	d.PipeReader.Close()
+	return d.srv.close(false)
 }
 
 // CanSave implements servercommands.Saver.

@@ -256,7 +256,7 @@ func (l *masterLink) follow(addr string, connected func()) error {
 	defer release()
 	defer conn.Close()
 	l.setState(replication.LinkHandshake)
-	in := bufio.NewReaderSize(masterReader{l}, restoreChunk)
+	in := bufio.NewReaderSize(masterReader{l}, linkBuffer)
 	if err := l.handshake(in); err != nil {
 		return err
 	}
@@ -280,6 +280,9 @@ func (l *masterLink) follow(addr string, connected func()) error {
 	l.acknowledge()
 	return l.execute(resp.NewCommandReader(in))
 }
+
+// linkBuffer is how many bytes of a master's data are read and written at a time.
+const linkBuffer = 256 << 10
 
 // stores returns an error if the replica cannot store what the master sends, and is not to go on without.
 func (l *masterLink) stores() error {
@@ -566,7 +569,7 @@ func (l *masterLink) copyData(in *bufio.Reader, at *position) (*bufio.Reader, er
 		return nil, fmt.Errorf("the master's data: %w", err)
 	}
 	if marked {
-		in = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(rest), in), restoreChunk)
+		in = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(rest), in), linkBuffer)
 		end := make([]byte, markLength)
 		if _, err := io.ReadFull(in, end); err != nil {
 			return nil, err
@@ -596,7 +599,7 @@ func (srv *Server) spoolDir() string {
 // receive writes the master's file to another one, and makes sure that it can be loaded: the old data must not go for
 // nothing. It returns what was read beyond the end of the file.
 func (l *masterLink) receive(from io.Reader, to *os.File, at *position) (rest []byte, err error) {
-	out := bufio.NewWriterSize(to, restoreChunk)
+	out := bufio.NewWriterSize(to, linkBuffer)
 	counted := writerFunc(func(b []byte) (int, error) {
 		l.update(func(st *replication.Link) { st.Received += int64(len(b)) })
 		return out.Write(b)
@@ -675,64 +678,17 @@ func (l *masterLink) replace(file *os.File, at *position) error {
 // called once it is there.
 func (srv *Server) fill(ctx context.Context, file io.Reader, by *replayer, done func(history []byte)) error {
 	srv.followed.drop() // what comes is not told to them
-	im := importer{srv: srv, r: by, next: time.Now().Add(importProgress)}
-	defer im.unlock()
-	g := im.lock()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	var codes []string
 	var history []byte
-	emptied := false
-	empty := func() error {
-		if emptied {
-			return nil
+	about := func(aux rdb.Aux) error {
+		switch {
+		case aux.Name == auxHistory:
+			history = []byte(aux.Value)
+		case aux.Name == auxRecord && srv.shards != nil:
+			return srv.shards.apply([]byte(aux.Value))
 		}
-		emptied = true
-		if e := srv.scripts.Restore(codes, true, true); e != "" {
-			return fmt.Errorf("functions: %s", strings.TrimPrefix(string(e), "ERR "))
-		}
-		g.Flush(-1)
 		return nil
 	}
-	r := rdb.NewReader(file, *srv.RDBLimits())
-	for {
-		item, err := r.Next()
-		if err == io.EOF {
-			im.tell()
-			if err := empty(); err != nil {
-				return err
-			}
-			done(history)
-			return nil
-		}
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return err
-		}
-		switch item := item.(type) {
-		case rdb.Aux:
-			switch {
-			case item.Name == auxHistory:
-				history = []byte(item.Value)
-			case item.Name == auxRecord && srv.shards != nil:
-				if err := srv.shards.apply([]byte(item.Value)); err != nil {
-					return err
-				}
-			}
-		case rdb.Function:
-			codes = append(codes, string(item))
-		case *rdb.Key:
-			if err := empty(); err != nil {
-				return err
-			}
-			if err := im.key(item); err != nil {
-				return err
-			}
-		}
-	}
+	return srv.importer.Replace(ctx, file, by, about, func() { done(history) })
 }
 
 // execute carries out the master's commands until the connection breaks.

@@ -74,6 +74,7 @@ type Server struct {
 	eviction     eviction
 	storage      storageState
 	exporter     *transfer.Exporter
+	importer     *transfer.Importer
 	dumpFile     dumpFile
 	backups      backups
 	users        *acl.Users
@@ -140,7 +141,6 @@ type serverStats struct {
 	unexpected            atomic.Int64 // commands of the master that could not be executed
 	errors                stats.Errors
 	blocked               atomic.Int64 // a gauge
-	loaded                atomic.Pointer[loadedKeys]
 	// Clients that were closed because of what they had sent, or not read.
 	inputTooLong, outputTooLong atomic.Int64
 	tierWaits                   atomic.Int64              // how often sessions waited for values
@@ -241,7 +241,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 		eo.Slots, eo.SlotOf = cluster.Slots, cluster.SlotOf
 	}
 	srv.ks = engine.New(eo)
-	srv.exporter = transfer.NewExporter((*exported)(srv), srv.progress)
+	srv.startTransfer()
 	srv.ks.SetListLimit(set.List)
 	srv.countSlots(set)
 	srv.startHook(o.Hook)

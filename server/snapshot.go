@@ -61,8 +61,6 @@ func (d *Direct) empty() error {
 	return err
 }
 
-const restoreChunk = 256 << 10 // bytes that are read at a time at least
-
 // restore executes commands from r.
 func (d *Direct) restore(r io.Reader) error {
 	commands := resp.NewCommandReader(r)

@@ -6,11 +6,20 @@ import (
 	"io"
 	"log/slog"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/transfer"
 )
 
 // What package transfer needs of the server.
+
+func (srv *Server) startTransfer() {
+	files := transfer.Files{FS: srv.fs, Config: srv.config, Log: srv.log, Progress: srv.progress}
+	srv.exporter = transfer.NewExporter((*exported)(srv), srv.progress)
+	srv.importer = transfer.NewImporter(files, srv.ks, srv.RDBLimits,
+		func() transfer.Replayer { return newReplayer(srv, command.FromImport) })
+}
 
 // exported is the server as transfer.Source.
 type exported Server
@@ -52,6 +61,9 @@ func (x *exported) WhenLoaded(fn func() error) error {
 	}
 	return fn()
 }
+
+// LeftOut says what the file that was imported ends in and was not read, "" if all was.
+func (srv *Server) LeftOut() string { return srv.importer.LeftOut() }
 
 // WriteRDB writes the keyspace and the libraries of functions as they are at one moment, as an RDB file. Commands go
 // on meanwhile. While keys are still being loaded after a start it waits for them. w is called by another goroutine.
