@@ -143,7 +143,7 @@ func (srv *Server) StartBackup() error {
 
 // backupDir returns the directory of a new backup, which is there and empty.
 func (srv *Server) backupDir(set *config.Settings) (string, error) {
-	if !srv.CanSave() {
+	if !srv.dump.CanSave() {
 		return "", errors.New("the data is in memory only, and the server was given no directory for files: set dir")
 	}
 	dir := srv.fs.PathJoin(set.Dir, set.BackupDirname)

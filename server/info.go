@@ -55,7 +55,7 @@ func (srv *Server) InfoSections() []servercommands.InfoSection {
 func (srv *Server) Memory(now int64) servercommands.Memory {
 	u := srv.scripts.Usage()
 	m := servercommands.Memory{Memory: stats.ReadMemory(), Used: srv.UsedMemory(),
-		JournalBuffer: srv.storageStatus().JournalBuffer,
+		JournalBuffer: srv.dump.Status().JournalBuffer,
 		Scripts:       u.ScriptSources, Functions: u.LibrarySources}
 	m.Peak = srv.peakMemory.See(m.Used)
 	clients := srv.clients.sizes(now)
@@ -231,7 +231,7 @@ func infoStore(b *servercommands.InfoText, c *command.Ctx) {
 	if srv.storage.Storage == nil {
 		return
 	}
-	st := srv.storageStatus()
+	st := srv.dump.Status()
 	b.Number("journal_since_checkpoint", st.JournalSince)
 	b.Number("journal_unsynced", st.Unsynced)
 	m := srv.storage.Metrics()
@@ -255,7 +255,7 @@ func infoStore(b *servercommands.InfoText, c *command.Ctx) {
 // it has for the AOF.
 func infoPersistence(b *servercommands.InfoText, c *command.Ctx) {
 	srv := serverOf(c)
-	st := srv.storageStatus()
+	st := srv.dump.Status()
 	now := srv.ks.Clock().Now()
 	lastStatus := "ok"
 	if st.LastErr != nil {
@@ -299,7 +299,7 @@ func infoPersistence(b *servercommands.InfoText, c *command.Ctx) {
 	}
 	b.Number("rdb_changes_since_last_save", c.G.Stats().Changes-st.Changes)
 	b.Flag("rdb_bgsave_in_progress", st.Checkpoint)
-	b.Number("rdb_last_save_time", srv.lastSave(st).Unix())
+	b.Number("rdb_last_save_time", st.Saved.Unix())
 	b.Text("rdb_last_bgsave_status", lastStatus)
 	b.Number("rdb_last_bgsave_time_sec", took)
 	b.Number("rdb_current_bgsave_time_sec", running)

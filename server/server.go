@@ -75,7 +75,7 @@ type Server struct {
 	storage      storageState
 	exporter     *transfer.Exporter
 	importer     *transfer.Importer
-	dumpFile     dumpFile
+	dump         *transfer.Dump
 	backups      backups
 	users        *acl.Users
 	foreign      []*command.Command // those that only doors have
@@ -209,11 +209,6 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 		srv.fs = disk.FS
 	}
 	srv.storage.importFile = o.Import
-	needs := "dir"
-	if set.Durable() {
-		needs = "dbfilename" // a directory it has in any case
-	}
-	srv.dumpFile.use = o.RDBFile || conf.IsSet(needs)
 	srv.group.srv, srv.group.network = srv, o.Group
 	srv.followed.start(srv, set)
 	srv.startCluster(set)
@@ -241,11 +236,11 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 		eo.Slots, eo.SlotOf = cluster.Slots, cluster.SlotOf
 	}
 	srv.ks = engine.New(eo)
-	srv.startTransfer()
 	srv.ks.SetListLimit(set.List)
 	srv.countSlots(set)
 	srv.startHook(o.Hook)
 	srv.started = srv.ks.Clock().Now()
+	srv.startTransfer(o.RDBFile)
 	srv.startServices()
 	srv.maxFiles, _ = fileLimit()
 	if n := srv.maxClients(); n < int64(set.MaxClients) {

@@ -7,18 +7,76 @@ import (
 	"log/slog"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/persist"
 	"github.com/atomredis/atomredis/transfer"
 )
 
 // What package transfer needs of the server.
 
-func (srv *Server) startTransfer() {
+// startTransfer makes what moves the data as files. rdbFile is Options.RDBFile.
+func (srv *Server) startTransfer(rdbFile bool) {
 	files := transfer.Files{FS: srv.fs, Config: srv.config, Log: srv.log, Progress: srv.progress}
 	srv.exporter = transfer.NewExporter((*exported)(srv), srv.progress)
+	var storage transfer.Storage
+	needs := "dir"
+	if st := srv.storage.Storage; st != nil {
+		storage, needs = st, "dbfilename" // a directory it has in any case
+	}
+	srv.dump = transfer.NewDump(files, srv.exporter, storage, rdbFile || srv.config.IsSet(needs), srv.started)
 	srv.importer = transfer.NewImporter(files, srv.ks, srv.RDBLimits,
 		func() transfer.Replayer { return newReplayer(srv, command.FromImport) })
+}
+
+// Dump implements servercommands.Host.
+func (srv *Server) Dump() *transfer.Dump { return srv.dump }
+
+// loadFile reads what there is at start: what a server has stored in the directory, or what a Redis has.
+func (srv *Server) loadFile(set *config.Settings) error {
+	if !srv.dump.Used() || set.Durable() {
+		return nil
+	}
+	if persist.Exists(srv.fs, set.Dir) {
+		srv.log.Warn("there are data in the directory, which are read; what changes from now on is in memory only", "dir",
+			set.Dir)
+		return srv.importer.ImportFrom(set.Dir, srv.openStored)
+	}
+	if load := srv.importStored(set); load != nil {
+		return load()
+	}
+	return nil
+}
+
+// storedData is what a server has stored in the directory, as an RDB file.
+type storedData struct {
+	*io.PipeReader
+	srv *Server
+}
+
+// openStored has another server read what is stored in the directory.
+func (srv *Server) openStored() (io.ReadCloser, error) {
+	next := *config.NewConfig().Get()
+	set := srv.config.Get()
+	next.Dir, next.Databases, next.Port, next.AppendOnly = set.Dir, set.Databases, 0, true
+	next.Hash, next.Set, next.ZSet, next.List, next.Stream = set.Hash, set.Set, set.ZSet, set.List, set.Stream
+	stored, err := New(config.Of(next), srv.log, Options{FS: srv.fs, Goroutines: true, Clock: srv.ks.Clock()})
+	if err != nil {
+		return nil, err
+	}
+	if err := stored.Start(); err != nil {
+		return nil, err
+	}
+	out, in := io.Pipe()
+	go func() { in.CloseWithError(stored.WriteRDB(in)) }()
+	return storedData{out, stored}, nil
+}
+
+// Close implements io.Closer.
+func (d storedData) Close() error {
+	d.PipeReader.Close()
+	return d.srv.close(false)
 }
 
 // exported is the server as transfer.Source.

@@ -7,5 +7,7 @@
 // directories with such, into a keyspace that is empty. It also puts an RDB file in the place of all data, as replicas do
 // with a copy of their master.
 //
-// The package knows neither sessions nor followers. What it needs of the server is [Source] and [Replayer].
+// A [Dump] is the RDB file that SAVE and BGSAVE write.
+//
+// The package knows neither sessions nor followers. What it needs of the server is [Source], [Replayer] and [Storage].
 package transfer

@@ -44,6 +44,9 @@ func NewExporter(source Source, progress Progress) *Exporter {
 	return &Exporter{source: source, progress: progress}
 }
 
+// clock returns that of the server.
+func (x *Exporter) clock() engine.Clock { return x.source.Keyspace().Clock() }
+
 // Content says what of the data a file has.
 type Content uint8
 

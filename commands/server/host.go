@@ -6,6 +6,7 @@ import (
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/stats"
+	"github.com/atomredis/atomredis/transfer"
 )
 
 // Host is what the commands of this package need of the server.
@@ -46,14 +47,8 @@ type Saver interface {
 	Checkpoint() error
 	// FinishCheckpoint makes a checkpoint of stored data, and returns when it is there.
 	FinishCheckpoint() error
-	// CanSave reports whether there is where to save to.
-	CanSave() bool
-	// BeginSave notes that a client has asked for a save; it reports false if one is under way. Save must follow.
-	BeginSave() bool
-	// Save writes the RDB file, if there is one, and makes a checkpoint of stored data.
-	Save() error
-	// LastSave returns when the last save was taken, or when the server started if there never was one.
-	LastSave() time.Time
+	// Dump is the RDB file, and what is saved with it.
+	Dump() *transfer.Dump
 	// Stop stops the server, and returns when nothing of it is running any more. Without save what the journal does not
 	// have is lost.
 	Stop(save bool) error
