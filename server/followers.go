@@ -60,7 +60,8 @@ type followers struct {
 	history replication.History
 	changes replication.Stream
 	list    []*feed
-	tail    *tail // of a backup; nil if none gets what changes
+	tail    *transfer.Tail     // of a backup; nil if none gets what changes
+	tailed  replication.Stream // for it
 	waiters map[*Session]ackWaiter
 	asked   int64    // the offset behind the last question what they have executed
 	failing failover // what FAILOVER has begun
@@ -127,7 +128,7 @@ func (f *followers) Follow(now int64, commands []byte, journal engine.Journal) {
 		f.send(f.changes.Translate(commands))
 	}
 	if f.tail != nil {
-		f.tail.add(f.tail.changes.Translate(commands))
+		f.tail.Add(f.tailed.Translate(commands))
 	}
 }
 
@@ -639,7 +640,7 @@ func (f *followers) drop() {
 // cut disconnects all, and ends a backup: they would miss something. mu is locked.
 func (f *followers) cut() {
 	if f.tail != nil {
-		f.tail.cancel(errBackupReplica)
+		f.tail.Replaced()
 	}
 	f.disconnect()
 }

@@ -76,7 +76,7 @@ type Server struct {
 	exporter     *transfer.Exporter
 	importer     *transfer.Importer
 	dump         *transfer.Dump
-	backups      backups
+	backups      *transfer.Backups
 	users        *acl.Users
 	foreign      []*command.Command // those that only doors have
 	unreadable   unreadable
@@ -426,7 +426,7 @@ func (srv *Server) end(closeStorage func() error) error {
 		srv.replica.close()
 		srv.group.leave()
 		srv.followed.stop()
-		srv.backups.close()
+		srv.backups.Close()
 		srv.doors.close() // while its clients are there
 		for _, c := range srv.carriers {
 			c.Close()

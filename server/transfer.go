@@ -11,6 +11,7 @@ import (
 	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist"
+	"github.com/atomredis/atomredis/replication"
 	"github.com/atomredis/atomredis/transfer"
 )
 
@@ -18,7 +19,7 @@ import (
 
 // startTransfer makes what moves the data as files. rdbFile is Options.RDBFile.
 func (srv *Server) startTransfer(rdbFile bool) {
-	files := transfer.Files{FS: srv.fs, Config: srv.config, Log: srv.log, Progress: srv.progress}
+	files := transfer.Files{FS: srv.fs, System: srv.ownFiles, Config: srv.config, Log: srv.log, Progress: srv.progress}
 	srv.exporter = transfer.NewExporter((*exported)(srv), srv.progress)
 	var storage transfer.Storage
 	needs := "dir"
@@ -26,12 +27,16 @@ func (srv *Server) startTransfer(rdbFile bool) {
 		storage, needs = st, "dbfilename" // a directory it has in any case
 	}
 	srv.dump = transfer.NewDump(files, srv.exporter, storage, rdbFile || srv.config.IsSet(needs), srv.started)
+	srv.backups = transfer.NewBackups(files, srv.exporter, srv.dump, &srv.followed)
 	srv.importer = transfer.NewImporter(files, srv.ks, srv.RDBLimits,
 		func() transfer.Replayer { return newReplayer(srv, command.FromImport) })
 }
 
 // Dump implements servercommands.Host.
 func (srv *Server) Dump() *transfer.Dump { return srv.dump }
+
+// Backups implements servercommands.Host.
+func (srv *Server) Backups() *transfer.Backups { return srv.backups }
 
 // loadFile reads what there is at start: what a server has stored in the directory, or what a Redis has.
 func (srv *Server) loadFile(set *config.Settings) error {
@@ -118,6 +123,35 @@ func (x *exported) WhenLoaded(fn func() error) error {
 		return err
 	}
 	return fn()
+}
+
+// BeginTail implements transfer.Stream.
+func (f *followers) BeginTail(g *engine.Guard, t *transfer.Tail) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tail, f.tailed = t, replication.Stream{}
+	f.attach(g)
+}
+
+// CutTail implements transfer.Stream.
+func (f *followers) CutTail(t *transfer.Tail) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.tail != t {
+		return false
+	}
+	f.tail = nil
+	return true
+}
+
+// EndTail implements transfer.Stream.
+func (f *followers) EndTail(t *transfer.Tail) {
+	f.CutTail(t)
+	_ = f.srv.underAll(func(g *engine.Guard) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.attach(g)
+	})
 }
 
 // LeftOut says what the file that was imported ends in and was not read, "" if all was.

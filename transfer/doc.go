@@ -7,7 +7,8 @@
 // directories with such, into a keyspace that is empty. It also puts an RDB file in the place of all data, as replicas do
 // with a copy of their master.
 //
-// A [Dump] is the RDB file that SAVE and BGSAVE write.
+// A [Dump] is the RDB file that SAVE and BGSAVE write. [Backups] are what BACKUP makes: the data of one moment, and the
+// commands since, until the backup is sealed.
 //
-// The package knows neither sessions nor followers. What it needs of the server is [Source], [Replayer] and [Storage].
+// The package knows neither sessions nor followers. What it needs of the server is [Source], [Replayer], [Storage] and [Stream].
 package transfer

@@ -25,6 +25,7 @@ import (
 // Files is where the files of a server are, and what its users are told of them.
 type Files struct {
 	FS       vfs.FS
+	System   bool // FS is that of the system
 	Config   *config.Config
 	Log      *slog.Logger
 	Progress Progress // of imports

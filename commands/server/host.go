@@ -34,8 +34,9 @@ type Host interface {
 	HotKeys() *HotKeys
 	// Busy returns what clients are told while a script runs for too long; "" if none does.
 	Busy() command.Error
+	// Backups are what BACKUP makes.
+	Backups() *transfer.Backups
 	Saver
-	Backuper
 	Debugger
 }
 
@@ -53,36 +54,6 @@ type Saver interface {
 	// have is lost.
 	Stop(save bool) error
 }
-
-// Backuper makes a backup of the data in parts.
-type Backuper interface {
-	// Backup returns what is told of the backup.
-	Backup() Backup
-	// StartBackup begins one.
-	StartBackup() error
-	// SealBackup ends the one that is being made: it has all commands until now. wait returns when it is on the disk.
-	SealBackup() (wait func() error, err error)
-	// AbortBackup gives up the one that is being made. wait returns when nothing of it is left.
-	AbortBackup() (wait func() error, err error)
-	// CleanBackup removes one that is sealed or has failed.
-	CleanBackup() error
-}
-
-// Backup is what is told of a backup.
-type Backup struct {
-	State         string // "" if there is none
-	Problem       string // why it has failed
-	Began, Sealed time.Time
-	Files         []string // that are complete, with their paths
-}
-
-// The states of a backup.
-const (
-	BackupSnapshotting = "snapshotting"
-	BackupIncrementing = "incrementing"
-	BackupSealed       = "sealed"
-	BackupFailed       = "failed"
-)
 
 // Debugger is what DEBUG can do to a server.
 type Debugger interface {
