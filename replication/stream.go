@@ -41,7 +41,7 @@ func (r *Stream) Translate(record []byte) []byte {
 	if r.buf = r.buf[:0]; cap(r.buf) > maxStreamBuffer {
 		r.buf = nil
 	}
-	parser := resp.Parser{MaxBulk: maxBulk}
+	parser := resp.Parser{MaxBulk: resp.AnyBulk}
 	db := 0
 	for len(record) > 0 {
 		args, n, err := parser.Next(record, nil)
@@ -80,6 +80,3 @@ func (r *Stream) add(args ...[]byte) { r.buf = command.AppendRequest(r.buf, args
 
 // maxStreamBuffer is the size in bytes of the largest buffer that is kept for the next record.
 const maxStreamBuffer = 1 << 20
-
-// maxBulk is larger than any argument that a client can have sent.
-const maxBulk = 1 << min(40, strconv.IntSize-2)

@@ -1,10 +1,10 @@
-// Package resp turns a client's bytes into commands and replies into bytes, in RESP2 and RESP3. It does no I/O.
+// Package resp turns a client's bytes into commands and replies into bytes, in RESP2 and RESP3. It does no I/O of its own.
 //
 // # Commands
 //
 // [Parser] finds commands in a buffer; arguments are views into it. [Template] recognizes a command of the form of
 // the one before by comparing what lies around its arguments. Parser.Last and Parser.Join are for a long last
-// argument that is received into memory of its own.
+// argument that is received into memory of its own. [CommandReader] splits a stream.
 //
 // # Replies
 //

@@ -12,6 +12,7 @@ import (
 
 	"github.com/atomredis/atomredis/commands/scripts"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/resp"
 )
 
 // scriptLimit is the busy-reply-threshold of the tests in ms.
@@ -408,7 +409,7 @@ func TestProgramsAreToldThatAScriptRuns(t *testing.T) {
 	for _, step := range [][2]string{
 		{"SET k v", "-" + string(scripts.ErrBusyScript) + "\r\n"}, {"SCRIPT KILL", "+OK\r\n"}, {"SET k v", "+OK\r\n"},
 	} {
-		args := cloneArgs(bytes.Fields([]byte(step[0])))
+		args := resp.CloneArgs(bytes.Fields([]byte(step[0])))
 		require.NoError(t, d.Run(t.Context(), args))
 		reply, err := d.Flush()
 		require.NoError(t, err)

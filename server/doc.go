@@ -163,9 +163,8 @@
 //
 // # Files of a Redis
 //
-// import.go reads RDB files and append-only files into a keyspace that has never been stored, inside
-// persist.Storage.Recover: what was read is in the first checkpoint, as a whole, before anything is journalled. RDB
-// files (rdb_file.go) and append-only files (export.go) are made from snapshots.
+// Package transfer reads and writes them; transfer.go is what it sees of the server. What it imports at start is read
+// inside persist.Storage.Recover: it is in the first checkpoint, as a whole, before anything is journalled.
 //
 // # Start
 //

@@ -22,6 +22,7 @@ import (
 	"github.com/atomredis/atomredis/persist"
 	"github.com/atomredis/atomredis/persist/rdb"
 	"github.com/atomredis/atomredis/replication"
+	"github.com/atomredis/atomredis/transfer"
 )
 
 // What a master does for those that follow it: SYNC and PSYNC send everything as an RDB file, and then the commands
@@ -59,7 +60,8 @@ type followers struct {
 	history replication.History
 	changes replication.Stream
 	list    []*feed
-	tail    *tail // of a backup; nil if none gets what changes
+	tail    *transfer.Tail     // of a backup; nil if none gets what changes
+	tailed  replication.Stream // for it
 	waiters map[*Session]ackWaiter
 	asked   int64    // the offset behind the last question what they have executed
 	failing failover // what FAILOVER has begun
@@ -75,7 +77,7 @@ type followers struct {
 type feed struct {
 	srv     *Server
 	s       *Session
-	content rdbContent
+	content transfer.Content
 	rdbOnly bool
 	open    bool // see replication.Wishes
 
@@ -100,16 +102,13 @@ type feed struct {
 	db int // in which the stream was then, for who makes the copy
 }
 
-// noDatabase is the number of none.
-const noDatabase = -1
-
 func newFeed(s *Session) *feed {
 	w := &s.follower.wishes
-	f := &feed{srv: s.srv, s: s, content: rdbAll, rdbOnly: w.CopyOnly, open: w.OpenEnded,
+	f := &feed{srv: s.srv, s: s, content: transfer.All, rdbOnly: w.CopyOnly, open: w.OpenEnded,
 		moved: make(chan struct{}, 1), loaded: make(chan struct{}, 1)}
 	if w.Filtered {
 		if f.content = 0; w.Functions {
-			f.content = rdbFunctions
+			f.content = transfer.Functions
 		}
 	}
 	f.synced.Store(-1)
@@ -129,7 +128,7 @@ func (f *followers) Follow(now int64, commands []byte, journal engine.Journal) {
 		f.send(f.changes.Translate(commands))
 	}
 	if f.tail != nil {
-		f.tail.add(f.tail.changes.Translate(commands))
+		f.tail.Add(f.tailed.Translate(commands))
 	}
 }
 
@@ -353,7 +352,7 @@ func (f *followers) goOn(d *feed, id string, offset int64) bool {
 
 // copy sends everything.
 func (d *feed) copy(announce bool) error {
-	how := rdbCopy{content: d.content, begun: func(s *engine.Snapshot) { d.source.Store(s) }, about: d.about}
+	how := transfer.Copy{Content: d.content, Begun: func(s *engine.Snapshot) { d.source.Store(s) }, About: d.about}
 	defer d.source.Store(nil)
 	if !d.open {
 		return d.copyByFile(how, announce)
@@ -361,8 +360,8 @@ func (d *feed) copy(announce bool) error {
 	var mark [markLength / 2]byte
 	rand.Read(mark[:])
 	end := hex.EncodeToString(mark[:])
-	how.at = func(g *engine.Guard) { d.begin(g, announce, "$EOF:"+end+"\r\n") }
-	if err := d.srv.encodeRDB(d.ctx, d, how); err != nil {
+	how.At = func(g *engine.Guard) { d.begin(g, announce, "$EOF:"+end+"\r\n") }
+	if err := d.srv.exporter.Copy(d.ctx, d, how); err != nil {
 		return err
 	}
 	d.source.Store(nil)
@@ -380,7 +379,7 @@ func (d *feed) copy(announce bool) error {
 }
 
 // copyByFile is copy for a follower that must be told the length first.
-func (d *feed) copyByFile(how rdbCopy, announce bool) error {
+func (d *feed) copyByFile(how transfer.Copy, announce bool) error {
 	file, err := os.CreateTemp(d.srv.spoolDir(), "follower-*.rdb")
 	if err != nil {
 		return err
@@ -388,13 +387,8 @@ func (d *feed) copyByFile(how rdbCopy, announce bool) error {
 	defer os.Remove(file.Name())
 	defer file.Close()
 	os.Remove(file.Name()) // already, where that is possible: nothing must be left if the process is killed
-	how.at = func(g *engine.Guard) { d.begin(g, announce, "") }
-	if err := d.srv.encodeRDB(d.ctx, writerFunc(func(b []byte) (int, error) {
-		if err := d.ctx.Err(); err != nil {
-			return 0, err
-		}
-		return file.Write(b)
-	}), how); err != nil {
+	how.At = func(g *engine.Guard) { d.begin(g, announce, "") }
+	if err := d.srv.exporter.Copy(d.ctx, file, how); err != nil {
 		return err
 	}
 	d.source.Store(nil)
@@ -646,7 +640,7 @@ func (f *followers) drop() {
 // cut disconnects all, and ends a backup: they would miss something. mu is locked.
 func (f *followers) cut() {
 	if f.tail != nil {
-		f.tail.cancel(errBackupReplica)
+		f.tail.Replaced()
 	}
 	f.disconnect()
 }

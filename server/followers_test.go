@@ -17,10 +17,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/persist/rdb"
+	"github.com/atomredis/atomredis/resp"
 )
 
 // rawFollower is a client that follows a server.
@@ -28,7 +28,7 @@ type rawFollower struct {
 	net.Conn
 	t        *testing.T
 	in       *bufio.Reader
-	commands *commandReader
+	commands *resp.CommandReader
 	// What the history was called, and where it was, when the follower got everything.
 	id, offset string
 }
@@ -88,14 +88,14 @@ func (f *rawFollower) follow(capa string) []byte {
 	require.Regexp(f.t, `^\+FULLRESYNC [0-9a-f]{40} \d+$`, answer)
 	f.id, f.offset = strings.Fields(answer)[1], strings.Fields(answer)[2]
 	b := f.file()
-	f.commands = newCommandReader(f.in)
+	f.commands = resp.NewCommandReader(f.in)
 	return b
 }
 
 // next returns the next command that is no PING.
 func (f *rawFollower) next() string {
 	for {
-		args, err := f.commands.next()
+		args, err := f.commands.Next()
 		require.NoError(f.t, err)
 		words := make([]string, len(args))
 		for i, a := range args {
@@ -119,12 +119,10 @@ func TestFollowersGetEverythingAndThenWhatChanges(t *testing.T) {
 			do("SET a 1")
 			do("SELECT 2")
 			f := newRawFollower(t, host, port)
-			im := importer{srv: newHarness(t).Server}
-			im.r = newReplayer(im.srv, command.FromImport)
-			require.NoError(t, im.read(bytes.NewReader(f.follow(capa)), true))
-			im.unlock()
-			require.Equal(t, 1, im.keys)
-			require.NoError(t, im.srv.Close())
+			copied := newHarness(t)
+			require.NoError(t, copied.load(bytes.NewReader(f.follow(capa))))
+			require.Equal(t, 1, copied.importer.Loaded().Keys)
+			require.NoError(t, copied.Close())
 
 			do("INCR b")
 			do("INCR b")

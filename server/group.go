@@ -21,6 +21,7 @@ import (
 	"github.com/atomredis/atomredis/persist/rdb"
 	"github.com/atomredis/atomredis/replication"
 	"github.com/atomredis/atomredis/replication/raft"
+	"github.com/atomredis/atomredis/transfer"
 )
 
 // What the server does as one of a group that shares a journal (package replication/raft). The leader is a master,
@@ -208,14 +209,20 @@ func (g *group) Restored() { g.srv.replica.loading.Store(false) }
 // Copy implements raft.Machine.
 func (g *group) Copy(w io.Writer, at func()) error {
 	var record, history []byte
-	how := rdbCopy{content: rdbAll, at: func(*engine.Guard) {
+	how := transfer.Copy{Content: transfer.All, Wait: true, At: func(*engine.Guard) {
 		at()
 		record, history = g.srv.shards.stored(), g.srv.followed.stored()
-	}, about: func() []rdb.Aux {
+	}, About: func() []rdb.Aux {
 		return []rdb.Aux{{Name: auxRecord, Value: string(record)}, {Name: auxHistory, Value: string(history)}}
 	}}
-	return g.srv.whole(func() error { return g.srv.encodeRDB(g.ctx, w, how) })
+	return g.srv.exporter.Copy(g.ctx, w, how)
 }
+
+// The fields of a copy that have the record of a shard, and the history of what a group's leader has sent to replicas.
+const (
+	auxRecord  = "atomredis-shard"
+	auxHistory = "atomredis-history"
+)
 
 // Replace implements raft.Machine.
 func (g *group) Replace(r io.Reader, at func()) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/replication"
+	"github.com/atomredis/atomredis/resp"
 )
 
 // replicates waits until a replica has what a leader has.
@@ -115,7 +116,7 @@ func (n *groupNode) rawFollower() *rawFollower {
 		return answer[0] == '+'
 	}, testTimeout, time.Millisecond)
 	require.NotEmpty(n.g.t, f.file())
-	f.commands = newCommandReader(f.in)
+	f.commands = resp.NewCommandReader(f.in)
 	return f
 }
 
@@ -134,7 +135,7 @@ func (f *rawFollower) goOn(at *groupNode, was presentHistory) *rawFollower {
 	require.Equal(t, "+OK", f.line())
 	f.say(fmt.Sprintf("PSYNC %s %d", was.ID, was.Offset+1))
 	require.Regexp(t, `^\+CONTINUE [0-9a-f]{40}$`, f.line())
-	f.commands = newCommandReader(f.in)
+	f.commands = resp.NewCommandReader(f.in)
 	return f
 }
 
@@ -156,7 +157,7 @@ func TestAnyServerOfAGroupHasFollowers(t *testing.T) {
 		require.Equal(t, want, f.next())
 	}
 	require.Contains(t, at.client().do("INFO replication"), "connected_slaves:1")
-	args, err := f.commands.next()
+	args, err := f.commands.Next()
 	require.NoError(t, err)
 	require.Equal(t, "[PING]", fmt.Sprintf("%s", args), "the leader has no followers itself")
 

@@ -201,7 +201,7 @@ func (f *followers) restore(note []byte) error {
 	if len(note) == 0 {
 		return nil
 	}
-	args, _, err := (&resp.Parser{MaxBulk: maxJournalBulk}).Next(note, nil)
+	args, _, err := (&resp.Parser{MaxBulk: resp.AnyBulk}).Next(note, nil)
 	if err != nil || len(args) < 2 {
 		return errHistoryNote
 	}
@@ -275,7 +275,7 @@ func (f *followers) readBacklog() (ended bool) {
 	if len(b) < 4 || crc32.ChecksumIEEE(b[4:]) != binary.LittleEndian.Uint32(b) {
 		return false
 	}
-	args, n, err := (&resp.Parser{MaxBulk: maxJournalBulk}).Next(b[4:], nil)
+	args, n, err := (&resp.Parser{MaxBulk: resp.AnyBulk}).Next(b[4:], nil)
 	if err != nil || n == 0 {
 		return false
 	}

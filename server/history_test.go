@@ -14,6 +14,7 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/crashfs"
 	"github.com/atomredis/atomredis/replication"
+	"github.com/atomredis/atomredis/resp"
 )
 
 // member is a server that replicates, on a disk of its own.
@@ -175,7 +176,7 @@ func TestTheBacklogGoesWhenNobodyWantsIt(t *testing.T) {
 	f = newRawFollower(t, host, port)
 	f.say(fmt.Sprint("PSYNC ", id, " 24"))
 	require.Equal(t, "+CONTINUE", f.line())
-	f.commands = newCommandReader(f.in)
+	f.commands = resp.NewCommandReader(f.in)
 	require.Equal(t, "SET a b", f.next())
 	clock.Advance(120 * time.Second)
 	require.True(t, srv.followed.present().Known)

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/internal/testseed"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -51,6 +50,11 @@ func aofFile(commands ...string) []byte {
 		out = append(out, request(strings.Fields(line)...)...)
 	}
 	return out
+}
+
+// load has the server import the content of a file.
+func (b *harness) load(r io.Reader) error {
+	return b.importer.ImportFrom("a file", func() (io.ReadCloser, error) { return io.NopCloser(r), nil })
 }
 
 func TestWhatARedisHasStoredIsReadAtStart(t *testing.T) {
@@ -343,9 +347,7 @@ func TestFilesHaveEverything(t *testing.T) {
 			again := newHarness(t)
 			again.clock.Advance(b.clock.Now().Sub(again.clock.Now()))
 			require.NoError(t, again.config.Set("set-max-listpack-entries", maxSmallSet, false))
-			im := importer{srv: again.Server, r: newReplayer(again.Server, command.FromImport)}
-			require.NoError(t, im.read(&file, true))
-			im.unlock()
+			require.NoError(t, again.load(&file))
 			require.Equal(t, withoutEncodings(withoutTimes(dump(b.ks, b.ks.Now()))),
 				withoutEncodings(withoutTimes(dump(again.ks, again.ks.Now()))), name)
 			require.NoError(t, again.Close())
@@ -381,9 +383,7 @@ func FuzzAOF(f *testing.F) {
 			t.Skip()
 		}
 		b := newHarness(t)
-		im := importer{srv: b.Server, r: newReplayer(b.Server, command.FromImport)}
-		_ = im.read(bytes.NewReader(input), true)
-		im.unlock()
+		_ = b.load(bytes.NewReader(input))
 		require.NoError(t, b.Close())
 		require.Empty(t, b.log.found)
 	})

@@ -23,6 +23,7 @@ import (
 	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/pubsub"
 	"github.com/atomredis/atomredis/stats"
+	"github.com/atomredis/atomredis/transfer"
 )
 
 // This file is what INFO tells, section by section.
@@ -54,7 +55,7 @@ func (srv *Server) InfoSections() []servercommands.InfoSection {
 func (srv *Server) Memory(now int64) servercommands.Memory {
 	u := srv.scripts.Usage()
 	m := servercommands.Memory{Memory: stats.ReadMemory(), Used: srv.UsedMemory(),
-		JournalBuffer: srv.storageStatus().JournalBuffer,
+		JournalBuffer: srv.dump.Status().JournalBuffer,
 		Scripts:       u.ScriptSources, Functions: u.LibrarySources}
 	m.Peak = srv.peakMemory.See(m.Used)
 	clients := srv.clients.sizes(now)
@@ -230,7 +231,7 @@ func infoStore(b *servercommands.InfoText, c *command.Ctx) {
 	if srv.storage.Storage == nil {
 		return
 	}
-	st := srv.storageStatus()
+	st := srv.dump.Status()
 	b.Number("journal_since_checkpoint", st.JournalSince)
 	b.Number("journal_unsynced", st.Unsynced)
 	m := srv.storage.Metrics()
@@ -254,7 +255,7 @@ func infoStore(b *servercommands.InfoText, c *command.Ctx) {
 // it has for the AOF.
 func infoPersistence(b *servercommands.InfoText, c *command.Ctx) {
 	srv := serverOf(c)
-	st := srv.storageStatus()
+	st := srv.dump.Status()
 	now := srv.ks.Clock().Now()
 	lastStatus := "ok"
 	if st.LastErr != nil {
@@ -268,9 +269,9 @@ func infoPersistence(b *servercommands.InfoText, c *command.Ctx) {
 	if st.Checkpoints > 0 {
 		took = int64(st.Took.Seconds())
 	}
-	loaded := srv.stats.loaded.Load()
+	loaded := srv.importer.Loaded()
 	if loaded == nil {
-		loaded = &loadedKeys{keys: st.LoadedKeys}
+		loaded = &transfer.Loaded{Keys: st.LoadedKeys}
 	}
 	b.Flag("loading", st.Loading || srv.replica.loading.Load())
 	b.Zeros("async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age")
@@ -298,14 +299,14 @@ func infoPersistence(b *servercommands.InfoText, c *command.Ctx) {
 	}
 	b.Number("rdb_changes_since_last_save", c.G.Stats().Changes-st.Changes)
 	b.Flag("rdb_bgsave_in_progress", st.Checkpoint)
-	b.Number("rdb_last_save_time", srv.lastSave(st).Unix())
+	b.Number("rdb_last_save_time", st.Saved.Unix())
 	b.Text("rdb_last_bgsave_status", lastStatus)
 	b.Number("rdb_last_bgsave_time_sec", took)
 	b.Number("rdb_current_bgsave_time_sec", running)
 	b.Number("rdb_saves", int64(st.Checkpoints))
 	b.Number("rdb_last_cow_size", 0)
-	b.Number("rdb_last_load_keys_expired", int64(loaded.expired))
-	b.Number("rdb_last_load_keys_loaded", int64(loaded.keys))
+	b.Number("rdb_last_load_keys_expired", int64(loaded.Expired))
+	b.Number("rdb_last_load_keys_loaded", int64(loaded.Keys))
 	b.Flag("aof_enabled", st.Journal)
 	b.Flag("aof_rewrite_in_progress", st.Checkpoint)
 	b.Number("aof_rewrite_scheduled", 0)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 )
 
@@ -252,7 +253,14 @@ func TestInfoTellsHowManyKeysWereRead(t *testing.T) {
 }
 
 func TestInfoTellsHowFarAFileIs(t *testing.T) {
-	d, err := openDurable(t, vfs.NewMem(), inMemory)
+	written := func() {} // called when the file is complete, and before the save is
+	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpRename && strings.HasPrefix(op.Path, "/db/dump.rdb") {
+			written()
+		}
+		return nil
+	}))
+	d, err := openDurable(t, fs, inMemory)
 	require.NoError(t, err)
 	progress := func() string {
 		return strings.Join([]string{d.info("current_save_keys_processed"), d.info("current_save_keys_total"),
@@ -260,11 +268,12 @@ func TestInfoTellsHowFarAFileIs(t *testing.T) {
 	}
 	d.do("SET a 1", "SET b 2", "SELECT 1", "SET c 3", "SELECT 0")
 	require.Equal(t, "0 0 0.00", progress())
-	require.True(t, d.BeginSave())
+	require.True(t, d.dump.Begin())
 	require.Equal(t, "0 0 0.00", progress())
-	require.NoError(t, d.replaceFile(d.config.Get()))
-	require.Equal(t, "3 3 100.00", progress())
-	require.NoError(t, d.Save())
+	during := ""
+	written = func() { during = progress() }
+	require.NoError(t, d.dump.Save())
+	require.Equal(t, "3 3 100.00", during)
 	require.Equal(t, "0 0 0.00", progress())
 	d.end()
 }

@@ -37,7 +37,7 @@ func (j *memoryJournal) Append(now int64, commands []byte) {
 // text returns the commands of a record, words separated by spaces.
 func (r memoryRecord) text(t require.TestingT) []string {
 	var out []string
-	parser := resp.Parser{MaxBulk: maxJournalBulk}
+	parser := resp.Parser{MaxBulk: resp.AnyBulk}
 	for b := r.commands; len(b) > 0; {
 		args, n, err := parser.Next(b, nil)
 		require.NoError(t, err)

@@ -148,15 +148,15 @@ func TestLastsaveTellsOfASaveWhenTheFileIsThere(t *testing.T) {
 	require.NoError(t, err)
 	d.do("SET a 1")
 	d.expect("+OK\r\n", "SAVE")
-	before := d.storageStatus().Saved
-	require.True(t, d.BeginSave())
+	before := d.dump.Status().Saved
+	require.True(t, d.dump.Begin())
 	require.NoError(t, d.storage.Save()) // a save point comes in between
-	require.Equal(t, before, d.storageStatus().Saved)
+	require.Equal(t, before, d.dump.Status().Saved)
 	require.Equal(t, "1", d.info("rdb_bgsave_in_progress"))
 	d.expect("-ERR Background save already in progress"+"\r\n", "BGSAVE")
 	d.expect("-ERR Background save already in progress"+"\r\n", "SAVE")
-	require.NoError(t, d.Save())
-	require.NotEqual(t, before, d.storageStatus().Saved)
+	require.NoError(t, d.dump.Save())
+	require.NotEqual(t, before, d.dump.Status().Saved)
 	d.end()
 }
 

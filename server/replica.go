@@ -21,6 +21,7 @@ import (
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/rdb"
+	"github.com/atomredis/atomredis/resp"
 )
 
 // What the server does as a replica: one goroutine, the link, connects to the master, copies its data, and executes
@@ -60,7 +61,7 @@ type masterLink struct {
 	r     *replayer
 	where whereabouts
 	conn  net.Conn
-	from  *commandReader
+	from  *resp.CommandReader
 	// handing says that the master is to become one by this: FAILOVER has begun it here.
 	handing bool
 	begin   int64 // the offset of what from has read first
@@ -255,7 +256,7 @@ func (l *masterLink) follow(addr string, connected func()) error {
 	defer release()
 	defer conn.Close()
 	l.setState(replication.LinkHandshake)
-	in := bufio.NewReaderSize(masterReader{l}, restoreChunk)
+	in := bufio.NewReaderSize(masterReader{l}, linkBuffer)
 	if err := l.handshake(in); err != nil {
 		return err
 	}
@@ -277,8 +278,11 @@ func (l *masterLink) follow(addr string, connected func()) error {
 	l.srv.log.Info("the link to the master is up", "addr", addr, "copied", next != nil)
 	connected()
 	l.acknowledge()
-	return l.execute(newCommandReader(in))
+	return l.execute(resp.NewCommandReader(in))
 }
+
+// linkBuffer is how many bytes of a master's data are read and written at a time.
+const linkBuffer = 256 << 10
 
 // stores returns an error if the replica cannot store what the master sends, and is not to go on without.
 func (l *masterLink) stores() error {
@@ -565,7 +569,7 @@ func (l *masterLink) copyData(in *bufio.Reader, at *position) (*bufio.Reader, er
 		return nil, fmt.Errorf("the master's data: %w", err)
 	}
 	if marked {
-		in = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(rest), in), restoreChunk)
+		in = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(rest), in), linkBuffer)
 		end := make([]byte, markLength)
 		if _, err := io.ReadFull(in, end); err != nil {
 			return nil, err
@@ -595,7 +599,7 @@ func (srv *Server) spoolDir() string {
 // receive writes the master's file to another one, and makes sure that it can be loaded: the old data must not go for
 // nothing. It returns what was read beyond the end of the file.
 func (l *masterLink) receive(from io.Reader, to *os.File, at *position) (rest []byte, err error) {
-	out := bufio.NewWriterSize(to, restoreChunk)
+	out := bufio.NewWriterSize(to, linkBuffer)
 	counted := writerFunc(func(b []byte) (int, error) {
 		l.update(func(st *replication.Link) { st.Received += int64(len(b)) })
 		return out.Write(b)
@@ -674,73 +678,26 @@ func (l *masterLink) replace(file *os.File, at *position) error {
 // called once it is there.
 func (srv *Server) fill(ctx context.Context, file io.Reader, by *replayer, done func(history []byte)) error {
 	srv.followed.drop() // what comes is not told to them
-	im := importer{srv: srv, r: by, next: time.Now().Add(importProgress)}
-	defer im.unlock()
-	g := im.lock()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	var codes []string
 	var history []byte
-	emptied := false
-	empty := func() error {
-		if emptied {
-			return nil
+	about := func(aux rdb.Aux) error {
+		switch {
+		case aux.Name == auxHistory:
+			history = []byte(aux.Value)
+		case aux.Name == auxRecord && srv.shards != nil:
+			return srv.shards.apply([]byte(aux.Value))
 		}
-		emptied = true
-		if e := srv.scripts.Restore(codes, true, true); e != "" {
-			return fmt.Errorf("functions: %s", strings.TrimPrefix(string(e), "ERR "))
-		}
-		g.Flush(-1)
 		return nil
 	}
-	r := rdb.NewReader(file, *srv.RDBLimits())
-	for {
-		item, err := r.Next()
-		if err == io.EOF {
-			im.tell()
-			if err := empty(); err != nil {
-				return err
-			}
-			done(history)
-			return nil
-		}
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return err
-		}
-		switch item := item.(type) {
-		case rdb.Aux:
-			switch {
-			case item.Name == auxHistory:
-				history = []byte(item.Value)
-			case item.Name == auxRecord && srv.shards != nil:
-				if err := srv.shards.apply([]byte(item.Value)); err != nil {
-					return err
-				}
-			}
-		case rdb.Function:
-			codes = append(codes, string(item))
-		case *rdb.Key:
-			if err := empty(); err != nil {
-				return err
-			}
-			if err := im.key(item); err != nil {
-				return err
-			}
-		}
-	}
+	return srv.importer.Replace(ctx, file, by, about, func() { done(history) })
 }
 
 // execute carries out the master's commands until the connection breaks.
-func (l *masterLink) execute(commands *commandReader) error {
+func (l *masterLink) execute(commands *resp.CommandReader) error {
 	h := l.srv.followed.present()
 	l.from, l.begin, l.r.s.db = commands, h.Offset, max(h.db, 0)
-	commands.keep = true
+	commands.Keep = true
 	for {
-		args, err := commands.next()
+		args, err := commands.Next()
 		switch {
 		case err == io.EOF, err == io.ErrUnexpectedEOF:
 			return errors.New("the master has closed the connection")
@@ -769,14 +726,14 @@ const maxKeptRaw = 1 << 20
 // advance notes that all that was read has been executed, and passes it on. What has been received of a transaction is
 // asked for again if its end does not come. If something has changed its guard is still held.
 func (l *masterLink) advance() {
-	raw := l.from.raw
+	raw := l.from.Raw
 	if len(raw) == 0 {
 		return
 	}
-	l.update(func(st *replication.Link) { st.Offset = l.begin + l.from.read })
+	l.update(func(st *replication.Link) { st.Offset = l.begin + l.from.Consumed })
 	l.srv.followed.relay(raw, l.r.s.db)
-	if l.from.raw = raw[:0]; cap(raw) > maxKeptRaw {
-		l.from.raw = nil
+	if l.from.Raw = raw[:0]; cap(raw) > maxKeptRaw {
+		l.from.Raw = nil
 	}
 }
 
@@ -803,7 +760,7 @@ func (l *masterLink) take(args [][]byte) error {
 		l.queue = nil
 		return err
 	case l.multi:
-		l.queue = append(l.queue, cloneArgs(args))
+		l.queue = append(l.queue, resp.CloneArgs(args))
 	default:
 		return l.carryOut([][][]byte{args})
 	}
@@ -852,7 +809,7 @@ func (l *masterLink) carryOut(unit [][][]byte) error {
 	}
 	s.out.Buf, s.origin.Later = s.out.Buf[:0], s.origin.Later[:0]
 	if s.guard.Logged() && srv.followed.keeper != nil {
-		offset := strconv.FormatInt(l.begin+l.from.read, 10)
+		offset := strconv.FormatInt(l.begin+l.from.Consumed, 10)
 		s.guard.Log(s.db, [][]byte{[]byte("REPLCONF"), []byte(noteOffset), []byte(offset)})
 	}
 	l.advance()

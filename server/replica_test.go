@@ -15,6 +15,7 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/crashfs"
+	"github.com/atomredis/atomredis/resp"
 )
 
 // scriptedMaster is a master of which the test says what it sends.
@@ -40,7 +41,7 @@ func (m *scriptedMaster) hostPort() string {
 type masterConn struct {
 	net.Conn
 	t        *testing.T
-	commands *commandReader
+	commands *resp.CommandReader
 }
 
 // accept waits for the replica and answers the first commands of each, given as "COMMAND…=answer".
@@ -51,7 +52,7 @@ func (m *scriptedMaster) accept(answers ...string) *masterConn {
 	require.NoError(m.t, err)
 	m.t.Cleanup(func() { conn.Close() })
 	require.NoError(m.t, conn.SetDeadline(time.Now().Add(testTimeout)))
-	c := &masterConn{conn, m.t, newCommandReader(conn)}
+	c := &masterConn{conn, m.t, resp.NewCommandReader(conn)}
 	for _, a := range answers {
 		want, answer, _ := strings.Cut(a, "=")
 		c.expect(want)
@@ -70,7 +71,7 @@ func introduction(port int) []string {
 func (c *masterConn) expect(want string) {
 	c.t.Helper()
 	for {
-		args, err := c.commands.next()
+		args, err := c.commands.Next()
 		require.NoError(c.t, err, want)
 		words := make([]string, len(args))
 		for i, a := range args {
@@ -229,9 +230,9 @@ func TestReplicaSpeaksWithItsMaster(t *testing.T) {
 	c.waitFor("DBSIZE", "2")
 	require.Equal(t, "+OK", c.do("SET mine 1"))
 	require.Regexp(t, `^\["master" 7\d\d\d \[\]\]$`, c.do("ROLE"), "the stream goes on")
-	_, err := d.commands.next()
+	_, err := d.commands.Next()
 	for err == nil {
-		_, err = d.commands.next()
+		_, err = d.commands.Next()
 	}
 }
 

@@ -34,6 +34,7 @@ import (
 	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/pubsub"
 	"github.com/atomredis/atomredis/stats"
+	"github.com/atomredis/atomredis/transfer"
 	"github.com/atomredis/atomredis/transport"
 )
 
@@ -43,7 +44,7 @@ type Server struct {
 	log    *slog.Logger
 	slow   func(SlowCommand) // nil if nobody is told
 	// Options.Progress
-	progress func(step, unit string, done, total int64)
+	progress transfer.Progress
 	ks       *engine.Keyspace
 	table    *command.Table
 	runID    string
@@ -72,8 +73,10 @@ type Server struct {
 	scripts      *scripts.Scripts
 	eviction     eviction
 	storage      storageState
-	dumpFile     dumpFile
-	backups      backups
+	exporter     *transfer.Exporter
+	importer     *transfer.Importer
+	dump         *transfer.Dump
+	backups      *transfer.Backups
 	users        *acl.Users
 	foreign      []*command.Command // those that only doors have
 	unreadable   unreadable
@@ -138,7 +141,6 @@ type serverStats struct {
 	unexpected            atomic.Int64 // commands of the master that could not be executed
 	errors                stats.Errors
 	blocked               atomic.Int64 // a gauge
-	loaded                atomic.Pointer[loadedKeys]
 	// Clients that were closed because of what they had sent, or not read.
 	inputTooLong, outputTooLong atomic.Int64
 	tierWaits                   atomic.Int64              // how often sessions waited for values
@@ -207,11 +209,6 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 		srv.fs = disk.FS
 	}
 	srv.storage.importFile = o.Import
-	needs := "dir"
-	if set.Durable() {
-		needs = "dbfilename" // a directory it has in any case
-	}
-	srv.dumpFile.use = o.RDBFile || conf.IsSet(needs)
 	srv.group.srv, srv.group.network = srv, o.Group
 	srv.followed.start(srv, set)
 	srv.startCluster(set)
@@ -243,6 +240,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.countSlots(set)
 	srv.startHook(o.Hook)
 	srv.started = srv.ks.Clock().Now()
+	srv.startTransfer(o.RDBFile)
 	srv.startServices()
 	srv.maxFiles, _ = fileLimit()
 	if n := srv.maxClients(); n < int64(set.MaxClients) {
@@ -428,7 +426,7 @@ func (srv *Server) end(closeStorage func() error) error {
 		srv.replica.close()
 		srv.group.leave()
 		srv.followed.stop()
-		srv.backups.close()
+		srv.backups.Close()
 		srv.doors.close() // while its clients are there
 		for _, c := range srv.carriers {
 			c.Close()

@@ -11,16 +11,11 @@ import (
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/resp"
 )
 
 // ErrNotEmpty is returned by Restore if there are keys.
 var ErrNotEmpty = errors.New("the server is not empty")
-
-// Snapshot writes the keyspace as it is at one moment, as commands in the form of an append-only file. Commands go on
-// meanwhile. While keys are still being loaded after a start it waits for them. w is called by another goroutine.
-func (srv *Server) Snapshot(w io.Writer) error {
-	return srv.whole(func() error { return srv.encodeAOF(w, rdbKeys, new(keyCount)) })
-}
 
 // Restore executes the commands that Snapshot has written, one after the other, in an empty keyspace; it fails with
 // ErrNotEmpty if there are keys. It returns when all of it is durable. If it fails half-way all databases are emptied
@@ -66,13 +61,11 @@ func (d *Direct) empty() error {
 	return err
 }
 
-const restoreChunk = 256 << 10 // bytes that are read at a time at least
-
 // restore executes commands from r.
 func (d *Direct) restore(r io.Reader) error {
-	commands := newCommandReader(r)
+	commands := resp.NewCommandReader(r)
 	for {
-		args, err := commands.next()
+		args, err := commands.Next()
 		switch err {
 		case nil:
 		case io.EOF:
@@ -81,7 +74,7 @@ func (d *Direct) restore(r io.Reader) error {
 			return err
 		}
 		if err := d.replay(args); err != nil {
-			return fmt.Errorf("command %d: %w", commands.count, err)
+			return fmt.Errorf("command %d: %w", commands.Count, err)
 		}
 	}
 }

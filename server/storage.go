@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 
 	"github.com/atomredis/atomredis/command"
@@ -13,6 +12,7 @@ import (
 	"github.com/atomredis/atomredis/internal/files"
 	"github.com/atomredis/atomredis/persist"
 	"github.com/atomredis/atomredis/resp"
+	"github.com/atomredis/atomredis/transfer"
 )
 
 // What the server has to do with package persist: opening the data directory, repeating the journal, holding back
@@ -27,7 +27,6 @@ type storageState struct {
 
 	importFile string // Options.Import
 	imported   bool   // something was imported at start
-	leftOut    string // see Server.LeftOut
 
 	mu       sync.Mutex // makes calls of storageChanged exclusive
 	replayed bool       // protected by mu: the journal has been read
@@ -71,6 +70,26 @@ func (srv *Server) openStorage(set *config.Settings) error {
 		srv.storage.SetKeyDelays(set.KeyLoadDelay, set.KeySaveDelay)
 	}
 	return err
+}
+
+// importStored returns what persist.Options.Import needs: it reads the file that Options.Import names, or what a
+// Redis has stored in the data directory; nil if there is nothing to read.
+func (srv *Server) importStored(set *config.Settings) func() error {
+	file := srv.storage.importFile
+	if file == "" {
+		var err error
+		if file, err = transfer.Find(srv.fs, set); err != nil {
+			return func() error { return fmt.Errorf("what a Redis has stored cannot be read: %w", err) }
+		}
+		if file == "" {
+			return nil
+		}
+	}
+	return func() error {
+		err := srv.importer.Import(file)
+		srv.storage.imported = err == nil
+		return err
+	}
 }
 
 // restoreFunctions makes the functions those that are stored beside the keys.
@@ -251,11 +270,8 @@ func newReplayer(srv *Server, from command.Origin) *replayer {
 	s.join()
 	s.setProto(2)
 	s.ctx = command.Ctx{W: &s.out, G: &s.guard, Client: s, Host: srv, NoBlock: true, Origin: from}
-	return &replayer{s: s, parser: resp.Parser{MaxBulk: maxJournalBulk}}
+	return &replayer{s: s, parser: resp.Parser{MaxBulk: resp.AnyBulk}}
 }
-
-// maxJournalBulk is larger than any argument that a client can have sent.
-const maxJournalBulk = 1 << min(40, strconv.IntSize-2)
 
 // apply repeats one record: it has the time that it had.
 func (r *replayer) apply(now int64, commands []byte) error {
@@ -274,7 +290,7 @@ func (r *replayer) apply(now int64, commands []byte) error {
 		}
 		r.args = args
 		commands = commands[n:]
-		if err := r.command(args); err != nil {
+		if err := r.Command(args); err != nil {
 			return err
 		}
 	}
@@ -282,8 +298,27 @@ func (r *replayer) apply(now int64, commands []byte) error {
 	return nil
 }
 
-// command repeats a command.
-func (r *replayer) command(args [][]byte) error {
+// Lock implements transfer.Replayer.
+func (r *replayer) Lock() *engine.Guard {
+	s := r.s
+	s.now = s.srv.ks.Now()
+	s.guard.Lock(s.srv.ks, engine.AllShards, s.now)
+	return &s.guard
+}
+
+// Unlock implements transfer.Replayer.
+func (r *replayer) Unlock() { r.s.guard.Unlock() }
+
+// Select implements transfer.Replayer.
+func (r *replayer) Select(db int) { r.s.db = db }
+
+// Functions implements transfer.Replayer.
+func (r *replayer) Functions(codes []string, flush, replace bool) command.Error {
+	return r.s.srv.scripts.Restore(codes, flush, replace)
+}
+
+// Command implements transfer.Replayer, and repeats a command of a record.
+func (r *replayer) Command(args [][]byte) error {
 	if len(args) == 0 {
 		return errors.New("empty command")
 	}

@@ -181,7 +181,7 @@ const minPiece = 2 << 10
 func (t *transaction) keep(args [][]byte) [][]byte {
 	size := sizeOf(args)
 	if len(args) > len(t.args) || size > len(t.text) && size < minPiece {
-		return cloneArgs(args)
+		return resp.CloneArgs(args)
 	}
 	if size > len(t.text) {
 		piece := buffers.Get(max(size, buffers.Large))
@@ -191,13 +191,6 @@ func (t *transaction) keep(args [][]byte) [][]byte {
 	out := t.args[:len(args):len(args)]
 	copyArgs(out, t.text[:size], args)
 	t.args, t.text = t.args[len(args):], t.text[size:]
-	return out
-}
-
-// cloneArgs copies arguments into memory of their own.
-func cloneArgs(args [][]byte) [][]byte {
-	out := make([][]byte, len(args))
-	copyArgs(out, make([]byte, sizeOf(args)), args)
 	return out
 }
 

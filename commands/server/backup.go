@@ -38,15 +38,15 @@ var backupCommand = &command.Command{Name: "backup", Group: "server", Since: "8.
 func failedBackup(err error) string { return "ERR " + command.OneLine(err.Error()) }
 
 func backupStart(c *command.Ctx) {
-	if err := hostOf(c).StartBackup(); err != nil {
+	if err := hostOf(c).Backups().Start(); err != nil {
 		c.Err(command.Error(failedBackup(err)))
 		return
 	}
 	c.W.OK()
 }
 
-func backupSeal(c *command.Ctx)  { awaitBackup(c, hostOf(c).SealBackup) }
-func backupAbort(c *command.Ctx) { awaitBackup(c, hostOf(c).AbortBackup) }
+func backupSeal(c *command.Ctx)  { awaitBackup(c, hostOf(c).Backups().Seal) }
+func backupAbort(c *command.Ctx) { awaitBackup(c, hostOf(c).Backups().Abort) }
 
 // awaitBackup has the client wait for the end of a backup.
 func awaitBackup(c *command.Ctx, end func() (wait func() error, err error)) {
@@ -69,7 +69,7 @@ func awaitBackup(c *command.Ctx, end func() (wait func() error, err error)) {
 }
 
 func backupCleanup(c *command.Ctx) {
-	if err := hostOf(c).CleanBackup(); err != nil {
+	if err := hostOf(c).Backups().Clean(); err != nil {
 		c.Err(command.Error(failedBackup(err)))
 		return
 	}
@@ -77,7 +77,7 @@ func backupCleanup(c *command.Ctx) {
 }
 
 func backupList(c *command.Ctx) {
-	files := hostOf(c).Backup().Files
+	files := hostOf(c).Backups().Status().Files
 	c.W.Array(len(files))
 	for _, name := range files {
 		c.W.BulkString(name)
@@ -85,7 +85,7 @@ func backupList(c *command.Ctx) {
 }
 
 func backupStatus(c *command.Ctx) {
-	b := hostOf(c).Backup()
+	b := hostOf(c).Backups().Status()
 	seconds := func(t time.Time) string {
 		if t.IsZero() {
 			return "0"

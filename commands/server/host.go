@@ -6,6 +6,7 @@ import (
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/stats"
+	"github.com/atomredis/atomredis/transfer"
 )
 
 // Host is what the commands of this package need of the server.
@@ -33,8 +34,9 @@ type Host interface {
 	HotKeys() *HotKeys
 	// Busy returns what clients are told while a script runs for too long; "" if none does.
 	Busy() command.Error
+	// Backups are what BACKUP makes.
+	Backups() *transfer.Backups
 	Saver
-	Backuper
 	Debugger
 }
 
@@ -46,48 +48,12 @@ type Saver interface {
 	Checkpoint() error
 	// FinishCheckpoint makes a checkpoint of stored data, and returns when it is there.
 	FinishCheckpoint() error
-	// CanSave reports whether there is where to save to.
-	CanSave() bool
-	// BeginSave notes that a client has asked for a save; it reports false if one is under way. Save must follow.
-	BeginSave() bool
-	// Save writes the RDB file, if there is one, and makes a checkpoint of stored data.
-	Save() error
-	// LastSave returns when the last save was taken, or when the server started if there never was one.
-	LastSave() time.Time
+	// Dump is the RDB file, and what is saved with it.
+	Dump() *transfer.Dump
 	// Stop stops the server, and returns when nothing of it is running any more. Without save what the journal does not
 	// have is lost.
 	Stop(save bool) error
 }
-
-// Backuper makes a backup of the data in parts.
-type Backuper interface {
-	// Backup returns what is told of the backup.
-	Backup() Backup
-	// StartBackup begins one.
-	StartBackup() error
-	// SealBackup ends the one that is being made: it has all commands until now. wait returns when it is on the disk.
-	SealBackup() (wait func() error, err error)
-	// AbortBackup gives up the one that is being made. wait returns when nothing of it is left.
-	AbortBackup() (wait func() error, err error)
-	// CleanBackup removes one that is sealed or has failed.
-	CleanBackup() error
-}
-
-// Backup is what is told of a backup.
-type Backup struct {
-	State         string // "" if there is none
-	Problem       string // why it has failed
-	Began, Sealed time.Time
-	Files         []string // that are complete, with their paths
-}
-
-// The states of a backup.
-const (
-	BackupSnapshotting = "snapshotting"
-	BackupIncrementing = "incrementing"
-	BackupSealed       = "sealed"
-	BackupFailed       = "failed"
-)
 
 // Debugger is what DEBUG can do to a server.
 type Debugger interface {

@@ -58,33 +58,33 @@ func bgsave(c *command.Ctx) {
 		c.Err(command.ErrSyntax)
 		return
 	}
-	host := hostOf(c)
+	dump := hostOf(c).Dump()
 	switch {
-	case !host.CanSave():
+	case !dump.CanSave():
 		c.Err(errNoDirectory)
-	case !host.BeginSave():
+	case !dump.Begin():
 		c.Err(errSaveInProgress)
 	default:
-		go host.Save() // which logs, and tells INFO
+		go dump.Save() // which logs, and tells INFO
 		c.W.Simple("Background saving started")
 	}
 }
 
-func lastsave(c *command.Ctx) { c.W.Int(hostOf(c).LastSave().Unix()) }
+func lastsave(c *command.Ctx) { c.W.Int(hostOf(c).Dump().Status().Saved.Unix()) }
 
 func save(c *command.Ctx) {
-	host := hostOf(c)
+	dump := hostOf(c).Dump()
 	switch {
-	case !host.CanSave():
+	case !dump.CanSave():
 		c.Err(errNoDirectory)
 		return
-	case !host.BeginSave():
+	case !dump.Begin():
 		c.Err(errSaveInProgress)
 		return
 	}
 	finish := c.Await(0, (*resp.Writer).OK)
 	go func() {
-		err := host.Save()
+		err := dump.Save()
 		finish(func(w *resp.Writer) {
 			if err != nil {
 				w.Error("ERR " + command.OneLine(err.Error()))

@@ -48,20 +48,20 @@ func shutdown(c *command.Ctx) {
 		return
 	}
 	host.Log().Info("a client asked for shutdown", "client", client.ID(), "addr", client.Addr())
-	if save && !host.CanSave() && !force {
+	if save && !host.Dump().CanSave() && !force {
 		host.Log().Warn("refused SHUTDOWN SAVE: the data is in memory only", "client", client.ID())
 		c.Err(errShutdown)
 		return
 	}
-	if noSave || !save && !host.Stores() || !host.CanSave() {
+	if noSave || !save && !host.Stores() || !host.Dump().CanSave() {
 		client.End()
 		go host.Stop(!noSave) // which waits for the goroutine that is executing this
 		return
 	}
-	write := host.Save
+	write := host.Dump().Save
 	if !save {
 		write = host.FinishCheckpoint
-	} else if !host.BeginSave() {
+	} else if !host.Dump().Begin() {
 		c.Err(errSaveInProgress)
 		return
 	}

@@ -1,0 +1,89 @@
+package resp
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/atomredis/atomredis/internal/buffers"
+)
+
+// AnyBulk is a limit of Parser.MaxBulk for commands that have been accepted before: it is larger than any argument that a
+// client can have sent.
+const AnyBulk = 1 << min(40, strconv.IntSize-2)
+
+// readChunk is how many bytes a CommandReader asks for at least.
+const readChunk = 256 << 10
+
+// CommandReader splits a stream of commands that have been accepted before: an append-only file, or what a master sends.
+type CommandReader struct {
+	// Count is how many commands Next has returned, and Consumed how many bytes these had, with what is empty between them.
+	Count    int
+	Consumed int64
+	// Received is how many bytes the stream has given.
+	Received int64
+	// Keep has the bytes of the commands that were returned appended to Raw, which the caller empties.
+	Keep bool
+	Raw  []byte
+
+	r      io.Reader
+	parser Parser
+	buf    []byte
+	pos    int // where the next command begins in buf
+	err    error
+	args   [][]byte
+}
+
+// NewCommandReader returns a CommandReader of what r gives.
+func NewCommandReader(r io.Reader) *CommandReader {
+	return &CommandReader{r: r, parser: Parser{MaxBulk: AnyBulk}}
+}
+
+// Next returns the next command, which is valid until the next call; io.EOF at the end, io.ErrUnexpectedEOF if that
+// is within a command.
+func (c *CommandReader) Next() ([][]byte, error) {
+	for {
+		args, n, err := c.parser.Next(c.buf[c.pos:], c.args[:0])
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("command %d: %w", c.Count+1, err)
+		case n > 0:
+			c.args = args
+			if c.Keep {
+				c.Raw = append(c.Raw, c.buf[c.pos:c.pos+n]...)
+			}
+			c.pos += n
+			c.Consumed += int64(n)
+			if len(args) == 0 || len(args[0]) == 0 {
+				continue
+			}
+			c.Count++
+			return args, nil
+		case c.err == io.EOF && c.pos < len(c.buf):
+			return nil, io.ErrUnexpectedEOF
+		case c.err != nil:
+			return nil, c.err
+		}
+		c.buf = c.buf[:copy(c.buf, c.buf[c.pos:])]
+		c.pos = 0
+		c.buf = buffers.Grow(c.buf, readChunk)
+		n, c.err = c.r.Read(c.buf[len(c.buf):cap(c.buf)])
+		c.buf = c.buf[:len(c.buf)+n]
+		c.Received += int64(n)
+	}
+}
+
+// CloneArgs copies arguments into memory of their own.
+func CloneArgs(args [][]byte) [][]byte {
+	size := 0
+	for _, a := range args {
+		size += len(a)
+	}
+	out, text := make([][]byte, len(args)), make([]byte, 0, size)
+	for i, a := range args {
+		from := len(text)
+		text = append(text, a...)
+		out[i] = text[from:len(text):len(text)]
+	}
+	return out
+}

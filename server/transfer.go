@@ -1,0 +1,169 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+
+	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/persist"
+	"github.com/atomredis/atomredis/replication"
+	"github.com/atomredis/atomredis/transfer"
+)
+
+// What package transfer needs of the server.
+
+// startTransfer makes what moves the data as files. rdbFile is Options.RDBFile.
+func (srv *Server) startTransfer(rdbFile bool) {
+	files := transfer.Files{FS: srv.fs, System: srv.ownFiles, Config: srv.config, Log: srv.log, Progress: srv.progress}
+	srv.exporter = transfer.NewExporter((*exported)(srv), srv.progress)
+	var storage transfer.Storage
+	needs := "dir"
+	if st := srv.storage.Storage; st != nil {
+		storage, needs = st, "dbfilename" // a directory it has in any case
+	}
+	srv.dump = transfer.NewDump(files, srv.exporter, storage, rdbFile || srv.config.IsSet(needs), srv.started)
+	srv.backups = transfer.NewBackups(files, srv.exporter, srv.dump, &srv.followed)
+	srv.importer = transfer.NewImporter(files, srv.ks, srv.RDBLimits,
+		func() transfer.Replayer { return newReplayer(srv, command.FromImport) })
+}
+
+// Dump implements servercommands.Host.
+func (srv *Server) Dump() *transfer.Dump { return srv.dump }
+
+// Backups implements servercommands.Host.
+func (srv *Server) Backups() *transfer.Backups { return srv.backups }
+
+// loadFile reads what there is at start: what a server has stored in the directory, or what a Redis has.
+func (srv *Server) loadFile(set *config.Settings) error {
+	if !srv.dump.Used() || set.Durable() {
+		return nil
+	}
+	if persist.Exists(srv.fs, set.Dir) {
+		srv.log.Warn("there are data in the directory, which are read; what changes from now on is in memory only", "dir",
+			set.Dir)
+		return srv.importer.ImportFrom(set.Dir, srv.openStored)
+	}
+	if load := srv.importStored(set); load != nil {
+		return load()
+	}
+	return nil
+}
+
+// storedData is what a server has stored in the directory, as an RDB file.
+type storedData struct {
+	*io.PipeReader
+	srv *Server
+}
+
+// openStored has another server read what is stored in the directory.
+func (srv *Server) openStored() (io.ReadCloser, error) {
+	next := *config.NewConfig().Get()
+	set := srv.config.Get()
+	next.Dir, next.Databases, next.Port, next.AppendOnly = set.Dir, set.Databases, 0, true
+	next.Hash, next.Set, next.ZSet, next.List, next.Stream = set.Hash, set.Set, set.ZSet, set.List, set.Stream
+	stored, err := New(config.Of(next), srv.log, Options{FS: srv.fs, Goroutines: true, Clock: srv.ks.Clock()})
+	if err != nil {
+		return nil, err
+	}
+	if err := stored.Start(); err != nil {
+		return nil, err
+	}
+	out, in := io.Pipe()
+	go func() { in.CloseWithError(stored.WriteRDB(in)) }()
+	return storedData{out, stored}, nil
+}
+
+// Close implements io.Closer.
+func (d storedData) Close() error {
+	d.PipeReader.Close()
+	return d.srv.close(false)
+}
+
+// exported is the server as transfer.Source.
+type exported Server
+
+// Keyspace implements transfer.Source.
+func (x *exported) Keyspace() *engine.Keyspace { return x.ks }
+
+// Log implements transfer.Source.
+func (x *exported) Log() *slog.Logger { return x.log }
+
+// Libraries implements transfer.Source.
+func (x *exported) Libraries() []string { return x.scripts.Libraries() }
+
+// Loading implements transfer.Source.
+func (x *exported) Loading() error {
+	if x.replica.loading.Load() {
+		return errors.New(string(errLoading))
+	}
+	return nil
+}
+
+// Hold implements transfer.Source.
+func (x *exported) Hold(fn func(g *engine.Guard)) error { return (*Server)(x).underAll(fn) }
+
+// WhenLoaded implements transfer.Source.
+func (x *exported) WhenLoaded(fn func() error) error {
+	d, err := (*Server)(x).Direct(0)
+	if err != nil {
+		return err
+	}
+	defer d.Release()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended {
+		return door.ErrClosed
+	}
+	if err := d.loaded(context.Background()); err != nil {
+		return err
+	}
+	return fn()
+}
+
+// BeginTail implements transfer.Stream.
+func (f *followers) BeginTail(g *engine.Guard, t *transfer.Tail) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tail, f.tailed = t, replication.Stream{}
+	f.attach(g)
+}
+
+// CutTail implements transfer.Stream.
+func (f *followers) CutTail(t *transfer.Tail) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.tail != t {
+		return false
+	}
+	f.tail = nil
+	return true
+}
+
+// EndTail implements transfer.Stream.
+func (f *followers) EndTail(t *transfer.Tail) {
+	f.CutTail(t)
+	_ = f.srv.underAll(func(g *engine.Guard) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.attach(g)
+	})
+}
+
+// LeftOut says what the file that was imported ends in and was not read, "" if all was.
+func (srv *Server) LeftOut() string { return srv.importer.LeftOut() }
+
+// WriteRDB writes the keyspace and the libraries of functions as they are at one moment, as an RDB file. Commands go
+// on meanwhile. While keys are still being loaded after a start it waits for them. w is called by another goroutine.
+func (srv *Server) WriteRDB(w io.Writer) error { return srv.exporter.RDB(w) }
+
+// WriteAOF is WriteRDB for an append-only file.
+func (srv *Server) WriteAOF(w io.Writer) error { return srv.exporter.AOF(w) }
+
+// Snapshot writes the keyspace as it is at one moment, as commands in the form of an append-only file. Commands go on
+// meanwhile. While keys are still being loaded after a start it waits for them. w is called by another goroutine.
+func (srv *Server) Snapshot(w io.Writer) error { return srv.exporter.Commands(w) }
