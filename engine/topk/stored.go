@@ -2,14 +2,21 @@ package topk
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 	"unsafe"
 
 	"github.com/atomredis/atomredis/engine/paged"
 )
 
-// format is the first byte of a head. It stands for the hash function, the places of counters and the generator too.
-const format = 1
+// format is the first byte of a head. It stands for the hash function, the places of counters and the generator too. The
+// first form has no heap.
+const (
+	format       = 2
+	formerFormat = 1
+)
+
+var errHeap = errors.New("top-k: the stored heap is malformed")
 
 // maxSmallItems is how many items a list may have that is stored whole.
 const maxSmallItems = 64
@@ -58,7 +65,7 @@ func (l *List) ItemsFrom(name string, fn func(name string) bool) {
 
 // decodeHead returns the list of a head, without any counts and items.
 func decodeHead(head []byte) (*List, error) {
-	if len(head) == 0 || head[0] != format {
+	if len(head) == 0 || head[0] != format && head[0] != formerFormat {
 		return nil, errHead
 	}
 	r := paged.NewReader(head[1:])
@@ -67,7 +74,7 @@ func decodeHead(head []byte) (*List, error) {
 	if err := r.Err("top-k"); err != nil || l == nil {
 		return nil, errHead
 	}
-	l.random = random
+	l.random, l.former = random, head[0] == formerFormat
 	return l, nil
 }
 
@@ -78,12 +85,29 @@ func addStored(l *List, name, data []byte) error {
 	if !ok || n <= 0 || count == 0 || count > math.MaxUint32 || slot != len(l.nodes) || uint64(slot) >= l.k || l.Has(data[n:]) {
 		return errItem
 	}
-	l.append(node{item: string(data[n:]), count: uint32(count)})
+	l.append(node{item: string(data[n:]), count: uint32(count), at: -1}) // which endStored sets
+	return nil
+}
+
+// endStored gives the items of the first form a heap, and checks that of the present one.
+func endStored(l *List) error {
+	switch {
+	case l.former && l.heapIsEmpty():
+		for slot := range l.nodes {
+			l.put(0, int32(slot))
+			l.sink(0)
+		}
+		return nil
+	case l.former || !l.isHeap():
+		return errHeap
+	}
 	return nil
 }
 
 // NewLoader returns what builds a list from its parts.
-func NewLoader() *paged.Loader[*List] { return &paged.Loader[*List]{Head: decodeHead, Item: addStored} }
+func NewLoader() *paged.Loader[*List] {
+	return &paged.Loader[*List]{Head: decodeHead, Item: addStored, End: endStored}
+}
 
 // DecodeBlob returns the list that AppendBlob has stored, or an error if b is not one. It does not keep b.
 func DecodeBlob(b []byte) (*List, error) { return NewLoader().Decode(b) }

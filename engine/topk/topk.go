@@ -45,9 +45,11 @@ type List struct {
 	random          uint64 // state of the generator
 
 	nodes     []node           // the items, in no order, where they are stored
-	heap      []int32          // the nodes, as a heap with the least in front
 	byItem    map[string]int32 // the nodes
 	itemBytes int
+
+	// former says that the list was stored without the heap, and has not changed since.
+	former bool
 
 	powers []float64 // of decay, from the 0th on, as power returns them; nil before the first is needed
 }
@@ -56,7 +58,7 @@ type List struct {
 type node struct {
 	item  string
 	count uint32
-	at    int32 // in the heap
+	at    int32 // in the heap, see heap.go
 }
 
 // Bytes returns how many bytes the table takes once it has many items; ok is false if there can be none.
@@ -80,6 +82,7 @@ func New(k, width, depth uint64, decay float64) *List {
 	l.Init(l)
 	pages := (bytes + paged.PageSize - 1) / paged.PageSize
 	l.AddArray(paged.NewBytes(int(min(bytes, paged.PageSize)), int(pages)))
+	l.AddArray(paged.NewBytes(int(min(k, inHeapPage))*placeSize, int((k+inHeapPage-1)/inHeapPage)))
 	return l
 }
 
@@ -89,12 +92,15 @@ func (l *List) Add(item []byte, n uint32) (expelled string, ok bool) {
 		return "", false
 	}
 	l.NoteHead() // the generator
+	if l.former {
+		l.noteHeap()
+	}
 	h := xxh3.Hash128(item)
 	print := uint32(h.Lo >> 32)
 	listed, isListed := l.byItem[string(item)]
 	least := uint32(0) // that an item of the list has
-	if len(l.heap) > 0 {
-		least = l.nodes[l.heap[0]].count
+	if slot := l.slotAt(0); slot >= 0 {
+		least = l.nodes[slot].count
 	}
 	limit := least // of a counter that grows
 	if isListed {
@@ -117,21 +123,23 @@ func (l *List) Add(item []byte, n uint32) (expelled string, ok bool) {
 		if most > l.nodes[listed].count {
 			l.NoteItem(slotName(listed))
 			l.nodes[listed].count = most
-			l.down(int(l.nodes[listed].at))
+			l.sink(int(l.nodes[listed].at))
 		}
 	case uint64(len(l.nodes)) < l.k:
 		if most > 0 {
 			l.append(node{item: string(item), count: most})
+			l.put(0, int32(len(l.nodes)-1))
+			l.sink(0)
 		}
 	case most >= least:
-		slot := l.heap[0]
+		slot := l.slotAt(0)
 		expelled, ok = l.nodes[slot].item, true
 		l.NoteItem(slotName(slot))
 		delete(l.byItem, expelled)
 		l.itemBytes += listpack.Allocated(len(item)) - listpack.Allocated(len(expelled))
 		l.nodes[slot] = node{item: string(item), count: most}
 		l.byItem[l.nodes[slot].item] = slot
-		l.down(0)
+		l.sink(0)
 	}
 	return expelled, ok
 }
@@ -214,52 +222,13 @@ func (l *List) chance() float64 {
 	return float64((z^z>>31)>>11) / (1 << 53)
 }
 
-// append adds a node.
+// append adds a node, which has no place in the heap yet.
 func (l *List) append(n node) {
 	slot := int32(len(l.nodes))
 	l.NoteItem(slotName(slot))
-	n.at = slot
 	l.nodes = append(l.nodes, n)
-	l.heap = append(l.heap, slot)
 	l.byItem[n.item] = slot
 	l.itemBytes += listpack.Allocated(len(n.item))
-	l.up(len(l.heap) - 1)
-}
-
-// less orders the heap: of those with equal counts, one way or the other is as good, but it must always be the same.
-func (l *List) less(a, b int32) bool { return l.compare(a, b) < 0 }
-
-func (l *List) compare(a, b int32) int {
-	return cmp.Or(cmp.Compare(l.nodes[a].count, l.nodes[b].count), cmp.Compare(l.nodes[b].item, l.nodes[a].item))
-}
-
-func (l *List) up(i int) {
-	for i > 0 && l.less(l.heap[i], l.heap[(i-1)/2]) {
-		l.swap(i, (i-1)/2)
-		i = (i - 1) / 2
-	}
-}
-
-func (l *List) down(i int) {
-	for {
-		child := 2*i + 1
-		if child >= len(l.heap) {
-			return
-		}
-		if child+1 < len(l.heap) && l.less(l.heap[child+1], l.heap[child]) {
-			child++
-		}
-		if !l.less(l.heap[child], l.heap[i]) {
-			return
-		}
-		l.swap(i, child)
-		i = child
-	}
-}
-
-func (l *List) swap(i, j int) {
-	l.heap[i], l.heap[j] = l.heap[j], l.heap[i]
-	l.nodes[l.heap[i]].at, l.nodes[l.heap[j]].at = int32(i), int32(j)
 }
 
 // Has reports whether an item is in the list.
@@ -292,10 +261,13 @@ func (l *List) Count(item []byte) (n uint32) {
 	return n
 }
 
-// Each calls fn with the items of the list, those with most first.
+// Each calls fn with the items of the list, those with most first, and those with equally many in the order of the heap.
 func (l *List) Each(fn func(item string, count uint32)) {
-	order := slices.Clone(l.heap)
-	slices.SortFunc(order, func(a, b int32) int { return l.compare(b, a) })
+	order := make([]int32, 0, len(l.nodes))
+	for _, slot := range l.places() {
+		order = append(order, slot)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(l.nodes[b].count, l.nodes[a].count) })
 	for _, slot := range order {
 		fn(l.nodes[slot].item, l.nodes[slot].count)
 	}
@@ -319,7 +291,7 @@ func (l *List) Decay() float64 { return l.decay }
 // Clone returns a copy.
 func (l *List) Clone() *List {
 	c := &List{k: l.k, width: l.width, depth: l.depth, decay: l.decay, random: l.random, nodes: slices.Clone(l.nodes),
-		heap: slices.Clone(l.heap), byItem: make(map[string]int32, len(l.byItem)), itemBytes: l.itemBytes}
+		byItem: make(map[string]int32, len(l.byItem)), itemBytes: l.itemBytes}
 	for i := range c.nodes {
 		c.byItem[c.nodes[i].item] = int32(i)
 	}
@@ -333,6 +305,6 @@ const inMap = 40
 
 // MemoryUsage returns how many bytes of memory the list takes.
 func (l *List) MemoryUsage() int {
-	return int(unsafe.Sizeof(*l)) + cap(l.nodes)*int(unsafe.Sizeof(node{})) + 4*cap(l.heap) + 8*cap(l.powers) + inMap*len(l.nodes) +
+	return int(unsafe.Sizeof(*l)) + cap(l.nodes)*int(unsafe.Sizeof(node{})) + 8*cap(l.powers) + inMap*len(l.nodes) +
 		l.itemBytes + l.Value.MemoryUsage()
 }

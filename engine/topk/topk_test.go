@@ -2,8 +2,11 @@ package topk
 
 import (
 	"encoding/binary"
+	"encoding/json"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -158,6 +161,84 @@ func TestPartsThatChangeAreNoted(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, l.AppendBlob(nil), g.AppendBlob(nil))
 	}
+}
+
+// formerList is a list as form 1 has it. testdata/form1.json was written by the last version that wrote it.
+type formerList struct {
+	Blob  []byte
+	Parts []struct{ Name, Data []byte }
+	Items [][2]any // and counts
+}
+
+func formerLists(t *testing.T) (lists map[string]formerList) {
+	b, err := os.ReadFile("testdata/form1.json")
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(b, &lists))
+	return lists
+}
+
+// What the first form had is read, and from the first change on all parts are those of the present one.
+func TestTheFirstFormIsRead(t *testing.T) {
+	for name, former := range formerLists(t) {
+		l, err := DecodeBlob(former.Blob)
+		require.NoError(t, err, name)
+		want := map[string]float64{}
+		for _, item := range former.Items {
+			want[item[0].(string)] = item[1].(float64)
+		}
+		has := func(l *List) {
+			got := map[string]float64{}
+			l.Each(func(item string, count uint32) { got[item] = float64(count) })
+			require.Equal(t, want, got, name)
+		}
+		has(l)
+
+		loader := NewLoader()
+		stored := map[string][]byte{}
+		for _, p := range former.Parts {
+			require.NoError(t, loader.Add(p.Name, p.Data))
+			stored[string(p.Name)] = p.Data
+		}
+		epochs := &delta.Epochs{Current: 1}
+		l, err = loader.Finish(delta.NewLog(1, epochs))
+		require.NoError(t, err, name)
+		has(l)
+		l.Add([]byte("new"), 100)
+		epochs.Current++
+		for _, name := range l.Log().Frozen().Sorted() {
+			data, ok := l.Log().AppendFrozen(nil, name, l)
+			require.True(t, ok)
+			stored[name] = data
+		}
+		loader = NewLoader()
+		for _, name := range slices.Sorted(maps.Keys(stored)) {
+			require.NoError(t, loader.Add([]byte(name), stored[name]))
+		}
+		g, err := loader.Finish(nil)
+		require.NoError(t, err, name)
+		require.Equal(t, l.AppendBlob(nil), g.AppendBlob(nil), name)
+	}
+}
+
+// A heap that is none is refused.
+func TestDamagedHeaps(t *testing.T) {
+	l := New(5, 100, 3, 0.9)
+	for i := range 4 {
+		l.Add(item(i), uint32(i+1))
+	}
+	for _, places := range [][5]uint32{{0, 1, 2, 3, 0}, {0, 1, 2, 3, 3}, {0, 1, 2, 3, 5}, {4, 1, 2, 3, 0}, {0, 3, 4, 1, 2}, {0, 1, 2, math.MaxUint32, 4}} {
+		damaged := l.Clone()
+		for i, p := range places {
+			binary.LittleEndian.PutUint32(damaged.Write(heapArray, 0)[i*placeSize:], p)
+		}
+		_, err := DecodeBlob(damaged.AppendBlob(nil))
+		require.ErrorIs(t, err, errHeap, "%v", places)
+	}
+	former := append([]byte(nil), l.AppendBlob(nil)...)
+	i := slices.Index(former, format)
+	former[i] = formerFormat
+	_, err := DecodeBlob(former)
+	require.ErrorIs(t, err, errHeap)
 }
 
 func FuzzStored(f *testing.F) {

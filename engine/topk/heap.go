@@ -1,0 +1,124 @@
+package topk
+
+import (
+	"encoding/binary"
+	"iter"
+)
+
+// The heap has k places, from the beginning on. The item with least is in place 0, and the children of place i are in 2i+1 and
+// 2i+2. A free place counts as an item with 0. An item that comes takes place 0 and sinks. That decides which of those
+// with equal counts comes first in a list, and which one goes first, as clients of Redis know it.
+//
+// The places are the second array: the slot of the item plus 1 in four bytes each, 0 if the place is free.
+
+const (
+	placeSize  = 4
+	inHeapPage = 1024
+	heapArray  = 1
+)
+
+// slotAt returns the slot of the item in a place, -1 if it is free.
+func (l *List) slotAt(i int) int32 {
+	b := l.Array(heapArray).Page(i / inHeapPage)
+	if b == nil {
+		return -1
+	}
+	return int32(binary.LittleEndian.Uint32(b[i%inHeapPage*placeSize:])) - 1
+}
+
+// countAt returns what the item in a place has.
+func (l *List) countAt(i int) uint32 {
+	slot := l.slotAt(i)
+	if slot < 0 {
+		return 0
+	}
+	return l.nodes[slot].count
+}
+
+// put puts the item in a slot into a place, or frees that if the slot is -1.
+func (l *List) put(i int, slot int32) {
+	if l.slotAt(i) == slot {
+		return
+	}
+	binary.LittleEndian.PutUint32(l.Write(heapArray, i/inHeapPage)[i%inHeapPage*placeSize:], uint32(slot+1))
+	if slot >= 0 {
+		l.nodes[slot].at = int32(i)
+	}
+}
+
+// sink moves the item in a place down. It first changes places with a child that has no more, and then with those that
+// have less.
+func (l *List) sink(i int) {
+	slot := l.slotAt(i)
+	count := l.nodes[slot].count
+	for most := count; ; most = count - 1 {
+		child := 2*i + 1
+		if child >= int(l.k) {
+			break
+		}
+		least := l.countAt(child)
+		if child+1 < int(l.k) {
+			if right := l.countAt(child + 1); right < least {
+				child, least = child+1, right
+			}
+		}
+		if least > most {
+			break
+		}
+		l.put(i, l.slotAt(child))
+		i = child
+	}
+	l.put(i, slot)
+}
+
+// places iterates over the places that are not free, in their order, and the slots of the items there.
+func (l *List) places() iter.Seq2[int, int32] {
+	return func(yield func(i int, slot int32) bool) {
+		for page, b := range l.Array(heapArray).All() {
+			for j := 0; j < len(b); j += placeSize {
+				if slot := binary.LittleEndian.Uint32(b[j:]); slot != 0 && !yield(page*inHeapPage+j/placeSize, int32(slot-1)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// heapIsEmpty reports whether no place was ever taken.
+func (l *List) heapIsEmpty() bool {
+	for range l.Array(heapArray).All() {
+		return false
+	}
+	return true
+}
+
+// isHeap reports whether each item has a place and none has less than the one above it. It finds out where the items are.
+func (l *List) isHeap() bool {
+	n := 0
+	for i, slot := range l.places() {
+		if i >= int(l.k) || slot < 0 || int(slot) >= len(l.nodes) || l.nodes[slot].at >= 0 {
+			return false
+		}
+		l.nodes[slot].at = int32(i)
+		n++
+	}
+	for i := range l.places() {
+		if i > 0 && l.countAt((i-1)/2) > l.countAt(i) {
+			return false
+		}
+		for child := 2*i + 1; child <= 2*i+2 && child < int(l.k); child++ {
+			if l.slotAt(child) < 0 {
+				return false
+			}
+		}
+	}
+	return n == len(l.nodes)
+}
+
+// noteHeap marks the heap of a list as changed that was stored without it.
+func (l *List) noteHeap() {
+	l.former = false
+	for page := range l.Array(heapArray).All() {
+		l.Write(heapArray, page)
+	}
+}
