@@ -280,12 +280,23 @@ func (g *Guard) CreateString(db int, key, v []byte) *Entry {
 
 // insert adds an entry with a copy of a key, and of a string.
 func (g *Guard) insert(db int, key string, str []byte) *Entry {
+	e := g.prepare(db, key, str)
+	g.link(db, e)
+	return e
+}
+
+// prepare returns an entry for link.
+func (g *Guard) prepare(db int, key string, str []byte) *Entry {
 	e := newEntry(key, str)
 	e.space, e.shard, e.access, e.flags = g.ks.current[db], g.ks.shardIndex(key), g.firstAccess(), g.ks.copied
+	return e
+}
+
+// link adds an entry. It has its value, or gets one before the guard ends.
+func (g *Guard) link(db int, e *Entry) {
 	g.add(e, &g.shard(e.shard).dbs[db])
 	g.Wake(e)
 	g.Notify(EventNew, "new", db, e.Key())
-	return e
 }
 
 // Overwrite replaces the value of an entry, whatever its type, by a copy of v, and leaves its deadline alone.

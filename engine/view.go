@@ -54,7 +54,7 @@ func (v *View) Keyspace(stop *atomic.Bool) (*Keyspace, error) {
 	for i := range v.images {
 		img := &v.images[i]
 		var err error
-		e := g.insert(v.db, img.Key, nil)
+		e := g.prepare(v.db, img.Key, nil)
 		if e.typ = img.Head.Type; img.values[0].parts == nil {
 			err = e.decode(img.Head.Blob, ks)
 		} else {
@@ -66,6 +66,7 @@ func (v *View) Keyspace(stop *atomic.Bool) (*Keyspace, error) {
 		case err != nil:
 			return nil, err
 		}
+		g.link(v.db, e) // not before: an entry without a value must not be there when the guard ends
 	}
 	return ks, nil
 }
