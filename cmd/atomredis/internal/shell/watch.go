@@ -154,7 +154,7 @@ func (s *Shell) Stat(ctx context.Context, interval time.Duration) error {
 	if interval == 0 {
 		interval = time.Second
 	}
-	before := 0
+	before := int64(0)
 	for n := 0; ; n++ {
 		r, err := s.ask(ctx, []string{"INFO"})
 		if err != nil {
@@ -184,18 +184,18 @@ func (s *Shell) Stat(ctx context.Context, interval time.Duration) error {
 
 // figures are what Stat shows.
 type figures struct {
-	keys, memory, clients, blocked, requests, connections int
+	keys, memory, clients, blocked, requests, connections int64
 	children                                              string // what the server does beside
 }
 
 func readFigures(info string) (f figures) {
-	numbers := map[string]*int{"used_memory": &f.memory, "connected_clients": &f.clients, "blocked_clients": &f.blocked,
+	numbers := map[string]*int64{"used_memory": &f.memory, "connected_clients": &f.clients, "blocked_clients": &f.blocked,
 		"total_commands_processed": &f.requests, "total_connections_received": &f.connections}
 	var children []string
 	for line := range strings.Lines(info) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		if n := numbers[name]; n != nil {
-			*n, _ = strconv.Atoi(value)
+			*n, _ = strconv.ParseInt(value, 10, 64)
 		}
 		switch {
 		case name == "rdb_bgsave_in_progress" && value != "0":
@@ -207,7 +207,7 @@ func readFigures(info string) (f figures) {
 		}
 		if text, ok := strings.CutPrefix(value, "keys="); ok && strings.HasPrefix(name, "db") {
 			text, _, _ = strings.Cut(text, ",")
-			n, _ := strconv.Atoi(text)
+			n, _ := strconv.ParseInt(text, 10, 64)
 			f.keys += n
 		}
 	}
@@ -216,9 +216,9 @@ func readFigures(info string) (f figures) {
 }
 
 // human returns so many bytes in the unit that suits them.
-func human(bytes int) string {
+func human(bytes int64) string {
 	if bytes < 1<<10 {
-		return strconv.Itoa(bytes) + "B"
+		return strconv.FormatInt(bytes, 10) + "B"
 	}
 	n, unit := float64(bytes)/(1<<10), 0
 	const units = "KMGT"

@@ -107,7 +107,8 @@ func TestFiguresOfInfo(t *testing.T) {
 	f := readFigures("# Memory\r\nused_memory:1536\r\nrdb_bgsave_in_progress:1\r\naof_rewrite_in_progress:1\r\nloading:0\r\n" +
 		"connected_clients:3\r\nblocked_clients:2\r\n# Keyspace\r\ndb0:keys=5,expires=1\r\ndb12:keys=7,expires=0\r\n")
 	require.Equal(t, figures{keys: 12, memory: 1536, clients: 3, blocked: 2, children: "SAVE + AOF"}, f)
-	for n, want := range map[int]string{0: "0B", 1023: "1023B", 1536: "1.50K", 1 << 20: "1.00M", 5 << 30: "5.00G", 3 << 40: "3.00T", 1 << 52: "4096.00T"} {
+	for n, want := range map[int64]string{0: "0B", 1023: "1023B", 1536: "1.50K", 1 << 20: "1.00M", 5 << 30: "5.00G", 3 << 40: "3.00T",
+		1 << 52: "4096.00T"} {
 		require.Equal(t, want, human(n))
 	}
 }
