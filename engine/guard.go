@@ -73,7 +73,7 @@ func (g *Guard) release() {
 	if len(g.ready) > 0 {
 		g.serve()
 	}
-	if !g.Counted() {
+	if len(g.pending) > 0 || g.growth != 0 {
 		g.count()
 	}
 	if len(g.record) > 0 {
@@ -131,9 +131,6 @@ func (g *Guard) HoldsOnly(shards uint64) bool { return g.locked != 0 && g.locked
 func (g *Guard) Quiet() bool {
 	return len(g.ready) == 0 && len(g.again) == 0 && len(g.pending) < maxKeptPending && len(g.record) < maxKeptRecord
 }
-
-// Counted reports whether UsedMemory knows of all that was done under the guard.
-func (g *Guard) Counted() bool { return len(g.pending) == 0 && g.growth == 0 }
 
 // Now returns the guard's time in ms since 1970.
 func (g *Guard) Now() int64 { return g.now }
@@ -343,8 +340,8 @@ func (g *Guard) OverwriteCollection(e *Entry, value any) {
 	g.Overwritten(e, old, e.typ)
 }
 
-// Replace gives an entry, which Write has returned, another collection of the same kind, which has come about as a change of
-// its own. The caller reports it with Changed.
+// Replace gives an entry, which Write has returned, a changed copy of its collection. The caller reports the change with
+// Changed.
 func (g *Guard) Replace(e *Entry, value any) {
 	g.unindex(e)
 	g.dropFields(e)

@@ -1,30 +1,30 @@
 package json
 
 import (
-	"slices"
-
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/documents"
 	"github.com/atomredis/atomredis/engine/documents/path"
 )
 
-// A command whose path leads to many values runs apart: it changes copies of the documents, which replace them in the end if
-// they have not changed meanwhile. See package command.
+// A command whose path selects many values runs apart on copies of the documents. The copies replace the documents unless
+// these have changed meanwhile. See package command.
 
-// edits is what a command has made that ran apart.
+// edits is the result of a command that ran apart.
 type edits struct {
 	docs    []edit
 	event   string
 	reply   []byte
-	records [][][]byte // for the journal, in place of the command; nil if that says all
+	records [][][]byte // for the journal, in place of the command; nil if the command itself is journalled
+
+	has map[*documents.Document]bool // those in docs
 }
 
 // edit is a change of the document whose key is an argument.
 type edit struct {
 	arg  int
-	doc  *documents.Document // the new one; nil if an edit before has it
-	goes bool                // the key is removed
+	doc  *documents.Document // the changed copy; nil if an earlier edit has it
+	goes bool                // the key is to be removed
 }
 
 // changing returns the handler of a command that changes documents. do is what it does unless that has been done apart.
@@ -43,8 +43,8 @@ func changing(do func(c *command.Ctx)) func(c *command.Ctx) {
 // onCopies reports whether the command runs apart, and changes copies.
 func onCopies(c *command.Ctx) bool { return c.Apart != nil && c.Apart.Changes && !c.Apart.Done }
 
-// finish ends a command that has changed the document of its first argument, and has written its reply. goes says that the
-// key is to be removed. records are for the journal, if the command does not say what it has done.
+// finish ends a command that has changed the document of its first argument and has written its reply. goes removes the
+// key. records are journalled in place of a command that would not repeat its effect.
 func finish(c *command.Ctx, e *engine.Entry, event string, goes bool, records [][][]byte) {
 	if onCopies(c) {
 		made := edits{event: event, records: records}
@@ -61,16 +61,19 @@ func finish(c *command.Ctx, e *engine.Entry, event string, goes bool, records []
 	}
 }
 
-// add notes that the copy of a document has changed, or is to go.
+// add records that the copy of a document has changed, or that its key is to be removed.
 func (made *edits) add(c *command.Ctx, arg int, e *engine.Entry, goes bool) {
 	d := edit{arg: arg, goes: goes}
-	if doc := e.JSON(); !goes && !slices.ContainsFunc(made.docs, func(d edit) bool { return d.doc == doc }) {
-		d.doc = doc
+	if doc := e.JSON(); !goes && !made.has[doc] {
+		if d.doc = doc; made.has == nil {
+			made.has = map[*documents.Document]bool{}
+		}
+		made.has[doc] = true
 	}
 	made.docs = append(made.docs, d)
 }
 
-// end does not return: what has been made is the result.
+// end makes the edits the result of the command. It does not return.
 func (made *edits) end(c *command.Ctx) {
 	made.reply = c.W.Buf
 	for _, d := range made.docs {
@@ -81,7 +84,7 @@ func (made *edits) end(c *command.Ctx) {
 	command.Result(c, func() *edits { return made })
 }
 
-// use puts what has been made in place.
+// use replaces the documents by the changed copies.
 func (made *edits) use(c *command.Ctx) {
 	for _, r := range made.records {
 		c.Journal(r...)
