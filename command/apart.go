@@ -13,8 +13,8 @@ import "iter"
 // apart on the keyspace itself, and gives its guard back after each step (Apart.Unlock).
 //
 // So a handler needs no more than these calls, and what a command reads that also writes must be keys of which its key
-// specs say RO. A command that changes values in place has LongChange in place of Long: its view has the keys that it
-// writes, too, and apart the handler changes the copies. What becomes of them is its Result.
+// specs say RO. A command that changes values in place calls LongChange instead of Long: its view includes the keys that it
+// writes, the handler changes the copies apart, and its Result has what becomes of them.
 
 // LongFrom is how much work is long: about so many elements to go through, each of which takes a fraction of a
 // microsecond.
@@ -31,7 +31,7 @@ type Apart struct {
 	// everything may have changed. It reports false if nobody wants the reply any more.
 	Unlock func()
 	Lock   func() bool
-	// Changes says that the keyspace has the keys that the command changes, too: the handler has called LongChange.
+	// Changes says that the keyspace includes the keys that the command changes: the handler has called LongChange.
 	Changes bool
 	// Result is what Result has computed; nil if it has not.
 	Result any

@@ -97,7 +97,8 @@ func redisCli7(t *testing.T) string {
 // The lines that tell of keys are those of redis-cli 7, but for the order of types and the plural of hash.
 func testSamplesAgainstRedisCli(t *testing.T, binary string) {
 	redisCli, addr := redisCli7(t), serverAddr(t)
-	for line := range strings.Lines("FLUSHALL\nCONFIG SET maxmemory-policy allkeys-lfu lfu-decay-time 0\nSET s hello\nSET \"a b\" x\nRPUSH l a b c\n" +
+	for line := range strings.Lines("FLUSHALL\nCONFIG SET maxmemory-policy allkeys-lfu lfu-decay-time 0\n" +
+		"SET s hello\nSET \"a b\" x\nRPUSH l a b c\n" +
 		"SADD set a b\nZADD z 1 a\nHSET h a 1 b 2\nXADD x * a 1\nGET s\n") {
 		exchange(t, addr, strings.TrimSpace(line))
 	}

@@ -68,7 +68,7 @@ const (
 	mostArgs = 1 << 14       // that it keeps room for once there were more
 )
 
-// giveBack leaves a lookahead to other sessions. Where there were many arguments the memory in which they lie is not kept.
+// giveBack returns a lookahead to the pool, without references to many arguments, so that their memory can be freed.
 func (ahead *lookahead) giveBack() {
 	if ahead.used > fewArgs {
 		clear(ahead.args[fewArgs:ahead.used])

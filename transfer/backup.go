@@ -53,7 +53,7 @@ const (
 	BackupFailed       = "failed"
 )
 
-// backup is one that is being made, by a goroutine of its own.
+// backup is a backup under way, which a goroutine of its own writes.
 type backup struct {
 	of     *Backups
 	dir    string
@@ -149,7 +149,7 @@ func (b *Backups) newDir(set *config.Settings) (string, error) {
 	return dir, err
 }
 
-// end notes how a backup has ended. What of one has been written that has failed is removed.
+// end records how a backup has ended, and removes the files of one that has failed.
 func (b *Backups) end(m *backup, err error) {
 	if err != nil {
 		b.files.Log.Error("the backup has failed", "error", err.Error())
@@ -290,7 +290,7 @@ func (m *backup) make() (err error) {
 	return m.pinned(BackupIncrementing, m.parts[1], m.name+manifestTail)
 }
 
-// pinned notes that files are complete, once they and their names are on the disk.
+// pinned makes the names of complete files durable, and adds the files to the status.
 func (m *backup) pinned(state string, names ...string) error {
 	if err := syncDir(m.of.files.FS, m.dir); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/atomredis/atomredis/persist"
 )
 
-// Storage is what stores the data of a server besides. *persist.Storage is one.
+// Storage stores the data of a server in its data directory. *persist.Storage is one.
 type Storage interface {
 	// Status returns the state of the storage, and of its checkpoints.
 	Status() persist.Status
@@ -37,7 +37,7 @@ type Dump struct {
 
 	mu     sync.Mutex // protects what follows
 	status persist.Status
-	before time.Time // what LASTSAVE is until all that was asked for is there
+	before time.Time // what LASTSAVE returns until the save under way has ended
 }
 
 // NewDump returns the Dump of what exporter writes on a server that has started at a time. storage is nil if the data is
@@ -49,7 +49,7 @@ func NewDump(files Files, exporter *Exporter, storage Storage, use bool, started
 // Used reports whether there may be a file.
 func (d *Dump) Used() bool { return d.use }
 
-// CanSave reports whether there is where to save to.
+// CanSave reports whether there is a file or a storage to save to.
 func (d *Dump) CanSave() bool { return d.storage != nil || d.use }
 
 // Status returns the state of what is stored, in the data directory or the file. Saved is when the server started if
@@ -143,7 +143,7 @@ func (d *Dump) begun(s *engine.Snapshot) {
 	}
 }
 
-// replace writes a file that takes the place of the one of that name when it is whole and on the disk.
+// replace writes a temporary file and renames it once it is complete and on the disk.
 func (d *Dump) replace(set *config.Settings) (err error) {
 	fs := d.files.FS
 	if err := fs.MkdirAll(set.Dir, 0o700); err != nil {
@@ -177,7 +177,7 @@ func (d *Dump) replace(set *config.Settings) (err error) {
 	return syncDir(fs, set.Dir)
 }
 
-// syncDir has the names of the files in a directory be on the disk.
+// syncDir makes the names of the files in a directory durable.
 func syncDir(fs vfs.FS, name string) error {
 	dir, err := fs.OpenDir(name)
 	if err != nil {

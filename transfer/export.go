@@ -44,7 +44,7 @@ func NewExporter(source Source, progress Progress) *Exporter {
 	return &Exporter{source: source, progress: progress}
 }
 
-// clock returns that of the server.
+// clock returns the clock of the server.
 func (x *Exporter) clock() engine.Clock { return x.source.Keyspace().Clock() }
 
 // Content says what of the data a file has.
@@ -58,7 +58,7 @@ const (
 	All = Keys | Functions
 )
 
-// Copy says what an RDB file is to have, and who is told of its making.
+// Copy describes an RDB file and the functions that are called while it is written.
 type Copy struct {
 	Content Content
 	// Wait waits for keys that are still being loaded after a start, and writes in a goroutine that gives way to commands.
@@ -67,7 +67,7 @@ type Copy struct {
 	At    func(g *engine.Guard)    // called with a guard over everything at the instant that the file shows, unless it is nil
 	Begun func(s *engine.Snapshot) // called with what the keys are read from, unless it is nil or no keys are written
 	Wrote func()                   // called after each key, unless it is nil
-	About func() []rdb.Aux         // what else the file tells of its origin, called after At; nil is nothing
+	About func() []rdb.Aux         // returns more fields about the origin of the file, called after At, unless it is nil
 }
 
 // RDB writes the keyspace and the libraries of functions as they are at one moment, as an RDB file. While keys are still
@@ -87,7 +87,7 @@ func (x *Exporter) Commands(w io.Writer) error {
 	return x.whenLoaded(func() error { return x.aof(w, Keys, nil) })
 }
 
-// Copy writes an RDB file. ctx ends that, and the waiting for other snapshots.
+// Copy writes an RDB file. Once ctx has ended it fails, also while it waits for other snapshots.
 func (x *Exporter) Copy(ctx context.Context, w io.Writer, c Copy) error {
 	w = contextWriter{ctx, w}
 	if c.Wait {
@@ -122,7 +122,7 @@ func (w contextWriter) Write(b []byte) (int, error) {
 	return w.w.Write(b)
 }
 
-// keyCount tells a Progress how many keys of a snapshot have been written.
+// keyCount reports the written keys of a snapshot to a Progress.
 type keyCount struct {
 	progress    Progress
 	done, total int64
@@ -167,7 +167,7 @@ func (x *Exporter) each(s *engine.Snapshot, fn func(db int, e *engine.Entry) err
 	return s.Each(fn)
 }
 
-// noDatabase is the number of none.
+// noDatabase is no number of a database.
 const noDatabase = -1
 
 // aof writes what content says as commands.

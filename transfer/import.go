@@ -22,7 +22,7 @@ import (
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
-// Files is where the files of a server are, and what its users are told of them.
+// Files is what imports, saves and backups need of the server: the file system, its configuration, log and progress.
 type Files struct {
 	FS       vfs.FS
 	System   bool // FS is that of the system
@@ -31,17 +31,17 @@ type Files struct {
 	Progress Progress // of imports
 }
 
-// Replayer executes on a server what files have.
+// Replayer executes the content of files on a server.
 type Replayer interface {
 	// Lock takes a guard over everything, at the present time, and Unlock gives it back.
 	Lock() *engine.Guard
 	Unlock()
-	// Select makes db that of the next command.
+	// Select sets the database of the next command.
 	Select(db int)
 	// Command executes a command that has been accepted before. The guard is held.
 	Command(args [][]byte) error
-	// Functions makes libraries of functions of their sources, if flush is set in place of all that there are, if replace is
-	// set in place of those of the same name. The guard is held.
+	// Functions creates libraries of functions from their sources. flush removes all others before; replace replaces those
+	// of the same name. The guard is held.
 	Functions(codes []string, flush, replace bool) command.Error
 }
 
@@ -56,7 +56,7 @@ type Importer struct {
 	loaded  atomic.Pointer[Loaded]
 }
 
-// Loaded is how many keys a file had, and how many others that had expired.
+// Loaded counts the keys of a file that were loaded, and those that had expired.
 type Loaded struct{ Keys, Expired int }
 
 // NewImporter returns an Importer into ks. limits returns the limits of values, replayer a Replayer for an import.
@@ -70,7 +70,7 @@ func (im *Importer) Import(name string) error {
 	return im.load(name, func(l *load) error { return l.path(name) })
 }
 
-// ImportFrom is Import for the content of a file that open returns, and which the log calls by a name.
+// ImportFrom is Import for the file that open returns; name is its name in the log.
 func (im *Importer) ImportFrom(name string, open func() (io.ReadCloser, error)) error {
 	return im.load(name, func(l *load) error {
 		r, err := open()
@@ -87,7 +87,7 @@ func (im *Importer) LeftOut() string { return im.leftOut }
 // Loaded returns what was read last, nil if nothing was.
 func (im *Importer) Loaded() *Loaded { return im.loaded.Load() }
 
-// load has fn read something that the log calls by a name.
+// load imports what fn reads; name is its name in the log.
 func (im *Importer) load(name string, fn func(*load) error) error {
 	im.files.Log.Info("importing what is stored", "file", name)
 	l := load{Importer: im, by: im.replayer(), next: time.Now().Add(loadProgress)}
@@ -128,7 +128,7 @@ const (
 	readChunk    = 256 << 10 // bytes that are read at a time
 )
 
-// lock has the guard held for what is done next.
+// lock returns a guard for the next key or command, and releases it between batches.
 func (l *load) lock() *engine.Guard {
 	if l.guard != nil && l.steps == loadBatch {
 		l.unlock()
@@ -153,7 +153,7 @@ func (l *load) unlock() {
 	}
 }
 
-// finish has INFO show what was read.
+// finish publishes the counts for INFO.
 func (l *load) finish() { l.loaded.Store(&Loaded{l.keys, l.expired}) }
 
 // file reads an RDB file or an append-only file; last says that it may end in the middle of a command, because Redis
@@ -175,7 +175,7 @@ func (l *load) file(name string, last bool) error {
 	return l.read(countedFile{f, l}, last)
 }
 
-// countedFile shows how far the files of a load have been read.
+// countedFile reports how much of the files of a load has been read.
 type countedFile struct {
 	io.Reader
 	of *load
@@ -241,7 +241,7 @@ func (l *load) rdb(r *rdb.Reader) error {
 	}
 }
 
-// makeFunctions makes libraries of functions. The guard is held.
+// makeFunctions creates libraries of functions. The guard is held.
 func (l *load) makeFunctions(codes []string, flush, replace bool) error {
 	if e := l.by.Functions(codes, flush, replace); e != "" {
 		return fmt.Errorf("functions: %s", strings.TrimPrefix(string(e), "ERR "))

@@ -9,11 +9,11 @@ import (
 
 // Stream has the commands that change data, as followers of the server execute them.
 type Stream interface {
-	// BeginTail has t get the stream from now on. The guard holds everything.
+	// BeginTail sends the stream to t from now on. The guard holds everything.
 	BeginTail(g *engine.Guard, t *Tail)
-	// CutTail has t get no more, and reports whether it got the stream until now.
+	// CutTail stops sending to t, and reports whether t was receiving the stream.
 	CutTail(t *Tail) bool
-	// EndTail is CutTail, and ends the stream if nobody else gets it. No guard is held.
+	// EndTail is CutTail, and ends the stream if it has no other receivers. No guard is held.
 	EndTail(t *Tail)
 }
 
@@ -48,7 +48,7 @@ func (t *Tail) Add(b []byte) {
 // Replaced ends the backup: the data becomes that of another server, and the stream does not say so.
 func (t *Tail) Replaced() { t.cancel(errBackupReplica) }
 
-// take returns what has come since the last time.
+// take returns what has arrived since the last call.
 func (t *Tail) take() []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A table that gains, loses and changes things, with an index that is told of it, has the deadlines that it was given.
+// The index has the deadlines of a table whose things are added, changed and removed.
 func TestNumberedFollowsATable(t *testing.T) {
 	for seed := range uint64(20) {
 		rnd := rand.New(rand.NewPCG(seed, 1))

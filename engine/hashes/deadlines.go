@@ -268,7 +268,7 @@ func (d *DeadlineIndex) memoryUsage() int {
 	return int(unsafe.Sizeof(*d)) + d.order.MemoryUsage()
 }
 
-// index returns the index of a large hash, which it makes if there is none.
+// index returns the index of a large hash, and creates it for the first deadline.
 func (l *large) index() *DeadlineIndex {
 	if l.deadlines == nil {
 		l.deadlines = &DeadlineIndex{fields: &l.fields}

@@ -5,11 +5,11 @@ import (
 	"iter"
 )
 
-// The heap has k places, from the beginning on. The item with least is in place 0, and the children of place i are in 2i+1 and
-// 2i+2. A free place counts as an item with 0. An item that comes takes place 0 and sinks. That decides which of those
-// with equal counts comes first in a list, and which one goes first, as clients of Redis know it.
+// The heap has k places from the start. Place 0 has the item with the least count; the children of place i are in 2i+1 and
+// 2i+2. A free place counts as an item with count 0. A new item takes place 0 and sinks. So items with equal counts are
+// listed, and expelled, in the order of Redis.
 //
-// The places are the second array: the slot of the item plus 1 in four bytes each, 0 if the place is free.
+// The second array stores the places: four bytes each, the item's slot plus 1, or 0 for a free place.
 
 const (
 	placeSize  = 4
@@ -26,7 +26,7 @@ func (l *List) slotAt(i int) int32 {
 	return int32(binary.LittleEndian.Uint32(b[i%inHeapPage*placeSize:])) - 1
 }
 
-// countAt returns what the item in a place has.
+// countAt returns the count of the item in a place.
 func (l *List) countAt(i int) uint32 {
 	slot := l.slotAt(i)
 	if slot < 0 {
@@ -35,7 +35,7 @@ func (l *List) countAt(i int) uint32 {
 	return l.nodes[slot].count
 }
 
-// put puts the item in a slot into a place, or frees that if the slot is -1.
+// put moves the item of a slot into a place; slot -1 frees the place.
 func (l *List) put(i int, slot int32) {
 	if l.slotAt(i) == slot {
 		return
@@ -46,8 +46,7 @@ func (l *List) put(i int, slot int32) {
 	}
 }
 
-// sink moves the item in a place down. It first changes places with a child that has no more, and then with those that
-// have less.
+// sink moves the item in a place down: first past a child with at most its count, then past children with less.
 func (l *List) sink(i int) {
 	slot := l.slotAt(i)
 	count := l.nodes[slot].count
@@ -84,7 +83,7 @@ func (l *List) places() iter.Seq2[int, int32] {
 	}
 }
 
-// heapIsEmpty reports whether no place was ever taken.
+// heapIsEmpty reports whether no place was ever used.
 func (l *List) heapIsEmpty() bool {
 	for range l.Array(heapArray).All() {
 		return false
@@ -92,7 +91,7 @@ func (l *List) heapIsEmpty() bool {
 	return true
 }
 
-// isHeap reports whether each item has a place and none has less than the one above it. It finds out where the items are.
+// isHeap reports whether each item has a place, and at least the count of its parent. It sets the items' places.
 func (l *List) isHeap() bool {
 	n := 0
 	for i, slot := range l.places() {
@@ -115,7 +114,7 @@ func (l *List) isHeap() bool {
 	return n == len(l.nodes)
 }
 
-// noteHeap marks the heap of a list as changed that was stored without it.
+// noteHeap marks the whole heap as changed, for a list that was stored without one.
 func (l *List) noteHeap() {
 	l.former = false
 	for page := range l.Array(heapArray).All() {

@@ -89,7 +89,7 @@ func addStored(l *List, name, data []byte) error {
 	return nil
 }
 
-// endStored gives the items of the first form a heap, and checks that of the present one.
+// endStored builds the heap of a list in the first form, and checks a stored one.
 func endStored(l *List) error {
 	switch {
 	case l.former && l.heapIsEmpty():

@@ -48,7 +48,7 @@ type List struct {
 	byItem    map[string]int32 // the nodes
 	itemBytes int
 
-	// former says that the list was stored without the heap, and has not changed since.
+	// former is set while the list, stored without a heap, has not changed.
 	former bool
 
 	powers []float64 // of decay, from the 0th on, as power returns them; nil before the first is needed

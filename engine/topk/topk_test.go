@@ -220,7 +220,7 @@ func TestTheFirstFormIsRead(t *testing.T) {
 	}
 }
 
-// A heap that is none is refused.
+// A stored heap out of order is refused.
 func TestDamagedHeaps(t *testing.T) {
 	l := New(5, 100, 3, 0.9)
 	for i := range 4 {

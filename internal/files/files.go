@@ -1,5 +1,5 @@
-// Package files tells whether files of the system have changed, and why they cannot be used, and makes directories that
-// may turn out not to be needed, and files that are whole or not there.
+// Package files watches files for changes, explains errors of the file system, creates directories that can be undone, and
+// replaces files atomically.
 package files
 
 import (
@@ -79,7 +79,7 @@ func MakeDir(dir string, perm os.FileMode) (undo func(), err error) {
 	return undo, nil
 }
 
-// Replace has write write a file, which takes the place of one of that name when it is whole and on the disk.
+// Replace writes a temporary file with write, and renames it to name once it is complete and on the disk.
 func Replace(name string, write func(w io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".tmp*") // for its owner alone
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package testseed is where tests take their random numbers from: a seed that is the same in every run, unless the
-// environment names another one. A test that fails prints it.
+// Package testseed gives tests their random numbers. The seed is the same in every run unless the environment names another
+// one; a failing test prints it.
 package testseed
 
 import (
@@ -52,7 +52,7 @@ func Fork(r *rand.Rand) *rand.Rand { return rand.New(rand.NewPCG(r.Uint64(), r.U
 
 var setFlag sync.Once
 
-// Check is rapid.Check with the seed. What -rapid.seed or RAPID_SEED say goes before it.
+// Check is rapid.Check with the seed, unless -rapid.seed or RAPID_SEED gives another one.
 func Check(t testing.TB, property func(*rapid.T)) {
 	t.Helper()
 	seed := of(t)

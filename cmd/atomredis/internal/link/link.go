@@ -1,4 +1,4 @@
-// Package link is a connection over which a server is asked one thing at a time, or sends everything that it has.
+// Package link is a simple connection to a server: one command at a time, or a full copy of its data as an RDB file.
 package link
 
 import (
@@ -77,8 +77,8 @@ func (l *Link) Auth(user, password string) error {
 	return err
 }
 
-// RDB has the server send everything, and returns the file, which ends with io.EOF only if it is whole, and its size, 0 if
-// that is not known before.
+// RDB asks the server for an RDB file of all its data. The file ends with io.EOF only if it is complete; size is 0 if the
+// server does not announce it.
 func (l *Link) RDB() (file io.Reader, size int64, err error) {
 	for _, option := range [][2]string{{"capa", "eof"}, {"rdb-only", "1"}} {
 		_, err := l.Command("REPLCONF", option[0], option[1])

@@ -50,13 +50,15 @@ func TestRDB(t *testing.T) {
 		err     string
 		readErr error
 	}{
-		"a length":                   {[]string{"+OK\r\n", "+OK\r\n", "\n\n$180000\r\n" + data}, 180000, "", nil},
-		"a mark":                     {[]string{"+OK\r\n", "+OK\r\n", "\n$EOF:" + mark + "\r\n" + data + mark}, 0, "", nil},
-		"changes behind the mark":    {[]string{"+OK\r\n", "-ERR unknown\r\n", "$EOF:" + mark + "\r\n" + data + mark + "*1\r\n$4\r\nPING\r\n"}, 0, "", nil},
-		"cut, with a length":         {[]string{"+OK\r\n", "+OK\r\n", "$180001\r\n" + data}, 180001, "", io.ErrUnexpectedEOF},
-		"cut in the mark":            {[]string{"+OK\r\n", "+OK\r\n", "$EOF:" + mark + "\r\n" + data + mark[:39]}, 0, "", io.ErrUnexpectedEOF},
-		"a refusal":                  {[]string{"-NOAUTH x\r\n", "-NOAUTH x\r\n", "-NOAUTH y\r\n"}, 0, "NOAUTH y", nil},
-		"something else":             {[]string{"+OK\r\n", "+OK\r\n", "+FULLRESYNC\r\n"}, 0, `the server sends "+FULLRESYNC" instead of a length`, nil},
+		"a length": {[]string{"+OK\r\n", "+OK\r\n", "\n\n$180000\r\n" + data}, 180000, "", nil},
+		"a mark":   {[]string{"+OK\r\n", "+OK\r\n", "\n$EOF:" + mark + "\r\n" + data + mark}, 0, "", nil},
+		"changes behind the mark": {[]string{"+OK\r\n", "-ERR unknown\r\n",
+			"$EOF:" + mark + "\r\n" + data + mark + "*1\r\n$4\r\nPING\r\n"}, 0, "", nil},
+		"cut, with a length": {[]string{"+OK\r\n", "+OK\r\n", "$180001\r\n" + data}, 180001, "", io.ErrUnexpectedEOF},
+		"cut in the mark":    {[]string{"+OK\r\n", "+OK\r\n", "$EOF:" + mark + "\r\n" + data + mark[:39]}, 0, "", io.ErrUnexpectedEOF},
+		"a refusal":          {[]string{"-NOAUTH x\r\n", "-NOAUTH x\r\n", "-NOAUTH y\r\n"}, 0, "NOAUTH y", nil},
+		"something else": {[]string{"+OK\r\n", "+OK\r\n", "+FULLRESYNC\r\n"}, 0,
+			`the server sends "+FULLRESYNC" instead of a length`, nil},
 		"an end before there is one": {[]string{"+OK\r\n"}, 0, "EOF", nil},
 	} {
 		file, size, err := scripted(t, c.replies...).RDB()

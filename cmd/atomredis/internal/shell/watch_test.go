@@ -198,7 +198,8 @@ func TestHotKeys(t *testing.T) {
 	require.Len(t, lines, hottest)
 	first := lines[:2]
 	slices.Sort(first)
-	require.Equal(t, []string{"hot key found with counter: 6\tkeyname: \"key:20\"", "hot key found with counter: 6\tkeyname: \"key:7\""}, first)
+	require.Equal(t, []string{"hot key found with counter: 6\tkeyname: \"key:20\"",
+		"hot key found with counter: 6\tkeyname: \"key:7\""}, first)
 	require.Contains(t, lines[2], "counter: 5\t")
 }
 
