@@ -125,7 +125,7 @@ func TestAHandlerThatPanicsAnswersCode7AndTheLoopGoesOn(t *testing.T) {
 		caller := element(t, r, "caller")
 		fails := map[string]atom.Handler{
 			"panic": func(context.Context, *atom.Request) (any, error) { panic("oh no") },
-			"nil":   func(context.Context, *atom.Request) (any, error) { var m map[string]int; m["x"] = 1; return nil, nil },
+			"nil":   func(context.Context, *atom.Request) (any, error) { var missing *atom.Request; return *missing, nil },
 			"error": func(context.Context, *atom.Request) (any, error) { return "partial", errors.New("went wrong") },
 			"user": func(context.Context, *atom.Request) (any, error) {
 				return "extra", &atom.UserError{Code: 3, Message: "mine"}
@@ -144,7 +144,7 @@ func TestAHandlerThatPanicsAnswersCode7AndTheLoopGoesOn(t *testing.T) {
 			code            atom.Code
 		}{
 			{"panic", "", "oh no", atom.CallbackFailed},
-			{"nil", "", "nil map", atom.CallbackFailed},
+			{"nil", "", "nil pointer", atom.CallbackFailed},
 			{"error", "partial", "went wrong", atom.CallbackFailed},
 			{"user", "extra", "mine", atom.UserErrors + 3},
 			{"encode", "", "chan int needs a serialization", atom.SerializationError},

@@ -1,6 +1,7 @@
 package door_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -66,7 +67,7 @@ func TestLibrariesThatAcceptConnectionsHaveClientsForThem(t *testing.T) {
 			admin := clientOf(t, srv)
 			a := srv.DoorAddr("http")
 			browser := func() *http.Client {
-				c := &http.Client{Transport: &http.Transport{Dial: func(string, string) (net.Conn, error) {
+				c := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 					return net.Dial(a.Network(), a.String())
 				}}}
 				t.Cleanup(c.CloseIdleConnections)

@@ -1,6 +1,7 @@
 package scripting
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -288,7 +289,7 @@ func (f *Functions) parse(code string) (*Library, error) {
 	case !named:
 		return nil, fmt.Errorf("ERR Library name was not given")
 	case !validName(l.Name):
-		return nil, fmt.Errorf(errLibraryName)
+		return nil, errors.New(errLibraryName)
 	case !strings.EqualFold(string(words[0]), "#!lua"):
 		return nil, fmt.Errorf("ERR Engine '%s' not found", words[0][2:])
 	}

@@ -50,7 +50,8 @@ func decryptKey(file []byte, password string) ([]byte, error) {
 			return file, nil
 		}
 		modern := block.Type == "ENCRYPTED PRIVATE KEY"
-		if !modern && !x509.IsEncryptedPEMBlock(block) { //lint:ignore SA1019 what users have
+		//lint:ignore SA1019 Redis reads such keys, and users have them.
+		if !modern && !x509.IsEncryptedPEMBlock(block) {
 			continue
 		}
 		if password == "" {

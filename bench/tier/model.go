@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
-	"strconv"
 )
 
 // The keys of a long run and what is in them. What a key is, and every element of it, is a function of its number and of
@@ -58,10 +57,6 @@ func kind(key uint32) (typ, elements int) {
 		return typ, large
 	}
 	return typ, small
-}
-
-func appendKey(dst []byte, key uint32) []byte {
-	return strconv.AppendUint(append(dst, 'k'), uint64(key), 36)
 }
 
 // appendValue appends the content of an element: one half looks random, and the other one does not.

@@ -41,10 +41,10 @@ func eachTyped(v documents.Value, at *documents.Place, fn func(*documents.Place,
 			fn(at, v, typeNamed(t))
 			return false
 		}
-		inner := at
 		switch element.Kind() {
 		case documents.Array, documents.Object:
-			if inner = at.Element(i); object {
+			inner := at.Element(i)
+			if object {
 				inner = at.Member(name)
 			}
 			eachTyped(element, inner, fn)

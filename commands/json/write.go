@@ -18,9 +18,6 @@ type change struct {
 	failed   bool               // in one place at least
 }
 
-// none reports whether there is nothing to do.
-func (ch *change) none() bool { return ch.count() == 0 }
-
 // count returns how many places change.
 func (ch *change) count() int { return len(ch.replaced) + len(ch.parents) }
 

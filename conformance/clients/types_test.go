@@ -14,7 +14,7 @@ func inBoth(t *testing.T, check func(t *testing.T, ctx context.Context, c *redis
 	for _, protocol := range []int{2, 3} {
 		t.Run(fmt.Sprint("RESP", protocol), func(t *testing.T) {
 			addr, prefix := server(t)
-			c := redis.NewClient(&redis.Options{Addr: addr, Protocol: protocol, UnstableResp3: true})
+			c := redis.NewClient(&redis.Options{Addr: addr, Protocol: protocol})
 			defer c.Close()
 			err := c.TSQueryIndex(t.Context(), []string{"of=nothing"}).Err()
 			if redis.HasErrorPrefix(err, "ERR unknown command") { // a Redis without the types

@@ -316,7 +316,7 @@ func TestViews(t *testing.T) {
 	b.has("main section", "waiting for changes")
 	require.Eventually(t, func() bool { // what the page says is true when the server has its request
 		info, err := db.Do(t.Context(), "INFO", "clients")
-		return err == nil && strings.Contains(fmt.Sprintf("%s", info), "blocked_clients:1")
+		return err == nil && strings.Contains(info.String(), "blocked_clients:1")
 	}, patience, 10*time.Millisecond)
 	do(t, db, "SKEIN.PUT app fresh VALUE new")
 	b.has("main section [role=log]", "PUT", "fresh = new")

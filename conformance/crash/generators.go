@@ -9,7 +9,6 @@ import (
 // sequence writes the same number to keys of several types at once, in a transaction or a script, so that after a
 // restart all of them agree on one number.
 type sequence struct {
-	noObserver
 	label  string
 	script bool
 	// loaded says that the server knows the script.

@@ -32,10 +32,8 @@ type Op struct {
 
 // generator makes one sequence of operations from a random source.
 type generator struct {
-	rnd   *rand.Rand
-	rules map[string][]rule
-	total map[string]int
-	ops   []Op
+	rnd *rand.Rand
+	ops []Op
 	// group is the kind of key that the command being made mostly uses.
 	group string
 	// blocks says that a client may be waiting on keys.

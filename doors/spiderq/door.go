@@ -137,7 +137,6 @@ type peer struct {
 	conn    *door.Conn
 	z       *zmtp.Conn
 	pool    *door.Pool
-	waiting atomic.Int64
 	out     []byte // a reply of serve; reused
 }
 

@@ -199,9 +199,8 @@ func LabelsOfBlob(b []byte) ([]labels.Label, error) {
 
 // Loader builds a series from its parts.
 type Loader struct {
-	s      *Series
-	last   string // the name of the last part
-	states []byte // copied
+	s    *Series
+	last string // the name of the last part
 }
 
 // NewLoader returns a Loader that has no parts.

@@ -18,7 +18,6 @@ import (
 // model is a series in plain code.
 type model struct {
 	samples map[int64]float64
-	gone    int64 // samples before are beyond the retention, or may be gone
 }
 
 func (m *model) times() []int64 { return slices.Sorted(maps.Keys(m.samples)) }

@@ -156,9 +156,7 @@ func readTable(t *testing.T) map[string]row {
 		r := row{what: cells[1]}
 		r.lines, err = strconv.Atoi(strings.ReplaceAll(cells[2], ",", ""))
 		require.NoError(t, err, line)
-		for _, word := range strings.Fields(strings.NewReplacer(",", " ", "`", "").Replace(cells[3])) {
-			r.may = append(r.may, word)
-		}
+		r.may = strings.Fields(strings.NewReplacer(",", " ", "`", "").Replace(cells[3]))
 		table[strings.Trim(cells[0], "`")] = r
 	}
 	require.NotEmpty(t, table)

@@ -346,14 +346,14 @@ func indent(s string) string { return strings.ReplaceAll(s, "\n", "\n     ") }
 // checkSilence makes sure that the transcript accounts for every reply.
 func (r *runner) checkSilence() error {
 	for name, c := range r.conns {
-		for c.Ready(time.Millisecond) {
-			v, err := c.Read(replyTimeout)
-			if err != nil {
-				return err
-			}
-			if v.Kind == Closed {
-				break
-			}
+		if !c.Ready(time.Millisecond) {
+			continue
+		}
+		v, err := c.Read(replyTimeout)
+		if err != nil {
+			return err
+		}
+		if v.Kind != Closed {
 			return fmt.Errorf("%s: at the end, connection %q still holds %s", r.transcript.Name, name, v)
 		}
 	}

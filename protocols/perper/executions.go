@@ -266,14 +266,14 @@ func showAgent(c *command.Ctx) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	_, x := f.executions(c)
-	name := string(c.Args[1])
+	name := c.Args[1]
 	all, unfinished := 0, 0
-	if a := x.agents[name]; a != nil {
+	if a := x.agents[string(name)]; a != nil {
 		all, unfinished = a.all, a.unfinished.Len()
 	}
 	c.W.Map(3)
 	c.W.BulkString("instances")
-	c.W.Int(int64(x.instances[name]))
+	c.W.Int(int64(x.instances[string(name)]))
 	c.W.BulkString("executions")
 	c.W.Int(int64(all))
 	c.W.BulkString("unfinished")

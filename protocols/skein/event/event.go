@@ -113,7 +113,7 @@ func number(b []byte) (n int64, ok bool) {
 
 // text reads a netstring.
 func text(b []byte) (text, rest []byte, ok bool) {
-	size, rest, ok := bytes.Cut(b[:min(len(b), maxHeader)], []byte(":"))
+	size, _, ok := bytes.Cut(b[:min(len(b), maxHeader)], []byte(":"))
 	if !ok {
 		return nil, nil, false
 	}
