@@ -182,3 +182,50 @@ func BenchmarkJournal(b *testing.B) {
 		require.NoError(b, r.apply(now, records[i%len(records)]))
 	}
 }
+
+// BenchmarkFollow measures SET, in pipelines of sixteen, on a master whose followers read the stream.
+func BenchmarkFollow(b *testing.B) {
+	for _, n := range []int{1, 4} {
+		b.Run(fmt.Sprint("followers=", n), func(b *testing.B) {
+			h := newHarness(b)
+			defer h.Close()
+			writer := h.session()
+			followers := make([]*Session, n)
+			read := func() {
+				for _, s := range followers {
+					s.Advance(h.ks.Now())
+					s.SetOutput(s.Output()[:0])
+				}
+			}
+			for i := range followers {
+				followers[i] = h.session()
+				followers[i].Input(request("PSYNC", "?", "-1"), h.ks.Now())
+			}
+			require.Eventually(b, func() bool {
+				read()
+				return strings.Count(h.feed(writer, request("INFO", "replication")), "state=online") == n
+			}, testTimeout, time.Millisecond)
+			pipelines := make([][]byte, 4096)
+			for i := range pipelines {
+				for range 16 {
+					pipelines[i] = append(pipelines[i], request("SET", benchmarkKey(), benchmarkValue)...)
+				}
+			}
+			now := h.ks.Now()
+			i := 0
+			send := func() {
+				writer.Input(pipelines[i/16%len(pipelines)], now)
+				writer.SetOutput(writer.Output()[:0])
+				read()
+			}
+			for ; i < 16*len(pipelines); i += 16 {
+				send() // every key is there
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			for i = 0; i < b.N; i += 16 {
+				send()
+			}
+		})
+	}
+}
