@@ -1,6 +1,8 @@
 package replication
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"slices"
 	"strconv"
@@ -36,6 +38,13 @@ type Former struct {
 
 // maxFormer is how many of them are known: those of whom replicas may not have heard that they have changed.
 const maxFormer = 8
+
+// NewID returns a random ID of a history, a server or a node.
+func NewID() string {
+	var b [20]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
 
 // Begin begins a history of that name, of which a number of bytes are gone.
 func (h *History) Begin(id string, offset int64) {

@@ -1,5 +1,5 @@
 // Package replication has what masters and replicas tell of each other, and the stream of commands that followers
-// execute. Who follows a master, and who sends to followers, is in package server.
+// execute. Package psync has both ends of the connection.
 package replication
 
 import (

@@ -73,7 +73,7 @@ func (s *Session) admit(from command.Origin, cmd, container *command.Command, ar
 	switch {
 	case from.In(command.FromClient) && s.subs.Any() && s.out.Proto == 2 && !cmd.WhileSubscribed:
 		return onlySubscriptions(cmd)
-	case from.In(command.FromClient) && (s.monitor || s.follower.following.Load()) && cmd.Flags&usesKeys != 0:
+	case from.In(command.FromClient) && (s.monitor || s.follower.Following()) && cmd.Flags&usesKeys != 0:
 		return errNoKeyspace
 	}
 	if from.In(command.FromClient|fromCommand) && s.srv.restricted.Load() {

@@ -14,6 +14,7 @@ import (
 	"github.com/atomredis/atomredis/cluster"
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/commands/scripts"
+	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/pubsub"
 )
 
@@ -58,8 +59,7 @@ func TestEachRuleHoldsForItsOrigins(t *testing.T) {
 		notInRequest = "CROSSSLOT Keys in request don't hash to the same slot"
 	)
 	follow := func(b *harness, _ *Session) {
-		b.replica.current.Store(&masterLink{})
-		b.restrict()
+		require.NoError(t, b.underAll(func(g *engine.Guard) { b.replica.Follow(g, "127.0.0.1", 1) })) // where nobody listens
 	}
 	redirect := func(b *harness, s *Session) {
 		follow(b, s)
@@ -158,9 +158,9 @@ func TestEachRuleHoldsForItsOrigins(t *testing.T) {
 		{name: "monitoring", line: "SET k v", prepare: func(_ *harness, s *Session) { s.monitor = true },
 			want: answers{"client": "ERR Replica can't interact with the keyspace"}},
 		{name: "REDIRECT", line: "SET k v", prepare: redirect,
-			want: answers{"client": "REDIRECT :0", "script custom": string(command.ErrReadOnly)}},
+			want: answers{"client": "REDIRECT 127.0.0.1:1", "script custom": string(command.ErrReadOnly)}},
 		{name: "REDIRECT of a reader", line: "GET k", prepare: redirect,
-			want: changesNothingIn("GET").and(answers{"client": "REDIRECT :0"})},
+			want: changesNothingIn("GET").and(answers{"client": "REDIRECT 127.0.0.1:1"})},
 		{name: "REDIRECT after READONLY", line: "GET k", want: changesNothingIn("GET"),
 			prepare: func(b *harness, s *Session) { redirect(b, s); s.options.ReadOnly = true }},
 		{name: "READONLY", line: "SET k v", prepare: follow, want: answers{"client script custom": string(command.ErrReadOnly)}},
@@ -172,10 +172,10 @@ func TestEachRuleHoldsForItsOrigins(t *testing.T) {
 				"client": string(command.ErrReadOnly), "script": notInScript, "custom": fmt.Sprintf(notInCustom, "exec"),
 			})},
 		{name: "LOADING", line: "GET k",
-			prepare: func(b *harness, s *Session) { follow(b, s); b.replica.loading.Store(true) },
+			prepare: func(b *harness, s *Session) { follow(b, s); b.replica.SetLoading(true) },
 			want:    changesNothingIn("GET").and(answers{"client": string(errLoading)})},
 		{name: "LOADING, all keys", line: "KEYS *",
-			prepare: func(b *harness, s *Session) { follow(b, s); b.replica.loading.Store(true) },
+			prepare: func(b *harness, s *Session) { follow(b, s); b.replica.SetLoading(true) },
 			want:    changesNothingIn("KEYS").and(answers{"client script custom": string(errLoading)})},
 		{name: "MASTERDOWN", line: "GET k", settings: []string{"replica-serve-stale-data", "no"}, prepare: follow,
 			want: changesNothingIn("GET").and(answers{"client": string(command.ErrMasterDown)})},
@@ -184,10 +184,8 @@ func TestEachRuleHoldsForItsOrigins(t *testing.T) {
 			want: changesNothingIn("EXEC").and(answers{
 				"client": string(command.ErrMasterDown), "script": notInScript, "custom": fmt.Sprintf(notInCustom, "exec"),
 			})},
-		{name: "NOREPLICAS", line: "SET k v", prepare: func(b *harness, _ *Session) {
-			b.followed.scarce.Store(true)
-			b.restrict()
-		}, want: answers{"client script custom": string(errNoReplicas)}},
+		{name: "NOREPLICAS", line: "SET k v", settings: []string{"min-replicas-to-write", "1"},
+			prepare: func(b *harness, _ *Session) { b.followed.Count() }, want: answers{"client script custom": string(errNoReplicas)}},
 		{name: "BUSY", line: "SET k v", settings: []string{"busy-reply-threshold", "1"}, prepare: func(b *harness, _ *Session) {
 			b.scripts.Begin(scripts.Running{})
 			for b.scripts.Busy() == "" {
@@ -218,7 +216,6 @@ func TestEachRuleHoldsForItsOrigins(t *testing.T) {
 			}
 			checkAnswers(t, s, rule.line, rule.want.and(nil))
 			b.scripts.End(&s.guard)
-			b.replica.current.Store(nil)
 			s.monitor, s.tx.active = false, false
 			s.subs.UnsubscribeAll()
 			b.finish(t, s)

@@ -87,7 +87,7 @@ func (r *register) sizes(now int64) (n clientSizes) {
 			n.normal += size
 			continue
 		}
-		backlog := s.follower.feed.backlog()
+		backlog := s.follower.Backlog()
 		n.followers += size + backlog
 		n.streamed += int64(d.Output) + backlog
 	}
@@ -175,7 +175,7 @@ func (s *Session) publish() {
 	d.Closing = s.closing
 	d.NoEvict, d.NoTouch, d.ReadOnly = s.options.NoEvict, s.guard.NoTouch, s.options.ReadOnly
 	d.Capable, d.ImportSource = s.options.Redirect, s.guard.SeesExpired
-	d.Follower = s.follower.following.Load()
+	d.Follower = s.follower.Following()
 	d.Queued = s.tx.bytes
 	d.Received, d.Calls = s.taken, s.calls
 	s.countMemory(d)

@@ -89,7 +89,7 @@ func (s *Session) sharesGuard() bool {
 // followers, who would be sent both as one transaction.
 func (s *Session) mayShareGuard(cmd *command.Command) bool {
 	return cmd != nil && cmd.Flags&(command.ReadOnly|command.Write) != 0 &&
-		cmd.Flags&(command.OwnGuard|command.WholeKeyspace) == 0 && !s.tx.active && !s.srv.followed.active.Load()
+		cmd.Flags&(command.OwnGuard|command.WholeKeyspace) == 0 && !s.tx.active && !s.srv.followed.Active()
 }
 
 // endGuard ends the guard that the command before has left, if it has. Whatever takes another guard, or a lock under

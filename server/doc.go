@@ -139,27 +139,11 @@
 //
 // # Followers and masters
 //
-// A follower (followers.go) gets a snapshot as an RDB file, and the stream from the same guard on, which gathers
-// until the file is sent. The encoder waits for the socket, the server never does. The stream (replication.Stream)
-// is made of the journal's records as they are; a record of several commands becomes a transaction.
-//
-// The end of the stream is kept (replication.History), so that who was away goes on with PSYNC. history.go has how
-// it outlives a restart. The stream of a master is a function of the journal's records in their order, which is why
-// followers.Follow appends to both under one lock; what else comes into it (PING), and where it begins, is a note in
-// the journal. So after a crash the backlog is what the journal has since the last checkpoint, made once more. The
-// record of a replica has the offset instead, and its stream is the master's bytes. A master that was killed may have
-// sent what its journal has lost: it takes a new name, and answers to the old one up to what it has. All servers of a
-// group make this stream of the log, and send it to whoever follows them; where it begins, and its PINGs, are the
-// leader's, which they tell that they have followers.
-//
-// After REPLICAOF one goroutine, the link (replica.go), copies the master's data and executes its commands through
-// Session.run, each command or transaction under one guard. They are journalled, so a replica is as durable as a
-// master. The offset counts whole transactions. Keys expire only when the master says so (Guard.SetReplica): readers
-// do not find them, the master's commands do (Guard.FromMaster). Nothing is evicted. A command that sets a deadline
-// which has passed here is executed at a time before it (Ctx.Over), which the journal keeps. A copy is received
-// into a file, and only what can be loaded replaces data, by persist.Storage.Replace: a crash leaves the old data or
-// the copy. Roles change under a guard over everything, and the link looks once it has its own, so behind REPLICAOF
-// NO ONE no command of the master runs.
+// Package replication/psync has both ends of Redis's replication. replication.go is what that package needs of the server;
+// masterExecutor there executes the commands of a master, each command or transaction under one guard, through Session.run.
+// They are journalled, so a replica is as durable as a master. Keys expire only when the master says so
+// (Guard.SetReplica): readers do not find them, the master's commands do (Guard.FromMaster). Nothing is evicted. A command
+// that sets a deadline which has passed here is executed at a time before it (Ctx.Over), which the journal keeps.
 //
 // # Files of a Redis
 //

@@ -142,7 +142,7 @@ func (srv *Server) makeRoom(now int64) evictionResult {
 
 // evictsElsewhere reports whether the server where the data come from evicts, and this one does not.
 func (srv *Server) evictsElsewhere(set *config.Settings) bool {
-	return set.ImportMode || srv.group.following.Load() || srv.replica.link() != nil && set.ReplicaIgnoreMaxmemory
+	return set.ImportMode || srv.group.following.Load() || srv.replica.Following() && set.ReplicaIgnoreMaxmemory
 }
 
 // excess returns by how much maxmemory is exceeded: at 1 nothing more may come before something has left.
@@ -241,7 +241,7 @@ func clientLimit(set *config.Settings) int64 {
 func (s *Session) countMemory(d *clientInfo) {
 	n := int64(unsafe.Sizeof(*s)) + int64(d.Input+d.InputFree+max(d.Output, d.Buffer)) + d.Queued + int64(s.subs.Bytes())
 	lent := int64(s.out.Lent())
-	if s.follower.following.Load() {
+	if s.follower.Following() {
 		n, lent = 0, 0 // as in Redis what waits for replicas does not count: evicted keys would make it more
 	}
 	if n != d.Memory || lent != d.lent {

@@ -3,7 +3,6 @@ package server
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
@@ -17,6 +16,16 @@ func pair(t *testing.T) (master, replica *member) {
 	require.Equal(t, "+OK", replica.c.do("REPLICAOF "+master.address()))
 	requireSame(t, master, replica)
 	return master, replica
+}
+
+// followersListenAt has those that follow the server now listen at a port, for what it knows. Those of tests listen at another
+// one than they say.
+func (m *member) followersListenAt(port int64) {
+	for _, s := range m.clients.all() {
+		if s.follower.Following() {
+			s.follower.Wishes.Port.Store(port)
+		}
+	}
 }
 
 func TestClientsWaitForReplicas(t *testing.T) {
@@ -46,19 +55,18 @@ func TestClientsWaitForReplicas(t *testing.T) {
 	gone.send("WAIT", "9", "0")
 	master.c.waitFor("INFO clients", "blocked_clients:1")
 	gone.Close()
-	require.Eventually(t, func() bool {
-		master.followed.mu.Lock()
-		defer master.followed.mu.Unlock()
-		return len(master.followed.waiters) == 0
-	}, testTimeout, time.Millisecond)
+	master.c.waitFor("INFO clients", "blocked_clients:0")
 }
 
 func TestServersChangePlaces(t *testing.T) {
 	master, replica := pair(t)
+	var port int64
+	fmt.Sscan(memberPort(replica), &port)
+	master.followersListenAt(port)
 	other := newMember(t, vfs.NewCrashableMem())
 	require.Equal(t, "+OK", other.c.do("REPLICAOF "+master.address()))
 	requireSame(t, master, other)
-	list, _ := master.followed.status()
+	list, _ := master.followed.Status()
 	require.Len(t, list, 2)
 	master.write(3)
 	for line, want := range map[string]string{"FAILOVER ABORT": "ERR No failover in progress.",
@@ -74,14 +82,6 @@ func TestServersChangePlaces(t *testing.T) {
 	raw.say("PSYNC another 1 FAILOVER")
 	require.Equal(t, "-ERR PSYNC FAILOVER replid must match my replid.", raw.line())
 
-	// Replicas must have said where they listen: those of tests listen elsewhere.
-	for _, d := range master.followed.list {
-		if d.s.peer.Addr == replica.replica.link().conn.LocalAddr().String() {
-			var port int64
-			fmt.Sscan(memberPort(replica), &port)
-			d.s.follower.wishes.Port.Store(port)
-		}
-	}
 	writer := master.connect()
 	require.Equal(t, "+OK", master.c.do("FAILOVER TO 127.0.0.1 "+memberPort(replica)))
 	writer.send("SET", "late", "1") // waits, and comes to a replica
@@ -92,9 +92,9 @@ func TestServersChangePlaces(t *testing.T) {
 	replica.write(2)
 	requireSame(t, replica, master)
 	requireSame(t, replica, other)
-	require.Zero(t, replica.stats.copies.Load())
-	require.Equal(t, int64(2), master.stats.copies.Load(), "both that it had before")
-	require.Equal(t, replication.LinkConnected, other.replica.link().status().State)
+	require.Zero(t, replica.followed.Copies.Load())
+	require.Equal(t, int64(2), master.followed.Copies.Load(), "both that it had before")
+	require.Equal(t, replication.LinkConnected, other.linkStatus().State)
 }
 
 func TestAFailoverThatCannotBe(t *testing.T) {
@@ -102,9 +102,7 @@ func TestAFailoverThatCannotBe(t *testing.T) {
 	require.Equal(t, "+OK", master.c.do("SET a b"))
 	other := master.connect()
 	// Nobody listens where the replica says it does.
-	for _, d := range master.followed.list {
-		d.s.follower.wishes.Port.Store(1)
-	}
+	master.followersListenAt(1)
 	require.Equal(t, "+OK", master.c.do("FAILOVER"))
 	require.Contains(t, master.c.do("FAILOVER"), "ERR FAILOVER already in progress.")
 	require.Contains(t, master.c.do("REPLICAOF NO ONE"), "ERR REPLICAOF not allowed while failing over.")

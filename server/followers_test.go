@@ -54,6 +54,22 @@ func (f *rawFollower) line() string {
 	return text
 }
 
+// line reads a line that is not empty, without its end.
+func line(in *bufio.Reader) (string, error) {
+	for {
+		text, err := in.ReadString('\n')
+		if text = strings.TrimRight(text, "\r\n"); text != "" || err != nil {
+			return text, err
+		}
+	}
+}
+
+// linkStatus is what a replica knows of the link to its master; the zero Link if there is none.
+func (srv *Server) linkStatus() replication.Link {
+	st, _ := srv.replica.Status()
+	return st
+}
+
 // file reads the RDB file that the server sends, and says that it has got it.
 func (f *rawFollower) file() []byte {
 	head := f.line()
@@ -135,7 +151,7 @@ func TestFollowersGetEverythingAndThenWhatChanges(t *testing.T) {
 			require.Contains(t, f.line(), "-ERR Replica can't interact with the keyspace")
 			f.say("REPLCONF listening-port 77")
 			f.line()
-			list, _ := srv.followed.status()
+			list, _ := srv.followed.Status()
 			require.Len(t, list, 1)
 			require.Equal(t, "127.0.0.1 77 online", fmt.Sprint(list[0].Host, " ", list[0].Port, " ", list[0].State))
 
@@ -153,7 +169,7 @@ func TestFollowersGetEverythingAndThenWhatChanges(t *testing.T) {
 			f.Close()
 			other.Close()
 			require.Eventually(t, func() bool {
-				list, _ := srv.followed.status()
+				list, _ := srv.followed.Status()
 				return len(list) == 0
 			}, testTimeout, time.Millisecond)
 			do("INCR n")
@@ -165,6 +181,7 @@ func TestFollowersGetEverythingAndThenWhatChanges(t *testing.T) {
 func TestTheStreamDoesNotDependOnTheTime(t *testing.T) {
 	b := newJournalled(t)
 	const now = "1000000000000"
+	var stream replication.Stream
 	for _, c := range []struct{ line, want string }{
 		{"SET k v", "SELECT 0|SET k v"},
 		{"SET k v EX 10", "SET k v PXAT 1000000010000"},
@@ -213,7 +230,7 @@ func TestTheStreamDoesNotDependOnTheTime(t *testing.T) {
 		require.NotContains(t, reply, "ERR", c.line)
 		var got []string
 		for _, r := range b.journal.records[before:] {
-			got = append(got, memoryRecord{commands: b.followed.changes.Translate(r.commands)}.text(t)...)
+			got = append(got, memoryRecord{commands: stream.Translate(r.commands)}.text(t)...)
 		}
 		require.Equal(t, c.want, strings.Join(got, "|"), c.line)
 	}
@@ -256,16 +273,16 @@ func TestACopyAndWhatFollowsAreTheData(t *testing.T) {
 				f.Close()
 			}
 			require.Eventually(t, func() bool {
-				return replicas[0].replica.link().status().State == replication.LinkConnected &&
-					replicas[1].replica.link().status().State == replication.LinkConnected
+				return replicas[0].linkStatus().State == replication.LinkConnected &&
+					replicas[1].linkStatus().State == replication.LinkConnected
 			},
 				testTimeout, time.Millisecond)
 			close(stop)
 			running.Wait()
 			for _, replica := range replicas {
 				require.Eventually(t, func() bool {
-					_, offset := master.followed.status()
-					return replica.replica.link().status().Offset == offset
+					_, offset := master.followed.Status()
+					return replica.linkStatus().Offset == offset
 				}, testTimeout, time.Millisecond)
 				now := master.ks.Now()
 				require.Equal(t, dump(master.ks, now), dump(replica.ks, now))
@@ -353,7 +370,7 @@ func TestAFollowerThatDoesNotReadIsClosed(t *testing.T) {
 		do(fmt.Sprintf("SET key:%d %s", i, value))
 	}
 	require.Eventually(t, func() bool {
-		list, _ := srv.followed.status()
+		list, _ := srv.followed.Status()
 		return len(list) == 0
 	}, testTimeout, time.Millisecond)
 	require.NoError(t, srv.WriteRDB(io.Discard), "nobody waits for the copy that was given up")

@@ -162,7 +162,7 @@ func (g *group) Lead(at func()) {
 	guard.SetJournal(g.node)
 	guard.SetReplica(false)
 	srv.shards.told.Store(srv.shards.record()) // all of it is committed
-	srv.followed.led(&guard)
+	srv.followed.Led(&guard)
 	guard.Unlock()
 	srv.shards.kick()
 	srv.roleChanged()
@@ -176,7 +176,7 @@ func (g *group) Follow(at func()) {
 	guard.Lock(g.srv.ks, engine.AllShards, g.srv.ks.Now())
 	at()
 	g.follow(&guard)
-	g.srv.followed.leadLost() // replicas would miss what is agreed on from now on
+	g.srv.followed.LeadLost() // replicas would miss what is agreed on from now on
 	guard.Unlock()
 	g.srv.relays.leadLost(g.srv)
 	g.srv.roleChanged()
@@ -193,8 +193,8 @@ func (g *group) follow(guard *engine.Guard) {
 // Reset implements raft.Machine.
 func (g *group) Reset(at func(group []byte) error) error {
 	srv := g.srv
-	srv.replica.loading.Store(true)
-	srv.followed.drop() // who has got what is taken back now
+	srv.replica.SetLoading(true)
+	srv.followed.Drop() // who has got what is taken back now
 	var failed error
 	err := srv.storage.Reset(func(guard *engine.Guard) {
 		failed = at(srv.storage.Group())
@@ -204,14 +204,14 @@ func (g *group) Reset(at func(group []byte) error) error {
 }
 
 // Restored implements raft.Machine.
-func (g *group) Restored() { g.srv.replica.loading.Store(false) }
+func (g *group) Restored() { g.srv.replica.SetLoading(false) }
 
 // Copy implements raft.Machine.
 func (g *group) Copy(w io.Writer, at func()) error {
 	var record, history []byte
 	how := transfer.Copy{Content: transfer.All, Wait: true, At: func(*engine.Guard) {
 		at()
-		record, history = g.srv.shards.stored(), g.srv.followed.stored()
+		record, history = g.srv.shards.stored(), g.srv.followed.Stored()
 	}, About: func() []rdb.Aux {
 		return []rdb.Aux{{Name: auxRecord, Value: string(record)}, {Name: auxHistory, Value: string(history)}}
 	}}
@@ -227,11 +227,11 @@ const (
 // Replace implements raft.Machine.
 func (g *group) Replace(r io.Reader, at func()) error {
 	srv := g.srv
-	srv.replica.loading.Store(true)
-	srv.followed.drop() // the copy has the history, if there is one
+	srv.replica.SetLoading(true)
+	srv.followed.Drop() // the copy has the history, if there is one
 	err := srv.storage.Replace(func() error {
 		var failed error
-		err := srv.fill(g.ctx, r, g.r, func(history []byte) { failed = srv.followed.restore(history) })
+		err := srv.fill(g.ctx, r, g.r, func(history []byte) { failed = srv.followed.Restore(history) })
 		if err = errors.Join(err, failed); err != nil {
 			return err
 		}
@@ -241,7 +241,7 @@ func (g *group) Replace(r io.Reader, at func()) error {
 	if err != nil {
 		return fmt.Errorf("the leader's copy: %w", err)
 	}
-	srv.replica.loading.Store(false)
+	srv.replica.SetLoading(false)
 	return nil
 }
 
@@ -271,12 +271,11 @@ func (srv *Server) roleChanged() {
 }
 
 // follows reports whether the data changes only as another server says.
-func (srv *Server) follows() bool { return srv.replica.link() != nil || srv.group.following.Load() }
+func (srv *Server) follows() bool { return srv.replica.Following() || srv.group.following.Load() }
 
 // master returns where clients reach the server whose data this one has; ok is false if there is none.
 func (srv *Server) master() (host string, port int, ok bool) {
-	if l := srv.replica.link(); l != nil {
-		st := l.status()
+	if st, ok := srv.replica.Status(); ok {
 		return st.Host, st.Port, true
 	}
 	return srv.group.leader()
@@ -285,7 +284,7 @@ func (srv *Server) master() (host string, port int, ok bool) {
 // lateRefusal returns the error for a command that was accepted before the server's part changed; its guard is held.
 func (srv *Server) lateRefusal(cmd *command.Command) command.Error {
 	switch {
-	case srv.replica.loading.Load() && cmd.Flags&command.Loading == 0:
+	case srv.replica.Loading() && cmd.Flags&command.Loading == 0:
 		return errLoading
 	case srv.group.following.Load() && cmd.Flags&command.Write != 0:
 		return command.ErrReadOnly
@@ -309,7 +308,7 @@ func (g *group) restriction(flags command.Flag, writes bool, set *config.Setting
 		return ""
 	case writes:
 		return command.ErrReadOnly
-	case g.srv.replica.loading.Load() && flags&command.Loading == 0:
+	case g.srv.replica.Loading() && flags&command.Loading == 0:
 		return errLoading
 	case flags&command.Stale == 0 && set.Raft.MaxLag > 0 && g.silence() > time.Duration(set.Raft.MaxLag)*time.Second:
 		return command.ErrMasterDown

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/replication"
+	"github.com/atomredis/atomredis/replication/psync"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -20,8 +21,8 @@ import (
 func (m *member) replicates(leader *groupNode) {
 	m.t.Helper()
 	require.Eventually(m.t, func() bool {
-		st := m.replica.link().status()
-		here, there := m.followed.present(), leader.followed.present()
+		st := m.linkStatus()
+		here, there := m.followed.Present(), leader.followed.Present()
 		return st.State == replication.LinkConnected && here.ID == there.ID && here.Offset == there.Offset
 	}, testTimeout, time.Millisecond)
 	now := leader.ks.Now()
@@ -38,7 +39,7 @@ func TestAReplicaOfAGroupGoesOnWithTheNextLeader(t *testing.T) {
 	n := 0
 	follow := func(leader *groupNode, copies int64) {
 		t.Helper()
-		copies += leader.stats.copies.Load()
+		copies += leader.followed.Copies.Load()
 		write := func() {
 			c := leader.client()
 			for _, line := range []string{"SELECT 2", "INCR n", "RPUSH l x", "SELECT 0", "SET k v PX 100000", "SADD s a b c d", "SPOP s 2",
@@ -58,7 +59,7 @@ func TestAReplicaOfAGroupGoesOnWithTheNextLeader(t *testing.T) {
 		// When this is acknowledged all of the stream before it has been agreed on.
 		require.Equal(t, "+OK", leader.client().do(fmt.Sprint("SET last ", n)))
 		replica.replicates(leader)
-		require.Equal(t, copies, leader.stats.copies.Load())
+		require.Equal(t, copies, leader.followed.Copies.Load())
 	}
 	first := g.settled()
 	require.Equal(t, "+OK", first.client().do("SET before replicas"))
@@ -122,14 +123,14 @@ func (n *groupNode) rawFollower() *rawFollower {
 
 // goOn has the follower ask a server again that has disconnected it, as its group has another leader, and returns it. It
 // gets what followed in the history that the server had.
-func (f *rawFollower) goOn(at *groupNode, was presentHistory) *rawFollower {
+func (f *rawFollower) goOn(at *groupNode, was psync.Position) *rawFollower {
 	t := f.t
 	t.Helper()
 	_, err := io.Copy(io.Discard, f.in)
 	require.NoError(t, err)
 	// It may be once because the lead is lost, and once more because the history has another name.
 	leader := at.g.leader()
-	require.Eventually(t, func() bool { return at.followed.present().ID == leader.followed.present().ID }, testTimeout, time.Millisecond)
+	require.Eventually(t, func() bool { return at.followed.Present().ID == leader.followed.Present().ID }, testTimeout, time.Millisecond)
 	f = at.newRawFollower()
 	f.say("REPLCONF capa psync2")
 	require.Equal(t, "+OK", f.line())
@@ -161,13 +162,13 @@ func TestAnyServerOfAGroupHasFollowers(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "[PING]", fmt.Sprintf("%s", args), "the leader has no followers itself")
 
-	was := at.followed.present()
+	was := at.followed.Present()
 	first.kill()
 	require.Equal(t, "+OK", g.leader().client().do("SET after 1"))
 	f = f.goOn(at, was)
 	require.Equal(t, "SELECT 0", f.next())
 	require.Equal(t, "SET after 1", f.next())
-	require.EqualValues(t, 1, at.stats.copies.Load())
+	require.EqualValues(t, 1, at.followed.Copies.Load())
 }
 
 // A server that gets a copy of everything has the history of the copy, which may be none.
@@ -177,9 +178,9 @@ func TestACopyHasTheHistoryOfTheGroup(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, leader.group.Copy(&b, func() {}))
 	f := at.rawFollower()
-	require.True(t, at.followed.present().Known)
+	require.True(t, at.followed.Present().Known)
 	require.NoError(t, at.group.Replace(&b, func() {}))
 	_, err := io.Copy(io.Discard, f.in)
 	require.NoError(t, err)
-	require.False(t, at.followed.present().Known)
+	require.False(t, at.followed.Present().Known)
 }

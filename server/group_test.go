@@ -271,12 +271,12 @@ func TestReplicasOfALeaderAreDisconnectedWhenItLosesTheLead(t *testing.T) {
 	replica := first.newRawFollower()
 	require.NotEmpty(t, replica.follow(""))
 	for i, leader := range []*groupNode{second, first} {
-		was := first.followed.present()
+		was := first.followed.Present()
 		g.handOver(g.leader(), leader)
 		replica = replica.goOn(first, was)
 		require.Equal(t, "+OK", leader.client().do(fmt.Sprint("SET key ", i)))
 		require.Equal(t, "SELECT 0", replica.next())
 		require.Equal(t, fmt.Sprint("SET key ", i), replica.next())
 	}
-	require.EqualValues(t, 1, first.stats.copies.Load())
+	require.EqualValues(t, 1, first.followed.Copies.Load())
 }

@@ -70,8 +70,8 @@ func requireSame(t *testing.T, first *member, others ...*member) {
 	t.Helper()
 	for _, m := range others {
 		require.Eventually(t, func() bool {
-			st := m.replica.link().status()
-			here, there := m.followed.present(), first.followed.present()
+			st := m.linkStatus()
+			here, there := m.followed.Present(), first.followed.Present()
 			return st.State == replication.LinkConnected && here.ID == there.ID && here.Offset == there.Offset
 		}, testTimeout, time.Millisecond)
 		now := first.ks.Now()
@@ -90,25 +90,25 @@ func TestReplicasGoOnWhereTheyWere(t *testing.T) {
 			require.Equal(t, "+OK", leaf.c.do("REPLICAOF "+replica.address()))
 			master.write(5)
 			requireSame(t, master, replica, leaf)
-			require.Equal(t, int64(1), master.stats.copies.Load())
+			require.Equal(t, int64(1), master.followed.Copies.Load())
 
 			// The master ends, and others miss what comes before they find it again.
-			was := master.followed.present().ID
+			was := master.followed.Present().ID
 			master = master.again(crash)
-			require.Equal(t, crash, was != master.followed.present().ID)
+			require.Equal(t, crash, was != master.followed.Present().ID)
 			master.write(3)
 			require.Equal(t, "+OK", replica.c.do("REPLICAOF "+master.address()))
 			requireSame(t, master, replica, leaf)
-			require.Zero(t, master.stats.copies.Load())
-			require.Equal(t, int64(1), master.stats.partial.Load())
-			require.Equal(t, int64(1), replica.stats.copies.Load())
+			require.Zero(t, master.followed.Copies.Load())
+			require.Equal(t, int64(1), master.followed.Partial.Load())
+			require.Equal(t, int64(1), replica.followed.Copies.Load())
 
 			// The replica ends.
 			replica = replica.again(crash, "replicaof", master.address())
 			master.write(3)
 			require.Equal(t, "+OK", leaf.c.do("REPLICAOF "+replica.address()))
 			requireSame(t, master, replica, leaf)
-			require.Zero(t, master.stats.copies.Load()+replica.stats.copies.Load())
+			require.Zero(t, master.followed.Copies.Load()+replica.followed.Copies.Load())
 
 			// The last one ends while the others go on.
 			master.write(1)
@@ -116,15 +116,15 @@ func TestReplicasGoOnWhereTheyWere(t *testing.T) {
 			leaf = leaf.again(crash, "replicaof", replica.address())
 			master.write(1)
 			requireSame(t, master, replica, leaf)
-			require.Zero(t, master.stats.copies.Load()+replica.stats.copies.Load())
+			require.Zero(t, master.followed.Copies.Load()+replica.followed.Copies.Load())
 
 			// The replica leads: the one behind it goes on, and so does what was its master.
 			require.Equal(t, "+OK", replica.c.do("REPLICAOF NO ONE"))
 			replica.write(2)
 			require.Equal(t, "+OK", master.c.do("REPLICAOF "+replica.address()))
 			requireSame(t, replica, master, leaf)
-			require.Zero(t, master.stats.copies.Load()+replica.stats.copies.Load())
-			require.Contains(t, replica.c.do("INFO replication"), "master_replid2:"+master.followed.history.Former[0].ID)
+			require.Zero(t, master.followed.Copies.Load()+replica.followed.Copies.Load())
+			require.Contains(t, replica.c.do("INFO replication"), "master_replid2:"+master.followed.Backlog().Former.ID)
 
 			// A replica that starts as a master, and changes something, has another history.
 			leaf = leaf.again(crash)
@@ -132,8 +132,8 @@ func TestReplicasGoOnWhereTheyWere(t *testing.T) {
 			require.Equal(t, "+OK", leaf.c.do("REPLICAOF "+replica.address()))
 			replica.write(1)
 			requireSame(t, replica, master, leaf)
-			require.Equal(t, int64(1), replica.stats.copies.Load())
-			require.Equal(t, int64(1), replica.stats.noPartial.Load())
+			require.Equal(t, int64(1), replica.followed.Copies.Load())
+			require.Equal(t, int64(1), replica.followed.NoPartial.Load())
 		})
 	}
 }
@@ -152,8 +152,8 @@ func TestAMasterThatHasLostSomethingIsNotGoneOnFrom(t *testing.T) {
 	master.write(3)
 	require.Equal(t, "+OK", replica.c.do("REPLICAOF "+master.address()))
 	requireSame(t, master, replica)
-	require.Equal(t, int64(1), master.stats.copies.Load())
-	require.Zero(t, master.stats.partial.Load())
+	require.Equal(t, int64(1), master.followed.Copies.Load())
+	require.Zero(t, master.followed.Partial.Load())
 }
 
 func TestTheBacklogGoesWhenNobodyWantsIt(t *testing.T) {
@@ -167,11 +167,11 @@ func TestTheBacklogGoesWhenNobodyWantsIt(t *testing.T) {
 	c.do("SET a b")
 	require.Contains(t, c.do("INFO replication"), "repl_backlog_active:1\r\nrepl_backlog_size:16384\r\n"+
 		"repl_backlog_first_byte_offset:1\r\nrepl_backlog_histlen:50")
-	id := srv.followed.present().ID
+	id := srv.followed.Present().ID
 	f.Close()
 	c.waitFor("INFO replication", "connected_slaves:0")
 	clock.Advance(59 * time.Second)
-	require.True(t, srv.followed.present().Known)
+	require.True(t, srv.followed.Present().Known)
 
 	f = newRawFollower(t, host, port)
 	f.say(fmt.Sprint("PSYNC ", id, " 24"))
@@ -179,13 +179,13 @@ func TestTheBacklogGoesWhenNobodyWantsIt(t *testing.T) {
 	f.commands = resp.NewCommandReader(f.in)
 	require.Equal(t, "SET a b", f.next())
 	clock.Advance(120 * time.Second)
-	require.True(t, srv.followed.present().Known)
+	require.True(t, srv.followed.Present().Known)
 	f.Close()
 	c.waitFor("INFO replication", "connected_slaves:0")
 	clock.Advance(61 * time.Second)
-	require.Eventually(t, func() bool { return !srv.followed.present().Known && !srv.followed.active.Load() }, testTimeout,
+	require.Eventually(t, func() bool { return !srv.followed.Present().Known && !srv.followed.Active() }, testTimeout,
 		time.Millisecond)
-	require.NotEqual(t, id, srv.followed.present().ID)
+	require.NotEqual(t, id, srv.followed.Present().ID)
 }
 
 // memberPort returns where a server listens.
@@ -235,7 +235,7 @@ func TestWhatIsPublishedIsHeardAtReplicas(t *testing.T) {
 	require.Equal(t, "2", master.c.do("GET key"))
 	require.Equal(t, "+OK", replica.c.do("REPLICAOF "+master.address()))
 	requireSame(t, master, replica, leaf)
-	require.Zero(t, master.stats.copies.Load(), "the stream is what it was")
+	require.Zero(t, master.followed.Copies.Load(), "the stream is what it was")
 	require.Equal(t, "0", master.c.do("PUBLISH news again"))
 	for _, c := range hear {
 		require.Contains(t, c.read(), "again")
@@ -251,12 +251,12 @@ func TestAReplicaOnAFullDisk(t *testing.T) {
 	master.write(1)
 	requireSame(t, master, replica)
 	full.Store(true)
-	for n := 0; replica.replica.link().status().State == replication.LinkConnected; n++ {
+	for n := 0; replica.linkStatus().State == replication.LinkConnected; n++ {
 		require.Less(t, n, 10_000, "it goes on")
 		master.write(1)
 	}
-	require.Eventually(t, func() bool { return replica.replica.link().status().Problem != "" }, testTimeout, time.Millisecond)
-	require.Contains(t, replica.replica.link().status().Problem, "cannot be stored")
+	require.Eventually(t, func() bool { return replica.linkStatus().Problem != "" }, testTimeout, time.Millisecond)
+	require.Contains(t, replica.linkStatus().Problem, "cannot be stored")
 	require.Equal(t, "v", replica.c.do("GET k"), "what it has is served")
 	replica.c.do("CONFIG SET replica-ignore-disk-write-errors yes")
 	master.write(1)
@@ -265,5 +265,5 @@ func TestAReplicaOnAFullDisk(t *testing.T) {
 	full.Store(false)
 	master.write(1)
 	requireSame(t, master, replica)
-	require.Equal(t, int64(1), master.stats.copies.Load(), "it has not got everything anew")
+	require.Equal(t, int64(1), master.followed.Copies.Load(), "it has not got everything anew")
 }

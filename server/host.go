@@ -175,7 +175,7 @@ func (srv *Server) DelayJournal(d time.Duration) {
 
 // ChangeReplicationID implements servercommands.Debugger.
 func (srv *Server) ChangeReplicationID() {
-	srv.followed.changeHistory(func(h *replication.History) { h.ID, h.Former = newRunID(), nil })
+	srv.followed.ChangeHistory(func(h *replication.History) { h.ID, h.Former = replication.NewID(), nil })
 }
 
 // SkipChecksums implements servercommands.Debugger.

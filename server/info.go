@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"crypto/rand"
 	"encoding/hex"
 	"fmt"
 	"hash/fnv"
@@ -273,7 +272,7 @@ func infoPersistence(b *servercommands.InfoText, c *command.Ctx) {
 	if loaded == nil {
 		loaded = &transfer.Loaded{Keys: st.LoadedKeys}
 	}
-	b.Flag("loading", st.Loading || srv.replica.loading.Load())
+	b.Flag("loading", st.Loading || srv.replica.Loading())
 	b.Zeros("async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age")
 	saved, toSave := int64(0), int64(0)
 	if st.Checkpoint {
@@ -354,18 +353,18 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("total_connections_received", s.connections.Load())
 	b.Number("total_commands_processed", srv.commandCalls())
 	b.Number("instantaneous_ops_per_sec", rate.commands)
-	b.Number("total_net_input_bytes", s.bytesIn.Load())
+	b.Number("total_net_input_bytes", srv.bytesIn())
 	b.Number("total_net_output_bytes", srv.bytesOut())
-	b.Number("total_net_repl_input_bytes", s.replIn.Load())
-	b.Number("total_net_repl_output_bytes", s.replOut.Load())
+	b.Number("total_net_repl_input_bytes", srv.replica.Received.Load())
+	b.Number("total_net_repl_output_bytes", srv.followed.Sent.Load())
 	b.Text("instantaneous_input_kbps", strconv.FormatFloat(rate.in, 'f', 2, 64))
 	b.Text("instantaneous_output_kbps", strconv.FormatFloat(rate.out, 'f', 2, 64))
 	b.Text("instantaneous_input_repl_kbps", strconv.FormatFloat(rate.replIn, 'f', 2, 64))
 	b.Text("instantaneous_output_repl_kbps", strconv.FormatFloat(rate.replOut, 'f', 2, 64))
 	b.Number("rejected_connections", s.rejected.Load())
-	b.Number("sync_full", s.copies.Load())
-	b.Number("sync_partial_ok", s.partial.Load())
-	b.Number("sync_partial_err", s.noPartial.Load())
+	b.Number("sync_full", srv.followed.Copies.Load())
+	b.Number("sync_partial_ok", srv.followed.Partial.Load())
+	b.Number("sync_partial_err", srv.followed.NoPartial.Load())
 	k := c.G.Stats()
 	b.Number("evicted_keys", k.Evicted)
 	b.Number("tier_unloaded_values", k.Unloaded)
@@ -396,7 +395,7 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("tracking_total_keys", int64(keys))
 	b.Number("tracking_total_items", int64(readers))
 	b.Number("tracking_total_prefixes", int64(prefixes))
-	b.Number("unexpected_error_replies", s.unexpected.Load())
+	b.Number("unexpected_error_replies", srv.replica.Unexpected.Load())
 	b.Number("total_error_replies", s.errors.Replies())
 	b.Number("dump_payload_sanitizations", s.restored.Load())
 	b.Number("client_query_buffer_limit_disconnections", s.inputTooLong.Load())
@@ -531,11 +530,4 @@ func powerName(power int) string {
 	}
 	unit := (power - 1) / 10
 	return strconv.Itoa(1<<((power-1)%10)) + strings.TrimSpace(" KMGTPE"[unit:unit+1])
-}
-
-// newRunID returns a number by which this run of the server can be told from all others.
-func newRunID() string {
-	var b [20]byte
-	rand.Read(b[:])
-	return hex.EncodeToString(b[:])
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/atomredis/atomredis/command"
 	servercommands "github.com/atomredis/atomredis/commands/server"
 	"github.com/atomredis/atomredis/replication"
+	"github.com/atomredis/atomredis/replication/psync"
 	"github.com/atomredis/atomredis/stats"
 )
 
@@ -55,36 +56,33 @@ func infoReplication(b *servercommands.InfoText, c *command.Ctx) {
 	}
 	b.Number("connected_slaves", int64(len(list)))
 	if set := serverOf(c).config.Get(); set.MinReplicasToWrite > 0 && set.MinReplicasMaxLag > 0 {
-		b.Number("min_slaves_good_slaves", int64(serverOf(c).followed.good(set)))
+		b.Number("min_slaves_good_slaves", int64(serverOf(c).followed.Good(set)))
 	}
 	for i, f := range list {
 		b.Text("slave"+strconv.Itoa(i), fmt.Sprintf("ip=%s,port=%d,state=%s,offset=%d,lag=%d", f.Host, f.Port, f.State,
 			f.Acked, f.Lag))
 	}
 	serverOf(c).group.info(b.Text)
-	b.Text("master_failover_state", string(serverOf(c).followed.failoverState()))
-	serverOf(c).followed.info(b, offset)
+	b.Text("master_failover_state", serverOf(c).followed.FailoverState())
+	infoBacklog(b, serverOf(c).followed.Backlog(), offset)
 }
 
-// info tells of the history.
-func (f *followers) info(b *servercommands.InfoText, offset int64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	h := &f.history
+// infoBacklog tells of the history.
+func infoBacklog(b *servercommands.InfoText, h psync.Backlog, offset int64) {
 	b.Text("master_replid", h.ID)
 	former, second := strings.Repeat("0", len(h.ID)), int64(-1)
-	if len(h.Former) > 0 {
-		former, second = h.Former[0].ID, h.Former[0].Shared+1 // the first offset that is not known by that name
+	if h.Former.ID != "" {
+		former, second = h.Former.ID, h.Former.Shared+1 // the first offset that is not known by that name
 	}
 	b.Text("master_replid2", former)
 	b.Number("master_repl_offset", offset)
 	b.Number("second_repl_offset", second)
 	b.Flag("repl_backlog_active", h.Known)
-	b.Number("repl_backlog_size", int64(h.MaxKept()))
+	b.Number("repl_backlog_size", int64(h.Max))
 	first := int64(0)
 	if h.Known {
-		first = h.Offset - int64(h.Kept()) + 1
+		first = h.Offset - int64(h.Kept) + 1
 	}
 	b.Number("repl_backlog_first_byte_offset", first)
-	b.Number("repl_backlog_histlen", int64(h.Kept()))
+	b.Number("repl_backlog_histlen", int64(h.Kept))
 }

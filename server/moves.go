@@ -12,6 +12,7 @@ import (
 	"github.com/atomredis/atomredis/command"
 	clustercommands "github.com/atomredis/atomredis/commands/cluster"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/replication"
 )
 
 // Slots that have keys move from one shard to another (cluster/moves.go has what the shards agree on meanwhile). The
@@ -162,7 +163,7 @@ func (h *shards) Import(slots cluster.SlotSet) (id string, err error) {
 	if !h.leads() {
 		return "", errors.New("slot migration not allowed on replica.")
 	}
-	id = newRunID()
+	id = replication.NewID()
 	var im cluster.Import
 	err = h.change(func(_ *engine.Guard, r *cluster.Record) error {
 		from, err := importSource(r, &slots)

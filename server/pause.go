@@ -1,6 +1,7 @@
 package server
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -116,6 +117,9 @@ func (p *pauseState) end() {
 	p.until, p.all, p.waiting = 0, false, nil
 	p.active.Store(false)
 }
+
+// forEver is a time that does not come, in ms since 1970.
+const forEver = math.MaxInt64
 
 // holds reports whether the session waits for the end of the pause.
 func (p *pauseState) holds(s *Session, now int64) bool {

@@ -196,7 +196,7 @@ func (s *Session) leadersPart(cmd *command.Command) bool {
 // tied reports whether this server keeps something for the client that cannot be moved.
 func (s *Session) tied() bool {
 	return s.tx.active || len(s.tx.watches) > 0 || s.subs.Any() || s.tracking.On() || s.monitor ||
-		s.options.Replies != clients.ReplyOn || s.follower.following.Load()
+		s.options.Replies != clients.ReplyOn || s.follower.Following()
 }
 
 // appendRelayed appends a command as clients send it.

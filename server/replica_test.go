@@ -119,13 +119,11 @@ const (
 )
 
 func TestReplicaSpeaksWithItsMaster(t *testing.T) {
-	pause := maxLinkPause
-	t.Cleanup(func() { maxLinkPause = pause })
-	maxLinkPause = minLinkPause
 	m := newScriptedMaster(t)
 	data := string(rdbFile(t, "SET kept 1", "RPUSH l x y", "SELECT 3", "HSET h f v"))
 	s := startTestServer(t, Options{}, "masteruser", "me", "masterauth", "secret", "appendonly", "no", "repl-timeout",
 		"20")
+	s.replica.MaxPause = 100 * time.Millisecond
 	waiting, c := s.connect(), s.connect()
 	require.Equal(t, "master", strings.Split(c.do("INFO replication"), "\r\n")[1][len("role:"):])
 	c.do("SET old 1")
@@ -141,7 +139,7 @@ func TestReplicaSpeaksWithItsMaster(t *testing.T) {
 		"REPLCONF capa eof capa psync2=-ERR Unrecognized REPLCONF option: capa",
 		"REPLCONF group ?=-ERR Unrecognized REPLCONF option: group",
 		"PSYNC ? -1=\n\n+FULLRESYNC "+oldHistory+" 100")
-	mark := strings.Repeat("m", markLength)
+	mark := strings.Repeat("m", 40)
 	a.send("\n$EOF:" + mark + "\r\n" + data[:20])
 	c.waitFor("INFO replication", "master_sync_in_progress:1")
 	require.Contains(t, c.do("SET a 1"), "READONLY")
@@ -210,7 +208,7 @@ func TestReplicaSpeaksWithItsMaster(t *testing.T) {
 	for _, broken := range []string{fmt.Sprintf("$%d\r\n%s", len(data), data[:len(data)-3]),
 		fmt.Sprintf("$%d\r\n%s", len(data)+1, data+"x"),
 		fmt.Sprintf("$%d\r\nREDIS9999%s", len(data), data[9:]),
-		"$EOF:" + mark + "\r\n" + data + strings.Repeat("n", markLength), "$EOF:short\r\n", "$-5\r\n"} {
+		"$EOF:" + mark + "\r\n" + data + strings.Repeat("n", 40), "$EOF:short\r\n", "$-5\r\n"} {
 		x := resumed(next + full)
 		x.send(broken)
 		x.Close()

@@ -33,6 +33,8 @@ import (
 	"github.com/atomredis/atomredis/internal/testhook"
 	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/pubsub"
+	"github.com/atomredis/atomredis/replication"
+	"github.com/atomredis/atomredis/replication/psync"
 	"github.com/atomredis/atomredis/stats"
 	"github.com/atomredis/atomredis/transfer"
 	"github.com/atomredis/atomredis/transport"
@@ -59,10 +61,10 @@ type Server struct {
 	pubsub       pubsub.Hub
 	tracking     *tracking.Table
 	monitors     monitors
-	followed     followers
+	followed     psync.Followers
 	migrations   migrate.Conns
 	aparts       aparts
-	replica      replica
+	replica      psync.Replica
 	group        group
 	relays       relays
 	spread       spread
@@ -130,15 +132,11 @@ type Server struct {
 // elsewhere.
 type serverStats struct {
 	connections, rejected atomic.Int64
-	bytesIn, doorsOut     atomic.Int64 // bytesOut has all that was sent
+	bytesIn, doorsOut     atomic.Int64 // Server.bytesIn and Server.bytesOut return the totals
 	goroutines, loops     transport.Counters
 	loopsBefore           atomic.Int64 // processor time of event loops before the last ResetStats, in ns
-	replIn, replOut       atomic.Int64 // bytes from a master and to followers; bytesIn and bytesOut have them too
-	copies, noPartial     atomic.Int64 // full copies for followers, and how many of these asked for less
-	partial               atomic.Int64 // followers that went on where they were
 	expands, shrinks      atomic.Int64 // of clients' reply buffers
 	restored              atomic.Int64 // payloads of RESTORE that were checked
-	unexpected            atomic.Int64 // commands of the master that could not be executed
 	errors                stats.Errors
 	blocked               atomic.Int64 // a gauge
 	// Clients that were closed because of what they had sent, or not read.
@@ -191,7 +189,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	srv := &Server{
 		config: conf, log: log, slow: o.Slow, progress: o.Progress,
 		table:    command.NewTable(),
-		runID:    newRunID(),
+		runID:    replication.NewID(),
 		tickBase: time.Now(),
 		done:     make(chan struct{}),
 
@@ -210,7 +208,6 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	}
 	srv.storage.importFile = o.Import
 	srv.group.srv, srv.group.network = srv, o.Group
-	srv.followed.start(srv, set)
 	srv.startCluster(set)
 	if set.Raft.Addr != "" {
 		srv.shards, srv.spread.srv = newShards(srv), srv
@@ -241,6 +238,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.startHook(o.Hook)
 	srv.started = srv.ks.Clock().Now()
 	srv.startTransfer(o.RDBFile)
+	srv.startReplication()
 	srv.startServices()
 	srv.maxFiles, _ = fileLimit()
 	if n := srv.maxClients(); n < int64(set.MaxClients) {
@@ -318,10 +316,10 @@ func (srv *Server) configChanged(old, set *config.Settings) error {
 	srv.tracking.Limit(set.TrackingTableMaxKeys)
 	srv.setLimits(old, set)
 	if set.ReplBacklogSize != old.ReplBacklogSize {
-		srv.followed.limit(set)
+		srv.followed.Limit(set)
 	}
 	if set.MinReplicasToWrite != old.MinReplicasToWrite || set.MinReplicasMaxLag != old.MinReplicasMaxLag {
-		srv.countFollowersFor(set)
+		srv.followed.CountFor(set)
 	}
 	if st := srv.storage.Storage; st != nil {
 		st.SetPolicy(set.AppendFsync)
@@ -369,9 +367,9 @@ func (srv *Server) Start() error {
 		return err
 	}
 	srv.files.start(srv)
-	srv.countFollowers()
+	srv.followed.Count()
 	srv.scoreForRole()
-	srv.followConfigured()
+	srv.replica.FollowConfigured()
 	srv.hearEvents(srv.config.Get())
 	srv.evictLater(0)
 	srv.serveDoors()
@@ -401,10 +399,10 @@ func (srv *Server) Abandon() error { return srv.close(false) }
 // close is Close; without save the data is left to the journal, if there is one.
 func (srv *Server) close(save bool) error {
 	return srv.end(func() error {
-		srv.followed.leaveBacklog()
+		srv.followed.LeaveBacklog()
 		err := srv.closeStorage(save)
 		if err != nil {
-			srv.followed.dropBacklog()
+			srv.followed.DropBacklog()
 		}
 		return err
 	})
@@ -423,15 +421,15 @@ func (srv *Server) end(closeStorage func() error) error {
 		srv.doors.stopListening()
 		srv.files.close()
 		srv.scripts.Stop()
-		srv.replica.close()
+		srv.replica.Close()
 		srv.group.leave()
-		srv.followed.stop()
+		srv.followed.Stop()
 		srv.backups.Close()
 		srv.doors.close() // while its clients are there
 		for _, c := range srv.carriers {
 			c.Close()
 		}
-		srv.followed.running.Wait()
+		srv.followed.Wait()
 		srv.aparts.close()
 		srv.migrations.Close()
 		srv.closeServices()
@@ -459,8 +457,8 @@ func (srv *Server) ResetStats() {
 	}
 	srv.stats.errors.Reset()
 	for _, c := range []*atomic.Int64{&srv.stats.connections, &srv.stats.rejected, &srv.stats.bytesIn, &srv.stats.doorsOut,
-		&srv.stats.replIn, &srv.stats.replOut, &srv.stats.copies, &srv.stats.noPartial, &srv.stats.partial,
-		&srv.stats.expands, &srv.stats.shrinks, &srv.stats.restored, &srv.stats.unexpected,
+		&srv.replica.Received, &srv.replica.Unexpected, &srv.followed.Sent, &srv.followed.Copies, &srv.followed.Partial,
+		&srv.followed.NoPartial, &srv.stats.expands, &srv.stats.shrinks, &srv.stats.restored,
 		&srv.stats.inputTooLong, &srv.stats.outputTooLong, &srv.eviction.clients, &srv.stats.tierWaits,
 		&srv.eviction.total} {
 		c.Store(0)

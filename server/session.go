@@ -166,7 +166,7 @@ func (s *Session) Sent(n int) {
 // sentOutput does what is to be done when n bytes have been taken from the output. There were size bytes in its
 // buffer before.
 func (s *Session) sentOutput(size, n int) {
-	s.follower.feed.took(n)
+	s.follower.Took(n)
 	s.relaying.relay.took(n)
 	s.delay.sent(n)
 	s.out.Buf = s.replyBuffer.sent(size, s.out.Buf)
@@ -212,10 +212,7 @@ func (s *Session) Close() {
 	if s.monitor {
 		s.srv.monitors.remove(s)
 	}
-	if s.follower.following.Load() {
-		s.srv.unfollow(s)
-	}
-	s.srv.followed.forgetWaiter(s)
+	s.srv.followed.Leave(&s.follower)
 	s.srv.clients.remove(s)
 }
 

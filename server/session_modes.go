@@ -3,6 +3,7 @@ package server
 import (
 	"github.com/atomredis/atomredis/clients"
 	"github.com/atomredis/atomredis/pubsub"
+	"github.com/atomredis/atomredis/replication/psync"
 	"github.com/atomredis/atomredis/tracking"
 )
 
@@ -13,12 +14,12 @@ type modes struct {
 	subs      pubsub.Subscriptions
 	tracking  tracking.Client
 	monitor   bool
-	follower  follower
+	follower  psync.Follower
 	debugging bool // it has asked for the Lua debugger: it wants to see its scripts' changes rolled back
 }
 
 // pristine reports whether none is other than at the beginning.
 func (m *modes) pristine() bool {
 	return m.options == clients.Options{} && !m.subs.Any() && m.tracking.Pristine() && !m.monitor &&
-		m.follower.pristine() && !m.debugging
+		m.follower.Pristine() && !m.debugging
 }

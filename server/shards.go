@@ -369,7 +369,7 @@ func (h *shards) serve(c net.Conn) {
 		h.srv.serveProxied(c, in.Buffered())
 		return
 	case askStream:
-		h.srv.wantedElsewhere()
+		h.srv.followed.WantedElsewhere()
 		return
 	case askPublish, askPublishShard:
 		_ = h.srv.spread.take(q.Ask, c, in.Buffered()) // who sends hears of it when it writes
@@ -591,13 +591,13 @@ func (h *shards) leaderOf(id string) string {
 	return ""
 }
 
-// In a group what a checkpoint keeps beside the keys begins with a mark, the length of what storedBeside has returned,
-// and that; the record of the shard follows.
+// In a group a checkpoint keeps beside the keys: a mark, the length of the result of psync.Followers.StoredBefore, that result,
+// and the record of the shard.
 const extraMark = "shard\x01"
 
 // extra is persist.Options.Extra.
 func (srv *Server) extra() []byte {
-	beside, record := srv.storedBeside(), srv.shards.stored()
+	beside, record := srv.followed.StoredBefore(srv.scripts.Stored()), srv.shards.stored()
 	if record == nil {
 		return beside
 	}
@@ -614,7 +614,11 @@ func (srv *Server) restoreExtra(extra []byte) error {
 	if err != nil {
 		return err
 	}
-	return srv.restoreBeside(beside)
+	functions, err := srv.followed.RestoreBefore(beside)
+	if err != nil {
+		return err
+	}
+	return srv.restoreFunctions(functions)
 }
 
 // splitExtra returns the parts of what extra has returned.

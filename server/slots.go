@@ -13,6 +13,7 @@ import (
 	clustercommands "github.com/atomredis/atomredis/commands/cluster"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/replication"
 )
 
 // This file is the server as the node of a cluster; see package cluster.
@@ -32,8 +33,8 @@ func (srv *Server) startCluster(set *config.Settings) {
 	if !set.Cluster.Enabled {
 		return
 	}
-	srv.cluster = &cluster.Node{ID: newRunID(), Run: newRunID()}
-	srv.clusterShard = newRunID()
+	srv.cluster = &cluster.Node{ID: replication.NewID(), Run: replication.NewID()}
+	srv.clusterShard = replication.NewID()
 	if set.Raft.Addr != "" {
 		srv.cluster.ID = nameOf("node", set.Raft.Addr)
 		peers := slices.Clone(set.Raft.Peers)

@@ -110,7 +110,7 @@ func (srv *Server) underAll(fn func(g *engine.Guard)) (err error) {
 	var g engine.Guard
 	g.Lock(srv.ks, engine.AllShards, srv.ks.Now())
 	defer g.Unlock()
-	if srv.replica.loading.Load() {
+	if srv.replica.Loading() {
 		return errors.New(string(errLoading))
 	}
 	defer func() {

@@ -51,7 +51,7 @@ var errPublished = errors.New("a message is longer than proto-max-bulk-len")
 
 // Published implements pubsub.Host.
 func (srv *Server) Published(c *command.Ctx, shard bool) {
-	srv.followed.published(c)
+	srv.followed.Published(c)
 	if srv.shards == nil {
 		return
 	}
@@ -216,7 +216,7 @@ func (s *spread) take(ask string, c net.Conn, rest io.Reader) error {
 			return err
 		}
 		publish(nil, channel, message, false)
-		if s.srv.followed.active.Load() {
+		if s.srv.followed.Active() {
 			s.srv.followed.Tell(command.AppendRequest(nil, [][]byte{name, channel, message}))
 		}
 	}

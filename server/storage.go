@@ -21,6 +21,8 @@ import (
 // errLoading is the error of commands for which the data is not there yet.
 const errLoading command.Error = "LOADING Redis is loading the dataset in memory"
 
+const errNoReplicas command.Error = "NOREPLICAS Not enough good replicas to write."
+
 // storageState is what the server has for its storage.
 type storageState struct {
 	*persist.Storage // nil if the data is in memory only
@@ -58,7 +60,7 @@ func (srv *Server) openStorage(set *config.Settings) error {
 		Extra:    srv.extra,
 		Restore:  srv.restoreExtra,
 
-		Recovered: srv.recovered,
+		Recovered: srv.followed.Recovered,
 		Import:    srv.importStored(set),
 	}
 	if set.Raft.Addr != "" {
@@ -66,7 +68,6 @@ func (srv *Server) openStorage(set *config.Settings) error {
 	}
 	srv.storage.Storage, err = persist.Open(o)
 	if err == nil {
-		srv.followed.keeper = srv.storage.Storage
 		srv.storage.SetKeyDelays(set.KeyLoadDelay, set.KeySaveDelay)
 	}
 	return err
@@ -155,7 +156,7 @@ func (srv *Server) storageChanged() {
 		c.Recheck()
 	}
 
-	srv.replica.link().journalSynced()
+	srv.replica.JournalSynced()
 	durable := st.Durable()
 	w := &st.waiting
 	w.Lock()
@@ -177,7 +178,7 @@ func (srv *Server) restrict() {
 	st := &srv.storage
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	srv.restricted.Store(srv.followed.scarce.Load() || srv.follows() || st.Storage != nil &&
+	srv.restricted.Store(srv.followed.Scarce() || srv.follows() || st.Storage != nil &&
 		(!st.replayed || st.Loading() || st.Err() != nil))
 }
 
@@ -199,11 +200,11 @@ func (st *storageState) await(lsn uint64, finish func()) {
 // it may change something; flags are those of the command, or of the transaction that it executes.
 func (srv *Server) restriction(cmd *command.Command, flags command.Flag, writes bool) command.Error {
 	st := &srv.storage
-	e := srv.replica.restriction(flags, writes, srv.config.Get())
+	e := srv.replicaRestriction(flags, writes, srv.config.Get())
 	if e == "" {
 		e = srv.group.restriction(flags, writes, srv.config.Get())
 	}
-	if e == "" && writes && srv.followed.scarce.Load() && !srv.follows() && srv.replayed() {
+	if e == "" && writes && srv.followed.Scarce() && !srv.follows() && srv.replayed() {
 		e = errNoReplicas
 	}
 	if e != "" || st.Storage == nil {
@@ -220,6 +221,21 @@ func (srv *Server) restriction(cmd *command.Command, flags command.Flag, writes 
 	}
 	if writes || cmd.TellsOfFailure {
 		return srv.writeRestriction()
+	}
+	return ""
+}
+
+// replicaRestriction returns the error that a replica has for a command with these flags, "" if it may run.
+func (srv *Server) replicaRestriction(flags command.Flag, writes bool, set *config.Settings) command.Error {
+	switch {
+	case !srv.replica.Following():
+		return ""
+	case writes && (set.ReplicaReadOnly || flags&command.Blocking != 0):
+		return command.ErrReadOnly // a blocked command would change data once the master's commands serve it
+	case srv.replica.Loading() && flags&command.Loading == 0:
+		return errLoading
+	case !set.ReplicaServeStaleData && flags&command.Stale == 0 && srv.replica.Down():
+		return command.ErrMasterDown
 	}
 	return ""
 }
@@ -294,7 +310,7 @@ func (r *replayer) apply(now int64, commands []byte) error {
 			return err
 		}
 	}
-	s.srv.followed.repeated(record)
+	s.srv.followed.Repeated(record)
 	return nil
 }
 

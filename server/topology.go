@@ -20,7 +20,7 @@ func (d *openDoor) Topology() door.Topology {
 		return srv.group.topology(set)
 	}
 	self := door.Member{ID: srv.runID, Online: true, Voter: true, Addr: srv.clientAddr(set), Sentinel: srv.sentinelAddr(set)}
-	list, offset := srv.followed.status()
+	list, offset := srv.followed.Status()
 	self.Offset = offset
 	var master []door.Member
 	if link, follows := srv.Master(); follows {

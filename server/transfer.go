@@ -11,7 +11,6 @@ import (
 	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist"
-	"github.com/atomredis/atomredis/replication"
 	"github.com/atomredis/atomredis/transfer"
 )
 
@@ -98,7 +97,7 @@ func (x *exported) Libraries() []string { return x.scripts.Libraries() }
 
 // Loading implements transfer.Source.
 func (x *exported) Loading() error {
-	if x.replica.loading.Load() {
+	if x.replica.Loading() {
 		return errors.New(string(errLoading))
 	}
 	return nil
@@ -123,35 +122,6 @@ func (x *exported) WhenLoaded(fn func() error) error {
 		return err
 	}
 	return fn()
-}
-
-// BeginTail implements transfer.Stream.
-func (f *followers) BeginTail(g *engine.Guard, t *transfer.Tail) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.tail, f.tailed = t, replication.Stream{}
-	f.attach(g)
-}
-
-// CutTail implements transfer.Stream.
-func (f *followers) CutTail(t *transfer.Tail) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.tail != t {
-		return false
-	}
-	f.tail = nil
-	return true
-}
-
-// EndTail implements transfer.Stream.
-func (f *followers) EndTail(t *transfer.Tail) {
-	f.CutTail(t)
-	_ = f.srv.underAll(func(g *engine.Guard) {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.attach(g)
-	})
 }
 
 // LeftOut says what the file that was imported ends in and was not read, "" if all was.

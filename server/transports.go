@@ -135,6 +135,9 @@ func (h *transportHost) CommitSoon() {
 // Stalled implements transport.Host: a script is running that makes the server busy.
 func (h *transportHost) Stalled() bool { return h.scripts.Busy() != "" }
 
+// bytesIn returns how many bytes have been received from clients and masters.
+func (srv *Server) bytesIn() int64 { return srv.stats.bytesIn.Load() + srv.replica.Received.Load() }
+
 // bytesOut returns how many bytes have been sent.
 func (srv *Server) bytesOut() int64 {
 	s := &srv.stats
