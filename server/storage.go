@@ -133,8 +133,7 @@ func (srv *Server) recoverData() error {
 	if srv.storage.Storage == nil {
 		return nil
 	}
-	r := newReplayer(srv, command.FromJournal)
-	if err := srv.storage.Recover(srv.ks, r.apply); err != nil {
+	if err := srv.storage.Recover(srv.ks, srv.Repeat(command.FromJournal)); err != nil {
 		return err
 	}
 	if srv.storage.importFile != "" && !srv.storage.imported {
@@ -287,6 +286,12 @@ func newReplayer(srv *Server, from command.Origin) *replayer {
 	s.setProto(2)
 	s.ctx = command.Ctx{W: &s.out, G: &s.guard, Client: s, Host: srv, NoBlock: true, Origin: from}
 	return &replayer{s: s, parser: resp.Parser{MaxBulk: resp.AnyBulk}}
+}
+
+// Repeat returns a function that repeats records of a journal, each at its time, as commands from one of the origins that
+// are Accepted. One goroutine at a time may call it.
+func (srv *Server) Repeat(from command.Origin) func(now int64, commands []byte) error {
+	return newReplayer(srv, from).apply
 }
 
 // apply repeats one record: it has the time that it had.

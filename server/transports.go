@@ -25,7 +25,7 @@ type carrier interface {
 // over, and the program itself. Without anything to listen on there are no event loops: a thread that waits for
 // events would keep a testing/synctest bubble from being idle.
 func (srv *Server) startTransports(o Options, loops int) error {
-	host := (*transportHost)(srv)
+	host := srv.TransportHost()
 	var wrap func(net.Conn, transport.Session) net.Conn
 	if o.Hook != nil {
 		wrap = func(c net.Conn, s transport.Session) net.Conn { return o.Hook.Conn(c, s) }
@@ -52,6 +52,9 @@ func (srv *Server) listens() bool {
 	set := srv.config.Get()
 	return len(srv.listeners.all) > 0 || set.Port != 0 || set.TLS.Port != 0 || set.UnixSocket != ""
 }
+
+// TransportHost returns the server as transports see it, for clients whose transport is the caller's.
+func (srv *Server) TransportHost() transport.Host { return (*transportHost)(srv) }
 
 // transportHost is the server as transports see it.
 type transportHost Server
