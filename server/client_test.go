@@ -1,10 +1,8 @@
 package server
 
 import (
-	"fmt"
 	"log/slog"
 	"net"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -18,6 +16,7 @@ import (
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/testclient"
 	"github.com/atomredis/atomredis/internal/transcript"
 	"github.com/atomredis/atomredis/resp"
 	"github.com/atomredis/atomredis/transport"
@@ -61,47 +60,34 @@ func newTestServer(t testing.TB, o Options, settings ...string) *testServer {
 
 func (s *testServer) dial() (net.Conn, error) { return transcript.Dial(s.Addrs()[0].String()) }
 
-// testClient sends commands and reads replies in the notation of transcripts.
+// testClient is a client for tests in fewer letters.
 type testClient struct {
-	*transcript.Conn
+	*testclient.Client
 	t testing.TB
 }
 
 func (s *testServer) connect() *testClient {
 	nc, err := s.dial()
 	require.NoError(s.t, err)
-	c := &testClient{transcript.NewConn(nc), s.t}
-	s.t.Cleanup(func() { c.Close() })
-	return c
+	return newTestClient(s.t, nc)
 }
 
-const testTimeout = 10 * time.Second
-
-// do returns the reply to a command of words separated by spaces.
-func (c *testClient) do(command string) string {
-	c.t.Helper()
-	v, err := c.Do(testTimeout, strings.Fields(command)...)
-	require.NoError(c.t, err)
-	if v.Kind == transcript.Bulk {
-		return v.Text
-	}
-	return v.String()
+// newTestClient returns the client of a connection, which the end of the test closes.
+func newTestClient(t testing.TB, nc net.Conn) *testClient {
+	return &testClient{testclient.New(t, nc), t}
 }
 
-// waitFor sends a command until the answer has a text in it.
-func (c *testClient) waitFor(command, text string) {
-	c.t.Helper()
-	require.Eventually(c.t, func() bool { return strings.Contains(c.do(command), text) }, testTimeout, time.Millisecond,
-		"%s: %s", command, text)
-}
+const testTimeout = testclient.Timeout
 
-// read returns the next reply or push.
-func (c *testClient) read() string {
-	c.t.Helper()
-	v, err := c.Read(testTimeout)
-	require.NoError(c.t, err)
-	return v.String()
-}
+func (c *testClient) do(command string) string { c.t.Helper(); return c.Line(command) }
+
+func (c *testClient) waitFor(command, text string) { c.t.Helper(); c.WaitFor(command, text) }
+
+func (c *testClient) read() string { c.t.Helper(); return c.Next() }
+
+func (c *testClient) send(args ...string) { c.t.Helper(); c.Send(args...) }
+
+func (c *testClient) call(args ...string) string { c.t.Helper(); return c.Call(args...) }
 
 // Output of any length arrives as it is, also where a transport writes it in pieces.
 func TestOutputOfAnyLengthOnEveryTransport(t *testing.T) {
@@ -126,102 +112,6 @@ func TestOutputOfAnyLengthOnEveryTransport(t *testing.T) {
 	})
 }
 
-func TestTranscriptsOfConnectionsHoldOnEveryTransport(t *testing.T) {
-	files, err := filepath.Glob("../conformance/testdata/connection/*.txt")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	ofUsers, err := filepath.Glob("../conformance/testdata/acl/*.txt")
-	require.NoError(t, err)
-	require.NotEmpty(t, ofUsers)
-	files = append(files, ofUsers...)
-	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
-		s := startTestServer(t, o, settings...)
-		for _, file := range files {
-			t.Run(filepath.Base(file), func(t *testing.T) { transcript.Run(t, s.dial, file) })
-		}
-	})
-}
-
-func TestPasswordIsAskedFor(t *testing.T) {
-	s := startTestServer(t, Options{}, "requirepass", "secret")
-	c := s.connect()
-	for _, step := range [][2]string{
-		{"PING", "-NOAUTH Authentication required."},
-		{"CLIENT SETINFO LIB-NAME x", "-NOAUTH Authentication required."},
-		{"HELLO", "-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH " +
-			"<user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"},
-		{"HELLO 3 AUTH default wrong", "-WRONGPASS invalid username-password pair or user is disabled."},
-		{"AUTH wrong", "-WRONGPASS invalid username-password pair or user is disabled."},
-		{"AUTH nobody secret", "-WRONGPASS invalid username-password pair or user is disabled."},
-		{"RESET", "+RESET"},
-		{"AUTH secret", "+OK"},
-		{"PING", "+PONG"},
-		{"AUTH wrong", "-WRONGPASS invalid username-password pair or user is disabled."},
-		{"PING", "+PONG"},
-		{"RESET", "+RESET"},
-		{"PING", "-NOAUTH Authentication required."},
-		{"AUTH default secret", "+OK"},
-	} {
-		require.Equal(t, step[1], c.do(step[0]), step[0])
-	}
-	require.Contains(t, s.connect().do("HELLO 3 AUTH default secret SETNAME me"), `"proto" 3`)
-}
-
-func TestClientTellsOfItsLibrary(t *testing.T) {
-	s := startTestServer(t, Options{})
-	c := s.connect()
-	for _, step := range [][2]string{
-		{"CLIENT SETINFO LIB-NAME lib", "+OK"},
-		{"CLIENT SETINFO lib-ver 1.2", "+OK"},
-		{"CLIENT SETINFO lib-name \x01", "-ERR lib-name cannot contain spaces, newlines or special characters."},
-		{"CLIENT SETINFO color red", "-ERR Unrecognized option 'color'"},
-		{"CLIENT NO-TOUCH ON", "+OK"},
-		{"CLIENT NO-TOUCH maybe", "-ERR syntax error"},
-		{"CLIENT NO-EVICT ON", "+OK"},
-	} {
-		require.Equal(t, step[1], c.do(step[0]), step[0])
-	}
-	require.Regexp(t, `flags=eT .* lib-name=lib lib-ver=1\.2 io-thread=0 tot-net-in=[1-9]\d* tot-net-out=\d+ tot-cmds=[1-9]\d*\n$`, c.do("CLIENT INFO"))
-	require.Equal(t, "+RESET", c.do("RESET"))
-	require.Regexp(t, `flags=N .* lib-name=lib lib-ver=1\.2 io-thread=0 tot-net-in=[1-9]\d* tot-net-out=\d+ tot-cmds=[1-9]\d*\n$`, c.do("CLIENT INFO"))
-}
-
-func TestClientKillByAge(t *testing.T) {
-	clock := engine.NewManualClock(time.UnixMilli(1_000_000))
-	s := startTestServer(t, Options{Clock: clock})
-	old := s.connect()
-	old.do("PING")
-	clock.Advance(10 * time.Second)
-	c := s.connect()
-	require.Equal(t, "0", c.do("CLIENT KILL MAXAGE 11"))
-	require.Equal(t, "1", c.do("CLIENT KILL MAXAGE 10 SKIPME no"))
-	require.Equal(t, "closed", old.read())
-	require.Equal(t, "-ERR maxage should be greater than 0", c.do("CLIENT KILL MAXAGE 0"))
-	require.Equal(t, "-ERR maxage is not an integer or out of range", c.do("CLIENT KILL MAXAGE x"))
-	require.Eventually(t, func() bool { return strings.Count(c.do("CLIENT LIST"), "\n") == 1 }, testTimeout,
-		time.Millisecond)
-}
-
-func TestPauseEndsByTime(t *testing.T) {
-	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
-		clock := engine.NewManualClock(time.UnixMilli(1_000_000))
-		o.Clock = clock
-		s := startTestServer(t, o, settings...)
-		a, b := s.connect(), s.connect()
-		require.Equal(t, "+OK", a.do("CLIENT PAUSE 5000 WRITE"))
-		b.Append("SET", "k", "v")
-		require.NoError(t, b.Flush())
-		a.waitFor("INFO clients", "blocked_clients:1\r\n")
-		require.Contains(t, a.do("CLIENT LIST"), "flags=b ")
-		for !b.Ready(time.Millisecond) {
-			clock.Advance(time.Second)
-		}
-		require.Equal(t, "+OK", b.read())
-		require.Equal(t, "+OK", a.do("SET k v2"))
-		require.Contains(t, a.do("INFO clients"), "blocked_clients:0\r\n")
-	})
-}
-
 func TestTrackingTableIsBounded(t *testing.T) {
 	s := startTestServer(t, Options{}, "tracking-table-max-keys", "2")
 	c := s.connect()
@@ -235,99 +125,6 @@ func TestTrackingTableIsBounded(t *testing.T) {
 	require.Equal(t, "+OK", c.do("CLIENT TRACKING OFF"))
 	clients, keys, readers, _ := s.tracking.Size()
 	require.Equal(t, []int{0, 0, 0}, []int{clients, keys, readers})
-}
-
-func TestExpiredKeysAreInvalidated(t *testing.T) {
-	clock := engine.NewManualClock(time.UnixMilli(1_000_000))
-	s := startTestServer(t, Options{Clock: clock})
-	c := s.connect()
-	c.do("HELLO 3")
-	c.do("SET k v PX 100")
-	c.do("CLIENT TRACKING ON")
-	require.Equal(t, "v", c.do("GET k"))
-	clock.Advance(time.Second)
-	require.Equal(t, `push["invalidate" ["k"]]`, c.read())
-}
-
-// Many clients track and change the same keys: whoever reads a value last must have been told of every change since.
-func TestCachesStayCoherentUnderConcurrency(t *testing.T) {
-	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
-		s := startTestServer(t, o, settings...)
-		const readers, writers, changes = 4, 2, 100
-		var wg sync.WaitGroup
-		for range writers {
-			c := s.connect()
-			wg.Go(func() {
-				for i := range changes {
-					c.do(fmt.Sprintf("INCRBY counter %d", i%3+1))
-				}
-				c.do("INCR done")
-			})
-		}
-		for range readers {
-			c := s.connect()
-			wg.Go(func() {
-				c.do("HELLO 3")
-				c.do("CLIENT TRACKING ON")
-				for {
-					// A push for the first key may come before the reply for the second.
-					c.Append("GET", "counter")
-					c.Append("GET", "done")
-					if c.Flush() != nil {
-						return
-					}
-					var values []string
-					stale := false
-					for len(values) < 2 {
-						if got := c.read(); strings.HasPrefix(got, "push") {
-							stale = true
-						} else {
-							values = append(values, got)
-						}
-					}
-					if values[1] == fmt.Sprintf("%q", fmt.Sprint(writers)) {
-						return
-					}
-					if !stale {
-						c.read() // the writers are not done: one of the keys will change
-					}
-				}
-			})
-		}
-		wg.Wait()
-	})
-}
-
-func TestMonitorsAndKillsUnderConcurrency(t *testing.T) {
-	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
-		s := startTestServer(t, o, settings...)
-		m := s.connect()
-		require.Equal(t, "+OK", m.do("MONITOR"))
-		var wg sync.WaitGroup
-		for range 4 {
-			c := s.connect()
-			wg.Go(func() {
-				for range 50 {
-					c.do("PING")
-					c.do("CLIENT LIST")
-					c.do("INFO everything")
-				}
-			})
-		}
-		wg.Go(func() {
-			for range 20 {
-				victim := s.connect()
-				s.connect().do("CLIENT KILL ID " + victim.do("CLIENT ID"))
-				require.Equal(t, "closed", victim.read())
-			}
-		})
-		for seen := 0; seen < 4*50; {
-			if strings.Contains(m.read(), "PING") {
-				seen++
-			}
-		}
-		wg.Wait()
-	})
 }
 
 func TestConnectionsAreRefused(t *testing.T) {
@@ -475,24 +272,6 @@ func TestOperationsPerSecondAreMeasured(t *testing.T) {
 	require.EqualValues(t, 25, r.throughput().commands, "a sample that has nothing to compare with changes nothing")
 }
 
-func TestShutdown(t *testing.T) {
-	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
-		s := startTestServer(t, o, settings...)
-		c := s.connect()
-		for _, step := range [][2]string{
-			{"SHUTDOWN FOO", "-ERR syntax error"},
-			{"SHUTDOWN SAVE NOSAVE", "-ERR syntax error"},
-			{"SHUTDOWN ABORT NOW", "-ERR syntax error"},
-			{"SHUTDOWN ABORT", "-ERR No shutdown in progress."},
-			{"SHUTDOWN SAVE", "-ERR Errors trying to SHUTDOWN. Check logs."},
-			{"SHUTDOWN NOSAVE NOW FORCE", "closed"},
-		} {
-			require.Equal(t, step[1], c.do(step[0]), step[0])
-		}
-		<-s.Done()
-	})
-}
-
 func TestDebugIsForThoseWhoMay(t *testing.T) {
 	for setting, want := range map[string]string{
 		"no":    `-ERR DEBUG command not allowed. If the enable-debug-command option is set to "local", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.`,
@@ -523,15 +302,6 @@ func TestTheDirectoryChangesOnlyWhereNothingIsStored(t *testing.T) {
 	require.NoError(t, err)
 	d.expect("-ERR CONFIG SET failed (possibly related to argument 'dir') - the data stays where it is while the server runs\r\n", "CONFIG SET dir /tmp")
 	d.end()
-}
-
-func TestModulesCannotBeLoaded(t *testing.T) {
-	c := startTestServer(t, Options{}).connect()
-	require.Contains(t, c.do("MODULE LOAD x.so"), "-ERR MODULE command not allowed.")
-	c = startTestServer(t, Options{}, "enable-module-command", "local").connect()
-	require.Equal(t, "-ERR Error loading the extension. Please check the server logs.", c.do("MODULE LOAD x.so"))
-	require.Equal(t, "-ERR Error loading the extension. Please check the server logs.", c.do("MODULE LOADEX x.so ARGS a"))
-	require.Equal(t, "-ERR Error unloading module: no such module with that name", c.do("MODULE UNLOAD x"))
 }
 
 func TestUnblockRacesWithServing(t *testing.T) {

@@ -21,7 +21,7 @@ func TestClosedServerLeavesNoGoroutine(t *testing.T) {
 			conn, err := s.dial()
 			require.NoError(t, err)
 			conns = append(conns, conn)
-			return &testClient{transcript.NewConn(conn), t}
+			return newTestClient(t, conn)
 		}
 		send := func(command string) {
 			dial()

@@ -2,8 +2,6 @@ package server
 
 import (
 	"bytes"
-	"context"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -16,28 +14,13 @@ import (
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/commandtest"
 	"github.com/atomredis/atomredis/internal/testseed"
 	"github.com/atomredis/atomredis/transport"
 )
 
-// panicLog is a log handler that keeps the messages which tell of handlers that panicked.
-type panicLog struct{ found []string }
-
-func (l *panicLog) Enabled(context.Context, slog.Level) bool { return true }
-func (l *panicLog) WithAttrs([]slog.Attr) slog.Handler       { return l }
-func (l *panicLog) WithGroup(string) slog.Handler            { return l }
-
-func (l *panicLog) Handle(_ context.Context, r slog.Record) error {
-	if strings.Contains(r.Message, "panicked") {
-		text := r.Message
-		r.Attrs(func(a slog.Attr) bool {
-			text += "\n" + a.String()
-			return true
-		})
-		l.found = append(l.found, text)
-	}
-	return nil
-}
+// panicLog keeps the messages about handlers that panicked.
+type panicLog = commandtest.PanicLog
 
 // harness is a server without sockets, for sessions that are fed directly.
 type harness struct {
@@ -47,10 +30,16 @@ type harness struct {
 }
 
 func newHarness(t require.TestingT) *harness {
+	return newHarnessWith(t, "proto-max-bulk-len", "1mb", "shards", "4")
+}
+
+// newHarnessWith is newHarness with directives and their values.
+func newHarnessWith(t require.TestingT, settings ...string) *harness {
 	conf := config.NewConfig()
 	conf.InMemory()
-	require.NoError(t, conf.Set("proto-max-bulk-len", "1mb", false))
-	require.NoError(t, conf.Set("shards", "4", false))
+	for i := 0; i < len(settings); i += 2 {
+		require.NoError(t, conf.Set(settings[i], settings[i+1], false))
+	}
 	b := &harness{clock: engine.NewManualClock(time.UnixMilli(1e12)), log: &panicLog{}}
 	var err error
 	b.Server, err = New(conf, slog.New(b.log), Options{Clock: b.clock, Goroutines: true})
@@ -80,17 +69,11 @@ func (b *harness) feed(s *Session, pieces ...[]byte) string {
 func (b *harness) finish(t require.TestingT, s *Session) {
 	s.Close()
 	require.NoError(t, b.Close())
-	require.Empty(t, b.log.found)
+	require.Empty(t, b.log.Found)
 }
 
 // request encodes a command.
-func request(args ...string) []byte {
-	out := fmt.Appendf(nil, "*%d\r\n", len(args))
-	for _, a := range args {
-		out = fmt.Appendf(out, "$%d\r\n%s\r\n", len(a), a)
-	}
-	return out
-}
+func request(args ...string) []byte { return commandtest.Request(args...) }
 
 // fuzzSeeds are lines of commands, a few of every group.
 var fuzzSeeds = [][]string{

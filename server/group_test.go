@@ -102,9 +102,7 @@ func (n *groupNode) kill() {
 func (n *groupNode) client() *testClient {
 	nc, err := transcript.Dial(n.Addrs()[0].String())
 	require.NoError(n.g.t, err)
-	c := &testClient{transcript.NewConn(nc), n.g.t}
-	n.g.t.Cleanup(func() { c.Close() })
-	return c
+	return newTestClient(n.g.t, nc)
 }
 
 // leader waits until one of the nodes leads.

@@ -351,7 +351,7 @@ func TestFilesHaveEverything(t *testing.T) {
 			require.Equal(t, withoutEncodings(withoutTimes(dump(b.ks, b.ks.Now()))),
 				withoutEncodings(withoutTimes(dump(again.ks, again.ks.Now()))), name)
 			require.NoError(t, again.Close())
-			require.Empty(t, again.log.found)
+			require.Empty(t, again.log.Found)
 		}
 		for _, s := range b.sessions {
 			s.Close()
@@ -385,7 +385,7 @@ func FuzzAOF(f *testing.F) {
 		b := newHarness(t)
 		_ = b.load(bytes.NewReader(input))
 		require.NoError(t, b.Close())
-		require.Empty(t, b.log.found)
+		require.Empty(t, b.log.Found)
 	})
 }
 

@@ -54,9 +54,7 @@ func startListening(t *testing.T, o Options, port string, settings ...string) *t
 func (s *testServer) at(port string) *testClient {
 	nc, err := transcript.Dial("127.0.0.1:" + port)
 	require.NoError(s.t, err)
-	c := &testClient{transcript.NewConn(nc), s.t}
-	s.t.Cleanup(func() { c.Close() })
-	return c
+	return newTestClient(s.t, nc)
 }
 
 // requireNobodyAt fails if somebody listens on the port.

@@ -167,7 +167,7 @@ func (d *durableServer) check(what string) int {
 func (d *durableServer) end() {
 	d.s.Close()
 	d.Close()
-	require.Empty(d.t, d.log.found)
+	require.Empty(d.t, d.log.Found)
 }
 
 // crashes takes copies of a file system as a power loss would leave it.

@@ -229,3 +229,64 @@ func BenchmarkFollow(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkPressure measures the commands on queues as BenchmarkCommand does the others: a message is put and taken,
+// or ten at once.
+func BenchmarkPressure(b *testing.B) {
+	value := strings.Repeat("v", 64)
+	prepare := func(i int) []string {
+		if i > 0 {
+			return []string{"PING"}
+		}
+		return []string{"PRESSURE.CREATE", "q", "BOUND", "1000"}
+	}
+	b.Run("PUT+GET", func(b *testing.B) {
+		benchmarkSession(b, prepare, alternately([]string{"PRESSURE.PUT", "q", value}, []string{"PRESSURE.GET", "q"}))
+	})
+	b.Run("PUT10+GET10", func(b *testing.B) {
+		put := append([]string{"PRESSURE.PUT", "q"}, repeat(10, func() string { return value })...)
+		benchmarkSession(b, prepare, alternately(put, []string{"PRESSURE.GET", "q", "COUNT", "10"}))
+	})
+}
+
+// BenchmarkAtomCall measures a call from the caller's request to its reply, the element's part included.
+func BenchmarkAtomCall(b *testing.B) {
+	h := newHarnessWith(b, "shards", "1")
+	defer h.Close()
+	element, caller := h.session(), h.session()
+	send := func(s *Session, in []byte) []byte {
+		if in != nil {
+			s.Input(in, h.ks.Now())
+		}
+		s.Advance(h.ks.Now())
+		return s.Output()
+	}
+	taken := func(s *Session) {
+		s.delay.sent(len(s.out.Buf))
+		s.out.Buf = s.out.Buf[:0]
+	}
+	send(element, request("XADD", "command:e", "1-1", "language", "c", "version", "v"))
+	next := request("ATOM.NEXT", "e", "TIMEOUT", "0")
+	send(element, next)
+	call := request("ATOM.CALL", "e", "echo", "DATA", strings.Repeat("x", 64), "FROM", "caller")
+	b.ReportAllocs()
+	var respond []byte
+	for range b.N {
+		h.clock.Advance(time.Millisecond)
+		send(caller, call)
+		out := send(element, nil)
+		if len(out) == 0 {
+			b.Fatal("no command")
+		}
+		taken(element)
+		respond = append(respond[:0], request("ATOM.RESPOND", "e", fmt.Sprintf("%d-0", h.ks.Now()), "caller", "CMD", "echo",
+			"DATA", strings.Repeat("x", 64))...)
+		respond = append(respond, next...)
+		send(element, respond)
+		taken(element)
+		if out := send(caller, nil); len(out) == 0 {
+			b.Fatal("no answer")
+		}
+		taken(caller)
+	}
+}

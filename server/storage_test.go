@@ -23,6 +23,13 @@ func (d *durableServer) expect(reply, command string) {
 	require.Equal(d.t, reply, got, command)
 }
 
+// call returns the reply to a command whose arguments may have spaces. It must not have to wait for the disk.
+func (d *durableServer) call(args ...string) string {
+	d.s.Input(request(args...), d.ks.Now())
+	reply, _ := d.do("PING")
+	return strings.TrimSuffix(reply, "+PONG\r\n")
+}
+
 // await repeats a command until it has the reply.
 func (d *durableServer) await(reply, command string) {
 	for range 4000 {

@@ -101,7 +101,7 @@ func (b *tiered) close() {
 		s.Close()
 	}
 	require.NoError(b.t, b.Close())
-	require.Empty(b.t, b.log.found)
+	require.Empty(b.t, b.log.Found)
 }
 
 // stats returns how many values have left memory, and come back.
@@ -181,7 +181,7 @@ func TestValuesThatLeaveChangeNothing(t *testing.T) {
 			}
 			want, got := sorted(without.send(client, input)), sorted(with.send(client, input))
 			for i := range want {
-				require.True(t, want[i] == got[i], "seed %d, client %d: %q answers\n%q\n%q\n%s", seed, i, input, want[i], got[i], with.log.found)
+				require.True(t, want[i] == got[i], "seed %d, client %d: %q answers\n%q\n%q\n%s", seed, i, input, want[i], got[i], with.log.Found)
 			}
 		}
 		now := with.ks.Now()
@@ -468,7 +468,7 @@ func TestLargeCollectionsThatLeaveChangeNothing(t *testing.T) {
 			}
 			want, got := sorted(without.send(client, input)), sorted(with.send(client, input))
 			for i := range want {
-				require.True(t, want[i] == got[i], "seed %d, client %d: %q answers\n%q\n%q\n%s", seed, i, input, want[i], got[i], with.log.found)
+				require.True(t, want[i] == got[i], "seed %d, client %d: %q answers\n%q\n%q\n%s", seed, i, input, want[i], got[i], with.log.Found)
 			}
 		}
 		now := without.ks.Now()

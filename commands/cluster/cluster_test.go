@@ -162,6 +162,7 @@ func TestClientsOfClustersWork(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, err)
+	//lint:ignore SA1019 Older clients use CLUSTER SLOTS.
 	slots, err := c.ClusterSlots(ctx).Result()
 	require.NoError(t, err)
 	require.Equal(t, srv.Addrs()[0].String(), slots[0].Nodes[0].Addr)

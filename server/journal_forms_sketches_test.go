@@ -1,15 +1,9 @@
 package server
 
 import (
-	"fmt"
-
 	"github.com/atomredis/atomredis/engine/bloom"
 	"github.com/atomredis/atomredis/engine/cuckoo"
 )
-
-func dumpSketch(sketch interface{ AppendBlob(dst []byte) []byte }) []string {
-	return []string{fmt.Sprintf("%x", sketch.AppendBlob(nil))}
-}
 
 func init() {
 	filter := bloom.New(bloom.Options{Rate: 0.5, Capacity: 100, Expansion: 2})
