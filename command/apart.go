@@ -12,6 +12,9 @@ import "iter"
 // Where a reply need not be of one instant, as in the SCAN family (Command.InSteps), there is no view: the handler runs
 // apart on the keyspace itself, and gives its guard back after each step (Apart.Unlock).
 //
+// A command that reads very many keys has no view either, because that would take time for each of them. It goes through
+// them apart in steps (LongKeys), and its reply counts if none of them has changed before the last one.
+//
 // So a handler needs no more than these calls, and what a command reads that also writes must be keys of which its key
 // specs say RO. A command that changes values in place calls LongChange instead of Long: its view includes the keys that it
 // writes, the handler changes the copies apart, and its Result has what becomes of them.
@@ -27,8 +30,9 @@ const longBytes = 256
 type Apart struct {
 	// Keys are the names of all keys of the database, for a command that declares no keys, while it runs apart.
 	Keys iter.Seq[string]
-	// Unlock gives the guard of a command that is InSteps back between two steps, and after the last. Lock takes it again;
-	// everything may have changed. It reports false if nobody wants the reply any more.
+	// Unlock gives the guard of a command that is InSteps, or has called LongKeys, back between two steps, and after the
+	// last. Lock takes it again; everything may have changed. It reports false if nobody wants the reply any more. They are
+	// nil for other commands.
 	Unlock func()
 	Lock   func() bool
 	// Changes says that the keyspace includes the keys that the command changes: the handler has called LongChange.
@@ -43,16 +47,32 @@ type Apart struct {
 // for all of them, which is worth it only if n is not much less. It does not return if the command is to run apart.
 func (c *Ctx) Long(n, of int) {
 	if isLong(n, of) {
-		c.long(false)
+		c.long(OnView)
 	}
 }
 
 // LongChange is Long for a command that changes values in place.
 func (c *Ctx) LongChange(n, of int) {
 	if isLong(n, of) {
-		c.long(true)
+		c.long(OnCopies)
 	}
 }
+
+// LongKeys must be called by a command that only reads before it goes through its n keys with WarmKeys.
+func (c *Ctx) LongKeys(n int) {
+	if n >= LongFrom {
+		c.long(OnKeys)
+	}
+}
+
+// Way is how a command runs apart.
+type Way uint8
+
+const (
+	OnView   Way = iota // on a view of the keys that it reads; one that is InSteps on the keyspace itself
+	OnCopies            // on a view of all its keys, which it changes
+	OnKeys              // on the keyspace itself, if none of its keys changes
+)
 
 func isLong(n, of int) bool { return n >= LongFrom && n >= of/longShare }
 
@@ -62,13 +82,27 @@ const longShare = 16
 // LongBytes is Long for work on n bytes of strings.
 func (c *Ctx) LongBytes(n int) {
 	if n >= LongFrom*longBytes {
-		c.long(false)
+		c.long(OnView)
 	}
 }
 
-func (c *Ctx) long(changes bool) {
+func (c *Ctx) long(way Way) {
 	if c.Origin == FromClient && !c.NoBlock && c.Apart == nil && c.Client != nil {
-		c.Client.RunApart(c, changes)
+		c.Client.RunApart(c, way)
+	}
+}
+
+// stepBatches is how many batches of keys are read under each lock: their values take some ten microseconds, and the locks of
+// all shards about one.
+const stepBatches = 8
+
+// nextKeys ends a step of a command that goes through many keys.
+func (c *Ctx) nextKeys() {
+	if a := c.Apart; a != nil && a.Unlock != nil {
+		a.Unlock()
+		if !a.Lock() {
+			panic(Computed{})
+		}
 	}
 }
 
@@ -86,5 +120,5 @@ func Result[T any](c *Ctx, compute func() T) T {
 	}
 }
 
-// Computed is what Result panics with when a handler that runs apart has done its work.
+// Computed is what ends a handler that runs apart when it has done its work, or when nobody wants that any more.
 type Computed struct{}

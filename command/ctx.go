@@ -59,9 +59,8 @@ type Client interface {
 	Block(c *Ctx, b Block)
 	// Await suspends the client until finish is called; see Ctx.Await.
 	Await(c *Ctx, timeout int64, empty Reply) (finish func(Reply))
-	// RunApart does not return if the command can run apart; see Ctx.Long. If it changes values in place it gets copies of
-	// these.
-	RunApart(c *Ctx, changes bool)
+	// RunApart does not return if the command can run apart; see Ctx.Long.
+	RunApart(c *Ctx, way Way)
 	// MayReadAll reports whether the client's user may execute a command although it reads keys that are not among its
 	// arguments.
 	MayReadAll(cmd *Command, args [][]byte) bool
@@ -199,9 +198,13 @@ func (c *Ctx) Now() int64 { return c.G.Now() }
 func (c *Ctx) Read(key []byte) *engine.Entry { return c.G.Read(c.DB, key) }
 
 // WarmKeys is called before each key by handlers that go through all their arguments, step apart. At every WarmBatch-th it
-// has the memory of the next ones fetched, unless there are so few that it has been.
+// has the memory of the next ones fetched, unless there are so few that it has been. Apart stepBatches of these are a step;
+// see LongKeys.
 func (c *Ctx) WarmKeys(i, step int) {
 	if len(c.Args) > MaxHints && (i-1)%(step*engine.WarmBatch) == 0 {
+		if (i-1)%(step*engine.WarmBatch*stepBatches) == 0 {
+			c.nextKeys()
+		}
 		c.G.WarmKeys(c.DB, c.Args[i:], step)
 	}
 }

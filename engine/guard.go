@@ -515,6 +515,9 @@ func (g *Guard) changed(s *shard, db int, key string) {
 			w.version++
 		}
 	}
+	if len(g.ks.watchedKeys) > 0 {
+		g.ks.noteChanged(g.ks.shardIndex(key), db, key)
+	}
 	if g.ks.observeChanges.Load() {
 		owner := g.Owner
 		if g.expiring {
@@ -642,9 +645,10 @@ func (g *Guard) Stats() Stats {
 	return sum
 }
 
-// Remembered returns how many keys clients watch, how many they wait for, and for how many of these some wait to hear
-// that they are gone. The guard must hold all shards.
+// Remembered returns how many keys clients watch, where those of a WatchKeys count as one, how many they wait for, and for how
+// many of these some wait to hear that they are gone. The guard must hold all shards.
 func (g *Guard) Remembered() (watched, awaited, awaitedGone int) {
+	watched = len(g.ks.watchedKeys)
 	for i := range g.ks.shards {
 		s := g.shard(uint8(i))
 		watched += len(s.watches)
@@ -777,6 +781,7 @@ func (g *Guard) Flush(db int) int {
 	}
 	removed := 0
 	emptied := make([]bool, g.ks.databases)
+	g.ks.noteAllChanged(db)
 	g.uncountFlushed(first, last)
 	for n := first; n <= last; n++ {
 		g.dropLabels(n)
@@ -855,6 +860,8 @@ func (g *Guard) Swap(a, b int) {
 	}
 	// Who waits for several keys is served in the same order each time.
 	slices.SortFunc(g.ready[before:], func(a, b *waitQueue) int { return strings.Compare(a.key, b.key) })
+	g.ks.noteAllChanged(a)
+	g.ks.noteAllChanged(b)
 	g.changes++
 	for i := range g.ks.shards {
 		dbs := g.shard(uint8(i)).dbs

@@ -101,9 +101,10 @@ type Keyspace struct {
 	listLimit      atomic.Int64  // of lists that come from the store
 	events         atomic.Uint32 // EventClass: what KeyEvent is called for
 	observeChanges atomic.Bool
-	passive        atomic.Bool // keys are not removed before somebody looks at them
-	expiredSeen    atomic.Bool // nothing has expired for anybody
-	importing      atomic.Bool // see SetImporting
+	watchedKeys    []*WatchedKeys // changes only while all shards are locked
+	passive        atomic.Bool    // keys are not removed before somebody looks at them
+	expiredSeen    atomic.Bool    // nothing has expired for anybody
+	importing      atomic.Bool    // see SetImporting
 	closed         atomic.Bool
 	running        sync.WaitGroup // expiry timers that have fired and not finished
 	pacer          pacer          // of expiry

@@ -44,12 +44,21 @@ type Parser struct {
 	MaxBulk int
 	// Unauthenticated applies the small limits of a client that has yet to authenticate.
 	Unauthenticated bool
+	// Many is called before a command of very many arguments is parsed, which takes long, as does all that is done with them;
+	// it may be nil.
+	Many func()
 
 	// The scan of an incomplete command, as offsets from its first byte: the scan goes on at pos with left arguments to
 	// go once need bytes are there. need is 0 between commands. begun is where the argument begins that is incomplete, 0
 	// if that is not known.
 	pos, left, need, begun int
 }
+
+// A command of manyArgs arguments has manyBytes bytes at least.
+const (
+	manyArgs  = 16384
+	manyBytes = 64 << 10
+)
 
 // Next parses the first command in buf. It returns the command's arguments, appended to args[:0] as views into buf, and
 // the number of bytes it took. n is 0 when buf holds no whole command yet; n > 0 with no arguments is an empty line or
@@ -68,6 +77,11 @@ func (p *Parser) Next(buf []byte, args [][]byte) (out [][]byte, n int, err error
 		// All of it is there, so that the number is no mere claim.
 		if count, _, _ := header(buf, 0, nil, nil); int(count) > cap(args) {
 			args = make([][]byte, 0, count)
+		}
+	}
+	if len(buf) >= manyBytes && p.Many != nil {
+		if count, _, _ := header(buf, 0, nil, nil); count >= manyArgs {
+			p.Many()
 		}
 	}
 	out, n, err = readCommand(buf, args)

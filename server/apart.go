@@ -20,7 +20,8 @@ import (
 // that instant too, so it counts only if none of the keys that were read has changed since; else the command runs apart
 // once more, and after that at once under its guard. So what others see is always one of the states that commands
 // executed one after the other would have led to. Commands whose replies need not be of one instant have no view: their
-// steps are executed on the keyspace itself, each under a guard of its own.
+// steps are executed on the keyspace itself, each under a guard of its own. So are those of commands that read very many
+// keys, whose reply counts if none of the keys has changed from before the first step to after the last.
 
 // aparts are the commands of a server that run apart, and those that wait for their turn. They compute, so there are
 // only so many at a time that a processor is left for everybody else.
@@ -47,20 +48,27 @@ type work struct {
 
 	cmd     *command.Command
 	expired bool // the client sees what has expired, as Guard.SeesExpired
+	noTouch bool // as Guard.NoTouch
 	args    [][]byte
 	db      int
 	proto   int
-	view    *engine.View  // nil if cmd is InSteps
-	names   *engine.Names // instead of view, if naming
-	watches []*watchedKey // of the keys of view, if the command stores something
-	stop    atomic.Bool   // nobody wants the result any more
+	way     command.Way
+	view    *engine.View        // nil if inSteps
+	names   *engine.Names       // instead of view, if naming
+	watches []*watchedKey       // of the keys of view, if the command stores something
+	keys    *engine.WatchedKeys // of those that are read in steps
+	stop    atomic.Bool         // nobody wants the result any more
 
 	apart  command.Apart
 	reply  []byte
 	took   int64  // ns
 	epoch  uint64 // Server.epoch when the view was taken
 	failed bool   // it can only be executed whole
+	stale  bool   // a key has changed, so that the reply is of no use
 }
+
+// inSteps reports whether a command is executed on the keyspace itself.
+func (w *work) inSteps(cmd *command.Command) bool { return cmd.InSteps || w.way == command.OnKeys }
 
 type workState uint8
 
@@ -84,13 +92,13 @@ const maxViewed = command.LongFrom
 
 // RunApart implements command.Client. A client that tracks keys has its commands executed whole: it must hear of a
 // change behind the reply that does not have it.
-func (s *Session) RunApart(c *command.Ctx, changes bool) {
-	if c != &s.ctx || s.tracking.On() {
-		return
+func (s *Session) RunApart(c *command.Ctx, way command.Way) {
+	if c != &s.ctx || s.tracking.On() || way == command.OnKeys && s.srv.tiered.Load() {
+		return // to read values into memory takes longer than to go through them
 	}
 	t, w := &s.srv.aparts, s.work
-	if w == nil {
-		loadRead(c, changes) // for which the command may have to wait
+	if w == nil && way != command.OnKeys {
+		loadRead(c, way) // for which the command may have to wait
 	}
 	if w != nil && t.is(w) == workHasRun {
 		if w.failed || w.tries >= maxApart {
@@ -106,12 +114,12 @@ func (s *Session) RunApart(c *command.Ctx, changes bool) {
 		w.waits = true
 		panic(wentApart{})
 	}
-	if !w.look(c, changes) {
+	if !w.look(c, way) {
 		t.end(w)
 		return
 	}
 	w.waits, w.ready = true, true
-	w.cmd, w.db, w.proto, w.expired = c.Cmd, c.DB, c.W.Proto, c.G.SeesExpired
+	w.cmd, w.db, w.proto, w.expired, w.noTouch = c.Cmd, c.DB, c.W.Proto, c.G.SeesExpired, c.G.NoTouch
 	w.tries++
 	panic(wentApart{})
 }
@@ -133,11 +141,11 @@ func ownArgs(args [][]byte) [][]byte {
 	return own
 }
 
-// keysRead returns the keys that a command reads, and those that it changes if changes is set, each once. One that does not
-// write reads them all: as in Redis, specs of commands of modules need not say so.
-func keysRead(c *command.Ctx, changes bool) (keys [][]byte) {
+// keysRead returns the keys that a command reads, or also those that it changes if it does so on copies, each once. One that
+// does not write reads them all: as in Redis, specs of commands of modules need not say so.
+func keysRead(c *command.Ctx, way command.Way) (keys [][]byte) {
 	c.Cmd.EachKey(c.Args, func(i int, spec *command.KeySpec) bool {
-		if changes || c.Cmd.Flags&command.Write == 0 || slices.Contains(c.Cmd.UseOfKey(spec, c.Args), "RO") {
+		if way == command.OnCopies || c.Cmd.Flags&command.Write == 0 || slices.Contains(c.Cmd.UseOfKey(spec, c.Args), "RO") {
 			keys = append(keys, c.Args[i])
 		}
 		return true
@@ -147,8 +155,8 @@ func keysRead(c *command.Ctx, changes bool) (keys [][]byte) {
 }
 
 // loadRead brings the values of the keys into memory that keysRead returns.
-func loadRead(c *command.Ctx, changes bool) {
-	for _, key := range keysRead(c, changes) {
+func loadRead(c *command.Ctx, way command.Way) {
+	for _, key := range keysRead(c, way) {
 		if e := c.G.Peek(c.DB, key); e != nil {
 			e.Load()
 		}
@@ -156,16 +164,16 @@ func loadRead(c *command.Ctx, changes bool) {
 }
 
 // look takes the view that a command needs; it reports whether there is one.
-func (w *work) look(c *command.Ctx, changes bool) bool {
-	w.epoch, w.apart.Changes = w.srv.epoch(), changes
+func (w *work) look(c *command.Ctx, way command.Way) bool {
+	w.epoch, w.way, w.apart.Changes = w.srv.epoch(), way, way == command.OnCopies
 	switch {
-	case c.Cmd.InSteps:
+	case w.inSteps(c.Cmd):
 		return true
 	case w.naming:
 		w.names = c.G.Names(c.DB)
 		return w.names != nil
 	}
-	keys := keysRead(c, changes)
+	keys := keysRead(c, way)
 	if len(keys) > maxViewed {
 		return false
 	}
@@ -283,7 +291,13 @@ func (w *work) run() {
 	defer w.srv.aparts.running.Done()
 	background.Work()
 	start := w.srv.ticks()
+	if w.way == command.OnKeys {
+		w.srv.scripts.Under(engine.AllShards, w.srv.ks.Now(), func(g *engine.Guard, _ bool) { w.keys = g.WatchKeys(w.db) })
+	}
 	w.compute()
+	if w.keys != nil {
+		w.unwatchKeys()
+	}
 	w.took = w.srv.ticks() - start
 	if !w.srv.aparts.finished(w) {
 		w.unwatch()
@@ -296,28 +310,33 @@ func (w *work) compute() {
 	w.failed = true // unless it comes to its end
 	defer func() {
 		p := recover()
-		if w.cmd.InSteps && g.Locked() {
+		if w.inSteps(w.cmd) && g.Locked() {
 			g.Unlock()
 		}
 		if _, ok := p.(command.Computed); ok {
 			w.srv.ks.Prepare(w.apart.Result)
-			w.failed = w.stop.Load()
+			w.failed = w.stop.Load() || w.inSteps(w.cmd) // where this is no result
 		} else if p != nil {
 			w.srv.logPanic(w.cmd, p)
 		}
 		w.apart.Done = true
 	}()
-	ks, shards := w.srv.ks, uint64(engine.AllShards)
+	out := resp.Writer{Proto: w.proto}
+	ks, shards, now := w.srv.ks, uint64(engine.AllShards), w.srv.ks.Now
 	switch {
-	case w.cmd.InSteps:
-		shards, g.SeesExpired = w.cmd.Shards(ks, w.args), w.expired
+	case w.inSteps(w.cmd):
+		shards, g.SeesExpired, g.NoTouch = w.cmd.Shards(ks, w.args), w.expired, w.noTouch
+		if w.keys != nil {
+			began := now()
+			now = func() int64 { return began }
+		}
 		w.apart.Unlock = func() {
 			g.Unlock()
 			pacer.Pause()
 		}
 		w.apart.Lock = func() bool {
-			g.Lock(ks, shards, ks.Now())
-			return !w.stop.Load()
+			g.Lock(ks, shards, now())
+			return !w.stop.Load() && (w.keys == nil || len(out.Buf) < maxStepsReply)
 		}
 	case w.names != nil:
 		defer w.names.Close()
@@ -335,8 +354,7 @@ func (w *work) compute() {
 			return
 		}
 	}
-	g.Lock(ks, shards, ks.Now())
-	out := resp.Writer{Proto: w.proto}
+	g.Lock(ks, shards, now())
 	w.cmd.Do(&command.Ctx{
 		Args: w.args, W: &out, G: &g, DB: w.db, Client: apartClient{}, Host: w.srv, Cmd: w.cmd, Origin: command.FromClient,
 		Apart: &w.apart,
@@ -345,6 +363,18 @@ func (w *work) compute() {
 		g.Unlock()
 	}
 	w.reply, w.failed = out.Buf, w.stop.Load() || g.Changes() > 0
+}
+
+// maxStepsReply is the length from which on the reply of a command that reads many keys is not made apart, where long strings
+// are copied.
+const maxStepsReply = 64 << 20
+
+// unwatchKeys ends the watch of the command's keys, and finds out whether the reply can be used.
+func (w *work) unwatchKeys() {
+	w.srv.scripts.Under(engine.AllShards, w.srv.ks.Now(), func(g *engine.Guard, _ bool) { g.UnwatchKeys(w.keys) })
+	w.stale = !w.failed && w.keys.Changed(func(yield func(key []byte) bool) {
+		w.cmd.EachKey(w.args, func(i int, _ *command.KeySpec) bool { return yield(w.args[i]) })
+	})
 }
 
 // apartClient is the client of a command that runs apart. It is none: what such a command needs of it it has asked
@@ -404,7 +434,7 @@ func (s *Session) wentApart(c *command.Ctx, mark int) {
 // taken back since its view must not be told.
 func (s *Session) takeReply(cmd *command.Command, args [][]byte) bool {
 	w := s.work
-	if s.srv.aparts.is(w) != workHasRun || w.failed || w.apart.Result != nil || w.epoch != s.srv.epoch() {
+	if s.srv.aparts.is(w) != workHasRun || w.failed || w.stale || w.apart.Result != nil || w.epoch != s.srv.epoch() {
 		return false
 	}
 	s.endGuard()

@@ -479,6 +479,129 @@ func TestTextsOfDocumentsAreParsedApart(t *testing.T) {
 	require.Equal(t, "*1\r\n:"+strconv.Itoa(2*manyElements+1), s.end())
 }
 
+// keysReads read many keys, which are @.
+var keysReads = []string{"MGET @", "EXISTS @", "TOUCH @", "JSON.MGET @ $"}
+
+// Many keys are read in steps; what others do with other keys meanwhile does not matter.
+func TestManyKeysAreReadInSteps(t *testing.T) {
+	b := newApartHarness(t)
+	s, other := b.client(), b.client()
+	defer s.Close()
+	defer other.Close()
+	var names, set []string
+	for i := range manyElements {
+		names = append(names, "key"+strconv.Itoa(i%(manyElements-50)))
+		if i%3 > 0 {
+			set = append(set, names[i], "value "+strconv.Itoa(i))
+		}
+	}
+	other.do(append([]string{"MSET"}, set...)...)
+	other.do("RPUSH", "key3", "a")
+	other.do("JSON.SET", "key0", "$", "[1]")
+	names = append(names, "j", "text", "h")
+	other.do("SET", "text", strings.Repeat("x", 1<<20))
+	for _, line := range keysReads {
+		words := strings.Fields(line)
+		args := slices.Concat(words[:1], names, words[2:])
+		want := other.whole(args...)
+		other.do("CONFIG", "RESETSTAT")
+		require.Empty(t, s.begin(args...), line)
+		require.True(t, s.waiting(), line)
+		require.Equal(t, "+OK", other.do("SET", "another", "1"))
+		if got := s.end(); want != got {
+			require.Fail(t, "another reply", "%s: %.200q, not %.200q", line, got, want)
+		}
+		n := strconv.Itoa(len(names))
+		require.Contains(t, other.do("INFO", "commandstats"), "cmdstat_"+strings.ToLower(words[0])+":calls=1,", line)
+		require.Regexp(t, "keyspace_hits:[0-9]{5}\r", other.do("INFO", "stats"), "of %s", n)
+	}
+	// Replies of more bytes than are copied are made whole.
+	var texts []string
+	for i := range manyElements {
+		texts = append(texts, []string{"text", "key1"}[btoi(i >= 65)])
+	}
+	require.Empty(t, s.begin(append([]string{"MGET"}, texts...)...))
+	require.Equal(t, manyElements-65, strings.Count(s.end(), "\r\nvalue "))
+	require.Equal(t, "+OK", s.do("CLIENT", "NO-TOUCH", "ON"))
+	b.clock.Advance(100 * time.Second)
+	require.Empty(t, s.begin(append([]string{"MGET"}, names...)...))
+	s.end()
+	require.Equal(t, ":100", other.do("OBJECT", "IDLETIME", "key1"))
+	require.Empty(t, s.begin(append([]string{"TOUCH"}, names...)...))
+	s.end()
+	require.Equal(t, ":0", other.do("OBJECT", "IDLETIME", "key1"))
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// manyNames returns a command of very many keys, of which none but the first is there.
+func manyNames(command string) []string {
+	args := []string{command, "first"}
+	for i := range manyElements {
+		args = append(args, "name"+strconv.Itoa(i))
+	}
+	return args
+}
+
+// A key that expires while many are read is there for the whole reply, or not at all.
+func TestManyKeysMayExpireMeanwhile(t *testing.T) {
+	b := newApartHarness(t)
+	s, other := b.client(), b.client()
+	defer s.Close()
+	defer other.Close()
+	for range 5 {
+		require.Equal(t, "+OK", other.do("SET", "first", "1", "PX", "1000"))
+		require.Empty(t, s.begin(manyNames("EXISTS")...))
+		b.clock.Advance(2 * time.Second)
+		require.Contains(t, []string{":0", ":1"}, s.end())
+		require.Equal(t, ":0", s.do(manyNames("EXISTS")...))
+		// The key has expired and is still there, so that the first step removes it.
+		require.Equal(t, "+OK", other.do("SET", "first", "1", "PX", "1000"))
+		b.clock.Advance(2 * time.Second)
+		require.Equal(t, ":0", s.do(manyNames("TOUCH")...))
+	}
+}
+
+// Somebody sets the first key and the last one to the same again and again: whoever reads many keys finds them so.
+func TestManyKeysAreAsOfOneInstant(t *testing.T) {
+	b := newApartHarness(t)
+	s := b.client()
+	defer s.Close()
+	names := []string{"MGET"}
+	for i := range manyElements {
+		names = append(names, "key"+strconv.Itoa(i))
+	}
+	first, last := names[1], names[len(names)-1]
+	s.do("MSET", first, "0", last, "0")
+	stop := make(chan struct{})
+	var setter sync.WaitGroup
+	m := b.client()
+	setter.Go(func() {
+		defer m.Close()
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			n := strconv.Itoa(i)
+			m.do("MSET", first, n, last, n)
+		}
+	})
+	for range 20 {
+		lines := strings.Split(s.do(names...), "\r\n")
+		require.Equal(t, lines[2], lines[len(lines)-1])
+	}
+	close(stop)
+	setter.Wait()
+	b.aparts.running.Wait()
+}
+
 // longChanges change many places of the document j, of which @ stands for a text that takes long to parse. Those that reply
 // that nothing changes come last.
 var longChanges = []string{"JSON.NUMINCRBY j $.a[*].p 3", "JSON.NUMMULTBY j $..p 2", "JSON.NUMPOWBY j $.a[*].p 2", "JSON.TOGGLE j $.a[*].t",
@@ -600,7 +723,12 @@ func TestNothingRunsApartWhereItCannot(t *testing.T) {
 	require.Equal(t, n, s.whole("SUNIONCARD", "1", "s"))
 	require.Equal(t, "+OK", s.begin("CLIENT", "TRACKING", "ON", "BCAST"))
 	require.Equal(t, n, s.begin("SUNIONCARD", "1", "s"))
+	require.Equal(t, ":0", s.begin(manyNames("EXISTS")...))
 	require.Equal(t, "+OK", s.begin("CLIENT", "TRACKING", "OFF"))
+	require.Equal(t, ":0", s.whole(manyNames("EXISTS")...))
+	require.Equal(t, ":0", s.begin(append([]string{"EVAL", "local n = 0 for i = 1, #KEYS, 5000 do " +
+		"n = n + redis.call('EXISTS', unpack(KEYS, i, math.min(i + 4999, #KEYS))) end return n", strconv.Itoa(manyElements + 1)},
+		manyNames("EXISTS")[1:]...)...))
 	require.Empty(t, s.begin("SUNIONCARD", "1", "s"))
 	require.Equal(t, n, s.end())
 }
@@ -634,6 +762,9 @@ func TestWhoeverGoesRunsNothingApart(t *testing.T) {
 		scans := b.client()
 		require.Empty(t, scans.begin("ZSCAN", "z", "0", "COUNT", "1000000"))
 		scans.Close()
+		reads := b.client()
+		require.Empty(t, reads.begin(manyNames("MGET")...))
+		reads.Close()
 	}
 	b.aparts.running.Wait()
 	require.Equal(t, b.aparts.most, b.aparts.free)

@@ -124,15 +124,19 @@ func (srv *Server) IsStale(c *command.Ctx) bool {
 		srv.restriction(c.Cmd, c.Cmd.Flags&^command.Stale, false) == command.ErrMasterDown
 }
 
+// relieve has other goroutines go on with the event loops that are held up in a session: in the one that calls it, if one
+// does, and in those that wait for it.
+func (srv *Server) relieve() {
+	if srv.loops != nil {
+		srv.loops.Relieve()
+	}
+}
+
 // startScripts prepares the server for scripts.
 func (srv *Server) startScripts() {
 	srv.scripts = scripts.New(scripts.Options{
 		Keyspace: srv.ks, Config: srv.config, Log: srv.log,
-		Relieve: func() {
-			if srv.loops != nil {
-				srv.loops.Relieve()
-			}
-		},
+		Relieve: srv.relieve,
 		Resume: func() {
 			if srv.loops != nil {
 				srv.loops.Resume()

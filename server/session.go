@@ -94,7 +94,7 @@ func (srv *Server) newSession(peer transport.Peer, wake func()) *Session {
 	s.delay.epoch = srv.epoch()
 	s.join()
 	s.setProto(2)
-	s.parser.MaxBulk = srv.MaxBulk()
+	s.parser.MaxBulk, s.parser.Many = srv.MaxBulk(), srv.relieve
 	s.becomeDefault()
 	s.ctx = command.Ctx{W: &s.out, G: &s.guard, Client: s, Host: srv, Origin: command.FromClient}
 	s.out.Buf = make([]byte, 0, minReplyBuffer)

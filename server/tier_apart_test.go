@@ -103,6 +103,35 @@ func TestCommandsApartSeeValuesThatArePartlyAway(t *testing.T) {
 	require.NotZero(t, came)
 }
 
+// Many keys whose values are away are read as a whole, with the reply of a server that has them in memory.
+func TestManyKeysThatAreAway(t *testing.T) {
+	with := openTiered(t, vfs.NewMem(), 2)
+	defer with.close()
+	without := openTiered(t, vfs.NewMem(), 2, "maxmemory-policy=noeviction")
+	defer without.close()
+	names := ""
+	var fill []byte
+	for i := range manyElements {
+		names += fmt.Sprint(" key", i)
+		if i%50 == 0 {
+			fill = append(fill, request("SET", fmt.Sprint("key", i), strings.Repeat("v", 200))...)
+		}
+	}
+	for _, b := range []*tiered{with, without} {
+		b.send(0, fill)
+	}
+	for _, name := range []string{"MGET", "EXISTS", "TOUCH"} {
+		with.leave()
+		want := without.sendAlone(0, name+names)
+		with.input(0, name+names)
+		require.False(t, with.sessions[0].waiting(), name)
+		got := with.end(0)
+		require.True(t, want == got, "%s: %d and %d bytes", name, len(want), len(got))
+	}
+	_, came := with.stats()
+	require.NotZero(t, came)
+}
+
 // storedOf returns the command that reads what a command has stored as to.
 func storedOf(line string) string {
 	switch {

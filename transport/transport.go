@@ -25,8 +25,8 @@ type Transport interface {
 // Loops is the Transport of event loops, which only Linux has. A loop serves many clients with one goroutine.
 type Loops interface {
 	Transport
-	// Relieve has other goroutines go on with the loops that are held up in a session. It is called by one goroutine at
-	// a time, again and again while sessions take long.
+	// Relieve has other goroutines go on with the loops that are held up in a session. Any goroutine may call it, again and
+	// again while sessions take long; a session too, for itself.
 	Relieve()
 	// Resume has the loops do what they have put off while the host was stalled.
 	Resume()

@@ -419,10 +419,12 @@ func bounded(c *command.Ctx, text []byte, l documents.Layout) {
 func cmdMget(c *command.Ctx) {
 	last := len(c.Args) - 1
 	p, parseErr := path.Parse(string(c.Args[last]))
-	var all [][]documents.Value
+	c.LongKeys(last - 1)
+	size := 0
 	c.W.Array(last - 1)
-	for _, key := range c.Args[1:last] {
-		e := c.Read(key)
+	for i := 1; i < last; i++ {
+		c.WarmKeys(i, 1)
+		e := c.Read(c.Args[i])
 		if e == nil || e.Type() != engine.JSON || parseErr != nil {
 			c.W.Null()
 			continue
@@ -432,8 +434,8 @@ func cmdMget(c *command.Ctx) {
 			c.W.Null()
 			continue
 		}
-		all = append(all, vals)
-		longValues(c, all...)
+		size += textLen([][]documents.Value{vals})
+		c.Long(size/elementSize, size/elementSize)
 		reply(c, []*path.Path{p}, [][]documents.Value{vals}, p.Legacy, false, documents.Layout{})
 	}
 }

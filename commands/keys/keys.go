@@ -194,6 +194,7 @@ func cmdTouch(c *command.Ctx)  { countExisting(c, true) }
 
 // countExisting replies how many of the keys in the arguments exist.
 func countExisting(c *command.Ctx, touch bool) {
+	c.LongKeys(len(c.Args) - 1)
 	n := int64(0)
 	for i := 1; i < len(c.Args); i++ {
 		c.WarmKeys(i, 1)

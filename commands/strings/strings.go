@@ -331,6 +331,7 @@ func cmdGetset(c *command.Ctx) {
 }
 
 func cmdMget(c *command.Ctx) {
+	c.LongKeys(len(c.Args) - 1)
 	c.W.Array(len(c.Args) - 1)
 	for i := 1; i < len(c.Args); i++ {
 		c.WarmKeys(i, 1)

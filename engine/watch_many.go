@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"hash/maphash"
+	"slices"
+)
+
+// WatchedKeys are the many keys of a command that reads them in steps. They are not looked up when somebody changes one, which
+// would take time of everybody who writes, and memory for all of them: what changes in the database is noted, and compared with
+// the keys afterwards. Notes are hashes: to another key with the hash of one of them happens what would happen to that.
+type WatchedKeys struct {
+	db     int
+	seed   maphash.Seed
+	shards []noted
+}
+
+// noted is what has changed in a shard, which protects it.
+type noted struct {
+	hashes []uint64
+	all    bool // what is not in hashes may have changed, too
+}
+
+// maxNoted is how many changes of a shard are noted before all its keys count as changed.
+const maxNoted = 65536
+
+// WatchKeys starts to watch keys of a database, until UnwatchKeys is called. The guard must hold all shards, at both.
+func (g *Guard) WatchKeys(db int) *WatchedKeys {
+	w := &WatchedKeys{db: db, seed: maphash.MakeSeed(), shards: make([]noted, len(g.ks.shards))}
+	g.ks.watchedKeys = append(slices.Clone(g.ks.watchedKeys), w)
+	return w
+}
+
+// UnwatchKeys ends WatchKeys.
+func (g *Guard) UnwatchKeys(w *WatchedKeys) {
+	g.ks.watchedKeys = slices.DeleteFunc(slices.Clone(g.ks.watchedKeys), func(other *WatchedKeys) bool { return other == w })
+}
+
+// Changed reports whether one of the keys that each goes through has changed from WatchKeys to UnwatchKeys, which must have
+// been called.
+func (w *WatchedKeys) Changed(each func(yield func(key []byte) bool)) (changed bool) {
+	found := map[uint64]struct{}{}
+	for i := range w.shards {
+		if w.shards[i].all {
+			return true
+		}
+		for _, h := range w.shards[i].hashes {
+			found[h] = struct{}{}
+		}
+	}
+	if len(found) == 0 {
+		return false
+	}
+	each(func(key []byte) bool {
+		_, changed = found[maphash.Bytes(w.seed, key)]
+		return !changed
+	})
+	return changed
+}
+
+// noteChanged notes for those that watch many keys that a key of shard i has changed.
+func (ks *Keyspace) noteChanged(i uint8, db int, key string) {
+	for _, w := range ks.watchedKeys {
+		if n := &w.shards[i]; w.db == db && !n.all {
+			n.note(maphash.String(w.seed, key))
+		}
+	}
+}
+
+func (n *noted) note(hash uint64) {
+	switch last := len(n.hashes) - 1; {
+	case last >= 0 && n.hashes[last] == hash: // one key that changes again and again
+	case last+1 == maxNoted:
+		n.all, n.hashes = true, nil
+	default:
+		n.hashes = append(n.hashes, hash)
+	}
+}
+
+// noteAllChanged is noteChanged for all keys of a database, or of all if db is -1. All shards are held.
+func (ks *Keyspace) noteAllChanged(db int) {
+	for _, w := range ks.watchedKeys {
+		if db < 0 || w.db == db {
+			w.shards[0].all = true
+		}
+	}
+}
