@@ -145,6 +145,12 @@ func (c *Ctx) JournalIn(db int, args ...[]byte) {
 	c.G.Log(db, args)
 }
 
+// JournalRecord is Journal for commands that are ready.
+func (c *Ctx) JournalRecord(r *engine.Record) {
+	c.Journalled = true
+	c.G.LogRecord(c.DB, r)
+}
+
 // The words of what many commands are journalled as.
 var (
 	delWord       = []byte("DEL")

@@ -107,11 +107,34 @@ func (g *Guard) Log(db int, args [][]byte) {
 	if g.ks.journal == nil {
 		return
 	}
+	g.logIn(db)
+	g.record = appendCommand(g.record, args)
+}
+
+// Record is commands that are made ready for Guard.LogRecord, without a guard.
+type Record struct{ text []byte }
+
+// Add adds a command. args are not kept.
+func (r *Record) Add(args ...[]byte) { r.text = appendCommand(r.text, args) }
+
+// Empty reports whether there is no command.
+func (r *Record) Empty() bool { return len(r.text) == 0 }
+
+// LogRecord is Log for commands that are ready.
+func (g *Guard) LogRecord(db int, r *Record) {
+	if g.ks.journal == nil {
+		return
+	}
+	g.logIn(db)
+	g.record = append(g.record, r.text...)
+}
+
+// logIn makes what is added to the record next belong to a database.
+func (g *Guard) logIn(db int) {
 	if db != g.recordDB {
 		g.recordDB = db
 		g.record = appendCommand(g.record, [][]byte{[]byte("SELECT"), strconv.AppendInt(nil, int64(db), 10)})
 	}
-	g.record = appendCommand(g.record, args)
 }
 
 // Journals reports whether Log does anything: not while the journal is repeated, and not without one.

@@ -12,10 +12,10 @@ import (
 
 // edits is the result of a command that ran apart.
 type edits struct {
-	docs    []edit
-	event   string
-	reply   []byte
-	records [][][]byte // for the journal, in place of the command; nil if the command itself is journalled
+	docs   []edit
+	event  string
+	reply  []byte
+	record engine.Record // for the journal, in place of the command; empty if the command itself is journalled
 
 	has map[*documents.Document]bool // those in docs
 }
@@ -44,15 +44,15 @@ func changing(do func(c *command.Ctx)) func(c *command.Ctx) {
 func onCopies(c *command.Ctx) bool { return c.Apart != nil && c.Apart.Changes && !c.Apart.Done }
 
 // finish ends a command that has changed the document of its first argument and has written its reply. goes removes the
-// key. records are journalled in place of a command that would not repeat its effect.
-func finish(c *command.Ctx, e *engine.Entry, event string, goes bool, records [][][]byte) {
+// key. record is journalled in place of a command that would not repeat its effect.
+func finish(c *command.Ctx, e *engine.Entry, event string, goes bool, record engine.Record) {
 	if onCopies(c) {
-		made := edits{event: event, records: records}
+		made := edits{event: event, record: record}
 		made.add(c, 1, e, goes)
 		made.end(c)
 	}
-	for _, r := range records {
-		c.Journal(r...)
+	if !record.Empty() {
+		c.JournalRecord(&record)
 	}
 	if goes {
 		c.G.Remove(e, engine.EventModule, event)
@@ -86,8 +86,8 @@ func (made *edits) end(c *command.Ctx) {
 
 // use replaces the documents by the changed copies.
 func (made *edits) use(c *command.Ctx) {
-	for _, r := range made.records {
-		c.Journal(r...)
+	if !made.record.Empty() {
+		c.JournalRecord(&made.record)
 	}
 	for _, d := range made.docs {
 		e := c.G.Write(c.DB, c.Args[d.arg])

@@ -3,7 +3,6 @@ package json
 import (
 	"math"
 	"math/big"
-	"slices"
 	"strconv"
 
 	"github.com/atomredis/atomredis/command"
@@ -104,7 +103,7 @@ func (ch *changer) run(c *command.Ctx, p *path.Path) {
 		tell(last)
 	}
 	if any {
-		finish(c, e, ch.event, false, nil)
+		finish(c, e, ch.event, false, engine.Record{})
 	}
 }
 
@@ -377,7 +376,7 @@ func (a *arithmetic) run(c *command.Ctx) {
 	longPlaces(c, d, len(matches), 0)
 	results := make([]documents.Value, len(matches))
 	last, inexact := -1, false
-	var records [][][]byte
+	var record engine.Record
 	beside := siblings{d: d}
 	var changed twice
 	if !p.Distinct() {
@@ -413,8 +412,7 @@ func (a *arithmetic) run(c *command.Ctx) {
 				batch.Replace(m.Place, results[i])
 			}
 			if inexact {
-				records = append(records, [][]byte{setWord, slices.Clone(c.Args[1]), path.AppendPlace(nil, m.Place),
-					results[i].AppendJSON(nil, documents.Layout{})})
+				record.Add(setWord, c.Args[1], path.AppendPlace(nil, m.Place), results[i].AppendJSON(nil, documents.Layout{}))
 			}
 		}
 		batch.Do()
@@ -431,7 +429,7 @@ func (a *arithmetic) run(c *command.Ctx) {
 		c.W.Bulk(documents.NewArray(results...).AppendJSON(nil, documents.Layout{}))
 	}
 	if last >= 0 {
-		finish(c, e, a.event, false, records)
+		finish(c, e, a.event, false, record)
 	}
 }
 

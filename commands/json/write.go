@@ -167,7 +167,7 @@ func cmdSet(c *command.Ctx) {
 		c.W.OK()
 	}
 	if changed {
-		finish(c, e, "json.set", false, nil)
+		finish(c, e, "json.set", false, engine.Record{})
 	}
 }
 
@@ -386,7 +386,7 @@ func cmdMerge(c *command.Ctx) {
 		return
 	}
 	c.W.OK()
-	finish(c, e, "json.merge", false, nil)
+	finish(c, e, "json.merge", false, engine.Record{})
 }
 
 // mergeable reports whether nothing would be too deep after a patch of a value at a depth.
@@ -487,7 +487,7 @@ func cmdDel(c *command.Ctx) {
 	}
 	batch.Do()
 	c.W.Int(int64(n))
-	finish(c, e, "json.del", e.JSON().Root().Len() == 0, nil)
+	finish(c, e, "json.del", e.JSON().Root().Len() == 0, engine.Record{})
 }
 
 // toChange returns the document of a command with a key and perhaps a path, and what the path selects, none if there is
@@ -539,7 +539,7 @@ func cmdClear(c *command.Ctx) {
 	batch.Do()
 	c.W.Int(int64(len(at)))
 	if len(at) > 0 {
-		finish(c, e, "json.clear", false, nil)
+		finish(c, e, "json.clear", false, engine.Record{})
 	}
 }
 
