@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/door"
@@ -21,6 +22,7 @@ type listeners struct {
 	all     []*listener
 	serving bool // from Start on; before that there is nothing to be changed
 	closed  bool
+	grace   time.Duration // loadingGrace; only tests change it
 }
 
 // listener is one of them.
@@ -79,9 +81,12 @@ func (srv *Server) open(set *config.Settings, list []config.Endpoint) (opened []
 	return opened, nil
 }
 
-// serve has clients accepted from all of the listeners, or closes them all.
+// serve has clients accepted from all of the listeners from which they are not yet, or closes all listeners.
 func (srv *Server) serve(list []*listener) error {
 	for _, l := range list {
+		if l.stop != nil {
+			continue
+		}
 		var by transport.Transport = srv.goroutines
 		switch l.Listener.(type) {
 		case *net.TCPListener, *net.UnixListener: // others have TLS, or whatever a program has in mind
@@ -105,7 +110,29 @@ func closeAll(list []*listener) {
 	}
 }
 
-// listen opens the addresses that the configuration asks for, and has clients accepted there.
+// loadingGrace is how long clients wait in the queue of a socket while stored data is read, before they are accepted and get
+// LOADING. Programs that connect as soon as a server listens do not expect that error of one with little data.
+const loadingGrace = 300 * time.Millisecond
+
+// acceptSoon has clients accepted after loadingGrace. now has them accepted at once, and returns why that is impossible.
+func (srv *Server) acceptSoon() (now func() error) {
+	accept := sync.OnceValue(func() error {
+		ls := &srv.listeners
+		ls.mu.Lock()
+		defer ls.mu.Unlock()
+		if ls.closed {
+			return door.ErrClosed
+		}
+		return srv.serve(ls.all)
+	})
+	timer := time.AfterFunc(srv.listeners.grace, func() { _ = accept() })
+	return func() error {
+		timer.Stop()
+		return accept()
+	}
+}
+
+// listen opens the addresses that the configuration asks for.
 func (srv *Server) listen(set *config.Settings) error {
 	ls := &srv.listeners
 	ls.mu.Lock()
@@ -133,7 +160,7 @@ func (srv *Server) listen(set *config.Settings) error {
 		}
 		ls.all = append(ls.all, &listener{Listener: l})
 	}
-	return srv.serve(ls.all)
+	return nil
 }
 
 var (

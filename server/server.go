@@ -200,6 +200,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	}
 	srv.tracking = tracking.New((*trackers)(srv))
 	srv.handlers.number = serverNumbers.Add(1)
+	srv.listeners.grace = loadingGrace
 	for _, l := range o.Listeners {
 		srv.listeners.all = append(srv.listeners.all, &listener{Listener: l})
 	}
@@ -350,7 +351,7 @@ func (srv *Server) checkDir(old, set *config.Settings) error {
 }
 
 // Start listens on the configured addresses, reads what is stored, and serves clients in the background. Clients that
-// come while it still reads are told so.
+// come while it still reads wait for up to loadingGrace, and then get LOADING.
 func (srv *Server) Start() error {
 	err := srv.loadFile(srv.config.Get())
 	if err == nil {
@@ -360,7 +361,10 @@ func (srv *Server) Start() error {
 		err = srv.openDoors(srv.config.Get())
 	}
 	if err == nil {
-		err = srv.recoverData()
+		accept := srv.acceptSoon()
+		if err = srv.recoverData(); err == nil {
+			err = accept()
+		}
 	}
 	if err != nil {
 		srv.Discard()

@@ -1,9 +1,12 @@
 package server
 
 import (
+	"bufio"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -210,4 +213,56 @@ func TestWhileTheJournalIsReadCommandsAreRefused(t *testing.T) {
 	reply, _ := d.do("HELLO")
 	require.Contains(t, reply, "version")
 	d.end()
+}
+
+// While the journal is read a client that has just connected waits; if that takes long it gets LOADING.
+func TestClientsWaitALittleForTheJournal(t *testing.T) {
+	for name, grace := range map[string]time.Duration{"little data": time.Hour, "much data": time.Nanosecond} {
+		t.Run(name, func(t *testing.T) {
+			fs := vfs.NewMem()
+			d, err := openDurable(t, fs, "save=")
+			require.NoError(t, err)
+			d.expect("+OK\r\n", "SET a 1")
+			require.NoError(t, d.Abandon())
+			reads, goOn := make(chan struct{}), make(chan struct{})
+			reached := sync.OnceFunc(func() { close(reads) })
+			slow := errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+				if op.Kind.ReadOrWrite() == errorfs.OpIsRead && strings.Contains(op.Path, "/journal/") {
+					reached()
+					<-goOn
+				}
+				return nil
+			}))
+			conf := config.NewConfig()
+			require.NoError(t, conf.Set("dir", "/db", false))
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			require.NoError(t, conf.Set("port", "0", false))
+			srv, err := New(conf, slog.New(slog.DiscardHandler), Options{FS: slow, Goroutines: true, Listeners: []net.Listener{l}})
+			require.NoError(t, err)
+			defer srv.Close()
+			srv.listeners.grace = grace
+			started := make(chan error, 1)
+			go func() { started <- srv.Start() }()
+			<-reads
+			c, err := net.Dial("tcp", l.Addr().String())
+			require.NoError(t, err)
+			defer c.Close()
+			_, err = c.Write(request("GET", "a"))
+			require.NoError(t, err)
+			in := bufio.NewReader(c)
+			if grace < time.Second {
+				line, err := in.ReadString('\n')
+				require.NoError(t, err)
+				require.Equal(t, "-LOADING Redis is loading the dataset in memory\r\n", line)
+			}
+			close(goOn)
+			require.NoError(t, <-started)
+			if grace > time.Second {
+				line, err := in.ReadString('\n')
+				require.NoError(t, err)
+				require.Equal(t, "$1\r\n", line)
+			}
+		})
+	}
 }
