@@ -11,7 +11,7 @@ ROUNDS ?= 200
 SEED ?= 1
 FSYNC ?= always
 
-.PHONY: run cluster build test race fuzz conformance powerloss crash chaos failover bench hostile profile package lint clean
+.PHONY: run cluster build test check race fuzz conformance powerloss crash chaos failover bench hostile profile package lint clean
 
 run: build
 	./$(BIN) $(ARGS)
@@ -32,12 +32,18 @@ ALL = ./... ./bench/... ./conformance/...
 # Without the profile, for which everything would have to be compiled once more. The random numbers are the same each time; ATOMREDIS_TEST_SEED
 # chooses others.
 test:
-	$(GO) test -pgo=off $(ALL)
+	$(GO) test -pgo=off ./...
+
+# The tests of bench and conformance too, which need more libraries.
+CHECKED ?= ./bench/... ./conformance/...
+check: test
+	$(GO) test -pgo=off $(CHECKED)
 
 # The tests of what uses several goroutines under the race detector, shorter ones where it takes long; those of whole servers with many shards where they do not choose.
 # The server's are first because they take longest.
 CONCURRENT = ./server/... . ./atom ./atomredistest ./cmd/... ./commands/... ./conformance/crash ./conformance/protocols \
-	./doors/... ./engine ./engine/listpack ./internal/... ./persist ./persist/journal ./persist/store ./pressure ./protocols/... ./resp ./scripting ./transport
+	./doors/... ./engine ./engine/listpack ./internal/... ./persist ./persist/journal ./persist/store ./pressure ./protocols/... \
+	./replication/... ./resp ./scripting ./transfer/... ./transport
 race:
 	ATOMREDIS_TEST_SHARDS=16 $(GO) test -pgo=off -race -short $(CONCURRENT)
 
