@@ -133,11 +133,11 @@ func (d *spiderq) peer(c *door.Conn) {
 
 // peer is a peer with its connection.
 type peer struct {
-	door    *spiderq
-	conn    *door.Conn
-	z       *zmtp.Conn
-	pool    *door.Pool
-	out     []byte // a reply of serve; reused
+	door *spiderq
+	conn *door.Conn
+	z    *zmtp.Conn
+	pool *door.Pool
+	out  []byte // a reply of serve; reused
 }
 
 // serve executes the request in the last frame, and reports whether the peer may go on.
