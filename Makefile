@@ -107,7 +107,7 @@ lint:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
 	$(GO) vet -pgo=off $(ALL)
 	$(GO) run -pgo=off ./internal/portable $(SYSTEMS) -- ./...
-	$(GO) run -pgo=off honnef.co/go/tools/cmd/staticcheck@v0.8.2 $(ALL)
+	$(GO) run -pgo=off honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 	@found=$$($(GO) run -pgo=off golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./... 2>&1) || case $$found in \
 		*"dial tcp"*) echo "govulncheck: the database of vulnerabilities cannot be reached" ;; \
 		*) echo "$$found"; exit 1 ;; \
