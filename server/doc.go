@@ -145,6 +145,11 @@
 // (Guard.SetReplica): readers do not find them, the master's commands do (Guard.FromMaster). Nothing is evicted. A command
 // that sets a deadline which has passed here is executed at a time before it (Ctx.Over), which the journal keeps.
 //
+// # Other servers
+//
+// Package cluster/peers has the questions that servers of a group or a cluster ask each other, and passes published messages
+// on to them; broadcast.go is what it sees of the server.
+//
 // # Files of a Redis
 //
 // Package transfer reads and writes them; transfer.go is what it sees of the server. What it imports at start is read

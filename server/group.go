@@ -133,7 +133,7 @@ func (g *group) leave() {
 		g.cancel()
 		g.node.Leave()
 		g.srv.shards.running.Wait()
-		g.srv.spread.close()
+		g.srv.broadcast.Close()
 	}
 }
 

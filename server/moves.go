@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/cluster"
+	"github.com/atomredis/atomredis/cluster/peers"
 	"github.com/atomredis/atomredis/command"
 	clustercommands "github.com/atomredis/atomredis/commands/cluster"
 	"github.com/atomredis/atomredis/engine"
@@ -270,7 +271,7 @@ func (h *shards) askOutcome(im cluster.Import) {
 		task = h.moves.begin(im.Task, "import", im.Slots, im.From, now.ID)
 		task.failed(errMoveLead)
 	}
-	a, err := h.askShard(o, shardQuestion{Ask: "end", Task: im.Task})
+	a, err := h.askShard(o, peers.Question{Ask: peers.AskEnd, Task: im.Task})
 	if err != nil || h.settle(a.Shard, im.Task) != nil {
 		return // it is asked again
 	}
@@ -315,7 +316,7 @@ func (h *shards) endTask(task string) (o cluster.Other, err error) {
 	if node.WaitPosition() == 0 || !h.leads() {
 		return o, errNotLeading
 	}
-	ctx, cancel := context.WithTimeout(h.srv.group.ctx, 2*shardPatience)
+	ctx, cancel := context.WithTimeout(h.srv.group.ctx, 2*peers.Timeout)
 	defer cancel()
 	if err := node.Sync(ctx); err != nil {
 		return o, err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/cluster"
+	"github.com/atomredis/atomredis/cluster/peers"
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/rdb"
@@ -78,14 +79,14 @@ func (g *getting) connect(ctx context.Context) error {
 	if o == nil {
 		return cluster.ErrSlotOwner
 	}
-	a, err := h.askShard(o, shardQuestion{Ask: "news"})
+	a, err := h.askShard(o, peers.Question{Ask: peers.AskNews})
 	if err != nil {
 		return err
 	}
 	if a.Leader == "" {
 		return errNoShardID
 	}
-	conn, err := h.srv.group.node.Dial(a.Leader, shardPatience)
+	conn, err := h.srv.group.node.Dial(a.Leader, peers.Timeout)
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func (g *getting) connect(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	c := idleConn{conn}
 	own := h.news().Shard
-	q := shardQuestion{Ask: "give", Shard: &own, Task: im.Task, Slots: im.Slots}
+	q := peers.Question{Ask: peers.AskGive, Shard: &own, Task: im.Task, Slots: im.Slots}
 	if err := json.NewEncoder(c).Encode(q); err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"unsafe"
 
 	"github.com/atomredis/atomredis/cluster"
+	"github.com/atomredis/atomredis/cluster/peers"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
@@ -130,7 +131,7 @@ func (g *give) take() map[keyName]struct{} {
 }
 
 // beginGive has changes of keys of the slots noted from now on.
-func (h *shards) beginGive(q *shardQuestion) (*give, error) {
+func (h *shards) beginGive(q *peers.Question) (*give, error) {
 	g := &give{h: h, slots: cluster.SetOf(q.Slots...), changed: map[keyName]struct{}{}}
 	var guard engine.Guard
 	guard.Lock(h.srv.ks, engine.AllShards, h.srv.ks.Now())
@@ -175,7 +176,7 @@ type giving struct {
 }
 
 // give works on a task until the slots are given, and the other shard has claimed them, or it fails.
-func (h *shards) give(c net.Conn, in *json.Decoder, q *shardQuestion) {
+func (h *shards) give(c net.Conn, in *json.Decoder, q *peers.Question) {
 	g, err := h.beginGive(q)
 	if err != nil {
 		_ = json.NewEncoder(c).Encode(shardNews{Error: err.Error()})
@@ -206,7 +207,7 @@ func (c idleConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-func (s *giving) run(q *shardQuestion) error {
+func (s *giving) run(q *peers.Question) error {
 	if err := json.NewEncoder(s.c).Encode(shardNews{}); err != nil {
 		return err
 	}
@@ -237,7 +238,7 @@ func (s *giving) run(q *shardQuestion) error {
 }
 
 // handOff sends the rest while commands wait, and gives the slots.
-func (s *giving) handOff(q *shardQuestion) error {
+func (s *giving) handOff(q *peers.Question) error {
 	until := time.Now().Add(moveHold)
 	s.mu.Lock()
 	s.holds = true
@@ -293,7 +294,7 @@ func (s *giving) handOff(q *shardQuestion) error {
 }
 
 // giveUnder notes the gift, if the other shard has everything. The guard over everything is held.
-func (s *giving) giveUnder(r *cluster.Record, q *shardQuestion, hold *slotHold) error {
+func (s *giving) giveUnder(r *cluster.Record, q *peers.Question, hold *slotHold) error {
 	left := hold.withdraw(s.h.srv)
 	s.mu.Lock()
 	defer s.mu.Unlock()

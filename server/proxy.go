@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/clients"
+	"github.com/atomredis/atomredis/cluster/peers"
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/internal/buffers"
 	"github.com/atomredis/atomredis/resp"
@@ -403,7 +404,7 @@ var errNoLeader = errors.New("the server does not lead")
 
 // dial connects to the leader.
 func (r *relay) dial(addr string) (net.Conn, *bufio.Reader, error) {
-	conn, err := r.srv.group.node.Dial(addr, shardPatience)
+	conn, err := r.srv.group.node.Dial(addr, peers.Timeout)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -417,11 +418,11 @@ func (r *relay) dial(addr string) (net.Conn, *bufio.Reader, error) {
 
 // begin tells the leader of the client, and takes its first answer.
 func (r *relay) begin(conn net.Conn, addr string) (*bufio.Reader, error) {
-	conn.SetDeadline(time.Now().Add(shardPatience))
+	conn.SetDeadline(time.Now().Add(peers.Timeout))
 	r.mu.Lock()
 	client := r.client
 	r.mu.Unlock()
-	hello, _ := json.Marshal(shardQuestion{Ask: askProxy})
+	hello, _ := json.Marshal(peers.Question{Ask: peers.AskForward})
 	if _, err := conn.Write(client.appendFrame(append(hello, '\n'))); err != nil {
 		return nil, err
 	}

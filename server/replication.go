@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/atomredis/atomredis/cluster/peers"
 	"github.com/atomredis/atomredis/command"
 	commands "github.com/atomredis/atomredis/commands/replication"
 	"github.com/atomredis/atomredis/engine"
@@ -48,18 +49,13 @@ func (m *masterHost) ScarceChanged() { (*Server)(m).restrict() }
 // FollowsLeader implements psync.MasterHost.
 func (m *masterHost) FollowsLeader() bool { return m.group.following.Load() }
 
-// askStream is the question by which a server of a group reports to its leader that it has followers.
-const askStream = "stream"
-
 // TellLeader implements psync.MasterHost.
 func (m *masterHost) TellLeader() {
 	leader := m.group.status.Load().Leader
 	if leader == "" {
 		return
 	}
-	if conn, err := m.group.node.Dial(leader, shardPatience); err == nil {
-		conn.SetWriteDeadline(time.Now().Add(shardPatience))
-		_, _ = io.WriteString(conn, `{"Ask":"`+askStream+"\"}\n")
+	if conn, err := peers.Tell(m.group.node, leader, peers.AskStream); err == nil {
 		conn.Close()
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/cluster"
+	"github.com/atomredis/atomredis/cluster/peers"
 	"github.com/atomredis/atomredis/tracking"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -67,7 +68,7 @@ type Server struct {
 	replica      psync.Replica
 	group        group
 	relays       relays
-	spread       spread
+	broadcast    *peers.Broadcast // nil unless the server belongs to a group
 	pause        pauseState
 	rates        rates
 	replyBuffers replyBuffers
@@ -211,7 +212,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.group.srv, srv.group.network = srv, o.Group
 	srv.startCluster(set)
 	if set.Raft.Addr != "" {
-		srv.shards, srv.spread.srv = newShards(srv), srv
+		srv.shards, srv.broadcast = newShards(srv), peers.NewBroadcast((*broadcastHost)(srv))
 	}
 	err := checkGroup(set)
 	if err == nil && set.ReplicaOf.Host != "" && set.Cluster.Enabled {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/cluster"
+	"github.com/atomredis/atomredis/cluster/peers"
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 )
@@ -60,18 +61,6 @@ type sighted struct {
 	at time.Time
 }
 
-// shardQuestion is what servers ask each other.
-type shardQuestion struct {
-	// Ask is news, meet, give (moves_give.go) or end (moves.go), or what is followed by more: proxy by a client of the
-	// server that asks (proxied.go), publish by what is published there (spread.go).
-	Ask string
-	// Shard is the one that asks, with where its servers are, but for news and end.
-	Shard *cluster.Other `json:",omitempty"`
-	// Task and, to give, Slots are those of a move.
-	Task  string          `json:",omitempty"`
-	Slots []cluster.Range `json:",omitempty"`
-}
-
 // shardNews answers questions.
 type shardNews struct {
 	Shard   cluster.Other
@@ -90,15 +79,9 @@ type shardMember struct {
 }
 
 const (
-	shardPatience = 2 * time.Second // for an answer
 	shardAskEvery = 500 * time.Millisecond
 	shardFresh    = 3 * time.Second // for how long an answer counts
-	maxShardNews  = 16 << 20        // bytes
-	// maxShardQuestion is how many bytes a question may have, of which nobody knows yet who asks it.
-	maxShardQuestion = 1 << 20
-	forgetFor        = time.Minute
-	// askProxy is what a server asks for one of its clients.
-	askProxy = "proxy"
+	forgetFor     = time.Minute
 )
 
 var (
@@ -267,7 +250,7 @@ func (h *shards) leads() bool { return !h.srv.group.following.Load() }
 func (h *shards) askAll() {
 	var asking sync.WaitGroup
 	for _, o := range h.record().Others {
-		asking.Go(func() { _, _ = h.askShard(&o, shardQuestion{Ask: "news"}) })
+		asking.Go(func() { _, _ = h.askShard(&o, peers.Question{Ask: peers.AskNews}) })
 	}
 	asking.Wait()
 	if !h.leads() {
@@ -303,7 +286,7 @@ func (h *shards) learn(r *cluster.Record) (news bool) {
 }
 
 // askShard asks a server of a shard: the leader if it is known.
-func (h *shards) askShard(o *cluster.Other, q shardQuestion) (a shardNews, err error) {
+func (h *shards) askShard(o *cluster.Other, q peers.Question) (a shardNews, err error) {
 	h.mu.Lock()
 	leader := h.seen[o.ID].Leader
 	h.mu.Unlock()
@@ -327,20 +310,20 @@ func (h *shards) askShard(o *cluster.Other, q shardQuestion) (a shardNews, err e
 }
 
 // ask asks a server, and notes what it tells.
-func (h *shards) ask(addr string, q shardQuestion) (a shardNews, err error) {
-	c, err := h.srv.group.node.Dial(addr, shardPatience)
+func (h *shards) ask(addr string, q peers.Question) (a shardNews, err error) {
+	c, err := h.srv.group.node.Dial(addr, peers.Timeout)
 	if err != nil {
 		return a, err
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(shardPatience))
-	if q.Ask != "news" {
-		c.SetDeadline(time.Now().Add(5 * shardPatience))
+	c.SetDeadline(time.Now().Add(peers.Timeout))
+	if q.Ask != peers.AskNews {
+		c.SetDeadline(time.Now().Add(peers.TaskTimeout))
 	}
 	if err := json.NewEncoder(c).Encode(q); err != nil {
 		return a, err
 	}
-	if err := json.NewDecoder(io.LimitReader(c, maxShardNews)).Decode(&a); err != nil {
+	if err := json.NewDecoder(io.LimitReader(c, peers.MaxAnswer)).Decode(&a); err != nil {
 		return a, err
 	}
 	if a.Error != "" {
@@ -356,37 +339,32 @@ func (h *shards) ask(addr string, q shardQuestion) (a shardNews, err error) {
 
 // serve answers another server, which need not be of this shard.
 func (h *shards) serve(c net.Conn) {
-	c.SetDeadline(time.Now().Add(5 * shardPatience))
-	limit := &io.LimitedReader{R: c, N: maxShardQuestion}
-	in := json.NewDecoder(limit)
-	var q shardQuestion
-	if in.Decode(&q) != nil {
+	q, in, err := peers.ReadQuestion(c)
+	if err != nil {
 		return
 	}
-	limit.N = maxShardNews // which is enough for the answers to a million rounds
 	switch q.Ask {
-	case askProxy:
+	case peers.AskForward:
 		h.srv.serveProxied(c, in.Buffered())
 		return
-	case askStream:
+	case peers.AskStream:
 		h.srv.followed.WantedElsewhere()
 		return
-	case askPublish, askPublishShard:
-		_ = h.srv.spread.take(q.Ask, c, in.Buffered()) // who sends hears of it when it writes
+	case peers.AskPublish, peers.AskPublishShard:
+		_ = h.srv.broadcast.Receive(c, in.Buffered(), q.Ask == peers.AskPublishShard) // the sender sees it when it writes
 		return
 	}
-	var err error
 	switch {
 	case h.srv.cluster == nil:
 		err = errors.New("cluster-enabled is not set")
-	case q.Ask == "meet" && q.Shard != nil:
+	case q.Ask == peers.AskMeet && q.Shard != nil:
 		err = h.met(*q.Shard)
-	case q.Ask == "give" && q.Shard != nil:
+	case q.Ask == peers.AskGive && q.Shard != nil:
 		h.give(c, in, &q)
 		return
 	}
 	a := h.news()
-	if q.Ask == "end" && err == nil {
+	if q.Ask == peers.AskEnd && err == nil {
 		a.Shard, err = h.endTask(q.Task)
 	}
 	if err != nil {
@@ -450,7 +428,7 @@ func (h *shards) Meet(host string, bus int) error {
 	if !h.leads() {
 		return errNotLeading
 	}
-	a, err := h.ask(net.JoinHostPort(host, fmt.Sprint(bus)), shardQuestion{Ask: "news"})
+	a, err := h.ask(net.JoinHostPort(host, fmt.Sprint(bus)), peers.Question{Ask: peers.AskNews})
 	if err != nil {
 		return err
 	}
@@ -467,7 +445,7 @@ func (h *shards) Meet(host string, bus int) error {
 	delete(h.forgotten, a.Shard.ID)
 	h.mu.Unlock()
 	own := h.news().Shard
-	_, err = h.ask(a.Leader, shardQuestion{Ask: "meet", Shard: &own})
+	_, err = h.ask(a.Leader, peers.Question{Ask: peers.AskMeet, Shard: &own})
 	return err
 }
 
