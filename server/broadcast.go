@@ -34,7 +34,7 @@ func (h *broadcastHost) Receivers(shard bool) (list []string) {
 		}
 	}
 	if h.cluster != nil && !shard {
-		for _, o := range h.shards.record().Others {
+		for _, o := range h.shards.Record().Others {
 			list = append(list, o.Addrs...)
 		}
 	}

@@ -37,7 +37,7 @@ func TestPublishedMessagesAreHeardAtAllServers(t *testing.T) {
 	}
 	// Those of shard channels are heard in the shard alone, and may be published and heard at followers.
 	own, other := list[0], list[1]
-	if !own.nodes[0].shards.now.Load().own.Has(cluster.SlotOf([]byte("news"))) {
+	if !own.nodes[0].shards.Now().Own.Has(cluster.SlotOf([]byte("news"))) {
 		own, other = other, own
 	}
 	var listening []*testClient

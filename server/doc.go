@@ -147,6 +147,7 @@
 //
 // # Other servers
 //
+// Package cluster/shards has the record of shards and learns of the others; shards.go is what it sees of the server.
 // Package cluster/peers has the questions that servers of a group or a cluster ask each other, and passes published messages
 // on to them; broadcast.go is what it sees of the server.
 //

@@ -88,7 +88,7 @@ func (srv *Server) openGroup(fs vfs.FS, dir string, state []byte) (journal.Journ
 		Quorum: set.Raft.Quorum, Client: srv.clientAddr(set), Sentinel: srv.sentinelAddr(set), FS: fs, Dir: dir, State: state,
 		HasData: state == nil && stored, Log: srv.log, Waited: srv.waited,
 		Listener: g.network.Listener, Dial: g.network.Dial, SegmentSize: g.network.SegmentSize,
-		Serve: srv.shards.serve, Connections: int(srv.maxRaftConnections()),
+		Serve: srv.servePeer, Connections: int(srv.maxRaftConnections()),
 	}
 	if o.Dial == nil {
 		o.Dial = func(addr string, timeout time.Duration) (net.Conn, error) {
@@ -103,6 +103,7 @@ func (srv *Server) openGroup(fs vfs.FS, dir string, state []byte) (journal.Journ
 		return nil, err
 	}
 	g.node = node
+	srv.shards.Join(g.ctx, node)
 	srv.relays.on.Store(set.Raft.Proxy)
 	g.r = newReplayer(srv, command.FromJournal)
 	g.r.s.guard.FromMaster = true
@@ -123,7 +124,7 @@ func (srv *Server) startGroup() error {
 	if err := srv.group.node.Start(&srv.group); err != nil {
 		return err
 	}
-	srv.shards.start()
+	srv.shards.Start()
 	return nil
 }
 
@@ -132,7 +133,8 @@ func (g *group) leave() {
 	if g.node != nil {
 		g.cancel()
 		g.node.Leave()
-		g.srv.shards.running.Wait()
+		g.srv.shards.Wait()
+		g.srv.moves.running.Wait()
 		g.srv.broadcast.Close()
 	}
 }
@@ -161,10 +163,10 @@ func (g *group) Lead(at func()) {
 	g.following.Store(false)
 	guard.SetJournal(g.node)
 	guard.SetReplica(false)
-	srv.shards.told.Store(srv.shards.record()) // all of it is committed
+	srv.shards.Led()
 	srv.followed.Led(&guard)
 	guard.Unlock()
-	srv.shards.kick()
+	srv.shards.Kick()
 	srv.roleChanged()
 	srv.servicesLoaded()
 	srv.evictLater(0)
@@ -211,7 +213,7 @@ func (g *group) Copy(w io.Writer, at func()) error {
 	var record, history []byte
 	how := transfer.Copy{Content: transfer.All, Wait: true, At: func(*engine.Guard) {
 		at()
-		record, history = g.srv.shards.stored(), g.srv.followed.Stored()
+		record, history = g.srv.shards.Stored(), g.srv.followed.Stored()
 	}, About: func() []rdb.Aux {
 		return []rdb.Aux{{Name: auxRecord, Value: string(record)}, {Name: auxHistory, Value: string(history)}}
 	}}

@@ -87,7 +87,7 @@ func (s *Session) heldBack(e command.Error) bool {
 	if e != "" && e != errTryAgain || s.hashSlot == cluster.NoSlot {
 		return false
 	}
-	h := &s.srv.shards.holds
+	h := &s.srv.moves.holds
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, held := range h.held {
@@ -124,7 +124,7 @@ func (srv *Server) redirectSubscribers(slots *cluster.SlotSet) {
 
 // endMovedChannels ends the client's subscriptions to shard channels whose slots have another owner, and tells it so.
 func (s *Session) endMovedChannels() {
-	own := &s.srv.shards.now.Load().own
+	own := &s.srv.shards.Now().Own
 	w := resp.Writer{Proto: s.out.Proto}
 	for name := range s.subs.Names(pubsub.ShardChannel) {
 		if own.Has(cluster.SlotOf([]byte(name))) {
@@ -153,7 +153,7 @@ func (s *Session) undoHeld() {
 // endMoved answers a blocked client whose slot has another owner, or had one for a while.
 func (s *Session) endMoved() {
 	w := s.blocked.wait
-	if !w.left.Load() && !s.srv.follows() && s.srv.shards.now.Load().own.Has(w.slot) {
+	if !w.left.Load() && !s.srv.follows() && s.srv.shards.Now().Own.Has(w.slot) {
 		s.takeBack()
 	}
 	e := s.srv.elsewhere(w.slot, true)

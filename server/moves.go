@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/atomredis/atomredis/cluster"
 	"github.com/atomredis/atomredis/cluster/peers"
+	"github.com/atomredis/atomredis/cluster/shards"
 	"github.com/atomredis/atomredis/command"
 	clustercommands "github.com/atomredis/atomredis/commands/cluster"
 	"github.com/atomredis/atomredis/engine"
@@ -20,6 +22,22 @@ import (
 // leader of the target works on an import until it is claimed or has failed. Then, or if it was another server that had
 // begun, it asks the leader of the source what has become of the task: that has given the slots, or ends the task so that
 // it never can.
+
+// migrations has the migrations of slots that the server works on.
+type migrations struct {
+	srv      *Server
+	shards   *shards.Shards
+	running  sync.WaitGroup
+	tasks    moves
+	gives    []*give // changes under a guard over everything; any guard may read it
+	holds    slotHolds
+	trimming atomic.Bool
+
+	mu      sync.Mutex
+	working map[string]*getting // imports in progress, by task; nil before keys come and afterwards
+}
+
+func (h *migrations) leads() bool { return !h.srv.group.following.Load() }
 
 // moves are the tasks that this server has worked on, the last ones first.
 type moves struct {
@@ -160,13 +178,13 @@ func importSource(r *cluster.Record, slots *cluster.SlotSet) (from string, err e
 func rangeText(x cluster.Range) string { return fmt.Sprintf("%d-%d", x.First, x.Last) }
 
 // Import begins to get slots from the shard that has them, and returns the name of the task.
-func (h *shards) Import(slots cluster.SlotSet) (id string, err error) {
+func (h *migrations) Import(slots cluster.SlotSet) (id string, err error) {
 	if !h.leads() {
 		return "", errors.New("slot migration not allowed on replica.")
 	}
 	id = replication.NewID()
 	var im cluster.Import
-	err = h.change(func(_ *engine.Guard, r *cluster.Record) error {
+	err = h.shards.Change(func(_ *engine.Guard, r *cluster.Record) error {
 		from, err := importSource(r, &slots)
 		if err != nil {
 			return err
@@ -183,7 +201,7 @@ func (h *shards) Import(slots cluster.SlotSet) (id string, err error) {
 		return "", err
 	}
 	ctx, cancel := context.WithCancelCause(h.srv.group.ctx)
-	task := h.moves.begin(id, "import", im.Slots, im.From, h.record().ID)
+	task := h.tasks.begin(id, "import", im.Slots, im.From, h.shards.Record().ID)
 	task.cancelBy(cancel)
 	h.running.Go(func() {
 		err := h.get(ctx, task, im)
@@ -197,18 +215,18 @@ func (h *shards) Import(slots cluster.SlotSet) (id string, err error) {
 			task.failed(err)
 		}
 		h.works(id, false)
-		h.kick()
+		h.shards.Kick()
 	})
 	return id, nil
 }
 
 // AwaitMove waits until an import has ended, and returns why if it has failed.
-func (h *shards) AwaitMove(id string) error {
-	t := h.moves.find(id, "import")
+func (h *migrations) AwaitMove(id string) error {
+	t := h.tasks.find(id, "import")
 	if t == nil {
 		return cluster.ErrNoTask
 	}
-	look := time.NewTicker(shardAskEvery)
+	look := time.NewTicker(shards.AskEvery)
 	defer look.Stop()
 	for {
 		select {
@@ -230,7 +248,7 @@ func (h *shards) AwaitMove(id string) error {
 }
 
 // works notes whether something works on an import; it reports false if it is no news.
-func (h *shards) works(task string, on bool) (news bool) {
+func (h *migrations) works(task string, on bool) (news bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	_, was := h.working[task]
@@ -244,11 +262,11 @@ func (h *shards) works(task string, on bool) (news bool) {
 }
 
 // resolve has the leader find out what has become of imports that nobody works on.
-func (h *shards) resolve() {
+func (h *migrations) resolve() {
 	if !h.leads() {
 		return
 	}
-	for _, im := range h.record().Imports {
+	for _, im := range h.shards.Record().Imports {
 		if im.Claimed || !h.works(im.Task, true) {
 			continue
 		}
@@ -260,47 +278,47 @@ func (h *shards) resolve() {
 }
 
 // askOutcome ends an import, in one way or the other, if the source says which.
-func (h *shards) askOutcome(im cluster.Import) {
-	now := h.record()
+func (h *migrations) askOutcome(im cluster.Import) {
+	now := h.shards.Record()
 	o := now.Other(im.From)
 	if o == nil {
 		return
 	}
-	task := h.moves.find(im.Task, "import")
+	task := h.tasks.find(im.Task, "import")
 	if task == nil {
-		task = h.moves.begin(im.Task, "import", im.Slots, im.From, now.ID)
+		task = h.tasks.begin(im.Task, "import", im.Slots, im.From, now.ID)
 		task.failed(errMoveLead)
 	}
-	a, err := h.askShard(o, peers.Question{Ask: peers.AskEnd, Task: im.Task})
+	a, err := h.shards.AskShard(o, peers.Question{Ask: peers.AskEnd, Task: im.Task})
 	if err != nil || h.settle(a.Shard, im.Task) != nil {
 		return // it is asked again
 	}
-	if i := h.record().Import(im.Task); i != nil {
+	if i := h.shards.Record().Import(im.Task); i != nil {
 		task.finish(nil)
 	} else {
 		task.finish(task.err())
 	}
-	h.kick()
+	h.shards.Kick()
 }
 
 // settle has the shard learn what another one has agreed on, and do what follows. ended is a task of that shard's which
 // can never be given any more unless it has been.
-func (h *shards) settle(o cluster.Other, ended string) error {
-	return unlessUnchanged(h.change(func(_ *engine.Guard, r *cluster.Record) error {
+func (h *migrations) settle(o cluster.Other, ended string) error {
+	return shards.UnlessUnchanged(h.shards.Change(func(_ *engine.Guard, r *cluster.Record) error {
 		news := r.Learn(o, true)
 		news = r.Settle() || news
 		if ended != "" && r.EndImport(ended) == nil {
 			news = true
 		}
 		if !news {
-			return errUnchanged
+			return shards.ErrUnchanged
 		}
 		return nil
 	}))
 }
 
 // endTask has the slots of a task never given, unless they have been, and returns what the shard has agreed on.
-func (h *shards) endTask(task string) (o cluster.Other, err error) {
+func (h *migrations) endTask(task string) (o cluster.Other, err error) {
 	var guard engine.Guard
 	guard.Lock(h.srv.ks, 1, h.srv.ks.Now())
 	for _, g := range h.gives {
@@ -309,35 +327,37 @@ func (h *shards) endTask(task string) (o cluster.Other, err error) {
 		}
 	}
 	guard.Unlock()
-	h.changing.Lock() // if a gift is being noted it is known then whether it is agreed on
-	defer h.changing.Unlock()
-	node := h.srv.group.node
-	epoch := node.Epoch()
-	if node.WaitPosition() == 0 || !h.leads() {
-		return o, errNotLeading
-	}
-	ctx, cancel := context.WithTimeout(h.srv.group.ctx, 2*peers.Timeout)
-	defer cancel()
-	if err := node.Sync(ctx); err != nil {
-		return o, err
-	}
-	if o = h.record().Public(); node.Epoch() != epoch || !h.leads() {
-		return o, errTakenBack
-	}
-	return o, nil
+	// If an export is being noted, it is known afterwards whether it is committed.
+	err = h.shards.BetweenChanges(func() error {
+		node := h.srv.group.node
+		epoch := node.Epoch()
+		if node.WaitPosition() == 0 || !h.leads() {
+			return shards.ErrNotLeading
+		}
+		ctx, cancel := context.WithTimeout(h.srv.group.ctx, 2*peers.Timeout)
+		defer cancel()
+		if err := node.Sync(ctx); err != nil {
+			return err
+		}
+		if o = h.shards.Record().Public(); node.Epoch() != epoch || !h.leads() {
+			return shards.ErrTakenBack
+		}
+		return nil
+	})
+	return o, err
 }
 
 // CancelMoves cancels the task with a name, or all if that is empty, and returns how many these were.
-func (h *shards) CancelMoves(id string) (n int) {
-	h.moves.mu.Lock()
+func (h *migrations) CancelMoves(id string) (n int) {
+	h.tasks.mu.Lock()
 	var cancel []func(error)
-	for _, t := range h.moves.tasks {
+	for _, t := range h.tasks.tasks {
 		if t.running && (id == "" || t.t.ID == id) && t.cancel != nil {
 			cancel = append(cancel, t.cancel)
 			t.cancel = nil
 		}
 	}
-	h.moves.mu.Unlock()
+	h.tasks.mu.Unlock()
 	for _, c := range cancel {
 		c(errMoveCancelled)
 	}
@@ -345,12 +365,12 @@ func (h *shards) CancelMoves(id string) (n int) {
 }
 
 // Moves returns the tasks that the server works on or has worked on, the last ones first.
-func (h *shards) Moves() (list []clustercommands.MoveTask) {
-	h.moves.mu.Lock()
-	for _, t := range h.moves.tasks {
+func (h *migrations) Moves() (list []clustercommands.MoveTask) {
+	h.tasks.mu.Lock()
+	for _, t := range h.tasks.tasks {
 		list = append(list, t.t)
 	}
-	h.moves.mu.Unlock()
+	h.tasks.mu.Unlock()
 	names := map[string]string{}
 	for _, s := range h.srv.ClusterView("").Shards {
 		names[s.ID] = s.Members[0].ID
@@ -366,16 +386,16 @@ func (h *shards) Moves() (list []clustercommands.MoveTask) {
 }
 
 // awaitRecord waits until the record is as ok wants it, but no longer than until.
-func (h *shards) awaitRecord(ctx context.Context, until time.Time, ok func(*cluster.Record) bool) {
+func (h *migrations) awaitRecord(ctx context.Context, until time.Time, ok func(*cluster.Record) bool) {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	for ctx.Err() == nil {
-		now := h.now.Load()
-		if ok(now.record) {
+		now := h.shards.Now()
+		if ok(now.Record) {
 			return
 		}
 		select {
-		case <-now.replaced:
+		case <-now.Replaced():
 		case <-ctx.Done():
 		}
 	}

@@ -69,7 +69,7 @@ func (m *mover) settle() {
 	m.t.Helper()
 	waitUntil(m.t, "everything is settled", func() bool {
 		for _, n := range []*groupNode{m.from, m.to} {
-			if r := n.shards.told.Load(); len(r.Imports)+len(r.Gifts)+len(r.Trims) > 0 {
+			if r := n.shards.Committed(); len(r.Imports)+len(r.Gifts)+len(r.Trims) > 0 {
 				return false
 			}
 		}
@@ -96,9 +96,9 @@ func (m *mover) begin(atTheEnd bool) (id string, goOn func()) {
 	goOn = m.beforeTheGift()
 	id = m.b.waitToImport("100 100")
 	waitUntil(m.t, "the target has promised to keep the keys", func() bool {
-		m.to.shards.mu.Lock()
-		g := m.to.shards.working[id]
-		m.to.shards.mu.Unlock()
+		m.to.moves.mu.Lock()
+		g := m.to.moves.working[id]
+		m.to.moves.mu.Unlock()
 		if g == nil {
 			return false
 		}
@@ -111,8 +111,17 @@ func (m *mover) begin(atTheEnd bool) (id string, goOn func()) {
 
 // beforeTheGift has the source note no gift until goOn is called.
 func (m *mover) beforeTheGift() (goOn func()) {
-	m.from.shards.changing.Lock()
-	goOn = sync.OnceFunc(m.from.shards.changing.Unlock)
+	begun, end, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = m.from.shards.BetweenChanges(func() error {
+			close(begun)
+			<-end
+			return nil
+		})
+	}()
+	<-begun
+	goOn = sync.OnceFunc(func() { close(end); <-ended })
 	m.t.Cleanup(goOn)
 	return goOn
 }
@@ -122,7 +131,7 @@ func (n *groupNode) givesNothing() bool {
 	var guard engine.Guard
 	guard.Lock(n.ks, 1, n.ks.Now())
 	defer guard.Unlock()
-	return !slices.ContainsFunc(n.shards.gives, func(g *give) bool { return g.err() == nil })
+	return !slices.ContainsFunc(n.moves.gives, func(g *give) bool { return g.err() == nil })
 }
 
 // A move that is cancelled leaves the slot where it was, with all keys.
@@ -184,7 +193,7 @@ func TestFlushallDuringAMove(t *testing.T) {
 			m.fill()
 		}
 		id, goOn := m.begin(false)
-		m.to.shards.resolve() // as happens twice a second: it is not for a move that is worked on
+		m.to.moves.resolve() // as happens twice a second: it is not for a move that is worked on
 		require.Equal(t, "+OK", m.b.do(command))
 		goOn()
 		m.b.waitForTask(id, "failed")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/atomredis/atomredis/cluster"
 	"github.com/atomredis/atomredis/cluster/peers"
+	"github.com/atomredis/atomredis/cluster/shards"
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/rdb"
@@ -34,7 +35,7 @@ var (
 
 // getting is a task that the leader of the target works on.
 type getting struct {
-	h     *shards
+	h     *migrations
 	task  *moveTask
 	im    cluster.Import
 	slots cluster.SlotSet
@@ -47,7 +48,7 @@ type getting struct {
 }
 
 // get works on an import until the slots are claimed, or it fails.
-func (h *shards) get(ctx context.Context, task *moveTask, im cluster.Import) error {
+func (h *migrations) get(ctx context.Context, task *moveTask, im cluster.Import) error {
 	g := &getting{h: h, task: task, im: im, slots: cluster.SetOf(im.Slots...), epoch: h.srv.group.node.Epoch()}
 	h.mu.Lock()
 	h.working[im.Task] = g
@@ -65,7 +66,7 @@ func (h *shards) get(ctx context.Context, task *moveTask, im cluster.Import) err
 			return err
 		}
 		select { // it has got the slots just now, and waits to hear that everybody knows
-		case <-time.After(shardAskEvery / 2):
+		case <-time.After(shards.AskEvery / 2):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -75,16 +76,16 @@ func (h *shards) get(ctx context.Context, task *moveTask, im cluster.Import) err
 // connect has the source's leader give the slots, and does what it sends.
 func (g *getting) connect(ctx context.Context) error {
 	h, im := g.h, g.im
-	o := h.record().Other(im.From)
+	o := h.shards.Record().Other(im.From)
 	if o == nil {
 		return cluster.ErrSlotOwner
 	}
-	a, err := h.askShard(o, peers.Question{Ask: peers.AskNews})
+	a, err := h.shards.AskShard(o, peers.Question{Ask: peers.AskNews})
 	if err != nil {
 		return err
 	}
 	if a.Leader == "" {
-		return errNoShardID
+		return shards.ErrNoID
 	}
 	conn, err := h.srv.group.node.Dial(a.Leader, peers.Timeout)
 	if err != nil {
@@ -93,7 +94,7 @@ func (g *getting) connect(ctx context.Context) error {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	c := idleConn{conn}
-	own := h.news().Shard
+	own := h.shards.News().Shard
 	q := peers.Question{Ask: peers.AskGive, Shard: &own, Task: im.Task, Slots: im.Slots}
 	if err := json.NewEncoder(c).Encode(q); err != nil {
 		return err
@@ -114,8 +115,8 @@ func (g *getting) connect(ctx context.Context) error {
 }
 
 // goesOn reports whether the import is under way; a guard is held.
-func (g *getting) goesOn(now *shardState) bool {
-	im := now.record.Import(g.im.Task)
+func (g *getting) goesOn(now *shards.State) bool {
+	im := now.Record.Import(g.im.Task)
 	return im != nil && !im.Claimed && g.h.leads() && g.h.srv.group.node.Epoch() == g.epoch
 }
 
@@ -183,11 +184,11 @@ func (g *getting) flush() bool {
 // MayFlush implements command.Host. Keys that are on their way here are not this shard's to remove: the import ends. If
 // it cannot be known whether the slots have been given, which is so for a moment, the command must be tried again.
 func (srv *Server) MayFlush() command.Error {
-	h := srv.shards
+	h := srv.moves
 	if h == nil {
 		return ""
 	}
-	for _, im := range h.record().Imports {
+	for _, im := range h.shards.Record().Imports {
 		if im.Claimed {
 			continue
 		}
@@ -243,7 +244,7 @@ func (g *getting) put(ctx context.Context, f *frame) error {
 	var guard engine.Guard
 	guard.Lock(srv.ks, srv.ks.ShardOf(f.key), srv.ks.Now())
 	defer guard.Unlock()
-	if !g.goesOn(g.h.now.Load()) {
+	if !g.goesOn(g.h.shards.Now()) {
 		return errMoveEnded
 	}
 	old := guard.Write(f.db, f.key)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/atomredis/atomredis/cluster"
 	"github.com/atomredis/atomredis/cluster/peers"
+	"github.com/atomredis/atomredis/cluster/shards"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
@@ -25,7 +26,7 @@ import (
 
 // give is a task that the leader of the source works on.
 type give struct {
-	h     *shards
+	h     *migrations
 	slots cluster.SlotSet
 	epoch uint64 // of the journal: what has happened since is known only if it is the same
 	task  *moveTask
@@ -66,7 +67,7 @@ var (
 )
 
 // Touched implements engine.Witness for all tasks.
-func (h *shards) Touched(db int, key string, expired bool) {
+func (h *migrations) Touched(db int, key string, expired bool) {
 	slot := cluster.SlotOf(unsafe.Slice(unsafe.StringData(key), len(key)))
 	for _, g := range h.gives {
 		if g.slots.Has(slot) {
@@ -76,7 +77,7 @@ func (h *shards) Touched(db int, key string, expired bool) {
 }
 
 // Emptied implements engine.Witness.
-func (h *shards) Emptied() {
+func (h *migrations) Emptied() {
 	for _, g := range h.gives {
 		g.end(errMoveEmptied)
 	}
@@ -131,15 +132,15 @@ func (g *give) take() map[keyName]struct{} {
 }
 
 // beginGive has changes of keys of the slots noted from now on.
-func (h *shards) beginGive(q *peers.Question) (*give, error) {
+func (h *migrations) beginGive(q *peers.Question) (*give, error) {
 	g := &give{h: h, slots: cluster.SetOf(q.Slots...), changed: map[keyName]struct{}{}}
 	var guard engine.Guard
 	guard.Lock(h.srv.ks, engine.AllShards, h.srv.ks.Now())
 	defer guard.Unlock()
 	if !h.leads() {
-		return nil, errNotLeading
+		return nil, shards.ErrNotLeading
 	}
-	if err := h.record().Clone().Give(q.Task, q.Shard.ID, &g.slots); err != nil {
+	if err := h.shards.Record().Clone().Give(q.Task, q.Shard.ID, &g.slots); err != nil {
 		return nil, err
 	}
 	for _, other := range h.gives {
@@ -148,14 +149,14 @@ func (h *shards) beginGive(q *peers.Question) (*give, error) {
 		}
 	}
 	g.epoch = h.srv.group.node.Epoch()
-	g.task = h.moves.begin(q.Task, "migrate", q.Slots, h.record().ID, q.Shard.ID)
+	g.task = h.tasks.begin(q.Task, "migrate", q.Slots, h.shards.Record().ID, q.Shard.ID)
 	g.task.cancelBy(g.end)
 	h.gives = append(slices.Clip(h.gives), g)
 	guard.SetWitness(h)
 	return g, nil
 }
 
-func (h *shards) endGive(g *give) {
+func (h *migrations) endGive(g *give) {
 	var guard engine.Guard
 	guard.Lock(h.srv.ks, engine.AllShards, h.srv.ks.Now())
 	defer guard.Unlock()
@@ -176,10 +177,10 @@ type giving struct {
 }
 
 // give works on a task until the slots are given, and the other shard has claimed them, or it fails.
-func (h *shards) give(c net.Conn, in *json.Decoder, q *peers.Question) {
+func (h *migrations) give(c net.Conn, in *json.Decoder, q *peers.Question) {
 	g, err := h.beginGive(q)
 	if err != nil {
-		_ = json.NewEncoder(c).Encode(shardNews{Error: err.Error()})
+		_ = json.NewEncoder(c).Encode(peers.News{Error: err.Error()})
 		return
 	}
 	defer h.endGive(g)
@@ -208,7 +209,7 @@ func (c idleConn) Write(b []byte) (int, error) {
 }
 
 func (s *giving) run(q *peers.Question) error {
-	if err := json.NewEncoder(s.c).Encode(shardNews{}); err != nil {
+	if err := json.NewEncoder(s.c).Encode(peers.News{}); err != nil {
 		return err
 	}
 	s.task.enter("send-bulk-and-stream")
@@ -267,7 +268,7 @@ func (s *giving) handOff(q *peers.Question) error {
 			}
 			continue
 		}
-		err = s.h.change(func(_ *engine.Guard, r *cluster.Record) error { return s.giveUnder(r, q, hold) })
+		err = s.h.shards.Change(func(_ *engine.Guard, r *cluster.Record) error { return s.giveUnder(r, q, hold) })
 		if err == nil {
 			break
 		}
@@ -276,16 +277,16 @@ func (s *giving) handOff(q *peers.Question) error {
 		}
 	}
 	s.task.enter("handoff")
-	told, err := json.Marshal(s.h.told.Load().Public())
+	given, err := json.Marshal(s.h.shards.Committed().Public())
 	if err != nil {
 		return err
 	}
-	if err := errors.Join((&frame{kind: frameGiven, body: told}).write(s.w), s.w.Flush()); err != nil {
+	if err := errors.Join((&frame{kind: frameGiven, body: given}).write(s.w), s.w.Flush()); err != nil {
 		return nil // they are given: the other shard will ask
 	}
 	var claimed moveAck
 	if s.in.Decode(&claimed) == nil {
-		s.h.kick()
+		s.h.shards.Kick()
 	}
 	s.h.awaitRecord(s.ctx, until, func(r *cluster.Record) bool {
 		return !slices.ContainsFunc(r.Gifts, func(g cluster.Gift) bool { return g.Task == q.Task })
@@ -302,7 +303,7 @@ func (s *giving) giveUnder(r *cluster.Record, q *peers.Question, hold *slotHold)
 	case s.ended != nil:
 		return s.ended
 	case s.epoch != s.h.srv.group.node.Epoch():
-		return errTakenBack
+		return shards.ErrTakenBack
 	case len(s.changed) > 0 || !left:
 		return errMoveMore
 	}

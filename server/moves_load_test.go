@@ -306,7 +306,7 @@ var moveStates = map[string][]string{
 
 // reached reports whether a task has had a state on the node, or is at its end.
 func (n *groupNode) reached(id, operation, state string) bool {
-	t := n.shards.moves.find(id, operation)
+	t := n.moves.tasks.find(id, operation)
 	if t == nil {
 		return false
 	}
@@ -353,10 +353,10 @@ func TestNothingIsLostWhileSlotsMoveAndLeadersFail(t *testing.T) {
 			for i := range list {
 				from, to = list[i], list[1-i]
 				source, target = from.leads(), to.leads()
-				if source == nil || target == nil || !source.shards.now.Load().own.Has(100) {
+				if source == nil || target == nil || !source.shards.Now().Own.Has(100) {
 					continue
 				}
-				id, _ = target.shards.Import(cluster.SetOf(cluster.Range{First: 0, Last: 9000}))
+				id, _ = target.moves.Import(cluster.SetOf(cluster.Range{First: 0, Last: 9000}))
 				return id != ""
 			}
 			return false
@@ -377,7 +377,7 @@ func TestNothingIsLostWhileSlotsMoveAndLeadersFail(t *testing.T) {
 				if n == nil {
 					return true
 				}
-				r := n.shards.told.Load()
+				r := n.shards.Committed()
 				return len(r.Imports)+len(r.Gifts) > 0
 			})
 		})

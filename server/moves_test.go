@@ -93,9 +93,9 @@ func TestSlotsMoveWithTheirKeys(t *testing.T) {
 		return n + m
 	}
 	require.Equal(t, total, fmt.Sprint(sum()))
-	require.Eventually(t, func() bool { return len(from.shards.record().Trims) == 0 }, testTimeout, time.Millisecond)
+	require.Eventually(t, func() bool { return len(from.shards.Record().Trims) == 0 }, testTimeout, time.Millisecond)
 	require.Equal(t, total, fmt.Sprint(sum()))
-	require.Eventually(t, func() bool { return len(to.shards.record().Imports) == 0 }, testTimeout, time.Millisecond)
+	require.Eventually(t, func() bool { return len(to.shards.Record().Imports) == 0 }, testTimeout, time.Millisecond)
 
 	// And back, with a part of them.
 	require.Equal(t, "-ERR slots belong to different source nodes", a.do("CLUSTER MIGRATION IMPORT 100 400"))
@@ -144,7 +144,7 @@ func TestSlotsMoveWithKeysThatAreStillBeingLoaded(t *testing.T) {
 	a = from.client()
 	b.waitForTask(b.importSlots("0 16383"), "completed")
 	require.Equal(t, fmt.Sprint(keys), b.do("DBSIZE"))
-	require.Eventually(t, func() bool { return len(from.shards.record().Trims) == 0 }, testTimeout, time.Millisecond)
+	require.Eventually(t, func() bool { return len(from.shards.Record().Trims) == 0 }, testTimeout, time.Millisecond)
 	require.Equal(t, "0", a.do("DBSIZE"))
 	var g engine.Guard
 	g.Lock(from.ks, engine.AllShards, from.ks.Now())
@@ -176,8 +176,8 @@ func TestKeysOfOthersAreNotCounted(t *testing.T) {
 	slot := cluster.SlotOf([]byte("key:1"))
 	ofSlot := len(a.list(fmt.Sprintf("CLUSTER GETKEYSINSLOT %d 100", slot)))
 	require.Positive(t, ofSlot)
-	require.True(t, from.shards.trimming.CompareAndSwap(false, true)) // nobody removes them
-	require.NoError(t, from.shards.change(func(_ *engine.Guard, r *cluster.Record) error {
+	require.True(t, from.moves.trimming.CompareAndSwap(false, true)) // nobody removes them
+	require.NoError(t, from.shards.Change(func(_ *engine.Guard, r *cluster.Record) error {
 		r.Trims = append(r.Trims, cluster.Range{First: slot, Last: slot})
 		var slots cluster.SlotSet
 		slots.Add(slot)
@@ -188,8 +188,8 @@ func TestKeysOfOthersAreNotCounted(t *testing.T) {
 	require.Equal(t, "0", a.do(fmt.Sprint("CLUSTER COUNTKEYSINSLOT ", slot)))
 	require.Empty(t, a.list(fmt.Sprintf("CLUSTER GETKEYSINSLOT %d 100", slot)))
 	require.Contains(t, a.do(fmt.Sprintf("CLUSTER SLOT-STATS SLOTSRANGE %d %[1]d", slot)), `"key-count" 0`)
-	from.shards.trimming.Store(false)
-	from.shards.kick()
-	require.Eventually(t, func() bool { return len(from.shards.record().Trims) == 0 }, testTimeout, time.Millisecond)
+	from.moves.trimming.Store(false)
+	from.shards.Kick()
+	require.Eventually(t, func() bool { return len(from.shards.Record().Trims) == 0 }, testTimeout, time.Millisecond)
 	require.Equal(t, fmt.Sprint(100-ofSlot), a.do("DBSIZE"))
 }

@@ -220,7 +220,7 @@ func (srv *Server) fill(ctx context.Context, file io.Reader, by *replayer, done 
 		case aux.Name == auxHistory:
 			history = []byte(aux.Value)
 		case aux.Name == auxRecord && srv.shards != nil:
-			return srv.shards.apply([]byte(aux.Value))
+			return srv.shards.Apply([]byte(aux.Value))
 		}
 		return nil
 	}

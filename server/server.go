@@ -14,6 +14,7 @@ import (
 
 	"github.com/atomredis/atomredis/cluster"
 	"github.com/atomredis/atomredis/cluster/peers"
+	"github.com/atomredis/atomredis/cluster/shards"
 	"github.com/atomredis/atomredis/tracking"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -112,9 +113,11 @@ type Server struct {
 
 	supervised config.Supervision
 
-	cluster      *cluster.Node // nil if cluster mode is off
-	clusterShard string        // the name of its shard
-	shards       *shards       // nil unless the server belongs to a group
+	cluster      *cluster.Node  // nil if cluster mode is off
+	clusterShard string         // the name of its shard
+	shards       *shards.Shards // nil unless the server belongs to a group
+
+	moves *migrations // likewise
 
 	handlers handlers // of custom commands
 
@@ -211,9 +214,6 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.storage.importFile = o.Import
 	srv.group.srv, srv.group.network = srv, o.Group
 	srv.startCluster(set)
-	if set.Raft.Addr != "" {
-		srv.shards, srv.broadcast = newShards(srv), peers.NewBroadcast((*broadcastHost)(srv))
-	}
 	err := checkGroup(set)
 	if err == nil && set.ReplicaOf.Host != "" && set.Cluster.Enabled {
 		err = errReplicaOfInCluster
@@ -235,6 +235,9 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 		eo.Slots, eo.SlotOf = cluster.Slots, cluster.SlotOf
 	}
 	srv.ks = engine.New(eo)
+	if set.Raft.Addr != "" {
+		srv.startShards()
+	}
 	srv.ks.SetListLimit(set.List)
 	srv.countSlots(set)
 	srv.startHook(o.Hook)

@@ -1,14 +1,12 @@
 package server
 
 import (
-	"crypto/sha1"
-	"encoding/hex"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/atomredis/atomredis/cluster"
+	"github.com/atomredis/atomredis/cluster/shards"
 	"github.com/atomredis/atomredis/command"
 	clustercommands "github.com/atomredis/atomredis/commands/cluster"
 	"github.com/atomredis/atomredis/config"
@@ -36,18 +34,11 @@ func (srv *Server) startCluster(set *config.Settings) {
 	srv.cluster = &cluster.Node{ID: replication.NewID(), Run: replication.NewID()}
 	srv.clusterShard = replication.NewID()
 	if set.Raft.Addr != "" {
-		srv.cluster.ID = nameOf("node", set.Raft.Addr)
+		srv.cluster.ID = shards.Name("node", set.Raft.Addr)
 		peers := slices.Clone(set.Raft.Peers)
 		slices.Sort(peers)
-		srv.clusterShard = nameOf("shard", strings.Join(peers, ","))
+		srv.clusterShard = shards.Name("shard", strings.Join(peers, ","))
 	}
-}
-
-// nameOf returns the name of something in a cluster that stays as it is: 40 hexadecimal digits, as long as those of
-// Redis.
-func nameOf(what, of string) string {
-	sum := sha1.Sum([]byte(what + " " + of))
-	return hex.EncodeToString(sum[:])
 }
 
 // countSlots begins or ends to count what commands cost for each slot, as the settings say.
@@ -73,12 +64,12 @@ func (srv *Server) ClusterView(local string) *cluster.View {
 			Myself: true, Leads: true, Online: true}}
 		return &cluster.View{Shards: []cluster.ShardView{own}}
 	}
-	st := srv.shards.now.Load()
-	own.ID, own.Slots, own.Members = st.id, st.owners.SlotsOf(st.id), srv.group.clusterMembers(set)
-	for _, c := range st.record.Claims {
+	st := srv.shards.Now()
+	own.ID, own.Slots, own.Members = st.ID, st.Owners.SlotsOf(st.ID), srv.group.clusterMembers(set)
+	for _, c := range st.Record.Claims {
 		own.Epoch = max(own.Epoch, c.Epoch)
 	}
-	return &cluster.View{Shards: append([]cluster.ShardView{own}, srv.shards.view(st)...)}
+	return &cluster.View{Shards: append([]cluster.ShardView{own}, srv.shards.View(st)...)}
 }
 
 // Foreign implements command.Host.
@@ -86,7 +77,7 @@ func (srv *Server) Foreign() func(key []byte) bool {
 	if srv.shards == nil {
 		return nil
 	}
-	slots := srv.shards.now.Load().foreign
+	slots := srv.shards.Now().Foreign
 	if slots == nil {
 		return nil
 	}
@@ -98,7 +89,7 @@ func (srv *Server) ForeignLen(g *engine.Guard, db int) (n int) {
 	if srv.shards == nil {
 		return 0
 	}
-	slots := srv.shards.now.Load().foreign
+	slots := srv.shards.Now().Foreign
 	if slots == nil {
 		return 0
 	}
@@ -115,7 +106,13 @@ func (srv *Server) Shards() clustercommands.Shards {
 	if srv.shards == nil {
 		return nil
 	}
-	return srv.shards
+	return clusterShards{srv.shards, srv.moves}
+}
+
+// clusterShards implements clustercommands.Shards.
+type clusterShards struct {
+	*shards.Shards
+	*migrations
 }
 
 // clusterMembers are the servers of the group as nodes of a cluster, the leader first. One that led last and cannot be
@@ -125,7 +122,7 @@ func (g *group) clusterMembers(set *config.Settings) []cluster.Member {
 	leader := g.lastLeader.Load()
 	var list []cluster.Member
 	for _, m := range st.Members {
-		c := cluster.Member{ID: nameOf("node", m.Addr), Announcement: announcementOf(m.Client, m.Addr),
+		c := cluster.Member{ID: shards.Name("node", m.Addr), Announcement: shards.AnnouncementAt(m.Client, m.Addr),
 			Myself: m.Addr == st.Addr, Online: m.Online, Offset: int64(m.Index), Leads: leader != nil && m.Addr == *leader}
 		c.Preferred = set.Cluster.PreferredEndpoint
 		if c.Myself {
@@ -137,34 +134,10 @@ func (g *group) clusterMembers(set *config.Settings) []cluster.Member {
 		list = append(list, c)
 	}
 	if len(list) == 0 { // it has not joined yet
-		list = []cluster.Member{{ID: g.srv.cluster.ID, Announcement: announcementOf(g.srv.clientAddr(set), st.Addr), Myself: true}}
+		list = []cluster.Member{{ID: g.srv.cluster.ID, Announcement: shards.AnnouncementAt(g.srv.clientAddr(set), st.Addr), Myself: true}}
 	}
-	leaderFirst(list)
+	shards.LeaderFirst(list)
 	return list
-}
-
-func leaderFirst(list []cluster.Member) {
-	slices.SortStableFunc(list, func(a, b cluster.Member) int {
-		switch {
-		case a.Leads == b.Leads:
-			return 0
-		case a.Leads:
-			return -1
-		}
-		return 1
-	})
-}
-
-// announcementOf is where clients and other servers reach a server.
-func announcementOf(client, raft string) (a cluster.Announcement) {
-	split := func(addr string) (string, int) {
-		host, text, _ := net.SplitHostPort(addr)
-		port, _ := strconv.Atoi(text)
-		return host, port
-	}
-	a.IP, a.Port = split(client)
-	_, a.BusPort = split(raft)
-	return a
 }
 
 func movedTo(slot int, addr string) command.Error {
@@ -188,7 +161,7 @@ func (srv *Server) Mode() string {
 // among their arguments.
 func (srv *Server) slotOf(cmd *command.Command, args [][]byte) (slot int, ok bool) {
 	slot, ok = cluster.SlotOfKeys(cmd, args)
-	if cmd.DerivedKeys == nil || !ok || srv.shards == nil || len(srv.shards.record().Others) == 0 {
+	if cmd.DerivedKeys == nil || !ok || srv.shards == nil || len(srv.shards.Record().Others) == 0 {
 		return slot, ok
 	}
 	cmd.DerivedKeys(args, func(key []byte) {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/atomredis/atomredis/cluster/shards"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/replication"
@@ -45,11 +46,11 @@ func (g *group) topology(set *config.Settings) door.Topology {
 	st := g.status.Load()
 	t := door.Topology{InGroup: true, Epoch: st.Term, Timeout: time.Duration(set.Raft.Timeout) * time.Millisecond}
 	for _, m := range st.Members {
-		t.Members = append(t.Members, door.Member{ID: nameOf("node", m.Addr), Addr: m.Client, Sentinel: m.Sentinel,
+		t.Members = append(t.Members, door.Member{ID: shards.Name("node", m.Addr), Addr: m.Client, Sentinel: m.Sentinel,
 			Master: m.Addr == st.Leader && (m.Addr != st.Addr || !g.following.Load()),
 			Voter:  m.Voter, Online: m.Online, Offset: int64(m.Index)})
 	}
-	self := nameOf("node", st.Addr)
+	self := shards.Name("node", st.Addr)
 	i := slices.IndexFunc(t.Members, func(m door.Member) bool { return m.ID == self })
 	if i < 0 { // it has not joined yet, or does not belong to the group any more
 		t.Members = slices.Insert(t.Members, 0, door.Member{ID: self, Addr: g.srv.clientAddr(set), Sentinel: g.srv.sentinelAddr(set)})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/cluster"
+	"github.com/atomredis/atomredis/cluster/shards"
 	"github.com/atomredis/atomredis/engine"
 )
 
@@ -80,15 +81,15 @@ func (w *slotWalk) step() (complete bool) {
 }
 
 // remove removes a key of a slot, if may allows it under the guard.
-func (h *shards) remove(db int, key string, may func(now *shardState) bool) error {
+func (h *migrations) remove(db int, key string, may func(now *shards.State) bool) error {
 	k := []byte(key)
 	var g engine.Guard
 	g.Lock(h.srv.ks, h.srv.ks.ShardOf(k), h.srv.ks.Now())
 	defer g.Unlock()
 	if !h.leads() {
-		return errNotLeading
+		return shards.ErrNotLeading
 	}
-	if !may(h.now.Load()) {
+	if !may(h.shards.Now()) {
 		return nil
 	}
 	if e := g.Write(db, k); e != nil {
@@ -99,23 +100,23 @@ func (h *shards) remove(db int, key string, may func(now *shardState) bool) erro
 }
 
 // trim has the leader remove the keys of slots that its shard has given away, or has not got after all.
-func (h *shards) trim() {
-	if !h.leads() || len(h.record().Trims) == 0 || !h.trimming.CompareAndSwap(false, true) {
+func (h *migrations) trim() {
+	if !h.leads() || len(h.shards.Record().Trims) == 0 || !h.trimming.CompareAndSwap(false, true) {
 		return
 	}
 	h.running.Go(func() {
 		defer h.trimming.Store(false)
-		slots := cluster.SetOf(h.record().Trims...)
+		slots := cluster.SetOf(h.shards.Record().Trims...)
 		err := h.srv.keysOfSlots(h.srv.group.ctx, &slots, func(db int, key string) error {
-			return h.remove(db, key, func(now *shardState) bool {
-				trims := cluster.SetOf(now.record.Trims...)
+			return h.remove(db, key, func(now *shards.State) bool {
+				trims := cluster.SetOf(now.Record.Trims...)
 				return trims.Has(cluster.SlotOf([]byte(key)))
 			})
 		})
 		if err != nil {
 			return // whoever leads then goes on
 		}
-		_ = h.change(func(_ *engine.Guard, r *cluster.Record) error {
+		_ = h.shards.Change(func(_ *engine.Guard, r *cluster.Record) error {
 			r.Trimmed(&slots)
 			return nil
 		})

@@ -51,6 +51,23 @@ type Question struct {
 	Slots []cluster.Range `json:",omitempty"`
 }
 
+// News answers questions.
+type News struct {
+	Shard   cluster.Other
+	Known   []cluster.Other
+	Members []Member
+	Leader  string // the address of the leader for servers, "" if there is none
+	Leads   bool   // this server leads
+	Error   string `json:",omitempty"`
+}
+
+// Member is a server of a shard.
+type Member struct {
+	Addr, Client  string
+	Leads, Online bool
+	Index         uint64
+}
+
 // Node connects to other servers; raft.Node implements it.
 type Node interface {
 	Dial(addr string, timeout time.Duration) (net.Conn, error)
