@@ -153,7 +153,7 @@ func (srv *Server) maxClients() int64 {
 	n := int64(srv.config.Get().MaxClients)
 	if srv.maxFiles > 0 {
 		reserved := int64(reservedFiles)
-		if srv.group.node != nil {
+		if srv.shards != nil {
 			reserved += srv.maxRaftConnections()
 		}
 		n = min(n, max(srv.maxFiles-reserved, 1))
