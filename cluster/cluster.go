@@ -69,7 +69,7 @@ func (a *Announcement) Endpoint() string {
 	case a.Preferred == config.EndpointUnknown:
 		return ""
 	case a.Hostname == "":
-		return "?" // there is a name that nobody has told
+		return "?" // cluster-announce-hostname is not set
 	}
 	return a.Hostname
 }

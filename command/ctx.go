@@ -64,7 +64,8 @@ type Client interface {
 	// MayReadAll reports whether the client's user may execute a command although it reads keys that are not among its
 	// arguments.
 	MayReadAll(cmd *Command, args [][]byte) bool
-	// MayRead reports whether the client's user may read a key of a database with a command, which names it not.
+	// MayRead reports whether the client's user may read a key of a database with a command that does not have it among its
+	// arguments.
 	MayRead(cmd *Command, key []byte, db int) bool
 	// MayKeep reports whether the command that runs may keep the memory of an argument.
 	MayKeep(arg []byte) bool

@@ -84,8 +84,8 @@ type SourceSnapshot interface {
 	Close() error
 }
 
-// LoadError is what a Guard panics with if a stored value cannot be read: no handler can go on without it, and none
-// has to check for it. Whoever runs handlers recovers it.
+// LoadError is the value of a Guard's panic if a stored value cannot be read. So no handler has to check for it; the caller
+// of handlers recovers it.
 type LoadError struct {
 	Key string
 	Err error

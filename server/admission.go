@@ -181,7 +181,8 @@ func (s *Session) redirection(cmd *command.Command) command.Error {
 	return command.Error("REDIRECT " + net.JoinHostPort(host, strconv.Itoa(port)))
 }
 
-// readsAt reports whether the client is content with a follower for a command: for those on shard channels all are.
+// readsAt reports whether a follower may execute a command of the client: after READONLY one that only reads, and always those
+// on shard channels.
 func (s *Session) readsAt(cmd *command.Command) bool {
 	return s.options.ReadOnly && cmd.Flags&command.ReadOnly != 0 || cmd.Flags&command.PubSub != 0
 }

@@ -349,7 +349,7 @@ func (w *work) compute() {
 		var err error
 		if ks, err = w.view.Keyspace(&w.stop); ks == nil {
 			if err != nil {
-				w.srv.log.Error("a copy of a value cannot be made", "command", w.cmd.Name, "err", err)
+				w.srv.log.Error("cannot copy a value", "command", w.cmd.Name, "err", err)
 			}
 			return
 		}

@@ -159,7 +159,7 @@ func (srv *Server) Direct(db int) (*Direct, error) {
 		d.mu.Lock()
 		d.readMail()
 		if d.session.closing {
-			d.end() // somebody has killed it while it was idle
+			d.end() // it was killed while it was idle
 		}
 		d.session.db = db
 		d.late = false

@@ -1,6 +1,5 @@
-// Package server is the Redis server: sessions that turn bytes into commands, admission, and the handlers that need the
-// server itself (the cmd_ files). The handlers of data types are packages of their own, under commands and protocols;
-// commands.go names them.
+// Package server is the Redis server: it composes the parts, starts and stops them, and has the sessions, which turn bytes
+// into commands. The handlers are packages of their own, under commands and protocols; commands.go imports them.
 //
 // Calls go downward: transport → session → handler → engine. What goes upward, a reply for a blocked client or a
 // published message, is left in the session's mailbox, and its transport is woken.
@@ -114,8 +113,8 @@
 // rename-command gives a server a table of its own over the shared entries. Lookup replaces the client's word by the
 // command's own name, so nothing behind it knows any other; the journal has own names (command.Table.Original).
 //
-// In cluster mode (package cluster) the server is the only node. Session.refuseSlots compares the slots of keys.
-// Session.hashSlot is that of the running command or transaction, which a script's commands must keep to.
+// In cluster mode (packages cluster and cluster/shards) Session.refuseSlots compares the slots of keys with those that the
+// shard serves. Session.hashSlot is the slot of the running command or transaction; the commands of a script must use it.
 //
 // # Doors and custom commands
 //

@@ -327,7 +327,7 @@ func (d *openDoor) serve() {
 		if err != nil {
 			log.Error("a door has failed and is closed", "error", err.Error())
 		} else {
-			log.Info("a door has ended by itself and is closed")
+			log.Info("a door has stopped and is closed")
 		}
 	})
 }

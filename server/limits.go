@@ -83,7 +83,7 @@ func (s *Session) overLimit(extra int) bool {
 	return true
 }
 
-// dying reports whether somebody has already asked for the session to be closed at once.
+// dying reports whether another goroutine has asked to close the session at once.
 func (s *Session) dying() bool {
 	s.box.mu.Lock()
 	defer s.box.mu.Unlock()

@@ -10,7 +10,7 @@ func (srv *Server) updateOOMScore(old, set *config.Settings) error {
 		return nil
 	}
 	if err := applyOOMScore(set, srv.follows()); err != nil {
-		srv.log.Warn("cannot change the score by which the system kills processes", "error", err.Error())
+		srv.log.Warn("cannot change oom_score_adj", "error", err.Error())
 		return config.ChangeError{"oom-score-adj": config.ErrOOMScore, "oom-score-adj-values": config.ErrOOMScore}
 	}
 	return nil
@@ -19,6 +19,6 @@ func (srv *Server) updateOOMScore(old, set *config.Settings) error {
 // scoreForRole gives the process the score of what the server is now.
 func (srv *Server) scoreForRole() {
 	if err := applyOOMScore(srv.config.Get(), srv.follows()); err != nil {
-		srv.log.Warn("cannot change the score by which the system kills processes", "error", err.Error())
+		srv.log.Warn("cannot change oom_score_adj", "error", err.Error())
 	}
 }

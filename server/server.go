@@ -499,11 +499,11 @@ func (srv *Server) ListLimit() lists.Limit { return srv.config.Get().List }
 // StreamLimits are the limits of a stream's blocks.
 func (srv *Server) StreamLimits() streams.Limits { return srv.config.Get().Stream }
 
-// logPanic reports a bug in a handler, or that a stored value cannot be read, which is none.
+// logPanic logs a panic of a handler: a bug, or a stored value that cannot be read.
 func (srv *Server) logPanic(cmd *command.Command, p any) {
 	if e, ok := p.(*engine.LoadError); ok {
 		if srv.unreadable.first(e.Key, srv.ks.Now()) {
-			srv.log.Error("a stored value cannot be read", "command", cmd.Name, "error", e)
+			srv.log.Error("cannot read a stored value", "command", cmd.Name, "error", e)
 		}
 		return
 	}

@@ -122,8 +122,8 @@ func splitExtra(b []byte) (beside, record []byte, err error) {
 	return b[:n:n], b[n:], nil
 }
 
-// elsewhere returns the error that names who serves a slot, "" if this server does. reads says that what follows only
-// reads, and that the client is content with a follower.
+// elsewhere returns the error that names the server of a slot, "" if this server serves it. reads says that the command only
+// reads and that the client has sent READONLY, so that a follower serves it too.
 func (srv *Server) elsewhere(slot int, reads bool) command.Error {
 	h, g := srv.shards, &srv.group
 	if slot == cluster.NoSlot || h == nil {

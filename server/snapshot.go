@@ -119,7 +119,7 @@ func (srv *Server) underAll(fn func(g *engine.Guard)) (err error) {
 		case *engine.LoadError:
 			err = p
 		default:
-			srv.log.Error("walking through the keyspace has failed", "panic", p, "stack", string(debug.Stack()))
+			srv.log.Error("iterating over the keyspace failed", "panic", p, "stack", string(debug.Stack()))
 			err = errors.New("internal error")
 		}
 	}()

@@ -181,12 +181,12 @@ func (srv *Server) rereadTLS() {
 	next, err := loadTLS(&st.by)
 	if err != nil {
 		srv.files.refused = now
-		srv.log.Error("a file of the TLS configuration has changed and cannot be used; the one before stays in use",
+		srv.log.Error("cannot load a changed TLS file; keeping the previous one",
 			"error", err.Error())
 		return
 	}
 	if srv.tls.CompareAndSwap(st, next) { // otherwise a client has set something else meanwhile
-		srv.log.Info("files of the TLS configuration have changed and were read again")
+		srv.log.Info("reloaded changed TLS files")
 	}
 }
 

@@ -43,7 +43,7 @@ func (srv *Server) loadFile(set *config.Settings) error {
 		return nil
 	}
 	if persist.Exists(srv.fs, set.Dir) {
-		srv.log.Warn("there are data in the directory, which are read; what changes from now on is in memory only", "dir",
+		srv.log.Warn("the data directory is read, but changes are kept in memory only", "dir",
 			set.Dir)
 		return srv.importer.ImportFrom(set.Dir, srv.openStored)
 	}

@@ -160,7 +160,7 @@ func (x *Exporter) snapshot(ctx context.Context, at func(g *engine.Guard)) (*eng
 func (x *Exporter) each(s *engine.Snapshot, fn func(db int, e *engine.Entry) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			x.source.Log().Error("walking through the keyspace has failed", "panic", p, "stack", string(debug.Stack()))
+			x.source.Log().Error("iterating over the keyspace failed", "panic", p, "stack", string(debug.Stack()))
 			err = errors.New("internal error")
 		}
 	}()

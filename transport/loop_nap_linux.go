@@ -7,13 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file is when the thread of an event loop rests although clients may come, and how soon it is let in when it
-// wakes.
+// This file decides when the thread of an event loop sleeps although clients may come, and how soon the system schedules it
+// when it wakes.
 
-// beQuick asks the system for two things for the calling thread. Its sleeps are to last no longer than they should
-// (see naps); and it is to be let in soon when it wakes and others keep the processors busy, as checkpoints and the
-// garbage collector do: since Linux 6.12 that is what a thread gets which is content with short slices. Older ones
-// ignore it.
+// beQuick asks the system for two things for the calling thread: exact sleeps (see naps), and a short wait for a processor
+// after a sleep while checkpoints and the garbage collector keep all of them busy. Since Linux 6.12 a thread with short time
+// slices gets the second; older kernels ignore the request.
 func beQuick() {
 	unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	if attr, err := unix.SchedGetAttr(0, 0); err == nil && attr.Policy == unix.SCHED_NORMAL {

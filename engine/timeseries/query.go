@@ -167,7 +167,7 @@ func (s *Series) roughly(from, to int64) (n int) {
 }
 
 // each calls fn with the samples from one time to another, piece by piece, until it returns false. It may change the
-// pieces. skip, if it is not nil, says of what times nothing is needed.
+// pieces. skip, if it is not nil, reports whether the samples of a time range can be left out.
 func (s *Series) each(from, to int64, reverse bool, skip func(first, last int64) bool, fn func(batch []Sample) bool) {
 	if len(s.chunks) == 0 || from > to {
 		return

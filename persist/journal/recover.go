@@ -79,7 +79,7 @@ func replayed(
 		log = orDiscard(log)
 		if err = f.finish(log); disk.Full(err) {
 			// Where the next segment begins shows where this one ends; and until there is one, the next start sees the same.
-			log.Warn("there is no room to cut the end off", "error", err.Error())
+			log.Warn("the disk is full: cannot truncate the end of the journal", "error", err.Error())
 			err = nil
 		}
 	}
@@ -168,7 +168,7 @@ func Repair(fs vfs.FS, dir string, from Start, log *slog.Logger) (report Report,
 	log = orDiscard(log)
 	f, err := inspect(fs, dir, from, nil)
 	if err != nil && f.unknown {
-		log.Warn("where the journal ends is not known any more; what is there is taken for all", "reason", err.Error())
+		log.Warn("the end of the journal is unknown; keeping all records that are there", "reason", err.Error())
 		if err := writePositions(fs, dir, positions{exists: true}); err != nil {
 			return f.report, false, err
 		}
@@ -209,7 +209,7 @@ func Repair(fs vfs.FS, dir string, from Start, log *slog.Logger) (report Report,
 		return f.report, false, err
 	}
 	c := f.report.Cut
-	log.Warn("journal repaired; what came after the damage is set aside", "reason", damage.Reason, "file", c.File,
+	log.Warn("journal repaired; records behind the damage are kept in .damaged files", "reason", damage.Reason, "file", c.File,
 		"offset", c.Offset,
 		"bytes", c.Bytes, "records", c.Records, "missing", f.report.Missing)
 	return f.report, f.keeps(from), nil
@@ -472,7 +472,7 @@ func (f *findings) finish(log *slog.Logger) error {
 		return nil
 	}
 	c := f.report.Cut
-	log.Warn("the journal ends in what was never synced; it is cut off", "file", c.File, "offset", c.Offset, "bytes",
+	log.Warn("the end of the journal was never synced; truncating it", "file", c.File, "offset", c.Offset, "bytes",
 		c.Bytes)
 	torn := f.segments[f.bad]
 	if f.offset < headerSize {

@@ -448,7 +448,7 @@ func (j *File) tell() {
 	j.announce, j.unlogged = false, false
 	j.mu.Unlock()
 	if unlogged && err != nil {
-		j.o.Log.Error("the journal has failed; what changes from now on is not durable until a checkpoint succeeds",
+		j.o.Log.Error("the journal has failed; changes are not durable until a checkpoint succeeds",
 			"error", err.Error())
 	}
 	if announce {

@@ -89,7 +89,7 @@ func openDatabase(fs vfs.FS, dir string, cache *pebble.Cache, log *slog.Logger, 
 // fail ends all changes after an error of which Pebble does not know what it has left on the disk.
 func (d *database) fail(err error) {
 	if d.fence.shut(err) {
-		d.log.Error("the store has failed; it can be read, and changed when it was opened anew", "error", err.Error())
+		d.log.Error("the store has failed; it is read-only until it is opened again", "error", err.Error())
 		d.failed(err)
 	}
 }

@@ -164,7 +164,7 @@ func (s *Store) openToRead(why error) error {
 		return err
 	}
 	db.fence.shut(why)
-	s.o.Log.Error("there is no room for the store; what it has can be read, and changes are refused until there is room",
+	s.o.Log.Error("the disk of the store is full; changes are refused until there is room",
 		"error", why.Error())
 	return nil
 }

@@ -34,7 +34,7 @@ func (f *Followers) readBacklog() (ended bool) {
 		err = errors.Join(err, file.Close(), f.removeBacklog())
 	}
 	if err != nil {
-		f.log.Warn("the backlog that was left for replicas cannot be used", "error", err.Error())
+		f.log.Warn("cannot load the saved replication backlog", "error", err.Error())
 		return false
 	}
 	// A checksum, the history as a note, what is kept.
@@ -83,7 +83,7 @@ func (f *Followers) LeaveBacklog() {
 	b = append(b, f.history.All()...)
 	binary.LittleEndian.PutUint32(b, crc32.ChecksumIEEE(b[4:]))
 	if err := writeBacklog(f.fs, f.backlogPath(), b); err != nil {
-		f.log.Warn("the backlog cannot be left for the next start", "error", err.Error())
+		f.log.Warn("cannot save the replication backlog", "error", err.Error())
 		_ = f.removeBacklog()
 	}
 }

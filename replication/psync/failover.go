@@ -87,7 +87,7 @@ func (f *Followers) continueFailover(anyway bool) {
 	_ = f.host.Hold(func(g *engine.Guard) { // the stream does not grow under it
 		host, port, ok := f.successor(anyway)
 		if ok {
-			f.log.Info("a replica is to lead", "host", host, "port", port)
+			f.log.Info("failover: the replica becomes the master", "host", host, "port", port)
 			f.replica.follow(g, host, int(port), true)
 		}
 	})
@@ -138,7 +138,7 @@ func (f *Followers) AbortFailover() {
 				}
 			})
 		}
-		f.endFailover("somebody has aborted it")
+		f.endFailover("FAILOVER ABORT")
 	}()
 }
 
@@ -156,7 +156,7 @@ func (f *Followers) endFailover(why string) {
 	}
 	f.host.HoldWrites(false)
 	if why == "" {
-		f.log.Info("another server leads now")
+		f.log.Info("failover succeeded; this server is a replica now")
 	} else {
 		f.log.Warn("the failover has been aborted", "reason", why)
 	}
@@ -172,7 +172,7 @@ func (f *Followers) TakeOver(id string) (refused command.Error, err error) {
 		case f.Present().ID != id:
 			refused = errTakeOverOther
 		default:
-			f.log.Info("the master has this server lead")
+			f.log.Info("failover: the master hands over to this replica")
 			f.replica.Lead(g)
 		}
 	})

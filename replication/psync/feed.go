@@ -167,7 +167,7 @@ func (d *feed) giveUp(why string, err error) {
 	if err != nil {
 		args = append(args, "error", err.Error())
 	}
-	d.f.log.Warn("closing a follower", args...)
+	d.f.log.Warn("closing the connection of a replica", args...)
 	d.client.Close()
 }
 

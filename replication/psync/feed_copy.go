@@ -186,7 +186,7 @@ func (d *feed) catchUp() error {
 			d.ackedAt.CompareAndSwap(0, d.f.ks.Now())
 			f.mu.Unlock()
 			d.f.Count()
-			d.f.log.Info("a follower has a copy", "client", d.client.ID(), "addr", d.client.Addr())
+			d.f.log.Info("full synchronization of a replica succeeded", "client", d.client.ID(), "addr", d.client.Addr())
 			return nil
 		}
 		f.mu.Unlock()

@@ -129,7 +129,7 @@ func (f *Followers) recall(words [][]byte, db int) error {
 // lost ends a history of which a part is missing. mu is locked.
 func (f *Followers) lost(why string) {
 	if f.history.Known {
-		f.log.Warn("replicas cannot go on where they were", "reason", why)
+		f.log.Warn("the replication history has a gap; replicas need a full synchronization", "reason", why)
 		f.history.End(replication.NewID())
 		f.disconnect()
 	}

@@ -256,7 +256,7 @@ func (l *link) handshake(in *bufio.Reader) error {
 			return err
 		}
 		if reply[0] == '-' {
-			l.r.log.Info("the master does not take an option of a replica", "option", words[1], "answer", reply[1:])
+			l.r.log.Info("the master refused an option of REPLCONF", "option", words[1], "answer", reply[1:])
 		}
 	}
 	return nil

@@ -65,7 +65,7 @@ func (l *link) copyData(in *bufio.Reader, at *Position) (*bufio.Reader, error) {
 	if err := l.replace(file, at); err != nil {
 		return nil, err
 	}
-	l.r.log.Info("the master's data has been copied", "bytes", l.status().Received, "duration",
+	l.r.log.Info("full synchronization with the master succeeded", "bytes", l.status().Received, "duration",
 		time.Since(start).Round(time.Millisecond))
 	return in, nil
 }
@@ -131,7 +131,7 @@ func (l *link) replace(file *os.File, at *Position) error {
 		err = st.Replace(fill)
 		for err != nil && failed == nil {
 			// The data is in memory but not stored. The stored data is another: no record may be journalled behind it.
-			r.log.Error("the copy cannot be stored; trying again", "error", err.Error())
+			r.log.Error("cannot store the full synchronization; retrying", "error", err.Error())
 			select {
 			case <-l.ctx.Done():
 				return l.ctx.Err()
