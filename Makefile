@@ -45,7 +45,7 @@ CONCURRENT = ./server/... . ./atom ./atomredistest ./cmd/... ./commands/... ./co
 	./doors/... ./engine ./engine/listpack ./internal/... ./persist ./persist/journal ./persist/store ./pressure ./protocols/... \
 	./replication/... ./resp ./scripting ./transfer/... ./transport
 race:
-	ATOMREDIS_TEST_SHARDS=16 $(GO) test -pgo=off -race -short $(CONCURRENT)
+	ATOMREDIS_TEST_SHARDS=16 $(GO) test -pgo=off -race -short -timeout 30m $(CONCURRENT)
 
 # Each fuzz target for FUZZTIME, which is a time or, as 1000x, a number of inputs.
 FUZZTIME ?= 60s
