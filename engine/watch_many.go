@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// WatchedKeys are the many keys of a command that reads them in steps. They are not looked up when somebody changes one, which
-// would take time of everybody who writes, and memory for all of them: what changes in the database is noted, and compared with
-// the keys afterwards. Notes are hashes: to another key with the hash of one of them happens what would happen to that.
+// WatchedKeys finds out whether one of very many keys has changed while a command read them in steps. A table of all keys would
+// cost memory, and every writer a lookup. So the hashes of all keys that change in the database are noted, and compared with the
+// keys at the end. A key with the same hash as a changed one counts as changed.
 type WatchedKeys struct {
 	db     int
 	seed   maphash.Seed
@@ -17,7 +17,7 @@ type WatchedKeys struct {
 // noted is what has changed in a shard, which protects it.
 type noted struct {
 	hashes []uint64
-	all    bool // what is not in hashes may have changed, too
+	all    bool // too many changes: any key may have changed
 }
 
 // maxNoted is how many changes of a shard are noted before all its keys count as changed.
@@ -57,7 +57,7 @@ func (w *WatchedKeys) Changed(each func(yield func(key []byte) bool)) (changed b
 	return changed
 }
 
-// noteChanged notes for those that watch many keys that a key of shard i has changed.
+// noteChanged notes the change of a key of shard i for all WatchedKeys of its database.
 func (ks *Keyspace) noteChanged(i uint8, db int, key string) {
 	for _, w := range ks.watchedKeys {
 		if n := &w.shards[i]; w.db == db && !n.all {

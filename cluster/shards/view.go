@@ -11,7 +11,7 @@ import (
 	"github.com/atomredis/atomredis/cluster"
 )
 
-// View returns the other shards as clients are told of them.
+// View returns the other shards as CLUSTER SHARDS, SLOTS and NODES show them.
 func (h *Shards) View(st *State) (list []cluster.ShardView) {
 	preferred := h.o.Config.Get().Cluster.PreferredEndpoint
 	h.mu.Lock()
