@@ -56,7 +56,7 @@ type News struct {
 	Shard   cluster.Other
 	Known   []cluster.Other
 	Members []Member
-	Leader  string // the address of the leader for servers, "" if there is none
+	Leader  string // the raft-addr of the leader; "" without a leader
 	Leads   bool   // this server leads
 	Error   string `json:",omitempty"`
 }

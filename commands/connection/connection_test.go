@@ -108,7 +108,7 @@ func TestExpiredKeysAreInvalidated(t *testing.T) {
 	require.Equal(t, `push["invalidate" ["k"]]`, c.Next())
 }
 
-// Many clients track and change the same keys: whoever reads a value last must have been told of every change since.
+// Many clients track and change the same keys. A client that has read a value must get an invalidation for each later change.
 func TestCachesStayCoherentUnderConcurrency(t *testing.T) {
 	servertest.EachTransport(t, func(t *testing.T, o server.Options, settings ...string) {
 		s := servertest.Start(t, o, settings...)

@@ -91,7 +91,7 @@ func memoryConfig(t require.TestingT, settings []string) *config.Config {
 	return conf
 }
 
-// set gives directives their values, and the number of shards that the environment names if there is none among them.
+// set sets directives. The number of shards is that of ATOMREDIS_TEST_SHARDS unless a directive sets it.
 func set(t require.TestingT, conf *config.Config, settings []string) {
 	if shards := os.Getenv(ShardsVariable); shards != "" {
 		require.NoError(t, conf.Set("shards", shards, false))

@@ -55,7 +55,7 @@ func (s *Stepped) Journalled() *Stepped {
 // Now returns the time in ms.
 func (s *Stepped) Now() int64 { return s.Keyspace().Now() }
 
-// Client returns the session of a client, which is new if there is none of that name.
+// Client returns the session of the client with a name, and makes it at the first call.
 func (s *Stepped) Client(name string) transport.Session { return s.Open(name, "127.0.0.1:1") }
 
 // Open is Client for one with an address of its own.

@@ -22,7 +22,7 @@ type Client interface {
 	Addr() string
 }
 
-// Follower is the state of a client as a follower; the zero value is a client that is none. It belongs to the client's
+// Follower is the state of a client as a follower; the zero value is an ordinary client. It belongs to the client's
 // goroutine. Any goroutine may call Following and, if that is true, Backlog.
 type Follower struct {
 	Wishes replication.Wishes
