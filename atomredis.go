@@ -22,9 +22,9 @@ import (
 	"net"
 	"slices"
 
-	"github.com/atomredis/atomredis/config"
-	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/door"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/family"
 	"github.com/atomredis/atomredis/internal/memconn"
 	"github.com/atomredis/atomredis/internal/nearest"

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/door"
 )
 
 // What keeps commands from being executed, or their replies from being given; errors.Is finds them.

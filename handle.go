@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/values"
 	"github.com/atomredis/atomredis/resp"
 	"github.com/atomredis/atomredis/server"

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/server"
 )
 

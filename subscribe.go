@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"sync/atomic"
 
-	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/door"
 )
 
 // Message is what was published on a channel; Pattern is the subscriber's, which matches Channel.

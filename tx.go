@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/door"
 )
 
 // ErrTxFailed is returned by DB.Tx if watched keys changed before the commit in every attempt.

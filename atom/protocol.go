@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atomredis/atomredis/protocols/atom/keys"
+	"github.com/atomredis/atomredis/internal/protocols/atom/keys"
 	"github.com/redis/go-redis/v9"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atomredis/atomredis/protocols/atom/keys"
+	"github.com/atomredis/atomredis/internal/protocols/atom/keys"
 )
 
 // The names and numbers that all elements of a system share, whatever language they are written in.

@@ -15,7 +15,7 @@ import (
 	"github.com/atomredis/atomredis"
 	"github.com/atomredis/atomredis/atomredistest"
 	"github.com/atomredis/atomredis/engine"
-	"github.com/atomredis/atomredis/internal/testseed"
+	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
 // commandForms are commands of all types of keys. A word in braces stands for one of the words of that name in

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/internal/oracle"
-	"github.com/atomredis/atomredis/internal/transcript"
+	"github.com/atomredis/atomredis/internal/testing/oracle"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
 	"github.com/atomredis/atomredis/server"
 )
 

@@ -26,9 +26,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/config"
-	"github.com/atomredis/atomredis/internal/freeport"
-	"github.com/atomredis/atomredis/internal/oracle"
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/testing/freeport"
+	"github.com/atomredis/atomredis/internal/testing/oracle"
 	"github.com/atomredis/atomredis/server"
 )
 

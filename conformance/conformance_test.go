@@ -13,9 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/config"
-	"github.com/atomredis/atomredis/internal/oracle"
-	"github.com/atomredis/atomredis/internal/transcript"
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/testing/oracle"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
 	"github.com/atomredis/atomredis/server"
 )
 
@@ -37,7 +37,7 @@ func TestServerGivesTheRecordedReplies(t *testing.T) {
 func replayedBeside(t *testing.T) map[string]bool {
 	groups := map[string]bool{}
 	call := regexp.MustCompile(`servertest\.Transcripts\(t, "(\w+)"\)`)
-	for _, where := range []string{"../commands/*/*_test.go", "../protocols/*/*_test.go"} {
+	for _, where := range []string{"../internal/commands/*/*_test.go", "../internal/protocols/*/*_test.go"} {
 		files, err := filepath.Glob(where)
 		require.NoError(t, err)
 		for _, file := range files {

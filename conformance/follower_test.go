@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/internal/oracle"
+	"github.com/atomredis/atomredis/internal/testing/oracle"
 )
 
 func TestARedisFollowsUnderLoad(t *testing.T) {

@@ -2,6 +2,8 @@
 // everything that follows a change: expiry, WATCH versions, blocked clients, keyspace events, storage. It knows
 // neither protocol nor connections.
 //
+// This package is no API: programs import atomredis, and what is exported here may change in any version.
+//
 // # Guards
 //
 // A key's shard follows from its hash. A [Guard] locks a set of shards and is the unit of atomicity, journalling and

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/engine/hashes"
-	"github.com/atomredis/atomredis/internal/testseed"
+	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
 func TestEntryIsSmall(t *testing.T) {

@@ -20,8 +20,8 @@ import (
 	"github.com/atomredis/atomredis/engine/sets"
 	"github.com/atomredis/atomredis/engine/zsets"
 	"github.com/atomredis/atomredis/internal/background"
-	"github.com/atomredis/atomredis/internal/samples"
-	"github.com/atomredis/atomredis/internal/testseed"
+	"github.com/atomredis/atomredis/internal/testing/samples"
+	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
 // memoryStore is a Source that keeps checkpoints in maps.

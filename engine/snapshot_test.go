@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine/hashes"
-	"github.com/atomredis/atomredis/internal/samples"
+	"github.com/atomredis/atomredis/internal/testing/samples"
 )
 
 // Snapshot implements Source.

@@ -3,6 +3,8 @@
 // the journal from which it has to be repeated. After a start the keyspace is what the store has, plus the journal
 // from there.
 //
+// This package is no API: programs import atomredis, and what is exported here may change in any version.
+//
 // # What must stay true
 //
 //   - Under always, an acknowledged change survives a kill and a power loss at any instant.

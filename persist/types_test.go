@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine"
-	"github.com/atomredis/atomredis/internal/samples"
+	"github.com/atomredis/atomredis/internal/testing/samples"
 	"github.com/atomredis/atomredis/persist/journal"
 	"github.com/atomredis/atomredis/persist/rdb"
 	"github.com/atomredis/atomredis/persist/store"

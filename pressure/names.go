@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/atomredis/atomredis/protocols/pressure/keys"
+	"github.com/atomredis/atomredis/internal/protocols/pressure/keys"
 )
 
 // DefaultPrefix is what the keys of all queues begin with unless Options.Prefix says otherwise.

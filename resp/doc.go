@@ -1,5 +1,7 @@
 // Package resp turns a client's bytes into commands and replies into bytes, in RESP2 and RESP3. It does no I/O of its own.
 //
+// This package is no API: programs import atomredis, and what is exported here may change in any version.
+//
 // # Commands
 //
 // [Parser] finds commands in a buffer; arguments are views into it. [Template] recognizes a command of the form of

@@ -1,6 +1,8 @@
 // Package scripting runs Redis's Lua scripts on gopher-lua. It knows no server: commands that a script calls go to a
 // [Host], and replies travel in both directions as encoded RESP.
 //
+// This package is no API: programs import atomredis, and what is exported here may change in any version.
+//
 // # Compiling
 //
 // A script is compiled once per SHA1 and runs on a pooled VM. The parser is our own (parser.go): Lua 5.1 by recursive

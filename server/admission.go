@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/atomredis/atomredis/cluster"
-	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/command"
 )
 
 // This file decides whether a command may run, wherever it comes from: admit is asked before each. A rule stands

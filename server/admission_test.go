@@ -10,12 +10,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/acl"
-	"github.com/atomredis/atomredis/cluster"
-	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/commands/scripts"
 	"github.com/atomredis/atomredis/engine"
-	"github.com/atomredis/atomredis/pubsub"
+	"github.com/atomredis/atomredis/internal/clients/acl"
+	"github.com/atomredis/atomredis/internal/clients/pubsub"
+	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/commands/scripts"
 )
 
 // The origins of commands, as tests call them. The client is last: what it sends changes what its scripts are held to.

@@ -7,10 +7,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/background"
 	"github.com/atomredis/atomredis/internal/buffers"
+	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/resp"
 )
 

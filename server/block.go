@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/atomredis/atomredis/acl"
-	"github.com/atomredis/atomredis/clients"
-	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/buffers"
+	"github.com/atomredis/atomredis/internal/clients"
+	"github.com/atomredis/atomredis/internal/clients/acl"
+	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/resp"
 )
 

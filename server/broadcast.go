@@ -4,7 +4,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/internal/command"
 )
 
 // Published messages are passed on to other servers by peers.Broadcast.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/cluster"
+	"github.com/atomredis/atomredis/internal/cluster"
 )
 
 // What is published at a server is heard at all servers of its shard and of the others, in order, whoever of them is killed.

@@ -13,13 +13,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
-	"github.com/atomredis/atomredis/internal/testclient"
-	"github.com/atomredis/atomredis/internal/transcript"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/testing/testclient"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
+	"github.com/atomredis/atomredis/internal/transport"
 	"github.com/atomredis/atomredis/resp"
-	"github.com/atomredis/atomredis/transport"
 )
 
 // testServer is a running server and the way to connect to it.

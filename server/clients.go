@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/atomredis/atomredis/clients"
+	"github.com/atomredis/atomredis/internal/clients"
 
-	"github.com/atomredis/atomredis/pubsub"
+	"github.com/atomredis/atomredis/internal/clients/pubsub"
 )
 
 // register has the connected clients.

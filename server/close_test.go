@@ -9,7 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/atomredis/atomredis/engine"
-	"github.com/atomredis/atomredis/internal/transcript"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
 func TestClosedServerLeavesNoGoroutine(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/internal/command"
 )
 
 func TestJournalOfSeveralDatabasesIsRepeatedInClusterMode(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/resp"
 )
 

@@ -9,9 +9,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/transport"
 	"github.com/atomredis/atomredis/persist/rdb"
-	"github.com/atomredis/atomredis/transport"
 )
 
 func TestDebugSubcommands(t *testing.T) {

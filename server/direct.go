@@ -10,10 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/door"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/transport"
 	"github.com/atomredis/atomredis/resp"
-	"github.com/atomredis/atomredis/transport"
 )
 
 // directs are the clients that are part of the program.

@@ -3,10 +3,10 @@ package server
 import (
 	"strings"
 
-	"github.com/atomredis/atomredis/clients"
+	"github.com/atomredis/atomredis/internal/clients"
 
-	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/command"
 )
 
 // execute carries out one command of the client, which the table knows as cmd and container. It reports false if the

@@ -1,6 +1,8 @@
 // Package server is the Redis server: it composes the parts, starts and stops them, and has the sessions, which turn bytes
 // into commands. The handlers are packages of their own, under commands and protocols; commands.go imports them.
 //
+// This package is no API: programs import atomredis, and what is exported here may change in any version.
+//
 // Calls go downward: transport → session → handler → engine. What goes upward, a reply for a blocked client or a
 // published message, is left in the session's mailbox, and its transport is woken.
 //
@@ -14,7 +16,7 @@
 // The parts of a session are structs in files of their own: session_input.go (what was received), session_pipeline.go
 // (parsing ahead and executing), transaction.go, block.go, session_mail.go, session_delay.go (output that waits for
 // the journal), session_long.go (long arguments), session_modes.go (subscribed, monitor, tracking, …),
-// session_subscriber.go and session_client.go (what packages pubsub, tracking and commands/connection ask).
+// session_subscriber.go and session_client.go (what packages pubsub, tracking and internal/commands/connection ask).
 //
 // # From bytes to a handler
 //
@@ -82,7 +84,7 @@
 //
 // # Scripts
 //
-// Scripts and functions are package commands/scripts, which also watches those that run for long. What a script calls
+// Scripts and functions are package internal/commands/scripts, which also watches those that run for long. What a script calls
 // is executed by its session (script.go), on an event loop's goroutine. When the script makes the server busy, new
 // goroutines go on with that loop, and with others that wait for the script's shards (transport.Loops.Relieve). The
 // alternative, to serve the loop from within the interpreter, would make every place that takes a guard wait for itself.
@@ -98,7 +100,7 @@
 //
 // # Configuration
 //
-// Directives are a table (config/directives.go); those on which nothing depends are rows of data (config/unused.go).
+// Directives are a table (internal/config/directives.go); those on which nothing depends are rows of data (internal/config/unused.go).
 // [Settings] never change: a change makes new ones, and functions of OnChange apply or refuse them. What can fail
 // comes first and undoes itself (configChanged). Files that directives name are read again when they are set, on
 // SIGHUP, and for TLS by a timer (files.go, tls.go). What was loaded knows its settings and files, so a timer cannot
@@ -113,7 +115,7 @@
 // rename-command gives a server a table of its own over the shared entries. Lookup replaces the client's word by the
 // command's own name, so nothing behind it knows any other; the journal has own names (command.Table.Original).
 //
-// In cluster mode (packages cluster and cluster/shards) Session.refuseSlots compares the slots of keys with those that the
+// In cluster mode (packages cluster and internal/cluster/shards) Session.refuseSlots compares the slots of keys with those that the
 // shard serves. Session.hashSlot is the slot of the running command or transaction; the commands of a script must use it.
 //
 // # Doors and custom commands
@@ -138,7 +140,7 @@
 //
 // # Followers and masters
 //
-// Package replication/psync has both ends of Redis's replication. replication.go is what that package needs of the server;
+// Package internal/replication/psync has both ends of Redis's replication. replication.go is what that package needs of the server;
 // masterExecutor there executes the commands of a master, each command or transaction under one guard, through Session.run.
 // They are journalled, so a replica is as durable as a master. Keys expire only when the master says so
 // (Guard.SetReplica): readers do not find them, the master's commands do (Guard.FromMaster). Nothing is evicted. A command
@@ -146,8 +148,8 @@
 //
 // # Other servers
 //
-// Package cluster/shards has the record of shards and learns of the others; shards.go is what it sees of the server.
-// Package cluster/peers has the questions that servers of a group or a cluster ask each other, and passes published messages
+// Package internal/cluster/shards has the record of shards and learns of the others; shards.go is what it sees of the server.
+// Package internal/cluster/peers has the questions that servers of a group or a cluster ask each other, and passes published messages
 // on to them; broadcast.go is what it sees of the server.
 //
 // # Files of a Redis

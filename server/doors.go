@@ -10,12 +10,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/atomredis/atomredis/command"
-	servercommands "github.com/atomredis/atomredis/commands/server"
-	"github.com/atomredis/atomredis/config"
-	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/door"
 	"github.com/atomredis/atomredis/engine"
-	"github.com/atomredis/atomredis/transport"
+	"github.com/atomredis/atomredis/internal/command"
+	servercommands "github.com/atomredis/atomredis/internal/commands/server"
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/transport"
 )
 
 // This file opens and closes doors. Their directives are in doors_config.go, their connections in doors_conn.go.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/door"
+	"github.com/atomredis/atomredis/internal/command"
 )
 
 // foreignCommands returns the commands that only doors have. Their indices are behind all that the table can have.

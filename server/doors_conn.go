@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/atomredis/atomredis/transport"
+	"github.com/atomredis/atomredis/internal/transport"
 )
 
 // doorListener accepts the peers of a door, but for those that a listener of the server would not accept either.

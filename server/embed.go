@@ -4,7 +4,7 @@ import (
 	"errors"
 	"net"
 
-	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/door"
 	"github.com/atomredis/atomredis/persist/store"
 )
 

@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/door"
-	"github.com/atomredis/atomredis/pubsub"
+	"github.com/atomredis/atomredis/doors/door"
+	"github.com/atomredis/atomredis/internal/clients/pubsub"
+	"github.com/atomredis/atomredis/internal/command"
 )
 
 // What a command does to its connection must be decided for all commands that can do something to it.

@@ -9,9 +9,9 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/config"
 )
 
 // This file keeps the memory that data and clients take within limits: maxmemory, beyond which keys are evicted or

@@ -7,7 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/replication"
+	"github.com/atomredis/atomredis/internal/replication"
 )
 
 // pair is a master and its replica.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atomredis/atomredis/replication"
+	"github.com/atomredis/atomredis/internal/replication"
 
 	"github.com/stretchr/testify/require"
 

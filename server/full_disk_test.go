@@ -14,7 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/internal/crashfs"
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 )
 
 const (

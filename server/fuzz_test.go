@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
-	"github.com/atomredis/atomredis/internal/commandtest"
-	"github.com/atomredis/atomredis/internal/testseed"
-	"github.com/atomredis/atomredis/transport"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/testing/commandtest"
+	"github.com/atomredis/atomredis/internal/testing/testseed"
+	"github.com/atomredis/atomredis/internal/transport"
 )
 
 // panicLog keeps the messages about handlers that panicked.

@@ -14,17 +14,17 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/replication"
+	"github.com/atomredis/atomredis/internal/replication/raft"
+	"github.com/atomredis/atomredis/internal/transfer"
 	"github.com/atomredis/atomredis/persist/journal"
 	"github.com/atomredis/atomredis/persist/rdb"
-	"github.com/atomredis/atomredis/replication"
-	"github.com/atomredis/atomredis/replication/raft"
-	"github.com/atomredis/atomredis/transfer"
 )
 
-// What the server does as one of a group that shares a journal (package replication/raft). The leader is a master,
+// What the server does as one of a group that shares a journal (package internal/replication/raft). The leader is a master,
 // whose replies wait until what they tell is agreed on; the others are replicas of it that do what is agreed on, one
 // record after the other, under the time that the leader had.
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/internal/crashfs"
-	"github.com/atomredis/atomredis/internal/freeport"
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
+	"github.com/atomredis/atomredis/internal/testing/freeport"
 )
 
 // A server whose disk is full takes no part any more, lives on, and says why; when there is room it comes back.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/internal/freeport"
+	"github.com/atomredis/atomredis/internal/testing/freeport"
 )
 
 // join starts one more node, which joins.

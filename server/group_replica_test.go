@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/replication"
-	"github.com/atomredis/atomredis/replication/psync"
+	"github.com/atomredis/atomredis/internal/replication"
+	"github.com/atomredis/atomredis/internal/replication/psync"
 	"github.com/atomredis/atomredis/resp"
 )
 

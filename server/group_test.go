@@ -13,9 +13,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/config"
-	"github.com/atomredis/atomredis/internal/freeport"
-	"github.com/atomredis/atomredis/internal/transcript"
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/testing/freeport"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
 // testGroup is three servers or more that share a journal, each with a directory and an address of its own.

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atomredis/atomredis/config"
-	"github.com/atomredis/atomredis/internal/testseed"
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/testing/testseed"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"

@@ -14,15 +14,15 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/atomredis/atomredis/acl"
-	"github.com/atomredis/atomredis/command"
-	servercommands "github.com/atomredis/atomredis/commands/server"
-	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/clients/acl"
+	"github.com/atomredis/atomredis/internal/clients/pubsub"
+	"github.com/atomredis/atomredis/internal/command"
+	servercommands "github.com/atomredis/atomredis/internal/commands/server"
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/stats"
+	"github.com/atomredis/atomredis/internal/transfer"
 	"github.com/atomredis/atomredis/internal/version"
-	"github.com/atomredis/atomredis/pubsub"
-	"github.com/atomredis/atomredis/stats"
-	"github.com/atomredis/atomredis/transfer"
 )
 
 // This file is what INFO tells, section by section.

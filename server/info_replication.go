@@ -6,11 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atomredis/atomredis/command"
-	servercommands "github.com/atomredis/atomredis/commands/server"
-	"github.com/atomredis/atomredis/replication"
-	"github.com/atomredis/atomredis/replication/psync"
-	"github.com/atomredis/atomredis/stats"
+	"github.com/atomredis/atomredis/internal/command"
+	servercommands "github.com/atomredis/atomredis/internal/commands/server"
+	"github.com/atomredis/atomredis/internal/replication"
+	"github.com/atomredis/atomredis/internal/replication/psync"
+	"github.com/atomredis/atomredis/internal/stats"
 )
 
 // infoReplication tells of both parts, as far as the server has them.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/config"
-	"github.com/atomredis/atomredis/transport"
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/transport"
 )
 
 // Long commands may be read in pieces of any size, to where the session wants them or not.

@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
-	"github.com/atomredis/atomredis/internal/commandtest"
-	"github.com/atomredis/atomredis/internal/testseed"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/testing/commandtest"
+	"github.com/atomredis/atomredis/internal/testing/testseed"
 	"github.com/atomredis/atomredis/resp"
 )
 

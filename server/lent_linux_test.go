@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/internal/command"
 )
 
 // slowClient is a connection that has little room for what it does not read.

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/config"
 )
 
 // outputLimit returns the limit on the output that waits for the client. Any goroutine may call it.

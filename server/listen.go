@@ -11,9 +11,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/atomredis/atomredis/config"
-	"github.com/atomredis/atomredis/door"
-	"github.com/atomredis/atomredis/transport"
+	"github.com/atomredis/atomredis/doors/door"
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/transport"
 )
 
 // listeners are the sockets on which clients come. Those of bind, port and tls-port can change while the server runs.

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/config"
 	"github.com/stretchr/testify/require"
 )
 

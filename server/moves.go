@@ -9,16 +9,16 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/atomredis/atomredis/cluster"
-	"github.com/atomredis/atomredis/cluster/peers"
-	"github.com/atomredis/atomredis/cluster/shards"
-	"github.com/atomredis/atomredis/command"
-	clustercommands "github.com/atomredis/atomredis/commands/cluster"
 	"github.com/atomredis/atomredis/engine"
-	"github.com/atomredis/atomredis/replication"
+	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/cluster/peers"
+	"github.com/atomredis/atomredis/internal/cluster/shards"
+	"github.com/atomredis/atomredis/internal/command"
+	clustercommands "github.com/atomredis/atomredis/internal/commands/cluster"
+	"github.com/atomredis/atomredis/internal/replication"
 )
 
-// Slots that have keys move from one shard to another (cluster/moves.go has what the shards agree on meanwhile). The
+// Slots that have keys move from one shard to another (internal/cluster/moves.go has what the shards agree on meanwhile). The
 // leader of the target works on an import until it is claimed or has failed. Then, or if it was another server that had
 // begun, it asks the leader of the source what has become of the task: that has given the slots, or ends the task so that
 // it never can.

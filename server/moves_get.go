@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/atomredis/atomredis/cluster"
-	"github.com/atomredis/atomredis/cluster/peers"
-	"github.com/atomredis/atomredis/cluster/shards"
-	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/cluster/peers"
+	"github.com/atomredis/atomredis/internal/cluster/shards"
+	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 

@@ -13,10 +13,10 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/atomredis/atomredis/cluster"
-	"github.com/atomredis/atomredis/cluster/peers"
-	"github.com/atomredis/atomredis/cluster/shards"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/cluster/peers"
+	"github.com/atomredis/atomredis/internal/cluster/shards"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 

@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/cluster"
 	"github.com/atomredis/atomredis/engine"
-	"github.com/atomredis/atomredis/internal/transcript"
+	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
 // importSlots has the shard of c get slots, and returns the name of the task.

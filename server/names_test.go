@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/internal/command"
 	"github.com/stretchr/testify/require"
 )
 

@@ -4,11 +4,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/atomredis/atomredis/tracking"
+	"github.com/atomredis/atomredis/internal/clients/tracking"
 
-	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
-	"github.com/atomredis/atomredis/pubsub"
+	"github.com/atomredis/atomredis/internal/clients/pubsub"
+	"github.com/atomredis/atomredis/internal/config"
 )
 
 // origin is who makes changes: a client, or what serves it while it is blocked. It is used by the goroutine that makes

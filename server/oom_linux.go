@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/config"
 )
 
 // oomScoreFile has what the kernel adds to the process's score when it looks for one to kill.

@@ -5,7 +5,7 @@ package server
 import (
 	"errors"
 
-	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/config"
 )
 
 // applyOOMScore can do nothing where there is no such score.

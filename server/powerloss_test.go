@@ -15,9 +15,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/config"
-	"github.com/atomredis/atomredis/internal/crashfs"
-	"github.com/atomredis/atomredis/transport"
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
+	"github.com/atomredis/atomredis/internal/transport"
 )
 
 // These tests run a durable server on a file system in memory which can lose what was not synced, and which can fail

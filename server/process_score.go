@@ -1,7 +1,7 @@
 package server
 
 import (
-	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/config"
 )
 
 // updateOOMScore gives the process the score of new settings.

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/atomredis/atomredis/acl"
-	"github.com/atomredis/atomredis/replication/raft"
-	"github.com/atomredis/atomredis/transport"
+	"github.com/atomredis/atomredis/internal/clients/acl"
+	"github.com/atomredis/atomredis/internal/replication/raft"
+	"github.com/atomredis/atomredis/internal/transport"
 )
 
 // proxied is a client of another server of the group, which forwards its commands to this one, the leader; see relay

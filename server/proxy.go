@@ -14,10 +14,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/atomredis/atomredis/clients"
-	"github.com/atomredis/atomredis/cluster/peers"
-	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/internal/buffers"
+	"github.com/atomredis/atomredis/internal/clients"
+	"github.com/atomredis/atomredis/internal/cluster/peers"
+	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/resp"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/internal/crashfs"
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 )
 
 // inMemory is the setting of a server that stores nothing; openDurable gives it a directory.

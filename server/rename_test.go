@@ -7,10 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
-	"github.com/atomredis/atomredis/transport"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/transport"
 )
 
 func TestRenamedCommandsAreKnownByTheNewNameOnly(t *testing.T) {

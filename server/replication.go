@@ -10,16 +10,16 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/atomredis/atomredis/cluster/peers"
-	"github.com/atomredis/atomredis/command"
-	commands "github.com/atomredis/atomredis/commands/replication"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/cluster/peers"
+	"github.com/atomredis/atomredis/internal/command"
+	commands "github.com/atomredis/atomredis/internal/commands/replication"
+	"github.com/atomredis/atomredis/internal/replication"
+	"github.com/atomredis/atomredis/internal/replication/psync"
 	"github.com/atomredis/atomredis/persist/rdb"
-	"github.com/atomredis/atomredis/replication"
-	"github.com/atomredis/atomredis/replication/psync"
 )
 
-// What package replication/psync needs of the server, and what commands need of it.
+// What package internal/replication/psync needs of the server, and what commands need of it.
 
 // errReplicaOfInCluster is returned by New.
 var errReplicaOfInCluster = errors.New("replicaof directive not allowed in cluster mode")

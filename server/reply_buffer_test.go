@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	servercommands "github.com/atomredis/atomredis/commands/server"
-	"github.com/atomredis/atomredis/internal/testseed"
+	servercommands "github.com/atomredis/atomredis/internal/commands/server"
+	"github.com/atomredis/atomredis/internal/testing/testseed"
 	"github.com/atomredis/atomredis/resp"
 )
 

@@ -3,14 +3,14 @@ package server
 import (
 	"bytes"
 
-	"github.com/atomredis/atomredis/acl"
-	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/commands/scripts"
+	"github.com/atomredis/atomredis/internal/clients/acl"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/commands/scripts"
 	"github.com/atomredis/atomredis/resp"
 	"github.com/atomredis/atomredis/scripting"
 )
 
-// This file is how the commands that scripts call reach the session. Scripts themselves are package commands/scripts.
+// This file is how the commands that scripts call reach the session. Scripts themselves are package internal/commands/scripts.
 
 // scriptCaller executes the commands that scripts and functions of a session call.
 type scriptCaller struct {

@@ -4,8 +4,8 @@ import (
 	"net"
 	"os"
 
-	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/command"
 )
 
 // This file is what the server and its sessions do for services.

@@ -7,12 +7,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/atomredis/atomredis/acl"
-	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/commands/hashes"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/clients/acl"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/commands/hashes"
+	"github.com/atomredis/atomredis/internal/transport"
 	"github.com/atomredis/atomredis/resp"
-	"github.com/atomredis/atomredis/transport"
 )
 
 // Session is one client: a state machine that takes the bytes that the client sent and gives the bytes to send back. It

@@ -3,9 +3,9 @@ package server
 import (
 	"iter"
 
-	"github.com/atomredis/atomredis/clients"
-	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/commands/hashes"
+	"github.com/atomredis/atomredis/internal/clients"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/commands/hashes"
 )
 
 // This file is the server and the session as the commands of connections see them.

@@ -3,7 +3,7 @@ package server
 import (
 	"slices"
 
-	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/internal/command"
 )
 
 // delayedOutput is the part of a session's output that waits for the journal. What a client is told must be durable,

@@ -1,9 +1,9 @@
 package server
 
 import (
-	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/buffers"
+	"github.com/atomredis/atomredis/internal/command"
 )
 
 // A long argument at the end of a command, as most long values are, is received into memory of its own, of its size.

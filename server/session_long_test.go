@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/atomredis/atomredis/internal/testseed"
-	"github.com/atomredis/atomredis/stats"
+	"github.com/atomredis/atomredis/internal/stats"
+	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
 // longValue returns a value of n bytes that differs from others.

@@ -1,10 +1,10 @@
 package server
 
 import (
-	"github.com/atomredis/atomredis/clients"
-	"github.com/atomredis/atomredis/pubsub"
-	"github.com/atomredis/atomredis/replication/psync"
-	"github.com/atomredis/atomredis/tracking"
+	"github.com/atomredis/atomredis/internal/clients"
+	"github.com/atomredis/atomredis/internal/clients/pubsub"
+	"github.com/atomredis/atomredis/internal/clients/tracking"
+	"github.com/atomredis/atomredis/internal/replication/psync"
 )
 
 // modes are what a client has asked its connection to be, beside its database, its user and its protocol. They belong

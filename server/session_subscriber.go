@@ -1,11 +1,11 @@
 package server
 
 import (
-	"github.com/atomredis/atomredis/clients"
-	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/pubsub"
+	"github.com/atomredis/atomredis/internal/clients"
+	"github.com/atomredis/atomredis/internal/clients/pubsub"
+	"github.com/atomredis/atomredis/internal/clients/tracking"
+	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/resp"
-	"github.com/atomredis/atomredis/tracking"
 )
 
 // This file is the session as one that hears of messages and of changes, for packages pubsub and tracking.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atomredis/atomredis/tracking"
+	"github.com/atomredis/atomredis/internal/clients/tracking"
 
 	"github.com/stretchr/testify/require"
 )

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/cluster"
+	"github.com/atomredis/atomredis/internal/cluster"
 )
 
 // The steps that tools take to move a slot key by key move it as a whole.

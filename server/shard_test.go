@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/cluster"
+	"github.com/atomredis/atomredis/internal/cluster"
 )
 
 // nodeLines returns the lines of CLUSTER NODES, by the addresses in them.

@@ -6,14 +6,14 @@ import (
 	"errors"
 	"net"
 
-	"github.com/atomredis/atomredis/cluster"
-	"github.com/atomredis/atomredis/cluster/peers"
-	"github.com/atomredis/atomredis/cluster/shards"
-	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/replication/raft"
+	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/cluster/peers"
+	"github.com/atomredis/atomredis/internal/cluster/shards"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/replication/raft"
 )
 
-// What package cluster/shards needs of the server, and the errors that name the server of a slot.
+// What package internal/cluster/shards needs of the server, and the errors that name the server of a slot.
 
 // shardsHost is the server as shards.Host.
 type shardsHost Server

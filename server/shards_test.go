@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/cluster"
+	"github.com/atomredis/atomredis/internal/cluster"
 )
 
 // startShards starts groups of n servers that know each other; the first has all slots.

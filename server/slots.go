@@ -5,13 +5,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/atomredis/atomredis/cluster"
-	"github.com/atomredis/atomredis/cluster/shards"
-	"github.com/atomredis/atomredis/command"
-	clustercommands "github.com/atomredis/atomredis/commands/cluster"
-	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
-	"github.com/atomredis/atomredis/replication"
+	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/cluster/shards"
+	"github.com/atomredis/atomredis/internal/command"
+	clustercommands "github.com/atomredis/atomredis/internal/commands/cluster"
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/replication"
 )
 
 // This file is the server as the node of a cluster; see package cluster.

@@ -8,9 +8,9 @@ import (
 	"io"
 	"runtime/debug"
 
-	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/door"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/resp"
 )
 

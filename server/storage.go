@@ -6,13 +6,13 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/files"
+	"github.com/atomredis/atomredis/internal/transfer"
 	"github.com/atomredis/atomredis/persist"
 	"github.com/atomredis/atomredis/resp"
-	"github.com/atomredis/atomredis/transfer"
 )
 
 // What the server has to do with package persist: opening the data directory, repeating the journal, holding back

@@ -14,9 +14,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
-	"github.com/atomredis/atomredis/transport"
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/transport"
 )
 
 // expect sends a command and compares its reply.

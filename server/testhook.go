@@ -3,7 +3,7 @@ package server
 import (
 	"strconv"
 
-	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/testhook"
 )
 

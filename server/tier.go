@@ -5,9 +5,9 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/config"
 )
 
 // Values that are not in memory (maxmemory with tier yes). A command that needs one gives up before it has changed

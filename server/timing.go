@@ -6,12 +6,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/atomredis/atomredis/cluster"
-	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/stats"
 	"github.com/atomredis/atomredis/persist/journal"
-	"github.com/atomredis/atomredis/stats"
 )
 
 // How long commands take. Reading the clock costs as much as a tenth of a short command, so that runs of equal

@@ -7,11 +7,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/stats"
+	"github.com/atomredis/atomredis/internal/transport"
 	"github.com/atomredis/atomredis/persist/journal"
-	"github.com/atomredis/atomredis/stats"
-	"github.com/atomredis/atomredis/transport"
 )
 
 // TestHistogramHasThePercentilesOfHDR compares with all durations, seen through the buckets of an HDR histogram of

@@ -10,10 +10,10 @@ import (
 	"reflect"
 	"sync"
 
-	"github.com/atomredis/atomredis/config"
-	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/door"
+	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/files"
-	"github.com/atomredis/atomredis/transport"
+	"github.com/atomredis/atomredis/internal/transport"
 )
 
 var (

@@ -20,9 +20,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
-	"github.com/atomredis/atomredis/transport"
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/transport"
 )
 
 // authority signs certificates for a test, and writes them as files to dir.

@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/atomredis/atomredis/cluster/shards"
-	"github.com/atomredis/atomredis/config"
-	"github.com/atomredis/atomredis/door"
-	"github.com/atomredis/atomredis/replication"
+	"github.com/atomredis/atomredis/doors/door"
+	"github.com/atomredis/atomredis/internal/cluster/shards"
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/replication"
 )
 
 // This file is what doors are told of the other servers that have the same data.

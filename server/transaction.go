@@ -4,9 +4,9 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/buffers"
+	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/resp"
 )
 

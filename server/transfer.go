@@ -6,12 +6,12 @@ import (
 	"io"
 	"log/slog"
 
-	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/config"
-	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/door"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/transfer"
 	"github.com/atomredis/atomredis/persist"
-	"github.com/atomredis/atomredis/transfer"
 )
 
 // What package transfer needs of the server.

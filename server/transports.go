@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/engine"
-	"github.com/atomredis/atomredis/transport"
+	"github.com/atomredis/atomredis/internal/transport"
 )
 
 // This file is the server as transports see it. A Session is what they see of a client.

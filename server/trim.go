@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atomredis/atomredis/cluster"
-	"github.com/atomredis/atomredis/cluster/shards"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/cluster/shards"
 )
 
 const (

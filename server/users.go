@@ -4,10 +4,10 @@ import (
 	"crypto/sha256"
 	"slices"
 
-	"github.com/atomredis/atomredis/acl"
-	"github.com/atomredis/atomredis/clients"
-	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/pubsub"
+	"github.com/atomredis/atomredis/internal/clients"
+	"github.com/atomredis/atomredis/internal/clients/acl"
+	"github.com/atomredis/atomredis/internal/clients/pubsub"
+	"github.com/atomredis/atomredis/internal/command"
 )
 
 // This file is who a client is, and whether it may execute a command. The users are those of package acl.

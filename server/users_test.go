@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/acl"
-	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/clients/acl"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/config"
 )
 
 // configuredServer returns a server that has been made, but not started, from lines of a configuration file.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/bench/internal/servers"
-	"github.com/atomredis/atomredis/wire/zmtp"
+	"github.com/atomredis/atomredis/internal/wire/zmtp"
 )
 
 // spiderqCase is the round trip of a worker: Lend and Repay, which are two requests. There is always a task.

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis"
-	"github.com/atomredis/atomredis/internal/oracle"
+	"github.com/atomredis/atomredis/internal/testing/oracle"
 )
 
 const value = "a value of some bytes"

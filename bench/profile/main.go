@@ -17,7 +17,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/server"
 )

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/config"
 )
 
 // firstSocket is the number of the first file that systemd hands over.

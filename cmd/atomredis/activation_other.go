@@ -6,7 +6,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/config"
 )
 
 // inheritedSockets returns none: there is no systemd here.

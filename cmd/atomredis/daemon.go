@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/config"
 )
 
 // daemonize yes: a process cannot leave its terminal alone, so it starts the program once more in a session of its

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/config"
 )
 
 // Where the log goes. Nobody may wait for it: a line goes into a queue, and one goroutine for each destination

@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/config"
 )
 
 // How lines of the log look, as log-format and log-timestamp-format have it when they are written.

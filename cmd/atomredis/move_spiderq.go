@@ -8,7 +8,7 @@ import (
 	"os"
 
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/progress"
-	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/door"
 	"github.com/atomredis/atomredis/doors/spiderq"
 )
 

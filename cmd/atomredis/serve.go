@@ -17,7 +17,7 @@ import (
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/cli"
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/progress"
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/tracing"
-	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/files"
 	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/server"

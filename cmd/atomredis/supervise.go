@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/config"
 )
 
 // What a service manager that has started the process is told (supervised).

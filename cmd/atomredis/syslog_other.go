@@ -5,7 +5,7 @@ package main
 import (
 	"errors"
 
-	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/config"
 )
 
 var errNoSyslog = errors.New("syslog-enabled: this system has no syslog; use logfile")

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"log/syslog"
 
-	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/config"
 )
 
 // syslogOutput is the log of the system. It is connected to when there is something to write, and again after it was

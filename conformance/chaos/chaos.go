@@ -24,10 +24,10 @@ import (
 	"github.com/anishathalye/porcupine"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/atomredis/atomredis/config"
-	"github.com/atomredis/atomredis/internal/crashfs"
-	"github.com/atomredis/atomredis/internal/transcript"
-	"github.com/atomredis/atomredis/replication/raft"
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/replication/raft"
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
 	"github.com/atomredis/atomredis/server"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/atomredis/atomredis/internal/transcript"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
 // arrays changes a sparse array, a large one, a log and a ring. A value of this kind has the elements by their indices in

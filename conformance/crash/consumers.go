@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/atomredis/atomredis/internal/transcript"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
 // consumers is a worker in which a producer adds numbered entries to a stream, and the consumers of a group read them

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/atomredis/atomredis/internal/transcript"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
 // scriptSHA is the digest by which EVALSHA names the script.

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/atomredis/atomredis/internal/oracle"
-	"github.com/atomredis/atomredis/internal/transcript"
+	"github.com/atomredis/atomredis/internal/testing/oracle"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
 	"github.com/stretchr/testify/require"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atomredis/atomredis/internal/transcript"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
 // databases is how many there are.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/atomredis/atomredis/internal/transcript"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
 // fieldsOwner is the worker of whose hashes the deadlines of fields are read.

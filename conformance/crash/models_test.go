@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis"
-	"github.com/atomredis/atomredis/internal/testseed"
-	"github.com/atomredis/atomredis/internal/transcript"
+	"github.com/atomredis/atomredis/internal/testing/testseed"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
 // under is a server in this process, whose data survives it.

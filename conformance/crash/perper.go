@@ -14,9 +14,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/atomredis/atomredis/internal/transcript"
-	objects "github.com/atomredis/atomredis/protocols/perper/binary"
-	"github.com/atomredis/atomredis/wire/fabric"
+	objects "github.com/atomredis/atomredis/internal/protocols/perper/binary"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
+	"github.com/atomredis/atomredis/internal/wire/fabric"
 )
 
 // perper is a worker that comes through the door for thin clients of Ignite. Two writers put and remove entries of a

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	doorskein "github.com/atomredis/atomredis/doors/skein"
-	"github.com/atomredis/atomredis/internal/transcript"
-	pb "github.com/atomredis/atomredis/wire/skein"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
+	pb "github.com/atomredis/atomredis/internal/wire/skein"
 )
 
 // skein is a worker that comes through the door of Skein. Two writers put and delete keys, also two of them in a

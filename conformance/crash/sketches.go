@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/atomredis/atomredis/internal/transcript"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
 // sketches adds to sketches of all kinds, which are so wide that they are exact for the few items there are. In a value

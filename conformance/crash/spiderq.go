@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/atomredis/atomredis/internal/transcript"
-	"github.com/atomredis/atomredis/wire/zmtp"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
+	"github.com/atomredis/atomredis/internal/wire/zmtp"
 )
 
 // spiderq is a worker that comes through the door of spiderq. A producer adds numbered tasks; consumers are lent them,

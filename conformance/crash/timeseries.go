@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/atomredis/atomredis/internal/transcript"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
 // series adds samples, late ones too, to series that others are compacted from, and to one that keeps the last ones.

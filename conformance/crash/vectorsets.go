@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/atomredis/atomredis/internal/transcript"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
 // vectorSets adds vectors to a set of each quantisation, and takes elements away. A value of this kind has in elems, for each

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atomredis/atomredis/internal/transcript"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
 // replyTimeout is how long any reply may take. Blocked commands are ended by the end of the server.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/atomredis/atomredis/internal/transcript"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
 // value is short for the replies that this package handles.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/internal/oracle"
-	"github.com/atomredis/atomredis/internal/transcript"
+	"github.com/atomredis/atomredis/internal/testing/oracle"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
 // The environment of the comparison with a live Redis: the server to compare, which is another Redis when

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atomredis/atomredis/internal/transcript"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
 // extremeNumbers are numbers, and what is nearly one.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atomredis/atomredis/internal/transcript"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
 // Runner sends sequences to two servers, whose data it deletes.

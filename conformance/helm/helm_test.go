@@ -22,8 +22,8 @@ import (
 	"go.uber.org/goleak"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/atomredis/atomredis/config"
 	_ "github.com/atomredis/atomredis/doors/http"
+	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/server"
 )
 

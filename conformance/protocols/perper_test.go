@@ -25,8 +25,8 @@ import (
 	"github.com/atomredis/atomredis"
 	_ "github.com/atomredis/atomredis/doors/perper-grpc"
 	_ "github.com/atomredis/atomredis/doors/perper-ignite"
-	objects "github.com/atomredis/atomredis/protocols/perper/binary"
-	"github.com/atomredis/atomredis/wire/fabric"
+	objects "github.com/atomredis/atomredis/internal/protocols/perper/binary"
+	"github.com/atomredis/atomredis/internal/wire/fabric"
 )
 
 // tasks are functions that run at the same time.
@@ -606,7 +606,7 @@ func TestTheTutorialOfPerperRunsAsWritten(t *testing.T) {
 	program, _, _ = strings.Cut(program, "```")
 
 	dir := t.TempDir()
-	proto, err := os.ReadFile("../../wire/fabric/fabric.proto")
+	proto, err := os.ReadFile("../../internal/wire/fabric/fabric.proto")
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "fabric.proto"), proto, 0o600))
 	generate := exec.Command(protoc, "--python_out=.", "fabric.proto")

@@ -28,8 +28,8 @@ import (
 
 	"github.com/atomredis/atomredis"
 	"github.com/atomredis/atomredis/doors/skein"
-	"github.com/atomredis/atomredis/internal/testseed"
-	pb "github.com/atomredis/atomredis/wire/skein"
+	"github.com/atomredis/atomredis/internal/testing/testseed"
+	pb "github.com/atomredis/atomredis/internal/wire/skein"
 )
 
 // skeinServer is a server with the door, and the files of its credentials.
@@ -88,7 +88,7 @@ func skeinPython(t *testing.T) (interpreter, stubs string) {
 		t.Skip("apt-get install python3-grpcio python3-protobuf protobuf-compiler protobuf-compiler-grpc")
 	}
 	stubs = t.TempDir()
-	out, err := exec.Command("protoc", "-I", "../../wire/skein", "--python_out="+stubs, "--grpc_python_out="+stubs,
+	out, err := exec.Command("protoc", "-I", "../../internal/wire/skein", "--python_out="+stubs, "--grpc_python_out="+stubs,
 		"--plugin=protoc-gen-grpc_python="+plugin, "skein.proto").CombinedOutput()
 	require.NoError(t, err, string(out))
 	return interpreter, stubs

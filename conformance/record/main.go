@@ -9,7 +9,7 @@ import (
 	"net"
 	"os"
 
-	"github.com/atomredis/atomredis/internal/transcript"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
 func main() {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atomredis/atomredis/internal/transcript"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
 // Options say what a check does.

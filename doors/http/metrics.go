@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/door"
 	"github.com/atomredis/atomredis/resp"
 )
 

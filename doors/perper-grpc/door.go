@@ -1,5 +1,5 @@
 // Package perpergrpc is the door for agents of Perper Fabric: its gRPC service, and the external scaler of KEDA, on the
-// outside, the commands of protocols/perper on the inside. It holds no data. docs/perper.md is its page.
+// outside, the commands of internal/protocols/perper on the inside. It holds no data. docs/perper.md is its page.
 //
 // A call that waits for one thing is a command that blocks. One that goes on for ever subscribes to a channel on which
 // changes are told, asks for what is there, and then sends what is told and was not there yet.
@@ -18,11 +18,11 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/door"
 	"github.com/atomredis/atomredis/doors/internal/rpc"
+	"github.com/atomredis/atomredis/internal/wire/externalscaler"
+	"github.com/atomredis/atomredis/internal/wire/fabric"
 	"github.com/atomredis/atomredis/resp"
-	"github.com/atomredis/atomredis/wire/externalscaler"
-	"github.com/atomredis/atomredis/wire/fabric"
 )
 
 func init() {

@@ -22,9 +22,9 @@ import (
 
 	"github.com/atomredis/atomredis"
 	"github.com/atomredis/atomredis/atomredistest"
-	"github.com/atomredis/atomredis/internal/testseed"
-	"github.com/atomredis/atomredis/wire/externalscaler"
-	"github.com/atomredis/atomredis/wire/fabric"
+	"github.com/atomredis/atomredis/internal/testing/testseed"
+	"github.com/atomredis/atomredis/internal/wire/externalscaler"
+	"github.com/atomredis/atomredis/internal/wire/fabric"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

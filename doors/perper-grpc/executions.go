@@ -8,12 +8,12 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/door"
 	"github.com/atomredis/atomredis/doors/internal/rpc"
-	"github.com/atomredis/atomredis/protocols/perper/event"
-	"github.com/atomredis/atomredis/protocols/perper/keys"
+	"github.com/atomredis/atomredis/internal/protocols/perper/event"
+	"github.com/atomredis/atomredis/internal/protocols/perper/keys"
+	"github.com/atomredis/atomredis/internal/wire/fabric"
 	"github.com/atomredis/atomredis/resp"
-	"github.com/atomredis/atomredis/wire/fabric"
 )
 
 // filterArgs appends the arguments that say which executions are meant, behind the agent.

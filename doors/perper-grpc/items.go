@@ -8,9 +8,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/atomredis/atomredis/door"
-	"github.com/atomredis/atomredis/protocols/perper/keys"
-	"github.com/atomredis/atomredis/wire/fabric"
+	"github.com/atomredis/atomredis/doors/door"
+	"github.com/atomredis/atomredis/internal/protocols/perper/keys"
+	"github.com/atomredis/atomredis/internal/wire/fabric"
 )
 
 // items is a call of StreamItems.

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/atomredis/atomredis"
-	"github.com/atomredis/atomredis/wire/fabric"
+	"github.com/atomredis/atomredis/internal/wire/fabric"
 )
 
 type emptyMessage = emptypb.Empty

@@ -9,11 +9,11 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/door"
 	"github.com/atomredis/atomredis/doors/internal/rpc"
-	"github.com/atomredis/atomredis/protocols/perper/event"
-	"github.com/atomredis/atomredis/protocols/perper/keys"
-	"github.com/atomredis/atomredis/wire/fabric"
+	"github.com/atomredis/atomredis/internal/protocols/perper/event"
+	"github.com/atomredis/atomredis/internal/protocols/perper/keys"
+	"github.com/atomredis/atomredis/internal/wire/fabric"
 )
 
 // reserved is a call of ReservedExecutions. One goroutine reads what the peer asks for, one takes executions, and that

@@ -9,9 +9,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/atomredis/atomredis/door"
-	"github.com/atomredis/atomredis/protocols/perper/keys"
-	"github.com/atomredis/atomredis/wire/externalscaler"
+	"github.com/atomredis/atomredis/doors/door"
+	"github.com/atomredis/atomredis/internal/protocols/perper/keys"
+	"github.com/atomredis/atomredis/internal/wire/externalscaler"
 )
 
 // scaler is the external scaler of KEDA: it tells how many instances and executions an agent has.

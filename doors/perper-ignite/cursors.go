@@ -4,8 +4,8 @@ import (
 	le "encoding/binary"
 	"strconv"
 
-	"github.com/atomredis/atomredis/protocols/perper/binary"
-	"github.com/atomredis/atomredis/wire/ignite"
+	"github.com/atomredis/atomredis/internal/protocols/perper/binary"
+	"github.com/atomredis/atomredis/internal/wire/ignite"
 )
 
 // cursor is the rest of what a query has found.

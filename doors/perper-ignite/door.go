@@ -1,5 +1,5 @@
-// Package perperignite is the door for thin clients of Apache Ignite, as the agents of Perper are: wire/ignite on the
-// outside, the commands of protocols/perper on the inside. It holds no data. docs/perper.md is its page.
+// Package perperignite is the door for thin clients of Apache Ignite, as the agents of Perper are: internal/wire/ignite on the
+// outside, the commands of internal/protocols/perper on the inside. It holds no data. docs/perper.md is its page.
 //
 // The requests of a peer are executed one after the other, and the next one begins before the answer to the last one is
 // durable, and out. What a peer has open, cursors and continuous
@@ -17,9 +17,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/door"
+	"github.com/atomredis/atomredis/internal/wire/ignite"
 	"github.com/atomredis/atomredis/resp"
-	"github.com/atomredis/atomredis/wire/ignite"
 )
 
 func init() {

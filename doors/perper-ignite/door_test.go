@@ -18,7 +18,7 @@ import (
 	"github.com/atomredis/atomredis"
 	"github.com/atomredis/atomredis/atomredistest"
 	_ "github.com/atomredis/atomredis/doors/perper-ignite"
-	objects "github.com/atomredis/atomredis/protocols/perper/binary"
+	objects "github.com/atomredis/atomredis/internal/protocols/perper/binary"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

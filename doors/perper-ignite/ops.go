@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/atomredis/atomredis/protocols/perper/binary"
+	"github.com/atomredis/atomredis/internal/protocols/perper/binary"
+	"github.com/atomredis/atomredis/internal/wire/ignite"
 	"github.com/atomredis/atomredis/resp"
-	"github.com/atomredis/atomredis/wire/ignite"
 )
 
 // raw says, behind the arguments of a command, that its objects are bytes.

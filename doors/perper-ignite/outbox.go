@@ -4,8 +4,8 @@ import (
 	"math"
 	"sync"
 
-	"github.com/atomredis/atomredis/door"
-	"github.com/atomredis/atomredis/wire/ignite"
+	"github.com/atomredis/atomredis/doors/door"
+	"github.com/atomredis/atomredis/internal/wire/ignite"
 )
 
 // outbox has the messages that a peer is to be sent, in order. Each goes out once what it tells is durable; the peer's

@@ -13,8 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/config"
-	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/door"
+	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/server"
 )
 

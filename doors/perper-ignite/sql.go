@@ -6,10 +6,10 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/atomredis/atomredis/protocols/perper/binary"
-	"github.com/atomredis/atomredis/protocols/perper/query"
+	"github.com/atomredis/atomredis/internal/protocols/perper/binary"
+	"github.com/atomredis/atomredis/internal/protocols/perper/query"
+	"github.com/atomredis/atomredis/internal/wire/ignite"
 	"github.com/atomredis/atomredis/resp"
-	"github.com/atomredis/atomredis/wire/ignite"
 )
 
 // answered is a cursor over the rows that a statement has found.

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"time"
 
-	"github.com/atomredis/atomredis/door"
-	"github.com/atomredis/atomredis/protocols/perper/binary"
-	"github.com/atomredis/atomredis/protocols/perper/event"
-	"github.com/atomredis/atomredis/protocols/perper/keys"
-	"github.com/atomredis/atomredis/wire/ignite"
+	"github.com/atomredis/atomredis/doors/door"
+	"github.com/atomredis/atomredis/internal/protocols/perper/binary"
+	"github.com/atomredis/atomredis/internal/protocols/perper/event"
+	"github.com/atomredis/atomredis/internal/protocols/perper/keys"
+	"github.com/atomredis/atomredis/internal/wire/ignite"
 )
 
 // watch is a continuous query: the peer is sent the changes of a cache until it closes it.

@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/atomredis/atomredis/config"
-	"github.com/atomredis/atomredis/internal/freeport"
-	"github.com/atomredis/atomredis/internal/transcript"
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/testing/freeport"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
 	"github.com/atomredis/atomredis/server"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/door"
 )
 
 // state is what is told of the servers. It does not change.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/door"
 )
 
 // group is a group of three: online has a letter for each that is there, and leader is who leads.

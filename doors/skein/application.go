@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/atomredis/atomredis/doors/internal/rpc"
-	"github.com/atomredis/atomredis/protocols/skein/keys"
+	"github.com/atomredis/atomredis/internal/protocols/skein/keys"
+	pb "github.com/atomredis/atomredis/internal/wire/skein"
 	"github.com/atomredis/atomredis/resp"
-	pb "github.com/atomredis/atomredis/wire/skein"
 )
 
 // This file has the methods for containers, and for the application itself.

@@ -1,5 +1,5 @@
 // Package skein is the door for clients of Skein's application master: gRPC over mutual TLS on the outside, the commands
-// of protocols/skein on the inside. It holds no data. docs/skein.md is its page.
+// of internal/protocols/skein on the inside. It holds no data. docs/skein.md is its page.
 package skein
 
 import (
@@ -16,11 +16,11 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
-	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/door"
 	"github.com/atomredis/atomredis/doors/internal/rpc"
-	"github.com/atomredis/atomredis/protocols/skein/keys"
+	"github.com/atomredis/atomredis/internal/protocols/skein/keys"
+	pb "github.com/atomredis/atomredis/internal/wire/skein"
 	"github.com/atomredis/atomredis/resp"
-	pb "github.com/atomredis/atomredis/wire/skein"
 )
 
 func init() {

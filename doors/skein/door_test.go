@@ -27,7 +27,7 @@ import (
 	"github.com/atomredis/atomredis"
 	"github.com/atomredis/atomredis/atomredistest"
 	"github.com/atomredis/atomredis/doors/skein"
-	pb "github.com/atomredis/atomredis/wire/skein"
+	pb "github.com/atomredis/atomredis/internal/wire/skein"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

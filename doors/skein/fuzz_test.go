@@ -5,8 +5,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	pb "github.com/atomredis/atomredis/internal/wire/skein"
 	"github.com/atomredis/atomredis/resp"
-	pb "github.com/atomredis/atomredis/wire/skein"
 )
 
 // Whatever a peer asks for and whatever a command replies, nothing panics, and what is answered can be sent.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/door"
 	"github.com/atomredis/atomredis/internal/files"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	pb "github.com/atomredis/atomredis/internal/wire/skein"
 	"github.com/atomredis/atomredis/resp"
-	pb "github.com/atomredis/atomredis/wire/skein"
 )
 
 // This file has the methods for keys and values. Operations are written as the arguments of their commands, which are

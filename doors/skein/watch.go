@@ -9,11 +9,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/door"
 	"github.com/atomredis/atomredis/doors/internal/rpc"
-	"github.com/atomredis/atomredis/protocols/skein/event"
-	"github.com/atomredis/atomredis/protocols/skein/keys"
-	pb "github.com/atomredis/atomredis/wire/skein"
+	"github.com/atomredis/atomredis/internal/protocols/skein/event"
+	"github.com/atomredis/atomredis/internal/protocols/skein/keys"
+	pb "github.com/atomredis/atomredis/internal/wire/skein"
 )
 
 // A stream of watches has one subscription to the events of its application, which tells of all of them in their order.

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/atomredis/atomredis/internal/testseed"
-	pb "github.com/atomredis/atomredis/wire/skein"
+	"github.com/atomredis/atomredis/internal/testing/testseed"
+	pb "github.com/atomredis/atomredis/internal/wire/skein"
 )
 
 // watcher is a client's stream of watches.

@@ -1,4 +1,4 @@
-// Package spiderq is the door for clients of spiderq: ZeroMQ on the outside, the commands of protocols/spiderq on the
+// Package spiderq is the door for clients of spiderq: ZeroMQ on the outside, the commands of internal/protocols/spiderq on the
 // inside. It holds no data. docs/spiderq.md is its page.
 //
 // A peer's requests are executed one after the other, but for those that may wait (Lend and Flush), which have
@@ -16,9 +16,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/door"
+	"github.com/atomredis/atomredis/internal/wire/zmtp"
 	"github.com/atomredis/atomredis/resp"
-	"github.com/atomredis/atomredis/wire/zmtp"
 )
 
 func init() {

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/atomredis/atomredis/protocols/spiderq/keys"
+	"github.com/atomredis/atomredis/internal/protocols/spiderq/keys"
 )
 
 // The snapshot of the original is a file of all keys and values, little endian: the number of entries (8 bytes), and

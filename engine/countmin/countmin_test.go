@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/atomredis/atomredis/internal/testseed"
+	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
 func item(i int) []byte { return binary.AppendUvarint([]byte("item:"), uint64(i)) }

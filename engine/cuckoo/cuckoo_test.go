@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/engine/delta"
-	"github.com/atomredis/atomredis/internal/testseed"
+	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
 func item(i int) []byte { return binary.AppendUvarint([]byte("item:"), uint64(i)) }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine/delta"
-	"github.com/atomredis/atomredis/internal/testseed"
+	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
 // The model is a tree of plain Go values: nil, bool, int64, float64, string, *array, *object.

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/engine/listpack"
-	"github.com/atomredis/atomredis/internal/testseed"
+	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
 var usual = Limits{Entries: 128, Value: 64}

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/engine/listpack"
-	"github.com/atomredis/atomredis/internal/testseed"
+	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
 var usual = Limits{IntsetEntries: 512, ListpackEntries: 128, ListpackValue: 64}

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/atomredis/atomredis/internal/testseed"
+	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
 // wide is a value so large that a chunk is full with a few.

@@ -17,8 +17,8 @@ import (
 // seeded are the functions of math/rand and math/rand/v2 that take a seed or a source that has one; and types.
 var seeded = []string{"New", "NewPCG", "NewChaCha8", "NewSource", "NewZipf", "Rand", "Source", "PCG", "ChaCha8", "Zipf"}
 
-// Tests take random numbers from a seed of their own or from internal/testseed, so that `make test` draws no new ones.
-// What conformance and internal have beside tests is there for tests.
+// Tests take random numbers from a seed of their own or from internal/testing/testseed, so that `make test` draws no new ones.
+// What conformance and internal/testing have beside tests is there for tests.
 func TestTestsDrawNoNewRandomNumbers(t *testing.T) {
 	files, checked := 0, 0
 	require.NoError(t, filepath.WalkDir("../..", func(name string, entry fs.DirEntry, err error) error {
@@ -30,8 +30,8 @@ func TestTestsDrawNoNewRandomNumbers(t *testing.T) {
 		}
 		place := filepath.ToSlash(name)
 		forTests := strings.HasSuffix(place, "_test.go") || strings.HasPrefix(place, "../../conformance/") ||
-			strings.HasPrefix(place, "../../internal/")
-		if !forTests || !strings.HasSuffix(place, ".go") || strings.HasPrefix(place, "../../internal/testseed/") {
+			strings.HasPrefix(place, "../../internal/testing/")
+		if !forTests || !strings.HasSuffix(place, ".go") || strings.HasPrefix(place, "../../internal/testing/testseed/") {
 			return nil
 		}
 		files++
@@ -54,7 +54,7 @@ func TestTestsDrawNoNewRandomNumbers(t *testing.T) {
 			switch {
 			case x.Name == random && random != "":
 				checked++
-				require.True(t, slices.Contains(seeded, s.Sel.Name), "%s: %s.%s has no seed: use internal/testseed", at, x.Name, s.Sel.Name)
+				require.True(t, slices.Contains(seeded, s.Sel.Name), "%s: %s.%s has no seed: use internal/testing/testseed", at, x.Name, s.Sel.Name)
 			case x.Name == rapid && rapid != "":
 				checked++
 				require.NotContains(t, []string{"Check", "MakeCheck"}, s.Sel.Name, "%s: use testseed.Check", at)

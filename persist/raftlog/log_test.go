@@ -14,8 +14,8 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
-	"github.com/atomredis/atomredis/internal/crashfs"
-	"github.com/atomredis/atomredis/internal/testseed"
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
+	"github.com/atomredis/atomredis/internal/testing/testseed"
 	"github.com/atomredis/atomredis/persist/journal"
 )
 

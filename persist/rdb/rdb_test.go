@@ -22,8 +22,8 @@ import (
 	"github.com/atomredis/atomredis/engine/sets"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/engine/zsets"
-	"github.com/atomredis/atomredis/internal/samples"
-	"github.com/atomredis/atomredis/internal/testseed"
+	"github.com/atomredis/atomredis/internal/testing/samples"
+	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
 var limits = Limits{

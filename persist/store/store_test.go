@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/engine"
-	"github.com/atomredis/atomredis/internal/testseed"
+	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
 // world is what a store should contain, and what changes it at random.

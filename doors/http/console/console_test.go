@@ -20,7 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/atomredis/atomredis"
-	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/door"
 	"github.com/atomredis/atomredis/doors/http/console"
 )
 

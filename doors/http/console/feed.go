@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/door"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/door"
 	"github.com/atomredis/atomredis/resp"
 )
 

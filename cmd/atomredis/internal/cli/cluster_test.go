@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis"
-	"github.com/atomredis/atomredis/internal/freeport"
+	"github.com/atomredis/atomredis/internal/testing/freeport"
 )
 
 // ask runs the program, and returns what it writes.

@@ -17,8 +17,8 @@ import (
 
 	"github.com/atomredis/atomredis/doors/skein"
 	"github.com/atomredis/atomredis/internal/files"
-	"github.com/atomredis/atomredis/protocols/skein/event"
-	"github.com/atomredis/atomredis/protocols/skein/keys"
+	"github.com/atomredis/atomredis/internal/protocols/skein/event"
+	"github.com/atomredis/atomredis/internal/protocols/skein/keys"
 )
 
 // skeinApp names the application of all commands.

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/protocols/skein/keys"
+	"github.com/atomredis/atomredis/internal/protocols/skein/keys"
 )
 
 func TestSkeinStore(t *testing.T) {

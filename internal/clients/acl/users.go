@@ -1,0 +1,346 @@
+package acl
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/files"
+)
+
+// Users are the users of a server. Their methods may be called by any goroutine.
+type Users struct {
+	table   *command.Table
+	foreign []*command.Command // see tableForRules
+	config  *config.Config
+	logger  *slog.Logger
+	clients Clients
+
+	// held while users change, and while a client becomes one of them; the methods of clients are called under it
+	mu       sync.Mutex
+	accounts map[string]*Account
+	byNobody *Account     // the default user, which is in accounts too
+	file     files.States // the ACL file as it was when it was last read or written
+
+	// Log has what was refused.
+	Log Log
+}
+
+// Account is a user through all changes of what it may do. Clients refer to it. When it is deleted nothing is allowed
+// any more.
+type Account struct{ user atomic.Pointer[User] }
+
+// User is the user as it is now.
+func (a *Account) User() *User { return a.user.Load() }
+
+// Clients are the clients of the server, of whom by is the one that wants its users changed; nil if none does. That one
+// still gets its reply when it is disconnected.
+type Clients interface {
+	// Expel disconnects the clients of accounts that have been deleted.
+	Expel(by command.Client, accounts []*Account)
+	// ExpelListeners disconnects those of an account that listen to channels which it may not use.
+	ExpelListeners(by command.Client, a *Account)
+}
+
+// NewUsers makes the users that the configuration asks for. The error says what is wrong with it. foreign are commands that
+// rules can name although the table does not have them; their indices are none of the table's.
+func NewUsers(table *command.Table, foreign []*command.Command, conf *config.Config, log *slog.Logger, clients Clients) (*Users, error) {
+	set := conf.Get()
+	u := &Users{table: table, foreign: foreign, config: conf, logger: log, clients: clients, accounts: map[string]*Account{}}
+	u.byNobody = u.put(withPassword(u.Rules(), u.Rules().Default(), set.RequirePass))
+	if set.ACLFile != "" && len(set.Users) > 0 {
+		return nil, errors.New("users are defined both in the configuration file and in an ACL file: only one of them may " +
+			"have users")
+	}
+	for _, words := range set.Users {
+		user, err := u.configured(words)
+		if err != nil {
+			return nil, err
+		}
+		u.put(user)
+	}
+	if set.ACLFile == "" {
+		return u, nil
+	}
+	if problems := u.Load(nil); problems != "" {
+		return nil, errors.New(problems)
+	}
+	return u, nil
+}
+
+// Rules returns what makes users from rules.
+func (u *Users) Rules() Rules {
+	set := u.config.Get()
+	return Rules{Commands: tableForRules{u.table, u.foreign}, AllChannels: set.ACLPubSubDefault, Databases: set.DatabaseCount()}
+}
+
+// configured returns the user of a line of the configuration file, of which words are the name and the rules.
+func (u *Users) configured(words []string) (*User, error) {
+	name := words[0]
+	if !ValidName(name) {
+		return nil, fmt.Errorf("user '%s': spaces are not allowed in names", name)
+	}
+	rules, unmatched := Merge(words[1:])
+	if unmatched >= 0 {
+		return nil, fmt.Errorf("user '%s': unmatched parenthesis", name)
+	}
+	r := u.Rules()
+	if name == DefaultName {
+		rules = append([]string{"reset"}, rules...)
+	}
+	user, err := r.Apply(r.New(name), rules...)
+	if err != nil {
+		return nil, fmt.Errorf("user '%s': %w", name, err)
+	}
+	if !user.Enabled() {
+		u.logger.Info("a user is disabled: its rules in the configuration do not include 'on'", "user", name)
+	}
+	return user, nil
+}
+
+// withPassword gives the default user the password of requirepass, "" for none.
+func withPassword(r Rules, user *User, password string) *User {
+	rule := "nopass"
+	if password != "" {
+		rule = ">" + password
+	}
+	user, err := r.Apply(user, "resetpass", rule)
+	if err != nil {
+		panic("acl: " + err.Error()) // there is no password that cannot be one
+	}
+	return user
+}
+
+// PasswordChanged applies a new value of requirepass.
+func (u *Users) PasswordChanged(password string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.byNobody.user.Store(withPassword(u.Rules(), u.byNobody.User(), password))
+}
+
+// put adds a user or gives it new permissions. mu is locked, or nobody else knows u yet.
+func (u *Users) put(user *User) *Account {
+	a := u.accounts[user.Name()]
+	if a == nil {
+		a = new(Account)
+		u.accounts[user.Name()] = a
+	}
+	a.user.Store(user)
+	return a
+}
+
+// Default is the account that clients have before they authenticate. It is always the same.
+func (u *Users) Default() *Account { return u.byNobody }
+
+// Open reports whether clients need not authenticate.
+func (u *Users) Open() bool {
+	user := u.byNobody.User()
+	return user.Enabled() && !user.NeedsPassword()
+}
+
+// Get returns the account of that name, or nil.
+func (u *Users) Get(name []byte) *Account {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.accounts[string(name)]
+}
+
+// All returns the users in order of their names.
+func (u *Users) All() []*User {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	list := make([]*User, 0, len(u.accounts))
+	for _, a := range u.accounts {
+		list = append(list, a.User())
+	}
+	slices.SortFunc(list, func(a, b *User) int { return cmp.Compare(a.Name(), b.Name()) })
+	return list
+}
+
+// Authenticate gives a client the account of that name if the password of which this is the digest (SHA-256) is right, and
+// reports whether it is.
+func (u *Users) Authenticate(client *atomic.Pointer[Account], name string, digest [sha256.Size]byte) bool {
+	return u.enter(client, name, func(user *User) bool { return user.Admits(digest) })
+}
+
+// Become gives a client the account of that name without a password, and reports whether there is one that is not
+// disabled.
+func (u *Users) Become(client *atomic.Pointer[Account], name string) bool {
+	return u.enter(client, name, (*User).Enabled)
+}
+
+// enter gives a client the account of that name if its user is right. Whoever deletes it afterwards finds the client.
+func (u *Users) enter(client *atomic.Pointer[Account], name string, right func(user *User) bool) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	a := u.accounts[name]
+	if a == nil || !right(a.User()) {
+		return false
+	}
+	client.Store(a)
+	return true
+}
+
+// Set applies rules to a user, which is made if there is none. Clients of the user that listen to channels that it may
+// not use any more are disconnected. by is the client that wants it, or nil. The error is a *RuleError.
+func (u *Users) Set(by command.Client, name string, rules []string) error {
+	r := u.Rules()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	a := u.accounts[name]
+	if a == nil {
+		user, err := r.Apply(r.New(name), rules...)
+		if err == nil {
+			u.put(user)
+		}
+		return err
+	}
+	user, err := r.Apply(a.User(), rules...)
+	if err != nil {
+		return err
+	}
+	a.user.Store(user)
+	u.clients.ExpelListeners(by, a)
+	return nil
+}
+
+// Delete removes a user and disconnects its clients; it reports whether there was one. by is the client that wants it.
+func (u *Users) Delete(by command.Client, name string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	a := u.accounts[name]
+	if a == nil {
+		return false
+	}
+	delete(u.accounts, name)
+	u.retire(by, []*Account{a})
+	return true
+}
+
+// retire takes all permissions from accounts and disconnects their clients. mu is locked.
+func (u *Users) retire(by command.Client, accounts []*Account) {
+	for _, a := range accounts {
+		a.user.Store(u.Rules().New(a.User().Name()))
+	}
+	u.clients.Expel(by, accounts)
+}
+
+// HasFile reports whether the users are in a file of their own (aclfile).
+func (u *Users) HasFile() bool { return u.config.Get().ACLFile != "" }
+
+// Load replaces all users by those of the ACL file, if there is nothing wrong with it; otherwise it tells what. Clients
+// of users that are there no more are disconnected, and those that listen to channels that they may not use any more.
+// by is the client that wants it, or nil.
+func (u *Users) Load(by command.Client) (problems string) {
+	file, r := u.config.Get().ACLFile, u.Rules()
+	states := files.Stat(file)
+	content, err := os.ReadFile(file)
+	if err != nil {
+		why := files.Reason(err)
+		return fmt.Sprintf("Error loading ACLs, opening file '%s': %s%s", file, strings.ToUpper(why[:1]), why[1:])
+	}
+	list, problems := r.ParseFile(file, content)
+	if problems != "" {
+		return problems + "WARNING: ACL errors detected, no change to the previously active ACL rules was performed"
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.file = states
+	if !slices.ContainsFunc(list, func(user *User) bool { return user.Name() == DefaultName }) {
+		list = append(list, r.Default())
+	}
+	old := u.accounts
+	u.accounts = map[string]*Account{}
+	for _, user := range list {
+		if a := old[user.Name()]; a != nil {
+			delete(old, user.Name())
+			u.accounts[user.Name()] = a
+		}
+		u.clients.ExpelListeners(by, u.put(user))
+	}
+	u.retire(by, slices.Collect(maps.Values(old)))
+	return ""
+}
+
+// Save writes the ACL file.
+func (u *Users) Save() error {
+	var b bytes.Buffer
+	for _, user := range u.All() {
+		fmt.Fprintf(&b, "user %s %s\n", user.Name(), u.Rules().Describe(user))
+	}
+	file := u.config.Get().ACLFile
+	if err := config.ReplaceFile(file, b.Bytes()); err != nil {
+		return err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.file = files.Stat(file)
+	return nil
+}
+
+// Reread loads the ACL file, if there is one and it is not as it was when it was last read or written.
+func (u *Users) Reread() {
+	if !u.HasFile() {
+		return
+	}
+	u.mu.Lock()
+	same := files.Stat(u.config.Get().ACLFile).Equal(u.file)
+	u.mu.Unlock()
+	if same {
+		return
+	}
+	if problems := u.Load(nil); problems != "" {
+		u.logger.Error("the ACL file has changed and cannot be used; the users stay as they are", "problem", problems)
+		return
+	}
+	u.logger.Info("the ACL file has changed and was read again")
+}
+
+// Lines returns the users as lines of a configuration file, for CONFIG REWRITE: none if they are in a file of their own.
+// The default user is left out if it is as without such a line. Users of included files stay there, where they cannot
+// be changed.
+func (u *Users) Lines(set *config.Settings, included [][]string) (lines []string, err error) {
+	if set.ACLFile != "" {
+		return nil, nil
+	}
+	r := u.Rules()
+	filed := map[string]string{}
+	for _, words := range included {
+		user, err := u.configured(words)
+		if err != nil {
+			return nil, err
+		}
+		filed[user.Name()] = r.Describe(user)
+	}
+	plain := r.Describe(withPassword(r, r.Default(), set.RequirePass))
+	for _, user := range u.All() {
+		rules := r.Describe(user)
+		if was, ok := filed[user.Name()]; ok && rules == was {
+			delete(filed, user.Name())
+			continue
+		}
+		if user.Name() == DefaultName && rules == plain {
+			continue
+		}
+		words := []string{"user", config.QuoteWord(user.Name())}
+		for _, rule := range strings.Split(rules, " ") {
+			words = append(words, config.QuoteWord(rule))
+		}
+		lines = append(lines, strings.Join(words, " "))
+	}
+	for name := range filed {
+		return nil, fmt.Errorf("user '%s' is not as the file says that the configuration file includes", name)
+	}
+	return lines, nil
+}

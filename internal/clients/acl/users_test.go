@@ -1,0 +1,224 @@
+package acl_test
+
+import (
+	"crypto/sha256"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/clients/acl"
+	"github.com/atomredis/atomredis/internal/command"
+	_ "github.com/atomredis/atomredis/internal/commands/connection"
+	_ "github.com/atomredis/atomredis/internal/commands/strings"
+	"github.com/atomredis/atomredis/internal/config"
+)
+
+// clients notes the accounts whose clients are to be disconnected; those of listeners alone have a star.
+type clients struct{ expelled []string }
+
+func (c *clients) Expel(_ command.Client, accounts []*acl.Account) {
+	for _, a := range accounts {
+		c.expelled = append(c.expelled, a.User().Name())
+	}
+}
+
+func (c *clients) ExpelListeners(_ command.Client, a *acl.Account) {
+	c.expelled = append(c.expelled, a.User().Name()+"*")
+}
+
+// newUsers returns the users that a configuration asks for.
+func newUsers(conf *config.Config, c *clients) (*acl.Users, error) {
+	table := command.NewTable()
+	if err := table.Rename(conf.Get().Renamed); err != nil {
+		return nil, err
+	}
+	users, err := acl.NewUsers(table, nil, conf, slog.New(slog.DiscardHandler), c)
+	if err == nil {
+		conf.OnRewrite(users.Lines)
+	}
+	return users, err
+}
+
+// configured returns the users of lines of a configuration file.
+func configured(t *testing.T, lines ...string) (*acl.Users, *config.Config, error) {
+	conf := config.NewConfig()
+	require.NoError(t, conf.LoadFile(writeFile(t, "redis.conf", strings.Join(lines, "\n")+"\n")))
+	users, err := newUsers(conf, new(clients))
+	return users, conf, err
+}
+
+// writeFile makes a file that the end of the test removes, and returns its path.
+func writeFile(t *testing.T, name, content string) string {
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
+// describe returns the users as ACL LIST shows them.
+func describe(users *acl.Users) (lines []string) {
+	for _, u := range users.All() {
+		lines = append(lines, u.Name()+": "+users.Rules().Describe(u))
+	}
+	return lines
+}
+
+func TestClientsBecomeUsersThatAdmitThem(t *testing.T) {
+	users, _, err := configured(t, "user a on >secret", "user b off nopass")
+	require.NoError(t, err)
+	var client atomic.Pointer[acl.Account]
+	require.False(t, users.Authenticate(&client, "a", sha256.Sum256([]byte("wrong"))))
+	require.False(t, users.Authenticate(&client, "b", sha256.Sum256(nil)), "the user is disabled")
+	require.False(t, users.Become(&client, "b"))
+	require.False(t, users.Become(&client, "c"), "there is none")
+	require.Nil(t, client.Load())
+	require.True(t, users.Authenticate(&client, "a", sha256.Sum256([]byte("secret"))))
+	require.Same(t, users.Get([]byte("a")), client.Load())
+	client.Store(nil)
+	require.True(t, users.Become(&client, "a"))
+	require.Same(t, users.Get([]byte("a")), client.Load())
+
+	require.True(t, users.Open())
+	users.PasswordChanged("x")
+	require.False(t, users.Open())
+}
+
+func TestChangesDisconnectThoseWhoMayNotGoOn(t *testing.T) {
+	file := writeFile(t, "users.acl", "user a on nopass +@all ~*\nuser b on nopass\n")
+	conf := config.NewConfig()
+	require.NoError(t, conf.Set("aclfile", file, false))
+	c := new(clients)
+	users, err := newUsers(conf, c)
+	require.NoError(t, err)
+	expect := func(why string, names ...string) {
+		t.Helper()
+		require.ElementsMatch(t, names, c.expelled, why)
+		c.expelled = nil
+	}
+	expect("whatever is loaded may have other channels", "a*", "b*", "default*")
+	require.Error(t, users.Set(nil, "a", []string{"nope"}))
+	expect("nothing has changed")
+	require.NoError(t, users.Set(nil, "new", nil))
+	expect("nobody can be a new user")
+	require.NoError(t, users.Set(nil, "a", []string{"-get"}))
+	expect("it may have fewer channels", "a*")
+
+	a := users.Get([]byte("a"))
+	require.True(t, users.Delete(nil, "a"))
+	require.False(t, users.Delete(nil, "a"))
+	expect("the user is gone", "a")
+	require.Equal(t, []string{"off", "sanitize-payload"}, a.User().Flags(), "and may do nothing")
+
+	users.Reread()
+	expect("the file is as it was")
+	require.NoError(t, os.WriteFile(file, []byte("user b off\n"), 0o600))
+	users.Reread()
+	expect("it is another one", "b*", "default*", "new")
+}
+
+func TestUsersOfTheConfigurationFile(t *testing.T) {
+	users, _, err := configured(t, "requirepass secret", "user a on nopass ~a* (+get ~b) +set", `user "b\"c" off >x`)
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"a: on nopass sanitize-payload ~a* resetchannels -@all +set (~b resetchannels -@all +get)",
+		`b"c: off sanitize-payload #2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881 resetchannels -@all`,
+		"default: on sanitize-payload #2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b ~* &* +@all",
+	}, describe(users))
+
+	users, _, err = configured(t, "requirepass secret", "acl-pubsub-default allchannels",
+		"user default on nopass +ping", "USER x (+get)")
+	require.NoError(t, err)
+	require.Equal(t, []string{"default: on nopass sanitize-payload &* -@all +ping",
+		"x: off sanitize-payload &* -@all (&* -@all +get)"}, describe(users))
+}
+
+func TestRewriteReplacesTheUsersOfTheConfigurationFile(t *testing.T) {
+	users, conf, err := configured(t, "# users", "user a on nopass", "# between", "user b off", "# end")
+	require.NoError(t, err)
+	require.NoError(t, users.Set(nil, "a", []string{"~x\"y", "+get"}))
+	require.True(t, users.Delete(nil, "b"))
+	require.NoError(t, users.Set(nil, "c c", []string{`("~z\"w" +set)`})) // SETUSER would not accept the name
+	require.NoError(t, conf.Rewrite())
+	content, err := os.ReadFile(conf.File())
+	require.NoError(t, err)
+	require.Contains(t, string(content), "# users\n"+
+		`user a on nopass sanitize-payload "~x\"y" resetchannels -@all +get`+"\n"+
+		`user "c c" off sanitize-payload resetchannels -@all "(\"~z\\\"w\"" resetchannels -@all +set)`+"\n# between\n# end\n")
+
+	// The default user has a line as soon as requirepass does not say it all.
+	users, conf, err = configured(t, "requirepass secret")
+	require.NoError(t, err)
+	for _, step := range []struct{ rule, want string }{
+		{"on", ""},
+		{"-get", `user default on sanitize-payload "#2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b" ~* &* +@all -get` + "\n"},
+		{"+get", `user default on sanitize-payload "#2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b" ~* &* +@all +get` + "\n"},
+		{"+@all", ""},
+	} {
+		require.NoError(t, users.Set(nil, acl.DefaultName, []string{step.rule}))
+		require.NoError(t, conf.Rewrite())
+		content, err := os.ReadFile(conf.File())
+		require.NoError(t, err)
+		require.Equal(t, step.want != "", strings.Contains(string(content), "user "))
+		require.Contains(t, string(content), step.want)
+	}
+}
+
+// Users of an included file stay in that file; a file that would define them twice could not be read again.
+func TestRewriteLeavesUsersOfIncludedFilesThere(t *testing.T) {
+	other := writeFile(t, "other.conf", "user bob on nopass +get ~b*\n")
+	file := writeFile(t, "redis.conf", "user alice on nopass +@all\ninclude "+other+"\n")
+	c := config.NewConfig()
+	require.NoError(t, c.LoadFile(file))
+	users, err := newUsers(c, new(clients))
+	require.NoError(t, err)
+	require.NoError(t, c.Rewrite())
+	written, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NotContains(t, string(written), "bob")
+	require.NoError(t, config.NewConfig().LoadFile(file))
+
+	require.NoError(t, users.Set(nil, "carol", []string{"on"}))
+	require.NoError(t, c.Rewrite())
+	require.NoError(t, users.Set(nil, "bob", []string{"+set"}))
+	require.ErrorContains(t, c.Rewrite(), "user 'bob' is not as the file says")
+	require.True(t, users.Delete(nil, "bob"))
+	require.ErrorContains(t, c.Rewrite(), "user 'bob' is not as the file says")
+	again := config.NewConfig()
+	require.NoError(t, again.LoadFile(file))
+	require.Len(t, again.Get().Users, 3)
+}
+
+// The users that a configuration defines are written so that the next one has the same.
+func FuzzUsersOfConfigFile(f *testing.F) {
+	f.Add("user alice on >secret ~a* +@all (+get ~b)\nrename-command config \"\"\nuser bob on nopass %R~x resetchannels &c -@all +client|id")
+	f.Add("user default on #2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b\nrequirepass x")
+	file := filepath.Join(f.TempDir(), "redis.conf")
+	f.Fuzz(func(t *testing.T, content string) {
+		if strings.Contains(strings.ToLower(content), "include") {
+			t.Skip("no files from outside")
+		}
+		require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
+		c := config.NewConfig()
+		if c.LoadFile(file) != nil {
+			return
+		}
+		if set := c.Get(); len(set.Users)+len(set.Renamed) == 0 || set.ACLFile != "" {
+			return
+		}
+		users, err := newUsers(c, new(clients))
+		if err != nil {
+			return
+		}
+		require.NoError(t, c.Rewrite())
+		again := config.NewConfig()
+		require.NoError(t, again.LoadFile(file))
+		same, err := newUsers(again, new(clients))
+		require.NoError(t, err)
+		require.Equal(t, describe(users), describe(same))
+		require.Equal(t, c.Get().Renamed, again.Get().Renamed)
+	})
+}

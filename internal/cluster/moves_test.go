@@ -1,0 +1,291 @@
+package cluster_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/cluster"
+)
+
+// modelShard is a shard in a model of how slots move: what its servers have agreed on, and what its leader has said
+// since, of which the next leader knows a part at most.
+type modelShard struct {
+	committed *cluster.Record
+	pending   []*cluster.Record
+	// tasks for which the leader sends keys, and whether the other shard's leader has said that it has them
+	gives map[string]bool
+	// tasks that the leader has begun itself, and for which it says that
+	gets map[string]bool
+}
+
+// message is what a leader has told, whenever it arrives.
+type message struct {
+	to    string
+	shard []byte
+	ended string // a task that can never be given
+}
+
+type movesModel struct {
+	t        *testing.T
+	r        *rand.Rand
+	ids      []string
+	shards   map[string]*modelShard
+	messages []message
+	tasks    int
+	checked  [3]*cluster.Record
+}
+
+// now is the record as the leader has it.
+func (s *modelShard) now() *cluster.Record {
+	if n := len(s.pending); n > 0 {
+		return s.pending[n-1]
+	}
+	return s.committed
+}
+
+func (s *modelShard) change(fn func(r *cluster.Record) bool) {
+	r := s.now().Clone()
+	if fn(r) {
+		r.Version++
+		s.pending = append(s.pending, r)
+	}
+}
+
+// commit has the first n of what is pending agreed on.
+func (s *modelShard) commit(n int) {
+	if n > 0 {
+		s.committed, s.pending = s.pending[n-1], s.pending[n:]
+	}
+}
+
+func (s *modelShard) loseLead(r *rand.Rand) {
+	s.commit(r.IntN(len(s.pending) + 1))
+	s.pending, s.gives, s.gets = nil, map[string]bool{}, map[string]bool{}
+}
+
+func (m *movesModel) tell(from, to, ended string) {
+	text, err := json.Marshal(m.shards[from].committed.Public())
+	require.NoError(m.t, err)
+	m.messages = append(m.messages, message{to: to, shard: text, ended: ended})
+}
+
+func (m *movesModel) deliver(msg message) {
+	var o cluster.Other
+	require.NoError(m.t, json.Unmarshal(msg.shard, &o))
+	m.shards[msg.to].change(func(r *cluster.Record) bool {
+		news := r.Learn(o, true)
+		news = r.Settle() || news
+		if msg.ended != "" && r.EndImport(msg.ended) == nil {
+			news = true
+		}
+		return news
+	})
+}
+
+// ask has the source of a task end it, if it is not given, and say so.
+func (m *movesModel) ask(task, from, to string) {
+	s := m.shards[from]
+	delete(m.shards[to].gets, task)
+	delete(s.gives, task)
+	s.commit(len(s.pending))
+	m.tell(from, to, task)
+}
+
+func (m *movesModel) begin(id string) {
+	s, from := m.shards[id], m.ids[m.r.IntN(len(m.ids))]
+	owned := s.now().Owners().SlotsOf(from)
+	ranges := owned.Ranges()
+	if len(ranges) == 0 {
+		return
+	}
+	x := ranges[m.r.IntN(len(ranges))]
+	x.Last = min(x.Last, x.First+m.r.IntN(3000))
+	slots := cluster.SetOf(x)
+	m.tasks++
+	task := fmt.Sprint("task", m.tasks)
+	s.change(func(r *cluster.Record) bool {
+		s.gets[task] = r.BeginImport(task, from, &slots) == nil
+		return s.gets[task]
+	})
+}
+
+type importTo struct {
+	cluster.Import
+	to string
+}
+
+func (m *movesModel) importsFrom(from string) (list []importTo) {
+	for _, to := range m.ids {
+		for _, i := range m.shards[to].committed.Imports {
+			if i.From == from {
+				list = append(list, importTo{i, to})
+			}
+		}
+	}
+	return list
+}
+
+func (m *movesModel) step() {
+	id := m.ids[m.r.IntN(len(m.ids))]
+	s := m.shards[id]
+	switch m.r.IntN(60) {
+	case 0:
+		s.loseLead(m.r)
+	case 1:
+		for _, i := range s.committed.Imports { // somebody cancels, or the next leader wants to know
+			m.ask(i.Task, i.From, id)
+		}
+	}
+	switch m.r.IntN(8) {
+	case 0:
+		if len(s.now().Imports) < 3 {
+			m.begin(id)
+		}
+	case 1: // the source hears of a task and begins to send, perhaps long after it was asked
+		for _, i := range s.committed.Imports {
+			m.shards[i.From].gives[i.Task] = false
+		}
+	case 2:
+		for _, i := range s.committed.Imports {
+			from := m.shards[i.From]
+			if _, ok := from.gives[i.Task]; ok && s.gets[i.Task] && m.r.IntN(2) == 0 {
+				from.gives[i.Task] = true
+			}
+		}
+		for _, i := range m.importsFrom(id) {
+			if s.gives[i.Task] {
+				delete(s.gives, i.Task)
+				slots := cluster.SetOf(i.Slots...)
+				s.change(func(r *cluster.Record) bool { return r.Give(i.Task, i.to, &slots) == nil })
+			}
+		}
+	case 3, 4:
+		s.commit(m.r.IntN(len(s.pending) + 1))
+	case 5:
+		m.tell(id, m.ids[m.r.IntN(len(m.ids))], "")
+	default:
+		if n := len(m.messages); n > 0 {
+			i := m.r.IntN(n)
+			m.deliver(m.messages[i])
+			if m.r.IntN(4) > 0 { // otherwise it comes once more
+				m.messages = append(m.messages[:i], m.messages[i+1:]...)
+			}
+		}
+	}
+}
+
+// check checks that no slot is served by two shards.
+func (m *movesModel) check(seed uint64) {
+	if now := [3]*cluster.Record{m.shards["a"].committed, m.shards["b"].committed, m.shards["c"].committed}; now == m.checked {
+		return
+	} else {
+		m.checked = now
+	}
+	var served cluster.SlotSet
+	for _, id := range m.ids {
+		r := m.shards[id].committed
+		own := r.Serves(r.Owners())
+		both := served.Both(&own)
+		require.True(m.t, both.Empty(), "seed %d: %s and another shard serve %v", seed, id, both.Ranges())
+		served = served.Union(&own)
+	}
+}
+
+// Whatever order commitments, losses of leaders, cancellations and messages come in, no slot is ever served by two
+// shards, and none is lost when all has been told.
+func TestSlotsThatMoveHaveOneOwner(t *testing.T) {
+	moved := 0
+	for seed := range uint64(25) {
+		m := &movesModel{t: t, r: rand.New(rand.NewPCG(seed, 7)), ids: []string{"a", "b", "c"}, shards: map[string]*modelShard{}}
+		for _, id := range m.ids {
+			m.shards[id] = &modelShard{committed: &cluster.Record{ID: id, Version: 1}, gives: map[string]bool{}, gets: map[string]bool{}}
+		}
+		all := cluster.AllSlots
+		m.shards["a"].committed.Claim(&all, 1)
+		for range 400 {
+			m.step()
+			m.check(seed)
+		}
+		for _, id := range m.ids {
+			m.shards[id].loseLead(m.r)
+		}
+		m.check(seed)
+		for range 12 { // now everything arrives
+			for _, to := range m.ids {
+				for _, i := range m.shards[to].committed.Imports {
+					m.ask(i.Task, i.From, to)
+				}
+				for _, from := range m.ids {
+					m.tell(from, to, "")
+				}
+			}
+			for _, msg := range m.messages {
+				m.deliver(msg)
+				m.check(seed)
+			}
+			m.messages = nil
+			for _, id := range m.ids {
+				m.shards[id].commit(len(m.shards[id].pending))
+				m.check(seed)
+			}
+		}
+		var served cluster.SlotSet
+		for _, id := range m.ids {
+			r := m.shards[id].committed
+			require.Empty(t, r.Gifts, "seed %d", seed)
+			require.Empty(t, r.Imports, "seed %d", seed)
+			own := r.Serves(r.Owners())
+			served = served.Union(&own)
+			trims := cluster.SetOf(r.Trims...)
+			both := own.Both(&trims)
+			require.True(t, both.Empty(), "seed %d: keys of own slots are removed", seed)
+			if id != "a" && !own.Empty() {
+				moved++
+			}
+		}
+		require.Equal(t, cluster.AllSlots, served, "seed %d", seed)
+	}
+	require.Greater(t, moved, 10)
+}
+
+func TestImportsAndGiftsAreRefused(t *testing.T) {
+	a, b := &cluster.Record{ID: "a", Version: 1}, &cluster.Record{ID: "b", Version: 1}
+	all, some := cluster.AllSlots, cluster.SetOf(cluster.Range{First: 5, Last: 9})
+	a.Claim(&all, 1)
+	require.Error(t, a.Give("t", "b", &some), "it is not known")
+	require.ErrorIs(t, b.BeginImport("t", "a", &some), cluster.ErrSlotOwner)
+	a.Learn(b.Public(), true)
+	b.Learn(a.Public(), true)
+	require.NoError(t, b.BeginImport("t", "a", &some))
+	require.ErrorIs(t, b.BeginImport("u", "a", &some), cluster.ErrBusy)
+	require.ErrorIs(t, b.Give("u", "a", &some), cluster.ErrBusy)
+	require.NoError(t, a.Give("t", "b", &some))
+	require.ErrorIs(t, a.Give("t", "b", &some), cluster.ErrBusy)
+	serves := a.Serves(a.Owners())
+	require.Equal(t, all.Without(&some), serves)
+	require.Equal(t, some, a.Foreign(&serves))
+	require.Equal(t, all, a.Owners().SlotsOf("a"), "until the other one has claimed them")
+
+	require.True(t, a.Version == 1)
+	a.Version++
+	b.Learn(a.Public(), true)
+	require.True(t, b.Settle())
+	require.ErrorIs(t, b.EndImport("t"), cluster.ErrNoTask)
+	require.Equal(t, some, b.Owners().SlotsOf("b"))
+	b.Version++
+	a.Learn(b.Public(), true)
+	require.True(t, a.Settle())
+	require.Empty(t, a.Gifts)
+	require.Equal(t, some.Ranges(), a.Trims)
+	a.Trimmed(&some)
+	require.Empty(t, a.Trims)
+	a.Version++
+	b.Learn(a.Public(), true)
+	require.True(t, b.Settle())
+	require.Empty(t, b.Imports)
+	require.False(t, b.Settle())
+}

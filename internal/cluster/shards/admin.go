@@ -1,0 +1,117 @@
+package shards
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/cluster/peers"
+)
+
+// This file is how administrators change the record.
+
+// Meet makes the shard of a server known to this one, and this one to it. bus is the port that its raft-addr has.
+func (h *Shards) Meet(host string, bus int) error {
+	if !h.host.Leads() {
+		return ErrNotLeading
+	}
+	a, err := h.ask(net.JoinHostPort(host, fmt.Sprint(bus)), peers.Question{Ask: peers.AskNews})
+	if err != nil {
+		return err
+	}
+	if a.Shard.ID == h.Record().ID {
+		return nil
+	}
+	if a.Shard.ID == "" || a.Leader == "" {
+		return ErrNoID
+	}
+	if err := h.met(a.Shard); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	delete(h.forgotten, a.Shard.ID)
+	h.mu.Unlock()
+	own := h.News().Shard
+	_, err = h.ask(a.Leader, peers.Question{Ask: peers.AskMeet, Shard: &own})
+	return err
+}
+
+// Forget forgets a shard without slots.
+func (h *Shards) Forget(id string) error {
+	return UnlessUnchanged(h.Change(func(_ *engine.Guard, r *cluster.Record) error {
+		if slots := r.Owners().SlotsOf(id); !slots.Empty() {
+			return errors.New("the shard has slots")
+		}
+		if r.MovesWith(id) {
+			return cluster.ErrBusy
+		}
+		if r.Other(id) == nil {
+			return ErrUnchanged
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.forgotten[id] = time.Now().Add(forgetFor)
+		delete(h.seen, id)
+		r.Others = slices.DeleteFunc(r.Others, func(o cluster.Other) bool { return o.ID == id })
+		return nil
+	}))
+}
+
+// AddSlots gives the shard slots that nobody has.
+func (h *Shards) AddSlots(slots cluster.SlotSet) error {
+	return h.Change(func(_ *engine.Guard, r *cluster.Record) error {
+		o := r.Owners()
+		for _, x := range slots.Ranges() {
+			for slot := x.First; slot <= x.Last; slot++ {
+				if id, _ := o.Of(slot); id != "" {
+					return fmt.Errorf("Slot %d is already busy", slot)
+				}
+			}
+		}
+		foreign := r.Foreign(&cluster.SlotSet{})
+		if both := foreign.Both(&slots); !both.Empty() {
+			return fmt.Errorf("Slot %d has keys of another shard that are still to be removed", both.Ranges()[0].First)
+		}
+		r.Claim(&slots, r.NextEpoch())
+		return nil
+	})
+}
+
+// DropSlots takes slots from the shard, which nobody has then. Their keys stay.
+func (h *Shards) DropSlots(slots cluster.SlotSet) error {
+	return h.Change(func(_ *engine.Guard, r *cluster.Record) error {
+		own := r.Owners().SlotsOf(r.ID)
+		if others := slots.Without(&own); !others.Empty() {
+			return fmt.Errorf("Slot %d is already unassigned", others.Ranges()[0].First)
+		}
+		busy := r.Busy()
+		if both := busy.Both(&slots); !both.Empty() {
+			return cluster.ErrBusy
+		}
+		r.Disclaim(&slots)
+		return nil
+	})
+}
+
+// FlushSlots takes all slots from a shard without keys.
+func (h *Shards) FlushSlots() error {
+	return h.Change(func(g *engine.Guard, r *cluster.Record) error {
+		if !g.Complete() {
+			return errors.New("the keys are still being loaded")
+		}
+		for db := range h.ks.Databases() {
+			if g.Len(db) > 0 {
+				return errors.New("DB must be empty to perform CLUSTER FLUSHSLOTS.")
+			}
+		}
+		if busy := r.Busy(); !busy.Empty() {
+			return cluster.ErrBusy
+		}
+		r.Claims = nil
+		return nil
+	})
+}

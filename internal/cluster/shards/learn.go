@@ -1,0 +1,199 @@
+package shards
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/cluster/peers"
+)
+
+// This file is how the shard learns of the other shards.
+
+// watch asks the other shards where they are, and has the leader do what the record wants.
+func (h *Shards) watch() {
+	ctx := h.ctx
+	for ctx.Err() == nil {
+		if h.host.Leads() && h.Record().ID == "" && h.o.Clustered {
+			_ = h.Change(func(_ *engine.Guard, r *cluster.Record) error {
+				if r.ID != "" {
+					return ErrUnchanged
+				}
+				*r = *h.first()
+				return nil
+			})
+		}
+		h.askAll()
+		h.host.Tick()
+		select {
+		case <-h.wake:
+		case <-time.After(AskEvery):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// askAll asks all other shards, and has the leader note what they have agreed on.
+func (h *Shards) askAll() {
+	var asking sync.WaitGroup
+	for _, o := range h.Record().Others {
+		asking.Go(func() { _, _ = h.AskShard(&o, peers.Question{Ask: peers.AskNews}) })
+	}
+	asking.Wait()
+	if !h.host.Leads() {
+		return
+	}
+	if h.learn(h.Record().Clone()) {
+		_ = h.Change(func(_ *engine.Guard, r *cluster.Record) error {
+			if !h.learn(r) {
+				return ErrUnchanged
+			}
+			return nil
+		})
+	}
+}
+
+// learn has a record learn what other shards have told, and do what follows from it. It reports whether it has changed.
+func (h *Shards) learn(r *cluster.Record) (news bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, o := range r.Others {
+		last, ok := h.seen[o.ID]
+		if !ok {
+			continue
+		}
+		news = r.Learn(last.Shard, true) || news
+		for _, k := range last.Known {
+			if time.Now().After(h.forgotten[k.ID]) && len(k.Addrs) > 0 {
+				news = r.Learn(k, false) || news
+			}
+		}
+	}
+	return r.Settle() || news
+}
+
+// AskShard asks a server of a shard: the leader if it is known.
+func (h *Shards) AskShard(o *cluster.Other, q peers.Question) (a peers.News, err error) {
+	h.mu.Lock()
+	leader := h.seen[o.ID].Leader
+	h.mu.Unlock()
+	addrs := slices.Clone(o.Addrs)
+	slices.SortStableFunc(addrs, func(x, y string) int {
+		switch {
+		case x == leader && y != leader:
+			return -1
+		case y == leader && x != leader:
+			return 1
+		}
+		return 0
+	})
+	err = ErrNoID
+	for _, addr := range addrs {
+		if a, err = h.ask(addr, q); err == nil && a.Shard.ID == o.ID {
+			return a, nil
+		}
+	}
+	return a, err
+}
+
+// ask asks a server, and notes what it tells.
+func (h *Shards) ask(addr string, q peers.Question) (a peers.News, err error) {
+	c, err := h.node.Dial(addr, peers.Timeout)
+	if err != nil {
+		return a, err
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(peers.Timeout))
+	if q.Ask != peers.AskNews {
+		c.SetDeadline(time.Now().Add(peers.TaskTimeout))
+	}
+	if err := json.NewEncoder(c).Encode(q); err != nil {
+		return a, err
+	}
+	if err := json.NewDecoder(io.LimitReader(c, peers.MaxAnswer)).Decode(&a); err != nil {
+		return a, err
+	}
+	if a.Error != "" {
+		return a, errors.New(a.Error)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if old, ok := h.seen[a.Shard.ID]; !ok || a.Shard.Version >= old.Shard.Version {
+		h.seen[a.Shard.ID] = seen{a, time.Now()}
+	}
+	return a, nil
+}
+
+// Answer answers AskNews and AskMeet.
+func (h *Shards) Answer(c net.Conn, q *peers.Question) {
+	var err error
+	switch {
+	case !h.o.Clustered:
+		err = ErrNoCluster
+	case q.Ask == peers.AskMeet && q.Shard != nil:
+		err = h.met(*q.Shard)
+	}
+	a := h.News()
+	if err != nil {
+		a.Error = err.Error()
+	}
+	_ = json.NewEncoder(c).Encode(a)
+}
+
+// News returns what the shard has agreed on, for other shards.
+func (h *Shards) News() peers.News {
+	r := h.committed.Load()
+	st := h.host.Status()
+	a := peers.News{Shard: r.Public(), Known: r.Others, Leader: st.Leader, Leads: h.host.Leads()}
+	for _, m := range st.Members {
+		a.Shard.Addrs = append(a.Shard.Addrs, m.Addr)
+		a.Members = append(a.Members, peers.Member{Addr: m.Addr, Client: m.Client, Leads: m.Addr == st.Leader,
+			Online: m.Online, Index: m.Index})
+	}
+	return a
+}
+
+// conflict returns why two shards cannot be of one cluster.
+func conflict(a *cluster.Record, b *cluster.Other) error {
+	if a.Other(b.ID) != nil {
+		return nil
+	}
+	of := cluster.Record{ID: b.ID, Claims: b.Claims}
+	theirs, ours := of.Owners().SlotsOf(b.ID), a.Owners().SlotsOf(a.ID)
+	if both := ours.Both(&theirs); !both.Empty() {
+		return fmt.Errorf("both shards have slot %d: CLUSTER FLUSHSLOTS has one without keys give its slots up",
+			both.Ranges()[0].First)
+	}
+	return nil
+}
+
+// met learns of a shard that has sent AskMeet.
+func (h *Shards) met(o cluster.Other) error {
+	return UnlessUnchanged(h.Change(func(_ *engine.Guard, r *cluster.Record) error {
+		if r.ID == "" {
+			return ErrNoID
+		}
+		if err := conflict(r, &o); err != nil {
+			return err
+		}
+		if !r.Learn(o, true) {
+			return ErrUnchanged
+		}
+		return nil
+	}))
+}
+
+// UnlessUnchanged returns err, or nil if it is ErrUnchanged.
+func UnlessUnchanged(err error) error {
+	if errors.Is(err, ErrUnchanged) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,246 @@
+package shards
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/cluster/peers"
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/replication/raft"
+)
+
+// Host is what Shards needs of the server. Any goroutine may call its methods.
+type Host interface {
+	// Leads reports whether the server leads its group. It changes only under a guard over everything.
+	Leads() bool
+	// Status returns the last known state of the group.
+	Status() *raft.Status
+	// SlotsLost is called when the shard has stopped serving slots. The guard over everything is held.
+	SlotsLost(slots *cluster.SlotSet)
+	// Tick is called every AskEvery, and soon after Kick.
+	Tick()
+}
+
+// Node is the shared journal of the group, and the connections of its servers; raft.Node implements it.
+type Node interface {
+	peers.Node
+	// Sync waits until all that was appended is committed.
+	Sync(ctx context.Context) error
+	// Epoch changes when appended records may have been taken back.
+	Epoch() uint64
+	// WaitPosition is 0 if the server does not lead.
+	WaitPosition() uint64
+}
+
+// Options is what Shards needs of the server.
+type Options struct {
+	ID        string // of a new shard
+	Clustered bool   // cluster-enabled
+	Config    *config.Config
+	Keyspace  *engine.Keyspace
+	Host      Host
+}
+
+// Shards has the record of the server's shard, and learns of the other shards.
+type Shards struct {
+	o         Options
+	host      Host
+	ks        *engine.Keyspace
+	ctx       context.Context // ends when the server leaves its group
+	node      Node
+	now       atomic.Pointer[State]          // changes under a guard over everything
+	committed atomic.Pointer[cluster.Record] // the last record that is committed
+	changing  sync.Mutex                     // held while the record changes and until the change is committed
+	wake      chan struct{}
+	running   sync.WaitGroup
+
+	mu        sync.Mutex           // protects what follows
+	seen      map[string]seen      // the other shards, by ID
+	forgotten map[string]time.Time // until when shards are not learned of from others, by ID
+}
+
+// State is a record, and what follows from it. It does not change.
+type State struct {
+	Record *cluster.Record
+	ID     string
+	Owners *cluster.Owners
+	Own    cluster.SlotSet // the slots that the shard serves
+	// Foreign are slots that it does not serve although it may have keys of them; nil if there are none.
+	Foreign  *cluster.SlotSet
+	replaced chan struct{} // closed when there is a newer state
+}
+
+// Replaced returns a channel that is closed when there is a newer state.
+func (st *State) Replaced() <-chan struct{} { return st.replaced }
+
+// seen is the last answer of a server of another shard, and its time.
+type seen struct {
+	peers.News
+	at time.Time
+}
+
+const (
+	// AskEvery is how often the other shards are asked.
+	AskEvery  = 500 * time.Millisecond
+	freshFor  = 3 * time.Second // for how long an answer counts
+	forgetFor = time.Minute
+)
+
+// Errors of changes of the record.
+var (
+	ErrNotLeading = errors.New("this server does not lead its shard")
+	ErrTakenBack  = errors.New("the lead was lost before the change was agreed on; it may be or not")
+	ErrNoID       = errors.New("the shard has no leader yet")
+	ErrNoCluster  = errors.New("cluster-enabled is not set")
+	// ErrUnchanged ends a change that has nothing to change.
+	ErrUnchanged = errors.New("nothing changes")
+)
+
+// New returns Shards with an empty record.
+func New(o Options) *Shards {
+	h := &Shards{o: o, host: o.Host, ks: o.Keyspace, wake: make(chan struct{}, 1), seen: map[string]seen{},
+		forgotten: map[string]time.Time{}}
+	h.put(&cluster.Record{})
+	h.committed.Store(h.Record())
+	return h
+}
+
+// Join sets the group, before other servers can ask. ctx ends when the server leaves it.
+func (h *Shards) Join(ctx context.Context, node Node) { h.ctx, h.node = ctx, node }
+
+// Now returns the present state.
+func (h *Shards) Now() *State { return h.now.Load() }
+
+// Record returns the present record, which may not be committed yet.
+func (h *Shards) Record() *cluster.Record { return h.now.Load().Record }
+
+// Committed returns the last record that is committed.
+func (h *Shards) Committed() *cluster.Record { return h.committed.Load() }
+
+// Led notes that the server leads from now on: its whole record is committed. The guard over everything is held.
+func (h *Shards) Led() { h.committed.Store(h.Record()) }
+
+// BetweenChanges calls fn while no change of the record waits to be committed.
+func (h *Shards) BetweenChanges(fn func() error) error {
+	h.changing.Lock()
+	defer h.changing.Unlock()
+	return fn()
+}
+
+// put makes a record the present one. A guard over everything is held, or nobody is served yet.
+func (h *Shards) put(r *cluster.Record) {
+	shown := r
+	if r.ID == "" { // nothing is agreed on yet
+		shown = h.first()
+	}
+	st := &State{Record: r, ID: shown.ID, Owners: shown.Owners(), replaced: make(chan struct{})}
+	st.Own = shown.Serves(st.Owners)
+	if foreign := shown.Foreign(&st.Own); !foreign.Empty() {
+		st.Foreign = &foreign
+	}
+	old := h.now.Swap(st)
+	if old == nil {
+		return
+	}
+	close(old.replaced)
+	if lost := old.Own.Without(&st.Own); !lost.Empty() {
+		h.host.SlotsLost(&lost)
+	}
+}
+
+// first is the record of a new shard.
+func (h *Shards) first() *cluster.Record {
+	r := &cluster.Record{ID: h.o.ID}
+	var slots cluster.SlotSet
+	for _, x := range h.o.Config.Get().Cluster.Slots {
+		slots.AddRange(cluster.Range{First: x[0], Last: x[1]})
+	}
+	r.Claim(&slots, 1)
+	return r
+}
+
+// Apply takes a record from the journal, or from a copy. The guard over everything is held.
+func (h *Shards) Apply(text []byte) error {
+	r := new(cluster.Record)
+	if len(text) > 0 {
+		if err := json.Unmarshal(text, r); err != nil {
+			return fmt.Errorf("the shard's record: %w", err)
+		}
+	}
+	h.put(r)
+	h.committed.Store(r)
+	h.Kick()
+	return nil
+}
+
+// Stored returns what a checkpoint keeps of the record, nil if h is nil. The guard over everything is held.
+func (h *Shards) Stored() []byte {
+	if h == nil || h.Record().ID == "" {
+		return nil
+	}
+	text, _ := json.Marshal(h.Record())
+	return text
+}
+
+// Change changes the record and waits until that is committed; an error of fn leaves it as it is. fn is called under a guard over
+// everything, on a copy of its own.
+func (h *Shards) Change(fn func(g *engine.Guard, r *cluster.Record) error) error {
+	h.changing.Lock()
+	defer h.changing.Unlock()
+	node := h.node
+	r, epoch, err := h.changeUnder(fn)
+	if err != nil || r == nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(h.ctx, 5*time.Second)
+	defer cancel()
+	if err := node.Sync(ctx); err != nil || node.Epoch() != epoch {
+		return ErrTakenBack
+	}
+	h.committed.Store(r)
+	h.Kick()
+	return nil
+}
+
+// changeUnder is the part of change under the guard; it returns the new record, nil if nothing has changed.
+func (h *Shards) changeUnder(fn func(g *engine.Guard, r *cluster.Record) error) (r *cluster.Record, epoch uint64, err error) {
+	var g engine.Guard
+	g.Lock(h.ks, engine.AllShards, h.ks.Now())
+	defer g.Unlock()
+	if !h.host.Leads() {
+		return nil, 0, ErrNotLeading
+	}
+	r = h.Record().Clone()
+	if err := fn(&g, r); err != nil {
+		return nil, 0, err
+	}
+	r.Version++
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, 0, err
+	}
+	h.put(r)
+	g.Log(0, [][]byte{[]byte("CLUSTER"), []byte("SYNCSLOTS"), []byte("RECORD"), text})
+	return r, h.node.Epoch(), nil
+}
+
+// Kick makes the server ask the other shards soon, and calls Tick.
+func (h *Shards) Kick() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Start has the server take part.
+func (h *Shards) Start() { h.running.Go(h.watch) }
+
+// Wait waits for all goroutines, once the context has ended.
+func (h *Shards) Wait() { h.running.Wait() }

@@ -1,0 +1,88 @@
+package shards
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/atomredis/atomredis/internal/cluster"
+)
+
+// View returns the other shards as CLUSTER SHARDS, SLOTS and NODES show them.
+func (h *Shards) View(st *State) (list []cluster.ShardView) {
+	preferred := h.o.Config.Get().Cluster.PreferredEndpoint
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, o := range st.Record.Others {
+		v := cluster.ShardView{ID: o.ID, Slots: st.Owners.SlotsOf(o.ID)}
+		for _, c := range o.Claims {
+			v.Epoch = max(v.Epoch, c.Epoch)
+		}
+		last := h.seen[o.ID]
+		old := time.Since(last.at) > freshFor
+		for _, m := range last.Members {
+			w := cluster.Member{ID: Name("node", m.Addr), Announcement: AnnouncementAt(m.Client, m.Addr), Leads: m.Leads,
+				Online: m.Online && !old, Offset: int64(m.Index)}
+			w.Preferred = preferred
+			v.Members = append(v.Members, w)
+		}
+		for _, addr := range o.Addrs {
+			if len(last.Members) == 0 { // only where servers reach it is known
+				v.Members = append(v.Members, cluster.Member{ID: Name("node", addr), Announcement: AnnouncementAt("", addr)})
+			}
+		}
+		if len(v.Members) == 0 {
+			continue
+		}
+		LeaderFirst(v.Members)
+		list = append(list, v)
+	}
+	return list
+}
+
+// LeaderOf returns where clients reach the leader of another shard, "" if that is not known.
+func (h *Shards) LeaderOf(id string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, m := range h.seen[id].Members {
+		if m.Leads {
+			return m.Client
+		}
+	}
+	return ""
+}
+
+// Name returns the constant name of a server or a shard: 40 hexadecimal digits, as long as those of
+// Redis.
+func Name(what, of string) string {
+	sum := sha1.Sum([]byte(what + " " + of))
+	return hex.EncodeToString(sum[:])
+}
+
+// LeaderFirst sorts the leader of a shard before its other servers.
+func LeaderFirst(list []cluster.Member) {
+	slices.SortStableFunc(list, func(a, b cluster.Member) int {
+		switch {
+		case a.Leads == b.Leads:
+			return 0
+		case a.Leads:
+			return -1
+		}
+		return 1
+	})
+}
+
+// AnnouncementAt is where clients and other servers reach a server.
+func AnnouncementAt(client, raft string) (a cluster.Announcement) {
+	split := func(addr string) (string, int) {
+		host, text, _ := net.SplitHostPort(addr)
+		port, _ := strconv.Atoi(text)
+		return host, port
+	}
+	a.IP, a.Port = split(client)
+	_, a.BusPort = split(raft)
+	return a
+}

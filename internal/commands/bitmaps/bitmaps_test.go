@@ -1,0 +1,84 @@
+package bitmaps_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/testing/commandtest"
+	"github.com/atomredis/atomredis/internal/testing/servertest"
+)
+
+// conversation sends lines of commands to a new server and returns the replies, without line breaks.
+func conversation(t *testing.T, lines ...string) []string {
+	t.Helper()
+	b := servertest.NewStepped(t, "proto-max-bulk-len", "1mb")
+	defer b.Finish()
+	var replies []string
+	for _, line := range lines {
+		replies = append(replies, servertest.OnOneLine(b.Step(line)))
+	}
+	return replies
+}
+
+// TestBitopHasTheOperationsOfRedis82 checks what transcripts of Redis 7.0 cannot have.
+func TestBitopHasTheOperationsOfRedis82(t *testing.T) {
+	// 11111000 11001100 00101010
+	bits := []string{"BITFIELD a SET u8 0 248", "BITFIELD b SET u8 0 204", "BITFIELD c SET u8 0 42 SET u8 8 1"}
+	for line, want := range map[string][]string{
+		"BITOP DIFF d a b c":  {":2", "*2 :16 :0"},  // 00010000
+		"BITOP DIFF d c a":    {":2", "*2 :2 :1"},   // 00000010
+		"BITOP DIFF1 d a b c": {":2", "*2 :6 :1"},   // 00000110
+		"bitop andor d a b c": {":2", "*2 :232 :0"}, // 11101000
+		"BITOP ANDOR d a x":   {":1", "*2 :0 :0"},   // 00000000
+		"BITOP ONE d a b c":   {":2", "*2 :22 :1"},  // 00010110
+		"BITOP ONE d a":       {":1", "*2 :248 :0"}, // 11111000
+		"BITOP ONE d x y":     {":0", "*2 :0 :0"},   // nothing at all
+		"BITOP DIFF d a":      {"-ERR BITOP DIFF must be called with at least two source keys.", "*2 :0 :0"},
+		"BITOP diff1 d a":     {"-ERR BITOP DIFF1 must be called with at least two source keys.", "*2 :0 :0"},
+		"BITOP ANDOR d a":     {"-ERR BITOP ANDOR must be called with at least two source keys.", "*2 :0 :0"},
+	} {
+		replies := conversation(t, append(append([]string(nil), bits...), line, "BITFIELD_RO d GET u8 0 GET u8 8")...)
+		require.Equal(t, want, replies[len(bits):], line)
+	}
+}
+
+func TestBitsBeyondTheLongestStringAreRefused(t *testing.T) {
+	const refused = "-ERR bit offset is not an integer or out of range"
+	require.Equal(t, []string{":0", refused, refused, "*1 :0", refused, ":1048576"}, // the limit is 1 MiB
+		conversation(t, "SETBIT k 8388607 1", "SETBIT k 8388608 1", "GETBIT k 8388608", "BITFIELD none GET u63 8388600",
+			"BITFIELD k SET u8 #1048576 1", "STRLEN k"))
+}
+
+// The result of BITOP is made in memory that is used again, and lies in that of the key it replaces. Not every time:
+// the race detector has each pool forget a quarter of what it is given.
+func TestBitopMakesNoGarbage(t *testing.T) {
+	const size, times = 1 << 20, 20
+	b := servertest.NewStepped(t)
+	defer b.Finish()
+	b.Send("c", "SET", "a", strings.Repeat("a", size))
+	b.Send("c", "SET", "b", strings.Repeat("b", size))
+	for _, op := range [][]string{{"NOT", "to", "a"}, {"AND", "to", "a", "b"}, {"OR", "to", "a", "b"},
+		{"XOR", "to", "a", "b"}, {"DIFF1", "to", "a", "b"}} {
+		bitop := commandtest.Request(append([]string{"BITOP"}, op...)...)
+		want := fmt.Sprintf(":%d\r\n", size)
+		require.Equal(t, want, b.Input("c", bitop))
+		require.Less(t, allocated(times, func() { b.Input("c", bitop) }), uint64(times*size), op)
+	}
+}
+
+// allocated returns how many bytes calling f so often allocates.
+func allocated(times int, f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range times {
+		f()
+	}
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+func TestTranscripts(t *testing.T) { servertest.Transcripts(t, "bitmap") }

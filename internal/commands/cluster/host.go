@@ -1,0 +1,68 @@
+package cluster
+
+import (
+	"time"
+
+	"github.com/atomredis/atomredis/internal/clients"
+	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/command"
+)
+
+// Host is what the commands of this package need of the server.
+type Host interface {
+	command.Host
+	// Node returns what the server is in its cluster, nil if cluster mode is off.
+	Node() *cluster.Node
+	// Shards returns what changes the cluster, nil if the server is one by itself.
+	Shards() Shards
+	// ApplyShardRecord makes what the journal has the record of the shard. The guard over everything is held.
+	ApplyShardRecord(text []byte) error
+	// ClusterView returns what a client is told that has connected to an address, if cluster mode is on.
+	ClusterView(local string) *cluster.View
+}
+
+// Shards changes the cluster that the server's shard belongs to. The methods wait until the shard has agreed; no guard
+// may be held.
+type Shards interface {
+	Meet(host string, bus int) error
+	Forget(shard string) error
+	AddSlots(slots cluster.SlotSet) error
+	DropSlots(slots cluster.SlotSet) error
+	FlushSlots() error
+	// Import begins to get slots from the shard that has them, and returns the name of the task.
+	Import(slots cluster.SlotSet) (task string, err error)
+	// AwaitMove waits until a task that Import has begun has ended, and returns why if it has failed.
+	AwaitMove(task string) error
+	// CancelMoves cancels the task with a name, or all if that is empty, and returns how many it has.
+	CancelMoves(task string) int
+	// Moves returns the tasks that the server works on or has worked on, the last ones first.
+	Moves() []MoveTask
+}
+
+// MoveTask is a task that moves slots, as CLUSTER MIGRATION STATUS tells of it.
+type MoveTask struct {
+	ID           string
+	Slots        []cluster.Range
+	Source, Dest string // IDs of servers
+	Operation    string // import or migrate
+	State        string
+	LastError    string
+	// Created, Started and Ended are when it did; Ended is zero before.
+	Created, Started, Ended time.Time
+	Paused                  time.Duration // for how long commands waited
+}
+
+// Client is what they need of the client.
+type Client interface {
+	command.Client
+	// LocalAddr is the address that the client has connected to, as CLIENT LIST shows it.
+	LocalAddr() string
+	// Options are what the client has chosen, to be changed.
+	Options() *clients.Options
+}
+
+func nodeOf(c *command.Ctx) *cluster.Node { return c.Host.(Host).Node() }
+func clientOf(c *command.Ctx) Client      { return c.Client.(Client) }
+
+// viewOf returns what the client is told of the cluster.
+func viewOf(c *command.Ctx) *cluster.View { return c.Host.(Host).ClusterView(clientOf(c).LocalAddr()) }

@@ -1,0 +1,148 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/command"
+)
+
+// What other clusters do key by key, with SETSLOT and MIGRATE, is one move here, as with CLUSTER MIGRATION: IMPORTING, asked
+// of the target, has the slot move with all keys, and is answered when that is done. The steps that tools take then find
+// nothing left to do: the source has no keys of the slot, and NODE is so already. A slot is never in two parts, so that
+// nobody is answered ASK.
+
+// knownAfter is how long NODE waits until the shard has heard of a move between others.
+const knownAfter = 5 * time.Second
+
+func setslot(c *command.Ctx) {
+	n, ok := slot(c, c.Args[2])
+	if !ok {
+		return
+	}
+	if !viewOf(c).Leads() {
+		c.Err("ERR You can use SETSLOT only with masters.")
+		return
+	}
+	o := c.Options(3)
+	o.Next()
+	switch {
+	case o.Is("stable") && o.Left() == 0:
+		stableSlot(c, n)
+	case o.Is("migrating") && o.Left() == 1:
+		migratingSlot(c, n, o.Arg())
+	case o.Is("importing") && o.Left() == 1:
+		importingSlot(c, n, o.Arg())
+	case o.Is("node") && o.Left() == 1:
+		nodeOfSlot(c, n, o.Arg())
+	default:
+		c.Err(errSetslot)
+	}
+}
+
+// ownerOf returns the shard that has a slot, as clients are told; nil if none has.
+func ownerOf(v *cluster.View, slot int) *cluster.ShardView {
+	for i := range v.Shards {
+		if v.Shards[i].Slots.Has(slot) {
+			return &v.Shards[i]
+		}
+	}
+	return nil
+}
+
+// otherNode returns the shard of a node, which must lead it; else an error is written.
+func otherNode(c *command.Ctx, v *cluster.View, id []byte) *cluster.ShardView {
+	s, m := v.Find(string(id))
+	switch {
+	case m == nil:
+		c.Err(command.Error(fmt.Sprintf("ERR I don't know about node %s", command.UntilNUL(id))))
+	case !m.Leads:
+		c.Err("ERR Target node is not a master")
+	default:
+		return s
+	}
+	return nil
+}
+
+// stableSlot ends a move of the slot.
+func stableSlot(c *command.Ctx, slot int) {
+	if h := shardsOf(c); h != nil {
+		for _, t := range h.Moves() {
+			if t.Ended.IsZero() && slices.ContainsFunc(t.Slots, func(r cluster.Range) bool { return r.First <= slot && slot <= r.Last }) {
+				h.CancelMoves(t.ID)
+			}
+		}
+	}
+	c.W.OK()
+}
+
+// migratingSlot only looks: the target moves the slot, or has done so.
+func migratingSlot(c *command.Ctx, slot int, id []byte) {
+	v := viewOf(c)
+	owner := ownerOf(v, slot)
+	to := otherNode(c, v, id)
+	switch {
+	case to == nil:
+	case owner == to || owner == &v.Shards[0]:
+		c.W.OK()
+	default:
+		c.Err(command.Error(fmt.Sprintf("ERR I'm not the owner of hash slot %d", slot)))
+	}
+}
+
+// importingSlot has the slot move here.
+func importingSlot(c *command.Ctx, slot int, id []byte) {
+	v := viewOf(c)
+	h := shardsOf(c)
+	if h == nil || ownerOf(v, slot) == &v.Shards[0] {
+		c.Err(command.Error(fmt.Sprintf("ERR I'm already the owner of hash slot %d", slot)))
+		return
+	}
+	if otherNode(c, v, id) == nil {
+		return
+	}
+	var slots cluster.SlotSet
+	slots.Add(slot)
+	later(c, func() error {
+		task, err := h.Import(slots)
+		if err != nil {
+			return err
+		}
+		return h.AwaitMove(task)
+	})
+}
+
+// nodeOfSlot confirms who has the slot, as soon as this shard has heard of it. One that nobody has can be had so.
+func nodeOfSlot(c *command.Ctx, slot int, id []byte) {
+	host, local := c.Host.(Host), clientOf(c).LocalAddr()
+	v := host.ClusterView(local)
+	owner := ownerOf(v, slot)
+	node, m := v.Find(string(id))
+	switch h := host.Shards(); {
+	case m == nil:
+		c.Err(command.Error(fmt.Sprintf("ERR Unknown node %s", command.UntilNUL(id))))
+	case owner == node:
+		c.W.OK()
+	case owner == nil && m.Myself:
+		var slots cluster.SlotSet
+		slots.Add(slot)
+		later(c, func() error { return h.AddSlots(slots) })
+	default:
+		id := string(id)
+		later(c, func() error {
+			for end := time.Now().Add(knownAfter); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+				v := host.ClusterView(local)
+				if node, _ := v.Find(id); node != nil && node.Slots.Has(slot) {
+					return nil
+				}
+				if v.Shards[0].Slots.Has(slot) {
+					break // it has not been given to anybody
+				}
+			}
+			return errors.New("the slot has not moved: CLUSTER SETSLOT IMPORTING at its new node moves it")
+		})
+	}
+}

@@ -1,0 +1,132 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/command"
+)
+
+const (
+	errSlotMetric command.Error = "ERR Unrecognized sort metric for ORDERBY."
+	errSlotLimit  command.Error = "ERR LIMIT has to lie in between 1 and 16384 (maximum number of slots)."
+)
+
+// slotMetrics are what is told of a slot: the first always, the others if they are counted.
+var slotMetrics = []string{"key-count", "cpu-usec", "network-bytes-in", "network-bytes-out"}
+
+// slotNumbers are those of a slot, in the order of slotMetrics.
+type slotNumbers [4]int64
+
+func slotStats(c *command.Ctx) {
+	counters := nodeOf(c).Stats.Load()
+	metrics := slotMetrics[:1]
+	if counters != nil {
+		metrics = slotMetrics
+	}
+	order, ok := readSlotOrder(c, metrics)
+	if !ok {
+		return
+	}
+	all := new([cluster.Slots]slotNumbers)
+	foreign := foreignSlots(c)
+	for slot := order.first; slot <= order.last; slot++ {
+		all[slot][0] = keysInSlot(c, slot, foreign)
+		if counters != nil {
+			n := &counters[slot]
+			all[slot][1], all[slot][2], all[slot][3] = n.Micros.Load(), n.In.Load(), n.Out.Load()
+		}
+	}
+	chosen := order.choose(all)
+	c.W.Array(len(chosen))
+	for _, slot := range chosen {
+		c.W.Array(2)
+		c.W.Int(int64(slot))
+		c.W.Map(len(metrics))
+		for i, name := range metrics {
+			c.W.BulkString(name)
+			c.W.Int(all[slot][i])
+		}
+	}
+}
+
+// slotOrder says which slots are told of, and in which order.
+type slotOrder struct {
+	first, last int // the slots
+	metric      int // they are ordered by; -1 is by their numbers
+	ascending   bool
+	limit       int
+}
+
+// readSlotOrder reads the arguments of CLUSTER SLOT-STATS. If there is something wrong with them an error is written and
+// ok is false.
+func readSlotOrder(c *command.Ctx, metrics []string) (o slotOrder, ok bool) {
+	args := c.Options(2)
+	args.Next()
+	switch {
+	case args.Is("slotsrange") && args.Left() == 2:
+		return readSlotRange(c, &args)
+	case args.Is("orderby"):
+	default:
+		command.WrongUse(c, "CLUSTER")
+		return o, false
+	}
+	o = slotOrder{last: cluster.Slots - 1, limit: cluster.Slots}
+	if o.metric = slices.Index(metrics, command.Lower(args.Arg())); o.metric < 0 {
+		c.Err(errSlotMetric)
+		return o, false
+	}
+	limited, directed := false, false
+	for args.Next() {
+		switch {
+		case args.Is("limit") && args.More() && !limited:
+			n, ok := c.IntIn(args.Arg(), 1, cluster.Slots, errSlotLimit)
+			if !ok {
+				return o, false
+			}
+			o.limit, limited = int(n), true
+		case (args.Is("asc") || args.Is("desc")) && !directed:
+			o.ascending, directed = args.Is("asc"), true
+		default:
+			c.Err(command.ErrSyntax)
+			return o, false
+		}
+	}
+	return o, true
+}
+
+func readSlotRange(c *command.Ctx, args *command.OptionArgs) (o slotOrder, ok bool) {
+	first, ok := c.IntIn(args.Arg(), 0, cluster.Slots-1, errSlotRange)
+	if !ok {
+		return o, false
+	}
+	last, ok := c.IntIn(args.Arg(), 0, cluster.Slots-1, errSlotRange)
+	if !ok {
+		return o, false
+	}
+	if first > last {
+		c.Err(command.Error(fmt.Sprintf("ERR Start slot number %d is greater than end slot number %d", first, last)))
+		return o, false
+	}
+	return slotOrder{first: int(first), last: int(last), metric: -1, limit: cluster.Slots}, true
+}
+
+// choose returns the slots to tell of.
+func (o *slotOrder) choose(all *[cluster.Slots]slotNumbers) []int {
+	slots := make([]int, 0, o.last-o.first+1)
+	for slot := o.first; slot <= o.last; slot++ {
+		slots = append(slots, slot)
+	}
+	if o.metric >= 0 {
+		slices.SortStableFunc(slots, func(a, b int) int {
+			order := cmp.Compare(all[a][o.metric], all[b][o.metric])
+			if !o.ascending {
+				order = -order
+			}
+			return order
+		})
+	}
+	return slots[:min(o.limit, len(slots))]
+}

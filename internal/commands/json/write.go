@@ -1,0 +1,564 @@
+package json
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/documents"
+	"github.com/atomredis/atomredis/engine/documents/path"
+	"github.com/atomredis/atomredis/internal/command"
+)
+
+// change is what setting a value does to a document.
+type change struct {
+	replaced []*documents.Place // values that are there
+	parents  []*documents.Place // objects that get a member
+	name     string             // of the member
+	failed   bool               // in one place at least
+}
+
+// count returns how many places change.
+func (ch *change) count() int { return len(ch.replaced) + len(ch.parents) }
+
+// limit leaves out the places that are too deep for a value.
+func (ch *change) limit(v documents.Value) {
+	depth := v.Depth()
+	drop := func(places []*documents.Place, more int) []*documents.Place {
+		kept := slices.DeleteFunc(places, func(p *documents.Place) bool { return p.Depth()+more+depth > documents.MaxDepth })
+		ch.failed = ch.failed || len(kept) < len(places)
+		return kept
+	}
+	ch.replaced, ch.parents = drop(ch.replaced, 0), drop(ch.parents, 1)
+}
+
+// condition says whether a value is set only if there is none, or only if there is one, or merged with what is there.
+type condition int
+
+const (
+	always condition = iota
+	ifNone
+	ifSome
+	toMerge
+)
+
+// plan returns what setting a value, which is an argument, changes in a document. If that is an error it is written and ok is
+// false.
+func plan(c *command.Ctx, d *documents.Document, p *path.Path, arg []byte, cond condition) (ch change, ok bool) {
+	matches, err := matchesIn(c, d, p)
+	if err != nil {
+		failed(c, err)
+		return ch, false
+	}
+	if n := len(matches); n > 0 {
+		longPlaces(c, d, n-1, len(arg)) // to put it in one place takes no longer than to parse it
+		switch cond {
+		case ifNone:
+		case toMerge:
+			ch.replaced = placesOf(matches)
+		default:
+			ch.replaced = documents.Outermost(placesOf(matches))
+		}
+		return ch, true
+	}
+	if cond == ifSome {
+		return ch, true
+	}
+	if !p.Static() {
+		c.Err(errStaticPath)
+		return ch, false
+	}
+	parent, name, isName := p.Parent()
+	if !isName {
+		c.Err(errRange)
+		return ch, false
+	}
+	if matches, err = matchesIn(c, d, parent); err != nil {
+		failed(c, err)
+		return ch, false
+	}
+	for _, m := range matches {
+		if m.Value.Kind() == documents.Object {
+			ch.parents, ch.name = append(ch.parents, m.Place), name
+		} else {
+			ch.failed = true
+		}
+	}
+	return ch, true
+}
+
+// set puts a value in the places of a plan that are not too deep for it, and reports whether there are any.
+func (ch *change) set(d *documents.Document, v documents.Value) (changed bool) {
+	ch.limit(v)
+	left := ch.count()
+	next := func() documents.Value {
+		if left--; left == 0 {
+			return v // which nobody else needs
+		}
+		return v.Clone()
+	}
+	for _, p := range ch.replaced {
+		changed = d.Replace(p, next()) || changed
+	}
+	for _, p := range ch.parents {
+		changed = d.SetMember(p, ch.name, next()) || changed
+	}
+	return changed
+}
+
+func cmdSet(c *command.Ctx) {
+	cond, float, isBSON := always, (*floatType)(nil), false
+	for o := c.Options(4); o.Next(); {
+		switch {
+		case o.Is("nx") && cond == always:
+			cond = ifNone
+		case o.Is("xx") && cond == always:
+			cond = ifSome
+		case (o.Is("fpha") || o.Is("format")) && !o.More():
+			wrongArgs(c)
+			return
+		case o.Is("fpha"):
+			if float = floatTypeOf(o.Arg()); float == nil {
+				c.Err(errFloatType)
+				return
+			}
+		case o.Is("format"):
+			var ok bool
+			if isBSON, ok = inputFormat(c, o.Arg()); !ok {
+				return
+			}
+		default:
+			c.Err(command.ErrSyntax)
+			return
+		}
+	}
+	p, ok := selecting(c, 2)
+	if !ok {
+		return
+	}
+	e, ok := toWrite(c, c.Args[1])
+	if !ok {
+		return
+	}
+	v, ok := input(c, c.Args[3], isBSON, float, e != nil && !p.Static())
+	if !ok {
+		return
+	}
+	if e == nil {
+		switch {
+		case cond == ifSome:
+			c.W.Null()
+		case !p.IsRoot():
+			c.Err(errNotAtRoot)
+		default:
+			c.G.Changed(c.G.Create(c.DB, c.Args[1], documents.New(v)), engine.EventModule, "json.set")
+			c.W.OK()
+		}
+		return
+	}
+	ch, ok := plan(c, e.JSON(), p, c.Args[3], cond)
+	if !ok || !fitsTimes(c, ch.count(), c.Args[3]) {
+		return
+	}
+	changed := ch.set(e.JSON(), v)
+	if !changed || ch.failed {
+		c.W.Null()
+	} else {
+		c.W.OK()
+	}
+	if changed {
+		finish(c, e, "json.set", false, engine.Record{})
+	}
+}
+
+// inputFormat reads the argument of FORMAT. If it is none an error is written and ok is false.
+func inputFormat(c *command.Ctx, arg []byte) (isBSON, ok bool) {
+	switch string(arg) {
+	case "STRING", "JSON":
+		return false, true
+	case "BSON":
+		return true, true
+	}
+	c.Err(errSetForm)
+	return false, false
+}
+
+// input returns the value of an argument in the format that was given, its arrays of numbers in a type if there is one.
+// If it has no value an error is written and ok is false. inPlace is that of parsedAll.
+func input(c *command.Ctx, arg []byte, isBSON bool, float *floatType, inPlace bool) (v documents.Value, ok bool) {
+	parse := documents.Parse
+	if isBSON {
+		parse = documents.ParseBSON
+	}
+	if float == nil {
+		return parsedAs(c, arg, parse, inPlace)
+	}
+	return parsedAs(c, arg, func(arg []byte) (documents.Value, error) {
+		v, err := parse(arg)
+		if err != nil {
+			return v, err
+		}
+		if v, ok = float.in(v); !ok {
+			return v, errors.New("value out of range for " + float.name)
+		}
+		return v, nil
+	}, inPlace)
+}
+
+// floatType is a type that FPHA names for the numbers of an array.
+type floatType struct {
+	word, name string
+	typ        documents.FloatType
+}
+
+// floatTypeOf returns the type that an argument names, nil if it names none.
+func floatTypeOf(arg []byte) *floatType {
+	for i := range floatTypes {
+		if command.EqualFold(arg, floatTypes[i].word) {
+			return &floatTypes[i]
+		}
+	}
+	return nil
+}
+
+var floatTypes = []floatType{{"bf16", "BF16", documents.BFloat16}, {"fp16", "F16", documents.Float16},
+	{"fp32", "F32", documents.Float32}, {"fp64", "F64", documents.Float64}}
+
+// in returns a value whose arrays of numbers have numbers of the type alone. Of an array that has anything else the
+// numbers in front of that are rounded, but have no type. ok is false if a number is out of the type's range.
+func (t *floatType) in(v documents.Value) (_ documents.Value, ok bool) {
+	kind := v.Kind()
+	if kind != documents.Array && kind != documents.Object {
+		return v, true
+	}
+	var names []string
+	vals := make([]documents.Value, 0, v.Len())
+	numbers := kind == documents.Array
+	ok = true
+	v.Elements(func(_ int, name string, element documents.Value) bool {
+		if numbers = numbers && element.IsNumber(); numbers {
+			element, ok = documents.Typed(element.Float(), t.typ)
+		} else {
+			element, ok = t.in(element)
+		}
+		names, vals = append(names, name), append(vals, element)
+		return ok
+	})
+	if kind == documents.Object {
+		return documents.NewObject(names, vals), ok
+	}
+	for i := range vals {
+		if numbers || vals[i].FloatType() == documents.Float64 {
+			break
+		}
+		vals[i] = documents.Double(vals[i].Float())
+	}
+	return documents.NewArray(vals...), ok
+}
+
+func cmdMset(c *command.Ctx) {
+	args := c.Args[1:]
+	if len(args)%3 != 0 {
+		wrongArgs(c)
+		return
+	}
+	type triplet struct {
+		path *path.Path
+		ch   change
+	}
+	all := make([]triplet, len(args)/3)
+	texts := make([][]byte, len(all))
+	var ok bool
+	for i := range all {
+		if all[i].path, ok = selecting(c, 3*i+2); !ok {
+			return
+		}
+		texts[i] = args[3*i+2]
+	}
+	inPlace := len(all) < command.LongFrom && slices.ContainsFunc(all, func(t triplet) bool { return !t.path.Static() })
+	vals, ok := parsedAll(c, texts, documents.Parse, inPlace)
+	if !ok {
+		return
+	}
+	for i := range all {
+		t := &all[i]
+		e := c.G.ReadToWrite(c.DB, args[3*i])
+		if e != nil && e.Type() != engine.JSON {
+			c.Err(errKind)
+			return
+		}
+		switch {
+		case t.path.IsRoot():
+			t.ch = change{replaced: []*documents.Place{nil}}
+		case e == nil:
+			c.Err(errNotAtRoot)
+			return
+		default:
+			if t.ch, ok = plan(c, e.JSON(), t.path, args[3*i+2], always); !ok || !fitsTimes(c, t.ch.count(), args[3*i+2]) {
+				return
+			}
+		}
+	}
+	failed := false
+	made := edits{event: "json.mset"}
+	for i := range all {
+		t := &all[i]
+		e := c.G.Write(c.DB, args[3*i])
+		changed := true
+		if e == nil {
+			e = c.G.Create(c.DB, args[3*i], documents.New(vals[i]))
+		} else {
+			changed = t.ch.set(e.JSON(), vals[i])
+		}
+		failed = failed || !changed || t.ch.failed
+		switch {
+		case !changed:
+		case onCopies(c):
+			made.add(c, 3*i+1, e, false)
+		default:
+			c.G.Changed(e, engine.EventModule, made.event)
+		}
+	}
+	if failed {
+		c.W.Null()
+	} else {
+		c.W.OK()
+	}
+	if len(made.docs) > 0 {
+		made.end(c)
+	}
+}
+
+func cmdMerge(c *command.Ctx) {
+	isBSON := false
+	for o := c.Options(4); o.Next(); {
+		if !o.Is("format") {
+			c.Err(command.ErrSyntax)
+			return
+		}
+		if !o.More() {
+			wrongArgs(c)
+			return
+		}
+		var ok bool
+		if isBSON, ok = inputFormat(c, o.Arg()); !ok {
+			return
+		}
+	}
+	p, ok := selecting(c, 2)
+	if !ok {
+		return
+	}
+	e, ok := toWrite(c, c.Args[1])
+	if !ok {
+		return
+	}
+	patch, ok := input(c, c.Args[3], isBSON, nil, e != nil)
+	if !ok {
+		return
+	}
+	if e == nil {
+		if !p.IsRoot() {
+			c.Err(errNotAtRoot)
+			return
+		}
+		c.G.Changed(c.G.Create(c.DB, c.Args[1], documents.New(patch)), engine.EventModule, "json.merge")
+		c.W.OK()
+		return
+	}
+	ch, ok := plan(c, e.JSON(), p, c.Args[3], toMerge)
+	if !ok || !fitsTimes(c, ch.count(), c.Args[3]) {
+		return
+	}
+	changed := false
+	d := e.JSON()
+	for _, at := range ch.replaced {
+		if v, ok := d.Find(at); ok && mergeable(v, patch, at.Depth()) {
+			merge(d, at, patch)
+			changed = true
+		}
+	}
+	if len(ch.parents) > 0 {
+		changed = ch.set(d, patch) || changed
+	}
+	if !changed {
+		c.W.Null()
+		return
+	}
+	c.W.OK()
+	finish(c, e, "json.merge", false, engine.Record{})
+}
+
+// mergeable reports whether nothing would be too deep after a patch of a value at a depth.
+func mergeable(v, patch documents.Value, depth int) bool {
+	if patch.Kind() != documents.Object || v.Kind() != documents.Object {
+		return depth+patch.Depth() <= documents.MaxDepth
+	}
+	ok := depth <= documents.MaxDepth
+	patch.Elements(func(_ int, name string, element documents.Value) bool {
+		if element.Kind() != documents.Null {
+			member, _ := v.Get(name)
+			ok = ok && mergeable(member, element, depth+1)
+		}
+		return ok
+	})
+	return ok
+}
+
+// merge changes what is at a place by a JSON merge patch, of which it keeps nothing.
+func merge(d *documents.Document, at *documents.Place, patch documents.Value) {
+	v, ok := d.Find(at)
+	if !ok {
+		return
+	}
+	if patch.Kind() != documents.Object || v.Kind() != documents.Object {
+		d.Replace(at, withoutNulls(patch))
+		return
+	}
+	patch.Elements(func(_ int, name string, element documents.Value) bool {
+		v, _ := d.Find(at)
+		_, has := v.Get(name)
+		switch {
+		case element.Kind() == documents.Null && has:
+			d.Remove(at.Member(name))
+		case element.Kind() == documents.Null:
+		case has:
+			merge(d, at.Member(name), element)
+		default:
+			d.SetMember(at, name, withoutNulls(element))
+		}
+		return true
+	})
+}
+
+// withoutNulls returns a copy of a patch as it stands where nothing was: objects without the members that are null.
+func withoutNulls(patch documents.Value) documents.Value {
+	if patch.Kind() != documents.Object {
+		return patch.Clone()
+	}
+	var names []string
+	var vals []documents.Value
+	patch.Elements(func(_ int, name string, element documents.Value) bool {
+		if element.Kind() != documents.Null {
+			names, vals = append(names, name), append(vals, withoutNulls(element))
+		}
+		return true
+	})
+	return documents.NewObject(names, vals)
+}
+
+func cmdDel(c *command.Ctx) {
+	e, matches, _, ok := toChange(c)
+	if !ok {
+		return
+	}
+	if e != nil {
+		longPlaces(c, e.JSON(), len(matches)-1, 0)
+	}
+	at := documents.Outermost(placesOf(matches))
+	n := len(at)
+	switch {
+	case n == 0:
+		c.W.Int(0)
+		return
+	case n == 1 && at[0] == nil:
+		c.G.Remove(e, engine.EventModule, "json.del")
+		c.W.Int(1)
+		return
+	}
+	elements := 0
+	for _, p := range at {
+		elements += btoi(p.Index >= 0)
+	}
+	batch := e.JSON().Batch()
+	switch elements {
+	case 0:
+		for _, p := range at { // in this order, as it says in which the other members are then
+			batch.Remove(p)
+		}
+	case n:
+		for _, p := range slices.Backward(at) { // so that the next one is found from the one before
+			batch.Remove(p)
+		}
+	default:
+		for _, p := range at {
+			e.JSON().Remove(p)
+		}
+	}
+	batch.Do()
+	c.W.Int(int64(n))
+	finish(c, e, "json.del", e.JSON().Root().Len() == 0, engine.Record{})
+}
+
+// toChange returns the document of a command with a key and perhaps a path, and what the path selects, none if there is
+// no such key; distinct says that this is nothing twice. If that is an error it is written and ok is false.
+func toChange(c *command.Ctx) (e *engine.Entry, matches []path.Match, distinct, ok bool) {
+	p, ok := selecting(c, 2)
+	if !ok {
+		return nil, nil, false, false
+	}
+	if e, ok = toWrite(c, c.Args[1]); !ok || e == nil {
+		return nil, nil, false, ok
+	}
+	matches, err := matchesIn(c, e.JSON(), p)
+	if err != nil {
+		failed(c, err)
+		return nil, nil, false, false
+	}
+	return e, matches, p.Distinct(), true
+}
+
+func cmdClear(c *command.Ctx) {
+	if !atMost(c, 3) {
+		return
+	}
+	e, matches, distinct, ok := toChange(c)
+	if !ok {
+		return
+	}
+	if e == nil {
+		c.Err(errNoDocument)
+		return
+	}
+	longPlaces(c, e.JSON(), len(matches)-1, 0)
+	at := make([]*documents.Place, 0, len(matches))
+	nested := false
+	for _, m := range matches {
+		if emptied(m.Value).Kind() != documents.Null {
+			at = append(at, m.Place)
+			nested = nested || !m.Value.IsNumber()
+		}
+	}
+	if nested || !distinct {
+		at = documents.Outermost(at)
+	}
+	batch := e.JSON().Batch()
+	for _, p := range at {
+		batch.Replace(p, emptied(batch.Find(p)))
+	}
+	batch.Do()
+	c.W.Int(int64(len(at)))
+	if len(at) > 0 {
+		finish(c, e, "json.clear", false, engine.Record{})
+	}
+}
+
+// emptied returns what JSON.CLEAR makes of a value, null if it leaves it as it is.
+func emptied(v documents.Value) documents.Value {
+	switch kind := v.Kind(); {
+	case kind == documents.Array && v.Len() > 0:
+		return documents.NewArray()
+	case kind == documents.Object && v.Len() > 0:
+		return documents.NewObject(nil, nil)
+	case v.IsNumber() && v.Float() != 0:
+		return documents.Int(0)
+	}
+	return documents.Value{}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,69 @@
+package replication
+
+import (
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/replication"
+)
+
+// Host is what the commands of this package need of the server.
+type Host interface {
+	command.Host
+	// Master tells of the link to the master; ok is false if there is none.
+	Master() (link replication.Link, ok bool)
+	// Followers tells of those that follow the server, and the offset at which their stream is.
+	Followers() (list []replication.Follower, offset int64)
+	// InGroup reports whether the server is one of a group that elects its leader.
+	InGroup() bool
+	// Group is what the server tells replicas of its group; ok is false if it has none.
+	Group() (g replication.Group, ok bool)
+	// Follow makes the server a replica, and Lead a master with the data that it has. The guard holds everything.
+	Follow(g *engine.Guard, host string, port int)
+	Lead(g *engine.Guard)
+	// HasStream reports whether others can follow the server now: not while it is not connected with its own master, or while
+	// the leader of its group makes no stream.
+	HasStream() bool
+	// Recall does what a note of the history says that the journal has, in database db.
+	Recall(note [][]byte, db int) error
+	// Acked returns how many followers have executed the stream up to an offset, or, if synced is set, have that on the
+	// disk. AwaitAcked asks them, and has finish called once n have; a client waits for one such thing at a time.
+	Acked(offset int64, synced bool) int64
+	AwaitAcked(client Client, offset, n int64, synced bool, finish func())
+	// Failover begins to have a follower lead in place of the server: that at host and port, or if host is "" the first
+	// that has everything. If it takes longer than timeout ms (0 is for ever) the server goes on leading, or with force
+	// has it lead with what it has.
+	Failover(host string, port int64, force bool, timeout int64)
+	// FailingOver reports whether that is under way; AbortFailover ends it.
+	FailingOver() bool
+	AbortFailover()
+	// TakeOver makes the server, a replica, a master, if id is the name of its history: its master asks for that.
+	TakeOver(id string) command.Error
+	// HasJournal reports whether there is a journal, and Durable whether all of it is on the disk.
+	HasJournal() bool
+	Durable() bool
+	// AwaitDurable has finish called once what the journal has now is on the disk.
+	AwaitDurable(finish func())
+}
+
+// Client is what they need of the client.
+type Client interface {
+	command.Client
+	ID() int64
+	// Following reports whether the client is a follower: it gets the data, and perhaps what changes.
+	Following() bool
+	// StartFollowing makes it one, according to its wishes; announce says that it is told which history it gets.
+	StartFollowing(announce bool)
+	// GoOn makes it a follower that has the first bytes of a history, up to an offset, if it can be sent all that followed;
+	// ok is false if it cannot.
+	GoOn(id string, offset int64) (ok bool)
+	// Wishes are what the client has said of itself as a follower, to be changed.
+	Wishes() *replication.Wishes
+	// Acknowledge notes the offset up to which it has executed the stream, if it is a follower, and up to which that is
+	// on the disk, -1 if that is not known.
+	Acknowledge(offset, synced int64)
+	// Wrote returns the offset of the stream behind everything that the client has changed.
+	Wrote() int64
+}
+
+func hostOf(c *command.Ctx) Host     { return c.Host.(Host) }
+func clientOf(c *command.Ctx) Client { return c.Client.(Client) }

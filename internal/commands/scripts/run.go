@@ -1,0 +1,333 @@
+package scripts
+
+import (
+	"bytes"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/scripting"
+)
+
+// This file is what happens while a script runs: it is watched, clients are told that the server is busy if it takes
+// long, and it can be killed.
+
+// ErrBusyScript and ErrBusyFunction are the answers to those who come while a script, or a function, has been running
+// for too long.
+const (
+	ErrBusyScript   command.Error = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+	ErrBusyFunction command.Error = "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
+)
+
+// The answers to those who want to kill one.
+const (
+	errNotBusy    command.Error = "NOTBUSY No scripts in execution right now."
+	errUnkillable command.Error = "UNKILLABLE Sorry the script already executed write commands against the dataset. You can " +
+		"either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."
+)
+
+// What a script is stopped with.
+const (
+	killedByUser     = "Script killed by user with SCRIPT KILL..."
+	killedByShutdown = "Script killed because the server is shutting down."
+	killedForMemory  = "Script killed because it used more memory than script-memory-limit allows."
+)
+
+// Running is a script or a function that runs.
+type Running struct {
+	// Function is the name of the function; empty for a script.
+	Function string
+	// Args are those of FCALL, for FUNCTION STATS. They are views.
+	Args [][]byte
+}
+
+// busyAnswer returns what clients are answered while it runs for too long.
+func (r *Running) busyAnswer() command.Error {
+	if r.Function != "" {
+		return ErrBusyFunction
+	}
+	return ErrBusyScript
+}
+
+// running is the script that is running. There is at most one, for it runs under a guard over the whole keyspace.
+// While scripts are in use a timer looks every few milliseconds whether it is still the same one as before, so that a
+// script that ends soon costs no timer.
+type running struct {
+	interrupt scripting.Interrupt
+	base      time.Time // of times in what follows
+
+	// busy is what clients are answered because a script runs for too long; nil if none does, or if it has been stopped.
+	// It can be read at any time, without mu.
+	busy atomic.Pointer[command.Error]
+	// used says that a script may have run.
+	used atomic.Bool
+
+	mu      sync.Mutex // protects what follows; a leaf in the order of locks
+	runs    bool
+	current Running       // if runs
+	began   time.Duration // when the current one began, if it is a function
+	number  uint64        // of scripts that were begun
+	wrote   bool          // the current one has called a command that may write
+	slow    bool          // the current one has made the server busy
+	closing bool          // the server is being closed
+	// What the guard of the current one does at its end; see Under.
+	atItsEnd []func(g *engine.Guard, written bool)
+	timer    *time.Timer
+	watching bool // the timer is set
+
+	// becomesBusy is closed when a script makes the server busy; nil if nobody waits for that.
+	becomesBusy chan struct{}
+
+	// What follows is used by the timer's function only.
+	seen  uint64        // number when it looked last
+	since time.Duration // since when the current script is known to run
+	heap  memoryWatch
+}
+
+const (
+	// watchInterval is how often a running script is looked at.
+	watchInterval = 10 * time.Millisecond
+	// closePatience is how long a script may go on when the server is to be closed.
+	closePatience = time.Second
+)
+
+// run has the client of c run a script, so that it is watched; do runs it, with h executing what it calls.
+func (s *Scripts) run(c *command.Ctx, what Running, l Limits, do func(h scripting.Host)) {
+	client := clientOf(c)
+	h := client.BeginScript(c, l)
+	s.Begin(what)
+	defer s.End(c.G)
+	do(h)
+	client.EndScript()
+}
+
+// Begin notes that a script begins. End must follow.
+func (s *Scripts) Begin(what Running) {
+	s.mu.Lock()
+	s.runs, s.current, s.wrote, s.slow = true, what, false, false
+	if what.Function != "" {
+		s.began = s.now()
+	}
+	s.number++
+	s.interrupt.Reset()
+	if s.closing {
+		s.interrupt.Stop(killedByShutdown)
+	}
+	if !s.watching {
+		s.watching = true
+		if s.timer == nil {
+			s.timer = time.AfterFunc(s.watchEvery(), s.watch)
+		} else {
+			s.timer.Reset(s.watchEvery())
+		}
+	}
+	s.mu.Unlock()
+}
+
+// End notes that the script that was begun last, under g, has ended.
+func (s *Scripts) End(g *engine.Guard) {
+	s.mu.Lock()
+	s.runs, s.current = false, Running{}
+	slow, written, do := s.slow, s.wrote, s.atItsEnd
+	s.atItsEnd = nil
+	s.busy.Store(nil)
+	s.mu.Unlock()
+	for _, f := range do {
+		f(g, written)
+	}
+	if slow {
+		s.server.Resume()
+	}
+}
+
+// now returns the time since base. Unlike the server's clock nobody moves it.
+func (s *Scripts) now() time.Duration { return time.Since(s.base) }
+
+// watchEvery returns how long the timer is set for: a script must be found to be over the limit soon after it is.
+func (s *Scripts) watchEvery() time.Duration {
+	limit := s.server.Config.Get().BusyAfter()
+	if limit <= 0 {
+		return watchInterval
+	}
+	return max(min(watchInterval, limit/4), time.Millisecond)
+}
+
+// watch is the timer's function.
+func (s *Scripts) watch() {
+	now := s.now()
+	s.mu.Lock()
+	same := s.number == s.seen
+	s.seen = s.number
+	runs := s.runs
+	if !runs && same {
+		s.watching = false
+		s.mu.Unlock()
+		return
+	}
+	if !same {
+		s.since = now
+		s.heap.begin()
+	}
+	ran := now - s.since
+	limit := s.server.Config.Get().BusyAfter()
+	if runs && limit > 0 && ran >= limit && !s.slow && !s.interrupt.Stopped() {
+		s.server.Log.Warn("a script runs for longer than busy-reply-threshold; it can be ended with SCRIPT KILL or "+
+			"FUNCTION KILL", "duration", ran)
+		answer := s.current.busyAnswer()
+		s.busy.Store(&answer)
+		s.slow = true
+		if s.becomesBusy != nil {
+			close(s.becomesBusy)
+			s.becomesBusy = nil
+		}
+	}
+	if runs && s.closing && (s.slow || ran >= closePatience) {
+		s.interrupt.Stop(killedByShutdown)
+	}
+	slow := runs && s.slow
+	s.mu.Unlock()
+
+	if runs && same {
+		if limit := s.server.Config.Get().ScriptMemoryLimit; limit > 0 {
+			s.heap.check(&s.interrupt, limit)
+		}
+	}
+	if slow {
+		s.server.Relieve()
+	}
+	s.mu.Lock()
+	s.timer.Reset(s.watchEvery())
+	s.mu.Unlock()
+}
+
+// Lock takes the shards for a command of a client. It returns what the client is answered instead if a script holds them
+// for too long. now is in ms since 1970.
+func (s *Scripts) Lock(g *engine.Guard, shards uint64, now int64) command.Error {
+	s.Expect(shards)
+	for !g.TryLock(s.server.Keyspace, shards, now) {
+		if answer := s.busy.Load(); answer != nil {
+			return *answer
+		}
+		if s.lockUnlessBusy(g, shards, now) {
+			break
+		}
+	}
+	return ""
+}
+
+// Under calls do under a guard over the shards. A client does not wait for a script that has made the server busy: the
+// script's guard does it at its end, with what it has written. The caller must hold no guard.
+func (s *Scripts) Under(shards uint64, now int64, do func(g *engine.Guard, written bool)) {
+	var g engine.Guard
+	for !g.TryLock(s.server.Keyspace, shards, now) {
+		if s.atEnd(do) || s.lockUnlessBusy(&g, shards, now) {
+			break
+		}
+	}
+	if g.Locked() {
+		do(&g, false)
+		g.Unlock()
+	}
+}
+
+// lockUnlessBusy takes the shards, unless a script makes the server busy first. It reports whether the guard has them.
+func (s *Scripts) lockUnlessBusy(g *engine.Guard, shards uint64, now int64) bool {
+	if !s.used.Load() {
+		g.Lock(s.server.Keyspace, shards, now)
+		return true
+	}
+	busy := s.nextBusy()
+	return s.busy.Load() == nil && g.LockUnless(busy, s.server.Keyspace, shards, now)
+}
+
+// atEnd leaves something to the guard of the script that has made the server busy. It reports whether there is one.
+func (s *Scripts) atEnd(do func(g *engine.Guard, written bool)) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.runs || !s.slow {
+		return false
+	}
+	s.atItsEnd = append(s.atItsEnd, do)
+	return true
+}
+
+// Expect must be called before shards are locked under which a script may run, which are all.
+func (s *Scripts) Expect(shards uint64) {
+	if shards == engine.AllShards && !s.used.Load() {
+		s.used.Store(true)
+	}
+}
+
+// nextBusy returns what is closed when a script next makes the server busy.
+func (s *Scripts) nextBusy() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.becomesBusy == nil {
+		s.becomesBusy = make(chan struct{})
+	}
+	return s.becomesBusy
+}
+
+// Stop makes sure that no script goes on for long: the server is being closed.
+func (s *Scripts) Stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closing = true
+}
+
+// MayWrite reports whether the script may call its first command that may write. From then on it cannot be killed.
+func (s *Scripts) MayWrite() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wrote = s.wrote || !s.interrupt.Stopped()
+	return s.wrote
+}
+
+// kill ends the running script, a function or not, and returns why that is not possible.
+func (s *Scripts) kill(function bool) command.Error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !s.runs:
+		return errNotBusy
+	case s.wrote:
+		return errUnkillable
+	case (s.current.Function != "") != function:
+		return s.current.busyAnswer()
+	}
+	s.interrupt.Stop(killedByUser) // Redis's text says the same of functions
+	s.busy.Store(nil)              // it ends at once: who comes now waits for that
+	return ""
+}
+
+// function returns the name and the command of the function that is running, and for how long it has run.
+func (s *Scripts) function() (name string, args [][]byte, ran time.Duration, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.runs || s.current.Function == "" {
+		return "", nil, 0, false
+	}
+	for _, arg := range s.current.Args {
+		args = append(args, bytes.Clone(arg))
+	}
+	return s.current.Function, args, s.now() - s.began, true
+}
+
+// Busy returns what clients are told because a script has been running for too long; "" if none has.
+func (s *Scripts) Busy() command.Error {
+	if answer := s.busy.Load(); answer != nil {
+		return *answer
+	}
+	return ""
+}
+
+// Refusal returns the error that keeps a command from running because a script has been running for too long; "" if it
+// may run.
+func (s *Scripts) Refusal(cmd *command.Command) command.Error {
+	if answer := s.busy.Load(); answer != nil && cmd.Flags&command.AllowBusy == 0 {
+		return *answer
+	}
+	return ""
+}

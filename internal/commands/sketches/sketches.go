@@ -1,0 +1,140 @@
+// Package sketches has the commands on Bloom filters (BF), cuckoo filters (CF), count-min sketches (CMS), top-k lists
+// (TOPK) and t-digests (TDIGEST).
+package sketches
+
+import (
+	"strconv"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/delta"
+	"github.com/atomredis/atomredis/engine/paged"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/persist/rdb"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// Redis has these types as modules, and their commands as commands of modules.
+const (
+	writes   = command.Write | command.DenyOOM | command.Module
+	reads    = command.ReadOnly | command.Module
+	fastRead = reads | command.Fast
+)
+
+// Errors of several groups. Many have no code word, as in Redis.
+const (
+	errExists    command.Error = "ERR item exists"
+	errNotFound  command.Error = "ERR not found"
+	errUnknown   command.Error = "Unknown argument received"
+	errIterator  command.Error = "ERR Second argument must be numeric"
+	errChunk     command.Error = "ERR received bad data"
+	maxExpansion               = 32768
+	maxCapacity                = 1 << 30
+)
+
+// kindOf is what commands on keys of any type must know of a type of sketches. Redis counts all modules' types alike.
+func kindOf(value func(e *engine.Entry) *paged.Value) command.Kind {
+	return command.Kind{
+		Number:   5,
+		Encoding: func(*engine.Entry) string { return "raw" },
+		Rebuild: func(r *command.Rebuilder, key []byte, e *engine.Entry) {
+			if payload, err := rdb.Dump(e); err == nil { // all sketches have a form
+				r.Command([]byte("RESTORE"), key, []byte("0"), payload)
+			}
+		},
+		Digest: func(d *command.Digest, e *engine.Entry) {
+			v := value(e)
+			var data []byte
+			for c, more := (delta.Cursor{}), true; more; {
+				c, more = v.Walk(c, 64, func(name string) {
+					data, _ = v.AppendPart(append(data[:0], name...), name)
+					d.Mix(data)
+				})
+			}
+		},
+	}
+}
+
+// rebuildInChunks encodes a value as commands that load it piece by piece.
+func rebuildInChunks(r *command.Rebuilder, loadChunk string, key, header []byte, v *paged.Value) {
+	r.Command([]byte(loadChunk), key, []byte("1"), header)
+	for data, at := v.Chunk(1); at != 0; data, at = v.Chunk(at) {
+		r.Command([]byte(loadChunk), key, strconv.AppendUint(nil, at, 10), data)
+	}
+}
+
+// scanDump answers a call of SCANDUMP: with the header if at is 0, and then with the chunks.
+// end writes what stands in the place of data at the end.
+func scanDump(c *command.Ctx, at int64, v *paged.Value, header func() []byte, end func()) {
+	c.W.Array(2)
+	if at == 0 {
+		c.W.Int(1)
+		c.W.Bulk(header())
+		return
+	}
+	var data []byte
+	var next uint64
+	if at > 0 {
+		data, next = v.Chunk(uint64(at))
+	}
+	c.W.Int(int64(next))
+	if next == 0 {
+		end()
+		return
+	}
+	c.W.Bulk(data)
+}
+
+// lacksRoom reports whether a value that may take so many bytes has no place under maxmemory, even if there were
+// nothing else. What was accepted before has one.
+func lacksRoom(c *command.Ctx, bytes uint64) bool {
+	limit, ok := resp.ParseInt([]byte(c.Host.Directive("maxmemory")))
+	return ok && limit > 0 && bytes > uint64(limit) && !c.Origin.In(command.Accepted)
+}
+
+// of returns the entry of a key if it is of a type, otherwise nil: some commands take another type for no key.
+func of(c *command.Ctx, key []byte, typ engine.Type) *engine.Entry {
+	if e := c.Read(key); e != nil && e.Type() == typ {
+		return e
+	}
+	return nil
+}
+
+// existing is ReadAs for a key that must be there; otherwise the error is written.
+func existing(c *command.Ctx, typ engine.Type, missing command.Error) *engine.Entry {
+	e, ok := c.ReadAs(c.Args[1], typ)
+	if ok && e == nil {
+		c.Err(missing)
+	}
+	return e
+}
+
+// toChange is WriteAs for a key that must be there; otherwise the error is written.
+func toChange(c *command.Ctx, typ engine.Type, missing command.Error) *engine.Entry {
+	e, ok := c.WriteAs(c.Args[1], typ)
+	if ok && e == nil {
+		c.Err(missing)
+	}
+	return e
+}
+
+// changed tells that the command has changed an entry.
+func changed(c *command.Ctx, e *engine.Entry) { c.G.Changed(e, engine.EventModule, c.Cmd.Name) }
+
+// field is a field of INFO.
+type field struct {
+	name  string
+	value func(w *resp.Writer)
+}
+
+func number[T int | int64 | uint64](name string, n T) field {
+	return field{name, func(w *resp.Writer) { w.Int(int64(n)) }}
+}
+
+// info answers with fields. Their names are status replies.
+func info(c *command.Ctx, fields []field) {
+	c.W.Map(len(fields))
+	for _, f := range fields {
+		c.W.Simple(f.name)
+		f.value(c.W)
+	}
+}

@@ -1,0 +1,81 @@
+package timeseries
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/timeseries"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/persist/rdb"
+)
+
+// This file is what commands on keys of any type must know of time series.
+
+func init() {
+	command.RegisterKind(engine.TimeSeries, command.Kind{
+		Number:   5, // of all values of modules
+		Encoding: func(*engine.Entry) string { return "raw" },
+		Rebuild:  rebuild,
+		Digest:   digest,
+		Links:    func(e *engine.Entry, fn func(key string)) { eachLink(e.Series(), fn) },
+		Renamed:  renamed,
+	})
+}
+
+// rebuild encodes a series. One that has rules, or is a compaction, is encoded as a payload: commands would make
+// compactions anew, of keys that may come later.
+func rebuild(r *command.Rebuilder, key []byte, e *engine.Entry) {
+	s := e.Series()
+	if s.Source() != "" || len(s.Rules()) > 0 {
+		if payload, err := rdb.Dump(e); err == nil {
+			r.Command([]byte("RESTORE"), key, []byte("0"), payload)
+		}
+		return
+	}
+	o := options{settings: s.Settings, labels: s.Labels()}
+	r.Command(appendOptions([][]byte{[]byte("TS.CREATE"), key}, &o)...)
+	args := [][]byte{[]byte("TS.MADD")}
+	send := func() {
+		if len(args) > 1 {
+			r.Command(args...)
+			args = args[:1]
+		}
+	}
+	each(s, func(t int64, v float64) {
+		args = append(args, key, integer(t), number(v))
+		if len(args) > command.RebuildElements {
+			send()
+		}
+	})
+	send()
+}
+
+// each calls fn with the samples of a series.
+func each(s *timeseries.Series, fn func(t int64, v float64)) {
+	var rows timeseries.Rows
+	s.Run(&timeseries.Query{To: math.MaxInt64}, nil, &rows) // which fails only for buckets
+	for i, t := range rows.Times {
+		fn(t, rows.Values[i])
+	}
+}
+
+// digest adds what users see of a series.
+func digest(d *command.Digest, e *engine.Entry) {
+	s := e.Series()
+	o := options{settings: s.Settings, labels: s.Labels()}
+	for _, arg := range appendOptions(nil, &o) {
+		d.Mix(arg)
+	}
+	d.Mix([]byte(s.Source()))
+	for _, r := range s.Rules() {
+		d.Mix([]byte(r.Destination + " " + r.Aggregator.String()))
+		d.Mix(integer(r.Bucket))
+		d.Mix(integer(r.Align))
+	}
+	var b []byte
+	each(s, func(t int64, v float64) {
+		b = append(strconv.AppendInt(b[:0], t, 10), ' ')
+		d.Mix(appendValue(b, v))
+	})
+}

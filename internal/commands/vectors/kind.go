@@ -1,0 +1,68 @@
+package vectors
+
+import (
+	"encoding/binary"
+	"math"
+	"strconv"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/vectors"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/persist/rdb"
+)
+
+// This file is what commands on keys of any type must know of vector sets.
+
+func init() {
+	command.RegisterKind(engine.VectorSet, command.Kind{
+		Number:   5, // of all values of modules
+		Encoding: func(*engine.Entry) string { return "raw" },
+		Rebuild:  rebuild,
+		Digest:   digest,
+	})
+}
+
+// rebuild encodes a set as VADDs of its elements in their order, of which the graph is made anew. One with a projection
+// is encoded as a payload: what was projected is not known any more.
+func rebuild(r *command.Rebuilder, key []byte, e *engine.Entry) {
+	s := e.Vectors()
+	if s.Projection() != nil {
+		if payload, err := rdb.Dump(e); err == nil {
+			r.Command([]byte("RESTORE"), key, []byte("0"), payload)
+		}
+		return
+	}
+	var v []float32
+	for id := range uint32(s.Len()) {
+		v = s.AppendVector(v[:0], id)
+		blob := make([]byte, 0, 4*len(v))
+		for _, x := range v {
+			blob = binary.LittleEndian.AppendUint32(blob, math.Float32bits(x))
+		}
+		args := [][]byte{[]byte("VADD"), key, []byte("FP32"), blob, []byte(s.Name(id)), quantWord(s.Quant()),
+			[]byte("M"), strconv.AppendInt(nil, int64(s.M()), 10)}
+		if a, ok := s.Attributes(id); ok {
+			args = append(args, []byte("SETATTR"), []byte(a))
+		}
+		r.Command(args...)
+	}
+}
+
+// quantWord returns the word of VADD for a quantisation.
+func quantWord(q vectors.Quantisation) []byte {
+	return []byte([...]string{"Q8", "BIN", "NOQUANT"}[q])
+}
+
+// digest adds what users see of a set.
+func digest(d *command.Digest, e *engine.Entry) {
+	s := e.Vectors()
+	var b []byte
+	s.Range(nil, func(id uint32) bool {
+		b, norm, unit := s.AppendRaw(append(b[:0], s.Name(id)...), id)
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(norm))
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(unit))
+		attributes, _ := s.Attributes(id)
+		d.Mix(append(b, attributes...))
+		return true
+	})
+}

@@ -1,0 +1,73 @@
+package config
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// SetReplicaOf notes whose replica the server is; host "" is nobody's. CONFIG GET shows it, and CONFIG REWRITE stores
+// it.
+func (c *Config) SetReplicaOf(host string, port int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := *c.Get()
+	next.ReplicaOf = ReplicaOf{host, port}
+	c.noteChange(directiveNamed("replicaof"))
+	c.current.Store(&next)
+}
+
+// ReplicaOf names the server whose replica this one is.
+type ReplicaOf struct {
+	Host string // "" = nobody's
+	Port int
+}
+
+func parseReplicaOf(s *Settings, words []string) error {
+	words = strings.Fields(strings.Join(words, " ")) // a name with a space in it could not be written
+	switch {
+	case len(words) == 0, len(words) == 2 && strings.EqualFold(words[0], "no") && strings.EqualFold(words[1], "one"):
+		s.ReplicaOf = ReplicaOf{}
+		return nil
+	case len(words) != 2:
+		return ErrWordCount
+	}
+	port, ok := resp.ParseInt([]byte(words[1]))
+	if !ok || port < 0 || port > 65535 {
+		return errReplicaPort
+	}
+	s.ReplicaOf = ReplicaOf{words[0], int(port)}
+	return nil
+}
+
+func showReplicaOf(s *Settings) string {
+	if s.ReplicaOf.Host == "" {
+		return ""
+	}
+	return s.ReplicaOf.Host + " " + strconv.Itoa(s.ReplicaOf.Port)
+}
+
+// AnnouncedPort returns the port that masters are told.
+func (s *Settings) AnnouncedPort() int {
+	switch {
+	case s.ReplicaAnnouncePort != 0:
+		return s.ReplicaAnnouncePort
+	case s.TLS.Replication && s.TLS.Port != 0:
+		return s.TLS.Port
+	}
+	return s.TcpPort()
+}
+
+// minBacklogSize is the least that repl-backlog-size can be, in bytes. As in Redis less is taken for it.
+const minBacklogSize = 16 << 10
+
+func parseBacklogSize(s *Settings, words []string) error {
+	n, err := parseSize(words[0], 1, math.MaxInt64)
+	if err == nil {
+		s.ReplBacklogSize = command.AsInt(max(n, minBacklogSize))
+	}
+	return err
+}

@@ -1,0 +1,244 @@
+package perper
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/protocols/due"
+	"github.com/atomredis/atomredis/internal/protocols/internal/effect"
+	"github.com/atomredis/atomredis/internal/protocols/perper/binary"
+	"github.com/atomredis/atomredis/internal/protocols/perper/event"
+	"github.com/atomredis/atomredis/internal/protocols/perper/keys"
+)
+
+// Entries of a cache expire as its configuration says, or the command that touches them. When they do is in a sorted
+// set of the cache. What is overdue is not there for commands on single keys; it is removed at its time.
+
+func init() {
+	command.Register([]*command.Command{
+		entry("ttl", -3, reads|command.Fast, keysOf, "Returns in how many milliseconds an entry of a cache expires",
+			"cache key [RAW]", constant, ttl),
+	})
+}
+
+// What PERPER.TTL replies for entries that do not expire.
+const (
+	ttlMissing = -2
+	ttlForEver = -1
+)
+
+func ttl(c *command.Ctx) {
+	a, ok := read(c, 1)
+	if !ok {
+		return
+	}
+	k := a.objects[0]
+	if _, has := a.get(k); !has {
+		c.W.Int(ttlMissing)
+		return
+	}
+	if at, expires := a.deadline(k); expires {
+		c.W.Int(at - c.Now())
+		return
+	}
+	c.W.Int(ttlForEver)
+}
+
+const errExpiry command.Error = "ERR a duration is a number of milliseconds, -1 for ever, or -2 to leave it"
+
+// expiryOption reads the three durations behind EXPIRY. If they are wrong an error is written and ok is false.
+func expiryOption(c *command.Ctx, args [][]byte) (e binary.Expiry, ok bool) {
+	if len(args) < 3 {
+		c.Err(command.ErrSyntax)
+		return e, false
+	}
+	for i, ms := range []*int64{&e.Created, &e.Updated, &e.Accessed} {
+		if *ms, ok = c.Int(args[i]); !ok {
+			return e, false
+		}
+	}
+	if !e.Valid() {
+		c.Err(errExpiry)
+		return e, false
+	}
+	return e, true
+}
+
+// expiryCode is that of the property in a configuration.
+var expiryCode = []byte{byte(binary.PropertyExpiry & 0xff), byte(binary.PropertyExpiry >> 8)}
+
+// stays returns how long entries stay.
+func (ca *cache) stays() binary.Expiry {
+	if ca.expiry == nil {
+		e := binary.NoExpiry
+		if b := ca.config(); bytes.Contains(b, expiryCode) {
+			if config, err := binary.ParseConfig(b); err == nil {
+				e = config.Expiry()
+			}
+		}
+		ca.expiry = &e
+	}
+	return *ca.expiry
+}
+
+// deadline returns when an entry expires, in ms since 1970; ok is false if it does not.
+func (ca *cache) deadline(k []byte) (at int64, ok bool) {
+	z := effect.ZSet(ca.c, ca.names[expiresKey])
+	if z == nil {
+		return 0, false
+	}
+	score, ok := z.Score(k)
+	return int64(score), ok
+}
+
+// overdue reports whether an entry should not be there any more.
+func (ca *cache) overdue(k []byte) bool {
+	at, ok := ca.deadline(k)
+	return ok && at <= ca.c.Now()
+}
+
+// expireOverdue removes an entry that is overdue.
+func (ca *cache) expireOverdue(k []byte) {
+	if ca.overdue(k) {
+		ca.drop(k, event.Expired)
+	}
+}
+
+// longest is the longest duration in ms that is not for ever: deadlines are whole numbers as a float64 holds them.
+const longest = 1 << 52
+
+// stay has an entry, which is there, expire after some time.
+func (ca *cache) stay(k []byte, ms int64) {
+	switch {
+	case ms == binary.AsBefore:
+	case ms == binary.ForEver || ms > longest:
+		effect.ZRem(ca.c, ca.names[expiresKey], k)
+	case ms == 0:
+		ca.drop(k, event.Expired)
+	default:
+		at := ca.c.Now() + ms
+		effect.ZAdd(ca.c, ca.names[expiresKey], k, at)
+		fabricOf(ca.c.Host).due.Note(ca.dueID(), at)
+	}
+}
+
+// dueID is what the cache is to the schedule of those that expire.
+func (ca *cache) dueID() due.ID { return due.ID{DB: ca.c.DB, Key: string(ca.names[expiresKey])} }
+
+// accessed notes that an entry has been read. A command that only reads has it noted soon.
+func (ca *cache) accessed(k []byte) {
+	ms := ca.stays().Accessed
+	if ms == binary.AsBefore {
+		return
+	}
+	if _, has := ca.get(k); !has {
+		return
+	}
+	if ca.c.Cmd.Flags&command.Write != 0 {
+		ca.stay(k, ms)
+		return
+	}
+	f := fabricOf(ca.c.Host)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return
+	}
+	f.accesses = append(f.accesses, access{ca.c.DB, string(ca.name), string(k), ms})
+	if !f.accessing {
+		f.accessing = true
+		f.background.Go(f.noteAccesses)
+	}
+}
+
+// access is an entry that has been read, and how long it stays since.
+type access struct {
+	db         int
+	cache, key string
+	ms         int64
+}
+
+// noteAccesses notes what has been read.
+func (f *Fabric) noteAccesses() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for len(f.accesses) > 0 && !f.closed {
+		all := f.accesses
+		f.accesses = nil
+		f.mu.Unlock()
+		for _, a := range all {
+			f.onCache(a.db, a.cache, func(ca *cache) {
+				if _, has := ca.get([]byte(a.key)); has {
+					ca.stay([]byte(a.key), a.ms)
+				}
+			})
+		}
+		f.mu.Lock()
+	}
+	f.accessing = false
+}
+
+// onCache calls fn with a cache, unless it does not exist or cannot be used, under a guard of its own. No guard may be
+// held.
+func (f *Fabric) onCache(db int, name string, fn func(ca *cache)) {
+	ks := f.host.Keyspace()
+	shards := uint64(0)
+	keysOf([][]byte{nil, []byte(name)}, func(k []byte) { shards |= ks.ShardOf(k) })
+	due.Under(f.host, due.ID{DB: db, Key: keys.Of(name, "")}, shards, ks.Now(), func(c *command.Ctx) {
+		if ca := cacheOf(c, []byte(name)); ca.exists() && ca.quietlyFit() {
+			fn(ca)
+		}
+	})
+}
+
+// storedExpiry reports whether an entry has deadlines of a cache.
+func storedExpiry(e *engine.Entry) (key string, ok bool) {
+	name := string(e.Key())
+	return name, e.Type() == engine.ZSet && cacheOfExpiry(name) != ""
+}
+
+// cacheOfExpiry returns the cache whose deadlines a key has, "" if it is not such a key.
+func cacheOfExpiry(key string) string {
+	name, ok := strings.CutPrefix(key, keys.Prefix+"{")
+	if !ok {
+		return ""
+	}
+	if name, ok = strings.CutSuffix(name, "}"+keys.Expires); !ok {
+		return ""
+	}
+	return name
+}
+
+// expireBatch is how many entries are removed under one guard.
+const expireBatch = 128
+
+// expireDue removes what is overdue in a cache.
+func (f *Fabric) expireDue(id due.ID, _ int64) {
+	for more := true; more; {
+		more = false
+		f.onCache(id.DB, cacheOfExpiry(id.Key), func(ca *cache) {
+			var overdue [][]byte
+			next := int64(0)
+			if z := effect.ZSet(ca.c, ca.names[expiresKey]); z != nil {
+				z.RangeByRank(0, expireBatch, false, func(member []byte, score float64) bool {
+					if next = int64(score); next <= ca.c.Now() {
+						overdue = append(overdue, bytes.Clone(member))
+						next = 0
+					}
+					return next == 0
+				})
+			}
+			for _, k := range overdue {
+				if !ca.drop(k, event.Expired) {
+					effect.ZRem(ca.c, ca.names[expiresKey], k) // somebody has removed only the entry
+				}
+			}
+			if next != 0 {
+				f.due.Note(id, next)
+			}
+			more = next == 0 && len(overdue) > expireBatch
+		})
+	}
+}

@@ -1,0 +1,137 @@
+package pressure
+
+import (
+	"cmp"
+
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/protocols/pressure/keys"
+)
+
+// This file reads the arguments of the commands on pressure queues.
+
+// pressureOption is an option of these commands; all of them take one argument.
+type pressureOption uint8
+
+const (
+	optPrefix pressureOption = iota
+	optClient
+	optTimeout
+	optBound
+	optCount
+	optReserve
+	pressureOptions // how many there are
+)
+
+// pressureWords are the words of the options, in lower case.
+var pressureWords = [pressureOptions]string{"prefix", "client", "timeout", "bound", "count", "reserve"}
+
+// pressureGrammar says how the arguments of a command are to be read.
+type pressureGrammar struct {
+	options []pressureOption
+	// unnamed says that no queue is named.
+	unnamed bool
+	// list says that values, at least one, stand between the name and the options. Options are then read from the end,
+	// each at most once, so that values may look like them if all options are given.
+	list bool
+}
+
+var (
+	pressureCreate = pressureGrammar{options: []pressureOption{optBound, optPrefix}}
+	pressurePut    = pressureGrammar{options: []pressureOption{optTimeout, optClient, optPrefix}, list: true}
+	pressureGet    = pressureGrammar{options: []pressureOption{optCount, optTimeout, optClient, optPrefix, optReserve}}
+	pressureAck    = pressureGrammar{options: []pressureOption{optPrefix}, list: true}
+	pressureClose  = pressureGrammar{options: []pressureOption{optClient, optTimeout, optPrefix}}
+	pressureDelete = pressureGrammar{options: []pressureOption{optTimeout, optPrefix}}
+	pressureInfo   = pressureGrammar{options: []pressureOption{optPrefix}}
+	pressureList   = pressureGrammar{options: []pressureOption{optPrefix}, unnamed: true}
+)
+
+// pressureArgs are arguments that have been read.
+type pressureArgs struct {
+	name    []byte
+	values  [][]byte
+	options [pressureOptions][]byte // nil if it is not given
+}
+
+// defaultPressurePrefix is what the keys of all queues begin with unless a client says otherwise.
+var defaultPressurePrefix = []byte(keys.DefaultPrefix)
+
+func (a *pressureArgs) prefix() []byte {
+	if p := a.options[optPrefix]; p != nil {
+		return p
+	}
+	return defaultPressurePrefix
+}
+
+// read splits the arguments of a command. ok is false if they do not fit the grammar.
+func (g *pressureGrammar) read(args [][]byte) (a pressureArgs, ok bool) {
+	rest := args[1:]
+	if !g.unnamed {
+		a.name, rest = rest[0], rest[1:]
+	}
+	if g.list {
+		for len(rest) >= 3 && g.take(&a, rest[len(rest)-2:]) {
+			rest = rest[:len(rest)-2]
+		}
+		a.values = rest
+		return a, true
+	}
+	for len(rest) >= 2 && g.take(&a, rest) {
+		rest = rest[2:]
+	}
+	return a, len(rest) == 0
+}
+
+// take reads an option that has not been given yet.
+func (g *pressureGrammar) take(a *pressureArgs, words [][]byte) bool {
+	for _, o := range g.options {
+		if command.EqualFold(words[0], pressureWords[o]) && a.options[o] == nil {
+			if a.options[o] = words[1]; words[1] == nil {
+				a.options[o] = []byte{}
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// keys is the DerivedKeys of commands with this grammar.
+func (g *pressureGrammar) keys(args [][]byte, fn func(key []byte)) {
+	a, _ := g.read(args) // with the wrong arguments no key is used
+	base := queueBase(&a)
+	for _, suffix := range queueSuffixes {
+		fn(append(base, suffix...))
+	}
+}
+
+// readPressureArgs reads the arguments of the command; if they are wrong an error is written and ok is false.
+func readPressureArgs(c *command.Ctx, g *pressureGrammar) (a *pressureArgs, ok bool) {
+	read, ok := g.read(c.Args)
+	if !ok {
+		c.Err(command.ErrSyntax)
+	}
+	return &read, ok
+}
+
+// wait reads the option TIMEOUT, in ms: 0, also if it is not given, waits for ever. If it is wrong an error is
+// written and ok is false.
+func (a *pressureArgs) wait(c *command.Ctx) (ms int64, ok bool) {
+	v := a.options[optTimeout]
+	if v == nil {
+		return 0, true
+	}
+	return c.IntTimeout(v)
+}
+
+// client returns what the command writes down as the client in a role: the option CLIENT, or else the name of the
+// connection, or else its address. It must be called by the session itself.
+func (a *pressureArgs) client(c *command.Ctx) []byte {
+	if v := a.options[optClient]; v != nil {
+		return append([]byte(nil), v...)
+	}
+	who := c.Client.(interface {
+		Name() string
+		Addr() string
+	})
+	return []byte(cmp.Or(who.Name(), who.Addr()))
+}

@@ -1,0 +1,207 @@
+// Package pressure has the commands on queues of the pressure protocol. They use the keys of the protocol exactly as
+// its clients do with commands of their own, so that both kinds of clients share queues; see pressureQueue.
+// This file has the table, and the commands that never wait.
+//
+// # Waiting in stages
+//
+// PUT waits in the queues of all keys that may matter, takes the producer's role when it is its turn, as any client
+// of the protocol would, and waits on for room (command.Block with Try and Cancel). A command that can do everything
+// at once leaves the element of the role where it is.
+//
+// # Roles
+//
+// roles.go knows which client has popped an element that stands for a role or for room. It hears of pushes, pops and
+// empty lists as events (engine.EventList, engine.EventEmpty); the commands of lists know nothing of it. What a
+// client still has when it goes is given back. After a restart nobody is known to have anything: the role is given
+// back when somebody finds such a list empty. Reserved messages lie in a hash until they are acknowledged; one timer
+// on the earliest deadline returns them to the head of their queue.
+package pressure
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/version"
+)
+
+func init() { command.Register(pressureCommands) }
+
+var pressureCommands = []*command.Command{
+	{Name: "pressure.ack", Group: "pressure", Since: version.Number, Arity: -3,
+		Flags: command.Write | command.Fast | command.TouchesArbitraryKeys, ACL: command.CatList,
+		DerivedKeys: pressureAck.keys, Summary: "Acknowledges reserved messages",
+		Syntax: "name id [id ...] [PREFIX prefix]", Complexity: "O(N), where N is the number of ids", Do: cmdPressureAck},
+	{Name: "pressure.close", Group: "pressure", Since: version.Number, Arity: -2,
+		Flags: command.Write | command.DenyOOM | command.Blocking | command.TouchesArbitraryKeys, ACL: command.CatList,
+		DerivedKeys: pressureClose.keys, Summary: "Closes a queue for puts; waits while it has a producer",
+		Syntax: "name [CLIENT id] [TIMEOUT milliseconds] [PREFIX prefix]", Complexity: "O(1)", Do: cmdPressureClose},
+	{Name: "pressure.create", Group: "pressure", Since: version.Number, Arity: -2,
+		Flags: command.Write | command.DenyOOM | command.Fast | command.TouchesArbitraryKeys, ACL: command.CatList,
+		DerivedKeys: pressureCreate.keys, Summary: "Creates a queue",
+		Syntax: "name [BOUND bound] [PREFIX prefix]", Complexity: "O(1)", Do: cmdPressureCreate},
+	{Name: "pressure.delete", Group: "pressure", Since: version.Number, Arity: -2,
+		Flags: command.Write | command.DenyOOM | command.Blocking | command.TouchesArbitraryKeys, ACL: command.CatList,
+		DerivedKeys: pressureDelete.keys, Summary: "Deletes a queue; waits while it has a producer or a consumer",
+		Syntax: "name [TIMEOUT milliseconds] [PREFIX prefix]", Complexity: "O(N), where N is the number of messages",
+		Do: cmdPressureDelete},
+	{Name: "pressure.get", Group: "pressure", Since: version.Number, Arity: -2,
+		Flags: command.Write | command.Blocking | command.TouchesArbitraryKeys, ACL: command.CatList,
+		DerivedKeys: pressureGet.keys, Summary: "Takes messages from a queue; waits while there are none or the queue has another consumer",
+		Syntax:     "name [COUNT count] [TIMEOUT milliseconds] [CLIENT id] [PREFIX prefix] [RESERVE milliseconds]",
+		Complexity: "O(N), where N is the number of messages returned", Do: cmdPressureGet},
+	{Name: "pressure.info", Group: "pressure", Since: version.Number, Arity: -2,
+		Flags:       command.ReadOnly | command.TouchesArbitraryKeys,
+		ACL:         command.CatList,
+		DerivedKeys: pressureInfo.keys, Summary: "Describes a queue",
+		Syntax: "name [PREFIX prefix]", Complexity: "O(N), where N is the number of clients that wait for the queue",
+		Do: cmdPressureInfo},
+	{Name: "pressure.len", Group: "pressure", Since: version.Number, Arity: -2,
+		Flags: command.ReadOnly | command.Fast | command.TouchesArbitraryKeys, ACL: command.CatList,
+		DerivedKeys: pressureInfo.keys, Summary: "Counts the messages in a queue",
+		Syntax: "name [PREFIX prefix]", Complexity: "O(1)", Do: cmdPressureLen},
+	{Name: "pressure.list", Group: "pressure", Since: version.Number, Arity: -1,
+		Flags:   command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys,
+		ACL:     command.CatList,
+		Summary: "Lists the names of the queues",
+		Syntax:  "[PREFIX prefix]", Complexity: "O(N), where N is the number of keys in the database", Do: cmdPressureList},
+	{Name: "pressure.put", Group: "pressure", Since: version.Number, Arity: -3,
+		Flags: command.Write | command.DenyOOM | command.Blocking | command.TouchesArbitraryKeys, ACL: command.CatList,
+		DerivedKeys: pressurePut.keys, Summary: "Puts messages into a queue; waits while it is full or has another producer",
+		Syntax:     "name value [value ...] [TIMEOUT milliseconds] [CLIENT id] [PREFIX prefix]",
+		Complexity: "O(N), where N is the number of messages", Do: cmdPressurePut},
+	{Name: "pressure.return", Group: "pressure", Since: version.Number, Arity: -3,
+		Flags: command.Write | command.Fast | command.TouchesArbitraryKeys, ACL: command.CatList,
+		DerivedKeys: pressureAck.keys, Summary: "Returns reserved messages to the head of their queue",
+		Syntax: "name id [id ...] [PREFIX prefix]", Complexity: "O(N), where N is the number of reserved messages",
+		Do: cmdPressureReturn},
+}
+
+// The errors of queues.
+const (
+	errNoQueue     command.Error = "NOQUEUE the queue does not exist"
+	errQueueExists command.Error = "QUEUEEXISTS the queue exists already"
+	errQueueClosed command.Error = "QUEUECLOSED the queue is closed"
+)
+
+// cmdPressureCreate makes a queue, and removes what a deletion that has not come to its end may have left of one.
+func cmdPressureCreate(c *command.Ctx) {
+	a, ok := readPressureArgs(c, &pressureCreate)
+	if !ok {
+		return
+	}
+	bound := []byte("0")
+	if v := a.options[optBound]; v != nil {
+		n, ok := c.Int(v)
+		if !ok {
+			return
+		}
+		if n < 0 {
+			c.Err(command.ErrNotPositive)
+			return
+		}
+		bound = v
+	}
+	q := queueOf(c, a)
+	if !q.check() {
+		return
+	}
+	if q.has(qBound) {
+		c.Err(errQueueExists)
+		return
+	}
+	q.removeAll()
+	q.set(qBound, bound)
+	for _, mark := range []queueKey{qProducerFree, qConsumerFree, qNotFull} {
+		q.push(mark, pressureMark)
+	}
+	c.W.OK()
+}
+
+func cmdPressureLen(c *command.Ctx) {
+	if q, ok := openQueue(c, &pressureInfo); ok {
+		c.W.Int(q.length())
+	}
+}
+
+// cmdPressureList finds queues by the key that each of them has.
+func cmdPressureList(c *command.Ctx) {
+	a, ok := readPressureArgs(c, &pressureList)
+	if !ok {
+		return
+	}
+	start, end := string(a.prefix())+":", queueSuffixes[qBound]
+	var names []string
+	c.G.Each(c.DB, func(e *engine.Entry) bool {
+		key := e.Key()
+		if e.Type() == engine.String && len(key) >= len(start)+len(end) && strings.HasPrefix(key, start) &&
+			strings.HasSuffix(key, end) {
+			names = append(names, key[len(start):len(key)-len(end)])
+		}
+		return true
+	})
+	slices.Sort(names)
+	c.W.Array(len(names))
+	for _, name := range names {
+		c.W.BulkString(name)
+	}
+}
+
+// cmdPressureInfo describes a queue. Whoever waits for a role, for room or for a message counts as blocked, with
+// commands of whatever kind.
+func cmdPressureInfo(c *command.Ctx) {
+	q, ok := openQueue(c, &pressureInfo)
+	if !ok {
+		return
+	}
+	number := func(name string, n int64) {
+		c.W.BulkString(name)
+		c.W.Int(n)
+	}
+	flag := func(name string, set bool) {
+		c.W.BulkString(name)
+		if set {
+			c.W.Int(1)
+		} else {
+			c.W.Int(0)
+		}
+	}
+	c.W.Map(15)
+	number("length", q.length())
+	number("bound", q.bound)
+	flag("closed", q.has(qClosed))
+	for _, k := range []queueKey{qProducer, qConsumer} {
+		c.W.BulkString(queueSuffixes[k][1:])
+		c.ReplyString(q.peek(k))
+	}
+	flag("producer_free", q.has(qProducerFree))
+	flag("consumer_free", q.has(qConsumerFree))
+	for _, k := range []queueKey{qProducedMessages, qProducedBytes, qConsumedMessages, qConsumedBytes} {
+		number(strings.TrimPrefix(queueSuffixes[k], ":stats:"), q.counter(k))
+	}
+	number("blocked_producers", q.waiting(qProducerFree, qNotFull))
+	number("blocked_consumers", q.waiting(qConsumerFree, qMessages))
+	number("reserved", q.reservedCount())
+	number("redelivered", q.service().reservations.redeliveredFrom(q.id()))
+}
+
+// counter returns the value of one of the four counters: what clients have counted under either spelling of its key
+// belongs together.
+func (q *pressureQueue) counter(k queueKey) int64 {
+	n, plain := q.integer(k), q.integer(k-qProducedMessages+qPlainProducedMessages)
+	if plain > 0 {
+		n = min(n, math.MaxInt64-plain)
+	}
+	return n + plain
+}
+
+// waiting returns how many clients wait for any of the keys.
+func (q *pressureQueue) waiting(keys ...queueKey) int64 {
+	all := map[*engine.Waiter]struct{}{}
+	for _, k := range keys {
+		q.c.G.EachWaiter(q.c.DB, q.keys[k], func(w *engine.Waiter) { all[w] = struct{}{} })
+	}
+	return int64(len(all))
+}

@@ -1,0 +1,82 @@
+package replication
+
+import (
+	"strconv"
+
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// The stream that followers execute is made of the journal's records, whose commands need no time and no chance to be
+// repeated. A record is repeated as a whole; a follower executes commands when they come, one by one. So a record of
+// several commands becomes a transaction. Notes of the history (REPLCONF), which are for the journal alone, are left
+// out: what is made of a record is the same whenever it is made.
+
+// Stream makes it of records. The zero value begins one.
+type Stream struct {
+	selected int // the database in which the stream is, and one more; 0 if that is not known
+	commands []streamCommand
+	buf      []byte
+}
+
+// streamCommand is a command of a record, encoded, in a database.
+type streamCommand struct {
+	db      int
+	encoded []byte
+}
+
+// Restart has the next command preceded by SELECT.
+func (r *Stream) Restart() { r.selected = 0 }
+
+// Resume has the stream be in a database; NoDatabase is Restart.
+func (r *Stream) Resume(db int) { r.selected = db + 1 }
+
+// Database returns the one in which the stream is, NoDatabase if that is not known.
+func (r *Stream) Database() int { return r.selected - 1 }
+
+// Translate returns what followers execute for the commands that were journalled under one guard. It is valid until
+// the next call.
+func (r *Stream) Translate(record []byte) []byte {
+	r.commands = r.commands[:0]
+	if r.buf = r.buf[:0]; cap(r.buf) > maxStreamBuffer {
+		r.buf = nil
+	}
+	parser := resp.Parser{MaxBulk: resp.AnyBulk}
+	db := 0
+	for len(record) > 0 {
+		args, n, err := parser.Next(record, nil)
+		if err != nil || n == 0 {
+			break // which the server itself does not write
+		}
+		encoded := record[:n]
+		record = record[n:]
+		if len(args) == 2 && command.EqualFold(args[0], "select") {
+			db, _ = strconv.Atoi(string(args[1]))
+			continue
+		}
+		if command.EqualFold(args[0], "replconf") {
+			continue
+		}
+		r.commands = append(r.commands, streamCommand{db, encoded})
+	}
+	for i, c := range r.commands {
+		if r.selected != c.db+1 {
+			r.selected = c.db + 1
+			r.add([]byte("SELECT"), strconv.AppendInt(nil, int64(c.db), 10))
+		}
+		if i == 0 && len(r.commands) > 1 {
+			r.add([]byte("MULTI"))
+		}
+		r.buf = append(r.buf, c.encoded...)
+	}
+	if len(r.commands) > 1 {
+		r.add([]byte("EXEC"))
+	}
+	clear(r.commands)
+	return r.buf
+}
+
+func (r *Stream) add(args ...[]byte) { r.buf = command.AppendRequest(r.buf, args) }
+
+// maxStreamBuffer is the size in bytes of the largest buffer that is kept for the next record.
+const maxStreamBuffer = 1 << 20

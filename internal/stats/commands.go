@@ -1,0 +1,96 @@
+package stats
+
+import (
+	"iter"
+	"sync/atomic"
+
+	"github.com/atomredis/atomredis/internal/command"
+)
+
+// Command counts the calls of one command.
+type Command struct {
+	// Calls are those that were executed, and Nanos how long they took in all; Failed of them had an error reply. Rejected
+	// calls were not executed.
+	Calls, Nanos, Failed, Rejected atomic.Int64
+	durations                      atomic.Pointer[Histogram] // nil before the first call that latency-tracking has seen
+	_                              [24]byte                  // two of them would share a cache line otherwise
+}
+
+// Commands are the counters of all commands, by their Index. They are made in parts, when one of a part
+// is needed first: most servers see few of the commands, and programs may have many servers.
+type Commands struct {
+	parts []atomic.Pointer[countersPart]
+}
+
+type countersPart [8]Command
+
+// NewCommands returns counters for so many commands, the highest Index among them being one less.
+func NewCommands(commands int) Commands {
+	return Commands{make([]atomic.Pointer[countersPart], (commands+len(countersPart{})-1)/len(countersPart{}))}
+}
+
+// Of returns the counters of a command, to count with.
+func (c *Commands) Of(cmd *command.Command) *Command {
+	p := &c.parts[cmd.Index/len(countersPart{})]
+	part := p.Load()
+	for part == nil {
+		p.CompareAndSwap(nil, new(countersPart))
+		part = p.Load()
+	}
+	return &part[cmd.Index%len(countersPart{})]
+}
+
+var uncounted Command
+
+// Seen returns the counters of a command, to read.
+func (c *Commands) Seen(cmd *command.Command) *Command {
+	part := c.parts[cmd.Index/len(countersPart{})].Load()
+	if part == nil {
+		return &uncounted
+	}
+	return &part[cmd.Index%len(countersPart{})]
+}
+
+// All returns the counters of all commands that have been counted, and zeros besides.
+func (c *Commands) All() iter.Seq[*Command] {
+	return func(yield func(*Command) bool) {
+		for i := range c.parts {
+			part := c.parts[i].Load()
+			if part == nil {
+				continue
+			}
+			for j := range part {
+				if !yield(&part[j]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Observe counts calls that took so many ns each.
+func (s *Command) Observe(ns, calls int64) {
+	h := s.durations.Load()
+	for h == nil {
+		s.durations.CompareAndSwap(nil, new(Histogram))
+		h = s.durations.Load()
+	}
+	h.add(ns, calls)
+}
+
+// Histogram returns how long calls took; nil if none has been observed.
+func (s *Command) Histogram() *Histogram { return s.durations.Load() }
+
+// Count counts calls that took so many ns in all.
+func (s *Command) Count(calls, took int64) {
+	s.Calls.Add(calls)
+	s.Nanos.Add(took)
+}
+
+// Reset sets all counters to zero.
+func (s *Command) Reset() {
+	for _, n := range []*atomic.Int64{&s.Calls, &s.Nanos, &s.Failed, &s.Rejected} {
+		n.Store(0)
+	}
+	s.durations.Store(nil)
+}

@@ -1,0 +1,73 @@
+package transfer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// aof repeats commands. Those of a transaction count only with its end.
+func (l *load) aof(r io.Reader, last bool) error {
+	commands := resp.NewCommandReader(r)
+	l.by.Select(0)
+	var queue [][][]byte // of the transaction that is open
+	open := false
+	whole := int64(0) // bytes up to where everything has been repeated
+	for {
+		args, err := commands.Next()
+		switch {
+		case err == io.EOF && open, err == io.ErrUnexpectedEOF:
+			if !last || !l.files.Config.Get().AOFLoadTruncated {
+				return fmt.Errorf("the file ends in the middle of command %d", commands.Count+1)
+			}
+			// Redis, when it is killed, leaves a cut end behind what it has written before. Without that it is something else.
+			if l.commands == 0 && !l.preamble {
+				return errors.New("the file ends in the middle of its first command or transaction: nothing of it can be read")
+			}
+			l.leftOut = fmt.Sprintf("the end of the append-only file is left out, %d bytes of a command or transaction that is cut", commands.Received-whole)
+			l.files.Log.Warn(l.leftOut, "commands", l.commands)
+			return nil
+		case err == io.EOF && l.commands == 0 && !l.preamble && commands.Received > 0:
+			return errors.New("there is no command in the file")
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+		switch {
+		case args[0][0] == '#': // a remark, such as a time
+		case command.EqualFold(args[0], "multi"):
+			if open {
+				return fmt.Errorf("command %d: a transaction within a transaction", commands.Count)
+			}
+			open = true
+		case command.EqualFold(args[0], "exec"):
+			for _, q := range queue {
+				if err = l.command(q); err != nil {
+					break
+				}
+			}
+			queue, open = nil, false
+		case open:
+			queue = append(queue, resp.CloneArgs(args))
+		default:
+			err = l.command(args)
+		}
+		if err != nil {
+			return fmt.Errorf("command %d: %w", commands.Count, err)
+		}
+		if !open {
+			whole = commands.Consumed
+		}
+	}
+}
+
+// command repeats a command.
+func (l *load) command(args [][]byte) error {
+	l.lock()
+	l.commands++
+	return l.by.Command(args)
+}

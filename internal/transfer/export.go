@@ -1,0 +1,275 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"runtime/debug"
+	"strconv"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/background"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/version"
+	"github.com/atomredis/atomredis/persist/rdb"
+)
+
+// Source is the server whose data is written.
+type Source interface {
+	Keyspace() *engine.Keyspace
+	Log() *slog.Logger
+	// Libraries returns the sources of the libraries of functions. A guard over everything is held.
+	Libraries() []string
+	// Loading returns the error that clients get while a copy of another server's data is being loaded, nil otherwise. A
+	// guard over everything is held.
+	Loading() error
+	// Hold calls fn with a guard over everything, or returns the error of Loading.
+	Hold(fn func(g *engine.Guard)) error
+	// WhenLoaded calls fn once all keys that are stored are known. The server does not close meanwhile.
+	WhenLoaded(fn func() error) error
+}
+
+// Progress is called now and then with how far a step is, in a unit, B for bytes. It may be nil.
+type Progress func(step, unit string, done, total int64)
+
+// Exporter writes the data of a server in a form that a Redis loads. Any goroutine may call its methods.
+type Exporter struct {
+	source   Source
+	progress Progress
+}
+
+// NewExporter returns the Exporter of a source.
+func NewExporter(source Source, progress Progress) *Exporter {
+	return &Exporter{source: source, progress: progress}
+}
+
+// clock returns the clock of the server.
+func (x *Exporter) clock() engine.Clock { return x.source.Keyspace().Clock() }
+
+// Content says what of the data a file has.
+type Content uint8
+
+// The parts of the data.
+const (
+	Keys Content = 1 << iota
+	Functions
+
+	All = Keys | Functions
+)
+
+// Copy describes an RDB file and the functions that are called while it is written.
+type Copy struct {
+	Content Content
+	// Wait waits for keys that are still being loaded after a start, and writes in a goroutine that gives way to commands.
+	// Without it the caller does both.
+	Wait  bool
+	At    func(g *engine.Guard)    // called with a guard over everything at the instant that the file shows, unless it is nil
+	Begun func(s *engine.Snapshot) // called with what the keys are read from, unless it is nil or no keys are written
+	Wrote func()                   // called after each key, unless it is nil
+	About func() []rdb.Aux         // returns more fields about the origin of the file, called after At, unless it is nil
+}
+
+// RDB writes the keyspace and the libraries of functions as they are at one moment, as an RDB file. While keys are still
+// being loaded after a start it waits for them. w is called by another goroutine.
+func (x *Exporter) RDB(w io.Writer) error {
+	n := keyCount{progress: x.progress}
+	return x.Copy(context.Background(), w, Copy{Content: All, Wait: true, Begun: n.begin, Wrote: n.add})
+}
+
+// AOF is RDB for an append-only file.
+func (x *Exporter) AOF(w io.Writer) error {
+	return x.whenLoaded(func() error { return x.aof(w, All, x.progress) })
+}
+
+// Commands is AOF for the keys alone, and shows no progress.
+func (x *Exporter) Commands(w io.Writer) error {
+	return x.whenLoaded(func() error { return x.aof(w, Keys, nil) })
+}
+
+// Copy writes an RDB file. Once ctx has ended it fails, also while it waits for other snapshots.
+func (x *Exporter) Copy(ctx context.Context, w io.Writer, c Copy) error {
+	w = contextWriter{ctx, w}
+	if c.Wait {
+		return x.whenLoaded(func() error { return x.rdb(ctx, w, &c) })
+	}
+	return x.rdb(ctx, w, &c)
+}
+
+// whenLoaded calls fn once all keys are known, in a goroutine of its own that gives way to commands.
+func (x *Exporter) whenLoaded(fn func() error) error {
+	return x.source.WhenLoaded(func() error {
+		failed := make(chan error)
+		go func() {
+			background.Work()
+			failed <- fn()
+		}()
+		return <-failed
+	})
+}
+
+// contextWriter fails once its context has ended.
+type contextWriter struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+// Write implements io.Writer.
+func (w contextWriter) Write(b []byte) (int, error) {
+	if err := context.Cause(w.ctx); err != nil {
+		return 0, err
+	}
+	return w.w.Write(b)
+}
+
+// keyCount reports the written keys of a snapshot to a Progress.
+type keyCount struct {
+	progress    Progress
+	done, total int64
+}
+
+func (n *keyCount) begin(s *engine.Snapshot) {
+	for _, db := range s.Stats {
+		n.total += int64(db.Keys)
+	}
+}
+
+func (n *keyCount) add() {
+	if n.done++; n.progress != nil && (n.done%64 == 0 || n.done == n.total) {
+		n.progress("writing keys", "keys", n.done, n.total)
+	}
+}
+
+// snapshot begins a snapshot. at is called with a guard over everything at its instant.
+func (x *Exporter) snapshot(ctx context.Context, at func(g *engine.Guard)) (*engine.Snapshot, error) {
+	s, err := x.source.Keyspace().Snapshot(ctx, func(g *engine.Guard) error {
+		if err := x.source.Loading(); err != nil {
+			return err
+		}
+		at(g)
+		return nil
+	})
+	if err == nil {
+		s.Pause = new(background.Pacer).Pause
+	}
+	return s, err
+}
+
+// each calls fn with every key of a snapshot. A stored value that cannot be read ends it with an error, and so does a
+// bug.
+func (x *Exporter) each(s *engine.Snapshot, fn func(db int, e *engine.Entry) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			x.source.Log().Error("iterating over the keyspace failed", "panic", p, "stack", string(debug.Stack()))
+			err = errors.New("internal error")
+		}
+	}()
+	return s.Each(fn)
+}
+
+// noDatabase is no number of a database.
+const noDatabase = -1
+
+// aof writes what content says as commands.
+func (x *Exporter) aof(w io.Writer, content Content, progress Progress) error {
+	n := keyCount{progress: progress}
+	var codes []string
+	s, err := x.snapshot(context.Background(), func(*engine.Guard) { codes = x.source.Libraries() })
+	if err != nil {
+		return err
+	}
+	n.begin(s)
+	var failed error
+	a := command.Rebuilder{Emit: func(commands []byte) {
+		if failed == nil {
+			_, failed = w.Write(commands)
+		}
+	}}
+	if content&Functions != 0 {
+		for _, code := range codes {
+			a.Command([]byte("FUNCTION"), []byte("LOAD"), []byte(code))
+		}
+	}
+	selected := noDatabase
+	err = x.each(s, func(db int, e *engine.Entry) error {
+		if db != selected {
+			selected = db
+			a.Select(db)
+		}
+		a.Entry(e)
+		n.add()
+		return failed
+	})
+	if err == nil {
+		a.Flush()
+		err = failed
+	}
+	return errors.Join(err, s.Close())
+}
+
+// rdb writes an RDB file.
+func (x *Exporter) rdb(ctx context.Context, w io.Writer, c *Copy) error {
+	var codes []string
+	var now int64
+	begin := func(g *engine.Guard) {
+		codes, now = x.source.Libraries(), g.Now()
+		if c.At != nil {
+			c.At(g)
+		}
+	}
+	var s *engine.Snapshot
+	var err error
+	if c.Content&Keys != 0 {
+		s, err = x.snapshot(ctx, begin)
+	} else {
+		err = x.source.Hold(begin)
+	}
+	if err != nil {
+		return err
+	}
+	if s != nil && c.Begun != nil {
+		c.Begun(s)
+	}
+	e := rdb.NewEncoder(w)
+	about := []rdb.Aux{{Name: "redis-ver", Value: version.Redis}, {Name: "redis-bits", Value: strconv.Itoa(strconv.IntSize)},
+		{Name: "ctime", Value: strconv.FormatInt(now/1000, 10)}, {Name: "aof-base", Value: "0"}}
+	if c.About != nil {
+		about = append(about, c.About()...)
+	}
+	e.Begin(rdbVersion(s), about...)
+	if c.Content&Functions != 0 {
+		for _, code := range codes {
+			e.Function(code)
+		}
+	}
+	if s != nil {
+		selected := noDatabase
+		err = x.each(s, func(db int, entry *engine.Entry) error {
+			if db != selected {
+				selected = db
+				e.SelectDB(db, s.Stats[db].Keys, s.Stats[db].Expires)
+			}
+			e.Key(entry)
+			if c.Wrote != nil {
+				c.Wrote()
+			}
+			return e.Err()
+		})
+		if err = errors.Join(err, s.Close()); err != nil {
+			return err
+		}
+	}
+	return e.End()
+}
+
+// rdbVersion returns the version of a file with the keys of a snapshot, which may be nil.
+func rdbVersion(s *engine.Snapshot) int {
+	if s != nil {
+		for _, db := range s.Stats {
+			if db.FieldExpires > 0 {
+				return rdb.VersionExpiringFields
+			}
+		}
+	}
+	return rdb.Version
+}

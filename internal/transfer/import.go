@@ -1,0 +1,329 @@
+package transfer
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/persist/rdb"
+)
+
+// Files is what imports, saves and backups need of the server: the file system, its configuration, log and progress.
+type Files struct {
+	FS       vfs.FS
+	System   bool // FS is that of the system
+	Config   *config.Config
+	Log      *slog.Logger
+	Progress Progress // of imports
+}
+
+// Replayer executes the content of files on a server.
+type Replayer interface {
+	// Lock takes a guard over everything, at the present time, and Unlock gives it back.
+	Lock() *engine.Guard
+	Unlock()
+	// Select sets the database of the next command.
+	Select(db int)
+	// Command executes a command that has been accepted before. The guard is held.
+	Command(args [][]byte) error
+	// Functions creates libraries of functions from their sources. flush removes all others before; replace replaces those
+	// of the same name. The guard is held.
+	Functions(codes []string, flush, replace bool) command.Error
+}
+
+// Importer reads RDB files and append-only files into a keyspace. One file is read at a time.
+type Importer struct {
+	files    Files
+	ks       *engine.Keyspace
+	limits   func() *rdb.Limits
+	replayer func() Replayer
+
+	leftOut string
+	loaded  atomic.Pointer[Loaded]
+}
+
+// Loaded counts the keys of a file that were loaded, and those that had expired.
+type Loaded struct{ Keys, Expired int }
+
+// NewImporter returns an Importer into ks. limits returns the limits of values, replayer a Replayer for an import.
+func NewImporter(files Files, ks *engine.Keyspace, limits func() *rdb.Limits, replayer func() Replayer) *Importer {
+	return &Importer{files: files, ks: ks, limits: limits, replayer: replayer}
+}
+
+// Import reads what is at a path into a keyspace that is empty: an RDB file, an append-only file, its manifest, or a
+// directory with such.
+func (im *Importer) Import(name string) error {
+	return im.load(name, func(l *load) error { return l.path(name) })
+}
+
+// ImportFrom is Import for the file that open returns; name is its name in the log.
+func (im *Importer) ImportFrom(name string, open func() (io.ReadCloser, error)) error {
+	return im.load(name, func(l *load) error {
+		r, err := open()
+		if err != nil {
+			return err
+		}
+		return errors.Join(l.read(r, true), r.Close())
+	})
+}
+
+// LeftOut says what the file that was imported ends in and was not read, "" if all was.
+func (im *Importer) LeftOut() string { return im.leftOut }
+
+// Loaded returns what was read last, nil if nothing was.
+func (im *Importer) Loaded() *Loaded { return im.loaded.Load() }
+
+// load imports what fn reads; name is its name in the log.
+func (im *Importer) load(name string, fn func(*load) error) error {
+	im.files.Log.Info("importing what is stored", "file", name)
+	l := load{Importer: im, by: im.replayer(), next: time.Now().Add(loadProgress)}
+	start := time.Now()
+	err := fn(&l)
+	l.unlock()
+	if err != nil {
+		return fmt.Errorf("import of %s: %w", name, err)
+	}
+	im.leftOut = l.leftOut
+	l.finish()
+	im.files.Log.Info("imported", "file", name, "keys", l.keys, "expired", l.expired, "functions", l.functions, "commands",
+		l.commands,
+		"duration", time.Since(start).Round(time.Millisecond))
+	return nil
+}
+
+// load reads files into the keyspace, once.
+type load struct {
+	*Importer
+	by Replayer
+
+	guard *engine.Guard // over everything; nil if it is not held
+	steps int           // keys and commands since it was locked
+
+	done, total int64 // bytes of the files that have been read, and that there are
+
+	leftOut string // see Importer.LeftOut
+
+	preamble                           bool // an RDB file was read, or another part
+	keys, expired, functions, commands int
+	next                               time.Time // when the progress is told
+}
+
+const (
+	loadBatch    = 256 // keys or commands after which others get a chance to take the guard
+	loadProgress = 5 * time.Second
+	readChunk    = 256 << 10 // bytes that are read at a time
+)
+
+// lock returns a guard for the next key or command, and releases it between batches.
+func (l *load) lock() *engine.Guard {
+	if l.guard != nil && l.steps == loadBatch {
+		l.unlock()
+		if now := time.Now(); now.After(l.next) {
+			l.next = now.Add(loadProgress)
+			if l.files.Progress == nil || l.done == 0 {
+				l.files.Log.Info("importing", "keys", l.keys, "commands", l.commands)
+			}
+		}
+	}
+	if l.guard == nil {
+		l.guard, l.steps = l.by.Lock(), 0
+	}
+	l.steps++
+	return l.guard
+}
+
+func (l *load) unlock() {
+	if l.guard != nil {
+		l.by.Unlock()
+		l.guard = nil
+	}
+}
+
+// finish publishes the counts for INFO.
+func (l *load) finish() { l.loaded.Store(&Loaded{l.keys, l.expired}) }
+
+// file reads an RDB file or an append-only file; last says that it may end in the middle of a command, because Redis
+// was killed.
+func (l *load) file(name string, last bool) error {
+	f, err := l.files.FS.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && info.Size() == 0 && path.Ext(name) != ".aof" { // which is one of a Redis that had nothing to write
+		err = errors.New("the file is empty")
+	}
+	if err != nil {
+		return err
+	}
+	l.total = max(l.total, info.Size())
+	return l.read(countedFile{f, l}, last)
+}
+
+// countedFile reports how much of the files of a load has been read.
+type countedFile struct {
+	io.Reader
+	of *load
+}
+
+// Read implements io.Reader.
+func (f countedFile) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
+	f.of.done += int64(n)
+	if progress := f.of.files.Progress; progress != nil && n > 0 {
+		progress("importing", "B", f.of.done, f.of.total)
+	}
+	return n, err
+}
+
+// read reads the content of a file.
+func (l *load) read(f io.Reader, last bool) error {
+	in := bufio.NewReaderSize(f, readChunk)
+	head, err := in.Peek(len(rdb.Magic))
+	if err != nil && err != io.EOF {
+		return err
+	}
+	if string(head) != rdb.Magic {
+		switch {
+		case strings.HasPrefix(string(head), "\x1f\x8b"):
+			return errors.New("the file is compressed with gzip, and must be unpacked before")
+		case len(head) > 0 && head[0] != '*' && head[0] != '#':
+			return errors.New("the file is neither an RDB file nor an append-only file")
+		}
+		return l.aof(in, last)
+	}
+	r := rdb.NewReader(in, *l.limits())
+	if err := l.rdb(r); err != nil {
+		return err
+	}
+	l.preamble = true
+	return l.aof(io.MultiReader(bytes.NewReader(r.Rest()), in), last)
+}
+
+// rdb reads an RDB file.
+func (l *load) rdb(r *rdb.Reader) error {
+	var codes []string
+	for {
+		item, err := r.Next()
+		switch {
+		case err == io.EOF && len(codes) > 0:
+			l.lock()
+			l.functions += len(codes)
+			return l.makeFunctions(codes, false, false)
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+		switch item := item.(type) {
+		case rdb.Function:
+			codes = append(codes, string(item))
+		case *rdb.Key:
+			if err := l.key(item); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// makeFunctions creates libraries of functions. The guard is held.
+func (l *load) makeFunctions(codes []string, flush, replace bool) error {
+	if e := l.by.Functions(codes, flush, replace); e != "" {
+		return fmt.Errorf("functions: %s", strings.TrimPrefix(string(e), "ERR "))
+	}
+	return nil
+}
+
+// key creates a key, unless its time has come.
+func (l *load) key(k *rdb.Key) error {
+	g := l.lock()
+	if n := l.ks.Databases(); k.DB >= n {
+		return fmt.Errorf("a key in database %d, and there are %d databases: see the directive databases", k.DB, n)
+	}
+	if k.Deadline != 0 && k.Deadline <= g.Now() && !g.FromMaster {
+		l.expired++
+		return nil
+	}
+	if g.Peek(k.DB, k.Key) != nil {
+		return fmt.Errorf("key %s in database %d comes twice", strconv.Quote(string(k.Key)), k.DB)
+	}
+	e := rdb.Create(g, k.DB, k.Key, k.Value)
+	g.SetDeadline(e, k.Deadline)
+	if k.Idle >= 0 {
+		g.SetIdleTime(e, k.Idle)
+	}
+	g.Changed(e, engine.EventNone, "")
+	l.keys++
+	return nil
+}
+
+// Replace reads an RDB file, in which functions stand before keys, into the keyspace in place of what is there. about is
+// called with what the file tells of its origin, and done once all is there, both with the guard of by held. The data
+// is left as it is while nothing of the file has been read.
+func (im *Importer) Replace(ctx context.Context, file io.Reader, by Replayer, about func(rdb.Aux) error, done func()) error {
+	l := load{Importer: im, by: by, next: time.Now().Add(loadProgress)}
+	defer l.unlock()
+	g := l.lock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var codes []string
+	emptied := false
+	empty := func() error {
+		if emptied {
+			return nil
+		}
+		emptied = true
+		if err := l.makeFunctions(codes, true, true); err != nil {
+			return err
+		}
+		g.Flush(-1)
+		return nil
+	}
+	r := rdb.NewReader(file, *l.limits())
+	for {
+		item, err := r.Next()
+		if err == io.EOF {
+			l.finish()
+			if err := empty(); err != nil {
+				return err
+			}
+			done()
+			return nil
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		switch item := item.(type) {
+		case rdb.Aux:
+			err = about(item)
+		case rdb.Function:
+			codes = append(codes, string(item))
+		case *rdb.Key:
+			if err = empty(); err == nil {
+				err = l.key(item)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
