@@ -65,16 +65,21 @@ type Options struct {
 	Logger *slog.Logger
 	// Clock gives the time that keys expire and commands time out by. nil is the system's clock, which in a
 	// testing/synctest bubble is that of the bubble.
-	Clock engine.Clock
-	// Hook is for package atomredistest, which has things go wrong with it.
-	Hook *testhook.Hook
+	Clock Clock
 }
+
+// Clock is where a server takes its time from. Its methods are called by any goroutine.
+type Clock = engine.Clock
+
+// Timer is a call that a Clock will make.
+type Timer = engine.Timer
 
 // DB is a running server, and the database of it in which Do, DoMany and Tx execute commands: 0, unless it comes from
 // Database. Its methods may be called from any goroutine.
 type DB struct {
 	srv    *server.Server
 	number int
+	opened bool // by Open, so that Close closes the server
 }
 
 // Open starts a server. It fails if the options contradict each other, if a directive is unknown or has a bad value,
@@ -100,14 +105,18 @@ func Open(o Options) (*DB, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	srv, err := server.New(conf, log, server.Options{Clock: o.Clock, Listeners: listeners, Hook: o.Hook, Group: o.Raft.network()})
+	so := server.Options{Clock: o.Clock, Listeners: listeners, Group: o.Raft.network()}
+	if c, ok := o.Clock.(testhook.Clock); ok {
+		so.Hook = c.Hook()
+	}
+	srv, err := server.New(conf, log, so)
 	if err == nil {
 		err = srv.Start()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("atomredis: %w", err)
 	}
-	return &DB{srv: srv}, nil
+	return &DB{srv: srv, opened: true}, nil
 }
 
 // config returns the configuration that the options stand for.
@@ -219,8 +228,8 @@ func (db *DB) DoorAddr(name string) string {
 	return ""
 }
 
-// Database returns a DB for the same server whose commands are executed in database n, from 0 on. Everything else,
-// Close too, concerns the server as a whole.
+// Database returns a DB for the same server whose commands are executed in database n, from 0 on. Its Close fails: only
+// the DB that Open returned closes the server. Everything else concerns the server as a whole.
 func (db *DB) Database(n int) (*DB, error) {
 	if count := db.srv.Keyspace().Databases(); n < 0 || n >= count {
 		return nil, fmt.Errorf("atomredis: there is no database %d, only 0 to %d", n, count-1)
@@ -271,8 +280,12 @@ var ErrInUse = server.ErrInUse
 
 // Close disconnects all clients, makes everything durable and stops the server. Commands that are waiting end with
 // ErrClosed, and those that are being executed come to their end first, so that a handler of a Command cannot close
-// its server. When it returns nothing of the server is running any more.
+// its server. When it returns nothing of the server is running any more. Of a DB that Database returned it does nothing
+// but fail.
 func (db *DB) Close() error {
+	if !db.opened {
+		return errors.New("atomredis: Database has returned this DB: close the one that Open has returned")
+	}
 	if err := db.srv.NotInHandler(); err != nil {
 		return wrap(err)
 	}

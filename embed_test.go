@@ -176,7 +176,7 @@ func TestErrorsHaveTheCauseOfTheirContext(t *testing.T) {
 		"Do":     func(ctx context.Context) error { _, err := db.Do(ctx, "BLPOP", "k", 0); return err },
 		"DoMany": func(ctx context.Context) error { _, err := db.DoMany(ctx, atomredis.Args{"BLPOP", "k", 0}); return err },
 		"Subscribe": func(ctx context.Context) error {
-			for _, err := range db.Subscribe(ctx, "c") {
+			for _, err := range db.PSubscribe(ctx, "c") {
 				return err
 			}
 			return nil
@@ -221,7 +221,7 @@ func TestErrorsHaveTheCauseOfTheirContext(t *testing.T) {
 func TestSubscribersThatNobodyListensToGo(t *testing.T) {
 	db := open(t, atomredis.Options{})
 	for i := range 3 {
-		db.Subscribe(context.Background(), fmt.Sprint("never-ranged", i)) // with a context that never ends
+		db.PSubscribe(context.Background(), fmt.Sprint("never-ranged", i)) // with a context that never ends
 	}
 	waitForSubscribers(t, db, 3)
 	require.Eventually(t, func() bool {
@@ -229,7 +229,7 @@ func TestSubscribersThatNobodyListensToGo(t *testing.T) {
 		return do(t, db, "PUBSUB", "NUMPAT").String() == "(integer) 0"
 	}, time.Minute, time.Millisecond)
 
-	messages := db.Subscribe(t.Context(), "c")
+	messages := db.PSubscribe(t.Context(), "c")
 	do(t, db, "PUBLISH", "c", "1")
 	for m, err := range messages {
 		require.NoError(t, err)
@@ -247,7 +247,7 @@ func TestSubscribersThatNobodyListensToGo(t *testing.T) {
 
 	func() { // a loop that panics
 		defer func() { require.Equal(t, "enough", recover()) }()
-		messages := db.Subscribe(t.Context(), "c")
+		messages := db.PSubscribe(t.Context(), "c")
 		do(t, db, "PUBLISH", "c", "1")
 		for range messages {
 			panic("enough")
@@ -482,13 +482,13 @@ func TestCloseEndsWhatWaits(t *testing.T) {
 			_, err := db.Do(t.Context(), "BLPOP", "q", 0)
 			errs <- err
 		}()
-		messages := db.Subscribe(t.Context(), "*")
+		messages := db.PSubscribe(t.Context(), "*")
 		go func() {
 			for _, err := range messages {
 				errs <- err
 			}
 		}()
-		unread := db.Subscribe(t.Context(), "*")
+		unread := db.PSubscribe(t.Context(), "*")
 		conn, err := db.Dial(t.Context())
 		require.NoError(t, err)
 		synctest.Wait()
@@ -532,8 +532,7 @@ func TestBubbleDecidesWhatTimeItIs(t *testing.T) {
 		do(t, db, "SET", "k", "v", "EX", 3600)
 		for m, err := range messages {
 			require.NoError(t, err)
-			require.Equal(t, atomredis.Message{Pattern: "__keyevent@0__:expired", Channel: "__keyevent@0__:expired",
-				Payload: "k"}, m)
+			require.Equal(t, atomredis.Message{Channel: "__keyevent@0__:expired", Payload: "k"}, m)
 			break
 		}
 		require.Equal(t, time.Hour, time.Since(start))

@@ -212,7 +212,7 @@ func ExampleDB_Tx() {
 	// Output: 70 <nil>
 }
 
-func ExampleDB_Subscribe() {
+func ExampleDB_PSubscribe() {
 	db, err := atomredis.Open(atomredis.Options{Config: map[string]string{"notify-keyspace-events": "KEA"}})
 	if err != nil {
 		log.Fatal(err)
@@ -220,7 +220,7 @@ func ExampleDB_Subscribe() {
 	defer db.Close()
 
 	ctx := context.Background()
-	messages := db.Subscribe(ctx, "news.*", "__keyspace@0__:counter")
+	messages := db.PSubscribe(ctx, "news.*", "__keyspace@0__:counter")
 	db.Do(ctx, "PUBLISH", "news.go", "1.26 is out")
 	db.Do(ctx, "INCR", "counter")
 	db.Do(ctx, "PUBLISH", "news.end", "")
@@ -236,6 +236,89 @@ func ExampleDB_Subscribe() {
 	// Output:
 	// news.go 1.26 is out
 	// __keyspace@0__:counter incrby
+}
+
+func ExampleDB_Subscribe() {
+	db, err := atomredis.Open(atomredis.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+
+	ctx := context.Background()
+	messages := db.Subscribe(ctx, "news")
+	db.Do(ctx, "PUBLISH", "news", "1.26 is out")
+	for m, err := range messages {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(m.Channel, m.Payload)
+		break
+	}
+	// Output: news 1.26 is out
+}
+
+func ExampleDB_Keys() {
+	db, err := atomredis.Open(atomredis.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+
+	ctx := context.Background()
+	db.Do(ctx, "MSET", "user:1", "ada", "user:2", "bob", "other", "x")
+	users := 0
+	for key, err := range db.Keys(ctx, "user:*") {
+		if err != nil {
+			log.Fatal(err)
+		}
+		db.Do(ctx, "EXPIRE", key, 60)
+		users++
+	}
+	fmt.Println(users, "users")
+	// Output: 2 users
+}
+
+func ExampleReply_scan() {
+	db, err := atomredis.Open(atomredis.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+
+	type user struct {
+		Name string `redis:"name"`
+		Age  int    `redis:"age"`
+	}
+	ctx := context.Background()
+	db.Do(ctx, "HSET", "user:1", user{"ada", 36}) // HSET user:1 name ada age 36
+	reply, err := db.Do(ctx, "HGETALL", "user:1")
+	if err != nil {
+		log.Fatal(err)
+	}
+	var u user
+	if err := reply.Scan(&u); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(u.Name, u.Age)
+	// Output: ada 36
+}
+
+func ExampleError() {
+	db, err := atomredis.Open(atomredis.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+
+	ctx := context.Background()
+	db.Do(ctx, "SET", "k", "v")
+	_, err = db.Do(ctx, "LPUSH", "k", "x")
+	var reply atomredis.Error
+	if errors.As(err, &reply) {
+		fmt.Println(reply.Code())
+	}
+	// Output: WRONGTYPE
 }
 
 func ExampleDB_Snapshot() {

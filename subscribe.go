@@ -10,20 +10,37 @@ import (
 	"github.com/atomredis/atomredis/doors/door"
 )
 
-// Message is what was published on a channel; Pattern is the subscriber's, which matches Channel.
+// Message is a published message. Pattern is the one of PSubscribe that matches Channel; Subscribe leaves it empty.
 type Message = door.Message
 
-// Subscribe subscribes to the channels whose names match one of the patterns, with * ? and [] as in PSUBSCRIBE, and
-// returns an iterator over the messages that are published there. The subscription is in place when Subscribe
-// returns, and ends with the loop or with ctx. Keyspace events are messages too, on channels such as
-// __keyevent@0__:expired, if notify-keyspace-events is configured.
+// Subscribe subscribes to channels by their names (SUBSCRIBE), and returns an iterator over the messages that are
+// published there. The subscription is in place when Subscribe returns, and ends with the loop or with ctx. Keyspace
+// events are messages too, on channels such as __keyevent@0__:expired, if notify-keyspace-events is configured.
 //
 // The last step of the iterator has an error, unless the loop was left before: that of ctx, ErrClosed if the DB was
 // closed, or ErrKilled if more messages waited than client-output-buffer-limit allows a subscriber. The iterator can
 // be used once: a second loop has ErrSubscriptionEnded as its only step. An iterator that is dropped without a loop
 // is unsubscribed when the garbage collector finds it.
-func (db *DB) Subscribe(ctx context.Context, patterns ...string) iter.Seq2[Message, error] {
-	messages, err := db.subscribe(ctx, patterns)
+func (db *DB) Subscribe(ctx context.Context, channels ...string) iter.Seq2[Message, error] {
+	return db.messages(ctx, door.Subscribe, channels)
+}
+
+// PSubscribe is Subscribe for all channels whose names match one of the patterns, with * ? and [] as in PSUBSCRIBE.
+// Message.Pattern is the pattern that matched; a message comes once for each that does.
+func (db *DB) PSubscribe(ctx context.Context, patterns ...string) iter.Seq2[Message, error] {
+	return db.messages(ctx, door.PSubscribe, patterns)
+}
+
+// subscribe is a way to subscribe in a session.
+type subscribe func(ctx context.Context, s door.Session, names ...string) (*door.Subscription, error)
+
+// messages subscribes in a session of its own.
+func (db *DB) messages(ctx context.Context, by subscribe, names []string) iter.Seq2[Message, error] {
+	var messages *door.Subscription
+	session, err := db.srv.Direct(db.number)
+	if err == nil {
+		messages, err = by(ctx, session, names...)
+	}
 	if err != nil {
 		return func(yield func(Message, error) bool) { yield(Message{}, wrap(err)) }
 	}
@@ -33,16 +50,7 @@ func (db *DB) Subscribe(ctx context.Context, patterns ...string) iter.Seq2[Messa
 	return s.each
 }
 
-// subscribe returns a subscription in a session of its own.
-func (db *DB) subscribe(ctx context.Context, patterns []string) (*door.Subscription, error) {
-	d, err := db.srv.Direct(db.number)
-	if err != nil {
-		return nil, err
-	}
-	return door.PSubscribe(ctx, d, patterns...)
-}
-
-// ErrSubscriptionEnded says that the iterator of Subscribe was used before.
+// ErrSubscriptionEnded says that the iterator of Subscribe or PSubscribe was used before.
 var ErrSubscriptionEnded = errors.New("atomredis: the subscription has ended with the loop over it")
 
 // subscription is what an iterator over messages works with. Nothing that the server or the context refers to may

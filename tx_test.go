@@ -124,7 +124,7 @@ func TestTxBeginsAnewWhenWatchedKeysChange(t *testing.T) {
 
 func TestSubscribersGetAllMessagesInOrder(t *testing.T) {
 	db := open(t, atomredis.Options{})
-	messages := db.Subscribe(t.Context(), "news.*", "exact")
+	messages := db.PSubscribe(t.Context(), "news.*", "exact")
 	require.Equal(t, "2", text(t, do(t, db, "PUBSUB", "NUMPAT")), "they are subscribed before anybody iterates")
 	const n = 1000
 	go func() {
@@ -151,14 +151,32 @@ func TestSubscribersGetAllMessagesInOrder(t *testing.T) {
 	}
 }
 
+func TestChannelsAreNoPatterns(t *testing.T) {
+	db := open(t, atomredis.Options{})
+	messages := db.Subscribe(t.Context(), "news.*", "exact")
+	require.Equal(t, `1) "news.*"
+2) (integer) 1`, do(t, db, "PUBSUB", "NUMSUB", "news.*").String())
+	for _, channel := range []string{"news.go", "news.*", "exact"} {
+		do(t, db, "PUBLISH", channel, "x")
+	}
+	var got []atomredis.Message
+	for m, err := range messages {
+		require.NoError(t, err)
+		if got = append(got, m); len(got) == 2 {
+			break
+		}
+	}
+	require.Equal(t, []atomredis.Message{{Channel: "news.*", Payload: "x"}, {Channel: "exact", Payload: "x"}}, got)
+}
+
 func TestSubscriptionsEndWithTheirContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := open(t, atomredis.Options{})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		db.Subscribe(ctx, "nobody iterates")
+		db.PSubscribe(ctx, "nobody iterates")
 		count := 0
-		for m, err := range db.Subscribe(ctx, "*") {
+		for m, err := range db.PSubscribe(ctx, "*") {
 			count++
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.Empty(t, m)
@@ -170,14 +188,14 @@ func TestSubscriptionsEndWithTheirContext(t *testing.T) {
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 		}
 		for _, err := range db.Subscribe(t.Context()) {
-			require.Equal(t, atomredis.Error("ERR wrong number of arguments for 'psubscribe' command"), err)
+			require.Equal(t, atomredis.Error("ERR wrong number of arguments for 'subscribe' command"), err)
 		}
 	})
 }
 
 func TestSubscriberThatTakesNothingIsDropped(t *testing.T) {
 	db := open(t, atomredis.Options{Config: map[string]string{"client-output-buffer-limit": "pubsub 10kb 0 0"}})
-	messages := db.Subscribe(t.Context(), "*")
+	messages := db.PSubscribe(t.Context(), "*")
 	for range 100 {
 		do(t, db, "PUBLISH", "c", make([]byte, 1000))
 	}

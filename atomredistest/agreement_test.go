@@ -14,7 +14,6 @@ import (
 
 	"github.com/atomredis/atomredis"
 	"github.com/atomredis/atomredis/atomredistest"
-	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
@@ -98,7 +97,7 @@ func TestHelpersAndProtocolAgree(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	servers := [2]*atomredistest.Server{} // of the methods, of the library
 	for i := range servers {
-		servers[i] = atomredistest.RunOptions(t, atomredis.Options{Clock: engine.NewManualClock(start), Addr: "127.0.0.1:0"})
+		servers[i] = atomredistest.RunOptions(t, atomredis.Options{Clock: atomredistest.NewClock(start), Addr: "127.0.0.1:0"})
 	}
 	direct, remote := servers[0], servers[1]
 	var databases [2]*atomredis.DB

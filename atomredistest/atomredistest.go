@@ -12,7 +12,6 @@ package atomredistest
 
 import (
 	"log/slog"
-	"runtime"
 	"testing"
 	"time"
 
@@ -27,7 +26,7 @@ type Server struct {
 	*atomredis.DB
 
 	t     testing.TB
-	clock *clock
+	clock *Clock
 	hook  *testhook.Hook
 }
 
@@ -45,15 +44,20 @@ func RunAddr(t testing.TB) *Server {
 	return RunOptions(t, atomredis.Options{Addr: "127.0.0.1:0"})
 }
 
-// RunOptions is Run with options. The Clock among them is the one that FastForward and SetTime move on from; a Logger
-// takes the place of the test's log. Hook is ignored.
+// RunOptions is Run with options. A Clock among them that NewClock has returned is used as it is; another one, or the
+// system's, is the one that FastForward and SetTime move on from. A Logger takes the place of the test's log.
 func RunOptions(t testing.TB, o atomredis.Options) *Server {
 	t.Helper()
-	if o.Clock == nil {
-		o.Clock = engine.SystemClock{}
+	s := &Server{t: t, hook: testhook.New()}
+	switch c := o.Clock.(type) {
+	case nil:
+		s.clock = newClock(engine.SystemClock{})
+	case *Clock:
+		s.clock = c
+	default:
+		s.clock = newClock(c)
 	}
-	s := &Server{t: t, clock: newClock(o.Clock), hook: testhook.New()}
-	o.Clock, o.Hook = s.clock, s.hook
+	o.Clock = s.clock.of(s.hook)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}
@@ -64,6 +68,7 @@ func RunOptions(t testing.TB, o atomredis.Options) *Server {
 	s.DB = db
 	t.Cleanup(func() {
 		s.hook.Clear()
+		defer s.clock.leave(s.hook)
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
@@ -88,30 +93,12 @@ func (s *Server) Now() time.Time { return s.clock.Now() }
 // happens in its order, and before FastForward returns keys have expired, and clients that were blocked for too long
 // have been served as if the time had passed: their replies are on the way to them. Only the server's time moves, not
 // that of clients, nor that of latency.
-func (s *Server) FastForward(d time.Duration) {
-	s.clock.advance(d)
-	s.settle()
-}
+func (s *Server) FastForward(d time.Duration) { s.clock.FastForward(d) }
 
 // SetTime makes the server's clock show now, and go on from there. If that is later than it showed, it is FastForward
 // by the difference. If it is earlier nothing happens at once; keys expire and clients time out when the clock shows
 // their time.
-func (s *Server) SetTime(now time.Time) {
-	s.clock.set(now)
-	s.settle()
-}
-
-// settle waits for the goroutines of clients whose time is up.
-func (s *Server) settle() {
-	const yields, naps = 1000, 10_000
-	for i := 0; i < yields+naps && s.hook.Overdue(); i++ {
-		if i < yields {
-			runtime.Gosched()
-		} else {
-			time.Sleep(100 * time.Microsecond)
-		}
-	}
-}
+func (s *Server) SetTime(now time.Time) { s.clock.SetTime(now) }
 
 // FailNext has the next n executions of a command answered with an error reply, such as "LOADING the data set", and
 // not executed; if n is negative all are until ClearFaults. A command may be one with sub-commands, or one of these,

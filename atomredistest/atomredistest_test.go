@@ -86,7 +86,7 @@ func fill(t testing.TB, s *atomredistest.Server) {
 }
 
 func TestDumpIsTheSameForTheSameKeys(t *testing.T) {
-	s := atomredistest.RunOptions(t, atomredis.Options{Clock: engine.NewManualClock(time.Date(2030, 1, 1, 0, 0, 0, 0,
+	s := atomredistest.RunOptions(t, atomredis.Options{Clock: atomredistest.NewClock(time.Date(2030, 1, 1, 0, 0, 0, 0,
 		time.UTC))})
 	require.Equal(t, "no keys\n", s.Dump(t))
 	fill(t, s)
@@ -265,6 +265,34 @@ func TestTheClockGoesOn(t *testing.T) {
 	s.CheckKeys(t, map[string]any{"b": "v"})
 	base.Advance(time.Second)
 	s.CheckKeys(t, nil)
+}
+
+func TestServersCanShareAClock(t *testing.T) {
+	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	clock := atomredistest.NewClock(start)
+	var servers [2]*atomredistest.Server
+	replies := make(chan string)
+	for i := range servers {
+		s := atomredistest.RunOptions(t, atomredis.Options{Clock: clock})
+		servers[i] = s
+		do(t, s.DB, "SET a v EX 60")
+		go func() {
+			r, err := try(t, s.DB, "BLPOP none 30")
+			replies <- fmt.Sprint(r, err)
+		}()
+		require.Eventually(t, func() bool { return strings.Contains(textOf(t, do(t, s.DB, "INFO clients")), "blocked_clients:1\r") },
+			time.Minute, time.Millisecond)
+	}
+	clock.FastForward(59 * time.Second)
+	for _, s := range servers {
+		require.Equal(t, "(nil) <nil>", <-replies)
+		require.Equal(t, start.Add(59*time.Second), s.Now())
+		s.CheckKeys(t, map[string]any{"a": "v"})
+	}
+	servers[0].FastForward(time.Second)
+	servers[1].CheckKeys(t, nil)
+	clock.SetTime(start)
+	require.Equal(t, start, servers[1].Now())
 }
 
 func TestItRunsInBubbles(t *testing.T) {

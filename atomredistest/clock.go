@@ -1,45 +1,108 @@
 package atomredistest
 
 import (
+	"runtime"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/atomredis/atomredis"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/testhook"
 )
 
-// clock shows the time of another clock, moved by an offset that can be changed.
-type clock struct {
-	base engine.Clock
+// Clock is the clock of one server or of several, which a test moves. Its methods may be called from any goroutine.
+type Clock struct {
+	base atomredis.Clock
 
 	moving sync.Mutex // held by who moves the clock; taken before mu
 
 	mu     sync.Mutex // protects what follows
 	offset time.Duration
 	timers map[*timer]struct{} // those that are pending
+	hooks  []*testhook.Hook    // of the servers that use the clock
 }
+
+// hooked is the clock of one server.
+type hooked struct {
+	*Clock
+	hook *testhook.Hook
+}
+
+// Hook implements testhook.Clock.
+func (h hooked) Hook() *testhook.Hook { return h.hook }
 
 // timer is a pending call.
 type timer struct {
-	clock *clock
+	clock *Clock
 	at    time.Time // on the moved clock
 	f     func()
-	base  engine.Timer
+	base  atomredis.Timer
 	armed int // how often base was set: an older one that fires is too late to be stopped, and is ignored
 }
 
-func newClock(base engine.Clock) *clock { return &clock{base: base, timers: map[*timer]struct{}{}} }
+// NewClock returns a clock that shows at and stands still until it is moved. Options.Clock of RunOptions takes it, for
+// several servers too, which then have the same time.
+func NewClock(at time.Time) *Clock { return newClock(engine.NewManualClock(at)) }
 
-// Now implements engine.Clock.
-func (c *clock) Now() time.Time {
+func newClock(base atomredis.Clock) *Clock { return &Clock{base: base, timers: map[*timer]struct{}{}} }
+
+// FastForward moves the clock forward by d. What falls due on the way happens in its order, and before FastForward
+// returns keys have expired and blocked clients have timed out, in all servers that use the clock.
+func (c *Clock) FastForward(d time.Duration) {
+	c.advance(d)
+	c.settle()
+}
+
+// SetTime makes the clock show now. If that is later than it showed, it is FastForward by the difference. If it is
+// earlier nothing happens at once; keys expire and clients time out when the clock shows their time.
+func (c *Clock) SetTime(now time.Time) {
+	c.set(now)
+	c.settle()
+}
+
+// settle waits for the goroutines of clients whose time is up.
+func (c *Clock) settle() {
+	const yields, naps = 1000, 10_000
+	c.mu.Lock()
+	hooks := slices.Clone(c.hooks)
+	c.mu.Unlock()
+	overdue := func() bool { return slices.ContainsFunc(hooks, (*testhook.Hook).Overdue) }
+	for i := 0; i < yields+naps && overdue(); i++ {
+		if i < yields {
+			runtime.Gosched()
+		} else {
+			time.Sleep(100 * time.Microsecond)
+		}
+	}
+}
+
+// of returns the clock as one of its servers has it.
+func (c *Clock) of(h *testhook.Hook) atomredis.Clock {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hooks = append(c.hooks, h)
+	return hooked{c, h}
+}
+
+// leave says that a server does not use the clock any more.
+func (c *Clock) leave(h *testhook.Hook) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hooks = slices.DeleteFunc(c.hooks, func(other *testhook.Hook) bool { return other == h })
+}
+
+// Now implements atomredis.Clock.
+func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now()
 }
 
-func (c *clock) now() time.Time { return c.base.Now().Add(c.offset) }
+func (c *Clock) now() time.Time { return c.base.Now().Add(c.offset) }
 
-// AfterFunc implements engine.Clock.
-func (c *clock) AfterFunc(d time.Duration, f func()) engine.Timer {
+// AfterFunc implements atomredis.Clock.
+func (c *Clock) AfterFunc(d time.Duration, f func()) atomredis.Timer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := &timer{clock: c, at: c.now().Add(d), f: f}
@@ -75,7 +138,7 @@ func (t *timer) remove() bool {
 	return pending
 }
 
-// Stop implements engine.Timer.
+// Stop implements atomredis.Timer.
 func (t *timer) Stop() bool {
 	t.clock.mu.Lock()
 	defer t.clock.mu.Unlock()
@@ -84,7 +147,7 @@ func (t *timer) Stop() bool {
 }
 
 // advance moves the clock by d, and calls what falls due on the way, each when the clock shows its time.
-func (c *clock) advance(d time.Duration) {
+func (c *Clock) advance(d time.Duration) {
 	c.moving.Lock()
 	defer c.moving.Unlock()
 	c.mu.Lock()
@@ -94,14 +157,14 @@ func (c *clock) advance(d time.Duration) {
 }
 
 // set makes the clock show now.
-func (c *clock) set(now time.Time) {
+func (c *Clock) set(now time.Time) {
 	c.moving.Lock()
 	defer c.moving.Unlock()
 	c.moveTo(now.Sub(c.base.Now().Round(0))) // by the calendar, not by the monotonic clock
 }
 
 // moveTo changes the offset to end, step by step. moving must be locked.
-func (c *clock) moveTo(end time.Duration) {
+func (c *Clock) moveTo(end time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {
@@ -127,7 +190,7 @@ func (c *clock) moveTo(end time.Duration) {
 }
 
 // earliest returns the pending timer that falls due first; nil if there is none.
-func (c *clock) earliest() (first *timer) {
+func (c *Clock) earliest() (first *timer) {
 	for t := range c.timers {
 		if first == nil || t.at.Before(first.at) {
 			first = t

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +15,88 @@ import (
 	"github.com/atomredis/atomredis"
 	"github.com/atomredis/atomredis/atomredistest"
 )
+
+// exampleTB stands for the *testing.T that a test has: an example has none. end does what the end of a test does.
+type exampleTB struct {
+	testing.TB
+	cleanups []func()
+}
+
+func (t *exampleTB) Helper()                           {}
+func (t *exampleTB) Context() context.Context          { return context.Background() }
+func (t *exampleTB) Output() io.Writer                 { return io.Discard }
+func (t *exampleTB) Cleanup(f func())                  { t.cleanups = append(t.cleanups, f) }
+func (t *exampleTB) Error(args ...any)                 { fmt.Println(args...) }
+func (t *exampleTB) Errorf(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+func (t *exampleTB) Fatal(args ...any)                 { panic(fmt.Sprint(args...)) }
+func (t *exampleTB) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+
+func (t *exampleTB) end() {
+	for _, f := range slices.Backward(t.cleanups) {
+		f()
+	}
+}
+
+// A server for one test: a client connects to it, and the test compares what it has left.
+func Example() {
+	t := new(exampleTB) // the *testing.T of the test
+	defer t.end()
+
+	s := atomredistest.RunAddr(t)
+	client := redis.NewClient(&redis.Options{Addr: s.Addr()})
+	defer client.Close()
+	client.Set(t.Context(), "visits", 1, 0)
+	client.RPush(t.Context(), "jobs", "a", "b")
+	s.CheckKeys(t, map[string]any{"visits": 1, "jobs": []string{"a", "b"}})
+	fmt.Print(s.Dump(t))
+	// Output:
+	// database 0
+	//   "jobs": list ["a" "b"]
+	//   "visits": string "1"
+}
+
+// Keys expire, and clients that wait time out, without waiting.
+func ExampleServer_FastForward() {
+	t := new(exampleTB) // the *testing.T of the test
+	defer t.end()
+
+	s := atomredistest.Run(t)
+	s.MustDo(t, "SET", "session", "ada", "EX", 3600)
+	s.FastForward(time.Hour)
+	fmt.Println(s.MustDo(t, "GET", "session"))
+	// Output: (nil)
+}
+
+// A clock that stands still, for deadlines that are exact, and for several servers.
+func ExampleNewClock() {
+	t := new(exampleTB) // the *testing.T of the test
+	defer t.end()
+
+	clock := atomredistest.NewClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
+	a := atomredistest.RunOptions(t, atomredis.Options{Clock: clock})
+	b := atomredistest.RunOptions(t, atomredis.Options{Clock: clock})
+	a.MustDo(t, "SET", "k", "v", "EX", 60)
+	b.MustDo(t, "SET", "k", "v", "EX", 90)
+	clock.FastForward(time.Minute)
+	fmt.Println(a.MustDo(t, "GET", "k"), b.MustDo(t, "TTL", "k"))
+	// Output: (nil) (integer) 30
+}
+
+// Commands fail as they do while a Redis loads its data.
+func ExampleServer_FailNext() {
+	t := new(exampleTB) // the *testing.T of the test
+	defer t.end()
+
+	s := atomredistest.Run(t)
+	s.FailNext(1, "GET", "LOADING Redis is loading the dataset in memory")
+	_, err := s.Do(t.Context(), "GET", "k")
+	fmt.Println(err)
+	_, err = s.Do(t.Context(), "GET", "k")
+	fmt.Println(err)
+	// Output:
+	// LOADING Redis is loading the dataset in memory
+	// <nil>
+}
 
 // sessions is what the tests below test: it remembers who is logged in, for an hour.
 type sessions struct{ client *redis.Client }

@@ -12,14 +12,13 @@ import (
 
 	"github.com/atomredis/atomredis"
 	"github.com/atomredis/atomredis/atomredistest"
-	"github.com/atomredis/atomredis/engine"
 )
 
 // TestMigrationFromMiniredis has the right-hand sides of the table in docs/miniredis.md, in its order.
 func TestMigrationFromMiniredis(t *testing.T) {
 	s := atomredistest.RunOptions(t, atomredis.Options{Addr: "127.0.0.1:0",
 		Config: map[string]string{"requirepass": "secret"},
-		Clock:  engine.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))})
+		Clock:  atomredistest.NewClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))})
 	client := redis.NewClient(&redis.Options{Addr: s.Addr(), Password: "secret"})
 	defer client.Close()
 	require.NoError(t, client.Ping(t.Context()).Err())

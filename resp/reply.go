@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // Error is an error reply: its code word and text, as Redis words them.
@@ -12,6 +13,18 @@ type Error string
 
 // Error returns the text.
 func (e Error) Error() string { return string(e) }
+
+// Code returns the first word of the text, by which programs tell errors apart: "WRONGTYPE", "MOVED", "ERR". It is ""
+// if the text does not begin with a word of capitals.
+func (e Error) Code() string {
+	code, _, _ := strings.Cut(string(e), " ")
+	for _, c := range []byte(code) {
+		if c < 'A' || c > 'Z' {
+			return ""
+		}
+	}
+	return code
+}
 
 // What the accessors of a Reply return when there is no value.
 var (

@@ -41,7 +41,13 @@ func (c *Client) subscribe(ctx context.Context, command string, names []string) 
 	return newSubscription(ctx, s, command, names)
 }
 
-// PSubscribe is Client.PSubscribe in a session that nobody else uses any more, even if there is an error.
+// Subscribe is Client.Subscribe in the given session, which the subscription owns from then on. If it fails, the session
+// is released.
+func Subscribe(ctx context.Context, s Session, channels ...string) (*Subscription, error) {
+	return newSubscription(ctx, s, "SUBSCRIBE", channels)
+}
+
+// PSubscribe is Subscribe for the channels whose names match one of the patterns.
 func PSubscribe(ctx context.Context, s Session, patterns ...string) (*Subscription, error) {
 	return newSubscription(ctx, s, "PSUBSCRIBE", patterns)
 }

@@ -27,6 +27,10 @@ type Hook struct {
 	known    func(words []string) (name string, ok bool)
 }
 
+// Clock is what the clock of a server has beside its methods if things are to go wrong in the server. A clock carries the
+// hook because the options of an embedded server are public, and this package is not.
+type Clock interface{ Hook() *Hook }
+
 // Fault is what goes wrong with executions of commands. What is empty says nothing.
 type Fault struct {
 	// as the server calls it, a sub-command "config|get", or a container; empty is any but those with which clients open
