@@ -101,8 +101,8 @@
 // # Configuration
 //
 // Directives are a table (internal/config/directives.go); those on which nothing depends are rows of data (internal/config/unused.go).
-// [Settings] never change: a change makes new ones, and functions of OnChange apply or refuse them. What can fail
-// comes first and undoes itself (configChanged). Files that directives name are read again when they are set, on
+// [config.Settings] never change: a change makes new ones. Each part that must act on a change registers functions for its
+// directives (Config.Apply, which can refuse and is undone, and Config.Follow): followTLS, followStorage and others. Files that directives name are read again when they are set, on
 // SIGHUP, and for TLS by a timer (files.go, tls.go). What was loaded knows its settings and files, so a timer cannot
 // undo a change.
 //

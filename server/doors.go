@@ -155,6 +155,22 @@ func (srv *Server) checkDoorUser(k *door.Kind, set *config.Settings) error {
 	return nil
 }
 
+// followDoors has doors follow their settings.
+func (srv *Server) followDoors() {
+	var names []string
+	for _, k := range door.Kinds() {
+		names = append(names, k.DirectiveNames()...)
+	}
+	srv.config.Apply(func(old, set *config.Settings) (func() error, error) {
+		return func() error { return srv.updateDoors(set, old) }, srv.updateDoors(old, set)
+	}, names...)
+	srv.config.Follow(func(set *config.Settings) {
+		srv.doors.mu.Lock()
+		defer srv.doors.mu.Unlock()
+		srv.watchIdle(set)
+	}, "timeout")
+}
+
 // updateDoors opens doors where new settings say, and then closes those that were somewhere else. If it fails all are
 // as they were.
 func (srv *Server) updateDoors(old, set *config.Settings) error {
@@ -185,9 +201,6 @@ func (srv *Server) updateDoors(old, set *config.Settings) error {
 	for _, d := range srv.doors.all() {
 		d.set.Store(set)
 	}
-	srv.doors.mu.Lock()
-	defer srv.doors.mu.Unlock()
-	srv.watchIdle(set)
 	return nil
 }
 

@@ -48,15 +48,21 @@ const (
 	roomNowhere                // there is nothing to evict
 )
 
-// setLimits takes over the settings about memory.
-func (srv *Server) setLimits(old, set *config.Settings) {
+// setLimits applies the settings about memory.
+func (srv *Server) setLimits(set *config.Settings) {
 	srv.eviction.limit.Store(int64(set.MaxMemory))
 	srv.eviction.clientLimit.Store(clientLimit(set))
 	srv.leastLimit.Store(set.OutputLimits.LeastHard())
 	srv.ks.SetEviction(set.Eviction)
-	if set.MaxMemory != old.MaxMemory || set.Eviction.Tiers() != old.Eviction.Tiers() {
+}
+
+// followMemory applies changes of the settings about memory.
+func (srv *Server) followMemory() {
+	srv.config.Follow(func(set *config.Settings) {
+		srv.setLimits(set)
 		srv.evictLater(0) // a guard may be held, under which nothing can be evicted
-	}
+	}, "maxmemory", "maxmemory-policy", "tier", "maxmemory-samples", "lfu-log-factor", "lfu-decay-time",
+		"maxmemory-clients", "client-output-buffer-limit")
 }
 
 // tierMemory has values leave memory, or stay in it, as the settings say. No guard may be held.

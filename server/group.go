@@ -105,6 +105,7 @@ func (srv *Server) openGroup(fs vfs.FS, dir string, state []byte) (journal.Journ
 	g.node = node
 	srv.shards.Join(g.ctx, node)
 	srv.relays.on.Store(set.Raft.Proxy)
+	srv.config.Follow(func(set *config.Settings) { srv.relays.on.Store(set.Raft.Proxy) }, "replicated-proxy")
 	g.r = newReplayer(srv, command.FromJournal)
 	g.r.s.guard.FromMaster = true
 	st := node.Status()

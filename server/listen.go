@@ -168,13 +168,17 @@ var (
 	errBind   = errors.New("Failed to bind to specified addresses.")
 )
 
+// followAddresses has the server listen where the settings say.
+func (srv *Server) followAddresses() {
+	srv.config.Apply(func(old, set *config.Settings) (func() error, error) {
+		return func() error { return srv.updateListeners(set, old) }, srv.updateListeners(old, set)
+	}, "bind", "port", "tls-port")
+}
+
 // updateListeners has the server listen where new settings say. Sockets that both settings have stay as they are, and
 // clients that are connected stay too. New sockets are opened before old ones are closed, unless an old one may stand
 // in the way of a new one, as 127.0.0.1 does of *. If it fails the server listens where it did before.
 func (srv *Server) updateListeners(old, set *config.Settings) error {
-	if set.Port == old.Port && set.TLS.Port == old.TLS.Port && slices.Equal(set.Bind, old.Bind) {
-		return nil
-	}
 	ls := &srv.listeners
 	ls.mu.Lock()
 	defer ls.mu.Unlock()

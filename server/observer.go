@@ -22,6 +22,15 @@ type origin struct {
 // observer passes on what the engine tells of keys.
 type observer Server
 
+// followKeyspace has the keyspace, and those who watch it, follow the settings about keys.
+func (srv *Server) followKeyspace() {
+	c := srv.config
+	c.Follow(srv.hearEvents, "notify-keyspace-events")
+	c.Follow(func(set *config.Settings) { srv.ks.SetListLimit(set.List) }, "list-max-listpack-size")
+	c.Follow(func(set *config.Settings) { srv.ks.SetImporting(set.ImportMode) }, "import-mode")
+	c.Follow(func(set *config.Settings) { srv.tracking.Limit(set.TrackingTableMaxKeys) }, "tracking-table-max-keys")
+}
+
 // hearEvents chooses the events that the server hears of: those that are published, and those that doors and services
 // need.
 func (srv *Server) hearEvents(set *config.Settings) {

@@ -4,11 +4,15 @@ import (
 	"github.com/atomredis/atomredis/internal/config"
 )
 
-// updateOOMScore gives the process the score of new settings.
-func (srv *Server) updateOOMScore(old, set *config.Settings) error {
-	if set.OOMScoreAdj == old.OOMScoreAdj && set.OOMScoreAdjValues == old.OOMScoreAdjValues {
-		return nil
-	}
+// followOOMScore has the process change its score with the settings.
+func (srv *Server) followOOMScore() {
+	srv.config.Apply(func(old, set *config.Settings) (func() error, error) {
+		return func() error { return srv.setOOMScore(old) }, srv.setOOMScore(set)
+	}, "oom-score-adj", "oom-score-adj-values")
+}
+
+// setOOMScore gives the process the score of the settings.
+func (srv *Server) setOOMScore(set *config.Settings) error {
 	if err := applyOOMScore(set, srv.follows()); err != nil {
 		srv.log.Warn("cannot change oom_score_adj", "error", err.Error())
 		return config.ChangeError{"oom-score-adj": config.ErrOOMScore, "oom-score-adj-values": config.ErrOOMScore}

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"math"
 	"net"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -32,7 +31,6 @@ import (
 	"github.com/atomredis/atomredis/internal/commands/scripts"
 	servercommands "github.com/atomredis/atomredis/internal/commands/server"
 	"github.com/atomredis/atomredis/internal/config"
-	"github.com/atomredis/atomredis/internal/files"
 	"github.com/atomredis/atomredis/internal/replication"
 	"github.com/atomredis/atomredis/internal/replication/psync"
 	"github.com/atomredis/atomredis/internal/stats"
@@ -251,7 +249,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	}
 	srv.commandStats = stats.NewCommands(srv.table.Count + command.MaxCustom)
 	srv.timing.set(set)
-	srv.setLimits(set, set)
+	srv.setLimits(set)
 	srv.replyBuffers.peakAge.Store(servercommands.DefaultReplyBufferPeakAge)
 	srv.startScripts()
 	srv.foreign = foreignCommands(srv.table)
@@ -266,7 +264,14 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 		srv.Discard()
 		return nil, err
 	}
-	conf.OnChange(srv.configChanged)
+	srv.followOOMScore() // what can fail comes first
+	srv.followTLS()
+	srv.followAddresses()
+	srv.followDoors()
+	srv.followStorage()
+	srv.followMemory()
+	srv.followCosts()
+	srv.followKeyspace()
 	conf.OnRewrite(srv.users.Lines)
 	return srv, nil
 }
@@ -282,76 +287,6 @@ func shardCount(setting int, parallel bool) int {
 		n *= 2
 	}
 	return n
-}
-
-// configChanged applies settings that are not read where they are used.
-func (srv *Server) configChanged(old, set *config.Settings) error {
-	if set.AppendOnly != old.AppendOnly {
-		return config.ChangeError{"appendonly": errors.New("the journal cannot be switched on or off while the server runs")}
-	}
-	if err := srv.checkDir(old, set); err != nil {
-		return config.ChangeError{"dir": err}
-	}
-	// What can fail comes first, and leaves everything as it was if it does.
-	if err := srv.updateOOMScore(old, set); err != nil {
-		return err
-	}
-	keys := srv.tls.Load()
-	if err := srv.updateTLS(old, set); err != nil {
-		return errors.Join(err, srv.updateOOMScore(set, old))
-	}
-	if err := srv.updateListeners(old, set); err != nil {
-		srv.tls.Store(keys)
-		return errors.Join(err, srv.updateOOMScore(set, old))
-	}
-	if err := srv.updateDoors(old, set); err != nil {
-		err = errors.Join(err, srv.updateListeners(set, old), srv.updateOOMScore(set, old))
-		srv.tls.Store(keys)
-		return err
-	}
-	if set.RequirePass != old.RequirePass {
-		srv.users.PasswordChanged(set.RequirePass)
-	}
-	srv.hearEvents(set)
-	srv.relays.on.Store(set.Raft.Proxy && srv.group.node != nil)
-	srv.ks.SetListLimit(set.List)
-	srv.timing.set(set)
-	srv.countSlots(set)
-	srv.ks.SetImporting(set.ImportMode)
-	srv.tracking.Limit(set.TrackingTableMaxKeys)
-	srv.setLimits(old, set)
-	if set.ReplBacklogSize != old.ReplBacklogSize {
-		srv.followed.Limit(set)
-	}
-	if set.MinReplicasToWrite != old.MinReplicasToWrite || set.MinReplicasMaxLag != old.MinReplicasMaxLag {
-		srv.followed.CountFor(set)
-	}
-	if st := srv.storage.Storage; st != nil {
-		st.SetPolicy(set.AppendFsync)
-		st.SetSavePoints(set.Save)
-		st.SetCheckpointSize(checkpointSize(set))
-		st.SetKeyDelays(set.KeyLoadDelay, set.KeySaveDelay)
-	}
-	return nil
-}
-
-// checkDir returns why the data directory cannot become another one. Stored data stays where it is; without any, dir
-// only says where RDB files go.
-func (srv *Server) checkDir(old, set *config.Settings) error {
-	if set.Dir == old.Dir {
-		return nil
-	}
-	if srv.storage.Storage != nil {
-		return errors.New("the data stays where it is while the server runs")
-	}
-	info, err := os.Stat(set.Dir)
-	if err != nil {
-		return errors.New("Changing directory: " + files.Reason(err))
-	}
-	if !info.IsDir() {
-		return errors.New("Changing directory: Not a directory")
-	}
-	return nil
 }
 
 // Start listens on the configured addresses, reads what is stored, and serves clients in the background. Clients that

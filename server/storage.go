@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 
@@ -43,6 +44,41 @@ type storageState struct {
 type durabilityWaiter struct {
 	lsn    uint64
 	finish func()
+}
+
+// followStorage has the storage follow its settings. Where data is stored, and whether it is journalled, cannot change.
+func (srv *Server) followStorage() {
+	srv.config.Apply(func(old, set *config.Settings) (undo func() error, err error) {
+		return nil, errors.New("the journal cannot be switched on or off while the server runs")
+	}, "appendonly")
+	srv.config.Apply(func(old, set *config.Settings) (undo func() error, err error) {
+		return nil, srv.checkDir(set)
+	}, "dir")
+	st := srv.storage.Storage
+	if st == nil {
+		return
+	}
+	srv.config.Follow(func(set *config.Settings) { st.SetPolicy(set.AppendFsync) }, "appendfsync")
+	srv.config.Follow(func(set *config.Settings) { st.SetSavePoints(set.Save) }, "save")
+	srv.config.Follow(func(set *config.Settings) { st.SetCheckpointSize(checkpointSize(set)) },
+		"checkpoint-size", "maxmemory", "maxmemory-policy", "tier")
+	srv.config.Follow(func(set *config.Settings) { st.SetKeyDelays(set.KeyLoadDelay, set.KeySaveDelay) },
+		"key-load-delay", "rdb-key-save-delay")
+}
+
+// checkDir returns why dir cannot change. Stored data stays where it is; without any, dir only says where RDB files go.
+func (srv *Server) checkDir(set *config.Settings) error {
+	if srv.storage.Storage != nil {
+		return errors.New("the data stays where it is while the server runs")
+	}
+	info, err := os.Stat(set.Dir)
+	if err != nil {
+		return errors.New("Changing directory: " + files.Reason(err))
+	}
+	if !info.IsDir() {
+		return errors.New("Changing directory: Not a directory")
+	}
+	return nil
 }
 
 // openStorage opens the data directory, if the configuration asks for one.

@@ -39,6 +39,14 @@ const (
 	suspicion = 256
 )
 
+// followCosts has the measuring of commands follow the settings about logs, latency and slots.
+func (srv *Server) followCosts() {
+	srv.config.Follow(srv.timing.set, "slowlog-log-slower-than", "slowlog-max-len", "latency-monitor-threshold", "latency-tracking",
+		"cluster-slot-stats-enabled", "commandlog-request-larger-than", "commandlog-large-request-max-len",
+		"commandlog-reply-larger-than", "commandlog-large-reply-max-len")
+	srv.config.Follow(srv.countSlots, "cluster-slot-stats-enabled")
+}
+
 // set takes over the settings.
 func (t *timing) set(set *config.Settings) {
 	limit := int64(math.MaxInt64)

@@ -147,6 +147,18 @@ func tlsDiffers(s *config.TLSSettings, old *config.TLSSettings) bool {
 	return !reflect.DeepEqual(a, b)
 }
 
+// followTLS has new connections follow the settings about TLS.
+func (srv *Server) followTLS() {
+	names := config.TLSNames()
+	for _, k := range door.Kinds() {
+		names = append(names, k.DirectiveNames()...)
+	}
+	srv.config.Apply(func(old, set *config.Settings) (func() error, error) {
+		before := srv.tls.Load()
+		return func() error { srv.tls.Store(before); return nil }, srv.updateTLS(old, set)
+	}, names...)
+}
+
 // updateTLS reads the files anew if a directive has been set, or if they are needed from now on.
 func (srv *Server) updateTLS(old, set *config.Settings) error {
 	if !set.WantsTLS() || old.WantsTLS() && !tlsDiffers(&set.TLS, &old.TLS) && !set.RereadFiles {

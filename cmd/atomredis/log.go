@@ -221,10 +221,7 @@ func openLog(conf *config.Config, stdout io.Writer) (*appLog, error) {
 		handlers = append(handlers, l.sink(conf, out, withoutTimeAndLevel))
 	}
 	l.Logger = slog.New(slog.NewMultiHandler(handlers...))
-	conf.OnChange(func(_, next *config.Settings) error {
-		l.level.Set(next.LogLevel)
-		return nil
-	})
+	conf.Follow(func(set *config.Settings) { l.level.Set(set.LogLevel) }, "loglevel")
 	return l, nil
 }
 

@@ -110,6 +110,18 @@ func (k *Kind) AddressDirective() string {
 	return k.Directive()
 }
 
+// DirectiveNames returns the names of all directives of the door.
+func (k *Kind) DirectiveNames() []string {
+	names := []string{k.AddressDirective(), k.Directive() + "-user"}
+	if k.TLS {
+		names = append(names, k.Directive()+"-tls")
+	}
+	for _, d := range k.Directives {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
 var errAddress = errors.New("argument must be 'yes', 'no', a port, host:port with '*' for all hosts, " +
 	"or the path of a Unix socket")
 

@@ -1,11 +1,10 @@
 // Package config is what can be set in redis.conf, on the command line and with CONFIG SET. The directives themselves
 // are in directives.go, reading and rewriting files in file.go. Settings never change: a change makes new ones, which
-// functions of OnChange put into effect or refuse.
+// owners of directives put into effect or refuse by functions of Apply and Follow.
 package config
 
 import (
 	"bytes"
-	"errors"
 	"log/slog"
 	"maps"
 	"os"
@@ -29,11 +28,12 @@ import (
 type Config struct {
 	current atomic.Pointer[Settings]
 
-	mu      sync.Mutex // protects what follows, and is held while settings change
-	hooks   []func(old, new *Settings) error
-	file    string          // the absolute path of the configuration file, "" if there is none
-	changed map[string]bool // directives set by other means than the file
-	used    map[string]bool // directives set by whatever means
+	mu        sync.Mutex // protects what follows, and is held while settings change
+	appliers  []applier
+	followers []follower
+	file      string          // the absolute path of the configuration file, "" if there is none
+	changed   map[string]bool // directives set by other means than the file
+	used      map[string]bool // directives set by whatever means
 	// included are the users of files that the configuration file includes: a name and its rules.
 	included [][]string
 	// users returns the lines that define the users of a server that runs; nil before it does. See onRewrite.
@@ -181,7 +181,7 @@ type Settings struct {
 	// Unused are the values of directives on which nothing depends, those that are not the default.
 	Unused map[string]string
 
-	// RereadFiles says, to functions of OnChange alone, that a directive was set that names files.
+	// RereadFiles says, to functions of Apply alone, that a directive was set that names files.
 	RereadFiles bool
 }
 
@@ -273,15 +273,6 @@ func (c *Config) File() string {
 	return c.file
 }
 
-// OnChange registers a function that puts new settings into effect when they change at run time. If it returns an
-// error it has changed nothing, and the change does not take place. Functions are called in the order in which they
-// were registered, one change at a time; they must not set anything themselves.
-func (c *Config) OnChange(apply func(old, new *Settings) error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.hooks = append(c.hooks, apply)
-}
-
 // Set changes one directive; several words in value are separated by spaces. runtime says that the server is running,
 // so that directives that only matter at start are refused.
 func (c *Config) Set(name, value string, runtime bool) error {
@@ -355,16 +346,8 @@ func (c *Config) SetAll(pairs []Assignment, trusted bool) (culprit string, err e
 		}
 		next.RereadFiles = next.RereadFiles || p.d.reread
 	}
-	for i, apply := range c.hooks {
-		if err := apply(old, &next); err != nil {
-			culprit, err := blame(pairs, err)
-			for _, undo := range slices.Backward(c.hooks[:i]) {
-				if e := undo(&next, old); e != nil {
-					err = errors.Join(err, e)
-				}
-			}
-			return culprit, err
-		}
+	if culprit, err := c.applyAll(pairs, old, &next); err != nil {
+		return culprit, err
 	}
 	for _, p := range pairs {
 		c.noteChange(p.d)
@@ -383,19 +366,6 @@ type ChangeError map[string]error
 func (e ChangeError) Error() string {
 	name := slices.Min(slices.Collect(maps.Keys(e)))
 	return name + ": " + e[name].Error()
-}
-
-// blame returns which of the assignments is to blame for an error of a function of OnChange, and what is wrong with it.
-func blame(pairs []Assignment, err error) (culprit string, reason error) {
-	var change ChangeError
-	if errors.As(err, &change) {
-		for _, p := range pairs {
-			if reason := change[p.d.name]; reason != nil {
-				return p.name, reason
-			}
-		}
-	}
-	return pairs[0].name, err
 }
 
 // noteChange remembers that a directive was set by other means than the file.

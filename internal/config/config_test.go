@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -244,22 +245,41 @@ func TestSeveralChangesAtRunTimeHappenAllOrNone(t *testing.T) {
 
 func TestAChangeThatCannotBeAppliedIsTakenBack(t *testing.T) {
 	c := NewConfig()
-	var first []int
-	c.OnChange(func(_, next *Settings) error {
-		first = append(first, next.Timeout)
-		return nil
-	})
-	refused := errors.New("no")
-	c.OnChange(func(_, next *Settings) error {
-		if next.Timeout == 5 {
-			return refused
+	var done []string
+	apply := func(name string) func(old, set *Settings) (func() error, error) {
+		return func(old, set *Settings) (func() error, error) {
+			done = append(done, fmt.Sprint(name, " ", set.Timeout))
+			return func() error { done = append(done, fmt.Sprint(name, " ", old.Timeout)); return nil }, nil
 		}
-		return nil
-	})
+	}
+	c.Apply(apply("first"), "timeout", "port")
+	c.Apply(apply("second"), "timeout")
+	c.Apply(apply("other"), "port")
+	refused := errors.New("no")
+	c.Apply(func(_, set *Settings) (func() error, error) {
+		if set.Timeout == 5 {
+			return nil, refused
+		}
+		return nil, nil
+	}, "maxclients", "timeout")
+	c.Follow(func(set *Settings) { done = append(done, fmt.Sprint("follower ", set.Timeout)) }, "timeout")
+	c.Follow(func(*Settings) { done = append(done, "no") }, "port")
 	require.NoError(t, c.Set("timeout", "3", true))
-	require.ErrorIs(t, c.Set("timeout", "5", true), refused)
+	require.Equal(t, []string{"first 3", "second 3", "follower 3"}, done)
+	done = nil
+	pairs := []Assignment{assign(t, "maxmemory", "5"), assign(t, "timeout", "5")}
+	culprit, err := c.SetAll(pairs, true)
+	require.ErrorIs(t, err, refused)
+	require.Equal(t, "timeout", culprit)
 	require.Equal(t, 3, c.Get().Timeout)
-	require.Equal(t, []int{3, 5, 3}, first)
+	require.Equal(t, []string{"first 5", "second 5", "second 3", "first 3"}, done)
+	require.Panics(t, func() { c.Follow(nil, "no-directive") })
+}
+
+func assign(t *testing.T, name, value string) Assignment {
+	a, ok := Assign(name, value)
+	require.True(t, ok)
+	return a
 }
 
 func TestReadingSettingsDoesNotAllocate(t *testing.T) {

@@ -148,7 +148,7 @@ var directiveTable = []*directive{
 
 	// What is stored, and when.
 	{name: "save", initial: "3600 1 300 100 60 10000", many: true, accumulates: true, parse: parseSave, show: showSave},
-	yesNo("appendonly", "yes", func(s *Settings) *bool { return &s.AppendOnly }), // see configChanged
+	yesNo("appendonly", "yes", func(s *Settings) *bool { return &s.AppendOnly }), // see followStorage in package server
 	choice("appendfsync", "everysec", func(s *Settings) *journal.Policy { return &s.AppendFsync }, fsyncPolicies...),
 	memory("checkpoint-size", "256mb", 1<<20, func(s *Settings) *int { return &s.CheckpointSize }).ours(),
 	yesNo("stop-writes-on-bgsave-error", "yes", func(s *Settings) *bool { return &s.StopWritesOnBgsaveError }),

@@ -59,6 +59,7 @@ func NewUsers(table *command.Table, foreign []*command.Command, conf *config.Con
 	set := conf.Get()
 	u := &Users{table: table, foreign: foreign, config: conf, logger: log, clients: clients, accounts: map[string]*Account{}}
 	u.byNobody = u.put(withPassword(u.Rules(), u.Rules().Default(), set.RequirePass))
+	conf.Follow(func(set *config.Settings) { u.setPassword(set.RequirePass) }, "requirepass")
 	if set.ACLFile != "" && len(set.Users) > 0 {
 		return nil, errors.New("users are defined both in the configuration file and in an ACL file: only one of them may " +
 			"have users")
@@ -122,8 +123,8 @@ func withPassword(r Rules, user *User, password string) *User {
 	return user
 }
 
-// PasswordChanged applies a new value of requirepass.
-func (u *Users) PasswordChanged(password string) {
+// setPassword applies a new value of requirepass.
+func (u *Users) setPassword(password string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.byNobody.user.Store(withPassword(u.Rules(), u.byNobody.User(), password))

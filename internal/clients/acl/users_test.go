@@ -68,7 +68,7 @@ func describe(users *acl.Users) (lines []string) {
 }
 
 func TestClientsBecomeUsersThatAdmitThem(t *testing.T) {
-	users, _, err := configured(t, "user a on >secret", "user b off nopass")
+	users, conf, err := configured(t, "user a on >secret", "user b off nopass")
 	require.NoError(t, err)
 	var client atomic.Pointer[acl.Account]
 	require.False(t, users.Authenticate(&client, "a", sha256.Sum256([]byte("wrong"))))
@@ -83,7 +83,7 @@ func TestClientsBecomeUsersThatAdmitThem(t *testing.T) {
 	require.Same(t, users.Get([]byte("a")), client.Load())
 
 	require.True(t, users.Open())
-	users.PasswordChanged("x")
+	require.NoError(t, conf.Set("requirepass", "x", true))
 	require.False(t, users.Open())
 }
 

@@ -87,7 +87,9 @@ func (f *Followers) start(o *Options, r *Replica) {
 		f.keeper = o.Storage
 	}
 	f.history.End(replication.NewID())
-	f.Limit(o.Config.Get())
+	f.limit(o.Config.Get())
+	o.Config.Follow(f.limit, "repl-backlog-size")
+	o.Config.Follow(f.countFor, "min-replicas-to-write", "min-replicas-max-lag")
 }
 
 // Active reports whether the server makes a stream. It changes only under a guard over everything.
@@ -355,10 +357,10 @@ func (f *Followers) countGood(set *config.Settings) (n int) {
 }
 
 // Count updates Scarce.
-func (f *Followers) Count() { f.CountFor(f.config.Get()) }
+func (f *Followers) Count() { f.countFor(f.config.Get()) }
 
-// CountFor is Count with settings that take effect now.
-func (f *Followers) CountFor(set *config.Settings) {
+// countFor is Count with settings that take effect now.
+func (f *Followers) countFor(set *config.Settings) {
 	f.mu.Lock()
 	scarce := set.MinReplicasToWrite > 0 && set.MinReplicasMaxLag > 0 && f.countGood(set) < set.MinReplicasToWrite
 	changed := f.scarce.Swap(scarce) != scarce

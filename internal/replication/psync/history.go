@@ -41,8 +41,8 @@ func encodeWords(words ...string) []byte {
 	return command.AppendRequest(nil, args)
 }
 
-// Limit sets the size of the backlog to repl-backlog-size.
-func (f *Followers) Limit(set *config.Settings) {
+// limit sets the size of the backlog to repl-backlog-size.
+func (f *Followers) limit(set *config.Settings) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.history.Limit(set.ReplBacklogSize)

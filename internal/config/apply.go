@@ -1,0 +1,104 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// How changes take effect while the server runs: the owner of a directive registers what is to be done.
+
+// applier is a function of Apply and its directives.
+type applier struct {
+	names []string
+	apply func(old, set *Settings) (undo func() error, err error)
+}
+
+// follower is a function of Follow and its directives.
+type follower struct {
+	names  []string
+	follow func(set *Settings)
+}
+
+// Apply registers a function that puts a change of the named directives into effect and may refuse it. It is called while
+// the server runs, when the value of one of them changes, or when one that names files is set. Functions are called in the
+// order in which they were registered, one change at a time. One that fails has changed nothing; those before it are undone,
+// the last one first, and no directive changes. undo may be nil. The function must not set directives.
+//
+// A [ChangeError] says which directive is to blame for which error; any other error is blamed on the first of the named
+// directives that changes.
+func (c *Config) Apply(apply func(old, set *Settings) (undo func() error, err error), names ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.appliers = append(c.appliers, applier{known(names), apply})
+}
+
+// Follow registers a function that puts a change of the named directives into effect and cannot fail. It is called as those
+// of Apply are, after all of them.
+func (c *Config) Follow(follow func(set *Settings), names ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.followers = append(c.followers, follower{known(names), follow})
+}
+
+// known returns the names, each of which must be a directive's own.
+func known(names []string) []string {
+	for _, name := range names {
+		if d := directiveNamed(name); d == nil || d.name != name {
+			panic(fmt.Sprintf("config: there is no directive %q", name))
+		}
+	}
+	return names
+}
+
+// changeOf returns the first of the assignments to one of the named directives.
+func changeOf(changes []Assignment, names []string) (a Assignment, ok bool) {
+	i := slices.IndexFunc(changes, func(a Assignment) bool { return slices.Contains(names, a.d.name) })
+	if i < 0 {
+		return Assignment{}, false
+	}
+	return changes[i], true
+}
+
+// applyAll calls the registered functions for assignments. If one fails it tells which of them is to blame.
+func (c *Config) applyAll(pairs []Assignment, old, set *Settings) (culprit string, err error) {
+	changes := slices.DeleteFunc(slices.Clone(pairs), func(p Assignment) bool { return !p.d.reread && p.d.show(old) == p.d.show(set) })
+	var undos []func() error
+	for _, a := range c.appliers {
+		first, ok := changeOf(changes, a.names)
+		if !ok {
+			continue
+		}
+		undo, err := a.apply(old, set)
+		if err != nil {
+			culprit, err := blame(changes, first, err)
+			for _, undo := range slices.Backward(undos) {
+				err = errors.Join(err, undo())
+			}
+			return culprit, err
+		}
+		if undo != nil {
+			undos = append(undos, undo)
+		}
+	}
+	for _, f := range c.followers {
+		if _, ok := changeOf(changes, f.names); ok {
+			f.follow(set)
+		}
+	}
+	return "", nil
+}
+
+// blame returns which of the assignments is to blame for an error of a function of Apply, and what is wrong with it. first
+// is the first one that the function is for.
+func blame(changes []Assignment, first Assignment, err error) (culprit string, reason error) {
+	var change ChangeError
+	if errors.As(err, &change) {
+		for _, a := range changes {
+			if reason := change[a.d.name]; reason != nil {
+				return a.name, reason
+			}
+		}
+	}
+	return first.name, err
+}
