@@ -26,7 +26,7 @@ type link struct {
 
 	// Used by the link's goroutine only.
 	executor Executor
-	where    whereabouts
+	addrs    addresses
 	conn     net.Conn
 	from     *resp.CommandReader
 	db       int        // of the next command
@@ -95,7 +95,7 @@ func (l *link) run() {
 		case connected, errors.Is(err, errElsewhere):
 			pause = minLinkPause
 		default:
-			l.where.failed()
+			l.addrs.failed()
 		}
 		select {
 		case <-l.ctx.Done():

@@ -410,7 +410,7 @@ func TestFailoverWaitsForTheWholeStream(t *testing.T) {
 
 // A link looks for the leader of a group at the address of REPLICAOF, and then at the other members.
 func TestWhereALinkLooksForItsMaster(t *testing.T) {
-	w := whereabouts{given: "a:1"}
+	w := addresses{given: "a:1"}
 	require.Equal(t, "a:1", w.addr())
 	require.NoError(t, w.told(replication.Group{Leads: true, Members: []string{"a:1", "b:2", "c:3"}}))
 	w.failed()

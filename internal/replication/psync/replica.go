@@ -148,7 +148,7 @@ func (r *Replica) startFollowing(g *engine.Guard, host string, port int, handing
 	if old := r.current.Load(); old != nil {
 		old.stop()
 	}
-	l := &link{r: r, where: whereabouts{given: net.JoinHostPort(host, strconv.Itoa(port))}, nudge: make(chan struct{}, 1),
+	l := &link{r: r, addrs: addresses{given: net.JoinHostPort(host, strconv.Itoa(port))}, nudge: make(chan struct{}, 1),
 		handing: handing}
 	l.executor = r.host.NewExecutor(l)
 	l.ctx, l.stop = context.WithCancel(context.Background())

@@ -14,8 +14,8 @@ import (
 // A replica of a group follows its leader. It first connects to the address of REPLICAOF. The server there answers with the
 // leader, and with the other members, which are tried when it cannot be reached. A Redis answers an error, which is ignored.
 
-// whereabouts has the addresses that a link tries.
-type whereabouts struct {
+// addresses has the addresses that a link tries.
+type addresses struct {
 	given  string   // of REPLICAOF
 	others []string // other members of the group
 	turn   int      // counts attempts: the next one of given and others
@@ -23,43 +23,43 @@ type whereabouts struct {
 }
 
 // addr returns the address to try next.
-func (w *whereabouts) addr() string {
-	if w.leader != "" {
-		return w.leader
+func (a *addresses) addr() string {
+	if a.leader != "" {
+		return a.leader
 	}
-	if i := w.turn % (1 + len(w.others)); i > 0 {
-		return w.others[i-1]
+	if i := a.turn % (1 + len(a.others)); i > 0 {
+		return a.others[i-1]
 	}
-	return w.given
+	return a.given
 }
 
 // failed records that the master cannot be reached at addr.
-func (w *whereabouts) failed() {
-	if w.leader == "" {
-		w.turn++
+func (a *addresses) failed() {
+	if a.leader == "" {
+		a.turn++
 	}
-	w.leader = ""
+	a.leader = ""
 }
 
 // errElsewhere says that another server of the group leads.
 var errElsewhere = errors.New("another server leads the group")
 
 // told records the answer of the server at addr, and returns an error if that server does not lead.
-func (w *whereabouts) told(g replication.Group) error {
-	w.others = slices.DeleteFunc(g.Members, func(addr string) bool { return addr == w.given })
+func (a *addresses) told(g replication.Group) error {
+	a.others = slices.DeleteFunc(g.Members, func(addr string) bool { return addr == a.given })
 	switch {
 	case g.Leads:
 		return nil
-	case g.Leader == "" || g.Leader == w.addr():
+	case g.Leader == "" || g.Leader == a.addr():
 		return errors.New("its group has no leader")
 	}
-	w.leader = g.Leader
+	a.leader = g.Leader
 	return fmt.Errorf("%w: %s", errElsewhere, g.Leader)
 }
 
 // lookFor returns the address to try next, which it puts into the status.
 func (l *link) lookFor() (addr string) {
-	addr = l.where.addr()
+	addr = l.addrs.addr()
 	host, text, _ := net.SplitHostPort(addr)
 	port, _ := strconv.Atoi(text)
 	l.update(func(st *replication.Link) { st.Host, st.Port = host, port })
@@ -73,7 +73,7 @@ func (l *link) askGroup(in *bufio.Reader) error {
 		return err
 	}
 	if g, ok := replication.ParseGroup(reply[1:]); ok && reply[0] == '+' {
-		return l.where.told(g)
+		return l.addrs.told(g)
 	}
 	return nil
 }
