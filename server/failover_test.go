@@ -23,7 +23,7 @@ func pair(t *testing.T) (master, replica *member) {
 func (m *member) followersListenAt(port int64) {
 	for _, s := range m.clients.all() {
 		if s.follower.Following() {
-			s.follower.Wishes.Port.Store(port)
+			s.follower.Capabilities.Port.Store(port)
 		}
 	}
 }

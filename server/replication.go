@@ -313,8 +313,8 @@ func (s *Session) GoOn(id string, offset int64) bool {
 	return s.srv.followed.GoOn(&s.follower, (*followerConn)(s), id, offset)
 }
 
-// Wishes implements replication.Client.
-func (s *Session) Wishes() *replication.Wishes { return &s.follower.Wishes }
+// Capabilities implements replication.Client.
+func (s *Session) Capabilities() *replication.Capabilities { return &s.follower.Capabilities }
 
 // Acknowledge implements replication.Client.
 func (s *Session) Acknowledge(offset, synced int64) { s.follower.Acknowledge(offset, synced) }

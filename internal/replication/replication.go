@@ -58,23 +58,23 @@ type Follower struct {
 	Lag   int64 // seconds since it said so
 }
 
-// Wishes are what a follower has said of itself with REPLCONF. They belong to the client's goroutine, but for what is
-// atomic.
-type Wishes struct {
-	// Port is the one on which it says it listens, 0 if it has not, and Host where it says it is, nil if it has not.
+// Capabilities are what a follower has announced with REPLCONF. Only the client's goroutine uses them, but for the atomic
+// fields.
+type Capabilities struct {
+	// Port is where the follower listens (listening-port), 0 without one, and Host its address (ip-address), nil without one.
 	Port atomic.Int64
 	Host atomic.Pointer[string]
-	// OpenEnded says that it reads a file whose length it is not told before.
-	OpenEnded bool
-	// OtherNames says that it understands that a history gets another name.
-	OtherNames bool
-	// CopyOnly says that it wants all data and no more.
+	// EOF (capa eof): the follower reads an RDB file of unknown length, up to a mark.
+	EOF bool
+	// PSYNC2 (capa psync2): the follower accepts a new replication ID when it continues.
+	PSYNC2 bool
+	// CopyOnly (rdb-only): the follower wants the data, without the stream.
 	CopyOnly bool
-	// Filtered says that it wants no keys, and functions only if Functions says so.
+	// Filtered (rdb-filter-only): the follower wants no keys, and functions only with Functions.
 	Filtered, Functions bool
 }
 
-// Pristine reports whether it has said nothing.
-func (w *Wishes) Pristine() bool {
-	return w.Port.Load() == 0 && w.Host.Load() == nil && !w.OpenEnded && !w.OtherNames && !w.CopyOnly && !w.Filtered
+// Pristine reports whether nothing was announced.
+func (c *Capabilities) Pristine() bool {
+	return c.Port.Load() == 0 && c.Host.Load() == nil && !c.EOF && !c.PSYNC2 && !c.CopyOnly && !c.Filtered
 }

@@ -83,7 +83,7 @@ func replconf(c *command.Ctx) {
 		c.Err(command.ErrSyntax)
 		return
 	}
-	w := clientOf(c).Wishes()
+	w := clientOf(c).Capabilities()
 	for i := 1; i < len(c.Args); i += 2 {
 		value := c.Args[i+1]
 		switch command.Lower(c.Args[i]) {
@@ -94,8 +94,8 @@ func replconf(c *command.Ctx) {
 			}
 			w.Port.Store(port)
 		case "capa":
-			w.OpenEnded = w.OpenEnded || command.EqualFold(value, "eof")
-			w.OtherNames = w.OtherNames || command.EqualFold(value, "psync2")
+			w.EOF = w.EOF || command.EqualFold(value, "eof")
+			w.PSYNC2 = w.PSYNC2 || command.EqualFold(value, "psync2")
 		case "ip-address":
 			if len(value) > maxFollowerHost {
 				c.Err(command.Error(fmt.Sprintf("ERR REPLCONF ip-address provided by replica instance is too long: %d bytes",

@@ -51,13 +51,13 @@ type Client interface {
 	ID() int64
 	// Following reports whether the client is a follower: it gets the data, and perhaps what changes.
 	Following() bool
-	// StartFollowing makes it one, according to its wishes; announce says that it is told which history it gets.
+	// StartFollowing makes it one, according to its capabilities; announce says that it is told which history it gets.
 	StartFollowing(announce bool)
 	// GoOn makes it a follower that has the first bytes of a history, up to an offset, if it can be sent all that followed;
 	// ok is false if it cannot.
 	GoOn(id string, offset int64) (ok bool)
-	// Wishes are what the client has said of itself as a follower, to be changed.
-	Wishes() *replication.Wishes
+	// Capabilities returns what the client has announced as a follower, for changes.
+	Capabilities() *replication.Capabilities
 	// Acknowledge notes the offset up to which it has executed the stream, if it is a follower, and up to which that is
 	// on the disk, -1 if that is not known.
 	Acknowledge(offset, synced int64)

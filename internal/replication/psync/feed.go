@@ -25,7 +25,7 @@ type Client interface {
 // Follower is the state of a client as a follower; the zero value is an ordinary client. It belongs to the client's
 // goroutine. Any goroutine may call Following and, if that is true, Backlog.
 type Follower struct {
-	Wishes replication.Wishes
+	Capabilities replication.Capabilities
 
 	following atomic.Bool // since SYNC or PSYNC
 	feed      *feed       // nil before that
@@ -37,7 +37,7 @@ type Follower struct {
 }
 
 // Pristine reports whether the client has sent neither SYNC, PSYNC nor an option of REPLCONF.
-func (of *Follower) Pristine() bool { return !of.Following() && of.Wishes.Pristine() }
+func (of *Follower) Pristine() bool { return !of.Following() && of.Capabilities.Pristine() }
 
 // Following reports whether the client is a follower.
 func (of *Follower) Following() bool { return of.following.Load() }
@@ -95,7 +95,7 @@ type feed struct {
 	of      *Follower
 	content transfer.Content
 	rdbOnly bool
-	open    bool // see replication.Wishes
+	open    bool // see replication.Capabilities.EOF
 
 	ctx    context.Context // ends with the connection, or when giveUp closes it
 	cancel context.CancelFunc
@@ -119,8 +119,8 @@ type feed struct {
 }
 
 func (f *Followers) newFeed(of *Follower, client Client) *feed {
-	w := &of.Wishes
-	d := &feed{f: f, client: client, of: of, content: transfer.All, rdbOnly: w.CopyOnly, open: w.OpenEnded,
+	w := &of.Capabilities
+	d := &feed{f: f, client: client, of: of, content: transfer.All, rdbOnly: w.CopyOnly, open: w.EOF,
 		moved: make(chan struct{}, 1), loaded: make(chan struct{}, 1)}
 	if w.Filtered {
 		if d.content = 0; w.Functions {

@@ -58,7 +58,7 @@ func (f *Followers) goOn(d *feed, id string, offset int64) bool {
 		return false
 	}
 	answer := "+CONTINUE\r\n"
-	if d.of.Wishes.OtherNames {
+	if d.of.Capabilities.PSYNC2 {
 		answer = "+CONTINUE " + f.history.ID + "\r\n"
 	}
 	d.queued.Add(int64(len(answer)))

@@ -315,8 +315,8 @@ func (f *Followers) Status() (list []replication.Follower, offset int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, d := range f.list {
-		st := replication.Follower{Port: d.of.Wishes.Port.Load(), State: d.state, Acked: d.acked.Load()}
-		if said := d.of.Wishes.Host.Load(); said != nil && *said != "" {
+		st := replication.Follower{Port: d.of.Capabilities.Port.Load(), State: d.state, Acked: d.acked.Load()}
+		if said := d.of.Capabilities.Host.Load(); said != nil && *said != "" {
 			st.Host = *said
 		} else {
 			st.Host, _, _ = net.SplitHostPort(d.client.Addr())

@@ -196,7 +196,7 @@ func TestFullAndPartialSynchronization(t *testing.T) {
 		want   string
 	}{{at.ID, at.Offset, stream + more}, {at.ID, at.Offset + int64(len(stream)), more}, {at.ID, h.Present().Offset, ""}} {
 		again := &testClient{}
-		again.of.Wishes.OtherNames = true
+		again.of.Capabilities.PSYNC2 = true
 		require.True(t, h.GoOn(&again.of, again, from.id, from.offset))
 		again.waits(t, "+CONTINUE "+at.ID+"\r\n"+from.want)
 		h.Leave(&again.of)
@@ -380,7 +380,7 @@ func words(line string) (args [][]byte) {
 func TestFailoverWaitsForTheWholeStream(t *testing.T) {
 	h := newTestHost(t, vfs.NewMem())
 	c, _ := h.online(t)
-	c.of.Wishes.Port.Store(77)
+	c.of.Capabilities.Port.Store(77)
 	h.change("SET", "a", "1")
 	h.Failover("", 0, false, 1000)
 	require.True(t, h.FailingOver())
