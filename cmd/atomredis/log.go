@@ -20,8 +20,8 @@ import (
 const (
 	// logQueue is how many bytes of lines may wait.
 	logQueue = 1 << 20
-	// logPatience is how long the end of the program waits for the last lines.
-	logPatience = time.Second
+	// logFlushTimeout is how long the end of the program waits for the last lines.
+	logFlushTimeout = time.Second
 )
 
 // logLine is one line, with the newline at its end.
@@ -173,7 +173,7 @@ func (s *logSink) close() {
 	s.poke()
 	select {
 	case <-s.done:
-	case <-time.After(logPatience):
+	case <-time.After(logFlushTimeout):
 	}
 }
 

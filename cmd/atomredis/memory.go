@@ -34,9 +34,9 @@ func garbagePercent(live uint64, limited bool) int {
 }
 
 const (
-	quiet    = 1 << 20 // bytes allocated in a second below which it is a quiet one
-	patience = 10      // quiet seconds in a row that make a pause
-	worth    = 4 << 20 // bytes of possible garbage, and free memory, that are worth a collection in a pause
+	quiet        = 1 << 20 // bytes allocated in a second below which it is a quiet one
+	pauseSeconds = 10      // quiet seconds in a row that make a pause
+	worth        = 4 << 20 // bytes of possible garbage, and free memory, that are worth a collection in a pause
 )
 
 // What there is beside data, with maxmemory, should not make the process larger than half as much again, or than by this
@@ -101,7 +101,7 @@ type pauses struct {
 func (p *pauses) next(h heap) (pause, release bool) {
 	if h.allocated-p.last.allocated > quiet {
 		p.dirty, p.quiet = true, 0
-	} else if p.quiet++; p.dirty && p.quiet >= patience {
+	} else if p.quiet++; p.dirty && p.quiet >= pauseSeconds {
 		p.dirty, pause = false, true
 		// As much of what is there may be garbage as was allocated meanwhile: what the last collection still saw may have
 		// become garbage since.

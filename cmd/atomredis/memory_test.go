@@ -123,16 +123,16 @@ func TestPauses(t *testing.T) {
 		release bool // at the end of them
 	}{
 		{heap{0, 1 * mb, 2 * mb, 0, 0}, 0, false},
-		{heap{200 * mb, 100 * mb, 200 * mb, 0, 0}, patience - 1, false}, // busy
-		{heap{400 * mb, 150 * mb, 300 * mb, 0, 0}, patience - 1, false},
-		{heap{402 * mb, 150 * mb, 300 * mb, 0, 0}, patience, true},      // a pause, with 150 MB of garbage
-		{heap{402 * mb, 150 * mb, 300 * mb, 0, 0}, 2 * patience, false}, // only once
-		{heap{600 * mb, 110 * mb, 120 * mb, 0, 0}, patience - 1, false},
-		{heap{602 * mb, 110 * mb, 120 * mb, 10 * mb, 0}, patience, true}, // free memory
-		{heap{800 * mb, 90 * mb, 95 * mb, 0, 0}, patience, true},         // what the last collection saw may be garbage by now
-		{heap{805 * mb, 90 * mb, 95 * mb, 0, 0}, patience, false},        // not worth it
-		{heap{900 * mb, 26 * mb, 40 * mb, 1 * mb, 0}, patience - 1, false},
-		{heap{960 * mb, 2 * mb, 40 * mb, 1 * mb, 0}, patience, true},
+		{heap{200 * mb, 100 * mb, 200 * mb, 0, 0}, pauseSeconds - 1, false}, // busy
+		{heap{400 * mb, 150 * mb, 300 * mb, 0, 0}, pauseSeconds - 1, false},
+		{heap{402 * mb, 150 * mb, 300 * mb, 0, 0}, pauseSeconds, true},      // a pause, with 150 MB of garbage
+		{heap{402 * mb, 150 * mb, 300 * mb, 0, 0}, 2 * pauseSeconds, false}, // only once
+		{heap{600 * mb, 110 * mb, 120 * mb, 0, 0}, pauseSeconds - 1, false},
+		{heap{602 * mb, 110 * mb, 120 * mb, 10 * mb, 0}, pauseSeconds, true}, // free memory
+		{heap{800 * mb, 90 * mb, 95 * mb, 0, 0}, pauseSeconds, true},         // what the last collection saw may be garbage by now
+		{heap{805 * mb, 90 * mb, 95 * mb, 0, 0}, pauseSeconds, false},        // not worth it
+		{heap{900 * mb, 26 * mb, 40 * mb, 1 * mb, 0}, pauseSeconds - 1, false},
+		{heap{960 * mb, 2 * mb, 40 * mb, 1 * mb, 0}, pauseSeconds, true},
 	} {
 		_, release := p.next(step.heap)
 		for range step.rest {

@@ -331,7 +331,7 @@ func (g *group) ask(command, addr string, done func() bool) error {
 		if c := g.connect(slices.Index(g.nodes, l)); c != nil {
 			c.Append(command, addr)
 			if c.Flush() == nil {
-				_, _ = c.Read(patience)
+				_, _ = c.Read(replyTimeout)
 			}
 			c.Close()
 		}
@@ -393,7 +393,7 @@ func (g *group) faults(count map[string]int) error {
 			if c := g.connect(slices.Index(g.nodes, n)); c != nil { // only the leader does it
 				c.Append("RAFT.TRANSFER")
 				if c.Flush() == nil {
-					_, _ = c.Read(patience)
+					_, _ = c.Read(replyTimeout)
 				}
 				c.Close()
 			}
@@ -474,8 +474,8 @@ func (g *group) awaitWhole() error {
 }
 
 const (
-	// patience is for how long a client waits for a reply.
-	patience = 2 * time.Second
+	// replyTimeout is for how long a client waits for a reply.
+	replyTimeout = 2 * time.Second
 	// thinking is how long a client rests at most before it asks again: time passes only when everybody waits for it.
 	thinking = 10 * time.Millisecond
 )
@@ -516,7 +516,7 @@ func (g *group) connect(node int) *transcript.Conn {
 	if g.nodes[node].srv.Load() == nil {
 		return nil
 	}
-	nc, err := g.net.dialer("client")(clientsOf(g.nodes[node].addr), patience)
+	nc, err := g.net.dialer("client")(clientsOf(g.nodes[node].addr), replyTimeout)
 	if err != nil {
 		return nil
 	}
@@ -566,7 +566,7 @@ func (g *group) do(c *transcript.Conn, client int, in input) bool {
 	var reply transcript.Value
 	err := c.Flush()
 	for i := 0; i < len(commands)+3 && err == nil; i++ {
-		if reply, err = c.Read(patience); err == nil && reply.Kind == transcript.Closed {
+		if reply, err = c.Read(replyTimeout); err == nil && reply.Kind == transcript.Closed {
 			err = net.ErrClosed
 		}
 	}

@@ -28,8 +28,8 @@ import (
 	_ "github.com/atomredis/atomredis/doors/http"
 )
 
-// patience is how long the page may take for what it is asked; tests wait for it, and do not measure.
-const patience = 30 * time.Second
+// pageTimeout is how long the page may take for what it is asked; tests wait for it, and do not measure.
+const pageTimeout = 30 * time.Second
 
 // open opens a server with the console, in memory if dir is "".
 func open(t *testing.T, dir string, config map[string]string) *atomredis.DB {
@@ -82,7 +82,7 @@ func browse(t *testing.T, path string, db *atomredis.DB) *tab {
 	t.Helper()
 	allocator, cancel := chromedp.NewExecAllocator(context.Background(), chromedp.NoFirstRun, chromedp.Headless, chromedp.DisableGPU,
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WindowSize(1440, 960), chromedp.UserDataDir(t.TempDir()),
-		chromedp.WSURLReadTimeout(patience))
+		chromedp.WSURLReadTimeout(pageTimeout))
 	t.Cleanup(cancel)
 	ctx, cancel := chromedp.NewContext(allocator)
 	t.Cleanup(cancel)
@@ -158,7 +158,7 @@ func (b *tab) write(selector, text string) {
 // until waits until an expression is true in the page.
 func (b *tab) until(expression string) {
 	b.t.Helper()
-	for end := time.Now().Add(patience); !value[bool](b, "(() => { try { return !!("+expression+") } catch { return false } })()"); {
+	for end := time.Now().Add(pageTimeout); !value[bool](b, "(() => { try { return !!("+expression+") } catch { return false } })()"); {
 		if time.Now().After(end) {
 			b.picture("failed")
 			require.Fail(b.t, "this does not become true", "%s\n%v\nthe page says:\n%s", expression, b.problems, b.text("body"))
@@ -317,7 +317,7 @@ func TestViews(t *testing.T) {
 	require.Eventually(t, func() bool { // what the page says is true when the server has its request
 		info, err := db.Do(t.Context(), "INFO", "clients")
 		return err == nil && strings.Contains(info.String(), "blocked_clients:1")
-	}, patience, 10*time.Millisecond)
+	}, pageTimeout, 10*time.Millisecond)
 	do(t, db, "SKEIN.PUT app fresh VALUE new")
 	b.has("main section [role=log]", "PUT", "fresh = new")
 	b.has("main section table td", "fresh")

@@ -33,8 +33,8 @@ const (
 	dirVariable    = "ATOMREDIS_PRESSURE_DIR"
 	shardsVariable = "ATOMREDIS_PRESSURE_SHARDS"
 
-	// patience is how long a client may take for its first operation: much longer than it does unless the queue is stuck.
-	patience = 60 * time.Second
+	// operationTimeout is how long a client may take for its first operation: much longer than it does unless the queue is stuck.
+	operationTimeout = 60 * time.Second
 	// longestHold is how long a client has a reserved message at most before it acknowledges it.
 	longestHold = 3 * time.Millisecond
 	endlessPuts = 1 << 30 // more messages than a producer puts in its life
@@ -253,7 +253,7 @@ func (s *siege) allBegin() {
 			defer s.ledger.mu.Unlock()
 			require.NoError(s.t, s.ledger.failure)
 			require.FailNow(s.t, m.id+" has ended")
-		case <-time.After(patience):
+		case <-time.After(operationTimeout):
 			require.FailNow(s.t, m.id+" cannot do anything", s.describe())
 		}
 	}
@@ -294,13 +294,13 @@ func (s *siege) finish() (twice int) {
 		}
 	}
 	r := client(t, s.addr)
-	closed, err := r.Do(t.Context(), "PRESSURE.CLOSE", s.name, "TIMEOUT", patience.Milliseconds()).Result()
+	closed, err := r.Do(t.Context(), "PRESSURE.CLOSE", s.name, "TIMEOUT", operationTimeout.Milliseconds()).Result()
 	require.NoError(t, err, s.describe())
 	require.Equal(t, "OK", closed)
 	for _, m := range s.members {
 		select {
 		case <-m.ended:
-		case <-time.After(patience):
+		case <-time.After(operationTimeout):
 			require.FailNow(t, m.id+" does not come to the end", s.describe())
 		}
 	}
@@ -326,7 +326,7 @@ func (s *siege) finish() (twice int) {
 
 // delete deletes the queue, which leaves nothing.
 func (s *siege) delete(r *redis.Client) {
-	deleted, err := r.Do(s.t.Context(), "PRESSURE.DELETE", s.name, "TIMEOUT", patience.Milliseconds()).Result()
+	deleted, err := r.Do(s.t.Context(), "PRESSURE.DELETE", s.name, "TIMEOUT", operationTimeout.Milliseconds()).Result()
 	require.NoError(s.t, err)
 	require.Equal(s.t, "OK", deleted, s.describe())
 	require.Empty(s.t, r.Keys(s.t.Context(), "*").Val(), "Delete leaves no key behind")

@@ -44,8 +44,8 @@ type Conn struct {
 // RemoteAddr implements net.Conn. No two connections of a door have the same, also not of a Unix socket.
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
-// patience is how long a peer may take to hear that it is not served.
-const patience = time.Second
+// refusalTimeout is how long a peer may take to hear that it is not served.
+const refusalTimeout = time.Second
 
 // Serve is Door.Serve.
 func (p *Peers) Serve(l net.Listener) error {
@@ -150,7 +150,7 @@ func (p *Peers) forget(c *Conn) {
 func (p *Peers) turnAway(conn net.Conn, why error) {
 	defer conn.Close()
 	if p.Refuse != nil {
-		conn.SetDeadline(time.Now().Add(patience))
+		conn.SetDeadline(time.Now().Add(refusalTimeout))
 		p.Refuse(conn, why)
 	}
 }

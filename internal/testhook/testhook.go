@@ -203,11 +203,11 @@ func (h *Hook) Conn(c net.Conn, owner any) net.Conn { return &conn{Conn: c, hook
 
 type conn struct {
 	net.Conn
-	hook     *Hook
-	owner    any
-	patience time.Duration // how far the write deadline was away when it was set; 0 if there is none
-	dropping bool
-	left     int // bytes until the connection is closed, if dropping
+	hook         *Hook
+	owner        any
+	writeTimeout time.Duration // how far the write deadline was away when it was set; 0 if there is none
+	dropping     bool
+	left         int // bytes until the connection is closed, if dropping
 }
 
 // errDropped is what the server gets for writing to a connection that a test wanted to break.
@@ -215,9 +215,9 @@ var errDropped = errors.New("the connection was dropped for a test")
 
 // SetWriteDeadline sets the time after which a write fails, the time not counted for which it is late.
 func (c *conn) SetWriteDeadline(t time.Time) error {
-	c.patience = 0
+	c.writeTimeout = 0
 	if !t.IsZero() {
-		c.patience = time.Until(t)
+		c.writeTimeout = time.Until(t)
 	}
 	return c.Conn.SetWriteDeadline(t)
 }
@@ -225,8 +225,8 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 // Write writes late, and not everything if the connection is to break.
 func (c *conn) Write(b []byte) (int, error) {
 	c.hook.Wait(context.Background(), c.owner, true) // which has no error
-	if c.patience != 0 {
-		c.Conn.SetWriteDeadline(time.Now().Add(c.patience))
+	if c.writeTimeout != 0 {
+		c.Conn.SetWriteDeadline(time.Now().Add(c.writeTimeout))
 	}
 	c.claim()
 	if !c.dropping || len(b) < c.left {

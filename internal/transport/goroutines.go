@@ -91,7 +91,7 @@ func (t *Goroutines) turnAway(conn net.Conn, refusal string) error {
 		return net.ErrClosed
 	}
 	t.wg.Go(func() {
-		conn.SetDeadline(time.Now().Add(patience))
+		conn.SetDeadline(time.Now().Add(writeTimeout))
 		conn.Write([]byte(refusal))
 		conn.Close()
 	})

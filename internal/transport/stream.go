@@ -120,13 +120,13 @@ func (c *stream) write() {
 // maxSpare is the largest buffer that a writer keeps for what its session writes next. What is larger is borrowed.
 const maxSpare = 16 << 10
 
-// patience is how long a client that does not read is waited for before it is asked whether there is still a reason to.
-const patience = time.Second
+// writeTimeout is how long a client that does not read is waited for before it is asked whether there is still a reason to.
+const writeTimeout = time.Second
 
 // send writes to the client, and waits for it to read as long as the client may stay.
 func (c *stream) send(out []byte) (sent int, err error) {
 	for {
-		c.conn.SetWriteDeadline(time.Now().Add(patience))
+		c.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
 		n, err := c.conn.Write(out[sent:])
 		sent += n
 		if !errors.Is(err, os.ErrDeadlineExceeded) || c.givesUp(n, len(out)-sent) {

@@ -74,8 +74,8 @@ type Result struct {
 // PerSecond returns how many operations were done in a second.
 func (r Result) PerSecond() float64 { return float64(r.Operations) / r.Elapsed.Seconds() }
 
-// patience is how long a run waits when nothing happens.
-const patience = 30 * time.Second
+// stallTimeout is how long a run waits when nothing happens.
+const stallTimeout = 30 * time.Second
 
 // errStuck is the outcome of a run in which nothing happens any more.
 var errStuck = errors.New("load: no reply comes any more")
@@ -202,7 +202,7 @@ func (g *Generator) Run(o Options) (Result, error) {
 	g.begun, g.active, g.ended, g.idle = 0, 0, 0, nil
 	g.latency = nil
 	for range max(o.Parts, 1) {
-		g.latency = append(g.latency, hdrhistogram.New(1, int64(10*patience), 3))
+		g.latency = append(g.latency, hdrhistogram.New(1, int64(10*stallTimeout), 3))
 	}
 	most := math.MaxInt
 	if o.Operations > 0 {
@@ -239,7 +239,7 @@ func (g *Generator) loop(start time.Duration, most int) error {
 	last := start // when something happened
 	for {
 		now := g.now()
-		wait := patience
+		wait := stallTimeout
 		if g.Stop != nil && g.Stop.Load() {
 			most = g.begun
 		}
@@ -278,7 +278,7 @@ func (g *Generator) loop(start time.Duration, most int) error {
 		}
 		if now = g.now(); n > 0 {
 			last = now
-		} else if now-last > patience {
+		} else if now-last > stallTimeout {
 			return errStuck
 		}
 		for _, e := range events[:n] {

@@ -66,12 +66,12 @@ type Options struct {
 
 // What a peer may cost beside messages and calls.
 const (
-	headers   = 16 << 10 // bytes of the headers of a call
-	handshake = 10 * time.Second
-	quiet     = 30 * time.Second // after which a peer is asked whether it is there
-	patience  = 20 * time.Second // for its answer
-	pings     = time.Second      // between those that it may send
-	farewell  = 5 * time.Second  // for calls to end when the door ends by itself
+	headers          = 16 << 10 // bytes of the headers of a call
+	handshake        = 10 * time.Second
+	quiet            = 30 * time.Second // after which a peer is asked whether it is there
+	keepaliveTimeout = 20 * time.Second // for its answer
+	pings            = time.Second      // between those that it may send
+	farewell         = 5 * time.Second  // for calls to end when the door ends by itself
 	// maxRefused is how many calls a peer may try that is not admitted.
 	maxRefused = 64
 )
@@ -112,7 +112,7 @@ func New(o Options, register func(s *grpc.Server)) *Server {
 		grpc.MaxConcurrentStreams(uint32(o.Calls)),
 		grpc.MaxHeaderListSize(headers),
 		grpc.ConnectionTimeout(handshake),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: quiet, Timeout: patience}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: quiet, Timeout: keepaliveTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pings, PermitWithoutStream: true}),
 		grpc.InTapHandle(s.tap),
 		grpc.UnaryInterceptor(s.unary),

@@ -89,8 +89,8 @@ type running struct {
 const (
 	// watchInterval is how often a running script is looked at.
 	watchInterval = 10 * time.Millisecond
-	// closePatience is how long a script may go on when the server is to be closed.
-	closePatience = time.Second
+	// closeTimeout is how long a script may go on when the server is to be closed.
+	closeTimeout = time.Second
 )
 
 // run has the client of c run a script, so that it is watched; do runs it, with h executing what it calls.
@@ -183,7 +183,7 @@ func (s *Scripts) watch() {
 			s.becomesBusy = nil
 		}
 	}
-	if runs && s.closing && (s.slow || ran >= closePatience) {
+	if runs && s.closing && (s.slow || ran >= closeTimeout) {
 		s.interrupt.Stop(killedByShutdown)
 	}
 	slow := runs && s.slow

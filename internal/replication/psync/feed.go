@@ -230,9 +230,9 @@ func (d *feed) await(limit int64) error {
 		if before < limit || d.ctx.Err() != nil {
 			return d.ctx.Err()
 		}
-		patience := time.Duration(d.f.config.Get().ReplTimeout) * time.Second
-		late := clock.Now().Add(patience)
-		timer := clock.AfterFunc(patience, d.signal)
+		timeout := time.Duration(d.f.config.Get().ReplTimeout) * time.Second
+		late := clock.Now().Add(timeout)
+		timer := clock.AfterFunc(timeout, d.signal)
 		for d.queued.Load() >= before && d.ctx.Err() == nil && clock.Now().Before(late) {
 			select {
 			case <-d.moved:

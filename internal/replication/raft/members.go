@@ -37,14 +37,14 @@ func (n *Node) Add(addr string) error {
 			return nil
 		}
 		defer n.peers.kick()
-		return r.AddNonvoter(consensus.ServerID(addr), consensus.ServerAddress(addr), index, patience).Error()
+		return r.AddNonvoter(consensus.ServerID(addr), consensus.ServerAddress(addr), index, answerTimeout).Error()
 	})
 }
 
 // changeMembers has the leader change who belongs to the group, again if somebody else, a learner that begins to count for
 // instance, was quicker.
 func (n *Node) changeMembers(change func(r *consensus.Raft) error) error {
-	for end := time.Now().Add(patience); ; {
+	for end := time.Now().Add(answerTimeout); ; {
 		err := n.asLeader(change)
 		// Raft has no name for this error.
 		if err == nil || !strings.Contains(err.Error(), "configuration changed since") || time.Now().After(end) ||
@@ -82,7 +82,7 @@ func (n *Node) Remove(addr string) error {
 			return n.removeSelf()
 		}
 		defer n.peers.kick()
-		return r.RemoveServer(consensus.ServerID(addr), index, patience).Error()
+		return r.RemoveServer(consensus.ServerID(addr), index, answerTimeout).Error()
 	})
 }
 
@@ -110,7 +110,7 @@ func (n *Node) removeSelf() error {
 	if err := n.Transfer(""); err != nil {
 		return err
 	}
-	for end := time.Now().Add(patience + 4*n.o.Timeout); time.Now().Before(end) && n.pause(n.o.Timeout/20); {
+	for end := time.Now().Add(answerTimeout + 4*n.o.Timeout); time.Now().Before(end) && n.pause(n.o.Timeout/20); {
 		_, id := n.raft.LeaderWithID()
 		if id == "" || string(id) == n.o.Addr {
 			continue

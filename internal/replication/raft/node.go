@@ -729,7 +729,7 @@ func (n *Node) Transfer(addr string) error {
 		defer n.handing.Store(false)
 		n.settle()
 		var problem error
-		for end := time.Now().Add(patience); ; {
+		for end := time.Now().Add(answerTimeout); ; {
 			var handed consensus.Future
 			if addr == "" {
 				handed = r.LeadershipTransfer()

@@ -68,10 +68,10 @@ type sighting struct {
 }
 
 const (
-	patience  = 2 * time.Second // for an answer
-	maxAnswer = 64 << 10        // bytes
-	newsEvery = 500 * time.Millisecond
-	fresh     = 3 * time.Second // how long a peer counts as online after it has answered
+	answerTimeout = 2 * time.Second // for an answer
+	maxAnswer     = 64 << 10        // bytes
+	newsEvery     = 500 * time.Millisecond
+	fresh         = 3 * time.Second // how long a peer counts as online after it has answered
 	// closeBy is how many entries a learner may be behind when it begins to count for majorities.
 	closeBy = 1000
 )
@@ -81,14 +81,14 @@ func (p *peers) admitted() bool { return p.may.Load() }
 
 // ask asks a server.
 func (p *peers) ask(addr string, q question) (a news, err error) {
-	c, err := p.n.mux.dial(addr, forQuestions, patience)
+	c, err := p.n.mux.dial(addr, forQuestions, answerTimeout)
 	if err != nil {
 		return a, err
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(patience))
+	c.SetDeadline(time.Now().Add(answerTimeout))
 	if q.changes() {
-		c.SetDeadline(time.Now().Add(10 * patience))
+		c.SetDeadline(time.Now().Add(10 * answerTimeout))
 	}
 	if err := json.NewEncoder(c).Encode(q); err != nil {
 		return a, err
@@ -114,7 +114,7 @@ func (p *peers) answer(c net.Conn) {
 	a := p.own()
 	a.Membership = p.n.membershipOf(q.From)
 	if q.changes() {
-		c.SetDeadline(time.Now().Add(10 * patience))
+		c.SetDeadline(time.Now().Add(10 * answerTimeout))
 		var err error
 		if q.Remove != "" {
 			err = p.n.Remove(q.Remove)
@@ -238,13 +238,13 @@ func (p *peers) take(addr string) error {
 		for _, s := range f.Configuration().Servers {
 			if string(s.ID) == addr && s.Suffrage == consensus.Voter {
 				p.n.o.Log.Warn("a server of the group has lost what it had; it learns again", "server", addr)
-				if err := r.RemoveServer(s.ID, 0, patience).Error(); err != nil {
+				if err := r.RemoveServer(s.ID, 0, answerTimeout).Error(); err != nil {
 					return err
 				}
 			}
 		}
 		defer p.kick()
-		return r.AddNonvoter(consensus.ServerID(addr), consensus.ServerAddress(addr), 0, patience).Error()
+		return r.AddNonvoter(consensus.ServerID(addr), consensus.ServerAddress(addr), 0, answerTimeout).Error()
 	})
 }
 
@@ -300,7 +300,7 @@ func (p *peers) promote(c consensus.Configuration, index uint64) {
 		if s.Suffrage == consensus.Voter || !m.Online || m.Index == 0 || m.Index+closeBy < p.n.raft.CommitIndex() {
 			continue
 		}
-		if err := p.n.raft.AddVoter(s.ID, s.Address, index, patience).Error(); err == nil {
+		if err := p.n.raft.AddVoter(s.ID, s.Address, index, answerTimeout).Error(); err == nil {
 			p.n.o.Log.Info("a server counts for the group's majorities from now on", "server", string(s.ID))
 		}
 		return

@@ -31,8 +31,8 @@ func init() {
 const (
 	// queue is how many spans may wait. More are dropped, so that no command waits.
 	queue, batch = 2048, 256
-	// patience is how long the end of the program waits for the last spans.
-	patience = 2 * time.Second
+	// flushTimeout is how long the end of the program waits for the last spans.
+	flushTimeout = 2 * time.Second
 	// path is where collectors listen unless the URL says otherwise.
 	path = "/v1/traces"
 )
@@ -93,7 +93,7 @@ func (e *Exporter) Slow(c server.SlowCommand) {
 
 // Close exports what waits, if that is possible soon.
 func (e *Exporter) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
 	return e.provider.Shutdown(ctx)
 }
