@@ -59,10 +59,11 @@ type peers struct {
 	wake chan struct{}
 
 	mu   sync.Mutex
-	seen map[string]sighting
+	seen map[string]contact
 }
 
-type sighting struct {
+// contact is the last answer of a peer, and its time.
+type contact struct {
 	news
 	at time.Time
 }
@@ -99,9 +100,9 @@ func (p *peers) ask(addr string, q question) (a news, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.seen == nil {
-		p.seen = map[string]sighting{}
+		p.seen = map[string]contact{}
 	}
-	p.seen[addr] = sighting{a, time.Now()}
+	p.seen[addr] = contact{a, time.Now()}
 	return a, nil
 }
 
