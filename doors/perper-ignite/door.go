@@ -31,8 +31,8 @@ func init() {
 
 // What a peer may cost.
 const (
-	maxCursors       = 128
-	handshakeTimeout = 30 * time.Second
+	maxCursors = 128
+	ioTimeout  = 30 * time.Second // for the handshake, and for a peer to read what is sent
 )
 
 // maxMessage is how many bytes a request may have.
@@ -85,7 +85,7 @@ type peer struct {
 
 // peer serves a peer.
 func (d *igniteDoor) peer(c *door.Conn) {
-	wire, err := ignite.Accept(c, d.node, ignite.Limits{Message: maxMessage, Time: handshakeTimeout},
+	wire, err := ignite.Accept(c, d.node, ignite.Limits{Message: maxMessage, Time: ioTimeout},
 		func(h *ignite.Hello) *ignite.Refusal { return admit(c, h) })
 	if err != nil {
 		return

@@ -61,9 +61,9 @@ func oneOf(a, b string) func(value string) error {
 
 // What a peer may cost.
 const (
-	maxFrames        = 64   // of a message
-	maxWaiting       = 1024 // requests of one peer that wait
-	handshakeTimeout = 30 * time.Second
+	maxFrames  = 64   // of a message
+	maxWaiting = 1024 // requests of one peer that wait
+	ioTimeout  = 30 * time.Second // for the handshake, and for a peer to read what is sent
 )
 
 // maxMessage is how many bytes a message may have of a peer whose client is admitted.
@@ -107,7 +107,7 @@ func (d *spiderq) Info(add func(field, value string)) {
 // peer serves a peer.
 func (d *spiderq) peer(c *door.Conn) {
 	z, err := zmtp.Accept(c, "ROUTER", []string{"REQ", "DEALER", "ROUTER"},
-		zmtp.Limits{Message: door.Stranger, Frames: maxFrames, Time: handshakeTimeout})
+		zmtp.Limits{Message: door.Stranger, Frames: maxFrames, Time: ioTimeout})
 	if err != nil {
 		return
 	}
