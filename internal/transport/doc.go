@@ -50,7 +50,7 @@
 // (LoopOptions.SpareProcessors). It hands the processor back for a moment after 6 ms, as soon as no client is ready:
 // after 10 ms the scheduler would take it at any time. In other programs an idle loop sleeps in an ordinary blocking
 // call. The thread asks the system for short slices, so that it runs at once when others keep the processors busy.
-// With many clients a loop may nap briefly instead of waking for each (loop_nap_linux.go).
+// With many clients a loop may delay its next round briefly, so that one wake-up serves several (loop_coalesce_linux.go).
 //
 // # Relief
 //

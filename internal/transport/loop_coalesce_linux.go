@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file decides when the thread of an event loop sleeps although clients may come, and how soon the system schedules it
-// when it wakes.
+// This file decides when an event loop delays its next round so that one round serves several clients, and how soon the
+// system schedules the loop's thread when it wakes.
 
-// beQuick asks the system for two things for the calling thread: exact sleeps (see naps), and a short wait for a processor
+// beQuick asks the system for two things for the calling thread: exact sleeps (see coalescer), and a short wait for a processor
 // after a sleep while checkpoints and the garbage collector keep all of them busy. Since Linux 6.12 a thread with short time
 // slices gets the second; older kernels ignore the request.
 func beQuick() {
@@ -29,28 +29,27 @@ const shortSlice = 100 * time.Microsecond
 // any time and with a signal, which holds up the loop for longer. So this must be some ms less.
 const yieldInterval = 6
 
-// Naps. When many clients come back one after the other, each as soon as it has a reply, a loop that waits for each
-// of them is woken for each, which costs the client's side as much as it costs ours. So while at least napCrowd
-// clients send something within a millisecond, a loop for which fewer than napEnough are ready may sleep for napTime
-// ns, and then serve all who came meanwhile at once. That makes up to a tenth more requests per second for up to a
-// tenth less processor time, where clients send as much as they get answers for. Where they send no more than they
-// would anyway, it only makes them wait. Which of the two it is the loop finds out by trying: see trial. But
-// pipelines keep clients so busy that naps bring no more requests, and still take less time: of those a loop that is
-// nearly full lets some gather in any case.
+// Coalescing of wake-ups, as network cards coalesce interrupts. When many clients send their next command as soon as they
+// have a reply, a loop wakes for each of them, which costs the clients' side as much as ours. So while at least
+// coalesceClients clients send within a millisecond, a loop for which fewer than coalesceReady are ready may sleep for
+// coalesceDelay ns and then serve all that have come. Where clients send as fast as they get replies, this makes up to a
+// tenth more requests a second for up to a tenth less processor time. Where they do not, it only adds latency. The loop
+// finds out by trying (see trial). Pipelines keep clients so busy that a delay brings no more requests but still saves
+// time: a loop that is nearly full of them delays its rounds in any case.
 const (
-	napCrowd  = 32
-	napEnough = 5
-	napTime   = 60_000
-	napDepth  = 4 // commands that come at once, on average, are pipelines
+	coalesceClients = 32
+	coalesceReady   = 5
+	coalesceDelay   = 60_000
+	coalesceDepth   = 4 // commands that come at once, on average, are pipelines
 )
 
-// napper is what a loop needs to know to decide on naps.
-type napper struct {
+// coalescer has what a loop needs to know to decide on a delay.
+type coalescer struct {
 	tick     int64 // the last ms in which something came
 	active   int   // clients that sent something in it
 	reads    int   // how often something came in it
 	commands int   // how many commands these were, going by the time before of each client
-	crowd    int   // what active was in the ms before, in which something came
+	clients  int   // what active was in the ms before, in which something came
 	deep     bool  // it was pipelines
 	received int64 // bytes that clients have sent
 	busy     loadMeter
@@ -58,22 +57,22 @@ type napper struct {
 	trial    trial
 }
 
-func newNapper() napper {
-	return napper{busy: loadMeter{limits: busyLoad}, full: loadMeter{limits: fullLoad}}
+func newCoalescer() coalescer {
+	return coalescer{busy: loadMeter{limits: busyLoad}, full: loadMeter{limits: fullLoad}}
 }
 
-// naps reports whether to nap after a round in which some clients were served, unless enough are ready.
-func (p *napper) naps(served int) bool {
-	return (p.gathers() || p.trial.napping) && served > 0 && p.crowd >= napCrowd
+// coalesces reports whether to delay the next round, after one in which some clients were served, unless enough are ready.
+func (p *coalescer) coalesces(served int) bool {
+	return (p.gathers() || p.trial.on) && served > 0 && p.clients >= coalesceClients
 }
 
-// gathers reports whether to nap without a trial.
-func (p *napper) gathers() bool { return p.full.high && p.deep }
+// gathers reports whether to delay without a trial.
+func (p *coalescer) gathers() bool { return p.full.high && p.deep }
 
 // arrived counts n bytes of a client that sent depth commands before, at the time seen, in ms, at the time now.
-func (p *napper) arrived(n, depth int, seen, now int64) {
+func (p *coalescer) arrived(n, depth int, seen, now int64) {
 	if p.tick != now {
-		p.crowd, p.deep = p.active, p.commands >= napDepth*p.reads
+		p.clients, p.deep = p.active, p.commands >= coalesceDepth*p.reads
 		p.active, p.reads, p.commands, p.tick = 0, 0, 0, now
 		p.busy.measure(now, threadTime)
 		p.full.measure(now, threadTime)
@@ -87,23 +86,21 @@ func (p *napper) arrived(n, depth int, seen, now int64) {
 	}
 }
 
-// trial finds out whether naps are of use: for a while a loop naps in every other window of time, and if it got
-// clearly more from its clients in these than in the others it goes on with naps, otherwise without. What is compared
-// are the medians of single milliseconds: now and then the machine does something else for some of them, which is
-// more than naps bring.
+// trial finds out whether delays pay: a loop delays its rounds in every other window of time, and if clients sent clearly
+// more in these windows it continues with delays, otherwise without. It compares the medians of single milliseconds,
+// because what the machine does besides takes some of them whole, which is more than delays bring.
 //
-// It tries again when what it gets changes, and after some time: if naps were of no use soon at first, in case the
-// trial was wrong, and then less and less often, because a trial makes clients wait. That they are of no use it
-// remembers while it has little to do, as what a trial has found so far, which goes on afterwards: load that comes in
-// bursts would otherwise be tried in each. That they are of use it has to find out again, because clients would wait
-// for nothing if that has changed.
+// It tries again when the clients' rate changes, and after some time: soon at first if delays did not pay, in case the trial
+// was wrong, and then less and less often, because a trial makes clients wait. While the loop has little to do it remembers
+// that delays did not pay, and what an unfinished trial has found: otherwise load that comes in bursts would be tried in
+// each burst. That delays pay it finds out anew, because clients would wait for nothing if that has changed.
 type trial struct {
-	napping bool
-	window  int        // of the trial that is under way, from 1 on; 0 if there is none
-	rates   [2][]int64 // bytes per ms; of the windows without naps, and with
-	rate    int64      // their median when the last trial ended; 0 before
-	checks  int        // how often the rate will be looked at before the next trial
-	wait    int        // the same if naps are of no use
+	on     bool
+	window int        // of the trial that is under way, from 1 on; 0 if there is none
+	rates  [2][]int64 // bytes per ms; of the windows without delays, and with
+	rate   int64      // their median when the last trial ended; 0 before
+	checks int        // how often the rate will be looked at before the next trial
+	wait   int        // the same if delays do not pay
 
 	// when the window began, or the time between two looks, in ms, and the bytes received until then; 0 while there is
 	// little to do
@@ -119,7 +116,7 @@ const (
 	trialGain   = 6   // percent
 	rateWindow  = 100 // ms
 	rateChange  = 25  // percent
-	usefulWait  = 6   // of the rate's windows until the next trial after one in which naps were of use
+	usefulWait  = 6   // of the rate's windows until the next trial after one in which delays paid
 	minWait     = 4   // and after others
 	maxWait     = 64
 )
@@ -130,12 +127,12 @@ func (t *trial) update(busy bool, now, received int64) {
 	t.at, t.seen = now, received
 	switch {
 	case !busy:
-		if t.napping && t.window == 0 {
+		if t.on && t.window == 0 {
 			t.reset()
 		}
-		t.began, t.napping = 0, false
-	case t.began == 0 && (t.rate > 0 || t.window > 0): // naps were of no use before, or a trial goes on
-		t.began, t.before, t.napping = now, received, t.window%4 >= 2
+		t.began, t.on = 0, false
+	case t.began == 0 && (t.rate > 0 || t.window > 0): // delays did not pay before, or a trial continues
+		t.began, t.before, t.on = now, received, t.window%4 >= 2
 	case t.began == 0, passed < 0: // the clock was set back
 		t.begin(minWait)
 	case t.window == 0:
@@ -143,7 +140,7 @@ func (t *trial) update(busy bool, now, received int64) {
 	default:
 		if !first && passed > 0 {
 			kind := 0
-			if t.napping {
+			if t.on {
 				kind = 1
 			}
 			t.rates[kind] = append(t.rates[kind], got/passed)
@@ -154,7 +151,7 @@ func (t *trial) update(busy bool, now, received int64) {
 		t.began, t.before = now, received
 		if t.window%4 != 0 || t.window < fewWindows || !t.end() {
 			t.window++
-			t.napping = t.window%4 >= 2 // without, with, with, without: what changes steadily counts for both alike
+			t.on = t.window%4 >= 2 // without, with, with, without: what changes steadily counts for both alike
 		}
 	}
 }
@@ -182,7 +179,7 @@ func (t *trial) check() {
 	switch {
 	case max(change, -change) > t.rate*rateChange/100:
 		t.begin(minWait)
-	case t.checks == 0 && t.napping:
+	case t.checks == 0 && t.on:
 		t.begin(minWait)
 	case t.checks == 0:
 		t.begin(min(2*t.wait, maxWait))
@@ -200,9 +197,9 @@ func (t *trial) end() bool {
 	case t.window < minWindows, gain < without*trialGain*2:
 		return false
 	}
-	t.napping, t.window = gain > without*trialGain, 0
+	t.on, t.window = gain > without*trialGain, 0
 	t.rate, t.checks = without, t.wait
-	if t.napping {
+	if t.on {
 		t.rate, t.checks = with, usefulWait
 	}
 	return true
@@ -220,11 +217,11 @@ func median(rates []int64) int64 {
 // loadLimits are when a load is high.
 type loadLimits struct {
 	window    int64 // ms between two measurements at least
-	high, low int64 // percent: from high on it is, and until low it stays so, because naps themselves make it less
+	high, low int64 // percent: from high on it is, and until low it stays so, because delays lower the load
 }
 
-// Clients that wait for replies keep a loop of pipelines at more than fullLoad.high, even while it naps; those that
-// send 70 % of what Redis can take must stay below fullLoad.low, or they would wait for naps that nobody gains by:
+// Clients that wait for replies keep a loop of pipelines at more than fullLoad.high, even with delays; those that
+// send 70 % of what Redis can take must stay below fullLoad.low, or delays would only make them wait:
 // see bench/notes/tried.md.
 var (
 	busyLoad = loadLimits{window: 8, high: 50, low: 35}

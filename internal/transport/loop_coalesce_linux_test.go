@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestALoopNapsOnlyAmongManyClients(t *testing.T) {
+func TestALoopCoalescesWakeUpsOnlyAmongManyClients(t *testing.T) {
 	var seen [100]int64
-	n := newNapper()
+	n := newCoalescer()
 	p := &n
 	depth := 1
 	round := func(now int64, from, to int) {
@@ -17,73 +17,73 @@ func TestALoopNapsOnlyAmongManyClients(t *testing.T) {
 			p.arrived(10, depth, seen[i], now)
 			seen[i] = now
 		}
-		p.trial.napping = true
+		p.trial.on = true
 	}
-	round(1, 0, napCrowd-1)
-	round(1, 0, napCrowd-1) // the same clients again
+	round(1, 0, coalesceClients-1)
+	round(1, 0, coalesceClients-1) // the same clients again
 	round(2, 0, 1)
-	require.False(t, p.naps(1), "too few clients")
-	round(3, 0, napCrowd)
-	require.False(t, p.naps(1), "they are counted when the millisecond is over")
+	require.False(t, p.coalesces(1), "too few clients")
+	round(3, 0, coalesceClients)
+	require.False(t, p.coalesces(1), "they are counted when the millisecond is over")
 	round(5, 0, 1)
-	require.True(t, p.naps(1))
-	require.False(t, p.naps(0), "woken for something else")
+	require.True(t, p.coalesces(1))
+	require.False(t, p.coalesces(0), "woken for something else")
 	round(6, 0, 2)
-	require.False(t, p.naps(1), "one client in the millisecond before")
-	p.crowd, p.trial.napping = napCrowd, false
-	require.False(t, p.naps(1), "it is of no use")
-	require.EqualValues(t, 10*(2*(napCrowd-1)+1+napCrowd+1+2), p.received)
+	require.False(t, p.coalesces(1), "one client in the millisecond before")
+	p.clients, p.trial.on = coalesceClients, false
+	require.False(t, p.coalesces(1), "it is of no use")
+	require.EqualValues(t, 10*(2*(coalesceClients-1)+1+coalesceClients+1+2), p.received)
 	gathers := func(now int64) bool {
-		round(now, 0, napCrowd)
+		round(now, 0, coalesceClients)
 		round(now+1, 0, 1)
-		p.trial.napping, p.full.high = false, true
-		return p.naps(1)
+		p.trial.on, p.full.high = false, true
+		return p.coalesces(1)
 	}
 	require.False(t, gathers(10), "nearly full, but of single commands")
-	depth = napDepth
+	depth = coalesceDepth
 	require.True(t, gathers(20), "nearly full of pipelines")
 	p.full.high = false
-	require.False(t, p.naps(1), "not even nearly full")
+	require.False(t, p.coalesces(1), "not even nearly full")
 }
 
-// TestTrialsFindOutWhetherNapsAreOfUse lets loops serve clients that send more if the loop naps, and others that do
+// TestTrialsFindOutWhetherDelaysPay lets loops serve clients that send more if the loop delays its rounds, and others that do
 // not. Now and then the machine does something else.
-func TestTrialsFindOutWhetherNapsAreOfUse(t *testing.T) {
+func TestTrialsFindOutWhetherDelaysPay(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, gain := range []float64{-10, 0, 2, 8, 12} {
 		var tr trial
 		now, received := int64(1_000_000), 0.0
 		rate := 3000.0 // bytes per ms
-		pass := func(ms int) (napped int) {
+		pass := func(ms int) (delayed int) {
 			for range ms {
 				tr.update(true, now, int64(received))
 				n := rate * (0.98 + 0.04*rng.Float64())
 				if rng.IntN(20) == 0 {
 					n = 0
 				}
-				if tr.napping {
+				if tr.on {
 					n *= 1 + gain/100
-					napped++
+					delayed++
 				}
 				received += n
 				now++
 			}
-			return napped
+			return delayed
 		}
 		useful := gain > trialGain
 		try := func(why string) {
 			pass(1)
-			windows, napped := 1, 0
+			windows, delayed := 1, 0
 			for last := tr.window; tr.window > 0; last = tr.window {
-				napped += pass(1)
+				delayed += pass(1)
 				if tr.window > last {
 					windows++
 				}
 			}
 			if useful {
-				napped-- // after the trial
+				delayed-- // after the trial
 			}
-			require.Equal(t, windows*trialWindow, 2*napped, "gain %v: %s: half of the trial", gain, why)
+			require.Equal(t, windows*trialWindow, 2*delayed, "gain %v: %s: half of the trial", gain, why)
 			require.Zero(t, windows%4)
 			least := fewWindows
 			if useful {
@@ -91,7 +91,7 @@ func TestTrialsFindOutWhetherNapsAreOfUse(t *testing.T) {
 			}
 			require.GreaterOrEqual(t, windows, least)
 			require.LessOrEqual(t, windows, maxWindows)
-			require.Equal(t, useful, tr.napping, "gain %v: %s", gain, why)
+			require.Equal(t, useful, tr.on, "gain %v: %s", gain, why)
 		}
 		check := func(ms int, when string) {
 			want := 0
@@ -109,7 +109,7 @@ func TestTrialsFindOutWhetherNapsAreOfUse(t *testing.T) {
 		try("after some time")
 		check(first/2, "after that")
 		tr.update(false, now, int64(received))
-		require.False(t, tr.napping, "the loop has little to do")
+		require.False(t, tr.on, "the loop has little to do")
 		now += 10_000
 		tr.update(false, now, int64(received))
 		if useful {
@@ -146,22 +146,22 @@ func TestTrialsFindOutWhetherNapsAreOfUse(t *testing.T) {
 // Load that comes in bursts, shorter than a trial, is not tried in each of them.
 func TestTrialsGoOnInTheNextBurst(t *testing.T) {
 	var tr trial
-	now, received, napped := int64(1_000_000), int64(0), 0
+	now, received, delayed := int64(1_000_000), int64(0), 0
 	for range 100 {
 		for range trialWindow*fewWindows/2 + 3 {
 			tr.update(true, now, received)
-			if tr.napping {
-				napped++
+			if tr.on {
+				delayed++
 			}
 			received += 3000
 			now++
 		}
 		tr.update(false, now, received)
-		require.False(t, tr.napping)
+		require.False(t, tr.on)
 		now += 50
 	}
-	require.GreaterOrEqual(t, napped, trialWindow*fewWindows/2, "half of a trial at least")
-	require.Less(t, napped, 5*trialWindow*fewWindows, "in few of them")
+	require.GreaterOrEqual(t, delayed, trialWindow*fewWindows/2, "half of a trial at least")
+	require.Less(t, delayed, 5*trialWindow*fewWindows, "in few of them")
 }
 
 // A loop may be held up for so long that no window has a part that counts.
@@ -169,7 +169,7 @@ func TestTrialsInWhichNothingCanBeMeasured(t *testing.T) {
 	var tr trial
 	for now := int64(1000); now < 3000; now += 2 * trialWindow {
 		tr.update(true, now, now)
-		require.False(t, tr.napping && tr.window == 0)
+		require.False(t, tr.on && tr.window == 0)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestTheLoadOfALoop(t *testing.T) {
 	require.True(t, measure(1_000_008, 100_000))
 	require.True(t, measure(1_000_010, 0), "as it was last")
 	require.True(t, measure(1_000_018, 9_000_000))
-	require.True(t, measure(1_000_028, 4_500_000), "less, but because of the naps")
+	require.True(t, measure(1_000_028, 4_500_000), "less, but because of the delays")
 	require.False(t, measure(1_000_038, 3_500_000), "a third of the time")
 	require.False(t, measure(1_000_048, 4_500_000), "not enough to begin again")
 	require.False(t, measure(1_001_000, 50_000_000), "a pause")

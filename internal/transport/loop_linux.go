@@ -44,7 +44,7 @@ type loop struct {
 	timer     Timer                   // wakes the loop at armed
 	armed     int64                   // 0 = not armed
 	muted     int                     // how many of listeners are muted
-	napper    napper
+	coalescer coalescer
 	gone      []goneSocket // whose sessions are to be closed
 
 	using    atomic.Pointer[socket] // whose session the loop's goroutine is in; see enter
@@ -82,7 +82,7 @@ func (c *socket) Slot() int { return c.slot }
 func newLoop(owner *loops) (*loop, error) {
 	l := &loop{host: owner.host, owner: owner, counters: owner.options.Counters, keeps: owner.options.SpareProcessors,
 		listeners: map[int32]*listenSocket{}, buf: make([]byte, readBuffer), inputs: make([]input, 0, maxInputs),
-		napper: newNapper()}
+		coalescer: newCoalescer()}
 	var err error
 	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("epoll_create1: %w", err)
@@ -164,12 +164,12 @@ func (l *loop) wait() int {
 		return l.poll(0, 0)
 	}
 	yields := l.keeps && l.now-l.yielded >= yieldInterval
-	naps := l.napper.naps(l.n)
-	if !l.keeps || yields || naps {
+	delays := l.coalescer.coalesces(l.n)
+	if !l.keeps || yields || delays {
 		n := l.poll(0, 0)
-		if naps && n < napEnough {
-			nap := unix.Timespec{Nsec: napTime}
-			unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&nap)), 0, 0, 0)
+		if delays && n < coalesceReady {
+			delay := unix.Timespec{Nsec: coalesceDelay}
+			unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&delay)), 0, 0, 0)
 			n += l.poll(n, 0)
 		}
 		if n > 0 {

@@ -91,7 +91,7 @@ func (l *loop) took(c *socket, n int, err unix.Errno, room int) {
 	case n > 0:
 		l.counters.Reads.Add(1)
 		if l.keeps {
-			l.napper.arrived(n, c.requests, c.seen, l.now)
+			l.coalescer.arrived(n, c.requests, c.seen, l.now)
 		}
 		c.seen = l.now
 		c.long = n >= slotSize
