@@ -28,7 +28,7 @@ type Handler func(ctx context.Context, r *Request) (any, error)
 
 // CommandOptions say how a command is served.
 type CommandOptions struct {
-	// Timeout is what callers are told to wait for the response. 0 means DefaultResponseTimeout.
+	// Timeout is how long callers wait for the response. 0 means DefaultResponseTimeout.
 	Timeout time.Duration
 	// Serialization is for the request's data, which does not say itself how it was written, and for the response's. Empty
 	// means None.

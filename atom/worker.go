@@ -23,7 +23,7 @@ type handedOut struct {
 	acknowledged bool // by the server
 }
 
-// answer is what the caller is told of a command that has been done.
+// answer is the response to a command that has been executed.
 type answer struct {
 	id, caller, command string
 	data                []byte

@@ -89,10 +89,9 @@ func (s *Server) MustDo(t testing.TB, args ...any) atomredis.Reply {
 // Now returns the time of the server.
 func (s *Server) Now() time.Time { return s.clock.Now() }
 
-// FastForward moves the server's clock forward by d; otherwise it goes as fast as ever. What falls due on the way
-// happens in its order, and before FastForward returns keys have expired, and clients that were blocked for too long
-// have been served as if the time had passed: their replies are on the way to them. Only the server's time moves, not
-// that of clients, nor that of latency.
+// FastForward moves the server's clock forward by d. Timers that fall due fire in their order. When FastForward returns,
+// keys have expired and blocked clients whose timeout has passed have their replies on the way. Only the server's clock
+// moves, neither that of clients nor that of SetLatency.
 func (s *Server) FastForward(d time.Duration) { s.clock.FastForward(d) }
 
 // SetTime makes the server's clock show now, and go on from there. If that is later than it showed, it is FastForward

@@ -68,7 +68,7 @@ func (s *Sentinel) Replicas() []*Server {
 
 // Failover makes the first replica the master, and the old master the last of the replicas, as Sentinel does: the new
 // one has all that was written to the old one, the clients of the old one are disconnected, and subscribers of
-// +switch-master are told.
+// +switch-master get the message.
 func (s *Sentinel) Failover(t testing.TB) {
 	t.Helper()
 	s.mu.Lock()

@@ -17,7 +17,7 @@ type removal struct {
 	external bool
 }
 
-// entryList is a list of entries. It grows by chunks: copying a list of millions would hold up whoever is adding.
+// entryList is a list of entries. It grows by chunks: copying a list of millions would hold up the command that adds an entry.
 type entryList struct {
 	chunks [][]*Entry
 	swept  int // where sweep goes on

@@ -129,8 +129,8 @@ type storedKey struct {
 }
 
 // LoadDirectory brings all keys into memory while the keyspace is in use. heads calls fn for every key that is stored
-// in a space, until fn returns false; fn keeps neither key nor head. loaded, called now and then, is told how many
-// have been read; it ends the loading by returning false.
+// in a space, until fn returns false; fn keeps neither key nor head. loaded is called now and then with the
+// number of keys read; it ends the loading by returning false.
 func (ks *Keyspace) LoadDirectory(heads func(space uint32, fn func(key []byte, h Head) bool) error,
 	loaded func(n int) bool) error {
 	for {

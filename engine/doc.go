@@ -67,7 +67,7 @@
 // # Strings that are lent
 //
 // A long string can be read beyond the end of a guard (Guard.Lend, loan.go). It counts its readers, and while there
-// are any, whoever changes it gives it new memory. Readers are released without a guard. A lent string counts as its
+// are any, a change gives it new memory. Readers are released without a guard. A lent string counts as its
 // key's value, and once it is no key's value, once for all its readers.
 //
 // # Images

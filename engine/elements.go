@@ -66,8 +66,8 @@ func (p *partRead) count() int {
 
 // Elements returns an entry for reading and changing the elements of a hash, a set or a sorted set that are named at the
 // beginning of each step of list, and no others: the entry itself or, if its value is stored in parts and not in memory,
-// another one, in which is no more than these and some others. Changes are told of the entry itself; how many elements
-// it has then its Count says. It panics as reading the value does.
+// another one that has these elements and few others. Changes are reported for the entry itself, and its Count is the
+// number of elements afterwards. It panics as reading the value does.
 func (e *Entry) Elements(list [][]byte, step int) *Entry {
 	if !e.InParts() || len(list) > fewParts*step || !e.mayHave(&someElements) {
 		return e

@@ -87,7 +87,7 @@ func (e *Entry) setText(key string, str []byte) {
 	n := len(key) + len(str)
 	b := slices.Grow([]byte(nil), max(n, 1)) // which uses all of what the allocator gives
 	b = append(append(b, key...), str...)
-	// Atomic for keyUnlocked: what b holds is there for whoever sees the pointer.
+	// Atomic for keyUnlocked: a reader that sees the pointer also sees the bytes of b.
 	atomic.StorePointer((*unsafe.Pointer)(unsafe.Pointer(&e.text)), unsafe.Pointer(unsafe.SliceData(b)))
 	e.strLen = uint16(len(str))
 	e.units = 0 // of a key so long that nothing follows it

@@ -120,9 +120,9 @@ func (ks *Keyspace) expireDue(i int) {
 	ks.tellLocked(LockedForExpiry, start)
 }
 
-// Fields of hashes expire like keys: a hash lies in the deadline index of its shard by its own deadline or the
-// earliest of its fields, whichever comes first, so that whoever looks up a key that is due removes its fields that
-// are, and no command ever meets one.
+// Fields of hashes expire like keys: a hash lies in the deadline index of its shard by its own deadline or the earliest
+// of its fields, whichever comes first. Looking up a key that is due removes its expired fields, so that no command sees
+// one.
 
 // unreadableDelay is how many ms later the fields of a hash expire by themselves that could not be read from the store.
 const unreadableDelay = 1000

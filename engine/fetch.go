@@ -165,7 +165,7 @@ func (ks *Keyspace) end(c *coming, arrive func(g *Guard)) (waiting []func()) {
 	return waiting
 }
 
-// arrive gives an entry its value. If it could not be read whoever uses it tries again, and gets the error.
+// arrive gives an entry its value. If the value could not be read, the next use of the entry tries again and gets the error.
 func (g *Guard) arrive(c *coming, v storedValue, err error) {
 	e := c.entry
 	c.at.coming = nil

@@ -1,6 +1,6 @@
 package engine
 
-// Follower is told what is journalled, and passes it on to the journal: so that both have it in the same order.
+// Follower gets what is journalled and passes it on to the journal, so that both have the same order.
 type Follower interface {
 	// Follow is as Append is for a Journal; journal is nil if there is none.
 	Follow(now int64, commands []byte, journal Journal)
@@ -32,7 +32,7 @@ func (g *Guard) tell() {
 	g.told = nil
 }
 
-// Follow has everything that is done from now on told to f; nil ends that. The guard must hold all shards.
+// Follow passes all further changes to f; nil ends that. The guard must hold all shards.
 func (g *Guard) Follow(f Follower) {
 	if !g.Holds(AllShards) {
 		panic("engine: Follow without all shards")

@@ -11,7 +11,7 @@ import (
 )
 
 // Guard is the right to use some shards of a keyspace. It is the unit of atomicity: all that a command (or a
-// transaction, or a script) does happens under one guard, and whoever waited for it is served before the guard ends.
+// transaction, or a script) does happens under one guard, and clients that waited for it are served before the guard ends.
 // A Guard is used by one goroutine and may be used again after Unlock.
 type Guard struct {
 	// Owner is handed to the Observer with every change; the guard itself does not use it.
@@ -101,8 +101,8 @@ func (g *Guard) unlockShards() {
 // Changes returns how often something was changed under this and earlier guards of g. What expired does not count.
 func (g *Guard) Changes() int { return g.changes }
 
-// Log adds a command to what is journalled of the guard: args in database db. They are not kept. Nothing else is:
-// whoever runs commands says with Log how to repeat them. Only keys that expire are logged by the guard itself.
+// Log adds a command to the guard's record in the journal: args in database db. They are not kept. The record has nothing
+// else but keys that expire, which the guard adds itself: the caller says with Log how to repeat its commands.
 func (g *Guard) Log(db int, args [][]byte) {
 	if g.ks.journal == nil {
 		return
@@ -386,8 +386,8 @@ func (g *Guard) Overwritten(e *Entry, old, now Type) {
 	}
 }
 
-// Changed must be called after every change of an entry's value or deadline. It is the one place where everything that
-// depends on the change is told; event is published if its class is enabled.
+// Changed must be called after every change of an entry's value or deadline. It is the one place that informs everything
+// that depends on the change; event is published if its class is enabled.
 func (g *Guard) Changed(e *Entry, class EventClass, event string) {
 	if e.typ == Hash {
 		g.schedule(e)
@@ -876,7 +876,7 @@ func (g *Guard) Swap(a, b int) {
 			default:
 				return false
 			}
-			_, was := s.dbs[k.db].dict.GetString(k.key) // in memory, because whoever watches or waits has looked it up
+			_, was := s.dbs[k.db].dict.GetString(k.key) // in memory: a client that watches or waits has looked it up
 			is := g.PeekString(other, k.key) != nil     // no key is replaced by one that has expired
 			return was || is
 		})

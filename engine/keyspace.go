@@ -36,8 +36,8 @@ type Options struct {
 	Observer Observer
 	// Source is where the keyspace is stored. nil means that it is in memory only. See Freeze for how it gets there.
 	Source Source
-	// LockedFor is told how long shards were locked for work that no command asked for. It is called without locks, and
-	// may be nil.
+	// LockedFor is called with how long shards were locked for work that no command asked for, without locks. It may be
+	// nil.
 	LockedFor func(by LockReason, took time.Duration)
 }
 
@@ -53,7 +53,7 @@ type Keyspace struct {
 	lockedFor func(LockReason, time.Duration)
 	seed      maphash.Seed
 
-	// What is below changes only while all shards are locked; whoever holds one may read it.
+	// What follows changes only while all shards are locked; holding one of them is enough to read it.
 	spaces  []space  // those in use and those that were dropped
 	current []uint32 // by database, index in spaces
 

@@ -25,7 +25,7 @@ func (g *Guard) LockUnless(stop <-chan struct{}, ks *Keyspace, shards uint64, no
 		return true
 	}
 	shards &= ks.all
-	var decided atomic.Bool // whoever sets it has the shards, or does without
+	var decided atomic.Bool // set by the side that decides: the shards are locked, or the attempt is given up
 	locked := make(chan struct{})
 	go func() {
 		ks.lock(shards)

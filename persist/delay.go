@@ -37,7 +37,7 @@ func (s *Storage) dawdle(d time.Duration) {
 	}
 }
 
-// loaded returns a function that is told how many keys are in memory, keeps that in keys, and waits for KeyDelay.
+// loaded returns a function that gets the number of keys in memory, stores it in keys, and waits for KeyDelay.
 func (s *Storage) loaded(keys *int) func(n int) bool {
 	return func(n int) bool {
 		s.dawdle(KeyDelay(s.loadDelay.Load()).of(n - *keys))

@@ -65,8 +65,7 @@ var globQuoter = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`,
 // handles counts the handles of this process, which the names of clients tell apart.
 var handles atomic.Int64
 
-// newClientID returns a name that no other handle has, and that shows whoever inspects a queue where to look for its
-// user.
+// newClientID returns a unique name that tells people who inspect a queue where its user runs.
 func newClientID() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 // wait are sent as one transaction where their order allows it, which saves round trips and hides states in between
 // from others.
 //
-// What must stay true: whoever pops the element of a role's list pushes it back however the operation ends, and
-// whoever pops the element of :not_full either puts a message or pushes it back. Only the broken connection of a
-// client prevents that.
+// What must stay true: a client that pops the element of a role's list pushes it back however the operation ends, and a
+// client that pops the element of :not_full either puts a message or pushes it back. Only a broken connection prevents
+// that.
 type sequences struct {
 	connections
 	queueKeys
@@ -218,7 +218,7 @@ func (q *sequences) room(ctx context.Context, c *conn, first bool) (int, error) 
 			return int(min(bound-length.Val(), math.MaxInt)), nil
 		}
 		// A consumer that pushes to :not_full long after it has taken its message can leave an element although the queue is
-		// full. That one is dropped: whoever gets the next message pushes another.
+		// full. That one is dropped: the consumer of the next message pushes another.
 		if _, _, err := c.pop(ctx, q.stillThere, q.notFull); err != nil {
 			return 0, err
 		}

@@ -11,7 +11,7 @@
 // # Replies
 //
 // [Writer] encodes replies into one buffer, in the client's version of the protocol. A long string can be lent to it:
-// the writer notes its place in the output (BulkLent), and whoever sends the output writes the pieces. RawPart turns
+// the writer notes its place in the output (BulkLent), and the sender of the output writes the pieces. RawPart turns
 // a long stretch of messages into a part that is not moved as more come. Len counts everything; positions within Buf
 // do not count what lies elsewhere. [Reply] is a reply as a value, for the embedding API and doors.
 package resp

@@ -20,7 +20,7 @@ import (
 type Functions struct {
 	options *Options
 
-	mu        sync.Mutex // protects what follows; whoever changes it is alone, and need not lock it to read
+	mu        sync.Mutex // protects what follows; only one goroutine at a time changes it, and reads it without the lock
 	m         *vm        // nil before a library is loaded
 	libraries map[string]*Library
 	functions map[string]*Function // by their names in lower case

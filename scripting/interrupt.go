@@ -15,7 +15,7 @@ import (
 type Interrupt struct {
 	state atomic.Uint32
 
-	mu  sync.Mutex // held by whoever holds the script up
+	mu  sync.Mutex // held while the script is held up
 	why string     // written before state becomes stopped
 }
 

@@ -4,8 +4,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// Limits that hold for every script, beside its time and its memory, which whoever runs it watches: they bound what
-// one instruction can do, for nobody can interrupt that. See also maxFrames, maxString and the other limits of a
+// Limits of every script, beside its time and its memory, which the caller watches: they bound a single instruction, which
+// cannot be interrupted. See also maxFrames, maxString and the other limits of a
 // virtual machine.
 const (
 	// maxSource is the longest source in bytes that is compiled. Compiling it takes about a second.

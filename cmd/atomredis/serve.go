@@ -116,7 +116,7 @@ func (in *instance) ends(sig os.Signal) error {
 
 // serve runs the server, in the background if the configuration says so.
 func serve(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) (err error) {
-	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may go away
+	signal.Ignore(syscall.SIGPIPE) // the reader of the log may end first
 	parent := newDaemonParent()
 	defer func() { parent.tell(err) }()
 	conf, stdin, err := loadConfig(args)

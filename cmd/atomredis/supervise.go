@@ -10,7 +10,7 @@ import (
 	"github.com/atomredis/atomredis/internal/config"
 )
 
-// What a service manager that has started the process is told (supervised).
+// Notifies the service manager that has started the process (supervised).
 
 // supervisor is the service manager.
 type supervisor struct {
@@ -18,8 +18,8 @@ type supervisor struct {
 	stop chan struct{} // ends the watchdog
 }
 
-// newSupervisor returns who is to be told: what the configuration says, or for auto whoever has left a variable in
-// the environment.
+// newSupervisor returns the service manager of the configuration, or for auto the one whose variable is in the
+// environment.
 func newSupervisor(configured config.Supervision) *supervisor {
 	kind := configured
 	if kind == config.SupervisedAuto {

@@ -10,8 +10,8 @@
 // it is seen like any other client: by CLIENT LIST and CLIENT KILL, the ACL and its log, MONITOR, SLOWLOG,
 // maxclients. It goes on after every error: a command that was given up has left no reply, a transaction that was not
 // executed is discarded, and a client that did not wait for the end of CLIENT PAUSE is forgotten there. Done is
-// closed when somebody has killed it, the server closes, or it was released. A kill is seen under whatever lock, and
-// the session is closed by whoever uses it.
+// closed when the session was killed or released, or the server closes. A kill may come under any lock; the goroutine that
+// uses the session then closes it.
 //
 // A [Client] executes commands in a session: Do, Pipeline, Watch, Transact, Subscribe. DB.Do, DB.Tx and DB.Subscribe
 // use it with pooled sessions that may do everything. A client of a door has a session of its own, with its peer's

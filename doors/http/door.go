@@ -98,7 +98,7 @@ func (d *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.mux.ServeHTTP(w, r)
 }
 
-// begins notes that a request is being answered, until wg is told of its end, unless the door is closed.
+// begins adds a request to wg, unless the door is closed. The caller ends it with wg.Done.
 func (d *server) begins() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -160,8 +160,8 @@ func peerOf(r *http.Request) door.Peer { return door.PeerOf(connOf(r)) }
 // handler answers a request with commands of a client. An error is the answer if nothing was written.
 type handler func(w http.ResponseWriter, r *http.Request, c *door.Client) error
 
-// as gives a request a client that acts as the user whose name and password it has, or without them as every peer of the
-// door. There is none between requests: a connection alone is no client.
+// as runs a handler with a client of the user whose name and password the request has, or without them of the door's
+// user. The client exists during the request only.
 func (d *server) as(h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c, err := d.host.Client(peerOf(r))
@@ -196,8 +196,8 @@ func (d *server) refuse(w http.ResponseWriter, err error) {
 	http.Error(w, err.Error(), code)
 }
 
-// healthy answers that the server executes commands, and ready whether clients should be sent here: the data is there, it
-// can be changed, and a follower has all of its master's. Anybody may ask, and is told nothing else.
+// healthy answers that the server executes commands. ready answers whether clients should be sent here: the data is
+// loaded, writes are possible, and a follower has all data of its master. Both need no permission and reveal nothing else.
 func (d *server) healthy(ctx context.Context, c *door.Client) (string, error) {
 	_, err := c.Do(ctx, "PING")
 	return "", err

@@ -2,8 +2,8 @@ package http
 
 import dto "github.com/prometheus/client_model/go"
 
-// metric is how a number is told: its name, and by what it is multiplied to be in seconds, bytes or a ratio. Names are
-// those of redis_exporter where it tells the same in those units.
+// metric describes a metric: its name, and the factor that converts it to seconds, bytes or a ratio. Names are those of
+// redis_exporter for the same quantities in these units.
 type metric struct {
 	name, help string
 	kind       dto.MetricType
@@ -180,7 +180,7 @@ var fields = map[string]metric{
 	"cluster_enabled": gauge("redis_cluster_enabled", "The server is a node of a cluster."),
 }
 
-// flag is told as 1 if a field has a value.
+// flag is a metric that is 1 if a field has a value.
 type flag struct {
 	metric
 	value string

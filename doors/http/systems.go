@@ -7,7 +7,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// maxStreams is how many streams one request is told of at most.
+// maxStreams bounds the number of streams in one reply.
 const maxStreams = 10_000
 
 var (

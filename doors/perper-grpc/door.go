@@ -1,8 +1,8 @@
 // Package perpergrpc is the door for agents of Perper Fabric: its gRPC service, and the external scaler of KEDA, on the
 // outside, the commands of internal/protocols/perper on the inside. It holds no data. docs/perper.md is its page.
 //
-// A call that waits for one thing is a command that blocks. One that goes on for ever subscribes to a channel on which
-// changes are told, asks for what is there, and then sends what is told and was not there yet.
+// A call that waits for one event is a command that blocks. A call without end subscribes to the channel of changes, reads
+// the present state, and then sends the changes that come after it.
 package perpergrpc
 
 import (
@@ -59,7 +59,7 @@ func do(ctx context.Context, args ...any) (resp.Reply, error) {
 	return reply, statusOf(err)
 }
 
-// statusOf returns what a peer is told of an error, as far as package rpc does not know it.
+// statusOf converts the errors that package rpc does not know for the peer.
 func statusOf(err error) error {
 	var refused resp.Error
 	if errors.As(err, &refused) && strings.HasPrefix(refused.Error(), "NOCACHE ") {

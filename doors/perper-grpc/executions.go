@@ -138,7 +138,7 @@ func matches(r *fabric.ExecutionsRequest, e event.Execution) bool {
 	return (r.GetInstance() == "" || r.Instance == e.Instance) && (r.GetDelegate() == "" || r.Delegate == e.Delegate)
 }
 
-// nextEvent waits for what is told next of the executions of an agent.
+// nextEvent waits for the next event of the executions of an agent.
 func nextEvent(ctx context.Context, sub *door.Subscription) (e event.Execution, err error) {
 	for {
 		m, err := sub.Next(ctx)

@@ -41,7 +41,7 @@ const maxMessage = min(512<<20+64<<10, math.MaxInt)
 // igniteDoor is the door.
 type igniteDoor struct {
 	door.Peers
-	node     [16]byte // its id, which clients are told
+	node     [16]byte // its id, as clients see it
 	caches   sync.Map // from the ids of caches to the names that they had last
 	requests atomic.Int64
 	failed   atomic.Int64 // requests that were answered with an error
@@ -175,7 +175,7 @@ type failure struct {
 // Error implements error.
 func (f *failure) Error() string { return f.message }
 
-// failureOf returns what the peer is told of an error.
+// failureOf converts an error for the peer.
 func failureOf(err error) *failure {
 	var f *failure
 	if errors.As(err, &f) {

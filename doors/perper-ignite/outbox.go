@@ -66,7 +66,7 @@ func (o *outbox) add(position uint64, appendTo func(dst []byte) []byte) error {
 	return nil
 }
 
-// flush has all that waits sent: now, unless that must wait for the disk, or by whoever sends already.
+// flush sends what waits, unless it must wait for the disk, or another goroutine is sending: then that one sends it too.
 func (o *outbox) flush() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

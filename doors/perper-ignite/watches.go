@@ -28,7 +28,7 @@ type watch struct {
 // opNotification is the code of the messages that tell of changes.
 const opNotification = 2007
 
-// The kinds of changes, as the peer is told them.
+// The kinds of changes on the wire.
 var kinds = map[event.Kind]byte{event.Created: 0, event.Updated: 1, event.Removed: 2, event.Expired: 3}
 
 // watch opens a continuous query.

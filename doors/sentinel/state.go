@@ -11,7 +11,7 @@ import (
 	"github.com/atomredis/atomredis/doors/door"
 )
 
-// state is what is told of the servers. It does not change.
+// state is what clients see of the servers. It is immutable.
 type state struct {
 	door.Topology
 	known  bool        // there is a master, or was

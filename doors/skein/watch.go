@@ -21,9 +21,9 @@ import (
 // does not read keeps only the last one waiting; events pile up in its subscription, which ends when they are too many,
 // and with it the stream.
 //
-// What a watch tells of is a matter of revisions. It begins with the events after the one that was the last when it was
-// created. Before a watch is canceled, or a stream ends because its peer has said all that it wants to, the events
-// up to then are sent: a peer that has seen a change is told of it by all watches that it then cancels.
+// Revisions decide what a watch sends. It begins with the events after the last one at its creation. Before a watch is
+// canceled, or a stream ends because its peer has closed its side, the events up to then are sent: a peer that has seen a
+// change gets it from all watches that it then cancels.
 
 // What a stream may cost.
 const (

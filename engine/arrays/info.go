@@ -15,9 +15,9 @@ type Info struct {
 }
 
 const (
-	// SliceSize is the number of indices that are told of together.
+	// SliceSize is the number of indices in a slice, which ARINFO describes as one.
 	SliceSize = pageSize * slicePages
-	// MaxSparse is how many elements a slice may have that is told of as sparse.
+	// MaxSparse is the largest number of elements of a slice that ARINFO calls sparse.
 	MaxSparse = 10
 	// minRoom is the least room of a dense slice.
 	minRoom = 8

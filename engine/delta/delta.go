@@ -125,7 +125,7 @@ func (l *Log) roll() {
 }
 
 // Frozen returns the names of the parts that had changed when the present epoch began, nil if there are none. They
-// stay what they are; whoever has them may read them without the value's lock.
+// are immutable, so that they can be read without the value's lock.
 func (l *Log) Frozen() *Names {
 	if l.epoch != l.epochs.Current {
 		l.roll()

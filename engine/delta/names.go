@@ -6,7 +6,7 @@ import (
 )
 
 // Names is a collection of names of parts, of which some may be there repeatedly. It grows little by little, so that
-// whoever adds a name never waits for long.
+// adding a name never takes long.
 //
 // Most values change in more parts than they change in again and again, and a list takes less memory and time than a
 // set. But where parts come and go all the time a list would never end. So from a length on there is a set, into

@@ -19,7 +19,7 @@ import (
 //	a container that is divided: two bytes with its index in chunk.refs; in the store eight with its id
 //
 // A member of an object is its name and its value; a name is its length in a byte and its bytes, or longName, the length
-// in four bytes and the bytes. What is encoded never changes: whoever holds a part of it may keep it.
+// in four bytes and the bytes. Encoded bytes never change, so that parts of them can be kept.
 const (
 	tagNull = iota
 	tagFalse

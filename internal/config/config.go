@@ -76,7 +76,7 @@ type Settings struct {
 
 	ReplicaOf               ReplicaOf
 	MasterUser, MasterAuth  string // "" = none
-	ReplTimeout             int    // seconds for which a master may be engine.EventNone, and a follower may not read
+	ReplTimeout             int    // seconds for which a master may be silent, and a follower may leave its stream unread
 	ReplPingReplicaPeriod   int    // seconds between pings to followers
 	ReplicaServeStaleData   bool   // while the link to the master is down
 	ReplicaReadOnly         bool   // clients of a replica do not write
@@ -84,7 +84,7 @@ type Settings struct {
 	ReplicaIgnoreMaxmemory  bool   // a replica evicts only what its master does
 	ReplicaPriority         int    // for Sentinel; 0 = never to become a master
 	ReplicaAnnounced        bool   // Sentinel may show the replica
-	ReplicaAnnounceIP       string // what masters are told; "" = the address that they see
+	ReplicaAnnounceIP       string // announced to masters; "" = the address that they see
 	ReplicaAnnouncePort     int    // 0 = the port
 	BindSourceAddr          string // of connections that the server opens; "" = chosen by the system
 	ReplBacklogSize         int    // how much of the stream is kept for replicas that were away, in bytes

@@ -11,7 +11,7 @@ import (
 // Settings of the process: who watches it, how it ends, and where its log goes besides a file. The program puts them
 // into effect.
 
-// Supervision says who is told that the server is ready.
+// Supervision is the service manager that is notified when the server is ready.
 type Supervision uint8
 
 // The values of supervised.

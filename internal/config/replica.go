@@ -50,7 +50,7 @@ func showReplicaOf(s *Settings) string {
 	return s.ReplicaOf.Host + " " + strconv.Itoa(s.ReplicaOf.Port)
 }
 
-// AnnouncedPort returns the port that masters are told.
+// AnnouncedPort returns the port that the server announces to its master.
 func (s *Settings) AnnouncedPort() int {
 	switch {
 	case s.ReplicaAnnouncePort != 0:

@@ -2,7 +2,7 @@ package replication
 
 import "strings"
 
-// Group is what a server that belongs to a group tells a replica, so that this finds whoever leads.
+// Group is what a server of a group tells a replica, so that the replica finds the leader.
 type Group struct {
 	Leads   bool     // the server itself does
 	Leader  string   // otherwise, where clients reach who does, "" if that is not known

@@ -24,7 +24,7 @@ func (s LinkState) String() string {
 	return [...]string{"connect", "connecting", "handshake", "sync", "connected"}[s]
 }
 
-// Link is what is told of the link to a master.
+// Link is the visible state of the link to a master.
 type Link struct {
 	Host           string
 	Port           int
@@ -49,7 +49,7 @@ const (
 // String returns the word that INFO has for it.
 func (s FollowerState) String() string { return [...]string{"wait_bgsave", "send_bulk", "online"}[s] }
 
-// Follower is what is told of a follower.
+// Follower is the visible state of a follower.
 type Follower struct {
 	Host  string
 	Port  int64 // 0 if it has not said any

@@ -34,8 +34,7 @@ type Result struct {
 	Err unix.Errno
 }
 
-// minTogether is how many calls it takes for an io_uring to be of use: for a single one it has more work than the
-// call itself.
+// minTogether is the number of calls from which on an io_uring saves time: for a single one it costs more than the call.
 const minTogether = 2
 
 // New returns a batch for up to limit calls. It makes them one after the other if the system has no

@@ -18,7 +18,7 @@ type Errors struct {
 
 const (
 	maxErrorCode  = 31  // length in bytes of the longest code
-	maxErrorCodes = 128 // how many codes are told from each other; scripts can make as many as they like
+	maxErrorCodes = 128 // how many codes are counted apart; scripts can make any number
 	otherErrors   = "OTHER"
 )
 

@@ -12,7 +12,7 @@ import (
 // HotKeysOptions say what is measured of the use of keys.
 type HotKeysOptions struct {
 	CPU, Net bool          // the time that commands take, and the bytes of their requests and replies
-	Count    int           // how many keys are told of each
+	Count    int           // how many keys of each are reported
 	Duration time.Duration // after which it ends by itself; 0 is never
 	Sample   int           // one of so many commands is looked at
 	// Slots are those whose keys are looked at, in ascending order; nil is all.
@@ -45,7 +45,7 @@ type HotKey struct {
 	Cost int64
 }
 
-// spare is how many times more keys are followed than are told, so that these are the right ones.
+// spare is how many times more keys are counted than are reported, so that the reported ones are the right ones.
 const spare = 16
 
 // NewHotKeys begins to measure at a time in ms since 1970.

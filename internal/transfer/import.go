@@ -119,7 +119,7 @@ type load struct {
 
 	preamble                           bool // an RDB file was read, or another part
 	keys, expired, functions, commands int
-	next                               time.Time // when the progress is told
+	next                               time.Time // when the progress is reported
 }
 
 const (

@@ -1,5 +1,5 @@
-// Package values takes values of any Go type apart: into the arguments of commands, which it encodes, and for whoever
-// makes replies of them.
+// Package values takes values of any Go type apart: it encodes them as arguments of commands, and gives their parts to
+// callers that make replies of them.
 package values
 
 import (

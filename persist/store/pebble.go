@@ -94,7 +94,7 @@ func (d *database) fail(err error) {
 	}
 }
 
-// backgroundError is told by Pebble that something it does by itself has failed. It tries again.
+// backgroundError gets errors of Pebble's background work. Pebble tries again.
 func (d *database) backgroundError(err error) {
 	if d.fence.Err() == nil {
 		d.log.Warn("background work in the store has failed", "error", err.Error())

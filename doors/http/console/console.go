@@ -99,7 +99,7 @@ func (c *Console) Close() {
 	c.wg.Wait()
 }
 
-// begins notes that a request is being answered, until wg is told of its end, unless the console is closed.
+// begins adds a request to wg, unless the console is closed. The caller ends it with wg.Done.
 func (c *Console) begins() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

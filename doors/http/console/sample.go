@@ -265,8 +265,8 @@ func sorted(set map[string]bool) []string {
 	return list
 }
 
-// described samples what commands tell of each name that a finder finds. What takes too long for one sample is told as it
-// was before, and asked again in the next.
+// described samples the replies to commands about each name that a finder finds. A command that takes too long for one
+// sample keeps its last reply, and is asked again in the next sample.
 func described(find func() *finder, commands ...string) func() sampler {
 	return func() sampler {
 		f := find()

@@ -231,7 +231,7 @@ func (c *Console) begin(r *http.Request, user *string, password string, old *ses
 		if door := c.Host.Setting("door-http-user"); door != "" {
 			name = door
 		}
-		// Who has to authenticate first is told so; that a user may not ask is another matter.
+		// Only a missing login is an error here; a user without permission for ACL WHOAMI is logged in all the same.
 		if _, err = client.Do(r.Context(), "ACL", "WHOAMI"); err != nil && strings.HasPrefix(err.Error(), "NOPERM ") {
 			err = nil
 		}

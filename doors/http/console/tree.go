@@ -13,7 +13,7 @@ import (
 const (
 	walkTime  = 80 * time.Millisecond // how long one request may walk over keys
 	walkCount = 2000                  // COUNT of SCAN
-	maxNames  = 1000                  // keys and groups, each, that one request is told of
+	maxNames  = 1000                  // keys, and groups, in one reply
 
 	// The types and the memory of the first keys of a group are looked at, then those of one in weighEvery.
 	weighAll, weighEvery = 32, 32

@@ -28,8 +28,8 @@ var refusals = map[string]codes.Code{
 	"NOREPLICAS": codes.Unavailable,
 }
 
-// Status returns what a peer is told of an error: err itself if it is of package status, or the status for an error of
-// package door, a context, or an error reply, whose text is its message.
+// Status converts an error for the peer: err itself if it is of package status, or the status for an error of package
+// door, of a context, or an error reply, whose text becomes the message.
 func Status(err error) error {
 	if _, ok := status.FromError(err); ok {
 		return err

@@ -42,7 +42,7 @@ type Database struct {
 	Name []byte
 }
 
-// Reason says what of a command is refused. Of several selectors that refuse a command, the greatest reason is told.
+// Reason says what of a command is refused. Of several selectors that refuse a command, the greatest reason counts.
 type Reason uint8
 
 // The reasons.

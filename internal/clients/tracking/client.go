@@ -13,7 +13,7 @@ type Client struct {
 	table    *Table
 	peer     Peer
 	on       bool
-	redirect int64 // the client that is told instead; 0 = this one
+	redirect int64 // the client that gets the messages instead; 0 = this one
 	mode     Flags
 	caching  bool     // CLIENT CACHING was given for the command that follows
 	prefixes []string // in order
@@ -26,7 +26,7 @@ type Flags uint8
 // What a client can choose, and what has become of it.
 const (
 	On     Flags = 1 << iota
-	Bcast        // it is told of all keys with its prefixes
+	Bcast        // it gets messages about all keys with its prefixes
 	OptIn        // only keys read behind CLIENT CACHING yes
 	OptOut       // only keys not read behind CLIENT CACHING no
 	NoLoop       // it is not told of its own changes
@@ -58,7 +58,7 @@ func (c *Client) Flags() Flags {
 	return f
 }
 
-// Redirection returns the client that is told instead: 0 if none is, -1 if the client does not track.
+// Redirection returns the client that gets the messages instead: 0 without one, -1 if the client does not track.
 func (c *Client) Redirection() int64 {
 	if !c.on {
 		return -1

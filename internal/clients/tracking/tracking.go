@@ -58,7 +58,7 @@ type Changer struct {
 	Client *Client
 	// Later are messages for the client itself, which follow the reply to its command.
 	Later   []byte
-	changed []string // keys whose changes those who listen to prefixes are told of at the end of the command
+	changed []string // keys that clients with prefixes get messages about at the end of the command
 }
 
 // Changed reports whether there is something for Table.Broadcast to tell.

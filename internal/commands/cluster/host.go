@@ -17,7 +17,7 @@ type Host interface {
 	Shards() Shards
 	// ApplyShardRecord makes what the journal has the record of the shard. The guard over everything is held.
 	ApplyShardRecord(text []byte) error
-	// ClusterView returns what a client is told that has connected to an address, if cluster mode is on.
+	// ClusterView returns the cluster as a client sees it that has connected to an address, if cluster mode is on.
 	ClusterView(local string) *cluster.View
 }
 

@@ -43,7 +43,7 @@ func setslot(c *command.Ctx) {
 	}
 }
 
-// ownerOf returns the shard that has a slot, as clients are told; nil if none has.
+// ownerOf returns the shard that has a slot, as clients see it; nil if none has.
 func ownerOf(v *cluster.View, slot int) *cluster.ShardView {
 	for i := range v.Shards {
 		if v.Shards[i].Slots.Has(slot) {

@@ -14,7 +14,7 @@ const (
 	errSlotLimit  command.Error = "ERR LIMIT has to lie in between 1 and 16384 (maximum number of slots)."
 )
 
-// slotMetrics are what is told of a slot: the first always, the others if they are counted.
+// slotMetrics are the metrics of a slot: the first always, the others if they are counted.
 var slotMetrics = []string{"key-count", "cpu-usec", "network-bytes-in", "network-bytes-out"}
 
 // slotNumbers are those of a slot, in the order of slotMetrics.
@@ -52,7 +52,7 @@ func slotStats(c *command.Ctx) {
 	}
 }
 
-// slotOrder says which slots are told of, and in which order.
+// slotOrder says which slots the reply has, and in which order.
 type slotOrder struct {
 	first, last int // the slots
 	metric      int // they are ordered by; -1 is by their numbers

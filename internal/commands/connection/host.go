@@ -14,7 +14,7 @@ import (
 type Host interface {
 	command.Host
 	Users() *acl.Users
-	// Mode and Role are what clients are told that the server is: "standalone" or "cluster", "master" or "replica".
+	// Mode and Role are what clients see of the server: "standalone" or "cluster", "master" or "replica".
 	Mode() string
 	Role() string
 	// Clients returns all clients that are not about to be disconnected, in the order in which they came. now is in ms

@@ -110,7 +110,7 @@ func cmdPfadd(c *command.Ctx) {
 	}
 	switch {
 	case err != nil:
-		if changed { // as in Redis, what was added before stays, and nobody is told
+		if changed { // as in Redis, what was added before stays, without an event
 			c.G.ChangedBookkeeping(e, 0, "")
 		}
 		c.Err(errCorruptedHyperLogLog)

@@ -21,7 +21,7 @@ type changer struct {
 	copied [][]byte
 	// check returns an error for a value that cannot be changed so; it may be nil.
 	check func(at *documents.Place, v documents.Value) command.Error
-	// do changes a value, and returns what is told of it, nil if that is null.
+	// do changes a value, and returns its part of the reply, nil for null.
 	do func(d *documents.Document, at *documents.Place, v documents.Value) (told func(), changed bool)
 	// moves says that what comes behind an element may move: elements are changed before those in front of them, and
 	// before what they are in.

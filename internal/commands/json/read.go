@@ -13,7 +13,7 @@ import (
 
 // reader says how a command replies with what it tells of each value that its path selects.
 type reader struct {
-	// one replies with what is told of a value; it is false if there is nothing to tell.
+	// one writes the reply about a value; it returns false if the value has none.
 	one func(c *command.Ctx, v documents.Value) bool
 	// noKey is the error for a key that does not exist, if the path is no legacy one.
 	noKey command.Error

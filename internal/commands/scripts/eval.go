@@ -208,7 +208,7 @@ func (s *Scripts) runScript(c *command.Ctx, script *scripting.Script, keys, args
 }
 
 // refuseWriter returns the error for a script or function that may write by its flags, while nobody may; "" if it may
-// run. A script without flags is told when it does write.
+// run. A script without flags gets the error when it writes.
 func refuseWriter(c *command.Ctx, flags scripting.Flags) command.Error {
 	if flags&scripting.NoWrites != 0 {
 		return ""

@@ -315,7 +315,7 @@ func (s *Scripts) function() (name string, args [][]byte, ran time.Duration, ok 
 	return s.current.Function, args, s.now() - s.began, true
 }
 
-// Busy returns what clients are told because a script has been running for too long; "" if none has.
+// Busy returns the error for clients while a script runs for too long; "" if none does.
 func (s *Scripts) Busy() command.Error {
 	if answer := s.busy.Load(); answer != nil {
 		return *answer

@@ -32,7 +32,7 @@ type Host interface {
 	MeasureKeys(hot *stats.HotKeys)
 	// HotKeys is where the commands keep what they measure.
 	HotKeys() *HotKeys
-	// Busy returns what clients are told while a script runs for too long; "" if none does.
+	// Busy returns the error for clients while a script runs for too long; "" if none does.
 	Busy() command.Error
 	// Backups are what BACKUP makes.
 	Backups() *transfer.Backups

@@ -202,7 +202,7 @@ func hotkeysReset(c *command.Ctx) {
 	c.W.OK()
 }
 
-// nanosPerMicro is how many of the ns that are measured are one of the µs that are told.
+// nanosPerMicro converts the measured ns into the µs of the reply.
 const nanosPerMicro = 1000
 
 // hotkeysGet answers a map in an array, which several nodes' replies make longer.

@@ -16,7 +16,7 @@ import (
 // by the protocol: it reads the command stream as a consumer of the element's group, acknowledges each command in the
 // caller's response stream, writes the response there, and says in the group that the command has been done.
 
-// atomResponseTimeout is how long callers are told to wait for a response unless the element says otherwise, in ms.
+// atomResponseTimeout is how long callers wait for a response unless the element says otherwise, in ms.
 const atomResponseTimeout = 1000
 
 // atomNoAck stands for the timeout of an acknowledgement that is not written.

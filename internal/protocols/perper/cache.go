@@ -47,7 +47,7 @@ type cache struct {
 	c     *command.Ctx
 	name  []byte
 	names *[numberOfKeys][]byte
-	// channel is where changes are told; nil if nobody listens.
+	// channel gets the changes; nil without subscribers.
 	channel []byte
 	items   []byte // the channel of new items, once there is one
 	asked   bool   // whether anybody listens

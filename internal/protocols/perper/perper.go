@@ -2,7 +2,7 @@
 // with types (package binary). docs/perper.md explains it to users.
 //
 // Everything lies in ordinary keys (package keys), and every change is journalled as the ordinary commands that make
-// it. Each is told on a channel of its cache (package event), under the guard of the change, if anybody listens. Keys
+// it. Each change is published on the channel of its cache (package event), under its guard, if there are subscribers. Keys
 // that are longs, as streams have them, are also kept in order, and in the order in which they came.
 //
 // Commands take objects as people write them, and show them so. With RAW as the last argument they are bytes, as the

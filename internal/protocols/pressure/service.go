@@ -36,7 +36,7 @@ func (s *Service) Start(h command.Host) {
 // Loaded implements command.Service. Messages may have been reserved before.
 func (s *Service) Loaded() { s.reservations.FindStored() }
 
-// Following implements command.Service: whoever leads gives roles back that clients of this server had.
+// Following implements command.Service: the leader gives back the roles that clients of this server had.
 func (s *Service) Following() { s.roles.clear() }
 
 // Close implements command.Service.

@@ -18,7 +18,7 @@ type proposals struct {
 	durable  atomic.Uint64 // likewise
 	epoch    atomic.Uint64
 	leading  atomic.Bool   // changes with all shards locked, and under Node.held
-	lost     atomic.Uint64 // up to here nothing that waits is told any more
+	lost     atomic.Uint64 // callers that wait for positions up to here are never woken
 	lease    lease
 	timeout  time.Duration // raft-timeout
 	wanted   atomic.Bool   // somebody has asked whether the lease is valid
@@ -209,8 +209,8 @@ func (p *proposals) halt(term uint64) {
 	}
 }
 
-// end ends what begin has begun. It reports whether something has to be taken back. Whoever still waits is told
-// nothing: what it has seen may be older than what the next leader has.
+// end ends what begin has begun. It reports whether something has to be taken back. Callers that still
+// wait are not woken: what they have seen may be older than what the next leader has.
 func (p *proposals) end() (lost bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -50,7 +50,7 @@ type Options struct {
 	// Serve takes a connection that another server has opened with Node.Dial, which is closed when it returns; nil if
 	// there are none.
 	Serve func(net.Conn)
-	// Client is what peers are told of where clients reach this server, a host and a port.
+	// Client is the address for clients that peers learn, a host and a port.
 	Client string
 	// Sentinel is where clients of Redis Sentinel reach it, "" if they do not.
 	Sentinel string

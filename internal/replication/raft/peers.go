@@ -228,8 +228,8 @@ func (p *peers) first() *consensus.Configuration {
 	return c
 }
 
-// take takes a server that has nothing into the group, or again if it was in it and has lost what it had: it does not
-// count for majorities until it has everything.
+// take adds an empty server to the group, also one that was a member and has lost its data. It does not count for
+// majorities until it has everything.
 func (p *peers) take(addr string) error {
 	return p.n.asLeader(func(r *consensus.Raft) error {
 		f := r.GetConfiguration()

@@ -36,7 +36,7 @@ type TLS struct {
 	CADir      string
 	CertFile   string // of this side
 	KeyFile    string
-	Insecure   bool // whoever the server is
+	Insecure   bool // without a check of the certificate
 }
 
 // ParseURI reads redis://[[user:]password@]host[:port][/db], or rediss:// for TLS, into the address.

@@ -37,7 +37,7 @@ var forms = map[Property]form{
 	402: formLong, 403: formInt, 404: formInt, 405: formBool, 406: formBool, 407: formExpiry,
 }
 
-// shown is the order in which clients are told the properties.
+// shown is the order of the properties on the wire.
 var shown = []Property{2, 3, 1, 5, 100, 405, 406, 400, 402, 403, 206, 0, 101, 404, 202, 201, 6, 303, 304, 301, 300, 305, 306,
 	302, 205, 204, 203, 4, 401, 200}
 

@@ -7,7 +7,7 @@ const (
 	ExecutionRemoved  = "removed"
 )
 
-// Execution is what is told of an execution, as JSON, on the channels keys.Agent and keys.Instances.
+// Execution is the JSON message about an execution on the channels keys.Agent and keys.Instances.
 type Execution struct {
 	Kind string `json:"event"`
 	// Serial numbers the changes of executions. PERPER.EXECUTIONS and PERPER.NEXT say up to which one they know.

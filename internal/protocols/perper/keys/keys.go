@@ -34,7 +34,7 @@ const (
 // Of returns the key of a cache with a suffix, or "" for the hash of its values.
 func Of(cache, suffix string) string { return Prefix + "{" + cache + "}" + suffix }
 
-// Events returns the channel on which the changes of a cache are told. Package event reads them.
+// Events returns the channel for changes of a cache. Package event reads them.
 func Events(cache string) string { return Of(cache, ":events") }
 
 // orderLen is the length of what OrderOf returns.
