@@ -8,7 +8,7 @@ import (
 	"github.com/atomredis/atomredis/doors/door"
 )
 
-// What keeps commands from being executed, or their replies from being given; errors.Is finds them.
+// Errors of commands that were not executed, or whose reply is not known; for errors.Is.
 var (
 	// ErrClosed says that the DB is closed. What a command did that was executed meanwhile may have happened or not.
 	ErrClosed = door.ErrClosed

@@ -27,7 +27,7 @@ type Reply = resp.Reply
 //	func (e Error) Error() string  // the whole text
 type Error = resp.Error
 
-// What the accessors of a Reply return when there is no value.
+// Errors of the accessors of a Reply without a value.
 var (
 	// ErrNull says that the reply is null: the key or element does not exist, or the time of a blocking command was up.
 	ErrNull = resp.ErrNull

@@ -19,7 +19,7 @@ const (
 	Version  = "1.0.0"
 )
 
-// What holds unless an operation says otherwise.
+// Defaults of operations.
 const (
 	DefaultMaxLen           = 1024             // entries that a stream keeps at least
 	DefaultAckTimeout       = time.Second      // how long a caller waits for the acknowledgement of a command

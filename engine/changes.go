@@ -6,9 +6,8 @@ import (
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
-// What the next checkpoint will have to write: entries that have changed, keys that have gone, values in parts that
-// are not needed any more. Which parts of a large value have changed its delta.Log knows. Freeze (freeze.go) takes all
-// of it.
+// The changes that the next checkpoint writes: changed entries, removed keys, and values in parts that are no longer needed.
+// The delta.Log of a large value has its changed parts. Freeze (freeze.go) takes all of it.
 
 // removal is a key that has gone since the last checkpoint and may be in the store.
 type removal struct {

@@ -62,7 +62,7 @@
 // Eviction happens before a command takes its guard, under guards of its own (evict.go). An evicted key is a DEL in
 // the journal. A few keys are drawn, and the best of them and of a pool of sixteen goes, unless it was used
 // meanwhile. volatile-ttl takes the head of the deadline indexes. Nothing is evicted while the journal is repeated.
-// What a command has no time for is left to a timer of the server.
+// A timer of the server continues what a command has no time for.
 //
 // # Strings that are lent
 //

@@ -227,7 +227,7 @@ func (g *Guard) expireFields(e *Entry, max int) (n int, stays bool) {
 // schedule must be called when the deadlines of the fields of a hash may have changed.
 func (g *Guard) schedule(e *Entry) {
 	if p := e.partial(); p != nil {
-		// Those that are not in memory expire later than was known before.
+		// Fields that are not in memory may expire later than was known before.
 		known := g.fieldDeadline(e)
 		if next := p.view.Hash().NextDeadline(); next != 0 && (known == 0 || next < known) {
 			g.setFieldDeadline(e, next)

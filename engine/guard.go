@@ -881,7 +881,7 @@ func (g *Guard) Swap(a, b int) {
 			return was || is
 		})
 	}
-	// Who waits for several keys is served in the same order each time.
+	// Clients that wait for several keys are served in the same order each time.
 	slices.SortFunc(g.ready[before:], func(a, b *waitQueue) int { return strings.Compare(a.key, b.key) })
 	g.ks.noteAllChanged(a)
 	g.ks.noteAllChanged(b)

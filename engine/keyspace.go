@@ -57,7 +57,7 @@ type Keyspace struct {
 	spaces  []space  // those in use and those that were dropped
 	current []uint32 // by database, index in spaces
 
-	// What storage needs, likewise. All is zero without a Source.
+	// For storage, likewise. All is zero without a Source.
 	source  Source
 	journal Journal
 	epochs  delta.Epochs
@@ -78,7 +78,7 @@ type Keyspace struct {
 	inParts       *particulars // of those that are stored in parts and not in memory
 	tiering       bool         // see SetTier
 
-	// What is below likewise. A snapshot has still to read the entries whose flagCopied is not as in copied.
+	// What follows likewise. A snapshot has still to read the entries whose flagCopied differs from copied.
 	copying *Snapshot // the one under way; nil if there is none
 	copied  flags     // flagCopied or 0
 	// what to look at to find out whether a checkpoint or a snapshot has still to read an entry; see waitsFor
@@ -120,7 +120,7 @@ type shard struct {
 	watches map[dbKey]*Watch
 	stats   Stats
 
-	// What storage needs; see freeze.go and directory.go.
+	// For storage; see freeze.go and directory.go.
 	dirty   entryList
 	removed []removal
 	dropped []uint64         // numbers of values whose parts have gone

@@ -33,8 +33,8 @@ type Snapshot struct {
 	spaces []uint32       // by database, index in Keyspace.spaces
 	dbs    map[uint32]int // by the number of their space
 
-	// What is left of databases that were emptied. It changes only while all shards are locked; whoever holds one may
-	// read it.
+	// Tables of databases that were emptied. The map changes only while all shards are locked; holding one of them is enough
+	// to read it.
 	emptied  map[tableKey]*dict.Table[*Entry]
 	dropping bool // nothing is kept any more; changes likewise
 

@@ -139,7 +139,7 @@ type particulars struct {
 	overdue    bool        // fields are due, and the value could not be read when they were
 	coming     *coming     // who reads it, nil if nobody does; see fetch.go
 
-	// What has been read of a value that is stored in parts; see elements.go.
+	// The parts read so far of a value that is stored in parts; see elements.go.
 	some  *partial // nil if there is none
 	whole bool     // it is a stream with too much beside its entries: all of it must be read
 }

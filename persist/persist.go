@@ -323,7 +323,7 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 	} else if j == nil {
 		s.endReplay(nil)
 		if end > meta.Journal {
-			// What the journal has must not be repeated once there are changes that are not in it.
+			// The journal must not be repeated once there are changes that it does not have.
 			if err := s.checkpoint(end); err != nil && !disk.Full(err) {
 				return err
 			}

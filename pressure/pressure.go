@@ -374,7 +374,7 @@ type Info struct {
 	ConsumedMessages int64 `json:"consumed_messages"`
 	ConsumedBytes    int64 `json:"consumed_bytes"`
 
-	// What follows is known to atomredis only; it is -1 elsewhere.
+	// Known to atomredis only; -1 with another server.
 
 	BlockedProducers int64 `json:"blocked_producers"` // clients that wait to put
 	BlockedConsumers int64 `json:"blocked_consumers"` // clients that wait to get

@@ -455,7 +455,7 @@ func (q *sequences) info(ctx context.Context) (*Info, error) {
 	if info.Bound, err = parseBound(bound); err != nil {
 		return nil, err
 	}
-	// What clients have counted under either spelling belongs together.
+	// Counters under either spelling are added.
 	for i, value := range stats.Val() {
 		text, _ := value.(string)
 		n, _ := strconv.ParseInt(text, 10, 64)

@@ -26,7 +26,7 @@ func (e Error) Code() string {
 	return code
 }
 
-// What the accessors of a Reply return when there is no value.
+// Errors of the accessors of a Reply without a value.
 var (
 	// ErrNull says that the reply is null: the key or element does not exist, or the time of a blocking command was up.
 	ErrNull = errors.New("atomredis: the reply is null")

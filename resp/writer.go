@@ -255,8 +255,8 @@ func (w *Writer) Verbatim(format, text string) {
 // Raw appends replies that are encoded already.
 func (w *Writer) Raw(b []byte) { w.Buf = append(w.Buf, b...) }
 
-// What a client leaves unread is kept in parts: as one piece it would have to be moved as it grows, for a while take
-// three times its size, and hold everybody up while that happens.
+// Unread output is kept in parts: one piece would have to be moved as it grows, would take three times its size for a
+// while, and would hold up other clients meanwhile.
 const (
 	asideFrom = 64 << 10  // bytes in Buf from which on they are set aside instead of moved
 	asideRoom = 128 << 10 // bytes that there is room for next

@@ -75,7 +75,7 @@ func (m *vm) command(L *lua.LState) lua.LValue {
 	return v
 }
 
-// What can be wrong with a command that redis.acl_check_cmd is asked for.
+// Errors of redis.acl_check_cmd.
 const (
 	UnknownToCheck    = "Invalid command passed to"
 	WrongArityToCheck = "Wrong number of args for"

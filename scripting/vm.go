@@ -37,8 +37,8 @@ type vm struct {
 		fn    *lua.LFunction
 	}
 
-	// What scripts see as KEYS and ARGV; nil if none has run. No script outlives its run, so that the next one may have
-	// the tables.
+	// The tables KEYS and ARGV; nil before the first script. No script outlives its run, so that the next one can reuse
+	// them.
 	keys, argv *lua.LTable
 
 	// Of the machine in which functions live: what their libraries see as their globals, whose metatable libraryGlobals

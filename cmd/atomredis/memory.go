@@ -39,9 +39,8 @@ const (
 	worth        = 4 << 20 // bytes of possible garbage, and free memory, that are worth a collection in a pause
 )
 
-// What there is beside data, with maxmemory, should not make the process larger than half as much again, or than by this
-// if that is more. The runtime is told three eighths, because it takes a little more than that, and does not count the
-// program itself.
+// With maxmemory, the memory beside the data should add at most half of it, or this much if that is more. The limit given
+// to the runtime adds three eighths, because the runtime exceeds its limit a little and does not count the program itself.
 const beside = 128 << 20
 
 // memoryLimit returns how much memory the runtime may take with maxmemory before it collects more often than else, when it

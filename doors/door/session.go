@@ -51,7 +51,7 @@ type Session interface {
 	Release()
 }
 
-// What keeps commands from being executed, or their replies from being given.
+// Errors of commands that were not executed, or whose reply is not known.
 var (
 	// ErrClosed says that the server is closed, or the client. What a command did that was executed meanwhile may have
 	// happened or not.

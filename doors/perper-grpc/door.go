@@ -33,7 +33,7 @@ func init() {
 	})
 }
 
-// What a peer may cost.
+// Limits of a peer.
 const (
 	maxMessage = 1 << 20 // requests are small
 	maxCalls   = 1 << 14 // each waiting call of an agent is one

@@ -145,7 +145,7 @@ func (i *items) strides(start, stride int64) error {
 		next = first
 	}
 	for {
-		// What is there already.
+		// The items that exist already.
 		for full := true; full; {
 			from = strconv.FormatInt(next, 10)
 			low, high := from, to
@@ -171,7 +171,7 @@ func (i *items) strides(start, stride int64) error {
 				next += stride
 			}
 		}
-		// What comes.
+		// The items that follow.
 		for {
 			key, err := i.next()
 			if err != nil {

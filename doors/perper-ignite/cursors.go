@@ -17,7 +17,7 @@ type cursor interface {
 	cost() int
 }
 
-// What a page may cost, and what cursors of a peer may keep unless there is only one.
+// Limits of a page, and of the cursors of a peer unless there is only one.
 const (
 	maxKept      = 64 << 20
 	maxPage      = 1 << 16 // rows

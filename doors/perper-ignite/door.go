@@ -29,7 +29,7 @@ func init() {
 	})
 }
 
-// What a peer may cost.
+// Limits of a peer.
 const (
 	maxCursors = 128
 	ioTimeout  = 30 * time.Second // for the handshake, and for a peer to read what is sent

@@ -36,7 +36,7 @@ func checkName(value string) error {
 	return nil
 }
 
-// What a peer may cost.
+// Limits of a peer.
 const (
 	maxRequest       = 64 << 10 // bytes
 	maxSubscriptions = 1024

@@ -25,7 +25,7 @@ import (
 // canceled, or a stream ends because its peer has closed its side, the events up to then are sent: a peer that has seen a
 // change gets it from all watches that it then cancels.
 
-// What a stream may cost.
+// Limits of a stream.
 const (
 	maxWatches = 1 << 16
 	maxBounds  = 16 << 20 // bytes of the bounds of all its watches

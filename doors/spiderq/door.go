@@ -59,7 +59,7 @@ func oneOf(a, b string) func(value string) error {
 	}
 }
 
-// What a peer may cost.
+// Limits of a peer.
 const (
 	maxFrames  = 64   // of a message
 	maxWaiting = 1024 // requests of one peer that wait

@@ -35,7 +35,7 @@ const (
 	smallBytes = 8 << 10
 )
 
-// What is wrong with stored data.
+// Errors of stored data.
 var (
 	errFormat  = errors.New("array: unknown stored format")
 	errCut     = errors.New("array: stored form ends within a part")

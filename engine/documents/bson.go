@@ -21,7 +21,7 @@ const (
 	bsonInt64    = 0x12
 )
 
-// What is wrong with BSON.
+// Errors of BSON.
 var (
 	errBSON     = errors.New("ERR malformed BSON document")
 	errBSONType = errors.New("ERR the BSON document has an element of a type that is not supported")

@@ -22,7 +22,7 @@ import (
 // format is the first byte of every stored form.
 const format = 2
 
-// What is wrong with stored data.
+// Errors of stored data.
 var (
 	errFormat  = errors.New("document: unknown stored format")
 	errValue   = errors.New("document: a stored value is malformed")

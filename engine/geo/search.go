@@ -69,7 +69,7 @@ func (a *Area) Contains(p Position) bool {
 		return a.shape.encloses(p)
 	}
 	center := a.shape.Center
-	// Nothing is nearer than its distance to the north or south. Here as in reaches angles are rounded as by Distance.
+	// No point is nearer than its distance to the north or south. Here as in reaches angles are rounded as by Distance.
 	up := math.Abs(p.Lat*degree-center.Lat*degree) * earthRadius
 	if !a.shape.Box {
 		return !a.radius.below(up) && a.radius.reaches(center, p, a.cosLat)
@@ -181,7 +181,7 @@ func (s *Shape) Ranges() []Range {
 		step--
 		center = encode(s.Center, MaxLat, step)
 	}
-	// What the shape does not reach is left out, where cells are small enough that none is its own neighbour.
+	// Cells that the shape does not reach are left out, if cells are so small that none is its own neighbour.
 	var reach struct{ north, south, east, west bool }
 	reach.north, reach.south, reach.east, reach.west = true, true, true, true
 	if step >= 2 {

@@ -21,7 +21,7 @@ const (
 	blobFormatDeadlines = 2
 )
 
-// What is wrong with stored data.
+// Errors of stored data.
 var (
 	errFormat     = errors.New("hash: unknown stored format")
 	errCut        = errors.New("hash: stored form ends within an element")

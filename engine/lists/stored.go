@@ -15,7 +15,7 @@ import (
 // format is the first byte of every stored form.
 const format = 1
 
-// What is wrong with stored data.
+// Errors of stored data.
 var (
 	errFormat   = errors.New("list: unknown stored format")
 	errEncoding = errors.New("list: stored encoding does not go with the elements")

@@ -30,7 +30,7 @@ const smallBytes = 2 * PageSize
 // MaxArrays is the largest number of arrays that a value may have.
 const MaxArrays = 1 << 10
 
-// What is wrong with stored data.
+// Errors of stored data.
 var (
 	errCut   = errors.New("stored form ends within a part")
 	errOrder = errors.New("stored parts are out of order")

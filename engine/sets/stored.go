@@ -20,7 +20,7 @@ const (
 	blobListpack = 2
 )
 
-// What is wrong with stored data.
+// Errors of stored data.
 var (
 	errFormat     = errors.New("set: unknown stored format")
 	errIntset     = errors.New("set: stored integers are malformed")

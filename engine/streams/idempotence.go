@@ -16,7 +16,7 @@ type Idempotence struct {
 	MaxSize  int // how many entries of each producer at most, up to MaxSize
 }
 
-// What Idempotence can be.
+// Values of Idempotence.
 const (
 	MaxDuration = 86400
 	MaxSize     = 10_000
@@ -62,7 +62,7 @@ type production struct {
 	part  string
 }
 
-// What the structures around the names take, with some free slots.
+// Memory of the structures around the names, with some free slots.
 const (
 	producerOverhead   = 160
 	productionOverhead = 112

@@ -1,4 +1,4 @@
-// What is known of a stream that comes from elsewhere.
+// A stream that comes from elsewhere.
 
 package streams
 

@@ -30,7 +30,7 @@ import (
 // format is the first byte of every stored form.
 const format = 1
 
-// What is wrong with stored data.
+// Errors of stored data.
 var (
 	errFormat     = errors.New("stream: unknown stored format")
 	errCut        = errors.New("stream: stored form ends within a part")

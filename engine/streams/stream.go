@@ -100,7 +100,7 @@ func (s *Stream) MemoryUsage() int {
 	return n
 }
 
-// What the structures around the buffers take, with some free slots.
+// Memory of the structures around the buffers, with some free slots.
 const (
 	blockOverhead    = 96
 	groupOverhead    = 192

@@ -5,7 +5,7 @@ package streams
 // References says what becomes of the consumer groups that still refer to an entry that is to be removed.
 type References uint8
 
-// What can become of them.
+// Outcomes of trimming.
 const (
 	KeepReferences   References = iota // what is pending stays pending
 	DeleteReferences                   // it is not pending any more, in any group

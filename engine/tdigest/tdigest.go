@@ -26,7 +26,7 @@ const (
 	nodeSize = 16 // mean and weight
 )
 
-// What is wrong with stored data.
+// Errors of stored data.
 var (
 	errHead = errors.New("t-digest: the stored head is malformed")
 	errNode = errors.New("t-digest: a stored node is malformed")

@@ -31,7 +31,7 @@ const (
 	chunkName = 9 // bytes of the name of a chunk's part
 )
 
-// What is wrong with stored data.
+// Errors of stored data.
 var (
 	errFormat = errors.New("series: unknown stored format")
 	errCut    = errors.New("series: stored form ends within a part")

@@ -28,7 +28,7 @@ const (
 	MaxEF  = 1_000_000 // of additions
 )
 
-// What is used when nothing is said.
+// Defaults.
 const (
 	DefaultM       = 16
 	DefaultBuildEF = 200
@@ -388,8 +388,8 @@ type Found struct {
 	Score float64 // from 1, the same direction, to 0
 }
 
-// What searches take for EF if nothing is said: it grows with the root of the number of elements, so that even where all
-// directions are alike (vectors of random components) at least 95 of the 100 nearest are found among 100,000.
+// The default EF of searches grows with the root of the number of elements, so that even for random vectors at least 95
+// of the 100 nearest are found among 100,000.
 const (
 	efByRoot     = 3.5
 	minDefaultEF = 100

@@ -36,7 +36,7 @@ const (
 	nameLen   = 5 // of the parts of nodes
 )
 
-// What is wrong with stored data.
+// Errors of stored data.
 var (
 	errFormat = errors.New("vector set: unknown stored format")
 	errCut    = errors.New("vector set: stored form ends within a part")

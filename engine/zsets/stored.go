@@ -16,7 +16,7 @@ import (
 // blobFormat is the first byte of a set that is stored whole.
 const blobFormat = 1
 
-// What is wrong with stored data.
+// Errors of stored data.
 var (
 	errFormat     = errors.New("sorted set: unknown stored format")
 	errCut        = errors.New("sorted set: stored form ends within a member")

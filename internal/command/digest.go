@@ -8,8 +8,8 @@ import (
 	"github.com/atomredis/atomredis/engine"
 )
 
-// Digest is that of DEBUG DIGEST in the making: a hash of the data that is the same as Redis's for the same data.
-// What is mixed in depends on the order, what is XORed in does not.
+// Digest computes DEBUG DIGEST: a hash that equals Redis's for the same data. Mixed values depend on their order, XORed
+// ones do not.
 type Digest [sha1.Size]byte
 
 // Xor adds data without regard to its place.

@@ -10,8 +10,8 @@
 // takes, COMMAND and its sub-commands, docs/commands.md. What only COMMAND DOCS says, histories and versions, is in
 // internal/commands/server/command_docs.go.
 //
-// What a command is special for (channels, secrets, exact keys, what a script declares) is a field of its entry.
-// Nobody but a handler compares names, and a test looks for that. Keys that follow from the arguments without being
+// Whatever is special about a command (channels, secrets, exact keys, declarations for scripts) is a field of its entry.
+// Only handlers compare names, which a test checks. Keys that follow from the arguments without being
 // among them (a queue's name stands for thirteen keys) are DerivedKeys.
 //
 // # Handlers

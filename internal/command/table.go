@@ -24,7 +24,7 @@ type Table struct {
 	List   []*Command          // top-level commands in order of their names
 	Count  int                 // commands and sub-commands, the size of per-command statistics
 
-	// What rename-command changes; see Rename.
+	// Changed by rename-command; see Rename.
 	called  map[string]*Command // top-level commands by the names that clients use; byName if all have their own
 	visible []*Command          // those of list that clients can use
 	real    map[*Command][]byte // the own names of those that have others; nil if none has
@@ -109,7 +109,7 @@ func (t *Table) Extend(cmd *Command) error {
 	return nil
 }
 
-// What Rename says of a line that it cannot carry out.
+// Errors of Rename.
 var (
 	ErrNoCommandToRename = errors.New("No such command in rename-command")
 	ErrCommandNameTaken  = errors.New("Target command name already exists")

@@ -11,7 +11,7 @@ import (
 // ClusterSettings are the directives of cluster mode.
 type ClusterSettings struct {
 	Enabled bool
-	// What clients are told about the node in place of the address that they have connected to; "" and 0 for that address.
+	// The address that clients see of the node; "" and 0 stand for the one that they have connected to.
 	AnnounceIP, AnnounceHostname                   string
 	AnnouncePort, AnnounceTLSPort, AnnounceBusPort int
 	PreferredEndpoint                              ClusterEndpoint

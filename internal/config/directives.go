@@ -146,7 +146,7 @@ var directiveTable = []*directive{
 	number("min-replicas-max-lag", "10", 0, math.MaxInt32,
 		func(s *Settings) *int { return &s.MinReplicasMaxLag }).also("min-slaves-max-lag"),
 
-	// What is stored, and when.
+	// Storage.
 	{name: "save", initial: "3600 1 300 100 60 10000", many: true, accumulates: true, parse: parseSave, show: showSave},
 	yesNo("appendonly", "yes", func(s *Settings) *bool { return &s.AppendOnly }), // see followStorage in package server
 	choice("appendfsync", "everysec", func(s *Settings) *journal.Policy { return &s.AppendFsync }, fsyncPolicies...),
@@ -187,7 +187,7 @@ var directiveTable = []*directive{
 
 	yesNo("import-mode", "no", func(s *Settings) *bool { return &s.ImportMode }).ours(),
 
-	// What is measured.
+	// Measuring.
 	number("slowlog-log-slower-than", "10000", -1, math.MaxInt64,
 		func(s *Settings) *int { return &s.SlowlogLogSlowerThan }).foreign("commandlog-execution-slower-than"),
 	number("slowlog-max-len", "128", 0, math.MaxInt64,

@@ -1,6 +1,6 @@
 package config
 
-// What a directive is, and the kinds of values that directives have.
+// Directives and the kinds of their values.
 
 import (
 	"errors"

@@ -189,7 +189,7 @@ var unusedRows = []unused{
 	{"vm-max-threads", "4", whole(0, maxInt32), unusedStart | unusedQuiet},
 	{"glueoutputbuf", "yes", bit, unusedStart | unusedQuiet},
 
-	// What comes with Redis 8: searching, time series, Bloom and cuckoo filters.
+	// Directives of Redis 8's modules: search, time series, Bloom and cuckoo filters.
 	{"search-_numeric-ranges-parents", "0", whole(0, 2), unusedQuiet},
 	{"search-_free-resource-on-thread", "yes", bit, unusedQuiet},
 	{"search-_numeric-compress", "no", bit, unusedQuiet},

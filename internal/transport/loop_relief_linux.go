@@ -72,7 +72,7 @@ func (l *loop) relieve() {
 	l.mail.Unlock()
 	// The session's arguments may lie in the old one, and what is in inputs does.
 	l.buf = make([]byte, readBuffer)
-	// Those that it has executed are empty.
+	// Executed inputs are empty.
 	l.inputs = slices.DeleteFunc(l.inputs, func(in input) bool { return in.c == nil })
 	l.owner.wg.Add(1)
 	go l.run()

@@ -317,7 +317,7 @@ func (j *File) recover(from uint64, fn func(lsn uint64, now int64, commands []by
 		j.appended.Store(s.start)
 		j.begin(file, s.seed, s.start)
 	} else {
-		// It is as if it had failed just after it was written last.
+		// This equals a failure just after the last write.
 		j.segments, j.marked, j.written = segments, report.End, report.End
 		j.appended.Store(report.End)
 		j.durable.Store(report.End)
@@ -613,7 +613,7 @@ func (j *File) Resume() error {
 		return err
 	}
 
-	// What is older is not needed any more, and takes room.
+	// Older segments are no longer needed and take room.
 	if err := j.removeAll(); err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}

@@ -204,7 +204,7 @@ func Repair(fs vfs.FS, dir string, from Start, log *slog.Logger) (report Report,
 			return f.report, false, err
 		}
 	}
-	// That something is missing is forgotten last.
+	// The note that something is missing is removed last.
 	if err := writePositions(fs, dir, positions{exists: true}); err != nil {
 		return f.report, false, err
 	}
@@ -291,7 +291,7 @@ func inspect(fs vfs.FS, dir string, from Start, fn func(lsn uint64, now int64, c
 	if f.lacks(position) {
 		return f, f.missing(len(f.segments), position, f.known.synced)
 	}
-	// What the length of the last file could not tell.
+	// The length of the last file alone did not show this.
 	if n := len(f.segments); n > 0 && from.Seed == 0 && f.bad == n && f.segments[n-1].start < from.LSN &&
 		position <= from.LSN {
 		f.obsolete, f.segments, f.bad = all, nil, 0

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// What modules of Redis have stored. There are no modules here: their own state is skipped, as Redis can do too, and
-// their values are refused, but for those of types that are here, too, or ours alone.
+// Data of Redis modules. Their own state is skipped, as Redis does without the module; their values are refused, except
+// those of types that exist here.
 
 // The kinds of what a module has written, each with its kind in front.
 const (

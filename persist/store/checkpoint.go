@@ -160,7 +160,7 @@ func (c *Checkpoint) Abort() {
 		st.abandon()
 	}
 	for i := range c.files {
-		// What cannot be removed now is when the store is opened next.
+		// Files that cannot be removed now are removed when the store is opened next.
 		_ = c.db.fence.Remove(c.path(i))
 	}
 }

@@ -90,7 +90,7 @@ func (f *fence) pass(op func() error) error { return f.check(f.try(op)) }
 
 // check returns an error, but does not return if it would be fatal.
 func (f *fence) check(err error) error {
-	// What is named writes the MANIFEST, or makes a new one the valid one.
+	// The named function writes the MANIFEST, or installs a new one.
 	if err != nil && calledBy(".(*versionSet).UpdateVersionLocked") {
 		f.fail(fmt.Errorf("the list of files cannot be written: %w", err))
 		select {}

@@ -289,7 +289,7 @@ func (d *database) readableAfter(last, end []byte) []byte {
 			continue
 		}
 		place := append(bytes.Clone(last[:n]), byte(b))
-		// What comes before it may be readable at its end.
+		// The data before it may be readable at its end.
 		for b > first && len(place) < len(last)+searchDepth {
 			failing := append(place[:len(place)-1:len(place)-1], byte(b-1))
 			first = 0

@@ -64,7 +64,7 @@ type Options struct {
 	Calls int
 }
 
-// What a peer may cost beside messages and calls.
+// Limits of a peer, beside those of messages and calls.
 const (
 	headers          = 16 << 10 // bytes of the headers of a call
 	handshake        = 10 * time.Second

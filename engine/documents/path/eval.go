@@ -17,7 +17,7 @@ const (
 	longSteps = 1 << 15
 )
 
-// What a path that costs too much is refused with.
+// Errors of paths that cost too much.
 var (
 	ErrSteps   = errors.New("ERR evaluating the path takes too many steps for this document")
 	ErrResults = errors.New("ERR the path has too many results: limit is 8388608")

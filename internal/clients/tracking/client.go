@@ -23,7 +23,7 @@ type Client struct {
 // Flags describe how a client tracks.
 type Flags uint8
 
-// What a client can choose, and what has become of it.
+// Options of a client, and its state.
 const (
 	On     Flags = 1 << iota
 	Bcast        // it gets messages about all keys with its prefixes

@@ -212,7 +212,7 @@ func (t *Table) tell(s *Client, by *Changer, m *invalidation) {
 	case s.redirect != 0 && target.Subscribed():
 		target.Tell(by, m.asMessage())
 	}
-	// There is no way to reach a RESP2 client otherwise.
+	// A RESP2 client cannot be reached otherwise.
 }
 
 // remember notes that the client has read keys of a command.

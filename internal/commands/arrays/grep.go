@@ -108,7 +108,7 @@ func (s *search) long(c *command.Ctx, a *arrays.Array, n int) {
 	c.Long(n*each, a.Count())
 }
 
-// What takes about as long as an element with nothing in it: of expressions, and of the element.
+// Sizes that cost about as much time as an empty element: of expressions, and of the element.
 const (
 	instructionsAsOne = 8
 	bytesAsOne        = 256

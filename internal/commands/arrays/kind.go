@@ -8,7 +8,7 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// What commands on keys of any type must know of arrays.
+// Registers arrays for commands on keys of any type.
 func init() {
 	command.RegisterKind(engine.Array, command.Kind{
 		Number:   7,

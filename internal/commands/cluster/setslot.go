@@ -10,10 +10,10 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// What other clusters do key by key, with SETSLOT and MIGRATE, is one move here, as with CLUSTER MIGRATION: IMPORTING, asked
-// of the target, has the slot move with all keys, and is answered when that is done. The steps that tools take then find
-// nothing left to do: the source has no keys of the slot, and NODE is so already. A slot is never in two parts, so that
-// nobody is answered ASK.
+// Other clusters migrate slots key by key, with SETSLOT and MIGRATE. Here IMPORTING, sent to the target, migrates the slot
+// with all its keys at once, as CLUSTER MIGRATION does, and replies when that is done. The further steps of tools then have
+// nothing to do: the source has no keys of the slot, and SETSLOT NODE names the present owner. A slot never has keys on two
+// servers, so that no client gets ASK.
 
 // knownAfter is how long NODE waits until the shard has heard of a move between others.
 const knownAfter = 5 * time.Second

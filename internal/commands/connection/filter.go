@@ -12,7 +12,7 @@ import (
 
 // This file reads the options by which CLIENT LIST and CLIENT KILL choose clients.
 
-// What CLIENT LIST has beside TYPE and ID, and CLIENT KILL beside its other options, as COMMAND DOCS tells them.
+// Options of CLIENT LIST beside TYPE and ID, and of CLIENT KILL beside its others, as in COMMAND DOCS.
 const (
 	listSyntax = "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]] [USER username] " +
 		"[ADDR ip:port] [LADDR laddr] [SKIPME <YES | NO>] [MAXAGE maxage] " + moreForList

@@ -95,7 +95,7 @@ const (
 	errFieldManyConditions command.Error = "ERR Multiple condition flags specified"
 )
 
-// What commands reply for a field.
+// Replies for a field.
 const (
 	fieldMissing    = -2
 	fieldPersistent = -1

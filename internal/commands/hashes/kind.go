@@ -7,7 +7,7 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// What commands on keys of any type must know of hashes. Redis knows HPEXPIREAT from 7.4 on.
+// Registers hashes for commands on keys of any type. Redis knows HPEXPIREAT from 7.4 on.
 func init() {
 	command.RegisterKind(engine.Hash, command.Kind{
 		Number:   4,

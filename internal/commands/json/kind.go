@@ -15,7 +15,7 @@ var (
 	rootPath = []byte("$")
 )
 
-// What commands on keys of any type must know of documents: those of Redis belong to a module.
+// Registers documents for commands on keys of any type. In Redis they belong to a module.
 func init() {
 	command.RegisterKind(engine.JSON, command.Kind{
 		Number:   5,

@@ -189,7 +189,7 @@ func replySorted(c *command.Ctx, mayStore bool) {
 		return
 	}
 	isSet := e != nil && e.Type() == engine.Set
-	// What is stored must not depend on the order in which a set keeps its members.
+	// A stored result must not depend on the order of the members in a set.
 	if s.keep && isSet && (s.store != nil || c.Origin.In(command.FromScript)) {
 		s.keep, s.alpha, s.by = false, true, nil
 	}

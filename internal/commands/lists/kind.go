@@ -5,7 +5,7 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// What commands on keys of any type must know of lists.
+// Registers lists for commands on keys of any type.
 func init() {
 	command.RegisterKind(engine.List, command.Kind{
 		Number:   1,

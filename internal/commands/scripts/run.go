@@ -28,7 +28,7 @@ const (
 		"either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."
 )
 
-// What a script is stopped with.
+// Errors that stop a script.
 const (
 	killedByUser     = "Script killed by user with SCRIPT KILL..."
 	killedByShutdown = "Script killed because the server is shutting down."
@@ -72,7 +72,7 @@ type running struct {
 	wrote   bool          // the current one has called a command that may write
 	slow    bool          // the current one has made the server busy
 	closing bool          // the server is being closed
-	// What the guard of the current one does at its end; see Under.
+	// Run at the end of the current script's guard; see Under.
 	atItsEnd []func(g *engine.Guard, written bool)
 	timer    *time.Timer
 	watching bool // the timer is set

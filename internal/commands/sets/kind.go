@@ -5,7 +5,7 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// What commands on keys of any type must know of sets.
+// Registers sets for commands on keys of any type.
 func init() {
 	command.RegisterKind(engine.Set, command.Kind{
 		Number:   2,

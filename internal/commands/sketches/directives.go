@@ -11,7 +11,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// What filters have that are made by a command which does not say it.
+// Defaults of filters that a command creates implicitly.
 func init() {
 	config.Register(config.Directive{Name: "bf-error-rate", Default: "0.01", Check: checkRate})
 	integer("bf-initial-size", 100, 1, maxCapacity)

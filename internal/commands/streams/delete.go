@@ -33,7 +33,7 @@ const (
 	errNumIDsCount command.Error = "ERR The `numids` parameter must match the number of arguments"
 )
 
-// What XDELEX and XACKDEL reply for an ID.
+// Replies of XDELEX and XACKDEL for an ID.
 const (
 	idNotFound = -1
 	idRemoved  = 1

@@ -613,7 +613,7 @@ func cmdXautoclaim(c *command.Ctx) {
 				writeStreamEntry(w, e)
 			}
 		})
-	// What the reply begins with is known only now.
+	// The head of the reply is known only now.
 	end := len(w.Buf)
 	w.Array(3)
 	WriteID(w, next)

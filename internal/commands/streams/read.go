@@ -516,9 +516,9 @@ func (r streamRead) readHistory(c *command.Ctx, key []byte, p streamPosition, to
 	return n
 }
 
-// claimAndRead writes what has been pending for long in the group at p, and then, if there may be more, what is new.
-// It is journalled as a claim of these entries and a read of as many new ones: when it is repeated others may be
-// idle.
+// claimAndRead writes the entries that have been pending for long in the group at p and then, if the reply may have more,
+// new ones. It is journalled as a claim of these entries and a read of as many new ones, because other entries may be idle
+// when it is repeated.
 func (r streamRead) claimAndRead(c *command.Ctx, key []byte, p streamPosition, consumer *streams.Consumer,
 	a *allowance) int {
 	w, s, now, count := c.W, p.e.Stream(), c.Now(), r.countOf(a)

@@ -17,7 +17,7 @@ const (
 	errElement   command.Error = "ERR element not found in set"
 )
 
-// What VSIM does when nothing is said.
+// Defaults of VSIM.
 const (
 	defaultCount = 10
 	// defaultFilterEF is how many nodes are looked at for each element that is wanted, if there is a filter.

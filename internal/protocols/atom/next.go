@@ -116,7 +116,7 @@ func cmdAtomNext(c *command.Ctx) {
 	if n.take(c, stream, stream.Stream().Group(group)) {
 		return
 	}
-	// Whose response stream the acknowledgement goes to is known only when there is a command.
+	// The response stream for the acknowledgement is known only when there is a command.
 	c.Block(command.Block{Keys: [][]byte{key}, Shards: engine.AllShards, OnRemoval: true, Timeout: n.timeout,
 		Try:   tryAtomNext,
 		Empty: (*resp.Writer).Null})

@@ -23,7 +23,7 @@ func init() {
 	})
 }
 
-// What PERPER.TTL replies for entries that do not expire.
+// Replies of PERPER.TTL for entries that do not expire.
 const (
 	ttlMissing = -2
 	ttlForEver = -1

@@ -34,7 +34,7 @@ const (
 	qClosed   // a list with elements once the queue is closed
 	qReserved // a hash of messages that were handed out for some time; ours, and there only while there are any
 
-	// What clients that follow the samples of the specification literally count in.
+	// The counter of clients that follow the samples of the specification literally.
 	qPlainProducedMessages
 	qPlainProducedBytes
 	qPlainConsumedMessages

@@ -122,7 +122,7 @@ func (s *Service) took(c command.Client, own bool, k roleKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.put(k, c)
-	// Who deletes queues pops roles and never gives them back. Others that serve the client leave it to the next command
+	// Clients that delete queues pop roles and never give them back. Others that serve the client leave it to the next command
 	// of its own.
 	if len(h.owned) > max(h.limit, minHeldLimit) && own {
 		h.limit = 2 * len(h.owned)

@@ -11,7 +11,7 @@ import (
 	consensus "github.com/hashicorp/raft"
 )
 
-// What a connection is for, as its first byte says.
+// Purposes of connections, told by their first byte.
 const (
 	forRaft      = 'R'
 	forQuestions = 'Q'

@@ -271,7 +271,7 @@ func (n *Node) begin(first *consensus.Configuration) error {
 		MsgpackUseNewTimeFormat: true,
 	})
 	if first != nil && n.o.HasData {
-		// What there is stands before everything that will be agreed on: as if it were the first entry.
+		// The present data precedes everything that will be agreed on, as if it were the first entry.
 		n.applied = state{index: 1, term: 1, config: *first, configIndex: 1}
 		n.proposals.done(0, n.applied)
 		if err := errors.Join(n.log.SetUint64(termKey, 1), n.machine.Store()); err != nil {

@@ -1,4 +1,4 @@
-// What a transcript expects of a reply: a value, with markers where an exact value would say too much.
+// Expectations about replies: values, with markers where an exact value would be too strict.
 
 package transcript
 

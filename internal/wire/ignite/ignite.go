@@ -21,7 +21,7 @@ type Limits struct {
 	Time    time.Duration // for the handshake, and for what is sent to be read
 }
 
-// What ends a connection.
+// Errors that end a connection.
 var (
 	// ErrProtocol says that a peer does not speak the protocol.
 	ErrProtocol = errors.New("ignite: not a thin client")

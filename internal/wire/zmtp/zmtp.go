@@ -23,7 +23,7 @@ type Limits struct {
 	Time    time.Duration // for the handshake, and for what is sent to be read
 }
 
-// What ends a connection.
+// Errors that end a connection.
 var (
 	// ErrProtocol says that a peer does not speak ZMTP 3.
 	ErrProtocol = errors.New("zmtp: not a peer of ZMTP 3")

@@ -14,7 +14,7 @@ import (
 	"github.com/atomredis/atomredis/internal/version"
 )
 
-// What describes the tree of commands: completion for shells, and pages of the manual.
+// Descriptions of the tree of commands: completion for shells, and pages of the manual.
 
 // addServerFlags adds the directives of the server to the root, with the words that their values can be.
 func addServerFlags(root *cobra.Command) {

@@ -9,7 +9,7 @@ import (
 	"github.com/atomredis/atomredis/internal/nearest"
 )
 
-// What the server tells of its commands, for hints and completion.
+// The server's documentation of its commands, for hints and completion.
 
 // docs are the commands by name, in lower case; that of a sub-command has a space in it.
 type docs map[string]*doc

@@ -56,7 +56,7 @@ const (
 	Complex        Code = 103
 )
 
-// What is wrong with an object.
+// Errors of objects.
 var (
 	// ErrMalformed says that bytes are no object, or end before it does.
 	ErrMalformed = errors.New("malformed object")

@@ -48,7 +48,7 @@ type ordering struct {
 	descending bool
 }
 
-// What a statement may cost.
+// Limits of a statement.
 const (
 	maxText  = 64 << 10
 	maxDepth = 64
