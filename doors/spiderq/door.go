@@ -61,8 +61,8 @@ func oneOf(a, b string) func(value string) error {
 
 // Limits of a peer.
 const (
-	maxFrames  = 64   // of a message
-	maxWaiting = 1024 // requests of one peer that wait
+	maxFrames  = 64               // of a message
+	maxWaiting = 1024             // requests of one peer that wait
 	ioTimeout  = 30 * time.Second // for the handshake, and for a peer to read what is sent
 )
 
