@@ -1,0 +1,131 @@
+package house
+
+import (
+	"go/importer"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// public are the packages that programs are meant to import.
+var public = []string{".", "./atomredistest", "./atom", "./pressure", "./doors/..."}
+
+// A program can name every type that it gets from a public package or has to give to one.
+func TestPublicPackagesShowNoInternalTypes(t *testing.T) {
+	exports := exported(t)
+	imp := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	checked := 0
+	for path := range exports {
+		if name, ours := nameOf(path); !ours || !isPublic(name) {
+			continue
+		}
+		p, err := imp.Import(path)
+		require.NoError(t, err)
+		scope := p.Scope()
+		for _, name := range scope.Names() {
+			if o := scope.Lookup(name); o.Exported() {
+				checked++
+				for _, hidden := range hiddenTypes(o) {
+					t.Errorf("%s.%s shows %s, which programs cannot import", path, name, hidden)
+				}
+			}
+		}
+	}
+	require.Greater(t, checked, 100)
+}
+
+// isPublic reports whether programs are meant to import the package of a folder.
+func isPublic(folder string) bool {
+	for _, p := range public {
+		p = strings.TrimPrefix(p, "./")
+		if all, ok := strings.CutSuffix(p, "..."); ok && strings.HasPrefix(folder, all) && !strings.Contains(folder, "internal/") || folder == p {
+			return true
+		}
+	}
+	return false
+}
+
+// exported returns where the export data of the public packages and of all that they import are.
+func exported(t *testing.T) map[string]string {
+	cmd := exec.Command("go", append([]string{"list", "-pgo=off", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"}, public...)...)
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	files := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		if path, file, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			files[path] = file
+		}
+	}
+	return files
+}
+
+// hiddenTypes returns the types of internal packages that an exported name shows: as the type of a value, among parameters
+// and results, and in exported fields and methods.
+func hiddenTypes(o types.Object) (hidden []string) {
+	seen := map[types.Type]bool{}
+	var visit func(t types.Type)
+	tuple := func(list *types.Tuple) {
+		for v := range list.Variables() {
+			visit(v.Type())
+		}
+	}
+	visit = func(t types.Type) {
+		if seen[t] {
+			return
+		}
+		seen[t] = true
+		switch t := t.(type) {
+		case *types.Alias:
+			visit(t.Rhs())
+		case *types.Named:
+			if p := t.Obj().Pkg(); p != nil && strings.HasPrefix(p.Path(), module+"/") && strings.Contains(p.Path(), "/internal/") {
+				hidden = append(hidden, t.String())
+				return
+			}
+			if t.Obj() != o {
+				return // checked where it is declared
+			}
+			for m := range t.Methods() {
+				if m.Exported() {
+					visit(m.Type())
+				}
+			}
+			visit(t.Underlying())
+		case *types.Struct:
+			for f := range t.Fields() {
+				if f.Exported() {
+					visit(f.Type())
+				}
+			}
+		case *types.Interface:
+			for m := range t.Methods() {
+				if m.Exported() {
+					visit(m.Type())
+				}
+			}
+		case *types.Signature:
+			tuple(t.Params())
+			tuple(t.Results())
+		case *types.Pointer:
+			visit(t.Elem())
+		case *types.Slice:
+			visit(t.Elem())
+		case *types.Array:
+			visit(t.Elem())
+		case *types.Chan:
+			visit(t.Elem())
+		case *types.Map:
+			visit(t.Key())
+			visit(t.Elem())
+		}
+	}
+	visit(o.Type())
+	return hidden
+}
