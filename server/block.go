@@ -52,7 +52,7 @@ type wait struct {
 	deadline atomic.Int64 // ms since 1970; 0 waits for ever
 	key      [1]string    // memory for the waiter's keys
 	slot     int          // of the keys in cluster mode
-	left     atomic.Bool  // it was withdrawn, and what was done in part is undone: see slotHold
+	left     atomic.Bool  // it was withdrawn, and what was done in part is undone: see migrate.Blocked
 }
 
 // Block implements Client. The guard is still held.

@@ -31,7 +31,7 @@ func (srv *Server) dial(ctx context.Context, address string, timeout time.Durati
 	return protected, nil
 }
 
-// DialNode implements migrate.Host.
+// DialNode implements migratecommand.Host.
 func (srv *Server) DialNode(addr string, timeout time.Duration) (net.Conn, error) {
 	return srv.dial(context.Background(), addr, timeout, srv.config.Get().TLS.Cluster)
 }

@@ -149,8 +149,9 @@
 // # Other servers
 //
 // Package internal/cluster/shards has the record of shards and learns of the others; shards.go is what it sees of the server.
-// Package internal/cluster/peers has the questions that servers of a group or a cluster ask each other, and passes published messages
-// on to them; broadcast.go is what it sees of the server.
+// Package internal/cluster/migrate moves slots that have keys between shards; migrate.go is what it sees of the server, hold.go
+// what sessions do whose slots leave. Package internal/cluster/peers has the questions that servers of a group or a cluster ask
+// each other, and passes published messages on to them; broadcast.go is what it sees of the server.
 //
 // # Files of a Redis
 //

@@ -14,7 +14,7 @@ import (
 	clustercommands "github.com/atomredis/atomredis/internal/commands/cluster"
 	"github.com/atomredis/atomredis/internal/commands/connection"
 	"github.com/atomredis/atomredis/internal/commands/hashes"
-	"github.com/atomredis/atomredis/internal/commands/migrate"
+	migratecommand "github.com/atomredis/atomredis/internal/commands/migrate"
 	pubsubcommands "github.com/atomredis/atomredis/internal/commands/pubsub"
 	raftcommands "github.com/atomredis/atomredis/internal/commands/raft"
 	replicationcommands "github.com/atomredis/atomredis/internal/commands/replication"
@@ -40,7 +40,7 @@ var (
 	_ clustercommands.Client     = (*Session)(nil)
 	_ connection.Host            = (*Server)(nil)
 	_ connection.Client          = (*Session)(nil)
-	_ migrate.Host               = (*Server)(nil)
+	_ migratecommand.Host        = (*Server)(nil)
 	_ scripts.Host               = (*Server)(nil)
 	_ scripts.Client             = (*Session)(nil)
 	_ raftcommands.Host          = (*Server)(nil)
@@ -145,8 +145,8 @@ func (srv *Server) Publish(by command.Client, channel, payload []byte) {
 	srv.pubsub.Publish(subs, channel, payload, false)
 }
 
-// Migrations implements migrate.Host.
-func (srv *Server) Migrations() *migrate.Conns { return &srv.migrations }
+// Migrations implements migratecommand.Host.
+func (srv *Server) Migrations() *migratecommand.Conns { return &srv.migrateConns }
 
 // ClientCount implements servercommands.Host.
 func (srv *Server) ClientCount() int64 { return srv.clients.count.Load() }

@@ -388,7 +388,7 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("pubsub_patterns", int64(srv.pubsub.Len(pubsub.Pattern)))
 	b.Number("pubsubshard_channels", int64(srv.pubsub.Len(pubsub.ShardChannel)))
 	b.Zeros("latest_fork_usec", "total_forks")
-	b.Number("migrate_cached_sockets", int64(srv.migrations.Len()))
+	b.Number("migrate_cached_sockets", int64(srv.migrateConns.Len()))
 	b.Zeros("slave_expires_tracked_keys", "active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits",
 		"active_defrag_key_misses", "total_active_defrag_time", "current_active_defrag_time")
 	_, keys, readers, prefixes := srv.tracking.Size()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/atomredis/atomredis/internal/clients/tracking"
 	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/cluster/migrate"
 	"github.com/atomredis/atomredis/internal/cluster/peers"
 	"github.com/atomredis/atomredis/internal/cluster/shards"
 
@@ -27,7 +28,7 @@ import (
 	"github.com/atomredis/atomredis/internal/clients/acl"
 	"github.com/atomredis/atomredis/internal/clients/pubsub"
 	"github.com/atomredis/atomredis/internal/command"
-	"github.com/atomredis/atomredis/internal/commands/migrate"
+	migratecommand "github.com/atomredis/atomredis/internal/commands/migrate"
 	"github.com/atomredis/atomredis/internal/commands/scripts"
 	servercommands "github.com/atomredis/atomredis/internal/commands/server"
 	"github.com/atomredis/atomredis/internal/config"
@@ -62,7 +63,7 @@ type Server struct {
 	tracking     *tracking.Table
 	monitors     monitors
 	followed     psync.Followers
-	migrations   migrate.Conns
+	migrateConns migratecommand.Conns
 	aparts       aparts
 	replica      psync.Replica
 	group        group
@@ -115,7 +116,7 @@ type Server struct {
 	clusterShard string         // the name of its shard
 	shards       *shards.Shards // nil unless the server belongs to a group
 
-	moves *migrations // likewise
+	moves *migrate.Migrations // likewise
 
 	handlers handlers // of custom commands
 
@@ -374,7 +375,7 @@ func (srv *Server) end(closeStorage func() error) error {
 		}
 		srv.followed.Wait()
 		srv.aparts.close()
-		srv.migrations.Close()
+		srv.migrateConns.Close()
 		srv.closeServices()
 		srv.eviction.close()
 		srv.ks.Close()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/cluster/migrate"
 	"github.com/atomredis/atomredis/internal/cluster/shards"
 	"github.com/atomredis/atomredis/internal/command"
 	clustercommands "github.com/atomredis/atomredis/internal/commands/cluster"
@@ -112,7 +113,7 @@ func (srv *Server) Shards() clustercommands.Shards {
 // clusterShards implements clustercommands.Shards.
 type clusterShards struct {
 	*shards.Shards
-	*migrations
+	*migrate.Migrations
 }
 
 // clusterMembers are the servers of the group as nodes of a cluster, the leader first. One that led last and cannot be

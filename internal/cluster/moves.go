@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // How slots that may have keys go from one shard to another, as far as the records of the two are concerned. The target
@@ -30,6 +31,19 @@ type Import struct {
 	Slots []Range
 	// Claimed says that it has got them, and waits for the other shard to know.
 	Claimed bool
+}
+
+// MoveTask is a task that moves slots, as CLUSTER MIGRATION STATUS shows it.
+type MoveTask struct {
+	ID           string
+	Slots        []Range
+	Source, Dest string // IDs of servers
+	Operation    string // import or migrate
+	State        string
+	LastError    string
+	// Created, Started and Ended are when it did; Ended is zero before.
+	Created, Started, Ended time.Time
+	Paused                  time.Duration // for how long commands waited
 }
 
 // Errors of moves.

@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"time"
-
 	"github.com/atomredis/atomredis/internal/clients"
 	"github.com/atomredis/atomredis/internal/cluster"
 	"github.com/atomredis/atomredis/internal/command"
@@ -31,25 +29,12 @@ type Shards interface {
 	FlushSlots() error
 	// Import begins to get slots from the shard that has them, and returns the name of the task.
 	Import(slots cluster.SlotSet) (task string, err error)
-	// AwaitMove waits until a task that Import has begun has ended, and returns why if it has failed.
-	AwaitMove(task string) error
-	// CancelMoves cancels the task with a name, or all if that is empty, and returns how many it has.
-	CancelMoves(task string) int
-	// Moves returns the tasks that the server works on or has worked on, the last ones first.
-	Moves() []MoveTask
-}
-
-// MoveTask is a task that moves slots, as CLUSTER MIGRATION STATUS tells of it.
-type MoveTask struct {
-	ID           string
-	Slots        []cluster.Range
-	Source, Dest string // IDs of servers
-	Operation    string // import or migrate
-	State        string
-	LastError    string
-	// Created, Started and Ended are when it did; Ended is zero before.
-	Created, Started, Ended time.Time
-	Paused                  time.Duration // for how long commands waited
+	// AwaitImport waits until a task that Import has begun has ended, and returns why if it has failed.
+	AwaitImport(task string) error
+	// CancelTasks cancels the task with a name, or all if that is empty, and returns how many it has.
+	CancelTasks(task string) int
+	// Tasks returns the tasks that the server works on or has worked on, the last ones first.
+	Tasks() []cluster.MoveTask
 }
 
 // Client is what they need of the client.

@@ -28,7 +28,7 @@ func migration(c *command.Ctx) {
 		if id, ok := taskArg(c); ok {
 			n := 0
 			if h := shardsOf(c); h != nil {
-				n = h.CancelMoves(id)
+				n = h.CancelTasks(id)
 			}
 			c.W.Int(int64(n))
 		}
@@ -70,9 +70,9 @@ func migrationImport(c *command.Ctx) {
 }
 
 func migrationStatus(c *command.Ctx, id string) {
-	var list []MoveTask
+	var list []cluster.MoveTask
 	if h := shardsOf(c); h != nil {
-		for _, t := range h.Moves() {
+		for _, t := range h.Tasks() {
 			if id == "" || t.ID == id {
 				list = append(list, t)
 			}
@@ -80,11 +80,11 @@ func migrationStatus(c *command.Ctx, id string) {
 	}
 	c.W.Array(len(list))
 	for i := range list {
-		list[i].write(c.W)
+		writeTask(c.W, &list[i])
 	}
 }
 
-func (t *MoveTask) write(w *resp.Writer) {
+func writeTask(w *resp.Writer, t *cluster.MoveTask) {
 	f := fieldWriter{w: w, mark: w.Defer()}
 	f.text("id", t.ID)
 	f.text("slots", rangesText(t.Slots))

@@ -70,9 +70,9 @@ func otherNode(c *command.Ctx, v *cluster.View, id []byte) *cluster.ShardView {
 // stableSlot ends a move of the slot.
 func stableSlot(c *command.Ctx, slot int) {
 	if h := shardsOf(c); h != nil {
-		for _, t := range h.Moves() {
+		for _, t := range h.Tasks() {
 			if t.Ended.IsZero() && slices.ContainsFunc(t.Slots, func(r cluster.Range) bool { return r.First <= slot && slot <= r.Last }) {
-				h.CancelMoves(t.ID)
+				h.CancelTasks(t.ID)
 			}
 		}
 	}
@@ -111,7 +111,7 @@ func importingSlot(c *command.Ctx, slot int, id []byte) {
 		if err != nil {
 			return err
 		}
-		return h.AwaitMove(task)
+		return h.AwaitImport(task)
 	})
 }
 

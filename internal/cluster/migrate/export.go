@@ -1,4 +1,4 @@
-package server
+package migrate
 
 import (
 	"bufio"
@@ -26,10 +26,10 @@ import (
 
 // give is a task that the leader of the source works on.
 type give struct {
-	h     *migrations
+	h     *Migrations
 	slots cluster.SlotSet
 	epoch uint64 // of the journal: what has happened since is known only if it is the same
-	task  *moveTask
+	task  *task
 
 	mu      sync.Mutex // protects what follows; nothing is locked under it
 	changed map[keyName]struct{}
@@ -67,7 +67,7 @@ var (
 )
 
 // Touched implements engine.Witness for all tasks.
-func (h *migrations) Touched(db int, key string, expired bool) {
+func (h *Migrations) Touched(db int, key string, expired bool) {
 	slot := cluster.SlotOf(unsafe.Slice(unsafe.StringData(key), len(key)))
 	for _, g := range h.gives {
 		if g.slots.Has(slot) {
@@ -77,7 +77,7 @@ func (h *migrations) Touched(db int, key string, expired bool) {
 }
 
 // Emptied implements engine.Witness.
-func (h *migrations) Emptied() {
+func (h *Migrations) Emptied() {
 	for _, g := range h.gives {
 		g.end(errMoveEmptied)
 	}
@@ -132,12 +132,12 @@ func (g *give) take() map[keyName]struct{} {
 }
 
 // beginGive has changes of keys of the slots noted from now on.
-func (h *migrations) beginGive(q *peers.Question) (*give, error) {
+func (h *Migrations) beginGive(q *peers.Question) (*give, error) {
 	g := &give{h: h, slots: cluster.SetOf(q.Slots...), changed: map[keyName]struct{}{}}
 	var guard engine.Guard
-	guard.Lock(h.srv.ks, engine.AllShards, h.srv.ks.Now())
+	guard.Lock(h.ks, engine.AllShards, h.ks.Now())
 	defer guard.Unlock()
-	if !h.leads() {
+	if !h.host.Leads() {
 		return nil, shards.ErrNotLeading
 	}
 	if err := h.shards.Record().Clone().Give(q.Task, q.Shard.ID, &g.slots); err != nil {
@@ -148,7 +148,7 @@ func (h *migrations) beginGive(q *peers.Question) (*give, error) {
 			return nil, cluster.ErrBusy
 		}
 	}
-	g.epoch = h.srv.group.node.Epoch()
+	g.epoch = h.node.Epoch()
 	g.task = h.tasks.begin(q.Task, "migrate", q.Slots, h.shards.Record().ID, q.Shard.ID)
 	g.task.cancelBy(g.end)
 	h.gives = append(slices.Clip(h.gives), g)
@@ -156,9 +156,9 @@ func (h *migrations) beginGive(q *peers.Question) (*give, error) {
 	return g, nil
 }
 
-func (h *migrations) endGive(g *give) {
+func (h *Migrations) endGive(g *give) {
 	var guard engine.Guard
-	guard.Lock(h.srv.ks, engine.AllShards, h.srv.ks.Now())
+	guard.Lock(h.ks, engine.AllShards, h.ks.Now())
 	defer guard.Unlock()
 	h.gives = slices.DeleteFunc(slices.Clone(h.gives), func(other *give) bool { return other == g })
 	if len(h.gives) == 0 {
@@ -176,15 +176,15 @@ type giving struct {
 	round uint64
 }
 
-// give works on a task until the slots are given, and the other shard has claimed them, or it fails.
-func (h *migrations) give(c net.Conn, in *json.Decoder, q *peers.Question) {
+// Export answers peers.AskGive: it works on a task until the slots are given, and the other shard has claimed them, or it fails.
+func (h *Migrations) Export(c net.Conn, in *json.Decoder, q *peers.Question) {
 	g, err := h.beginGive(q)
 	if err != nil {
 		_ = json.NewEncoder(c).Encode(peers.News{Error: err.Error()})
 		return
 	}
 	defer h.endGive(g)
-	s := &giving{give: g, ctx: h.srv.group.ctx, c: idleConn{c}, in: in}
+	s := &giving{give: g, ctx: h.ctx, c: idleConn{c}, in: in}
 	s.w = bufio.NewWriterSize(s.c, 64<<10)
 	err = s.run(q)
 	g.end(errors.Join(err, errMoveAnswer))
@@ -213,7 +213,7 @@ func (s *giving) run(q *peers.Question) error {
 		return err
 	}
 	s.task.enter("send-bulk-and-stream")
-	err := s.h.srv.keysOfSlots(s.ctx, &s.slots, func(db int, key string) error {
+	err := s.h.keysOfSlots(s.ctx, &s.slots, func(db int, key string) error {
 		if s.isChanged(db, key) {
 			return s.err() // it comes later
 		}
@@ -246,13 +246,13 @@ func (s *giving) handOff(q *peers.Question) error {
 	s.mu.Unlock()
 	s.task.pause()
 	s.task.enter("handoff-prep")
-	hold := s.h.holds.hold(s.slots, until)
+	hold := s.h.hold(s.slots, until)
 	defer hold.release()
 	for prepared := false; ; {
 		if time.Now().After(until) {
 			return errMoveChanges
 		}
-		left := hold.withdraw(s.h.srv)
+		left := hold.withdraw()
 		n, err := s.sendChanged()
 		if err == nil && !prepared {
 			prepared, err = true, s.endRound()
@@ -295,14 +295,14 @@ func (s *giving) handOff(q *peers.Question) error {
 }
 
 // giveUnder notes the gift, if the other shard has everything. The guard over everything is held.
-func (s *giving) giveUnder(r *cluster.Record, q *peers.Question, hold *slotHold) error {
-	left := hold.withdraw(s.h.srv)
+func (s *giving) giveUnder(r *cluster.Record, q *peers.Question, hold *hold) error {
+	left := hold.withdraw()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.ended != nil:
 		return s.ended
-	case s.epoch != s.h.srv.group.node.Epoch():
+	case s.epoch != s.h.node.Epoch():
 		return shards.ErrTakenBack
 	case len(s.changed) > 0 || !left:
 		return errMoveMore
@@ -311,7 +311,7 @@ func (s *giving) giveUnder(r *cluster.Record, q *peers.Question, hold *slotHold)
 		return err
 	}
 	// What clients of the slots have in their caches they are told of no longer.
-	s.h.srv.tracking.InvalidateAll(nil)
+	s.h.host.InvalidateCaches()
 	return nil
 }
 
@@ -364,7 +364,7 @@ func (s *giving) send(db int, key string) error {
 	if err := s.err(); err != nil {
 		return err
 	}
-	f, err := s.h.srv.stateOf(s.ctx, db, []byte(key))
+	f, err := s.h.stateOf(s.ctx, db, []byte(key))
 	if err != nil {
 		return err
 	}
@@ -372,10 +372,10 @@ func (s *giving) send(db int, key string) error {
 }
 
 // stateOf returns the state of a key as a frame.
-func (srv *Server) stateOf(ctx context.Context, db int, key []byte) (*frame, error) {
-	if srv.tiered.Load() {
+func (h *Migrations) stateOf(ctx context.Context, db int, key []byte) (*frame, error) {
+	if h.host.Tiered() {
 		come := make(chan struct{})
-		if srv.ks.Fetch(db, key, nil, func() { close(come) }) {
+		if h.ks.Fetch(db, key, nil, func() { close(come) }) {
 			select {
 			case <-come:
 			case <-ctx.Done():
@@ -384,7 +384,7 @@ func (srv *Server) stateOf(ctx context.Context, db int, key []byte) (*frame, err
 		}
 	}
 	var g engine.Guard
-	g.Lock(srv.ks, srv.ks.ShardOf(key), srv.ks.Now())
+	g.Lock(h.ks, h.ks.ShardOf(key), h.ks.Now())
 	e := g.Peek(db, key)
 	if e == nil {
 		g.Unlock()

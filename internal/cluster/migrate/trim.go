@@ -1,4 +1,4 @@
-package server
+package migrate
 
 import (
 	"context"
@@ -19,8 +19,8 @@ const (
 
 // keysOfSlots calls fn with the keys of slots, without a guard, until it fails. A key that is there all the time is among
 // them, whatever happens meanwhile; others may be, and some more than once. It waits until all keys are in memory.
-func (srv *Server) keysOfSlots(ctx context.Context, slots *cluster.SlotSet, fn func(db int, key string) error) error {
-	w := slotWalk{ks: srv.ks}
+func (h *Migrations) keysOfSlots(ctx context.Context, slots *cluster.SlotSet, fn func(db int, key string) error) error {
+	w := slotWalk{ks: h.ks}
 	for slot := range cluster.Slots {
 		if slots.Has(slot) {
 			w.slots = append(w.slots, slot)
@@ -28,7 +28,7 @@ func (srv *Server) keysOfSlots(ctx context.Context, slots *cluster.SlotSet, fn f
 	}
 	for w.left() {
 		if !w.step() {
-			w = slotWalk{ks: srv.ks, slots: w.slots}
+			w = slotWalk{ks: h.ks, slots: w.slots}
 			select {
 			case <-time.After(completeAfter):
 			case <-ctx.Done():
@@ -81,12 +81,12 @@ func (w *slotWalk) step() (complete bool) {
 }
 
 // remove removes a key of a slot, if may allows it under the guard.
-func (h *migrations) remove(db int, key string, may func(now *shards.State) bool) error {
+func (h *Migrations) remove(db int, key string, may func(now *shards.State) bool) error {
 	k := []byte(key)
 	var g engine.Guard
-	g.Lock(h.srv.ks, h.srv.ks.ShardOf(k), h.srv.ks.Now())
+	g.Lock(h.ks, h.ks.ShardOf(k), h.ks.Now())
 	defer g.Unlock()
-	if !h.leads() {
+	if !h.host.Leads() {
 		return shards.ErrNotLeading
 	}
 	if !may(h.shards.Now()) {
@@ -100,14 +100,14 @@ func (h *migrations) remove(db int, key string, may func(now *shards.State) bool
 }
 
 // trim has the leader remove the keys of slots that its shard has given away, or has not got after all.
-func (h *migrations) trim() {
-	if !h.leads() || len(h.shards.Record().Trims) == 0 || !h.trimming.CompareAndSwap(false, true) {
+func (h *Migrations) trim() {
+	if !h.host.Leads() || len(h.shards.Record().Trims) == 0 || !h.trimming.CompareAndSwap(false, true) {
 		return
 	}
 	h.running.Go(func() {
 		defer h.trimming.Store(false)
 		slots := cluster.SetOf(h.shards.Record().Trims...)
-		err := h.srv.keysOfSlots(h.srv.group.ctx, &slots, func(db int, key string) error {
+		err := h.keysOfSlots(h.ctx, &slots, func(db int, key string) error {
 			return h.remove(db, key, func(now *shards.State) bool {
 				trims := cluster.SetOf(now.Record.Trims...)
 				return trims.Has(cluster.SlotOf([]byte(key)))

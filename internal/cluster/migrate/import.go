@@ -1,4 +1,4 @@
-package server
+package migrate
 
 import (
 	"bufio"
@@ -14,7 +14,6 @@ import (
 	"github.com/atomredis/atomredis/internal/cluster"
 	"github.com/atomredis/atomredis/internal/cluster/peers"
 	"github.com/atomredis/atomredis/internal/cluster/shards"
-	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
@@ -28,15 +27,14 @@ const maxUnsynced = 8 << 20
 const busyTries = 20
 
 var (
-	errMoveOOM   = errors.New("there is not enough memory")
 	errMoveEnded = errors.New("the import has ended")
 	errMoveLead  = errors.New("the lead was lost")
 )
 
 // getting is a task that the leader of the target works on.
 type getting struct {
-	h     *migrations
-	task  *moveTask
+	h     *Migrations
+	task  *task
 	im    cluster.Import
 	slots cluster.SlotSet
 	epoch uint64 // of the journal, since the import began
@@ -48,13 +46,13 @@ type getting struct {
 }
 
 // get works on an import until the slots are claimed, or it fails.
-func (h *migrations) get(ctx context.Context, task *moveTask, im cluster.Import) error {
-	g := &getting{h: h, task: task, im: im, slots: cluster.SetOf(im.Slots...), epoch: h.srv.group.node.Epoch()}
+func (h *Migrations) get(ctx context.Context, task *task, im cluster.Import) error {
+	g := &getting{h: h, task: task, im: im, slots: cluster.SetOf(im.Slots...), epoch: h.node.Epoch()}
 	h.mu.Lock()
 	h.working[im.Task] = g
 	h.mu.Unlock()
 	task.enter("connecting")
-	err := h.srv.keysOfSlots(ctx, &g.slots, func(db int, key string) error {
+	err := h.keysOfSlots(ctx, &g.slots, func(db int, key string) error {
 		return h.remove(db, key, g.goesOn)
 	})
 	if err != nil {
@@ -87,7 +85,7 @@ func (g *getting) connect(ctx context.Context) error {
 	if a.Leader == "" {
 		return shards.ErrNoID
 	}
-	conn, err := h.srv.group.node.Dial(a.Leader, peers.Timeout)
+	conn, err := h.node.Dial(a.Leader, peers.Timeout)
 	if err != nil {
 		return err
 	}
@@ -117,7 +115,7 @@ func (g *getting) connect(ctx context.Context) error {
 // goesOn reports whether the import is under way; a guard is held.
 func (g *getting) goesOn(now *shards.State) bool {
 	im := now.Record.Import(g.im.Task)
-	return im != nil && !im.Claimed && g.h.leads() && g.h.srv.group.node.Epoch() == g.epoch
+	return im != nil && !im.Claimed && g.h.host.Leads() && g.h.node.Epoch() == g.epoch
 }
 
 // read does what the frames say.
@@ -181,13 +179,10 @@ func (g *getting) flush() bool {
 	return g.flushed
 }
 
-// MayFlush implements command.Host. Keys that are on their way here are not this shard's to remove: the import ends. If
-// it cannot be known whether the slots have been given, which is so for a moment, the command must be tried again.
-func (srv *Server) MayFlush() command.Error {
-	h := srv.moves
-	if h == nil {
-		return ""
-	}
+// MayFlush reports whether keys may be removed as a whole. Keys that are on their way here are not this shard's to remove:
+// the import ends. If it cannot be known whether the slots have been given, which is so for a moment, the command must be
+// tried again.
+func (h *Migrations) MayFlush() bool {
 	for _, im := range h.shards.Record().Imports {
 		if im.Claimed {
 			continue
@@ -196,16 +191,16 @@ func (srv *Server) MayFlush() command.Error {
 		g := h.working[im.Task]
 		h.mu.Unlock()
 		if g == nil || !g.flush() {
-			return errTryAgain
+			return false
 		}
 	}
-	return ""
+	return true
 }
 
 // agree waits until the shard has agreed on all states. No other server can have been elected before: so the other shard
 // cannot have said already, to a leader that this one knows nothing of, that the task has ended.
 func (g *getting) agree(ctx context.Context) error {
-	node := g.h.srv.group.node
+	node := g.h.node
 	if node.WaitPosition() == 0 {
 		return errMoveLead
 	}
@@ -221,8 +216,8 @@ func (g *getting) agree(ctx context.Context) error {
 
 // put gives a key a state.
 func (g *getting) put(ctx context.Context, f *frame) error {
-	srv := g.h.srv
-	if !g.slots.Has(cluster.SlotOf(f.key)) || f.db >= srv.ks.Databases() {
+	ks := g.h.ks
+	if !g.slots.Has(cluster.SlotOf(f.key)) || f.db >= ks.Databases() {
 		return errMoveFrame
 	}
 	if g.bytes += len(f.key) + len(f.body); g.bytes > maxUnsynced {
@@ -230,19 +225,19 @@ func (g *getting) put(ctx context.Context, f *frame) error {
 			return err
 		}
 	}
-	if err := g.makeRoom(ctx); err != nil {
+	if err := g.h.host.AwaitRoom(ctx); err != nil {
 		return err
 	}
 	var value any
 	if f.kind == frameState {
 		var err error
-		if value, err = rdb.Restore(f.body, srv.RDBLimits()); err != nil {
+		if value, err = rdb.Restore(f.body, g.h.host.RDBLimits()); err != nil {
 			return err
 		}
-		srv.ks.Prepare(value)
+		ks.Prepare(value)
 	}
 	var guard engine.Guard
-	guard.Lock(srv.ks, srv.ks.ShardOf(f.key), srv.ks.Now())
+	guard.Lock(ks, ks.ShardOf(f.key), ks.Now())
 	defer guard.Unlock()
 	if !g.goesOn(g.h.shards.Now()) {
 		return errMoveEnded
@@ -262,25 +257,5 @@ func (g *getting) put(ctx context.Context, f *frame) error {
 	guard.Changed(e, engine.EventNone, "")
 	guard.Log(f.db, [][]byte{[]byte("RESTORE"), f.key, strconv.AppendInt(nil, f.deadline, 10), f.body,
 		[]byte("REPLACE"), []byte("ABSTTL")})
-	return nil
-}
-
-// makeRoom waits until there is memory for another value.
-func (g *getting) makeRoom(ctx context.Context) error {
-	srv := g.h.srv
-	for srv.eviction.limit.Load() != 0 {
-		room := srv.makeRoom(srv.ks.Now())
-		if room == roomNowhere {
-			return errMoveOOM
-		}
-		if room != roomLater || srv.excess() < 1 {
-			return nil
-		}
-		select {
-		case <-time.After(tierPause * time.Millisecond):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 	return nil
 }

@@ -306,14 +306,11 @@ var moveStates = map[string][]string{
 
 // reached reports whether a task has had a state on the node, or is at its end.
 func (n *groupNode) reached(id, operation, state string) bool {
-	t := n.moves.tasks.find(id, operation)
-	if t == nil {
-		return false
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	states := moveStates[operation]
-	return t.why != nil || !t.running || slices.Index(states, t.t.State) >= slices.Index(states, state)
+	return slices.ContainsFunc(n.moves.Tasks(), func(t cluster.MoveTask) bool {
+		return t.ID == id && t.Operation == operation &&
+			(t.LastError != "" || !t.Ended.IsZero() || slices.Index(states, t.State) >= slices.Index(states, state))
+	})
 }
 
 // setMany sets keys k:0, k:1 and so on to 1000 bytes each.

@@ -1,10 +1,9 @@
-package server
+package migrate
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,141 +12,73 @@ import (
 	"github.com/atomredis/atomredis/internal/cluster"
 	"github.com/atomredis/atomredis/internal/cluster/peers"
 	"github.com/atomredis/atomredis/internal/cluster/shards"
-	"github.com/atomredis/atomredis/internal/command"
-	clustercommands "github.com/atomredis/atomredis/internal/commands/cluster"
 	"github.com/atomredis/atomredis/internal/replication"
+	"github.com/atomredis/atomredis/persist/rdb"
 )
 
-// Slots that have keys move from one shard to another (internal/cluster/moves.go has what the shards agree on meanwhile). The
-// leader of the target works on an import until it is claimed or has failed. Then, or if it was another server that had
-// begun, it asks the leader of the source what has become of the task: that has given the slots, or ends the task so that
-// it never can.
+// Host is what Migrations needs of the server. Any goroutine may call its methods.
+type Host interface {
+	// Leads reports whether the server leads its group. It changes only under a guard over everything.
+	Leads() bool
+	// View returns the cluster as clients see it.
+	View() *cluster.View
+	// RDBLimits returns the limits of values in a payload.
+	RDBLimits() *rdb.Limits
+	// AwaitRoom waits until there is memory for another value. It returns ErrNoMemory if that cannot be.
+	AwaitRoom(ctx context.Context) error
+	// Tiered reports whether values may be on disk only.
+	Tiered() bool
+	// InvalidateCaches invalidates the client-side caches of all clients. The guard over everything is held.
+	InvalidateCaches()
+	// WithdrawBlocked withdraws the clients that are blocked on keys of slots, and has them undo what their commands have
+	// done in part. A guard over everything may be held.
+	WithdrawBlocked(slots *cluster.SlotSet) []Blocked
+}
 
-// migrations has the migrations of slots that the server works on.
-type migrations struct {
-	srv      *Server
+// Options is what Migrations needs of the server.
+type Options struct {
+	Shards   *shards.Shards
+	Keyspace *engine.Keyspace
+	Host     Host
+}
+
+// Migrations has the migrations of slots that the server works on.
+type Migrations struct {
 	shards   *shards.Shards
+	ks       *engine.Keyspace
+	host     Host
+	ctx      context.Context // ends when the server leaves its group
+	node     shards.Node
 	running  sync.WaitGroup
-	tasks    moves
+	tasks    tasks
 	gives    []*give // changes under a guard over everything; any guard may read it
-	holds    slotHolds
+	holds    holds
 	trimming atomic.Bool
 
 	mu      sync.Mutex
 	working map[string]*getting // imports in progress, by task; nil before keys come and afterwards
 }
 
-func (h *migrations) leads() bool { return !h.srv.group.following.Load() }
+// ErrNoMemory ends an import for whose keys there is no memory.
+var ErrNoMemory = errors.New("there is not enough memory")
 
-// moves are the tasks that this server has worked on, the last ones first.
-type moves struct {
-	mu    sync.Mutex
-	tasks []*moveTask
+// New returns Migrations without a task.
+func New(o Options) *Migrations {
+	return &Migrations{shards: o.Shards, ks: o.Keyspace, host: o.Host, working: map[string]*getting{}}
 }
 
-// maxEnded is how many tasks are kept that have ended.
-const maxEnded = 32
+// Join sets the group, before other servers can ask. ctx ends when the server leaves it.
+func (h *Migrations) Join(ctx context.Context, node shards.Node) { h.ctx, h.node = ctx, node }
 
-// moveTask is what is told of a task.
-type moveTask struct {
-	mu      *sync.Mutex // that of moves; protects what follows
-	t       clustercommands.MoveTask
-	running bool
-	paused  time.Time
-	cancel  func(why error)
-	why     error         // of a task that has failed, as far as this server knows
-	ended   chan struct{} // closed when it has ended
+// Tick has the leader do what the record wants: find out what has become of imports, and trim. The server calls it from
+// time to time, and soon after a change of the record.
+func (h *Migrations) Tick() {
+	h.resolve()
+	h.trim()
 }
 
-var (
-	errMoveCancelled = errors.New("Cancelled due to user request")
-	errMoveAsked     = errors.New("the target has given up")
-)
-
-// begin notes a task that is worked on from now on.
-func (m *moves) begin(id, operation string, slots []cluster.Range, source, dest string) *moveTask {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now := time.Now()
-	t := &moveTask{mu: &m.mu, running: true, ended: make(chan struct{}), t: clustercommands.MoveTask{ID: id, Slots: slots,
-		Source: source, Dest: dest, Operation: operation, State: "none", Created: now, Started: now}}
-	m.tasks = slices.Insert(m.tasks, 0, t)
-	ended := 0
-	m.tasks = slices.DeleteFunc(m.tasks, func(t *moveTask) bool {
-		if !t.running {
-			ended++
-		}
-		return !t.running && ended > maxEnded
-	})
-	return t
-}
-
-// find returns a task, nil if nothing is known of it.
-func (m *moves) find(id, operation string) *moveTask {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, t := range m.tasks {
-		if t.t.ID == id && t.t.Operation == operation {
-			return t
-		}
-	}
-	return nil
-}
-
-func (t *moveTask) enter(state string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.t.State = state
-}
-
-// pause notes that commands wait from now on.
-func (t *moveTask) pause() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.paused = time.Now()
-}
-
-func (t *moveTask) cancelBy(cancel func(why error)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.cancel = cancel
-}
-
-// failed notes why a task goes no further. What the source has done is still to be asked.
-func (t *moveTask) failed(why error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.why, t.cancel = why, nil
-	t.t.LastError = command.OneLine(why.Error())
-}
-
-func (t *moveTask) err() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.why
-}
-
-// finish notes that a task has come to its end, well if err is nil.
-func (t *moveTask) finish(err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.running {
-		return
-	}
-	t.running, t.cancel, t.t.Ended = false, nil, time.Now()
-	close(t.ended)
-	switch {
-	case err == nil:
-		t.t.State, t.t.LastError = "completed", ""
-		if !t.paused.IsZero() {
-			t.t.Paused = t.t.Ended.Sub(t.paused)
-		}
-	case errors.Is(err, errMoveCancelled):
-		t.t.State, t.t.LastError = "canceled", err.Error()
-	default:
-		t.t.State, t.t.LastError = "failed", command.OneLine(err.Error())
-	}
-}
+// Wait waits for all goroutines, once the context has ended.
+func (h *Migrations) Wait() { h.running.Wait() }
 
 // importSource returns the shard that has all slots.
 func importSource(r *cluster.Record, slots *cluster.SlotSet) (from string, err error) {
@@ -178,8 +109,8 @@ func importSource(r *cluster.Record, slots *cluster.SlotSet) (from string, err e
 func rangeText(x cluster.Range) string { return fmt.Sprintf("%d-%d", x.First, x.Last) }
 
 // Import begins to get slots from the shard that has them, and returns the name of the task.
-func (h *migrations) Import(slots cluster.SlotSet) (id string, err error) {
-	if !h.leads() {
+func (h *Migrations) Import(slots cluster.SlotSet) (id string, err error) {
+	if !h.host.Leads() {
 		return "", errors.New("slot migration not allowed on replica.")
 	}
 	id = replication.NewID()
@@ -200,7 +131,7 @@ func (h *migrations) Import(slots cluster.SlotSet) (id string, err error) {
 		h.works(id, false)
 		return "", err
 	}
-	ctx, cancel := context.WithCancelCause(h.srv.group.ctx)
+	ctx, cancel := context.WithCancelCause(h.ctx)
 	task := h.tasks.begin(id, "import", im.Slots, im.From, h.shards.Record().ID)
 	task.cancelBy(cancel)
 	h.running.Go(func() {
@@ -220,8 +151,8 @@ func (h *migrations) Import(slots cluster.SlotSet) (id string, err error) {
 	return id, nil
 }
 
-// AwaitMove waits until an import has ended, and returns why if it has failed.
-func (h *migrations) AwaitMove(id string) error {
+// AwaitImport waits until an import has ended, and returns why if it has failed.
+func (h *Migrations) AwaitImport(id string) error {
 	t := h.tasks.find(id, "import")
 	if t == nil {
 		return cluster.ErrNoTask
@@ -238,17 +169,17 @@ func (h *migrations) AwaitMove(id string) error {
 			}
 			return nil
 		case <-look.C:
-			if !h.leads() { // whoever leads now ends it
+			if !h.host.Leads() { // whoever leads now ends it
 				return errMoveLead
 			}
-		case <-h.srv.group.ctx.Done():
+		case <-h.ctx.Done():
 			return errMoveLead
 		}
 	}
 }
 
 // works notes whether something works on an import; it reports false if it is no news.
-func (h *migrations) works(task string, on bool) (news bool) {
+func (h *Migrations) works(task string, on bool) (news bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	_, was := h.working[task]
@@ -262,8 +193,8 @@ func (h *migrations) works(task string, on bool) (news bool) {
 }
 
 // resolve has the leader find out what has become of imports that nobody works on.
-func (h *migrations) resolve() {
-	if !h.leads() {
+func (h *Migrations) resolve() {
+	if !h.host.Leads() {
 		return
 	}
 	for _, im := range h.shards.Record().Imports {
@@ -278,7 +209,7 @@ func (h *migrations) resolve() {
 }
 
 // askOutcome ends an import, in one way or the other, if the source says which.
-func (h *migrations) askOutcome(im cluster.Import) {
+func (h *Migrations) askOutcome(im cluster.Import) {
 	now := h.shards.Record()
 	o := now.Other(im.From)
 	if o == nil {
@@ -303,7 +234,7 @@ func (h *migrations) askOutcome(im cluster.Import) {
 
 // settle has the shard learn what another one has agreed on, and do what follows. ended is a task of that shard's which
 // can never be given any more unless it has been.
-func (h *migrations) settle(o cluster.Other, ended string) error {
+func (h *Migrations) settle(o cluster.Other, ended string) error {
 	return shards.UnlessUnchanged(h.shards.Change(func(_ *engine.Guard, r *cluster.Record) error {
 		news := r.Learn(o, true)
 		news = r.Settle() || news
@@ -317,10 +248,10 @@ func (h *migrations) settle(o cluster.Other, ended string) error {
 	}))
 }
 
-// endTask has the slots of a task never given, unless they have been, and returns what the shard has agreed on.
-func (h *migrations) endTask(task string) (o cluster.Other, err error) {
+// EndTask has the slots of a task never given, unless they have been, and returns what the shard has agreed on.
+func (h *Migrations) EndTask(task string) (o cluster.Other, err error) {
 	var guard engine.Guard
-	guard.Lock(h.srv.ks, 1, h.srv.ks.Now())
+	guard.Lock(h.ks, 1, h.ks.Now())
 	for _, g := range h.gives {
 		if g.task.t.ID == task {
 			g.end(errMoveAsked)
@@ -329,17 +260,17 @@ func (h *migrations) endTask(task string) (o cluster.Other, err error) {
 	guard.Unlock()
 	// If an export is being noted, it is known afterwards whether it is committed.
 	err = h.shards.BetweenChanges(func() error {
-		node := h.srv.group.node
+		node := h.node
 		epoch := node.Epoch()
-		if node.WaitPosition() == 0 || !h.leads() {
+		if node.WaitPosition() == 0 || !h.host.Leads() {
 			return shards.ErrNotLeading
 		}
-		ctx, cancel := context.WithTimeout(h.srv.group.ctx, 2*peers.Timeout)
+		ctx, cancel := context.WithTimeout(h.ctx, 2*peers.Timeout)
 		defer cancel()
 		if err := node.Sync(ctx); err != nil {
 			return err
 		}
-		if o = h.shards.Record().Public(); node.Epoch() != epoch || !h.leads() {
+		if o = h.shards.Record().Public(); node.Epoch() != epoch || !h.host.Leads() {
 			return shards.ErrTakenBack
 		}
 		return nil
@@ -347,11 +278,11 @@ func (h *migrations) endTask(task string) (o cluster.Other, err error) {
 	return o, err
 }
 
-// CancelMoves cancels the task with a name, or all if that is empty, and returns how many these were.
-func (h *migrations) CancelMoves(id string) (n int) {
+// CancelTasks cancels the task with a name, or all if that is empty, and returns how many these were.
+func (h *Migrations) CancelTasks(id string) (n int) {
 	h.tasks.mu.Lock()
 	var cancel []func(error)
-	for _, t := range h.tasks.tasks {
+	for _, t := range h.tasks.list {
 		if t.running && (id == "" || t.t.ID == id) && t.cancel != nil {
 			cancel = append(cancel, t.cancel)
 			t.cancel = nil
@@ -364,15 +295,15 @@ func (h *migrations) CancelMoves(id string) (n int) {
 	return len(cancel)
 }
 
-// Moves returns the tasks that the server works on or has worked on, the last ones first.
-func (h *migrations) Moves() (list []clustercommands.MoveTask) {
+// Tasks returns the tasks that the server works on or has worked on, the last ones first.
+func (h *Migrations) Tasks() (list []cluster.MoveTask) {
 	h.tasks.mu.Lock()
-	for _, t := range h.tasks.tasks {
+	for _, t := range h.tasks.list {
 		list = append(list, t.t)
 	}
 	h.tasks.mu.Unlock()
 	names := map[string]string{}
-	for _, s := range h.srv.ClusterView("").Shards {
+	for _, s := range h.host.View().Shards {
 		names[s.ID] = s.Members[0].ID
 	}
 	for i := range list {
@@ -386,7 +317,7 @@ func (h *migrations) Moves() (list []clustercommands.MoveTask) {
 }
 
 // awaitRecord waits until the record is as ok wants it, but no longer than until.
-func (h *migrations) awaitRecord(ctx context.Context, until time.Time, ok func(*cluster.Record) bool) {
+func (h *Migrations) awaitRecord(ctx context.Context, until time.Time, ok func(*cluster.Record) bool) {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	for ctx.Err() == nil {

@@ -1,0 +1,121 @@
+package migrate
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/command"
+)
+
+// tasks are the tasks that this server has worked on, the last ones first.
+type tasks struct {
+	mu   sync.Mutex
+	list []*task
+}
+
+// maxEnded is how many tasks are kept that have ended.
+const maxEnded = 32
+
+// task is what is told of a task.
+type task struct {
+	mu      *sync.Mutex // that of tasks; protects what follows
+	t       cluster.MoveTask
+	running bool
+	paused  time.Time
+	cancel  func(why error)
+	why     error         // of a task that has failed, as far as this server knows
+	ended   chan struct{} // closed when it has ended
+}
+
+var (
+	errMoveCancelled = errors.New("Cancelled due to user request")
+	errMoveAsked     = errors.New("the target has given up")
+)
+
+// begin notes a task that is worked on from now on.
+func (m *tasks) begin(id, operation string, slots []cluster.Range, source, dest string) *task {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	t := &task{mu: &m.mu, running: true, ended: make(chan struct{}), t: cluster.MoveTask{ID: id, Slots: slots,
+		Source: source, Dest: dest, Operation: operation, State: "none", Created: now, Started: now}}
+	m.list = slices.Insert(m.list, 0, t)
+	ended := 0
+	m.list = slices.DeleteFunc(m.list, func(t *task) bool {
+		if !t.running {
+			ended++
+		}
+		return !t.running && ended > maxEnded
+	})
+	return t
+}
+
+// find returns a task, nil if nothing is known of it.
+func (m *tasks) find(id, operation string) *task {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, t := range m.list {
+		if t.t.ID == id && t.t.Operation == operation {
+			return t
+		}
+	}
+	return nil
+}
+
+func (t *task) enter(state string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.t.State = state
+}
+
+// pause notes that commands wait from now on.
+func (t *task) pause() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.paused = time.Now()
+}
+
+func (t *task) cancelBy(cancel func(why error)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cancel = cancel
+}
+
+// failed notes why a task goes no further. What the source has done is still to be asked.
+func (t *task) failed(why error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.why, t.cancel = why, nil
+	t.t.LastError = command.OneLine(why.Error())
+}
+
+func (t *task) err() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.why
+}
+
+// finish notes that a task has come to its end, well if err is nil.
+func (t *task) finish(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.running {
+		return
+	}
+	t.running, t.cancel, t.t.Ended = false, nil, time.Now()
+	close(t.ended)
+	switch {
+	case err == nil:
+		t.t.State, t.t.LastError = "completed", ""
+		if !t.paused.IsZero() {
+			t.t.Paused = t.t.Ended.Sub(t.paused)
+		}
+	case errors.Is(err, errMoveCancelled):
+		t.t.State, t.t.LastError = "canceled", err.Error()
+	default:
+		t.t.State, t.t.LastError = "failed", command.OneLine(err.Error())
+	}
+}
