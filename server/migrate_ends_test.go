@@ -68,7 +68,7 @@ func (m *mover) settle() {
 	m.t.Helper()
 	waitUntil(m.t, "everything is settled", func() bool {
 		for _, n := range []*groupNode{m.from, m.to} {
-			if r := n.shards.Committed(); len(r.Imports)+len(r.Gifts)+len(r.Trims) > 0 {
+			if r := n.shards.Committed(); len(r.Imports)+len(r.Exports)+len(r.Trims) > 0 {
 				return false
 			}
 		}
@@ -77,7 +77,7 @@ func (m *mover) settle() {
 }
 
 // begin begins a move, which stands still until goOn is called: before the target takes the first key, or when it has
-// all and the source is about to give the slot.
+// all and the source is about to export the slot.
 func (m *mover) begin(atTheEnd bool) (id string, goOn func()) {
 	m.t.Helper()
 	m.settle()
@@ -92,14 +92,14 @@ func (m *mover) begin(atTheEnd bool) (id string, goOn func()) {
 			m.to.eviction.later.Store(0)
 		}
 	}
-	goOn = m.beforeTheGift()
+	goOn = m.beforeTheExport()
 	id = m.b.waitToImport("100 100")
 	waitUntil(m.t, "the target has promised to keep the keys", func() bool { return m.to.moves.Promised(id) })
 	return id, goOn
 }
 
-// beforeTheGift has the source note no gift until goOn is called.
-func (m *mover) beforeTheGift() (goOn func()) {
+// beforeTheExport has the source note no export until goOn is called.
+func (m *mover) beforeTheExport() (goOn func()) {
 	begun, end, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -129,8 +129,8 @@ func TestAMoveIsCancelled(t *testing.T) {
 			}
 			require.Equal(t, "1", by.do("CLUSTER MIGRATION CANCEL ID "+id))
 			require.Equal(t, "0", by.do("CLUSTER MIGRATION CANCEL ID "+id))
-			// The target asks. If the source has given the slot before it hears of that, the move completes.
-			waitUntil(t, "the source will not give the slot", func() bool { return !m.from.moves.Exporting() })
+			// The target asks. If the source has exported the slot before it hears of that, the move completes.
+			waitUntil(t, "the source will not export the slot", func() bool { return !m.from.moves.Exporting() })
 			goOn()
 			by.waitForTask(id, "canceled")
 			if by == m.a {
@@ -222,7 +222,7 @@ func TestValuesThatAreAwayMove(t *testing.T) {
 	m.from.leaveMemory()
 	require.NotZero(t, m.from.unloaded())
 	m.settle()
-	goOn := m.beforeTheGift()
+	goOn := m.beforeTheExport()
 	id := m.b.waitToImport("100 100")
 	waitUntil(t, "the target has all keys", func() bool { return m.to.has() == len(m.digests) })
 	m.to.leaveMemory() // before anybody has seen them

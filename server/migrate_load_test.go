@@ -375,7 +375,7 @@ func TestNothingIsLostWhileSlotsMoveAndLeadersFail(t *testing.T) {
 					return true
 				}
 				r := n.shards.Committed()
-				return len(r.Imports)+len(r.Gifts) > 0
+				return len(r.Imports)+len(r.Exports) > 0
 			})
 		})
 		load.goesOn(100)

@@ -128,7 +128,7 @@ func (c *testClient) list(command string) (list []string) {
 	return list
 }
 
-// A source that has just been started, and has not all keys in memory yet, gives all of them.
+// A source that has just been started, and has not all keys in memory yet, exports all of them.
 func TestSlotsMoveWithKeysThatAreStillBeingLoaded(t *testing.T) {
 	list := startShards(t, 2, 1, "key-load-delay=2000")
 	from, to := list[0].leader(), list[1].leader()

@@ -57,7 +57,7 @@ func (srv *Server) servePeer(c net.Conn) {
 		srv.followed.WantedElsewhere()
 	case q.Ask == peers.AskPublish, q.Ask == peers.AskPublishShard:
 		_ = srv.broadcast.Receive(c, in.Buffered(), q.Ask == peers.AskPublishShard) // the sender sees it when it writes
-	case q.Ask == peers.AskGive && q.Shard != nil && srv.cluster != nil:
+	case q.Ask == peers.AskExport && q.Shard != nil && srv.cluster != nil:
 		srv.moves.Export(c, in, &q)
 	case q.Ask == peers.AskEnd && srv.cluster != nil:
 		a := srv.shards.News()
@@ -152,7 +152,7 @@ func owner(h *shards.Shards, now *shards.State, slot int) command.Error {
 	switch id {
 	case "":
 		return errNotServed
-	case now.ID: // it is given, and not yet taken
+	case now.ID: // it is exported, and not yet claimed
 		return errTryAgain
 	}
 	addr := h.LeaderOf(id)

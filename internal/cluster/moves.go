@@ -8,16 +8,16 @@ import (
 )
 
 // How slots that may have keys go from one shard to another, as far as the records of the two are concerned. The target
-// notes an import. When it has all keys the source notes a gift, and serves the slots no longer. When the target has
-// learned of the gift it claims the slots, and serves them. When the source has learned of the claim it forgets gift and
+// notes an import. When it has all keys the source notes an export, and serves the slots no longer. When the target has
+// learned of the export it claims the slots, and serves them. When the source has learned of the claim it forgets export and
 // slots, and when the target has learned of that it forgets the import. Each step follows from what the other shard has
 // agreed on, so that it does not matter who leads meanwhile, and how often something is told.
 //
 // The source never loses its claim before the target's, which is of a later epoch, is known to it. So there is always
 // one shard that others take for the owner.
 
-// Gift is slots that a shard has given to another one, and does not serve any more.
-type Gift struct {
+// Export is slots that a shard has handed over to another one, and does not serve any more.
+type Export struct {
 	Task  string // its name, which no other has
 	To    string
 	Slots []Range
@@ -55,8 +55,8 @@ var (
 
 // Busy returns the slots that are on their way to or from the shard.
 func (r *Record) Busy() (s SlotSet) {
-	for _, g := range r.Gifts {
-		of := SetOf(g.Slots...)
+	for _, e := range r.Exports {
+		of := SetOf(e.Slots...)
 		s = s.Union(&of)
 	}
 	for _, i := range r.Imports {
@@ -68,16 +68,16 @@ func (r *Record) Busy() (s SlotSet) {
 
 // MovesWith reports whether slots are on their way to or from another shard.
 func (r *Record) MovesWith(id string) bool {
-	return slices.ContainsFunc(r.Gifts, func(g Gift) bool { return g.To == id }) ||
+	return slices.ContainsFunc(r.Exports, func(e Export) bool { return e.To == id }) ||
 		slices.ContainsFunc(r.Imports, func(i Import) bool { return i.From == id })
 }
 
-// Serves returns the slots that the shard has, and has not given away. owners is what Owners has returned.
+// Serves returns the slots that the shard has, and has not exported. owners is what Owners has returned.
 func (r *Record) Serves(owners *Owners) SlotSet {
 	own := owners.SlotsOf(r.ID)
-	for _, g := range r.Gifts {
-		given := SetOf(g.Slots...)
-		own = own.Without(&given)
+	for _, e := range r.Exports {
+		exported := SetOf(e.Slots...)
+		own = own.Without(&exported)
 	}
 	return own
 }
@@ -100,11 +100,11 @@ func (r *Record) Import(task string) *Import {
 	return nil
 }
 
-// giftOf returns the gift of a task, nil if there is none.
-func giftOf(gifts []Gift, task string) *Gift {
-	for i := range gifts {
-		if gifts[i].Task == task {
-			return &gifts[i]
+// exportOf returns the export of a task, nil if there is none.
+func exportOf(exports []Export, task string) *Export {
+	for i := range exports {
+		if exports[i].Task == task {
+			return &exports[i]
 		}
 	}
 	return nil
@@ -128,8 +128,8 @@ func (r *Record) BeginImport(task, from string, slots *SlotSet) error {
 	return nil
 }
 
-// Give notes a gift. The shard must serve all slots.
-func (r *Record) Give(task, to string, slots *SlotSet) error {
+// AddExport notes an export. The shard must serve all slots.
+func (r *Record) AddExport(task, to string, slots *SlotSet) error {
 	serves, busy := r.Serves(r.Owners()), r.Busy()
 	if both := busy.Both(slots); !both.Empty() {
 		return ErrBusy
@@ -140,11 +140,11 @@ func (r *Record) Give(task, to string, slots *SlotSet) error {
 	if r.Other(to) == nil {
 		return fmt.Errorf("shard %q is not known", to)
 	}
-	r.Gifts = append(r.Gifts, Gift{Task: task, To: to, Slots: slots.Ranges(), Epoch: r.NextEpoch()})
+	r.Exports = append(r.Exports, Export{Task: task, To: to, Slots: slots.Ranges(), Epoch: r.NextEpoch()})
 	return nil
 }
 
-// EndImport forgets an import that the other shard has ended, so that it can never give the slots. The keys that have
+// EndImport forgets an import that the other shard has ended, so that it can never export the slots. The keys that have
 // come are to be trimmed.
 func (r *Record) EndImport(task string) error {
 	i := r.Import(task)
@@ -161,53 +161,53 @@ func (r *Record) EndImport(task string) error {
 func (r *Record) Settle() (news bool) {
 	for i := range r.Imports {
 		if im := &r.Imports[i]; !im.Claimed {
-			if g := r.given(im); g != nil {
-				slots := SetOf(g.Slots...)
-				r.Claim(&slots, g.Epoch)
+			if e := r.exported(im); e != nil {
+				slots := SetOf(e.Slots...)
+				r.Claim(&slots, e.Epoch)
 				im.Claimed, news = true, true
 			}
 		}
 	}
-	n := len(r.Imports) + len(r.Gifts)
-	r.Imports = slices.DeleteFunc(r.Imports, func(i Import) bool { return i.Claimed && r.given(&i) == nil })
-	r.Gifts = slices.DeleteFunc(r.Gifts, func(g Gift) bool {
-		if !r.taken(&g) {
+	n := len(r.Imports) + len(r.Exports)
+	r.Imports = slices.DeleteFunc(r.Imports, func(i Import) bool { return i.Claimed && r.exported(&i) == nil })
+	r.Exports = slices.DeleteFunc(r.Exports, func(e Export) bool {
+		if !r.taken(&e) {
 			return false
 		}
-		slots := SetOf(g.Slots...)
+		slots := SetOf(e.Slots...)
 		r.Disclaim(&slots)
 		r.trim(&slots)
 		return true
 	})
-	return news || n != len(r.Imports)+len(r.Gifts)
+	return news || n != len(r.Imports)+len(r.Exports)
 }
 
-// given returns the gift that an import is to get, or has got; nil if nothing is known of one.
-func (r *Record) given(i *Import) *Gift {
+// exported returns the other shard's export for an import, nil if nothing is known of one.
+func (r *Record) exported(i *Import) *Export {
 	o := r.Other(i.From)
 	if o == nil {
 		return nil
 	}
-	if g := giftOf(o.Gifts, i.Task); g != nil && g.To == r.ID {
-		return g
+	if e := exportOf(o.Exports, i.Task); e != nil && e.To == r.ID {
+		return e
 	}
 	return nil
 }
 
-// taken reports whether the other shard has claimed a gift.
-func (r *Record) taken(g *Gift) bool {
-	o := r.Other(g.To)
+// taken reports whether the other shard has claimed an export.
+func (r *Record) taken(e *Export) bool {
+	o := r.Other(e.To)
 	if o == nil {
 		return false
 	}
 	var have SlotSet
 	for _, c := range o.Claims {
-		if c.Epoch >= g.Epoch {
+		if c.Epoch >= e.Epoch {
 			of := SetOf(c.Range)
 			have = have.Union(&of)
 		}
 	}
-	slots := SetOf(g.Slots...)
+	slots := SetOf(e.Slots...)
 	rest := slots.Without(&have)
 	return rest.Empty()
 }

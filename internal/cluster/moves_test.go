@@ -17,7 +17,7 @@ type modelShard struct {
 	committed *cluster.Record
 	pending   []*cluster.Record
 	// tasks for which the leader sends keys, and whether the other shard's leader has said that it has them
-	gives map[string]bool
+	exports map[string]bool
 	// tasks that the leader has begun itself, and for which it says that
 	gets map[string]bool
 }
@@ -26,7 +26,7 @@ type modelShard struct {
 type message struct {
 	to    string
 	shard []byte
-	ended string // a task that can never be given
+	ended string // a task that can never be exported
 }
 
 type movesModel struct {
@@ -64,7 +64,7 @@ func (s *modelShard) commit(n int) {
 
 func (s *modelShard) loseLead(r *rand.Rand) {
 	s.commit(r.IntN(len(s.pending) + 1))
-	s.pending, s.gives, s.gets = nil, map[string]bool{}, map[string]bool{}
+	s.pending, s.exports, s.gets = nil, map[string]bool{}, map[string]bool{}
 }
 
 func (m *movesModel) tell(from, to, ended string) {
@@ -86,11 +86,11 @@ func (m *movesModel) deliver(msg message) {
 	})
 }
 
-// ask has the source of a task end it, if it is not given, and say so.
+// ask has the source of a task end it, if it is not exported, and say so.
 func (m *movesModel) ask(task, from, to string) {
 	s := m.shards[from]
 	delete(m.shards[to].gets, task)
-	delete(s.gives, task)
+	delete(s.exports, task)
 	s.commit(len(s.pending))
 	m.tell(from, to, task)
 }
@@ -147,20 +147,20 @@ func (m *movesModel) step() {
 		}
 	case 1: // the source hears of a task and begins to send, perhaps long after it was asked
 		for _, i := range s.committed.Imports {
-			m.shards[i.From].gives[i.Task] = false
+			m.shards[i.From].exports[i.Task] = false
 		}
 	case 2:
 		for _, i := range s.committed.Imports {
 			from := m.shards[i.From]
-			if _, ok := from.gives[i.Task]; ok && s.gets[i.Task] && m.r.IntN(2) == 0 {
-				from.gives[i.Task] = true
+			if _, ok := from.exports[i.Task]; ok && s.gets[i.Task] && m.r.IntN(2) == 0 {
+				from.exports[i.Task] = true
 			}
 		}
 		for _, i := range m.importsFrom(id) {
-			if s.gives[i.Task] {
-				delete(s.gives, i.Task)
+			if s.exports[i.Task] {
+				delete(s.exports, i.Task)
 				slots := cluster.SetOf(i.Slots...)
-				s.change(func(r *cluster.Record) bool { return r.Give(i.Task, i.to, &slots) == nil })
+				s.change(func(r *cluster.Record) bool { return r.AddExport(i.Task, i.to, &slots) == nil })
 			}
 		}
 	case 3, 4:
@@ -202,7 +202,7 @@ func TestSlotsThatMoveHaveOneOwner(t *testing.T) {
 	for seed := range uint64(25) {
 		m := &movesModel{t: t, r: rand.New(rand.NewPCG(seed, 7)), ids: []string{"a", "b", "c"}, shards: map[string]*modelShard{}}
 		for _, id := range m.ids {
-			m.shards[id] = &modelShard{committed: &cluster.Record{ID: id, Version: 1}, gives: map[string]bool{}, gets: map[string]bool{}}
+			m.shards[id] = &modelShard{committed: &cluster.Record{ID: id, Version: 1}, exports: map[string]bool{}, gets: map[string]bool{}}
 		}
 		all := cluster.AllSlots
 		m.shards["a"].committed.Claim(&all, 1)
@@ -236,7 +236,7 @@ func TestSlotsThatMoveHaveOneOwner(t *testing.T) {
 		var served cluster.SlotSet
 		for _, id := range m.ids {
 			r := m.shards[id].committed
-			require.Empty(t, r.Gifts, "seed %d", seed)
+			require.Empty(t, r.Exports, "seed %d", seed)
 			require.Empty(t, r.Imports, "seed %d", seed)
 			own := r.Serves(r.Owners())
 			served = served.Union(&own)
@@ -252,19 +252,36 @@ func TestSlotsThatMoveHaveOneOwner(t *testing.T) {
 	require.Greater(t, moved, 10)
 }
 
-func TestImportsAndGiftsAreRefused(t *testing.T) {
+// Servers of all versions read each other's records.
+func TestARecordKeepsItsNamesInJSON(t *testing.T) {
+	slots := []cluster.Range{{First: 5, Last: 9}}
+	r := cluster.Record{ID: "a", Version: 2, Claims: []cluster.Claim{{Range: slots[0], Epoch: 3}},
+		Others:  []cluster.Other{{ID: "b", Version: 1, Addrs: []string{"x:1"}, Exports: []cluster.Export{{Task: "t", To: "a", Slots: slots, Epoch: 4}}}},
+		Exports: []cluster.Export{{Task: "u", To: "b", Slots: slots, Epoch: 5}},
+		Imports: []cluster.Import{{Task: "t", From: "b", Slots: slots, Claimed: true}}, Trims: slots}
+	text, err := json.Marshal(r)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"ID":"a","Version":2,"Claims":[{"First":5,"Last":9,"Epoch":3}],
+		"Others":[{"ID":"b","Version":1,"Addrs":["x:1"],"Claims":null,
+			"Gifts":[{"Task":"t","To":"a","Slots":[{"First":5,"Last":9}],"Epoch":4}]}],
+		"Gifts":[{"Task":"u","To":"b","Slots":[{"First":5,"Last":9}],"Epoch":5}],
+		"Imports":[{"Task":"t","From":"b","Slots":[{"First":5,"Last":9}],"Claimed":true}],
+		"Trims":[{"First":5,"Last":9}]}`, string(text))
+}
+
+func TestImportsAndExportsAreRefused(t *testing.T) {
 	a, b := &cluster.Record{ID: "a", Version: 1}, &cluster.Record{ID: "b", Version: 1}
 	all, some := cluster.AllSlots, cluster.SetOf(cluster.Range{First: 5, Last: 9})
 	a.Claim(&all, 1)
-	require.Error(t, a.Give("t", "b", &some), "it is not known")
+	require.Error(t, a.AddExport("t", "b", &some), "it is not known")
 	require.ErrorIs(t, b.BeginImport("t", "a", &some), cluster.ErrSlotOwner)
 	a.Learn(b.Public(), true)
 	b.Learn(a.Public(), true)
 	require.NoError(t, b.BeginImport("t", "a", &some))
 	require.ErrorIs(t, b.BeginImport("u", "a", &some), cluster.ErrBusy)
-	require.ErrorIs(t, b.Give("u", "a", &some), cluster.ErrBusy)
-	require.NoError(t, a.Give("t", "b", &some))
-	require.ErrorIs(t, a.Give("t", "b", &some), cluster.ErrBusy)
+	require.ErrorIs(t, b.AddExport("u", "a", &some), cluster.ErrBusy)
+	require.NoError(t, a.AddExport("t", "b", &some))
+	require.ErrorIs(t, a.AddExport("t", "b", &some), cluster.ErrBusy)
 	serves := a.Serves(a.Owners())
 	require.Equal(t, all.Without(&some), serves)
 	require.Equal(t, some, a.Foreign(&serves))
@@ -279,7 +296,7 @@ func TestImportsAndGiftsAreRefused(t *testing.T) {
 	b.Version++
 	a.Learn(b.Public(), true)
 	require.True(t, a.Settle())
-	require.Empty(t, a.Gifts)
+	require.Empty(t, a.Exports)
 	require.Equal(t, some.Ranges(), a.Trims)
 	a.Trimmed(&some)
 	require.Empty(t, a.Trims)

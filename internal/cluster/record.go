@@ -16,7 +16,7 @@ type Other struct {
 	Version uint64
 	Addrs   []string // of its servers, for other servers
 	Claims  []Claim
-	Gifts   []Gift `json:",omitempty"`
+	Exports []Export `json:"Gifts,omitempty"` // the name that all versions have on the wire and in journals
 }
 
 // Record is what the servers of a shard agree on about the cluster. It is part of their journal. Its zero value is that
@@ -27,7 +27,7 @@ type Record struct {
 	Claims  []Claim
 	Others  []Other `json:",omitempty"`
 	// What follows is about slots on their way from one shard to another; see moves.go.
-	Gifts   []Gift   `json:",omitempty"`
+	Exports []Export `json:"Gifts,omitempty"` // as in Other
 	Imports []Import `json:",omitempty"`
 	Trims   []Range  `json:",omitempty"` // slots of others, of which there may be keys that are to be removed
 }
@@ -36,13 +36,13 @@ type Record struct {
 func (r *Record) Clone() *Record {
 	c := *r
 	c.Claims, c.Others = slices.Clone(r.Claims), slices.Clone(r.Others)
-	c.Gifts, c.Imports, c.Trims = slices.Clone(r.Gifts), slices.Clone(r.Imports), slices.Clone(r.Trims)
+	c.Exports, c.Imports, c.Trims = slices.Clone(r.Exports), slices.Clone(r.Imports), slices.Clone(r.Trims)
 	return &c
 }
 
 // Public is what other shards are told of this one.
 func (r *Record) Public() Other {
-	return Other{ID: r.ID, Version: r.Version, Claims: r.Claims, Gifts: r.Gifts}
+	return Other{ID: r.ID, Version: r.Version, Claims: r.Claims, Exports: r.Exports}
 }
 
 // Other returns what is known of a shard, nil if nothing is.
@@ -114,16 +114,16 @@ func (r *Record) NextEpoch() uint64 {
 			e = max(e, c.Epoch)
 		}
 	}
-	given := func(gifts []Gift) {
-		for _, g := range gifts {
-			e = max(e, g.Epoch)
+	exported := func(exports []Export) {
+		for _, x := range exports {
+			e = max(e, x.Epoch)
 		}
 	}
 	see(r.Claims)
-	given(r.Gifts)
+	exported(r.Exports)
 	for i := range r.Others {
 		see(r.Others[i].Claims)
-		given(r.Others[i].Gifts)
+		exported(r.Others[i].Exports)
 	}
 	return e + 1
 }
@@ -169,7 +169,7 @@ func (r *Record) Learn(o Other, direct bool) bool {
 	}
 	news := o.Version > have.Version
 	if news {
-		have.Version, have.Claims, have.Gifts = o.Version, o.Claims, o.Gifts
+		have.Version, have.Claims, have.Exports = o.Version, o.Claims, o.Exports
 	}
 	if direct && len(o.Addrs) > 0 && !slices.Equal(o.Addrs, have.Addrs) {
 		have.Addrs, news = slices.Clone(o.Addrs), true

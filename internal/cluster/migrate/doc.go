@@ -2,8 +2,8 @@
 // is in their records (package cluster); the package does what their leaders do.
 //
 // The leader of the target works on an import (import.go) until the slots are claimed or it has failed. Then, or if it
-// was another server that had begun, it asks the leader of the source what has become of the task: that has given the
-// slots, or ends the task so that it never can. The leader of the source sends the keys (export.go, frame.go). While it
+// was another server that had begun, it asks the leader of the source what has become of the task: that has exported
+// the slots, or ends the task so that it never can. The leader of the source sends the keys (export.go, frame.go). While it
 // sends the last of them, commands on the slots wait (hold.go). Keys that are a shard's no longer, or not after all, are
 // removed (trim.go).
 //

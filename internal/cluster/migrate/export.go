@@ -22,10 +22,10 @@ import (
 
 // The source's part in a move. Its leader sends the states of all keys of the slots, and then, round by round, of those
 // that have changed meanwhile, until few have. Then commands of these slots wait, the rest is sent, and if nothing has
-// changed when a guard over everything is held, the gift is noted under it.
+// changed when a guard over everything is held, the export is noted under it.
 
-// give is a task that the leader of the source works on.
-type give struct {
+// exportTask is a task that the leader of the source works on.
+type exportTask struct {
 	h     *Migrations
 	slots cluster.SlotSet
 	epoch uint64 // of the journal: what has happened since is known only if it is the same
@@ -34,7 +34,7 @@ type give struct {
 	mu      sync.Mutex // protects what follows; nothing is locked under it
 	changed map[keyName]struct{}
 	size    int   // bytes of their names
-	ended   error // why the slots must not be given
+	ended   error // why the slots must not be exported
 	holds   bool  // commands wait
 }
 
@@ -69,106 +69,106 @@ var (
 // Touched implements engine.Witness for all tasks.
 func (h *Migrations) Touched(db int, key string, expired bool) {
 	slot := cluster.SlotOf(unsafe.Slice(unsafe.StringData(key), len(key)))
-	for _, g := range h.gives {
-		if g.slots.Has(slot) {
-			g.touched(db, key, expired)
+	for _, t := range h.exports {
+		if t.slots.Has(slot) {
+			t.touched(db, key, expired)
 		}
 	}
 }
 
 // Emptied implements engine.Witness.
 func (h *Migrations) Emptied() {
-	for _, g := range h.gives {
-		g.end(errMoveEmptied)
+	for _, t := range h.exports {
+		t.end(errMoveEmptied)
 	}
 }
 
 // touched notes that a key has changed. One that expires while commands wait is not sent again: it has its deadline there,
 // and keys that expire could keep the last round from ever coming to its end.
-func (g *give) touched(db int, key string, expired bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if expired && g.holds || g.ended != nil {
+func (t *exportTask) touched(db int, key string, expired bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if expired && t.holds || t.ended != nil {
 		return
 	}
-	if _, ok := g.changed[keyName{db, key}]; ok {
+	if _, ok := t.changed[keyName{db, key}]; ok {
 		return
 	}
-	g.changed[keyName{db, strings.Clone(key)}] = struct{}{}
-	if g.size += len(key) + int(unsafe.Sizeof(keyName{})); g.size > maxChanged {
-		g.ended = errMoveChanges
+	t.changed[keyName{db, strings.Clone(key)}] = struct{}{}
+	if t.size += len(key) + int(unsafe.Sizeof(keyName{})); t.size > maxChanged {
+		t.ended = errMoveChanges
 	}
 }
 
-// end has the slots never given, unless they are.
-func (g *give) end(why error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.ended == nil {
-		g.ended = why
+// end has the slots never exported, unless they are.
+func (t *exportTask) end(why error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended == nil {
+		t.ended = why
 	}
 }
 
-func (g *give) err() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.ended
+func (t *exportTask) err() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ended
 }
 
-func (g *give) isChanged(db int, key string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	_, ok := g.changed[keyName{db, key}]
+func (t *exportTask) isChanged(db int, key string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, ok := t.changed[keyName{db, key}]
 	return ok
 }
 
 // take returns the keys that have changed since it was called last.
-func (g *give) take() map[keyName]struct{} {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	keys := g.changed
-	g.changed, g.size = map[keyName]struct{}{}, 0
+func (t *exportTask) take() map[keyName]struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	keys := t.changed
+	t.changed, t.size = map[keyName]struct{}{}, 0
 	return keys
 }
 
-// beginGive has changes of keys of the slots noted from now on.
-func (h *Migrations) beginGive(q *peers.Question) (*give, error) {
-	g := &give{h: h, slots: cluster.SetOf(q.Slots...), changed: map[keyName]struct{}{}}
+// beginExport has changes of keys of the slots noted from now on.
+func (h *Migrations) beginExport(q *peers.Question) (*exportTask, error) {
+	t := &exportTask{h: h, slots: cluster.SetOf(q.Slots...), changed: map[keyName]struct{}{}}
 	var guard engine.Guard
 	guard.Lock(h.ks, engine.AllShards, h.ks.Now())
 	defer guard.Unlock()
 	if !h.host.Leads() {
 		return nil, shards.ErrNotLeading
 	}
-	if err := h.shards.Record().Clone().Give(q.Task, q.Shard.ID, &g.slots); err != nil {
+	if err := h.shards.Record().Clone().AddExport(q.Task, q.Shard.ID, &t.slots); err != nil {
 		return nil, err
 	}
-	for _, other := range h.gives {
-		if both := other.slots.Both(&g.slots); !both.Empty() {
+	for _, other := range h.exports {
+		if both := other.slots.Both(&t.slots); !both.Empty() {
 			return nil, cluster.ErrBusy
 		}
 	}
-	g.epoch = h.node.Epoch()
-	g.task = h.tasks.begin(q.Task, "migrate", q.Slots, h.shards.Record().ID, q.Shard.ID)
-	g.task.cancelBy(g.end)
-	h.gives = append(slices.Clip(h.gives), g)
+	t.epoch = h.node.Epoch()
+	t.task = h.tasks.begin(q.Task, "migrate", q.Slots, h.shards.Record().ID, q.Shard.ID)
+	t.task.cancelBy(t.end)
+	h.exports = append(slices.Clip(h.exports), t)
 	guard.SetWitness(h)
-	return g, nil
+	return t, nil
 }
 
-func (h *Migrations) endGive(g *give) {
+func (h *Migrations) endExport(t *exportTask) {
 	var guard engine.Guard
 	guard.Lock(h.ks, engine.AllShards, h.ks.Now())
 	defer guard.Unlock()
-	h.gives = slices.DeleteFunc(slices.Clone(h.gives), func(other *give) bool { return other == g })
-	if len(h.gives) == 0 {
+	h.exports = slices.DeleteFunc(slices.Clone(h.exports), func(other *exportTask) bool { return other == t })
+	if len(h.exports) == 0 {
 		guard.SetWitness(nil)
 	}
 }
 
-// giving is the connection of a task.
-type giving struct {
-	*give
+// exporting is the connection of a task.
+type exporting struct {
+	*exportTask
 	ctx   context.Context
 	c     net.Conn
 	in    *json.Decoder
@@ -176,19 +176,19 @@ type giving struct {
 	round uint64
 }
 
-// Export answers peers.AskGive: it works on a task until the slots are given, and the other shard has claimed them, or it fails.
+// Export answers peers.AskExport: it works on a task until the slots are exported, and the other shard has claimed them, or it fails.
 func (h *Migrations) Export(c net.Conn, in *json.Decoder, q *peers.Question) {
-	g, err := h.beginGive(q)
+	t, err := h.beginExport(q)
 	if err != nil {
 		_ = json.NewEncoder(c).Encode(peers.News{Error: err.Error()})
 		return
 	}
-	defer h.endGive(g)
-	s := &giving{give: g, ctx: h.ctx, c: idleConn{c}, in: in}
+	defer h.endExport(t)
+	s := &exporting{exportTask: t, ctx: h.ctx, c: idleConn{c}, in: in}
 	s.w = bufio.NewWriterSize(s.c, 64<<10)
 	err = s.run(q)
-	g.end(errors.Join(err, errMoveAnswer))
-	g.task.finish(err)
+	t.end(errors.Join(err, errMoveAnswer))
+	t.task.finish(err)
 	if err != nil {
 		_ = (&frame{kind: frameError, body: []byte(err.Error())}).write(s.w)
 		_ = s.w.Flush()
@@ -208,7 +208,7 @@ func (c idleConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-func (s *giving) run(q *peers.Question) error {
+func (s *exporting) run(q *peers.Question) error {
 	if err := json.NewEncoder(s.c).Encode(peers.News{}); err != nil {
 		return err
 	}
@@ -238,8 +238,8 @@ func (s *giving) run(q *peers.Question) error {
 	return s.handOff(q)
 }
 
-// handOff sends the rest while commands wait, and gives the slots.
-func (s *giving) handOff(q *peers.Question) error {
+// handOff sends the rest while commands wait, and exports the slots.
+func (s *exporting) handOff(q *peers.Question) error {
 	until := time.Now().Add(moveHold)
 	s.mu.Lock()
 	s.holds = true
@@ -268,7 +268,7 @@ func (s *giving) handOff(q *peers.Question) error {
 			}
 			continue
 		}
-		err = s.h.shards.Change(func(_ *engine.Guard, r *cluster.Record) error { return s.giveUnder(r, q, hold) })
+		err = s.h.shards.Change(func(_ *engine.Guard, r *cluster.Record) error { return s.exportUnder(r, q, hold) })
 		if err == nil {
 			break
 		}
@@ -277,25 +277,25 @@ func (s *giving) handOff(q *peers.Question) error {
 		}
 	}
 	s.task.enter("handoff")
-	given, err := json.Marshal(s.h.shards.Committed().Public())
+	exported, err := json.Marshal(s.h.shards.Committed().Public())
 	if err != nil {
 		return err
 	}
-	if err := errors.Join((&frame{kind: frameGiven, body: given}).write(s.w), s.w.Flush()); err != nil {
-		return nil // they are given: the other shard will ask
+	if err := errors.Join((&frame{kind: frameExported, body: exported}).write(s.w), s.w.Flush()); err != nil {
+		return nil // they are exported: the other shard will ask
 	}
 	var claimed moveAck
 	if s.in.Decode(&claimed) == nil {
 		s.h.shards.Kick()
 	}
 	s.h.awaitRecord(s.ctx, until, func(r *cluster.Record) bool {
-		return !slices.ContainsFunc(r.Gifts, func(g cluster.Gift) bool { return g.Task == q.Task })
+		return !slices.ContainsFunc(r.Exports, func(e cluster.Export) bool { return e.Task == q.Task })
 	})
 	return nil
 }
 
-// giveUnder notes the gift, if the other shard has everything. The guard over everything is held.
-func (s *giving) giveUnder(r *cluster.Record, q *peers.Question, hold *hold) error {
+// exportUnder notes the export, if the other shard has everything. The guard over everything is held.
+func (s *exporting) exportUnder(r *cluster.Record, q *peers.Question, hold *hold) error {
 	left := hold.withdraw()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -307,7 +307,7 @@ func (s *giving) giveUnder(r *cluster.Record, q *peers.Question, hold *hold) err
 	case len(s.changed) > 0 || !left:
 		return errMoveMore
 	}
-	if err := r.Give(q.Task, q.Shard.ID, &s.slots); err != nil {
+	if err := r.AddExport(q.Task, q.Shard.ID, &s.slots); err != nil {
 		return err
 	}
 	// What clients of the slots have in their caches they are told of no longer.
@@ -316,7 +316,7 @@ func (s *giving) giveUnder(r *cluster.Record, q *peers.Question, hold *hold) err
 }
 
 // pause lets others do something.
-func (s *giving) pause() error {
+func (s *exporting) pause() error {
 	select {
 	case <-time.After(time.Millisecond):
 		return nil
@@ -326,7 +326,7 @@ func (s *giving) pause() error {
 }
 
 // sendChanged is a round of the keys that have changed, and returns how many these were.
-func (s *giving) sendChanged() (int, error) {
+func (s *exporting) sendChanged() (int, error) {
 	keys := s.take()
 	for k := range keys {
 		if err := s.send(k.db, k.key); err != nil {
@@ -340,7 +340,7 @@ func (s *giving) sendChanged() (int, error) {
 }
 
 // endRound waits until the other shard has agreed on all that was sent.
-func (s *giving) endRound() error {
+func (s *exporting) endRound() error {
 	s.round++
 	kind := byte(frameRound)
 	if s.holds { // which changes nowhere else
@@ -360,7 +360,7 @@ func (s *giving) endRound() error {
 }
 
 // send sends the state of a key.
-func (s *giving) send(db int, key string) error {
+func (s *exporting) send(db int, key string) error {
 	if err := s.err(); err != nil {
 		return err
 	}

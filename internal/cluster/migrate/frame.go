@@ -14,12 +14,12 @@ import (
 // claimed the slots, with a moveAck each.
 
 const (
-	frameState = 's' // database, deadline, key, payload
-	frameGone  = 'g' // database, key
-	frameRound = 'r' // its number
-	frameLast  = 'l' // its number; the slots may be given after it, so that the target must not lose keys any more
-	frameGiven = 'd' // a cluster.Other
-	frameError = 'e' // text
+	frameState    = 's' // database, deadline, key, payload
+	frameGone     = 'g' // database, key
+	frameRound    = 'r' // its number
+	frameLast     = 'l' // its number; the slots may be exported after it, so that the target must not lose keys any more
+	frameExported = 'd' // a cluster.Other
+	frameError    = 'e' // text
 )
 
 // moveAck says that the target's shard has agreed on all states up to the end of a round.
@@ -112,7 +112,7 @@ func readFrame(r *bufio.Reader) (f frame, err error) {
 		f.db, f.key = db(), part()
 	case frameRound, frameLast:
 		f.round = number()
-	case frameGiven, frameError:
+	case frameExported, frameError:
 		f.body = part()
 	default:
 		return f, fmt.Errorf("%w: %q", errMoveFrame, f.kind)

@@ -41,7 +41,7 @@ type getting struct {
 	bytes int    // of states that may not be agreed on yet
 
 	mu       sync.Mutex // protects what follows
-	promised bool       // the source may give the slots
+	promised bool       // the source may export the slots
 	flushed  bool       // keys are missing
 }
 
@@ -71,7 +71,7 @@ func (h *Migrations) get(ctx context.Context, task *task, im cluster.Import) err
 	}
 }
 
-// connect has the source's leader give the slots, and does what it sends.
+// connect has the source's leader export the slots, and does what it sends.
 func (g *getting) connect(ctx context.Context) error {
 	h, im := g.h, g.im
 	o := h.shards.Record().Other(im.From)
@@ -93,7 +93,7 @@ func (g *getting) connect(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	c := idleConn{conn}
 	own := h.shards.News().Shard
-	q := peers.Question{Ask: peers.AskGive, Shard: &own, Task: im.Task, Slots: im.Slots}
+	q := peers.Question{Ask: peers.AskExport, Shard: &own, Task: im.Task, Slots: im.Slots}
 	if err := json.NewEncoder(c).Encode(q); err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (g *getting) flush() bool {
 }
 
 // MayFlush reports whether keys may be removed as a whole. Keys that are on their way here are not this shard's to remove:
-// the import ends. If it cannot be known whether the slots have been given, which is so for a moment, the command must be
+// the import ends. If it cannot be known whether the slots have been exported, which is so for a moment, the command must be
 // tried again.
 func (h *Migrations) MayFlush() bool {
 	for _, im := range h.shards.Record().Imports {

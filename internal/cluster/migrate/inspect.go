@@ -4,7 +4,7 @@ import "github.com/atomredis/atomredis/engine"
 
 // What tests of the server wait for, and nothing else shows.
 
-// Promised reports whether the source of an import may give the slots, so that their keys must stay here.
+// Promised reports whether the source of an import may export the slots, so that their keys must stay here.
 func (h *Migrations) Promised(task string) bool {
 	h.mu.Lock()
 	g := h.working[task]
@@ -17,13 +17,13 @@ func (h *Migrations) Promised(task string) bool {
 	return g.promised
 }
 
-// Exporting reports whether slots may still be given away by a task that is under way.
+// Exporting reports whether slots may still be exported by a task that is under way.
 func (h *Migrations) Exporting() bool {
 	var guard engine.Guard
 	guard.Lock(h.ks, 1, h.ks.Now())
 	defer guard.Unlock()
-	for _, g := range h.gives {
-		if g.err() == nil {
+	for _, t := range h.exports {
+		if t.err() == nil {
 			return true
 		}
 	}

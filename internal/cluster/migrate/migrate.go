@@ -51,7 +51,7 @@ type Migrations struct {
 	node     shards.Node
 	running  sync.WaitGroup
 	tasks    tasks
-	gives    []*give // changes under a guard over everything; any guard may read it
+	exports  []*exportTask // changes under a guard over everything; any guard may read it
 	holds    holds
 	trimming atomic.Bool
 
@@ -233,7 +233,7 @@ func (h *Migrations) askOutcome(im cluster.Import) {
 }
 
 // settle has the shard learn what another one has agreed on, and do what follows. ended is a task of that shard's which
-// can never be given any more unless it has been.
+// can never be exported any more unless it has been.
 func (h *Migrations) settle(o cluster.Other, ended string) error {
 	return shards.UnlessUnchanged(h.shards.Change(func(_ *engine.Guard, r *cluster.Record) error {
 		news := r.Learn(o, true)
@@ -248,13 +248,13 @@ func (h *Migrations) settle(o cluster.Other, ended string) error {
 	}))
 }
 
-// EndTask has the slots of a task never given, unless they have been, and returns what the shard has agreed on.
+// EndTask has the slots of a task never exported, unless they have been, and returns what the shard has agreed on.
 func (h *Migrations) EndTask(task string) (o cluster.Other, err error) {
 	var guard engine.Guard
 	guard.Lock(h.ks, 1, h.ks.Now())
-	for _, g := range h.gives {
-		if g.task.t.ID == task {
-			g.end(errMoveAsked)
+	for _, t := range h.exports {
+		if t.task.t.ID == task {
+			t.end(errMoveAsked)
 		}
 	}
 	guard.Unlock()

@@ -29,8 +29,9 @@ const (
 const (
 	AskNews = "news" // what the server's shard has agreed on
 	AskMeet = "meet" // the shard is to learn of another one
-	AskGive = "give" // the shard is to export slots
-	AskEnd  = "end"  // a migration is to end, unless the slots are exported
+	// AskExport: the shard is to export slots. Its value is the one that all versions know.
+	AskExport = "give"
+	AskEnd    = "end" // a migration is to end, unless the slots are exported
 	// AskForward is followed by the commands of a client of the server that asks.
 	AskForward = "proxy"
 	// AskStream tells the leader that the server that asks has followers. It has no answer.
@@ -46,7 +47,7 @@ type Question struct {
 	Ask string
 	// Shard is the shard that asks, with the addresses of its servers. AskNews and AskEnd have none.
 	Shard *cluster.Other `json:",omitempty"`
-	// Task and, for AskGive, Slots are those of a migration.
+	// Task and, for AskExport, Slots are those of a migration.
 	Task  string          `json:",omitempty"`
 	Slots []cluster.Range `json:",omitempty"`
 }

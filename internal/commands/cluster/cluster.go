@@ -163,7 +163,7 @@ var clusterCommands = []*command.Command{
 		Stateful: true, Do: readwrite},
 	{Name: "trimslots", Group: "server", Since: "8.4.0", Arity: -5, Flags: command.Write,
 		ACL:        command.CatKeyspace | command.CatDangerous,
-		Summary:    "Removes the keys of slots that the node has given away: an error, it has all of them",
+		Summary:    "Removes the keys of slots that the node has exported: an error, it has all of them",
 		Syntax:     "RANGES numranges startslot endslot [startslot endslot ...]",
 		Complexity: "O(N), where N is the number of ranges", Do: inCluster(trimslots)},
 }
