@@ -13,7 +13,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
-// importSlots has the shard of c get slots, and returns the name of the task.
+// importSlots has the shard of c import slots, and returns the name of the task.
 func (c *testClient) importSlots(slots string) string {
 	c.t.Helper()
 	id := c.do("CLUSTER MIGRATION IMPORT " + slots)

@@ -24,12 +24,12 @@ type Export struct {
 	Epoch uint64 // of the claim that the other one is to make
 }
 
-// Import is slots that a shard is getting from another one.
+// Import is slots that a shard takes over from another one.
 type Import struct {
 	Task  string
 	From  string
 	Slots []Range
-	// Claimed says that it has got them, and waits for the other shard to know.
+	// Claimed says that it has them, and waits for the other shard to know.
 	Claimed bool
 }
 

@@ -19,7 +19,7 @@ type modelShard struct {
 	// tasks for which the leader sends keys, and whether the other shard's leader has said that it has them
 	exports map[string]bool
 	// tasks that the leader has begun itself, and for which it says that
-	gets map[string]bool
+	imports map[string]bool
 }
 
 // message is what a leader has told, whenever it arrives.
@@ -64,7 +64,7 @@ func (s *modelShard) commit(n int) {
 
 func (s *modelShard) loseLead(r *rand.Rand) {
 	s.commit(r.IntN(len(s.pending) + 1))
-	s.pending, s.exports, s.gets = nil, map[string]bool{}, map[string]bool{}
+	s.pending, s.exports, s.imports = nil, map[string]bool{}, map[string]bool{}
 }
 
 func (m *movesModel) tell(from, to, ended string) {
@@ -89,7 +89,7 @@ func (m *movesModel) deliver(msg message) {
 // ask has the source of a task end it, if it is not exported, and say so.
 func (m *movesModel) ask(task, from, to string) {
 	s := m.shards[from]
-	delete(m.shards[to].gets, task)
+	delete(m.shards[to].imports, task)
 	delete(s.exports, task)
 	s.commit(len(s.pending))
 	m.tell(from, to, task)
@@ -108,8 +108,8 @@ func (m *movesModel) begin(id string) {
 	m.tasks++
 	task := fmt.Sprint("task", m.tasks)
 	s.change(func(r *cluster.Record) bool {
-		s.gets[task] = r.BeginImport(task, from, &slots) == nil
-		return s.gets[task]
+		s.imports[task] = r.BeginImport(task, from, &slots) == nil
+		return s.imports[task]
 	})
 }
 
@@ -152,7 +152,7 @@ func (m *movesModel) step() {
 	case 2:
 		for _, i := range s.committed.Imports {
 			from := m.shards[i.From]
-			if _, ok := from.exports[i.Task]; ok && s.gets[i.Task] && m.r.IntN(2) == 0 {
+			if _, ok := from.exports[i.Task]; ok && s.imports[i.Task] && m.r.IntN(2) == 0 {
 				from.exports[i.Task] = true
 			}
 		}
@@ -202,7 +202,7 @@ func TestSlotsThatMoveHaveOneOwner(t *testing.T) {
 	for seed := range uint64(25) {
 		m := &movesModel{t: t, r: rand.New(rand.NewPCG(seed, 7)), ids: []string{"a", "b", "c"}, shards: map[string]*modelShard{}}
 		for _, id := range m.ids {
-			m.shards[id] = &modelShard{committed: &cluster.Record{ID: id, Version: 1}, exports: map[string]bool{}, gets: map[string]bool{}}
+			m.shards[id] = &modelShard{committed: &cluster.Record{ID: id, Version: 1}, exports: map[string]bool{}, imports: map[string]bool{}}
 		}
 		all := cluster.AllSlots
 		m.shards["a"].committed.Claim(&all, 1)

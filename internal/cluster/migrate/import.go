@@ -31,8 +31,8 @@ var (
 	errMoveLead  = errors.New("the lead was lost")
 )
 
-// getting is a task that the leader of the target works on.
-type getting struct {
+// importTask is a task that the leader of the target works on.
+type importTask struct {
 	h     *Migrations
 	task  *task
 	im    cluster.Import
@@ -45,25 +45,25 @@ type getting struct {
 	flushed  bool       // keys are missing
 }
 
-// get works on an import until the slots are claimed, or it fails.
-func (h *Migrations) get(ctx context.Context, task *task, im cluster.Import) error {
-	g := &getting{h: h, task: task, im: im, slots: cluster.SetOf(im.Slots...), epoch: h.node.Epoch()}
+// runImport works on an import until the slots are claimed, or it fails.
+func (h *Migrations) runImport(ctx context.Context, task *task, im cluster.Import) error {
+	t := &importTask{h: h, task: task, im: im, slots: cluster.SetOf(im.Slots...), epoch: h.node.Epoch()}
 	h.mu.Lock()
-	h.working[im.Task] = g
+	h.working[im.Task] = t
 	h.mu.Unlock()
 	task.enter("connecting")
-	err := h.keysOfSlots(ctx, &g.slots, func(db int, key string) error {
-		return h.remove(db, key, g.goesOn)
+	err := h.keysOfSlots(ctx, &t.slots, func(db int, key string) error {
+		return h.remove(db, key, t.goesOn)
 	})
 	if err != nil {
 		return err
 	}
 	for tries := 0; ; tries++ {
-		err := g.connect(ctx)
+		err := t.connect(ctx)
 		if err == nil || err.Error() != cluster.ErrBusy.Error() || tries == busyTries {
 			return err
 		}
-		select { // it has got the slots just now, and waits to hear that everybody knows
+		select { // it has imported the slots just now, and waits to hear that everybody knows
 		case <-time.After(shards.AskEvery / 2):
 		case <-ctx.Done():
 			return ctx.Err()
@@ -72,8 +72,8 @@ func (h *Migrations) get(ctx context.Context, task *task, im cluster.Import) err
 }
 
 // connect has the source's leader export the slots, and does what it sends.
-func (g *getting) connect(ctx context.Context) error {
-	h, im := g.h, g.im
+func (t *importTask) connect(ctx context.Context) error {
+	h, im := t.h, t.im
 	o := h.shards.Record().Other(im.From)
 	if o == nil {
 		return cluster.ErrSlotOwner
@@ -108,18 +108,18 @@ func (g *getting) connect(ctx context.Context) error {
 	if b, err := r.ReadByte(); err != nil || b != '\n' { // that ends the answer
 		return errors.Join(err, errMoveFrame)
 	}
-	g.task.enter("streaming-buffer")
-	return g.read(ctx, r, json.NewEncoder(c))
+	t.task.enter("streaming-buffer")
+	return t.read(ctx, r, json.NewEncoder(c))
 }
 
 // goesOn reports whether the import is under way; a guard is held.
-func (g *getting) goesOn(now *shards.State) bool {
-	im := now.Record.Import(g.im.Task)
-	return im != nil && !im.Claimed && g.h.host.Leads() && g.h.node.Epoch() == g.epoch
+func (t *importTask) goesOn(now *shards.State) bool {
+	im := now.Record.Import(t.im.Task)
+	return im != nil && !im.Claimed && t.h.host.Leads() && t.h.node.Epoch() == t.epoch
 }
 
 // read does what the frames say.
-func (g *getting) read(ctx context.Context, r *bufio.Reader, out *json.Encoder) error {
+func (t *importTask) read(ctx context.Context, r *bufio.Reader, out *json.Encoder) error {
 	for {
 		f, err := readFrame(r)
 		if err == nil {
@@ -130,14 +130,14 @@ func (g *getting) read(ctx context.Context, r *bufio.Reader, out *json.Encoder) 
 		}
 		switch f.kind {
 		case frameState, frameGone:
-			if err := g.put(ctx, &f); err != nil {
+			if err := t.put(ctx, &f); err != nil {
 				return err
 			}
 		case frameRound, frameLast:
-			if f.kind == frameLast && !g.promise() {
+			if f.kind == frameLast && !t.promise() {
 				return errMoveEmptied
 			}
-			if err := g.agree(ctx); err != nil {
+			if err := t.agree(ctx); err != nil {
 				return err
 			}
 			if err := out.Encode(moveAck{f.round}); err != nil {
@@ -150,8 +150,8 @@ func (g *getting) read(ctx context.Context, r *bufio.Reader, out *json.Encoder) 
 			if err := json.Unmarshal(f.body, &o); err != nil {
 				return err
 			}
-			g.task.enter("takeover")
-			if err := g.h.settle(o, ""); err != nil {
+			t.task.enter("takeover")
+			if err := t.h.settle(o, ""); err != nil {
 				return err
 			}
 			// Or the other shard hears of it when it asks. It hangs up when it knows.
@@ -164,19 +164,19 @@ func (g *getting) read(ctx context.Context, r *bufio.Reader, out *json.Encoder) 
 }
 
 // promise has keys of the slots removed no more; it reports false if some have been.
-func (g *getting) promise() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.promised = !g.flushed
-	return g.promised
+func (t *importTask) promise() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.promised = !t.flushed
+	return t.promised
 }
 
 // flush ends the task because keys are about to be removed; it reports false if they must not be.
-func (g *getting) flush() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.flushed = !g.promised
-	return g.flushed
+func (t *importTask) flush() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.flushed = !t.promised
+	return t.flushed
 }
 
 // MayFlush reports whether keys may be removed as a whole. Keys that are on their way here are not this shard's to remove:
@@ -188,9 +188,9 @@ func (h *Migrations) MayFlush() bool {
 			continue
 		}
 		h.mu.Lock()
-		g := h.working[im.Task]
+		t := h.working[im.Task]
 		h.mu.Unlock()
-		if g == nil || !g.flush() {
+		if t == nil || !t.flush() {
 			return false
 		}
 	}
@@ -199,39 +199,39 @@ func (h *Migrations) MayFlush() bool {
 
 // agree waits until the shard has agreed on all states. No other server can have been elected before: so the other shard
 // cannot have said already, to a leader that this one knows nothing of, that the task has ended.
-func (g *getting) agree(ctx context.Context) error {
-	node := g.h.node
+func (t *importTask) agree(ctx context.Context) error {
+	node := t.h.node
 	if node.WaitPosition() == 0 {
 		return errMoveLead
 	}
 	if err := node.Sync(ctx); err != nil {
 		return err
 	}
-	if node.Epoch() != g.epoch {
+	if node.Epoch() != t.epoch {
 		return errMoveLead
 	}
-	g.bytes = 0
+	t.bytes = 0
 	return nil
 }
 
 // put gives a key a state.
-func (g *getting) put(ctx context.Context, f *frame) error {
-	ks := g.h.ks
-	if !g.slots.Has(cluster.SlotOf(f.key)) || f.db >= ks.Databases() {
+func (t *importTask) put(ctx context.Context, f *frame) error {
+	ks := t.h.ks
+	if !t.slots.Has(cluster.SlotOf(f.key)) || f.db >= ks.Databases() {
 		return errMoveFrame
 	}
-	if g.bytes += len(f.key) + len(f.body); g.bytes > maxUnsynced {
-		if err := g.agree(ctx); err != nil {
+	if t.bytes += len(f.key) + len(f.body); t.bytes > maxUnsynced {
+		if err := t.agree(ctx); err != nil {
 			return err
 		}
 	}
-	if err := g.h.host.AwaitRoom(ctx); err != nil {
+	if err := t.h.host.AwaitRoom(ctx); err != nil {
 		return err
 	}
 	var value any
 	if f.kind == frameState {
 		var err error
-		if value, err = rdb.Restore(f.body, g.h.host.RDBLimits()); err != nil {
+		if value, err = rdb.Restore(f.body, t.h.host.RDBLimits()); err != nil {
 			return err
 		}
 		ks.Prepare(value)
@@ -239,7 +239,7 @@ func (g *getting) put(ctx context.Context, f *frame) error {
 	var guard engine.Guard
 	guard.Lock(ks, ks.ShardOf(f.key), ks.Now())
 	defer guard.Unlock()
-	if !g.goesOn(g.h.shards.Now()) {
+	if !t.goesOn(t.h.shards.Now()) {
 		return errMoveEnded
 	}
 	old := guard.Write(f.db, f.key)

@@ -7,14 +7,14 @@ import "github.com/atomredis/atomredis/engine"
 // Promised reports whether the source of an import may export the slots, so that their keys must stay here.
 func (h *Migrations) Promised(task string) bool {
 	h.mu.Lock()
-	g := h.working[task]
+	t := h.working[task]
 	h.mu.Unlock()
-	if g == nil {
+	if t == nil {
 		return false
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.promised
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.promised
 }
 
 // Exporting reports whether slots may still be exported by a task that is under way.

@@ -56,7 +56,7 @@ type Migrations struct {
 	trimming atomic.Bool
 
 	mu      sync.Mutex
-	working map[string]*getting // imports in progress, by task; nil before keys come and afterwards
+	working map[string]*importTask // imports in progress, by task; nil before keys come and afterwards
 }
 
 // ErrNoMemory ends an import for whose keys there is no memory.
@@ -64,7 +64,7 @@ var ErrNoMemory = errors.New("there is not enough memory")
 
 // New returns Migrations without a task.
 func New(o Options) *Migrations {
-	return &Migrations{shards: o.Shards, ks: o.Keyspace, host: o.Host, working: map[string]*getting{}}
+	return &Migrations{shards: o.Shards, ks: o.Keyspace, host: o.Host, working: map[string]*importTask{}}
 }
 
 // Join sets the group, before other servers can ask. ctx ends when the server leaves it.
@@ -108,7 +108,7 @@ func importSource(r *cluster.Record, slots *cluster.SlotSet) (from string, err e
 
 func rangeText(x cluster.Range) string { return fmt.Sprintf("%d-%d", x.First, x.Last) }
 
-// Import begins to get slots from the shard that has them, and returns the name of the task.
+// Import begins to import slots from the shard that has them, and returns the name of the task.
 func (h *Migrations) Import(slots cluster.SlotSet) (id string, err error) {
 	if !h.host.Leads() {
 		return "", errors.New("slot migration not allowed on replica.")
@@ -135,7 +135,7 @@ func (h *Migrations) Import(slots cluster.SlotSet) (id string, err error) {
 	task := h.tasks.begin(id, "import", im.Slots, im.From, h.shards.Record().ID)
 	task.cancelBy(cancel)
 	h.running.Go(func() {
-		err := h.get(ctx, task, im)
+		err := h.runImport(ctx, task, im)
 		if cause := context.Cause(ctx); err != nil && cause != nil {
 			err = cause
 		}

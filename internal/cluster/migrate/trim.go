@@ -99,7 +99,7 @@ func (h *Migrations) remove(db int, key string, may func(now *shards.State) bool
 	return nil
 }
 
-// trim has the leader remove the keys of slots that its shard has exported, or has not got after all.
+// trim has the leader remove the keys of slots that its shard has exported, or has not imported after all.
 func (h *Migrations) trim() {
 	if !h.host.Leads() || len(h.shards.Record().Trims) == 0 || !h.trimming.CompareAndSwap(false, true) {
 		return

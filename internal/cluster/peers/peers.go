@@ -29,7 +29,7 @@ const (
 const (
 	AskNews = "news" // what the server's shard has agreed on
 	AskMeet = "meet" // the shard is to learn of another one
-	// AskExport: the shard is to export slots. Its value is the one that all versions know.
+	// AskExport asks the shard to export slots. Its value stays, because all versions know it.
 	AskExport = "give"
 	AskEnd    = "end" // a migration is to end, unless the slots are exported
 	// AskForward is followed by the commands of a client of the server that asks.

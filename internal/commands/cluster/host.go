@@ -27,7 +27,7 @@ type Shards interface {
 	AddSlots(slots cluster.SlotSet) error
 	DropSlots(slots cluster.SlotSet) error
 	FlushSlots() error
-	// Import begins to get slots from the shard that has them, and returns the name of the task.
+	// Import begins to import slots from the shard that has them, and returns the name of the task.
 	Import(slots cluster.SlotSet) (task string, err error)
 	// AwaitImport waits until a task that Import has begun has ended, and returns why if it has failed.
 	AwaitImport(task string) error
