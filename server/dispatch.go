@@ -28,7 +28,7 @@ func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 	case cmd == nil && isHTTP(args[0]):
 		s.srv.log.Warn("closing a client that speaks HTTP: possibly a cross-protocol attack", "addr", s.peer.Addr)
 		s.Abort()
-	case srv.moves.Holding() && s.heldBack(e):
+	case srv.migrations.Holding() && s.heldBack(e):
 		s.endGuard()
 		return false
 	case e != "":

@@ -104,7 +104,7 @@ func (srv *Server) openGroup(fs vfs.FS, dir string, state []byte) (journal.Journ
 	}
 	g.node = node
 	srv.shards.Join(g.ctx, node)
-	srv.moves.Join(g.ctx, node)
+	srv.migrations.Join(g.ctx, node)
 	srv.relays.on.Store(set.Raft.Proxy)
 	srv.config.Follow(func(set *config.Settings) { srv.relays.on.Store(set.Raft.Proxy) }, "replicated-proxy")
 	g.r = newReplayer(srv, command.FromJournal)
@@ -136,7 +136,7 @@ func (g *group) leave() {
 		g.cancel()
 		g.node.Leave()
 		g.srv.shards.Wait()
-		g.srv.moves.Wait()
+		g.srv.migrations.Wait()
 		g.srv.broadcast.Close()
 	}
 }

@@ -15,7 +15,7 @@ func (s *Session) heldBack(e command.Error) bool {
 	if e != "" && e != errTryAgain || s.hashSlot == cluster.NoSlot {
 		return false
 	}
-	until, wait := s.srv.moves.Hold(s.hashSlot, s.now, (*heldClient)(s))
+	until, wait := s.srv.migrations.Hold(s.hashSlot, s.now, (*heldClient)(s))
 	if wait {
 		s.pausedUntil = until
 	}

@@ -81,7 +81,7 @@ func (c *heldClient) Resume() { (*Session)(c).post(mailResume) }
 
 // MayFlush implements command.Host.
 func (srv *Server) MayFlush() command.Error {
-	if srv.moves != nil && !srv.moves.MayFlush() {
+	if srv.migrations != nil && !srv.migrations.MayFlush() {
 		return errTryAgain
 	}
 	return ""

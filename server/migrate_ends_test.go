@@ -13,8 +13,8 @@ import (
 	"github.com/atomredis/atomredis/internal/cluster"
 )
 
-// mover is two shards between which slot 100 moves with some keys, and clients of their leaders.
-type mover struct {
+// shardPair is two shards between which slot 100 migrates with some keys, and clients of their leaders.
+type shardPair struct {
 	t        *testing.T
 	from, to *groupNode
 	a, b     *testClient
@@ -22,9 +22,9 @@ type mover struct {
 	digests  map[string]string // of the keys
 }
 
-func startMover(t *testing.T, settings ...string) *mover {
+func startShardPair(t *testing.T, settings ...string) *shardPair {
 	list := startShards(t, 2, 1, append([]string{"enable-debug-command=yes"}, settings...)...)
-	m := &mover{t: t, from: list[0].leader(), to: list[1].leader(), tag: cluster.TagOf(100)}
+	m := &shardPair{t: t, from: list[0].leader(), to: list[1].leader(), tag: cluster.TagOf(100)}
 	m.a, m.b = m.from.client(), m.to.client()
 	id := m.b.importSlots("16000 16383") // so that the target has keys of its own
 	m.b.waitForTask(id, "completed")
@@ -34,7 +34,7 @@ func startMover(t *testing.T, settings ...string) *mover {
 }
 
 // fill makes the keys.
-func (m *mover) fill() {
+func (m *shardPair) fill() {
 	for _, command := range keysOfAllTypes(m.tag) {
 		require.NotContains(m.t, m.a.do(command), "ERR", command)
 	}
@@ -63,8 +63,8 @@ func (n *groupNode) has() (keys int) {
 	return keys
 }
 
-// settle waits until nothing moves, and nothing is to be removed.
-func (m *mover) settle() {
+// settle waits until nothing migrates, and nothing is to be removed.
+func (m *shardPair) settle() {
 	m.t.Helper()
 	waitUntil(m.t, "everything is settled", func() bool {
 		for _, n := range []*groupNode{m.from, m.to} {
@@ -76,9 +76,9 @@ func (m *mover) settle() {
 	})
 }
 
-// begin begins a move, which stands still until goOn is called: before the target takes the first key, or when it has
+// begin begins a migration, which stands still until goOn is called: before the target takes the first key, or when it has
 // all and the source is about to export the slot.
-func (m *mover) begin(atTheEnd bool) (id string, goOn func()) {
+func (m *shardPair) begin(atTheEnd bool) (id string, goOn func()) {
 	m.t.Helper()
 	m.settle()
 	if !atTheEnd {
@@ -94,12 +94,12 @@ func (m *mover) begin(atTheEnd bool) (id string, goOn func()) {
 	}
 	goOn = m.beforeTheExport()
 	id = m.b.waitToImport("100 100")
-	waitUntil(m.t, "the target has promised to keep the keys", func() bool { return m.to.moves.Promised(id) })
+	waitUntil(m.t, "the target has promised to keep the keys", func() bool { return m.to.migrations.Promised(id) })
 	return id, goOn
 }
 
 // beforeTheExport has the source note no export until goOn is called.
-func (m *mover) beforeTheExport() (goOn func()) {
+func (m *shardPair) beforeTheExport() (goOn func()) {
 	begun, end, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -115,9 +115,9 @@ func (m *mover) beforeTheExport() (goOn func()) {
 	return goOn
 }
 
-// A move that is cancelled leaves the slot where it was, with all keys.
-func TestAMoveIsCancelled(t *testing.T) {
-	m := startMover(t)
+// A migration that is cancelled leaves the slot where it was, with all keys.
+func TestAMigrationIsCancelled(t *testing.T) {
+	m := startShardPair(t)
 	for _, atTheEnd := range []bool{false, true} {
 		for _, by := range []*testClient{m.a, m.b} {
 			id, goOn := m.begin(atTheEnd)
@@ -129,8 +129,8 @@ func TestAMoveIsCancelled(t *testing.T) {
 			}
 			require.Equal(t, "1", by.do("CLUSTER MIGRATION CANCEL ID "+id))
 			require.Equal(t, "0", by.do("CLUSTER MIGRATION CANCEL ID "+id))
-			// The target asks. If the source has exported the slot before it hears of that, the move completes.
-			waitUntil(t, "the source will not export the slot", func() bool { return !m.from.moves.Exporting() })
+			// The target asks. If the source has exported the slot before it hears of that, the migration completes.
+			waitUntil(t, "the source will not export the slot", func() bool { return !m.from.migrations.Exporting() })
 			goOn()
 			by.waitForTask(id, "canceled")
 			if by == m.a {
@@ -153,9 +153,9 @@ func TestAMoveIsCancelled(t *testing.T) {
 	require.Equal(t, m.digests, digestsAt(m.b))
 }
 
-// FLUSHALL removes what is the shard's own, whatever moves: a move fails, or it was too late to stop it.
-func TestFlushallDuringAMove(t *testing.T) {
-	m := startMover(t)
+// FLUSHALL removes what is the shard's own, whatever migrates: a migration fails, or it was too late to stop it.
+func TestFlushallDuringAMigration(t *testing.T) {
+	m := startShardPair(t)
 	own := "{" + cluster.TagOf(16000) + "}"
 	for _, command := range []string{"FLUSHALL", "FLUSHDB", "FLUSHALL ASYNC"} {
 		for _, atTheEnd := range []bool{false, true} { // at the source
@@ -174,7 +174,7 @@ func TestFlushallDuringAMove(t *testing.T) {
 			m.fill()
 		}
 		id, goOn := m.begin(false)
-		m.to.moves.Tick() // as happens twice a second: it is not for a move that is worked on
+		m.to.migrations.Tick() // as happens twice a second: it is not for a migration that is worked on
 		require.Equal(t, "+OK", m.b.do(command))
 		goOn()
 		m.b.waitForTask(id, "failed")
@@ -216,9 +216,9 @@ func (n *groupNode) unloaded() int64 {
 	return g.Stats().Unloaded
 }
 
-// Values that are not in memory move as others do, and may leave it on either side meanwhile.
-func TestValuesThatAreAwayMove(t *testing.T) {
-	m := startMover(t, "maxmemory=1gb", "maxmemory-policy=tier")
+// Values that are not in memory migrate as others do, and may leave it on either side meanwhile.
+func TestValuesThatAreAwayMigrate(t *testing.T) {
+	m := startShardPair(t, "maxmemory=1gb", "maxmemory-policy=tier")
 	m.from.leaveMemory()
 	require.NotZero(t, m.from.unloaded())
 	m.settle()
@@ -241,7 +241,7 @@ func TestValuesThatAreAwayMove(t *testing.T) {
 
 // Clients that wait for keys of the slot are sent to who has it, with nothing taken from them.
 func TestBlockedClientsAreRedirectedWhenTheirSlotLeaves(t *testing.T) {
-	m := startMover(t)
+	m := startShardPair(t)
 	for _, protocol := range []string{"2", "3"} {
 		var waiting []*testClient
 		for _, command := range []string{"BLPOP empty{t} 0", "BLMOVE empty{t} other{t} LEFT RIGHT 0", "BZPOPMIN empty{t} 0",
@@ -272,7 +272,7 @@ func TestBlockedClientsAreRedirectedWhenTheirSlotLeaves(t *testing.T) {
 
 // Of a transaction whose slot leaves nothing is executed.
 func TestTransactionsWhoseSlotLeaves(t *testing.T) {
-	m := startMover(t)
+	m := startShardPair(t)
 	key := "n{" + m.tag + "}"
 	moved := "-MOVED 100 " + m.to.clientAddr()
 	require.Equal(t, "+OK", m.a.do("SET "+key+" 1"))
@@ -316,7 +316,7 @@ func TestTransactionsWhoseSlotLeaves(t *testing.T) {
 
 // Who hears shard channels of a slot is told that this has ended when the slot leaves, in whatever way.
 func TestSubscribersOfShardChannelsAreToldWhenTheirSlotLeaves(t *testing.T) {
-	m := startMover(t)
+	m := startShardPair(t)
 	gone, stays := "{"+m.tag+"}", "{"+cluster.TagOf(101)+"}"
 	leaves := []func(){
 		func() { m.b.waitForTask(m.b.waitToImport("100 100"), "completed") },

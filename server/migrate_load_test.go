@@ -18,23 +18,23 @@ import (
 // failoverTimeout is how long to wait for what needs elections, on a machine that has much else to do.
 const failoverTimeout = 6 * testTimeout
 
-// movingClient is a client of several shards: it goes where it is sent.
-type movingClient struct {
+// redirectedClient is a client of several shards: it goes where it is sent.
+type redirectedClient struct {
 	t     *testing.T
 	nodes []*groupNode
 	conns map[string]*transcript.Conn
 	at    string
 }
 
-func newMovingClient(t *testing.T, list []*testGroup) *movingClient {
-	c := &movingClient{t: t, conns: map[string]*transcript.Conn{}}
+func newRedirectedClient(t *testing.T, list []*testGroup) *redirectedClient {
+	c := &redirectedClient{t: t, conns: map[string]*transcript.Conn{}}
 	for _, g := range list {
 		c.nodes = append(c.nodes, g.nodes...)
 	}
 	return c
 }
 
-func (c *movingClient) close() {
+func (c *redirectedClient) close() {
 	for _, conn := range c.conns {
 		conn.Close()
 	}
@@ -42,7 +42,7 @@ func (c *movingClient) close() {
 
 // try sends a command to the server that had the slot last. unsure says that there is no answer to it; otherwise it has
 // not been executed, or the answer is not nil.
-func (c *movingClient) try(args ...string) (v *transcript.Value, unsure bool) {
+func (c *redirectedClient) try(args ...string) (v *transcript.Value, unsure bool) {
 	conn := c.conns[c.at]
 	if conn == nil {
 		nc, err := transcript.Dial(c.at)
@@ -62,7 +62,7 @@ func (c *movingClient) try(args ...string) (v *transcript.Value, unsure bool) {
 }
 
 // do has a command executed. unsure says that it may have been executed once more.
-func (c *movingClient) do(args ...string) (v transcript.Value, unsure bool) {
+func (c *redirectedClient) do(args ...string) (v transcript.Value, unsure bool) {
 	for end := time.Now().Add(failoverTimeout); time.Now().Before(end); {
 		if c.at == "" {
 			c.at = c.nodes[time.Now().Nanosecond()%len(c.nodes)].clientAddrOf()
@@ -89,8 +89,8 @@ func (c *movingClient) do(args ...string) (v transcript.Value, unsure bool) {
 	return v, true
 }
 
-// moveLoad is clients that change and read keys of some slots, each with values of its own.
-type moveLoad struct {
+// migrationLoad is clients that change and read keys of some slots, each with values of its own.
+type migrationLoad struct {
 	t       *testing.T
 	list    []*testGroup
 	stop    atomic.Bool
@@ -103,8 +103,8 @@ type moveLoad struct {
 	done  atomic.Int64
 }
 
-func startMoveLoad(t *testing.T, list []*testGroup, slots []int) *moveLoad {
-	l := &moveLoad{t: t, list: list, added: map[string][]string{}, maybe: map[string]bool{}, sums: map[string][2]int{}}
+func startMigrationLoad(t *testing.T, list []*testGroup, slots []int) *migrationLoad {
+	l := &migrationLoad{t: t, list: list, added: map[string][]string{}, maybe: map[string]bool{}, sums: map[string][2]int{}}
 	for i, slot := range slots {
 		tag := cluster.TagOf(slot)
 		l.writers.Go(func() { l.push(fmt.Sprintf("list{%s}", tag), i) })
@@ -116,8 +116,8 @@ func startMoveLoad(t *testing.T, list []*testGroup, slots []int) *moveLoad {
 }
 
 // push appends to a list, and reads its own writes.
-func (l *moveLoad) push(key string, client int) {
-	c := newMovingClient(l.t, l.list)
+func (l *migrationLoad) push(key string, client int) {
+	c := newRedirectedClient(l.t, l.list)
 	defer c.close()
 	for i := 0; !l.stop.Load(); i++ {
 		value := fmt.Sprintf("%d-%d", client, i)
@@ -140,8 +140,8 @@ func (l *moveLoad) push(key string, client int) {
 }
 
 // count increases a counter, which is never less than before.
-func (l *moveLoad) count(key string) {
-	c := newMovingClient(l.t, l.list)
+func (l *migrationLoad) count(key string) {
+	c := newRedirectedClient(l.t, l.list)
 	defer c.close()
 	sure, most := 0, 0
 	for !l.stop.Load() {
@@ -164,12 +164,12 @@ func (l *moveLoad) count(key string) {
 }
 
 // pop waits for what it pushes into a queue with another client.
-func (l *moveLoad) pop(key string, client int) {
+func (l *migrationLoad) pop(key string, client int) {
 	var taken sync.Map
 	sure := true // that no reply was lost
 	var popping sync.WaitGroup
 	popping.Go(func() {
-		c := newMovingClient(l.t, l.list)
+		c := newRedirectedClient(l.t, l.list)
 		defer c.close()
 		for !l.stop.Load() {
 			v, unsure := c.do("BLPOP", key, "0.2")
@@ -183,7 +183,7 @@ func (l *moveLoad) pop(key string, client int) {
 			l.done.Add(1)
 		}
 	})
-	c := newMovingClient(l.t, l.list)
+	c := newRedirectedClient(l.t, l.list)
 	defer c.close()
 	var pushed []string
 	certain := true
@@ -205,21 +205,21 @@ func (l *moveLoad) pop(key string, client int) {
 	}
 }
 
-func (l *moveLoad) end() {
+func (l *migrationLoad) end() {
 	l.stop.Store(true)
 	l.writers.Wait()
 }
 
 // goesOn waits until n more writes are acknowledged.
-func (l *moveLoad) goesOn(n int64) {
+func (l *migrationLoad) goesOn(n int64) {
 	n += l.done.Load()
 	waitUntil(l.t, "writes are acknowledged", func() bool { return l.done.Load() >= n })
 }
 
 // check ends the load, and compares what is there with what was acknowledged.
-func (l *moveLoad) check() {
+func (l *migrationLoad) check() {
 	l.end()
-	c := newMovingClient(l.t, l.list)
+	c := newRedirectedClient(l.t, l.list)
 	defer c.close()
 	for key, want := range l.added {
 		v, unsure := c.do("LRANGE", key, "0", "-1")
@@ -252,9 +252,9 @@ func (n *groupNode) clientAddrOf() string {
 	return "127.0.0.1:1"
 }
 
-func TestNothingIsLostWhileSlotsMove(t *testing.T) {
+func TestNothingIsLostWhileSlotsMigrate(t *testing.T) {
 	list := startShards(t, 2, 1)
-	load := startMoveLoad(t, list, []int{100, 101, 250})
+	load := startMigrationLoad(t, list, []int{100, 101, 250})
 	clients := []*testClient{list[0].leader().client(), list[1].leader().client()}
 	setMany(t, list, 300)
 	for i := range 6 {
@@ -262,7 +262,7 @@ func TestNothingIsLostWhileSlotsMove(t *testing.T) {
 		to.waitForTask(to.waitToImport("90 260 5000 9000"), "completed")
 	}
 	load.check()
-	c := newMovingClient(t, list)
+	c := newRedirectedClient(t, list)
 	defer c.close()
 	for i := range 300 {
 		v, _ := c.do("STRLEN", fmt.Sprintf("k:%d", i))
@@ -298,16 +298,16 @@ func (g *testGroup) leads() *groupNode {
 	return nil
 }
 
-// moveStates are the states of a task, by operation, in the order in which it has them.
-var moveStates = map[string][]string{
+// taskStates are the states of a task, by operation, in the order in which it has them.
+var taskStates = map[string][]string{
 	"import":  {"none", "connecting", "streaming-buffer", "takeover"},
 	"migrate": {"none", "send-bulk-and-stream", "send-stream", "handoff-prep", "handoff"},
 }
 
 // reached reports whether a task has had a state on the node, or is at its end.
 func (n *groupNode) reached(id, operation, state string) bool {
-	states := moveStates[operation]
-	return slices.ContainsFunc(n.moves.Tasks(), func(t cluster.MoveTask) bool {
+	states := taskStates[operation]
+	return slices.ContainsFunc(n.migrations.Tasks(), func(t cluster.MigrationTask) bool {
 		return t.ID == id && t.Operation == operation &&
 			(t.LastError != "" || !t.Ended.IsZero() || slices.Index(states, t.State) >= slices.Index(states, state))
 	})
@@ -319,7 +319,7 @@ func setMany(t *testing.T, list []*testGroup, n int) {
 	var setting sync.WaitGroup
 	for i := range clients {
 		setting.Go(func() {
-			c := newMovingClient(t, list)
+			c := newRedirectedClient(t, list)
 			defer c.close()
 			for i := i; i < n; i += clients {
 				c.do("SET", fmt.Sprintf("k:%d", i), strings.Repeat("x", 1000))
@@ -330,12 +330,12 @@ func setMany(t *testing.T, list []*testGroup, n int) {
 }
 
 // Leaders are killed while slots go back and forth.
-func TestNothingIsLostWhileSlotsMoveAndLeadersFail(t *testing.T) {
+func TestNothingIsLostWhileSlotsMigrateAndLeadersFail(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long")
 	}
 	list := startShards(t, 2, 3)
-	load := startMoveLoad(t, list, []int{100, 250})
+	load := startMigrationLoad(t, list, []int{100, 250})
 	setMany(t, list, 1000)
 	for _, at := range []struct {
 		operation, state string // that of a leader that is killed then
@@ -346,14 +346,14 @@ func TestNothingIsLostWhileSlotsMoveAndLeadersFail(t *testing.T) {
 		var from, to *testGroup
 		var source, target *groupNode
 		var id string
-		waitUntil(t, "a move begins", func() bool {
+		waitUntil(t, "a migration begins", func() bool {
 			for i := range list {
 				from, to = list[i], list[1-i]
 				source, target = from.leads(), to.leads()
 				if source == nil || target == nil || !source.shards.Now().Own.Has(100) {
 					continue
 				}
-				id, _ = target.moves.Import(cluster.SetOf(cluster.Range{First: 0, Last: 9000}))
+				id, _ = target.migrations.Import(cluster.SetOf(cluster.Range{First: 0, Last: 9000}))
 				return id != ""
 			}
 			return false
@@ -362,13 +362,13 @@ func TestNothingIsLostWhileSlotsMoveAndLeadersFail(t *testing.T) {
 		if at.operation == "migrate" {
 			group, killed = from, source
 		}
-		waitUntil(t, "the move is at "+at.state, func() bool {
+		waitUntil(t, "the migration is at "+at.state, func() bool {
 			return killed.reached(id, at.operation, at.state) || target.reached(id, "import", "takeover")
 		})
 		killed.kill()
 		waitUntil(t, "another one leads", func() bool { return group.leads() != nil })
 		killed.start()
-		waitUntil(t, "the move has ended in one way or the other", func() bool {
+		waitUntil(t, "the migration has ended in one way or the other", func() bool {
 			return !slices.ContainsFunc(list, func(g *testGroup) bool {
 				n := g.leads()
 				if n == nil {
@@ -381,7 +381,7 @@ func TestNothingIsLostWhileSlotsMoveAndLeadersFail(t *testing.T) {
 		load.goesOn(100)
 	}
 	load.check()
-	c := newMovingClient(t, list)
+	c := newRedirectedClient(t, list)
 	defer c.close()
 	for i := range 1000 {
 		v, unsure := c.do("STRLEN", fmt.Sprintf("k:%d", i))

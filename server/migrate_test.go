@@ -49,7 +49,7 @@ func keysOfAllTypes(tag string) []string {
 	return list
 }
 
-func TestSlotsMoveWithTheirKeys(t *testing.T) {
+func TestSlotsMigrateWithTheirKeys(t *testing.T) {
 	list := startShards(t, 2, 1, "cluster-databases=2", "enable-debug-command=yes")
 	from, to := list[0].leader(), list[1].leader()
 	a, b := from.client(), to.client()
@@ -129,7 +129,7 @@ func (c *testClient) list(command string) (list []string) {
 }
 
 // A source that has just been started, and has not all keys in memory yet, exports all of them.
-func TestSlotsMoveWithKeysThatAreStillBeingLoaded(t *testing.T) {
+func TestSlotsMigrateWithKeysThatAreStillBeingLoaded(t *testing.T) {
 	list := startShards(t, 2, 1, "key-load-delay=2000")
 	from, to := list[0].leader(), list[1].leader()
 	a, b := from.client(), to.client()

@@ -116,7 +116,7 @@ type Server struct {
 	clusterShard string         // the name of its shard
 	shards       *shards.Shards // nil unless the server belongs to a group
 
-	moves *migrate.Migrations // likewise
+	migrations *migrate.Migrations // likewise
 
 	handlers handlers // of custom commands
 

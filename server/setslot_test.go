@@ -9,7 +9,7 @@ import (
 )
 
 // The steps that tools take to move a slot key by key move it as a whole.
-func TestSetslotMovesASlotWithItsKeys(t *testing.T) {
+func TestSetslotMigratesASlotWithItsKeys(t *testing.T) {
 	list := startShards(t, 2, 1)
 	a, b := list[0].leader().client(), list[1].leader().client()
 	idA, idB := a.do("CLUSTER MYID"), b.do("CLUSTER MYID")

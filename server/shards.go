@@ -33,7 +33,7 @@ func (h *shardsHost) SlotsLost(slots *cluster.SlotSet) {
 
 // Tick implements shards.Host.
 func (h *shardsHost) Tick() {
-	h.moves.Tick()
+	h.migrations.Tick()
 }
 
 // startShards prepares the server's part in a group.
@@ -41,7 +41,7 @@ func (srv *Server) startShards() {
 	srv.broadcast = peers.NewBroadcast((*broadcastHost)(srv))
 	srv.shards = shards.New(shards.Options{ID: srv.clusterShard, Clustered: srv.cluster != nil, Config: srv.config,
 		Keyspace: srv.ks, Host: (*shardsHost)(srv)})
-	srv.moves = migrate.New(migrate.Options{Shards: srv.shards, Keyspace: srv.ks, Host: (*migrateHost)(srv)})
+	srv.migrations = migrate.New(migrate.Options{Shards: srv.shards, Keyspace: srv.ks, Host: (*migrateHost)(srv)})
 }
 
 // servePeer answers another server, which may belong to any shard.
@@ -58,10 +58,10 @@ func (srv *Server) servePeer(c net.Conn) {
 	case q.Ask == peers.AskPublish, q.Ask == peers.AskPublishShard:
 		_ = srv.broadcast.Receive(c, in.Buffered(), q.Ask == peers.AskPublishShard) // the sender sees it when it writes
 	case q.Ask == peers.AskExport && q.Shard != nil && srv.cluster != nil:
-		srv.moves.Export(c, in, &q)
+		srv.migrations.Export(c, in, &q)
 	case q.Ask == peers.AskEnd && srv.cluster != nil:
 		a := srv.shards.News()
-		if a.Shard, err = srv.moves.EndTask(q.Task); err != nil {
+		if a.Shard, err = srv.migrations.EndTask(q.Task); err != nil {
 			a.Error = err.Error()
 		}
 		_ = json.NewEncoder(c).Encode(a)

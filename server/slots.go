@@ -107,7 +107,7 @@ func (srv *Server) Shards() clustercommands.Shards {
 	if srv.shards == nil {
 		return nil
 	}
-	return clusterShards{srv.shards, srv.moves}
+	return clusterShards{srv.shards, srv.migrations}
 }
 
 // clusterShards implements clustercommands.Shards.

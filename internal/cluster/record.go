@@ -26,7 +26,7 @@ type Record struct {
 	Version uint64
 	Claims  []Claim
 	Others  []Other `json:",omitempty"`
-	// What follows is about slots on their way from one shard to another; see moves.go.
+	// What follows is about slots on their way from one shard to another; see migrations.go.
 	Exports []Export `json:"Gifts,omitempty"` // as in Other
 	Imports []Import `json:",omitempty"`
 	Trims   []Range  `json:",omitempty"` // slots of others, of which there may be keys that are to be removed

@@ -20,7 +20,7 @@ import (
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
-// The source's part in a move. Its leader sends the states of all keys of the slots, and then, round by round, of those
+// The source's part in a migration. Its leader sends the states of all keys of the slots, and then, round by round, of those
 // that have changed meanwhile, until few have. Then commands of these slots wait, the rest is sent, and if nothing has
 // changed when a guard over everything is held, the export is noted under it.
 
@@ -45,10 +45,10 @@ type keyName struct {
 }
 
 const (
-	// moveIdle is how long nothing may be heard of the other shard.
-	moveIdle = time.Minute
-	// moveHold is for how long commands wait at most, as cluster-slot-migration-write-pause-timeout of Redis.
-	moveHold = 10 * time.Second
+	// idleTimeout is how long nothing may be heard of the other shard.
+	idleTimeout = time.Minute
+	// holdTimeout is for how long commands wait at most, as cluster-slot-migration-write-pause-timeout of Redis.
+	holdTimeout = 10 * time.Second
 	// shortRound is how many keys may have changed for the last round to begin.
 	shortRound = 256
 	// maxRounds is after how many rounds it begins anyway.
@@ -60,10 +60,10 @@ const (
 )
 
 var (
-	errMoveEmptied = errors.New("keys were removed with FLUSHALL or FLUSHDB")
-	errMoveChanges = errors.New("too many keys change")
-	errMoveMore    = errors.New("keys have changed")
-	errMoveAnswer  = errors.New("the other shard has answered what was not asked")
+	errEmptied        = errors.New("keys were removed with FLUSHALL or FLUSHDB")
+	errTooManyChanges = errors.New("too many keys change")
+	errChanged        = errors.New("keys have changed")
+	errAnswer         = errors.New("the other shard has answered what was not asked")
 )
 
 // Touched implements engine.Witness for all tasks.
@@ -79,7 +79,7 @@ func (h *Migrations) Touched(db int, key string, expired bool) {
 // Emptied implements engine.Witness.
 func (h *Migrations) Emptied() {
 	for _, t := range h.exports {
-		t.end(errMoveEmptied)
+		t.end(errEmptied)
 	}
 }
 
@@ -96,7 +96,7 @@ func (t *exportTask) touched(db int, key string, expired bool) {
 	}
 	t.changed[keyName{db, strings.Clone(key)}] = struct{}{}
 	if t.size += len(key) + int(unsafe.Sizeof(keyName{})); t.size > maxChanged {
-		t.ended = errMoveChanges
+		t.ended = errTooManyChanges
 	}
 }
 
@@ -187,7 +187,7 @@ func (h *Migrations) Export(c net.Conn, in *json.Decoder, q *peers.Question) {
 	s := &exporting{exportTask: t, ctx: h.ctx, c: idleConn{c}, in: in}
 	s.w = bufio.NewWriterSize(s.c, 64<<10)
 	err = s.run(q)
-	t.end(errors.Join(err, errMoveAnswer))
+	t.end(errors.Join(err, errAnswer))
 	t.task.finish(err)
 	if err != nil {
 		_ = (&frame{kind: frameError, body: []byte(err.Error())}).write(s.w)
@@ -199,12 +199,12 @@ func (h *Migrations) Export(c net.Conn, in *json.Decoder, q *peers.Question) {
 type idleConn struct{ net.Conn }
 
 func (c idleConn) Read(b []byte) (int, error) {
-	c.SetReadDeadline(time.Now().Add(moveIdle))
+	c.SetReadDeadline(time.Now().Add(idleTimeout))
 	return c.Conn.Read(b)
 }
 
 func (c idleConn) Write(b []byte) (int, error) {
-	c.SetWriteDeadline(time.Now().Add(moveIdle))
+	c.SetWriteDeadline(time.Now().Add(idleTimeout))
 	return c.Conn.Write(b)
 }
 
@@ -240,7 +240,7 @@ func (s *exporting) run(q *peers.Question) error {
 
 // handOff sends the rest while commands wait, and exports the slots.
 func (s *exporting) handOff(q *peers.Question) error {
-	until := time.Now().Add(moveHold)
+	until := time.Now().Add(holdTimeout)
 	s.mu.Lock()
 	s.holds = true
 	s.mu.Unlock()
@@ -250,7 +250,7 @@ func (s *exporting) handOff(q *peers.Question) error {
 	defer hold.release()
 	for prepared := false; ; {
 		if time.Now().After(until) {
-			return errMoveChanges
+			return errTooManyChanges
 		}
 		left := hold.withdraw()
 		n, err := s.sendChanged()
@@ -272,7 +272,7 @@ func (s *exporting) handOff(q *peers.Question) error {
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, errMoveMore) {
+		if !errors.Is(err, errChanged) {
 			return err
 		}
 	}
@@ -284,7 +284,7 @@ func (s *exporting) handOff(q *peers.Question) error {
 	if err := errors.Join((&frame{kind: frameExported, body: exported}).write(s.w), s.w.Flush()); err != nil {
 		return nil // they are exported: the other shard will ask
 	}
-	var claimed moveAck
+	var claimed ack
 	if s.in.Decode(&claimed) == nil {
 		s.h.shards.Kick()
 	}
@@ -305,7 +305,7 @@ func (s *exporting) exportUnder(r *cluster.Record, q *peers.Question, hold *hold
 	case s.epoch != s.h.node.Epoch():
 		return shards.ErrTakenBack
 	case len(s.changed) > 0 || !left:
-		return errMoveMore
+		return errChanged
 	}
 	if err := r.AddExport(q.Task, q.Shard.ID, &s.slots); err != nil {
 		return err
@@ -349,12 +349,12 @@ func (s *exporting) endRound() error {
 	if err := errors.Join((&frame{kind: kind, round: s.round}).write(s.w), s.w.Flush()); err != nil {
 		return err
 	}
-	var a moveAck
+	var a ack
 	if err := s.in.Decode(&a); err != nil {
 		return err
 	}
 	if a.Round != s.round {
-		return errMoveAnswer
+		return errAnswer
 	}
 	return s.err()
 }

@@ -9,9 +9,9 @@ import (
 	"io"
 )
 
-// What the source of a move sends behind its answer, as frames of a kind and what that has: states of keys, ends of
+// What the source of a migration sends behind its answer, as frames of a kind and what that has: states of keys, ends of
 // rounds, and in the end what it has agreed on. The target answers the ends of rounds, and says in the end that it has
-// claimed the slots, with a moveAck each.
+// claimed the slots, with an ack each.
 
 const (
 	frameState    = 's' // database, deadline, key, payload
@@ -22,13 +22,13 @@ const (
 	frameError    = 'e' // text
 )
 
-// moveAck says that the target's shard has agreed on all states up to the end of a round.
-type moveAck struct{ Round uint64 }
+// ack says that the target's shard has agreed on all states up to the end of a round.
+type ack struct{ Round uint64 }
 
 // maxFramePart is how long a key, a payload or a text may be, in bytes.
 const maxFramePart = 8 << 30
 
-var errMoveFrame = errors.New("the other shard has sent something that is no state of a key")
+var errFrame = errors.New("the other shard has sent something that is no state of a key")
 
 // frame is one of them. What it does not have is zero.
 type frame struct {
@@ -80,7 +80,7 @@ func readFrame(r *bufio.Reader) (f frame, err error) {
 	part := func() []byte {
 		n := number()
 		if err == nil && n > maxFramePart {
-			err = errMoveFrame
+			err = errFrame
 		}
 		if err != nil {
 			return nil
@@ -97,7 +97,7 @@ func readFrame(r *bufio.Reader) (f frame, err error) {
 	db := func() int {
 		n := number()
 		if n > 1<<30 {
-			err = errors.Join(err, errMoveFrame)
+			err = errors.Join(err, errFrame)
 		}
 		return int(n)
 	}
@@ -115,7 +115,7 @@ func readFrame(r *bufio.Reader) (f frame, err error) {
 	case frameExported, frameError:
 		f.body = part()
 	default:
-		return f, fmt.Errorf("%w: %q", errMoveFrame, f.kind)
+		return f, fmt.Errorf("%w: %q", errFrame, f.kind)
 	}
 	return f, err
 }

@@ -54,7 +54,7 @@ func requireFrames(t *testing.T, want, got []frame) {
 	}
 }
 
-func TestFramesOfMovesAreReadAsTheyWereWritten(t *testing.T) {
+func TestFramesAreReadAsTheyWereWritten(t *testing.T) {
 	b := written(t, framesOf())
 	got, err := framesIn(b)
 	require.Equal(t, io.EOF, err)
@@ -72,7 +72,7 @@ func TestFramesOfMovesAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-func FuzzMoveFrames(f *testing.F) {
+func FuzzFrames(f *testing.F) {
 	for _, one := range framesOf() {
 		var b bytes.Buffer
 		w := bufio.NewWriter(&b)

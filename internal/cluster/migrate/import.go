@@ -17,18 +17,18 @@ import (
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
-// The target's part in a move. Its leader has states of keys journalled, which nobody sees until the shard claims the
+// The target's part in a migration. Its leader has states of keys journalled, which nobody sees until the shard claims the
 // slots.
 
 // maxUnsynced is how many bytes of states may wait to be agreed on.
 const maxUnsynced = 8 << 20
 
-// busyTries is how often a source is asked again that is not done with the last move of a slot.
+// busyTries is how often a source is asked again that is not done with the last migration of a slot.
 const busyTries = 20
 
 var (
-	errMoveEnded = errors.New("the import has ended")
-	errMoveLead  = errors.New("the lead was lost")
+	errEnded    = errors.New("the import has ended")
+	errLeadLost = errors.New("the lead was lost")
 )
 
 // importTask is a task that the leader of the target works on.
@@ -106,7 +106,7 @@ func (t *importTask) connect(ctx context.Context) error {
 	}
 	r := bufio.NewReaderSize(io.MultiReader(in.Buffered(), c), 64<<10)
 	if b, err := r.ReadByte(); err != nil || b != '\n' { // that ends the answer
-		return errors.Join(err, errMoveFrame)
+		return errors.Join(err, errFrame)
 	}
 	t.task.enter("streaming-buffer")
 	return t.read(ctx, r, json.NewEncoder(c))
@@ -135,12 +135,12 @@ func (t *importTask) read(ctx context.Context, r *bufio.Reader, out *json.Encode
 			}
 		case frameRound, frameLast:
 			if f.kind == frameLast && !t.promise() {
-				return errMoveEmptied
+				return errEmptied
 			}
 			if err := t.agree(ctx); err != nil {
 				return err
 			}
-			if err := out.Encode(moveAck{f.round}); err != nil {
+			if err := out.Encode(ack{f.round}); err != nil {
 				return err
 			}
 		case frameError:
@@ -155,7 +155,7 @@ func (t *importTask) read(ctx context.Context, r *bufio.Reader, out *json.Encode
 				return err
 			}
 			// Or the other shard hears of it when it asks. It hangs up when it knows.
-			if out.Encode(moveAck{}) == nil {
+			if out.Encode(ack{}) == nil {
 				_, _ = r.ReadByte()
 			}
 			return nil
@@ -202,13 +202,13 @@ func (h *Migrations) MayFlush() bool {
 func (t *importTask) agree(ctx context.Context) error {
 	node := t.h.node
 	if node.WaitPosition() == 0 {
-		return errMoveLead
+		return errLeadLost
 	}
 	if err := node.Sync(ctx); err != nil {
 		return err
 	}
 	if node.Epoch() != t.epoch {
-		return errMoveLead
+		return errLeadLost
 	}
 	t.bytes = 0
 	return nil
@@ -218,7 +218,7 @@ func (t *importTask) agree(ctx context.Context) error {
 func (t *importTask) put(ctx context.Context, f *frame) error {
 	ks := t.h.ks
 	if !t.slots.Has(cluster.SlotOf(f.key)) || f.db >= ks.Databases() {
-		return errMoveFrame
+		return errFrame
 	}
 	if t.bytes += len(f.key) + len(f.body); t.bytes > maxUnsynced {
 		if err := t.agree(ctx); err != nil {
@@ -240,7 +240,7 @@ func (t *importTask) put(ctx context.Context, f *frame) error {
 	guard.Lock(ks, ks.ShardOf(f.key), ks.Now())
 	defer guard.Unlock()
 	if !t.goesOn(t.h.shards.Now()) {
-		return errMoveEnded
+		return errEnded
 	}
 	old := guard.Write(f.db, f.key)
 	if old != nil {

@@ -170,10 +170,10 @@ func (h *Migrations) AwaitImport(id string) error {
 			return nil
 		case <-look.C:
 			if !h.host.Leads() { // whoever leads now ends it
-				return errMoveLead
+				return errLeadLost
 			}
 		case <-h.ctx.Done():
-			return errMoveLead
+			return errLeadLost
 		}
 	}
 }
@@ -218,7 +218,7 @@ func (h *Migrations) askOutcome(im cluster.Import) {
 	task := h.tasks.find(im.Task, "import")
 	if task == nil {
 		task = h.tasks.begin(im.Task, "import", im.Slots, im.From, now.ID)
-		task.failed(errMoveLead)
+		task.failed(errLeadLost)
 	}
 	a, err := h.shards.AskShard(o, peers.Question{Ask: peers.AskEnd, Task: im.Task})
 	if err != nil || h.settle(a.Shard, im.Task) != nil {
@@ -254,7 +254,7 @@ func (h *Migrations) EndTask(task string) (o cluster.Other, err error) {
 	guard.Lock(h.ks, 1, h.ks.Now())
 	for _, t := range h.exports {
 		if t.task.t.ID == task {
-			t.end(errMoveAsked)
+			t.end(errGivenUp)
 		}
 	}
 	guard.Unlock()
@@ -290,13 +290,13 @@ func (h *Migrations) CancelTasks(id string) (n int) {
 	}
 	h.tasks.mu.Unlock()
 	for _, c := range cancel {
-		c(errMoveCancelled)
+		c(errCancelled)
 	}
 	return len(cancel)
 }
 
 // Tasks returns the tasks that the server works on or has worked on, the last ones first.
-func (h *Migrations) Tasks() (list []cluster.MoveTask) {
+func (h *Migrations) Tasks() (list []cluster.MigrationTask) {
 	h.tasks.mu.Lock()
 	for _, t := range h.tasks.list {
 		list = append(list, t.t)

@@ -22,7 +22,7 @@ const maxEnded = 32
 // task is what is told of a task.
 type task struct {
 	mu      *sync.Mutex // that of tasks; protects what follows
-	t       cluster.MoveTask
+	t       cluster.MigrationTask
 	running bool
 	paused  time.Time
 	cancel  func(why error)
@@ -31,8 +31,8 @@ type task struct {
 }
 
 var (
-	errMoveCancelled = errors.New("Cancelled due to user request")
-	errMoveAsked     = errors.New("the target has given up")
+	errCancelled = errors.New("Cancelled due to user request")
+	errGivenUp   = errors.New("the target has given up")
 )
 
 // begin notes a task that is worked on from now on.
@@ -40,7 +40,7 @@ func (m *tasks) begin(id, operation string, slots []cluster.Range, source, dest 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	t := &task{mu: &m.mu, running: true, ended: make(chan struct{}), t: cluster.MoveTask{ID: id, Slots: slots,
+	t := &task{mu: &m.mu, running: true, ended: make(chan struct{}), t: cluster.MigrationTask{ID: id, Slots: slots,
 		Source: source, Dest: dest, Operation: operation, State: "none", Created: now, Started: now}}
 	m.list = slices.Insert(m.list, 0, t)
 	ended := 0
@@ -113,7 +113,7 @@ func (t *task) finish(err error) {
 		if !t.paused.IsZero() {
 			t.t.Paused = t.t.Ended.Sub(t.paused)
 		}
-	case errors.Is(err, errMoveCancelled):
+	case errors.Is(err, errCancelled):
 		t.t.State, t.t.LastError = "canceled", err.Error()
 	default:
 		t.t.State, t.t.LastError = "failed", command.OneLine(err.Error())

@@ -46,7 +46,7 @@ func (h *Shards) Forget(id string) error {
 		if slots := r.Owners().SlotsOf(id); !slots.Empty() {
 			return errors.New("the shard has slots")
 		}
-		if r.MovesWith(id) {
+		if r.MigratesWith(id) {
 			return cluster.ErrBusy
 		}
 		if r.Other(id) == nil {

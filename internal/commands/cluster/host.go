@@ -34,7 +34,7 @@ type Shards interface {
 	// CancelTasks cancels the task with a name, or all if that is empty, and returns how many it has.
 	CancelTasks(task string) int
 	// Tasks returns the tasks that the server works on or has worked on, the last ones first.
-	Tasks() []cluster.MoveTask
+	Tasks() []cluster.MigrationTask
 }
 
 // Client is what they need of the client.

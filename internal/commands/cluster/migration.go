@@ -70,7 +70,7 @@ func migrationImport(c *command.Ctx) {
 }
 
 func migrationStatus(c *command.Ctx, id string) {
-	var list []cluster.MoveTask
+	var list []cluster.MigrationTask
 	if h := shardsOf(c); h != nil {
 		for _, t := range h.Tasks() {
 			if id == "" || t.ID == id {
@@ -84,7 +84,7 @@ func migrationStatus(c *command.Ctx, id string) {
 	}
 }
 
-func writeTask(w *resp.Writer, t *cluster.MoveTask) {
+func writeTask(w *resp.Writer, t *cluster.MigrationTask) {
 	f := fieldWriter{w: w, mark: w.Defer()}
 	f.text("id", t.ID)
 	f.text("slots", rangesText(t.Slots))

@@ -15,7 +15,7 @@ import (
 // nothing to do: the source has no keys of the slot, and SETSLOT NODE names the present owner. A slot never has keys on two
 // servers, so that no client gets ASK.
 
-// knownAfter is how long NODE waits until the shard has heard of a move between others.
+// knownAfter is how long NODE waits until the shard has heard of a migration between others.
 const knownAfter = 5 * time.Second
 
 func setslot(c *command.Ctx) {
@@ -67,7 +67,7 @@ func otherNode(c *command.Ctx, v *cluster.View, id []byte) *cluster.ShardView {
 	return nil
 }
 
-// stableSlot ends a move of the slot.
+// stableSlot ends a migration of the slot.
 func stableSlot(c *command.Ctx, slot int) {
 	if h := shardsOf(c); h != nil {
 		for _, t := range h.Tasks() {

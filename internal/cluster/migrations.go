@@ -33,8 +33,8 @@ type Import struct {
 	Claimed bool
 }
 
-// MoveTask is a task that moves slots, as CLUSTER MIGRATION STATUS shows it.
-type MoveTask struct {
+// MigrationTask is a migration as CLUSTER MIGRATION STATUS shows it.
+type MigrationTask struct {
 	ID           string
 	Slots        []Range
 	Source, Dest string // IDs of servers
@@ -46,7 +46,7 @@ type MoveTask struct {
 	Paused                  time.Duration // for how long commands waited
 }
 
-// Errors of moves.
+// Errors of migrations.
 var (
 	ErrBusy      = errors.New("slots are on their way from one shard to another")
 	ErrNoTask    = errors.New("there is no such task")
@@ -66,8 +66,8 @@ func (r *Record) Busy() (s SlotSet) {
 	return s
 }
 
-// MovesWith reports whether slots are on their way to or from another shard.
-func (r *Record) MovesWith(id string) bool {
+// MigratesWith reports whether slots are on their way to or from another shard.
+func (r *Record) MigratesWith(id string) bool {
 	return slices.ContainsFunc(r.Exports, func(e Export) bool { return e.To == id }) ||
 		slices.ContainsFunc(r.Imports, func(i Import) bool { return i.From == id })
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/atomredis/atomredis/internal/cluster"
 )
 
-// modelShard is a shard in a model of how slots move: what its servers have agreed on, and what its leader has said
+// modelShard is a shard in a model of how slots migrate: what its servers have agreed on, and what its leader has said
 // since, of which the next leader knows a part at most.
 type modelShard struct {
 	committed *cluster.Record
@@ -29,7 +29,7 @@ type message struct {
 	ended string // a task that can never be exported
 }
 
-type movesModel struct {
+type migrationModel struct {
 	t        *testing.T
 	r        *rand.Rand
 	ids      []string
@@ -67,13 +67,13 @@ func (s *modelShard) loseLead(r *rand.Rand) {
 	s.pending, s.exports, s.imports = nil, map[string]bool{}, map[string]bool{}
 }
 
-func (m *movesModel) tell(from, to, ended string) {
+func (m *migrationModel) tell(from, to, ended string) {
 	text, err := json.Marshal(m.shards[from].committed.Public())
 	require.NoError(m.t, err)
 	m.messages = append(m.messages, message{to: to, shard: text, ended: ended})
 }
 
-func (m *movesModel) deliver(msg message) {
+func (m *migrationModel) deliver(msg message) {
 	var o cluster.Other
 	require.NoError(m.t, json.Unmarshal(msg.shard, &o))
 	m.shards[msg.to].change(func(r *cluster.Record) bool {
@@ -87,7 +87,7 @@ func (m *movesModel) deliver(msg message) {
 }
 
 // ask has the source of a task end it, if it is not exported, and say so.
-func (m *movesModel) ask(task, from, to string) {
+func (m *migrationModel) ask(task, from, to string) {
 	s := m.shards[from]
 	delete(m.shards[to].imports, task)
 	delete(s.exports, task)
@@ -95,7 +95,7 @@ func (m *movesModel) ask(task, from, to string) {
 	m.tell(from, to, task)
 }
 
-func (m *movesModel) begin(id string) {
+func (m *migrationModel) begin(id string) {
 	s, from := m.shards[id], m.ids[m.r.IntN(len(m.ids))]
 	owned := s.now().Owners().SlotsOf(from)
 	ranges := owned.Ranges()
@@ -118,7 +118,7 @@ type importTo struct {
 	to string
 }
 
-func (m *movesModel) importsFrom(from string) (list []importTo) {
+func (m *migrationModel) importsFrom(from string) (list []importTo) {
 	for _, to := range m.ids {
 		for _, i := range m.shards[to].committed.Imports {
 			if i.From == from {
@@ -129,7 +129,7 @@ func (m *movesModel) importsFrom(from string) (list []importTo) {
 	return list
 }
 
-func (m *movesModel) step() {
+func (m *migrationModel) step() {
 	id := m.ids[m.r.IntN(len(m.ids))]
 	s := m.shards[id]
 	switch m.r.IntN(60) {
@@ -179,7 +179,7 @@ func (m *movesModel) step() {
 }
 
 // check checks that no slot is served by two shards.
-func (m *movesModel) check(seed uint64) {
+func (m *migrationModel) check(seed uint64) {
 	if now := [3]*cluster.Record{m.shards["a"].committed, m.shards["b"].committed, m.shards["c"].committed}; now == m.checked {
 		return
 	} else {
@@ -197,10 +197,10 @@ func (m *movesModel) check(seed uint64) {
 
 // Whatever order commitments, losses of leaders, cancellations and messages come in, no slot is ever served by two
 // shards, and none is lost when all has been told.
-func TestSlotsThatMoveHaveOneOwner(t *testing.T) {
+func TestMigratingSlotsHaveOneOwner(t *testing.T) {
 	moved := 0
 	for seed := range uint64(25) {
-		m := &movesModel{t: t, r: rand.New(rand.NewPCG(seed, 7)), ids: []string{"a", "b", "c"}, shards: map[string]*modelShard{}}
+		m := &migrationModel{t: t, r: rand.New(rand.NewPCG(seed, 7)), ids: []string{"a", "b", "c"}, shards: map[string]*modelShard{}}
 		for _, id := range m.ids {
 			m.shards[id] = &modelShard{committed: &cluster.Record{ID: id, Version: 1}, exports: map[string]bool{}, imports: map[string]bool{}}
 		}
