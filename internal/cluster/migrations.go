@@ -7,21 +7,20 @@ import (
 	"time"
 )
 
-// How slots that may have keys go from one shard to another, as far as the records of the two are concerned. The target
-// notes an import. When it has all keys the source notes an export, and serves the slots no longer. When the target has
-// learned of the export it claims the slots, and serves them. When the source has learned of the claim it forgets export and
-// slots, and when the target has learned of that it forgets the import. Each step follows from what the other shard has
-// agreed on, so that it does not matter who leads meanwhile, and how often something is told.
+// The records of two shards while slots with keys migrate from one to the other. The target records an import. When it has
+// all keys, the source records an export and stops serving the slots. When the target has learned of the export, it claims
+// the slots and serves them. When the source has learned of the claim, it drops the export and its own claim, and when the
+// target has learned of that, it drops the import. Each step follows from what the other shard has committed. So it does
+// not matter which servers lead meanwhile, or how often a message is repeated.
 //
-// The source never loses its claim before the target's, which is of a later epoch, is known to it. So there is always
-// one shard that others take for the owner.
+// The source keeps its claim until it knows the target's, which has a later epoch. So other shards always know an owner.
 
-// Export is slots that a shard has handed over to another one, and does not serve any more.
+// Export is slots that a shard has handed over to another one and no longer serves.
 type Export struct {
-	Task  string // its name, which no other has
+	Task  string // unique
 	To    string
 	Slots []Range
-	Epoch uint64 // of the claim that the other one is to make
+	Epoch uint64 // of the claim that the other shard will make
 }
 
 // Import is slots that a shard takes over from another one.
@@ -29,7 +28,7 @@ type Import struct {
 	Task  string
 	From  string
 	Slots []Range
-	// Claimed says that it has them, and waits for the other shard to know.
+	// Claimed says that the shard has claimed the slots, and waits until the other shard has dropped its export.
 	Claimed bool
 }
 
@@ -41,7 +40,7 @@ type MigrationTask struct {
 	Operation    string // import or migrate
 	State        string
 	LastError    string
-	// Created, Started and Ended are when it did; Ended is zero before.
+	// Created, Started and Ended are the times of these events; Ended is zero before the end.
 	Created, Started, Ended time.Time
 	Paused                  time.Duration // for how long commands waited
 }
@@ -53,7 +52,7 @@ var (
 	ErrSlotOwner = errors.New("the slots are another shard's")
 )
 
-// Busy returns the slots that are on their way to or from the shard.
+// Busy returns the slots that migrate to or from the shard.
 func (r *Record) Busy() (s SlotSet) {
 	for _, e := range r.Exports {
 		of := SetOf(e.Slots...)
@@ -66,13 +65,13 @@ func (r *Record) Busy() (s SlotSet) {
 	return s
 }
 
-// MigratesWith reports whether slots are on their way to or from another shard.
+// MigratesWith reports whether slots migrate between the shard and another one.
 func (r *Record) MigratesWith(id string) bool {
 	return slices.ContainsFunc(r.Exports, func(e Export) bool { return e.To == id }) ||
 		slices.ContainsFunc(r.Imports, func(i Import) bool { return i.From == id })
 }
 
-// Serves returns the slots that the shard has, and has not exported. owners is what Owners has returned.
+// Serves returns the slots that the shard owns and has not exported. owners is the result of Owners.
 func (r *Record) Serves(owners *Owners) SlotSet {
 	own := owners.SlotsOf(r.ID)
 	for _, e := range r.Exports {
@@ -110,8 +109,8 @@ func exportOf(exports []Export, task string) *Export {
 	return nil
 }
 
-// BeginImport notes an import. All slots must be those of the shard from. Their keys are no longer to be trimmed: who
-// imports removes them first.
+// BeginImport records an import. The shard from must own all slots. Their keys are no longer to be trimmed, because the
+// import removes them first.
 func (r *Record) BeginImport(task, from string, slots *SlotSet) error {
 	busy, theirs := r.Busy(), r.Owners().SlotsOf(from)
 	if both := busy.Both(slots); !both.Empty() {
@@ -128,7 +127,7 @@ func (r *Record) BeginImport(task, from string, slots *SlotSet) error {
 	return nil
 }
 
-// AddExport notes an export. The shard must serve all slots.
+// AddExport records an export. The shard must serve all slots.
 func (r *Record) AddExport(task, to string, slots *SlotSet) error {
 	serves, busy := r.Serves(r.Owners()), r.Busy()
 	if both := busy.Both(slots); !both.Empty() {
@@ -144,8 +143,7 @@ func (r *Record) AddExport(task, to string, slots *SlotSet) error {
 	return nil
 }
 
-// EndImport forgets an import that the other shard has ended, so that it can never export the slots. The keys that have
-// come are to be trimmed.
+// EndImport drops an import whose slots the other shard will never export. The keys that have arrived are to be trimmed.
 func (r *Record) EndImport(task string) error {
 	i := r.Import(task)
 	if i == nil || i.Claimed {
@@ -157,7 +155,7 @@ func (r *Record) EndImport(task string) error {
 	return nil
 }
 
-// Settle does what follows from what the shard has learned of others, and reports whether that was anything.
+// Settle applies what the shard has learned of others to its imports and exports. It reports whether anything changed.
 func (r *Record) Settle() (news bool) {
 	for i := range r.Imports {
 		if im := &r.Imports[i]; !im.Claimed {
@@ -182,7 +180,7 @@ func (r *Record) Settle() (news bool) {
 	return news || n != len(r.Imports)+len(r.Exports)
 }
 
-// exported returns the other shard's export for an import, nil if nothing is known of one.
+// exported returns the other shard's export for an import, nil if none is known.
 func (r *Record) exported(i *Import) *Export {
 	o := r.Other(i.From)
 	if o == nil {
@@ -194,7 +192,7 @@ func (r *Record) exported(i *Import) *Export {
 	return nil
 }
 
-// taken reports whether the other shard has claimed an export.
+// taken reports whether the other shard has claimed the slots of an export.
 func (r *Record) taken(e *Export) bool {
 	o := r.Other(e.To)
 	if o == nil {
@@ -224,5 +222,5 @@ func (r *Record) untrim(slots *SlotSet) {
 	r.Trims = have.Ranges()
 }
 
-// Trimmed notes that there are no keys of slots any more that were to be trimmed.
+// Trimmed records that the keys of slots that were to be trimmed are gone.
 func (r *Record) Trimmed(slots *SlotSet) { r.untrim(slots) }

@@ -2,34 +2,34 @@ package cluster
 
 import "slices"
 
-// Claim says that a shard has had slots since an epoch. Of several claims of a slot the one of the latest epoch counts,
-// and of these that of the shard with the smallest ID.
+// Claim says that a shard owns slots since an epoch. Of several claims of a slot, the one with the latest epoch counts, and
+// of these the one of the shard with the smallest ID.
 type Claim struct {
 	Range
 	Epoch uint64
 }
 
-// Other is a shard as others know it.
+// Other is a shard as other shards know it.
 type Other struct {
 	ID string
-	// Version counts what the shard has agreed on of itself.
+	// Version counts the changes of the shard's record.
 	Version uint64
 	Addrs   []string // of its servers, for other servers
 	Claims  []Claim
 	Exports []Export `json:"Gifts,omitempty"` // the name that all versions have on the wire and in journals
 }
 
-// Record is what the servers of a shard agree on about the cluster. It is part of their journal. Its zero value is that
-// of a shard that has no name yet.
+// Record is what the servers of a shard agree on about the cluster. It is part of their journal. The zero value is the
+// record of a shard without a name.
 type Record struct {
 	ID      string
 	Version uint64
 	Claims  []Claim
 	Others  []Other `json:",omitempty"`
-	// What follows is about slots on their way from one shard to another; see migrations.go.
+	// Slots that migrate; see migrations.go.
 	Exports []Export `json:"Gifts,omitempty"` // as in Other
 	Imports []Import `json:",omitempty"`
-	Trims   []Range  `json:",omitempty"` // slots of others, of which there may be keys that are to be removed
+	Trims   []Range  `json:",omitempty"` // slots of others whose keys are to be removed
 }
 
 // Clone returns a copy that shares nothing which is changed in place.
@@ -40,12 +40,12 @@ func (r *Record) Clone() *Record {
 	return &c
 }
 
-// Public is what other shards are told of this one.
+// Public returns what other shards learn of this one.
 func (r *Record) Public() Other {
 	return Other{ID: r.ID, Version: r.Version, Claims: r.Claims, Exports: r.Exports}
 }
 
-// Other returns what is known of a shard, nil if nothing is.
+// Other returns another shard, nil if it is not known.
 func (r *Record) Other(id string) *Other {
 	for i := range r.Others {
 		if r.Others[i].ID == id {
@@ -55,17 +55,17 @@ func (r *Record) Other(id string) *Other {
 	return nil
 }
 
-// Owners says who has which slot.
+// Owners has the owner of each slot.
 type Owners struct {
 	ids   []string // ids[0] is nobody
 	of    [Slots]uint16
 	epoch [Slots]uint64
 }
 
-// Of returns the ID of the shard that has a slot, "" if none has, and since which epoch.
+// Of returns the ID of the shard that owns a slot, "" if none does, and the epoch of its claim.
 func (o *Owners) Of(slot int) (id string, epoch uint64) { return o.ids[o.of[slot]], o.epoch[slot] }
 
-// SlotsOf returns the slots of a shard; "" are those of nobody.
+// SlotsOf returns the slots of a shard; for "" it returns those without an owner.
 func (o *Owners) SlotsOf(id string) (s SlotSet) {
 	n := slices.Index(o.ids, id)
 	for slot, i := range o.of {
@@ -76,7 +76,7 @@ func (o *Owners) SlotsOf(id string) (s SlotSet) {
 	return s
 }
 
-// claim lets a shard claim slots. Ranges that are not of slots are passed over.
+// claim applies a claim. It skips numbers that are not slots.
 func (o *Owners) claim(id string, r Range, epoch uint64) {
 	i := slices.Index(o.ids, id)
 	if i < 0 {
@@ -96,7 +96,7 @@ func (o *Owners) take(id string, claims []Claim) {
 	}
 }
 
-// Owners returns who has which slot, as far as the shard knows.
+// Owners returns the owners of all slots, as far as the shard knows.
 func (r *Record) Owners() *Owners {
 	o := &Owners{ids: []string{""}}
 	o.take(r.ID, r.Claims)
@@ -128,7 +128,7 @@ func (r *Record) NextEpoch() uint64 {
 	return e + 1
 }
 
-// Claim has the shard claim slots, since an epoch.
+// Claim makes the shard claim slots since an epoch.
 func (r *Record) Claim(slots *SlotSet, epoch uint64) {
 	r.Disclaim(slots)
 	for _, x := range slots.Ranges() {
@@ -150,8 +150,8 @@ func (r *Record) Disclaim(slots *SlotSet) {
 	r.Claims = kept
 }
 
-// Learn takes over what is news about another shard, and reports whether there was any. direct says that a server of
-// that shard has told it, which alone knows its addresses.
+// Learn updates what is known of another shard, and reports whether that changed anything. direct says that o comes from a
+// server of that shard; only such a server knows the addresses.
 func (r *Record) Learn(o Other, direct bool) bool {
 	if o.ID == "" || o.ID == r.ID {
 		return false

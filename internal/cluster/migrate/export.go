@@ -20,20 +20,20 @@ import (
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
-// The source's part in a migration. Its leader sends the states of all keys of the slots, and then, round by round, of those
-// that have changed meanwhile, until few have. Then commands of these slots wait, the rest is sent, and if nothing has
-// changed when a guard over everything is held, the export is noted under it.
+// The source's part in a migration. Its leader sends the states of all keys of the slots, and then, in rounds, of those
+// that have changed since. After a round with few changes, commands on the slots wait and the rest is sent. The export is
+// recorded under a guard over everything, if nothing has changed by then.
 
-// exportTask is a task that the leader of the source works on.
+// exportTask is an export that the source's leader runs.
 type exportTask struct {
 	h     *Migrations
 	slots cluster.SlotSet
-	epoch uint64 // of the journal: what has happened since is known only if it is the same
+	epoch uint64 // of the journal; in another epoch changes may have been missed
 	task  *task
 
-	mu      sync.Mutex // protects what follows; nothing is locked under it
+	mu      sync.Mutex // protects the fields below; nothing is locked under it
 	changed map[keyName]struct{}
-	size    int   // bytes of their names
+	size    int   // of changed, in bytes
 	ended   error // why the slots must not be exported
 	holds   bool  // commands wait
 }
@@ -45,17 +45,17 @@ type keyName struct {
 }
 
 const (
-	// idleTimeout is how long nothing may be heard of the other shard.
+	// idleTimeout is how long the connection may be silent.
 	idleTimeout = time.Minute
-	// holdTimeout is for how long commands wait at most, as cluster-slot-migration-write-pause-timeout of Redis.
+	// holdTimeout is how long commands wait at most, as cluster-slot-migration-write-pause-timeout of Redis.
 	holdTimeout = 10 * time.Second
-	// shortRound is how many keys may have changed for the last round to begin.
+	// shortRound is the number of changed keys up to which commands wait and the last rounds begin.
 	shortRound = 256
-	// maxRounds is after how many rounds it begins anyway.
+	// maxRounds is the number of rounds after which they begin anyway.
 	maxRounds = 24
-	// maxChanged is how many bytes the names of changed keys may have.
+	// maxChanged limits the names of changed keys, in bytes.
 	maxChanged = 256 << 20
-	// largeDump is from how many bytes on a value is copied before it is dumped, so that nobody waits for that.
+	// largeDump is the size from which a value is copied before it is dumped, so that no client waits for the dump.
 	largeDump = 64 << 10
 )
 
@@ -83,8 +83,8 @@ func (h *Migrations) Emptied() {
 	}
 }
 
-// touched notes that a key has changed. One that expires while commands wait is not sent again: it has its deadline there,
-// and keys that expire could keep the last round from ever coming to its end.
+// touched records that a key has changed. A key that expires while commands wait is not sent again: the target has its
+// deadline, and expiring keys could keep the last round from ending.
 func (t *exportTask) touched(db int, key string, expired bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,7 +100,7 @@ func (t *exportTask) touched(db int, key string, expired bool) {
 	}
 }
 
-// end has the slots never exported, unless they are.
+// end makes sure that the slots are never exported, unless they already are.
 func (t *exportTask) end(why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -122,7 +122,7 @@ func (t *exportTask) isChanged(db int, key string) bool {
 	return ok
 }
 
-// take returns the keys that have changed since it was called last.
+// take returns and clears the changed keys.
 func (t *exportTask) take() map[keyName]struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -131,7 +131,7 @@ func (t *exportTask) take() map[keyName]struct{} {
 	return keys
 }
 
-// beginExport has changes of keys of the slots noted from now on.
+// beginExport starts to record changes of the keys of the slots.
 func (h *Migrations) beginExport(q *peers.Question) (*exportTask, error) {
 	t := &exportTask{h: h, slots: cluster.SetOf(q.Slots...), changed: map[keyName]struct{}{}}
 	var guard engine.Guard
@@ -166,7 +166,7 @@ func (h *Migrations) endExport(t *exportTask) {
 	}
 }
 
-// exporting is the connection of a task.
+// exporting is an exportTask and its connection.
 type exporting struct {
 	*exportTask
 	ctx   context.Context
@@ -176,7 +176,7 @@ type exporting struct {
 	round uint64
 }
 
-// Export answers peers.AskExport: it works on a task until the slots are exported, and the other shard has claimed them, or it fails.
+// Export answers peers.AskExport. It returns when the other shard has claimed the slots, or the export has failed.
 func (h *Migrations) Export(c net.Conn, in *json.Decoder, q *peers.Question) {
 	t, err := h.beginExport(q)
 	if err != nil {
@@ -195,7 +195,7 @@ func (h *Migrations) Export(c net.Conn, in *json.Decoder, q *peers.Question) {
 	}
 }
 
-// idleConn is a connection on which something must happen from time to time.
+// idleConn is a connection that fails after idleTimeout without progress.
 type idleConn struct{ net.Conn }
 
 func (c idleConn) Read(b []byte) (int, error) {
@@ -215,7 +215,7 @@ func (s *exporting) run(q *peers.Question) error {
 	s.task.enter("send-bulk-and-stream")
 	err := s.h.keysOfSlots(s.ctx, &s.slots, func(db int, key string) error {
 		if s.isChanged(db, key) {
-			return s.err() // it comes later
+			return s.err() // a later round sends it
 		}
 		return s.send(db, key)
 	})
@@ -238,7 +238,7 @@ func (s *exporting) run(q *peers.Question) error {
 	return s.handOff(q)
 }
 
-// handOff sends the rest while commands wait, and exports the slots.
+// handOff makes commands wait, sends the rest, and records the export.
 func (s *exporting) handOff(q *peers.Question) error {
 	until := time.Now().Add(holdTimeout)
 	s.mu.Lock()
@@ -262,7 +262,7 @@ func (s *exporting) handOff(q *peers.Question) error {
 			return err
 		case n > 0:
 			continue
-		case !left: // who undoes what the command has done writes, or not
+		case !left: // undoing may write, and then another round follows
 			if err := s.pause(); err != nil {
 				return err
 			}
@@ -282,7 +282,7 @@ func (s *exporting) handOff(q *peers.Question) error {
 		return err
 	}
 	if err := errors.Join((&frame{kind: frameExported, body: exported}).write(s.w), s.w.Flush()); err != nil {
-		return nil // they are exported: the other shard will ask
+		return nil // the export is committed; the other shard will ask
 	}
 	var claimed ack
 	if s.in.Decode(&claimed) == nil {
@@ -294,7 +294,7 @@ func (s *exporting) handOff(q *peers.Question) error {
 	return nil
 }
 
-// exportUnder notes the export, if the other shard has everything. The guard over everything is held.
+// exportUnder records the export if the other shard has everything. The guard over everything is held.
 func (s *exporting) exportUnder(r *cluster.Record, q *peers.Question, hold *hold) error {
 	left := hold.withdraw()
 	s.mu.Lock()
@@ -310,12 +310,12 @@ func (s *exporting) exportUnder(r *cluster.Record, q *peers.Question, hold *hold
 	if err := r.AddExport(q.Task, q.Shard.ID, &s.slots); err != nil {
 		return err
 	}
-	// What clients of the slots have in their caches they are told of no longer.
+	// This server no longer sends invalidations for keys of the slots.
 	s.h.host.InvalidateCaches()
 	return nil
 }
 
-// pause lets others do something.
+// pause waits a millisecond.
 func (s *exporting) pause() error {
 	select {
 	case <-time.After(time.Millisecond):
@@ -325,7 +325,7 @@ func (s *exporting) pause() error {
 	}
 }
 
-// sendChanged is a round of the keys that have changed, and returns how many these were.
+// sendChanged sends the keys that have changed, as a round, and returns their number.
 func (s *exporting) sendChanged() (int, error) {
 	keys := s.take()
 	for k := range keys {
@@ -339,11 +339,11 @@ func (s *exporting) sendChanged() (int, error) {
 	return len(keys), s.endRound()
 }
 
-// endRound waits until the other shard has agreed on all that was sent.
+// endRound ends a round and waits until the other shard has committed all that was sent.
 func (s *exporting) endRound() error {
 	s.round++
 	kind := byte(frameRound)
-	if s.holds { // which changes nowhere else
+	if s.holds { // only this goroutine changes it
 		kind = frameLast
 	}
 	if err := errors.Join((&frame{kind: kind, round: s.round}).write(s.w), s.w.Flush()); err != nil {
@@ -403,7 +403,7 @@ func (h *Migrations) stateOf(ctx context.Context, db int, key []byte) (*frame, e
 	return f, err
 }
 
-// dumpView dumps the value in a view, and closes that.
+// dumpView dumps the value in a view, and closes the view.
 func (f *frame) dumpView(v *engine.View) error {
 	defer v.Close()
 	ks, err := v.Keyspace(new(atomic.Bool))

@@ -9,7 +9,7 @@ import (
 	"io"
 )
 
-// What the source of a migration sends behind its answer, as frames of a kind and what that has: states of keys, ends of
+// What the source of a migration sends after its answer, as frames of a kind and its fields: states of keys, ends of
 // rounds, and in the end what it has agreed on. The target answers the ends of rounds, and says in the end that it has
 // claimed the slots, with an ack each.
 
@@ -22,22 +22,22 @@ const (
 	frameError    = 'e' // text
 )
 
-// ack says that the target's shard has agreed on all states up to the end of a round.
+// ack reports that the target has committed all states up to the end of a round.
 type ack struct{ Round uint64 }
 
-// maxFramePart is how long a key, a payload or a text may be, in bytes.
+// maxFramePart is the longest key, payload or text, in bytes.
 const maxFramePart = 8 << 30
 
 var errFrame = errors.New("the other shard has sent something that is no state of a key")
 
-// frame is one of them. What it does not have is zero.
+// frame is one of them. Unused fields are zero.
 type frame struct {
 	kind     byte
 	db       int
 	deadline int64 // ms since 1970, 0 is none
 	round    uint64
 	key      []byte
-	body     []byte // the payload, or what else there is
+	body     []byte // the payload, the text or the JSON
 }
 
 // write writes a frame.
@@ -66,7 +66,7 @@ func (f *frame) write(w *bufio.Writer) error {
 	return err
 }
 
-// readFrame reads a frame. It takes memory for no more than has come.
+// readFrame reads a frame. It allocates memory only for bytes that have arrived.
 func readFrame(r *bufio.Reader) (f frame, err error) {
 	if f.kind, err = r.ReadByte(); err != nil {
 		return f, err

@@ -9,30 +9,30 @@ import (
 	"github.com/atomredis/atomredis/internal/cluster"
 )
 
-// While the last keys of slots go to another shard, commands on these slots wait in their sessions' input, as under
-// CLIENT PAUSE. Clients that are blocked on keys of them have what they have done in part undone, so that it does not
-// go with the keys, and are answered when it is known who serves the slots.
+// While the last keys of slots are sent, commands on these slots wait in their sessions' input, as under CLIENT PAUSE.
+// Clients that are blocked on keys of the slots undo partial work, so that it does not migrate with the keys. They get
+// their reply when it is known which shard serves the slots.
 
 // Waiting is a client whose command waits. Implementations are compared.
 type Waiting interface {
-	// Resume has the client try its command again. It locks mailboxes only.
+	// Resume makes the client try its command again. It locks mailboxes only.
 	Resume()
 }
 
 // Blocked is a client that Host.WithdrawBlocked has withdrawn.
 type Blocked interface {
-	// Undone reports whether the client has undone what its command has done in part.
+	// Undone reports whether the client has undone its partial work.
 	Undone() bool
-	// Resume has the client answered: another shard has the slot, or the command must be tried again. It locks mailboxes
-	// only.
+	// Resume makes the client reply that another shard has the slot, or that the command must be tried again. It locks
+	// mailboxes only.
 	Resume()
 }
 
 // holds are the slots whose commands wait.
 type holds struct {
-	active atomic.Bool // false: no need to look further
+	active atomic.Bool // some slots are held
 
-	mu      sync.Mutex // protects what follows; only mailboxes are locked under it
+	mu      sync.Mutex // protects the fields below; only mailboxes are locked under it
 	held    []*hold
 	waiting map[Waiting]struct{}
 }
@@ -43,10 +43,10 @@ type hold struct {
 	slots cluster.SlotSet
 	until int64 // ms since 1970
 
-	withdrawn []Blocked // used by who holds
+	withdrawn []Blocked // only the owner of the hold uses it
 }
 
-// hold has commands on slots wait until release is called, but no longer than until.
+// hold makes commands on slots wait until release is called, at most until a time.
 func (h *Migrations) hold(slots cluster.SlotSet, until time.Time) *hold {
 	s := &hold{h: h, slots: slots, until: until.UnixMilli()}
 	h.holds.mu.Lock()
@@ -56,7 +56,7 @@ func (h *Migrations) hold(slots cluster.SlotSet, until time.Time) *hold {
 	return s
 }
 
-// release ends it: everybody looks again who serves the slots.
+// release ends the hold and resumes all clients.
 func (s *hold) release() {
 	all := &s.h.holds
 	all.mu.Lock()
@@ -72,8 +72,8 @@ func (s *hold) release() {
 	}
 }
 
-// withdraw withdraws clients that are blocked on keys of the slots, and reports whether all that are have undone what
-// they had done in part.
+// withdraw withdraws clients that are blocked on keys of the slots, and reports whether all withdrawn clients have undone
+// their partial work.
 func (s *hold) withdraw() (undone bool) {
 	s.withdrawn = append(s.withdrawn, s.h.host.WithdrawBlocked(&s.slots)...)
 	return !slices.ContainsFunc(s.withdrawn, func(c Blocked) bool { return !c.Undone() })
@@ -82,8 +82,8 @@ func (s *hold) withdraw() (undone bool) {
 // Holding reports whether commands on some slots wait. h may be nil.
 func (h *Migrations) Holding() bool { return h != nil && h.holds.active.Load() }
 
-// Hold reports whether a command on a slot must wait, and until when at the latest, in ms since 1970. If so the client is
-// resumed when that has changed.
+// Hold reports whether a command on a slot must wait, and until when at most, in ms since 1970. The client is resumed when
+// a hold ends.
 func (h *Migrations) Hold(slot int, now int64, c Waiting) (until int64, wait bool) {
 	all := &h.holds
 	all.mu.Lock()

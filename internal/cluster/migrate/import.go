@@ -17,13 +17,13 @@ import (
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
-// The target's part in a migration. Its leader has states of keys journalled, which nobody sees until the shard claims the
-// slots.
+// The target's part in a migration. Its leader journals the states of keys. Clients do not see them until the shard claims
+// the slots.
 
-// maxUnsynced is how many bytes of states may wait to be agreed on.
+// maxUnsynced limits the bytes of states that are journalled and not yet committed.
 const maxUnsynced = 8 << 20
 
-// busyTries is how often a source is asked again that is not done with the last migration of a slot.
+// busyTries is how often a source is asked again that has not finished the last migration of a slot.
 const busyTries = 20
 
 var (
@@ -31,21 +31,21 @@ var (
 	errLeadLost = errors.New("the lead was lost")
 )
 
-// importTask is a task that the leader of the target works on.
+// importTask is an import that the target's leader runs.
 type importTask struct {
 	h     *Migrations
 	task  *task
 	im    cluster.Import
 	slots cluster.SlotSet
-	epoch uint64 // of the journal, since the import began
-	bytes int    // of states that may not be agreed on yet
+	epoch uint64 // of the journal when the import began
+	bytes int    // of states that may be uncommitted
 
-	mu       sync.Mutex // protects what follows
+	mu       sync.Mutex // protects the fields below
 	promised bool       // the source may export the slots
-	flushed  bool       // keys are missing
+	flushed  bool       // keys were removed, so the import must fail
 }
 
-// runImport works on an import until the slots are claimed, or it fails.
+// runImport runs an import until the shard claims the slots, or it fails.
 func (h *Migrations) runImport(ctx context.Context, task *task, im cluster.Import) error {
 	t := &importTask{h: h, task: task, im: im, slots: cluster.SetOf(im.Slots...), epoch: h.node.Epoch()}
 	h.mu.Lock()
@@ -63,7 +63,7 @@ func (h *Migrations) runImport(ctx context.Context, task *task, im cluster.Impor
 		if err == nil || err.Error() != cluster.ErrBusy.Error() || tries == busyTries {
 			return err
 		}
-		select { // it has imported the slots just now, and waits to hear that everybody knows
+		select { // the source has just imported the slots, and waits until the other shard knows
 		case <-time.After(shards.AskEvery / 2):
 		case <-ctx.Done():
 			return ctx.Err()
@@ -71,7 +71,7 @@ func (h *Migrations) runImport(ctx context.Context, task *task, im cluster.Impor
 	}
 }
 
-// connect has the source's leader export the slots, and does what it sends.
+// connect asks the source's leader for the slots, and applies what it sends.
 func (t *importTask) connect(ctx context.Context) error {
 	h, im := t.h, t.im
 	o := h.shards.Record().Other(im.From)
@@ -112,13 +112,13 @@ func (t *importTask) connect(ctx context.Context) error {
 	return t.read(ctx, r, json.NewEncoder(c))
 }
 
-// goesOn reports whether the import is under way; a guard is held.
+// goesOn reports whether the import may still change keys. A guard is held.
 func (t *importTask) goesOn(now *shards.State) bool {
 	im := now.Record.Import(t.im.Task)
 	return im != nil && !im.Claimed && t.h.host.Leads() && t.h.node.Epoch() == t.epoch
 }
 
-// read does what the frames say.
+// read applies frames until the end of the import.
 func (t *importTask) read(ctx context.Context, r *bufio.Reader, out *json.Encoder) error {
 	for {
 		f, err := readFrame(r)
@@ -154,7 +154,7 @@ func (t *importTask) read(ctx context.Context, r *bufio.Reader, out *json.Encode
 			if err := t.h.settle(o, ""); err != nil {
 				return err
 			}
-			// Or the other shard hears of it when it asks. It hangs up when it knows.
+			// If this fails, the other shard learns of the claim when it asks. It closes the connection when it knows.
 			if out.Encode(ack{}) == nil {
 				_, _ = r.ReadByte()
 			}
@@ -163,7 +163,7 @@ func (t *importTask) read(ctx context.Context, r *bufio.Reader, out *json.Encode
 	}
 }
 
-// promise has keys of the slots removed no more; it reports false if some have been.
+// promise forbids FLUSHALL and FLUSHDB from now on; it reports false if one has already removed keys.
 func (t *importTask) promise() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -171,7 +171,7 @@ func (t *importTask) promise() bool {
 	return t.promised
 }
 
-// flush ends the task because keys are about to be removed; it reports false if they must not be.
+// flush ends the task because keys are about to be removed; it reports false after promise.
 func (t *importTask) flush() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -179,9 +179,8 @@ func (t *importTask) flush() bool {
 	return t.flushed
 }
 
-// MayFlush reports whether keys may be removed as a whole. Keys that are on their way here are not this shard's to remove:
-// the import ends. If it cannot be known whether the slots have been exported, which is so for a moment, the command must be
-// tried again.
+// MayFlush reports whether FLUSHALL and FLUSHDB may remove all keys. It ends imports, because their keys belong to another
+// shard. It reports false while an import may or may not own its slots; the client then tries again.
 func (h *Migrations) MayFlush() bool {
 	for _, im := range h.shards.Record().Imports {
 		if im.Claimed {
@@ -197,8 +196,8 @@ func (h *Migrations) MayFlush() bool {
 	return true
 }
 
-// agree waits until the shard has agreed on all states. No other server can have been elected before: so the other shard
-// cannot have said already, to a leader that this one knows nothing of, that the task has ended.
+// agree waits until all states are committed and this server still leads. So the other shard cannot have told a newer
+// leader that the task has ended.
 func (t *importTask) agree(ctx context.Context) error {
 	node := t.h.node
 	if node.WaitPosition() == 0 {
@@ -214,7 +213,7 @@ func (t *importTask) agree(ctx context.Context) error {
 	return nil
 }
 
-// put gives a key a state.
+// put applies the state of a key.
 func (t *importTask) put(ctx context.Context, f *frame) error {
 	ks := t.h.ks
 	if !t.slots.Has(cluster.SlotOf(f.key)) || f.db >= ks.Databases() {

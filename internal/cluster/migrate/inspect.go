@@ -2,7 +2,7 @@ package migrate
 
 import "github.com/atomredis/atomredis/engine"
 
-// What tests of the server wait for, and nothing else shows.
+// State that only tests of the server wait for.
 
 // Promised reports whether the source of an import may export the slots, so that their keys must stay here.
 func (h *Migrations) Promised(task string) bool {

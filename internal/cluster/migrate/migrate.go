@@ -24,14 +24,14 @@ type Host interface {
 	View() *cluster.View
 	// RDBLimits returns the limits of values in a payload.
 	RDBLimits() *rdb.Limits
-	// AwaitRoom waits until there is memory for another value. It returns ErrNoMemory if that cannot be.
+	// AwaitRoom waits until there is memory for another value. It returns ErrNoMemory if nothing can be evicted.
 	AwaitRoom(ctx context.Context) error
-	// Tiered reports whether values may be on disk only.
+	// Tiered reports whether some values may be on disk only.
 	Tiered() bool
 	// InvalidateCaches invalidates the client-side caches of all clients. The guard over everything is held.
 	InvalidateCaches()
-	// WithdrawBlocked withdraws the clients that are blocked on keys of slots, and has them undo what their commands have
-	// done in part. A guard over everything may be held.
+	// WithdrawBlocked removes the clients that are blocked on keys of slots from their queues, and makes them undo partial
+	// work. A guard over everything may be held.
 	WithdrawBlocked(slots *cluster.SlotSet) []Blocked
 }
 
@@ -42,7 +42,7 @@ type Options struct {
 	Host     Host
 }
 
-// Migrations has the migrations of slots that the server works on.
+// Migrations runs the migrations of a server.
 type Migrations struct {
 	shards   *shards.Shards
 	ks       *engine.Keyspace
@@ -56,10 +56,10 @@ type Migrations struct {
 	trimming atomic.Bool
 
 	mu      sync.Mutex
-	working map[string]*importTask // imports in progress, by task; nil before keys come and afterwards
+	working map[string]*importTask // imports in progress, by task; nil while no keys arrive
 }
 
-// ErrNoMemory ends an import for whose keys there is no memory.
+// ErrNoMemory ends an import whose keys do not fit into memory.
 var ErrNoMemory = errors.New("there is not enough memory")
 
 // New returns Migrations without a task.
@@ -70,8 +70,8 @@ func New(o Options) *Migrations {
 // Join sets the group, before other servers can ask. ctx ends when the server leaves it.
 func (h *Migrations) Join(ctx context.Context, node shards.Node) { h.ctx, h.node = ctx, node }
 
-// Tick has the leader do what the record wants: find out what has become of imports, and trim. The server calls it from
-// time to time, and soon after a change of the record.
+// Tick makes the leader ask for the outcome of abandoned imports, and trim. The server calls it periodically, and soon
+// after each change of the record.
 func (h *Migrations) Tick() {
 	h.resolve()
 	h.trim()
@@ -80,7 +80,7 @@ func (h *Migrations) Tick() {
 // Wait waits for all goroutines, once the context has ended.
 func (h *Migrations) Wait() { h.running.Wait() }
 
-// importSource returns the shard that has all slots.
+// importSource returns the shard that owns all slots.
 func importSource(r *cluster.Record, slots *cluster.SlotSet) (from string, err error) {
 	owners, busy := r.Owners(), r.Busy()
 	for _, x := range slots.Ranges() {
@@ -108,7 +108,7 @@ func importSource(r *cluster.Record, slots *cluster.SlotSet) (from string, err e
 
 func rangeText(x cluster.Range) string { return fmt.Sprintf("%d-%d", x.First, x.Last) }
 
-// Import begins to import slots from the shard that has them, and returns the name of the task.
+// Import starts an import of slots from the shard that owns them, and returns the name of the task.
 func (h *Migrations) Import(slots cluster.SlotSet) (id string, err error) {
 	if !h.host.Leads() {
 		return "", errors.New("slot migration not allowed on replica.")
@@ -124,7 +124,7 @@ func (h *Migrations) Import(slots cluster.SlotSet) (id string, err error) {
 			return err
 		}
 		im = *r.Import(id)
-		h.works(id, true) // so that nobody asks what has become of it
+		h.works(id, true) // so that resolve leaves it alone
 		return nil
 	})
 	if err != nil {
@@ -151,7 +151,7 @@ func (h *Migrations) Import(slots cluster.SlotSet) (id string, err error) {
 	return id, nil
 }
 
-// AwaitImport waits until an import has ended, and returns why if it has failed.
+// AwaitImport waits for the end of an import and returns its error.
 func (h *Migrations) AwaitImport(id string) error {
 	t := h.tasks.find(id, "import")
 	if t == nil {
@@ -169,7 +169,7 @@ func (h *Migrations) AwaitImport(id string) error {
 			}
 			return nil
 		case <-look.C:
-			if !h.host.Leads() { // whoever leads now ends it
+			if !h.host.Leads() { // the new leader ends it
 				return errLeadLost
 			}
 		case <-h.ctx.Done():
@@ -178,7 +178,7 @@ func (h *Migrations) AwaitImport(id string) error {
 	}
 }
 
-// works notes whether something works on an import; it reports false if it is no news.
+// works records whether a goroutine works on an import. It reports whether that is new.
 func (h *Migrations) works(task string, on bool) (news bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -192,7 +192,7 @@ func (h *Migrations) works(task string, on bool) (news bool) {
 	return was != on
 }
 
-// resolve has the leader find out what has become of imports that nobody works on.
+// resolve makes the leader ask for the outcome of imports that no goroutine works on.
 func (h *Migrations) resolve() {
 	if !h.host.Leads() {
 		return
@@ -208,7 +208,7 @@ func (h *Migrations) resolve() {
 	}
 }
 
-// askOutcome ends an import, in one way or the other, if the source says which.
+// askOutcome asks the source how an import ended, and completes or drops it.
 func (h *Migrations) askOutcome(im cluster.Import) {
 	now := h.shards.Record()
 	o := now.Other(im.From)
@@ -222,7 +222,7 @@ func (h *Migrations) askOutcome(im cluster.Import) {
 	}
 	a, err := h.shards.AskShard(o, peers.Question{Ask: peers.AskEnd, Task: im.Task})
 	if err != nil || h.settle(a.Shard, im.Task) != nil {
-		return // it is asked again
+		return // the next Tick asks again
 	}
 	if i := h.shards.Record().Import(im.Task); i != nil {
 		task.finish(nil)
@@ -232,8 +232,8 @@ func (h *Migrations) askOutcome(im cluster.Import) {
 	h.shards.Kick()
 }
 
-// settle has the shard learn what another one has agreed on, and do what follows. ended is a task of that shard's which
-// can never be exported any more unless it has been.
+// settle applies what another shard has agreed on to the record. ended is a task that the other shard will never export
+// unless o has its export; "" is none.
 func (h *Migrations) settle(o cluster.Other, ended string) error {
 	return shards.UnlessUnchanged(h.shards.Change(func(_ *engine.Guard, r *cluster.Record) error {
 		news := r.Learn(o, true)
@@ -248,7 +248,8 @@ func (h *Migrations) settle(o cluster.Other, ended string) error {
 	}))
 }
 
-// EndTask has the slots of a task never exported, unless they have been, and returns what the shard has agreed on.
+// EndTask answers peers.AskEnd: it ends a task so that its slots are never exported, unless they already are, and returns
+// what the shard has agreed on.
 func (h *Migrations) EndTask(task string) (o cluster.Other, err error) {
 	var guard engine.Guard
 	guard.Lock(h.ks, 1, h.ks.Now())
@@ -258,7 +259,7 @@ func (h *Migrations) EndTask(task string) (o cluster.Other, err error) {
 		}
 	}
 	guard.Unlock()
-	// If an export is being noted, it is known afterwards whether it is committed.
+	// BetweenChanges waits until an export that is being recorded is committed or taken back.
 	err = h.shards.BetweenChanges(func() error {
 		node := h.node
 		epoch := node.Epoch()
@@ -278,7 +279,7 @@ func (h *Migrations) EndTask(task string) (o cluster.Other, err error) {
 	return o, err
 }
 
-// CancelTasks cancels the task with a name, or all if that is empty, and returns how many these were.
+// CancelTasks cancels the named task, or all tasks if the name is empty, and returns their number.
 func (h *Migrations) CancelTasks(id string) (n int) {
 	h.tasks.mu.Lock()
 	var cancel []func(error)
@@ -295,7 +296,7 @@ func (h *Migrations) CancelTasks(id string) (n int) {
 	return len(cancel)
 }
 
-// Tasks returns the tasks that the server works on or has worked on, the last ones first.
+// Tasks returns the tasks that the server works on or has worked on, the latest first.
 func (h *Migrations) Tasks() (list []cluster.MigrationTask) {
 	h.tasks.mu.Lock()
 	for _, t := range h.tasks.list {
@@ -309,14 +310,14 @@ func (h *Migrations) Tasks() (list []cluster.MigrationTask) {
 	for i := range list {
 		for _, shard := range []*string{&list[i].Source, &list[i].Dest} {
 			if name, ok := names[*shard]; ok {
-				*shard = name // that of who leads it, as Redis has it
+				*shard = name // of its leader, as in Redis
 			}
 		}
 	}
 	return list
 }
 
-// awaitRecord waits until the record is as ok wants it, but no longer than until.
+// awaitRecord waits until ok accepts the record, at most until a time.
 func (h *Migrations) awaitRecord(ctx context.Context, until time.Time, ok func(*cluster.Record) bool) {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()

@@ -10,23 +10,23 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// tasks are the tasks that this server has worked on, the last ones first.
+// tasks are the migrations that this server has worked on, the latest first.
 type tasks struct {
 	mu   sync.Mutex
 	list []*task
 }
 
-// maxEnded is how many tasks are kept that have ended.
+// maxEnded is the number of ended tasks that are kept.
 const maxEnded = 32
 
-// task is what is told of a task.
+// task is the visible state of a migration.
 type task struct {
-	mu      *sync.Mutex // that of tasks; protects what follows
+	mu      *sync.Mutex // of tasks; protects the fields below
 	t       cluster.MigrationTask
 	running bool
 	paused  time.Time
 	cancel  func(why error)
-	why     error         // of a task that has failed, as far as this server knows
+	why     error         // why it failed on this server; the source may have exported the slots anyway
 	ended   chan struct{} // closed when it has ended
 }
 
@@ -35,7 +35,7 @@ var (
 	errGivenUp   = errors.New("the target has given up")
 )
 
-// begin notes a task that is worked on from now on.
+// begin records a task that this server has started.
 func (m *tasks) begin(id, operation string, slots []cluster.Range, source, dest string) *task {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -53,7 +53,7 @@ func (m *tasks) begin(id, operation string, slots []cluster.Range, source, dest 
 	return t
 }
 
-// find returns a task, nil if nothing is known of it.
+// find returns a task, nil if this server has not worked on it.
 func (m *tasks) find(id, operation string) *task {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,7 +71,7 @@ func (t *task) enter(state string) {
 	t.t.State = state
 }
 
-// pause notes that commands wait from now on.
+// pause records when commands began to wait.
 func (t *task) pause() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,7 +84,7 @@ func (t *task) cancelBy(cancel func(why error)) {
 	t.cancel = cancel
 }
 
-// failed notes why a task goes no further. What the source has done is still to be asked.
+// failed records why a task stopped. Its outcome is open until the source has answered.
 func (t *task) failed(why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,7 +98,7 @@ func (t *task) err() error {
 	return t.why
 }
 
-// finish notes that a task has come to its end, well if err is nil.
+// finish records the end of a task; a nil err is success.
 func (t *task) finish(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

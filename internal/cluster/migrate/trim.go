@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// scanned is how many slots and keys are looked at under one guard over everything.
+	// scanned is the number of slots and keys that are visited under one guard over everything.
 	scanned = 256
-	// completeAfter is how long is waited before it is looked again whether all keys are in memory.
+	// completeAfter is the pause between two checks whether all keys are in memory.
 	completeAfter = 20 * time.Millisecond
 )
 
-// keysOfSlots calls fn with the keys of slots, without a guard, until it fails. A key that is there all the time is among
-// them, whatever happens meanwhile; others may be, and some more than once. It waits until all keys are in memory.
+// keysOfSlots calls fn with the keys of slots, without a guard, until fn fails. Keys that exist all the time are among
+// them; keys that come or go meanwhile may be, and some appear twice. It waits until all keys are in memory.
 func (h *Migrations) keysOfSlots(ctx context.Context, slots *cluster.SlotSet, fn func(db int, key string) error) error {
 	w := slotWalk{ks: h.ks}
 	for slot := range cluster.Slots {
@@ -50,15 +50,15 @@ func (h *Migrations) keysOfSlots(ctx context.Context, slots *cluster.SlotSet, fn
 type slotWalk struct {
 	ks     *engine.Keyspace
 	slots  []int
-	at     int       // goes through the slots in one database after the other
-	cursor uint64    // in the slot, 0 at its beginning
+	at     int       // counts slots, in one database after the other
+	cursor uint64    // in the slot; 0 is its beginning
 	found  []keyName // by the last step
 }
 
-// left reports whether there are slots to go through.
+// left reports whether slots remain.
 func (w *slotWalk) left() bool { return w.at < w.ks.Databases()*len(w.slots) }
 
-// step finds some keys. It reports false if not all keys are in memory: then the walk must begin anew.
+// step finds some keys. It reports false if some keys are not in memory yet; the walk then starts again.
 func (w *slotWalk) step() (complete bool) {
 	var g engine.Guard
 	g.Lock(w.ks, engine.AllShards, w.ks.Now())
@@ -80,7 +80,7 @@ func (w *slotWalk) step() (complete bool) {
 	return true
 }
 
-// remove removes a key of a slot, if may allows it under the guard.
+// remove removes a key if may allows it under the guard.
 func (h *Migrations) remove(db int, key string, may func(now *shards.State) bool) error {
 	k := []byte(key)
 	var g engine.Guard
@@ -99,7 +99,7 @@ func (h *Migrations) remove(db int, key string, may func(now *shards.State) bool
 	return nil
 }
 
-// trim has the leader remove the keys of slots that its shard has exported, or has not imported after all.
+// trim makes the leader remove keys of slots that its shard has exported, or failed to import.
 func (h *Migrations) trim() {
 	if !h.host.Leads() || len(h.shards.Record().Trims) == 0 || !h.trimming.CompareAndSwap(false, true) {
 		return
@@ -114,7 +114,7 @@ func (h *Migrations) trim() {
 			})
 		})
 		if err != nil {
-			return // whoever leads then goes on
+			return // the next leader continues
 		}
 		_ = h.shards.Change(func(_ *engine.Guard, r *cluster.Record) error {
 			r.Trimmed(&slots)

@@ -12,9 +12,9 @@ import (
 	"github.com/atomredis/atomredis/internal/cluster/peers"
 )
 
-// This file is how administrators change the record.
+// Changes of the record by administrators.
 
-// Meet makes the shard of a server known to this one, and this one to it. bus is the port that its raft-addr has.
+// Meet makes the shards of two servers known to each other. bus is the port of the other server's raft-addr.
 func (h *Shards) Meet(host string, bus int) error {
 	if !h.host.Leads() {
 		return ErrNotLeading
@@ -40,7 +40,7 @@ func (h *Shards) Meet(host string, bus int) error {
 	return err
 }
 
-// Forget forgets a shard without slots.
+// Forget drops a shard that has no slots.
 func (h *Shards) Forget(id string) error {
 	return UnlessUnchanged(h.Change(func(_ *engine.Guard, r *cluster.Record) error {
 		if slots := r.Owners().SlotsOf(id); !slots.Empty() {
@@ -61,7 +61,7 @@ func (h *Shards) Forget(id string) error {
 	}))
 }
 
-// AddSlots gives the shard slots that nobody has.
+// AddSlots assigns slots without an owner to the shard.
 func (h *Shards) AddSlots(slots cluster.SlotSet) error {
 	return h.Change(func(_ *engine.Guard, r *cluster.Record) error {
 		o := r.Owners()
@@ -81,7 +81,7 @@ func (h *Shards) AddSlots(slots cluster.SlotSet) error {
 	})
 }
 
-// DropSlots takes slots from the shard, which nobody has then. Their keys stay.
+// DropSlots leaves slots of the shard without an owner. Their keys stay.
 func (h *Shards) DropSlots(slots cluster.SlotSet) error {
 	return h.Change(func(_ *engine.Guard, r *cluster.Record) error {
 		own := r.Owners().SlotsOf(r.ID)
@@ -97,7 +97,7 @@ func (h *Shards) DropSlots(slots cluster.SlotSet) error {
 	})
 }
 
-// FlushSlots takes all slots from a shard without keys.
+// FlushSlots leaves all slots of the shard without an owner. The shard must have no keys.
 func (h *Shards) FlushSlots() error {
 	return h.Change(func(g *engine.Guard, r *cluster.Record) error {
 		if !g.Complete() {

@@ -17,7 +17,7 @@ import (
 
 // This file is how the shard learns of the other shards.
 
-// watch asks the other shards where they are, and has the leader do what the record wants.
+// watch asks the other shards periodically, and calls Tick.
 func (h *Shards) watch() {
 	ctx := h.ctx
 	for ctx.Err() == nil {
@@ -40,7 +40,7 @@ func (h *Shards) watch() {
 	}
 }
 
-// askAll asks all other shards, and has the leader note what they have agreed on.
+// askAll asks all other shards. The leader records what they have agreed on.
 func (h *Shards) askAll() {
 	var asking sync.WaitGroup
 	for _, o := range h.Record().Others {
@@ -60,7 +60,7 @@ func (h *Shards) askAll() {
 	}
 }
 
-// learn has a record learn what other shards have told, and do what follows from it. It reports whether it has changed.
+// learn applies the answers of other shards to a record, and settles it. It reports whether the record has changed.
 func (h *Shards) learn(r *cluster.Record) (news bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -79,7 +79,7 @@ func (h *Shards) learn(r *cluster.Record) (news bool) {
 	return r.Settle() || news
 }
 
-// AskShard asks a server of a shard: the leader if it is known.
+// AskShard asks the servers of a shard in turn, the leader first, until one answers.
 func (h *Shards) AskShard(o *cluster.Other, q peers.Question) (a peers.News, err error) {
 	h.mu.Lock()
 	leader := h.seen[o.ID].Leader
@@ -103,7 +103,7 @@ func (h *Shards) AskShard(o *cluster.Other, q peers.Question) (a peers.News, err
 	return a, err
 }
 
-// ask asks a server, and notes what it tells.
+// ask asks a server and keeps its answer.
 func (h *Shards) ask(addr string, q peers.Question) (a peers.News, err error) {
 	c, err := h.node.Dial(addr, peers.Timeout)
 	if err != nil {
@@ -174,7 +174,7 @@ func conflict(a *cluster.Record, b *cluster.Other) error {
 	return nil
 }
 
-// met learns of a shard that has sent AskMeet.
+// met records a shard that has been met.
 func (h *Shards) met(o cluster.Other) error {
 	return UnlessUnchanged(h.Change(func(_ *engine.Guard, r *cluster.Record) error {
 		if r.ID == "" {

@@ -20,7 +20,7 @@ import (
 type Host interface {
 	// Leads reports whether the server leads its group. It changes only under a guard over everything.
 	Leads() bool
-	// Status returns the last known state of the group.
+	// Status returns the latest known state of the group.
 	Status() *raft.Status
 	// SlotsLost is called when the shard has stopped serving slots. The guard over everything is held.
 	SlotsLost(slots *cluster.SlotSet)
@@ -48,7 +48,7 @@ type Options struct {
 	Host      Host
 }
 
-// Shards has the record of the server's shard, and learns of the other shards.
+// Shards holds the record of the server's shard, and learns of other shards.
 type Shards struct {
 	o         Options
 	host      Host
@@ -57,22 +57,22 @@ type Shards struct {
 	node      Node
 	now       atomic.Pointer[State]          // changes under a guard over everything
 	committed atomic.Pointer[cluster.Record] // the last record that is committed
-	changing  sync.Mutex                     // held while the record changes and until the change is committed
+	changing  sync.Mutex                     // held from a change of the record until it is committed
 	wake      chan struct{}
 	running   sync.WaitGroup
 
-	mu        sync.Mutex           // protects what follows
-	seen      map[string]seen      // the other shards, by ID
-	forgotten map[string]time.Time // until when shards are not learned of from others, by ID
+	mu        sync.Mutex           // protects the fields below
+	seen      map[string]seen      // answers of other shards, by ID
+	forgotten map[string]time.Time // until when other shards cannot reintroduce a shard, by ID
 }
 
-// State is a record, and what follows from it. It does not change.
+// State is a record and what follows from it. It is immutable.
 type State struct {
 	Record *cluster.Record
 	ID     string
 	Owners *cluster.Owners
 	Own    cluster.SlotSet // the slots that the shard serves
-	// Foreign are slots that it does not serve although it may have keys of them; nil if there are none.
+	// Foreign are slots that the shard does not serve although it may have keys of them; nil if there are none.
 	Foreign  *cluster.SlotSet
 	replaced chan struct{} // closed when there is a newer state
 }
@@ -80,7 +80,7 @@ type State struct {
 // Replaced returns a channel that is closed when there is a newer state.
 func (st *State) Replaced() <-chan struct{} { return st.replaced }
 
-// seen is the last answer of a server of another shard, and its time.
+// seen is the latest answer of a server of another shard, and its time.
 type seen struct {
 	peers.News
 	at time.Time
@@ -99,7 +99,7 @@ var (
 	ErrTakenBack  = errors.New("the lead was lost before the change was agreed on; it may be or not")
 	ErrNoID       = errors.New("the shard has no leader yet")
 	ErrNoCluster  = errors.New("cluster-enabled is not set")
-	// ErrUnchanged ends a change that has nothing to change.
+	// ErrUnchanged aborts a change that would change nothing.
 	ErrUnchanged = errors.New("nothing changes")
 )
 
@@ -124,7 +124,7 @@ func (h *Shards) Record() *cluster.Record { return h.now.Load().Record }
 // Committed returns the last record that is committed.
 func (h *Shards) Committed() *cluster.Record { return h.committed.Load() }
 
-// Led notes that the server leads from now on: its whole record is committed. The guard over everything is held.
+// Led is called when the server starts to lead: its whole record is committed then. The guard over everything is held.
 func (h *Shards) Led() { h.committed.Store(h.Record()) }
 
 // BetweenChanges calls fn while no change of the record waits to be committed.
@@ -134,7 +134,7 @@ func (h *Shards) BetweenChanges(fn func() error) error {
 	return fn()
 }
 
-// put makes a record the present one. A guard over everything is held, or nobody is served yet.
+// put replaces the record. A guard over everything is held, or the server has no clients yet.
 func (h *Shards) put(r *cluster.Record) {
 	shown := r
 	if r.ID == "" { // nothing is agreed on yet
@@ -166,7 +166,7 @@ func (h *Shards) first() *cluster.Record {
 	return r
 }
 
-// Apply takes a record from the journal, or from a copy. The guard over everything is held.
+// Apply takes a record from the journal or from a copy of the data. The guard over everything is held.
 func (h *Shards) Apply(text []byte) error {
 	r := new(cluster.Record)
 	if len(text) > 0 {
@@ -189,8 +189,8 @@ func (h *Shards) Stored() []byte {
 	return text
 }
 
-// Change changes the record and waits until that is committed; an error of fn leaves it as it is. fn is called under a guard over
-// everything, on a copy of its own.
+// Change changes the record and waits until the change is committed. fn changes a copy, under a guard over everything; if it
+// fails, the record stays as it is.
 func (h *Shards) Change(fn func(g *engine.Guard, r *cluster.Record) error) error {
 	h.changing.Lock()
 	defer h.changing.Unlock()
@@ -209,7 +209,7 @@ func (h *Shards) Change(fn func(g *engine.Guard, r *cluster.Record) error) error
 	return nil
 }
 
-// changeUnder is the part of change under the guard; it returns the new record, nil if nothing has changed.
+// changeUnder is the part of Change under the guard. It returns the new record and the epoch of the journal.
 func (h *Shards) changeUnder(fn func(g *engine.Guard, r *cluster.Record) error) (r *cluster.Record, epoch uint64, err error) {
 	var g engine.Guard
 	g.Lock(h.ks, engine.AllShards, h.ks.Now())
@@ -231,7 +231,7 @@ func (h *Shards) changeUnder(fn func(g *engine.Guard, r *cluster.Record) error) 
 	return r, h.node.Epoch(), nil
 }
 
-// Kick makes the server ask the other shards soon, and calls Tick.
+// Kick makes the server ask the other shards, and call Tick, without waiting for AskEvery.
 func (h *Shards) Kick() {
 	select {
 	case h.wake <- struct{}{}:
@@ -239,7 +239,7 @@ func (h *Shards) Kick() {
 	}
 }
 
-// Start has the server take part.
+// Start starts to ask other shards.
 func (h *Shards) Start() { h.running.Go(h.watch) }
 
 // Wait waits for all goroutines, once the context has ended.

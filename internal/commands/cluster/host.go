@@ -19,21 +19,21 @@ type Host interface {
 	ClusterView(local string) *cluster.View
 }
 
-// Shards changes the cluster that the server's shard belongs to. The methods wait until the shard has agreed; no guard
-// may be held.
+// Shards changes the cluster that the server's shard belongs to. The methods wait until the shard has committed the change;
+// no guard may be held.
 type Shards interface {
 	Meet(host string, bus int) error
 	Forget(shard string) error
 	AddSlots(slots cluster.SlotSet) error
 	DropSlots(slots cluster.SlotSet) error
 	FlushSlots() error
-	// Import begins to import slots from the shard that has them, and returns the name of the task.
+	// Import starts an import of slots from the shard that owns them, and returns the name of the task.
 	Import(slots cluster.SlotSet) (task string, err error)
-	// AwaitImport waits until a task that Import has begun has ended, and returns why if it has failed.
+	// AwaitImport waits for the end of an import and returns its error.
 	AwaitImport(task string) error
-	// CancelTasks cancels the task with a name, or all if that is empty, and returns how many it has.
+	// CancelTasks cancels the named task, or all tasks if the name is empty, and returns their number.
 	CancelTasks(task string) int
-	// Tasks returns the tasks that the server works on or has worked on, the last ones first.
+	// Tasks returns the tasks that the server works on or has worked on, the latest first.
 	Tasks() []cluster.MigrationTask
 }
 
