@@ -7,15 +7,14 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
+	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/persist/journal"
 	"github.com/atomredis/atomredis/persist/store"
 )
 
 // Check reads everything in a directory, which no process may have open, without changing it. report is told what is
 // found, a line at a time. It returns the first damage; what a crash has left at the end of the journal is none.
-func Check(fs vfs.FS, dir string, report func(string)) error {
+func Check(fs disk.FS, dir string, report func(string)) error {
 	meta, err := store.Verify(fs, dir, report)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, store.ErrInUse) {
 		return stopFirst(err)
@@ -42,7 +41,7 @@ func Check(fs vfs.FS, dir string, report func(string)) error {
 }
 
 // Size returns how many bytes the files have that Check reads. What cannot be read is left out.
-func Size(fs vfs.FS, dir string) int64 {
+func Size(fs disk.FS, dir string) int64 {
 	data, _ := store.Size(fs, dir)
 	journal, _ := journalSize(fs, journalDir(fs, dir))
 	return data + journal
@@ -58,7 +57,7 @@ func stopFirst(err error) error {
 
 // Repair makes the data in a directory, which no process may have open, usable again: it keeps what is sound, sets
 // the rest aside, and tells report what it dropped. It does nothing if Check finds no damage.
-func Repair(fs vfs.FS, dir string, report func(string)) error {
+func Repair(fs disk.FS, dir string, report func(string)) error {
 	log := slog.New(slog.NewTextHandler(reportWriter{report}, nil))
 	meta, err := store.Verify(fs, dir, func(string) {})
 	if err != nil {
@@ -111,8 +110,8 @@ func (w reportWriter) Write(line []byte) (int, error) {
 // markerName is a file that says that the store has been repaired, and that no checkpoint was made since.
 const markerName = "repaired"
 
-func writeMarker(fs vfs.FS, dir string) error {
-	f, err := fs.Create(fs.PathJoin(dir, markerName), vfs.WriteCategoryUnspecified)
+func writeMarker(fs disk.FS, dir string) error {
+	f, err := fs.Create(fs.PathJoin(dir, markerName))
 	if err != nil {
 		return err
 	}
@@ -120,7 +119,7 @@ func writeMarker(fs vfs.FS, dir string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-func hasMarker(fs vfs.FS, dir string) (bool, error) {
+func hasMarker(fs disk.FS, dir string) (bool, error) {
 	_, err := fs.Stat(fs.PathJoin(dir, markerName))
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
@@ -128,7 +127,7 @@ func hasMarker(fs vfs.FS, dir string) (bool, error) {
 	return err == nil, err
 }
 
-func removeMarker(fs vfs.FS, dir string) error {
+func removeMarker(fs disk.FS, dir string) error {
 	err := fs.Remove(fs.PathJoin(dir, markerName))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -137,4 +136,4 @@ func removeMarker(fs vfs.FS, dir string) error {
 }
 
 // Exists reports whether there is data in a directory.
-func Exists(fs vfs.FS, dir string) bool { return store.Exists(fs, dir) }
+func Exists(fs disk.FS, dir string) bool { return store.Exists(fs, dir) }

@@ -14,11 +14,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/persist"
+	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/persist/journal"
 )
 
@@ -28,7 +29,7 @@ type keyspace struct {
 	storage *persist.Storage
 }
 
-func openKeyspace(fs vfs.FS) (*keyspace, error) {
+func openKeyspace(fs disk.FS) (*keyspace, error) {
 	storage, err := persist.Open(persist.Options{FS: fs, Dir: "db", Policy: journal.Always,
 		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -92,7 +93,7 @@ func (k *keyspace) get(key string) (value string, err error) {
 }
 
 // copyTree copies all files of a file system.
-func copyTree(t *testing.T, from, to vfs.FS, dir string) {
+func copyTree(t *testing.T, from, to disk.FS, dir string) {
 	require.NoError(t, to.MkdirAll(dir, 0o700))
 	names, err := from.List(dir)
 	require.NoError(t, err)
@@ -108,7 +109,7 @@ func copyTree(t *testing.T, from, to vfs.FS, dir string) {
 	}
 }
 
-func readFile(t *testing.T, fs vfs.FS, path string) []byte {
+func readFile(t *testing.T, fs disk.FS, path string) []byte {
 	f, err := fs.Open(path)
 	require.NoError(t, err)
 	defer f.Close()
@@ -117,15 +118,15 @@ func readFile(t *testing.T, fs vfs.FS, path string) []byte {
 	return b
 }
 
-func writeFile(t *testing.T, fs vfs.FS, path string, content []byte) {
-	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+func writeFile(t *testing.T, fs disk.FS, path string, content []byte) {
+	f, err := fs.Create(path)
 	require.NoError(t, err)
 	_, err = f.Write(content)
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 }
 
-func files(t *testing.T, fs vfs.FS, dir string) (paths []string) {
+func files(t *testing.T, fs disk.FS, dir string) (paths []string) {
 	names, err := fs.List(dir)
 	require.NoError(t, err)
 	slices.Sort(names)
@@ -144,7 +145,7 @@ func files(t *testing.T, fs vfs.FS, dir string) (paths []string) {
 // value that cannot be read is an error, or everything is as it was; only the end of the journal may be taken for a
 // torn tail, and then what is there is what was there at some time.
 func TestDamageIsNeverSilent(t *testing.T) {
-	sound := vfs.NewMem()
+	sound := crashfs.Mem()
 	k, err := openKeyspace(sound)
 	require.NoError(t, err)
 	want := map[string]string{}
@@ -164,8 +165,8 @@ func TestDamageIsNeverSilent(t *testing.T) {
 	require.NoError(t, k.close(false))
 	all := files(t, sound, "db")
 
-	damaged := func(i int) (*vfs.MemFS, string) {
-		fs := vfs.NewMem()
+	damaged := func(i int) (*crashfs.FS, string) {
+		fs := crashfs.Mem()
 		copyTree(t, sound, fs, "db")
 		path := all[rnd.IntN(len(all))]
 		content := readFile(t, sound, path)

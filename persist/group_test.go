@@ -5,11 +5,11 @@ import (
 	"log/slog"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
+	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/persist/journal"
 )
 
@@ -28,7 +28,7 @@ func (s *shared) Anchor(uint64) (journal.Anchor, error) {
 func TestAJournalOfAGroupThatHasFailedIsNotCheckpointed(t *testing.T) {
 	var j *shared
 	storage, err := Open(Options{FS: crashfs.New(), Dir: "/db", Log: slog.New(slog.DiscardHandler),
-		Group: func(fs vfs.FS, dir string, _ []byte) (journal.Journal, error) {
+		Group: func(fs disk.FS, dir string, _ []byte) (journal.Journal, error) {
 			j = &shared{File: journal.Open(journal.Options{FS: fs, Dir: dir})}
 			_, err := j.Read(0, nil)
 			return j, err

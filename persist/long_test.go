@@ -9,13 +9,13 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/persist"
+	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/persist/store"
 )
 
@@ -31,7 +31,7 @@ func (k *keyspace) change(key string, do func(g *engine.Guard, e *engine.Entry))
 }
 
 // sound fails if check finds anything, also something that is only superfluous.
-func sound(t *testing.T, fs vfs.FS) {
+func sound(t *testing.T, fs disk.FS) {
 	_, err := store.Verify(fs, "db", func(msg string) { t.Error(msg) })
 	require.NoError(t, err)
 }
@@ -41,7 +41,7 @@ func sound(t *testing.T, fs vfs.FS) {
 func TestLongStringsAreStoredWholeOrNotAtAll(t *testing.T) {
 	disk := crashfs.New()
 	var mu sync.Mutex
-	var copies []*vfs.MemFS
+	var copies []*crashfs.FS
 	var last []int64 // the number that had been acknowledged at each
 	var acknowledged atomic.Int64
 	var calls, taken int
@@ -50,12 +50,12 @@ func TestLongStringsAreStoredWholeOrNotAtAll(t *testing.T) {
 		most = 30
 	}
 	rnd := rand.New(rand.NewPCG(1, 1))
-	fs := errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	fs := crashfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if calls++; op.Kind.ReadOrWrite() == errorfs.OpIsWrite && rnd.IntN(6) == 0 && taken < most {
 			taken++
-			copies = append(copies, disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50 * rnd.IntN(3), RNG: rnd}))
+			copies = append(copies, disk.CrashClone(crashfs.CloneCfg{UnsyncedDataPercent: 50 * rnd.IntN(3), RNG: rnd}))
 			last = append(last, acknowledged.Load())
 		}
 		return nil
@@ -105,7 +105,7 @@ func TestLongStringsAreStoredWholeOrNotAtAll(t *testing.T) {
 // Of a long string of which something is damaged or missing nothing is shown; a repair leaves it out, and keeps the
 // others.
 func TestADamagedPieceOfALongStringIsFound(t *testing.T) {
-	whole := vfs.NewMem()
+	whole := crashfs.Mem()
 	k, err := openKeyspace(whole)
 	require.NoError(t, err)
 	values := map[string]string{}
@@ -117,8 +117,8 @@ func TestADamagedPieceOfALongStringIsFound(t *testing.T) {
 		k.set(key, values[key], k.Now())
 	}
 	require.NoError(t, k.close(true))
-	damaged := func(damage func(fs vfs.FS)) {
-		fs := vfs.NewMem()
+	damaged := func(damage func(fs disk.FS)) {
+		fs := crashfs.Mem()
 		copyTree(t, whole, fs, "db")
 		damage(fs)
 		var found []string
@@ -149,7 +149,7 @@ func TestADamagedPieceOfALongStringIsFound(t *testing.T) {
 		flipped, deleted = flipped[1:], deleted[1:2]
 	}
 	for _, at := range flipped { // not in the last piece: a search for the key behind it reads the same block
-		damaged(func(fs vfs.FS) {
+		damaged(func(fs disk.FS) {
 			piece := []byte(values["b"][at : at+50])
 			for _, path := range files(t, fs, "db/data") {
 				content := readFile(t, fs, path)
@@ -165,7 +165,7 @@ func TestADamagedPieceOfALongStringIsFound(t *testing.T) {
 		})
 	}
 	for _, at := range deleted {
-		damaged(func(fs vfs.FS) {
+		damaged(func(fs disk.FS) {
 			s, err := store.Open(store.Options{FS: fs, Dir: "db"})
 			require.NoError(t, err)
 			meta, _ := s.Meta()
@@ -183,7 +183,7 @@ func TestADamagedPieceOfALongStringIsFound(t *testing.T) {
 
 // A long string that a version before has stored in one piece is read, and stored in pieces when it has changed.
 func TestLongStringsInOnePieceAreRead(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := crashfs.Mem()
 	k, err := openKeyspace(fs)
 	require.NoError(t, err)
 	k.set("short", "value", k.Now())

@@ -12,28 +12,28 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/persist"
+	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/persist/store"
 )
 
 // kept is a data directory as a kill or a stop has left it, and what is in it.
 type kept struct {
-	fs   *vfs.MemFS
+	fs   *crashfs.FS
 	want map[string]string
 }
 
-func (k kept) clone(t *testing.T) *vfs.MemFS {
-	fs := vfs.NewMem()
+func (k kept) clone(t *testing.T) *crashfs.FS {
+	fs := crashfs.Mem()
 	copyTree(t, k.fs, fs, "db")
 	return fs
 }
 
 // segments returns the paths of the journal's segments, the oldest first.
-func segments(t *testing.T, fs vfs.FS) []string {
+func segments(t *testing.T, fs disk.FS) []string {
 	return slices.DeleteFunc(files(t, fs, "db/journal"),
 		func(name string) bool { return !strings.HasPrefix(path.Base(name), "journal-") })
 }
@@ -56,18 +56,18 @@ func keep(t *testing.T, life func(set func(key, value string), k *keyspace), sto
 	killed := kept{asItIs(fs), want}
 	require.NoError(t, k.close(save))
 	if stop {
-		return kept{fs.MemFS, want}
+		return kept{fs, want}
 	}
 	return killed
 }
 
 // asItIs returns a copy of a file system that is in use: what a kill leaves.
-func asItIs(fs *crashfs.FS) *vfs.MemFS {
-	return fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
+func asItIs(fs *crashfs.FS) *crashfs.FS {
+	return fs.CrashClone(crashfs.CloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
 }
 
 // noted reports whether the file of positions says that the journal was synced up to a position.
-func noted(t *testing.T, fs vfs.FS, lsn uint64) bool {
+func noted(t *testing.T, fs disk.FS, lsn uint64) bool {
 	var b [8]byte
 	for i := range b {
 		b[i] = byte(lsn >> (8 * i))
@@ -99,7 +99,7 @@ func justCheckpointed(set func(key, value string), k *keyspace) {
 }
 
 // change replaces the content of a file.
-func change(t *testing.T, fs vfs.FS, name string, f func(b []byte) []byte) {
+func change(t *testing.T, fs disk.FS, name string, f func(b []byte) []byte) {
 	b := f(readFile(t, fs, name))
 	require.NoError(t, fs.Remove(name))
 	writeFile(t, fs, name, b)
@@ -122,39 +122,39 @@ func TestWhatIsMissingIsSeen(t *testing.T) {
 		"nothing written, restarted":  restarted(t, keep(t, func(func(string, string), *keyspace) {}, true, false)),
 		"checkpointed, killed, again": restarted(t, keep(t, checkpointed, false, false)),
 	}
-	last := func(t *testing.T, fs vfs.FS) string {
+	last := func(t *testing.T, fs disk.FS) string {
 		all := segments(t, fs)
 		return all[len(all)-1]
 	}
 	other := keep(t, checkpointed, false, false)
-	accidents := map[string]func(t *testing.T, fs *vfs.MemFS){
-		"the last segment is removed": func(t *testing.T, fs *vfs.MemFS) { require.NoError(t, fs.Remove(last(t, fs))) },
-		"the last segment is renamed": func(t *testing.T, fs *vfs.MemFS) {
+	accidents := map[string]func(t *testing.T, fs *crashfs.FS){
+		"the last segment is removed": func(t *testing.T, fs *crashfs.FS) { require.NoError(t, fs.Remove(last(t, fs))) },
+		"the last segment is renamed": func(t *testing.T, fs *crashfs.FS) {
 			require.NoError(t, fs.Rename(last(t, fs), "db/journal/journal-00000000000fffff"))
 		},
-		"the last segment has no header": func(t *testing.T, fs *vfs.MemFS) { writeFile(t, fs, last(t, fs), nil) },
+		"the last segment has no header": func(t *testing.T, fs *crashfs.FS) { writeFile(t, fs, last(t, fs), nil) },
 		"the journal's folder is removed": func(t *testing.T,
-			fs *vfs.MemFS) {
+			fs *crashfs.FS) {
 			require.NoError(t, fs.RemoveAll("db/journal"))
 		},
-		"the journal's folder is emptied": func(t *testing.T, fs *vfs.MemFS) { emptyDir(t, fs, "db/journal") },
+		"the journal's folder is emptied": func(t *testing.T, fs *crashfs.FS) { emptyDir(t, fs, "db/journal") },
 		"the file of positions is removed": func(t *testing.T,
-			fs *vfs.MemFS) {
+			fs *crashfs.FS) {
 			require.NoError(t, fs.Remove("db/positions"))
 		},
-		"the file of positions is emptied": func(t *testing.T, fs *vfs.MemFS) { writeFile(t, fs, "db/positions", nil) },
+		"the file of positions is emptied": func(t *testing.T, fs *crashfs.FS) { writeFile(t, fs, "db/positions", nil) },
 		"the file of positions is zeros": func(t *testing.T,
-			fs *vfs.MemFS) {
+			fs *crashfs.FS) {
 			writeFile(t, fs, "db/positions", make([]byte, 9000))
 		},
-		"everything of the journal is gone": func(t *testing.T, fs *vfs.MemFS) {
+		"everything of the journal is gone": func(t *testing.T, fs *crashfs.FS) {
 			require.NoError(t, errors.Join(fs.RemoveAll("db/journal"), fs.Remove("db/positions")))
 		},
-		"another journal lies there": func(t *testing.T, fs *vfs.MemFS) {
+		"another journal lies there": func(t *testing.T, fs *crashfs.FS) {
 			require.NoError(t, fs.RemoveAll("db/journal"))
 			copyTree(t, other.fs, fs, "db/journal")
 		},
-		"another journal and its positions lie there": func(t *testing.T, fs *vfs.MemFS) {
+		"another journal and its positions lie there": func(t *testing.T, fs *crashfs.FS) {
 			require.NoError(t, fs.RemoveAll("db/journal"))
 			copyTree(t, other.fs, fs, "db/journal")
 			writeFile(t, fs, "db/positions", readFile(t, other.fs, "db/positions"))
@@ -206,7 +206,7 @@ func restarted(t *testing.T, k kept) kept {
 	return killed
 }
 
-func emptyDir(t *testing.T, fs vfs.FS, dir string) {
+func emptyDir(t *testing.T, fs disk.FS, dir string) {
 	for _, name := range files(t, fs, dir) {
 		require.NoError(t, fs.Remove(name))
 	}
@@ -214,7 +214,7 @@ func emptyDir(t *testing.T, fs vfs.FS, dir string) {
 
 // refused requires that a directory is not opened, that Check says the same, and that Repair makes it one that can be
 // opened, with values that were there at some time.
-func refused(t *testing.T, fs *vfs.MemFS, want map[string]string) {
+func refused(t *testing.T, fs *crashfs.FS, want map[string]string) {
 	t.Helper()
 	_, err := openKeyspace(fs)
 	require.Error(t, err)
@@ -238,10 +238,10 @@ func refused(t *testing.T, fs *vfs.MemFS, want map[string]string) {
 
 // An older store beside a newer journal, and a newer one beside an older journal, do not belong together.
 func TestStoreAndJournalOfDifferentTimes(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := crashfs.Mem()
 	k, err := openKeyspace(fs)
 	require.NoError(t, err)
-	var times []*vfs.MemFS
+	var times []*crashfs.FS
 	for i := range 3 {
 		for j := range 10 {
 			k.set(fmt.Sprint("key", j), fmt.Sprint(i), k.Now())
@@ -251,14 +251,14 @@ func TestStoreAndJournalOfDifferentTimes(t *testing.T) {
 		for k.storage.Durable() < k.storage.Appended() {
 			k.storage.Kick()
 		}
-		copied := vfs.NewMem()
+		copied := crashfs.Mem()
 		copyTree(t, fs, copied, "db")
 		times = append(times, copied)
 	}
 	require.NoError(t, k.close(false))
 	for store, from := range times {
 		for log, logFrom := range times {
-			mixed := vfs.NewMem()
+			mixed := crashfs.Mem()
 			copyTree(t, logFrom, mixed, "db")
 			require.NoError(t, mixed.RemoveAll("db/data"))
 			copyTree(t, from, mixed, "db/data")
@@ -285,7 +285,7 @@ func TestRemovedFileOfTheStoreIsSeen(t *testing.T) {
 			require.NoError(t, k.fs.Remove("db/positions"))
 		}
 		var seen, harmless []string
-		check := func(name string, fs *vfs.MemFS) {
+		check := func(name string, fs *crashfs.FS) {
 			opened, err := openKeyspace(fs)
 			if err != nil {
 				seen = append(seen, name)
@@ -342,7 +342,7 @@ func TestOpenOfAnOlderDirectory(t *testing.T) {
 }
 
 // older makes of a directory what the version before would have made: it had no other segments than those of version 1.
-func older(t *testing.T, fs *vfs.MemFS) {
+func older(t *testing.T, fs *crashfs.FS) {
 	require.NoError(t, store.ForgetJournal(fs, "db"))
 	require.NoError(t, fs.Remove("db/positions"))
 	for _, name := range segments(t, fs) {

@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/persist/journal"
@@ -19,7 +17,7 @@ import (
 // Options say where and how a keyspace is stored.
 type Options struct {
 	// FS is the file system; nil is the system's.
-	FS vfs.FS
+	FS disk.FS
 	// Dir is the directory. It is made, for its owner alone, if it does not exist.
 	Dir string
 	// NoJournal leaves the journal out (appendonly no): after a crash all changes since the last checkpoint are lost.
@@ -55,7 +53,7 @@ type Options struct {
 	// one of the directory, which is repeated once and left alone from then on: NoJournal and Policy are not looked at.
 	// state is what that journal's last Anchor had for the group, nil if the data belonged to none. nil means that
 	// there is no group. See also Reset.
-	Group func(fs vfs.FS, dir string, state []byte) (journal.Journal, error)
+	Group func(fs disk.FS, dir string, state []byte) (journal.Journal, error)
 }
 
 // ErrOfGroup is returned by Recover if the data is that of a group, and Options.Group is nil.
@@ -153,7 +151,7 @@ type Status struct {
 // Open opens or creates the directory, which no other process may have open.
 func Open(o Options) (*Storage, error) {
 	if o.FS == nil {
-		o.FS = disk.FS
+		o.FS = disk.System
 	}
 	if o.CheckpointSize == 0 {
 		o.CheckpointSize = DefaultCheckpointSize
@@ -180,7 +178,7 @@ func Open(o Options) (*Storage, error) {
 func (s *Storage) Source() engine.Source { return s.store }
 
 // journalDir is where the segments of the journal are.
-func journalDir(fs vfs.FS, dir string) string { return fs.PathJoin(dir, "journal") }
+func journalDir(fs disk.FS, dir string) string { return fs.PathJoin(dir, "journal") }
 
 // bytesPerKey is how long the journal is, for each stored key, from which on all keys are brought into memory before
 // it is repeated. To read one key in the order of the store takes less than a tenth of looking it up, and a record
@@ -197,7 +195,7 @@ func journalStart(m store.Meta) journal.Start {
 }
 
 // journalSize returns the length of all files in the journal's directory in bytes.
-func journalSize(fs vfs.FS, dir string) (int64, error) {
+func journalSize(fs disk.FS, dir string) (int64, error) {
 	names, err := fs.List(dir)
 	if err != nil {
 		return 0, err
@@ -238,7 +236,7 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 		}
 	}
 	dir := journalDir(s.o.FS, s.o.Dir)
-	err := store.MakeDir(s.o.FS, dir)
+	err := disk.MakeDir(s.o.FS, dir)
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
@@ -364,7 +362,7 @@ func (s *Storage) joinGroup(end, position uint64) (journal.Journal, error) {
 		}
 	}
 	dir := s.o.FS.PathJoin(s.o.Dir, groupDir)
-	if err := store.MakeDir(s.o.FS, dir); err != nil {
+	if err := disk.MakeDir(s.o.FS, dir); err != nil {
 		return nil, err
 	}
 	meta, _ := s.store.Meta()

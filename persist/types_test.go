@@ -12,11 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/testing/samples"
+	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/persist/journal"
 	"github.com/atomredis/atomredis/persist/rdb"
 	"github.com/atomredis/atomredis/persist/store"
@@ -85,7 +86,7 @@ func requireSame(t *testing.T, want, got described) {
 // stock is a keyspace with all samples in database 0, which is stored if it has a storage.
 type stock struct {
 	t       *testing.T
-	fs      vfs.FS
+	fs      disk.FS
 	rnd     *rand.Rand
 	clock   engine.Clock
 	ks      *engine.Keyspace
@@ -95,7 +96,7 @@ type stock struct {
 func newStock(t *testing.T, stored bool) *stock {
 	s := &stock{t: t, rnd: rand.New(rand.NewPCG(1, 2)), clock: engine.NewManualClock(time.UnixMilli(1e12))}
 	if stored {
-		s.fs = vfs.NewMem()
+		s.fs = crashfs.Mem()
 		s.open()
 	} else {
 		s.ks = engine.New(engine.Options{Clock: s.clock, Databases: 2})

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine"
@@ -16,6 +14,7 @@ import (
 	"github.com/atomredis/atomredis/internal/cluster"
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/commands/scripts"
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 )
 
 // The origins of commands, as tests call them. The client is last: what it sends changes what its scripts are held to.
@@ -265,7 +264,7 @@ func noMemory(b *harness, s *Session) {
 // While a disk fails nothing may change, but what has been accepted before.
 func TestChangesAreRefusedToTheirOriginsWhileTheDiskFails(t *testing.T) {
 	disk := &stuck{}
-	d, err := openDurable(t, errorfs.Wrap(vfs.NewMem(), disk))
+	d, err := openDurable(t, crashfs.Wrap(crashfs.Mem(), disk))
 	require.NoError(t, err)
 	d.expect("+OK\r\n", "SET a 1")
 	disk.set(true)

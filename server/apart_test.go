@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 	"github.com/atomredis/atomredis/internal/transport"
 )
@@ -824,7 +824,7 @@ func TestErrorsOfWhatRunsApart(t *testing.T) {
 // What is stored apart reaches the store and the journal, whenever a checkpoint is made, and values that are away are
 // read first.
 func TestWhatIsStoredApartIsDurable(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := crashfs.Mem()
 	elsewhere := newApartHarness(t).client()
 	_, payload, _ := strings.Cut(elsewhere.whole("DUMP", "h"), "\r\n")
 	elsewhere.Close()

@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // backupState returns what BACKUP STATUS says of the state.
@@ -19,14 +21,14 @@ func backupState(d *durableServer) string {
 }
 
 // restored returns a server on the files of a backup.
-func restored(t *testing.T, fs vfs.FS, list string, settings ...string) *durableServer {
-	copied := vfs.NewMem()
+func restored(t *testing.T, fs disk.FS, list string, settings ...string) *durableServer {
+	copied := crashfs.Mem()
 	require.NoError(t, copied.MkdirAll("/db/appendonlydir", 0o700))
 	files := 0
 	for _, name := range strings.Fields(list) {
 		if strings.HasPrefix(name, "/") {
 			files++
-			ok, err := vfs.Clone(fs, copied, name, copied.PathJoin("/db/appendonlydir", fs.PathBase(name)))
+			ok, err := crashfs.Copy(fs, copied, name, copied.PathJoin("/db/appendonlydir", fs.PathBase(name)))
 			require.NoError(t, err)
 			require.True(t, ok)
 		}
@@ -40,7 +42,7 @@ func restored(t *testing.T, fs vfs.FS, list string, settings ...string) *durable
 func TestABackupHasAllChangesUntilItIsSealed(t *testing.T) {
 	for _, settings := range [][]string{{"shards=1"}, {"shards=4"}, {"shards=2", "appendonly=no", "save=60 1"}} {
 		t.Run(strings.Join(settings, " "), func(t *testing.T) {
-			fs := vfs.NewMem()
+			fs := crashfs.Mem()
 			d, err := openDurable(t, fs, settings...)
 			require.NoError(t, err)
 			defer d.end()
@@ -82,7 +84,7 @@ func TestABackupHasAllChangesUntilItIsSealed(t *testing.T) {
 
 // TestABackupUnderLoad checks that the numbers of each client are a first part of those that it has written.
 func TestABackupUnderLoad(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := crashfs.Mem()
 	srv, err := openDurable(t, fs, "shards=4", "appendfsync=no")
 	require.NoError(t, err)
 	defer srv.end()
@@ -129,7 +131,7 @@ func TestABackupUnderLoad(t *testing.T) {
 }
 
 func TestABackupThatIsGivenUp(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := crashfs.Mem()
 	d, err := openDurable(t, fs)
 	require.NoError(t, err)
 	d.do("SET a 1")
@@ -154,12 +156,12 @@ func TestABackupThatIsGivenUp(t *testing.T) {
 }
 
 func TestABackupNeedsAnEmptyDirectory(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := crashfs.Mem()
 	d, err := openDurable(t, fs)
 	require.NoError(t, err)
 	defer d.end()
 	require.NoError(t, fs.MkdirAll("/db/backupdir", 0o700))
-	file, err := fs.Create("/db/backupdir/x", vfs.WriteCategoryUnspecified)
+	file, err := fs.Create("/db/backupdir/x")
 	require.NoError(t, err)
 	require.NoError(t, file.Close())
 	d.expect("-ERR the directory /db/backupdir is not empty\r\n", "BACKUP START")

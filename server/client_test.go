@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/testing/testclient"
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 	"github.com/atomredis/atomredis/internal/transport"
@@ -298,7 +298,7 @@ func TestTheDirectoryChangesOnlyWhereNothingIsStored(t *testing.T) {
 	require.Equal(t, "-ERR CONFIG SET failed (possibly related to argument 'dir') - Changing directory: No such file or directory", c.do("CONFIG SET dir /nonexistent"))
 	require.Equal(t, "-ERR CONFIG SET failed (possibly related to argument 'dir') - Changing directory: Not a directory",
 		c.do("CONFIG SET dir "+writeFile(t, "x", "")))
-	d, err := openDurable(t, vfs.NewMem(), "enable-protected-configs=yes")
+	d, err := openDurable(t, crashfs.Mem(), "enable-protected-configs=yes")
 	require.NoError(t, err)
 	d.expect("-ERR CONFIG SET failed (possibly related to argument 'dir') - the data stays where it is while the server runs\r\n", "CONFIG SET dir /tmp")
 	d.end()

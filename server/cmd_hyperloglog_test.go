@@ -4,16 +4,16 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 )
 
 // TestPfcountAnswersWhileTheDiskFails checks that a command which reads changes nothing then: clients that change
 // anything are closed.
 func TestPfcountAnswersWhileTheDiskFails(t *testing.T) {
 	disk := &stuck{}
-	d, err := openDurable(t, errorfs.Wrap(vfs.NewMem(), disk), "stop-writes-on-bgsave-error=yes")
+	d, err := openDurable(t, crashfs.Wrap(crashfs.Mem(), disk), "stop-writes-on-bgsave-error=yes")
 	require.NoError(t, err)
 	d.expect(":1\r\n", "PFADD h a b c")
 	disk.set(true)

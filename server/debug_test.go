@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/transport"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
@@ -47,7 +47,7 @@ func TestDebugSubcommands(t *testing.T) {
 
 // What was accepted with a wrong checksum is there after a restart, when checksums are looked at again.
 func TestChecksumsThatAreSkippedAreNotMissedLater(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := crashfs.Mem()
 	d, err := openDurable(t, fs, "enable-debug-command=yes")
 	require.NoError(t, err)
 	payload := rdb.Seal([]byte{0, 1, 'x'})
@@ -67,7 +67,7 @@ func TestChecksumsThatAreSkippedAreNotMissedLater(t *testing.T) {
 
 // Closing the server does not wait for what tests have slowed down.
 func TestKeyDelaysDoNotHoldUpTheEnd(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := crashfs.Mem()
 	d, err := openDurable(t, fs)
 	require.NoError(t, err)
 	d.expect("+OK\r\n", "SET k 1")

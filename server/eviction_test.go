@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/transport"
 )
 
@@ -170,7 +170,7 @@ func TestThePercentageOfMaxmemoryIsTheClients(t *testing.T) {
 
 // What was evicted stays gone after a restart, and memory is counted as it was.
 func TestEvictedKeysStayGone(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := crashfs.Mem()
 	open := func() *Server {
 		conf := config.NewConfig()
 		for name, value := range map[string]string{"dir": "/data", "port": "0", "appendfsync": "always",

@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/replication"
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 )
 
 // pair is a master and its replica.
 func pair(t *testing.T) (master, replica *member) {
-	master, replica = newMember(t, vfs.NewCrashableMem()), newMember(t, vfs.NewCrashableMem())
+	master, replica = newMember(t, crashfs.New()), newMember(t, crashfs.New())
 	require.Equal(t, "+OK", replica.c.do("REPLICAOF "+master.address()))
 	requireSame(t, master, replica)
 	return master, replica
@@ -47,7 +47,7 @@ func TestClientsWaitForReplicas(t *testing.T) {
 	require.Equal(t, "+OK", waiting.do("SET a e"))
 	waiting.send("WAIT", "2", "0")
 	master.c.waitFor("INFO clients", "blocked_clients:1")
-	other := newMember(t, vfs.NewCrashableMem())
+	other := newMember(t, crashfs.New())
 	require.Equal(t, "+OK", other.c.do("REPLICAOF "+master.address()))
 	require.Equal(t, "2", waiting.read())
 	gone := master.connect()
@@ -63,7 +63,7 @@ func TestServersChangePlaces(t *testing.T) {
 	var port int64
 	fmt.Sscan(memberPort(replica), &port)
 	master.followersListenAt(port)
-	other := newMember(t, vfs.NewCrashableMem())
+	other := newMember(t, crashfs.New())
 	require.Equal(t, "+OK", other.c.do("REPLICAOF "+master.address()))
 	requireSame(t, master, other)
 	list, _ := master.followed.Status()
@@ -116,7 +116,7 @@ func TestAFailoverThatCannotBe(t *testing.T) {
 	require.Equal(t, "+OK", master.c.do("SET a d"))
 
 	// A follower that does not tell what it has is waited for, until it has been long enough.
-	alone := newMember(t, vfs.NewCrashableMem())
+	alone := newMember(t, crashfs.New())
 	raw := newRawFollower(t, "127.0.0.1", memberPort(alone))
 	raw.follow("eof")
 	alone.c.waitFor("INFO replication", "state=online")

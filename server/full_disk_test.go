@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 const (
@@ -59,7 +59,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 					_, ok := d.do("SAVE")
 					require.True(t, ok)
 				}
-				killed := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rng(1)})
+				killed := mem.CrashClone(crashfs.CloneCfg{UnsyncedDataPercent: 100, RNG: rng(1)})
 				d.end()
 
 				var full atomic.Bool
@@ -74,7 +74,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 				}
 				reply, _ := d.do("PING")
 				require.Equal(t, c.refusal, reply)
-				again := killed.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rng(2)})
+				again := killed.CrashClone(crashfs.CloneCfg{UnsyncedDataPercent: 100, RNG: rng(2)})
 
 				full.Store(false)
 				for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
@@ -86,9 +86,9 @@ func TestStartOnAFullDisk(t *testing.T) {
 				ok, reply := d.write(n + 1)
 				require.True(t, ok, reply)
 				d.do("SAVE")
-				healed := killed.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rng(3)})
+				healed := killed.CrashClone(crashfs.CloneCfg{UnsyncedDataPercent: 100, RNG: rng(3)})
 				d.end()
-				for fs, want := range map[vfs.FS]int{again: n, healed: n + 1} {
+				for fs, want := range map[disk.FS]int{again: n, healed: n + 1} {
 					d, err = openDurable(t, fs, c.settings...)
 					require.NoError(t, err)
 					require.Equal(t, want, d.check("afterwards"))
@@ -105,7 +105,7 @@ func TestFullDiskUnderEverySecLosesNothingAcknowledged(t *testing.T) {
 	mem := crashfs.New()
 	var full atomic.Bool
 	var room atomic.Int64 // what removed files leave
-	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	fs := crashfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind == errorfs.OpRemove && strings.HasSuffix(op.Path, "reserve") {
 			room.Add(1 << 20)
 		}
@@ -145,7 +145,7 @@ func TestFullDiskUnderEverySecLosesNothingAcknowledged(t *testing.T) {
 			}
 			n++
 		}
-		killed := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rng(uint64(n))})
+		killed := mem.CrashClone(crashfs.CloneCfg{UnsyncedDataPercent: 100, RNG: rng(uint64(n))})
 		after, err := openDurable(t, killed, "appendfsync=everysec")
 		require.NoError(t, err)
 		found := check(after)

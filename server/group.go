@@ -12,14 +12,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/replication"
 	"github.com/atomredis/atomredis/internal/replication/raft"
 	"github.com/atomredis/atomredis/internal/transfer"
+	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/persist/journal"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
@@ -76,7 +75,7 @@ func checkGroup(set *config.Settings) error {
 }
 
 // openGroup is persist.Options.Group.
-func (srv *Server) openGroup(fs vfs.FS, dir string, state []byte) (journal.Journal, error) {
+func (srv *Server) openGroup(fs disk.FS, dir string, state []byte) (journal.Journal, error) {
 	g, set := &srv.group, srv.config.Get()
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	stored, err := srv.storage.HasData()

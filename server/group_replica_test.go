@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/replication"
 	"github.com/atomredis/atomredis/internal/replication/psync"
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -33,7 +33,7 @@ func (m *member) replicates(leader *groupNode) {
 // of another server or from its own disk.
 func TestAReplicaOfAGroupGoesOnWithTheNextLeader(t *testing.T) {
 	g := startGroup(t, 3)
-	replica := newMember(t, vfs.NewCrashableMem())
+	replica := newMember(t, crashfs.New())
 	heard := replica.connect()
 	require.Contains(t, heard.do("SUBSCRIBE news"), "subscribe")
 	n := 0

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/testing/freeport"
 	"github.com/atomredis/atomredis/internal/testing/transcript"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // testGroup is three servers or more that share a journal, each with a directory and an address of its own.
@@ -29,7 +29,7 @@ type groupNode struct {
 	*Server // nil while it is down
 	addr    string
 	dir     string
-	fs      vfs.FS // nil is the system's files
+	fs      disk.FS // nil is the system's files
 	g       *testGroup
 	at      atomic.Pointer[string] // where clients reach it, or have last
 }

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/replication"
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
+	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -21,15 +21,15 @@ import (
 type member struct {
 	*testServer
 	c   *testClient
-	mem *vfs.MemFS
+	mem *crashfs.FS
 }
 
-func newMember(t *testing.T, mem *vfs.MemFS, settings ...string) *member {
+func newMember(t *testing.T, mem *crashfs.FS, settings ...string) *member {
 	return newMemberOn(t, mem, mem, settings...)
 }
 
 // newMemberOn is newMember with the file system through which the server sees mem.
-func newMemberOn(t *testing.T, mem *vfs.MemFS, fs vfs.FS, settings ...string) *member {
+func newMemberOn(t *testing.T, mem *crashfs.FS, fs disk.FS, settings ...string) *member {
 	s := startTestServer(t, Options{FS: fs}, append([]string{"appendonly", "yes", "save", "", "dir", "/db", "appendfsync",
 		"always", "databases", "4"}, settings...)...)
 	return &member{s, s.connect(), mem}
@@ -46,7 +46,7 @@ func (m *member) again(crash bool, settings ...string) *member {
 	m.t.Helper()
 	mem := m.mem
 	if crash {
-		mem = m.mem.CrashClone(vfs.CrashCloneCfg{})
+		mem = m.mem.CrashClone(crashfs.CloneCfg{})
 	}
 	require.NoError(m.t, m.Close())
 	return newMember(m.t.(*testing.T), mem, settings...)
@@ -82,8 +82,8 @@ func requireSame(t *testing.T, first *member, others ...*member) {
 func TestReplicasGoOnWhereTheyWere(t *testing.T) {
 	for _, crash := range []bool{false, true} {
 		t.Run(fmt.Sprint("crash ", crash), func(t *testing.T) {
-			master, replica := newMember(t, vfs.NewCrashableMem()), newMember(t, vfs.NewCrashableMem())
-			leaf := newMember(t, vfs.NewCrashableMem())
+			master, replica := newMember(t, crashfs.New()), newMember(t, crashfs.New())
+			leaf := newMember(t, crashfs.New())
 			master.write(5)
 			require.Equal(t, "+OK", replica.c.do("REPLICAOF "+master.address()))
 			requireSame(t, master, replica)
@@ -140,11 +140,11 @@ func TestReplicasGoOnWhereTheyWere(t *testing.T) {
 
 // A master that has lost what its replicas have got has them copied again.
 func TestAMasterThatHasLostSomethingIsNotGoneOnFrom(t *testing.T) {
-	master, replica := newMember(t, vfs.NewCrashableMem()), newMember(t, vfs.NewCrashableMem())
+	master, replica := newMember(t, crashfs.New()), newMember(t, crashfs.New())
 	require.Equal(t, "+OK", replica.c.do("REPLICAOF "+master.address()))
 	requireSame(t, master, replica)
 	master.write(1)
-	before := master.mem.CrashClone(vfs.CrashCloneCfg{})
+	before := master.mem.CrashClone(crashfs.CloneCfg{})
 	master.write(1)
 	requireSame(t, master, replica)
 	require.NoError(t, master.Close())
@@ -197,8 +197,8 @@ func memberPort(m *member) string {
 // What is published at a master is heard at its replicas, behind what was changed before it, and not once more when the
 // journal is repeated.
 func TestWhatIsPublishedIsHeardAtReplicas(t *testing.T) {
-	master, replica := newMember(t, vfs.NewCrashableMem()), newMember(t, vfs.NewCrashableMem())
-	leaf := newMember(t, vfs.NewCrashableMem())
+	master, replica := newMember(t, crashfs.New()), newMember(t, crashfs.New())
+	leaf := newMember(t, crashfs.New())
 	require.Equal(t, "+OK", replica.c.do("REPLICAOF "+master.address()))
 	require.Equal(t, "+OK", leaf.c.do("REPLICAOF "+replica.address()))
 	requireSame(t, master, replica, leaf)
@@ -245,8 +245,8 @@ func TestWhatIsPublishedIsHeardAtReplicas(t *testing.T) {
 // A replica goes no further than it can store, unless it is told to, and goes on when there is room.
 func TestAReplicaOnAFullDisk(t *testing.T) {
 	var full atomic.Bool
-	mem := vfs.NewCrashableMem()
-	master, replica := newMember(t, vfs.NewCrashableMem()), newMemberOn(t, mem, crashfs.Full(mem, &full))
+	mem := crashfs.New()
+	master, replica := newMember(t, crashfs.New()), newMemberOn(t, mem, crashfs.Full(mem, &full))
 	require.Equal(t, "+OK", replica.c.do("REPLICAOF "+master.address()))
 	master.write(1)
 	requireSame(t, master, replica)

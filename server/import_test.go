@@ -14,17 +14,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atomredis/atomredis/internal/config"
-	"github.com/atomredis/atomredis/internal/testing/testseed"
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
+	"github.com/atomredis/atomredis/internal/testing/testseed"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // putFile writes a file, and the directories that it is in.
-func putFile(t require.TestingT, fs vfs.FS, name string, content []byte) {
+func putFile(t require.TestingT, fs disk.FS, name string, content []byte) {
 	require.NoError(t, fs.MkdirAll(fs.PathDir(name), 0o700))
-	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
+	f, err := fs.Create(name)
 	require.NoError(t, err)
 	_, err = f.Write(bytes.Clone(content)) // the file system may change what it is given
 	require.NoError(t, errors.Join(err, f.Close()))
@@ -90,7 +92,7 @@ func TestWhatARedisHasStoredIsReadAtStart(t *testing.T) {
 			"a"), aofFile("SELECT 3", "HSET h f v")...)}, "", "lua"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			fs := vfs.NewMem()
+			fs := crashfs.Mem()
 			for name, content := range test.files {
 				putFile(t, fs, "/db/"+name, content)
 			}
@@ -203,7 +205,7 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 			"appendonly.aof.manifest is a directory"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			fs := vfs.NewMem()
+			fs := crashfs.Mem()
 			for name, content := range test.files {
 				putFile(t, fs, "/db/"+name, content)
 			}
@@ -231,7 +233,7 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 
 // What takes long is told of: how much of what, until all is done.
 func TestProgressIsTold(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := crashfs.Mem()
 	var sets []string
 	for i := range 500 {
 		sets = append(sets, fmt.Sprintf("SET k%d %d", i, i))
@@ -278,7 +280,7 @@ func TestProgressIsTold(t *testing.T) {
 }
 
 // openImport is New and Start with a file to import.
-func openImport(t require.TestingT, fs vfs.FS, file string) (*Server, error) {
+func openImport(t require.TestingT, fs disk.FS, file string) (*Server, error) {
 	conf := config.NewConfig()
 	for name, value := range map[string]string{"port": "0", "dir": "/db", "save": ""} {
 		require.NoError(t, conf.Set(name, value, false))
@@ -292,7 +294,7 @@ func openImport(t require.TestingT, fs vfs.FS, file string) (*Server, error) {
 }
 
 func TestAnImportNeedsADirectoryWithoutData(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := crashfs.Mem()
 	putFile(t, fs, "/elsewhere/my.rdb", rdbFile(t, "SET a 1"))
 	putFile(t, fs, "/elsewhere/only/x.manifest", []byte("file x.aof seq 1 type i\n"))
 	putFile(t, fs, "/elsewhere/only/x.aof", aofFile("SET b 1"))
@@ -300,7 +302,7 @@ func TestAnImportNeedsADirectoryWithoutData(t *testing.T) {
 	require.Error(t, err)
 	_, err = openImport(t, fs, "/elsewhere")
 	require.ErrorContains(t, err, "neither an RDB file nor an append-only file")
-	other := vfs.NewMem()
+	other := crashfs.Mem()
 	putFile(t, other, "/elsewhere/cut.aof", append(aofFile("SET b 1", "MULTI", "SET b 2"), "*2\r\n$3\r\nDE"...))
 	cut, err := openImport(t, other, "/elsewhere/cut.aof")
 	require.NoError(t, err)

@@ -8,9 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 )
 
 // infoFields are the fields of Redis 7.0.15 with an append-only file, and what later versions up to 7.4 have besides.
@@ -94,7 +95,7 @@ func infoSectionsOf(reply string) map[string]map[string]string {
 
 func TestInfoHasAllFieldsOfRedis(t *testing.T) {
 	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
-		o.FS = vfs.NewMem()
+		o.FS = crashfs.Mem()
 		s := startTestServer(t, o, append(settings, "appendonly", "yes", "dir", "/db")...)
 		got := infoSectionsOf(s.connect().do("INFO everything"))
 		for section, names := range infoFields {
@@ -233,7 +234,7 @@ func TestInfoCountsPayloadsThatWereChecked(t *testing.T) {
 }
 
 func TestInfoTellsHowManyKeysWereRead(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := crashfs.Mem()
 	putFile(t, fs, "/db/dump.rdb", rdbFile(t, "SET a 1", "SET b 2", "RPUSH l x y"))
 	d, err := openDurable(t, fs, "appendonly=yes")
 	require.NoError(t, err)
@@ -254,7 +255,7 @@ func TestInfoTellsHowManyKeysWereRead(t *testing.T) {
 
 func TestInfoTellsHowFarAFileIs(t *testing.T) {
 	written := func() {} // called when the file is complete, and before the save is
-	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+	fs := crashfs.Wrap(crashfs.Mem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind == errorfs.OpRename && strings.HasPrefix(op.Path, "/db/dump.rdb") {
 			written()
 		}
@@ -279,7 +280,7 @@ func TestInfoTellsHowFarAFileIs(t *testing.T) {
 }
 
 func TestInfoTellsHowFarACheckpointIs(t *testing.T) {
-	d, err := openDurable(t, vfs.NewMem(), "rdb-key-save-delay=10000000")
+	d, err := openDurable(t, crashfs.Mem(), "rdb-key-save-delay=10000000")
 	require.NoError(t, err)
 	d.do("SET a 1", "SET b 2", "SET c 3")
 	d.expect("+Background saving started\r\n", "BGSAVE")
@@ -291,7 +292,7 @@ func TestInfoTellsHowFarACheckpointIs(t *testing.T) {
 }
 
 func TestInfoTellsHowFarLoadingIs(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := crashfs.Mem()
 	d, err := openDurable(t, fs)
 	require.NoError(t, err)
 	d.do("SET a 1", "SET b 2", "SAVE")

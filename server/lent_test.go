@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
@@ -313,7 +313,7 @@ func TestLentValuesComeBack(t *testing.T) {
 
 // Replies that wait for the journal and those that do not are told apart where values are lent.
 func TestLentRepliesWaitForTheJournal(t *testing.T) {
-	d, err := openDurable(t, vfs.NewMem(), "proto-max-bulk-len=1mb")
+	d, err := openDurable(t, crashfs.Mem(), "proto-max-bulk-len=1mb")
 	require.NoError(t, err)
 	value := strings.Repeat("v", 2*lentSize)
 	d.expect("+OK\r\n", "SET k "+value)

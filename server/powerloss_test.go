@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/transport"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // These tests run a durable server on a file system in memory which can lose what was not synced, and which can fail
@@ -33,7 +33,7 @@ type durableServer struct {
 	s   *Session
 }
 
-func openDurable(t require.TestingT, fs vfs.FS, settings ...string) (*durableServer, error) {
+func openDurable(t require.TestingT, fs disk.FS, settings ...string) (*durableServer, error) {
 	conf := config.NewConfig()
 	for _, pair := range append([]string{"port=0", "dir=/db", "save=", "appendonly=yes", "appendfsync=always",
 		"checkpoint-size=1mb",
@@ -182,7 +182,7 @@ type crashes struct {
 }
 
 type crash struct {
-	fs         *vfs.MemFS
+	fs         *crashfs.FS
 	acks, sent int
 	op         string
 }
@@ -197,7 +197,7 @@ func (c *crashes) MaybeError(op errorfs.Op) error {
 	c.skip = 1 + c.rnd.IntN(12)
 	kept := c.rnd.IntN(3) * 50
 	c.list = append(c.list, crash{
-		fs:   c.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: kept, RNG: c.rnd}),
+		fs:   c.mem.CrashClone(crashfs.CloneCfg{UnsyncedDataPercent: kept, RNG: c.rnd}),
 		acks: c.acks, sent: c.sent, op: fmt.Sprintf("%v %s, %d %% of what is not synced kept", op.Kind, op.Path, kept),
 	})
 	return nil
@@ -220,7 +220,7 @@ func TestNothingAcknowledgedIsLostWhenThePowerFails(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		mem := crashfs.New()
 		c := &crashes{mem: mem, rnd: rand.New(rand.NewPCG(seed, 2)), skip: 1}
-		d, err := openDurable(t, errorfs.Wrap(mem, c), "shards="+strconv.Itoa(1<<(2*(seed%2))))
+		d, err := openDurable(t, crashfs.Wrap(mem, c), "shards="+strconv.Itoa(1<<(2*(seed%2))))
 		require.NoError(t, err)
 		n := 0
 		for range 60 {
@@ -299,8 +299,8 @@ func (f *failures) end() {
 }
 
 func TestNothingAcknowledgedIsLostWhenTheDiskFails(t *testing.T) {
-	run := func(t *testing.T, f *failures, mem vfs.FS) (acks int) {
-		d, err := openDurable(t, errorfs.Wrap(mem, f))
+	run := func(t *testing.T, f *failures, mem disk.FS) (acks int) {
+		d, err := openDurable(t, crashfs.Wrap(mem, f))
 		if err != nil {
 			f.end()
 			if d, err = openDurable(t, mem); err != nil {
@@ -345,7 +345,7 @@ func TestNothingAcknowledgedIsLostWhenTheDiskFails(t *testing.T) {
 				f := &failures{from: at, n: n}
 				mem := crashfs.New()
 				acks := run(t, f, mem)
-				again, err := openDurable(t, mem.CrashClone(vfs.CrashCloneCfg{}))
+				again, err := openDurable(t, mem.CrashClone(crashfs.CloneCfg{}))
 				require.NoError(t, err, f.first())
 				require.Equal(t, acks, again.check(f.first()), f.first())
 				again.end()

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
@@ -32,7 +31,7 @@ func TestSaveInMemoryWritesTheRDBFile(t *testing.T) {
 	for _, command := range []string{"SAVE", "BGSAVE", "BGSAVE SCHEDULE", "SHUTDOWN SAVE"} {
 		for _, name := range []string{"dump.rdb", "other.rdb"} {
 			t.Run(command+name, func(t *testing.T) {
-				fs := vfs.NewMem()
+				fs := crashfs.Mem()
 				d, err := openDurable(t, fs, inMemory, "dbfilename="+name)
 				require.NoError(t, err)
 				d.expect(fmt.Sprintf(":%d\r\n", d.started.Unix()), "LASTSAVE")
@@ -75,7 +74,7 @@ func TestSaveInMemoryWritesTheRDBFile(t *testing.T) {
 func TestSaveOfStoredDataWritesTheRDBFileToo(t *testing.T) {
 	for _, command := range []string{"SAVE", "BGSAVE", "SHUTDOWN SAVE"} {
 		t.Run(command, func(t *testing.T) {
-			fs := vfs.NewMem()
+			fs := crashfs.Mem()
 			d, err := openDurable(t, fs, "dbfilename=backup.rdb")
 			require.NoError(t, err)
 			d.do("SET a 1")
@@ -96,9 +95,9 @@ func TestSaveOfStoredDataWritesTheRDBFileToo(t *testing.T) {
 				d.end()
 			}
 
-			copied := vfs.NewMem()
+			copied := crashfs.Mem()
 			require.NoError(t, copied.MkdirAll("/db", 0o700))
-			ok, err := vfs.Clone(fs, copied, "/db/backup.rdb", "/db/backup.rdb")
+			ok, err := crashfs.Copy(fs, copied, "/db/backup.rdb", "/db/backup.rdb")
 			require.NoError(t, err)
 			require.True(t, ok)
 			backup, err := openDurable(t, copied, "dbfilename=backup.rdb")
@@ -121,7 +120,7 @@ func TestSaveOfStoredDataWritesTheRDBFileToo(t *testing.T) {
 // What is said of the file must not be mixed up with what is stored: that is safe, and changes go on.
 func TestSaveOfStoredDataTellsThatTheFileCannotBeWritten(t *testing.T) {
 	var fails atomic.Bool
-	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+	fs := crashfs.Wrap(crashfs.Mem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if fails.Load() && op.Kind == errorfs.OpCreate && strings.HasPrefix(op.Path, "/db/backup.rdb") {
 			return os.ErrPermission
 		}
@@ -144,7 +143,7 @@ func TestSaveOfStoredDataTellsThatTheFileCannotBeWritten(t *testing.T) {
 
 // Who waits for LASTSAVE to change before it copies the file must not get the one before.
 func TestLastsaveTellsOfASaveWhenTheFileIsThere(t *testing.T) {
-	d, err := openDurable(t, vfs.NewMem(), "dbfilename=backup.rdb")
+	d, err := openDurable(t, crashfs.Mem(), "dbfilename=backup.rdb")
 	require.NoError(t, err)
 	d.do("SET a 1")
 	d.expect("+OK\r\n", "SAVE")
@@ -162,7 +161,7 @@ func TestLastsaveTellsOfASaveWhenTheFileIsThere(t *testing.T) {
 
 // Without dbfilename a program's server makes checkpoints only.
 func TestSaveInAProgramMakesNoFileThatItHasNotAskedFor(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := crashfs.Mem()
 	d, err := openDurable(t, fs)
 	require.NoError(t, err)
 	d.do("SET a 1")
@@ -176,7 +175,7 @@ func TestSaveInAProgramMakesNoFileThatItHasNotAskedFor(t *testing.T) {
 func TestSaveInMemoryThatFailsIsTold(t *testing.T) {
 	var full atomic.Bool
 	full.Store(true)
-	mem := vfs.NewMem()
+	mem := crashfs.Mem()
 	d, err := openDurable(t, crashfs.Full(mem, &full), inMemory)
 	require.NoError(t, err)
 	d.expect("+OK\r\n", "SET a 1")
@@ -209,7 +208,7 @@ func TestWithoutADirectoryThereIsNoFile(t *testing.T) {
 // Data that a server has stored in the directory are neither ignored nor touched by one that stores nothing.
 func TestInMemoryReadsWhatWasStored(t *testing.T) {
 	for _, settings := range [][]string{nil, {"appendonly=no", "save=3600 1"}} {
-		fs := vfs.NewMem()
+		fs := crashfs.Mem()
 		d, err := openDurable(t, fs, settings...)
 		require.NoError(t, err)
 		for i := range 3 {
@@ -243,7 +242,7 @@ func TestInMemoryReadsWhatWasStored(t *testing.T) {
 func TestInMemoryRefusesWhatCannotBeRead(t *testing.T) {
 	for name, content := range map[string]string{"dump.rdb": "", "appendonly.aof": "*2\r\n", "dump.rdb/x": "",
 		"appendonlydir/appendonly.aof.1.incr.aof": ""} {
-		fs := vfs.NewMem()
+		fs := crashfs.Mem()
 		putFile(t, fs, "/db/"+name, []byte(content))
 		_, err := openDurable(t, fs, inMemory)
 		require.Error(t, err, name)

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
+	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -332,7 +332,7 @@ func TestAReplicasJournalHasKeysThatExpiredByItsOwnClockOnly(t *testing.T) {
 		d.expect("*2\r\n$1\r\n1\r\n$1\r\n1\r\n", "HMGET hash f g")
 	}
 	again(d)
-	copied, err := openDurable(t, mem.CrashClone(vfs.CrashCloneCfg{}), settings...)
+	copied, err := openDurable(t, mem.CrashClone(crashfs.CloneCfg{}), settings...)
 	require.NoError(t, err)
 	again(copied)
 	copied.end()
@@ -344,7 +344,7 @@ func TestAHalfMadeCopyIsNeverStored(t *testing.T) {
 	for _, settings := range [][]string{{"appendonly=yes"}, {"appendonly=no", "save=3600 1"}} {
 		t.Run(strings.Join(settings, " "), func(t *testing.T) {
 			mem := crashfs.New()
-			open := func(fs vfs.FS) *durableServer {
+			open := func(fs disk.FS) *durableServer {
 				d, err := openDurable(t, fs, settings...)
 				require.NoError(t, err)
 				return d
@@ -361,7 +361,7 @@ func TestAHalfMadeCopyIsNeverStored(t *testing.T) {
 			}
 			afterCrash := func(keys ...string) {
 				t.Helper()
-				d := open(mem.CrashClone(vfs.CrashCloneCfg{}))
+				d := open(mem.CrashClone(crashfs.CloneCfg{}))
 				holds(d, keys...)
 				d.end()
 			}

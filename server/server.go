@@ -11,14 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/atomredis/atomredis/internal/clients/tracking"
-	"github.com/atomredis/atomredis/internal/cluster"
-	"github.com/atomredis/atomredis/internal/cluster/migrate"
-	"github.com/atomredis/atomredis/internal/cluster/peers"
-	"github.com/atomredis/atomredis/internal/cluster/shards"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/lists"
@@ -27,6 +19,11 @@ import (
 	"github.com/atomredis/atomredis/engine/zsets"
 	"github.com/atomredis/atomredis/internal/clients/acl"
 	"github.com/atomredis/atomredis/internal/clients/pubsub"
+	"github.com/atomredis/atomredis/internal/clients/tracking"
+	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/cluster/migrate"
+	"github.com/atomredis/atomredis/internal/cluster/peers"
+	"github.com/atomredis/atomredis/internal/cluster/shards"
 	"github.com/atomredis/atomredis/internal/command"
 	migratecommand "github.com/atomredis/atomredis/internal/commands/migrate"
 	"github.com/atomredis/atomredis/internal/commands/scripts"
@@ -56,7 +53,7 @@ type Server struct {
 	tickBase time.Time
 	maxFiles int64 // how many files the process may have open; 0 if that is not known
 	ownFiles bool  // data is stored in the system's files
-	fs       vfs.FS
+	fs       disk.FS
 
 	clients      register
 	pubsub       pubsub.Hub
@@ -158,7 +155,7 @@ type Options struct {
 	// Listeners are served beside those that the configuration asks for. The server closes them.
 	Listeners []net.Listener
 	// FS is where data is stored; nil is the system's files.
-	FS vfs.FS
+	FS disk.FS
 	// Supervised says who is told that the server is ready, for INFO.
 	Supervised config.Supervision
 	// Import is the path of an RDB file, an append-only file or a directory of a Redis, which Start reads into the data
@@ -208,7 +205,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 		srv.listeners.all = append(srv.listeners.all, &listener{Listener: l})
 	}
 	if srv.fs == nil {
-		srv.fs = disk.FS
+		srv.fs = disk.System
 	}
 	srv.storage.importFile = o.Import
 	srv.group.srv, srv.group.network = srv, o.Group

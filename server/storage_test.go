@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/transport"
 )
 
@@ -49,7 +49,7 @@ func TestDataIsThereAfterARestart(t *testing.T) {
 		{"appendonly=yes", "save="}, {"appendonly=no", "save=3600 1"}, {"appendonly=yes", "save=3600 1", "shards=16"},
 	} {
 		t.Run(strings.Join(settings, " "), func(t *testing.T) {
-			fs := vfs.NewMem()
+			fs := crashfs.Mem()
 			for i := range 3 {
 				d, err := openDurable(t, fs, settings...)
 				require.NoError(t, err)
@@ -66,7 +66,7 @@ func TestDataIsThereAfterARestart(t *testing.T) {
 }
 
 func TestDatabasesAreThereAfterARestart(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := crashfs.Mem()
 	d, err := openDurable(t, fs)
 	require.NoError(t, err)
 	d.do("SET k zero", "SELECT 1", "SET k one", "SELECT 2", "SET k two", "SAVE", "SWAPDB 0 1", "FLUSHDB", "SET k new",
@@ -86,7 +86,7 @@ func TestDatabasesAreThereAfterARestart(t *testing.T) {
 }
 
 func TestExpiryFollowsTheJournal(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := crashfs.Mem()
 	d, err := openDurable(t, fs)
 	require.NoError(t, err)
 	d.do("SET short 1 PX 1", "SET long 1 PX 100000000")
@@ -103,7 +103,7 @@ func TestExpiryFollowsTheJournal(t *testing.T) {
 }
 
 func TestSaveCommands(t *testing.T) {
-	d, err := openDurable(t, vfs.NewMem(), "appendfsync=everysec")
+	d, err := openDurable(t, crashfs.Mem(), "appendfsync=everysec")
 	require.NoError(t, err)
 	d.do("SET a 1")
 	saves := func() int { return d.storage.Status().Checkpoints }
@@ -129,7 +129,7 @@ func TestSaveCommands(t *testing.T) {
 }
 
 func TestWaitaofWaitsForTheDisk(t *testing.T) {
-	d, err := openDurable(t, vfs.NewMem(), "appendfsync=everysec")
+	d, err := openDurable(t, crashfs.Mem(), "appendfsync=everysec")
 	require.NoError(t, err)
 	// The SET is synced within a second, for which the client waits; in a transaction nothing waits.
 	reply, ok := d.do("SET a 1", "WAITAOF 1 0 0")
@@ -142,7 +142,7 @@ func TestWaitaofWaitsForTheDisk(t *testing.T) {
 }
 
 func TestADirectoryHasOneServer(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := crashfs.Mem()
 	d, err := openDurable(t, fs)
 	require.NoError(t, err)
 	_, err = openDurable(t, fs)
@@ -164,7 +164,7 @@ func (s *stuck) set(on bool) {
 
 func TestAServerWhoseDiskFailsIsReadOnly(t *testing.T) {
 	s := &stuck{}
-	d, err := openDurable(t, errorfs.Wrap(vfs.NewMem(), s), "stop-writes-on-bgsave-error=yes")
+	d, err := openDurable(t, crashfs.Wrap(crashfs.Mem(), s), "stop-writes-on-bgsave-error=yes")
 	require.NoError(t, err)
 	const read = "function()return(redis.call('GET','a'))end"
 	require.Empty(t, d.scripts.Restore([]string{"#!lua name=l\nredis.register_function('writer'," + read + ")\n" +
@@ -201,7 +201,7 @@ func TestAServerWhoseDiskFailsIsReadOnly(t *testing.T) {
 func TestWhileTheJournalIsReadCommandsAreRefused(t *testing.T) {
 	conf := config.NewConfig()
 	require.NoError(t, conf.Set("dir", "/db", false))
-	srv, err := New(conf, slog.New(slog.DiscardHandler), Options{FS: vfs.NewMem(), Goroutines: true})
+	srv, err := New(conf, slog.New(slog.DiscardHandler), Options{FS: crashfs.Mem(), Goroutines: true})
 	require.NoError(t, err)
 	d := &durableServer{Server: srv, t: t, log: &panicLog{}}
 	d.s = srv.newSession(transport.Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})
@@ -219,14 +219,14 @@ func TestWhileTheJournalIsReadCommandsAreRefused(t *testing.T) {
 func TestClientsWaitALittleForTheJournal(t *testing.T) {
 	for name, grace := range map[string]time.Duration{"little data": time.Hour, "much data": time.Nanosecond} {
 		t.Run(name, func(t *testing.T) {
-			fs := vfs.NewMem()
+			fs := crashfs.Mem()
 			d, err := openDurable(t, fs, "save=")
 			require.NoError(t, err)
 			d.expect("+OK\r\n", "SET a 1")
 			require.NoError(t, d.Abandon())
 			reads, goOn := make(chan struct{}), make(chan struct{})
 			reached := sync.OnceFunc(func() { close(reads) })
-			slow := errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			slow := crashfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
 				if op.Kind.ReadOrWrite() == errorfs.OpIsRead && strings.Contains(op.Path, "/journal/") {
 					reached()
 					<-goOn

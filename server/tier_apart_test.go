@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 )
 
 // input gives a client's session input, and waits until no value is read for it any more.
@@ -42,9 +43,9 @@ func (b *tiered) end(client int) string {
 // Commands that run apart see values as they are, of which some elements are in memory and changed and the others away,
 // and go on seeing them as they were whatever changes, is stored and leaves meanwhile.
 func TestCommandsApartSeeValuesThatArePartlyAway(t *testing.T) {
-	with := openTiered(t, vfs.NewMem(), 2)
+	with := openTiered(t, crashfs.Mem(), 2)
 	defer with.close()
-	without := openTiered(t, vfs.NewMem(), 2, "maxmemory-policy=noeviction")
+	without := openTiered(t, crashfs.Mem(), 2, "maxmemory-policy=noeviction")
 	defer without.close()
 	var fill []byte
 	for i := range manyElements {
@@ -105,9 +106,9 @@ func TestCommandsApartSeeValuesThatArePartlyAway(t *testing.T) {
 
 // Many keys whose values are away are read as a whole, with the reply of a server that has them in memory.
 func TestManyKeysThatAreAway(t *testing.T) {
-	with := openTiered(t, vfs.NewMem(), 2)
+	with := openTiered(t, crashfs.Mem(), 2)
 	defer with.close()
-	without := openTiered(t, vfs.NewMem(), 2, "maxmemory-policy=noeviction")
+	without := openTiered(t, crashfs.Mem(), 2, "maxmemory-policy=noeviction")
 	defer without.close()
 	names := ""
 	var fill []byte

@@ -11,12 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/transport"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // tiered is a server with storage, whose values leave memory when a test wants it.
@@ -29,7 +30,7 @@ type tiered struct {
 	woken    chan struct{}
 }
 
-func openTiered(t *testing.T, fs vfs.FS, clients int, settings ...string) *tiered {
+func openTiered(t *testing.T, fs disk.FS, clients int, settings ...string) *tiered {
 	conf := config.NewConfig()
 	for _, pair := range append([]string{"dir=/db", "port=0", "save=", "shards=4", "maxmemory=1gb", "maxmemory-policy=tier",
 		"hash-max-listpack-entries=8", "set-max-listpack-entries=4", "list-max-listpack-size=4", "stream-node-max-entries=3",
@@ -149,8 +150,8 @@ func TestValuesThatLeaveChangeNothing(t *testing.T) {
 	}
 	for seed := range rounds {
 		r := rand.New(rand.NewPCG(seed, 0))
-		with := openTiered(t, vfs.NewMem(), 3)
-		without := openTiered(t, vfs.NewMem(), 3, "maxmemory-policy=noeviction")
+		with := openTiered(t, crashfs.Mem(), 3)
+		without := openTiered(t, crashfs.Mem(), 3, "maxmemory-policy=noeviction")
 		for range 300 {
 			client := r.IntN(3)
 			line := randomCommand(r, templates[r.IntN(len(templates))])
@@ -401,9 +402,9 @@ func TestLargeCollectionsThatLeaveChangeNothing(t *testing.T) {
 	}
 	for seed := range rounds {
 		r := rand.New(rand.NewPCG(seed, 7))
-		fs := vfs.NewMem()
+		fs := crashfs.Mem()
 		with := openTiered(t, fs, 2)
-		without := openTiered(t, vfs.NewMem(), 2, "maxmemory-policy=noeviction")
+		without := openTiered(t, crashfs.Mem(), 2, "maxmemory-policy=noeviction")
 		fill := fillLarge(r)
 		with.send(0, fill)
 		without.send(0, fill)
@@ -495,7 +496,7 @@ func (b *tiered) complete() bool {
 
 // What is read of values that are away is counted and shown once, and read side by side for a whole pipeline.
 func TestAPipelineWaitsOnceForItsValues(t *testing.T) {
-	b := openTiered(t, vfs.NewMem(), 1)
+	b := openTiered(t, crashfs.Mem(), 1)
 	defer b.close()
 	long := strings.Repeat("v", 500)
 	var lines []string
@@ -518,7 +519,7 @@ func TestAPipelineWaitsOnceForItsValues(t *testing.T) {
 // While values cannot leave because they are not stored yet, clients write the slower the fuller memory is, and nobody
 // stands still until it is full. Reading goes on.
 func TestWritingSlowsDownUntilValuesCanLeave(t *testing.T) {
-	b := openTiered(t, vfs.NewMem(), 2, "maxmemory=16mb")
+	b := openTiered(t, crashfs.Mem(), 2, "maxmemory=16mb")
 	defer b.close()
 	b.storage.SetCheckpointSize(math.MaxInt64)
 	b.eviction.asked.Store(math.MaxInt64) // nor does the limit have a checkpoint made
@@ -565,7 +566,7 @@ func TestWritingSlowsDownUntilValuesCanLeave(t *testing.T) {
 
 // Scripts that may write wait too, whether they say what they do or not, and those that only read go on.
 func TestScriptsWaitUntilValuesCanLeave(t *testing.T) {
-	b := openTiered(t, vfs.NewMem(), 3, "maxmemory=1mb")
+	b := openTiered(t, crashfs.Mem(), 3, "maxmemory=1mb")
 	defer b.close()
 	b.storage.SetCheckpointSize(math.MaxInt64)
 	b.eviction.asked.Store(math.MaxInt64) // nor does the limit have a checkpoint made
@@ -600,7 +601,7 @@ func TestScriptsWaitUntilValuesCanLeave(t *testing.T) {
 
 // Commands that need no old value do not read it.
 func TestWhatIsOverwrittenIsNotRead(t *testing.T) {
-	b := openTiered(t, vfs.NewMem(), 1)
+	b := openTiered(t, crashfs.Mem(), 1)
 	defer b.close()
 	long := strings.Repeat("v", 5000)
 	for _, line := range []string{"SET k 1", "DEL k", "UNLINK k", "EXISTS k", "TYPE k", "PTTL k", "EXPIRE k 100",
@@ -616,7 +617,7 @@ func TestWhatIsOverwrittenIsNotRead(t *testing.T) {
 
 // Of a large collection that is away a few elements are read and not all of it.
 func TestElementsOfWhatIsAwayAreRead(t *testing.T) {
-	b := openTiered(t, vfs.NewMem(), 1)
+	b := openTiered(t, crashfs.Mem(), 1)
 	defer b.close()
 	long := strings.Repeat("v", 100)
 	var input []byte
@@ -696,7 +697,7 @@ func TestElementsOfWhatIsAwayAreRead(t *testing.T) {
 
 // How many parts commands read of large collections that are away, and that they read no more.
 func TestCommandsReadFewPartsOfWhatIsAway(t *testing.T) {
-	b := openTiered(t, vfs.NewMem(), 1)
+	b := openTiered(t, crashfs.Mem(), 1)
 	defer b.close()
 	var input []byte
 	for i := range 2000 {

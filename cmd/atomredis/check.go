@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/spf13/cobra"
 
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/cli"
@@ -43,9 +42,9 @@ func check(dir string, repair bool, stdout, stderr io.Writer) error {
 	out := bar.Around(stdout)
 	report := func(line string) { fmt.Fprintln(out, line) }
 	// A step reads everything so many times.
-	files := func(step string, times int64) vfs.FS {
+	files := func(step string, times int64) disk.FS {
 		bar.Done()
-		return progress.Files(disk.FS, times*persist.Size(disk.FS, dir), bar, step)
+		return progress.Files(disk.System, times*persist.Size(disk.System, dir), bar, step)
 	}
 	err := persist.Check(files("checking", 1), dir, report)
 	if err != nil && repair && !errors.Is(err, os.ErrNotExist) {

@@ -154,7 +154,7 @@ func offline(args []string, stderr io.Writer, bar *progress.Bar, from source) (*
 	if !set.Durable() {
 		return nil, nil, errors.New("the configuration says that nothing is stored: neither appendonly nor save")
 	}
-	exists := persist.Exists(disk.FS, set.Dir)
+	exists := persist.Exists(disk.System, set.Dir)
 	switch {
 	case from.empty && exists:
 		return nil, nil, fmt.Errorf("there is data in %s already", set.Dir)

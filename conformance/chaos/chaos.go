@@ -22,12 +22,12 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/replication/raft"
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/testing/transcript"
+	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/server"
 )
 
@@ -199,13 +199,13 @@ func (g *group) crash(n *node) error {
 // stop ends a node as a loss of power would.
 func (g *group) stop(n *node) {
 	g.net.isolate(n.addr) // first: what it acknowledges now must be on disks
-	cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: g.rnd.IntN(2) * g.rnd.IntN(101), RNG: g.rnd}
+	cfg := crashfs.CloneCfg{UnsyncedDataPercent: g.rnd.IntN(2) * g.rnd.IntN(101), RNG: g.rnd}
 	clone := n.fs.CrashClone(cfg)
 	if srv := n.srv.Swap(nil); srv != nil {
 		srv.Abandon()
 	}
 	time.Sleep(time.Duration(g.rnd.Int64N(int64(3 * g.o.Timeout))))
-	n.fs = &crashfs.FS{MemFS: clone}
+	n.fs = clone
 }
 
 // loseDisk ends a node, which finds an empty directory when it starts again.
@@ -235,8 +235,8 @@ func (g *group) damage(n *node) (found bool, err error) {
 }
 
 // flip changes a bit of a file.
-func (g *group) flip(fs vfs.FS, name string) error {
-	f, err := fs.OpenReadWrite(name, vfs.WriteCategoryUnspecified)
+func (g *group) flip(fs disk.FS, name string) error {
+	f, err := fs.OpenReadWrite(name)
 	if err != nil {
 		return err
 	}
@@ -254,7 +254,7 @@ func (g *group) flip(fs vfs.FS, name string) error {
 }
 
 // filesIn returns the files of a directory and those in it, in their order.
-func filesIn(fs vfs.FS, dir string) (files []string, err error) {
+func filesIn(fs disk.FS, dir string) (files []string, err error) {
 	names, err := fs.List(dir)
 	slices.Sort(names)
 	for _, name := range names {

@@ -8,12 +8,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/doors/door"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/server"
 )
 
@@ -46,7 +46,7 @@ func runOnDisk(t *testing.T, d *slowDisk) *server.Server {
 	for name, value := range map[string]string{"dir": "/db", "appendonly": "yes", "appendfsync": "always"} {
 		require.NoError(t, conf.Set(name, value, false))
 	}
-	srv, err := server.New(conf, slog.New(slog.DiscardHandler), server.Options{FS: errorfs.Wrap(vfs.NewMem(), d)})
+	srv, err := server.New(conf, slog.New(slog.DiscardHandler), server.Options{FS: crashfs.Wrap(crashfs.Mem(), d)})
 	require.NoError(t, err)
 	t.Cleanup(func() { srv.Close() })
 	require.NoError(t, srv.Start())

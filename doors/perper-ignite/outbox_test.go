@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/doors/door"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/server"
 )
 
@@ -45,7 +45,7 @@ func TestRequestsDoNotWaitForTheDiskOfEachOther(t *testing.T) {
 		require.NoError(t, conf.Set(name, value, false))
 	}
 	var disk slowDisk
-	srv, err := server.New(conf, slog.New(slog.DiscardHandler), server.Options{FS: errorfs.Wrap(vfs.NewMem(), &disk)})
+	srv, err := server.New(conf, slog.New(slog.DiscardHandler), server.Options{FS: crashfs.Wrap(crashfs.Mem(), &disk)})
 	require.NoError(t, err)
 	defer srv.Close()
 	require.NoError(t, srv.Start())

@@ -10,11 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/background"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // Backups are what BACKUP makes: an append-only file in parts, as a Redis has it, in a directory of its own. The first part
@@ -292,7 +291,7 @@ func (m *backup) make() (err error) {
 
 // pinned makes the names of complete files durable, and adds the files to the status.
 func (m *backup) pinned(state string, names ...string) error {
-	if err := syncDir(m.of.files.FS, m.dir); err != nil {
+	if err := disk.SyncDir(m.of.files.FS, m.dir); err != nil {
 		return err
 	}
 	m.of.mu.Lock()
@@ -306,7 +305,7 @@ func (m *backup) pinned(state string, names ...string) error {
 
 // write makes a file of what content writes.
 func (m *backup) write(name string, content func(w *bufio.Writer) error) error {
-	file, err := m.of.files.FS.Create(m.of.files.FS.PathJoin(m.dir, name), vfs.WriteCategoryUnspecified)
+	file, err := m.of.files.FS.Create(m.of.files.FS.PathJoin(m.dir, name))
 	if err != nil {
 		return err
 	}

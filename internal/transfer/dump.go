@@ -8,11 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/persist"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // Storage stores the data of a server in its data directory. *persist.Storage is one.
@@ -151,7 +150,7 @@ func (d *Dump) replace(set *config.Settings) (err error) {
 	}
 	name := fs.PathJoin(set.Dir, set.DBFilename)
 	temporary := name + ".tmp"
-	file, err := fs.Create(temporary, vfs.WriteCategoryUnspecified)
+	file, err := fs.Create(temporary)
 	if err != nil {
 		return err
 	}
@@ -174,14 +173,5 @@ func (d *Dump) replace(set *config.Settings) (err error) {
 	if err = fs.Rename(temporary, name); err != nil {
 		return err
 	}
-	return syncDir(fs, set.Dir)
-}
-
-// syncDir makes the names of the files in a directory durable.
-func syncDir(fs vfs.FS, name string) error {
-	dir, err := fs.OpenDir(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return disk.SyncDir(fs, set.Dir)
 }

@@ -11,9 +11,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -27,7 +26,7 @@ type redisFiles struct{ rdb, aofDir, aof string }
 var defaultFiles = redisFiles{"dump.rdb", "appendonlydir", "appendonly.aof"}
 
 // Find returns the path of what a Redis has stored in the data directory of a configuration, "" if there is nothing.
-func Find(fs vfs.FS, set *config.Settings) (string, error) {
+func Find(fs disk.FS, set *config.Settings) (string, error) {
 	return redisFiles{set.DBFilename, set.AppendDirname, set.AppendFilename}.in(fs, set.Dir, set.AppendOnly)
 }
 
@@ -35,7 +34,7 @@ func Find(fs vfs.FS, set *config.Settings) (string, error) {
 // append-only file it is the better of the two, unless the configuration says that none is kept. Something of another
 // kind in the place of a file, or a folder of parts without the manifest that says what they are, is an error: it is
 // not nothing.
-func (n redisFiles) in(fs vfs.FS, dir string, appendOnly bool) (string, error) {
+func (n redisFiles) in(fs disk.FS, dir string, appendOnly bool) (string, error) {
 	parts := fs.PathJoin(dir, n.aofDir)
 	aof := []string{fs.PathJoin(parts, n.aof+manifestTail), fs.PathJoin(dir, n.aof)}
 	candidates := append(aof, fs.PathJoin(dir, n.rdb))
@@ -64,7 +63,7 @@ func (n redisFiles) in(fs vfs.FS, dir string, appendOnly bool) (string, error) {
 
 // orphans returns an error if there are parts of an append-only file in a directory, in which there is no manifest of
 // that name.
-func (n redisFiles) orphans(fs vfs.FS, parts string) error {
+func (n redisFiles) orphans(fs disk.FS, parts string) error {
 	names, err := fs.List(parts)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil

@@ -14,17 +14,16 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
 // Files is what imports, saves and backups need of the server: the file system, its configuration, log and progress.
 type Files struct {
-	FS       vfs.FS
+	FS       disk.FS
 	System   bool // FS is that of the system
 	Config   *config.Config
 	Log      *slog.Logger

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 	_ "github.com/atomredis/atomredis/internal/commands/strings" // how strings are rebuilt
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
@@ -49,7 +49,7 @@ func newHost(t *testing.T, settings ...string) *host {
 		require.NoError(t, conf.Set(name, value, false))
 	}
 	h := &host{t: t, clock: clock, ks: engine.New(engine.Options{Clock: clock}), began: make(chan struct{}, 1),
-		files: Files{FS: vfs.NewMem(), Config: conf, Log: slog.New(slog.DiscardHandler)}}
+		files: Files{FS: crashfs.Mem(), Config: conf, Log: slog.New(slog.DiscardHandler)}}
 	t.Cleanup(h.ks.Close)
 	return h
 }
@@ -151,7 +151,7 @@ func (h *host) Functions(codes []string, flush, replace bool) command.Error {
 func (h *host) put(name, content string) {
 	fs := h.files.FS
 	require.NoError(h.t, fs.MkdirAll(fs.PathDir(name), 0o700))
-	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
+	f, err := fs.Create(name)
 	require.NoError(h.t, err)
 	_, err = f.Write([]byte(content))
 	require.NoError(h.t, errors.Join(err, f.Close()))
@@ -404,7 +404,7 @@ func TestAManifestNamesPartsInTheirOrder(t *testing.T) {
 func TestASaveThatFailsLeavesTheFileBefore(t *testing.T) {
 	h := newHost(t)
 	mem, fails := h.files.FS, false
-	h.files.FS = errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	h.files.FS = crashfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if fails && op.Kind == errorfs.OpRename {
 			return errors.New("not today")
 		}

@@ -6,25 +6,23 @@ import (
 	"os"
 	"slices"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// FS is the file system that data are kept on: vfs.Default, but for how it removes long files.
+// System is the file system of the operating system, which removes long files gently.
 //
 // A file system may free the blocks of a removed file, and tell the disk about them, in one go, and everybody who
 // syncs anything waits for that (ext4 that discards: 17 ms for 64 MiB). So Remove shortens a long file bit by bit
 // before, and rests in between.
-var FS vfs.FS = gentle{FS: vfs.Default, rest: func() { time.Sleep(rest) }}
+var System FS = gentle{FS: system{}, rest: func() { time.Sleep(rest) }}
 
 const (
 	step = 1 << 20          // how much of a file is freed at once, in bytes
 	rest = time.Millisecond // in which others get to sync
 )
 
-// gentle is FS. rest is called after each step.
+// gentle is System. rest is called after each step.
 type gentle struct {
-	vfs.FS
+	FS
 	rest func()
 }
 
@@ -41,8 +39,37 @@ func (g gentle) Remove(name string) error {
 	return g.FS.Remove(name)
 }
 
-// Unwrap returns the file system behind it.
-func (g gentle) Unwrap() vfs.FS { return g.FS }
+// MakeDir makes a directory and those above it that do not exist, for their owner alone, so that they are there after a
+// crash. That holds for a directory too that exists: whoever made it may have failed to sync it.
+func MakeDir(fs FS, dir string) error {
+	parents := []string{fs.PathDir(dir)}
+	for p := fs.PathDir(dir); fs.PathDir(p) != p; p = fs.PathDir(p) {
+		if _, err := fs.Stat(p); err == nil {
+			break
+		} else if !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		parents = append(parents, fs.PathDir(p))
+	}
+	if err := fs.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, p := range parents {
+		if err := SyncDir(fs, p); err != nil && !errors.Is(err, os.ErrPermission) {
+			return err
+		}
+	}
+	return nil
+}
+
+// SyncDir syncs what was made, renamed and removed in a directory.
+func SyncDir(fs FS, dir string) error {
+	f, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
 
 // Full reports whether an error means that there is no room: that will pass, and what can be read can be read.
 func Full(err error) bool {

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 )
 
@@ -15,7 +14,7 @@ func TestRemoveShortensLongFiles(t *testing.T) {
 	for _, size := range []int64{0, 1, step, step + 1, 3*step + 7} {
 		require.NoError(t, os.WriteFile(name, make([]byte, size), 0o600))
 		var sizes []int64
-		fs := gentle{FS: vfs.Default, rest: func() {
+		fs := gentle{FS: system{}, rest: func() {
 			info, err := os.Stat(name)
 			require.NoError(t, err)
 			sizes = append(sizes, info.Size())
@@ -28,9 +27,9 @@ func TestRemoveShortensLongFiles(t *testing.T) {
 		}
 		require.Equal(t, want, sizes)
 	}
-	require.ErrorIs(t, FS.Remove(name), os.ErrNotExist)
-	require.NoError(t, FS.MkdirAll(name, 0o700))
-	require.NoError(t, FS.Remove(name), "an empty directory")
+	require.ErrorIs(t, System.Remove(name), os.ErrNotExist)
+	require.NoError(t, System.MkdirAll(name, 0o700))
+	require.NoError(t, System.Remove(name), "an empty directory")
 }
 
 // What Pebble has taken in under another name must stay as it is.
@@ -40,8 +39,8 @@ func TestRemoveLeavesOtherNamesAlone(t *testing.T) {
 	require.NoError(t, os.WriteFile(name, make([]byte, 2*step), 0o600))
 	require.NoError(t, os.Link(name, other))
 	require.NoError(t, os.Symlink(other, symbolic))
-	require.NoError(t, FS.Remove(name))
-	require.NoError(t, FS.Remove(symbolic))
+	require.NoError(t, System.Remove(name))
+	require.NoError(t, System.Remove(symbolic))
 	info, err := os.Stat(other)
 	require.NoError(t, err)
 	require.EqualValues(t, 2*step, info.Size())

@@ -6,8 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // Lock locks a file, and the directory that it is in where the system can: who removes the file lets nobody in. The
@@ -36,7 +34,7 @@ func (g gentle) Lock(name string) (io.Closer, error) {
 	return &lock{file: ofFile, dir: ofDir, path: path, is: is}, nil
 }
 
-// lock is what FS.Lock returns.
+// lock is what System.Lock returns.
 type lock struct {
 	file, dir io.Closer
 	path      string      // of the directory
@@ -55,10 +53,10 @@ func (l *lock) still() error {
 	return err
 }
 
-// Within returns a file system for what lies in a directory that was locked with FS.Lock: nothing is made, renamed or
+// Within returns a file system for what lies in a directory that was locked with System.Lock: nothing is made, renamed or
 // removed any more once another directory is in its place, which may be another server's. What is open can be read and
 // written all the same.
-func Within(fs vfs.FS, locked io.Closer) vfs.FS {
+func Within(fs FS, locked io.Closer) FS {
 	if l, ok := locked.(*lock); ok {
 		return within{fs, l}
 	}
@@ -67,12 +65,12 @@ func Within(fs vfs.FS, locked io.Closer) vfs.FS {
 
 // within is the file system that Within returns.
 type within struct {
-	vfs.FS
+	FS
 	lock *lock
 }
 
 // open calls op, which makes a file, unless the directory is another one.
-func (w within) open(op func() (vfs.File, error)) (vfs.File, error) {
+func (w within) open(op func() (File, error)) (File, error) {
 	if err := w.lock.still(); err != nil {
 		return nil, err
 	}
@@ -87,16 +85,12 @@ func (w within) change(op func() error) error {
 	return op()
 }
 
-func (w within) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	return w.open(func() (vfs.File, error) { return w.FS.Create(name, category) })
+func (w within) Create(name string) (File, error) {
+	return w.open(func() (File, error) { return w.FS.Create(name) })
 }
 
-func (w within) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
-	return w.open(func() (vfs.File, error) { return w.FS.OpenReadWrite(name, category, opts...) })
-}
-
-func (w within) ReuseForWrite(old, name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	return w.open(func() (vfs.File, error) { return w.FS.ReuseForWrite(old, name, category) })
+func (w within) OpenReadWrite(name string) (File, error) {
+	return w.open(func() (File, error) { return w.FS.OpenReadWrite(name) })
 }
 
 func (w within) Link(old, name string) error {
@@ -119,5 +113,13 @@ func (w within) MkdirAll(dir string, perm os.FileMode) error {
 	return w.change(func() error { return w.FS.MkdirAll(dir, perm) })
 }
 
-// Unwrap returns the file system behind it.
-func (w within) Unwrap() vfs.FS { return w.FS }
+// OfSystem reports whether the files of a file system are those of the operating system.
+func OfSystem(fs FS) bool {
+	switch f := fs.(type) {
+	case gentle:
+		return true
+	case within:
+		return OfSystem(f.FS)
+	}
+	return false
+}

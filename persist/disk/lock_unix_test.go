@@ -18,7 +18,7 @@ const lockIn = "ATOMREDIS_TEST_LOCK_IN"
 
 func TestALockHoldsThoughItsFileIsRemoved(t *testing.T) {
 	if dir := os.Getenv(lockIn); dir != "" {
-		_, err := FS.Lock(filepath.Join(dir, "LOCK"))
+		_, err := System.Lock(filepath.Join(dir, "LOCK"))
 		fmt.Println("let in:", err == nil)
 		return
 	}
@@ -30,7 +30,7 @@ func TestALockHoldsThoughItsFileIsRemoved(t *testing.T) {
 		require.NoError(t, err, string(out))
 		return string(out)
 	}
-	lock, err := FS.Lock(filepath.Join(dir, "LOCK"))
+	lock, err := System.Lock(filepath.Join(dir, "LOCK"))
 	require.NoError(t, err)
 	require.Contains(t, another(), "let in: false")
 	require.NoError(t, os.Remove(filepath.Join(dir, "LOCK")))

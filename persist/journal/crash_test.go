@@ -8,12 +8,13 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/testing/testseed"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // history is what was appended to a journal, and how much of it must be there after a crash.
@@ -75,7 +76,7 @@ func TestWhatIsDurableSurvivesCrashes(t *testing.T) {
 			}
 			durable := j.Durable()
 			percent := rapid.SampledFrom([]int{0, 20, 50, 80, 100}).Draw(t, "unsynced")
-			crashed := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng(rapid.Uint64().Draw(t, "seed"))})
+			crashed := fs.CrashClone(crashfs.CloneCfg{UnsyncedDataPercent: percent, RNG: rng(rapid.Uint64().Draw(t, "seed"))})
 			require.NoError(t, j.Close())
 			fs = crashed
 			h.check(t, mustReplay(t, fs, h.checkpoint.Load()), h.checkpoint.Load(), durable)
@@ -92,13 +93,13 @@ type workload struct {
 	failures int
 }
 
-func (w *workload) run(t require.TestingT, fs vfs.FS) {
+func (w *workload) run(t require.TestingT, fs disk.FS) {
 	for life := range 3 {
 		w.live(t, fs, life)
 	}
 }
 
-func (w *workload) live(t require.TestingT, fs vfs.FS, life int) {
+func (w *workload) live(t require.TestingT, fs disk.FS, life int) {
 	got, _, err := replay(fs, w.checkpoint.Load())
 	if err != nil {
 		w.failures++
@@ -163,7 +164,7 @@ func (w *workload) resume(t require.TestingT, j *File) {
 
 func TestCrashAtEveryOperation(t *testing.T) {
 	type crash struct {
-		fs                  *vfs.MemFS
+		fs                  *crashfs.FS
 		checkpoint, durable uint64
 	}
 	for seed, percent := range []int{0, 30, 60, 100} {
@@ -183,11 +184,11 @@ func TestCrashAtEveryOperation(t *testing.T) {
 			if j := w.running.Load(); j != nil {
 				c.durable = j.Durable()
 			}
-			c.fs = fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: random})
+			c.fs = fs.CrashClone(crashfs.CloneCfg{UnsyncedDataPercent: percent, RNG: random})
 			crashes = append(crashes, c)
 			return nil
 		})
-		w.run(t, errorfs.Wrap(fs, clone))
+		w.run(t, crashfs.Wrap(fs, clone))
 		require.Zero(t, w.failures)
 		require.Greater(t, len(crashes), 60)
 		for _, c := range crashes {
@@ -207,7 +208,7 @@ func TestErrorAtEveryOperation(t *testing.T) {
 			fs := newFS(t)
 			var w workload
 			var op, injected, reads, zeros, extras atomic.Int32
-			bad := errorfs.Wrap(fs, errorfs.InjectorFunc(func(o errorfs.Op) error {
+			bad := crashfs.Wrap(fs, errorfs.InjectorFunc(func(o errorfs.Op) error {
 				if n := op.Add(1) - 1; n < k || n >= k+many {
 					return nil
 				}
@@ -235,7 +236,7 @@ func TestErrorAtEveryOperation(t *testing.T) {
 			if many == 1 && reads.Load()+zeros.Load()+extras.Load() == 0 {
 				require.Positive(t, w.failures, "operation %d", k)
 			}
-			fs = fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng(uint64(k))})
+			fs = fs.CrashClone(crashfs.CloneCfg{UnsyncedDataPercent: 50, RNG: rng(uint64(k))})
 			w.check(t, mustReplay(t, fs, w.checkpoint.Load()), w.checkpoint.Load(), w.durable)
 		}
 	}
@@ -245,7 +246,7 @@ func TestResumeKeepsWhatIsAppendedDuringTheCheckpoint(t *testing.T) {
 	fs := newFS(t)
 	var broken atomic.Bool
 	var failedOp atomic.Int32 // an errorfs.OpKind
-	bad := errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	bad := crashfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if broken.Load() && op.Kind == errorfs.OpKind(failedOp.Load()) {
 			return errorfs.ErrInjected
 		}

@@ -10,16 +10,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 func rng(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
 // small makes a journal of three segments, the records of which are returned. The last segment has everything that a
 // mark vouches for if closed is set.
-func small(t require.TestingT, closed bool) (*vfs.MemFS, []string) {
+func small(t require.TestingT, closed bool) (*crashfs.FS, []string) {
 	fs := newFS(t)
 	j := open(t, Options{FS: fs})
 	var want []string
@@ -41,7 +43,7 @@ func small(t require.TestingT, closed bool) (*vfs.MemFS, []string) {
 }
 
 // awaitNote waits until the file of positions says what is synced.
-func awaitNote(t require.TestingT, fs vfs.FS, j *File) {
+func awaitNote(t require.TestingT, fs disk.FS, j *File) {
 	for {
 		p, err := readPositions(fs, dir)
 		require.NoError(t, err)
@@ -53,12 +55,12 @@ func awaitNote(t require.TestingT, fs vfs.FS, j *File) {
 }
 
 // knowNothing makes a file of positions that says nothing of the segments.
-func knowNothing(t require.TestingT, fs vfs.FS) {
+func knowNothing(t require.TestingT, fs disk.FS) {
 	require.NoError(t, writePositions(fs, dir, positions{exists: true}))
 }
 
 // checkDamaged checks that what Replay makes of a journal that may be damaged is right, and so is what Repair does.
-func checkDamaged(t require.TestingT, fs *vfs.MemFS, want []string) (damaged bool) {
+func checkDamaged(t require.TestingT, fs *crashfs.FS, want []string) (damaged bool) {
 	before, verifyErr := Verify(fs, dir, Start{})
 	got, report, err := replay(fs, 0)
 	require.Equal(t, verifyErr, err)
@@ -212,7 +214,7 @@ func TestUnreadableDiskIsNoTornTail(t *testing.T) {
 	segments, _, err := list(fs, dir)
 	require.NoError(t, err)
 	last := segments[2]
-	bad := errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	bad := crashfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind == errorfs.OpFileReadAt && op.Path == segmentPath(fs, dir, last.start) && op.Offset > headerSize {
 			return eio
 		}
@@ -225,7 +227,7 @@ func TestUnreadableDiskIsNoTornTail(t *testing.T) {
 	require.ErrorIs(t, err, eio)
 	r.close()
 
-	all := errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	all := crashfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind == errorfs.OpFileReadAt && op.Path == segmentPath(fs, dir, last.start) {
 			return eio
 		}
@@ -274,7 +276,7 @@ func FuzzReplay(f *testing.F) {
 }
 
 func TestOnDisk(t *testing.T) {
-	fs, disk := vfs.Default, t.TempDir()
+	fs, disk := disk.System, t.TempDir()
 	j := Open(Options{FS: fs, Dir: disk})
 	_, err := j.Read(0, nothing)
 	require.NoError(t, err)

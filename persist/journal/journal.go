@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
@@ -54,7 +52,7 @@ var ErrReleased = errors.New("the journal does not go back so far")
 
 // Options say where a journal is and how it works.
 type Options struct {
-	FS     vfs.FS
+	FS     disk.FS
 	Dir    string // exists already
 	Policy Policy
 	// Seed is Start.Seed for the first Read.
@@ -209,7 +207,7 @@ type File struct {
 	segments  []segment // all there are; the last one is file
 
 	// These belong to the writer while it is busy, otherwise to who holds mu.
-	file      vfs.File
+	file      disk.File
 	positions *positionsFile // nil if there was no room to begin a segment yet
 	seed      uint32
 	size      int64     // of the present segment: where the next record goes
@@ -294,7 +292,7 @@ func (j *File) recover(from uint64, fn func(lsn uint64, now int64, commands []by
 		}
 		segments = nil
 	}
-	var file vfs.File
+	var file disk.File
 	var s segment
 	if err = j.keepReserve(); err == nil {
 		file, s, err = j.firstSegment(segments, from)
@@ -331,7 +329,7 @@ func (j *File) recover(from uint64, fn func(lsn uint64, now int64, commands []by
 }
 
 // begun has the file of positions say that a segment has been begun; file is closed if that fails.
-func (j *File) begun(file vfs.File, start uint64, seed uint32) (err error) {
+func (j *File) begun(file disk.File, start uint64, seed uint32) (err error) {
 	if j.positions == nil {
 		j.positions, err = openPositions(j.o.FS, j.o.Dir)
 	}
@@ -346,7 +344,7 @@ func (j *File) begun(file vfs.File, start uint64, seed uint32) (err error) {
 
 // firstSegment returns the segment in which a journal goes on that consists of some segments, or has its end before
 // from.
-func (j *File) firstSegment(segments []segment, from uint64) (vfs.File, segment, error) {
+func (j *File) firstSegment(segments []segment, from uint64) (disk.File, segment, error) {
 	start, before := from, uint32(0)
 	if n := len(segments); n > 0 {
 		// A segment is synced as a whole before there is another one.
@@ -369,7 +367,7 @@ func (j *File) firstSegment(segments []segment, from uint64) (vfs.File, segment,
 
 // begin goes on in a new, empty segment. Everything before it is durable. The caller holds mu, unless nobody else has
 // j yet.
-func (j *File) begin(file vfs.File, seed uint32, start uint64) {
+func (j *File) begin(file disk.File, seed uint32, start uint64) {
 	j.file, j.seed, j.size, j.prepared, j.written = file, seed, headerSize, headerSize, start
 	j.segments = append(j.segments, segment{start: start, size: headerSize, seed: seed})
 	j.durable.Store(start)

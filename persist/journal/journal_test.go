@@ -14,15 +14,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 const dir = "j"
 
-func newFS(t require.TestingT) *vfs.MemFS {
-	fs := vfs.NewCrashableMem()
+func newFS(t require.TestingT) *crashfs.FS {
+	fs := crashfs.New()
 	require.NoError(t, fs.MkdirAll(dir, 0o700))
 	root, err := fs.OpenDir("/")
 	require.NoError(t, err)
@@ -54,7 +56,7 @@ type entry struct {
 	commands string
 }
 
-func replay(fs vfs.FS, from uint64) ([]entry, Report, error) {
+func replay(fs disk.FS, from uint64) ([]entry, Report, error) {
 	var got []entry
 	report, err := Replay(fs, dir, Start{LSN: from}, nil, func(lsn uint64, now int64, commands []byte) error {
 		got = append(got, entry{lsn, now, string(commands)})
@@ -71,7 +73,7 @@ func commandsOf(entries []entry) []string {
 	return out
 }
 
-func mustReplay(t require.TestingT, fs vfs.FS, from uint64) []string {
+func mustReplay(t require.TestingT, fs disk.FS, from uint64) []string {
 	got, _, err := replay(fs, from)
 	require.NoError(t, err)
 	return commandsOf(got)
@@ -84,18 +86,18 @@ func appendSynced(t require.TestingT, j *File, s string) {
 }
 
 // cloneAll copies a file system as it is now, as if the machine had lost power after everything had reached the disk.
-func cloneAll(fs *vfs.MemFS) *vfs.MemFS {
-	return fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rng(0)})
+func cloneAll(fs *crashfs.FS) *crashfs.FS {
+	return fs.CrashClone(crashfs.CloneCfg{UnsyncedDataPercent: 100, RNG: rng(0)})
 }
 
 // soundSegments returns the segments of a journal without damage.
-func soundSegments(t require.TestingT, fs vfs.FS, dir string) []segment {
+func soundSegments(t require.TestingT, fs disk.FS, dir string) []segment {
 	f, err := inspect(fs, dir, Start{}, nil)
 	require.NoError(t, err)
 	return f.segments
 }
 
-func readFile(t require.TestingT, fs vfs.FS, path string) []byte {
+func readFile(t require.TestingT, fs disk.FS, path string) []byte {
 	info, err := fs.Stat(path)
 	require.NoError(t, err)
 	f, err := fs.Open(path)
@@ -109,8 +111,8 @@ func readFile(t require.TestingT, fs vfs.FS, path string) []byte {
 	return b
 }
 
-func writeFile(t require.TestingT, fs vfs.FS, path string, b []byte) {
-	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+func writeFile(t require.TestingT, fs disk.FS, path string, b []byte) {
+	f, err := fs.Create(path)
 	require.NoError(t, err)
 	_, err = f.Write(slices.Clone(b)) // which may change it
 	require.NoError(t, err)
@@ -240,8 +242,8 @@ type gate struct {
 
 func newGate() *gate { return &gate{open: make(chan struct{}), reached: make(chan struct{})} }
 
-func (g *gate) wrap(fs vfs.FS) vfs.FS {
-	return errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+func (g *gate) wrap(fs disk.FS) disk.FS {
+	return crashfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind == errorfs.OpFileSyncData {
 			g.syncs.Add(1)
 			g.once.Do(func() { close(g.reached) })
@@ -300,7 +302,7 @@ func newClock() *clock {
 }
 
 // openEverySec opens a journal that syncs once a second of the clock, if the gate lets it.
-func openEverySec(t require.TestingT, fs vfs.FS) (*File, *clock, *gate) {
+func openEverySec(t require.TestingT, fs disk.FS) (*File, *clock, *gate) {
 	c, g := newClock(), newGate()
 	return open(t, Options{FS: g.wrap(fs), Policy: EverySec, Now: c.now}), c, g
 }
@@ -497,12 +499,12 @@ func TestCloseEndsAllGoroutines(t *testing.T) {
 }
 
 // discard is a file system that forgets what is written.
-type discard struct{ vfs.FS }
+type discard struct{ disk.FS }
 
-type discardFile struct{ vfs.File }
+type discardFile struct{ disk.File }
 
-func (d discard) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := d.FS.Create(name, c)
+func (d discard) Create(name string) (disk.File, error) {
+	f, err := d.FS.Create(name)
 	return discardFile{f}, err
 }
 
@@ -579,14 +581,14 @@ func TestReadWhileOpen(t *testing.T) {
 }
 
 // shortening truncates files before it removes them, as a disk does step by step.
-type shortening struct{ vfs.FS }
+type shortening struct{ disk.FS }
 
 func (s shortening) Remove(name string) error {
 	return os.Truncate(name, headerSize) // and is not done yet
 }
 
 func TestReadOfWhatIsBeingRemoved(t *testing.T) {
-	j := Open(Options{FS: shortening{vfs.Default}, Dir: t.TempDir()})
+	j := Open(Options{FS: shortening{disk.System}, Dir: t.TempDir()})
 	_, err := j.Read(0, nothing)
 	require.NoError(t, err)
 	for range 3 {
@@ -645,7 +647,7 @@ func TestZerosAreWrittenWhileNothingElseIs(t *testing.T) {
 		fs := newFS(t)
 		var j *File
 		grown := make(chan int, 100)
-		watched := errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		watched := crashfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind == errorfs.OpFileSyncData {
 				grown <- len(readFile(t, fs, op.Path))
 			}
@@ -667,17 +669,17 @@ func TestZerosAreWrittenWhileNothingElseIs(t *testing.T) {
 
 // zeroFS hands on writes of nothing but zeros through a function.
 type zeroFS struct {
-	vfs.FS
+	disk.FS
 	zeros func(write func() (int, error)) (int, error)
 }
 
-func (fs zeroFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
-	f, err := fs.FS.OpenReadWrite(name, c, opts...)
+func (fs zeroFS) OpenReadWrite(name string) (disk.File, error) {
+	f, err := fs.FS.OpenReadWrite(name)
 	return zeroFile{f, fs}, err
 }
 
 type zeroFile struct {
-	vfs.File
+	disk.File
 	fs zeroFS
 }
 

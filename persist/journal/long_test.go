@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // longCommands returns n bytes that are not all the same.
@@ -21,17 +23,17 @@ func longCommands(n int) []byte {
 
 // widestWrite is a file system that knows how much was written at once.
 type widestWrite struct {
-	vfs.FS
+	disk.FS
 	most atomic.Int64
 }
 
-func (fs *widestWrite) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
-	f, err := fs.FS.OpenReadWrite(name, c, o...)
+func (fs *widestWrite) OpenReadWrite(name string) (disk.File, error) {
+	f, err := fs.FS.OpenReadWrite(name)
 	return &widestFile{f, fs}, err
 }
 
 type widestFile struct {
-	vfs.File
+	disk.File
 	fs *widestWrite
 }
 
@@ -107,7 +109,7 @@ func TestATornLongRecordIsCutOff(t *testing.T) {
 			defer j.turn.Unlock()
 			return j.written == j.Appended()
 		}, time.Minute, time.Millisecond)
-		crashed := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng(uint64(percent))})
+		crashed := fs.CrashClone(crashfs.CloneCfg{UnsyncedDataPercent: percent, RNG: rng(uint64(percent))})
 		require.Equal(t, []string{"synced"}, mustReplay(t, crashed, 0))
 		require.NoError(t, j.Close())
 	}
@@ -117,7 +119,7 @@ func TestATornLongRecordIsCutOff(t *testing.T) {
 func TestAJournalResumesWithALongRecord(t *testing.T) {
 	mem := newFS(t)
 	var fails atomic.Bool
-	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	fs := crashfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if fails.Load() && op.Kind == errorfs.OpFileWriteAt && op.Offset > 3*LongRecord {
 			return errorfs.ErrInjected
 		}

@@ -7,9 +7,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // A record of two parts is that of both, and its LSN is where it can be read.
@@ -66,7 +68,7 @@ func TestReadFromTheMiddleOfASegment(t *testing.T) {
 	path := segmentPath(fs, dir, 0)
 	b := readFile(t, fs, path)
 	at := bytes.Index(b, []byte("first"))
-	file, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	file, err := fs.OpenReadWrite(path)
 	require.NoError(t, err)
 	require.NoError(t, writeAt(file, []byte("F"), int64(at)))
 	require.NoError(t, file.Close())
@@ -153,7 +155,7 @@ func TestReadDoesNotWaitForRelease(t *testing.T) {
 
 // removeFS calls a function before a file is removed.
 type removeFS struct {
-	vfs.FS
+	disk.FS
 	before func()
 }
 
@@ -168,7 +170,7 @@ func TestWhatWasNotSyncedIsWrittenAgain(t *testing.T) {
 	var broken atomic.Bool
 	var rewritten atomic.Int64 // where; 0 if nothing was
 	path := segmentPath(fs, dir, 0)
-	watched := errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	watched := crashfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if broken.Load() && op.Kind == errorfs.OpFileSyncData {
 			return errorfs.ErrInjected
 		}

@@ -9,7 +9,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // The file of positions lies beside the directory of the segments, and says what of them must exist: so that it is
@@ -32,7 +32,7 @@ const (
 	flagClosed  = 1 << 1 // the journal was closed, and ends at synced
 )
 
-func positionsPath(fs vfs.FS, dir string) string { return fs.PathJoin(fs.PathDir(dir), positionsName) }
+func positionsPath(fs disk.FS, dir string) string { return fs.PathJoin(fs.PathDir(dir), positionsName) }
 
 // positions is what the file says.
 type positions struct {
@@ -78,7 +78,7 @@ func decodePositions(b []byte) (p positions, ok bool) {
 
 // readPositions reads the file that belongs to the segments in dir. The error is a *DamageError if the file says
 // nothing.
-func readPositions(fs vfs.FS, dir string) (positions, error) {
+func readPositions(fs disk.FS, dir string) (positions, error) {
 	path := positionsPath(fs, dir)
 	file, err := fs.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -108,11 +108,11 @@ func readPositions(fs vfs.FS, dir string) (positions, error) {
 }
 
 // writePositions makes a file that says p, durably, in place of the one that may be there.
-func writePositions(fs vfs.FS, dir string, p positions) error {
+func writePositions(fs disk.FS, dir string, p positions) error {
 	path := positionsPath(fs, dir)
 	temporary := path + tempSuffix
 	err := func() error {
-		file, err := fs.Create(temporary, vfs.WriteCategoryUnspecified)
+		file, err := fs.Create(temporary)
 		if err != nil {
 			return err
 		}
@@ -137,12 +137,12 @@ type positionsFile struct {
 	path string
 
 	mu   sync.Mutex // protects what follows; held while the file is written
-	file vfs.File
+	file disk.File
 	said positions
 }
 
 // openPositions opens the file that belongs to the segments in dir, and makes it if there is none.
-func openPositions(fs vfs.FS, dir string) (*positionsFile, error) {
+func openPositions(fs disk.FS, dir string) (*positionsFile, error) {
 	said, err := readPositions(fs, dir)
 	if err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func openPositions(fs vfs.FS, dir string) (*positionsFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	file, err := fs.OpenReadWrite(path)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}

@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
@@ -64,7 +62,7 @@ type Cut struct {
 // Afterwards segments that hold only what is before from are gone, and so is what a crash left at the end and was
 // never synced. An error is a *DamageError if synced data are missing or wrong; then nothing is changed.
 func Replay(
-	fs vfs.FS, dir string, from Start, log *slog.Logger, fn func(lsn uint64, now int64, commands []byte) error,
+	fs disk.FS, dir string, from Start, log *slog.Logger, fn func(lsn uint64, now int64, commands []byte) error,
 ) (Report, error) {
 	report, _, err := replayed(fs, dir, from, log, fn)
 	return report, err
@@ -72,7 +70,7 @@ func Replay(
 
 // replayed is Replay, and returns the segments that are left.
 func replayed(
-	fs vfs.FS, dir string, from Start, log *slog.Logger, fn func(lsn uint64, now int64, commands []byte) error,
+	fs disk.FS, dir string, from Start, log *slog.Logger, fn func(lsn uint64, now int64, commands []byte) error,
 ) (Report, []segment, error) {
 	f, err := inspect(fs, dir, from, fn)
 	if err == nil {
@@ -89,7 +87,7 @@ func replayed(
 // readDurable calls fn with the records from one LSN up to another, before which everything is durable, and returns
 // the LSN after the last of them. The segments may be in use.
 func readDurable(
-	fs vfs.FS, dir string, segments []segment, from, end uint64, fn func(lsn uint64, now int64, commands []byte) error,
+	fs disk.FS, dir string, segments []segment, from, end uint64, fn func(lsn uint64, now int64, commands []byte) error,
 ) (next uint64, err error) {
 	if from >= end {
 		return from, nil
@@ -113,7 +111,7 @@ func readDurable(
 // readSegment calls fn with the records of a sound segment that begin at LSN from or later, and returns the LSN after
 // the last.
 func readSegment(
-	fs vfs.FS, dir string, s segment, from uint64, fn func(lsn uint64, now int64, commands []byte) error,
+	fs disk.FS, dir string, s segment, from uint64, fn func(lsn uint64, now int64, commands []byte) error,
 ) (next uint64, err error) {
 	path := segmentPath(fs, dir, s.start)
 	r, reason, err := openReader(fs, dir, s)
@@ -156,7 +154,7 @@ func readSegment(
 
 // Verify reads the journal as Replay does, and changes nothing. If the error is a *DamageError, Cut in the report is
 // what Repair would cut off.
-func Verify(fs vfs.FS, dir string, from Start) (Report, error) {
+func Verify(fs disk.FS, dir string, from Start) (Report, error) {
 	f, err := inspect(fs, dir, from, nil)
 	return f.report, err
 }
@@ -164,7 +162,7 @@ func Verify(fs vfs.FS, dir string, from Start) (Report, error) {
 // Repair makes a damaged journal one that can be replayed, by cutting off everything from the first damage on. The
 // files that had it are kept under names that end in .damaged. What is missing is not asked for any more, but for
 // from.Seed: if segment is false in the end no segment has that position, and a store that names one must forget it.
-func Repair(fs vfs.FS, dir string, from Start, log *slog.Logger) (report Report, segment bool, err error) {
+func Repair(fs disk.FS, dir string, from Start, log *slog.Logger) (report Report, segment bool, err error) {
 	log = orDiscard(log)
 	f, err := inspect(fs, dir, from, nil)
 	if err != nil && f.unknown {
@@ -239,7 +237,7 @@ func orDiscard(log *slog.Logger) *slog.Logger {
 // findings is what inspect finds. The segments from bad on are not sound: the first of them is up to offset, unless
 // that lies within its header.
 type findings struct {
-	fs       vfs.FS
+	fs       disk.FS
 	dir      string
 	from     Start
 	known    positions
@@ -254,7 +252,7 @@ type findings struct {
 
 // inspect reads the journal from a position on, and changes nothing. fn may be nil. The error is a *DamageError if
 // there is damage.
-func inspect(fs vfs.FS, dir string, from Start, fn func(lsn uint64, now int64, commands []byte) error) (*findings,
+func inspect(fs disk.FS, dir string, from Start, fn func(lsn uint64, now int64, commands []byte) error) (*findings,
 	error) {
 	f := &findings{fs: fs, dir: dir, from: from, report: Report{End: from.LSN}}
 	all, temps, err := list(fs, dir)

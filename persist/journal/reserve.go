@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
@@ -19,7 +17,7 @@ const (
 	reserveSize = 2 * eagerSize // more than what waits to be written, unless the disk is slow or a record is very long
 )
 
-func reservePath(fs vfs.FS, dir string) string { return fs.PathJoin(fs.PathDir(dir), reserveName) }
+func reservePath(fs disk.FS, dir string) string { return fs.PathJoin(fs.PathDir(dir), reserveName) }
 
 // keepReserve makes the reserve, if it may be needed and is not there. It returns an error if there is no room for
 // it. The caller has the turn, or nobody else has j.
@@ -55,7 +53,7 @@ func (j *File) checkReserve() {
 }
 
 func (j *File) makeReserve(path string) error {
-	file, err := j.o.FS.Create(path, vfs.WriteCategoryUnspecified)
+	file, err := j.o.FS.Create(path)
 	if err != nil {
 		return err
 	}

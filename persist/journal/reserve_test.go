@@ -8,16 +8,16 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // smallDisk is a file system on which so many bytes may be written that no file has yet.
 type smallDisk struct {
-	vfs.FS
+	disk.FS
 	mu     sync.Mutex
 	free   int
 	greedy bool // others take what is freed
@@ -62,18 +62,18 @@ func (d *smallDisk) Remove(name string) error {
 	return err
 }
 
-func (d *smallDisk) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := d.FS.Create(name, c)
+func (d *smallDisk) Create(name string) (disk.File, error) {
+	f, err := d.FS.Create(name)
 	return smallFile{f, d}, err
 }
 
-func (d *smallDisk) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
-	f, err := d.FS.OpenReadWrite(name, c, opts...)
+func (d *smallDisk) OpenReadWrite(name string) (disk.File, error) {
+	f, err := d.FS.OpenReadWrite(name)
 	return smallFile{f, d}, err
 }
 
 type smallFile struct {
-	vfs.File
+	disk.File
 	d *smallDisk
 }
 
@@ -167,11 +167,11 @@ func TestOpenOnAFullDisk(t *testing.T) {
 		for _, failing := range []string{"all writes", "what makes files longer"} {
 			mem := cloneAll(mem)
 			small := &smallDisk{FS: mem, greedy: true}
-			fs := vfs.FS(small)
+			fs := disk.FS(small)
 			full := true
 			if failing == "all writes" {
 				small.free = 1 << 20
-				fs = errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+				fs = crashfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 					if full && (op.Kind == errorfs.OpFileWrite || op.Kind == errorfs.OpFileWriteAt) {
 						return syscall.ENOSPC
 					}

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // The format of segments. All numbers are little-endian.
@@ -64,13 +64,13 @@ func (s segment) end() uint64 { return s.start + uint64(max(s.size-headerSize, 0
 
 func segmentName(start uint64) string { return fmt.Sprintf("%s%016x", prefix, start) }
 
-func segmentPath(fs vfs.FS, dir string, start uint64) string {
+func segmentPath(fs disk.FS, dir string, start uint64) string {
 	return fs.PathJoin(dir, segmentName(start))
 }
 
 // list returns the segments in a directory in the order of their LSNs, and the paths of temporary files that a crash
 // has left.
-func list(fs vfs.FS, dir string) (segments []segment, temps []string, err error) {
+func list(fs disk.FS, dir string) (segments []segment, temps []string, err error) {
 	names, err := fs.List(dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("list %s: %w", dir, err)
@@ -109,13 +109,13 @@ func list(fs vfs.FS, dir string) (segments []segment, temps []string, err error)
 
 // create makes an empty segment, durably, in place of one of the same name. before is the seed of the one that it
 // follows, 0 if there is none. It returns the file, for WriteAt, and the seed for its records.
-func create(fs vfs.FS, dir string, start uint64, before uint32) (vfs.File, uint32, error) {
+func create(fs disk.FS, dir string, start uint64, before uint32) (disk.File, uint32, error) {
 	path := segmentPath(fs, dir, start)
 	header, seed := encodeHeader(start, rand.Uint32(), before)
 	for seed == 0 { // which means that there is none
 		header, seed = encodeHeader(start, rand.Uint32(), before)
 	}
-	file, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+	file, err := fs.Create(path)
 	if err != nil {
 		return nil, 0, fmt.Errorf("create %s: %w", path, err)
 	}
@@ -138,9 +138,9 @@ func create(fs vfs.FS, dir string, start uint64, before uint32) (vfs.File, uint3
 }
 
 // openForWriting opens a segment that exists for WriteAt.
-func openForWriting(fs vfs.FS, dir string, start uint64) (vfs.File, error) {
+func openForWriting(fs disk.FS, dir string, start uint64) (disk.File, error) {
 	path := segmentPath(fs, dir, start)
-	file, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	file, err := fs.OpenReadWrite(path)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
@@ -164,7 +164,7 @@ func writeAt(w io.WriterAt, b []byte, off int64) error {
 }
 
 // syncDir makes what was created, renamed and removed in a directory durable.
-func syncDir(fs vfs.FS, dir string) error {
+func syncDir(fs disk.FS, dir string) error {
 	d, err := fs.OpenDir(dir)
 	if err != nil {
 		return fmt.Errorf("open directory %s: %w", dir, err)
@@ -178,7 +178,7 @@ func syncDir(fs vfs.FS, dir string) error {
 
 // syncSegment makes a segment that an earlier process has written durable. What is not known to be synced is written
 // once more: if a sync has failed, the system may have what could not be written in memory and take it for written.
-func syncSegment(fs vfs.FS, dir string, s segment, synced uint64) error {
+func syncSegment(fs disk.FS, dir string, s segment, synced uint64) error {
 	file, err := openForWriting(fs, dir, s.start)
 	if err != nil {
 		return err
@@ -198,7 +198,7 @@ func syncSegment(fs vfs.FS, dir string, s segment, synced uint64) error {
 }
 
 // rewrite writes what a file has between two offsets over itself.
-func rewrite(file vfs.File, from, to int64) error {
+func rewrite(file disk.File, from, to int64) error {
 	b := make([]byte, min(window, max(to-from, 0)))
 	for ; from < to; from += int64(len(b)) {
 		b = b[:min(int64(len(b)), to-from)]
@@ -213,7 +213,7 @@ func rewrite(file vfs.File, from, to int64) error {
 }
 
 // remove removes segments, the oldest first, durably.
-func remove(fs vfs.FS, dir string, segments []segment) error {
+func remove(fs disk.FS, dir string, segments []segment) error {
 	if len(segments) == 0 {
 		return nil
 	}
@@ -237,7 +237,7 @@ func obsolete(segments []segment, before uint64) int {
 }
 
 // cut makes a segment end at size, durably: at any instant the file has either length.
-func cut(fs vfs.FS, dir string, start uint64, size int64) error {
+func cut(fs disk.FS, dir string, start uint64, size int64) error {
 	path := segmentPath(fs, dir, start)
 	if err := copyPrefix(fs, path, path+tempSuffix, size); err != nil {
 		_ = fs.Remove(path + tempSuffix) // which is in the way of others, if the disk is full
@@ -249,13 +249,13 @@ func cut(fs vfs.FS, dir string, start uint64, size int64) error {
 	return syncDir(fs, dir)
 }
 
-func copyPrefix(fs vfs.FS, from, to string, size int64) error {
+func copyPrefix(fs disk.FS, from, to string, size int64) error {
 	in, err := fs.Open(from)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	out, err := fs.Create(to, vfs.WriteCategoryUnspecified)
+	out, err := fs.Create(to)
 	if err != nil {
 		return err
 	}
@@ -359,14 +359,14 @@ type record struct {
 type reader struct {
 	segment
 	head header
-	file vfs.File
+	file disk.File
 	buf  []byte // the bytes of the file from offset on
 	off  int64
 }
 
 // openReader opens a segment. reason is not empty if it has no sound header. The reader is nil if the file cannot be
 // opened.
-func openReader(fs vfs.FS, dir string, s segment) (r *reader, reason string, err error) {
+func openReader(fs disk.FS, dir string, s segment) (r *reader, reason string, err error) {
 	file, err := fs.Open(segmentPath(fs, dir, s.start))
 	if err != nil {
 		return nil, "", err

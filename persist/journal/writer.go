@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // The two goroutines of a journal. The writer writes, unless who calls Commit does, and under Always syncs too, since
@@ -14,7 +14,7 @@ import (
 // syncRequest asks the syncer to make everything up to an LSN durable, which is written. What is behind it was
 // appended after at.
 type syncRequest struct {
-	file vfs.File
+	file disk.File
 	lsn  uint64
 	at   time.Time
 }
@@ -23,7 +23,7 @@ func (j *File) runSyncer() {
 	defer j.running.Done()
 	for r := range j.syncs {
 		start := time.Now()
-		err := r.file.SyncData() // vfs.File promises nothing for this beside a Write, but all implementations allow it
+		err := r.file.SyncData()
 		if err == nil {
 			j.positions.synced(r.lsn)
 		}

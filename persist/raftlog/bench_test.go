@@ -12,9 +12,9 @@ import (
 )
 
 func openOnDisk(b *testing.B) *Log {
-	path := disk.FS.PathJoin(b.TempDir(), "log")
+	path := disk.System.PathJoin(b.TempDir(), "log")
 	require.NoError(b, os.Mkdir(path, 0o700))
-	l, err := Open(Options{FS: disk.FS, Dir: path})
+	l, err := Open(Options{FS: disk.System, Dir: path})
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, l.Close()) })
 	return l

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
@@ -201,7 +200,7 @@ func TestThreeNodes(t *testing.T) {
 	f, others = follower()
 	f.end(t)
 	lacks := f.count()
-	f.fs = &crashfs.FS{MemFS: f.fs.CrashClone(vfs.CrashCloneCfg{})}
+	f.fs = f.fs.CrashClone(crashfs.CloneCfg{})
 	apply(others, 1000)
 	for _, n := range others {
 		n.release(t)

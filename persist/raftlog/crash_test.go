@@ -10,11 +10,12 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
+	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/persist/journal"
 )
 
@@ -185,7 +186,7 @@ func (w *life) checkpoint(l *Log, keep uint64) error {
 
 func newLife() *life { return &life{promise: promise{may: []view{{values: map[string]string{}}}}} }
 
-func (w *life) run(t require.TestingT, fs vfs.FS) error {
+func (w *life) run(t require.TestingT, fs disk.FS) error {
 	for i := range 3 {
 		w.opening.Store(true)
 		l, err := Open(Options{FS: fs, Dir: dir, Start: w.start, SegmentSize: 250})
@@ -236,7 +237,7 @@ func (w *life) run(t require.TestingT, fs vfs.FS) error {
 }
 
 // mustKeep opens a log after a crash and looks whether what must be there is, and still is after the next start.
-func mustKeep(t require.TestingT, fs vfs.FS, p promise) {
+func mustKeep(t require.TestingT, fs disk.FS, p promise) {
 	for i := range 2 {
 		l, err := Open(Options{FS: fs, Dir: dir, Start: p.start, SegmentSize: 250})
 		require.NoError(t, err)
@@ -254,7 +255,7 @@ func mustKeep(t require.TestingT, fs vfs.FS, p promise) {
 
 func TestCrashAtEveryOperation(t *testing.T) {
 	type crash struct {
-		fs *vfs.MemFS
+		fs *crashfs.FS
 		promise
 	}
 	for seed, percent := range []int{0, 30, 60, 100} {
@@ -263,7 +264,7 @@ func TestCrashAtEveryOperation(t *testing.T) {
 		w := newLife()
 		var crashes []crash
 		var mu sync.Mutex
-		err := w.run(t, errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		err := w.run(t, crashfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind.ReadOrWrite() == errorfs.OpIsRead {
 				return nil
 			}
@@ -272,7 +273,7 @@ func TestCrashAtEveryOperation(t *testing.T) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			crashes = append(crashes, crash{
-				fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: random}), w.promise,
+				fs.CrashClone(crashfs.CloneCfg{UnsyncedDataPercent: percent, RNG: random}), w.promise,
 			})
 			return nil
 		})))
@@ -290,7 +291,7 @@ func TestErrorAtEveryOperation(t *testing.T) {
 		fs := newFS(t)
 		w := newLife()
 		var op atomic.Int32
-		_ = w.run(t, errorfs.Wrap(fs, errorfs.InjectorFunc(func(o errorfs.Op) error {
+		_ = w.run(t, crashfs.Wrap(fs, errorfs.InjectorFunc(func(o errorfs.Op) error {
 			if o.Kind.ReadOrWrite() == errorfs.OpIsRead && !w.opening.Load() {
 				return nil // the test itself reads
 			}
@@ -304,7 +305,7 @@ func TestErrorAtEveryOperation(t *testing.T) {
 			return
 		}
 		for _, percent := range []int{0, 50, 100} {
-			mustKeep(t, fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng(uint64(k))}), w.promise)
+			mustKeep(t, fs.CrashClone(crashfs.CloneCfg{UnsyncedDataPercent: percent, RNG: rng(uint64(k))}), w.promise)
 		}
 	}
 }

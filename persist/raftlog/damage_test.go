@@ -8,16 +8,17 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
+	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/persist/journal"
 )
 
 // files returns the paths of the segments, in their order, and their contents.
-func files(t require.TestingT, fs vfs.FS) (paths []string, bytes [][]byte) {
+func files(t require.TestingT, fs disk.FS) (paths []string, bytes [][]byte) {
 	names, err := fs.List(dir)
 	require.NoError(t, err)
 	slices.Sort(names)
@@ -36,8 +37,8 @@ func files(t require.TestingT, fs vfs.FS) (paths []string, bytes [][]byte) {
 	return paths, bytes
 }
 
-func write(t require.TestingT, fs vfs.FS, path string, b []byte, at int64) {
-	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+func write(t require.TestingT, fs disk.FS, path string, b []byte, at int64) {
+	f, err := fs.OpenReadWrite(path)
 	require.NoError(t, err)
 	_, err = f.WriteAt(b, at)
 	require.NoError(t, err)
@@ -96,12 +97,12 @@ func TestTornTailIsCut(t *testing.T) {
 	l := open(t, Options{FS: fs})
 	require.NoError(t, l.StoreLogs(entries(1, 3, 1)))
 	acknowledged := l.Size()
-	before := fs.CrashClone(vfs.CrashCloneCfg{})
+	before := fs.CrashClone(crashfs.CloneCfg{})
 	require.NoError(t, l.StoreLogs(entries(4, 4, 1)))
 	size := l.Size()
 	paths, files := files(t, fs)
 	for cut := acknowledged; cut < size; cut++ {
-		crashed := before.CrashClone(vfs.CrashCloneCfg{})
+		crashed := before.CrashClone(crashfs.CloneCfg{})
 		write(t, crashed, paths[0], files[0][acknowledged:cut], acknowledged)
 		again := open(t, Options{FS: crashed})
 		require.Equal(t, "1:1 2:1 3:1", contents(t, again), cut)
@@ -137,7 +138,7 @@ func TestFullDisk(t *testing.T) {
 	fs := newFS(t)
 	var full atomic.Bool
 	errFull := errors.New("no space left")
-	bad := errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	bad := crashfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if full.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
 			return errFull
 		}

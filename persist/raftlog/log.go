@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 
+	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/persist/journal"
 )
 
@@ -21,7 +21,7 @@ const defaultSegmentSize = 64 << 20
 
 // Options say where a log is and how it works.
 type Options struct {
-	FS vfs.FS
+	FS disk.FS
 	// Dir exists already, and the log has its parent for itself: a file beside Dir says what must be there.
 	Dir string
 	// Start is what the last checkpoint has noted of Anchor, the zero value if there is none.

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // benchKeys is the number of keys in the benchmarks, which are on the disk.
@@ -27,7 +27,7 @@ func fill(b *testing.B, s *Store) {
 
 func BenchmarkCommit(b *testing.B) {
 	for b.Loop() {
-		s, err := Open(Options{FS: vfs.Default, Dir: b.TempDir()})
+		s, err := Open(Options{FS: disk.System, Dir: b.TempDir()})
 		require.NoError(b, err)
 		fill(b, s)
 		require.NoError(b, s.Close())
@@ -36,7 +36,7 @@ func BenchmarkCommit(b *testing.B) {
 }
 
 func BenchmarkHeads(b *testing.B) {
-	s, err := Open(Options{FS: vfs.Default, Dir: b.TempDir()})
+	s, err := Open(Options{FS: disk.System, Dir: b.TempDir()})
 	require.NoError(b, err)
 	fill(b, s)
 	for b.Loop() {
@@ -49,7 +49,7 @@ func BenchmarkHeads(b *testing.B) {
 }
 
 func BenchmarkHead(b *testing.B) {
-	s, err := Open(Options{FS: vfs.Default, Dir: b.TempDir()})
+	s, err := Open(Options{FS: disk.System, Dir: b.TempDir()})
 	require.NoError(b, err)
 	fill(b, s)
 	b.ReportAllocs()

@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/testing/testseed"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // states are those that a store may be in.
@@ -50,7 +50,7 @@ func TestCrashAnywhere(t *testing.T) {
 	for seed := range seeds {
 		mem := crashfs.New()
 		type crash struct {
-			fs      *vfs.MemFS
+			fs      *crashfs.FS
 			allowed []map[string]string
 			op      string
 		}
@@ -59,13 +59,13 @@ func TestCrashAnywhere(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		var now states
 		now.set(map[string]string{})
-		fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		fs := crashfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
 				mu.Lock()
 				defer mu.Unlock()
 				// Before the clone is made: Commit may return while it is.
 				allowed := now.get()
-				clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: []int{0, 50, 100}[rng.IntN(3)], RNG: rng})
+				clone := mem.CrashClone(crashfs.CloneCfg{UnsyncedDataPercent: []int{0, 50, 100}[rng.IntN(3)], RNG: rng})
 				crashes = append(crashes, crash{clone, append(allowed, now.get()...), fmt.Sprint(op.Kind, op.Path)})
 			}
 			return nil
@@ -121,7 +121,7 @@ func (w *world) clone() *world {
 
 // dryRun returns what a store contains after w.checkpoint.
 func (w *world) dryRun(t require.TestingT, changes int) map[string]string {
-	s := open(t, vfs.NewMem())
+	s := open(t, crashfs.Mem())
 	require.NoError(t, w.checkpoint(s, changes))
 	require.NoError(t, s.Close())
 	return w.stored()
@@ -162,7 +162,7 @@ func errorAt(t *testing.T, at int64, once bool) bool {
 		broken.Store(true)
 		return fmt.Errorf("%v %s: the disk is broken", op.Kind, op.Path)
 	}
-	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(failing))
+	fs := crashfs.Wrap(crashfs.Mem(), errorfs.InjectorFunc(failing))
 	w := newWorld(1)
 	s, err := Open(Options{FS: fs, Dir: "some/where", tune: often})
 	if err != nil {
@@ -217,7 +217,7 @@ func errorAt(t *testing.T, at int64, once bool) bool {
 // TestFailedStoreIsReadAndOpenedAnew has the MANIFEST fail to be synced.
 func TestFailedStoreIsReadAndOpenedAnew(t *testing.T) {
 	var broken atomic.Bool
-	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+	fs := crashfs.Wrap(crashfs.Mem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
 		manifest := strings.HasPrefix(path.Base(op.Path), "MANIFEST")
 		if broken.Load() && (op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData) && manifest {
 			return errors.New("input/output error")
@@ -277,7 +277,7 @@ func TestFailedStoreIsReadAndOpenedAnew(t *testing.T) {
 func TestFailedCompactionIsNotRepeatedAtOnce(t *testing.T) {
 	var broken atomic.Bool
 	var attempts atomic.Int64
-	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+	fs := crashfs.Wrap(crashfs.Mem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if broken.Load() && op.Kind == errorfs.OpCreate && path.Base(path.Dir(op.Path)) == dataDir {
 			attempts.Add(1)
 			return errors.New("no space left on device")
@@ -301,7 +301,7 @@ func TestFailedCompactionIsNotRepeatedAtOnce(t *testing.T) {
 // after which the first Pebble can do that no more.
 func TestFailedStoreDoesNotGatherStatistics(t *testing.T) {
 	var unreadable, broken atomic.Bool
-	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+	fs := crashfs.Wrap(crashfs.Mem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
 		sync := op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData
 		switch {
 		case broken.Load() && sync && strings.HasPrefix(path.Base(op.Path), "MANIFEST"):
@@ -344,17 +344,17 @@ func TestFailedStoreDoesNotGatherStatistics(t *testing.T) {
 
 // written counts the bytes that are written.
 type written struct {
-	vfs.FS
+	disk.FS
 	bytes *atomic.Int64
 }
 
 type writtenFile struct {
-	vfs.File
+	disk.File
 	bytes *atomic.Int64
 }
 
-func (f written) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	file, err := f.FS.Create(name, category)
+func (f written) Create(name string) (disk.File, error) {
+	file, err := f.FS.Create(name)
 	return writtenFile{file, f.bytes}, err
 }
 
@@ -365,7 +365,7 @@ func (f writtenFile) Write(p []byte) (int, error) {
 
 func TestSmallCheckpointWritesLittle(t *testing.T) {
 	var n atomic.Int64
-	s, err := Open(Options{FS: written{vfs.NewMem(), &n}, Dir: "d"})
+	s, err := Open(Options{FS: written{crashfs.Mem(), &n}, Dir: "d"})
 	require.NoError(t, err)
 	rng := rand.New(rand.NewPCG(1, 1))
 	const size, changes = 100, 100

@@ -9,6 +9,9 @@ import (
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/atomredis/atomredis/persist/disk"
+	"github.com/atomredis/atomredis/persist/store/pebblefs"
 )
 
 // fence is the file system that one Pebble works on. Once it is shut nothing can be changed through it any more, so
@@ -140,7 +143,7 @@ func (f *fence) wrap(file vfs.File) vfs.File {
 func (f *fence) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	return f.open(func() (vfs.File, error) {
 		if strings.HasPrefix(f.FS.PathBase(name), "marker.") {
-			if err := syncDir(f.FS, f.FS.PathDir(name)); err != nil {
+			if err := disk.SyncDir(pebblefs.From(f.FS), f.FS.PathDir(name)); err != nil {
 				return nil, err
 			}
 		}

@@ -1,7 +1,7 @@
 package store
 
 import (
-	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // made is what opening a store makes, so that one that is not wanted after all leaves nothing behind. What was there
@@ -12,7 +12,7 @@ type made struct {
 }
 
 // willMake returns what has to be made for a directory.
-func willMake(fs vfs.FS, dir string) (m made) {
+func willMake(fs disk.FS, dir string) (m made) {
 	for p := dir; ; p = fs.PathDir(p) {
 		if _, err := fs.Stat(p); err == nil || fs.PathDir(p) == p {
 			return m
@@ -25,14 +25,14 @@ func willMake(fs vfs.FS, dir string) (m made) {
 const lockFile = "LOCK"
 
 // look finds out whether there is anything in the directory, whose lock is held.
-func (m *made) look(fs vfs.FS, dir string) {
+func (m *made) look(fs disk.FS, dir string) {
 	names, err := fs.List(dir)
 	m.fresh = err == nil && len(names) <= 1
 }
 
 // removeFiles empties the directory, whose lock is held, if it was empty before. It is best effort: who calls it has
 // failed already.
-func (m *made) removeFiles(fs vfs.FS, dir string) {
+func (m *made) removeFiles(fs disk.FS, dir string) {
 	if !m.fresh {
 		return
 	}
@@ -44,7 +44,7 @@ func (m *made) removeFiles(fs vfs.FS, dir string) {
 
 // removeDirs removes the directories that were made, as far as they are empty. The lock is held no longer: some
 // systems remove its file only now.
-func (m *made) removeDirs(fs vfs.FS, dir string) {
+func (m *made) removeDirs(fs disk.FS, dir string) {
 	if m.fresh {
 		_ = fs.Remove(fs.PathJoin(dir, lockFile))
 	}

@@ -9,7 +9,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
-	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/atomredis/atomredis/persist/disk"
+	"github.com/atomredis/atomredis/persist/store/pebblefs"
 )
 
 // database is one Pebble at work, and what surrounds it.
@@ -27,10 +29,10 @@ type database struct {
 
 // openDatabase opens Pebble in a directory. failed, which may be called under locks of Pebble's, is told if it has
 // failed for good. change, which may be nil, changes the options.
-func openDatabase(fs vfs.FS, dir string, cache *pebble.Cache, log *slog.Logger, failed func(error),
+func openDatabase(fs disk.FS, dir string, cache *pebble.Cache, log *slog.Logger, failed func(error),
 	change func(*pebble.Options)) (*database, error) {
 	d := &database{log: log, failed: failed, closing: make(chan struct{})}
-	d.fence = newFence(fs, d.fail)
+	d.fence = newFence(pebblefs.To(fs), d.fail)
 	d.sched = &scheduler{fence: d.fence}
 	d.options = &pebble.Options{
 		FS:    d.fence,

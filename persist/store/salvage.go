@@ -5,16 +5,15 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // Salvage replaces the data in a directory, which no process has open, by all of it that is sound: keys of which
 // something cannot be read are left out, and so is what belongs to no key. report is told of what is left out, and
 // where the data as it was is kept. If there is an error nothing has been replaced yet, or it will be when the store
 // is opened.
-func Salvage(fs vfs.FS, dir string, report func(string)) error {
+func Salvage(fs disk.FS, dir string, report func(string)) error {
 	o := Options{FS: fs, Dir: dir}
 	o.setDefaults()
 	lock, err := lockDir(o.FS, dir)
@@ -40,7 +39,7 @@ func salvageLocked(o Options, report func(string)) error {
 }
 
 // ForgetJournal has a store, which no process has open, name no segment of a journal any more.
-func ForgetJournal(fs vfs.FS, dir string) error {
+func ForgetJournal(fs disk.FS, dir string) error {
 	s, err := Open(Options{FS: fs, Dir: dir})
 	if err != nil {
 		return err
@@ -81,7 +80,7 @@ func salvage(o Options, report func(string)) error {
 	if err := o.FS.Rename(o.FS.PathJoin(temporary, dataDir), o.FS.PathJoin(o.Dir, salvagedDir)); err != nil {
 		return err
 	}
-	if err := errors.Join(syncDir(o.FS, temporary), syncDir(o.FS, o.Dir)); err != nil {
+	if err := errors.Join(disk.SyncDir(o.FS, temporary), disk.SyncDir(o.FS, o.Dir)); err != nil {
 		return err
 	}
 	return o.FS.RemoveAll(temporary)
@@ -153,7 +152,7 @@ func copySound(old *database, fresh *Store, report func(string)) error {
 }
 
 // finishSalvage puts salvaged data in the place of what was there. It can be interrupted anywhere and called again.
-func finishSalvage(fs vfs.FS, dir string) error {
+func finishSalvage(fs disk.FS, dir string) error {
 	salvaged, data := fs.PathJoin(dir, salvagedDir), fs.PathJoin(dir, dataDir)
 	if ok, err := exists(fs, salvaged); err != nil || !ok {
 		return err
@@ -170,18 +169,18 @@ func finishSalvage(fs vfs.FS, dir string) error {
 		if err := fs.Rename(data, damaged); err != nil {
 			return err
 		}
-		if err := syncDir(fs, dir); err != nil {
+		if err := disk.SyncDir(fs, dir); err != nil {
 			return err
 		}
 	}
 	if err := fs.Rename(salvaged, data); err != nil {
 		return err
 	}
-	return syncDir(fs, dir)
+	return disk.SyncDir(fs, dir)
 }
 
 // damagedName returns where the data that is replaced next will be kept.
-func damagedName(fs vfs.FS, dir string) (string, error) {
+func damagedName(fs disk.FS, dir string) (string, error) {
 	for i := 1; ; i++ {
 		name := fs.PathJoin(dir, damagedDir)
 		if i > 1 {

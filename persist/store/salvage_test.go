@@ -7,14 +7,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // tables returns the paths of the files with data.
-func tables(t *testing.T, fs vfs.FS) []string {
+func tables(t *testing.T, fs disk.FS) []string {
 	names, err := fs.List("some/where/data")
 	require.NoError(t, err)
 	var paths []string
@@ -28,7 +29,7 @@ func tables(t *testing.T, fs vfs.FS) []string {
 
 // TestDamageIsFoundAndTheRestSalvaged flips a byte, cuts off the end or removes a file of a store in many ways.
 func TestDamageIsFoundAndTheRestSalvaged(t *testing.T) {
-	whole := vfs.NewCrashableMem()
+	whole := crashfs.New()
 	s := open(t, whole)
 	w := newWorld(1)
 	for range 4 {
@@ -44,10 +45,10 @@ func TestDamageIsFoundAndTheRestSalvaged(t *testing.T) {
 		damages = 10
 	}
 	for i := range damages {
-		fs := whole.CrashClone(vfs.CrashCloneCfg{})
+		fs := whole.CrashClone(crashfs.CloneCfg{})
 		paths := tables(t, fs)
 		file := paths[rng.IntN(len(paths))]
-		data, err := fs.UnsafeGetFileDataBuffer(file)
+		data, err := fs.Bytes(file)
 		require.NoError(t, err)
 		what := fmt.Sprintf("damage %d of %s", i, file)
 		switch i % 10 {
@@ -104,9 +105,9 @@ func TestDamageIsFoundAndTheRestSalvaged(t *testing.T) {
 	require.NotZero(t, left)
 }
 
-func cut(t *testing.T, fs vfs.FS, path string, data []byte) {
+func cut(t *testing.T, fs disk.FS, path string, data []byte) {
 	data = append([]byte(nil), data...)
-	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+	f, err := fs.Create(path)
 	require.NoError(t, err)
 	_, err = f.Write(data)
 	require.NoError(t, err)
@@ -114,15 +115,15 @@ func cut(t *testing.T, fs vfs.FS, path string, data []byte) {
 	require.NoError(t, f.Close())
 }
 
-func syncAll(t *testing.T, fs vfs.FS) {
+func syncAll(t *testing.T, fs disk.FS) {
 	for _, dir := range []string{"some/where/data", "some/where", "some", ""} {
-		require.NoError(t, syncDir(fs, dir))
+		require.NoError(t, disk.SyncDir(fs, dir))
 	}
 }
 
 // TestOneDamagedBlockCostsFewKeys has a store whose keys are in many blocks.
 func TestOneDamagedBlockCostsFewKeys(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := crashfs.Mem()
 	s := open(t, fs)
 	c, err := s.Begin()
 	require.NoError(t, err)
@@ -134,7 +135,7 @@ func TestOneDamagedBlockCostsFewKeys(t *testing.T) {
 	require.NoError(t, c.Commit(Meta{Spaces: []uint32{1}}))
 	require.NoError(t, s.Close())
 	for _, path := range tables(t, fs) {
-		data, err := fs.UnsafeGetFileDataBuffer(path)
+		data, err := fs.Bytes(path)
 		require.NoError(t, err)
 		if len(data) > keys { // not that of the meta record
 			data[len(data)/3] ^= 0xff
@@ -152,7 +153,7 @@ func TestOneDamagedBlockCostsFewKeys(t *testing.T) {
 }
 
 func TestSuperfluousDataIsReported(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := crashfs.Mem()
 	s := open(t, fs)
 	c, err := s.Begin()
 	require.NoError(t, err)
@@ -186,7 +187,7 @@ func TestSuperfluousDataIsReported(t *testing.T) {
 
 func TestInterruptedSalvageIsFinished(t *testing.T) {
 	for _, removed := range []bool{false, true} {
-		fs := vfs.NewMem()
+		fs := crashfs.Mem()
 		s := open(t, fs)
 		w := newWorld(1)
 		require.NoError(t, w.checkpoint(s, 10))
@@ -207,6 +208,6 @@ func TestInterruptedSalvageIsFinished(t *testing.T) {
 }
 
 func TestNothingToVerify(t *testing.T) {
-	_, err := Verify(vfs.NewMem(), "not/there", nil)
+	_, err := Verify(crashfs.Mem(), "not/there", nil)
 	require.ErrorIs(t, err, os.ErrNotExist)
 }

@@ -3,16 +3,16 @@ package store
 import (
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
 func TestASnapshotStaysAsItIs(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
-		s := open(t, vfs.NewMem())
+		s := open(t, crashfs.Mem())
 		w := newWorld(rapid.Uint64().Draw(t, "seed"))
 		require.NoError(t, w.checkpoint(s, 60))
 		was := w.clone()
@@ -48,7 +48,7 @@ func TestASnapshotStaysAsItIs(t *testing.T) {
 
 // A store that was opened anew has taken its snapshots with it.
 func TestASnapshotEndsWithItsDatabase(t *testing.T) {
-	s := open(t, vfs.NewMem())
+	s := open(t, crashfs.Mem())
 	require.NoError(t, newWorld(1).checkpoint(s, 50))
 	snapshot, err := s.Snapshot()
 	require.NoError(t, err)

@@ -13,7 +13,6 @@ import (
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/disk"
@@ -22,7 +21,7 @@ import (
 // Options say where a Store is.
 type Options struct {
 	// FS is the file system; nil is the system's.
-	FS vfs.FS
+	FS disk.FS
 	// Dir is the directory. It is made, for its owner alone, if it does not exist.
 	Dir string
 	// Log takes what happens; nil discards it.
@@ -39,7 +38,7 @@ const defaultCacheSize = 32 << 20
 
 func (o *Options) setDefaults() {
 	if o.FS == nil {
-		o.FS = disk.FS
+		o.FS = disk.System
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -59,7 +58,7 @@ var ErrInUse = errors.New("another server uses the directory")
 // and the methods of a Checkpoint must not be called at the same time.
 type Store struct {
 	o      Options
-	around vfs.FS    // o.FS as it is for what lies beside the directory
+	around disk.FS   // o.FS as it is for what lies beside the directory
 	lock   io.Closer // that of the directory
 	made   made      // what Open has made
 	cache  *pebble.Cache
@@ -83,7 +82,7 @@ const (
 )
 
 // Exists reports whether there is a store in a directory.
-func Exists(fs vfs.FS, dir string) bool {
+func Exists(fs disk.FS, dir string) bool {
 	info, err := fs.Stat(fs.PathJoin(dir, dataDir))
 	return err == nil && info.IsDir()
 }
@@ -92,7 +91,7 @@ func Exists(fs vfs.FS, dir string) bool {
 func Open(o Options) (*Store, error) {
 	o.setDefaults()
 	m := willMake(o.FS, o.Dir)
-	if err := MakeDir(o.FS, o.Dir); err != nil {
+	if err := disk.MakeDir(o.FS, o.Dir); err != nil {
 		m.removeDirs(o.FS, o.Dir)
 		return nil, fmt.Errorf("make directory %s: %w", o.Dir, err)
 	}
@@ -110,7 +109,7 @@ func Open(o Options) (*Store, error) {
 		err = missing(o.FS, o.Dir)
 	}
 	if err == nil {
-		err = MakeDir(o.FS, s.path(dataDir))
+		err = disk.MakeDir(o.FS, s.path(dataDir))
 	}
 	if err == nil {
 		if err = s.open(); disk.Full(err) {
@@ -128,7 +127,7 @@ func Open(o Options) (*Store, error) {
 }
 
 // FS returns the file system for what lies in the store's directory.
-func (s *Store) FS() vfs.FS { return s.o.FS }
+func (s *Store) FS() disk.FS { return s.o.FS }
 
 // open opens Pebble and reads the meta.
 func (s *Store) open() error {
@@ -186,7 +185,7 @@ func (s *Store) path(name string) string { return s.o.FS.PathJoin(s.o.Dir, name)
 
 // missing returns an error if there was a Pebble in a directory that is not there any more, in the place of which a
 // new one would be made.
-func missing(fs vfs.FS, dir string) error {
+func missing(fs disk.FS, dir string) error {
 	data := fs.PathJoin(dir, dataDir)
 	names, err := fs.List(data)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -549,39 +548,8 @@ func (d *database) metaAt(key []byte) (Meta, bool, error) {
 	return m, true, err
 }
 
-// MakeDir makes a directory and those above it that do not exist, for their owner alone, so that they are there after a
-// crash. That holds for a directory too that exists: whoever made it may have failed to sync it.
-func MakeDir(fs vfs.FS, dir string) error {
-	parents := []string{fs.PathDir(dir)}
-	for p := fs.PathDir(dir); fs.PathDir(p) != p; p = fs.PathDir(p) {
-		if _, err := fs.Stat(p); err == nil {
-			break
-		} else if !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		parents = append(parents, fs.PathDir(p))
-	}
-	if err := fs.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	for _, p := range parents {
-		if err := syncDir(fs, p); err != nil && !errors.Is(err, os.ErrPermission) {
-			return err
-		}
-	}
-	return nil
-}
-
-func syncDir(fs vfs.FS, dir string) error {
-	f, err := fs.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
 // lockDir takes the lock of a store's directory.
-func lockDir(fs vfs.FS, dir string) (io.Closer, error) {
+func lockDir(fs disk.FS, dir string) (io.Closer, error) {
 	lock, err := fs.Lock(fs.PathJoin(dir, lockFile))
 	if err == nil {
 		return lock, nil

@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/testing/testseed"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // world is what a store should contain, and what changes it at random.
@@ -229,7 +230,7 @@ func often(o *pebble.Options) {
 	}
 }
 
-func open(t require.TestingT, fs vfs.FS) *Store {
+func open(t require.TestingT, fs disk.FS) *Store {
 	s, err := Open(Options{FS: fs, Dir: "some/where", tune: often})
 	require.NoError(t, err)
 	return s
@@ -238,7 +239,7 @@ func open(t require.TestingT, fs vfs.FS) *Store {
 func TestCheckpointsAreReadBack(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	testseed.Check(t, func(t *rapid.T) {
-		fs := vfs.NewMem()
+		fs := crashfs.Mem()
 		s := open(t, fs)
 		_, ok := s.Meta()
 		require.False(t, ok)
@@ -304,14 +305,14 @@ func (w *world) requireReadable(t require.TestingT, s *Store) {
 }
 
 // requireSound verifies a store that is closed.
-func (w *world) requireSound(t require.TestingT, fs vfs.FS) {
+func (w *world) requireSound(t require.TestingT, fs disk.FS) {
 	m, err := Verify(fs, "some/where", func(msg string) { t.Errorf("%s", msg) })
 	require.NoError(t, err)
 	require.Equal(t, w.meta, m)
 }
 
 func TestWhatIsNotThere(t *testing.T) {
-	s := open(t, vfs.NewMem())
+	s := open(t, crashfs.Mem())
 	_, ok, err := s.Head(1, "key")
 	require.NoError(t, err)
 	require.False(t, ok)
@@ -327,7 +328,7 @@ func TestWhatIsNotThere(t *testing.T) {
 }
 
 func TestReadingEndsWhenItsFunctionSaysSo(t *testing.T) {
-	s := open(t, vfs.NewMem())
+	s := open(t, crashfs.Mem())
 	defer s.Close()
 	c, err := s.Begin()
 	require.NoError(t, err)
@@ -357,7 +358,7 @@ func TestWrongOrderIsRefused(t *testing.T) {
 		"no value":     func(c *Checkpoint) { c.PutHead(1, "a", engine.Head{}, true, false) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			fs := vfs.NewMem()
+			fs := crashfs.Mem()
 			s := open(t, fs)
 			defer s.Close()
 			c, err := s.Begin()
@@ -377,7 +378,7 @@ func TestWrongOrderIsRefused(t *testing.T) {
 }
 
 func TestOneCheckpointAtATime(t *testing.T) {
-	s := open(t, vfs.NewMem())
+	s := open(t, crashfs.Mem())
 	defer s.Close()
 	c, err := s.Begin()
 	require.NoError(t, err)
@@ -396,7 +397,7 @@ func TestOneCheckpointAtATime(t *testing.T) {
 }
 
 func TestDirectoryIsLocked(t *testing.T) {
-	for name, fs := range map[string]vfs.FS{"memory": vfs.NewMem(), "disk": vfs.Default} {
+	for name, fs := range map[string]disk.FS{"memory": crashfs.Mem(), "disk": disk.System} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir() + "/a/b"
 			s, err := Open(Options{FS: fs, Dir: dir})
@@ -412,7 +413,7 @@ func TestDirectoryIsLocked(t *testing.T) {
 			s, err = Open(Options{FS: fs, Dir: dir})
 			require.NoError(t, err)
 			require.NoError(t, s.Close())
-			if info, err := vfs.Default.Stat(dir); name == "disk" {
+			if info, err := disk.System.Stat(dir); name == "disk" {
 				require.NoError(t, err)
 				require.EqualValues(t, 0o700, info.Mode().Perm())
 			}
@@ -421,7 +422,7 @@ func TestDirectoryIsLocked(t *testing.T) {
 }
 
 func TestOpeningLeavesNoFilesBehind(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := crashfs.Mem()
 	count := 0
 	for i := range 20 {
 		s := open(t, fs)
@@ -437,7 +438,7 @@ func TestOpeningLeavesNoFilesBehind(t *testing.T) {
 }
 
 func TestCheckpointOfManyFiles(t *testing.T) {
-	s, err := Open(Options{FS: vfs.NewMem(), Dir: "d"})
+	s, err := Open(Options{FS: crashfs.Mem(), Dir: "d"})
 	require.NoError(t, err)
 	defer s.Close()
 	c, err := s.Begin()

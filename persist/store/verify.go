@@ -10,15 +10,15 @@ import (
 	"strconv"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // Verify reads everything in the store in a directory, which no process has open, without changing it. report is
 // called for every piece of damage, and for what is superfluous or odd without being damaged. It returns the meta
 // record, as far as it can be read, and the first damage as the error.
-func Verify(fs vfs.FS, dir string, report func(string)) (Meta, error) {
+func Verify(fs disk.FS, dir string, report func(string)) (Meta, error) {
 	o := Options{FS: fs, Dir: dir}
 	o.setDefaults()
 	lock, err := lockDir(o.FS, dir)
@@ -58,7 +58,7 @@ func openReadOnly(o Options, strict bool) (*database, error) {
 	})
 }
 
-func exists(fs vfs.FS, path string) (bool, error) {
+func exists(fs disk.FS, path string) (bool, error) {
 	_, err := fs.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
@@ -67,7 +67,7 @@ func exists(fs vfs.FS, path string) (bool, error) {
 }
 
 // Size returns how many bytes the files of the data in a directory have.
-func Size(fs vfs.FS, dir string) (total int64, err error) {
+func Size(fs disk.FS, dir string) (total int64, err error) {
 	data := fs.PathJoin(dir, dataDir)
 	names, err := fs.List(data)
 	if err != nil {

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/testing/servertest"
 )
 
@@ -328,7 +328,7 @@ func TestTrackingHearsOfExpiredFields(t *testing.T) {
 
 func TestDeadlinesOfFieldsAreThereAfterARestart(t *testing.T) {
 	const at = "50000000000000"
-	fs := vfs.NewMem()
+	fs := crashfs.Mem()
 	open := func() *servertest.Durable { return servertest.OpenDurable(t, fs) }
 	ttl := func(d *servertest.Durable, key, a, b string) {
 		d.Expect("*3\r\n:"+a+"\r\n:"+b+"\r\n:-2\r\n", "HPEXPIRETIME "+key+" FIELDS 3 a b nosuch")

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/commands/scripts"
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/testing/servertest"
 	"github.com/atomredis/atomredis/internal/testing/testclient"
 	"github.com/atomredis/atomredis/persist/rdb"
@@ -114,7 +114,7 @@ func FuzzFunctionPayload(f *testing.F) {
 
 func TestFunctionsAreDurable(t *testing.T) {
 	for _, journal := range []string{"yes", "no"} {
-		fs := vfs.NewMem()
+		fs := crashfs.Mem()
 		var d *servertest.Durable
 		restart := func() {
 			if d != nil {

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/testing/servertest"
 	"github.com/atomredis/atomredis/server"
 )
@@ -150,7 +150,7 @@ func TestPressureStrangeReservationsComeBack(t *testing.T) {
 func TestPressureReservationsOutliveARestart(t *testing.T) {
 	for _, shards := range []string{"1", "16"} {
 		t.Run(shards, func(t *testing.T) {
-			fs := vfs.NewMem()
+			fs := crashfs.Mem()
 			d := servertest.OpenDurable(t, fs, "shards", shards)
 			d.Expect("+OK\r\n", "PRESSURE.CREATE q BOUND 5")
 			d.Expect(":3\r\n", "PRESSURE.PUT q 1 2 3")

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/protocols/pressure"
@@ -269,7 +268,7 @@ func TestRolesComeBackAfterARestart(t *testing.T) {
 				d.Expect(":1\r\n", "PRESSURE.PUT q x")
 				d.Lines(taken...)
 				// The disk as a crash would leave it.
-				d2 := servertest.OpenDurable(t, fs.CrashClone(vfs.CrashCloneCfg{}), "shards", shards)
+				d2 := servertest.OpenDurable(t, fs.CrashClone(crashfs.CloneCfg{}), "shards", shards)
 				for _, list := range []string{":producer_free", ":consumer_free", ":not_full"} {
 					require.Contains(t, d2.Line("BRPOP "+base+list+" 0"), list)
 				}

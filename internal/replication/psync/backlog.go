@@ -7,8 +7,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
+	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -96,8 +95,8 @@ func (f *Followers) DropBacklog() {
 }
 
 // writeBacklog writes a file that a power loss may destroy: the checksum tells.
-func writeBacklog(fs vfs.FS, path string, b []byte) error {
-	file, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+func writeBacklog(fs disk.FS, path string, b []byte) error {
+	file, err := fs.Create(path)
 	if err != nil {
 		return err
 	}

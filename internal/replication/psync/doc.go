@@ -32,10 +32,9 @@ package psync
 import (
 	"log/slog"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // Options is what both ends need of the server.
@@ -43,7 +42,7 @@ type Options struct {
 	Config   *config.Config
 	Log      *slog.Logger
 	Keyspace *engine.Keyspace
-	FS       vfs.FS  // for the file of the backlog
+	FS       disk.FS // for the file of the backlog
 	Storage  Storage // nil if the data is in memory only
 	Exporter Exporter
 	Master   MasterHost

@@ -9,13 +9,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/replication"
 	"github.com/atomredis/atomredis/internal/transfer"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // The master's end: which clients receive the stream, what enters it, and when it begins and ends.
@@ -59,7 +58,7 @@ type Followers struct {
 	config   *config.Config
 	log      *slog.Logger
 	ks       *engine.Keyspace
-	fs       vfs.FS         // for the file of the backlog
+	fs       disk.FS        // for the file of the backlog
 	keeper   engine.Journal // takes the notes of the history; nil if the data is in memory only
 	exporter Exporter
 	replica  *Replica

@@ -11,14 +11,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/replication"
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/transfer"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 const (
@@ -39,7 +40,7 @@ type testHost struct {
 	stored []string // protected by mu: what the journal has
 }
 
-func newTestHost(t *testing.T, fs vfs.FS, settings ...string) *testHost {
+func newTestHost(t *testing.T, fs disk.FS, settings ...string) *testHost {
 	conf := config.NewConfig()
 	for i := 0; i < len(settings); i += 2 {
 		require.NoError(t, conf.Set(settings[i], settings[i+1], false))
@@ -178,7 +179,7 @@ func (h *testHost) states() string {
 }
 
 func TestFullAndPartialSynchronization(t *testing.T) {
-	h := newTestHost(t, vfs.NewMem())
+	h := newTestHost(t, crashfs.Mem())
 	c, at := h.online(t)
 	require.True(t, at.Known && h.Active())
 	h.change("SET", "a", "1")
@@ -210,7 +211,7 @@ func TestFullAndPartialSynchronization(t *testing.T) {
 
 // A full synchronization waits for a follower that does not read, and fails after repl-timeout.
 func TestFullSynchronizationWaitsForItsFollower(t *testing.T) {
-	h := newTestHost(t, vfs.NewMem(), "repl-timeout", "60")
+	h := newTestHost(t, crashfs.Mem(), "repl-timeout", "60")
 	c := &testClient{stuck: true}
 	d := h.newFeed(&c.of, c)
 	c.of.feed = d
@@ -244,7 +245,7 @@ func TestFullSynchronizationWaitsForItsFollower(t *testing.T) {
 
 // A backup has a stream of its own, also without followers, and until another backup takes its place.
 func TestABackupReceivesTheStream(t *testing.T) {
-	h := newTestHost(t, vfs.NewMem())
+	h := newTestHost(t, crashfs.Mem())
 	var first, second transfer.Tail
 	for _, tail := range []*transfer.Tail{&first, &second} {
 		require.NoError(t, h.Hold(func(g *engine.Guard) { h.BeginTail(g, tail) }))
@@ -266,7 +267,7 @@ func TestABackupReceivesTheStream(t *testing.T) {
 }
 
 func TestWaitsForAcknowledgements(t *testing.T) {
-	h := newTestHost(t, vfs.NewMem())
+	h := newTestHost(t, crashfs.Mem())
 	c, _ := h.online(t)
 	var waiter, gone Follower
 	h.change("SET", "a", "1")
@@ -296,7 +297,7 @@ func TestWaitsForAcknowledgements(t *testing.T) {
 
 // The next start uses the file of the backlog once, and only if it is not damaged.
 func TestTheBacklogSurvivesAStop(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := crashfs.Mem()
 	h := newTestHost(t, fs, "dir", "/")
 	_, at := h.online(t)
 	h.change("SET", "a", "1")
@@ -338,11 +339,11 @@ func TestTheBacklogSurvivesAStop(t *testing.T) {
 }
 
 func TestTheHistoryIsStoredBesideTheKeys(t *testing.T) {
-	h := newTestHost(t, vfs.NewMem())
+	h := newTestHost(t, crashfs.Mem())
 	require.Equal(t, "others", string(h.StoredBefore([]byte("others"))), "there is no history")
 	h.online(t)
 	stored := h.StoredBefore([]byte("others"))
-	again := newTestHost(t, vfs.NewMem())
+	again := newTestHost(t, crashfs.Mem())
 	others, err := again.RestoreBefore(stored)
 	require.NoError(t, err)
 	require.Equal(t, "others", string(others))
@@ -354,7 +355,7 @@ func TestTheHistoryIsStoredBesideTheKeys(t *testing.T) {
 }
 
 func TestDamagedNotesAreErrors(t *testing.T) {
-	h := newTestHost(t, vfs.NewMem())
+	h := newTestHost(t, crashfs.Mem())
 	for _, line := range []string{"", "what", "what 1", "offset", "offset x", "offset 1 2", "stream 1", "stream x y", "history"} {
 		require.Error(t, h.Recall(words(line), 0), line)
 	}
@@ -378,7 +379,7 @@ func words(line string) (args [][]byte) {
 }
 
 func TestFailoverWaitsForTheWholeStream(t *testing.T) {
-	h := newTestHost(t, vfs.NewMem())
+	h := newTestHost(t, crashfs.Mem())
 	c, _ := h.online(t)
 	c.of.Capabilities.Port.Store(77)
 	h.change("SET", "a", "1")

@@ -13,10 +13,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	consensus "github.com/hashicorp/raft"
 
 	"github.com/atomredis/atomredis/internal/family"
+	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/persist/journal"
 	"github.com/atomredis/atomredis/persist/raftlog"
 )
@@ -56,7 +56,7 @@ type Options struct {
 	Sentinel string
 	// FS and Dir are where the log is, and files of copies. State is what the store has of the group, nil if the data
 	// belonged to none.
-	FS    vfs.FS
+	FS    disk.FS
 	Dir   string
 	State []byte
 	// SegmentSize is how long a segment of the log is, in bytes; 0 means 64 MiB.
@@ -150,16 +150,12 @@ func Open(o Options) (*Node, error) {
 }
 
 // logDir makes the directory of the log; what its journal notes of itself lies beside it.
-func logDir(fs vfs.FS, in string) (string, error) {
+func logDir(fs disk.FS, in string) (string, error) {
 	dir := fs.PathJoin(in, "journal")
 	if err := fs.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	parent, err := fs.OpenDir(in)
-	if err != nil {
-		return "", err
-	}
-	return dir, errors.Join(parent.Sync(), parent.Close())
+	return dir, disk.SyncDir(fs, in)
 }
 
 // Start has the node take part in the group, as soon as it is known that it may.
@@ -812,7 +808,7 @@ func (n *Node) asLeader(do func(r *consensus.Raft) error) error {
 }
 
 // removeCopies removes what a process that has ended has left of copies.
-func removeCopies(fs vfs.FS, dir string) error {
+func removeCopies(fs disk.FS, dir string) error {
 	names, err := fs.List(dir)
 	if err != nil {
 		return err

@@ -8,8 +8,9 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	consensus "github.com/hashicorp/raft"
+
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // snapshots is what Raft takes for a store of snapshots: the stored state, of which a copy is made when a server needs
@@ -83,7 +84,7 @@ func (s *snapshots) remove(id string) error {
 
 // copyReader reads a copy, which goes with it.
 type copyReader struct {
-	vfs.File
+	disk.File
 	s  *snapshots
 	id string
 }
@@ -92,7 +93,7 @@ func (r *copyReader) Close() error { return errors.Join(r.File.Close(), r.s.remo
 
 // makeCopy writes the keyspace to a file, and returns what it shows when that is committed.
 func (s *snapshots) makeCopy(name string) (*consensus.SnapshotMeta, error) {
-	file, err := s.n.o.FS.Create(s.path(name), vfs.WriteCategoryUnspecified)
+	file, err := s.n.o.FS.Create(s.path(name))
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +107,7 @@ func (s *snapshots) makeCopy(name string) (*consensus.SnapshotMeta, error) {
 	if err == nil {
 		at, err = s.n.settled(lsn)
 	}
-	var info vfs.FileInfo
+	var info os.FileInfo
 	if err == nil {
 		info, err = file.Stat()
 	}
@@ -126,7 +127,7 @@ func (s *snapshots) Create(_ consensus.SnapshotVersion, index, term uint64, c co
 	s.made++
 	id := "received-" + strconv.Itoa(s.made)
 	s.mu.Unlock()
-	file, err := s.n.o.FS.Create(s.path(id), vfs.WriteCategoryUnspecified)
+	file, err := s.n.o.FS.Create(s.path(id))
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +137,7 @@ func (s *snapshots) Create(_ consensus.SnapshotVersion, index, term uint64, c co
 
 // sink takes a copy.
 type sink struct {
-	vfs.File
+	disk.File
 	s    *snapshots
 	meta *consensus.SnapshotMeta
 	size int64

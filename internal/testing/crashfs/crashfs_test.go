@@ -13,7 +13,7 @@ import (
 func TestCopiesWhileFilesAreLinked(t *testing.T) {
 	fs := New()
 	create := func(name string) {
-		f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
+		f, err := fs.Create(name)
 		require.NoError(t, err)
 		require.NoError(t, f.Close())
 	}
@@ -26,13 +26,13 @@ func TestCopiesWhileFilesAreLinked(t *testing.T) {
 		for i := range 2000 {
 			create("file")
 			require.NoError(t, fs.Link("file", fmt.Sprint("link", i)))
-			f, err := fs.ReuseForWrite("file", "reused", vfs.WriteCategoryUnspecified)
+			f, err := fs.files.ReuseForWrite("file", "reused", vfs.WriteCategoryUnspecified)
 			require.NoError(t, err)
 			require.NoError(t, f.Close())
 		}
 	})
 	for range 2000 {
-		_, err := fs.CrashClone(vfs.CrashCloneCfg{}).Stat("synced")
+		_, err := fs.CrashClone(CloneCfg{}).Stat("synced")
 		require.NoError(t, err)
 	}
 	changes.Wait()

@@ -5,12 +5,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/testing/commandtest"
 	"github.com/atomredis/atomredis/internal/transport"
+	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/server"
 )
 
@@ -24,7 +24,7 @@ type Durable struct {
 
 // OpenDurable starts a server that syncs each change and in which values soon become large. settings are as for Start.
 // The test calls End, Close or Abandon.
-func OpenDurable(t require.TestingT, fs vfs.FS, settings ...string) *Durable {
+func OpenDurable(t require.TestingT, fs disk.FS, settings ...string) *Durable {
 	conf := config.NewConfig()
 	set(t, conf, append([]string{"port", "0", "dir", "/db", "save", "", "appendonly", "yes", "appendfsync", "always",
 		"checkpoint-size", "1mb", "hash-max-listpack-entries", "4", "list-max-listpack-size", "4",

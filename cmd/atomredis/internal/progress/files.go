@@ -3,12 +3,12 @@ package progress
 import (
 	"sync/atomic"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // Files returns a file system of which a step of a bar shows how much has been read, beside a total in bytes. What is read
 // twice counts twice; when it is more than the total, that is not shown any more.
-func Files(fs vfs.FS, total int64, b *Bar, step string) vfs.FS {
+func Files(fs disk.FS, total int64, b *Bar, step string) disk.FS {
 	done := new(atomic.Int64)
 	return files{fs, func(n int) {
 		read := done.Add(int64(n))
@@ -21,13 +21,13 @@ func Files(fs vfs.FS, total int64, b *Bar, step string) vfs.FS {
 }
 
 type files struct {
-	vfs.FS
+	disk.FS
 	read func(n int)
 }
 
-// Open implements vfs.FS.
-func (f files) Open(name string, o ...vfs.OpenOption) (vfs.File, error) {
-	opened, err := f.FS.Open(name, o...)
+// Open implements disk.FS.
+func (f files) Open(name string) (disk.File, error) {
+	opened, err := f.FS.Open(name)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (f files) Open(name string, o ...vfs.OpenOption) (vfs.File, error) {
 
 // file counts what is read of a file.
 type file struct {
-	vfs.File
+	disk.File
 	read func(n int)
 }
 

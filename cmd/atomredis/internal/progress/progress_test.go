@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 )
 
 // clock is a time that stands still between calls of Add.
@@ -98,8 +99,8 @@ func TestWhatALineSays(t *testing.T) {
 }
 
 func TestWhatIsReadOfFilesIsShown(t *testing.T) {
-	fs := vfs.NewMem()
-	f, err := fs.Create("a", vfs.WriteCategoryUnspecified)
+	fs := crashfs.Mem()
+	f, err := fs.Create("a")
 	require.NoError(t, err)
 	_, err = f.Write(make([]byte, 500))
 	require.NoError(t, err)
