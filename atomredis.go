@@ -25,6 +25,7 @@ import (
 	"github.com/atomredis/atomredis/doors/door"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/config"
+	_ "github.com/atomredis/atomredis/internal/durable" // storage and groups
 	"github.com/atomredis/atomredis/internal/family"
 	"github.com/atomredis/atomredis/internal/memconn"
 	"github.com/atomredis/atomredis/internal/nearest"

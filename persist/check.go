@@ -15,7 +15,7 @@ import (
 // Check reads everything in a directory, which no process may have open, without changing it. report is told what is
 // found, a line at a time. It returns the first damage; what a crash has left at the end of the journal is none.
 func Check(fs disk.FS, dir string, report func(string)) error {
-	meta, err := store.Verify(fs, dir, report)
+	meta, err := store.Registered().Verify(fs, dir, report)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, store.ErrInUse) {
 		return stopFirst(err)
 	}
@@ -59,7 +59,7 @@ func stopFirst(err error) error {
 // the rest aside, and tells report what it dropped. It does nothing if Check finds no damage.
 func Repair(fs disk.FS, dir string, report func(string)) error {
 	log := slog.New(slog.NewTextHandler(reportWriter{report}, nil))
-	meta, err := store.Verify(fs, dir, func(string) {})
+	meta, err := store.Registered().Verify(fs, dir, func(string) {})
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, store.ErrInUse) {
 			return stopFirst(err)
@@ -68,10 +68,10 @@ func Repair(fs disk.FS, dir string, report func(string)) error {
 		if err := writeMarker(fs, dir); err != nil {
 			return err
 		}
-		if err := store.Salvage(fs, dir, report); err != nil {
+		if err := store.Registered().Salvage(fs, dir, report); err != nil {
 			return err
 		}
-		if meta, err = store.Verify(fs, dir, func(string) {}); err != nil {
+		if meta, err = store.Registered().Verify(fs, dir, func(string) {}); err != nil {
 			return fmt.Errorf("after the repair: %w", err)
 		}
 	}
@@ -80,7 +80,7 @@ func Repair(fs disk.FS, dir string, report func(string)) error {
 		return err
 	}
 	if meta.JournalSeed != 0 && !named {
-		if err := store.ForgetJournal(fs, dir); err != nil {
+		if err := store.Registered().ForgetJournal(fs, dir); err != nil {
 			return err
 		}
 	}

@@ -223,7 +223,7 @@ func (s *Storage) enrol(j journal.Journal) {
 		return
 	}
 	meta.JournalSeed = a.Start.Seed
-	var c *store.Checkpoint
+	var c store.Checkpoint
 	if err == nil {
 		c, err = s.store.Begin()
 	}
@@ -267,7 +267,7 @@ func (s *Storage) write(f *engine.Frozen, anchor func() (journal.Anchor, error),
 }
 
 // fill gives a checkpoint everything that is frozen.
-func (s *Storage) fill(c *store.Checkpoint, f *engine.Frozen) error {
+func (s *Storage) fill(c store.Checkpoint, f *engine.Frozen) error {
 	progress := s.newProgress("writing a checkpoint", "keys", int64(f.Len()))
 	defer progress.end()
 	owed := time.Duration(0)

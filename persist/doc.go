@@ -30,7 +30,7 @@
 // treats as fatal closes a fence in front of its files, and the store is opened anew (store/fence.go).
 //
 // A full disk is a failure that the server also starts with (disk.Full). The store is then opened to be read
-// (store.Store.openToRead), and the journal has failed from the beginning. Data is served, changes get MISCONF, and
+// (lsm.Store.openToRead), and the journal has failed from the beginning. Data is served, changes get MISCONF, and
 // the checkpoint that is tried brings everything back when there is room.
 //
 // # What must exist

@@ -16,7 +16,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/persist"
 	"github.com/atomredis/atomredis/persist/disk"
-	"github.com/atomredis/atomredis/persist/store"
+	"github.com/atomredis/atomredis/persist/store/lsm"
 )
 
 // longValue is a value that is stored in pieces, and differs from those with other numbers everywhere.
@@ -32,7 +32,7 @@ func (k *keyspace) change(key string, do func(g *engine.Guard, e *engine.Entry))
 
 // sound fails if check finds anything, also something that is only superfluous.
 func sound(t *testing.T, fs disk.FS) {
-	_, err := store.Verify(fs, "db", func(msg string) { t.Error(msg) })
+	_, err := lsm.Verify(fs, "db", func(msg string) { t.Error(msg) })
 	require.NoError(t, err)
 }
 
@@ -122,7 +122,7 @@ func TestADamagedPieceOfALongStringIsFound(t *testing.T) {
 		copyTree(t, whole, fs, "db")
 		damage(fs)
 		var found []string
-		_, err := store.Verify(fs, "db", func(msg string) { found = append(found, msg) })
+		_, err := lsm.Verify(fs, "db", func(msg string) { found = append(found, msg) })
 		require.Error(t, err)
 		require.NotEmpty(t, found)
 		k, err := openKeyspace(fs)
@@ -166,7 +166,7 @@ func TestADamagedPieceOfALongStringIsFound(t *testing.T) {
 	}
 	for _, at := range deleted {
 		damaged(func(fs disk.FS) {
-			s, err := store.Open(store.Options{FS: fs, Dir: "db"})
+			s, err := lsm.Open(lsm.Options{FS: fs, Dir: "db"})
 			require.NoError(t, err)
 			meta, _ := s.Meta()
 			h, ok, err := s.Head(meta.Spaces[0], "b")
@@ -188,7 +188,7 @@ func TestLongStringsInOnePieceAreRead(t *testing.T) {
 	require.NoError(t, err)
 	k.set("short", "value", k.Now())
 	require.NoError(t, k.close(true))
-	s, err := store.Open(store.Options{FS: fs, Dir: "db"})
+	s, err := lsm.Open(lsm.Options{FS: fs, Dir: "db"})
 	require.NoError(t, err)
 	meta, _ := s.Meta()
 	c, err := s.Begin()
@@ -217,7 +217,7 @@ func TestLongStringsInOnePieceAreRead(t *testing.T) {
 		require.NoError(t, k.close(true))
 		sound(t, fs)
 	}
-	s, err = store.Open(store.Options{FS: fs, Dir: "db"})
+	s, err = lsm.Open(lsm.Options{FS: fs, Dir: "db"})
 	require.NoError(t, err)
 	for key, parts := range map[string]bool{"changes": true, "moves": true, "stays": false} {
 		h, ok, err := s.Head(meta.Spaces[0], key)

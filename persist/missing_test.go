@@ -17,7 +17,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/persist"
 	"github.com/atomredis/atomredis/persist/disk"
-	"github.com/atomredis/atomredis/persist/store"
+	"github.com/atomredis/atomredis/persist/store/lsm"
 )
 
 // kept is a data directory as a kill or a stop has left it, and what is in it.
@@ -343,7 +343,7 @@ func TestOpenOfAnOlderDirectory(t *testing.T) {
 
 // older makes of a directory what the version before would have made: it had no other segments than those of version 1.
 func older(t *testing.T, fs *crashfs.FS) {
-	require.NoError(t, store.ForgetJournal(fs, "db"))
+	require.NoError(t, lsm.ForgetJournal(fs, "db"))
 	require.NoError(t, fs.Remove("db/positions"))
 	for _, name := range segments(t, fs) {
 		change(t, fs, name, olderSegment)

@@ -69,7 +69,7 @@ type SavePoint struct{ Seconds, Changes int }
 // Storage is where a keyspace is stored. Its methods may be called from any goroutine, unless they say otherwise.
 type Storage struct {
 	o       Options
-	store   *store.Store
+	store   store.Store
 	journal atomic.Value // a journal.Journal; empty if there is none, or not yet
 	ks      *engine.Keyspace
 
@@ -162,7 +162,7 @@ func Open(o Options) (*Storage, error) {
 	if o.Extra == nil {
 		o.Extra = func() []byte { return nil }
 	}
-	st, err := store.Open(store.Options{FS: o.FS, Dir: o.Dir, Log: o.Log})
+	st, err := store.Registered().Open(store.Options{FS: o.FS, Dir: o.Dir, Log: o.Log})
 	if err != nil {
 		return nil, err
 	}

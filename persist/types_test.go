@@ -20,7 +20,7 @@ import (
 	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/persist/journal"
 	"github.com/atomredis/atomredis/persist/rdb"
-	"github.com/atomredis/atomredis/persist/store"
+	"github.com/atomredis/atomredis/persist/store/lsm"
 )
 
 // Values of all types (package samples) go all the ways that values go. A type that is added to the engine must be in
@@ -141,7 +141,7 @@ func (s *stock) close() {
 // restart goes on with what is stored, which must have no damage and nothing superfluous.
 func (s *stock) restart() {
 	s.close()
-	_, err := store.Verify(s.fs, "db", func(msg string) { s.t.Error(msg) })
+	_, err := lsm.Verify(s.fs, "db", func(msg string) { s.t.Error(msg) })
 	require.NoError(s.t, err)
 	s.open()
 }

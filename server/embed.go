@@ -14,6 +14,8 @@ import (
 var (
 	// ErrInUse says that another server uses the data directory.
 	ErrInUse = store.ErrInUse
+	// ErrNoStorage says that the program does not link what stores data on a disk.
+	ErrNoStorage = store.ErrNone
 	// ErrInHandler says that the handler of a custom command uses the server other than by calling commands.
 	ErrInHandler = errors.New("the handler of a command must use the Call of its Ctx, because the server waits for it")
 )

@@ -16,14 +16,14 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/replication"
-	"github.com/atomredis/atomredis/internal/replication/raft"
+	"github.com/atomredis/atomredis/internal/replication/quorum"
 	"github.com/atomredis/atomredis/internal/transfer"
 	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/persist/journal"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
-// What the server does as one of a group that shares a journal (package internal/replication/raft). The leader is a master,
+// What the server does as one of a group that shares a journal (package internal/replication/quorum). The leader is a master,
 // whose replies wait until what they tell is agreed on; the others are replicas of it that do what is agreed on, one
 // record after the other, under the time that the leader had.
 
@@ -40,7 +40,7 @@ type GroupNetwork struct {
 // group is what the server has as one of a group.
 type group struct {
 	srv  *Server
-	node *raft.Node // nil: it belongs to none
+	node quorum.Node // nil: it belongs to none
 	r    *replayer
 
 	network GroupNetwork
@@ -48,7 +48,7 @@ type group struct {
 	cancel  context.CancelFunc
 
 	following atomic.Bool // only what is agreed on changes anything; changes under a guard over everything
-	status    atomic.Pointer[raft.Status]
+	status    atomic.Pointer[quorum.Status]
 	// lastLeader is the address of who leads, or has led last; nil if that is not known.
 	lastLeader atomic.Pointer[string]
 }
@@ -82,7 +82,7 @@ func (srv *Server) openGroup(fs disk.FS, dir string, state []byte) (journal.Jour
 	if err != nil {
 		return nil, err
 	}
-	o := raft.Options{
+	o := quorum.Options{
 		Addr: set.Raft.Addr, Peers: set.Raft.Peers, Timeout: time.Duration(set.Raft.Timeout) * time.Millisecond,
 		Quorum: set.Raft.Quorum, Client: srv.clientAddr(set), Sentinel: srv.sentinelAddr(set), FS: fs, Dir: dir, State: state,
 		HasData: state == nil && stored, Log: srv.log, Waited: srv.waited,
@@ -97,7 +97,7 @@ func (srv *Server) openGroup(fs disk.FS, dir string, state []byte) (journal.Jour
 	if set.TLS.Replication {
 		o.TLS = srv.tls.Load().ofPeers()
 	}
-	node, err := raft.Open(o)
+	node, err := quorum.Open(o)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (g *group) leave() {
 	}
 }
 
-// Do implements raft.Machine.
+// Do implements quorum.Machine.
 func (g *group) Do(now int64, commands []byte) error {
 	s := g.r.s
 	s.guard.Owner = &s.origin
@@ -155,7 +155,7 @@ func (g *group) Do(now int64, commands []byte) error {
 	return nil
 }
 
-// Lead implements raft.Machine.
+// Lead implements quorum.Machine.
 func (g *group) Lead(at func()) {
 	srv := g.srv
 	var guard engine.Guard
@@ -173,7 +173,7 @@ func (g *group) Lead(at func()) {
 	srv.evictLater(0)
 }
 
-// Follow implements raft.Machine.
+// Follow implements quorum.Machine.
 func (g *group) Follow(at func()) {
 	var guard engine.Guard
 	guard.Lock(g.srv.ks, engine.AllShards, g.srv.ks.Now())
@@ -193,7 +193,7 @@ func (g *group) follow(guard *engine.Guard) {
 	g.srv.withdrawWriters()
 }
 
-// Reset implements raft.Machine.
+// Reset implements quorum.Machine.
 func (g *group) Reset(at func(group []byte) error) error {
 	srv := g.srv
 	srv.replica.SetLoading(true)
@@ -206,10 +206,10 @@ func (g *group) Reset(at func(group []byte) error) error {
 	return errors.Join(err, failed)
 }
 
-// Restored implements raft.Machine.
+// Restored implements quorum.Machine.
 func (g *group) Restored() { g.srv.replica.SetLoading(false) }
 
-// Copy implements raft.Machine.
+// Copy implements quorum.Machine.
 func (g *group) Copy(w io.Writer, at func()) error {
 	var record, history []byte
 	how := transfer.Copy{Content: transfer.All, Wait: true, At: func(*engine.Guard) {
@@ -227,7 +227,7 @@ const (
 	auxHistory = "atomredis-history"
 )
 
-// Replace implements raft.Machine.
+// Replace implements quorum.Machine.
 func (g *group) Replace(r io.Reader, at func()) error {
 	srv := g.srv
 	srv.replica.SetLoading(true)
@@ -248,13 +248,13 @@ func (g *group) Replace(r io.Reader, at func()) error {
 	return nil
 }
 
-// Store implements raft.Machine.
+// Store implements quorum.Machine.
 func (g *group) Store() error { return g.srv.storage.Save() }
 
-// Told implements raft.Machine.
+// Told implements quorum.Machine.
 func (g *group) Told() { g.srv.storageChanged() }
 
-// Changed implements raft.Machine.
+// Changed implements quorum.Machine.
 func (g *group) Changed() {
 	st := g.node.Status()
 	if st.Leader != "" {
@@ -378,7 +378,7 @@ func (g *group) followers() (list []replication.Follower, offset int64) {
 func (srv *Server) InGroup() bool { return srv.group.node != nil }
 
 // GroupNode implements raftcommands.Host.
-func (srv *Server) GroupNode() *raft.Node { return srv.group.node }
+func (srv *Server) GroupNode() quorum.Node { return srv.group.node }
 
 // info tells of the group in INFO replication.
 func (g *group) info(text func(name, value string)) {
@@ -403,9 +403,9 @@ func (g *group) info(text func(name, value string)) {
 }
 
 // GroupStatus returns how the server and its group are; the zero Status if it belongs to none.
-func (srv *Server) GroupStatus() raft.Status {
+func (srv *Server) GroupStatus() quorum.Status {
 	if srv.group.node == nil {
-		return raft.Status{}
+		return quorum.Status{}
 	}
 	return srv.group.node.Status()
 }

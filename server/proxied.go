@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/internal/clients/acl"
-	"github.com/atomredis/atomredis/internal/replication/raft"
 	"github.com/atomredis/atomredis/internal/transport"
 )
 
@@ -77,7 +76,7 @@ func (srv *Server) serveProxied(conn net.Conn, rest io.Reader) {
 		return
 	}
 	conn.SetDeadline(time.Time{})
-	raft.Release(conn) // it counts as a client
+	srv.group.node.Detach(conn) // it counts as a client
 	var writing sync.WaitGroup
 	writing.Go(p.write)
 	for p.readFrame(in) == nil {

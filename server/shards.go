@@ -11,7 +11,7 @@ import (
 	"github.com/atomredis/atomredis/internal/cluster/peers"
 	"github.com/atomredis/atomredis/internal/cluster/shards"
 	"github.com/atomredis/atomredis/internal/command"
-	"github.com/atomredis/atomredis/internal/replication/raft"
+	"github.com/atomredis/atomredis/internal/replication/quorum"
 )
 
 // What package internal/cluster/shards needs of the server, and the errors that name the server of a slot.
@@ -23,7 +23,7 @@ type shardsHost Server
 func (h *shardsHost) Leads() bool { return !h.group.following.Load() }
 
 // Status implements shards.Host.
-func (h *shardsHost) Status() *raft.Status { return h.group.status.Load() }
+func (h *shardsHost) Status() *quorum.Status { return h.group.status.Load() }
 
 // SlotsLost implements shards.Host.
 func (h *shardsHost) SlotsLost(slots *cluster.SlotSet) {

@@ -18,6 +18,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"github.com/atomredis/atomredis/internal/config"
+	_ "github.com/atomredis/atomredis/internal/durable" // storage and groups
 	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/server"
 )

@@ -22,7 +22,7 @@ import (
 
 	"github.com/atomredis/atomredis/bench/internal/load"
 	"github.com/atomredis/atomredis/bench/internal/servers"
-	"github.com/atomredis/atomredis/persist/store"
+	"github.com/atomredis/atomredis/persist/store/lsm"
 )
 
 type settings struct {
@@ -148,7 +148,7 @@ func count(server *servers.Server, name string) int {
 // pebbleGets returns how many of the stored values are read in a second, by as many goroutines as there are
 // processors.
 func pebbleGets(dir string, o settings) float64 {
-	s, err := store.Open(store.Options{Dir: filepath.Clean(dir)})
+	s, err := lsm.Open(lsm.Options{Dir: filepath.Clean(dir)})
 	servers.Check(err)
 	meta, _ := s.Meta()
 	var n atomic.Int64

@@ -25,6 +25,7 @@ import (
 	_ "github.com/atomredis/atomredis/doors/sentinel"
 	_ "github.com/atomredis/atomredis/doors/skein"
 	_ "github.com/atomredis/atomredis/doors/spiderq"
+	_ "github.com/atomredis/atomredis/internal/durable" // storage and groups
 	"github.com/atomredis/atomredis/internal/nearest"
 	"github.com/atomredis/atomredis/internal/version"
 )

@@ -24,7 +24,8 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/atomredis/atomredis/internal/config"
-	"github.com/atomredis/atomredis/internal/replication/raft"
+	_ "github.com/atomredis/atomredis/internal/durable" // storage and groups
+	"github.com/atomredis/atomredis/internal/replication/quorum"
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 	"github.com/atomredis/atomredis/persist/disk"
@@ -314,7 +315,7 @@ func (g *group) replace(n *node) error {
 // knows reports whether a node belongs to the group by what its leader says.
 func (g *group) knows(n *node) bool {
 	l := g.leader()
-	return l != nil && slices.ContainsFunc(l.srv.Load().GroupStatus().Members, func(m raft.Member) bool { return m.Addr == n.addr })
+	return l != nil && slices.ContainsFunc(l.srv.Load().GroupStatus().Members, func(m quorum.Member) bool { return m.Addr == n.addr })
 }
 
 // ask asks the leader for what concerns a node, again and again until it is done: it may lose the lead meanwhile, or refuse

@@ -24,6 +24,7 @@ import (
 
 	_ "github.com/atomredis/atomredis/doors/http"
 	"github.com/atomredis/atomredis/internal/config"
+	_ "github.com/atomredis/atomredis/internal/durable" // storage and groups
 	"github.com/atomredis/atomredis/server"
 )
 

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/atomredis/atomredis/internal/config"
+	_ "github.com/atomredis/atomredis/internal/durable" // storage and groups
 	"github.com/atomredis/atomredis/internal/testing/freeport"
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 	"github.com/atomredis/atomredis/server"

@@ -1,18 +1,11 @@
+// Package store is what package persist asks of the data set on the disk, in which the keys, their values and the parts
+// of values are. Package persist/store/lsm has it on Pebble, and registers itself: programs that keep nothing on a disk
+// do not link Pebble.
 package store
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
-	"os"
-	"slices"
-	"strconv"
-	"strings"
-	"sync"
-
-	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/disk"
@@ -26,536 +19,162 @@ type Options struct {
 	Dir string
 	// Log takes what happens; nil discards it.
 	Log *slog.Logger
-	// CacheSize is how many bytes of blocks that were read are kept in memory; 0 means 32 MiB.
-	CacheSize int64
-	// Failed is called, by a goroutine of its own, when the store has failed; see Store.Err. It may be nil.
-	Failed func(error)
-
-	tune func(*pebble.Options) // for tests
 }
 
-const defaultCacheSize = 32 << 20
-
-func (o *Options) setDefaults() {
-	if o.FS == nil {
-		o.FS = disk.System
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.CacheSize == 0 {
-		o.CacheSize = defaultCacheSize
-	}
+// Store is a data set on disk. Reading methods may be called from any goroutine. One goroutine writes: Begin and the
+// methods of a Checkpoint must not be called at the same time.
+type Store interface {
+	engine.Source
+	// FS returns the file system for what lies in the store's directory.
+	FS() disk.FS
+	// Meta returns what was committed with the last checkpoint; ok is false if there was none yet.
+	Meta() (m Meta, ok bool)
+	// Heads calls fn for every key in a space, in the order of the keys, until it returns false. fn keeps neither key nor
+	// h.Blob.
+	Heads(space uint32, fn func(key []byte, h engine.Head) bool) error
+	// HeadBytes returns about how many bytes of the disk the heads take, without reading them; 0 if it is not known.
+	HeadBytes() int64
+	// Begin begins a checkpoint, which must end with Commit or Abort before the next one begins. A store that has failed
+	// is opened anew first.
+	Begin() (Checkpoint, error)
+	// Err returns why the store has failed, nil if it has not. A store that has failed can be read, and shows what was
+	// there before, but not changed until Begin succeeds.
+	Err() error
+	// Metrics returns the metrics of now; zeros if the store is closed.
+	Metrics() Metrics
+	// Close closes the store. A checkpoint must have ended.
+	Close() error
+	// Abandon closes the store, and removes the directory, with all that is in it, as far as opening it has made it.
+	Abandon() error
 }
 
-// ErrClosed is returned by everything that is done with a Store after Close.
-var ErrClosed = errors.New("the store is closed")
-
-// ErrInUse is why a directory is refused that another store, in this process or another one, has open.
-var ErrInUse = errors.New("another server uses the directory")
-
-// Store is a data set on disk. Reading methods may be called from any goroutine. One goroutine writes: Begin, Reopen
-// and the methods of a Checkpoint must not be called at the same time.
-type Store struct {
-	o      Options
-	around disk.FS   // o.FS as it is for what lies beside the directory
-	lock   io.Closer // that of the directory
-	made   made      // what Open has made
-	cache  *pebble.Cache
-
-	writing *Checkpoint // the one under way
-
-	mu     sync.RWMutex // protects what follows; held for short times only
-	db     *database
-	closed bool
-	meta   Meta
-	saved  bool // there is a meta
+// Checkpoint is a change of the store under way. What concerns heads is told in ascending order of spaces and keys,
+// what concerns parts in that of the values' numbers and the parts' names; between the two there is no order. A drop
+// may be told earlier than at its place, and nothing of what it drops may be put or deleted by the same checkpoint.
+// Every method returns the first error that there was, also before; the checkpoint can only be aborted then.
+//
+// Nothing can be read of it before Commit returns.
+type Checkpoint interface {
+	// DropSpace removes everything that is stored in a space.
+	DropSpace(space uint32) error
+	// PutHead stores the head of a key, and its value unless it has parts. If known is set the value is as it is stored
+	// already and only the rest of the head is new; otherwise h.Blob is the value, which is kept apart from the head if
+	// h.External is set. wasExternal says that a value may be stored apart from the head from before.
+	PutHead(space uint32, key string, h engine.Head, known, wasExternal bool) error
+	// DeleteHead removes a key, but for the parts of its value. wasExternal says that a value may be stored apart from
+	// the head.
+	DeleteHead(space uint32, key string, wasExternal bool) error
+	// DropParts removes all parts of a value.
+	DropParts(id uint64) error
+	// PutPart stores a part of a value. data is not kept.
+	PutPart(id uint64, name string, data []byte) error
+	// DeletePart removes a part of a value.
+	DeletePart(id uint64, name string) error
+	// Commit ends the checkpoint. If it returns nil everything is stored durably, and can be read. If it returns an error
+	// nothing is, unless the store has failed: then it shows which it is when it is opened anew.
+	Commit(m Meta) error
+	// Abort ends the checkpoint as if it had never begun. It does nothing after Commit.
+	Abort()
 }
 
-var _ engine.Source = (*Store)(nil)
+// Meta is what is known of the whole data set. It is committed with every checkpoint.
+type Meta struct {
+	// Journal is the position from which the journal has to be repeated.
+	Journal uint64
+	// JournalSeed is that of the segment of the journal that has this position; 0 if there need not be one.
+	JournalSeed uint32
+	// Spaces holds the number of the space of every database.
+	Spaces []uint32
+	// NextSpace and NextParts are numbers such that they and greater ones were never used.
+	NextSpace uint32
+	NextParts uint64
+	// Saved is when the checkpoint was made, in ms since 1970.
+	Saved int64
+	// Keys is the number of keys that are stored, as the maker of the checkpoint gave it.
+	Keys int64
+	// Group is what a group of servers has agreed on up to the checkpoint, nil if the data belongs to no group.
+	Group []byte
+	// Extra is what the user of the store keeps beside the keys.
+	Extra []byte
+}
 
-// The directories below that of a store.
-const (
-	dataDir = "data" // Pebble's
-	// files of the checkpoint under way, worthless after a crash; it is there once there is a Pebble
-	checkpointDir = "checkpoint"
+// Metrics is what the store holds and has done since it was opened.
+type Metrics struct {
+	// Disk is how many bytes its files take, Tables how many tables there are, Memtables how many bytes wait in memory to
+	// become tables.
+	Disk, Tables, Memtables int64
+	// Cache is how many bytes of blocks are kept in memory; a read of a block was a hit if it was there. A filter hit is a
+	// read of a table that its filter made unnecessary.
+	Cache, CacheHits, CacheMisses, FilterHits, FilterMisses int64
+	// Flushes and Compactions have written so many bytes; Debt is about what compactions have yet to rewrite.
+	Flushes, FlushedBytes, Compactions, CompactedBytes, Debt int64
+	// ReadAmplification is how many tables a read looks at, at worst.
+	ReadAmplification int
+}
+
+var (
+	// ErrClosed is returned by everything that is done with a Store after Close.
+	ErrClosed = errors.New("the store is closed")
+	// ErrInUse is why a directory is refused that another store, in this process or another one, has open.
+	ErrInUse = errors.New("another server uses the directory")
+	// ErrNone is why a directory is refused in a program that has no Engine.
+	ErrNone = errors.New(`this program keeps data in memory only; one with import _ "github.com/atomredis/atomredis" can store it`)
 )
+
+// Engine makes stores, and looks after those that nobody has open.
+type Engine interface {
+	// Open opens or creates a store. No other process may have it open.
+	Open(o Options) (Store, error)
+	// Verify reads everything in a store without changing it. report is called for every piece of damage, and for what is
+	// superfluous or odd without being damaged. It returns the meta record, as far as it can be read, and the first damage
+	// as the error.
+	Verify(fs disk.FS, dir string, report func(string)) (Meta, error)
+	// Salvage replaces the data in a store by all of it that is sound, and tells report what is left out, and where the
+	// data as it was is kept.
+	Salvage(fs disk.FS, dir string, report func(string)) error
+	// ForgetJournal has a store name no segment of a journal any more.
+	ForgetJournal(fs disk.FS, dir string) error
+}
+
+// registered is the program's Engine.
+var registered Engine = none{}
+
+// Register makes an Engine that of the program. Its package calls it in an init function.
+func Register(e Engine) { registered = e }
+
+// Registered returns the Engine of the program. Without one its methods return ErrNone.
+func Registered() Engine { return registered }
+
+// none is the Engine of a program that has none.
+type none struct{}
+
+func (none) Open(Options) (Store, error)                        { return nil, ErrNone }
+func (none) Verify(disk.FS, string, func(string)) (Meta, error) { return Meta{}, ErrNone }
+func (none) Salvage(disk.FS, string, func(string)) error        { return ErrNone }
+func (none) ForgetJournal(disk.FS, string) error                { return ErrNone }
+
+// DataDir is the directory below that of a store in which its data is.
+const DataDir = "data"
 
 // Exists reports whether there is a store in a directory.
 func Exists(fs disk.FS, dir string) bool {
-	info, err := fs.Stat(fs.PathJoin(dir, dataDir))
+	info, err := fs.Stat(fs.PathJoin(dir, DataDir))
 	return err == nil && info.IsDir()
 }
 
-// Open opens or creates a store. No other process may have it open.
-func Open(o Options) (*Store, error) {
-	o.setDefaults()
-	m := willMake(o.FS, o.Dir)
-	if err := disk.MakeDir(o.FS, o.Dir); err != nil {
-		m.removeDirs(o.FS, o.Dir)
-		return nil, fmt.Errorf("make directory %s: %w", o.Dir, err)
-	}
-	lock, err := lockDir(o.FS, o.Dir)
-	if err != nil {
-		m.removeDirs(o.FS, o.Dir)
-		return nil, err
-	}
-	m.look(o.FS, o.Dir)
-	around := o.FS
-	o.FS = disk.Within(o.FS, lock)
-	s := &Store{o: o, around: around, lock: lock, made: m, cache: pebble.NewCache(o.CacheSize)}
-	err = finishSalvage(o.FS, o.Dir)
-	if err == nil {
-		err = missing(o.FS, o.Dir)
-	}
-	if err == nil {
-		err = disk.MakeDir(o.FS, s.path(dataDir))
-	}
-	if err == nil {
-		if err = s.open(); disk.Full(err) {
-			err = s.openToRead(err)
-		}
-	}
-	if err != nil {
-		s.cache.Unref()
-		m.removeFiles(o.FS, o.Dir)
-		err = errors.Join(err, lock.Close())
-		m.removeDirs(around, o.Dir)
-		return nil, err
-	}
-	return s, nil
-}
-
-// FS returns the file system for what lies in the store's directory.
-func (s *Store) FS() disk.FS { return s.o.FS }
-
-// open opens Pebble and reads the meta.
-func (s *Store) open() error {
-	if err := s.clearCheckpoint(); err != nil {
-		return fmt.Errorf("remove what is left of a checkpoint: %w", err)
-	}
-	if err := s.removeLogs(); err != nil {
-		return fmt.Errorf("remove logs: %w", err)
-	}
-	db, err := openDatabase(s.o.FS, s.path(dataDir), s.cache, s.o.Log, s.failed, s.o.tune)
-	if err != nil {
-		return err
-	}
-	if err := s.o.FS.MkdirAll(s.path(checkpointDir), 0o700); err != nil {
-		return errors.Join(fmt.Errorf("make the directory for checkpoints: %w", err), db.close())
-	}
-	return s.take(db)
-}
-
-// openToRead opens Pebble as it must be opened when there is no room for what it writes to begin with: the store has
-// failed from the beginning, and Reopen makes it whole.
-func (s *Store) openToRead(why error) error {
-	db, err := openDatabase(s.o.FS, s.path(dataDir), s.cache, s.o.Log, s.failed, func(p *pebble.Options) {
-		if s.o.tune != nil {
-			s.o.tune(p)
-		}
-		p.ReadOnly = true
-	})
-	if err != nil {
-		return errors.Join(why, err)
-	}
-	if err := s.take(db); err != nil {
-		return err
-	}
-	db.fence.shut(why)
-	s.o.Log.Error("the disk of the store is full; changes are refused until there is room",
-		"error", why.Error())
-	return nil
-}
-
-// take reads the meta of a database, which becomes the one of the store.
-func (s *Store) take(db *database) error {
-	meta, saved, err := db.meta()
-	if err != nil {
-		return errors.Join(fmt.Errorf("read the meta record in %s: %w", s.path(dataDir), located(err)), db.close())
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.db, s.meta, s.saved = db, meta, saved
-	return nil
-}
-
-// path returns the path of something in the directory.
-func (s *Store) path(name string) string { return s.o.FS.PathJoin(s.o.Dir, name) }
-
-// missing returns an error if there was a Pebble in a directory that is not there any more, in the place of which a
-// new one would be made.
-func missing(fs disk.FS, dir string) error {
-	data := fs.PathJoin(dir, dataDir)
+// Size returns how many bytes the files of the data in a directory have.
+func Size(fs disk.FS, dir string) (total int64, err error) {
+	data := fs.PathJoin(dir, DataDir)
 	names, err := fs.List(data)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, "marker.manifest.") }) {
-		return nil
-	}
-	made, err := exists(fs, fs.PathJoin(dir, checkpointDir))
-	switch {
-	case err != nil:
-		return err
-	case slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, ".sst") }):
-		return fmt.Errorf("the store is damaged: the file marker.manifest.* in %s is missing, which says what the tables there are", data)
-	case made:
-		return fmt.Errorf("the store is damaged: %s is missing or empty, and there were data in it", data)
-	}
-	return nil
-}
-
-// clearCheckpoint removes what a crash has left of a checkpoint.
-func (s *Store) clearCheckpoint() error {
-	dir := s.path(checkpointDir)
-	names, err := s.o.FS.List(dir)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
+	if err != nil {
+		return 0, err
 	}
 	for _, name := range names {
-		if err := s.o.FS.RemoveAll(s.o.FS.PathJoin(dir, name)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// removeLogs removes Pebble's logs, which are empty. When it finds one it makes a flush of nothing before it opens, and
-// repeats that without end if it fails.
-func (s *Store) removeLogs() error {
-	names, err := s.o.FS.List(s.path(dataDir))
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if strings.HasSuffix(name, ".log") {
-			if err := s.o.FS.Remove(s.o.FS.PathJoin(s.o.Dir, dataDir, name)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (s *Store) failed(err error) {
-	if s.o.Failed != nil {
-		go s.o.Failed(err)
-	}
-}
-
-// Reopen makes a store that has failed usable again, if the disk is. The state is that before or after the checkpoint
-// during which it failed: Meta tells. It does nothing if the store has not failed.
-func (s *Store) Reopen() error {
-	s.mu.RLock()
-	old, closed := s.db, s.closed
-	s.mu.RUnlock()
-	if closed {
-		return ErrClosed
-	}
-	if old.fence.Err() == nil {
-		return nil
-	}
-	if s.writing != nil {
-		s.writing.Abort()
-	}
-	old.fence.drain()
-	if err := s.open(); err != nil {
-		return fmt.Errorf("open the store anew: %w", err)
-	}
-	old.users.Wait()
-	_ = old.close() // which has failed before
-	s.o.Log.Info("the store works again")
-	return nil
-}
-
-// Close closes the store. A checkpoint must have ended.
-func (s *Store) Close() error { return s.close(func() {}) }
-
-// Abandon closes the store, and removes the directory, with all that is in it, as far as Open has made it.
-func (s *Store) Abandon() error {
-	err := s.close(func() { s.made.removeFiles(s.o.FS, s.o.Dir) })
-	if err != ErrClosed {
-		s.made.removeDirs(s.around, s.o.Dir)
-	}
-	return err
-}
-
-// close calls last when nothing but the lock is held any more.
-func (s *Store) close(last func()) error {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return ErrClosed
-	}
-	s.closed = true
-	db := s.db
-	s.mu.Unlock()
-	db.users.Wait()
-	err := db.close()
-	s.cache.Unref()
-	last()
-	return errors.Join(err, s.lock.Close())
-}
-
-// Err returns why the store has failed, nil if it has not. A store that has failed can be read, and shows what was
-// there before, but not changed until Reopen, which Begin calls.
-func (s *Store) Err() error {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.db.fence.Err()
-}
-
-// Meta returns what was committed with the last checkpoint; ok is false if there was none yet.
-func (s *Store) Meta() (m Meta, ok bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.meta, s.saved
-}
-
-// use returns the database for an operation, at the end of which users.Done must be called.
-func (s *Store) use() (*database, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.closed {
-		return nil, ErrClosed
-	}
-	s.db.users.Add(1)
-	return s.db, nil
-}
-
-// Head returns what is stored of a key; ok is false if nothing is.
-func (s *Store) Head(space uint32, key string) (h engine.Head, ok bool, err error) {
-	db, err := s.use()
-	if err != nil {
-		return engine.Head{}, false, err
-	}
-	defer db.users.Done()
-	return head(db.DB, space, key)
-}
-
-// head is Head for what is read from.
-func head(from pebble.Reader, space uint32, key string) (h engine.Head, ok bool, err error) {
-	b, ok, err := get(from, append(appendSpaceKey(nil, prefixHead, space), key...))
-	if err == nil && ok {
-		h, err = decodeHead(b)
-	}
-	if err != nil {
-		return engine.Head{}, false, fmt.Errorf("head of key %s: %w", strconv.Quote(key), located(err))
-	}
-	return h, ok, nil
-}
-
-// Blob returns a value that is stored whole and apart from its head. The caller owns it.
-func (s *Store) Blob(space uint32, key string) ([]byte, error) {
-	db, err := s.use()
-	if err != nil {
-		return nil, err
-	}
-	defer db.users.Done()
-	b, ok, err := db.get(append(appendSpaceKey(nil, prefixBlob, space), key...))
-	if err == nil && !ok {
-		err = errMissing
-	}
-	if err != nil {
-		return nil, fmt.Errorf("value of key %s: %w", strconv.Quote(key), located(err))
-	}
-	return b, nil
-}
-
-var errMissing = errors.New("it is not in the store")
-
-// Part returns one part of a value; ok is false if there is none of that name. The caller owns it.
-func (s *Store) Part(id uint64, name []byte) (data []byte, ok bool, err error) {
-	db, err := s.use()
-	if err != nil {
-		return nil, false, err
-	}
-	defer db.users.Done()
-	if data, ok, err = get(db.DB, append(appendPartsKey(nil, id), name...)); err != nil {
-		err = fmt.Errorf("part %s of value %d: %w", strconv.Quote(string(name)), id, located(err))
-	}
-	return data, ok, err
-}
-
-// Parts calls fn with the parts of a value in the byte order of their names, until it fails. fn keeps neither argument.
-func (s *Store) Parts(id uint64, fn func(name, data []byte) error) error {
-	db, err := s.use()
-	if err != nil {
-		return err
-	}
-	defer db.users.Done()
-	return parts(db.DB, id, fn)
-}
-
-// PartsBetween calls fn with the parts of a value from the last one that is not behind from (if there is none, from the
-// first one), up to to, until it returns false; with the last one first if reverse is set. fn keeps neither argument.
-func (s *Store) PartsBetween(id uint64, from, to []byte, reverse bool, fn func(name, data []byte) bool) error {
-	db, err := s.use()
-	if err != nil {
-		return err
-	}
-	defer db.users.Done()
-	if err = between(db.DB, appendPartsKey(nil, id), from, to, reverse, fn); err != nil {
-		err = fmt.Errorf("parts of value %d: %w", id, located(err))
-	}
-	return err
-}
-
-// between is PartsBetween for the parts whose keys begin with a prefix.
-func between(r pebble.Reader, prefix, from, to []byte, reverse bool, fn func(name, data []byte) bool) error {
-	it, err := r.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
-	if err != nil {
-		return err
-	}
-	behind := func(name []byte) []byte { return append(append(slices.Clone(prefix), name...), 0) }
-	begin, step, last := behind(from), it.Next, func(name []byte) bool { return bytes.Compare(name, to) > 0 }
-	if reverse {
-		begin, step = behind(to), it.Prev
-		last = func([]byte) bool { return false }
-	}
-	ok := it.SeekLT(begin)
-	if !ok && !reverse {
-		ok = it.First()
-	}
-	for ; ok; ok = step() {
-		name := it.Key()[partsKeySize:]
-		if last(name) {
-			break
-		}
-		value, err := it.ValueAndErr()
+		info, err := fs.Stat(fs.PathJoin(data, name))
 		if err != nil {
-			return errors.Join(err, it.Close())
+			return total, err
 		}
-		if !fn(name, value) || reverse && bytes.Compare(name, from) <= 0 {
-			break
-		}
+		total += info.Size()
 	}
-	return it.Close()
-}
-
-// parts is Store.Parts.
-func (d *database) parts(id uint64, fn func(name, data []byte) error) error {
-	return parts(d.DB, id, fn)
-}
-
-// parts is Parts for what is read from.
-func parts(from pebble.Reader, id uint64, fn func(name, data []byte) error) error {
-	prefix := appendPartsKey(nil, id)
-	failed := error(nil)
-	err := scan(from, prefix, after(prefix), func(key, value []byte) bool {
-		failed = fn(key[partsKeySize:], value)
-		return failed == nil
-	})
-	if err != nil {
-		err = fmt.Errorf("parts of value %d: %w", id, located(err))
-	}
-	return errors.Join(failed, err)
-}
-
-// Heads calls fn for every key in a space, in the order of the keys, until it returns false. fn keeps neither key nor
-// h.Blob.
-func (s *Store) Heads(space uint32, fn func(key []byte, h engine.Head) bool) error {
-	db, err := s.use()
-	if err != nil {
-		return err
-	}
-	defer db.users.Done()
-	damaged := error(nil)
-	err = db.scan(appendSpaceKey(nil, prefixHead, space), func(key, value []byte) bool {
-		key = key[spaceKeySize:]
-		h, err := decodeHead(value)
-		if err != nil {
-			damaged = fmt.Errorf("head of key %s: %w", strconv.Quote(string(key)), err)
-			return false
-		}
-		return fn(key, h)
-	})
-	if err != nil {
-		err = fmt.Errorf("heads of space %d: %w", space, located(err))
-	}
-	return errors.Join(damaged, err)
-}
-
-// HeadBytes returns about how many bytes of the disk the heads take, without reading them; 0 if it is not known.
-func (s *Store) HeadBytes() int64 {
-	db, err := s.use()
-	if err != nil {
-		return 0
-	}
-	defer db.users.Done()
-	n, err := db.EstimateDiskUsage([]byte{prefixHead}, []byte{prefixHead + 1})
-	if err != nil {
-		return 0
-	}
-	return int64(n)
-}
-
-// get returns a copy of what is stored under a key.
-func (d *database) get(key []byte) (value []byte, ok bool, err error) { return get(d.DB, key) }
-
-// get is database.get for what is read from.
-func get(from pebble.Reader, key []byte) (value []byte, ok bool, err error) {
-	v, closer, err := from.Get(key)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return nil, false, nil
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	value = append(make([]byte, 0, len(v)), v...)
-	return value, true, closer.Close()
-}
-
-// scan calls fn for everything that is stored under keys that begin with prefix, until it returns false.
-func (d *database) scan(prefix []byte, fn func(key, value []byte) bool) error {
-	return d.scanFrom(prefix, after(prefix), fn)
-}
-
-// scanFrom is scan for the keys from start to, but without, end.
-func (d *database) scanFrom(start, end []byte, fn func(key, value []byte) bool) error {
-	return scan(d.DB, start, end, fn)
-}
-
-// scan is database.scanFrom for what is read from.
-func scan(from pebble.Reader, start, end []byte, fn func(key, value []byte) bool) error {
-	it, err := from.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: end})
-	if err != nil {
-		return err
-	}
-	for ok := it.First(); ok; ok = it.Next() {
-		value, err := it.ValueAndErr()
-		if err != nil {
-			return errors.Join(err, it.Close())
-		}
-		if !fn(it.Key(), value) {
-			break
-		}
-	}
-	return it.Close() // which is what the iteration has failed with, if it has
-}
-
-// meta reads the meta record.
-func (d *database) meta() (Meta, bool, error) { return d.metaAt(metaKey) }
-
-// metaAt reads the meta record or its copy.
-func (d *database) metaAt(key []byte) (Meta, bool, error) {
-	b, ok, err := d.get(key)
-	if err != nil || !ok {
-		return Meta{}, false, err
-	}
-	m, err := decodeMeta(b)
-	return m, true, err
-}
-
-// lockDir takes the lock of a store's directory.
-func lockDir(fs disk.FS, dir string) (io.Closer, error) {
-	lock, err := fs.Lock(fs.PathJoin(dir, lockFile))
-	if err == nil {
-		return lock, nil
-	}
-	if _, ok := errors.AsType[*os.PathError](err); ok {
-		return nil, fmt.Errorf("lock the directory: %w", err) // the file of the lock cannot be made
-	}
-	return nil, fmt.Errorf("%w %s: %w", ErrInUse, dir, err)
+	return total, nil
 }

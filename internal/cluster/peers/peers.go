@@ -69,7 +69,7 @@ type Member struct {
 	Index         uint64
 }
 
-// Node connects to other servers; raft.Node implements it.
+// Node connects to other servers; quorum.Node is one.
 type Node interface {
 	Dial(addr string, timeout time.Duration) (net.Conn, error)
 }

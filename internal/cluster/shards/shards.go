@@ -13,7 +13,7 @@ import (
 	"github.com/atomredis/atomredis/internal/cluster"
 	"github.com/atomredis/atomredis/internal/cluster/peers"
 	"github.com/atomredis/atomredis/internal/config"
-	"github.com/atomredis/atomredis/internal/replication/raft"
+	"github.com/atomredis/atomredis/internal/replication/quorum"
 )
 
 // Host is what Shards needs of the server. Any goroutine may call its methods.
@@ -21,14 +21,14 @@ type Host interface {
 	// Leads reports whether the server leads its group. It changes only under a guard over everything.
 	Leads() bool
 	// Status returns the latest known state of the group.
-	Status() *raft.Status
+	Status() *quorum.Status
 	// SlotsLost is called when the shard has stopped serving slots. The guard over everything is held.
 	SlotsLost(slots *cluster.SlotSet)
 	// Tick is called every AskEvery, and soon after Kick.
 	Tick()
 }
 
-// Node is the shared journal of the group, and the connections of its servers; raft.Node implements it.
+// Node is the shared journal of the group, and the connections of its servers; quorum.Node is one.
 type Node interface {
 	peers.Node
 	// Sync waits until all that was appended is committed.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/atomredis/atomredis/internal/command"
-	"github.com/atomredis/atomredis/internal/replication/raft"
+	"github.com/atomredis/atomredis/internal/replication/quorum"
 	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/resp"
 )
@@ -15,7 +15,7 @@ import (
 type Host interface {
 	command.Host
 	// GroupNode returns the server's part in its group, nil if it belongs to none.
-	GroupNode() *raft.Node
+	GroupNode() quorum.Node
 }
 
 func init() { command.Register(commands) }
@@ -26,7 +26,7 @@ var commands = []*command.Command{
 	{Name: "raft.add", Group: "raft", Since: version.Number, Arity: 2, Flags: flags | command.NoMulti,
 		NoData: true, Summary: "Lets a server into the group: it learns, and votes when it has everything", Syntax: "raft-addr",
 		Complexity: "O(1), and a round trip to a majority of the group",
-		Do: inGroup(func(c *command.Ctx, n *raft.Node) {
+		Do: inGroup(func(c *command.Ctx, n quorum.Node) {
 			addr := string(c.Args[1])
 			change(c, n, func() error { return n.Add(addr) })
 		})},
@@ -39,7 +39,7 @@ var commands = []*command.Command{
 	{Name: "raft.remove", Group: "raft", Since: version.Number, Arity: 2, Flags: flags | command.NoMulti,
 		NoData: true, Summary: "Takes a server out of the group", Syntax: "raft-addr",
 		Complexity: "O(1), and a round trip to a majority of the group",
-		Do: inGroup(func(c *command.Ctx, n *raft.Node) {
+		Do: inGroup(func(c *command.Ctx, n quorum.Node) {
 			addr := string(c.Args[1])
 			change(c, n, func() error { return n.Remove(addr) })
 		})},
@@ -49,7 +49,7 @@ var commands = []*command.Command{
 	{Name: "raft.transfer", Group: "raft", Since: version.Number, Arity: -1, Flags: flags | command.NoMulti,
 		NoData: true, Summary: "Has another server lead: the one that has most, or a certain one", Syntax: "[raft-addr]",
 		Complexity: "O(1), and an election",
-		Do: inGroup(func(c *command.Ctx, n *raft.Node) {
+		Do: inGroup(func(c *command.Ctx, n quorum.Node) {
 			addr := ""
 			switch len(c.Args) {
 			case 1:
@@ -69,7 +69,7 @@ const (
 )
 
 // inGroup is a handler that needs a group.
-func inGroup(do func(c *command.Ctx, n *raft.Node)) func(c *command.Ctx) {
+func inGroup(do func(c *command.Ctx, n quorum.Node)) func(c *command.Ctx) {
 	return func(c *command.Ctx) {
 		if n := c.Host.(Host).GroupNode(); n != nil {
 			do(c, n)
@@ -80,8 +80,8 @@ func inGroup(do func(c *command.Ctx, n *raft.Node)) func(c *command.Ctx) {
 }
 
 // refusal is the error for what could not be done; one that only the leader can do names it.
-func refusal(n *raft.Node, err error) string {
-	if !errors.Is(err, raft.ErrNotLeader) {
+func refusal(n quorum.Node, err error) string {
+	if !errors.Is(err, quorum.ErrNotLeader) {
 		return "ERR " + command.OneLine(err.Error())
 	}
 	st := n.Status()
@@ -92,7 +92,7 @@ func refusal(n *raft.Node, err error) string {
 }
 
 // change has the client wait for the end of what takes the agreement of others.
-func change(c *command.Ctx, n *raft.Node, do func() error) {
+func change(c *command.Ctx, n quorum.Node, do func() error) {
 	finish := c.Await(0, (*resp.Writer).OK)
 	go func() {
 		err := do()
@@ -106,7 +106,7 @@ func change(c *command.Ctx, n *raft.Node, do func() error) {
 	}()
 }
 
-func check(c *command.Ctx, n *raft.Node) {
+func check(c *command.Ctx, n quorum.Node) {
 	finish := c.Await(0, (*resp.Writer).NullArray)
 	go func() {
 		problems := n.Check()
@@ -119,7 +119,7 @@ func check(c *command.Ctx, n *raft.Node) {
 	}()
 }
 
-func status(c *command.Ctx, n *raft.Node) {
+func status(c *command.Ctx, n quorum.Node) {
 	st := n.Status()
 	text := func(name, value string) {
 		c.W.BulkString(name)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	consensus "github.com/hashicorp/raft"
+
+	"github.com/atomredis/atomredis/internal/replication/quorum"
 )
 
 // This file changes who belongs to the group, and looks whether all is well with those that do.
@@ -121,7 +123,7 @@ func (n *Node) removeSelf() error {
 			return err
 		case a.Error == "":
 			return nil
-		case a.Error != ErrNotLeader.Error(): // it has been elected, and does not lead yet
+		case a.Error != quorum.ErrNotLeader.Error(): // it has been elected, and does not lead yet
 			return errors.New(a.Error)
 		}
 	}

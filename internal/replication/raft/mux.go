@@ -29,7 +29,7 @@ type mux struct {
 
 	mu     sync.Mutex // protects what follows
 	open   map[net.Conn]struct{}
-	peers  map[*tracked]struct{} // connections that others have opened, but for those that Release was called for
+	peers  map[*tracked]struct{} // connections that others have opened, but for those that Detach was called for
 	closed bool
 }
 
@@ -96,8 +96,8 @@ func (m *mux) count(conn net.Conn) *tracked {
 	return c
 }
 
-// Release says that a connection that Options.Serve has been given counts elsewhere from now on, as that of a client.
-func Release(conn net.Conn) {
+// Detach says that a connection that Options.Serve has been given counts elsewhere from now on, as that of a client.
+func (n *Node) Detach(conn net.Conn) {
 	if c, ok := conn.(*tracked); ok {
 		c.m.mu.Lock()
 		delete(c.m.peers, c)

@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/replication/quorum"
 )
 
 const deadline = 30 * time.Second
 
 // listening starts a mux of a node that does nothing else.
-func listening(t *testing.T, o Options) (connect func(said string) net.Conn) {
+func listening(t *testing.T, o quorum.Options) (connect func(said string) net.Conn) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	o.Log = slog.New(slog.DiscardHandler)
@@ -61,7 +63,7 @@ func requireGone(t *testing.T, c net.Conn) {
 
 // A connection that says nothing, or no more than what it is for, is closed.
 func TestConnectionsThatSayNothing(t *testing.T) {
-	connect := listening(t, Options{})
+	connect := listening(t, quorum.Options{})
 	for _, c := range []net.Conn{connect(""), connect("R"), connect("Q"), connect("Q{"), connect("?")} {
 		requireGone(t, c)
 	}
@@ -70,7 +72,7 @@ func TestConnectionsThatSayNothing(t *testing.T) {
 // When there are too many connections the one that has been silent for longest is closed, but none that counts elsewhere.
 func TestTooManyConnections(t *testing.T) {
 	served := make(chan net.Conn)
-	connect := listening(t, Options{Connections: 3, Serve: func(c net.Conn) {
+	connect := listening(t, quorum.Options{Connections: 3, Serve: func(c net.Conn) {
 		served <- c
 		var b [1]byte
 		for {
@@ -78,7 +80,7 @@ func TestTooManyConnections(t *testing.T) {
 				return
 			}
 			if b[0] == 'r' {
-				Release(c)
+				new(Node).Detach(c) // the connection knows its node
 			}
 			if _, err := c.Write(b[:]); err != nil {
 				return

@@ -2,10 +2,8 @@ package raft
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"path"
 	"slices"
@@ -16,8 +14,8 @@ import (
 	consensus "github.com/hashicorp/raft"
 
 	"github.com/atomredis/atomredis/internal/family"
+	"github.com/atomredis/atomredis/internal/replication/quorum"
 	"github.com/atomredis/atomredis/persist/disk"
-	"github.com/atomredis/atomredis/persist/journal"
 	"github.com/atomredis/atomredis/persist/raftlog"
 )
 
@@ -27,54 +25,12 @@ const trailing = 10_000
 // rpcTimeout is for how long a peer may take to answer; for more it may for a copy, by its length.
 const rpcTimeout = 2 * time.Second
 
-// Options say who the group is.
-type Options struct {
-	// Addr is where the server's peers reach it, a host and a port. It is also its name in the group, for ever.
-	Addr string
-	// Peers are the addresses of the servers that form the group together if none has anything yet, this one among them.
-	// Later they are where the group is looked for.
-	Peers []string
-	// Listener takes the connections of the peers, and the node closes it; nil is TCP at Addr. Dial connects to one.
-	Listener net.Listener
-	Dial     func(addr string, timeout time.Duration) (net.Conn, error)
-	// Connections is how many connections of peers there may be at the same time; 0 is no limit. Beyond that the one that
-	// has been silent for longest is closed.
-	Connections int
-	// TLS is for the connections that peers open; nil is plain text. Dial encrypts those that it opens itself.
-	TLS *tls.Config
-	// Timeout is for how long a leader may be silent before another is elected: from it on to twice as
-	// long. It must be the same on all servers.
-	Timeout time.Duration
-	// Quorum has replies wait until a majority has confirmed the leader, instead of a lease.
-	Quorum bool
-	// Serve takes a connection that another server has opened with Node.Dial, which is closed when it returns; nil if
-	// there are none.
-	Serve func(net.Conn)
-	// Client is the address for clients that peers learn, a host and a port.
-	Client string
-	// Sentinel is where clients of Redis Sentinel reach it, "" if they do not.
-	Sentinel string
-	// FS and Dir are where the log is, and files of copies. State is what the store has of the group, nil if the data
-	// belonged to none.
-	FS    disk.FS
-	Dir   string
-	State []byte
-	// SegmentSize is how long a segment of the log is, in bytes; 0 means 64 MiB.
-	SegmentSize int64
-	// HasData says that the server had data before it belonged to a group. Of the servers that form one only one may.
-	HasData bool
-	// Log takes what happens; it must not be nil.
-	Log *slog.Logger
-	// Waited is journal.Options.Waited.
-	Waited func(forWhat journal.Wait, took time.Duration)
-}
-
 // Node is a server's part in the group: its journal, as persist.Options.Group wants it. Open makes it, Start has it take
 // part.
 type Node struct {
 	*proposals
-	o       Options
-	machine Machine
+	o       quorum.Options
+	machine quorum.Machine
 	log     *raftlog.Log
 	trans   *consensus.NetworkTransport
 	mux     *mux
@@ -113,8 +69,18 @@ type lock chan struct{}
 func (l lock) Lock()   { l <- struct{}{} }
 func (l lock) Unlock() { <-l }
 
+func init() {
+	quorum.Register(func(o quorum.Options) (quorum.Node, error) {
+		n, err := Open(o)
+		if err != nil {
+			return nil, err
+		}
+		return n, nil
+	})
+}
+
 // Open opens the log. Nothing is heard from peers or told to them before Start.
-func Open(o Options) (*Node, error) {
+func Open(o quorum.Options) (*Node, error) {
 	stored, err := decodeState(o.State)
 	if err != nil {
 		return nil, err
@@ -159,7 +125,7 @@ func logDir(fs disk.FS, in string) (string, error) {
 }
 
 // Start has the node take part in the group, as soon as it is known that it may.
-func (n *Node) Start(m Machine) error {
+func (n *Node) Start(m quorum.Machine) error {
 	n.machine = m
 	listener := n.o.Listener
 	if listener == nil {
@@ -614,39 +580,12 @@ func (n *Node) Close() error {
 	return n.log.Close()
 }
 
-// Member is a server of the group.
-type Member struct {
-	Addr string // its name, too
-	// Voter says that it counts for majorities; otherwise it is learning what there is.
-	Voter bool
-	// Client is where clients reach it, "" if that is not known, and Sentinel where clients of Redis Sentinel do, "" also
-	// if they do not.
-	Client, Sentinel string
-	// Online says that it has answered lately.
-	Online bool
-	// Index is the entry that it has done last.
-	Index uint64
-}
-
-// Status is how a node and its group are.
-type Status struct {
-	Addr, State string // of this server: leader, follower, candidate, learner, joining, removed, failed
-	Leader      string // its address, "" if there is none
-	LeaderAt    string // where clients reach it
-	Term        uint64
-	Committed   uint64 // index
-	Applied     uint64
-	LastContact time.Time // a follower's with the leader; zero for a leader
-	Members     []Member  // by address
-	Err         error
-}
-
 // Status returns how the node and its group are.
-func (n *Node) Status() Status {
+func (n *Node) Status() quorum.Status {
 	n.failed.Lock()
 	r, failed := n.raft, n.failed.err
 	n.failed.Unlock()
-	s := Status{Addr: n.o.Addr, State: "joining", Err: failed}
+	s := quorum.Status{Addr: n.o.Addr, State: "joining", Err: failed}
 	switch {
 	case n.removed.Load():
 		s.State = "removed"
@@ -684,7 +623,7 @@ func (n *Node) Status() Status {
 			s.Members = append(s.Members, known)
 		}
 	}
-	slices.SortFunc(s.Members, func(a, b Member) int { return compare(a.Addr, b.Addr) })
+	slices.SortFunc(s.Members, func(a, b quorum.Member) int { return compare(a.Addr, b.Addr) })
 	return s
 }
 
@@ -796,13 +735,10 @@ func (n *Node) settle() {
 	}
 }
 
-// ErrNotLeader is returned by what only a leader can do.
-var ErrNotLeader = errors.New("this server does not lead its group")
-
 func (n *Node) asLeader(do func(r *consensus.Raft) error) error {
 	r := n.consensus()
 	if r == nil || r.State() != consensus.Leader {
-		return ErrNotLeader
+		return quorum.ErrNotLeader
 	}
 	return do(r)
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	consensus "github.com/hashicorp/raft"
+
+	"github.com/atomredis/atomredis/internal/replication/quorum"
 )
 
 // Servers of a group, and those that want to belong to it, ask each other a few questions, in JSON, one connection for
@@ -309,10 +311,10 @@ func (p *peers) promote(c consensus.Configuration, index uint64) {
 }
 
 // known returns what is known of a server.
-func (p *peers) known(addr string) Member {
+func (p *peers) known(addr string) quorum.Member {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s, ok := p.seen[addr]
-	return Member{Client: s.Client, Sentinel: s.Sentinel, Index: s.Index,
+	return quorum.Member{Client: s.Client, Sentinel: s.Sentinel, Index: s.Index,
 		Online: ok && s.Problem == "" && time.Since(s.at) < fresh}
 }

@@ -1,4 +1,4 @@
-package store
+package lsm
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/persist/disk"
+	"github.com/atomredis/atomredis/persist/store"
 )
 
 // tables returns the paths of the files with data.
@@ -132,7 +133,7 @@ func TestOneDamagedBlockCostsFewKeys(t *testing.T) {
 		key := fmt.Sprintf("a:common:prefix:%05d", i)
 		require.NoError(t, c.PutHead(1, key, engine.Head{Blob: []byte(key + strings.Repeat("x", i%20))}, false, false))
 	}
-	require.NoError(t, c.Commit(Meta{Spaces: []uint32{1}}))
+	require.NoError(t, c.Commit(store.Meta{Spaces: []uint32{1}}))
 	require.NoError(t, s.Close())
 	for _, path := range tables(t, fs) {
 		data, err := fs.Bytes(path)
@@ -163,12 +164,12 @@ func TestSuperfluousDataIsReported(t *testing.T) {
 	require.NoError(t, c.PutPart(5, "x", nil))
 	require.NoError(t, c.PutPart(6, "x", nil))
 	require.NoError(t, c.PutPart(6, "y", nil))
-	require.NoError(t, c.Commit(Meta{Spaces: []uint32{1}}))
+	require.NoError(t, c.Commit(store.Meta{Spaces: []uint32{1}}))
 	c, err = s.Begin()
 	require.NoError(t, err)
 	require.NoError(t, c.DeleteHead(1, "b", false))
 	require.NoError(t, c.PutHead(1, "d", engine.Head{External: true}, true, false))
-	require.NoError(t, c.Commit(Meta{Spaces: []uint32{1}}))
+	require.NoError(t, c.Commit(store.Meta{Spaces: []uint32{1}}))
 	require.NoError(t, s.Close())
 	var found []string
 	_, err = Verify(fs, "some/where", func(msg string) { found = append(found, msg) })

@@ -1,4 +1,4 @@
-package store
+package lsm
 
 import (
 	"errors"
@@ -101,7 +101,7 @@ func copySound(old *database, fresh *Store, report func(string)) error {
 	if err != nil {
 		return fmt.Errorf("nothing can be salvaged: meta record: %w", located(err))
 	}
-	c, err := fresh.Begin()
+	c, err := fresh.begin()
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package store
+package lsm
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package store
+package lsm
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/testing/testseed"
+	"github.com/atomredis/atomredis/persist/store"
 )
 
 func TestAfter(t *testing.T) {
@@ -60,10 +61,10 @@ func FuzzHead(f *testing.F) {
 }
 
 func FuzzMeta(f *testing.F) {
-	f.Add(appendMeta(nil, Meta{}))
-	f.Add(appendMeta(nil, Meta{Journal: 1 << 50, Spaces: []uint32{0, 1, 1 << 31}, NextSpace: 4, NextParts: 9,
+	f.Add(appendMeta(nil, store.Meta{}))
+	f.Add(appendMeta(nil, store.Meta{Journal: 1 << 50, Spaces: []uint32{0, 1, 1 << 31}, NextSpace: 4, NextParts: 9,
 		Saved: 1e12, Keys: 9}))
-	f.Add(appendMeta(nil, Meta{Spaces: []uint32{1}, Extra: []byte("extra")}))
+	f.Add(appendMeta(nil, store.Meta{Spaces: []uint32{1}, Extra: []byte("extra")}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if m, err := decodeMeta(b); err == nil && !bytes.Equal(appendMeta(nil, m), b) {
 			t.Fatalf("%q is decoded, but stored as %q", b, appendMeta(nil, m))

@@ -1,4 +1,4 @@
-package store
+package lsm
 
 import (
 	"encoding/binary"
@@ -7,16 +7,17 @@ import (
 	"slices"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/persist/store"
 )
 
 // The keys in Pebble begin with what is stored under them. Numbers in keys are big-endian, so that their order is
 // that of the numbers. Spaces and the numbers of parts are never used again once they were dropped.
 const (
 	prefixHead = 'k' // space, key: a head
-	prefixMeta = 'm' // nothing: the Meta
+	prefixMeta = 'm' // nothing: the store.Meta
 	prefixPart = 'u' // number of the parts, name: a part, as it was given
 	prefixBlob = 'v' // space, key: a value that is not in its head, as it was given
-	prefixCopy = 'w' // nothing: the Meta once more, for Verify and Salvage
+	prefixCopy = 'w' // nothing: the store.Meta once more, for Verify and Salvage
 )
 
 const (
@@ -163,27 +164,6 @@ func decodeHead(b []byte) (engine.Head, error) {
 	return h, nil
 }
 
-// Meta is what is known of the whole data set. It is committed with every checkpoint.
-type Meta struct {
-	// Journal is the position from which the journal has to be repeated.
-	Journal uint64
-	// JournalSeed is that of the segment of the journal that has this position; 0 if there need not be one.
-	JournalSeed uint32
-	// Spaces holds the number of the space of every database.
-	Spaces []uint32
-	// NextSpace and NextParts are numbers such that they and greater ones were never used.
-	NextSpace uint32
-	NextParts uint64
-	// Saved is when the checkpoint was made, in ms since 1970.
-	Saved int64
-	// Keys is the number of keys that are stored, as the maker of the checkpoint gave it.
-	Keys int64
-	// Group is what a group of servers has agreed on up to the checkpoint, nil if the data belongs to no group.
-	Group []byte
-	// Extra is what the user of the store keeps beside the keys.
-	Extra []byte
-}
-
 // Older formats have no JournalSeed, and the oldest no Extra either. Only the data of a group has its format, so that
 // other data can be opened by versions that know of none.
 const (
@@ -196,7 +176,7 @@ const (
 var errMeta = errors.New("damaged meta record")
 
 // appendMeta appends the stored form of m to dst: the format, then Group if it has one, numbers, then Extra.
-func appendMeta(dst []byte, m Meta) []byte {
+func appendMeta(dst []byte, m store.Meta) []byte {
 	if m.Group == nil {
 		dst = append(dst, metaFormat)
 	} else {
@@ -218,19 +198,19 @@ func appendMeta(dst []byte, m Meta) []byte {
 }
 
 // decodeMeta reads what appendMeta wrote.
-func decodeMeta(b []byte) (Meta, error) {
+func decodeMeta(b []byte) (store.Meta, error) {
 	if len(b) == 0 {
-		return Meta{}, errMeta
+		return store.Meta{}, errMeta
 	}
 	format := b[0]
 	if format < metaFormatOld || format > metaFormatGroup {
-		return Meta{}, fmt.Errorf("%w: format %d is unknown", errMeta, format)
+		return store.Meta{}, fmt.Errorf("%w: format %d is unknown", errMeta, format)
 	}
 	d := decoder{b: b[1:]}
-	var m Meta
+	var m store.Meta
 	if format == metaFormatGroup {
 		if m.Group = d.bytes(); len(m.Group) == 0 {
-			return Meta{}, errMeta
+			return store.Meta{}, errMeta
 		}
 	}
 	m.Journal = d.uvarint()
@@ -240,7 +220,7 @@ func decodeMeta(b []byte) (Meta, error) {
 	m.NextSpace, m.NextParts, m.Saved, m.Keys = d.uint32(), d.uvarint(), d.varint(), d.varint()
 	n := d.uvarint()
 	if d.failed || n > uint64(len(d.b)) {
-		return Meta{}, errMeta
+		return store.Meta{}, errMeta
 	}
 	if n > 0 {
 		m.Spaces = make([]uint32, n)
@@ -249,7 +229,7 @@ func decodeMeta(b []byte) (Meta, error) {
 		m.Spaces[i] = d.uint32()
 	}
 	if d.failed || format == metaFormatOld && len(d.b) != 0 || format == metaFormatExtra && len(d.b) == 0 {
-		return Meta{}, errMeta
+		return store.Meta{}, errMeta
 	}
 	if len(d.b) > 0 {
 		m.Extra = d.b

@@ -1,5 +1,5 @@
-// Package store keeps the data set in Pebble: heads of keys, large values, and the parts of collections. It is
-// changed by checkpoints alone, each of which takes place as a whole or not at all.
+// Package lsm keeps the data set in Pebble, as package store wants it: heads of keys, large values, and the parts of
+// collections. It is changed by checkpoints alone, each of which takes place as a whole or not at all.
 //
 // # Keys in Pebble
 //
@@ -21,4 +21,4 @@
 // A directory is refused where Pebble would make an empty store in its place: tables without the marker of their
 // list, or the folder checkpoint without data. What the store made itself can be removed again under its lock
 // (made.go). On a full disk Pebble, which writes when it opens, is opened to be read (openToRead).
-package store
+package lsm

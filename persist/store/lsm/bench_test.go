@@ -1,4 +1,4 @@
-package store
+package lsm
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/disk"
+	"github.com/atomredis/atomredis/persist/store"
 )
 
 // benchKeys is the number of keys in the benchmarks, which are on the disk.
@@ -22,7 +23,7 @@ func fill(b *testing.B, s *Store) {
 			b.Fatal(err)
 		}
 	}
-	require.NoError(b, c.Commit(Meta{Spaces: []uint32{1}}))
+	require.NoError(b, c.Commit(store.Meta{Spaces: []uint32{1}}))
 }
 
 func BenchmarkCommit(b *testing.B) {

@@ -1,4 +1,4 @@
-package store
+package lsm
 
 import (
 	"testing"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/testing/testseed"
+	"github.com/atomredis/atomredis/persist/store"
 )
 
 func TestASnapshotStaysAsItIs(t *testing.T) {
@@ -42,7 +43,7 @@ func TestASnapshotStaysAsItIs(t *testing.T) {
 		w.requireReadable(t, s)
 		require.NoError(t, s.Close())
 		_, err = s.Snapshot()
-		require.ErrorIs(t, err, ErrClosed)
+		require.ErrorIs(t, err, store.ErrClosed)
 	})
 }
 

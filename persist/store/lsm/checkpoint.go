@@ -1,4 +1,4 @@
-package store
+package lsm
 
 import (
 	"context"
@@ -12,14 +12,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/persist/store"
 )
 
-// Checkpoint is a change of the store under way. What concerns heads is told in ascending order of spaces and keys,
-// what concerns parts in that of the values' numbers and the parts' names; between the two there is no order. A drop
-// may be told earlier than at its place, and nothing of what it drops may be put or deleted by the same checkpoint.
-// Every method returns the first error that there was, also before; the checkpoint can only be aborted then.
-//
-// Nothing can be read of it before Commit returns.
+// Checkpoint is a store.Checkpoint.
 type Checkpoint struct {
 	store *Store
 	db    *database
@@ -40,7 +36,15 @@ var (
 
 // Begin begins a checkpoint, which must end with Commit or Abort before the next one begins. A store that has failed is
 // opened anew first.
-func (s *Store) Begin() (*Checkpoint, error) {
+func (s *Store) Begin() (store.Checkpoint, error) {
+	c, err := s.begin()
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (s *Store) begin() (*Checkpoint, error) {
 	if err := s.Reopen(); err != nil {
 		return nil, err
 	}
@@ -58,16 +62,14 @@ func (s *Store) Begin() (*Checkpoint, error) {
 	return c, nil
 }
 
-// DropSpace removes everything that is stored in a space.
+// DropSpace implements store.Checkpoint.
 func (c *Checkpoint) DropSpace(space uint32) error {
 	heads, blobs := appendSpaceKey(nil, prefixHead, space), appendSpaceKey(nil, prefixBlob, space)
 	c.note(c.heads.drop(heads, after(heads)))
 	return c.note(c.blobs.drop(blobs, after(blobs)))
 }
 
-// PutHead stores the head of a key, and its value unless it has parts. If known is set the value is as it is stored
-// already and only the rest of the head is new; otherwise h.Blob is the value, which is kept apart from the head if
-// h.External is set. wasExternal says that a value may be stored apart from the head from before.
+// PutHead implements store.Checkpoint.
 func (c *Checkpoint) PutHead(space uint32, key string, h engine.Head, known, wasExternal bool) error {
 	if c.err != nil {
 		return c.err
@@ -86,8 +88,7 @@ func (c *Checkpoint) PutHead(space uint32, key string, h engine.Head, known, was
 	return c.err
 }
 
-// DeleteHead removes a key, but for the parts of its value. wasExternal says that a value may be stored apart from
-// the head.
+// DeleteHead implements store.Checkpoint.
 func (c *Checkpoint) DeleteHead(space uint32, key string, wasExternal bool) error {
 	c.note(c.heads.delete(c.spaceKey(prefixHead, space, key)))
 	if wasExternal {
@@ -96,25 +97,24 @@ func (c *Checkpoint) DeleteHead(space uint32, key string, wasExternal bool) erro
 	return c.err
 }
 
-// DropParts removes all parts of a value.
+// DropParts implements store.Checkpoint.
 func (c *Checkpoint) DropParts(id uint64) error {
 	start := appendPartsKey(nil, id)
 	return c.note(c.parts.drop(start, after(start)))
 }
 
-// PutPart stores a part of a value. data is not kept.
+// PutPart implements store.Checkpoint.
 func (c *Checkpoint) PutPart(id uint64, name string, data []byte) error {
 	return c.note(c.parts.put(c.partKey(id, name), data))
 }
 
-// DeletePart removes a part of a value.
+// DeletePart implements store.Checkpoint.
 func (c *Checkpoint) DeletePart(id uint64, name string) error {
 	return c.note(c.parts.delete(c.partKey(id, name)))
 }
 
-// Commit ends the checkpoint. If it returns nil everything is stored durably, and can be read. If it returns an error
-// nothing is, unless the store has failed: then Reopen shows which it is.
-func (c *Checkpoint) Commit(m Meta) error {
+// Commit implements store.Checkpoint.
+func (c *Checkpoint) Commit(m store.Meta) error {
 	if c.ended {
 		return errEnded
 	}
@@ -148,7 +148,7 @@ func (c *Checkpoint) Commit(m Meta) error {
 	return nil
 }
 
-// Abort ends the checkpoint as if it had never begun. It does nothing after Commit.
+// Abort implements store.Checkpoint.
 func (c *Checkpoint) Abort() {
 	if c.ended {
 		return

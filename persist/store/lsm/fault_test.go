@@ -1,4 +1,4 @@
-package store
+package lsm
 
 import (
 	"errors"
@@ -19,6 +19,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 	"github.com/atomredis/atomredis/persist/disk"
+	"github.com/atomredis/atomredis/persist/store"
 )
 
 // states are those that a store may be in.
@@ -261,7 +262,7 @@ func TestFailedStoreIsReadAndOpenedAnew(t *testing.T) {
 		for id := range before.meta.NextParts + 99 {
 			c.DropParts(id)
 		}
-		require.NoError(t, c.Commit(Meta{}))
+		require.NoError(t, c.Commit(store.Meta{}))
 		w = newWorld(2)
 		require.NoError(t, w.checkpoint(s, 50))
 		before = w.clone()
@@ -383,7 +384,7 @@ func TestSmallCheckpointWritesLittle(t *testing.T) {
 			}
 			require.NoError(t, c.PutPart(1, fmt.Sprintf("%06d", i), data))
 		}
-		require.NoError(t, c.Commit(Meta{Saved: int64(step)}))
+		require.NoError(t, c.Commit(store.Meta{Saved: int64(step)}))
 	}
 	all := make([]int, parts)
 	for i := range all {

@@ -1,4 +1,4 @@
-package store
+package lsm
 
 import (
 	"fmt"
@@ -17,6 +17,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 	"github.com/atomredis/atomredis/persist/disk"
+	"github.com/atomredis/atomredis/persist/store"
 )
 
 // world is what a store should contain, and what changes it at random.
@@ -25,7 +26,7 @@ type world struct {
 	spaces []uint32
 	heads  map[place]engine.Head // Blob is the value also if External is set
 	parts  map[uint64]map[string]string
-	meta   Meta
+	meta   store.Meta
 }
 
 type place struct {
@@ -43,7 +44,7 @@ func (a place) compare(b place) int {
 func newWorld(seed uint64) *world {
 	return &world{
 		rng: rand.New(rand.NewPCG(seed, 0)), spaces: []uint32{1, 2}, heads: map[place]engine.Head{},
-		parts: map[uint64]map[string]string{}, meta: Meta{Spaces: []uint32{1, 2}, NextSpace: 3, NextParts: 1},
+		parts: map[uint64]map[string]string{}, meta: store.Meta{Spaces: []uint32{1, 2}, NextSpace: 3, NextParts: 1},
 	}
 }
 
@@ -321,10 +322,10 @@ func TestWhatIsNotThere(t *testing.T) {
 	require.NoError(t, s.Parts(7, func([]byte, []byte) error { return io.EOF }))
 	require.NoError(t, s.Close())
 	_, _, err = s.Head(1, "key")
-	require.ErrorIs(t, err, ErrClosed)
+	require.ErrorIs(t, err, store.ErrClosed)
 	_, err = s.Begin()
-	require.ErrorIs(t, err, ErrClosed)
-	require.ErrorIs(t, s.Close(), ErrClosed)
+	require.ErrorIs(t, err, store.ErrClosed)
+	require.ErrorIs(t, s.Close(), store.ErrClosed)
 }
 
 func TestReadingEndsWhenItsFunctionSaysSo(t *testing.T) {
@@ -336,7 +337,7 @@ func TestReadingEndsWhenItsFunctionSaysSo(t *testing.T) {
 		require.NoError(t, c.PutHead(1, key, engine.Head{Type: engine.Set, Parts: 5}, false, false))
 		require.NoError(t, c.PutPart(5, key, nil))
 	}
-	require.NoError(t, c.Commit(Meta{}))
+	require.NoError(t, c.Commit(store.Meta{}))
 	n := 0
 	require.NoError(t, s.Heads(1, func([]byte, engine.Head) bool { n++; return n < 2 }))
 	require.Equal(t, 2, n)
@@ -346,16 +347,16 @@ func TestReadingEndsWhenItsFunctionSaysSo(t *testing.T) {
 
 func TestWrongOrderIsRefused(t *testing.T) {
 	head := engine.Head{Blob: []byte("x")}
-	for name, fill := range map[string]func(*Checkpoint){
-		"keys":         func(c *Checkpoint) { c.PutHead(1, "b", head, false, false); c.PutHead(1, "a", head, false, false) },
-		"twice":        func(c *Checkpoint) { c.PutHead(1, "b", head, false, false); c.DeleteHead(1, "b", false) },
-		"spaces":       func(c *Checkpoint) { c.DeleteHead(2, "a", false); c.DeleteHead(1, "a", false) },
-		"parts":        func(c *Checkpoint) { c.PutPart(2, "a", nil); c.DeletePart(1, "a") },
-		"late drop":    func(c *Checkpoint) { c.PutHead(2, "a", head, false, false); c.DropSpace(1) },
-		"drop and put": func(c *Checkpoint) { c.DropParts(3); c.PutPart(3, "a", nil) },
-		"put and drop": func(c *Checkpoint) { c.PutPart(3, "a", nil); c.DropParts(3) },
-		"drops":        func(c *Checkpoint) { c.DropParts(3); c.DropParts(2) },
-		"no value":     func(c *Checkpoint) { c.PutHead(1, "a", engine.Head{}, true, false) },
+	for name, fill := range map[string]func(store.Checkpoint){
+		"keys":         func(c store.Checkpoint) { c.PutHead(1, "b", head, false, false); c.PutHead(1, "a", head, false, false) },
+		"twice":        func(c store.Checkpoint) { c.PutHead(1, "b", head, false, false); c.DeleteHead(1, "b", false) },
+		"spaces":       func(c store.Checkpoint) { c.DeleteHead(2, "a", false); c.DeleteHead(1, "a", false) },
+		"parts":        func(c store.Checkpoint) { c.PutPart(2, "a", nil); c.DeletePart(1, "a") },
+		"late drop":    func(c store.Checkpoint) { c.PutHead(2, "a", head, false, false); c.DropSpace(1) },
+		"drop and put": func(c store.Checkpoint) { c.DropParts(3); c.PutPart(3, "a", nil) },
+		"put and drop": func(c store.Checkpoint) { c.PutPart(3, "a", nil); c.DropParts(3) },
+		"drops":        func(c store.Checkpoint) { c.DropParts(3); c.DropParts(2) },
+		"no value":     func(c store.Checkpoint) { c.PutHead(1, "a", engine.Head{}, true, false) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			fs := crashfs.Mem()
@@ -365,8 +366,8 @@ func TestWrongOrderIsRefused(t *testing.T) {
 			require.NoError(t, err)
 			fill(c)
 			require.Error(t, c.PutPart(9, "z", nil), "the error stays")
-			require.Error(t, c.Commit(Meta{}))
-			require.ErrorIs(t, c.Commit(Meta{}), errEnded)
+			require.Error(t, c.Commit(store.Meta{}))
+			require.ErrorIs(t, c.Commit(store.Meta{}), errEnded)
 			require.Empty(t, stored(t, s))
 			left, err := fs.List("some/where/checkpoint")
 			require.NoError(t, err)
@@ -391,7 +392,7 @@ func TestOneCheckpointAtATime(t *testing.T) {
 	require.Empty(t, stored(t, s))
 	c, err = s.Begin()
 	require.NoError(t, err)
-	require.NoError(t, c.Commit(Meta{}))
+	require.NoError(t, c.Commit(store.Meta{}))
 	require.ErrorIs(t, c.PutPart(1, "b", nil), errEnded)
 	c.Abort()
 }
@@ -441,7 +442,7 @@ func TestCheckpointOfManyFiles(t *testing.T) {
 	s, err := Open(Options{FS: crashfs.Mem(), Dir: "d"})
 	require.NoError(t, err)
 	defer s.Close()
-	c, err := s.Begin()
+	c, err := s.begin()
 	require.NoError(t, err)
 	value := make([]byte, fileSize/4)
 	for i := range 10 {
@@ -449,7 +450,7 @@ func TestCheckpointOfManyFiles(t *testing.T) {
 		require.NoError(t, c.PutHead(1, fmt.Sprintf("key%d", i), engine.Head{External: true, Blob: value}, false, false))
 	}
 	require.NoError(t, c.DropSpace(3))
-	require.NoError(t, c.Commit(Meta{}))
+	require.NoError(t, c.Commit(store.Meta{}))
 	require.GreaterOrEqual(t, len(c.finished), 3)
 	for i := range 10 {
 		v, err := s.Blob(1, fmt.Sprintf("key%d", i))

@@ -1,4 +1,4 @@
-package store
+package lsm
 
 import (
 	"bytes"
@@ -13,24 +13,25 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/disk"
+	"github.com/atomredis/atomredis/persist/store"
 )
 
 // Verify reads everything in the store in a directory, which no process has open, without changing it. report is
 // called for every piece of damage, and for what is superfluous or odd without being damaged. It returns the meta
 // record, as far as it can be read, and the first damage as the error.
-func Verify(fs disk.FS, dir string, report func(string)) (Meta, error) {
+func Verify(fs disk.FS, dir string, report func(string)) (store.Meta, error) {
 	o := Options{FS: fs, Dir: dir}
 	o.setDefaults()
 	lock, err := lockDir(o.FS, dir)
 	if err != nil {
-		return Meta{}, err
+		return store.Meta{}, err
 	}
 	v := verifier{report: report, spaces: map[uint32]bool{}, values: map[uint64]bool{}}
 	v.db, err = openReadOnly(o, true)
 	if err != nil {
 		v.damage(located(err))
 		if v.db, err = openReadOnly(o, false); err != nil {
-			return Meta{}, errors.Join(v.err, lock.Close())
+			return store.Meta{}, errors.Join(v.err, lock.Close())
 		}
 	}
 	db := v.db
@@ -66,23 +67,6 @@ func exists(fs disk.FS, path string) (bool, error) {
 	return err == nil, err
 }
 
-// Size returns how many bytes the files of the data in a directory have.
-func Size(fs disk.FS, dir string) (total int64, err error) {
-	data := fs.PathJoin(dir, dataDir)
-	names, err := fs.List(data)
-	if err != nil {
-		return 0, err
-	}
-	for _, name := range names {
-		info, err := fs.Stat(fs.PathJoin(data, name))
-		if err != nil {
-			return total, err
-		}
-		total += info.Size()
-	}
-	return total, nil
-}
-
 // located returns an error with the file that it is about, if Pebble has named it.
 func located(err error) error {
 	if info := pebble.ExtractDataCorruptionInfo(err); info != nil {
@@ -108,7 +92,7 @@ func (v *verifier) damage(err error) {
 	}
 }
 
-func (v *verifier) run() Meta {
+func (v *verifier) run() store.Meta {
 	meta, ok, err := v.db.meta()
 	if err != nil {
 		v.damage(fmt.Errorf("meta record: %w", located(err)))

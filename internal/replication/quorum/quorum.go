@@ -1,0 +1,129 @@
+// Package quorum is what a server knows of the group that shares its journal: who belongs to it and who leads, and what
+// the group asks of the server. Package replication/raft agrees on the records of the journal, and registers itself:
+// programs without groups do not link a consensus library.
+package quorum
+
+import (
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/atomredis/atomredis/persist/disk"
+	"github.com/atomredis/atomredis/persist/journal"
+)
+
+// Options say who the group is.
+type Options struct {
+	// Addr is where the server's peers reach it, a host and a port. It is also its name in the group, for ever.
+	Addr string
+	// Peers are the addresses of the servers that form the group together if none has anything yet, this one among them.
+	// Later they are where the group is looked for.
+	Peers []string
+	// Listener takes the connections of the peers, and the node closes it; nil is TCP at Addr. Dial connects to one.
+	Listener net.Listener
+	Dial     func(addr string, timeout time.Duration) (net.Conn, error)
+	// Connections is how many connections of peers there may be at the same time; 0 is no limit. Beyond that the one that
+	// has been silent for longest is closed.
+	Connections int
+	// TLS is for the connections that peers open; nil is plain text. Dial encrypts those that it opens itself.
+	TLS *tls.Config
+	// Timeout is for how long a leader may be silent before another is elected: from it on to twice as
+	// long. It must be the same on all servers.
+	Timeout time.Duration
+	// Quorum has replies wait until a majority has confirmed the leader, instead of a lease.
+	Quorum bool
+	// Serve takes a connection that another server has opened with Node.Dial, which is closed when it returns; nil if
+	// there are none.
+	Serve func(net.Conn)
+	// Client is the address for clients that peers learn, a host and a port.
+	Client string
+	// Sentinel is where clients of Redis Sentinel reach it, "" if they do not.
+	Sentinel string
+	// FS and Dir are where the log is, and files of copies. State is what the store has of the group, nil if the data
+	// belonged to none.
+	FS    disk.FS
+	Dir   string
+	State []byte
+	// SegmentSize is how long a segment of the log is, in bytes; 0 means 64 MiB.
+	SegmentSize int64
+	// HasData says that the server had data before it belonged to a group. Of the servers that form one only one may.
+	HasData bool
+	// Log takes what happens; it must not be nil.
+	Log *slog.Logger
+	// Waited is journal.Options.Waited.
+	Waited func(forWhat journal.Wait, took time.Duration)
+}
+
+// Node is a server's part in the group: its journal, as persist.Options.Group wants it. Open makes it, Start has it take
+// part.
+type Node interface {
+	journal.Journal
+	// Start has the node take part in the group, as soon as it is known that it may.
+	Start(m Machine) error
+	// Leave ends that. Afterwards nothing of the Machine is called, and connections of Dial are closed.
+	Leave()
+	// Status returns how the node and its group are.
+	Status() Status
+	// LastContact is when a follower has last heard of the leader.
+	LastContact() time.Time
+	// Dial connects to another server of the group, whose Options.Serve gets the connection.
+	Dial(addr string, timeout time.Duration) (net.Conn, error)
+	// Detach says that a connection that Options.Serve has been given counts elsewhere from now on, as that of a client.
+	Detach(conn net.Conn)
+	// Add lets a server into the group: it learns what there is, and votes when it has it. Remove takes one out. Transfer
+	// has another one lead, "" any. Only the leader can: see ErrNotLeader.
+	Add(addr string) error
+	Remove(addr string) error
+	Transfer(addr string) error
+	// Check asks all servers of the group how they are, and returns what is wrong.
+	Check() (problems []string)
+}
+
+// Member is a server of the group.
+type Member struct {
+	Addr string // its name, too
+	// Voter says that it counts for majorities; otherwise it is learning what there is.
+	Voter bool
+	// Client is where clients reach it, "" if that is not known, and Sentinel where clients of Redis Sentinel do, "" also
+	// if they do not.
+	Client, Sentinel string
+	// Online says that it has answered lately.
+	Online bool
+	// Index is the entry that it has done last.
+	Index uint64
+}
+
+// Status is how a node and its group are.
+type Status struct {
+	Addr, State string // of this server: leader, follower, candidate, learner, joining, removed, failed
+	Leader      string // its address, "" if there is none
+	LeaderAt    string // where clients reach it
+	Term        uint64
+	Committed   uint64 // index
+	Applied     uint64
+	LastContact time.Time // a follower's with the leader; zero for a leader
+	Members     []Member  // by address
+	Err         error
+}
+
+// ErrNotLeader is returned by what only a leader can do.
+var ErrNotLeader = errors.New("this server does not lead its group")
+
+// ErrNone is why a group cannot be joined in a program that has none.
+var ErrNone = errors.New(`this program has no groups of servers; one with import _ "github.com/atomredis/atomredis" has them`)
+
+// Open opens the journal of the group. Nothing is heard from peers or told to them before Start.
+func Open(o Options) (Node, error) {
+	if open == nil {
+		return nil, ErrNone
+	}
+	return open(o)
+}
+
+// open is what the program has for Open, nil if that is nothing.
+var open func(o Options) (Node, error)
+
+// Register makes a function that of Open. Its package calls it in an init function.
+func Register(f func(o Options) (Node, error)) { open = f }
