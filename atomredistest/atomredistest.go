@@ -15,15 +15,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atomredis/atomredis"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/testhook"
+	"github.com/atomredis/atomredis/memory"
 )
 
-// Server is a server in a test. Its DB can do everything that atomredis.DB can; what Server adds is for tests. Its
+// Server is a server in a test. Its DB can do everything that memory.DB can; what Server adds is for tests. Its
 // methods may be called from any goroutine.
 type Server struct {
-	*atomredis.DB
+	*memory.DB
 
 	t     testing.TB
 	clock *Clock
@@ -34,19 +34,19 @@ type Server struct {
 // It is closed when the test ends, and logs to the test.
 func Run(t testing.TB) *Server {
 	t.Helper()
-	return RunOptions(t, atomredis.Options{})
+	return RunOptions(t, memory.Options{})
 }
 
 // RunAddr is Run with a TCP port on 127.0.0.1; Addr tells which. It is no use in a testing/synctest bubble, as no
 // network is.
 func RunAddr(t testing.TB) *Server {
 	t.Helper()
-	return RunOptions(t, atomredis.Options{Addr: "127.0.0.1:0"})
+	return RunOptions(t, memory.Options{Addr: "127.0.0.1:0"})
 }
 
 // RunOptions is Run with options. A Clock among them that NewClock has returned is used as it is; another one, or the
 // system's, is the one that FastForward and SetTime move on from. A Logger takes the place of the test's log.
-func RunOptions(t testing.TB, o atomredis.Options) *Server {
+func RunOptions(t testing.TB, o memory.Options) *Server {
 	t.Helper()
 	s := &Server{t: t, hook: testhook.New()}
 	switch c := o.Clock.(type) {
@@ -61,7 +61,7 @@ func RunOptions(t testing.TB, o atomredis.Options) *Server {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}
-	db, err := atomredis.Open(o)
+	db, err := memory.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func RunOptions(t testing.TB, o atomredis.Options) *Server {
 }
 
 // MustDo is DB.Do for a command that must succeed: otherwise the test fails and ends.
-func (s *Server) MustDo(t testing.TB, args ...any) atomredis.Reply {
+func (s *Server) MustDo(t testing.TB, args ...any) memory.Reply {
 	t.Helper()
 	r, err := s.Do(t.Context(), args...)
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *Server) SetTime(now time.Time) { s.clock.SetTime(now) }
 // such as "CONFIG GET"; one that the server does not have fails the test. An empty command stands for any, but for
 // HELLO, AUTH, SELECT and CLIENT, with which client libraries open connections. Commands that a script, or a custom
 // command, executes are spared; those of a transaction fail when EXEC executes them.
-func (s *Server) FailNext(n int, command string, reply atomredis.Error) {
+func (s *Server) FailNext(n int, command string, reply memory.Error) {
 	s.t.Helper()
 	if n != 0 {
 		s.AddFault(Fault{Command: command, Times: max(n, 0), Reply: reply})
@@ -127,7 +127,7 @@ type Fault struct {
 	// Times is how often it goes wrong; 0 stands for always, until ClearFaults.
 	Times int
 	// Reply is the error reply that takes the place of the execution. If it is empty the command is executed.
-	Reply atomredis.Error
+	Reply memory.Error
 	// Latency is how late the reply comes. Replies of a pipeline, and those of EXEC, come together, as late as the last
 	// of them.
 	Latency time.Duration

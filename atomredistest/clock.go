@@ -6,14 +6,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/atomredis/atomredis"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/testhook"
+	"github.com/atomredis/atomredis/memory"
 )
 
 // Clock is the clock of one server or of several, which a test moves. Its methods may be called from any goroutine.
 type Clock struct {
-	base atomredis.Clock
+	base memory.Clock
 
 	moving sync.Mutex // held by who moves the clock; taken before mu
 
@@ -37,7 +37,7 @@ type timer struct {
 	clock *Clock
 	at    time.Time // on the moved clock
 	f     func()
-	base  atomredis.Timer
+	base  memory.Timer
 	armed int // how often base was set: an older one that fires is too late to be stopped, and is ignored
 }
 
@@ -45,7 +45,7 @@ type timer struct {
 // several servers too, which then have the same time.
 func NewClock(at time.Time) *Clock { return newClock(engine.NewManualClock(at)) }
 
-func newClock(base atomredis.Clock) *Clock { return &Clock{base: base, timers: map[*timer]struct{}{}} }
+func newClock(base memory.Clock) *Clock { return &Clock{base: base, timers: map[*timer]struct{}{}} }
 
 // FastForward moves the clock forward by d. What falls due on the way happens in its order, and before FastForward
 // returns keys have expired and blocked clients have timed out, in all servers that use the clock.
@@ -78,7 +78,7 @@ func (c *Clock) settle() {
 }
 
 // of returns the clock as one of its servers has it.
-func (c *Clock) of(h *testhook.Hook) atomredis.Clock {
+func (c *Clock) of(h *testhook.Hook) memory.Clock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.hooks = append(c.hooks, h)
@@ -92,7 +92,7 @@ func (c *Clock) leave(h *testhook.Hook) {
 	c.hooks = slices.DeleteFunc(c.hooks, func(other *testhook.Hook) bool { return other == h })
 }
 
-// Now implements atomredis.Clock.
+// Now implements memory.Clock.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,8 +101,8 @@ func (c *Clock) Now() time.Time {
 
 func (c *Clock) now() time.Time { return c.base.Now().Add(c.offset) }
 
-// AfterFunc implements atomredis.Clock.
-func (c *Clock) AfterFunc(d time.Duration, f func()) atomredis.Timer {
+// AfterFunc implements memory.Clock.
+func (c *Clock) AfterFunc(d time.Duration, f func()) memory.Timer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := &timer{clock: c, at: c.now().Add(d), f: f}
@@ -138,7 +138,7 @@ func (t *timer) remove() bool {
 	return pending
 }
 
-// Stop implements atomredis.Timer.
+// Stop implements memory.Timer.
 func (t *timer) Stop() bool {
 	t.clock.mu.Lock()
 	defer t.clock.mu.Unlock()

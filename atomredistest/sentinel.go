@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atomredis/atomredis"
+	"github.com/atomredis/atomredis/memory"
 )
 
 // Sentinel is a stand-in for Redis Sentinel, for tests of clients that fail over: it tells who the master is and who
@@ -44,8 +44,8 @@ func RunSentinel(t testing.TB, name string, master *Server, replicas ...*Server)
 	for _, r := range replicas {
 		caughtUp(t, r, master)
 	}
-	err := s.Handle(atomredis.Command{Name: "sentinel", Arity: -2,
-		Flags: atomredis.ReadOnly | atomredis.NoScript | atomredis.NoMulti, Do: s.answer})
+	err := s.Handle(memory.Command{Name: "sentinel", Arity: -2,
+		Flags: memory.ReadOnly | memory.NoScript | memory.NoMulti, Do: s.answer})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func replication(t testing.TB, s *Server) map[string]string {
 }
 
 // answer carries out SENTINEL.
-func (s *Sentinel) answer(c *atomredis.Ctx) (any, error) {
+func (s *Sentinel) answer(c *memory.Ctx) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	command := strings.ToLower(string(c.Args[1]))
@@ -159,10 +159,10 @@ func (s *Sentinel) answer(c *atomredis.Ctx) (any, error) {
 		return strings.Repeat("5", 40), nil
 	case "get-master-addr-by-name", "master", "replicas", "slaves", "sentinels", "ckquorum":
 	default:
-		return nil, atomredis.Error(fmt.Sprintf("ERR Unknown sentinel subcommand '%s'", c.Args[1]))
+		return nil, memory.Error(fmt.Sprintf("ERR Unknown sentinel subcommand '%s'", c.Args[1]))
 	}
 	if len(c.Args) != 3 {
-		return nil, atomredis.Error("ERR wrong number of arguments for 'sentinel|" + command + "' command")
+		return nil, memory.Error("ERR wrong number of arguments for 'sentinel|" + command + "' command")
 	}
 	known := string(c.Args[2]) == s.name
 	if command == "get-master-addr-by-name" {
@@ -172,7 +172,7 @@ func (s *Sentinel) answer(c *atomredis.Ctx) (any, error) {
 		return hostPort(s.master), nil
 	}
 	if !known {
-		return nil, atomredis.Error("ERR No such master with that name")
+		return nil, memory.Error("ERR No such master with that name")
 	}
 	switch command {
 	case "master":
@@ -180,7 +180,7 @@ func (s *Sentinel) answer(c *atomredis.Ctx) (any, error) {
 	case "sentinels":
 		return []any{}, nil // it has no colleagues
 	case "ckquorum":
-		return atomredis.Status("OK 1 usable Sentinels. Quorum and failover authorization can be reached"), nil
+		return memory.Status("OK 1 usable Sentinels. Quorum and failover authorization can be reached"), nil
 	}
 	replicas := []any{}
 	for _, r := range s.replicas {

@@ -1,4 +1,4 @@
-package atomredis
+package memory
 
 import (
 	"context"

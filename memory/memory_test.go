@@ -1,0 +1,36 @@
+package memory_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/atomredis/atomredis/memory"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The tests of package atomredis are those of what it has from here.
+func TestTheServerWorksWithoutStorage(t *testing.T) {
+	db, err := memory.Open(memory.Options{})
+	require.NoError(t, err)
+	defer db.Close()
+	r, err := db.Do(t.Context(), "INCR", "visits")
+	require.NoError(t, err)
+	n, err := r.Int()
+	require.NoError(t, err)
+	require.EqualValues(t, 1, n)
+}
+
+// A program that does not import package atomredis has no storage, and is told so.
+func TestADirectoryNeedsStorage(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new")
+	for _, o := range []memory.Options{{Dir: dir}, {Dir: dir, Raft: &memory.Raft{Addr: "a:1", Peers: []string{"a:1"}}}} {
+		_, err := memory.Open(o)
+		require.ErrorIs(t, err, memory.ErrNoStorage)
+		require.ErrorContains(t, err, `import _ "github.com/atomredis/atomredis"`)
+		require.NoDirExists(t, dir)
+	}
+}
