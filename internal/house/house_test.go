@@ -123,7 +123,7 @@ func linesOf(t *testing.T, p pkg, file string) int {
 
 // A program that embeds the server has the doors that it imports and no others, and their libraries only with them.
 func TestDoorsAreInProgramsThatImportThem(t *testing.T) {
-	cmd := exec.Command("go", "list", "-deps", ".", "./atomredistest", "./atom", "./pressure")
+	cmd := exec.Command("go", "list", "-deps", ".", "./memory", "./atomredistest", "./atom", "./pressure")
 	cmd.Dir = "../.."
 	out, err := cmd.Output()
 	require.NoError(t, err)
