@@ -9,7 +9,7 @@ version=$(sed -n 's/.*Number *= *"\(.*\)".*/\1/p' internal/version/version.go)
 rm -rf "$out"
 mkdir -p "$out/share/man"
 export CGO_ENABLED=0
-flags=${BUILDFLAGS--trimpath}
+flags="${BUILDFLAGS--trimpath} -tags grpcnotrace" # see make build
 
 # The same for all systems, from the binary of this one.
 go build $flags -o "$out/share/atomredis" ./cmd/atomredis

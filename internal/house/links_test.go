@@ -50,6 +50,22 @@ func TestPublicPackagesLinkWhatIsListed(t *testing.T) {
 	}
 }
 
+// The binary is built without the pages of gRPC's traces. Their templates call methods by name, so that the linker has to
+// keep all that any type has: a quarter of the binary.
+func TestTheBinaryIsBuiltWithoutTraces(t *testing.T) {
+	const tag = "-tags grpcnotrace"
+	for _, file := range []string{"Makefile", "packaging/Dockerfile", "packaging/build.sh"} {
+		text, err := os.ReadFile("../../" + file)
+		require.NoError(t, err)
+		require.Contains(t, string(text), tag, file)
+	}
+	cmd := exec.Command("go", append([]string{"list", "-pgo=off", "-deps"}, append(strings.Fields(tag), "./cmd/atomredis")...)...)
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	require.NotContains(t, strings.Fields(string(out)), "golang.org/x/net/trace")
+}
+
 // linked returns what a program links that imports a package: modules, and their packages indented below them. Packages of
 // ours are left out, which docs/architecture.md has; of the standard library are those that are imported from outside of it.
 func linked(t *testing.T, folder string) (text string, modules []string) {
