@@ -20,7 +20,7 @@ import (
 	"github.com/atomredis/atomredis/internal/cluster/peers"
 	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/memconn"
-	"github.com/atomredis/atomredis/internal/replication/raft"
+	"github.com/atomredis/atomredis/internal/replication/quorum"
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
@@ -68,8 +68,8 @@ type member struct {
 
 func (x *member) Leads() bool { return x.leads.Load() }
 
-func (x *member) Status() *raft.Status {
-	st := &raft.Status{Addr: x.addr, Members: []raft.Member{{Addr: x.addr, Client: x.addr, Online: true}}}
+func (x *member) Status() *quorum.Status {
+	st := &quorum.Status{Addr: x.addr, Members: []quorum.Member{{Addr: x.addr, Client: x.addr, Online: true}}}
 	if x.Leads() {
 		st.Leader = x.addr
 	}
