@@ -71,9 +71,9 @@ func (s *Session) admit(from command.Origin, cmd, container *command.Command, ar
 		return errOOM
 	}
 	switch {
-	case from.In(command.FromClient) && s.subs.Any() && s.out.Proto == 2 && !cmd.WhileSubscribed:
+	case from.In(command.FromClient) && s.modes.subs.Any() && s.out.Proto == 2 && !cmd.WhileSubscribed:
 		return onlySubscriptions(cmd)
-	case from.In(command.FromClient) && (s.monitor || s.follower.Following()) && cmd.Flags&usesKeys != 0:
+	case from.In(command.FromClient) && (s.modes.monitor || s.modes.follower.Following()) && cmd.Flags&usesKeys != 0:
 		return errNoKeyspace
 	}
 	if from.In(command.FromClient|fromCommand) && s.srv.restricted.Load() {
@@ -174,8 +174,8 @@ func (s *Session) refuseInState(from command.Origin, cmd *command.Command) comma
 // said that it follows such errors. READONLY lets it read here.
 func (s *Session) redirection(cmd *command.Command) command.Error {
 	host, port, ok := s.srv.master()
-	if !ok || !s.options.Redirect || cmd.Flags&(command.ReadOnly|command.Write) == 0 ||
-		s.options.ReadOnly && cmd.Flags&command.Write == 0 {
+	if !ok || !s.modes.options.Redirect || cmd.Flags&(command.ReadOnly|command.Write) == 0 ||
+		s.modes.options.ReadOnly && cmd.Flags&command.Write == 0 {
 		return ""
 	}
 	return command.Error("REDIRECT " + net.JoinHostPort(host, strconv.Itoa(port)))
@@ -184,7 +184,7 @@ func (s *Session) redirection(cmd *command.Command) command.Error {
 // readsAt reports whether a follower may execute a command of the client: after READONLY one that only reads, and always those
 // on shard channels.
 func (s *Session) readsAt(cmd *command.Command) bool {
-	return s.options.ReadOnly && cmd.Flags&command.ReadOnly != 0 || cmd.Flags&command.PubSub != 0
+	return s.modes.options.ReadOnly && cmd.Flags&command.ReadOnly != 0 || cmd.Flags&command.PubSub != 0
 }
 
 // refuseSlots returns the error for a command whose keys are of different slots, or of one that another server serves.
@@ -196,7 +196,7 @@ func (s *Session) refuseSlots(from command.Origin, cmd *command.Command, args []
 	}
 	slot, ok := s.srv.slotOf(cmd, args)
 	if from.In(command.FromClient) && cmd.RunsQueue && !s.tx.spoiled && s.oneSlot(s.tx.queue) {
-		return s.srv.elsewhere(s.hashSlot, s.options.ReadOnly && !s.tx.writes)
+		return s.srv.elsewhere(s.hashSlot, s.modes.options.ReadOnly && !s.tx.writes)
 	}
 	switch {
 	case !ok && from.In(command.FromScript):

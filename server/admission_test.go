@@ -62,7 +62,7 @@ func TestEachRuleHoldsForItsOrigins(t *testing.T) {
 	}
 	redirect := func(b *harness, s *Session) {
 		follow(b, s)
-		s.options.Redirect = true
+		s.modes.options.Redirect = true
 	}
 	for _, rule := range []struct {
 		name     string
@@ -150,18 +150,18 @@ func TestEachRuleHoldsForItsOrigins(t *testing.T) {
 		{name: "OOM, and the script has written", line: "SET k v",
 			prepare: func(b *harness, s *Session) { noMemory(b, s); s.script.wrote = true },
 			want:    answers{"client": string(errOOM)}},
-		{name: "subscribed", line: "SET k v", prepare: func(_ *harness, s *Session) { s.subs.Subscribe(pubsub.Channel, "c") }, want: answers{
+		{name: "subscribed", line: "SET k v", prepare: func(_ *harness, s *Session) { s.modes.subs.Subscribe(pubsub.Channel, "c") }, want: answers{
 			"client": "ERR Can't execute 'set': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in " +
 				"this context",
 		}},
-		{name: "monitoring", line: "SET k v", prepare: func(_ *harness, s *Session) { s.monitor = true },
+		{name: "monitoring", line: "SET k v", prepare: func(_ *harness, s *Session) { s.modes.monitor = true },
 			want: answers{"client": "ERR Replica can't interact with the keyspace"}},
 		{name: "REDIRECT", line: "SET k v", prepare: redirect,
 			want: answers{"client": "REDIRECT 127.0.0.1:1", "script custom": string(command.ErrReadOnly)}},
 		{name: "REDIRECT of a reader", line: "GET k", prepare: redirect,
 			want: changesNothingIn("GET").and(answers{"client": "REDIRECT 127.0.0.1:1"})},
 		{name: "REDIRECT after READONLY", line: "GET k", want: changesNothingIn("GET"),
-			prepare: func(b *harness, s *Session) { redirect(b, s); s.options.ReadOnly = true }},
+			prepare: func(b *harness, s *Session) { redirect(b, s); s.modes.options.ReadOnly = true }},
 		{name: "READONLY", line: "SET k v", prepare: follow, want: answers{"client script custom": string(command.ErrReadOnly)}},
 		{name: "READONLY, of a master's script", line: "SET k v",
 			prepare: func(b *harness, s *Session) { follow(b, s); s.ctx.Origin = command.FromMaster },
@@ -215,8 +215,8 @@ func TestEachRuleHoldsForItsOrigins(t *testing.T) {
 			}
 			checkAnswers(t, s, rule.line, rule.want.and(nil))
 			b.scripts.End(&s.guard)
-			s.monitor, s.tx.active = false, false
-			s.subs.UnsubscribeAll()
+			s.modes.monitor, s.tx.active = false, false
+			s.modes.subs.UnsubscribeAll()
 			b.finish(t, s)
 		})
 	}

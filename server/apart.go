@@ -93,7 +93,7 @@ const maxViewed = command.LongFrom
 // RunApart implements command.Client. A client that tracks keys has its commands executed whole: it must hear of a
 // change behind the reply that does not have it.
 func (s *Session) RunApart(c *command.Ctx, way command.Way) {
-	if c != &s.ctx || s.tracking.On() || way == command.OnKeys && s.srv.tiered.Load() {
+	if c != &s.ctx || s.modes.tracking.On() || way == command.OnKeys && s.srv.tiered.Load() {
 		return // to read values into memory takes longer than to go through them
 	}
 	t, w := &s.srv.aparts, s.work

@@ -63,7 +63,7 @@ func (s *Session) Block(c *command.Ctx, b command.Block) {
 	state := s.waits
 	state.wait = &wait{cmd: c.Cmd, slot: s.hashSlot}
 	state.try, state.empty, state.cancel = b.Try, b.Empty, b.Cancel
-	state.origin.session, state.origin.Client = s, &s.tracking
+	state.origin.session, state.origin.Client = s, &s.modes.tracking
 	if a := s.account.Load(); a != nil {
 		state.user = a.User()
 	}
@@ -311,12 +311,12 @@ func (s *Session) endBlock(reply []byte) {
 		s.srv.stats.errors.Count(reply[1:])
 	}
 	switch {
-	case s.options.Replies == clients.ReplyOn && cap(reply) >= buffers.Large && s.out.Len() == 0:
+	case s.modes.options.Replies == clients.ReplyOn && cap(reply) >= buffers.Large && s.out.Len() == 0:
 		s.out.Buf, reply = reply, nil
-	case s.options.Replies == clients.ReplyOn:
+	case s.modes.options.Replies == clients.ReplyOn:
 		s.out.Raw(reply)
 	default:
-		s.options.Replies.EndSkipped()
+		s.modes.options.Replies.EndSkipped()
 	}
 	buffers.Put(reply)
 	s.readPushes()

@@ -87,7 +87,7 @@ func (r *register) sizes(now int64) (n clientSizes) {
 			n.normal += size
 			continue
 		}
-		backlog := s.follower.Backlog()
+		backlog := s.modes.follower.Backlog()
 		n.followers += size + backlog
 		n.streamed += int64(d.Output) + backlog
 	}
@@ -151,10 +151,10 @@ func (s *Session) publish() {
 	s.info.Lock()
 	d := &s.infoData
 	d.DB, d.Protocol = s.db, s.out.Proto
-	d.Name, d.Library, d.LibraryVersion = s.options.Name, s.options.Library, s.options.LibraryVersion
+	d.Name, d.Library, d.LibraryVersion = s.modes.options.Name, s.modes.options.Library, s.modes.options.LibraryVersion
 	d.LastCmd, d.LastActive = s.lastCmd, s.now
-	d.Channels, d.Patterns, d.ShardChannels = s.subs.Len(pubsub.Channel), s.subs.Len(pubsub.Pattern),
-		s.subs.Len(pubsub.ShardChannel)
+	d.Channels, d.Patterns, d.ShardChannels = s.modes.subs.Len(pubsub.Channel), s.modes.subs.Len(pubsub.Pattern),
+		s.modes.subs.Len(pubsub.ShardChannel)
 	d.Multi = -1
 	switch {
 	case s.tx.active:
@@ -163,21 +163,21 @@ func (s *Session) publish() {
 		d.Multi = s.tx.running
 	}
 	d.Watched = len(s.tx.watches)
-	d.Input = max(len(s.input), s.executing) + s.long.Arrived()
-	d.InputFree = cap(s.input) - len(s.input) + s.long.Memory() - s.long.Arrived()
+	d.Input = max(len(s.in.input), s.pipeline.executing) + s.in.long.Arrived()
+	d.InputFree = cap(s.in.input) - len(s.in.input) + s.in.long.Memory() - s.in.long.Arrived()
 	d.Output = s.out.Len()
 	s.publishBuffer(d)
-	d.Blocked, d.Monitor = s.blocked != nil, s.monitor
+	d.Blocked, d.Monitor = s.blocked != nil, s.modes.monitor
 	if d.wait = nil; s.blocked != nil {
 		d.wait = s.blocked.wait
 	}
-	d.Tracking, d.Redirect = s.tracking.Flags(), max(s.tracking.Redirection(), 0)
+	d.Tracking, d.Redirect = s.modes.tracking.Flags(), max(s.modes.tracking.Redirection(), 0)
 	d.Closing = s.closing
-	d.NoEvict, d.NoTouch, d.ReadOnly = s.options.NoEvict, s.guard.NoTouch, s.options.ReadOnly
-	d.Capable, d.ImportSource = s.options.Redirect, s.guard.SeesExpired
-	d.Follower = s.follower.Following()
+	d.NoEvict, d.NoTouch, d.ReadOnly = s.modes.options.NoEvict, s.guard.NoTouch, s.modes.options.ReadOnly
+	d.Capable, d.ImportSource = s.modes.options.Redirect, s.guard.SeesExpired
+	d.Follower = s.modes.follower.Following()
 	d.Queued = s.tx.bytes
-	d.Received, d.Calls = s.taken, s.calls
+	d.Received, d.Calls = s.in.taken, s.calls
 	s.countMemory(d)
 	s.info.Unlock()
 	if limit := s.srv.eviction.clientLimit.Load(); limit != 0 && s.srv.clients.memory.Load() > limit {

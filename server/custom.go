@@ -134,7 +134,7 @@ func (h *Caller) Call(args [][]byte) []byte {
 	}
 	c.Cmd, c.Args, c.DB = cmd, args, s.db
 	s.run(c)
-	if s.tracking.On() {
+	if s.modes.tracking.On() {
 		s.rememberKeys(cmd, args)
 	}
 	return h.w.Buf

@@ -248,7 +248,7 @@ func (d *Direct) Fork() (door.Session, error) {
 	}
 	d.forks[fork] = struct{}{}
 	own := fork.session
-	own.options.Name, own.options.Library = s.options.Name, s.options.Library
+	own.modes.options.Name, own.modes.options.Library = s.modes.options.Name, s.modes.options.Library
 	own.db = s.db
 	own.authenticated.Store(s.authenticated.Load())
 	own.account.Store(s.account.Load())

@@ -22,7 +22,7 @@ func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 		}
 	}
 	mark, before := len(s.out.Buf), s.out.Len()
-	skip := s.options.Replies.Begin()
+	skip := s.modes.options.Replies.Begin()
 
 	switch e := s.admit(s.ctx.Origin, cmd, container, args); {
 	case cmd == nil && isHTTP(args[0]):
@@ -56,14 +56,14 @@ func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 	if !s.sharesGuard() {
 		s.endGuard()
 	}
-	if reply := s.out.Len() - before; int64(max(reply, s.executing)) >= srv.timing.large.Load() {
-		s.logLarge(cmd, args, s.executing, reply)
+	if reply := s.out.Len() - before; int64(max(reply, s.pipeline.executing)) >= srv.timing.large.Load() {
+		s.logLarge(cmd, args, s.pipeline.executing, reply)
 	}
 
-	if skip && s.options.Replies != clients.ReplyOn {
+	if skip && s.modes.options.Replies != clients.ReplyOn {
 		s.out.Truncate(mark)
 		if s.blocked == nil { // otherwise the reply is still to come
-			s.options.Replies.EndSkipped()
+			s.modes.options.Replies.EndSkipped()
 		}
 	}
 	if o := &s.origin; o.pushed || len(o.Later) > 0 {
@@ -81,7 +81,7 @@ func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 // Pipelines are full of commands that take the same shards, and to give them back and take them again costs up to a
 // twentieth of a short command.
 func (s *Session) sharesGuard() bool {
-	return s.mayShareGuard(s.next) && s.guard.Quiet() && s.guard.Now() == s.now && s.blocked == nil && !s.closing &&
+	return s.mayShareGuard(s.pipeline.next) && s.guard.Quiet() && s.guard.Now() == s.now && s.blocked == nil && !s.closing &&
 		len(s.after) == 0
 }
 
@@ -114,7 +114,7 @@ func (s *Session) reject(cmd *command.Command, e command.Error) {
 	if s.tx.active {
 		s.tx.spoiled = true
 	} else {
-		s.tracking.EndCaching(cmd)
+		s.modes.tracking.EndCaching(cmd)
 	}
 	if cmd != nil {
 		s.srv.commandStats.Of(cmd).Rejected.Add(1)
@@ -164,7 +164,7 @@ func (s *Session) call(cmd *command.Command, args [][]byte) {
 	if s.unfinished() {
 		return
 	}
-	if s.tracking.On() {
+	if s.modes.tracking.On() {
 		s.rememberKeys(cmd, args)
 	}
 	if s.origin.Changed() {

@@ -427,7 +427,7 @@ func (d *openDoor) begin(p transport.Peer, own bool) (*Direct, error) {
 	}
 	s := t.begin(p, d)
 	s.own = own
-	s.session.options.Library = d.kind.Directive()
+	s.session.modes.options.Library = d.kind.Directive()
 	return s, nil
 }
 

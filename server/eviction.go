@@ -245,9 +245,9 @@ func clientLimit(set *config.Settings) int64 {
 
 // countMemory counts the memory of a client, of which d has just been refreshed. s.info is locked.
 func (s *Session) countMemory(d *clientInfo) {
-	n := int64(unsafe.Sizeof(*s)) + int64(d.Input+d.InputFree+max(d.Output, d.Buffer)) + d.Queued + int64(s.subs.Bytes())
+	n := int64(unsafe.Sizeof(*s)) + int64(d.Input+d.InputFree+max(d.Output, d.Buffer)) + d.Queued + int64(s.modes.subs.Bytes())
 	lent := int64(s.out.Lent())
-	if s.follower.Following() {
+	if s.modes.follower.Following() {
 		n, lent = 0, 0 // as in Redis what waits for replicas does not count: evicted keys would make it more
 	}
 	if n != d.Memory || lent != d.lent {

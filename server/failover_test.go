@@ -22,8 +22,8 @@ func pair(t *testing.T) (master, replica *member) {
 // one than they say.
 func (m *member) followersListenAt(port int64) {
 	for _, s := range m.clients.all() {
-		if s.follower.Following() {
-			s.follower.Capabilities.Port.Store(port)
+		if s.modes.follower.Following() {
+			s.modes.follower.Capabilities.Port.Store(port)
 		}
 	}
 }

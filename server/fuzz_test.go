@@ -214,7 +214,7 @@ func TestNoCommandPanicsWhateverItsArguments(t *testing.T) {
 			args := slices.Clone(rapid.SampledFrom(names).Draw(t, "command"))
 			args = append(args, rapid.SliceOfN(rapid.SampledFrom(words), 0, 7).Draw(t, "arguments")...)
 			b.feed(s, request(args...))
-			if s.Closing() || s.waiting() || s.subs.Any() {
+			if s.Closing() || s.waiting() || s.modes.subs.Any() {
 				s.Close()
 				s = b.session()
 			}

@@ -45,15 +45,15 @@ func (srv *Server) redirectSubscribers(slots *cluster.SlotSet) {
 func (s *Session) endMovedChannels() {
 	own := &s.srv.shards.Now().Own
 	w := resp.Writer{Proto: s.out.Proto}
-	for name := range s.subs.Names(pubsub.ShardChannel) {
+	for name := range s.modes.subs.Names(pubsub.ShardChannel) {
 		if own.Has(cluster.SlotOf([]byte(name))) {
 			continue
 		}
-		s.subs.Unsubscribe(pubsub.ShardChannel, name)
+		s.modes.subs.Unsubscribe(pubsub.ShardChannel, name)
 		w.Push(3)
 		w.BulkString("sunsubscribe")
 		w.BulkString(name)
-		w.Int(int64(s.subs.Len(pubsub.ShardChannel)))
+		w.Int(int64(s.modes.subs.Len(pubsub.ShardChannel)))
 	}
 	s.out.RawPart(w.Buf)
 }

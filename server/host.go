@@ -140,7 +140,7 @@ func (srv *Server) Subscribed() bool { return srv.pubsub.Heard() }
 func (srv *Server) Publish(by command.Client, channel, payload []byte) {
 	var subs *pubsub.Subscriptions
 	if s, ok := by.(*Session); ok {
-		subs = &s.subs
+		subs = &s.modes.subs
 	}
 	srv.pubsub.Publish(subs, channel, payload, false)
 }

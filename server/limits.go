@@ -12,7 +12,7 @@ import (
 // outputLimit returns the limit on the output that waits for the client. Any goroutine may call it.
 func (s *Session) outputLimit() config.OutputLimit {
 	set := s.srv.config.Get()
-	if s.follower.Following() {
+	if s.modes.follower.Following() {
 		return set.OutputLimits.Replica
 	}
 	if s.Subscribed() {
@@ -102,8 +102,8 @@ func (s *Session) Expired(now int64) bool {
 	d := s.snapshot()
 	srv.clients.peaks.note(now, &d)
 	set := srv.config.Get()
-	idle := set.Timeout > 0 && s.blocked == nil && s.pausedUntil == 0 && !s.subs.Any() && !s.monitor &&
-		!s.follower.Following() && !s.relaying.relay.busy()
+	idle := set.Timeout > 0 && s.blocked == nil && s.pausedUntil == 0 && !s.modes.subs.Any() && !s.modes.monitor &&
+		!s.modes.follower.Following() && !s.relaying.relay.busy()
 	if idle && now-d.LastActive > int64(set.Timeout)*1000 {
 		srv.log.Debug("closing idle client", "client", s.id, "addr", s.peer.Addr)
 		return true
@@ -123,7 +123,7 @@ func (s *Session) Expired(now int64) bool {
 }
 
 // unsent returns how many bytes wait for the client, with those that a follower will get when it has a copy.
-func (s *Session) unsent() int { return s.out.Len() + command.AsInt(s.follower.Backlog()) }
+func (s *Session) unsent() int { return s.out.Len() + command.AsInt(s.modes.follower.Backlog()) }
 
 // refuseClient returns the error with which a new connection is turned away, "" if it is welcome.
 func (srv *Server) refuseClient(loopback bool) string {

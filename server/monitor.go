@@ -24,7 +24,7 @@ func (m *monitors) active() bool { return m.count.Load() > 0 }
 func (m *monitors) add(s *Session) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s.monitor = true
+	s.modes.monitor = true
 	m.list = append(m.list, s)
 	m.count.Add(1)
 }
@@ -33,7 +33,7 @@ func (m *monitors) add(s *Session) {
 func (m *monitors) remove(s *Session) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s.monitor = false
+	s.modes.monitor = false
 	if i := slices.Index(m.list, s); i >= 0 {
 		m.list = slices.Delete(m.list, i, i+1)
 		m.count.Add(-1)
@@ -98,7 +98,7 @@ func (m *monitors) feed(s *Session, from command.Origin, cmd *command.Command, a
 
 // Monitor implements servercommands.Client.
 func (s *Session) Monitor() bool {
-	if s.monitor {
+	if s.modes.monitor {
 		return false
 	}
 	s.srv.monitors.add(s)

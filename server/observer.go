@@ -45,7 +45,7 @@ func (o *observer) KeyEvent(owner any, class engine.EventClass, event string, db
 	}
 	var by *pubsub.Subscriptions
 	if from != nil && from == &from.session.origin {
-		by = &from.session.subs
+		by = &from.session.modes.subs
 	}
 	o.publish(by, class, event, db, key)
 }
@@ -93,7 +93,7 @@ func (o *observer) SubkeyEvent(owner any, class engine.EventClass, event string,
 	}
 	var by *pubsub.Subscriptions
 	if from, _ := owner.(*origin); from != nil && from == &from.session.origin {
-		by = &from.session.subs
+		by = &from.session.modes.subs
 	}
 	channel := func(name string, about ...string) []byte {
 		c := strconv.AppendInt([]byte(name), int64(db), 10)

@@ -45,7 +45,7 @@ func TestPreparedInputIsExecutedAsIfItWereNot(t *testing.T) {
 			}
 			require.Equal(t, plain.feed(s, slices.Clone(piece)), prepared.feed(p, slices.Clone(piece)))
 			require.Equal(t, s.Closing(), p.Closing())
-			require.Nil(t, p.ahead)
+			require.Nil(t, p.pipeline.ahead)
 		}
 		plain.finish(t, s)
 		prepared.finish(t, p)

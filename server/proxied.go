@@ -175,7 +175,7 @@ func (p *proxied) become(text []byte) error {
 	}
 	s.db = c.DB
 	s.setProto(c.Protocol)
-	s.options.Name, s.options.Library, s.options.LibraryVersion = c.Name, c.Library, c.LibVer
+	s.modes.options.Name, s.modes.options.Library, s.modes.options.LibraryVersion = c.Name, c.Library, c.LibVer
 	switch {
 	case c.User == "":
 		s.becomeDefault()
@@ -194,7 +194,7 @@ func (p *proxied) become(text []byte) error {
 // bound reports whether the session keeps something for the client that it cannot take elsewhere.
 func (p *proxied) bound() bool {
 	s := p.session
-	return s.tied() || s.options.NoEvict || s.guard.NoTouch || s.account.Load() != p.account
+	return s.tied() || s.modes.options.NoEvict || s.guard.NoTouch || s.account.Load() != p.account
 }
 
 // write serves the session until the connection ends.
@@ -225,7 +225,7 @@ func (p *proxied) write() {
 		p.arm(now)
 		a := relayAnswer{size: uint32(sendable), done: p.told, db: uint32(s.db)}
 		// One that is aborted owes replies: its client must not wait for them.
-		if left == 0 && !s.Closing() && len(s.input) == 0 && !s.long.Active() && !s.waiting() {
+		if left == 0 && !s.Closing() && len(s.in.input) == 0 && !s.in.long.Active() && !s.waiting() {
 			a.done = p.frames
 		}
 		if p.bound() {

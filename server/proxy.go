@@ -186,7 +186,7 @@ func (s *Session) forward(cmd *command.Command, args [][]byte) (done, taken bool
 // leadersPart reports whether a command is for the leader: it uses data, or what clients of the leader share. A client
 // that has sent READONLY reads here.
 func (s *Session) leadersPart(cmd *command.Command) bool {
-	if s.options.ReadOnly && (cmd.Flags&command.ReadOnly != 0 || cmd.AtLeader) {
+	if s.modes.options.ReadOnly && (cmd.Flags&command.ReadOnly != 0 || cmd.AtLeader) {
 		return false
 	}
 	const data = command.Write | command.ReadOnly | command.MayReplicate | command.Blocking | command.PubSub
@@ -196,8 +196,8 @@ func (s *Session) leadersPart(cmd *command.Command) bool {
 
 // tied reports whether this server keeps something for the client that cannot be moved.
 func (s *Session) tied() bool {
-	return s.tx.active || len(s.tx.watches) > 0 || s.subs.Any() || s.tracking.On() || s.monitor ||
-		s.options.Replies != clients.ReplyOn || s.follower.Following()
+	return s.tx.active || len(s.tx.watches) > 0 || s.modes.subs.Any() || s.modes.tracking.On() || s.modes.monitor ||
+		s.modes.options.Replies != clients.ReplyOn || s.modes.follower.Following()
 }
 
 // appendRelayed appends a command as clients send it.
@@ -217,7 +217,7 @@ func appendRelayed(b []byte, t *command.Table, cmd *command.Command, args [][]by
 // asRelayed is the client as the leader is to see it.
 func (s *Session) asRelayed() relayedClient {
 	c := relayedClient{Addr: s.peer.Addr, Local: s.peer.Local, Digest: s.digest, DB: s.db, Protocol: s.out.Proto,
-		Name: s.options.Name, Library: s.options.Library, LibVer: s.options.LibraryVersion}
+		Name: s.modes.options.Name, Library: s.modes.options.Library, LibVer: s.modes.options.LibraryVersion}
 	if a := s.account.Load(); a != nil && s.digest != [sha256.Size]byte{} {
 		c.User = a.User().Name()
 	}

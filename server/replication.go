@@ -277,7 +277,7 @@ func (srv *Server) Acked(offset int64, synced bool) int64 { return srv.followed.
 
 // AwaitAcked implements replication.Host.
 func (srv *Server) AwaitAcked(client commands.Client, offset, n int64, synced bool, finish func()) {
-	srv.followed.AwaitAcked(&client.(*Session).follower, offset, n, synced, finish)
+	srv.followed.AwaitAcked(&client.(*Session).modes.follower, offset, n, synced, finish)
 }
 
 // Failover implements replication.Host.
@@ -301,23 +301,23 @@ func (srv *Server) TakeOver(id string) command.Error {
 }
 
 // Following implements replication.Client.
-func (s *Session) Following() bool { return s.follower.Following() }
+func (s *Session) Following() bool { return s.modes.follower.Following() }
 
 // StartFollowing implements replication.Client.
 func (s *Session) StartFollowing(announce bool) {
-	s.srv.followed.StartFollowing(&s.follower, (*followerConn)(s), announce)
+	s.srv.followed.StartFollowing(&s.modes.follower, (*followerConn)(s), announce)
 }
 
 // GoOn implements replication.Client.
 func (s *Session) GoOn(id string, offset int64) bool {
-	return s.srv.followed.GoOn(&s.follower, (*followerConn)(s), id, offset)
+	return s.srv.followed.GoOn(&s.modes.follower, (*followerConn)(s), id, offset)
 }
 
 // Capabilities implements replication.Client.
-func (s *Session) Capabilities() *replication.Capabilities { return &s.follower.Capabilities }
+func (s *Session) Capabilities() *replication.Capabilities { return &s.modes.follower.Capabilities }
 
 // Acknowledge implements replication.Client.
-func (s *Session) Acknowledge(offset, synced int64) { s.follower.Acknowledge(offset, synced) }
+func (s *Session) Acknowledge(offset, synced int64) { s.modes.follower.Acknowledge(offset, synced) }
 
 // Wrote implements replication.Client.
-func (s *Session) Wrote() int64 { return s.srv.followed.Wrote(&s.follower, s.guard.Changes()) }
+func (s *Session) Wrote() int64 { return s.srv.followed.Wrote(&s.modes.follower, s.guard.Changes()) }

@@ -61,7 +61,7 @@ func (h *scriptCaller) Call(args [][]byte, proto int) []byte {
 	}
 	c.Cmd, c.Args, c.DB = cmd, args, s.db
 	s.runMonitored(c)
-	if s.tracking.On() {
+	if s.modes.tracking.On() {
 		s.rememberKeys(cmd, args)
 	}
 	h.noteFailure()
@@ -102,10 +102,10 @@ func (h *scriptCaller) mayWrite() bool {
 }
 
 // Debugging implements scripts.Client.
-func (s *Session) Debugging() bool { return s.debugging }
+func (s *Session) Debugging() bool { return s.modes.debugging }
 
 // SetDebugging implements scripts.Client.
-func (s *Session) SetDebugging(yes bool) { s.debugging = yes }
+func (s *Session) SetDebugging(yes bool) { s.modes.debugging = yes }
 
 // Scripts returns the scripts and functions.
 func (srv *Server) Scripts() *scripts.Scripts { return srv.scripts }

@@ -82,7 +82,7 @@ func (s *Session) runAfter() {
 }
 
 // Name returns the name that CLIENT SETNAME has given the client.
-func (s *Session) Name() string { return s.options.Name }
+func (s *Session) Name() string { return s.modes.options.Name }
 
 // Addr returns the address of the client, as CLIENT LIST shows it.
 func (s *Session) Addr() string { return s.peer.Addr }

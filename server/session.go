@@ -28,8 +28,8 @@ type Session struct {
 	wake    func()
 	started time.Time
 
-	received
-	pipeline
+	in         received
+	pipeline   pipeline
 	out        resp.Writer
 	origin     origin // of the changes that the client makes
 	guard      engine.Guard
@@ -45,13 +45,13 @@ type Session struct {
 	digest        [sha256.Size]byte // of the password that the client has shown; zero if it has shown none
 	relaying      relaying
 	proxied       *proxied // nil unless the client is one of another server of the group
-	modes
-	tx          transaction
-	blocked     *blocked
-	waits       *blocked // what blocked is while the client waits; nil before the first time
-	pausedUntil int64    // the session waits for CLIENT UNPAUSE or this time; 0 if it does not
-	closing     bool     // close as soon as out is written
-	why         error    // what a program is told when the session closes; nil if it was killed
+	modes         modes
+	tx            transaction
+	blocked       *blocked
+	waits         *blocked // what blocked is while the client waits; nil before the first time
+	pausedUntil   int64    // the session waits for CLIENT UNPAUSE or this time; 0 if it does not
+	closing       bool     // close as soon as out is written
+	why           error    // what a program is told when the session closes; nil if it was killed
 	// what makeRoom came to when the command that runs began; means something only while there is a limit
 	room         evictionResult
 	paced        float64  // until when the client's commands that need memory wait then, in ms since 1970
@@ -94,7 +94,7 @@ func (srv *Server) newSession(peer transport.Peer, wake func()) *Session {
 	s.delay.epoch = srv.epoch()
 	s.join()
 	s.setProto(2)
-	s.parser.MaxBulk, s.parser.Many = srv.MaxBulk(), srv.relieve
+	s.in.parser.MaxBulk, s.in.parser.Many = srv.MaxBulk(), srv.relieve
 	s.becomeDefault()
 	s.ctx = command.Ctx{W: &s.out, G: &s.guard, Client: s, Host: srv, Origin: command.FromClient}
 	s.out.Buf = make([]byte, 0, minReplyBuffer)
@@ -112,7 +112,7 @@ func (srv *Server) newSession(peer transport.Peer, wake func()) *Session {
 func (s *Session) setProto(version int) {
 	s.out.Proto = version
 	s.proto.Store(int32(version))
-	s.subs.SetProtocol(version)
+	s.modes.subs.SetProtocol(version)
 }
 
 // ID returns the client's number, which no other client of this server has had.
@@ -166,7 +166,7 @@ func (s *Session) Sent(n int) {
 // sentOutput does what is to be done when n bytes have been taken from the output. There were size bytes in its
 // buffer before.
 func (s *Session) sentOutput(size, n int) {
-	s.follower.Took(n)
+	s.modes.follower.Took(n)
 	s.relaying.relay.took(n)
 	s.delay.sent(n)
 	s.out.Buf = s.replyBuffer.sent(size, s.out.Buf)
@@ -190,7 +190,7 @@ func (s *Session) Abort() {
 	s.closing = true
 	s.out.Truncate(0)
 	s.delay.drop()
-	s.input, s.long = nil, longArg{}
+	s.in.input, s.in.long = nil, longArg{}
 }
 
 // Close ends the session: the client has gone. The transport must not use it any more.
@@ -207,12 +207,12 @@ func (s *Session) Close() {
 	s.relaying.relay.stop()
 	s.srv.tellGone(s)
 	s.Unwatch()
-	s.subs.UnsubscribeAll()
-	s.tracking.Stop()
-	if s.monitor {
+	s.modes.subs.UnsubscribeAll()
+	s.modes.tracking.Stop()
+	if s.modes.monitor {
 		s.srv.monitors.remove(s)
 	}
-	s.srv.followed.Leave(&s.follower)
+	s.srv.followed.Leave(&s.modes.follower)
 	s.srv.clients.remove(s)
 }
 

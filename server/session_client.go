@@ -90,7 +90,7 @@ func (s *Session) SetProtocol(version int) { s.setProto(version) }
 func (s *Session) Select(db int) { s.db = db }
 
 // Options implements connection.Client.
-func (s *Session) Options() *clients.Options { return &s.options }
+func (s *Session) Options() *clients.Options { return &s.modes.options }
 
 // Refresh implements connection.Client.
 func (s *Session) Refresh(cmd *command.Command, now int64) clients.Info {
@@ -104,14 +104,14 @@ func (s *Session) Refresh(cmd *command.Command, now int64) clients.Info {
 // Reset implements connection.Client.
 func (s *Session) Reset() {
 	s.Discard()
-	s.subs.UnsubscribeAll()
-	s.tracking.Stop()
-	if s.monitor {
+	s.modes.subs.UnsubscribeAll()
+	s.modes.tracking.Stop()
+	if s.modes.monitor {
 		s.srv.monitors.remove(s)
 	}
 	s.db = 0
-	s.options = clients.Options{Library: s.options.Library, LibraryVersion: s.options.LibraryVersion}
-	s.guard.NoTouch, s.guard.SeesExpired, s.debugging = false, false, false
+	s.modes.options = clients.Options{Library: s.modes.options.Library, LibraryVersion: s.modes.options.LibraryVersion}
+	s.guard.NoTouch, s.guard.SeesExpired, s.modes.debugging = false, false, false
 	s.fieldsets = hashes.Fieldsets{}
 	s.becomeDefault()
 	s.setProto(2)

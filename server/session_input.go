@@ -19,65 +19,65 @@ type received struct {
 // b is not kept. It returns with how many others a command came last, and itself, but no more than maxAhead.
 func (s *Session) Input(b []byte, now int64) (commands int) {
 	s.now = now
-	s.parser.MaxBulk = s.srv.MaxBulk()
+	s.in.parser.MaxBulk = s.srv.MaxBulk()
 	s.srv.stats.bytesIn.Add(int64(len(b)))
-	s.taken += int64(len(b))
+	s.in.taken += int64(len(b))
 	if s.box.filled.Load() {
 		s.readMail()
 	}
-	s.owned.bulky = false
-	if s.long.Active() {
+	s.in.owned.bulky = false
+	if s.in.long.Active() {
 		b = s.receiveLong(b)
 	}
 	switch {
 	case len(b) == 0:
-	case len(s.input) > 0 || s.waiting():
-		s.input = append(buffers.Grow(s.input, len(b)), b...)
+	case len(s.in.input) > 0 || s.waiting():
+		s.in.input = append(buffers.Grow(s.in.input, len(b)), b...)
 		s.processInput()
 	default:
 		if rest := s.process(b); len(rest) > 0 {
-			s.input = append(buffers.Grow(s.input, len(rest)), rest...)
+			s.in.input = append(buffers.Grow(s.in.input, len(rest)), rest...)
 		}
 	}
 	s.checkInput()
-	return s.depth
+	return s.pipeline.depth
 }
 
 // ReadsAlone reports that the client gets a read of its own, because it is closing or receiving a long argument, or the
 // last input had one and the next one may have: the less of that is read before Room can tell where to, the less is
 // copied.
-func (s *Session) ReadsAlone() bool { return s.closing || s.owned.bulky || len(s.Room()) > 0 }
+func (s *Session) ReadsAlone() bool { return s.closing || s.in.owned.bulky || len(s.Room()) > 0 }
 
 // Room returns where the next bytes of a long command should be read to, so that they need not be moved; nil if there
 // is no such command. Received tells how many there are.
 func (s *Session) Room() []byte {
-	if room := s.long.Room(); len(room) > 0 {
+	if room := s.in.long.Room(); len(room) > 0 {
 		return room
 	}
-	n := s.parser.Missing(len(s.input))
-	if n < minDirect || s.long.Active() || s.waiting() {
+	n := s.in.parser.Missing(len(s.in.input))
+	if n < minDirect || s.in.long.Active() || s.waiting() {
 		return nil
 	}
 	// What the client claims it will send gets memory as it does.
-	n = min(n, max(directStep, len(s.input)))
-	s.input = buffers.Grow(s.input, n)
-	return s.input[len(s.input) : len(s.input)+n]
+	n = min(n, max(directStep, len(s.in.input)))
+	s.in.input = buffers.Grow(s.in.input, n)
+	return s.in.input[len(s.in.input) : len(s.in.input)+n]
 }
 
 // Received is Input for n bytes that were read to Room.
 func (s *Session) Received(n int, now int64) {
 	s.now = now
 	s.srv.stats.bytesIn.Add(int64(n))
-	s.taken += int64(n)
-	if s.long.Active() {
-		s.long.Received(n)
+	s.in.taken += int64(n)
+	if s.in.long.Active() {
+		s.in.long.Received(n)
 	} else {
-		s.input = s.input[:len(s.input)+n]
+		s.in.input = s.in.input[:len(s.in.input)+n]
 	}
 	if s.box.filled.Load() {
 		s.readMail()
 	}
-	if !s.long.Active() && s.parser.Missing(len(s.input)) == 0 {
+	if !s.in.long.Active() && s.in.parser.Missing(len(s.in.input)) == 0 {
 		s.processInput()
 	}
 	s.checkInput()
@@ -92,7 +92,7 @@ const (
 // checkInput ends what Input does.
 func (s *Session) checkInput() {
 	s.startLong()
-	if len(s.input)+s.long.Arrived() > s.inputLimit() {
+	if len(s.in.input)+s.in.long.Arrived() > s.inputLimit() {
 		s.srv.stats.inputTooLong.Add(1)
 		s.srv.log.Warn("closing client that reached the query buffer limit", "client", s.id, "addr", s.peer.Addr)
 		s.Abort()
@@ -102,13 +102,13 @@ func (s *Session) checkInput() {
 }
 
 func (s *Session) processInput() {
-	if len(s.input) == 0 || s.long.Active() || s.waiting() {
+	if len(s.in.input) == 0 || s.in.long.Active() || s.waiting() {
 		return
 	}
-	rest := s.process(s.input)
-	s.input = s.input[:copy(s.input, rest)]
-	if len(s.input) == 0 && cap(s.input) >= maxInput {
-		buffers.Put(s.input)
-		s.input = nil
+	rest := s.process(s.in.input)
+	s.in.input = s.in.input[:copy(s.in.input, rest)]
+	if len(s.in.input) == 0 && cap(s.in.input) >= maxInput {
+		buffers.Put(s.in.input)
+		s.in.input = nil
 	}
 }

@@ -30,90 +30,90 @@ type ownedArg struct {
 
 // startLong has the last argument of the incomplete command in input received into memory of its own if it is long.
 func (s *Session) startLong() {
-	if s.long.Active() || s.closing || s.waiting() {
+	if s.in.long.Active() || s.closing || s.waiting() {
 		return // the input need not be what the parser has seen
 	}
-	start, size, ok := s.parser.Last()
-	arrived := len(s.input) - start
+	start, size, ok := s.in.parser.Last()
+	arrived := len(s.in.input) - start
 	if !ok || size < minLong || arrived >= size {
 		return
 	}
 	if size > directStep && arrived < directStep {
 		return
 	}
-	s.long.Begin(size, max(arrived, directStep/4))
-	s.long.Take(s.input[start:])
-	if s.input = s.input[:start]; cap(s.input) >= maxInput && start <= maxInput/2 {
-		head := append([]byte(nil), s.input...)
-		buffers.Put(s.input)
-		s.input = head
+	s.in.long.Begin(size, max(arrived, directStep/4))
+	s.in.long.Take(s.in.input[start:])
+	if s.in.input = s.in.input[:start]; cap(s.in.input) >= maxInput && start <= maxInput/2 {
+		head := append([]byte(nil), s.in.input...)
+		buffers.Put(s.in.input)
+		s.in.input = head
 	}
 }
 
 // receiveLong takes the bytes of b that belong to the long argument and what ends it, has the command executed once
 // it is complete, and returns the other bytes.
 func (s *Session) receiveLong(b []byte) []byte {
-	b = s.long.Take(b)
-	n := min(len(b), 2-s.long.end) // whatever they are: see resp.Parser
-	s.long.end, b = s.long.end+n, b[n:]
-	if s.long.end < 2 {
+	b = s.in.long.Take(b)
+	n := min(len(b), 2-s.in.long.end) // whatever they are: see resp.Parser
+	s.in.long.end, b = s.in.long.end+n, b[n:]
+	if s.in.long.end < 2 {
 		return b
 	}
-	long := s.long.Whole()
-	s.long.end = 0
-	s.owned.b, s.owned.bulky = long, true
+	long := s.in.long.Whole()
+	s.in.long.end = 0
+	s.in.owned.b, s.in.owned.bulky = long, true
 
 	ahead := lookaheads.Get().(*lookahead)
-	args := s.parser.Join(s.input, long, ahead.args)
-	p := parsedCommand{args: args, size: len(s.input)}
+	args := s.in.parser.Join(s.in.input, long, ahead.args)
+	p := parsedCommand{args: args, size: len(s.in.input)}
 	p.cmd, p.container = s.srv.table.Lookup(args)
 	ahead.commands, ahead.hints, ahead.more, ahead.err = append(ahead.commands[:0], p), ahead.hints[:0], false, nil
-	s.ahead = ahead
-	if rest := s.process(s.input); len(rest) > 0 { // it must wait its turn
-		s.owned.b = nil
-		s.input = append(append(buffers.Grow(s.input, len(long)+2), long...), "\r\n"...)
+	s.pipeline.ahead = ahead
+	if rest := s.process(s.in.input); len(rest) > 0 { // it must wait its turn
+		s.in.owned.b = nil
+		s.in.input = append(append(buffers.Grow(s.in.input, len(long)+2), long...), "\r\n"...)
 		buffers.Put(long)
 		return b
 	}
-	s.input = s.input[:0]
-	if s.owned.b != nil {
-		buffers.Put(s.owned.b)
-		s.owned.b = nil
+	s.in.input = s.in.input[:0]
+	if s.in.owned.b != nil {
+		buffers.Put(s.in.owned.b)
+		s.in.owned.b = nil
 	}
 	return b
 }
 
 // MayKeep implements Client.
 func (s *Session) MayKeep(arg []byte) bool {
-	return s.owned.b != nil && len(arg) == len(s.owned.b) && &arg[0] == &s.owned.b[0]
+	return s.in.owned.b != nil && len(arg) == len(s.in.owned.b) && &arg[0] == &s.in.owned.b[0]
 }
 
 // Kept implements Client. The argument stays as it is until the command has been logged.
 func (s *Session) Kept(g *engine.Guard, e *engine.Entry, old []byte) {
 	_, loan := g.Lend(e)
-	s.owned.kept = append(s.owned.kept, loan)
-	s.owned.b = nil
+	s.in.owned.kept = append(s.in.owned.kept, loan)
+	s.in.owned.b = nil
 	buffers.Put(old)
 }
 
 // runQueued calls run for a queued command, which may keep long, its last argument, if that is not nil.
 func (s *Session) runQueued(c *command.Ctx, long []byte) {
-	s.owned.b = long
+	s.in.owned.b = long
 	s.runMonitored(c)
-	if s.owned.b != nil {
-		s.owned.spare, s.owned.b = append(s.owned.spare, s.owned.b), nil
+	if s.in.owned.b != nil {
+		s.in.owned.spare, s.in.owned.b = append(s.in.owned.spare, s.in.owned.b), nil
 	}
 }
 
 // releaseOwned tells that nobody looks at the arguments of commands any more.
 func (s *Session) releaseOwned() {
-	for _, loan := range s.owned.kept {
+	for _, loan := range s.in.owned.kept {
 		loan.Return()
 	}
-	for _, b := range s.owned.spare {
+	for _, b := range s.in.owned.spare {
 		buffers.Put(b)
 	}
-	clear(s.owned.kept)
-	clear(s.owned.spare)
-	s.owned.kept, s.owned.spare = s.owned.kept[:0], s.owned.spare[:0]
+	clear(s.in.owned.kept)
+	clear(s.in.owned.spare)
+	s.in.owned.kept, s.in.owned.spare = s.in.owned.kept[:0], s.in.owned.spare[:0]
 }

@@ -137,7 +137,7 @@ func TestLongArgumentsThatAreKept(t *testing.T) {
 			for _, e := range b.commandLogs[stats.SlowCommands].Latest(1000) {
 				seen[i] = append(seen[i], strings.Join(e.Args, " "))
 			}
-			require.Empty(t, sessions[i].owned.kept)
+			require.Empty(t, sessions[i].in.owned.kept)
 		}
 		require.Equal(t, len(seen[0]), len(seen[1]))
 		for i := range seen[0] {
@@ -234,7 +234,7 @@ func TestVeryLongArgumentsGetMemoryAsTheyArrive(t *testing.T) {
 		require.LessOrEqual(t, len(room), 4*directStep)
 		s.Received(len(room), b.ks.Now())
 	}
-	require.Less(t, cap(s.input)+s.long.Memory(), 16*directStep)
+	require.Less(t, cap(s.in.input)+s.in.long.Memory(), 16*directStep)
 	b.finish(t, s)
 }
 
@@ -265,8 +265,8 @@ func TestVeryLongArgumentsAreReceivedInParts(t *testing.T) {
 					s.Input(rest[:n], b.ks.Now())
 				}
 				rest = rest[n:]
-				if arrived := s.long.Arrived(); 4*arrived < s.long.Size() {
-					require.LessOrEqual(t, 2*s.long.Memory(), 3*arrived)
+				if arrived := s.in.long.Arrived(); 4*arrived < s.in.long.Size() {
+					require.LessOrEqual(t, 2*s.in.long.Memory(), 3*arrived)
 				}
 			}
 			require.Equal(t, "+OK\r\n", string(s.Output()))
@@ -290,7 +290,7 @@ func TestQueuedArgumentsUseMemoryAgain(t *testing.T) {
 	run := func() {
 		require.Equal(t, "+OK\r\n"+strings.Repeat("+QUEUED\r\n", 3)+"*3\r\n+OK\r\n:0\r\n+OK\r\n",
 			b.feedPieces(s, input, func() int { return len(input) }))
-		require.Empty(t, s.owned.spare)
+		require.Empty(t, s.in.owned.spare)
 	}
 	b.feedPieces(s, request("HSET", "h", "f", ""), func() int { return 1 << 20 })
 	run()
@@ -299,7 +299,7 @@ func TestQueuedArgumentsUseMemoryAgain(t *testing.T) {
 	require.Less(t, allocated(times, run), uint64(times*2*len(value)), "the pools forget now and then")
 	require.Equal(t, "$16000\r\n"+value+"\r\n", b.feedPieces(s, request("HGET", "h", "f"), func() int { return 1 << 20 }))
 	b.feed(s, request("MULTI"), request("SET", "k", value), request("DISCARD"))
-	require.Empty(t, s.owned.spare)
+	require.Empty(t, s.in.owned.spare)
 	b.finish(t, s)
 }
 

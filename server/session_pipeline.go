@@ -27,16 +27,16 @@ type pipeline struct {
 // prepare parses what is about to be the Input, unless it has already or there is some left from before, and appends
 // to hints what it will use if it is a single command. It executes nothing. Input must be the next that is called.
 func (s *Session) prepare(b []byte, hints []engine.Hint) []engine.Hint {
-	if s.ahead != nil || len(s.input) > 0 || s.waiting() || s.closing || !s.authenticated.Load() {
+	if s.pipeline.ahead != nil || len(s.in.input) > 0 || s.waiting() || s.closing || !s.authenticated.Load() {
 		return hints
 	}
-	s.parser.MaxBulk = s.srv.MaxBulk()
-	s.ahead = lookaheads.Get().(*lookahead)
-	s.parseAhead(s.ahead, b)
-	if len(s.ahead.commands) != 1 {
+	s.in.parser.MaxBulk = s.srv.MaxBulk()
+	s.pipeline.ahead = lookaheads.Get().(*lookahead)
+	s.parseAhead(s.pipeline.ahead, b)
+	if len(s.pipeline.ahead.commands) != 1 {
 		return hints // process sees to a pipeline
 	}
-	return append(hints, s.ahead.hints...)
+	return append(hints, s.pipeline.ahead.hints...)
 }
 
 // lookahead is a stretch of parsed commands that are about to be executed.
@@ -109,12 +109,12 @@ func (s *Session) process(b []byte) []byte {
 // beginPipeline parses the first commands, unless prepare has.
 func (s *Session) beginPipeline(b []byte) *lookahead {
 	s.flushTally()
-	ahead := s.ahead
-	if s.ahead = nil; ahead == nil {
+	ahead := s.pipeline.ahead
+	if s.pipeline.ahead = nil; ahead == nil {
 		ahead = lookaheads.Get().(*lookahead)
 		s.parseAhead(ahead, b)
 	}
-	s.depth = len(ahead.commands)
+	s.pipeline.depth = len(ahead.commands)
 	return ahead
 }
 
@@ -135,7 +135,7 @@ func (s *Session) executeAhead(ahead *lookahead, b []byte) (rest []byte, done bo
 			return nil, false
 		}
 		if !s.executeNext(ahead.commands[i:]) {
-			s.parser.Reset()
+			s.in.parser.Reset()
 			return b, false
 		}
 		if s.closing {
@@ -143,7 +143,7 @@ func (s *Session) executeAhead(ahead *lookahead, b []byte) (rest []byte, done bo
 		}
 		b = b[ahead.commands[i].size:]
 		if s.blocked != nil {
-			s.parser.Reset()
+			s.in.parser.Reset()
 			return b, false
 		}
 	}
@@ -153,15 +153,15 @@ func (s *Session) executeAhead(ahead *lookahead, b []byte) (rest []byte, done bo
 // executeNext executes the first of some commands. It reports false if it must wait its turn.
 func (s *Session) executeNext(commands []parsedCommand) bool {
 	p := &commands[0]
-	s.executing = p.size
-	s.next, s.fetching.behind = nil, commands[1:]
+	s.pipeline.executing = p.size
+	s.pipeline.next, s.fetching.behind = nil, commands[1:]
 	if len(commands) > 1 {
-		s.next = commands[1].cmd
+		s.pipeline.next = commands[1].cmd
 	}
 	done := len(p.args) == 0 || s.execute(p.cmd, p.container, p.args)
-	s.executing = 0
-	if s.subs.Publishing() && s.next != p.cmd {
-		s.subs.EndPublishing()
+	s.pipeline.executing = 0
+	if s.modes.subs.Publishing() && s.pipeline.next != p.cmd {
+		s.modes.subs.EndPublishing()
 	}
 	if done && len(s.after) > 0 {
 		s.runAfter()
@@ -171,15 +171,15 @@ func (s *Session) executeNext(commands []parsedCommand) bool {
 
 // endCommands ends what was kept of commands that have been executed: nobody looks at their arguments any more.
 func (s *Session) endCommands() {
-	s.next, s.fetching.behind = nil, nil
-	if s.subs.Publishing() {
-		s.subs.EndPublishing()
+	s.pipeline.next, s.fetching.behind = nil, nil
+	if s.modes.subs.Publishing() {
+		s.modes.subs.EndPublishing()
 	}
 	s.flushTally()
 	if s.relaying.relay != nil {
 		s.relaying.relay.flush()
 	}
-	if len(s.owned.kept) > 0 || len(s.owned.spare) > 0 {
+	if len(s.in.owned.kept) > 0 || len(s.in.owned.spare) > 0 {
 		s.releaseOwned()
 	}
 }
@@ -189,7 +189,7 @@ func (s *Session) parseAhead(ahead *lookahead, b []byte) {
 	depth := maxAhead
 	if !s.authenticated.Load() {
 		depth = 1 // the limits change with authentication
-		s.parser.Unauthenticated = s.mustAuthenticate()
+		s.in.parser.Unauthenticated = s.mustAuthenticate()
 	}
 	ahead.commands, ahead.hints = ahead.commands[:0], ahead.hints[:0]
 	used := 0
@@ -201,7 +201,7 @@ func (s *Session) parseAhead(ahead *lookahead, b []byte) {
 		args, n, alike := ahead.template.Next(b, room)
 		if !alike {
 			var err error
-			if args, n, err = s.parser.Next(b, room); err != nil || n == 0 {
+			if args, n, err = s.in.parser.Next(b, room); err != nil || n == 0 {
 				ahead.more, ahead.err = false, err
 				return
 			}

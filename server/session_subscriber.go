@@ -12,9 +12,9 @@ import (
 
 // join lets the session publish, subscribe and track.
 func (s *Session) join() {
-	s.origin.session, s.origin.Client = s, &s.tracking
-	s.subs.Join(&s.srv.pubsub, s)
-	s.tracking.Join(s.srv.tracking, s)
+	s.origin.session, s.origin.Client = s, &s.modes.tracking
+	s.modes.subs.Join(&s.srv.pubsub, s)
+	s.modes.tracking.Join(s.srv.tracking, s)
 }
 
 // PubSub returns the hub of published messages.
@@ -35,14 +35,14 @@ func (s *Session) Deliver(messages []byte, own bool) {
 }
 
 // Subscriptions returns what the client has subscribed to.
-func (s *Session) Subscriptions() *pubsub.Subscriptions { return &s.subs }
+func (s *Session) Subscriptions() *pubsub.Subscriptions { return &s.modes.subs }
 
 // Repeats reports whether the next command of the pipeline is cmd, as far as is known.
-func (s *Session) Repeats(cmd *command.Command) bool { return s.next == cmd }
+func (s *Session) Repeats(cmd *command.Command) bool { return s.pipeline.next == cmd }
 
 // WriteMessage writes a message that CLIENT REPLY does not keep back.
 func (s *Session) WriteMessage(c *command.Ctx, message command.Reply) {
-	if s.options.Replies == clients.ReplyOn {
+	if s.modes.options.Replies == clients.ReplyOn {
 		message(c.W)
 		return
 	}
@@ -52,11 +52,11 @@ func (s *Session) WriteMessage(c *command.Ctx, message command.Reply) {
 }
 
 // Tracking returns what the client has chosen with CLIENT TRACKING.
-func (s *Session) Tracking() *tracking.Client { return &s.tracking }
+func (s *Session) Tracking() *tracking.Client { return &s.modes.tracking }
 
 // Tell implements tracking.Peer.
 func (s *Session) Tell(by *tracking.Changer, message []byte) {
-	if by != nil && by.Client == &s.tracking {
+	if by != nil && by.Client == &s.modes.tracking {
 		by.Later = append(by.Later, message...)
 		return
 	}
@@ -66,7 +66,7 @@ func (s *Session) Tell(by *tracking.Changer, message []byte) {
 // rememberKeys notes the keys that a command of a tracking client has read, under the command's guard.
 func (s *Session) rememberKeys(cmd *command.Command, args [][]byte) {
 	within := s.tx.active || s.ctx.NoBlock || s.ctx.Cmd != cmd // in a transaction or a script
-	s.tracking.Read(&s.origin.Changer, cmd, args, within)
+	s.modes.tracking.Read(&s.origin.Changer, cmd, args, within)
 }
 
 // trackers is the server, for package tracking.

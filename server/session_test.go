@@ -26,7 +26,7 @@ func TestPostedMessagesBeyondTheLimitKillOnce(t *testing.T) {
 func TestRefusedCommandEndsClientCaching(t *testing.T) {
 	b := newHarness(t)
 	s := b.session()
-	caching := func() bool { return s.tracking.Flags()&tracking.Caching != 0 }
+	caching := func() bool { return s.modes.tracking.Flags()&tracking.Caching != 0 }
 	b.feed(s, request("CLIENT", "TRACKING", "ON", "OPTIN"))
 	for _, refused := range [][]string{{"GET"}, {"NOSUCH"}, {"CLIENT", "NOSUCH"}} {
 		b.feed(s, request("CLIENT", "CACHING", "YES"))

@@ -70,7 +70,7 @@ func hookedCall(cmd *command.Command, c *command.Ctx) *testhook.Call {
 		},
 		Client: func(match func(name string) bool) bool {
 			s := sessionOf(c)
-			return match(s.options.Name) || match(strconv.FormatInt(s.id, 10)) || match(s.peer.Addr)
+			return match(s.modes.options.Name) || match(strconv.FormatInt(s.id, 10)) || match(s.peer.Addr)
 		},
 	}
 }

@@ -212,7 +212,7 @@ func (s *Session) tellSlow(cmd *command.Command, args [][]byte, took int64) {
 // log puts a command into a log, which keeps so many entries.
 func (s *Session) log(kind stats.LogKind, cmd *command.Command, args [][]byte, value int64, entries int) {
 	set := s.srv.config.Get()
-	s.srv.commandLogs[kind].Add(s.srv.ks.Now(), s.peer.Addr, s.options.Name, cmd, args, value,
+	s.srv.commandLogs[kind].Add(s.srv.ks.Now(), s.peer.Addr, s.modes.options.Name, cmd, args, value,
 		stats.LogLimits{Entries: entries, Args: set.SlowlogEntryMaxArgc, Bytes: set.SlowlogEntryMaxStringLen})
 }
 

@@ -161,7 +161,7 @@ func (s *Session) enqueue(cmd *command.Command, args [][]byte) {
 	}
 	q := queuedCommand{cmd: cmd}
 	if last := len(args) - 1; s.MayKeep(args[last]) {
-		q.long, s.owned.b = args[last], nil
+		q.long, s.in.owned.b = args[last], nil
 		q.args = append(s.tx.keep(args[:last]), q.long)
 	} else {
 		q.args = s.tx.keep(args)
@@ -282,7 +282,7 @@ func (s *Session) Exec(c *command.Ctx) {
 		if reply := c.W.Len() - before; int64(reply) >= s.srv.timing.large.Load() {
 			s.logLarge(q.cmd, q.args, 0, reply) // its request was when it was queued
 		}
-		if s.tracking.On() {
+		if s.modes.tracking.On() {
 			s.rememberKeys(q.cmd, q.args)
 		}
 	}
@@ -300,7 +300,7 @@ func (s *Session) Discard() {
 // endTransaction leaves the session as it is before MULTI. What was queued may still be logged, and is used again
 // afterwards or left to the garbage collector.
 func (s *Session) endTransaction() {
-	s.owned.spare = append(s.owned.spare, s.tx.pieces...)
+	s.in.owned.spare = append(s.in.owned.spare, s.tx.pieces...)
 	s.tx = transaction{room: s.tx.room}
 	if s.tx.room != nil {
 		clear(s.tx.room.queue[:]) // all of it: a queue that has outgrown it lies elsewhere

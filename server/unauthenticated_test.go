@@ -119,7 +119,7 @@ func TestInputOfUnauthenticatedClientIsBounded(t *testing.T) {
 				n := min(len(rest), 4<<10)
 				s.Input(rest[:n], b.ks.Now())
 				rest = rest[n:]
-				require.LessOrEqual(t, len(s.input)+s.long.Arrived(), c.most)
+				require.LessOrEqual(t, len(s.in.input)+s.in.long.Arrived(), c.most)
 			}
 			require.Equal(t, c.name != "an argument", s.Closing(), "an argument may be as long")
 			s.Close()

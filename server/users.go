@@ -78,7 +78,7 @@ func (s *Session) becomeDefault() {
 
 func (s *Session) setAuthenticated(yes bool) {
 	s.authenticated.Store(yes)
-	s.parser.Unauthenticated = s.mustAuthenticate()
+	s.in.parser.Unauthenticated = s.mustAuthenticate()
 }
 
 // mustAuthenticate reports whether the client may do nothing before it has authenticated. That can change without it.

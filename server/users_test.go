@@ -89,7 +89,7 @@ func TestLimitsOfStrangersEndWithTheirPasswords(t *testing.T) {
 	b := newHarness(t)
 	require.NoError(t, b.users.Set(nil, acl.DefaultName, []string{">secret"}))
 	s := b.session()
-	require.True(t, s.parser.Unauthenticated)
+	require.True(t, s.in.parser.Unauthenticated)
 	require.NoError(t, b.users.Set(nil, acl.DefaultName, []string{"nopass"}))
 	require.Equal(t, "-ERR unknown command 'A', with args beginning with: 'b' 'b' 'b' 'b' 'b' 'b' 'b' 'b' 'b' 'b' 'b' \r\n",
 		b.feed(s, request(strings.Split("A"+strings.Repeat("b", 11), "")...)))
