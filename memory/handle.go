@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/internal/values"
 	"github.com/atomredis/atomredis/resp"
-	"github.com/atomredis/atomredis/server"
 )
 
 // Command is a command of the program, for DB.Handle.
@@ -75,7 +75,7 @@ const (
 // ErrInHandler is found by errors.Is in what Do and the other methods of a DB return to a handler of a Command of the
 // same server, which must use Ctx.Call instead. Nobody can tell if a handler waits for another goroutine, or for a
 // client, that uses the DB: that waits for ever.
-var ErrInHandler = server.ErrInHandler
+var ErrInHandler = session.ErrInHandler
 
 // Status is a status reply in what the handler of a Command returns.
 type Status string
@@ -108,9 +108,9 @@ func (db *DB) Handle(cmd Command) error {
 			flags |= s
 		}
 	}
-	return wrap(db.srv.Handle(command.Command{Name: cmd.Name, Arity: cmd.Arity, Flags: flags, Keys: keys,
+	return wrap(db.srv.Sessions().Handle(command.Command{Name: cmd.Name, Arity: cmd.Arity, Flags: flags, Keys: keys,
 		Summary:    cmd.Summary,
-		Complexity: cmd.Complexity, Syntax: cmd.Syntax}, func(h *server.Caller) { cmd.run(h) }))
+		Complexity: cmd.Complexity, Syntax: cmd.Syntax}, func(h *session.Caller) { cmd.run(h) }))
 }
 
 // keys returns where the keys are, in the form of the command table.
@@ -142,7 +142,7 @@ func (cmd *Command) keys() ([]command.KeySpec, error) {
 }
 
 // run executes the command once.
-func (cmd *Command) run(h *server.Caller) {
+func (cmd *Command) run(h *session.Caller) {
 	w := h.Writer()
 	result, err := cmd.Do(&Ctx{Args: h.Args(), caller: h})
 	mark := len(w.Buf)
@@ -160,7 +160,7 @@ type Ctx struct {
 	// Args are the name of the command and its arguments, which the handler must neither change nor keep.
 	Args [][]byte
 
-	caller *server.Caller
+	caller *session.Caller
 }
 
 // Call executes a command as a part of this one, in the database of the client; arguments are as for DB.Do. The error

@@ -257,7 +257,7 @@ func (db *DB) Dial(ctx context.Context) (net.Conn, error) {
 // so w should not be slow where much is changed. w is called by another goroutine, and must not take a snapshot
 // itself. Scripts, and when consumers of a stream were last seen, are not part of it.
 func (db *DB) Snapshot(w io.Writer) error {
-	if err := db.srv.NotInHandler(); err != nil {
+	if err := db.srv.Sessions().NotInHandler(); err != nil {
 		return wrap(err)
 	}
 	return wrap(db.srv.Snapshot(w))
@@ -267,7 +267,7 @@ func (db *DB) Snapshot(w io.Writer) error {
 // Commands of others may come between. If it fails half-way all databases are emptied again, unless the server was
 // closed meanwhile.
 func (db *DB) Restore(r io.Reader) error {
-	if err := db.srv.NotInHandler(); err != nil {
+	if err := db.srv.Sessions().NotInHandler(); err != nil {
 		return wrap(err)
 	}
 	return wrap(db.srv.Restore(r))
@@ -292,7 +292,7 @@ func (db *DB) Close() error {
 	if !db.opened {
 		return errors.New("atomredis: Database has returned this DB: close the one that Open has returned")
 	}
-	if err := db.srv.NotInHandler(); err != nil {
+	if err := db.srv.Sessions().NotInHandler(); err != nil {
 		return wrap(err)
 	}
 	return db.srv.Close()

@@ -43,9 +43,9 @@ func (h *broadcastHost) Receivers(shard bool) (list []string) {
 
 // Deliver implements peers.Host. The followers of this server receive the message too.
 func (h *broadcastHost) Deliver(channel, message []byte, shard bool) {
-	publish, name := h.pubsub.Publish, []byte("PUBLISH")
+	publish, name := h.sessions.PubSub.Publish, []byte("PUBLISH")
 	if shard {
-		publish, name = h.pubsub.PublishShard, []byte("SPUBLISH")
+		publish, name = h.sessions.PubSub.PublishShard, []byte("SPUBLISH")
 	}
 	publish(nil, channel, message, false)
 	if h.followed.Active() {

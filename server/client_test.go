@@ -15,6 +15,7 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/testing/testclient"
 	"github.com/atomredis/atomredis/internal/testing/transcript"
@@ -120,10 +121,10 @@ func TestTrackingTableIsBounded(t *testing.T) {
 	require.Equal(t, "[null null null null]", c.do("MGET a b c d"))
 	require.Regexp(t, `^push\["invalidate" \["[abcd]"\]\]$`, c.read())
 	require.Regexp(t, `^push\["invalidate" \["[abcd]"\]\]$`, c.read())
-	_, keys, readers, _ := s.tracking.Size()
+	_, keys, readers, _ := s.sessions.Tracking.Size()
 	require.Equal(t, []int{2, 2}, []int{keys, readers})
 	require.Equal(t, "+OK", c.do("CLIENT TRACKING OFF"))
-	clients, keys, readers, _ := s.tracking.Size()
+	clients, keys, readers, _ := s.sessions.Tracking.Size()
 	require.Equal(t, []int{0, 0, 0}, []int{clients, keys, readers})
 }
 
@@ -145,13 +146,14 @@ func TestConnectionsAreRefused(t *testing.T) {
 }
 
 // detached returns a session without a transport.
-func (s *testServer) detached() *Session {
-	c := s.newSession(transport.Peer{Addr: "127.0.0.1:1"}, func() {})
+func (s *testServer) detached() *session.Session {
+	c := s.sessions.Open(transport.Peer{Addr: "127.0.0.1:1"}, func() {})
 	s.t.Cleanup(c.Close)
 	return c
 }
 
-func (s *Session) send(now int64, command string) string {
+// send has a session take a command, and returns its reply.
+func send(s *session.Session, now int64, command string) string {
 	s.Input([]byte(command+"\r\n"), now)
 	out := string(s.Output())
 	s.SetOutput(nil)
@@ -162,51 +164,25 @@ func TestIdleClientsExpire(t *testing.T) {
 	s := startTestServer(t, Options{}, "timeout", "10")
 	now := s.ks.Now()
 	c := s.detached()
-	c.send(now, "PING")
+	send(c, now, "PING")
 	require.False(t, c.Expired(now+10_000))
 	require.True(t, c.Expired(now+10_001))
-	c.send(now, "SUBSCRIBE x")
+	send(c, now, "SUBSCRIBE x")
 	require.False(t, c.Expired(now+60_000), "subscribers may wait")
-	c.send(now, "RESET")
+	send(c, now, "RESET")
 	require.True(t, c.Expired(now+60_000))
-	c.send(now, "MONITOR")
+	send(c, now, "MONITOR")
 	require.False(t, c.Expired(now+60_000), "monitors may wait")
-}
-
-func TestOutputLimits(t *testing.T) {
-	s := startTestServer(t, Options{}, "client-output-buffer-limit", "normal 1000 100 5 pubsub 50 0 0")
-	now := s.ks.Now()
-	c := s.detached()
-	require.False(t, c.overLimit(1000))
-	require.True(t, c.overLimit(1001))
-	c.send(now, "SUBSCRIBE x")
-	require.True(t, c.overLimit(51), "subscribers have limits of their own")
-	c.send(now, "UNSUBSCRIBE")
-	require.False(t, c.overLimit(51))
-
-	c.SetOutput(make([]byte, 101))
-	require.False(t, c.Expired(now))
-	require.False(t, c.Expired(now+5000))
-	require.True(t, c.Expired(now+5001))
-	c.SetOutput(make([]byte, 100))
-	require.False(t, c.Expired(now+6000))
-	c.SetOutput(make([]byte, 101))
-	require.False(t, c.Expired(now+7000), "it is counted anew")
-	require.False(t, c.Expired(now+12000))
-	c.SetOutput(make([]byte, 1001))
-	require.True(t, c.overLimit(0))
-	c.post(mailKill)
-	require.False(t, c.overLimit(0), "it is being closed already")
 }
 
 func TestSubscriberThatDoesNotReadIsDisconnected(t *testing.T) {
 	s := startTestServer(t, Options{}, "client-output-buffer-limit", "pubsub 100kb 0 0")
 	c := s.detached()
 	now := s.ks.Now()
-	c.send(now, "SUBSCRIBE x")
+	send(c, now, "SUBSCRIBE x")
 	p := s.detached()
 	for range 200 {
-		p.send(now, "PUBLISH x "+strings.Repeat("m", 1000))
+		send(p, now, "PUBLISH x "+strings.Repeat("m", 1000))
 	}
 	c.Advance(now)
 	require.True(t, c.Closing())
@@ -217,8 +193,8 @@ func TestInfoIsWellFormed(t *testing.T) {
 	clock := engine.NewManualClock(time.UnixMilli(1_000_000))
 	s := startTestServer(t, Options{Clock: clock})
 	c := s.detached()
-	c.send(clock.Now().UnixMilli(), "SET k v EX 100")
-	c.send(clock.Now().UnixMilli(), "GET k x")
+	send(c, clock.Now().UnixMilli(), "SET k v EX 100")
+	send(c, clock.Now().UnixMilli(), "GET k x")
 	info := func(command string) string {
 		c.Input([]byte(command+"\r\n"), clock.Now().UnixMilli())
 		defer c.SetOutput(nil)
@@ -243,8 +219,8 @@ func TestInfoIsWellFormed(t *testing.T) {
 	require.Empty(t, info("INFO nosuch"))
 
 	// In a transaction it holds the shards itself.
-	c.send(clock.Now().UnixMilli(), "MULTI\r\nINFO keyspace\r\nGET k")
-	require.Contains(t, c.send(clock.Now().UnixMilli(), "EXEC"), "db0:keys=1,expires=1,avg_ttl=100000,subexpiry=0\r\n")
+	send(c, clock.Now().UnixMilli(), "MULTI\r\nINFO keyspace\r\nGET k")
+	require.Contains(t, send(c, clock.Now().UnixMilli(), "EXEC"), "db0:keys=1,expires=1,avg_ttl=100000,subexpiry=0\r\n")
 }
 
 func TestOperationsPerSecondAreMeasured(t *testing.T) {
@@ -253,9 +229,9 @@ func TestOperationsPerSecondAreMeasured(t *testing.T) {
 	r.sample(s.Server, 1000)
 	c := s.detached()
 	for range 50 {
-		c.send(1000, "PING")
+		send(c, 1000, "PING")
 	}
-	s.stats.bytesIn.Add(4096)
+	s.sessions.Counters.BytesIn.Add(4096)
 	s.replica.Received.Add(8192) // which is part of all
 	s.followed.Sent.Add(2048)
 	s.stats.loops.Rounds.Add(10)
@@ -280,8 +256,8 @@ func TestDebugIsForThoseWhoMay(t *testing.T) {
 	} {
 		s := startTestServer(t, Options{}, "enable-debug-command", setting)
 		require.Equal(t, want, s.connect().do("DEBUG SLEEP 0"))
-		far := s.newSession(transport.Peer{Addr: "192.0.2.1:1"}, func() {})
-		require.Equal(t, setting == "yes", far.Has(far.srv.config.Get().EnableDebugCommand))
+		far := s.sessions.Open(transport.Peer{Addr: "192.0.2.1:1"}, func() {})
+		require.Equal(t, setting == "yes", far.Has(s.config.Get().EnableDebugCommand))
 		far.Close()
 	}
 	s := startTestServer(t, Options{}, "enable-debug-command", "yes")

@@ -53,7 +53,7 @@ func TestNoCommandBeginsWhileTheServerIsBeingClosed(t *testing.T) {
 		s := startTestServer(t, o, settings...)
 		c := s.connect()
 		require.Equal(t, "+OK", c.do("SET k v"))
-		s.ending.Store(true)
+		s.sessions.Ending.Store(true)
 		v, err := c.Do(testTimeout, "SET", "k", "w")
 		require.NoError(t, err)
 		require.Equal(t, transcript.Closed, v.Kind)

@@ -11,8 +11,8 @@ import (
 
 func TestJournalOfSeveralDatabasesIsRepeatedInClusterMode(t *testing.T) {
 	b := newHarnessWith(t, "cluster-enabled", "yes")
-	r := newReplayer(b.Server, command.FromJournal)
-	require.NoError(t, r.apply(1, slices.Concat(request("SELECT", "1"), request("MSET", "a", "1", "b", "2"),
+	r := b.Server.sessions.NewReplayer(command.FromJournal)
+	require.NoError(t, r.Apply(1, slices.Concat(request("SELECT", "1"), request("MSET", "a", "1", "b", "2"),
 		request("COPY", "a", "b", "DB", "2", "REPLACE"),
 		request("MOVE", "a", "0"), request("SWAPDB", "1", "2"))))
 	s := b.session()

@@ -15,6 +15,7 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 	servercommands "github.com/atomredis/atomredis/internal/commands/server"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/internal/transport"
 )
 
@@ -22,8 +23,8 @@ import (
 
 // doors are those that are open.
 type doors struct {
-	conns  atomic.Int64  // connections to all of them
-	events atomic.Uint32 // engine.EventClass: what their clients can hear of
+	conns  atomic.Int64   // connections to all of them
+	events *atomic.Uint32 // session.Shared.DoorEvents
 
 	mu      sync.Mutex // protects what follows; nothing else is locked under it
 	open    map[string]*openDoor
@@ -46,8 +47,8 @@ type openDoor struct {
 	served  chan struct{} // closed when Serve has returned
 
 	conns, accepted, refused atomic.Int64
-	clients, commands        atomic.Int64
 	bytesIn, bytesOut        atomic.Int64
+	sessions                 session.Door
 }
 
 // openDoor opens a door as the settings say; it is nil if they say that there is none. It does not serve yet.
@@ -135,10 +136,7 @@ func (srv *Server) watchIdle(set *config.Settings) {
 func (srv *Server) endIdle() {
 	set := srv.config.Get()
 	if set.Timeout > 0 {
-		for _, s := range srv.direct.idleSince(srv.ks.Now() - int64(set.Timeout)*1000) {
-			srv.log.Debug("closing idle client", "client", s.id, "addr", s.peer.Addr)
-			s.post(mailKill)
-		}
+		srv.direct.EndIdle(srv.ks.Now() - int64(set.Timeout)*1000)
 	}
 	ds := &srv.doors
 	ds.mu.Lock()
@@ -349,7 +347,7 @@ func (d *openDoor) serve() {
 func (d *openDoor) close() {
 	close(d.ending)
 	d.listener.Close()
-	d.srv.direct.endClientsOf(d)
+	d.srv.direct.EndClientsOf(&d.sessions)
 	if err := d.door.Close(); err != nil {
 		d.srv.log.Error("a door was closed with an error", "door", d.kind.Name, "error", err.Error())
 	}
@@ -385,50 +383,30 @@ func (d *openDoor) FirstRequest() time.Duration {
 // Client implements door.Host.
 func (d *openDoor) Client(p door.Peer) (door.Client, error) {
 	srv := d.srv
-	if srv.clients.count.Load() >= srv.maxClients() {
+	if srv.sessions.Clients.Len() >= srv.MaxClients() {
 		srv.stats.rejected.Add(1)
 		return door.Client{}, door.ErrTooManyClients
 	}
 	if d.isEnding() {
 		return door.Client{}, door.ErrClosed
 	}
-	s, err := d.begin(transport.Peer{Addr: p.Addr, Local: p.Local}, false)
-	if err != nil {
-		return door.Client{}, err
-	}
-	if name := d.set.Load().DoorUser(d.kind); name != "" && !s.session.become(name) {
-		s.Release()
-		return door.Client{}, door.ErrNoUser
-	}
-	s.session.publish()
-	return door.NewClient(s), nil
+	return d.enter(session.Entrance{Peer: transport.Peer{Addr: p.Addr, Local: p.Local}, User: d.set.Load().DoorUser(d.kind)})
 }
 
 // OwnClient implements door.Host.
 func (d *openDoor) OwnClient() (door.Client, error) {
 	at := "@" + d.kind.Directive() + ":0"
-	s, err := d.begin(transport.Peer{Addr: at, Local: at}, true)
+	return d.enter(session.Entrance{Peer: transport.Peer{Addr: at, Local: at}, Own: true})
+}
+
+// enter starts a session of the door.
+func (d *openDoor) enter(e session.Entrance) (door.Client, error) {
+	e.Door, e.Library = &d.sessions, d.kind.Directive()
+	c, err := d.srv.direct.Enter(e)
 	if err != nil {
 		return door.Client{}, err
 	}
-	s.session.account.Store(nil)
-	s.session.setAuthenticated(true)
-	s.session.publish()
-	return door.NewClient(s), nil
-}
-
-// begin starts a session; own says that it does the door's own work.
-func (d *openDoor) begin(p transport.Peer, own bool) (*Direct, error) {
-	t := d.srv.direct
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return nil, door.ErrClosed
-	}
-	s := t.begin(p, d)
-	s.own = own
-	s.session.modes.options.Library = d.kind.Directive()
-	return s, nil
+	return door.NewClient(c), nil
 }
 
 // DoorAddr returns the address on which a door listens, nil if it is not open.
@@ -458,8 +436,8 @@ func (d *openDoor) info(b *servercommands.InfoText, common, own string) {
 	b.Number(common+"connections", d.conns.Load())
 	b.Number(common+"connections_received", d.accepted.Load())
 	b.Number(common+"connections_rejected", d.refused.Load())
-	b.Number(common+"clients", d.clients.Load())
-	b.Number(common+"commands", d.commands.Load())
+	b.Number(common+"clients", d.sessions.Clients.Load())
+	b.Number(common+"commands", d.sessions.Commands.Load())
 	b.Number(common+"input_bytes", d.bytesIn.Load())
 	b.Number(common+"output_bytes", d.bytesOut.Load())
 	d.door.Info(func(field, value string) { b.Text(own+field, command.OneLine(value)) })

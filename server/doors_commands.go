@@ -2,7 +2,6 @@ package server
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/atomredis/atomredis/doors/door"
 	"github.com/atomredis/atomredis/internal/command"
@@ -31,20 +30,4 @@ func foreignCommands(t *command.Table) (list []*command.Command) {
 		}
 	}
 	return list
-}
-
-// foreignCommand returns the command of a door that the arguments name, or nil.
-func (srv *Server) foreignCommand(args [][]byte) *command.Command {
-	for _, cmd := range srv.foreign {
-		if !command.EqualFold(args[0], cmd.Name) {
-			continue
-		}
-		for _, sub := range cmd.Subs {
-			if len(args) > 1 && command.EqualFold(args[1], strings.TrimPrefix(sub.Name, cmd.Name+"|")) {
-				return sub
-			}
-		}
-		return cmd
-	}
-	return nil
 }

@@ -38,9 +38,9 @@ func (d *openDoor) admit(conn net.Conn) net.Conn {
 		loopback = a.IP.IsLoopback()
 		transport.KeepAlive(conn, time.Duration(set.TCPKeepAlive)*time.Second)
 	}
-	count := srv.clients.count.Load()
+	count := srv.sessions.Clients.Len()
 	if conns := srv.doors.conns.Load(); conns >= srv.maxDoorClients() {
-		count = srv.maxClients() // they leave the others to clients of Redis
+		count = srv.MaxClients() // they leave the others to clients of Redis
 	}
 	protected := !d.kind.Authenticates && set.ProtectedMode
 	if d.kind.PortDirective != "" {
@@ -51,8 +51,8 @@ func (d *openDoor) admit(conn net.Conn) net.Conn {
 		conn.Close()
 		return nil
 	}
-	if srv.hook != nil {
-		conn = srv.hook.Conn(conn, nil)
+	if srv.sessions.Hook != nil {
+		conn = srv.sessions.Hook.Conn(conn, nil)
 	}
 	srv.doors.conns.Add(1)
 	d.conns.Add(1)
@@ -90,7 +90,7 @@ func (c *doorConn) Read(b []byte) (int, error) {
 	}
 	n, err := c.Conn.Read(b)
 	c.d.bytesIn.Add(int64(n))
-	c.d.srv.stats.bytesIn.Add(int64(n))
+	c.d.srv.sessions.Counters.BytesIn.Add(int64(n))
 	return n, err
 }
 

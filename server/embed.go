@@ -1,10 +1,10 @@
 package server
 
 import (
-	"errors"
 	"net"
 
 	"github.com/atomredis/atomredis/doors/door"
+	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/persist/store"
 )
 
@@ -16,8 +16,6 @@ var (
 	ErrInUse = store.ErrInUse
 	// ErrNoStorage says that the program does not link what stores data on a disk.
 	ErrNoStorage = store.ErrNone
-	// ErrInHandler says that the handler of a custom command uses the server other than by calling commands.
-	ErrInHandler = errors.New("the handler of a command must use the Call of its Ctx, because the server waits for it")
 )
 
 // ServeConn serves a client at the other end of a connection, of whatever kind, in the background; it owns conn from
@@ -29,3 +27,10 @@ func (srv *Server) ServeConn(conn net.Conn) error {
 	}
 	return nil
 }
+
+// Direct returns a client that is part of the program, from a pool; it may do everything. Its commands are executed
+// in a database. Release must be called once, when it is not used any more.
+func (srv *Server) Direct(db int) (*session.Direct, error) { return srv.direct.Get(db) }
+
+// Sessions returns what clients have of the server.
+func (srv *Server) Sessions() *session.Shared { return srv.sessions }

@@ -48,7 +48,7 @@ func TestReleasedSessionsAreUsedAgainIfTheyAreAsGoodAsNew(t *testing.T) {
 		}
 		_, err = d.Flush()
 		require.NoError(t, err)
-		return d.session.id
+		return d.ID()
 	}
 	first := use(words("SET", "k", "v"))
 	require.Equal(t, first, use(words("SELECT", "3"), words("EVAL", "return redis.call('select', 5)", "0")))
@@ -64,9 +64,8 @@ func TestReleasedSessionsAreUsedAgainIfTheyAreAsGoodAsNew(t *testing.T) {
 		id := use(words(left...))
 		require.NotEqual(t, id, use(words("PING")), left)
 	}
-	require.EqualValues(t, 1, srv.clients.count.Load(), "what was not kept is closed")
-	require.Zero(t, srv.pubsub.Len(pubsub.Pattern))
-	require.Zero(t, srv.monitors.count.Load())
+	require.EqualValues(t, 1, srv.sessions.Clients.Len(), "what was not kept is closed")
+	require.Zero(t, srv.sessions.PubSub.Len(pubsub.Pattern))
 	_, err := srv.Direct(16)
 	require.ErrorContains(t, err, "no database 16")
 }

@@ -1,36 +1,27 @@
 package server
 
 import (
-	"cmp"
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/atomredis/atomredis/engine"
-	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/session"
 )
 
-// This file keeps the memory that data and clients take within limits: maxmemory, beyond which keys are evicted or
-// commands refused, and maxmemory-clients, beyond which clients are disconnected.
-
-const errOOM command.Error = "OOM command not allowed when used memory > 'maxmemory'."
+// This file keeps the memory that data takes within maxmemory: beyond it keys are evicted, values leave memory, or commands
+// are refused. Package session counts what clients take.
 
 // eviction is what the server has for both limits, in bytes; 0 is none.
 type eviction struct {
-	limit       atomic.Int64
-	clientLimit atomic.Int64
-
 	tiering sync.Mutex // held by the one who calls SetTier; taken before any shard
 
-	since   atomic.Int64 // when the limit was first seen to be exceeded, as Server.ticks gives it; 0 if it is not
-	total   atomic.Int64 // ns for which it was exceeded before
-	asked   atomic.Int64 // when a checkpoint was last asked for, as Server.ticks gives it
-	later   atomic.Int64 // until when it is of no use to look for what can leave memory, likewise
-	clients atomic.Int64 // how many were disconnected
+	since atomic.Int64 // when the limit was first seen to be exceeded, as Shared.Ticks gives it; 0 if it is not
+	total atomic.Int64 // ns for which it was exceeded before
+	asked atomic.Int64 // when a checkpoint was last asked for, as Shared.Ticks gives it
+	later atomic.Int64 // until when it is of no use to look for what can leave memory, likewise
 
 	mu      sync.Mutex // protects what follows; a leaf in the order of locks
 	timer   engine.Timer
@@ -38,21 +29,11 @@ type eviction struct {
 	running sync.WaitGroup // timers that have fired and not finished
 }
 
-// evictionResult is what makeRoom came to.
-type evictionResult uint8
-
-const (
-	roomEnough  evictionResult = iota
-	roomSoon                   // keys are still to be evicted, which goes on
-	roomLater                  // nothing can go before it is stored
-	roomNowhere                // there is nothing to evict
-)
-
 // setLimits applies the settings about memory.
 func (srv *Server) setLimits(set *config.Settings) {
-	srv.eviction.limit.Store(int64(set.MaxMemory))
-	srv.eviction.clientLimit.Store(clientLimit(set))
-	srv.leastLimit.Store(set.OutputLimits.LeastHard())
+	srv.sessions.Limits.Memory.Store(int64(set.MaxMemory))
+	srv.sessions.Limits.Clients.Store(clientLimit(set))
+	srv.sessions.Limits.Output.Store(set.OutputLimits.LeastHard())
 	srv.ks.SetEviction(set.Eviction)
 }
 
@@ -67,36 +48,19 @@ func (srv *Server) followMemory() {
 
 // tierMemory has values leave memory, or stay in it, as the settings say. No guard may be held.
 func (srv *Server) tierMemory() {
-	if on := srv.tiers(); on != srv.tiered.Load() {
+	if on := srv.tiers(); on != srv.sessions.Tiered.Load() {
 		srv.eviction.tiering.Lock()
 		defer srv.eviction.tiering.Unlock()
 		on = srv.tiers()
 		srv.ks.SetTier(on)
-		srv.tiered.Store(on)
+		srv.sessions.Tiered.Store(on)
 	}
-}
-
-// UsedMemory returns how many bytes are in use by data and clients: what maxmemory is compared with, and what INFO and
-// MEMORY STATS show, so that both speak of the same. What the process takes beside them is no part of it: garbage, the
-// journal, the store, and what waits for replicas. Replies that are lent count once for all clients, and
-// not at all as long as they are the value of a key, which counts itself.
-func (srv *Server) UsedMemory() int64 {
-	return srv.ks.UsedMemory() + srv.ks.LentMemory() + srv.clients.memory.Load() - srv.clients.lent.Load()
 }
 
 // overMemory reports whether data and clients take more than maxmemory.
 func (srv *Server) overMemory() bool {
-	limit := srv.eviction.limit.Load()
+	limit := srv.sessions.Limits.Memory.Load()
 	return limit != 0 && srv.UsedMemory() > limit
-}
-
-// needsMemory reports whether needs says so of a command, or of one of those that EXEC runs.
-func (s *Session) needsMemory(cmd *command.Command, args [][]byte,
-	needs func(cmd *command.Command, host command.Host, args [][]byte) bool) bool {
-	if cmd.RunsQueue {
-		return slices.ContainsFunc(s.tx.queue, func(q queuedCommand) bool { return needs(q.cmd, s.srv, q.args) })
-	}
-	return needs(cmd, s.srv, args)
 }
 
 // evictionCheck is after how many evicted keys the clock is read.
@@ -104,57 +68,59 @@ const evictionCheck = 16
 
 // makeRoom evicts keys until data and clients are within maxmemory, but only for as long as
 // maxmemory-eviction-tenacity allows; the rest is left to a timer. No guard may be held.
-func (srv *Server) makeRoom(now int64) evictionResult {
+func (srv *Server) makeRoom(now int64) session.Room {
 	if srv.evictsElsewhere(srv.config.Get()) {
-		return roomEnough
+		return session.RoomEnough
 	}
 	srv.tierMemory()
 	if !srv.overMemory() {
 		srv.noteMemory(true)
-		return roomEnough
+		return session.RoomEnough
 	}
-	if srv.ticks() < srv.eviction.later.Load() {
-		return roomLater
+	if srv.sessions.Ticks() < srv.eviction.later.Load() {
+		return session.RoomLater
 	}
 	set := srv.config.Get()
-	patience, start, n := evictionTime(set.EvictionTenacity), srv.ticks(), 0
+	patience, start, n := evictionTime(set.EvictionTenacity), srv.sessions.Ticks(), 0
 	relief := srv.ks.Evict(now, func() bool {
 		n++
-		return srv.overMemory() && (n%evictionCheck != 0 || srv.ticks()-start <= patience)
+		return srv.overMemory() && (n%evictionCheck != 0 || srv.sessions.Ticks()-start <= patience)
 	})
 	if n > 1 {
-		srv.latency.Add("eviction-cycle", now, srv.ticks()-start, set.LatencyMonitorThreshold)
+		srv.sessions.Latency.Add("eviction-cycle", now, srv.sessions.Ticks()-start, set.LatencyMonitorThreshold)
 	}
 	switch {
 	case !srv.overMemory():
 		srv.noteMemory(true)
-		return roomEnough
+		return session.RoomEnough
 	case relief == engine.Unrelieved:
 		srv.noteMemory(false)
-		return roomNowhere
+		return session.RoomNowhere
 	}
 	srv.noteMemory(false)
 	if relief == engine.Relieved { // patience is at its end
 		srv.evictLater(0)
-		return roomSoon
+		return session.RoomSoon
 	}
 	if relief == engine.AfterCheckpoint {
 		srv.storeSoon()
 	}
-	srv.eviction.later.Store(srv.ticks() + relievedAfter.Nanoseconds())
+	srv.eviction.later.Store(srv.sessions.Ticks() + relievedAfter.Nanoseconds())
 	srv.evictLater(relievedAfter)
-	return roomLater
+	return session.RoomLater
+}
+
+// MakeRoom implements session.Host. Before the journal has been read no keys can be evicted.
+func (srv *Server) MakeRoom(now int64) session.Room {
+	if !srv.replayed() {
+		return session.RoomEnough
+	}
+	return srv.makeRoom(now)
 }
 
 // evictsElsewhere reports whether the server where the data come from evicts, and this one does not.
 func (srv *Server) evictsElsewhere(set *config.Settings) bool {
 	return set.ImportMode || srv.group.following.Load() || srv.replica.Following() && set.ReplicaIgnoreMaxmemory
-}
-
-// excess returns by how much maxmemory is exceeded: at 1 nothing more may come before something has left.
-func (srv *Server) excess() float64 {
-	limit := srv.eviction.limit.Load()
-	return float64(srv.UsedMemory()-limit) / float64(max(limit/tierExcess, 1))
 }
 
 // evictionTime returns how many ns one command may evict keys for.
@@ -175,10 +141,10 @@ func (srv *Server) noteMemory(within bool) {
 	switch since := v.since.Load(); {
 	case within && since != 0:
 		if v.since.CompareAndSwap(since, 0) {
-			v.total.Add(srv.ticks() - since)
+			v.total.Add(srv.sessions.Ticks() - since)
 		}
 	case !within && since == 0:
-		v.since.CompareAndSwap(0, max(srv.ticks(), 1))
+		v.since.CompareAndSwap(0, max(srv.sessions.Ticks(), 1))
 	}
 }
 
@@ -243,60 +209,33 @@ func clientLimit(set *config.Settings) int64 {
 	return max(limit, minClientLimit)
 }
 
-// countMemory counts the memory of a client, of which d has just been refreshed. s.info is locked.
-func (s *Session) countMemory(d *clientInfo) {
-	n := int64(unsafe.Sizeof(*s)) + int64(d.Input+d.InputFree+max(d.Output, d.Buffer)) + d.Queued + int64(s.modes.subs.Bytes())
-	lent := int64(s.out.Lent())
-	if s.modes.follower.Following() {
-		n, lent = 0, 0 // as in Redis what waits for replicas does not count: evicted keys would make it more
-	}
-	if n != d.Memory || lent != d.lent {
-		s.srv.clients.lent.Add(lent - d.lent)
-		s.srv.clients.memory.Add(n - d.Memory)
-		d.Memory, d.lent = n, lent
+// tiers reports whether values leave memory.
+func (srv *Server) tiers() bool {
+	return srv.sessions.Limits.Memory.Load() != 0 && srv.storage.Storage != nil && srv.config.Get().Eviction.Tiers()
+}
+
+// storeEvery is after how many ns another checkpoint is asked for, if the one before has not made enough room.
+const storeEvery = 100e6
+
+// storeSoon has a checkpoint made, after which values can leave memory. If one is under way it is the next one's turn
+// later.
+func (srv *Server) storeSoon() {
+	v := &srv.eviction
+	last, now := v.asked.Load(), srv.sessions.Ticks()
+	if now-last >= storeEvery && v.asked.CompareAndSwap(last, now) {
+		_ = srv.storage.Begin() // which fails if one is under way
 	}
 }
 
-// uncountMemory is countMemory for a client that is gone.
-func (s *Session) uncountMemory() {
-	s.info.Lock()
-	defer s.info.Unlock()
-	s.srv.clients.memory.Add(-s.infoData.Memory)
-	s.srv.clients.lent.Add(-s.infoData.lent)
-	s.infoData.Memory, s.infoData.lent = 0, 0
-}
+// tierUnstored is which part of maxmemory may be journalled before a checkpoint stores it.
+const tierUnstored = 8
 
-// evictClients disconnects clients until all of them take no more than limit bytes, those that take most first. It
-// may be called under a guard.
-func (srv *Server) evictClients(limit int64) {
-	type client struct {
-		s *Session
-		d clientInfo
+// checkpointSize returns how long the journal may grow, in bytes, until a checkpoint makes it short again: values can
+// leave memory only once they are stored.
+func checkpointSize(set *config.Settings) int64 {
+	size := int64(set.CheckpointSize)
+	if set.MaxMemory != 0 && set.Eviction.Tiers() {
+		size = min(size, int64(set.MaxMemory)/tierUnstored)
 	}
-	var all []client
-	sum := int64(0)
-	for _, s := range srv.clients.all() {
-		d := s.snapshot()
-		if s.dying() || d.Closing {
-			continue // what it has is about to be free
-		}
-		sum += d.Memory
-		if !d.NoEvict && d.Memory > 0 {
-			all = append(all, client{s, d})
-		}
-	}
-	slices.SortFunc(all, func(a, b client) int { return cmp.Compare(b.d.Memory, a.d.Memory) })
-	for _, c := range all {
-		if sum <= limit {
-			return
-		}
-		srv.log.Info("disconnecting a client because clients use more memory than maxmemory-clients allows", "client", c.s.id,
-			"addr", c.s.peer.Addr, "bytes", c.d.Memory)
-		if w := c.d.wait; w != nil {
-			w.waiter.Withdraw() // from now on it takes nothing
-		}
-		c.s.post(mailKill)
-		srv.eviction.clients.Add(1)
-		sum -= c.d.Memory
-	}
+	return size
 }

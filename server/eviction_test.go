@@ -12,18 +12,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/transport"
 )
 
 // infoNumber returns a number of INFO.
-func infoNumber(t testing.TB, b *harness, s *Session, name string) int64 {
+func infoNumber(t testing.TB, b *harness, s *session.Session, name string) int64 {
 	return infoNumbers(t, b, s, name)[0]
 }
 
 // infoNumbers returns what one INFO tells: the next one may find the client's own buffers larger, and keys evicted
 // for them.
-func infoNumbers(t testing.TB, b *harness, s *Session, names ...string) (all []int64) {
+func infoNumbers(t testing.TB, b *harness, s *session.Session, names ...string) (all []int64) {
 	info := b.feed(s, request("INFO", "everything"))
 	for _, name := range names {
 		m := regexp.MustCompile(name + `[:=](\d+)`).FindStringSubmatch(info)
@@ -115,7 +116,7 @@ func TestMemoryStaysWithinTheLimit(t *testing.T) {
 	b.clock.Advance(time.Second)
 	require.LessOrEqual(t, b.UsedMemory(), int64(limit/2))
 	require.Equal(t, "+OK\r\n", b.feed(s, request("FLUSHALL")))
-	require.Equal(t, b.clients.memory.Load(), b.UsedMemory())
+	require.Equal(t, b.sessions.Clients.Memory(), b.UsedMemory())
 }
 
 // CONFIG SET may come under a guard that holds shards.
@@ -140,13 +141,13 @@ func TestClientsThatUseTooMuchMemoryAreDisconnected(t *testing.T) {
 	defer b.finish(t, small)
 	require.Equal(t, "+OK\r\n", b.feed(small, request("CONFIG", "SET", "maxmemory-clients", "1mb")))
 	require.Equal(t, "+OK\r\n", b.feed(kept, request("CLIENT", "NO-EVICT", "ON")))
-	queue := func(s *Session) {
+	queue := func(s *session.Session) {
 		b.feed(s, request("MULTI"))
 		b.feed(s, request("SET", "k", strings.Repeat("v", 600_000)))
 	}
 	queue(kept)
 	require.Zero(t, infoNumber(t, b, small, "evicted_clients"))
-	require.Less(t, b.clients.memory.Load(), int64(1<<20))
+	require.Less(t, b.sessions.Clients.Memory(), int64(1<<20))
 	queue(large)
 	b.feed(large)
 	require.True(t, large.Closing())
@@ -155,7 +156,7 @@ func TestClientsThatUseTooMuchMemoryAreDisconnected(t *testing.T) {
 	require.EqualValues(t, 1, infoNumber(t, b, small, "evicted_clients"))
 	require.False(t, small.Closing())
 	kept.Close()
-	require.Less(t, b.clients.memory.Load(), int64(100_000))
+	require.Less(t, b.sessions.Clients.Memory(), int64(100_000))
 }
 
 func TestThePercentageOfMaxmemoryIsTheClients(t *testing.T) {
@@ -183,7 +184,7 @@ func TestEvictedKeysStayGone(t *testing.T) {
 		return srv
 	}
 	srv := open()
-	s := srv.newSession(transport.Peer{}, func() {})
+	s := srv.sessions.Open(transport.Peer{}, func() {})
 	for i := range 1000 {
 		s.Input(request("SET", fmt.Sprint("key:", i), strings.Repeat("v", 1000)), srv.ks.Now())
 	}

@@ -21,9 +21,9 @@ func pair(t *testing.T) (master, replica *member) {
 // followersListenAt has those that follow the server now listen at a port, for what it knows. Those of tests listen at another
 // one than they say.
 func (m *member) followersListenAt(port int64) {
-	for _, s := range m.clients.all() {
-		if s.modes.follower.Following() {
-			s.modes.follower.Capabilities.Port.Store(port)
+	for _, s := range m.sessions.Clients.All() {
+		if s.Follower().Following() {
+			s.Follower().Capabilities.Port.Store(port)
 		}
 	}
 }

@@ -13,12 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atomredis/atomredis/internal/replication"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/hashes"
+	"github.com/atomredis/atomredis/internal/replication"
 	"github.com/atomredis/atomredis/persist/rdb"
 	"github.com/atomredis/atomredis/resp"
 )

@@ -14,6 +14,7 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/internal/testing/commandtest"
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 	"github.com/atomredis/atomredis/internal/transport"
@@ -47,12 +48,12 @@ func newHarnessWith(t require.TestingT, settings ...string) *harness {
 	return b
 }
 
-func (b *harness) session() *Session {
-	return b.newSession(transport.Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})
+func (b *harness) session() *session.Session {
+	return b.sessions.Open(transport.Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})
 }
 
 // feed gives the session input, lets a second pass, and returns what it answered.
-func (b *harness) feed(s *Session, pieces ...[]byte) string {
+func (b *harness) feed(s *session.Session, pieces ...[]byte) string {
 	for _, p := range pieces {
 		if !s.Closing() {
 			s.Input(p, b.ks.Now())
@@ -66,7 +67,7 @@ func (b *harness) feed(s *Session, pieces ...[]byte) string {
 }
 
 // finish closes the session and the server, and fails the test if a handler has panicked.
-func (b *harness) finish(t require.TestingT, s *Session) {
+func (b *harness) finish(t require.TestingT, s *session.Session) {
 	s.Close()
 	require.NoError(t, b.Close())
 	require.Empty(t, b.log.Found)
@@ -214,7 +215,7 @@ func TestNoCommandPanicsWhateverItsArguments(t *testing.T) {
 			args := slices.Clone(rapid.SampledFrom(names).Draw(t, "command"))
 			args = append(args, rapid.SliceOfN(rapid.SampledFrom(words), 0, 7).Draw(t, "arguments")...)
 			b.feed(s, request(args...))
-			if s.Closing() || s.waiting() || s.modes.subs.Any() {
+			if s.Closing() || s.Waiting() || s.Subscriptions().Any() {
 				s.Close()
 				s = b.session()
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/replication"
 	"github.com/atomredis/atomredis/internal/replication/quorum"
+	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/internal/transfer"
 	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/persist/journal"
@@ -41,13 +42,13 @@ type GroupNetwork struct {
 type group struct {
 	srv  *Server
 	node quorum.Node // nil: it belongs to none
-	r    *replayer
+	r    *session.Replayer
 
 	network GroupNetwork
 	ctx     context.Context // ends when the server leaves the group
 	cancel  context.CancelFunc
 
-	following atomic.Bool // only what is agreed on changes anything; changes under a guard over everything
+	following *atomic.Bool // session.Shared.Following
 	status    atomic.Pointer[quorum.Status]
 	// lastLeader is the address of who leads, or has led last; nil if that is not known.
 	lastLeader atomic.Pointer[string]
@@ -85,7 +86,7 @@ func (srv *Server) openGroup(fs disk.FS, dir string, state []byte) (journal.Jour
 	o := quorum.Options{
 		Addr: set.Raft.Addr, Peers: set.Raft.Peers, Timeout: time.Duration(set.Raft.Timeout) * time.Millisecond,
 		Quorum: set.Raft.Quorum, Client: srv.clientAddr(set), Sentinel: srv.sentinelAddr(set), FS: fs, Dir: dir, State: state,
-		HasData: state == nil && stored, Log: srv.log, Waited: srv.waited,
+		HasData: state == nil && stored, Log: srv.log, Waited: srv.sessions.Waited,
 		Listener: g.network.Listener, Dial: g.network.Dial, SegmentSize: g.network.SegmentSize,
 		Serve: srv.servePeer, Connections: int(srv.maxRaftConnections()),
 	}
@@ -104,10 +105,10 @@ func (srv *Server) openGroup(fs disk.FS, dir string, state []byte) (journal.Jour
 	g.node = node
 	srv.shards.Join(g.ctx, node)
 	srv.migrations.Join(g.ctx, node)
-	srv.relays.on.Store(set.Raft.Proxy)
-	srv.config.Follow(func(set *config.Settings) { srv.relays.on.Store(set.Raft.Proxy) }, "replicated-proxy")
-	g.r = newReplayer(srv, command.FromJournal)
-	g.r.s.guard.FromMaster = true
+	srv.sessions.Forwards.Store(set.Raft.Proxy)
+	srv.config.Follow(func(set *config.Settings) { srv.sessions.Forwards.Store(set.Raft.Proxy) }, "replicated-proxy")
+	g.r = srv.sessions.NewReplayer(command.FromJournal)
+	g.r.Obey()
 	st := node.Status()
 	g.status.Store(&st)
 	var guard engine.Guard
@@ -141,19 +142,7 @@ func (g *group) leave() {
 }
 
 // Do implements quorum.Machine.
-func (g *group) Do(now int64, commands []byte) error {
-	s := g.r.s
-	s.guard.Owner = &s.origin
-	if err := g.r.apply(now, commands); err != nil {
-		return err
-	}
-	s.endCommands()
-	if s.origin.Changed() {
-		g.srv.tracking.Broadcast(&s.origin.Changer)
-	}
-	s.origin.Later = s.origin.Later[:0]
-	return nil
-}
+func (g *group) Do(now int64, commands []byte) error { return g.r.Do(now, commands) }
 
 // Lead implements quorum.Machine.
 func (g *group) Lead(at func()) {
@@ -276,31 +265,12 @@ func (srv *Server) roleChanged() {
 // follows reports whether the data changes only as another server says.
 func (srv *Server) follows() bool { return srv.replica.Following() || srv.group.following.Load() }
 
-// master returns where clients reach the server whose data this one has; ok is false if there is none.
-func (srv *Server) master() (host string, port int, ok bool) {
+// MasterAddr implements session.Host.
+func (srv *Server) MasterAddr() (host string, port int, ok bool) {
 	if st, ok := srv.replica.Status(); ok {
 		return st.Host, st.Port, true
 	}
 	return srv.group.leader()
-}
-
-// lateRefusal returns the error for a command that was accepted before the server's part changed; its guard is held.
-func (srv *Server) lateRefusal(cmd *command.Command) command.Error {
-	switch {
-	case srv.replica.Loading() && cmd.Flags&command.Loading == 0:
-		return errLoading
-	case srv.group.following.Load() && cmd.Flags&command.Write != 0:
-		return command.ErrReadOnly
-	}
-	return ""
-}
-
-// lateRefusal is Server.lateRefusal, and the error for a command of the client on a slot that another server has by now.
-func (s *Session) lateRefusal(cmd *command.Command) command.Error {
-	if e := s.srv.lateRefusal(cmd); e != "" || s.srv.shards == nil || s.srv.cluster == nil || cmd.RunsQueue {
-		return e
-	}
-	return s.srv.elsewhere(s.hashSlot, s.readsAt(cmd))
 }
 
 // restriction returns the error that a server which follows its group's leader has for a command with these flags, "" if it may
@@ -312,7 +282,7 @@ func (g *group) restriction(flags command.Flag, writes bool, set *config.Setting
 	case writes:
 		return command.ErrReadOnly
 	case g.srv.replica.Loading() && flags&command.Loading == 0:
-		return errLoading
+		return command.ErrLoading
 	case flags&command.Stale == 0 && set.Raft.MaxLag > 0 && g.silence() > time.Duration(set.Raft.MaxLag)*time.Second:
 		return command.ErrMasterDown
 	}

@@ -1,12 +1,12 @@
 package server
 
 import (
+	"iter"
 	"log/slog"
 	"time"
-	"unsafe"
 
-	"github.com/atomredis/atomredis/doors/door"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/clients"
 	"github.com/atomredis/atomredis/internal/clients/acl"
 	"github.com/atomredis/atomredis/internal/clients/pubsub"
 	"github.com/atomredis/atomredis/internal/command"
@@ -26,42 +26,40 @@ import (
 	"github.com/atomredis/atomredis/internal/protocols/skein"
 	"github.com/atomredis/atomredis/internal/protocols/spiderq"
 	"github.com/atomredis/atomredis/internal/replication"
+	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/internal/stats"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
-// This file is what commands see of the server and of the client; see Host and Client.
+// This file is what commands see of the server; see command.Host.
 
 // What the commands of each package need.
 var (
 	_ aclcommands.Host           = (*Server)(nil)
-	_ aclcommands.Client         = (*Session)(nil)
+	_ aclcommands.Client         = (*session.Session)(nil)
 	_ clustercommands.Host       = (*Server)(nil)
-	_ clustercommands.Client     = (*Session)(nil)
+	_ clustercommands.Client     = (*session.Session)(nil)
 	_ connection.Host            = (*Server)(nil)
-	_ connection.Client          = (*Session)(nil)
+	_ connection.Client          = (*session.Session)(nil)
 	_ migratecommand.Host        = (*Server)(nil)
 	_ scripts.Host               = (*Server)(nil)
-	_ scripts.Client             = (*Session)(nil)
+	_ scripts.Client             = (*session.Session)(nil)
 	_ raftcommands.Host          = (*Server)(nil)
 	_ replicationcommands.Host   = (*Server)(nil)
-	_ replicationcommands.Client = (*Session)(nil)
+	_ replicationcommands.Client = (*session.Session)(nil)
 	_ pubsubcommands.Host        = (*Server)(nil)
-	_ pubsubcommands.Client      = (*Session)(nil)
+	_ pubsubcommands.Client      = (*session.Session)(nil)
 	_ servercommands.Host        = (*Server)(nil)
-	_ servercommands.Client      = (*Session)(nil)
+	_ servercommands.Client      = (*session.Session)(nil)
 	_ perper.Host                = (*Server)(nil)
 	_ skein.Host                 = (*Server)(nil)
 	_ spiderq.Host               = (*Server)(nil)
-	_ hashes.Client              = (*Session)(nil)
-	_ transactions.Client        = (*Session)(nil)
+	_ hashes.Client              = (*session.Session)(nil)
+	_ transactions.Client        = (*session.Session)(nil)
 )
 
 // serverOf returns the server of a command.
 func serverOf(c *command.Ctx) *Server { return c.Host.(*Server) }
-
-// sessionOf returns the client of a command that has one.
-func sessionOf(c *command.Ctx) *Session { return c.Client.(*Session) }
 
 // Service implements Host.
 func (srv *Server) Service(id command.ServiceID) command.Service { return srv.services[id] }
@@ -85,7 +83,7 @@ func (srv *Server) Clustered() bool { return srv.cluster != nil }
 
 // Writable implements Host. A transaction that has begun to write goes on although the disk fails meanwhile.
 func (srv *Server) Writable(g *engine.Guard) bool {
-	return !srv.restricted.Load() || g.FromMaster || g.Logged()
+	return !srv.sessions.Restricted.Load() || g.FromMaster || g.Logged()
 }
 
 // HyperLogLogSparse implements Host.
@@ -113,7 +111,9 @@ func (srv *Server) Users() *acl.Users { return srv.users }
 func (srv *Server) Config() *config.Config { return srv.config }
 
 // CommandLog returns a log of commands.
-func (srv *Server) CommandLog(kind stats.LogKind) *stats.CommandLog { return &srv.commandLogs[kind] }
+func (srv *Server) CommandLog(kind stats.LogKind) *stats.CommandLog {
+	return &srv.sessions.CommandLogs[kind]
+}
 
 // ProcessorTime returns how many seconds of the processor the process has used.
 func (srv *Server) ProcessorTime() (system, user float64) {
@@ -125,31 +125,31 @@ func (srv *Server) ProcessorTime() (system, user float64) {
 func (srv *Server) HotKeys() *servercommands.HotKeys { return &srv.hotKeys }
 
 // MeasureKeys begins to measure the use of keys; nil ends it.
-func (srv *Server) MeasureKeys(hot *stats.HotKeys) { srv.timing.measure(hot) }
+func (srv *Server) MeasureKeys(hot *stats.HotKeys) { srv.sessions.Timing.Measure(hot) }
 
 // Latency returns the latency monitor.
-func (srv *Server) Latency() *stats.Latency { return &srv.latency }
+func (srv *Server) Latency() *stats.Latency { return &srv.sessions.Latency }
 
 // CommandStats returns the counters of commands.
-func (srv *Server) CommandStats() *stats.Commands { return &srv.commandStats }
+func (srv *Server) CommandStats() *stats.Commands { return &srv.sessions.CommandStats }
 
 // Subscribed implements feed.Host.
-func (srv *Server) Subscribed() bool { return srv.pubsub.Heard() }
+func (srv *Server) Subscribed() bool { return srv.sessions.PubSub.Heard() }
 
 // Publish implements feed.Host.
 func (srv *Server) Publish(by command.Client, channel, payload []byte) {
 	var subs *pubsub.Subscriptions
-	if s, ok := by.(*Session); ok {
-		subs = &s.modes.subs
+	if s, ok := by.(*session.Session); ok {
+		subs = s.Subscriptions()
 	}
-	srv.pubsub.Publish(subs, channel, payload, false)
+	srv.sessions.PubSub.Publish(subs, channel, payload, false)
 }
 
 // Migrations implements migratecommand.Host.
 func (srv *Server) Migrations() *migratecommand.Conns { return &srv.migrateConns }
 
 // ClientCount implements servercommands.Host.
-func (srv *Server) ClientCount() int64 { return srv.clients.count.Load() }
+func (srv *Server) ClientCount() int64 { return srv.sessions.Clients.Len() }
 
 // Busy implements servercommands.Host.
 func (srv *Server) Busy() command.Error { return srv.scripts.Busy() }
@@ -188,31 +188,54 @@ func (srv *Server) LetScriptsDebug(may bool) { srv.scripts.LetDebug(may) }
 func (srv *Server) ScriptsMayDebug() bool { return srv.scripts.MayDebug() }
 
 // SetReplyBufferPeakAge implements servercommands.Debugger.
-func (srv *Server) SetReplyBufferPeakAge(ms int64) { srv.replyBuffers.peakAge.Store(ms) }
+func (srv *Server) SetReplyBufferPeakAge(ms int64) { srv.sessions.ReplyBuffers.PeakAge.Store(ms) }
 
 // FixReplyBuffers implements servercommands.Debugger.
-func (srv *Server) FixReplyBuffers(fixed bool) { srv.replyBuffers.fixed.Store(fixed) }
+func (srv *Server) FixReplyBuffers(fixed bool) { srv.sessions.ReplyBuffers.Fixed.Store(fixed) }
 
 // EvictsClients implements servercommands.Debugger.
-func (srv *Server) EvictsClients() bool { return srv.eviction.clientLimit.Load() != 0 }
+func (srv *Server) EvictsClients() bool { return srv.sessions.Limits.Clients.Load() != 0 }
+
+// Role is what clients are told that the server is.
+func (srv *Server) Role() string {
+	if srv.follows() {
+		return "replica"
+	}
+	return "master"
+}
+
+// PubSub returns the hub of published messages.
+func (srv *Server) PubSub() *pubsub.Hub { return &srv.sessions.PubSub }
+
+// Clients implements connection.Host.
+func (srv *Server) Clients(now int64) iter.Seq[*clients.Info] { return srv.sessions.Clients.Infos(now) }
+
+// ClientByID implements connection.Host.
+func (srv *Server) ClientByID(id, now int64) (info clients.Info, ok bool) {
+	return srv.sessions.Clients.ByID(id, now)
+}
+
+// Kill implements connection.Host.
+func (srv *Server) Kill(by command.Client, f *clients.Filter, now int64) (killed int) {
+	return srv.sessions.Clients.Kill(by, f, now)
+}
+
+// Unblock implements connection.Host.
+func (srv *Server) Unblock(id int64, withError bool) bool {
+	return srv.sessions.Clients.Unblock(id, withError)
+}
+
+// Pause implements connection.Host.
+func (srv *Server) Pause(now, until int64, all bool) { srv.sessions.Pause.Begin(now, until, all) }
+
+// Unpause implements connection.Host.
+func (srv *Server) Unpause() { srv.sessions.Pause.Resume() }
 
 // EvictableClients implements servercommands.Debugger.
-func (srv *Server) EvictableClients() (sizes []int64) {
-	for _, s := range srv.clients.all() {
-		if d := s.snapshot(); !s.dying() && !d.NoEvict {
-			sizes = append(sizes, d.Memory)
-		}
-	}
-	return sizes
-}
+func (srv *Server) EvictableClients() []int64 { return srv.sessions.Clients.Evictable() }
 
 // SessionSize implements servercommands.Debugger.
-func (srv *Server) SessionSize() uintptr { return unsafe.Sizeof(Session{}) }
+func (srv *Server) SessionSize() uintptr { return session.Size }
 
-// Has implements servercommands.Client.
-func (s *Session) Has(a config.Access) bool {
-	return a == config.AccessYes || a == config.AccessLocal && s.proxied == nil && s.peer.SameMachine()
-}
-
-// End implements servercommands.Client.
-func (s *Session) End() { s.closing, s.why = true, door.ErrClosed }
+// UsedMemory implements servercommands.Host; see session.Shared.
+func (srv *Server) UsedMemory() int64 { return srv.sessions.UsedMemory() }

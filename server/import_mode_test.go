@@ -5,12 +5,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/session"
 )
 
 func TestImportSourcesSeeKeysThatHaveExpired(t *testing.T) {
 	b := newHarness(t)
 	source, other := b.session(), b.session()
-	do := func(s *Session, words ...string) string { return b.feed(s, request(words...)) }
+	do := func(s *session.Session, words ...string) string { return b.feed(s, request(words...)) }
 	require.Equal(t, "-ERR Server is not in import mode\r\n", do(source, "CLIENT", "IMPORT-SOURCE", "ON"))
 	require.Equal(t, "+OK\r\n", do(source, "CONFIG", "SET", "import-mode", "yes"))
 	require.Equal(t, "+OK\r\n", do(source, "CLIENT", "IMPORT-SOURCE", "ON"))

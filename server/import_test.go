@@ -333,14 +333,14 @@ func TestFilesHaveEverything(t *testing.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		b := newJournalled(t)
 		for range rapid.IntRange(1, 150).Draw(t, "steps") {
-			if line := randomCommand(r, journalTemplates[r.IntN(len(journalTemplates))]); !b.sessions[0].waiting() {
+			if line := randomCommand(r, journalTemplates[r.IntN(len(journalTemplates))]); !b.sessions[0].Waiting() {
 				b.step(line)
 			} else {
 				b.step("+1000")
 			}
 		}
 		b.step("+100000") // so that what expires has gone, or stays for the time of the test
-		if b.sessions[0].tx.active {
+		if b.sessions[0].InTransaction() {
 			b.step("DISCARD")
 		}
 		for name, write := range map[string]func(io.Writer) error{"rdb": b.WriteRDB, "aof": b.WriteAOF} {
@@ -461,10 +461,10 @@ func TestMigrateKeepsConnectionsForAWhile(t *testing.T) {
 	require.EqualValues(t, 1, connections())
 	require.Contains(t, strings.Join(dump(target.ks, b.ks.Now()), "\n"), `3 "b" string`)
 	// One that the other server has closed meanwhile is replaced.
-	for _, s := range target.clients.all() {
-		s.post(mailKill)
+	for _, s := range target.sessions.Clients.All() {
+		s.Kill()
 	}
-	require.Eventually(t, func() bool { return target.clients.count.Load() == 0 }, testTimeout, time.Millisecond)
+	require.Eventually(t, func() bool { return target.sessions.Clients.Len() == 0 }, testTimeout, time.Millisecond)
 	migrate("c", "3")
 	require.EqualValues(t, 2, connections())
 	b.step("+11500")

@@ -57,8 +57,8 @@ func (srv *Server) Memory(now int64) servercommands.Memory {
 		JournalBuffer: srv.dump.Status().JournalBuffer,
 		Scripts:       u.ScriptSources, Functions: u.LibrarySources}
 	m.Peak = srv.peakMemory.See(m.Used)
-	clients := srv.clients.sizes(now)
-	m.Clients, m.Followers, m.Streamed = clients.normal, clients.followers, clients.streamed
+	clients := srv.sessions.Clients.Measure(now)
+	m.Clients, m.Followers, m.Streamed = clients.Normal, clients.Followers, clients.Streamed
 	return m
 }
 
@@ -138,17 +138,17 @@ var readBuild = sync.OnceValue(func() build {
 
 func infoClients(b *servercommands.InfoText, c *command.Ctx) {
 	srv := serverOf(c)
-	tracking, _, _, _ := srv.tracking.Size()
-	b.Number("connected_clients", srv.clients.count.Load())
+	tracking, _, _, _ := srv.sessions.Tracking.Size()
+	b.Number("connected_clients", srv.sessions.Clients.Len())
 	b.Number("cluster_connections", 0)
-	b.Number("maxclients", srv.maxClients())
-	srv.clients.sizes(c.Now()) // which notes what there is now
-	input, output := srv.clients.peaks.largest(c.Now())
+	b.Number("maxclients", srv.MaxClients())
+	srv.sessions.Clients.Measure(c.Now()) // which notes what there is now
+	input, output := srv.sessions.Clients.Largest(c.Now())
 	b.Number("client_recent_max_input_buffer", input)
 	b.Number("client_recent_max_output_buffer", output)
-	b.Number("blocked_clients", srv.stats.blocked.Load()+int64(srv.pause.held(&srv.clients, c.Now())))
+	b.Number("blocked_clients", srv.sessions.Counters.Blocked.Load()+int64(srv.sessions.Pause.Held(&srv.sessions.Clients, c.Now())))
 	b.Number("tracking_clients", int64(tracking))
-	watching, subscribed, timed := srv.clients.occupied()
+	watching, subscribed, timed := srv.sessions.Clients.Occupied()
 	b.Number("pubsub_clients", int64(subscribed))
 	b.Number("watching_clients", int64(watching))
 	b.Number("clients_in_timeout_table", int64(timed))
@@ -193,7 +193,7 @@ func infoMemory(b *servercommands.InfoText, c *command.Ctx) {
 	if total, ok := stats.SystemMemory(); ok {
 		b.Bytes("total_system_memory", total)
 	}
-	b.Bytes("maxmemory", srv.eviction.limit.Load())
+	b.Bytes("maxmemory", srv.sessions.Limits.Memory.Load())
 	b.Text("maxmemory_policy", srv.config.Value("maxmemory-policy"))
 	b.Zeros("mem_not_counted_for_evict", "mem_replication_backlog", "mem_cluster_links", "mem_overhead_db_hashtable_rehashing",
 		"active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects")
@@ -349,7 +349,7 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	srv := serverOf(c)
 	srv.rates.sample(srv, c.Now())
 	rate := srv.rates.throughput()
-	s := &srv.stats
+	s, n := &srv.stats, &srv.sessions.Counters
 	b.Number("total_connections_received", s.connections.Load())
 	b.Number("total_commands_processed", srv.commandCalls())
 	b.Number("instantaneous_ops_per_sec", rate.commands)
@@ -370,10 +370,10 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("tier_unloaded_values", k.Unloaded)
 	b.Number("tier_loaded_values", k.Loaded)
 	b.Number("tier_loaded_parts", k.LoadedParts)
-	b.Number("tier_waits", s.tierWaits.Load())
-	b.Number("evicted_clients", srv.eviction.clients.Load())
+	b.Number("tier_waits", n.TierWaits.Load())
+	b.Number("evicted_clients", n.Evicted.Load())
 	b.Zeros("evicted_scripts")
-	current, total := srv.eviction.exceeded(srv.ticks())
+	current, total := srv.eviction.exceeded(srv.sessions.Ticks())
 	b.Number("total_eviction_exceeded_time", total/1e6)
 	b.Number("current_eviction_exceeded_time", current/1e6)
 	b.Number("expired_subkeys", k.ExpiredFields)
@@ -384,27 +384,27 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("expire_cycle_cpu_milliseconds", k.ExpiryNanos/1e6)
 	b.Number("keyspace_hits", k.Hits)
 	b.Number("keyspace_misses", k.Misses)
-	b.Number("pubsub_channels", int64(srv.pubsub.Len(pubsub.Channel)))
-	b.Number("pubsub_patterns", int64(srv.pubsub.Len(pubsub.Pattern)))
-	b.Number("pubsubshard_channels", int64(srv.pubsub.Len(pubsub.ShardChannel)))
+	b.Number("pubsub_channels", int64(srv.sessions.PubSub.Len(pubsub.Channel)))
+	b.Number("pubsub_patterns", int64(srv.sessions.PubSub.Len(pubsub.Pattern)))
+	b.Number("pubsubshard_channels", int64(srv.sessions.PubSub.Len(pubsub.ShardChannel)))
 	b.Zeros("latest_fork_usec", "total_forks")
 	b.Number("migrate_cached_sockets", int64(srv.migrateConns.Len()))
 	b.Zeros("slave_expires_tracked_keys", "active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits",
 		"active_defrag_key_misses", "total_active_defrag_time", "current_active_defrag_time")
-	_, keys, readers, prefixes := srv.tracking.Size()
+	_, keys, readers, prefixes := srv.sessions.Tracking.Size()
 	b.Number("tracking_total_keys", int64(keys))
 	b.Number("tracking_total_items", int64(readers))
 	b.Number("tracking_total_prefixes", int64(prefixes))
 	b.Number("unexpected_error_replies", srv.replica.Unexpected.Load())
-	b.Number("total_error_replies", s.errors.Replies())
+	b.Number("total_error_replies", n.Errors.Replies())
 	b.Number("dump_payload_sanitizations", s.restored.Load())
-	b.Number("client_query_buffer_limit_disconnections", s.inputTooLong.Load())
-	b.Number("client_output_buffer_limit_disconnections", s.outputTooLong.Load())
-	b.Number("acl_access_denied_auth", s.denied[acl.DeniedAuth].Load())
-	b.Number("acl_access_denied_cmd", s.denied[acl.DeniedCommand].Load())
-	b.Number("acl_access_denied_key", s.denied[acl.DeniedKey].Load())
-	b.Number("acl_access_denied_channel", s.denied[acl.DeniedChannel].Load())
-	b.Number("acl_access_denied_db", s.denied[acl.DeniedDatabase].Load())
+	b.Number("client_query_buffer_limit_disconnections", n.InputTooLong.Load())
+	b.Number("client_output_buffer_limit_disconnections", n.OutputTooLong.Load())
+	b.Number("acl_access_denied_auth", n.Denied[acl.DeniedAuth].Load())
+	b.Number("acl_access_denied_cmd", n.Denied[acl.DeniedCommand].Load())
+	b.Number("acl_access_denied_key", n.Denied[acl.DeniedKey].Load())
+	b.Number("acl_access_denied_channel", n.Denied[acl.DeniedChannel].Load())
+	b.Number("acl_access_denied_db", n.Denied[acl.DeniedDatabase].Load())
 	reads, writes := s.loops.Reads.Load(), s.loops.Writes.Load()
 	b.Number("total_reads_processed", reads+s.goroutines.Reads.Load())
 	b.Number("total_writes_processed", writes+s.goroutines.Writes.Load())
@@ -413,8 +413,8 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	}
 	b.Number("io_threaded_reads_processed", reads)
 	b.Number("io_threaded_writes_processed", writes)
-	b.Number("reply_buffer_shrinks", s.shrinks.Load())
-	b.Number("reply_buffer_expands", s.expands.Load())
+	b.Number("reply_buffer_shrinks", n.Shrinks.Load())
+	b.Number("reply_buffer_expands", n.Expands.Load())
 	b.Number("eventloop_cycles", s.loops.Rounds.Load())
 	b.Number("eventloop_duration_sum", srv.loopTime().Microseconds())
 	b.Number("eventloop_duration_cmd_sum", srv.commandTime().Microseconds())
@@ -448,7 +448,7 @@ func infoCommandStats(b *servercommands.InfoText, c *command.Ctx) {
 	}
 	slices.SortFunc(all, func(x, y *command.Command) int { return cmp.Compare(x.Name, y.Name) })
 	for _, cmd := range all {
-		s := srv.commandStats.Seen(cmd)
+		s := srv.sessions.CommandStats.Seen(cmd)
 		calls, rejected, failed := s.Calls.Load(), s.Rejected.Load(), s.Failed.Load()
 		if calls == 0 && rejected == 0 && failed == 0 {
 			continue
@@ -464,14 +464,14 @@ func infoCommandStats(b *servercommands.InfoText, c *command.Ctx) {
 }
 
 func infoErrorStats(b *servercommands.InfoText, c *command.Ctx) {
-	serverOf(c).stats.errors.Each(func(code string, n int64) { fmt.Fprintf(b, "errorstat_%s:count=%d\r\n", code, n) })
+	serverOf(c).sessions.Counters.Errors.Each(func(code string, n int64) { fmt.Fprintf(b, "errorstat_%s:count=%d\r\n", code, n) })
 }
 
 func infoLatencyStats(b *servercommands.InfoText, c *command.Ctx) {
 	srv := serverOf(c)
 	percentiles := srv.config.Get().LatencyPercentiles
 	for cmd := range srv.table.All {
-		h := srv.commandStats.Seen(cmd).Histogram()
+		h := srv.sessions.CommandStats.Seen(cmd).Histogram()
 		if h == nil {
 			continue
 		}

@@ -32,7 +32,7 @@ func TestInputInPieces(t *testing.T) {
 	}
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 0))
-		s := srv.newSession(transport.Peer{}, func() {})
+		s := srv.sessions.Open(transport.Peer{}, func() {})
 		var got []byte
 		rooms := 0
 		for left := input.Bytes(); len(left) > 0; {

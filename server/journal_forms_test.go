@@ -15,6 +15,7 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/internal/testing/commandtest"
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 	"github.com/atomredis/atomredis/resp"
@@ -55,7 +56,7 @@ func (r memoryRecord) text(t require.TestingT) []string {
 type journalled struct {
 	*harness
 	journal  memoryJournal
-	sessions [3]*Session
+	sessions [3]*session.Session
 }
 
 // newJournalled returns a server whose sets soon become large.
@@ -129,9 +130,9 @@ func (b *journalled) finish(t require.TestingT) {
 
 // repeat executes the journal on another server, some ms later than it was.
 func (b *journalled) repeat(t require.TestingT, on *harness, from command.Origin, later int64) {
-	r := newReplayer(on.Server, from)
+	r := on.Server.sessions.NewReplayer(from)
 	for _, rec := range b.journal.records {
-		require.NoError(t, r.apply(rec.now+later, rec.commands), "%q", rec.text(t))
+		require.NoError(t, r.Apply(rec.now+later, rec.commands), "%q", rec.text(t))
 	}
 }
 
@@ -607,9 +608,9 @@ func TestJournalRepeatsRandomCommands(t *testing.T) {
 		for range rapid.IntRange(100, 200).Draw(t, "steps") {
 			client, line := r.IntN(len(b.sessions)), ""
 			switch s := b.sessions[client]; {
-			case s.waiting():
+			case s.Waiting():
 				line = fmt.Sprintf("+%d", r.IntN(100))
-			case s.tx.active && r.IntN(4) == 0:
+			case s.InTransaction() && r.IntN(4) == 0:
 				line = fmt.Sprintf("%d:EXEC", client)
 			default:
 				line = fmt.Sprintf("%d:%s", client, randomCommand(r, journalTemplates[r.IntN(len(journalTemplates))]))
@@ -625,7 +626,7 @@ func TestJournalRepeatsRandomCommands(t *testing.T) {
 func TestJournalsOfEarlierVersionsAreRepeated(t *testing.T) {
 	b := newHarness(t)
 	require.NoError(t, b.ks.Restore(engine.StoredState{}))
-	r := newReplayer(b.Server, command.FromJournal)
+	r := b.Server.sessions.NewReplayer(command.FromJournal)
 	const now = 1_000_000_000_000
 	for i, line := range []string{
 		"SET a 1 EX 10 NX", "SET b 1", "EXPIRE b -1", "INCR b", "SETEX c 5 v", "HSET h f 1 g 2", "HEXPIRE h 0 FIELDS 1 f",
@@ -633,7 +634,7 @@ func TestJournalsOfEarlierVersionsAreRepeated(t *testing.T) {
 		"HEXPIRE h 7 FIELDS 1 g", "XADD s * f v", "INCRBYFLOAT n 0.5", "GETEX a PX 77", "RESTORE i 10 " + integerPayload,
 		"XGROUP CREATE s g 0", "XREADGROUP GROUP g c STREAMS s >", "XCLAIM s g d 0 1000000000009-0", "XAUTOCLAIM s g e 0 0",
 	} {
-		require.NoError(t, r.apply(now+int64(i), request(strings.Fields(line)...)), line)
+		require.NoError(t, r.Apply(now+int64(i), request(strings.Fields(line)...)), line)
 	}
 	require.Equal(t, []string{
 		`0 "a" string expires 1000000000088: "1"`, `0 "b" string expires 0: "1"`, `0 "c" string expires 1000000005004: "v"`,

@@ -7,6 +7,7 @@ import (
 	"github.com/atomredis/atomredis/internal/cluster"
 	"github.com/atomredis/atomredis/internal/cluster/migrate"
 	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
@@ -27,16 +28,16 @@ func (h *migrateHost) RDBLimits() *rdb.Limits { return (*Server)(h).RDBLimits() 
 // AwaitRoom implements migrate.Host.
 func (h *migrateHost) AwaitRoom(ctx context.Context) error {
 	srv := (*Server)(h)
-	for srv.eviction.limit.Load() != 0 {
-		room := srv.makeRoom(srv.ks.Now())
-		if room == roomNowhere {
+	for srv.sessions.Limits.Memory.Load() != 0 {
+		room := srv.MakeRoom(srv.ks.Now())
+		if room == session.RoomNowhere {
 			return migrate.ErrNoMemory
 		}
-		if room != roomLater || srv.excess() < 1 {
+		if room != session.RoomLater || srv.sessions.Excess() < 1 {
 			return nil
 		}
 		select {
-		case <-time.After(tierPause * time.Millisecond):
+		case <-time.After(session.TierPause * time.Millisecond):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -45,44 +46,20 @@ func (h *migrateHost) AwaitRoom(ctx context.Context) error {
 }
 
 // Tiered implements migrate.Host.
-func (h *migrateHost) Tiered() bool { return h.tiered.Load() }
+func (h *migrateHost) Tiered() bool { return h.sessions.Tiered.Load() }
 
 // InvalidateCaches implements migrate.Host.
-func (h *migrateHost) InvalidateCaches() { h.tracking.InvalidateAll(nil) }
+func (h *migrateHost) InvalidateCaches() { h.sessions.Tracking.InvalidateAll(nil) }
 
 // WithdrawBlocked implements migrate.Host.
-func (h *migrateHost) WithdrawBlocked(slots *cluster.SlotSet) (list []migrate.Blocked) {
-	for _, s := range h.clients.all() {
-		if w := s.snapshot().wait; w != nil && slots.Has(w.slot) && w.waiter.Withdraw() {
-			list = append(list, withdrawn{s, w})
-			s.post(mailHeld)
-		}
-	}
-	return list
+func (h *migrateHost) WithdrawBlocked(slots *cluster.SlotSet) []migrate.Blocked {
+	return h.sessions.Clients.WithdrawBlocked(slots)
 }
-
-// withdrawn is a session that was blocked, as migrate.Blocked.
-type withdrawn struct {
-	s *Session
-	w *wait
-}
-
-// Undone implements migrate.Blocked.
-func (c withdrawn) Undone() bool { return c.w.left.Load() }
-
-// Resume implements migrate.Blocked.
-func (c withdrawn) Resume() { c.s.post(mailMoved) }
-
-// heldClient is a session as migrate.Waiting.
-type heldClient Session
-
-// Resume implements migrate.Waiting.
-func (c *heldClient) Resume() { (*Session)(c).post(mailResume) }
 
 // MayFlush implements command.Host.
 func (srv *Server) MayFlush() command.Error {
 	if srv.migrations != nil && !srv.migrations.MayFlush() {
-		return errTryAgain
+		return session.ErrTryAgain
 	}
 	return ""
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/session"
 )
 
 // shardPair is two shards between which slot 100 migrates with some keys, and clients of their leaders.
@@ -186,7 +187,7 @@ func TestFlushallDuringAMigration(t *testing.T) {
 		require.Equal(t, "+OK", m.b.do("SET "+own+" own"))
 	}
 	id, goOn := m.begin(true)
-	require.Equal(t, "-"+string(errTryAgain), m.b.do("FLUSHALL"))
+	require.Equal(t, "-"+string(session.ErrTryAgain), m.b.do("FLUSHALL"))
 	goOn()
 	m.b.waitForTask(id, "completed")
 	require.Equal(t, m.digests, digestsAt(m.b))
@@ -202,7 +203,7 @@ func (n *groupNode) leaveMemory() {
 	t := n.g.t
 	waitUntil(t, "values may leave", func() bool {
 		n.makeRoom(n.ks.Now())
-		return n.tiered.Load()
+		return n.sessions.Tiered.Load()
 	})
 	require.NoError(t, n.storage.Save())
 	n.ks.Evict(n.ks.Now(), func() bool { return true })

@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/session"
 )
 
 // watched returns what a monitor sees of lines of commands: databases, sources and commands.
-func watched(b *harness, monitor, s *Session, lines ...string) string {
+func watched(b *harness, monitor, s *session.Session, lines ...string) string {
 	for _, line := range lines {
 		b.feed(s, []byte(line+"\r\n"))
 	}
@@ -42,7 +44,7 @@ func TestMonitorsSeeCommandsWhenTheyAreDone(t *testing.T) {
 			db, rest, _ := strings.Cut(line, " ")
 			source, command, _ := strings.Cut(rest, " ")
 			if source == "*" {
-				source = s.peer.Addr
+				source = s.Addr()
 			}
 			want += "[" + db + " " + source + "] " + command + "\r\n"
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/transport"
 	"github.com/atomredis/atomredis/persist/disk"
@@ -30,7 +31,7 @@ type durableServer struct {
 	*Server
 	t   require.TestingT
 	log *panicLog
-	s   *Session
+	s   *session.Session
 }
 
 func openDurable(t require.TestingT, fs disk.FS, settings ...string) (*durableServer, error) {
@@ -50,7 +51,7 @@ func openDurable(t require.TestingT, fs disk.FS, settings ...string) (*durableSe
 	if err := d.Start(); err != nil {
 		return nil, err
 	}
-	d.s = d.newSession(transport.Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})
+	d.s = d.sessions.Open(transport.Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})
 	return d, nil
 }
 
@@ -74,10 +75,10 @@ func (d *durableServer) do(commands ...string) (string, bool) {
 		out := string(d.s.Output())
 		if d.s.Closing() {
 			d.s.Close()
-			d.s = d.newSession(transport.Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})
+			d.s = d.sessions.Open(transport.Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})
 			return "", false
 		}
-		if n > 0 && n == len(out) && d.s.blocked == nil {
+		if n > 0 && n == len(out) && !d.s.Waiting() {
 			d.s.SetOutput(nil)
 			return out, true
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/internal/clients/acl"
+	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/internal/transport"
 )
 
@@ -22,8 +23,8 @@ type proxied struct {
 	conn   net.Conn
 	signal chan struct{} // the session has mail, or output, or a frame has come, or the connection has ended
 
-	mu      sync.Mutex // protects what follows, and the session's owner-only state
-	session *Session   // nil before the server has said who it is
+	mu      sync.Mutex       // protects what follows, and the session's owner-only state
+	session *session.Session // nil before the server has said who it is
 	account *acl.Account
 	frames  uint64 // of commands that have come
 	told    uint64 // how many of them the server knows to be answered
@@ -39,8 +40,7 @@ type proxied struct {
 const maxRelayedClient = 1 << 20
 
 var (
-	errFrame       = errors.New("unknown frame")
-	errRelayedUser = []byte("-WRONGPASS invalid username-password pair or user is disabled.\r\n")
+	errFrame = errors.New("unknown frame")
 )
 
 // serveProxied serves a client of another server. rest is what has been read of the connection already.
@@ -154,7 +154,7 @@ func (p *proxied) readFrame(in *bufio.Reader) error {
 
 // become makes the client what its server says that it is.
 func (p *proxied) become(text []byte) error {
-	var c relayedClient
+	var c session.Identity
 	if err := json.Unmarshal(text, &c); err != nil {
 		return err
 	}
@@ -165,37 +165,20 @@ func (p *proxied) become(text []byte) error {
 	defer p.mu.Unlock()
 	s := p.session
 	if s == nil {
-		if refusal := p.srv.refuse(p.srv.clients.count.Load(), false); refusal != "" {
+		if refusal := p.srv.refuse(p.srv.sessions.Clients.Len(), false); refusal != "" {
 			return errors.Join(net.ErrClosed, p.answer([]byte("-"+refusal+"\r\n"), answerEnd))
 		}
-		s = p.srv.newSession(transport.Peer{Addr: c.Addr, Local: c.Local}, p.wake)
-		s.proxied = p
+		s = p.srv.sessions.Open(transport.Peer{Addr: c.Addr, Local: c.Local}, p.wake)
 		p.session, p.hello = s, true
 		p.wake()
 	}
-	s.db = c.DB
-	s.setProto(c.Protocol)
-	s.modes.options.Name, s.modes.options.Library, s.modes.options.LibraryVersion = c.Name, c.Library, c.LibVer
-	switch {
-	case c.User == "":
-		s.becomeDefault()
-	case p.srv.users.Authenticate(&s.account, c.User, c.Digest):
-		s.digest = c.Digest
-		s.setAuthenticated(true)
-	default:
-		s.out.Raw(errRelayedUser)
-		s.closing = true
-	}
-	p.account = s.account.Load()
-	s.publish()
+	s.Impersonate(c)
+	p.account = s.Account()
 	return nil
 }
 
 // bound reports whether the session keeps something for the client that it cannot take elsewhere.
-func (p *proxied) bound() bool {
-	s := p.session
-	return s.tied() || s.modes.options.NoEvict || s.guard.NoTouch || s.account.Load() != p.account
-}
+func (p *proxied) bound() bool { return p.session.Bound() || p.session.Account() != p.account }
 
 // write serves the session until the connection ends.
 func (p *proxied) write() {
@@ -223,18 +206,18 @@ func (p *proxied) write() {
 			check, nextCheck = host.AfterFunc(time.Second, p.wake), now+1000
 		}
 		p.arm(now)
-		a := relayAnswer{size: uint32(sendable), done: p.told, db: uint32(s.db)}
+		a := relayAnswer{size: uint32(sendable), done: p.told, db: uint32(s.DB())}
 		// One that is aborted owes replies: its client must not wait for them.
-		if left == 0 && !s.Closing() && len(s.in.input) == 0 && !s.in.long.Active() && !s.waiting() {
+		if left == 0 && !s.Closing() && s.Idle() {
 			a.done = p.frames
 		}
 		if p.bound() {
 			a.flags |= answerBound
 		}
-		if s.out.Proto == 3 {
+		if s.Protocol() == 3 {
 			a.flags |= answerRESP3
 		}
-		if end && !p.gone && !p.srv.group.following.Load() && !p.srv.ending.Load() {
+		if end && !p.gone && !p.srv.group.following.Load() && !p.srv.sessions.Ending.Load() {
 			a.flags |= answerEnd
 		}
 		send := sendable > 0 || a.done != p.told || end || p.hello

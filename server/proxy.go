@@ -2,7 +2,6 @@ package server
 
 import (
 	"bufio"
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -15,9 +14,9 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/internal/buffers"
-	"github.com/atomredis/atomredis/internal/clients"
 	"github.com/atomredis/atomredis/internal/cluster/peers"
 	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -27,20 +26,12 @@ import (
 
 // relays are the connections of clients to the leader.
 type relays struct {
-	on      atomic.Bool // replicated-proxy
 	running sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool
 	all    map[*relay]struct{}
 	served map[*proxied]struct{} // the clients of other servers
-}
-
-// relaying is what a session has for its relay. It belongs to the goroutine of the session's transport.
-type relaying struct {
-	may   bool // the session belongs to a transport that can carry what comes from elsewhere
-	held  bool // the next command waits for the relay
-	relay *relay
 }
 
 const (
@@ -55,7 +46,7 @@ const (
 // relay is the connection of a client to the leader.
 type relay struct {
 	srv  *Server
-	s    *Session
+	s    *session.Session
 	wake chan struct{} // there is something to send
 	read chan struct{} // the client has read something
 	gone chan struct{} // closed when the client has gone
@@ -63,10 +54,10 @@ type relay struct {
 	unread atomic.Int64
 
 	mu      sync.Mutex
-	client  relayedClient // as the leader is to see it
-	changed bool          // since it was told
-	queue   []byte        // commands that have not been sent
-	queued  int           // how many
+	client  session.Identity // as the leader is to see it
+	changed bool             // since it was told
+	queue   []byte           // commands that have not been sent
+	queued  int              // how many
 	// sent and done are how many frames of commands the leader has been sent, and has answered.
 	sent, done uint64
 	bound      bool // the leader keeps something for the client: a transaction, subscriptions and the like
@@ -76,19 +67,10 @@ type relay struct {
 	stopped    bool     // the client has gone
 }
 
-// relayedClient is what the leader is told of a client.
-type relayedClient struct {
-	Addr, Local           string
-	User                  string            `json:",omitempty"` // "" if it has not authenticated
-	Digest                [sha256.Size]byte // of its password
-	DB, Protocol          int
-	Name, Library, LibVer string `json:",omitempty"`
-}
-
 // Frames are what goes over the connection: to the leader a kind, a length of four bytes and so much, and back a
 // relayAnswer and replies.
 const (
-	frameClient   = 'I' // a relayedClient
+	frameClient   = 'I' // a Identity
 	frameCommands = 'C'
 	frameHead     = 5
 	maxFrame      = 1 << 30 // bytes
@@ -137,67 +119,52 @@ func readAnswer(in *bufio.Reader) (a relayAnswer, replies []byte, err error) {
 	return a, replies, nil
 }
 
-// forward has the leader do a command, if this server cannot and may ask it. It reports whether it has taken the
-// command; done is then what execute returns.
-func (s *Session) forward(cmd *command.Command, args [][]byte) (done, taken bool) {
-	r := s.relaying.relay
-	follows := s.srv.group.following.Load() && s.srv.relays.on.Load()
-	wanted := cmd != nil && cmd.ArityOK(len(args)) && s.leadersPart(cmd)
-	switch {
-	case !s.authenticated.Load() && s.mustAuthenticate():
-		return false, false
-	case r == nil && (!follows || !wanted || s.tied()):
-		return false, false
-	case r == nil:
-		r = s.newRelay()
-		s.relaying.relay = r
+// NewRelay implements session.Host.
+func (srv *Server) NewRelay(s *session.Session) session.Relay {
+	r := &relay{srv: srv, s: s, client: s.Identity(), wake: make(chan struct{}, 1), read: make(chan struct{}, 1),
+		gone: make(chan struct{})}
+	all := &srv.relays
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.closed {
+		r.ended = true
+		return r
 	}
+	if all.all == nil {
+		all.all = map[*relay]struct{}{}
+	}
+	all.all[r] = struct{}{}
+	all.running.Go(r.run)
+	return r
+}
+
+// Forward implements session.Relay.
+func (r *relay) Forward(cmd *command.Command, args [][]byte, wanted bool) (done, taken bool) {
+	s := r.s
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	quiet := r.queued == 0 && r.sent == r.done
 	switch {
 	case r.ended:
-		s.closing = true
+		s.Quit()
 		return true, true
-	case !quiet && !(wanted && follows) || len(r.queue) > relayQueue:
-		s.relaying.held = true
+	case !quiet && !wanted || len(r.queue) > relayQueue:
+		s.AwaitRelay()
 		return false, true
-	case quiet && !r.bound && (!wanted || !follows || s.tied()): // it is for this server
-		s.readPushes()
+	case quiet && !r.bound && (!wanted || s.Tied()): // it is for this server
+		s.Return()
 		if !r.changed { // what a transaction has chosen at the leader holds here too
-			if s.db = r.client.DB; s.out.Proto != r.client.Protocol {
-				s.setProto(r.client.Protocol)
-			}
+			s.Adopt(r.client.DB, r.client.Protocol)
 		}
 		r.changed = true
 		return false, false
 	}
 	if r.changed {
-		r.client = s.asRelayed()
+		r.client = s.Identity()
 	}
-	if cmd != nil {
-		s.lastCmd = cmd
-	}
-	r.queue = appendRelayed(r.queue, s.srv.table, cmd, args)
+	r.queue = appendRelayed(r.queue, r.srv.table, cmd, args)
 	r.queued++
 	return true, true
-}
-
-// leadersPart reports whether a command is for the leader: it uses data, or what clients of the leader share. A client
-// that has sent READONLY reads here.
-func (s *Session) leadersPart(cmd *command.Command) bool {
-	if s.modes.options.ReadOnly && (cmd.Flags&command.ReadOnly != 0 || cmd.AtLeader) {
-		return false
-	}
-	const data = command.Write | command.ReadOnly | command.MayReplicate | command.Blocking | command.PubSub
-	const shared = command.CatTransaction | command.CatScripting | command.CatPubSub
-	return cmd.AtLeader || cmd.Flags&command.Admin == 0 && (cmd.Flags&data != 0 || cmd.ACL&shared != 0)
-}
-
-// tied reports whether this server keeps something for the client that cannot be moved.
-func (s *Session) tied() bool {
-	return s.tx.active || len(s.tx.watches) > 0 || s.modes.subs.Any() || s.modes.tracking.On() || s.modes.monitor ||
-		s.modes.options.Replies != clients.ReplyOn || s.modes.follower.Following()
 }
 
 // appendRelayed appends a command as clients send it.
@@ -214,45 +181,17 @@ func appendRelayed(b []byte, t *command.Table, cmd *command.Command, args [][]by
 	return b
 }
 
-// asRelayed is the client as the leader is to see it.
-func (s *Session) asRelayed() relayedClient {
-	c := relayedClient{Addr: s.peer.Addr, Local: s.peer.Local, Digest: s.digest, DB: s.db, Protocol: s.out.Proto,
-		Name: s.modes.options.Name, Library: s.modes.options.Library, LibVer: s.modes.options.LibraryVersion}
-	if a := s.account.Load(); a != nil && s.digest != [sha256.Size]byte{} {
-		c.User = a.User().Name()
-	}
-	return c
-}
-
-func (s *Session) newRelay() *relay {
-	r := &relay{srv: s.srv, s: s, client: s.asRelayed(), wake: make(chan struct{}, 1), read: make(chan struct{}, 1),
-		gone: make(chan struct{})}
-	all := &s.srv.relays
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	if all.closed {
-		r.ended = true
-		return r
-	}
-	if all.all == nil {
-		all.all = map[*relay]struct{}{}
-	}
-	all.all[r] = struct{}{}
-	all.running.Go(r.run)
-	return r
-}
-
-// flush has what is queued sent.
-func (r *relay) flush() {
+// Flush implements session.Relay.
+func (r *relay) Flush() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
 	}
 }
 
-// took notes that n bytes have been sent to the client.
-func (r *relay) took(n int) {
-	if r == nil || r.unread.Load() == 0 {
+// Took implements session.Relay.
+func (r *relay) Took(n int) {
+	if r.unread.Load() == 0 {
 		return
 	}
 	if r.unread.Add(-int64(n)) < 0 {
@@ -264,18 +203,15 @@ func (r *relay) took(n int) {
 	}
 }
 
-// over reports whether the client's connection must end.
-func (r *relay) over() bool {
+// Over implements session.Relay.
+func (r *relay) Over() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ended
 }
 
-// busy reports whether the client waits for the leader, or for what happens there.
-func (r *relay) busy() bool {
-	if r == nil {
-		return false
-	}
+// Busy implements session.Relay.
+func (r *relay) Busy() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.bound || r.queued > 0 || r.sent != r.done
@@ -286,11 +222,8 @@ func (srv *Server) relayPatience() time.Duration {
 	return relayPatience * time.Duration(srv.config.Get().Raft.Timeout) * time.Millisecond
 }
 
-// stop ends the relay: the client has gone.
-func (r *relay) stop() {
-	if r == nil {
-		return
-	}
+// Stop implements session.Relay.
+func (r *relay) Stop() {
 	r.mu.Lock()
 	if !r.stopped {
 		r.stopped = true
@@ -334,13 +267,13 @@ func (r *relay) run() {
 		r.mu.Lock()
 		if r.conn != conn { // it has ended, and nothing of the queue was sent on it
 			r.mu.Unlock()
-			r.flush()
+			r.Flush()
 			continue
 		}
 		frame = frame[:0]
 		full := len(r.queue) > relayQueue // the session may wait
 		if r.changed {
-			frame, r.changed = r.client.appendFrame(frame), false
+			frame, r.changed = appendClient(frame, r.client), false
 		}
 		for part := range slices.Chunk(r.queue, maxFrame) {
 			frame = binary.BigEndian.AppendUint32(append(frame, frameCommands), uint32(len(part)))
@@ -366,11 +299,12 @@ func (r *relay) run() {
 // post has the session look at the relay, behind the replies in b. mu is locked.
 func (r *relay) post(b ...[]byte) {
 	if !r.stopped {
-		r.s.post(mailRelay, b...)
+		r.s.Relayed(b...)
 	}
 }
 
-func (c relayedClient) appendFrame(b []byte) []byte {
+// appendClient appends the frame that tells the leader of the client.
+func appendClient(b []byte, c session.Identity) []byte {
 	text, _ := json.Marshal(c)
 	b = append(b, frameClient)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(text)))
@@ -423,7 +357,7 @@ func (r *relay) begin(conn net.Conn, addr string) (*bufio.Reader, error) {
 	client := r.client
 	r.mu.Unlock()
 	hello, _ := json.Marshal(peers.Question{Ask: peers.AskForward})
-	if _, err := conn.Write(client.appendFrame(append(hello, '\n'))); err != nil {
+	if _, err := conn.Write(appendClient(append(hello, '\n'), client)); err != nil {
 		return nil, err
 	}
 	in := bufio.NewReaderSize(conn, 16<<10)
@@ -527,13 +461,8 @@ func (all *relays) leadLost(srv *Server) {
 	for _, p := range served {
 		p.conn.Close()
 	}
-	if !all.on.Load() {
-		return
-	}
-	for _, s := range srv.clients.all() {
-		if d := s.snapshot(); s.relaying.may && (d.Subscriptions() > 0 || d.Tracking != 0) {
-			s.post(mailKill) // what it listens to happens elsewhere
-		}
+	if srv.sessions.Forwards.Load() {
+		srv.sessions.EndListeners()
 	}
 }
 
@@ -553,7 +482,7 @@ func (all *relays) Close() {
 	relays, served := slices.Collect(maps.Keys(all.all)), slices.Collect(maps.Keys(all.served))
 	all.mu.Unlock()
 	for _, r := range relays {
-		r.stop()
+		r.Stop()
 	}
 	for _, p := range served {
 		p.conn.Close()

@@ -93,7 +93,7 @@ func TestAClientIsServedAtAnyServerOfAGroup(t *testing.T) {
 }
 
 func leaderHasBlocked(t *testing.T, leader *groupNode) {
-	require.Eventually(t, func() bool { return leader.stats.blocked.Load() == 1 }, testTimeout, time.Millisecond)
+	require.Eventually(t, func() bool { return leader.sessions.Counters.Blocked.Load() == 1 }, testTimeout, time.Millisecond)
 }
 
 func TestWhatIsOfOneServerIsNotForwarded(t *testing.T) {

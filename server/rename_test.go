@@ -10,6 +10,7 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/internal/transport"
 )
 
@@ -19,7 +20,7 @@ func TestRenamedCommandsAreKnownByTheNewNameOnly(t *testing.T) {
 		"rename-command del "+long)
 	require.NoError(t, err)
 	require.NoError(t, srv.Start())
-	s := srv.newSession(transport.Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})
+	s := srv.sessions.Open(transport.Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})
 	defer s.Close()
 	do := func(words ...string) string {
 		s.Input(request(words...), srv.ks.Now())
@@ -61,12 +62,12 @@ func TestRenamedCommandsAreKnownByTheNewNameOnly(t *testing.T) {
 	require.Equal(t, ok+ok+unknown+ok, string(s.Output()))
 	s.SetOutput(nil)
 
-	require.NoError(t, srv.Handle(command.Command{Name: "try", Arity: -2},
-		func(c *Caller) { c.Writer().Raw(c.Call(c.Args()[1:])) }))
+	require.NoError(t, srv.sessions.Handle(command.Command{Name: "try", Arity: -2},
+		func(c *session.Caller) { c.Writer().Raw(c.Call(c.Args()[1:])) }))
 	require.Equal(t, ok, do("TRY", "get", "k"), "a program knows the commands by both names")
 	require.Equal(t, ok, do("TRY", "fetch", "k"))
 	for _, name := range []string{"get", "fetch", "config"} {
-		require.Error(t, srv.Handle(command.Command{Name: name, Arity: 1}, func(*Caller) {}), name)
+		require.Error(t, srv.sessions.Handle(command.Command{Name: name, Arity: 1}, func(*session.Caller) {}), name)
 	}
 }
 
@@ -108,7 +109,7 @@ func TestJournalKeepsTheOwnNamesOfCommands(t *testing.T) {
 		return srv
 	}
 	srv := open("rename-command set x", "rename-command get set", "rename-command x get", "rename-command xgroup groups")
-	s := srv.newSession(transport.Peer{}, func() {})
+	s := srv.sessions.Open(transport.Peer{}, func() {})
 	for _, command := range []string{"get k v", "groups create stream g 0 mkstream"} {
 		s.Input(request(strings.Fields(command)...), srv.ks.Now())
 		require.Equal(t, "+OK\r\n", string(s.Output()))

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -16,6 +15,7 @@ import (
 	commands "github.com/atomredis/atomredis/internal/commands/replication"
 	"github.com/atomredis/atomredis/internal/replication"
 	"github.com/atomredis/atomredis/internal/replication/psync"
+	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
@@ -61,25 +61,10 @@ func (m *masterHost) TellLeader() {
 }
 
 // WritesPaused implements psync.MasterHost.
-func (m *masterHost) WritesPaused(now int64) bool { return m.pause.running(now) }
+func (m *masterHost) WritesPaused(now int64) bool { return m.sessions.Pause.Running(now) }
 
 // HoldWrites implements psync.MasterHost.
-func (m *masterHost) HoldWrites(held bool) { m.pause.hold(held) }
-
-// followerConn is a session as psync.Client.
-type followerConn Session
-
-// Send implements psync.Client.
-func (c *followerConn) Send(b []byte) { (*Session)(c).post(0, b) }
-
-// Close implements psync.Client.
-func (c *followerConn) Close() { (*Session)(c).post(mailKill) }
-
-// ID implements psync.Client.
-func (c *followerConn) ID() int64 { return c.id }
-
-// Addr implements psync.Client.
-func (c *followerConn) Addr() string { return c.peer.Addr }
+func (m *masterHost) HoldWrites(held bool) { m.sessions.Pause.Hold(held) }
 
 // replicaHost is the server as psync.ReplicaHost.
 type replicaHost Server
@@ -107,11 +92,7 @@ func (srv *Server) withdrawWriters() {
 	for _, s := range srv.services {
 		s.Following()
 	}
-	for _, s := range srv.clients.all() {
-		if w := s.snapshot().wait; w != nil && w.cmd.Flags&command.Write != 0 && w.waiter.Withdraw() {
-			s.post(mailRoleChanged)
-		}
-	}
+	srv.sessions.Clients.WithdrawWriters()
 }
 
 // Dial implements psync.ReplicaHost.
@@ -121,7 +102,7 @@ func (r *replicaHost) Dial(ctx context.Context, addr string, timeout time.Durati
 
 // MakeRoom implements psync.ReplicaHost.
 func (r *replicaHost) MakeRoom() {
-	if r.eviction.limit.Load() != 0 {
+	if r.sessions.Limits.Memory.Load() != 0 {
 		(*Server)(r).makeRoom(r.ks.Now())
 	}
 }
@@ -150,69 +131,24 @@ func (srv *Server) spoolDir() string {
 
 // NewExecutor implements psync.ReplicaHost.
 func (r *replicaHost) NewExecutor(by psync.Executing) psync.Executor {
-	x := &masterExecutor{replayer: newReplayer((*Server)(r), command.FromMaster), by: by}
-	x.s.guard.FromMaster = true
-	return x
+	srv := (*Server)(r)
+	return &masterExecutor{srv.sessions.NewExecutor(by), srv}
 }
 
-// masterExecutor executes the commands of a master.
+// masterExecutor executes the commands of a master, and takes over its data.
 type masterExecutor struct {
-	*replayer
-	by psync.Executing
-}
-
-// Execute implements psync.Executor.
-func (x *masterExecutor) Execute(ctx context.Context, db int, unit [][][]byte) error {
-	s := x.s
-	srv := s.srv
-	found := make([]*command.Command, len(unit))
-	var shards uint64
-	for i, args := range unit {
-		cmd, _ := srv.table.LookupOriginal(args)
-		if e := s.admit(command.FromMaster, cmd, nil, args); e != "" {
-			x.by.Refused(args, string(e))
-			continue
-		}
-		found[i] = cmd
-		shards |= cmd.ShardsAmong(srv.ks, args)
-	}
-	s.now, s.db = srv.ks.Now(), db
-	s.guard.Owner = &s.origin
-	srv.scripts.Expect(shards)
-	s.guard.Lock(srv.ks, shards, s.now)
-	defer s.guard.Unlock()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	c := &s.ctx
-	for i, cmd := range found {
-		if cmd == nil {
-			continue
-		}
-		s.out.Buf = s.out.Buf[:0]
-		c.Cmd, c.Args, c.DB = cmd, unit[i], s.db
-		s.runMonitored(c)
-		if len(s.out.Buf) > 0 && s.out.Buf[0] == '-' {
-			x.by.Refused(unit[i], string(bytes.TrimSpace(s.out.Buf[1:])))
-		}
-	}
-	s.endCommands() // before the arguments are overwritten
-	if s.origin.Changed() {
-		srv.tracking.Broadcast(&s.origin.Changer)
-	}
-	s.out.Buf, s.origin.Later = s.out.Buf[:0], s.origin.Later[:0]
-	x.by.Executed(&s.guard, s.db)
-	return nil
+	session.Executor
+	srv *Server
 }
 
 // Replace implements psync.Executor.
 func (x *masterExecutor) Replace(ctx context.Context, file io.Reader, done func()) error {
-	return x.s.srv.fill(ctx, file, x.replayer, func([]byte) { done() })
+	return x.srv.fill(ctx, file, x.Replayer, func([]byte) { done() })
 }
 
 // fill replaces the data by that of an RDB file, in which functions come before keys. At its end it calls done with the note
 // of a history, if the file has one.
-func (srv *Server) fill(ctx context.Context, file io.Reader, by *replayer, done func(history []byte)) error {
+func (srv *Server) fill(ctx context.Context, file io.Reader, by *session.Replayer, done func(history []byte)) error {
 	srv.followed.Drop()
 	var history []byte
 	about := func(aux rdb.Aux) error {
@@ -277,7 +213,7 @@ func (srv *Server) Acked(offset int64, synced bool) int64 { return srv.followed.
 
 // AwaitAcked implements replication.Host.
 func (srv *Server) AwaitAcked(client commands.Client, offset, n int64, synced bool, finish func()) {
-	srv.followed.AwaitAcked(&client.(*Session).modes.follower, offset, n, synced, finish)
+	srv.followed.AwaitAcked(client.(*session.Session).Follower(), offset, n, synced, finish)
 }
 
 // Failover implements replication.Host.
@@ -295,29 +231,7 @@ func (srv *Server) AbortFailover() { srv.followed.AbortFailover() }
 func (srv *Server) TakeOver(id string) command.Error {
 	e, err := srv.followed.TakeOver(id)
 	if err != nil && e == "" {
-		e = errLoading
+		e = command.ErrLoading
 	}
 	return e
 }
-
-// Following implements replication.Client.
-func (s *Session) Following() bool { return s.modes.follower.Following() }
-
-// StartFollowing implements replication.Client.
-func (s *Session) StartFollowing(announce bool) {
-	s.srv.followed.StartFollowing(&s.modes.follower, (*followerConn)(s), announce)
-}
-
-// GoOn implements replication.Client.
-func (s *Session) GoOn(id string, offset int64) bool {
-	return s.srv.followed.GoOn(&s.modes.follower, (*followerConn)(s), id, offset)
-}
-
-// Capabilities implements replication.Client.
-func (s *Session) Capabilities() *replication.Capabilities { return &s.modes.follower.Capabilities }
-
-// Acknowledge implements replication.Client.
-func (s *Session) Acknowledge(offset, synced int64) { s.modes.follower.Acknowledge(offset, synced) }
-
-// Wrote implements replication.Client.
-func (s *Session) Wrote() int64 { return s.srv.followed.Wrote(&s.modes.follower, s.guard.Changes()) }

@@ -3,10 +3,8 @@ package server
 import (
 	"errors"
 	"log/slog"
-	"math"
 	"net"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,8 +16,6 @@ import (
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/engine/zsets"
 	"github.com/atomredis/atomredis/internal/clients/acl"
-	"github.com/atomredis/atomredis/internal/clients/pubsub"
-	"github.com/atomredis/atomredis/internal/clients/tracking"
 	"github.com/atomredis/atomredis/internal/cluster"
 	"github.com/atomredis/atomredis/internal/cluster/migrate"
 	"github.com/atomredis/atomredis/internal/cluster/peers"
@@ -31,6 +27,7 @@ import (
 	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/replication"
 	"github.com/atomredis/atomredis/internal/replication/psync"
+	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/internal/stats"
 	"github.com/atomredis/atomredis/internal/testhook"
 	"github.com/atomredis/atomredis/internal/transfer"
@@ -40,35 +37,26 @@ import (
 
 // Server is a running Redis server. Its methods may be called from any goroutine.
 type Server struct {
-	config *config.Config
-	log    *slog.Logger
-	slow   func(SlowCommand) // nil if nobody is told
-	// Options.Progress
-	progress transfer.Progress
+	config   *config.Config
+	log      *slog.Logger
+	progress transfer.Progress // Options.Progress
 	ks       *engine.Keyspace
 	table    *command.Table
-	runID    string
+	sessions *session.Shared // what clients have of the server
 
+	runID    string
 	started  time.Time
-	tickBase time.Time
 	maxFiles int64 // how many files the process may have open; 0 if that is not known
 	ownFiles bool  // data is stored in the system's files
 	fs       disk.FS
 
-	clients      register
-	pubsub       pubsub.Hub
-	tracking     *tracking.Table
-	monitors     monitors
 	followed     psync.Followers
 	migrateConns migratecommand.Conns
-	aparts       aparts
 	replica      psync.Replica
 	group        group
 	relays       relays
 	broadcast    *peers.Broadcast // nil unless the server belongs to a group
-	pause        pauseState
 	rates        rates
-	replyBuffers replyBuffers
 	peakMemory   stats.Peak
 	scripts      *scripts.Scripts
 	eviction     eviction
@@ -78,71 +66,40 @@ type Server struct {
 	dump         *transfer.Dump
 	backups      *transfer.Backups
 	users        *acl.Users
-	foreign      []*command.Command // those that only doors have
-	unreadable   unreadable
-
-	services []command.Service // by their IDs
-	// serviceEvents are the classes of events that any of them hears.
-	serviceEvents engine.EventClass
-
-	// restricted says that the state of the storage keeps some commands from running; see restriction.
-	restricted atomic.Bool
-	// tiered says that values leave memory when it is full.
-	tiered atomic.Bool
-
-	commandStats stats.Commands
-	timing       timing
-	leastLimit   atomic.Int64 // OutputLimits.leastHard
-	commandLogs  [stats.LogKinds]stats.CommandLog
-	latency      stats.Latency
+	services     []command.Service // by their IDs
 	hotKeys      servercommands.HotKeys
 	stats        serverStats
 
 	loops      transport.Loops          // for listeners that are sockets; nil if there are none
 	goroutines *transport.Goroutines    // for all other listeners, and connections that are handed over
-	direct     *directs                 // for the program that the server is part of
+	direct     *session.Directs         // for the program that the server is part of
 	carriers   []carrier                // those, and relays
 	tls        atomic.Pointer[tlsState] // nil as long as nothing has used TLS
 	listeners  listeners
 	doors      doors
 	files      fileWatch
-
 	supervised config.Supervision
 
-	cluster      *cluster.Node  // nil if cluster mode is off
-	clusterShard string         // the name of its shard
-	shards       *shards.Shards // nil unless the server belongs to a group
-
-	migrations *migrate.Migrations // likewise
-
-	handlers handlers // of custom commands
-
-	hook *testhook.Hook // nil but in tests
+	cluster      *cluster.Node       // nil if cluster mode is off
+	clusterShard string              // the name of its shard
+	shards       *shards.Shards      // nil unless the server belongs to a group
+	migrations   *migrate.Migrations // likewise
 
 	skipChecksums atomic.Bool // of RESTORE's payloads and RDB files; DEBUG sets it
 
 	closing sync.Once
-	// ending is set before scripts are stopped: no client may see a command refused for that, and a later one done.
-	ending atomic.Bool
-	done   chan struct{}
-	err    error
+	done    chan struct{}
+	err     error
 }
 
-// serverStats are the counters of INFO that are not the engine's. Those that grow with every command are kept
-// elsewhere.
+// serverStats are the counters of INFO that are neither the engine's nor the sessions'. Those that grow with every command
+// are kept elsewhere.
 type serverStats struct {
 	connections, rejected atomic.Int64
-	bytesIn, doorsOut     atomic.Int64 // Server.bytesIn and Server.bytesOut return the totals
+	doorsOut              atomic.Int64 // bytes; Server.bytesOut returns the total
 	goroutines, loops     transport.Counters
 	loopsBefore           atomic.Int64 // processor time of event loops before the last ResetStats, in ns
-	expands, shrinks      atomic.Int64 // of clients' reply buffers
 	restored              atomic.Int64 // payloads of RESTORE that were checked
-	errors                stats.Errors
-	blocked               atomic.Int64 // a gauge
-	// Clients that were closed because of what they had sent, or not read.
-	inputTooLong, outputTooLong atomic.Int64
-	tierWaits                   atomic.Int64              // how often sessions waited for values
-	denied                      [acl.Reasons]atomic.Int64 // what clients were not allowed
 }
 
 // Options are the parts of a server that a program, unlike redis.conf, can choose.
@@ -175,7 +132,7 @@ type Options struct {
 	Progress func(step, unit string, done, total int64)
 	// Slow is told of each command that the slow log gets, by the goroutine of its client, which it must not hold up; nil
 	// if nobody is.
-	Slow func(SlowCommand)
+	Slow func(session.SlowCommand)
 	// Group is how the server reaches the others of its group, if it belongs to one.
 	Group GroupNetwork
 	// Hook is what package atomredistest has go wrong; nil otherwise. With it every client is served with goroutines of
@@ -187,10 +144,10 @@ type Options struct {
 func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	set := conf.Get()
 	srv := &Server{
-		config: conf, log: log, slow: o.Slow, progress: o.Progress,
+		config: conf, log: log, progress: o.Progress,
 		table:    command.NewTable(),
 		runID:    replication.NewID(),
-		tickBase: time.Now(),
+		sessions: session.New(),
 		done:     make(chan struct{}),
 
 		ownFiles: o.FS == nil,
@@ -198,8 +155,11 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 
 		supervised: o.Supervised,
 	}
-	srv.tracking = tracking.New((*trackers)(srv))
-	srv.handlers.number = serverNumbers.Add(1)
+	sh := srv.sessions
+	sh.Host, sh.Log, sh.Config, sh.Table = srv, log, conf, srv.table
+	sh.Followed, sh.Replica = &srv.followed, &srv.replica
+	sh.Slow, sh.Relieve = o.Slow, srv.relieve
+	srv.doors.events, srv.group.following = &sh.DoorEvents, &sh.Following
 	srv.listeners.grace = loadingGrace
 	for _, l := range o.Listeners {
 		srv.listeners.all = append(srv.listeners.all, &listener{Listener: l})
@@ -210,6 +170,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.storage.importFile = o.Import
 	srv.group.srv, srv.group.network = srv, o.Group
 	srv.startCluster(set)
+	sh.Cluster = srv.cluster
 	err := checkGroup(set)
 	if err == nil && set.ReplicaOf.Host != "" && set.Cluster.Enabled {
 		err = errReplicaOfInCluster
@@ -226,11 +187,12 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 		source = srv.storage.Source()
 	}
 	eo := engine.Options{Shards: shardCount(set.Shards, o.Goroutines || !srv.listens() || set.IOThreads > 1),
-		Databases: set.DatabaseCount(), Clock: o.Clock, Observer: (*observer)(srv), Source: source, LockedFor: srv.held}
+		Databases: set.DatabaseCount(), Clock: o.Clock, Observer: sh.Observer(), Source: source, LockedFor: sh.Held}
 	if srv.cluster != nil {
 		eo.Slots, eo.SlotOf = cluster.Slots, cluster.SlotOf
 	}
 	srv.ks = engine.New(eo)
+	sh.Keyspace, sh.Storage = srv.ks, srv.storage.Storage
 	if set.Raft.Addr != "" {
 		srv.startShards()
 	}
@@ -242,18 +204,19 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.startReplication()
 	srv.startServices()
 	srv.maxFiles, _ = fileLimit()
-	if n := srv.maxClients(); n < int64(set.MaxClients) {
+	if n := srv.MaxClients(); n < int64(set.MaxClients) {
 		log.Warn("the limit of open files allows fewer clients than configured", "maxclients", set.MaxClients, "possible", n)
 	}
-	srv.commandStats = stats.NewCommands(srv.table.Count + command.MaxCustom)
-	srv.timing.set(set)
+	sh.CommandStats = stats.NewCommands(srv.table.Count + command.MaxCustom)
+	sh.Timing.Set(set)
 	srv.setLimits(set)
-	srv.replyBuffers.peakAge.Store(servercommands.DefaultReplyBufferPeakAge)
+	sh.ReplyBuffers.PeakAge.Store(servercommands.DefaultReplyBufferPeakAge)
 	srv.startScripts()
-	srv.foreign = foreignCommands(srv.table)
+	sh.Scripts, sh.Foreign = srv.scripts, foreignCommands(srv.table)
 	err = srv.table.Rename(set.Renamed)
 	if err == nil {
-		srv.users, err = acl.NewUsers(srv.table, srv.foreign, conf, log, (*clientsOfUsers)(srv))
+		srv.users, err = acl.NewUsers(srv.table, sh.Foreign, conf, log, sh)
+		sh.Users = srv.users
 	}
 	if err == nil {
 		err = srv.startTransports(o, set.IOThreads)
@@ -357,7 +320,7 @@ func (srv *Server) Discard() { _ = srv.end(srv.abandonStorage) }
 func (srv *Server) end(closeStorage func() error) error {
 	srv.closing.Do(func() {
 		var errs []error
-		srv.ending.Store(true)
+		srv.sessions.Ending.Store(true)
 		errs = append(errs, srv.listeners.close())
 		srv.doors.stopListening()
 		srv.files.close()
@@ -371,7 +334,7 @@ func (srv *Server) end(closeStorage func() error) error {
 			c.Close()
 		}
 		srv.followed.Wait()
-		srv.aparts.close()
+		srv.sessions.AwaitApart()
 		srv.migrateConns.Close()
 		srv.closeServices()
 		srv.eviction.close()
@@ -388,34 +351,26 @@ func (srv *Server) end(closeStorage func() error) error {
 // Keyspace returns the server's data.
 func (srv *Server) Keyspace() *engine.Keyspace { return srv.ks }
 
-// ticks returns a monotonic time in ns. It is what commands are timed with: cheaper than the Clock, and never injected.
-func (srv *Server) ticks() int64 { return int64(time.Since(srv.tickBase)) }
-
 // ResetStats sets the counters of INFO to zero.
 func (srv *Server) ResetStats() {
-	for s := range srv.commandStats.All() {
+	for s := range srv.sessions.CommandStats.All() {
 		s.Reset()
 	}
-	srv.stats.errors.Reset()
-	for _, c := range []*atomic.Int64{&srv.stats.connections, &srv.stats.rejected, &srv.stats.bytesIn, &srv.stats.doorsOut,
+	srv.sessions.Counters.Reset()
+	for _, c := range []*atomic.Int64{&srv.stats.connections, &srv.stats.rejected, &srv.stats.doorsOut,
 		&srv.replica.Received, &srv.replica.Unexpected, &srv.followed.Sent, &srv.followed.Copies, &srv.followed.Partial,
-		&srv.followed.NoPartial, &srv.stats.expands, &srv.stats.shrinks, &srv.stats.restored,
-		&srv.stats.inputTooLong, &srv.stats.outputTooLong, &srv.eviction.clients, &srv.stats.tierWaits,
-		&srv.eviction.total} {
+		&srv.followed.NoPartial, &srv.stats.restored, &srv.eviction.total} {
 		c.Store(0)
 	}
 	for _, c := range []*transport.Counters{&srv.stats.goroutines, &srv.stats.loops} {
 		c.Reset()
-	}
-	for i := range srv.stats.denied {
-		srv.stats.denied[i].Store(0)
 	}
 	srv.stats.loopsBefore.Add(int64(srv.loopTime()))
 	srv.ks.ResetStats()
 }
 
 // MaxBulk is the longest string in bytes: proto-max-bulk-len, and so that an int can count its bits.
-func (srv *Server) MaxBulk() int { return min(srv.config.Get().ProtoMaxBulkLen, math.MaxInt/8) }
+func (srv *Server) MaxBulk() int { return srv.sessions.MaxBulk() }
 
 // HashLimits are the limits of hashes in their small form.
 func (srv *Server) HashLimits() hashes.Limits { return srv.config.Get().Hash }
@@ -431,14 +386,3 @@ func (srv *Server) ListLimit() lists.Limit { return srv.config.Get().List }
 
 // StreamLimits are the limits of a stream's blocks.
 func (srv *Server) StreamLimits() streams.Limits { return srv.config.Get().Stream }
-
-// logPanic logs a panic of a handler: a bug, or a stored value that cannot be read.
-func (srv *Server) logPanic(cmd *command.Command, p any) {
-	if e, ok := p.(*engine.LoadError); ok {
-		if srv.unreadable.first(e.Key, srv.ks.Now()) {
-			srv.log.Error("cannot read a stored value", "command", cmd.Name, "error", e)
-		}
-		return
-	}
-	srv.log.Error("a command handler panicked", "command", cmd.Name, "panic", p, "stack", string(debug.Stack()))
-}

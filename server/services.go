@@ -1,22 +1,21 @@
 package server
 
 import (
-	"net"
-	"os"
-
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/config"
 )
 
-// This file is what the server and its sessions do for services.
+// This file is what the server does for services, and how events reach them.
 
 func (srv *Server) startServices() {
 	srv.services = command.NewServices()
+	srv.sessions.Services = srv.services
 	for _, s := range srv.services {
 		s.Start(srv)
-		srv.serviceEvents |= s.Events()
+		srv.sessions.ServiceEvents |= s.Events()
 	}
-	srv.ks.SetEventClasses(srv.serviceEvents) // others only once everything that was stored is there
+	srv.ks.SetEventClasses(srv.sessions.ServiceEvents) // others only once everything that was stored is there
 }
 
 func (srv *Server) servicesLoaded() {
@@ -31,86 +30,23 @@ func (srv *Server) closeServices() {
 	}
 }
 
-// tellServices tells of a keyspace event that a client has caused.
-func (srv *Server) tellServices(from *origin, class engine.EventClass, event string, db int, key string) {
-	for _, s := range srv.services {
-		if s.Events()&class != 0 {
-			s.Heard(from.session, from == &from.session.origin, event, db, key)
-		}
-	}
-}
-
-// newStates returns what services keep with a new client.
-func (srv *Server) newStates() []any {
-	states := make([]any, len(srv.services))
-	for i, s := range srv.services {
-		states[i] = s.NewClient()
-	}
-	return states
-}
-
-// tellGone tells that a client has gone.
-func (srv *Server) tellGone(s *Session) {
-	for _, service := range srv.services {
-		service.Gone(s)
-	}
-}
-
-// mustSeeGone reports whether a service would do something if the client went.
-func (srv *Server) mustSeeGone(s *Session) bool {
-	for _, service := range srv.services {
-		if service.MustSee(s) {
-			return true
-		}
-	}
-	return false
-}
-
-// State implements command.Client.
-func (s *Session) State(id command.ServiceID) any { return s.states[id] }
-
-// After implements command.Client.
-func (s *Session) After(fn func(now int64)) { s.after = append(s.after, fn) }
-
-// runAfter does what the command that has ended has left to be done without a guard.
-func (s *Session) runAfter() {
-	after := s.after
-	s.after = nil
-	for _, fn := range after {
-		fn(s.now)
-	}
-}
-
-// Name returns the name that CLIENT SETNAME has given the client.
-func (s *Session) Name() string { return s.modes.options.Name }
-
-// Addr returns the address of the client, as CLIENT LIST shows it.
-func (s *Session) Addr() string { return s.peer.Addr }
-
-// LocalAddr returns the address that the client has connected to.
-func (s *Session) LocalAddr() string { return s.peer.Local }
-
-// HostName returns where a client runs, as well as the server can tell: its address, or for a Unix socket the name of
-// this host.
-func (s *Session) HostName() string {
-	p := s.peer
-	if !p.Unix() {
-		if host, _, err := net.SplitHostPort(p.Addr); err == nil {
-			return host
-		}
-	}
-	host, _ := os.Hostname() // without a name the entry says so by an empty one
-	return host
-}
-
 // EachClient calls fn with the name of each client, which may be empty, and with what it waits for, nil if it does not.
 func (srv *Server) EachClient(fn func(name string, waits *engine.Waiter)) {
-	for _, s := range srv.clients.all() {
-		d := s.snapshot()
-		if d.wait == nil {
-			fn(d.Name, nil)
-		} else {
-			fn(d.Name, &d.wait.waiter)
-		}
-	}
+	srv.sessions.Clients.Each(fn)
+}
+
+// followKeyspace has the keyspace, and those who watch it, follow the settings about keys.
+func (srv *Server) followKeyspace() {
+	c := srv.config
+	c.Follow(srv.hearEvents, "notify-keyspace-events")
+	c.Follow(func(set *config.Settings) { srv.ks.SetListLimit(set.List) }, "list-max-listpack-size")
+	c.Follow(func(set *config.Settings) { srv.ks.SetImporting(set.ImportMode) }, "import-mode")
+	c.Follow(func(set *config.Settings) { srv.sessions.Tracking.Limit(set.TrackingTableMaxKeys) }, "tracking-table-max-keys")
+}
+
+// hearEvents chooses the events that the server hears of: those that are published, and those that doors and services
+// need.
+func (srv *Server) hearEvents(set *config.Settings) {
+	sh := srv.sessions
+	srv.ks.SetEventClasses(set.NotifyKeyspaceEvents | engine.EventClass(sh.DoorEvents.Load()) | sh.ServiceEvents)
 }

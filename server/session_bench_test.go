@@ -13,6 +13,7 @@ import (
 
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/internal/transport"
 )
 
@@ -100,7 +101,7 @@ func benchmarkSession(b *testing.B, prepare func(i int) []string, command func()
 	srv, err := New(conf, slog.New(slog.DiscardHandler), Options{Goroutines: true})
 	require.NoError(b, err)
 	defer srv.Close()
-	s := srv.newSession(transport.Peer{}, func() {})
+	s := srv.sessions.Open(transport.Peer{}, func() {})
 	defer s.Close()
 	encode := func(args []string) string {
 		var out strings.Builder
@@ -144,7 +145,7 @@ func BenchmarkPublish(b *testing.B) {
 		b.Run(fmt.Sprint("subscribers=", n), func(b *testing.B) {
 			h := newHarness(b)
 			publisher := h.session()
-			subscribers := make([]*Session, n)
+			subscribers := make([]*session.Session, n)
 			for i := range subscribers {
 				subscribers[i] = h.session()
 				h.feed(subscribers[i], request("SUBSCRIBE", "c"))
@@ -175,11 +176,11 @@ func BenchmarkJournal(b *testing.B) {
 	for i := range records {
 		records[i] = request("SET", benchmarkKey(), benchmarkValue)
 	}
-	r := newReplayer(srv, command.FromJournal)
+	r := srv.sessions.NewReplayer(command.FromJournal)
 	now := time.Now().UnixMilli()
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		require.NoError(b, r.apply(now, records[i%len(records)]))
+		require.NoError(b, r.Apply(now, records[i%len(records)]))
 	}
 }
 
@@ -190,7 +191,7 @@ func BenchmarkFollow(b *testing.B) {
 			h := newHarness(b)
 			defer h.Close()
 			writer := h.session()
-			followers := make([]*Session, n)
+			followers := make([]*session.Session, n)
 			read := func() {
 				for _, s := range followers {
 					s.Advance(h.ks.Now())
@@ -254,17 +255,14 @@ func BenchmarkAtomCall(b *testing.B) {
 	h := newHarnessWith(b, "shards", "1")
 	defer h.Close()
 	element, caller := h.session(), h.session()
-	send := func(s *Session, in []byte) []byte {
+	send := func(s *session.Session, in []byte) []byte {
 		if in != nil {
 			s.Input(in, h.ks.Now())
 		}
 		s.Advance(h.ks.Now())
 		return s.Output()
 	}
-	taken := func(s *Session) {
-		s.delay.sent(len(s.out.Buf))
-		s.out.Buf = s.out.Buf[:0]
-	}
+	taken := func(s *session.Session) { s.SetOutput(s.Output()[:0]) }
 	send(element, request("XADD", "command:e", "1-1", "language", "c", "version", "v"))
 	next := request("ATOM.NEXT", "e", "TIMEOUT", "0")
 	send(element, next)

@@ -12,9 +12,15 @@ import (
 	"github.com/atomredis/atomredis/internal/cluster/shards"
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/replication/quorum"
+	"github.com/atomredis/atomredis/internal/session"
 )
 
 // What package internal/cluster/shards needs of the server, and the errors that name the server of a slot.
+
+const (
+	errClusterDown command.Error = "CLUSTERDOWN The cluster is down"
+	errNotServed   command.Error = "CLUSTERDOWN Hash slot not served"
+)
 
 // shardsHost is the server as shards.Host.
 type shardsHost Server
@@ -27,8 +33,7 @@ func (h *shardsHost) Status() *quorum.Status { return h.group.status.Load() }
 
 // SlotsLost implements shards.Host.
 func (h *shardsHost) SlotsLost(slots *cluster.SlotSet) {
-	(*Server)(h).redirectBlocked(slots)
-	(*Server)(h).redirectSubscribers(slots)
+	h.sessions.SlotsLost(slots)
 }
 
 // Tick implements shards.Host.
@@ -41,7 +46,9 @@ func (srv *Server) startShards() {
 	srv.broadcast = peers.NewBroadcast((*broadcastHost)(srv))
 	srv.shards = shards.New(shards.Options{ID: srv.clusterShard, Clustered: srv.cluster != nil, Config: srv.config,
 		Keyspace: srv.ks, Host: (*shardsHost)(srv)})
+	srv.sessions.Shards = srv.shards
 	srv.migrations = migrate.New(migrate.Options{Shards: srv.shards, Keyspace: srv.ks, Host: (*migrateHost)(srv)})
+	srv.sessions.Migrations = srv.migrations
 }
 
 // servePeer answers another server, which may belong to any shard.
@@ -122,25 +129,21 @@ func splitExtra(b []byte) (beside, record []byte, err error) {
 	return b[:n:n], b[n:], nil
 }
 
-// elsewhere returns the error that names the server of a slot, "" if this server serves it. reads says that the command only
-// reads and that the client has sent READONLY, so that a follower serves it too.
-func (srv *Server) elsewhere(slot int, reads bool) command.Error {
+// Elsewhere implements session.Host.
+func (srv *Server) Elsewhere(slot int, reads bool) command.Error {
 	h, g := srv.shards, &srv.group
-	if slot == cluster.NoSlot || h == nil {
-		return ""
-	}
 	now := h.Now()
 	if !now.Own.Has(slot) {
 		return owner(h, now, slot)
 	}
 	if !g.following.Load() || reads {
-		return ""
+		return "" // since the session has looked
 	}
 	switch st := g.status.Load(); {
 	case st.Leader == "" || st.Leader != st.Addr && st.LeaderAt == "":
 		return errClusterDown
 	case st.Leader == st.Addr:
-		return errTryAgain
+		return session.ErrTryAgain
 	default:
 		return movedTo(slot, st.LeaderAt)
 	}
@@ -153,7 +156,7 @@ func owner(h *shards.Shards, now *shards.State, slot int) command.Error {
 	case "":
 		return errNotServed
 	case now.ID: // it is exported, and not yet claimed
-		return errTryAgain
+		return session.ErrTryAgain
 	}
 	addr := h.LeaderOf(id)
 	if addr == "" {

@@ -17,16 +17,6 @@ import (
 
 // This file is the server as the node of a cluster; see package cluster.
 
-const (
-	errCrossSlot command.Error = "CROSSSLOT Keys in request don't hash to the same slot"
-	// Also where keys of one command differ, as in Redis.
-	errScriptForeign   command.Error = "ERR Script attempted to access a non local key in a cluster node"
-	errScriptCrossSlot command.Error = "ERR Script attempted to access keys that do not hash to the same slot"
-	errClusterDown     command.Error = "CLUSTERDOWN The cluster is down"
-	errNotServed       command.Error = "CLUSTERDOWN Hash slot not served"
-	errTryAgain        command.Error = "TRYAGAIN Who serves the slot is changing"
-)
-
 // startCluster makes the server the node of a cluster, if the configuration asks for it.
 func (srv *Server) startCluster(set *config.Settings) {
 	if !set.Cluster.Enabled {
@@ -40,6 +30,14 @@ func (srv *Server) startCluster(set *config.Settings) {
 		slices.Sort(peers)
 		srv.clusterShard = shards.Name("shard", strings.Join(peers, ","))
 	}
+}
+
+// followCosts has the measuring of commands follow the settings about logs, latency and slots.
+func (srv *Server) followCosts() {
+	srv.config.Follow(srv.sessions.Timing.Set, "slowlog-log-slower-than", "slowlog-max-len", "latency-monitor-threshold",
+		"latency-tracking", "cluster-slot-stats-enabled", "commandlog-request-larger-than", "commandlog-large-request-max-len",
+		"commandlog-reply-larger-than", "commandlog-large-reply-max-len")
+	srv.config.Follow(srv.countSlots, "cluster-slot-stats-enabled")
 }
 
 // countSlots begins or ends to count what commands cost for each slot, as the settings say.
@@ -145,51 +143,10 @@ func movedTo(slot int, addr string) command.Error {
 	return command.Error("MOVED " + strconv.Itoa(slot) + " " + addr)
 }
 
-// redirects reports whether an error tells clients of clusters to try elsewhere, or later.
-func redirects(e command.Error) bool {
-	return strings.HasPrefix(string(e), "MOVED ") || strings.HasPrefix(string(e), "CLUSTERDOWN ") || e == errTryAgain
-}
-
 // Mode is what clients are told that the server is.
 func (srv *Server) Mode() string {
 	if srv.cluster != nil {
 		return "cluster"
 	}
 	return "standalone"
-}
-
-// slotOf is cluster.SlotOfKeys. Where there are other shards it matters too which keys commands use without having them
-// among their arguments.
-func (srv *Server) slotOf(cmd *command.Command, args [][]byte) (slot int, ok bool) {
-	slot, ok = cluster.SlotOfKeys(cmd, args)
-	if cmd.DerivedKeys == nil || !ok || srv.shards == nil || len(srv.shards.Record().Others) == 0 {
-		return slot, ok
-	}
-	cmd.DerivedKeys(args, func(key []byte) {
-		switch n := cluster.SlotOf(key); {
-		case slot == cluster.NoSlot:
-			slot = n
-		case slot != n:
-			ok = false
-		}
-	})
-	return slot, ok
-}
-
-// oneSlot notes the slot of a transaction, and reports whether it has one at most.
-func (s *Session) oneSlot(queue []queuedCommand) bool {
-	s.hashSlot = cluster.NoSlot
-	for _, q := range queue {
-		slot, ok := s.srv.slotOf(q.cmd, q.args)
-		switch {
-		case !ok:
-			return false
-		case slot == cluster.NoSlot:
-		case s.hashSlot == cluster.NoSlot:
-			s.hashSlot = slot
-		case s.hashSlot != slot:
-			return false
-		}
-	}
-	return true
 }

@@ -1,16 +1,15 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
 
-	"github.com/atomredis/atomredis/doors/door"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -26,11 +25,11 @@ func (srv *Server) Restore(r io.Reader) error {
 		return err
 	}
 	defer d.Release()
-	if err := d.empty(); err != nil {
+	if err := srv.empty(d); err != nil {
 		return err
 	}
 	end := "PING" // whose reply waits until all before it is durable
-	if err = d.restore(r); err != nil {
+	if err = restore(d, r); err != nil {
 		end = "FLUSHALL"
 	}
 	err = errors.Join(err, d.Run(context.Background(), [][]byte{[]byte(end)}))
@@ -39,30 +38,23 @@ func (srv *Server) Restore(r io.Reader) error {
 }
 
 // empty returns ErrNotEmpty if there are keys.
-func (d *Direct) empty() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.ended {
-		return door.ErrClosed
-	}
-	if err := d.loaded(context.Background()); err != nil {
-		return err
-	}
-	srv := d.owner.srv
-	keys := 0
-	err := srv.underAll(func(g *engine.Guard) {
-		for db := range srv.ks.Databases() {
-			keys += g.Len(db)
+func (srv *Server) empty(d *session.Direct) error {
+	return d.WhenLoaded(func() error {
+		keys := 0
+		err := srv.underAll(func(g *engine.Guard) {
+			for db := range srv.ks.Databases() {
+				keys += g.Len(db)
+			}
+		})
+		if err == nil && keys > 0 {
+			err = ErrNotEmpty
 		}
+		return err
 	})
-	if err == nil && keys > 0 {
-		err = ErrNotEmpty
-	}
-	return err
 }
 
 // restore executes commands from r.
-func (d *Direct) restore(r io.Reader) error {
+func restore(d *session.Direct, r io.Reader) error {
 	commands := resp.NewCommandReader(r)
 	for {
 		args, err := commands.Next()
@@ -73,35 +65,10 @@ func (d *Direct) restore(r io.Reader) error {
 		default:
 			return err
 		}
-		if err := d.replay(args); err != nil {
+		if err := d.Replay(args); err != nil {
 			return fmt.Errorf("command %d: %w", commands.Count, err)
 		}
 	}
-}
-
-// replay executes one command, which must be one that makes keys.
-func (d *Direct) replay(args [][]byte) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.ended {
-		return door.ErrClosed
-	}
-	s := d.session
-	cmd, container := s.srv.table.LookupOriginal(args)
-	if e := s.admit(command.FromRestore, cmd, container, args); e != "" {
-		return errors.New(string(e))
-	}
-	s.ctx.NoBlock = true
-	defer func() { s.ctx.NoBlock = false }()
-	if err := d.run(context.Background(), cmd, container, args); err != nil {
-		return err
-	}
-	if out := s.out.Buf; out[0] == '-' {
-		return fmt.Errorf("%s: %s", cmd.Name, bytes.TrimSpace(out[1:]))
-	}
-	s.delay.sent(len(s.out.Buf))
-	s.out.Buf = s.out.Buf[:0]
-	return nil
 }
 
 // underAll calls fn with a guard over the whole keyspace. A stored value that cannot be read ends it with an error,
@@ -111,7 +78,7 @@ func (srv *Server) underAll(fn func(g *engine.Guard)) (err error) {
 	g.Lock(srv.ks, engine.AllShards, srv.ks.Now())
 	defer g.Unlock()
 	if srv.replica.Loading() {
-		return errors.New(string(errLoading))
+		return errors.New(string(command.ErrLoading))
 	}
 	defer func() {
 		switch p := recover().(type) {

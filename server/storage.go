@@ -7,20 +7,15 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/files"
 	"github.com/atomredis/atomredis/internal/transfer"
 	"github.com/atomredis/atomredis/persist"
-	"github.com/atomredis/atomredis/resp"
 )
 
 // What the server has to do with package persist: opening the data directory, repeating the journal, holding back
 // replies until what they tell is durable, and refusing commands while something is not possible.
-
-// errLoading is the error of commands for which the data is not there yet.
-const errLoading command.Error = "LOADING Redis is loading the dataset in memory"
 
 const errNoReplicas command.Error = "NOREPLICAS Not enough good replicas to write."
 
@@ -87,11 +82,11 @@ func (srv *Server) openStorage(set *config.Settings) error {
 		return nil
 	}
 	var err error
-	srv.restricted.Store(true)
+	srv.sessions.Restricted.Store(true)
 	o := persist.Options{
 		FS: srv.fs, Dir: set.Dir, NoJournal: !set.AppendOnly, Policy: set.AppendFsync,
 		CheckpointSize: checkpointSize(set),
-		SavePoints:     set.Save, Log: srv.log, Notify: srv.storageChanged, Waited: srv.waited,
+		SavePoints:     set.Save, Log: srv.log, Notify: srv.storageChanged, Waited: srv.sessions.Waited,
 		Progress: srv.progress,
 		Extra:    srv.extra,
 		Restore:  srv.restoreExtra,
@@ -138,14 +133,6 @@ func (srv *Server) restoreFunctions(stored []byte) error {
 		return errors.New(string(e))
 	}
 	return nil
-}
-
-// epoch is the journal's Epoch; without storage nothing is ever taken back.
-func (srv *Server) epoch() uint64 {
-	if srv.storage.Storage == nil {
-		return 0
-	}
-	return srv.storage.Epoch()
 }
 
 // closeStorage closes the data directory, after a last checkpoint if save is set.
@@ -213,7 +200,7 @@ func (srv *Server) restrict() {
 	st := &srv.storage
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	srv.restricted.Store(srv.followed.Scarce() || srv.follows() || st.Storage != nil &&
+	srv.sessions.Restricted.Store(srv.followed.Scarce() || srv.follows() || st.Storage != nil &&
 		(!st.replayed || st.Loading() || st.Err() != nil))
 }
 
@@ -231,9 +218,8 @@ func (st *storageState) await(lsn uint64, finish func()) {
 	}
 }
 
-// restriction returns the error that the state of the storage has for a command, "" if it may run. writes says that
-// it may change something; flags are those of the command, or of the transaction that it executes.
-func (srv *Server) restriction(cmd *command.Command, flags command.Flag, writes bool) command.Error {
+// Restriction implements session.Host.
+func (srv *Server) Restriction(cmd *command.Command, flags command.Flag, writes bool) command.Error {
 	st := &srv.storage
 	e := srv.replicaRestriction(flags, writes, srv.config.Get())
 	if e == "" {
@@ -247,12 +233,12 @@ func (srv *Server) restriction(cmd *command.Command, flags command.Flag, writes 
 	}
 	if !srv.replayed() {
 		if flags&command.Loading == 0 {
-			return errLoading
+			return command.ErrLoading
 		}
 		return ""
 	}
 	if flags&command.AllKeys != 0 && st.Loading() {
-		return errLoading
+		return command.ErrLoading
 	}
 	if writes || cmd.TellsOfFailure {
 		return srv.writeRestriction()
@@ -268,7 +254,7 @@ func (srv *Server) replicaRestriction(flags command.Flag, writes bool, set *conf
 	case writes && (set.ReplicaReadOnly || flags&command.Blocking != 0):
 		return command.ErrReadOnly // a blocked command would change data once the master's commands serve it
 	case srv.replica.Loading() && flags&command.Loading == 0:
-		return errLoading
+		return command.ErrLoading
 	case !set.ReplicaServeStaleData && flags&command.Stale == 0 && srv.replica.Down():
 		return command.ErrMasterDown
 	}
@@ -277,7 +263,7 @@ func (srv *Server) replicaRestriction(flags command.Flag, writes bool, set *conf
 
 // replayed reports whether the data is what is stored: the journal has been read.
 func (srv *Server) replayed() bool {
-	if !srv.restricted.Load() || srv.storage.Storage == nil {
+	if !srv.sessions.Restricted.Load() || srv.storage.Storage == nil {
 		return true
 	}
 	st := &srv.storage
@@ -307,109 +293,10 @@ func (srv *Server) storageFailure() *persist.Failure {
 	return f
 }
 
-// replayer repeats commands that have been accepted before.
-type replayer struct {
-	s      *Session
-	parser resp.Parser
-	args   [][]byte
-}
-
-// newReplayer returns one for commands from one of the origins that are Accepted.
-func newReplayer(srv *Server, from command.Origin) *replayer {
-	s := &Session{srv: srv, wake: func() {}, states: srv.newStates()}
-	s.authenticated.Store(true)
-	s.join()
-	s.setProto(2)
-	s.ctx = command.Ctx{W: &s.out, G: &s.guard, Client: s, Host: srv, NoBlock: true, Origin: from}
-	return &replayer{s: s, parser: resp.Parser{MaxBulk: resp.AnyBulk}}
-}
-
 // Repeat returns a function that repeats records of a journal, each at its time, as commands from one of the origins that
 // are Accepted. One goroutine at a time may call it.
 func (srv *Server) Repeat(from command.Origin) func(now int64, commands []byte) error {
-	return newReplayer(srv, from).apply
-}
-
-// apply repeats one record: it has the time that it had.
-func (r *replayer) apply(now int64, commands []byte) error {
-	s := r.s
-	s.now, s.db = now, 0
-	s.guard.Lock(s.srv.ks, engine.AllShards, now)
-	defer s.guard.Unlock()
-	record := commands
-	for len(commands) > 0 {
-		args, n, err := r.parser.Next(commands, r.args[:0])
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return errors.New("incomplete command")
-		}
-		r.args = args
-		commands = commands[n:]
-		if err := r.Command(args); err != nil {
-			return err
-		}
-	}
-	s.srv.followed.Repeated(record)
-	return nil
-}
-
-// Lock implements transfer.Replayer.
-func (r *replayer) Lock() *engine.Guard {
-	s := r.s
-	s.now = s.srv.ks.Now()
-	s.guard.Lock(s.srv.ks, engine.AllShards, s.now)
-	return &s.guard
-}
-
-// Unlock implements transfer.Replayer.
-func (r *replayer) Unlock() { r.s.guard.Unlock() }
-
-// Select implements transfer.Replayer.
-func (r *replayer) Select(db int) { r.s.db = db }
-
-// Functions implements transfer.Replayer.
-func (r *replayer) Functions(codes []string, flush, replace bool) command.Error {
-	return r.s.srv.scripts.Restore(codes, flush, replace)
-}
-
-// Command implements transfer.Replayer, and repeats a command of a record.
-func (r *replayer) Command(args [][]byte) error {
-	if len(args) == 0 {
-		return errors.New("empty command")
-	}
-	s, c := r.s, &r.s.ctx
-	cmd := r.lookup(args)
-	if e := s.admit(c.Origin, cmd, nil, args); e != "" {
-		return errors.New(string(e))
-	}
-	s.out.Buf = s.out.Buf[:0]
-	c.Cmd, c.Args, c.DB = cmd, args, s.db
-	s.run(c)
-	if len(s.out.Buf) > 0 && s.out.Buf[0] == '-' {
-		return fmt.Errorf("%s: %s", cmd.Name, s.out.Buf[1:max(len(s.out.Buf)-2, 1)])
-	}
-	return nil
-}
-
-// lookup finds the command that args name. Files of another server may have the names that its clients used.
-func (r *replayer) lookup(args [][]byte) (cmd *command.Command) {
-	if r.s.ctx.Origin.In(command.FromImport) {
-		cmd, _ = r.s.srv.table.LookupEither(args)
-	} else {
-		cmd, _ = r.s.srv.table.LookupOriginal(args)
-	}
-	return cmd
-}
-
-// journalChanges writes a command that has run to the journal if it has changed anything, unless its handler has done
-// so. changes is what G.Changes said before.
-func journalChanges(c *command.Ctx, changes int) {
-	if c.G.Changes() == changes || c.Journalled {
-		return
-	}
-	c.G.Log(c.DB, c.Args)
+	return srv.sessions.NewReplayer(from).Apply
 }
 
 // HasJournal implements replication.Host.

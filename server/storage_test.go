@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/transport"
@@ -204,7 +205,7 @@ func TestWhileTheJournalIsReadCommandsAreRefused(t *testing.T) {
 	srv, err := New(conf, slog.New(slog.DiscardHandler), Options{FS: crashfs.Mem(), Goroutines: true})
 	require.NoError(t, err)
 	d := &durableServer{Server: srv, t: t, log: &panicLog{}}
-	d.s = srv.newSession(transport.Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})
+	d.s = srv.sessions.Open(transport.Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})
 	const loading = "-LOADING Redis is loading the dataset in memory\r\n"
 	for _, command := range []string{"GET a", "SET a 1", "KEYS *", "EVAL return(1) 0"} {
 		d.expect(loading, command)
@@ -265,4 +266,17 @@ func TestClientsWaitALittleForTheJournal(t *testing.T) {
 			}
 		})
 	}
+}
+
+// While a replica gets its master's data, only commands run that need none.
+func TestAReplicaThatLoadsRefusesCommands(t *testing.T) {
+	b := newHarness(t)
+	require.NoError(t, b.underAll(func(g *engine.Guard) { b.replica.Follow(g, "127.0.0.1", 1) })) // where nobody listens
+	b.replica.SetLoading(true)
+	for name, want := range map[string]command.Error{"get": command.ErrLoading, "keys": command.ErrLoading, "info": "",
+		"set": command.ErrReadOnly} {
+		cmd := b.table.Find([]byte(name))
+		require.Equal(t, want, b.Restriction(cmd, cmd.Flags, cmd.Flags&command.Write != 0), name)
+	}
+	require.NoError(t, b.Close())
 }

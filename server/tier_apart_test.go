@@ -3,10 +3,12 @@ package server
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/atomredis/atomredis/internal/command"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
@@ -14,9 +16,9 @@ import (
 
 // input gives a client's session input, and waits until no value is read for it any more.
 func (b *tiered) input(client int, line string) {
-	s := b.sessions[client]
+	s := b.clients[client]
 	s.Input(request(strings.Fields(line)...), b.ks.Now())
-	for s.fetching.waiting {
+	for s.Fetching() {
 		select {
 		case <-b.woken:
 		case <-time.After(time.Millisecond):
@@ -27,8 +29,8 @@ func (b *tiered) input(client int, line string) {
 
 // end waits until no command of a client runs apart any more, and returns its replies.
 func (b *tiered) end(client int) string {
-	s := b.sessions[client]
-	for s.waiting() {
+	s := b.clients[client]
+	for s.Waiting() {
 		select {
 		case <-b.woken:
 		case <-time.After(time.Millisecond):
@@ -77,7 +79,7 @@ func TestCommandsApartSeeValuesThatArePartlyAway(t *testing.T) {
 			want += sorted([]string{without.sendAlone(0, storedOf(line))})[0]
 		}
 		with.input(0, line)
-		require.True(t, with.sessions[0].waiting(), "%s runs apart", line)
+		require.True(t, with.clients[0].Waiting(), "%s runs apart", line)
 		if i%2 == 0 {
 			with.leave()
 		}
@@ -125,7 +127,7 @@ func TestManyKeysThatAreAway(t *testing.T) {
 		with.leave()
 		want := without.sendAlone(0, name+names)
 		with.input(0, name+names)
-		require.False(t, with.sessions[0].waiting(), name)
+		require.False(t, with.clients[0].Waiting(), name)
 		got := with.end(0)
 		require.True(t, want == got, "%s: %d and %d bytes", name, len(want), len(got))
 	}
@@ -150,4 +152,84 @@ func storedOf(line string) string {
 func (b *tiered) sendAlone(client int, line string) string {
 	b.input(client, line)
 	return b.end(client)
+}
+
+// manyElements are enough for a command to run apart.
+const manyElements = command.LongFrom + 100
+
+// sortedReply puts the elements of a reply in order, because sets and hashes have none.
+func sortedReply(reply string) string {
+	lines := strings.Split(reply, "\r\n")
+	slices.Sort(lines)
+	return strings.Join(lines, "\r\n")
+}
+
+// What is stored apart reaches the store and the journal, whenever a checkpoint is made, and values that are away are
+// read first.
+func TestWhatIsStoredApartIsDurable(t *testing.T) {
+	fs := crashfs.Mem()
+	b := openTiered(t, fs, 2)
+	s := b.clients[0]
+	hash := []string{"HSET", "h"}
+	for i := range manyElements {
+		hash = append(hash, "f"+strconv.Itoa(i), strings.Repeat("v", 80))
+	}
+	b.send(0, request(hash...))
+	s.Input(request("DUMP", "h"), b.ks.Now())
+	b.sessions.AwaitApart()
+	_, payload, _ := strings.Cut(strings.TrimSuffix(b.settle()[0], "\r\n"), "\r\n")
+	set, list := []string{"SADD", "s"}, []string{"RPUSH", "l"}
+	for i := range manyElements {
+		set, list = append(set, "m"+strconv.Itoa(i)), append(list, strconv.Itoa(i))
+	}
+	b.send(0, request(set...))
+	b.send(0, request(list...))
+	var document strings.Builder
+	for i := range manyElements {
+		fmt.Fprintf(&document, ",%d", i)
+	}
+	b.send(0, request("JSON.SET", "j", "$", "["+document.String()[1:]+"]"))
+	n := strconv.Itoa(manyElements)
+	for i, c := range []struct{ line, length string }{
+		{"SUNIONSTORE union s none", "SCARD union"}, {"ZUNIONSTORE scores 1 s", "ZCARD scores"}, {"SORT l DESC STORE sorted", "LLEN sorted"},
+		{"COPY s copy", "SCARD copy"}, {"COPY s copy REPLACE", "SCARD copy"}, {"RESTORE restored 0", "HLEN restored"},
+		{"JSON.NUMINCRBY j $[*] 1", "JSON.ARRLEN j ."}, {"JSON.NUMPOWBY j $[*] 2", "JSON.ARRLEN j ."},
+	} {
+		args := strings.Fields(c.line)
+		if args[0] == "RESTORE" {
+			args = append(args, payload)
+		}
+		if i%2 == 0 {
+			b.leave()
+		}
+		s.Input(request(args...), b.ks.Now())
+		for s.Fetching() {
+			<-b.woken
+			s.Advance(b.ks.Now())
+		}
+		require.True(t, s.Waiting(), c.line)
+		b.sessions.AwaitApart()
+		if i%2 == 1 {
+			require.NoError(t, b.storage.Save()) // a new epoch begins between the computation and its end
+		}
+		s.Advance(b.ks.Now())
+		require.False(t, s.Waiting())
+		require.NotContains(t, b.settle()[0], "-ERR", c.line)
+		require.Equal(t, ":"+n+"\r\n", b.do(c.length), c.line)
+		b.leave()
+		require.Equal(t, ":"+n+"\r\n", b.do(c.length), c.line)
+	}
+	b.close()
+	b = openTiered(t, fs, 1)
+	for _, line := range []string{"SCARD union", "ZCARD scores", "LLEN sorted", "SCARD copy", "SUNIONCARD 2 union copy", "HLEN restored"} {
+		b.clients[0].Input(request(strings.Fields(line)...), b.ks.Now())
+		for b.clients[0].Waiting() {
+			<-b.woken
+			b.clients[0].Advance(b.ks.Now())
+		}
+		require.Equal(t, ":"+n+"\r\n", b.settle()[0], line)
+	}
+	require.Equal(t, "*2\r\n$5\r\n16483\r\n$5\r\n16482\r\n", b.do("LRANGE sorted 0 1"))
+	require.Equal(t, "$4\r\n[81]\r\n", b.do("JSON.GET j $[8]"))
+	b.close()
 }

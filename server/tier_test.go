@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/transport"
 	"github.com/atomredis/atomredis/persist/disk"
@@ -23,11 +25,12 @@ import (
 // tiered is a server with storage, whose values leave memory when a test wants it.
 type tiered struct {
 	*Server
-	t        *testing.T
-	clock    *engine.ManualClock
-	log      *panicLog
-	sessions []*Session
-	woken    chan struct{}
+	t       *testing.T
+	clock   *engine.ManualClock
+	log     *panicLog
+	clients []*session.Session
+	woken   chan struct{}
+	wakes   atomic.Int64 // how often one of them was woken
 }
 
 func openTiered(t *testing.T, fs disk.FS, clients int, settings ...string) *tiered {
@@ -45,7 +48,8 @@ func openTiered(t *testing.T, fs disk.FS, clients int, settings ...string) *tier
 	require.NoError(t, b.Start())
 	b.makeRoom(b.ks.Now())
 	for range clients {
-		b.sessions = append(b.sessions, b.newSession(transport.Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {
+		b.clients = append(b.clients, b.Server.sessions.Open(transport.Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {
+			b.wakes.Add(1)
 			select {
 			case b.woken <- struct{}{}:
 			default:
@@ -63,17 +67,18 @@ func (b *tiered) leave() {
 
 // send gives a client's session input, and returns what all clients got.
 func (b *tiered) send(client int, input []byte) []string {
-	b.sessions[client].Input(input, b.ks.Now())
+	b.clients[client].Input(input, b.ks.Now())
 	return b.settle()
 }
 
 // settle waits until nobody waits for values, and returns what all clients got.
 func (b *tiered) settle() []string {
 	for {
-		for _, s := range b.sessions {
+		before := b.wakes.Load()
+		for _, s := range b.clients {
 			s.Advance(b.ks.Now())
 		}
-		if !slices.ContainsFunc(b.sessions, func(s *Session) bool { return s.fetching.waiting || s.box.filled.Load() }) {
+		if !slices.ContainsFunc(b.clients, (*session.Session).Fetching) && b.wakes.Load() == before {
 			break
 		}
 		select {
@@ -82,7 +87,7 @@ func (b *tiered) settle() []string {
 		}
 	}
 	var replies []string
-	for _, s := range b.sessions {
+	for _, s := range b.clients {
 		replies = append(replies, string(s.Output()))
 		s.SetOutput(nil)
 	}
@@ -98,7 +103,7 @@ func (b *tiered) do(lines ...string) string {
 }
 
 func (b *tiered) close() {
-	for _, s := range b.sessions {
+	for _, s := range b.clients {
 		s.Close()
 	}
 	require.NoError(b.t, b.Close())
@@ -166,10 +171,10 @@ func TestValuesThatLeaveChangeNothing(t *testing.T) {
 				without.clock.Advance(ms)
 				require.Equal(t, sorted(without.settle()), sorted(with.settle()))
 			}
-			switch s := without.sessions[client]; {
-			case s.waiting():
+			switch s := without.clients[client]; {
+			case s.Waiting():
 				continue
-			case s.tx.active && r.IntN(3) == 0:
+			case s.InTransaction() && r.IntN(3) == 0:
 				line = "EXEC"
 			}
 			input := request(strings.Fields(line)...)
@@ -442,12 +447,12 @@ func TestLargeCollectionsThatLeaveChangeNothing(t *testing.T) {
 				without.clock.Advance(ms)
 				require.Equal(t, sorted(without.settle()), sorted(with.settle()), "seed %d", seed)
 			case 5:
-				if r.IntN(6) == 0 && !without.sessions[0].waiting() {
+				if r.IntN(6) == 0 && !without.clients[0].Waiting() {
 					with.send(0, fill)
 					without.send(0, fill)
 				}
 			}
-			if without.sessions[client].waiting() {
+			if without.clients[client].Waiting() {
 				continue
 			}
 			var input []byte
@@ -530,7 +535,7 @@ func TestWritingSlowsDownUntilValuesCanLeave(t *testing.T) {
 		began := b.ks.Now()
 		written++
 		reply := b.do(fmt.Sprint("SET k", written, " ", value))
-		for s := b.sessions[0]; reply == "" && b.ks.Now()-began < 10_000; reply = b.settle()[0] {
+		for s := b.clients[0]; reply == "" && b.ks.Now()-began < 10_000; reply = b.settle()[0] {
 			b.clock.Advance(time.Duration(s.Deadline()-b.ks.Now()) * time.Millisecond)
 			s.Advance(b.ks.Now())
 		}
@@ -539,27 +544,27 @@ func TestWritingSlowsDownUntilValuesCanLeave(t *testing.T) {
 		}
 		return b.ks.Now() - began
 	}
-	for b.excess() < 0 {
+	for b.Server.sessions.Excess() < 0 {
 		require.Zero(t, write())
 	}
 	var sums [3]int64 // of waiting, in each third
-	for e := b.excess(); e < 1; e = b.excess() {
+	for e := b.Server.sessions.Excess(); e < 1; e = b.Server.sessions.Excess() {
 		waited := write()
 		sums[int(e*3)] += waited
-		require.Less(t, waited, int64(mostPace+2))
+		require.Less(t, waited, int64(1000+2))
 	}
 	require.Less(t, sums[0], int64(30))
 	require.Greater(t, sums[1], 3*sums[0])
 	require.Greater(t, sums[2], 3*sums[1])
 	require.Greater(t, sums[2], int64(3000))
-	require.Equal(t, int64(10_000), write()/tierPause*tierPause, "there is no room at all")
+	require.Equal(t, int64(10_000), write()/session.TierPause*session.TierPause, "there is no room at all")
 	require.Equal(t, "$1\r\nx\r\n", b.send(1, request("ECHO", "x"))[1])
 	require.Len(t, b.send(1, request("GET", "k1"))[1], len(value)+len("$10000\r\n\r\n"))
 	require.Equal(t, "$-1\r\n", b.send(1, request("GET", fmt.Sprint("k", written)))[1])
 
 	require.NoError(t, b.storage.Save())
 	b.eviction.later.Store(0)
-	b.clock.Advance(tierPause * time.Millisecond)
+	b.clock.Advance(session.TierPause * time.Millisecond)
 	require.Equal(t, "+OK\r\n", b.settle()[0])
 	require.Zero(t, write())
 }
@@ -572,16 +577,16 @@ func TestScriptsWaitUntilValuesCanLeave(t *testing.T) {
 	b.eviction.asked.Store(math.MaxInt64) // nor does the limit have a checkpoint made
 	write := "for i = 1, 100 do redis.call('SET', ARGV[1] .. i, string.rep('v', 1000)) end return 'written'"
 	n := 0
-	for b.excess() < 1 {
+	for b.Server.sessions.Excess() < 1 {
 		n++
 		reply := b.send(0, request("EVAL", write, "0", fmt.Sprint(n, ":")))[0]
-		for s := b.sessions[0]; reply == ""; reply = b.settle()[0] { // it is slowed down
+		for s := b.clients[0]; reply == ""; reply = b.settle()[0] { // it is slowed down
 			b.clock.Advance(time.Duration(s.Deadline()-b.ks.Now()) * time.Millisecond)
 			s.Advance(b.ks.Now())
 		}
 		require.Equal(t, "$7\r\nwritten\r\n", reply)
 	}
-	require.Less(t, b.UsedMemory(), int64(1<<20+1<<20/tierExcess+200_000), "one script too many")
+	require.Less(t, b.UsedMemory(), int64(1<<20+1<<20/8+200_000), "one script too many")
 	require.Empty(t, b.send(0, request("EVAL", write, "0", "undeclared:"))[0])
 	require.Empty(t, b.send(1, request("EVAL", "#!lua\n"+write, "0", "declared:"))[1])
 	require.Equal(t, "$-1\r\n", b.send(2, request("EVAL_RO", "return redis.call('GET', 'undeclared:1')", "0"))[2])
@@ -592,7 +597,7 @@ func TestScriptsWaitUntilValuesCanLeave(t *testing.T) {
 	b.eviction.later.Store(0)
 	var replies [2]string
 	for range 1000 {
-		b.clock.Advance(tierPause * time.Millisecond)
+		b.clock.Advance(session.TierPause * time.Millisecond)
 		all := b.settle()
 		replies[0], replies[1] = replies[0]+all[0], replies[1]+all[1]
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/stats"
-	"github.com/atomredis/atomredis/internal/transport"
 	"github.com/atomredis/atomredis/persist/journal"
 )
 
@@ -31,7 +30,7 @@ func TestSlowCommandsAreLoggedWhateverTheyAre(t *testing.T) {
 	c.do("SET a b")
 	c.do("EVAL return(redis.call('GET','a')) 0")
 	c.do("PING")
-	entries := srv.commandLogs[stats.SlowCommands].Latest(10)
+	entries := srv.sessions.CommandLogs[stats.SlowCommands].Latest(10)
 	require.Len(t, entries, 3)
 	require.Equal(t, []string{"PING"}, entries[0].Args)
 	require.Equal(t, []string{"EVAL", "return(redis.call('GET','a'))", "0"}, entries[1].Args)
@@ -39,42 +38,21 @@ func TestSlowCommandsAreLoggedWhateverTheyAre(t *testing.T) {
 	require.Less(t, entries[1].Value, time.Hour.Microseconds())
 }
 
-// TestRunsOfShortCommandsAreSuspectedIfTheyAreSlow has a run of commands take as long as a slow one: the next ones
-// are measured one by one.
-func TestRunsOfShortCommandsAreSuspectedIfTheyAreSlow(t *testing.T) {
-	srv := startTestServer(t, Options{}, "slowlog-log-slower-than", "10000", "latency-monitor-threshold", "10")
-	s := srv.newSession(transport.Peer{Addr: "@test:0"}, func() {})
-	defer s.Close()
-	get := srv.table.ByName["get"]
-	args := [][]byte{[]byte("GET"), []byte("k")}
-	s.examine(get, args, 16, int64(20*time.Millisecond))
-	require.Zero(t, srv.commandLogs[stats.SlowCommands].Len(), "nobody knows which one it was")
-	held, _ := srv.latency.Series("fast-command")
-	require.Equal(t, int64(20), held.Max)
-	s.flushTally()
-	require.True(t, s.exact)
-	s.examine(get, args, 1, int64(20*time.Millisecond))
-	require.Equal(t, 1, srv.commandLogs[stats.SlowCommands].Len())
-	s.suspicious = 0
-	s.flushTally()
-	require.False(t, s.exact)
-}
-
 func TestWhatHoldsClientsUpIsAnEvent(t *testing.T) {
 	b := newHarness(t)
-	b.held(engine.LockedForExpiry, time.Hour)
-	require.Empty(t, b.latency.Names(), "nobody monitors")
+	b.sessions.Held(engine.LockedForExpiry, time.Hour)
+	require.Empty(t, b.sessions.Latency.Names(), "nobody monitors")
 	require.NoError(t, b.config.Set("latency-monitor-threshold", "10", true))
-	b.held(engine.LockedForExpiry, 9*time.Millisecond)
-	require.Empty(t, b.latency.Names())
+	b.sessions.Held(engine.LockedForExpiry, 9*time.Millisecond)
+	require.Empty(t, b.sessions.Latency.Names())
 	for _, by := range []engine.LockReason{engine.LockedForExpiry, engine.LockForCheckpoint, engine.LockForLoading} {
-		b.held(by, 11*time.Millisecond)
+		b.sessions.Held(by, 11*time.Millisecond)
 	}
 	for _, forWhat := range []journal.Wait{journal.WaitWrite, journal.WaitSync, journal.WaitLag} {
-		b.waited(forWhat, 12*time.Millisecond)
+		b.sessions.Waited(forWhat, 12*time.Millisecond)
 	}
-	names := b.latency.Names()
+	names := b.sessions.Latency.Names()
 	require.Equal(t, []string{"aof-fsync-always", "aof-write", "aof-write-pending-fsync", "checkpoint", "expire-cycle",
 		"loading"}, names)
-	require.Equal(t, len(names), strings.Count(b.latency.Report(0, true), "\n   "), "there is advice for each")
+	require.Equal(t, len(names), strings.Count(b.sessions.Latency.Report(0, true), "\n   "), "there is advice for each")
 }

@@ -169,7 +169,7 @@ func TestTLS(t *testing.T) {
 	require.NoError(t, err)
 
 	// One client more than there may be is told so, encrypted.
-	require.Eventually(t, func() bool { return srv.clients.count.Load() == 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return srv.sessions.Clients.Len() == 0 }, 10*time.Second, time.Millisecond)
 	require.NoError(t, conf.Set("maxclients", "1", true))
 	conn, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: ours.pool})
 	require.NoError(t, err)
@@ -224,7 +224,7 @@ func TestTLSHandshakesHaveALimit(t *testing.T) {
 	defer srv.Close()
 	addr := srv.Addrs()[0].String()
 	clients := func(n int64) {
-		require.Eventually(t, func() bool { return srv.clients.count.Load() == n }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return srv.sessions.Clients.Len() == n }, 10*time.Second, time.Millisecond)
 	}
 
 	done, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: a.pool})
@@ -248,7 +248,7 @@ func TestTLSHandshakesHaveALimit(t *testing.T) {
 		require.NoError(t, err)
 		clients(2)
 		clock.Advance(transport.HandshakeTime - time.Millisecond)
-		require.EqualValues(t, 2, srv.clients.count.Load())
+		require.EqualValues(t, 2, srv.sessions.Clients.Len())
 		require.NoError(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
 		closed := make(chan error, 1)
 		go func() {

@@ -1,12 +1,10 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"io"
 	"log/slog"
 
-	"github.com/atomredis/atomredis/doors/door"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/config"
@@ -28,7 +26,7 @@ func (srv *Server) startTransfer(rdbFile bool) {
 	srv.dump = transfer.NewDump(files, srv.exporter, storage, rdbFile || srv.config.IsSet(needs), srv.started)
 	srv.backups = transfer.NewBackups(files, srv.exporter, srv.dump, &srv.followed)
 	srv.importer = transfer.NewImporter(files, srv.ks, srv.RDBLimits,
-		func() transfer.Replayer { return newReplayer(srv, command.FromImport) })
+		func() transfer.Replayer { return srv.sessions.NewReplayer(command.FromImport) })
 }
 
 // Dump implements servercommands.Host.
@@ -98,7 +96,7 @@ func (x *exported) Libraries() []string { return x.scripts.Libraries() }
 // Loading implements transfer.Source.
 func (x *exported) Loading() error {
 	if x.replica.Loading() {
-		return errors.New(string(errLoading))
+		return errors.New(string(command.ErrLoading))
 	}
 	return nil
 }
@@ -113,15 +111,7 @@ func (x *exported) WhenLoaded(fn func() error) error {
 		return err
 	}
 	defer d.Release()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.ended {
-		return door.ErrClosed
-	}
-	if err := d.loaded(context.Background()); err != nil {
-		return err
-	}
-	return fn()
+	return d.WhenLoaded(fn)
 }
 
 // LeftOut says what the file that was imported ends in and was not read, "" if all was.

@@ -4,10 +4,9 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"sync"
 	"time"
 
-	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/internal/transport"
 )
 
@@ -30,7 +29,7 @@ func (srv *Server) startTransports(o Options, loops int) error {
 	if o.Hook != nil {
 		wrap = func(c net.Conn, s transport.Session) net.Conn { return o.Hook.Conn(c, s) }
 	}
-	srv.goroutines, srv.direct = transport.NewGoroutines(host, &srv.stats.goroutines, wrap), newDirects(srv)
+	srv.goroutines, srv.direct = transport.NewGoroutines(host, &srv.stats.goroutines, wrap), session.NewDirects(srv.sessions)
 	srv.carriers = []carrier{srv.goroutines, srv.direct, &srv.relays}
 	if o.Goroutines || o.Hook != nil || !srv.listens() {
 		return nil
@@ -78,7 +77,7 @@ func (h *transportHost) KeepAlive() time.Duration {
 // Refuse implements transport.Host. A connection in memory needs no file.
 func (h *transportHost) Refuse(p transport.Peer, remote bool) string {
 	srv := (*Server)(h)
-	if p == transport.Embedded && srv.clients.count.Load() < int64(srv.config.Get().MaxClients) {
+	if p == transport.Embedded && srv.sessions.Clients.Len() < int64(srv.config.Get().MaxClients) {
 		srv.stats.connections.Add(1)
 		return ""
 	}
@@ -91,35 +90,13 @@ func (h *transportHost) Refuse(p transport.Peer, remote bool) string {
 
 // Open implements transport.Host.
 func (h *transportHost) Open(p transport.Peer, wake func()) transport.Session {
-	s := (*Server)(h).newSession(p, wake)
-	s.relaying.may = true
+	s := h.sessions.Open(p, wake)
+	s.MayRelay()
 	return s
 }
 
-// maxShort is how many bytes of input may be a single command whose memory is worth being fetched ahead.
-const maxShort = 512
-
-// hintsPool has memory for hints.
-var hintsPool = sync.Pool{New: func() any { return new([]engine.Hint) }}
-
-// Prefetch implements transport.Host, for clients that have sent a single command each. Those of a pipeline see to that
-// themselves.
-func (h *transportHost) Prefetch(batch []transport.Input) {
-	pooled := hintsPool.Get().(*[]engine.Hint)
-	hints := *pooled
-	db := batch[0].Session.(*Session).db
-	for _, in := range batch {
-		if s := in.Session.(*Session); s.db == db && len(in.Data) <= maxShort {
-			hints = s.prepare(in.Data, hints)
-		}
-	}
-	if len(hints) > 1 {
-		h.ks.TryWarm(db, hints)
-	}
-	clear(hints)
-	*pooled = hints[:0]
-	hintsPool.Put(pooled)
-}
+// Prefetch implements transport.Host.
+func (h *transportHost) Prefetch(batch []transport.Input) { h.sessions.Prefetch(batch) }
 
 // Commit implements transport.Host.
 func (h *transportHost) Commit() {
@@ -139,7 +116,9 @@ func (h *transportHost) CommitSoon() {
 func (h *transportHost) Stalled() bool { return h.scripts.Busy() != "" }
 
 // bytesIn returns how many bytes have been received from clients and masters.
-func (srv *Server) bytesIn() int64 { return srv.stats.bytesIn.Load() + srv.replica.Received.Load() }
+func (srv *Server) bytesIn() int64 {
+	return srv.sessions.Counters.BytesIn.Load() + srv.replica.Received.Load()
+}
 
 // bytesOut returns how many bytes have been sent.
 func (srv *Server) bytesOut() int64 {

@@ -36,6 +36,7 @@ const (
 	ErrPayload           Error = "ERR DUMP payload version or checksum are wrong"
 	ErrNegativeLimit     Error = "ERR LIMIT can't be negative"
 	ErrMasterDown        Error = "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."
+	ErrLoading           Error = "LOADING Redis is loading the dataset in memory"
 	ErrReadOnly          Error = "READONLY You can't write against a read only replica."
 )
 

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/internal/testing/servertest"
 	"github.com/atomredis/atomredis/internal/testing/testclient"
 	"github.com/atomredis/atomredis/server"
@@ -84,7 +85,7 @@ func TestLoadDisconnectsClientsOfUsersThatAreGone(t *testing.T) {
 func TestCustomCommandsAreRefusedWhenTheyShouldBe(t *testing.T) {
 	s := servertest.Start(t, server.Options{})
 	add := func(cmd command.Command) {
-		require.NoError(t, s.Handle(cmd, func(h *server.Caller) { h.Writer().Raw(h.Call([][]byte{[]byte("GET"), []byte("k")})) }))
+		require.NoError(t, s.Sessions().Handle(cmd, func(h *session.Caller) { h.Writer().Raw(h.Call([][]byte{[]byte("GET"), []byte("k")})) }))
 	}
 	add(command.Command{Name: "one", Arity: 2, Flags: command.Write, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]")})
 	c, u := s.Connect(), s.Connect()

@@ -12,6 +12,7 @@ import (
 	"github.com/atomredis/atomredis/internal/cluster"
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/internal/testing/servertest"
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 	"github.com/atomredis/atomredis/server"
@@ -123,8 +124,8 @@ func TestOwnCommandsMayUseKeysOfDifferentSlots(t *testing.T) {
 
 func TestCustomCommandsCallNothingThatCrossesSlots(t *testing.T) {
 	srv := servertest.Start(t, server.Options{}, "cluster-enabled", "yes")
-	require.NoError(t, srv.Handle(command.Command{Name: "try", Arity: -2, Flags: command.Write},
-		func(c *server.Caller) { c.Writer().Raw(c.Call(c.Args()[1:])) }))
+	require.NoError(t, srv.Sessions().Handle(command.Command{Name: "try", Arity: -2, Flags: command.Write},
+		func(c *session.Caller) { c.Writer().Raw(c.Call(c.Args()[1:])) }))
 	c := srv.Connect()
 	require.Equal(t, "-CROSSSLOT Keys in request don't hash to the same slot", c.Line("TRY MSET a 1 b 2"))
 	require.Equal(t, "+OK", c.Line("TRY MSET {a}1 1 {a}2 2"))

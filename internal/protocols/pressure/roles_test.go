@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/protocols/pressure"
+	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/testing/servertest"
 	"github.com/atomredis/atomredis/server"
@@ -234,7 +235,7 @@ func TestPressureWaitersThatGoGiveTheirRoleBack(t *testing.T) {
 					if end == "hangup w" {
 						p.step(end)
 					} else {
-						require.Equal(t, ":1", p.step(fmt.Sprintf(end, p.Client("w").(*server.Session).ID())))
+						require.Equal(t, ":1", p.step(fmt.Sprintf(end, p.Client("w").(*session.Session).ID())))
 						require.NotEmpty(t, p.step("w"))
 					}
 					if p.Connected("b") {

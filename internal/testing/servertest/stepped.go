@@ -13,6 +13,7 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/internal/testing/commandtest"
 	"github.com/atomredis/atomredis/internal/transport"
 	"github.com/atomredis/atomredis/server"
@@ -109,7 +110,7 @@ func (s *Stepped) Reply(name string) string {
 
 // Waits reports whether a client waits in a command that blocks.
 func (s *Stepped) Waits(name string) bool {
-	info, ok := s.ClientByID(s.Client(name).(*server.Session).ID(), s.Now())
+	info, ok := s.ClientByID(s.Client(name).(*session.Session).ID(), s.Now())
 	return ok && info.Blocked
 }
 

@@ -17,8 +17,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/internal/version"
-	"github.com/atomredis/atomredis/server"
 )
 
 // Directive names where spans go: the URL of a collector, "" for nowhere.
@@ -78,7 +78,7 @@ func New(endpoint string, log *slog.Logger) (*Exporter, error) {
 }
 
 // Slow exports a command. It does not wait. Neither keys nor values are in the span.
-func (e *Exporter) Slow(c server.SlowCommand) {
+func (e *Exporter) Slow(c session.SlowCommand) {
 	_, span := e.tracer.Start(context.Background(), c.Name, trace.WithTimestamp(c.End.Add(-c.Took)),
 		trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
 			attribute.String("db.system.name", "redis"),

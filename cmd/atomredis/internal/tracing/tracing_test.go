@@ -14,6 +14,7 @@ import (
 
 	"github.com/atomredis/atomredis/doors/door"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/server"
 )
 
@@ -75,7 +76,7 @@ func TestNobodyWaitsForTheCollector(t *testing.T) {
 	e, err := New(receiver.URL, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	for range 3 * queue {
-		e.Slow(server.SlowCommand{Name: "get", End: time.Now(), Took: time.Millisecond})
+		e.Slow(session.SlowCommand{Name: "get", End: time.Now(), Took: time.Millisecond})
 	}
 }
 

@@ -1,0 +1,133 @@
+package session
+
+import (
+	"slices"
+
+	"github.com/atomredis/atomredis/internal/command"
+)
+
+// delayedOutput is the part of a session's output that waits for the journal. What a client is told must be durable,
+// whether the client itself or another one made the change. It belongs to the goroutine of the session's transport.
+type delayedOutput struct {
+	waits   []delayed // in order
+	free    int       // the length of the output before the first wait, if there are any
+	seen    int       // the length of the output when it was looked at last, less what was sent since
+	epoch   uint64    // what persist.Storage.Epoch said then
+	changes int       // what Guard.Changes said then
+	served  bool      // since then another client's guard has done what this one was blocked for
+}
+
+// delayed is a stretch of output that must not be sent before persist.Storage.Told has reached a position in the
+// journal.
+type delayed struct {
+	lsn uint64 // as persist.Storage.WaitPosition gives it
+	end int    // of the stretch, in bytes of the output
+}
+
+// waiting reports whether some of the output must not be sent yet.
+func (d *delayedOutput) waiting() bool { return len(d.waits) > 0 }
+
+// position returns the one that the end of the output waits for, 0 if it does not.
+func (d *delayedOutput) position() uint64 {
+	if !d.waiting() {
+		return 0
+	}
+	return d.waits[len(d.waits)-1].lsn
+}
+
+// add has the output from one length to another wait until the journal is durable up to lsn.
+func (d *delayedOutput) add(from, to int, lsn uint64) {
+	last := len(d.waits) - 1
+	switch {
+	case last < 0:
+		d.free = from
+	case d.waits[last].lsn == lsn:
+		d.waits[last].end = to
+		return
+	}
+	d.waits = append(d.waits, delayed{lsn, to})
+}
+
+// release ends the waits for positions up to told.
+func (d *delayedOutput) release(told uint64) {
+	done := 0
+	for done < len(d.waits) && d.waits[done].lsn <= told {
+		d.free = d.waits[done].end
+		done++
+	}
+	d.waits = d.waits[:copy(d.waits, d.waits[done:])]
+}
+
+// sent adjusts the lengths after the first n bytes of the output have been sent.
+func (d *delayedOutput) sent(n int) {
+	d.seen = max(d.seen-n, 0)
+	d.free = max(d.free-n, 0)
+	for i := range d.waits {
+		d.waits[i].end -= n
+	}
+}
+
+// drop forgets everything: there is no output any more.
+func (d *delayedOutput) drop() { d.waits, d.seen = nil, 0 }
+
+// wasServed notes that the reply of a blocked command comes next.
+func (d *delayedOutput) wasServed(sh *Shared, cmd *command.Command) {
+	switch {
+	case !cmd.NoData:
+		d.served = true
+	case !d.waiting() && sh.Storage != nil:
+		d.epoch = sh.Storage.Epoch()
+	}
+}
+
+// delayOutput has the output written since the last call wait, if what it tells is not durable yet.
+func (s *Session) delayOutput() {
+	if s.shared.Storage == nil {
+		return
+	}
+	d := &s.delay
+	before, n, changes := d.seen, s.out.Len(), s.guard.Changes()
+	if epoch := s.shared.Storage.Epoch(); epoch != d.epoch {
+		if d.epoch = epoch; n > 0 {
+			s.Abort() // what was seen or done since may have been taken back
+			return
+		}
+	}
+	changed := changes != d.changes || d.served
+	d.seen, d.changes, d.served = n, changes, false
+	if changed {
+		if f := s.shared.Storage.Err(); f != nil && f.Journal {
+			s.Abort() // the journal may not have the change, and if it ever will nobody knows
+			return
+		}
+	}
+	if n <= before {
+		return
+	}
+	if lsn := s.shared.Storage.WaitPosition(); lsn != 0 {
+		d.add(before, n, lsn)
+	}
+}
+
+// Sendable returns how much of the output may be sent now. The transport asks again when Recheck is called. If
+// what waits can never be told, because the journal has failed, the session ends.
+func (s *Session) Sendable() int {
+	d, st := &s.delay, s.shared.Storage
+	if d.waiting() {
+		told := st.Told()
+		// In this order: where something is taken back, Told moves beyond it.
+		if slices.ContainsFunc(d.waits, func(w delayed) bool { return st.Lost(w.lsn) }) {
+			s.Abort()
+			return 0
+		}
+		d.release(told)
+	}
+	if !d.waiting() {
+		return s.out.Len()
+	}
+	if f := st.Err(); f != nil && f.Journal {
+		s.Abort()
+		return 0
+	}
+	return d.free
+}

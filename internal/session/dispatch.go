@@ -1,0 +1,296 @@
+package session
+
+import (
+	"strings"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/clients"
+	"github.com/atomredis/atomredis/internal/command"
+)
+
+// execute carries out one command of the client, which the table knows as cmd and container. It reports false if the
+// command must be tried again later because clients are paused; nothing has happened then.
+func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
+	if s.work != nil && s.isApart() {
+		return false
+	}
+	sh := s.shared
+	if s.relaying.may && (s.relaying.relay != nil || sh.Forwards.Load()) {
+		if done, taken := s.forward(cmd, args); taken {
+			return done
+		}
+	}
+	mark, before := len(s.out.Buf), s.out.Len()
+	skip := s.modes.options.Replies.Begin()
+
+	switch e := s.admit(s.ctx.Origin, cmd, container, args); {
+	case cmd == nil && isHTTP(args[0]):
+		s.shared.Log.Warn("closing a client that speaks HTTP: possibly a cross-protocol attack", "addr", s.peer.Addr)
+		s.Abort()
+	case sh.Migrations.Holding() && s.heldBack(e):
+		s.endGuard()
+		return false
+	case e != "":
+		s.reject(cmd, e)
+	case sh.Pause.active.Load() && s.pausedBy(cmd, args):
+		s.endGuard()
+		return false
+	case s.mustWait(cmd, args):
+		s.endGuard()
+		return false
+	case s.tx.active && !cmd.Immediate:
+		s.enqueue(cmd, args)
+	case s.shared.Tiered.Load():
+		if !s.callTiered(cmd, args) {
+			return false
+		}
+	default:
+		s.call(cmd, args)
+	}
+	if s.work != nil && !s.endWork() {
+		s.endGuard()
+		s.startWork(args)
+		return false
+	}
+	if !s.sharesGuard() {
+		s.endGuard()
+	}
+	if reply := s.out.Len() - before; int64(max(reply, s.pipeline.executing)) >= sh.Timing.large.Load() {
+		s.logLarge(cmd, args, s.pipeline.executing, reply)
+	}
+
+	if skip && s.modes.options.Replies != clients.ReplyOn {
+		s.out.Truncate(mark)
+		if s.blocked == nil { // otherwise the reply is still to come
+			s.modes.options.Replies.EndSkipped()
+		}
+	}
+	if o := &s.origin; o.pushed || len(o.Later) > 0 {
+		if o.pushed && s.blocked == nil {
+			o.pushed = false
+			s.readPushes()
+		}
+		s.out.Raw(o.Later)
+		o.Later = o.Later[:0]
+	}
+	return true
+}
+
+// sharesGuard reports whether the guard of the command that has just been executed may be the next one's too.
+// Pipelines are full of commands that take the same shards, and to give them back and take them again costs up to a
+// twentieth of a short command.
+func (s *Session) sharesGuard() bool {
+	return s.mayShareGuard(s.pipeline.next) && s.guard.Quiet() && s.guard.Now() == s.now && s.blocked == nil && !s.closing &&
+		len(s.after) == 0
+}
+
+// mayShareGuard reports whether the guard of a command may also be that of cmd behind it. It must not be for
+// followers, who would be sent both as one transaction.
+func (s *Session) mayShareGuard(cmd *command.Command) bool {
+	return cmd != nil && cmd.Flags&(command.ReadOnly|command.Write) != 0 &&
+		cmd.Flags&(command.OwnGuard|command.WholeKeyspace) == 0 && !s.tx.active && !s.shared.Followed.Active()
+}
+
+// endGuard ends the guard that the command before has left, if it has. Whatever takes another guard, or a lock under
+// which others take one, must call it first.
+func (s *Session) endGuard() {
+	if s.guard.Locked() {
+		s.guard.Unlock()
+	}
+}
+
+// isHTTP recognises the first words of lines that a browser sends when it is made to post to this port.
+func isHTTP(name []byte) bool {
+	return command.EqualFold(name, "post") || command.EqualFold(name, "host:")
+}
+
+// reject answers a command with an error without executing it. In a transaction it spoils the whole.
+func (s *Session) reject(cmd *command.Command, e command.Error) {
+	if s.forwarded && s.shared.Following.Load() {
+		s.Abort() // its own server knows whom to ask now
+		return
+	}
+	if s.tx.active {
+		s.tx.spoiled = true
+	} else {
+		s.modes.tracking.EndCaching(cmd)
+	}
+	if cmd != nil {
+		s.shared.CommandStats.Of(cmd).Rejected.Add(1)
+	}
+	if cmd != nil && cmd.RunsQueue {
+		s.Discard()
+		if !redirects(e) {
+			e = execAborted(e)
+		}
+	}
+	s.shared.Counters.Errors.Count([]byte(e))
+	s.out.Error(string(e))
+}
+
+// execAborted is what EXEC answers where another command would answer e.
+func execAborted(e command.Error) command.Error {
+	return "EXECABORT Transaction discarded because of: " + command.Error(strings.TrimPrefix(string(e), "ERR "))
+}
+
+// call executes a command of the client under a guard, which execute ends.
+func (s *Session) call(cmd *command.Command, args [][]byte) {
+	if s.work != nil && s.takeReply(cmd, args) {
+		return
+	}
+	c := &s.ctx
+	c.Cmd, c.Args, c.DB = cmd, args, s.db
+	if shards := cmd.Shards(s.shared.Keyspace, args); !s.guard.HoldsOnly(shards) {
+		s.endGuard()
+		s.guard.Owner = &s.origin
+		if busy := s.shared.Scripts.Lock(&s.guard, shards, s.now); busy != "" {
+			s.reject(cmd, busy)
+			return
+		}
+	}
+	if e := s.lateRefusal(cmd); e != "" {
+		s.endGuard()
+		s.reject(cmd, e)
+		return
+	}
+	if s.work != nil {
+		s.useResult(c)
+	}
+	s.runMonitored(c)
+	if s.work != nil {
+		c.Apart = nil
+	}
+	if s.unfinished() {
+		return
+	}
+	if s.modes.tracking.On() {
+		s.rememberKeys(cmd, args)
+	}
+	if s.origin.Changed() {
+		s.shared.Tracking.Broadcast(&s.origin.Changer)
+	}
+	s.lastCmd = cmd
+}
+
+// unfinished reports whether the command that has just been called will be called once more, because it waits for
+// something.
+func (s *Session) unfinished() bool { return s.fetching.away != nil || s.work != nil && s.work.waits }
+
+// fromFiles are the origins of commands that files of this server, or of another one, have.
+const fromFiles = command.FromJournal | command.FromImport
+
+// run calls the handler of c.Cmd. Nothing else ever does, whether clients, transactions, scripts, a master or the
+// journal want it. What the journal and other files have is neither counted nor journalled again.
+func (s *Session) run(c *command.Ctx) {
+	cmd, mark, changes := c.Cmd, len(c.W.Buf), c.G.Changes()
+	counted := !c.Origin.In(fromFiles)
+	var start int64
+	var alone bool
+	var size int // of the replies before
+	if counted {
+		if start, alone = s.begin(c); alone {
+			size = c.W.Len()
+		}
+	}
+	c.Journalled = false
+	c.G.Writes = cmd.Flags&command.Write != 0
+	waits := s.mayWait(c)
+	if waits {
+		c.G.MayWait(true)
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			s.panicked(c, cmd, mark, changes, p)
+		}
+	}()
+	cmd.Do(c)
+	for c.Missing != 0 {
+		if e := s.widen(c); e != "" {
+			c.Err(e)
+			break
+		}
+		if waits {
+			c.G.MayWait(true)
+		}
+		cmd.Do(c)
+	}
+	if waits {
+		c.G.MayWait(false)
+	}
+	if !counted {
+		return
+	}
+	if cmd.Flags&command.Write != 0 {
+		journalChanges(c, changes)
+	}
+	if len(c.W.Buf) > mark && c.W.Buf[mark] == '-' {
+		s.shared.CommandStats.Of(cmd).Failed.Add(1)
+		if failure := c.W.Buf[mark+1:]; !s.passesOn(cmd, failure) {
+			s.shared.Counters.Errors.Count(failure)
+		}
+	}
+	if s.blocked == nil && !s.unfinished() {
+		s.calls++
+	}
+	if alone {
+		s.end(c, start, c.W.Len()-size)
+	}
+}
+
+// widen takes the guard of the client's own command anew, with the shards that its handler misses.
+func (s *Session) widen(c *command.Ctx) command.Error {
+	shards := c.G.Shards() | c.Missing
+	c.Missing = 0
+	if c.Origin != command.FromClient {
+		return errUndeclaredKey
+	}
+	c.G.Unlock()
+	c.G.Owner = &s.origin
+	if busy := s.shared.Scripts.Lock(c.G, shards, s.now); busy != "" {
+		return busy
+	}
+	return s.lateRefusal(c.Cmd)
+}
+
+// errUndeclaredKey is the reply to a command, called by a custom command, that must use a key to which a value has led
+// it: nothing else has a guard that does not hold all shards for such a command.
+const errUndeclaredKey command.Error = "ERR the command needs a key that the custom command does not declare"
+
+// panicked ends a call whose handler has panicked. That is a bug, which must not take other clients down. Where the
+// journal repeats the command it got as far when it ran at first, so that it goes on, unless a stored value cannot be
+// read.
+func (s *Session) panicked(c *command.Ctx, cmd *command.Command, mark, changes int, p any) {
+	switch p := p.(type) {
+	case *engine.Away:
+		s.giveUp(c, mark, p)
+		return
+	case wentApart:
+		s.wentApart(c, mark)
+		return
+	}
+	s.shared.logPanic(cmd, p)
+	c.W.Truncate(mark)
+	if _, unreadable := p.(*engine.LoadError); unreadable || c.Origin&^fromFiles != 0 {
+		c.W.Raw([]byte(panicReply(p)))
+	}
+	if cmd.Flags&command.Write != 0 && !c.Origin.In(fromFiles) {
+		journalChanges(c, changes)
+	}
+}
+
+// panicReply returns the reply to a command that could not be carried out.
+func panicReply(p any) string {
+	if e, ok := p.(*engine.LoadError); ok {
+		return "-ERR cannot " + command.OneLine(e.Error()) + "\r\n"
+	}
+	return "-ERR internal error\r\n"
+}
+
+// journalChanges writes a command that has run to the journal if it has changed anything, unless its handler has done
+// so. changes is what G.Changes said before.
+func journalChanges(c *command.Ctx, changes int) {
+	if c.G.Changes() == changes || c.Journalled {
+		return
+	}
+	c.G.Log(c.DB, c.Args)
+}

@@ -1,0 +1,48 @@
+package session
+
+import (
+	"github.com/atomredis/atomredis/internal/replication"
+	"github.com/atomredis/atomredis/internal/replication/psync"
+)
+
+// This file is the session of a replica, as packages psync and internal/commands/replication see it.
+
+// followerConn is a session as psync.Client.
+type followerConn Session
+
+// Send implements psync.Client.
+func (c *followerConn) Send(b []byte) { (*Session)(c).post(0, b) }
+
+// Close implements psync.Client.
+func (c *followerConn) Close() { (*Session)(c).Kill() }
+
+// ID implements psync.Client.
+func (c *followerConn) ID() int64 { return c.id }
+
+// Addr implements psync.Client.
+func (c *followerConn) Addr() string { return c.peer.Addr }
+
+// Following implements replication.Client.
+func (s *Session) Following() bool { return s.modes.follower.Following() }
+
+// StartFollowing implements replication.Client.
+func (s *Session) StartFollowing(announce bool) {
+	s.shared.Followed.StartFollowing(&s.modes.follower, (*followerConn)(s), announce)
+}
+
+// GoOn implements replication.Client.
+func (s *Session) GoOn(id string, offset int64) bool {
+	return s.shared.Followed.GoOn(&s.modes.follower, (*followerConn)(s), id, offset)
+}
+
+// Capabilities implements replication.Client.
+func (s *Session) Capabilities() *replication.Capabilities { return &s.modes.follower.Capabilities }
+
+// Acknowledge implements replication.Client.
+func (s *Session) Acknowledge(offset, synced int64) { s.modes.follower.Acknowledge(offset, synced) }
+
+// Wrote implements replication.Client.
+func (s *Session) Wrote() int64 { return s.shared.Followed.Wrote(&s.modes.follower, s.guard.Changes()) }
+
+// Follower returns what the client is as a replica.
+func (s *Session) Follower() *psync.Follower { return &s.modes.follower }

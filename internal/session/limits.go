@@ -1,0 +1,124 @@
+package session
+
+import (
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/config"
+)
+
+// This file is how much input and output a client may have, and for how long it may be idle.
+
+// outputLimit returns the limit on the output that waits for the client. Any goroutine may call it.
+func (s *Session) outputLimit() config.OutputLimit {
+	set := s.shared.Config.Get()
+	if s.modes.follower.Following() {
+		return set.OutputLimits.Replica
+	}
+	if s.Subscribed() {
+		return set.OutputLimits.PubSub
+	}
+	return set.OutputLimits.Normal
+}
+
+// What a client may cost that has not authenticated, in bytes; resp.Parser limits its arguments.
+const (
+	// unauthenticatedOutput is how many bytes of replies may wait for it. Redis allows as much: a buffer of 16 KiB, and
+	// 1 KiB more.
+	unauthenticatedOutput = 17 << 10
+	// unauthenticatedInput is how much it may have sent that has not been executed, which is part of a command. While
+	// clients are paused it can be more than one: then it is unauthenticatedPaused, as always in Redis.
+	unauthenticatedInput  = 64 << 10
+	unauthenticatedPaused = 1 << 20
+)
+
+// floodsUnauthenticated reports whether the client must be closed because it has not authenticated and does not read
+// the replies to what it sends.
+func (s *Session) floodsUnauthenticated() bool {
+	if s.out.Len() <= unauthenticatedOutput || !s.mustAuthenticate() {
+		return false
+	}
+	s.shared.Log.Warn("closing client that has not authenticated and does not read its output", "client", s.id, "addr",
+		s.peer.Addr, "bytes", s.out.Len())
+	return true
+}
+
+// inputLimit returns how many bytes of input the session may hold.
+func (s *Session) inputLimit() int {
+	limit := s.shared.Config.Get().QueryBufferLimit
+	if !s.authenticated.Load() && s.mustAuthenticate() {
+		most := unauthenticatedInput
+		if s.Waiting() {
+			most = unauthenticatedPaused
+		}
+		limit = min(limit, most)
+	}
+	return limit
+}
+
+// Subscribed reports whether the client has subscriptions, as of its last batch of commands. Any goroutine may call it.
+func (s *Session) Subscribed() bool {
+	s.info.Lock()
+	defer s.info.Unlock()
+	return s.infoData.Subscriptions() > 0
+}
+
+// overLimit reports whether the client must be closed because too much output waits for it: extra bytes that are on
+// their way to the session, or if extra is 0 what the session holds itself, which only the session's transport may ask.
+func (s *Session) overLimit(extra int) bool {
+	sh := s.shared
+	size := extra
+	if extra == 0 {
+		size = s.unsent()
+	}
+	if int64(size) <= sh.Limits.Output.Load() {
+		return false // whatever its class is; this is asked for each message to each subscriber
+	}
+	hard := s.outputLimit().Hard
+	if hard == 0 || int64(size) <= hard || s.dying() {
+		return false
+	}
+	sh.Counters.OutputTooLong.Add(1)
+	sh.Log.Warn("closing client that does not read its output", "client", s.id, "addr", s.peer.Addr, "bytes", size)
+	return true
+}
+
+// dying reports whether another goroutine has asked to close the session at once.
+func (s *Session) dying() bool {
+	s.box.mu.Lock()
+	defer s.box.mu.Unlock()
+	return s.box.mail&mailKill != 0
+}
+
+// GiveUp reports whether the connection must be closed although output waits for the client; see overLimit.
+func (s *Session) GiveUp(extra int) bool { return s.overLimit(extra) || s.dying() }
+
+// Expired reports whether the client must be closed because it has been idle for longer than the timeout, or beyond the
+// soft limit of its output for too long. Its transport calls it about once a second.
+func (s *Session) Expired(now int64) bool {
+	sh := s.shared
+	sh.sample(now)
+	s.resizeReplies(now)
+	d := s.snapshot()
+	sh.Clients.peaks.note(now, &d)
+	set := sh.Config.Get()
+	idle := set.Timeout > 0 && s.blocked == nil && s.pausedUntil == 0 && !s.modes.subs.Any() && !s.modes.monitor &&
+		!s.modes.follower.Following() && (s.relaying.relay == nil || !s.relaying.relay.Busy())
+	if idle && now-d.LastActive > int64(set.Timeout)*1000 {
+		sh.Log.Debug("closing idle client", "client", s.id, "addr", s.peer.Addr)
+		return true
+	}
+	limit := s.outputLimit()
+	switch {
+	case limit.Soft == 0 || int64(s.unsent()) <= limit.Soft:
+		s.floodedSince = 0
+	case s.floodedSince == 0:
+		s.floodedSince = now
+	case now-s.floodedSince > int64(limit.SoftSeconds)*1000:
+		sh.Counters.OutputTooLong.Add(1)
+		sh.Log.Warn("closing client that does not read its output", "client", s.id, "addr", s.peer.Addr, "bytes", s.unsent())
+		return true
+	}
+	return false
+}
+
+// unsent returns how many bytes wait for the client, with those that a follower will get when it has a copy.
+func (s *Session) unsent() int { return s.out.Len() + command.AsInt(s.modes.follower.Backlog()) }

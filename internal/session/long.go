@@ -1,0 +1,119 @@
+package session
+
+import (
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/buffers"
+	"github.com/atomredis/atomredis/internal/command"
+)
+
+// A long argument at the end of a command, as most long values are, is received into memory of its own, of its size.
+// A command that stores it keeps that memory, and the memory of the value that it replaces receives the next one.
+
+// minLong is the length in bytes from which on an argument gets memory of its own. Memory is given in whole pages, of
+// which a shorter one would waste more.
+const minLong = 64 << 10
+
+// longArg is the last argument of a command that is incomplete. What comes before it is Session.input. One of more than
+// directStep bytes gets memory of its size only when part of it has arrived: see buffers.Incoming.
+type longArg struct {
+	buffers.Incoming
+	end int // how many of the two bytes behind it have arrived
+}
+
+// ownedArg is a long argument of the command that runs, which may keep its memory, and what has become of others.
+type ownedArg struct {
+	b     []byte         // nil if there is none, or once a command has kept it
+	kept  []*engine.Loan // those that were kept, of which the session is a reader until the commands have been logged
+	spare [][]byte       // memory of queued commands, which others may use when they have been logged
+	bulky bool           // there was one in the last input
+}
+
+// startLong has the last argument of the incomplete command in input received into memory of its own if it is long.
+func (s *Session) startLong() {
+	if s.in.long.Active() || s.closing || s.Waiting() {
+		return // the input need not be what the parser has seen
+	}
+	start, size, ok := s.in.parser.Last()
+	arrived := len(s.in.input) - start
+	if !ok || size < minLong || arrived >= size {
+		return
+	}
+	if size > directStep && arrived < directStep {
+		return
+	}
+	s.in.long.Begin(size, max(arrived, directStep/4))
+	s.in.long.Take(s.in.input[start:])
+	if s.in.input = s.in.input[:start]; cap(s.in.input) >= maxInput && start <= maxInput/2 {
+		head := append([]byte(nil), s.in.input...)
+		buffers.Put(s.in.input)
+		s.in.input = head
+	}
+}
+
+// receiveLong takes the bytes of b that belong to the long argument and what ends it, has the command executed once
+// it is complete, and returns the other bytes.
+func (s *Session) receiveLong(b []byte) []byte {
+	b = s.in.long.Take(b)
+	n := min(len(b), 2-s.in.long.end) // whatever they are: see resp.Parser
+	s.in.long.end, b = s.in.long.end+n, b[n:]
+	if s.in.long.end < 2 {
+		return b
+	}
+	long := s.in.long.Whole()
+	s.in.long.end = 0
+	s.in.owned.b, s.in.owned.bulky = long, true
+
+	ahead := lookaheads.Get().(*lookahead)
+	args := s.in.parser.Join(s.in.input, long, ahead.args)
+	p := parsedCommand{args: args, size: len(s.in.input)}
+	p.cmd, p.container = s.shared.Table.Lookup(args)
+	ahead.commands, ahead.hints, ahead.more, ahead.err = append(ahead.commands[:0], p), ahead.hints[:0], false, nil
+	s.pipeline.ahead = ahead
+	if rest := s.process(s.in.input); len(rest) > 0 { // it must wait its turn
+		s.in.owned.b = nil
+		s.in.input = append(append(buffers.Grow(s.in.input, len(long)+2), long...), "\r\n"...)
+		buffers.Put(long)
+		return b
+	}
+	s.in.input = s.in.input[:0]
+	if s.in.owned.b != nil {
+		buffers.Put(s.in.owned.b)
+		s.in.owned.b = nil
+	}
+	return b
+}
+
+// MayKeep implements Client.
+func (s *Session) MayKeep(arg []byte) bool {
+	return s.in.owned.b != nil && len(arg) == len(s.in.owned.b) && &arg[0] == &s.in.owned.b[0]
+}
+
+// Kept implements Client. The argument stays as it is until the command has been logged.
+func (s *Session) Kept(g *engine.Guard, e *engine.Entry, old []byte) {
+	_, loan := g.Lend(e)
+	s.in.owned.kept = append(s.in.owned.kept, loan)
+	s.in.owned.b = nil
+	buffers.Put(old)
+}
+
+// runQueued calls run for a queued command, which may keep long, its last argument, if that is not nil.
+func (s *Session) runQueued(c *command.Ctx, long []byte) {
+	s.in.owned.b = long
+	s.runMonitored(c)
+	if s.in.owned.b != nil {
+		s.in.owned.spare, s.in.owned.b = append(s.in.owned.spare, s.in.owned.b), nil
+	}
+}
+
+// releaseOwned tells that nobody looks at the arguments of commands any more.
+func (s *Session) releaseOwned() {
+	for _, loan := range s.in.owned.kept {
+		loan.Return()
+	}
+	for _, b := range s.in.owned.spare {
+		buffers.Put(b)
+	}
+	clear(s.in.owned.kept)
+	clear(s.in.owned.spare)
+	s.in.owned.kept, s.in.owned.spare = s.in.owned.kept[:0], s.in.owned.spare[:0]
+}

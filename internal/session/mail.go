@@ -1,0 +1,138 @@
+package session
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/atomredis/atomredis/doors/door"
+	"github.com/atomredis/atomredis/internal/buffers"
+)
+
+// mailbox is where other goroutines leave things for a session.
+type mailbox struct {
+	mu     sync.Mutex
+	push   []byte // out-of-band messages in the client's protocol
+	mail   mail   // what else happened
+	filled atomic.Bool
+
+	// answered says that a blocked command has its reply, or is about to: it belongs behind the first replyAt bytes
+	// of push.
+	answered bool
+	replyAt  int
+}
+
+// mail is a set of things that can happen to a session from outside.
+type mail uint16
+
+const (
+	mailServed      mail = 1 << iota // the blocked command has its reply
+	mailUnblocked                    // CLIENT UNBLOCK … TIMEOUT
+	mailError                        // CLIENT UNBLOCK … ERROR
+	mailResume                       // the pause has ended
+	mailKill                         // close at once
+	mailSlow                         // with mailKill: because too much output waits
+	mailRoleChanged                  // the blocked command must not run: the server has become a replica
+	mailFetched                      // the values have come that were to be read
+	mailApart                        // it is the turn of the command that runs apart, or it has run
+	mailRelay                        // the leader has answered, or the connection to it has ended
+	mailHeld                         // the blocked command must undo what it has done in part
+	mailMoved                        // another shard has the slot of the blocked command, or it must be tried again
+	mailUnheard                      // another shard has slots of shard channels that the client has subscribed to
+)
+
+// post leaves push bytes and mail for the session and wakes its transport. Any goroutine may call it, under any lock.
+func (s *Session) post(m mail, push ...[]byte) {
+	s.box.mu.Lock()
+	for _, b := range push {
+		s.box.push = append(buffers.Grow(s.box.push, len(b)), b...)
+	}
+	s.box.mail |= m
+	first := !s.box.filled.Swap(true)
+	size := len(s.box.push)
+	s.box.mu.Unlock()
+	if first || m&mailKill != 0 {
+		s.wake()
+	}
+	if m&mailKill == 0 && size > 0 && s.overLimit(size) {
+		s.post(mailKill | mailSlow)
+	}
+}
+
+// has reports whether some mail is there that nobody has read.
+func (b *mailbox) has(m mail) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.mail&m != 0
+}
+
+// readMail takes what others left.
+func (s *Session) readMail() {
+	if !s.box.filled.Load() {
+		return
+	}
+	s.box.mu.Lock()
+	m := s.box.mail
+	s.box.mail = 0
+	s.box.filled.Store(false)
+	if s.box.answered {
+		s.takePushes(s.box.replyAt)
+	} else {
+		s.takePushes(len(s.box.push))
+	}
+	s.box.mu.Unlock()
+
+	if m&mailKill != 0 {
+		if m&mailSlow != 0 {
+			s.why = door.ErrSlow
+		}
+		s.Abort()
+		return
+	}
+	if m&mailResume != 0 {
+		s.pausedUntil = 0
+	}
+	if m&mailUnheard != 0 {
+		s.endMovedChannels()
+	}
+	if m&mailFetched != 0 {
+		s.fetching.waiting = false
+	}
+	if m&mailRelay != 0 {
+		s.relaying.held = false
+		s.closing = s.closing || s.relaying.relay.Over()
+	}
+	if m&mailApart != 0 && s.work != nil {
+		s.isApart()
+	}
+	if s.blocked != nil {
+		s.readBlockedMail(m)
+	}
+}
+
+// takePushes moves the first n bytes of what was pushed to the output. The mailbox is locked.
+func (s *Session) takePushes(n int) {
+	box := &s.box
+	switch {
+	case n == 0:
+	case n == len(box.push) && len(s.out.Buf) == 0:
+		s.out.Buf, box.push = box.push, s.out.Buf
+		s.replyBuffer.own = nil // it may be the mailbox's now
+	default:
+		s.out.RawPart(box.push[:n])
+		box.push = box.push[:copy(box.push, box.push[n:])]
+	}
+	box.replyAt -= n
+	if len(box.push) == 0 && cap(box.push) > 64*1024 {
+		buffers.Put(box.push)
+		box.push = nil
+	}
+}
+
+// readPushes takes all that was pushed, behind a reply: a command's own messages, and those of others that came
+// before or meanwhile.
+func (s *Session) readPushes() {
+	s.box.mu.Lock()
+	s.box.answered = false
+	s.takePushes(len(s.box.push))
+	s.box.mu.Unlock()
+}

@@ -1,0 +1,152 @@
+package session
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/atomredis/atomredis/internal/command"
+)
+
+// Pause is CLIENT PAUSE: until its time has come, or CLIENT UNPAUSE, commands wait in their sessions' input.
+type Pause struct {
+	active atomic.Bool // false: no need to look further
+
+	mu      sync.Mutex // protects what follows; only mailboxes are locked under it
+	until   int64      // ms since 1970
+	all     bool       // all commands wait, not only those that may write
+	failing bool       // commands that may write wait until FAILOVER is over, whatever clients say
+	waiting map[*Session]struct{}
+}
+
+// pausedBy reports whether the command must wait now, and if so prepares the session for it.
+func (s *Session) pausedBy(cmd *command.Command, args [][]byte) bool {
+	writes := cmd.MayReplicate(s.ctx.Host, args) || cmd.RunsQueue && s.tx.writes
+	p := &s.shared.Pause
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.failing && p.until <= s.now {
+		p.end()
+		return false
+	}
+	if !writes && (!p.all || p.until <= s.now) {
+		return false
+	}
+	p.waiting[s] = struct{}{}
+	if s.pausedUntil = p.until; p.failing {
+		s.pausedUntil = forEver
+	}
+	return true
+}
+
+// endPause has a client that waits for the end of a pause wait no longer.
+func (s *Session) endPause() {
+	if s.pausedUntil == 0 {
+		return
+	}
+	s.pausedUntil = 0
+	p := &s.shared.Pause
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.waiting, s)
+}
+
+// Begin starts a pause. One that is running can only become longer and stricter.
+func (p *Pause) Begin(now, until int64, all bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.until <= now && !p.failing {
+		p.end()
+	}
+	if until <= now && !p.active.Load() {
+		return
+	}
+	p.until = max(p.until, until)
+	p.all = p.all || all
+	if p.waiting == nil {
+		p.waiting = map[*Session]struct{}{}
+	}
+	p.active.Store(true)
+}
+
+// Running reports whether commands that may write have to wait.
+func (p *Pause) Running(now int64) bool {
+	if !p.active.Load() {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failing || p.until > now
+}
+
+// Resume ends the pause and wakes everybody. Those who have to wait for other reasons wait again.
+func (p *Pause) Resume() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wakeAll()
+}
+
+func (p *Pause) wakeAll() {
+	for s := range p.waiting {
+		s.post(mailResume)
+	}
+	p.end()
+	if p.failing {
+		p.waiting = map[*Session]struct{}{}
+		p.active.Store(true)
+	}
+}
+
+// Hold has commands that may write wait until it is called with false.
+func (p *Pause) Hold(held bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failing = held
+	if !held {
+		p.wakeAll()
+		return
+	}
+	if p.waiting == nil {
+		p.waiting = map[*Session]struct{}{}
+	}
+	p.active.Store(true)
+}
+
+// end forgets the pause. Sessions that wait wake by themselves when the time that they know has come. mu is held.
+func (p *Pause) end() {
+	p.until, p.all, p.waiting = 0, false, nil
+	p.active.Store(false)
+}
+
+// forEver is a time that does not come, in ms since 1970.
+const forEver = math.MaxInt64
+
+// holds reports whether the session waits for the end of the pause.
+func (p *Pause) holds(s *Session, now int64) bool {
+	if !p.active.Load() {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, ok := p.waiting[s]
+	return ok && (p.failing || p.until > now)
+}
+
+// Held returns the number of clients that wait for the end of the pause.
+func (p *Pause) Held(r *Register, now int64) int {
+	if !p.active.Load() {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.until <= now && !p.failing {
+		return 0
+	}
+	n := 0
+	for s := range p.waiting {
+		if r.get(s.id) == s { // it may have hung up
+			n++
+		}
+	}
+	return n
+}

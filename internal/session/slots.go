@@ -1,0 +1,67 @@
+package session
+
+import (
+	"strings"
+
+	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/command"
+)
+
+// This file is which slot the keys of a command belong to, in cluster mode.
+
+const (
+	errCrossSlot command.Error = "CROSSSLOT Keys in request don't hash to the same slot"
+	// Also where keys of one command differ, as in Redis.
+	errScriptForeign   command.Error = "ERR Script attempted to access a non local key in a cluster node"
+	errScriptCrossSlot command.Error = "ERR Script attempted to access keys that do not hash to the same slot"
+	ErrTryAgain        command.Error = "TRYAGAIN Who serves the slot is changing"
+)
+
+// redirects reports whether an error tells clients of clusters to try elsewhere, or later.
+func redirects(e command.Error) bool {
+	return strings.HasPrefix(string(e), "MOVED ") || strings.HasPrefix(string(e), "CLUSTERDOWN ") || e == ErrTryAgain
+}
+
+// slotOf is cluster.SlotOfKeys. Where there are other shards it matters too which keys commands use without having them
+// among their arguments.
+func (sh *Shared) slotOf(cmd *command.Command, args [][]byte) (slot int, ok bool) {
+	slot, ok = cluster.SlotOfKeys(cmd, args)
+	if cmd.DerivedKeys == nil || !ok || sh.Shards == nil || len(sh.Shards.Record().Others) == 0 {
+		return slot, ok
+	}
+	cmd.DerivedKeys(args, func(key []byte) {
+		switch n := cluster.SlotOf(key); {
+		case slot == cluster.NoSlot:
+			slot = n
+		case slot != n:
+			ok = false
+		}
+	})
+	return slot, ok
+}
+
+// elsewhere returns the error that names the server of a slot, "" if this server serves it; see Host.Elsewhere.
+func (sh *Shared) elsewhere(slot int, reads bool) command.Error {
+	if slot == cluster.NoSlot || sh.Shards == nil || sh.Shards.Now().Own.Has(slot) && (reads || !sh.Following.Load()) {
+		return ""
+	}
+	return sh.Host.Elsewhere(slot, reads)
+}
+
+// oneSlot notes the slot of a transaction, and reports whether it has one at most.
+func (s *Session) oneSlot(queue []queuedCommand) bool {
+	s.hashSlot = cluster.NoSlot
+	for _, q := range queue {
+		slot, ok := s.shared.slotOf(q.cmd, q.args)
+		switch {
+		case !ok:
+			return false
+		case slot == cluster.NoSlot:
+		case s.hashSlot == cluster.NoSlot:
+			s.hashSlot = slot
+		case s.hashSlot != slot:
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,219 @@
+package session
+
+import (
+	"math"
+	"slices"
+	"sync/atomic"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/command"
+)
+
+// Values that are not in memory (maxmemory with tier yes). A command that needs one gives up before it has changed
+// anything, its session waits until the value has been read, and the command runs again: others go on meanwhile. The
+// values that the next commands of the pipeline will need are read at the same time. A script or a transaction cannot
+// give up on the way, so those of the keys that it names are read before; what it needs beside them it reads itself.
+
+// fetching is what a session has for that.
+type fetching struct {
+	away    *engine.Away    // why the command that ran has given up, nil if it has not
+	tries   int             // how often the next command has waited
+	waiting bool            // values are to come
+	left    atomic.Int64    // how many, and one more while they are asked for
+	behind  []parsedCommand // the commands that are executed next
+	arrived func()          // valueArrived
+	needs   []need          // scratch of fetch
+}
+
+// Fetching reports whether the client waits for values to be read into memory.
+func (s *Session) Fetching() bool { return s.fetching.waiting }
+
+// need is a key of which a command needs the value, or some parts of it.
+type need struct {
+	key  []byte
+	some *engine.Some // nil for all
+}
+
+const (
+	// maxTries is how often a command waits for values. Then it reads what it needs itself: there are commands that find
+	// the next key in the value of the one before.
+	maxTries = 8
+	// maxFetched is how many values a session has read at once.
+	maxFetched = 256
+)
+
+// mayWait reports whether a command can give up and run again later when it needs a value that is not in memory.
+func (s *Session) mayWait(c *command.Ctx) bool {
+	return s.shared.Tiered.Load() && c.Origin == command.FromClient && s.fetching.tries < maxTries && !s.namesValues(c.Cmd)
+}
+
+// namesValues reports whether the values that a command needs are read before it runs, because it runs others.
+func (s *Session) namesValues(cmd *command.Command) bool {
+	return cmd.RunsQueue || cmd.Script != nil || cmd.Custom
+}
+
+// giveUp ends the call of a command that needs a value which is not in memory. Its reply would begin at mark.
+func (s *Session) giveUp(c *command.Ctx, mark int, why *engine.Away) {
+	c.W.Truncate(mark)
+	c.G.Uncount()
+	c.G.MayWait(false)
+	if !c.Cmd.Slow && !s.exact {
+		s.uncountCall()
+	}
+	s.fetching.away = why
+}
+
+// callTiered is call while values leave memory. It reports false if the command must run later, when values have come.
+func (s *Session) callTiered(cmd *command.Command, args [][]byte) bool {
+	f := &s.fetching
+	if f.waiting || f.tries == 0 && s.namesValues(cmd) && s.fetchNamed(cmd, args) {
+		return false
+	}
+	for {
+		s.call(cmd, args)
+		if f.away == nil {
+			f.tries = 0
+			return true
+		}
+		s.endGuard()
+		if s.fetchAway(cmd, args) {
+			return false
+		}
+	}
+}
+
+// fetchAway has the values read that the command that has given up needs, and reports whether the session must wait.
+func (s *Session) fetchAway(cmd *command.Command, args [][]byte) bool {
+	why := s.fetching.away
+	s.fetching.away = nil
+	needs := append(s.fetching.needs[:0], need{[]byte(why.Key), why.Some})
+	if why.Some == nil {
+		needs = appendNeeds(needs, cmd, args)
+	}
+	return s.fetch(why.DB, needs)
+}
+
+// fetchNamed has the values read of the keys that a script names, or the commands of a transaction. It reports whether
+// the session must wait.
+func (s *Session) fetchNamed(cmd *command.Command, args [][]byte) bool {
+	s.endGuard()
+	needs := appendNeeds(s.fetching.needs[:0], cmd, args)
+	if cmd.RunsQueue {
+		for _, q := range s.tx.queue {
+			needs = appendNeeds(needs, q.cmd, q.args)
+		}
+	}
+	return s.fetch(s.db, needs)
+}
+
+// fetch has values read that are not in memory, and those that the commands behind will need, and reports whether
+// there are any to wait for.
+func (s *Session) fetch(db int, needs []need) bool {
+	f := &s.fetching
+	f.tries++
+	own := len(needs)
+	if db == s.db {
+		for _, p := range f.behind {
+			if p.cmd != nil && p.cmd.ArityOK(len(p.args)) {
+				needs = appendNeeds(needs, p.cmd, p.args)
+			}
+		}
+	}
+	for i := range needs[own:] {
+		if n := &needs[own+i]; n.some == nil {
+			n.some = engine.UnlessLarge() // of which it will say what it needs
+		}
+	}
+	if f.arrived == nil {
+		f.arrived = s.valueArrived
+	}
+	f.left.Store(1)
+	for _, n := range needs[:min(len(needs), maxFetched)] {
+		f.left.Add(1)
+		if !s.shared.Keyspace.Fetch(db, n.key, n.some, f.arrived) {
+			f.left.Add(-1)
+		}
+	}
+	clear(needs)
+	f.needs = needs[:0]
+	f.waiting = f.left.Add(-1) > 0
+	if f.waiting {
+		s.shared.Counters.TierWaits.Add(1)
+	}
+	return f.waiting
+}
+
+// valueArrived is called when a value has come. Any goroutine may call it.
+func (s *Session) valueArrived() {
+	if s.fetching.left.Add(-1) == 0 {
+		s.post(mailFetched)
+	}
+}
+
+// appendNeeds appends the keys of which a command needs the values: not those that it overwrites or removes. If it
+// names an element, that is what it needs, and if it returns nothing of the value, how long that is.
+func appendNeeds(needs []need, cmd *command.Command, args [][]byte) []need {
+	cmd.EachKey(args, func(i int, spec *command.KeySpec) bool {
+		if flags := cmd.UseOfKey(spec, args); needsValue(cmd, flags) {
+			n := need{key: args[i]}
+			if at := cmd.Element; at != 0 && at < len(args) {
+				n.some = engine.SomeElements(args[at])
+			} else if cmd.Flags&command.ReadOnly != 0 && !slices.Contains(flags, "access") {
+				n.some = engine.OnlyCount()
+			}
+			needs = append(needs, n)
+		}
+		return len(needs) < maxFetched
+	})
+	return needs
+}
+
+// needsValue reports whether a command needs the value of a key that it uses as the flags say.
+func needsValue(cmd *command.Command, flags []string) bool {
+	if slices.Contains(flags, "OW") || slices.Contains(flags, "RM") || slices.Contains(flags, "not_key") {
+		return false
+	}
+	// TYPE, EXISTS, EXPIRE and their like need only the key.
+	return cmd.ACL&command.CatKeyspace == 0 || slices.Contains(flags, "access")
+}
+
+const (
+	// tierExcess is by which part of maxmemory it may be exceeded until commands that need memory wait for values to
+	// leave, and tierPause is for how many ms they wait before they look again.
+	tierExcess = 8
+	TierPause  = 5
+	// pacedFrom is of how much of that excess on such commands of a client are kept apart. Less is no reason to wait: as a
+	// rule a checkpoint ends before it is more. leastPace and mostPace are how many ms apart, then and at its end.
+	pacedFrom = 0.5
+	leastPace = 0.02
+	mostPace  = 1000
+)
+
+// mustWait reports whether a command must wait because memory is full of what cannot leave it yet. The fuller it is, the
+// longer: a checkpoint takes seconds, and clients that went on until there is no room at all would stand still for as
+// long. Where values leave, but not as fast as a command brings others, which a script does, only the last holds.
+func (s *Session) mustWait(cmd *command.Command, args [][]byte) bool {
+	leaving := s.room == RoomSoon && s.shared.Tiered.Load()
+	if !leaving && s.room != RoomLater || s.shared.Limits.Memory.Load() == 0 || !s.needsMemory(cmd, args, (*command.Command).MayNeedMemory) {
+		return false
+	}
+	excess, now := s.shared.Excess(), float64(s.now)
+	switch {
+	case excess >= 1:
+		s.pausedUntil = s.now + TierPause
+	case leaving || excess < pacedFrom:
+		return false
+	case s.paced >= now+1:
+		s.pausedUntil = int64(s.paced)
+	default:
+		s.paced = max(s.paced, now) + pace(excess)
+		return false
+	}
+	return true
+}
+
+// pace returns how many ms lie between two commands of a client that need memory, as Shared.Excess goes from pacedFrom
+// to 1.
+func pace(excess float64) float64 {
+	return leastPace * math.Pow(mostPace/leastPace, (excess-pacedFrom)/(1-pacedFrom))
+}

@@ -1,0 +1,281 @@
+package session
+
+import (
+	"math"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/stats"
+	"github.com/atomredis/atomredis/persist/journal"
+)
+
+// How long commands take. Reading the clock costs as much as a tenth of a short command, so that runs of equal
+// commands whose cost is constant share one reading (tally), and only commands that may be slow are measured by
+// themselves. What is told of a run of several is its mean. If a run turns out to be as slow as the slow log or the
+// latency monitor looks for, the session's next commands are measured one by one; if those look for less than a
+// millisecond all commands are. To the latency monitor a slow run is one event, because others had to wait for all of
+// it; the slow log is not told, because nobody knows which of them it was.
+
+// Timing is what sessions have to know of the settings about durations; they read it for every batch.
+type Timing struct {
+	limit    atomic.Int64 // in ns: who takes as long is slow; math.MaxInt64 if nobody is interested
+	exact    atomic.Bool  // all commands are measured one by one
+	tracking atomic.Bool  // latency-tracking
+	// large is the least number of bytes from which on a request or a reply is logged as large.
+	large atomic.Int64
+	hot   atomic.Pointer[stats.HotKeys] // what HOTKEYS measures; nil if nothing is
+	slots atomic.Bool                   // what commands cost is counted for each slot
+}
+
+const (
+	// exactBelow is the limit below which a run of maxTally short commands could reach it without any of them being slow.
+	exactBelow = int64(time.Millisecond)
+	// suspicion is how many commands are measured one by one after a slow run.
+	suspicion = 256
+)
+
+// Set takes over the settings.
+func (t *Timing) Set(set *config.Settings) {
+	limit := int64(math.MaxInt64)
+	if n := set.SlowlogLogSlowerThan; n >= 0 && set.SlowlogMaxLen > 0 {
+		limit = min(int64(n), math.MaxInt64/int64(time.Microsecond)) * int64(time.Microsecond)
+	}
+	if n := set.LatencyMonitorThreshold; n > 0 {
+		limit = min(limit, min(int64(n), math.MaxInt64/int64(time.Millisecond))*int64(time.Millisecond))
+	}
+	t.limit.Store(limit)
+	t.slots.Store(set.Cluster.Enabled && set.Cluster.SlotStats)
+	t.setExact()
+	t.tracking.Store(set.LatencyTracking)
+	large := int64(math.MaxInt64)
+	if n := set.CommandlogRequestLargerThan; n >= 0 && set.CommandlogLargeRequestMaxLen > 0 {
+		large = int64(n)
+	}
+	if n := set.CommandlogReplyLargerThan; n >= 0 && set.CommandlogLargeReplyMaxLen > 0 {
+		large = min(large, int64(n))
+	}
+	t.large.Store(large)
+}
+
+// Measure begins to measure the use of keys, or ends it if hot is nil.
+func (t *Timing) Measure(hot *stats.HotKeys) {
+	t.hot.Store(hot)
+	t.setExact()
+}
+
+// measured ends a measurement whose time is up, unless another one has begun.
+func (t *Timing) measured(hot *stats.HotKeys) {
+	t.hot.CompareAndSwap(hot, nil)
+	t.setExact()
+}
+
+func (t *Timing) setExact() {
+	t.exact.Store(t.hot.Load() != nil || t.slots.Load() || t.limit.Load() < exactBelow)
+}
+
+// tally counts consecutive calls of one command, which pipelines are full of, so that the clock is read and the shared
+// counters are changed once for several of them.
+type tally struct {
+	cmd   *command.Command // nil: nothing is counted
+	calls int64
+	args  [][]byte // of the only call; nil if they may be gone by the time it is flushed
+	start int64    // Shared.Ticks when the first of them began
+}
+
+// maxTally bounds how many calls share a reading of the clock.
+const maxTally = maxAhead
+
+// begin counts a call that is about to begin, or says that it is to be measured alone, between start and Session.end.
+func (s *Session) begin(c *command.Ctx) (start int64, alone bool) {
+	t := &s.tally
+	if c.Cmd.Slow || s.exact {
+		s.flushTally()
+		return t.start, true
+	}
+	if t.cmd != c.Cmd || t.calls == maxTally {
+		inScript := c.Origin.In(command.FromScript)
+		if t.cmd != nil || inScript {
+			s.flushTally() // otherwise the clock has just been read
+		}
+		t.cmd = c.Cmd
+		if t.args = c.Args; inScript {
+			t.args = nil
+		}
+	}
+	t.calls++
+	return 0, false
+}
+
+// uncountCall takes back what begin has counted: the call will be made once more.
+func (s *Session) uncountCall() {
+	if s.tally.calls--; s.tally.calls == 0 {
+		s.tally.cmd = nil
+	}
+}
+
+// end counts a call that was measured alone. Its reply has so many bytes.
+func (s *Session) end(c *command.Ctx, start int64, reply int) {
+	s.flushTally() // of the commands that it has called
+	took := s.tally.start - start
+	s.heat(c, took, reply)
+	s.shared.CommandStats.Of(c.Cmd).Count(1, took)
+	if b := s.blocked; b != nil && b.ctx.Cmd == c.Cmd && !c.NoBlock {
+		b.took = took // it is not over: endBlock examines it
+		return
+	}
+	s.examine(c.Cmd, c.Args, 1, took)
+	if s.suspicious > 0 {
+		s.suspicious--
+	}
+}
+
+// flushTally makes the counted calls visible in the server's statistics, and begins a new stretch of time.
+func (s *Session) flushTally() {
+	now := s.shared.Ticks()
+	t := s.tally
+	s.tally = tally{start: now}
+	if t.cmd != nil {
+		s.shared.CommandStats.Of(t.cmd).Count(t.calls, now-t.start)
+		s.examine(t.cmd, t.args, t.calls, now-t.start)
+	}
+	s.exact = s.suspicious > 0 || s.shared.Timing.exact.Load()
+}
+
+// examine takes note of how long calls of a command took: so many ns in all. args are those of a single call; nil if
+// they are not known.
+func (s *Session) examine(cmd *command.Command, args [][]byte, calls, took int64) {
+	if took > exactBelow {
+		s.now = s.shared.Keyspace.Now() // slow commands must not leave the following ones in the past
+	}
+	if s.unobserved {
+		return
+	}
+	if s.shared.Timing.tracking.Load() {
+		s.shared.CommandStats.Of(cmd).Observe(took/calls, calls)
+	}
+	if took < s.shared.Timing.limit.Load() {
+		return
+	}
+	set := s.shared.Config.Get()
+	if calls > 1 {
+		s.suspicious = suspicion
+	} else if n := set.SlowlogLogSlowerThan; n >= 0 && took/int64(time.Microsecond) >= int64(n) &&
+		cmd.Flags&command.SkipSlowlog == 0 && args != nil {
+		s.log(stats.SlowCommands, cmd, args, took/int64(time.Microsecond), set.SlowlogMaxLen)
+		if s.shared.Slow != nil {
+			s.tellSlow(cmd, args, took)
+		}
+	}
+	event := "command"
+	if cmd.Flags&command.Fast != 0 {
+		event = "fast-command"
+	}
+	s.shared.Latency.Add(event, s.now, took, set.LatencyMonitorThreshold)
+}
+
+// SlowCommand is what Options.Slow is told. It has none of the arguments.
+type SlowCommand struct {
+	Name      string // in lower case, of a sub-command with a bar
+	End       time.Time
+	Took      time.Duration
+	Keys      int // how many
+	Arguments int // how many, with the name
+	DB        int
+	Client    int64 // the number of the client
+	Addr      string
+}
+
+// tellSlow tells whoever wants to know of a command that has taken so many ns.
+func (s *Session) tellSlow(cmd *command.Command, args [][]byte, took int64) {
+	keys := 0
+	cmd.EachKey(args, func(int, *command.KeySpec) bool {
+		keys++
+		return true
+	})
+	s.shared.Slow(SlowCommand{Name: cmd.Name, End: time.Now(), Took: time.Duration(took), Keys: keys, Arguments: len(args), DB: s.db,
+		Client: int64(s.id), Addr: s.peer.Addr})
+}
+
+// log puts a command into a log, which keeps so many entries.
+func (s *Session) log(kind stats.LogKind, cmd *command.Command, args [][]byte, value int64, entries int) {
+	set := s.shared.Config.Get()
+	s.shared.CommandLogs[kind].Add(s.shared.Keyspace.Now(), s.peer.Addr, s.modes.options.Name, cmd, args, value,
+		stats.LogLimits{Entries: entries, Args: set.SlowlogEntryMaxArgc, Bytes: set.SlowlogEntryMaxStringLen})
+}
+
+// logLarge logs a command of the client if its request or its reply has as many bytes as the settings say.
+func (s *Session) logLarge(cmd *command.Command, args [][]byte, request, reply int) {
+	if cmd == nil || cmd.Flags&command.SkipSlowlog != 0 || s.unobserved {
+		return
+	}
+	set := s.shared.Config.Get()
+	if n := set.CommandlogRequestLargerThan; n >= 0 && request >= n && set.CommandlogLargeRequestMaxLen > 0 {
+		s.log(stats.LargeRequests, cmd, args, int64(request), set.CommandlogLargeRequestMaxLen)
+	}
+	if n := set.CommandlogReplyLargerThan; n >= 0 && reply >= n && set.CommandlogLargeReplyMaxLen > 0 {
+		s.log(stats.LargeReplies, cmd, args, int64(reply), set.CommandlogLargeReplyMaxLen)
+	}
+}
+
+// heat counts what a call has cost for the keys that it used, and their slot, while that is measured.
+func (s *Session) heat(c *command.Ctx, took int64, reply int) {
+	hot, bySlot := s.shared.Timing.hot.Load(), s.shared.Timing.slots.Load()
+	if hot == nil && !bySlot || !c.Origin.In(command.FromClient|command.FromQueue) {
+		return
+	}
+	var room [16][]byte
+	keys := room[:0]
+	c.Cmd.EachKey(c.Args, func(i int, _ *command.KeySpec) bool {
+		keys = append(keys, c.Args[i])
+		return true
+	})
+	slot := cluster.NoSlot
+	micros, request := took/int64(time.Microsecond), requestSize(c.Args)
+	if s.shared.Cluster != nil && len(keys) > 0 {
+		slot = cluster.SlotOf(keys[0])
+		if counters := s.shared.Cluster.Stats.Load(); counters != nil {
+			counters[slot].Micros.Add(micros)
+			counters[slot].In.Add(int64(request))
+			counters[slot].Out.Add(int64(reply))
+		}
+	}
+	if hot != nil && !hot.Use(s.shared.Keyspace.Now(), slot, keys, took, int64(request+reply)) {
+		s.shared.Timing.measured(hot)
+	}
+}
+
+// requestSize returns how many bytes the arguments have as a request.
+func requestSize(args [][]byte) int {
+	n := len("*\r\n") + len(strconv.Itoa(len(args)))
+	for _, a := range args {
+		n += len("$\r\n\r\n") + len(strconv.Itoa(len(a))) + len(a)
+	}
+	return n
+}
+
+// What holds clients up beside commands, in the words of Redis where it has some. The server times evictions.
+var (
+	holdEvents = [...]string{engine.LockedForExpiry: "expire-cycle", engine.LockForCheckpoint: "checkpoint",
+		engine.LockForLoading: "loading"}
+	waitEvents = [...]string{journal.WaitWrite: "aof-write", journal.WaitSync: "aof-fsync-always",
+		journal.WaitLag: "aof-write-pending-fsync"}
+)
+
+// Held takes note of work of the keyspace that commands had to wait for.
+func (sh *Shared) Held(by engine.LockReason, took time.Duration) { sh.event(holdEvents[by], took) }
+
+// Waited takes note of work of the journal that clients had to wait for.
+func (sh *Shared) Waited(forWhat journal.Wait, took time.Duration) {
+	sh.event(waitEvents[forWhat], took)
+}
+
+func (sh *Shared) event(name string, took time.Duration) {
+	if threshold := sh.Config.Get().LatencyMonitorThreshold; threshold != 0 {
+		sh.Latency.Add(name, sh.Keyspace.Now(), int64(took), threshold)
+	}
+}

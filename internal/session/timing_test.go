@@ -1,0 +1,31 @@
+package session
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/stats"
+)
+
+// TestRunsOfShortCommandsAreSuspectedIfTheyAreSlow has a run of commands take as long as a slow one: the next ones
+// are measured one by one.
+func TestRunsOfShortCommandsAreSuspectedIfTheyAreSlow(t *testing.T) {
+	b := newHarnessWith(t, "slowlog-log-slower-than", "10000", "latency-monitor-threshold", "10")
+	s := b.session()
+	defer b.finish(t, s)
+	get := b.Table.ByName["get"]
+	args := [][]byte{[]byte("GET"), []byte("k")}
+	s.examine(get, args, 16, int64(20*time.Millisecond))
+	require.Zero(t, b.CommandLogs[stats.SlowCommands].Len(), "nobody knows which one it was")
+	held, _ := b.Latency.Series("fast-command")
+	require.Equal(t, int64(20), held.Max)
+	s.flushTally()
+	require.True(t, s.exact)
+	s.examine(get, args, 1, int64(20*time.Millisecond))
+	require.Equal(t, 1, b.CommandLogs[stats.SlowCommands].Len())
+	s.suspicious = 0
+	s.flushTally()
+	require.False(t, s.exact)
+}
