@@ -43,7 +43,7 @@ check: test
 # The tests of what uses several goroutines under the race detector, shorter ones where it takes long; those of whole servers with many shards where they do not choose.
 # The server's are first because they take longest.
 CONCURRENT = ./server/... . ./atom ./atomredistest ./cmd/... ./conformance/crash ./conformance/protocols ./doors/... \
-	./engine ./engine/listpack ./internal/... ./persist ./persist/journal ./persist/store/lsm ./pressure ./resp ./scripting
+	./engine ./engine/listpack ./internal/... ./persist ./persist/journal ./persist/store/lsm ./memory ./pressure ./resp ./scripting
 race:
 	ATOMREDIS_TEST_SHARDS=16 $(GO) test -pgo=off -race -short -timeout 30m $(CONCURRENT)
 

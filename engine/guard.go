@@ -504,8 +504,8 @@ func (g *Guard) ChangedBookkeeping(e *Entry, class EventClass, event string) {
 	g.modified(e)
 	g.changes++
 	g.ks.shards[e.shard].stats.Changes++
-	if g.ks.witness != nil {
-		g.ks.witness.Touched(g.DB(e), e.Key(), false)
+	if g.ks.dirtyTracker != nil {
+		g.ks.dirtyTracker.Touched(g.DB(e), e.Key(), false)
 	}
 	g.Notify(class, event, g.DB(e), e.Key())
 }
@@ -548,8 +548,8 @@ func (g *Guard) changed(s *shard, db int, key string) {
 		}
 		g.ks.observer.KeyChanged(owner, db, key)
 	}
-	if g.ks.witness != nil {
-		g.ks.witness.Touched(db, key, g.expiring)
+	if g.ks.dirtyTracker != nil {
+		g.ks.dirtyTracker.Touched(db, key, g.expiring)
 	}
 }
 
@@ -841,8 +841,8 @@ func (g *Guard) Flush(db int) int {
 	if g.ks.observeChanges.Load() {
 		g.ks.observer.Flushed(g.Owner, db)
 	}
-	if g.ks.witness != nil {
-		g.ks.witness.Emptied()
+	if g.ks.dirtyTracker != nil {
+		g.ks.dirtyTracker.Emptied()
 	}
 	return removed
 }
@@ -893,8 +893,8 @@ func (g *Guard) Swap(a, b int) {
 	spaces, current := g.ks.spaces, g.ks.current
 	current[a], current[b] = current[b], current[a]
 	spaces[current[a]].db, spaces[current[b]].db = a, b
-	if g.ks.witness != nil {
-		g.ks.witness.Emptied()
+	if g.ks.dirtyTracker != nil {
+		g.ks.dirtyTracker.Emptied()
 	}
 }
 

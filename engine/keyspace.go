@@ -84,8 +84,8 @@ type Keyspace struct {
 	// what to look at to find out whether a checkpoint or a snapshot has still to read an entry; see waitsFor
 	awaited flags
 
-	witness Witness // nil: nobody; changes only while all shards are locked
-	replica bool    // see SetReplica; changes likewise
+	dirtyTracker DirtyTracker // nil: nobody; changes only while all shards are locked
+	replica      bool         // see SetReplica; changes likewise
 
 	snapshots chan struct{} // has room for the one who takes a snapshot
 

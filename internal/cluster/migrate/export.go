@@ -66,7 +66,7 @@ var (
 	errAnswer         = errors.New("the other shard has answered what was not asked")
 )
 
-// Touched implements engine.Witness for all tasks.
+// Touched implements engine.DirtyTracker for all tasks.
 func (h *Migrations) Touched(db int, key string, expired bool) {
 	slot := cluster.SlotOf(unsafe.Slice(unsafe.StringData(key), len(key)))
 	for _, t := range h.exports {
@@ -76,7 +76,7 @@ func (h *Migrations) Touched(db int, key string, expired bool) {
 	}
 }
 
-// Emptied implements engine.Witness.
+// Emptied implements engine.DirtyTracker.
 func (h *Migrations) Emptied() {
 	for _, t := range h.exports {
 		t.end(errEmptied)
@@ -152,7 +152,7 @@ func (h *Migrations) beginExport(q *peers.Question) (*exportTask, error) {
 	t.task = h.tasks.begin(q.Task, "migrate", q.Slots, h.shards.Record().ID, q.Shard.ID)
 	t.task.cancelBy(t.end)
 	h.exports = append(slices.Clip(h.exports), t)
-	guard.SetWitness(h)
+	guard.SetDirtyTracker(h)
 	return t, nil
 }
 
@@ -162,7 +162,7 @@ func (h *Migrations) endExport(t *exportTask) {
 	defer guard.Unlock()
 	h.exports = slices.DeleteFunc(slices.Clone(h.exports), func(other *exportTask) bool { return other == t })
 	if len(h.exports) == 0 {
-		guard.SetWitness(nil)
+		guard.SetDirtyTracker(nil)
 	}
 }
 
