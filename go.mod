@@ -3,6 +3,7 @@ module github.com/atomredis/atomredis
 go 1.26.0
 
 require (
+	github.com/blevesearch/snowballstem v0.9.0
 	github.com/cockroachdb/pebble/v2 v2.1.7
 	github.com/ergochat/readline v0.1.3
 	github.com/hashicorp/go-hclog v1.6.3
