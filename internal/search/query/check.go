@@ -1,0 +1,65 @@
+package query
+
+// check refuses a tree that no document could match, or that asks a field for what it does not have.
+func check(n Node, o Options) error {
+	switch n := n.(type) {
+	case *Numeric:
+		if n.Min > n.Max {
+			return errorf(Syntax, "Invalid numeric range (min > max): @%s:[%f %f]", n.Field.Name, n.Min, n.Max)
+		}
+	case *Geo:
+		if err := checkGeo(n); err != nil {
+			return err
+		}
+	case *Token:
+		if n.Text == "" && !n.Fields.All() && !n.Fields.None() && !n.Fields.with(o.Schema, func(f *Field) bool { return f.IndexEmpty }) {
+			return emptyText
+		}
+	case *Tag:
+		for _, value := range n.Values {
+			if t, ok := value.(*Token); ok && t.Text == "" && !n.Field.IndexEmpty {
+				return emptyText
+			}
+		}
+		return nil
+	case *Phrase:
+		return checkOrder(&n.Common, o)
+	case *Intersect:
+		if err := checkOrder(&n.Common, o); err != nil {
+			return err
+		}
+	}
+	return children(n, func(child Node) error { return check(child, o) })
+}
+
+// emptyText is the error for an empty text where empty texts are not indexed.
+var emptyText = errorf(Syntax, "Use `INDEXEMPTY` in field creation in order to index and query for empty strings")
+
+// checkOrder refuses SLOP and INORDER where one of the fields has no order.
+func checkOrder(c *Common, o Options) error {
+	if o.Slop < 0 && !o.InOrder && c.Slop < 0 && !c.ordered {
+		return nil
+	}
+	for _, f := range c.Fields.in(o.Schema) {
+		if f.Unordered {
+			return errorf(BadOrder, "slop/inorder are not supported for field with undefined ordering `%s`", f.Name)
+		}
+	}
+	return nil
+}
+
+// checkGeo refuses a circle that is not on the earth.
+func checkGeo(n *Geo) error {
+	switch n.Unit {
+	case "m", "km", "mi", "ft":
+	default:
+		return errorf(Syntax, "Invalid GeoFilter unit")
+	}
+	switch {
+	case !(-90 <= n.Lat && n.Lat <= 90 && -180 <= n.Lon && n.Lon <= 180):
+		return errorf(Syntax, "Invalid GeoFilter lat/lon")
+	case !(n.Radius > 0):
+		return errorf(Syntax, "Invalid GeoFilter radius")
+	}
+	return nil
+}
