@@ -44,8 +44,8 @@ type Options struct {
 	// Import fills a keyspace that has never been stored. What it makes is not journalled but stored at once, before
 	// Recover returns: all of it or, if something fails on the way, nothing. It may be nil.
 	Import func() error
-	// Progress is told now and then how far something is that takes long: so much of a total, 0 if it is not known, in a
-	// unit, B for bytes. It has the total when it ends. Any goroutine calls it. If it is nil there are lines in the log.
+	// Progress is called now and then during long tasks with the amount done, the total, 0 if it is not known, and the unit, B
+	// for bytes; done is the total at the end. Any goroutine calls it. If it is nil, the progress is logged.
 	Progress func(step, unit string, done, total int64)
 	// Waited is journal.Options.Waited.
 	Waited func(forWhat journal.Wait, took time.Duration)

@@ -213,7 +213,7 @@ func (srv *Server) replaceDoors(with map[string]*openDoor) error {
 	return door.ErrClosed
 }
 
-// closeUnused closes doors that nobody has come through.
+// closeUnused closes doors that have had no clients.
 func closeUnused(list map[string]*openDoor) {
 	for _, d := range list {
 		if d != nil {
@@ -271,7 +271,7 @@ func (ds *doors) all() []*openDoor {
 	return list
 }
 
-// stopListening has nobody come any more.
+// stopListening closes the listeners of all doors.
 func (ds *doors) stopListening() {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -429,8 +429,7 @@ func (ds *doors) infoSections() (sections []servercommands.InfoSection) {
 	return sections
 }
 
-// info writes the door's section: what is known of every door, and its own fields, with a word in front of their
-// names.
+// info writes the door's section: the fields of every door, and its own ones, each with a prefix.
 func (d *openDoor) info(b *servercommands.InfoText, common, own string) {
 	b.Text(common+"address", d.listener.Addr().String())
 	b.Number(common+"connections", d.conns.Load())

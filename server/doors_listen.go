@@ -34,7 +34,7 @@ func (l *listenerAtAll) accept(from net.Listener) {
 	for {
 		conn, err := from.Accept()
 		select {
-		case l.accepted <- accepted{conn, err}: // after an error whoever calls Accept waits for a while
+		case l.accepted <- accepted{conn, err}: // after an error the caller of Accept waits for a while
 		case <-l.closed:
 			if conn != nil {
 				conn.Close()

@@ -19,8 +19,8 @@ var (
 )
 
 // ServeConn serves a client at the other end of a connection, of whatever kind, in the background; it owns conn from
-// now on. The error is door.ErrClosed if the server is closed. A client that is refused is told so, and the
-// connection closed, without an error.
+// now on. The error is door.ErrClosed if the server is closed. A client that is refused gets the reason, and its
+// connection is closed, without an error.
 func (srv *Server) ServeConn(conn net.Conn) error {
 	if srv.goroutines.Serve(conn) != nil {
 		return door.ErrClosed

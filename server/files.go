@@ -55,7 +55,7 @@ func (f *fileWatch) again(srv *Server) bool {
 	return !f.closed
 }
 
-// close returns when nobody looks at files any more.
+// close returns when files are no longer watched.
 func (f *fileWatch) close() {
 	f.reading.Lock()
 	defer f.reading.Unlock()

@@ -24,9 +24,9 @@ import (
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
-// What the server does as one of a group that shares a journal (package internal/replication/quorum). The leader is a master,
-// whose replies wait until what they tell is agreed on; the others are replicas of it that do what is agreed on, one
-// record after the other, under the time that the leader had.
+// The server as a member of a group that shares a journal (package internal/replication/quorum). The leader is a master
+// whose replies wait until the changes that they show are committed. The others are its replicas: they execute committed
+// records one after the other, at the time that the leader had.
 
 // GroupNetwork is how the servers of a group reach each other; what is nil is TCP at raft-addr.
 type GroupNetwork struct {
@@ -168,7 +168,7 @@ func (g *group) Follow(at func()) {
 	guard.Lock(g.srv.ks, engine.AllShards, g.srv.ks.Now())
 	at()
 	g.follow(&guard)
-	g.srv.followed.LeadLost() // replicas would miss what is agreed on from now on
+	g.srv.followed.LeadLost() // replicas would miss what is committed from now on
 	guard.Unlock()
 	g.srv.relays.leadLost(g.srv)
 	g.srv.roleChanged()
@@ -186,7 +186,7 @@ func (g *group) follow(guard *engine.Guard) {
 func (g *group) Reset(at func(group []byte) error) error {
 	srv := g.srv
 	srv.replica.SetLoading(true)
-	srv.followed.Drop() // who has got what is taken back now
+	srv.followed.Drop() // disconnects replicas that have got records which are taken back now
 	var failed error
 	err := srv.storage.Reset(func(guard *engine.Guard) {
 		failed = at(srv.storage.Group())
@@ -253,7 +253,7 @@ func (g *group) Changed() {
 	g.srv.relays.leaderKnown(st.Leader)
 }
 
-// roleChanged has everybody see what part the server has now.
+// roleChanged makes the server's new role visible.
 func (srv *Server) roleChanged() {
 	if srv.group.node != nil {
 		srv.group.Changed()

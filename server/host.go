@@ -196,7 +196,7 @@ func (srv *Server) FixReplyBuffers(fixed bool) { srv.sessions.ReplyBuffers.Fixed
 // EvictsClients implements servercommands.Debugger.
 func (srv *Server) EvictsClients() bool { return srv.sessions.Limits.Clients.Load() != 0 }
 
-// Role is what clients are told that the server is.
+// Role returns the server's role as clients see it.
 func (srv *Server) Role() string {
 	if srv.follows() {
 		return "replica"

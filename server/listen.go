@@ -30,7 +30,7 @@ type listener struct {
 	net.Listener
 	// at is what the configuration calls it; the zero value if it is a Unix socket, or one that a program has handed over.
 	at config.Endpoint
-	// stop ends it at once: nobody is accepted any more, and its address is free. It is nil before the listener is served.
+	// stop ends accepting and frees the address at once. It is nil before the listener is served.
 	stop func()
 }
 

@@ -15,9 +15,9 @@ import (
 	"github.com/atomredis/atomredis/internal/transport"
 )
 
-// proxied is a client of another server of the group, which forwards its commands to this one, the leader; see relay
-// for the other end. It is served as if it had connected here, by the user whose password it has shown there. When the
-// lead is lost its connection ends, and what has not been answered is not.
+// proxied is a client of another server of the group, which forwards its commands to this one, the leader; relay is the
+// other end. The client is served as if it had connected here, as the user whose password it has shown there. Its connection
+// closes when this server stops leading; commands without a reply then fail.
 type proxied struct {
 	srv    *Server
 	conn   net.Conn
@@ -43,7 +43,7 @@ var (
 	errFrame = errors.New("unknown frame")
 )
 
-// serveProxied serves a client of another server. rest is what has been read of the connection already.
+// serveProxied serves a client of another server. rest has the bytes that were read from the connection already.
 func (srv *Server) serveProxied(conn net.Conn, rest io.Reader) {
 	p := &proxied{srv: srv, conn: conn, signal: make(chan struct{}, 1)}
 	in := bufio.NewReaderSize(io.MultiReader(rest, conn), 16<<10)

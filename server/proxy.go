@@ -109,7 +109,7 @@ func readAnswer(in *bufio.Reader) (a relayAnswer, replies []byte, err error) {
 	a = relayAnswer{size: binary.BigEndian.Uint32(head[:]), flags: head[4], db: binary.BigEndian.Uint32(head[5:]),
 		done: binary.BigEndian.Uint64(head[9:])}
 	for rest := int(a.size); rest > 0; {
-		n := min(rest, relayUnread) // what is claimed gets memory as it comes
+		n := min(rest, relayUnread) // memory is taken as bytes arrive, not by the announced length
 		replies = buffers.Grow(replies, n)
 		if _, err := io.ReadFull(in, replies[len(replies):len(replies)+n]); err != nil {
 			return a, nil, err
@@ -391,7 +391,7 @@ func (r *relay) take(a relayAnswer, replies []byte) {
 	r.post(replies)
 }
 
-// fail answers what is queued with an error: there is no leader. Nothing of it was sent.
+// fail answers the queued commands, of which none was sent, with an error: there is no leader.
 func (r *relay) fail() {
 	w := resp.Writer{Proto: 2}
 	r.mu.Lock()

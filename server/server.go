@@ -113,7 +113,7 @@ type Options struct {
 	Listeners []net.Listener
 	// FS is where data is stored; nil is the system's files.
 	FS disk.FS
-	// Supervised says who is told that the server is ready, for INFO.
+	// Supervised is the service manager that is notified when the server is ready, for INFO.
 	Supervised config.Supervision
 	// Import is the path of an RDB file, an append-only file or a directory of a Redis, which Start reads into the data
 	// directory; that must have no data (ErrNotEmpty). If it is "", what a Redis has left in a data directory without
@@ -126,12 +126,12 @@ type Options struct {
 	// the program needs. Then a loop keeps its processor while it waits, up to ten milliseconds, which makes it faster.
 	// The scheduler must be able to preempt goroutines (not GODEBUG=asyncpreemptoff=1).
 	SpareProcessors bool
-	// Progress is told now and then how far something is that takes long: a start, an import, an export, a checkpoint. It
-	// is so much of a total, 0 if that is not known, in a unit, B for bytes, and has the total when it ends. Any goroutine
-	// calls it. If it is nil there are lines in the log.
+	// Progress is called now and then during long tasks (start, import, export, checkpoint) with the amount done, the total,
+	// 0 if it is not known, and the unit, B for bytes; done is the total at the end. Any goroutine calls it. If it is nil, the
+	// progress is logged.
 	Progress func(step, unit string, done, total int64)
-	// Slow is told of each command that the slow log gets, by the goroutine of its client, which it must not hold up; nil
-	// if nobody is.
+	// Slow is called for each command that the slow log gets, by the client's goroutine, which it must not hold up. It may be
+	// nil.
 	Slow func(session.SlowCommand)
 	// Group is how the server reaches the others of its group, if it belongs to one.
 	Group GroupNetwork
@@ -250,8 +250,8 @@ func shardCount(setting int, parallel bool) int {
 	return n
 }
 
-// Start listens on the configured addresses, reads what is stored, and serves clients in the background. Clients that
-// come while it still reads wait for up to loadingGrace, and then get LOADING.
+// Start listens on the configured addresses, reads the stored data, and serves clients in the background. Clients that
+// connect before the data is read wait for up to loadingGrace, and then get LOADING.
 func (srv *Server) Start() error {
 	err := srv.loadFile(srv.config.Get())
 	if err == nil {
@@ -312,8 +312,8 @@ func (srv *Server) close(save bool) error {
 	})
 }
 
-// Discard closes a server that has failed to start, or to be filled. Nothing of it is left: neither what runs, nor
-// what it listened on, nor a data directory that was made for it.
+// Discard closes a server that has failed to start or to import. It leaves no goroutine, no listener and no data directory
+// that was made for it.
 func (srv *Server) Discard() { _ = srv.end(srv.abandonStorage) }
 
 // end stops everything; closeStorage comes last.

@@ -30,7 +30,7 @@ func (srv *Server) closeServices() {
 	}
 }
 
-// EachClient calls fn with the name of each client, which may be empty, and with what it waits for, nil if it does not.
+// EachClient calls fn with the name of each client, which may be empty, and its waiter, nil if it is not blocked.
 func (srv *Server) EachClient(fn func(name string, waits *engine.Waiter)) {
 	srv.sessions.Clients.Each(fn)
 }

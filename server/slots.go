@@ -143,7 +143,7 @@ func movedTo(slot int, addr string) command.Error {
 	return command.Error("MOVED " + strconv.Itoa(slot) + " " + addr)
 }
 
-// Mode is what clients are told that the server is.
+// Mode returns the server's mode as clients see it.
 func (srv *Server) Mode() string {
 	if srv.cluster != nil {
 		return "cluster"

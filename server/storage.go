@@ -151,7 +151,7 @@ func (srv *Server) abandonStorage() error {
 	return srv.storage.Abandon()
 }
 
-// recoverData makes the keyspace what is stored.
+// recoverData fills the keyspace with the stored data.
 func (srv *Server) recoverData() error {
 	if srv.storage.Storage == nil {
 		return nil
@@ -261,7 +261,7 @@ func (srv *Server) replicaRestriction(flags command.Flag, writes bool, set *conf
 	return ""
 }
 
-// replayed reports whether the data is what is stored: the journal has been read.
+// replayed reports whether the journal has been read, so that the data is complete.
 func (srv *Server) replayed() bool {
 	if !srv.sessions.Restricted.Load() || srv.storage.Storage == nil {
 		return true

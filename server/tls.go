@@ -56,7 +56,7 @@ func loadTLS(s *config.TLSSettings) (*tlsState, error) {
 		return nil, err
 	}
 	st.server.ClientCAs = authorities
-	// Whoever an authority has certified is trusted, whatever its name is: masters are configured by address.
+	// Any name in a certificate of the authority is accepted, because masters are configured by address.
 	st.client.InsecureSkipVerify = true
 	st.client.VerifyConnection = func(c tls.ConnectionState) error { return transport.VerifyChain(c.PeerCertificates, authorities) }
 	return st, nil
@@ -140,7 +140,7 @@ func tlsFiles(s *config.TLSSettings) []string {
 	return names
 }
 
-// differ reports whether files must be read again. New connections see what has changed, others do not.
+// tlsDiffers reports whether files must be read again. Only new connections see the change.
 func tlsDiffers(s *config.TLSSettings, old *config.TLSSettings) bool {
 	a, b := *s, *old
 	a.Port, b.Port = 0, 0

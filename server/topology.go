@@ -12,7 +12,7 @@ import (
 	"github.com/atomredis/atomredis/internal/replication"
 )
 
-// This file is what doors are told of the other servers that have the same data.
+// The other servers that have the same data, as doors see them.
 
 // Topology implements door.Host.
 func (d *openDoor) Topology() door.Topology {
@@ -73,7 +73,7 @@ func (srv *Server) clientAddr(set *config.Settings) string {
 	return net.JoinHostPort(announcedHost(set), strconv.Itoa(port))
 }
 
-// announcedHost is the host that others are told; "" if no directive says it.
+// announcedHost returns the host that the server announces; "" without a directive for it.
 func announcedHost(set *config.Settings) string {
 	if set.ReplicaAnnounceIP != "" {
 		return set.ReplicaAnnounceIP

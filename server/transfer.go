@@ -57,7 +57,7 @@ type storedData struct {
 	srv *Server
 }
 
-// openStored has another server read what is stored in the directory.
+// openStored returns the stored data of the directory for another server.
 func (srv *Server) openStored() (io.ReadCloser, error) {
 	next := *config.NewConfig().Get()
 	set := srv.config.Get()

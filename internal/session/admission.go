@@ -31,7 +31,7 @@ const (
 )
 
 // admit returns the error that keeps a command from being executed, or queued, "" if it may be. cmd and container are
-// what the table has found; from is one origin. The order of the rules decides which of several errors is told.
+// what the table has found; from is one origin. If several rules refuse a command, the first one gives the error.
 func (s *Session) admit(from command.Origin, cmd, container *command.Command, args [][]byte) command.Error {
 	switch {
 	case cmd == nil:
@@ -60,7 +60,7 @@ func (s *Session) admit(from command.Origin, cmd, container *command.Command, ar
 	if from.In(fromCommand) && cmd.Flags&(command.Write|command.MayReplicate) != 0 && s.calledByReader(from) {
 		return s.writesForReader(from, cmd)
 	}
-	// Clients are told of slots before the state of the server, and scripts behind it, as by Redis.
+	// As in Redis, slots are checked before the state of the server for clients, and after it for scripts.
 	if from.In(command.FromClient) && s.shared.Cluster != nil {
 		if e := s.refuseSlots(from, cmd, args); e != "" {
 			return e

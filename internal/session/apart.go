@@ -23,8 +23,8 @@ import (
 // steps are executed on the keyspace itself, each under a guard of its own. So are those of commands that read very many
 // keys, whose reply counts if none of the keys has changed from before the first step to after the last.
 
-// aparts are the commands of a server that run apart, and those that wait for their turn. They compute, so there are
-// only so many at a time that a processor is left for everybody else.
+// aparts are the commands of a server that run apart, and those that wait for their turn. Their number is bounded so that a
+// processor is left for other commands.
 type aparts struct {
 	running sync.WaitGroup
 
@@ -47,7 +47,7 @@ type work struct {
 	naming bool // it reads the names of all keys
 
 	cmd     *command.Command
-	expired bool // the client sees what has expired, as Guard.SeesExpired
+	expired bool // the client sees expired keys, as Guard.SeesExpired
 	noTouch bool // as Guard.NoTouch
 	args    [][]byte
 	db      int
@@ -57,7 +57,7 @@ type work struct {
 	names   *engine.Names       // instead of view, if naming
 	watches []*watchedKey       // of the keys of view, if the command stores something
 	keys    *engine.WatchedKeys // of those that are read in steps
-	stop    atomic.Bool         // nobody wants the result any more
+	stop    atomic.Bool         // the result is no longer wanted
 
 	apart  command.Apart
 	reply  []byte
@@ -463,7 +463,7 @@ func (s *Session) takeReply(cmd *command.Command, args [][]byte) bool {
 	return true
 }
 
-// useResult lets a command have what it has computed apart, unless what that was made of has changed since. The
+// useResult gives a command the result that it has computed apart, unless the keys that it read have changed since. The
 // command's guard is held.
 func (s *Session) useResult(c *command.Ctx) {
 	w := s.work

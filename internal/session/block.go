@@ -44,8 +44,8 @@ const (
 	keptText = 512 // bytes
 )
 
-// wait is what others may keep hold of: each time that a client waits has its own, so that nobody withdraws the next
-// one.
+// wait is the part of a blocked client that other goroutines may refer to. Each time that a client waits has its own, so that
+// a late withdrawal cannot hit the next one.
 type wait struct {
 	waiter   engine.Waiter
 	cmd      *command.Command
@@ -86,7 +86,7 @@ func (s *Session) Block(c *command.Ctx, b command.Block) {
 	}
 	s.blocked = state
 	c.G.Wait(w)
-	// Whoever sees in INFO that a client is blocked must find it with CLIENT LIST and CLIENT UNBLOCK.
+	// A client that INFO counts as blocked must be visible to CLIENT LIST and CLIENT UNBLOCK.
 	s.info.Lock()
 	s.infoData.Blocked, s.infoData.wait = true, state.wait
 	s.info.Unlock()
@@ -162,8 +162,8 @@ func (s *Session) tryAgain() {
 	s.shared.Keyspace.ServeKeys(&b.wait.waiter, s.now)
 }
 
-// Try implements engine.WaitingClient. A panic of what it calls is a bug that must not reach whoever changed the key:
-// the client gets an error and is released.
+// Try implements engine.WaitingClient. A panic in the callback must not reach the client that changed the key: the blocked
+// client gets an error and is released.
 func (b *blocked) Try(g *engine.Guard, key string) (done bool) {
 	c := &b.ctx
 	c.G = g
@@ -217,8 +217,7 @@ func (b *blocked) refuse() bool {
 	return true
 }
 
-// beginAnswer notes that what is pushed from now on follows the reply that a blocked command is about to get. Any
-// goroutine may call it.
+// beginAnswer has later pushes follow the reply that a blocked command is about to get. Any goroutine may call it.
 func (s *Session) beginAnswer() {
 	s.box.mu.Lock()
 	s.box.answered, s.box.replyAt = true, len(s.box.push)
@@ -332,7 +331,7 @@ func (s *Session) cancelBlocked() {
 		s.undoHeld()
 	}
 	s.leave()
-	s.blocked = nil // its state may still be in the hands of whoever has withdrawn it: see Session.Await
+	s.blocked = nil // the goroutine that has withdrawn it may still use its state: see Session.Await
 }
 
 // Await implements command.Client.

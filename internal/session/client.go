@@ -13,7 +13,7 @@ import (
 
 // This file is the session, and the register of all, as commands about clients see them.
 
-// Infos returns what is known of each client, in order of their numbers.
+// Infos returns the descriptions of all clients, in order of their IDs.
 func (r *Register) Infos(now int64) iter.Seq[*clients.Info] {
 	return func(yield func(*clients.Info) bool) {
 		for _, s := range r.All() {
@@ -24,7 +24,7 @@ func (r *Register) Infos(now int64) iter.Seq[*clients.Info] {
 	}
 }
 
-// ByID returns what is known of one client.
+// ByID returns the description of one client.
 func (r *Register) ByID(id, now int64) (info clients.Info, ok bool) {
 	s := r.get(id)
 	if s == nil {
@@ -54,7 +54,7 @@ func (r *Register) Unblock(id int64, withError bool) bool {
 	if s == nil {
 		return false
 	}
-	// Whoever withdraws the waiter decides how its wait ends: the key that it waits for, its timeout, or we.
+	// The one that withdraws the waiter decides how its wait ends: the key, the timeout, or this call.
 	if w := s.snapshot().wait; w == nil || !w.waiter.Withdraw() {
 		return false
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// delayedOutput is the part of a session's output that waits for the journal. What a client is told must be durable,
-// whether the client itself or another one made the change. It belongs to the goroutine of the session's transport.
+// delayedOutput is the part of a session's output that waits for the journal. What a reply shows must be durable, whether
+// this client or another one made the change. It belongs to the goroutine of the session's transport.
 type delayedOutput struct {
 	waits   []delayed // in order
 	free    int       // the length of the output before the first wait, if there are any
@@ -80,7 +80,7 @@ func (d *delayedOutput) wasServed(sh *Shared, cmd *command.Command) {
 	}
 }
 
-// delayOutput has the output written since the last call wait, if what it tells is not durable yet.
+// delayOutput makes the output since the last call wait if it shows changes that are not durable yet.
 func (s *Session) delayOutput() {
 	if s.shared.Storage == nil {
 		return
@@ -97,7 +97,7 @@ func (s *Session) delayOutput() {
 	d.seen, d.changes, d.served = n, changes, false
 	if changed {
 		if f := s.shared.Storage.Err(); f != nil && f.Journal {
-			s.Abort() // the journal may not have the change, and if it ever will nobody knows
+			s.Abort() // whether the journal has the change is unknown
 			return
 		}
 	}

@@ -22,7 +22,7 @@ type Direct struct {
 	pooled bool          // Release keeps it for the next use
 	own    bool          // it does a door's own work; protected by Directs.mu
 	signal chan struct{} // the session has mail, or the storage has changed, or the server closes
-	late   bool          // the replies that Flush returns next have been delayed; used by whoever uses the client
+	late   bool          // the replies that Flush returns next have been delayed; used by the client's goroutine
 
 	finished signalOnce
 	begun    atomic.Bool // session is there
@@ -403,8 +403,7 @@ func (d *Direct) Flush() ([]byte, error) {
 	return d.take(), nil
 }
 
-// settle waits until the output may be given to the client. That does not depend on anybody but the disk. mu must be
-// locked.
+// settle waits until the output may be given to the client, which depends on the disk alone. mu must be locked.
 func (d *Direct) settle() error {
 	s, st, t := d.session, d.owner.shared.Storage, d.owner
 	s.delayOutput()

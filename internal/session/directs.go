@@ -133,7 +133,7 @@ func (t *Directs) get() (*Direct, error) {
 	return d, nil
 }
 
-// Door counts what has come through a door.
+// Door has the counters of a door.
 type Door struct {
 	Clients, Commands atomic.Int64
 }

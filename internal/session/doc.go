@@ -28,7 +28,7 @@
 //
 // [Session.admit] (admission.go) decides whether a command may run, whatever its origin: client, transaction queue,
 // script, custom command, master, journal, imported file or Restore. A rule stands once and names the origins it
-// holds for. The order of the rules decides which of several errors is told. What was accepted before, by this server
+// holds for. If several rules refuse a command, the first one gives the error. What was accepted before, by this server
 // or by the master, is not refused again.
 //
 // execute (dispatch.go) then queues the command in MULTI, or takes a guard and calls [Session.run]. Nothing else
@@ -37,7 +37,7 @@
 // files run neither counts nor journals.
 //
 // Commands of a pipeline that follow each other over the same shards, at the same time, share a guard and a journal
-// record, as long as nobody waits for its end (Session.sharesGuard). Whatever takes another guard, or a lock under
+// record, as long as no goroutine waits for its end (Session.sharesGuard). Code that takes another guard, or a lock under
 // which others take one, calls Session.endGuard first.
 //
 // # Clients that are part of the program
@@ -72,7 +72,7 @@
 //
 // # Blocking commands
 //
-// Ctx.Block suspends a client (block.go). The engine calls its Try under the guard of whoever changed a key; the
+// Ctx.Block suspends a client (block.go). The engine calls its Try under the guard that changed a key; the
 // reply goes to a writer of its own and reaches the session by mail. A command may work in stages: Try returns false
 // after a part, and Cancel takes it back. Scripts and transactions do not block: Ctx.NoBlock answers as if time were
 // up.

@@ -7,8 +7,8 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// With replicated-proxy a follower forwards what only the leader can do. This file is the client's half of it: what is
-// forwarded, and what the leader is told of a client.
+// With replicated-proxy a follower forwards what only the leader can do. This file is the client's half of it: which
+// commands are forwarded, and how the leader learns the client's state.
 
 // Relay is a client's connection to the leader. Commands go there and replies come back as they are and in order. The
 // goroutine of the session's transport calls its methods.
@@ -16,7 +16,7 @@ type Relay interface {
 	// Forward has the leader do a command, if wanted says that it is the leader's and this server cannot do it, or if others
 	// on the way must come first. It reports whether it has taken the command; done is then what execute returns.
 	Forward(cmd *command.Command, args [][]byte, wanted bool) (done, taken bool)
-	// Flush has what is forwarded sent.
+	// Flush sends the forwarded commands.
 	Flush()
 	// Took notes that n bytes have been sent to the client.
 	Took(n int)

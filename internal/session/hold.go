@@ -85,7 +85,7 @@ func (s *Session) endMovedChannels() {
 	s.out.RawPart(w.Buf)
 }
 
-// undoHeld has a blocked client undo what it has done in part, and wait for the end of the hold.
+// undoHeld undoes a blocked client's half-done work; the client then waits for the end of the hold.
 func (s *Session) undoHeld() {
 	w := s.blocked.wait
 	if !w.left.Load() {

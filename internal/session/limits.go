@@ -30,8 +30,8 @@ const (
 	unauthenticatedPaused = 1 << 20
 )
 
-// floodsUnauthenticated reports whether the client must be closed because it has not authenticated and does not read
-// the replies to what it sends.
+// floodsUnauthenticated reports whether the client must be closed because it has not authenticated and leaves its replies
+// unread.
 func (s *Session) floodsUnauthenticated() bool {
 	if s.out.Len() <= unauthenticatedOutput || !s.mustAuthenticate() {
 		return false

@@ -20,7 +20,7 @@ type longArg struct {
 	end int // how many of the two bytes behind it have arrived
 }
 
-// ownedArg is a long argument of the command that runs, which may keep its memory, and what has become of others.
+// ownedArg is a long argument of the running command, whose memory the command may keep, and the state of earlier ones.
 type ownedArg struct {
 	b     []byte         // nil if there is none, or once a command has kept it
 	kept  []*engine.Loan // those that were kept, of which the session is a reader until the commands have been logged
@@ -105,7 +105,7 @@ func (s *Session) runQueued(c *command.Ctx, long []byte) {
 	}
 }
 
-// releaseOwned tells that nobody looks at the arguments of commands any more.
+// releaseOwned marks the end of all uses of commands' arguments.
 func (s *Session) releaseOwned() {
 	for _, loan := range s.in.owned.kept {
 		loan.Return()

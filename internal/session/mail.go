@@ -35,7 +35,7 @@ const (
 	mailFetched                      // the values have come that were to be read
 	mailApart                        // it is the turn of the command that runs apart, or it has run
 	mailRelay                        // the leader has answered, or the connection to it has ended
-	mailHeld                         // the blocked command must undo what it has done in part
+	mailHeld                         // the blocked command must undo its half-done work
 	mailMoved                        // another shard has the slot of the blocked command, or it must be tried again
 	mailUnheard                      // another shard has slots of shard channels that the client has subscribed to
 )
@@ -58,7 +58,7 @@ func (s *Session) post(m mail, push ...[]byte) {
 	}
 }
 
-// has reports whether some mail is there that nobody has read.
+// has reports whether there is unread mail of a kind.
 func (b *mailbox) has(m mail) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

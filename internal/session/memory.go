@@ -8,8 +8,8 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// This file is what a session has to do with maxmemory and maxmemory-clients: what it takes itself, which commands need
-// memory, and who is disconnected when clients take too much. The server evicts keys.
+// The sessions' part of maxmemory and maxmemory-clients: the memory of a client, which commands need memory, and which
+// clients are disconnected when all take too much. The server evicts keys.
 
 const errOOM command.Error = "OOM command not allowed when used memory > 'maxmemory'."
 
@@ -73,7 +73,7 @@ func (sh *Shared) evictClients(limit int64) {
 	for _, s := range sh.Clients.All() {
 		d := s.snapshot()
 		if s.dying() || d.Closing {
-			continue // what it has is about to be free
+			continue // its memory is about to be freed
 		}
 		sum += d.Memory
 		if !d.NoEvict && d.Memory > 0 {

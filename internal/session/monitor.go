@@ -12,12 +12,12 @@ import (
 
 // monitors are the clients in MONITOR mode.
 type monitors struct {
-	count atomic.Int32 // of list, so that nobody prepares a line that nobody reads
+	count atomic.Int32 // of list, so that no line is prepared without a reader
 	mu    sync.Mutex   // protects list; only mailboxes are locked under it
 	list  []*Session
 }
 
-// active reports whether there is anybody to feed.
+// active reports whether there are monitors.
 func (m *monitors) active() bool { return m.count.Load() > 0 }
 
 // add makes a client a monitor.

@@ -27,7 +27,7 @@ func (o *observer) KeyEvent(owner any, class engine.EventClass, event string, db
 	o.publish(by, class, event, db, key)
 }
 
-// publish publishes a keyspace event on its two channels, as far as they are enabled: for everybody, or for the clients
+// publish publishes a keyspace event on its two channels, as far as they are enabled: for all clients, or for those
 // of doors alone. by is the client whose command has caused it, or nil.
 func (o *observer) publish(by *pubsub.Subscriptions, class engine.EventClass, event string, db int, key string) {
 	if !o.PubSub.Heard() {

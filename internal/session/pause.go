@@ -79,7 +79,7 @@ func (p *Pause) Running(now int64) bool {
 	return p.failing || p.until > now
 }
 
-// Resume ends the pause and wakes everybody. Those who have to wait for other reasons wait again.
+// Resume ends the pause and wakes all clients. Clients that must wait for other reasons wait again.
 func (p *Pause) Resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -77,7 +77,7 @@ func (ahead *lookahead) giveBack() {
 	lookaheads.Put(ahead)
 }
 
-// process executes the commands at the start of b and returns what is left of it.
+// process executes the commands at the start of b and returns the rest of it.
 func (s *Session) process(b []byte) []byte {
 	ahead := s.beginPipeline(b)
 	defer ahead.giveBack()
@@ -169,7 +169,7 @@ func (s *Session) executeNext(commands []parsedCommand) bool {
 	return done
 }
 
-// endCommands ends what was kept of commands that have been executed: nobody looks at their arguments any more.
+// endCommands releases the arguments of executed commands, and what was kept for their sake.
 func (s *Session) endCommands() {
 	s.pipeline.next, s.fetching.behind = nil, nil
 	if s.modes.subs.Publishing() {

@@ -101,7 +101,7 @@ func (r *Register) Len() int64 { return r.count.Load() }
 // Memory returns how many bytes all clients take, as their limit counts them.
 func (r *Register) Memory() int64 { return r.memory.Load() }
 
-// Each calls fn with the name of each client, which may be empty, and with what it waits for, nil if it does not.
+// Each calls fn with the name of each client, which may be empty, and its waiter, nil if it is not blocked.
 func (r *Register) Each(fn func(name string, waits *engine.Waiter)) {
 	for _, s := range r.All() {
 		d := s.snapshot()
@@ -219,7 +219,7 @@ func (s *Session) snapshot() clientInfo {
 	return s.infoData
 }
 
-// about returns what is known of the client now.
+// about returns the client's present description.
 func (s *Session) about(now int64) clients.Info {
 	d := s.snapshot().Info
 	d.Account, d.Killed, d.Paused = s.account.Load(), s.dying(), s.shared.Pause.holds(s, now)

@@ -129,7 +129,7 @@ type Executor struct {
 	by psync.Executing
 }
 
-// NewExecutor returns one that tells by what it does.
+// NewExecutor returns an Executor that reports its progress to by.
 func (sh *Shared) NewExecutor(by psync.Executing) Executor {
 	x := Executor{sh.NewReplayer(command.FromMaster), by}
 	x.Obey()

@@ -20,7 +20,7 @@ const (
 	maxReplyBuffer = 16 << 10 // bytes; buffers.Put must not share so little, because own may be what has outgrown its room
 )
 
-// maxExpected bounds what is borrowed at once because replies were so long lately, in bytes.
+// maxExpected bounds, in bytes, the buffer that is borrowed because recent replies were long.
 const maxExpected = 256 << 10
 
 // ReplyBuffers is how the buffers of all clients are sized.

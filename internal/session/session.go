@@ -37,7 +37,7 @@ type Session struct {
 	now        int64 // ms since 1970, refreshed with every batch
 	tally      tally
 	exact      bool // commands are measured one by one; see timing
-	unobserved bool // how long its commands take is nobody's matter: see door.Session
+	unobserved bool // its commands are not timed: see door.Session
 	suspicious int  // how many commands are still to be measured one by one
 
 	db            int
@@ -51,7 +51,7 @@ type Session struct {
 	waits         *blocked // what blocked is while the client waits; nil before the first time
 	pausedUntil   int64    // the session waits for CLIENT UNPAUSE or this time; 0 if it does not
 	closing       bool     // close as soon as out is written
-	why           error    // what a program is told when the session closes; nil if it was killed
+	why           error    // the error for the program when the session closes; nil if it was killed
 	// what Host.MakeRoom came to when the command that runs began; means something only while there is a limit
 	room         Room
 	paced        float64  // until when the client's commands that need memory wait then, in ms since 1970
@@ -139,7 +139,7 @@ func (s *Session) Deadline() int64 {
 // Output returns the bytes for the client, but for those that are lent. The first Sendable bytes of all may be sent.
 func (s *Session) Output() []byte { return s.out.Buf }
 
-// SetOutput tells what is left to send of Output, if nothing is lent, and gives the buffer back for reuse.
+// SetOutput sets the unsent rest of Output, if nothing is lent, and gives the buffer back for reuse.
 func (s *Session) SetOutput(rest []byte) {
 	size := len(s.out.Buf)
 	s.out.Buf = rest
@@ -163,8 +163,7 @@ func (s *Session) Sent(n int) {
 	s.sentOutput(size, n)
 }
 
-// sentOutput does what is to be done when n bytes have been taken from the output. There were size bytes in its
-// buffer before.
+// sentOutput updates the counters after n bytes were taken from the output, whose buffer had size bytes before.
 func (s *Session) sentOutput(size, n int) {
 	s.modes.follower.Took(n)
 	if s.relaying.relay != nil {
@@ -198,7 +197,7 @@ func (s *Session) Abort() {
 // Close ends the session: the client has gone. The transport must not use it any more.
 func (s *Session) Close() {
 	if s.out.Lends {
-		s.out.Truncate(0) // so that nobody has to leave values as they are for it
+		s.out.Truncate(0) // ends its loans, so that values can be changed in place again
 	}
 	if s.blocked != nil {
 		s.cancelBlocked()

@@ -45,7 +45,7 @@ type Shared struct {
 	Cluster       *cluster.Node       // nil if cluster mode is off
 	Shards        *shards.Shards      // nil unless the server belongs to a group
 	Migrations    *migrate.Migrations // likewise
-	Slow          func(SlowCommand)   // nil if nobody is told
+	Slow          func(SlowCommand)   // called for each command in the slow log; may be nil
 	Relieve       func()              // see resp.Parser.Many
 	Hook          *testhook.Hook      // nil but in tests
 

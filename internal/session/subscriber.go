@@ -91,7 +91,7 @@ type origin struct {
 	tracking.Changer
 }
 
-// changerOf returns who makes a change, of which the engine knows the owner; nil if it is nobody.
+// changerOf returns the source of a change from its owner in the engine; nil without one.
 func changerOf(owner any) *tracking.Changer {
 	if from, _ := owner.(*origin); from != nil {
 		return &from.Changer

@@ -27,7 +27,7 @@ func Fallible(cmd *command.Command, h *testhook.Hook) {
 	}
 }
 
-// hookedCall is what the hook is told of an execution.
+// hookedCall describes an execution for the hook.
 func hookedCall(cmd *command.Command, c *command.Ctx) *testhook.Call {
 	return &testhook.Call{
 		Command: cmd.Name,

@@ -9,10 +9,10 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// Values that are not in memory (maxmemory with tier yes). A command that needs one gives up before it has changed
-// anything, its session waits until the value has been read, and the command runs again: others go on meanwhile. The
-// values that the next commands of the pipeline will need are read at the same time. A script or a transaction cannot
-// give up on the way, so those of the keys that it names are read before; what it needs beside them it reads itself.
+// Values that are not in memory (maxmemory with tier yes). A command that needs one stops before it has changed
+// anything, its session waits until the value has been read, and the command runs again; other clients continue meanwhile.
+// The values for the next commands of the pipeline are read at the same time. A script or a transaction cannot stop on the
+// way, so the values of the keys that it names are read before; others it reads itself, under its guard.
 
 // fetching is what a session has for that.
 type fetching struct {
@@ -35,7 +35,7 @@ type need struct {
 }
 
 const (
-	// maxTries is how often a command waits for values. Then it reads what it needs itself: there are commands that find
+	// maxTries is how often a command waits for values. Then it reads them itself, under its guard: some commands find
 	// the next key in the value of the one before.
 	maxTries = 8
 	// maxFetched is how many values a session has read at once.

@@ -16,14 +16,14 @@ import (
 
 // How long commands take. Reading the clock costs as much as a tenth of a short command, so that runs of equal
 // commands whose cost is constant share one reading (tally), and only commands that may be slow are measured by
-// themselves. What is told of a run of several is its mean. If a run turns out to be as slow as the slow log or the
-// latency monitor looks for, the session's next commands are measured one by one; if those look for less than a
-// millisecond all commands are. To the latency monitor a slow run is one event, because others had to wait for all of
-// it; the slow log is not told, because nobody knows which of them it was.
+// themselves. Each command of a run counts with the mean. If a run is slow enough for the slow log or the latency monitor,
+// the session's next commands are measured one by one; with thresholds under a millisecond all commands are. The latency
+// monitor gets a slow run as one event, because other clients waited for all of it. The slow log does not get it, because
+// the slow command is not known.
 
 // Timing is what sessions have to know of the settings about durations; they read it for every batch.
 type Timing struct {
-	limit    atomic.Int64 // in ns: who takes as long is slow; math.MaxInt64 if nobody is interested
+	limit    atomic.Int64 // in ns: the duration from which on a command is slow; math.MaxInt64 without one
 	exact    atomic.Bool  // all commands are measured one by one
 	tracking atomic.Bool  // latency-tracking
 	// large is the least number of bytes from which on a request or a reply is logged as large.
@@ -178,7 +178,7 @@ func (s *Session) examine(cmd *command.Command, args [][]byte, calls, took int64
 	s.shared.Latency.Add(event, s.now, took, set.LatencyMonitorThreshold)
 }
 
-// SlowCommand is what Options.Slow is told. It has none of the arguments.
+// SlowCommand describes a slow command for Options.Slow, without its arguments.
 type SlowCommand struct {
 	Name      string // in lower case, of a sub-command with a bar
 	End       time.Time
@@ -190,7 +190,7 @@ type SlowCommand struct {
 	Addr      string
 }
 
-// tellSlow tells whoever wants to know of a command that has taken so many ns.
+// tellSlow hands a slow command and its duration in ns to the slow log, LATENCY and Options.Slow.
 func (s *Session) tellSlow(cmd *command.Command, args [][]byte, took int64) {
 	keys := 0
 	cmd.EachKey(args, func(int, *command.KeySpec) bool {

@@ -140,8 +140,8 @@ func (s *Session) watchTouched() bool {
 	return slices.ContainsFunc(s.tx.watches, func(w *watchedKey) bool { return g.Touched(w.watch, w.version) })
 }
 
-// enqueue keeps a command for EXEC, unless that will not run it. As in Redis, what is not kept is no reason to refuse
-// EXEC either.
+// enqueue keeps a command for EXEC, unless EXEC would not run it. As in Redis, a command that is not kept does not make
+// EXEC fail.
 func (s *Session) enqueue(cmd *command.Command, args [][]byte) {
 	s.out.Buf = append(s.out.Buf, "+QUEUED\r\n"...)
 	if cmd.Selects {

@@ -66,7 +66,7 @@ func (s *Session) become(name string) bool {
 	return ok
 }
 
-// becomeDefault makes the client what it was when it connected.
+// becomeDefault makes the client the default user, as after connecting.
 func (s *Session) becomeDefault() {
 	s.account.Store(s.shared.Users.Default())
 	s.setAuthenticated(s.shared.Users.Open())
