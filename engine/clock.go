@@ -7,7 +7,7 @@ import (
 	"github.com/atomredis/atomredis/engine/expiry"
 )
 
-// Clock is where the engine takes the time from. Everything that expires or times out follows it.
+// Clock gives the engine the time. All deadlines and timeouts follow it.
 type Clock interface {
 	// Now returns the current time.
 	Now() time.Time
@@ -30,7 +30,7 @@ func (SystemClock) Now() time.Time { return time.Now() }
 // AfterFunc is time.AfterFunc.
 func (SystemClock) AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }
 
-// ManualClock stands still until it is told to advance, for tests.
+// ManualClock is a clock for tests that moves only by Advance.
 type ManualClock struct {
 	mu     sync.Mutex
 	now    time.Time
@@ -62,7 +62,7 @@ func (c *ManualClock) AfterFunc(d time.Duration, f func()) Timer {
 	return t
 }
 
-// Advance moves the clock forward by d and runs, one after the other on the caller's goroutine, what falls due.
+// Advance moves the clock forward by d. It calls the timers that fall due in their order, on the caller's goroutine.
 func (c *ManualClock) Advance(d time.Duration) {
 	c.mu.Lock()
 	end := c.now.Add(d)

@@ -5,12 +5,11 @@ import (
 	"unsafe"
 )
 
-// Template is the form of a command that has been parsed: its number of arguments, their lengths, and its name.
-// Pipelines are full of commands of one form, whose arguments can be found without parsing them again: all that lies
-// around the arguments must be the same, which a few comparisons of eight bytes show. The zero value is the form of
-// none.
+// Template is the form of a parsed command: its number of arguments, their lengths, and its name. Commands of a pipeline
+// often have the same form. Their arguments are found without parsing: a few comparisons of eight bytes show that all bytes
+// around the arguments are equal. The zero value is the form of no command.
 type Template struct {
-	size   int // of the command in bytes; 0 if it is the form of none
+	size   int // of the command in bytes; 0 for no command
 	nWords int
 	nArgs  int
 	tries  int // how often it was learned since Forget
@@ -20,27 +19,27 @@ type Template struct {
 
 // templateWord is up to eight bytes that all commands of the form have at the same place.
 type templateWord struct {
-	at    int    // where the eight bytes begin of which these are the last
+	at    int    // the start of the eight bytes that end with the compared ones
 	want  uint64 // the eight bytes of the command it was learned from
-	shift uint8  // drops the bits of those of them that do not count
+	shift uint8  // drops the bits of the bytes that are not compared
 }
 
 const (
 	maxTemplateWords = 48
 	maxTemplateArgs  = 24
-	// forms that are learned before it is given up to find two commands of one in what a client has sent
+	// forms to learn from one input before giving up the search for equal commands
 	maxTemplateTries = 2
 )
 
-// Forget makes t the form of none.
+// Forget makes t the form of no command.
 func (t *Template) Forget() { t.size, t.tries = 0, 0 }
 
 // Learn makes t the form of the command that takes the first n bytes of buf, and that Parser.Next has parsed to args,
-// views into buf. It does not if the form is of no use: what follows in buf is something else, or too many that were
-// of no use have been learned.
+// views into buf. It does not if the next command in buf has
+// another form, or if too many forms were learned in vain.
 func (t *Template) Learn(buf []byte, n int, args [][]byte) {
 	t.size = 0
-	const header = 8 // the least that comes before the name: *1, $1 and the ends of the lines
+	const header = 8 // the shortest text before the name: *1, $1 and the ends of the lines
 	if len(buf) < 2*n || n < header || len(args) == 0 || len(args) > maxTemplateArgs || t.tries == maxTemplateTries ||
 		buf[0] != '*' ||
 		binary.LittleEndian.Uint64(buf) != binary.LittleEndian.Uint64(buf[n:]) {
@@ -48,16 +47,16 @@ func (t *Template) Learn(buf []byte, n int, args [][]byte) {
 	}
 	t.tries++
 	t.nWords, t.nArgs = 0, len(args)
-	same := 0 // where the bytes begin that are the same for all, up to the next argument
+	same := 0 // the start of the bytes up to the next argument that are the same for all
 	for i, a := range args {
 		if len(a) == 0 {
-			return // it may not lie where it was found
+			return // the argument may lie elsewhere
 		}
 		start := int(uintptr(unsafe.Pointer(unsafe.SliceData(a))) - uintptr(unsafe.Pointer(unsafe.SliceData(buf))))
 		end := start + len(a)
 		t.args[i].start, t.args[i].end = start, end
 		if i == 0 {
-			continue // the name is the same too
+			continue // the name belongs to the form
 		}
 		if !t.expect(buf, same, start) {
 			return
@@ -69,7 +68,7 @@ func (t *Template) Learn(buf []byte, n int, args [][]byte) {
 	}
 }
 
-// expect notes that buf[from:to] is the same for all. It reports false if there is no room for that.
+// expect adds buf[from:to] to the bytes that are the same for all. It returns false if there is no room for it.
 func (t *Template) expect(buf []byte, from, to int) bool {
 	for from < to {
 		if t.nWords == maxTemplateWords {
@@ -84,8 +83,8 @@ func (t *Template) expect(buf []byte, from, to int) bool {
 	return true
 }
 
-// Next is Parser.Next for a command of the form, for a Parser that is between commands. ok is false if there is none
-// of the form at the start of buf.
+// Next is Parser.Next for a command of the form, for a Parser that is between commands. ok is false if buf does not begin
+// with such a command.
 func (t *Template) Next(buf []byte, args [][]byte) (out [][]byte, n int, ok bool) {
 	if t.size == 0 || len(buf) < t.size {
 		return nil, 0, false

@@ -1,10 +1,10 @@
-// Package chaos runs the servers of a group in one process, on disks in memory that lose and damage what they have and
-// over a network in memory that is slow, breaks and can be cut, while clients read and write, and holds what the clients
-// saw against what one register or list for each key could have done (linearizability, github.com/anishathalye/porcupine).
+// Package chaos tests a group of servers in one process. The servers have disks in memory that lose and damage data, and a
+// network in memory that is slow, breaks and can be cut, while clients read and write. The clients' history must be
+// linearizable, with a register or a list for each key (github.com/anishathalye/porcupine).
 //
-// Run is meant for a bubble of testing/synctest: time passes when everybody waits for it, so that a run takes as long as
-// its work and is disturbed by nothing outside. What goes wrong and when follows from the seed. In which order goroutines
-// run does not, nor do the times of Raft's elections: the same seed does nearly the same again.
+// Run is meant for a bubble of testing/synctest: time passes only while all goroutines wait for it, so that a run takes as
+// long as its work and the machine's load has no influence. The seed decides which faults happen, and when. It does not
+// decide the order of goroutines and the times of Raft's elections, so that a seed repeats a run only nearly.
 package chaos
 
 import (
@@ -32,7 +32,7 @@ import (
 	"github.com/atomredis/atomredis/server"
 )
 
-// Options say what a run does.
+// Options configure a run.
 type Options struct {
 	Seed    uint64
 	Nodes   int
@@ -47,20 +47,19 @@ type Options struct {
 	Log      *slog.Logger
 }
 
-// Report is what a run did.
+// Report describes a run.
 type Report struct {
 	Operations, Acknowledged, Unknown int
 	Faults                            map[string]int
 	history                           []porcupine.Operation
 }
 
-// Check reports whether what the clients saw could have been done one after the other, each operation at an instant
-// while it was under way. It must not be called in a bubble.
+// Check reports whether the clients' history is linearizable. It must not be called in a bubble.
 func (r Report) Check() porcupine.CheckResult {
 	return porcupine.CheckOperationsTimeout(registers, r.history, time.Minute)
 }
 
-// drift is by how much of it a clock may be wrong; raft allows for 0.1 between two servers.
+// drift is the largest relative error of a clock; raft allows 0.1 between two servers.
 const drift = 0.04
 
 type group struct {
@@ -191,7 +190,7 @@ func (g *group) start(n *node) error {
 // clientsOf is where the clients of a node reach it.
 func clientsOf(addr string) string { return addr + "/clients" }
 
-// crash ends a node as a loss of power would, and starts it on what its disk has then.
+// crash ends a node as a loss of power would, and starts it again with what its disk has kept.
 func (g *group) crash(n *node) error {
 	g.stop(n)
 	return g.start(n)
@@ -216,8 +215,8 @@ func (g *group) loseDisk(n *node) error {
 	return g.start(n)
 }
 
-// damage ends a node and changes some bits of what it has. It goes on as if nothing had been, if nothing depends on
-// them, or takes no part any more; then it gets an empty directory, and found is true.
+// damage ends a node, flips some bits on its disk, and starts it. The node works if nothing depends on these bits. Otherwise
+// it must find the damage and take no part; then it gets an empty directory, and found is true.
 func (g *group) damage(n *node) (found bool, err error) {
 	g.stop(n)
 	files, err := filesIn(n.fs, "/db")
@@ -318,8 +317,8 @@ func (g *group) knows(n *node) bool {
 	return l != nil && slices.ContainsFunc(l.srv.Load().GroupStatus().Members, func(m quorum.Member) bool { return m.Addr == n.addr })
 }
 
-// ask asks the leader for what concerns a node, again and again until it is done: it may lose the lead meanwhile, or refuse
-// what leaves no majority that is online.
+// ask repeats a question to the leader about a node until it is done. The leader may lose the lead meanwhile, or refuse a
+// change that leaves no majority online.
 func (g *group) ask(command, addr string, done func() bool) error {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(g.o.Timeout / 10) {
 		if done() {
@@ -343,7 +342,7 @@ func (g *group) ask(command, addr string, done func() bool) error {
 var kinds = []string{"crash", "all crash", "cut off", "one way", "halves", "slow", "broken connections", "disk lost", "damage",
 	"full disk", "replaced", "transfer"}
 
-// faults does what can go wrong, one after the other.
+// faults makes the faults, one after the other.
 func (g *group) faults(count map[string]int) error {
 	pause := func(most time.Duration) { time.Sleep(time.Duration(g.rnd.Int64N(int64(most)))) }
 	for range g.o.Faults {
@@ -399,7 +398,7 @@ func (g *group) faults(count map[string]int) error {
 				c.Close()
 			}
 		case "disk lost", "damage", "replaced":
-			// Only a minority may lose what it has.
+			// Only a minority may lose its data.
 			err := g.awaitWhole()
 			switch {
 			case err != nil:
@@ -475,7 +474,7 @@ func (g *group) awaitWhole() error {
 }
 
 const (
-	// replyTimeout is for how long a client waits for a reply.
+	// replyTimeout is how long a client waits for a reply.
 	replyTimeout = 2 * time.Second
 	// thinking is how long a client rests at most before it asks again: time passes only when everybody waits for it.
 	thinking = 10 * time.Millisecond
@@ -575,7 +574,7 @@ func (g *group) do(c *transcript.Conn, client int, in input) bool {
 	switch {
 	case err != nil:
 		if in.op == opRead {
-			return false // it has told nothing
+			return false // there is no reply
 		}
 		// It may be done later, or never.
 		op.Output, op.Return = output{unknown: true}, 1<<62

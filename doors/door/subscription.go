@@ -6,20 +6,20 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Message is what was published on a channel. A keyspace event is a message on __keyspace@<db>__:<key> whose payload
+// Message is a published message. A keyspace event is a message on __keyspace@<db>__:<key> whose payload
 // is the event, or on __keyevent@<db>__:<event> whose payload is the key.
 type Message struct {
-	// Pattern is the subscriber's, which matches Channel; "" if it has subscribed to the channel by its name.
+	// Pattern is the one of PSubscribe that matches Channel; "" after Subscribe.
 	Pattern, Channel, Payload string
 }
 
-// Subscription receives messages, in the order in which they were published. Those that wait are limited by
-// client-output-buffer-limit for pubsub clients.
+// Subscription receives messages in the order of their publication. client-output-buffer-limit pubsub limits the unread
+// ones.
 //
 // One goroutine uses it at a time; Close may be called by any.
 type Subscription struct {
 	s   Session
-	raw []byte // messages that have been received
+	raw []byte // received messages
 }
 
 // Subscribe subscribes to channels. The subscription has a session of its own, which ends with the client at the
@@ -65,7 +65,7 @@ func newSubscription(ctx context.Context, s Session, command string, names []str
 	return &Subscription{s: s}, nil
 }
 
-// Next waits for a message as long as ctx lasts. The error is ErrSlow if too many have waited.
+// Next waits for a message until ctx ends. It returns ErrSlow if too many messages were left unread.
 func (s *Subscription) Next(ctx context.Context) (Message, error) {
 	for {
 		for len(s.raw) > 0 {
@@ -92,7 +92,7 @@ func (s *Subscription) Done() <-chan struct{} { return s.s.Done() }
 // Close ends the subscription.
 func (s *Subscription) Close() { s.s.Release() }
 
-// message returns the message that a push is.
+// message converts a push into a message.
 func message(r resp.Reply) (m Message, ok bool) {
 	parts, err := r.Texts()
 	switch {

@@ -7,10 +7,9 @@ import (
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
-// This file has the stored forms. Elements are stored as they are in a node. A small list is stored whole: the
-// format, whether it is reported as quicklist (0 or 1), and the elements. A large list is stored in parts: the part
-// stateName has the format and whether the list is reported as quicklist, and the others, whose names are in the
-// order of the nodes, have the format and the elements of one node each.
+// The stored forms. Elements are stored as in a node. A small list is stored whole: the format, a byte that is 1 for a list
+// reported as quicklist, and the elements. A large list is stored in parts: the part stateName has the format and that byte;
+// each other part has the format and the elements of one node. The parts' names are in the order of the nodes.
 
 // format is the first byte of every stored form.
 const format = 1
@@ -29,7 +28,7 @@ var (
 // Large reports whether the list must be stored in parts.
 func (l *List) Large() bool { return l.nodes > 1 }
 
-// Track makes the list note in log from now on which nodes change. All that it has count as changed.
+// Track makes the list record changed nodes in log. All present nodes count as changed.
 func (l *List) Track(log *delta.Log) {
 	l.Attach(log)
 	log.After(stateName, l.nodes)
@@ -38,7 +37,7 @@ func (l *List) Track(log *delta.Log) {
 	}
 }
 
-// Attach makes the list note in log from now on which nodes change, and gives them names; nil ends that.
+// Attach makes the list record changed nodes in log, and gives them names; nil ends that.
 func (l *List) Attach(log *delta.Log) {
 	x := l.extend()
 	x.log, x.names = log, nil
@@ -51,8 +50,8 @@ func (l *List) Attach(log *delta.Log) {
 	}
 }
 
-// Walk calls fn with the names of about count parts of a tracked list, in their order. The parts that are there from
-// the first call to the last are visited, whatever happens between the calls.
+// Walk calls fn with the names of about count parts of a tracked list, in their order. Parts that exist
+// from the first call to the last are visited, whatever changes between the calls.
 func (l *List) Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool) {
 	i := 0
 	if c.Name == "" {
@@ -62,7 +61,7 @@ func (l *List) Walk(c delta.Cursor, count int, fn func(name string)) (next delta
 	}
 	for ; i < l.nodes && count > 0; i++ {
 		if l.at(i).away() {
-			continue // it is no part
+			continue // not a part
 		}
 		c.Name = l.extra.names[l.slot(i)]
 		fn(c.Name)
@@ -109,7 +108,7 @@ func (l *List) quickByte() byte {
 	return 0
 }
 
-// decodeState returns whether a list is reported as quicklist, and what follows that in b.
+// decodeState returns whether a list is reported as quicklist, and the rest of b.
 func decodeState(b []byte) (quick bool, rest []byte, err error) {
 	if len(b) == 0 || b[0] != format {
 		return false, nil, errFormat
@@ -155,8 +154,7 @@ func DecodeBlob(b []byte, limit Limit) (*List, error) {
 	return l, nil
 }
 
-// elementSize returns how many bytes the element takes that b begins with; ok is false if it is not the encoding of
-// one.
+// elementSize returns the size of the element at the start of b in bytes; ok is false if b does not begin with an element.
 func elementSize(b []byte) (size int, ok bool) {
 	n, w := 0, 0
 	for {
@@ -181,7 +179,7 @@ func elementSize(b []byte) (size int, ok bool) {
 	return size, true
 }
 
-// maxLengthBytes is the size of the varint of the largest length there is memory for.
+// maxLengthBytes is the size of the varint of the largest possible length.
 const maxLengthBytes = 7
 
 // fill gives an empty list its nodes, whose positions need not be set.
@@ -209,8 +207,8 @@ type Loader struct {
 func NewLoader(limit Limit) *Loader { return &Loader{list: New(limit)} }
 
 // Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their
-// names, each once; it is an error if this one does not, or is no part of a list. After an error the Loader is of no
-// more use.
+// names, each once. A part out of order and data that are no part of a list are errors, after which the Loader must not be
+// used.
 func (l *Loader) Add(name, data []byte) error {
 	if string(name) == stateName {
 		quick, rest, err := decodeState(data)
@@ -253,7 +251,7 @@ func decodeNode(name, data []byte) (nd node, err error) {
 	return nd, nil
 }
 
-// Finish returns the list, whose changes will be noted in log.
+// Finish returns the list, which records its changes in log.
 func (l *Loader) Finish(log *delta.Log) (*List, error) {
 	if !l.state {
 		return nil, errNoState

@@ -7,9 +7,9 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file has what the popping commands of lists and sorted sets share.
+// Shared by the commands that pop from lists and sorted sets.
 
-// ErrCountPositive is what LMPOP and ZMPOP say about a COUNT of 0 or less.
+// ErrCountPositive is the error of LMPOP and ZMPOP for a COUNT of 0 or less.
 const ErrCountPositive Error = "ERR count should be greater than 0"
 
 // MultiPopArgs are the arguments of LMPOP, ZMPOP and their blocking forms.
@@ -20,15 +20,15 @@ type MultiPopArgs struct {
 	Timeout int64 // in ms
 }
 
-// MultiPop reads them, with the number of keys in argument at, and the timeout of a blocking form before it; the
-// latter is looked at last. If they are wrong an error is written and ok is false.
+// MultiPop reads the arguments. Argument at is the number of keys; in blocking forms the timeout precedes it, and is checked
+// last, as in Redis. On an error it writes the reply and returns false.
 func (c *Ctx) MultiPop(at int, blocking bool, first, second string) (m MultiPopArgs, ok bool) {
 	n, ok := c.IntIn(c.Args[at], 1, math.MaxInt64, ErrNumKeys)
 	if !ok {
 		return m, false
 	}
 	if n >= int64(len(c.Args)-at-1) {
-		c.Err(ErrSyntax) // nothing is left to say which end
+		c.Err(ErrSyntax) // no argument is left for the end
 		return m, false
 	}
 	m.Keys = c.Args[at+1 : at+1+int(n)]
@@ -54,9 +54,9 @@ func (c *Ctx) MultiPop(at int, blocking bool, first, second string) (m MultiPopA
 	return m, ok
 }
 
-// PopFirst calls pop, which replies, for the first of the keys that holds a value of the type. If there is none it
-// replies a null array, or waits for one if wait is set. pop must not use the Ctx or the arguments of the call in
-// which it was made.
+// PopFirst calls pop, which writes the reply, for the first of the keys that holds a value of the type. Without such a key
+// it replies with a null array, or waits for one if wait is set. pop may run later, for another client's change: it must not
+// use the Ctx or the arguments of the call that made it.
 func (c *Ctx) PopFirst(typ engine.Type, keys [][]byte, timeout int64, wait bool,
 	pop func(c *Ctx, key []byte, e *engine.Entry)) {
 	for _, key := range keys {

@@ -2,15 +2,15 @@ package config
 
 import "strings"
 
-// Description says what a directive can be, for those who write a command line.
+// Description describes a directive for command lines and their completion.
 type Description struct {
 	Name    string
 	Default string
-	Values  []string // that it can have; nil if they cannot be listed
+	Values  []string // the possible ones; nil if they cannot be listed
 }
 
-// Describe describes the directives that have an effect, in the order of the table. No kind of door and no directive
-// can be registered from then on.
+// Describe returns the directives that have an effect, in the order of the table. Doors and directives cannot be registered
+// after it.
 func Describe() (list []Description) {
 	for _, d := range directives() {
 		if d.unused || d.hidden {

@@ -2,29 +2,29 @@ package session
 
 import "sync"
 
-// unreadable remembers the keys whose values could not be read, so that each is logged once in unreadablePace however
-// often clients try. The zero value is ready.
+// unreadable remembers the keys whose values could not be read, so that each is logged at most once in unreadableInterval.
+// The zero value is ready.
 type unreadable struct {
 	mu     sync.Mutex
 	logged map[string]int64 // when, in ms since 1970
 }
 
 const (
-	unreadablePace = 60_000 // ms
-	maxUnreadable  = 10_000 // keys that are remembered
+	unreadableInterval = 60_000 // ms
+	maxUnreadable      = 10_000 // keys that are remembered
 )
 
-// first reports whether nothing was logged of a key lately. now is in ms since 1970. Where more keys than are remembered
-// have failed lately, nothing is logged of further ones.
+// first reports whether a key must be logged: it was not within unreadableInterval. now is in ms since 1970. Once
+// maxUnreadable keys are remembered, further ones are not logged.
 func (u *unreadable) first(key string, now int64) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if at, ok := u.logged[key]; ok && now-at < unreadablePace {
+	if at, ok := u.logged[key]; ok && now-at < unreadableInterval {
 		return false
 	}
 	if len(u.logged) >= maxUnreadable {
 		for k, at := range u.logged {
-			if now-at >= unreadablePace {
+			if now-at >= unreadableInterval {
 				delete(u.logged, k)
 			}
 		}

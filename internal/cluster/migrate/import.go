@@ -53,7 +53,7 @@ func (h *Migrations) runImport(ctx context.Context, task *task, im cluster.Impor
 	h.mu.Unlock()
 	task.enter("connecting")
 	err := h.keysOfSlots(ctx, &t.slots, func(db int, key string) error {
-		return h.remove(db, key, t.goesOn)
+		return h.remove(db, key, t.active)
 	})
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (h *Migrations) runImport(ctx context.Context, task *task, im cluster.Impor
 	}
 }
 
-// connect asks the source's leader for the slots, and applies what it sends.
+// connect asks the source's leader for the slots and applies the frames that it sends.
 func (t *importTask) connect(ctx context.Context) error {
 	h, im := t.h, t.im
 	o := h.shards.Record().Other(im.From)
@@ -105,15 +105,15 @@ func (t *importTask) connect(ctx context.Context) error {
 		return errors.New(a.Error)
 	}
 	r := bufio.NewReaderSize(io.MultiReader(in.Buffered(), c), 64<<10)
-	if b, err := r.ReadByte(); err != nil || b != '\n' { // that ends the answer
+	if b, err := r.ReadByte(); err != nil || b != '\n' { // the end of the answer
 		return errors.Join(err, errFrame)
 	}
 	t.task.enter("streaming-buffer")
 	return t.read(ctx, r, json.NewEncoder(c))
 }
 
-// goesOn reports whether the import may still change keys. A guard is held.
-func (t *importTask) goesOn(now *shards.State) bool {
+// active reports whether the import may still change keys. A guard is held.
+func (t *importTask) active(now *shards.State) bool {
 	im := now.Record.Import(t.im.Task)
 	return im != nil && !im.Claimed && t.h.host.Leads() && t.h.node.Epoch() == t.epoch
 }
@@ -238,7 +238,7 @@ func (t *importTask) put(ctx context.Context, f *frame) error {
 	var guard engine.Guard
 	guard.Lock(ks, ks.ShardOf(f.key), ks.Now())
 	defer guard.Unlock()
-	if !t.goesOn(t.h.shards.Now()) {
+	if !t.active(t.h.shards.Now()) {
 		return errEnded
 	}
 	old := guard.Write(f.db, f.key)

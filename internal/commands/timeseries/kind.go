@@ -10,11 +10,11 @@ import (
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
-// This file is what commands on keys of any type must know of time series.
+// Registers time series for commands on keys of any type.
 
 func init() {
 	command.RegisterKind(engine.TimeSeries, command.Kind{
-		Number:   5, // of all values of modules
+		Number:   5, // shared by all values of modules
 		Encoding: func(*engine.Entry) string { return "raw" },
 		Rebuild:  rebuild,
 		Digest:   digest,
@@ -23,8 +23,8 @@ func init() {
 	})
 }
 
-// rebuild encodes a series. One that has rules, or is a compaction, is encoded as a payload: commands would make
-// compactions anew, of keys that may come later.
+// rebuild encodes a series. A series with rules, and a compaction, is encoded as a payload: commands would compute
+// compactions again, from keys that may come later.
 func rebuild(r *command.Rebuilder, key []byte, e *engine.Entry) {
 	s := e.Series()
 	if s.Source() != "" || len(s.Rules()) > 0 {
