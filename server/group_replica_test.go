@@ -143,7 +143,8 @@ func (f *rawFollower) goOn(at *groupNode, was psync.Position) *rawFollower {
 // Replicas that can only follow the server that they are told to, as Redis does, may follow any of a group, and stay with
 // it whoever leads.
 func TestAnyServerOfAGroupHasFollowers(t *testing.T) {
-	g := startGroup(t, 3, "repl-ping-replica-period=1")
+	// A leader that loses the lead because the machine is busy would disconnect the follower.
+	g := startGroup(t, 3, "repl-ping-replica-period=1", "raft-timeout=1000")
 	first := g.settled()
 	require.Equal(t, "+OK", first.client().do("SET before 1"))
 	at := g.followers()[0]
