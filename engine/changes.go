@@ -75,7 +75,7 @@ func (l *entryList) len() int {
 	return (len(l.chunks)-1)*entryChunk + len(l.chunks[len(l.chunks)-1])
 }
 
-// markDirty notes that an entry differs from what is stored.
+// markDirty marks an entry as different from its stored state.
 func (g *Guard) markDirty(e *Entry) {
 	ks := g.ks
 	if e.inHead() {

@@ -39,7 +39,7 @@ func (c *copier) load(e *Entry, parts, fieldParts uint64, read partsReader) erro
 	return err
 }
 
-// beginCopy has all parts of an image kept as they are now, until endCopy. What is not stored gets a log for that time.
+// beginCopy keeps all parts of an image as they are now until endCopy. Values that are not stored get a log for that time.
 func (img *Image) beginCopy() {
 	for i := range img.values {
 		t := &img.values[i]
@@ -166,7 +166,7 @@ func (r runs) sink(i int) {
 	}
 }
 
-// gather returns all parts of what is being copied.
+// gather returns all parts of the value that is being copied.
 func (c *copier) gather(t *tracked) runs {
 	if t.parts == nil {
 		return nil

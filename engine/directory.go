@@ -56,7 +56,7 @@ func (ks *Keyspace) EndReplay(j Journal) {
 	g.SetJournal(j)
 }
 
-// SetJournal is EndReplay under a guard that holds all shards. What has been done under it already is not journalled.
+// SetJournal is EndReplay under a guard that holds all shards. Earlier changes under the guard are not journalled.
 func (g *Guard) SetJournal(j Journal) {
 	g.ks.replaying = false
 	g.ks.journal = j
@@ -122,7 +122,7 @@ func (g *Guard) restore(db int, key string, h Head) (*Entry, error) {
 // directoryBatch is how many keys are brought into memory under one lock.
 const directoryBatch = 256
 
-// storedKey is a key with what is stored of it.
+// storedKey is a key with its stored head.
 type storedKey struct {
 	key  string
 	head Head

@@ -10,7 +10,7 @@ import (
 	"github.com/atomredis/atomredis/engine/streams"
 )
 
-// Parts of a value that is stored in parts and not in memory: who needs a few of them reads these and not all.
+// Parts of a value that is stored in parts and not in memory: a command that needs a few of them reads only these.
 
 const (
 	// fewParts is of how many parts at most no more than these are read.
@@ -106,8 +106,8 @@ func (e *Entry) Ends(front, back int) *Entry {
 	}
 }
 
-// Entries returns an entry for reading and changing a stream in which are these entries, what it has beside entries, and
-// some others, as Elements does for other collections.
+// Entries returns an entry for reading and changing a stream that has these entries, the stream's metadata, and some other
+// entries, as Elements does for other collections.
 func (e *Entry) Entries(need ...streams.Stretch) *Entry {
 	if !e.InParts() {
 		return e
@@ -126,7 +126,7 @@ func (e *Entry) Entries(need ...streams.Stretch) *Entry {
 	return e
 }
 
-// bounded adds what is there of the value that s stands for, if that is a list.
+// bounded adds the parts in memory of the value that s stands for, if that is a list.
 func (some *Some) bounded(s *unloaded) *Some {
 	own := *some
 	switch {
@@ -332,8 +332,8 @@ func (ks *Keyspace) readEntries(s partNumbers, some *Some) (parts []partRead, er
 	return parts, nil
 }
 
-// reachEntries takes what readEntries has read. If the value has not been read so far, what it has beside entries must be
-// among that; it may have been read by two.
+// reachEntries takes the parts that readEntries has read. Unless parts of the value are in memory already, the stream's
+// metadata must be among them. Two readers may have read the same parts.
 func (p *partial) reachEntries(parts []partRead, first bool) error {
 	of := p.value.(*streams.Stream)
 	for i := range parts {
@@ -429,7 +429,7 @@ func (p *partial) reach(parts []partRead) error {
 	return nil
 }
 
-// keepParts keeps parts that were read of the value that s stands for, for those who will use them.
+// keepParts keeps parts that were read of the value that s stands for, for later commands.
 func (e *Entry) keepParts(s *unloaded, parts []partRead) error {
 	was := e.size()
 	own := s.own()

@@ -106,7 +106,7 @@ type longString struct {
 // setLong makes b, which the entry owns from now on, its value: a string that does not follow the key.
 func (e *Entry) setLong(b []byte) { e.obj, e.strLen = unsafe.Pointer(&longString{b: b}), 0 }
 
-// flags is what storage, and who counts or copies, know of an entry.
+// flags are the state of an entry for storage, counting and copying.
 type flags uint16
 
 const (
@@ -129,8 +129,7 @@ const (
 // Key returns the key.
 func (e *Entry) Key() string { return unsafe.String(e.text, e.keyLen) }
 
-// keyUnlocked is Key for a checkpoint, which need not hold the entry's shard: the key stays what it is wherever it
-// lies.
+// keyUnlocked is Key for a checkpoint, which need not hold the entry's shard: the key's bytes never change.
 func (e *Entry) keyUnlocked() string {
 	text := atomic.LoadPointer((*unsafe.Pointer)(unsafe.Pointer(&e.text)))
 	return unsafe.String((*byte)(text), e.keyLen)
@@ -423,7 +422,7 @@ func (e *Entry) MemoryUsage() int {
 	return e.size()
 }
 
-// size is MemoryUsage of what is in memory.
+// size is MemoryUsage of the part in memory.
 func (e *Entry) size() int {
 	n := int(unsafe.Sizeof(*e)) + listpack.Allocated(max(int(e.keyLen), int(e.units)*textUnit))
 	if e.flags&flagUnloaded != 0 {

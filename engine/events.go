@@ -5,7 +5,7 @@ import "strings"
 // EventClass is a set of classes of keyspace events, as notify-keyspace-events names them.
 type EventClass uint32
 
-// The classes of events. EventKeyspace and EventKeyevent choose the channels, the others what is published.
+// The classes of events. EventKeyspace and EventKeyevent choose the channels, the others the published events.
 const (
 	EventKeyspace         EventClass = 1 << iota // K
 	EventKeyevent                                // E

@@ -11,9 +11,9 @@ import (
 // up everybody else.
 const expireBatch = 64
 
-// Removing a key wakes the process up, which costs far more than the removal. So expirySteps steps, and expiryPace more
-// for each second, happen at the very deadlines; those that come faster wait for the next full expiryPace, together.
-// Only who counts keys or hears of events can tell: nobody finds a key whose time has come.
+// Removing a key wakes the process up, which costs far more than the removal. So expirySteps removals, and expiryPace more
+// for each second, happen at their deadlines; further ones wait for the next full expiryPace, together. Only counts of keys
+// and events show the delay: no command finds an expired key.
 const (
 	expiryPace  = 100 // ms, as often as Redis looks by default
 	expirySteps = 100

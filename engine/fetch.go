@@ -150,8 +150,8 @@ func (f *fetcher) read(ks *Keyspace) {
 	}
 }
 
-// end calls arrive with what has been read, unless the entry has another value by now or is gone, and returns who
-// waits for it.
+// end calls arrive with the value that was read, unless the entry was removed or has another value by now, and returns the
+// callbacks of those that wait for it.
 func (ks *Keyspace) end(c *coming, arrive func(g *Guard)) (waiting []func()) {
 	var g Guard
 	g.Lock(ks, 1<<c.entry.shard, ks.Now())

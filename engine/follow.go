@@ -17,8 +17,7 @@ type tee struct {
 // Append implements Journal.
 func (t *tee) Append(now int64, commands []byte) { t.follower.Follow(now, commands, t.journal) }
 
-// Tell has the follower, if there is one, get a command that changes nothing, behind what is journalled of the guard.
-// args are not kept.
+// Tell passes a command that changes nothing to the follower, if there is one, behind the guard's record. args are not kept.
 func (g *Guard) Tell(args [][]byte) {
 	if _, ok := g.ks.journal.(*tee); ok {
 		g.told = appendCommand(g.told, args)

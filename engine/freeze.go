@@ -10,9 +10,9 @@ import (
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
-// Checkpoints. What has changed since the last one is known by entry (flags and shard.dirty), by removed key, by
-// dropped value (changes.go), and within large values by part (package delta). Freeze sets all of that apart for an
-// instant's lock and begins a new epoch. The frozen entries are then read in the order of their keys (heads.go), as
+// Checkpoints. Changes since the last one are recorded by entry (flags and shard.dirty), by removed key, by dropped value
+// (changes.go), and within large values by part (package delta). Freeze sets these records apart under a short lock and
+// begins a new epoch. The frozen entries are then read in the order of their keys (heads.go), as
 // they were at the instant of Freeze, whatever happens meanwhile (image.go).
 
 // Frozen is what a checkpoint has to write. One goroutine uses it: first Heads, then Parts, then Done or Abort.
@@ -65,8 +65,8 @@ type frozenValue struct {
 	loan *Loan  // nil once it was returned
 }
 
-// Freeze begins a checkpoint. at is called while the whole keyspace is locked: what was journalled before then is in
-// the checkpoint, and nothing else. There must be no other unfinished one.
+// Freeze begins a checkpoint. It calls at while the whole keyspace is locked: the checkpoint has the changes that were
+// journalled before, and no others. There must be no other unfinished checkpoint.
 func (ks *Keyspace) Freeze(at func()) *Frozen {
 	f := &Frozen{reader: reader{ks: ks}, kept: map[uint64]bool{}, by: new(checkpoint)}
 	var g Guard
@@ -217,7 +217,7 @@ func (f *Frozen) read(batch []headItem, images []Image) (_ []Image, n int) {
 	return images, len(batch)
 }
 
-// emit tells what has become of the keys of a batch. A key that is in it more than once was removed and created anew.
+// emit reports the changes of the keys of a batch. A key that occurs more than once was removed and created anew.
 func (f *Frozen) emit(batch []headItem, images []Image, put func(*Image) error,
 	remove func(uint32, string, bool) error) error {
 	for len(batch) > 0 {
@@ -402,8 +402,8 @@ func (f *Frozen) Abort() {
 	f.ks.droppedSpaces = append(f.ks.droppedSpaces, f.DroppedSpaces...)
 }
 
-// imageToStore returns what is to be stored of an entry, and notes that it will be. buf and lent are as for take, but a
-// string in parts is lent in any case.
+// imageToStore returns the state of an entry to store, and marks the entry as stored. buf and lent are as for take, but a
+// string in parts is always lent.
 func (g *Guard) imageToStore(e *Entry, buf *[]byte, lent int) Image {
 	fresh, stale := g.storeText(e)
 	img := g.image(e)

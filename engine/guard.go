@@ -55,7 +55,7 @@ func (g *Guard) Lock(ks *Keyspace, shards uint64, now int64) {
 	ks.lock(g.locked)
 }
 
-// Unlock serves the clients that waited for what was changed, and gives the shards back.
+// Unlock serves the clients that waited for the changes, and unlocks the shards.
 func (g *Guard) Unlock() {
 	g.release()
 	g.Owner = nil
@@ -129,7 +129,7 @@ func (g *Guard) LogRecord(db int, r *Record) {
 	g.record = append(g.record, r.text...)
 }
 
-// logIn makes what is added to the record next belong to a database.
+// logIn chooses the database of the next commands in the record.
 func (g *Guard) logIn(db int) {
 	if db != g.recordDB {
 		g.recordDB = db
@@ -149,8 +149,8 @@ func (g *Guard) Locked() bool { return g.locked != 0 }
 // HoldsOnly reports whether the guard holds the given shards and no others.
 func (g *Guard) HoldsOnly(shards uint64) bool { return g.locked != 0 && g.locked == shards&g.ks.all }
 
-// Quiet reports whether nobody waits for the guard's end: no client is to be served, and what is to be journalled, or
-// counted, is short. What is done next over the same shards, at the same time, may be done under the same guard.
+// Quiet reports whether the guard's end can wait: there is no client to serve, and little to journal and to count. Then the
+// next command over the same shards, at the same time, may run under the same guard.
 func (g *Guard) Quiet() bool {
 	return len(g.ready) == 0 && len(g.again) == 0 && len(g.pending) < maxKeptPending && len(g.record) < maxKeptRecord
 }
@@ -373,8 +373,8 @@ func (g *Guard) Replace(e *Entry, value any) {
 	g.index(e)
 }
 
-// Overwritten publishes that the value of a key, of type old, has made room for another. The methods that do that to an
-// entry call it; who removes an entry for a new one under the same key does so behind the new one's event.
+// Overwritten publishes that a value of type old was replaced. The methods that replace an entry's value call it. A caller
+// that removes an entry for a new one under the same key calls it after the new one's event.
 func (g *Guard) Overwritten(e *Entry, old, now Type) {
 	if !g.wants(EventOverwritten | EventTypeChanged) {
 		return
@@ -510,8 +510,8 @@ func (g *Guard) ChangedBookkeeping(e *Entry, class EventClass, event string) {
 	g.Notify(class, event, g.DB(e), e.Key())
 }
 
-// Noted is for what an entry's value remembers of those who use it, which is no change to anybody: it is stored with the
-// value sooner or later, and needs no record.
+// Noted is called when an entry's value has recorded how it is used. Nobody sees this as a change: it needs no record in the
+// journal, and is stored with the value sooner or later.
 func (g *Guard) Noted(e *Entry) {
 	if g.ks.source != nil {
 		g.markDirty(e)

@@ -45,7 +45,7 @@ func (l *headList) item(r headRef) headItem {
 
 func (l *headList) key(r headRef) string { return l.item(r).key }
 
-// heads returns what has changed and gone, sorted by space and key.
+// heads returns the changed and removed keys, sorted by space and key.
 func (f *Frozen) heads() (l *headList, refs []headRef) {
 	l = new(headList)
 	for i := range f.dirty {

@@ -50,7 +50,7 @@ func (img *Image) release() {
 	}
 }
 
-// held returns how many bytes there are for the image alone. What is lent is counted as such.
+// held returns how many bytes only the image keeps. Lent memory is counted elsewhere.
 func (img *Image) held() int64 {
 	if img.loan != nil {
 		return 0
@@ -65,7 +65,7 @@ type tracked struct {
 	copy  *delta.Copy // nil unless it is being copied, or was
 }
 
-// tracked returns what has parts of a value that is in memory, and large or stored in parts.
+// tracked returns the structures with parts of a value that is in memory, and large or stored in parts.
 func (e *Entry) tracked() (t [2]tracked) {
 	v := e.value()
 	if p := e.partial(); p != nil {

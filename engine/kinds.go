@@ -48,7 +48,7 @@ const (
 	VectorSet
 )
 
-// kinds has what is known of each type. Strings are in the entries themselves.
+// kinds describes the types. Strings are in the entries themselves.
 var kinds = [...]kind{
 	String: {name: "string"},
 	List: newKind("list", (*lists.List).Clone, lists.DecodeBlob,
@@ -117,7 +117,7 @@ func typeOf(v any) (Type, unsafe.Pointer) {
 	panic(fmt.Sprintf("engine: a %T is no value", v))
 }
 
-// kind is what is known of a type.
+// kind describes a type.
 type kind struct {
 	name string // that TYPE answers
 
@@ -140,7 +140,7 @@ type collection[V any] interface {
 	value
 }
 
-// newKind returns what is known of a type whose values are V.
+// newKind describes a type whose values are V.
 func newKind[V any, P collection[V]](name string, clone func(P) P, decode func([]byte, lists.Limit) (P, error),
 	load func(storedParts) (P, error)) kind {
 	return kind{

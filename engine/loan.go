@@ -11,8 +11,8 @@ import (
 
 // Loan is a string that is lent, or was. It outlives the key.
 type Loan struct {
-	// readers changes without a lock. While there are any, the bytes stay as they are: who changes the string gives it
-	// new memory. A guard that holds the entry's shard is needed to add one, and none to go.
+	// readers changes without a lock. While there are any, the bytes must not change: a change gives the string new memory.
+	// Adding a reader needs a guard that holds the entry's shard; removing one needs none.
 	readers atomic.Int64
 	loans   *loans
 
@@ -112,7 +112,7 @@ func (s *loans) moved(e *Entry) {
 	}
 }
 
-// LentMemory returns how many bytes only those keep who read strings that are no key's value any more.
+// LentMemory returns the bytes of strings that are no key's value any more and that readers still keep.
 func (ks *Keyspace) LentMemory() int64 { return ks.loans.kept.Load() }
 
 // lent reports whether somebody reads the string without a guard.

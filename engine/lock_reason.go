@@ -9,7 +9,7 @@ type LockReason uint8
 const (
 	// LockForExpiry removes keys and fields whose time has come.
 	LockedForExpiry LockReason = iota
-	// LockForCheckpoint begins a checkpoint, or reads what it stores.
+	// LockForCheckpoint begins a checkpoint, or reads a batch for it.
 	LockForCheckpoint
 	// LockForLoading brings keys into memory after a start.
 	LockForLoading

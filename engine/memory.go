@@ -7,8 +7,7 @@ package engine
 // maxKeptPending is how many entries the list has room for that a guard keeps for the next one.
 const maxKeptPending = 1024
 
-// UsedMemory returns how many bytes the data takes, with the tables that lead to it. It lags behind by what is done under
-// guards that have not ended yet.
+// UsedMemory returns how many bytes the data takes, with its tables. Changes count when their guard ends.
 func (ks *Keyspace) UsedMemory() int64 { return ks.used.Load() }
 
 // tableSize returns how many bytes the table of a database takes without its entries, with its index by slot.
@@ -75,7 +74,7 @@ func (g *Guard) grew(d *database, n int) {
 	g.growth += n
 }
 
-// count counts anew what has changed under the guard, and tells everybody what came of it.
+// count counts the changed entries of the guard again, and updates the totals.
 func (g *Guard) count() {
 	for _, p := range g.pending {
 		if p.entry == nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/atomredis/atomredis/engine/streams"
 )
 
-// Collections of which only some elements are in memory, and all others in the store, because nobody has asked for
-// them. They change like any other: what has changed is in memory, is noted there, and is written by the next
-// checkpoint. Whoever needs more than some elements has the value completed.
+// Collections of which only some elements are in memory, and all others in the store. They change like any other: changed
+// elements are in memory, are recorded there, and are written by the next checkpoint. A command that needs more than some
+// elements completes the value.
 
 // partial is the part of a collection that is in memory. Its entry counts as one whose value is not. Of a list there are
 // the ends, and of a stream some blocks and what it has beside: how much, and how many elements there are beside, these
@@ -42,7 +42,7 @@ type elements interface {
 	DropPart(name []byte)
 }
 
-// partial returns what is in memory of a value that is not, nil if nothing is.
+// partial returns the part in memory of a value that is away, nil if no part is.
 func (e *Entry) partial() *partial {
 	if e.flags&flagUnloaded == 0 {
 		return nil
@@ -85,7 +85,7 @@ func (p *partial) knowsAll(list [][]byte, step int) bool {
 	return true
 }
 
-// learn takes what was read of an element, unless it is known already: then it may have changed since.
+// learn takes an element that was read, unless it is in memory already: then it may have changed since.
 func (p *partial) learn(read *partRead) error {
 	if _, ok := p.known[string(read.name)]; ok {
 		return nil
@@ -109,8 +109,8 @@ const knownBytes = 64
 // size returns how many bytes there are in memory.
 func (p *partial) size() int { return int(unsafe.Sizeof(*p)) + p.bytes + p.value.MemoryUsage() }
 
-// complete returns the whole value: v, which was read from the store, but what is known is as it is in memory. It notes
-// the changes from now on. Snapshots and checkpoints may still read the partial value, and find there what they found.
+// complete returns the whole value: v, which was read from the store, with the elements in memory in place of the stored
+// ones. It records changes from now on. Snapshots and checkpoints may still read the partial value, which stays as it is.
 func (p *partial) complete(v value) (value, error) {
 	switch of := p.value.(type) {
 	case *lists.List:
@@ -155,7 +155,7 @@ type held struct {
 	after, before string // no bound if before is empty
 }
 
-// held returns what is known now.
+// held returns the elements in memory.
 func (p *partial) held() *held {
 	if l, ok := p.value.(*lists.List); ok {
 		h := &held{gap: true}
@@ -226,7 +226,7 @@ func (h *held) merge(parts []part, store func(fn func(name, data []byte) error) 
 	return emit(nil, true)
 }
 
-// log returns where the changes go of what is stored under a number.
+// log returns the record of changes of the value that is stored under a number.
 func (at *stored) log(id uint64) *delta.Log {
 	if id == at.parts {
 		return at.logs[0]

@@ -6,10 +6,9 @@ import (
 	"slices"
 )
 
-// Reload makes the value of every key what is stored of it: it is taken out of memory and read again. Keys that
-// differ from what is stored stay as they are. Without a Source values are encoded and decoded in memory, but for
-// those that would be stored in parts, which are copied. It is a check that what is stored is what there was; the
-// guard must hold all shards.
+// Reload replaces the value of every key by its stored state, which is read again. Keys that differ from their stored state
+// stay. Without a Source, values are encoded and decoded in memory; those that would be stored in parts are copied. It checks
+// that the stored data equal the data in memory. The guard must hold all shards.
 func (g *Guard) Reload() error {
 	var failed []error
 	for i := range g.ks.shards {
@@ -56,7 +55,7 @@ func (g *Guard) reload(e *Entry) error {
 	return e.decode(slices.Clone(h.Blob), g.ks)
 }
 
-// recode makes the value of an entry what it would be if it had been stored.
+// recode encodes and decodes the value of an entry, as if it had been stored and loaded.
 func (g *Guard) recode(e *Entry) error {
 	if e.typ == String {
 		e.form = FormPlain

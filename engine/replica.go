@@ -16,7 +16,8 @@ func (g *Guard) SetReplica(on bool) {
 	}
 }
 
-// inReplica returns an entry that is due, as who has the guard sees it in a replica: nil if it has expired.
+// inReplica returns a due entry of a replica as this guard may see it: nil if the key has expired, and then a guard that
+// writes removes it. A hash of which only fields have expired stays.
 func (g *Guard) inReplica(e *Entry) *Entry {
 	if g.gone(e) {
 		if g.Writes { // another value may take its place
@@ -24,5 +25,5 @@ func (g *Guard) inReplica(e *Entry) *Entry {
 		}
 		return nil
 	}
-	return e // of a hash whose fields are due they stay, like keys, until the master deletes them
+	return e // expired fields stay, like keys, until the master deletes them
 }

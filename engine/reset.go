@@ -1,8 +1,8 @@
 package engine
 
-// Reset makes the keyspace, which has a Source, that which is stored there again, and forgets everything that has
-// changed since: what was journalled must be repeated next, as after Restore. No checkpoint may be under way. What
-// clients were told of what is forgotten, they must be told no longer. The guard must hold all shards.
+// Reset returns a keyspace with a Source to its stored state and forgets all later changes; the journal must be repeated
+// next, as after Restore. No checkpoint may be under way. Replies that show forgotten changes must not be sent any more. The
+// guard must hold all shards.
 func (g *Guard) Reset(s StoredState) error {
 	ks := g.ks
 	if len(s.Spaces) > ks.databases {

@@ -13,13 +13,12 @@ import (
 	"github.com/atomredis/atomredis/engine/dict"
 )
 
-// Snapshots: the whole keyspace as it is at one instant, read while commands go on. What a snapshot has still to read
-// is known by a flag of the entries that changes its meaning when one begins, so that beginning is one assignment,
-// and by which new entries are told from old ones. Entries are read in the order of the tables. How they are read, and
-// kept as they were, is shared with checkpoints (image.go), of which one may be under way at the same time.
+// Snapshots: the whole keyspace as of one instant, read while commands continue. A flag of each entry says whether a
+// snapshot has still to read it. The flag's meaning is inverted when a snapshot begins, so that beginning is one assignment,
+// and entries that are created later count as read. Entries are read in the order of the tables. Reading and preserving
+// them is shared with checkpoints (image.go), of which one may run at the same time.
 //
-// What is in memory because of a snapshot is the images that have been left and not yet been taken, and one large
-// value.
+// A snapshot needs memory for preserved images that are not yet read, and for one large value.
 
 // Snapshot is the keyspace at one instant. One goroutine uses it, but for Held.
 type Snapshot struct {
@@ -138,7 +137,7 @@ func (s *Snapshot) keep(g *Guard, e *Entry) {
 	s.add(img)
 }
 
-// image returns an entry as it is, with copies begun of what has parts.
+// image returns an entry as it is, and begins to copy a value in parts.
 func (s *Snapshot) image(g *Guard, e *Entry, buf *[]byte, lent int) Image {
 	img := g.image(e)
 	if !img.Known {
@@ -229,7 +228,7 @@ func (s *Snapshot) nextTable() {
 }
 
 // Each calls fn with every key, in no order, until it fails. The entries are not those of the keyspace, and are valid
-// during the call only. What has expired is left out. It can be called once.
+// during the call only. Expired keys are left out. It can be called once.
 func (s *Snapshot) Each(fn func(db int, e *Entry) error) error {
 	var buf []byte
 	for !s.ended {
@@ -254,7 +253,7 @@ func (s *Snapshot) finish() {
 	})
 }
 
-// emit gives fn what has been kept.
+// emit passes the preserved images to fn.
 func (s *Snapshot) emit(fn func(db int, e *Entry) error) error {
 	for {
 		s.mu.Lock()
@@ -342,7 +341,7 @@ func (s *Snapshot) entry(img *Image) (*Entry, error) {
 	return e, e.decode(blob, s.ks)
 }
 
-// stored reads as Source.Parts does what was stored at the instant of the snapshot.
+// stored reads, as Source.Parts does, the data that was stored at the snapshot's instant.
 func (s *Snapshot) stored(id uint64, fn func(name, data []byte) error) error {
 	return s.source.Parts(id, fn)
 }

@@ -12,16 +12,16 @@ import (
 
 // This file is how the keyspace sees what stores it; package persist has the implementations.
 
-// Journal takes what was done under each guard.
+// Journal takes the record of each guard.
 type Journal interface {
-	// Append takes the commands that repeat what was done under one guard at time now, in ms since 1970: RESP arrays of
-	// bulk strings one after the other, beginning in database 0 and with SELECT between databases. It is called while
-	// the guard's shards are held, so that the order of the journal is that of the changes. commands may be kept if it
-	// is longer than maxKeptRecord: then nobody changes it any more.
+	// Append takes the commands that repeat the changes of one guard at time now, in ms since 1970: RESP arrays of bulk
+	// strings one after the other, beginning in database 0 and with SELECT between databases. It is called while the
+	// guard's shards are locked, so that the order of the journal is that of the changes. If commands is longer than
+	// maxKeptRecord it never changes, and may be kept.
 	Append(now int64, commands []byte)
 }
 
-// Head is what is stored of a key: everything but a large value.
+// Head is the stored state of a key without a large value.
 type Head struct {
 	Type     Type
 	Deadline int64 // ms since 1970; 0 is never
@@ -58,7 +58,7 @@ const InlineLimit = 256
 
 // Source is where values are that are not in memory. Its methods may be called from any goroutine, under any guard.
 type Source interface {
-	// Head returns what is stored of a key; ok is false if nothing is.
+	// Head returns the stored head of a key; ok is false if the key is not stored.
 	Head(space uint32, key string) (h Head, ok bool, err error)
 	// Blob returns a value that is stored whole and apart from its head. The caller owns it.
 	Blob(space uint32, key string) ([]byte, error)
@@ -71,8 +71,8 @@ type Source interface {
 	// the first one), up to to, until it returns false; with the last one first if reverse is set. fn keeps neither
 	// argument.
 	PartsBetween(id uint64, from, to []byte, reverse bool, fn func(name, data []byte) bool) error
-	// Snapshot returns what is stored at this moment, as it stays until it is closed, whatever checkpoints write
-	// meanwhile.
+	// Snapshot returns a view of the stored data at this moment. It does not change until it is closed, whatever checkpoints
+	// write meanwhile.
 	Snapshot() (SourceSnapshot, error)
 }
 

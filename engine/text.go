@@ -10,10 +10,9 @@ import (
 	"github.com/atomredis/atomredis/internal/buffers"
 )
 
-// Strings that are stored in parts, because to write or read them at once would take as much memory again, and long.
-// The parts of one are pieces of it, in their order, each under the place of its first byte. Whenever such a string has
-// changed it is stored as a whole under a new number, and what is stored under the one before goes with the same
-// checkpoint: so what is stored under a number is one value, and never a mixture of two.
+// Strings that are stored in parts: to write or read them at once would take as much memory again, and long. The parts of a
+// string are its pieces in order, each named by the position of its first byte. A changed string is stored as a whole under
+// a new number, and the same checkpoint removes the old number: the parts under a number never mix two values.
 
 // textSizes says how strings are stored.
 type textSizes struct {
@@ -67,8 +66,7 @@ func (g *Guard) storeText(e *Entry) (fresh bool, stale uint64) {
 	return true, stale
 }
 
-// dropText notes that a string, in memory or not, is about to be another one: what is stored of it in parts is not
-// needed any more.
+// dropText marks the stored parts of a string, in memory or not, as no longer needed, because it is about to change.
 func (e *Entry) dropText() {
 	if e.typ != String || e.flags&flagParts == 0 {
 		return

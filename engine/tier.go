@@ -7,13 +7,13 @@ import (
 	"unsafe"
 )
 
-// Tiering: values leave memory when there is no room for them, and stay in the store; their keys stay. The one that
-// has not been used for the longest time (or least often) of a few that are drawn leaves first. What has changed since
-// the last checkpoint cannot leave before the next one.
+// Tiering: values leave memory when it is full, and stay in the store; their keys stay in memory. Of a few values drawn at
+// random, the ones unused for the longest time (or used least often) leave first. Values that have changed since the last
+// checkpoint cannot leave before the next one.
 //
-// Each shard lists the entries whose values may leave, so that the few that are in memory are found among many that
-// are not. An entry is in the list once, which a flag says; those that have no value there any more are dropped from
-// it when they are drawn. How values come back: fetch.go.
+// Each shard lists the entries whose values may leave, so that these few are found among many that are away. A flag says
+// whether an entry is in the list; entries without a value in memory are dropped from it when they are drawn. fetch.go
+// brings values back.
 
 // leastLeaving is how many bytes a value frees at least that leaves.
 const leastLeaving = 64
