@@ -12,8 +12,8 @@ import (
 	"github.com/atomredis/atomredis/persist/store"
 )
 
-// Check reads everything in a directory, which no process may have open, without changing it. report is told what is
-// found, a line at a time. It returns the first damage; what a crash has left at the end of the journal is none.
+// Check reads everything in a directory, which no process may have open, without changing it. report gets a
+// line for each finding. Check returns the first damage; a torn end of the journal, as a crash leaves it, is none.
 func Check(fs disk.FS, dir string, report func(string)) error {
 	meta, err := store.Registered().Verify(fs, dir, report)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, store.ErrInUse) {
@@ -55,8 +55,8 @@ func stopFirst(err error) error {
 	return fmt.Errorf("nothing was done, because a server runs on these data and must be stopped first: %w", err)
 }
 
-// Repair makes the data in a directory, which no process may have open, usable again: it keeps what is sound, sets
-// the rest aside, and tells report what it dropped. It does nothing if Check finds no damage.
+// Repair makes the data in a directory, which no process may have open, usable again: it keeps the sound data, moves the rest
+// aside, and reports what it dropped. It does nothing if Check finds no damage.
 func Repair(fs disk.FS, dir string, report func(string)) error {
 	log := slog.New(slog.NewTextHandler(reportWriter{report}, nil))
 	meta, err := store.Registered().Verify(fs, dir, func(string) {})
@@ -64,7 +64,7 @@ func Repair(fs disk.FS, dir string, report func(string)) error {
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, store.ErrInUse) {
 			return stopFirst(err)
 		}
-		// The journal goes on from keys that may be missing now: what cannot be repeated then is no reason not to start.
+		// Keys that the journal changes may be missing now: commands that cannot be repeated must not keep the server from starting.
 		if err := writeMarker(fs, dir); err != nil {
 			return err
 		}

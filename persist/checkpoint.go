@@ -82,10 +82,9 @@ func (s *Storage) Save() error {
 	}
 }
 
-// Replace has fill make the keyspace, of which nobody else changes anything meanwhile, another one. What it does is
-// not journalled but stored at once, when it has returned: all of it or, if the process ends before that, nothing. If
-// fill fails what it has left is never stored, until a later call succeeds; if only the checkpoint does, it is tried
-// again as every other.
+// Replace replaces the content of the keyspace by fill, while nothing else changes it. fill is not journalled; a checkpoint
+// stores its result when it returns: all of it or, if the process ends before, nothing. If fill fails, nothing is stored any
+// more until a later Replace succeeds. If only the checkpoint fails, it is tried again like any other.
 func (s *Storage) Replace(fill func() error) error {
 	s.checkpointing.Lock()
 	s.replacing = true
@@ -205,8 +204,8 @@ func (s *Storage) checkpoint(position uint64) error {
 	return nil
 }
 
-// anchor returns where the journal goes on behind a checkpoint. From then on what it names must exist; that is nothing
-// yet if the journal has failed.
+// anchor returns where the journal continues behind a checkpoint. The segment that it names must exist from then on; it names
+// none if the journal has failed.
 func (s *Storage) anchor(j journal.Journal, position uint64, failed bool) (journal.Anchor, error) {
 	if j == nil || failed {
 		return journal.Anchor{Start: journal.Start{LSN: position}}, nil
@@ -214,8 +213,8 @@ func (s *Storage) anchor(j journal.Journal, position uint64, failed bool) (journ
 	return j.Anchor(position)
 }
 
-// enrol has the store name the segment in which the journal goes on, if it does not yet. Until it does so a journal
-// that is gone as a whole is not missed, and nothing else is the matter.
+// enrol makes the store name the segment in which the journal continues, if it does not yet. Until then the loss of a whole
+// journal would not be noticed; everything else would.
 func (s *Storage) enrol(j journal.Journal) {
 	meta, _ := s.store.Meta()
 	a, err := j.Anchor(meta.Journal)
@@ -235,7 +234,7 @@ func (s *Storage) enrol(j journal.Journal) {
 	}
 }
 
-// write brings what is frozen into the store. The journal goes on where anchor says.
+// write stores the frozen changes. The journal continues where anchor says.
 func (s *Storage) write(f *engine.Frozen, anchor func() (journal.Anchor, error), start time.Time, extra []byte) error {
 	c, err := s.store.Begin()
 	if err != nil {

@@ -49,7 +49,7 @@ func (s *Storage) loaded(keys *int) func(n int) bool {
 // leastDelay is how much delay must have come together before anybody waits.
 const leastDelay = time.Millisecond
 
-// saved waits for KeyDelay after another key was written. owed is what has come together.
+// saved waits for KeyDelay after another key was written. owed is the delay that has accumulated.
 func (s *Storage) saved(owed *time.Duration) {
 	if *owed += KeyDelay(s.saveDelay.Load()).of(1); *owed >= leastDelay {
 		s.dawdle(*owed)

@@ -26,7 +26,7 @@
 //
 // A journal that cannot write or sync has failed: nothing is appended any more, sessions with delayed output or with
 // a change just made are closed, and changes are refused. Four times a second the storage tries a checkpoint of
-// everything, at a position beyond all that was handed out. When it succeeds the journal goes on there. What Pebble
+// everything, at a position beyond all that were handed out. When it succeeds the journal continues there. What Pebble
 // treats as fatal closes a fence in front of its files, and the store is opened anew (store/fence.go).
 //
 // A full disk is a failure that the server also starts with (disk.Full). The store is then opened to be read

@@ -16,8 +16,8 @@
 // # Group commit
 //
 // Append only copies into a buffer. Commands of [LongRecord] bytes or more are not copied: the journal takes their
-// memory and writes it in pieces. A goroutine of the journal, or whoever calls Commit, writes what has gathered and
-// syncs it by the policy. The next batch gathers meanwhile, so one sync serves everybody who appended.
+// memory and writes it in pieces. A goroutine of the journal, or the caller of Commit, writes the gathered records and
+// syncs them by the policy. The next batch gathers meanwhile, so that one sync serves all of a batch.
 //
 // Under everysec and no, Commit writes what is 4 KiB or more, unless writing might mean waiting for the disk
 // (File.writeInline); a goroutine that needs the same processor would hold the event loop up for longer. Under always
@@ -38,11 +38,10 @@
 //
 // # A full disk
 //
-// Under everysec and no, clients are told before anything is written. So there is a reserve of 2 MiB (reserve.go).
-// When there is no room it is removed, nobody appends any more, what was appended is written and synced, and then the
-// journal fails. A kill while the disk is full takes nothing that was acknowledged. The journal goes on only when
-// there is room for a reserve again. What can be lost is what does not fit: more than 2 MiB that waited, or room that
-// others took.
+// Under everysec and no, replies are sent before their changes are written. So there is a reserve of 2 MiB (reserve.go).
+// When the disk is full the reserve is removed, appending stops, the appended records are written and synced, and then the
+// journal fails. A kill while the disk is full loses no acknowledged change. The journal continues only when there is room
+// for a reserve again. Records that do not fit can be lost: more than 2 MiB of them, or if another program takes the room.
 //
 // Files that are not needed any more become shorter step by step before they are removed (package disk): removing 64
 // MiB at once keeps every sync waiting on a file system that discards.

@@ -14,7 +14,7 @@ import (
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
-// Policy is when what is appended is synced (appendfsync).
+// Policy says when appended records are synced (appendfsync).
 type Policy int
 
 // Always syncs as soon as possible, EverySec so often that no more than the last second can be lost, No leaves it to
@@ -83,13 +83,13 @@ const (
 	WaitLag               // EverySec: a sync
 )
 
-// Journal is a log of what was done to a keyspace. What is appended becomes durable after a while; Durable tells how
-// far, and Sync waits for it. Its methods may be called from any goroutine. File is the journal in the segments of a
+// Journal is a log of the changes of a keyspace. Appended records become durable after a while; Durable returns how far they
+// are, and Sync waits for them. Its methods may be called from any goroutine. File is the journal in the segments of a
 // directory.
 type Journal interface {
-	// Append adds a record of the commands that were done at time now, in ms since 1970. commands is not kept, unless it
-	// is of LongRecord bytes or more: then it is not copied, and nobody may change it any more. Append does no I/O, but
-	// waits if too much is not written yet. What is appended after the journal has failed is dropped: see Err.
+	// Append adds a record of the commands that were executed at time now, in ms since 1970. commands is not kept, unless it
+	// has LongRecord bytes or more: then it is not copied, and must not be changed any more. Append does no I/O, but waits
+	// if too much is unwritten. Records that are appended after a failure are dropped: see Err.
 	Append(now int64, commands []byte)
 	// Appended returns the LSN after the last record.
 	Appended() uint64
@@ -98,42 +98,42 @@ type Journal interface {
 	// Durable returns the LSN before which everything is synced, or need not be because a checkpoint has it. It is less
 	// than Appended while the journal has failed.
 	Durable() uint64
-	// WaitPosition returns the LSN that Told must have reached before a client may be told anything that happened until
-	// now, 0 if it need not wait. While the journal has failed nothing waits: what has changed since, and what was
-	// waiting then, must not be told at all.
+	// WaitPosition returns the LSN that Told must have reached before a reply may show the changes until now, 0 if it need not
+	// wait. While the journal has failed, replies do not wait: those that show later changes, or were waiting, must not be
+	// sent at all.
 	WaitPosition() uint64
-	// Told returns the LSN up to which clients may be told what has happened.
+	// Told returns the LSN up to which replies may show changes.
 	Told() uint64
 	// Sync returns when everything that has been appended is synced, or cannot be: then it returns why.
 	Sync(ctx context.Context) error
-	// Kick has what was appended written, and under Always synced, without further delay.
+	// Kick starts to write the appended records, and under Always to sync them, without further delay.
 	Kick()
-	// Commit writes what was appended before it returns, and under Always makes it durable, if nobody else is at it
-	// already. Otherwise it is Kick under Always, and nothing else: then there is no need to write what is little, or
-	// while to write might mean to wait for the disk.
+	// Commit writes the appended records before it returns, and under Always makes them durable, if no other goroutine is
+	// doing so. If one is, Commit is Kick under Always. Under the other policies it does nothing then, nor for a small
+	// amount, nor while writing might mean waiting for the disk.
 	Commit()
-	// SetPolicy changes when what is appended is synced.
+	// SetPolicy changes the policy of syncing.
 	SetPolicy(p Policy)
-	// Err returns why the journal has failed, nil if it has not. What is appended from then on is dropped, and nothing
-	// becomes durable, until Resume.
+	// Err returns why the journal has failed, nil if it has not. Until Resume, appended records are dropped, and nothing
+	// becomes durable.
 	Err() error
-	// FailedNext returns the LSN at which a journal that has failed will go on: it is after all that was ever handed
-	// out. The caller makes a checkpoint of everything as it is now, for which it holds the whole keyspace while it
-	// calls FailedNext, and calls Resume when the checkpoint is durable. What is appended meanwhile is kept.
+	// FailedNext returns the LSN at which a failed journal will continue, which is beyond all LSNs that were ever handed out.
+	// The caller calls it under a guard over the whole keyspace, makes a checkpoint of everything as of then, and calls
+	// Resume when the checkpoint is durable. Records that are appended meanwhile are kept.
 	FailedNext() uint64
-	// Resume makes a journal that has failed go on at what FailedNext last returned; what is older is removed. If it
-	// returns an error the journal has still failed, and everything must be done again, beginning with FailedNext.
+	// Resume makes a failed journal continue at the LSN that FailedNext last returned, and removes older records. If it fails,
+	// the caller must begin again with FailedNext.
 	Resume() error
 	// Rotate makes the next record the first that a later Release keeps, and returns its LSN. It does no I/O itself.
 	Rotate() uint64
 	// Release removes what holds only records before an LSN, which a checkpoint has. It waits for what Rotate has begun.
 	Release(before uint64) error
-	// Anchor returns what a checkpoint that has everything before an LSN, which Rotate has given, notes of the journal:
-	// with it the journal is found again. It waits until the records before the LSN are settled, and fails if they are
-	// not: then the checkpoint must not become the stored state.
+	// Anchor returns the note by which a checkpoint finds the journal again. The checkpoint has everything before an LSN that
+	// Rotate has returned. Anchor waits until the records before the LSN are settled, and fails if they will not be: then the
+	// checkpoint must not become the stored state.
 	Anchor(lsn uint64) (Anchor, error)
-	// Hold keeps the journal from having its records done by itself, as that of a group's follower does, until release
-	// is called. What is begun meanwhile shows the keyspace between two records.
+	// Hold stops the journal of a group's follower from executing its records, until release is called. A checkpoint or snapshot
+	// that begins meanwhile shows the keyspace between two records.
 	Hold() (release func())
 	// Epoch returns a number that changes when records that were appended have been taken back: whoever was to be told
 	// of them must not be told.
@@ -142,16 +142,16 @@ type Journal interface {
 	Lost(lsn uint64) bool
 	// Size returns the length of everything that is kept, in bytes.
 	Size() int64
-	// Close makes everything durable and ends the journal's goroutines. It returns why the journal has failed, if it
-	// has. What is appended later is dropped.
+	// Close makes everything durable and ends the journal's goroutines. It returns the journal's failure, if any. Records that
+	// are appended later are dropped.
 	Close() error
 }
 
-// Anchor is what a store notes of the journal that goes on behind it.
+// Anchor is the store's note of where its journal continues.
 type Anchor struct {
 	// Start is where the journal must be read from.
 	Start Start
-	// Group is what a group of servers has agreed on up to there, as its journal understands it; nil without one.
+	// Group is the state of a group of servers up to there, encoded by its journal; nil without a group.
 	Group []byte
 }
 
@@ -179,7 +179,7 @@ type File struct {
 	opened atomic.Bool // recover was successful; written under admin
 	turn   sync.Mutex  // held by who does the writer's work; taken before mu
 
-	// These belong to who has the turn.
+	// Protected by the turn.
 	slowUntil time.Time // not Always: when Commit may write again
 	reserved  bool      // the reserve is there
 	noReserve bool      // it cannot be made
@@ -206,7 +206,7 @@ type File struct {
 	resumeAt  uint64
 	segments  []segment // all there are; the last one is file
 
-	// These belong to the writer while it is busy, otherwise to who holds mu.
+	// Owned by the writer while it is busy, otherwise protected by mu.
 	file      disk.File
 	positions *positionsFile // nil if there was no room to begin a segment yet
 	seed      uint32
@@ -280,7 +280,7 @@ func (j *File) released(lsn uint64) bool {
 	return len(j.segments) > 0 && lsn < j.segments[0].start
 }
 
-// recover reads what is in the directory and begins a new segment after it. The caller holds admin.
+// recover reads the segments of the directory and begins a new one after them. The caller holds admin.
 func (j *File) recover(from uint64, fn func(lsn uint64, now int64, commands []byte) error) (next uint64, err error) {
 	report, segments, err := replayed(j.o.FS, j.o.Dir, Start{from, j.o.Seed}, j.o.Log, fn)
 	if err != nil {
@@ -365,8 +365,8 @@ func (j *File) firstSegment(segments []segment, from uint64) (disk.File, segment
 	return file, segment{start: start, seed: seed}, err
 }
 
-// begin goes on in a new, empty segment. Everything before it is durable. The caller holds mu, unless nobody else has
-// j yet.
+// begin continues in a new, empty segment. Everything before it is durable. The caller holds mu, unless it is the only one
+// that has j.
 func (j *File) begin(file disk.File, seed uint32, start uint64) {
 	j.file, j.seed, j.size, j.prepared, j.written = file, seed, headerSize, headerSize, start
 	j.segments = append(j.segments, segment{start: start, size: headerSize, seed: seed})
@@ -445,7 +445,7 @@ func (j *File) beginBatch() {
 	}
 }
 
-// wakeWriter has the writer take what there is. The caller holds mu.
+// wakeWriter makes the writer take the buffer. The caller holds mu.
 func (j *File) wakeWriter() {
 	j.due = true
 	select {
@@ -486,8 +486,8 @@ func (j *File) Told() uint64 {
 	return j.Durable()
 }
 
-// waited reports whether clients must not be told what is not durable: under EverySec only while something that is
-// older than a second is not.
+// waited reports whether replies must wait until their changes are durable: under EverySec only while a change older than
+// a second is not.
 func (j *File) waited() bool {
 	switch Policy(j.policy.Load()) {
 	case Always:
@@ -576,7 +576,7 @@ func (j *File) fail(err error) {
 	j.wakeWriter()
 }
 
-// drop forgets what is not written. The caller holds mu.
+// drop forgets the unwritten records. The caller holds mu.
 func (j *File) drop() {
 	j.buf, j.long, j.cuts, j.rotate, j.holding = j.buf[:0], nil, nil, false, false
 }

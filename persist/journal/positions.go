@@ -34,7 +34,7 @@ const (
 
 func positionsPath(fs disk.FS, dir string) string { return fs.PathJoin(fs.PathDir(dir), positionsName) }
 
-// positions is what the file says.
+// positions is the content of the file.
 type positions struct {
 	exists  bool // there is a file
 	seq     uint64

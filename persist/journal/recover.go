@@ -9,7 +9,7 @@ import (
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
-// DamageError says that the journal is not what was written and synced, as opposed to ending in what was never synced.
+// DamageError says that synced data of the journal are missing or wrong. An end that was never synced is no damage.
 type DamageError struct {
 	File   string
 	Offset int64 // in bytes, where the first bad record begins
@@ -27,11 +27,11 @@ func (e *DamageError) Unwrap() error { return e.Err }
 type Start struct {
 	// LSN is the position up to which the store has everything.
 	LSN uint64
-	// Seed is that of the segment that has what is at LSN, as Journal.Seed gave it; 0 if none need exist.
+	// Seed is the seed of the segment that has the record at LSN, as Journal.Seed returned it; 0 if none need exist.
 	Seed uint32
 }
 
-// Report is what was found in a journal.
+// Report has the findings about a journal.
 type Report struct {
 	// End is the LSN after the last sound record, or the position from which the journal was read if that is later.
 	End uint64
@@ -59,8 +59,8 @@ type Cut struct {
 // was given to Append. commands is valid until fn returns. It ends with the first error of fn, which it returns as it
 // is.
 //
-// Afterwards segments that hold only what is before from are gone, and so is what a crash left at the end and was
-// never synced. An error is a *DamageError if synced data are missing or wrong; then nothing is changed.
+// Afterwards it removes segments that have only records before from, and a torn end that was never synced. If synced data are
+// missing or wrong, the error is a *DamageError and nothing is changed.
 func Replay(
 	fs disk.FS, dir string, from Start, log *slog.Logger, fn func(lsn uint64, now int64, commands []byte) error,
 ) (Report, error) {
@@ -124,7 +124,7 @@ func readSegment(
 	defer r.close()
 	off, rec := int64(headerSize), record{}
 	if at := off + int64(from-min(from, s.start)); err == nil && reason == "" && at > off && at < s.size {
-		// No need to read what is before a record: the seed tells one from what only looks like it.
+		// The bytes before a record need not be read: the seed tells a record from bytes that only look like one.
 		if first, other, failed := r.record(at); failed == nil && other == "" {
 			off, rec = at, first
 		}
@@ -159,9 +159,9 @@ func Verify(fs disk.FS, dir string, from Start) (Report, error) {
 	return f.report, err
 }
 
-// Repair makes a damaged journal one that can be replayed, by cutting off everything from the first damage on. The
-// files that had it are kept under names that end in .damaged. What is missing is not asked for any more, but for
-// from.Seed: if segment is false in the end no segment has that position, and a store that names one must forget it.
+// Repair cuts a damaged journal off at the first damage, so that it can be replayed. The files with the rest are kept under
+// names that end in .damaged. Missing segments are no longer expected, except the one with from.Seed: if segment is false, no
+// segment has that position, and the store must forget it.
 func Repair(fs disk.FS, dir string, from Start, log *slog.Logger) (report Report, segment bool, err error) {
 	log = orDiscard(log)
 	f, err := inspect(fs, dir, from, nil)
@@ -213,7 +213,7 @@ func Repair(fs disk.FS, dir string, from Start, log *slog.Logger) (report Report
 	return f.report, f.keeps(from), nil
 }
 
-// keeps reports whether what is sound begins with the segment that a store names, and has its position.
+// keeps reports whether the sound part begins with the segment that the store names, and has its position.
 func (f *findings) keeps(from Start) bool {
 	position := uint64(0)
 	switch {
@@ -297,8 +297,8 @@ func inspect(fs disk.FS, dir string, from Start, fn func(lsn uint64, now int64, 
 	return f, nil
 }
 
-// lacks reports whether there must be more than the segments that are there, which end at a position: the last one
-// that was begun, what was synced, and one that the store names.
+// lacks reports whether segments are missing behind those that exist, which end at a position: the last one that was begun, a
+// synced one, or the one that the store names.
 func (f *findings) lacks(position uint64) bool {
 	n := len(f.segments)
 	if f.from.Seed != 0 && (n == 0 || position < f.from.LSN) || f.known.synced > max(position, f.from.LSN) {
@@ -307,7 +307,7 @@ func (f *findings) lacks(position uint64) bool {
 	return f.known.segment && f.known.start >= f.from.LSN && (n == 0 || f.segments[n-1].start < f.known.start)
 }
 
-// read reads a segment, and returns up to which offset it is sound. Only the last one may end in what is not.
+// read reads a segment, and returns up to which offset it is sound. Only the last segment may have an unsound end.
 func (f *findings) read(i int, fn func(lsn uint64, now int64, commands []byte) error) (int64, error) {
 	s := f.segments[i]
 	last := i == len(f.segments)-1
@@ -377,9 +377,9 @@ func (f *findings) stray(i int, h header) string {
 	return ""
 }
 
-// end decides what it means that segment i has no sound record at an offset: its end, a torn tail, or damage. Parts
-// of what was not synced may have reached the disk in any order, so sound records may follow a torn one. But if one
-// of them is a mark that says that this place had been synced, or the file of positions does, it is damage.
+// end decides what the missing record at an offset of segment i means: the segment's end, a torn tail, or damage. Unsynced
+// pages reach the disk in any order, so sound records may follow a torn one. If one of them is a mark that vouches for this
+// place, or if the file of positions does, it is damage.
 func (f *findings) end(i int, off int64, r *reader, path, reason string) error {
 	unused, err := r.zeros(off)
 	if unused {
@@ -410,7 +410,7 @@ func (f *findings) noPositions() error {
 		"the file is missing that says where the journal ends", nil)
 }
 
-// missing is damage for what is not there between a position, which segment i should go on from, and another one.
+// missing returns the damage for the gap between a position, where segment i should continue, and another one.
 func (f *findings) missing(i int, position, end uint64) error {
 	n := len(f.segments)
 	file, offset, reason := segmentPath(f.fs, f.dir, position), int64(0), "the segment is missing"

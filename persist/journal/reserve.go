@@ -7,10 +7,9 @@ import (
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
-// Unless the policy is Always, clients are told of changes that are not written yet. If there is no room any more for
-// these, the reserve, a file beside the directory of the segments, is removed to make some: then nobody appends any
-// more, what has been appended is written and synced, and only then the journal fails. It goes on when there is room
-// for a reserve again.
+// Unless the policy is Always, replies show changes that are not written yet. When the disk is full, the reserve, a file beside
+// the directory of the segments, is removed to make room: appending stops, the appended records are written and synced, and
+// only then the journal fails. It continues when there is room for a reserve again.
 
 const (
 	reserveName = "reserve"
@@ -19,8 +18,8 @@ const (
 
 func reservePath(fs disk.FS, dir string) string { return fs.PathJoin(fs.PathDir(dir), reserveName) }
 
-// keepReserve makes the reserve, if it may be needed and is not there. It returns an error if there is no room for
-// it. The caller has the turn, or nobody else has j.
+// keepReserve makes the reserve if it is missing and may be needed. It returns an error if there is no room for it. The caller
+// has the turn, or is the only one that has j.
 func (j *File) keepReserve() error {
 	if j.reserved || j.noReserve || Policy(j.policy.Load()) == Always {
 		return nil
