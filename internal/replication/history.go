@@ -11,11 +11,11 @@ import (
 // NoDatabase says that it is not known which database is selected.
 const NoDatabase = -1
 
-// History is what the stream was until now: its name, how long it is, and as much of its end as may be kept. Those who
-// use it see to it that it belongs to the data: while it is Known, all that changes the data is in the stream.
+// History is the past of the stream: its ID, its length, and the end that is kept. The caller must keep it in step with the
+// data: while it is Known, the stream has all changes of the data.
 type History struct {
-	// Known says that the data is what the stream makes of it. Otherwise nobody can go on from here, and nothing else
-	// but ID and Offset means anything.
+	// Known says that the data is the result of the stream. Otherwise no replica can continue from here, and only ID and
+	// Offset are valid.
 	Known bool
 	// Relayed says that the stream is a master's, passed on byte for byte. Otherwise it is made here.
 	Relayed bool
@@ -93,7 +93,7 @@ func (h *History) Skip(offset int64) {
 // forget keeps nothing of the stream.
 func (h *History) forget() { h.ring, h.head = nil, 0 }
 
-// Limit sets how much of the stream is kept at most, in bytes. What is kept already stays, as far as there is room.
+// Limit sets how many bytes of the stream are kept at most. The kept end stays as far as it fits.
 func (h *History) Limit(n int) {
 	kept := h.tail(min(len(h.ring), n))
 	h.limit, h.ring, h.head = n, kept, 0
@@ -130,9 +130,9 @@ func (h *History) Remember(end []byte) {
 	h.Offset = offset
 }
 
-// noteFormat is the number of the way in which the stream is made of records. Servers that make it another way cannot
-// go on with it. Those that write formerFormat make it the same way, but not as followers in a group; they know one former
-// name, which comes before the database, and is "-" if there is none.
+// noteFormat is the version of how records become the stream. Servers with another version cannot continue the stream. Those
+// that write formerFormat make the same stream, but not as followers in a group; their note has one former ID before the
+// database, "-" without one.
 const (
 	noteFormat   = "2"
 	formerFormat = "1"
@@ -140,7 +140,7 @@ const (
 
 var errNote = errors.New("damaged note of the replication history")
 
-// Note returns the history as words, without what is kept; db is the database in which the stream is.
+// Note returns the history as words, without the kept end; db is the stream's current database.
 func (h *History) Note(db int) []string {
 	role := "none"
 	if h.Known {
@@ -155,7 +155,7 @@ func (h *History) Note(db int) []string {
 	return words
 }
 
-// Recall makes the history the one that Note has told of. What was kept is kept on if it is the end of that too.
+// Recall restores the history from the words of Note. The kept end stays if it is the end of that history too.
 func (h *History) Recall(words []string) (db int, err error) {
 	if len(words) < 1 {
 		return NoDatabase, errNote

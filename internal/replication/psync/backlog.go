@@ -36,7 +36,7 @@ func (f *Followers) readBacklog() (ended bool) {
 		f.log.Warn("cannot load the saved replication backlog", "error", err.Error())
 		return false
 	}
-	// A checksum, the history as a note, what is kept.
+	// A checksum, the note of the history, the kept end.
 	if len(b) < 4 || crc32.ChecksumIEEE(b[4:]) != binary.LittleEndian.Uint32(b) {
 		return false
 	}

@@ -144,10 +144,10 @@ func (f *Followers) Repeated(record []byte) {
 	}
 }
 
-// historyMark is the first byte of what is stored beside the keys if a history comes before the functions.
+// historyMark is the first byte of the data that is stored beside the keys if a history precedes the functions.
 const historyMark = 1
 
-// StoredBefore returns what is stored beside the keys: the history, if there is one, and others.
+// StoredBefore returns the data to store beside the keys: the history, if there is one, and others.
 func (f *Followers) StoredBefore(others []byte) []byte {
 	note := f.Stored()
 	if note == nil {

@@ -325,7 +325,7 @@ func (l *link) keepAlive() (end func()) {
 	}
 }
 
-// acknowledge sends the offset of what has been executed, and of what is on the disk. The reader finds an error too.
+// acknowledge sends the offsets up to which the stream was executed and is on disk. The reader sees an error too.
 func (l *link) acknowledge() {
 	words := []string{"REPLCONF", "ACK", strconv.FormatInt(l.status().Offset, 10)}
 	if l.r.storage != nil && l.r.storage.HasJournal() {

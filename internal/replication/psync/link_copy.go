@@ -71,7 +71,7 @@ func (l *link) copyData(in *bufio.Reader, at *Position) (*bufio.Reader, error) {
 }
 
 // receive writes the master's file to another one, and checks that it can be loaded, before the old data is lost. It returns
-// what was read beyond the end of the file.
+// the bytes that were read beyond the end of the file.
 func (l *link) receive(from io.Reader, to *os.File, at *Position) (rest []byte, err error) {
 	out := bufio.NewWriterSize(to, linkBuffer)
 	counted := writerFunc(func(b []byte) (int, error) {

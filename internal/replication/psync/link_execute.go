@@ -46,9 +46,9 @@ func (l *link) execute(commands *resp.CommandReader) error {
 // maxKeptRaw is the size in bytes of the largest buffer for the master's bytes that is used again.
 const maxKeptRaw = 1 << 20
 
-// advance moves the offset behind the commands that have been executed, and passes their bytes on to followers. It is called
-// under the guard of what has changed. The offset does not move within a transaction: after a broken connection it is asked
-// for again as a whole.
+// advance moves the offset behind the executed commands, and passes their bytes on to followers. It is called under the guard
+// of their changes. The offset does not move within a transaction: after a broken connection the link asks for the whole
+// transaction again.
 func (l *link) advance() {
 	raw := l.from.Raw
 	if len(raw) == 0 {

@@ -1,6 +1,6 @@
-// Package quorum is what a server knows of the group that shares its journal: who belongs to it and who leads, and what
-// the group asks of the server. Package replication/raft agrees on the records of the journal, and registers itself:
-// programs without groups do not link a consensus library.
+// Package quorum is the contract between a server and the group that shares its journal: the group's members and leader as
+// the server sees them, and the methods that the group calls. Package replication/raft implements it with a consensus
+// library and registers itself, so that programs without groups do not link that library.
 package quorum
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/atomredis/atomredis/persist/journal"
 )
 
-// Options say who the group is.
+// Options describe the group.
 type Options struct {
 	// Addr is where the server's peers reach it, a host and a port. It is also its name in the group, for ever.
 	Addr string
@@ -41,8 +41,8 @@ type Options struct {
 	Client string
 	// Sentinel is where clients of Redis Sentinel reach it, "" if they do not.
 	Sentinel string
-	// FS and Dir are where the log is, and files of copies. State is what the store has of the group, nil if the data
-	// belonged to none.
+	// FS and Dir are the place of the log and of files with copies. State is the group's state in the store, nil if the data
+	// belonged to no group.
 	FS    disk.FS
 	Dir   string
 	State []byte
@@ -72,19 +72,19 @@ type Node interface {
 	Dial(addr string, timeout time.Duration) (net.Conn, error)
 	// Detach says that a connection that Options.Serve has been given counts elsewhere from now on, as that of a client.
 	Detach(conn net.Conn)
-	// Add lets a server into the group: it learns what there is, and votes when it has it. Remove takes one out. Transfer
-	// has another one lead, "" any. Only the leader can: see ErrNotLeader.
+	// Add adds a server to the group: it gets a copy of the data, and votes when it has it. Remove removes a server. Transfer
+	// hands the lead over to a server, to any one with "". Only the leader can do these: see ErrNotLeader.
 	Add(addr string) error
 	Remove(addr string) error
 	Transfer(addr string) error
-	// Check asks all servers of the group how they are, and returns what is wrong.
+	// Check asks all servers of the group for their state, and returns the problems.
 	Check() (problems []string)
 }
 
 // Member is a server of the group.
 type Member struct {
 	Addr string // its name, too
-	// Voter says that it counts for majorities; otherwise it is learning what there is.
+	// Voter says that the server counts for majorities; otherwise it is still getting the data.
 	Voter bool
 	// Client is where clients reach it, "" if that is not known, and Sentinel where clients of Redis Sentinel do, "" also
 	// if they do not.
@@ -114,7 +114,7 @@ var ErrNotLeader = errors.New("this server does not lead its group")
 // ErrNone is why a group cannot be joined in a program that has none.
 var ErrNone = errors.New(`this program has no groups of servers; one with import _ "github.com/atomredis/atomredis" has them`)
 
-// Open opens the journal of the group. Nothing is heard from peers or told to them before Start.
+// Open opens the journal of the group. It exchanges nothing with peers before Start.
 func Open(o Options) (Node, error) {
 	if open == nil {
 		return nil, ErrNone
@@ -122,7 +122,7 @@ func Open(o Options) (Node, error) {
 	return open(o)
 }
 
-// open is what the program has for Open, nil if that is nothing.
+// open is the registered implementation of Open; nil without one.
 var open func(o Options) (Node, error)
 
 // Register makes a function that of Open. Its package calls it in an init function.

@@ -4,8 +4,8 @@
 //
 // # How a record becomes agreed on
 //
-// The leader executes commands at once, as a server of its own does, and appends what they did. The proposer gathers
-// what guards have appended meanwhile into one entry of Raft's log. When the entry is committed, Durable moves on, and
+// The leader executes commands at once, as a single server does, and appends their effects. The proposer gathers the records
+// that guards have appended meanwhile into one entry of Raft's log. When the entry is committed, Durable moves on, and
 // replies may be sent that waited for it: it is appendfsync always, with "committed" in place of "synced". The other
 // servers do the records of an entry when it is committed, under one hold.
 //
@@ -17,16 +17,16 @@
 //
 // # Losing the lead
 //
-// A leader that is none any more takes back what was executed and not committed: the keyspace goes back to what its
-// store has (Machine.Reset) and does the committed entries behind that again. Who waited for what is taken back is not
-// told (Epoch). It costs as much as a start.
+// A leader that has lost the lead takes back changes that were executed and not committed: the keyspace returns to its stored
+// state (Machine.Reset) and repeats the committed entries behind that. Replies that waited for changes which are taken back
+// are never sent (Epoch). This costs as much as a start.
 //
 // # Checkpoints and snapshots
 //
-// A checkpoint of the leader shows what was executed at an instant, and waits before it becomes the stored state until
-// all of that is committed (Anchor). Raft's own snapshots are never taken: the stored state stands for them, and Raft
-// is told its index when it starts. A server that is too far behind for the log gets a copy of the keyspace as of an
-// instant, once that instant is committed; it is written to a file first, because its length is told before it.
+// A checkpoint of the leader has the changes that were executed at an instant. Before it becomes the stored state it waits
+// until they are committed (Anchor). Raft's own snapshots are never taken: the stored state stands for them, and Raft gets its
+// index at the start. A server that is too far behind for the log gets a copy of the keyspace as of an
+// instant, once that instant is committed; it is written to a file first, because its length precedes it.
 //
 // # Reading
 //

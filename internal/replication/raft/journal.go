@@ -98,7 +98,7 @@ func (p *proposals) Append(now int64, commands []byte) {
 	p.add(func(b []byte) []byte { return appendRecord(b, now, commands) })
 }
 
-// usable reports whether what is appended can be committed. The caller holds mu.
+// usable reports whether appended records can be committed. The caller holds mu.
 func (p *proposals) usable() bool {
 	return p.leading.Load() && !p.halted && !p.closed && p.failure == nil
 }
@@ -189,7 +189,7 @@ func (p *proposals) termOf() uint64 {
 	return p.term
 }
 
-// begin has what is appended from now on proposed in a term; confirm says that the lease is not to be used.
+// begin makes later records be proposed in a term; confirm says that the lease is not to be used.
 func (p *proposals) begin(term uint64, confirm bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -238,9 +238,8 @@ func (p *proposals) Epoch() uint64 { return p.epoch.Load() }
 // Lost implements journal.Journal.
 func (p *proposals) Lost(lsn uint64) bool { return lsn != 0 && lsn <= p.lost.Load() }
 
-// WaitPosition implements journal.Journal. What a client is told must be committed, and no other server may have been
-// elected before now: that follows from the lease or, if it has ended, from the commitment of an entry that Raft gets
-// later.
+// WaitPosition implements journal.Journal. The changes that a reply shows must be committed, and no other server may have been
+// elected before now: the lease guarantees this or, if it has ended, the commitment of an entry that is proposed later.
 func (p *proposals) WaitPosition() uint64 {
 	if !p.leading.Load() {
 		return 0
@@ -359,7 +358,7 @@ func (p *proposals) Rotate() uint64 {
 	return lsn
 }
 
-// cut begins something that shows what was done until now; ok is false if that is a part of an entry.
+// cut returns the position of a checkpoint or copy that has all changes until now; ok is false within an entry.
 func (p *proposals) cut() (lsn uint64, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -382,7 +381,7 @@ func (p *proposals) cut() (lsn uint64, ok bool) {
 	return lsn, true
 }
 
-// settled waits until what is before a cut is committed, and returns the group's state there.
+// settled waits until all records before a cut are committed, and returns the group's state there.
 func (p *proposals) settled(lsn uint64) (state, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/atomredis/atomredis/internal/replication/quorum"
 )
 
-// This file changes who belongs to the group, and looks whether all is well with those that do.
+// Membership: adding, removing and checking servers of the group.
 
 var (
 	errRemoved   = errors.New("it was removed from its group: add it again and restart it, or give it an empty directory")
@@ -43,8 +43,8 @@ func (n *Node) Add(addr string) error {
 	})
 }
 
-// changeMembers has the leader change who belongs to the group, again if somebody else, a learner that begins to count for
-// instance, was quicker.
+// changeMembers changes the members as the leader, and tries again if another change, such as a learner that becomes a voter,
+// came first.
 func (n *Node) changeMembers(change func(r *consensus.Raft) error) error {
 	for end := time.Now().Add(answerTimeout); ; {
 		err := n.asLeader(change)
@@ -134,13 +134,13 @@ func isMember(c consensus.Configuration, addr string) bool {
 	return slices.ContainsFunc(c.Servers, func(s consensus.Server) bool { return string(s.ID) == addr })
 }
 
-// membership is what the leader says of a server that asks it.
+// membership is the leader's answer to a server about itself.
 type membership struct {
 	Term   uint64 // in which it leads
 	Member bool
 }
 
-// membershipOf returns what the node knows of a server if it leads, nil otherwise.
+// membershipOf returns the membership of a server if the node leads, nil otherwise.
 func (n *Node) membershipOf(addr string) *membership {
 	if addr == "" || !n.leading.Load() {
 		return nil
@@ -149,7 +149,7 @@ func (n *Node) membershipOf(addr string) *membership {
 	return &membership{n.termOf(), isMember(c, addr)}
 }
 
-// config returns who belongs to the group, as was agreed on last, and the index of that.
+// config returns the latest committed configuration of the group, and its index.
 func (n *Node) config() (consensus.Configuration, uint64) {
 	n.held.Lock()
 	defer n.held.Unlock()
@@ -194,7 +194,7 @@ func (n *Node) readmitted() (bool, error) {
 	return false, nil
 }
 
-// others are the addresses at which the group is looked for: of peers, and of who belonged to it last.
+// others returns the addresses at which the group is looked for: those of Peers and of the last known members.
 func (n *Node) others() (addrs []string) {
 	addrs = slices.Clone(n.o.Peers)
 	c, _ := n.config()
@@ -208,7 +208,7 @@ func (n *Node) others() (addrs []string) {
 // Clocks of servers may differ by so much before Check says so: a new leader's clock decides what has expired.
 const maxSkew = time.Second
 
-// Check asks all servers of the group how they are, and returns what is wrong, in sentences; nothing if all is well.
+// Check asks all servers of the group for their state, and returns the problems as sentences; none if all is well.
 func (n *Node) Check() (problems []string) {
 	say := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	st := n.Status()

@@ -18,7 +18,7 @@ const (
 	forServer    = 'S' // what Options.Serve takes
 )
 
-// greeting is how long a peer may take until it has said what it wants.
+// greeting is the timeout for the first byte of a connection.
 const greeting = 5 * time.Second
 
 // mux takes the connections of peers.

@@ -36,8 +36,8 @@ type Node struct {
 	mux     *mux
 	raft    *consensus.Raft
 
-	// turn is held by who changes the role; held, taken after it and before the shards of the keyspace, by who does
-	// entries, and by who begins a checkpoint or a copy.
+	// turn is held while the role changes. held is taken after it and before the shards of the keyspace, while entries are
+	// executed and while a checkpoint or a copy begins.
 	turn lock
 	held sync.Mutex
 	// Protected by held, and by all shards where they change the keyspace.
@@ -79,7 +79,7 @@ func init() {
 	})
 }
 
-// Open opens the log. Nothing is heard from peers or told to them before Start.
+// Open opens the log. It exchanges nothing with peers before Start.
 func Open(o quorum.Options) (*Node, error) {
 	stored, err := decodeState(o.State)
 	if err != nil {
@@ -162,7 +162,7 @@ func (n *Node) stopped() bool {
 	}
 }
 
-// pause waits, and reports whether the node goes on.
+// pause waits for d; it returns false if the node closes.
 func (n *Node) pause(d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -282,7 +282,7 @@ type proposed struct {
 	term uint64
 }
 
-// propose gives Raft what was appended.
+// propose passes the appended records to Raft.
 func (n *Node) propose() {
 	for {
 		e, ok := n.next()
@@ -318,7 +318,7 @@ func (n *Node) awaitFutures() {
 	}
 }
 
-// mustRecheck has what was proposed in a term and not committed taken back: Raft has refused some of it, or will.
+// mustRecheck takes back the uncommitted records of a term: Raft has refused some of them, or will.
 func (n *Node) mustRecheck(term uint64) {
 	n.halt(term)
 	n.kickRole()
@@ -331,7 +331,7 @@ func (n *Node) kickRole() {
 	}
 }
 
-// watchRole follows what Raft says of who leads.
+// watchRole follows Raft's changes of the leader.
 func (n *Node) watchRole() {
 	observed := make(chan consensus.Observation, 16)
 	observer := consensus.NewObserver(observed, false, func(o *consensus.Observation) bool {
@@ -405,7 +405,7 @@ func (n *Node) lead(term uint64) bool {
 	return true
 }
 
-// follow ends the lead, and takes back what was not committed.
+// follow ends the lead and takes back uncommitted changes.
 func (n *Node) follow() error {
 	n.halt(0)
 	n.turn.Lock()
@@ -531,8 +531,8 @@ func (n *Node) keepLease() {
 	}
 }
 
-// Dial connects to the server at an address, of this group or another one, for what the servers have to tell each other
-// themselves: its Options.Serve gets the connection. It is closed with the node.
+// Dial connects to the server at an address, of this group or another one; that server's Options.Serve gets the connection. It
+// is closed with the node.
 func (n *Node) Dial(addr string, timeout time.Duration) (net.Conn, error) {
 	if n.mux == nil {
 		return nil, net.ErrClosed
@@ -743,7 +743,7 @@ func (n *Node) asLeader(do func(r *consensus.Raft) error) error {
 	return do(r)
 }
 
-// removeCopies removes what a process that has ended has left of copies.
+// removeCopies removes the files of copies that an earlier process has left.
 func removeCopies(fs disk.FS, dir string) error {
 	names, err := fs.List(dir)
 	if err != nil {

@@ -19,25 +19,25 @@ import (
 // Servers of a group, and those that want to belong to it, ask each other a few questions, in JSON, one connection for
 // each.
 
-// question is what a server asks.
+// question is a question of one server to another.
 type question struct {
 	// Join asks the leader to take the server with this address, which has nothing, into the group, and Remove to take
 	// one out of it. Without them the question is for news.
 	Join   string `json:",omitempty"`
 	Remove string `json:",omitempty"`
-	// From is the address of who asks, and may be "".
+	// From is the address of the asking server, and may be "".
 	From string `json:",omitempty"`
 }
 
-// changes reports whether the question wants who belongs to the group changed.
+// changes reports whether the question asks for a change of the members.
 func (q question) changes() bool { return q.Join != "" || q.Remove != "" }
 
-// news is what a server says of itself.
+// news is the answer of a server about itself.
 type news struct {
 	Client string // where clients reach it
 	// Sentinel is where clients of Redis Sentinel do; "" if they do not.
 	Sentinel string `json:",omitempty"`
-	// Established says that the server belongs to a group that has agreed on something, Leader who leads it.
+	// Established says that the server's group has committed something; Leader is the group's leader.
 	Established bool
 	Leader      string
 	HasData     bool
