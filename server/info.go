@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"encoding/hex"
 	"fmt"
 	"hash/fnv"
@@ -19,7 +18,6 @@ import (
 	"github.com/atomredis/atomredis/internal/clients/pubsub"
 	"github.com/atomredis/atomredis/internal/command"
 	servercommands "github.com/atomredis/atomredis/internal/commands/server"
-	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/stats"
 	"github.com/atomredis/atomredis/internal/transfer"
 	"github.com/atomredis/atomredis/internal/version"
@@ -156,98 +154,6 @@ func infoClients(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("total_watched_keys", int64(watched))
 	b.Number("total_blocking_keys", int64(awaited))
 	b.Number("total_blocking_keys_on_nokey", int64(awaitedGone))
-}
-
-// infoMemory tells where the memory is. What is in use is what maxmemory limits; the process's own, with garbage, is the
-// resident memory, and what the allocator has.
-func infoMemory(b *servercommands.InfoText, c *command.Ctx) {
-	srv := serverOf(c)
-	m := servercommands.ReportMemory(c)
-	b.Bytes("used_memory", m.Used)
-	if rss, ok := stats.ResidentBytes(); ok {
-		b.Bytes("used_memory_rss", rss)
-		b.Ratio("rss_overhead_ratio", rss, m.Mapped)
-		b.Number("rss_overhead_bytes", rss-m.Mapped)
-		b.Ratio("mem_fragmentation_ratio", rss, m.Used)
-		b.Number("mem_fragmentation_bytes", rss-m.Used)
-	}
-	b.Bytes("used_memory_peak", m.Peak)
-	b.Text("used_memory_peak_perc", percent(m.Used, m.Peak))
-	b.Number("used_memory_overhead", m.Overhead)
-	b.Number("used_memory_startup", 0) // what a start takes is not counted
-	b.Number("used_memory_dataset", m.Dataset)
-	b.Text("used_memory_dataset_perc", percent(m.Dataset, m.Used))
-	b.Number("mem_clients_normal", m.Clients)
-	b.Number("mem_clients_slaves", m.Followers)
-	b.Number("mem_total_replication_buffers", m.Streamed)
-	b.Number("mem_aof_buffer", m.JournalBuffer)
-	infoScriptMemory(b, srv, m.Memory)
-	active := m.Heap + m.Idle
-	b.Number("allocator_allocated", m.Heap)
-	b.Number("allocator_active", active)
-	b.Number("allocator_resident", m.Mapped)
-	b.Ratio("allocator_frag_ratio", active, m.Heap)
-	b.Number("allocator_frag_bytes", m.Idle)
-	b.Ratio("allocator_rss_ratio", m.Mapped, active)
-	b.Number("allocator_rss_bytes", m.Mapped-active)
-	if total, ok := stats.SystemMemory(); ok {
-		b.Bytes("total_system_memory", total)
-	}
-	b.Bytes("maxmemory", srv.sessions.Limits.Memory.Load())
-	b.Text("maxmemory_policy", srv.config.Value("maxmemory-policy"))
-	b.Zeros("mem_not_counted_for_evict", "mem_replication_backlog", "mem_cluster_links", "mem_overhead_db_hashtable_rehashing",
-		"active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects")
-	b.Text("mem_allocator", "go")
-	b.Number("gc_cycles", m.Collections)
-}
-
-// scriptMemory tells what scripts and functions take: the virtual machines, and the sources that are kept.
-func infoScriptMemory(b *servercommands.InfoText, srv *Server, m servercommands.Memory) {
-	u := srv.scripts.Usage()
-	cached, loaded := m.Scripts, m.Functions
-	b.Bytes("used_memory_lua", u.ScriptMachines)
-	b.Number("used_memory_vm_eval", u.ScriptMachines)
-	b.Number("used_memory_scripts_eval", cached)
-	b.Number("number_of_cached_scripts", int64(u.Scripts))
-	b.Number("number_of_functions", int64(u.Functions))
-	b.Number("number_of_libraries", int64(u.Libraries))
-	b.Number("used_memory_vm_functions", u.FunctionMachines)
-	b.Bytes("used_memory_vm_total", u.ScriptMachines+u.FunctionMachines)
-	b.Number("used_memory_functions", loaded)
-	b.Bytes("used_memory_scripts", cached+loaded)
-}
-
-func percent(part, whole int64) string {
-	if whole <= 0 {
-		whole = 1
-	}
-	return strconv.FormatFloat(100*float64(part)/float64(whole), 'f', 2, 64) + "%"
-}
-
-// infoStore tells of what Redis does not have: the store that checkpoints write to, and what the journal has beyond it.
-func infoStore(b *servercommands.InfoText, c *command.Ctx) {
-	srv := serverOf(c)
-	if srv.storage.Storage == nil {
-		return
-	}
-	st := srv.dump.Status()
-	b.Number("journal_since_checkpoint", st.JournalSince)
-	b.Number("journal_unsynced", st.Unsynced)
-	m := srv.storage.Metrics()
-	b.Number("store_disk", m.Disk)
-	b.Number("store_tables", m.Tables)
-	b.Number("store_memtables", m.Memtables)
-	b.Number("store_cache", m.Cache)
-	b.Number("store_cache_hits", m.CacheHits)
-	b.Number("store_cache_misses", m.CacheMisses)
-	b.Number("store_filter_hits", m.FilterHits)
-	b.Number("store_filter_misses", m.FilterMisses)
-	b.Number("store_flushes", m.Flushes)
-	b.Number("store_flushed", m.FlushedBytes)
-	b.Number("store_compactions", m.Compactions)
-	b.Number("store_compacted", m.CompactedBytes)
-	b.Number("store_compaction_debt", m.Debt)
-	b.Number("store_read_amplification", int64(m.ReadAmplification))
 }
 
 // infoPersistence tells of the storage: checkpoints in the words that Redis has for snapshots, the journal in those that
@@ -420,67 +326,6 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("eventloop_duration_cmd_sum", srv.commandTime().Microseconds())
 	b.Number("instantaneous_eventloop_cycles_per_sec", rate.rounds)
 	b.Number("instantaneous_eventloop_duration_usec", rate.roundMicros)
-}
-
-// cpu tells of event loops as of the main thread; without any the main thread is the process.
-func infoCPU(b *servercommands.InfoText, c *command.Ctx) {
-	system, user, ok := cpuSeconds()
-	if !ok {
-		return
-	}
-	b.Seconds("used_cpu_sys", system)
-	b.Seconds("used_cpu_user", user)
-	b.Seconds("used_cpu_sys_children", 0)
-	b.Seconds("used_cpu_user_children", 0)
-	if l := serverOf(c).loops; l != nil {
-		times := l.ProcessorTimes()
-		system, user = times.System.Seconds(), times.User.Seconds()
-	}
-	b.Seconds("used_cpu_sys_main_thread", system)
-	b.Seconds("used_cpu_user_main_thread", user)
-}
-
-func infoCommandStats(b *servercommands.InfoText, c *command.Ctx) {
-	srv := serverOf(c)
-	var all []*command.Command
-	for _, cmd := range srv.table.Commands() {
-		all = append(append(all, cmd), cmd.Subs...)
-	}
-	slices.SortFunc(all, func(x, y *command.Command) int { return cmp.Compare(x.Name, y.Name) })
-	for _, cmd := range all {
-		s := srv.sessions.CommandStats.Seen(cmd)
-		calls, rejected, failed := s.Calls.Load(), s.Rejected.Load(), s.Failed.Load()
-		if calls == 0 && rejected == 0 && failed == 0 {
-			continue
-		}
-		usec := float64(s.Nanos.Load()) / 1000
-		perCall := 0.0
-		if calls > 0 {
-			perCall = usec / float64(calls)
-		}
-		fmt.Fprintf(b, "cmdstat_%s:calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d\r\n",
-			cmd.Name, calls, int64(usec), perCall, rejected, failed)
-	}
-}
-
-func infoErrorStats(b *servercommands.InfoText, c *command.Ctx) {
-	serverOf(c).sessions.Counters.Errors.Each(func(code string, n int64) { fmt.Fprintf(b, "errorstat_%s:count=%d\r\n", code, n) })
-}
-
-func infoLatencyStats(b *servercommands.InfoText, c *command.Ctx) {
-	srv := serverOf(c)
-	percentiles := srv.config.Get().LatencyPercentiles
-	for cmd := range srv.table.All {
-		h := srv.sessions.CommandStats.Seen(cmd).Histogram()
-		if h == nil {
-			continue
-		}
-		parts := make([]string, len(percentiles))
-		for i, p := range percentiles {
-			parts[i] = fmt.Sprintf("p%s=%.3f", config.PercentileText(p), float64(h.Percentile(p))/1000)
-		}
-		b.Text("latency_percentiles_usec_"+cmd.Name, strings.Join(parts, ","))
-	}
 }
 
 func infoCluster(b *servercommands.InfoText, c *command.Ctx) {

@@ -1,0 +1,202 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/atomredis/atomredis/doors/door"
+	"github.com/atomredis/atomredis/internal/command"
+)
+
+// How the replies of a Direct reach its caller.
+
+// Flush implements door.Session.
+func (d *Direct) Flush() ([]byte, error) {
+	d.late = false
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended {
+		return nil, door.ErrClosed
+	}
+	if err := d.settle(); err != nil {
+		return nil, err
+	}
+	if d.session.closing {
+		d.finished.close()
+	}
+	return d.take(), nil
+}
+
+// settle waits until the output may be given to the client, which depends on the disk alone. mu must be locked.
+func (d *Direct) settle() error {
+	s, st, t := d.session, d.owner.shared.Storage, d.owner
+	s.delayOutput()
+	if s.delay.waiting() {
+		t.mu.Lock()
+		t.waiting[d] = struct{}{} // before the first look, so that nothing is missed
+		t.mu.Unlock()
+		st.Commit()
+		for s.delay.waiting() && s.Sendable() < len(s.out.Buf) {
+			<-d.signal
+		}
+		t.mu.Lock()
+		delete(t.waiting, d)
+		t.mu.Unlock()
+	}
+	if s.closing && len(s.out.Buf) == 0 {
+		return d.failure()
+	}
+	return nil
+}
+
+// Ahead implements door.Session.
+func (d *Direct) Ahead() (replies []byte, position uint64, err error) {
+	d.late = false
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended {
+		return nil, 0, door.ErrClosed
+	}
+	s := d.session
+	s.delayOutput()
+	if s.closing {
+		if len(s.out.Buf) == 0 {
+			return nil, 0, d.failure()
+		}
+		d.finished.close()
+	}
+	position = s.delay.position()
+	replies = d.take()
+	s.delay.drop()
+	return replies, position, nil
+}
+
+// Settle implements door.Session.
+func (d *Direct) Settle(position uint64) (settled uint64, err error) {
+	st, t := d.owner.shared.Storage, d.owner
+	if st == nil {
+		return position, nil
+	}
+	if settled = st.Told(); settled >= position && !st.Lost(position) {
+		return settled, nil
+	}
+	signal := make(chan struct{}, 1)
+	t.mu.Lock()
+	t.settling[signal] = struct{}{} // before the first look, so that nothing is missed
+	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		delete(t.settling, signal)
+		t.mu.Unlock()
+	}()
+	st.Commit()
+	for {
+		settled = st.Told() // before Lost is asked: where something is taken back, it moves beyond that
+		if f := st.Err(); f != nil && f.Journal || st.Lost(position) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if d.ended {
+				return 0, door.ErrClosed
+			}
+			d.session.Abort()
+			return 0, d.failure()
+		}
+		if settled >= position {
+			return settled, nil
+		}
+		<-signal
+	}
+}
+
+// keepBuffer is the largest buffer that is kept for reuse where it is no client's reply buffer.
+const keepBuffer = 64 * 1024
+
+// take returns the output, which the caller owns, and leaves the session without any. mu must be locked.
+func (d *Direct) take() []byte {
+	s := d.session
+	out := s.out.Buf
+	s.delay.sent(len(out))
+	if cap(out) > keepBuffer {
+		s.out.Buf = nil
+		return out
+	}
+	s.out.Buf = out[:0]
+	return bytes.Clone(out)
+}
+
+// Receive implements door.Session.
+func (d *Direct) Receive(ctx context.Context) ([]byte, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.session
+	for {
+		if d.ended {
+			return nil, door.ErrClosed
+		}
+		s.now = s.shared.Keyspace.Now()
+		s.readMail()
+		if s.closing {
+			return nil, d.failure()
+		}
+		if len(s.out.Buf) > 0 {
+			if err := d.settle(); err != nil {
+				return nil, err
+			}
+			return d.take(), nil
+		}
+		s.publish()
+		if err := d.sleep(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// loaded waits until all keys are in memory, as long as more and more of them are, and ctx lasts. mu must be locked.
+func (d *Direct) loaded(ctx context.Context) error {
+	st, t := d.owner.shared.Storage, d.owner
+	if st == nil || !st.Loading() {
+		return nil
+	}
+	t.mu.Lock()
+	t.waiting[d] = struct{}{}
+	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		delete(t.waiting, d)
+		t.mu.Unlock()
+	}()
+	for st.Loading() {
+		keys := st.Status().LoadedKeys
+		pause, cancel := context.WithTimeout(ctx, maxLoadingPause)
+		err := d.sleep(pause)
+		cancel()
+		switch {
+		case d.ended:
+			return door.ErrClosed
+		case ctx.Err() != nil:
+			return door.ContextError(ctx)
+		case err != nil && keys == st.Status().LoadedKeys && st.Loading():
+			return errors.New(string(command.ErrLoading))
+		}
+		d.readMail()
+	}
+	return nil
+}
+
+// maxLoadingPause is how long nothing may be loaded before loading counts as failed.
+const maxLoadingPause = 10 * time.Second
+
+// WhenLoaded calls fn once all keys are in memory. No command of the client runs meanwhile.
+func (d *Direct) WhenLoaded(fn func() error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended {
+		return door.ErrClosed
+	}
+	if err := d.loaded(context.Background()); err != nil {
+		return err
+	}
+	return fn()
+}
