@@ -209,8 +209,8 @@ func getuser(c *command.Ctx) {
 	}
 }
 
-// selectorFields is how many fields writeSelector writes. Databases are told of only where not all are allowed: Redis
-// has no such field.
+// selectorFields returns how many fields writeSelector writes. The databases, a field that Redis does not have, are among them
+// only if not all are allowed.
 func selectorFields(s acl.Selector) int {
 	if s.AllDatabases {
 		return 3

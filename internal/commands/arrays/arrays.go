@@ -1,9 +1,9 @@
 // Package arrays has the commands on sparse arrays. This file has the table and what they share; read.go and write.go
-// have the commands on elements, op.go and grep.go those that go through a range, kind.go what commands on keys of any
-// type must know.
+// have the commands on elements, op.go and grep.go those on ranges, and kind.go registers arrays for commands on keys of any
+// type.
 //
-// All of them read all indices before they do anything. The journal has the commands as they are: what they do follows
-// from their arguments and the array.
+// All of them read all indices before they change anything. The journal has the commands as they are, because their effect
+// follows from their arguments and the array.
 package arrays
 
 import (

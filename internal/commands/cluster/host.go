@@ -9,11 +9,11 @@ import (
 // Host is what the commands of this package need of the server.
 type Host interface {
 	command.Host
-	// Node returns what the server is in its cluster, nil if cluster mode is off.
+	// Node returns the server as a node of its cluster, nil if cluster mode is off.
 	Node() *cluster.Node
 	// Shards returns what changes the cluster, nil if the server is one by itself.
 	Shards() Shards
-	// ApplyShardRecord makes what the journal has the record of the shard. The guard over everything is held.
+	// ApplyShardRecord installs the record of the shard from the journal. The guard over everything is held.
 	ApplyShardRecord(text []byte) error
 	// ClusterView returns the cluster as a client sees it that has connected to an address, if cluster mode is on.
 	ClusterView(local string) *cluster.View
@@ -42,12 +42,12 @@ type Client interface {
 	command.Client
 	// LocalAddr is the address that the client has connected to, as CLIENT LIST shows it.
 	LocalAddr() string
-	// Options are what the client has chosen, to be changed.
+	// Options returns the client's options, for changes.
 	Options() *clients.Options
 }
 
 func nodeOf(c *command.Ctx) *cluster.Node { return c.Host.(Host).Node() }
 func clientOf(c *command.Ctx) Client      { return c.Client.(Client) }
 
-// viewOf returns what the client is told of the cluster.
+// viewOf returns the cluster as the client sees it.
 func viewOf(c *command.Ctx) *cluster.View { return c.Host.(Host).ClusterView(clientOf(c).LocalAddr()) }

@@ -115,7 +115,7 @@ func importingSlot(c *command.Ctx, slot int, id []byte) {
 	})
 }
 
-// nodeOfSlot confirms who has the slot, as soon as this shard has heard of it. One that nobody has can be had so.
+// nodeOfSlot confirms the owner of the slot, as soon as this shard has learned it. It also assigns a slot without an owner.
 func nodeOfSlot(c *command.Ctx, slot int, id []byte) {
 	host, local := c.Host.(Host), clientOf(c).LocalAddr()
 	v := host.ClusterView(local)

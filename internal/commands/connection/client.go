@@ -10,7 +10,7 @@ import (
 
 func init() { command.Register(clientCommands) }
 
-// clientCommands is CLIENT. What it says about tracking is in tracking.go.
+// clientCommands is CLIENT; its sub-commands about tracking are in tracking.go.
 var clientCommands = []*command.Command{
 	{Name: "client", Group: "connection", Since: "2.4.0", Arity: -2,
 		KeepsCaching: true,
@@ -142,7 +142,7 @@ func clientSetinfo(c *command.Ctx) {
 	c.W.OK()
 }
 
-// clientCapa leaves out what it does not know.
+// clientCapa ignores unknown capabilities.
 func clientCapa(c *command.Ctx) {
 	for _, capability := range c.Args[2:] {
 		if command.EqualFold(capability, "redirect") {

@@ -42,8 +42,8 @@ type filterReader struct {
 	badID   command.Error
 }
 
-// listFilter reads the options of CLIENT LIST, killFilter those of CLIENT KILL, which spares the client itself unless it
-// is told otherwise. If there is something wrong with the options an error is written and ok is false.
+// listFilter reads the options of CLIENT LIST, killFilter those of CLIENT KILL, which spares the client itself unless
+// SKIPME says no. On an error it writes the reply and returns false.
 func listFilter(c *command.Ctx) (f clients.Filter, ok bool) {
 	r := filterReader{c: c, o: c.Options(2), leastID: math.MinInt64, badID: "ERR Invalid client ID"}
 	return r.read()

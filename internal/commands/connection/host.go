@@ -44,13 +44,13 @@ type Client interface {
 	SetProtocol(version int)
 	// Select chooses the database.
 	Select(db int)
-	// Options are what the client has chosen, to be changed.
+	// Options returns the client's options, for changes.
 	Options() *clients.Options
 	Subscriptions() *pubsub.Subscriptions
 	Tracking() *tracking.Client
-	// Refresh lets others see the client as it is now, executing cmd, and returns what they see. now is in ms since 1970.
+	// Refresh publishes the client's present state, executing cmd, and returns it. now is in ms since 1970.
 	Refresh(cmd *command.Command, now int64) clients.Info
-	// Reset takes back all that the client has chosen, but for what it told of its library.
+	// Reset resets the client's options, except the name and version of its library.
 	Reset()
 	// Quit closes the connection once the reply is sent.
 	Quit()

@@ -530,7 +530,7 @@ func readGeosearch(c *command.Ctx, at int, store []byte) {
 	}
 }
 
-// geosearch searches e, which is nil for a missing key, and replies with what it finds, or stores it.
+// geosearch searches e, which is nil for a missing key, and replies with the result or stores it.
 func geosearch(c *command.Ctx, e *engine.Entry, q *geoQuery, event string) {
 	if q.any && q.count == 0 {
 		c.Err(errGeoAny)
@@ -550,7 +550,7 @@ func geosearch(c *command.Ctx, e *engine.Entry, q *geoQuery, event string) {
 	zsetcommands.Store(c, q.store, result, event)
 }
 
-// long says that it takes long to look at what is in the ranges, if it does. A search for ANY ends nobody knows where.
+// long calls Ctx.Long if the ranges have many members. The end of a search with ANY cannot be foreseen.
 func (q *geoQuery) long(c *command.Ctx, z *zsets.ZSet, ranges []geo.Range) {
 	if q.any || z.Len() < command.LongFrom {
 		return

@@ -75,7 +75,7 @@ func editHyperLogLog(c *command.Ctx, e *engine.Entry, room []byte) hyperloglog.E
 	return hyperloglog.Edit(append(room, e.Bytes()...), maxSparse)
 }
 
-// keepHyperLogLog makes what was edited the value of e, or of a new entry under a key if e is nil.
+// keepHyperLogLog stores the edited value in e, or in a new entry under the key if e is nil.
 func keepHyperLogLog(c *command.Ctx, e *engine.Entry, key, edited []byte) *engine.Entry {
 	if e == nil {
 		e = c.G.CreateString(c.DB, key, edited)

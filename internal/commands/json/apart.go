@@ -27,7 +27,7 @@ type edit struct {
 	goes bool                // the key is to be removed
 }
 
-// changing returns the handler of a command that changes documents. do is what it does unless that has been done apart.
+// changing returns the handler of a command that changes documents. do makes the change, unless it was computed apart.
 func changing(do func(c *command.Ctx)) func(c *command.Ctx) {
 	return func(c *command.Ctx) {
 		if a := c.Apart; a != nil && a.Done {

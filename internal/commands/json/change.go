@@ -23,8 +23,8 @@ type changer struct {
 	check func(at *documents.Place, v documents.Value) command.Error
 	// do changes a value, and returns its part of the reply, nil for null.
 	do func(d *documents.Document, at *documents.Place, v documents.Value) (told func(), changed bool)
-	// moves says that what comes behind an element may move: elements are changed before those in front of them, and
-	// before what they are in.
+	// moves says that a change may move the elements behind it: later elements are changed before earlier ones, and inner
+	// ones before their containers.
 	moves bool
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// reader says how a command replies with what it tells of each value that its path selects.
+// reader describes how a command replies about the values that its path selects.
 type reader struct {
 	// one writes the reply about a value; it returns false if the value has none.
 	one func(c *command.Ctx, v documents.Value) bool
@@ -165,7 +165,7 @@ const (
 	expandAll
 )
 
-// expansionOf reads the argument of FORMAT, which a command calls what it calls plain JSON.
+// expansionOf reads the argument of FORMAT; plain is the command's word for plain JSON.
 func expansionOf(arg []byte, plain string) (x expansion, ok bool) {
 	switch string(arg) {
 	case plain:
@@ -344,7 +344,7 @@ func expand(c *command.Ctx, d *documents.Document, texts []string, x expansion) 
 	}
 }
 
-// print replies with what the paths have as JSON. Of several paths those that are none are left out.
+// print replies with the values of the paths as JSON. Of several paths, invalid ones are left out.
 func print(c *command.Ctx, d *documents.Document, texts []string, l documents.Layout) {
 	paths, err := parsedPaths(texts)
 	if err != nil && len(texts) < 2 {

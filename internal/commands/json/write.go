@@ -490,8 +490,8 @@ func cmdDel(c *command.Ctx) {
 	finish(c, e, "json.del", e.JSON().Root().Len() == 0, engine.Record{})
 }
 
-// toChange returns the document of a command with a key and perhaps a path, and what the path selects, none if there is
-// no such key; distinct says that this is nothing twice. If that is an error it is written and ok is false.
+// toChange returns the document of a command with a key and an optional path, and the values that the path selects, none for a
+// missing key; distinct says that no value occurs twice. On an error it writes the reply and returns false.
 func toChange(c *command.Ctx) (e *engine.Entry, matches []path.Match, distinct, ok bool) {
 	p, ok := selecting(c, 2)
 	if !ok {

@@ -101,7 +101,7 @@ func cmdTime(c *command.Ctx) {
 	c.W.BulkInt(us % 1e6)
 }
 
-// The size of the picture that LOLWUT draws: unless told, and at most.
+// The default and the largest size of LOLWUT's picture.
 const (
 	lolwutColumns, lolwutRows       = 41, 15
 	lolwutMaxColumns, lolwutMaxRows = 400, 100

@@ -68,7 +68,7 @@ func sortDestination(args [][]byte) int {
 func cmdSort(c *command.Ctx)   { replySorted(c, true) }
 func cmdSortRO(c *command.Ctx) { replySorted(c, false) }
 
-// sorting is what the options of SORT ask for.
+// sorting has the options of SORT.
 type sorting struct {
 	desc, alpha   bool
 	keep          bool // do not sort
@@ -152,8 +152,8 @@ func newSortPattern(text []byte) sortPattern {
 // itself reports whether the pattern stands for the element.
 func (p *sortPattern) itself() bool { return string(p.text) == "#" }
 
-// value returns what the pattern finds for an element: a view that is valid until the keyspace changes. ok is false
-// if there is nothing.
+// value returns the value of the pattern for an element, a view that is valid until the keyspace changes. ok is false without
+// a value.
 func (p *sortPattern) value(c *command.Ctx, element []byte) (v []byte, ok bool) {
 	if p.itself() {
 		return element, true

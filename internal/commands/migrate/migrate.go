@@ -111,7 +111,7 @@ type link struct {
 	kept bool  // it has been used for an earlier call
 }
 
-// Conns are the connections to other servers that nobody uses at the moment, by address.
+// Conns are the idle connections to other servers, by address.
 type Conns struct {
 	mu    sync.Mutex // protects what follows
 	idle  map[string]*link

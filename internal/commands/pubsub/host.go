@@ -16,7 +16,7 @@ type Host interface {
 
 // Client is what they need of the client.
 type Client interface {
-	// Subscriptions returns what the client has subscribed to.
+	// Subscriptions returns the client's subscriptions.
 	Subscriptions() *pubsub.Subscriptions
 	// Repeats reports whether the client's next command is cmd again, as far as is known. If so, the client calls
 	// EndPublishing of its subscriptions before another command.

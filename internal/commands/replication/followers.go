@@ -34,7 +34,7 @@ func sync(c *command.Ctx) {
 	}
 }
 
-// psync has a follower go on where it was, or has everything sent.
+// psync continues a follower's stream where it was, or begins a full synchronization.
 func psync(c *command.Ctx) {
 	from, ok := c.Int(c.Args[2])
 	if !ok {
@@ -71,7 +71,7 @@ const maxFollowerHost = 45
 
 const errFilterMissing command.Error = "ERR Missing rdb-filter-only values"
 
-// replconf notes what a follower wants, and what it has got.
+// replconf takes a follower's capabilities and acknowledgements.
 func replconf(c *command.Ctx) {
 	if c.Origin.In(command.FromJournal) {
 		if err := hostOf(c).Recall(c.Args[1:], c.DB); err != nil {

@@ -15,7 +15,7 @@ type Host interface {
 	Followers() (list []replication.Follower, offset int64)
 	// InGroup reports whether the server is one of a group that elects its leader.
 	InGroup() bool
-	// Group is what the server tells replicas of its group; ok is false if it has none.
+	// Group returns the server's group for replicas; ok is false without a group.
 	Group() (g replication.Group, ok bool)
 	// Follow makes the server a replica, and Lead a master with the data that it has. The guard holds everything.
 	Follow(g *engine.Guard, host string, port int)
@@ -29,9 +29,9 @@ type Host interface {
 	// disk. AwaitAcked asks them, and has finish called once n have; a client waits for one such thing at a time.
 	Acked(offset int64, synced bool) int64
 	AwaitAcked(client Client, offset, n int64, synced bool, finish func())
-	// Failover begins to have a follower lead in place of the server: that at host and port, or if host is "" the first
-	// that has everything. If it takes longer than timeout ms (0 is for ever) the server goes on leading, or with force
-	// has it lead with what it has.
+	// Failover begins to hand the lead over to a follower: the one at host and port, or with host "" the first that has all
+	// data. After timeout ms (0 is for ever) the server keeps the lead, or with force hands it over although the follower
+	// lacks data.
 	Failover(host string, port int64, force bool, timeout int64)
 	// FailingOver reports whether that is under way; AbortFailover ends it.
 	FailingOver() bool
@@ -41,7 +41,7 @@ type Host interface {
 	// HasJournal reports whether there is a journal, and Durable whether all of it is on the disk.
 	HasJournal() bool
 	Durable() bool
-	// AwaitDurable has finish called once what the journal has now is on the disk.
+	// AwaitDurable calls finish once the present end of the journal is on the disk.
 	AwaitDurable(finish func())
 }
 
@@ -51,7 +51,7 @@ type Client interface {
 	ID() int64
 	// Following reports whether the client is a follower: it gets the data, and perhaps what changes.
 	Following() bool
-	// StartFollowing makes it one, according to its capabilities; announce says that it is told which history it gets.
+	// StartFollowing makes the client a follower, by its capabilities; announce says that the reply names the history.
 	StartFollowing(announce bool)
 	// GoOn makes it a follower that has the first bytes of a history, up to an offset, if it can be sent all that followed;
 	// ok is false if it cannot.

@@ -5,7 +5,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file has the commands that wait until others have what the client wrote.
+// The commands that wait until followers have the client's writes.
 
 func init() { command.Register(waitCommands) }
 
@@ -32,7 +32,7 @@ const (
 		"to replicas are just local and are not propagated."
 )
 
-// wait waits until followers have executed what the client has changed.
+// wait waits until followers have executed the client's changes.
 func wait(c *command.Ctx) {
 	host := hostOf(c)
 	if _, follows := host.Master(); follows {

@@ -63,9 +63,8 @@ func restoredFunctions(payload []byte) (codes []string, e command.Error) {
 	return nil, errPayloadBroken
 }
 
-// Restore adds libraries, which are given by their sources, to those that are there. With flush it puts them in place of
-// all, and with replace in place of those of the same name. If that is not possible it adds none, and returns the error;
-// what was flushed has gone.
+// Restore adds libraries, given by their sources, to the present ones. With flush it replaces all, with replace those of the
+// same names. If it fails it adds none, and returns the error; flushed libraries are gone.
 func (s *Scripts) Restore(codes []string, flush, replace bool) command.Error {
 	fresh := scripting.NewFunctions(s.options())
 	for _, code := range codes {

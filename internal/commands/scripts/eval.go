@@ -70,7 +70,7 @@ var scriptCommands = []*command.Command{
 		}},
 }
 
-// Errors of scripts, and of what they call.
+// Errors of scripts and of the commands that they call.
 const (
 	errNoScript     command.Error = "NOSCRIPT No matching script. Please use EVAL."
 	errNegativeKeys command.Error = "ERR Number of keys can't be negative"
@@ -101,7 +101,7 @@ func scriptInSource(_ command.Host, args [][]byte) command.Script {
 	return declared(flags, ok)
 }
 
-// scriptOfDigest returns what the script declares that the first argument names.
+// scriptOfDigest returns the declarations of the script that the first argument names.
 func scriptOfDigest(host command.Host, args [][]byte) command.Script {
 	script := host.(Host).Scripts().engine.Find(args[1])
 	if script == nil {
@@ -207,7 +207,7 @@ func (s *Scripts) runScript(c *command.Ctx, script *scripting.Script, keys, args
 	}, func(h scripting.Host) { s.engine.Run(script, h, keys, args, c.W) })
 }
 
-// refuseWriter returns the error for a script or function that may write by its flags, while nobody may; "" if it may
+// refuseWriter returns the error for a script or function whose flags allow writes, while writes are refused; "" if it may
 // run. A script without flags gets the error when it writes.
 func refuseWriter(c *command.Ctx, flags scripting.Flags) command.Error {
 	if flags&scripting.NoWrites != 0 {
@@ -261,7 +261,7 @@ func scriptDebug(c *command.Ctx) {
 		clientOf(c).SetDebugging(false)
 		c.W.OK()
 	case command.EqualFold(mode, "yes"), command.EqualFold(mode, "sync"):
-		// redis-cli does not look at this reply, and takes what the script changes for something that will be rolled back.
+		// redis-cli ignores this reply and assumes that the script's changes will be rolled back.
 		clientOf(c).SetDebugging(true)
 		c.Err(errNoDebugger)
 	default:

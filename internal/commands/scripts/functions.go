@@ -72,7 +72,7 @@ const (
 	errNoLibraryName command.Error = "ERR library name argument was not given"
 )
 
-// functionNamed returns what the function declares that the first argument names.
+// functionNamed returns the declarations of the function that the first argument names.
 func functionNamed(host command.Host, args [][]byte) command.Script {
 	fn := host.(Host).Scripts().functions.Find(args[1])
 	if fn == nil {

@@ -8,11 +8,10 @@ import (
 	"github.com/atomredis/atomredis/scripting"
 )
 
-// memoryWatch bounds the memory that a script uses. What the whole process has grown by since the script began is
-// held against it: while a script runs nobody else changes data. The heap that is in use when it begins contains
-// garbage, which it may replace; so what is bounded is the process, not exactly the script. The heap contains garbage
-// later too, and a script may make much of it, so the garbage is collected before a script is judged; that happens
-// again only when the heap has grown by as much once more.
+// memoryWatch bounds the memory of a script. It counts the growth of the whole process since the script began, because no other
+// client changes data while a script runs. The heap at the beginning has garbage that the script may replace, so the bound
+// holds for the process rather than for the script alone. Before a script is stopped its garbage is collected; that happens
+// again only when the heap has grown by the same amount once more.
 type memoryWatch struct {
 	base int64 // bytes in use when the script began
 	next int64 // bytes of growth at which it is judged, 0 if that is not known yet

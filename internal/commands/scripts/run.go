@@ -11,8 +11,7 @@ import (
 	"github.com/atomredis/atomredis/scripting"
 )
 
-// This file is what happens while a script runs: it is watched, clients are told that the server is busy if it takes
-// long, and it can be killed.
+// A running script: it is watched, clients get BUSY if it takes long, and it can be killed.
 
 // ErrBusyScript and ErrBusyFunction are the answers to those who come while a script, or a function, has been running
 // for too long.
@@ -77,7 +76,7 @@ type running struct {
 	timer    *time.Timer
 	watching bool // the timer is set
 
-	// becomesBusy is closed when a script makes the server busy; nil if nobody waits for that.
+	// becomesBusy is closed when a script makes the server busy; nil without waiters.
 	becomesBusy chan struct{}
 
 	// What follows is used by the timer's function only.
@@ -93,7 +92,7 @@ const (
 	closeTimeout = time.Second
 )
 
-// run has the client of c run a script, so that it is watched; do runs it, with h executing what it calls.
+// run runs a script of the client of c and watches it; do runs it, with h executing its commands.
 func (s *Scripts) run(c *command.Ctx, what Running, l Limits, do func(h scripting.Host)) {
 	client := clientOf(c)
 	h := client.BeginScript(c, l)
@@ -142,7 +141,7 @@ func (s *Scripts) End(g *engine.Guard) {
 	}
 }
 
-// now returns the time since base. Unlike the server's clock nobody moves it.
+// now returns the time since base. Unlike the server's clock it cannot be moved.
 func (s *Scripts) now() time.Duration { return time.Since(s.base) }
 
 // watchEvery returns how long the timer is set for: a script must be found to be over the limit soon after it is.
@@ -202,8 +201,8 @@ func (s *Scripts) watch() {
 	s.mu.Unlock()
 }
 
-// Lock takes the shards for a command of a client. It returns what the client is answered instead if a script holds them
-// for too long. now is in ms since 1970.
+// Lock takes the shards for a command of a client. It returns the error for the client if a script holds them for too long. now
+// is in ms since 1970.
 func (s *Scripts) Lock(g *engine.Guard, shards uint64, now int64) command.Error {
 	s.Expect(shards)
 	for !g.TryLock(s.server.Keyspace, shards, now) {
@@ -217,8 +216,8 @@ func (s *Scripts) Lock(g *engine.Guard, shards uint64, now int64) command.Error 
 	return ""
 }
 
-// Under calls do under a guard over the shards. A client does not wait for a script that has made the server busy: the
-// script's guard does it at its end, with what it has written. The caller must hold no guard.
+// Under calls do under a guard over the shards. It does not wait for a script that has made the server busy: do then runs at
+// the end of the script's guard, with the script's writes. The caller must hold no guard.
 func (s *Scripts) Under(shards uint64, now int64, do func(g *engine.Guard, written bool)) {
 	var g engine.Guard
 	for !g.TryLock(s.server.Keyspace, shards, now) {
@@ -270,7 +269,7 @@ func (s *Scripts) nextBusy() <-chan struct{} {
 	return s.becomesBusy
 }
 
-// Stop makes sure that no script goes on for long: the server is being closed.
+// Stop ends running scripts soon, because the server closes.
 func (s *Scripts) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -22,7 +22,7 @@ type Scripts struct {
 	running
 }
 
-// Options are what scripts need of the server, beside what they need of it while a command runs.
+// Options has the parts of the server that scripts need beside command.Host.
 type Options struct {
 	Keyspace *engine.Keyspace
 	Config   *config.Config
@@ -61,7 +61,7 @@ func (s *Scripts) LetDebug(may bool) { s.mayDebug.Store(may) }
 // MayDebug reports whether scripts may call DEBUG.
 func (s *Scripts) MayDebug() bool { return s.mayDebug.Load() }
 
-// Usage is what there is of scripts and functions, and what memory they take, in bytes.
+// Usage has the numbers of scripts and functions, and their memory in bytes.
 type Usage struct {
 	Scripts, Libraries, Functions int
 	ScriptSources, LibrarySources int64
@@ -69,7 +69,7 @@ type Usage struct {
 	FunctionMachines              int64
 }
 
-// Usage returns what there is now.
+// Usage returns the present numbers.
 func (s *Scripts) Usage() Usage {
 	u := Usage{
 		Scripts: s.engine.Len(), ScriptSources: int64(s.engine.SourceBytes()),

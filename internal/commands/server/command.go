@@ -11,7 +11,7 @@ import (
 
 func init() { command.Register(commandCommands) }
 
-// The COMMAND commands: what the command table says, told to clients.
+// The COMMAND commands: the command table for clients.
 var commandCommands = []*command.Command{
 	{Name: "command", Group: "server", Since: "2.8.13", Arity: -1, Flags: command.Loading | command.Stale,
 		ACL:     command.CatConnection,
