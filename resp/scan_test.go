@@ -1,6 +1,7 @@
 package resp_test
 
 import (
+	"log/slog"
 	"net"
 	"net/netip"
 	"reflect"
@@ -40,7 +41,8 @@ func TestScanStoresReplies(t *testing.T) {
 		{"float", ",1.5\r\n", new(float32), float32(1.5)},
 		{"bool", "#t\r\n", new(bool), true},
 		{"bool of an integer", ":0\r\n", new(bool), false},
-		{"text unmarshaler", "$9\r\n127.0.0.1\r\n", new(netip.Addr), netip.MustParseAddr("127.0.0.1")},
+		{"text unmarshaler", "$4\r\nWARN\r\n", new(slog.Level), slog.LevelWarn},
+		{"both unmarshalers", "$4\r\n\x7f\x00\x00\x01\r\n", new(netip.Addr), netip.MustParseAddr("127.0.0.1")},
 		{"binary unmarshaler", "$1\r\nx\r\n", new(binary), binary{"x"}},
 		{"address as bytes", "$4\r\n\x7f\x00\x00\x01\r\n", new(net.IP), net.IP{127, 0, 0, 1}},
 		{"null pointer", "_\r\n", new(*int), (*int)(nil)},
