@@ -107,7 +107,7 @@ var (
 	ErrNeedsConnection = memory.ErrNeedsConnection
 	// ErrTxFailed is returned by DB.Tx if watched keys changed before the commit in every attempt.
 	ErrTxFailed = memory.ErrTxFailed
-	// ErrSubscriptionEnded says that the iterator of Subscribe was used before.
+	// ErrSubscriptionEnded says that the iterator of Subscribe or PSubscribe was used before.
 	ErrSubscriptionEnded = memory.ErrSubscriptionEnded
 	// ErrInHandler is what the methods of a DB return to a handler of a Command of the same server, which must use
 	// Ctx.Call instead.

@@ -165,12 +165,9 @@ func (r Reply) Texts() ([]string, error) {
 
 // Map returns a map, or an array of keys that are each followed by their value, as Redis has them in the place of maps.
 func (r Reply) Map() (map[string]Reply, error) {
-	elements, err := r.Slice()
+	elements, err := r.pairs()
 	if err != nil {
 		return nil, err
-	}
-	if len(elements)%2 != 0 {
-		return nil, r.isNo("map")
 	}
 	out := make(map[string]Reply, len(elements)/2)
 	for i := 0; i < len(elements); i += 2 {

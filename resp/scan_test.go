@@ -54,7 +54,8 @@ func TestScanStoresReplies(t *testing.T) {
 		{"map of a flat array", "*2\r\n+a\r\n+1\r\n", new(map[string]int64), map[string]int64{"a": 1}},
 		{"any", "*4\r\n:1\r\n,1.5\r\n%1\r\n+a\r\n#f\r\n-ERR x\r\n", new(any),
 			[]any{int64(1), 1.5, map[string]any{"a": false}, resp.Error("ERR x")}},
-		{"struct", "*10\r\n+name\r\n+a\r\n+age\r\n:36\r\n+since\r\n+2030-01-02T03:04:05Z\r\n+pause\r\n+1000000000\r\n+nick\r\n+ada\r\n", new(user),
+		{"struct", "*10\r\n+name\r\n+a\r\n+age\r\n:36\r\n+since\r\n+2030-01-02T03:04:05Z\r\n" +
+			"+pause\r\n+1000000000\r\n+nick\r\n+ada\r\n", new(user),
 			user{Name: "a", Age: 36, Since: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Pause: time.Second, Nick: &nick}},
 		{"structs", "*2\r\n%1\r\n+name\r\n+a\r\n%0\r\n", new([]user), []user{{Name: "a"}, {}}},
 		{"reply", ":1\r\n", new(resp.Reply), resp.NewReply([]byte(":1\r\n"))},

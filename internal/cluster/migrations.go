@@ -89,7 +89,7 @@ func (r *Record) Foreign(serves *SlotSet) SlotSet {
 	return some.Without(serves)
 }
 
-// Import returns the import of a task, nil if there is none.
+// Import returns the import of a task, or nil.
 func (r *Record) Import(task string) *Import {
 	for i := range r.Imports {
 		if r.Imports[i].Task == task {
@@ -99,7 +99,7 @@ func (r *Record) Import(task string) *Import {
 	return nil
 }
 
-// exportOf returns the export of a task, nil if there is none.
+// exportOf returns the export of a task, or nil.
 func exportOf(exports []Export, task string) *Export {
 	for i := range exports {
 		if exports[i].Task == task {

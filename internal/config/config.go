@@ -31,7 +31,7 @@ type Config struct {
 	mu        sync.Mutex // protects what follows, and is held while settings change
 	appliers  []applier
 	followers []follower
-	file      string          // the absolute path of the configuration file, "" if there is none
+	file      string          // the absolute path of the configuration file, "" without one
 	changed   map[string]bool // directives set by other means than the file
 	used      map[string]bool // directives set by whatever means
 	// included are the users of files that the configuration file includes: a name and its rules.

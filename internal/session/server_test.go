@@ -12,7 +12,8 @@ import (
 )
 
 func init() {
-	session.NewTestServer = func(conf *config.Config, log *slog.Logger, clock engine.Clock, fs disk.FS) (*session.Shared, func() error, error) {
+	session.NewTestServer = func(conf *config.Config, log *slog.Logger, clock engine.Clock, fs disk.FS) (
+		*session.Shared, func() error, error) {
 		srv, err := server.New(conf, log, server.Options{Clock: clock, Goroutines: true, FS: fs})
 		if err == nil && fs != nil {
 			err = srv.Start()

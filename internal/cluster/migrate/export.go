@@ -63,7 +63,7 @@ var (
 	errEmptied        = errors.New("keys were removed with FLUSHALL or FLUSHDB")
 	errTooManyChanges = errors.New("too many keys change")
 	errChanged        = errors.New("keys have changed")
-	errAnswer         = errors.New("the other shard has answered what was not asked")
+	errAnswer         = errors.New("the other shard has sent an unexpected answer")
 )
 
 // Touched implements engine.DirtyTracker for all tasks.

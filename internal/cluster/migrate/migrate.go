@@ -232,8 +232,8 @@ func (h *Migrations) askOutcome(im cluster.Import) {
 	h.shards.Kick()
 }
 
-// settle applies what another shard has agreed on to the record. ended is a task that the other shard will never export
-// unless o has its export; "" is none.
+// settle applies the committed state of another shard to the record. ended is a task, or "": unless o has its export, the
+// other shard will never export it.
 func (h *Migrations) settle(o cluster.Other, ended string) error {
 	return shards.UnlessUnchanged(h.shards.Change(func(_ *engine.Guard, r *cluster.Record) error {
 		news := r.Learn(o, true)

@@ -243,7 +243,7 @@ type migration struct {
 	sent     bool // the leader of the source works on it too
 }
 
-// migration draws a migration for which ok holds, nil if there is none.
+// migration draws a migration for which ok holds, or returns nil.
 func (m *model) migration(ok func(*migration) bool) *migration {
 	var list []*migration
 	for _, to := range m.list {

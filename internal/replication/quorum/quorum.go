@@ -98,7 +98,7 @@ type Member struct {
 // Status is how a node and its group are.
 type Status struct {
 	Addr, State string // of this server: leader, follower, candidate, learner, joining, removed, failed
-	Leader      string // its address, "" if there is none
+	Leader      string // its address, "" without a leader
 	LeaderAt    string // where clients reach it
 	Term        uint64
 	Committed   uint64 // index

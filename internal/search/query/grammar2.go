@@ -257,7 +257,7 @@ func (p *parser) operand2(in scope, first bool) expression {
 // textExpression is an expression of text.
 func textExpression(n Node) expression { return expression{n, true, plainEnd} }
 
-// negated2 makes the node of a sign. A double minus is none.
+// negated2 makes the node of a minus or a tilde. Two minus signs cancel each other.
 func negated2(sign kind, child Node) Node {
 	if not, ok := child.(*Not); ok && sign == minusToken {
 		return not.Child

@@ -277,7 +277,7 @@ func (l *lexer) exactEnd(start int) int {
 	}
 }
 
-// wildcardEnd returns where the pattern ends whose quote is at a place, 0 if there is none.
+// wildcardEnd returns the end of the pattern whose opening quote is at a place, 0 if it is not closed.
 func (l *lexer) wildcardEnd(start int) int {
 	quote := l.peek(start)
 	if quote != '\'' && quote != '"' {

@@ -14,7 +14,7 @@ import (
 // that of the numbers. Spaces and the numbers of parts are never used again once they were dropped.
 const (
 	prefixHead = 'k' // space, key: a head
-	prefixMeta = 'm' // nothing: the store.Meta
+	prefixMeta = 'm' // the key has no more bytes: the store.Meta
 	prefixPart = 'u' // number of the parts, name: a part, as it was given
 	prefixBlob = 'v' // space, key: a value that is not in its head, as it was given
 	prefixCopy = 'w' // nothing: the store.Meta once more, for Verify and Salvage
