@@ -119,8 +119,8 @@ func readAnswer(in *bufio.Reader) (a relayAnswer, replies []byte, err error) {
 	return a, replies, nil
 }
 
-// NewRelay implements session.Host.
-func (srv *Server) NewRelay(s *session.Session) session.Relay {
+// NewForwarder implements session.Host.
+func (srv *Server) NewForwarder(s *session.Session) session.Forwarder {
 	r := &relay{srv: srv, s: s, client: s.Identity(), wake: make(chan struct{}, 1), read: make(chan struct{}, 1),
 		gone: make(chan struct{})}
 	all := &srv.relays
@@ -138,7 +138,7 @@ func (srv *Server) NewRelay(s *session.Session) session.Relay {
 	return r
 }
 
-// Forward implements session.Relay.
+// Forward implements session.Forwarder.
 func (r *relay) Forward(cmd *command.Command, args [][]byte, wanted bool) (done, taken bool) {
 	s := r.s
 	r.mu.Lock()
@@ -149,10 +149,10 @@ func (r *relay) Forward(cmd *command.Command, args [][]byte, wanted bool) (done,
 		s.Quit()
 		return true, true
 	case !quiet && !wanted || len(r.queue) > relayQueue:
-		s.AwaitRelay()
+		s.AwaitLeader()
 		return false, true
 	case quiet && !r.bound && (!wanted || s.Tied()): // it is for this server
-		s.Return()
+		s.StopForwarding()
 		if !r.changed { // what a transaction has chosen at the leader holds here too
 			s.Adopt(r.client.DB, r.client.Protocol)
 		}
@@ -181,7 +181,7 @@ func appendRelayed(b []byte, t *command.Table, cmd *command.Command, args [][]by
 	return b
 }
 
-// Flush implements session.Relay.
+// Flush implements session.Forwarder.
 func (r *relay) Flush() {
 	select {
 	case r.wake <- struct{}{}:
@@ -189,7 +189,7 @@ func (r *relay) Flush() {
 	}
 }
 
-// Took implements session.Relay.
+// Took implements session.Forwarder.
 func (r *relay) Took(n int) {
 	if r.unread.Load() == 0 {
 		return
@@ -203,14 +203,14 @@ func (r *relay) Took(n int) {
 	}
 }
 
-// Over implements session.Relay.
-func (r *relay) Over() bool {
+// Ended implements session.Forwarder.
+func (r *relay) Ended() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ended
 }
 
-// Busy implements session.Relay.
+// Busy implements session.Forwarder.
 func (r *relay) Busy() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -222,7 +222,7 @@ func (srv *Server) relayPatience() time.Duration {
 	return relayPatience * time.Duration(srv.config.Get().Raft.Timeout) * time.Millisecond
 }
 
-// Stop implements session.Relay.
+// Stop implements session.Forwarder.
 func (r *relay) Stop() {
 	r.mu.Lock()
 	if !r.stopped {
@@ -299,7 +299,7 @@ func (r *relay) run() {
 // post has the session look at the relay, behind the replies in b. mu is locked.
 func (r *relay) post(b ...[]byte) {
 	if !r.stopped {
-		r.s.Relayed(b...)
+		r.s.LeaderReplied(b...)
 	}
 }
 

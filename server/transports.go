@@ -91,7 +91,7 @@ func (h *transportHost) Refuse(p transport.Peer, remote bool) string {
 // Open implements transport.Host.
 func (h *transportHost) Open(p transport.Peer, wake func()) transport.Session {
 	s := h.sessions.Open(p, wake)
-	s.MayRelay()
+	s.AllowForwarding()
 	return s
 }
 

@@ -15,7 +15,7 @@ func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 		return false
 	}
 	sh := s.shared
-	if s.relaying.may && (s.relaying.relay != nil || sh.Forwards.Load()) {
+	if s.forwarding.allowed && (s.forwarding.to != nil || sh.Forwards.Load()) {
 		if done, taken := s.forward(cmd, args); taken {
 			return done
 		}

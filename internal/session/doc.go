@@ -122,8 +122,8 @@
 //
 // # Commands for the leader
 //
-// With replicated-proxy a follower forwards what only the leader can do. forward.go decides what that is; the connection is
-// the server's, and a [Relay] here.
+// With replicated-proxy a follower forwards commands that only the leader can execute. forward.go decides which ones. The
+// connection is a [Forwarder], of package internal/cluster/forward.
 //
 // # Tests
 //

@@ -7,35 +7,36 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// With replicated-proxy a follower forwards what only the leader can do. This file is the client's half of it: which
-// commands are forwarded, and how the leader learns the client's state.
+// With replicated-proxy a follower forwards commands that only the leader can execute. This file decides which commands
+// those are, and describes the client to the leader. Package internal/cluster/forward has the connections.
 
-// Relay is a client's connection to the leader. Commands go there and replies come back as they are and in order. The
-// goroutine of the session's transport calls its methods.
-type Relay interface {
-	// Forward has the leader do a command, if wanted says that it is the leader's and this server cannot do it, or if others
-	// on the way must come first. It reports whether it has taken the command; done is then what execute returns.
+// Forwarder is a client's connection to the leader. It sends commands unchanged and returns the replies in order. Only
+// the goroutine of the session's transport calls its methods.
+type Forwarder interface {
+	// Forward takes a command for the leader. With wanted only the leader can execute it; without, the command is forwarded
+	// if it must follow others that are still on their way. Forward reports whether it has taken the command; done is then
+	// the result of execute.
 	Forward(cmd *command.Command, args [][]byte, wanted bool) (done, taken bool)
 	// Flush sends the forwarded commands.
 	Flush()
-	// Took notes that n bytes have been sent to the client.
+	// Took counts n bytes as sent to the client.
 	Took(n int)
-	// Over reports whether the client's connection must end.
-	Over() bool
-	// Busy reports whether the client waits for the leader, or for what happens there.
+	// Ended reports whether the client's connection must end.
+	Ended() bool
+	// Busy reports whether the client waits for the leader's replies or listens to its messages.
 	Busy() bool
-	// Stop ends the relay: the client has gone.
+	// Stop closes the connection: the client has disconnected.
 	Stop()
 }
 
-// relaying is what a session has for its relay. It belongs to the goroutine of the session's transport.
-type relaying struct {
-	may   bool  // the session belongs to a transport that can carry what comes from elsewhere
-	held  bool  // the next command waits for the relay
-	relay Relay // nil before the first command is forwarded
+// forwarding is the part of a session that forwards commands. It belongs to the goroutine of the session's transport.
+type forwarding struct {
+	allowed bool      // the session's transport can send replies that come from another server
+	held    bool      // the next command waits for the leader
+	to      Forwarder // nil before the first command is forwarded
 }
 
-// Identity is a client as another server is to see it.
+// Identity describes a client to another server.
 type Identity struct {
 	Addr, Local           string
 	User                  string            `json:",omitempty"` // "" if it has not authenticated
@@ -44,31 +45,31 @@ type Identity struct {
 	Name, Library, LibVer string `json:",omitempty"`
 }
 
-// forward has the leader do a command, if this server cannot and may ask it. It reports whether it has taken the
-// command; done is then what execute returns.
+// forward sends a command to the leader if this server cannot execute it and may forward it. It reports whether it has
+// taken the command; done is then the result of execute.
 func (s *Session) forward(cmd *command.Command, args [][]byte) (done, taken bool) {
-	r := s.relaying.relay
+	f := s.forwarding.to
 	wanted := cmd != nil && cmd.ArityOK(len(args)) && s.leadersPart(cmd) && s.shared.Following.Load() && s.shared.Forwards.Load()
 	switch {
 	case !s.authenticated.Load() && s.mustAuthenticate():
 		return false, false
-	case r == nil && (!wanted || s.Tied()):
+	case f == nil && (!wanted || s.Tied()):
 		return false, false
-	case r == nil:
-		r = s.shared.Host.NewRelay(s)
-		s.relaying.relay = r
+	case f == nil:
+		f = s.shared.Host.NewForwarder(s)
+		s.forwarding.to = f
 	}
-	if done, taken = r.Forward(cmd, args, wanted); done && taken && cmd != nil {
+	if done, taken = f.Forward(cmd, args, wanted); done && taken && cmd != nil {
 		s.lastCmd = cmd
 	}
 	return done, taken
 }
 
-// MayRelay says that the session's transport can carry what comes from elsewhere.
-func (s *Session) MayRelay() { s.relaying.may = true }
+// AllowForwarding declares that the session's transport can send replies that come from another server.
+func (s *Session) AllowForwarding() { s.forwarding.allowed = true }
 
-// leadersPart reports whether a command is for the leader: it uses data, or what clients of the leader share. A client
-// that has sent READONLY reads here.
+// leadersPart reports whether a command is for the leader: it uses data, or state that the leader's clients share. A
+// client that has sent READONLY reads here.
 func (s *Session) leadersPart(cmd *command.Command) bool {
 	if s.modes.options.ReadOnly && (cmd.Flags&command.ReadOnly != 0 || cmd.AtLeader) {
 		return false
@@ -78,7 +79,7 @@ func (s *Session) leadersPart(cmd *command.Command) bool {
 	return cmd.AtLeader || cmd.Flags&command.Admin == 0 && (cmd.Flags&data != 0 || cmd.ACL&shared != 0)
 }
 
-// Tied reports whether this server keeps something for the client that cannot be moved.
+// Tied reports whether the client has a transaction, subscriptions or modes that cannot move to another server.
 func (s *Session) Tied() bool {
 	return s.tx.active || len(s.tx.watches) > 0 || s.modes.subs.Any() || s.modes.tracking.On() || s.modes.monitor ||
 		s.modes.options.Replies != clients.ReplyOn || s.modes.follower.Following()
@@ -94,26 +95,26 @@ func (s *Session) Identity() Identity {
 	return c
 }
 
-// AwaitRelay has the next command wait until Relayed is called.
-func (s *Session) AwaitRelay() { s.relaying.held = true }
+// AwaitLeader holds the next command until LeaderReplied is called.
+func (s *Session) AwaitLeader() { s.forwarding.held = true }
 
-// Relayed has the session look at its relay, behind replies of the leader. Any goroutine may call it.
-func (s *Session) Relayed(replies ...[]byte) { s.post(mailRelay, replies...) }
+// LeaderReplied passes on replies of the leader; the session then checks its Forwarder. Any goroutine may call it.
+func (s *Session) LeaderReplied(replies ...[]byte) { s.post(mailLeader, replies...) }
 
-// Return has the client's commands executed here again, behind all that the leader has sent.
-func (s *Session) Return() { s.readPushes() }
+// StopForwarding executes the client's commands here again, behind all replies of the leader.
+func (s *Session) StopForwarding() { s.readPushes() }
 
-// Adopt takes over the database and the protocol that the client has chosen at the leader.
+// Adopt sets the database and the protocol that the client has chosen at the leader.
 func (s *Session) Adopt(db, protocol int) {
 	if s.db = db; s.out.Proto != protocol {
 		s.setProto(protocol)
 	}
 }
 
-var errRelayedUser = []byte("-WRONGPASS invalid username-password pair or user is disabled.\r\n")
+var errForwardedUser = []byte("-WRONGPASS invalid username-password pair or user is disabled.\r\n")
 
-// Impersonate makes the session that of a client of another server, which forwards its commands: it acts for the user
-// whose password the client has shown there. If that is not right here the session ends.
+// Impersonate makes the session act for a client of another server that forwards its commands. The client's user is the
+// one that it has authenticated as there. If the password is wrong here the session ends.
 func (s *Session) Impersonate(c Identity) {
 	s.forwarded = true
 	s.db = c.DB
@@ -126,23 +127,23 @@ func (s *Session) Impersonate(c Identity) {
 		s.digest = c.Digest
 		s.setAuthenticated(true)
 	default:
-		s.out.Raw(errRelayedUser)
+		s.out.Raw(errForwardedUser)
 		s.closing = true
 	}
 	s.publish()
 }
 
-// Bound reports whether the session keeps something for the client that it cannot take elsewhere.
+// Bound reports whether the session keeps state for the client that cannot move to another server.
 func (s *Session) Bound() bool { return s.Tied() || s.modes.options.NoEvict || s.guard.NoTouch }
 
-// Idle reports whether nothing of what the client has sent is still to be executed.
+// Idle reports whether every command that the client has sent is executed.
 func (s *Session) Idle() bool { return len(s.in.input) == 0 && !s.in.long.Active() && !s.Waiting() }
 
-// EndListeners disconnects clients that listen to what happens at the leader from now on, and could have their commands
-// forwarded there.
+// EndListeners disconnects the subscribed and tracking clients whose commands can be forwarded: from now on their
+// messages are published at the leader.
 func (sh *Shared) EndListeners() {
 	for _, s := range sh.Clients.All() {
-		if d := s.snapshot(); s.relaying.may && (d.Subscriptions() > 0 || d.Tracking != 0) {
+		if d := s.snapshot(); s.forwarding.allowed && (d.Subscriptions() > 0 || d.Tracking != 0) {
 			s.Kill()
 		}
 	}

@@ -34,7 +34,7 @@ const (
 	mailRoleChanged                  // the blocked command must not run: the server has become a replica
 	mailFetched                      // the values have come that were to be read
 	mailApart                        // it is the turn of the command that runs apart, or it has run
-	mailRelay                        // the leader has answered, or the connection to it has ended
+	mailLeader                       // the leader has answered, or the connection to it has ended
 	mailHeld                         // the blocked command must undo its half-done work
 	mailMoved                        // another shard has the slot of the blocked command, or it must be tried again
 	mailUnheard                      // another shard has slots of shard channels that the client has subscribed to
@@ -97,9 +97,9 @@ func (s *Session) readMail() {
 	if m&mailFetched != 0 {
 		s.fetching.waiting = false
 	}
-	if m&mailRelay != 0 {
-		s.relaying.held = false
-		s.closing = s.closing || s.relaying.relay.Over()
+	if m&mailLeader != 0 {
+		s.forwarding.held = false
+		s.closing = s.closing || s.forwarding.to.Ended()
 	}
 	if m&mailApart != 0 && s.work != nil {
 		s.isApart()

@@ -176,8 +176,8 @@ func (s *Session) endCommands() {
 		s.modes.subs.EndPublishing()
 	}
 	s.flushTally()
-	if s.relaying.relay != nil {
-		s.relaying.relay.Flush()
+	if s.forwarding.to != nil {
+		s.forwarding.to.Flush()
 	}
 	if len(s.in.owned.kept) > 0 || len(s.in.owned.spare) > 0 {
 		s.releaseOwned()

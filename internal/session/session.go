@@ -43,7 +43,7 @@ type Session struct {
 	db            int
 	authenticated atomic.Bool       // written by the session's goroutine
 	digest        [sha256.Size]byte // of the password that the client has shown; zero if it has shown none
-	relaying      relaying
+	forwarding    forwarding
 	forwarded     bool // the client is one of another server of the group
 	modes         modes
 	tx            transaction
@@ -166,8 +166,8 @@ func (s *Session) Sent(n int) {
 // sentOutput updates the counters after n bytes were taken from the output, whose buffer had size bytes before.
 func (s *Session) sentOutput(size, n int) {
 	s.modes.follower.Took(n)
-	if s.relaying.relay != nil {
-		s.relaying.relay.Took(n)
+	if s.forwarding.to != nil {
+		s.forwarding.to.Took(n)
 	}
 	s.delay.sent(n)
 	s.out.Buf = s.replyBuffer.sent(size, s.out.Buf)
@@ -205,8 +205,8 @@ func (s *Session) Close() {
 	if s.work != nil {
 		s.dropWork()
 	}
-	if s.relaying.relay != nil {
-		s.relaying.relay.Stop()
+	if s.forwarding.to != nil {
+		s.forwarding.to.Stop()
 	}
 	s.shared.tellGone(s)
 	s.Unwatch()
@@ -221,7 +221,7 @@ func (s *Session) Close() {
 
 // Waiting reports that commands must not be executed now.
 func (s *Session) Waiting() bool {
-	return s.blocked != nil || s.pausedUntil != 0 || s.Fetching() || s.relaying.held ||
+	return s.blocked != nil || s.pausedUntil != 0 || s.Fetching() || s.forwarding.held ||
 		s.work != nil && s.work.waits
 }
 

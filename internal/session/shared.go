@@ -71,7 +71,7 @@ type Shared struct {
 	// Following says that another server leads the group: only what the group agrees on changes anything. It changes under a
 	// guard over everything.
 	Following atomic.Bool
-	// Forwards says that the leader gets what only it can do: replicated-proxy.
+	// Forwards is replicated-proxy: a follower forwards commands that only the leader can execute.
 	Forwards atomic.Bool
 	// DoorEvents are an engine.EventClass: what clients of doors can hear of.
 	DoorEvents atomic.Uint32
@@ -99,8 +99,8 @@ type Host interface {
 	// Elsewhere returns the error that names the server of a slot which this one does not serve. reads says that the command
 	// only reads and that the client has sent READONLY, so that a follower serves it too.
 	Elsewhere(slot int, reads bool) command.Error
-	// NewRelay returns a connection for the client to the leader of the group.
-	NewRelay(s *Session) Relay
+	// NewForwarder returns a connection for the client to the leader of the group.
+	NewForwarder(s *Session) Forwarder
 	// MakeRoom evicts keys until data and clients are within maxmemory, or for as long as one command may. No guard may be
 	// held.
 	MakeRoom(now int64) Room
