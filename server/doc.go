@@ -11,7 +11,7 @@
 //
 // The server makes what its sessions share (New in server.go), sets the parts, and is their session.Host. The methods of
 // that interface stand where the state is that they ask for: group.go, shards.go, storage.go, eviction.go, refuse.go,
-// rates.go, proxy.go.
+// rates.go, forward.go.
 //
 // # Transports
 //
@@ -52,6 +52,7 @@
 // # Other servers
 //
 // Package internal/cluster/shards has the record of shards and learns of the others; shards.go is what it sees of the server.
+// Package internal/cluster/forward sends commands of a follower's clients to the leader; forward.go is what it sees of the server.
 // Package internal/cluster/migrate moves slots that have keys between shards; migrate.go is what it sees of the server, hold.go
 // what sessions do whose slots leave. Package internal/cluster/peers has the questions that servers of a group or a cluster ask
 // each other, and passes published messages on to them; broadcast.go is what it sees of the server.

@@ -105,6 +105,7 @@ func (srv *Server) openGroup(fs disk.FS, dir string, state []byte) (journal.Jour
 	g.node = node
 	srv.shards.Join(g.ctx, node)
 	srv.migrations.Join(g.ctx, node)
+	srv.forwards.Join(g.ctx, node)
 	srv.sessions.Forwards.Store(set.Raft.Proxy)
 	srv.config.Follow(func(set *config.Settings) { srv.sessions.Forwards.Store(set.Raft.Proxy) }, "replicated-proxy")
 	g.r = srv.sessions.NewReplayer(command.FromJournal)
@@ -170,7 +171,7 @@ func (g *group) Follow(at func()) {
 	g.follow(&guard)
 	g.srv.followed.LeadLost() // replicas would miss what is committed from now on
 	guard.Unlock()
-	g.srv.relays.leadLost(g.srv)
+	g.srv.forwards.LeadLost()
 	g.srv.roleChanged()
 }
 
@@ -250,7 +251,7 @@ func (g *group) Changed() {
 		g.lastLeader.Store(&st.Leader)
 	}
 	g.status.Store(&st)
-	g.srv.relays.leaderKnown(st.Leader)
+	g.srv.forwards.LeaderChanged(st.Leader)
 }
 
 // roleChanged makes the server's new role visible.

@@ -17,6 +17,7 @@ import (
 	"github.com/atomredis/atomredis/engine/zsets"
 	"github.com/atomredis/atomredis/internal/clients/acl"
 	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/cluster/forward"
 	"github.com/atomredis/atomredis/internal/cluster/migrate"
 	"github.com/atomredis/atomredis/internal/cluster/peers"
 	"github.com/atomredis/atomredis/internal/cluster/shards"
@@ -54,8 +55,8 @@ type Server struct {
 	migrateConns migratecommand.Conns
 	replica      psync.Replica
 	group        group
-	relays       relays
-	broadcast    *peers.Broadcast // nil unless the server belongs to a group
+	forwards     *forward.Connections // nil unless the server belongs to a group
+	broadcast    *peers.Broadcast     // nil unless the server belongs to a group
 	rates        rates
 	peakMemory   stats.Peak
 	scripts      *scripts.Scripts
@@ -73,7 +74,7 @@ type Server struct {
 	loops      transport.Loops          // for listeners that are sockets; nil if there are none
 	goroutines *transport.Goroutines    // for all other listeners, and connections that are handed over
 	direct     *session.Directs         // for the program that the server is part of
-	carriers   []carrier                // those, and relays
+	carriers   []carrier                // those, and forwards
 	tls        atomic.Pointer[tlsState] // nil as long as nothing has used TLS
 	listeners  listeners
 	doors      doors

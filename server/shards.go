@@ -7,6 +7,7 @@ import (
 	"net"
 
 	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/cluster/forward"
 	"github.com/atomredis/atomredis/internal/cluster/migrate"
 	"github.com/atomredis/atomredis/internal/cluster/peers"
 	"github.com/atomredis/atomredis/internal/cluster/shards"
@@ -17,10 +18,7 @@ import (
 
 // What package internal/cluster/shards needs of the server, and the errors that name the server of a slot.
 
-const (
-	errClusterDown command.Error = "CLUSTERDOWN The cluster is down"
-	errNotServed   command.Error = "CLUSTERDOWN Hash slot not served"
-)
+const errNotServed command.Error = "CLUSTERDOWN Hash slot not served"
 
 // shardsHost is the server as shards.Host.
 type shardsHost Server
@@ -49,6 +47,7 @@ func (srv *Server) startShards() {
 	srv.sessions.Shards = srv.shards
 	srv.migrations = migrate.New(migrate.Options{Shards: srv.shards, Keyspace: srv.ks, Host: (*migrateHost)(srv)})
 	srv.sessions.Migrations = srv.migrations
+	srv.forwards = forward.New(srv.sessions, (*forwardHost)(srv))
 }
 
 // servePeer answers another server, which may belong to any shard.
@@ -59,7 +58,7 @@ func (srv *Server) servePeer(c net.Conn) {
 	}
 	switch {
 	case q.Ask == peers.AskForward:
-		srv.serveProxied(c, in.Buffered())
+		srv.forwards.Serve(c, in.Buffered())
 	case q.Ask == peers.AskStream:
 		srv.followed.WantedElsewhere()
 	case q.Ask == peers.AskPublish, q.Ask == peers.AskPublishShard:
@@ -141,7 +140,7 @@ func (srv *Server) Elsewhere(slot int, reads bool) command.Error {
 	}
 	switch st := g.status.Load(); {
 	case st.Leader == "" || st.Leader != st.Addr && st.LeaderAt == "":
-		return errClusterDown
+		return session.ErrClusterDown
 	case st.Leader == st.Addr:
 		return session.ErrTryAgain
 	default:
@@ -160,7 +159,7 @@ func owner(h *shards.Shards, now *shards.State, slot int) command.Error {
 	}
 	addr := h.LeaderOf(id)
 	if addr == "" {
-		return errClusterDown
+		return session.ErrClusterDown
 	}
 	return movedTo(slot, addr)
 }

@@ -30,7 +30,10 @@ func (srv *Server) startTransports(o Options, loops int) error {
 		wrap = func(c net.Conn, s transport.Session) net.Conn { return o.Hook.Conn(c, s) }
 	}
 	srv.goroutines, srv.direct = transport.NewGoroutines(host, &srv.stats.goroutines, wrap), session.NewDirects(srv.sessions)
-	srv.carriers = []carrier{srv.goroutines, srv.direct, &srv.relays}
+	srv.carriers = []carrier{srv.goroutines, srv.direct}
+	if srv.forwards != nil {
+		srv.carriers = append(srv.carriers, srv.forwards)
+	}
 	if o.Goroutines || o.Hook != nil || !srv.listens() {
 		return nil
 	}

@@ -14,7 +14,10 @@ const (
 	// Also where keys of one command differ, as in Redis.
 	errScriptForeign   command.Error = "ERR Script attempted to access a non local key in a cluster node"
 	errScriptCrossSlot command.Error = "ERR Script attempted to access keys that do not hash to the same slot"
-	ErrTryAgain        command.Error = "TRYAGAIN Who serves the slot is changing"
+
+	// ErrTryAgain is for a slot whose server is about to change, ErrClusterDown for one whose group has no leader.
+	ErrTryAgain    command.Error = "TRYAGAIN Who serves the slot is changing"
+	ErrClusterDown command.Error = "CLUSTERDOWN The cluster is down"
 )
 
 // redirects reports whether an error tells clients of clusters to try elsewhere, or later.

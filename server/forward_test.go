@@ -12,9 +12,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/session"
 )
 
-func startProxies(t *testing.T, settings ...string) (g *testGroup, leader *groupNode, followers []*groupNode) {
+func startForwarding(t *testing.T, settings ...string) (g *testGroup, leader *groupNode, followers []*groupNode) {
 	g = startGroup(t, 3, append(settings, "replicated-proxy=yes")...)
 	leader = g.settled()
 	return g, leader, g.followers()
@@ -29,7 +31,7 @@ func (n *groupNode) goClient(o redis.Options) *redis.Client {
 
 // A client does not notice which of the servers it talks to.
 func TestAClientIsServedAtAnyServerOfAGroup(t *testing.T) {
-	g, leader, _ := startProxies(t)
+	g, leader, _ := startForwarding(t)
 	ctx := context.Background()
 	for i, n := range g.nodes {
 		for _, proto := range []int{2, 3} {
@@ -97,7 +99,7 @@ func leaderHasBlocked(t *testing.T, leader *groupNode) {
 }
 
 func TestWhatIsOfOneServerIsNotForwarded(t *testing.T) {
-	_, leader, followers := startProxies(t, "cluster-enabled=yes", "databases=4")
+	_, leader, followers := startForwarding(t, "cluster-enabled=yes", "databases=4")
 	c := followers[0].client()
 	require.Equal(t, "+OK", c.do("SET key value"))
 	require.Contains(t, c.do("INFO replication"), "role:slave")
@@ -120,7 +122,7 @@ func TestWhatIsOfOneServerIsNotForwarded(t *testing.T) {
 }
 
 func TestTheLeaderDecidesWhatAForwardedClientMayDo(t *testing.T) {
-	g, leader, followers := startProxies(t, "enable-debug-command=local")
+	g, leader, followers := startForwarding(t, "enable-debug-command=local")
 	for _, n := range g.nodes {
 		require.Equal(t, "+OK", n.client().do("ACL SETUSER limited on >secret ~a* +@all -del"))
 	}
@@ -148,7 +150,7 @@ func TestTheLeaderDecidesWhatAForwardedClientMayDo(t *testing.T) {
 
 // What was acknowledged is there exactly once, wherever the clients are when the leader is killed.
 func TestForwardedWritesSurviveTheLeader(t *testing.T) {
-	g, leader, followers := startProxies(t)
+	g, leader, followers := startForwarding(t)
 	ctx, stop := context.WithCancel(context.Background())
 	var clients sync.WaitGroup
 	var acknowledged [4]atomic.Int64
@@ -205,12 +207,12 @@ func TestForwardedWritesSurviveTheLeader(t *testing.T) {
 }
 
 func TestACommandThatNobodyCanDoIsRefused(t *testing.T) {
-	g, leader, followers := startProxies(t, "raft-timeout=300")
+	g, leader, followers := startForwarding(t, "raft-timeout=300")
 	c := followers[0].client()
 	require.Equal(t, "+OK", c.do("SET key value"))
 	followers[1].kill()
 	leader.kill()
-	require.Equal(t, "-"+string(errClusterDown), c.do("SET key other"))
+	require.Equal(t, "-"+string(session.ErrClusterDown), c.do("SET key other"))
 	require.Equal(t, "+PONG", c.do("PING"))
 	leader.start()
 	g.leader()
@@ -219,7 +221,7 @@ func TestACommandThatNobodyCanDoIsRefused(t *testing.T) {
 
 // A transaction that the leader has begun ends with the connection if it cannot go on elsewhere.
 func TestATransactionDoesNotChangeItsLeader(t *testing.T) {
-	_, leader, followers := startProxies(t)
+	_, leader, followers := startForwarding(t)
 	c, idle := followers[0].goClient(redis.Options{MaxRetries: -1}), followers[0].client()
 	require.Equal(t, "+OK", idle.do("SET key value"))
 	err := c.Watch(context.Background(), func(tx *redis.Tx) error {
@@ -239,7 +241,7 @@ func TestATransactionDoesNotChangeItsLeader(t *testing.T) {
 
 // The servers hold back what a client does not read, and it gets all of it when it does.
 func TestForwardedRepliesWaitForTheirReader(t *testing.T) {
-	_, leader, followers := startProxies(t)
+	_, leader, followers := startForwarding(t)
 	value := strings.Repeat("v", 600<<10)
 	c := followers[0].client()
 	require.Equal(t, "+OK", c.do("SET key "+value))
@@ -261,16 +263,12 @@ func TestForwardedRepliesWaitForTheirReader(t *testing.T) {
 	require.Equal(t, fmt.Sprint(len(value)), c.read())
 	c.Close()
 	other.Close()
-	require.Eventually(t, func() bool {
-		all := &leader.relays
-		all.mu.Lock()
-		defer all.mu.Unlock()
-		return len(all.served) == 0
-	}, testTimeout, time.Millisecond, "nothing is left of clients that have gone")
+	require.Eventually(t, func() bool { return leader.sessions.Clients.Len() == 0 }, testTimeout, time.Millisecond,
+		"nothing is left of clients that have gone")
 }
 
 func TestTrackingIsThatOfTheLeader(t *testing.T) {
-	_, leader, followers := startProxies(t)
+	_, leader, followers := startForwarding(t)
 	c := followers[0].client()
 	require.Contains(t, c.do("HELLO 3"), `"proto" 3`)
 	require.Equal(t, "+OK", c.do("CLIENT TRACKING on"))

@@ -1,0 +1,336 @@
+package forward
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/atomredis/atomredis/internal/buffers"
+	"github.com/atomredis/atomredis/internal/cluster/peers"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/session"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// forwarder is the connection of a client of this server to the leader. It implements session.Forwarder.
+type forwarder struct {
+	all  *Connections
+	s    *session.Session
+	wake chan struct{} // there is something to send
+	read chan struct{} // the client has read something
+	gone chan struct{} // closed when the client has disconnected
+	// unread is about how many bytes of the leader's replies the client has not been sent yet; it may have others too.
+	unread atomic.Int64
+
+	mu      sync.Mutex
+	client  session.Identity // for the leader
+	changed bool             // the leader does not know the present client
+	queue   []byte           // commands that have not been sent
+	queued  int              // how many
+	// sent and done are how many frames of commands the leader has been sent, and has answered.
+	sent, done uint64
+	bound      bool // the leader keeps state for the client: a transaction, subscriptions and so on
+	leader     string
+	conn       net.Conn // nil while there is none
+	ended      bool     // the client's connection must end
+	stopped    bool     // the client has disconnected
+}
+
+func newForwarder(all *Connections, s *session.Session) *forwarder {
+	return &forwarder{all: all, s: s, client: s.Identity(), wake: make(chan struct{}, 1), read: make(chan struct{}, 1),
+		gone: make(chan struct{})}
+}
+
+// Forward implements session.Forwarder.
+func (f *forwarder) Forward(cmd *command.Command, args [][]byte, wanted bool) (done, taken bool) {
+	s := f.s
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	quiet := f.queued == 0 && f.sent == f.done
+	switch {
+	case f.ended:
+		s.Quit()
+		return true, true
+	case !quiet && !wanted || len(f.queue) > maxQueue:
+		s.AwaitLeader()
+		return false, true
+	case quiet && !f.bound && (!wanted || s.Tied()): // it is for this server
+		s.StopForwarding()
+		if !f.changed { // what a transaction has chosen at the leader holds here too
+			s.Adopt(f.client.DB, f.client.Protocol)
+		}
+		f.changed = true
+		return false, false
+	}
+	if f.changed {
+		f.client = s.Identity()
+	}
+	f.queue = appendCommand(f.queue, f.all.sessions.Table, cmd, args)
+	f.queued++
+	return true, true
+}
+
+// appendCommand appends a command as clients send it.
+func appendCommand(b []byte, t *command.Table, cmd *command.Command, args [][]byte) []byte {
+	name := args[0]
+	if cmd != nil {
+		for cmd.Parent != nil {
+			cmd = cmd.Parent
+		}
+		args[0] = []byte(t.Called(cmd))
+	}
+	b = command.AppendRequest(b, args)
+	args[0] = name
+	return b
+}
+
+// Flush implements session.Forwarder.
+func (f *forwarder) Flush() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Took implements session.Forwarder.
+func (f *forwarder) Took(n int) {
+	if f.unread.Load() == 0 {
+		return
+	}
+	if f.unread.Add(-int64(n)) < 0 {
+		f.unread.Store(0) // there were other replies
+	}
+	select {
+	case f.read <- struct{}{}:
+	default:
+	}
+}
+
+// Ended implements session.Forwarder.
+func (f *forwarder) Ended() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ended
+}
+
+// Busy implements session.Forwarder.
+func (f *forwarder) Busy() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.bound || f.queued > 0 || f.sent != f.done
+}
+
+// Stop implements session.Forwarder.
+func (f *forwarder) Stop() {
+	f.mu.Lock()
+	if !f.stopped {
+		f.stopped = true
+		close(f.gone)
+	}
+	if f.conn != nil {
+		f.conn.Close()
+	}
+	f.mu.Unlock()
+	f.all.mu.Lock()
+	delete(f.all.forwarders, f)
+	f.all.mu.Unlock()
+}
+
+// run sends commands to the leader until the client disconnects.
+func (f *forwarder) run() {
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	var frame []byte
+	for {
+		select {
+		case <-f.wake:
+		case <-f.gone:
+			return
+		}
+		f.mu.Lock()
+		waiting, conn := f.queued > 0 && !f.ended, f.conn
+		f.mu.Unlock()
+		if !waiting {
+			continue
+		}
+		if conn == nil {
+			var in *bufio.Reader
+			if conn, in = f.connect(); conn == nil {
+				f.fail()
+				continue
+			}
+			reading.Go(func() { f.receive(conn, in) })
+		}
+		f.mu.Lock()
+		if f.conn != conn { // it has ended, and nothing of the queue was sent on it
+			f.mu.Unlock()
+			f.Flush()
+			continue
+		}
+		frame = f.takeQueue(frame[:0])
+		f.mu.Unlock()
+		if _, err := conn.Write(frame); err != nil {
+			conn.Close() // receive handles the rest
+		}
+		if cap(frame) > maxQueue {
+			frame = nil
+		}
+	}
+}
+
+// takeQueue appends the queued commands as frames and empties the queue. mu is locked.
+func (f *forwarder) takeQueue(frame []byte) []byte {
+	full := len(f.queue) > maxQueue // the session may wait
+	if f.changed {
+		frame, f.changed = appendClient(frame, f.client), false
+	}
+	for part := range slices.Chunk(f.queue, maxFrame) {
+		frame = binary.BigEndian.AppendUint32(append(frame, frameCommands), uint32(len(part)))
+		frame = append(frame, part...)
+		f.sent++
+	}
+	if f.queue, f.queued = f.queue[:0], 0; cap(f.queue) > maxQueue {
+		f.queue = nil
+	}
+	if full {
+		f.post()
+	}
+	return frame
+}
+
+// post makes the session check the forwarder, behind the replies in b. mu is locked.
+func (f *forwarder) post(b ...[]byte) {
+	if !f.stopped {
+		f.s.LeaderReplied(b...)
+	}
+}
+
+// connect connects to the leader and describes the client to it. It returns nil if there is no leader for too long.
+func (f *forwarder) connect() (net.Conn, *bufio.Reader) {
+	late := time.NewTimer(f.all.timeout())
+	defer late.Stop()
+	for {
+		if leader := f.all.host.Leader(); leader != "" {
+			if conn, in, err := f.dial(leader); err == nil {
+				return conn, in
+			}
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-late.C:
+			return nil, nil
+		case <-f.gone:
+			return nil, nil
+		case <-f.all.ctx.Done():
+			return nil, nil
+		}
+	}
+}
+
+// dial connects to the leader.
+func (f *forwarder) dial(addr string) (net.Conn, *bufio.Reader, error) {
+	conn, err := f.all.node.Dial(addr, peers.Timeout)
+	if err != nil {
+		return nil, nil, err
+	}
+	in, err := f.begin(conn, addr)
+	if err != nil {
+		conn.Close()
+		return nil, nil, err
+	}
+	return conn, in, nil
+}
+
+// begin describes the client to the leader and takes the first answer.
+func (f *forwarder) begin(conn net.Conn, addr string) (*bufio.Reader, error) {
+	conn.SetDeadline(time.Now().Add(peers.Timeout))
+	f.mu.Lock()
+	client := f.client
+	f.mu.Unlock()
+	hello, _ := json.Marshal(peers.Question{Ask: peers.AskForward})
+	if _, err := conn.Write(appendClient(append(hello, '\n'), client)); err != nil {
+		return nil, err
+	}
+	in := bufio.NewReaderSize(conn, 16<<10)
+	a, replies, err := readAnswer(in)
+	if err != nil {
+		return nil, err
+	}
+	if a.flags&answerRefused != 0 {
+		return nil, errNoLeader
+	}
+	conn.SetDeadline(time.Time{})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.stopped {
+		return nil, net.ErrClosed
+	}
+	f.conn, f.leader, f.sent, f.changed = conn, addr, 0, false
+	f.take(a, replies)
+	return in, nil
+}
+
+// take handles an answer. mu is locked.
+func (f *forwarder) take(a answer, replies []byte) {
+	f.done, f.bound = a.done, a.flags&answerBound != 0
+	f.client.DB, f.client.Protocol = int(a.db), 2
+	if a.flags&answerRESP3 != 0 {
+		f.client.Protocol = 3
+	}
+	f.ended = f.ended || a.flags&answerEnd != 0
+	f.unread.Add(int64(len(replies)))
+	f.post(replies)
+}
+
+// fail replies with an error to the queued commands, none of which was sent: there is no leader.
+func (f *forwarder) fail() {
+	w := resp.Writer{Proto: 2}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for range f.queued {
+		w.Error(string(session.ErrClusterDown))
+	}
+	f.queue, f.queued = nil, 0
+	f.post(w.Buf)
+}
+
+// receive takes the leader's answers until the connection ends.
+func (f *forwarder) receive(conn net.Conn, in *bufio.Reader) {
+	for {
+		a, replies, err := readAnswer(in)
+		if err != nil {
+			break
+		}
+		f.mu.Lock()
+		f.take(a, replies)
+		f.mu.Unlock()
+		buffers.Put(replies)
+		if !f.awaitReader() {
+			break
+		}
+	}
+	conn.Close()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	// A command without a reply may have been executed or not: the client's connection ends to say so.
+	f.ended = f.ended || f.bound || f.sent != f.done
+	f.conn = nil
+	f.post()
+}
+
+// awaitReader waits as long as the client has too much to read, and reports whether it is still connected.
+func (f *forwarder) awaitReader() bool {
+	for f.unread.Load() > maxUnread {
+		select {
+		case <-f.read:
+		case <-f.gone:
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,19 @@
+package server
+
+import "github.com/atomredis/atomredis/internal/session"
+
+// What package internal/cluster/forward needs of the server.
+
+// forwardHost is the server as forward.Host.
+type forwardHost Server
+
+// Leader implements forward.Host.
+func (h *forwardHost) Leader() string { return h.group.status.Load().Leader }
+
+// Refuse implements forward.Host. The client's own server has checked protected-mode.
+func (h *forwardHost) Refuse() string { return (*Server)(h).refuse(h.sessions.Clients.Len(), false) }
+
+// NewForwarder implements session.Host.
+func (srv *Server) NewForwarder(s *session.Session) session.Forwarder {
+	return srv.forwards.NewForwarder(s)
+}
