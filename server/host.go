@@ -22,6 +22,7 @@ import (
 	servercommands "github.com/atomredis/atomredis/internal/commands/server"
 	"github.com/atomredis/atomredis/internal/commands/transactions"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/process"
 	"github.com/atomredis/atomredis/internal/protocols/perper"
 	"github.com/atomredis/atomredis/internal/protocols/skein"
 	"github.com/atomredis/atomredis/internal/protocols/spiderq"
@@ -117,7 +118,7 @@ func (srv *Server) CommandLog(kind stats.LogKind) *stats.CommandLog {
 
 // ProcessorTime returns how many seconds of the processor the process has used.
 func (srv *Server) ProcessorTime() (system, user float64) {
-	system, user, _ = cpuSeconds()
+	system, user, _ = process.CPUSeconds()
 	return system, user
 }
 

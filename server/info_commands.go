@@ -9,13 +9,14 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 	servercommands "github.com/atomredis/atomredis/internal/commands/server"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/process"
 )
 
 // INFO's sections of processor time, commands and their latency.
 
 // cpu tells of event loops as of the main thread; without any the main thread is the process.
 func infoCPU(b *servercommands.InfoText, c *command.Ctx) {
-	system, user, ok := cpuSeconds()
+	system, user, ok := process.CPUSeconds()
 	if !ok {
 		return
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/atomredis/atomredis/internal/commands/scripts"
 	servercommands "github.com/atomredis/atomredis/internal/commands/server"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/process"
 	"github.com/atomredis/atomredis/internal/replication"
 	"github.com/atomredis/atomredis/internal/replication/psync"
 	"github.com/atomredis/atomredis/internal/session"
@@ -204,7 +205,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.startTransfer(o.RDBFile)
 	srv.startReplication()
 	srv.startServices()
-	srv.maxFiles, _ = fileLimit()
+	srv.maxFiles, _ = process.FileLimit()
 	if n := srv.MaxClients(); n < int64(set.MaxClients) {
 		log.Warn("the limit of open files allows fewer clients than configured", "maxclients", set.MaxClients, "possible", n)
 	}

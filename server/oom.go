@@ -2,27 +2,28 @@ package server
 
 import (
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/process"
 )
 
-// followOOMScore has the process change its score with the settings.
+// followOOMScore adjusts the process's score when the settings change.
 func (srv *Server) followOOMScore() {
 	srv.config.Apply(func(old, set *config.Settings) (func() error, error) {
 		return func() error { return srv.setOOMScore(old) }, srv.setOOMScore(set)
 	}, "oom-score-adj", "oom-score-adj-values")
 }
 
-// setOOMScore gives the process the score of the settings.
+// setOOMScore adjusts the process's score for the settings, and for the role of a master or a replica.
 func (srv *Server) setOOMScore(set *config.Settings) error {
-	if err := applyOOMScore(set, srv.follows()); err != nil {
+	value := set.OOMScoreAdjValues[0]
+	if srv.follows() {
+		value = set.OOMScoreAdjValues[1]
+	}
+	if err := process.AdjustOOMScore(set.OOMScoreAdj, value); err != nil {
 		srv.log.Warn("cannot change oom_score_adj", "error", err.Error())
 		return config.ChangeError{"oom-score-adj": config.ErrOOMScore, "oom-score-adj-values": config.ErrOOMScore}
 	}
 	return nil
 }
 
-// scoreForRole gives the process the score of what the server is now.
-func (srv *Server) scoreForRole() {
-	if err := applyOOMScore(srv.config.Get(), srv.follows()); err != nil {
-		srv.log.Warn("cannot change oom_score_adj", "error", err.Error())
-	}
-}
+// scoreForRole adjusts the process's score for the server's present role.
+func (srv *Server) scoreForRole() { _ = srv.setOOMScore(srv.config.Get()) } // which logs a failure

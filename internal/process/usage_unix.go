@@ -1,11 +1,11 @@
 //go:build unix
 
-package server
+package process
 
 import "golang.org/x/sys/unix"
 
-// cpuSeconds returns how long the process has used processors, where the system tells.
-func cpuSeconds() (system, user float64, ok bool) {
+// CPUSeconds returns the processor time that the process has used, where the system tells it.
+func CPUSeconds() (system, user float64, ok bool) {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
 		return 0, 0, false
@@ -14,8 +14,8 @@ func cpuSeconds() (system, user float64, ok bool) {
 	return seconds(u.Stime), seconds(u.Utime), true
 }
 
-// fileLimit returns how many files and sockets the process may have open, where the system tells.
-func fileLimit() (n int64, ok bool) {
+// FileLimit returns how many files and sockets the process may have open, where the system tells it.
+func FileLimit() (n int64, ok bool) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return 0, false

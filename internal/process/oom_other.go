@@ -1,6 +1,6 @@
 //go:build !linux
 
-package server
+package process
 
 import (
 	"errors"
@@ -8,9 +8,9 @@ import (
 	"github.com/atomredis/atomredis/internal/config"
 )
 
-// applyOOMScore can do nothing where there is no such score.
-func applyOOMScore(set *config.Settings, _ bool) error {
-	if set.OOMScoreAdj == config.OOMScoreNo {
+// AdjustOOMScore fails unless there is nothing to change: only Linux has such a score.
+func AdjustOOMScore(how config.OOMScore, _ int) error {
+	if how == config.OOMScoreNo {
 		return nil
 	}
 	return errors.New("only Linux has a score by which processes are killed when memory runs out")
