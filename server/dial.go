@@ -23,7 +23,7 @@ func (srv *Server) dial(ctx context.Context, address string, timeout time.Durati
 	if err != nil || !secure {
 		return conn, err
 	}
-	protected := tls.Client(conn, srv.tls.Load().client)
+	protected := tls.Client(conn, srv.tls.Client())
 	if err := protected.HandshakeContext(ctx); err != nil {
 		conn.Close()
 		return nil, err

@@ -25,9 +25,9 @@
 //
 // Directives are a table (internal/config/directives.go); those on which nothing depends are rows of data (internal/config/unused.go).
 // [config.Settings] never change: a change makes new ones. Each part that must act on a change registers functions for its
-// directives (Config.Apply, which can refuse and is undone, and Config.Follow): followTLS, followStorage and others. Files that directives name are read again when they are set, on
-// SIGHUP, and for TLS by a timer (files.go, tls.go). What was loaded knows its settings and files, so a timer cannot
-// undo a change.
+// directives (Config.Apply, which can refuse and is undone, and Config.Follow): followStorage, followMemory and others.
+// Files that directives name are read again when they are set, on SIGHUP, and for TLS by a timer (package
+// internal/tlsconfig).
 //
 // # Doors
 //

@@ -58,7 +58,7 @@ func (d *openDoor) admit(conn net.Conn) net.Conn {
 	d.conns.Add(1)
 	c := &doorConn{Conn: conn, d: d}
 	if set.DoorTLS(d.kind) {
-		c.secure = tls.Server(conn, &tls.Config{GetConfigForClient: srv.tlsConfigFor})
+		c.secure = tls.Server(conn, srv.tls.Server())
 		c.Conn = c.secure
 	}
 	return c

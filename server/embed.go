@@ -34,3 +34,10 @@ func (srv *Server) Direct(db int) (*session.Direct, error) { return srv.direct.G
 
 // Sessions returns what clients have of the server.
 func (srv *Server) Sessions() *session.Shared { return srv.sessions }
+
+// RereadFiles reads files that directives name, certificates and the users of aclfile, again if they have changed. What
+// cannot be used is refused with a line of the log, and what was there before stays.
+func (srv *Server) RereadFiles() {
+	srv.tls.Reread()
+	srv.users.Reread()
+}

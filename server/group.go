@@ -96,7 +96,7 @@ func (srv *Server) openGroup(fs disk.FS, dir string, state []byte) (journal.Jour
 		}
 	}
 	if set.TLS.Replication {
-		o.TLS = srv.tls.Load().ofPeers()
+		o.TLS = srv.tls.Peers()
 	}
 	node, err := quorum.Open(o)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/internal/testing/certificates"
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/testing/freeport"
 )
@@ -68,10 +69,10 @@ func TestAServerOfAGroupOnAFullDisk(t *testing.T) {
 
 // With tls-replication nobody is heard who has no certificate of the group's authority.
 func TestTheServersOfAGroupKnowEachOtherByCertificates(t *testing.T) {
-	ours, others := newAuthority(t, "ours"), newAuthority(t, "others")
-	cert, key := ours.issue("server", 2)
+	ours, others := certificates.New(t, "ours"), certificates.New(t, "others")
+	cert, key := ours.Issue("server", 2)
 	g := startGroup(t, 3, "tls-replication=yes", "tls-cert-file="+cert, "tls-key-file="+key,
-		"tls-ca-cert-file="+ours.file)
+		"tls-ca-cert-file="+ours.File)
 	leader := g.settled()
 	require.Equal(t, "+OK", leader.client().do("SET key value"))
 	g.followers()[0].client().waitFor("GET key", "value")
@@ -89,7 +90,7 @@ func TestTheServersOfAGroupKnowEachOtherByCertificates(t *testing.T) {
 	require.NoError(t, err)
 	answer, _ := ask(plain)
 	require.NotContains(t, answer, "Leader")
-	strangerCert, strangerKey := others.issue("stranger", 3)
+	strangerCert, strangerKey := others.Issue("stranger", 3)
 	stranger, err := tls.LoadX509KeyPair(strangerCert, strangerKey)
 	require.NoError(t, err)
 	known, err := tls.LoadX509KeyPair(cert, key)
@@ -99,7 +100,7 @@ func TestTheServersOfAGroupKnowEachOtherByCertificates(t *testing.T) {
 		with []tls.Certificate
 		ok   bool
 	}{{"without", nil, false}, {"of others", []tls.Certificate{stranger}, false}, {"ours", []tls.Certificate{known}, true}} {
-		conn, err := tls.Dial("tcp", leader.addr, &tls.Config{RootCAs: ours.pool, Certificates: c.with})
+		conn, err := tls.Dial("tcp", leader.addr, &tls.Config{RootCAs: ours.Pool, Certificates: c.with})
 		require.NoError(t, err, c.name) // which TLS 1.3 finds out later
 		answer, err := ask(conn)
 		require.Equal(t, c.ok, strings.Contains(answer, leader.addr), "%s: %s %v", c.name, answer, err)

@@ -70,7 +70,7 @@ func (srv *Server) open(set *config.Settings, list []config.Endpoint) (opened []
 			continue
 		}
 		if e.Tls {
-			l = tls.NewListener(l, &tls.Config{GetConfigForClient: srv.tlsConfigFor})
+			l = tls.NewListener(l, srv.tls.Server())
 		}
 		opened = append(opened, &listener{Listener: l, at: e})
 	}
@@ -141,12 +141,8 @@ func (srv *Server) listen(set *config.Settings) error {
 		return door.ErrClosed
 	}
 	ls.serving = true
-	if set.WantsTLS() {
-		st, err := loadTLS(&set.TLS)
-		if err != nil {
-			return err
-		}
-		srv.tls.Store(st)
+	if err := srv.tls.Load(set); err != nil {
+		return err
 	}
 	opened, err := srv.open(set, set.Endpoints())
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/testing/certificates"
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
@@ -197,8 +198,8 @@ func TestRewriteKeepsAPortThatWasChanged(t *testing.T) {
 }
 
 func TestTLSPortChangesWhileTheServerRuns(t *testing.T) {
-	a := newAuthority(t, "a")
-	cert, key := a.issue("server", 2)
+	a := certificates.New(t, "a")
+	cert, key := a.Issue("server", 2)
 	port, secure := unusedPort(t), unusedPort(t)
 	s := startListening(t, Options{}, port)
 	c := s.at(port)
@@ -210,9 +211,9 @@ func TestTLSPortChangesWhileTheServerRuns(t *testing.T) {
 	withCertificate := "CONFIG SET tls-auth-clients no tls-cert-file " + cert + " tls-key-file " + key
 	require.Equal(t, "-ERR CONFIG SET failed (possibly related to argument 'tls-port') - Unable to listen on this port. Check server logs.",
 		c.do(withCertificate+" tls-port "+port))
-	require.Nil(t, s.tls.Load())
+	require.False(t, s.tls.Loaded())
 	require.Equal(t, "+OK", c.do(withCertificate+" tls-port "+secure))
-	reply, _, err := ping("127.0.0.1:"+secure, &tls.Config{RootCAs: a.pool})
+	reply, _, err := ping("127.0.0.1:"+secure, &tls.Config{RootCAs: a.Pool})
 	require.NoError(t, err)
 	require.Equal(t, "+PONG\r\n", reply)
 	require.Equal(t, "+OK", c.do("CONFIG SET tls-port 0"))

@@ -32,6 +32,7 @@ import (
 	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/internal/stats"
 	"github.com/atomredis/atomredis/internal/testhook"
+	"github.com/atomredis/atomredis/internal/tlsconfig"
 	"github.com/atomredis/atomredis/internal/transfer"
 	"github.com/atomredis/atomredis/internal/transport"
 	"github.com/atomredis/atomredis/persist/disk"
@@ -72,14 +73,13 @@ type Server struct {
 	hotKeys      servercommands.HotKeys
 	stats        serverStats
 
-	loops      transport.Loops          // for listeners that are sockets; nil if there are none
-	goroutines *transport.Goroutines    // for all other listeners, and connections that are handed over
-	direct     *session.Directs         // for the program that the server is part of
-	carriers   []carrier                // those, and forwards
-	tls        atomic.Pointer[tlsState] // nil as long as nothing has used TLS
+	loops      transport.Loops       // for listeners that are sockets; nil if there are none
+	goroutines *transport.Goroutines // for all other listeners, and connections that are handed over
+	direct     *session.Directs      // for the program that the server is part of
+	carriers   []carrier             // those, and forwards
+	tls        *tlsconfig.TLS
 	listeners  listeners
 	doors      doors
-	files      fileWatch
 	supervised config.Supervision
 
 	cluster      *cluster.Node       // nil if cluster mode is off
@@ -228,7 +228,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 		return nil, err
 	}
 	srv.followOOMScore() // what can fail comes first
-	srv.followTLS()
+	srv.tls = tlsconfig.New(conf, srv.ks.Clock(), log)
 	srv.followAddresses()
 	srv.followDoors()
 	srv.followStorage()
@@ -272,7 +272,7 @@ func (srv *Server) Start() error {
 		srv.Discard()
 		return err
 	}
-	srv.files.start(srv)
+	srv.tls.Watch()
 	srv.followed.Count()
 	srv.scoreForRole()
 	srv.replica.FollowConfigured()
@@ -325,7 +325,9 @@ func (srv *Server) end(closeStorage func() error) error {
 		srv.sessions.Ending.Store(true)
 		errs = append(errs, srv.listeners.close())
 		srv.doors.stopListening()
-		srv.files.close()
+		if srv.tls != nil {
+			srv.tls.Close()
+		}
 		srv.scripts.Stop()
 		srv.replica.Close()
 		srv.group.leave()

@@ -2,16 +2,10 @@ package server
 
 import (
 	"bufio"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"io"
 	"log/slog"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -22,56 +16,9 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/testing/certificates"
 	"github.com/atomredis/atomredis/internal/transport"
 )
-
-// authority signs certificates for a test, and writes them as files to dir.
-type authority struct {
-	t    *testing.T
-	dir  string
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pool *x509.CertPool
-	file string
-}
-
-func newAuthority(t *testing.T, name string) *authority {
-	a := &authority{t: t, dir: t.TempDir(), pool: x509.NewCertPool()}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IsCA: true,
-		BasicConstraintsValid: true,
-		NotAfter:              time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	require.NoError(t, err)
-	a.key = key
-	a.cert, err = x509.ParseCertificate(der)
-	require.NoError(t, err)
-	a.pool.AddCert(a.cert)
-	a.file = a.write(name+".crt", "CERTIFICATE", der)
-	return a
-}
-
-func (a *authority) write(name, kind string, der []byte) string {
-	path := filepath.Join(a.dir, name)
-	require.NoError(a.t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
-	return path
-}
-
-// issue returns the files of a certificate and its key.
-func (a *authority) issue(name string, serial int64) (certFile, keyFile string) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(a.t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name},
-		NotAfter:    time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
-	require.NoError(a.t, err)
-	keyDER, err := x509.MarshalECPrivateKey(key)
-	require.NoError(a.t, err)
-	return a.write(name+".crt", "CERTIFICATE", der), a.write(name+".key", "EC PRIVATE KEY", keyDER)
-}
 
 // ping connects, sends PING and returns the first line of the answer and the server's certificate.
 func ping(addr string, conf *tls.Config) (reply string, cert *x509.Certificate, err error) {
@@ -88,12 +35,12 @@ func ping(addr string, conf *tls.Config) (reply string, cert *x509.Certificate, 
 }
 
 func TestTLS(t *testing.T) {
-	ours, others := newAuthority(t, "ours"), newAuthority(t, "others")
-	cert, key := ours.issue("server", 2)
-	clientCert, clientKey := ours.issue("client", 3)
+	ours, others := certificates.New(t, "ours"), certificates.New(t, "others")
+	cert, key := ours.Issue("server", 2)
+	clientCert, clientKey := ours.Issue("client", 3)
 	known, err := tls.LoadX509KeyPair(clientCert, clientKey)
 	require.NoError(t, err)
-	strangerCert, strangerKey := others.issue("stranger", 4)
+	strangerCert, strangerKey := others.Issue("stranger", 4)
 	stranger, err := tls.LoadX509KeyPair(strangerCert, strangerKey)
 	require.NoError(t, err)
 
@@ -105,7 +52,7 @@ func TestTLS(t *testing.T) {
 	require.NoError(t, probe.Close())
 	for name, value := range map[string]string{"port": "0", "tls-port": port, "bind": "127.0.0.1", "tls-cert-file": cert,
 		"tls-key-file":     key,
-		"tls-ca-cert-file": ours.file} {
+		"tls-ca-cert-file": ours.File} {
 		require.NoError(t, conf.Set(name, value, false))
 	}
 	srv, err := New(conf, slog.New(slog.DiscardHandler), Options{})
@@ -117,7 +64,7 @@ func TestTLS(t *testing.T) {
 	// try returns the reply to a client with these certificates.
 	try := func(certs ...tls.Certificate) (string, error) {
 		// The client sends its certificate whoever the server accepts.
-		reply, _, err := ping(addr, &tls.Config{RootCAs: ours.pool,
+		reply, _, err := ping(addr, &tls.Config{RootCAs: ours.Pool,
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 				if len(certs) == 0 {
 					return &tls.Certificate{}, nil
@@ -147,31 +94,31 @@ func TestTLS(t *testing.T) {
 	}
 
 	// New certificates count for new connections; what cannot be used changes nothing.
-	_, before, err := ping(addr, &tls.Config{RootCAs: ours.pool})
+	_, before, err := ping(addr, &tls.Config{RootCAs: ours.Pool})
 	require.NoError(t, err)
 	require.Equal(t, int64(2), before.SerialNumber.Int64())
-	require.Error(t, conf.Set("tls-cert-file", filepath.Join(ours.dir, "missing"), true))
-	newCert, newKey := ours.issue("renewed", 5)
+	require.Error(t, conf.Set("tls-cert-file", filepath.Join(ours.Dir, "missing"), true))
+	newCert, newKey := ours.Issue("renewed", 5)
 	certAt, _ := config.Assign("tls-cert-file", newCert)
 	keyAt, _ := config.Assign("tls-key-file", newKey)
 	_, err = conf.SetAll([]config.Assignment{certAt, keyAt}, true)
 	require.NoError(t, err)
-	_, after, err := ping(addr, &tls.Config{RootCAs: ours.pool})
+	_, after, err := ping(addr, &tls.Config{RootCAs: ours.Pool})
 	require.NoError(t, err)
 	require.Equal(t, int64(5), after.SerialNumber.Int64())
 
 	// Versions.
 	require.Error(t, conf.Set("tls-protocols", "TLSv1.1 TLSv1.3", true))
 	require.NoError(t, conf.Set("tls-protocols", "TLSv1.3", true))
-	_, _, err = ping(addr, &tls.Config{RootCAs: ours.pool, MaxVersion: tls.VersionTLS12})
+	_, _, err = ping(addr, &tls.Config{RootCAs: ours.Pool, MaxVersion: tls.VersionTLS12})
 	require.Error(t, err)
-	_, _, err = ping(addr, &tls.Config{RootCAs: ours.pool})
+	_, _, err = ping(addr, &tls.Config{RootCAs: ours.Pool})
 	require.NoError(t, err)
 
 	// One client more than there may be is told so, encrypted.
 	require.Eventually(t, func() bool { return srv.sessions.Clients.Len() == 0 }, 10*time.Second, time.Millisecond)
 	require.NoError(t, conf.Set("maxclients", "1", true))
-	conn, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: ours.pool})
+	conn, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: ours.Pool})
 	require.NoError(t, err)
 	defer conn.Close()
 	_, err = conn.Write([]byte("PING\r\n"))
@@ -179,34 +126,14 @@ func TestTLS(t *testing.T) {
 	reply, err := bufio.NewReader(conn).ReadString('\n')
 	require.NoError(t, err)
 	require.Equal(t, "+PONG\r\n", reply)
-	reply, _, err = ping(addr, &tls.Config{RootCAs: ours.pool})
+	reply, _, err = ping(addr, &tls.Config{RootCAs: ours.Pool})
 	require.NoError(t, err)
 	require.Equal(t, "-ERR max number of clients reached\r\n", reply)
 }
 
-func TestTLSNeedsWhatItVerifiesWith(t *testing.T) {
-	a := newAuthority(t, "a")
-	cert, key := a.issue("server", 2)
-	for name, s := range map[string]config.TLSSettings{
-		"no certificate": {},
-		"no authority":   {CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert},
-		"no file": {CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert,
-			CAFile: cert + "x"},
-		"a file without one": {CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert, CAFile: key},
-		"a directory without": {CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert,
-			CADir: t.TempDir()},
-	} {
-		_, err := loadTLS(&s)
-		require.Error(t, err, name)
-	}
-	_, err := loadTLS(&config.TLSSettings{CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert,
-		CADir: a.dir})
-	require.NoError(t, err)
-}
-
 func TestTLSHandshakesHaveALimit(t *testing.T) {
-	a := newAuthority(t, "a")
-	cert, key := a.issue("server", 2)
+	a := certificates.New(t, "a")
+	cert, key := a.Issue("server", 2)
 	conf := config.NewConfig()
 	conf.InMemory()
 	probe, err := net.Listen("tcp", "127.0.0.1:0")
@@ -227,7 +154,7 @@ func TestTLSHandshakesHaveALimit(t *testing.T) {
 		require.Eventually(t, func() bool { return srv.sessions.Clients.Len() == n }, 10*time.Second, time.Millisecond)
 	}
 
-	done, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: a.pool})
+	done, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: a.Pool})
 	require.NoError(t, err)
 	defer done.Close()
 	pong := func() {
