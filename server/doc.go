@@ -19,7 +19,7 @@
 // server. A connection that a program hands over always has goroutines. A server without listeners has no loops, whose
 // threads would keep a testing/synctest bubble from being idle.
 //
-// Listeners (listen.go) can change while the server runs. Timers (blocked clients, pauses) follow the injected clock.
+// Listeners (package internal/listeners) can change while the server runs. Timers (blocked clients, pauses) follow the injected clock.
 //
 // # Configuration
 //

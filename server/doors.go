@@ -79,16 +79,7 @@ func (srv *Server) listenForDoor(k *door.Kind, set *config.Settings) (l net.List
 	if len(endpoints) == 0 {
 		return nil, nil
 	}
-	opened, err := srv.open(set, endpoints)
-	switch {
-	case err != nil:
-		return nil, err
-	case len(opened) == 0:
-		return nil, errBind
-	case len(opened) == 1:
-		return opened[0].Listener, nil
-	}
-	return listenAtAll(opened), nil
+	return srv.listeners.OpenCombined(set, endpoints)
 }
 
 // openDoors opens the doors that the settings ask for. serveDoors has them serve, or closeDoors closes them.

@@ -101,7 +101,7 @@ func infoServer(b *servercommands.InfoText, c *command.Ctx) {
 	b.Text("config_file", srv.config.File())
 	b.Flag("io_threads_active", srv.config.Get().IOThreads > 1)
 	b.Flag("io_uring_active", srv.loops != nil && srv.loops.Together())
-	for i, l := range srv.listeners.shown() {
+	for i, l := range srv.listeners.Shown() {
 		b.Text("listener"+strconv.Itoa(i), l)
 	}
 }

@@ -36,7 +36,7 @@ func TestClientListShowsTheReplyBuffer(t *testing.T) {
 		s := startTestServer(t, o, settings...)
 		busy, c := s.connect(), s.connect()
 		busy.do("CLIENT SETNAME busy")
-		require.Equal(t, "+OK", errorOf(t, c, "SET", "big", strings.Repeat("x", 32768)))
+		require.Equal(t, "+OK", c.Call("SET", "big", strings.Repeat("x", 32768)))
 		size := regexp.MustCompile(` name=busy .* rbs=(\d+) rbp=(\d+) `)
 		require.Eventually(t, func() bool {
 			require.Len(t, busy.do("GET big"), 32768)

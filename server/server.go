@@ -26,6 +26,7 @@ import (
 	"github.com/atomredis/atomredis/internal/commands/scripts"
 	servercommands "github.com/atomredis/atomredis/internal/commands/server"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/listeners"
 	"github.com/atomredis/atomredis/internal/process"
 	"github.com/atomredis/atomredis/internal/replication"
 	"github.com/atomredis/atomredis/internal/replication/psync"
@@ -78,7 +79,7 @@ type Server struct {
 	direct     *session.Directs      // for the program that the server is part of
 	carriers   []carrier             // those, and forwards
 	tls        *tlsconfig.TLS
-	listeners  listeners
+	listeners  *listeners.Listeners
 	doors      doors
 	supervised config.Supervision
 
@@ -156,16 +157,13 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 		fs:       o.FS,
 
 		supervised: o.Supervised,
+		listeners:  listeners.New(conf, log, o.Listeners),
 	}
 	sh := srv.sessions
 	sh.Host, sh.Log, sh.Config, sh.Table = srv, log, conf, srv.table
 	sh.Followed, sh.Replica = &srv.followed, &srv.replica
 	sh.Slow, sh.Relieve = o.Slow, srv.relieve
 	srv.doors.events, srv.group.following = &sh.DoorEvents, &sh.Following
-	srv.listeners.grace = loadingGrace
-	for _, l := range o.Listeners {
-		srv.listeners.all = append(srv.listeners.all, &listener{Listener: l})
-	}
 	if srv.fs == nil {
 		srv.fs = disk.System
 	}
@@ -181,14 +179,14 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 		err = srv.openStorage(set)
 	}
 	if err != nil {
-		srv.listeners.close()
+		srv.listeners.Close()
 		return nil, err
 	}
 	var source engine.Source
 	if srv.storage.Storage != nil {
 		source = srv.storage.Source()
 	}
-	eo := engine.Options{Shards: shardCount(set.Shards, o.Goroutines || !srv.listens() || set.IOThreads > 1),
+	eo := engine.Options{Shards: shardCount(set.Shards, o.Goroutines || !srv.listeners.Wanted() || set.IOThreads > 1),
 		Databases: set.DatabaseCount(), Clock: o.Clock, Observer: sh.Observer(), Source: source, LockedFor: sh.Held}
 	if srv.cluster != nil {
 		eo.Slots, eo.SlotOf = cluster.Slots, cluster.SlotOf
@@ -229,7 +227,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	}
 	srv.followOOMScore() // what can fail comes first
 	srv.tls = tlsconfig.New(conf, srv.ks.Clock(), log)
-	srv.followAddresses()
+	srv.attachListeners()
 	srv.followDoors()
 	srv.followStorage()
 	srv.followMemory()
@@ -253,17 +251,20 @@ func shardCount(setting int, parallel bool) int {
 }
 
 // Start listens on the configured addresses, reads the stored data, and serves clients in the background. Clients that
-// connect before the data is read wait for up to loadingGrace, and then get LOADING.
+// connect before the data is read wait for up to listeners.DefaultGrace, and then get LOADING.
 func (srv *Server) Start() error {
 	err := srv.loadFile(srv.config.Get())
 	if err == nil {
-		err = srv.listen(srv.config.Get())
+		err = srv.tls.Load(srv.config.Get())
+	}
+	if err == nil {
+		err = srv.listeners.Open()
 	}
 	if err == nil {
 		err = srv.openDoors(srv.config.Get())
 	}
 	if err == nil {
-		accept := srv.acceptSoon()
+		accept := srv.listeners.AcceptSoon()
 		if err = srv.recoverData(); err == nil {
 			err = accept()
 		}
@@ -290,7 +291,7 @@ func (srv *Server) Start() error {
 }
 
 // Addrs returns the addresses on which the server listens.
-func (srv *Server) Addrs() []net.Addr { return srv.listeners.addrs() }
+func (srv *Server) Addrs() []net.Addr { return srv.listeners.Addrs() }
 
 // Done is closed when the server has stopped, because of Close or a client's SHUTDOWN.
 func (srv *Server) Done() <-chan struct{} { return srv.done }
@@ -323,7 +324,7 @@ func (srv *Server) end(closeStorage func() error) error {
 	srv.closing.Do(func() {
 		var errs []error
 		srv.sessions.Ending.Store(true)
-		errs = append(errs, srv.listeners.close())
+		errs = append(errs, srv.listeners.Close())
 		srv.doors.stopListening()
 		if srv.tls != nil {
 			srv.tls.Close()

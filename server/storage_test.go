@@ -242,7 +242,7 @@ func TestClientsWaitALittleForTheJournal(t *testing.T) {
 			srv, err := New(conf, slog.New(slog.DiscardHandler), Options{FS: slow, Goroutines: true, Listeners: []net.Listener{l}})
 			require.NoError(t, err)
 			defer srv.Close()
-			srv.listeners.grace = grace
+			srv.listeners.Grace = grace
 			started := make(chan error, 1)
 			go func() { started <- srv.Start() }()
 			<-reads

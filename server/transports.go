@@ -34,7 +34,7 @@ func (srv *Server) startTransports(o Options, loops int) error {
 	if srv.forwards != nil {
 		srv.carriers = append(srv.carriers, srv.forwards)
 	}
-	if o.Goroutines || o.Hook != nil || !srv.listens() {
+	if o.Goroutines || o.Hook != nil || !srv.listeners.Wanted() {
 		return nil
 	}
 	l, err := transport.NewLoops(host, transport.LoopOptions{Loops: loops, IOUring: srv.config.Get().IOUring,
@@ -49,10 +49,13 @@ func (srv *Server) startTransports(o Options, loops int) error {
 	return err
 }
 
-// listens reports whether there will be listeners.
-func (srv *Server) listens() bool {
-	set := srv.config.Get()
-	return len(srv.listeners.all) > 0 || set.Port != 0 || set.TLS.Port != 0 || set.UnixSocket != ""
+// attachListeners makes event loops serve sockets, if there are any, and goroutines everything else.
+func (srv *Server) attachListeners() {
+	var sockets transport.Transport = srv.goroutines
+	if srv.loops != nil {
+		sockets = srv.loops
+	}
+	srv.listeners.Attach(srv.tls, sockets, srv.goroutines)
 }
 
 // TransportHost returns the server as transports see it, for clients whose transport is the caller's.

@@ -1,6 +1,6 @@
 //go:build unix
 
-package server
+package listeners_test
 
 import (
 	"log/slog"
@@ -11,8 +11,10 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/atomredis/atomredis/internal/config"
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/server"
 )
 
 func TestTheUnixSocketBelongsToAGroup(t *testing.T) {
@@ -26,7 +28,7 @@ func TestTheUnixSocketBelongsToAGroup(t *testing.T) {
 		for name, value := range map[string]string{"port": "0", "unixsocket": socket, "unixsocketgroup": group} {
 			require.NoError(t, conf.Set(name, value, false))
 		}
-		srv, err := New(conf, slog.New(slog.DiscardHandler), Options{})
+		srv, err := server.New(conf, slog.New(slog.DiscardHandler), server.Options{})
 		require.NoError(t, err)
 		t.Cleanup(func() { srv.Close() })
 		return socket, srv.Start()
@@ -52,7 +54,7 @@ func TestTheUnixSocketTakesThePlaceOfAFile(t *testing.T) {
 		conf.InMemory()
 		require.NoError(t, conf.Set("port", "0", false))
 		require.NoError(t, conf.Set("unixsocket", socket, false))
-		srv, err := New(conf, slog.New(slog.DiscardHandler), Options{})
+		srv, err := server.New(conf, slog.New(slog.DiscardHandler), server.Options{})
 		require.NoError(t, err)
 		t.Cleanup(func() { srv.Close() })
 		return srv.Start()
