@@ -31,10 +31,8 @@
 //
 // # Doors
 //
-// The server opens doors in Start and has them serve once the data is there (doors.go). A change of an address opens
-// the new one first, then closes the old listener at once and the old door in the background, because a client of
-// that door may be who waits for the change. Nothing that may wait for a command happens under doors.mu, which INFO
-// takes under a guard over everything. On closing, scripts stop first, then doors, then sessions. maxclients counts
+// Package internal/doors opens and closes them; doors.go is what it sees of the server. The server opens doors in Start
+// and has them serve once the data is there. On closing, scripts stop first, then doors, then sessions. maxclients counts
 // their connections and clients; protected-mode keeps remote peers from doors without credentials. A door names the
 // classes of events it needs. They exist while it is open, and those that notify-keyspace-events does not ask for
 // reach the subscriptions of doors only (pubsub.Hub.PublishToDoors).

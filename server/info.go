@@ -45,7 +45,7 @@ var infoSections = []servercommands.InfoSection{
 
 // InfoSections implements servercommands.Host.
 func (srv *Server) InfoSections() []servercommands.InfoSection {
-	return append(slices.Clip(infoSections), srv.doors.infoSections()...)
+	return append(slices.Clip(infoSections), srv.doors.InfoSections()...)
 }
 
 // Memory implements servercommands.Host.

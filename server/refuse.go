@@ -50,15 +50,6 @@ func (srv *Server) maxRaftConnections() int64 {
 	return raftConnections
 }
 
-// maxDoorClients returns how many connections all doors may have together.
-func (srv *Server) maxDoorClients() int64 {
-	most := srv.MaxClients()
-	if n := int64(srv.config.Get().DoorMaxClients); n > 0 {
-		return min(n, most)
-	}
-	return max(most/2, 1)
-}
-
 const protectedMode = "DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user. " +
 	"Until one is set, or protected mode is switched off, only clients on the server's own machine are served: those that connect to a loopback address or to the Unix socket. " +
 	"To let others in, give the server a password with the directive requirepass (the safe choice); or, if nobody who is not trusted can reach its port, " +

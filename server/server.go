@@ -26,6 +26,7 @@ import (
 	"github.com/atomredis/atomredis/internal/commands/scripts"
 	servercommands "github.com/atomredis/atomredis/internal/commands/server"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/doors"
 	"github.com/atomredis/atomredis/internal/listeners"
 	"github.com/atomredis/atomredis/internal/process"
 	"github.com/atomredis/atomredis/internal/replication"
@@ -80,7 +81,7 @@ type Server struct {
 	carriers   []carrier             // those, and forwards
 	tls        *tlsconfig.TLS
 	listeners  *listeners.Listeners
-	doors      doors
+	doors      *doors.Doors
 	supervised config.Supervision
 
 	cluster      *cluster.Node       // nil if cluster mode is off
@@ -99,7 +100,6 @@ type Server struct {
 // are kept elsewhere.
 type serverStats struct {
 	connections, rejected atomic.Int64
-	doorsOut              atomic.Int64 // bytes; Server.bytesOut returns the total
 	goroutines, loops     transport.Counters
 	loopsBefore           atomic.Int64 // processor time of event loops before the last ResetStats, in ns
 	restored              atomic.Int64 // payloads of RESTORE that were checked
@@ -163,7 +163,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	sh.Host, sh.Log, sh.Config, sh.Table = srv, log, conf, srv.table
 	sh.Followed, sh.Replica = &srv.followed, &srv.replica
 	sh.Slow, sh.Relieve = o.Slow, srv.relieve
-	srv.doors.events, srv.group.following = &sh.DoorEvents, &sh.Following
+	srv.group.following = &sh.Following
 	if srv.fs == nil {
 		srv.fs = disk.System
 	}
@@ -193,6 +193,10 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	}
 	srv.ks = engine.New(eo)
 	sh.Keyspace, sh.Storage = srv.ks, srv.storage.Storage
+	srv.tls = tlsconfig.New(conf, srv.ks.Clock(), log)
+	srv.direct = session.NewDirects(sh)
+	srv.doors = doors.New(doors.Options{Sessions: sh, Direct: srv.direct, Listeners: srv.listeners, TLS: srv.tls,
+		Transport: srv.TransportHost(), Host: (*doorsHost)(srv)})
 	if set.Raft.Addr != "" {
 		srv.startShards()
 	}
@@ -212,7 +216,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.setLimits(set)
 	sh.ReplyBuffers.PeakAge.Store(servercommands.DefaultReplyBufferPeakAge)
 	srv.startScripts()
-	sh.Scripts, sh.Foreign = srv.scripts, foreignCommands(srv.table)
+	sh.Scripts, sh.Foreign = srv.scripts, doors.Commands(srv.table)
 	err = srv.table.Rename(set.Renamed)
 	if err == nil {
 		srv.users, err = acl.NewUsers(srv.table, sh.Foreign, conf, log, sh)
@@ -226,9 +230,9 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 		return nil, err
 	}
 	srv.followOOMScore() // what can fail comes first
-	srv.tls = tlsconfig.New(conf, srv.ks.Clock(), log)
+	srv.tls.Follow()
 	srv.attachListeners()
-	srv.followDoors()
+	srv.doors.Follow()
 	srv.followStorage()
 	srv.followMemory()
 	srv.followCosts()
@@ -261,7 +265,7 @@ func (srv *Server) Start() error {
 		err = srv.listeners.Open()
 	}
 	if err == nil {
-		err = srv.openDoors(srv.config.Get())
+		err = srv.doors.Open()
 	}
 	if err == nil {
 		accept := srv.listeners.AcceptSoon()
@@ -279,7 +283,7 @@ func (srv *Server) Start() error {
 	srv.replica.FollowConfigured()
 	srv.hearEvents(srv.config.Get())
 	srv.evictLater(0)
-	srv.serveDoors()
+	srv.doors.Serve()
 	if srv.storage.Storage != nil {
 		srv.servicesLoaded()
 	}
@@ -325,16 +329,14 @@ func (srv *Server) end(closeStorage func() error) error {
 		var errs []error
 		srv.sessions.Ending.Store(true)
 		errs = append(errs, srv.listeners.Close())
-		srv.doors.stopListening()
-		if srv.tls != nil {
-			srv.tls.Close()
-		}
+		srv.doors.StopListening()
+		srv.tls.Close()
 		srv.scripts.Stop()
 		srv.replica.Close()
 		srv.group.leave()
 		srv.followed.Stop()
 		srv.backups.Close()
-		srv.doors.close() // while its clients are there
+		srv.doors.Close() // while its clients are there
 		for _, c := range srv.carriers {
 			c.Close()
 		}
@@ -362,7 +364,7 @@ func (srv *Server) ResetStats() {
 		s.Reset()
 	}
 	srv.sessions.Counters.Reset()
-	for _, c := range []*atomic.Int64{&srv.stats.connections, &srv.stats.rejected, &srv.stats.doorsOut,
+	for _, c := range []*atomic.Int64{&srv.stats.connections, &srv.stats.rejected, &srv.doors.Sent,
 		&srv.replica.Received, &srv.replica.Unexpected, &srv.followed.Sent, &srv.followed.Copies, &srv.followed.Partial,
 		&srv.followed.NoPartial, &srv.stats.restored, &srv.eviction.total} {
 		c.Store(0)

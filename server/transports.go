@@ -6,7 +6,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/internal/transport"
 )
 
@@ -29,7 +28,7 @@ func (srv *Server) startTransports(o Options, loops int) error {
 	if o.Hook != nil {
 		wrap = func(c net.Conn, s transport.Session) net.Conn { return o.Hook.Conn(c, s) }
 	}
-	srv.goroutines, srv.direct = transport.NewGoroutines(host, &srv.stats.goroutines, wrap), session.NewDirects(srv.sessions)
+	srv.goroutines = transport.NewGoroutines(host, &srv.stats.goroutines, wrap)
 	srv.carriers = []carrier{srv.goroutines, srv.direct}
 	if srv.forwards != nil {
 		srv.carriers = append(srv.carriers, srv.forwards)
@@ -129,5 +128,5 @@ func (srv *Server) bytesIn() int64 {
 // bytesOut returns how many bytes have been sent.
 func (srv *Server) bytesOut() int64 {
 	s := &srv.stats
-	return s.goroutines.Sent.Load() + s.loops.Sent.Load() + s.doorsOut.Load()
+	return s.goroutines.Sent.Load() + s.loops.Sent.Load() + srv.doors.Sent.Load()
 }

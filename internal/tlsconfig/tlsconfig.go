@@ -39,18 +39,21 @@ type TLS struct {
 	closed bool
 }
 
-// New returns a TLS that has loaded nothing, and that follows changes of the directives.
+// New returns a TLS that has loaded nothing.
 func New(conf *config.Config, clock engine.Clock, log *slog.Logger) *TLS {
-	t := &TLS{config: conf, clock: clock, log: log}
+	return &TLS{config: conf, clock: clock, log: log}
+}
+
+// Follow puts changes of the directives into effect from now on.
+func (t *TLS) Follow() {
 	names := config.TLSNames()
 	for _, k := range door.Kinds() {
 		names = append(names, k.DirectiveNames()...)
 	}
-	conf.Apply(func(old, set *config.Settings) (func() error, error) {
+	t.config.Apply(func(old, set *config.Settings) (func() error, error) {
 		before := t.loaded.Load()
 		return func() error { t.loaded.Store(before); return nil }, t.update(old, set)
 	}, names...)
-	return t
 }
 
 // Load loads the files for the settings that a server starts with, if anything uses TLS.

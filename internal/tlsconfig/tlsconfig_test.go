@@ -51,6 +51,7 @@ func start(t *testing.T, settings ...string) *fixture {
 		require.NoError(t, f.conf.Set(settings[i], settings[i+1], false))
 	}
 	f.TLS = New(f.conf, f.clock, slog.New(slog.NewTextHandler(&f.log, nil)))
+	f.Follow()
 	require.NoError(t, f.Load(f.conf.Get()))
 	f.Watch()
 	t.Cleanup(f.Close)

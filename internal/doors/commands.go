@@ -1,4 +1,4 @@
-package server
+package doors
 
 import (
 	"slices"
@@ -7,8 +7,8 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// foreignCommands returns the commands that only doors have. Their indices are behind all that the table can have.
-func foreignCommands(t *command.Table) (list []*command.Command) {
+// Commands returns the commands that only doors have. Their indices follow all that the table can have.
+func Commands(t *command.Table) (list []*command.Command) {
 	next := t.Count + command.MaxCustom
 	add := func(name string, categories []string, parent *command.Command) *command.Command {
 		cmd := &command.Command{Name: name, Arity: -1, Parent: parent, Index: next}
