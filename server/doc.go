@@ -10,7 +10,7 @@
 // # Sessions
 //
 // The server makes what its sessions share (New in server.go), sets the parts, and is their session.Host. The methods of
-// that interface stand where the state is that they ask for: group.go, shards.go, storage.go, eviction.go, refuse.go,
+// that interface stand where the state is that they ask for: group.go, shards.go, storage.go, refuse.go,
 // rates.go, forward.go.
 //
 // # Transports
@@ -25,7 +25,7 @@
 //
 // Directives are a table (internal/config/directives.go); those on which nothing depends are rows of data (internal/config/unused.go).
 // [config.Settings] never change: a change makes new ones. Each part that must act on a change registers functions for its
-// directives (Config.Apply, which can refuse and is undone, and Config.Follow): followStorage, followMemory and others.
+// directives (Config.Apply, which can refuse and is undone, and Config.Follow): followStorage and others.
 // Files that directives name are read again when they are set, on SIGHUP, and for TLS by a timer (package
 // internal/tlsconfig).
 //

@@ -159,16 +159,6 @@ func TestClientsThatUseTooMuchMemoryAreDisconnected(t *testing.T) {
 	require.Less(t, b.sessions.Clients.Memory(), int64(100_000))
 }
 
-func TestThePercentageOfMaxmemoryIsTheClients(t *testing.T) {
-	for _, c := range []struct {
-		memory, clients int
-		want            int64
-	}{{0, 0, 0}, {0, -5, 0}, {100 << 20, -5, 5 << 20}, {1 << 20, -5, minClientLimit}, {0, 1, minClientLimit},
-		{0, 1 << 30, 1 << 30}} {
-		require.Equal(t, c.want, clientLimit(&config.Settings{MaxMemory: c.memory, MaxMemoryClients: c.clients}))
-	}
-}
-
 // What was evicted stays gone after a restart, and memory is counted as it was.
 func TestEvictedKeysStayGone(t *testing.T) {
 	fs := crashfs.Mem()

@@ -160,7 +160,7 @@ func (g *group) Lead(at func()) {
 	srv.shards.Kick()
 	srv.roleChanged()
 	srv.servicesLoaded()
-	srv.evictLater(0)
+	srv.eviction.Schedule(0)
 }
 
 // Follow implements quorum.Machine.

@@ -238,5 +238,8 @@ func (srv *Server) EvictableClients() []int64 { return srv.sessions.Clients.Evic
 // SessionSize implements servercommands.Debugger.
 func (srv *Server) SessionSize() uintptr { return session.Size }
 
+// MakeRoom implements session.Host.
+func (srv *Server) MakeRoom(now int64) session.Room { return srv.eviction.MakeRoom(now) }
+
 // UsedMemory implements servercommands.Host; see session.Shared.
 func (srv *Server) UsedMemory() int64 { return srv.sessions.UsedMemory() }

@@ -279,7 +279,7 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("tier_waits", n.TierWaits.Load())
 	b.Number("evicted_clients", n.Evicted.Load())
 	b.Zeros("evicted_scripts")
-	current, total := srv.eviction.exceeded(srv.sessions.Ticks())
+	current, total := srv.eviction.Exceeded()
 	b.Number("total_eviction_exceeded_time", total/1e6)
 	b.Number("current_eviction_exceeded_time", current/1e6)
 	b.Number("expired_subkeys", k.ExpiredFields)

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"time"
 
 	"github.com/atomredis/atomredis/internal/cluster"
 	"github.com/atomredis/atomredis/internal/cluster/migrate"
@@ -27,22 +26,11 @@ func (h *migrateHost) RDBLimits() *rdb.Limits { return (*Server)(h).RDBLimits() 
 
 // AwaitRoom implements migrate.Host.
 func (h *migrateHost) AwaitRoom(ctx context.Context) error {
-	srv := (*Server)(h)
-	for srv.sessions.Limits.Memory.Load() != 0 {
-		room := srv.MakeRoom(srv.ks.Now())
-		if room == session.RoomNowhere {
-			return migrate.ErrNoMemory
-		}
-		if room != session.RoomLater || srv.sessions.Excess() < 1 {
-			return nil
-		}
-		select {
-		case <-time.After(session.TierPause * time.Millisecond):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	ok, err := h.eviction.AwaitRoom(ctx)
+	if err == nil && !ok {
+		return migrate.ErrNoMemory
 	}
-	return nil
+	return err
 }
 
 // Tiered implements migrate.Host.

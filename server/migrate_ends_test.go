@@ -2,7 +2,6 @@ package server
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -83,14 +82,14 @@ func (m *shardPair) begin(atTheEnd bool) (id string, goOn func()) {
 	m.t.Helper()
 	m.settle()
 	if !atTheEnd {
-		m.to.eviction.later.Store(math.MaxInt64) // values are to leave before others come, but none does
+		m.to.eviction.HoldValues(true) // values are to leave before others come, but none does
 		require.Equal(m.t, "+OK", m.b.do("CONFIG SET maxmemory-policy tier maxmemory 1"))
 		id = m.b.waitToImport("100 100")
 		m.b.waitForTask(id, "streaming-buffer")
 		require.Zero(m.t, m.to.has())
 		return id, func() {
 			require.Equal(m.t, "+OK", m.b.do("CONFIG SET maxmemory-policy noeviction maxmemory 0"))
-			m.to.eviction.later.Store(0)
+			m.to.eviction.HoldValues(false)
 		}
 	}
 	goOn = m.beforeTheExport()
@@ -202,7 +201,7 @@ func TestFlushallDuringAMigration(t *testing.T) {
 func (n *groupNode) leaveMemory() {
 	t := n.g.t
 	waitUntil(t, "values may leave", func() bool {
-		n.makeRoom(n.ks.Now())
+		n.MakeRoom(n.ks.Now())
 		return n.sessions.Tiered.Load()
 	})
 	require.NoError(t, n.storage.Save())

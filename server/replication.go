@@ -82,7 +82,7 @@ func (r *replicaHost) BecameMaster() {
 	srv := (*Server)(r)
 	srv.restrict()
 	srv.scoreForRole()
-	srv.evictLater(0)
+	srv.eviction.Schedule(0)
 	srv.servicesLoaded()
 }
 
@@ -103,7 +103,7 @@ func (r *replicaHost) Dial(ctx context.Context, addr string, timeout time.Durati
 // MakeRoom implements psync.ReplicaHost.
 func (r *replicaHost) MakeRoom() {
 	if r.sessions.Limits.Memory.Load() != 0 {
-		(*Server)(r).makeRoom(r.ks.Now())
+		r.eviction.MakeRoom(r.ks.Now())
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 	servercommands "github.com/atomredis/atomredis/internal/commands/server"
 	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/doors"
+	"github.com/atomredis/atomredis/internal/eviction"
 	"github.com/atomredis/atomredis/internal/listeners"
 	"github.com/atomredis/atomredis/internal/process"
 	"github.com/atomredis/atomredis/internal/replication"
@@ -64,7 +65,7 @@ type Server struct {
 	rates        rates
 	peakMemory   stats.Peak
 	scripts      *scripts.Scripts
-	eviction     eviction
+	eviction     *eviction.Eviction
 	storage      storageState
 	exporter     *transfer.Exporter
 	importer     *transfer.Importer
@@ -194,6 +195,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.ks = engine.New(eo)
 	sh.Keyspace, sh.Storage = srv.ks, srv.storage.Storage
 	srv.tls = tlsconfig.New(conf, srv.ks.Clock(), log)
+	srv.eviction = eviction.New(sh, srv.replayed)
 	srv.direct = session.NewDirects(sh)
 	srv.doors = doors.New(doors.Options{Sessions: sh, Direct: srv.direct, Listeners: srv.listeners, TLS: srv.tls,
 		Transport: srv.TransportHost(), Host: (*doorsHost)(srv)})
@@ -213,7 +215,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	}
 	sh.CommandStats = stats.NewCommands(srv.table.Count + command.MaxCustom)
 	sh.Timing.Set(set)
-	srv.setLimits(set)
+	srv.eviction.Apply(set)
 	sh.ReplyBuffers.PeakAge.Store(servercommands.DefaultReplyBufferPeakAge)
 	srv.startScripts()
 	sh.Scripts, sh.Foreign = srv.scripts, doors.Commands(srv.table)
@@ -234,7 +236,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.attachListeners()
 	srv.doors.Follow()
 	srv.followStorage()
-	srv.followMemory()
+	srv.eviction.Follow()
 	srv.followCosts()
 	srv.followKeyspace()
 	conf.OnRewrite(srv.users.Lines)
@@ -282,7 +284,7 @@ func (srv *Server) Start() error {
 	srv.scoreForRole()
 	srv.replica.FollowConfigured()
 	srv.hearEvents(srv.config.Get())
-	srv.evictLater(0)
+	srv.eviction.Schedule(0)
 	srv.doors.Serve()
 	if srv.storage.Storage != nil {
 		srv.servicesLoaded()
@@ -344,7 +346,7 @@ func (srv *Server) end(closeStorage func() error) error {
 		srv.sessions.AwaitApart()
 		srv.migrateConns.Close()
 		srv.closeServices()
-		srv.eviction.close()
+		srv.eviction.Close()
 		srv.ks.Close()
 		srv.scripts.Close()
 		errs = append(errs, closeStorage())
@@ -366,13 +368,14 @@ func (srv *Server) ResetStats() {
 	srv.sessions.Counters.Reset()
 	for _, c := range []*atomic.Int64{&srv.stats.connections, &srv.stats.rejected, &srv.doors.Sent,
 		&srv.replica.Received, &srv.replica.Unexpected, &srv.followed.Sent, &srv.followed.Copies, &srv.followed.Partial,
-		&srv.followed.NoPartial, &srv.stats.restored, &srv.eviction.total} {
+		&srv.followed.NoPartial, &srv.stats.restored} {
 		c.Store(0)
 	}
 	for _, c := range []*transport.Counters{&srv.stats.goroutines, &srv.stats.loops} {
 		c.Reset()
 	}
 	srv.stats.loopsBefore.Add(int64(srv.loopTime()))
+	srv.eviction.ResetStats()
 	srv.ks.ResetStats()
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/eviction"
 	"github.com/atomredis/atomredis/internal/files"
 	"github.com/atomredis/atomredis/internal/transfer"
 	"github.com/atomredis/atomredis/persist"
@@ -55,7 +56,7 @@ func (srv *Server) followStorage() {
 	}
 	srv.config.Follow(func(set *config.Settings) { st.SetPolicy(set.AppendFsync) }, "appendfsync")
 	srv.config.Follow(func(set *config.Settings) { st.SetSavePoints(set.Save) }, "save")
-	srv.config.Follow(func(set *config.Settings) { st.SetCheckpointSize(checkpointSize(set)) },
+	srv.config.Follow(func(set *config.Settings) { st.SetCheckpointSize(eviction.CheckpointSize(set)) },
 		"checkpoint-size", "maxmemory", "maxmemory-policy", "tier")
 	srv.config.Follow(func(set *config.Settings) { st.SetKeyDelays(set.KeyLoadDelay, set.KeySaveDelay) },
 		"key-load-delay", "rdb-key-save-delay")
@@ -85,7 +86,7 @@ func (srv *Server) openStorage(set *config.Settings) error {
 	srv.sessions.Restricted.Store(true)
 	o := persist.Options{
 		FS: srv.fs, Dir: set.Dir, NoJournal: !set.AppendOnly, Policy: set.AppendFsync,
-		CheckpointSize: checkpointSize(set),
+		CheckpointSize: eviction.CheckpointSize(set),
 		SavePoints:     set.Save, Log: srv.log, Notify: srv.storageChanged, Waited: srv.sessions.Waited,
 		Progress: srv.progress,
 		Extra:    srv.extra,

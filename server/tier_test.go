@@ -46,7 +46,7 @@ func openTiered(t *testing.T, fs disk.FS, clients int, settings ...string) *tier
 	b.Server, err = New(conf, slog.New(b.log), Options{FS: fs, Clock: b.clock, Goroutines: true})
 	require.NoError(t, err)
 	require.NoError(t, b.Start())
-	b.makeRoom(b.ks.Now())
+	b.MakeRoom(b.ks.Now())
 	for range clients {
 		b.clients = append(b.clients, b.Server.sessions.Open(transport.Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {
 			b.wakes.Add(1)
@@ -527,7 +527,7 @@ func TestWritingSlowsDownUntilValuesCanLeave(t *testing.T) {
 	b := openTiered(t, crashfs.Mem(), 2, "maxmemory=16mb")
 	defer b.close()
 	b.storage.SetCheckpointSize(math.MaxInt64)
-	b.eviction.asked.Store(math.MaxInt64) // nor does the limit have a checkpoint made
+	b.eviction.WithoutCheckpoints() // nor does the limit have a checkpoint made
 	value := strings.Repeat("v", 10_000)
 	written := 0
 	// write writes a value, and returns how many ms it has waited, at most 10 s.
@@ -563,7 +563,7 @@ func TestWritingSlowsDownUntilValuesCanLeave(t *testing.T) {
 	require.Equal(t, "$-1\r\n", b.send(1, request("GET", fmt.Sprint("k", written)))[1])
 
 	require.NoError(t, b.storage.Save())
-	b.eviction.later.Store(0)
+	b.eviction.HoldValues(false)
 	b.clock.Advance(session.TierPause * time.Millisecond)
 	require.Equal(t, "+OK\r\n", b.settle()[0])
 	require.Zero(t, write())
@@ -574,7 +574,7 @@ func TestScriptsWaitUntilValuesCanLeave(t *testing.T) {
 	b := openTiered(t, crashfs.Mem(), 3, "maxmemory=1mb")
 	defer b.close()
 	b.storage.SetCheckpointSize(math.MaxInt64)
-	b.eviction.asked.Store(math.MaxInt64) // nor does the limit have a checkpoint made
+	b.eviction.WithoutCheckpoints() // nor does the limit have a checkpoint made
 	write := "for i = 1, 100 do redis.call('SET', ARGV[1] .. i, string.rep('v', 1000)) end return 'written'"
 	n := 0
 	for b.Server.sessions.Excess() < 1 {
@@ -594,7 +594,7 @@ func TestScriptsWaitUntilValuesCanLeave(t *testing.T) {
 		b.send(2, request("EVAL", "#!lua flags=no-writes\nreturn redis.call('GET', 'declared:1')", "0"))[2])
 
 	require.NoError(t, b.storage.Save())
-	b.eviction.later.Store(0)
+	b.eviction.HoldValues(false)
 	var replies [2]string
 	for range 1000 {
 		b.clock.Advance(session.TierPause * time.Millisecond)

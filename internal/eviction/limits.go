@@ -1,0 +1,51 @@
+package eviction
+
+import (
+	"math"
+	"time"
+
+	"github.com/atomredis/atomredis/internal/config"
+)
+
+// timeLimit returns how many ns one command may evict keys for.
+func timeLimit(tenacity int) int64 {
+	const least = 500 * time.Microsecond
+	switch {
+	case tenacity >= 100:
+		return math.MaxInt64
+	case tenacity > 10:
+		return int64(float64(least) * math.Pow(1.15, float64(tenacity-10)))
+	}
+	return int64(least) * int64(tenacity) / 10
+}
+
+// minClientLimit is the smallest effective maxmemory-clients in bytes: with less no client could send the command that
+// raises it.
+const minClientLimit = 128 << 10
+
+// clientLimit returns maxmemory-clients in bytes.
+func clientLimit(set *config.Settings) int64 {
+	limit := int64(set.MaxMemoryClients)
+	switch {
+	case limit == 0:
+		return 0
+	case limit < 0 && set.MaxMemory == 0:
+		return 0
+	case limit < 0:
+		limit = int64(float64(set.MaxMemory) * float64(-limit) / 100)
+	}
+	return max(limit, minClientLimit)
+}
+
+// unstoredPart is the fraction of maxmemory, as a divisor, that may be journalled before a checkpoint stores it.
+const unstoredPart = 8
+
+// CheckpointSize returns how long the journal may grow, in bytes, until a checkpoint makes it short again: values can leave
+// memory only once they are stored.
+func CheckpointSize(set *config.Settings) int64 {
+	size := int64(set.CheckpointSize)
+	if set.MaxMemory != 0 && set.Eviction.Tiers() {
+		size = min(size, int64(set.MaxMemory)/unstoredPart)
+	}
+	return size
+}

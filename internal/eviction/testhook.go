@@ -1,0 +1,17 @@
+package eviction
+
+import "math"
+
+// This file is for tests, which must decide when values leave memory.
+
+// HoldValues keeps all values in memory, as if nothing could leave it, until it is called with false.
+func (e *Eviction) HoldValues(hold bool) {
+	until := int64(0)
+	if hold {
+		until = math.MaxInt64
+	}
+	e.later.Store(until)
+}
+
+// WithoutCheckpoints prevents the checkpoints that would make room.
+func (e *Eviction) WithoutCheckpoints() { e.asked.Store(math.MaxInt64) }
