@@ -225,8 +225,7 @@ func TestInfoIsWellFormed(t *testing.T) {
 
 func TestOperationsPerSecondAreMeasured(t *testing.T) {
 	s := startTestServer(t, Options{Goroutines: true})
-	var r rates
-	r.sample(s.Server, 1000)
+	s.Sample(1000)
 	c := s.detached()
 	for range 50 {
 		send(c, 1000, "PING")
@@ -235,17 +234,13 @@ func TestOperationsPerSecondAreMeasured(t *testing.T) {
 	s.replica.Received.Add(8192) // which is part of all
 	s.followed.Sent.Add(2048)
 	s.stats.loops.Rounds.Add(10)
-	r.sample(s.Server, 1500)
-	require.Zero(t, r.throughput().commands, "it is too early for a sample")
-	r.sample(s.Server, 3000)
-	require.EqualValues(t, 25, r.throughput().commands)
-	require.InDelta(t, 6, r.throughput().in, 0.5)
-	require.Equal(t, 4.0, r.throughput().replIn)
-	require.Equal(t, 1.0, r.throughput().replOut)
-	require.EqualValues(t, 5, r.throughput().rounds)
-	s.ResetStats()
-	r.sample(s.Server, 4000)
-	require.EqualValues(t, 25, r.throughput().commands, "a sample that has nothing to compare with changes nothing")
+	s.Sample(3000)
+	rate := s.rates.Last()
+	require.EqualValues(t, 25, rate.Commands)
+	require.InDelta(t, 6, rate.In, 0.5)
+	require.Equal(t, 4.0, rate.ReplIn)
+	require.Equal(t, 1.0, rate.ReplOut)
+	require.EqualValues(t, 5, rate.Rounds)
 }
 
 func TestDebugIsForThoseWhoMay(t *testing.T) {

@@ -253,20 +253,20 @@ func infoPersistence(b *servercommands.InfoText, c *command.Ctx) {
 
 func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	srv := serverOf(c)
-	srv.rates.sample(srv, c.Now())
-	rate := srv.rates.throughput()
+	srv.Sample(c.Now())
+	rate := srv.rates.Last()
 	s, n := &srv.stats, &srv.sessions.Counters
 	b.Number("total_connections_received", s.connections.Load())
 	b.Number("total_commands_processed", srv.commandCalls())
-	b.Number("instantaneous_ops_per_sec", rate.commands)
+	b.Number("instantaneous_ops_per_sec", rate.Commands)
 	b.Number("total_net_input_bytes", srv.bytesIn())
 	b.Number("total_net_output_bytes", srv.bytesOut())
 	b.Number("total_net_repl_input_bytes", srv.replica.Received.Load())
 	b.Number("total_net_repl_output_bytes", srv.followed.Sent.Load())
-	b.Text("instantaneous_input_kbps", strconv.FormatFloat(rate.in, 'f', 2, 64))
-	b.Text("instantaneous_output_kbps", strconv.FormatFloat(rate.out, 'f', 2, 64))
-	b.Text("instantaneous_input_repl_kbps", strconv.FormatFloat(rate.replIn, 'f', 2, 64))
-	b.Text("instantaneous_output_repl_kbps", strconv.FormatFloat(rate.replOut, 'f', 2, 64))
+	b.Text("instantaneous_input_kbps", strconv.FormatFloat(rate.In, 'f', 2, 64))
+	b.Text("instantaneous_output_kbps", strconv.FormatFloat(rate.Out, 'f', 2, 64))
+	b.Text("instantaneous_input_repl_kbps", strconv.FormatFloat(rate.ReplIn, 'f', 2, 64))
+	b.Text("instantaneous_output_repl_kbps", strconv.FormatFloat(rate.ReplOut, 'f', 2, 64))
 	b.Number("rejected_connections", s.rejected.Load())
 	b.Number("sync_full", srv.followed.Copies.Load())
 	b.Number("sync_partial_ok", srv.followed.Partial.Load())
@@ -324,8 +324,8 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("eventloop_cycles", s.loops.Rounds.Load())
 	b.Number("eventloop_duration_sum", srv.loopTime().Microseconds())
 	b.Number("eventloop_duration_cmd_sum", srv.commandTime().Microseconds())
-	b.Number("instantaneous_eventloop_cycles_per_sec", rate.rounds)
-	b.Number("instantaneous_eventloop_duration_usec", rate.roundMicros)
+	b.Number("instantaneous_eventloop_cycles_per_sec", rate.Rounds)
+	b.Number("instantaneous_eventloop_duration_usec", rate.RoundMicros)
 }
 
 func infoCluster(b *servercommands.InfoText, c *command.Ctx) {

@@ -62,7 +62,7 @@ type Server struct {
 	group        group
 	forwards     *forward.Connections // nil unless the server belongs to a group
 	broadcast    *peers.Broadcast     // nil unless the server belongs to a group
-	rates        rates
+	rates        stats.Rates
 	peakMemory   stats.Peak
 	scripts      *scripts.Scripts
 	eviction     *eviction.Eviction

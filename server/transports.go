@@ -119,14 +119,3 @@ func (h *transportHost) CommitSoon() {
 
 // Stalled implements transport.Host: a script is running that makes the server busy.
 func (h *transportHost) Stalled() bool { return h.scripts.Busy() != "" }
-
-// bytesIn returns how many bytes have been received from clients and masters.
-func (srv *Server) bytesIn() int64 {
-	return srv.sessions.Counters.BytesIn.Load() + srv.replica.Received.Load()
-}
-
-// bytesOut returns how many bytes have been sent.
-func (srv *Server) bytesOut() int64 {
-	s := &srv.stats
-	return s.goroutines.Sent.Load() + s.loops.Sent.Load() + srv.doors.Sent.Load()
-}
