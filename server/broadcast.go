@@ -27,7 +27,7 @@ func (h *broadcastHost) Dial(addr string, timeout time.Duration) (net.Conn, erro
 
 // Receivers implements peers.Host.
 func (h *broadcastHost) Receivers(shard bool) (list []string) {
-	st := h.group.status.Load()
+	st := h.group.members.Status()
 	for _, m := range st.Members {
 		if m.Addr != st.Addr {
 			list = append(list, m.Addr)

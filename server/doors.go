@@ -2,12 +2,10 @@ package server
 
 import (
 	"net"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/atomredis/atomredis/doors/door"
-	"github.com/atomredis/atomredis/internal/cluster/shards"
 	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/replication"
 )
@@ -34,8 +32,10 @@ func (srv *Server) CloseDoor(name, directive, value string) { srv.doors.End(name
 // Topology implements doors.Host.
 func (h *doorsHost) Topology(set *config.Settings) door.Topology {
 	srv := (*Server)(h)
-	if srv.group.node != nil {
-		return srv.group.topology(set)
+	if srv.group.members.Joined() {
+		return srv.group.members.Topology(set, func() door.Member {
+			return door.Member{Addr: srv.clientAddr(set), Sentinel: srv.sentinelAddr(set)}
+		})
 	}
 	self := door.Member{ID: srv.runID, Online: true, Voter: true, Addr: srv.clientAddr(set), Sentinel: srv.sentinelAddr(set)}
 	list, offset := srv.followed.Status()
@@ -56,25 +56,6 @@ func (h *doorsHost) Topology(set *config.Settings) door.Topology {
 		}
 	}
 	return door.Topology{Members: members, Timeout: time.Duration(set.ReplTimeout) * time.Second}
-}
-
-// topology is Topology of a server of a group.
-func (g *group) topology(set *config.Settings) door.Topology {
-	st := g.status.Load()
-	t := door.Topology{InGroup: true, Epoch: st.Term, Timeout: time.Duration(set.Raft.Timeout) * time.Millisecond}
-	for _, m := range st.Members {
-		t.Members = append(t.Members, door.Member{ID: shards.Name("node", m.Addr), Addr: m.Client, Sentinel: m.Sentinel,
-			Master: m.Addr == st.Leader && (m.Addr != st.Addr || !g.following.Load()),
-			Voter:  m.Voter, Online: m.Online, Offset: int64(m.Index)})
-	}
-	self := shards.Name("node", st.Addr)
-	i := slices.IndexFunc(t.Members, func(m door.Member) bool { return m.ID == self })
-	if i < 0 { // it has not joined yet, or does not belong to the group any more
-		t.Members = slices.Insert(t.Members, 0, door.Member{ID: self, Addr: g.srv.clientAddr(set), Sentinel: g.srv.sentinelAddr(set)})
-	} else {
-		t.Members[0], t.Members[i] = t.Members[i], t.Members[0]
-	}
-	return t
 }
 
 // clientAddr is where clients reach the server, for others to tell; the host is missing if no directive says it.

@@ -8,7 +8,7 @@ import "github.com/atomredis/atomredis/internal/session"
 type forwardHost Server
 
 // Leader implements forward.Host.
-func (h *forwardHost) Leader() string { return h.group.status.Load().Leader }
+func (h *forwardHost) Leader() string { return h.group.members.Status().Leader }
 
 // Refuse implements forward.Host. The client's own server has checked protected-mode.
 func (h *forwardHost) Refuse() string { return (*Server)(h).refuse(h.sessions.Clients.Len(), false) }

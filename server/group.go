@@ -7,15 +7,13 @@ import (
 	"io"
 	"net"
 	"slices"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/config"
-	"github.com/atomredis/atomredis/internal/replication"
+	"github.com/atomredis/atomredis/internal/replication/membership"
 	"github.com/atomredis/atomredis/internal/replication/quorum"
 	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/internal/transfer"
@@ -49,9 +47,7 @@ type group struct {
 	cancel  context.CancelFunc
 
 	following *atomic.Bool // session.Shared.Following
-	status    atomic.Pointer[quorum.Status]
-	// lastLeader is the address of who leads, or has led last; nil if that is not known.
-	lastLeader atomic.Pointer[string]
+	members   membership.Membership
 }
 
 var (
@@ -110,8 +106,7 @@ func (srv *Server) openGroup(fs disk.FS, dir string, state []byte) (journal.Jour
 	srv.config.Follow(func(set *config.Settings) { srv.sessions.Forwards.Store(set.Raft.Proxy) }, "replicated-proxy")
 	g.r = srv.sessions.NewReplayer(command.FromJournal)
 	g.r.Obey()
-	st := node.Status()
-	g.status.Store(&st)
+	g.members.Join(node, g.following)
 	var guard engine.Guard
 	guard.Lock(srv.ks, engine.AllShards, srv.ks.Now())
 	g.follow(&guard)
@@ -245,14 +240,7 @@ func (g *group) Store() error { return g.srv.storage.Save() }
 func (g *group) Told() { g.srv.storageChanged() }
 
 // Changed implements quorum.Machine.
-func (g *group) Changed() {
-	st := g.node.Status()
-	if st.Leader != "" {
-		g.lastLeader.Store(&st.Leader)
-	}
-	g.status.Store(&st)
-	g.srv.forwards.LeaderChanged(st.Leader)
-}
+func (g *group) Changed() { g.srv.forwards.LeaderChanged(g.members.Refresh()) }
 
 // roleChanged makes the server's new role visible.
 func (srv *Server) roleChanged() {
@@ -271,78 +259,23 @@ func (srv *Server) MasterAddr() (host string, port int, ok bool) {
 	if st, ok := srv.replica.Status(); ok {
 		return st.Host, st.Port, true
 	}
-	return srv.group.leader()
+	return srv.group.members.Leader()
 }
 
 // restriction returns the error that a server which follows its group's leader has for a command with these flags, "" if it may
 // run.
 func (g *group) restriction(flags command.Flag, writes bool, set *config.Settings) command.Error {
 	switch {
-	case g.node == nil || !g.following.Load():
+	case !g.members.Follows():
 		return ""
 	case writes:
 		return command.ErrReadOnly
 	case g.srv.replica.Loading() && flags&command.Loading == 0:
 		return command.ErrLoading
-	case flags&command.Stale == 0 && set.Raft.MaxLag > 0 && g.silence() > time.Duration(set.Raft.MaxLag)*time.Second:
+	case flags&command.Stale == 0 && set.Raft.MaxLag > 0 && g.members.Silence() > time.Duration(set.Raft.MaxLag)*time.Second:
 		return command.ErrMasterDown
 	}
 	return ""
-}
-
-// silence returns for how long nothing has been heard of the leader.
-func (g *group) silence() time.Duration { return time.Since(g.node.LastContact()) }
-
-// leader returns where clients reach the leader, if it is another server.
-func (g *group) leader() (host string, port int, ok bool) {
-	if g.node == nil || !g.following.Load() {
-		return "", 0, false
-	}
-	host, text, err := net.SplitHostPort(g.status.Load().LeaderAt)
-	if err != nil {
-		return "", 0, false
-	}
-	port, err = strconv.Atoi(text)
-	return host, port, err == nil
-}
-
-// link is what a follower tells of its leader, as a replica does of its master.
-func (g *group) link() (link replication.Link, ok bool) {
-	if g.node == nil || !g.following.Load() {
-		return link, false
-	}
-	st := g.status.Load()
-	link.Host, link.Port, _ = g.leader()
-	link.Offset, link.Heard, link.Down = int64(st.Applied), g.node.LastContact(), g.node.LastContact()
-	link.State, link.Size = replication.LinkConnected, -1
-	if st.Leader == "" {
-		link.State, link.Problem = replication.LinkConnect, "the group has no leader"
-	}
-	if st.Err != nil {
-		link.Problem = st.Err.Error()
-	}
-	return link, true
-}
-
-// followers are the others of the group, as a leader tells of them.
-func (g *group) followers() (list []replication.Follower, offset int64) {
-	if g.node == nil || g.following.Load() {
-		return nil, 0
-	}
-	st := g.status.Load()
-	for _, m := range st.Members {
-		host, text, err := net.SplitHostPort(m.Client)
-		port, _ := strconv.Atoi(text)
-		if m.Addr == st.Addr || err != nil {
-			continue
-		}
-		f := replication.Follower{Host: host, Port: int64(port), State: replication.FollowerOnline, Acked: int64(m.Index)}
-		if !m.Online {
-			f.State = replication.FollowerWaiting
-		}
-		list = append(list, f)
-	}
-	return list, int64(st.Applied)
 }
 
 // InGroup implements replication.Host.
@@ -350,28 +283,6 @@ func (srv *Server) InGroup() bool { return srv.group.node != nil }
 
 // GroupNode implements raftcommands.Host.
 func (srv *Server) GroupNode() quorum.Node { return srv.group.node }
-
-// info tells of the group in INFO replication.
-func (g *group) info(text func(name, value string)) {
-	if g.node == nil {
-		return
-	}
-	st := g.status.Load()
-	text("raft_state", st.State)
-	text("raft_addr", st.Addr)
-	text("raft_leader", st.Leader)
-	text("raft_term", strconv.FormatUint(st.Term, 10))
-	text("raft_commit_index", strconv.FormatUint(st.Committed, 10))
-	text("raft_applied_index", strconv.FormatUint(st.Applied, 10))
-	members := make([]string, 0, len(st.Members))
-	for _, m := range st.Members {
-		members = append(members, m.Addr)
-	}
-	text("raft_members", strings.Join(members, ","))
-	if st.Err != nil {
-		text("raft_problem", command.OneLine(st.Err.Error()))
-	}
-}
 
 // GroupStatus returns how the server and its group are; the zero Status if it belongs to none.
 func (srv *Server) GroupStatus() quorum.Status {

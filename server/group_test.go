@@ -111,7 +111,7 @@ func (g *testGroup) leader() *groupNode {
 	var found *groupNode
 	require.Eventually(g.t, func() bool {
 		for _, n := range g.nodes {
-			if n.Server != nil && n.group.status.Load().State == "leader" {
+			if n.Server != nil && n.group.members.Status().State == "leader" {
 				found = n
 				return true
 			}
@@ -125,7 +125,7 @@ func (g *testGroup) leader() *groupNode {
 func (g *testGroup) settled() *groupNode {
 	g.t.Helper()
 	require.Eventually(g.t, func() bool {
-		st := g.leader().group.status.Load()
+		st := g.leader().group.members.Status()
 		ok := len(st.Members) == len(g.nodes)
 		for _, m := range st.Members {
 			ok = ok && m.Voter && m.Online
@@ -138,7 +138,7 @@ func (g *testGroup) settled() *groupNode {
 // handOver has another node lead, and waits until both know.
 func (g *testGroup) handOver(from, to *groupNode) {
 	g.t.Helper()
-	leads := func(n *groupNode) bool { return n.group.status.Load().State == "leader" }
+	leads := func(n *groupNode) bool { return n.group.members.Status().State == "leader" }
 	require.Eventually(g.t, func() bool {
 		if leads(from) {
 			_ = from.group.node.Transfer(to.addr) // again, if nobody has taken it
@@ -196,7 +196,7 @@ func TestTheLeadOfAGroupIsHandedOver(t *testing.T) {
 	require.Equal(t, "+OK", c.do("SET key value"))
 	second := g.followers()[1]
 	require.NoError(t, first.group.node.Transfer(second.addr))
-	require.Eventually(t, func() bool { return second.group.status.Load().State == "leader" }, testTimeout, time.Millisecond)
+	require.Eventually(t, func() bool { return second.group.members.Status().State == "leader" }, testTimeout, time.Millisecond)
 	c = second.client()
 	require.Equal(t, "value", c.do("GET key"))
 	require.Equal(t, "+OK", c.do("SET key other"))

@@ -62,7 +62,7 @@ func infoReplication(b *servercommands.InfoText, c *command.Ctx) {
 		b.Text("slave"+strconv.Itoa(i), fmt.Sprintf("ip=%s,port=%d,state=%s,offset=%d,lag=%d", f.Host, f.Port, f.State,
 			f.Acked, f.Lag))
 	}
-	serverOf(c).group.info(b.Text)
+	serverOf(c).group.members.Info(b.Text)
 	b.Text("master_failover_state", serverOf(c).followed.FailoverState())
 	infoBacklog(b, serverOf(c).followed.Backlog(), offset)
 }

@@ -291,7 +291,7 @@ func waitUntil(t *testing.T, what string, holds func() bool) {
 // leads returns the node of the group that leads, nil if there is none.
 func (g *testGroup) leads() *groupNode {
 	for _, n := range g.nodes {
-		if n.Server != nil && n.group.status.Load().State == "leader" {
+		if n.Server != nil && n.group.members.Status().State == "leader" {
 			return n
 		}
 	}

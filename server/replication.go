@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/atomredis/atomredis/engine"
@@ -51,7 +50,7 @@ func (m *masterHost) FollowsLeader() bool { return m.group.following.Load() }
 
 // TellLeader implements psync.MasterHost.
 func (m *masterHost) TellLeader() {
-	leader := m.group.status.Load().Leader
+	leader := m.group.members.Status().Leader
 	if leader == "" {
 		return
 	}
@@ -166,35 +165,20 @@ func (srv *Server) fill(ctx context.Context, file io.Reader, by *session.Replaye
 // Followers implements replication.Host.
 func (srv *Server) Followers() (list []replication.Follower, offset int64) {
 	list, offset = srv.followed.Status()
-	others, index := srv.group.followers()
+	others, index := srv.group.members.Followers()
 	return append(others, list...), max(offset, index)
 }
 
 // Master implements replication.Host.
 func (srv *Server) Master() (link replication.Link, ok bool) {
-	if link, ok := srv.group.link(); ok {
+	if link, ok := srv.group.members.Link(); ok {
 		return link, true
 	}
 	return srv.replica.Status()
 }
 
 // Group implements replication.Host.
-func (srv *Server) Group() (g replication.Group, ok bool) {
-	node := &srv.group
-	if node.node == nil {
-		return g, false
-	}
-	g.Leads = !node.following.Load()
-	if host, port, known := node.leader(); known {
-		g.Leader = net.JoinHostPort(host, strconv.Itoa(port))
-	}
-	for _, m := range node.status.Load().Members {
-		if host, _, err := net.SplitHostPort(m.Client); err == nil && host != "" {
-			g.Members = append(g.Members, m.Client)
-		}
-	}
-	return g, true
-}
+func (srv *Server) Group() (g replication.Group, ok bool) { return srv.group.members.Group() }
 
 // HasStream implements replication.Host.
 func (srv *Server) HasStream() bool { return srv.followed.HasStream() }

@@ -27,7 +27,7 @@ type shardsHost Server
 func (h *shardsHost) Leads() bool { return !h.group.following.Load() }
 
 // Status implements shards.Host.
-func (h *shardsHost) Status() *quorum.Status { return h.group.status.Load() }
+func (h *shardsHost) Status() *quorum.Status { return h.group.members.Status() }
 
 // SlotsLost implements shards.Host.
 func (h *shardsHost) SlotsLost(slots *cluster.SlotSet) {
@@ -138,7 +138,7 @@ func (srv *Server) Elsewhere(slot int, reads bool) command.Error {
 	if !g.following.Load() || reads {
 		return "" // since the session has looked
 	}
-	switch st := g.status.Load(); {
+	switch st := g.members.Status(); {
 	case st.Leader == "" || st.Leader != st.Addr && st.LeaderAt == "":
 		return session.ErrClusterDown
 	case st.Leader == st.Addr:

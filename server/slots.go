@@ -64,7 +64,7 @@ func (srv *Server) ClusterView(local string) *cluster.View {
 		return &cluster.View{Shards: []cluster.ShardView{own}}
 	}
 	st := srv.shards.Now()
-	own.ID, own.Slots, own.Members = st.ID, st.Owners.SlotsOf(st.ID), srv.group.clusterMembers(set)
+	own.ID, own.Slots, own.Members = st.ID, st.Owners.SlotsOf(st.ID), srv.group.members.Cluster(set, func() string { return srv.clientAddr(set) })
 	for _, c := range st.Record.Claims {
 		own.Epoch = max(own.Epoch, c.Epoch)
 	}
@@ -112,31 +112,6 @@ func (srv *Server) Shards() clustercommands.Shards {
 type clusterShards struct {
 	*shards.Shards
 	*migrate.Migrations
-}
-
-// clusterMembers are the servers of the group as nodes of a cluster, the leader first. One that led last and cannot be
-// reached still counts as the leader, until there is another one.
-func (g *group) clusterMembers(set *config.Settings) []cluster.Member {
-	st := g.status.Load()
-	leader := g.lastLeader.Load()
-	var list []cluster.Member
-	for _, m := range st.Members {
-		c := cluster.Member{ID: shards.Name("node", m.Addr), Announcement: shards.AnnouncementAt(m.Client, m.Addr),
-			Myself: m.Addr == st.Addr, Online: m.Online, Offset: int64(m.Index), Leads: leader != nil && m.Addr == *leader}
-		c.Preferred = set.Cluster.PreferredEndpoint
-		if c.Myself {
-			c.Hostname = set.Cluster.AnnounceHostname
-		}
-		if c.Leads && st.Leader == "" {
-			c.Online = false
-		}
-		list = append(list, c)
-	}
-	if len(list) == 0 { // it has not joined yet
-		list = []cluster.Member{{ID: g.srv.cluster.ID, Announcement: shards.AnnouncementAt(g.srv.clientAddr(set), st.Addr), Myself: true}}
-	}
-	shards.LeaderFirst(list)
-	return list
 }
 
 func movedTo(slot int, addr string) command.Error {

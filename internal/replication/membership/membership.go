@@ -1,0 +1,154 @@
+// Package membership is what a server knows of its group, in the words of those who ask: replication (ROLE, INFO, REPLCONF
+// GROUP), clusters, and doors. It takes no part in the group; package quorum has the contract with the one that does.
+package membership
+
+import (
+	"net"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/replication"
+	"github.com/atomredis/atomredis/internal/replication/quorum"
+)
+
+// Node is the source of a Membership; quorum.Node is one.
+type Node interface {
+	Status() quorum.Status
+	// LastContact returns when a follower has last heard of the leader.
+	LastContact() time.Time
+}
+
+// Membership is a server's knowledge of its group. The zero value is that of a server without a group. Any goroutine may
+// call its methods, after Join.
+type Membership struct {
+	node      Node
+	following *atomic.Bool // whether another server leads
+	status    atomic.Pointer[quorum.Status]
+	// lastLeader is the address of the leader, or of the last one if there is none; nil if no leader is known yet.
+	lastLeader atomic.Pointer[string]
+}
+
+// Join begins the server's part in a group. following says at any time whether another server leads.
+func (m *Membership) Join(node Node, following *atomic.Bool) {
+	m.node, m.following = node, following
+	m.Refresh()
+}
+
+// Joined reports whether the server belongs to a group.
+func (m *Membership) Joined() bool { return m.node != nil }
+
+// Follows reports whether the server belongs to a group that another server leads.
+func (m *Membership) Follows() bool { return m.node != nil && m.following.Load() }
+
+// Leads reports whether the server leads a group.
+func (m *Membership) Leads() bool { return m.node != nil && !m.following.Load() }
+
+// Refresh reads the node's status anew and returns the address of the leader, "" without one.
+func (m *Membership) Refresh() (leader string) {
+	st := m.node.Status()
+	if st.Leader != "" {
+		m.lastLeader.Store(&st.Leader)
+	}
+	m.status.Store(&st)
+	return st.Leader
+}
+
+// Status returns the status as of the last Refresh; nil without a group.
+func (m *Membership) Status() *quorum.Status { return m.status.Load() }
+
+// Silence returns for how long nothing has been heard of the leader.
+func (m *Membership) Silence() time.Duration { return time.Since(m.node.LastContact()) }
+
+// Leader returns where clients reach the leader, if it is another server.
+func (m *Membership) Leader() (host string, port int, ok bool) {
+	if !m.Follows() {
+		return "", 0, false
+	}
+	host, text, err := net.SplitHostPort(m.Status().LeaderAt)
+	if err != nil {
+		return "", 0, false
+	}
+	port, err = strconv.Atoi(text)
+	return host, port, err == nil
+}
+
+// Link shows a follower's leader as the master of a replica; ok is false at a leader.
+func (m *Membership) Link() (link replication.Link, ok bool) {
+	if !m.Follows() {
+		return link, false
+	}
+	st, heard := m.Status(), m.node.LastContact()
+	link.Host, link.Port, _ = m.Leader()
+	link.Offset, link.Heard, link.Down = int64(st.Applied), heard, heard
+	link.State, link.Size = replication.LinkConnected, -1
+	if st.Leader == "" {
+		link.State, link.Problem = replication.LinkConnect, "the group has no leader"
+	}
+	if st.Err != nil {
+		link.Problem = st.Err.Error()
+	}
+	return link, true
+}
+
+// Followers shows the other servers of the group as a leader's replicas, and its offset; there are none at a follower.
+func (m *Membership) Followers() (list []replication.Follower, offset int64) {
+	if !m.Leads() {
+		return nil, 0
+	}
+	st := m.Status()
+	for _, other := range st.Members {
+		host, text, err := net.SplitHostPort(other.Client)
+		port, _ := strconv.Atoi(text)
+		if other.Addr == st.Addr || err != nil {
+			continue
+		}
+		f := replication.Follower{Host: host, Port: int64(port), State: replication.FollowerOnline, Acked: int64(other.Index)}
+		if !other.Online {
+			f.State = replication.FollowerWaiting
+		}
+		list = append(list, f)
+	}
+	return list, int64(st.Applied)
+}
+
+// Group returns the answer to REPLCONF GROUP; ok is false without a group.
+func (m *Membership) Group() (g replication.Group, ok bool) {
+	if !m.Joined() {
+		return g, false
+	}
+	g.Leads = m.Leads()
+	if host, port, known := m.Leader(); known {
+		g.Leader = net.JoinHostPort(host, strconv.Itoa(port))
+	}
+	for _, member := range m.Status().Members {
+		if host, _, err := net.SplitHostPort(member.Client); err == nil && host != "" {
+			g.Members = append(g.Members, member.Client)
+		}
+	}
+	return g, true
+}
+
+// Info writes the group's fields of INFO replication.
+func (m *Membership) Info(text func(name, value string)) {
+	if !m.Joined() {
+		return
+	}
+	st := m.Status()
+	text("raft_state", st.State)
+	text("raft_addr", st.Addr)
+	text("raft_leader", st.Leader)
+	text("raft_term", strconv.FormatUint(st.Term, 10))
+	text("raft_commit_index", strconv.FormatUint(st.Committed, 10))
+	text("raft_applied_index", strconv.FormatUint(st.Applied, 10))
+	addrs := make([]string, 0, len(st.Members))
+	for _, member := range st.Members {
+		addrs = append(addrs, member.Addr)
+	}
+	text("raft_members", strings.Join(addrs, ","))
+	if st.Err != nil {
+		text("raft_problem", command.OneLine(st.Err.Error()))
+	}
+}
