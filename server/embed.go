@@ -8,8 +8,8 @@ import (
 	"github.com/atomredis/atomredis/persist/store"
 )
 
-// This file is how a program that has the server inside itself uses it: with connections that it hands over. The
-// sessions in which it executes commands itself are in direct.go, snapshots in snapshot.go.
+// This file is for programs that embed the server: connections that they hand over, and files that are read again. The
+// sessions in which a program executes commands are session.Direct; snapshots are in snapshot.go.
 
 var (
 	// ErrInUse says that another server uses the data directory.
