@@ -38,7 +38,7 @@ type Session struct {
 	tally      tally
 	exact      bool // commands are measured one by one; see timing
 	unobserved bool // its commands are not timed: see door.Session
-	suspicious int  // how many commands are still to be measured one by one
+	exactCalls int  // how many commands are still to be measured one by one
 
 	db            int
 	authenticated atomic.Bool       // written by the session's goroutine

@@ -35,8 +35,8 @@ type Timing struct {
 const (
 	// exactBelow is the limit below which a run of maxTally short commands could reach it without any of them being slow.
 	exactBelow = int64(time.Millisecond)
-	// suspicion is how many commands are measured one by one after a slow run.
-	suspicion = 256
+	// exactAfterSlow is how many commands are measured one by one after a slow run.
+	exactAfterSlow = 256
 )
 
 // Set takes over the settings.
@@ -129,8 +129,8 @@ func (s *Session) end(c *command.Ctx, start int64, reply int) {
 		return
 	}
 	s.examine(c.Cmd, c.Args, 1, took)
-	if s.suspicious > 0 {
-		s.suspicious--
+	if s.exactCalls > 0 {
+		s.exactCalls--
 	}
 }
 
@@ -143,7 +143,7 @@ func (s *Session) flushTally() {
 		s.shared.CommandStats.Of(t.cmd).Count(t.calls, now-t.start)
 		s.examine(t.cmd, t.args, t.calls, now-t.start)
 	}
-	s.exact = s.suspicious > 0 || s.shared.Timing.exact.Load()
+	s.exact = s.exactCalls > 0 || s.shared.Timing.exact.Load()
 }
 
 // examine takes note of how long calls of a command took: so many ns in all. args are those of a single call; nil if
@@ -163,7 +163,7 @@ func (s *Session) examine(cmd *command.Command, args [][]byte, calls, took int64
 	}
 	set := s.shared.Config.Get()
 	if calls > 1 {
-		s.suspicious = suspicion
+		s.exactCalls = exactAfterSlow
 	} else if n := set.SlowlogLogSlowerThan; n >= 0 && took/int64(time.Microsecond) >= int64(n) &&
 		cmd.Flags&command.SkipSlowlog == 0 && args != nil {
 		s.log(stats.SlowCommands, cmd, args, took/int64(time.Microsecond), set.SlowlogMaxLen)

@@ -25,7 +25,7 @@ func TestRunsOfShortCommandsAreSuspectedIfTheyAreSlow(t *testing.T) {
 	require.True(t, s.exact)
 	s.examine(get, args, 1, int64(20*time.Millisecond))
 	require.Equal(t, 1, b.CommandLogs[stats.SlowCommands].Len())
-	s.suspicious = 0
+	s.exactCalls = 0
 	s.flushTally()
 	require.False(t, s.exact)
 }
