@@ -438,7 +438,7 @@ func (s *Session) takeReply(cmd *command.Command, args [][]byte) bool {
 		return false
 	}
 	s.endGuard()
-	s.flushTally()
+	s.flushCalls()
 	reply := w.reply
 	w.reply = nil
 	n := len(reply)

@@ -66,7 +66,7 @@ func (d *Direct) run(ctx context.Context, cmd, container *command.Command, args 
 	s := d.session
 	start := len(s.out.Buf)
 	s.now = s.shared.Keyspace.Now()
-	s.flushTally()
+	s.flushCalls()
 	for !s.execute(cmd, container, args) {
 		if err := d.wait(ctx); err != nil {
 			s.endPause()

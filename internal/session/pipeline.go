@@ -100,7 +100,7 @@ func (s *Session) process(b []byte) []byte {
 		if !ahead.more {
 			break
 		}
-		s.flushTally() // before the arguments are overwritten
+		s.flushCalls() // before the arguments are overwritten
 		s.parseAhead(ahead, b)
 	}
 	return b
@@ -108,7 +108,7 @@ func (s *Session) process(b []byte) []byte {
 
 // beginPipeline parses the first commands, unless prepare has.
 func (s *Session) beginPipeline(b []byte) *lookahead {
-	s.flushTally()
+	s.flushCalls()
 	ahead := s.pipeline.ahead
 	if s.pipeline.ahead = nil; ahead == nil {
 		ahead = lookaheads.Get().(*lookahead)
@@ -175,7 +175,7 @@ func (s *Session) endCommands() {
 	if s.modes.subs.Publishing() {
 		s.modes.subs.EndPublishing()
 	}
-	s.flushTally()
+	s.flushCalls()
 	if s.forwarding.to != nil {
 		s.forwarding.to.Flush()
 	}

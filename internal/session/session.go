@@ -28,17 +28,17 @@ type Session struct {
 	wake    func()
 	started time.Time
 
-	in         received
-	pipeline   pipeline
-	out        resp.Writer
-	origin     origin // of the changes that the client makes
-	guard      engine.Guard
-	ctx        command.Ctx
-	now        int64 // ms since 1970, refreshed with every batch
-	tally      tally
-	exact      bool // commands are measured one by one; see timing
-	unobserved bool // its commands are not timed: see door.Session
-	exactCalls int  // how many commands are still to be measured one by one
+	in           received
+	pipeline     pipeline
+	out          resp.Writer
+	origin       origin // of the changes that the client makes
+	guard        engine.Guard
+	ctx          command.Ctx
+	now          int64 // ms since 1970, refreshed with every batch
+	pendingCalls pendingCalls
+	exact        bool // commands are measured one by one; see timing
+	unobserved   bool // its commands are not timed: see door.Session
+	exactCalls   int  // how many commands are still to be measured one by one
 
 	db            int
 	authenticated atomic.Bool       // written by the session's goroutine

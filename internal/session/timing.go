@@ -15,7 +15,7 @@ import (
 )
 
 // How long commands take. Reading the clock costs as much as a tenth of a short command, so that runs of equal
-// commands whose cost is constant share one reading (tally), and only commands that may be slow are measured by
+// commands whose cost is constant share one reading (pendingCalls), and only commands that may be slow are measured by
 // themselves. Each command of a run counts with the mean. If a run is slow enough for the slow log or the latency monitor,
 // the session's next commands are measured one by one; with thresholds under a millisecond all commands are. The latency
 // monitor gets a slow run as one event, because other clients waited for all of it. The slow log does not get it, because
@@ -33,7 +33,7 @@ type Timing struct {
 }
 
 const (
-	// exactBelow is the limit below which a run of maxTally short commands could reach it without any of them being slow.
+	// exactBelow is the limit below which a run of maxPendingCalls short commands could reach it without any of them being slow.
 	exactBelow = int64(time.Millisecond)
 	// exactAfterSlow is how many commands are measured one by one after a slow run.
 	exactAfterSlow = 256
@@ -78,29 +78,29 @@ func (t *Timing) setExact() {
 	t.exact.Store(t.hot.Load() != nil || t.slots.Load() || t.limit.Load() < exactBelow)
 }
 
-// tally counts consecutive calls of one command, which pipelines are full of, so that the clock is read and the shared
+// pendingCalls counts consecutive calls of one command, which pipelines are full of, so that the clock is read and the shared
 // counters are changed once for several of them.
-type tally struct {
+type pendingCalls struct {
 	cmd   *command.Command // nil: nothing is counted
 	calls int64
 	args  [][]byte // of the only call; nil if they may be gone by the time it is flushed
 	start int64    // Shared.Ticks when the first of them began
 }
 
-// maxTally bounds how many calls share a reading of the clock.
-const maxTally = maxAhead
+// maxPendingCalls bounds how many calls share a reading of the clock.
+const maxPendingCalls = maxAhead
 
 // begin counts a call that is about to begin, or says that it is to be measured alone, between start and Session.end.
 func (s *Session) begin(c *command.Ctx) (start int64, alone bool) {
-	t := &s.tally
+	t := &s.pendingCalls
 	if c.Cmd.Slow || s.exact {
-		s.flushTally()
+		s.flushCalls()
 		return t.start, true
 	}
-	if t.cmd != c.Cmd || t.calls == maxTally {
+	if t.cmd != c.Cmd || t.calls == maxPendingCalls {
 		inScript := c.Origin.In(command.FromScript)
 		if t.cmd != nil || inScript {
-			s.flushTally() // otherwise the clock has just been read
+			s.flushCalls() // otherwise the clock has just been read
 		}
 		t.cmd = c.Cmd
 		if t.args = c.Args; inScript {
@@ -113,15 +113,15 @@ func (s *Session) begin(c *command.Ctx) (start int64, alone bool) {
 
 // uncountCall takes back what begin has counted: the call will be made once more.
 func (s *Session) uncountCall() {
-	if s.tally.calls--; s.tally.calls == 0 {
-		s.tally.cmd = nil
+	if s.pendingCalls.calls--; s.pendingCalls.calls == 0 {
+		s.pendingCalls.cmd = nil
 	}
 }
 
 // end counts a call that was measured alone. Its reply has so many bytes.
 func (s *Session) end(c *command.Ctx, start int64, reply int) {
-	s.flushTally() // of the commands that it has called
-	took := s.tally.start - start
+	s.flushCalls() // of the commands that it has called
+	took := s.pendingCalls.start - start
 	s.heat(c, took, reply)
 	s.shared.CommandStats.Of(c.Cmd).Count(1, took)
 	if b := s.blocked; b != nil && b.ctx.Cmd == c.Cmd && !c.NoBlock {
@@ -134,11 +134,11 @@ func (s *Session) end(c *command.Ctx, start int64, reply int) {
 	}
 }
 
-// flushTally makes the counted calls visible in the server's statistics, and begins a new stretch of time.
-func (s *Session) flushTally() {
+// flushCalls makes the counted calls visible in the server's statistics, and begins a new stretch of time.
+func (s *Session) flushCalls() {
 	now := s.shared.Ticks()
-	t := s.tally
-	s.tally = tally{start: now}
+	t := s.pendingCalls
+	s.pendingCalls = pendingCalls{start: now}
 	if t.cmd != nil {
 		s.shared.CommandStats.Of(t.cmd).Count(t.calls, now-t.start)
 		s.examine(t.cmd, t.args, t.calls, now-t.start)

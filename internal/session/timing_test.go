@@ -21,11 +21,11 @@ func TestRunsOfShortCommandsAreSuspectedIfTheyAreSlow(t *testing.T) {
 	require.Zero(t, b.CommandLogs[stats.SlowCommands].Len(), "nobody knows which one it was")
 	held, _ := b.Latency.Series("fast-command")
 	require.Equal(t, int64(20), held.Max)
-	s.flushTally()
+	s.flushCalls()
 	require.True(t, s.exact)
 	s.examine(get, args, 1, int64(20*time.Millisecond))
 	require.Equal(t, 1, b.CommandLogs[stats.SlowCommands].Len())
 	s.exactCalls = 0
-	s.flushTally()
+	s.flushCalls()
 	require.False(t, s.exact)
 }
