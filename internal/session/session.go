@@ -53,21 +53,21 @@ type Session struct {
 	closing       bool     // close as soon as out is written
 	why           error    // the error for the program when the session closes; nil if it was killed
 	// what Host.MakeRoom came to when the command that runs began; means something only while there is a limit
-	room         Room
-	paced        float64  // until when the client's commands that need memory wait then, in ms since 1970
-	fetching     fetching // of values that are not in memory
-	work         *work    // what the next command has been computed by, or is; nil as a rule
-	states       []any    // what services keep with the client, by their IDs
-	fieldsets    hashes.Fieldsets
-	after        []func(now int64)
-	door         *Door // nil if the client has not come through one
-	delay        delayedOutput
-	floodedSince int64 // when the output was first seen beyond its soft limit, in ms since 1970; 0 if it is not beyond
-	replyBuffer  replyBuffer
-	lastCmd      *command.Command
-	calls        int64         // commands that have ended, as CLIENT LIST counts them
-	script       *scriptCaller // the script that runs, or ran last; nil before the first
-	custom       *Caller       // the custom command that runs; nil if none does
+	room           Room
+	throttledUntil float64  // when the client may execute the next command that needs memory, in ms since 1970
+	fetching       fetching // of values that are not in memory
+	work           *work    // what the next command has been computed by, or is; nil as a rule
+	states         []any    // what services keep with the client, by their IDs
+	fieldsets      hashes.Fieldsets
+	after          []func(now int64)
+	door           *Door // nil if the client has not come through one
+	delay          delayedOutput
+	floodedSince   int64 // when the output was first seen beyond its soft limit, in ms since 1970; 0 if it is not beyond
+	replyBuffer    replyBuffer
+	lastCmd        *command.Command
+	calls          int64         // commands that have ended, as CLIENT LIST counts them
+	script         *scriptCaller // the script that runs, or ran last; nil before the first
+	custom         *Caller       // the custom command that runs; nil if none does
 
 	// proto is out.Proto for those who send pushes.
 	proto atomic.Int32

@@ -182,11 +182,12 @@ const (
 	// leave, and tierPause is for how many ms they wait before they look again.
 	tierExcess = 8
 	TierPause  = 5
-	// pacedFrom is of how much of that excess on such commands of a client are kept apart. Less is no reason to wait: as a
-	// rule a checkpoint ends before it is more. leastPace and mostPace are how many ms apart, then and at its end.
-	pacedFrom = 0.5
-	leastPace = 0.02
-	mostPace  = 1000
+	// throttledFrom is the part of that excess from which on such commands of a client are throttled. Less is no reason to
+	// wait: usually a checkpoint ends before. minInterval and maxInterval are the ms between two commands, there and at the
+	// whole excess.
+	throttledFrom = 0.5
+	minInterval   = 0.02
+	maxInterval   = 1000
 )
 
 // mustWait reports whether a command must wait because memory is full of what cannot leave it yet. The fuller it is, the
@@ -201,19 +202,18 @@ func (s *Session) mustWait(cmd *command.Command, args [][]byte) bool {
 	switch {
 	case excess >= 1:
 		s.pausedUntil = s.now + TierPause
-	case leaving || excess < pacedFrom:
+	case leaving || excess < throttledFrom:
 		return false
-	case s.paced >= now+1:
-		s.pausedUntil = int64(s.paced)
+	case s.throttledUntil >= now+1:
+		s.pausedUntil = int64(s.throttledUntil)
 	default:
-		s.paced = max(s.paced, now) + pace(excess)
+		s.throttledUntil = max(s.throttledUntil, now) + throttleInterval(excess)
 		return false
 	}
 	return true
 }
 
-// pace returns how many ms lie between two commands of a client that need memory, as Shared.Excess goes from pacedFrom
-// to 1.
-func pace(excess float64) float64 {
-	return leastPace * math.Pow(mostPace/leastPace, (excess-pacedFrom)/(1-pacedFrom))
+// throttleInterval returns the ms between two commands of a client that need memory, for an Excess from throttledFrom to 1.
+func throttleInterval(excess float64) float64 {
+	return minInterval * math.Pow(maxInterval/minInterval, (excess-throttledFrom)/(1-throttledFrom))
 }
