@@ -16,9 +16,11 @@ import (
 
 // Eviction makes room in memory. Its methods may be called from any goroutine.
 type Eviction struct {
-	sh       *session.Shared
-	ks       *engine.Keyspace
-	replayed func() bool // reports whether the journal has been read, so that the data is complete
+	sh *session.Shared
+	ks *engine.Keyspace
+	// replayed reports whether the journal has been read, so that the data is complete. It is called only while commands are
+	// restricted.
+	replayed func() bool
 
 	tiering sync.Mutex // held by the one who calls SetTier; taken before any shard
 
@@ -60,8 +62,11 @@ func (e *Eviction) Follow() {
 // maxmemory-eviction-tenacity allows. A timer does the rest. No guard may be held. Before the journal has been read no
 // keys can be evicted.
 func (e *Eviction) MakeRoom(now int64) session.Room {
+	if e.sh.Restricted.Load() && !e.replayed() {
+		return session.RoomEnough
+	}
 	set := e.sh.Config.Get()
-	if !e.replayed() || e.elsewhere(set) {
+	if e.elsewhere(set) {
 		return session.RoomEnough
 	}
 	e.switchTier()
