@@ -1,10 +1,10 @@
 package server
 
 import (
-	"net"
 	"time"
 
 	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
 // Published messages are passed on to other servers by peers.Broadcast.
@@ -21,8 +21,8 @@ func (srv *Server) Published(c *command.Ctx, shard bool) {
 type broadcastHost Server
 
 // Dial implements peers.Node.
-func (h *broadcastHost) Dial(addr string, timeout time.Duration) (net.Conn, error) {
-	return h.group.node.Dial(addr, timeout)
+func (h *broadcastHost) Dial(addr string, purpose peer.Purpose, timeout time.Duration) (*peer.Conn, error) {
+	return h.group.node.Dial(addr, purpose, timeout)
 }
 
 // Receivers implements peers.Host.

@@ -15,6 +15,7 @@ import (
 	"github.com/atomredis/atomredis/internal/replication"
 	"github.com/atomredis/atomredis/internal/replication/psync"
 	"github.com/atomredis/atomredis/internal/session"
+	"github.com/atomredis/atomredis/internal/wire/peer"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
@@ -54,7 +55,7 @@ func (m *masterHost) TellLeader() {
 	if leader == "" {
 		return
 	}
-	if conn, err := peers.Tell(m.group.node, leader, peers.AskStream); err == nil {
+	if conn, err := m.group.node.Dial(leader, peer.Stream, peers.Timeout); err == nil {
 		conn.Close()
 	}
 }

@@ -2,9 +2,8 @@ package server
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
-	"net"
+	"time"
 
 	"github.com/atomredis/atomredis/internal/cluster"
 	"github.com/atomredis/atomredis/internal/cluster/forward"
@@ -14,6 +13,7 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/replication/quorum"
 	"github.com/atomredis/atomredis/internal/session"
+	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
 // What package internal/cluster/shards needs of the server, and the errors that name the server of a slot.
@@ -50,30 +50,48 @@ func (srv *Server) startShards() {
 	srv.forwards = forward.New(srv.sessions, (*forwardHost)(srv))
 }
 
-// servePeer answers another server, which may belong to any shard.
-func (srv *Server) servePeer(c net.Conn) {
-	q, in, err := peers.ReadQuestion(c)
-	if err != nil {
-		return
-	}
-	switch {
-	case q.Ask == peers.AskForward:
-		srv.forwards.Serve(c, in.Buffered())
-	case q.Ask == peers.AskStream:
-		srv.followed.WantedElsewhere()
-	case q.Ask == peers.AskPublish, q.Ask == peers.AskPublishShard:
-		_ = srv.broadcast.Receive(c, in.Buffered(), q.Ask == peers.AskPublishShard) // the sender sees it when it writes
-	case q.Ask == peers.AskExport && q.Shard != nil && srv.cluster != nil:
-		srv.migrations.Export(c, in, &q)
-	case q.Ask == peers.AskEnd && srv.cluster != nil:
-		a := srv.shards.News()
-		if a.Shard, err = srv.migrations.EndTask(q.Task); err != nil {
-			a.Error = err.Error()
+// servePeer serves a connection of another server, which may belong to any shard.
+func (srv *Server) servePeer(c *peer.Conn) {
+	switch c.Purpose() {
+	case peer.Shards:
+		c.SetDeadline(time.Now().Add(peers.TaskTimeout))
+		c.SetLimit(maxQuestion)
+		var q peers.Question
+		if c.ReadRequest(&q) != nil {
+			return
 		}
-		_ = json.NewEncoder(c).Encode(a)
+		if a, err := srv.answer(&q); err != nil {
+			_ = c.Fail(err)
+		} else {
+			_ = c.Reply(a)
+		}
+	case peer.Migration:
+		c.SetLimit(maxQuestion)
+		if srv.cluster == nil {
+			_ = c.Fail(shards.ErrNoCluster)
+			return
+		}
+		srv.migrations.Export(c)
+	case peer.Forward:
+		srv.forwards.Serve(c)
+	case peer.Stream:
+		srv.followed.WantedElsewhere()
 	default:
-		srv.shards.Answer(c, &q)
+		_ = srv.broadcast.Receive(c) // the sender sees it when it writes
 	}
+}
+
+// maxQuestion is the longest question of another server, in bytes.
+const maxQuestion = 1 << 20
+
+// answer answers a question of another server.
+func (srv *Server) answer(q *peers.Question) (a peers.News, err error) {
+	if q.Ask != peers.AskEnd || srv.cluster == nil {
+		return srv.shards.Answer(q)
+	}
+	a = srv.shards.News()
+	a.Shard, err = srv.migrations.EndTask(q.Task)
+	return a, err
 }
 
 // ApplyShardRecord implements cluster.Host.

@@ -1,9 +1,7 @@
 package forward
 
 import (
-	"bufio"
-	"encoding/binary"
-	"encoding/json"
+	"errors"
 	"net"
 	"slices"
 	"sync"
@@ -14,6 +12,7 @@ import (
 	"github.com/atomredis/atomredis/internal/cluster/peers"
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/session"
+	"github.com/atomredis/atomredis/internal/wire/peer"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -36,9 +35,9 @@ type forwarder struct {
 	sent, done uint64
 	bound      bool // the leader keeps state for the client: a transaction, subscriptions and so on
 	leader     string
-	conn       net.Conn // nil while there is none
-	ended      bool     // the client's connection must end
-	stopped    bool     // the client has disconnected
+	conn       *peer.Conn // nil while there is none
+	ended      bool       // the client's connection must end
+	stopped    bool       // the client has disconnected
 }
 
 func newForwarder(all *Connections, s *session.Session) *forwarder {
@@ -145,7 +144,7 @@ func (f *forwarder) Stop() {
 func (f *forwarder) run() {
 	var reading sync.WaitGroup
 	defer reading.Wait()
-	var frame []byte
+	var spare []byte // memory for the queue
 	for {
 		select {
 		case <-f.wake:
@@ -159,12 +158,11 @@ func (f *forwarder) run() {
 			continue
 		}
 		if conn == nil {
-			var in *bufio.Reader
-			if conn, in = f.connect(); conn == nil {
+			if conn = f.connect(); conn == nil {
 				f.fail()
 				continue
 			}
-			reading.Go(func() { f.receive(conn, in) })
+			reading.Go(func() { f.receive(conn) })
 		}
 		f.mu.Lock()
 		if f.conn != conn { // it has ended, and nothing of the queue was sent on it
@@ -172,35 +170,46 @@ func (f *forwarder) run() {
 			f.Flush()
 			continue
 		}
-		frame = f.takeQueue(frame[:0])
+		commands, client := f.takeQueue(spare)
 		f.mu.Unlock()
-		if _, err := conn.Write(frame); err != nil {
+		if send(conn, commands, client) != nil {
 			conn.Close() // receive handles the rest
 		}
-		if cap(frame) > maxQueue {
-			frame = nil
+		if spare = commands[:0]; cap(spare) > maxQueue {
+			spare = nil
 		}
 	}
 }
 
-// takeQueue appends the queued commands as frames and empties the queue. mu is locked.
-func (f *forwarder) takeQueue(frame []byte) []byte {
-	full := len(f.queue) > maxQueue // the session may wait
+// takeQueue returns the queued commands, and the client if the leader does not know it. The queue is empty afterwards, with
+// the memory of spare. mu is locked.
+func (f *forwarder) takeQueue(spare []byte) (commands []byte, client *session.Identity) {
 	if f.changed {
-		frame, f.changed = appendClient(frame, f.client), false
+		c := f.client
+		client, f.changed = &c, false
 	}
-	for part := range slices.Chunk(f.queue, maxFrame) {
-		frame = binary.BigEndian.AppendUint32(append(frame, frameCommands), uint32(len(part)))
-		frame = append(frame, part...)
-		f.sent++
-	}
-	if f.queue, f.queued = f.queue[:0], 0; cap(f.queue) > maxQueue {
-		f.queue = nil
-	}
-	if full {
+	commands = f.queue
+	f.sent += uint64((len(commands) + maxFrame - 1) / maxFrame)
+	f.queue, f.queued = spare, 0
+	if len(commands) > maxQueue { // the session may wait
 		f.post()
 	}
-	return frame
+	return commands, client
+}
+
+// send sends commands as frames, after the client if it is not nil.
+func send(conn *peer.Conn, commands []byte, client *session.Identity) error {
+	if client != nil {
+		if err := sendClient(conn, *client); err != nil {
+			return err
+		}
+	}
+	for part := range slices.Chunk(commands, maxFrame) {
+		if err := conn.Send(frameCommands, part); err != nil {
+			return err
+		}
+	}
+	return conn.Flush()
 }
 
 // post makes the session check the forwarder, behind the replies in b. mu is locked.
@@ -211,74 +220,68 @@ func (f *forwarder) post(b ...[]byte) {
 }
 
 // connect connects to the leader and describes the client to it. It returns nil if there is no leader for too long.
-func (f *forwarder) connect() (net.Conn, *bufio.Reader) {
+func (f *forwarder) connect() *peer.Conn {
 	late := time.NewTimer(f.all.timeout())
 	defer late.Stop()
 	for {
 		if leader := f.all.host.Leader(); leader != "" {
-			if conn, in, err := f.dial(leader); err == nil {
-				return conn, in
+			if conn, err := f.dial(leader); err == nil {
+				return conn
 			}
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-late.C:
-			return nil, nil
+			return nil
 		case <-f.gone:
-			return nil, nil
+			return nil
 		case <-f.all.ctx.Done():
-			return nil, nil
+			return nil
 		}
 	}
 }
 
 // dial connects to the leader.
-func (f *forwarder) dial(addr string) (net.Conn, *bufio.Reader, error) {
-	conn, err := f.all.node.Dial(addr, peers.Timeout)
+func (f *forwarder) dial(addr string) (*peer.Conn, error) {
+	conn, err := f.all.node.Dial(addr, peer.Forward, peers.Timeout)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	in, err := f.begin(conn, addr)
-	if err != nil {
+	if err := f.begin(conn, addr); err != nil {
 		conn.Close()
-		return nil, nil, err
+		return nil, err
 	}
-	return conn, in, nil
+	return conn, nil
 }
 
 // begin describes the client to the leader and takes the first answer.
-func (f *forwarder) begin(conn net.Conn, addr string) (*bufio.Reader, error) {
+func (f *forwarder) begin(conn *peer.Conn, addr string) error {
 	conn.SetDeadline(time.Now().Add(peers.Timeout))
 	f.mu.Lock()
 	client := f.client
 	f.mu.Unlock()
-	hello, _ := json.Marshal(peers.Question{Ask: peers.AskForward})
-	if _, err := conn.Write(appendClient(append(hello, '\n'), client)); err != nil {
-		return nil, err
+	if err := errors.Join(sendClient(conn, client), conn.Flush()); err != nil {
+		return err
 	}
-	in := bufio.NewReaderSize(conn, 16<<10)
-	a, replies, err := readAnswer(in)
+	a, replies, err := readAnswer(conn)
 	if err != nil {
-		return nil, err
-	}
-	if a.flags&answerRefused != 0 {
-		return nil, errNoLeader
+		return err
 	}
 	conn.SetDeadline(time.Time{})
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.stopped {
-		return nil, net.ErrClosed
+		return net.ErrClosed
 	}
 	f.conn, f.leader, f.sent, f.changed = conn, addr, 0, false
 	f.take(a, replies)
-	return in, nil
+	return nil
 }
 
 // take handles an answer. mu is locked.
 func (f *forwarder) take(a answer, replies []byte) {
 	f.done, f.bound = a.done, a.flags&answerBound != 0
-	f.client.DB, f.client.Protocol = int(a.db), 2
+	f.client.DB, f.client.Protocol = a.db, 2
 	if a.flags&answerRESP3 != 0 {
 		f.client.Protocol = 3
 	}
@@ -300,9 +303,9 @@ func (f *forwarder) fail() {
 }
 
 // receive takes the leader's answers until the connection ends.
-func (f *forwarder) receive(conn net.Conn, in *bufio.Reader) {
+func (f *forwarder) receive(conn *peer.Conn) {
 	for {
-		a, replies, err := readAnswer(in)
+		a, replies, err := readAnswer(conn)
 		if err != nil {
 			break
 		}

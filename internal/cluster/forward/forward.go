@@ -2,15 +2,14 @@ package forward
 
 import (
 	"context"
-	"errors"
 	"maps"
-	"net"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/atomredis/atomredis/internal/replication/quorum"
 	"github.com/atomredis/atomredis/internal/session"
+	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
 // Host is what Connections needs of the server beside its sessions. Any goroutine may call its methods.
@@ -24,9 +23,9 @@ type Host interface {
 // Node is the server's part in its group; quorum.Node is one.
 type Node interface {
 	// Dial connects to another server.
-	Dial(addr string, timeout time.Duration) (net.Conn, error)
+	Dial(addr string, purpose peer.Purpose, timeout time.Duration) (*peer.Conn, error)
 	// Detach makes a connection of another server count as that of a client.
-	Detach(conn net.Conn)
+	Detach(conn *peer.Conn)
 	// LastContact returns when a follower has last heard of the leader.
 	LastContact() time.Time
 }
@@ -57,10 +56,7 @@ const (
 	maxUnread = 1 << 20
 )
 
-var (
-	errFrame    = errors.New("unknown frame")
-	errNoLeader = errors.New("the server does not lead")
-)
+var errNotLeading = &peer.Error{Code: peer.NotLeading, Text: "the server does not lead"}
 
 // New returns Connections without any. Join comes before the first client.
 func New(sessions *session.Shared, host Host) *Connections {

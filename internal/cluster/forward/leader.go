@@ -1,7 +1,6 @@
 package forward
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"io"
@@ -11,8 +10,10 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/clients/acl"
+	"github.com/atomredis/atomredis/internal/cluster/peers"
 	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/internal/transport"
+	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
 // remoteClient is a client of another server of the group, which forwards its commands to this one, the leader; forwarder
@@ -20,7 +21,7 @@ import (
 // connection closes when this server stops leading; commands without a reply then fail.
 type remoteClient struct {
 	all    *Connections
-	conn   net.Conn
+	conn   *peer.Conn
 	signal chan struct{} // the session has mail or output, a frame has come, or the connection has ended
 
 	mu      sync.Mutex       // protects what follows, and the session's owner-only state
@@ -36,29 +37,27 @@ type remoteClient struct {
 	armed   int64
 }
 
-// Serve serves a client of another server. rest has the bytes that were read from the connection already.
-func (c *Connections) Serve(conn net.Conn, rest io.Reader) {
+// Serve serves a client of another server.
+func (c *Connections) Serve(conn *peer.Conn) {
 	r := &remoteClient{all: c, conn: conn, signal: make(chan struct{}, 1)}
-	in := bufio.NewReaderSize(io.MultiReader(rest, conn), 16<<10)
-	if b, err := in.ReadByte(); err != nil || b != '\n' {
-		return
-	}
+	conn.SetDeadline(time.Now().Add(peers.TaskTimeout))
+	conn.SetLimit(maxFrame)
 	if !c.add(r) {
 		return
 	}
 	defer c.remove(r)
 	if c.sessions.Following.Load() { // LeadLost finds those that come later
-		_ = r.refuse(nil, answerRefused)
+		_ = conn.Fail(errNotLeading)
 		return
 	}
-	if r.readClient(in) != nil {
+	if r.readFrame() != nil {
 		return
 	}
 	conn.SetDeadline(time.Time{})
 	c.node.Detach(conn) // it counts as a client
 	var writing sync.WaitGroup
 	writing.Go(r.write)
-	for r.readFrame(in) == nil {
+	for r.readFrame() == nil {
 	}
 	r.mu.Lock()
 	r.gone = true
@@ -75,54 +74,45 @@ func (r *remoteClient) wake() {
 	}
 }
 
-// readClient reads the description of the client.
-func (r *remoteClient) readClient(in *bufio.Reader) error {
-	kind, n, err := readFrameHead(in)
+// readFrame reads a frame: the description of the client, which comes first, or commands for the session.
+func (r *remoteClient) readFrame() error {
+	kind, err := r.conn.Next()
 	switch {
 	case err != nil:
 		return err
-	case kind != frameClient || n > maxClient:
-		return errFrame
-	}
-	text := make([]byte, n)
-	if _, err := io.ReadFull(in, text); err != nil {
-		return err
-	}
-	return r.become(text)
-}
-
-// readFrame reads a frame and gives its commands to the session.
-func (r *remoteClient) readFrame(in *bufio.Reader) error {
-	if head, err := in.Peek(1); err != nil {
-		return err
-	} else if head[0] == frameClient {
-		return r.readClient(in)
-	}
-	kind, rest, err := readFrameHead(in)
-	switch {
-	case err != nil:
-		return err
-	case kind != frameCommands:
-		return errFrame
-	}
-	for rest > 0 {
-		if _, err := in.Peek(1); err != nil {
+	case kind == frameClient && r.conn.Size() <= maxClient:
+		text, err := r.conn.Rest()
+		if err != nil {
 			return err
 		}
-		part, _ := in.Peek(min(rest, in.Buffered()))
-		rest -= len(part)
+		return r.become(text)
+	case kind == frameCommands && r.session != nil: // which only this goroutine sets
+		return r.readCommands()
+	}
+	return peer.ErrFrame
+}
+
+// readCommands gives the commands of a frame to the session as they arrive.
+func (r *remoteClient) readCommands() error {
+	for {
+		part, err := r.conn.Chunk()
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		end := r.conn.Size() == 0
 		r.mu.Lock()
 		if !r.session.Closing() {
 			r.session.Input(part, r.all.sessions.Keyspace.Now())
 		}
-		if rest == 0 {
+		if end {
 			r.frames++
 		}
 		r.mu.Unlock()
 		r.wake()
-		_, _ = in.Discard(len(part)) // which is there
+		if end {
+			return nil
+		}
 	}
-	return nil
 }
 
 // become makes the session that of the client that its server describes.
@@ -133,14 +123,14 @@ func (r *remoteClient) become(text []byte) error {
 		return err
 	}
 	if c.DB < 0 || c.DB >= sh.Keyspace.Databases() || c.Protocol != 2 && c.Protocol != 3 {
-		return errFrame
+		return peer.ErrFrame
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.session
 	if s == nil {
 		if refusal := r.all.host.Refuse(); refusal != "" {
-			return errors.Join(net.ErrClosed, r.refuse([]byte("-"+refusal+"\r\n"), answerEnd))
+			return errors.Join(net.ErrClosed, r.refuse("-"+refusal+"\r\n"))
 		}
 		s = sh.Open(transport.Peer{Addr: c.Addr, Local: c.Local}, r.wake)
 		r.session, r.hello = s, true
@@ -163,7 +153,7 @@ func (r *remoteClient) write() {
 	r.watch = time.AfterFunc(time.Hour, r.check)
 	r.watch.Stop()
 	var err error
-	var frame []byte
+	var replies []byte
 	for range r.signal {
 		now := ks.Now()
 		r.mu.Lock()
@@ -171,7 +161,7 @@ func (r *remoteClient) write() {
 		s.Advance(now)
 		sendable := min(s.Sendable(), maxUnread)
 		all := s.Output()
-		frame = append(append(frame[:0], make([]byte, answerHead)...), all[:sendable]...)
+		replies = append(replies[:0], all[:sendable]...)
 		s.SetOutput(all[:copy(all, all[sendable:])])
 		sh.Storage.Kick()
 		left := len(all) - sendable
@@ -181,7 +171,7 @@ func (r *remoteClient) write() {
 			check, nextCheck = ks.Clock().AfterFunc(time.Second, r.wake), now+1000
 		}
 		r.arm(now)
-		a := answer{size: uint32(sendable), done: r.told, db: uint32(s.DB()), flags: r.flags(end)}
+		a := answer{done: r.told, db: s.DB(), flags: r.flags(end)}
 		// One that is aborted owes replies: its client must not wait for them.
 		if left == 0 && !s.Closing() && s.Idle() {
 			a.done = r.frames
@@ -193,8 +183,7 @@ func (r *remoteClient) write() {
 			r.wake() // for more
 		}
 		if send {
-			a.put(frame)
-			err = r.send(frame)
+			err = r.send(&a, replies)
 		}
 		if end || err != nil {
 			break
@@ -228,20 +217,17 @@ func (r *remoteClient) flags(end bool) (flags byte) {
 	return flags
 }
 
-// refuse answers without a session.
-func (r *remoteClient) refuse(replies []byte, flags byte) error {
-	frame := make([]byte, answerHead, answerHead+len(replies))
-	a := answer{size: uint32(len(replies)), flags: flags}
-	a.put(frame)
-	_, err := r.conn.Write(append(frame, replies...))
-	return err
+// refuse answers with an error for the client when there is no session.
+func (r *remoteClient) refuse(reply string) error {
+	a := answer{flags: answerEnd}
+	return errors.Join(a.queue(r.conn, []byte(reply)), r.conn.Flush())
 }
 
-// send writes to the other server. That blocks while the server's client does not read; meanwhile check decides whether
+// send sends an answer to the other server. That blocks while the server's client does not read; meanwhile check decides whether
 // the client may stay.
-func (r *remoteClient) send(frame []byte) error {
+func (r *remoteClient) send(a *answer, replies []byte) error {
 	r.watch.Reset(time.Second)
-	_, err := r.conn.Write(frame)
+	err := errors.Join(a.queue(r.conn, replies), r.conn.Flush())
 	r.watch.Stop()
 	return err
 }

@@ -1,11 +1,9 @@
 package migrate
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -15,8 +13,8 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/cluster"
-	"github.com/atomredis/atomredis/internal/cluster/peers"
 	"github.com/atomredis/atomredis/internal/cluster/shards"
+	"github.com/atomredis/atomredis/internal/wire/peer"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
@@ -132,7 +130,10 @@ func (t *exportTask) take() map[keyName]struct{} {
 }
 
 // beginExport starts to record changes of the keys of the slots.
-func (h *Migrations) beginExport(q *peers.Question) (*exportTask, error) {
+func (h *Migrations) beginExport(q *exportRequest) (*exportTask, error) {
+	if q.Shard == nil {
+		return nil, peer.ErrFrame
+	}
 	t := &exportTask{h: h, slots: cluster.SetOf(q.Slots...), changed: map[keyName]struct{}{}}
 	var guard engine.Guard
 	guard.Lock(h.ks, engine.AllShards, h.ks.Now())
@@ -170,46 +171,43 @@ func (h *Migrations) endExport(t *exportTask) {
 type exporting struct {
 	*exportTask
 	ctx   context.Context
-	c     net.Conn
-	in    *json.Decoder
-	w     *bufio.Writer
+	c     *peer.Conn
 	round uint64
 }
 
-// Export answers peers.AskExport. It returns when the other shard has claimed the slots, or the export has failed.
-func (h *Migrations) Export(c net.Conn, in *json.Decoder, q *peers.Question) {
+// Export serves a connection of peer.Migration. It returns when the other shard has claimed the slots, or the export has
+// failed.
+func (h *Migrations) Export(c *peer.Conn) {
+	c.SetIdleTimeout(idleTimeout)
+	q := new(exportRequest)
+	if err := c.ReadRequest(q); err != nil {
+		return
+	}
 	t, err := h.beginExport(q)
 	if err != nil {
-		_ = json.NewEncoder(c).Encode(peers.News{Error: err.Error()})
+		_ = c.Fail(coded(err))
 		return
 	}
 	defer h.endExport(t)
-	s := &exporting{exportTask: t, ctx: h.ctx, c: idleConn{c}, in: in}
-	s.w = bufio.NewWriterSize(s.c, 64<<10)
+	s := &exporting{exportTask: t, ctx: h.ctx, c: c}
 	err = s.run(q)
 	t.end(errors.Join(err, errAnswer))
 	t.task.finish(err)
 	if err != nil {
-		_ = (&frame{kind: frameError, body: []byte(err.Error())}).write(s.w)
-		_ = s.w.Flush()
+		_ = c.Fail(coded(err))
 	}
 }
 
-// idleConn is a connection that fails after idleTimeout without progress.
-type idleConn struct{ net.Conn }
-
-func (c idleConn) Read(b []byte) (int, error) {
-	c.SetReadDeadline(time.Now().Add(idleTimeout))
-	return c.Conn.Read(b)
+// coded gives an error the code by which the target knows it.
+func coded(err error) error {
+	if errors.Is(err, cluster.ErrBusy) {
+		return &peer.Error{Code: peer.Busy, Text: err.Error()}
+	}
+	return err
 }
 
-func (c idleConn) Write(b []byte) (int, error) {
-	c.SetWriteDeadline(time.Now().Add(idleTimeout))
-	return c.Conn.Write(b)
-}
-
-func (s *exporting) run(q *peers.Question) error {
-	if err := json.NewEncoder(s.c).Encode(peers.News{}); err != nil {
+func (s *exporting) run(q *exportRequest) error {
+	if err := s.c.Reply(struct{}{}); err != nil {
 		return err
 	}
 	s.task.enter("send-bulk-and-stream")
@@ -239,7 +237,7 @@ func (s *exporting) run(q *peers.Question) error {
 }
 
 // handOff makes commands wait, sends the rest, and records the export.
-func (s *exporting) handOff(q *peers.Question) error {
+func (s *exporting) handOff(q *exportRequest) error {
 	until := time.Now().Add(holdTimeout)
 	s.mu.Lock()
 	s.holds = true
@@ -281,11 +279,10 @@ func (s *exporting) handOff(q *peers.Question) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join((&frame{kind: frameExported, body: exported}).write(s.w), s.w.Flush()); err != nil {
+	if err := errors.Join(s.c.Send(frameExported, exported), s.c.Flush()); err != nil {
 		return nil // the export is committed; the other shard will ask
 	}
-	var claimed ack
-	if s.in.Decode(&claimed) == nil {
+	if s.readAck(0) == nil {
 		s.h.shards.Kick()
 	}
 	s.h.awaitRecord(s.ctx, until, func(r *cluster.Record) bool {
@@ -295,7 +292,7 @@ func (s *exporting) handOff(q *peers.Question) error {
 }
 
 // exportUnder records the export if the other shard has everything. The guard over everything is held.
-func (s *exporting) exportUnder(r *cluster.Record, q *peers.Question, hold *hold) error {
+func (s *exporting) exportUnder(r *cluster.Record, q *exportRequest, hold *hold) error {
 	left := hold.withdraw()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -342,21 +339,29 @@ func (s *exporting) sendChanged() (int, error) {
 // endRound ends a round and waits until the other shard has committed all that was sent.
 func (s *exporting) endRound() error {
 	s.round++
-	kind := byte(frameRound)
+	kind := frameRound
 	if s.holds { // only this goroutine changes it
 		kind = frameLast
 	}
-	if err := errors.Join((&frame{kind: kind, round: s.round}).write(s.w), s.w.Flush()); err != nil {
+	if err := errors.Join((&frame{kind: kind, round: s.round}).send(s.c), s.c.Flush()); err != nil {
 		return err
 	}
-	var a ack
-	if err := s.in.Decode(&a); err != nil {
+	if err := s.readAck(s.round); err != nil {
 		return err
-	}
-	if a.Round != s.round {
-		return errAnswer
 	}
 	return s.err()
+}
+
+// readAck reads the acknowledgement of a round.
+func (s *exporting) readAck(round uint64) error {
+	kind, payload, err := s.c.Receive()
+	if err != nil {
+		return err
+	}
+	if acked, _, err := peer.Number(payload); kind != frameAck || err != nil || acked != round {
+		return errAnswer
+	}
+	return nil
 }
 
 // send sends the state of a key.
@@ -368,7 +373,7 @@ func (s *exporting) send(db int, key string) error {
 	if err != nil {
 		return err
 	}
-	return f.write(s.w)
+	return f.send(s.c)
 }
 
 // stateOf returns the state of a key as a frame.

@@ -1,121 +1,99 @@
 package migrate
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/binary"
-	"errors"
-	"fmt"
-	"io"
+
+	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
-// What the source of a migration sends after its answer, as frames of a kind and its fields: states of keys, ends of
-// rounds, and in the end what it has agreed on. The target answers the ends of rounds, and says in the end that it has
-// claimed the slots, with an ack each.
+// A connection of peer.Migration begins with the target's request, which the source accepts with a reply. Then the source
+// sends states of keys, ends of rounds, and at last what it has agreed on; the target acknowledges the ends of rounds, and
+// at last that it has claimed the slots. peer.Failed ends the migration.
 
+// The kinds of frames.
 const (
-	frameState    = 's' // database, deadline, key, payload
-	frameGone     = 'g' // database, key
-	frameRound    = 'r' // its number
-	frameLast     = 'l' // its number; the slots may be exported after it, so that the target must not lose keys any more
-	frameExported = 'd' // a cluster.Other
-	frameError    = 'e' // text
+	frameState    peer.Kind = 's' // database, deadline, key, payload
+	frameGone     peer.Kind = 'g' // database, key
+	frameRound    peer.Kind = 'r' // its number
+	frameLast     peer.Kind = 'l' // its number; the slots may be exported after it, so that the target must not lose keys any more
+	frameExported peer.Kind = 'd' // a cluster.Other in JSON
+	// frameAck is the target's: it has committed all states up to the end of a round, whose number is the payload; 0 says
+	// that it has claimed the slots.
+	frameAck peer.Kind = 'a'
 )
 
-// ack reports that the target has committed all states up to the end of a round.
-type ack struct{ Round uint64 }
+// exportRequest is the request of the target.
+type exportRequest struct {
+	Shard *cluster.Other // that asks
+	Task  string
+	Slots []cluster.Range
+}
 
-// maxFramePart is the longest key, payload or text, in bytes.
-const maxFramePart = 8 << 30
+// maxFrame is the longest frame, in bytes.
+const maxFrame = 8 << 30
 
-var errFrame = errors.New("the other shard has sent something that is no state of a key")
-
-// frame is one of them. Unused fields are zero.
+// frame is one of frameState, frameGone, frameRound and frameLast. Unused fields are zero.
 type frame struct {
-	kind     byte
+	kind     peer.Kind
 	db       int
 	deadline int64 // ms since 1970, 0 is none
 	round    uint64
 	key      []byte
-	body     []byte // the payload, the text or the JSON
+	body     []byte // the payload
 }
 
-// write writes a frame.
-func (f *frame) write(w *bufio.Writer) error {
-	b := append(w.AvailableBuffer(), f.kind)
-	part := func(p []byte) {
-		b = binary.AppendUvarint(b, uint64(len(p)))
-		_, _ = w.Write(b)
-		_, _ = w.Write(p)
-		b = w.AvailableBuffer()
-	}
+// send sends a frame with the next Flush.
+func (f *frame) send(c *peer.Conn) error {
+	var b []byte
 	switch f.kind {
 	case frameState:
-		b = binary.AppendVarint(binary.AppendUvarint(b, uint64(f.db)), f.deadline)
-		part(f.key)
-		part(f.body)
+		b = binary.AppendVarint(binary.AppendUvarint(nil, uint64(f.db)), f.deadline)
+		b = binary.AppendUvarint(peer.AppendPart(b, f.key), uint64(len(f.body)))
+		return c.Send(f.kind, b, f.body)
 	case frameGone:
-		b = binary.AppendUvarint(b, uint64(f.db))
-		part(f.key)
-	case frameRound, frameLast:
-		b = binary.AppendUvarint(b, f.round)
+		b = peer.AppendPart(binary.AppendUvarint(nil, uint64(f.db)), f.key)
 	default:
-		part(f.body)
+		b = binary.AppendUvarint(nil, f.round)
 	}
-	_, err := w.Write(b)
+	return c.Send(f.kind, b)
+}
+
+// parseFrame parses the payload of a frame, of which it keeps slices.
+func parseFrame(kind peer.Kind, b []byte) (f frame, err error) {
+	f.kind = kind
+	if kind == frameRound || kind == frameLast {
+		f.round, b, err = peer.Number(b)
+		return f, onlyIf(err, b)
+	}
+	if kind != frameState && kind != frameGone {
+		return f, peer.ErrFrame
+	}
+	db, b, err := peer.Number(b)
+	if err == nil && db > 1<<30 {
+		err = peer.ErrFrame
+	}
+	f.db = int(db)
+	if err == nil && kind == frameState {
+		var size int
+		if f.deadline, size = binary.Varint(b); size <= 0 {
+			return f, peer.ErrFrame
+		}
+		b = b[size:]
+	}
+	if err == nil {
+		f.key, b, err = peer.Part(b)
+	}
+	if err == nil && kind == frameState {
+		f.body, b, err = peer.Part(b)
+	}
+	return f, onlyIf(err, b)
+}
+
+// onlyIf returns err, or an error if there is a rest.
+func onlyIf(err error, rest []byte) error {
+	if err == nil && len(rest) > 0 {
+		return peer.ErrFrame
+	}
 	return err
-}
-
-// readFrame reads a frame. It allocates memory only for bytes that have arrived.
-func readFrame(r *bufio.Reader) (f frame, err error) {
-	if f.kind, err = r.ReadByte(); err != nil {
-		return f, err
-	}
-	number := func() (n uint64) {
-		if err == nil {
-			n, err = binary.ReadUvarint(r)
-		}
-		return n
-	}
-	part := func() []byte {
-		n := number()
-		if err == nil && n > maxFramePart {
-			err = errFrame
-		}
-		if err != nil {
-			return nil
-		}
-		var b bytes.Buffer
-		if n < 1<<16 {
-			b.Grow(int(n))
-		}
-		if _, err = io.CopyN(&b, r, int64(n)); errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
-		return b.Bytes()
-	}
-	db := func() int {
-		n := number()
-		if n > 1<<30 {
-			err = errors.Join(err, errFrame)
-		}
-		return int(n)
-	}
-	switch f.kind {
-	case frameState:
-		f.db = db()
-		if err == nil {
-			f.deadline, err = binary.ReadVarint(r)
-		}
-		f.key, f.body = part(), part()
-	case frameGone:
-		f.db, f.key = db(), part()
-	case frameRound, frameLast:
-		f.round = number()
-	case frameExported, frameError:
-		f.body = part()
-	default:
-		return f, fmt.Errorf("%w: %q", errFrame, f.kind)
-	}
-	return f, err
 }

@@ -1,97 +1,78 @@
 package migrate
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
-	"io"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/memconn"
+	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
-// framesOf are frames of all kinds.
+// framesOf are frames of all kinds that parseFrame knows.
 func framesOf() []frame {
 	return []frame{
 		{kind: frameState, db: 3, deadline: 1 << 42, key: []byte("key"), body: []byte(strings.Repeat("value", 30_000))},
 		{kind: frameState, deadline: -1, key: []byte{}, body: []byte{}}, {kind: frameGone, db: 1 << 30, key: []byte("k\x00")},
-		{kind: frameRound, round: 1<<64 - 1}, {kind: frameLast, round: 7}, {kind: frameExported, body: []byte(`{"ID":"a"}`)},
-		{kind: frameError, body: []byte("why")},
+		{kind: frameRound, round: 1<<64 - 1}, {kind: frameLast, round: 7},
 	}
 }
 
-func written(t *testing.T, list []frame) []byte {
-	var b bytes.Buffer
-	w := bufio.NewWriter(&b)
-	for i := range list {
-		require.NoError(t, list[i].write(w))
-	}
-	require.NoError(t, w.Flush())
-	return b.Bytes()
+// sent returns the payload that a frame is sent with.
+func sent(t *testing.T, f *frame) []byte {
+	here, there := memconn.Pipe(1 << 20)
+	defer here.Close()
+	defer there.Close()
+	c := peer.NewConn(here, peer.Migration, 1, nil, nil)
+	require.NoError(t, errors.Join(f.send(c), c.Flush()))
+	kind, payload, err := peer.NewConn(there, peer.Migration, 1, nil, nil).Receive()
+	require.NoError(t, err)
+	require.Equal(t, f.kind, kind)
+	return payload
 }
 
-// framesIn reads frames until one is not right.
-func framesIn(b []byte) (list []frame, err error) {
-	r := bufio.NewReader(bytes.NewReader(b))
-	for {
-		f, err := readFrame(r)
-		if err != nil {
-			return list, err
-		}
-		list = append(list, f)
-	}
-}
-
-// requireFrames compares frames, for which no bytes are as good as none.
-func requireFrames(t *testing.T, want, got []frame) {
-	require.Len(t, got, len(want))
-	for i, w := range want {
-		g := got[i]
-		require.True(t, bytes.Equal(w.key, g.key) && bytes.Equal(w.body, g.body), "frame %d", i)
-		w.key, w.body, g.key, g.body = nil, nil, nil, nil
-		require.Equal(t, w, g, "frame %d", i)
-	}
+func requireFrame(t *testing.T, want, got frame) {
+	require.True(t, bytes.Equal(want.key, got.key) && bytes.Equal(want.body, got.body))
+	want.key, want.body, got.key, got.body = nil, nil, nil, nil
+	require.Equal(t, want, got)
 }
 
 func TestFramesAreReadAsTheyWereWritten(t *testing.T) {
-	b := written(t, framesOf())
-	got, err := framesIn(b)
-	require.Equal(t, io.EOF, err)
-	requireFrames(t, framesOf(), got)
-	short := written(t, framesOf()[1:])
-	for n := range short { // what breaks off is an error, and not a shorter frame
-		got, err := framesIn(short[:n])
-		require.True(t, errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF), "%v", err)
-		requireFrames(t, framesOf()[1:1+len(got)], got)
+	for _, f := range framesOf() {
+		payload := sent(t, &f)
+		got, err := parseFrame(f.kind, payload)
+		require.NoError(t, err)
+		requireFrame(t, f, got)
+		for n := range min(len(payload), 100) { // what breaks off is an error, and not a shorter frame
+			_, err := parseFrame(f.kind, payload[:n])
+			require.ErrorIs(t, err, peer.ErrFrame)
+		}
+		_, err = parseFrame(f.kind, append(payload, 0))
+		require.ErrorIs(t, err, peer.ErrFrame)
 	}
-	for _, wrong := range []string{"x", "g\xff\xff\xff\xff\x7fk", "g\x00\xff\xff\xff\xff\xff\x7f", "s\x00" + strings.Repeat("\xff", 11)} {
-		_, err := framesIn([]byte(wrong))
-		require.NotErrorIs(t, err, io.EOF, "%q", wrong)
-		require.Error(t, err)
+	for kind, wrong := range map[peer.Kind]string{'x': "", frameGone: "\xff\xff\xff\xff\x7f\x01k",
+		frameState: "\x00" + strings.Repeat("\xff", 11)} {
+		_, err := parseFrame(kind, []byte(wrong))
+		require.ErrorIs(t, err, peer.ErrFrame)
 	}
 }
 
 func FuzzFrames(f *testing.F) {
-	for _, one := range framesOf() {
-		var b bytes.Buffer
-		w := bufio.NewWriter(&b)
-		if err := errors.Join(one.write(w), w.Flush()); err != nil {
-			f.Fatal(err)
-		}
-		if b.Len() < 1000 { // what is longer is in the test
-			f.Add(b.Bytes())
+	for _, seed := range []string{"\x03\x00\x01k\x05value", "\x00\x01k", "\x07", "\x00\x00\xff\xff\xff\xff\x0fshort"} {
+		for _, kind := range "sgrl" {
+			f.Add(byte(kind), []byte(seed))
 		}
 	}
-	f.Add([]byte("s\x00\x00\xff\xff\xff\xff\x0fshort"))
-	f.Add([]byte("r\x01l\x02g\x00\x01kd\x02{}"))
-	f.Fuzz(func(t *testing.T, input []byte) {
-		list, err := framesIn(input)
-		if err == nil {
-			t.Fatal("there is no end")
+	f.Fuzz(func(t *testing.T, kind byte, payload []byte) {
+		one, err := parseFrame(peer.Kind(kind), payload)
+		if err != nil {
+			return
 		}
-		again, err := framesIn(written(t, list))
-		require.Equal(t, io.EOF, err)
-		requireFrames(t, list, again)
+		again, err := parseFrame(one.kind, sent(t, &one))
+		require.NoError(t, err)
+		requireFrame(t, one, again)
 	})
 }

@@ -1,11 +1,10 @@
 package migrate
 
 import (
-	"bufio"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"io"
 	"strconv"
 	"sync"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/atomredis/atomredis/internal/cluster"
 	"github.com/atomredis/atomredis/internal/cluster/peers"
 	"github.com/atomredis/atomredis/internal/cluster/shards"
+	"github.com/atomredis/atomredis/internal/wire/peer"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
@@ -60,7 +60,7 @@ func (h *Migrations) runImport(ctx context.Context, task *task, im cluster.Impor
 	}
 	for tries := 0; ; tries++ {
 		err := t.connect(ctx)
-		if err == nil || err.Error() != cluster.ErrBusy.Error() || tries == busyTries {
+		if !errors.Is(err, peer.Busy) || tries == busyTries {
 			return err
 		}
 		select { // the source has just imported the slots, and waits until the other shard knows
@@ -85,31 +85,20 @@ func (t *importTask) connect(ctx context.Context) error {
 	if a.Leader == "" {
 		return shards.ErrNoID
 	}
-	conn, err := h.node.Dial(a.Leader, peers.Timeout)
+	c, err := h.node.Dial(a.Leader, peer.Migration, peers.Timeout)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	c := idleConn{conn}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { c.Close() })()
+	c.SetIdleTimeout(idleTimeout)
 	own := h.shards.News().Shard
-	q := peers.Question{Ask: peers.AskExport, Shard: &own, Task: im.Task, Slots: im.Slots}
-	if err := json.NewEncoder(c).Encode(q); err != nil {
+	if err := c.Call(exportRequest{Shard: &own, Task: im.Task, Slots: im.Slots}, &struct{}{}); err != nil {
 		return err
 	}
-	in := json.NewDecoder(c)
-	if err := in.Decode(&a); err != nil {
-		return err
-	}
-	if a.Error != "" {
-		return errors.New(a.Error)
-	}
-	r := bufio.NewReaderSize(io.MultiReader(in.Buffered(), c), 64<<10)
-	if b, err := r.ReadByte(); err != nil || b != '\n' { // the end of the answer
-		return errors.Join(err, errFrame)
-	}
+	c.SetLimit(maxFrame)
 	t.task.enter("streaming-buffer")
-	return t.read(ctx, r, json.NewEncoder(c))
+	return t.read(ctx, c)
 }
 
 // active reports whether the import may still change keys. A guard is held.
@@ -119,48 +108,64 @@ func (t *importTask) active(now *shards.State) bool {
 }
 
 // read applies frames until the end of the import.
-func (t *importTask) read(ctx context.Context, r *bufio.Reader, out *json.Encoder) error {
+func (t *importTask) read(ctx context.Context, c *peer.Conn) error {
 	for {
-		f, err := readFrame(r)
+		kind, payload, err := c.Receive()
 		if err == nil {
 			err = ctx.Err()
 		}
 		if err != nil {
 			return err
 		}
-		switch f.kind {
-		case frameState, frameGone:
-			if err := t.put(ctx, &f); err != nil {
-				return err
-			}
-		case frameRound, frameLast:
-			if f.kind == frameLast && !t.promise() {
-				return errEmptied
-			}
-			if err := t.agree(ctx); err != nil {
-				return err
-			}
-			if err := out.Encode(ack{f.round}); err != nil {
-				return err
-			}
-		case frameError:
-			return errors.New(string(f.body))
-		default:
-			var o cluster.Other
-			if err := json.Unmarshal(f.body, &o); err != nil {
-				return err
-			}
-			t.task.enter("takeover")
-			if err := t.h.settle(o, ""); err != nil {
-				return err
-			}
-			// If this fails, the other shard learns of the claim when it asks. It closes the connection when it knows.
-			if out.Encode(ack{}) == nil {
-				_, _ = r.ReadByte()
-			}
-			return nil
+		switch kind {
+		case peer.Failed:
+			return peer.AsFailure(payload)
+		case frameExported:
+			return t.takeOver(c, payload)
+		}
+		f, err := parseFrame(kind, payload)
+		if err == nil {
+			err = t.apply(ctx, c, &f)
+		}
+		if err != nil {
+			return err
 		}
 	}
+}
+
+// apply applies a frame: the state of a key, or the end of a round.
+func (t *importTask) apply(ctx context.Context, c *peer.Conn, f *frame) error {
+	if f.kind == frameState || f.kind == frameGone {
+		return t.put(ctx, f)
+	}
+	if f.kind == frameLast && !t.promise() {
+		return errEmptied
+	}
+	if err := t.agree(ctx); err != nil {
+		return err
+	}
+	return sendAck(c, f.round)
+}
+
+// takeOver claims the slots, which the source has exported.
+func (t *importTask) takeOver(c *peer.Conn, exported []byte) error {
+	var o cluster.Other
+	if err := json.Unmarshal(exported, &o); err != nil {
+		return err
+	}
+	t.task.enter("takeover")
+	if err := t.h.settle(o, ""); err != nil {
+		return err
+	}
+	// If this fails, the other shard learns of the claim when it asks. It closes the connection when it knows.
+	if sendAck(c, 0) == nil {
+		_, _ = c.Next()
+	}
+	return nil
+}
+
+func sendAck(c *peer.Conn, round uint64) error {
+	return errors.Join(c.Send(frameAck, binary.AppendUvarint(nil, round)), c.Flush())
 }
 
 // promise forbids FLUSHALL and FLUSHDB from now on; it reports false if one has already removed keys.
@@ -217,7 +222,7 @@ func (t *importTask) agree(ctx context.Context) error {
 func (t *importTask) put(ctx context.Context, f *frame) error {
 	ks := t.h.ks
 	if !t.slots.Has(cluster.SlotOf(f.key)) || f.db >= ks.Databases() {
-		return errFrame
+		return peer.ErrFrame
 	}
 	if t.bytes += len(f.key) + len(f.body); t.bytes > maxUnsynced {
 		if err := t.agree(ctx); err != nil {

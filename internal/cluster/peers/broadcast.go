@@ -1,13 +1,12 @@
 package peers
 
 import (
-	"bufio"
 	"encoding/binary"
 	"errors"
-	"io"
-	"net"
 	"sync"
 	"time"
+
+	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
 // Host is what Broadcast needs of the server. Any goroutine may call its methods.
@@ -34,14 +33,20 @@ type Broadcast struct {
 	links  map[receiver]*link
 }
 
-// receiver is the address of a server, and the question before the messages.
-type receiver struct{ addr, ask string }
+// message is the kind of the frames: the channel and the message, as parts.
+const message peer.Kind = 'm'
+
+// receiver is the address of a server, and the purpose of the connection to it.
+type receiver struct {
+	addr    string
+	purpose peer.Purpose
+}
 
 // link is the connection to a receiver.
 type link struct {
 	receiver
 	wake  chan struct{}
-	queue []byte // protected by Broadcast.mu
+	queue []byte // payloads of frames, one after the other; protected by Broadcast.mu
 }
 
 const (
@@ -59,19 +64,19 @@ func NewBroadcast(host Host) *Broadcast {
 }
 
 // Send passes a message on to all its receivers.
-func (b *Broadcast) Send(channel, message []byte, shard bool) {
+func (b *Broadcast) Send(channel, text []byte, shard bool) {
 	addrs := b.host.Receivers(shard)
 	if len(addrs) == 0 {
 		return
 	}
-	ask := AskPublish
+	purpose := peer.Broadcast
 	if shard {
-		ask = AskPublishShard
+		purpose = peer.BroadcastShard
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, addr := range addrs {
-		to := receiver{addr, ask}
+		to := receiver{addr, purpose}
 		l := b.links[to]
 		if l == nil && !b.closed {
 			l = &link{receiver: to, wake: make(chan struct{}, 1)}
@@ -81,9 +86,7 @@ func (b *Broadcast) Send(channel, message []byte, shard bool) {
 		if l == nil || len(l.queue) > maxQueue {
 			continue
 		}
-		for _, part := range [][]byte{channel, message} {
-			l.queue = append(binary.AppendUvarint(l.queue, uint64(len(part))), part...)
-		}
+		l.queue = peer.AppendPart(peer.AppendPart(l.queue, channel), text)
 		select {
 		case l.wake <- struct{}{}:
 		default:
@@ -93,7 +96,7 @@ func (b *Broadcast) Send(channel, message []byte, shard bool) {
 
 // run sends messages to a receiver until there has been none for idleTimeout.
 func (b *Broadcast) run(l *link) {
-	var conn net.Conn
+	var conn *peer.Conn
 	defer func() {
 		if conn != nil {
 			conn.Close()
@@ -126,23 +129,41 @@ func (b *Broadcast) run(l *link) {
 		if conn == nil {
 			continue // the messages are dropped, with those that came during the attempt to connect
 		}
-		conn.SetWriteDeadline(time.Now().Add(Timeout))
-		if _, err := conn.Write(messages); err != nil {
+		if sendAll(conn, messages) != nil {
 			conn.Close()
 			conn = nil
 		}
 	}
 }
 
+// sendAll sends queued messages.
+func sendAll(conn *peer.Conn, queue []byte) error {
+	conn.SetWriteDeadline(time.Now().Add(Timeout))
+	for len(queue) > 0 {
+		_, rest, err := peer.Part(queue)
+		if err == nil {
+			_, rest, err = peer.Part(rest)
+		}
+		if err == nil {
+			err = conn.Send(message, queue[:len(queue)-len(rest)])
+		}
+		if err != nil {
+			return err
+		}
+		queue = rest
+	}
+	return conn.Flush()
+}
+
 // dial connects to a receiver, nil if it cannot be reached.
-func (b *Broadcast) dial(to receiver) net.Conn {
-	conn, err := Tell(b.host, to.addr, to.ask)
+func (b *Broadcast) dial(to receiver) *peer.Conn {
+	conn, err := b.host.Dial(to.addr, to.purpose, Timeout)
 	if err != nil {
 		return nil
 	}
 	// Nothing comes back: the read ends when the receiver closes, so that the next write fails and not the one after it.
 	b.running.Go(func() {
-		_, _ = conn.Read(make([]byte, 1))
+		_, _ = conn.Next()
 		conn.Close()
 	})
 	return conn
@@ -157,39 +178,32 @@ func (b *Broadcast) Close() {
 	b.running.Wait()
 }
 
-// Receive delivers the messages that another server sends behind AskPublish or AskPublishShard. rest is what was read of
-// the connection already. It returns when the connection ends.
-func (b *Broadcast) Receive(c net.Conn, rest io.Reader, shard bool) error {
-	in := bufio.NewReader(io.MultiReader(rest, c))
-	if _, err := in.Discard(1); err != nil { // the end of the question
-		return err
-	}
+// Receive delivers the messages that another server sends. It returns when the connection ends.
+func (b *Broadcast) Receive(c *peer.Conn) error {
+	c.SetIdleTimeout(2 * idleTimeout)
 	for {
-		c.SetDeadline(time.Now().Add(2 * idleTimeout))
-		channel, err := b.readPart(in)
+		most := b.host.MaxMessage()
+		c.SetLimit(2 * (most + binary.MaxVarintLen64))
+		kind, payload, err := c.Receive()
+		switch {
+		case errors.Is(err, peer.ErrTooLong):
+			return errTooLong
+		case err != nil:
+			return err
+		case kind != message:
+			return peer.ErrFrame
+		}
+		channel, rest, err := peer.Part(payload)
 		if err != nil {
 			return err
 		}
-		message, err := b.readPart(in)
+		text, _, err := peer.Part(rest)
 		if err != nil {
 			return err
 		}
-		b.host.Deliver(channel, message, shard)
+		if int64(max(len(channel), len(text))) > most {
+			return errTooLong
+		}
+		b.host.Deliver(channel, text, c.Purpose() == peer.BroadcastShard)
 	}
-}
-
-// readPart reads a channel or a message. It takes memory only for bytes that have arrived.
-func (b *Broadcast) readPart(in *bufio.Reader) ([]byte, error) {
-	n, err := binary.ReadUvarint(in)
-	switch {
-	case err != nil:
-		return nil, err
-	case n > uint64(b.host.MaxMessage()):
-		return nil, errTooLong
-	}
-	part, err := io.ReadAll(io.LimitReader(in, int64(n)))
-	if err == nil && len(part) < int(n) {
-		err = io.ErrUnexpectedEOF
-	}
-	return part, err
 }

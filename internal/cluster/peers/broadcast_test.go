@@ -1,7 +1,6 @@
 package peers
 
 import (
-	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
 // testHost is a server whose connections are in memory. to is the other server.
@@ -27,20 +28,17 @@ func newTestHost() *testHost {
 	return &testHost{max: 1 << 20, delivered: make(chan string, 1000), ends: make(chan error, 10)}
 }
 
-func (h *testHost) Dial(string, time.Duration) (net.Conn, error) {
+func (h *testHost) Dial(_ string, purpose peer.Purpose, _ time.Duration) (*peer.Conn, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	here, there := net.Pipe()
 	h.dialed = append(h.dialed, here)
 	go func() {
-		q, in, err := ReadQuestion(there)
-		if err == nil {
-			err = h.to.Receive(there, in.Buffered(), q.Ask == AskPublishShard)
-		}
+		err := h.to.Receive(peer.NewConn(there, purpose, 1, nil, nil))
 		there.Close()
 		h.ends <- err
 	}()
-	return here, nil
+	return peer.NewConn(here, purpose, 1, nil, nil), nil
 }
 
 func (h *testHost) Receivers(shard bool) []string {
@@ -100,20 +98,31 @@ func TestAReceiverThatWasAwayReceivesLaterMessages(t *testing.T) {
 }
 
 func TestBrokenMessagesAreNotDelivered(t *testing.T) {
-	long := binary.AppendUvarint(nil, 1<<21)
-	for sent, want := range map[string]error{
-		"\x01c\x05mess": io.ErrUnexpectedEOF, "\x01c": io.EOF, "\x01c" + string(long): errTooLong, "": io.EOF,
+	part := func(s string) string { return string(peer.AppendPart(nil, []byte(s))) }
+	frame := func(kind, payload string) string { return kind + part(payload) }
+	for name, c := range map[string]struct {
+		sent string
+		want error
+	}{
+		"nothing":          {"", io.EOF},
+		"half a frame":     {"m\x05\x01c", io.ErrUnexpectedEOF},
+		"half a message":   {frame("m", part("c")+"\x05mess"), peer.ErrFrame},
+		"no message":       {frame("m", part("c")), peer.ErrFrame},
+		"a longer message": {frame("m", part("c")+part(strings.Repeat("x", 1<<20+1))), errTooLong},
+		"a long frame":     {"m\xff\xff\xff\x7f", errTooLong},
+		"another frame":    {frame("x", ""), peer.ErrFrame},
 	} {
-		to := newTestHost()
-		here, there := net.Pipe()
-		go func() {
-			_, _ = io.WriteString(here, `{"Ask":"publish"}`+"\n"+sent)
-			here.Close()
-		}()
-		q, in, err := ReadQuestion(there)
-		require.NoError(t, err)
-		require.Equal(t, AskPublish, q.Ask)
-		require.ErrorIs(t, NewBroadcast(to).Receive(there, in.Buffered(), false), want, "%q", sent)
-		require.Empty(t, to.delivered)
+		t.Run(name, func(t *testing.T) {
+			to := newTestHost()
+			here, there := net.Pipe()
+			go func() {
+				_, _ = io.WriteString(here, c.sent)
+				here.Close()
+			}()
+			conn := peer.NewConn(there, peer.Broadcast, 1, nil, nil)
+			require.ErrorIs(t, NewBroadcast(to).Receive(conn), c.want)
+			require.Empty(t, to.delivered)
+			there.Close()
+		})
 	}
 }

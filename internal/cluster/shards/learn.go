@@ -1,11 +1,8 @@
 package shards
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"slices"
 	"sync"
 	"time"
@@ -13,6 +10,7 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/cluster"
 	"github.com/atomredis/atomredis/internal/cluster/peers"
+	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
 // This file is how the shard learns of the other shards.
@@ -105,7 +103,7 @@ func (h *Shards) AskShard(o *cluster.Other, q peers.Question) (a peers.News, err
 
 // ask asks a server and keeps its answer.
 func (h *Shards) ask(addr string, q peers.Question) (a peers.News, err error) {
-	c, err := h.node.Dial(addr, peers.Timeout)
+	c, err := h.node.Dial(addr, peer.Shards, peers.Timeout)
 	if err != nil {
 		return a, err
 	}
@@ -114,14 +112,8 @@ func (h *Shards) ask(addr string, q peers.Question) (a peers.News, err error) {
 	if q.Ask != peers.AskNews {
 		c.SetDeadline(time.Now().Add(peers.TaskTimeout))
 	}
-	if err := json.NewEncoder(c).Encode(q); err != nil {
+	if err := c.Call(q, &a); err != nil {
 		return a, err
-	}
-	if err := json.NewDecoder(io.LimitReader(c, peers.MaxAnswer)).Decode(&a); err != nil {
-		return a, err
-	}
-	if a.Error != "" {
-		return a, errors.New(a.Error)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -132,20 +124,19 @@ func (h *Shards) ask(addr string, q peers.Question) (a peers.News, err error) {
 }
 
 // Answer answers AskNews and AskMeet.
-func (h *Shards) Answer(c net.Conn, q *peers.Question) {
-	var err error
+func (h *Shards) Answer(q *peers.Question) (a peers.News, err error) {
 	switch {
 	case !h.o.Clustered:
 		err = ErrNoCluster
 	case q.Ask == peers.AskMeet && q.Shard != nil:
 		err = h.met(*q.Shard)
+	case q.Ask != peers.AskNews:
+		err = errQuestion
 	}
-	a := h.News()
-	if err != nil {
-		a.Error = err.Error()
-	}
-	_ = json.NewEncoder(c).Encode(a)
+	return h.News(), err
 }
+
+var errQuestion = errors.New("unknown question")
 
 // News returns what the shard has agreed on, for other shards.
 func (h *Shards) News() peers.News {

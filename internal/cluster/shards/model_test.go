@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -22,6 +21,7 @@ import (
 	"github.com/atomredis/atomredis/internal/memconn"
 	"github.com/atomredis/atomredis/internal/replication/quorum"
 	"github.com/atomredis/atomredis/internal/testing/testseed"
+	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
 // A model of a cluster: the records of some shards, which administrators change, between which slots migrate, and whose
@@ -80,7 +80,7 @@ func (x *member) SlotsLost(slots *cluster.SlotSet) { x.lost = x.lost.Union(slots
 
 func (x *member) Tick() {}
 
-func (x *member) Dial(addr string, _ time.Duration) (net.Conn, error) {
+func (x *member) Dial(addr string, purpose peer.Purpose, _ time.Duration) (*peer.Conn, error) {
 	to := x.m.at(addr)
 	if x.down || to.down {
 		return nil, errors.New("not reachable")
@@ -88,11 +88,18 @@ func (x *member) Dial(addr string, _ time.Duration) (net.Conn, error) {
 	here, there := memconn.Pipe(1 << 20)
 	go func() {
 		defer there.Close()
-		if q, _, err := peers.ReadQuestion(there); err == nil {
-			to.s.Answer(there, &q)
+		c := peer.NewConn(there, purpose, 1, nil, nil)
+		var q peers.Question
+		if c.ReadRequest(&q) != nil {
+			return
+		}
+		if a, err := to.s.Answer(&q); err != nil {
+			_ = c.Fail(err)
+		} else {
+			_ = c.Reply(a)
 		}
 	}()
-	return here, nil
+	return peer.NewConn(here, purpose, 1, nil, nil), nil
 }
 
 func (x *member) Sync(context.Context) error {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/atomredis/atomredis/internal/wire/peer"
 	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/persist/journal"
 )
@@ -34,9 +35,9 @@ type Options struct {
 	Timeout time.Duration
 	// Quorum has replies wait until a majority has confirmed the leader, instead of a lease.
 	Quorum bool
-	// Serve takes a connection that another server has opened with Node.Dial, which is closed when it returns; nil if
-	// there are none.
-	Serve func(net.Conn)
+	// Serve takes a connection that another server has opened with Node.Dial, which is closed when it returns; nil refuses
+	// all.
+	Serve func(*peer.Conn)
 	// Client is the address for clients that peers learn, a host and a port.
 	Client string
 	// Sentinel is where clients of Redis Sentinel reach it, "" if they do not.
@@ -68,10 +69,10 @@ type Node interface {
 	Status() Status
 	// LastContact is when a follower has last heard of the leader.
 	LastContact() time.Time
-	// Dial connects to another server of the group, whose Options.Serve gets the connection.
-	Dial(addr string, timeout time.Duration) (net.Conn, error)
+	// Dial connects to another server, whose Options.Serve gets the connection.
+	Dial(addr string, purpose peer.Purpose, timeout time.Duration) (*peer.Conn, error)
 	// Detach says that a connection that Options.Serve has been given counts elsewhere from now on, as that of a client.
-	Detach(conn net.Conn)
+	Detach(conn *peer.Conn)
 	// Add adds a server to the group: it gets a copy of the data, and votes when it has it. Remove removes a server. Transfer
 	// hands the lead over to a server, to any one with "". Only the leader can do these: see ErrNotLeader.
 	Add(addr string) error

@@ -12,7 +12,7 @@ import (
 
 	consensus "github.com/hashicorp/raft"
 
-	"github.com/atomredis/atomredis/internal/replication/quorum"
+	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
 // Membership: adding, removing and checking servers of the group.
@@ -117,14 +117,9 @@ func (n *Node) removeSelf() error {
 		if id == "" || string(id) == n.o.Addr {
 			continue
 		}
-		a, err := n.peers.ask(string(id), question{Remove: n.o.Addr})
-		switch {
-		case err != nil:
+		_, err := n.peers.ask(string(id), question{Remove: n.o.Addr})
+		if !errors.Is(err, peer.NotLeading) { // it has been elected, and does not lead yet
 			return err
-		case a.Error == "":
-			return nil
-		case a.Error != quorum.ErrNotLeader.Error(): // it has been elected, and does not lead yet
-			return errors.New(a.Error)
 		}
 	}
 	return errors.New("the lead was handed over, and nobody leads yet")

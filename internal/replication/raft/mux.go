@@ -9,16 +9,12 @@ import (
 	"time"
 
 	consensus "github.com/hashicorp/raft"
+
+	"github.com/atomredis/atomredis/internal/wire/peer"
+	"github.com/atomredis/atomredis/internal/wire/peer/old"
 )
 
-// Purposes of connections, told by their first byte.
-const (
-	forRaft      = 'R'
-	forQuestions = 'Q'
-	forServer    = 'S' // what Options.Serve takes
-)
-
-// greeting is the timeout for the first byte of a connection.
+// greeting is the timeout for the hello of a connection, and for the first bytes after it.
 const greeting = 5 * time.Second
 
 // mux takes the connections of peers.
@@ -26,6 +22,7 @@ type mux struct {
 	n        *Node
 	listener net.Listener
 	raft     *stream
+	old      old.Peers
 
 	mu     sync.Mutex // protects what follows
 	open   map[net.Conn]struct{}
@@ -97,8 +94,8 @@ func (m *mux) count(conn net.Conn) *tracked {
 }
 
 // Detach says that a connection that Options.Serve has been given counts elsewhere from now on, as that of a client.
-func (n *Node) Detach(conn net.Conn) {
-	if c, ok := conn.(*tracked); ok {
+func (n *Node) Detach(conn *peer.Conn) {
+	if c, ok := conn.Raw().(*tracked); ok {
 		c.m.mu.Lock()
 		delete(c.m.peers, c)
 		c.m.mu.Unlock()
@@ -112,38 +109,71 @@ func (m *mux) forget(c *tracked) {
 	m.mu.Unlock()
 }
 
-// greet gives a connection to whom it is for.
+// greet reads the hello of a connection and gives the connection to whom it is for.
 func (m *mux) greet(c *tracked) {
-	var what [1]byte
-	c.SetDeadline(time.Now().Add(greeting))
-	if _, err := c.Read(what[:]); err != nil {
+	conn, err := m.hello(c)
+	if err != nil {
 		c.Close()
 		return
 	}
-	switch what[0] {
-	case forRaft:
-		c.SetWriteDeadline(time.Time{})
-		c.first.Store(true)        // it must say more in the time that it has
-		if !m.n.peers.admitted() { // a server that knows nothing must not vote before the group has said that it may
-			c.Close()
-			return
-		}
+	switch conn.Purpose() {
+	case peer.Raft:
+		c.SetReadDeadline(time.Now().Add(greeting))
+		c.first.Store(true) // it must say more in the time that it has
 		select {
 		case m.raft.accepted <- c:
 		case <-m.n.stop:
 			c.Close()
 		}
-	case forQuestions:
+	case peer.Members:
 		defer c.Close()
-		m.n.peers.answer(c)
-	case forServer:
+		conn.SetDeadline(time.Now().Add(greeting))
+		m.n.peers.answer(conn)
+	default:
 		defer c.Close()
-		if m.n.o.Serve != nil {
-			m.n.o.Serve(c) // which sets deadlines of its own
+		m.n.o.Serve(conn) // which sets deadlines of its own
+	}
+}
+
+// hello reads the hello of a connection, which may be one of an old server.
+func (m *mux) hello(c *tracked) (*peer.Conn, error) {
+	deadline := time.Now().Add(greeting)
+	c.SetDeadline(deadline)
+	var first [1]byte
+	if _, err := c.Read(first[:]); err != nil {
+		return nil, err
+	}
+	if first[0] == peer.Magic[0] {
+		return peer.Accept(c, first[:], func(h *peer.Hello) error { return m.admits(h.Purpose) }, deadline)
+	}
+	conn, err := old.Accept(c, first[0], deadline)
+	if err == nil {
+		err = m.admits(conn.Purpose())
+	}
+	return conn, err
+}
+
+var (
+	errNotAdmitted = &peer.Error{Code: peer.NotAdmitted, Text: "the server does not take part in its group yet"}
+	errPurpose     = &peer.Error{Code: peer.BadPurpose, Text: "the server has no connections of this purpose"}
+)
+
+// admits returns why there is no connection of a purpose.
+func (m *mux) admits(purpose peer.Purpose) error {
+	switch purpose {
+	case peer.Raft: // a server that knows nothing must not vote before the group has said that it may
+		if !m.n.peers.admitted() {
+			return errNotAdmitted
+		}
+	case peer.Members:
+	case peer.Shards, peer.Migration, peer.Forward, peer.Stream, peer.Broadcast, peer.BroadcastShard:
+		if m.n.o.Serve == nil {
+			return errPurpose
 		}
 	default:
-		c.Close()
+		return errPurpose
 	}
+	return nil
 }
 
 func (m *mux) close() {
@@ -156,22 +186,48 @@ func (m *mux) close() {
 	}
 }
 
-// dial connects to a peer.
-func (m *mux) dial(addr string, what byte, timeout time.Duration) (net.Conn, error) {
-	c, err := m.n.o.Dial(addr, timeout)
+// dial connects to another server. One that does not know hellos is dialled again, in its own form.
+func (m *mux) dial(addr string, purpose peer.Purpose, timeout time.Duration) (*peer.Conn, error) {
+	deadline := time.Now().Add(timeout)
+	known := m.old.Has(addr)
+	if !known {
+		raw, err := m.connect(addr, deadline)
+		if err != nil {
+			return nil, err
+		}
+		conn, err := peer.Open(raw, purpose, nil, deadline)
+		if err == nil {
+			return conn, nil
+		}
+		raw.Close()
+		if !errors.Is(err, peer.ErrOld) {
+			return nil, err
+		}
+	}
+	raw, err := m.connect(addr, deadline)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := old.Open(raw, purpose, deadline)
+	if err != nil {
+		return nil, errors.Join(err, raw.Close())
+	}
+	if !known {
+		m.old.Add(addr)
+	}
+	return conn, nil
+}
+
+// connect opens a connection that is closed with the mux.
+func (m *mux) connect(addr string, deadline time.Time) (net.Conn, error) {
+	c, err := m.n.o.Dial(addr, time.Until(deadline))
 	if err != nil {
 		return nil, err
 	}
 	if !m.keep(c) {
 		return nil, net.ErrClosed
 	}
-	c = &tracked{Conn: c, m: m}
-	c.SetDeadline(time.Now().Add(timeout))
-	if _, err := c.Write([]byte{what}); err != nil {
-		return nil, errors.Join(err, c.Close())
-	}
-	c.SetDeadline(time.Time{})
-	return c, nil
+	return &tracked{Conn: c, m: m}, nil
 }
 
 // tracked is a connection that is closed with the mux. Raft leaves some open when it ends.
@@ -228,7 +284,11 @@ func (s *stream) Addr() net.Addr { return address(s.m.n.o.Addr) }
 
 // Dial implements consensus.StreamLayer.
 func (s *stream) Dial(addr consensus.ServerAddress, timeout time.Duration) (net.Conn, error) {
-	return s.m.dial(string(addr), forRaft, timeout)
+	conn, err := s.m.dial(string(addr), peer.Raft, timeout)
+	if err != nil {
+		return nil, err
+	}
+	return conn.Raw(), nil
 }
 
 // address is one that is not resolved.

@@ -1,6 +1,7 @@
 package raft
 
 import (
+	"bufio"
 	"io"
 	"log/slog"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/replication/quorum"
+	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
 const deadline = 30 * time.Second
@@ -61,52 +63,124 @@ func requireGone(t *testing.T, c net.Conn) {
 	require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
 }
 
+// hello returns a hello as a server sends it.
+func hello(purpose peer.Purpose) string {
+	h := peer.Hello{Min: peer.MinVersion, Max: peer.MaxVersion, Purpose: purpose}
+	return string(h.Append(nil))
+}
+
 // A connection that says nothing, or no more than what it is for, is closed.
 func TestConnectionsThatSayNothing(t *testing.T) {
 	connect := listening(t, quorum.Options{})
-	for _, c := range []net.Conn{connect(""), connect("R"), connect("Q"), connect("Q{"), connect("?")} {
+	var all []net.Conn
+	for _, said := range []string{"", peer.Magic, hello(peer.Raft), hello(peer.Members), hello("others"), hello(peer.Shards),
+		"R", "Q", "Q{", "S", "S{}\n", "?"} {
+		all = append(all, connect(said))
+	}
+	for _, c := range all {
 		requireGone(t, c)
 	}
 }
 
 // When there are too many connections the one that has been silent for longest is closed, but none that counts elsewhere.
 func TestTooManyConnections(t *testing.T) {
-	served := make(chan net.Conn)
-	connect := listening(t, quorum.Options{Connections: 3, Serve: func(c net.Conn) {
-		served <- c
-		var b [1]byte
+	served := make(chan struct{})
+	connect := listening(t, quorum.Options{Connections: 3, Serve: func(c *peer.Conn) {
+		served <- struct{}{}
 		for {
-			if _, err := c.Read(b[:]); err != nil {
+			kind, err := c.Next()
+			if err != nil {
 				return
 			}
-			if b[0] == 'r' {
+			if kind == 'r' {
 				new(Node).Detach(c) // the connection knows its node
 			}
-			if _, err := c.Write(b[:]); err != nil {
+			if c.Send(kind) != nil || c.Flush() != nil {
 				return
 			}
 		}
 	}})
-	talk := func(c net.Conn, said string) {
-		_, err := io.WriteString(c, said)
+	open := func() *peer.Conn {
+		c, err := peer.Open(connect(""), peer.Shards, nil, time.Now().Add(deadline))
 		require.NoError(t, err)
-		var b [1]byte
-		_, err = io.ReadFull(c, b[:])
-		require.NoError(t, err)
-	}
-	released := connect("S")
-	<-served
-	talk(released, "r")
-	var all []net.Conn
-	for range 3 {
-		all = append(all, connect("S"))
 		<-served
+		c.SetDeadline(time.Now().Add(deadline))
+		return c
 	}
-	talk(all[0], "x") // all[1] has been silent for longest now
-	all = append(all, connect("S"))
-	<-served
-	requireGone(t, all[1])
-	for _, c := range []net.Conn{released, all[0], all[2], all[3]} {
-		talk(c, "x")
+	talk := func(c *peer.Conn, said peer.Kind) {
+		require.NoError(t, c.Send(said))
+		require.NoError(t, c.Flush())
+		kind, err := c.Next()
+		require.NoError(t, err)
+		require.Equal(t, said, kind)
 	}
+	released := open()
+	talk(released, 'r')
+	var all []*peer.Conn
+	for range 3 {
+		all = append(all, open())
+	}
+	talk(all[0], 'x') // all[1] has been silent for longest now
+	all = append(all, open())
+	requireGone(t, all[1].Raw())
+	for _, c := range []*peer.Conn{released, all[0], all[2], all[3]} {
+		talk(c, 'x')
+	}
+}
+
+// A server dials others as they understand it.
+func TestOldAndNewServersAreDialled(t *testing.T) {
+	dialling := func(addr string) *mux {
+		n := &Node{o: quorum.Options{Dial: func(_ string, timeout time.Duration) (net.Conn, error) {
+			return net.DialTimeout("tcp", addr, timeout)
+		}}}
+		return newMux(n, nil)
+	}
+	t.Run("new", func(t *testing.T) {
+		connect := listening(t, quorum.Options{Serve: func(c *peer.Conn) { _ = c.Reply(c.Purpose()) }})
+		m := dialling(connect("").RemoteAddr().String())
+		c, err := m.dial("x", peer.Shards, deadline)
+		require.NoError(t, err)
+		defer c.Close()
+		require.EqualValues(t, peer.MaxVersion, c.Version())
+		var answer peer.Purpose
+		require.NoError(t, c.ReadReply(&answer))
+		require.Equal(t, peer.Shards, answer)
+		_, err = m.dial("x", "others", deadline)
+		require.ErrorIs(t, err, peer.BadPurpose)
+		require.False(t, m.old.Has("x"))
+	})
+	t.Run("old", func(t *testing.T) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer l.Close()
+		firsts := make(chan byte, 10)
+		go func() { // which knows only questions
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				var first [1]byte
+				_, _ = c.Read(first[:])
+				firsts <- first[0]
+				if first[0] == 'S' {
+					_, _ = bufio.NewReader(c).ReadString('\n')
+					_, _ = io.WriteString(c, `{"Leader":"y"}`+"\n")
+				}
+				c.Close()
+			}
+		}()
+		m := dialling(l.Addr().String())
+		for range 2 {
+			c, err := m.dial("x", peer.Shards, deadline)
+			require.NoError(t, err)
+			require.Zero(t, c.Version())
+			var answer struct{ Leader string }
+			require.NoError(t, c.Call(struct{ Ask string }{"news"}, &answer))
+			require.Equal(t, "y", answer.Leader)
+			c.Close()
+		}
+		require.Equal(t, []byte{peer.Magic[0], 'S', 'S'}, []byte{<-firsts, <-firsts, <-firsts})
+	})
 }

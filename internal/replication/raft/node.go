@@ -15,6 +15,7 @@ import (
 
 	"github.com/atomredis/atomredis/internal/family"
 	"github.com/atomredis/atomredis/internal/replication/quorum"
+	"github.com/atomredis/atomredis/internal/wire/peer"
 	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/persist/raftlog"
 )
@@ -533,11 +534,11 @@ func (n *Node) keepLease() {
 
 // Dial connects to the server at an address, of this group or another one; that server's Options.Serve gets the connection. It
 // is closed with the node.
-func (n *Node) Dial(addr string, timeout time.Duration) (net.Conn, error) {
+func (n *Node) Dial(addr string, purpose peer.Purpose, timeout time.Duration) (*peer.Conn, error) {
 	if n.mux == nil {
 		return nil, net.ErrClosed
 	}
-	return n.mux.dial(addr, forServer, timeout)
+	return n.mux.dial(addr, purpose, timeout)
 }
 
 // Leave ends the node's part in the group: nothing is done any more, and nothing is appended. It hands the lead over if

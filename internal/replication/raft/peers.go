@@ -1,11 +1,8 @@
 package raft
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,10 +11,11 @@ import (
 	consensus "github.com/hashicorp/raft"
 
 	"github.com/atomredis/atomredis/internal/replication/quorum"
+	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
-// Servers of a group, and those that want to belong to it, ask each other a few questions, in JSON, one connection for
-// each.
+// Servers of a group, and those that want to belong to it, ask each other a few questions, in JSON, one connection of
+// peer.Members for each.
 
 // question is a question of one server to another.
 type question struct {
@@ -49,9 +47,8 @@ type news struct {
 	Problem string `json:",omitempty"`
 	// Membership is what a leader says of who asks.
 	Membership *membership `json:",omitempty"`
-	// Joined and Error answer Join and Remove.
+	// Joined says that Join has succeeded, to servers that do not know peer.Failed.
 	Joined bool
-	Error  string
 }
 
 // peers are the other servers of the group, as far as the node knows.
@@ -84,7 +81,7 @@ func (p *peers) admitted() bool { return p.may.Load() }
 
 // ask asks a server.
 func (p *peers) ask(addr string, q question) (a news, err error) {
-	c, err := p.n.mux.dial(addr, forQuestions, answerTimeout)
+	c, err := p.n.mux.dial(addr, peer.Members, answerTimeout)
 	if err != nil {
 		return a, err
 	}
@@ -93,10 +90,8 @@ func (p *peers) ask(addr string, q question) (a news, err error) {
 	if q.changes() {
 		c.SetDeadline(time.Now().Add(10 * answerTimeout))
 	}
-	if err := json.NewEncoder(c).Encode(q); err != nil {
-		return a, err
-	}
-	if err := json.NewDecoder(io.LimitReader(c, maxAnswer)).Decode(&a); err != nil {
+	c.SetLimit(maxAnswer)
+	if err := c.Call(q, &a); err != nil {
 		return a, err
 	}
 	p.mu.Lock()
@@ -109,9 +104,10 @@ func (p *peers) ask(addr string, q question) (a news, err error) {
 }
 
 // answer answers a question.
-func (p *peers) answer(c net.Conn) {
+func (p *peers) answer(c *peer.Conn) {
 	var q question
-	if json.NewDecoder(io.LimitReader(c, maxAnswer)).Decode(&q) != nil {
+	c.SetLimit(maxAnswer)
+	if c.ReadRequest(&q) != nil {
 		return
 	}
 	a := p.own()
@@ -125,11 +121,20 @@ func (p *peers) answer(c net.Conn) {
 			err = p.take(q.Join)
 		}
 		if err != nil {
-			a.Error = err.Error()
+			_ = c.Fail(coded(err))
+			return
 		}
-		a.Joined = q.Join != "" && err == nil
+		a.Joined = q.Join != ""
 	}
-	json.NewEncoder(c).Encode(a)
+	_ = c.Reply(a)
+}
+
+// coded gives an error the code by which other servers know it.
+func coded(err error) error {
+	if errors.Is(err, quorum.ErrNotLeader) {
+		return &peer.Error{Code: peer.NotLeading, Text: err.Error()}
+	}
+	return err
 }
 
 // own is the news of the node.
@@ -182,13 +187,10 @@ func (p *peers) find() (first *consensus.Configuration, err error) {
 			return nil, errors.New("the group exists, and this server has data that does not belong to it: " +
 				"give it an empty directory")
 		case established && leader != "":
-			a, err := p.ask(leader, question{Join: n.o.Addr})
-			if err == nil && a.Joined {
+			_, err := p.ask(leader, question{Join: n.o.Addr})
+			if err == nil {
 				p.may.Store(true)
 				return nil, nil
-			}
-			if err == nil {
-				err = errors.New(a.Error)
 			}
 			missing = fmt.Errorf("join at %s: %w", leader, err)
 		case established:
