@@ -64,10 +64,14 @@ func cosine(a, b []float64) (sum float64) {
 func check(t *testing.T, s *Set) {
 	t.Helper()
 	n := s.Len()
-	require.Equal(t, n, s.texts.n)
-	require.Equal(t, n, s.bottom.n)
-	require.Equal(t, n, s.words.n+s.floats.n)
-	texts, with, upper, top, seen := 0, 0, 0, 0, 0
+	require.Equal(t, n, s.texts.Len())
+	require.Equal(t, n, s.graph.Live())
+	if s.quant == None {
+		require.Equal(t, n, s.floats.Len())
+	} else {
+		require.Equal(t, n, s.words.Len())
+	}
+	texts, with, top, seen := 0, 0, 0, 0
 	var last string
 	s.Range(nil, func(id uint32) bool {
 		name := s.Name(id)
@@ -80,34 +84,30 @@ func check(t *testing.T, s *Set) {
 	})
 	require.Equal(t, n, seen)
 	for id := range uint32(n) {
-		texts += listpack.Allocated(len(s.texts.at(id)[0]))
+		texts += listpack.Allocated(len(s.texts.At(id)[0]))
 		if _, ok := s.Attributes(id); ok {
 			with++
 		}
-		top = max(top, s.level(id))
-		upper += len(s.upper[id])
-		for l := range s.level(id) + 1 {
-			links := s.links(id, l)
+		top = max(top, s.Level(id))
+		for l := range s.Level(id) + 1 {
+			links := s.Links(id, l)
 			require.True(t, slices.IsSorted(links) && len(slices.Compact(slices.Clone(links))) == len(links))
-			require.LessOrEqual(t, len(links), s.capacity(l))
+			require.LessOrEqual(t, len(links), s.m*(1+btoi(l == 0)))
 			for _, other := range links {
-				require.True(t, other != id && int(other) < n && s.level(other) >= l)
-				require.Contains(t, s.links(other, l), id)
-			}
-			for _, none := range s.record(id, l)[1+len(links):] {
-				require.Zero(t, none)
+				require.True(t, other != id && int(other) < n && s.Level(other) >= l)
+				require.Contains(t, s.Links(other, l), id)
 			}
 		}
 		if s.quant == Q8 {
-			require.True(t, valid8(s.words.at(id), s.dim))
+			require.True(t, valid8(s.words.At(id), s.dim))
 		}
 	}
 	require.Equal(t, texts, s.textBytes)
 	require.Equal(t, with, s.WithAttributes())
-	require.Equal(t, upper, s.upperWords)
 	require.Equal(t, top, s.TopLevel())
 	if n > 0 {
-		require.Equal(t, top, s.level(s.entry))
+		entry, _, _ := s.graph.Entry()
+		require.Equal(t, top, s.Level(entry))
 	}
 	require.Positive(t, s.MemoryUsage())
 }
@@ -118,11 +118,12 @@ func reachable(s *Set) (n int) {
 		return 0
 	}
 	seen := make([]bool, s.Len())
-	seen[s.entry] = true
-	for next := []uint32{s.entry}; len(next) > 0; n++ {
+	entry, _, _ := s.graph.Entry()
+	seen[entry] = true
+	for next := []uint32{entry}; len(next) > 0; n++ {
 		id := next[len(next)-1]
 		next = next[:len(next)-1]
-		for _, other := range s.links(id, 0) {
+		for _, other := range s.Links(id, 0) {
 			if !seen[other] {
 				seen[other] = true
 				next = append(next, other)

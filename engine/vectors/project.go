@@ -1,6 +1,10 @@
 package vectors
 
-import "math"
+import (
+	"math"
+
+	"github.com/atomredis/atomredis/engine/vectors/graph"
+)
 
 // Projection makes vectors of fewer dimensions of others, by a matrix of random numbers that a seed tells: what is kept
 // of it is the seed. Numbers are uniform from -1 to 1.
@@ -21,7 +25,7 @@ func (p *Projection) project(v []float32) []float32 {
 		sum := 0.0
 		base := p.seed + uint64(row)<<32
 		for i := 0; i < len(v); i += 4 {
-			h := mix(base + uint64(i))
+			h := graph.Mix(base + uint64(i))
 			for k := i; k < min(i+4, len(v)); k++ {
 				x := float64(min(max(v[k], -math.MaxFloat32), math.MaxFloat32))
 				sum += float64(x * float64(int16(h)))
@@ -31,12 +35,4 @@ func (p *Projection) project(v []float32) []float32 {
 		out[row] = float32(min(max(float64(sum*scale), -math.MaxFloat32), math.MaxFloat32))
 	}
 	return out
-}
-
-// mix returns a number that looks random, the same for the same x.
-func mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+
+	"github.com/atomredis/atomredis/engine/prefetch"
 )
 
 // Quantisation is how the components of vectors are kept.
@@ -141,8 +143,10 @@ func valid8(words []uint64, dim int) bool {
 
 // query is a vector to which others are compared, in the form that makes this fast.
 type query struct {
-	words  []uint64 // as the vectors of the set
-	floats []float32
+	set     *Set
+	words   []uint64 // as the vectors of the set
+	floats  []float32
+	fetches prefetch.List
 
 	// For Q8: each component plus 128 is 4*high+low. A pair of words has four components each: the even ones of a word
 	// of a vector and the odd ones, the first in the highest 16 bits, so that the highest 16 bits of a product are the
@@ -253,16 +257,16 @@ func dot(a, b []float32) float32 {
 func (s *Set) appendRaw(dst []byte, id uint32) []byte {
 	switch s.quant {
 	case Q8:
-		words := s.words.at(id)
+		words := s.words.At(id)
 		for i := range s.dim {
 			dst = append(dst, byte(int8(component8(words, i))))
 		}
 	case Bin:
-		for _, w := range s.words.at(id) {
+		for _, w := range s.words.At(id) {
 			dst = binary.LittleEndian.AppendUint64(dst, w)
 		}
 	case None:
-		for _, x := range s.floats.at(id) {
+		for _, x := range s.floats.At(id) {
 			dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(x))
 		}
 	}

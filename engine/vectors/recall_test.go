@@ -156,8 +156,8 @@ func BenchmarkRemove(b *testing.B) {
 func BenchmarkProducts(b *testing.B) {
 	s := filled(2, Settings{M: DefaultM}, sources["uniform"](rand.New(rand.NewPCG(1, 2))))
 	var q query
-	s.queryOf(&q, 0)
+	q.of(s, 0)
 	for b.Loop() {
-		q.rough8(s.words.at(1))
+		q.rough8(s.words.At(1))
 	}
 }

@@ -6,8 +6,8 @@
 // Links are kept in the order of their numbers. The level of a node follows from how many were added before, and a
 // projection from a seed that is kept: the same changes, repeated, make the same set, bit for bit on any machine.
 //
-// set.go has the elements, quant.go the vectors and their distances, graph.go the graph, order.go finds elements by
-// their names, project.go reduces dimensions, stored.go has the stored forms.
+// set.go has the elements, quant.go the vectors, space.go their distances for the graph of package graph, order.go finds
+// elements by their names, project.go reduces dimensions, stored.go has the stored forms.
 package vectors
 
 import (
@@ -18,6 +18,8 @@ import (
 
 	"github.com/atomredis/atomredis/engine/delta"
 	"github.com/atomredis/atomredis/engine/listpack"
+	"github.com/atomredis/atomredis/engine/vectors/graph"
+	"github.com/atomredis/atomredis/engine/vectors/slab"
 )
 
 // Limits of what a set can be.
@@ -50,23 +52,15 @@ type Set struct {
 	proj  Projection // Input is 0 if there is none
 	seed  uint64
 
-	added uint64 // nodes that ever were
-
-	words  slab[uint64]
-	floats slab[float32]
-	norms  slab[float32]
-	texts  slab[string] // see text
-	bottom slab[uint32] // links on the lowest level: how many there are, and their numbers
-	// upper has the links on the levels above, one after the other as in bottom, for nodes that are there.
-	upper map[uint32][]uint32
-	order order
-
-	entry uint32 // a node on the highest level, if there is any node
-	top   int    // the highest level
+	words  *slab.Slab[uint64]  // nil in None
+	floats *slab.Slab[float32] // nil but in None
+	norms  *slab.Slab[float32]
+	texts  *slab.Slab[string] // see text
+	graph  *graph.Graph
+	order  order
 
 	withAttributes int
 	textBytes      int // that texts take
-	upperWords     int
 
 	large bool // stored in parts
 	log   *delta.Log
@@ -86,18 +80,17 @@ func New(c Settings) *Set {
 func (s *Set) prepare() {
 	words, floats := s.quant.code(s.dim)
 	if words > 0 {
-		s.words = newSlab[uint64](words)
+		s.words = slab.New[uint64](words)
 	} else {
-		s.floats = newSlab[float32](floats)
+		s.floats = slab.New[float32](floats)
 	}
-	s.norms, s.texts = newSlab[float32](1), newSlab[string](1)
-	s.bottom = newSlab[uint32](1 + 2*s.m)
-	s.upper = map[uint32][]uint32{}
+	s.norms, s.texts = slab.New[float32](1), slab.New[string](1)
+	s.graph = graph.New(s, graph.Settings{M: s.m, Seed: s.seed, Before: s.noteLinks})
 	s.order.names = s.Name
 }
 
 // Len returns the number of elements.
-func (s *Set) Len() int { return s.norms.n }
+func (s *Set) Len() int { return s.norms.Len() }
 
 // Dim returns the number of dimensions of the vectors that are kept.
 func (s *Set) Dim() int { return s.dim }
@@ -120,10 +113,19 @@ func (s *Set) Projection() *Projection {
 func (s *Set) WithAttributes() int { return s.withAttributes }
 
 // TopLevel returns the highest level of the graph; the lowest is 0.
-func (s *Set) TopLevel() int { return s.top }
+func (s *Set) TopLevel() int {
+	_, top, _ := s.graph.Entry()
+	return top
+}
+
+// Level returns the level of node id, on which and below it has links.
+func (s *Set) Level(id uint32) int { return s.graph.Level(id) }
+
+// Links returns the nodes that node id is linked with on a level. They are a view until the set changes.
+func (s *Set) Links(id uint32, level int) []uint32 { return s.graph.Links(id, level) }
 
 // Added returns how many vectors were ever added.
-func (s *Set) Added() uint64 { return s.added }
+func (s *Set) Added() uint64 { return s.graph.Added() }
 
 // A text is the length of a name (unsigned varint), the name and the attributes. That there are attributes although they
 // are empty is said by the length, which is a byte longer than it need be.
@@ -143,7 +145,7 @@ func makeText(name, attributes []byte) string {
 
 // text returns name and attributes of a node.
 func (s *Set) text(id uint32) (name, attributes string) {
-	t := s.texts.at(id)[0]
+	t := s.texts.At(id)[0]
 	if t[0] < 0x80 {
 		n := 1 + int(t[0])
 		return t[1:n], t[n:]
@@ -162,7 +164,7 @@ func (s *Set) Name(id uint32) string {
 // lasts until they change.
 func (s *Set) Attributes(id uint32) (attributes string, ok bool) {
 	name, attributes := s.text(id)
-	return attributes, attributes != "" || len(s.texts.at(id)[0])-len(name) > uvarintLen(uint64(len(name)))
+	return attributes, attributes != "" || len(s.texts.At(id)[0])-len(name) > uvarintLen(uint64(len(name)))
 }
 
 // view returns a string that shares the memory of b.
@@ -197,7 +199,7 @@ func (s *Set) SetAttributes(id uint32, attributes []byte) {
 }
 
 func (s *Set) setText(id uint32, text string) {
-	t := s.texts.at(id)
+	t := s.texts.At(id)
 	s.textBytes += listpack.Allocated(len(text)) - listpack.Allocated(len(t[0]))
 	t[0] = text
 }
@@ -206,9 +208,9 @@ func (s *Set) setText(id uint32, text string) {
 // floats of 32 bits otherwise, little-endian. norm is what the vector's length was, unit the largest component in Q8.
 func (s *Set) AppendRaw(dst []byte, id uint32) (out []byte, norm, unit float32) {
 	if s.quant == Q8 {
-		unit = range8(s.words.at(id))
+		unit = range8(s.words.At(id))
 	}
-	return s.appendRaw(dst, id), s.norms.at(id)[0], unit
+	return s.appendRaw(dst, id), s.norms.At(id)[0], unit
 }
 
 // AppendVector appends the vector of node id, about as it was added, to dst. In Bin it has 1 and -1.
@@ -216,7 +218,7 @@ func (s *Set) AppendVector(dst []float32, id uint32) []float32 {
 	from := len(dst)
 	dst = s.appendUnit(dst, id)
 	if s.quant != Bin {
-		norm := s.norms.at(id)[0]
+		norm := s.norms.At(id)[0]
 		for i := range dst[from:] {
 			dst[from+i] *= norm
 		}
@@ -228,18 +230,18 @@ func (s *Set) AppendVector(dst []float32, id uint32) []float32 {
 func (s *Set) appendUnit(dst []float32, id uint32) []float32 {
 	switch s.quant {
 	case Q8:
-		words := s.words.at(id)
+		words := s.words.At(id)
 		largest := range8(words)
 		for i := range s.dim {
 			dst = append(dst, float32(float32(component8(words, i))*largest)/127)
 		}
 	case Bin:
-		words := s.words.at(id)
+		words := s.words.At(id)
 		for i := range s.dim {
 			dst = append(dst, float32(int(words[i/64]>>(i%64)&1)*2-1))
 		}
 	case None:
-		dst = append(dst, s.floats.at(id)...)
+		dst = append(dst, s.floats.At(id)...)
 	}
 	return dst
 }
@@ -263,20 +265,20 @@ func (s *Set) Add(name []byte, v []float32, attributes []byte, ef int) {
 	norm := Normalise(v)
 	switch s.quant {
 	case Q8:
-		encode8(s.words.push(), v)
+		encode8(s.words.Push(), v)
 	case Bin:
-		encodeBin(s.words.push(), v)
+		encodeBin(s.words.Push(), v)
 	case None:
-		copy(s.floats.push(), v)
+		copy(s.floats.Push(), v)
 	}
-	s.norms.push()[0] = norm
-	s.texts.push()
+	s.norms.Push()[0] = norm
+	s.texts.Push()
 	s.setText(id, makeText(name, attributes))
 	if attributes != nil {
 		s.withAttributes++
 	}
 	s.order.insert(s.Name(id), id)
-	s.link(id, ef)
+	s.graph.Add(id, ef)
 	s.large = s.large || s.isLarge()
 }
 
@@ -288,7 +290,8 @@ func (s *Set) Remove(id uint32) {
 		s.note(nodePart, id)
 		s.note(linksPart, id)
 	}
-	s.unlink(id)
+	s.graph.Unlink(id)
+	s.graph.Clear(id)
 	if _, has := s.Attributes(id); has {
 		s.withAttributes--
 	}
@@ -298,38 +301,39 @@ func (s *Set) Remove(id uint32) {
 		s.move(last, id)
 	}
 	if s.quant == None {
-		s.floats.pop()
+		s.floats.Pop()
 	} else {
-		s.words.pop()
+		s.words.Pop()
 	}
-	s.norms.pop()
-	s.texts.pop()
-	s.bottom.pop()
+	s.norms.Pop()
+	s.texts.Pop()
+	s.graph.Pop()
 }
 
 // move gives the last node the number of one that is gone.
 func (s *Set) move(last, id uint32) {
 	if s.quant == None {
-		copy(s.floats.at(id), s.floats.at(last))
+		copy(s.floats.At(id), s.floats.At(last))
 	} else {
-		copy(s.words.at(id), s.words.at(last))
+		copy(s.words.At(id), s.words.At(last))
 	}
-	s.norms.at(id)[0] = s.norms.at(last)[0]
+	s.norms.At(id)[0] = s.norms.At(last)[0]
 	s.order.renumber(s.Name(last), id)
-	s.texts.at(id)[0] = s.texts.at(last)[0]
-	s.renumber(last, id)
+	s.texts.At(id)[0] = s.texts.At(last)[0]
+	s.graph.Renumber(last, id)
 }
 
 // Clone returns a copy of the set that notes no changes.
 func (s *Set) Clone() *Set {
 	c := *s
 	c.log = nil
-	c.words, c.floats, c.norms = s.words.clone(), s.floats.clone(), s.norms.clone()
-	c.texts, c.bottom = s.texts.clone(), s.bottom.clone()
-	c.upper = make(map[uint32][]uint32, len(s.upper))
-	for id, links := range s.upper {
-		c.upper[id] = append([]uint32(nil), links...)
+	if s.quant == None {
+		c.floats = s.floats.Clone()
+	} else {
+		c.words = s.words.Clone()
 	}
+	c.norms, c.texts = s.norms.Clone(), s.texts.Clone()
+	c.graph = s.graph.Clone(&c, c.noteLinks)
 	c.order = order{make([][]uint32, len(s.order.blocks)), c.Name}
 	for i, b := range s.order.blocks {
 		c.order.blocks[i] = append(make([]uint32, 0, cap(b)), b...)
@@ -339,18 +343,20 @@ func (s *Set) Clone() *Set {
 
 // MemoryUsage returns how many bytes the set takes.
 func (s *Set) MemoryUsage() int {
-	const upperNode = 64 // of a node in the map, about
-	return int(unsafe.Sizeof(*s)) + 8*s.words.room + 4*(s.floats.room+s.norms.room+s.bottom.room) +
-		int(unsafe.Sizeof(""))*s.texts.room + s.textBytes + 4*s.upperWords + upperNode*len(s.upper) +
-		len(s.order.blocks)*(4*blockSize+int(unsafe.Sizeof([]uint32{})))
+	n := int(unsafe.Sizeof(*s)) + 4*s.norms.Room() + int(unsafe.Sizeof(""))*s.texts.Room() + s.textBytes +
+		s.graph.Bytes() + len(s.order.blocks)*(4*blockSize+int(unsafe.Sizeof([]uint32{})))
+	if s.quant == None {
+		return n + 4*s.floats.Room()
+	}
+	return n + 8*s.words.Room()
 }
 
 // Score returns the similarity of two nodes: 1 is the same direction, 0 the opposite one.
 func (s *Set) Score(a, b uint32) float64 {
-	w := newScratch()
-	defer w.release()
-	s.queryOf(&w.q, a)
-	return score(s.distance(&w.q, b))
+	q := newQuery()
+	defer q.Release()
+	q.of(s, a)
+	return score(s.distance(q, b))
 }
 
 // score is the similarity for a distance.
@@ -423,81 +429,45 @@ func (s *Set) Similar(from Query, c Search) []Found {
 	if s.Len() == 0 {
 		return nil
 	}
-	w := newScratch()
-	defer w.release()
+	w, q := graph.NewScratch(), newQuery()
+	defer w.Release()
+	defer q.Release()
 	if from.vector == nil {
 		from.vector = s.appendUnit(nil, from.node)
 	}
-	s.queryFor(&w.q, from.vector)
+	q.take(s, from.vector)
 	if c.EF == 0 {
 		c.EF = s.defaultEF()
 	}
 	c.Count = min(c.Count, s.Len())
-	ef := min(max(c.EF, c.Count), s.Len())
+	var nodes graph.Farthest
 	if c.All {
-		s.scan(w, c.Count, c.Accept)
+		nodes = s.scan(q, c.Count, c.Accept)
 	} else {
-		id := s.descend(w, 0)
-		s.search(w, id, ef, 0, c.Accept, c.Effort)
-		for i, k := range w.found {
-			w.found[i] = makeKey(s.distance(&w.q, k.id()), k.id())
+		nodes, _ = s.graph.Search(w, q, min(max(c.EF, c.Count), s.Len()), c.Accept, c.Effort)
+		for i, k := range nodes {
+			nodes[i] = graph.MakeKey(s.distance(q, k.ID()), k.ID())
 		}
-		w.found.sort()
 	}
-	found := make([]Found, min(c.Count, len(w.found)))
+	nodes.Sort()
+	found := make([]Found, min(c.Count, len(nodes)))
 	for i := range found {
-		found[i] = Found{w.found[i].id(), score(w.found[i].distance())}
+		found[i] = Found{nodes[i].ID(), score(nodes[i].Distance())}
 	}
 	return found
 }
 
-// queryOf sets a query to the vector of a node. It is a view of the vector.
-func (s *Set) queryOf(q *query, id uint32) {
-	switch s.quant {
-	case Q8:
-		q.words = s.words.at(id)
-		q.prepare8()
-	case Bin:
-		q.words = s.words.at(id)
-	case None:
-		q.floats = s.floats.at(id)
+// scan looks at all nodes and returns the count nearest.
+func (s *Set) scan(q *query, count int, accept func(id uint32) bool) (found graph.Farthest) {
+	for id := range uint32(s.Len()) {
+		k := graph.MakeKey(s.distance(q, id), id)
+		switch {
+		case len(found) == count && k >= found[0] || accept != nil && !accept(id):
+		case len(found) < count:
+			found.Push(k)
+		default:
+			found.Replace(k)
+		}
 	}
-}
-
-// queryFor sets a query to a vector, which is normalised.
-func (s *Set) queryFor(q *query, v []float32) {
-	Normalise(v)
-	switch words, _ := s.quant.code(s.dim); s.quant {
-	case Q8:
-		q.words = make([]uint64, words)
-		encode8(q.words, v)
-		q.prepare8()
-	case Bin:
-		q.words = make([]uint64, words)
-		encodeBin(q.words, v)
-	case None:
-		q.floats = v
-	}
-}
-
-// rough returns about the distance of a query and a node, which is 1 less the cosine of the angle between them.
-func (s *Set) rough(q *query, id uint32) float32 {
-	if s.quant == Q8 {
-		return 1 - q.rough8(s.words.at(id))
-	}
-	return s.distance(q, id)
-}
-
-// distance returns the distance of a query and a node.
-func (s *Set) distance(q *query, id uint32) float32 {
-	switch s.quant {
-	case Q8:
-		words := s.words.at(id)
-		// Each product is rounded as in Redis, where a vector in the same direction often has a score of just 1.
-		scale := float32(float32(range8(words)/127) * float32(q.unit/127))
-		return 1 - float32(float32(q.dot8(words))*scale)
-	case Bin:
-		return float32(2*differing(s.words.at(id), q.words)) / float32(s.dim)
-	}
-	return 1 - dot(s.floats.at(id), q.floats)
+	return found
 }

@@ -3,11 +3,11 @@ package vectors
 import (
 	"encoding/binary"
 	"errors"
-	"hash/maphash"
 	"math"
 	"unsafe"
 
 	"github.com/atomredis/atomredis/engine/delta"
+	"github.com/atomredis/atomredis/engine/vectors/graph"
 )
 
 // How sets are stored. A part has the name
@@ -45,8 +45,6 @@ var (
 	errMeta   = errors.New("vector set: what is stored of the whole set is malformed")
 	errNode   = errors.New("vector set: a stored node is malformed")
 	errTwice  = errors.New("vector set: stored form has an element twice")
-	errLinks  = errors.New("vector set: stored links are malformed")
-	errOneWay = errors.New("vector set: a stored link goes only one way")
 )
 
 // partName returns the name of a part of a node.
@@ -68,6 +66,8 @@ func (s *Set) note(kind byte, id uint32) {
 	}
 }
 
+func (s *Set) noteLinks(id uint32) { s.note(linksPart, id) }
+
 // noteNode is note for what belongs to a node without its links.
 func (s *Set) noteNode(id uint32) { s.note(nodePart, id) }
 
@@ -85,7 +85,8 @@ func (s *Set) parts() int { return 1 + 2*s.Len() }
 const largeBytes = 16 << 10
 
 func (s *Set) isLarge() bool {
-	return s.Len()*(8*s.words.width+4*s.floats.width+4*s.bottom.width)+s.textBytes > largeBytes
+	words, floats := s.quant.code(s.dim)
+	return s.Len()*(8*words+4*floats+4*(1+2*s.m))+s.textBytes > largeBytes
 }
 
 // Large reports whether the set must be stored in parts. One that has been large stays so.
@@ -161,7 +162,8 @@ func (s *Set) appendMeta(dst []byte) []byte {
 		dst = binary.AppendUvarint(dst, uint64(n))
 	}
 	dst = binary.LittleEndian.AppendUint64(dst, s.seed)
-	for _, n := range [...]uint64{uint64(s.Len()), s.added, uint64(s.entry), uint64(s.top)} {
+	entry, top, _ := s.graph.Entry()
+	for _, n := range [...]uint64{uint64(s.Len()), s.Added(), uint64(entry), uint64(top)} {
 		dst = binary.AppendUvarint(dst, n)
 	}
 	return dst
@@ -169,13 +171,13 @@ func (s *Set) appendMeta(dst []byte) []byte {
 
 func (s *Set) appendNode(dst []byte, id uint32) []byte {
 	start := len(dst)
-	dst = binary.LittleEndian.AppendUint32(append(dst, format), math.Float32bits(s.norms.at(id)[0]))
+	dst = binary.LittleEndian.AppendUint32(append(dst, format), math.Float32bits(s.norms.At(id)[0]))
 	if s.quant == None {
-		for _, x := range s.floats.at(id) {
+		for _, x := range s.floats.At(id) {
 			dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(x))
 		}
 	} else {
-		for _, w := range s.words.at(id) {
+		for _, w := range s.words.At(id) {
 			dst = binary.LittleEndian.AppendUint64(dst, w)
 		}
 	}
@@ -184,21 +186,11 @@ func (s *Set) appendNode(dst []byte, id uint32) []byte {
 		name := s.Name(id)
 		return append(binary.AppendUvarint(dst, uint64(len(name))), name...)
 	}
-	return append(dst, s.texts.at(id)[0]...)
+	return append(dst, s.texts.At(id)[0]...)
 }
 
 func (s *Set) appendLinks(dst []byte, id uint32) []byte {
-	dst = append(dst, format)
-	for l := range s.level(id) + 1 {
-		links := s.links(id, l)
-		dst = binary.AppendUvarint(dst, uint64(len(links)))
-		last := uint32(0)
-		for _, n := range links {
-			dst = binary.AppendUvarint(dst, uint64(n-last))
-			last = n
-		}
-	}
-	return dst
+	return s.graph.AppendLinks(append(dst, format), id, nil)
 }
 
 // AppendBlob appends the stored form of the whole set to dst.
@@ -243,7 +235,7 @@ func DecodeBlob(b []byte) (*Set, error) {
 		}
 	}
 	for range l.n {
-		if err := next(l.links); err != nil {
+		if err := next(l.addLinks); err != nil {
 			return nil, err
 		}
 	}
@@ -255,17 +247,16 @@ func DecodeBlob(b []byte) (*Set, error) {
 
 // Loader builds a set from its parts.
 type Loader struct {
-	s      *Set // nil before the first part
-	n      int  // nodes that there should be
-	linked int  // nodes whose links have come
-	// oneWay is 0 if every link has come both ways. It is the exclusive or of what the links hash to, with a seed that
-	// nobody knows.
-	oneWay uint64
-	hash   maphash.Seed
+	s     *Set          // nil before the first part
+	n     int           // nodes that there should be
+	links *graph.Loader // of the set's graph
+	added uint64        // nodes that ever were
+	entry uint32
+	top   int
 }
 
 // NewLoader returns a Loader that has no parts.
-func NewLoader() *Loader { return &Loader{hash: maphash.MakeSeed()} }
+func NewLoader() *Loader { return &Loader{} }
 
 // Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their
 // names, each once; it is an error if this one does not, or is no part of a set. After an error the Loader is of no
@@ -287,10 +278,10 @@ func (l *Loader) Add(name, data []byte) error {
 		}
 		return l.node(data)
 	case linksPart:
-		if id != int64(l.linked) {
+		if id != int64(l.links.Len()) {
 			return errOrder
 		}
-		return l.links(data)
+		return l.addLinks(data)
 	}
 	return errName
 }
@@ -307,14 +298,15 @@ func (l *Loader) meta(data []byte) error {
 	dim, m, input := f.natural(MaxDim), f.natural(MaxM), f.natural(math.MaxInt32)
 	seed := f.fixed64()
 	n, added := f.natural(math.MaxUint32), f.uvarint()
-	entry, top := f.natural(math.MaxUint32), f.natural(maxLevel)
+	entry, top := f.natural(math.MaxUint32), f.natural(graph.MaxLevel)
 	if f.bad || len(f.b) > 0 || dim == 0 || m < MinM || n == 0 || input*dim > MaxProjection || n > math.MaxInt32 {
 		return errMeta
 	}
 	l.s = &Set{dim: int(dim), quant: Quantisation(quant), m: int(m), proj: Projection{int(input), int(dim), seed},
-		seed: seed, added: added, entry: uint32(entry), top: int(top)}
-	l.n = int(n)
+		seed: seed}
+	l.n, l.added, l.entry, l.top = int(n), added, uint32(entry), int(top)
 	l.s.prepare()
+	l.links = l.s.graph.Load(l.n)
 	return nil
 }
 
@@ -324,7 +316,7 @@ func (l *Loader) node(data []byte) error {
 	switch {
 	case len(data) == 0 || data[0] != format && data[0] != formatEmpty:
 		return errFormat
-	case l.linked > 0 || s.Len() >= l.n:
+	case l.links.Len() > 0 || s.Len() >= l.n:
 		return errOrder
 	case len(data) < 1+4+8*words+4*floats:
 		return errNode
@@ -335,13 +327,13 @@ func (l *Loader) node(data []byte) error {
 		return errNode
 	}
 	if s.quant == None {
-		for i, v := 0, s.floats.push(); i < floats; i++ {
+		for i, v := 0, s.floats.Push(); i < floats; i++ {
 			if v[i] = f.float(); !(v[i] >= -1.001 && v[i] <= 1.001) {
 				return errNode
 			}
 		}
 	} else {
-		v := s.words.push()
+		v := s.words.Push()
 		for i := range v {
 			v[i] = f.fixed64()
 		}
@@ -362,8 +354,8 @@ func (l *Loader) node(data []byte) error {
 		kept = makeText(f.b, []byte{})
 	}
 	id := uint32(s.Len())
-	s.norms.push()[0] = norm
-	s.texts.push()
+	s.norms.Push()[0] = norm
+	s.texts.Push()
 	s.setText(id, kept)
 	name := s.Name(id)
 	if _, has := s.Attributes(id); has {
@@ -382,43 +374,14 @@ func uvarintLen(n uint64) int {
 	return binary.PutUvarint(b[:], n)
 }
 
-func (l *Loader) links(data []byte) error {
-	s := l.s
+func (l *Loader) addLinks(data []byte) error {
 	switch {
 	case len(data) == 0 || data[0] != format:
 		return errFormat
-	case s.Len() != l.n || l.linked == l.n:
+	case l.s.Len() != l.n || l.links.Len() == l.n:
 		return errOrder
 	}
-	id := uint32(l.linked)
-	l.linked++
-	s.bottom.push()
-	f := fields{b: data[1:]}
-	for level := 0; level == 0 || len(f.b) > 0; level++ {
-		if level > maxLevel {
-			return errLinks
-		}
-		n := f.natural(uint64(s.capacity(level)))
-		if f.bad || n > uint64(len(f.b)) {
-			return errLinks
-		}
-		if level > 0 {
-			s.upper[id] = append(s.upper[id], make([]uint32, s.m+1)...)
-			s.upperWords += s.m + 1
-		}
-		r := s.record(id, level)
-		last := uint64(0)
-		for i := range n {
-			d := f.uvarint()
-			if last += d; f.bad || d > math.MaxUint32 || i > 0 && d == 0 || last >= uint64(l.n) || last == uint64(id) {
-				return errLinks
-			}
-			r[1+i] = uint32(last)
-			l.oneWay ^= maphash.Comparable(l.hash, [3]uint32{min(id, r[1+i]), max(id, r[1+i]), uint32(level)})
-		}
-		r[0] = uint32(n)
-	}
-	return nil
+	return l.links.Add(data[1:])
 }
 
 // Finish returns the set, whose changes will be noted in log.
@@ -432,20 +395,11 @@ func (l *Loader) Finish(log *delta.Log) (*Set, error) {
 
 func (l *Loader) finish(log *delta.Log) (*Set, error) {
 	s := l.s
-	switch {
-	case s == nil || s.Len() != l.n || l.linked != l.n:
+	if s == nil || s.Len() != l.n || l.links.Len() != l.n {
 		return nil, errOrder
-	case l.oneWay != 0:
-		return nil, errOneWay
-	case int64(s.entry) >= int64(l.n):
-		return nil, errMeta
 	}
-	top := 0
-	for id := range s.upper {
-		top = max(top, s.level(id))
-	}
-	if top != s.top || s.level(s.entry) != top {
-		return nil, errMeta
+	if err := l.links.Finish(l.added, l.entry, l.top); err != nil {
+		return nil, err
 	}
 	s.large = s.isLarge()
 	s.log = log

@@ -1,0 +1,141 @@
+// Package docs has the documents of an index: their numbers, what scores and sorting need of them, and which of them live.
+//
+// A document that changes gets a new number, the next one; its old number dies. The table belongs to its index, whose lock protects
+// it. A View is the table at one instant and is read without the lock: a document that has died since is alive for it.
+//
+// A document is one string, with its key and all that few need at once (doc.go), and two numbers. Documents are in pages by
+// their own numbers (pages.go). A table of hashes leads from a key to a number. So a document takes about 50 bytes beside its
+// string.
+package docs
+
+import (
+	"unsafe"
+
+	"github.com/atomredis/atomredis/engine/dict"
+)
+
+// Table has the documents of an index.
+type Table struct {
+	now  state
+	keys dict.Numbers
+	pages
+}
+
+// View is a table at one instant.
+type View struct{ *state }
+
+// state is what there is at one instant. It is not exported, but its exported methods are those of View.
+type state struct {
+	nodes  []*node // of the full pages
+	tail   page    // the page that is filled
+	last   uint64
+	live   int
+	length uint64
+	time   uint64 // how many documents had come and gone
+}
+
+// New returns an empty table.
+func New() *Table { return &Table{} }
+
+// Add adds a document under the next number, which it returns. Its key must not be in the table.
+func (t *Table) Add(f Fields) uint64 {
+	d := newDoc(&f)
+	t.now.time++
+	t.now.live++
+	t.now.length += uint64(d.Len)
+	t.add(&t.now, d)
+	t.keys.Add(dict.HashOf(f.Key), uint32(t.now.last%numbers))
+	return t.now.last
+}
+
+// numbers is how many numbers the table of keys knows. Documents with equal ones there are told apart by their keys.
+const numbers = dict.MaxNumber + 1
+
+// Remove has the document of a key die, and returns it with its number; nil if there is none.
+func (t *Table) Remove(key string) (uint64, *Doc) {
+	hash := dict.HashOf(key)
+	id, d := t.find(hash, key)
+	if d == nil {
+		return 0, nil
+	}
+	t.now.time++
+	t.now.live--
+	t.now.length -= uint64(d.Len)
+	t.keys.Remove(hash, uint32(id%numbers))
+	t.kill(&t.now, id)
+	return id, d
+}
+
+// Lookup returns the number of a key's document; 0 if there is none.
+func (t *Table) Lookup(key string) uint64 {
+	id, _ := t.find(dict.HashOf(key), key)
+	return id
+}
+
+func (t *Table) find(hash dict.Hash, key string) (uint64, *Doc) {
+	var id uint64
+	var d *Doc
+	_, ok := t.keys.Find(hash, func(n uint32) bool {
+		for id = t.now.last - t.now.last%numbers + uint64(n); ; id -= numbers {
+			if d = t.now.Get(id); d != nil && d.Key() == key {
+				return true
+			}
+			if id < numbers {
+				return false
+			}
+		}
+	})
+	if !ok {
+		return 0, nil
+	}
+	return id, d
+}
+
+// Get returns a document that lives; nil for others. It does not change.
+func (t *Table) Get(id uint64) *Doc { return t.now.Get(id) }
+
+// Alive reports whether a document lives now.
+func (t *Table) Alive(id uint64) bool { return t.now.Alive(id) }
+
+// Last returns the highest number that was given. The next one is one above.
+func (t *Table) Last() uint64 { return t.now.last }
+
+// Len returns how many documents live.
+func (t *Table) Len() int { return t.now.live }
+
+// Bytes returns the memory that the table takes.
+func (t *Table) Bytes() int { return int(unsafe.Sizeof(*t)) + t.keys.MemoryUsage() + t.bytes }
+
+// KeyBytes returns how much of Bytes leads from keys to numbers.
+func (t *Table) KeyBytes() int { return t.keys.MemoryUsage() }
+
+// View returns the table as it is now. It may be called by many at once.
+func (t *Table) View() View {
+	t.seen()
+	s := t.now
+	return View{&s}
+}
+
+// Len returns how many documents lived.
+func (v *state) Len() int { return v.live }
+
+// Length returns the sum of Doc.Len over them.
+func (v *state) Length() uint64 { return v.length }
+
+// Last returns the highest number.
+func (v *state) Last() uint64 { return v.last }
+
+// Get returns a document that lived; nil for others. A reader skips the numbers for which it is nil. It does not change.
+func (v *state) Get(id uint64) *Doc {
+	p, i := v.place(id)
+	if p == nil || v.dead(p, i) {
+		return nil
+	}
+	return &p.docs[i]
+}
+
+// Alive reports whether a document lived, without a look at the document.
+func (v *state) Alive(id uint64) bool {
+	p, i := v.place(id)
+	return p != nil && !v.dead(p, i)
+}

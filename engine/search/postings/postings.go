@@ -1,0 +1,163 @@
+// Package postings has inverted lists: the documents that have a term, by their numbers.
+//
+// A list belongs to its index, whose lock protects it. A View of it is what it has at one instant: views are read without
+// the lock, while the list goes on changing. So a list only appends to memory that a view can see, and replaces what it
+// rewrites.
+//
+// The newest entries are in the tail, one after the other (tail.go). A tail of 128 entries becomes a block, whose columns
+// are packed and read in any order (block.go). A list of one or two documents is a struct of 48 bytes and a small tail.
+//
+// A document that goes leaves its entries where they are, because lists are compressed. Remove counts them, and rewrites
+// the list once a quarter of it is dead (sweep.go). Readers of a View skip documents that are dead for them (package docs).
+package postings
+
+import (
+	"slices"
+	"unsafe"
+)
+
+// Mask has a bit for each TEXT field, by the field's number from 0 to 127.
+type Mask struct{ Lo, Hi uint64 }
+
+// Bit returns the mask of one field.
+func Bit(field int) Mask {
+	if field < 64 {
+		return Mask{Lo: 1 << field}
+	}
+	return Mask{Hi: 1 << (field - 64)}
+}
+
+// All is the mask of all fields.
+var All = Mask{Lo: ^uint64(0), Hi: ^uint64(0)}
+
+// Or returns the fields that are in either mask.
+func (m Mask) Or(o Mask) Mask { return Mask{m.Lo | o.Lo, m.Hi | o.Hi} }
+
+// Meets reports whether the masks have a field in common.
+func (m Mask) Meets(o Mask) bool { return m.Lo&o.Lo|m.Hi&o.Hi != 0 }
+
+// Keep says what a list has of each document beside its number.
+type Keep uint8
+
+const (
+	Freqs   Keep = 1 << iota // how often the term occurs; without it, 1
+	Masks                    // in which fields it occurs; without it, All
+	Offsets                  // at which positions it occurs
+)
+
+// Entry is what a list has of a document.
+type Entry struct {
+	Doc  uint64 // above 0 and below 1<<62
+	Freq uint32
+	Mask Mask
+	// Offsets are the term's positions, ascending. A reader's are valid until it moves.
+	Offsets []uint32
+}
+
+// blockSize is how many entries a block has.
+const blockSize = 128
+
+// List is the documents of a term.
+type List struct {
+	more    *more // the blocks; nil while all entries are in the tail
+	tail    *byte // the tail; its bytes up to tailLen never change
+	tailLen uint32
+	tailCap uint32
+	last    uint64 // the highest document number
+	live    uint32
+	entries uint32 // living and dead ones
+	tailN   uint8  // the entries of the tail, fewer than blockSize
+	keep    Keep
+}
+
+// more is what a list has beside its tail.
+type more struct {
+	blocks []block
+	bytes  int    // of the blocks' data
+	sweep  *sweep // nil unless the list is being rewritten
+}
+
+// New returns an empty list.
+func New(keep Keep) *List { return &List{keep: keep} }
+
+// Add appends a document, whose number is above all others of the list. It copies the offsets.
+func (l *List) Add(e Entry) {
+	l.live++
+	l.add(e)
+}
+
+// add appends an entry, and does not count it as living.
+func (l *List) add(e Entry) {
+	t := l.tailBytes()
+	before := len(t)
+	t = appendEntry(t, l.keep, l.tailN > 0, e, l.last)
+	if cap(t) != int(l.tailCap) {
+		grown := t
+		t = slices.Grow([]byte(nil), len(grown)+before/4)[:len(grown)]
+		copy(t, grown)
+	}
+	l.setTail(t)
+	l.last = e.Doc
+	l.entries++
+	l.tailN++
+	if l.tailN == blockSize {
+		l.seal()
+	}
+}
+
+func (l *List) tailBytes() []byte { return unsafe.Slice(l.tail, l.tailCap)[:l.tailLen] }
+
+func (l *List) setTail(t []byte) {
+	l.tail, l.tailLen, l.tailCap = unsafe.SliceData(t), uint32(len(t)), uint32(cap(t))
+}
+
+// seal makes the tail a block. Views keep the old tail.
+func (l *List) seal() {
+	if l.more == nil {
+		l.more = &more{}
+	}
+	b := pack(l.tailBytes(), l.keep)
+	l.more.blocks = append(l.more.blocks, b)
+	l.more.bytes += cap(b.data)
+	l.setTail(nil)
+	l.tailN = 0
+}
+
+// Len returns how many living documents the list has.
+func (l *List) Len() int { return int(l.live) }
+
+// Entries returns how many entries the list has, dead ones included.
+func (l *List) Entries() int { return int(l.entries) }
+
+// Bytes returns the memory that the list takes.
+func (l *List) Bytes() int {
+	n := int(unsafe.Sizeof(*l)) + int(l.tailCap)
+	if m := l.more; m != nil {
+		n += int(unsafe.Sizeof(*m)) + cap(m.blocks)*int(unsafe.Sizeof(block{})) + m.bytes
+		if m.sweep != nil {
+			n += m.sweep.to.Bytes()
+		}
+	}
+	return n
+}
+
+// View is a list at one instant.
+type View struct {
+	blocks []block
+	tail   []byte
+	live   int
+	tailN  int
+	keep   Keep
+}
+
+// View returns the list as it is now.
+func (l *List) View() View {
+	v := View{tail: l.tailBytes(), live: int(l.live), tailN: int(l.tailN), keep: l.keep}
+	if l.more != nil {
+		v.blocks = l.more.blocks
+	}
+	return v
+}
+
+// Len returns how many living documents the list had.
+func (v View) Len() int { return v.live }

@@ -1,0 +1,138 @@
+package postings
+
+import "encoding/binary"
+
+// An entry of a tail is an unsigned varint, which is the distance from the document before (for the first one its number)
+// times four, with two flags, and then as unsigned varints what the flags do not say: the frequency, the mask, the number of
+// offsets, and the distances of the offsets.
+
+const (
+	flagSimple = 1 << iota // the frequency is 1, and there is one offset if the list has offsets
+	flagSame               // the mask is that of the tail's first entry
+	flagBits   = iota
+)
+
+// appendEntry appends an entry to a tail. last is the document before; other says that the tail has entries.
+func appendEntry(t []byte, keep Keep, other bool, e Entry, last uint64) []byte {
+	if !other {
+		last = 0
+	}
+	v := (e.Doc - last) << flagBits
+	simple := (keep&Freqs == 0 || e.Freq == 1) && (keep&Offsets == 0 || len(e.Offsets) == 1)
+	if simple {
+		v |= flagSimple
+	}
+	if keep&Masks == 0 || other && firstMask(t) == e.Mask {
+		v |= flagSame
+	}
+	t = binary.AppendUvarint(t, v)
+	if v&flagSame == 0 {
+		t = appendMask(t, e.Mask)
+	}
+	if !simple && keep&Freqs != 0 {
+		t = binary.AppendUvarint(t, uint64(e.Freq))
+	}
+	if keep&Offsets == 0 {
+		return t
+	}
+	if !simple {
+		t = binary.AppendUvarint(t, uint64(len(e.Offsets)))
+	}
+	return appendOffsets(t, e.Offsets)
+}
+
+// appendOffsets appends the distances of ascending offsets.
+func appendOffsets(t []byte, offsets []uint32) []byte {
+	before := uint32(0)
+	for _, o := range offsets {
+		t = binary.AppendUvarint(t, uint64(o-before))
+		before = o
+	}
+	return t
+}
+
+// appendMask appends a mask: its low half as a varint, or a zero and both halves if that is not all of it.
+func appendMask(t []byte, m Mask) []byte {
+	if m.Hi == 0 && m.Lo != 0 {
+		return binary.AppendUvarint(t, m.Lo)
+	}
+	t = binary.LittleEndian.AppendUint64(append(t, 0), m.Lo)
+	return binary.LittleEndian.AppendUint64(t, m.Hi)
+}
+
+// maskAt returns the mask that stands at a place of a tail, and the place behind it.
+func maskAt(t []byte, at int) (Mask, int) {
+	if t[at] != 0 {
+		lo, at := uvarint(t, at)
+		return Mask{Lo: lo}, at
+	}
+	return Mask{binary.LittleEndian.Uint64(t[at+1:]), binary.LittleEndian.Uint64(t[at+9:])}, at + 17
+}
+
+// firstMask returns the mask of the first entry of a tail that has masks.
+func firstMask(t []byte) Mask {
+	_, at := uvarint(t, 0)
+	m, _ := maskAt(t, at)
+	return m
+}
+
+// uvarint returns the varint at a place, and the place behind it.
+func uvarint(t []byte, at int) (uint64, int) {
+	v := uint64(t[at])
+	if v < 0x80 {
+		return v, at + 1
+	}
+	v &= 0x7f
+	for shift := 7; ; shift += 7 {
+		at++
+		b := t[at]
+		v |= uint64(b&0x7f) << shift
+		if b < 0x80 {
+			return v, at + 1
+		}
+	}
+}
+
+// tailEntry is an entry of a tail as it is read.
+type tailEntry struct {
+	doc     uint64
+	freq    uint32
+	mask    Mask
+	offsets int // where the offsets begin
+	count   int // of the offsets
+	end     int // where the next entry begins
+}
+
+// next reads the entry behind e. The mask of the tail's first entry is first; it is set when that entry is read.
+func (e *tailEntry) next(t []byte, keep Keep, first *Mask) {
+	v, at := uvarint(t, e.end)
+	e.doc += v >> flagBits
+	e.freq, e.count = 1, 0
+	switch {
+	case keep&Masks == 0:
+		e.mask = All
+	case v&flagSame != 0:
+		e.mask = *first
+	default:
+		m, behind := maskAt(t, at)
+		if e.end == 0 {
+			*first = m
+		}
+		e.mask, at = m, behind
+	}
+	if v&flagSimple == 0 && keep&Freqs != 0 {
+		var f uint64
+		f, at = uvarint(t, at)
+		e.freq = uint32(f)
+	}
+	if keep&Offsets != 0 {
+		e.count = 1
+		if v&flagSimple == 0 {
+			var n uint64
+			n, at = uvarint(t, at)
+			e.count = int(n)
+		}
+	}
+	e.offsets = at
+	e.end = skipVarints(t, at, e.count)
+}
