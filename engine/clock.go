@@ -1,99 +1,18 @@
 package engine
 
 import (
-	"sync"
 	"time"
 
-	"github.com/atomredis/atomredis/engine/expiry"
+	"github.com/atomredis/atomredis/engine/clock"
 )
 
-// Clock gives the engine the time. All deadlines and timeouts follow it.
-type Clock interface {
-	// Now returns the current time.
-	Now() time.Time
-	// AfterFunc calls f in a goroutine of its own once d has passed.
-	AfterFunc(d time.Duration, f func()) Timer
-}
+// The clocks of package clock, by which keyspaces and all around them tell the time.
+type (
+	Clock       = clock.Clock
+	Timer       = clock.Timer
+	SystemClock = clock.System
+	ManualClock = clock.Manual
+)
 
-// Timer is a pending call of AfterFunc.
-type Timer interface {
-	// Stop prevents the call and reports whether it did.
-	Stop() bool
-}
-
-// SystemClock is the clock of the operating system.
-type SystemClock struct{}
-
-// Now returns time.Now.
-func (SystemClock) Now() time.Time { return time.Now() }
-
-// AfterFunc is time.AfterFunc.
-func (SystemClock) AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }
-
-// ManualClock is a clock for tests that moves only by Advance.
-type ManualClock struct {
-	mu     sync.Mutex
-	now    time.Time
-	timers expiry.Index[*manualTimer]
-}
-
-type manualTimer struct {
-	clock *ManualClock
-	f     func()
-	slot  int
-}
-
-// NewManualClock returns a clock that shows start.
-func NewManualClock(start time.Time) *ManualClock { return &ManualClock{now: start} }
-
-// Now returns the time the clock shows.
-func (c *ManualClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-// AfterFunc arranges for Advance to call f.
-func (c *ManualClock) AfterFunc(d time.Duration, f func()) Timer {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	t := &manualTimer{clock: c, f: f}
-	c.timers.Set(t, c.now.Add(d).UnixNano())
-	return t
-}
-
-// Advance moves the clock forward by d. It calls the timers that fall due in their order, on the caller's goroutine.
-func (c *ManualClock) Advance(d time.Duration) {
-	c.mu.Lock()
-	end := c.now.Add(d)
-	for {
-		t, at, ok := c.timers.Min()
-		if !ok || at > end.UnixNano() {
-			break
-		}
-		c.timers.Remove(t)
-		if due := time.Unix(0, at); due.After(c.now) {
-			c.now = due
-		}
-		c.mu.Unlock()
-		t.f()
-		c.mu.Lock()
-	}
-	c.now = end
-	c.mu.Unlock()
-}
-
-// Stop prevents the call and reports whether it did.
-func (t *manualTimer) Stop() bool {
-	t.clock.mu.Lock()
-	defer t.clock.mu.Unlock()
-	pending := t.slot != 0
-	t.clock.timers.Remove(t)
-	return pending
-}
-
-// SetSlot implements expiry.Item.
-func (t *manualTimer) SetSlot(s int) { t.slot = s }
-
-// Slot implements expiry.Item.
-func (t *manualTimer) Slot() int { return t.slot }
+// NewManualClock returns a clock for tests that shows start, and moves only by Advance.
+func NewManualClock(start time.Time) *ManualClock { return clock.NewManual(start) }

@@ -15,6 +15,7 @@ import (
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/listpack"
 	"github.com/atomredis/atomredis/engine/lists"
+	"github.com/atomredis/atomredis/engine/search/suggest"
 	"github.com/atomredis/atomredis/engine/sets"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/engine/tdigest"
@@ -349,6 +350,9 @@ func (e *Entry) Array() *arrays.Array { return (*arrays.Array)(e.collection(Arra
 
 // Vectors returns the value of a VectorSet.
 func (e *Entry) Vectors() *vectors.Set { return (*vectors.Set)(e.collection(VectorSet)) }
+
+// Suggestions returns the value of a dictionary of suggestions.
+func (e *Entry) Suggestions() *suggest.Dict { return (*suggest.Dict)(e.collection(Suggestions)) }
 
 // collection returns the value of an entry, which must have this type, and brings it into memory if it is not there.
 func (e *Entry) collection(typ Type) unsafe.Pointer {

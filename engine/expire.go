@@ -93,7 +93,7 @@ func (ks *Keyspace) disarm(s *shard) {
 	s.timer = nil
 }
 
-// expireDue removes keys of shard i whose time has come.
+// expireDue removes keys and fields of shard i whose time has come, because its timer has fired.
 func (ks *Keyspace) expireDue(i int) {
 	var g Guard
 	s := &ks.shards[i]
@@ -101,10 +101,21 @@ func (ks *Keyspace) expireDue(i int) {
 	start := time.Now()
 	s.timer = nil
 	ks.pacer.step(g.now)
-	for left := expireBatch; left > 0 && !ks.passive.Load() && !ks.importing.Load() && !ks.replica; {
+	if !ks.passive.Load() {
+		g.removeDue(s)
+	}
+	s.stats.ExpiryNanos += int64(time.Since(start))
+	g.Unlock()
+	ks.tellLocked(LockedForExpiry, start)
+}
+
+// removeDue removes a batch of keys and fields of a shard whose time has come. It reports whether there may be more.
+func (g *Guard) removeDue(s *shard) (more bool) {
+	left := expireBatch
+	for left > 0 && !g.ks.importing.Load() && !g.ks.replica {
 		e, at, ok := s.expires.Min()
 		if !ok || at > g.now {
-			break
+			return false
 		}
 		if e.deadline != 0 && e.deadline <= g.now {
 			g.expire(e)
@@ -115,9 +126,7 @@ func (ks *Keyspace) expireDue(i int) {
 			left -= n
 		}
 	}
-	s.stats.ExpiryNanos += int64(time.Since(start))
-	g.Unlock()
-	ks.tellLocked(LockedForExpiry, start)
+	return left <= 0
 }
 
 // Fields of hashes expire like keys: a hash lies in the deadline index of its shard by its own deadline or the earliest

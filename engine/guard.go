@@ -37,12 +37,13 @@ type Guard struct {
 	pending []countedLater // entries whose memory is counted when the guard ends
 	growth  int            // bytes that are counted and not yet told
 
-	changes  int    // see Changes
-	waits    bool   // see MayWait
-	repeats  int    // what changes was then
-	record   []byte // commands for the journal
-	recordDB int    // the database that is selected at their end
-	told     []byte // commands for the follower alone
+	changes  int      // see Changes
+	waits    bool     // see MayWait
+	repeats  int      // what changes was then
+	toIndex  []string // keys that the Indexer has not been told of
+	record   []byte   // commands for the journal
+	recordDB int      // the database that is selected at their end
+	told     []byte   // commands for the follower alone
 }
 
 // maxKeptRecord is the size in bytes of the largest buffer for journal records that a guard keeps for the next one.
@@ -73,6 +74,7 @@ func (g *Guard) release() {
 	if len(g.ready) > 0 {
 		g.serve()
 	}
+	g.Index()
 	if len(g.pending) > 0 || g.growth != 0 {
 		g.count()
 	}
@@ -116,6 +118,9 @@ type Record struct{ text []byte }
 
 // Add adds a command. args are not kept.
 func (r *Record) Add(args ...[]byte) { r.text = appendCommand(r.text, args) }
+
+// Bytes returns the commands as RESP arrays.
+func (r *Record) Bytes() []byte { return r.text }
 
 // Empty reports whether there is no command.
 func (r *Record) Empty() bool { return len(r.text) == 0 }
@@ -551,6 +556,9 @@ func (g *Guard) changed(s *shard, db int, key string) {
 	if g.ks.dirtyTracker != nil {
 		g.ks.dirtyTracker.Touched(db, key, g.expiring)
 	}
+	if g.ks.indexer != nil {
+		g.mustIndex(db, key)
+	}
 }
 
 func (g *Guard) wants(class EventClass) bool { return EventClass(g.ks.events.Load())&class != 0 }
@@ -844,6 +852,11 @@ func (g *Guard) Flush(db int) int {
 	if g.ks.dirtyTracker != nil {
 		g.ks.dirtyTracker.Emptied()
 	}
+	if x := g.ks.indexer; x != nil { // which may end that it is told
+		for n := first; n <= last; n++ {
+			x.Emptied(g, n)
+		}
+	}
 	return removed
 }
 
@@ -895,6 +908,9 @@ func (g *Guard) Swap(a, b int) {
 	spaces[current[a]].db, spaces[current[b]].db = a, b
 	if g.ks.dirtyTracker != nil {
 		g.ks.dirtyTracker.Emptied()
+	}
+	if g.ks.indexer != nil && (a == 0 || b == 0) {
+		g.ks.indexer.Exchanged(g)
 	}
 }
 

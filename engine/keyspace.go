@@ -85,6 +85,7 @@ type Keyspace struct {
 	awaited flags
 
 	dirtyTracker DirtyTracker // nil: nobody; changes only while all shards are locked
+	indexer      Indexer      // likewise
 	replica      bool         // see SetReplica; changes likewise
 
 	snapshots chan struct{} // has room for the one who takes a snapshot

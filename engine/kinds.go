@@ -14,6 +14,7 @@ import (
 	"github.com/atomredis/atomredis/engine/documents"
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/lists"
+	"github.com/atomredis/atomredis/engine/search/suggest"
 	"github.com/atomredis/atomredis/engine/sets"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/engine/tdigest"
@@ -46,6 +47,7 @@ const (
 	TimeSeries
 	Array
 	VectorSet
+	Suggestions
 )
 
 // kinds describes the types. Strings are in the entries themselves.
@@ -80,6 +82,8 @@ var kinds = [...]kind{
 		func(s storedParts) (*arrays.Array, error) { return loadWith(s, arrays.NewLoader()) }),
 	VectorSet: newKind("vectorset", (*vectors.Set).Clone, unlimited(vectors.DecodeBlob),
 		func(s storedParts) (*vectors.Set, error) { return loadWith(s, vectors.NewLoader()) }),
+	Suggestions: newKind("trietype0", (*suggest.Dict).Clone, unlimited(suggest.DecodeBlob),
+		func(s storedParts) (*suggest.Dict, error) { return loadWith(s, suggest.NewLoader()) }),
 }
 
 // typeOf returns the type of a value, and where it is.
@@ -113,6 +117,8 @@ func typeOf(v any) (Type, unsafe.Pointer) {
 		return Array, unsafe.Pointer(v)
 	case *vectors.Set:
 		return VectorSet, unsafe.Pointer(v)
+	case *suggest.Dict:
+		return Suggestions, unsafe.Pointer(v)
 	}
 	panic(fmt.Sprintf("engine: a %T is no value", v))
 }

@@ -1,6 +1,10 @@
 package server
 
 import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/config"
@@ -28,6 +32,56 @@ func (srv *Server) closeServices() {
 	for _, s := range srv.services {
 		s.Close()
 	}
+}
+
+// keptMark begins what is stored beside the keys if services keep something: behind it are the length of what is stored of
+// functions, that, and the commands of the services.
+const keptMark = "kept\x01"
+
+// kept returns the commands that make what services keep beside the keys. A guard over everything is held.
+func (srv *Server) kept() (commands []byte) {
+	for _, s := range srv.services {
+		if k, ok := s.(command.Keeper); ok {
+			commands = append(commands, k.Stored()...)
+		}
+	}
+	return commands
+}
+
+// withKept returns what is stored of functions with what services keep.
+func (srv *Server) withKept(functions []byte) []byte {
+	commands := srv.kept()
+	if len(commands) == 0 {
+		return functions
+	}
+	b := binary.AppendUvarint([]byte(keptMark), uint64(len(functions)))
+	return append(append(b, functions...), commands...)
+}
+
+// splitKept returns the parts of what withKept has returned.
+func splitKept(b []byte) (functions, commands []byte, err error) {
+	rest, ok := bytes.CutPrefix(b, []byte(keptMark))
+	if !ok {
+		return b, nil, nil
+	}
+	n, size := binary.Uvarint(rest)
+	if size <= 0 || n > uint64(len(rest)-size) {
+		return nil, nil, errors.New("what services keep: what is stored is damaged")
+	}
+	rest = rest[size:]
+	return rest[:n:n], rest[n:], nil
+}
+
+// restoreKept has services make what they have kept.
+func (srv *Server) restoreKept(commands []byte) error {
+	for _, s := range srv.services {
+		if k, ok := s.(command.Keeper); ok {
+			if err := k.Restore(commands); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // EachClient calls fn with the name of each client, which may be empty, and its waiter, nil if it is not blocked.

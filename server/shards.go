@@ -108,7 +108,7 @@ const extraMark = "shard\x01"
 
 // extra is persist.Options.Extra.
 func (srv *Server) extra() []byte {
-	beside, record := srv.followed.StoredBefore(srv.scripts.Stored()), srv.shards.Stored()
+	beside, record := srv.followed.StoredBefore(srv.withKept(srv.scripts.Stored())), srv.shards.Stored()
 	if record == nil {
 		return beside
 	}
@@ -125,11 +125,18 @@ func (srv *Server) restoreExtra(extra []byte) error {
 	if err != nil {
 		return err
 	}
-	functions, err := srv.followed.RestoreBefore(beside)
+	beside, err = srv.followed.RestoreBefore(beside)
 	if err != nil {
 		return err
 	}
-	return srv.restoreFunctions(functions)
+	functions, kept, err := splitKept(beside)
+	if err == nil {
+		err = srv.restoreFunctions(functions)
+	}
+	if err == nil {
+		err = srv.restoreKept(kept)
+	}
+	return err
 }
 
 // splitExtra returns the parts of what extra has returned.

@@ -93,6 +93,9 @@ func (x *exported) Log() *slog.Logger { return x.log }
 // Libraries implements transfer.Source.
 func (x *exported) Libraries() []string { return x.scripts.Libraries() }
 
+// Kept implements transfer.Source.
+func (x *exported) Kept() []byte { return (*Server)(x).kept() }
+
 // Loading implements transfer.Source.
 func (x *exported) Loading() error {
 	if x.replica.Loading() {

@@ -31,6 +31,17 @@ type Service interface {
 	MustSee(c Client) bool
 }
 
+// Keeper is a Service with something that belongs to the data but is no key, like indexes. It is stored with checkpoints, and
+// is part of copies and files, as the commands that make it again.
+type Keeper interface {
+	Service
+	// Stored returns the commands as RESP arrays, nil if there are none. A guard over everything is held.
+	Stored() []byte
+	// Restore makes what Stored has returned, in the place of what there is; nil is nothing. A guard over everything is held, or
+	// nothing else runs yet. The keys are loaded afterwards.
+	Restore(commands []byte) error
+}
+
 // ServiceID tells services apart.
 type ServiceID int
 

@@ -21,6 +21,9 @@ type Source interface {
 	Log() *slog.Logger
 	// Libraries returns the sources of the libraries of functions. A guard over everything is held.
 	Libraries() []string
+	// Kept returns the commands that make what belongs to the data but is no key, as an append-only file has them. A guard over
+	// everything is held.
+	Kept() []byte
 	// Loading returns the error that clients get while a copy of another server's data is being loaded, nil otherwise. A
 	// guard over everything is held.
 	Loading() error
@@ -174,7 +177,8 @@ const noDatabase = -1
 func (x *Exporter) aof(w io.Writer, content Content, progress Progress) error {
 	n := keyCount{progress: progress}
 	var codes []string
-	s, err := x.snapshot(context.Background(), func(*engine.Guard) { codes = x.source.Libraries() })
+	var kept []byte
+	s, err := x.snapshot(context.Background(), func(*engine.Guard) { codes, kept = x.source.Libraries(), x.source.Kept() })
 	if err != nil {
 		return err
 	}
@@ -188,6 +192,10 @@ func (x *Exporter) aof(w io.Writer, content Content, progress Progress) error {
 	if content&Functions != 0 {
 		for _, code := range codes {
 			a.Command([]byte("FUNCTION"), []byte("LOAD"), []byte(code))
+		}
+		if len(kept) > 0 {
+			a.Flush()
+			a.Emit(kept)
 		}
 	}
 	selected := noDatabase
@@ -207,12 +215,16 @@ func (x *Exporter) aof(w io.Writer, content Content, progress Progress) error {
 	return errors.Join(err, s.Close())
 }
 
+// auxKept is the field of a file that has the commands of Source.Kept. A Redis ignores it.
+const auxKept = "atomredis-kept"
+
 // rdb writes an RDB file.
 func (x *Exporter) rdb(ctx context.Context, w io.Writer, c *Copy) error {
 	var codes []string
+	var kept []byte
 	var now int64
 	begin := func(g *engine.Guard) {
-		codes, now = x.source.Libraries(), g.Now()
+		codes, kept, now = x.source.Libraries(), x.source.Kept(), g.Now()
 		if c.At != nil {
 			c.At(g)
 		}
@@ -233,6 +245,9 @@ func (x *Exporter) rdb(ctx context.Context, w io.Writer, c *Copy) error {
 	e := rdb.NewEncoder(w)
 	about := []rdb.Aux{{Name: "redis-ver", Value: version.Redis}, {Name: "redis-bits", Value: strconv.Itoa(strconv.IntSize)},
 		{Name: "ctime", Value: strconv.FormatInt(now/1000, 10)}, {Name: "aof-base", Value: "0"}}
+	if c.Content&Functions != 0 && len(kept) > 0 {
+		about = append(about, rdb.Aux{Name: auxKept, Value: string(kept)})
+	}
 	if c.About != nil {
 		about = append(about, c.About()...)
 	}

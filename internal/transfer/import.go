@@ -19,6 +19,7 @@ import (
 	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/persist/rdb"
+	"github.com/atomredis/atomredis/resp"
 )
 
 // Files is what imports, saves and backups need of the server: the file system, its configuration, log and progress.
@@ -217,19 +218,27 @@ func (l *load) read(f io.Reader, last bool) error {
 // rdb reads an RDB file.
 func (l *load) rdb(r *rdb.Reader) error {
 	var codes []string
+	var kept string
 	for {
 		item, err := r.Next()
 		switch {
-		case err == io.EOF && len(codes) > 0:
-			l.lock()
-			l.functions += len(codes)
-			return l.makeFunctions(codes, false, false)
 		case err == io.EOF:
-			return nil
+			if len(codes) > 0 {
+				l.lock()
+				l.functions += len(codes)
+				if err := l.makeFunctions(codes, false, false); err != nil {
+					return err
+				}
+			}
+			return l.makeKept(kept)
 		case err != nil:
 			return err
 		}
 		switch item := item.(type) {
+		case rdb.Aux:
+			if item.Name == auxKept {
+				kept = item.Value
+			}
 		case rdb.Function:
 			codes = append(codes, string(item))
 		case *rdb.Key:
@@ -244,6 +253,24 @@ func (l *load) rdb(r *rdb.Reader) error {
 func (l *load) makeFunctions(codes []string, flush, replace bool) error {
 	if e := l.by.Functions(codes, flush, replace); e != "" {
 		return fmt.Errorf("functions: %s", strings.TrimPrefix(string(e), "ERR "))
+	}
+	return nil
+}
+
+// makeKept executes the commands of Source.Kept.
+func (l *load) makeKept(commands string) error {
+	p := resp.Parser{MaxBulk: resp.AnyBulk}
+	for rest := []byte(commands); len(rest) > 0; {
+		args, n, err := p.Next(rest, nil)
+		if err != nil || len(args) == 0 {
+			return fmt.Errorf("the field %s is damaged", auxKept)
+		}
+		l.lock()
+		l.by.Select(0)
+		if err := l.by.Command(args); err != nil {
+			return fmt.Errorf("the field %s: %w", auxKept, err)
+		}
+		rest = rest[n:]
 	}
 	return nil
 }
@@ -282,6 +309,7 @@ func (im *Importer) Replace(ctx context.Context, file io.Reader, by Replayer, ab
 		return err
 	}
 	var codes []string
+	var kept string
 	emptied := false
 	empty := func() error {
 		if emptied {
@@ -302,6 +330,9 @@ func (im *Importer) Replace(ctx context.Context, file io.Reader, by Replayer, ab
 			if err := empty(); err != nil {
 				return err
 			}
+			if err := l.makeKept(kept); err != nil {
+				return err
+			}
 			done()
 			return nil
 		}
@@ -313,7 +344,9 @@ func (im *Importer) Replace(ctx context.Context, file io.Reader, by Replayer, ab
 		}
 		switch item := item.(type) {
 		case rdb.Aux:
-			err = about(item)
+			if err = about(item); item.Name == auxKept {
+				kept = item.Value
+			}
 		case rdb.Function:
 			codes = append(codes, string(item))
 		case *rdb.Key:

@@ -89,6 +89,7 @@ func (h *host) all(keys ...string) (found []string) {
 func (h *host) Keyspace() *engine.Keyspace       { return h.ks }
 func (h *host) Log() *slog.Logger                { return h.files.Log }
 func (h *host) Libraries() []string              { return h.functions }
+func (h *host) Kept() []byte                     { return nil }
 func (h *host) Loading() error                   { return h.loading }
 func (h *host) WhenLoaded(fn func() error) error { return fn() }
 func (h *host) Unlock()                          { h.guard.Unlock() }

@@ -19,21 +19,22 @@ import (
 // string values are short enough to stand at the end of this one. A type that is not in the table has no form: it
 // cannot be dumped, nor written to a file. No other code of this package asks for a type.
 var kinds = [...]kind{
-	engine.String:     stringKind,
-	engine.List:       listKind,
-	engine.Set:        setKind,
-	engine.ZSet:       zsetKind,
-	engine.Hash:       hashKind,
-	engine.Stream:     streamKind,
-	engine.Bloom:      partsKind("atomBLOOM", func(e *engine.Entry) parts { return e.Bloom() }, bloom.NewLoader),
-	engine.Cuckoo:     partsKind("atomCUCKO", func(e *engine.Entry) parts { return e.Cuckoo() }, cuckoo.NewLoader),
-	engine.CountMin:   partsKind("atomCOUNT", func(e *engine.Entry) parts { return e.CountMin() }, countmin.NewLoader),
-	engine.TopK:       partsKind("atomTOPKL", func(e *engine.Entry) parts { return e.TopK() }, topk.NewLoader),
-	engine.TDigest:    partsKind("atomTDIGS", func(e *engine.Entry) parts { return e.TDigest() }, tdigest.NewLoader),
-	engine.JSON:       jsonKind,
-	engine.TimeSeries: timeSeriesKind,
-	engine.Array:      partsKind("atomARRAY", func(e *engine.Entry) parts { return e.Array() }, arrays.NewLoader),
-	engine.VectorSet:  partsKind("atomVECTR", func(e *engine.Entry) parts { return e.Vectors() }, vectors.NewLoader),
+	engine.String:      stringKind,
+	engine.List:        listKind,
+	engine.Set:         setKind,
+	engine.ZSet:        zsetKind,
+	engine.Hash:        hashKind,
+	engine.Stream:      streamKind,
+	engine.Bloom:       partsKind("atomBLOOM", func(e *engine.Entry) parts { return e.Bloom() }, bloom.NewLoader),
+	engine.Cuckoo:      partsKind("atomCUCKO", func(e *engine.Entry) parts { return e.Cuckoo() }, cuckoo.NewLoader),
+	engine.CountMin:    partsKind("atomCOUNT", func(e *engine.Entry) parts { return e.CountMin() }, countmin.NewLoader),
+	engine.TopK:        partsKind("atomTOPKL", func(e *engine.Entry) parts { return e.TopK() }, topk.NewLoader),
+	engine.TDigest:     partsKind("atomTDIGS", func(e *engine.Entry) parts { return e.TDigest() }, tdigest.NewLoader),
+	engine.JSON:        jsonKind,
+	engine.TimeSeries:  timeSeriesKind,
+	engine.Array:       partsKind("atomARRAY", func(e *engine.Entry) parts { return e.Array() }, arrays.NewLoader),
+	engine.Suggestions: suggestKind,
+	engine.VectorSet:   partsKind("atomVECTR", func(e *engine.Entry) parts { return e.Vectors() }, vectors.NewLoader),
 }
 
 // kind is how values of a type are read and written.
@@ -44,6 +45,8 @@ type kind struct {
 	// version of the form.
 	module        string
 	moduleVersion uint64
+	// laterVersions are read too.
+	laterVersions []uint64
 	// read reads a value in the form of a number. It returns a []byte, which is valid until recycle, or a collection of
 	// package engine's. An element that comes twice, and a collection without any, is an error.
 	read func(d *decoder, number byte, lim *Limits) (any, error)

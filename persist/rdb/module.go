@@ -2,6 +2,7 @@ package rdb
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -65,7 +66,7 @@ func (d *decoder) moduleValue(number byte, lim *Limits) (any, error) {
 		name[i] = moduleAlphabet[id&63]
 		id >>= 6
 	}
-	if k := modules[string(name[:])]; k != nil && version == k.moduleVersion && number == typeModule {
+	if k := modules[string(name[:])]; k != nil && (version == k.moduleVersion || slices.Contains(k.laterVersions, version)) && number == typeModule {
 		return k.read(d, number, lim)
 	}
 	return nil, fmt.Errorf("%w: a value of the module type %q, version %d", ErrUnsupported, name[:], version)

@@ -31,6 +31,7 @@ type Field struct {
 	IndexEmpty   bool // text and tags: empty values can be found
 	IndexMissing bool // documents without the field can be found
 	Unordered    bool // text from several places of a document, which has no order: no SLOP, no INORDER
+	Suffixes     bool // text and tags with WITHSUFFIXTRIE: ends and parts of words are found quickly
 }
 
 // Schema has the fields of an index.

@@ -72,3 +72,14 @@ func (s *Synonyms) All(yield func(word string, groups []string) bool) {
 		}
 	}
 }
+
+// Clone returns a copy that can change by itself.
+func (s *Synonyms) Clone() *Synonyms {
+	c := &Synonyms{groups: make(map[string][]string, s.Len())}
+	if s != nil {
+		for word, groups := range s.groups {
+			c.groups[word] = slices.Clip(groups)
+		}
+	}
+	return c
+}

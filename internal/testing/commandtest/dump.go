@@ -8,6 +8,7 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/documents"
+	"github.com/atomredis/atomredis/engine/search/suggest"
 	"github.com/atomredis/atomredis/engine/streams"
 )
 
@@ -79,6 +80,11 @@ func dumpValue(e *engine.Entry) string {
 		words = dumpSketch(e.Array())
 	case engine.VectorSet:
 		words = dumpSketch(e.Vectors())
+	case engine.Suggestions:
+		e.Suggestions().Each(func(s suggest.Suggestion) bool {
+			words = append(words, fmt.Sprintf("%q %v %q", s.Text, s.Score, s.Payload))
+			return true
+		})
 	}
 	return strings.Join(words, " ")
 }

@@ -36,7 +36,7 @@ type Type struct {
 
 // Types are all types.
 var Types = []Type{text, list, set, zset, hash, stream, bloomFilter, document, cuckooFilter,
-	countMin, topKList, tDigest, series, array, vectorSet}
+	countMin, topKList, tDigest, series, array, vectorSet, suggestions}
 
 // Never is a time in ms since 1970 that no test reaches.
 const Never = 1 << 47

@@ -1,0 +1,354 @@
+package search
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/search/docs"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/search/aggregate"
+	"github.com/atomredis/atomredis/internal/search/args"
+	"github.com/atomredis/atomredis/internal/search/catalog"
+	"github.com/atomredis/atomredis/internal/search/query"
+	"github.com/atomredis/atomredis/internal/search/request"
+	"github.com/atomredis/atomredis/internal/search/schema"
+	"github.com/atomredis/atomredis/internal/search/value"
+)
+
+// maxAggregateMemory is how many bytes the groups and the sorted rows of one command may take.
+const maxAggregateMemory = 1 << 30
+
+// rowsRun is an FT.AGGREGATE, whose rows a cursor may take one after the other.
+type rowsRun struct {
+	*run
+	pipeline *aggregate.Pipeline
+	scores   bool
+}
+
+// aggregateCommand is FT.AGGREGATE.
+func aggregateCommand(c *command.Ctx) {
+	x := found(c)
+	if x == nil {
+		return
+	}
+	q, err := request.Aggregate(words(c.Args[2:]), settingsOf(c.Host))
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	x.Dialect[q.Dialect].Store(true)
+	a, err := newRowsRun(c, x, q, false)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	if q.Cursor == nil {
+		a.reply(-1)
+		return
+	}
+	a.begin()
+}
+
+// newRowsRun makes the plan and the pipeline of a request.
+func newRowsRun(c *command.Ctx, x *catalog.Index, q *request.Request, profiled bool) (*rowsRun, error) {
+	r, err := newRun(c, x, q, profiled)
+	if err != nil {
+		return nil, err
+	}
+	a := &rowsRun{run: r, scores: q.AddScores}
+	yields := r.plan.Yields()
+	if q.AddScores {
+		yields = append([]string{scoreName}, yields...)
+	}
+	a.pipeline, err = aggregate.Build(&q.Plan, aggregate.Options{Schema: aggregateSchema{r.def}, Yields: yields,
+		ForceLoad: r.def.Source == schema.JSON, MaxRows: int(integer(c.Host, "search-max-aggregate-results")),
+		MaxGroups: int(integer(c.Host, "search-max-aggregate-groups")), MaxMemory: maxAggregateMemory})
+	if err != nil {
+		return nil, err
+	}
+	if profiled {
+		a.pipeline.Profile(time.Now)
+	}
+	a.pipeline.Start(a, a, a.interrupt)
+	return a, nil
+}
+
+// scoreName is the name of the score in rows.
+const scoreName = "__score"
+
+// aggregateSchema is the definition of an index as pipelines see it.
+type aggregateSchema struct{ def *schema.Definition }
+
+// Field implements aggregate.Schema.
+func (s aggregateSchema) Field(name string) (aggregate.Field, bool) {
+	f, ok := s.def.Lookup(name)
+	if !ok {
+		return aggregate.Field{}, false
+	}
+	return aggregate.Field{Path: f.Path, Sortable: f.Sortable, Exact: f.Unfolded || f.Kind == query.NumericKind}, true
+}
+
+// interrupt implements aggregate.Interrupt.
+func (a *rowsRun) interrupt() (stop bool, err error) {
+	if stop = a.stop(); stop && a.c.Host.Directive("search-on-timeout") == "fail" {
+		err = errTimeout
+	}
+	return stop, err
+}
+
+// Next implements aggregate.Source.
+func (a *rowsRun) Next(r *aggregate.Row) (bool, error) {
+	if !a.plan.Next() {
+		return false, a.timedOut()
+	}
+	d := a.plan.Doc()
+	r.Doc, r.Ref = a.plan.ID(), d
+	for _, in := range a.pipeline.Inputs() {
+		switch {
+		case in.Field != "":
+			if f, ok := a.def.Lookup(in.Field); ok && f.Sortable {
+				r.Set(in.Slot, sortValue(d.Sort(f.SortIndex)))
+			}
+		case in.Name == scoreName && a.scores:
+			r.Set(in.Slot, value.Num(a.plan.Score()))
+		default:
+			if distance, ok := a.plan.Distance(in.Name); ok {
+				r.Set(in.Slot, value.Num(distance))
+			}
+		}
+	}
+	if a.pipeline.UsesTerms() {
+		for _, m := range a.plan.Matched() {
+			r.Terms = append(r.Terms, m.Term)
+		}
+	}
+	return true, nil
+}
+
+// Load implements aggregate.Loader.
+func (a *rowsRun) Load(r *aggregate.Row, fields []aggregate.Column) (bool, error) {
+	d := r.Ref.(*docs.Doc)
+	kept := false
+	a.load(r.Doc, d, func(e *engine.Entry) {
+		if kept = e != nil; !kept {
+			return
+		}
+		for _, f := range fields {
+			c := column{name: f.Name, path: f.Path}
+			if f.Field != "" {
+				c.field, _ = a.def.Lookup(f.Field)
+			}
+			if v := a.loader.stored(e, d, c); !v.IsAbsent() {
+				r.Set(f.Slot, v)
+			}
+		}
+	})
+	return kept, nil
+}
+
+// LoadAll implements aggregate.Loader.
+func (a *rowsRun) LoadAll(r *aggregate.Row, put func(name string, v value.Value)) (bool, error) {
+	d := r.Ref.(*docs.Doc)
+	kept := false
+	a.load(r.Doc, d, func(e *engine.Entry) {
+		if kept = e != nil; kept {
+			a.loader.all(e, func(name string, v value.Value) { put(name, a.loader.typed(name, v)) })
+		}
+	})
+	return kept, nil
+}
+
+// reply writes the rows that are left, or the next of them. It reports whether there may be more.
+func (a *rowsRun) reply(most int) (more bool) {
+	w := a.c.W
+	start := len(w.Buf)
+	if w.Proto < 3 {
+		mark := w.Defer()
+		w.Int(0) // the total is known behind the rows
+		place := len(w.Buf)
+		n, err := a.rows(most)
+		if err != nil {
+			w.Truncate(start)
+			fail(a.c, err)
+			return false
+		}
+		total := append([]byte(nil), w.Buf[place:]...)
+		w.Truncate(place - len(":0\r\n"))
+		w.Int(int64(a.pipeline.Total()))
+		w.Raw(total)
+		w.EndArray(mark, n+1)
+		return most >= 0 && n == most
+	}
+	w.Map(5)
+	w.Simple("attributes")
+	w.Array(0)
+	w.Simple("format")
+	if a.loader.expand {
+		w.Simple("EXPAND")
+	} else {
+		w.Simple("STRING")
+	}
+	w.Simple("results")
+	mark := w.Defer()
+	n, err := a.rows(most)
+	if err != nil {
+		w.Truncate(start)
+		fail(a.c, err)
+		return false
+	}
+	w.EndArray(mark, n)
+	w.Simple("total_results")
+	w.Int(int64(a.pipeline.Total()))
+	w.Simple("warning")
+	warnings := a.warnings()
+	w.Array(len(warnings))
+	for _, text := range warnings {
+		w.Simple(text)
+	}
+	return most >= 0 && n == most
+}
+
+// rows writes at most so many rows, all if it is negative, and returns how many.
+func (a *rowsRun) rows(most int) (n int, err error) {
+	w := a.c.W
+	for most < 0 || n < most {
+		row, err := a.pipeline.Next()
+		if err != nil {
+			return n, err
+		}
+		if row == nil {
+			break
+		}
+		n++
+		if w.Proto >= 3 {
+			w.Map(2)
+			w.Simple("extra_attributes")
+		}
+		mark, fields := w.Defer(), 0
+		for _, c := range a.pipeline.Columns() {
+			if v := row.Get(c.Slot); !v.IsAbsent() {
+				w.BulkString(c.Name)
+				writeValue(w, v, a.loader.expand)
+				fields++
+			}
+		}
+		w.EndMap(mark, fields)
+		if w.Proto >= 3 {
+			w.Simple("values")
+			w.Array(0)
+		}
+	}
+	return n, nil
+}
+
+// begin answers with the first rows and a cursor.
+func (a *rowsRun) begin() {
+	c, q := a.c, a.q
+	longest := integer(c.Host, "search-cursor-max-idle")
+	cursor := &catalog.Cursor{Rest: a, Count: q.Cursor.Count, Idle: int64(q.Cursor.MaxIdle)}
+	if cursor.Count == 0 {
+		cursor.Count = defaultCursorCount
+	}
+	if cursor.Idle == 0 || cursor.Idle > longest {
+		cursor.Idle = longest
+	}
+	limit := int(integer(c.Host, "search-index-cursor-limit"))
+	a.x.Cursors.Expire(c.Now())
+	if a.x.Cursors.Len() >= limit {
+		c.Err("INDEX_CURSOR_LIMIT of " + command.Error(strconv.Itoa(limit)) + " has been reached for an index")
+		return
+	}
+	a.page(cursor, 0)
+}
+
+// defaultCursorCount is how many rows a piece has if nothing says it.
+const defaultCursorCount = 1000
+
+// page answers with the next rows and the cursor, which ends with the last of them. id is 0 for a new cursor.
+func (a *rowsRun) page(cursor *catalog.Cursor, id int64) {
+	c := a.c
+	start := len(c.W.Buf)
+	c.W.Array(2)
+	before := len(c.W.Buf)
+	more := a.reply(cursor.Count)
+	if len(c.W.Buf) > before && c.W.Buf[before] == '-' {
+		failure := append([]byte(nil), c.W.Buf[before:]...)
+		c.W.Truncate(start)
+		c.W.Raw(failure)
+		return
+	}
+	if !more {
+		c.W.Int(0)
+		return
+	}
+	cursor.Until = c.Now() + cursor.Idle
+	for id == 0 || !a.x.Cursors.Add(id, cursor) {
+		id = 1 + rand.Int64N(1<<53-1) // clients may read it as a double
+	}
+	a.c = nil
+	c.W.Int(id)
+}
+
+// errTimeout is what a query answers whose time is up, if it is to fail then.
+var errTimeout = args.Errorf(query.Code("SEARCH_TIMEOUT"), "Timeout limit was reached")
+
+// cursorCommand returns a handler of FT.CURSOR, which gives the index and the number to do.
+func cursorCommand(do func(c *command.Ctx, x *catalog.Index, id int64)) func(*command.Ctx) {
+	return func(c *command.Ctx) {
+		x := find(c, c.Args[2])
+		if x == nil {
+			return
+		}
+		id, err := strconv.ParseInt(string(c.Args[3]), 10, 64)
+		if err != nil {
+			c.Err("Bad cursor ID")
+			return
+		}
+		x.Cursors.Expire(c.Now())
+		do(c, x, id)
+	}
+}
+
+// cursorRead is FT.CURSOR READ.
+func cursorRead(c *command.Ctx, x *catalog.Index, id int64) {
+	count := 0
+	if len(c.Args) > 4 {
+		if !command.EqualFold(c.Args[4], "count") {
+			c.Err("Unknown argument `" + command.Error(c.Args[4]) + "`")
+			return
+		}
+		if len(c.Args) > 5 {
+			n, err := strconv.ParseInt(string(c.Args[5]), 10, 32)
+			if err != nil || n < 0 {
+				c.Err("Bad value for COUNT: `" + command.Error(c.Args[5]) + "`")
+				return
+			}
+			count = int(n)
+		}
+	}
+	cursor := x.Cursors.Take(id)
+	if cursor == nil {
+		c.Err("Cursor not found, id: " + command.Error(strconv.FormatInt(id, 10)))
+		return
+	}
+	if count > 0 {
+		cursor.Count = count // for this read and those behind it
+	}
+	a := cursor.Rest.(*rowsRun)
+	a.resume(c)
+	a.page(cursor, id)
+}
+
+// cursorDel is FT.CURSOR DEL.
+func cursorDel(c *command.Ctx, x *catalog.Index, id int64) {
+	if x.Cursors.Take(id) == nil {
+		c.Err("Cursor does not exist")
+		return
+	}
+	c.W.OK()
+}
+
+// cursorGC is FT.CURSOR GC. Cursors whose time is up are removed whenever one looks, so there is nothing to collect.
+func cursorGC(c *command.Ctx, _ *catalog.Index, _ int64) { c.W.Int(-1) }

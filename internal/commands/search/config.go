@@ -1,0 +1,295 @@
+package search
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/search/index"
+)
+
+// setting is a setting of the query engine: a directive, and its older name in FT.CONFIG.
+type setting struct {
+	directive string
+	name      string // in FT.CONFIG; "" if it has none
+	initial   string
+	min, max  int64    // of a number; both 0 if it is none
+	words     []string // that it may be; nil if it is a number, a switch or any text
+	isSwitch  bool     // yes or no
+	atStart   bool     // it cannot change while the server runs
+	help      string
+}
+
+const (
+	unlimited = 1 << 31
+	long      = math.MaxInt64
+)
+
+// settings are all of them. Those without an effect here tune what works otherwise, and are accepted and shown.
+var settings = []setting{
+	{directive: "search-default-dialect", name: "DEFAULT_DIALECT", initial: "1", min: 1, max: 4,
+		help: "The dialect of queries that name none"},
+	{directive: "search-timeout", name: "TIMEOUT", initial: "500", min: 1, max: long, help: "Query (search) timeout"},
+	{directive: "search-on-timeout", name: "ON_TIMEOUT", initial: "return", words: []string{"return", "fail", "return-strict"},
+		help: "What a query answers whose time is up: what it has found, or an error"},
+	{directive: "search-on-oom", name: "ON_OOM", initial: "return", words: []string{"return", "fail", "ignore"},
+		help: "What a query answers when the memory is full"},
+	{directive: "search-max-search-results", name: "MAXSEARCHRESULTS", initial: "1000000", min: 0, max: unlimited,
+		help: "The largest number of results of FT.SEARCH"},
+	{directive: "search-max-aggregate-results", name: "MAXAGGREGATERESULTS", initial: "2147483648", min: 0, max: unlimited,
+		help: "The largest number of rows of FT.AGGREGATE"},
+	{directive: "search-max-aggregate-groups", name: "MAX_AGGREGATE_GROUPS", initial: "1000000", min: 1, max: 1 << 26,
+		help: "The largest number of groups of a GROUPBY"},
+	{directive: "search-min-prefix", name: "MINPREFIX", initial: "2", min: 1, max: long, help: "Set the minimum prefix for expansions (`*`)"},
+	{directive: "search-max-prefix-expansions", name: "MAXPREFIXEXPANSIONS", initial: "200", min: 1, max: long,
+		help: "How many terms a prefix, a pattern or a misspelt word may become"},
+	{directive: "search-min-stem-len", name: "MINSTEMLEN", initial: "4", min: 2, max: math.MaxUint32,
+		help: "How long a word must be to be indexed with its stem"},
+	{directive: "search-min-phonetic-term-len", name: "MIN_PHONETIC_TERM_LEN", initial: "3", min: 1, max: long,
+		help: "How long a word must be to be indexed with its sound"},
+	{directive: "search-multi-text-slop", name: "MULTI_TEXT_SLOP", initial: "100", min: 1, max: math.MaxUint32, atStart: true,
+		help: "How far the values of a text field with several are apart"},
+	{directive: "search-default-scorer", name: "DEFAULT_SCORER", initial: "BM25STD", words: []string{"BM25STD", "BM25STD.TANH",
+		"BM25STD.NORM", "BM25", "TFIDF", "TFIDF.DOCNORM", "DISMAX", "DOCSCORE", "HAMMING"}, help: "The scorer of queries that name none"},
+	{directive: "search-bm25std-tanh-factor", name: "BM25STD_TANH_FACTOR", initial: "4", min: 1, max: 10000,
+		help: "What BM25STD.TANH divides scores by"},
+	{directive: "search-cursor-max-idle", name: "CURSOR_MAX_IDLE", initial: "300000", min: 0, max: long,
+		help: "For how many ms a cursor may live without a read"},
+	{directive: "search-index-cursor-limit", name: "INDEX_CURSOR_LIMIT", initial: "128", min: 0, max: long,
+		help: "How many cursors an index may have"},
+	{directive: "search-workers", name: "WORKERS", initial: "0", min: 0, max: 16, help: "Queries use all processors without it"},
+	{directive: "search-min-operation-workers", name: "MIN_OPERATION_WORKERS", initial: "4", min: 0, max: 16, help: "Has no effect"},
+	{directive: "search-workers-priority-bias-threshold", name: "WORKERS_PRIORITY_BIAS_THRESHOLD", initial: "1", min: 0, max: long,
+		atStart: true, help: "Has no effect"},
+	{directive: "search-tiered-hnsw-buffer-limit", name: "TIERED_HNSW_BUFFER_LIMIT", initial: "1024", min: 0, max: long, atStart: true,
+		help: "Has no effect"},
+	{directive: "search-vss-max-resize", name: "VSS_MAX_RESIZE", initial: "0", min: 0, max: math.MaxUint32, help: "Has no effect"},
+	{directive: "search-union-iterator-heap", name: "UNION_ITERATOR_HEAP", initial: "20", min: 1, max: long, help: "Has no effect"},
+	{directive: "search-gc-scan-size", name: "GCSCANSIZE", initial: "100", min: 1, max: long, atStart: true, help: "Has no effect"},
+	{directive: "search-fork-gc-run-interval", name: "FORK_GC_RUN_INTERVAL", initial: "30", min: 1, max: long, help: "Has no effect"},
+	{directive: "search-fork-gc-clean-threshold", name: "FORK_GC_CLEAN_THRESHOLD", initial: "100", min: 1, max: long, help: "Has no effect"},
+	{directive: "search-fork-gc-retry-interval", name: "FORK_GC_RETRY_INTERVAL", initial: "5", min: 1, max: long, help: "Has no effect"},
+	{directive: "search-fork-gc-sleep-before-exit", name: "FORK_GC_SLEEP_BEFORE_EXIT", initial: "0", min: 0, max: long, help: "Has no effect"},
+	{directive: "search-no-gc", name: "NOGC", initial: "no", isSwitch: true, atStart: true, help: "Has no effect"},
+	{directive: "search-max-doctablesize", name: "MAXDOCTABLESIZE", initial: "1000000", min: 1, max: 100000000, atStart: true,
+		help: "Has no effect: the table of documents grows as needed"},
+	{directive: "search-ext-load", name: "EXTLOAD", atStart: true, help: "Extensions cannot be loaded"},
+	{directive: "search-friso-ini", name: "FRISOINI", atStart: true, help: "Has no effect"},
+	{directive: "search-bg-index-sleep-gap", name: "BG_INDEX_SLEEP_GAP", initial: "100", min: 1, max: long, atStart: true, help: "Has no effect"},
+	{directive: "search-bg-index-sleep-duration-us", initial: "1", min: 1, max: 999999, help: "Has no effect"},
+	{directive: "search-indexer-yield-every-ops", initial: "1000", min: 1, max: long, help: "Has no effect"},
+	{directive: "search-_bg-index-mem-pct-thr", name: "_BG_INDEX_MEM_PCT_THR", initial: "100", min: 0, max: 100, help: "Has no effect"},
+	{directive: "search-_bg-index-oom-pause-time", initial: "0", min: 0, max: math.MaxUint32, help: "Has no effect"},
+	{directive: "search-partial-indexed-docs", name: "PARTIAL_INDEXED_DOCS", initial: "no", isSwitch: true, atStart: true, help: "Has no effect"},
+	{directive: "search-raw-docid-encoding", name: "RAW_DOCID_ENCODING", initial: "no", isSwitch: true, atStart: true, help: "Has no effect"},
+	{directive: "search-no-mem-pools", name: "NO_MEM_POOLS", initial: "no", isSwitch: true, atStart: true, help: "Has no effect"},
+	{directive: "search-_numeric-compress", name: "_NUMERIC_COMPRESS", initial: "no", isSwitch: true, help: "Has no effect"},
+	{directive: "search-_numeric-ranges-parents", name: "_NUMERIC_RANGES_PARENTS", initial: "0", min: 0, max: 2, help: "Has no effect"},
+	{directive: "search-_free-resource-on-thread", name: "_FREE_RESOURCE_ON_THREAD", initial: "yes", isSwitch: true, help: "Has no effect"},
+	{directive: "search-_print-profile-clock", name: "_PRINT_PROFILE_CLOCK", initial: "yes", isSwitch: true, help: "Has no effect"},
+	{directive: "search-_prioritize-intersect-union-children", name: "_PRIORITIZE_INTERSECT_UNION_CHILDREN", initial: "no", isSwitch: true,
+		help: "Has no effect"},
+	{directive: "search-enable-unstable-features", initial: "no", isSwitch: true, help: "Has no effect: nothing needs it"},
+	{directive: "search-monitor-expiration", initial: "yes", isSwitch: true, help: "Has no effect: what has expired is never found"},
+	{directive: "search-_info-on-zero-indexes", initial: "no", isSwitch: true, help: "Has no effect"},
+	{directive: "search-_min-trim-delay-ms", initial: "2000", min: 0, max: long, help: "Has no effect"},
+	{directive: "search-_max-trim-delay-ms", initial: "5000", min: 0, max: long, help: "Has no effect"},
+	{directive: "search-_trimming-state-check-delay-ms", initial: "100", min: 0, max: long, help: "Has no effect"},
+	{directive: "search-threads", initial: "20", min: 1, max: long, atStart: true, help: "Has no effect"},
+	{directive: "search-io-threads", initial: "1", min: 1, max: long, atStart: true, help: "Has no effect"},
+	{directive: "search-conn-per-shard", initial: "0", min: 0, max: long, help: "Has no effect"},
+	{directive: "search-connect-timeout", initial: "10000", min: 0, max: long, help: "Has no effect"},
+	{directive: "search-topology-validation-timeout", initial: "30000", min: 0, max: long, help: "Has no effect"},
+	{directive: "search-cursor-reply-threshold", initial: "1", min: 1, max: long, help: "Has no effect"},
+}
+
+// olderNames are names of FT.CONFIG beside the first ones, and names without a directive.
+var olderNames = map[string]string{"MAXEXPANSIONS": "MAXPREFIXEXPANSIONS"}
+
+func init() {
+	for _, s := range settings {
+		config.Register(config.Directive{Name: s.directive, Default: s.initial, Check: s.check, AtStart: s.atStart})
+	}
+}
+
+// check is the Check of the directive.
+func (s *setting) check(value string) error {
+	switch {
+	case s.isSwitch:
+		return config.CheckYesNo(value)
+	case s.words != nil:
+		if !slices.ContainsFunc(s.words, func(w string) bool { return strings.EqualFold(w, value) }) {
+			return errors.New("argument(s) must be one of the following: " + strings.Join(s.words, ", "))
+		}
+	case s.max != 0:
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			return errors.New("argument couldn't be parsed into an integer")
+		}
+		if n < s.min || n > s.max {
+			return fmt.Errorf("argument must be between %d and %d inclusive", s.min, s.max)
+		}
+	}
+	return nil
+}
+
+// findSetting returns the setting of a name in FT.CONFIG; nil if there is none.
+func findSetting(name []byte) (s *setting, shown string) {
+	shown = strings.ToUpper(string(name))
+	own := shown
+	if other, ok := olderNames[shown]; ok {
+		own = other
+	}
+	i := slices.IndexFunc(settings, func(s setting) bool { return s.name == own && own != "" })
+	if i < 0 {
+		return nil, ""
+	}
+	return &settings[i], shown
+}
+
+// value returns what FT.CONFIG shows of a setting.
+func (s *setting) value(c *command.Ctx) string {
+	v := c.Host.Directive(s.directive)
+	switch {
+	case s.isSwitch && v == "yes":
+		return "true"
+	case s.isSwitch:
+		return "false"
+	case s.max == unlimited && v == strconv.Itoa(unlimited):
+		return "unlimited"
+	}
+	return v
+}
+
+// configGet is FT.CONFIG GET.
+func configGet(c *command.Ctx) {
+	s, name := findSetting(c.Args[2])
+	switch {
+	case command.EqualFold(c.Args[2], "gc_policy"):
+		writeSetting(c, "GC_POLICY", func() { c.W.BulkString("fork") })
+	case s == nil:
+		c.W.Map(0)
+	default:
+		writeSetting(c, name, func() { c.W.BulkString(s.value(c)) })
+	}
+}
+
+// writeSetting writes a name and what is said of it: a pair in a list, or a map.
+func writeSetting(c *command.Ctx, name string, value func()) {
+	if c.W.Proto >= 3 {
+		c.W.Map(1)
+	} else {
+		c.W.Array(1)
+		c.W.Array(2)
+	}
+	c.W.Simple(name)
+	value()
+}
+
+// configHelp is FT.CONFIG HELP.
+func configHelp(c *command.Ctx) {
+	s, name := findSetting(c.Args[2])
+	if s == nil {
+		c.W.Map(0)
+		return
+	}
+	if c.W.Proto >= 3 {
+		c.W.Map(1)
+		c.W.Simple(name)
+		c.W.Map(2)
+	} else {
+		c.W.Array(1)
+		c.W.Array(5)
+		c.W.Simple(name)
+	}
+	c.W.Simple("Description")
+	c.W.Simple(s.help)
+	c.W.Simple("Value")
+	c.W.BulkString(s.value(c))
+}
+
+// configSet is FT.CONFIG SET.
+func configSet(c *command.Ctx) {
+	s, _ := findSetting(c.Args[2])
+	if s == nil {
+		c.Err("Invalid option")
+		return
+	}
+	if s.atStart {
+		c.Err("Not modifiable at runtime")
+		return
+	}
+	if len(c.Args) < 4 {
+		c.Err("Expected an argument, but none provided")
+		return
+	}
+	value := string(c.Args[3])
+	if e := s.refuse(value); e != "" {
+		c.Err(e)
+		return
+	}
+	if s.max == unlimited && value == "-1" {
+		value = strconv.Itoa(unlimited)
+	}
+	if s.isSwitch {
+		value = map[string]string{"TRUE": "yes", "FALSE": "no"}[strings.ToUpper(value)]
+	}
+	if len(c.Args) > 4 {
+		c.W.Simple("EXCESSARGS")
+		return
+	}
+	pair, _ := config.Assign(s.directive, value)
+	if _, err := c.Host.(Host).Config().SetAll([]config.Assignment{pair}, false); err != nil {
+		c.Err(command.Error(err.Error()))
+		return
+	}
+	c.W.OK()
+}
+
+// refuse returns what FT.CONFIG SET answers to a value that a setting cannot have.
+func (s *setting) refuse(value string) command.Error {
+	switch {
+	case s.isSwitch:
+		if !strings.EqualFold(value, "true") && !strings.EqualFold(value, "false") {
+			return "Could not convert argument to expected type"
+		}
+	case s.words != nil:
+		if s.check(value) != nil {
+			if s.name == "DEFAULT_SCORER" {
+				return "Invalid default scorer value"
+			}
+			return command.Error("Invalid " + s.name + " value")
+		}
+	case s.max != 0:
+		n, err := strconv.ParseInt(value, 10, 64)
+		switch {
+		case err != nil:
+			return "Could not convert argument to expected type"
+		case s.max == unlimited && n == -1:
+		case s.name == "DEFAULT_DIALECT" && n > s.max:
+			return "Default dialect version cannot be higher than 4"
+		case s.name == "MINSTEMLEN" && n < s.min:
+			return "Minimum stem length cannot be lower than 2"
+		case n < s.min || n > s.max:
+			return "Value is outside acceptable bounds"
+		}
+	}
+	return ""
+}
+
+// integer returns the value of a directive that is a number.
+func integer(h command.Host, directive string) int64 {
+	n, _ := strconv.ParseInt(h.Directive(directive), 10, 64)
+	return n
+}
+
+// documentOptions are what the configuration says about new documents.
+func documentOptions(h command.Host) index.Options {
+	return index.Options{MinStem: int(integer(h, "search-min-stem-len")), MinSound: int(integer(h, "search-min-phonetic-term-len")),
+		TextGap: int(integer(h, "search-multi-text-slop"))}
+}

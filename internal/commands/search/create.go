@@ -1,0 +1,236 @@
+package search
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/search/catalog"
+	"github.com/atomredis/atomredis/internal/search/expr"
+	"github.com/atomredis/atomredis/internal/search/index"
+	"github.com/atomredis/atomredis/internal/search/schema"
+	"github.com/atomredis/atomredis/internal/search/value"
+)
+
+const (
+	errExists      command.Error = "Index already exists"
+	errNotDB0      command.Error = "Cannot create index on db != 0"
+	errTooMany     command.Error = "Maximum number of indexes (200000) reached"
+	errUnknownWord command.Error = "Unknown argument"
+	maxIndexes                   = 200_000
+)
+
+var (
+	createWord = []byte("FT._CREATEIFNX")
+	alterWord  = []byte("FT._ALTERIFNX")
+	dropWord   = []byte("FT._DROPINDEXIFX")
+	delWord    = []byte("DEL")
+)
+
+// noSuchIndex says that there is no index of a name.
+func noSuchIndex(name []byte) command.Error { return command.Error(name) + ": no such index" }
+
+// find returns the index that an argument names, or answers that there is none.
+func find(c *command.Ctx, name []byte) *catalog.Index {
+	x := catalogOf(c).Lookup(string(name))
+	if x == nil {
+		c.Err(noSuchIndex(name))
+	} else {
+		settle(c)
+	}
+	return x
+}
+
+// fail answers with an error of one of the packages of search.
+func fail(c *command.Ctx, err error) { c.Err(command.Error(err.Error())) }
+
+// create is FT.CREATE; quiet is FT._CREATEIFNX, to which an index that exists is right.
+func create(c *command.Ctx, quiet bool) {
+	if c.DB != 0 {
+		c.Err(errNotDB0)
+		return
+	}
+	cat := catalogOf(c)
+	if cat.Named(string(c.Args[1])) != nil {
+		if quiet {
+			c.W.OK()
+		} else {
+			c.Err(errExists)
+		}
+		return
+	}
+	def, err := schema.Parse(string(c.Args[1]), c.Args[2:], checks)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	if len(cat.List()) >= maxIndexes {
+		c.Err(errTooMany)
+		return
+	}
+	args := copyArgs(c.Args)
+	args[0] = createWord
+	x, err := c.Host.Service(serviceID).(*service).define(def, args)
+	switch {
+	case err != nil:
+		fail(c, err)
+		return
+	case c.Origin == command.FromJournal:
+		cat.FillWhenLoaded(x)
+	case !def.SkipScan:
+		cat.Fill(c.G, x)
+	}
+	c.Journal(args...)
+	c.W.OK()
+}
+
+// alter is FT.ALTER; quiet is FT._ALTERIFNX, to which a field that exists is right.
+func alter(c *command.Ctx, quiet bool) {
+	x := find(c, c.Args[1])
+	if x == nil {
+		return
+	}
+	rest, skip := c.Args[2:], false
+	if command.EqualFold(rest[0], "skipinitialscan") {
+		rest, skip = rest[1:], true
+	}
+	if !command.EqualFold(rest[0], "schema") {
+		c.Err("ALTER must be followed by SCHEMA")
+		return
+	}
+	if len(rest) < 2 || !command.EqualFold(rest[1], "add") {
+		c.Err("Unknown action passed to ALTER SCHEMA")
+		return
+	}
+	fields := rest[2:]
+	if len(fields) == 0 {
+		c.Err("No fields provided")
+		return
+	}
+	old := x.Definition()
+	if _, has := old.Lookup(string(fields[0])); has && quiet {
+		c.W.OK()
+		return
+	}
+	def, err := old.ParseFields(fields, checks)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	cat := catalogOf(c)
+	cat.Alter(x, def, copyArgs(fields))
+	if !skip {
+		cat.Fill(c.G, x)
+	}
+	args := slices.Clone(c.Args)
+	args[0] = alterWord
+	c.Journal(args...)
+	c.W.OK()
+}
+
+// drop drops an index. old is FT.DROP, which deletes the documents unless it is told to keep them; FT.DROPINDEX keeps them unless it is
+// told to delete them. quiet says that an index that does not exist is right.
+func drop(c *command.Ctx, quiet, old bool) {
+	cat := catalogOf(c)
+	if len(c.Args) > 3 {
+		c.Err(command.WrongArity(c.Cmd))
+		return
+	}
+	x := cat.Lookup(string(c.Args[1]))
+	if x == nil {
+		if quiet {
+			c.W.OK()
+		} else {
+			c.Err(noSuchIndex(c.Args[1]))
+		}
+		return
+	}
+	deletes := old
+	if len(c.Args) == 3 {
+		switch word := c.Args[2]; {
+		case old && command.EqualFold(word, "keepdocs"), command.EqualFold(word, "_forcekeepdocs"):
+			deletes = false
+		case !old && command.EqualFold(word, "dd"):
+			deletes = true
+		default:
+			c.Err(errUnknownWord)
+			return
+		}
+	}
+	c.Journal(dropWord, []byte(x.Name), []byte("_FORCEKEEPDOCS"))
+	dropIndex(c.G, cat, x, deletes)
+	c.W.OK()
+}
+
+// copyArgs returns a copy of arguments, which are valid only until the command ends.
+func copyArgs(args [][]byte) [][]byte {
+	own := make([][]byte, len(args))
+	for i, a := range args {
+		own[i] = bytes.Clone(a)
+	}
+	return own
+}
+
+// checks are what a schema asks other packages.
+var checks = schema.Checks{
+	Filter:    checkFilter,
+	Path:      func(path string) bool { return new(index.Paths).Get(path) != nil },
+	Unordered: index.Unordered,
+}
+
+func checkFilter(expression string) error {
+	_, err := expr.Parse(expression)
+	return err
+}
+
+// compileFilter returns what the index's filter wants; nil if it has none. A document that the expression cannot be computed for,
+// because it lacks a field, is wanted.
+func compileFilter(def *schema.Definition) (func(key string, d index.Document) bool, error) {
+	if def.Filter == "" {
+		return nil, nil
+	}
+	e, err := expr.Parse(def.Filter)
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	err = e.Bind(func(name string) (int, bool) {
+		path := name
+		if f, ok := def.Lookup(name); ok {
+			path = f.Path
+		}
+		if i := slices.Index(paths, path); i >= 0 {
+			return i, true
+		}
+		paths = append(paths, path)
+		return len(paths) - 1, true
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func(key string, d index.Document) bool {
+		v, err := e.Eval(&filterRow{key, d, paths})
+		return err != nil || v.Truth()
+	}, nil
+}
+
+// filterRow is a document as the expression of an index's filter sees it.
+type filterRow struct {
+	key   string
+	doc   index.Document
+	paths []string // by slot
+}
+
+// Get implements expr.Row.
+func (r *filterRow) Get(slot int) value.Value {
+	if r.paths[slot] == keyPath {
+		return value.Str(r.key)
+	}
+	if v, ok := r.doc.Text(r.paths[slot]); ok {
+		return value.Str(string(v))
+	}
+	return value.Value{}
+}
+
+// MatchedTerms implements expr.Row: there is no query.
+func (r *filterRow) MatchedTerms(int) []string { return nil }

@@ -1,0 +1,418 @@
+package search
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/atomredis/atomredis/engine/search/docs"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/search/aggregate"
+	"github.com/atomredis/atomredis/internal/search/args"
+	"github.com/atomredis/atomredis/internal/search/catalog"
+	"github.com/atomredis/atomredis/internal/search/index"
+	"github.com/atomredis/atomredis/internal/search/plan"
+	"github.com/atomredis/atomredis/internal/search/query"
+	"github.com/atomredis/atomredis/internal/search/request"
+	"github.com/atomredis/atomredis/internal/search/schema"
+	"github.com/atomredis/atomredis/internal/search/value"
+)
+
+// FT.HYBRID runs two plans over the same view of the index: one of text and one of vectors. Each gives its best documents; they are
+// fused, and the best of all pass through a pipeline as those of FT.AGGREGATE do.
+
+// hybridRun is an FT.HYBRID. Its run has the plan of the text.
+type hybridRun struct {
+	*rowsRun
+	h       *request.Hybrid
+	vectors *plan.Plan
+	metric  schema.Metric
+	fused   []*fused // the best first
+	byID    map[uint64]*fused
+	at      int
+}
+
+// fused is a document that one search has found, or both.
+type fused struct {
+	id           uint64
+	doc          *docs.Doc
+	text, vector part
+	score        float64
+	explanation  plan.Explanation // of the text's score
+}
+
+// part is what one search says of a document.
+type part struct {
+	rank  int // 1 is the best; 0: it was not found
+	score float64
+}
+
+// count returns what a part adds to the fused score.
+func (p part) count(f *request.Fusion, weight float64) float64 {
+	switch {
+	case p.rank == 0:
+		return 0
+	case f.Linear:
+		return weight * p.score
+	}
+	return 1 / (f.Constant + float64(p.rank))
+}
+
+// hybridCommand is FT.HYBRID.
+func hybridCommand(c *command.Ctx) {
+	began := time.Now()
+	x := found(c)
+	if x == nil {
+		return
+	}
+	h, err := newHybridRun(c, x, words(c.Args[2:]), false)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	rows, err := h.rows()
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	p := newPairs(c.W)
+	h.reply(p, rows, began)
+	p.end()
+}
+
+// newHybridRun reads the arguments, runs both searches and begins the pipeline.
+func newHybridRun(c *command.Ctx, x *catalog.Index, words []string, profiled bool) (*hybridRun, error) {
+	q, err := request.ParseHybrid(words, settingsOf(c.Host))
+	if err != nil {
+		return nil, err
+	}
+	x.Dialect[q.Dialect].Store(true)
+	r := &run{c: c, x: x, q: &q.Request, def: x.Definition(), profiled: profiled}
+	r.loader = loader{def: r.def, dialect: q.Dialect, expand: q.Format == request.ExpandFormat}
+	if err := checkFormat(c, &q.Request, r.def); err != nil {
+		return nil, err
+	}
+	if r.scorer, err = scorer(c.Host, &q.Request); err != nil {
+		return nil, err
+	}
+	h := &hybridRun{rowsRun: &rowsRun{run: r}, h: q}
+	r.begin()
+	if err := h.prepare(); err != nil {
+		return nil, err
+	}
+	if err := h.fuse(); err != nil {
+		return nil, err
+	}
+	yields := []string{request.KeyName, q.ShownScore()}
+	for _, name := range []string{q.SearchScore, q.Vector.Score} {
+		if name != "" {
+			yields = append(yields, name)
+		}
+	}
+	h.pipeline, err = aggregate.Build(&q.Plan, aggregate.Options{Schema: aggregateSchema{r.def}, Yields: append(yields, request.OrderName),
+		ForceLoad: r.def.Source == schema.JSON, MaxRows: int(integer(c.Host, "search-max-search-results")),
+		MaxGroups: int(integer(c.Host, "search-max-aggregate-groups")), MaxMemory: maxAggregateMemory})
+	if err != nil {
+		return nil, err
+	}
+	if profiled {
+		h.pipeline.Profile(time.Now)
+	}
+	h.pipeline.Start(h, h, h.interrupt)
+	return h, nil
+}
+
+// prepare makes both plans on the index as it is now.
+func (h *hybridRun) prepare() (err error) {
+	r := h.run
+	synonyms := r.x.Synonyms()
+	r.x.View(func(view index.View) {
+		r.def = view.Definition()
+		r.loader.def = r.def
+		var text, vectors query.Node
+		if text, err = treeOf(r.q, r.def, synonyms, view.Lookup); err != nil {
+			return
+		}
+		if query.Any(text, isVector) {
+			err = args.Errorf(query.BadArguments, "Vector expressions are not allowed in FT.HYBRID SEARCH")
+			return
+		}
+		o := r.options()
+		o.SortBy = nil // that is of the rows
+		if r.plan, err = plan.New(text, view, o); err != nil {
+			return
+		}
+		if vectors, err = h.vectorTree(view); err != nil {
+			return
+		}
+		h.vectors, err = plan.New(vectors, view, o)
+	})
+	return err
+}
+
+func isVector(n query.Node) bool {
+	switch n.(type) {
+	case *query.KNN, *query.VectorRange:
+		return true
+	}
+	return false
+}
+
+// yield is the name by which the plan of the vectors gives distances.
+func (h *hybridRun) yield() string {
+	if name := h.h.Vector.Score; name != "" {
+		return name
+	}
+	return "__" + h.h.Vector.Field + "_score"
+}
+
+// vectorTree returns the tree of VSIM.
+func (h *hybridRun) vectorTree(view index.View) (query.Node, error) {
+	v := &h.h.Vector
+	field, ok := h.def.Lookup(v.Field)
+	switch {
+	case !ok:
+		return nil, args.Errorf(query.Syntax, "Unknown field at offset 0 near %s", v.Field)
+	case field.Kind != query.VectorKind:
+		return nil, args.Errorf(query.Syntax, "Expected a VECTOR field at offset 0 near %s", v.Field)
+	}
+	h.metric = field.Vector.Metric
+	vector, ok := h.h.Params[v.Param]
+	if !ok {
+		return nil, args.Errorf(query.NoParameter, "No such parameter `%s`", v.Param)
+	}
+	var filter query.Node
+	if v.Filter != "" {
+		var err error
+		filter, err = treeOf(&request.Request{Query: v.Filter, Params: h.h.Params, Dialect: h.h.Dialect, Slop: -1}, h.def, h.x.Synonyms(),
+			view.Lookup)
+		switch {
+		case err != nil:
+			return nil, err
+		case query.Any(filter, isVector):
+			return nil, args.Errorf(query.BadArguments, "Vector expressions are not allowed in FT.HYBRID VSIM FILTER")
+		case query.Any(filter, func(n query.Node) bool { return n.Of().Weight != 1 }):
+			return nil, args.Errorf(query.BadArguments, "Weight attributes are not allowed in FT.HYBRID VSIM FILTER")
+		}
+		if _, all := filter.(*query.All); all {
+			filter = nil
+		}
+	}
+	if !v.Range {
+		return query.NewKNN(&field.Field, v.K, vector, v.Options, h.yield(), filter), nil
+	}
+	near := query.NewVectorRange(&field.Field, v.Radius, vector, v.Options, h.yield())
+	if filter == nil {
+		return near, nil
+	}
+	return query.Filter(near, filter), nil
+}
+
+// similarity returns a distance as a score: higher is nearer. Distances of IP and COSINE are 1 minus the product.
+func similarity(m schema.Metric, distance float64) float64 {
+	if m == schema.L2 {
+		return 1 / (1 + distance)
+	}
+	return (2 - distance) / 2
+}
+
+// fuse runs both searches and scores what they found.
+func (h *hybridRun) fuse() error {
+	f := &h.h.Fusion
+	h.byID = map[uint64]*fused{}
+	find := func(id uint64, d *docs.Doc) *fused {
+		o := h.byID[id]
+		if o == nil {
+			o = &fused{id: id, doc: d}
+			h.byID[id] = o
+			h.fused = append(h.fused, o)
+		}
+		return o
+	}
+	hits := h.plan.Top(f.Window)
+	for i, hit := range hits {
+		find(hit.ID, hit.Doc).text = part{i + 1, hit.Score}
+	}
+	if h.h.ExplainScore && len(hits) > 0 {
+		h.plan.Visit(hits, func(hit *plan.Hit) { h.byID[hit.ID].explanation = h.plan.Explain() })
+	}
+	if err := h.timedOut(); err != nil {
+		return err
+	}
+	near := h.vectors.TopBy(f.Window, plan.Order{Key: func(p *plan.Plan) docs.Value {
+		distance, _ := p.Distance(h.yield())
+		return docs.Value{Kind: docs.Number, Number: distance}
+	}})
+	if h.vectors.Stopped() && h.c.Host.Directive("search-on-timeout") == "fail" {
+		return errTimeout
+	}
+	for i, hit := range near {
+		find(hit.ID, hit.Doc).vector = part{i + 1, similarity(h.metric, hit.Key.Number)}
+	}
+	for _, o := range h.fused {
+		o.score = o.text.count(f, f.Alpha) + o.vector.count(f, f.Beta)
+	}
+	slices.SortFunc(h.fused, func(a, b *fused) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.id, b.id))
+	})
+	return nil
+}
+
+// Next implements aggregate.Source.
+func (h *hybridRun) Next(r *aggregate.Row) (bool, error) {
+	if h.at == len(h.fused) {
+		return false, nil
+	}
+	o := h.fused[h.at]
+	h.at++
+	r.Doc, r.Ref = o.id, o.doc
+	q := h.h
+	for _, in := range h.pipeline.Inputs() {
+		var v value.Value
+		switch {
+		case in.Field != "":
+			if f, ok := h.def.Lookup(in.Field); ok && f.Sortable {
+				v = sortValue(o.doc.Sort(f.SortIndex))
+			}
+		case in.Name == request.KeyName:
+			v = value.Str(o.doc.Key())
+		case in.Name == request.OrderName:
+			v = value.Num(float64(h.at))
+		case in.Name == q.ShownScore():
+			v = value.Num(o.score)
+		case in.Name == q.SearchScore && o.text.rank > 0:
+			v = value.Num(o.text.score)
+		case in.Name == q.Vector.Score && o.vector.rank > 0:
+			v = value.Num(o.vector.score)
+		}
+		r.Set(in.Slot, v)
+	}
+	return true, nil
+}
+
+// hybridRow is a row of the result.
+type hybridRow struct {
+	fields []field
+	of     *fused // nil behind a GROUPBY
+}
+
+// rows returns the result. The reply has their number in front of them.
+func (h *hybridRun) rows() (rows []hybridRow, err error) {
+	for {
+		row, err := h.pipeline.Next()
+		if err != nil || row == nil {
+			return rows, err
+		}
+		r := hybridRow{of: h.byID[row.Doc]}
+		for _, c := range h.pipeline.Columns() {
+			if v := row.Get(c.Slot); !v.IsAbsent() && !h.h.Hides(c.Name) {
+				r.fields = append(r.fields, field{c.Name, v})
+			}
+		}
+		rows = append(rows, r)
+	}
+}
+
+// reply writes the result into a map.
+func (h *hybridRun) reply(p *pairs, rows []hybridRow, began time.Time) {
+	w := h.c.W
+	p.int("total_results", int64(h.pipeline.Total()))
+	p.name("results").Array(len(rows))
+	for _, r := range rows {
+		explains := h.h.ExplainScore && r.of != nil
+		if explains {
+			w.Map(len(r.fields) + 1)
+			w.Simple("score")
+			w.Array(2)
+			w.Double(r.of.score)
+			writeExplanation(w, h.explain(r.of))
+		} else {
+			w.Map(len(r.fields))
+		}
+		for _, f := range r.fields {
+			w.BulkString(f.name)
+			writeValue(w, f.value, h.loader.expand)
+		}
+	}
+	var warnings []string
+	for _, of := range []struct {
+		plan  *plan.Plan
+		where string
+	}{{h.plan, " (SEARCH)"}, {h.vectors, " (VSIM)"}} {
+		for _, text := range of.plan.Warnings() {
+			warnings = append(warnings, text+of.where)
+		}
+		if of.plan.Stopped() {
+			warnings = append(warnings, timeoutWarning+of.where)
+		}
+	}
+	if h.pipeline.Stopped() && !h.plan.Stopped() && !h.vectors.Stopped() {
+		warnings = append(warnings, timeoutWarning+" (POST PROCESSING)")
+	}
+	p.name("warnings").Array(len(warnings))
+	for _, text := range warnings {
+		w.Simple(text)
+	}
+	p.double("execution_time", milliseconds(time.Since(began)))
+}
+
+const timeoutWarning = "Timeout limit was reached"
+
+// explain returns how a score comes about.
+func (h *hybridRun) explain(o *fused) plan.Explanation {
+	f := &h.h.Fusion
+	leaf := func(format string, a ...any) plan.Explanation {
+		return plan.Explanation{Text: fmt.Sprintf(format, a...)}
+	}
+	term := func(p part, weight float64, name string) string {
+		switch {
+		case p.rank == 0:
+			return "0 [" + name + ": no match]"
+		case f.Linear:
+			return fmt.Sprintf("%.4f * %.4f", weight, p.score)
+		}
+		return fmt.Sprintf("1 / (constant %.2f + rank %d)", f.Constant, p.rank)
+	}
+	// share is what a part says of itself: its rank, or what it adds.
+	share := func(p part, weight float64, name string) string {
+		switch {
+		case f.Linear && p.rank == 0:
+			return name + " contribution = <no match>"
+		case f.Linear:
+			return fmt.Sprintf("%s contribution = %.4f * %.4f = %.4f", name, weight, p.score, weight*p.score)
+		case p.rank == 0:
+			return name + " rank = <no match>"
+		}
+		return fmt.Sprintf("%s rank = %d", name, p.rank)
+	}
+	text := leaf("%s", share(o.text, f.Alpha, "text"))
+	if o.text.rank > 0 {
+		scorer := leaf("Text scorer: %s", h.scorer)
+		if f.Linear {
+			scorer.Children = append(scorer.Children, leaf("normalized text score = %.4f", o.text.score))
+		}
+		scorer.Children = append(scorer.Children, o.explanation)
+		text.Children = []plan.Explanation{scorer}
+	}
+	vector := leaf("vector branch (KNN)")
+	if v := &h.h.Vector; v.Range {
+		vector.Text = fmt.Sprintf("vector branch (RANGE: radius=%.4f", v.Radius)
+		for _, option := range v.Options {
+			if option.Name == "EPSILON" {
+				vector.Text += ", epsilon=" + option.Value
+			}
+		}
+		vector.Text += ")"
+		vector.Children = append(vector.Children, leaf("matched within radius = %t", o.vector.rank > 0))
+	}
+	vector.Children = append(vector.Children, leaf("%s", share(o.vector, f.Beta, "vector")))
+	if f.Linear && o.vector.rank > 0 {
+		vector.Children = append(vector.Children, leaf("normalized vector score = %.4f", o.vector.score))
+	}
+	all := leaf("final score: %s + %s = %s", term(o.text, f.Alpha, "text"), term(o.vector, f.Beta, "vector"), formatG(o.score, 17))
+	fusion := leaf("%s", f)
+	fusion.Children = []plan.Explanation{text, vector}
+	all.Children = []plan.Explanation{fusion}
+	return all
+}

@@ -1,0 +1,98 @@
+package search
+
+import (
+	"time"
+
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/search/aggregate"
+	"github.com/atomredis/atomredis/internal/search/plan"
+)
+
+// profileHybrid is FT.PROFILE HYBRID, behind QUERY. What was measured stands in the result itself, without a name in RESP2.
+func profileHybrid(c *command.Ctx, p *profiling, rest [][]byte) {
+	x := find(c, c.Args[1])
+	if x == nil {
+		return
+	}
+	p.parsed = time.Now()
+	h, err := newHybridRun(c, x, words(rest), true)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	p.planned = time.Now()
+	rows, err := h.rows()
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	p.answered = time.Now()
+	w := c.W
+	result := newPairs(w)
+	h.reply(result, rows, p.began)
+	if w.Proto >= 3 {
+		result.name("Profile")
+	}
+	all := newPairs(w)
+	all.name("Shards").Array(1)
+	searches := newPairs(w)
+	searches.name("SEARCH")
+	p.writeSearch(h, h.plan, []aggregate.Stage{{Type: "Index"}, {Type: "Scorer"}, {Type: "Sorter"}})
+	searches.name("VSIM")
+	p.writeSearch(h, h.vectors, []aggregate.Stage{{Type: "Index"}, {Type: "Metrics Applier"}, {Type: "Sorter"}, {Type: "Vector Normalizer"}})
+	searches.end()
+	steps := h.pipeline.Stages()
+	steps[0].Type = "Hybrid Merger"
+	tail := newPairs(all.name("Coordinator"))
+	tail.name("Warning").Array(1)
+	if h.pipeline.Stopped() {
+		w.Simple(timeoutWarning)
+	} else {
+		w.Simple("None")
+	}
+	writeStages(tail, steps)
+	tail.end()
+	all.end()
+	if w.Proto >= 3 {
+		result.end()
+	} else {
+		w.EndArray(result.mark, 2*result.n+1)
+	}
+}
+
+// writeSearch writes what was measured of one of the searches.
+func (p *profiling) writeSearch(h *hybridRun, of *plan.Plan, steps []aggregate.Stage) {
+	w := h.c.W
+	one := newPairs(w)
+	one.double("Total profile time", milliseconds(p.answered.Sub(p.began)))
+	one.double("Parsing time", milliseconds(p.parsed.Sub(p.began)))
+	one.double("Pipeline creation time", milliseconds(p.planned.Sub(p.parsed)))
+	warnings := of.Warnings()
+	if of.Stopped() {
+		warnings = append(warnings, timeoutWarning)
+	}
+	if len(warnings) == 0 {
+		warnings = []string{"None"}
+	}
+	one.name("Warning").Array(len(warnings))
+	for _, text := range warnings {
+		w.Simple(text)
+	}
+	one.name("Iterators profile")
+	p.writeIterator(w, of.Profile())
+	writeStages(one, steps)
+	one.end()
+}
+
+// writeStages writes what steps have done.
+func writeStages(p *pairs, steps []aggregate.Stage) {
+	w := p.name("Result processors profile")
+	w.Array(len(steps))
+	for _, s := range steps {
+		step := newPairs(w)
+		step.simple("Type", s.Type)
+		step.double("Time", milliseconds(s.Time))
+		step.int("Counter", int64(s.Rows))
+		step.end()
+	}
+}

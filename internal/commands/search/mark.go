@@ -1,0 +1,95 @@
+package search
+
+import (
+	"github.com/atomredis/atomredis/internal/search/args"
+	"github.com/atomredis/atomredis/internal/search/plan"
+	"github.com/atomredis/atomredis/internal/search/query"
+	"github.com/atomredis/atomredis/internal/search/request"
+	"github.com/atomredis/atomredis/internal/search/schema"
+	"github.com/atomredis/atomredis/internal/search/summary"
+	"github.com/atomredis/atomredis/internal/search/text"
+	"github.com/atomredis/atomredis/internal/search/value"
+)
+
+// HIGHLIGHT and SUMMARIZE. The stored text is cut into words once more, and a word was found if it, its stem, its sound or one of its
+// groups of synonyms is a term that the plan has matched.
+
+// checkSummary refuses them where the index cannot do them.
+func checkSummary(q *request.Request, def *schema.Definition) error {
+	switch {
+	case q.Summary.Empty():
+		return nil
+	case def.Source == schema.JSON:
+		return args.Errorf(query.BadArguments, "HIGHLIGHT/SUMMARIZE is not supported with JSON indexes")
+	case def.NoHighlight || def.NoOffsets:
+		return args.Errorf(query.BadArguments, "Cannot use HIGHLIGHT/SUMMARIZE because NOOFSETS was specified at index level")
+	}
+	return nil
+}
+
+// mark gives the texts of a row their style.
+func (r *run) mark(o *row) {
+	var m *marker
+	for i := range o.fields {
+		f := &o.fields[i]
+		style := r.q.Summary.For(f.name)
+		if style == (summary.Style{}) || f.value.Kind() != value.String {
+			continue
+		}
+		if known, ok := r.def.Lookup(f.name); !ok || known.Kind != query.TextKind {
+			continue
+		}
+		if m == nil {
+			m = r.newMarker(o.matched)
+		}
+		f.value = value.Str(style.Render(f.value.Text(), &m.tokens, m.match))
+	}
+}
+
+// marker knows which words a query has found in a document.
+type marker struct {
+	tokens   text.Tokenizer
+	terms    map[string]int // index in matched
+	matched  []plan.Matched
+	stemmer  *text.Stemmer
+	synonyms *text.Synonyms
+	scratch  []byte
+}
+
+func (r *run) newMarker(matched []plan.Matched) *marker {
+	l, err := language(r.q, r.def)
+	if err != nil {
+		l = r.def.Language
+	}
+	m := &marker{tokens: text.Tokenizer{Stopwords: r.def.Stopwords, Language: l}, terms: map[string]int{}, matched: matched,
+		stemmer: text.NewStemmer(l), synonyms: r.x.Synonyms()}
+	for i, t := range matched {
+		if !t.Tag {
+			m.terms[t.Term] = i
+		}
+	}
+	return m
+}
+
+// match implements summary.Match.
+func (m *marker) match(word []byte) (term int, idf float64, ok bool) {
+	found := func(t []byte) bool {
+		term, ok = m.terms[string(t)]
+		return ok
+	}
+	hit := found(word)
+	if stem, has := m.stemmer.Stem(word); !hit && has {
+		m.scratch = append(append(m.scratch[:0], text.Stem...), stem...)
+		hit = found(m.scratch)
+	}
+	if !hit {
+		hit = found(text.AppendMetaphone(append(m.scratch[:0], text.Sound...), word))
+	}
+	for _, group := range m.synonyms.Groups(word) {
+		hit = hit || found([]byte(group))
+	}
+	if !hit {
+		return 0, 0, false
+	}
+	return term, m.matched[term].IDF, true
+}

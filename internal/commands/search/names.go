@@ -1,0 +1,198 @@
+package search
+
+import (
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/search/query"
+	"github.com/atomredis/atomredis/internal/search/spell"
+	"github.com/atomredis/atomredis/internal/search/text"
+)
+
+// listIndexes is FT._LIST.
+func listIndexes(c *command.Ctx) {
+	if len(c.Args) > 2 {
+		c.Err(command.WrongArity(c.Cmd))
+		return
+	}
+	list := catalogOf(c).List()
+	c.W.Set(len(list))
+	for _, x := range list {
+		c.W.Simple(x.Name)
+	}
+}
+
+var (
+	aliasAddWord    = []byte("FT._ALIASADDIFNX")
+	aliasDelWord    = []byte("FT._ALIASDELIFX")
+	aliasUpdateWord = []byte("FT.ALIASUPDATE")
+)
+
+// aliasAdd is FT.ALIASADD; quiet is FT._ALIASADDIFNX, to which an alias that exists is right.
+func aliasAdd(c *command.Ctx, quiet bool) {
+	cat, alias := catalogOf(c), string(c.Args[1])
+	x := find(c, c.Args[2])
+	switch {
+	case x == nil:
+		return
+	case cat.Named(string(c.Args[2])) == nil:
+		c.Err("Unknown index name (or name is an alias itself)")
+		return
+	case cat.Named(alias) != nil:
+		c.Err("Alias conflicts with an existing index name")
+		return
+	case cat.Alias(alias) != nil && !quiet:
+		c.Err("Alias already exists")
+		return
+	}
+	if cat.Alias(alias) == nil {
+		cat.SetAlias(alias, x)
+		c.Journal(aliasAddWord, c.Args[1], c.Args[2])
+	}
+	c.W.OK()
+}
+
+// aliasUpdate is FT.ALIASUPDATE.
+func aliasUpdate(c *command.Ctx) {
+	cat, alias := catalogOf(c), string(c.Args[1])
+	x := find(c, c.Args[2])
+	switch {
+	case x == nil:
+		return
+	case cat.Named(string(c.Args[2])) == nil:
+		c.Err("Unknown index name (or name is an alias itself)")
+		return
+	case cat.Named(alias) != nil:
+		c.Err("Alias conflicts with an existing index name")
+		return
+	}
+	cat.SetAlias(alias, x)
+	c.Journal(aliasUpdateWord, c.Args[1], c.Args[2])
+	c.W.OK()
+}
+
+// aliasDel is FT.ALIASDEL; quiet is FT._ALIASDELIFX, to which an alias that does not exist is right.
+func aliasDel(c *command.Ctx, quiet bool) {
+	cat, alias := catalogOf(c), string(c.Args[1])
+	if cat.Alias(alias) == nil {
+		switch {
+		case quiet:
+			c.W.OK()
+		case cat.Named(alias) != nil:
+			c.Err("Alias does not belong to provided spec")
+		default:
+			c.Err("Alias does not exist")
+		}
+		return
+	}
+	cat.SetAlias(alias, nil)
+	c.Journal(aliasDelWord, c.Args[1])
+	c.W.OK()
+}
+
+// aliasList is FT.ALIASLIST.
+func aliasList(c *command.Ctx) {
+	if x := find(c, c.Args[1]); x != nil {
+		names := catalogOf(c).Aliases(x)
+		c.W.Set(len(names))
+		for _, name := range names {
+			c.W.BulkString(name)
+		}
+	}
+}
+
+// words returns arguments as texts.
+func words(args [][]byte) []string {
+	list := make([]string, len(args))
+	for i, a := range args {
+		list[i] = string(a)
+	}
+	return list
+}
+
+// dictAdd is FT.DICTADD.
+func dictAdd(c *command.Ctx) {
+	c.W.Int(int64(catalogOf(c).AddToDictionary(string(c.Args[1]), words(c.Args[2:]))))
+	c.Journal(c.Args...)
+}
+
+// dictDel is FT.DICTDEL.
+func dictDel(c *command.Ctx) {
+	c.W.Int(int64(catalogOf(c).RemoveFromDictionary(string(c.Args[1]), words(c.Args[2:]))))
+	c.Journal(c.Args...)
+}
+
+// dictDump is FT.DICTDUMP. A dictionary that does not exist is empty.
+func dictDump(c *command.Ctx) {
+	var list []string
+	catalogOf(c).Dictionary(string(c.Args[1]), func(d *spell.Dict) { list = d.Words() })
+	c.W.Set(len(list))
+	for _, word := range list {
+		c.W.BulkString(word)
+	}
+}
+
+// synAdd is FT.SYNADD.
+func synAdd(c *command.Ctx) { c.Err("No longer supported, use FT.SYNUPDATE") }
+
+// synUpdate is FT.SYNUPDATE.
+func synUpdate(c *command.Ctx) {
+	x := find(c, c.Args[1])
+	if x == nil {
+		return
+	}
+	terms, skip := c.Args[3:], false
+	if command.EqualFold(terms[0], "skipinitialscan") {
+		terms, skip = terms[1:], true
+	}
+	if len(terms) == 0 {
+		c.Err(command.WrongArity(c.Cmd))
+		return
+	}
+	if refused := x.UpdateSynonyms(string(c.Args[2]), words(terms)); refused != "" {
+		c.Err(command.Error(refused))
+		return
+	}
+	if !skip {
+		catalogOf(c).Fill(c.G, x)
+	}
+	c.Journal(c.Args...)
+	c.W.OK()
+}
+
+// synDump is FT.SYNDUMP.
+func synDump(c *command.Ctx) {
+	x := find(c, c.Args[1])
+	if x == nil {
+		return
+	}
+	synonyms := x.Synonyms()
+	c.W.Map(synonyms.Len())
+	for word, groups := range synonyms.All {
+		c.W.BulkString(word)
+		c.W.Array(len(groups))
+		for _, group := range groups {
+			c.W.BulkString(group[len(text.Group):])
+		}
+	}
+}
+
+// tagVals is FT.TAGVALS.
+func tagVals(c *command.Ctx) {
+	x := find(c, c.Args[1])
+	if x == nil {
+		return
+	}
+	f, ok := x.Definition().Lookup(string(c.Args[2]))
+	switch {
+	case !ok:
+		c.Err("No such field")
+		return
+	case f.Kind != query.TagKind:
+		c.Err("Not a tag field")
+		return
+	}
+	tags := x.Tags(f.Name)
+	c.W.Set(len(tags))
+	for _, tag := range tags {
+		c.W.BulkString(tag)
+	}
+}

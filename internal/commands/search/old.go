@@ -1,0 +1,243 @@
+package search
+
+import (
+	"strconv"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/hashes"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/search/catalog"
+	"github.com/atomredis/atomredis/internal/search/expr"
+	"github.com/atomredis/atomredis/internal/search/index"
+	"github.com/atomredis/atomredis/internal/search/text"
+	"github.com/atomredis/atomredis/internal/search/value"
+)
+
+// The commands of RediSearch 1, whose documents are hashes now: FT.ADD, FT.DEL, FT.GET and FT.MGET.
+
+// added is the arguments of FT.ADD.
+type added struct {
+	score                      []byte
+	language, payload          []byte
+	replace, partial, noCreate bool
+	condition                  *expr.Expr
+	names                      []string // of the condition, by slot
+	fields                     [][]byte // names and values
+}
+
+var hsetWord = []byte("HSET")
+
+// add is FT.ADD.
+func add(c *command.Ctx) {
+	if len(c.Args) < 4 {
+		c.Err(command.WrongArity(c.Cmd))
+		return
+	}
+	x := find(c, c.Args[1])
+	if x == nil {
+		return
+	}
+	a, e := readAdded(c, x)
+	if e != "" {
+		c.Err(e)
+		return
+	}
+	key := c.Args[2]
+	entry, ok := c.WriteAs(key, engine.Hash)
+	switch {
+	case !ok:
+		return
+	case entry != nil && !a.replace:
+		c.Err("Document already exists")
+		return
+	case entry == nil && a.noCreate:
+		c.Err("Document does not exist")
+		return
+	case entry != nil && a.condition != nil && !a.holds(entry):
+		c.W.Simple("NOADD")
+		return
+	}
+	def := x.Definition()
+	fields := a.fields
+	if def.ScoreField != "" && (a.partial || !isOne(a.score)) {
+		fields = append(fields, []byte(def.ScoreField), a.score)
+	}
+	if def.LanguageField != "" && a.language != nil {
+		fields = append(fields, []byte(def.LanguageField), a.language)
+	}
+	if def.PayloadField != "" && a.payload != nil {
+		fields = append(fields, []byte(def.PayloadField), a.payload)
+	}
+	if len(fields) > 0 {
+		if entry != nil && !a.partial {
+			c.G.Remove(entry, engine.EventGeneric, "del")
+			c.JournalDelete(key)
+			entry = nil
+		}
+		if entry == nil {
+			entry = c.G.Create(c.DB, key, new(hashes.Hash))
+		}
+		h, limits := entry.Hash(), c.Host.HashLimits()
+		for i := 0; i < len(fields); i += 2 {
+			h.Set(fields[i], fields[i+1], limits)
+		}
+		c.G.ChangedFields(entry, "hset", fields, 2)
+		c.Journal(append([][]byte{hsetWord, key}, fields...)...)
+	}
+	c.W.OK()
+}
+
+// isOne reports whether a score is the one that documents have by default.
+func isOne(score []byte) bool {
+	f, err := strconv.ParseFloat(string(score), 64)
+	return err == nil && f == 1
+}
+
+// readAdded reads the arguments of FT.ADD behind the key.
+func readAdded(c *command.Ctx, x *catalog.Index) (a *added, e command.Error) {
+	a = &added{score: c.Args[3]}
+	score, err := strconv.ParseFloat(string(a.score), 64)
+	if err != nil {
+		return nil, "Could not parse document score"
+	}
+	if !(score >= 0 && score <= 1) {
+		return nil, "Score must be between 0 and 1"
+	}
+	rest := c.Args[4:]
+	value := func(option string, to *[]byte) command.Error {
+		if len(rest) == 0 {
+			return command.Error("Parsing error for document option " + option + ": Expected an argument, but none provided")
+		}
+		*to, rest = rest[0], rest[1:]
+		return ""
+	}
+	for len(rest) > 0 {
+		word := rest[0]
+		rest = rest[1:]
+		switch {
+		case command.EqualFold(word, "fields"):
+			if len(rest)%2 != 0 {
+				return nil, "Fields must be specified in FIELD VALUE pairs"
+			}
+			a.fields = append([][]byte(nil), rest...)
+			return a, ""
+		case command.EqualFold(word, "replace"):
+			a.replace = true
+		case command.EqualFold(word, "partial"):
+			a.partial = true
+		case command.EqualFold(word, "nocreate"):
+			a.noCreate = true
+		case command.EqualFold(word, "language"):
+			if e := value("LANGUAGE", &a.language); e != "" {
+				return nil, e
+			}
+			if _, ok := text.ParseLanguage(string(a.language)); !ok {
+				return nil, "Unsupported language"
+			}
+		case command.EqualFold(word, "payload"):
+			if e := value("PAYLOAD", &a.payload); e != "" {
+				return nil, e
+			}
+		case command.EqualFold(word, "if"):
+			var condition []byte
+			if e := value("IF", &condition); e != "" {
+				return nil, e
+			}
+			if e := a.parseCondition(string(condition), x); e != "" {
+				return nil, e
+			}
+		default:
+			return nil, command.Error("Unknown keyword `" + string(word) + "` provided")
+		}
+	}
+	return nil, "No field list found"
+}
+
+func (a *added) parseCondition(s string, x *catalog.Index) command.Error {
+	e, err := expr.Parse(s)
+	if err == nil {
+		err = e.Bind(func(name string) (int, bool) {
+			if f, ok := x.Definition().Lookup(name); ok {
+				name = f.Path
+			}
+			a.names = append(a.names, name)
+			return len(a.names) - 1, true
+		})
+	}
+	if err != nil {
+		return command.Error(err.Error())
+	}
+	a.condition = e
+	return ""
+}
+
+// holds reports whether the condition of IF is true for the document that is there.
+func (a *added) holds(e *engine.Entry) bool {
+	v, err := a.condition.Eval(&filterRow{e.Key(), &index.HashDocument{Hash: e.Hash()}, a.names})
+	return err == nil && v.Truth()
+}
+
+// del is FT.DEL.
+func del(c *command.Ctx) {
+	if len(c.Args) > 4 {
+		c.Err(command.WrongArity(c.Cmd))
+		return
+	}
+	if find(c, c.Args[1]) == nil {
+		return
+	}
+	e := c.G.Write(c.DB, c.Args[2])
+	if e == nil {
+		c.W.Int(0)
+		return
+	}
+	c.G.Remove(e, engine.EventGeneric, "del")
+	c.JournalDelete(c.Args[2])
+	c.W.Int(1)
+}
+
+// get is FT.GET and, for several keys, FT.MGET.
+func get(several bool) func(c *command.Ctx) {
+	return func(c *command.Ctx) {
+		if len(c.Args) < 3 || !several && len(c.Args) > 3 {
+			c.Err(command.WrongArity(c.Cmd))
+			return
+		}
+		x := find(c, c.Args[1])
+		if x == nil {
+			return
+		}
+		r := &run{c: c, x: x, def: x.Definition()}
+		r.loader = loader{def: r.def, dialect: 1}
+		if several {
+			c.W.Array(len(c.Args) - 2)
+		}
+		for _, key := range c.Args[2:] {
+			r.writeDocument(key)
+		}
+	}
+}
+
+// writeDocument writes the fields of a document; null if the index has none of the key.
+func (r *run) writeDocument(key []byte) {
+	var fields []field
+	known := r.x.Current(string(key)) != 0
+	if known {
+		r.locked(string(key), func(g *engine.Guard) {
+			r.loader.g = g
+			e := r.loader.document(string(key))
+			if known = e != nil; known {
+				r.loader.all(e, func(name string, v value.Value) { fields = append(fields, field{name, v}) })
+			}
+		})
+	}
+	if !known {
+		r.c.W.Null()
+		return
+	}
+	r.c.W.Map(len(fields))
+	for _, f := range fields {
+		r.c.W.BulkString(f.name)
+		writeValue(r.c.W, f.value, false)
+	}
+}

@@ -1,0 +1,242 @@
+package search
+
+import (
+	"time"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/search/docs"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/search/args"
+	"github.com/atomredis/atomredis/internal/search/catalog"
+	"github.com/atomredis/atomredis/internal/search/index"
+	"github.com/atomredis/atomredis/internal/search/plan"
+	"github.com/atomredis/atomredis/internal/search/query"
+	"github.com/atomredis/atomredis/internal/search/request"
+	"github.com/atomredis/atomredis/internal/search/schema"
+	"github.com/atomredis/atomredis/internal/search/value"
+)
+
+// run is one execution of a query. It needs no shards: the plan has views of the index, and rows are loaded under a lock of their
+// own key alone. A row whose document has changed since the plan was made is not what the query found, so the query runs again
+// then, and counts as it is after some attempts.
+type run struct {
+	c        *command.Ctx
+	x        *catalog.Index
+	q        *request.Request
+	scorer   plan.Scorer
+	def      *schema.Definition
+	plan     *plan.Plan
+	loader   loader
+	guard    engine.Guard // for a row
+	deadline time.Time    // zero: none
+	profiled bool         // iterators are measured
+}
+
+// maxAttempts is how often a query runs whose documents change meanwhile.
+const maxAttempts = 3
+
+// newRun makes the plan of a request.
+func newRun(c *command.Ctx, x *catalog.Index, q *request.Request, profiled bool) (*run, error) {
+	r := &run{c: c, x: x, q: q, def: x.Definition(), profiled: profiled}
+	r.loader = loader{def: r.def, dialect: q.Dialect, expand: q.Format == request.ExpandFormat}
+	err := checkFormat(c, q, r.def)
+	if err == nil {
+		err = checkSummary(q, r.def)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r.scorer, err = scorer(c.Host, q); err != nil {
+		return nil, err
+	}
+	r.begin()
+	return r, r.prepare()
+}
+
+// checkFormat refuses FORMAT EXPAND where it means nothing.
+func checkFormat(c *command.Ctx, q *request.Request, def *schema.Definition) error {
+	switch {
+	case q.Format != request.ExpandFormat:
+		return nil
+	case c.W.Proto < 3:
+		return args.Errorf(query.BadArguments, "EXPAND format is only supported with RESP3")
+	case def.Source != schema.JSON:
+		return args.Errorf(query.BadArguments, "EXPAND format is only supported with JSON")
+	case q.Dialect < 3:
+		return args.Errorf(query.BadArguments, "EXPAND format requires dialect 3 or greater")
+	}
+	return nil
+}
+
+// maxTimeout keeps deadlines within what a time can have.
+const maxTimeout = 24 * 365 * time.Hour
+
+// settle has the indexes be exact: without what has expired, and with what the command's transaction or script has written before.
+func settle(c *command.Ctx) {
+	if c.G.Locked() {
+		for c.G.RemoveExpired() {
+		}
+		c.G.Index()
+		return
+	}
+	ks := c.Host.Keyspace()
+	var g engine.Guard
+	for i := range ks.Shards() {
+		for more := true; more; {
+			g.Lock(ks, 1<<i, ks.Now())
+			more = g.RemoveExpired()
+			g.Unlock()
+		}
+	}
+}
+
+// prepare makes the plan, on the index as it is now.
+func (r *run) prepare() error {
+	synonyms := r.x.Synonyms()
+	var err error
+	r.x.View(func(v index.View) {
+		r.def = v.Definition()
+		r.loader.def = r.def
+		var tree query.Node
+		tree, err = treeOf(r.q, r.def, synonyms, v.Lookup)
+		if err != nil {
+			return
+		}
+		r.plan, err = plan.New(tree, v, r.options())
+	})
+	return err
+}
+
+// options returns what plans are made with.
+func (r *run) options() plan.Options {
+	tanh := r.q.TanhFactor
+	if tanh == 0 {
+		tanh = int(integer(r.c.Host, "search-bm25std-tanh-factor"))
+	}
+	return plan.Options{Scorer: r.scorer, TanhFactor: tanh, Payload: r.q.Payload, Slop: r.q.Slop,
+		InOrder: r.q.InOrder, MinPrefix: int(integer(r.c.Host, "search-min-prefix")),
+		MaxExpansions: int(integer(r.c.Host, "search-max-prefix-expansions")), SortBy: r.sortedBy(), Stop: r.stop, Profile: r.profiled}
+}
+
+// resume lets another command go on with the query. Its time begins anew.
+func (r *run) resume(c *command.Ctx) {
+	r.c = c
+	r.begin()
+}
+
+// begin sets when the query's time is up.
+func (r *run) begin() {
+	timeout := integer(r.c.Host, "search-timeout")
+	if r.q.Timeout != nil {
+		timeout = *r.q.Timeout
+	}
+	if r.deadline = (time.Time{}); timeout > 0 {
+		r.deadline = time.Now().Add(time.Duration(min(timeout, int64(maxTimeout/time.Millisecond))) * time.Millisecond)
+	}
+}
+
+// stop reports whether the query's time is up.
+func (r *run) stop() bool { return !r.deadline.IsZero() && time.Now().After(r.deadline) }
+
+// sortedBy returns the field of the index by which FT.SEARCH sorts, nil if there is none.
+func (r *run) sortedBy() *query.Field {
+	if keys := r.q.Arrange().Keys; len(keys) > 0 {
+		f, _ := r.def.Field(keys[0].Name)
+		return f
+	}
+	return nil
+}
+
+// timedOut returns the error for a query that was stopped, if it is to fail then.
+func (r *run) timedOut() error {
+	if r.plan.Stopped() && r.c.Host.Directive("search-on-timeout") == "fail" {
+		return errTimeout
+	}
+	return nil
+}
+
+// warnings returns what clients are told beside the results.
+func (r *run) warnings() []string {
+	list := r.plan.Warnings()
+	if r.plan.Stopped() {
+		list = append(list, "Timeout limit was reached")
+	}
+	return list
+}
+
+// locked calls do while the shard of a key is held.
+func (r *run) locked(key string, do func(g *engine.Guard)) {
+	ks := r.c.Host.Keyspace()
+	shard := ks.ShardOf([]byte(key))
+	if r.c.G.Locked() {
+		do(r.c.G)
+		return
+	}
+	r.guard.Lock(ks, shard, ks.Now())
+	do(&r.guard)
+	r.guard.Unlock()
+}
+
+// load calls do with a document of the plan as it is stored; e is nil if it is gone. current reports whether it is the one
+// that the query found.
+func (r *run) load(id uint64, d *docs.Doc, do func(e *engine.Entry)) (current bool) {
+	r.locked(d.Key(), func(g *engine.Guard) {
+		r.loader.g = g
+		e := r.loader.document(d.Key())
+		current = e != nil && r.x.Current(d.Key()) == id
+		do(e)
+	})
+	return current
+}
+
+// order returns the order of SORTBY.
+func (r *run) order(name string, desc bool) (o plan.Order, err error) {
+	o.Desc = desc
+	for _, yield := range r.plan.Yields() {
+		if yield == name {
+			o.Key = func(p *plan.Plan) docs.Value {
+				if d, ok := p.Distance(name); ok {
+					return docs.Value{Kind: docs.Number, Number: d}
+				}
+				return docs.Value{}
+			}
+			return o, nil
+		}
+	}
+	f, ok := r.def.Lookup(name)
+	if !ok {
+		return o, args.Errorf(query.BadArguments, "Property `%s` not loaded nor in schema", name)
+	}
+	if f.Sortable {
+		place := f.SortIndex
+		o.Key = func(p *plan.Plan) docs.Value { return p.Doc().Sort(place) }
+		return o, nil
+	}
+	column := r.loader.column(name, name)
+	o.Key = func(p *plan.Plan) docs.Value {
+		var v value.Value
+		r.load(p.ID(), p.Doc(), func(e *engine.Entry) {
+			if e != nil {
+				v = r.loader.value(e, p.Doc(), column)
+			}
+		})
+		return loadedKey(f, v)
+	}
+	return o, nil
+}
+
+// loadedKey returns the sort value of a field that is not SORTABLE.
+func loadedKey(f *schema.Field, v value.Value) docs.Value {
+	switch v.Kind() {
+	case value.Number:
+		return docs.Value{Kind: docs.Number, Number: v.Float()}
+	case value.String:
+		if f.Kind == query.NumericKind {
+			if n, ok := value.ParseNumber(v.Text()); ok {
+				return docs.Value{Kind: docs.Number, Number: n}
+			}
+		}
+		return docs.Value{Kind: docs.Text, Text: v.Text()}
+	}
+	return docs.Value{}
+}

@@ -1,0 +1,58 @@
+package aggregate
+
+import "github.com/atomredis/atomredis/internal/search/value"
+
+// loadStage loads fields of documents: LOAD, or what a later step needs.
+type loadStage struct {
+	all     bool
+	columns []Column
+}
+
+func (*loadStage) String() string { return "Loader" }
+
+func (l *loadStage) open(p *Pipeline, up operator) operator { return &loading{l, p, up} }
+
+// loading runs a loadStage.
+type loading struct {
+	*loadStage
+	p  *Pipeline
+	up operator
+}
+
+func (l *loading) next(r *Row) (bool, error) {
+	for {
+		ok, err := l.up.next(r)
+		if err != nil || !ok {
+			return false, err
+		}
+		kept := true
+		if l.all {
+			kept, err = l.p.loader.LoadAll(r, func(name string, v value.Value) { l.p.root.put(r, name, v) })
+		}
+		if kept && err == nil && len(l.columns) > 0 {
+			kept, err = l.p.loader.Load(r, l.columns)
+		}
+		if err != nil {
+			return false, err
+		}
+		if kept {
+			return true, nil
+		}
+		l.p.dropped()
+		if err := l.p.ask(); err != nil || l.p.stopped {
+			return false, err
+		}
+	}
+}
+
+// put sets a value that LOAD * has found. Names that a step has made keep theirs, and so do original values that are there.
+func (s *scope) put(r *Row, name string, v value.Value) {
+	c, ok := s.byName[name]
+	if !ok {
+		c = s.add(name)
+	}
+	if c.made || c.exact && !r.Get(c.Slot).IsAbsent() {
+		return
+	}
+	r.Set(c.Slot, v)
+}

@@ -1,0 +1,260 @@
+package aggregate
+
+import (
+	"time"
+
+	"github.com/atomredis/atomredis/internal/search/value"
+)
+
+// Row is a row. Steps change it in place, so what Next returns is valid until the next call.
+type Row struct {
+	Doc    uint64        // the document's number in its index, by which equal rows are ordered; 0 behind a GROUPBY
+	Ref    any           // is the source's and the loader's
+	Terms  []string      // the terms of the query that the document matched, if Pipeline.UsesTerms
+	Values []value.Value // by slot
+}
+
+// Get returns the value in a slot.
+func (r *Row) Get(slot int) value.Value {
+	if slot < len(r.Values) {
+		return r.Values[slot]
+	}
+	return value.Value{}
+}
+
+// Set puts a value in a slot.
+func (r *Row) Set(slot int, v value.Value) {
+	for slot >= len(r.Values) {
+		r.Values = append(r.Values, value.Value{})
+	}
+	r.Values[slot] = v
+}
+
+// MatchedTerms returns at most n terms of the query that the document matched.
+func (r *Row) MatchedTerms(n int) []string { return r.Terms[:min(n, len(r.Terms))] }
+
+// reset empties the row and gives it slots.
+func (r *Row) reset(slots int) {
+	clear(r.Values)
+	if cap(r.Values) < slots {
+		r.Values = make([]value.Value, slots)
+	}
+	*r = Row{Values: r.Values[:slots]}
+}
+
+// Source yields the documents that a query found.
+type Source interface {
+	// Next fills an empty row: Doc, Ref, Terms and the slots of Pipeline.Inputs. It returns false at the end. A SORTBY keeps
+	// Ref and Terms after the next call.
+	Next(r *Row) (bool, error)
+}
+
+// Loader reads the documents of rows.
+type Loader interface {
+	// Load puts fields of the row's document in their slots; fields that it lacks are left out. A field of the schema has the
+	// kind that its type says: NUMERIC is a number. It returns false if the document is gone, and the row is dropped.
+	Load(r *Row, fields []Column) (bool, error)
+	// LoadAll calls put for all fields of the row's document. Values of NUMERIC fields are numbers, with their text as the form
+	// that is shown, so that they sort as numbers.
+	LoadAll(r *Row, put func(name string, v value.Value)) (bool, error)
+}
+
+// Interrupt is asked from time to time. If stop is true the source yields no more rows, and what has come so far is the result; an
+// error ends the pipeline.
+type Interrupt func() (stop bool, err error)
+
+// Pipeline is a plan for one execution. It is not safe for concurrent use.
+type Pipeline struct {
+	options    Options
+	root, last *scope
+	stages     []stage
+	cut        int     // the first stage that shards leave to the server that was asked; -1 if there is none
+	deferred   []stage // loads that wait for a SORTBY or LIMIT
+	terms      bool
+
+	loader    Loader
+	interrupt Interrupt
+	asked     int // rows since interrupt was asked
+	stopped   bool
+	end       operator
+	row       Row
+	rows      int // that Next has returned
+	total     int // see Total
+
+	// In a cluster.
+	shardEnd   bool // the shard has sent all rows
+	fromShards int  // how many rows reached the cut on all shards; 0 if that is counted already
+
+	profile []*timed
+	clock   func() time.Time
+}
+
+// operator yields rows. It fills a row that it has emptied itself, and returns false at the end.
+type operator interface {
+	next(r *Row) (bool, error)
+}
+
+// Inputs returns what the source puts in rows: first the names of Options.Yields, whose Field is "", then values of SORTABLE
+// fields. A source sets no other slots.
+func (p *Pipeline) Inputs() []Column { return p.root.inputs }
+
+// UsesTerms reports whether the source fills Row.Terms.
+func (p *Pipeline) UsesTerms() bool { return p.terms }
+
+// Loads reports whether a Loader is needed.
+func (p *Pipeline) Loads() bool {
+	for _, s := range p.stages {
+		if _, ok := s.(*loadStage); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// Columns returns the names of the result's rows in their order. A row has no value for some of them. With LOAD * there are
+// more of them as rows come.
+func (p *Pipeline) Columns() []Column {
+	columns := make([]Column, len(p.last.columns))
+	for i, c := range p.last.columns {
+		columns[i] = c.Column
+	}
+	return columns
+}
+
+// Profile has Start measure how long each step takes, by a clock.
+func (p *Pipeline) Profile(clock func() time.Time) { p.clock = clock }
+
+// Start begins the pipeline.
+func (p *Pipeline) Start(s Source, l Loader, interrupt Interrupt) {
+	p.begin(l, interrupt)
+	p.end = p.open(p.stages, p.measure("Index", &scan{p, s}, nil))
+}
+
+func (p *Pipeline) begin(l Loader, interrupt Interrupt) {
+	p.loader, p.interrupt = l, interrupt
+	if interrupt == nil {
+		p.interrupt = func() (bool, error) { return false, nil }
+	}
+}
+
+// open begins stages behind an operator.
+func (p *Pipeline) open(stages []stage, up operator) operator {
+	for _, s := range stages {
+		up = p.measure(s.String(), s.open(p, up), up)
+	}
+	return up
+}
+
+// Next returns the next row of the result, nil at the end.
+func (p *Pipeline) Next() (*Row, error) {
+	if p.rows == p.options.MaxRows {
+		return nil, nil
+	}
+	ok, err := p.end.next(&p.row)
+	if err != nil || !ok {
+		return nil, err
+	}
+	p.rows++
+	return &p.row, nil
+}
+
+// Total returns how many rows the result has: all that reached the last SORTBY, LIMIT or GROUPBY before LIMIT was applied, as far as
+// they are known, else those that Next has returned.
+func (p *Pipeline) Total() int { return max(p.rows, p.total) }
+
+// arrived counts the rows that a stage has read. Shards know of more than they have sent.
+func (p *Pipeline) arrived(n int) {
+	p.total = max(n, p.fromShards)
+	p.fromShards = 0
+}
+
+// dropped counts a row that was in the total and is not in the result.
+func (p *Pipeline) dropped() { p.total = max(0, p.total-1) }
+
+// Stopped reports whether Interrupt has cut the result short.
+func (p *Pipeline) Stopped() bool { return p.stopped }
+
+// ask asks Interrupt, but not for every row.
+func (p *Pipeline) ask() error {
+	const often = 100
+	if p.asked++; p.asked < often {
+		return nil
+	}
+	p.asked = 0
+	stop, err := p.interrupt()
+	p.stopped = p.stopped || stop
+	return err
+}
+
+// scan yields the rows of the source.
+type scan struct {
+	p      *Pipeline
+	source Source
+}
+
+func (s *scan) next(r *Row) (bool, error) {
+	if err := s.p.ask(); err != nil || s.p.stopped {
+		return false, err
+	}
+	r.reset(s.p.root.width)
+	return s.source.Next(r)
+}
+
+// Stage is what a step has done, for FT.PROFILE.
+type Stage struct {
+	Type string
+	Time time.Duration // without the steps before it
+	Rows int           // that it passed on
+}
+
+// Stages returns what each step has done, from the source on, if Profile was called.
+func (p *Pipeline) Stages() []Stage {
+	var stages []Stage
+	for _, t := range p.profile {
+		stage := Stage{Type: t.name, Time: t.time, Rows: t.rows}
+		if up, ok := t.up.(*timed); ok {
+			stage.Time -= up.time
+		}
+		stages = append(stages, stage)
+	}
+	return stages
+}
+
+// timed measures an operator with all before it.
+type timed struct {
+	operator
+	up    operator
+	name  string
+	clock func() time.Time
+	time  time.Duration
+	rows  int
+}
+
+// measure puts a timed around an operator, if that is asked for.
+func (p *Pipeline) measure(name string, op, up operator) operator {
+	if p.clock == nil {
+		return op
+	}
+	t := &timed{operator: op, up: up, name: name, clock: p.clock}
+	p.profile = append(p.profile, t)
+	return t
+}
+
+func (t *timed) next(r *Row) (bool, error) {
+	start := t.clock()
+	ok, err := t.operator.next(r)
+	t.time += t.clock().Sub(start)
+	if ok {
+		t.rows++
+	}
+	return ok, err
+}
+
+// budget is how much memory a stage may take.
+type budget struct{ used, max int }
+
+// take counts bytes.
+func (b *budget) take(n int) { b.used += n }
+
+// spent reports whether the memory is used up.
+func (b *budget) spent() bool { return b.max > 0 && b.used > b.max }

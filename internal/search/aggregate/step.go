@@ -1,0 +1,76 @@
+package aggregate
+
+// Plan is the steps of a command in their order.
+type Plan struct {
+	Steps []Step
+
+	// CountOnly is set by LIMIT 0 0: rows are counted and none is returned.
+	CountOnly bool
+}
+
+// Step is one of *Load, *Group, *Apply, *Filter, *Arrange.
+type Step interface{ step() }
+
+// Load is LOAD.
+type Load struct {
+	All    bool
+	Fields []Loaded
+}
+
+// Loaded is a field of LOAD.
+type Loaded struct{ Path, Name string }
+
+// Group is GROUPBY with its reducers.
+type Group struct {
+	By     []string // without @
+	Reduce []Reduce
+}
+
+// Reduce is REDUCE.
+type Reduce struct {
+	Name  string // as written
+	Args  []string
+	Alias string
+}
+
+// Apply is APPLY.
+type Apply struct{ Expr, As string }
+
+// Filter is FILTER.
+type Filter struct{ Expr string }
+
+// Arrange is SORTBY or LIMIT, or both if one follows the other.
+type Arrange struct {
+	Keys    []Key // nil without SORTBY
+	Sorted  bool  // there is a SORTBY
+	Limited bool  // there is a LIMIT
+	Offset  int
+	Num     int // how many rows are kept, 0 if nothing says it; also MAX
+}
+
+// Key is a key of SORTBY.
+type Key struct {
+	Name string // without @
+	Desc bool
+}
+
+func (*Load) step()    {}
+func (*Group) step()   {}
+func (*Apply) step()   {}
+func (*Filter) step()  {}
+func (*Arrange) step() {}
+
+// DefaultLimit is how many rows a SORTBY keeps if nothing says it.
+const DefaultLimit = 10
+
+// arrange returns the last step if it is an Arrange, else a new one.
+func (p *Plan) arrange() *Arrange {
+	if n := len(p.Steps); n > 0 {
+		if a, ok := p.Steps[n-1].(*Arrange); ok {
+			return a
+		}
+	}
+	a := &Arrange{}
+	p.Steps = append(p.Steps, a)
+	return a
+}

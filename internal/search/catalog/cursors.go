@@ -1,0 +1,69 @@
+package catalog
+
+import "sync"
+
+// Cursors are the results of queries that clients read in pieces.
+type Cursors struct {
+	mu   sync.Mutex
+	byID map[int64]*Cursor
+}
+
+// Cursor is a result that is read in pieces.
+type Cursor struct {
+	// Rest goes on with the query; only one who has taken the cursor may call it.
+	Rest any
+	// Count is how many rows a piece has unless the client says otherwise.
+	Count int
+	// Idle is for how many ms the cursor lives without a read, and Until when it ends, in ms since 1970.
+	Idle, Until int64
+}
+
+// Add keeps a cursor under a number. It reports false if another one has it.
+func (c *Cursors) Add(id int64, cursor *Cursor) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byID[id] != nil {
+		return false
+	}
+	if c.byID == nil {
+		c.byID = map[int64]*Cursor{}
+	}
+	c.byID[id] = cursor
+	return true
+}
+
+// Take takes a cursor out, for a read or for good; nil if there is none.
+func (c *Cursors) Take(id int64) *Cursor {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cursor := c.byID[id]
+	delete(c.byID, id)
+	return cursor
+}
+
+// Expire removes the cursors whose time is up and returns how many.
+func (c *Cursors) Expire(now int64) (removed int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, cursor := range c.byID {
+		if cursor.Until <= now {
+			delete(c.byID, id)
+			removed++
+		}
+	}
+	return removed
+}
+
+// Len returns how many there are.
+func (c *Cursors) Len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.byID)
+}
+
+// dropped forgets all cursors of an index that is gone.
+func (c *Cursors) dropped() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.byID)
+}

@@ -1,0 +1,98 @@
+package catalog
+
+import (
+	"time"
+
+	"github.com/atomredis/atomredis/engine"
+)
+
+// fillAtOnce is up to how many keys are put into an index under the guard of the command that asks for it: some ten milliseconds.
+const fillAtOnce = 4096
+
+// fillStep is about how many keys are put under one guard, beside other commands.
+const fillStep = 128
+
+// loadedPause is between two looks whether the keys are loaded.
+const loadedPause = 20 * time.Millisecond
+
+// Fill puts the keys that exist into an index: at once if there are few, else in steps in the background. The guard holds
+// everything.
+func (c *Catalog) Fill(g *engine.Guard, x *Index) {
+	if x.waiting.Load() {
+		return // FillWhenLoaded does it
+	}
+	total := g.Len(0)
+	if total <= fillAtOnce && g.Complete() {
+		b := c.builders.Get().(*builder)
+		defer c.builders.Put(b)
+		g.Each(0, func(e *engine.Entry) bool {
+			c.fill(g, b, x, e)
+			return true
+		})
+		return
+	}
+	s := &scan{}
+	s.total.Store(int64(total))
+	x.scan.Store(s)
+	c.running.Go(func() { c.fillInSteps(x, s) })
+}
+
+// FillWhenLoaded is Fill for an index whose keys are being loaded after a start. It sees no changes before.
+func (c *Catalog) FillWhenLoaded(x *Index) {
+	s := &scan{}
+	x.waiting.Store(true)
+	x.scan.Store(s)
+	c.running.Go(func() { c.fillInSteps(x, s) })
+}
+
+// fillInSteps waits for the keys and goes through them as SCAN does. Those that change meanwhile are put by Update; to put one
+// twice is right.
+func (c *Catalog) fillInSteps(x *Index, s *scan) {
+	b := c.builders.Get().(*builder)
+	defer c.builders.Put(b)
+	var g engine.Guard
+	cursor, started := uint64(0), false
+	for {
+		g.Lock(c.ks, engine.AllShards, c.ks.Now())
+		ready := g.Complete()
+		if ready {
+			if !started {
+				started = true
+				s.total.Store(int64(g.Len(0)))
+				x.waiting.Store(false)
+			}
+			cursor = g.Scan(0, cursor, fillStep, nil, func(e *engine.Entry) {
+				s.done.Add(1)
+				c.fill(&g, b, x, e)
+			})
+		}
+		g.Unlock()
+		if started && cursor == 0 {
+			break
+		}
+		pause := time.Duration(0)
+		if !ready {
+			pause = loadedPause
+		}
+		select {
+		case <-c.stop:
+			return
+		case <-time.After(pause):
+		}
+		if x.Gone() || x.scan.Load() != s {
+			return
+		}
+	}
+	x.scan.CompareAndSwap(s, nil)
+}
+
+// fill puts a key that the index covers.
+func (c *Catalog) fill(g *engine.Guard, b *builder, x *Index, e *engine.Entry) {
+	def := x.Definition()
+	if !def.Covers(e.Key()) {
+		return
+	}
+	if d := b.document(e, def.Source); d != nil {
+		b.put(g, x, e.Key(), e)
+	}
+}

@@ -1,0 +1,222 @@
+package index
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/atomredis/atomredis/engine/search/docs"
+	"github.com/atomredis/atomredis/engine/search/numbers"
+	"github.com/atomredis/atomredis/engine/search/postings"
+)
+
+// Put enters a document in the place of what its key had. If the document does not fit the schema its key has nothing
+// afterwards. Links of vectors take long to find, so that is done while queries may read.
+func (x *Index) Put(b *Builder) {
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	x.put(b, &x.mu)
+}
+
+// Remove removes the document of a key, if there is one.
+func (x *Index) Remove(key string) {
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	x.mu.Lock()
+	id := x.remove(key)
+	x.mu.Unlock()
+	x.leaveVectors(id)
+}
+
+// Change calls do with functions that put a document and remove that of a key. Queries see all of it or nothing.
+func (x *Index) Change(do func(put func(key string, d Document, filter Filter), remove func(key string)), b *Builder) {
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	do(func(key string, d Document, filter Filter) {
+		b.build(x, key, d, filter)
+		x.put(b, noLock{})
+	}, func(key string) { x.leaveVectors(x.remove(key)) })
+}
+
+// noLock is for who holds the lock already.
+type noLock struct{}
+
+// Lock implements sync.Locker.
+func (noLock) Lock() {}
+
+// Unlock implements sync.Locker.
+func (noLock) Unlock() {}
+
+// put is Put for who holds writing, and takes the lock of the index by itself.
+func (x *Index) put(b *Builder, lock sync.Locker) {
+	began := time.Now()
+	if b.def != x.def { // FT.ALTER came in between
+		b.rebuild(x.def)
+	}
+	fits := b.failed == nil && b.wanted
+	if fits {
+		x.enterVectors(b)
+	}
+	lock.Lock()
+	id := x.remove(b.key)
+	for _, failure := range b.failures() {
+		x.failures.add(b.key, failure)
+		x.fields[failure.Field].failures.add(b.key, failure)
+	}
+	if fits {
+		x.add(b)
+	}
+	x.spent += time.Since(began)
+	lock.Unlock()
+	x.leaveVectors(id)
+}
+
+// enterVectors enters the vectors of a document under the number that it will get. Queries skip numbers that they do not know. A
+// document whose vectors are as before keeps them.
+func (x *Index) enterVectors(b *Builder) {
+	if len(b.vectors) == 0 {
+		return
+	}
+	id, old := x.docs.Last()+1, x.docs.Lookup(b.key)
+	for _, v := range b.vectors {
+		if f := x.fields[v.field].vectors; old == 0 || !f.move(old, id, v.vectors) {
+			f.add(id, v.vectors)
+		}
+	}
+}
+
+// leaveVectors removes the vectors of a document that has died; 0 is none.
+func (x *Index) leaveVectors(id uint64) {
+	if id == 0 {
+		return
+	}
+	for _, f := range x.vectorFields {
+		f.vectors.remove(id)
+	}
+}
+
+// add enters a document whose key has none. What it is entered under is kept with it, for remove: the numbers of its words, of its
+// tags by field, and its numbers.
+func (x *Index) add(b *Builder) {
+	id := x.docs.Last() + 1
+	b.terms = b.terms[:0]
+	for i := range b.words {
+		w := &b.words[i]
+		number, list := enter(x.text, w.text, x.keep)
+		list.Add(postings.Entry{Doc: id, Freq: w.freq, Mask: w.mask, Offsets: w.offsets})
+		b.terms = append(b.terms, number)
+	}
+	own := appendNumbers(b.own[:0], b.terms)
+	own = binary.AppendUvarint(own, uint64(b.tagged))
+	for from := 0; from < len(b.tags); {
+		field := b.tags[from].field
+		tags := x.fields[x.def.Fields[field].Name].tags
+		b.terms = b.terms[:0]
+		for ; from < len(b.tags) && b.tags[from].field == field; from++ {
+			number, list := enter(tags, b.tags[from].text, 0)
+			list.Add(postings.Entry{Doc: id})
+			b.terms = append(b.terms, number)
+		}
+		own = appendNumbers(binary.AppendUvarint(own, uint64(field)), b.terms)
+	}
+	x.records += int64(len(b.words) + len(b.tags) + len(b.values))
+	for i, v := range b.values {
+		f := x.fields[v.field.Name]
+		f.several = f.several || i > 0 && b.values[i-1].field == v.field
+		f.numbers.Add(numbers.Item{Value: v.value, Doc: id})
+		own = binary.AppendUvarint(own, uint64(slices.Index(x.def.Fields, v.field)))
+		own = binary.LittleEndian.AppendUint64(own, math.Float64bits(v.value))
+	}
+	for _, f := range b.missing {
+		x.fields[f].missing.Add(postings.Entry{Doc: id})
+	}
+	for _, s := range b.shapes {
+		x.fields[s.field].shapes.Add(id, s.shape)
+	}
+	b.own = own
+	x.docs.Add(docs.Fields{Key: b.key, Score: b.score, Len: b.length, MaxFreq: b.maxFreq, Payload: b.payload, Sort: b.sort, Terms: own})
+}
+
+// enter returns the number and the list of a term, which it adds if it is new.
+func enter(d *dictionary, text string, keep postings.Keep) (uint32, *postings.List) {
+	if number, ok := d.Number(text); ok {
+		return number, d.At(number)
+	}
+	list := postings.New(keep)
+	return d.Set(text, list), list
+}
+
+// appendNumbers appends how many numbers there are, and the numbers in ascending order.
+func appendNumbers(b []byte, numbers []uint32) []byte {
+	slices.Sort(numbers)
+	b = binary.AppendUvarint(b, uint64(len(numbers)))
+	last := uint32(0)
+	for _, n := range numbers {
+		b = binary.AppendUvarint(b, uint64(n-last))
+		last = n
+	}
+	return b
+}
+
+// leave takes a document, which is dead already, out of the lists whose numbers begin own. Terms without documents go.
+func (x *Index) leave(d *dictionary, own *[]byte) {
+	count := takeUvarint(own)
+	x.records -= int64(count)
+	number := uint32(0)
+	for range count {
+		number += uint32(takeUvarint(own))
+		list := d.At(number)
+		list.Remove(x.docs.Alive)
+		if list.Len() == 0 {
+			d.Delete(d.Text(number))
+		}
+	}
+}
+
+// remove takes the document of a key out of all structures but those of vectors. It returns its number, 0 if there is none.
+func (x *Index) remove(key string) uint64 {
+	id, d := x.docs.Remove(key)
+	if d == nil {
+		return 0
+	}
+	own := []byte(d.Terms())
+	x.leave(x.text, &own)
+	for range takeUvarint(&own) {
+		f := x.def.Fields[takeUvarint(&own)]
+		x.leave(x.fields[f.Name].tags, &own)
+	}
+	for len(own) > 0 {
+		f := x.def.Fields[takeUvarint(&own)]
+		v := math.Float64frombits(binary.LittleEndian.Uint64(own))
+		own = own[8:]
+		x.fields[f.Name].numbers.Remove(numbers.Item{Value: v, Doc: id})
+		x.records--
+	}
+	for _, f := range x.fields {
+		if f.missing != nil {
+			x.removeMissing(f, id)
+		}
+		if f.shapes != nil {
+			f.shapes.Remove(id)
+		}
+	}
+	return id
+}
+
+// removeMissing takes a document out of the list of those that lack a field, if it is there.
+func (x *Index) removeMissing(f *field, id uint64) {
+	if r := f.missing.View().Reader(); r.Seek(id) && r.Doc() == id {
+		f.missing.Remove(x.docs.Alive)
+	}
+}
+
+// takeUvarint returns the number that begins b, which it takes off. What the index itself has written is never short.
+func takeUvarint(b *[]byte) uint64 {
+	n, size := binary.Uvarint(*b)
+	*b = (*b)[size:]
+	return n
+}

@@ -1,0 +1,19 @@
+package index
+
+// Failure says why a document could not be indexed.
+type Failure struct {
+	Field string // its name
+	Text  string // as FT.INFO shows it
+}
+
+// Failures counts them.
+type Failures struct {
+	Count int64
+	Last  string // the text of the last one; "" before the first
+	Key   string // of which document
+}
+
+func (f *Failures) add(key string, failed *Failure) {
+	f.Count++
+	f.Last, f.Key = failed.Text, key
+}

@@ -1,0 +1,74 @@
+package index
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/atomredis/atomredis/engine/geo"
+)
+
+// parseNumber reads a number as C's strtod reads a whole text: also infinite and hexadecimal ones, no blanks, not nan.
+func parseNumber(b []byte) (float64, bool) {
+	s := string(b)
+	if s == "" || strings.ContainsAny(s, "_ \t\r\n\v\f") {
+		return 0, false
+	}
+	if i := strings.IndexAny(s, "xX"); i >= 0 && !strings.ContainsAny(s, "pP") {
+		s += "p0"
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	return f, err == nil && !math.IsNaN(f)
+}
+
+// parsePlace reads a longitude and a latitude and returns their score in a tree of numbers.
+func parsePlace(b []byte) (score float64, failure string) {
+	i := bytes.IndexAny(b, ", ")
+	if i < 0 {
+		return 0, "Invalid geo string"
+	}
+	lon, ok := parseNumber(b[:i])
+	lat, ok2 := parseNumber(bytes.TrimLeft(b[i+1:], " "))
+	if !ok || !ok2 {
+		return 0, "Invalid geo string"
+	}
+	if math.Abs(lon) > geo.MaxLon || math.Abs(lat) > geo.MaxLat {
+		return 0, fmt.Sprintf("Invalid geo coordinates: %f, %f", lon, lat)
+	}
+	return float64(geo.Position{Lon: lon, Lat: lat}.Score()), ""
+}
+
+// SortForm returns a text as it is sorted by: each character in lower case.
+func SortForm(b []byte) string {
+	var out strings.Builder
+	for _, r := range string(b) {
+		switch r {
+		case 'ß', 'ẞ':
+			out.WriteString("ss")
+		default:
+			out.WriteRune(unicode.ToLower(r))
+		}
+	}
+	return out.String()
+}
+
+// cutByte returns what stands before and behind a byte; 0 is no byte.
+func cutByte(b []byte, separator byte) (before, after []byte, found bool) {
+	if separator == 0 {
+		return b, nil, false
+	}
+	if i := bytes.IndexByte(b, separator); i >= 0 {
+		return b[:i], b[i+1:], true
+	}
+	return b, nil, false
+}
+
+func trimBlanks(b []byte) []byte { return bytes.Trim(b, " \t\r\n\v\f") }
+
+// badVectorSize says that a vector does not fit its field.
+func badVectorSize(is, want int) string {
+	return fmt.Sprintf("Could not add vector with blob size %d (expected size %d)", is, want)
+}

@@ -1,0 +1,377 @@
+package plan
+
+import (
+	"iter"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/atomredis/atomredis/engine/search/postings"
+	"github.com/atomredis/atomredis/engine/search/terms"
+	"github.com/atomredis/atomredis/internal/search/query"
+	"github.com/atomredis/atomredis/internal/search/text"
+)
+
+// builder makes the iterators of a query. It runs while the index is locked. An iterator that is nil matches nothing.
+type builder struct {
+	plan  *Plan
+	index Index
+	names *terms.Dict[*postings.List] // of text
+	bytes int                         // about how much memory the iterators take
+	time  bool                        // of PROFILE
+}
+
+// termSize is about how many bytes the iterator of a term takes.
+const termSize = 1 << 10
+
+// errTooLarge is the error of a query that needs more memory than Options.MaxMemory.
+var errTooLarge = &query.Error{Code: query.NoSuchFeature, Text: "The query needs too much memory"}
+
+// spend counts memory. The builder goes on, and New returns an error at the end.
+func (b *builder) spend(n int) { b.bytes += n }
+
+// full reports whether so much memory is used that nothing needs to be built any more.
+func (b *builder) full() bool { return b.bytes > b.plan.options.MaxMemory }
+
+// wrap has an iterator measured if the query is profiled.
+func (b *builder) wrap(it iterator) iterator {
+	if b.time {
+		return &timed{iterator: it}
+	}
+	return it
+}
+
+// node makes the iterator of a node.
+func (b *builder) node(n query.Node) (iterator, error) {
+	if b.full() {
+		return nil, errTooLarge
+	}
+	switch n := n.(type) {
+	case *query.Token:
+		return b.word(n, n.Weight), nil
+	case *query.Phrase:
+		return b.phrase(n), nil
+	case *query.Affix:
+		return b.affix(n)
+	case *query.Fuzzy:
+		return b.pattern(n.Of(), n.Text, "FUZZY", b.names.Fuzzy(n.Text, n.Distance))
+	case *query.Wildcard:
+		return b.pattern(n.Of(), n.Pattern, "WILDCARD", b.names.Matches(n.Pattern))
+	case *query.Tag:
+		return b.tag(n), nil
+	case *query.Numeric:
+		return b.numeric(n), nil
+	case *query.Geo:
+		return b.geo(n), nil
+	case *query.GeoShape:
+		return b.shapes(n)
+	case *query.KNN:
+		return b.knn(n)
+	case *query.VectorRange:
+		return b.vectorRange(n)
+	case *query.Missing:
+		return b.missing(n), nil
+	case *query.IDs:
+		return b.list(n.List, n.Weight, "ID-LIST", 0), nil
+	case *query.All:
+		return b.wrap(b.all(n.Weight)), nil
+	case *query.Not:
+		child, err := b.node(n.Child)
+		return b.wrap(&not{all: *b.all(n.Weight), child: orNone(child), watch: &b.plan.watch}), err
+	case *query.Optional:
+		child, err := b.node(n.Child)
+		return b.wrap(&optional{all: *b.all(n.Weight), child: orNone(child)}), err
+	case *query.Intersect:
+		return b.intersect(n)
+	case *query.Union:
+		return b.union(n)
+	}
+	return nil, nil
+}
+
+// orNone returns an iterator that is not nil.
+func orNone(it iterator) iterator {
+	if it == nil {
+		return &none{}
+	}
+	return it
+}
+
+// all makes the iterator of all documents.
+func (b *builder) all(weight float64) *all { return &all{view: b.plan.docs, weight: weight} }
+
+// list makes the iterator of some documents.
+func (b *builder) list(docs []uint64, weight float64, kind string, freq uint32) iterator {
+	if len(docs) == 0 {
+		return nil
+	}
+	l := &listed{set: newSet(len(docs), b.plan.docs.Last()), weight: weight, kind: kind, freq: freq}
+	for _, doc := range docs {
+		l.set.add(doc)
+	}
+	l.set.done()
+	b.spend(setSize(len(docs), b.plan.docs.Last()))
+	return b.wrap(l)
+}
+
+// shapes makes the iterator of a relation to a shape.
+func (b *builder) shapes(n *query.GeoShape) (iterator, error) {
+	found, err := b.index.Shapes(n.Field).Find(n.Predicate, n.Shape)
+	if err != nil {
+		return nil, err
+	}
+	return b.list(found, n.Weight, "GEOSHAPE", 1), nil
+}
+
+// missing makes the iterator of the documents without a field.
+func (b *builder) missing(n *query.Missing) iterator {
+	list := b.index.Missing(n.Field)
+	if list == nil || list.Len() == 0 {
+		return nil
+	}
+	b.spend(termSize)
+	return b.wrap(newTerm(n.Field.Name, list, ofMissing, n.Weight, b.plan.docs.Len()))
+}
+
+// union makes the iterator of an OR, or that of its only child.
+func (b *builder) union(n *query.Union) (iterator, error) {
+	var children []iterator
+	for _, child := range n.Children {
+		it, err := b.node(child)
+		if err != nil {
+			return nil, err
+		}
+		if it != nil {
+			children = append(children, it)
+		}
+	}
+	return b.either(children, n.Weight, "UNION", false), nil
+}
+
+// either makes the union of some iterators. A union of one is that one, unless it has a weight.
+func (b *builder) either(children []iterator, weight float64, kind string, first bool) iterator {
+	switch {
+	case len(children) == 0:
+		return nil
+	case len(children) == 1 && weight == 1:
+		return children[0]
+	}
+	return b.wrap(newUnion(children, weight, kind, first))
+}
+
+// intersect makes the iterator of an AND.
+func (b *builder) intersect(n *query.Intersect) (iterator, error) {
+	var children []iterator
+	for _, child := range n.Children {
+		it, err := b.node(child)
+		if err != nil || it == nil {
+			return nil, err
+		}
+		children = append(children, it)
+	}
+	slop, inOrder := n.Slop, n.InOrder || b.plan.options.InOrder
+	if slop < 0 {
+		slop = b.plan.options.Slop
+	}
+	return b.every(children, n.Weight, slop, inOrder), nil
+}
+
+// every makes the intersection of some iterators.
+func (b *builder) every(children []iterator, weight float64, slop int, inOrder bool) iterator {
+	if len(children) < 2 {
+		return b.either(children, weight, "UNION", false)
+	}
+	return b.wrap(newIntersect(children, weight, slop, inOrder, &b.plan.watch))
+}
+
+// fields returns the mask of some text fields. It is not limited if it has all of them, and not ok if it has none.
+func (b *builder) fields(f query.Fields) (m postings.Mask, limited, ok bool) {
+	if f.All() {
+		return m, false, true
+	}
+	for _, field := range f.List() {
+		m = m.Or(postings.Bit(field.Number))
+	}
+	return m, len(f.List()) < len(b.index.TextFields()), !f.None()
+}
+
+// word makes the iterator of one term.
+func (b *builder) word(n *query.Token, weight float64) iterator {
+	list, found := b.names.Get(n.Text)
+	mask, limited, ok := b.fields(n.Fields)
+	if !found || !ok {
+		return nil
+	}
+	return b.text(n.Text, list, weight, mask, limited)
+}
+
+// text makes the iterator of a term in some fields.
+func (b *builder) text(name string, list *postings.List, weight float64, mask postings.Mask, limited bool) iterator {
+	if list.Len() == 0 {
+		return nil
+	}
+	b.spend(termSize)
+	t := newTerm(name, list, ofText, weight, b.plan.docs.Len())
+	t.fields, t.limited = mask, limited
+	return b.wrap(t)
+}
+
+// phrase makes the iterator of words side by side.
+func (b *builder) phrase(n *query.Phrase) iterator {
+	if len(n.Words) == 1 {
+		return b.word(n.Words[0], n.Weight*n.Words[0].Weight)
+	}
+	var children []iterator
+	for _, word := range n.Words {
+		it := b.word(word, word.Weight)
+		if it == nil {
+			return nil
+		}
+		children = append(children, it)
+	}
+	return b.every(children, n.Weight, 0, true)
+}
+
+// maxPattern is how many characters a pattern may have.
+const maxPattern = 1024
+
+// affix makes the iterator of a prefix, suffix or infix.
+func (b *builder) affix(n *query.Affix) (iterator, error) {
+	if len(n.Text) < b.plan.options.MinPrefix {
+		return nil, nil
+	}
+	if n.Before && !b.mayContain(n.Fields) {
+		return nil, &query.Error{Code: query.NoSuchFeature, Text: "Contains query on fields without WITHSUFFIXTRIE support"}
+	}
+	return b.pattern(n.Of(), n.Text, "PREFIX", affixes(b.names, n))
+}
+
+// mayContain reports whether ends and parts of words may be looked for in some fields: in all, or if there are fields with
+// WITHSUFFIXTRIE, where one of them is.
+func (b *builder) mayContain(f query.Fields) bool {
+	if f.All() {
+		return true
+	}
+	some := false
+	for _, field := range b.index.TextFields() {
+		some = some || field.Suffixes
+	}
+	for _, field := range f.List() {
+		if field.Suffixes {
+			return true
+		}
+	}
+	return !some || f.None()
+}
+
+// affixes yields the terms of a prefix, suffix or infix.
+func affixes(d *terms.Dict[*postings.List], n *query.Affix) iter.Seq2[string, *postings.List] {
+	switch {
+	case n.Before && n.After:
+		return d.Contains(n.Text)
+	case n.Before:
+		return d.Suffix(n.Text)
+	}
+	return d.Prefix(n.Text)
+}
+
+// pattern makes the iterator of all terms of a pattern.
+func (b *builder) pattern(c *query.Common, pattern, kind string, found iter.Seq2[string, *postings.List]) (iterator, error) {
+	if utf8.RuneCountInString(pattern) > maxPattern {
+		return nil, &query.Error{Code: query.NoSuchFeature, Text: kind + " query string is too long. Maximum allowed length is 1024"}
+	}
+	mask, limited, ok := b.fields(c.Fields)
+	if !ok {
+		return nil, nil
+	}
+	children := b.expand(found, func(name string, list *postings.List) iterator { return b.text(name, list, 1, mask, limited) })
+	return b.either(children, c.Weight, kind, true), nil
+}
+
+// tooMany is the warning about a pattern with more terms than are looked at.
+const tooMany = "Max prefix expansions limit was reached"
+
+// expand makes the iterators of the terms of a pattern, of as many as there may be.
+func (b *builder) expand(found iter.Seq2[string, *postings.List], make func(string, *postings.List) iterator) (list []iterator) {
+	n := 0
+	for name, docs := range found {
+		if n++; n > b.plan.options.MaxExpansions {
+			b.plan.warn(tooMany)
+			break
+		}
+		if it := make(name, docs); it != nil {
+			list = append(list, it)
+		}
+	}
+	return list
+}
+
+// tag makes the iterator of some tags. The weight of the node is that of its only value, or else of all of them together.
+func (b *builder) tag(n *query.Tag) iterator {
+	if n.Field == nil || n.Field.Kind&query.TagKind == 0 {
+		return nil
+	}
+	tags, sensitive := b.index.Tags(n.Field)
+	if tags == nil {
+		return nil
+	}
+	fold := text.Fold
+	if sensitive {
+		fold = func(s string) string { return s }
+	}
+	weight, all := n.Weight, 1.0
+	if len(n.Values) > 1 {
+		weight, all = all, weight
+	}
+	var children []iterator
+	for _, value := range n.Values {
+		if it := b.tagValue(tags, value, fold, weight); it != nil {
+			children = append(children, it)
+		}
+	}
+	return b.either(children, all, "TAG", false)
+}
+
+// tagValue makes the iterator of one value of a tag: a tag or a pattern.
+func (b *builder) tagValue(tags *terms.Dict[*postings.List], n query.Node, fold func(string) string, weight float64) iterator {
+	if b.full() {
+		return nil
+	}
+	one := func(name string, list *postings.List, weight float64) iterator {
+		if list.Len() == 0 {
+			return nil
+		}
+		b.spend(termSize)
+		return b.wrap(newTerm(name, list, ofTag, weight, b.plan.docs.Len()))
+	}
+	some := func(kind string, found iter.Seq2[string, *postings.List]) iterator {
+		list := b.expand(found, func(name string, list *postings.List) iterator { return one(name, list, 1) })
+		return b.either(list, weight, kind, true)
+	}
+	name := ""
+	switch n := n.(type) {
+	case *query.Affix:
+		if len(n.Text) < b.plan.options.MinPrefix {
+			return nil
+		}
+		folded := *n
+		folded.Text = fold(n.Text)
+		return some("PREFIX", affixes(tags, &folded))
+	case *query.Wildcard:
+		return some("WILDCARD", tags.Matches(fold(n.Pattern)))
+	case *query.Token:
+		name = fold(n.Text)
+	case *query.Intersect:
+		words := make([]string, 0, len(n.Children))
+		for _, word := range n.Children {
+			if t, ok := word.(*query.Token); ok {
+				words = append(words, fold(t.Text))
+			}
+		}
+		name = strings.Join(words, " ")
+	}
+	list, ok := tags.Get(name)
+	if !ok {
+		return nil
+	}
+	return one(name, list, weight)
+}

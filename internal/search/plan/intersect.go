@@ -1,0 +1,94 @@
+package plan
+
+import (
+	"math"
+	"slices"
+)
+
+// intersect is the documents that match all children, if wanted with their words near to each other.
+type intersect struct {
+	cursor
+	children []iterator // in the order in which their words must stand, else the cheapest first
+	steps    []iterator // those that are advanced, the cheapest first
+	filters  []*ranges  // those that are only asked whether they have a document
+	weight   float64
+	watch    *watch
+
+	near    bool // the words must be near to each other
+	slop    int  // how many words may stand between them
+	inOrder bool
+	places  []places // of the children that have positions; memory for within
+}
+
+// anySlop is the slop of words that only have an order.
+const anySlop = math.MaxInt
+
+// newIntersect returns the intersection of at least two iterators. Without slop and order, slop is -1.
+func newIntersect(children []iterator, weight float64, slop int, inOrder bool, w *watch) *intersect {
+	n := &intersect{children: children, weight: weight, watch: w, near: slop >= 0 || inOrder, slop: slop, inOrder: inOrder}
+	if inOrder && slop < 0 {
+		n.slop = anySlop
+	}
+	cheapest := slices.Clone(children)
+	slices.SortStableFunc(cheapest, func(a, b iterator) int { return a.estimate() - b.estimate() })
+	if !inOrder {
+		n.children = cheapest
+	}
+	for i, c := range cheapest {
+		if r, ok := bare(c).(*ranges); ok && i > 0 && r.canFilter(cheapest[0].estimate()) {
+			n.filters = append(n.filters, r)
+			continue
+		}
+		n.steps = append(n.steps, c)
+	}
+	return n
+}
+
+func (n *intersect) estimate() int { return n.steps[0].estimate() }
+
+func (n *intersect) rewind() {
+	n.at = 0
+	for _, c := range n.children {
+		c.rewind()
+	}
+}
+
+func (n *intersect) seek(to uint64) uint64 {
+	for n.at < to {
+		doc := n.agree(to)
+		if doc == end || n.watch.tick() {
+			n.at = end
+			break
+		}
+		if n.filtered(doc) && (!n.near || n.within()) {
+			n.at = doc
+			break
+		}
+		to = doc + 1
+	}
+	return n.at
+}
+
+// agree returns the first document from a number on at which all steps stand.
+func (n *intersect) agree(to uint64) uint64 {
+	doc := n.steps[0].seek(to)
+	for i := 1; i < len(n.steps) && doc != end; i++ {
+		if d := n.steps[i].seek(doc); d != doc {
+			if doc = n.steps[0].seek(d); n.watch.tick() {
+				return end
+			}
+			i = 0
+		}
+	}
+	return doc
+}
+
+// filtered reports whether all filters have a document.
+func (n *intersect) filtered(doc uint64) bool {
+	for _, f := range n.filters {
+		if !f.has(doc) {
+			return false
+		}
+	}
+	return true
+}

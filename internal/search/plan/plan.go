@@ -1,0 +1,210 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/atomredis/atomredis/engine/search/docs"
+	"github.com/atomredis/atomredis/internal/search/query"
+)
+
+// Options are what a plan is made with. Of the zero value only Slop must be set.
+type Options struct {
+	Scorer     Scorer
+	TanhFactor int    // of BM25STD_TANH_FACTOR; 0 is 4
+	Payload    string // of PAYLOAD, for HAMMING
+
+	Slop    int  // of SLOP, -1 without it
+	InOrder bool // of INORDER
+
+	// SortBy is the field by whose values TopBy will order, nil if there is none. If it is NUMERIC and SORTABLE, it may save TopBy
+	// from looking at all matches.
+	SortBy *query.Field
+
+	MinPrefix     int // bytes of the shortest affix that is looked for; 0 is 2
+	MaxExpansions int // terms of a pattern that are looked at; 0 is 200
+	MaxMemory     int // bytes that the iterators may take, about; 0 is 256 MB
+
+	Stop    func() bool // is asked every hundred steps whether the query has to stop; may be nil
+	Profile bool        // the iterators are measured
+}
+
+// withDefaults returns the options with the defaults set.
+func (o Options) withDefaults() Options {
+	def := func(n *int, value int) {
+		if *n == 0 {
+			*n = value
+		}
+	}
+	def(&o.TanhFactor, 4)
+	def(&o.MinPrefix, 2)
+	def(&o.MaxExpansions, 200)
+	def(&o.MaxMemory, 256<<20)
+	return o
+}
+
+// Plan is a query that is ready to run. It goes through the matches once, by Next or by one of Top, TopBy, First and Count.
+// It is not safe for concurrent use.
+type Plan struct {
+	options  Options
+	docs     docs.View
+	root     iterator
+	sorted   *ranges // the matches with a value in the order of Options.SortBy, if they are one range of it
+	watch    watch
+	scorer   scorer
+	yields   []string
+	warnings []string
+
+	id     uint64
+	doc    *docs.Doc
+	total  int
+	most   float64 // the highest score, for BM25STD.NORM
+	normed bool    // most is known
+}
+
+// New makes the plan of a query. The index is locked for reading while it runs, and need not be afterwards. Errors have the
+// texts that clients know.
+func New(root query.Node, ix Index, o Options) (*Plan, error) {
+	o = o.withDefaults()
+	p := &Plan{options: o, docs: ix.Docs(), watch: watch{stop: o.Stop}}
+	b := &builder{plan: p, index: ix, names: ix.Text(), time: o.Profile}
+	it, err := b.node(root)
+	if err != nil {
+		return nil, err
+	}
+	if b.full() {
+		return nil, errTooLarge
+	}
+	p.root = orNone(it)
+	p.sorted = b.inOrder(o.SortBy)
+	p.scorer = newScorer(o, p.docs)
+	return p, nil
+}
+
+// warn adds a warning, once.
+func (p *Plan) warn(text string) {
+	if !slices.Contains(p.warnings, text) {
+		p.warnings = append(p.warnings, text)
+	}
+}
+
+// Next goes to the next match, in the order in which documents were indexed. It reports false at the end or when the query was
+// stopped.
+func (p *Plan) Next() bool {
+	for p.id != end {
+		p.id = p.root.seek(p.id + 1)
+		if p.watch.tick() {
+			p.id = end
+		}
+		if p.doc = p.docs.Get(p.id); p.doc != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// ID returns the number of the present match.
+func (p *Plan) ID() uint64 { return p.id }
+
+// Doc returns the present match.
+func (p *Plan) Doc() *docs.Doc { return p.doc }
+
+// Yields returns the names of the distances that matches may have, in the order of the query.
+func (p *Plan) Yields() []string { return p.yields }
+
+// Distance returns a distance of the present match by its name; false if it has none.
+func (p *Plan) Distance(name string) (float64, bool) { return p.distance(p.root, name) }
+
+// distance looks for a distance below an iterator.
+func (p *Plan) distance(it iterator, name string) (float64, bool) {
+	if len(p.yields) == 0 || it.doc() != p.id {
+		return 0, false
+	}
+	var children []iterator
+	switch it := bare(it).(type) {
+	case *nearest:
+		if it.yield == name {
+			return it.near[it.i].Distance, true
+		}
+	case *knn:
+		if it.yield == name {
+			return it.near[it.i].Distance, true
+		}
+		if it.matches() {
+			return p.distance(it.filter, name)
+		}
+	case *optional:
+		if it.matches() {
+			return p.distance(it.child, name)
+		}
+	case *union:
+		children = it.children
+	case *intersect:
+		children = it.children
+	}
+	for _, c := range children {
+		if d, ok := p.distance(c, name); ok {
+			return d, true
+		}
+	}
+	return 0, false
+}
+
+// Score returns the score of the present match.
+func (p *Plan) Score() float64 { return p.score(nil) }
+
+// Explain returns how the score of the present match comes about.
+func (p *Plan) Explain() Explanation {
+	var x Explanation
+	p.score(&x)
+	return x
+}
+
+// score scores the present match.
+func (p *Plan) score(x *Explanation) float64 {
+	if p.options.Scorer == BM25STDNorm {
+		p.normalize()
+	}
+	score := p.scorer.score(p.root, p.doc, x)
+	if p.options.Scorer != BM25STDNorm {
+		return score
+	}
+	normed := score
+	if p.most != 0 {
+		normed /= p.most
+	}
+	if x != nil {
+		x.setf("Final BM25STD.NORM: %.2f = Original Score: %.2f / Max Score: %.2f", normed, score, p.most)
+	}
+	return normed
+}
+
+// normalize finds the highest score of all matches, unless it is known.
+func (p *Plan) normalize() {
+	if p.normed {
+		return
+	}
+	p.normed = true
+	p.again(func() {
+		for p.Next() {
+			p.most = max(p.most, p.scorer.score(p.root, p.doc, nil))
+		}
+	})
+}
+
+// again does something with the iterators from the beginning on, and then goes back to the present match.
+func (p *Plan) again(do func()) {
+	id, doc := p.id, p.doc
+	p.root.rewind()
+	p.id, p.doc = 0, nil
+	do()
+	p.root.rewind()
+	if p.id, p.doc = id, doc; id != 0 && id != end {
+		p.root.seek(id)
+	}
+}
+
+// Stopped reports whether the query was stopped before its end.
+func (p *Plan) Stopped() bool { return p.watch.stopped }
+
+// Warnings returns what clients are told beside the results. That the query was stopped is not among it.
+func (p *Plan) Warnings() []string { return p.warnings }

@@ -1,0 +1,233 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/atomredis/atomredis/internal/search/query"
+)
+
+// nearest is documents with their distances from a vector, ascending by their numbers.
+type nearest struct {
+	cursor
+	near  []Near
+	i     int
+	yield string // the name of the distance; "" if nobody asked for it
+}
+
+func (n *nearest) seek(to uint64) uint64 {
+	if n.at < to {
+		n.i = ahead(len(n.near), n.i, func(i int) bool { return n.near[i].Doc < to })
+		if n.at = end; n.i < len(n.near) {
+			n.at = n.near[n.i].Doc
+		}
+	}
+	return n.at
+}
+
+func (n *nearest) estimate() int { return len(n.near) }
+func (n *nearest) rewind()       { n.at, n.i = 0, 0 }
+
+// knn is the nearest documents. Its filter has matched them, and scores them.
+type knn struct {
+	nearest
+	filter iterator // nil without one
+	mode   string   // how they were found, for PROFILE
+}
+
+// matches moves the filter to the present document.
+func (k *knn) matches() bool { return k.filter != nil && k.filter.seek(k.at) == k.at }
+
+func (k *knn) rewind() {
+	k.nearest.rewind()
+	if k.filter != nil {
+		k.filter.rewind()
+	}
+}
+
+// The ways to search vectors, as PROFILE names them.
+const (
+	standardKNN   = "STANDARD_KNN"
+	hybridAdHoc   = "HYBRID_ADHOC_BF"
+	hybridBatches = "HYBRID_BATCHES"
+)
+
+// badVector is the error of an option.
+func badVector(format string, args ...any) error {
+	return &query.Error{Code: query.BadArguments, Text: "Error parsing vector similarity parameters: " + fmt.Sprintf(format, args...)}
+}
+
+// policy is what a query says about searching among the documents of a filter.
+type policy struct {
+	mode  string // "" leaves the choice to the plan
+	batch bool
+}
+
+// policy takes the options out that concern the filter, and returns those for the index.
+func (b *builder) policy(options []query.Option, filtered bool) (p policy, rest []query.Option, err error) {
+	for _, o := range options {
+		name := strings.ToUpper(o.Name)
+		if !filtered && (name == "HYBRID_POLICY" || name == "BATCH_SIZE") {
+			return p, nil, badVector("hybrid query attributes were sent for a non-hybrid query")
+		}
+		switch name {
+		case "HYBRID_POLICY":
+			switch strings.ToUpper(o.Value) {
+			case "ADHOC_BF":
+				p.mode = hybridAdHoc
+			case "BATCHES":
+				p.mode = hybridBatches
+			default:
+				return p, nil, badVector("invalid hybrid policy was given")
+			}
+		case "BATCH_SIZE":
+			if n, err := strconv.ParseInt(o.Value, 10, 64); err != nil || n <= 0 {
+				return p, nil, badVector("Invalid value was given")
+			}
+			p.batch = true
+		case "SHARD_K_RATIO": // every shard has all it needs
+		default:
+			rest = append(rest, o)
+		}
+	}
+	if p.mode == hybridAdHoc && p.batch {
+		return p, nil, badVector("'batch size' is irrelevant for the selected policy")
+	}
+	return p, rest, nil
+}
+
+// option returns the value of an option, "" if it is not there.
+func option(options []query.Option, name string) string {
+	for _, o := range options {
+		if strings.EqualFold(o.Name, name) {
+			return o.Value
+		}
+	}
+	return ""
+}
+
+// yields refuses the name of a distance that is a field of the index.
+func (b *builder) yields(name string) error {
+	if name == "" {
+		return nil
+	}
+	if _, taken := b.index.Field(name); taken {
+		return &query.Error{Code: query.BadArguments, Text: "Property `" + name + "` already exists in schema"}
+	}
+	b.plan.yields = append(b.plan.yields, name)
+	return nil
+}
+
+// knn finds the nearest documents of a query. All of it is done while the plan is made, since only then the index is locked.
+func (b *builder) knn(n *query.KNN) (iterator, error) {
+	if err := b.yields(n.Yield); err != nil {
+		return nil, err
+	}
+	p, options, err := b.policy(n.Options, n.Filter != nil)
+	if err != nil {
+		return nil, err
+	}
+	vectors := b.index.Vectors(n.Field)
+	if err := vectors.Check(n.Vector, options); err != nil {
+		return nil, err
+	}
+	switch {
+	case option(options, "EPSILON") != "":
+		return nil, badVector("range query attributes were sent for a non-range query")
+	case p.mode == hybridAdHoc && option(options, "EF_RUNTIME") != "":
+		return nil, badVector("'EF_RUNTIME' is irrelevant for 'ADHOC_BF' policy")
+	}
+	k := &knn{mode: standardKNN}
+	k.yield = n.Yield
+	count := int(min(n.K, int64(vectors.Len())))
+	if n.Filter != nil {
+		if k.filter, err = b.node(n.Filter); err != nil || k.filter == nil {
+			return nil, err
+		}
+	}
+	if count == 0 {
+		return nil, nil
+	}
+	if k.filter == nil {
+		k.near = vectors.Nearest(n.Vector, count, options, nil, false)
+	} else {
+		allowed := b.matches(k.filter)
+		if k.mode = p.mode; k.mode == "" {
+			k.mode = choose(allowed.len(), vectors.Len(), count, options)
+		}
+		if k.mode == hybridAdHoc {
+			k.near = b.among(vectors, n.Vector, count, &allowed)
+		} else {
+			k.near = vectors.Nearest(n.Vector, count, options, allowed.has, false)
+		}
+		k.filter.rewind()
+	}
+	slices.SortFunc(k.near, func(a, b Near) int { return cmp.Compare(a.Doc, b.Doc) })
+	return b.wrap(k), nil
+}
+
+// choose returns how to search the nearest of total vectors among some of them. A search in the graph visits about ef documents
+// for each of which it also meets those that the filter does not allow, with all their neighbours; a search without it
+// computes one distance for each that is allowed.
+func choose(allowed, total, k int, options []query.Option) string {
+	const neighbours = 16
+	ef, _ := strconv.Atoi(option(options, "EF_RUNTIME"))
+	visits := float64(max(ef, k, 10)) * float64(total) / float64(max(allowed, 1))
+	if float64(allowed) <= visits*neighbours {
+		return hybridAdHoc
+	}
+	return hybridBatches
+}
+
+// matches returns the living documents of an iterator.
+func (b *builder) matches(it iterator) set {
+	s := newSet(min(it.estimate(), b.plan.docs.Len()), b.plan.docs.Last())
+	for doc := it.seek(1); doc != end && !b.plan.watch.tick(); doc = it.seek(doc + 1) {
+		if b.plan.docs.Alive(doc) {
+			s.add(doc)
+		}
+	}
+	s.done()
+	return s
+}
+
+// among returns the k nearest documents of a set.
+func (b *builder) among(vectors Vectors, vector string, k int, allowed *set) []Near {
+	found := best[Near]{k: k, less: func(a, b *Near) bool {
+		return a.Distance < b.Distance || a.Distance == b.Distance && a.Doc < b.Doc
+	}}
+	for doc := allowed.next(0); doc != end && !b.plan.watch.tick(); doc = allowed.next(doc + 1) {
+		if d, ok := vectors.Distance(vector, doc); ok && !math.IsNaN(d) {
+			found.offer(Near{doc, d})
+		}
+	}
+	return found.items
+}
+
+// vectorRange finds the documents within a distance.
+func (b *builder) vectorRange(n *query.VectorRange) (iterator, error) {
+	if n.Radius < 0 {
+		return nil, &query.Error{Code: query.BadArguments,
+			Text: fmt.Sprintf("Error parsing vector similarity query: negative radius (%s) given in a range query", short(n.Radius))}
+	}
+	if err := b.yields(n.Yield); err != nil {
+		return nil, err
+	}
+	_, options, err := b.policy(n.Options, false)
+	if err != nil {
+		return nil, err
+	}
+	vectors := b.index.Vectors(n.Field)
+	if err := vectors.Check(n.Vector, options); err != nil {
+		return nil, err
+	}
+	near := vectors.Within(n.Vector, n.Radius, options)
+	if len(near) == 0 {
+		return nil, nil
+	}
+	return b.wrap(&nearest{near: near, yield: n.Yield}), nil
+}

@@ -1,0 +1,23 @@
+package query
+
+// The parts of FT.HYBRID that are not in the text of a query.
+
+// NewKNN returns the node of the k documents nearest to a vector, among those of a filter; nil is all.
+func NewKNN(f *Field, k int64, vector string, options []Option, yield string, filter Node) *KNN {
+	return &KNN{Common: common(), Field: f, K: k, Vector: vector, Options: options, Yield: yield, Filter: filter}
+}
+
+// NewVectorRange returns the node of the documents that are not farther than a radius from a vector.
+func NewVectorRange(f *Field, radius float64, vector string, options []Option, yield string) *VectorRange {
+	return &VectorRange{Common: common(), Field: f, Radius: radius, Vector: vector, Options: options, Yield: yield}
+}
+
+// Any reports whether a node or one below it has a property.
+func Any(n Node, has func(Node) bool) bool {
+	found := has(n)
+	_ = children(n, func(child Node) error {
+		found = found || Any(child, has)
+		return nil
+	})
+	return found
+}

@@ -1,0 +1,247 @@
+package schema
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Algorithm is how vectors are found.
+type Algorithm uint8
+
+// The algorithms. SVS is SVS-VAMANA.
+const (
+	Flat Algorithm = iota
+	HNSW
+	SVS
+)
+
+// VectorType is the type of a vector's numbers.
+type VectorType uint8
+
+// The types.
+const (
+	Float32 VectorType = iota
+	Float64
+	Float16
+	BFloat16
+	Int8
+	Uint8
+)
+
+// Metric is how the distance of vectors is measured.
+type Metric uint8
+
+// The metrics. L2 is the square of the distance; IP is 1 minus the inner product; Cosine is 1 minus the cosine.
+const (
+	L2 Metric = iota
+	IP
+	Cosine
+)
+
+// Vector says how a VECTOR field is indexed.
+type Vector struct {
+	Algorithm Algorithm
+	Type      VectorType
+	Dim       int
+	Metric    Metric
+
+	InitialCap int // accepted and shown; memory grows with what is there
+	BlockSize  int // FLAT: likewise
+
+	M              int // HNSW: links of a vector; on the lowest layer twice as many
+	EfConstruction int
+	EfRuntime      int
+	Epsilon        float64 // HNSW and SVS: how far beyond a radius a range search looks
+
+	Compression       string // SVS: the name that FT.CREATE gave; "" is none
+	GraphMaxDegree    int
+	ConstructionWidth int
+	SearchWidth       int
+	TrainingThreshold int
+	Reduce            int
+}
+
+// The words of FT.CREATE and FT.INFO, by value.
+var (
+	algorithmNames = []string{Flat: "FLAT", HNSW: "HNSW", SVS: "SVS-VAMANA"}
+	vectorTypes    = []string{Float32: "FLOAT32", Float64: "FLOAT64", Float16: "FLOAT16", BFloat16: "BFLOAT16", Int8: "INT8", Uint8: "UINT8"}
+	metricNames    = []string{L2: "L2", IP: "IP", Cosine: "COSINE"}
+	vectorSizes    = []int{Float32: 4, Float64: 8, Float16: 2, BFloat16: 2, Int8: 1, Uint8: 1}
+)
+
+// String returns the word of FT.CREATE.
+func (a Algorithm) String() string { return algorithmNames[a] }
+
+// String returns the word of FT.CREATE.
+func (t VectorType) String() string { return vectorTypes[t] }
+
+// Size returns how many bytes a number has.
+func (t VectorType) Size() int { return vectorSizes[t] }
+
+// String returns the word of FT.CREATE.
+func (m Metric) String() string { return metricNames[m] }
+
+// Bytes returns how many bytes a vector has.
+func (v *Vector) Bytes() int { return v.Dim * v.Type.Size() }
+
+// Bounds of what FT.CREATE takes.
+const (
+	maxDim        = 32768
+	minTraining   = 1024
+	maxParameters = 1 << 20
+)
+
+// parseVector reads what follows VECTOR.
+func parseVector(r *reader) (*Vector, error) {
+	v := &Vector{M: 16, EfConstruction: 200, EfRuntime: 10, Epsilon: 0.01, BlockSize: 1024, GraphMaxDegree: 32,
+		ConstructionWidth: 200, SearchWidth: 10}
+	if !r.more() {
+		return nil, errorf("Bad arguments for vector similarity algorithm: %s", noArgument)
+	}
+	i := indexFold(algorithmNames, r.next())
+	if i < 0 {
+		return nil, errorf("Bad arguments for vector similarity algorithm: %s", unknownWord)
+	}
+	v.Algorithm = Algorithm(i)
+	if !r.more() {
+		return nil, errorf("Bad arguments for vector similarity number of parameters: %s", noArgument)
+	}
+	n, err := strconv.ParseInt(r.next(), 10, 64)
+	switch {
+	case err != nil:
+		return nil, errorf("Bad arguments for vector similarity number of parameters: %s", badType)
+	case n < 0 || n > maxParameters:
+		return nil, errorf("Bad arguments for vector similarity number of parameters: %s", outOfBounds)
+	case n%2 != 0:
+		return nil, errorf("Bad number of arguments for vector similarity index: got %d but expected even number as algorithm "+
+			"parameters (should be submitted as named arguments)", n)
+	case n > int64(len(r.rest)):
+		return nil, errorf("Bad arguments for vector similarity number of parameters: %s", noArgument)
+	}
+	seen := map[string]bool{}
+	for range n / 2 {
+		name := strings.ToUpper(r.next())
+		if err := v.parameter(name, r.next()); err != nil {
+			return nil, err
+		}
+		seen[name] = true
+	}
+	for _, name := range []string{"TYPE", "DIM", "DISTANCE_METRIC"} {
+		if !seen[name] {
+			return nil, errorf("Missing mandatory parameter: cannot create %s index without specifying %s argument", v.Algorithm, name)
+		}
+	}
+	return v, v.checkSVS(seen)
+}
+
+// parameter sets one parameter.
+func (v *Vector) parameter(name, value string) error {
+	bad := func(why string) error {
+		return errorf("Bad arguments for vector similarity %s index `%s`: %s", v.Algorithm, name, why)
+	}
+	whole := func(to *int, least int) error {
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			return bad(badType)
+		}
+		if n < int64(least) || n > math.MaxInt32 {
+			return bad(outOfBounds)
+		}
+		*to = int(n)
+		return nil
+	}
+	is := func(algorithms ...Algorithm) bool { return slices.Contains(algorithms, v.Algorithm) }
+	switch {
+	case name == "TYPE":
+		i := indexFold(vectorTypes, value)
+		if i < 0 {
+			return bad(unknownWord)
+		}
+		if v.Type = VectorType(i); v.Algorithm == SVS && v.Type != Float16 && v.Type != Float32 {
+			return Error("Not supported data type is given. Expected: FLOAT16, FLOAT32")
+		}
+	case name == "DIM":
+		if err := whole(&v.Dim, 1); err != nil {
+			return err
+		}
+		if v.Dim > maxDim {
+			return bad(outOfBounds)
+		}
+	case name == "DISTANCE_METRIC":
+		i := indexFold(metricNames, value)
+		if i < 0 {
+			return bad(unknownWord)
+		}
+		v.Metric = Metric(i)
+	case name == "INITIAL_CAP" && is(Flat, HNSW):
+		return whole(&v.InitialCap, 0)
+	case name == "BLOCK_SIZE" && is(Flat):
+		return whole(&v.BlockSize, 1)
+	case name == "M" && is(HNSW):
+		return whole(&v.M, 1)
+	case name == "EF_CONSTRUCTION" && is(HNSW):
+		return whole(&v.EfConstruction, 1)
+	case name == "EF_RUNTIME" && is(HNSW):
+		return whole(&v.EfRuntime, 1)
+	case name == "EPSILON" && is(HNSW, SVS):
+		f, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return bad(badType)
+		}
+		if !(f > 0) || math.IsInf(f, 0) {
+			return bad(outOfBounds)
+		}
+		v.Epsilon = f
+	case name == "COMPRESSION" && is(SVS):
+		i := indexFold(compressions, value)
+		if i < 0 {
+			return bad(unknownWord)
+		}
+		v.Compression = compressions[i]
+	case name == "GRAPH_MAX_DEGREE" && is(SVS):
+		return whole(&v.GraphMaxDegree, 1)
+	case name == "CONSTRUCTION_WINDOW_SIZE" && is(SVS):
+		return whole(&v.ConstructionWidth, 1)
+	case name == "SEARCH_WINDOW_SIZE" && is(SVS):
+		return whole(&v.SearchWidth, 1)
+	case name == "TRAINING_THRESHOLD" && is(SVS):
+		return whole(&v.TrainingThreshold, minTraining)
+	case name == "REDUCE" && is(SVS):
+		return whole(&v.Reduce, 1)
+	default:
+		return errorf("Bad arguments for algorithm %s: %s", v.Algorithm, name)
+	}
+	return nil
+}
+
+// compressions are those of SVS-VAMANA.
+var compressions = []string{"LVQ4", "LVQ8", "LVQ4x4", "LVQ4x8", "LeanVec4x8", "LeanVec8x8"}
+
+// checkSVS refuses parameters that mean nothing without others.
+func (v *Vector) checkSVS(seen map[string]bool) error {
+	if v.Algorithm != SVS {
+		return nil
+	}
+	if v.Compression == "" {
+		if seen["TRAINING_THRESHOLD"] {
+			return Error("TRAINING_THRESHOLD is irrelevant when compression was not requested")
+		}
+	} else if !seen["TRAINING_THRESHOLD"] {
+		v.TrainingThreshold = 10 * minTraining
+	}
+	lean := strings.HasPrefix(v.Compression, "LeanVec")
+	if seen["REDUCE"] && !lean {
+		return Error("REDUCE is irrelevant when compression is not of type LeanVec")
+	}
+	if lean && !seen["REDUCE"] {
+		v.Reduce = v.Dim / 2
+	}
+	return nil
+}
+
+// indexFold returns where a word is in a list, in whatever case; -1 if it is not.
+func indexFold(list []string, word string) int {
+	return slices.IndexFunc(list, func(s string) bool { return strings.EqualFold(s, word) })
+}
