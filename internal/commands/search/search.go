@@ -182,18 +182,8 @@ const (
 		"constant] [WINDOW window] [YIELD_SCORE_AS yield_score_as] | LINEAR count [ALPHA alpha BETA beta] [WINDOW " +
 		"window] [YIELD_SCORE_AS yield_score_as]>] [LIMIT offset num] [<SORTBY sortby [<ASC | DESC>] | NOSORT>] " +
 		"[EXPLAINSCORE] [PARAMS nargs name value [name value ...]] [TIMEOUT timeout] [FORMAT format] [LOAD count field " +
-		"[field ...]] [LOAD *] [GROUPBY nproperties property [property ...] [REDUCE <<COUNT | COUNT_DISTINCT | " +
-		"COUNT_DISTINCTISH | SUM | MIN | MAX | AVG | STDDEV | QUANTILE | TOLIST | FIRST_VALUE | RANDOM_SAMPLE> nargs " +
-		"arg [arg ...] | COLLECT nargs <FIELDS num_fields field [field ...] | FIELDS *> [SORTBY nargs field [<ASC | " +
-		"DESC>] [field [<ASC | DESC>] ...]] [LIMIT offset count] [DISTINCT]> [AS name] [REDUCE <<COUNT | COUNT_DISTINCT " +
-		"| COUNT_DISTINCTISH | SUM | MIN | MAX | AVG | STDDEV | QUANTILE | TOLIST | FIRST_VALUE | RANDOM_SAMPLE> nargs " +
-		"arg [arg ...] | COLLECT nargs <FIELDS num_fields field [field ...] | FIELDS *> [SORTBY nargs field [<ASC | " +
-		"DESC>] [field [<ASC | DESC>] ...]] [LIMIT offset count] [DISTINCT]> [AS name] ...]]] [APPLY exists log abs " +
-		"ceil floor log2 exp sqrt upper lower startswith contains strlen substr format matched_terms split timefmt " +
-		"parsetime day hour minute month dayofweek dayofmonth dayofyear year monthofyear geodistance AS name [APPLY " +
-		"exists log abs ceil floor log2 exp sqrt upper lower startswith contains strlen substr format matched_terms " +
-		"split timefmt parsetime day hour minute month dayofweek dayofmonth dayofyear year monthofyear geodistance AS " +
-		"name ...]] [FILTER count filter_expression [POLICY <ADHOC | BATCHES>] [BATCH_SIZE batch_size_value]]"
+		"[field ...]] [GROUPBY nargs property [property ...] [REDUCE function nargs arg [arg ...] [AS name] " +
+		"[REDUCE function nargs arg [arg ...] [AS name] ...]]] [APPLY expression AS name [APPLY expression AS name ...]]"
 	alterSyntax = "index [SKIPINITIALSCAN] SCHEMA ADD field options"
 	scanning    = "O(N), where N is the number of keys that the index covers; many are indexed beside other commands"
 )

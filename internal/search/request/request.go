@@ -20,7 +20,7 @@ type Request struct {
 	Verbatim    bool
 	NoStopwords bool
 	InOrder     bool
-	Slop        int // -1 unless it is given
+	Slop        int     // -1 unless it is given
 	Language    *string // nil unless it is given
 	Expander    string
 	Params      map[string]string
