@@ -14,7 +14,7 @@ import (
 
 // TestPagesOfDocsRunAsWritten runs the sessions of pages of docs, one after the other.
 func TestPagesOfDocsRunAsWritten(t *testing.T) {
-	for name, last := range map[string]string{"sketches": "TDIGEST.TRIMMED_MEAN", "arrays": "ARRING"} {
+	for name, last := range map[string]string{"sketches": "TDIGEST.TRIMMED_MEAN", "arrays": "ARRING", "search": "FT.SUGGET"} {
 		t.Run(name, func(t *testing.T) {
 			page, err := os.ReadFile("../docs/" + name + ".md")
 			require.NoError(t, err)

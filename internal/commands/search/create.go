@@ -30,14 +30,18 @@ var (
 // noSuchIndex says that there is no index of a name.
 func noSuchIndex(name []byte) command.Error { return command.Error(name) + ": no such index" }
 
-// find returns the index that an argument names, or answers that there is none.
+// find returns the index that an argument names, or answers that there is none or that the user may not use it.
 func find(c *command.Ctx, name []byte) *catalog.Index {
 	x := catalogOf(c).Lookup(string(name))
-	if x == nil {
+	switch {
+	case x == nil:
 		c.Err(noSuchIndex(name))
-	} else {
-		settle(c)
+		return nil
+	case !mayUse(c, x):
+		c.Err(errNotPermitted)
+		return nil
 	}
+	settle(c)
 	return x
 }
 
@@ -143,6 +147,10 @@ func drop(c *command.Ctx, quiet, old bool) {
 		} else {
 			c.Err(noSuchIndex(c.Args[1]))
 		}
+		return
+	}
+	if !mayUse(c, x) {
+		c.Err(errNotPermitted)
 		return
 	}
 	deletes := old

@@ -21,6 +21,10 @@ func found(c *command.Ctx) *catalog.Index {
 		c.Err("No such index " + command.Error(c.Args[1]))
 		return nil
 	}
+	if !mayUse(c, x) {
+		c.Err(errNotPermitted)
+		return nil
+	}
 	x.Uses.Add(1)
 	x.Touch(c.Host.Keyspace().Now())
 	settle(c)
