@@ -59,7 +59,7 @@ func catalogOf(c *command.Ctx) *catalog.Catalog { return c.Host.Service(serviceI
 // Start implements command.Service.
 func (s *service) Start(h command.Host) {
 	s.host = h
-	s.Catalog = catalog.New(h.Keyspace(), func() index.Options { return documentOptions(h) })
+	s.Catalog = catalog.New(h.Keyspace(), h.Log(), func() index.Options { return documentOptions(h) })
 }
 
 // Loaded implements command.Service: indexes find out by themselves when keys are loaded.

@@ -9,7 +9,9 @@
 package catalog
 
 import (
+	"log/slog"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +29,7 @@ type Catalog struct {
 	options  func() index.Options
 
 	ks     *engine.Keyspace
+	log    *slog.Logger
 	active atomic.Pointer[[]*Index] // those that follow keys; replaced as a whole
 
 	mu      sync.RWMutex // protects what follows
@@ -97,8 +100,8 @@ func (x *Index) Touched() int64 { return x.touched.Load() }
 func (x *Index) Gone() bool { return x.gone.Load() }
 
 // New returns an empty catalog over a keyspace. options are asked for when documents are read.
-func New(ks *engine.Keyspace, options func() index.Options) *Catalog {
-	c := &Catalog{ks: ks, options: options, byName: map[string]*Index{}, aliases: map[string]*Index{}, dicts: map[string]*spell.Dict{},
+func New(ks *engine.Keyspace, log *slog.Logger, options func() index.Options) *Catalog {
+	c := &Catalog{ks: ks, log: log, options: options, byName: map[string]*Index{}, aliases: map[string]*Index{}, dicts: map[string]*spell.Dict{},
 		stop: make(chan struct{})}
 	c.builders.New = func() any { return &builder{Builder: index.NewBuilder(c.options())} }
 	c.active.Store(&[]*Index{})
@@ -193,8 +196,18 @@ func (c *Catalog) Update(g *engine.Guard, keys []string) {
 	b := c.builders.Get().(*builder)
 	defer c.builders.Put(b)
 	for _, x := range list {
-		b.update(g, x, keys)
+		c.safely(x, func() { b.update(g, x, keys) })
 	}
+}
+
+// safely has an index see documents. A panic is a bug that must not reach the client that changed them.
+func (c *Catalog) safely(x *Index, do func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.log.Error("a document could not be indexed", "index", x.Name, "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	do()
 }
 
 // update has an index see keys as they are now. Those that were changed together are seen together.

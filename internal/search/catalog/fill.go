@@ -93,6 +93,6 @@ func (c *Catalog) fill(g *engine.Guard, b *builder, x *Index, e *engine.Entry) {
 		return
 	}
 	if d := b.document(e, def.Source); d != nil {
-		b.put(g, x, e.Key(), e)
+		c.safely(x, func() { b.put(g, x, e.Key(), e) })
 	}
 }

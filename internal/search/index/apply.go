@@ -61,8 +61,15 @@ func (x *Index) put(b *Builder, lock sync.Locker) {
 	if fits {
 		x.enterVectors(b)
 	}
+	x.leaveVectors(x.replace(b, fits, lock))
+	x.spent.Add(int64(time.Since(began)))
+}
+
+// replace enters a document, if it fits, in the place of that of its key, and returns the number of the latter.
+func (x *Index) replace(b *Builder, fits bool, lock sync.Locker) (old uint64) {
 	lock.Lock()
-	id := x.remove(b.key)
+	defer lock.Unlock()
+	old = x.remove(b.key)
 	for _, failure := range b.failures() {
 		x.failures.add(b.key, failure)
 		x.fields[failure.Field].failures.add(b.key, failure)
@@ -70,9 +77,7 @@ func (x *Index) put(b *Builder, lock sync.Locker) {
 	if fits {
 		x.add(b)
 	}
-	x.spent += time.Since(began)
-	lock.Unlock()
-	x.leaveVectors(id)
+	return old
 }
 
 // enterVectors enters the vectors of a document under the number that it will get. Queries skip numbers that they do not know. A

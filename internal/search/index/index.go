@@ -3,7 +3,7 @@ package index
 import (
 	"slices"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"github.com/atomredis/atomredis/engine/search/docs"
 	"github.com/atomredis/atomredis/engine/search/numbers"
@@ -29,7 +29,7 @@ type Index struct {
 	vectorFields []*field
 	records      int64 // living entries in all lists of terms
 	failures     Failures
-	spent        time.Duration // in Put
+	spent        atomic.Int64 // ns in Put
 }
 
 // field is what an index has of a field beside its text.

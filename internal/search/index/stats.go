@@ -30,7 +30,7 @@ type FieldStats struct {
 func (x *Index) Stats() Stats {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	s := Stats{Docs: x.docs.Len(), MaxDoc: x.docs.Last(), Terms: x.text.Len(), Records: x.records, Failures: x.failures, Spent: x.spent,
+	s := Stats{Docs: x.docs.Len(), MaxDoc: x.docs.Last(), Terms: x.text.Len(), Records: x.records, Failures: x.failures, Spent: time.Duration(x.spent.Load()),
 		DocTable: int64(x.docs.Bytes() - x.docs.KeyBytes()), KeyTable: int64(x.docs.KeyBytes()), Text: int64(x.text.Bytes()),
 		Inverted: listBytes(x.text)}
 	for _, f := range x.def.Fields {
