@@ -59,6 +59,8 @@ func valueOf(e *engine.Entry) any {
 		return e.Array()
 	case engine.VectorSet:
 		return e.Vectors()
+	case engine.Suggestions:
+		return e.Suggestions()
 	}
 	panic("no value of a " + e.Type().String())
 }
