@@ -172,7 +172,7 @@ func (x *Index) take() uint32 {
 		x.free = x.free[:n-1]
 		return node
 	}
-	if x.docs.Len() == math.MaxUint32-1 {
+	if uint64(x.docs.Len()) == math.MaxUint32-1 {
 		panic("vectors: more than 2^32 vectors in a field") // which no memory holds
 	}
 	x.more.Push()

@@ -636,7 +636,7 @@ func BenchmarkAdd(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		x.Add(uint64(1<<32+i), vectors[i%len(vectors)])
+		x.Add(1<<32+uint64(i), vectors[i%len(vectors)])
 	}
 }
 

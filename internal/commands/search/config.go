@@ -26,8 +26,9 @@ type setting struct {
 }
 
 const (
-	unlimited = 1 << 31
-	long      = math.MaxInt64
+	unlimited     = 1 << 31
+	unlimitedText = "2147483648"
+	long          = math.MaxInt64
 )
 
 // settings are all of them. Those without an effect here tune what works otherwise, and are accepted and shown.
@@ -160,7 +161,7 @@ func (s *setting) value(c *command.Ctx) string {
 		return "true"
 	case s.isSwitch:
 		return "false"
-	case s.max == unlimited && v == strconv.Itoa(unlimited):
+	case s.max == unlimited && v == unlimitedText:
 		return "unlimited"
 	}
 	return v
@@ -234,7 +235,7 @@ func configSet(c *command.Ctx) {
 		return
 	}
 	if s.max == unlimited && value == "-1" {
-		value = strconv.Itoa(unlimited)
+		value = unlimitedText
 	}
 	if s.isSwitch {
 		value = map[string]string{"TRUE": "yes", "FALSE": "no"}[strings.ToUpper(value)]
