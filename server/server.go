@@ -343,7 +343,7 @@ func (srv *Server) end(closeStorage func() error) error {
 			c.Close()
 		}
 		srv.followed.Wait()
-		srv.sessions.AwaitApart()
+		srv.sessions.AwaitOffloaded()
 		srv.migrateConns.Close()
 		srv.closeServices()
 		srv.eviction.Close()

@@ -83,7 +83,7 @@ type Command struct {
 	// NoData says that the reply tells nothing of the data: a client that has waited for it gets it although the server
 	// has lost its lead, or its journal, meanwhile.
 	NoData bool
-	// InSteps says that the reply need not be of one instant: what takes long is done in steps, apart, each under a guard of
+	// InSteps says that the reply need not be of one instant: an offloaded call works in steps, each under a guard of
 	// its own. See Ctx.ScanSteps.
 	InSteps bool
 	// Custom says that the program that has the server in it has added the command.

@@ -48,8 +48,8 @@ type Ctx struct {
 	Missing uint64
 	// Wait is that of the blocked client, in a call of Block.Try or Block.Cancel.
 	Wait Wait
-	// Apart is not nil if the handler runs apart, or has run so.
-	Apart *Apart
+	// Offload is not nil in an offloaded call of the handler, and in the one that gets its result.
+	Offload *Offload
 }
 
 // Client is the client of a command, as far as the commands of data types need to know it. Those that need more
@@ -59,8 +59,8 @@ type Client interface {
 	Block(c *Ctx, b Block)
 	// Await suspends the client until finish is called; see Ctx.Await.
 	Await(c *Ctx, timeout int64, empty Reply) (finish func(Reply))
-	// RunApart does not return if the command can run apart; see Ctx.Long.
-	RunApart(c *Ctx, way Way)
+	// Offload does not return if the command can be offloaded; see Ctx.Long.
+	Offload(c *Ctx, way Way)
 	// MayReadAll reports whether the client's user may execute a command although it reads keys that are not among its
 	// arguments.
 	MayReadAll(cmd *Command, args [][]byte) bool

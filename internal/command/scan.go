@@ -119,7 +119,7 @@ func (c *Ctx) ScanCollection(typ engine.Type, allow ScanAllow) (e *engine.Entry,
 	if _, ok = c.scanCursor(c.Args[2]); !ok {
 		return nil, o, false
 	}
-	if c.Apart != nil { // it has been read, and that is counted once
+	if c.Offload != nil { // it has been read, and that is counted once
 		e = c.G.Peek(c.DB, c.Args[1])
 	}
 	if e == nil || e.Type() != typ {
@@ -138,33 +138,33 @@ func (c *Ctx) ScanCollection(typ engine.Type, allow ScanAllow) (e *engine.Entry,
 }
 
 const (
-	// scanStep is how many elements are visited under one guard by a command that runs apart,
+	// scanStep is how many elements are visited under one guard by an offloaded command,
 	scanStep = 256
 	// scanRoom is for how many bytes of them there is room before, so that what has been found is not moved under the guard.
 	scanRoom = 64 << 10
 )
 
 // ScanSteps visits as many elements as the options say, of so many, and returns the cursor to reply with. scan visits
-// count elements from a cursor on, adds what it finds to found, and returns the next cursor. What takes long is done apart,
+// count elements from a cursor on, adds what it finds to found, and returns the next cursor. A long scan is offloaded,
 // as if the client sent commands with small counts one after the other: the same is found if nothing changes meanwhile, and
 // what the SCAN family promises holds if something does. No guard is held afterwards then.
 func (c *Ctx) ScanSteps(o *ScanOptions, of int, found *resp.Writer, scan func(cursor uint64, count int) (next uint64)) (next uint64) {
 	c.Long(min(o.Count, of), 0)
-	if c.Apart == nil {
+	if c.Offload == nil {
 		return scan(o.Cursor, o.Count)
 	}
 	next = o.Cursor
 	for left := o.Count; ; {
 		n := min(left, scanStep)
 		next = scan(next, n)
-		c.Apart.Unlock()
+		c.Offload.Unlock()
 		if left -= n; next == 0 || left == 0 {
 			return next
 		}
 		if cap(found.Buf)-len(found.Buf) < scanRoom {
 			found.Buf = slices.Grow(found.Buf, max(scanRoom, len(found.Buf)))
 		}
-		if !c.Apart.Lock() {
+		if !c.Offload.Lock() {
 			return next
 		}
 	}
@@ -176,7 +176,7 @@ func (c *Ctx) ScanValue(e *engine.Entry, o *ScanOptions, found *resp.Writer,
 	scan func(e *engine.Entry, cursor uint64, count int) uint64) (next uint64) {
 	typ := e.Type()
 	return c.ScanSteps(o, e.Count(), found, func(cursor uint64, count int) uint64 {
-		if c.Apart != nil {
+		if c.Offload != nil {
 			if e = c.G.Peek(c.DB, c.Args[1]); e == nil || e.Type() != typ {
 				return 0
 			}

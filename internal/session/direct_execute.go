@@ -70,8 +70,8 @@ func (d *Direct) run(ctx context.Context, cmd, container *command.Command, args 
 	for !s.execute(cmd, container, args) {
 		if err := d.wait(ctx); err != nil {
 			s.endPause()
-			if s.work != nil {
-				s.dropWork()
+			if s.offload != nil {
+				s.dropOffload()
 			}
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 // execute carries out one command of the client, which the table knows as cmd and container. It reports false if the
 // command must be tried again later because clients are paused; nothing has happened then.
 func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
-	if s.work != nil && s.isApart() {
+	if s.offload != nil && s.isOffloaded() {
 		return false
 	}
 	sh := s.shared
@@ -47,9 +47,9 @@ func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 	default:
 		s.call(cmd, args)
 	}
-	if s.work != nil && !s.endWork() {
+	if s.offload != nil && !s.endOffload() {
 		s.endGuard()
-		s.startWork(args)
+		s.startOffload(args)
 		return false
 	}
 	if !s.sharesGuard() {
@@ -135,7 +135,7 @@ func execAborted(e command.Error) command.Error {
 
 // call executes a command of the client under a guard, which execute ends.
 func (s *Session) call(cmd *command.Command, args [][]byte) {
-	if s.work != nil && s.takeReply(cmd, args) {
+	if s.offload != nil && s.takeReply(cmd, args) {
 		return
 	}
 	c := &s.ctx
@@ -153,12 +153,12 @@ func (s *Session) call(cmd *command.Command, args [][]byte) {
 		s.reject(cmd, e)
 		return
 	}
-	if s.work != nil {
+	if s.offload != nil {
 		s.useResult(c)
 	}
 	s.runMonitored(c)
-	if s.work != nil {
-		c.Apart = nil
+	if s.offload != nil {
+		c.Offload = nil
 	}
 	if s.unfinished() {
 		return
@@ -174,7 +174,9 @@ func (s *Session) call(cmd *command.Command, args [][]byte) {
 
 // unfinished reports whether the command that has just been called will be called once more, because it waits for
 // something.
-func (s *Session) unfinished() bool { return s.fetching.away != nil || s.work != nil && s.work.waits }
+func (s *Session) unfinished() bool {
+	return s.fetching.away != nil || s.offload != nil && s.offload.waits
+}
 
 // fromFiles are the origins of commands that files of this server, or of another one, have.
 const fromFiles = command.FromJournal | command.FromImport
@@ -264,8 +266,8 @@ func (s *Session) panicked(c *command.Ctx, cmd *command.Command, mark, changes i
 	case *engine.Away:
 		s.giveUp(c, mark, p)
 		return
-	case wentApart:
-		s.wentApart(c, mark)
+	case offloaded:
+		s.offloaded(c, mark)
 		return
 	}
 	s.shared.logPanic(cmd, p)

@@ -33,7 +33,7 @@ const (
 	mailSlow                         // with mailKill: because too much output waits
 	mailRoleChanged                  // the blocked command must not run: the server has become a replica
 	mailFetched                      // the values have come that were to be read
-	mailApart                        // it is the turn of the command that runs apart, or it has run
+	mailOffload                      // it is the turn of the offloaded command, or it has a result
 	mailLeader                       // the leader has answered, or the connection to it has ended
 	mailHeld                         // the blocked command must undo its half-done work
 	mailMoved                        // another shard has the slot of the blocked command, or it must be tried again
@@ -101,8 +101,8 @@ func (s *Session) readMail() {
 		s.forwarding.held = false
 		s.closing = s.closing || s.forwarding.to.Ended()
 	}
-	if m&mailApart != 0 && s.work != nil {
-		s.isApart()
+	if m&mailOffload != 0 && s.offload != nil {
+		s.isOffloaded()
 	}
 	if s.blocked != nil {
 		s.readBlockedMail(m)

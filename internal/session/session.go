@@ -56,7 +56,7 @@ type Session struct {
 	room           Room
 	throttledUntil float64  // when the client may execute the next command that needs memory, in ms since 1970
 	fetching       fetching // of values that are not in memory
-	work           *work    // what the next command has been computed by, or is; nil as a rule
+	offload        *offload // of the next command; nil as a rule
 	states         []any    // what services keep with the client, by their IDs
 	fieldsets      hashes.Fieldsets
 	after          []func(now int64)
@@ -202,8 +202,8 @@ func (s *Session) Close() {
 	if s.blocked != nil {
 		s.cancelBlocked()
 	}
-	if s.work != nil {
-		s.dropWork()
+	if s.offload != nil {
+		s.dropOffload()
 	}
 	if s.forwarding.to != nil {
 		s.forwarding.to.Stop()
@@ -222,7 +222,7 @@ func (s *Session) Close() {
 // Waiting reports that commands must not be executed now.
 func (s *Session) Waiting() bool {
 	return s.blocked != nil || s.pausedUntil != 0 || s.Fetching() || s.forwarding.held ||
-		s.work != nil && s.work.waits
+		s.offload != nil && s.offload.waits
 }
 
 // checkTimers ends waits whose time is up, and looks after clients that wait for a time to come.

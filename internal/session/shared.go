@@ -81,7 +81,7 @@ type Shared struct {
 	Ending atomic.Bool
 
 	monitors   monitors
-	aparts     aparts
+	offloads   offloads
 	handlers   handlers // of custom commands
 	unreadable unreadable
 	tickBase   time.Time
@@ -149,8 +149,8 @@ func New() *Shared {
 	return sh
 }
 
-// AwaitApart waits for commands that still run apart. There are no sessions any more.
-func (sh *Shared) AwaitApart() { sh.aparts.close() }
+// AwaitOffloaded waits for offloaded commands that still run. There are no sessions any more.
+func (sh *Shared) AwaitOffloaded() { sh.offloads.close() }
 
 // Ticks returns a monotonic time in ns. It is what commands are timed with: cheaper than the Clock, and never injected.
 func (sh *Shared) Ticks() int64 { return int64(time.Since(sh.tickBase)) }

@@ -237,8 +237,8 @@ func parsedAs(c *command.Ctx, arg []byte, parse func([]byte) (documents.Value, e
 // isShort reports whether n bytes are parsed in a short time.
 func isShort(n int) bool { return n/elementSize < command.LongFrom }
 
-// parsedAll parses arguments. Long ones are parsed apart, and with inPlace the command uses them there too. If one cannot be
-// parsed, it writes the error and returns false.
+// parsedAll parses arguments. Long ones are parsed in an offloaded call, and with inPlace the command uses them there too.
+// If one cannot be parsed, it writes the error and returns false.
 func parsedAll(c *command.Ctx, args [][]byte, parse func([]byte) (documents.Value, error), inPlace bool) (vals []documents.Value, ok bool) {
 	type result struct {
 		vals []documents.Value

@@ -123,7 +123,7 @@ func cmdCopy(c *command.Ctx) {
 	e.Load()
 	long(c, e)
 	value := command.Result(c, func() *engine.Value {
-		if c.Apart != nil {
+		if c.Offload != nil {
 			return e.TakeValue()
 		}
 		return e.CopyValue()
@@ -226,8 +226,8 @@ func cmdKeys(c *command.Ctx) {
 
 // allKeys iterates over the names of all keys of the database.
 func allKeys(c *command.Ctx) iter.Seq[string] {
-	if c.Apart != nil {
-		return c.Apart.Keys
+	if c.Offload != nil {
+		return c.Offload.Keys
 	}
 	return func(yield func(string) bool) {
 		c.G.Each(c.DB, func(e *engine.Entry) bool { return yield(e.Key()) })

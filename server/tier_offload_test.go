@@ -27,7 +27,7 @@ func (b *tiered) input(client int, line string) {
 	}
 }
 
-// end waits until no command of a client runs apart any more, and returns its replies.
+// end waits until no command of a client is offloaded any more, and returns its replies.
 func (b *tiered) end(client int) string {
 	s := b.clients[client]
 	for s.Waiting() {
@@ -42,9 +42,9 @@ func (b *tiered) end(client int) string {
 	return replies
 }
 
-// Commands that run apart see values as they are, of which some elements are in memory and changed and the others away,
+// Offloaded commands see values as they are, of which some elements are in memory and changed and the others away,
 // and go on seeing them as they were whatever changes, is stored and leaves meanwhile.
-func TestCommandsApartSeeValuesThatArePartlyAway(t *testing.T) {
+func TestOffloadedCommandsSeeValuesThatArePartlyAway(t *testing.T) {
 	with := openTiered(t, crashfs.Mem(), 2)
 	defer with.close()
 	without := openTiered(t, crashfs.Mem(), 2, "maxmemory-policy=noeviction")
@@ -79,7 +79,7 @@ func TestCommandsApartSeeValuesThatArePartlyAway(t *testing.T) {
 			want += sorted([]string{without.sendAlone(0, storedOf(line))})[0]
 		}
 		with.input(0, line)
-		require.True(t, with.clients[0].Waiting(), "%s runs apart", line)
+		require.True(t, with.clients[0].Waiting(), "%s is offloaded", line)
 		if i%2 == 0 {
 			with.leave()
 		}
@@ -154,7 +154,7 @@ func (b *tiered) sendAlone(client int, line string) string {
 	return b.end(client)
 }
 
-// manyElements are enough for a command to run apart.
+// manyElements are enough for a command to be offloaded.
 const manyElements = command.LongFrom + 100
 
 // sortedReply puts the elements of a reply in order, because sets and hashes have none.
@@ -164,9 +164,9 @@ func sortedReply(reply string) string {
 	return strings.Join(lines, "\r\n")
 }
 
-// What is stored apart reaches the store and the journal, whenever a checkpoint is made, and values that are away are
+// What an offloaded command stores reaches the store and the journal, whenever a checkpoint is made, and values that are away are
 // read first.
-func TestWhatIsStoredApartIsDurable(t *testing.T) {
+func TestResultsOfOffloadedCommandsAreDurable(t *testing.T) {
 	fs := crashfs.Mem()
 	b := openTiered(t, fs, 2)
 	s := b.clients[0]
@@ -176,7 +176,7 @@ func TestWhatIsStoredApartIsDurable(t *testing.T) {
 	}
 	b.send(0, request(hash...))
 	s.Input(request("DUMP", "h"), b.ks.Now())
-	b.sessions.AwaitApart()
+	b.sessions.AwaitOffloaded()
 	_, payload, _ := strings.Cut(strings.TrimSuffix(b.settle()[0], "\r\n"), "\r\n")
 	set, list := []string{"SADD", "s"}, []string{"RPUSH", "l"}
 	for i := range manyElements {
@@ -208,7 +208,7 @@ func TestWhatIsStoredApartIsDurable(t *testing.T) {
 			s.Advance(b.ks.Now())
 		}
 		require.True(t, s.Waiting(), c.line)
-		b.sessions.AwaitApart()
+		b.sessions.AwaitOffloaded()
 		if i%2 == 1 {
 			require.NoError(t, b.storage.Save()) // a new epoch begins between the computation and its end
 		}

@@ -7,10 +7,10 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// A command whose path selects many values runs apart on copies of the documents. The copies replace the documents unless
+// A command whose path selects many values is offloaded, on copies of the documents. The copies replace the documents unless
 // these have changed meanwhile. See package command.
 
-// edits is the result of a command that ran apart.
+// edits is the result of an offloaded command.
 type edits struct {
 	docs   []edit
 	event  string
@@ -27,10 +27,10 @@ type edit struct {
 	goes bool                // the key is to be removed
 }
 
-// changing returns the handler of a command that changes documents. do makes the change, unless it was computed apart.
+// changing returns the handler of a command that changes documents. do makes the change, unless an offloaded call has computed it.
 func changing(do func(c *command.Ctx)) func(c *command.Ctx) {
 	return func(c *command.Ctx) {
-		if a := c.Apart; a != nil && a.Done {
+		if a := c.Offload; a != nil && a.Done {
 			if made, ok := a.Result.(*edits); ok {
 				made.use(c)
 				return
@@ -40,8 +40,8 @@ func changing(do func(c *command.Ctx)) func(c *command.Ctx) {
 	}
 }
 
-// onCopies reports whether the command runs apart, and changes copies.
-func onCopies(c *command.Ctx) bool { return c.Apart != nil && c.Apart.Changes && !c.Apart.Done }
+// onCopies reports whether this is an offloaded call, which changes copies.
+func onCopies(c *command.Ctx) bool { return c.Offload != nil && c.Offload.Changes && !c.Offload.Done }
 
 // finish ends a command that has changed the document of its first argument and has written its reply. goes removes the
 // key. record is journalled in place of a command that would not repeat its effect.

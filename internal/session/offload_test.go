@@ -18,24 +18,24 @@ import (
 	"github.com/atomredis/atomredis/internal/transport"
 )
 
-// manyElements are enough for a command to run apart.
+// manyElements are enough for a command to be offloaded.
 const manyElements = command.LongFrom + 100
 
-// apartHarness is a server with large values, and sessions that a test drives.
-type apartHarness struct {
+// offloadHarness is a server with large values, and sessions that a test drives.
+type offloadHarness struct {
 	*harness
 	t testing.TB
 }
 
-// apartSession is a session, and tells when others have left something for it.
-type apartSession struct {
+// offloadSession is a session, and tells when others have left something for it.
+type offloadSession struct {
 	*Session
-	b     *apartHarness
+	b     *offloadHarness
 	woken chan struct{}
 }
 
-func newApartHarness(t testing.TB) *apartHarness {
-	b := &apartHarness{newHarnessWith(t, "proto-max-bulk-len", "16mb", "shards", "4"), t}
+func newOffloadHarness(t testing.TB) *offloadHarness {
+	b := &offloadHarness{newHarnessWith(t, "proto-max-bulk-len", "16mb", "shards", "4"), t}
 	t.Cleanup(func() {
 		require.NoError(t, b.Close())
 		require.Empty(t, b.panics.Found)
@@ -89,8 +89,8 @@ func largeJSON(from int) string {
 	return `{"a":[` + b.String()[1:] + `]}`
 }
 
-func (b *apartHarness) client() *apartSession {
-	s := &apartSession{b: b, woken: make(chan struct{}, 1)}
+func (b *offloadHarness) client() *offloadSession {
+	s := &offloadSession{b: b, woken: make(chan struct{}, 1)}
 	s.Session = b.Open(transport.Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {
 		select {
 		case s.woken <- struct{}{}:
@@ -101,19 +101,19 @@ func (b *apartHarness) client() *apartSession {
 }
 
 // begin sends a command and returns what is answered at once.
-func (s *apartSession) begin(args ...string) string {
+func (s *offloadSession) begin(args ...string) string {
 	s.Input(request(args...), s.b.Keyspace.Now())
 	return s.output()
 }
 
-func (s *apartSession) output() string {
+func (s *offloadSession) output() string {
 	out := string(s.Output())
 	s.SetOutput(nil)
 	return strings.TrimSuffix(out, "\r\n")
 }
 
-// end waits until no command of the client runs apart any more, and returns the replies.
-func (s *apartSession) end() string {
+// end waits until no command of the client is offloaded any more, and returns the replies.
+func (s *offloadSession) end() string {
 	var out strings.Builder
 	for s.Waiting() {
 		<-s.woken
@@ -123,10 +123,10 @@ func (s *apartSession) end() string {
 	return out.String()
 }
 
-func (s *apartSession) do(args ...string) string { return s.begin(args...) + s.end() }
+func (s *offloadSession) do(args ...string) string { return s.begin(args...) + s.end() }
 
-// whole executes a command in a transaction, where it never runs apart.
-func (s *apartSession) whole(args ...string) string {
+// whole executes a command in a transaction, where it is never offloaded.
+func (s *offloadSession) whole(args ...string) string {
 	s.begin("MULTI")
 	s.begin(args...)
 	return strings.TrimPrefix(s.begin("EXEC"), "*1\r\n")
@@ -139,7 +139,7 @@ func sortedReply(reply string) string {
 	return strings.Join(lines, "\r\n")
 }
 
-// longCommands run apart on the data of an apartHarness.
+// longCommands are offloaded on the data of an offloadHarness.
 var longCommands = []string{
 	"SMEMBERS s", "SUNION s s2", "SDIFF s s2", "SINTER s s", "SUNIONCARD 2 s s2", "SINTERCARD 2 s s", "HGETALL h", "HKEYS h",
 	"HVALS h", "LRANGE l 0 -1", "ZRANGE z 0 -1 WITHSCORES", "ZRANGEBYSCORE z -inf +inf", "ZREVRANGE z 0 -1", "ZUNION 2 z s",
@@ -169,8 +169,8 @@ var changesOfLong = []string{"SADD s new", "SREM s m7", "SMOVE s2 s other", "HSE
 	"XDEL x 1000000000000-5", "ARSET a 7 other", "VREM v e0", "APPEND t1 h", "ZREM g m8", "SADD texts 1", "DEL l", "RENAME h h2"}
 
 // A command that only reads is as of the instant at which it began, whatever changes then.
-func TestReadsThatRunApartAreAsOfOneInstant(t *testing.T) {
-	b := newApartHarness(t)
+func TestOffloadedReadsAreOfOneInstant(t *testing.T) {
+	b := newOffloadHarness(t)
 	s, other := b.client(), b.client()
 	defer s.Close()
 	defer other.Close()
@@ -201,8 +201,8 @@ func TestReadsThatRunApartAreAsOfOneInstant(t *testing.T) {
 }
 
 // What a command stores is what it would have been if it had been executed at the end.
-func TestStoresThatRunApartAreAsOfTheEnd(t *testing.T) {
-	b := newApartHarness(t)
+func TestOffloadedStoresAreOfTheirEnd(t *testing.T) {
+	b := newOffloadHarness(t)
 	s, other := b.client(), b.client()
 	defer s.Close()
 	defer other.Close()
@@ -243,8 +243,8 @@ func TestStoresThatRunApartAreAsOfTheEnd(t *testing.T) {
 }
 
 // Elements are moved between two sets all the time, so that their union has the same number of elements at each instant.
-func TestStoresThatRunApartAreAtomic(t *testing.T) {
-	b := newApartHarness(t)
+func TestOffloadedStoresAreAtomic(t *testing.T) {
+	b := newOffloadHarness(t)
 	s := b.client()
 	defer s.Close()
 	want := s.do("SUNIONCARD", "2", "s", "s2")
@@ -279,24 +279,24 @@ func TestStoresThatRunApartAreAtomic(t *testing.T) {
 }
 
 // A command whose keys change each time is executed whole in the end.
-func TestStoresGiveUpToRunApart(t *testing.T) {
-	b := newApartHarness(t)
+func TestStoresAreExecutedWholeInTheEnd(t *testing.T) {
+	b := newOffloadHarness(t)
 	s, other := b.client(), b.client()
 	defer s.Close()
 	defer other.Close()
 	require.Empty(t, s.begin("SUNIONSTORE", "to", "s", "s2"))
-	for i := range maxApart {
+	for i := range maxOffloads {
 		require.True(t, s.Waiting())
 		other.do("SADD", "s", "new"+strconv.Itoa(i))
 		<-s.woken
 		s.Advance(b.Keyspace.Now())
 	}
 	require.False(t, s.Waiting())
-	require.Equal(t, fmt.Sprintf(":%d", manyElements+1+maxApart), s.output())
+	require.Equal(t, fmt.Sprintf(":%d", manyElements+1+maxOffloads), s.output())
 }
 
 func TestNamesOfKeysAreAsOfOneInstant(t *testing.T) {
-	b := newApartHarness(t)
+	b := newOffloadHarness(t)
 	s, other := b.client(), b.client()
 	defer s.Close()
 	defer other.Close()
@@ -325,12 +325,12 @@ func TestNamesOfKeysAreAsOfOneInstant(t *testing.T) {
 	require.Greater(t, strings.Count(s.end(), "$"), manyElements)
 }
 
-// scans are commands of the SCAN family that run apart, and change nothing.
+// scans are commands of the SCAN family that are offloaded, and change nothing.
 var scans = []string{"SCAN 0 COUNT 1000000", "SCAN 0 COUNT 17000 MATCH key1*", "SCAN 0 COUNT 1000000 TYPE set", "HSCAN h 0 COUNT 1000000",
 	"HSCAN h 0 COUNT 16400 NOVALUES", "SSCAN s 0 COUNT 1000000 MATCH *7", "SSCAN s 0 COUNT 16385", "ZSCAN z 0 COUNT 1000000"}
 
 // addKeys adds many small keys.
-func (s *apartSession) addKeys() {
+func (s *offloadSession) addKeys() {
 	args := []string{"MSET"}
 	for i := range manyElements {
 		args = append(args, "key"+strconv.Itoa(i), "")
@@ -339,8 +339,8 @@ func (s *apartSession) addKeys() {
 }
 
 // A walk in steps finds, in the same order, what one that is done at once finds.
-func TestScansThatRunApartReplyAsOthers(t *testing.T) {
-	b := newApartHarness(t)
+func TestOffloadedScansReplyAsOthers(t *testing.T) {
+	b := newOffloadHarness(t)
 	s, other := b.client(), b.client()
 	defer s.Close()
 	defer other.Close()
@@ -358,8 +358,8 @@ func TestScansThatRunApartReplyAsOthers(t *testing.T) {
 }
 
 // What is there all the time is found, whatever else comes and goes, and a value that goes ends the walk.
-func TestScansThatRunApartFindWhatIsThereThroughout(t *testing.T) {
-	b := newApartHarness(t)
+func TestOffloadedScansFindWhatIsThereThroughout(t *testing.T) {
+	b := newOffloadHarness(t)
 	s, other := b.client(), b.client()
 	defer s.Close()
 	defer other.Close()
@@ -375,7 +375,7 @@ func TestScansThatRunApartFindWhatIsThereThroughout(t *testing.T) {
 			require.NotEmpty(t, want, line)
 		}
 		require.Empty(t, s.begin(strings.Fields(line)...), line)
-		for i := 0; s.work != nil && b.aparts.is(s.work) != workHasRun; i++ {
+		for i := 0; s.offload != nil && b.offloads.is(s.offload) != offloadDone; i++ {
 			n := strconv.Itoa(i % manyElements / 10 * 10) // so that it ends with 0
 			for _, change := range []string{"DEL key" + n, "HDEL h f" + n, "SREM s m" + n, "ZREM z m" + n} {
 				other.do(strings.Fields(change)...)
@@ -406,9 +406,9 @@ func TestScansThatRunApartFindWhatIsThereThroughout(t *testing.T) {
 	}
 }
 
-// A payload is looked at apart, and counts for the key as it is in the end.
-func TestRestoreRunsApart(t *testing.T) {
-	b := newApartHarness(t)
+// A payload is decoded by the offloaded command, and counts for the key as it is in the end.
+func TestRestoreIsOffloaded(t *testing.T) {
+	b := newOffloadHarness(t)
 	s, other := b.client(), b.client()
 	defer s.Close()
 	defer other.Close()
@@ -448,8 +448,8 @@ func TestRestoreRunsApart(t *testing.T) {
 }
 
 // Long texts are parsed before the document is looked at.
-func TestTextsOfDocumentsAreParsedApart(t *testing.T) {
-	b := newApartHarness(t)
+func TestParsingOfDocumentsIsOffloaded(t *testing.T) {
+	b := newOffloadHarness(t)
 	s, other := b.client(), b.client()
 	defer s.Close()
 	defer other.Close()
@@ -483,7 +483,7 @@ var keysReads = []string{"MGET @", "EXISTS @", "TOUCH @", "JSON.MGET @ $"}
 
 // Many keys are read in steps; what others do with other keys meanwhile does not matter.
 func TestManyKeysAreReadInSteps(t *testing.T) {
-	b := newApartHarness(t)
+	b := newOffloadHarness(t)
 	s, other := b.client(), b.client()
 	defer s.Close()
 	defer other.Close()
@@ -549,7 +549,7 @@ func manyNames(command string) []string {
 
 // A key that expires while many are read is there for the whole reply, or not at all.
 func TestManyKeysMayExpireMeanwhile(t *testing.T) {
-	b := newApartHarness(t)
+	b := newOffloadHarness(t)
 	s, other := b.client(), b.client()
 	defer s.Close()
 	defer other.Close()
@@ -568,7 +568,7 @@ func TestManyKeysMayExpireMeanwhile(t *testing.T) {
 
 // Somebody sets the first key and the last one to the same again and again: whoever reads many keys finds them so.
 func TestManyKeysAreAsOfOneInstant(t *testing.T) {
-	b := newApartHarness(t)
+	b := newOffloadHarness(t)
 	s := b.client()
 	defer s.Close()
 	names := []string{"MGET"}
@@ -598,7 +598,7 @@ func TestManyKeysAreAsOfOneInstant(t *testing.T) {
 	}
 	close(stop)
 	setter.Wait()
-	b.aparts.running.Wait()
+	b.offloads.running.Wait()
 }
 
 // longChanges change many places of the document j, of which @ stands for a text that takes long to parse. Those that reply
@@ -618,9 +618,10 @@ func changeableJSON() string {
 	return `{"a":[` + b.String()[1:] + `]}`
 }
 
-// Changes of many places of a document are made apart, in a copy that takes its place, unless it changes meanwhile.
-func TestDocumentsAreChangedApart(t *testing.T) {
-	b := newApartHarness(t)
+// Changes of many places of a document are offloaded: a copy is changed, and replaces the document unless that changes
+// meanwhile.
+func TestChangesOfDocumentsAreOffloaded(t *testing.T) {
+	b := newOffloadHarness(t)
 	s, other := b.client(), b.client()
 	defer s.Close()
 	defer other.Close()
@@ -654,9 +655,9 @@ func TestDocumentsAreChangedApart(t *testing.T) {
 			watcher.do("WATCH", "j")
 			require.Empty(t, s.begin(args...), line)
 			require.True(t, s.Waiting(), line)
-			b.aparts.running.Wait()
+			b.offloads.running.Wait()
 			made := i < len(longChanges)-2
-			require.Equal(t, made, s.work.apart.Result != nil, "%s has been computed", line)
+			require.Equal(t, made, s.offload.handler.Result != nil, "%s has been computed", line)
 			if change != "" && made {
 				require.NotEqual(t, byte('-'), other.do(strings.Fields(change)...)[0], change)
 			}
@@ -673,8 +674,8 @@ func TestDocumentsAreChangedApart(t *testing.T) {
 }
 
 // A document of which nothing is left goes.
-func TestDocumentsAreEmptiedApart(t *testing.T) {
-	b := newApartHarness(t)
+func TestEmptyingOfDocumentsIsOffloaded(t *testing.T) {
+	b := newOffloadHarness(t)
 	s, other := b.client(), b.client()
 	defer s.Close()
 	defer other.Close()
@@ -701,7 +702,7 @@ func flatJSON(n int) string {
 }
 
 func TestRepliesOfAPipelineKeepTheirOrder(t *testing.T) {
-	b := newApartHarness(t)
+	b := newOffloadHarness(t)
 	s := b.client()
 	defer s.Close()
 	s.Input(slices.Concat(request("PING"), request("SUNIONCARD", "1", "s"), request("ECHO", "a"), request("COPY", "h", "to"),
@@ -713,8 +714,8 @@ func TestRepliesOfAPipelineKeepTheirOrder(t *testing.T) {
 	require.Equal(t, ":"+n+"$1a:1:"+n+":"+n, strings.ReplaceAll(got, "\r\n", ""))
 }
 
-func TestNothingRunsApartWhereItCannot(t *testing.T) {
-	b := newApartHarness(t)
+func TestWhatIsNotOffloaded(t *testing.T) {
+	b := newOffloadHarness(t)
 	s := b.client()
 	defer s.Close()
 	n := ":" + strconv.Itoa(manyElements)
@@ -733,8 +734,8 @@ func TestNothingRunsApartWhereItCannot(t *testing.T) {
 }
 
 // A client that goes, or is killed, or whose server ends, leaves nothing behind.
-func TestWhoeverGoesRunsNothingApart(t *testing.T) {
-	b := newApartHarness(t)
+func TestClientsThatDisconnectEndTheirOffload(t *testing.T) {
+	b := newOffloadHarness(t)
 	other := b.client()
 	for i := range 6 {
 		s := b.client()
@@ -765,9 +766,9 @@ func TestWhoeverGoesRunsNothingApart(t *testing.T) {
 		require.Empty(t, reads.begin(manyNames("MGET")...))
 		reads.Close()
 	}
-	b.aparts.running.Wait()
-	require.Equal(t, b.aparts.most, b.aparts.free)
-	require.Empty(t, b.aparts.waiting)
+	b.offloads.running.Wait()
+	require.Equal(t, b.offloads.most, b.offloads.free)
+	require.Empty(t, b.offloads.waiting)
 	b.guarded(func(g *engine.Guard) {
 		watched, _, _ := g.Remembered()
 		require.Zero(t, watched)
@@ -778,7 +779,7 @@ func TestWhoeverGoesRunsNothingApart(t *testing.T) {
 	other.Close()
 }
 
-func (b *apartHarness) guarded(fn func(g *engine.Guard)) {
+func (b *offloadHarness) guarded(fn func(g *engine.Guard)) {
 	var g engine.Guard
 	g.Lock(b.Keyspace, engine.AllShards, b.Keyspace.Now())
 	defer g.Unlock()
@@ -786,7 +787,7 @@ func (b *apartHarness) guarded(fn func(g *engine.Guard)) {
 }
 
 func TestSourcesMayExpireMeanwhile(t *testing.T) {
-	b := newApartHarness(t)
+	b := newOffloadHarness(t)
 	s, other := b.client(), b.client()
 	defer s.Close()
 	defer other.Close()
@@ -801,8 +802,8 @@ func TestSourcesMayExpireMeanwhile(t *testing.T) {
 	require.Equal(t, ":0", s.do("SUNIONCARD", "1", "s"))
 }
 
-func TestErrorsOfWhatRunsApart(t *testing.T) {
-	b := newApartHarness(t)
+func TestErrorsOfOffloadedCommands(t *testing.T) {
+	b := newOffloadHarness(t)
 	s, other := b.client(), b.client()
 	defer s.Close()
 	defer other.Close()

@@ -2,22 +2,22 @@ package command
 
 import "iter"
 
-// Commands that take long. A handler that finds that it has much to do says so (Ctx.Long), before it has changed or
-// written anything. Where that is possible it ends there: the client waits, a view of the command's keys is taken, the
-// guard is given back, and the handler is called again apart: by a goroutine in the background, on a keyspace that has
-// nothing but these keys. Of a command that only reads that gives the reply. What a command wants to store it computes
-// in a function that it gives to Result; the handler is called a third time, under a guard of the client's, and gets the
-// result if nothing that it was made of has changed meanwhile. Otherwise it computes it again, at once.
+// Commands that take long are offloaded. A handler that has much to do says so (Ctx.Long), before it has changed or
+// written anything. Where the command can be offloaded the call ends there: the client waits, a view of the command's
+// keys is taken, the guard is released, and a goroutine in the background calls the handler again, on a keyspace that has
+// nothing but these keys. The reply of that call is the reply of a command that only reads. A value to store is computed
+// in a function that the handler passes to Result. Then the handler is called a third time, under a guard of the client's.
+// It gets the result if none of the keys that were read has changed meanwhile, and otherwise computes it again, at once.
 //
-// Where a reply need not be of one instant, as in the SCAN family (Command.InSteps), there is no view: the handler runs
-// apart on the keyspace itself, and gives its guard back after each step (Apart.Unlock).
+// Where a reply need not be of one instant, as in the SCAN family (Command.InSteps), there is no view: the offloaded
+// handler works on the keyspace itself, and releases its guard after each step (Offload.Unlock).
 //
-// A command that reads very many keys has no view either, because that would take time for each of them. It goes through
-// them apart in steps (LongKeys), and its reply counts if none of them has changed before the last one.
+// A command that reads very many keys has no view either, because taking it costs time for each key. The offloaded
+// handler goes through the keys in steps (LongKeys). Its reply is used if no key has changed before the last step.
 //
-// So a handler needs no more than these calls, and what a command reads that also writes must be keys of which its key
-// specs say RO. A command that changes values in place calls LongChange instead of Long: its view includes the keys that it
-// writes, the handler changes the copies apart, and its Result has what becomes of them.
+// So a handler needs no more than these calls. A key that a command reads, and that writes another one, must be RO in its
+// key specs. A command that changes values in place calls LongChange instead of Long: its view includes the keys that it
+// writes, the offloaded handler changes the copies, and its Result says what becomes of them.
 
 // LongFrom is how much work is long: about so many elements to go through, each of which takes a fraction of a
 // microsecond.
@@ -26,9 +26,9 @@ const LongFrom = 16384
 // longBytes is how many bytes of strings take as long as an element.
 const longBytes = 256
 
-// Apart is what a handler has that runs apart, or has run so.
-type Apart struct {
-	// Keys are the names of all keys of the database, for a command that declares no keys, while it runs apart.
+// Offload is what the handler of an offloaded command has, in the offloaded call and in the one that gets its result.
+type Offload struct {
+	// Keys are the names of all keys of the database, for an offloaded call of a command that declares no keys.
 	Keys iter.Seq[string]
 	// Unlock gives the guard of a command that is InSteps, or has called LongKeys, back between two steps, and after the
 	// last. Lock takes it again; everything may have changed. It reports false if nobody wants the reply any more. They are
@@ -44,7 +44,7 @@ type Apart struct {
 }
 
 // Long must be called before work on n elements, of values with so many elements: to take a view of these takes time
-// for all of them, which is worth it only if n is not much less. It does not return if the command is to run apart.
+// for all of them, which is worth it only if n is not much less. It does not return if the command is offloaded.
 func (c *Ctx) Long(n, of int) {
 	if isLong(n, of) {
 		c.long(OnView)
@@ -65,7 +65,7 @@ func (c *Ctx) LongKeys(n int) {
 	}
 }
 
-// Way is how a command runs apart.
+// Way is how a command is offloaded.
 type Way uint8
 
 const (
@@ -76,7 +76,7 @@ const (
 
 func isLong(n, of int) bool { return n >= LongFrom && n >= of/longShare }
 
-// longShare is the part of values that a command must go through to run apart.
+// longShare is the part of values that a command must go through to be offloaded.
 const longShare = 16
 
 // LongBytes is Long for work on n bytes of strings.
@@ -87,8 +87,8 @@ func (c *Ctx) LongBytes(n int) {
 }
 
 func (c *Ctx) long(way Way) {
-	if c.Origin == FromClient && !c.NoBlock && c.Apart == nil && c.Client != nil {
-		c.Client.RunApart(c, way)
+	if c.Origin == FromClient && !c.NoBlock && c.Offload == nil && c.Client != nil {
+		c.Client.Offload(c, way)
 	}
 }
 
@@ -98,7 +98,7 @@ const stepBatches = 8
 
 // nextKeys ends a step of a command that goes through many keys.
 func (c *Ctx) nextKeys() {
-	if a := c.Apart; a != nil && a.Unlock != nil {
+	if a := c.Offload; a != nil && a.Unlock != nil {
 		a.Unlock()
 		if !a.Lock() {
 			panic(Computed{})
@@ -106,10 +106,10 @@ func (c *Ctx) nextKeys() {
 	}
 }
 
-// Result returns what compute returns, which the command will store. It may have been computed before, apart; there it
-// does not return.
+// Result returns what compute returns, which the command will store. It may have been computed by an offloaded call,
+// where Result does not return.
 func Result[T any](c *Ctx, compute func() T) T {
-	switch a := c.Apart; {
+	switch a := c.Offload; {
 	case a == nil:
 		return compute()
 	case a.Done:
@@ -120,5 +120,5 @@ func Result[T any](c *Ctx, compute func() T) T {
 	}
 }
 
-// Computed is what ends a handler that runs apart when it has done its work, or when nobody wants that any more.
+// Computed ends an offloaded call when it has its result, or when nobody wants that any more.
 type Computed struct{}

@@ -1,0 +1,481 @@
+package session
+
+import (
+	"bytes"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/background"
+	"github.com/atomredis/atomredis/internal/buffers"
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// Commands that take long are offloaded to goroutines of their own, so that nobody else waits for them: see package
+// command. The session waits, and executes the command again when there is a result. A command that only reads was
+// executed at the instant of its view, and the session takes its reply. A value to store is of that instant too. It is
+// stored only if none of the keys that were read has changed since; otherwise the command is offloaded once more, and
+// after that executed whole under its guard. So other clients see only states that commands executed one after the
+// other lead to. Commands whose replies need not be of one instant have no view: their steps are executed on the
+// keyspace itself, each under a guard of its own. So are the steps of commands that read very many keys; their reply
+// is used if none of the keys has changed from before the first step to after the last.
+
+// offloads are the offloaded commands of a server, and those that wait for their turn. Their number is bounded so that a
+// processor is left for other commands.
+type offloads struct {
+	running sync.WaitGroup
+
+	mu      sync.Mutex // protects what follows, and offload.state; nothing is locked under it but mailboxes
+	most    int        // how many may run; 0 before the first
+	free    int        // how many of them do not
+	naming  bool       // one of those that run reads the names of all keys, of which there can be only one
+	waiting []*offload
+}
+
+// offload is a command that is offloaded, waits for its turn, or has a result. The session keeps it until the command
+// has been executed. Fields that are not marked otherwise belong to the session's goroutine, and while it runs to its own.
+type offload struct {
+	shared *Shared
+	tell   func() // tells the session that its turn has come, or that it has run
+	state  offloadState
+	waits  bool // the session waits; used by its goroutine only
+	ready  bool // it can be started; likewise
+	tries  int  // how often the command has been offloaded
+	naming bool // it reads the names of all keys
+
+	cmd     *command.Command
+	expired bool // the client sees expired keys, as Guard.SeesExpired
+	noTouch bool // as Guard.NoTouch
+	args    [][]byte
+	db      int
+	proto   int
+	way     command.Way
+	view    *engine.View        // nil if inSteps
+	names   *engine.Names       // instead of view, if naming
+	watches []*watchedKey       // of the keys of view, if the command stores something
+	keys    *engine.WatchedKeys // of those that are read in steps
+	stop    atomic.Bool         // the result is no longer wanted
+
+	handler command.Offload // what the handler sees of it
+	reply   []byte
+	took    int64  // ns
+	epoch   uint64 // Shared.epoch when the view was taken
+	failed  bool   // it can only be executed whole
+	stale   bool   // a key has changed, so that the reply is of no use
+}
+
+// inSteps reports whether a command is executed on the keyspace itself.
+func (o *offload) inSteps(cmd *command.Command) bool { return cmd.InSteps || o.way == command.OnKeys }
+
+type offloadState uint8
+
+const (
+	offloadQueued    offloadState = iota // it waits for its turn
+	offloadAdmitted                      // it is its turn
+	offloadRuns                          // its goroutine runs
+	offloadDone                          // there is a result, or it has failed
+	offloadAbandoned                     // its goroutine runs, and will clean up
+	offloadEnded                         // it has been given up, or is over
+)
+
+// offloaded is what Offload panics with.
+type offloaded struct{}
+
+// maxOffloads is how often a command is offloaded before it is executed whole, if the keys that it reads change each time.
+const maxOffloads = 2
+
+// maxViewed is of how many keys there may be a view: to take one takes time for each of them.
+const maxViewed = command.LongFrom
+
+// Offload implements command.Client. Commands of a client that tracks keys are executed whole: an invalidation must
+// follow the reply that does not have the change.
+func (s *Session) Offload(c *command.Ctx, way command.Way) {
+	if c != &s.ctx || s.modes.tracking.On() || way == command.OnKeys && s.shared.Tiered.Load() {
+		return // to read values into memory takes longer than to go through them
+	}
+	t, o := &s.shared.offloads, s.offload
+	if o == nil && way != command.OnKeys {
+		loadRead(c, way) // for which the command may have to wait
+	}
+	if o != nil && t.is(o) == offloadDone {
+		if o.failed || o.tries >= maxOffloads {
+			return
+		}
+		unwatch(c.G, o.watches)
+		o = &offload{shared: s.shared, tell: o.tell, naming: o.naming, tries: o.tries}
+	} else if o == nil {
+		o = &offload{shared: s.shared, tell: func() { s.post(mailOffload) }, naming: len(c.Cmd.Keys) == 0 && !c.Cmd.InSteps}
+	}
+	s.offload = o
+	if t.is(o) == offloadQueued && !t.enter(o) {
+		o.waits = true
+		panic(offloaded{})
+	}
+	if !o.look(c, way) {
+		t.end(o)
+		return
+	}
+	o.waits, o.ready = true, true
+	o.cmd, o.db, o.proto, o.expired, o.noTouch = c.Cmd, c.DB, c.W.Proto, c.G.SeesExpired, c.G.NoTouch
+	o.tries++
+	panic(offloaded{})
+}
+
+// startOffload starts the goroutine of a command whose view has been taken. No guard is held, because the arguments, which
+// may be long, are copied.
+func (s *Session) startOffload(args [][]byte) {
+	if o := s.offload; o.ready {
+		o.ready = false
+		o.args = ownArgs(args)
+		s.shared.offloads.start(o)
+	}
+}
+
+// ownArgs returns a copy of arguments.
+func ownArgs(args [][]byte) [][]byte {
+	own := make([][]byte, len(args))
+	copyArgs(own, make([]byte, sizeOf(args)), args)
+	return own
+}
+
+// keysRead returns the keys that a command reads, or also those that it changes if it does so on copies, each once. One that
+// does not write reads them all: as in Redis, specs of commands of modules need not say so.
+func keysRead(c *command.Ctx, way command.Way) (keys [][]byte) {
+	c.Cmd.EachKey(c.Args, func(i int, spec *command.KeySpec) bool {
+		if way == command.OnCopies || c.Cmd.Flags&command.Write == 0 || slices.Contains(c.Cmd.UseOfKey(spec, c.Args), "RO") {
+			keys = append(keys, c.Args[i])
+		}
+		return true
+	})
+	slices.SortFunc(keys, bytes.Compare)
+	return slices.CompactFunc(keys, bytes.Equal)
+}
+
+// loadRead brings the values of the keys into memory that keysRead returns.
+func loadRead(c *command.Ctx, way command.Way) {
+	for _, key := range keysRead(c, way) {
+		if e := c.G.Peek(c.DB, key); e != nil {
+			e.Load()
+		}
+	}
+}
+
+// look takes the view that a command needs; it reports whether there is one.
+func (o *offload) look(c *command.Ctx, way command.Way) bool {
+	o.epoch, o.way, o.handler.Changes = o.shared.epoch(), way, way == command.OnCopies
+	switch {
+	case o.inSteps(c.Cmd):
+		return true
+	case o.naming:
+		o.names = c.G.Names(c.DB)
+		return o.names != nil
+	}
+	keys := keysRead(c, way)
+	if len(keys) > maxViewed {
+		return false
+	}
+	if o.view = c.G.View(c.DB, keys); o.view == nil {
+		return false
+	}
+	if c.Cmd.Flags&command.Write != 0 {
+		for _, key := range keys {
+			k := &watchedKey{db: c.DB, key: string(key), shard: o.shared.Keyspace.ShardOf(key)}
+			k.begin(c.G, false)
+			o.watches = append(o.watches, k)
+		}
+	}
+	return true
+}
+
+// enter reports whether a command may run now; otherwise it waits for its turn, and the session gets mail.
+func (t *offloads) enter(o *offload) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.most == 0 {
+		t.most = max(runtime.GOMAXPROCS(0)-1, 1)
+		t.free = t.most
+	}
+	if !t.admit(o) {
+		t.waiting = append(t.waiting, o)
+		return false
+	}
+	return true
+}
+
+// admit gives a command its turn if there is a place for it. mu is locked.
+func (t *offloads) admit(o *offload) bool {
+	if t.free == 0 || o.naming && t.naming {
+		return false
+	}
+	t.free--
+	t.naming = t.naming || o.naming
+	o.state = offloadAdmitted
+	return true
+}
+
+// leave gives the place of a command to those that wait. mu is locked.
+func (t *offloads) leave(o *offload) {
+	t.free++
+	t.naming = t.naming && !o.naming
+	t.waiting = slices.DeleteFunc(t.waiting, func(next *offload) bool {
+		admitted := t.admit(next)
+		if admitted {
+			next.tell()
+		}
+		return admitted
+	})
+}
+
+// start has a command run whose turn it is.
+func (t *offloads) start(o *offload) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	o.state = offloadRuns
+	t.running.Add(1)
+	go o.run()
+}
+
+// finished notes that a command has run, and reports whether the session wants to know.
+func (t *offloads) finished(o *offload) (wanted bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if wanted = o.state == offloadRuns; wanted {
+		o.state = offloadDone
+		o.tell()
+	}
+	t.leave(o)
+	return wanted
+}
+
+// end gives a command up that has its turn: it is to be executed whole.
+func (t *offloads) end(o *offload) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.leave(o)
+	o.state, o.failed = offloadDone, true
+}
+
+// drop gives a command up, whatever it does, and reports whether the session must clean up.
+func (t *offloads) drop(o *offload) (hasRun bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	was := o.state
+	o.state = offloadEnded
+	switch was {
+	case offloadQueued:
+		if i := slices.Index(t.waiting, o); i >= 0 {
+			t.waiting = slices.Delete(t.waiting, i, i+1)
+		}
+	case offloadAdmitted:
+		t.leave(o)
+	case offloadRuns:
+		o.state = offloadAbandoned
+		o.stop.Store(true)
+		return false
+	}
+	return true
+}
+
+// is returns what a command does.
+func (t *offloads) is(o *offload) offloadState {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return o.state
+}
+
+// run executes the command on its view.
+func (o *offload) run() {
+	defer o.shared.offloads.running.Done()
+	background.Work()
+	start := o.shared.Ticks()
+	if o.way == command.OnKeys {
+		o.shared.Scripts.Under(engine.AllShards, o.shared.Keyspace.Now(), func(g *engine.Guard, _ bool) { o.keys = g.WatchKeys(o.db) })
+	}
+	o.compute()
+	if o.keys != nil {
+		o.unwatchKeys()
+	}
+	o.took = o.shared.Ticks() - start
+	if !o.shared.offloads.finished(o) {
+		o.unwatch()
+	}
+}
+
+func (o *offload) compute() {
+	var pacer background.Pacer
+	var g engine.Guard
+	o.failed = true // unless it comes to its end
+	defer func() {
+		p := recover()
+		if o.inSteps(o.cmd) && g.Locked() {
+			g.Unlock()
+		}
+		if _, ok := p.(command.Computed); ok {
+			o.shared.Keyspace.Prepare(o.handler.Result)
+			o.failed = o.stop.Load() || o.inSteps(o.cmd) // where this is no result
+		} else if p != nil {
+			o.shared.logPanic(o.cmd, p)
+		}
+		o.handler.Done = true
+	}()
+	out := resp.Writer{Proto: o.proto}
+	ks, shards, now := o.shared.Keyspace, uint64(engine.AllShards), o.shared.Keyspace.Now
+	switch {
+	case o.inSteps(o.cmd):
+		shards, g.SeesExpired, g.NoTouch = o.cmd.Shards(ks, o.args), o.expired, o.noTouch
+		if o.keys != nil {
+			began := now()
+			now = func() int64 { return began }
+		}
+		o.handler.Unlock = func() {
+			g.Unlock()
+			pacer.Pause()
+		}
+		o.handler.Lock = func() bool {
+			g.Lock(ks, shards, now())
+			return !o.stop.Load() && (o.keys == nil || len(out.Buf) < maxStepsReply)
+		}
+	case o.names != nil:
+		defer o.names.Close()
+		o.names.SetPause(pacer.Pause)
+		ks = engine.New(engine.Options{Databases: o.db + 1})
+		o.handler.Keys = o.names.All(&o.stop)
+	default:
+		defer o.view.Close()
+		o.view.Pause = pacer.Pause
+		var err error
+		if ks, err = o.view.Keyspace(&o.stop); ks == nil {
+			if err != nil {
+				o.shared.Log.Error("cannot copy a value", "command", o.cmd.Name, "err", err)
+			}
+			return
+		}
+	}
+	g.Lock(ks, shards, now())
+	o.cmd.Do(&command.Ctx{
+		Args: o.args, W: &out, G: &g, DB: o.db, Client: offloadClient{}, Host: o.shared.Host, Cmd: o.cmd, Origin: command.FromClient,
+		Offload: &o.handler,
+	})
+	if g.Locked() {
+		g.Unlock()
+	}
+	o.reply, o.failed = out.Buf, o.stop.Load() || g.Changes() > 0
+}
+
+// maxStepsReply is the length in bytes from which on a command that reads many keys is executed whole: an offloaded one
+// copies long strings.
+const maxStepsReply = 64 << 20
+
+// unwatchKeys ends the watch of the command's keys, and finds out whether the reply can be used.
+func (o *offload) unwatchKeys() {
+	o.shared.Scripts.Under(engine.AllShards, o.shared.Keyspace.Now(), func(g *engine.Guard, _ bool) { g.UnwatchKeys(o.keys) })
+	o.stale = !o.failed && o.keys.Changed(func(yield func(key []byte) bool) {
+		o.cmd.EachKey(o.args, func(i int, _ *command.KeySpec) bool { return yield(o.args[i]) })
+	})
+}
+
+// offloadClient stands for the client of an offloaded command. Such a command has asked its client everything before.
+type offloadClient struct{ command.Client }
+
+func (offloadClient) MayReadAll(*command.Command, [][]byte) bool { return true }
+
+// unwatch ends the watches of the command's keys. No guard may be held.
+func (o *offload) unwatch() {
+	if len(o.watches) > 0 {
+		o.shared.Scripts.Under(shardsOf(o.watches), o.shared.Keyspace.Now(), func(g *engine.Guard, _ bool) { unwatch(g, o.watches) })
+		o.watches = nil
+	}
+}
+
+// isOffloaded reports whether the command that the session executes next is still offloaded, or waits for its turn.
+func (s *Session) isOffloaded() bool {
+	switch s.shared.offloads.is(s.offload) {
+	case offloadQueued, offloadRuns:
+		s.offload.waits = true
+	default:
+		s.offload.waits = false
+	}
+	return s.offload.waits
+}
+
+// endOffload forgets the offload of a command that has been executed; it reports false if the command is offloaded now.
+func (s *Session) endOffload() bool {
+	if s.offload.waits {
+		return false
+	}
+	s.endGuard()
+	s.dropOffload()
+	return true
+}
+
+// dropOffload gives up the offloaded command, or forgets its result. No guard may be held.
+func (s *Session) dropOffload() {
+	o := s.offload
+	s.offload = nil
+	if s.shared.offloads.drop(o) {
+		o.unwatch()
+	}
+}
+
+// offloaded ends the call of a command that is offloaded now. There is no reply from mark on.
+func (s *Session) offloaded(c *command.Ctx, mark int) {
+	c.W.Truncate(mark)
+	c.G.MayWait(false)
+	if !c.Cmd.Slow && !s.exact {
+		s.uncountCall()
+	}
+}
+
+// takeReply answers a command with the reply of its offload, and reports whether there is one. A reply from before the
+// journal's epoch changed may show changes that were taken back, and is not used.
+func (s *Session) takeReply(cmd *command.Command, args [][]byte) bool {
+	o := s.offload
+	if s.shared.offloads.is(o) != offloadDone || o.failed || o.stale || o.handler.Result != nil || o.epoch != s.shared.epoch() {
+		return false
+	}
+	s.endGuard()
+	s.flushCalls()
+	reply := o.reply
+	o.reply = nil
+	n := len(reply)
+	if reply[0] == '-' {
+		s.shared.CommandStats.Of(cmd).Failed.Add(1)
+		s.shared.Counters.Errors.Count(reply[1:])
+	}
+	if s.out.Len() == 0 && cap(reply) >= buffers.Large {
+		s.out.Buf, reply = reply, nil
+	} else {
+		s.out.Raw(reply)
+	}
+	buffers.Put(reply)
+	s.shared.CommandStats.Of(cmd).Count(1, o.took)
+	s.ctx.Cmd, s.ctx.Args = cmd, args
+	s.heat(&s.ctx, o.took, n)
+	s.examine(cmd, args, 1, o.took)
+	if m := &s.shared.monitors; m.active() {
+		m.feed(s, s.ctx.Origin, cmd, args)
+	}
+	s.lastCmd = cmd
+	return true
+}
+
+// useResult gives a command the result of its offload, unless the keys that it read have changed since. The command's
+// guard is held.
+func (s *Session) useResult(c *command.Ctx) {
+	o := s.offload
+	if s.shared.offloads.is(o) != offloadDone || o.failed || o.handler.Result == nil {
+		return
+	}
+	for _, k := range o.watches {
+		if !c.G.Unchanged(k.watch, k.version) {
+			return
+		}
+	}
+	c.Offload = &o.handler
+}
+
+// close waits for what still runs. There are no sessions any more.
+func (t *offloads) close() { t.running.Wait() }
