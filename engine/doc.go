@@ -115,8 +115,8 @@
 // (directory.go). Values beyond 256 bytes are loaded on first use and can leave memory again when they are as stored
 // (Guard.Unload), which they do by themselves if there is no room for them (tier.go). A value that cannot be read
 // panics with a [LoadError], which the server turns into an error reply, so handlers touch what they read before they
-// change anything. For the same reason a command can give up with an [Away] and run again when the value has been read
-// outside of its guard (fetch.go).
+// change anything. For the same reason a command can end early and run again when the value has been read outside of
+// its guard ([Guard.OnAway], fetch.go).
 //
 // # Limits
 //

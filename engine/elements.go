@@ -220,10 +220,10 @@ func (e *Entry) mayHave(some *Some) bool {
 	return s.length != 0 && (some.count || kinds[e.typ].ahead != nil)
 }
 
-// bring brings parts into memory that are not there. It panics as reading the value does.
+// bring brings parts into memory that are not there, as load does with a whole value.
 func (e *Entry) bring(s *unloaded, some *Some) {
 	if g := s.ks.shards[e.shard].waits; g != nil && g.canWait() {
-		panic(&Away{s.ks.spaces[e.space].db, e.Key(), some})
+		g.onAway(&Away{s.ks.spaces[e.space].db, e.Key(), some})
 	}
 	parts, err := s.ks.readParts(s.numbers(), some)
 	if err == nil {

@@ -7,11 +7,11 @@ import (
 )
 
 // Values that are not in memory come back when they are used. Whoever cannot wait reads them at once, under the guard.
-// A guard whose holder can wait (MayWait) gives up instead: what reads the value panics with an Away, before anything
-// has changed, and the holder asks for it with Fetch and begins anew when it is there. So others go on meanwhile, and
-// many values are read side by side.
+// The holder of a guard who can wait says so with OnAway. It then ends its work by a panic before anything has changed,
+// asks for the value with Fetch, and begins anew when it is there. So others go on meanwhile, and many values are read
+// side by side.
 
-// Away is what a guard panics with that MayWait if a value is not in memory.
+// Away is a value that is needed and is not in memory.
 type Away struct {
 	DB  int
 	Key string
@@ -19,16 +19,14 @@ type Away struct {
 	Some *Some
 }
 
-func (a *Away) Error() string { return "the value of key " + a.Key + " is not in memory" }
-
-// MayWait says, until it is called with false or the guard is given back, that the holder of the guard can wait for
-// values that are not in memory. Reading one then panics with an Away, unless something has changed under the guard
-// since.
-func (g *Guard) MayWait(on bool) {
-	g.waits, g.repeats = on, g.changes
+// OnAway has fn called, until OnAway(nil) or the guard is given back, when a value is read that is not in memory, unless
+// something has changed under the guard since. fn may end its caller by a panic. If it returns, the value is read at
+// once.
+func (g *Guard) OnAway(fn func(*Away)) {
+	g.onAway, g.repeats = fn, g.changes
 	for m := g.locked; m != 0; m &= m - 1 {
 		s := &g.ks.shards[bits.TrailingZeros64(m)]
-		if s.waits = nil; on {
+		if s.waits = nil; fn != nil {
 			s.waits = g
 			s.counted = lookups{s.stats.Hits, s.stats.Misses}
 		}
@@ -41,7 +39,7 @@ func (g *Guard) canWait() bool { return g.changes == g.repeats }
 // lookups are the counters of lookups as they were when a guard began that may wait.
 type lookups struct{ hits, misses int64 }
 
-// Uncount takes the lookups back that were counted since MayWait: they will be made once more.
+// Uncount takes the lookups back that were counted since OnAway: they will be made once more.
 func (g *Guard) Uncount() {
 	for m := g.locked; m != 0; m &= m - 1 {
 		s := &g.ks.shards[bits.TrailingZeros64(m)]

@@ -37,13 +37,13 @@ type Guard struct {
 	pending []countedLater // entries whose memory is counted when the guard ends
 	growth  int            // bytes that are counted and not yet told
 
-	changes  int      // see Changes
-	waits    bool     // see MayWait
-	repeats  int      // what changes was then
-	toIndex  []string // keys that the Indexer has not been told of
-	record   []byte   // commands for the journal
-	recordDB int      // the database that is selected at their end
-	told     []byte   // commands for the follower alone
+	changes  int         // see Changes
+	onAway   func(*Away) // see OnAway; nil if the holder does not wait
+	repeats  int         // what changes was then
+	toIndex  []string    // keys that the Indexer has not been told of
+	record   []byte      // commands for the journal
+	recordDB int         // the database that is selected at their end
+	told     []byte      // commands for the follower alone
 }
 
 // maxKeptRecord is the size in bytes of the largest buffer for journal records that a guard keeps for the next one.
@@ -68,8 +68,8 @@ func (g *Guard) Unlock() {
 
 // release is Unlock but for the waiters in again.
 func (g *Guard) release() {
-	if g.waits {
-		g.MayWait(false)
+	if g.onAway != nil {
+		g.OnAway(nil)
 	}
 	if len(g.ready) > 0 {
 		g.serve()

@@ -129,7 +129,7 @@ type shard struct {
 	lost    map[spaceKey]struct{}
 	// resident are those whose values may leave memory, if values do; see tier.go.
 	resident entryList
-	waits    *Guard  // whose holder can wait for values; see Guard.MayWait
+	waits    *Guard  // whose holder can wait for values; see Guard.OnAway
 	counted  lookups // what there was when it began
 
 	timer Timer // fires at armed, or when the pacer has it; nil if none

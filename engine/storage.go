@@ -173,11 +173,12 @@ func (s *unloaded) copied() *unloaded {
 // of the keyspace.
 type checkpoint struct{ failed bool }
 
-// load brings the value of an entry into memory. It panics with an Away if the holder of the guard can wait for it.
+// load brings the value of an entry into memory. Before that it tells the holder of the guard, who may wait for it: see
+// Guard.OnAway.
 func (e *Entry) load() {
 	s := e.unloaded()
 	if g := s.ks.shards[e.shard].waits; g != nil && g.canWait() {
-		panic(&Away{DB: s.ks.spaces[e.space].db, Key: e.Key()})
+		g.onAway(&Away{DB: s.ks.spaces[e.space].db, Key: e.Key()})
 	}
 	if err := e.loadFrom(s); err != nil {
 		panic(&LoadError{e.Key(), err})

@@ -59,8 +59,8 @@ type Client interface {
 	Block(c *Ctx, b Block)
 	// Await suspends the client until finish is called; see Ctx.Await.
 	Await(c *Ctx, timeout int64, empty Reply) (finish func(Reply))
-	// Offload does not return if the command can be offloaded; see Ctx.Long.
-	Offload(c *Ctx, way Way)
+	// Offload offloads the command if it can, and reports whether it has. Then the call of the handler ends; see Ctx.Long.
+	Offload(c *Ctx, way Way) bool
 	// MayReadAll reports whether the client's user may execute a command although it reads keys that are not among its
 	// arguments.
 	MayReadAll(cmd *Command, args [][]byte) bool

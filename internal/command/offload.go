@@ -3,7 +3,7 @@ package command
 import "iter"
 
 // Commands that take long are offloaded. A handler that has much to do says so (Ctx.Long), before it has changed or
-// written anything. Where the command can be offloaded the call ends there: the client waits, a view of the command's
+// written anything. Where the command can be offloaded the call ends there ([Retry]): the client waits, a view of the command's
 // keys is taken, the guard is released, and a goroutine in the background calls the handler again, on a keyspace that has
 // nothing but these keys. The reply of that call is the reply of a command that only reads. A value to store is computed
 // in a function that the handler passes to Result. Then the handler is called a third time, under a guard of the client's.
@@ -88,7 +88,9 @@ func (c *Ctx) LongBytes(n int) {
 
 func (c *Ctx) long(way Way) {
 	if c.Origin == FromClient && !c.NoBlock && c.Offload == nil && c.Client != nil {
-		c.Client.Offload(c, way)
+		if c.Client.Offload(c, way) {
+			offloaded()
+		}
 	}
 }
 
@@ -101,24 +103,22 @@ func (c *Ctx) nextKeys() {
 	if a := c.Offload; a != nil && a.Unlock != nil {
 		a.Unlock()
 		if !a.Lock() {
-			panic(Computed{})
+			computed()
 		}
 	}
 }
 
 // Result returns what compute returns, which the command will store. It may have been computed by an offloaded call,
 // where Result does not return.
-func Result[T any](c *Ctx, compute func() T) T {
+func Result[T any](c *Ctx, compute func() T) (result T) {
 	switch a := c.Offload; {
 	case a == nil:
-		return compute()
+		result = compute()
 	case a.Done:
-		return a.Result.(T)
+		result = a.Result.(T)
 	default:
 		a.Result = compute()
-		panic(Computed{})
+		computed()
 	}
+	return result
 }
-
-// Computed ends an offloaded call when it has its result, or when nobody wants that any more.
-type Computed struct{}

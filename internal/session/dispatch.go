@@ -133,10 +133,11 @@ func execAborted(e command.Error) command.Error {
 	return "EXECABORT Transaction discarded because of: " + command.Error(strings.TrimPrefix(string(e), "ERR "))
 }
 
-// call executes a command of the client under a guard, which execute ends.
-func (s *Session) call(cmd *command.Command, args [][]byte) {
+// call executes a command of the client under a guard, which execute ends. If the call ends early the command must be
+// executed again.
+func (s *Session) call(cmd *command.Command, args [][]byte) (retry command.Retry) {
 	if s.offload != nil && s.takeReply(cmd, args) {
-		return
+		return retry
 	}
 	c := &s.ctx
 	c.Cmd, c.Args, c.DB = cmd, args, s.db
@@ -145,23 +146,23 @@ func (s *Session) call(cmd *command.Command, args [][]byte) {
 		s.guard.Owner = &s.origin
 		if busy := s.shared.Scripts.Lock(&s.guard, shards, s.now); busy != "" {
 			s.reject(cmd, busy)
-			return
+			return retry
 		}
 	}
 	if e := s.lateRefusal(cmd); e != "" {
 		s.endGuard()
 		s.reject(cmd, e)
-		return
+		return retry
 	}
 	if s.offload != nil {
 		s.useResult(c)
 	}
-	s.runMonitored(c)
+	retry = s.runMonitored(c)
 	if s.offload != nil {
 		c.Offload = nil
 	}
-	if s.unfinished() {
-		return
+	if retry.Reason != 0 {
+		return retry
 	}
 	if s.modes.tracking.On() {
 		s.rememberKeys(cmd, args)
@@ -170,20 +171,16 @@ func (s *Session) call(cmd *command.Command, args [][]byte) {
 		s.shared.Tracking.Broadcast(&s.origin.Changer)
 	}
 	s.lastCmd = cmd
-}
-
-// unfinished reports whether the command that has just been called will be called once more, because it waits for
-// something.
-func (s *Session) unfinished() bool {
-	return s.fetching.away != nil || s.offload != nil && s.offload.waits
+	return retry
 }
 
 // fromFiles are the origins of commands that files of this server, or of another one, have.
 const fromFiles = command.FromJournal | command.FromImport
 
 // run calls the handler of c.Cmd. Nothing else ever does, whether clients, transactions, scripts, a master or the
-// journal want it. What the journal and other files have is neither counted nor journalled again.
-func (s *Session) run(c *command.Ctx) {
+// journal want it. What the journal and other files have is neither counted nor journalled again. If the call ends early,
+// which only calls by clients do, nothing has been counted or replied.
+func (s *Session) run(c *command.Ctx) (retry command.Retry) {
 	cmd, mark, changes := c.Cmd, len(c.W.Buf), c.G.Changes()
 	counted := !c.Origin.In(fromFiles)
 	var start int64
@@ -198,11 +195,11 @@ func (s *Session) run(c *command.Ctx) {
 	c.G.Writes = cmd.Flags&command.Write != 0
 	waits := s.mayWait(c)
 	if waits {
-		c.G.MayWait(true)
+		c.G.OnAway(command.AwaitValue)
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			s.panicked(c, cmd, mark, changes, p)
+			retry = s.panicked(c, cmd, mark, changes, p)
 		}
 	}()
 	cmd.Do(c)
@@ -212,15 +209,15 @@ func (s *Session) run(c *command.Ctx) {
 			break
 		}
 		if waits {
-			c.G.MayWait(true)
+			c.G.OnAway(command.AwaitValue)
 		}
 		cmd.Do(c)
 	}
 	if waits {
-		c.G.MayWait(false)
+		c.G.OnAway(nil)
 	}
 	if !counted {
-		return
+		return retry
 	}
 	if cmd.Flags&command.Write != 0 {
 		journalChanges(c, changes)
@@ -231,11 +228,24 @@ func (s *Session) run(c *command.Ctx) {
 			s.shared.Counters.Errors.Count(failure)
 		}
 	}
-	if s.blocked == nil && !s.unfinished() {
+	if s.blocked == nil {
 		s.calls++
 	}
 	if alone {
 		s.end(c, start, c.W.Len()-size)
+	}
+	return retry
+}
+
+// takeCallBack drops what a call has written and counted that has ended early. Its reply would begin at mark.
+func (s *Session) takeCallBack(c *command.Ctx, mark int, retry command.Retry) {
+	c.W.Truncate(mark)
+	if retry.Reason == command.RetryAway {
+		c.G.Uncount()
+	}
+	c.G.OnAway(nil)
+	if !c.Cmd.Slow && !s.exact {
+		s.uncountCall()
 	}
 }
 
@@ -258,17 +268,13 @@ func (s *Session) widen(c *command.Ctx) command.Error {
 // it: nothing else has a guard that does not hold all shards for such a command.
 const errUndeclaredKey command.Error = "ERR the command needs a key that the custom command does not declare"
 
-// panicked ends a call whose handler has panicked. That is a bug, which must not take other clients down. Where the
-// journal repeats the command it got as far when it ran at first, so that it goes on, unless a stored value cannot be
-// read.
-func (s *Session) panicked(c *command.Ctx, cmd *command.Command, mark, changes int, p any) {
-	switch p := p.(type) {
-	case *engine.Away:
-		s.giveUp(c, mark, p)
-		return
-	case offloaded:
-		s.offloaded(c, mark)
-		return
+// panicked ends a call whose handler has panicked. If it has not ended early for a reason, which panicked returns, that is
+// a bug, which must not take other clients down. Where the journal repeats the command it got as far when it ran at
+// first, so that it goes on, unless a stored value cannot be read.
+func (s *Session) panicked(c *command.Ctx, cmd *command.Command, mark, changes int, p any) (retry command.Retry) {
+	if early, ok := command.EndedEarly(p); ok {
+		s.takeCallBack(c, mark, early)
+		return early
 	}
 	s.shared.logPanic(cmd, p)
 	c.W.Truncate(mark)
@@ -278,6 +284,7 @@ func (s *Session) panicked(c *command.Ctx, cmd *command.Command, mark, changes i
 	if cmd.Flags&command.Write != 0 && !c.Origin.In(fromFiles) {
 		journalChanges(c, changes)
 	}
+	return retry
 }
 
 // panicReply returns the reply to a command that could not be carried out.

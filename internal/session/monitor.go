@@ -42,16 +42,17 @@ func (m *monitors) remove(s *Session) {
 
 // runMonitored is run for a command that monitors see. They see it when it is done, in the database that SELECT has
 // selected and behind the commands that EXEC has executed; only a script is seen ahead of the commands that it calls.
-func (s *Session) runMonitored(c *command.Ctx) {
+func (s *Session) runMonitored(c *command.Ctx) (retry command.Retry) {
 	m, cmd, args := &s.shared.monitors, c.Cmd, c.Args
 	ahead := cmd.Flags&command.SkipMonitor != 0 && m.active()
 	if ahead {
 		m.feed(s, c.Origin, cmd, args)
 	}
-	s.run(c)
-	if !ahead && m.active() && !s.unfinished() {
+	retry = s.run(c)
+	if !ahead && m.active() && retry.Reason == 0 {
 		m.feed(s, c.Origin, cmd, args)
 	}
+	return retry
 }
 
 // feed shows a command of the client s, or of a script that it runs, to all monitors.

@@ -81,9 +81,6 @@ const (
 	offloadEnded                         // it has been given up, or is over
 )
 
-// offloaded is what Offload panics with.
-type offloaded struct{}
-
 // maxOffloads is how often a command is offloaded before it is executed whole, if the keys that it reads change each time.
 const maxOffloads = 2
 
@@ -92,9 +89,9 @@ const maxViewed = command.LongFrom
 
 // Offload implements command.Client. Commands of a client that tracks keys are executed whole: an invalidation must
 // follow the reply that does not have the change.
-func (s *Session) Offload(c *command.Ctx, way command.Way) {
+func (s *Session) Offload(c *command.Ctx, way command.Way) bool {
 	if c != &s.ctx || s.modes.tracking.On() || way == command.OnKeys && s.shared.Tiered.Load() {
-		return // to read values into memory takes longer than to go through them
+		return false // to read values into memory takes longer than to go through them
 	}
 	t, o := &s.shared.offloads, s.offload
 	if o == nil && way != command.OnKeys {
@@ -102,7 +99,7 @@ func (s *Session) Offload(c *command.Ctx, way command.Way) {
 	}
 	if o != nil && t.is(o) == offloadDone {
 		if o.failed || o.tries >= maxOffloads {
-			return
+			return false
 		}
 		unwatch(c.G, o.watches)
 		o = &offload{shared: s.shared, tell: o.tell, naming: o.naming, tries: o.tries}
@@ -112,16 +109,16 @@ func (s *Session) Offload(c *command.Ctx, way command.Way) {
 	s.offload = o
 	if t.is(o) == offloadQueued && !t.enter(o) {
 		o.waits = true
-		panic(offloaded{})
+		return true
 	}
 	if !o.look(c, way) {
 		t.end(o)
-		return
+		return false
 	}
 	o.waits, o.ready = true, true
 	o.cmd, o.db, o.proto, o.expired, o.noTouch = c.Cmd, c.DB, c.W.Proto, c.G.SeesExpired, c.G.NoTouch
 	o.tries++
-	panic(offloaded{})
+	return true
 }
 
 // startOffload starts the goroutine of a command whose view has been taken. No guard is held, because the arguments, which
@@ -304,6 +301,7 @@ func (o *offload) run() {
 	}
 }
 
+// compute calls the handler on what the command sees of the keyspace.
 func (o *offload) compute() {
 	var pacer background.Pacer
 	var g engine.Guard
@@ -313,7 +311,7 @@ func (o *offload) compute() {
 		if o.inSteps(o.cmd) && g.Locked() {
 			g.Unlock()
 		}
-		if _, ok := p.(command.Computed); ok {
+		if _, ok := command.EndedEarly(p); ok {
 			o.shared.Keyspace.Prepare(o.handler.Result)
 			o.failed = o.stop.Load() || o.inSteps(o.cmd) // where this is no result
 		} else if p != nil {
@@ -417,15 +415,6 @@ func (s *Session) dropOffload() {
 	s.offload = nil
 	if s.shared.offloads.drop(o) {
 		o.unwatch()
-	}
-}
-
-// offloaded ends the call of a command that is offloaded now. There is no reply from mark on.
-func (s *Session) offloaded(c *command.Ctx, mark int) {
-	c.W.Truncate(mark)
-	c.G.MayWait(false)
-	if !c.Cmd.Slow && !s.exact {
-		s.uncountCall()
 	}
 }
 

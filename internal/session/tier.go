@@ -16,7 +16,6 @@ import (
 
 // fetching is what a session has for that.
 type fetching struct {
-	away    *engine.Away    // why the command that ran has given up, nil if it has not
 	tries   int             // how often the next command has waited
 	waiting bool            // values are to come
 	left    atomic.Int64    // how many, and one more while they are asked for
@@ -42,7 +41,7 @@ const (
 	maxFetched = 256
 )
 
-// mayWait reports whether a command can give up and run again later when it needs a value that is not in memory.
+// mayWait reports whether a call can end early and be made again when it needs a value that is not in memory.
 func (s *Session) mayWait(c *command.Ctx) bool {
 	return s.shared.Tiered.Load() && c.Origin == command.FromClient && s.fetching.tries < maxTries && !s.namesValues(c.Cmd)
 }
@@ -52,17 +51,6 @@ func (s *Session) namesValues(cmd *command.Command) bool {
 	return cmd.RunsQueue || cmd.Script != nil || cmd.Custom
 }
 
-// giveUp ends the call of a command that needs a value which is not in memory. Its reply would begin at mark.
-func (s *Session) giveUp(c *command.Ctx, mark int, why *engine.Away) {
-	c.W.Truncate(mark)
-	c.G.Uncount()
-	c.G.MayWait(false)
-	if !c.Cmd.Slow && !s.exact {
-		s.uncountCall()
-	}
-	s.fetching.away = why
-}
-
 // callTiered is call while values leave memory. It reports false if the command must run later, when values have come.
 func (s *Session) callTiered(cmd *command.Command, args [][]byte) bool {
 	f := &s.fetching
@@ -70,27 +58,26 @@ func (s *Session) callTiered(cmd *command.Command, args [][]byte) bool {
 		return false
 	}
 	for {
-		s.call(cmd, args)
-		if f.away == nil {
+		retry := s.call(cmd, args)
+		if retry.Reason != command.RetryAway {
 			f.tries = 0
 			return true
 		}
 		s.endGuard()
-		if s.fetchAway(cmd, args) {
+		if s.fetchAway(cmd, args, retry.Away) {
 			return false
 		}
 	}
 }
 
-// fetchAway has the values read that the command that has given up needs, and reports whether the session must wait.
-func (s *Session) fetchAway(cmd *command.Command, args [][]byte) bool {
-	why := s.fetching.away
-	s.fetching.away = nil
-	needs := append(s.fetching.needs[:0], need{[]byte(why.Key), why.Some})
-	if why.Some == nil {
+// fetchAway has the value read that a call has missed, and others that the command needs. It reports whether the session
+// waits.
+func (s *Session) fetchAway(cmd *command.Command, args [][]byte, missed *engine.Away) bool {
+	needs := append(s.fetching.needs[:0], need{[]byte(missed.Key), missed.Some})
+	if missed.Some == nil {
 		needs = appendNeeds(needs, cmd, args)
 	}
-	return s.fetch(why.DB, needs)
+	return s.fetch(missed.DB, needs)
 }
 
 // fetchNamed has the values read of the keys that a script names, or the commands of a transaction. It reports whether

@@ -92,7 +92,7 @@ func (client) Block(*command.Ctx, command.Block) { panic("commandtest: a client 
 func (client) Await(*command.Ctx, int64, command.Reply) func(command.Reply) {
 	panic("commandtest: a client that cannot wait")
 }
-func (client) Offload(*command.Ctx, command.Way)               {}
+func (client) Offload(*command.Ctx, command.Way) bool          { return false }
 func (client) State(command.ServiceID) any                     { return nil }
 func (client) After(func(int64))                               {}
 func (client) MayReadAll(*command.Command, [][]byte) bool      { return true }
