@@ -14,12 +14,12 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// blocked is the state of a client that waits for keys. A client waits again and again as a rule, so its session uses
-// the same one each time.
+// blocked is what a session has for waits for keys. A client waits again and again as a rule, so its session uses the same
+// one each time.
 type blocked struct {
-	wait *wait
-	ctx  command.Ctx // what Try works with
-	w    resp.Writer // takes the reply until the session's own goroutine fetches it
+	keyWait *keyWait
+	ctx     command.Ctx // what Try works with
+	w       resp.Writer // takes the reply until the session's own goroutine fetches it
 	// when try must be called at the latest, in ms since 1970; 0 if there is no need
 	again  atomic.Int64
 	try    func(c *command.Ctx, key []byte) bool // see Block
@@ -44,9 +44,9 @@ const (
 	keptText = 512 // bytes
 )
 
-// wait is the part of a blocked client that other goroutines may refer to. Each time that a client waits has its own, so that
-// a late withdrawal cannot hit the next one.
-type wait struct {
+// keyWait is the part of a blocked client that other goroutines may refer to. Each wait has its own, so that a late
+// withdrawal cannot hit the next one.
+type keyWait struct {
 	waiter   engine.Waiter
 	cmd      *command.Command
 	deadline atomic.Int64 // ms since 1970; 0 waits for ever
@@ -57,11 +57,11 @@ type wait struct {
 
 // Block implements Client. The guard is still held.
 func (s *Session) Block(c *command.Ctx, b command.Block) {
-	if s.waits == nil {
-		s.waits = new(blocked)
+	if s.blocked == nil {
+		s.blocked = new(blocked)
 	}
-	state := s.waits
-	state.wait = &wait{cmd: c.Cmd, slot: s.hashSlot}
+	state := s.blocked
+	state.keyWait = &keyWait{cmd: c.Cmd, slot: s.hashSlot}
 	state.try, state.empty, state.cancel = b.Try, b.Empty, b.Cancel
 	state.origin.session, state.origin.Client = s, &s.modes.tracking
 	if a := s.account.Load(); a != nil {
@@ -78,31 +78,31 @@ func (s *Session) Block(c *command.Ctx, b command.Block) {
 	}
 	state.setTimeout(s.now, b.Timeout)
 	state.again.Store(b.Again)
-	w := &state.wait.waiter
+	w := &state.keyWait.waiter
 	w.DB, w.OnRemoval, w.Shards, w.Client = c.DB, b.OnRemoval, b.Shards, state
-	w.Keys = state.wait.key[:0]
+	w.Keys = state.keyWait.key[:0]
 	for _, k := range b.Keys {
 		w.Keys = append(w.Keys, string(k))
 	}
-	s.blocked = state
+	s.beginWait(forKeys, 0)
 	c.G.Wait(w)
 	// A client that INFO counts as blocked must be visible to CLIENT LIST and CLIENT UNBLOCK.
 	s.info.Lock()
-	s.infoData.Blocked, s.infoData.wait = true, state.wait
+	s.infoData.Blocked, s.infoData.keyWait = true, state.keyWait
 	s.info.Unlock()
 	s.shared.Counters.Blocked.Add(1)
 }
 
 // leave takes the client out of all queues. Nobody uses its state from then on.
 func (s *Session) leave() {
-	s.shared.Keyspace.Leave(&s.blocked.wait.waiter, s.now)
+	s.shared.Keyspace.Leave(&s.blocked.keyWait.waiter, s.now)
 	s.shared.Counters.Blocked.Add(-1)
 }
 
 // forget ends the wait of a client that has left. The reply that was made for it must not be used any more.
 func (s *Session) forget() {
 	b := s.blocked
-	s.blocked = nil
+	s.endWait(forKeys)
 	clear(b.args)
 	args, text := b.args[:0], b.text[:0]
 	if cap(args) > keptArgs {
@@ -118,11 +118,11 @@ func (s *Session) forget() {
 func (b *blocked) setTimeout(now, timeout int64) {
 	switch {
 	case timeout == 0:
-		b.wait.deadline.Store(0)
+		b.keyWait.deadline.Store(0)
 	case now+timeout < now:
-		b.wait.deadline.Store(math.MaxInt64) // so far off that it overflows
+		b.keyWait.deadline.Store(math.MaxInt64) // so far off that it overflows
 	default:
-		b.wait.deadline.Store(now + timeout)
+		b.keyWait.deadline.Store(now + timeout)
 	}
 }
 
@@ -141,7 +141,7 @@ func (b *blocked) TryAgain(at int64) {
 
 // next returns when the client's session must look after it at the latest; 0 if there is no need.
 func (b *blocked) next() int64 {
-	deadline, again := b.wait.deadline.Load(), b.again.Load()
+	deadline, again := b.keyWait.deadline.Load(), b.again.Load()
 	if again != 0 && (again < deadline || deadline == 0) {
 		return again
 	}
@@ -159,7 +159,7 @@ func (s *Session) tryAgain() {
 	if s.shared.Pause.Running(s.now) || s.shared.Restricted.Load() && s.shared.Host.Restriction(b.ctx.Cmd, b.ctx.Cmd.Flags, true) != "" {
 		return
 	}
-	s.shared.Keyspace.ServeKeys(&b.wait.waiter, s.now)
+	s.shared.Keyspace.ServeKeys(&b.keyWait.waiter, s.now)
 }
 
 // Try implements engine.WaitingClient. A panic in the callback must not reach the client that changed the key: the blocked
@@ -265,7 +265,7 @@ func (s *Session) readBlockedMail(m mail) {
 
 // timeOut answers a blocked client whose time is up, unless another end of its wait is on the way.
 func (s *Session) timeOut() {
-	if s.blocked.wait.waiter.Withdraw() {
+	if s.blocked.keyWait.waiter.Withdraw() {
 		s.endEmpty()
 	}
 }
@@ -287,7 +287,7 @@ func (s *Session) takeBack() {
 	c := &b.ctx
 	c.G = &s.guard
 	s.guard.Owner = &s.origin
-	s.guard.Lock(s.shared.Keyspace, b.wait.waiter.AllShards(s.shared.Keyspace), s.now)
+	s.guard.Lock(s.shared.Keyspace, b.keyWait.waiter.AllShards(s.shared.Keyspace), s.now)
 	changes := s.guard.Changes()
 	c.Journalled = false
 	b.cancel(c)
@@ -325,21 +325,21 @@ func (s *Session) endBlock(reply []byte) {
 
 // cancelBlocked forgets what a client that hangs up was waiting for.
 func (s *Session) cancelBlocked() {
-	if s.blocked.wait.waiter.Withdraw() {
+	if s.blocked.keyWait.waiter.Withdraw() {
 		s.takeBack()
 	} else if s.box.has(mailHeld) {
 		s.undoHeld()
 	}
 	s.leave()
-	s.blocked = nil // the goroutine that has withdrawn it may still use its state: see Session.Await
+	s.endWait(forKeys) // the goroutine that has withdrawn it may still use its state: see Session.Await
 }
 
 // Await implements command.Client.
 func (s *Session) Await(c *command.Ctx, timeout int64, empty command.Reply) (finish func(command.Reply)) {
 	s.Block(c, command.Block{Timeout: timeout, Empty: empty})
-	state, wait := s.blocked, s.blocked.wait
+	state, keyWait := s.blocked, s.blocked.keyWait
 	return func(reply command.Reply) {
-		if wait.waiter.Withdraw() { // so the state is still that of this wait
+		if keyWait.waiter.Withdraw() { // so the state is still that of this wait
 			if !state.refuse() {
 				reply(&state.w)
 			}

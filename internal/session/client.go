@@ -55,7 +55,7 @@ func (r *Register) Unblock(id int64, withError bool) bool {
 		return false
 	}
 	// The one that withdraws the waiter decides how its wait ends: the key, the timeout, or this call.
-	if w := s.snapshot().wait; w == nil || !w.waiter.Withdraw() {
+	if w := s.snapshot().keyWait; w == nil || !w.waiter.Withdraw() {
 		return false
 	}
 	if withError {

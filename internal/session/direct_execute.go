@@ -67,12 +67,11 @@ func (d *Direct) run(ctx context.Context, cmd, container *command.Command, args 
 	start := len(s.out.Buf)
 	s.now = s.shared.Keyspace.Now()
 	s.flushCalls()
+	if err := d.awaitTurn(ctx); err != nil {
+		return err
+	}
 	for !s.execute(cmd, container, args) {
-		if err := d.wait(ctx); err != nil {
-			s.endPause()
-			if s.offload != nil {
-				s.dropOffload()
-			}
+		if err := d.awaitTurn(ctx); err != nil {
 			return err
 		}
 	}
@@ -81,13 +80,13 @@ func (d *Direct) run(ctx context.Context, cmd, container *command.Command, args 
 	if len(s.after) > 0 {
 		s.runAfter()
 	}
-	for s.blocked != nil && !s.closing {
+	for s.isBlocked() && !s.closing {
 		err := d.wait(ctx)
 		switch {
 		case d.ended:
 			return door.ErrClosed
-		case err == nil || s.blocked == nil:
-		case s.blocked.wait.waiter.Withdraw():
+		case err == nil || !s.isBlocked():
+		case s.blocked.keyWait.waiter.Withdraw():
 			s.takeBack()
 			s.endBlock(nil)
 			s.publish()
@@ -99,6 +98,22 @@ func (d *Direct) run(ctx context.Context, cmd, container *command.Command, args 
 	s.publish()
 	if s.closing && len(s.out.Buf) == start {
 		return d.failure()
+	}
+	return nil
+}
+
+// awaitTurn returns when a command may be executed, or an error when ctx, the client or the server has ended.
+func (d *Direct) awaitTurn(ctx context.Context) error {
+	s := d.session
+	for s.Waiting() {
+		err := d.wait(ctx)
+		if err == nil && s.closing {
+			err = d.failure()
+		}
+		if err != nil {
+			s.abandonWait()
+			return err
+		}
 	}
 	return nil
 }

@@ -8,12 +8,10 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// execute carries out one command of the client, which the table knows as cmd and container. It reports false if the
-// command must be tried again later because clients are paused; nothing has happened then.
+// execute carries out one command of the client, which the table knows as cmd and container. The session must not wait.
+// execute reports false if the session waits now before the command can be executed: nothing has happened then, and
+// execute is called again when the wait has ended.
 func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
-	if s.offload != nil && s.isOffloaded() {
-		return false
-	}
 	sh := s.shared
 	if s.forwarding.allowed && (s.forwarding.to != nil || sh.Forwards.Load()) {
 		if done, taken := s.forward(cmd, args); taken {
@@ -28,29 +26,27 @@ func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 		s.shared.Log.Warn("closing a client that speaks HTTP: possibly a cross-protocol attack", "addr", s.peer.Addr)
 		s.Abort()
 	case sh.Migrations.Holding() && s.heldBack(e):
-		s.endGuard()
-		return false
 	case e != "":
 		s.reject(cmd, e)
 	case sh.Pause.active.Load() && s.pausedBy(cmd, args):
-		s.endGuard()
-		return false
 	case s.mustWait(cmd, args):
-		s.endGuard()
-		return false
 	case s.tx.active && !cmd.Immediate:
 		s.enqueue(cmd, args)
 	case s.shared.Tiered.Load():
-		if !s.callTiered(cmd, args) {
-			return false
-		}
+		s.callTiered(cmd, args)
 	default:
 		s.call(cmd, args)
 	}
-	if s.offload != nil && !s.endOffload() {
+	if s.wait.reason&forExecution != 0 {
 		s.endGuard()
-		s.startOffload(args)
+		if s.offload != nil {
+			s.startOffload(args)
+		}
 		return false
+	}
+	if s.offload != nil {
+		s.endGuard()
+		s.dropOffload()
 	}
 	if !s.sharesGuard() {
 		s.endGuard()
@@ -61,12 +57,12 @@ func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 
 	if skip && s.modes.options.Replies != clients.ReplyOn {
 		s.out.Truncate(mark)
-		if s.blocked == nil { // otherwise the reply is still to come
+		if !s.isBlocked() { // otherwise the reply is still to come
 			s.modes.options.Replies.EndSkipped()
 		}
 	}
 	if o := &s.origin; o.pushed || len(o.Later) > 0 {
-		if o.pushed && s.blocked == nil {
+		if o.pushed && !s.isBlocked() {
 			o.pushed = false
 			s.readPushes()
 		}
@@ -80,7 +76,7 @@ func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 // Pipelines are full of commands that take the same shards, and to give them back and take them again costs up to a
 // twentieth of a short command.
 func (s *Session) sharesGuard() bool {
-	return s.mayShareGuard(s.pipeline.next) && s.guard.Quiet() && s.guard.Now() == s.now && s.blocked == nil && !s.closing &&
+	return s.mayShareGuard(s.pipeline.next) && s.guard.Quiet() && s.guard.Now() == s.now && !s.Waiting() && !s.closing &&
 		len(s.after) == 0
 }
 
@@ -228,7 +224,7 @@ func (s *Session) run(c *command.Ctx) (retry command.Retry) {
 			s.shared.Counters.Errors.Count(failure)
 		}
 	}
-	if s.blocked == nil {
+	if !s.isBlocked() {
 		s.calls++
 	}
 	if alone {

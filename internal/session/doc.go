@@ -15,7 +15,7 @@
 // the mailbox's lock alone.
 //
 // The parts of a session are structs in files of their own: input.go (what was received), pipeline.go
-// (parsing ahead and executing), transaction.go, block.go, mail.go, delay.go (output that waits for
+// (parsing ahead and executing), transaction.go, wait.go, block.go, mail.go, delay.go (output that waits for
 // the journal), long.go (long arguments), modes.go (subscribed, monitor, tracking, …),
 // subscriber.go and client.go (what packages pubsub, tracking and internal/commands/connection ask).
 //
@@ -69,6 +69,36 @@
 // written (delay.go). Under everysec it waits only while something older than a second is not synced. The
 // event loop writes the journal between executing and sending, and under always syncs it if nobody else does, so a
 // round costs one sync.
+//
+// # Waiting
+//
+// A session that waits executes nothing. What it waits for is one value, Session.wait (wait.go), with a reason and the time
+// when it ends by itself. beginWait is the only place where a wait begins, endWait the only one where it ends:
+//
+//	reason      begins when                                       ends by
+//	forKeys     a handler calls Ctx.Block or Ctx.Await (block.go)  mail of who serves or withdraws the waiter; its time
+//	forPause    CLIENT PAUSE or FAILOVER holds it (pause.go)       mailResume, or its time
+//	forSlots    its slot is about to be exported (hold.go)         mailResume, or its time
+//	forMemory   values must leave memory first (tier.go)           its time
+//	forValues   it needs values from the store (tier.go)           mailFetched
+//	forLeader   forwarded commands have no reply yet (forward.go)  mailLeader
+//	forOffload  it is offloaded, or has no place yet (offload.go)  mailOffload
+//
+// A session waits for one reason at a time: only executing a command begins a wait, and execute is not called during one.
+// Mail for another reason than the present one comes too late and ends nothing.
+//
+// A waiting session keeps input up to its limits, reads mail, sends its output and what others push, and looks at timers.
+// It can be killed, and it can disconnect: Close withdraws a blocked client and gives up an offload. A client of the
+// program whose context ends gives up its command (abandonWait), or withdraws its waiter if it is blocked.
+//
+// But for forKeys, the command that waits has not been executed. It stays in the input and has changed nothing. When the
+// wait has ended it is executed from its admission on, for which there may be another reason to wait, or to refuse it.
+//
+// The call of a handler that cannot go on ends early, with a command.Retry: see package command. run drops what the call
+// has written and counted, and returns the Retry. The wait for an offload has begun then (Session.Offload); callTiered
+// begins the one for values, unless they have come meanwhile.
+//
+// Output that waits for the journal is no wait: the session executes meanwhile (Replies and the disk).
 //
 // # Blocking commands
 //

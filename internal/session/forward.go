@@ -32,7 +32,6 @@ type Forwarder interface {
 // forwarding is the part of a session that forwards commands. It belongs to the goroutine of the session's transport.
 type forwarding struct {
 	allowed bool      // the session's transport can send replies that come from another server
-	held    bool      // the next command waits for the leader
 	to      Forwarder // nil before the first command is forwarded
 }
 
@@ -96,7 +95,7 @@ func (s *Session) Identity() Identity {
 }
 
 // AwaitLeader holds the next command until LeaderReplied is called.
-func (s *Session) AwaitLeader() { s.forwarding.held = true }
+func (s *Session) AwaitLeader() { s.beginWait(forLeader, 0) }
 
 // LeaderReplied passes on replies of the leader; the session then checks its Forwarder. Any goroutine may call it.
 func (s *Session) LeaderReplied(replies ...[]byte) { s.post(mailLeader, replies...) }

@@ -10,15 +10,15 @@ import (
 
 // What the sessions do while slots are about to be exported (migrate.Migrations.Hold), and when another shard has them.
 
-// heldBack reports whether the command, which was admitted unless e says something else, must wait, and if so prepares
-// the session for it.
+// heldBack makes the session wait if the command must wait, which was admitted unless e says something else, and reports
+// whether it must.
 func (s *Session) heldBack(e command.Error) bool {
 	if e != "" && e != ErrTryAgain || s.hashSlot == cluster.NoSlot {
 		return false
 	}
 	until, wait := s.shared.Migrations.Hold(s.hashSlot, s.now, (*heldClient)(s))
 	if wait {
-		s.pausedUntil = until
+		s.beginWait(forSlots, until)
 	}
 	return wait
 }
@@ -26,7 +26,7 @@ func (s *Session) heldBack(e command.Error) bool {
 // WithdrawBlocked withdraws the clients that are blocked on keys of the slots, so that they take nothing while the keys leave.
 func (r *Register) WithdrawBlocked(slots *cluster.SlotSet) (list []migrate.Blocked) {
 	for _, s := range r.All() {
-		if w := s.snapshot().wait; w != nil && slots.Has(w.slot) && w.waiter.Withdraw() {
+		if w := s.snapshot().keyWait; w != nil && slots.Has(w.slot) && w.waiter.Withdraw() {
 			list = append(list, withdrawn{s, w})
 			s.post(mailHeld)
 		}
@@ -37,7 +37,7 @@ func (r *Register) WithdrawBlocked(slots *cluster.SlotSet) (list []migrate.Block
 // withdrawn is a session that was blocked, as migrate.Blocked.
 type withdrawn struct {
 	s *Session
-	w *wait
+	w *keyWait
 }
 
 // Undone implements migrate.Blocked.
@@ -56,7 +56,7 @@ func (c *heldClient) Resume() { (*Session)(c).post(mailResume) }
 // channels.
 func (sh *Shared) SlotsLost(slots *cluster.SlotSet) {
 	for _, s := range sh.Clients.All() {
-		if w := s.snapshot().wait; w != nil && slots.Has(w.slot) && w.waiter.Withdraw() {
+		if w := s.snapshot().keyWait; w != nil && slots.Has(w.slot) && w.waiter.Withdraw() {
 			s.post(mailMoved)
 		}
 	}
@@ -87,7 +87,7 @@ func (s *Session) endMovedChannels() {
 
 // undoHeld undoes a blocked client's half-done work; the client then waits for the end of the hold.
 func (s *Session) undoHeld() {
-	w := s.blocked.wait
+	w := s.blocked.keyWait
 	if !w.left.Load() {
 		s.takeBack()
 		w.deadline.Store(0)
@@ -98,7 +98,7 @@ func (s *Session) undoHeld() {
 
 // endMoved answers a blocked client whose slot has another owner, or had one for a while.
 func (s *Session) endMoved() {
-	w := s.blocked.wait
+	w := s.blocked.keyWait
 	if !w.left.Load() && !s.shared.follows() && s.shared.Shards.Now().Own.Has(w.slot) {
 		s.takeBack()
 	}

@@ -100,7 +100,7 @@ func (s *Session) Expired(now int64) bool {
 	d := s.snapshot()
 	sh.Clients.peaks.note(now, &d)
 	set := sh.Config.Get()
-	idle := set.Timeout > 0 && s.blocked == nil && s.pausedUntil == 0 && !s.modes.subs.Any() && !s.modes.monitor &&
+	idle := set.Timeout > 0 && !s.Waiting() && !s.modes.subs.Any() && !s.modes.monitor &&
 		!s.modes.follower.Following() && (s.forwarding.to == nil || !s.forwarding.to.Busy())
 	if idle && now-d.LastActive > int64(set.Timeout)*1000 {
 		sh.Log.Debug("closing idle client", "client", s.id, "addr", s.peer.Addr)

@@ -28,7 +28,7 @@ const (
 	mailServed      mail = 1 << iota // the blocked command has its reply
 	mailUnblocked                    // CLIENT UNBLOCK … TIMEOUT
 	mailError                        // CLIENT UNBLOCK … ERROR
-	mailResume                       // the pause has ended
+	mailResume                       // the pause, or a hold of slots, has ended
 	mailKill                         // close at once
 	mailSlow                         // with mailKill: because too much output waits
 	mailRoleChanged                  // the blocked command must not run: the server has become a replica
@@ -88,25 +88,13 @@ func (s *Session) readMail() {
 		s.Abort()
 		return
 	}
-	if m&mailResume != 0 {
-		s.pausedUntil = 0
-	}
 	if m&mailUnheard != 0 {
 		s.endMovedChannels()
 	}
-	if m&mailFetched != 0 {
-		s.fetching.waiting = false
-	}
 	if m&mailLeader != 0 {
-		s.forwarding.held = false
 		s.closing = s.closing || s.forwarding.to.Ended()
 	}
-	if m&mailOffload != 0 && s.offload != nil {
-		s.isOffloaded()
-	}
-	if s.blocked != nil {
-		s.readBlockedMail(m)
-	}
+	s.endWaitBy(m)
 }
 
 // takePushes moves the first n bytes of what was pushed to the output. The mailbox is locked.

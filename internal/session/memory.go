@@ -87,7 +87,7 @@ func (sh *Shared) evictClients(limit int64) {
 		}
 		sh.Log.Info("disconnecting a client because clients use more memory than maxmemory-clients allows", "client", c.s.id,
 			"addr", c.s.peer.Addr, "bytes", c.d.Memory)
-		if w := c.d.wait; w != nil {
+		if w := c.d.keyWait; w != nil {
 			w.waiter.Withdraw() // from now on it takes nothing
 		}
 		c.s.Kill()

@@ -41,8 +41,7 @@ type offload struct {
 	shared *Shared
 	tell   func() // tells the session that its turn has come, or that it has run
 	state  offloadState
-	waits  bool // the session waits; used by its goroutine only
-	ready  bool // it can be started; likewise
+	ready  bool // it can be started; used by the session's goroutine only
 	tries  int  // how often the command has been offloaded
 	naming bool // it reads the names of all keys
 
@@ -108,21 +107,22 @@ func (s *Session) Offload(c *command.Ctx, way command.Way) bool {
 	}
 	s.offload = o
 	if t.is(o) == offloadQueued && !t.enter(o) {
-		o.waits = true
+		s.beginWait(forOffload, 0)
 		return true
 	}
 	if !o.look(c, way) {
 		t.end(o)
 		return false
 	}
-	o.waits, o.ready = true, true
+	o.ready = true
 	o.cmd, o.db, o.proto, o.expired, o.noTouch = c.Cmd, c.DB, c.W.Proto, c.G.SeesExpired, c.G.NoTouch
 	o.tries++
+	s.beginWait(forOffload, 0)
 	return true
 }
 
-// startOffload starts the goroutine of a command whose view has been taken. No guard is held, because the arguments, which
-// may be long, are copied.
+// startOffload starts the goroutine of the offloaded command if its view has been taken. No guard is held, because the
+// arguments, which may be long, are copied.
 func (s *Session) startOffload(args [][]byte) {
 	if o := s.offload; o.ready {
 		o.ready = false
@@ -283,6 +283,12 @@ func (t *offloads) is(o *offload) offloadState {
 	return o.state
 }
 
+// busy reports whether an offloaded command runs, or waits for its turn.
+func (t *offloads) busy(o *offload) bool {
+	state := t.is(o)
+	return state == offloadQueued || state == offloadRuns
+}
+
 // run executes the command on its view.
 func (o *offload) run() {
 	defer o.shared.offloads.running.Done()
@@ -386,27 +392,6 @@ func (o *offload) unwatch() {
 		o.shared.Scripts.Under(shardsOf(o.watches), o.shared.Keyspace.Now(), func(g *engine.Guard, _ bool) { unwatch(g, o.watches) })
 		o.watches = nil
 	}
-}
-
-// isOffloaded reports whether the command that the session executes next is still offloaded, or waits for its turn.
-func (s *Session) isOffloaded() bool {
-	switch s.shared.offloads.is(s.offload) {
-	case offloadQueued, offloadRuns:
-		s.offload.waits = true
-	default:
-		s.offload.waits = false
-	}
-	return s.offload.waits
-}
-
-// endOffload forgets the offload of a command that has been executed; it reports false if the command is offloaded now.
-func (s *Session) endOffload() bool {
-	if s.offload.waits {
-		return false
-	}
-	s.endGuard()
-	s.dropOffload()
-	return true
 }
 
 // dropOffload gives up the offloaded command, or forgets its result. No guard may be held.

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"math"
 	"sync"
 	"sync/atomic"
 
@@ -19,7 +18,7 @@ type Pause struct {
 	waiting map[*Session]struct{}
 }
 
-// pausedBy reports whether the command must wait now, and if so prepares the session for it.
+// pausedBy makes the session wait if the command must wait now, and reports whether it must.
 func (s *Session) pausedBy(cmd *command.Command, args [][]byte) bool {
 	writes := cmd.MayReplicate(s.ctx.Host, args) || cmd.RunsQueue && s.tx.writes
 	p := &s.shared.Pause
@@ -33,19 +32,16 @@ func (s *Session) pausedBy(cmd *command.Command, args [][]byte) bool {
 		return false
 	}
 	p.waiting[s] = struct{}{}
-	if s.pausedUntil = p.until; p.failing {
-		s.pausedUntil = forEver
+	until := p.until
+	if p.failing {
+		until = 0
 	}
+	s.beginWait(forPause, until)
 	return true
 }
 
-// endPause has a client that waits for the end of a pause wait no longer.
-func (s *Session) endPause() {
-	if s.pausedUntil == 0 {
-		return
-	}
-	s.pausedUntil = 0
-	p := &s.shared.Pause
+// leave forgets a client that waits for the end of the pause no longer.
+func (p *Pause) leave(s *Session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.waiting, s)
@@ -117,9 +113,6 @@ func (p *Pause) end() {
 	p.until, p.all, p.waiting = 0, false, nil
 	p.active.Store(false)
 }
-
-// forEver is a time that does not come, in ms since 1970.
-const forEver = math.MaxInt64
 
 // holds reports whether the session waits for the end of the pause.
 func (p *Pause) holds(s *Session, now int64) bool {

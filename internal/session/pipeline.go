@@ -142,7 +142,7 @@ func (s *Session) executeAhead(ahead *lookahead, b []byte) (rest []byte, done bo
 			return nil, false
 		}
 		b = b[ahead.commands[i].size:]
-		if s.blocked != nil {
+		if s.Waiting() {
 			s.in.parser.Reset()
 			return b, false
 		}

@@ -66,8 +66,8 @@ func (r *Register) All() []*Session {
 // clientInfo is what others may know of a session: a copy made after every batch of commands.
 type clientInfo struct {
 	clients.Info
-	lent int64 // of its memory, bytes that lie in memory of others
-	wait *wait // if it is blocked
+	lent    int64    // of its memory, bytes that lie in memory of others
+	keyWait *keyWait // if it is blocked
 }
 
 // Sizes is how much memory clients use in bytes, with what waits to be read or sent.
@@ -105,10 +105,10 @@ func (r *Register) Memory() int64 { return r.memory.Load() }
 func (r *Register) Each(fn func(name string, waits *engine.Waiter)) {
 	for _, s := range r.All() {
 		d := s.snapshot()
-		if d.wait == nil {
+		if d.keyWait == nil {
 			fn(d.Name, nil)
 		} else {
-			fn(d.Name, &d.wait.waiter)
+			fn(d.Name, &d.keyWait.waiter)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func (r *Register) Occupied() (watching, subscribed, timed int) {
 		if d.Subscriptions() > 0 {
 			subscribed++
 		}
-		if d.Blocked && d.wait != nil && d.wait.deadline.Load() != 0 {
+		if d.Blocked && d.keyWait != nil && d.keyWait.deadline.Load() != 0 {
 			timed++
 		}
 	}
@@ -189,9 +189,9 @@ func (s *Session) publish() {
 	d.InputFree = cap(s.in.input) - len(s.in.input) + s.in.long.Memory() - s.in.long.Arrived()
 	d.Output = s.out.Len()
 	s.publishBuffer(d)
-	d.Blocked, d.Monitor = s.blocked != nil, s.modes.monitor
-	if d.wait = nil; s.blocked != nil {
-		d.wait = s.blocked.wait
+	d.Blocked, d.Monitor = s.isBlocked(), s.modes.monitor
+	if d.keyWait = nil; d.Blocked {
+		d.keyWait = s.blocked.keyWait
 	}
 	d.Tracking, d.Redirect = s.modes.tracking.Flags(), max(s.modes.tracking.Redirection(), 0)
 	d.Closing = s.closing
@@ -229,7 +229,7 @@ func (s *Session) about(now int64) clients.Info {
 // WithdrawWriters ends the waits of blocked clients whose commands write. The guard holds everything.
 func (r *Register) WithdrawWriters() {
 	for _, s := range r.All() {
-		if w := s.snapshot().wait; w != nil && w.cmd.Flags&command.Write != 0 && w.waiter.Withdraw() {
+		if w := s.snapshot().keyWait; w != nil && w.cmd.Flags&command.Write != 0 && w.waiter.Withdraw() {
 			s.post(mailRoleChanged)
 		}
 	}

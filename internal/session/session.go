@@ -47,9 +47,8 @@ type Session struct {
 	forwarded     bool // the client is one of another server of the group
 	modes         modes
 	tx            transaction
-	blocked       *blocked
-	waits         *blocked // what blocked is while the client waits; nil before the first time
-	pausedUntil   int64    // the session waits for CLIENT UNPAUSE or this time; 0 if it does not
+	wait          wait
+	blocked       *blocked // of the wait for keys; nil before the first one
 	closing       bool     // close as soon as out is written
 	why           error    // the error for the program when the session closes; nil if it was killed
 	// what Host.MakeRoom came to when the command that runs began; means something only while there is a limit
@@ -128,14 +127,6 @@ func (s *Session) Advance(now int64) {
 	s.publish()
 }
 
-// Deadline returns when Advance must be called at the latest, in ms since 1970; 0 if there is no need.
-func (s *Session) Deadline() int64 {
-	if s.blocked != nil {
-		return s.blocked.next()
-	}
-	return s.pausedUntil
-}
-
 // Output returns the bytes for the client, but for those that are lent. The first Sendable bytes of all may be sent.
 func (s *Session) Output() []byte { return s.out.Buf }
 
@@ -199,7 +190,7 @@ func (s *Session) Close() {
 	if s.out.Lends {
 		s.out.Truncate(0) // ends its loans, so that values can be changed in place again
 	}
-	if s.blocked != nil {
+	if s.isBlocked() {
 		s.cancelBlocked()
 	}
 	if s.offload != nil {
@@ -217,27 +208,6 @@ func (s *Session) Close() {
 	}
 	s.shared.Followed.Leave(&s.modes.follower)
 	s.shared.Clients.remove(s)
-}
-
-// Waiting reports that commands must not be executed now.
-func (s *Session) Waiting() bool {
-	return s.blocked != nil || s.pausedUntil != 0 || s.Fetching() || s.forwarding.held ||
-		s.offload != nil && s.offload.waits
-}
-
-// checkTimers ends waits whose time is up, and looks after clients that wait for a time to come.
-func (s *Session) checkTimers() {
-	if s.pausedUntil != 0 && s.pausedUntil <= s.now {
-		s.pausedUntil = 0
-	}
-	if s.blocked != nil {
-		if at := s.blocked.again.Load(); at != 0 && at <= s.now {
-			s.tryAgain()
-		}
-		if at := s.blocked.wait.deadline.Load(); at != 0 && at <= s.now {
-			s.timeOut()
-		}
-	}
 }
 
 // sharedOf returns what the client of a command shares with others.

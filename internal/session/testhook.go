@@ -50,7 +50,7 @@ func hookedCall(cmd *command.Command, c *command.Ctx) *testhook.Call {
 func (sh *Shared) Overdue() bool {
 	now := sh.Keyspace.Now()
 	for _, s := range sh.Clients.All() {
-		if w := s.snapshot().wait; w != nil {
+		if w := s.snapshot().keyWait; w != nil {
 			if at := w.deadline.Load(); at != 0 && at <= now {
 				return true
 			}

@@ -17,15 +17,11 @@ import (
 // fetching is what a session has for that.
 type fetching struct {
 	tries   int             // how often the next command has waited
-	waiting bool            // values are to come
-	left    atomic.Int64    // how many, and one more while they are asked for
+	left    atomic.Int64    // how many values are to come, and one more while they are asked for
 	behind  []parsedCommand // the commands that are executed next
 	arrived func()          // valueArrived
 	needs   []need          // scratch of fetch
 }
-
-// Fetching reports whether the client waits for values to be read into memory.
-func (s *Session) Fetching() bool { return s.fetching.waiting }
 
 // need is a key of which a command needs the value, or some parts of it.
 type need struct {
@@ -51,21 +47,21 @@ func (s *Session) namesValues(cmd *command.Command) bool {
 	return cmd.RunsQueue || cmd.Script != nil || cmd.Custom
 }
 
-// callTiered is call while values leave memory. It reports false if the command must run later, when values have come.
-func (s *Session) callTiered(cmd *command.Command, args [][]byte) bool {
+// callTiered is call while values leave memory. Then the session may wait for values, and the command is executed again.
+func (s *Session) callTiered(cmd *command.Command, args [][]byte) {
 	f := &s.fetching
-	if f.waiting || f.tries == 0 && s.namesValues(cmd) && s.fetchNamed(cmd, args) {
-		return false
+	if f.tries == 0 && s.namesValues(cmd) && s.fetchNamed(cmd, args) {
+		return
 	}
 	for {
 		retry := s.call(cmd, args)
 		if retry.Reason != command.RetryAway {
 			f.tries = 0
-			return true
+			return
 		}
 		s.endGuard()
 		if s.fetchAway(cmd, args, retry.Away) {
-			return false
+			return
 		}
 	}
 }
@@ -81,7 +77,7 @@ func (s *Session) fetchAway(cmd *command.Command, args [][]byte, missed *engine.
 }
 
 // fetchNamed has the values read of the keys that a script names, or the commands of a transaction. It reports whether
-// the session must wait.
+// the session waits.
 func (s *Session) fetchNamed(cmd *command.Command, args [][]byte) bool {
 	s.endGuard()
 	needs := appendNeeds(s.fetching.needs[:0], cmd, args)
@@ -93,8 +89,8 @@ func (s *Session) fetchNamed(cmd *command.Command, args [][]byte) bool {
 	return s.fetch(s.db, needs)
 }
 
-// fetch has values read that are not in memory, and those that the commands behind will need, and reports whether
-// there are any to wait for.
+// fetch has values read that are not in memory, and those that the commands behind will need. If there are any the session
+// waits for them, which fetch reports.
 func (s *Session) fetch(db int, needs []need) bool {
 	f := &s.fetching
 	f.tries++
@@ -123,11 +119,12 @@ func (s *Session) fetch(db int, needs []need) bool {
 	}
 	clear(needs)
 	f.needs = needs[:0]
-	f.waiting = f.left.Add(-1) > 0
-	if f.waiting {
-		s.shared.Counters.TierWaits.Add(1)
+	if f.left.Add(-1) == 0 {
+		return false
 	}
-	return f.waiting
+	s.beginWait(forValues, 0)
+	s.shared.Counters.TierWaits.Add(1)
+	return true
 }
 
 // valueArrived is called when a value has come. Any goroutine may call it.
@@ -177,9 +174,10 @@ const (
 	maxInterval   = 1000
 )
 
-// mustWait reports whether a command must wait because memory is full of what cannot leave it yet. The fuller it is, the
-// longer: a checkpoint takes seconds, and clients that went on until there is no room at all would stand still for as
-// long. Where values leave, but not as fast as a command brings others, which a script does, only the last holds.
+// mustWait makes the session wait if memory is full of what cannot leave it yet, and reports whether the command must
+// wait. The fuller it is, the longer: a checkpoint takes seconds, and clients that went on until there is no room at
+// all would stand still for as long. Where values leave, but not as fast as a command brings others, which a script
+// does, only the last holds.
 func (s *Session) mustWait(cmd *command.Command, args [][]byte) bool {
 	leaving := s.room == RoomSoon && s.shared.Tiered.Load()
 	if !leaving && s.room != RoomLater || s.shared.Limits.Memory.Load() == 0 || !s.needsMemory(cmd, args, (*command.Command).MayNeedMemory) {
@@ -188,11 +186,11 @@ func (s *Session) mustWait(cmd *command.Command, args [][]byte) bool {
 	excess, now := s.shared.Excess(), float64(s.now)
 	switch {
 	case excess >= 1:
-		s.pausedUntil = s.now + TierPause
+		s.beginWait(forMemory, s.now+TierPause)
 	case leaving || excess < throttledFrom:
 		return false
 	case s.throttledUntil >= now+1:
-		s.pausedUntil = int64(s.throttledUntil)
+		s.beginWait(forMemory, int64(s.throttledUntil))
 	default:
 		s.throttledUntil = max(s.throttledUntil, now) + throttleInterval(excess)
 		return false

@@ -124,7 +124,7 @@ func (s *Session) end(c *command.Ctx, start int64, reply int) {
 	took := s.pendingCalls.start - start
 	s.heat(c, took, reply)
 	s.shared.CommandStats.Of(c.Cmd).Count(1, took)
-	if b := s.blocked; b != nil && b.ctx.Cmd == c.Cmd && !c.NoBlock {
+	if b := s.blocked; s.isBlocked() && b.ctx.Cmd == c.Cmd && !c.NoBlock {
 		b.took = took // it is not over: endBlock examines it
 		return
 	}

@@ -39,7 +39,7 @@ func (s *Session) expel(by command.Client) {
 		s.closing = true
 		return
 	}
-	if w := s.snapshot().wait; w != nil {
+	if w := s.snapshot().keyWait; w != nil {
 		w.waiter.Withdraw() // from now on it takes nothing
 	}
 	s.Kill()
