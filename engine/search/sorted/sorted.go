@@ -226,7 +226,7 @@ func (t *Tree[T]) Delete(item T) bool {
 		return false
 	}
 	t.n--
-	for t.root.kids != nil && len(t.root.kids) == 1 {
+	for len(t.root.kids) == 1 {
 		below := t.root.kids[0].node
 		t.drop(t.root)
 		t.root = below
