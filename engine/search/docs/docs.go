@@ -51,7 +51,7 @@ func (t *Table) Add(f Fields) uint64 {
 // numbers is how many numbers the table of keys knows. Documents with equal ones there are told apart by their keys.
 const numbers = dict.MaxNumber + 1
 
-// Remove has the document of a key die, and returns it with its number; nil if there is none.
+// Remove marks the document of a key as dead and returns it with its number; nil if the key has no document.
 func (t *Table) Remove(key string) (uint64, *Doc) {
 	hash := dict.HashOf(key)
 	id, d := t.find(hash, key)

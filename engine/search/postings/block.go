@@ -196,7 +196,8 @@ func skipVarints(t []byte, at, n int) int {
 	return at
 }
 
-// blockOf returns the last block from from on whose first document is not above doc; from if there is none.
+// blockOf returns the last block whose first document is at most doc. It looks at blocks from the given one on, and returns
+// that if all of them begin later.
 func blockOf(blocks []block, from int, doc uint64) int {
 	step := 1
 	for from+step < len(blocks) && blocks[from+step].first <= doc {

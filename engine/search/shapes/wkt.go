@@ -145,7 +145,7 @@ func (p *parser) ring(points []Point) []Point {
 	return points
 }
 
-// check returns why a shape is none.
+// check returns what makes a shape invalid.
 func (s *Shape) check(sp space) error {
 	for _, p := range s.points {
 		if math.IsNaN(p.X) || math.IsInf(p.X, 0) || math.IsNaN(p.Y) || math.IsInf(p.Y, 0) {

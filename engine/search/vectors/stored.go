@@ -29,7 +29,7 @@ var (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// AppendBlob appends the stored form of the index to dst. Only the writer may call it, or others while there is none.
+// AppendBlob appends the stored form of the index to dst. No writer may run meanwhile.
 func (x *Index) AppendBlob(dst []byte) []byte {
 	start := len(dst)
 	dst = append(dst, format)

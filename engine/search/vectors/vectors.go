@@ -119,7 +119,7 @@ func (x *Index) Vectors() int { return int(x.nodes.Load()) }
 // VectorBytes returns the length of a vector.
 func (x *Index) VectorBytes() int { return x.options.Dim * x.options.Type.Size() }
 
-// Bytes returns the memory that the index takes. Only the writer may ask, or others while there is none.
+// Bytes returns the memory that the index takes. No writer may run meanwhile.
 func (x *Index) Bytes() int {
 	n := x.space.bytes() + 8*x.docs.Room() + 4*x.more.Room() + 4*len(x.table.Load().slots) +
 		4*(cap(x.free)+cap(x.leaving)+cap(x.dying)+cap(x.waiting))

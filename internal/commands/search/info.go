@@ -109,7 +109,7 @@ func info(c *command.Ctx) {
 		failures.end()
 		if f.Kind == query.VectorKind {
 			field.int("memory", s.Fields[i].Vectors)
-			field.int("marked_deleted", 0)
+			field.int("marked_deleted", s.Fields[i].Removed)
 		}
 		field.end()
 	}

@@ -2,6 +2,7 @@ package search
 
 import (
 	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/search/catalog"
 	"github.com/atomredis/atomredis/internal/search/query"
 	"github.com/atomredis/atomredis/internal/search/spell"
 	"github.com/atomredis/atomredis/internal/search/text"
@@ -29,44 +30,43 @@ var (
 // aliasAdd is FT.ALIASADD; quiet is FT._ALIASADDIFNX, to which an alias that exists is right.
 func aliasAdd(c *command.Ctx, quiet bool) {
 	cat, alias := catalogOf(c), string(c.Args[1])
-	x := find(c, c.Args[2])
+	x := aliased(c)
 	switch {
 	case x == nil:
 		return
-	case cat.Named(string(c.Args[2])) == nil:
-		c.Err("Unknown index name (or name is an alias itself)")
-		return
-	case cat.Named(alias) != nil:
-		c.Err("Alias conflicts with an existing index name")
-		return
-	case cat.Alias(alias) != nil && !quiet:
-		c.Err("Alias already exists")
-		return
-	}
-	if cat.Alias(alias) == nil {
+	case cat.Alias(alias) == nil:
 		cat.SetAlias(alias, x)
 		c.Journal(aliasAddWord, c.Args[1], c.Args[2])
+	case !quiet:
+		c.Err("Alias already exists")
+		return
 	}
 	c.W.OK()
 }
 
 // aliasUpdate is FT.ALIASUPDATE.
 func aliasUpdate(c *command.Ctx) {
-	cat, alias := catalogOf(c), string(c.Args[1])
-	x := find(c, c.Args[2])
+	if x := aliased(c); x != nil {
+		catalogOf(c).SetAlias(string(c.Args[1]), x)
+		c.Journal(aliasUpdateWord, c.Args[1], c.Args[2])
+		c.W.OK()
+	}
+}
+
+// aliased returns the index that is to get an alias. It answers itself and returns nil if that cannot be.
+func aliased(c *command.Ctx) *catalog.Index {
+	cat, x := catalogOf(c), find(c, c.Args[2])
 	switch {
 	case x == nil:
-		return
+		return nil
 	case cat.Named(string(c.Args[2])) == nil:
 		c.Err("Unknown index name (or name is an alias itself)")
-		return
-	case cat.Named(alias) != nil:
+		return nil
+	case cat.Named(string(c.Args[1])) != nil:
 		c.Err("Alias conflicts with an existing index name")
-		return
+		return nil
 	}
-	cat.SetAlias(alias, x)
-	c.Journal(aliasUpdateWord, c.Args[1], c.Args[2])
-	c.W.OK()
+	return x
 }
 
 // aliasDel is FT.ALIASDEL; quiet is FT._ALIASDELIFX, to which an alias that does not exist is right.

@@ -57,7 +57,6 @@ type Index struct {
 	Filter index.Filter
 
 	Uses    atomic.Int64 // by queries and FT.INFO
-	Running atomic.Int64 // queries
 	Dialect [5]atomic.Bool
 	Cursors Cursors
 

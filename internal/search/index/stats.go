@@ -24,6 +24,7 @@ type Stats struct {
 type FieldStats struct {
 	Failures Failures
 	Vectors  int64 // bytes
+	Removed  int64 // vectors that were removed and still take memory
 }
 
 // Stats returns the present figures.
@@ -46,7 +47,7 @@ func (x *Index) Stats() Stats {
 			s.Shapes += int64(n.shapes.Bytes())
 		}
 		if n.vectors != nil {
-			fs.Vectors = int64(n.vectors.bytes())
+			fs.Vectors, fs.Removed = int64(n.vectors.bytes()), int64(n.vectors.x.Going())
 			s.Vectors += fs.Vectors
 		}
 		s.Fields = append(s.Fields, fs)

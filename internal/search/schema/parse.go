@@ -147,7 +147,8 @@ func (d *Definition) option(r *reader) (err error) {
 		if name, err = r.text("LANGUAGE"); err != nil {
 			return err
 		}
-		if d.Language, d.HasLanguage = text.ParseLanguage(name); !d.HasLanguage {
+		var ok bool
+		if d.Language, ok = text.ParseLanguage(name); !ok {
 			return Error("Invalid language")
 		}
 	case r.word("LANGUAGE_FIELD"):

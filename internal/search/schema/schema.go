@@ -35,7 +35,6 @@ type Definition struct {
 
 	Language      text.Language
 	LanguageField string
-	HasLanguage   bool // FT.CREATE named a language
 	Score         float64
 	ScoreField    string
 	PayloadField  string
