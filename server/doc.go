@@ -22,8 +22,8 @@
 //     hands over always has goroutines. A server without listeners has no loops, whose threads would keep a testing/synctest
 //     bubble from being idle. Timers (blocked clients, pauses) follow the injected clock.
 //   - doors.go: internal/doors opens and closes doors. The server opens them in Start and has them serve once the data is
-//     there. A door names the classes of events it needs. They exist while it is open, and those that
-//     notify-keyspace-events does not ask for reach the subscriptions of doors only (pubsub.Hub.PublishToDoors).
+//     there. A door names the classes of events it needs. They are published while it is open. Classes that
+//     notify-keyspace-events does not name go to subscribers behind doors only (pubsub.Hub.PublishToDoors).
 //   - refuse.go: the limits of clients and connections, those of doors among them, and protected-mode.
 //   - replication.go: internal/replication/psync has both ends of Redis's replication. A session.Executor executes the
 //     commands of a master.

@@ -221,7 +221,9 @@ func readTable(t *testing.T) map[string]row {
 		r.lines, err = strconv.Atoi(strings.ReplaceAll(cells[2], ",", ""))
 		require.NoError(t, err, line)
 		r.may = strings.Fields(strings.NewReplacer(",", " ", "`", "").Replace(cells[3]))
-		table[strings.Trim(cells[0], "`")] = r
+		name := strings.Trim(cells[0], "`")
+		require.NotContains(t, table, name, "%s has two rows for %s", doc, name)
+		table[name] = r
 	}
 	require.NotEmpty(t, table)
 	return table

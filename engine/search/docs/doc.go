@@ -91,7 +91,7 @@ func (d *Doc) Score() float64 {
 	return r.number()
 }
 
-// Payload returns the payload; ok is false if there is none.
+// Payload returns the payload. ok is false if the document has no payload.
 func (d *Doc) Payload() (payload string, ok bool) {
 	r := reader{d.data, 0}
 	r.text()

@@ -51,7 +51,7 @@ func (t *Table) Add(f Fields) uint64 {
 // numbers is how many numbers the table of keys knows. Documents with equal ones there are told apart by their keys.
 const numbers = dict.MaxNumber + 1
 
-// Remove marks the document of a key as dead and returns it with its number; nil if the key has no document.
+// Remove marks the document of a key as dead and returns it with its number; 0 and nil if the key has no document.
 func (t *Table) Remove(key string) (uint64, *Doc) {
 	hash := dict.HashOf(key)
 	id, d := t.find(hash, key)
@@ -66,7 +66,7 @@ func (t *Table) Remove(key string) (uint64, *Doc) {
 	return id, d
 }
 
-// Lookup returns the number of a key's document; 0 if there is none.
+// Lookup returns the number of the document of a key, or 0 if the key has no document.
 func (t *Table) Lookup(key string) uint64 {
 	id, _ := t.find(dict.HashOf(key), key)
 	return id

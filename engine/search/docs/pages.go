@@ -116,7 +116,7 @@ func (t *pages) add(v *state, d Doc) {
 	t.shrink(v, i, &full)
 }
 
-// kill has a document die that lives.
+// kill marks a live document as dead.
 func (t *pages) kill(v *state, id uint64) {
 	p, i := v.place(id)
 	p.died[i].Store(v.time)

@@ -196,8 +196,8 @@ func skipVarints(t []byte, at, n int) int {
 	return at
 }
 
-// blockOf returns the last block whose first document is at most doc. It looks at blocks from the given one on, and returns
-// that if all of them begin later.
+// blockOf returns the last block whose first document is at most doc. It looks at the blocks that begin with from. It
+// returns from if the first document of every later block is above doc.
 func blockOf(blocks []block, from int, doc uint64) int {
 	step := 1
 	for from+step < len(blocks) && blocks[from+step].first <= doc {

@@ -58,7 +58,7 @@ type comparer struct {
 	text string
 	ends []int    // where the runes of the text end; 0 first
 	best []uint16 // the least distance between the pattern and any beginning up to there
-	// far is a beginning of the last text that no text like the pattern has; "" if there is none.
+	// far is a prefix of the last text. No text with this prefix is like the pattern. It is "" if no such prefix is known.
 	far string
 }
 

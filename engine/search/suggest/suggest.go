@@ -38,7 +38,7 @@ type Dict struct {
 // entry is a suggestion.
 type entry struct {
 	text, folded string
-	payload      *string // nil if there is none
+	payload      *string // nil if the suggestion has no payload
 	score        float32
 }
 
@@ -56,7 +56,7 @@ func New() *Dict {
 // Len returns how many suggestions there are.
 func (d *Dict) Len() int { return d.byText.Len() }
 
-// find returns the suggestion with a text, nil if there is none.
+// find returns the suggestion with a text, or nil if the dictionary does not have it.
 func (d *Dict) find(text string) (found *entry) {
 	d.byText.Ascend(func(e *entry) bool { return e.text < text }, func(e *entry) bool {
 		if e.text == text {
@@ -133,8 +133,8 @@ func (d *Dict) Delete(text []byte) bool {
 	return true
 }
 
-// Suggestion is a text with its score. That of a suggestion that Find has found is its score there. The payload is empty if
-// there is none.
+// Suggestion is a text with its score and payload. Find returns the score for its query. Payload is empty if the suggestion
+// has no payload.
 type Suggestion struct {
 	Text    string
 	Payload string

@@ -101,8 +101,8 @@ func (x *Index) ordinals() []uint32 {
 	return out
 }
 
-// Decode returns the index that AppendBlob has stored, or an error if b is none with vectors and links as the options
-// say. It does not keep b.
+// Decode returns the index that AppendBlob has stored, or an error if b is damaged or does not fit the options.
+// It does not keep b.
 func Decode(b []byte, o Options) (*Index, error) {
 	if len(b) < 5 || b[0] != format {
 		return nil, errFormat

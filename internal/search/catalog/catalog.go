@@ -113,7 +113,7 @@ func (c *Catalog) Close() {
 	c.running.Wait()
 }
 
-// Lookup returns the index of a name or an alias; nil if there is none.
+// Lookup returns the index with a name or an alias, or nil if no index has it.
 func (c *Catalog) Lookup(name string) *Index {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -123,7 +123,7 @@ func (c *Catalog) Lookup(name string) *Index {
 	return c.aliases[name]
 }
 
-// Named returns the index of a name that is no alias; nil if there is none.
+// Named returns the index with a name, or nil if no index has it. It does not look at aliases.
 func (c *Catalog) Named(name string) *Index {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -291,7 +291,7 @@ func (c *Catalog) Exchanged(g *engine.Guard) {
 	}
 }
 
-// Alias returns the index of an alias; nil if there is none.
+// Alias returns the index with an alias, or nil if no index has it.
 func (c *Catalog) Alias(name string) *Index {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -323,8 +323,8 @@ func (c *Catalog) Aliases(x *Index) []string {
 	return names
 }
 
-// Dictionary returns a dictionary for spelling; nil if there is none. It changes only under a guard over the whole keyspace, and is
-// read while do runs.
+// Dictionary calls do with a dictionary for spelling, or with nil if no dictionary has the name. The dictionary must not be read
+// after do returns.
 func (c *Catalog) Dictionary(name string, do func(d *spell.Dict)) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -32,7 +32,7 @@ func (c *Cursors) Add(id int64, cursor *Cursor) bool {
 	return true
 }
 
-// Take takes a cursor out, for a read or for good; nil if there is none.
+// Take removes a cursor and returns it, or nil if no cursor has the number. A cursor that has more rows is added again.
 func (c *Cursors) Take(id int64) *Cursor {
 	c.mu.Lock()
 	defer c.mu.Unlock()
