@@ -233,26 +233,6 @@ func differing(a, b []uint64) (n int) {
 	return n
 }
 
-// dot returns the product of two vectors. Each product is rounded, so that the sum is the same on every machine.
-func dot(a, b []float32) float32 {
-	var s, t, u, v float32
-	for len(a) >= 8 && len(b) >= 8 {
-		s += float32(a[0] * b[0])
-		t += float32(a[1] * b[1])
-		u += float32(a[2] * b[2])
-		v += float32(a[3] * b[3])
-		s += float32(a[4] * b[4])
-		t += float32(a[5] * b[5])
-		u += float32(a[6] * b[6])
-		v += float32(a[7] * b[7])
-		a, b = a[8:], b[8:]
-	}
-	for i, x := range a {
-		s += float32(x * b[i])
-	}
-	return (s + t) + (u + v)
-}
-
 // appendRaw appends the components of a vector as VEMB RAW gives them.
 func (s *Set) appendRaw(dst []byte, id uint32) []byte {
 	switch s.quant {

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/atomredis/atomredis/engine/prefetch"
+	"github.com/atomredis/atomredis/engine/vectors/distance"
 	"github.com/atomredis/atomredis/engine/vectors/graph"
 	"github.com/atomredis/atomredis/engine/vectors/slab"
 )
@@ -104,7 +105,7 @@ func (q *query) Distances(ids []uint32, distances []float32) {
 			all := s.floats.View()
 			fetch(q, &all, some, 4)
 			for i, id := range some {
-				distances[i] = 1 - dot(all.At(id), q.floats)
+				distances[i] = 1 - distance.Dot(all.At(id), q.floats)
 			}
 		}
 		ids, distances = ids[len(some):], distances[len(some):]
@@ -141,5 +142,5 @@ func (s *Set) distance(q *query, id uint32) float32 {
 	case Bin:
 		return q.bits(s.words.At(id))
 	}
-	return 1 - dot(s.floats.At(id), q.floats)
+	return 1 - distance.Dot(s.floats.At(id), q.floats)
 }

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/atomredis/atomredis/engine/prefetch"
+	"github.com/atomredis/atomredis/engine/vectors/distance"
 	"github.com/atomredis/atomredis/engine/vectors/graph"
 	"github.com/atomredis/atomredis/engine/vectors/slab"
 )
@@ -108,9 +109,9 @@ func itself[E any](v []E) []E { return v }
 func newFloats[E float32 | float64](o Options, c codec[E]) space {
 	s := newStore[E, E](o, c)
 	s.view = itself[E]
-	s.apart = func(q *query[E, E], _ uint32, v []E) float64 { return ip(v, q.v) }
+	s.apart = func(q *query[E, E], _ uint32, v []E) float64 { return float64(1 - distance.Dot(v, q.v)) }
 	if o.Metric == L2 {
-		s.apart = func(q *query[E, E], _ uint32, v []E) float64 { return l2(v, q.v) }
+		s.apart = func(q *query[E, E], _ uint32, v []E) float64 { return float64(distance.SquaredL2(v, q.v)) }
 	}
 	return s
 }
@@ -118,17 +119,17 @@ func newFloats[E float32 | float64](o Options, c codec[E]) space {
 func newHalves(o Options, c codec[uint16], widen func(dst []float32, v []uint16)) space {
 	s := newStore[uint16, float32](o, c)
 	s.widen = widen
-	compare := ip[float32]
-	if o.Metric == L2 {
-		compare = l2[float32]
-	}
+	l2 := o.Metric == L2
 	s.apart = func(q *query[uint16, float32], _ uint32, v []uint16) float64 {
 		if len(q.other) < len(v) {
 			q.other = make([]float32, len(v))
 		}
 		wide := q.other[:len(v)]
 		widen(wide, v)
-		return compare(wide, q.v)
+		if l2 {
+			return float64(distance.SquaredL2(wide, q.v))
+		}
+		return float64(1 - distance.Dot(wide, q.v))
 	}
 	return s
 }
@@ -138,9 +139,9 @@ func newInts[E int8 | uint8](o Options, c codec[E]) space {
 	s.view = itself[E]
 	switch o.Metric {
 	case L2:
-		s.apart = func(q *query[E, E], _ uint32, v []E) float64 { return l2Ints(v, q.v) }
+		s.apart = func(q *query[E, E], _ uint32, v []E) float64 { return float64(distance.SquaredL2Ints(v, q.v)) }
 	case IP:
-		s.apart = func(q *query[E, E], _ uint32, v []E) float64 { return float64(1 - dotInts(v, q.v)) }
+		s.apart = func(q *query[E, E], _ uint32, v []E) float64 { return float64(1 - distance.DotInts(v, q.v)) }
 	case Cosine:
 		s.norms = slab.New[float32](1)
 		s.apart = func(q *query[E, E], node uint32, v []E) float64 {
@@ -148,7 +149,7 @@ func newInts[E int8 | uint8](o Options, c codec[E]) space {
 			if norms == 0 {
 				return 1
 			}
-			return float64(1 - dotInts(v, q.v)/norms)
+			return float64(1 - distance.DotInts(v, q.v)/norms)
 		}
 	}
 	return s

@@ -1,10 +1,10 @@
-package vectors
+// Package distance computes products and distances of vectors, for vector sets and search indexes. Each function adds to
+// several sums, so that an addition need not wait for the one before. Each product of floats is rounded, so that results are
+// the same on every machine. The second vector must be as long as the first one.
+package distance
 
-// The kernels below have several sums at once, so that an addition need not wait for the one before. Each product is
-// rounded, so that results are the same on every machine.
-
-// ip returns 1 less the product of two vectors of the same length.
-func ip[T float32 | float64](a, b []T) float64 {
+// Dot returns the inner product of two vectors.
+func Dot[T float32 | float64](a, b []T) T {
 	var s, t, u, v T
 	for len(a) >= 8 && len(b) >= 8 {
 		x, y := (*[8]T)(a), (*[8]T)(b)
@@ -22,11 +22,11 @@ func ip[T float32 | float64](a, b []T) float64 {
 	for i, x := range a {
 		s += T(x * b[i])
 	}
-	return float64(1 - ((s + t) + (u + v)))
+	return (s + t) + (u + v)
 }
 
-// l2 returns the square of the distance of two vectors of the same length.
-func l2[T float32 | float64](a, b []T) float64 {
+// SquaredL2 returns the square of the Euclidean distance of two vectors.
+func SquaredL2[T float32 | float64](a, b []T) T {
 	var s, t, u, v T
 	for len(a) >= 8 && len(b) >= 8 {
 		x, y := (*[8]T)(a), (*[8]T)(b)
@@ -47,11 +47,11 @@ func l2[T float32 | float64](a, b []T) float64 {
 		d := x - b[i]
 		s += T(d * d)
 	}
-	return float64((s + t) + (u + v))
+	return (s + t) + (u + v)
 }
 
-// dotInts returns the product of two vectors of integers of the same length.
-func dotInts[T int8 | uint8](a, b []T) float32 {
+// DotInts is Dot for integers. The sum is exact before it is rounded to a float.
+func DotInts[T int8 | uint8](a, b []T) float32 {
 	var s, t, u, v int
 	for len(a) >= 8 && len(b) >= 8 {
 		x, y := (*[8]T)(a), (*[8]T)(b)
@@ -68,8 +68,8 @@ func dotInts[T int8 | uint8](a, b []T) float32 {
 	return float32(s + t + u + v)
 }
 
-// l2Ints is l2 for integers.
-func l2Ints[T int8 | uint8](a, b []T) float64 {
+// SquaredL2Ints is SquaredL2 for integers. The sum is exact before it is rounded to a float.
+func SquaredL2Ints[T int8 | uint8](a, b []T) float32 {
 	var s, t, u, v int
 	for len(a) >= 4 && len(b) >= 4 {
 		x, y := (*[4]T)(a), (*[4]T)(b)
@@ -85,5 +85,5 @@ func l2Ints[T int8 | uint8](a, b []T) float64 {
 		d := int(x) - int(b[i])
 		s += d * d
 	}
-	return float64(float32(s + t + u + v))
+	return float32(s + t + u + v)
 }

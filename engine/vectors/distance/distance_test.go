@@ -1,0 +1,34 @@
+package distance
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/testing/testseed"
+)
+
+// Whole numbers have exact sums in floats, so every length must give just what a plain loop gives.
+func TestDistancesAreThoseOfAPlainLoop(t *testing.T) {
+	r := testseed.Rand(t)
+	for n := range 70 {
+		a, b := make([]int8, n), make([]int8, n)
+		floats, others := make([]float32, n), make([]float32, n)
+		doubles, more := make([]float64, n), make([]float64, n)
+		dot, squared := 0, 0
+		for i := range n {
+			x, y := r.IntN(256)-128, r.IntN(256)-128
+			a[i], b[i] = int8(x), int8(y)
+			floats[i], others[i] = float32(x), float32(y)
+			doubles[i], more[i] = float64(x), float64(y)
+			dot += x * y
+			squared += (x - y) * (x - y)
+		}
+		require.EqualValues(t, dot, DotInts(a, b), n)
+		require.EqualValues(t, dot, Dot(floats, others), n)
+		require.EqualValues(t, dot, Dot(doubles, more), n)
+		require.EqualValues(t, squared, SquaredL2Ints(a, b), n)
+		require.EqualValues(t, squared, SquaredL2(floats, others), n)
+		require.EqualValues(t, squared, SquaredL2(doubles, more), n)
+	}
+}
