@@ -1,6 +1,7 @@
 package search
 
 import (
+	"math"
 	"sync"
 	"time"
 
@@ -19,10 +20,15 @@ type temporaries struct {
 
 // watch begins to watch an index.
 func (s *service) watch(x *catalog.Index) {
-	if seconds := x.Definition().Temporary; seconds > 0 {
+	if limit := idleLimit(x); limit > 0 {
 		x.Touch(s.host.Keyspace().Now())
-		s.lookLater(x, time.Duration(seconds)*time.Second)
+		s.lookLater(x, limit)
 	}
+}
+
+// idleLimit returns for how long an index may be unused; 0 is forever. What a Duration cannot hold is its longest, 292 years.
+func idleLimit(x *catalog.Index) time.Duration {
+	return time.Duration(min(x.Definition().Temporary, math.MaxInt64/int64(time.Second))) * time.Second
 }
 
 // lookLater looks at an index again after some time.
@@ -50,14 +56,14 @@ func (s *service) look(x *catalog.Index) {
 		return
 	}
 	ks := s.host.Keyspace()
-	idle := ks.Now() - x.Touched()
-	limit := x.Definition().Temporary * 1000
+	idle := time.Duration(ks.Now()-x.Touched()) * time.Millisecond
+	limit := idleLimit(x)
 	switch {
 	case s.host.Follows() || s.host.Loading():
 		s.lookLater(x, time.Second)
 		return
 	case idle < limit:
-		s.lookLater(x, time.Duration(limit-idle)*time.Millisecond)
+		s.lookLater(x, limit-idle)
 		return
 	}
 	var g engine.Guard
