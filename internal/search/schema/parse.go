@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
+	"github.com/atomredis/atomredis/internal/search/args"
 	"github.com/atomredis/atomredis/internal/search/query"
 	"github.com/atomredis/atomredis/internal/search/text"
 )
@@ -28,14 +28,6 @@ func (e Error) Error() string { return string(e) }
 
 func errorf(format string, args ...any) Error { return Error(fmt.Sprintf(format, args...)) }
 
-// What is wrong with one argument, behind the name of its option.
-const (
-	noArgument  = "Expected an argument, but none provided"
-	badType     = "Could not convert argument to expected type"
-	outOfBounds = "Value is outside acceptable bounds"
-	unknownWord = "Unknown argument"
-)
-
 // Checks are what other packages know of the parts of a definition.
 type Checks struct {
 	Filter func(expression string) error // of an expression
@@ -44,71 +36,67 @@ type Checks struct {
 	Unordered func(path string) bool
 }
 
-// reader goes through arguments.
+// reader reads the arguments of a definition.
 type reader struct {
-	rest   [][]byte
+	args.Reader
 	checks Checks
 }
 
-func (r *reader) more() bool { return len(r.rest) > 0 }
+func newReader(list [][]byte, checks Checks) *reader {
+	words := make([]string, len(list))
+	for i, word := range list {
+		words[i] = string(word)
+	}
+	return &reader{args.New(words...), checks}
+}
 
+// next reads an argument that must be there.
 func (r *reader) next() string {
-	s := string(r.rest[0])
-	r.rest = r.rest[1:]
-	return s
+	word, _ := r.Next()
+	return word
 }
 
-// word takes the next argument if it is a word, in whatever case.
-func (r *reader) word(word string) bool {
-	if !r.more() || !strings.EqualFold(string(r.rest[0]), word) {
-		return false
-	}
-	r.rest = r.rest[1:]
-	return true
-}
+// bad returns the error for a problem with the argument of an option.
+func bad(option string, p args.Problem) Error { return errorf("Bad arguments for %s: %s", option, p) }
 
-// text takes the argument of an option.
+// text reads the argument of an option.
 func (r *reader) text(option string) (string, error) {
-	if !r.more() {
-		return "", errorf("Bad arguments for %s: %s", option, noArgument)
+	word, problem := r.Text()
+	if problem != args.None {
+		return "", bad(option, problem)
 	}
-	return r.next(), nil
+	return word, nil
 }
 
-// list takes a number, and so many arguments.
+// choice reads the argument of an option that must be one of some words, in any case. It returns the argument too, and -1 if it
+// is none of them.
+func (r *reader) choice(option string, words ...string) (i int, word string, err error) {
+	word, err = r.text(option)
+	return indexFold(words, word), word, err
+}
+
+// list reads a number, and so many arguments.
 func (r *reader) list(option string) ([]string, error) {
-	if !r.more() {
-		return nil, errorf("Bad arguments for %s: %s", option, noArgument)
+	list, problem := r.List()
+	if problem != args.None {
+		return nil, bad(option, problem)
 	}
-	n, err := strconv.ParseInt(r.next(), 10, 64)
-	switch {
-	case err != nil:
-		return nil, errorf("Bad arguments for %s: %s", option, badType)
-	case n < 0:
-		return nil, errorf("Bad arguments for %s: %s", option, outOfBounds)
-	case n > int64(len(r.rest)):
-		return nil, errorf("Bad arguments for %s: %s", option, noArgument)
-	}
-	list := make([]string, n)
-	for i := range list {
-		list[i] = r.next()
-	}
-	return list, nil
+	return list.Rest(), nil
 }
 
 // Parse reads the arguments of FT.CREATE behind the index's name.
-func Parse(name string, args [][]byte, checks Checks) (*Definition, error) {
+func Parse(name string, words [][]byte, checks Checks) (*Definition, error) {
 	d := &Definition{Name: name, Score: 1, Stopwords: text.English}
-	r := &reader{args, checks}
-	for !r.word("SCHEMA") {
-		if !r.more() {
+	r := newReader(words, checks)
+	for !r.Match("SCHEMA") {
+		if r.Done() {
 			return nil, Error("No schema found")
 		}
 		if err := d.option(r); err != nil {
 			return nil, err
 		}
 	}
-	if !r.more() {
+	if r.Done() {
 		return nil, Error("Fields arguments are missing")
 	}
 	fields, err := d.fields(r)
@@ -121,28 +109,24 @@ func Parse(name string, args [][]byte, checks Checks) (*Definition, error) {
 // option reads one option of an index.
 func (d *Definition) option(r *reader) (err error) {
 	switch {
-	case r.word("ON"):
-		var kind string
-		if kind, err = r.text("ON"); err != nil {
+	case r.Match("ON"):
+		i, kind, err := r.choice("ON", "HASH", "JSON")
+		if err != nil {
 			return err
 		}
-		switch strings.ToUpper(kind) {
-		case "HASH":
-			d.Source = Hash
-		case "JSON":
-			d.Source = JSON
-		default:
+		if i < 0 {
 			return errorf("Invalid rule type: %s", kind)
 		}
-	case r.word("PREFIX"):
+		d.Source = []Source{Hash, JSON}[i]
+	case r.Match("PREFIX"):
 		if d.Prefixes, err = r.list("PREFIX"); len(d.Prefixes) > MaxPrefixes {
 			return errorf("Number of prefixes (%d) exceeds maximum allowed (%d)", len(d.Prefixes), MaxPrefixes)
 		}
-	case r.word("FILTER"):
+	case r.Match("FILTER"):
 		if d.Filter, err = r.text("FILTER"); err == nil && r.checks.Filter != nil {
 			err = r.checks.Filter(d.Filter)
 		}
-	case r.word("LANGUAGE"):
+	case r.Match("LANGUAGE"):
 		var name string
 		if name, err = r.text("LANGUAGE"); err != nil {
 			return err
@@ -151,9 +135,9 @@ func (d *Definition) option(r *reader) (err error) {
 		if d.Language, ok = text.ParseLanguage(name); !ok {
 			return Error("Invalid language")
 		}
-	case r.word("LANGUAGE_FIELD"):
+	case r.Match("LANGUAGE_FIELD"):
 		d.LanguageField, err = r.text("LANGUAGE_FIELD")
-	case r.word("SCORE"):
+	case r.Match("SCORE"):
 		var score string
 		if score, err = r.text("SCORE"); err != nil {
 			return err
@@ -161,53 +145,43 @@ func (d *Definition) option(r *reader) (err error) {
 		if d.Score, err = strconv.ParseFloat(score, 64); err != nil || !(d.Score >= 0 && d.Score <= 1) {
 			return Error("Invalid score")
 		}
-	case r.word("SCORE_FIELD"):
+	case r.Match("SCORE_FIELD"):
 		d.ScoreField, err = r.text("SCORE_FIELD")
-	case r.word("PAYLOAD_FIELD"):
+	case r.Match("PAYLOAD_FIELD"):
 		d.PayloadField, err = r.text("PAYLOAD_FIELD")
-	case r.word("INDEXALL"):
-		var how string
-		if how, err = r.text("INDEXALL"); err != nil {
+	case r.Match("INDEXALL"):
+		i, _, err := r.choice("INDEXALL", "ENABLE", "DISABLE")
+		if err != nil {
 			return err
 		}
-		switch strings.ToUpper(how) {
-		case "ENABLE":
-			d.IndexAll = true
-		case "DISABLE":
-			d.IndexAll = false
-		default:
+		if i < 0 {
 			return Error("Invalid argument for `INDEXALL`, use ENABLE/DISABLE")
 		}
-	case r.word("TEMPORARY"):
-		var seconds string
-		if seconds, err = r.text("TEMPORARY"); err != nil {
-			return err
+		d.IndexAll = i == 0
+	case r.Match("TEMPORARY"):
+		var problem args.Problem
+		if d.Temporary, problem = r.Int(0, math.MaxInt64); problem != args.None {
+			return bad("TEMPORARY", problem)
 		}
-		if d.Temporary, err = strconv.ParseInt(seconds, 10, 64); err != nil {
-			return errorf("Bad arguments for TEMPORARY: %s", badType)
-		}
-		if d.Temporary < 0 {
-			return errorf("Bad arguments for TEMPORARY: %s", outOfBounds)
-		}
-	case r.word("STOPWORDS"):
+	case r.Match("STOPWORDS"):
 		var words []string
 		if words, err = r.list("STOPWORDS"); err != nil {
 			return err
 		}
 		d.Stopwords, d.CustomStopwords = text.NewStopwords(words[:min(len(words), MaxStopwords)]...), true
-	case r.word("MAXTEXTFIELDS"):
+	case r.Match("MAXTEXTFIELDS"):
 		d.MaxTextFields = true
-	case r.word("NOOFFSETS"):
+	case r.Match("NOOFFSETS"):
 		d.NoOffsets, d.NoHighlight = true, true
-	case r.word("NOHL"):
+	case r.Match("NOHL"):
 		d.NoHighlight = true
-	case r.word("NOFIELDS"):
+	case r.Match("NOFIELDS"):
 		d.NoFields = true
-	case r.word("NOFREQS"):
+	case r.Match("NOFREQS"):
 		d.NoFreqs = true
-	case r.word("SKIPINITIALSCAN"):
+	case r.Match("SKIPINITIALSCAN"):
 		d.SkipScan = true
-	case r.word("NOSCOREIDX"), r.word("ASYNC"):
+	case r.Match("NOSCOREIDX"), r.Match("ASYNC"):
 	default:
 		return errorf("Unknown argument `%s`", r.next())
 	}
@@ -215,11 +189,11 @@ func (d *Definition) option(r *reader) (err error) {
 }
 
 // ParseFields reads the arguments of FT.ALTER behind ADD and returns the definition with them.
-func (d *Definition) ParseFields(args [][]byte, checks Checks) (*Definition, error) {
-	if len(args) == 0 {
+func (d *Definition) ParseFields(words [][]byte, checks Checks) (*Definition, error) {
+	if len(words) == 0 {
 		return nil, Error("No fields provided")
 	}
-	fields, err := d.fields(&reader{args, checks})
+	fields, err := d.fields(newReader(words, checks))
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +208,7 @@ func (d *Definition) ParseFields(args [][]byte, checks Checks) (*Definition, err
 func (d *Definition) fields(r *reader) ([]*Field, error) {
 	var list []*Field
 	texts := len(d.texts)
-	for r.more() {
+	for !r.Done() {
 		if len(d.Fields)+len(list) == MaxFields {
 			return nil, errorf("Schema is limited to %d fields", MaxFields)
 		}
@@ -259,8 +233,8 @@ func (d *Definition) fields(r *reader) ([]*Field, error) {
 func (d *Definition) field(r *reader) (*Field, error) {
 	f := &Field{Path: r.next(), Weight: 1}
 	f.Name = f.Path
-	if r.word("AS") {
-		if !r.more() {
+	if r.Match("AS") {
+		if r.Done() {
 			return nil, Error("AS requires an argument")
 		}
 		f.Name = r.next()
@@ -273,33 +247,33 @@ func (d *Definition) field(r *reader) (*Field, error) {
 			f.Unordered = r.checks.Unordered(f.Path)
 		}
 	}
-	if !r.more() {
+	if r.Done() {
 		return nil, errorf("Field `%s` does not have a type", f.Name)
 	}
 	var err error
 	switch {
-	case r.word("TEXT"):
+	case r.Match("TEXT"):
 		f.Kind = query.TextKind
 		err = f.textOptions(r)
-	case r.word("TAG"):
+	case r.Match("TAG"):
 		f.Kind = query.TagKind
 		err = f.tagOptions(r, d.Source)
-	case r.word("NUMERIC"):
+	case r.Match("NUMERIC"):
 		f.Kind = query.NumericKind
-		f.IndexMissing = r.word("INDEXMISSING")
-	case r.word("GEO"):
+		f.IndexMissing = r.Match("INDEXMISSING")
+	case r.Match("GEO"):
 		f.Kind = query.GeoKind
-		f.IndexMissing = r.word("INDEXMISSING")
-	case r.word("GEOSHAPE"):
+		f.IndexMissing = r.Match("INDEXMISSING")
+	case r.Match("GEOSHAPE"):
 		f.Kind = query.GeoShapeKind
-		if f.Flat = r.word("FLAT"); !f.Flat {
-			r.word("SPHERICAL")
+		if f.Flat = r.Match("FLAT"); !f.Flat {
+			r.Match("SPHERICAL")
 		}
-		f.IndexMissing = r.word("INDEXMISSING")
-	case r.word("VECTOR"):
+		f.IndexMissing = r.Match("INDEXMISSING")
+	case r.Match("VECTOR"):
 		f.Kind = query.VectorKind
 		if f.Vector, err = parseVector(r); err == nil {
-			f.IndexMissing = r.word("INDEXMISSING")
+			f.IndexMissing = r.Match("INDEXMISSING")
 			return f, nil
 		}
 	default:
@@ -310,11 +284,11 @@ func (d *Definition) field(r *reader) (*Field, error) {
 	}
 	for {
 		switch {
-		case r.word("SORTABLE"):
+		case r.Match("SORTABLE"):
 			f.Sortable = true
-			f.Unfolded = f.takesUnfolded() && r.word("UNF") || d.Source == JSON || f.CaseSensitive || f.Kind == query.NumericKind
+			f.Unfolded = f.takesUnfolded() && r.Match("UNF") || d.Source == JSON || f.CaseSensitive || f.Kind == query.NumericKind
 			continue
-		case r.word("NOINDEX"):
+		case r.Match("NOINDEX"):
 			f.NoIndex = true
 			continue
 		}
@@ -332,19 +306,19 @@ func (f *Field) takesUnfolded() bool { return f.Kind != query.NumericKind }
 func (f *Field) textOptions(r *reader) error {
 	for {
 		switch {
-		case r.word("NOSTEM"):
+		case r.Match("NOSTEM"):
 			f.NoStem = true
-		case r.word("WEIGHT"):
-			if !r.more() {
-				return errorf("Bad arguments for weight: %s", badType)
+		case r.Match("WEIGHT"):
+			if r.Done() {
+				return bad("weight", args.NotConvertible)
 			}
 			w, err := strconv.ParseFloat(r.next(), 64)
 			if err != nil || math.IsNaN(w) || w < 0 {
-				return errorf("Bad arguments for weight: %s", badType)
+				return bad("weight", args.NotConvertible)
 			}
 			f.Weight = w
-		case r.word("PHONETIC"):
-			if !r.more() {
+		case r.Match("PHONETIC"):
+			if r.Done() {
 				return Error("PHONETIC requires an argument")
 			}
 			f.PhoneticCode = r.next()
@@ -353,11 +327,11 @@ func (f *Field) textOptions(r *reader) error {
 					"Supported languages: English (en), French (fr), Portuguese (pt) and Spanish (es)")
 			}
 			f.Phonetic = true
-		case r.word("WITHSUFFIXTRIE"):
+		case r.Match("WITHSUFFIXTRIE"):
 			f.Suffixes = true
-		case r.word("INDEXEMPTY"):
+		case r.Match("INDEXEMPTY"):
 			f.IndexEmpty = true
-		case r.word("INDEXMISSING"):
+		case r.Match("INDEXMISSING"):
 			f.IndexMissing = true
 		default:
 			return nil
@@ -371,8 +345,8 @@ func (f *Field) tagOptions(r *reader, s Source) error {
 	}
 	for {
 		switch {
-		case r.word("SEPARATOR"):
-			if !r.more() {
+		case r.Match("SEPARATOR"):
+			if r.Done() {
 				return Error("SEPARATOR requires an argument")
 			}
 			separator := r.next()
@@ -380,13 +354,13 @@ func (f *Field) tagOptions(r *reader, s Source) error {
 				return errorf("Tag separator must be a single character. Got `%%s`%s", separator) // the reference has the verb too
 			}
 			f.Separator = separator[0]
-		case r.word("CASESENSITIVE"):
+		case r.Match("CASESENSITIVE"):
 			f.CaseSensitive = true
-		case r.word("WITHSUFFIXTRIE"):
+		case r.Match("WITHSUFFIXTRIE"):
 			f.Suffixes = true
-		case r.word("INDEXEMPTY"):
+		case r.Match("INDEXEMPTY"):
 			f.IndexEmpty = true
-		case r.word("INDEXMISSING"):
+		case r.Match("INDEXMISSING"):
 			f.IndexMissing = true
 		default:
 			return nil

@@ -1,10 +1,12 @@
 package schema
 
 import (
+	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/atomredis/atomredis/internal/search/args"
 )
 
 // Algorithm is how vectors are found.
@@ -97,28 +99,25 @@ const (
 func parseVector(r *reader) (*Vector, error) {
 	v := &Vector{M: 16, EfConstruction: 200, EfRuntime: 10, Epsilon: 0.01, BlockSize: 1024, GraphMaxDegree: 32,
 		ConstructionWidth: 200, SearchWidth: 10}
-	if !r.more() {
-		return nil, errorf("Bad arguments for vector similarity algorithm: %s", noArgument)
+	const algorithm, parameters = "vector similarity algorithm", "vector similarity number of parameters"
+	i, _, err := r.choice(algorithm, algorithmNames...)
+	if err != nil {
+		return nil, err
 	}
-	i := indexFold(algorithmNames, r.next())
 	if i < 0 {
-		return nil, errorf("Bad arguments for vector similarity algorithm: %s", unknownWord)
+		return nil, unknown(algorithm)
 	}
 	v.Algorithm = Algorithm(i)
-	if !r.more() {
-		return nil, errorf("Bad arguments for vector similarity number of parameters: %s", noArgument)
+	n, problem := r.Int(0, maxParameters)
+	if problem != args.None {
+		return nil, bad(parameters, problem)
 	}
-	n, err := strconv.ParseInt(r.next(), 10, 64)
-	switch {
-	case err != nil:
-		return nil, errorf("Bad arguments for vector similarity number of parameters: %s", badType)
-	case n < 0 || n > maxParameters:
-		return nil, errorf("Bad arguments for vector similarity number of parameters: %s", outOfBounds)
-	case n%2 != 0:
+	if n%2 != 0 {
 		return nil, errorf("Bad number of arguments for vector similarity index: got %d but expected even number as algorithm "+
 			"parameters (should be submitted as named arguments)", n)
-	case n > int64(len(r.rest)):
-		return nil, errorf("Bad arguments for vector similarity number of parameters: %s", noArgument)
+	}
+	if n > int64(r.Len()) {
+		return nil, bad(parameters, args.Missing)
 	}
 	seen := map[string]bool{}
 	for range n / 2 {
@@ -136,18 +135,17 @@ func parseVector(r *reader) (*Vector, error) {
 	return v, v.checkSVS(seen)
 }
 
+// unknown returns the error for an argument that is none of the words of an option.
+func unknown(option string) Error { return errorf("Bad arguments for %s: Unknown argument", option) }
+
 // parameter sets one parameter.
 func (v *Vector) parameter(name, value string) error {
-	bad := func(why string) error {
-		return errorf("Bad arguments for vector similarity %s index `%s`: %s", v.Algorithm, name, why)
-	}
-	whole := func(to *int, least int) error {
-		n, err := strconv.ParseInt(value, 10, 64)
-		if err != nil {
-			return bad(badType)
-		}
-		if n < int64(least) || n > math.MaxInt32 {
-			return bad(outOfBounds)
+	option := fmt.Sprintf("vector similarity %s index `%s`", v.Algorithm, name)
+	argument := args.New(value)
+	whole := func(to *int, least int64) error {
+		n, problem := argument.Int(least, math.MaxInt32)
+		if problem != args.None {
+			return bad(option, problem)
 		}
 		*to = int(n)
 		return nil
@@ -157,7 +155,7 @@ func (v *Vector) parameter(name, value string) error {
 	case name == "TYPE":
 		i := indexFold(vectorTypes, value)
 		if i < 0 {
-			return bad(unknownWord)
+			return unknown(option)
 		}
 		if v.Type = VectorType(i); v.Algorithm == SVS && v.Type != Float16 && v.Type != Float32 {
 			return Error("Not supported data type is given. Expected: FLOAT16, FLOAT32")
@@ -167,12 +165,12 @@ func (v *Vector) parameter(name, value string) error {
 			return err
 		}
 		if v.Dim > maxDim {
-			return bad(outOfBounds)
+			return bad(option, args.OutOfBounds)
 		}
 	case name == "DISTANCE_METRIC":
 		i := indexFold(metricNames, value)
 		if i < 0 {
-			return bad(unknownWord)
+			return unknown(option)
 		}
 		v.Metric = Metric(i)
 	case name == "INITIAL_CAP" && is(Flat, HNSW):
@@ -186,18 +184,18 @@ func (v *Vector) parameter(name, value string) error {
 	case name == "EF_RUNTIME" && is(HNSW):
 		return whole(&v.EfRuntime, 1)
 	case name == "EPSILON" && is(HNSW, SVS):
-		f, err := strconv.ParseFloat(value, 64)
-		if err != nil {
-			return bad(badType)
+		f, problem := argument.Double()
+		if problem == args.None && f <= 0 {
+			problem = args.OutOfBounds
 		}
-		if !(f > 0) || math.IsInf(f, 0) {
-			return bad(outOfBounds)
+		if problem != args.None {
+			return bad(option, problem)
 		}
 		v.Epsilon = f
 	case name == "COMPRESSION" && is(SVS):
 		i := indexFold(compressions, value)
 		if i < 0 {
-			return bad(unknownWord)
+			return unknown(option)
 		}
 		v.Compression = compressions[i]
 	case name == "GRAPH_MAX_DEGREE" && is(SVS):
