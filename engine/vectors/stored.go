@@ -19,9 +19,9 @@ import (
 // Data begin with the format. The numbers of the first part are uvarints: quantisation, dimensions, M, dimensions of
 // what is projected, seed (eight bytes), number of nodes, nodes that ever were, entry, highest level. A node is its norm
 // (four bytes), its words or floats (little-endian), and then its text: the length of the name as a uvarint, the name,
-// the attributes; empty attributes have a format of their own. Links are, for each level, how many there are and by how much each is above the one before, as
-// uvarints. A small set is stored whole: the format, and the data of all parts in the order of their names, each with
-// its length in front.
+// the attributes; empty attributes have a format of their own. Links are, for each level, how many there are and by how
+// much each is above the one before, as uvarints. A small set is stored whole: the format, and the data of all parts in the
+// order of their names, each with its length in front.
 
 // format is the first byte of every stored form, but for those of nodes with empty attributes.
 const (
