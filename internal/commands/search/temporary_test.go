@@ -21,7 +21,7 @@ func TestTemporaryIndexesAreDroppedWithTheirDocuments(t *testing.T) {
 	seconds := map[string]int64{"day": 24 * 60 * 60, "used": 24 * 60 * 60, "max": math.MaxInt64 - 1, "zero": 0}
 	for name, n := range seconds {
 		require.Equal(t, "+OK", c.Line(fmt.Sprintf("FT.CREATE %s PREFIX 1 %s: TEMPORARY %d SCHEMA t TEXT", name, name, n)))
-		require.Equal(t, "1", c.Line("HSET " + name + ":1 t word"))
+		require.Equal(t, "1", c.Line("HSET "+name+":1 t word"))
 	}
 	for range 25 {
 		c.Line("FT.SEARCH used word")
@@ -29,7 +29,7 @@ func TestTemporaryIndexesAreDroppedWithTheirDocuments(t *testing.T) {
 	}
 	for name := range seconds {
 		has := name != "day"
-		require.Equal(t, has, !strings.HasPrefix(c.Line("FT.SEARCH " + name + " word"), "-"), name)
-		require.Equal(t, has, c.Line("EXISTS " + name + ":1") == "1", name)
+		require.Equal(t, has, !strings.HasPrefix(c.Line("FT.SEARCH "+name+" word"), "-"), name)
+		require.Equal(t, has, c.Line("EXISTS "+name+":1") == "1", name)
 	}
 }
