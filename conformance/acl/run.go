@@ -151,9 +151,9 @@ func doAll(conns [2]*transcript.Conn, commands [][]string, fn func(i int, a, b t
 	return nil
 }
 
-// newCategories are those of the types that Redis has since 8.0.
+// newCategories are those of the types and the query engine that Redis has since 8.0.
 var newCategories = map[string]bool{"bloom": true, "cuckoo": true, "cms": true, "topk": true, "tdigest": true, "json": true,
-	"timeseries": true, "array": true}
+	"timeseries": true, "array": true, "search": true}
 
 // prepare finds the commands that both servers have, and compares their categories.
 func (p *pair) prepare() error {
