@@ -192,7 +192,7 @@ func checkFilter(expression string) error {
 }
 
 // compileFilter returns what the index's filter wants; nil if it has none. A document that the expression cannot be computed for,
-// because it lacks a field, is wanted.
+// because it lacks a field, is not wanted.
 func compileFilter(def *schema.Definition) (func(key string, d index.Document) bool, error) {
 	if def.Filter == "" {
 		return nil, nil
@@ -218,7 +218,7 @@ func compileFilter(def *schema.Definition) (func(key string, d index.Document) b
 	}
 	return func(key string, d index.Document) bool {
 		v, err := e.Eval(&filterRow{key, d, paths})
-		return err != nil || v.Truth()
+		return err == nil && v.Truth()
 	}, nil
 }
 
