@@ -173,13 +173,17 @@ func (c *Catalog) Clear() {
 	c.mu.Lock()
 	clear(c.dicts)
 	c.mu.Unlock()
+	c.follow()
 }
 
-// follow has the engine tell of changes as long as there is an index.
+// follow has the engine tell of changes as long as there is an index, or a dictionary, which goes when the keyspace is emptied.
 func (c *Catalog) follow() {
 	list := c.List()
 	c.active.Store(&list)
-	if len(list) == 0 {
+	c.mu.RLock()
+	none := len(list)+len(c.dicts) == 0
+	c.mu.RUnlock()
+	if none {
 		c.ks.SetIndexer(nil)
 	} else {
 		c.ks.SetIndexer(c)
@@ -339,6 +343,7 @@ func (c *Catalog) HasDictionary(name string) (has bool) {
 
 // AddToDictionary adds words and returns how many are new.
 func (c *Catalog) AddToDictionary(name string, words []string) (added int) {
+	defer c.follow()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d := c.dicts[name]
@@ -356,6 +361,7 @@ func (c *Catalog) AddToDictionary(name string, words []string) (added int) {
 
 // RemoveFromDictionary removes words and returns how many were there.
 func (c *Catalog) RemoveFromDictionary(name string, words []string) (removed int) {
+	defer c.follow()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d := c.dicts[name]
