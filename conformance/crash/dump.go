@@ -29,6 +29,9 @@ func takeSnapshot(c *transcript.Conn) (*snapshot, error) {
 	if err := s.readLibrary(c); err != nil {
 		return nil, err
 	}
+	if err := s.readIndexes(c); err != nil {
+		return nil, err
+	}
 	s.read.to = time.Now().UnixMilli()
 	for p := range s.data {
 		owner, _, _ := strings.Cut(p.key, ":")
