@@ -131,6 +131,9 @@ func Run(o Options) (Report, error) {
 	if err := g.awaitWhole(); err != nil {
 		return Report{}, err
 	}
+	if err := g.createIndex(); err != nil {
+		return Report{}, err
+	}
 	stop := make(chan struct{})
 	var clients sync.WaitGroup
 	for i := range o.Clients {
@@ -501,7 +504,7 @@ func (g *group) client(id int, stop chan struct{}) {
 				continue
 			}
 		}
-		in := input{key: rnd.IntN(3 * g.o.Keys), value: strconv.Itoa(id) + "-" + strconv.Itoa(n)}
+		in := input{key: rnd.IntN(len(operations) * g.o.Keys), value: strconv.Itoa(id) + "-" + strconv.Itoa(n)}
 		ops := operations[in.key/g.o.Keys]
 		in.op = ops[rnd.IntN(len(ops))]
 		time.Sleep(time.Duration(rnd.Int64N(int64(thinking))))
@@ -523,15 +526,48 @@ func (g *group) connect(node int) *transcript.Conn {
 	return transcript.NewConn(nc)
 }
 
-// operations are those of the three sorts of keys.
-var operations = [3][]int{{opRead, opWrite, opAppend}, {opRead, opWrite}, {opPush, opPop}}
+// operations are those of the sorts of keys: of strings, of pairs of them, of hashes that are read through an index, and of lists.
+var operations = [4][]int{{opRead, opWrite, opAppend}, {opRead, opWrite}, {opRead, opWrite}, {opPush, opPop}}
+
+// readable is how many sorts, the first ones, can be read.
+const readable = 3
+
+// index finds a hash by its number, and has its value.
+const index = "hashes"
+
+// createIndex creates the index.
+func (g *group) createIndex() error {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		for i := range g.nodes {
+			c := g.connect(i)
+			if c == nil {
+				continue
+			}
+			c.Append("FT._CREATEIFNX", index, "PREFIX", "1", "key:", "SCHEMA", "number", "TAG", "value", "TAG", "SORTABLE", "UNF")
+			var reply transcript.Value
+			err := c.Flush()
+			if err == nil {
+				reply, err = c.Read(replyTimeout)
+			}
+			c.Close()
+			if err == nil && reply.Text == "OK" {
+				return nil
+			}
+		}
+	}
+	return errNotWhole
+}
 
 // commands returns the commands of an operation. The last one's reply is that of the operation.
 func (g *group) commands(in input) [][]string {
-	key := "key:" + strconv.Itoa(in.key)
-	pair := in.key/g.o.Keys == 1
+	number := strconv.Itoa(in.key)
+	key := "key:" + number
+	pair, indexed := in.key/g.o.Keys == 1, in.key/g.o.Keys == 2
 	switch in.op {
 	case opWrite:
+		if indexed {
+			return [][]string{{"HSET", key, "number", number, "value", in.value}}
+		}
 		set := [][]string{{"SET", key, in.value}}
 		if pair {
 			set = append(set, []string{"SET", "other:" + key, in.value})
@@ -548,6 +584,9 @@ func (g *group) commands(in input) [][]string {
 	if pair { // nobody sees one written and not the other
 		return [][]string{{"EVAL", "local a, b = redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2]) " +
 			"if a == b then return a end return 'torn'", "2", key, "other:" + key}}
+	}
+	if indexed {
+		return [][]string{{"FT.AGGREGATE", index, "@number:{" + number + "}", "GROUPBY", "1", "@value"}}
 	}
 	return [][]string{{"GET", key}}
 }
@@ -586,9 +625,23 @@ func (g *group) do(c *transcript.Conn, client int, in input) bool {
 		return false
 	}
 	last := reply.Elems[len(commands)]
+	if commands[len(commands)-1][0] == "FT.AGGREGATE" {
+		last = valueOf(last)
+	}
 	op.Output = output{value: last.Text, absent: last.Null}
 	g.note(op, false)
 	return true
+}
+
+// valueOf returns the value in the rows that were found: there is at most one.
+func valueOf(rows transcript.Value) transcript.Value {
+	switch len(rows.Elems) {
+	case 1:
+		return transcript.Value{Null: true}
+	case 2:
+		return rows.Elems[1].Elems[1]
+	}
+	return transcript.Value{Text: rows.String()} // which nobody has written
 }
 
 func (g *group) note(op porcupine.Operation, unknown bool) {
@@ -602,7 +655,7 @@ func (g *group) note(op porcupine.Operation, unknown bool) {
 
 // readAll reads every key, so that nothing acknowledged can be missing in the end.
 func (g *group) readAll() error {
-	for key := range 2 * g.o.Keys {
+	for key := range readable * g.o.Keys {
 		for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				return errNotWhole
