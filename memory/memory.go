@@ -178,11 +178,11 @@ type ownOption struct {
 // own returns the options that are set and stand for directives.
 func (o *Options) own() (list []ownOption, err error) {
 	if o.Dir != "" {
-		list = append(list, ownOption{"Dir", "dir", o.Dir, func(s *config.Settings) string { return s.Dir }})
+		list = append(list, ownOption{"Dir", "dir", o.Dir, func(s *config.Settings) string { return s.Files.Dir }})
 	}
 	if o.UnixSocket != "" {
 		list = append(list, ownOption{"UnixSocket", "unixsocket", o.UnixSocket,
-			func(s *config.Settings) string { return s.UnixSocket }})
+			func(s *config.Settings) string { return s.Network.UnixSocket }})
 	}
 	if o.Raft != nil {
 		list = append(list, o.Raft.own()...)

@@ -54,4 +54,4 @@ func (h *broadcastHost) Deliver(channel, message []byte, shard bool) {
 }
 
 // MaxMessage implements peers.Host.
-func (h *broadcastHost) MaxMessage() int64 { return int64(h.config.Get().ProtoMaxBulkLen) }
+func (h *broadcastHost) MaxMessage() int64 { return int64(h.config.Get().Clients.ProtoMaxBulkLen) }

@@ -252,7 +252,7 @@ func TestDebugIsForThoseWhoMay(t *testing.T) {
 		s := startTestServer(t, Options{}, "enable-debug-command", setting)
 		require.Equal(t, want, s.connect().do("DEBUG SLEEP 0"))
 		far := s.sessions.Open(transport.Peer{Addr: "192.0.2.1:1"}, func() {})
-		require.Equal(t, setting == "yes", far.Has(s.config.Get().EnableDebugCommand))
+		require.Equal(t, setting == "yes", far.Has(s.config.Get().Commands.EnableDebug))
 		far.Close()
 	}
 	s := startTestServer(t, Options{}, "enable-debug-command", "yes")

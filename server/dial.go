@@ -12,7 +12,7 @@ func (srv *Server) dial(ctx context.Context, address string, timeout time.Durati
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var dialer net.Dialer
-	if source := srv.config.Get().BindSourceAddr; source != "" {
+	if source := srv.config.Get().Network.BindSourceAddr; source != "" {
 		from, err := net.ResolveTCPAddr("tcp", net.JoinHostPort(source, "0"))
 		if err != nil {
 			return nil, err

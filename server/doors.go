@@ -55,13 +55,13 @@ func (h *doorsHost) Topology(set *config.Settings) door.Topology {
 				Online: f.State == replication.FollowerOnline, Offset: f.Acked})
 		}
 	}
-	return door.Topology{Members: members, Timeout: time.Duration(set.ReplTimeout) * time.Second}
+	return door.Topology{Members: members, Timeout: time.Duration(set.Replication.Timeout) * time.Second}
 }
 
 // clientAddr is where clients reach the server, for others to tell; the host is missing if no directive says it.
 func (srv *Server) clientAddr(set *config.Settings) string {
 	port := set.AnnouncedPort()
-	if set.ReplicaAnnouncePort == 0 && port == 0 {
+	if set.Replication.AnnouncePort == 0 && port == 0 {
 		for _, a := range srv.Addrs() { // tests listen where they get a port
 			if tcp, ok := a.(*net.TCPAddr); ok {
 				port = tcp.Port
@@ -73,8 +73,8 @@ func (srv *Server) clientAddr(set *config.Settings) string {
 
 // announcedHost returns the host that the server announces; "" without a directive for it.
 func announcedHost(set *config.Settings) string {
-	if set.ReplicaAnnounceIP != "" {
-		return set.ReplicaAnnounceIP
+	if set.Replication.AnnounceIP != "" {
+		return set.Replication.AnnounceIP
 	}
 	host, _, _ := net.SplitHostPort(set.Raft.Addr)
 	return host

@@ -63,7 +63,7 @@ func checkGroup(set *config.Settings) error {
 		return nil
 	case !set.Durable():
 		return errGroupDurable
-	case set.ReplicaOf.Host != "":
+	case set.Replication.ReplicaOf.Host != "":
 		return errGroupReplica
 	case !slices.Contains(set.Raft.Peers, set.Raft.Addr):
 		return errGroupPeers

@@ -88,13 +88,13 @@ func (srv *Server) Writable(g *engine.Guard) bool {
 }
 
 // HyperLogLogSparse implements Host.
-func (srv *Server) HyperLogLogSparse() int { return srv.config.Get().HyperLogLogSparse }
+func (srv *Server) HyperLogLogSparse() int { return srv.config.Get().Types.HyperLogLogSparse }
 
 // RDBLimits implements Host.
 func (srv *Server) RDBLimits() *rdb.Limits {
 	set := srv.config.Get()
 	return &rdb.Limits{
-		Hash: set.Hash, Set: set.Set, ZSet: set.ZSet, List: set.List, Stream: set.Stream,
+		Hash: set.Types.Hash, Set: set.Types.Set, ZSet: set.Types.ZSet, List: set.Types.List, Stream: set.Types.Stream,
 		SkipChecksum: srv.skipChecksums.Load(),
 	}
 }

@@ -99,7 +99,7 @@ func infoServer(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("lru_clock", now.Unix()&(1<<24-1))
 	b.Text("executable", filepath.Clean(executable))
 	b.Text("config_file", srv.config.File())
-	b.Flag("io_threads_active", srv.config.Get().IOThreads > 1)
+	b.Flag("io_threads_active", srv.config.Get().Threads.Loops > 1)
 	b.Flag("io_uring_active", srv.loops != nil && srv.loops.Together())
 	for i, l := range srv.listeners.Shown() {
 		b.Text("listener"+strconv.Itoa(i), l)
@@ -314,7 +314,7 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	reads, writes := s.loops.Reads.Load(), s.loops.Writes.Load()
 	b.Number("total_reads_processed", reads+s.goroutines.Reads.Load())
 	b.Number("total_writes_processed", writes+s.goroutines.Writes.Load())
-	if srv.config.Get().IOThreads == 1 {
+	if srv.config.Get().Threads.Loops == 1 {
 		reads, writes = 0, 0 // one event loop is no I/O thread
 	}
 	b.Number("io_threaded_reads_processed", reads)

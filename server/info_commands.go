@@ -61,7 +61,7 @@ func infoErrorStats(b *servercommands.InfoText, c *command.Ctx) {
 
 func infoLatencyStats(b *servercommands.InfoText, c *command.Ctx) {
 	srv := serverOf(c)
-	percentiles := srv.config.Get().LatencyPercentiles
+	percentiles := srv.config.Get().Monitoring.LatencyPercentiles
 	for cmd := range srv.table.All {
 		h := srv.sessions.CommandStats.Seen(cmd).Histogram()
 		if h == nil {

@@ -50,12 +50,12 @@ func infoReplication(b *servercommands.InfoText, c *command.Ctx) {
 			b.Text("master_link_last_error", command.OneLine(st.Problem))
 		}
 		set := serverOf(c).config.Get()
-		b.Number("slave_priority", int64(set.ReplicaPriority))
+		b.Number("slave_priority", int64(set.Replication.Priority))
 		b.Number("slave_read_only", 1)
-		b.Flag("replica_announced", set.ReplicaAnnounced)
+		b.Flag("replica_announced", set.Replication.Announced)
 	}
 	b.Number("connected_slaves", int64(len(list)))
-	if set := serverOf(c).config.Get(); set.MinReplicasToWrite > 0 && set.MinReplicasMaxLag > 0 {
+	if set := serverOf(c).config.Get(); set.Replication.MinReplicas > 0 && set.Replication.MinReplicasMaxLag > 0 {
 		b.Number("min_slaves_good_slaves", int64(serverOf(c).followed.Good(set)))
 	}
 	for i, f := range list {

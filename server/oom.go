@@ -8,12 +8,12 @@ import (
 // followOOMScore adjusts the process's score when the settings change.
 func (srv *Server) followOOMScore() {
 	srv.config.Apply(func(old, set *config.Settings) (func() error, error) {
-		return func() error { return srv.setOOMScore(old) }, srv.setOOMScore(set)
+		return func() error { return srv.setOOMScore(&old.Process) }, srv.setOOMScore(&set.Process)
 	}, "oom-score-adj", "oom-score-adj-values")
 }
 
 // setOOMScore adjusts the process's score for the settings, and for the role of a master or a replica.
-func (srv *Server) setOOMScore(set *config.Settings) error {
+func (srv *Server) setOOMScore(set *config.ProcessSettings) error {
 	value := set.OOMScoreAdjValues[0]
 	if srv.follows() {
 		value = set.OOMScoreAdjValues[1]
@@ -26,4 +26,4 @@ func (srv *Server) setOOMScore(set *config.Settings) error {
 }
 
 // scoreForRole adjusts the process's score for the server's present role.
-func (srv *Server) scoreForRole() { _ = srv.setOOMScore(srv.config.Get()) } // which logs a failure
+func (srv *Server) scoreForRole() { _ = srv.setOOMScore(&srv.config.Get().Process) } // which logs a failure

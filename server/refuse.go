@@ -4,7 +4,7 @@ package server
 
 // refuseClient returns the error with which a new connection is turned away, "" if it is welcome.
 func (srv *Server) refuseClient(loopback bool) string {
-	open := srv.config.Get().ProtectedMode && !srv.users.Default().User().NeedsPassword()
+	open := srv.config.Get().Network.ProtectedMode && !srv.users.Default().User().NeedsPassword()
 	return srv.refuse(srv.sessions.Clients.Len(), open && !loopback)
 }
 
@@ -27,7 +27,7 @@ const reservedFiles = 32
 
 // MaxClients implements session.Host: it returns the setting maxclients, or fewer if the process may not open as many sockets.
 func (srv *Server) MaxClients() int64 {
-	n := int64(srv.config.Get().MaxClients)
+	n := int64(srv.config.Get().Network.MaxClients)
 	if srv.maxFiles > 0 {
 		reserved := int64(reservedFiles)
 		if srv.shards != nil {

@@ -84,13 +84,13 @@ func TestRenamingThatIsNotPossibleIsRefused(t *testing.T) {
 	} {
 		conf := config.NewConfig()
 		require.ErrorIs(t, conf.LoadFile(writeFile(t, "redis.conf", lines)), want, lines)
-		require.Empty(t, conf.Get().Renamed, lines)
+		require.Empty(t, conf.Get().Commands.Renamed, lines)
 	}
 	conf := config.NewConfig()
 	require.NoError(t, conf.LoadArgs([]string{"--rename-command", "get", "x", "--rename-command", "SET", "GET",
 		"--rename-command", "x", "set"}))
 	table := command.NewTable()
-	require.NoError(t, table.Rename(conf.Get().Renamed))
+	require.NoError(t, table.Rename(conf.Get().Commands.Renamed))
 	require.Equal(t, "set", table.Find([]byte("get")).Name)
 	require.Equal(t, "get", table.Find([]byte("SET")).Name)
 	require.Equal(t, "get", command.NewTable().Find([]byte("get")).Name, "other servers keep theirs")

@@ -124,7 +124,7 @@ func (r *replicaHost) SpoolDir() string { return (*Server)(r).spoolDir() }
 // spoolDir returns the directory for the RDB files of full synchronizations.
 func (srv *Server) spoolDir() string {
 	if set := srv.config.Get(); set.Durable() && srv.ownFiles {
-		return set.Dir
+		return set.Files.Dir
 	}
 	return os.TempDir()
 }

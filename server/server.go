@@ -173,7 +173,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.startCluster(set)
 	sh.Cluster = srv.cluster
 	err := checkGroup(set)
-	if err == nil && set.ReplicaOf.Host != "" && set.Cluster.Enabled {
+	if err == nil && set.Replication.ReplicaOf.Host != "" && set.Cluster.Enabled {
 		err = errReplicaOfInCluster
 	}
 	if err == nil {
@@ -187,7 +187,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	if srv.storage.Storage != nil {
 		source = srv.storage.Source()
 	}
-	eo := engine.Options{Shards: shardCount(set.Shards, o.Goroutines || !srv.listeners.Wanted() || set.IOThreads > 1),
+	eo := engine.Options{Shards: shardCount(set.Threads.Shards, o.Goroutines || !srv.listeners.Wanted() || set.Threads.Loops > 1),
 		Databases: set.DatabaseCount(), Clock: o.Clock, Observer: sh.Observer(), Source: source, LockedFor: sh.Held}
 	if srv.cluster != nil {
 		eo.Slots, eo.SlotOf = cluster.Slots, cluster.SlotOf
@@ -202,7 +202,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	if set.Raft.Addr != "" {
 		srv.startShards()
 	}
-	srv.ks.SetListLimit(set.List)
+	srv.ks.SetListLimit(set.Types.List)
 	srv.countSlots(set)
 	srv.startHook(o.Hook)
 	srv.started = srv.ks.Clock().Now()
@@ -210,8 +210,8 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.startReplication()
 	srv.startServices()
 	srv.maxFiles, _ = process.FileLimit()
-	if n := srv.MaxClients(); n < int64(set.MaxClients) {
-		log.Warn("the limit of open files allows fewer clients than configured", "maxclients", set.MaxClients, "possible", n)
+	if n := srv.MaxClients(); n < int64(set.Network.MaxClients) {
+		log.Warn("the limit of open files allows fewer clients than configured", "maxclients", set.Network.MaxClients, "possible", n)
 	}
 	sh.CommandStats = stats.NewCommands(srv.table.Count + command.MaxCustom)
 	sh.Timing.Set(set)
@@ -219,13 +219,13 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	sh.ReplyBuffers.PeakAge.Store(servercommands.DefaultReplyBufferPeakAge)
 	srv.startScripts()
 	sh.Scripts, sh.Foreign = srv.scripts, doors.Commands(srv.table)
-	err = srv.table.Rename(set.Renamed)
+	err = srv.table.Rename(set.Commands.Renamed)
 	if err == nil {
 		srv.users, err = acl.NewUsers(srv.table, sh.Foreign, conf, log, sh)
 		sh.Users = srv.users
 	}
 	if err == nil {
-		err = srv.startTransports(o, set.IOThreads)
+		err = srv.startTransports(o, set.Threads.Loops)
 	}
 	if err != nil {
 		srv.Discard()
@@ -383,16 +383,16 @@ func (srv *Server) ResetStats() {
 func (srv *Server) MaxBulk() int { return srv.sessions.MaxBulk() }
 
 // HashLimits are the limits of hashes in their small form.
-func (srv *Server) HashLimits() hashes.Limits { return srv.config.Get().Hash }
+func (srv *Server) HashLimits() hashes.Limits { return srv.config.Get().Types.Hash }
 
 // SetLimits are the limits of sets in their small forms.
-func (srv *Server) SetLimits() sets.Limits { return srv.config.Get().Set }
+func (srv *Server) SetLimits() sets.Limits { return srv.config.Get().Types.Set }
 
 // ZSetLimits are the limits of sorted sets in their small form.
-func (srv *Server) ZSetLimits() zsets.Limits { return srv.config.Get().ZSet }
+func (srv *Server) ZSetLimits() zsets.Limits { return srv.config.Get().Types.ZSet }
 
 // ListLimit is the limit of a list's nodes.
-func (srv *Server) ListLimit() lists.Limit { return srv.config.Get().List }
+func (srv *Server) ListLimit() lists.Limit { return srv.config.Get().Types.List }
 
 // StreamLimits are the limits of a stream's blocks.
-func (srv *Server) StreamLimits() streams.Limits { return srv.config.Get().Stream }
+func (srv *Server) StreamLimits() streams.Limits { return srv.config.Get().Types.Stream }

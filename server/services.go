@@ -93,14 +93,14 @@ func (srv *Server) EachClient(fn func(name string, waits *engine.Waiter)) {
 func (srv *Server) followKeyspace() {
 	c := srv.config
 	c.Follow(srv.hearEvents, "notify-keyspace-events")
-	c.Follow(func(set *config.Settings) { srv.ks.SetListLimit(set.List) }, "list-max-listpack-size")
-	c.Follow(func(set *config.Settings) { srv.ks.SetImporting(set.ImportMode) }, "import-mode")
-	c.Follow(func(set *config.Settings) { srv.sessions.Tracking.Limit(set.TrackingTableMaxKeys) }, "tracking-table-max-keys")
+	c.Follow(func(set *config.Settings) { srv.ks.SetListLimit(set.Types.List) }, "list-max-listpack-size")
+	c.Follow(func(set *config.Settings) { srv.ks.SetImporting(set.Clients.ImportMode) }, "import-mode")
+	c.Follow(func(set *config.Settings) { srv.sessions.Tracking.Limit(set.Clients.TrackingTableMaxKeys) }, "tracking-table-max-keys")
 }
 
 // hearEvents chooses the events that the server hears of: those that are published, and those that doors and services
 // need.
 func (srv *Server) hearEvents(set *config.Settings) {
 	sh := srv.sessions
-	srv.ks.SetEventClasses(set.NotifyKeyspaceEvents | engine.EventClass(sh.DoorEvents.Load()) | sh.ServiceEvents)
+	srv.ks.SetEventClasses(set.Clients.NotifyKeyspaceEvents | engine.EventClass(sh.DoorEvents.Load()) | sh.ServiceEvents)
 }

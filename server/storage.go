@@ -54,11 +54,13 @@ func (srv *Server) followStorage() {
 	if st == nil {
 		return
 	}
-	srv.config.Follow(func(set *config.Settings) { st.SetPolicy(set.AppendFsync) }, "appendfsync")
-	srv.config.Follow(func(set *config.Settings) { st.SetSavePoints(set.Save) }, "save")
+	srv.config.Follow(func(set *config.Settings) { st.SetPolicy(set.Persistence.AppendFsync) }, "appendfsync")
+	srv.config.Follow(func(set *config.Settings) { st.SetSavePoints(set.Persistence.Save) }, "save")
 	srv.config.Follow(func(set *config.Settings) { st.SetCheckpointSize(eviction.CheckpointSize(set)) },
 		"checkpoint-size", "maxmemory", "maxmemory-policy", "tier")
-	srv.config.Follow(func(set *config.Settings) { st.SetKeyDelays(set.KeyLoadDelay, set.KeySaveDelay) },
+	srv.config.Follow(func(set *config.Settings) {
+		st.SetKeyDelays(set.Persistence.KeyLoadDelay, set.Persistence.KeySaveDelay)
+	},
 		"key-load-delay", "rdb-key-save-delay")
 }
 
@@ -67,7 +69,7 @@ func (srv *Server) checkDir(set *config.Settings) error {
 	if srv.storage.Storage != nil {
 		return errors.New("the data stays where it is while the server runs")
 	}
-	info, err := os.Stat(set.Dir)
+	info, err := os.Stat(set.Files.Dir)
 	if err != nil {
 		return errors.New("Changing directory: " + files.Reason(err))
 	}
@@ -85,9 +87,9 @@ func (srv *Server) openStorage(set *config.Settings) error {
 	var err error
 	srv.sessions.Restricted.Store(true)
 	o := persist.Options{
-		FS: srv.fs, Dir: set.Dir, NoJournal: !set.AppendOnly, Policy: set.AppendFsync,
+		FS: srv.fs, Dir: set.Files.Dir, NoJournal: !set.Persistence.AppendOnly, Policy: set.Persistence.AppendFsync,
 		CheckpointSize: eviction.CheckpointSize(set),
-		SavePoints:     set.Save, Log: srv.log, Notify: srv.storageChanged, Waited: srv.sessions.Waited,
+		SavePoints:     set.Persistence.Save, Log: srv.log, Notify: srv.storageChanged, Waited: srv.sessions.Waited,
 		Progress: srv.progress,
 		Extra:    srv.extra,
 		Restore:  srv.restoreExtra,
@@ -100,7 +102,7 @@ func (srv *Server) openStorage(set *config.Settings) error {
 	}
 	srv.storage.Storage, err = persist.Open(o)
 	if err == nil {
-		srv.storage.SetKeyDelays(set.KeyLoadDelay, set.KeySaveDelay)
+		srv.storage.SetKeyDelays(set.Persistence.KeyLoadDelay, set.Persistence.KeySaveDelay)
 	}
 	return err
 }
@@ -252,11 +254,11 @@ func (srv *Server) replicaRestriction(flags command.Flag, writes bool, set *conf
 	switch {
 	case !srv.replica.Following():
 		return ""
-	case writes && (set.ReplicaReadOnly || flags&command.Blocking != 0):
+	case writes && (set.Replication.ReadOnly || flags&command.Blocking != 0):
 		return command.ErrReadOnly // a blocked command would change data once the master's commands serve it
 	case srv.replica.Loading() && flags&command.Loading == 0:
 		return command.ErrLoading
-	case !set.ReplicaServeStaleData && flags&command.Stale == 0 && srv.replica.Down():
+	case !set.Replication.ServeStaleData && flags&command.Stale == 0 && srv.replica.Down():
 		return command.ErrMasterDown
 	}
 	return ""
@@ -288,7 +290,7 @@ func (srv *Server) writeRestriction() command.Error {
 // storageFailure returns why nothing is to be changed at present, nil if there is no reason.
 func (srv *Server) storageFailure() *persist.Failure {
 	f := srv.storage.Err()
-	if f != nil && !f.Journal && !srv.config.Get().StopWritesOnBgsaveError {
+	if f != nil && !f.Journal && !srv.config.Get().Persistence.StopWritesOnBgsaveError {
 		return nil
 	}
 	return f

@@ -40,10 +40,10 @@ func (srv *Server) loadFile(set *config.Settings) error {
 	if !srv.dump.Used() || set.Durable() {
 		return nil
 	}
-	if persist.Exists(srv.fs, set.Dir) {
+	if persist.Exists(srv.fs, set.Files.Dir) {
 		srv.log.Warn("the data directory is read, but changes are kept in memory only", "dir",
-			set.Dir)
-		return srv.importer.ImportFrom(set.Dir, srv.openStored)
+			set.Files.Dir)
+		return srv.importer.ImportFrom(set.Files.Dir, srv.openStored)
 	}
 	if load := srv.importStored(set); load != nil {
 		return load()
@@ -61,8 +61,8 @@ type storedData struct {
 func (srv *Server) openStored() (io.ReadCloser, error) {
 	next := *config.NewConfig().Get()
 	set := srv.config.Get()
-	next.Dir, next.Databases, next.Port, next.AppendOnly = set.Dir, set.Databases, 0, true
-	next.Hash, next.Set, next.ZSet, next.List, next.Stream = set.Hash, set.Set, set.ZSet, set.List, set.Stream
+	next.Files.Dir, next.Databases, next.Network.Port, next.Persistence.AppendOnly = set.Files.Dir, set.Databases, 0, true
+	next.Types.Hash, next.Types.Set, next.Types.ZSet, next.Types.List, next.Types.Stream = set.Types.Hash, set.Types.Set, set.Types.ZSet, set.Types.List, set.Types.Stream
 	stored, err := New(config.Of(next), srv.log, Options{FS: srv.fs, Goroutines: true, Clock: srv.ks.Clock()})
 	if err != nil {
 		return nil, err

@@ -36,7 +36,7 @@ func (srv *Server) startTransports(o Options, loops int) error {
 	if o.Goroutines || o.Hook != nil || !srv.listeners.Wanted() {
 		return nil
 	}
-	l, err := transport.NewLoops(host, transport.LoopOptions{Loops: loops, IOUring: srv.config.Get().IOUring,
+	l, err := transport.NewLoops(host, transport.LoopOptions{Loops: loops, IOUring: srv.config.Get().Threads.IOUring,
 		SpareProcessors: o.SpareProcessors, Counters: &srv.stats.loops})
 	if errors.Is(err, errors.ErrUnsupported) {
 		return nil
@@ -76,13 +76,13 @@ func (h *transportHost) Log() *slog.Logger { return h.log }
 
 // KeepAlive implements transport.Host.
 func (h *transportHost) KeepAlive() time.Duration {
-	return time.Duration(h.config.Get().TCPKeepAlive) * time.Second
+	return time.Duration(h.config.Get().Network.TCPKeepAlive) * time.Second
 }
 
 // Refuse implements transport.Host. A connection in memory needs no file.
 func (h *transportHost) Refuse(p transport.Peer, remote bool) string {
 	srv := (*Server)(h)
-	if p == transport.Embedded && srv.sessions.Clients.Len() < int64(srv.config.Get().MaxClients) {
+	if p == transport.Embedded && srv.sessions.Clients.Len() < int64(srv.config.Get().Network.MaxClients) {
 		srv.stats.connections.Add(1)
 		return ""
 	}

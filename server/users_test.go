@@ -39,7 +39,7 @@ func TestUsersThatCannotBeKeepTheServerFromStarting(t *testing.T) {
 	require.ErrorIs(t, conf.LoadFile(writeFile(t, "redis.conf", "user a on\nuser b on\nuser a off\n")),
 		config.ErrDuplicateUser)
 	require.ErrorIs(t, conf.LoadFile(writeFile(t, "redis.conf", "user\n")), config.ErrWordCount)
-	require.Empty(t, conf.Get().Users)
+	require.Empty(t, conf.Get().ACL.Users)
 }
 
 func TestThePartsOfTheProgramMayDoEverything(t *testing.T) {

@@ -35,7 +35,7 @@ func main() {
 	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM)
 	conf := config.NewConfig()
 	check(conf.LoadArgs(os.Args[1:]))
-	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + conf.Get().IOThreads) // as in cmd/atomredis
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + conf.Get().Threads.Loops) // as in cmd/atomredis
 	srv, err := server.New(conf, slog.New(slog.DiscardHandler), server.Options{SpareProcessors: true})
 	check(err)
 	var b bytes.Buffer

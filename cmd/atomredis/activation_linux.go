@@ -40,11 +40,11 @@ func inheritedSockets(conf *config.Config) (list []net.Listener, err error) {
 		}
 		switch at := l.Addr().(type) {
 		case *net.TCPAddr:
-			if at.Port == conf.Get().Port {
+			if at.Port == conf.Get().Network.Port {
 				err = conf.Set("port", "0", false)
 			}
 		case *net.UnixAddr:
-			if at.Name == conf.Get().UnixSocket {
+			if at.Name == conf.Get().Network.UnixSocket {
 				err = conf.Set("unixsocket", "", false)
 			}
 		}

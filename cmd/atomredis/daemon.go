@@ -37,7 +37,7 @@ func loadConfig(args []string) (conf *config.Config, stdin []byte, err error) {
 
 // inBackground reports whether the configuration wants the server in the background.
 func inBackground(set *config.Settings, s *supervisor) bool {
-	return set.Daemonize && s.kind == config.SupervisedNo
+	return set.Process.Daemonize && s.kind == config.SupervisedNo
 }
 
 // startDaemon starts the program again in the background and waits until it is ready.

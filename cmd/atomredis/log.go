@@ -203,25 +203,25 @@ func (l *appLog) reopen() {
 func openLog(conf *config.Config, stdout io.Writer) (*appLog, error) {
 	set := conf.Get()
 	l := new(appLog)
-	l.level.Set(set.LogLevel)
+	l.level.Set(set.Log.Level)
 	var out logOutput = logStream{stdout}
-	if set.LogFile != "" {
-		f, err := openLogFile(set.LogFile)
+	if set.Log.File != "" {
+		f, err := openLogFile(set.Log.File)
 		if err != nil {
 			return nil, err
 		}
 		out = f
 	}
 	handlers := []slog.Handler{l.sink(conf, out, nameLevel)}
-	if set.SyslogEnabled {
-		out, err := openSyslog(set)
+	if set.Log.SyslogEnabled {
+		out, err := openSyslog(&set.Log)
 		if err != nil {
 			return nil, err
 		}
 		handlers = append(handlers, l.sink(conf, out, withoutTimeAndLevel))
 	}
 	l.Logger = slog.New(slog.NewMultiHandler(handlers...))
-	conf.Follow(func(set *config.Settings) { l.level.Set(set.LogLevel) }, "loglevel")
+	conf.Follow(func(set *config.Settings) { l.level.Set(set.Log.Level) }, "loglevel")
 	return l, nil
 }
 

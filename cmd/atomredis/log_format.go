@@ -35,7 +35,7 @@ func newLogFormat(conf *config.Config, buf *bytes.Buffer, options slog.HandlerOp
 	structured := options
 	structured.ReplaceAttr = func(groups []string, a slog.Attr) slog.Attr {
 		if len(groups) == 0 && a.Key == slog.TimeKey && a.Value.Kind() == slog.KindTime {
-			switch t := a.Value.Time(); conf.Get().LogTimestamps {
+			switch t := a.Value.Time(); conf.Get().Log.Timestamps {
 			case config.TimestampsISO8601:
 				a.Value = slog.StringValue(t.Format(isoTime))
 			case config.TimestampsMilliseconds:
@@ -68,7 +68,7 @@ func (f logFormat) Enabled(ctx context.Context, level slog.Level) bool {
 
 // Handle implements slog.Handler.
 func (f logFormat) Handle(ctx context.Context, r slog.Record) error {
-	return f.by[f.conf.Get().LogFormat].Handle(ctx, r)
+	return f.by[f.conf.Get().Log.Format].Handle(ctx, r)
 }
 
 // WithAttrs implements slog.Handler.
@@ -101,7 +101,7 @@ func (p plainFormat) Handle(ctx context.Context, r slog.Record) error {
 	if p.shown(slog.Time(slog.TimeKey, r.Time)) {
 		if p.legacy {
 			role := 'M'
-			if p.conf.Get().ReplicaOf.Host != "" {
+			if p.conf.Get().Replication.ReplicaOf.Host != "" {
 				role = 'S'
 			}
 			fmt.Fprintf(p.buf, "%d:%c ", os.Getpid(), role)
@@ -145,7 +145,7 @@ func (p plainFormat) WithGroup(name string) slog.Handler {
 
 // timestamp returns a time as lines for people have it.
 func timestamp(set *config.Settings, t time.Time) string {
-	switch set.LogTimestamps {
+	switch set.Log.Timestamps {
 	case config.TimestampsISO8601:
 		return t.Format(isoTime)
 	case config.TimestampsMilliseconds:

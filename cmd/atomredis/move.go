@@ -71,16 +71,16 @@ func importData(file string, options []string, stdout, stderr io.Writer) error {
 	}
 	err = srv.Start()
 	if errors.Is(err, server.ErrNotEmpty) {
-		err = fmt.Errorf("there is data in %s already", set.Dir)
+		err = fmt.Errorf("there is data in %s already", set.Files.Dir)
 	}
 	if err = errors.Join(err, srv.Close()); err != nil {
 		return err
 	}
 	if left := srv.LeftOut(); left != "" {
-		fmt.Fprintf(stdout, "%s has been read into %s, but not all of it\n", file, set.Dir)
+		fmt.Fprintf(stdout, "%s has been read into %s, but not all of it\n", file, set.Files.Dir)
 		return cli.ExitError{Code: exitIncomplete, Err: errors.New(left)}
 	}
-	_, err = fmt.Fprintf(stdout, "%s has been read into %s\n", file, set.Dir)
+	_, err = fmt.Fprintf(stdout, "%s has been read into %s\n", file, set.Files.Dir)
 	return err
 }
 
@@ -132,7 +132,7 @@ func exportData(form, file string, options []string, stdout, stderr io.Writer) e
 	if err := errors.Join(files.Replace(file, write), srv.Close()); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "%s has been written from %s\n", file, set.Dir)
+	_, err = fmt.Fprintf(stdout, "%s has been written from %s\n", file, set.Files.Dir)
 	return err
 }
 
@@ -154,12 +154,12 @@ func offline(args []string, stderr io.Writer, bar *progress.Bar, from source) (*
 	if !set.Durable() {
 		return nil, nil, errors.New("the configuration says that nothing is stored: neither appendonly nor save")
 	}
-	exists := persist.Exists(disk.System, set.Dir)
+	exists := persist.Exists(disk.System, set.Files.Dir)
 	switch {
 	case from.empty && exists:
-		return nil, nil, fmt.Errorf("there is data in %s already", set.Dir)
+		return nil, nil, fmt.Errorf("there is data in %s already", set.Files.Dir)
 	case !from.empty && from.file == "" && !exists:
-		return nil, nil, fmt.Errorf("there is no data in %s", set.Dir)
+		return nil, nil, fmt.Errorf("there is no data in %s", set.Files.Dir)
 	case from.file != "":
 		if err := openable(from.file); err != nil {
 			return nil, nil, err

@@ -56,5 +56,5 @@ func readSpiderq(file string, args []string, stderr io.Writer) (n int, dir strin
 		_, err := client.Do(context.Background(), "SPIDERQ.ADD", queue, key, value)
 		return err
 	})
-	return n, set.Dir, err
+	return n, set.Files.Dir, err
 }

@@ -40,7 +40,8 @@ func newInstance(conf *config.Config, stdout io.Writer, options server.Options, 
 		}
 	}()
 	set := conf.Get()
-	if len(options.Listeners) == 0 && set.UnixSocket == "" && (set.Port == 0 && set.TLS.Port == 0 || len(set.Bind) == 0) {
+	noTCP := set.Network.Port == 0 && set.TLS.Port == 0 || len(set.Network.Bind) == 0
+	if len(options.Listeners) == 0 && set.Network.UnixSocket == "" && noTCP {
 		return in, errors.New("configured to listen nowhere: set port and bind, or unixsocket")
 	}
 	if in.log, err = openLog(conf, stdout); err != nil {
@@ -51,14 +52,14 @@ func newInstance(conf *config.Config, stdout io.Writer, options server.Options, 
 	if names := conf.WithoutEffect(); len(names) > 0 {
 		in.log.Info("some directives of the configuration have no effect here", "directives", strings.Join(names, " "))
 	}
-	for _, file := range set.Modules {
+	for _, file := range set.Commands.Modules {
 		in.log.Warn("a module is not loaded: docs/compatibility.md lists the commands of modules that are built in", "file", file)
 	}
 	options.RDBFile, options.SpareProcessors = true, !strings.Contains(os.Getenv("GODEBUG"), "asyncpreemptoff=1")
 	if options.SpareProcessors {
 		// The loops have processors of the scheduler to themselves, so that what runs beside them need not wait for them,
 		// nor they for it.
-		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + set.IOThreads)
+		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + set.Threads.Loops)
 	}
 	if endpoint := set.Registered[tracing.Directive]; endpoint != "" {
 		exporter, err := tracing.New(endpoint, in.log.Logger)
@@ -81,7 +82,7 @@ func (in *instance) start() error {
 	for _, a := range in.srv.Addrs() {
 		addrs = append(addrs, a.String())
 	}
-	if file := pidFile(in.conf.Get()); file != "" {
+	if file := pidFile(&in.conf.Get().Process); file != "" {
 		if err := os.WriteFile(file, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644); err != nil {
 			in.log.Warn("cannot write the pid file", "error", err)
 		} else {
@@ -124,7 +125,7 @@ func serve(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) (e
 		return err
 	}
 	set := conf.Get()
-	supervisor := newSupervisor(set.Supervised)
+	supervisor := newSupervisor(set.Process.Supervised)
 	if parent == nil && inBackground(set, supervisor) {
 		return startDaemon(args, stdin)
 	}
@@ -137,12 +138,12 @@ func serve(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) (e
 			undo()
 		}
 	}()
-	if err := os.Chdir(set.Dir); err != nil && (set.Durable() || !errors.Is(err, os.ErrNotExist) || conf.IsSet("dir")) {
+	if err := os.Chdir(set.Files.Dir); err != nil && (set.Durable() || !errors.Is(err, os.ErrNotExist) || conf.IsSet("dir")) {
 		return dirError(set, err)
 	}
 	options := server.Options{Supervised: supervisor.kind}
 	// On a terminal a bar takes the place of lines of the log.
-	if set.LogFile == "" && !set.SyslogEnabled && progress.Terminal(stderr) {
+	if set.Log.File == "" && !set.Log.SyslogEnabled && progress.Terminal(stderr) {
 		bar := progress.New(stderr)
 		defer bar.Done()
 		options.Progress, stdout = bar.Show, bar.Around(stdout)
@@ -164,19 +165,19 @@ func makeDir(set *config.Settings) (undo func(), err error) {
 	if !set.Durable() {
 		return func() {}, nil
 	}
-	err = os.Mkdir(set.Dir, 0o700)
+	err = os.Mkdir(set.Files.Dir, 0o700)
 	if errors.Is(err, os.ErrExist) {
 		return func() {}, nil
 	}
 	if err != nil {
 		return nil, dirError(set, err)
 	}
-	return func() { os.Remove(set.Dir) }, nil
+	return func() { os.Remove(set.Files.Dir) }, nil
 }
 
 // dirError says, as Redis does, why the server cannot work in its directory.
 func dirError(set *config.Settings, err error) error {
-	return fmt.Errorf("Can't chdir to '%s': %s", set.Dir, files.Reason(err))
+	return fmt.Errorf("Can't chdir to '%s': %s", set.Files.Dir, files.Reason(err))
 }
 
 const serveName = "serve"
@@ -208,7 +209,7 @@ func serveFiles(files []string, stdout io.Writer, signals <-chan os.Signal) erro
 			return fmt.Errorf("%s: %w", file, err)
 		}
 		all = append(all, in)
-		kind = max(kind, in.conf.Get().Supervised)
+		kind = max(kind, in.conf.Get().Process.Supervised)
 	}
 	return serveAll(all, newSupervisor(kind), signals, func() {})
 }
@@ -225,8 +226,8 @@ func instanceOf(file string, stdout io.Writer) (*instance, error) {
 		return nil, err
 	}
 	var label []any
-	if set.LogFile == "" {
-		label = []any{"port", set.Port}
+	if set.Log.File == "" {
+		label = []any{"port", set.Network.Port}
 	}
 	in, err := newInstance(conf, stdout, server.Options{}, label...)
 	if err != nil {
@@ -309,7 +310,7 @@ func serveAll(all []*instance, supervisor *supervisor, signals <-chan os.Signal,
 // maxMemoryOf is within how many bytes servers are to keep their data, 0 if one of them has no limit.
 func maxMemoryOf(all []*instance) (sum int64) {
 	for _, in := range all {
-		n := int64(in.conf.Get().MaxMemory)
+		n := int64(in.conf.Get().Memory.Max)
 		if n == 0 {
 			return 0
 		}
@@ -327,17 +328,17 @@ func usedMemoryOf(all []*instance) (sum int64) {
 }
 
 // pidFile returns where the number of the process is written, "" for nowhere.
-func pidFile(set *config.Settings) string {
-	if set.PidFile == "" && set.Daemonize {
+func pidFile(process *config.ProcessSettings) string {
+	if process.PidFile == "" && process.Daemonize {
 		return daemonPidFile
 	}
-	return set.PidFile
+	return process.PidFile
 }
 
 // shutdownFlags returns how a signal ends the server.
 func shutdownFlags(conf *config.Config, sig os.Signal) config.ShutdownFlags {
 	if sig == syscall.SIGINT {
-		return conf.Get().ShutdownOnSigint
+		return conf.Get().Process.ShutdownOnSigint
 	}
-	return conf.Get().ShutdownOnSigterm
+	return conf.Get().Process.ShutdownOnSigterm
 }

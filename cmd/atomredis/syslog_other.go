@@ -10,4 +10,4 @@ import (
 
 var errNoSyslog = errors.New("syslog-enabled: this system has no syslog; use logfile")
 
-func openSyslog(*config.Settings) (logOutput, error) { return nil, errNoSyslog }
+func openSyslog(*config.LogSettings) (logOutput, error) { return nil, errNoSyslog }

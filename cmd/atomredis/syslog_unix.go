@@ -17,12 +17,12 @@ type syslogOutput struct {
 }
 
 // openSyslog returns the log of the system as the configuration has it.
-func openSyslog(set *config.Settings) (logOutput, error) {
+func openSyslog(log *config.LogSettings) (logOutput, error) {
 	facility := syslog.LOG_USER
-	if f := set.SyslogFacility; f >= 0 {
+	if f := log.SyslogFacility; f >= 0 {
 		facility = syslog.LOG_LOCAL0 + syslog.Priority(f)<<3
 	}
-	ident := set.SyslogIdent
+	ident := log.SyslogIdent
 	return &syslogOutput{dial: func() (*syslog.Writer, error) { return syslog.New(facility|syslog.LOG_NOTICE, ident) }},
 		nil
 }

@@ -281,12 +281,12 @@ func TestTheServerAnswersAsTheChartSays(t *testing.T) {
 			conf := config.NewConfig()
 			require.NoError(t, conf.LoadArgs([]string{dir + "/atomredis.conf"}))
 			set := conf.Get()
-			require.Equal(t, "/data", set.Dir)
+			require.Equal(t, "/data", set.Files.Dir)
 			ports := map[any]any{}
 			for _, port := range at(container, "ports").([]any) {
 				ports[at(port, "name")] = at(port, "containerPort")
 			}
-			require.Equal(t, set.Port, ports["redis"])
+			require.Equal(t, set.Network.Port, ports["redis"])
 			_, metrics, _ := strings.Cut(set.Registered["door-http"], ":")
 			require.Equal(t, metrics, toString(ports["metrics"]))
 

@@ -33,7 +33,7 @@ type Announcement struct {
 // have nothing else to be announced. TLS is told apart by the ports that the settings have.
 func Announce(set *config.Settings, local string) Announcement {
 	o := &set.Cluster
-	a := Announcement{Hostname: o.AnnounceHostname, Port: set.Port, TLSPort: set.TLS.Port, BusPort: o.AnnounceBusPort,
+	a := Announcement{Hostname: o.AnnounceHostname, Port: set.Network.Port, TLSPort: set.TLS.Port, BusPort: o.AnnounceBusPort,
 		Preferred: o.PreferredEndpoint}
 	if addr, err := netip.ParseAddrPort(local); err == nil {
 		a.IP = addr.Addr().Unmap().WithZone("").String()

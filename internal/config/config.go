@@ -40,112 +40,99 @@ type Config struct {
 	users func(set *Settings, included [][]string) ([]string, error)
 }
 
-// Settings are the values of all directives at one moment. They are never changed: a change makes new ones.
+// Settings are the values of all directives at one moment, grouped by what they belong to. They are never changed: a change makes new
+// ones.
 type Settings struct {
+	Network     NetworkSettings
+	TLS         TLSSettings
+	ACL         ACLSettings
+	Commands    CommandSettings
+	Clients     ClientSettings
+	Scripts     ScriptSettings
+	Monitoring  MonitoringSettings
+	Memory      MemorySettings
+	Types       TypeSettings
+	Files       FileSettings
+	Persistence PersistenceSettings
+	Replication ReplicationSettings
+	Raft        RaftSettings
+	Cluster     ClusterSettings
+	Process     ProcessSettings
+	Threads     ThreadSettings
+	Log         LogSettings
+
+	Databases int
+
+	// Registered are the values of the directives that doors and protocols have registered, by name.
+	Registered map[string]string
+	// Unused are the values of directives on which nothing depends, those that are not the default.
+	Unused map[string]string
+
+	// RereadFiles says, to functions of Apply alone, that a directive was set that names files.
+	RereadFiles bool
+}
+
+// NetworkSettings are those of listeners and connections.
+type NetworkSettings struct {
 	Bind            []string    // addresses to listen on; with a '-' in front, ones that may be missing
 	Port            int         // 0 = no TCP
 	UnixSocket      string      // "" = none
 	UnixSocketPerm  os.FileMode // 0 = as created
 	UnixSocketGroup string      // "" = that of the process
 	TCPBacklog      int
-	TCPKeepAlive    int // seconds; 0 = off
-	TLS             TLSSettings
-	Cluster         ClusterSettings
+	TCPKeepAlive    int    // seconds; 0 = off
+	BindSourceAddr  string // of connections that the server opens; "" = chosen by the system
+	ProtectedMode   bool
 	Timeout         int // seconds; 0 = never
 	MaxClients      int
 	// DoorMaxClients is how many connections all doors may have together; 0 is half of what maxclients allows.
 	DoorMaxClients int
 	// DoorFirstRequest is how many seconds the peer of a door may take until its first request; 0 is for ever.
 	DoorFirstRequest int
+}
 
-	MaxMemory        int // bytes; 0 = without limit
-	MaxMemoryClients int // bytes; negative = percent of MaxMemory; 0 = without limit
-	Eviction         engine.Eviction
-	EvictionTenacity int
+// ACLSettings are those of users and passwords.
+type ACLSettings struct {
+	RequirePass   string     // "" = none
+	Users         [][]string // those of configuration files: a name and its rules
+	File          string     // "" = none
+	LogMaxLen     int
+	PubSubDefault bool // new users may use all channels
+}
 
-	ProtectedMode bool
-	RequirePass   string // "" = none
+// CommandSettings say which commands there are, and who may use the dangerous ones.
+type CommandSettings struct {
+	Modules                []string   // the files of loadmodule, which are not loaded
+	Renamed                [][]string // the old name, and the new one or ""
+	EnableDebug            Access
+	EnableProtectedConfigs Access
+	EnableModule           Access
+}
 
-	Modules []string   // the files of loadmodule, which are not loaded
-	Renamed [][]string // commands: the old name, and the new one or ""
-
-	Users            [][]string // those of configuration files: a name and its rules
-	ACLFile          string     // "" = none
-	ACLLogMaxLen     int
-	ACLPubSubDefault bool // new users may use all channels
-
-	ReplicaOf               ReplicaOf
-	MasterUser, MasterAuth  string // "" = none
-	ReplTimeout             int    // seconds for which a master may be silent, and a follower may leave its stream unread
-	ReplPingReplicaPeriod   int    // seconds between pings to followers
-	ReplicaServeStaleData   bool   // while the link to the master is down
-	ReplicaReadOnly         bool   // clients of a replica do not write
-	ReplicaIgnoreDiskErrors bool   // a replica goes on although it cannot store what its master sends
-	ReplicaIgnoreMaxmemory  bool   // a replica evicts only what its master does
-	ReplicaPriority         int    // for Sentinel; 0 = never to become a master
-	ReplicaAnnounced        bool   // Sentinel may show the replica
-	ReplicaAnnounceIP       string // announced to masters; "" = the address that they see
-	ReplicaAnnouncePort     int    // 0 = the port
-	BindSourceAddr          string // of connections that the server opens; "" = chosen by the system
-	ReplBacklogSize         int    // how much of the stream is kept for replicas that were away, in bytes
-	ReplBacklogTTL          int    // seconds after which nothing is kept if there is no replica; 0 = for ever
-	MinReplicasToWrite      int    // 0 = clients may write without replicas
-	MinReplicasMaxLag       int    // seconds; 0 = without limit
-
-	Raft RaftSettings
-
-	Databases int
-	Shards    int  // 0 = choose by the size of the machine
-	IOThreads int  // event loops
-	IOUring   bool // loops may make several system calls at once, if the system can do that
-
-	Dir            string
-	DBFilename     string // of RDB files in Dir
-	AppendFilename string // the beginning of the names of append-only files of a Redis
-	AppendDirname  string // of the directory in Dir where they are
-	BackupDirname  string // of the directory in Dir where BACKUP writes
-	// BackupSealedTTL is after how many seconds a sealed backup is removed; 0 is never.
-	BackupSealedTTL int
-	// AOFLoadTruncated says that an append-only file of a Redis may end in the middle of a command.
-	AOFLoadTruncated bool
-
-	PidFile        string
-	LogFile        string // "" = standard output
-	LogLevel       slog.Level
-	LogFormat      LogFormat
-	LogTimestamps  LogTimestamps
-	SyslogEnabled  bool
-	SyslogIdent    string
-	SyslogFacility SyslogFacility
-
-	Daemonize                           bool
-	Supervised                          Supervision
-	OOMScoreAdj                         OOMScore
-	OOMScoreAdjValues                   [3]int // of a master, a replica and a process that saves
-	ShutdownOnSigint, ShutdownOnSigterm ShutdownFlags
-
-	Save                    []persist.SavePoint
-	AppendOnly              bool
-	AppendFsync             journal.Policy
-	CheckpointSize          int // bytes of journal
-	StopWritesOnBgsaveError bool
-
+// ClientSettings limit what one client may use, and say what clients are told.
+type ClientSettings struct {
 	ProtoMaxBulkLen      int
 	QueryBufferLimit     int
 	OutputLimits         OutputLimits
 	TrackingTableMaxKeys int
-	// BusyReplyThreshold is how long in ms a script may run before clients are told that the server is busy; 0 is for
-	// ever.
-	BusyReplyThreshold int
-	// ScriptMemoryLimit is how many bytes a script may use before it is ended with an error; 0 is without limit.
-	ScriptMemoryLimit    int
 	NotifyKeyspaceEvents engine.EventClass
+	// ImportMode says that clients which take over another server's data see keys that have expired.
+	ImportMode bool
+}
 
+// ScriptSettings limit what a script may use.
+type ScriptSettings struct {
+	// BusyReplyThreshold is how long in ms a script may run before clients are told that the server is busy; 0 is for ever.
+	BusyReplyThreshold int
+	// MemoryLimit is how many bytes a script may use before it is ended with an error; 0 is without limit.
+	MemoryLimit int
+}
+
+// MonitoringSettings say which commands are logged, and what is measured.
+type MonitoringSettings struct {
 	// SlowlogLogSlowerThan is the duration in µs from which on a command is logged as slow; negative is never.
 	SlowlogLogSlowerThan int
 	SlowlogMaxLen        int
-	// ImportMode says that clients which take over another server's data see keys that have expired.
-	ImportMode bool
 	// SlowlogEntryMaxArgc and SlowlogEntryMaxStringLen are how many arguments of a logged command are kept, and how many
 	// bytes of each.
 	SlowlogEntryMaxArgc, SlowlogEntryMaxStringLen int
@@ -157,15 +144,18 @@ type Settings struct {
 	LatencyMonitorThreshold int
 	LatencyTracking         bool
 	LatencyPercentiles      []float64
+}
 
-	EnableDebugCommand     Access
-	EnableProtectedConfigs Access
-	EnableModuleCommand    Access
+// MemorySettings limit memory.
+type MemorySettings struct {
+	Max              int // bytes; 0 = without limit
+	MaxClients       int // bytes; negative = percent of Max; 0 = without limit
+	Eviction         engine.Eviction
+	EvictionTenacity int
+}
 
-	// KeyLoadDelay and KeySaveDelay slow down, for tests, what brings keys into memory after a start and what writes
-	// checkpoints.
-	KeyLoadDelay, KeySaveDelay persist.KeyDelay
-
+// TypeSettings say how values are stored.
+type TypeSettings struct {
 	Hash   hashes.Limits
 	Set    sets.Limits
 	ZSet   zsets.Limits
@@ -175,14 +165,79 @@ type Settings struct {
 	Producers streams.Idempotence
 	// HyperLogLogSparse is the length in bytes up to which HyperLogLogs have the sparse encoding.
 	HyperLogLogSparse int
+}
 
-	// Registered are the values of the directives that doors and protocols have registered, by name.
-	Registered map[string]string
-	// Unused are the values of directives on which nothing depends, those that are not the default.
-	Unused map[string]string
+// FileSettings say where data is stored.
+type FileSettings struct {
+	Dir            string
+	DBFilename     string // of RDB files in Dir
+	AppendFilename string // the beginning of the names of append-only files of a Redis
+	AppendDirname  string // of the directory in Dir where they are
+	BackupDirname  string // of the directory in Dir where BACKUP writes
+	// BackupSealedTTL is after how many seconds a sealed backup is removed; 0 is never.
+	BackupSealedTTL int
+	// AOFLoadTruncated says that an append-only file of a Redis may end in the middle of a command.
+	AOFLoadTruncated bool
+}
 
-	// RereadFiles says, to functions of Apply alone, that a directive was set that names files.
-	RereadFiles bool
+// PersistenceSettings say what is stored, and when.
+type PersistenceSettings struct {
+	Save                    []persist.SavePoint
+	AppendOnly              bool
+	AppendFsync             journal.Policy
+	CheckpointSize          int // bytes of journal
+	StopWritesOnBgsaveError bool
+	// KeyLoadDelay and KeySaveDelay slow down, for tests, what brings keys into memory after a start and what writes
+	// checkpoints.
+	KeyLoadDelay, KeySaveDelay persist.KeyDelay
+}
+
+// ReplicationSettings are those of Redis's replication, as a master and as a replica.
+type ReplicationSettings struct {
+	ReplicaOf              ReplicaOf
+	MasterUser, MasterAuth string // "" = none
+	Timeout                int    // seconds for which a master may be silent, and a follower may leave its stream unread
+	PingPeriod             int    // seconds between pings to followers
+	ServeStaleData         bool   // while the link to the master is down
+	ReadOnly               bool   // clients of a replica do not write
+	IgnoreDiskErrors       bool   // a replica goes on although it cannot store what its master sends
+	IgnoreMaxMemory        bool   // a replica evicts only what its master does
+	Priority               int    // for Sentinel; 0 = never to become a master
+	Announced              bool   // Sentinel may show the replica
+	AnnounceIP             string // announced to masters; "" = the address that they see
+	AnnouncePort           int    // 0 = the port
+	BacklogSize            int    // how much of the stream is kept for replicas that were away, in bytes
+	BacklogTTL             int    // seconds after which nothing is kept if there is no replica; 0 = for ever
+	MinReplicas            int    // that must follow before clients may write; 0 = none
+	MinReplicasMaxLag      int    // seconds; 0 = without limit
+}
+
+// ProcessSettings are those of the process.
+type ProcessSettings struct {
+	PidFile                             string
+	Daemonize                           bool
+	Supervised                          Supervision
+	OOMScoreAdj                         OOMScore
+	OOMScoreAdjValues                   [3]int // of a master, a replica and a process that saves
+	ShutdownOnSigint, ShutdownOnSigterm ShutdownFlags
+}
+
+// ThreadSettings say how work is shared out among processors.
+type ThreadSettings struct {
+	Shards  int  // of the keyspace; 0 = choose by the size of the machine
+	Loops   int  // event loops
+	IOUring bool // loops may make several system calls at once, if the system can do that
+}
+
+// LogSettings say what is logged, and where to.
+type LogSettings struct {
+	File           string // "" = standard output
+	Level          slog.Level
+	Format         LogFormat
+	Timestamps     LogTimestamps
+	SyslogEnabled  bool
+	SyslogIdent    string
+	SyslogFacility SyslogFacility
 }
 
 // Of returns a configuration with settings that have been made of another's.
@@ -193,14 +248,14 @@ func Of(set Settings) *Config {
 }
 
 // Durable reports whether the data is stored: there are save points, or appendonly is on.
-func (s *Settings) Durable() bool { return s.AppendOnly || len(s.Save) > 0 }
+func (s *Settings) Durable() bool { return s.Persistence.AppendOnly || len(s.Persistence.Save) > 0 }
 
 // InMemory makes the configuration, of a server that has not started, one that stores nothing.
 func (c *Config) InMemory() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	next := *c.Get()
-	next.Save, next.AppendOnly = nil, false
+	next.Persistence.Save, next.Persistence.AppendOnly = nil, false
 	c.current.Store(&next)
 }
 
@@ -209,7 +264,7 @@ func (c *Config) ListenNowhere() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	next := *c.Get()
-	next.Port, next.UnixSocket = 0, ""
+	next.Network.Port, next.Network.UnixSocket = 0, ""
 	c.current.Store(&next)
 }
 

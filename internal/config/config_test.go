@@ -36,22 +36,22 @@ func writeFile(t *testing.T, name, content string) string {
 
 func TestDefaultsAreThoseOfRedis(t *testing.T) {
 	s := NewConfig().Get()
-	require.Equal(t, []string{"127.0.0.1", "-::1"}, s.Bind)
-	require.Equal(t, 6379, s.Port)
+	require.Equal(t, []string{"127.0.0.1", "-::1"}, s.Network.Bind)
+	require.Equal(t, 6379, s.Network.Port)
 	require.Equal(t, 16, s.Databases)
-	require.Equal(t, 10000, s.MaxClients)
-	require.Equal(t, 300, s.TCPKeepAlive)
-	require.True(t, s.ProtectedMode)
-	require.Equal(t, slog.LevelInfo, s.LogLevel)
-	require.Equal(t, 512<<20, s.ProtoMaxBulkLen)
-	require.Equal(t, 1<<30, s.QueryBufferLimit)
+	require.Equal(t, 10000, s.Network.MaxClients)
+	require.Equal(t, 300, s.Network.TCPKeepAlive)
+	require.True(t, s.Network.ProtectedMode)
+	require.Equal(t, slog.LevelInfo, s.Log.Level)
+	require.Equal(t, 512<<20, s.Clients.ProtoMaxBulkLen)
+	require.Equal(t, 1<<30, s.Clients.QueryBufferLimit)
 	require.Equal(t, OutputLimits{Replica: OutputLimit{256 << 20, 64 << 20, 60},
-		PubSub: OutputLimit{32 << 20, 8 << 20, 60}}, s.OutputLimits)
-	require.Equal(t, hashes.Limits{Entries: 512, Value: 64}, s.Hash)
-	require.Equal(t, sets.Limits{IntsetEntries: 512, ListpackEntries: 128, ListpackValue: 64}, s.Set)
-	require.Equal(t, zsets.DefaultLimits, s.ZSet)
-	require.Equal(t, streams.DefaultLimits, s.Stream)
-	require.EqualValues(t, -2, s.List)
+		PubSub: OutputLimit{32 << 20, 8 << 20, 60}}, s.Clients.OutputLimits)
+	require.Equal(t, hashes.Limits{Entries: 512, Value: 64}, s.Types.Hash)
+	require.Equal(t, sets.Limits{IntsetEntries: 512, ListpackEntries: 128, ListpackValue: 64}, s.Types.Set)
+	require.Equal(t, zsets.DefaultLimits, s.Types.ZSet)
+	require.Equal(t, streams.DefaultLimits, s.Types.Stream)
+	require.EqualValues(t, -2, s.Types.List)
 }
 
 func TestEveryDirectiveAcceptsWhatItShows(t *testing.T) {
@@ -187,7 +187,7 @@ func TestAliasesAreTheSameDirective(t *testing.T) {
 	c := NewConfig()
 	require.NoError(t, c.Set("zset-max-ziplist-entries", "5", true))
 	require.Equal(t, "5", shown(t, c, "zset-max-listpack-entries"))
-	require.Equal(t, 5, c.Get().ZSet.Entries)
+	require.Equal(t, 5, c.Get().Types.ZSet.Entries)
 }
 
 func TestARunningServerRefusesWhatMattersAtStartOnly(t *testing.T) {
@@ -210,10 +210,10 @@ func TestProtectedDirectivesNeedAnAccess(t *testing.T) {
 	culprit, err := c.SetAll(change, false)
 	require.Equal(t, "dbfilename", culprit)
 	require.EqualError(t, err, "can't set protected config")
-	require.Equal(t, "dump.rdb", c.Get().DBFilename)
+	require.Equal(t, "dump.rdb", c.Get().Files.DBFilename)
 	_, err = c.SetAll(change, true)
 	require.NoError(t, err)
-	require.Equal(t, "x.rdb", c.Get().DBFilename)
+	require.Equal(t, "x.rdb", c.Get().Files.DBFilename)
 }
 
 func TestSeveralChangesAtRunTimeHappenAllOrNone(t *testing.T) {
@@ -238,9 +238,9 @@ func TestSeveralChangesAtRunTimeHappenAllOrNone(t *testing.T) {
 
 	_, err = c.SetAll(assign("timeout", "5", "maxclients", "6"), false)
 	require.NoError(t, err)
-	require.Equal(t, 5, c.Get().Timeout)
-	require.Equal(t, 6, c.Get().MaxClients)
-	require.Zero(t, before.Timeout, "settings are never changed")
+	require.Equal(t, 5, c.Get().Network.Timeout)
+	require.Equal(t, 6, c.Get().Network.MaxClients)
+	require.Zero(t, before.Network.Timeout, "settings are never changed")
 }
 
 func TestAChangeThatCannotBeAppliedIsTakenBack(t *testing.T) {
@@ -248,8 +248,8 @@ func TestAChangeThatCannotBeAppliedIsTakenBack(t *testing.T) {
 	var done []string
 	apply := func(name string) func(old, set *Settings) (func() error, error) {
 		return func(old, set *Settings) (func() error, error) {
-			done = append(done, fmt.Sprint(name, " ", set.Timeout))
-			return func() error { done = append(done, fmt.Sprint(name, " ", old.Timeout)); return nil }, nil
+			done = append(done, fmt.Sprint(name, " ", set.Network.Timeout))
+			return func() error { done = append(done, fmt.Sprint(name, " ", old.Network.Timeout)); return nil }, nil
 		}
 	}
 	c.Apply(apply("first"), "timeout", "port")
@@ -257,12 +257,12 @@ func TestAChangeThatCannotBeAppliedIsTakenBack(t *testing.T) {
 	c.Apply(apply("other"), "port")
 	refused := errors.New("no")
 	c.Apply(func(_, set *Settings) (func() error, error) {
-		if set.Timeout == 5 {
+		if set.Network.Timeout == 5 {
 			return nil, refused
 		}
 		return nil, nil
 	}, "maxclients", "timeout")
-	c.Follow(func(set *Settings) { done = append(done, fmt.Sprint("follower ", set.Timeout)) }, "timeout")
+	c.Follow(func(set *Settings) { done = append(done, fmt.Sprint("follower ", set.Network.Timeout)) }, "timeout")
 	c.Follow(func(*Settings) { done = append(done, "no") }, "port")
 	require.NoError(t, c.Set("timeout", "3", true))
 	require.Equal(t, []string{"first 3", "second 3", "follower 3"}, done)
@@ -271,7 +271,7 @@ func TestAChangeThatCannotBeAppliedIsTakenBack(t *testing.T) {
 	culprit, err := c.SetAll(pairs, true)
 	require.ErrorIs(t, err, refused)
 	require.Equal(t, "timeout", culprit)
-	require.Equal(t, 3, c.Get().Timeout)
+	require.Equal(t, 3, c.Get().Network.Timeout)
 	require.Equal(t, []string{"first 5", "second 5", "second 3", "first 3"}, done)
 	require.Panics(t, func() { c.Follow(nil, "no-directive") })
 }
@@ -284,7 +284,7 @@ func assign(t *testing.T, name, value string) Assignment {
 
 func TestReadingSettingsDoesNotAllocate(t *testing.T) {
 	c := NewConfig()
-	require.Zero(t, testing.AllocsPerRun(100, func() { _ = c.Get().MaxClients }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { _ = c.Get().Network.MaxClients }))
 }
 
 func TestLoadFileReadsRedisConf(t *testing.T) {
@@ -299,13 +299,13 @@ client-output-buffer-limit pubsub 4 5 6
 notify-keyspace-events Ex
 save ""
 loglevel nothing`)))
-	require.Equal(t, 7000, c.Get().Port)
-	require.Equal(t, []string{"127.0.0.1", "10.0.0.1"}, c.Get().Bind)
-	require.Equal(t, `a A"b`, c.Get().RequirePass)
-	require.Equal(t, OutputLimit{1, 2, 3}, c.Get().OutputLimits.Normal)
-	require.Equal(t, OutputLimit{4, 5, 6}, c.Get().OutputLimits.PubSub)
-	require.Equal(t, engine.EventKeyevent|engine.EventExpired, c.Get().NotifyKeyspaceEvents)
-	require.Equal(t, LevelNothing, c.Get().LogLevel)
+	require.Equal(t, 7000, c.Get().Network.Port)
+	require.Equal(t, []string{"127.0.0.1", "10.0.0.1"}, c.Get().Network.Bind)
+	require.Equal(t, `a A"b`, c.Get().ACL.RequirePass)
+	require.Equal(t, OutputLimit{1, 2, 3}, c.Get().Clients.OutputLimits.Normal)
+	require.Equal(t, OutputLimit{4, 5, 6}, c.Get().Clients.OutputLimits.PubSub)
+	require.Equal(t, engine.EventKeyevent|engine.EventExpired, c.Get().Clients.NotifyKeyspaceEvents)
+	require.Equal(t, LevelNothing, c.Get().Log.Level)
 }
 
 func TestLoadFileTellsWhereAndWhy(t *testing.T) {
@@ -352,9 +352,9 @@ func TestIncludeReadsFilesInTheirPlace(t *testing.T) {
 	main := write("main.conf", "timeout 9\ninclude "+dir+"/*.inc\ninclude "+dir+"/none*\nmaxclients 3")
 	c := NewConfig()
 	require.NoError(t, c.LoadFile(main))
-	require.Equal(t, 2, c.Get().Port)
-	require.Equal(t, 1, c.Get().Timeout)
-	require.Equal(t, 3, c.Get().MaxClients)
+	require.Equal(t, 2, c.Get().Network.Port)
+	require.Equal(t, 1, c.Get().Network.Timeout)
+	require.Equal(t, 3, c.Get().Network.MaxClients)
 
 	require.ErrorIs(t, c.LoadFile(write("missing.conf", "include "+dir+"/none")), os.ErrNotExist)
 	var e *ConfigError
@@ -404,7 +404,7 @@ func TestLoadArgsTakesAFileThenOptions(t *testing.T) {
 	} {
 		c := NewConfig()
 		require.NoError(t, c.LoadArgsFrom(tc.args, strings.NewReader(tc.stdin)), tc.args)
-		require.Equal(t, tc.port, c.Get().Port, tc.args)
+		require.Equal(t, tc.port, c.Get().Network.Port, tc.args)
 		require.Equal(t, tc.bind, shown(t, c, "bind"), tc.args)
 	}
 	for _, tc := range []struct {

@@ -230,12 +230,12 @@ func (s *Settings) addUser(words []string) error {
 	if len(words) == 0 {
 		return ErrWordCount
 	}
-	for _, u := range s.Users {
+	for _, u := range s.ACL.Users {
 		if u[0] == words[0] {
 			return ErrDuplicateUser
 		}
 	}
-	s.Users = append(slices.Clone(s.Users), words)
+	s.ACL.Users = append(slices.Clone(s.ACL.Users), words)
 	return nil
 }
 
@@ -247,11 +247,11 @@ func (s *Settings) addRenaming(words []string) error {
 	if len(words) != 2 {
 		return ErrUnknownDirective
 	}
-	renamed := append(slices.Clone(s.Renamed), words)
+	renamed := append(slices.Clone(s.Commands.Renamed), words)
 	if err := command.NewTable().Rename(renamed); err != nil {
 		return err
 	}
-	s.Renamed = renamed
+	s.Commands.Renamed = renamed
 	return nil
 }
 
@@ -274,7 +274,7 @@ func (s *Settings) addModule(words []string) error {
 	if !slices.ContainsFunc(knownModules, func(known string) bool { return strings.HasPrefix(name, known) }) {
 		return errNoModules
 	}
-	s.Modules = append(slices.Clone(s.Modules), words[0])
+	s.Commands.Modules = append(slices.Clone(s.Commands.Modules), words[0])
 	return nil
 }
 

@@ -51,7 +51,7 @@ var errOOMScores = fmt.Errorf("Invalid oom-score-adj-values, elements must be be
 	maxOOMScore)
 
 func parseOOMScores(s *Settings, words []string) error {
-	if len(words) != len(s.OOMScoreAdjValues) {
+	if len(words) != len(s.Process.OOMScoreAdjValues) {
 		return ErrWordCount
 	}
 	var values [3]int
@@ -62,12 +62,12 @@ func parseOOMScores(s *Settings, words []string) error {
 		}
 		values[i] = int(n)
 	}
-	s.OOMScoreAdjValues = values
+	s.Process.OOMScoreAdjValues = values
 	return nil
 }
 
 func showOOMScores(s *Settings) string {
-	v := s.OOMScoreAdjValues
+	v := s.Process.OOMScoreAdjValues
 	return fmt.Sprintf("%d %d %d", v[0], v[1], v[2])
 }
 

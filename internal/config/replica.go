@@ -15,7 +15,7 @@ func (c *Config) SetReplicaOf(host string, port int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	next := *c.Get()
-	next.ReplicaOf = ReplicaOf{host, port}
+	next.Replication.ReplicaOf = ReplicaOf{host, port}
 	c.noteChange(directiveNamed("replicaof"))
 	c.current.Store(&next)
 }
@@ -30,7 +30,7 @@ func parseReplicaOf(s *Settings, words []string) error {
 	words = strings.Fields(strings.Join(words, " ")) // a name with a space in it could not be written
 	switch {
 	case len(words) == 0, len(words) == 2 && strings.EqualFold(words[0], "no") && strings.EqualFold(words[1], "one"):
-		s.ReplicaOf = ReplicaOf{}
+		s.Replication.ReplicaOf = ReplicaOf{}
 		return nil
 	case len(words) != 2:
 		return ErrWordCount
@@ -39,22 +39,22 @@ func parseReplicaOf(s *Settings, words []string) error {
 	if !ok || port < 0 || port > 65535 {
 		return errReplicaPort
 	}
-	s.ReplicaOf = ReplicaOf{words[0], int(port)}
+	s.Replication.ReplicaOf = ReplicaOf{words[0], int(port)}
 	return nil
 }
 
 func showReplicaOf(s *Settings) string {
-	if s.ReplicaOf.Host == "" {
+	if s.Replication.ReplicaOf.Host == "" {
 		return ""
 	}
-	return s.ReplicaOf.Host + " " + strconv.Itoa(s.ReplicaOf.Port)
+	return s.Replication.ReplicaOf.Host + " " + strconv.Itoa(s.Replication.ReplicaOf.Port)
 }
 
 // AnnouncedPort returns the port that the server announces to its master.
 func (s *Settings) AnnouncedPort() int {
 	switch {
-	case s.ReplicaAnnouncePort != 0:
-		return s.ReplicaAnnouncePort
+	case s.Replication.AnnouncePort != 0:
+		return s.Replication.AnnouncePort
 	case s.TLS.Replication && s.TLS.Port != 0:
 		return s.TLS.Port
 	}
@@ -67,7 +67,7 @@ const minBacklogSize = 16 << 10
 func parseBacklogSize(s *Settings, words []string) error {
 	n, err := parseSize(words[0], 1, math.MaxInt64)
 	if err == nil {
-		s.ReplBacklogSize = command.AsInt(max(n, minBacklogSize))
+		s.Replication.BacklogSize = command.AsInt(max(n, minBacklogSize))
 	}
 	return err
 }

@@ -14,7 +14,7 @@ func (s *Settings) CompressesRDB() bool { return s.Unused["rdbcompression"] != "
 
 // BusyAfter returns busy-reply-threshold; what no duration can hold is the longest one.
 func (s *Settings) BusyAfter() time.Duration {
-	return time.Duration(min(int64(s.BusyReplyThreshold), math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+	return time.Duration(min(int64(s.Scripts.BusyReplyThreshold), math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }
 
 // LeastHard returns the least of the hard limits that there are, math.MaxInt64 if there are none.
@@ -40,7 +40,7 @@ type Endpoint struct {
 // Endpoints returns the addresses with their ports where the server is to listen.
 func (s *Settings) Endpoints() []Endpoint {
 	var list []Endpoint
-	for _, e := range []Endpoint{{Port: s.Port}, {Port: s.TLS.Port, Tls: true}} {
+	for _, e := range []Endpoint{{Port: s.Network.Port}, {Port: s.TLS.Port, Tls: true}} {
 		if e.Port != 0 {
 			list = append(list, s.endpoints(e)...)
 		}
@@ -50,7 +50,7 @@ func (s *Settings) Endpoints() []Endpoint {
 
 // endpoints returns an endpoint on each of the addresses of bind.
 func (s *Settings) endpoints(e Endpoint) (list []Endpoint) {
-	for _, host := range s.Bind {
+	for _, host := range s.Network.Bind {
 		e.Host, e.Optional = strings.CutPrefix(host, "-")
 		list = append(list, e)
 	}

@@ -95,10 +95,10 @@ var (
 
 // TcpPort returns the port that INFO names: that of TCP, or if there is none that of TLS.
 func (s *Settings) TcpPort() int {
-	if s.Port == 0 {
+	if s.Network.Port == 0 {
 		return s.TLS.Port
 	}
-	return s.Port
+	return s.Network.Port
 }
 
 // TLSNames returns the names of the directives tls-*.

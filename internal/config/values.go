@@ -26,7 +26,7 @@ func parseMaxMemoryClients(s *Settings, words []string) error {
 		if !ok {
 			return errNotMemoryOrPercent
 		}
-		s.MaxMemoryClients = command.AsInt(n)
+		s.Memory.MaxClients = command.AsInt(n)
 		return nil
 	}
 	n, err := strconv.ParseUint(digits, 10, 63)
@@ -36,15 +36,15 @@ func parseMaxMemoryClients(s *Settings, words []string) error {
 	if n > 100 {
 		return errPercentage
 	}
-	s.MaxMemoryClients = -int(n)
+	s.Memory.MaxClients = -int(n)
 	return nil
 }
 
 func showMaxMemoryClients(s *Settings) string {
-	if s.MaxMemoryClients < 0 {
-		return strconv.Itoa(-s.MaxMemoryClients) + "%"
+	if s.Memory.MaxClients < 0 {
+		return strconv.Itoa(-s.Memory.MaxClients) + "%"
 	}
-	return strconv.Itoa(s.MaxMemoryClients)
+	return strconv.Itoa(s.Memory.MaxClients)
 }
 
 // maxBind is how many addresses bind may have.
@@ -55,7 +55,7 @@ func parseBind(s *Settings, words []string) error {
 	if len(addresses) > maxBind {
 		return errTooManyBind
 	}
-	s.Bind = addresses
+	s.Network.Bind = addresses
 	return nil
 }
 
@@ -64,7 +64,7 @@ func parseDir(s *Settings, words []string) error {
 	if err != nil {
 		return err
 	}
-	s.Dir = dir
+	s.Files.Dir = dir
 	return nil
 }
 
@@ -85,13 +85,13 @@ func parseSave(s *Settings, words []string) error {
 		}
 		points = append(points, persist.SavePoint{Seconds: int(seconds), Changes: int(changes)})
 	}
-	s.Save = points
+	s.Persistence.Save = points
 	return nil
 }
 
 func showSave(s *Settings) string {
-	words := make([]string, len(s.Save))
-	for i, p := range s.Save {
+	words := make([]string, len(s.Persistence.Save))
+	for i, p := range s.Persistence.Save {
 		words[i] = fmt.Sprintf("%d %d", p.Seconds, p.Changes)
 	}
 	return strings.Join(words, " ")
@@ -112,13 +112,13 @@ func parsePercentiles(s *Settings, words []string) error {
 		}
 		percentiles = append(percentiles, p)
 	}
-	s.LatencyPercentiles = percentiles
+	s.Monitoring.LatencyPercentiles = percentiles
 	return nil
 }
 
 func showPercentiles(s *Settings) string {
-	words := make([]string, len(s.LatencyPercentiles))
-	for i, p := range s.LatencyPercentiles {
+	words := make([]string, len(s.Monitoring.LatencyPercentiles))
+	for i, p := range s.Monitoring.LatencyPercentiles {
 		words[i] = PercentileText(p)
 	}
 	return strings.Join(words, " ")
@@ -138,7 +138,7 @@ func parsePerm(s *Settings, words []string) error {
 	if perm > 0o777 {
 		return fmt.Errorf("argument must be between %o and %o inclusive", 0, 0o777)
 	}
-	s.UnixSocketPerm = os.FileMode(perm)
+	s.Network.UnixSocketPerm = os.FileMode(perm)
 	return nil
 }
 
@@ -150,7 +150,7 @@ func parseShards(s *Settings, words []string) error {
 	if n < 0 || n > engine.MaxShards || bits.OnesCount64(uint64(n)) > 1 {
 		return errShards
 	}
-	s.Shards = int(n)
+	s.Threads.Shards = int(n)
 	return nil
 }
 
@@ -159,7 +159,7 @@ func parseEvents(s *Settings, words []string) error {
 	if !ok {
 		return errEventClass
 	}
-	s.NotifyKeyspaceEvents = classes
+	s.Clients.NotifyKeyspaceEvents = classes
 	return nil
 }
 
@@ -169,7 +169,7 @@ func parseOutputLimits(s *Settings, words []string) error {
 	if len(words)%4 != 0 {
 		return errOutputWords
 	}
-	limits := s.OutputLimits
+	limits := s.Clients.OutputLimits
 	for group := range slices.Chunk(words, 4) {
 		limit := limits.class(strings.ToLower(group[0]))
 		if limit == nil {
@@ -183,7 +183,7 @@ func parseOutputLimits(s *Settings, words []string) error {
 		}
 		*limit = OutputLimit{Hard: hard, Soft: soft, SoftSeconds: int(seconds)}
 	}
-	s.OutputLimits = limits
+	s.Clients.OutputLimits = limits
 	return nil
 }
 
@@ -201,7 +201,7 @@ func (l *OutputLimits) class(name string) *OutputLimit {
 }
 
 func showOutputLimits(s *Settings) string {
-	l := &s.OutputLimits
+	l := &s.Clients.OutputLimits
 	return fmt.Sprintf("normal %d %d %d slave %d %d %d pubsub %d %d %d", l.Normal.Hard, l.Normal.Soft,
 		l.Normal.SoftSeconds,
 		l.Replica.Hard, l.Replica.Soft, l.Replica.SoftSeconds, l.PubSub.Hard, l.PubSub.Soft, l.PubSub.SoftSeconds)

@@ -36,13 +36,13 @@ func (d *openDoor) admit(conn net.Conn) net.Conn {
 	set := sh.Config.Get()
 	if a, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
 		loopback = a.IP.IsLoopback()
-		transport.KeepAlive(conn, time.Duration(set.TCPKeepAlive)*time.Second)
+		transport.KeepAlive(conn, time.Duration(set.Network.TCPKeepAlive)*time.Second)
 	}
 	count := sh.Clients.Len()
 	if ds.conns.Load() >= ds.maxConns() {
 		count = sh.Host.MaxClients() // they leave the others to clients of Redis
 	}
-	protected := !d.kind.Authenticates && set.ProtectedMode
+	protected := !d.kind.Authenticates && set.Network.ProtectedMode
 	if d.kind.PortDirective != "" {
 		protected = protected && !sh.Users.Default().User().NeedsPassword()
 	}

@@ -99,7 +99,7 @@ func (ds *Doors) Serve() {
 
 // watchIdle has endIdle called in a second if there is a timeout. mu is locked.
 func (ds *Doors) watchIdle(set *config.Settings) {
-	if set.Timeout > 0 && ds.serving && !ds.closed && ds.idle == nil && len(ds.open) > 0 {
+	if set.Network.Timeout > 0 && ds.serving && !ds.closed && ds.idle == nil && len(ds.open) > 0 {
 		ds.idle = ds.sh.Keyspace.Clock().AfterFunc(time.Second, ds.endIdle)
 	}
 }
@@ -108,8 +108,8 @@ func (ds *Doors) watchIdle(set *config.Settings) {
 // several clients of one peer counts for all of them. A peer that waits or has subscribed is not idle.
 func (ds *Doors) endIdle() {
 	set := ds.sh.Config.Get()
-	if set.Timeout > 0 {
-		ds.o.Direct.EndIdle(ds.sh.Keyspace.Now() - int64(set.Timeout)*1000)
+	if set.Network.Timeout > 0 {
+		ds.o.Direct.EndIdle(ds.sh.Keyspace.Now() - int64(set.Network.Timeout)*1000)
 	}
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -305,7 +305,7 @@ func (ds *Doors) remove(d *openDoor) (removed bool) {
 // maxConns returns how many connections all doors may have together.
 func (ds *Doors) maxConns() int64 {
 	most := ds.sh.Host.MaxClients()
-	if n := int64(ds.sh.Config.Get().DoorMaxClients); n > 0 {
+	if n := int64(ds.sh.Config.Get().Network.DoorMaxClients); n > 0 {
 		return min(n, most)
 	}
 	return max(most/2, 1)

@@ -54,7 +54,7 @@ func (ds *Doors) listen(k *door.Kind, set *config.Settings) (l net.Listener, err
 		if err != nil || network == "" {
 			return nil, err
 		}
-		return transport.Listen(network, address, set.TCPBacklog)
+		return transport.Listen(network, address, set.Network.TCPBacklog)
 	}
 	endpoints := set.DoorEndpoints(k)
 	if len(endpoints) == 0 {
@@ -116,7 +116,7 @@ func (d *openDoor) Setting(name string) string { return d.set.Load().Registered[
 
 // FirstRequest implements door.Host.
 func (d *openDoor) FirstRequest() time.Duration {
-	return time.Duration(d.in.sh.Config.Get().DoorFirstRequest) * time.Second
+	return time.Duration(d.in.sh.Config.Get().Network.DoorFirstRequest) * time.Second
 }
 
 // Topology implements door.Host.

@@ -43,10 +43,10 @@ func New(sh *session.Shared, replayed func() bool) *Eviction {
 
 // Apply puts the settings about memory into effect.
 func (e *Eviction) Apply(set *config.Settings) {
-	e.sh.Limits.Memory.Store(int64(set.MaxMemory))
-	e.sh.Limits.Clients.Store(clientLimit(set))
-	e.sh.Limits.Output.Store(set.OutputLimits.LeastHard())
-	e.ks.SetEviction(set.Eviction)
+	e.sh.Limits.Memory.Store(int64(set.Memory.Max))
+	e.sh.Limits.Clients.Store(clientLimit(&set.Memory))
+	e.sh.Limits.Output.Store(set.Clients.OutputLimits.LeastHard())
+	e.ks.SetEviction(set.Memory.Eviction)
 }
 
 // Follow puts changes of the settings about memory into effect from now on.
@@ -104,13 +104,13 @@ const keysPerCheck = 16
 
 // evict evicts keys for as long as one command may.
 func (e *Eviction) evict(now int64, set *config.Settings) engine.Relief {
-	limit, start, n := timeLimit(set.EvictionTenacity), e.sh.Ticks(), 0
+	limit, start, n := timeLimit(set.Memory.EvictionTenacity), e.sh.Ticks(), 0
 	relief := e.ks.Evict(now, func() bool {
 		n++
 		return e.over() && (n%keysPerCheck != 0 || e.sh.Ticks()-start <= limit)
 	})
 	if n > 1 {
-		e.sh.Latency.Add("eviction-cycle", now, e.sh.Ticks()-start, set.LatencyMonitorThreshold)
+		e.sh.Latency.Add("eviction-cycle", now, e.sh.Ticks()-start, set.Monitoring.LatencyMonitorThreshold)
 	}
 	return relief
 }
@@ -123,7 +123,7 @@ func (e *Eviction) over() bool {
 
 // elsewhere reports whether the server that the data come from evicts, and this one does not.
 func (e *Eviction) elsewhere(set *config.Settings) bool {
-	return set.ImportMode || e.sh.Following.Load() || e.sh.Replica.Following() && set.ReplicaIgnoreMaxmemory
+	return set.Clients.ImportMode || e.sh.Following.Load() || e.sh.Replica.Following() && set.Replication.IgnoreMaxMemory
 }
 
 // switchTier makes values leave memory, or stay in it, as the settings say. No guard may be held.
@@ -139,7 +139,7 @@ func (e *Eviction) switchTier() {
 
 // tiers reports whether values leave memory.
 func (e *Eviction) tiers() bool {
-	return e.sh.Limits.Memory.Load() != 0 && e.sh.Storage != nil && e.sh.Config.Get().Eviction.Tiers()
+	return e.sh.Limits.Memory.Load() != 0 && e.sh.Storage != nil && e.sh.Config.Get().Memory.Eviction.Tiers()
 }
 
 // AwaitRoom waits until there is room for another value. It returns false if nothing can be evicted.

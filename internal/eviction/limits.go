@@ -24,15 +24,15 @@ func timeLimit(tenacity int) int64 {
 const minClientLimit = 128 << 10
 
 // clientLimit returns maxmemory-clients in bytes.
-func clientLimit(set *config.Settings) int64 {
-	limit := int64(set.MaxMemoryClients)
+func clientLimit(memory *config.MemorySettings) int64 {
+	limit := int64(memory.MaxClients)
 	switch {
 	case limit == 0:
 		return 0
-	case limit < 0 && set.MaxMemory == 0:
+	case limit < 0 && memory.Max == 0:
 		return 0
 	case limit < 0:
-		limit = int64(float64(set.MaxMemory) * float64(-limit) / 100)
+		limit = int64(float64(memory.Max) * float64(-limit) / 100)
 	}
 	return max(limit, minClientLimit)
 }
@@ -43,9 +43,9 @@ const unstoredPart = 8
 // CheckpointSize returns how long the journal may grow, in bytes, until a checkpoint makes it short again: values can leave
 // memory only once they are stored.
 func CheckpointSize(set *config.Settings) int64 {
-	size := int64(set.CheckpointSize)
-	if set.MaxMemory != 0 && set.Eviction.Tiers() {
-		size = min(size, int64(set.MaxMemory)/unstoredPart)
+	size := int64(set.Persistence.CheckpointSize)
+	if set.Memory.Max != 0 && set.Memory.Eviction.Tiers() {
+		size = min(size, int64(set.Memory.Max)/unstoredPart)
 	}
 	return size
 }

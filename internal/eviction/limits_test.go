@@ -17,7 +17,7 @@ func TestThePercentageOfMaxmemoryIsTheClients(t *testing.T) {
 		want            int64
 	}{{0, 0, 0}, {0, -5, 0}, {100 << 20, -5, 5 << 20}, {1 << 20, -5, minClientLimit}, {0, 1, minClientLimit},
 		{0, 1 << 30, 1 << 30}} {
-		require.Equal(t, c.want, clientLimit(&config.Settings{MaxMemory: c.memory, MaxMemoryClients: c.clients}))
+		require.Equal(t, c.want, clientLimit(&config.MemorySettings{Max: c.memory, MaxClients: c.clients}))
 	}
 }
 
@@ -32,14 +32,15 @@ func TestTenacityIsATimeLimit(t *testing.T) {
 func TestCheckpointsComeBeforeMemoryIsFull(t *testing.T) {
 	tier := engine.Eviction{Policy: engine.Tier}
 	for _, c := range []struct {
-		set  config.Settings
-		want int64
+		memory config.MemorySettings
+		want   int64
 	}{
-		{config.Settings{CheckpointSize: 1 << 20, MaxMemory: 1 << 20}, 1 << 20},
-		{config.Settings{CheckpointSize: 1 << 20, MaxMemory: 1 << 20, Eviction: tier}, 1 << 17},
-		{config.Settings{CheckpointSize: 1 << 20, MaxMemory: 1 << 30, Eviction: tier}, 1 << 20},
-		{config.Settings{CheckpointSize: 1 << 20, Eviction: tier}, 1 << 20},
+		{config.MemorySettings{Max: 1 << 20}, 1 << 20},
+		{config.MemorySettings{Max: 1 << 20, Eviction: tier}, 1 << 17},
+		{config.MemorySettings{Max: 1 << 30, Eviction: tier}, 1 << 20},
+		{config.MemorySettings{Eviction: tier}, 1 << 20},
 	} {
-		require.Equal(t, c.want, CheckpointSize(&c.set))
+		set := config.Settings{Memory: c.memory, Persistence: config.PersistenceSettings{CheckpointSize: 1 << 20}}
+		require.Equal(t, c.want, CheckpointSize(&set))
 	}
 }

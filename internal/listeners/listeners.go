@@ -78,7 +78,7 @@ func New(conf *config.Config, log *slog.Logger, given []net.Listener) *Listeners
 // Wanted reports whether there are listeners, or will be once they are opened.
 func (ls *Listeners) Wanted() bool {
 	set := ls.config.Get()
-	return len(ls.all) > 0 || set.Port != 0 || set.TLS.Port != 0 || set.UnixSocket != ""
+	return len(ls.all) > 0 || set.Network.Port != 0 || set.TLS.Port != 0 || set.Network.UnixSocket != ""
 }
 
 // Attach sets the configuration of TLS, and the transports of sockets and of all other listeners. From now on changes of
@@ -99,7 +99,7 @@ func openEndpoint(e config.Endpoint, set *config.Settings) (l net.Listener, err 
 	case "::*":
 		network, host = "tcp6", "::"
 	}
-	l, err = transport.Listen(network, net.JoinHostPort(host, strconv.Itoa(e.Port)), set.TCPBacklog)
+	l, err = transport.Listen(network, net.JoinHostPort(host, strconv.Itoa(e.Port)), set.Network.TCPBacklog)
 	if err != nil && e.Optional && !errors.Is(err, syscall.EADDRINUSE) {
 		return nil, nil
 	}
@@ -163,8 +163,8 @@ func (ls *Listeners) Open() error {
 		return err
 	}
 	ls.all = append(ls.all, opened...)
-	if set.UnixSocket != "" {
-		l, err := transport.ListenUnix(set.UnixSocket, set.UnixSocketPerm, set.UnixSocketGroup, set.TCPBacklog)
+	if set.Network.UnixSocket != "" {
+		l, err := transport.ListenUnix(set.Network.UnixSocket, set.Network.UnixSocketPerm, set.Network.UnixSocketGroup, set.Network.TCPBacklog)
 		if err != nil {
 			return err
 		}

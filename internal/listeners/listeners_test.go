@@ -238,7 +238,7 @@ func TestListenersChangeAtAnyTime(t *testing.T) {
 			require.NoError(t, s.Config().Set("port", ports[(i+1)%2], true))
 		}
 		wg.Wait()
-		require.Equal(t, "+PONG", s.at(strconv.Itoa(s.Config().Get().Port)).Line("PING"))
+		require.Equal(t, "+PONG", s.at(strconv.Itoa(s.Config().Get().Network.Port)).Line("PING"))
 		wg.Go(func() {
 			for i := range 50 {
 				s.Config().Set("port", ports[(i+1)%2], true) // until the server is closed

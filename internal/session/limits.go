@@ -11,12 +11,12 @@ import (
 func (s *Session) outputLimit() config.OutputLimit {
 	set := s.shared.Config.Get()
 	if s.modes.follower.Following() {
-		return set.OutputLimits.Replica
+		return set.Clients.OutputLimits.Replica
 	}
 	if s.Subscribed() {
-		return set.OutputLimits.PubSub
+		return set.Clients.OutputLimits.PubSub
 	}
-	return set.OutputLimits.Normal
+	return set.Clients.OutputLimits.Normal
 }
 
 // What a client may cost that has not authenticated, in bytes; resp.Parser limits its arguments.
@@ -43,7 +43,7 @@ func (s *Session) floodsUnauthenticated() bool {
 
 // inputLimit returns how many bytes of input the session may hold.
 func (s *Session) inputLimit() int {
-	limit := s.shared.Config.Get().QueryBufferLimit
+	limit := s.shared.Config.Get().Clients.QueryBufferLimit
 	if !s.authenticated.Load() && s.mustAuthenticate() {
 		most := unauthenticatedInput
 		if s.Waiting() {
@@ -100,9 +100,9 @@ func (s *Session) Expired(now int64) bool {
 	d := s.snapshot()
 	sh.Clients.peaks.note(now, &d)
 	set := sh.Config.Get()
-	idle := set.Timeout > 0 && !s.Waiting() && !s.modes.subs.Any() && !s.modes.monitor &&
+	idle := set.Network.Timeout > 0 && !s.Waiting() && !s.modes.subs.Any() && !s.modes.monitor &&
 		!s.modes.follower.Following() && (s.forwarding.to == nil || !s.forwarding.to.Busy())
-	if idle && now-d.LastActive > int64(set.Timeout)*1000 {
+	if idle && now-d.LastActive > int64(set.Network.Timeout)*1000 {
 		sh.Log.Debug("closing idle client", "client", s.id, "addr", s.peer.Addr)
 		return true
 	}

@@ -33,7 +33,7 @@ func (o *observer) publish(by *pubsub.Subscriptions, class engine.EventClass, ev
 	if !o.PubSub.Heard() {
 		return
 	}
-	all, doors := o.Config.Get().NotifyKeyspaceEvents, engine.EventClass(o.DoorEvents.Load())
+	all, doors := o.Config.Get().Clients.NotifyKeyspaceEvents, engine.EventClass(o.DoorEvents.Load())
 	if all&class == 0 {
 		all = 0
 	}
@@ -64,7 +64,7 @@ func (o *observer) publish(by *pubsub.Subscriptions, class engine.EventClass, ev
 // SubkeyEvent publishes which fields of a hash a keyspace event is about, on those of the four channels for that which
 // are enabled. Names that a channel or a message could not be told apart with are left out there.
 func (o *observer) SubkeyEvent(owner any, class engine.EventClass, event string, db int, key string, subkeys [][]byte) {
-	enabled := o.Config.Get().NotifyKeyspaceEvents
+	enabled := o.Config.Get().Clients.NotifyKeyspaceEvents
 	if enabled&class == 0 || !o.PubSub.Heard() {
 		return
 	}

@@ -156,7 +156,7 @@ func (sh *Shared) AwaitOffloaded() { sh.offloads.close() }
 func (sh *Shared) Ticks() int64 { return int64(time.Since(sh.tickBase)) }
 
 // MaxBulk is the longest string in bytes: proto-max-bulk-len, and so that an int can count its bits.
-func (sh *Shared) MaxBulk() int { return min(sh.Config.Get().ProtoMaxBulkLen, math.MaxInt/8) }
+func (sh *Shared) MaxBulk() int { return min(sh.Config.Get().Clients.ProtoMaxBulkLen, math.MaxInt/8) }
 
 // follows reports whether the data changes only as another server says.
 func (sh *Shared) follows() bool { return sh.Replica.Following() || sh.Following.Load() }

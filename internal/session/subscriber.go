@@ -81,7 +81,7 @@ func (t *trackers) Peer(id int64) tracking.Peer {
 func (t *trackers) ObserveChanges(on bool) { t.Keyspace.ObserveChanges(on) }
 
 // MaxKeys implements tracking.Host.
-func (t *trackers) MaxKeys() int { return t.Config.Get().TrackingTableMaxKeys }
+func (t *trackers) MaxKeys() int { return t.Config.Get().Clients.TrackingTableMaxKeys }
 
 // origin is who makes changes: a client, or what serves it while it is blocked. It is used by the goroutine that makes
 // them.

@@ -42,21 +42,21 @@ const (
 // Set takes over the settings.
 func (t *Timing) Set(set *config.Settings) {
 	limit := int64(math.MaxInt64)
-	if n := set.SlowlogLogSlowerThan; n >= 0 && set.SlowlogMaxLen > 0 {
+	if n := set.Monitoring.SlowlogLogSlowerThan; n >= 0 && set.Monitoring.SlowlogMaxLen > 0 {
 		limit = min(int64(n), math.MaxInt64/int64(time.Microsecond)) * int64(time.Microsecond)
 	}
-	if n := set.LatencyMonitorThreshold; n > 0 {
+	if n := set.Monitoring.LatencyMonitorThreshold; n > 0 {
 		limit = min(limit, min(int64(n), math.MaxInt64/int64(time.Millisecond))*int64(time.Millisecond))
 	}
 	t.limit.Store(limit)
 	t.slots.Store(set.Cluster.Enabled && set.Cluster.SlotStats)
 	t.setExact()
-	t.tracking.Store(set.LatencyTracking)
+	t.tracking.Store(set.Monitoring.LatencyTracking)
 	large := int64(math.MaxInt64)
-	if n := set.CommandlogRequestLargerThan; n >= 0 && set.CommandlogLargeRequestMaxLen > 0 {
+	if n := set.Monitoring.CommandlogRequestLargerThan; n >= 0 && set.Monitoring.CommandlogLargeRequestMaxLen > 0 {
 		large = int64(n)
 	}
-	if n := set.CommandlogReplyLargerThan; n >= 0 && set.CommandlogLargeReplyMaxLen > 0 {
+	if n := set.Monitoring.CommandlogReplyLargerThan; n >= 0 && set.Monitoring.CommandlogLargeReplyMaxLen > 0 {
 		large = min(large, int64(n))
 	}
 	t.large.Store(large)
@@ -164,9 +164,9 @@ func (s *Session) examine(cmd *command.Command, args [][]byte, calls, took int64
 	set := s.shared.Config.Get()
 	if calls > 1 {
 		s.exactCalls = exactAfterSlow
-	} else if n := set.SlowlogLogSlowerThan; n >= 0 && took/int64(time.Microsecond) >= int64(n) &&
+	} else if n := set.Monitoring.SlowlogLogSlowerThan; n >= 0 && took/int64(time.Microsecond) >= int64(n) &&
 		cmd.Flags&command.SkipSlowlog == 0 && args != nil {
-		s.log(stats.SlowCommands, cmd, args, took/int64(time.Microsecond), set.SlowlogMaxLen)
+		s.log(stats.SlowCommands, cmd, args, took/int64(time.Microsecond), set.Monitoring.SlowlogMaxLen)
 		if s.shared.Slow != nil {
 			s.tellSlow(cmd, args, took)
 		}
@@ -175,7 +175,7 @@ func (s *Session) examine(cmd *command.Command, args [][]byte, calls, took int64
 	if cmd.Flags&command.Fast != 0 {
 		event = "fast-command"
 	}
-	s.shared.Latency.Add(event, s.now, took, set.LatencyMonitorThreshold)
+	s.shared.Latency.Add(event, s.now, took, set.Monitoring.LatencyMonitorThreshold)
 }
 
 // SlowCommand describes a slow command for Options.Slow, without its arguments.
@@ -205,7 +205,7 @@ func (s *Session) tellSlow(cmd *command.Command, args [][]byte, took int64) {
 func (s *Session) log(kind stats.LogKind, cmd *command.Command, args [][]byte, value int64, entries int) {
 	set := s.shared.Config.Get()
 	s.shared.CommandLogs[kind].Add(s.shared.Keyspace.Now(), s.peer.Addr, s.modes.options.Name, cmd, args, value,
-		stats.LogLimits{Entries: entries, Args: set.SlowlogEntryMaxArgc, Bytes: set.SlowlogEntryMaxStringLen})
+		stats.LogLimits{Entries: entries, Args: set.Monitoring.SlowlogEntryMaxArgc, Bytes: set.Monitoring.SlowlogEntryMaxStringLen})
 }
 
 // logLarge logs a command of the client if its request or its reply has as many bytes as the settings say.
@@ -214,11 +214,11 @@ func (s *Session) logLarge(cmd *command.Command, args [][]byte, request, reply i
 		return
 	}
 	set := s.shared.Config.Get()
-	if n := set.CommandlogRequestLargerThan; n >= 0 && request >= n && set.CommandlogLargeRequestMaxLen > 0 {
-		s.log(stats.LargeRequests, cmd, args, int64(request), set.CommandlogLargeRequestMaxLen)
+	if n := set.Monitoring.CommandlogRequestLargerThan; n >= 0 && request >= n && set.Monitoring.CommandlogLargeRequestMaxLen > 0 {
+		s.log(stats.LargeRequests, cmd, args, int64(request), set.Monitoring.CommandlogLargeRequestMaxLen)
 	}
-	if n := set.CommandlogReplyLargerThan; n >= 0 && reply >= n && set.CommandlogLargeReplyMaxLen > 0 {
-		s.log(stats.LargeReplies, cmd, args, int64(reply), set.CommandlogLargeReplyMaxLen)
+	if n := set.Monitoring.CommandlogReplyLargerThan; n >= 0 && reply >= n && set.Monitoring.CommandlogLargeReplyMaxLen > 0 {
+		s.log(stats.LargeReplies, cmd, args, int64(reply), set.Monitoring.CommandlogLargeReplyMaxLen)
 	}
 }
 
@@ -275,7 +275,7 @@ func (sh *Shared) Waited(forWhat journal.Wait, took time.Duration) {
 }
 
 func (sh *Shared) event(name string, took time.Duration) {
-	if threshold := sh.Config.Get().LatencyMonitorThreshold; threshold != 0 {
+	if threshold := sh.Config.Get().Monitoring.LatencyMonitorThreshold; threshold != 0 {
 		sh.Latency.Add(name, sh.Keyspace.Now(), int64(took), threshold)
 	}
 }

@@ -172,5 +172,5 @@ func (s *Session) logDenial(cmd *command.Command, context string, why acl.Reason
 	s.shared.Counters.Denied[why].Add(1)
 	s.shared.Users.Log.Add(acl.Entry{Reason: why, Context: context, Object: object, User: user, Time: now,
 		Client: string(about.AppendLine(nil, now))},
-		s.shared.Config.Get().ACLLogMaxLen)
+		s.shared.Config.Get().ACL.LogMaxLen)
 }

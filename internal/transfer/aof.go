@@ -20,7 +20,7 @@ func (l *load) aof(r io.Reader, last bool) error {
 		args, err := commands.Next()
 		switch {
 		case err == io.EOF && open, err == io.ErrUnexpectedEOF:
-			if !last || !l.files.Config.Get().AOFLoadTruncated {
+			if !last || !l.files.Config.Get().Files.AOFLoadTruncated {
 				return fmt.Errorf("the file ends in the middle of command %d", commands.Count+1)
 			}
 			// Redis, when it is killed, leaves a cut end behind what it has written before. Without that it is something else.

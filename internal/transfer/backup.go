@@ -108,10 +108,10 @@ func (b *Backups) Start() error {
 	if err != nil {
 		return err
 	}
-	m := &backup{of: b, dir: dir, name: set.AppendFilename, seal: make(chan struct{}), ended: make(chan struct{}),
-		parts: [2]string{set.AppendFilename + ".1.base.rdb", set.AppendFilename + ".1.incr.aof"}}
+	m := &backup{of: b, dir: dir, name: set.Files.AppendFilename, seal: make(chan struct{}), ended: make(chan struct{}),
+		parts: [2]string{set.Files.AppendFilename + ".1.base.rdb", set.Files.AppendFilename + ".1.incr.aof"}}
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
-	m.tail = newTail(set.OutputLimits.Replica.Hard, m.cancel)
+	m.tail = newTail(set.Clients.OutputLimits.Replica.Hard, m.cancel)
 	b.made, b.dir, b.names = m, dir, append(m.parts[:], m.name+manifestTail)
 	b.status = Backup{State: BackupSnapshotting, Began: b.exporter.clock().Now()}
 	b.running.Add(1)
@@ -130,7 +130,7 @@ func (b *Backups) newDir(set *config.Settings) (string, error) {
 		return "", errors.New("the data is in memory only, and the server was given no directory for files: set dir")
 	}
 	fs := b.files.FS
-	dir := fs.PathJoin(set.Dir, set.BackupDirname)
+	dir := fs.PathJoin(set.Files.Dir, set.Files.BackupDirname)
 	if b.files.System {
 		absolute, err := filepath.Abs(dir)
 		if err != nil {
@@ -163,7 +163,7 @@ func (b *Backups) end(m *backup, err error) {
 		b.status.State, b.status.Problem, b.status.Files = BackupFailed, err.Error(), nil
 	} else {
 		b.status.State, b.status.Sealed = BackupSealed, b.exporter.clock().Now()
-		if keep := b.files.Config.Get().BackupSealedTTL; keep > 0 && !b.closed {
+		if keep := b.files.Config.Get().Files.BackupSealedTTL; keep > 0 && !b.closed {
 			b.timer = b.exporter.clock().AfterFunc(time.Duration(keep)*time.Second, func() {
 				if err := b.Clean(); err != nil {
 					b.files.Log.Error("the backup cannot be removed", "error", err.Error())

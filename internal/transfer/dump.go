@@ -145,10 +145,10 @@ func (d *Dump) begun(s *engine.Snapshot) {
 // replace writes a temporary file and renames it once it is complete and on the disk.
 func (d *Dump) replace(set *config.Settings) (err error) {
 	fs := d.files.FS
-	if err := fs.MkdirAll(set.Dir, 0o700); err != nil {
+	if err := fs.MkdirAll(set.Files.Dir, 0o700); err != nil {
 		return err
 	}
-	name := fs.PathJoin(set.Dir, set.DBFilename)
+	name := fs.PathJoin(set.Files.Dir, set.Files.DBFilename)
 	temporary := name + ".tmp"
 	file, err := fs.Create(temporary)
 	if err != nil {
@@ -173,5 +173,5 @@ func (d *Dump) replace(set *config.Settings) (err error) {
 	if err = fs.Rename(temporary, name); err != nil {
 		return err
 	}
-	return disk.SyncDir(fs, set.Dir)
+	return disk.SyncDir(fs, set.Files.Dir)
 }

@@ -27,7 +27,7 @@ var defaultFiles = redisFiles{"dump.rdb", "appendonlydir", "appendonly.aof"}
 
 // Find returns the path of what a Redis has stored in the data directory of a configuration, "" if there is nothing.
 func Find(fs disk.FS, set *config.Settings) (string, error) {
-	return redisFiles{set.DBFilename, set.AppendDirname, set.AppendFilename}.in(fs, set.Dir, set.AppendOnly)
+	return redisFiles{set.Files.DBFilename, set.Files.AppendDirname, set.Files.AppendFilename}.in(fs, set.Files.Dir, set.Persistence.AppendOnly)
 }
 
 // in returns the path of what a Redis has stored in a directory, "" if there is nothing. Where there is an

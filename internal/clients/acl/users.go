@@ -58,20 +58,20 @@ type Clients interface {
 func NewUsers(table *command.Table, foreign []*command.Command, conf *config.Config, log *slog.Logger, clients Clients) (*Users, error) {
 	set := conf.Get()
 	u := &Users{table: table, foreign: foreign, config: conf, logger: log, clients: clients, accounts: map[string]*Account{}}
-	u.byNobody = u.put(withPassword(u.Rules(), u.Rules().Default(), set.RequirePass))
-	conf.Follow(func(set *config.Settings) { u.setPassword(set.RequirePass) }, "requirepass")
-	if set.ACLFile != "" && len(set.Users) > 0 {
+	u.byNobody = u.put(withPassword(u.Rules(), u.Rules().Default(), set.ACL.RequirePass))
+	conf.Follow(func(set *config.Settings) { u.setPassword(set.ACL.RequirePass) }, "requirepass")
+	if set.ACL.File != "" && len(set.ACL.Users) > 0 {
 		return nil, errors.New("users are defined both in the configuration file and in an ACL file: only one of them may " +
 			"have users")
 	}
-	for _, words := range set.Users {
+	for _, words := range set.ACL.Users {
 		user, err := u.configured(words)
 		if err != nil {
 			return nil, err
 		}
 		u.put(user)
 	}
-	if set.ACLFile == "" {
+	if set.ACL.File == "" {
 		return u, nil
 	}
 	if problems := u.Load(nil); problems != "" {
@@ -83,7 +83,7 @@ func NewUsers(table *command.Table, foreign []*command.Command, conf *config.Con
 // Rules returns what makes users from rules.
 func (u *Users) Rules() Rules {
 	set := u.config.Get()
-	return Rules{Commands: tableForRules{u.table, u.foreign}, AllChannels: set.ACLPubSubDefault, Databases: set.DatabaseCount()}
+	return Rules{Commands: tableForRules{u.table, u.foreign}, AllChannels: set.ACL.PubSubDefault, Databases: set.DatabaseCount()}
 }
 
 // configured returns the user of a line of the configuration file, of which words are the name and the rules.
@@ -238,13 +238,13 @@ func (u *Users) retire(by command.Client, accounts []*Account) {
 }
 
 // HasFile reports whether the users are in a file of their own (aclfile).
-func (u *Users) HasFile() bool { return u.config.Get().ACLFile != "" }
+func (u *Users) HasFile() bool { return u.config.Get().ACL.File != "" }
 
 // Load replaces all users by those of the ACL file, if there is nothing wrong with it; otherwise it tells what. Clients
 // of users that are there no more are disconnected, and those that listen to channels that they may not use any more.
 // by is the client that wants it, or nil.
 func (u *Users) Load(by command.Client) (problems string) {
-	file, r := u.config.Get().ACLFile, u.Rules()
+	file, r := u.config.Get().ACL.File, u.Rules()
 	states := files.Stat(file)
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -280,7 +280,7 @@ func (u *Users) Save() error {
 	for _, user := range u.All() {
 		fmt.Fprintf(&b, "user %s %s\n", user.Name(), u.Rules().Describe(user))
 	}
-	file := u.config.Get().ACLFile
+	file := u.config.Get().ACL.File
 	if err := config.ReplaceFile(file, b.Bytes()); err != nil {
 		return err
 	}
@@ -296,7 +296,7 @@ func (u *Users) Reread() {
 		return
 	}
 	u.mu.Lock()
-	same := files.Stat(u.config.Get().ACLFile).Equal(u.file)
+	same := files.Stat(u.config.Get().ACL.File).Equal(u.file)
 	u.mu.Unlock()
 	if same {
 		return
@@ -312,7 +312,7 @@ func (u *Users) Reread() {
 // The default user is left out if it is as without such a line. Users of included files stay there, where they cannot
 // be changed.
 func (u *Users) Lines(set *config.Settings, included [][]string) (lines []string, err error) {
-	if set.ACLFile != "" {
+	if set.ACL.File != "" {
 		return nil, nil
 	}
 	r := u.Rules()
@@ -324,7 +324,7 @@ func (u *Users) Lines(set *config.Settings, included [][]string) (lines []string
 		}
 		filed[user.Name()] = r.Describe(user)
 	}
-	plain := r.Describe(withPassword(r, r.Default(), set.RequirePass))
+	plain := r.Describe(withPassword(r, r.Default(), set.ACL.RequirePass))
 	for _, user := range u.All() {
 		rules := r.Describe(user)
 		if was, ok := filed[user.Name()]; ok && rules == was {

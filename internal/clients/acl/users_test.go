@@ -34,7 +34,7 @@ func (c *clients) ExpelListeners(_ command.Client, a *acl.Account) {
 // newUsers returns the users that a configuration asks for.
 func newUsers(conf *config.Config, c *clients) (*acl.Users, error) {
 	table := command.NewTable()
-	if err := table.Rename(conf.Get().Renamed); err != nil {
+	if err := table.Rename(conf.Get().Commands.Renamed); err != nil {
 		return nil, err
 	}
 	users, err := acl.NewUsers(table, nil, conf, slog.New(slog.DiscardHandler), c)
@@ -189,7 +189,7 @@ func TestRewriteLeavesUsersOfIncludedFilesThere(t *testing.T) {
 	require.ErrorContains(t, c.Rewrite(), "user 'bob' is not as the file says")
 	again := config.NewConfig()
 	require.NoError(t, again.LoadFile(file))
-	require.Len(t, again.Get().Users, 3)
+	require.Len(t, again.Get().ACL.Users, 3)
 }
 
 // The users that a configuration defines are written so that the next one has the same.
@@ -206,7 +206,7 @@ func FuzzUsersOfConfigFile(f *testing.F) {
 		if c.LoadFile(file) != nil {
 			return
 		}
-		if set := c.Get(); len(set.Users)+len(set.Renamed) == 0 || set.ACLFile != "" {
+		if set := c.Get(); len(set.ACL.Users)+len(set.Commands.Renamed) == 0 || set.ACL.File != "" {
 			return
 		}
 		users, err := newUsers(c, new(clients))
@@ -219,6 +219,6 @@ func FuzzUsersOfConfigFile(f *testing.F) {
 		same, err := newUsers(again, new(clients))
 		require.NoError(t, err)
 		require.Equal(t, describe(users), describe(same))
-		require.Equal(t, c.Get().Renamed, again.Get().Renamed)
+		require.Equal(t, c.Get().Commands.Renamed, again.Get().Commands.Renamed)
 	})
 }

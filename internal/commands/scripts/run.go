@@ -189,7 +189,7 @@ func (s *Scripts) watch() {
 	s.mu.Unlock()
 
 	if runs && same {
-		if limit := s.server.Config.Get().ScriptMemoryLimit; limit > 0 {
+		if limit := s.server.Config.Get().Scripts.MemoryLimit; limit > 0 {
 			s.heap.check(&s.interrupt, limit)
 		}
 	}

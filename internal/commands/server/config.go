@@ -90,7 +90,7 @@ func rewriteConfig(c *command.Ctx, all bool) {
 
 func configSet(c *command.Ctx) {
 	args := c.Args[2:]
-	trusted := clientOf(c).Has(hostOf(c).Config().Get().EnableProtectedConfigs)
+	trusted := clientOf(c).Has(hostOf(c).Config().Get().Commands.EnableProtectedConfigs)
 	if len(args)%2 != 0 {
 		c.Err(command.ErrSyntax)
 		return

@@ -101,7 +101,7 @@ func debugServer(c *command.Ctx) {
 
 // debugAllowed reports whether the client may use DEBUG.
 func debugAllowed(host command.Host, client command.Client) bool {
-	return client.(Client).Has(host.(Host).Config().Get().EnableDebugCommand)
+	return client.(Client).Has(host.(Host).Config().Get().Commands.EnableDebug)
 }
 
 func debugRefused(c *command.Ctx, _ [][]byte) { c.Err(errDebugRefused) }
@@ -292,7 +292,7 @@ func debugObject(c *command.Ctx, args [][]byte) {
 			nodes, float64(l.Len())/float64(max(nodes, 1)), hostOf(c).ListLimit(), compressed, l.MemoryUsage())
 	}
 	settings := hostOf(c).Config().Get()
-	saved := rdb.SavedLen(e, settings.CompressesRDB(), settings.List)
+	saved := rdb.SavedLen(e, settings.CompressesRDB(), settings.Types.List)
 	c.W.Simple(fmt.Sprintf("Value at:%p refcount:1 encoding:%s serializedlength:%d lru:%d lru_seconds_idle:%d%s",
 		e, encoding, saved, e.Access()&(1<<24-1), max(c.Now()/1000-e.Access(), 0), extra))
 }

@@ -147,6 +147,6 @@ func latencyHelp(c *command.Ctx) {
 }
 
 func latencyDoctor(c *command.Ctx) {
-	monitored := hostOf(c).Config().Get().LatencyMonitorThreshold != 0
+	monitored := hostOf(c).Config().Get().Monitoring.LatencyMonitorThreshold != 0
 	c.W.Verbatim("txt", hostOf(c).Latency().Report(hostOf(c).Keyspace().Now()/1000, monitored))
 }

@@ -33,7 +33,7 @@ func moduleList(c *command.Ctx) { c.W.Array(0) }
 
 // modulesAllowed reports whether the client may use MODULE.
 func modulesAllowed(host command.Host, client command.Client) bool {
-	return client.(Client).Has(host.(Host).Config().Get().EnableModuleCommand)
+	return client.(Client).Has(host.(Host).Config().Get().Commands.EnableModule)
 }
 
 func moduleLoad(c *command.Ctx) {

@@ -17,7 +17,7 @@ import (
 const backlogName = "replication.backlog"
 
 func (f *Followers) backlogPath() string {
-	return f.fs.PathJoin(f.config.Get().Dir, backlogName)
+	return f.fs.PathJoin(f.config.Get().Files.Dir, backlogName)
 }
 
 // readBacklog reads and removes the file, and reports whether it has the end of this history. mu is locked.
@@ -64,7 +64,7 @@ func (f *Followers) removeBacklog() error {
 	if err := fs.Remove(f.backlogPath()); err != nil {
 		return err
 	}
-	dir, err := fs.OpenDir(f.config.Get().Dir)
+	dir, err := fs.OpenDir(f.config.Get().Files.Dir)
 	if err != nil {
 		return err
 	}

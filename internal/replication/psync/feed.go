@@ -142,7 +142,7 @@ func (d *feed) follow(b []byte) {
 	d.waiting.Store(int64(len(d.pending)))
 	set := d.f.config.Get()
 	// As in Redis the limit is at least repl-backlog-size.
-	if hard := set.OutputLimits.Replica.Hard; hard != 0 && d.backlog() > max(hard, int64(set.ReplBacklogSize)) &&
+	if hard := set.Clients.OutputLimits.Replica.Hard; hard != 0 && d.backlog() > max(hard, int64(set.Replication.BacklogSize)) &&
 		d.ctx.Err() == nil {
 		d.giveUp("it does not read fast enough", nil)
 	}
@@ -230,7 +230,7 @@ func (d *feed) await(limit int64) error {
 		if before < limit || d.ctx.Err() != nil {
 			return d.ctx.Err()
 		}
-		timeout := time.Duration(d.f.config.Get().ReplTimeout) * time.Second
+		timeout := time.Duration(d.f.config.Get().Replication.Timeout) * time.Second
 		late := clock.Now().Add(timeout)
 		timer := clock.AfterFunc(timeout, d.signal)
 		for d.queued.Load() >= before && d.ctx.Err() == nil && clock.Now().Before(late) {

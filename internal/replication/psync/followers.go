@@ -190,7 +190,7 @@ func (f *Followers) look() {
 	}
 	set, now, master := f.config.Get(), f.ks.Now(), f.makes()
 	f.ticks++
-	switch ttl := int64(set.ReplBacklogTTL); {
+	switch ttl := int64(set.Replication.BacklogTTL); {
 	case len(f.list) > 0 && f.host.FollowsLeader():
 		if f.ticks >= tellLeaderPeriod {
 			f.ticks = 0
@@ -205,7 +205,7 @@ func (f *Followers) look() {
 			f.mu.Lock()
 			return
 		}
-	case f.ticks >= set.ReplPingReplicaPeriod && master && !f.host.WritesPaused(now):
+	case f.ticks >= set.Replication.PingPeriod && master && !f.host.WritesPaused(now):
 		f.ticks = 0
 		f.insert(encodeWords("PING"))
 	}
@@ -348,7 +348,7 @@ func (f *Followers) Good(set *config.Settings) int {
 // countGood is Good with mu locked.
 func (f *Followers) countGood(set *config.Settings) (n int) {
 	for _, d := range f.list {
-		if d.state == replication.FollowerOnline && d.lag() <= int64(set.MinReplicasMaxLag) {
+		if d.state == replication.FollowerOnline && d.lag() <= int64(set.Replication.MinReplicasMaxLag) {
 			n++
 		}
 	}
@@ -361,7 +361,7 @@ func (f *Followers) Count() { f.countFor(f.config.Get()) }
 // countFor is Count with settings that take effect now.
 func (f *Followers) countFor(set *config.Settings) {
 	f.mu.Lock()
-	scarce := set.MinReplicasToWrite > 0 && set.MinReplicasMaxLag > 0 && f.countGood(set) < set.MinReplicasToWrite
+	scarce := set.Replication.MinReplicas > 0 && set.Replication.MinReplicasMaxLag > 0 && f.countGood(set) < set.Replication.MinReplicas
 	changed := f.scarce.Swap(scarce) != scarce
 	f.mu.Unlock()
 	if changed {

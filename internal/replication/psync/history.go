@@ -45,7 +45,7 @@ func encodeWords(words ...string) []byte {
 func (f *Followers) limit(set *config.Settings) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.history.Limit(set.ReplBacklogSize)
+	f.history.Limit(set.Replication.BacklogSize)
 }
 
 // encodedNote returns the note of the history, encoded. mu is locked.
@@ -200,7 +200,7 @@ func (f *Followers) Restore(note []byte) error {
 // Recovered continues the history after the data has been read; exact is false if the data has been repaired. The guard holds
 // everything.
 func (f *Followers) Recovered(g *engine.Guard, exact bool) {
-	follows := f.config.Get().ReplicaOf.Host != ""
+	follows := f.config.Get().Replication.ReplicaOf.Host != ""
 	if follows {
 		g.SetReplica(true) // at once: only the master expires keys
 	}

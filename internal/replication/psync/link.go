@@ -150,7 +150,7 @@ const linkBuffer = 256 << 10
 
 // stores returns an error if the storage fails, unless replica-ignore-disk-write-errors is set.
 func (l *link) stores() error {
-	if l.r.storage == nil || l.r.config.Get().ReplicaIgnoreDiskErrors {
+	if l.r.storage == nil || l.r.config.Get().Replication.IgnoreDiskErrors {
 		return nil
 	}
 	if err := l.r.host.StorageFailure(); err != nil {
@@ -161,7 +161,7 @@ func (l *link) stores() error {
 
 // timeout returns repl-timeout, for which the master may be silent.
 func (l *link) timeout() time.Duration {
-	return time.Duration(l.r.config.Get().ReplTimeout) * time.Second
+	return time.Duration(l.r.config.Get().Replication.Timeout) * time.Second
 }
 
 // masterReader reads from the connection of a link.
@@ -234,10 +234,10 @@ func (l *link) handshake(in *bufio.Reader) error {
 	if reply[0] == '-' && !strings.HasPrefix(reply, "-NOAUTH") && !strings.HasPrefix(reply, "-NOPERM") {
 		return fmt.Errorf("the master's answer to PING: %s", reply[1:])
 	}
-	if set.MasterAuth != "" {
-		words := []string{"AUTH", set.MasterAuth}
-		if set.MasterUser != "" {
-			words = []string{"AUTH", set.MasterUser, set.MasterAuth}
+	if set.Replication.MasterAuth != "" {
+		words := []string{"AUTH", set.Replication.MasterAuth}
+		if set.Replication.MasterUser != "" {
+			words = []string{"AUTH", set.Replication.MasterUser, set.Replication.MasterAuth}
 		}
 		if reply, err = l.ask(in, words...); err != nil {
 			return err
@@ -248,8 +248,8 @@ func (l *link) handshake(in *bufio.Reader) error {
 	}
 	// Masters that do not know an option answer an error, which is ignored.
 	options := [][]string{{"REPLCONF", "listening-port", strconv.Itoa(set.AnnouncedPort())}}
-	if set.ReplicaAnnounceIP != "" {
-		options = append(options, []string{"REPLCONF", "ip-address", set.ReplicaAnnounceIP})
+	if set.Replication.AnnounceIP != "" {
+		options = append(options, []string{"REPLCONF", "ip-address", set.Replication.AnnounceIP})
 	}
 	for _, words := range append(options, []string{"REPLCONF", "capa", "eof", "capa", "psync2"}) {
 		if reply, err = l.ask(in, words...); err != nil {

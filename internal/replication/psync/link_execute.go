@@ -36,7 +36,7 @@ func (l *link) execute(commands *resp.CommandReader) error {
 			if err := l.stores(); err != nil {
 				return err
 			}
-			if !l.r.config.Get().ReplicaIgnoreMaxmemory {
+			if !l.r.config.Get().Replication.IgnoreMaxMemory {
 				l.r.host.MakeRoom()
 			}
 		}

@@ -170,7 +170,7 @@ func (r *Replica) startFollowing(g *engine.Guard, host string, port int, handing
 
 // FollowConfigured makes the server a replica if its configuration has replicaof.
 func (r *Replica) FollowConfigured() {
-	of := r.config.Get().ReplicaOf
+	of := r.config.Get().Replication.ReplicaOf
 	if of.Host == "" {
 		return
 	}
