@@ -15,6 +15,10 @@ import "iter"
 // A command that reads very many keys has no view either, because taking it costs time for each key. The offloaded
 // handler goes through the keys in steps (LongKeys). Its reply is used if no key has changed before the last step.
 //
+// A command that takes no shards (its Flags are AllKeys and FollowsKeys) locks what it reads itself. It has no view either: the
+// offloaded handler works on the server's keyspace, as it would in place, and its reply is used as it is. LongQuery says that
+// such a command has much to compute, Remote that it waits for other servers.
+//
 // So a handler needs no more than these calls. A key that a command reads, and that writes another one, must be RO in its
 // key specs. A command that changes values in place calls LongChange instead of Long: its view includes the keys that it
 // writes, the offloaded handler changes the copies, and its Result says what becomes of them.
@@ -22,6 +26,9 @@ import "iter"
 // LongFrom is how much work is long: about so many elements to go through, each of which takes a fraction of a
 // microsecond.
 const LongFrom = 16384
+
+// LongQueryFrom is how many documents take a query as long: each has a score, or a place in an order or a group.
+const LongQueryFrom = LongFrom / 4
 
 // longBytes is how many bytes of strings take as long as an element.
 const longBytes = 256
@@ -41,6 +48,22 @@ type Offload struct {
 	Result any
 	// Done says that the handler is called for the last time.
 	Done bool
+	// Unwanted is closed when nobody wants the reply any more. It is nil for commands that have a view.
+	Unwanted <-chan struct{}
+}
+
+// Wanted reports whether somebody still wants the reply: the client has not gone, and has not been killed. Handlers that have
+// called LongQuery or Remote ask it now and then, and end soon when it reports false; what they reply then does not matter.
+func (a *Offload) Wanted() bool {
+	if a == nil {
+		return true
+	}
+	select {
+	case <-a.Unwanted:
+		return false
+	default:
+		return true
+	}
 }
 
 // Long must be called before work on n elements, of values with so many elements: to take a view of these takes time
@@ -65,13 +88,26 @@ func (c *Ctx) LongKeys(n int) {
 	}
 }
 
+// LongQuery must be called by a command that takes no shards before it works on n documents. It must have changed nothing.
+func (c *Ctx) LongQuery(n int) {
+	if n >= LongQueryFrom {
+		c.long(OnOwnLocks)
+	}
+}
+
+// Remote must be called by a command that takes no shards before it waits for answers of other servers. It returns in the
+// offloaded call, and where the command cannot be offloaded: in a transaction, in a script, on the replication link.
+func (c *Ctx) Remote() { c.long(OnAnswers) }
+
 // Way is how a command is offloaded.
 type Way uint8
 
 const (
-	OnView   Way = iota // on a view of the keys that it reads; one that is InSteps on the keyspace itself
-	OnCopies            // on a view of all its keys, which it changes
-	OnKeys              // on the keyspace itself, if none of its keys changes
+	OnView     Way = iota // on a view of the keys that it reads; one that is InSteps on the keyspace itself
+	OnCopies              // on a view of all its keys, which it changes
+	OnKeys                // on the keyspace itself, if none of its keys changes
+	OnOwnLocks            // on the keyspace itself, with locks that the handler takes
+	OnAnswers             // likewise; it waits for other servers, and computes little
 )
 
 func isLong(n, of int) bool { return n >= LongFrom && n >= of/longShare }

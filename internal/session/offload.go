@@ -10,6 +10,7 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/background"
 	"github.com/atomredis/atomredis/internal/buffers"
+	"github.com/atomredis/atomredis/internal/clients/acl"
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/resp"
 )
@@ -21,7 +22,8 @@ import (
 // after that executed whole under its guard. So other clients see only states that commands executed one after the
 // other lead to. Commands whose replies need not be of one instant have no view: their steps are executed on the
 // keyspace itself, each under a guard of its own. So are the steps of commands that read very many keys; their reply
-// is used if none of the keys has changed from before the first step to after the last.
+// is used if none of the keys has changed from before the first step to after the last. Queries have no view, and take
+// locks of their own; those that wait for other servers are counted by themselves, since they leave the processors alone.
 
 // offloads are the offloaded commands of a server, and those that wait for their turn. Their number is bounded so that a
 // processor is left for other commands.
@@ -32,6 +34,7 @@ type offloads struct {
 	most    int        // how many may run; 0 before the first
 	free    int        // how many of them do not
 	naming  bool       // one of those that run reads the names of all keys, of which there can be only one
+	remote  int        // how many run beside them that wait for other servers
 	waiting []*offload
 }
 
@@ -44,6 +47,7 @@ type offload struct {
 	ready  bool // it can be started; used by the session's goroutine only
 	tries  int  // how often the command has been offloaded
 	naming bool // it reads the names of all keys
+	remote bool // it waits for other servers
 
 	cmd     *command.Command
 	expired bool // the client sees expired keys, as Guard.SeesExpired
@@ -52,11 +56,13 @@ type offload struct {
 	db      int
 	proto   int
 	way     command.Way
-	view    *engine.View        // nil if inSteps
+	user    *acl.User           // nil: the client may do everything
+	view    *engine.View        // nil if inSteps, or ownLocks
 	names   *engine.Names       // instead of view, if naming
 	watches []*watchedKey       // of the keys of view, if the command stores something
 	keys    *engine.WatchedKeys // of those that are read in steps
 	stop    atomic.Bool         // the result is no longer wanted
+	gone    chan struct{}       // is closed then; nil unless ownLocks
 
 	handler command.Offload // what the handler sees of it
 	reply   []byte
@@ -66,8 +72,13 @@ type offload struct {
 	stale   bool   // a key has changed, so that the reply is of no use
 }
 
-// inSteps reports whether a command is executed on the keyspace itself.
+// inSteps reports whether a command is executed in steps, each under a guard of its own.
 func (o *offload) inSteps(cmd *command.Command) bool { return cmd.InSteps || o.way == command.OnKeys }
+
+// ownLocks reports whether the handler takes its locks itself.
+func (o *offload) ownLocks() bool { return ownLocks(o.way) }
+
+func ownLocks(way command.Way) bool { return way == command.OnOwnLocks || way == command.OnAnswers }
 
 type offloadState uint8
 
@@ -86,14 +97,18 @@ const maxOffloads = 2
 // maxViewed is of how many keys there may be a view: to take one takes time for each of them.
 const maxViewed = command.LongFrom
 
+// maxRemote is how many commands may wait for other servers. Each has a goroutine, and a reply in the end.
+const maxRemote = 256
+
 // Offload implements command.Client. Commands of a client that tracks keys are executed whole: an invalidation must
-// follow the reply that does not have the change.
+// follow the reply that does not have the change. Those without keys of their own are not tracked.
 func (s *Session) Offload(c *command.Ctx, way command.Way) bool {
-	if c != &s.ctx || s.modes.tracking.On() || way == command.OnKeys && s.shared.Tiered.Load() {
+	free := ownLocks(way)
+	if c != &s.ctx || s.modes.tracking.On() && !free || way == command.OnKeys && s.shared.Tiered.Load() {
 		return false // to read values into memory takes longer than to go through them
 	}
 	t, o := &s.shared.offloads, s.offload
-	if o == nil && way != command.OnKeys {
+	if o == nil && way != command.OnKeys && !free {
 		loadRead(c, way) // for which the command may have to wait
 	}
 	if o != nil && t.is(o) == offloadDone {
@@ -101,9 +116,10 @@ func (s *Session) Offload(c *command.Ctx, way command.Way) bool {
 			return false
 		}
 		unwatch(c.G, o.watches)
-		o = &offload{shared: s.shared, tell: o.tell, naming: o.naming, tries: o.tries}
+		o = &offload{shared: s.shared, tell: o.tell, naming: o.naming, remote: o.remote, tries: o.tries}
 	} else if o == nil {
-		o = &offload{shared: s.shared, tell: func() { s.post(mailOffload) }, naming: len(c.Cmd.Keys) == 0 && !c.Cmd.InSteps}
+		o = &offload{shared: s.shared, tell: func() { s.post(mailOffload) }, remote: way == command.OnAnswers}
+		o.naming = len(c.Cmd.Keys) == 0 && !c.Cmd.InSteps && !free
 	}
 	s.offload = o
 	if t.is(o) == offloadQueued && !t.enter(o) {
@@ -116,6 +132,9 @@ func (s *Session) Offload(c *command.Ctx, way command.Way) bool {
 	}
 	o.ready = true
 	o.cmd, o.db, o.proto, o.expired, o.noTouch = c.Cmd, c.DB, c.W.Proto, c.G.SeesExpired, c.G.NoTouch
+	if a := s.account.Load(); a != nil {
+		o.user = a.User()
+	}
 	o.tries++
 	s.beginWait(forOffload, 0)
 	return true
@@ -164,6 +183,10 @@ func loadRead(c *command.Ctx, way command.Way) {
 func (o *offload) look(c *command.Ctx, way command.Way) bool {
 	o.epoch, o.way, o.handler.Changes = o.shared.epoch(), way, way == command.OnCopies
 	switch {
+	case o.ownLocks():
+		o.gone = make(chan struct{})
+		o.handler.Unwanted = o.gone
+		return true
 	case o.inSteps(c.Cmd):
 		return true
 	case o.naming:
@@ -204,6 +227,14 @@ func (t *offloads) enter(o *offload) bool {
 
 // admit gives a command its turn if there is a place for it. mu is locked.
 func (t *offloads) admit(o *offload) bool {
+	if o.remote {
+		if t.remote == maxRemote {
+			return false
+		}
+		t.remote++
+		o.state = offloadAdmitted
+		return true
+	}
 	if t.free == 0 || o.naming && t.naming {
 		return false
 	}
@@ -215,8 +246,12 @@ func (t *offloads) admit(o *offload) bool {
 
 // leave gives the place of a command to those that wait. mu is locked.
 func (t *offloads) leave(o *offload) {
-	t.free++
-	t.naming = t.naming && !o.naming
+	if o.remote {
+		t.remote--
+	} else {
+		t.free++
+		t.naming = t.naming && !o.naming
+	}
 	t.waiting = slices.DeleteFunc(t.waiting, func(next *offload) bool {
 		admitted := t.admit(next)
 		if admitted {
@@ -271,6 +306,9 @@ func (t *offloads) drop(o *offload) (hasRun bool) {
 	case offloadRuns:
 		o.state = offloadAbandoned
 		o.stop.Store(true)
+		if o.gone != nil {
+			close(o.gone)
+		}
 		return false
 	}
 	return true
@@ -292,7 +330,9 @@ func (t *offloads) busy(o *offload) bool {
 // run executes the command on its view.
 func (o *offload) run() {
 	defer o.shared.offloads.running.Done()
-	background.Work()
+	if !o.remote { // which need no thread while they wait
+		background.Work()
+	}
 	start := o.shared.Ticks()
 	if o.way == command.OnKeys {
 		o.shared.Scripts.Under(engine.AllShards, o.shared.Keyspace.Now(), func(g *engine.Guard, _ bool) { o.keys = g.WatchKeys(o.db) })
@@ -328,6 +368,8 @@ func (o *offload) compute() {
 	out := resp.Writer{Proto: o.proto}
 	ks, shards, now := o.shared.Keyspace, uint64(engine.AllShards), o.shared.Keyspace.Now
 	switch {
+	case o.ownLocks():
+		shards, g.SeesExpired, g.NoTouch = 0, o.expired, o.noTouch
 	case o.inSteps(o.cmd):
 		shards, g.SeesExpired, g.NoTouch = o.cmd.Shards(ks, o.args), o.expired, o.noTouch
 		if o.keys != nil {
@@ -360,7 +402,7 @@ func (o *offload) compute() {
 	}
 	g.Lock(ks, shards, now())
 	o.cmd.Do(&command.Ctx{
-		Args: o.args, W: &out, G: &g, DB: o.db, Client: offloadClient{}, Host: o.shared.Host, Cmd: o.cmd, Origin: command.FromClient,
+		Args: o.args, W: &out, G: &g, DB: o.db, Client: offloadClient{user: o.user, db: o.db}, Host: o.shared.Host, Cmd: o.cmd, Origin: command.FromClient,
 		Offload: &o.handler,
 	})
 	if g.Locked() {
@@ -381,10 +423,23 @@ func (o *offload) unwatchKeys() {
 	})
 }
 
-// offloadClient stands for the client of an offloaded command. Such a command has asked its client everything before.
-type offloadClient struct{ command.Client }
+// offloadClient stands for the client of an offloaded command, whose permissions are those that it had at the beginning. Such a
+// command has asked its client everything else before.
+type offloadClient struct {
+	command.Client
+	user *acl.User
+	db   int
+}
 
-func (offloadClient) MayReadAll(*command.Command, [][]byte) bool { return true }
+// MayReadAll implements command.Client.
+func (c offloadClient) MayReadAll(cmd *command.Command, args [][]byte) bool {
+	return c.user == nil || c.user.MayReadAll(cmd, args, c.db)
+}
+
+// MayRead implements command.Client.
+func (c offloadClient) MayRead(cmd *command.Command, key []byte, db int) bool {
+	return c.user == nil || c.user.MayRead(cmd, key, db)
+}
 
 // unwatch ends the watches of the command's keys. No guard may be held.
 func (o *offload) unwatch() {
@@ -425,12 +480,16 @@ func (s *Session) takeReply(cmd *command.Command, args [][]byte) bool {
 		s.out.Raw(reply)
 	}
 	buffers.Put(reply)
+	s.calls++
 	s.shared.CommandStats.Of(cmd).Count(1, o.took)
 	s.ctx.Cmd, s.ctx.Args = cmd, args
 	s.heat(&s.ctx, o.took, n)
 	s.examine(cmd, args, 1, o.took)
 	if m := &s.shared.monitors; m.active() {
 		m.feed(s, s.ctx.Origin, cmd, args)
+	}
+	if s.modes.tracking.On() {
+		s.rememberKeys(cmd, args)
 	}
 	s.lastCmd = cmd
 	return true
