@@ -14,6 +14,8 @@ type Pattern struct {
 	Text     string
 	Distance int  // how many changes are allowed
 	Prefix   bool // a beginning of a text suffices
+
+	Stop func() bool // is asked for each text that is looked at, and ends the search; may be nil
 }
 
 // Each calls do for the items whose texts are like a pattern, with the least number of changes, until it returns false. The
@@ -28,6 +30,9 @@ func Each[T any](items sorted.View[T], text func(T) string, p Pattern, do func(i
 			return t < from || c.far != "" && strings.HasPrefix(t, c.far)
 		}
 		items.Ascend(before, func(item T) bool {
+			if p.Stop != nil && p.Stop() {
+				return false
+			}
 			t := text(item)
 			if c.far != "" && strings.HasPrefix(t, c.far) {
 				if passed++; passed > fewPassed {

@@ -87,7 +87,7 @@ func TestEachFindsTheTextsThatAreNear(t *testing.T) {
 			texts[i] = text(8)
 		}
 		for range 20 {
-			check(rt, texts, Pattern{text(6), r.IntN(4), r.IntN(2) == 0})
+			check(rt, texts, Pattern{Text: text(6), Distance: r.IntN(4), Prefix: r.IntN(2) == 0})
 		}
 	})
 }
@@ -98,6 +98,6 @@ func FuzzEach(f *testing.F) {
 		if len(text)+len(a)+len(b)+len(c) > 200 || k < 0 || k > 10 {
 			return
 		}
-		check(t, []string{a, b, c, a + b, b + a, a + c}, Pattern{text, k, prefix})
+		check(t, []string{a, b, c, a + b, b + a, a + c}, Pattern{Text: text, Distance: k, Prefix: prefix})
 	})
 }

@@ -113,7 +113,7 @@ func (d *Dict[V]) Matches(text string) iter.Seq2[string, V] {
 	match := func(term string) bool { return len(term) >= shortest && p.match(term) }
 	prefix, longest := p.literals()
 	if prefix == "" && d.ends != nil && longest != "" {
-		return filter(d.Contains(longest), match)
+		return d.filter(d.Contains(longest), match)
 	}
-	return filter(d.Prefix(prefix), match)
+	return d.filter(d.Prefix(prefix), match)
 }

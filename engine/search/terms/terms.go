@@ -26,6 +26,8 @@ type Dict[V any] struct {
 	arena  arena
 	chunks []chunk[V] // by the terms' numbers, chunkSize in each but the last
 	free   []uint32   // numbers without a term
+
+	stop func() bool // see Until; nil never stops
 }
 
 // chunk is what the dictionary has of some terms.
@@ -46,6 +48,17 @@ func New[V any](suffixes bool) *Dict[V] {
 	}
 	return d
 }
+
+// Until returns the dictionary for reading. Its searches by pattern ask for each term that they look at whether they have to
+// stop, and then end as if no more terms were there.
+func (d *Dict[V]) Until(stop func() bool) *Dict[V] {
+	until := *d
+	until.stop = stop
+	return &until
+}
+
+// stops reports whether a search has to stop.
+func (d *Dict[V]) stops() bool { return d.stop != nil && d.stop() }
 
 // Get returns the value of a term.
 func (d *Dict[V]) Get(term string) (v V, ok bool) {
@@ -143,6 +156,9 @@ func (d *Dict[V]) move(term string, from place) {
 // Len returns how many terms there are.
 func (d *Dict[V]) Len() int { return d.order.Len() }
 
+// Suffixes reports whether ends and parts of terms are found without a look at all terms.
+func (d *Dict[V]) Suffixes() bool { return d.ends != nil }
+
 // Bytes returns the memory that the dictionary takes without its values.
 func (d *Dict[V]) Bytes() int {
 	n := int(unsafe.Sizeof(*d)) + d.byHash.MemoryUsage() + d.order.Bytes() + d.arena.bytes + 4*cap(d.free)
@@ -176,10 +192,10 @@ func (d *Dict[V]) from(text string, wanted func(term string) bool) iter.Seq2[str
 }
 
 // filter yields those of some terms that are as wanted.
-func filter[V any](terms iter.Seq2[string, V], wanted func(term string) bool) iter.Seq2[string, V] {
+func (d *Dict[V]) filter(terms iter.Seq2[string, V], wanted func(term string) bool) iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
 		for term, v := range terms {
-			if wanted(term) && !yield(term, v) {
+			if d.stops() || wanted(term) && !yield(term, v) {
 				return
 			}
 		}
@@ -200,24 +216,24 @@ func (d *Dict[V]) numbered(numbers iter.Seq[uint32]) iter.Seq2[string, V] {
 // Suffix yields the terms that end with a text.
 func (d *Dict[V]) Suffix(text string) iter.Seq2[string, V] {
 	if d.ends != nil && isStart(text) {
-		return d.numbered(d.ends.suffix(text))
+		return d.numbered(d.ends.suffix(text, d.stops))
 	}
-	return filter(d.All(), func(term string) bool { return strings.HasSuffix(term, text) })
+	return d.filter(d.All(), func(term string) bool { return strings.HasSuffix(term, text) })
 }
 
 // Contains yields the terms that contain a text, each once.
 func (d *Dict[V]) Contains(text string) iter.Seq2[string, V] {
 	if d.ends != nil && isStart(text) {
-		return d.numbered(d.ends.contains(text))
+		return d.numbered(d.ends.contains(text, d.stops))
 	}
-	return filter(d.All(), func(term string) bool { return strings.Contains(term, text) })
+	return d.filter(d.All(), func(term string) bool { return strings.Contains(term, text) })
 }
 
 // Fuzzy yields the terms that become a text by at most distance insertions, deletions and replacements of runes, in the order
 // of their bytes.
 func (d *Dict[V]) Fuzzy(text string, distance int) iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
-		p := spelling.Pattern{Text: text, Distance: distance}
+		p := spelling.Pattern{Text: text, Distance: distance, Stop: d.stop}
 		spelling.Each(d.order.View, d.Text, p, func(n uint32, _ int) bool { return yield(d.Text(n), d.At(n)) })
 	}
 }
@@ -274,22 +290,22 @@ func (e *ends) remove(number uint32) {
 
 func (e *ends) bytes() int { return int(unsafe.Sizeof(*e)) + e.order.Bytes() + e.long.Bytes() }
 
-// suffix yields the terms that end with a text.
-func (e *ends) suffix(text string) iter.Seq[uint32] {
+// suffix yields the terms that end with a text, until stop says so.
+func (e *ends) suffix(text string, stop func() bool) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		more := true
 		e.order.Ascend(e.before(text), func(a end) bool {
-			more = e.textOf(a) != text || yield(uint32(a>>32))
+			more = !stop() && (e.textOf(a) != text || yield(uint32(a>>32)))
 			return more && e.textOf(a) == text
 		})
 		if more {
-			e.long.Ascend(nil, func(n uint32) bool { return !strings.HasSuffix(e.text(n), text) || yield(n) })
+			e.long.Ascend(nil, func(n uint32) bool { return !stop() && (!strings.HasSuffix(e.text(n), text) || yield(n)) })
 		}
 	}
 }
 
-// contains yields the terms that contain a text, each at its first place.
-func (e *ends) contains(text string) iter.Seq[uint32] {
+// contains yields the terms that contain a text, each at its first place, until stop says so.
+func (e *ends) contains(text string, stop func() bool) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		more := true
 		e.order.Ascend(e.before(text), func(a end) bool {
@@ -297,11 +313,11 @@ func (e *ends) contains(text string) iter.Seq[uint32] {
 				return false
 			}
 			n := uint32(a >> 32)
-			more = strings.Index(e.text(n), text) != int(uint32(a)) || yield(n)
+			more = !stop() && (strings.Index(e.text(n), text) != int(uint32(a)) || yield(n))
 			return more
 		})
 		if more {
-			e.long.Ascend(nil, func(n uint32) bool { return !strings.Contains(e.text(n), text) || yield(n) })
+			e.long.Ascend(nil, func(n uint32) bool { return !stop() && (!strings.Contains(e.text(n), text) || yield(n)) })
 		}
 	}
 }

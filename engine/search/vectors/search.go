@@ -24,6 +24,7 @@ type Search struct {
 	Epsilon float64               // how far beyond a radius the search goes on; 0 is as the index says
 	Allowed func(doc uint64) bool // which documents are wanted; nil for all. It may be called more than once for one
 	Exact   bool                  // compare all vectors
+	Stop    func() bool           // is asked before each vector while all are compared, and ends the search; may be nil
 }
 
 // Query is a vector that documents are compared with. One goroutine at a time may use it, beside the writer.
@@ -67,7 +68,7 @@ func (q *Query) Nearest(k int, s Search) []Near {
 			return found
 		}
 	}
-	return q.byScan(k, s.Allowed)
+	return q.byScan(k, s)
 }
 
 // moreCandidates is of how many candidates that EF asks for a search by the graph has one more. It makes up for what the
@@ -122,6 +123,15 @@ func (q *Query) byGraph(k int, s Search) (found []Near, ok bool) {
 	}
 }
 
+// Effort returns about how many vectors Nearest compares.
+func (x *Index) Effort(k int, s Search) int {
+	nodes := x.Vectors()
+	if x.graph == nil || s.Exact {
+		return nodes
+	}
+	return min(nodes, scanShare*max(x.ef(s), k))
+}
+
 func (x *Index) ef(s Search) int {
 	if s.EF > 0 {
 		return s.EF
@@ -155,12 +165,15 @@ func (q *Query) once(found []Near) []Near {
 }
 
 // scan calls fn with the documents that are not farther than a bound, in no order. fn returns the bound from then on.
-func (q *Query) scan(bound float64, allowed func(doc uint64) bool, fn func(n Near) float64) {
+func (q *Query) scan(bound float64, s Search, fn func(n Near) float64) {
 	x := q.x
 	for node := range uint32(x.docs.Len()) {
 		doc := x.doc(node)
-		if doc == 0 || allowed != nil && !allowed(doc) {
+		if doc == 0 || s.Allowed != nil && !s.Allowed(doc) {
 			continue
+		}
+		if s.Stop != nil && s.Stop() {
+			return
 		}
 		if x.Vectors() > x.Len() {
 			if first, ok := x.find(doc); !ok || first != node {
@@ -174,9 +187,9 @@ func (q *Query) scan(bound float64, allowed func(doc uint64) bool, fn func(n Nea
 }
 
 // byScan is Nearest without the graph.
-func (q *Query) byScan(k int, allowed func(doc uint64) bool) []Near {
+func (q *Query) byScan(k int, s Search) []Near {
 	var best farthest
-	q.scan(math.Inf(1), allowed, func(n Near) float64 {
+	q.scan(math.Inf(1), s, func(n Near) float64 {
 		best.add(n, k)
 		if len(best) < k {
 			return math.Inf(1)
@@ -234,7 +247,7 @@ func (q *Query) Within(radius float64, s Search) []Near {
 		found, ok = q.withinByGraph(radius, s)
 	}
 	if !ok {
-		q.scan(radius, s.Allowed, func(n Near) float64 {
+		q.scan(radius, s, func(n Near) float64 {
 			found = append(found, n)
 			return radius
 		})

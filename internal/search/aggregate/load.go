@@ -10,20 +10,30 @@ type loadStage struct {
 
 func (*loadStage) String() string { return "Loader" }
 
-func (l *loadStage) open(p *Pipeline, up operator) operator { return &loading{l, p, up} }
+func (l *loadStage) open(p *Pipeline, up operator) operator {
+	return &loading{loadStage: l, p: p, up: up}
+}
 
-// loading runs a loadStage.
+// loading runs a loadStage. Behind a step that has read all rows it is the one that asks whether to stop; but what that step was
+// left with when it was stopped is the result, and is loaded.
 type loading struct {
 	*loadStage
-	p  *Pipeline
-	up operator
+	p    *Pipeline
+	up   operator
+	over bool
 }
 
 func (l *loading) next(r *Row) (bool, error) {
-	for {
+	for !l.over {
 		ok, err := l.up.next(r)
 		if err != nil || !ok {
 			return false, err
+		}
+		if !l.p.stopped {
+			if err := l.p.ask(); err != nil || l.p.stopped {
+				l.over = true
+				return false, err
+			}
 		}
 		kept := true
 		if l.all {
@@ -43,6 +53,7 @@ func (l *loading) next(r *Row) (bool, error) {
 			return false, err
 		}
 	}
+	return false, nil
 }
 
 // put sets a value that LOAD * has found. Names that a step has made keep theirs, and so do original values that are there.

@@ -32,6 +32,15 @@ func (c *Cursors) Add(id int64, cursor *Cursor) bool {
 	return true
 }
 
+// Look calls do with a cursor, which it may not change, if there is one of that number. Nobody can take it meanwhile.
+func (c *Cursors) Look(id int64, do func(cursor *Cursor)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if cursor := c.byID[id]; cursor != nil {
+		do(cursor)
+	}
+}
+
 // Take removes a cursor and returns it, or nil if no cursor has the number. A cursor that has more rows is added again.
 func (c *Cursors) Take(id int64) *Cursor {
 	c.mu.Lock()

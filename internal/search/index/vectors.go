@@ -60,6 +60,12 @@ func (f *fieldVectors) move(from, to uint64, vectors [][]byte) bool {
 // bytes returns the memory that the vectors take.
 func (f *fieldVectors) bytes() int { return f.x.Bytes() }
 
+// Effort implements plan.Vectors.
+func (f *fieldVectors) Effort(k int, options []query.Option) int {
+	s, _ := f.search(options)
+	return f.x.Effort(k, s)
+}
+
 // Len implements plan.Vectors.
 func (f *fieldVectors) Len() int { return f.x.Len() }
 
@@ -141,15 +147,17 @@ func (f *fieldVectors) query(vector string) *madeQuery {
 }
 
 // Nearest implements plan.Vectors.
-func (f *fieldVectors) Nearest(vector string, k int, options []query.Option, allowed func(doc uint64) bool, exact bool) []plan.Near {
+func (f *fieldVectors) Nearest(vector string, k int, options []query.Option, allowed func(doc uint64) bool, exact bool,
+	stop func() bool) []plan.Near {
 	s, _ := f.search(options) // which Check has seen
-	s.Allowed, s.Exact = allowed, exact
+	s.Allowed, s.Exact, s.Stop = allowed, exact, stop
 	return nears(f.x.Query([]byte(vector)).Nearest(k, s))
 }
 
 // Within implements plan.Vectors.
-func (f *fieldVectors) Within(vector string, radius float64, options []query.Option) []plan.Near {
+func (f *fieldVectors) Within(vector string, radius float64, options []query.Option, stop func() bool) []plan.Near {
 	s, _ := f.search(options)
+	s.Stop = stop
 	return nears(f.x.Query([]byte(vector)).Within(radius, s))
 }
 

@@ -86,11 +86,11 @@ func TestVectorsOfAField(t *testing.T) {
 		}
 		f.add(6, [][]byte{floatsOf(100, 100), floatsOf(1, 2)}) // of JSON
 		q := string(floatsOf(1, 1))
-		require.Equal(t, []plan.Near{{Doc: 1, Distance: 0}, {Doc: 6, Distance: 1}, {Doc: 5, Distance: 1.25}}, f.Nearest(q, 3, nil, nil, false))
+		require.Equal(t, []plan.Near{{Doc: 1, Distance: 0}, {Doc: 6, Distance: 1}, {Doc: 5, Distance: 1.25}}, f.Nearest(q, 3, nil, nil, false, nil))
 		even := func(doc uint64) bool { return doc%2 == 0 }
-		require.Equal(t, []plan.Near{{Doc: 6, Distance: 1}, {Doc: 2, Distance: 2}}, f.Nearest(q, 2, nil, even, false))
+		require.Equal(t, []plan.Near{{Doc: 6, Distance: 1}, {Doc: 2, Distance: 2}}, f.Nearest(q, 2, nil, even, false, nil))
 		require.Equal(t, []plan.Near{{Doc: 1, Distance: 0}, {Doc: 2, Distance: 2}, {Doc: 5, Distance: 1.25}, {Doc: 6, Distance: 1}},
-			f.Within(q, 2, nil))
+			f.Within(q, 2, nil, nil))
 		for _, vector := range []string{q, q, string(floatsOf(5, 1))} {
 			d, ok := f.Distance(vector, 3)
 			require.True(t, ok)
@@ -105,7 +105,7 @@ func TestVectorsOfAField(t *testing.T) {
 		require.Equal(t, 5, f.Len())
 		_, ok := f.Distance(q, 3)
 		require.False(t, ok)
-		require.Equal(t, "[{6 1} {5 1.25} {2 2} {7 16} {4 16.25}]", fmt.Sprint(f.Nearest(q, 100, nil, nil, true)))
+		require.Equal(t, "[{6 1} {5 1.25} {2 2} {7 16} {4 16.25}]", fmt.Sprint(f.Nearest(q, 100, nil, nil, true, nil)))
 		require.Positive(t, f.bytes())
 	}
 }

@@ -17,6 +17,7 @@ type builder struct {
 	index Index
 	names *terms.Dict[*postings.List] // of text
 	bytes int                         // about how much memory the iterators take
+	work  int                         // that New has done, in documents
 	time  bool                        // of PROFILE
 }
 
@@ -28,6 +29,23 @@ var errTooLarge = &query.Error{Code: query.NoSuchFeature, Text: "The query needs
 
 // spend counts memory. The builder goes on, and New returns an error at the end.
 func (b *builder) spend(n int) { b.bytes += n }
+
+// works counts work on about n documents, which is about to begin.
+func (b *builder) works(n int) {
+	if b.work += n; b.plan.options.Long != nil {
+		b.plan.options.Long(b.work)
+	}
+}
+
+// termsWork is how many terms take as long to look at as a document.
+const termsWork = 4
+
+// looksAtAll counts the work of a pattern that is compared with all terms, unless these are known by their ends.
+func (b *builder) looksAtAll(d *terms.Dict[*postings.List], open bool) {
+	if open && !d.Suffixes() {
+		b.works(d.Len() / termsWork)
+	}
+}
 
 // full reports whether so much memory is used that nothing needs to be built any more.
 func (b *builder) full() bool { return b.bytes > b.plan.options.MaxMemory }
@@ -53,8 +71,10 @@ func (b *builder) node(n query.Node) (iterator, error) {
 	case *query.Affix:
 		return b.affix(n)
 	case *query.Fuzzy:
+		b.works(b.names.Len() / termsWork >> (3 - min(n.Distance, 3)))
 		return b.pattern(n.Of(), n.Text, "FUZZY", b.names.Fuzzy(n.Text, n.Distance))
 	case *query.Wildcard:
+		b.looksAtAll(b.names, n.Pattern != "" && (n.Pattern[0] == '*' || n.Pattern[0] == '?'))
 		return b.pattern(n.Of(), n.Pattern, "WILDCARD", b.names.Matches(n.Pattern))
 	case *query.Tag:
 		return b.tag(n), nil
@@ -242,6 +262,7 @@ func (b *builder) affix(n *query.Affix) (iterator, error) {
 	if n.Before && !b.mayContain(n.Fields) {
 		return nil, &query.Error{Code: query.NoSuchFeature, Text: "Contains query on fields without WITHSUFFIXTRIE support"}
 	}
+	b.looksAtAll(b.names, n.Before)
 	return b.pattern(n.Of(), n.Text, "PREFIX", affixes(b.names, n))
 }
 
@@ -314,6 +335,7 @@ func (b *builder) tag(n *query.Tag) iterator {
 	if tags == nil {
 		return nil
 	}
+	tags = tags.Until(b.plan.watch.tick)
 	fold := text.Fold
 	if sensitive {
 		fold = func(s string) string { return s }

@@ -84,6 +84,8 @@ func (f *flat) Check(vector string, options []query.Option) error {
 	return nil
 }
 
+func (f *flat) Effort(int, []query.Option) int { return f.Len() }
+
 func (f *flat) Distance(vector string, doc uint64) (float64, bool) {
 	q, _ := f.read(vector)
 	v, ok := f.of[doc]
@@ -105,7 +107,7 @@ func (f *flat) Distance(vector string, doc uint64) (float64, bool) {
 
 func (f *flat) Len() int { return len(f.of) }
 
-func (f *flat) Nearest(vector string, k int, _ []query.Option, allowed func(uint64) bool, _ bool) (list []Near) {
+func (f *flat) Nearest(vector string, k int, _ []query.Option, allowed func(uint64) bool, _ bool, _ func() bool) (list []Near) {
 	for doc := range f.of {
 		if allowed == nil || allowed(doc) {
 			d, _ := f.Distance(vector, doc)
@@ -116,7 +118,7 @@ func (f *flat) Nearest(vector string, k int, _ []query.Option, allowed func(uint
 	return list[:min(k, len(list))]
 }
 
-func (f *flat) Within(vector string, radius float64, _ []query.Option) (list []Near) {
+func (f *flat) Within(vector string, radius float64, _ []query.Option, _ func() bool) (list []Near) {
 	for doc := range f.of {
 		if d, _ := f.Distance(vector, doc); d <= radius {
 			list = append(list, Near{doc, d})

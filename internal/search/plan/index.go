@@ -42,12 +42,14 @@ type Vectors interface {
 	// Check refuses a vector and options that the index cannot search with, with the text of the reference.
 	Check(vector string, options []query.Option) error
 	// Nearest returns the k documents nearest to a vector among those that may be found; nil allows all. Most of them are
-	// the nearest, unless exact is set.
-	Nearest(vector string, k int, options []query.Option, allowed func(doc uint64) bool, exact bool) []Near
-	// Within returns the documents within a distance, in ascending order of their numbers.
-	Within(vector string, radius float64, options []query.Option) []Near
+	// the nearest, unless exact is set. stop is asked now and then, and ends the search.
+	Nearest(vector string, k int, options []query.Option, allowed func(doc uint64) bool, exact bool, stop func() bool) []Near
+	// Within returns the documents within a distance, in ascending order of their numbers. stop is as in Nearest.
+	Within(vector string, radius float64, options []query.Option, stop func() bool) []Near
 	// Distance returns the distance of a document; false if it has no vector.
 	Distance(vector string, doc uint64) (float64, bool)
+	// Effort returns about how many vectors Nearest compares.
+	Effort(k int, options []query.Option) int
 	// Len returns how many documents have a vector.
 	Len() int
 }

@@ -25,6 +25,7 @@ type Options struct {
 	MaxMemory     int // bytes that the iterators may take, about; 0 is 256 MB
 
 	Stop    func() bool // is asked every hundred steps whether the query has to stop; may be nil
+	Long    func(n int) // is told before New works on about n documents so far, and may panic to end it; may be nil
 	Profile bool        // the iterators are measured
 }
 
@@ -66,7 +67,7 @@ type Plan struct {
 func New(root query.Node, ix Index, o Options) (*Plan, error) {
 	o = o.withDefaults()
 	p := &Plan{options: o, docs: ix.Docs(), watch: watch{stop: o.Stop}}
-	b := &builder{plan: p, index: ix, names: ix.Text(), time: o.Profile}
+	b := &builder{plan: p, index: ix, names: ix.Text().Until(p.watch.tick), time: o.Profile}
 	it, err := b.node(root)
 	if err != nil {
 		return nil, err

@@ -153,16 +153,20 @@ func (b *builder) knn(n *query.KNN) (iterator, error) {
 		return nil, nil
 	}
 	if k.filter == nil {
-		k.near = vectors.Nearest(n.Vector, count, options, nil, false)
+		b.works(vectors.Effort(count, options))
+		k.near = vectors.Nearest(n.Vector, count, options, nil, false, b.plan.watch.tick)
 	} else {
+		b.works(work(k.filter))
 		allowed := b.matches(k.filter)
 		if k.mode = p.mode; k.mode == "" {
 			k.mode = choose(allowed.len(), vectors.Len(), count, options)
 		}
 		if k.mode == hybridAdHoc {
+			b.works(allowed.len())
 			k.near = b.among(vectors, n.Vector, count, &allowed)
 		} else {
-			k.near = vectors.Nearest(n.Vector, count, options, allowed.has, false)
+			b.works(vectors.Effort(count*max(1, vectors.Len()/max(1, allowed.len())), options))
+			k.near = vectors.Nearest(n.Vector, count, options, allowed.has, false, b.plan.watch.tick)
 		}
 		k.filter.rewind()
 	}
@@ -225,7 +229,8 @@ func (b *builder) vectorRange(n *query.VectorRange) (iterator, error) {
 	if err := vectors.Check(n.Vector, options); err != nil {
 		return nil, err
 	}
-	near := vectors.Within(n.Vector, n.Radius, options)
+	b.works(vectors.Effort(1, options))
+	near := vectors.Within(n.Vector, n.Radius, options, b.plan.watch.tick)
 	if len(near) == 0 {
 		return nil, nil
 	}

@@ -1,0 +1,60 @@
+package plan
+
+import "slices"
+
+// Estimate returns about how many matches there are, and seldom fewer than there are.
+func (p *Plan) Estimate() int { return min(p.root.estimate(), p.docs.Len()) }
+
+// Work returns about how many documents are looked at to go through all matches. That is 0 if the first k matches in the order of
+// Options.SortBy are found without a look at the others.
+func (p *Plan) Work() int {
+	if _, known := p.known(); known && p.sorted != nil {
+		return 0
+	}
+	return work(p.root)
+}
+
+// CountWork is Work for Count.
+func (p *Plan) CountWork() int {
+	if _, known := p.known(); known {
+		return 0
+	}
+	return p.Work()
+}
+
+// work returns about how many documents an iterator and those below it look at.
+func work(it iterator) (n int) {
+	switch it := bare(it).(type) {
+	case *union:
+		for _, c := range it.children {
+			n += work(c)
+		}
+		return n
+	case *intersect:
+		least := it.estimate()
+		for _, c := range it.children {
+			if r, ok := bare(c).(*ranges); ok && !slices.Contains(it.filters, r) {
+				n += work(r) // which are collected first
+			} else {
+				n += min(work(c), least)
+			}
+		}
+		return n
+	case *ranges:
+		if it.keep != nil {
+			return placeWork * it.count
+		}
+	case *not:
+		return it.estimate() + work(it.child)
+	case *optional:
+		return it.estimate() + work(it.child)
+	case *knn:
+		if it.filter != nil {
+			n = it.filter.estimate()
+		}
+	}
+	return n + it.estimate()
+}
+
+// placeWork is how many documents take as long as to find out whether a place is in a circle.
+const placeWork = 2
