@@ -28,7 +28,7 @@ import "iter"
 const LongFrom = 16384
 
 // LongQueryFrom is how many documents take a query as long: each has a score, or a place in an order or a group.
-const LongQueryFrom = LongFrom / 4
+const LongQueryFrom = LongFrom / 2
 
 // longBytes is how many bytes of strings take as long as an element.
 const longBytes = 256

@@ -1,7 +1,9 @@
 package search
 
 import (
+	"cmp"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -44,6 +46,11 @@ func aggregateCommand(c *command.Ctx) {
 		fail(c, err)
 		return
 	}
+	if q.Cursor == nil || a.gathers() {
+		c.LongQuery(a.work())
+	} else {
+		c.LongQuery(a.pageWork(cmp.Or(q.Cursor.Count, defaultCursorCount)))
+	}
 	if q.Cursor == nil {
 		a.reply(-1)
 		return
@@ -75,6 +82,64 @@ func newRowsRun(c *command.Ctx, x *catalog.Index, q *request.Request, profiled b
 	return a, nil
 }
 
+// What a row costs in a pipeline, in documents that are looked at: with the source, and in each step.
+const stepWork = 4
+
+// work returns about how many documents FT.AGGREGATE looks at until all rows are written.
+func (a *rowsRun) work() int {
+	n, rows := a.plan.Work(), a.plan.Estimate()
+	if a.first() {
+		l := a.q.Arrange()
+		rows = min(rows, l.Offset+l.Num)
+		n = min(n, rows)
+	}
+	return n + rows*a.rowWork()
+}
+
+// first reports whether the rows are the first that the plan finds.
+func (a *rowsRun) first() bool {
+	l := a.q.Arrange()
+	return l.Limited && l.Num > 0 && !a.gathers() && !a.filters()
+}
+
+// rowWork returns what one row costs.
+func (a *rowsRun) rowWork() int {
+	n := stepWork * (1 + len(a.q.Plan.Steps))
+	if a.pipeline.Loads() {
+		n += loadWork
+	}
+	return n
+}
+
+// gathers reports whether all rows are read before the first one comes.
+func (a *rowsRun) gathers() bool {
+	return slices.ContainsFunc(a.q.Plan.Steps, func(s aggregate.Step) bool {
+		switch s := s.(type) {
+		case *aggregate.Group:
+			return true
+		case *aggregate.Arrange:
+			return s.Sorted
+		}
+		return false
+	})
+}
+
+// filters reports whether rows are left out.
+func (a *rowsRun) filters() bool {
+	return slices.ContainsFunc(a.q.Plan.Steps, func(s aggregate.Step) bool {
+		_, ok := s.(*aggregate.Filter)
+		return ok
+	})
+}
+
+// pageWork returns about how many documents the next rows of a cursor need.
+func (a *rowsRun) pageWork(rows int) int {
+	if a.filters() && !a.gathers() {
+		rows = max(rows, a.plan.Estimate())
+	}
+	return rows * a.rowWork()
+}
+
 // scoreName is the name of the score in rows.
 const scoreName = "__score"
 
@@ -92,8 +157,8 @@ func (s aggregateSchema) Field(name string) (aggregate.Field, bool) {
 
 // interrupt implements aggregate.Interrupt.
 func (a *rowsRun) interrupt() (stop bool, err error) {
-	if stop = a.stop(); stop && a.c.Host.Directive("search-on-timeout") == "fail" {
-		err = errTimeout
+	if stop = a.stop(); stop {
+		err = a.timeout()
 	}
 	return stop, err
 }
@@ -328,6 +393,9 @@ func cursorRead(c *command.Ctx, x *catalog.Index, id int64) {
 			count = int(n)
 		}
 	}
+	work := 0
+	x.Cursors.Look(id, func(cursor *catalog.Cursor) { work = cursor.Rest.(*rowsRun).pageWork(cmp.Or(count, cursor.Count)) })
+	c.LongQuery(work)
 	cursor := x.Cursors.Take(id)
 	if cursor == nil {
 		c.Err("Cursor not found, id: " + command.Error(strconv.FormatInt(id, 10)))

@@ -101,6 +101,7 @@ func newHybridRun(c *command.Ctx, x *catalog.Index, words []string, profiled boo
 	if err := h.prepare(); err != nil {
 		return nil, err
 	}
+	c.LongQuery(h.plan.Work() + h.vectors.Work() + h.h.Fusion.Window*(loadWork+stepWork*(1+len(q.Plan.Steps))))
 	if err := h.fuse(); err != nil {
 		return nil, err
 	}
@@ -244,8 +245,10 @@ func (h *hybridRun) fuse() error {
 		distance, _ := p.Distance(h.yield())
 		return docs.Value{Kind: docs.Number, Number: distance}
 	}})
-	if h.vectors.Stopped() && h.c.Host.Directive("search-on-timeout") == "fail" {
-		return errTimeout
+	if h.vectors.Stopped() {
+		if err := h.timeout(); err != nil {
+			return err
+		}
 	}
 	for i, hit := range near {
 		find(hit.ID, hit.Doc).vector = part{i + 1, similarity(h.metric, hit.Key.Number)}

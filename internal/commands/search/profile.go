@@ -74,6 +74,7 @@ func profile(c *command.Ctx) {
 	var steps []aggregate.Stage
 	if search {
 		if r, err = newRun(c, x, q, true); err == nil {
+			c.LongQuery(r.work())
 			p.planned = time.Now()
 			var rows []row
 			if rows, _, err = r.rows(); err == nil {
@@ -85,6 +86,7 @@ func profile(c *command.Ctx) {
 	} else {
 		var a *rowsRun
 		if a, err = newRowsRun(c, x, q, true); err == nil {
+			c.LongQuery(a.work())
 			p.planned = time.Now()
 			r = a.run
 			results()

@@ -25,7 +25,9 @@ func found(c *command.Ctx) *catalog.Index {
 		c.Err(errNotPermitted)
 		return nil
 	}
-	x.Uses.Add(1)
+	if c.Offload == nil {
+		x.Uses.Add(1)
+	}
 	x.Touch(c.Host.Keyspace().Now())
 	settle(c)
 	return x
@@ -44,6 +46,9 @@ func searchCommand(c *command.Ctx) {
 	}
 	x.Dialect[q.Dialect].Store(true)
 	r, err := newRun(c, x, q, false)
+	if err == nil {
+		c.LongQuery(r.work())
+	}
 	for attempt := 1; err == nil; attempt++ {
 		var rows []row
 		var current bool
@@ -77,15 +82,52 @@ type field struct {
 // defaultRows is how many results there are without LIMIT.
 const defaultRows = 10
 
+// What a row costs, in documents that are looked at.
+const (
+	loadWork = 8  // to read its fields, and to write them
+	markWork = 40 // to look for words in its texts
+)
+
+// limit returns which rows are wanted.
+func (r *run) limit() (offset, num int) {
+	num = defaultRows
+	if l := r.q.Arrange(); l.Limited {
+		offset, num = l.Offset, l.Num
+	}
+	return offset, min(num, int(integer(r.c.Host, "search-max-search-results")))
+}
+
+// work returns about how many documents FT.SEARCH looks at.
+func (r *run) work() int {
+	offset, num := r.limit()
+	if num == 0 {
+		return r.plan.CountWork()
+	}
+	n, rows := r.plan.Work(), min(offset+num, r.plan.Estimate())
+	if keys := r.q.Arrange().Keys; len(keys) > 0 {
+		if f, ok := r.def.Lookup(keys[0].Name); ok && !f.Sortable {
+			n += loadWork * r.plan.Estimate()
+		}
+	}
+	n += rows
+	rows = max(0, rows-offset)
+	if !r.q.NoContent {
+		n += loadWork * rows
+	}
+	if !r.q.Summary.Empty() {
+		n += markWork * rows
+	}
+	return n
+}
+
+// stopRows is how many rows are loaded between two looks at the clock.
+const stopRows = 16
+
 // rows runs the query. current is false if a document has changed while it ran.
 func (r *run) rows() (rows []row, current bool, err error) {
 	q := r.q
 	limit := q.Arrange()
-	offset, num := 0, defaultRows
-	if limit.Limited {
-		offset, num = limit.Offset, limit.Num
-	}
-	num = min(num, int(integer(r.c.Host, "search-max-search-results")))
+	offset, num := r.limit()
 	sorted := len(limit.Keys) > 0
 	var order plan.Order
 	if sorted {
@@ -147,6 +189,13 @@ func (r *run) rows() (rows []row, current bool, err error) {
 			columns[i] = r.loader.column(f.Path, f.Name)
 		}
 		for i := range rows {
+			if i%stopRows == stopRows-1 && !r.plan.Stopped() && r.stop() {
+				if err := r.timeout(); err != nil {
+					return nil, false, err
+				}
+				rows, r.cut = rows[:i], true
+				break
+			}
 			o := &rows[i]
 			same := r.load(o.ID, o.Doc, func(e *engine.Entry) {
 				if o.gone = e == nil; !o.gone {

@@ -30,6 +30,7 @@ type run struct {
 	guard    engine.Guard // for a row
 	deadline time.Time    // zero: none
 	profiled bool         // iterators are measured
+	cut      bool         // the time was up while rows were loaded
 }
 
 // maxAttempts is how often a query runs whose documents change meanwhile.
@@ -115,7 +116,8 @@ func (r *run) options() plan.Options {
 	}
 	return plan.Options{Scorer: r.scorer, TanhFactor: tanh, Payload: r.q.Payload, Slop: r.q.Slop,
 		InOrder: r.q.InOrder, MinPrefix: int(integer(r.c.Host, "search-min-prefix")),
-		MaxExpansions: int(integer(r.c.Host, "search-max-prefix-expansions")), SortBy: r.sortedBy(), Stop: r.stop, Profile: r.profiled}
+		MaxExpansions: int(integer(r.c.Host, "search-max-prefix-expansions")), SortBy: r.sortedBy(), Stop: r.stop, Long: r.c.LongQuery,
+		Profile: r.profiled}
 }
 
 // resume lets another command go on with the query. Its time begins anew.
@@ -131,12 +133,17 @@ func (r *run) begin() {
 		timeout = *r.q.Timeout
 	}
 	if r.deadline = (time.Time{}); timeout > 0 {
-		r.deadline = time.Now().Add(time.Duration(min(timeout, int64(maxTimeout/time.Millisecond))) * time.Millisecond)
+		r.deadline = r.now().Add(time.Duration(min(timeout, int64(maxTimeout/time.Millisecond))) * time.Millisecond)
 	}
 }
 
-// stop reports whether the query's time is up.
-func (r *run) stop() bool { return !r.deadline.IsZero() && time.Now().After(r.deadline) }
+// stop reports whether the query's time is up, or nobody wants its reply any more.
+func (r *run) stop() bool {
+	return !r.deadline.IsZero() && r.now().After(r.deadline) || !r.c.Offload.Wanted()
+}
+
+// now returns the time by the server's clock.
+func (r *run) now() time.Time { return r.c.Host.Keyspace().Clock().Now() }
 
 // sortedBy returns the field of the index by which FT.SEARCH sorts, nil if there is none.
 func (r *run) sortedBy() *query.Field {
@@ -149,7 +156,15 @@ func (r *run) sortedBy() *query.Field {
 
 // timedOut returns the error for a query that was stopped, if it is to fail then.
 func (r *run) timedOut() error {
-	if r.plan.Stopped() && r.c.Host.Directive("search-on-timeout") == "fail" {
+	if r.plan.Stopped() {
+		return r.timeout()
+	}
+	return nil
+}
+
+// timeout returns the error of a query that is stopped; nil if the reply is what has been found so far.
+func (r *run) timeout() error {
+	if r.c.Host.Directive("search-on-timeout") == "fail" || !r.c.Offload.Wanted() {
 		return errTimeout
 	}
 	return nil
@@ -158,8 +173,8 @@ func (r *run) timedOut() error {
 // warnings returns what clients are told beside the results.
 func (r *run) warnings() []string {
 	list := r.plan.Warnings()
-	if r.plan.Stopped() {
-		list = append(list, "Timeout limit was reached")
+	if r.plan.Stopped() || r.cut {
+		list = append(list, timeoutWarning)
 	}
 	return list
 }
