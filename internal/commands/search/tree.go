@@ -86,7 +86,7 @@ func treeOf(q *request.Request, def *schema.Definition, synonyms *text.Synonyms,
 	if q.Verbatim {
 		return root, nil
 	}
-	e := query.Expansion{Expander: query.Expander(q.Expander), Schema: def, Stemmer: text.NewStemmer(language), Synonyms: synonyms}
+	e := query.Expansion{Expander: query.Expander(q.Expander), Schema: def, Stemmer: text.NewQueryStemmer(language), Synonyms: synonyms}
 	return e.Expand(root)
 }
 

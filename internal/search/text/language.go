@@ -90,9 +90,11 @@ const (
 )
 
 // Stemmer finds the stems of a language's words. It remembers words with their stems, since a text has most of its words from a
-// few thousand and Snowball takes as long for one word as the tokenizer for fifty. It is not safe for concurrent use.
+// few thousand and Snowball takes as long for one word as the tokenizer for fifty. One for the few words of a query remembers
+// none, because its memory would take longer to clear. It is not safe for concurrent use.
 type Stemmer struct {
 	language Language
+	forgets  bool
 	env      *snowballstem.Env
 	memory   []kept // nil until the first word; a word has one place, by its hash
 }
@@ -100,8 +102,11 @@ type Stemmer struct {
 // kept is a word with its stem.
 type kept struct{ word, stem string }
 
-// NewStemmer returns a stemmer.
+// NewStemmer returns a stemmer for texts.
 func NewStemmer(l Language) *Stemmer { return &Stemmer{language: l} }
+
+// NewQueryStemmer returns a stemmer for the words of a query.
+func NewQueryStemmer(l Language) *Stemmer { return &Stemmer{language: l, forgets: true} }
 
 // Language returns the language of the stemmer.
 func (s *Stemmer) Language() Language { return s.language }
@@ -111,7 +116,7 @@ func (s *Stemmer) Stem(word []byte) (stem string, ok bool) {
 	if !s.language.Stems() || len(word) == 0 {
 		return "", false
 	}
-	if len(word) > longestKept {
+	if s.forgets || len(word) > longestKept {
 		return s.compute(string(word))
 	}
 	if s.memory == nil {
