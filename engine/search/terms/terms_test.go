@@ -315,3 +315,27 @@ func BenchmarkContains(b *testing.B) {
 		}
 	}
 }
+
+// Searches by pattern end when they have to stop, however few terms they find.
+func TestSearchesStop(t *testing.T) {
+	for _, suffixes := range []bool{false, true} {
+		d := New[int](suffixes)
+		for i := range 1000 {
+			d.Set(fmt.Sprintf("a%db", i), i)
+		}
+		d.Set(strings.Repeat("b", longTerm), 0)
+		for name, search := range map[string]func(d *Dict[int]) iter.Seq2[string, int]{
+			"suffix":   func(d *Dict[int]) iter.Seq2[string, int] { return d.Suffix("b") },
+			"contains": func(d *Dict[int]) iter.Seq2[string, int] { return d.Contains("a") },
+			"matches":  func(d *Dict[int]) iter.Seq2[string, int] { return d.Matches("*a?x?b*") },
+			"fuzzy":    func(d *Dict[int]) iter.Seq2[string, int] { return d.Fuzzy("a55b", 2) },
+		} {
+			asked, found := 0, 0
+			for range search(d.Until(func() bool { asked++; return asked == 10 })) {
+				found++
+			}
+			require.Equal(t, 10, asked, name)
+			require.Less(t, found, 10, name)
+		}
+	}
+}
