@@ -103,12 +103,12 @@ const maxRemote = 256
 // Offload implements command.Client. Commands of a client that tracks keys are executed whole: an invalidation must
 // follow the reply that does not have the change. Those without keys of their own are not tracked.
 func (s *Session) Offload(c *command.Ctx, way command.Way) bool {
-	free := ownLocks(way)
-	if c != &s.ctx || s.modes.tracking.On() && !free || way == command.OnKeys && s.shared.Tiered.Load() {
+	locked := !ownLocks(way) // by the guard of the session
+	if c != &s.ctx || s.modes.tracking.On() && locked || way == command.OnKeys && s.shared.Tiered.Load() {
 		return false // to read values into memory takes longer than to go through them
 	}
 	t, o := &s.shared.offloads, s.offload
-	if o == nil && way != command.OnKeys && !free {
+	if o == nil && way != command.OnKeys && locked {
 		loadRead(c, way) // for which the command may have to wait
 	}
 	if o != nil && t.is(o) == offloadDone {
@@ -119,7 +119,7 @@ func (s *Session) Offload(c *command.Ctx, way command.Way) bool {
 		o = &offload{shared: s.shared, tell: o.tell, naming: o.naming, remote: o.remote, tries: o.tries}
 	} else if o == nil {
 		o = &offload{shared: s.shared, tell: func() { s.post(mailOffload) }, remote: way == command.OnAnswers}
-		o.naming = len(c.Cmd.Keys) == 0 && !c.Cmd.InSteps && !free
+		o.naming = len(c.Cmd.Keys) == 0 && !c.Cmd.InSteps && locked
 	}
 	s.offload = o
 	if t.is(o) == offloadQueued && !t.enter(o) {
