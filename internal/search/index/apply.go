@@ -76,19 +76,26 @@ func (x *Index) replace(b *Builder, fits bool, lock sync.Locker) (old uint64) {
 	}
 	if fits {
 		x.add(b)
+		for _, v := range b.vectors {
+			if v.same {
+				x.fields[v.field].vectors.move(old, x.docs.Last())
+			}
+		}
 	}
 	return old
 }
 
 // enterVectors enters the vectors of a document under the number that it will get. Queries skip numbers that they do not know. A
-// document whose vectors are as before keeps them.
+// document whose vectors are as before keeps them, and they get its number together with it.
 func (x *Index) enterVectors(b *Builder) {
 	if len(b.vectors) == 0 {
 		return
 	}
 	id, old := x.docs.Last()+1, x.docs.Lookup(b.key)
-	for _, v := range b.vectors {
-		if f := x.fields[v.field].vectors; old == 0 || !f.move(old, id, v.vectors) {
+	for i := range b.vectors {
+		v := &b.vectors[i]
+		f := x.fields[v.field].vectors
+		if v.same = old != 0 && f.holds(old, v.vectors); !v.same {
 			f.add(id, v.vectors)
 		}
 	}

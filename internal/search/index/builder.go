@@ -100,6 +100,7 @@ type shape struct {
 type vector struct {
 	field   string
 	vectors [][]byte
+	same    bool // that the document of the key has already
 }
 
 // NewBuilder returns a builder.
@@ -265,7 +266,7 @@ func (b *Builder) field(place int, f *schema.Field, values []Value, position *in
 			}
 			blobs[i] = v.Vector
 		}
-		b.vectors = append(b.vectors, vector{f.Name, blobs})
+		b.vectors = append(b.vectors, vector{field: f.Name, vectors: blobs})
 	}
 	return ""
 }

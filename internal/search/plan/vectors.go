@@ -155,6 +155,10 @@ func (b *builder) knn(n *query.KNN) (iterator, error) {
 	if k.filter == nil {
 		b.works(vectors.Effort(count, options))
 		k.near = vectors.Nearest(n.Vector, count, options, nil, false, b.plan.watch.tick)
+		if slices.ContainsFunc(k.near, func(n Near) bool { return !b.plan.docs.Alive(n.Doc) }) {
+			// A document has been changing: it takes the places of two, of which one is dead.
+			k.near = vectors.Nearest(n.Vector, count, options, b.plan.docs.Alive, false, b.plan.watch.tick)
+		}
 	} else {
 		b.works(work(k.filter))
 		allowed := b.matches(k.filter)
