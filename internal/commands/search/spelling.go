@@ -1,6 +1,7 @@
 package search
 
 import (
+	"bytes"
 	"iter"
 
 	"github.com/atomredis/atomredis/engine/search/postings"
@@ -41,7 +42,8 @@ func spellCheck(c *command.Ctx) {
 		var root query.Node
 		if root, err = query.Parse(string(c.Args[2]), query.Options{Dialect: o.Dialect, Schema: v.Definition(), Slop: -1}); err == nil {
 			total = v.Docs().Len()
-			list = spell.Check(root, spelled{v}, o, dict)
+			c.LongQuery(len(bytes.Fields(c.Args[2])) * v.Text().Len() / termsWork)
+			list = spell.Check(root, spelled{v, c.Offload}, o, dict)
 		}
 	})
 	if err != nil {
@@ -102,8 +104,14 @@ func writeWords(c *command.Ctx, list []spell.Word, full bool, total int) {
 	w.EndArray(mark, n)
 }
 
+// termsWork is how many terms take as long to compare with a word as a document takes in a query.
+const termsWork = 4
+
 // spelled is an index as package spell sees it. The index is locked for reading.
-type spelled struct{ index.View }
+type spelled struct {
+	index.View
+	offload *command.Offload
+}
 
 // Len implements spell.Index.
 func (s spelled) Len() int { return s.View.Docs().Len() }
@@ -117,13 +125,16 @@ func (s spelled) Has(term string) bool {
 // Near implements spell.Index.
 func (s spelled) Near(word string, distance int) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for term := range s.Text().Fuzzy(word, distance) {
+		for term := range s.Text().Until(s.unwanted).Fuzzy(word, distance) {
 			if !yield(term) {
 				return
 			}
 		}
 	}
 }
+
+// unwanted reports whether nobody wants the reply any more.
+func (s spelled) unwanted() bool { return !s.offload.Wanted() }
 
 // Docs implements spell.Index.
 func (s spelled) Docs(term string, fields query.Fields) int {

@@ -51,13 +51,14 @@ func (c *Catalog) fillInSteps(x *Index, s *scan) {
 	b := c.builders.Get().(*builder)
 	defer c.builders.Put(b)
 	var g engine.Guard
-	cursor, started := uint64(0), false
+	cursor, started, began := uint64(0), false, time.Time{}
 	for {
+		first := false
 		g.Lock(c.ks, engine.AllShards, c.ks.Now())
 		ready := g.Complete()
 		if ready {
 			if !started {
-				started = true
+				first, started, began = true, true, time.Now()
 				s.total.Store(int64(g.Len(0)))
 				x.waiting.Store(false)
 			}
@@ -67,6 +68,9 @@ func (c *Catalog) fillInSteps(x *Index, s *scan) {
 			})
 		}
 		g.Unlock()
+		if first {
+			c.log.Info("filling a search index", "index", x.Name, "keys", s.total.Load())
+		}
 		if started && cursor == 0 {
 			break
 		}
@@ -84,6 +88,7 @@ func (c *Catalog) fillInSteps(x *Index, s *scan) {
 		}
 	}
 	x.scan.CompareAndSwap(s, nil)
+	c.log.Info("a search index is filled", "index", x.Name, "keys", s.done.Load(), "took", time.Since(began).Round(time.Millisecond))
 }
 
 // fill puts a key that the index covers.
