@@ -16,7 +16,7 @@ import (
 
 // public are the packages that programs import, by folder, each with the most modules that one may need beside ours.
 var public = map[string]int{".": 48, "atom": 8, "atomredistest": 11, "doors/door": 4, "doors/http": 13, "doors/perper-grpc": 10,
-	"doors/perper-ignite": 4, "doors/sentinel": 4, "doors/skein": 10, "doors/spiderq": 4, "memory": 11, "pressure": 6}
+	"doors/perper-ignite": 4, "doors/sentinel": 4, "doors/skein": 10, "doors/spiderq": 4, "memory": 11, "pressure": 6, "search": 5}
 
 // links is the folder with a file for each public package: what a program on Linux links that imports it.
 const links = "docs/links"

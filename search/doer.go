@@ -1,0 +1,72 @@
+package search
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/atomredis/atomredis/resp"
+)
+
+// Doer executes commands: an atomredis.DB, a memory.DB, a server of atomredistest, a client of package doors/door.
+type Doer interface {
+	Do(ctx context.Context, args ...any) (resp.Reply, error)
+}
+
+// DoFunc is a function that executes commands. In the handler of a command of the program's own it is
+//
+//	search.DoFunc(func(_ context.Context, args ...any) (atomredis.Reply, error) { return c.Call(args...) })
+type DoFunc func(ctx context.Context, args ...any) (resp.Reply, error)
+
+// Do calls f.
+func (f DoFunc) Do(ctx context.Context, args ...any) (resp.Reply, error) { return f(ctx, args...) }
+
+// Errors for errors.Is. The errors that have them in their chain also have the reply of the server, for errors.As.
+var (
+	// ErrNoIndex says that the index does not exist.
+	ErrNoIndex = errors.New("search: there is no such index")
+	// ErrNotFound says that there is no document with the ID.
+	ErrNotFound = errors.New("search: there is no such document")
+	// ErrDifferent says that the index that exists is not the one that the struct describes; errors.As finds a
+	// *DifferenceError, which has the differences.
+	ErrDifferent = errors.New("search: the index is different")
+	// ErrTimeout says that a query took too long, and search-on-timeout is fail.
+	ErrTimeout = errors.New("search: the query took too long")
+)
+
+// DifferenceError says how an index differs from what its struct and options describe. It is an ErrDifferent.
+type DifferenceError struct {
+	Index       string
+	Differences []string // one for each, such as "field price: TAG, not NUMERIC"
+}
+
+// Error lists the differences.
+func (e *DifferenceError) Error() string {
+	return fmt.Sprintf("search: the index %q is different: %s", e.Index, strings.Join(e.Differences, "; "))
+}
+
+// Is reports whether target is ErrDifferent.
+func (e *DifferenceError) Is(target error) bool { return target == ErrDifferent }
+
+// explained adds to the error of a reply what errors.Is finds.
+func explained(err error) error {
+	reply := resp.Error("")
+	if !errors.As(err, &reply) {
+		return err
+	}
+	text := strings.ToLower(reply.Error())
+	for part, known := range map[string]error{"no such index": ErrNoIndex, "unknown index name": ErrNoIndex, "index not found": ErrNoIndex,
+		"timeout limit was reached": ErrTimeout} {
+		if strings.Contains(text, part) {
+			return fmt.Errorf("%w: %w", known, err)
+		}
+	}
+	return err
+}
+
+// do executes a command.
+func do(ctx context.Context, db Doer, args []any) (resp.Reply, error) {
+	r, err := db.Do(ctx, args...)
+	return r, explained(err)
+}

@@ -1,0 +1,106 @@
+package search
+
+import (
+	"iter"
+
+	"github.com/atomredis/atomredis/resp"
+)
+
+// Queuer queues commands, whose replies are there later: an atomredis.Tx.
+type Queuer interface {
+	Do(args ...any) *resp.Reply
+}
+
+// Queued is an index within a transaction. What it finds is there when the transaction has been executed; until then errors are
+// atomredis.ErrNoReply.
+//
+//	var left *search.Found[Item]
+//	err := db.Tx(ctx, func(tx *atomredis.Tx) error {
+//		items := shop.In(tx)
+//		items.Delete("1")
+//		var err error
+//		left, err = items.Find(search.Tag("tags", "sport"))
+//		return err
+//	})
+//	for hit, err := range left.All() { ... }
+type Queued[T any] struct {
+	x  *Index[T]
+	tx Queuer
+}
+
+// In returns the index within a transaction.
+func (x *Index[T]) In(tx Queuer) *Queued[T] { return &Queued[T]{x, tx} }
+
+// Put is Index.Put. The error is that v cannot be stored; nothing is queued then.
+func (t *Queued[T]) Put(id string, v T) error {
+	args, err := t.x.put(id, v)
+	if err != nil {
+		return err
+	}
+	t.tx.Do(args...)
+	return nil
+}
+
+// Delete is Index.Delete; the reply is how many documents there were.
+func (t *Queued[T]) Delete(ids ...string) *resp.Reply { return t.tx.Do(t.x.del(ids)...) }
+
+// Get is Index.Get.
+func (t *Queued[T]) Get(id string) *Got[T] { return &Got[T]{t.x, t.tx.Do(t.x.get(id)...)} }
+
+// Got is a document that a transaction reads.
+type Got[T any] struct {
+	x *Index[T]
+	r *resp.Reply
+}
+
+// Value returns the document, or ErrNotFound.
+func (g *Got[T]) Value() (T, error) { return g.x.document(*g.r) }
+
+// Find is Index.Find. Without Limit at most 1,000 documents come; Found.Total says how many there are.
+func (t *Queued[T]) Find(q Query, options ...Option) (*Found[T], error) {
+	r := request{limit: pageSize}
+	for _, o := range options {
+		o(&r)
+	}
+	offset := r.offset
+	if r.limit == 0 {
+		offset = 0 // the server refuses another one
+	}
+	args, err := t.x.search(q, r, offset, r.limit)
+	if err != nil {
+		return nil, err
+	}
+	return &Found[T]{t.x, r, t.tx.Do(args...)}, nil
+}
+
+// Found is what a query finds in a transaction.
+type Found[T any] struct {
+	x     *Index[T]
+	r     request
+	reply *resp.Reply
+}
+
+// Total returns how many documents the query finds, also beyond its limit.
+func (f *Found[T]) Total() (int, error) {
+	found, err := f.rows()
+	return found.total, err
+}
+
+// All yields the documents.
+func (f *Found[T]) All() iter.Seq2[Hit[T], error] {
+	return func(yield func(Hit[T], error) bool) {
+		found, err := f.rows()
+		if err != nil {
+			yield(Hit[T]{}, err)
+			return
+		}
+		f.x.yield(found.rows, f.r, yield)
+	}
+}
+
+func (f *Found[T]) rows() (found, error) {
+	if err := f.reply.Err(); err != nil {
+		return found{}, explained(err)
+	}
+	return rows(*f.reply)
+}
