@@ -330,6 +330,71 @@ func TestViews(t *testing.T) {
 	b.picture("perper")
 }
 
+func TestSearch(t *testing.T) {
+	path := browser(t)
+	t.Parallel()
+	db := open(t, "", nil)
+	do(t, db, "FT.CREATE shop PREFIX 1 item: SCHEMA title TEXT WEIGHT 2 tags TAG price NUMERIC SORTABLE look VECTOR FLAT 6 TYPE FLOAT32 DIM 2 DISTANCE_METRIC L2",
+		"FT.CREATE people ON JSON PREFIX 1 person: SCHEMA $.name AS name TEXT", `JSON.SET person:1 $ {"name":"Ada<b>"}`)
+	for i := range 50 {
+		_, err := db.Do(t.Context(), "HSET", fmt.Sprintf("item:%02d", i), "title", fmt.Sprintf("<i>running</i> shoes %d", i), "tags", "sport,shoes", "price", i,
+			"look", "\x00\x00\x80?\x00\x00\x00\x00")
+		require.NoError(t, err)
+	}
+	do(t, db, "HSET item:bad price cheap")
+	b := browse(t, path, db)
+	b.enter()
+	b.until("!document.querySelector('nav [data-view=search]').hidden")
+	b.view("search")
+	b.has("main .bar .dim", "2 indexes")
+	b.has("main table td", "shop", "HASH", "item:*", "50", "complete", "people", "JSON")
+	b.press("main tr.pick", "shop")
+	b.has("main section", "documents", "vectors", "Invalid numeric value", "item:bad", "4 fields")
+	b.script("document.querySelector('main section details').open = true")
+	b.has("main section details td", "title", "weight 2", "separator ,", "sortable", "dim 2")
+	b.has("main section [aria-live]", "1–20 of 50 documents")
+
+	// Found words are marked, and nothing in them is taken for HTML.
+	b.fill("Query", "run @price:[10 40]")
+	b.script("(e => { e.value = 'DESC price'; e.dispatchEvent(new Event('change')) })(document.querySelector('[aria-label=Sort]'))")
+	b.press("main section form button", "Search")
+	b.has("main section [aria-live]", "1–20 of 31 documents", "<i>running</i> shoes 40", `"\x00\x00\x80?\x00\x00\x00\x00"`)
+	b.until("[...document.querySelectorAll('main section mark')].every((e) => e.innerText === 'running') && document.querySelector('main section mark')")
+	b.until("!document.querySelector('main section [aria-live] i')")
+	b.until("document.querySelector('main section [aria-live] table a').innerText === 'item:40'")
+	b.script("document.querySelector('[aria-label=\"Next page\"]').click()")
+	b.has("main section [aria-live]", "21–31 of 31 documents")
+	b.picture("search")
+
+	b.press("main section form button", "Explain")
+	b.has("main section pre", "INTERSECT {", "+run(expanded)", "NUMERIC {10.000000 <= @price <= 40.000000}")
+	b.press("main section form button", "Profile")
+	b.has("main section .plan", "INTERSECT", "TEXT", "NUMERIC", "10 - 40", "µs")
+	b.has("main section .profile", "parsing time", "Index → Sorter")
+	b.has("main section [aria-live]", "1–20 of 31 documents")
+	b.picture("search-profile")
+
+	b.fill("Query", "*=>[KNN 2 @look $v AS far]")
+	b.fill("Parameters", `v "\x00\x00\x80?\x00\x00\x00\x00"`)
+	b.press("main section form button", "Search")
+	b.has("main section [aria-live]", "1–2 of", "far")
+	b.fill("Query", "@price:[")
+	b.press("main section form button", "Search")
+	b.has("main section [role=alert]", "Syntax error at offset 7 near price")
+	b.fill("Parameters", "v")
+	b.press("main section form button", "Profile")
+	b.has("main section [role=alert]", "Parameters are names and values")
+
+	b.view("search/people")
+	b.has("main section [aria-live]", "1–1 of 1 document", `{"name":"Ada<b>"}`)
+	b.press("main section button", "drop the index")
+	b.press("main section button", "sure?")
+	b.has("main .bar .dim", "1 index")
+	reply, err := db.Do(t.Context(), "EXISTS", "person:1")
+	require.NoError(t, err)
+	require.Equal(t, "(integer) 1", reply.String())
+}
+
 func TestValuesOfEveryType(t *testing.T) {
 	path := browser(t)
 	t.Parallel()

@@ -483,12 +483,13 @@ func (s *stream) next() (topic, data string) {
 func TestStreamsAreSharedAndEnd(t *testing.T) {
 	db := open(t, nil)
 	do(t, db, "ACL SETUSER viewer on >v +info", "PRESSURE.CREATE frames", "PRESSURE.PUT frames x", "SPIDERQ.ADD tasks k v",
-		"SKEIN.PUT app k VALUE v", "XADD command:camera * a b", "PERPER.CALL greeter g hello")
+		"SKEIN.PUT app k VALUE v", "XADD command:camera * a b", "PERPER.CALL greeter g hello", "FT.CREATE shop SCHEMA title TEXT")
 	b, viewer := browse(t, db), browse(t, db)
 	b.ask("session", object{})
 	viewer.login("viewer", "v")
 	want := map[string]string{"overview": `"latency":{"map":[`, "clients": `"commands":{`, "slow": `"slowlog":[`,
-		"pressure": `["frames",`, "atom": `["camera",`, "spiderq": `["tasks",`, "skein": `["app",`, "agents": `["greeter",`, "perper": `"executions":1`}
+		"pressure": `["frames",`, "atom": `["camera",`, "spiderq": `["tasks",`, "skein": `["app",`, "agents": `["greeter",`, "perper": `"executions":1`,
+		"search": `"walked":true,"items":[["shop",`, "systems": `"search"`}
 	query := url.Values{}
 	for topic := range want {
 		query.Add("topic", topic)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -29,7 +30,32 @@ var topics = map[string]func() sampler{
 	"skein":    described(scanFor("skein:{*}*", `^skein:\{(?s:(.*))\}`), "SKEIN.INFO"),
 	"agents":   described(agents.fresh, "PERPER.AGENT"),
 	"perper":   of("caches", "PERPER.CACHES", "locks", "PERPER.LOCKS", "executions", "PERPER.LEN executions"),
+	"search":   described(func() source { return &indexes{} }, "FT.INFO"),
 }
+
+// source finds the names of what there is.
+type source interface {
+	// find returns what is known, sorted.
+	find(ctx context.Context, c *door.Client) ([]string, error)
+	// complete reports whether all was looked at once.
+	complete() bool
+}
+
+// indexes finds those of the query engine.
+type indexes struct{ known bool }
+
+func (x *indexes) find(ctx context.Context, c *door.Client) ([]string, error) {
+	reply, err := c.Do(ctx, "FT._LIST")
+	if err != nil {
+		return nil, err
+	}
+	names, err := reply.Texts()
+	slices.Sort(names)
+	x.known = err == nil
+	return names, err
+}
+
+func (x *indexes) complete() bool { return x.known }
 
 // agents finds the agents of Perper that executions are of.
 var agents = finder{command: []any{"PERPER.SCAN", "executions"}, options: []any{"COUNT", 500}, each: 2,
@@ -75,7 +101,8 @@ var systems = map[string]*regexp.Regexp{
 // systemsAgain is how long a walk for systems rests after the last one.
 const systemsAgain = 30 * time.Second
 
-// sampleSystems samples which systems there are keys of. It walks over the keys, some at a time, as a finder does.
+// sampleSystems samples which systems there are keys of, and whether there are indexes. It walks over the keys, some at a time, as a
+// finder does.
 func sampleSystems() sampler {
 	cursor, found, round := "0", map[string]bool{}, map[string]bool{}
 	var again time.Time
@@ -100,7 +127,15 @@ func sampleSystems() sampler {
 				found, round, again = round, map[string]bool{}, time.Now().Add(systemsAgain)
 			}
 		}
-		data, err := json.Marshal(map[string]any{"found": sorted(found)})
+		reply, err := run(ctx, c, "FT._LIST")
+		if err != nil {
+			return nil, err
+		}
+		there := maps.Clone(found)
+		if names, err := reply.Texts(); err == nil && len(names) > 0 {
+			there["search"] = true
+		}
+		data, err := json.Marshal(map[string]any{"found": sorted(there)})
 		return fixed(data), err
 	}
 }
@@ -208,13 +243,15 @@ type finder struct {
 }
 
 // fresh returns a finder that has found nothing.
-func (f finder) fresh() *finder { return &f }
+func (f finder) fresh() source { return &f }
 
 // scanFor returns how to make a finder of keys.
-func scanFor(pattern, name string) func() *finder {
+func scanFor(pattern, name string) func() source {
 	return finder{command: []any{"SCAN"}, options: []any{"MATCH", pattern, "COUNT", walkCount}, each: 1,
 		name: regexp.MustCompile(name)}.fresh
 }
+
+func (f *finder) complete() bool { return f.walked }
 
 // find walks on and returns what there is, sorted.
 func (f *finder) find(ctx context.Context, c *door.Client) ([]string, error) {
@@ -265,9 +302,9 @@ func sorted(set map[string]bool) []string {
 	return list
 }
 
-// described samples the replies to commands about each name that a finder finds. A command that takes too long for one
+// described samples the replies to commands about each name that a source finds. A command that takes too long for one
 // sample keeps its last reply, and is asked again in the next sample.
-func described(find func() *finder, commands ...string) func() sampler {
+func described(find func() source, commands ...string) func() sampler {
 	return func() sampler {
 		f := find()
 		known := map[string][]byte{} // the JSON of a name
@@ -295,7 +332,7 @@ func described(find func() *finder, commands ...string) func() sampler {
 			}
 			out := strconv.AppendInt([]byte(`{"at":`), time.Now().UnixMilli(), 10)
 			out = strconv.AppendInt(append(out, `,"total":`...), int64(len(names)), 10)
-			out = strconv.AppendBool(append(out, `,"walked":`...), f.walked)
+			out = strconv.AppendBool(append(out, `,"walked":`...), f.complete())
 			out = append(out, `,"items":[`...)
 			told := 0
 			for _, name := range shown {

@@ -6,14 +6,15 @@ import overview from "./overview.js";
 import clients from "./clients.js";
 import slow from "./slow.js";
 import keys from "./keys.js";
+import search from "./search.js";
 import { pressure, atom, spiderq, skein, perper } from "./systems.js";
 import shell from "./shell.js";
 
 // A view has a title, the topics that it listens to, and mount(root, param), which fills root and returns on, functions for
 // what comes by topic; query, parameters of the stream; and end.
-const views = { overview, clients, slow, keys, pressure, atom, spiderq, skein, perper, shell };
+const views = { overview, clients, slow, keys, search, pressure, atom, spiderq, skein, perper, shell };
 
-const systems = ["pressure", "atom", "spiderq", "skein", "perper"];
+const systems = ["search", "pressure", "atom", "spiderq", "skein", "perper"];
 
 const root = $("#view");
 let open = { name: "", mounted: null };
@@ -195,7 +196,7 @@ $("#theme").addEventListener("click", () => {
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 
 const help = () => tell(h("h2", null, "Keys"), h("dl", { class: "facts" },
-  ...Object.values(views).map((v, i) => [h("dt", null, h("kbd", null, String((i + 1) % 10))), h("dd", null, v.title)]),
+  ...Object.values(views).slice(0, 10).map((v, i) => [h("dt", null, h("kbd", null, String((i + 1) % 10))), h("dd", null, v.title)]),
   ...[["/", "search or filter"], [":", "command line"], ["t", "dark or light"], ["?", "this list"],
     ["↑ ↓ Enter", "rows of tables and trees"], ["Esc", "leave a field or a dialog"]]
     .map(([k, v]) => [h("dt", null, h("kbd", null, k)), h("dd", null, v)])));

@@ -137,7 +137,7 @@ export function count(n) {
 
 export const whole = (n) => Number(n).toLocaleString("en").replaceAll(",", "\u202f");
 
-export const many = (n, noun, nouns = noun + "s") => whole(n) + " " + (Number(n) === 1 ? noun : nouns);
+export const many = (n, noun, nouns = noun + (noun.endsWith("x") ? "es" : "s")) => whole(n) + " " + (Number(n) === 1 ? noun : nouns);
 
 export function size(n) {
   if (n === null || n === undefined || Number.isNaN(n)) return "–";

@@ -4,8 +4,9 @@ import { h, show, unshow, many, whole, count, size, duration, clock, run, call, 
 import { plot } from "./plot.js";
 
 // listing is a view of the things of a system: a table of what is sampled of each, and what there is of the one that is
-// chosen. columns get an item; detail(box, name, item) fills a box and returns update(item, history) and end.
-function listing(title, topic, columns, noun, detail, more = [], view = topic) {
+// chosen. columns get an item; detail(box, name, item) fills a box and returns update(item, history) and end. kept is how many
+// samples are kept of each.
+export function listing(title, topic, columns, noun, detail, more = [], view = topic, kept = 600) {
   return {
     title, topics: [topic, ...more],
     mount(root, param, { go }) {
@@ -46,7 +47,7 @@ function listing(title, topic, columns, noun, detail, more = [], view = topic) {
               if (!seen.has(name)) seen.set(name, []);
               const all = seen.get(name);
               if (all.at(-1)?.at !== at) all.push({ at, ...fields(reply) });
-              if (all.length > 600) all.shift();
+              if (all.length > kept) all.shift();
             }
             draw();
           },
