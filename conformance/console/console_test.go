@@ -393,6 +393,19 @@ func TestSearch(t *testing.T) {
 	reply, err := db.Do(t.Context(), "EXISTS", "person:1")
 	require.NoError(t, err)
 	require.Equal(t, "(integer) 1", reply.String())
+
+	// Another user sees and drops what the ACL lets him.
+	do(t, db, "ACL SETUSER viewer on >v ~* +@read +info -ft.explain")
+	b.press("#user", "default")
+	b.press("#message button", "another user")
+	b.script("document.querySelector('[name=user]').value = 'viewer'")
+	b.write("[name=password]", "v\r")
+	b.until("document.querySelector('#user').innerText === 'viewer' && !document.querySelector('#login').open")
+	b.view("search/shop")
+	b.has("main section [aria-live]", "1–20 of 50 documents")
+	b.press("main section form button", "Explain")
+	b.has("main section [role=alert]", "NOPERM")
+	require.NotContains(t, b.text("main"), "drop the index")
 }
 
 func TestValuesOfEveryType(t *testing.T) {

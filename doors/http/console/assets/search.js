@@ -1,5 +1,5 @@
 // Indexes of the query engine: what each has, and a query with its results, its plan and what it took.
-import { h, $, show, many, whole, size, duration, fromText, call, may, plain, list, pairs, fields, isMap, facts, problem, table, sure } from "./lib.js";
+import { h, $, show, many, whole, size, fromText, call, may, plain, list, pairs, fields, isMap, facts, problem, table, sure } from "./lib.js";
 import { listing } from "./systems.js";
 import { words } from "./shell.js";
 
@@ -25,11 +25,13 @@ function marked(text) {
   });
 }
 
-const brief = (bytes) => (bytes === "" ? "" : show(bytes.slice(0, shown)) + (bytes.length > shown ? " …" : ""));
+// brief returns the beginning of a long text, which ends between two characters.
+const brief = (bytes) => (bytes.length <= shown ? bytes && show(bytes)
+  : show(bytes.slice(0, shown).replace(/[\xc0-\xff][\x80-\xbf]*$/, "")) + " …");
 
 const value = (v) => (v === null ? "–" : typeof v === "string" ? marked(v) : Array.isArray(v) ? v.map((e) => show(String(plain(e)))).join(", ") : String(plain(v)));
 
-// tree draws the iterators of a profile: each with its part of the time, and those below it indented.
+// tree draws an iterator of a profile with its part of the time of all, and those below it indented.
 function tree(node, total) {
   const f = fields(node);
   const below = f["Child iterators"] ?? f["Child iterator"];
@@ -52,12 +54,12 @@ const took = (ms) => (Number(ms) < 1 ? Math.round(Number(ms) * 1000) + " µs" : 
 // profile draws a profile: times of the whole, the iterators, and what is done with what they find.
 function profile(reply) {
   return list(fields(reply).Shards).map((shard) => {
-    const f = fields(shard), total = Number(f["Total profile time"]);
+    const f = fields(shard), iterators = f["Iterators profile"];
     const stages = list(f["Result processors profile"]).map(fields);
     return h("div", { class: "panel profile" },
       facts(["Total profile time", "Parsing time", "Pipeline creation time"].map((name) => [name.replace(" profile", "").toLowerCase(),
         took(f[name])]), "inline"),
-      f["Iterators profile"] ? h("ul", { class: "plan", "aria-label": "Iterators" }, tree(f["Iterators profile"], total)) : "no iterators",
+      iterators ? h("ul", { class: "plan", "aria-label": "Iterators" }, tree(iterators, Number(fields(iterators).Time))) : "no iterators",
       h("p", { class: "dim" }, "then ", stages.map((s, n) => [n ? " → " : "", s.Type])));
   });
 }
@@ -145,8 +147,8 @@ export default listing("Search", "search", [
       const d = fields(i.index_definition), errors = fields(i["Index Errors"]);
       const statistics = new Map(list(i["field statistics"]).map((s) => [fields(s).attribute, fields(fields(s)["Index Errors"])]));
       const about = [["memory", megabytes(i.total_index_memory_sz_mb)], ["texts and tags", megabytes(Number(i.inverted_sz_mb) + Number(i.tag_overhead_sz_mb))],
-        ["vectors", megabytes(i.vector_index_sz_mb)], ["sorted values", megabytes(i.sortable_values_size_mb)],
-        ["documents", megabytes(Number(i.doc_table_size_mb) + Number(i.key_table_size_mb))], ["indexed in", duration(Number(i.total_indexing_time) / 1000)]];
+        ["vectors", megabytes(i.vector_index_sz_mb)],
+        ["documents", megabytes(Number(i.doc_table_size_mb) + Number(i.key_table_size_mb))], ["indexed in", took(i.total_indexing_time)]];
       if (d.filter) about.push(["filter", show(d.filter)]);
       if (d.default_language) about.push(["language", d.default_language]);
       if (failures(i)) about.push(["last failure", h("span", { class: "error" }, show(errors["last indexing error"]) + " (" + show(errors["last indexing error key"]) + ")")]);
