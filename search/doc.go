@@ -16,7 +16,8 @@
 //	}
 //
 // It needs nothing but a Doer, which an atomredis.DB is: commands are executed in the goroutine of the caller, without a
-// socket. What Put has written, the next Find of anybody finds. Documents are ordinary hashes or JSON documents, which other
+// socket. Index.In has the same in a transaction, and Index.Within in the handler of a command. What Put has written, the next Find
+// of anybody finds. Documents are ordinary hashes or JSON documents, which other
 // clients can read and write.
 //
 // # Fields

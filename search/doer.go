@@ -14,9 +14,12 @@ type Doer interface {
 	Do(ctx context.Context, args ...any) (resp.Reply, error)
 }
 
-// DoFunc is a function that executes commands. In the handler of a command of the program's own it is
-//
-//	search.DoFunc(func(_ context.Context, args ...any) (atomredis.Reply, error) { return c.Call(args...) })
+// Caller executes commands as parts of one: the atomredis.Ctx of the handler of a command of the program's own.
+type Caller interface {
+	Call(args ...any) (resp.Reply, error)
+}
+
+// DoFunc is a function that executes commands.
 type DoFunc func(ctx context.Context, args ...any) (resp.Reply, error)
 
 // Do calls f.

@@ -35,6 +35,7 @@ type Index[T any] struct {
 	o      Options
 	schema *schema
 	stop   *text.Stopwords
+	alone  bool // nobody sees what is between two commands of db
 }
 
 // Open returns the index of a name. If there is none it is created, over the documents that exist as well. If there is one it
@@ -236,10 +237,11 @@ func (x *Index[T]) Name() string { return x.name }
 // Key returns the key of the document with an ID.
 func (x *Index[T]) Key(id string) string { return x.o.Prefix + id }
 
-// With returns the index for another Doer, such as that of a command's handler.
-func (x *Index[T]) With(db Doer) *Index[T] {
+// Within returns the index within the handler of a command of the program's own: what it does is a part of that command.
+func (x *Index[T]) Within(c Caller) *Index[T] {
 	other := *x
-	other.db = db
+	other.db = DoFunc(func(_ context.Context, args ...any) (resp.Reply, error) { return c.Call(args...) })
+	other.alone = true
 	return &other
 }
 
@@ -286,28 +288,44 @@ func (x *Index[T]) DropAll(ctx context.Context) error {
 	return err
 }
 
-// putScript stores some fields of a hash and removes others, at once. ARGV has the number of those to remove, their names, and
-// the others with their values.
-const putScript = `local n = tonumber(ARGV[1])
-for i = 2, n + 1 do redis.call('HDEL', KEYS[1], ARGV[i]) end
-for i = n + 2, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end`
-
 // Put stores a document. It has no field any more that v lacks; fields of a hash that are not of the struct remain. What the
 // index could not take, such as a vector of another dimension, is an error, and nothing is stored.
 func (x *Index[T]) Put(ctx context.Context, id string, v T) error {
-	args, err := x.put(id, v)
+	set, remove, err := x.put(id, v)
 	if err != nil {
 		return err
 	}
-	_, err = do(ctx, x.db, args)
+	if remove != nil && !x.alone {
+		_, err = do(ctx, x.db, replace(set, remove))
+		return err
+	}
+	if remove != nil {
+		if _, err = do(ctx, x.db, remove); err != nil {
+			return err
+		}
+	}
+	_, err = do(ctx, x.db, set)
 	return err
 }
 
-// put returns the command that stores a document.
-func (x *Index[T]) put(id string, v T) ([]any, error) {
+// replaceScript removes fields of a hash and stores others, so that nobody sees it in between. ARGV has the number of those to
+// remove, their names, and the others with their values.
+const replaceScript = `local n = tonumber(ARGV[1])
+for i = 2, n + 1 do redis.call('HDEL', KEYS[1], ARGV[i]) end
+for i = n + 2, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end`
+
+// replace returns the command that does what an HSET and an HDEL of the same hash do.
+func replace(set, remove []any) []any {
+	args := append([]any{"EVAL", replaceScript, 1, set[1], len(remove) - 2}, remove[2:]...)
+	return append(args, set[2:]...)
+}
+
+// put returns the command that stores a document, and the one before it that removes what the document lacks; nil if there is
+// no such thing.
+func (x *Index[T]) put(id string, v T) (set, remove []any, err error) {
 	has, absent, err := x.schema.encode(reflect.ValueOf(v))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	key := x.Key(id)
 	if x.o.JSON {
@@ -318,26 +336,26 @@ func (x *Index[T]) put(id string, v T) ([]any, error) {
 			}
 			name, err := v.field.quoted(v.field.name)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			b = append(append(append(b, name...), ':'), v.text...)
 		}
-		return []any{"JSON.SET", key, "$", append(b, '}')}, nil
+		return []any{"JSON.SET", key, "$", append(b, '}')}, nil, nil
 	}
 	if len(has) == 0 {
-		return nil, errors.New("search: a hash needs a field, and the document has none")
+		return nil, nil, errors.New("search: a hash needs a field, and the document has none")
 	}
-	args := []any{"HSET", key}
+	set = []any{"HSET", key}
+	for _, v := range has {
+		set = append(set, v.field.name, v.text)
+	}
 	if len(absent) > 0 {
-		args = []any{"EVAL", putScript, 1, key, len(absent)}
+		remove = []any{"HDEL", key}
 		for _, f := range absent {
-			args = append(args, f.name)
+			remove = append(remove, f.name)
 		}
 	}
-	for _, v := range has {
-		args = append(args, v.field.name, v.text)
-	}
-	return args, nil
+	return set, remove, nil
 }
 
 // Get returns the document with an ID, or ErrNotFound.

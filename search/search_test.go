@@ -535,11 +535,19 @@ func TestTransactions(t *testing.T) {
 func TestHandlersUseTheirCalls(t *testing.T) {
 	db, x := shop(t, search.Options{})
 	require.NoError(t, db.Handle(memory.Command{Name: "cheapest", Arity: 1, Flags: memory.WholeKeyspace, Do: func(c *memory.Ctx) (any, error) {
-		in := x.With(search.DoFunc(func(_ context.Context, args ...any) (memory.Reply, error) { return c.Call(args...) }))
+		in := x.Within(c)
 		hit, err := in.First(context.Background(), search.All(), search.SortBy("price"))
-		return hit.Value.Title, err
+		if err != nil {
+			return nil, err
+		}
+		hit.Value.Tags = nil
+		return hit.Value.Title, in.Put(context.Background(), hit.ID, hit.Value)
 	}}))
 	require.Equal(t, `"blue shoe laces"`, db.MustDo(t, "cheapest").String())
+	got, err := x.Get(t.Context(), "2")
+	require.NoError(t, err)
+	require.Nil(t, got.Tags)
+	require.Equal(t, "blue shoe laces", got.Title)
 }
 
 func TestAggregate(t *testing.T) {
@@ -598,17 +606,32 @@ func TestAggregate(t *testing.T) {
 }
 
 func TestErrorsOfTheDoer(t *testing.T) {
-	broken := errors.New("broken")
+	server := atomredistest.Run(t)
+	var failure error
 	calls := 0
-	db := search.DoFunc(func(context.Context, ...any) (resp.Reply, error) { calls++; return resp.Reply{}, broken })
-	_, err := search.Open[item](t.Context(), db, "x", search.Options{})
-	require.ErrorIs(t, err, broken)
-	require.Equal(t, 1, calls)
-	timeout := search.DoFunc(func(context.Context, ...any) (resp.Reply, error) {
-		return resp.Reply{}, resp.Error("SEARCH_TIMEOUT Timeout limit was reached")
+	db := search.DoFunc(func(ctx context.Context, args ...any) (resp.Reply, error) {
+		if calls++; failure != nil {
+			return resp.Reply{}, failure
+		}
+		return server.Do(ctx, args...)
 	})
-	_, x := shop(t, search.Options{})
-	_, err = x.With(timeout).Count(t.Context(), search.All())
+	x, err := search.Open[item](t.Context(), db, "x", search.Options{})
+	require.NoError(t, err)
+	require.Equal(t, 1, calls)
+	failure = resp.Error("SEARCH_TIMEOUT Timeout limit was reached")
+	_, err = x.Count(t.Context(), search.All())
 	require.ErrorIs(t, err, search.ErrTimeout)
-	require.ErrorIs(t, func() error { _, err := x.With(db).Hits(t.Context(), search.All()); return err }(), broken)
+	failure = errors.New("broken")
+	_, err = search.Open[item](t.Context(), db, "x", search.Options{})
+	require.ErrorIs(t, err, failure)
+	_, err = x.Get(t.Context(), "1")
+	require.ErrorIs(t, err, failure)
+	require.ErrorIs(t, x.Put(t.Context(), "1", item{}), failure)
+	for _, err := range x.Find(t.Context(), search.All()) {
+		require.ErrorIs(t, err, failure)
+	}
+	for _, err := range search.Aggregate[map[string]string](t.Context(), x, search.All()) {
+		require.ErrorIs(t, err, failure)
+	}
+	require.Equal(t, 7, calls)
 }

@@ -33,11 +33,14 @@ func (x *Index[T]) In(tx Queuer) *Queued[T] { return &Queued[T]{x, tx} }
 
 // Put is Index.Put. The error is that v cannot be stored; nothing is queued then.
 func (t *Queued[T]) Put(id string, v T) error {
-	args, err := t.x.put(id, v)
+	set, remove, err := t.x.put(id, v)
 	if err != nil {
 		return err
 	}
-	t.tx.Do(args...)
+	if remove != nil {
+		t.tx.Do(remove...)
+	}
+	t.tx.Do(set...)
 	return nil
 }
 
