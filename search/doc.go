@@ -46,6 +46,7 @@
 // # Queries
 //
 // A Query cannot be injected into. Words, tags and vectors travel as parameters, beside the text of the query, and that text
-// has only names of fields, which are checked against the struct, and numbers. Words are found with their stems unless
+// has only names of fields, which are checked against the struct, numbers, and the words of phrases, in which everything but
+// letters and digits is escaped. Words are found with their stems unless
 // Verbatim is given. Words that are not indexed, such as "the", are ignored, and a query of nothing else finds nothing.
 package search

@@ -101,22 +101,28 @@ func Summarize(parts, words int) Option {
 	}
 }
 
-// pageSize is how many documents Find asks for at a time.
-const pageSize = 1000
+// pageSize is how many documents Find asks for first. Each page is twice as long as the one before, up to maxPage: the server finds
+// again what comes before a page.
+const (
+	pageSize = 1000
+	maxPage  = 32 * pageSize
+)
 
 // unmarkedPrefix begins the name of a field in a reply whose own name has the text with marks.
 const unmarkedPrefix = "\x1f"
 
 // Find yields the documents that a query finds, the best first. An error ends it. Without Limit all documents come, a page at a
-// time: those that others write meanwhile may then be left out or come twice.
+// time: those that others write meanwhile may then be left out or come twice, and after search-max-search-results documents there
+// is an error.
 func (x *Index[T]) Find(ctx context.Context, q Query, options ...Option) iter.Seq2[Hit[T], error] {
 	return func(yield func(Hit[T], error) bool) {
 		r := request{limit: -1}
 		for _, o := range options {
 			o(&r)
 		}
-		for got := 0; r.limit != 0; {
-			size := pageSize
+		page := pageSize
+		for got := 0; r.limit != 0; page = min(2*page, maxPage) {
+			size := page
 			if r.limit > 0 {
 				size = min(size, r.limit-got)
 			}

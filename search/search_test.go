@@ -236,7 +236,7 @@ func TestAllPagesAreFound(t *testing.T) {
 	}
 	x, err := search.Open[row](t.Context(), atomredistest.Run(t), "rows", search.Options{})
 	require.NoError(t, err)
-	for n := range 2500 {
+	for n := range 7500 {
 		require.NoError(t, x.Put(t.Context(), string(rune('a'+n%26))+time.Duration(n).String(), row{n}))
 	}
 	next := 0
@@ -245,8 +245,8 @@ func TestAllPagesAreFound(t *testing.T) {
 		require.Equal(t, next, hit.Value.N)
 		next++
 	}
-	require.Equal(t, 2500, next)
-	require.Len(t, ids(t, x, search.All(), search.Limit(1500)), 1500)
+	require.Equal(t, 7500, next)
+	require.Len(t, ids(t, x, search.All(), search.Limit(3500)), 3500)
 }
 
 func TestDocumentsLoseWhatTheyLack(t *testing.T) {
