@@ -201,7 +201,7 @@ func TestInfoIsWellFormed(t *testing.T) {
 		_, text, _ := strings.Cut(string(c.Output()), "\r\n")
 		return strings.TrimSuffix(text, "\r\n")
 	}
-	all := info("INFO everything")
+	all := info("INFO all")
 	headers := regexp.MustCompile(`(?m)^# (\w+)\r$`).FindAllStringSubmatch(all, -1)
 	var names []string
 	for _, h := range headers {

@@ -17,6 +17,7 @@ import (
 	"github.com/atomredis/atomredis/internal/clients/acl"
 	"github.com/atomredis/atomredis/internal/clients/pubsub"
 	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/commands/search"
 	servercommands "github.com/atomredis/atomredis/internal/commands/server"
 	"github.com/atomredis/atomredis/internal/stats"
 	"github.com/atomredis/atomredis/internal/transfer"
@@ -34,7 +35,7 @@ var infoSections = []servercommands.InfoSection{
 	{Name: "Stats", Write: infoStats},
 	{Name: "Replication", Write: infoReplication},
 	{Name: "CPU", Write: infoCPU},
-	{Name: "Modules", Write: func(*servercommands.InfoText, *command.Ctx) {}},
+	{Name: "Modules", Write: infoModules},
 	{Name: "Commandstats", Extra: true, Write: infoCommandStats},
 	{Name: "Errorstats", Write: infoErrorStats},
 	{Name: "Latencystats", Extra: true, Write: infoLatencyStats},
@@ -45,7 +46,14 @@ var infoSections = []servercommands.InfoSection{
 
 // InfoSections implements servercommands.Host.
 func (srv *Server) InfoSections() []servercommands.InfoSection {
-	return append(slices.Clip(infoSections), srv.doors.InfoSections()...)
+	return slices.Concat(infoSections, search.InfoSections(srv), srv.doors.InfoSections())
+}
+
+func infoModules(b *servercommands.InfoText, _ *command.Ctx) {
+	for _, m := range version.Modules {
+		b.Text("module", fmt.Sprintf("name=%s,ver=%d,api=1,filters=0,usedby=[%s],using=[%s],options=[%s]",
+			m.Name, m.Number, m.UsedBy, m.Using, m.Options))
+	}
 }
 
 // Memory implements servercommands.Host.

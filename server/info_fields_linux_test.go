@@ -97,7 +97,7 @@ func TestInfoHasAllFieldsOfRedis(t *testing.T) {
 	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
 		o.FS = crashfs.Mem()
 		s := startTestServer(t, o, append(settings, "appendonly", "yes", "dir", "/db")...)
-		got := infoSectionsOf(s.connect().do("INFO everything"))
+		got := infoSectionsOf(s.connect().do("INFO all"))
 		for section, names := range infoFields {
 			for _, name := range strings.Fields(names) {
 				require.Contains(t, got[section], name, section)

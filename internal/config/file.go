@@ -260,9 +260,10 @@ const moduleLine = "loadmodule"
 
 var errNoModules = errors.New("modules cannot be loaded; take the line out, and see docs/compatibility.md for what is built in")
 
-// knownModules are beginnings of the file names of modules that need no loading, without "lib": what Redis and Valkey ship.
+// knownModules are beginnings of the file names of modules that need no loading, without "lib": what Redis and Valkey ship, and the
+// names of modules.
 var knownModules = []string{"redistimeseries", "redisbloom", "rebloom", "rejson", "redisearch", "valkey_bloom", "json", "search",
-	"module-oss", "module-enterprise"}
+	"module-oss", "module-enterprise", "bf", "timeseries", "vectorset"}
 
 // addModule notes a module that a line loads. One that is known to be built in, or to come, is no error: its commands are
 // there or are unknown, as without the line.

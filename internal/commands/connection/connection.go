@@ -151,7 +151,7 @@ func hello(c *command.Ctx) {
 	c.W.BulkString("role")
 	c.W.BulkString(hostOf(c).Role())
 	c.W.BulkString("modules")
-	c.W.Array(0)
+	command.WriteModules(c.W)
 }
 
 func ping(c *command.Ctx) {

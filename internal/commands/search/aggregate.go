@@ -40,7 +40,7 @@ func aggregateCommand(c *command.Ctx) {
 		fail(c, err)
 		return
 	}
-	x.Dialect[q.Dialect].Store(true)
+	uses(c, x, q.Dialect)
 	a, err := newRowsRun(c, x, q, false)
 	if err != nil {
 		fail(c, err)
@@ -239,6 +239,7 @@ func (a *rowsRun) reply(most int) (more bool) {
 			fail(a.c, err)
 			return false
 		}
+		a.warned()
 		total := append([]byte(nil), w.Buf[place:]...)
 		w.Truncate(place - len(":0\r\n"))
 		w.Int(int64(a.pipeline.Total()))
@@ -263,6 +264,7 @@ func (a *rowsRun) reply(most int) (more bool) {
 		fail(a.c, err)
 		return false
 	}
+	a.warned()
 	w.EndArray(mark, n)
 	w.Simple("total_results")
 	w.Int(int64(a.pipeline.Total()))
@@ -356,8 +358,11 @@ func (a *rowsRun) page(cursor *catalog.Cursor, id int64) {
 	c.W.Int(id)
 }
 
+// codeTimeout is the code of errTimeout.
+const codeTimeout query.Code = "SEARCH_TIMEOUT"
+
 // errTimeout is what a query answers whose time is up, if it is to fail then.
-var errTimeout = args.Errorf(query.Code("SEARCH_TIMEOUT"), "Timeout limit was reached")
+var errTimeout = args.Errorf(codeTimeout, "Timeout limit was reached")
 
 // cursorCommand returns a handler of FT.CURSOR, which gives the index and the number to do.
 func cursorCommand(do func(c *command.Ctx, x *catalog.Index, id int64)) func(*command.Ctx) {

@@ -46,7 +46,12 @@ func find(c *command.Ctx, name []byte) *catalog.Index {
 }
 
 // fail answers with an error of one of the packages of search.
-func fail(c *command.Ctx, err error) { c.Err(command.Error(err.Error())) }
+func fail(c *command.Ctx, err error) {
+	if c.Cmd.Flags&queries == queries {
+		serviceOf(c.Host).counters.failed(err)
+	}
+	c.Err(command.Error(err.Error()))
+}
 
 // create is FT.CREATE; quiet is FT._CREATEIFNX, to which an index that exists is right.
 func create(c *command.Ctx, quiet bool) {

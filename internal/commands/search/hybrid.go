@@ -87,7 +87,7 @@ func newHybridRun(c *command.Ctx, x *catalog.Index, words []string, profiled boo
 	if err != nil {
 		return nil, err
 	}
-	x.Dialect[q.Dialect].Store(true)
+	uses(c, x, q.Dialect)
 	r := &run{c: c, x: x, q: &q.Request, def: x.Definition(), profiled: profiled}
 	r.loader = loader{def: r.def, dialect: q.Dialect, expand: q.Format == request.ExpandFormat}
 	if err := checkFormat(c, &q.Request, r.def); err != nil {

@@ -69,7 +69,7 @@ func info(c *command.Ctx) {
 	p.megabytes("key_table_size_mb", s.KeyTable)
 	p.megabytes("tag_overhead_sz_mb", s.Tags)
 	p.megabytes("text_overhead_sz_mb", s.Text)
-	p.megabytes("total_index_memory_sz_mb", s.Inverted+s.Offsets+s.DocTable+s.SortValues+s.KeyTable+s.Tags+s.Text+s.Vectors+s.Shapes)
+	p.megabytes("total_index_memory_sz_mb", s.Bytes())
 	p.megabytes("geoshapes_sz_mb", s.Shapes)
 	p.double("records_per_doc_avg", ratio(s.Records, int64(s.Docs)))
 	p.double("bytes_per_record_avg", ratio(s.Inverted, s.Records))

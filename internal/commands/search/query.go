@@ -33,6 +33,12 @@ func found(c *command.Ctx) *catalog.Index {
 	return x
 }
 
+// uses notes that a query is in a dialect.
+func uses(c *command.Ctx, x *catalog.Index, dialect int) {
+	x.Dialect[dialect].Store(true)
+	serviceOf(c.Host).counters.dialects[dialect].Store(true)
+}
+
 // searchCommand is FT.SEARCH.
 func searchCommand(c *command.Ctx) {
 	x := found(c)
@@ -44,7 +50,7 @@ func searchCommand(c *command.Ctx) {
 		fail(c, err)
 		return
 	}
-	x.Dialect[q.Dialect].Store(true)
+	uses(c, x, q.Dialect)
 	r, err := newRun(c, x, q, false)
 	if err == nil {
 		c.LongQuery(r.work())
@@ -241,6 +247,7 @@ func (r *run) fill(o *row, e *engine.Entry, columns []column, keys []aggregate.K
 // reply writes the rows.
 func (r *run) reply(rows []row) {
 	w, q := r.c.W, r.q
+	r.warned()
 	if w.Proto >= 3 {
 		r.replyMap(rows)
 		return

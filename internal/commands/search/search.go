@@ -48,13 +48,17 @@ type Host interface {
 type service struct {
 	*catalog.Catalog
 	host      command.Host
+	counters  counters
 	temporary temporaries
 }
 
 var serviceID = command.RegisterService(func() command.Service { return &service{} })
 
+// serviceOf returns the query engine of a server.
+func serviceOf(h command.Host) *service { return h.Service(serviceID).(*service) }
+
 // catalogOf returns the catalog of the command's server.
-func catalogOf(c *command.Ctx) *catalog.Catalog { return c.Host.Service(serviceID).(*service).Catalog }
+func catalogOf(c *command.Ctx) *catalog.Catalog { return serviceOf(c.Host).Catalog }
 
 // Start implements command.Service.
 func (s *service) Start(h command.Host) {
@@ -209,7 +213,7 @@ var commands = []*command.Command{
 		Syntax:     "index key score [REPLACE [PARTIAL] [NOCREATE]] [LANGUAGE language] [PAYLOAD payload] [IF condition] FIELDS field value [field value ...]",
 		Complexity: "O(N), where N is the number of fields", Do: add},
 	entry("ft.aggregate", "1.1.0", -3, queries, command.CatRead, "Groups, computes and sorts what a query finds in an index", aggregateSyntax,
-		"O(N), where N is the number of documents that match", aggregateCommand),
+		"O(N), where N is the number of documents that match", counted(aggregateCommand, false)),
 	entry("ft.aliasadd", "1.0.0", 3, makes, 0, "Gives an index another name", "alias index", "O(1)",
 		func(c *command.Ctx) { aliasAdd(c, false) }),
 	entry("ft.aliasdel", "1.0.0", 2, drops, 0, "Takes another name from an index", "alias", "O(1)",
@@ -235,7 +239,7 @@ var commands = []*command.Command{
 			{Name: "ft.cursor|gc", Group: "search", Since: "1.1.0", Arity: -4, Flags: reads, Summary: "Collects cursors whose time is up",
 				Syntax: "index cursor_id", Complexity: "O(1)", Do: cursorCommand(cursorGC)},
 			{Name: "ft.cursor|read", Group: "search", Since: "1.1.0", Arity: -4, Flags: queries, Summary: "Reads the next rows of a cursor",
-				Syntax: "index cursor_id [COUNT read_size]", Complexity: "O(N), where N is the number of rows", Do: cursorCommand(cursorRead)},
+				Syntax: "index cursor_id [COUNT read_size]", Complexity: "O(N), where N is the number of rows", Do: counted(cursorCommand(cursorRead), true)},
 		}},
 	{Name: "ft.del", Group: "search", Since: "1.0.0", Arity: -3, Flags: writes, ACL: command.CatSearch | command.CatWrite,
 		Keys:    command.Keys("i2+r0/1/0[RW,DELETE]"),
@@ -255,14 +259,14 @@ var commands = []*command.Command{
 	entry("ft.get", "1.0.0", -1, reads|command.FollowsKeys, command.CatRead, "Returns the fields of a document", "index key",
 		"O(N), where N is the number of fields", get(false)),
 	entry("ft.hybrid", "8.4.4", -7, queries, command.CatRead, "Fuses the results of a search of text and of one of vectors", hybridSyntax,
-		"O(N), where N is the number of documents that match the text", hybridCommand),
+		"O(N), where N is the number of documents that match the text", counted(hybridCommand, false)),
 	entry("ft.info", "1.0.0", 2, reads, 0, "Describes an index", "index", "O(N), where N is the number of fields and terms", info),
 	entry("ft.mget", "1.0.0", -1, reads|command.FollowsKeys, command.CatRead, "Returns the fields of documents", "index key [key ...]",
 		"O(N), where N is the number of fields of all", get(true)),
 	entry("ft.profile", "2.2.0", -5, queries, command.CatRead, "Runs a query and shows where its time went",
 		"index <SEARCH | AGGREGATE | HYBRID> [LIMITED] QUERY query", "O(N), where N is the number of documents that match", profile),
 	entry("ft.search", "1.0.0", -3, queries, command.CatRead, "Finds the documents of an index that a query matches", searchSyntax,
-		"O(N), where N is the number of documents that match", searchCommand),
+		"O(N), where N is the number of documents that match", counted(searchCommand, false)),
 	entry("ft.spellcheck", "1.4.0", -3, queries, 0, "Suggests words for those of a query that no document has",
 		"index query [DISTANCE distance] [TERMS <INCLUDE | EXCLUDE> dictionary [terms [terms ...]]] [DIALECT dialect]",
 		"O(N), where N is the number of terms", spellCheck),

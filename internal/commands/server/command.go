@@ -6,6 +6,7 @@ import (
 
 	"github.com/atomredis/atomredis/engine/glob"
 	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -187,7 +188,8 @@ func commandList(c *command.Ctx) {
 		value := o.Rest()[0]
 		switch {
 		case o.Is("module"):
-			keep = func(*command.Command) bool { return false } // there are no modules
+			groups := groupsOf(string(value))
+			keep = func(cmd *command.Command) bool { return slices.Contains(groups, cmd.Group) }
 		case o.Is("aclcat"):
 			keep = func(cmd *command.Command) bool { return slices.Contains(cmd.ACL.Names(), command.Lower(value)) }
 		case o.Is("pattern"):
@@ -205,6 +207,16 @@ func commandList(c *command.Ctx) {
 		}
 	}
 	c.W.EndArray(m, n)
+}
+
+// groupsOf returns the groups of the commands that a module of Redis has.
+func groupsOf(module string) []string {
+	for _, m := range version.Modules {
+		if m.Name == module {
+			return m.Groups
+		}
+	}
+	return nil
 }
 
 // unlisted are flags that Redis keeps to itself.

@@ -84,6 +84,8 @@ func TestCommandListFilters(t *testing.T) {
 	require.Equal(t, "*2 $4 mget $4 mset", reply(t, "command", "list", "filterby", "pattern", "M[gs]ET"))
 	require.Equal(t, "*1 $14 config|rewrite", reply(t, "command", "list", "filterby", "pattern", "config|rew*"))
 	require.Equal(t, "*0", reply(t, "command", "list", "filterby", "module", "x"))
+	require.Contains(t, reply(t, "command", "list", "filterby", "module", "bf"), " $11 topk.incrby")
+	require.NotContains(t, reply(t, "command", "list", "filterby", "module", "search"), "json")
 	require.Equal(t, "*0", reply(t, "command", "list", "filterby", "aclcat", "@read"))
 	require.Contains(t, reply(t, "command", "list", "filterby", "aclcat", "READ"), "$3 get ")
 	require.NotContains(t, reply(t, "command", "list", "filterby", "aclcat", "read"), "$3 set ")
@@ -127,4 +129,13 @@ func compareVersions(t *testing.T, a, b string) int {
 	}
 	x, y := parts(a), parts(b)
 	return slices.Compare(x[:], y[:])
+}
+
+func TestModulesThatAreBuiltInStay(t *testing.T) {
+	for name, want := range map[string]string{
+		"ReJSON": "the module exports one or more module-side data types, can't unload",
+		"rejson": "no such module with that name",
+	} {
+		require.Equal(t, "-ERR Error unloading module: "+want, reply(t, "module", "unload", name))
+	}
 }

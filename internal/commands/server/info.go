@@ -21,10 +21,11 @@ var infoCommand = &command.Command{Name: "info", Group: "server", Since: "1.0.0"
 
 // InfoSection is one part of INFO.
 type InfoSection struct {
-	Name  string
-	Extra bool // shown only when asked for, or with everything
-	Named bool // shown only when asked for by its name: it takes long
-	Write func(b *InfoText, c *command.Ctx)
+	Name   string
+	Extra  bool   // shown only when asked for, or with everything
+	Named  bool   // shown only when asked for by its name: it takes long
+	Module string // of which module of Redis it tells; shown with "modules", and with everything but not with "all"
+	Write  func(b *InfoText, c *command.Ctx)
 }
 
 func info(c *command.Ctx) {
@@ -41,19 +42,26 @@ func info(c *command.Ctx) {
 // wanted reports whether the section is among those asked for.
 func (s *InfoSection) wanted(words [][]byte) bool {
 	if len(words) == 0 {
-		return !s.Extra && !s.Named
+		return s.usual()
 	}
 	return slices.ContainsFunc(words, func(w []byte) bool {
 		switch name := command.Lower(w); name {
 		case "default":
-			return !s.Extra && !s.Named
-		case "all", "everything":
+			return s.usual()
+		case "all":
+			return !s.Named && s.Module == ""
+		case "everything":
 			return !s.Named
+		case "modules":
+			return s.Module != "" || s.Name == "Modules"
 		default:
-			return name == strings.ToLower(s.Name)
+			return name == strings.ToLower(s.Name) || s.Module != "" && name == s.Module
 		}
 	})
 }
+
+// usual reports whether INFO shows the section if it is asked for none.
+func (s *InfoSection) usual() bool { return !s.Extra && !s.Named && s.Module == "" }
 
 // InfoText is the reply of INFO as it grows.
 type InfoText struct{ strings.Builder }
@@ -107,6 +115,9 @@ func humanBytes(n int64) string {
 	}
 	return fmt.Sprintf("%.2fP", f)
 }
+
+// Float writes a number that need not be whole.
+func (b *InfoText) Float(name string, f float64) { b.Text(name, strconv.FormatFloat(f, 'g', 17, 64)) }
 
 // Ratio writes a ratio of two sizes.
 func (b *InfoText) Ratio(name string, part, of int64) {

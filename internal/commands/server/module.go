@@ -1,17 +1,22 @@
 package server
 
-import "github.com/atomredis/atomredis/internal/command"
+import (
+	"slices"
+
+	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/version"
+)
 
 func init() { command.Register([]*command.Command{moduleCommand}) }
 
-// moduleCommand is there because tools ask which modules are loaded. There are none, and none can be loaded.
+// moduleCommand is there because tools ask which modules are loaded. Those of Redis 8 are parts of the server, and none can be loaded.
 var moduleCommand = &command.Command{Name: "module", Group: "server", Since: "4.0.0", Arity: -2,
-	Summary: "Knows no modules", Complexity: "Depends on the sub-command",
+	Summary: "Tells of modules that are built in", Complexity: "Depends on the sub-command",
 	Subs: []*command.Command{
 		{Name: "module|help", Group: "server", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale,
 			Summary: "Lists the subcommands", Complexity: "O(1)", Do: moduleHelp},
 		{Name: "module|list", Group: "server", Since: "4.0.0", Arity: 2, Flags: command.Admin | command.NoScript,
-			Summary: "Lists the modules: there are none", Complexity: "O(1)", Do: moduleList},
+			Summary: "Lists the modules of Redis that are built in", Complexity: "O(1)", Do: moduleList},
 		{Name: "module|load", Group: "server", Since: "4.0.0", Arity: -3,
 			Flags:   command.NoAsyncLoading | command.Admin | command.NoScript | command.Protected,
 			Summary: "Loads a module: not supported",
@@ -29,7 +34,7 @@ var moduleCommand = &command.Command{Name: "module", Group: "server", Since: "4.
 	},
 }
 
-func moduleList(c *command.Ctx) { c.W.Array(0) }
+func moduleList(c *command.Ctx) { command.WriteModules(c.W) }
 
 // modulesAllowed reports whether the client may use MODULE.
 func modulesAllowed(host command.Host, client command.Client) bool {
@@ -37,20 +42,24 @@ func modulesAllowed(host command.Host, client command.Client) bool {
 }
 
 func moduleLoad(c *command.Ctx) {
-	hostOf(c).Log().Warn("a module was not loaded: the server has none", "path", string(c.Args[2]), "client",
+	hostOf(c).Log().Warn("a module was not loaded: the server can load none", "path", string(c.Args[2]), "client",
 		clientOf(c).ID())
 	c.Err("ERR Error loading the extension. Please check the server logs.")
 }
 
 func moduleUnload(c *command.Ctx) {
+	if slices.ContainsFunc(version.Modules, func(m version.Module) bool { return m.Name == string(c.Args[2]) }) {
+		c.Err("ERR Error unloading module: the module exports one or more module-side data types, can't unload")
+		return
+	}
 	c.Err("ERR Error unloading module: no such module with that name")
 }
 
 func moduleHelp(c *command.Ctx) {
 	command.HelpReply(c,
-		"MODULE <subcommand> [<arg> ...]. There are no modules. Subcommands are:",
+		"MODULE <subcommand> [<arg> ...]. Modules are built in. Subcommands are:",
 		"LIST",
-		"    Lists the loaded modules.",
+		"    Lists those that are built in.",
 		"LOAD <path> [<arg> ...]",
 		"    Is refused.",
 		"LOADEX <path> [CONFIG <name> <value> ...] [ARGS <arg> ...]",

@@ -20,6 +20,11 @@ type Stats struct {
 	Fields []FieldStats // in the order of the definition
 }
 
+// Bytes returns all memory.
+func (s *Stats) Bytes() int64 {
+	return s.Inverted + s.Offsets + s.DocTable + s.SortValues + s.KeyTable + s.Tags + s.Text + s.Vectors + s.Shapes
+}
+
 // FieldStats is what FT.INFO tells of a field.
 type FieldStats struct {
 	Failures Failures

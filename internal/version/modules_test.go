@@ -1,0 +1,23 @@
+package version
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestModulesHaveTheNumbersOfTheirVersions(t *testing.T) {
+	require.Equal(t, numberOf(Redis), modules)
+	require.Equal(t, numberOf(SearchVersion), searchNumber)
+	require.GreaterOrEqual(t, searchNumber, 80400) // clients look for FT.HYBRID by it
+}
+
+// numberOf returns the number of a version as modules have it.
+func numberOf(version string) int {
+	var major, minor, patch int
+	if _, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); err != nil {
+		panic(err)
+	}
+	return major*10000 + minor*100 + patch
+}
