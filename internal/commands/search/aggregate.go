@@ -27,6 +27,7 @@ type rowsRun struct {
 	*run
 	pipeline *aggregate.Pipeline
 	scores   bool
+	resumed  bool // a cursor goes on with it
 }
 
 // aggregateCommand is FT.AGGREGATE.
@@ -242,7 +243,7 @@ func (a *rowsRun) reply(most int) (more bool) {
 		a.warned()
 		total := append([]byte(nil), w.Buf[place:]...)
 		w.Truncate(place - len(":0\r\n"))
-		w.Int(int64(a.pipeline.Total()))
+		w.Int(a.total(n))
 		w.Raw(total)
 		w.EndArray(mark, n+1)
 		return most >= 0 && n == most
@@ -267,7 +268,7 @@ func (a *rowsRun) reply(most int) (more bool) {
 	a.warned()
 	w.EndArray(mark, n)
 	w.Simple("total_results")
-	w.Int(int64(a.pipeline.Total()))
+	w.Int(a.total(n))
 	w.Simple("warning")
 	warnings := a.warnings()
 	w.Array(len(warnings))
@@ -275,6 +276,14 @@ func (a *rowsRun) reply(most int) (more bool) {
 		w.Simple(text)
 	}
 	return most >= 0 && n == most
+}
+
+// total returns the total that is told beside n rows. A cursor that has no more rows tells of none.
+func (a *rowsRun) total(n int) int64 {
+	if n == 0 && a.resumed {
+		return 0
+	}
+	return int64(a.pipeline.Total())
 }
 
 // rows writes at most so many rows, all if it is negative, and returns how many.
@@ -411,6 +420,7 @@ func cursorRead(c *command.Ctx, x *catalog.Index, id int64) {
 	}
 	a := cursor.Rest.(*rowsRun)
 	a.resume(c)
+	a.resumed = true
 	a.page(cursor, id)
 }
 

@@ -73,7 +73,7 @@ var settings = []setting{
 	{directive: "search-union-iterator-heap", name: "UNION_ITERATOR_HEAP", initial: "20", min: 1, max: long, help: "Has no effect"},
 	{directive: "search-gc-scan-size", name: "GCSCANSIZE", initial: "100", min: 1, max: long, atStart: true, help: "Has no effect"},
 	{directive: "search-fork-gc-run-interval", name: "FORK_GC_RUN_INTERVAL", initial: "30", min: 1, max: long, help: "Has no effect"},
-	{directive: "search-fork-gc-clean-threshold", name: "FORK_GC_CLEAN_THRESHOLD", initial: "100", min: 1, max: long, help: "Has no effect"},
+	{directive: "search-fork-gc-clean-threshold", name: "FORK_GC_CLEAN_THRESHOLD", initial: "100", min: 0, max: long, help: "Has no effect"},
 	{directive: "search-fork-gc-retry-interval", name: "FORK_GC_RETRY_INTERVAL", initial: "5", min: 1, max: long, help: "Has no effect"},
 	{directive: "search-fork-gc-sleep-before-exit", name: "FORK_GC_SLEEP_BEFORE_EXIT", initial: "0", min: 0, max: long, help: "Has no effect"},
 	{directive: "search-no-gc", name: "NOGC", initial: "no", isSwitch: true, atStart: true, help: "Has no effect"},
@@ -169,49 +169,65 @@ func (s *setting) value(c *command.Ctx) string {
 
 // configGet is FT.CONFIG GET.
 func configGet(c *command.Ctx) {
-	s, name := findSetting(c.Args[2])
-	switch {
-	case command.EqualFold(c.Args[2], "gc_policy"):
-		writeSetting(c, "GC_POLICY", func() { c.W.BulkString("fork") })
-	case s == nil:
-		c.W.Map(0)
-	default:
-		writeSetting(c, name, func() { c.W.BulkString(s.value(c)) })
+	list := askedFor(c, c.Args[2])
+	if c.W.Proto >= 3 {
+		c.W.Map(len(list))
+	} else {
+		c.W.Array(len(list))
+	}
+	for _, o := range list {
+		if c.W.Proto < 3 {
+			c.W.Array(2)
+		}
+		c.W.Simple(o.name)
+		c.W.BulkString(o.value)
 	}
 }
 
-// writeSetting writes a name and what is said of it: a pair in a list, or a map.
-func writeSetting(c *command.Ctx, name string, value func()) {
-	if c.W.Proto >= 3 {
-		c.W.Map(1)
-	} else {
-		c.W.Array(1)
-		c.W.Array(2)
+// shownSetting is a setting as FT.CONFIG tells of it.
+type shownSetting struct{ name, value, help string }
+
+// askedFor returns the settings of a name, which are all of them for a star.
+func askedFor(c *command.Ctx, name []byte) (list []shownSetting) {
+	policy := shownSetting{"GC_POLICY", "fork", "Has no effect"}
+	if string(name) == "*" {
+		for i := range settings {
+			if s := &settings[i]; s.name != "" {
+				list = append(list, shownSetting{s.name, s.value(c), s.help})
+			}
+		}
+		return append(list, policy)
 	}
-	c.W.Simple(name)
-	value()
+	if command.EqualFold(name, "gc_policy") {
+		return append(list, policy)
+	}
+	if s, shown := findSetting(name); s != nil {
+		list = append(list, shownSetting{shown, s.value(c), s.help})
+	}
+	return list
 }
 
 // configHelp is FT.CONFIG HELP.
 func configHelp(c *command.Ctx) {
-	s, name := findSetting(c.Args[2])
-	if s == nil {
-		c.W.Map(0)
-		return
-	}
+	list := askedFor(c, c.Args[2])
 	if c.W.Proto >= 3 {
-		c.W.Map(1)
-		c.W.Simple(name)
-		c.W.Map(2)
+		c.W.Map(len(list))
 	} else {
-		c.W.Array(1)
-		c.W.Array(5)
-		c.W.Simple(name)
+		c.W.Array(len(list))
 	}
-	c.W.Simple("Description")
-	c.W.Simple(s.help)
-	c.W.Simple("Value")
-	c.W.BulkString(s.value(c))
+	for _, o := range list {
+		if c.W.Proto >= 3 {
+			c.W.Simple(o.name)
+			c.W.Map(2)
+		} else {
+			c.W.Array(5)
+			c.W.Simple(o.name)
+		}
+		c.W.Simple("Description")
+		c.W.Simple(o.help)
+		c.W.Simple("Value")
+		c.W.BulkString(o.value)
+	}
 }
 
 // configSet is FT.CONFIG SET.

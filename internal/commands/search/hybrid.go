@@ -139,6 +139,7 @@ func (h *hybridRun) prepare() (err error) {
 			err = args.Errorf(query.BadArguments, "Vector expressions are not allowed in FT.HYBRID SEARCH")
 			return
 		}
+		query.IgnoreTags(text)
 		o := r.options()
 		o.SortBy = nil // that is of the rows
 		if r.plan, err = plan.New(text, view, o); err != nil {

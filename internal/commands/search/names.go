@@ -88,8 +88,12 @@ func aliasDel(c *command.Ctx, quiet bool) {
 	c.W.OK()
 }
 
-// aliasList is FT.ALIASLIST.
+// aliasList is FT.ALIASLIST, which takes no alias for an index. It is of a release whose errors have codes.
 func aliasList(c *command.Ctx) {
+	if catalogOf(c).Named(string(c.Args[1])) == nil {
+		c.Err("SEARCH_INDEX_NOT_FOUND Index not found: " + command.Error(c.Args[1]))
+		return
+	}
 	if x := find(c, c.Args[1]); x != nil {
 		names := catalogOf(c).Aliases(x)
 		c.W.Set(len(names))

@@ -235,7 +235,7 @@ func (r *run) writeDocument(key []byte) {
 		r.c.W.Null()
 		return
 	}
-	r.c.W.Map(len(fields))
+	r.c.W.Array(2 * len(fields)) // in RESP3 too
 	for _, f := range fields {
 		r.c.W.BulkString(f.name)
 		writeValue(r.c.W, f.value, false)

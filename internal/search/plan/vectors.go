@@ -233,6 +233,9 @@ func (b *builder) vectorRange(n *query.VectorRange) (iterator, error) {
 	if err := vectors.Check(n.Vector, options); err != nil {
 		return nil, err
 	}
+	if option(options, "EF_RUNTIME") != "" {
+		return nil, badVector("Invalid option")
+	}
 	b.works(vectors.Effort(1, options))
 	near := vectors.Within(n.Vector, n.Radius, options, b.plan.watch.tick)
 	if len(near) == 0 {

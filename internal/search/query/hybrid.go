@@ -12,6 +12,18 @@ func NewVectorRange(f *Field, radius float64, vector string, options []Option, y
 	return &VectorRange{Common: common(), Field: f, Radius: radius, Vector: vector, Options: options, Yield: yield}
 }
 
+// IgnoreTags has tags count nothing in scores: they only choose.
+func IgnoreTags(n Node) {
+	if t, ok := n.(*Tag); ok {
+		t.Weight = 0
+		return
+	}
+	_ = children(n, func(child Node) error {
+		IgnoreTags(child)
+		return nil
+	})
+}
+
 // Any reports whether a node or one below it has a property.
 func Any(n Node, has func(Node) bool) bool {
 	found := has(n)

@@ -183,6 +183,8 @@ func (v *Vector) parameter(name, value string) error {
 		return whole(&v.EfConstruction, 1)
 	case name == "EF_RUNTIME" && is(HNSW):
 		return whole(&v.EfRuntime, 1)
+	case name == "RERANK" && is(HNSW):
+		return Error("RERANK is only supported for disk-based vector indexes")
 	case name == "EPSILON" && is(HNSW, SVS):
 		f, problem := argument.Double()
 		if problem == args.None && f <= 0 {
