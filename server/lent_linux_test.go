@@ -115,9 +115,9 @@ func readUniform(nc net.Conn, size, gets int) error {
 			if seen == gets {
 				return nil
 			}
-		case l == "":
+		case l == "" && seen > 0: // the reply to HELLO has empty texts
 			return fmt.Errorf("an empty line behind value %d", seen)
-		case l[0] == '-' && !strings.HasPrefix(l, "-WRONGTYPE"):
+		case strings.HasPrefix(l, "-") && !strings.HasPrefix(l, "-WRONGTYPE"):
 			return fmt.Errorf("behind value %d: %q", seen, l)
 		}
 	}

@@ -257,12 +257,13 @@ func notCallable(from command.Origin, cmd *command.Command) command.Error {
 	return command.Error(fmt.Sprintf("ERR '%s' cannot be called by a custom command", cmd.Name))
 }
 
-// notAllowed returns the error for DEBUG or MODULE where it is not switched on.
+// notAllowed returns the error for DEBUG, FT.DEBUG or MODULE where it is not switched on.
 func notAllowed(cmd *command.Command) command.Error {
 	name, _, _ := strings.Cut(cmd.Name, "|")
+	directive := name[strings.LastIndexByte(name, '.')+1:]
 	return command.Error(fmt.Sprintf("ERR %s command not allowed. If the enable-%s-command option is set to \"local\", "+
 		"you can run it from a local connection, otherwise you need to set this option in the configuration file, "+
-		"and then restart the server.", strings.ToUpper(name), name))
+		"and then restart the server.", strings.ToUpper(name), directive))
 }
 
 // writesForReader returns the error for a command that writes, of a caller that has declared that it does not.

@@ -22,7 +22,7 @@ var debugCommand = &command.Command{Name: "debug", Group: "server", Since: "1.0.
 	Flags:   command.Admin | command.NoScript | command.Loading | command.Stale | command.Protected | command.WholeKeyspace,
 	Summary: "Inspects and disturbs the server, for tests",
 	Syntax:  "subcommand [arg [arg ...]]", Complexity: "Depends on the argument",
-	Allowed: debugAllowed, CallableNow: debugFromScript, Do: debugServer}
+	Allowed: DebugAllowed, CallableNow: debugFromScript, Do: debugServer}
 
 // DEBUG is for test suites: it looks into the server, or makes it do what it would not do at that time. What it has
 // of Redis's sub-commands are those that can mean something here; those that end Redis's process are refused.
@@ -99,8 +99,8 @@ func debugServer(c *command.Ctx) {
 	sub.do(c, args)
 }
 
-// debugAllowed reports whether the client may use DEBUG.
-func debugAllowed(host command.Host, client command.Client) bool {
+// DebugAllowed reports whether the client may use DEBUG.
+func DebugAllowed(host command.Host, client command.Client) bool {
 	return client.(Client).Has(host.(Host).Config().Get().Commands.EnableDebug)
 }
 
@@ -145,7 +145,7 @@ func debugInScripts(c *command.Ctx, args [][]byte) {
 
 // debugFromScript reports whether scripts may call DEBUG.
 func debugFromScript(host command.Host, client command.Client) bool {
-	return host.(Host).ScriptsMayDebug() && debugAllowed(host, client)
+	return host.(Host).ScriptsMayDebug() && DebugAllowed(host, client)
 }
 
 // debugPauseCron has nothing to do: no command's work is put off to be done periodically.
