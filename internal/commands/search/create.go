@@ -222,8 +222,7 @@ func compileFilter(def *schema.Definition) (func(key string, d index.Document) b
 		return nil, err
 	}
 	return func(key string, d index.Document) bool {
-		v, err := e.Eval(&filterRow{key, d, paths})
-		return err == nil && v.Truth()
+		return e.Holds(&filterRow{key, d, paths})
 	}, nil
 }
 

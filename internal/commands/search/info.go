@@ -289,6 +289,7 @@ func writeCollector(w *resp.Writer) {
 func writeCursors(c *command.Ctx, w *resp.Writer, x *catalog.Index) {
 	total := 0
 	for _, other := range catalogOf(c).List() {
+		other.Cursors.Expire(c.Now())
 		total += other.Cursors.Len()
 	}
 	p := newPairs(w)

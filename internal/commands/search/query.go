@@ -100,7 +100,7 @@ func (r *run) limit() (offset, num int) {
 	if l := r.q.Arrange(); l.Limited {
 		offset, num = l.Offset, l.Num
 	}
-	return offset, min(num, int(integer(r.c.Host, "search-max-search-results")))
+	return offset, max(0, min(num, int(integer(r.c.Host, "search-max-search-results"))-offset))
 }
 
 // work returns about how many documents FT.SEARCH looks at.

@@ -67,6 +67,35 @@ func (e *Expr) UsesTerms() bool { return e.matched }
 // Eval computes the expression for a row.
 func (e *Expr) Eval(row Row) (value.Value, error) { return e.root.eval(row) }
 
+// Holds reports whether the expression is true for a row. A comparison that cannot be computed, since a value is missing or of another
+// kind, holds as little as its opposite.
+func (e *Expr) Holds(row Row) bool {
+	holds, _ := holds(e.root, row)
+	return holds
+}
+
+// holds reports whether a node is true, and whether that is known.
+func holds(n node, row Row) (is, known bool) {
+	switch n := n.(type) {
+	case *inverted:
+		is, known = holds(n.child, row)
+		return known && !is, known
+	case *predicate:
+		if n.op != "&&" && n.op != "||" {
+			break
+		}
+		left, leftKnown := holds(n.left, row)
+		right, rightKnown := holds(n.right, row)
+		decides := n.op == "||" // the side that is known to be so decides alone
+		if leftKnown && left == decides || rightKnown && right == decides {
+			return decides, true
+		}
+		return !decides && left && right, leftKnown && rightKnown
+	}
+	v, err := n.eval(row)
+	return err == nil && v.Truth(), err == nil
+}
+
 // String describes the expression as FT.PROFILE does: "Function upper", "Predicate &&".
 func (e *Expr) String() string { return e.root.String() }
 

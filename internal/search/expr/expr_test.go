@@ -261,3 +261,17 @@ func FuzzParse(f *testing.F) {
 		_ = e.String()
 	})
 }
+
+func TestHoldsKnowsWhatItCanCompute(t *testing.T) {
+	for text, want := range map[string]bool{
+		`@price > 1`: true, `@price == 2`: false, `@gone == 1`: false, `@gone != 1`: false, `!(@gone == 1)`: false, `!(@price == 2)`: true,
+		`@gone == 1 || @price > 1`: true, `@price > 1 || @gone == 1`: true, `@gone == 1 && @price > 1`: false,
+		`!(@gone == 1 && @price == 2)`: true, `!(@gone == 1 && @price > 1)`: false, `@title > 1`: false, `@gone == @gone`: false,
+		`exists(@gone)`: false, `!exists(@gone)`: true, `@gone == 1 || @gone == 2`: false,
+	} {
+		e, err := Parse(text)
+		require.NoError(t, err)
+		require.NoError(t, e.Bind(document.slot))
+		require.Equal(t, want, e.Holds(document), text)
+	}
+}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"iter"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -71,11 +72,13 @@ func (b *builder) node(n query.Node) (iterator, error) {
 	case *query.Affix:
 		return b.affix(n)
 	case *query.Fuzzy:
+		word := text.Fold(n.Text)
 		b.works(b.names.Len() / termsWork >> (3 - min(n.Distance, 3)))
-		return b.pattern(n.Of(), n.Text, "FUZZY", b.names.Fuzzy(n.Text, n.Distance))
+		return b.pattern(n.Of(), word, "FUZZY", b.names.Fuzzy(word, n.Distance))
 	case *query.Wildcard:
-		b.looksAtAll(b.names, n.Pattern != "" && (n.Pattern[0] == '*' || n.Pattern[0] == '?'))
-		return b.pattern(n.Of(), n.Pattern, "WILDCARD", b.names.Matches(n.Pattern))
+		pattern := text.Fold(n.Pattern)
+		b.looksAtAll(b.names, pattern != "" && (pattern[0] == '*' || pattern[0] == '?'))
+		return b.pattern(n.Of(), pattern, "WILDCARD", b.names.Matches(pattern))
 	case *query.Tag:
 		return b.tag(n), nil
 	case *query.Numeric:
@@ -259,11 +262,37 @@ func (b *builder) affix(n *query.Affix) (iterator, error) {
 	if len(n.Text) < b.plan.options.MinPrefix {
 		return nil, nil
 	}
+	folded := *n
+	folded.Text = text.Fold(n.Text)
+	n = &folded
 	if n.Before && !b.mayContain(n.Fields) {
 		return nil, &query.Error{Code: query.NoSuchFeature, Text: "Contains query on fields without WITHSUFFIXTRIE support"}
 	}
 	b.looksAtAll(b.names, n.Before)
-	return b.pattern(n.Of(), n.Text, "PREFIX", affixes(b.names, n))
+	found := affixes(b.names, n)
+	if n.Before && b.hasSuffixes() {
+		found = words(found)
+	}
+	return b.pattern(n.Of(), n.Text, "PREFIX", found)
+}
+
+// hasSuffixes reports whether there are fields with WITHSUFFIXTRIE.
+func (b *builder) hasSuffixes() bool {
+	return slices.ContainsFunc(b.index.TextFields(), func(f *query.Field) bool { return f.Suffixes })
+}
+
+// words leaves the terms out that stand for others: stems, sounds and groups of synonyms.
+func words(found iter.Seq2[string, *postings.List]) iter.Seq2[string, *postings.List] {
+	return func(yield func(string, *postings.List) bool) {
+		for name, list := range found {
+			if name != "" && strings.IndexByte("+<~", name[0]) >= 0 {
+				continue
+			}
+			if !yield(name, list) {
+				return
+			}
+		}
+	}
 }
 
 // mayContain reports whether ends and parts of words may be looked for in some fields: in all, or if there are fields with

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/atomredis/atomredis/internal/search/args"
 	"github.com/atomredis/atomredis/internal/search/query"
@@ -95,6 +96,9 @@ func Parse(name string, words [][]byte, checks Checks) (*Definition, error) {
 		if err := d.option(r); err != nil {
 			return nil, err
 		}
+	}
+	if d.MaxTextFields && d.NoFields {
+		return nil, Error("MAXTEXTFIELDS cannot be used with NOFIELDS")
 	}
 	if r.Done() {
 		return nil, Error("Fields arguments are missing")
@@ -238,6 +242,14 @@ func (d *Definition) field(r *reader) (*Field, error) {
 			return nil, Error("AS requires an argument")
 		}
 		f.Name = r.next()
+	}
+	switch {
+	case f.Name == "":
+		return nil, Error("Field name cannot be empty")
+	case strings.Contains(f.Name, "\x00"):
+		return nil, Error("Field name cannot contain null bytes")
+	case strings.Contains(f.Path, "\x00"):
+		return nil, Error("Field path cannot contain null bytes")
 	}
 	if d.Source == JSON {
 		if r.checks.Path != nil && !r.checks.Path(f.Path) {
