@@ -81,7 +81,8 @@ def checked_init(self, testName=None, *args, **kwargs):
     if settings is None:
         raise LeftOut('a module loaded with arguments')
     env_init(self, testName, *args, **kwargs)
-    for name, value in settings:
+    words = os.environ.get('ATOMREDIS_MODULE_SETTINGS', '').split()  # of all tests
+    for name, value in list(zip(words[::2], words[1::2])) + settings:
         try:
             self.getConnection().execute_command('FT.CONFIG', 'SET', name, value)
         except redis.ResponseError as e:

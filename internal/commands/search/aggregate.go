@@ -70,7 +70,7 @@ func newRowsRun(c *command.Ctx, x *catalog.Index, q *request.Request, profiled b
 	if q.AddScores {
 		yields = append([]string{scoreName}, yields...)
 	}
-	a.pipeline, err = aggregate.Build(&q.Plan, aggregate.Options{Schema: aggregateSchema{r.def}, Yields: yields,
+	a.pipeline, err = aggregate.Build(&q.Plan, aggregate.Options{Schema: aggregateSchema{r.def, q.Dialect}, Yields: yields,
 		ForceLoad: r.def.Source == schema.JSON, MaxRows: int(integer(c.Host, "search-max-aggregate-results")),
 		MaxGroups: int(integer(c.Host, "search-max-aggregate-groups")), MaxMemory: maxAggregateMemory})
 	if err != nil {
@@ -145,7 +145,10 @@ func (a *rowsRun) pageWork(rows int) int {
 const scoreName = "__score"
 
 // aggregateSchema is the definition of an index as pipelines see it.
-type aggregateSchema struct{ def *schema.Definition }
+type aggregateSchema struct {
+	def     *schema.Definition
+	dialect int
+}
 
 // Field implements aggregate.Schema.
 func (s aggregateSchema) Field(name string) (aggregate.Field, bool) {
@@ -153,7 +156,8 @@ func (s aggregateSchema) Field(name string) (aggregate.Field, bool) {
 	if !ok {
 		return aggregate.Field{}, false
 	}
-	return aggregate.Field{Path: f.Path, Sortable: f.Sortable, Exact: f.Unfolded || f.Kind == query.NumericKind}, true
+	sortable := f.Sortable && (s.def.Source == schema.Hash || s.dialect < 3) // from then on a field has all values of a path
+	return aggregate.Field{Path: f.Path, Sortable: sortable, Exact: f.Unfolded || f.Kind == query.NumericKind}, true
 }
 
 // interrupt implements aggregate.Interrupt.

@@ -111,7 +111,7 @@ func newHybridRun(c *command.Ctx, x *catalog.Index, words []string, profiled boo
 			yields = append(yields, name)
 		}
 	}
-	h.pipeline, err = aggregate.Build(&q.Plan, aggregate.Options{Schema: aggregateSchema{r.def}, Yields: append(yields, request.OrderName),
+	h.pipeline, err = aggregate.Build(&q.Plan, aggregate.Options{Schema: aggregateSchema{r.def, q.Dialect}, Yields: append(yields, request.OrderName),
 		ForceLoad: r.def.Source == schema.JSON, MaxRows: int(integer(c.Host, "search-max-search-results")),
 		MaxGroups: int(integer(c.Host, "search-max-aggregate-groups")), MaxMemory: maxAggregateMemory})
 	if err != nil {

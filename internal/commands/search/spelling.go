@@ -40,7 +40,7 @@ func spellCheck(c *command.Ctx) {
 	total := 0
 	x.View(func(v index.View) {
 		var root query.Node
-		if root, err = query.Parse(string(c.Args[2]), query.Options{Dialect: o.Dialect, Schema: v.Definition(), Slop: -1}); err == nil {
+		if root, err = query.Parse(string(c.Args[2]), query.Options{Dialect: o.Dialect, Schema: v.Definition(), Params: o.Params, Slop: -1}); err == nil {
 			total = v.Docs().Len()
 			c.LongQuery(len(bytes.Fields(c.Args[2])) * v.Text().Len() / termsWork)
 			list = spell.Check(root, spelled{v, c.Offload}, o, dict)

@@ -128,11 +128,14 @@ func (s *scorer) tfidf(root iterator, own float64, x *Explanation) float64 {
 		x.setf("Document score is 0")
 		return 0
 	}
-	norm := s.doc.MaxFreq
+	norm, what := s.doc.MaxFreq, "Document max frequency is 0"
 	if s.Scorer == TFIDFDocNorm {
-		norm = s.doc.Len
+		norm, what = s.doc.Len, "Document length is 0"
 	}
-	norm = max(norm, 1) // a document without text
+	if norm == 0 { // it has no text
+		x.setf("%s", what)
+		return 0
+	}
 	sum := s.node(root, x.child())
 	apart := s.apart.of(root)
 	if x != nil {

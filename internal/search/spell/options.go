@@ -14,6 +14,7 @@ type Options struct {
 	Full             bool
 	Include, Exclude []string // dictionaries
 	Dialect          int      // 0 unless it is given
+	Params           map[string]string
 }
 
 // ParseOptions reads what stands behind the query. Words that are no options are ignored, as in the reference.
@@ -28,6 +29,8 @@ func ParseOptions(words []string) (Options, error) {
 			err = o.terms(&r)
 		case r.Match("DIALECT"):
 			o.Dialect, err = request.Dialect(&r)
+		case r.Match("PARAMS"):
+			o.Params, err = request.Params(&r, o.Params)
 		case r.Match("FULLSCOREINFO"):
 			o.Full = true
 		default:
