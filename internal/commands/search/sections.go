@@ -34,9 +34,9 @@ func counted(do func(*command.Ctx), goesOn bool) func(*command.Ctx) {
 	return func(c *command.Ctx) {
 		n := &serviceOf(c.Host).counters
 		n.active.Add(1)
+		defer n.active.Add(-1)
 		start, reply := time.Now(), len(c.W.Buf)
-		do(c)
-		n.active.Add(-1)
+		do(c) // which does not return if the query is to be offloaded: it begins anew then
 		n.spent.Add(int64(time.Since(start)))
 		if len(c.W.Buf) > reply && c.W.Buf[reply] == '-' {
 			return
