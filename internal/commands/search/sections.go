@@ -77,12 +77,12 @@ func (r *run) warned() {
 
 // totals are the figures of all indexes together.
 type totals struct {
-	indexes, filling, docs, cursors     int64
-	spent                               time.Duration
-	memory, smallest, largest           int64
-	vectors, removed                    int64
-	failures, mostFailures, fieldFailed int64
-	kinds                               [len(kindWords)]kindTotals
+	indexes, filling, docs, cursors int64
+	spent                           time.Duration
+	memory, smallest, largest       int64
+	vectors, removed                int64
+	failures, mostFailures          int64
+	kinds                           [len(kindWords)]kindTotals
 }
 
 // kindTotals are the figures of all fields of a kind.
