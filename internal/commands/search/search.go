@@ -64,6 +64,9 @@ func catalogOf(c *command.Ctx) *catalog.Catalog { return serviceOf(c.Host).Catal
 func (s *service) Start(h command.Host) {
 	s.host = h
 	s.Catalog = catalog.New(h.Keyspace(), h.Log(), func() index.Options { return documentOptions(h) })
+	if host, ok := h.(Host); ok {
+		host.Config().Follow(func(*config.Settings) { s.Reconfigured() }, "search-min-stem-len", "search-min-phonetic-term-len")
+	}
 }
 
 // Loaded implements command.Service: indexes find out by themselves when keys are loaded.

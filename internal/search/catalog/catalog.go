@@ -25,8 +25,9 @@ import (
 
 // Catalog is the indexes of a server.
 type Catalog struct {
-	builders sync.Pool // *builder
-	options  func() index.Options
+	builders   sync.Pool // *builder
+	options    func() index.Options
+	generation atomic.Int64 // of the options
 
 	ks     *engine.Keyspace
 	log    *slog.Logger
@@ -47,6 +48,8 @@ type builder struct {
 	hash  index.HashDocument
 	json  index.JSONDocument
 	paths index.Paths
+
+	generation int64 // of its options
 }
 
 // Index is an index of the catalog.
@@ -102,9 +105,20 @@ func (x *Index) Gone() bool { return x.gone.Load() }
 func New(ks *engine.Keyspace, log *slog.Logger, options func() index.Options) *Catalog {
 	c := &Catalog{ks: ks, log: log, options: options, byName: map[string]*Index{}, aliases: map[string]*Index{}, dicts: map[string]*spell.Dict{},
 		stop: make(chan struct{})}
-	c.builders.New = func() any { return &builder{Builder: index.NewBuilder(c.options())} }
 	c.active.Store(&[]*Index{})
 	return c
+}
+
+// Reconfigured has documents be read with other options from now on.
+func (c *Catalog) Reconfigured() { c.generation.Add(1) }
+
+// builder returns a builder with the present options, to be put into builders.
+func (c *Catalog) builder() *builder {
+	now := c.generation.Load()
+	if b, ok := c.builders.Get().(*builder); ok && b.generation == now {
+		return b
+	}
+	return &builder{Builder: index.NewBuilder(c.options()), generation: now}
 }
 
 // Close ends what the catalog does by itself.
@@ -196,7 +210,7 @@ func (c *Catalog) Update(g *engine.Guard, keys []string) {
 	if len(list) == 0 {
 		return
 	}
-	b := c.builders.Get().(*builder)
+	b := c.builder()
 	defer c.builders.Put(b)
 	for _, x := range list {
 		c.safely(x, func() { b.update(g, x, keys) })

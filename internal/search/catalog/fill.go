@@ -23,7 +23,7 @@ func (c *Catalog) Fill(g *engine.Guard, x *Index) {
 	}
 	total := g.Len(0)
 	if total <= fillAtOnce && g.Complete() {
-		b := c.builders.Get().(*builder)
+		b := c.builder()
 		defer c.builders.Put(b)
 		g.Each(0, func(e *engine.Entry) bool {
 			c.fill(g, b, x, e)
@@ -48,7 +48,7 @@ func (c *Catalog) FillWhenLoaded(x *Index) {
 // fillInSteps waits for the keys and goes through them as SCAN does. Those that change meanwhile are put by Update; to put one
 // twice is right.
 func (c *Catalog) fillInSteps(x *Index, s *scan) {
-	b := c.builders.Get().(*builder)
+	b := c.builder()
 	defer c.builders.Put(b)
 	var g engine.Guard
 	cursor, started, began := uint64(0), false, time.Time{}
