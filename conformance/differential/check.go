@@ -13,6 +13,8 @@ import (
 
 // Options say what a check does.
 type Options struct {
+	// Language is what is sent; nil stands for Commands.
+	Language *Language
 	// A is the address of the reference, B that of the server under test.
 	A, B string
 	// Seed is the seed of the first sequence; each further one adds one.
@@ -29,12 +31,15 @@ type Options struct {
 
 // Check compares the two servers and returns how many sequences differed.
 func Check(o Options) (int, error) {
-	r := NewRunner(o.A, o.B)
+	if o.Language == nil {
+		o.Language = &Commands
+	}
+	r := NewRunner(*o.Language, o.A, o.B)
 	defer r.Close()
 	start := time.Now()
 	found, sequences, commands := 0, 0, 0
 	for seed := o.Seed; commands < o.Commands && found < o.KeepGoing; seed++ {
-		ops := Generate(seed, o.SequenceLength)
+		ops := o.Language.Generate(seed, o.SequenceLength)
 		d, err := r.Run(ops)
 		if err != nil {
 			return found, err

@@ -28,6 +28,10 @@ var connNames = [connCount]string{"", "b", "s", "w"}
 type Op struct {
 	Conn int
 	Cmds [][]string
+	// Settles has the servers settle (Language.Settle) between operations without it and this one.
+	Settles bool
+	// Chained sends the commands one by one, each made from the reply before it (Language.Rewrite).
+	Chained bool
 }
 
 // generator makes one sequence of operations from a random source.
@@ -155,7 +159,7 @@ func (g *generator) opening() {
 }
 
 func (g *generator) add(conn int, cmds ...[]string) {
-	g.ops = append(g.ops, Op{conn, cmds})
+	g.ops = append(g.ops, Op{Conn: conn, Cmds: cmds})
 }
 
 func (g *generator) chance(percent int) bool { return g.rnd.IntN(100) < percent }

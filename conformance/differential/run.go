@@ -12,8 +12,26 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
+// Language is what a check sends, and how it compares the replies.
+type Language struct {
+	// Generate returns the sequence of operations that belongs to a seed, with about the given number of commands.
+	Generate func(seed uint64, commands int) []Op
+	// Same reports whether two servers' replies to a command agree.
+	Same func(args []string, a, b transcript.Value) bool
+	// Known returns why a difference is known, "" if it is not.
+	Known func(args []string, a, b transcript.Value) string
+	// Settle is called before an operation with Op.Settles, with a connection to each server.
+	Settle func(a, b *transcript.Conn) error
+	// Rewrite returns a command of an operation with Op.Chained, given the command before it and the server's reply.
+	Rewrite func(cmd, before []string, reply transcript.Value) []string
+}
+
+// Commands are the commands of the core, over keys of all types.
+var Commands = Language{Generate: Generate, Same: same, Known: knownReason}
+
 // Runner sends sequences to two servers, whose data it deletes.
 type Runner struct {
+	lang  Language
 	addrs [2]string
 	sides [2]*side
 
@@ -65,8 +83,8 @@ type batchError struct {
 func (e *batchError) Error() string { return fmt.Sprintf("server %c: %v", 'A'+e.side, e.err) }
 
 // NewRunner makes a runner for servers at two addresses, in the form of transcript.Dial.
-func NewRunner(a, b string) *Runner {
-	return &Runner{addrs: [2]string{a, b}, Known: map[string]int{}}
+func NewRunner(lang Language, a, b string) *Runner {
+	return &Runner{lang: lang, addrs: [2]string{a, b}, Known: map[string]int{}}
 }
 
 // Close closes all connections.
@@ -228,6 +246,8 @@ type sequence struct {
 	at int
 	// queued holds the commands between MULTI and EXEC, per connection.
 	queued [connCount][][]string
+	// unsettled says that an operation without Settles was sent after the servers settled.
+	unsettled bool
 	// blocked says that the blocker waits, and waiting on which command.
 	blocked bool
 	waiting []string
@@ -237,16 +257,25 @@ type sequence struct {
 func (q *sequence) play() (*Difference, error) {
 	for q.at = 0; q.at < len(q.ops); {
 		conn, end, n := q.ops[q.at].Conn, q.at, 0
-		for end < len(q.ops) && q.ops[end].Conn == conn && n < batchLimit && (conn != blocker || end == q.at) {
+		for end < len(q.ops) && q.ops[end].Conn == conn && n < batchLimit && (end == q.at || q.joins(end)) {
 			n += len(q.ops[end].Cmds)
 			end++
 		}
+		if q.ops[q.at].Settles && q.unsettled {
+			q.unsettled = false
+			if err := q.lang.Settle(q.sides[0].conns[otherConn], q.sides[1].conns[otherConn]); err != nil {
+				return nil, err
+			}
+		}
+		q.unsettled = q.unsettled || !q.ops[q.at].Settles
 		var d *Difference
 		var err error
-		switch conn {
-		case blocker:
+		switch {
+		case conn == blocker:
 			d, err = q.block(q.ops[q.at].Cmds[0])
-		case subscriber:
+		case q.ops[q.at].Chained:
+			d, err = q.chain(q.ops[q.at])
+		case conn == subscriber:
 			d, err = q.subscribe(q.ops[q.at:end])
 		default:
 			d, err = q.exchange(conn, q.ops[q.at:end])
@@ -261,6 +290,38 @@ func (q *sequence) play() (*Difference, error) {
 		return d, err
 	}
 	return q.subscribe(nil)
+}
+
+// joins reports whether an operation is sent in one batch with the one before it.
+func (q *sequence) joins(op int) bool {
+	a, b := q.ops[op-1], q.ops[op]
+	return b.Conn != blocker && !a.Chained && !b.Chained && a.Settles == b.Settles
+}
+
+// chain sends the commands of an operation one by one, as each may depend on the reply before it. It ends at a known difference.
+func (q *sequence) chain(op Op) (*Difference, error) {
+	var replies [2]value
+	for i, cmd := range op.Cmds {
+		for s, side := range q.sides {
+			sent := cmd
+			if i > 0 {
+				sent = q.lang.Rewrite(cmd, op.Cmds[i-1], replies[s])
+			}
+			v, err := side.conns[op.Conn].Do(batchTimeout, sent...)
+			if err != nil {
+				return nil, &batchError{s, err}
+			}
+			replies[s] = v
+		}
+		switch a, b := replies[0], replies[1]; {
+		case q.lang.Same(cmd, a, b):
+		case q.agreeOne(cmd, a, b) || q.agreeOne(op.Cmds[0], a, b):
+			return nil, nil // what follows hangs on it
+		default:
+			return &Difference{Op: q.at, What: transcript.QuoteCommand(cmd), A: a.String(), B: b.String()}, nil
+		}
+	}
+	return nil, nil
 }
 
 // exchange sends a run of operations and compares the replies one by one.
@@ -317,10 +378,10 @@ func (q *sequence) agree(conn int, cmd []string, a, b value) bool {
 }
 
 func (q *sequence) agreeOne(cmd []string, a, b value) bool {
-	if same(cmd, a, b) {
+	if q.lang.Same(cmd, a, b) {
 		return true
 	}
-	reason := knownReason(cmd, a, b)
+	reason := q.lang.Known(cmd, a, b)
 	if reason != "" {
 		q.Known[reason]++
 	}
