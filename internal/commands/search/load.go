@@ -63,13 +63,18 @@ func (l *loader) value(e *engine.Entry, d *docs.Doc, c column) value.Value {
 			return v
 		}
 	}
+	return l.raw(e, c.path)
+}
+
+// raw returns what a document has under a path; Absent if it has nothing.
+func (l *loader) raw(e *engine.Entry, path string) value.Value {
 	if l.def.Source == schema.Hash {
-		if v, ok := e.Hash().Get([]byte(c.path)); ok {
+		if v, ok := e.Hash().Get([]byte(path)); ok {
 			return value.Str(string(v))
 		}
 		return value.Value{}
 	}
-	return l.json(l.paths.Find(e.JSON().Root(), c.path))
+	return l.json(l.paths.Find(e.JSON().Root(), path))
 }
 
 // json returns the values under a path. Expressions and orders see the first of them, and so do replies up to dialect 2; from dialect 3

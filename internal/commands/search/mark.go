@@ -1,6 +1,7 @@
 package search
 
 import (
+	"github.com/atomredis/atomredis/engine/search/postings"
 	"github.com/atomredis/atomredis/internal/search/args"
 	"github.com/atomredis/atomredis/internal/search/plan"
 	"github.com/atomredis/atomredis/internal/search/query"
@@ -23,6 +24,13 @@ func checkSummary(q *request.Request, def *schema.Definition) error {
 		return args.Errorf(query.BadArguments, "HIGHLIGHT/SUMMARIZE is not supported with JSON indexes")
 	case def.NoHighlight || def.NoOffsets:
 		return args.Errorf(query.BadArguments, "Cannot use HIGHLIGHT/SUMMARIZE because NOOFSETS was specified at index level")
+	case !q.HasReturn || q.NoContent:
+		return nil
+	}
+	for _, f := range q.Return {
+		if _, ok := def.Lookup(f.Path); !ok && q.Summary.For(f.Name) != (summary.Style{}) {
+			return args.Errorf(query.BadArguments, "Property `%s` is not in schema", f.Name)
+		}
 	}
 	return nil
 }
@@ -36,12 +44,14 @@ func (r *run) mark(o *row) {
 		if style == (summary.Style{}) || f.value.Kind() != value.String {
 			continue
 		}
-		if known, ok := r.def.Lookup(f.name); !ok || known.Kind != query.TextKind {
+		known, ok := r.def.Lookup(f.name)
+		if !ok || known.Kind != query.TextKind {
 			continue
 		}
 		if m == nil {
 			m = r.newMarker(o.matched)
 		}
+		m.field = postings.Bit(known.Number)
 		f.value = value.Str(style.Render(f.value.Text(), &m.tokens, m.match))
 	}
 }
@@ -54,6 +64,7 @@ type marker struct {
 	stemmer  *text.Stemmer
 	synonyms *text.Synonyms
 	scratch  []byte
+	field    postings.Mask // whose text is being read
 }
 
 func (r *run) newMarker(matched []plan.Matched) *marker {
@@ -75,7 +86,7 @@ func (r *run) newMarker(matched []plan.Matched) *marker {
 func (m *marker) match(word []byte) (term int, idf float64, ok bool) {
 	found := func(t []byte) bool {
 		term, ok = m.terms[string(t)]
-		return ok
+		return ok && m.matched[term].Fields.Meets(m.field)
 	}
 	hit := found(word)
 	if stem, has := m.stemmer.Stem(word); !hit && has {

@@ -136,7 +136,7 @@ func (r *run) rows() (rows []row, current bool, err error) {
 	offset, num := r.limit()
 	sorted := len(limit.Keys) > 0
 	var order plan.Order
-	if sorted {
+	if sorted && num > 0 {
 		if order, err = r.order(limit.Keys[0].Name, limit.Keys[0].Desc); err != nil {
 			return nil, false, err
 		}
@@ -231,7 +231,8 @@ func (r *run) fill(o *row, e *engine.Entry, columns []column, keys []aggregate.K
 	if len(keys) > 0 {
 		c := r.loader.column(keys[0].Name, keys[0].Name)
 		if c.field != nil {
-			if v := r.loader.value(e, o.Doc, c); !v.IsAbsent() {
+			// What all fields come with is the text of a hash, not the value that it is sorted by.
+			if v := r.loader.raw(e, c.path); !v.IsAbsent() {
 				first = c.name
 				o.fields = append(o.fields, field{first, v})
 			}
@@ -370,7 +371,7 @@ func writeExplanation(w *resp.Writer, x plan.Explanation) {
 }
 
 func writePayload(w *resp.Writer, d *docs.Doc) {
-	if p, ok := d.Payload(); ok {
+	if p, ok := d.Payload(); ok && p != "" {
 		w.BulkString(p)
 	} else {
 		w.Null()

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"slices"
 	"time"
 
 	"github.com/atomredis/atomredis/engine"
@@ -103,9 +104,21 @@ func (r *run) prepare() error {
 		if err != nil {
 			return
 		}
-		r.plan, err = plan.New(tree, v, r.options())
+		if r.plan, err = plan.New(tree, v, r.options()); err == nil {
+			err = differ(r.plan.Yields())
+		}
 	})
 	return err
+}
+
+// differ refuses two distances of one name.
+func differ(yields []string) error {
+	for i, name := range yields {
+		if slices.Contains(yields[:i], name) {
+			return args.Errorf(query.BadArguments, "Property `%s` specified more than once", name)
+		}
+	}
+	return nil
 }
 
 // options returns what plans are made with.

@@ -158,6 +158,9 @@ func (r *Reader) Double() (float64, Problem) {
 
 // float returns the finite number that a text is.
 func float(s string) (float64, bool) {
+	if s == "" {
+		return 0, true // as strtod has it, whose end is that of the word
+	}
 	s = strings.TrimLeft(s, " \t\n\v\f\r")
 	if strings.ContainsAny(s, "_pP") {
 		return 0, false

@@ -8,14 +8,14 @@ import (
 )
 
 func TestWholeNumbers(t *testing.T) {
-	for s, want := range map[string]int64{"5": 5, "3.0": 3, "1e2": 100, "-7": -7, "+4": 4, " 8": 8} {
+	for s, want := range map[string]int64{"5": 5, "3.0": 3, "1e2": 100, "-7": -7, "+4": 4, " 8": 8, "": 0} {
 		r := New(s)
 		n, problem := r.Int(math.MinInt64, math.MaxInt64)
 		require.Equal(t, None, problem, s)
 		require.Equal(t, want, n, s)
 		require.True(t, r.Done())
 	}
-	for _, s := range []string{"", "x", "1.5", "5x", "inf", "nan", "1e30", "9223372036854775807"} {
+	for _, s := range []string{" ", "x", "1.5", "5x", "inf", "nan", "1e30", "9223372036854775807"} {
 		r := New(s)
 		_, problem := r.Int(0, 10)
 		require.Equal(t, NotConvertible, problem, s)

@@ -336,6 +336,7 @@ func (b *Builder) text(f *schema.Field, value []byte, position *int, stemmer *te
 	times, timesStem := repeats(f.Weight), repeats(f.Weight*stemWeight)
 	if len(value) == 0 {
 		if f.IndexEmpty {
+			b.length += times
 			b.add(nil, "", mask, times, uint32(*position+1))
 		}
 		return

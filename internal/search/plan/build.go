@@ -355,7 +355,7 @@ func (b *builder) expand(found iter.Seq2[string, *postings.List], make func(stri
 	return list
 }
 
-// tag makes the iterator of some tags. The weight of the node is that of its only value, or else of all of them together.
+// tag makes the iterator of some tags. The weight of the node is that of each of its values, and of several together once more.
 func (b *builder) tag(n *query.Tag) iterator {
 	if n.Field == nil || n.Field.Kind&query.TagKind == 0 {
 		return nil
@@ -369,13 +369,13 @@ func (b *builder) tag(n *query.Tag) iterator {
 	if sensitive {
 		fold = func(s string) string { return s }
 	}
-	weight, all := n.Weight, 1.0
+	all := 1.0
 	if len(n.Values) > 1 {
-		weight, all = all, weight
+		all = n.Weight
 	}
 	var children []iterator
 	for _, value := range n.Values {
-		if it := b.tagValue(tags, value, fold, weight); it != nil {
+		if it := b.tagValue(tags, value, fold, n.Weight); it != nil {
 			children = append(children, it)
 		}
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/atomredis/atomredis/engine/search/docs"
@@ -55,6 +56,9 @@ type Plan struct {
 	yields   []string
 	warnings []string
 
+	nearest []uint64 // the matches of KNN by their distance, of which Next has gone to so many as step says
+	step    int
+
 	id     uint64
 	doc    *docs.Doc
 	total  int
@@ -88,9 +92,12 @@ func (p *Plan) warn(text string) {
 	}
 }
 
-// Next goes to the next match, in the order in which documents were indexed. It reports false at the end or when the query was
-// stopped.
+// Next goes to the next match, in the order in which documents were indexed, or by distance if the query is KNN. It reports
+// false at the end or when the query was stopped.
 func (p *Plan) Next() bool {
+	if k, ok := bare(p.root).(*knn); ok {
+		return p.nextNearest(k)
+	}
 	for p.id != end {
 		p.id = p.root.seek(p.id + 1)
 		if p.watch.tick() {
@@ -100,6 +107,29 @@ func (p *Plan) Next() bool {
 			return true
 		}
 	}
+	return false
+}
+
+// nextNearest is Next for KNN. The iterators only go forward, so they start again for each match.
+func (p *Plan) nextNearest(k *knn) bool {
+	if p.nearest == nil {
+		near := slices.Clone(k.near)
+		slices.SortStableFunc(near, func(a, b Near) int { return cmp.Compare(a.Distance, b.Distance) })
+		p.nearest = make([]uint64, len(near))
+		for i, n := range near {
+			p.nearest[i] = n.Doc
+		}
+	}
+	for p.step < len(p.nearest) && !p.watch.tick() {
+		p.id = p.nearest[p.step]
+		p.step++
+		if p.doc = p.docs.Get(p.id); p.doc != nil {
+			p.root.rewind()
+			p.root.seek(p.id)
+			return true
+		}
+	}
+	p.id, p.doc = end, nil
 	return false
 }
 
@@ -194,11 +224,12 @@ func (p *Plan) normalize() {
 
 // again does something with the iterators from the beginning on, and then goes back to the present match.
 func (p *Plan) again(do func()) {
-	id, doc := p.id, p.doc
+	id, doc, step := p.id, p.doc, p.step
 	p.root.rewind()
-	p.id, p.doc = 0, nil
+	p.id, p.doc, p.step = 0, nil, 0
 	do()
 	p.root.rewind()
+	p.step = step
 	if p.id, p.doc = id, doc; id != 0 && id != end {
 		p.root.seek(id)
 	}

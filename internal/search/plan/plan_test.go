@@ -318,12 +318,12 @@ func TestVectorSearches(t *testing.T) {
 		mode string
 		keys []string
 	}{
-		{knn(nil), "STANDARD_KNN", []string{"99", "100", "101"}},
-		{knn(rare()), "HYBRID_ADHOC_BF", []string{"51", "101", "151"}},
-		{knn(query.NewAll()), "HYBRID_BATCHES", []string{"99", "100", "101"}},
-		{knn(query.NewAll(), query.Option{Name: "hybrid_policy", Value: "adhoc_bf"}), "HYBRID_ADHOC_BF", []string{"99", "100", "101"}},
+		{knn(nil), "STANDARD_KNN", []string{"100", "99", "101"}},
+		{knn(rare()), "HYBRID_ADHOC_BF", []string{"101", "51", "151"}},
+		{knn(query.NewAll()), "HYBRID_BATCHES", []string{"100", "99", "101"}},
+		{knn(query.NewAll(), query.Option{Name: "hybrid_policy", Value: "adhoc_bf"}), "HYBRID_ADHOC_BF", []string{"100", "99", "101"}},
 		{knn(rare(), query.Option{Name: "HYBRID_POLICY", Value: "BATCHES"}, query.Option{Name: "BATCH_SIZE", Value: "7"}), "HYBRID_BATCHES",
-			[]string{"51", "101", "151"}},
+			[]string{"101", "51", "151"}},
 	} {
 		p, err := New(tc.root, m, Options{Slop: -1})
 		require.NoError(t, err)

@@ -193,7 +193,7 @@ func (s *scorer) node(it iterator, x *Explanation) float64 {
 		if it.matches() {
 			return s.node(it.child, x)
 		}
-		return s.other(it.weight, 0, x)
+		return s.other(0, 1, x)
 	case *knn:
 		if it.matches() {
 			return s.node(it.filter, x)

@@ -158,23 +158,20 @@ func (p *parser) tokenNode(t token, inTag bool) *Token {
 	change := normalize
 	if inTag {
 		change = unescape
-		if t.kind != attributeToken {
-			n.shown = t.text
-		}
 	}
 	p.textOf(t, t.kind == attributeToken, inTag, &n.Common, &n.Text, change)
 	n.Verbatim = !p.lex.old && (t.kind == numberToken || t.kind == sizeToken)
 	return n
 }
 
-// tagNode makes the node of the words of a tag. EXPLAIN shows one word as it was written, several as in text.
+// tagNode makes the node of the words of a tag. EXPLAIN shows several words as in text.
 func tagNode(words []Node) Node {
 	if len(words) == 1 {
 		return words[0]
 	}
 	for _, n := range words {
 		t := n.(*Token)
-		t.shown = normalize(t.shown)
+		t.shown = text.Fold(t.Text)
 	}
 	return &Intersect{common(), words}
 }

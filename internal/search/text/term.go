@@ -12,3 +12,8 @@ const (
 	MinStem  = 4
 	MinSound = 3
 )
+
+// IsAdded reports whether a term is a stem, a sound or a group, and no word.
+func IsAdded(term string) bool {
+	return term != "" && (term[:1] == Stem || term[:1] == Sound || term[:1] == Group)
+}
