@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/atomredis/atomredis/conformance/differential"
+	"github.com/atomredis/atomredis/conformance/differential/searches"
 )
 
 func main() {
@@ -20,8 +21,12 @@ func main() {
 	flag.Uint64Var(&o.Seed, "seed", 1, "`seed` of the first sequence")
 	flag.IntVar(&o.KeepGoing, "keep-going", 1, "end after this `number` of differences")
 	flag.StringVar(&o.Dir, "dir", ".", "`folder` for the transcripts of differences")
+	search := flag.Bool("search", false, "send searches (FT.*); the reference needs the module and --enable-debug-command yes")
 	extremes := flag.Bool("extremes", false, "send extreme numbers in every argument instead of random commands")
 	flag.Parse()
+	if *search {
+		o.Language = &searches.Language
+	}
 	check := differential.Check
 	if *extremes {
 		check = func(o differential.Options) (int, error) { return differential.Extremes(o.A, o.B, o.Log) }
