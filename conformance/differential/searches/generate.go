@@ -86,7 +86,7 @@ func (g *generator) query() {
 	if strings.Contains(words[2], "KNN") && words[0] == "FT.SEARCH" && g.chance(50) {
 		words = append(words, "SORTBY", g.pick("dist", "__v1_score"))
 	}
-	if strings.Contains(words[2], "$") || g.chance(3) {
+	if words[0] != "FT.TAGVALS" && strings.Contains(words[2], "$") || words[0] != "FT.TAGVALS" && g.chance(3) {
 		words = append(words, g.words("PARAMS")...)
 	}
 	if g.dialect > 0 && words[0] != "FT.TAGVALS" {

@@ -93,7 +93,7 @@ var grammar = map[string]string{
 	"range":      "8 <<number>> <<number>>\n5 -inf <<number>>\n5 <<number>> +inf\n3 (<<number>> <<number>>\n2 <<number>> (<<number>>\n1 (<<number>> (inf\n1 0 20\n1@2 $num 15\n1 <<number>>,<<number>>",
 	"geo":        "4 13.5 52.5 <<radius>> km\n2 14 53 50 km\n1 13.5 52.5 <<radius>> mi\n1 13.2 52.2 90000 m\n1 13.4 52.9 100000 ft\n1@2 $lon 52.5 60 km",
 	"compare":    "1 ==\n1 !=\n1 <\n1 <=\n1 >\n1 >=",
-	"radius":     "4 60\n2 100\n1 20000\n1 0.5",
+	"radius":     "4 60\n2 100\n1 500\n1 0.5",
 	"attributes": "4 $weight: <<weight>>\n2 $slop: <<slop>>\n2 $slop: <<slop>>; $inorder: <<bool>>\n1 $inorder: <<bool>>; $weight: <<weight>>;\n1 $phonetic: <<bool>>\n1@9 $foo: 1",
 	"weight":     "3 2\n2 0.5\n1 0\n1 3.25",
 	"slop":       "2 0\n2 1\n1 3\n1 -1",

@@ -24,7 +24,21 @@ func checkSummary(q *request.Request, def *schema.Definition) error {
 		return args.Errorf(query.BadArguments, "HIGHLIGHT/SUMMARIZE is not supported with JSON indexes")
 	case def.NoHighlight || def.NoOffsets:
 		return args.Errorf(query.BadArguments, "Cannot use HIGHLIGHT/SUMMARIZE because NOOFSETS was specified at index level")
-	case !q.HasReturn || q.NoContent:
+	}
+	return nil
+}
+
+// checkMarked refuses fields to mark that the index does not have.
+func checkMarked(q *request.Request, def *schema.Definition) error {
+	if q.Summary.Empty() || q.NoContent {
+		return nil
+	}
+	if !q.HasReturn {
+		for _, name := range q.Summary.Names() {
+			if _, ok := def.Lookup(name); !ok {
+				return args.Errorf(query.BadArguments, "No such property `%s`", name)
+			}
+		}
 		return nil
 	}
 	for _, f := range q.Return {
@@ -89,7 +103,7 @@ func (m *marker) match(word []byte) (term int, idf float64, ok bool) {
 		return ok && m.matched[term].Fields.Meets(m.field)
 	}
 	hit := found(word)
-	if stem, has := m.stemmer.Stem(word); !hit && has {
+	if stem, has := m.stemmer.Stem(word); !hit && has && stem != string(word) { // only other stems are terms
 		m.scratch = append(append(m.scratch[:0], text.Stem...), stem...)
 		hit = found(m.scratch)
 	}

@@ -52,7 +52,10 @@ func newRun(c *command.Ctx, x *catalog.Index, q *request.Request, profiled bool)
 		return nil, err
 	}
 	r.begin()
-	return r, r.prepare()
+	if err = r.prepare(); err == nil {
+		err = checkMarked(q, r.def)
+	}
+	return r, err
 }
 
 // checkFormat refuses FORMAT EXPAND where it means nothing.

@@ -101,6 +101,7 @@ func (b *builder) node(n query.Node) (iterator, error) {
 		child, err := b.node(n.Child)
 		return b.wrap(&not{all: *b.all(n.Weight), child: orNone(child), watch: &b.plan.watch}), err
 	case *query.Optional:
+		n.Child.Of().Weight = n.Weight // which replaces that of the child
 		child, err := b.node(n.Child)
 		return b.wrap(&optional{all: *b.all(n.Weight), child: orNone(child)}), err
 	case *query.Intersect:

@@ -274,10 +274,14 @@ func (n *naive) score(id uint64, node query.Node) float64 {
 				s += term(has, 1)
 			}
 		}
+		if len(q.Values) > 1 {
+			w *= w
+		}
 		return w * s
 	case *query.All:
 		return w * leaf(1, 1)
 	case *query.Optional:
+		q.Child.Of().Weight = w
 		if n.match(id, q.Child) {
 			return n.score(id, q.Child)
 		}

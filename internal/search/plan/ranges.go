@@ -73,12 +73,15 @@ func (b *builder) numeric(n *query.Numeric) iterator {
 	if tree == nil {
 		return nil
 	}
-	r := b.newRanges(n.Field, tree, n.Weight, "NUMERIC")
+	r := b.newRanges(n.Field, tree, rangeWeight, "NUMERIC")
 	r.term = short(n.Min) + " - " + short(n.Max)
 	r.place, r.single = b.index.Single(n.Field)
 	b.addRange(r, tree, numbers.Range{Min: n.Min, Max: n.Max, MinExclusive: n.MinExclusive, MaxExclusive: n.MaxExclusive})
 	return b.ranges(r)
 }
+
+// rangeWeight is the weight of ranges and circles, whatever the query says of them alone.
+const rangeWeight = 1
 
 // inOrder returns the matches of the query as a range of a field, in whose order they will be sorted; nil if they are none.
 func (b *builder) inOrder(f *query.Field) *ranges {
@@ -145,7 +148,7 @@ func (b *builder) geo(n *query.Geo) iterator {
 	}
 	circle := &geo.Shape{Center: geo.Position{Lon: n.Lon, Lat: n.Lat}, Radius: n.Radius * unit}
 	area := circle.Area()
-	r := b.newRanges(n.Field, tree, n.Weight, "GEO")
+	r := b.newRanges(n.Field, tree, rangeWeight, "GEO")
 	r.term = short(n.Lon) + "," + short(n.Lat) + " - " + short(n.Radius) + n.Unit
 	r.keep = func(v float64) bool { return area.Contains(geo.FromScore(v)) }
 	if onMap(circle) {

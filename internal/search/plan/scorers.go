@@ -171,7 +171,7 @@ func (s *scorer) node(it iterator, x *Explanation) float64 {
 		if it.source != ofMissing {
 			return s.term(it, x)
 		}
-		return s.other(it.weight, 1, x)
+		return s.other(0, 1, x)
 	case *union:
 		sum := 0.0
 		for _, i := range it.matching() {

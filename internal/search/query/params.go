@@ -13,6 +13,7 @@ type paramKind uint8
 const (
 	wordParam   paramKind = iota // a word; one that is a number is not expanded
 	rawParam                     // as it is
+	tagParam                     // without escapes
 	numberParam                  // a number
 	minParam                     // the lower end of a range
 	maxParam                     // the upper end of a range
@@ -79,6 +80,8 @@ func (p param) apply(value string) error {
 		}
 	case rawParam:
 		*p.text = value
+	case tagParam:
+		*p.text = unescape(value)
 	case unitParam:
 		*p.text = strings.ToLower(value)
 	case numberParam:

@@ -146,7 +146,7 @@ func (p *parser) textOf(t token, isParam, inTag bool, c *Common, to *string, cha
 	case !isParam:
 		*to = change(t.text)
 	case inTag:
-		c.params = append(c.params, param{name: t.text, kind: rawParam, text: to})
+		c.params = append(c.params, param{name: t.text, kind: tagParam, text: to})
 	default:
 		c.params = append(c.params, param{name: t.text, kind: wordParam, text: to, of: c})
 	}

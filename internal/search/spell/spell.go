@@ -88,10 +88,8 @@ func suggest(word string, fields query.Fields, index Index, o Options, dict func
 	return list
 }
 
-// internal reports whether a term is a stem, a sound or a group of synonyms.
-func internal(term string) bool {
-	return strings.HasPrefix(term, text.Stem) || strings.HasPrefix(term, text.Sound) || strings.HasPrefix(term, text.Group)
-}
+// internal reports whether a term is no word: a stem, a sound, a group of synonyms, or an empty text.
+func internal(term string) bool { return term == "" || text.IsAdded(term) }
 
 // tokens yields the words of a tree.
 func tokens(root query.Node) iter.Seq[*query.Token] {

@@ -43,6 +43,15 @@ func (s *Settings) For(name string) Style {
 	return style
 }
 
+// Names returns the fields that have a style of their own.
+func (s *Settings) Names() []string {
+	names := make([]string, len(s.fields))
+	for i, f := range s.fields {
+		names[i] = f.name
+	}
+	return names
+}
+
 // field returns the style of a field to change it.
 func (s *Settings) field(name string) *Style {
 	for i := range s.fields {
