@@ -132,7 +132,7 @@ func (g *generator) scored(words []string) []string {
 	if !scores || len(words) < 3 {
 		return words
 	}
-	ranges := strings.ContainsAny(words[2], "[<>={") || slices.Contains(words, "FILTER") || slices.Contains(words, "GEOFILTER")
+	ranges := strings.ContainsAny(words[2], "[<>={|") || slices.Contains(words, "FILTER") || slices.Contains(words, "GEOFILTER")
 	if g.suffixes && strings.ContainsAny(words[2], "*%") || strings.Contains(words[2], "w'") {
 		// Which word counts for a pattern depends on the order in tries.
 		return withScorer(words, "DOCSCORE")

@@ -344,7 +344,8 @@ func (g *generator) fill(name string) (string, bool) {
 	case "vectorfield":
 		return g.named("VECTOR", false).name, true
 	case "anyfield":
-		return g.named("", false).name, true
+		// The reference takes a vector for a text that ends at its first byte of zero.
+		return g.named(g.pick("TEXT", "TEXT", "TAG", "TAG", "NUMERIC", "NUMERIC", "GEO"), false).name, true
 	case "scalarfield":
 		return g.named(g.pick("TEXT", "TAG", "NUMERIC"), false).name, true
 	case "sortablefield":

@@ -89,7 +89,7 @@ func (g *generator) create() []string {
 		case "TAG":
 			f.separator = ","
 			if g.chance(20) {
-				f.separator = g.pick(";", "|", " ")
+				f.separator = g.pick(";", "|")
 				words = append(words, "SEPARATOR", f.separator)
 			}
 			maybe(20, "CASESENSITIVE")
@@ -188,7 +188,7 @@ func (g *generator) value(f field) string {
 		return s
 	case "NUMERIC":
 		if g.chance(2) {
-			return g.pick("abc", "", "nan", "1,5", "-0", "1e400")
+			return g.pick("abc", "", "nan", "1,5", "1e400")
 		}
 		return g.number()
 	case "GEO":
@@ -237,7 +237,7 @@ func (g *generator) tag() string {
 
 func (g *generator) number() string {
 	if g.chance(10) {
-		return g.pick("0", "-1", "1e3", "0.1", "3.14159", "1000000000000", "-2.5", "1234567.891", "0.333333333333333", "123456789012345678")
+		return g.pick("0", "-1", "1e3", "0.1", "3.14159", "1000000000000", "-2.5", "1234567.891", "0.333333333333333", "123456789012")
 	}
 	return strconv.Itoa(g.rnd.IntN(20))
 }
