@@ -23,6 +23,7 @@ if [ -n "${SMOKE:-}" ]; then
 	go run ./bench/doors -server "$server" -rounds 1 -time 20ms -keys 300
 	go run ./bench/group -server "$server" -rounds 1 -time 20ms -keys 300
 	go run ./bench/types -server "$server" -rounds 1 -time 20ms -keys 300 -samples 3000 -items 3000 -vectors 300
+	go run ./bench/search -server "$server" -rounds 1 -time 20ms -documents 2000 -vectors 300
 	exit
 fi
 
@@ -38,11 +39,16 @@ for variable in WORKLOAD ROUNDS OPEN TIME DURABILITY PIPELINE CONNS SIZE KEYS ZI
 		compare+=("-${variable,,}" "${!variable}")
 	fi
 done
-go run ./bench/compare "${compare[@]}"
+if [ "${WORKLOAD:-}" != search ]; then
+	go run ./bench/compare "${compare[@]}"
+fi
 if [ -z "${WORKLOAD:-}" ]; then
 	go run ./bench/doors -server "$server" -rounds "${ROUNDS:-5}"
 	go run ./bench/group -server "$server" -rounds "${ROUNDS:-3}"
 	go run ./bench/types -server "$server" -rounds "${ROUNDS:-5}"
+fi
+if [ -z "${WORKLOAD:-}" ] || [ "$WORKLOAD" = search ]; then
+	go run ./bench/search -server "$server" -rounds "${ROUNDS:-5}" -reference "${REFERENCE:-}" -module "${MODULE:-}"
 fi
 
 if [ -n "${FULL:-}" ]; then

@@ -29,6 +29,7 @@ type settings struct {
 	rounds                     int
 	time                       time.Duration
 	documents, vectors         int
+	row                        string
 }
 
 var ctx = context.Background()
@@ -50,6 +51,7 @@ func main() {
 	flag.DurationVar(&o.time, "time", 500*time.Millisecond, "how long each measurement takes")
 	flag.IntVar(&o.documents, "documents", 100_000, "hashes in the index")
 	flag.IntVar(&o.vectors, "vectors", 20_000, "vectors in the index")
+	flag.StringVar(&o.row, "row", "", "measure only the queries whose `name` begins so")
 	flag.Parse()
 	log.SetFlags(0)
 	defer servers.Cleanup()
@@ -69,7 +71,7 @@ func main() {
 		s.client = redis.NewClient(&redis.Options{Addr: s.server.Addr, Protocol: 2, DisableIdentity: true, ReadTimeout: time.Minute})
 		s.build(c)
 	}
-	rows := queries(c)
+	rows := slices.DeleteFunc(queries(c), func(r row) bool { return !strings.HasPrefix(r.name, o.row) })
 	for round := range o.rounds {
 		for _, row := range rows {
 			for i := range sides {
@@ -92,6 +94,7 @@ func main() {
 	report(io.MultiWriter(os.Stdout, file), o, sides, rows)
 	for _, s := range sides {
 		servers.Check(s.client.Close())
+		s.server.Stop()
 	}
 	servers.Check(file.Close())
 }

@@ -92,14 +92,14 @@ func (g *generator) query() {
 	if g.dialect > 0 && words[0] != "FT.TAGVALS" {
 		words = append(words, "DIALECT", strconv.Itoa(g.dialect))
 	}
-	if g.dialect == 4 && (words[0] == "FT.SEARCH" || words[0] == "FT.AGGREGATE") {
-		// Without it the reference leaves out scores, or the documents without the field of SORTBY, or crashes.
-		words = slices.Insert(words, 3, "WITHCOUNT")
-	}
 	if g.wrong && words[0] != "FT.TAGVALS" {
 		words = g.spoil(words)
 	}
 	words = g.scored(words)
+	if g.dialect == 4 && (words[0] == "FT.SEARCH" || words[0] == "FT.AGGREGATE") && len(words) > 2 {
+		// Without it the reference leaves out scores, or the documents without the field of SORTBY, or crashes.
+		words = slices.Insert(words, 3, "WITHCOUNT")
+	}
 	op.Cmds = [][]string{words}
 	if slices.Contains(words, "WITHCURSOR") {
 		op.Chained = true

@@ -74,6 +74,13 @@ func treeOf(q *request.Request, def *schema.Definition, synonyms *text.Synonyms,
 	if q.HasInKeys {
 		root = query.Filter(root, query.NewIDs(ids(q.InKeys)...))
 	}
+	if !q.Verbatim {
+		e := query.Expansion{Expander: query.Expander(q.Expander), Schema: def, Stemmer: text.NewQueryStemmer(language), Synonyms: synonyms}
+		if root, err = e.Expand(root); err != nil {
+			return nil, err
+		}
+	}
+	// Words are expanded as if there was no INFIELDS: also where all of its fields have no stems.
 	if len(q.InFields) > 0 {
 		var fields []*query.Field
 		for _, name := range q.InFields {
@@ -83,11 +90,7 @@ func treeOf(q *request.Request, def *schema.Definition, synonyms *text.Synonyms,
 		}
 		query.Narrow(root, query.OnlyIn(fields...))
 	}
-	if q.Verbatim {
-		return root, nil
-	}
-	e := query.Expansion{Expander: query.Expander(q.Expander), Schema: def, Stemmer: text.NewQueryStemmer(language), Synonyms: synonyms}
-	return e.Expand(root)
+	return root, nil
 }
 
 // numericFilter returns the node of FILTER. Up to dialect 1 an unknown field finds nothing.
