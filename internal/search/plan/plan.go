@@ -25,6 +25,9 @@ type Options struct {
 	MaxExpansions int // terms of a pattern that are looked at; 0 is 200
 	MaxMemory     int // bytes that the iterators may take, about; 0 is 256 MB
 
+	// Hidden reports whether a document does not count although it is in the index, by its key; nil if all count.
+	Hidden func(key string) bool
+
 	Stop    func() bool // is asked every hundred steps whether the query has to stop; may be nil
 	Long    func(n int) // is told before New works on about n documents so far, and may panic to end it; may be nil
 	Profile bool        // the iterators are measured
@@ -103,7 +106,7 @@ func (p *Plan) Next() bool {
 		if p.watch.tick() {
 			p.id = end
 		}
-		if p.doc = p.docs.Get(p.id); p.doc != nil {
+		if p.doc = p.docs.Get(p.id); p.doc != nil && !p.hides(p.doc) {
 			return true
 		}
 	}
@@ -123,7 +126,7 @@ func (p *Plan) nextNearest(k *knn) bool {
 	for p.step < len(p.nearest) && !p.watch.tick() {
 		p.id = p.nearest[p.step]
 		p.step++
-		if p.doc = p.docs.Get(p.id); p.doc != nil {
+		if p.doc = p.docs.Get(p.id); p.doc != nil && !p.hides(p.doc) {
 			p.root.rewind()
 			p.root.seek(p.id)
 			return true
@@ -131,6 +134,18 @@ func (p *Plan) nextNearest(k *knn) bool {
 	}
 	p.id, p.doc = end, nil
 	return false
+}
+
+// hides reports whether a document does not count.
+func (p *Plan) hides(d *docs.Doc) bool { return p.options.Hidden != nil && p.options.Hidden(d.Key()) }
+
+// counts reports whether a document lives and counts.
+func (p *Plan) counts(id uint64) bool {
+	if p.options.Hidden == nil {
+		return p.docs.Alive(id)
+	}
+	d := p.docs.Get(id)
+	return d != nil && !p.hides(d)
 }
 
 // ID returns the number of the present match.

@@ -23,8 +23,8 @@ type Hit struct {
 // were found.
 func (p *Plan) Total() int { return p.total }
 
-// alive reports whether all numbers that were given are those of living documents, so that no match has to be asked.
-func (p *Plan) alive() bool { return uint64(p.docs.Len()) == p.docs.Last() }
+// alive reports whether all numbers that were given are those of living documents that count, so that no match has to be asked.
+func (p *Plan) alive() bool { return uint64(p.docs.Len()) == p.docs.Last() && p.options.Hidden == nil }
 
 // Count goes through all matches and returns how many there are.
 func (p *Plan) Count() int {
@@ -38,6 +38,9 @@ func (p *Plan) Count() int {
 
 // known returns how many matches there are, if that needs no look at them.
 func (p *Plan) known() (n int, ok bool) {
+	if p.options.Hidden != nil {
+		return 0, false
+	}
 	switch it := bare(p.root).(type) {
 	case *none:
 		return 0, true
@@ -71,7 +74,7 @@ func (p *Plan) each(skip bool, do func(id uint64) bool) {
 	p.total = 0
 	alive := p.alive()
 	for id := p.root.seek(1); id != end && !skip && !p.watch.tick(); id = p.root.seek(id + 1) {
-		if !alive && !p.docs.Alive(id) {
+		if !alive && !p.counts(id) {
 			continue
 		}
 		if p.total++; !do(id) {
@@ -122,17 +125,28 @@ type Order struct {
 	Desc bool
 }
 
-// before reports whether a hit comes before another one. Hits without a value come last in both directions.
+// before reports whether a hit comes before another one.
 func (o *Order) before(a, b *Hit) bool {
-	switch c := compare(&a.Key, &b.Key); {
-	case a.Key.Kind == docs.None || b.Key.Kind == docs.None:
-		if a.Key.Kind != b.Key.Kind {
-			return b.Key.Kind == docs.None
-		}
-	case c != 0:
-		return c < 0 != o.Desc
+	if c := o.Compare(&a.Key, &b.Key); c != 0 {
+		return c < 0
 	}
 	return a.ID < b.ID != o.Desc
+}
+
+// Compare compares what two hits are ordered by. Those without a value come last in both directions.
+func (o *Order) Compare(a, b *docs.Value) int {
+	switch c := compare(a, b); {
+	case a.Kind == b.Kind && a.Kind == docs.None:
+		return 0
+	case a.Kind == docs.None:
+		return 1
+	case b.Kind == docs.None:
+		return -1
+	case o.Desc:
+		return -c
+	default:
+		return c
+	}
 }
 
 // compare compares two values. A text is compared with a number as the number that it is, if it is one.

@@ -37,6 +37,7 @@ type knn struct {
 	nearest
 	filter iterator // nil without one
 	mode   string   // how they were found, for PROFILE
+	most   int      // how many the query asks for
 }
 
 // matches moves the filter to the present document.
@@ -141,7 +142,7 @@ func (b *builder) knn(n *query.KNN) (iterator, error) {
 	case p.mode == hybridAdHoc && option(options, "EF_RUNTIME") != "":
 		return nil, badVector("'EF_RUNTIME' is irrelevant for 'ADHOC_BF' policy")
 	}
-	k := &knn{mode: standardKNN}
+	k := &knn{mode: standardKNN, most: int(min(n.K, math.MaxInt32))}
 	k.yield = n.Yield
 	count := int(min(n.K, int64(vectors.Len())))
 	if n.Filter != nil {
@@ -155,9 +156,9 @@ func (b *builder) knn(n *query.KNN) (iterator, error) {
 	if k.filter == nil {
 		b.works(vectors.Effort(count, options))
 		k.near = vectors.Nearest(n.Vector, count, options, nil, false, b.plan.watch.tick)
-		if slices.ContainsFunc(k.near, func(n Near) bool { return !b.plan.docs.Alive(n.Doc) }) {
-			// A document has been changing: it takes the places of two, of which one is dead.
-			k.near = vectors.Nearest(n.Vector, count, options, b.plan.docs.Alive, false, b.plan.watch.tick)
+		if slices.ContainsFunc(k.near, func(n Near) bool { return !b.plan.counts(n.Doc) }) {
+			// A document has been changing: it takes the places of two, of which one is dead. Or some are hidden.
+			k.near = vectors.Nearest(n.Vector, count, options, b.plan.counts, false, b.plan.watch.tick)
 		}
 	} else {
 		b.works(work(k.filter))
@@ -178,6 +179,50 @@ func (b *builder) knn(n *query.KNN) (iterator, error) {
 	return b.wrap(k), nil
 }
 
+// Nearest returns the distances of the nearest documents that the query has found, ascending, and how many it asks for; none
+// if it asks for no nearest ones.
+func (p *Plan) Nearest() (distances []float64, most int) {
+	k := nearestOf(p.root)
+	if k == nil {
+		return nil, 0
+	}
+	for _, n := range k.near {
+		distances = append(distances, n.Distance)
+	}
+	slices.Sort(distances)
+	return distances, k.most
+}
+
+// KeepNearest leaves only the n nearest documents: others are nearer. It comes before the plan runs.
+func (p *Plan) KeepNearest(n int) {
+	k := nearestOf(p.root)
+	if k == nil || n >= len(k.near) {
+		return
+	}
+	slices.SortFunc(k.near, func(a, b Near) int { return cmp.Or(cmp.Compare(a.Distance, b.Distance), cmp.Compare(a.Doc, b.Doc)) })
+	k.near = k.near[:n]
+	slices.SortFunc(k.near, func(a, b Near) int { return cmp.Compare(a.Doc, b.Doc) })
+}
+
+// nearestOf returns the iterator of the nearest documents, nil if there is none.
+func nearestOf(it iterator) *knn {
+	var children []iterator
+	switch it := bare(it).(type) {
+	case *knn:
+		return it
+	case *union:
+		children = it.children
+	case *intersect:
+		children = it.children
+	}
+	for _, c := range children {
+		if k := nearestOf(c); k != nil {
+			return k
+		}
+	}
+	return nil
+}
+
 // choose returns how to search the nearest of total vectors among some of them. A search in the graph visits about ef documents
 // for each of which it also meets those that the filter does not allow, with all their neighbours; a search without it
 // computes one distance for each that is allowed.
@@ -195,7 +240,7 @@ func choose(allowed, total, k int, options []query.Option) string {
 func (b *builder) matches(it iterator) set {
 	s := newSet(min(it.estimate(), b.plan.docs.Len()), b.plan.docs.Last())
 	for doc := it.seek(1); doc != end && !b.plan.watch.tick(); doc = it.seek(doc + 1) {
-		if b.plan.docs.Alive(doc) {
+		if b.plan.counts(doc) {
 			s.add(doc)
 		}
 	}
