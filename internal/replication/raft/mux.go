@@ -166,7 +166,7 @@ func (m *mux) admits(purpose peer.Purpose) error {
 			return errNotAdmitted
 		}
 	case peer.Members:
-	case peer.Shards, peer.Migration, peer.Forward, peer.Stream, peer.Broadcast, peer.BroadcastShard:
+	case peer.Shards, peer.Migration, peer.Forward, peer.Stream, peer.Broadcast, peer.BroadcastShard, peer.Search:
 		if m.n.o.Serve == nil {
 			return errPurpose
 		}

@@ -12,6 +12,8 @@ const (
 	Busy        Code = "busy"         // another task must end first
 	BadVersion  Code = "version"      // no version of the protocol is known to both servers
 	BadPurpose  Code = "purpose"      // the server has no connections of this purpose
+	Again       Code = "again"        // something has changed meanwhile; the question may be repeated
+	Refused     Code = "refused"      // the question is wrong; the text is for the client
 )
 
 // Error implements error.

@@ -35,6 +35,7 @@ const (
 	Stream         Purpose = "stream"          // tells the leader that a follower has replicas; nothing follows
 	Broadcast      Purpose = "broadcast"       // published messages
 	BroadcastShard Purpose = "broadcast-shard" // published messages of shard channels
+	Search         Purpose = "search"          // the indexes of a shard, for a server of another one
 )
 
 // Hello is what the dialling server says first.
