@@ -111,6 +111,17 @@ func (p *Pipeline) Loads() bool {
 	return false
 }
 
+// Loaded returns all columns that a Loader is asked for; all reports whether it is asked for all fields too.
+func (p *Pipeline) Loaded() (columns []Column, all bool) {
+	for _, s := range p.stages {
+		if l, ok := s.(*loadStage); ok {
+			columns = append(columns, l.columns...)
+			all = all || l.all
+		}
+	}
+	return columns, all
+}
+
 // Columns returns the names of the result's rows in their order. A row has no value for some of them. With LOAD * there are
 // more of them as rows come.
 func (p *Pipeline) Columns() []Column {

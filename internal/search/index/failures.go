@@ -17,3 +17,10 @@ func (f *Failures) add(key string, failed *Failure) {
 	f.Count++
 	f.Last, f.Key = failed.Text, key
 }
+
+// merge adds those of another shard.
+func (f *Failures) merge(o Failures) {
+	if o.Count > 0 {
+		*f = Failures{f.Count + o.Count, o.Last, o.Key}
+	}
+}

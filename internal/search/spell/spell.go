@@ -28,46 +28,95 @@ type Index interface {
 type Word struct {
 	Text        string
 	Known       bool // the index has it; only with Options.Full
+	Excluded    bool // a dictionary of Options.Exclude has it; only of Candidates
 	Suggestions []Suggestion
 }
 
 // Suggestion is what a word may have meant.
 type Suggestion struct {
 	Term  string
-	Score float64 // which part of the documents has it; with Options.Full how many
+	Score float64 // which part of the documents has it; with Options.Full and of Candidates how many
 }
 
 // Check returns the words of a query that the index does not have, in the order of the tree, with the best suggestions first. The query
 // must be parsed without stop-words and not be expanded. Dictionaries are found by name.
 func Check(root query.Node, index Index, o Options, dict func(name string) *Dict) []Word {
+	return Merge([][]Word{Candidates(root, index, o, dict)}, index.Len(), o)
+}
+
+// Candidates returns all words of a query with what one shard knows of them, for Merge. Words that the shard has, or that are
+// excluded, have no suggestions.
+func Candidates(root query.Node, index Index, o Options, dict func(name string) *Dict) []Word {
 	var words []Word
 	for token := range tokens(root) {
-		word := text.Fold(token.Text)
+		word := Word{Text: text.Fold(token.Text)}
 		switch {
-		case index.Has(word):
-			if o.Full {
-				words = append(words, Word{Text: word, Known: true})
-			}
-		case slices.ContainsFunc(o.Exclude, func(name string) bool { return dict(name).Has(word) }):
+		case index.Has(word.Text):
+			word.Known = true
+		case slices.ContainsFunc(o.Exclude, func(name string) bool { return dict(name).Has(word.Text) }):
+			word.Excluded = true
 		default:
-			words = append(words, Word{Text: word, Suggestions: suggest(word, token.Fields, index, o, dict)})
+			word.Suggestions = suggest(word.Text, token.Fields, index, o, dict)
+		}
+		words = append(words, word)
+	}
+	return words
+}
+
+// Merge returns the result of what all shards, which have so many documents, know of the words of a query.
+func Merge(lists [][]Word, docs int, o Options) []Word {
+	total := float64(max(1, docs))
+	if o.Full {
+		total = 1
+	}
+	var words []Word
+	for i := range shortest(lists) {
+		word := Word{Text: lists[0][i].Text}
+		counts := map[string]float64{}
+		for _, list := range lists {
+			of := list[i]
+			word.Known, word.Excluded = word.Known || of.Known, word.Excluded || of.Excluded
+			for _, s := range of.Suggestions {
+				counts[s.Term] += s.Score
+			}
+		}
+		switch {
+		case word.Known && o.Full:
+			words = append(words, word)
+		case word.Known, word.Excluded:
+		default:
+			for term, n := range counts {
+				word.Suggestions = append(word.Suggestions, Suggestion{term, n / total})
+			}
+			slices.SortFunc(word.Suggestions, func(a, b Suggestion) int {
+				return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.Term, b.Term))
+			})
+			words = append(words, word)
 		}
 	}
 	return words
 }
 
-// suggest returns the suggestions for a word in some fields.
-func suggest(word string, fields query.Fields, index Index, o Options, dict func(string) *Dict) []Suggestion {
-	total := float64(max(1, index.Len()))
-	if o.Full {
-		total = 1
+// shortest returns how many words all lists have.
+func shortest(lists [][]Word) int {
+	if len(lists) == 0 {
+		return 0
 	}
+	n := len(lists[0])
+	for _, list := range lists {
+		n = min(n, len(list))
+	}
+	return n
+}
+
+// suggest returns the suggestions for a word in some fields, with how many documents have them.
+func suggest(word string, fields query.Fields, index Index, o Options, dict func(string) *Dict) []Suggestion {
 	var list []Suggestion
 	known := map[string]bool{}
 	add := func(term string, docs int) {
 		if !known[term] {
 			known[term] = true
-			list = append(list, Suggestion{term, float64(docs) / total})
+			list = append(list, Suggestion{term, float64(docs)})
 		}
 	}
 	for term := range index.Near(word, o.Distance) {
@@ -82,9 +131,6 @@ func suggest(word string, fields query.Fields, index Index, o Options, dict func
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b Suggestion) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.Term, b.Term))
-	})
 	return list
 }
 
