@@ -12,7 +12,6 @@ import (
 	_ "github.com/atomredis/atomredis/internal/commands/keys"
 	_ "github.com/atomredis/atomredis/internal/commands/lists"
 	_ "github.com/atomredis/atomredis/internal/commands/scripts"
-	_ "github.com/atomredis/atomredis/internal/commands/search"
 	_ "github.com/atomredis/atomredis/internal/commands/sets"
 	_ "github.com/atomredis/atomredis/internal/commands/sketches"
 	_ "github.com/atomredis/atomredis/internal/commands/streams"

@@ -11,6 +11,7 @@ import (
 	"github.com/atomredis/atomredis/internal/cluster/peers"
 	"github.com/atomredis/atomredis/internal/cluster/shards"
 	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/commands/search"
 	"github.com/atomredis/atomredis/internal/replication/quorum"
 	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/internal/wire/peer"
@@ -37,6 +38,20 @@ func (h *shardsHost) SlotsLost(slots *cluster.SlotSet) {
 // Tick implements shards.Host.
 func (h *shardsHost) Tick() {
 	h.migrations.Tick()
+}
+
+// Definitions implements shards.Host.
+func (h *shardsHost) Definitions() string { return search.Definitions((*Server)(h)) }
+
+// Defined implements shards.Host.
+func (h *shardsHost) Defined(shard, digest string) { search.Heard((*Server)(h), shard, digest) }
+
+// ClusterShards implements search.Sharded.
+func (srv *Server) ClusterShards() *shards.Shards {
+	if srv.cluster == nil {
+		return nil
+	}
+	return srv.shards
 }
 
 // startShards prepares the server's part in a group.
@@ -74,6 +89,8 @@ func (srv *Server) servePeer(c *peer.Conn) {
 		srv.migrations.Export(c)
 	case peer.Forward:
 		srv.forwards.Serve(c)
+	case peer.Search:
+		search.ServePeer(srv, c)
 	case peer.Stream:
 		srv.followed.WantedElsewhere()
 	default:

@@ -39,6 +39,8 @@ type News struct {
 	Members []Member
 	Leader  string // the raft-addr of the leader; "" without a leader
 	Leads   bool   // this server leads
+	// Definitions is a digest of the shard's search indexes; "" if it has none.
+	Definitions string `json:",omitempty"`
 }
 
 // Member is a server of a shard.

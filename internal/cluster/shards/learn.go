@@ -3,7 +3,6 @@ package shards
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -82,18 +81,8 @@ func (h *Shards) AskShard(o *cluster.Other, q peers.Question) (a peers.News, err
 	h.mu.Lock()
 	leader := h.seen[o.ID].Leader
 	h.mu.Unlock()
-	addrs := slices.Clone(o.Addrs)
-	slices.SortStableFunc(addrs, func(x, y string) int {
-		switch {
-		case x == leader && y != leader:
-			return -1
-		case y == leader && x != leader:
-			return 1
-		}
-		return 0
-	})
 	err = ErrNoID
-	for _, addr := range addrs {
+	for _, addr := range leaderFirst(o.Addrs, leader) {
 		if a, err = h.ask(addr, q); err == nil && a.Shard.ID == o.ID {
 			return a, nil
 		}
@@ -116,9 +105,12 @@ func (h *Shards) ask(addr string, q peers.Question) (a peers.News, err error) {
 		return a, err
 	}
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	if old, ok := h.seen[a.Shard.ID]; !ok || a.Shard.Version >= old.Shard.Version {
 		h.seen[a.Shard.ID] = seen{a, time.Now()}
+	}
+	h.mu.Unlock()
+	if a.Leads && q.Ask == peers.AskNews && h.Record().Other(a.Shard.ID) != nil {
+		h.host.Defined(a.Shard.ID, a.Definitions)
 	}
 	return a, nil
 }
@@ -142,7 +134,8 @@ var errQuestion = errors.New("unknown question")
 func (h *Shards) News() peers.News {
 	r := h.committed.Load()
 	st := h.host.Status()
-	a := peers.News{Shard: r.Public(), Known: r.Others, Leader: st.Leader, Leads: h.host.Leads()}
+	a := peers.News{Shard: r.Public(), Known: r.Others, Leader: st.Leader, Leads: h.host.Leads(),
+		Definitions: h.host.Definitions()}
 	for _, m := range st.Members {
 		a.Shard.Addrs = append(a.Shard.Addrs, m.Addr)
 		a.Members = append(a.Members, peers.Member{Addr: m.Addr, Client: m.Client, Leads: m.Addr == st.Leader,

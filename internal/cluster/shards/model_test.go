@@ -76,6 +76,8 @@ func (x *member) Status() *quorum.Status {
 	return st
 }
 
+func (x *member) Definitions() string              { return "" }
+func (x *member) Defined(_, _ string)              {}
 func (x *member) SlotsLost(slots *cluster.SlotSet) { x.lost = x.lost.Union(slots) }
 
 func (x *member) Tick() {}

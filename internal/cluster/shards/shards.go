@@ -26,6 +26,10 @@ type Host interface {
 	SlotsLost(slots *cluster.SlotSet)
 	// Tick is called every AskEvery, and soon after Kick.
 	Tick()
+	// Definitions returns a digest of the server's search indexes, "" if it has none.
+	Definitions() string
+	// Defined is called with that of another shard.
+	Defined(shard, digest string)
 }
 
 // Node is the shared journal of the group, and the connections of its servers; quorum.Node is one.

@@ -2,6 +2,7 @@ package search
 
 import (
 	"cmp"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -27,7 +28,8 @@ type rowsRun struct {
 	*run
 	pipeline *aggregate.Pipeline
 	scores   bool
-	resumed  bool // a cursor goes on with it
+	resumed  bool       // a cursor goes on with it
+	from     *shardRows // other shards' rows too; nil if there are none
 }
 
 // aggregateCommand is FT.AGGREGATE.
@@ -42,45 +44,51 @@ func aggregateCommand(c *command.Ctx) {
 		return
 	}
 	uses(c, x, q.Dialect)
+	if spread(c, func(f *fan) { f.aggregate(x, q) }) {
+		return
+	}
 	a, err := newRowsRun(c, x, q, false)
+	if err == nil {
+		if q.Cursor == nil || a.gathers() {
+			c.LongQuery(a.work())
+		} else {
+			c.LongQuery(a.pageWork(cmp.Or(q.Cursor.Count, defaultCursorCount)))
+		}
+		a.pipeline.Start(a, a, a.interrupt)
+		if q.Cursor == nil {
+			_, err = a.reply(-1)
+		} else {
+			err = a.open()
+		}
+	}
 	if err != nil {
 		fail(c, err)
-		return
 	}
-	if q.Cursor == nil || a.gathers() {
-		c.LongQuery(a.work())
-	} else {
-		c.LongQuery(a.pageWork(cmp.Or(q.Cursor.Count, defaultCursorCount)))
-	}
-	if q.Cursor == nil {
-		a.reply(-1)
-		return
-	}
-	a.begin()
 }
 
-// newRowsRun makes the plan and the pipeline of a request.
+// newRowsRun makes the plan and the pipeline of a request, which is to be started.
 func newRowsRun(c *command.Ctx, x *catalog.Index, q *request.Request, profiled bool) (*rowsRun, error) {
 	r, err := newRun(c, x, q, profiled)
 	if err != nil {
 		return nil, err
 	}
 	a := &rowsRun{run: r, scores: q.AddScores}
-	yields := r.plan.Yields()
+	return a, a.build(r.plan.Yields())
+}
+
+// build makes the pipeline. The query gives rows some names.
+func (a *rowsRun) build(yields []string) (err error) {
+	c, q, r := a.c, a.q, a.run
 	if q.AddScores {
 		yields = append([]string{scoreName}, yields...)
 	}
 	a.pipeline, err = aggregate.Build(&q.Plan, aggregate.Options{Schema: aggregateSchema{r.def, q.Dialect}, Yields: yields,
 		ForceLoad: r.def.Source == schema.JSON, MaxRows: int(integer(c.Host, "search-max-aggregate-results")),
 		MaxGroups: int(integer(c.Host, "search-max-aggregate-groups")), MaxMemory: maxAggregateMemory})
-	if err != nil {
-		return nil, err
-	}
-	if profiled {
+	if err == nil && r.profiled {
 		a.pipeline.Profile(time.Now)
 	}
-	a.pipeline.Start(a, a, a.interrupt)
-	return a, nil
+	return err
 }
 
 // What a row costs in a pipeline, in documents that are looked at: with the source, and in each step.
@@ -135,6 +143,9 @@ func (a *rowsRun) filters() bool {
 
 // pageWork returns about how many documents the next rows of a cursor need.
 func (a *rowsRun) pageWork(rows int) int {
+	if a.from != nil {
+		return 0 // the shards do it
+	}
 	if a.filters() && !a.gathers() {
 		rows = max(rows, a.plan.Estimate())
 	}
@@ -206,16 +217,21 @@ func (a *rowsRun) Load(r *aggregate.Row, fields []aggregate.Column) (bool, error
 			return
 		}
 		for _, f := range fields {
-			c := column{name: f.Name, path: f.Path}
-			if f.Field != "" {
-				c.field, _ = a.def.Lookup(f.Field)
-			}
-			if v := a.loader.stored(e, d, c); !v.IsAbsent() {
+			if v := a.loader.stored(e, d, a.columnOf(f)); !v.IsAbsent() {
 				r.Set(f.Slot, v)
 			}
 		}
 	})
 	return kept, nil
+}
+
+// columnOf returns what is loaded for a column of the pipeline.
+func (a *rowsRun) columnOf(f aggregate.Column) column {
+	c := column{name: f.Name, path: f.Path}
+	if f.Field != "" {
+		c.field, _ = a.def.Lookup(f.Field)
+	}
+	return c
 }
 
 // LoadAll implements aggregate.Loader.
@@ -230,8 +246,17 @@ func (a *rowsRun) LoadAll(r *aggregate.Row, put func(name string, v value.Value)
 	return kept, nil
 }
 
-// reply writes the rows that are left, or the next of them. It reports whether there may be more.
-func (a *rowsRun) reply(most int) (more bool) {
+// warnings returns what clients are told beside the rows.
+func (a *rowsRun) warnings() []string {
+	if a.from != nil {
+		return a.from.warnings
+	}
+	return a.run.warnings()
+}
+
+// reply writes the rows that are left, or the next of them. It reports whether there may be more. It writes nothing if there is an
+// error.
+func (a *rowsRun) reply(most int) (more bool, err error) {
 	w := a.c.W
 	start := len(w.Buf)
 	if w.Proto < 3 {
@@ -241,8 +266,7 @@ func (a *rowsRun) reply(most int) (more bool) {
 		n, err := a.rows(most)
 		if err != nil {
 			w.Truncate(start)
-			fail(a.c, err)
-			return false
+			return false, err
 		}
 		a.warned()
 		total := append([]byte(nil), w.Buf[place:]...)
@@ -250,7 +274,7 @@ func (a *rowsRun) reply(most int) (more bool) {
 		w.Int(a.total(n))
 		w.Raw(total)
 		w.EndArray(mark, n+1)
-		return most >= 0 && n == most
+		return most >= 0 && n == most, nil
 	}
 	w.Map(5)
 	w.Simple("attributes")
@@ -266,8 +290,7 @@ func (a *rowsRun) reply(most int) (more bool) {
 	n, err := a.rows(most)
 	if err != nil {
 		w.Truncate(start)
-		fail(a.c, err)
-		return false
+		return false, err
 	}
 	a.warned()
 	w.EndArray(mark, n)
@@ -279,7 +302,7 @@ func (a *rowsRun) reply(most int) (more bool) {
 	for _, text := range warnings {
 		w.Simple(text)
 	}
-	return most >= 0 && n == most
+	return most >= 0 && n == most, nil
 }
 
 // total returns the total that is told beside n rows. A cursor that has no more rows tells of none.
@@ -323,8 +346,8 @@ func (a *rowsRun) rows(most int) (n int, err error) {
 	return n, nil
 }
 
-// begin answers with the first rows and a cursor.
-func (a *rowsRun) begin() {
+// open answers with the first rows and a cursor.
+func (a *rowsRun) open() error {
 	c, q := a.c, a.q
 	longest := integer(c.Host, "search-cursor-max-idle")
 	cursor := &catalog.Cursor{Rest: a, Count: q.Cursor.Count, Idle: int64(q.Cursor.MaxIdle)}
@@ -335,40 +358,46 @@ func (a *rowsRun) begin() {
 		cursor.Idle = longest
 	}
 	limit := int(integer(c.Host, "search-index-cursor-limit"))
-	a.x.Cursors.Expire(c.Now())
+	a.x.Cursors.Expire(c.Host.Keyspace().Now())
 	if a.x.Cursors.Len() >= limit {
-		c.Err("INDEX_CURSOR_LIMIT of " + command.Error(strconv.Itoa(limit)) + " has been reached for an index")
-		return
+		return fmt.Errorf("INDEX_CURSOR_LIMIT of %d has been reached for an index", limit)
 	}
-	a.page(cursor, 0)
+	if a.from != nil {
+		cursor.End = a.from.close
+	}
+	return a.page(cursor, 0)
 }
 
 // defaultCursorCount is how many rows a piece has if nothing says it.
 const defaultCursorCount = 1000
 
-// page answers with the next rows and the cursor, which ends with the last of them. id is 0 for a new cursor.
-func (a *rowsRun) page(cursor *catalog.Cursor, id int64) {
+// page answers with the next rows and the cursor, which ends with the last of them. id is 0 for a new cursor. It writes nothing if
+// there is an error; the cursor has ended then.
+func (a *rowsRun) page(cursor *catalog.Cursor, id int64) error {
 	c := a.c
 	start := len(c.W.Buf)
 	c.W.Array(2)
-	before := len(c.W.Buf)
-	more := a.reply(cursor.Count)
-	if len(c.W.Buf) > before && c.W.Buf[before] == '-' {
-		failure := append([]byte(nil), c.W.Buf[before:]...)
-		c.W.Truncate(start)
-		c.W.Raw(failure)
-		return
+	more, err := a.reply(cursor.Count)
+	if err != nil || !more {
+		cursor.Close()
+		if err != nil {
+			c.W.Truncate(start)
+		} else {
+			c.W.Int(0)
+		}
+		return err
 	}
-	if !more {
-		c.W.Int(0)
-		return
-	}
-	cursor.Until = c.Now() + cursor.Idle
+	now := c.Host.Keyspace().Now()
+	cursor.Until = now + cursor.Idle
 	for id == 0 || !a.x.Cursors.Add(id, cursor) {
 		id = 1 + rand.Int64N(1<<53-1) // clients may read it as a double
 	}
+	if cursor.End != nil { // other shards wait
+		c.Host.Keyspace().Clock().AfterFunc(time.Duration(cursor.Idle+1)*time.Millisecond, func() { a.x.Cursors.Expire(now + cursor.Idle + 1) })
+	}
 	a.c = nil
 	c.W.Int(id)
+	return nil
 }
 
 // codeTimeout is the code of errTimeout.
@@ -389,7 +418,7 @@ func cursorCommand(do func(c *command.Ctx, x *catalog.Index, id int64)) func(*co
 			c.Err("Bad cursor ID")
 			return
 		}
-		x.Cursors.Expire(c.Now())
+		x.Cursors.Expire(c.Host.Keyspace().Now())
 		do(c, x, id)
 	}
 }
@@ -411,9 +440,17 @@ func cursorRead(c *command.Ctx, x *catalog.Index, id int64) {
 			count = int(n)
 		}
 	}
+	if spread(c, func(f *fan) { cursorNext(f.c, x, id, count) }) {
+		return
+	}
 	work := 0
 	x.Cursors.Look(id, func(cursor *catalog.Cursor) { work = cursor.Rest.(*rowsRun).pageWork(cmp.Or(count, cursor.Count)) })
 	c.LongQuery(work)
+	cursorNext(c, x, id, count)
+}
+
+// cursorNext answers with the next rows of a cursor, count of them unless it is 0.
+func cursorNext(c *command.Ctx, x *catalog.Index, id int64, count int) {
 	cursor := x.Cursors.Take(id)
 	if cursor == nil {
 		c.Err("Cursor not found, id: " + command.Error(strconv.FormatInt(id, 10)))
@@ -425,15 +462,19 @@ func cursorRead(c *command.Ctx, x *catalog.Index, id int64) {
 	a := cursor.Rest.(*rowsRun)
 	a.resume(c)
 	a.resumed = true
-	a.page(cursor, id)
+	if err := a.page(cursor, id); err != nil {
+		fail(c, err)
+	}
 }
 
 // cursorDel is FT.CURSOR DEL.
 func cursorDel(c *command.Ctx, x *catalog.Index, id int64) {
-	if x.Cursors.Take(id) == nil {
+	cursor := x.Cursors.Take(id)
+	if cursor == nil {
 		c.Err("Cursor does not exist")
 		return
 	}
+	cursor.Close()
 	c.W.OK()
 }
 

@@ -90,6 +90,7 @@ func create(c *command.Ctx, quiet bool) {
 		cat.Fill(c.G, x)
 	}
 	c.Journal(args...)
+	note(c, catalog.IndexItem, def.Name, false, false)
 	c.W.OK()
 }
 
@@ -134,6 +135,7 @@ func alter(c *command.Ctx, quiet bool) {
 	args := slices.Clone(c.Args)
 	args[0] = alterWord
 	c.Journal(args...)
+	note(c, catalog.IndexItem, x.Name, false, false)
 	c.W.OK()
 }
 
@@ -171,7 +173,12 @@ func drop(c *command.Ctx, quiet, old bool) {
 		}
 	}
 	c.Journal(dropWord, []byte(x.Name), []byte("_FORCEKEEPDOCS"))
+	aliases := cat.Aliases(x)
 	dropIndex(c.G, cat, x, deletes)
+	note(c, catalog.IndexItem, x.Name, true, deletes)
+	for _, alias := range aliases {
+		note(c, catalog.AliasItem, alias, true, false)
+	}
 	c.W.OK()
 }
 

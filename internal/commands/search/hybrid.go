@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/atomredis/atomredis/engine/search/docs"
@@ -28,15 +29,28 @@ type hybridRun struct {
 	h       *request.Hybrid
 	vectors *plan.Plan
 	metric  schema.Metric
-	fused   []*fused // the best first
+	text    []candidate // what the search of text has found, the best first
+	near    []candidate // what the search of vectors has found, the nearest first
+	fused   []*fused    // the best first
 	byID    map[uint64]*fused
 	at      int
+
+	// With documents that other shards have sent: their warnings, and what they have measured.
+	told, profiles []string
+}
+
+// candidate is a document that one search has found.
+type candidate struct {
+	*fused
+	value float64 // a score, or a distance
 }
 
 // fused is a document that one search has found, or both.
 type fused struct {
 	id           uint64
-	doc          *docs.Doc
+	key          string
+	doc          *docs.Doc // nil if it was sent
+	sent         *sentDoc  // nil unless several shards were asked
 	text, vector part
 	score        float64
 	explanation  plan.Explanation // of the text's score
@@ -66,29 +80,55 @@ func hybridCommand(c *command.Ctx) {
 	if x == nil {
 		return
 	}
+	if spread(c, func(f *fan) { f.hybrid(x, began) }) {
+		return
+	}
 	h, err := newHybridRun(c, x, words(c.Args[2:]), false)
+	if err == nil {
+		err = h.answer(began)
+	}
 	if err != nil {
 		fail(c, err)
-		return
 	}
+}
+
+// answer writes the reply, or nothing if there is an error.
+func (h *hybridRun) answer(began time.Time) error {
 	rows, err := h.rows()
-	if err != nil {
-		fail(c, err)
-		return
+	if err == nil {
+		p := newPairs(h.c.W)
+		h.reply(p, rows, began)
+		p.end()
 	}
-	p := newPairs(c.W)
-	h.reply(p, rows, began)
-	p.end()
+	return err
 }
 
 // newHybridRun reads the arguments, runs both searches and begins the pipeline.
 func newHybridRun(c *command.Ctx, x *catalog.Index, words []string, profiled bool) (*hybridRun, error) {
+	h, err := readHybrid(c, x, words)
+	if err != nil {
+		return nil, err
+	}
+	h.profiled = profiled
+	if err := h.prepare(); err != nil {
+		return nil, err
+	}
+	c.LongQuery(h.plan.Work() + h.vectors.Work() + h.h.Fusion.Window*(loadWork+stepWork*(1+len(h.q.Plan.Steps))))
+	if err := h.search(); err != nil {
+		return nil, err
+	}
+	h.fuse()
+	return h, h.start()
+}
+
+// readHybrid reads the arguments.
+func readHybrid(c *command.Ctx, x *catalog.Index, words []string) (*hybridRun, error) {
 	q, err := request.ParseHybrid(words, settingsOf(c.Host))
 	if err != nil {
 		return nil, err
 	}
 	uses(c, x, q.Dialect)
-	r := &run{c: c, x: x, q: &q.Request, def: x.Definition(), profiled: profiled}
+	r := &run{c: c, x: x, q: &q.Request, def: x.Definition()}
 	r.loader = loader{def: r.def, dialect: q.Dialect, expand: q.Format == request.ExpandFormat}
 	if err := checkFormat(c, &q.Request, r.def); err != nil {
 		return nil, err
@@ -96,15 +136,22 @@ func newHybridRun(c *command.Ctx, x *catalog.Index, words []string, profiled boo
 	if r.scorer, err = scorer(c.Host, &q.Request); err != nil {
 		return nil, err
 	}
-	h := &hybridRun{rowsRun: &rowsRun{run: r}, h: q}
 	r.begin()
-	if err := h.prepare(); err != nil {
-		return nil, err
+	return &hybridRun{rowsRun: &rowsRun{run: r}, h: q}, nil
+}
+
+// start begins the pipeline.
+func (h *hybridRun) start() error {
+	err := h.build()
+	if err == nil {
+		h.pipeline.Start(h, h, h.interrupt)
 	}
-	c.LongQuery(h.plan.Work() + h.vectors.Work() + h.h.Fusion.Window*(loadWork+stepWork*(1+len(q.Plan.Steps))))
-	if err := h.fuse(); err != nil {
-		return nil, err
-	}
+	return err
+}
+
+// build makes the pipeline.
+func (h *hybridRun) build() (err error) {
+	c, q, r := h.c, h.h, h.run
 	yields := []string{request.KeyName, q.ShownScore()}
 	for _, name := range []string{q.SearchScore, q.Vector.Score} {
 		if name != "" {
@@ -114,14 +161,10 @@ func newHybridRun(c *command.Ctx, x *catalog.Index, words []string, profiled boo
 	h.pipeline, err = aggregate.Build(&q.Plan, aggregate.Options{Schema: aggregateSchema{r.def, q.Dialect}, Yields: append(yields, request.OrderName),
 		ForceLoad: r.def.Source == schema.JSON, MaxRows: int(integer(c.Host, "search-max-search-results")),
 		MaxGroups: int(integer(c.Host, "search-max-aggregate-groups")), MaxMemory: maxAggregateMemory})
-	if err != nil {
-		return nil, err
-	}
-	if profiled {
+	if err == nil && r.profiled {
 		h.pipeline.Profile(time.Now)
 	}
-	h.pipeline.Start(h, h, h.interrupt)
-	return h, nil
+	return err
 }
 
 // prepare makes both plans on the index as it is now.
@@ -222,22 +265,21 @@ func similarity(m schema.Metric, distance float64) float64 {
 	return (2 - distance) / 2
 }
 
-// fuse runs both searches and scores what they found.
-func (h *hybridRun) fuse() error {
-	f := &h.h.Fusion
+// search runs both searches.
+func (h *hybridRun) search() error {
+	window := h.h.Fusion.Window
 	h.byID = map[uint64]*fused{}
 	find := func(id uint64, d *docs.Doc) *fused {
 		o := h.byID[id]
 		if o == nil {
-			o = &fused{id: id, doc: d}
+			o = &fused{id: id, key: d.Key(), doc: d}
 			h.byID[id] = o
-			h.fused = append(h.fused, o)
 		}
 		return o
 	}
-	hits := h.plan.Top(f.Window)
-	for i, hit := range hits {
-		find(hit.ID, hit.Doc).text = part{i + 1, hit.Score}
+	hits := h.plan.Top(window)
+	for _, hit := range hits {
+		h.text = append(h.text, candidate{find(hit.ID, hit.Doc), hit.Score})
 	}
 	if h.h.ExplainScore && len(hits) > 0 {
 		h.plan.Visit(hits, func(hit *plan.Hit) { h.byID[hit.ID].explanation = h.plan.Explain() })
@@ -245,7 +287,7 @@ func (h *hybridRun) fuse() error {
 	if err := h.timedOut(); err != nil {
 		return err
 	}
-	near := h.vectors.TopBy(f.Window, plan.Order{Key: func(p *plan.Plan) docs.Value {
+	near := h.vectors.TopBy(window, plan.Order{Key: func(p *plan.Plan) docs.Value {
 		distance, _ := p.Distance(h.yield())
 		return docs.Value{Kind: docs.Number, Number: distance}
 	}})
@@ -254,8 +296,24 @@ func (h *hybridRun) fuse() error {
 			return err
 		}
 	}
-	for i, hit := range near {
-		find(hit.ID, hit.Doc).vector = part{i + 1, similarity(h.metric, hit.Key.Number)}
+	for _, hit := range near {
+		h.near = append(h.near, candidate{find(hit.ID, hit.Doc), hit.Key.Number})
+	}
+	return nil
+}
+
+// fuse scores what the searches have found.
+func (h *hybridRun) fuse() {
+	f := &h.h.Fusion
+	for i, o := range h.text {
+		o.text = part{i + 1, o.value}
+		h.fused = append(h.fused, o.fused)
+	}
+	for i, o := range h.near {
+		o.vector = part{i + 1, similarity(h.metric, o.value)}
+		if o.text.rank == 0 {
+			h.fused = append(h.fused, o.fused)
+		}
 	}
 	for _, o := range h.fused {
 		o.score = o.text.count(f, f.Alpha) + o.vector.count(f, f.Beta)
@@ -263,7 +321,6 @@ func (h *hybridRun) fuse() error {
 	slices.SortFunc(h.fused, func(a, b *fused) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.id, b.id))
 	})
-	return nil
 }
 
 // Next implements aggregate.Source.
@@ -274,16 +331,21 @@ func (h *hybridRun) Next(r *aggregate.Row) (bool, error) {
 	o := h.fused[h.at]
 	h.at++
 	r.Doc, r.Ref = o.id, o.doc
+	if o.sent != nil {
+		r.Ref = o.sent
+	}
 	q := h.h
-	for _, in := range h.pipeline.Inputs() {
+	for i, in := range h.pipeline.Inputs() {
 		var v value.Value
 		switch {
+		case in.Field != "" && o.sent != nil:
+			v = o.sent.input(i)
 		case in.Field != "":
 			if f, ok := h.def.Lookup(in.Field); ok && f.Sortable {
 				v = sortValue(o.doc.Sort(f.SortIndex))
 			}
 		case in.Name == request.KeyName:
-			v = value.Str(o.doc.Key())
+			v = value.Str(o.key)
 		case in.Name == request.OrderName:
 			v = value.Num(float64(h.at))
 		case in.Name == q.ShownScore():
@@ -342,7 +404,30 @@ func (h *hybridRun) reply(p *pairs, rows []hybridRow, began time.Time) {
 			writeValue(w, f.value, h.loader.expand)
 		}
 	}
-	var warnings []string
+	warnings := h.warnings()
+	p.name("warnings").Array(len(warnings))
+	for _, text := range warnings {
+		w.Simple(text)
+	}
+	p.double("execution_time", milliseconds(time.Since(began)))
+}
+
+const timeoutWarning = "Timeout limit was reached"
+
+// warnings returns what clients are told beside the result.
+func (h *hybridRun) warnings() []string {
+	warnings := h.told
+	if h.plan != nil {
+		warnings = h.found()
+	}
+	if h.pipeline.Stopped() && !slices.ContainsFunc(warnings, func(text string) bool { return strings.HasPrefix(text, timeoutWarning) }) {
+		warnings = append(warnings, timeoutWarning+" (POST PROCESSING)")
+	}
+	return warnings
+}
+
+// found returns the warnings of both searches.
+func (h *hybridRun) found() (warnings []string) {
 	for _, of := range []struct {
 		plan  *plan.Plan
 		where string
@@ -354,17 +439,8 @@ func (h *hybridRun) reply(p *pairs, rows []hybridRow, began time.Time) {
 			warnings = append(warnings, timeoutWarning+of.where)
 		}
 	}
-	if h.pipeline.Stopped() && !h.plan.Stopped() && !h.vectors.Stopped() {
-		warnings = append(warnings, timeoutWarning+" (POST PROCESSING)")
-	}
-	p.name("warnings").Array(len(warnings))
-	for _, text := range warnings {
-		w.Simple(text)
-	}
-	p.double("execution_time", milliseconds(time.Since(began)))
+	return warnings
 }
-
-const timeoutWarning = "Timeout limit was reached"
 
 // explain returns how a score comes about.
 func (h *hybridRun) explain(o *fused) plan.Explanation {

@@ -5,42 +5,39 @@ import (
 
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/search/aggregate"
+	"github.com/atomredis/atomredis/internal/search/catalog"
 	"github.com/atomredis/atomredis/internal/search/plan"
+	"github.com/atomredis/atomredis/resp"
 )
 
-// profileHybrid is FT.PROFILE HYBRID, behind QUERY. What was measured stands in the result itself, without a name in RESP2.
-func profileHybrid(c *command.Ctx, p *profiling, rest [][]byte) {
-	x := find(c, c.Args[1])
-	if x == nil {
-		return
-	}
-	p.parsed = time.Now()
+// profileHybrid is FT.PROFILE HYBRID, behind QUERY.
+func profileHybrid(c *command.Ctx, x *catalog.Index, p *profiling, rest [][]byte) error {
 	h, err := newHybridRun(c, x, words(rest), true)
 	if err != nil {
-		fail(c, err)
-		return
+		return err
 	}
 	p.planned = time.Now()
 	rows, err := h.rows()
 	if err != nil {
-		fail(c, err)
-		return
+		return err
 	}
-	p.answered = time.Now()
-	w := c.W
+	h.writeProfiled(p, rows, p.searches(h))
+	return nil
+}
+
+// writeProfiled writes the result and what the shards have measured, which stands in the result itself, without a name in RESP2.
+func (h *hybridRun) writeProfiled(p *profiling, rows []hybridRow, shards ...string) {
+	w := h.c.W
 	result := newPairs(w)
 	h.reply(result, rows, p.began)
 	if w.Proto >= 3 {
 		result.name("Profile")
 	}
 	all := newPairs(w)
-	all.name("Shards").Array(1)
-	searches := newPairs(w)
-	searches.name("SEARCH")
-	p.writeSearch(h, h.plan, []aggregate.Stage{{Type: "Index"}, {Type: "Scorer"}, {Type: "Sorter"}})
-	searches.name("VSIM")
-	p.writeSearch(h, h.vectors, []aggregate.Stage{{Type: "Index"}, {Type: "Metrics Applier"}, {Type: "Sorter"}, {Type: "Vector Normalizer"}})
-	searches.end()
+	all.name("Shards").Array(len(shards))
+	for _, shard := range shards {
+		w.Raw([]byte(shard))
+	}
 	steps := h.pipeline.Stages()
 	steps[0].Type = "Hybrid Merger"
 	tail := newPairs(all.name("Coordinator"))
@@ -60,9 +57,21 @@ func profileHybrid(c *command.Ctx, p *profiling, rest [][]byte) {
 	}
 }
 
+// searches returns what this shard has measured, as clients get it.
+func (p *profiling) searches(h *hybridRun) string {
+	p.answered = time.Now()
+	w := &resp.Writer{Proto: h.c.W.Proto}
+	searches := newPairs(w)
+	searches.name("SEARCH")
+	p.writeSearch(w, h.plan, []aggregate.Stage{{Type: "Index"}, {Type: "Scorer"}, {Type: "Sorter"}})
+	searches.name("VSIM")
+	p.writeSearch(w, h.vectors, []aggregate.Stage{{Type: "Index"}, {Type: "Metrics Applier"}, {Type: "Sorter"}, {Type: "Vector Normalizer"}})
+	searches.end()
+	return string(w.Buf)
+}
+
 // writeSearch writes what was measured of one of the searches.
-func (p *profiling) writeSearch(h *hybridRun, of *plan.Plan, steps []aggregate.Stage) {
-	w := h.c.W
+func (p *profiling) writeSearch(w *resp.Writer, of *plan.Plan, steps []aggregate.Stage) {
 	one := newPairs(w)
 	one.double("Total profile time", milliseconds(p.answered.Sub(p.began)))
 	one.double("Parsing time", milliseconds(p.parsed.Sub(p.began)))

@@ -45,7 +45,42 @@ func info(c *command.Ctx) {
 		return
 	}
 	x.Uses.Add(1)
-	def, s := x.Definition(), x.Stats()
+	if !spread(c, func(f *fan) { f.info(x) }) {
+		writeInfo(c, x, figuresOf(c, x))
+	}
+}
+
+// figures are what FT.INFO tells of an index beside its definition.
+type figures struct {
+	index.Stats
+	Filling      bool
+	Progress     float64 // 0 to 1
+	Cursors      int
+	AllCursors   int // of all indexes
+	Capacity     int64
+	UsedDialects [5]bool
+}
+
+// figuresOf returns the figures of an index on this server.
+func figuresOf(c *command.Ctx, x *catalog.Index) *figures {
+	f := &figures{Stats: x.Stats(), Filling: x.Filling(), Progress: x.Progress(), Cursors: x.Cursors.Len(),
+		Capacity: integer(c.Host, "search-index-cursor-limit")}
+	for _, other := range catalogOf(c).List() {
+		other.Cursors.Expire(c.Host.Keyspace().Now())
+		f.AllCursors += other.Cursors.Len()
+	}
+	for d := range f.UsedDialects {
+		f.UsedDialects[d] = x.Dialect[d].Load()
+	}
+	if hides := hidden(c.Host); hides != nil {
+		f.Docs -= x.Hidden(hides)
+	}
+	return f
+}
+
+// writeInfo writes the reply.
+func writeInfo(c *command.Ctx, x *catalog.Index, s *figures) {
+	def := x.Definition()
 	p := newPairs(c.W)
 	p.simple("index_name", x.Name)
 	writeFlags(p.name("index_options"), []flag{{"NOFREQS", def.NoFreqs}, {"NOFIELDS", def.NoFields}, {"NOOFFSETS", def.NoOffsets},
@@ -77,12 +112,12 @@ func info(c *command.Ctx) {
 	p.double("offset_bits_per_record_avg", ratio(8*s.Offsets, s.Records))
 	p.int("hash_indexing_failures", s.Failures.Count)
 	p.double("total_indexing_time", s.Spent.Seconds()*1000)
-	p.int("indexing", boolInt(x.Filling()))
-	p.double("percent_indexed", x.Progress())
+	p.int("indexing", boolInt(s.Filling))
+	p.double("percent_indexed", s.Progress)
 	p.int("number_of_uses", x.Uses.Load())
 	p.int("cleaning", 0)
 	writeCollector(p.name("gc_stats"))
-	writeCursors(c, p.name("cursor_stats"), x)
+	writeCursors(p.name("cursor_stats"), s)
 	if def.CustomStopwords {
 		list := slices.Sorted(slices.Values(def.Stopwords.Words()))
 		p.name("stopwords_list").Array(len(list))
@@ -92,7 +127,7 @@ func info(c *command.Ctx) {
 	}
 	dialects := newPairs(p.name("dialect_stats"))
 	for d := 1; d <= 4; d++ {
-		dialects.int("dialect_"+string(rune('0'+d)), boolInt(x.Dialect[d].Load()))
+		dialects.int("dialect_"+string(rune('0'+d)), boolInt(s.UsedDialects[d]))
 	}
 	dialects.end()
 	errors := newPairs(p.name("Index Errors"))
@@ -286,16 +321,11 @@ func writeCollector(w *resp.Writer) {
 }
 
 // writeCursors writes how many cursors there are.
-func writeCursors(c *command.Ctx, w *resp.Writer, x *catalog.Index) {
-	total := 0
-	for _, other := range catalogOf(c).List() {
-		other.Cursors.Expire(c.Now())
-		total += other.Cursors.Len()
-	}
+func writeCursors(w *resp.Writer, s *figures) {
 	p := newPairs(w)
-	p.int("global_idle", int64(total))
-	p.int("global_total", int64(total))
-	p.int("index_capacity", integer(c.Host, "search-index-cursor-limit"))
-	p.int("index_total", int64(x.Cursors.Len()))
+	p.int("global_idle", int64(s.AllCursors))
+	p.int("global_total", int64(s.AllCursors))
+	p.int("index_capacity", s.Capacity)
+	p.int("index_total", int64(s.Cursors))
 	p.end()
 }

@@ -37,6 +37,7 @@ func aliasAdd(c *command.Ctx, quiet bool) {
 	case cat.Alias(alias) == nil:
 		cat.SetAlias(alias, x)
 		c.Journal(aliasAddWord, c.Args[1], c.Args[2])
+		note(c, catalog.AliasItem, alias, false, false)
 	case !quiet:
 		c.Err("Alias already exists")
 		return
@@ -49,6 +50,7 @@ func aliasUpdate(c *command.Ctx) {
 	if x := aliased(c); x != nil {
 		catalogOf(c).SetAlias(string(c.Args[1]), x)
 		c.Journal(aliasUpdateWord, c.Args[1], c.Args[2])
+		note(c, catalog.AliasItem, string(c.Args[1]), false, false)
 		c.W.OK()
 	}
 }
@@ -85,6 +87,7 @@ func aliasDel(c *command.Ctx, quiet bool) {
 	}
 	cat.SetAlias(alias, nil)
 	c.Journal(aliasDelWord, c.Args[1])
+	note(c, catalog.AliasItem, alias, true, false)
 	c.W.OK()
 }
 
@@ -116,12 +119,14 @@ func words(args [][]byte) []string {
 func dictAdd(c *command.Ctx) {
 	c.W.Int(int64(catalogOf(c).AddToDictionary(string(c.Args[1]), words(c.Args[2:]))))
 	c.Journal(c.Args...)
+	note(c, catalog.DictItem, string(c.Args[1]), false, false)
 }
 
 // dictDel is FT.DICTDEL.
 func dictDel(c *command.Ctx) {
 	c.W.Int(int64(catalogOf(c).RemoveFromDictionary(string(c.Args[1]), words(c.Args[2:]))))
 	c.Journal(c.Args...)
+	note(c, catalog.DictItem, string(c.Args[1]), !catalogOf(c).HasDictionary(string(c.Args[1])), false)
 }
 
 // dictDump is FT.DICTDUMP. A dictionary that does not exist is empty.
@@ -159,6 +164,7 @@ func synUpdate(c *command.Ctx) {
 		catalogOf(c).Fill(c.G, x)
 	}
 	c.Journal(c.Args...)
+	note(c, catalog.IndexItem, x.Name, false, false)
 	c.W.OK()
 }
 
@@ -194,7 +200,12 @@ func tagVals(c *command.Ctx) {
 		c.Err("Not a tag field")
 		return
 	}
-	tags := x.Tags(f.Name)
+	if !spread(c, func(f *fan) { f.tags() }) {
+		writeTags(c, x.Tags(f.Name, hidden(c.Host)))
+	}
+}
+
+func writeTags(c *command.Ctx, tags []string) {
 	c.W.Set(len(tags))
 	for _, tag := range tags {
 		c.W.BulkString(tag)

@@ -207,37 +207,49 @@ func get(several bool) func(c *command.Ctx) {
 		if x == nil {
 			return
 		}
-		r := &run{c: c, x: x, def: x.Definition()}
-		r.loader = loader{def: r.def, dialect: 1}
-		if several {
-			c.W.Array(len(c.Args) - 2)
+		if spread(c, func(f *fan) { f.documents(several) }) {
+			return
 		}
-		for _, key := range c.Args[2:] {
-			r.writeDocument(key)
+		found := documentsOf(c, x)
+		if several {
+			c.W.Array(len(found))
+		}
+		for _, fields := range found {
+			writeDocument(c, fields)
 		}
 	}
 }
 
-// writeDocument writes the fields of a document; null if the index has none of the key.
-func (r *run) writeDocument(key []byte) {
-	var fields []field
-	known := r.x.Current(string(key)) != 0
-	if known {
-		r.locked(string(key), func(g *engine.Guard) {
-			r.loader.g = g
-			e := r.loader.document(string(key))
-			if known = e != nil; known {
-				r.loader.all(e, func(name string, v value.Value) { fields = append(fields, field{name, v}) })
-			}
-		})
+// documentsOf returns the fields of the documents with the keys that the command names; nil for those that the index does not have.
+func documentsOf(c *command.Ctx, x *catalog.Index) (list [][]field) {
+	r := &run{c: c, x: x, def: x.Definition()}
+	r.loader = loader{def: r.def, dialect: 1}
+	hides := hidden(c.Host)
+	for _, key := range words(c.Args[2:]) {
+		var fields []field
+		if x.Current(key) != 0 && (hides == nil || !hides(key)) {
+			r.locked(key, func(g *engine.Guard) {
+				r.loader.g = g
+				if e := r.loader.document(key); e != nil {
+					fields = []field{}
+					r.loader.all(e, func(name string, v value.Value) { fields = append(fields, field{name, v}) })
+				}
+			})
+		}
+		list = append(list, fields)
 	}
-	if !known {
-		r.c.W.Null()
+	return list
+}
+
+// writeDocument writes the fields of a document; null if there is none.
+func writeDocument(c *command.Ctx, fields []field) {
+	if fields == nil {
+		c.W.Null()
 		return
 	}
-	r.c.W.Array(2 * len(fields)) // in RESP3 too
+	c.W.Array(2 * len(fields)) // in RESP3 too
 	for _, f := range fields {
-		r.c.W.BulkString(f.name)
-		writeValue(r.c.W, f.value, false)
+		c.W.BulkString(f.name)
+		writeValue(c.W, f.value, false)
 	}
 }

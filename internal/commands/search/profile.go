@@ -1,12 +1,13 @@
 package search
 
 import (
-	"slices"
+	"errors"
 	"strconv"
 	"time"
 
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/search/aggregate"
+	"github.com/atomredis/atomredis/internal/search/catalog"
 	"github.com/atomredis/atomredis/internal/search/plan"
 	"github.com/atomredis/atomredis/internal/search/request"
 	"github.com/atomredis/atomredis/resp"
@@ -21,92 +22,129 @@ type profiling struct {
 	answered time.Time
 }
 
-// profile is FT.PROFILE.
-func profile(c *command.Ctx) {
+// profiled is the arguments of FT.PROFILE.
+type profiled struct {
+	kind string // SEARCH, AGGREGATE or HYBRID, in lower case
+	rest [][]byte
+	q    *request.Request // nil for HYBRID
+}
+
+// readProfile reads the arguments up to the query.
+func readProfile(c *command.Ctx) (p *profiling, of profiled, err error) {
 	rest := c.Args[2:]
-	search, hybrid := command.EqualFold(rest[0], "search"), command.EqualFold(rest[0], "hybrid")
-	if !search && !hybrid && !command.EqualFold(rest[0], "aggregate") {
-		c.Err("No `SEARCH`, `AGGREGATE`, or `HYBRID` provided")
-		return
+	for _, kind := range []string{"search", "aggregate", "hybrid"} {
+		if command.EqualFold(rest[0], kind) {
+			of.kind = kind
+		}
 	}
-	p := &profiling{began: time.Now()}
+	if of.kind == "" {
+		return nil, of, errors.New("No `SEARCH`, `AGGREGATE`, or `HYBRID` provided")
+	}
+	p = &profiling{began: time.Now()}
 	rest = rest[1:]
 	if command.EqualFold(rest[0], "limited") {
 		p.limited, rest = true, rest[1:]
 	}
 	if len(rest) == 0 || !command.EqualFold(rest[0], "query") {
-		c.Err("The QUERY keyword is expected")
-		return
+		return nil, of, errors.New("The QUERY keyword is expected")
 	}
-	rest = rest[1:]
-	if hybrid {
-		profileHybrid(c, p, rest)
+	of.rest = rest[1:]
+	return p, of, nil
+}
+
+// read reads the query.
+func (of *profiled) read(c *command.Ctx, p *profiling) (err error) {
+	read := request.Aggregate
+	switch of.kind {
+	case "hybrid":
+		p.parsed = time.Now()
+		return nil
+	case "search":
+		read = request.Search
+	}
+	of.q, err = read(words(of.rest), settingsOf(c.Host))
+	if err == nil && of.q.Cursor != nil {
+		err = errors.New("FT.PROFILE does not support cursor")
+	}
+	p.parsed = time.Now()
+	return err
+}
+
+// profile is FT.PROFILE.
+func profile(c *command.Ctx) {
+	p, of, err := readProfile(c)
+	if err != nil {
+		fail(c, err)
 		return
 	}
 	x := find(c, c.Args[1])
 	if x == nil {
 		return
 	}
-	read := request.Aggregate
-	if search {
-		read = request.Search
-	}
-	q, err := read(words(rest), settingsOf(c.Host))
-	if err == nil && q.Cursor != nil {
-		c.Err("FT.PROFILE does not support cursor")
-		return
-	}
-	if err != nil {
+	if err := of.read(c, p); err != nil {
 		fail(c, err)
 		return
 	}
-	p.parsed = time.Now()
-	start := len(c.W.Buf)
-	results := func() {
-		if c.W.Proto >= 3 {
-			c.W.Map(2)
-			c.W.Simple("Results")
-		} else {
-			c.W.Array(2)
-		}
+	if spread(c, func(f *fan) { f.profile(x, p, of) }) {
+		return
 	}
-	var r *run
-	var steps []aggregate.Stage
-	if search {
-		if r, err = newRun(c, x, q, true); err == nil {
-			c.LongQuery(r.work())
-			p.planned = time.Now()
-			var rows []row
-			if rows, _, err = r.rows(); err == nil {
-				results()
-				r.reply(rows)
-			}
-		}
-		steps = searchStages(q)
-	} else {
-		var a *rowsRun
-		if a, err = newRowsRun(c, x, q, true); err == nil {
-			c.LongQuery(a.work())
-			p.planned = time.Now()
-			r = a.run
-			results()
-			before := len(c.W.Buf)
-			if a.reply(-1); c.W.Buf[before] == '-' {
-				failure := slices.Clone(c.W.Buf[before:])
-				c.W.Truncate(start)
-				c.W.Raw(failure)
-				return
-			}
-			steps = a.pipeline.Stages()
-		}
+	start := len(c.W.Buf)
+	switch of.kind {
+	case "hybrid":
+		err = profileHybrid(c, x, p, of.rest)
+	case "search":
+		err = profileSearch(c, x, p, of.q)
+	default:
+		err = profileAggregate(c, x, p, of.q)
 	}
 	if err != nil {
 		c.W.Truncate(start)
 		fail(c, err)
-		return
 	}
-	p.answered = time.Now()
-	p.write(c.W, r, steps)
+}
+
+// beginResults writes what stands before the results.
+func beginResults(w *resp.Writer) {
+	if w.Proto >= 3 {
+		w.Map(2)
+		w.Simple("Results")
+	} else {
+		w.Array(2)
+	}
+}
+
+func profileSearch(c *command.Ctx, x *catalog.Index, p *profiling, q *request.Request) error {
+	r, err := newRun(c, x, q, true)
+	if err != nil {
+		return err
+	}
+	c.LongQuery(r.work())
+	p.planned = time.Now()
+	found, _, err := r.rows(page(c.Host, q))
+	if err != nil {
+		return err
+	}
+	r.warned()
+	beginResults(c.W)
+	found.reply(c.W, q)
+	writeProfiles(c.W, p.shard(c.W.Proto, r, searchStages(q)))
+	return nil
+}
+
+func profileAggregate(c *command.Ctx, x *catalog.Index, p *profiling, q *request.Request) error {
+	a, err := newRowsRun(c, x, q, true)
+	if err != nil {
+		return err
+	}
+	c.LongQuery(a.work())
+	p.planned = time.Now()
+	a.pipeline.Start(a, a, a.interrupt)
+	beginResults(c.W)
+	if _, err := a.reply(-1); err != nil {
+		return err
+	}
+	writeProfiles(c.W, p.shard(c.W.Proto, a.run, a.pipeline.Stages()))
+	return nil
 }
 
 // searchStages returns the steps of FT.SEARCH behind the iterators, which are not measured one by one.
@@ -125,13 +163,24 @@ func searchStages(q *request.Request) []aggregate.Stage {
 	return stages
 }
 
-// write writes what was measured.
-func (p *profiling) write(w *resp.Writer, r *run, steps []aggregate.Stage) {
+// writeProfiles writes what the shards have measured.
+func writeProfiles(w *resp.Writer, shards ...string) {
 	if w.Proto >= 3 {
 		w.Simple("Profile")
 	}
 	all := newPairs(w)
-	all.name("Shards").Array(1)
+	all.name("Shards").Array(len(shards))
+	for _, shard := range shards {
+		w.Raw([]byte(shard))
+	}
+	all.name("Coordinator").Map(0)
+	all.end()
+}
+
+// shard returns what this shard has measured, as clients get it.
+func (p *profiling) shard(proto int, r *run, steps []aggregate.Stage) string {
+	p.answered = time.Now()
+	w := &resp.Writer{Proto: proto}
 	one := newPairs(w)
 	one.double("Total profile time", milliseconds(p.answered.Sub(p.began)))
 	one.double("Parsing time", milliseconds(p.parsed.Sub(p.began)))
@@ -146,8 +195,7 @@ func (p *profiling) write(w *resp.Writer, r *run, steps []aggregate.Stage) {
 	p.writeIterator(w, r.plan.Profile())
 	writeStages(one, steps)
 	one.end()
-	all.name("Coordinator").Map(0)
-	all.end()
+	return string(w.Buf)
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }

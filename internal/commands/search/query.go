@@ -51,28 +51,51 @@ func searchCommand(c *command.Ctx) {
 		return
 	}
 	uses(c, x, q.Dialect)
+	if spread(c, func(f *fan) { f.search(q) }) {
+		return
+	}
 	r, err := newRun(c, x, q, false)
 	if err == nil {
 		c.LongQuery(r.work())
-	}
-	for attempt := 1; err == nil; attempt++ {
-		var rows []row
-		var current bool
-		if rows, current, err = r.rows(); err != nil {
-			break
-		}
-		if current || attempt == maxAttempts {
-			r.reply(rows)
+		var found *result
+		if found, err = r.attempts(page(c.Host, q)); err == nil {
+			r.warned()
+			found.reply(c.W, q)
 			return
 		}
-		err = r.prepare()
 	}
 	fail(c, err)
 }
 
+// attempts runs the query, again when a document changes meanwhile.
+func (r *run) attempts(offset, num int) (found *result, err error) {
+	for attempt := 1; ; attempt++ {
+		var current bool
+		if found, current, err = r.rows(offset, num); err != nil || current || attempt == maxAttempts {
+			return found, err
+		}
+		if err = r.prepare(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// result is the result of FT.SEARCH.
+type result struct {
+	rows     []row
+	total    int
+	warnings []string
+	profiles []string // of other shards, if they were measured
+}
+
 // row is a result of FT.SEARCH.
 type row struct {
-	plan.Hit
+	id          uint64
+	doc         *docs.Doc // nil if another shard has it
+	key         string
+	score       float64
+	order       docs.Value // what it was sorted by
+	payload     value.Value
 	explanation plan.Explanation
 	matched     []plan.Matched
 	fields      []field
@@ -88,24 +111,24 @@ type field struct {
 // defaultRows is how many results there are without LIMIT.
 const defaultRows = 10
 
+// page returns which of the results a client wants.
+func page(h command.Host, q *request.Request) (offset, num int) {
+	num = defaultRows
+	if limit := q.Arrange(); limit.Limited {
+		offset, num = limit.Offset, limit.Num
+	}
+	return offset, max(0, min(num, int(integer(h, "search-max-search-results"))-offset))
+}
+
 // What a row costs, in documents that are looked at.
 const (
 	loadWork = 8  // to read its fields, and to write them
 	markWork = 40 // to look for words in its texts
 )
 
-// limit returns which rows are wanted.
-func (r *run) limit() (offset, num int) {
-	num = defaultRows
-	if l := r.q.Arrange(); l.Limited {
-		offset, num = l.Offset, l.Num
-	}
-	return offset, max(0, min(num, int(integer(r.c.Host, "search-max-search-results"))-offset))
-}
-
 // work returns about how many documents FT.SEARCH looks at.
 func (r *run) work() int {
-	offset, num := r.limit()
+	offset, num := page(r.c.Host, r.q)
 	if num == 0 {
 		return r.plan.CountWork()
 	}
@@ -129,15 +152,14 @@ func (r *run) work() int {
 // stopRows is how many rows are loaded between two looks at the clock.
 const stopRows = 16
 
-// rows runs the query. current is false if a document has changed while it ran.
-func (r *run) rows() (rows []row, current bool, err error) {
+// rows runs the query and returns num results from an offset on. current is false if a document has changed while it ran.
+func (r *run) rows(offset, num int) (found *result, current bool, err error) {
 	q := r.q
-	limit := q.Arrange()
-	offset, num := r.limit()
-	sorted := len(limit.Keys) > 0
+	keys := q.Arrange().Keys
+	sorted := len(keys) > 0
 	var order plan.Order
 	if sorted && num > 0 {
-		if order, err = r.order(limit.Keys[0].Name, limit.Keys[0].Desc); err != nil {
+		if order, err = r.order(keys[0].Name, keys[0].Desc); err != nil {
 			return nil, false, err
 		}
 	}
@@ -154,10 +176,13 @@ func (r *run) rows() (rows []row, current bool, err error) {
 		return nil, false, err
 	}
 	hits = hits[min(offset, len(hits)):]
-	rows = make([]row, len(hits))
+	rows := make([]row, len(hits))
 	at := map[uint64]int{}
 	for i, h := range hits {
-		rows[i].Hit = h
+		rows[i] = row{id: h.ID, doc: h.Doc, key: h.Doc.Key(), score: h.Score, order: h.Key}
+		if p, ok := h.Doc.Payload(); ok && p != "" && q.WithPayloads {
+			rows[i].payload = value.Str(p)
+		}
 		at[h.ID] = i
 	}
 	loads, marks := !q.NoContent, !q.Summary.Empty()
@@ -165,7 +190,7 @@ func (r *run) rows() (rows []row, current bool, err error) {
 		r.plan.Visit(hits, func(h *plan.Hit) {
 			o := &rows[at[h.ID]]
 			if q.WithScores {
-				o.Score = r.plan.Score()
+				o.score = r.plan.Score()
 			}
 			if q.ExplainScore {
 				o.explanation = r.plan.Explain()
@@ -203,9 +228,9 @@ func (r *run) rows() (rows []row, current bool, err error) {
 				break
 			}
 			o := &rows[i]
-			same := r.load(o.ID, o.Doc, func(e *engine.Entry) {
+			same := r.load(o.id, o.doc, func(e *engine.Entry) {
 				if o.gone = e == nil; !o.gone {
-					r.fill(o, e, columns, limit.Keys)
+					r.fill(o, e, columns, keys)
 				}
 			})
 			current = current && same
@@ -214,14 +239,14 @@ func (r *run) rows() (rows []row, current bool, err error) {
 			}
 		}
 	}
-	return rows, current, nil
+	return &result{rows: rows, total: r.plan.Total(), warnings: r.warnings()}, current, nil
 }
 
 // fill reads the fields of a row. Without RETURN the field of SORTBY comes first.
 func (r *run) fill(o *row, e *engine.Entry, columns []column, keys []aggregate.Key) {
 	if r.q.HasReturn {
 		for _, c := range columns {
-			if v := r.loader.value(e, o.Doc, c); !v.IsAbsent() {
+			if v := r.loader.value(e, o.doc, c); !v.IsAbsent() {
 				o.fields = append(o.fields, field{c.name, v})
 			}
 		}
@@ -246,11 +271,9 @@ func (r *run) fill(o *row, e *engine.Entry, columns []column, keys []aggregate.K
 }
 
 // reply writes the rows.
-func (r *run) reply(rows []row) {
-	w, q := r.c.W, r.q
-	r.warned()
+func (found *result) reply(w *resp.Writer, q *request.Request) {
 	if w.Proto >= 3 {
-		r.replyMap(rows)
+		found.replyMap(w, q)
 		return
 	}
 	mark, n := w.Defer(), 0
@@ -258,21 +281,21 @@ func (r *run) reply(rows []row) {
 		n++
 		return w
 	}
-	add().Int(int64(r.plan.Total()))
-	for i := range rows {
-		o := &rows[i]
-		add().BulkString(o.Doc.Key())
+	add().Int(int64(found.total))
+	for i := range found.rows {
+		o := &found.rows[i]
+		add().BulkString(o.key)
 		if q.WithScores {
-			r.writeScore(add(), o)
+			o.writeScore(add(), q)
 		}
 		if q.WithRawIDs {
-			add().Int(int64(o.ID))
+			add().Int(int64(o.id))
 		}
 		if q.WithPayloads {
-			writePayload(add(), o.Doc)
+			writeValue(add(), o.payload, false)
 		}
 		if q.WithSortKeys {
-			writeSortKey(add(), o.Key)
+			writeSortKey(add(), o.order)
 		}
 		if q.NoContent {
 			continue
@@ -282,78 +305,76 @@ func (r *run) reply(rows []row) {
 			continue
 		}
 		add().Array(2 * len(o.fields))
-		r.writeFields(o)
+		o.writeFields(w, q)
 	}
 	w.EndArray(mark, n)
 }
 
 // replyMap writes the rows for RESP3.
-func (r *run) replyMap(rows []row) {
-	w, q := r.c.W, r.q
-	warnings := r.warnings()
+func (found *result) replyMap(w *resp.Writer, q *request.Request) {
 	w.Map(5)
 	w.Simple("attributes")
 	w.Array(0)
 	w.Simple("format")
-	if r.loader.expand {
+	if q.Format == request.ExpandFormat {
 		w.Simple("EXPAND")
 	} else {
 		w.Simple("STRING")
 	}
 	w.Simple("results")
-	w.Array(len(rows))
-	for i := range rows {
-		o := &rows[i]
+	w.Array(len(found.rows))
+	for i := range found.rows {
+		o := &found.rows[i]
 		p := newPairs(w)
-		p.name("id").BulkString(o.Doc.Key())
+		p.name("id").BulkString(o.key)
 		if q.WithScores {
-			r.writeScore(p.name("score"), o)
+			o.writeScore(p.name("score"), q)
 		}
 		if q.WithRawIDs {
-			p.name("rawid").Int(int64(o.ID))
+			p.name("rawid").Int(int64(o.id))
 		}
 		if q.WithPayloads {
-			writePayload(p.name("payload"), o.Doc)
+			writeValue(p.name("payload"), o.payload, false)
 		}
 		if q.WithSortKeys {
-			writeSortKey(p.name("sortkey"), o.Key)
+			writeSortKey(p.name("sortkey"), o.order)
 		}
 		if !q.NoContent {
 			if p.name("extra_attributes"); o.gone {
 				w.Null()
 			} else {
 				w.Map(len(o.fields))
-				r.writeFields(o)
+				o.writeFields(w, q)
 			}
 		}
 		p.name("values").Array(0)
 		p.end()
 	}
 	w.Simple("total_results")
-	w.Int(int64(r.plan.Total()))
+	w.Int(int64(found.total))
 	w.Simple("warning")
-	w.Array(len(warnings))
-	for _, text := range warnings {
+	w.Array(len(found.warnings))
+	for _, text := range found.warnings {
 		w.Simple(text)
 	}
 }
 
 // writeFields writes the names and values of a row.
-func (r *run) writeFields(o *row) {
+func (o *row) writeFields(w *resp.Writer, q *request.Request) {
 	for _, f := range o.fields {
-		r.c.W.BulkString(f.name)
-		writeValue(r.c.W, f.value, r.loader.expand)
+		w.BulkString(f.name)
+		writeValue(w, f.value, q.Format == request.ExpandFormat)
 	}
 }
 
 // writeScore writes a score, with the way to it if that is asked for.
-func (r *run) writeScore(w *resp.Writer, o *row) {
-	if !r.q.ExplainScore {
-		w.Double(o.Score)
+func (o *row) writeScore(w *resp.Writer, q *request.Request) {
+	if !q.ExplainScore {
+		w.Double(o.score)
 		return
 	}
 	w.Array(2)
-	w.Double(o.Score)
+	w.Double(o.score)
 	writeExplanation(w, o.explanation)
 }
 
@@ -367,14 +388,6 @@ func writeExplanation(w *resp.Writer, x plan.Explanation) {
 	w.Array(len(x.Children))
 	for _, child := range x.Children {
 		writeExplanation(w, child)
-	}
-}
-
-func writePayload(w *resp.Writer, d *docs.Doc) {
-	if p, ok := d.Payload(); ok && p != "" {
-		w.BulkString(p)
-	} else {
-		w.Null()
 	}
 }
 

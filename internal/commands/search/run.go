@@ -133,7 +133,16 @@ func (r *run) options() plan.Options {
 	return plan.Options{Scorer: r.scorer, TanhFactor: tanh, Payload: r.q.Payload, Slop: r.q.Slop,
 		InOrder: r.q.InOrder, MinPrefix: int(integer(r.c.Host, "search-min-prefix")),
 		MaxExpansions: int(integer(r.c.Host, "search-max-prefix-expansions")), SortBy: r.sortedBy(), Stop: r.stop, Long: r.c.LongQuery,
-		Profile: r.profiled}
+		Profile: r.profiled, Hidden: hidden(r.c.Host)}
+}
+
+// hidden returns what reports whether a key belongs to another shard although it is here; nil if none does.
+func hidden(h command.Host) func(key string) bool {
+	foreign := h.Foreign()
+	if foreign == nil {
+		return nil
+	}
+	return func(key string) bool { return foreign([]byte(key)) }
 }
 
 // resume lets another command go on with the query. Its time begins anew.

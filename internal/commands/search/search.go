@@ -11,11 +11,14 @@ package search
 
 import (
 	"fmt"
+	"runtime"
+	"sync"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/search/catalog"
+	"github.com/atomredis/atomredis/internal/search/fanout"
 	"github.com/atomredis/atomredis/internal/search/index"
 	"github.com/atomredis/atomredis/internal/search/schema"
 	"github.com/atomredis/atomredis/resp"
@@ -50,6 +53,13 @@ type service struct {
 	host      command.Host
 	counters  counters
 	temporary temporaries
+	defs      definitions
+
+	// For questions to other shards.
+	calls   *fanout.Caller
+	calling sync.Once
+	asking  sync.WaitGroup
+	places  chan struct{} // taken while a part of a query of all shards is computed
 }
 
 var serviceID = command.RegisterService(func() command.Service { return &service{} })
@@ -67,6 +77,8 @@ func (s *service) Start(h command.Host) {
 	if host, ok := h.(Host); ok {
 		host.Config().Follow(func(*config.Settings) { s.Reconfigured() }, "search-min-stem-len", "search-min-phonetic-term-len")
 	}
+	s.OnEmptied = s.emptied
+	s.places = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))
 }
 
 // Loaded implements command.Service: indexes find out by themselves when keys are loaded.
@@ -76,12 +88,14 @@ func (s *service) Loaded() {}
 func (s *service) Stored() []byte {
 	var r engine.Record
 	s.Each(r.Add)
+	s.defs.each(func(k catalog.Item, st stamp) { r.Add(stampArgs(k, st)...) })
 	return r.Bytes()
 }
 
 // Restore implements command.Keeper.
 func (s *service) Restore(commands []byte) error {
 	s.Clear()
+	s.defs.reset()
 	for p := (&resp.Parser{MaxBulk: resp.AnyBulk}); len(commands) > 0; {
 		args, n, err := p.Next(commands, nil)
 		if err != nil || len(args) == 0 {
@@ -117,6 +131,8 @@ func (s *service) repeat(args [][]byte) error {
 		x.UpdateSynonyms(string(args[2]), words(args[3:]))
 	case name == "FT.DICTADD" && len(args) > 2:
 		s.AddToDictionary(string(args[1]), words(args[2:]))
+	case name == string(stampWord):
+		return s.setStamp(args)
 	default:
 		return fmt.Errorf("an unknown command %q is stored", name)
 	}
@@ -140,6 +156,10 @@ func (s *service) Following() {}
 // Close implements command.Service.
 func (s *service) Close() {
 	s.temporary.close()
+	s.asking.Wait()
+	if s.calls != nil {
+		s.calls.Close()
+	}
 	s.Catalog.Close()
 }
 
@@ -197,17 +217,19 @@ const (
 
 var commands = []*command.Command{
 	entry("ft._aliasaddifnx", "1.0.0", 3, makes, 0, "Gives an index another name unless it has it", "alias index", "O(1)",
-		func(c *command.Ctx) { aliasAdd(c, true) }),
+		defining(func(c *command.Ctx) { aliasAdd(c, true) })),
 	entry("ft._aliasdelifx", "1.0.0", 2, drops, 0, "Takes another name from an index if there is one", "alias", "O(1)",
-		func(c *command.Ctx) { aliasDel(c, true) }),
+		defining(func(c *command.Ctx) { aliasDel(c, true) })),
 	entry("ft._alterifnx", "1.0.0", -5, makes, 0, "Adds fields to an index unless it has the first one", alterSyntax, scanning,
-		func(c *command.Ctx) { alter(c, true) }),
+		defining(func(c *command.Ctx) { alter(c, true) })),
 	entry("ft._createifnx", "1.0.0", -5, makes, 0, "Creates an index unless there is one", createSyntax, scanning,
-		func(c *command.Ctx) { create(c, true) }),
+		defining(func(c *command.Ctx) { create(c, true) })),
 	entry("ft._dropifx", "1.0.0", -2, drops, command.CatWrite, "Drops an index if there is one", "index [KEEPDOCS]",
-		"O(1), or O(N) if keys are deleted", func(c *command.Ctx) { drop(c, true, true) }),
+		"O(1), or O(N) if keys are deleted", defining(func(c *command.Ctx) { drop(c, true, true) })),
 	entry("ft._dropindexifx", "2.0.0", -2, drops, dangerous, "Drops an index if there is one", "index [DD]",
-		"O(1), or O(N) if keys are deleted", func(c *command.Ctx) { drop(c, true, false) }),
+		"O(1), or O(N) if keys are deleted", defining(func(c *command.Ctx) { drop(c, true, false) })),
+	entry("ft._stamp", "8.12.0", 7, makes, command.CatAdmin, "Gives a definition the version that it has in a cluster; only in journals",
+		"kind name count shard gone deletes", "O(1)", stampCommand),
 	entry("ft._list", "2.0.0", -1, reads, command.CatSlow|command.CatAdmin, "Lists the indexes", "", "O(N), where N is the number of indexes",
 		listIndexes),
 	{Name: "ft.add", Group: "search", Since: "1.0.0", Arity: -1, Flags: grows, ACL: command.CatSearch | command.CatWrite,
@@ -218,13 +240,13 @@ var commands = []*command.Command{
 	entry("ft.aggregate", "1.1.0", -3, queries, command.CatRead, "Groups, computes and sorts what a query finds in an index", aggregateSyntax,
 		"O(N), where N is the number of documents that match", counted(aggregateCommand, false)),
 	entry("ft.aliasadd", "1.0.0", 3, makes, 0, "Gives an index another name", "alias index", "O(1)",
-		func(c *command.Ctx) { aliasAdd(c, false) }),
+		defining(func(c *command.Ctx) { aliasAdd(c, false) })),
 	entry("ft.aliasdel", "1.0.0", 2, drops, 0, "Takes another name from an index", "alias", "O(1)",
-		func(c *command.Ctx) { aliasDel(c, false) }),
+		defining(func(c *command.Ctx) { aliasDel(c, false) })),
 	entry("ft.aliaslist", "8.10.0", 2, reads, 0, "Lists the other names of an index", "index", "O(N), where N is the number of aliases",
 		aliasList),
-	entry("ft.aliasupdate", "1.0.0", 3, makes, 0, "Gives an index a name that another one may have had", "alias index", "O(1)", aliasUpdate),
-	entry("ft.alter", "1.0.0", -5, makes, 0, "Adds fields to an index", alterSyntax, scanning, func(c *command.Ctx) { alter(c, false) }),
+	entry("ft.aliasupdate", "1.0.0", 3, makes, 0, "Gives an index a name that another one may have had", "alias index", "O(1)", defining(aliasUpdate)),
+	entry("ft.alter", "1.0.0", -5, makes, 0, "Adds fields to an index", alterSyntax, scanning, defining(func(c *command.Ctx) { alter(c, false) })),
 	{Name: "ft.config", Group: "search", Since: "1.0.0", Arity: -2, Flags: reads, ACL: command.CatSearch | command.CatAdmin,
 		Summary: "Shows and changes the configuration of the query engine", Complexity: "O(1)", Subs: []*command.Command{
 			{Name: "ft.config|get", Group: "search", Since: "1.0.0", Arity: -3, Flags: reads, Summary: "Shows a setting", Syntax: "option",
@@ -234,7 +256,7 @@ var commands = []*command.Command{
 			{Name: "ft.config|set", Group: "search", Since: "1.0.0", Arity: -3, Flags: writes, Summary: "Changes a setting",
 				Syntax: "option value", Complexity: "O(1)", Do: configSet},
 		}},
-	entry("ft.create", "1.0.0", -5, makes, 0, "Creates an index", createSyntax, scanning, func(c *command.Ctx) { create(c, false) }),
+	entry("ft.create", "1.0.0", -5, makes, 0, "Creates an index", createSyntax, scanning, defining(func(c *command.Ctx) { create(c, false) })),
 	{Name: "ft.cursor", Group: "search", Since: "1.1.0", Arity: -2, Flags: reads, ACL: command.CatSearch | command.CatRead,
 		Summary: "Goes on with the results of FT.AGGREGATE", Complexity: "Depends on the sub-command", Subs: []*command.Command{
 			{Name: "ft.cursor|del", Group: "search", Since: "1.1.0", Arity: -4, Flags: reads, Summary: "Ends a cursor", Syntax: "index cursor_id",
@@ -247,14 +269,14 @@ var commands = []*command.Command{
 	{Name: "ft.del", Group: "search", Since: "1.0.0", Arity: -3, Flags: writes, ACL: command.CatSearch | command.CatWrite,
 		Keys:    command.Keys("i2+r0/1/0[RW,DELETE]"),
 		Summary: "Deletes the key of a document", Syntax: "index key [DD]", Complexity: "O(1)", Do: del},
-	entry("ft.dictadd", "1.4.0", -3, makes, 0, "Adds words to a dictionary for spelling", "dict term [term ...]", "O(1) for each word", dictAdd),
+	entry("ft.dictadd", "1.4.0", -3, makes, 0, "Adds words to a dictionary for spelling", "dict term [term ...]", "O(1) for each word", defining(dictAdd)),
 	entry("ft.dictdel", "1.4.0", -3, drops, 0, "Removes words from a dictionary for spelling", "dict term [term ...]", "O(1) for each word",
-		dictDel),
+		defining(dictDel)),
 	entry("ft.dictdump", "1.4.0", 2, reads, 0, "Lists the words of a dictionary for spelling", "dict", "O(N), where N is their number", dictDump),
 	entry("ft.drop", "1.0.0", -2, drops, command.CatWrite|dangerous, "Drops an index and deletes its keys", "index [KEEPDOCS]",
-		"O(N), where N is the number of keys", func(c *command.Ctx) { drop(c, false, true) }),
+		"O(N), where N is the number of keys", defining(func(c *command.Ctx) { drop(c, false, true) })),
 	entry("ft.dropindex", "2.0.0", -2, drops, dangerous, "Drops an index", "index [DD]", "O(1), or O(N) if keys are deleted",
-		func(c *command.Ctx) { drop(c, false, false) }),
+		defining(func(c *command.Ctx) { drop(c, false, false) })),
 	entry("ft.explain", "1.0.0", -3, reads, 0, "Shows how a query is understood", "index query [DIALECT dialect]",
 		"O(N), where N is the length of the query", explain),
 	entry("ft.explaincli", "1.0.0", -3, reads, 0, "Shows how a query is understood, line by line", "index query [DIALECT dialect]",
@@ -276,7 +298,7 @@ var commands = []*command.Command{
 	entry("ft.synadd", "1.2.0", -1, grows, 0, "Is no longer supported: see FT.SYNUPDATE", "", "O(1)", synAdd),
 	entry("ft.syndump", "1.2.0", 2, reads, 0, "Lists the words of an index that mean the same", "index", "O(N), where N is their number", synDump),
 	entry("ft.synupdate", "1.2.0", -4, makes, 0, "Adds words to a group of an index that mean the same",
-		"index synonym_group_id [SKIPINITIALSCAN] term [term ...]", scanning, synUpdate),
+		"index synonym_group_id [SKIPINITIALSCAN] term [term ...]", scanning, defining(synUpdate)),
 	entry("ft.tagvals", "1.0.0", 3, reads, command.CatRead|command.CatSlow|command.CatDangerous, "Lists the tags of a field", "index field_name",
 		"O(N), where N is the number of tags", tagVals),
 }

@@ -66,6 +66,9 @@ func (n *counters) failed(err error) {
 
 // warned counts the warnings of a query that has ended, whether its client is told or not.
 func (r *run) warned() {
+	if r.plan == nil { // other shards have run it
+		return
+	}
 	n := &serviceOf(r.c.Host).counters
 	if r.plan.Stopped() {
 		n.timeoutWarnings.Add(1)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/atomredis/atomredis/engine/search/postings"
 	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/search/catalog"
 	"github.com/atomredis/atomredis/internal/search/index"
 	"github.com/atomredis/atomredis/internal/search/query"
 	"github.com/atomredis/atomredis/internal/search/spell"
@@ -18,9 +19,8 @@ func spellCheck(c *command.Ctx) {
 		return
 	}
 	o, err := spell.ParseOptions(words(c.Args[3:]))
-	cat := catalogOf(c)
 	if err == nil {
-		err = o.Missing(cat.HasDictionary)
+		err = o.Missing(catalogOf(c).HasDictionary)
 	}
 	if err != nil {
 		fail(c, err)
@@ -29,28 +29,36 @@ func spellCheck(c *command.Ctx) {
 	if o.Dialect == 0 {
 		o.Dialect = int(integer(c.Host, "search-default-dialect"))
 	}
+	if spread(c, func(f *fan) { f.spelling(o) }) {
+		return
+	}
 	if c.G.Locked() {
 		c.G.Index()
 	}
+	list, total, err := spellings(c, x, o)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	writeWords(c, spell.Merge([][]spell.Word{list}, total, o), o.Full, total)
+}
+
+// spellings returns what the server's own keys say about the words of a query, and how many documents there are.
+func spellings(c *command.Ctx, x *catalog.Index, o spell.Options) (list []spell.Word, total int, err error) {
+	cat := catalogOf(c)
 	dict := func(name string) (found *spell.Dict) {
 		cat.Dictionary(name, func(d *spell.Dict) { found = d.Clone() })
 		return found
 	}
-	var list []spell.Word
-	total := 0
 	x.View(func(v index.View) {
 		var root query.Node
 		if root, err = query.Parse(string(c.Args[2]), query.Options{Dialect: o.Dialect, Schema: v.Definition(), Params: o.Params, Slop: -1}); err == nil {
 			total = v.Docs().Len()
 			c.LongQuery(len(bytes.Fields(c.Args[2])) * v.Text().Len() / termsWork)
-			list = spell.Check(root, spelled{v, c.Offload}, o, dict)
+			list = spell.Candidates(root, spelled{v, c.Offload}, o, dict)
 		}
 	})
-	if err != nil {
-		fail(c, err)
-		return
-	}
-	writeWords(c, list, o.Full, total)
+	return list, total, err
 }
 
 // writeWords writes the suggestions: a list of words in RESP2, a map in RESP3.

@@ -1,12 +1,14 @@
 package search
 
 import (
+	"encoding/binary"
 	"math"
 	"sync"
 	"time"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/search/catalog"
+	"github.com/atomredis/atomredis/internal/search/fanout"
 )
 
 // Indexes with TEMPORARY go with their documents when nobody has used them for that time: no query, no change of a document.
@@ -66,13 +68,54 @@ func (s *service) look(x *catalog.Index) {
 		s.lookLater(x, limit-idle)
 		return
 	}
+	if idle, ok := s.idleElsewhere(x); !ok || idle < limit {
+		s.lookLater(x, max(limit-idle, time.Second))
+		return
+	}
 	var g engine.Guard
 	g.Lock(ks, engine.AllShards, ks.Now())
 	if !x.Gone() {
 		g.Log(0, [][]byte{dropWord, []byte(x.Name), []byte("_FORCEKEEPDOCS")})
 		dropIndex(&g, s.Catalog, x, true)
+		if shardsOf(s.host) != nil {
+			g.Log(0, s.noteIn(catalog.IndexItem, x.Name, true, true))
+		}
 	}
 	g.Unlock()
+}
+
+// idleElsewhere returns for how long no other shard has used an index, at most a time without end. ok is false if a shard does not
+// answer.
+func (s *service) idleElsewhere(x *catalog.Index) (idle time.Duration, ok bool) {
+	idle = math.MaxInt64
+	if !s.others() {
+		return idle, true
+	}
+	for _, o := range shardsOf(s.host).Now().Record.Others {
+		a, err := s.caller().Ask(o.ID, &fanout.Question{What: askIdle, Args: [][]byte{[]byte(x.Name)}}, time.Now().Add(longAnswer))
+		if err != nil {
+			return 0, false
+		}
+		part, _, err := a.Part()
+		a.Close()
+		ms, size := binary.Varint(part)
+		if err != nil || size <= 0 {
+			return 0, false
+		}
+		idle = min(idle, time.Duration(ms)*time.Millisecond)
+	}
+	return idle, true
+}
+
+// answerIdle answers askIdle. An index that there is not has been idle for ever.
+func (s *service) answerIdle(q *fanout.Question) (fanout.Answer, error) {
+	ms := int64(math.MaxInt64 / int64(time.Millisecond))
+	if len(q.Args) == 1 {
+		if x := s.Lookup(string(q.Args[0])); x != nil {
+			ms = s.host.Keyspace().Now() - x.Touched()
+		}
+	}
+	return &given{fanout.View{Shard: shardsOf(s.host).Now().ID}, binary.AppendVarint(nil, ms)}, nil
 }
 
 // close ends that indexes are looked at.

@@ -38,6 +38,9 @@ type Catalog struct {
 	aliases map[string]*Index
 	dicts   map[string]*spell.Dict
 
+	// OnEmptied is called before all goes because the keys have gone; nil for nothing.
+	OnEmptied func()
+
 	stop    chan struct{}
 	running sync.WaitGroup // of what fills indexes
 }
@@ -165,6 +168,8 @@ func (c *Catalog) Create(def *schema.Definition, filter index.Filter, args [][]b
 // Alter gives an index a definition with further fields, whose arguments are added to those of its command.
 func (c *Catalog) Alter(x *Index, def *schema.Definition, fields [][]byte) {
 	x.Extend(def)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	x.args = append(slices.Clip(x.args), fields...)
 }
 
@@ -297,6 +302,9 @@ func (b *builder) document(e *engine.Entry, s schema.Source) index.Document {
 // Emptied implements engine.Indexer. As in Redis, indexes go with the keys that they were made for.
 func (c *Catalog) Emptied(_ *engine.Guard, db int) {
 	if db == 0 {
+		if c.OnEmptied != nil {
+			c.OnEmptied()
+		}
 		c.Clear()
 	}
 }

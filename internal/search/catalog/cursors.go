@@ -16,6 +16,15 @@ type Cursor struct {
 	Count int
 	// Idle is for how many ms the cursor lives without a read, and Until when it ends, in ms since 1970.
 	Idle, Until int64
+	// End is called when nobody will read the rest, and after the last row; nil for nothing.
+	End func()
+}
+
+// Close says that nobody will read the rest.
+func (c *Cursor) Close() {
+	if c.End != nil {
+		c.End()
+	}
 }
 
 // Add keeps a cursor under a number. It reports false if another one has it.
@@ -57,6 +66,7 @@ func (c *Cursors) Expire(now int64) (removed int) {
 	for id, cursor := range c.byID {
 		if cursor.Until <= now {
 			delete(c.byID, id)
+			cursor.Close()
 			removed++
 		}
 	}
@@ -74,5 +84,8 @@ func (c *Cursors) Len() int {
 func (c *Cursors) dropped() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for _, cursor := range c.byID {
+		cursor.Close()
+	}
 	clear(c.byID)
 }

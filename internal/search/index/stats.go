@@ -3,6 +3,8 @@ package index
 import (
 	"strings"
 	"time"
+
+	"github.com/atomredis/atomredis/engine/search/postings"
 )
 
 // Stats is what FT.INFO tells of an index.
@@ -89,15 +91,58 @@ func (x *Index) Current(key string) uint64 {
 	return x.docs.Lookup(key)
 }
 
-// Tags returns the tags of a TAG field in the order of their bytes.
-func (x *Index) Tags(field string) []string {
+// Hidden returns how many documents have keys that are hidden.
+func (x *Index) Hidden(hidden func(key string) bool) (n int) {
+	for _, key := range x.Keys() {
+		if hidden(key) {
+			n++
+		}
+	}
+	return n
+}
+
+// Tags returns the tags of a TAG field in the order of their bytes. Those that only hidden documents have are left out; hidden
+// may be nil.
+func (x *Index) Tags(field string, hidden func(key string) bool) []string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	var list []string
 	if d := x.fields[field].tags; d != nil {
-		for tag := range d.All() {
-			list = append(list, strings.Clone(tag))
+		for tag, docs := range d.All() {
+			if hidden == nil || x.shown(docs, hidden) {
+				list = append(list, strings.Clone(tag))
+			}
 		}
 	}
 	return list
+}
+
+// shown reports whether a document of a list lives and is not hidden. mu is held.
+func (x *Index) shown(list *postings.List, hidden func(key string) bool) bool {
+	for r := list.View().Reader(); r.Next(); {
+		if d := x.docs.Get(r.Doc()); d != nil && !hidden(d.Key()) {
+			return true
+		}
+	}
+	return false
+}
+
+// Add adds the figures of another shard's part of the index.
+func (s *Stats) Add(o *Stats) {
+	s.Docs += o.Docs
+	s.MaxDoc = max(s.MaxDoc, o.MaxDoc)
+	s.Terms += o.Terms
+	s.Records += o.Records
+	s.Failures.merge(o.Failures)
+	s.Spent += o.Spent
+	for _, n := range []struct{ to, from *int64 }{{&s.Inverted, &o.Inverted}, {&s.Offsets, &o.Offsets}, {&s.DocTable, &o.DocTable},
+		{&s.SortValues, &o.SortValues}, {&s.KeyTable, &o.KeyTable}, {&s.Tags, &o.Tags}, {&s.Text, &o.Text}, {&s.Vectors, &o.Vectors},
+		{&s.Shapes, &o.Shapes}} {
+		*n.to += *n.from
+	}
+	for i := range min(len(s.Fields), len(o.Fields)) {
+		s.Fields[i].Failures.merge(o.Fields[i].Failures)
+		s.Fields[i].Vectors += o.Fields[i].Vectors
+		s.Fields[i].Removed += o.Fields[i].Removed
+	}
 }
