@@ -17,7 +17,7 @@ import "iter"
 //
 // A command that takes no shards (its Flags are AllKeys and FollowsKeys) locks what it reads itself. It has no view either: the
 // offloaded handler works on the server's keyspace, as it would in place, and its reply is used as it is. LongQuery says that
-// such a command has much to compute, Remote that it waits for other servers.
+// such a command has much to compute.
 //
 // So a handler needs no more than these calls. A key that a command reads, and that writes another one, must be RO in its
 // key specs. A command that changes values in place calls LongChange instead of Long: its view includes the keys that it
@@ -53,7 +53,7 @@ type Offload struct {
 }
 
 // Wanted reports whether somebody still wants the reply: the client has not gone, and has not been killed. Handlers that have
-// called LongQuery or Remote ask it now and then, and end soon when it reports false; what they reply then does not matter.
+// called LongQuery ask it now and then, and end soon when it reports false; what they reply then does not matter.
 func (a *Offload) Wanted() bool {
 	if a == nil {
 		return true
@@ -95,10 +95,6 @@ func (c *Ctx) LongQuery(n int) {
 	}
 }
 
-// Remote must be called by a command that takes no shards before it waits for answers of other servers. It returns in the
-// offloaded call, and where the command cannot be offloaded: in a transaction, in a script, on the replication link.
-func (c *Ctx) Remote() { c.long(OnAnswers) }
-
 // Way is how a command is offloaded.
 type Way uint8
 
@@ -107,7 +103,6 @@ const (
 	OnCopies              // on a view of all its keys, which it changes
 	OnKeys                // on the keyspace itself, if none of its keys changes
 	OnOwnLocks            // on the keyspace itself, with locks that the handler takes
-	OnAnswers             // likewise; it waits for other servers, and computes little
 )
 
 func isLong(n, of int) bool { return n >= LongFrom && n >= of/longShare }

@@ -23,7 +23,7 @@ import (
 // other lead to. Commands whose replies need not be of one instant have no view: their steps are executed on the
 // keyspace itself, each under a guard of its own. So are the steps of commands that read very many keys; their reply
 // is used if none of the keys has changed from before the first step to after the last. Queries have no view, and take
-// locks of their own; those that wait for other servers are counted by themselves, since they leave the processors alone.
+// locks of their own.
 
 // offloads are the offloaded commands of a server, and those that wait for their turn. Their number is bounded so that a
 // processor is left for other commands.
@@ -34,7 +34,6 @@ type offloads struct {
 	most    int        // how many may run; 0 before the first
 	free    int        // how many of them do not
 	naming  bool       // one of those that run reads the names of all keys, of which there can be only one
-	remote  int        // how many run beside them that wait for other servers
 	waiting []*offload
 }
 
@@ -47,7 +46,6 @@ type offload struct {
 	ready  bool // it can be started; used by the session's goroutine only
 	tries  int  // how often the command has been offloaded
 	naming bool // it reads the names of all keys
-	remote bool // it waits for other servers
 
 	cmd     *command.Command
 	expired bool // the client sees expired keys, as Guard.SeesExpired
@@ -76,9 +74,7 @@ type offload struct {
 func (o *offload) inSteps(cmd *command.Command) bool { return cmd.InSteps || o.way == command.OnKeys }
 
 // ownLocks reports whether the handler takes its locks itself.
-func (o *offload) ownLocks() bool { return ownLocks(o.way) }
-
-func ownLocks(way command.Way) bool { return way == command.OnOwnLocks || way == command.OnAnswers }
+func (o *offload) ownLocks() bool { return o.way == command.OnOwnLocks }
 
 type offloadState uint8
 
@@ -97,13 +93,10 @@ const maxOffloads = 2
 // maxViewed is of how many keys there may be a view: to take one takes time for each of them.
 const maxViewed = command.LongFrom
 
-// maxRemote is how many commands may wait for other servers. Each has a goroutine, and a reply in the end.
-const maxRemote = 256
-
 // Offload implements command.Client. Commands of a client that tracks keys are executed whole: an invalidation must
 // follow the reply that does not have the change. Those without keys of their own are not tracked.
 func (s *Session) Offload(c *command.Ctx, way command.Way) bool {
-	locked := !ownLocks(way) // by the guard of the session
+	locked := way != command.OnOwnLocks // by the guard of the session
 	if c != &s.ctx || s.modes.tracking.On() && locked || way == command.OnKeys && s.shared.Tiered.Load() {
 		return false // to read values into memory takes longer than to go through them
 	}
@@ -116,10 +109,9 @@ func (s *Session) Offload(c *command.Ctx, way command.Way) bool {
 			return false
 		}
 		unwatch(c.G, o.watches)
-		o = &offload{shared: s.shared, tell: o.tell, naming: o.naming, remote: o.remote, tries: o.tries}
+		o = &offload{shared: s.shared, tell: o.tell, naming: o.naming, tries: o.tries}
 	} else if o == nil {
-		o = &offload{shared: s.shared, tell: func() { s.post(mailOffload) }, remote: way == command.OnAnswers}
-		o.naming = len(c.Cmd.Keys) == 0 && !c.Cmd.InSteps && locked
+		o = &offload{shared: s.shared, tell: func() { s.post(mailOffload) }, naming: len(c.Cmd.Keys) == 0 && !c.Cmd.InSteps && locked}
 	}
 	s.offload = o
 	if t.is(o) == offloadQueued && !t.enter(o) {
@@ -227,14 +219,6 @@ func (t *offloads) enter(o *offload) bool {
 
 // admit gives a command its turn if there is a place for it. mu is locked.
 func (t *offloads) admit(o *offload) bool {
-	if o.remote {
-		if t.remote == maxRemote {
-			return false
-		}
-		t.remote++
-		o.state = offloadAdmitted
-		return true
-	}
 	if t.free == 0 || o.naming && t.naming {
 		return false
 	}
@@ -246,12 +230,8 @@ func (t *offloads) admit(o *offload) bool {
 
 // leave gives the place of a command to those that wait. mu is locked.
 func (t *offloads) leave(o *offload) {
-	if o.remote {
-		t.remote--
-	} else {
-		t.free++
-		t.naming = t.naming && !o.naming
-	}
+	t.free++
+	t.naming = t.naming && !o.naming
 	t.waiting = slices.DeleteFunc(t.waiting, func(next *offload) bool {
 		admitted := t.admit(next)
 		if admitted {
@@ -330,9 +310,7 @@ func (t *offloads) busy(o *offload) bool {
 // run executes the command on its view.
 func (o *offload) run() {
 	defer o.shared.offloads.running.Done()
-	if !o.remote { // which need no thread while they wait
-		background.Work()
-	}
+	background.Work()
 	start := o.shared.Ticks()
 	if o.way == command.OnKeys {
 		o.shared.Scripts.Under(engine.AllShards, o.shared.Keyspace.Now(), func(g *engine.Guard, _ bool) { o.keys = g.WatchKeys(o.db) })

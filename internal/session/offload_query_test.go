@@ -11,8 +11,8 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// queryHarness is a server with two commands that take no shards: query computes long, ask waits for other servers. Offloaded they
-// wait until the test lets them go on, or until nobody wants their reply, and then reply with the value of the key that they name.
+// queryHarness is a server with a command that takes no shards and computes long. Offloaded it waits until the test lets it go on, or
+// until nobody wants its reply, and then replies with the value of the key that it names. The command short is too short for that.
 type queryHarness struct {
 	*offloadHarness
 	began chan *command.Offload
@@ -20,7 +20,7 @@ type queryHarness struct {
 }
 
 func newQueryHarness(t testing.TB) *queryHarness {
-	b := &queryHarness{&offloadHarness{newHarness(t), t}, make(chan *command.Offload, 2*maxRemote), make(chan struct{})}
+	b := &queryHarness{&offloadHarness{newHarness(t), t}, make(chan *command.Offload, 4), make(chan struct{})}
 	t.Cleanup(func() {
 		require.NoError(t, b.Close())
 		require.Empty(t, b.panics.Found)
@@ -31,7 +31,6 @@ func newQueryHarness(t testing.TB) *queryHarness {
 	}
 	add("query", func(c *command.Ctx) { c.LongQuery(command.LongQueryFrom) })
 	add("short", func(c *command.Ctx) { c.LongQuery(command.LongQueryFrom - 1) })
-	add("ask", (*command.Ctx).Remote)
 	return b
 }
 
@@ -67,7 +66,6 @@ func (b *queryHarness) settled() {
 	b.t.Helper()
 	b.offloads.running.Wait()
 	require.Equal(b.t, b.offloads.most, b.offloads.free)
-	require.Zero(b.t, b.offloads.remote)
 	require.Empty(b.t, b.offloads.waiting)
 }
 
@@ -79,26 +77,24 @@ func TestQueriesAreOffloaded(t *testing.T) {
 	defer other.Close()
 	defer monitor.Close()
 	require.Equal(t, "+OK", other.do("CONFIG", "SET", "slowlog-log-slower-than", "0"))
-	for _, name := range []string{"query", "ask"} {
-		for proto, want := range map[string]string{"2": "*2\r\n$5\r\nvalue\r\n$1\r\n", "3": "%1\r\n$5\r\nvalue\r\n$1\r\n"} {
-			s.do("HELLO", proto)
-			require.Equal(t, "+OK", monitor.do("MONITOR"))
-			other.do("CONFIG", "RESETSTAT")
-			other.do("SLOWLOG", "RESET")
-			require.Equal(t, "+OK", s.begin("SET", "k", proto))
-			require.Empty(t, s.begin(name, "k"))
-			<-b.began
-			require.True(t, s.Waiting())
-			require.Equal(t, "+PONG", other.begin("PING"))
-			require.Equal(t, ":0", other.begin("CLIENT", "UNBLOCK", strconv.FormatInt(s.ID(), 10)))
-			require.Empty(t, s.begin("ECHO", "x"), "replies keep their order")
-			b.goOn <- struct{}{}
-			require.Equal(t, want+proto+"\r\n$1\r\nx", s.end())
-			require.Contains(t, other.do("INFO", "commandstats"), "cmdstat_"+name+":calls=1,")
-			require.Contains(t, other.do("SLOWLOG", "GET"), name)
-			monitor.Advance(b.Keyspace.Now())
-			require.Equal(t, 1, strings.Count(monitor.do("RESET"), `"`+name+`" "k"`))
-		}
+	for proto, want := range map[string]string{"2": "*2\r\n$5\r\nvalue\r\n$1\r\n", "3": "%1\r\n$5\r\nvalue\r\n$1\r\n"} {
+		s.do("HELLO", proto)
+		require.Equal(t, "+OK", monitor.do("MONITOR"))
+		other.do("CONFIG", "RESETSTAT")
+		other.do("SLOWLOG", "RESET")
+		require.Equal(t, "+OK", s.begin("SET", "k", proto))
+		require.Empty(t, s.begin("query", "k"))
+		<-b.began
+		require.True(t, s.Waiting())
+		require.Equal(t, "+PONG", other.begin("PING"))
+		require.Equal(t, ":0", other.begin("CLIENT", "UNBLOCK", strconv.FormatInt(s.ID(), 10)))
+		require.Empty(t, s.begin("ECHO", "x"), "replies keep their order")
+		b.goOn <- struct{}{}
+		require.Equal(t, want+proto+"\r\n$1\r\nx", s.end())
+		require.Contains(t, other.do("INFO", "commandstats"), "cmdstat_query:calls=1,")
+		require.Contains(t, other.do("SLOWLOG", "GET"), "query")
+		monitor.Advance(b.Keyspace.Now())
+		require.Equal(t, 1, strings.Count(monitor.do("RESET"), `"query" "k"`))
 	}
 	b.settled()
 }
@@ -111,10 +107,8 @@ func TestQueriesThatAreNotOffloaded(t *testing.T) {
 	s.do("SET", "k", "1")
 	const want = "*2\r\n$5\r\nvalue\r\n$1\r\n1"
 	require.Equal(t, want, s.begin("short", "k"))
-	for _, name := range []string{"query", "ask"} {
-		require.Equal(t, want, s.whole(name, "k"))
-		require.Equal(t, want, s.begin("EVAL", "return redis.call('"+name+"', 'k')", "0"))
-	}
+	require.Equal(t, want, s.whole("query", "k"))
+	require.Equal(t, want, s.begin("EVAL", "return redis.call('query', 'k')", "0"))
 	require.Empty(t, b.began)
 }
 
@@ -124,12 +118,10 @@ func TestQueriesOfTrackingClients(t *testing.T) {
 	s := b.client()
 	defer s.Close()
 	require.Equal(t, "+OK", s.do("CLIENT", "TRACKING", "ON", "BCAST"))
-	for _, name := range []string{"query", "ask"} {
-		require.Empty(t, s.begin(name, "k"))
-		<-b.began
-		b.goOn <- struct{}{}
-		require.Equal(t, "*2\r\n$5\r\nvalue\r\n$-1", s.end())
-	}
+	require.Empty(t, s.begin("query", "k"))
+	<-b.began
+	b.goOn <- struct{}{}
+	require.Equal(t, "*2\r\n$5\r\nvalue\r\n$-1", s.end())
 }
 
 // An offloaded query may read what its client may.
@@ -152,46 +144,18 @@ func TestQueriesOfClientsThatGo(t *testing.T) {
 	b := newQueryHarness(t)
 	other := b.client()
 	defer other.Close()
-	for _, name := range []string{"query", "ask"} {
-		for _, kill := range []bool{true, false} {
-			s := b.client()
-			require.Empty(t, s.begin(name, "k"))
-			a := <-b.began
-			require.True(t, a.Wanted())
-			if kill {
-				require.Equal(t, ":1", other.begin("CLIENT", "KILL", "ID", strconv.FormatInt(s.ID(), 10)))
-				s.Advance(b.Keyspace.Now())
-				require.True(t, s.Closing())
-			}
-			s.Close()
-			require.False(t, a.Wanted())
-			b.settled()
+	for _, kill := range []bool{true, false} {
+		s := b.client()
+		require.Empty(t, s.begin("query", "k"))
+		a := <-b.began
+		require.True(t, a.Wanted())
+		if kill {
+			require.Equal(t, ":1", other.begin("CLIENT", "KILL", "ID", strconv.FormatInt(s.ID(), 10)))
+			s.Advance(b.Keyspace.Now())
+			require.True(t, s.Closing())
 		}
-	}
-}
-
-// Those that wait for other servers take no place of those that compute, and have a bound of their own.
-func TestQueriesThatWaitForOtherServers(t *testing.T) {
-	b := newQueryHarness(t)
-	sessions := make([]*offloadSession, maxRemote+1)
-	for i := range sessions {
-		sessions[i] = b.client()
-		require.Empty(t, sessions[i].begin("ask", "k"))
-	}
-	for range maxRemote {
-		<-b.began
-	}
-	require.Len(t, b.offloads.waiting, 1)
-	s := b.client()
-	require.Empty(t, s.begin("query", "k"))
-	<-b.began
-	sessions[0].Close()
-	last := sessions[maxRemote]
-	<-last.woken
-	last.Advance(b.Keyspace.Now())
-	<-b.began
-	for _, s := range append(sessions[1:], s) {
 		s.Close()
+		require.False(t, a.Wanted())
+		b.settled()
 	}
-	b.settled()
 }
