@@ -135,9 +135,11 @@ func (s *side) resident() int64 {
 	return resident
 }
 
-// micros returns the processor time since an earlier one in microseconds.
+// micros returns the processor time since an earlier one in microseconds, in steps of 10 ms. The finer clocks are those of threads, and
+// a thread that a long query had to itself has ended.
 func (s *side) micros(before servers.CPU) float64 {
-	return float64(s.server.CPU().Since(before).Total.Nanoseconds()) / 1000
+	used := s.server.CPU().Since(before)
+	return float64((used.User + used.System).Microseconds())
 }
 
 // row is one sort of query, in forms that take about as long.
