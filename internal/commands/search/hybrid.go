@@ -254,13 +254,11 @@ func (h *hybridRun) vectorTree(view index.View) (query.Node, error) {
 	return query.Filter(near, filter), nil
 }
 
-// similarity returns a distance as a score, as Redis does: higher is nearer, but not with IP, whose distance is 1 minus the product.
+// similarity returns a distance as a score: higher is nearer. Distances of IP and COSINE are 1 minus the product. Redis takes the distance
+// of IP for the product, so that there what is nearer counts less.
 func similarity(m schema.Metric, distance float64) float64 {
-	switch m {
-	case schema.L2:
+	if m == schema.L2 {
 		return 1 / (1 + distance)
-	case schema.IP:
-		return (1 + distance) / 2
 	}
 	return (2 - distance) / 2
 }

@@ -96,7 +96,7 @@ func TestSimilaritiesOfVectors(t *testing.T) {
 		x, y   float32
 		score  float64
 	}{
-		{"L2", 1, 1, 1 / 1.25}, {"IP", 1, 1, (1 - 0.5) / 2}, {"IP", -1, 0, 1.5}, {"COSINE", 2, 1, 1}, {"COSINE", -2, -1, 0},
+		{"L2", 1, 1, 1 / 1.25}, {"IP", 1, 1, (1 + 1.5) / 2}, {"IP", -1, 0, 0}, {"COSINE", 2, 1, 1}, {"COSINE", -2, -1, 0},
 	} {
 		s := servertest.NewStepped(t)
 		s.Step("FT.CREATE x SCHEMA v VECTOR FLAT 6 TYPE FLOAT32 DIM 2 DISTANCE_METRIC " + test.metric)
