@@ -26,6 +26,7 @@ type iterator interface {
 type watch struct {
 	stop    func() bool // nil if nothing stops the query
 	steps   int
+	width   int // of a step: how many iterators it may move, in units of between
 	stopped bool
 }
 
@@ -34,7 +35,7 @@ const between = 100
 
 // tick counts a step and reports whether the query has to stop.
 func (w *watch) tick() bool {
-	if w.steps++; w.steps >= between {
+	if w.steps += 1 + w.width; w.steps >= between {
 		w.steps = 0
 		w.stopped = w.stopped || w.stop != nil && w.stop()
 	}

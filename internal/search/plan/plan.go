@@ -83,6 +83,7 @@ func New(root query.Node, ix Index, o Options) (*Plan, error) {
 		return nil, errTooLarge
 	}
 	p.root = orNone(it)
+	p.watch.width = width(p.root) / between
 	p.sorted = b.inOrder(o.SortBy)
 	p.scorer = newScorer(o, p.docs)
 	return p, nil

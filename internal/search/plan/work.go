@@ -58,3 +58,23 @@ func work(it iterator) (n int) {
 
 // placeWork is how many documents take as long as to find out whether a place is in a circle.
 const placeWork = 2
+
+// width returns how many iterators there are.
+func width(it iterator) int {
+	n := 1
+	switch it := bare(it).(type) {
+	case *union:
+		for _, c := range it.children {
+			n += width(c)
+		}
+	case *intersect:
+		for _, c := range it.children {
+			n += width(c)
+		}
+	case *not:
+		n += width(it.child)
+	case *optional:
+		n += width(it.child)
+	}
+	return n
+}
