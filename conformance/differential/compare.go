@@ -281,6 +281,7 @@ func init() {
 		{"a read does not wake for a stream whose new entries have gone at once, as since Redis 7.2", nothingLeft},
 		{"COMMAND GETKEYS takes commands without arguments, as since Redis 7.2", getKeysErrors},
 		{"maxmemory-samples is at most 64, as since Redis 8.0", fewerSamples},
+		{"the types and the query engine of Redis 8 are listed as modules", listedModules},
 		{"SORT leaves a sorted set in its encoding; Redis makes it a skiplist", unsortedEncoding},
 		{"small lists and sets are listpacks, as since Redis 7.2", smallCollections},
 		{"OBJECT REFCOUNT counts what a transaction still holds in Redis, and integers that it shares, before 8.0", moreReferences},
@@ -308,6 +309,17 @@ func knownReason(args []string, a, b value) string {
 func fewerSamples(args []string, _, b value) bool {
 	return containsWord(args, "maxmemory-samples") && b.Kind == transcript.Error &&
 		strings.HasSuffix(b.Text, "argument must be between 1 and 64 inclusive")
+}
+
+// listedModules accepts that there are modules, in MODULE LIST and at the end of HELLO.
+func listedModules(args []string, a, b value) bool {
+	switch n := len(a.Elems); {
+	case strings.EqualFold(args[0], "MODULE"):
+		return len(args) == 2 && strings.EqualFold(args[1], "LIST") && n == 0 && b.IsAggregate()
+	case strings.EqualFold(args[0], "HELLO"):
+		return n > 0 && len(b.Elems) == n && sameShape(nil, value{Elems: a.Elems[:n-1]}, value{Elems: b.Elems[:n-1]})
+	}
+	return false
 }
 
 // fullPositions accepts that a coordinate is rounded.

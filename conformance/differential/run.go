@@ -509,7 +509,7 @@ func compareSources(a, b value) int {
 
 // isGreeting recognises the replies to HELLO, which name the server and the connection.
 func isGreeting(a, b value) bool {
-	return a.Kind == transcript.Map && b.Kind == transcript.Map && sameShape(nil, a, b)
+	return a.Kind == transcript.Map && b.Kind == transcript.Map && listedModules([]string{"HELLO"}, a, b)
 }
 
 // stateReads maps a type to the command that reads all of a key, without the key.
