@@ -17,6 +17,7 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/search/foreign"
 	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/persist/rdb"
 	"github.com/atomredis/atomredis/resp"
@@ -218,7 +219,7 @@ func (l *load) read(f io.Reader, last bool) error {
 // rdb reads an RDB file.
 func (l *load) rdb(r *rdb.Reader) error {
 	var codes []string
-	var kept string
+	var k kept
 	for {
 		item, err := r.Next()
 		switch {
@@ -230,14 +231,18 @@ func (l *load) rdb(r *rdb.Reader) error {
 					return err
 				}
 			}
-			return l.makeKept(kept)
+			return l.makeKept(&k)
 		case err != nil:
 			return err
 		}
 		switch item := item.(type) {
 		case rdb.Aux:
 			if item.Name == auxKept {
-				kept = item.Value
+				k.commands = item.Value
+			}
+		case *rdb.Module:
+			if err := l.module(&k, item); err != nil {
+				return err
 			}
 		case rdb.Function:
 			codes = append(codes, string(item))
@@ -257,22 +262,61 @@ func (l *load) makeFunctions(codes []string, flush, replace bool) error {
 	return nil
 }
 
-// makeKept executes the commands of Source.Kept.
-func (l *load) makeKept(commands string) error {
+// kept is what a file has beside keys and functions, to be made once the keys are there.
+type kept struct {
+	commands string     // of Source.Kept
+	foreign  [][]string // the same from what a module of a Redis has stored
+}
+
+// module reads what a module of a Redis has stored.
+func (l *load) module(k *kept, m *rdb.Module) error {
+	commands, leftOut, err := foreign.Read(m)
+	for _, reason := range leftOut {
+		l.leaveOut(reason)
+	}
+	k.foreign = append(k.foreign, commands...)
+	return err
+}
+
+// leaveOut says that something of a module's data does not exist here.
+func (l *load) leaveOut(reason error) {
+	l.files.Log.Warn("data of a module in the file is left out", "reason", reason.Error())
+}
+
+// makeKept executes the commands of a file. Those of its own Kept are exact, and those from a module's data are for files that lack
+// them.
+func (l *load) makeKept(k *kept) error {
 	p := resp.Parser{MaxBulk: resp.AnyBulk}
-	for rest := []byte(commands); len(rest) > 0; {
+	for rest := []byte(k.commands); len(rest) > 0; {
 		args, n, err := p.Next(rest, nil)
 		if err != nil || len(args) == 0 {
 			return fmt.Errorf("the field %s is damaged", auxKept)
 		}
-		l.lock()
-		l.by.Select(0)
-		if err := l.by.Command(args); err != nil {
+		if err := l.make(args); err != nil {
 			return fmt.Errorf("the field %s: %w", auxKept, err)
 		}
 		rest = rest[n:]
 	}
+	if k.commands != "" {
+		return nil
+	}
+	for _, words := range k.foreign {
+		args := make([][]byte, len(words))
+		for i, word := range words {
+			args[i] = []byte(word)
+		}
+		if err := l.make(args); err != nil {
+			l.leaveOut(fmt.Errorf("%s of %q: %w", words[0], words[1], err))
+		}
+	}
 	return nil
+}
+
+// make executes a command of makeKept.
+func (l *load) make(args [][]byte) error {
+	l.lock()
+	l.by.Select(0)
+	return l.by.Command(args)
 }
 
 // key creates a key, unless its time has come.
@@ -309,7 +353,7 @@ func (im *Importer) Replace(ctx context.Context, file io.Reader, by Replayer, ab
 		return err
 	}
 	var codes []string
-	var kept string
+	var k kept
 	emptied := false
 	empty := func() error {
 		if emptied {
@@ -330,7 +374,7 @@ func (im *Importer) Replace(ctx context.Context, file io.Reader, by Replayer, ab
 			if err := empty(); err != nil {
 				return err
 			}
-			if err := l.makeKept(kept); err != nil {
+			if err := l.makeKept(&k); err != nil {
 				return err
 			}
 			done()
@@ -345,8 +389,10 @@ func (im *Importer) Replace(ctx context.Context, file io.Reader, by Replayer, ab
 		switch item := item.(type) {
 		case rdb.Aux:
 			if err = about(item); item.Name == auxKept {
-				kept = item.Value
+				k.commands = item.Value
 			}
+		case *rdb.Module:
+			err = l.module(&k, item)
 		case rdb.Function:
 			codes = append(codes, string(item))
 		case *rdb.Key:

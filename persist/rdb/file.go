@@ -41,6 +41,8 @@ type Reader struct {
 	began bool
 	ended bool
 	db    int
+	// module is what was returned last, if that is a *Module.
+	module *Module
 	// Version is that of the file, known after the first call of Next.
 	Version int
 	// Empty counts the collections without elements that were skipped.
@@ -52,7 +54,7 @@ type Reader struct {
 // NewReader returns a Reader of what r gives. It may read beyond the end of the file; Rest has what it did.
 func NewReader(r io.Reader, lim Limits) *Reader { return &Reader{d: decoder{r: r}, lim: lim} }
 
-// Next returns the next item: a *Key, a Function or an Aux; io.EOF if the file has ended as it should. The item is
+// Next returns the next item: a *Key, a Function, an Aux or a *Module; io.EOF if the file has ended as it should. The item is
 // valid until the next call, but for collections, which are the caller's.
 func (r *Reader) Next() (any, error) {
 	if r.ended {
@@ -63,6 +65,12 @@ func (r *Reader) Next() (any, error) {
 			return nil, err
 		}
 		r.began = true
+	}
+	if r.module != nil {
+		if err := r.module.skip(); err != nil {
+			return nil, err
+		}
+		r.module = nil
 	}
 	key := &Key{Idle: -1}
 	for {
@@ -156,7 +164,8 @@ func (r *Reader) next(key *Key) (any, error) {
 		value, err := d.string()
 		return Aux{string(name), string(value)}, err
 	case opModuleAux:
-		return nil, d.moduleAux()
+		r.module, err = d.module()
+		return r.module, err
 	case opFunction:
 		code, err := d.string()
 		return Function(code), err

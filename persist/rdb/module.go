@@ -1,13 +1,16 @@
 package rdb
 
 import (
+	"cmp"
+	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
 
-// Data of Redis modules. Their own state is skipped, as Redis does without the module; their values are refused, except
-// those of types that exist here.
+// Data of Redis modules. What they have stored beside the keys is given to the caller, who need not read it; their values are
+// refused, except those of types that exist here.
 
 // The kinds of what a module has written, each with its kind in front.
 const (
@@ -19,35 +22,109 @@ const (
 	moduleString = 5
 )
 
-// moduleAux skips what a module has stored beside the keys.
-func (d *decoder) moduleAux() error {
-	if _, err := d.length(); err != nil { // which module
-		return err
+// Module is what a module of a Redis has stored beside the keys. Its methods read the data one by one, until Next of the Reader is
+// called, which skips the rest. A datum of another kind, and the end in place of one, is an error; Err returns the first one, and
+// behind it all data are zero.
+type Module struct {
+	Name    string // of the module's type, nine letters
+	Version uint64 // of the form
+	// AfterKeys says that the data stands behind the keys and not before them.
+	AfterKeys bool
+
+	d    *decoder
+	err  error
+	over bool
+}
+
+// module reads the head of what a module has stored.
+func (d *decoder) module() (*Module, error) {
+	id, err := d.length()
+	if err != nil {
+		return nil, err
 	}
-	for {
-		d.recycle()
-		kind, err := d.length()
-		if err != nil {
-			return err
-		}
-		switch kind {
+	m := &Module{d: d}
+	m.Name, m.Version = moduleOf(id)
+	m.AfterKeys = m.Uint() != 1
+	return m, m.err
+}
+
+// next reads the kind of a datum.
+func (m *Module) next() (kind uint64) {
+	if m.over || m.err != nil {
+		return moduleEnd
+	}
+	m.d.recycle()
+	if kind, m.err = m.d.length(); m.err == nil && kind == moduleEnd {
+		m.over = true
+	}
+	return kind
+}
+
+// expect reads the kind of a datum, and fails if it is another.
+func (m *Module) expect(want uint64) bool {
+	if kind := m.next(); m.err == nil && kind != want {
+		m.err = corrupt("the module type %q has a datum of the kind %d in the place of the kind %d", m.Name, kind, want)
+	}
+	return m.err == nil
+}
+
+// Uint reads a whole number; one with a sign is written as the same bits.
+func (m *Module) Uint() (n uint64) {
+	if m.expect(moduleUint) {
+		n, m.err = m.d.length()
+	}
+	return n
+}
+
+// Double reads a number with a fraction.
+func (m *Module) Double() (f float64) {
+	if !m.expect(moduleDouble) {
+		return 0
+	}
+	var b []byte
+	if b, m.err = m.d.fixed(8); m.err == nil {
+		f = math.Float64frombits(binary.LittleEndian.Uint64(b))
+	}
+	return f
+}
+
+// Text reads a string.
+func (m *Module) Text() string {
+	if !m.expect(moduleString) {
+		return ""
+	}
+	var b []byte
+	b, m.err = m.d.string()
+	return string(b)
+}
+
+// Err returns the first error.
+func (m *Module) Err() error { return m.err }
+
+// Fail makes err the error, unless there is one. The file cannot be read on.
+func (m *Module) Fail(err error) { m.err = cmp.Or(m.err, err) }
+
+// Corrupt is Fail for data that cannot be what the module has written.
+func (m *Module) Corrupt(format string, args ...any) { m.Fail(corrupt(format, args...)) }
+
+// skip reads what is left.
+func (m *Module) skip() error {
+	for !m.over && m.err == nil {
+		switch kind := m.next(); kind {
 		case moduleEnd:
-			return nil
 		case moduleInt, moduleUint:
-			_, err = d.length()
+			_, m.err = m.d.length()
 		case moduleFloat:
-			_, err = d.fixed(4)
+			_, m.err = m.d.fixed(4)
 		case moduleDouble:
-			_, err = d.fixed(8)
+			_, m.err = m.d.fixed(8)
 		case moduleString:
-			_, err = d.string()
+			_, m.err = m.d.string()
 		default:
-			err = corrupt("a module's datum of the unknown kind %d", kind)
-		}
-		if err != nil {
-			return err
+			m.err = corrupt("a module's datum of the unknown kind %d", kind)
 		}
 	}
+	return m.err
 }
 
 // moduleAlphabet has the letters of a module's name, which is nine times six bits of a number.
@@ -59,6 +136,20 @@ func (d *decoder) moduleValue(number byte, lim *Limits) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	name, version := moduleOf(id)
+	if k := modules[name]; k != nil && (version == k.moduleVersion || slices.Contains(k.laterVersions, version)) && number == typeModule {
+		return k.read(d, number, lim)
+	}
+	return nil, fmt.Errorf("%w: a value of the module type %q, version %d", ErrUnsupported, name, version)
+}
+
+const (
+	moduleNameLen  = 9
+	moduleVersions = 1<<10 - 1
+)
+
+// moduleOf returns the name and the version that a number stands for.
+func moduleOf(id uint64) (string, uint64) {
 	version := id & moduleVersions
 	var name [moduleNameLen]byte
 	id >>= 10
@@ -66,16 +157,8 @@ func (d *decoder) moduleValue(number byte, lim *Limits) (any, error) {
 		name[i] = moduleAlphabet[id&63]
 		id >>= 6
 	}
-	if k := modules[string(name[:])]; k != nil && (version == k.moduleVersion || slices.Contains(k.laterVersions, version)) && number == typeModule {
-		return k.read(d, number, lim)
-	}
-	return nil, fmt.Errorf("%w: a value of the module type %q, version %d", ErrUnsupported, name[:], version)
+	return string(name[:]), version
 }
-
-const (
-	moduleNameLen  = 9
-	moduleVersions = 1<<10 - 1
-)
 
 // moduleID returns the number that stands for a version of a module's type.
 func moduleID(name string, version uint64) (id uint64) {
