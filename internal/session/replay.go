@@ -116,11 +116,20 @@ func (r *Replayer) Command(args [][]byte) error {
 // lookup finds the command that args name. Files of another server may have the names that its clients used.
 func (r *Replayer) lookup(args [][]byte) (cmd *command.Command) {
 	if r.s.ctx.Origin.In(command.FromImport) {
+		dropPrefix(args)
 		cmd, _ = r.s.shared.Table.LookupEither(args)
 	} else {
 		cmd, _ = r.s.shared.Table.LookupOriginal(args)
 	}
 	return cmd
+}
+
+// dropPrefix gives a command of the query engine its usual name. A Redis writes _FT.DICTADD and the like to its replicas and its
+// append-only file.
+func dropPrefix(args [][]byte) {
+	if name := args[0]; len(name) > len("_ft.") && name[0] == '_' && command.EqualFold(name[:len("_ft.")], "_ft.") {
+		args[0] = name[1:]
+	}
 }
 
 // Executor executes the commands of a master.
@@ -143,6 +152,7 @@ func (x Executor) Execute(ctx context.Context, db int, unit [][][]byte) error {
 	found := make([]*command.Command, len(unit))
 	var shards uint64
 	for i, args := range unit {
+		dropPrefix(args)
 		cmd, _ := sh.Table.LookupOriginal(args)
 		if e := s.admit(command.FromMaster, cmd, nil, args); e != "" {
 			x.by.Refused(args, string(e))

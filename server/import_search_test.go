@@ -1,0 +1,91 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
+)
+
+// searchFile is an RDB file of a Redis with the query engine: see the test of package foreign, which says what it has.
+func searchFile(t *testing.T) []byte {
+	file, err := os.ReadFile("../internal/search/foreign/testdata/redisearch-8.0.rdb")
+	require.NoError(t, err)
+	return file
+}
+
+// searchReplies are what clients see of the file, as that Redis answers.
+var searchReplies = [][2]string{
+	{"FT.SEARCH everything boy NOCONTENT", "*2\r\n:1\r\n$5\r\ndoc:1\r\n"},
+	{"FT.SEARCH tout @kind:{blue} NOCONTENT", "*2\r\n:1\r\n$5\r\ndoc:2\r\n"},
+	{"FT.SEARCH opts @b:{tag1} NOCONTENT", "*2\r\n:1\r\n$5\r\nother\r\n"},
+	{"FT.SEARCH nohl hello NOCONTENT", "*2\r\n:1\r\n$5\r\ndoc:1\r\n"},
+	{"FT.SUGGET names ada WITHPAYLOADS", "*4\r\n$4\r\nadam\r\n$-1\r\n$12\r\nada lovelace\r\n$3\r\npay\r\n"},
+	{"FT.DICTDUMP autres", "*2\r\n$4\r\ndeux\r\n$2\r\nun\r\n"},
+}
+
+func TestTheIndexesOfARedisAreReadAtStart(t *testing.T) {
+	fs := crashfs.Mem()
+	putFile(t, fs, "/db/dump.rdb", searchFile(t))
+	d, err := openDurable(t, fs)
+	require.NoError(t, err)
+	for range 2 { // they are stored, and filled again after a start
+		for _, r := range searchReplies {
+			d.await(r[1], r[0])
+		}
+		d.s.Close()
+		require.NoError(t, d.close(false))
+		d, err = openDurable(t, fs)
+		require.NoError(t, err)
+	}
+	d.end()
+}
+
+// A Redis writes commands of the query engine under other names than its clients use.
+var searchCommands = []string{"SELECT 0", "HSET r:1 a x", "_FT._CREATEIFNX r PREFIX 1 r: SCHEMA a TEXT", "_FT._ALTERIFNX r SCHEMA ADD b TAG",
+	"_FT._ALIASADDIFNX one r", "_FT.ALIASUPDATE two r", "_FT._ALIASDELIFX one", "_FT.SYNUPDATE r g x y", "_FT.DICTADD d v w",
+	"_FT.DICTDEL d v", "FT.SUGADD s text 1", "HSET r:2 b tag", "_FT._CREATEIFNX gone SCHEMA a TEXT", "MULTI", "DEL r:3",
+	"_FT._DROPINDEXIFX gone _FORCEKEEPDOCS", "EXEC"}
+
+var searchCommandReplies = [][2]string{
+	{"FT._LIST", "*1\r\n+r\r\n"},
+	{"FT.SEARCH two y NOCONTENT", "*2\r\n:1\r\n$3\r\nr:1\r\n"},
+	{"FT.SEARCH r @b:{tag} NOCONTENT", "*2\r\n:1\r\n$3\r\nr:2\r\n"},
+	{"FT.DICTDUMP d", "*1\r\n$1\r\nw\r\n"},
+	{"FT.SUGGET s te", "*1\r\n$4\r\ntext\r\n"},
+	{"FT.ALIASLIST r", "*1\r\n$3\r\ntwo\r\n"},
+}
+
+func TestTheIndexesOfAnAppendOnlyFileAreRead(t *testing.T) {
+	fs := crashfs.Mem()
+	putFile(t, fs, "/db/appendonly.aof", aofFile(searchCommands...))
+	d, err := openDurable(t, fs)
+	require.NoError(t, err)
+	for _, r := range searchCommandReplies {
+		d.expect(r[1], r[0])
+	}
+	d.end()
+}
+
+func TestTheIndexesOfAMasterAreFollowed(t *testing.T) {
+	m := newScriptedMaster(t)
+	s := startTestServer(t, Options{}, "appendonly", "no")
+	c := s.connect()
+	require.Equal(t, "OK", c.do("FT.CREATE old SCHEMA a TEXT")[1:])
+	require.Equal(t, "+OK", c.do("REPLICAOF "+m.hostPort()))
+	a := m.accept(append(introduction(0), "PSYNC ? -1=+FULLRESYNC "+oldHistory+" 100")...)
+	data := searchFile(t)
+	a.send(fmt.Sprintf("$%d\r\n%s", len(data), data))
+	a.expect("REPLCONF ACK 100")
+	require.Contains(t, c.do("FT.SEARCH everything boy NOCONTENT"), "doc:1")
+	require.Contains(t, c.do("FT.SEARCH old *"), "No such index old")
+	offset := a.confirmed(100 + a.say("_FT._DROPINDEXIFX opts _FORCEKEEPDOCS", "_FT.DICTADD words delta", "FT.SUGDEL names adam"))
+	a.confirmed(offset + a.say(searchCommands...))
+	require.Equal(t, `["two"]`, c.do("FT.ALIASLIST r"))
+	require.NotContains(t, c.do("FT._LIST"), "opts")
+	require.Contains(t, c.do("FT.DICTDUMP words"), "delta")
+	require.Contains(t, c.do("INFO stats"), "unexpected_error_replies:0\r\n")
+}
