@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"testing"
@@ -32,6 +33,12 @@ func TestTheIndexesOfARedisAreReadAtStart(t *testing.T) {
 	putFile(t, fs, "/db/dump.rdb", searchFile(t))
 	d, err := openDurable(t, fs)
 	require.NoError(t, err)
+	var out bytes.Buffer
+	require.NoError(t, d.WriteRDBWithModules(&out))
+	require.Contains(t, out.String(), "\x05\x0beverything\x00", "the alias, as the module writes it")
+	out.Reset()
+	require.NoError(t, d.WriteRDB(&out))
+	require.NotContains(t, out.String(), "everything\x00", "a Redis without the module refuses its data")
 	for range 2 { // they are stored, and filled again after a start
 		for _, r := range searchReplies {
 			d.await(r[1], r[0])

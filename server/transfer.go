@@ -124,6 +124,10 @@ func (srv *Server) LeftOut() string { return srv.importer.LeftOut() }
 // on meanwhile. While keys are still being loaded after a start it waits for them. w is called by another goroutine.
 func (srv *Server) WriteRDB(w io.Writer) error { return srv.exporter.RDB(w) }
 
+// WriteRDBWithModules is WriteRDB for a Redis with the query engine, which finds indexes and dictionaries in the file. Another one refuses
+// the file if there are such.
+func (srv *Server) WriteRDBWithModules(w io.Writer) error { return srv.exporter.RDBWithModules(w) }
+
 // WriteAOF is WriteRDB for an append-only file.
 func (srv *Server) WriteAOF(w io.Writer) error { return srv.exporter.AOF(w) }
 

@@ -92,7 +92,7 @@ func exportCommand(stdout, stderr io.Writer) *cobra.Command {
 	return &cobra.Command{Use: "export --rdb FILE | --aof FILE [redis.conf] [--dir DIR] [--directive value ...]",
 		Short: "write the stored data to a file that a Redis loads",
 		Long: `Writes the data of a server that is not running, in the directory of the directive dir, to a file that a Redis
-loads: an RDB file or an append-only file.`,
+loads: an RDB file or an append-only file. If there are search indexes, it must be a Redis with the query engine.`,
 		Example:            "  atomredis export --rdb dump.rdb --dir ./data",
 		DisableFlagParsing: true, ValidArgsFunction: completeExport,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -125,7 +125,7 @@ func exportData(form, file string, options []string, stdout, stderr io.Writer) e
 	if err := srv.Start(); err != nil {
 		return errors.Join(err, srv.Close())
 	}
-	write := srv.WriteRDB
+	write := srv.WriteRDBWithModules
 	if form == "--aof" {
 		write = srv.WriteAOF
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/background"
 	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/search/foreign"
 	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
@@ -66,11 +67,12 @@ type Copy struct {
 	Content Content
 	// Wait waits for keys that are still being loaded after a start, and writes in a goroutine that gives way to commands.
 	// Without it the caller does both.
-	Wait  bool
-	At    func(g *engine.Guard)    // called with a guard over everything at the instant that the file shows, unless it is nil
-	Begun func(s *engine.Snapshot) // called with what the keys are read from, unless it is nil or no keys are written
-	Wrote func()                   // called after each key, unless it is nil
-	About func() []rdb.Aux         // returns more fields about the origin of the file, called after At, unless it is nil
+	Wait    bool
+	Modules bool                     // what Kept returns is written as modules of a Redis do, too
+	At      func(g *engine.Guard)    // called with a guard over everything at the instant that the file shows, unless it is nil
+	Begun   func(s *engine.Snapshot) // called with what the keys are read from, unless it is nil or no keys are written
+	Wrote   func()                   // called after each key, unless it is nil
+	About   func() []rdb.Aux         // returns more fields about the origin of the file, called after At, unless it is nil
 }
 
 // RDB writes the keyspace and the libraries of functions as they are at one moment, as an RDB file. While keys are still
@@ -78,6 +80,13 @@ type Copy struct {
 func (x *Exporter) RDB(w io.Writer) error {
 	n := keyCount{progress: x.progress}
 	return x.Copy(context.Background(), w, Copy{Content: All, Wait: true, Begun: n.begin, Wrote: n.add})
+}
+
+// RDBWithModules is RDB with indexes and dictionaries also in the form of the query engine of a Redis. A Redis without it refuses the
+// file if there are such.
+func (x *Exporter) RDBWithModules(w io.Writer) error {
+	n := keyCount{progress: x.progress}
+	return x.Copy(context.Background(), w, Copy{Content: All, Wait: true, Modules: true, Begun: n.begin, Wrote: n.add})
 }
 
 // AOF is RDB for an append-only file.
@@ -251,7 +260,14 @@ func (x *Exporter) rdb(ctx context.Context, w io.Writer, c *Copy) error {
 	if c.About != nil {
 		about = append(about, c.About()...)
 	}
+	var definitions foreign.Definitions
+	if c.Modules {
+		if definitions, err = foreign.Parse(kept); err != nil {
+			return errors.Join(err, closeSnapshot(s))
+		}
+	}
 	e.Begin(rdbVersion(s), about...)
+	definitions.BeforeKeys(e)
 	if c.Content&Functions != 0 {
 		for _, code := range codes {
 			e.Function(code)
@@ -274,7 +290,16 @@ func (x *Exporter) rdb(ctx context.Context, w io.Writer, c *Copy) error {
 			return err
 		}
 	}
+	definitions.AfterKeys(e)
 	return e.End()
+}
+
+// closeSnapshot ends a snapshot, which may be nil.
+func closeSnapshot(s *engine.Snapshot) error {
+	if s == nil {
+		return nil
+	}
+	return s.Close()
 }
 
 // rdbVersion returns the version of a file with the keys of a snapshot, which may be nil.

@@ -22,6 +22,12 @@ const (
 	moduleString = 5
 )
 
+// Where data of a module stands.
+const (
+	beforeKeys = 1
+	behindKeys = 2
+)
+
 // Module is what a module of a Redis has stored beside the keys. Its methods read the data one by one, until Next of the Reader is
 // called, which skips the rest. A datum of another kind, and the end in place of one, is an error; Err returns the first one, and
 // behind it all data are zero.
@@ -44,7 +50,7 @@ func (d *decoder) module() (*Module, error) {
 	}
 	m := &Module{d: d}
 	m.Name, m.Version = moduleOf(id)
-	m.AfterKeys = m.Uint() != 1
+	m.AfterKeys = m.Uint() != beforeKeys
 	return m, m.err
 }
 
@@ -185,4 +191,43 @@ func (d *decoder) moduleString() (b []byte, end bool, err error) {
 	}
 	b, err = d.string()
 	return b, false, err
+}
+
+// ModuleWriter writes what a module of a Redis would store beside the keys.
+type ModuleWriter struct{ e *Encoder }
+
+// Module begins data of a module's type; see Module for what the arguments mean. End of the ModuleWriter ends it.
+func (e *Encoder) Module(name string, version uint64, afterKeys bool) ModuleWriter {
+	e.buf = append(e.buf, opModuleAux)
+	e.length(moduleID(name, version))
+	w := ModuleWriter{e}
+	when := uint64(beforeKeys)
+	if afterKeys {
+		when = behindKeys
+	}
+	w.Uint(when)
+	return w
+}
+
+// Uint writes whole numbers.
+func (w ModuleWriter) Uint(list ...uint64) {
+	for _, n := range list {
+		w.e.length(moduleUint)
+		w.e.length(n)
+	}
+}
+
+// Double writes a number with a fraction.
+func (w ModuleWriter) Double(f float64) {
+	w.e.length(moduleDouble)
+	w.e.buf = binary.LittleEndian.AppendUint64(w.e.buf, math.Float64bits(f))
+}
+
+// Text writes a string.
+func (w ModuleWriter) Text(s string) { w.e.moduleString([]byte(s)) }
+
+// End ends the data.
+func (w ModuleWriter) End() {
+	w.e.length(moduleEnd)
+	w.e.written()
 }

@@ -24,13 +24,16 @@ const (
 	dynamic
 	unfolded
 	suffixes
-	_ // that its values are in no order, which its path says
+	hasNoOrder // of JSON, which the path says
 	indexesEmpty
 	indexesMissing
 )
 
-// caseSensitive is the one flag of a TAG field that can be set.
-const caseSensitive = 1
+// The flags of a TAG field: the one that can be set, and those that always are.
+const (
+	caseSensitive = 1
+	usualTagFlags = 2 | 4
+)
 
 // The algorithms of vectors. A graph is always behind a list.
 const (

@@ -1,6 +1,8 @@
-// Package foreign reads what the query engine of a Redis, a module, stores beside the keys in RDB files: definitions of indexes with
-// their aliases and synonyms, and dictionaries. Read returns the commands that make them here. Contents of indexes are not in the
-// files of either side.
+// Package foreign reads and writes what the query engine of a Redis, a module, stores beside the keys in RDB files: definitions of
+// indexes with their aliases and synonyms, and dictionaries. Both directions go by the commands that make them here. Contents of
+// indexes are in the files of neither side.
+//
+// foreign.go reads what a module has stored, index.go an index of it and field.go its fields; write.go writes all of that.
 package foreign
 
 import (

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/search/foreign"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
@@ -164,6 +165,91 @@ func TestFormsOfAllVersions(t *testing.T) {
 			require.EqualError(t, errors.Join(leftOut...), c.left, c.name)
 		}
 	}
+}
+
+// write returns the file of the definitions that commands make.
+func write(t *testing.T, commands [][]string) []byte {
+	var r engine.Record
+	for _, words := range commands {
+		var args [][]byte
+		for _, word := range words {
+			if words[0] != "FT.SYNUPDATE" || word != "SKIPINITIALSCAN" { // a server does not keep that
+				args = append(args, []byte(word))
+			}
+		}
+		r.Add(args...)
+	}
+	d, err := foreign.Parse(r.Bytes())
+	require.NoError(t, err)
+	var b bytes.Buffer
+	e := rdb.NewEncoder(&b)
+	e.Begin(rdb.Version)
+	d.BeforeKeys(e)
+	d.AfterKeys(e)
+	require.NoError(t, e.End())
+	return b.Bytes()
+}
+
+// modules returns the data of modules in a file.
+func modules(t *testing.T, file []byte, each func(m *rdb.Module)) {
+	for r := rdb.NewReader(bytes.NewReader(file), rdb.Limits{}); ; {
+		item, err := r.Next()
+		if err == io.EOF {
+			return
+		}
+		require.NoError(t, err)
+		if m, ok := item.(*rdb.Module); ok {
+			each(m)
+		}
+	}
+}
+
+// What is written is what the module has written, which loads such files.
+func TestDefinitionsAreWrittenAsTheModuleDoes(t *testing.T) {
+	file, err := os.ReadFile("testdata/redisearch-8.0.rdb")
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		commands [][]string
+		version  uint64
+	}{
+		"a file of the module": {nil, 24},
+		"JSON": {[][]string{strings.Fields("FT._CREATEIFNX i ON JSON LANGUAGE german SCHEMA $.a[*] AS a TAG $.b AS b TEXT SORTABLE UNF " +
+			"$.v[0:2] AS v VECTOR FLAT 6 TYPE INT8 DIM 2 DISTANCE_METRIC IP")}, 24},
+		"SVS": {[][]string{strings.Fields("FT._CREATEIFNX i ON HASH SCHEMA v VECTOR SVS-VAMANA 20 TYPE FLOAT16 DIM 8 DISTANCE_METRIC COSINE " +
+			"GRAPH_MAX_DEGREE 32 CONSTRUCTION_WINDOW_SIZE 200 SEARCH_WINDOW_SIZE 10 EPSILON 0.01 COMPRESSION LeanVec4x8 TRAINING_THRESHOLD 10240 REDUCE 4"),
+			strings.Fields("FT.DICTADD d w")}, 25},
+		"EPSILON": {[][]string{strings.Fields("FT._CREATEIFNX i ON HASH SCHEMA v VECTOR HNSW 14 TYPE FLOAT32 DIM 2 DISTANCE_METRIC L2 M 16 " +
+			"EF_CONSTRUCTION 200 EF_RUNTIME 10 EPSILON 0.5")}, 25},
+		"nothing": {[][]string{{"PING"}}, 0},
+	} {
+		commands := c.commands
+		if commands == nil {
+			modules(t, file, func(m *rdb.Module) {
+				made, _, err := foreign.Read(m)
+				require.NoError(t, err)
+				commands = append(commands, made...)
+			})
+		}
+		written, version := [][]string(nil), uint64(0)
+		modules(t, write(t, commands), func(m *rdb.Module) {
+			if m.Name == "ft_index0" {
+				version = m.Version
+			}
+			made, leftOut, err := foreign.Read(m)
+			require.NoError(t, err)
+			require.Empty(t, leftOut)
+			written = append(written, made...)
+		})
+		if version == 0 {
+			commands = nil
+		}
+		require.Equal(t, commands, written, name)
+		require.Equal(t, c.version, version, name)
+	}
+	_, err = foreign.Parse([]byte("*1\r\n$3\r\nFT"))
+	require.Error(t, err)
+	_, err = foreign.Parse([]byte("*3\r\n$14\r\nFT._CREATEIFNX\r\n$1\r\ni\r\n$1\r\nx\r\n"))
+	require.Error(t, err)
 }
 
 func TestDamagedDataIsAnError(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The flags of an index. Those that only repeat what its fields say are left out.
+// The flags of an index. Those from hasPhonetics on, without skipsScan, only repeat what its fields say.
 const (
 	storesOffsets     = 1 << 0
 	storesFields      = 1 << 1
@@ -17,7 +17,19 @@ const (
 	hasManyTextFields = 1 << 7
 	hasSynonyms       = 1 << 8
 	isTemporary       = 1 << 9
-	milliseconds      = 1000
+	hasPhonetics      = 1 << 10
+	skipsScan         = 1 << 12
+	hasAliases        = 1 << 14
+	hasVectors        = 1 << 15
+	hasSuffixes       = 1 << 16
+	hasUnordered      = 1 << 17
+	hasShapes         = 1 << 18
+	hasNonEmpty       = 1 << 19
+)
+
+const (
+	milliseconds  = 1000 // of a second
+	fewTextFields = 32   // above which hasManyTextFields is set
 )
 
 // languages are the module's, in the order of its numbers.
