@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -95,4 +96,43 @@ func TestTheIndexesOfAMasterAreFollowed(t *testing.T) {
 	require.NotContains(t, c.do("FT._LIST"), "opts")
 	require.Contains(t, c.do("FT.DICTDUMP words"), "delta")
 	require.Contains(t, c.do("INFO stats"), "unexpected_error_replies:0\r\n")
+}
+
+// is reads commands.
+func (f *rawFollower) is(commands ...string) {
+	f.t.Helper()
+	for _, want := range commands {
+		require.Equal(f.t, want, f.next())
+	}
+}
+
+// A Redis gets the indexes as commands behind its copy, and a server of this program with the copy.
+func TestARedisThatFollowsGetsTheIndexes(t *testing.T) {
+	s := startTestServer(t, Options{}, "appendonly", "no")
+	c := s.connect()
+	for _, line := range []string{"FT.CREATE i SCHEMA a TEXT", "FT.ALIASADD j i"} {
+		require.Equal(t, "+OK", c.do(line))
+	}
+	require.Equal(t, "1", c.do("FT.DICTADD d w"))
+	host, port, _ := strings.Cut(s.Addrs()[0].String(), ":")
+	for _, ours := range []bool{true, false} {
+		f := newRawFollower(t, host, port)
+		f.say("REPLCONF listening-port 1")
+		require.Equal(t, "+OK", f.line())
+		if ours {
+			f.say("REPLCONF group ?")
+			require.Contains(t, f.line(), "-ERR")
+		}
+		f.follow("eof")
+		if !ours {
+			f.is("SELECT 0", "MULTI", "FT._CREATEIFNX i SCHEMA a TEXT", "FT._ALIASADDIFNX j i", "FT.DICTADD d w", "EXEC")
+		}
+		require.Equal(t, "+OK", c.do("SET a 1"))
+		if ours {
+			f.is("SELECT 0")
+		}
+		f.is("SET a 1")
+		f.Close()
+		c.waitFor("INFO replication", "connected_slaves:0")
+	}
 }

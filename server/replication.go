@@ -17,6 +17,7 @@ import (
 	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/internal/wire/peer"
 	"github.com/atomredis/atomredis/persist/rdb"
+	"github.com/atomredis/atomredis/resp"
 )
 
 // What package internal/replication/psync needs of the server, and what commands need of it.
@@ -39,6 +40,26 @@ type masterHost Server
 
 // Hold implements psync.MasterHost.
 func (m *masterHost) Hold(fn func(g *engine.Guard)) error { return (*Server)(m).underAll(fn) }
+
+// RepeatKept implements psync.MasterHost. A Redis loads no file that has indexes, unless it has the query engine, and does not say so.
+// It ignores commands that it does not know.
+func (m *masterHost) RepeatKept() error {
+	srv := (*Server)(m)
+	return srv.underAll(func(g *engine.Guard) {
+		if srv.Follows() || m.FollowsLeader() {
+			return
+		}
+		p := resp.Parser{MaxBulk: resp.AnyBulk}
+		for rest := srv.kept(); len(rest) > 0; {
+			args, n, err := p.Next(rest, nil)
+			if err != nil || len(args) == 0 {
+				return
+			}
+			g.Log(0, args)
+			rest = rest[n:]
+		}
+	})
+}
 
 // SpoolDir implements psync.MasterHost.
 func (m *masterHost) SpoolDir() string { return (*Server)(m).spoolDir() }

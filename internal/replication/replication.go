@@ -68,6 +68,8 @@ type Capabilities struct {
 	EOF bool
 	// PSYNC2 (capa psync2): the follower accepts a new replication ID when it continues.
 	PSYNC2 bool
+	// Ours (group): the follower is one of this program.
+	Ours bool
 	// CopyOnly (rdb-only): the follower wants the data, without the stream.
 	CopyOnly bool
 	// Filtered (rdb-filter-only): the follower wants no keys, and functions only with Functions.

@@ -119,6 +119,7 @@ func replconf(c *command.Ctx) {
 		case "getack":
 			return // neither is answered by a master
 		case "group":
+			w.Ours = true
 			g, ok := hostOf(c).Group()
 			if !ok {
 				unrecognized(c, c.Args[i])

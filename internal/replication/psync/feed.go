@@ -96,6 +96,7 @@ type feed struct {
 	content transfer.Content
 	rdbOnly bool
 	open    bool // see replication.Capabilities.EOF
+	foreign bool // it is a server, and not of this program
 
 	ctx    context.Context // ends with the connection, or when giveUp closes it
 	cancel context.CancelFunc
@@ -121,7 +122,8 @@ type feed struct {
 func (f *Followers) newFeed(of *Follower, client Client) *feed {
 	w := &of.Capabilities
 	d := &feed{f: f, client: client, of: of, content: transfer.All, rdbOnly: w.CopyOnly, open: w.EOF,
-		moved: make(chan struct{}, 1), loaded: make(chan struct{}, 1)}
+		foreign: !w.Ours && !w.CopyOnly && w.Port.Load() != 0,
+		moved:   make(chan struct{}, 1), loaded: make(chan struct{}, 1)}
 	if w.Filtered {
 		if d.content = 0; w.Functions {
 			d.content = transfer.Functions

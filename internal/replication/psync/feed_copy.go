@@ -32,6 +32,9 @@ func (f *Followers) copyTo(d *feed, announce bool) {
 		if err == nil && !d.rdbOnly {
 			err = d.catchUp()
 		}
+		if err == nil && d.foreign {
+			err = f.host.RepeatKept()
+		}
 		return err
 	})
 }

@@ -23,6 +23,9 @@ import (
 type MasterHost interface {
 	// Hold calls fn with a guard over everything. It fails while a full synchronization replaces the data.
 	Hold(fn func(g *engine.Guard)) error
+	// RepeatKept logs the commands that make what belongs to the data but is no key, for a follower that has not read that from its
+	// copy. They change nothing where it is there.
+	RepeatKept() error
 	// SpoolDir returns the directory for temporary files.
 	SpoolDir() string
 	// ScarceChanged is called when Followers.Scarce has changed.

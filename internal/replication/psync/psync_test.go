@@ -65,6 +65,7 @@ func (h *testHost) Hold(fn func(g *engine.Guard)) error {
 	return nil
 }
 
+func (h *testHost) RepeatKept() error   { return nil }
 func (h *testHost) SpoolDir() string    { return h.dir }
 func (h *testHost) ScarceChanged()      {}
 func (h *testHost) FollowsLeader() bool { return false }
