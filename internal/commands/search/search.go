@@ -12,6 +12,7 @@ package search
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/atomredis/atomredis/engine"
@@ -139,13 +140,13 @@ func (s *service) repeat(args [][]byte) error {
 	return nil
 }
 
-// define adds an index, and has it dropped when nobody uses it if it is TEMPORARY. It keeps args.
+// define adds an index, and has it dropped when nobody uses it if it is TEMPORARY. It keeps args, those of FT.CREATE.
 func (s *service) define(def *schema.Definition, args [][]byte) (*catalog.Index, error) {
 	filter, err := compileFilter(def)
 	if err != nil {
 		return nil, err
 	}
-	x := s.Create(def, filter, args)
+	x := s.Create(def, filter, append(slices.Clone(args[:2]), def.Lasting(args[2:])...))
 	s.watch(x)
 	return x, nil
 }

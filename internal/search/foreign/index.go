@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The flags of an index. Those from hasPhonetics on, without skipsScan, only repeat what its fields say.
+// The flags of an index. Those from hasPhonetics on only repeat what its fields say.
 const (
 	storesOffsets     = 1 << 0
 	storesFields      = 1 << 1
@@ -18,7 +18,6 @@ const (
 	hasSynonyms       = 1 << 8
 	isTemporary       = 1 << 9
 	hasPhonetics      = 1 << 10
-	skipsScan         = 1 << 12
 	hasAliases        = 1 << 14
 	hasVectors        = 1 << 15
 	hasSuffixes       = 1 << 16

@@ -204,7 +204,7 @@ func (w writer) index(x *definition) {
 func (x *definition) flags() uint64 {
 	flags := bits(!x.NoOffsets, storesOffsets) | bits(!x.NoHighlight, storesByteOffsets) | bits(!x.NoFields, storesFields) |
 		bits(!x.NoFreqs, storesFrequencies) | bits(x.CustomStopwords, hasStopwords) | bits(len(x.groups) > 0, hasSynonyms) |
-		bits(x.Temporary > 0, isTemporary) | bits(x.SkipScan, skipsScan)
+		bits(x.Temporary > 0, isTemporary)
 	texts := 0
 	for _, f := range x.Fields {
 		isText := f.Kind == query.TextKind

@@ -110,6 +110,16 @@ func Parse(name string, words [][]byte, checks Checks) (*Definition, error) {
 	return d.With(fields), nil
 }
 
+// Lasting returns the arguments that Parse has read without SKIPINITIALSCAN, which matters only when an index is created.
+func (d *Definition) Lasting(words [][]byte) [][]byte {
+	lasting := slices.Clone(words)
+	for _, behind := range slices.Backward(d.skips) { // the last one first
+		at := len(words) - behind - 1
+		lasting = slices.Delete(lasting, at, at+1)
+	}
+	return lasting
+}
+
 // option reads one option of an index.
 func (d *Definition) option(r *reader) (err error) {
 	switch {
@@ -185,6 +195,7 @@ func (d *Definition) option(r *reader) (err error) {
 		d.NoFreqs = true
 	case r.Match("SKIPINITIALSCAN"):
 		d.SkipScan = true
+		d.skips = append(d.skips, r.Len())
 	case r.Match("NOSCOREIDX"), r.Match("ASYNC"):
 	default:
 		return errorf("Unknown argument `%s`", r.next())

@@ -55,6 +55,7 @@ type Definition struct {
 
 	byName map[string]*Field
 	texts  []*query.Field
+	skips  []int // how many arguments are behind each SKIPINITIALSCAN
 }
 
 // Field is a field of an index.
