@@ -13,6 +13,8 @@ func init() {
 		{"increment within bounds", []string{"INCREX n", "INCREX n BYINT 5 EX 10", "INCREX n BYINT 5 EX 100 ENX", "+1000",
 			"INCREX n BYFLOAT 0.5 UBOUND 11 SATURATE", "INCREX n BYINT 9 UBOUND 10", "INCREX new EXAT 1",
 			"INCREX n BYFLOAT 0.25 PERSIST", "INCREX m BYINT 3 PX 500", "INCREX m EXAT 1"}, []string{"DEL m"}},
+		{"limit of a rate", []string{"CL.THROTTLE l 1 1 10", "CL.THROTTLE l 1 1 10 0", "+3000", "CL.THROTTLE l 1 1 10", "CL.THROTTLE l 1 1 10",
+			"+17001", "CL.THROTTLE l 2 3 1"}, nil},
 		{"many moves", []string{"RPUSH l a b c d e f g", "LMOVEM l m LEFT LEFT COUNT 2 OBO", "LMOVEM l l RIGHT RIGHT EXACTLY 2 OBO",
 			"LMOVEM l none LEFT LEFT EXACTLY 100 BULK", "1:BLMOVEM q m LEFT RIGHT 0 EXACTLY 2 BULK", "RPUSH q x", "RPUSH q y z"},
 			nil}, // what served it is in the same record, if the keys are in one shard

@@ -93,3 +93,30 @@ func decimal(w *resp.Writer, n int64) string {
 	w.Int(n)
 	return string(w.Buf[1 : len(w.Buf)-2])
 }
+
+func TestTokensComeBackOneByOne(t *testing.T) {
+	args := [][]byte{[]byte("2"), []byte("3"), []byte("10"), []byte("1")} // 3 at once, then 3 in 10 s
+	limit, ok := readThrottle(args)
+	require.True(t, ok)
+	const start = 1_000_000 * nsPerMs
+	full := int64(start)
+	for _, step := range []struct {
+		at, left, wait int64 // in ms since the start
+		limited        bool
+	}{
+		{at: 0, left: 2, wait: -1}, {at: 0, left: 1, wait: -1}, {at: 1000, left: 0, wait: -1},
+		{at: 1000, left: 0, wait: 2333, limited: true}, {at: 3333, left: 0, wait: 0, limited: true},
+		{at: 3334, left: 0, wait: -1}, {at: 3334, left: 0, wait: 3332, limited: true}, {at: 13_300, left: 1, wait: -1},
+		{at: 90_000, left: 2, wait: -1},
+	} {
+		now := start + step.at*nsPerMs
+		then, wait, limited := limit.take(now, max(full, now))
+		if wait >= 0 {
+			wait /= nsPerMs
+		}
+		require.Equal(t, step.limited, limited, step)
+		require.Equal(t, step.left, limit.left(then-now), step)
+		require.Equal(t, step.wait, wait, step)
+		full = then
+	}
+}
