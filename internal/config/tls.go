@@ -26,6 +26,7 @@ type TLSSettings struct {
 	AuthClients                   tls.ClientAuthType
 	Protocols                     []string // as written; empty = 1.2 and 1.3
 	Ciphers, CipherSuites         string   // up to TLS 1.2, and of TLS 1.3; "" = those of crypto/tls
+	Groups                        string   // of key exchange; "" = those of crypto/tls
 	Replication, Cluster          bool     // the link to the master, and MIGRATE
 }
 
@@ -88,6 +89,7 @@ var (
 		}, show: func(s *Settings) string { return strings.Join(s.TLS.Protocols, " ") }},
 		text("tls-ciphers", "", func(s *Settings) *string { return &s.TLS.Ciphers }),
 		text("tls-ciphersuites", "", func(s *Settings) *string { return &s.TLS.CipherSuites }),
+		text("tls-groups", "", func(s *Settings) *string { return &s.TLS.Groups }).ours(),
 		yesNo("tls-replication", "no", func(s *Settings) *bool { return &s.TLS.Replication }),
 		yesNo("tls-cluster", "no", func(s *Settings) *bool { return &s.TLS.Cluster }),
 	}

@@ -74,6 +74,12 @@ func bothWays(s *config.TLSSettings) (*tls.Config, error) {
 			return nil, fmt.Errorf("tls-ciphersuites: %w", err)
 		}
 	}
+	if s.Groups != "" {
+		var err error
+		if c.CurvePreferences, err = transport.Groups(s.Groups); err != nil {
+			return nil, fmt.Errorf("tls-groups: %w", err)
+		}
+	}
 	return c, nil
 }
 

@@ -96,6 +96,34 @@ func TestOnlyConfiguredCiphersAreUsed(t *testing.T) {
 	require.NoError(t, err)
 }
 
+func TestOnlyConfiguredGroupsAreUsed(t *testing.T) {
+	a := certificates.New(t, "a")
+	cert, key := a.Issue("server", 2)
+	f := start(t, "tls-port", "1", "tls-cert-file", cert, "tls-key-file", key, "tls-auth-clients", "no",
+		"tls-groups", "P-384:secp521r1")
+	handshake := func(groups ...tls.CurveID) (tls.CurveID, error) {
+		st, err := f.handshake(&tls.Config{RootCAs: a.Pool, CurvePreferences: groups})
+		return st.CurveID, err
+	}
+	// One group, so that the server does not ask for another: that takes more than a pipe without a buffer.
+	group, err := handshake(tls.CurveP384)
+	require.NoError(t, err)
+	require.Equal(t, tls.CurveP384, group)
+	_, err = handshake(tls.X25519, tls.CurveP256)
+	require.Error(t, err)
+	for _, refused := range []string{"x448", "P-256:none", "?none", ":"} {
+		require.Equal(t, ErrUpdate, f.conf.Set("tls-groups", refused, true), refused)
+	}
+	require.NoError(t, f.conf.Set("tls-groups", "x25519", true))
+	group, err = handshake(tls.X25519, tls.CurveP256)
+	require.NoError(t, err)
+	require.Equal(t, tls.X25519, group)
+	require.NoError(t, f.conf.Set("tls-groups", "", true))
+	group, err = handshake()
+	require.NoError(t, err)
+	require.Equal(t, tls.X25519MLKEM768, group)
+}
+
 // copyFile gives a file the content of another one, as a tool that renews certificates does: in place, or by renaming.
 func copyFile(t *testing.T, from, to string, byRenaming bool) {
 	t.Helper()
