@@ -14,7 +14,7 @@ import (
 type change struct {
 	replaced []*documents.Place // values that are there
 	parents  []*documents.Place // objects that get a member
-	name     string             // of the member
+	names    []string           // of the member, and of those inside it, each an object, down to the value
 	failed   bool               // in one place at least
 }
 
@@ -29,7 +29,7 @@ func (ch *change) limit(v documents.Value) {
 		ch.failed = ch.failed || len(kept) < len(places)
 		return kept
 	}
-	ch.replaced, ch.parents = drop(ch.replaced, 0), drop(ch.parents, 1)
+	ch.replaced, ch.parents = drop(ch.replaced, 0), drop(ch.parents, len(ch.names))
 }
 
 // condition says whether a value is set only if there is none, or only if there is one, or merged with what is there.
@@ -68,23 +68,38 @@ func plan(c *command.Ctx, d *documents.Document, p *path.Path, arg []byte, cond 
 		c.Err(errStaticPath)
 		return ch, false
 	}
-	parent, name, isName := p.Parent()
-	if !isName {
-		c.Err(errRange)
-		return ch, false
+	for parent := p; len(matches) == 0; {
+		above, name, isName := parent.Parent()
+		if !isName {
+			if parent == p {
+				c.Err(errRange)
+			}
+			return ch, parent != p
+		}
+		if parent != p && !makesPaths(c) {
+			return ch, true
+		}
+		parent, ch.names = above, append(ch.names, name)
+		if matches, err = matchesIn(c, d, parent); err != nil {
+			failed(c, err)
+			return ch, false
+		}
 	}
-	if matches, err = matchesIn(c, d, parent); err != nil {
-		failed(c, err)
-		return ch, false
-	}
+	slices.Reverse(ch.names)
 	for _, m := range matches {
 		if m.Value.Kind() == documents.Object {
-			ch.parents, ch.name = append(ch.parents, m.Place), name
+			ch.parents = append(ch.parents, m.Place)
 		} else {
 			ch.failed = true
 		}
 	}
 	return ch, true
+}
+
+// makesPaths reports whether a value may be set in an object that is not there. A command that another server has
+// accepted, or that is repeated, was carried out with the settings of then.
+func makesPaths(c *command.Ctx) bool {
+	return c.Origin.In(command.Accepted) || c.Host.Directive(autoCreate) == "yes"
 }
 
 // set puts a value in the places of a plan that are not too deep for it, and reports whether there are any.
@@ -101,9 +116,29 @@ func (ch *change) set(d *documents.Document, v documents.Value) (changed bool) {
 		changed = d.Replace(p, next()) || changed
 	}
 	for _, p := range ch.parents {
-		changed = d.SetMember(p, ch.name, next()) || changed
+		changed = create(d, p, ch.names, next()) || changed
 	}
 	return changed
+}
+
+// create gives an object a member, of which the first name is that in the object, and the others lead to the value inside
+// it. It reports whether it could.
+func create(d *documents.Document, at *documents.Place, names []string, v documents.Value) (changed bool) {
+	for len(names) > 1 { // an earlier change of the same command may have made some of the objects
+		parent, _ := d.Find(at)
+		member, has := parent.Get(names[0])
+		if !has {
+			break
+		}
+		if member.Kind() != documents.Object {
+			return false
+		}
+		at, names = at.Member(names[0]), names[1:]
+	}
+	for _, name := range slices.Backward(names[1:]) {
+		v = documents.NewObject([]string{name}, []documents.Value{v})
+	}
+	return d.SetMember(at, names[0], v)
 }
 
 func cmdSet(c *command.Ctx) {
