@@ -31,7 +31,7 @@ func init() {
 		{"loaded cuckoo filter", []string{"CF.LOADCHUNK f 1 " + string(cuckooFilter.Header()), "CF.ADD f a"}, nil},
 		{"count-min sketch", []string{"CMS.INITBYDIM a 20 3", "CMS.INITBYDIM b 20 3", "CMS.INITBYPROB c 0.1 0.1",
 			"CMS.INCRBY a x 1 y 2", "CMS.INCRBY b y 2 z 3000000000", "CMS.INCRBY b z 3000000000",
-			"CMS.MERGE b 2 a a WEIGHTS 2 3"}, nil},
+			"CMS.MERGE b 2 a a WEIGHTS 2 3", "CMS.INITBYDIM d 20 3 CELL_SIZE 1", "CMS.INCRBY d x 200 x 100 y -1 x -7"}, nil},
 		{"top-k list", []string{"TOPK.RESERVE t 2 2 2 0.9", "TOPK.ADD t a b c d a b c", "TOPK.INCRBY t a 7 b 30 e 9",
 			"TOPK.ADD t d e f g h i", "TOPK.INCRBY t z 40"}, nil},
 		{"t-digest", []string{"TDIGEST.CREATE a COMPRESSION 2", "TDIGEST.CREATE b",

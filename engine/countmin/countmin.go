@@ -17,19 +17,23 @@ import (
 const (
 	// MaxDepth is the largest number of rows.
 	MaxDepth = 1 << 16
-	// MaxCount is where a counter stops.
-	MaxCount = math.MaxUint32
-
-	counterSize = 4
-	inPage      = paged.PageSize / counterSize
+	// UsualCell is the size of a counter in bytes unless another one is wanted.
+	UsualCell = 4
 )
+
+// CellSize reports whether counters can be of a size in bytes.
+func CellSize(n uint64) bool { return n == 1 || n == 2 || n == 4 || n == 8 }
 
 // Errors.
 var (
 	// ErrSize says that two sketches have different widths or depths.
 	ErrSize = errors.New("the sketches are of different sizes")
-	// ErrOverflow says that a counter of a sum would be below 0 or above MaxCount.
+	// ErrCells says that the counters of two sketches are of different sizes.
+	ErrCells = errors.New("the counters are of different sizes")
+	// ErrOverflow says that a counter cannot be as high as a sum, or in SetSum as low.
 	ErrOverflow = errors.New("a counter does not hold the sum")
+	// ErrUnderflow says that a counter is less than what is to be taken from it.
+	ErrUnderflow = errors.New("a counter would be below 0")
 
 	errHead = errors.New("count-min: the stored head is malformed")
 )
@@ -38,16 +42,18 @@ var (
 type Sketch struct {
 	paged.Value
 	width, depth uint64
+	cell         uint64 // bytes of a counter
 	count        uint64 // of all, up to MaxInt64
 }
 
-// Bytes returns how many bytes a sketch takes once many items are counted; ok is false if there can be no such sketch.
-func Bytes(width, depth uint64) (n uint64, ok bool) {
+// Bytes returns how many bytes a sketch with counters of a size takes once many items are counted; ok is false if there
+// can be no such sketch.
+func Bytes(width, depth, cell uint64) (n uint64, ok bool) {
 	hi, n := bits.Mul64(width, depth)
-	if hi > 0 || n == 0 || depth > MaxDepth || n > paged.MaxBytes/counterSize {
+	if !CellSize(cell) || hi > 0 || n == 0 || depth > MaxDepth || n > paged.MaxBytes/cell {
 		return 0, false
 	}
-	return counterSize * n, true
+	return cell * n, true
 }
 
 // SizeFor returns the width and the depth with which an estimate is too high by more than a part of all that was
@@ -58,16 +64,51 @@ func SizeFor(overestimation, probability float64) (width, depth uint64) {
 }
 
 // New returns a sketch that has counted nothing; nil if Bytes says that there can be none.
-func New(width, depth uint64) *Sketch {
-	bytes, ok := Bytes(width, depth)
+func New(width, depth, cell uint64) *Sketch {
+	bytes, ok := Bytes(width, depth, cell)
 	if !ok {
 		return nil
 	}
-	s := &Sketch{width: width, depth: depth}
+	s := &Sketch{width: width, depth: depth, cell: cell}
 	s.Init(s)
 	pages := (bytes + paged.PageSize - 1) / paged.PageSize
 	s.AddArray(paged.NewBytes(int(min(bytes, paged.PageSize)), int(pages)))
 	return s
+}
+
+// max returns how high a counter can be: a reply has no higher number than an int64.
+func (s *Sketch) max() uint64 {
+	if s.cell == 8 {
+		return math.MaxInt64
+	}
+	return 1<<(8*s.cell) - 1
+}
+
+// get returns the counter at the start of b.
+func (s *Sketch) get(b []byte) uint64 {
+	switch s.cell {
+	case 1:
+		return uint64(b[0])
+	case 2:
+		return uint64(binary.LittleEndian.Uint16(b))
+	case 4:
+		return uint64(binary.LittleEndian.Uint32(b))
+	}
+	return min(binary.LittleEndian.Uint64(b), math.MaxInt64) // a higher one has come from elsewhere
+}
+
+// put stores a counter at the start of b.
+func (s *Sketch) put(b []byte, n uint64) {
+	switch s.cell {
+	case 1:
+		b[0] = byte(n)
+	case 2:
+		binary.LittleEndian.PutUint16(b, uint16(n))
+	case 4:
+		binary.LittleEndian.PutUint32(b, uint32(n))
+	default:
+		binary.LittleEndian.PutUint64(b, n)
+	}
 }
 
 // cells goes through the counters of an item, one in each row.
@@ -75,54 +116,66 @@ type cells struct {
 	state, step uint64
 	row         uint64 // number of the first counter of the next row
 	width       uint64
+	cell        uint64
 }
 
 func (s *Sketch) cells(item []byte) cells {
 	h := xxh3.Hash128(item)
-	return cells{h.Lo, h.Hi | 1, 0, s.width}
+	return cells{h.Lo, h.Hi | 1, 0, s.width, s.cell}
 }
 
-// next returns the number of the counter in the next row.
+// next returns the place of the counter in the next row.
 func (c *cells) next() (page, i int) {
 	column, _ := bits.Mul64(c.state, c.width)
-	n := c.row + column
+	at := (c.row + column) * c.cell
 	c.state = c.state*0xd1342543de82ef95 + c.step
 	c.row += c.width
-	return int(n / inPage), int(n%inPage) * counterSize
+	return int(at / paged.PageSize), int(at % paged.PageSize)
 }
 
-// Add counts an item n times more, and returns the estimate; MaxCount says that it may be too low.
-func (s *Sketch) Add(item []byte, n uint64) (estimate uint64) {
-	if n == 0 {
-		return s.Count(item)
+// Add counts an item n times more, or less if that is negative, and returns the estimate. If a counter cannot be as high
+// or as low, that is an error, and the sketch is as before.
+func (s *Sketch) Add(item []byte, n int64) (estimate uint64, err error) {
+	least, most := s.bounds(item)
+	by := uint64(max(n, -n)) // as an unsigned number the lowest int64 is right too
+	switch {
+	case n == 0:
+		return least, nil
+	case n > 0 && (by > s.max()-most || by > math.MaxInt64-s.count):
+		return 0, ErrOverflow
+	case n < 0 && (by > least || by > s.count):
+		return 0, ErrUnderflow
 	}
 	s.NoteHead()
-	s.count = min(s.count+min(n, math.MaxInt64), math.MaxInt64)
-	estimate = MaxCount
+	s.count += uint64(n)
 	c := s.cells(item)
 	for range s.depth {
 		page, i := c.next()
 		counter := s.Write(0, page)[i:]
-		sum := min(uint64(binary.LittleEndian.Uint32(counter))+min(n, MaxCount), MaxCount)
-		binary.LittleEndian.PutUint32(counter, uint32(sum))
-		estimate = min(estimate, sum)
+		s.put(counter, s.get(counter)+uint64(n))
 	}
-	return estimate
+	return least + uint64(n), nil
 }
 
 // Count returns the estimate of how often an item was counted.
 func (s *Sketch) Count(item []byte) (estimate uint64) {
-	estimate = MaxCount
+	estimate, _ = s.bounds(item)
+	return estimate
+}
+
+// bounds returns the least and the highest of the counters of an item.
+func (s *Sketch) bounds(item []byte) (least, most uint64) {
+	least = math.MaxUint64
 	c := s.cells(item)
 	for range s.depth {
 		page, i := c.next()
-		b := s.Array(0).Page(page)
-		if b == nil {
-			return 0
+		counter := uint64(0)
+		if b := s.Array(0).Page(page); b != nil {
+			counter = s.get(b[i:])
 		}
-		estimate = min(estimate, uint64(binary.LittleEndian.Uint32(b[i:])))
+		least, most = min(least, counter), max(most, counter)
 	}
-	return estimate
+	return least, most
 }
 
 // Weighted is a sketch, and how many times it counts.
@@ -138,6 +191,9 @@ func (s *Sketch) SetSum(of []Weighted) error {
 		if w.Sketch.width != s.width || w.Sketch.depth != s.depth {
 			return ErrSize
 		}
+		if w.Sketch.cell != s.cell {
+			return ErrCells
+		}
 		if count, ok = addProduct(count, int64(w.Sketch.count), w.Weight); !ok {
 			return ErrOverflow
 		}
@@ -147,14 +203,14 @@ func (s *Sketch) SetSum(of []Weighted) error {
 	}
 	sum := make([]byte, s.Array(0).PageSize())
 	for page := range s.Array(0).Pages() {
-		if _, err := sumPage(sum, of, page); err != nil {
+		if _, err := s.sumPage(sum, of, page); err != nil {
 			return err
 		}
 	}
 	s.NoteHead()
 	s.count = uint64(count)
 	for page := range s.Array(0).Pages() {
-		if any, _ := sumPage(sum, of, page); any || s.Array(0).Page(page) != nil {
+		if any, _ := s.sumPage(sum, of, page); any || s.Array(0).Page(page) != nil {
 			copy(s.Write(0, page), sum)
 		}
 	}
@@ -162,7 +218,7 @@ func (s *Sketch) SetSum(of []Weighted) error {
 }
 
 // sumPage sets to to the sum of a page, and reports whether there is anything in it.
-func sumPage(to []byte, of []Weighted, page int) (any bool, err error) {
+func (s *Sketch) sumPage(to []byte, of []Weighted, page int) (any bool, err error) {
 	for i := range of {
 		any = any || of[i].Sketch.Array(0).Page(page) != nil
 	}
@@ -170,19 +226,19 @@ func sumPage(to []byte, of []Weighted, page int) (any bool, err error) {
 		clear(to)
 		return false, nil
 	}
-	for i := 0; i < len(to); i += counterSize {
+	for i := 0; i < len(to); i += int(s.cell) {
 		sum, ok := int64(0), true
 		for _, w := range of {
 			if b := w.Sketch.Array(0).Page(page); b != nil {
-				if sum, ok = addProduct(sum, int64(binary.LittleEndian.Uint32(b[i:])), w.Weight); !ok {
+				if sum, ok = addProduct(sum, int64(s.get(b[i:])), w.Weight); !ok {
 					return true, ErrOverflow
 				}
 			}
 		}
-		if sum < 0 || sum > MaxCount {
+		if sum < 0 || uint64(sum) > s.max() {
 			return true, ErrOverflow
 		}
-		binary.LittleEndian.PutUint32(to[i:], uint32(sum))
+		s.put(to[i:], uint64(sum))
 	}
 	return true, nil
 }
@@ -207,12 +263,15 @@ func (s *Sketch) Width() uint64 { return s.width }
 // Depth returns the number of rows.
 func (s *Sketch) Depth() uint64 { return s.depth }
 
+// Cell returns how many bytes a counter has.
+func (s *Sketch) Cell() uint64 { return s.cell }
+
 // Total returns how much was counted of all items.
 func (s *Sketch) Total() uint64 { return s.count }
 
 // Clone returns a copy.
 func (s *Sketch) Clone() *Sketch {
-	c := &Sketch{width: s.width, depth: s.depth, count: s.count}
+	c := &Sketch{width: s.width, depth: s.depth, cell: s.cell, count: s.count}
 	c.Init(c)
 	s.CopyTo(&c.Value)
 	return c
@@ -221,22 +280,34 @@ func (s *Sketch) Clone() *Sketch {
 // MemoryUsage returns how many bytes of memory the sketch takes.
 func (s *Sketch) MemoryUsage() int { return int(unsafe.Sizeof(*s)) + s.Value.MemoryUsage() }
 
-// format is the first byte of a head. It stands for the hash function and the places of counters too.
-const format = 1
+// The first byte of a head stands for the hash function and the places of counters too.
+const (
+	usualFormat = 1 // counters have UsualCell bytes
+	cellsFormat = 2 // how many they have follows
+)
 
-// AppendHead appends the stored form of all but the pages: the format and, as unsigned varints, width, depth and count.
+// AppendHead appends the stored form of all but the pages: the format and, as unsigned varints, the size of a counter if
+// it is not the usual one, width, depth and count.
 func (s *Sketch) AppendHead(dst []byte) []byte {
-	dst = binary.AppendUvarint(append(dst, format), s.width)
+	if s.cell == UsualCell {
+		dst = append(dst, usualFormat)
+	} else {
+		dst = binary.AppendUvarint(append(dst, cellsFormat), s.cell)
+	}
+	dst = binary.AppendUvarint(dst, s.width)
 	return binary.AppendUvarint(binary.AppendUvarint(dst, s.depth), s.count)
 }
 
 // decodeHead returns the sketch of a head, without any counts.
 func decodeHead(head []byte) (*Sketch, error) {
-	if len(head) == 0 || head[0] != format {
+	if len(head) == 0 || head[0] != usualFormat && head[0] != cellsFormat {
 		return nil, errHead
 	}
-	r := paged.NewReader(head[1:])
-	s := New(r.Uint(1, math.MaxUint64), r.Uint(1, MaxDepth))
+	r, cell := paged.NewReader(head[1:]), uint64(UsualCell)
+	if head[0] == cellsFormat {
+		cell = r.Uint(1, 8)
+	}
+	s := New(r.Uint(1, math.MaxUint64), r.Uint(1, MaxDepth), cell)
 	count := r.Uint(0, math.MaxInt64)
 	if err := r.Err("count-min"); err != nil || s == nil {
 		return nil, errHead

@@ -20,14 +20,15 @@ func TestEstimatesAreAsExactAsDocumented(t *testing.T) {
 	width, depth := SizeFor(overestimation, probability)
 	require.EqualValues(t, 4000, width)
 	require.EqualValues(t, 7, depth)
-	s := New(width, depth)
+	s := New(width, depth, 4)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(rnd, 1.1, 10, 200_000)
 	counts := map[int]uint64{}
 	for range n {
 		i := int(zipf.Uint64())
 		counts[i]++
-		s.Add(item(i), 1)
+		_, err := s.Add(item(i), 1)
+		require.NoError(t, err)
 	}
 	require.EqualValues(t, n, s.Total())
 	require.LessOrEqual(t, s.MemoryUsage(), 11*4*4000*7/10)
@@ -45,30 +46,57 @@ func TestEstimatesAreAsExactAsDocumented(t *testing.T) {
 	require.LessOrEqual(t, float64(high), probability*float64(len(counts)))
 }
 
-func TestCountersStop(t *testing.T) {
-	s := New(100, 3)
-	require.EqualValues(t, uint64(MaxCount-5), s.Add([]byte("a"), MaxCount-5))
-	require.EqualValues(t, uint64(MaxCount), s.Add([]byte("a"), 100))
-	require.EqualValues(t, uint64(MaxCount), s.Add([]byte("b"), math.MaxUint64))
-	require.EqualValues(t, uint64(MaxCount), s.Count([]byte("a")))
-	require.EqualValues(t, int64(math.MaxInt64), s.Total())
-	require.ErrorIs(t, s.SetSum([]Weighted{{s, 2}}), ErrOverflow)
-	require.ErrorIs(t, s.SetSum([]Weighted{{New(99, 3), 1}}), ErrSize)
-	require.ErrorIs(t, s.SetSum([]Weighted{{s, math.MinInt64}}), ErrOverflow)
-	require.EqualValues(t, uint64(MaxCount), s.Count([]byte("a")))
+func TestCountsThatDoNotFitChangeNothing(t *testing.T) {
+	for cell, most := range map[uint64]int64{1: math.MaxUint8, 2: math.MaxUint16, 4: math.MaxUint32, 8: math.MaxInt64} {
+		s := New(100, 3, cell)
+		add := func(item string, n int64, estimate uint64, want error) {
+			got, err := s.Add([]byte(item), n)
+			require.Equal(t, want, err, "%d bytes: %d", cell, n)
+			require.Equal(t, estimate, got, "%d bytes: %d", cell, n)
+		}
+		add("a", most-5, uint64(most-5), nil)
+		add("a", 6, 0, ErrOverflow)
+		add("a", math.MaxInt64, 0, ErrOverflow)
+		add("a", 5, uint64(most), nil)
+		require.EqualValues(t, most, s.Total())
+		require.Equal(t, ErrOverflow, s.SetSum([]Weighted{{s, 2}}))
+		require.Equal(t, ErrOverflow, s.SetSum([]Weighted{{s, math.MinInt64}}))
+		require.Equal(t, ErrSize, s.SetSum([]Weighted{{New(99, 3, cell), 1}}))
+		require.Equal(t, ErrCells, s.SetSum([]Weighted{{New(100, 3, map[uint64]uint64{1: 2, 2: 4, 4: 8, 8: 1}[cell]), 1}}))
+		add("a", 0, uint64(most), nil)
+		add("a", math.MinInt64, 0, ErrUnderflow)
+		add("b", -1, 0, ErrUnderflow)
+		add("a", -most, 0, nil)
+		add("a", -1, 0, ErrUnderflow)
+		require.Zero(t, s.Total())
+	}
+	s := New(1, 1, 4)
+	_, err := s.Add([]byte("a"), math.MaxUint32)
+	require.NoError(t, err)
+	require.NoError(t, s.SetSum([]Weighted{{s, 1}}))
+	// The sum of all is limited too.
+	s = New(1000, 1, 8)
+	_, err = s.Add(item(1), math.MaxInt64-1)
+	require.NoError(t, err)
+	_, err = s.Add(item(2), 2)
+	require.Equal(t, ErrOverflow, err)
 }
 
 func TestHostileSizes(t *testing.T) {
 	for _, c := range [][2]uint64{{0, 1}, {1, 0}, {math.MaxUint64, 2}, {1 << 32, 1 << 32}, {1 << 40, 1}, {1, 1 << 20}, {1 << 63, 1}} {
-		_, ok := Bytes(c[0], c[1])
+		_, ok := Bytes(c[0], c[1], 4)
 		require.False(t, ok, "%v", c)
-		require.Nil(t, New(c[0], c[1]))
+		require.Nil(t, New(c[0], c[1], 4))
+	}
+	for _, cell := range []uint64{0, 3, 5, 9, 16, math.MaxUint64} {
+		require.Nil(t, New(10, 10, cell))
 	}
 	width, depth := SizeFor(1e-300, 1e-300)
-	require.Nil(t, New(width, depth))
-	s := New(1<<31, 7)
+	require.Nil(t, New(width, depth, 4))
+	s := New(1<<31, 7, 4)
 	require.Less(t, s.MemoryUsage(), 1<<20)
-	require.EqualValues(t, 3, s.Add([]byte("a"), 3))
+	_, err := s.Add([]byte("a"), 3)
+	require.NoError(t, err)
 	require.EqualValues(t, 3, s.Count([]byte("a")))
 }
 
@@ -77,7 +105,8 @@ func TestAgainstPlainCounters(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
 		width, depth := uint64(rapid.SampledFrom([]int{1, 7, 1500}).Draw(t, "width")), uint64(rapid.IntRange(1, 6).Draw(t, "depth"))
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		sketches := [3]*Sketch{New(width, depth), New(width, depth), New(width, depth)}
+		cell := rapid.SampledFrom([]uint64{2, 4, 8}).Draw(t, "cell")
+		sketches := [3]*Sketch{New(width, depth, cell), New(width, depth, cell), New(width, depth, cell)}
 		var model [3]map[int]int64
 		for i := range model {
 			model[i] = map[int]int64{}
@@ -101,22 +130,28 @@ func TestAgainstPlainCounters(t *testing.T) {
 				require.Equal(t, s.AppendBlob(nil), blob.Clone().AppendBlob(nil))
 				sketches[which] = blob.Clone()
 			default:
-				n := rnd.Int64N(100)
-				s.Add(item(i), uint64(n))
-				model[which][i] += n
+				n := rnd.Int64N(100) - 20
+				if n < 0 && model[which][i] < -n {
+					continue // what the counters may allow, though it was not counted
+				}
+				if _, err := s.Add(item(i), n); err == nil {
+					model[which][i] += n
+				} else {
+					require.Equal(t, ErrOverflow, err)
+				}
 			}
 		}
 		for which, s := range sketches {
 			total := int64(0)
 			for i, n := range model[which] {
 				total += n
-				if int64(s.Count(item(i))) < min(n, MaxCount) {
+				if int64(s.Count(item(i))) < n {
 					t.Fatalf("%d: %d instead of %d", i, s.Count(item(i)), n)
 				}
 			}
 			require.EqualValues(t, total, s.Total())
 			if width == 1 { // all share the counters
-				require.EqualValues(t, min(total, MaxCount), s.Count(item(0)))
+				require.EqualValues(t, total, s.Count(item(0)))
 			}
 		}
 	})
@@ -124,11 +159,13 @@ func TestAgainstPlainCounters(t *testing.T) {
 
 func FuzzStored(f *testing.F) {
 	for _, width := range []uint64{1, 20, 2000} {
-		s := New(width, 3)
-		for i := range 100 {
-			s.Add(item(i), uint64(i))
+		for _, cell := range []uint64{1, 4, 8} {
+			s := New(width, 3, cell)
+			for i := range 100 {
+				_, _ = s.Add(item(i), int64(i))
+			}
+			f.Add(s.AppendBlob(nil))
 		}
-		f.Add(s.AppendBlob(nil))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := DecodeBlob(b)
@@ -138,7 +175,7 @@ func FuzzStored(f *testing.F) {
 		if s.MemoryUsage() > 1<<22+4*len(b) {
 			t.Fatalf("%d bytes make %d", len(b), s.MemoryUsage())
 		}
-		s.Add([]byte("a"), 1)
+		_, _ = s.Add([]byte("a"), 1)
 		if _, err := DecodeBlob(s.AppendBlob(nil)); err != nil {
 			t.Fatal(err)
 		}
@@ -146,11 +183,11 @@ func FuzzStored(f *testing.F) {
 }
 
 func BenchmarkAdd(b *testing.B) {
-	s := New(2000, 7)
+	s := New(2000, 7, 4)
 	var key [16]byte
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		binary.LittleEndian.PutUint64(key[:], uint64(i)%1_000_000)
-		s.Add(key[:], 1)
+		_, _ = s.Add(key[:], 1)
 	}
 }

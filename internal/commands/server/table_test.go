@@ -40,6 +40,8 @@ var otherFacts = map[string]string{
 	"CF.COMPACT arity":      "Redis takes any arguments",
 	"CF.COMPACT flags":      "it changes the filter",
 	"CF.COMPACT categories": "it changes the filter",
+	"CMS.INITBYDIM arity":   "CELL_SIZE is of Redis 8.12",
+	"CMS.INITBYPROB arity":  "CELL_SIZE is of Redis 8.12",
 	"CMS.MERGE flags":       "its key specs name the sources too",
 	"TS.READ flags":         "it blocks",
 	"BACKUP ABORT flags":    "it waits",

@@ -23,12 +23,12 @@ var countMinCommands = []*command.Command{
 	{Name: "cms.info", Group: "cms", Since: "2.0.0", Arity: 2, Flags: reads, ACL: command.CatCMS | command.CatFast,
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Describes a count-min sketch", Syntax: "key", Complexity: "O(1)", Do: cmdCMSInfo},
-	{Name: "cms.initbydim", Group: "cms", Since: "2.0.0", Arity: 4, Flags: writes, ACL: command.CatCMS | command.CatFast,
+	{Name: "cms.initbydim", Group: "cms", Since: "2.0.0", Arity: -4, Flags: writes, ACL: command.CatCMS | command.CatFast,
 		Keys:    command.Keys("i1+r0/1/0[OW,INSERT]"),
-		Summary: "Makes a count-min sketch of a size", Syntax: "key width depth", Complexity: "O(1)", Do: cmdCMSInitbydim},
-	{Name: "cms.initbyprob", Group: "cms", Since: "2.0.0", Arity: 4, Flags: writes, ACL: command.CatCMS | command.CatFast,
+		Summary: "Makes a count-min sketch of a size", Syntax: "key width depth [CELL_SIZE cell_size]", Complexity: "O(1)", Do: cmdCMSInitbydim},
+	{Name: "cms.initbyprob", Group: "cms", Since: "2.0.0", Arity: -4, Flags: writes, ACL: command.CatCMS | command.CatFast,
 		Keys:    command.Keys("i1+r0/1/0[OW,INSERT]"),
-		Summary: "Makes a count-min sketch that is as exact as one wants", Syntax: "key error probability",
+		Summary: "Makes a count-min sketch that is as exact as one wants", Syntax: "key error probability [CELL_SIZE cell_size]",
 		Complexity: "O(1)", Do: cmdCMSInitbyprob},
 	{Name: "cms.merge", Group: "cms", Since: "2.0.0", Arity: -4, Flags: writes, ACL: command.CatCMS,
 		Keys:       command.Keys("i1+r0/1/0[RW,UPDATE] i2+n0/1/1[RO,ACCESS]"),
@@ -52,8 +52,9 @@ const (
 	errCMSArguments command.Error = "CMS: invalid init arguments"
 	errCMSMemory    command.Error = "CMS: Insufficient memory to create the key"
 	errCMSNumber    command.Error = "CMS: Cannot parse number"
-	errCMSNegative  command.Error = "CMS: Number cannot be negative"
+	errCMSCell      command.Error = "CMS: invalid cell size"
 	errCMSOverflow  command.Error = "CMS: INCRBY overflow"
+	errCMSUnderflow command.Error = "CMS: INCRBY underflow"
 	errCMSMerge     command.Error = "CMS: MERGE overflow"
 	errCMSNumkeys   command.Error = "CMS: invalid numkeys"
 	errCMSPositive  command.Error = "CMS: Number of keys must be positive"
@@ -61,6 +62,7 @@ const (
 	errCMSWeights   command.Error = "CMS: wrong number of keys/weights"
 	errCMSWeight    command.Error = "CMS: invalid weight value"
 	errCMSDifferent command.Error = "CMS: width/depth is not equal"
+	errCMSCells     command.Error = "CMS: cell size is not equal"
 )
 
 func cmdCMSInitbydim(c *command.Ctx) {
@@ -98,16 +100,36 @@ func cmdCMSInitbyprob(c *command.Ctx) {
 }
 
 func createCountMin(c *command.Ctx, width, depth uint64) {
+	cell := int64(countmin.UsualCell)
+	switch len(c.Args) {
+	case 4:
+	case 6:
+		if !command.EqualFold(c.Args[4], "cell_size") {
+			c.Err(command.ErrSyntax)
+			return
+		}
+		var ok bool
+		if cell, ok = c.IntIn(c.Args[5], 1, 8, errCMSCell); !ok {
+			return
+		}
+		if !countmin.CellSize(uint64(cell)) {
+			c.Err(errCMSCell)
+			return
+		}
+	default:
+		c.Err(command.WrongArity(c.Cmd))
+		return
+	}
 	if c.G.Write(c.DB, c.Args[1]) != nil { // whatever it is
 		c.Err(errCMSExists)
 		return
 	}
-	bytes, ok := countmin.Bytes(width, depth)
+	bytes, ok := countmin.Bytes(width, depth, uint64(cell))
 	if !ok || lacksRoom(c, bytes) {
 		c.Err(errCMSMemory)
 		return
 	}
-	changed(c, c.G.Create(c.DB, c.Args[1], countmin.New(width, depth)))
+	changed(c, c.G.Create(c.DB, c.Args[1], countmin.New(width, depth, uint64(cell))))
 	c.W.OK()
 }
 
@@ -121,25 +143,28 @@ func cmdCMSIncrby(c *command.Ctx) {
 		return
 	}
 	for i := 3; i < len(c.Args); i += 2 {
-		switch n, ok := resp.ParseInt(c.Args[i]); {
-		case !ok:
+		if _, ok := resp.ParseInt(c.Args[i]); !ok {
 			c.Err(errCMSNumber)
-			return
-		case n < 0:
-			c.Err(errCMSNegative)
 			return
 		}
 	}
 	c.W.Array(len(c.Args)/2 - 1)
+	counted := false
 	for i := 2; i < len(c.Args); i += 2 {
 		n, _ := resp.ParseInt(c.Args[i+1])
-		if estimate := e.CountMin().Add(c.Args[i], uint64(n)); estimate < countmin.MaxCount {
+		switch estimate, err := e.CountMin().Add(c.Args[i], n); err {
+		case nil:
 			c.W.Int(int64(estimate))
-		} else {
+			counted = true
+		case countmin.ErrUnderflow:
+			c.Err(errCMSUnderflow)
+		default:
 			c.Err(errCMSOverflow)
 		}
 	}
-	changed(c, e)
+	if counted {
+		changed(c, e)
+	}
 }
 
 func cmdCMSQuery(c *command.Ctx) {
@@ -156,7 +181,8 @@ func cmdCMSQuery(c *command.Ctx) {
 func cmdCMSInfo(c *command.Ctx) {
 	if e := existing(c, engine.CountMin, errCMSMissing); e != nil {
 		s := e.CountMin()
-		info(c, []field{number("width", s.Width()), number("depth", s.Depth()), number("count", s.Total())})
+		info(c, []field{number("width", s.Width()), number("depth", s.Depth()), number("count", s.Total()),
+			number("cell_size", s.Cell())})
 	}
 }
 
@@ -213,6 +239,8 @@ func cmdCMSMerge(c *command.Ctx) {
 		c.W.OK()
 	case countmin.ErrSize:
 		c.Err(errCMSDifferent)
+	case countmin.ErrCells:
+		c.Err(errCMSCells)
 	default:
 		c.Err(errCMSMerge)
 	}

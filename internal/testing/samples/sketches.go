@@ -81,19 +81,20 @@ var cuckooFilter = Type{
 var countMin = Type{
 	Name: "CMSk-TYPE",
 	Values: func() map[string]any {
-		sketch := func(width, depth uint64, items int) *countmin.Sketch {
-			s := countmin.New(width, depth)
+		sketch := func(width, depth, cell uint64, items int) *countmin.Sketch {
+			s := countmin.New(width, depth, cell)
 			for i := range items {
-				s.Add(number(i), uint64(i))
+				_, _ = s.Add(number(i), int64(i))
 			}
 			return s
 		}
-		return map[string]any{"empty": sketch(100, 5, 0), "small": sketch(20, 3, 5), "large": sketch(10_000, 5, many)}
+		return map[string]any{"empty": sketch(100, 5, 4, 0), "small": sketch(20, 3, 4, 5), "large": sketch(10_000, 5, 4, many),
+			"small counters": sketch(20, 3, 1, 5), "large counters": sketch(10_000, 5, 8, many)}
 	},
-	New: func() any { return countmin.New(3000, 2) },
+	New: func() any { return countmin.New(3000, 2, 2) },
 	Change: func(v any, rnd *rand.Rand, _ int64) any {
 		s := v.(*countmin.Sketch)
-		s.Add(word(rnd, 1000), rnd.Uint64N(1<<33))
+		_, _ = s.Add(word(rnd, 1000), rnd.Int64N(1000)-400)
 		if rnd.IntN(10) == 0 {
 			_ = s.SetSum([]countmin.Weighted{{Sketch: s, Weight: 2}})
 		}
