@@ -23,6 +23,10 @@ type changer struct {
 	check func(at *documents.Place, v documents.Value) command.Error
 	// do changes a value, and returns its part of the reply, nil for null.
 	do func(d *documents.Document, at *documents.Place, v documents.Value) (told func(), changed bool)
+	// seed is what the command finds where nothing is, if objects on the path are made; nil if it makes none. What it adds has
+	// depth levels in the seed.
+	seed  *documents.Value
+	depth int
 	// moves says that a change may move the elements behind it: later elements are changed before earlier ones, and inner
 	// ones before their containers.
 	moves bool
@@ -53,14 +57,19 @@ func (ch *changer) run(c *command.Ctx, p *path.Path) {
 		return
 	}
 	d := e.JSON()
+	grown, ok := growth(c, d, p, matches, ch.seed, ch.depth)
+	if !ok {
+		return
+	}
 	size := 0
 	for _, arg := range ch.copied {
-		if !fitsTimes(c, len(matches), arg) {
+		if !fitsTimes(c, len(matches)+grown.count(), arg) {
 			return
 		}
 		size += len(arg)
 	}
-	longPlaces(c, d, len(matches), size)
+	longPlaces(c, d, len(matches)+grown.count(), size)
+	matches = grown.grow(d, matches, ch.seed)
 	if ch.check != nil {
 		for _, m := range matches {
 			if m.Value.Kind() != ch.kind {
@@ -107,6 +116,39 @@ func (ch *changer) run(c *command.Ctx, p *path.Path) {
 	}
 }
 
+// growth returns what makes a place for a seed where a path selects nothing, no change if none is made. If it would be too
+// deep an error is written and ok is false.
+func growth(c *command.Ctx, d *documents.Document, p *path.Path, matches []path.Match, seed *documents.Value, depth int) (ch change, ok bool) {
+	if seed == nil || len(matches) > 0 || !p.Static() || !makesPaths(c) {
+		return change{}, true
+	}
+	if _, _, isName := p.Parent(); !isName {
+		return change{}, true
+	}
+	if ch, ok = plan(c, d, p, nil, always); !ok {
+		return change{}, false
+	}
+	for _, at := range ch.parents {
+		if at.Depth()+len(ch.names)+depth > documents.MaxDepth {
+			c.Err(errTooDeep)
+			return change{}, false
+		}
+	}
+	return ch, true
+}
+
+// grow puts a seed in the place that growth has planned, and returns it with the other matches.
+func (ch *change) grow(d *documents.Document, matches []path.Match, seed *documents.Value) []path.Match {
+	for _, at := range ch.parents {
+		create(d, at, ch.names, seed.Clone())
+		for _, name := range ch.names {
+			at = at.Member(name)
+		}
+		matches = append(matches, path.Match{Value: *seed, Place: at})
+	}
+	return matches
+}
+
 // order returns the order in which values are changed.
 func (ch *changer) order(matches []path.Match) []int {
 	if ch.moves && len(matches) > 1 {
@@ -138,7 +180,7 @@ func cloned(vals []documents.Value) []documents.Value {
 
 func cmdArrAppend(c *command.Ctx) {
 	if p, ok := selecting(c, 2); ok {
-		insert(c, p, c.Args[3:], "json.arrappend", false, func(n int64) (int64, bool) { return n, true })
+		insert(c, p, c.Args[3:], "json.arrappend", false, true, func(n int64) (int64, bool) { return n, true })
 	}
 }
 
@@ -151,7 +193,7 @@ func cmdArrInsert(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	insert(c, p, c.Args[4:], "json.arrinsert", true, func(n int64) (int64, bool) {
+	insert(c, p, c.Args[4:], "json.arrinsert", true, index == 0, func(n int64) (int64, bool) {
 		if index < 0 {
 			return index + n, index >= -n
 		}
@@ -159,8 +201,8 @@ func cmdArrInsert(c *command.Ctx) {
 	})
 }
 
-// insert inserts values into arrays at what place says for their length.
-func insert(c *command.Ctx, p *path.Path, args [][]byte, event string, moves bool, place func(n int64) (int64, bool)) {
+// insert inserts values into arrays at what place says for their length. makes says that an array may be made for them.
+func insert(c *command.Ctx, p *path.Path, args [][]byte, event string, moves, makes bool, place func(n int64) (int64, bool)) {
 	vals, ok := parsedAll(c, args, documents.Parse, !p.Static())
 	if !ok {
 		return
@@ -185,6 +227,9 @@ func insert(c *command.Ctx, p *path.Path, args [][]byte, event string, moves boo
 			d.Insert(at, int(i), cloned(vals)...)
 			return func() { c.W.Int(n) }, true
 		}}
+	if empty := documents.NewArray(); makes {
+		changer.seed, changer.depth = &empty, 1+deepest
+	}
 	changer.run(c, p)
 }
 
@@ -274,7 +319,9 @@ func cmdStrAppend(c *command.Ctx) {
 		c.Err(expected(documents.String))
 		return
 	}
+	empty := documents.Text("")
 	changer := changer{kind: documents.String, what: "not a string", event: "json.strappend", copied: c.Args[text : text+1],
+		seed: &empty,
 		check: func(_ *documents.Place, v documents.Value) command.Error {
 			if len(v.Text())+len(more.Text()) > c.Host.MaxBulk() && !c.Origin.In(command.Accepted) {
 				return command.ErrStringTooLong
@@ -320,12 +367,15 @@ type arithmetic struct {
 	floats func(x, y float64) float64
 	// small returns a result that is an int64; ok is false if it is none. It may be nil.
 	small func(x, y int64) (z int64, ok bool)
+	// seed is that of a changer.
+	seed *documents.Value
 	// inexact says that other processors may have other results. They are journalled, and not how they come about.
 	inexact bool
 }
 
 func cmdNumIncrBy(c *command.Ctx) {
-	(&arithmetic{event: "json.numincrby", ints: (*big.Int).Add, floats: func(a, b float64) float64 { return a + b },
+	zero := documents.Int(0)
+	(&arithmetic{event: "json.numincrby", seed: &zero, ints: (*big.Int).Add, floats: func(a, b float64) float64 { return a + b },
 		small: documents.AddInts}).run(c)
 }
 
@@ -373,7 +423,12 @@ func (a *arithmetic) run(c *command.Ctx) {
 		return
 	}
 	d := e.JSON()
+	grown, ok := growth(c, d, p, matches, a.seed, 0)
+	if !ok {
+		return
+	}
 	longPlaces(c, d, len(matches), 0)
+	matches = grown.grow(d, matches, a.seed)
 	results := make([]documents.Value, len(matches))
 	last, inexact := -1, false
 	var record engine.Record

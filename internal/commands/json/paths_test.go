@@ -24,13 +24,36 @@ func TestObjectsOnThePathAreMade(t *testing.T) {
 		{`JSON.SET k $.x[0].y 1`, `$-1`},                           // an array is not made
 		{`JSON.SET k $.x.y[0] 1`, `-ERR array index out of range`}, // nor an element
 		{`JSON.SET k $..x.y 1`, `-Err wrong static path`},          // nor in several places
-		{`JSON.SET none $.x.y 1`, `-ERR new objects must be created at the root`},
+		{`JSON.SET none $.x.y 1 XX`, `$-1`},
+		{`JSON.SET none $.x[0] 1`, `-ERR new objects must be created at the root`},
+		{`JSON.SET new $.x.y 1`, `+OK`},
+		{`JSON.GET new`, `{"x":{"y":1}}`},
+		{`JSON.MERGE merged .x {"y":1}`, `+OK`},
+		{`JSON.GET merged`, `{"x":{"y":1}}`},
+		{`JSON.MSET several $.x.y 1 several $.x.z 2 several $.w 3`, `+OK`},
+		{`JSON.GET several`, `{"x":{"y":1,"z":2},"w":3}`},
+		{`JSON.MSET scalar $ 1 scalar $.x.y 2`, `$-1`},
+		{`JSON.GET scalar`, `1`},
 		{`JSON.MERGE k $.m.n {"o":1}`, `+OK`},
 		{`JSON.MSET k $.q.r.s 1 k $.q.r.t 2 k $.q.u 3`, `+OK`}, // one after the other
 		{`JSON.MSET k $.w.x 1 k $.w.x.y 2`, `$-1`},
 		{`JSON.GET k $.m`, `[{"n":{"o":1}}]`},
 		{`JSON.GET k $.q`, `[{"r":{"s":1,"t":2},"u":3}]`},
 		{`JSON.GET k $.w`, `[{"x":1}]`},
+		// What other commands find where nothing is.
+		{`JSON.NUMINCRBY k $.c.d 5`, `[5]`},
+		{`JSON.NUMINCRBY k $.c.d 2`, `[7]`},
+		{`JSON.NUMINCRBY k .c.e 0.5`, `0.5`},
+		{`JSON.NUMMULTBY k $.c.f 5`, `[]`},
+		{`JSON.STRAPPEND k $.c.s "x"`, `*1 :1`},
+		{`JSON.STRAPPEND k .c.s "yz"`, `:3`},
+		{`JSON.ARRAPPEND k $.c.a.b 1 2`, `*1 :2`},
+		{`JSON.ARRINSERT k $.c.a.c 0 3`, `*1 :1`},
+		{`JSON.ARRINSERT k $.c.a.d 1 3`, `*0`},
+		{`JSON.ARRAPPEND k $.c.d.e 1`, `*0`}, // of a number
+		{`JSON.ARRAPPEND k $.c.x[0] 1`, `*0`},
+		{`JSON.ARRAPPEND missing $.c 1`, `-ERR could not perform this operation on a key that doesn't exist`},
+		{`JSON.GET k $.c`, `[{"d":7,"e":0.5,"s":"xyz","a":{"b":[1,2],"c":[3]}}]`},
 	} {
 		require.Equal(t, step[1], servertest.OnOneLine(b.Step(step[0])), step[0])
 	}

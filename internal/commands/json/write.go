@@ -96,6 +96,32 @@ func plan(c *command.Ctx, d *documents.Document, p *path.Path, arg []byte, cond 
 	return ch, true
 }
 
+// planNew returns what setting a value changes in a document that is not there yet; nil if it does not make one.
+func planNew(c *command.Ctx, p *path.Path) *change {
+	ch := &change{parents: []*documents.Place{nil}}
+	for ; !p.IsRoot(); p, _, _ = p.Parent() {
+		_, name, isName := p.Parent()
+		if !isName || !makesPaths(c) {
+			return nil
+		}
+		ch.names = append(ch.names, name)
+	}
+	slices.Reverse(ch.names)
+	return ch
+}
+
+// newDocument returns the document of planNew with a value, nil if that would be too deep.
+func (ch *change) newDocument(v documents.Value) *documents.Document {
+	if len(ch.names) == 0 {
+		return documents.New(v)
+	}
+	d := documents.New(documents.NewObject(nil, nil))
+	if !ch.set(d, v) {
+		return nil
+	}
+	return d
+}
+
 // makesPaths reports whether a value may be set in an object that is not there. A command that another server has
 // accepted, or that is repeated, was carried out with the settings of then.
 func makesPaths(c *command.Ctx) bool {
@@ -124,14 +150,13 @@ func (ch *change) set(d *documents.Document, v documents.Value) (changed bool) {
 // create gives an object a member, of which the first name is that in the object, and the others lead to the value inside
 // it. It reports whether it could.
 func create(d *documents.Document, at *documents.Place, names []string, v documents.Value) (changed bool) {
-	for len(names) > 1 { // an earlier change of the same command may have made some of the objects
-		parent, _ := d.Find(at)
-		member, has := parent.Get(names[0])
-		if !has {
-			break
-		}
-		if member.Kind() != documents.Object {
+	for { // an earlier change of the same command may have made some of the objects
+		parent, ok := d.Find(at)
+		if !ok || parent.Kind() != documents.Object {
 			return false
+		}
+		if _, has := parent.Get(names[0]); !has || len(names) == 1 {
+			break
 		}
 		at, names = at.Member(names[0]), names[1:]
 	}
@@ -180,14 +205,10 @@ func cmdSet(c *command.Ctx) {
 		return
 	}
 	if e == nil {
-		switch {
-		case cond == ifSome:
+		if cond == ifSome {
 			c.W.Null()
-		case !p.IsRoot():
-			c.Err(errNotAtRoot)
-		default:
-			c.G.Changed(c.G.Create(c.DB, c.Args[1], documents.New(v)), engine.EventModule, "json.set")
-			c.W.OK()
+		} else {
+			createDocument(c, p, v)
 		}
 		return
 	}
@@ -204,6 +225,22 @@ func cmdSet(c *command.Ctx) {
 	if changed {
 		finish(c, e, "json.set", false, engine.Record{})
 	}
+}
+
+// createDocument makes a value, at a path, the document of the first argument, which has none, and replies.
+func createDocument(c *command.Ctx, p *path.Path, v documents.Value) {
+	ch := planNew(c, p)
+	if ch == nil {
+		c.Err(errNotAtRoot)
+		return
+	}
+	d := ch.newDocument(v)
+	if d == nil {
+		c.W.Null()
+		return
+	}
+	c.G.Changed(c.G.Create(c.DB, c.Args[1], d), engine.EventModule, c.Cmd.Name)
+	c.W.OK()
 }
 
 // inputFormat reads the argument of FORMAT. If it is none an error is written and ok is false.
@@ -326,8 +363,12 @@ func cmdMset(c *command.Ctx) {
 		case t.path.IsRoot():
 			t.ch = change{replaced: []*documents.Place{nil}}
 		case e == nil:
-			c.Err(errNotAtRoot)
-			return
+			made := planNew(c, t.path)
+			if made == nil {
+				c.Err(errNotAtRoot)
+				return
+			}
+			t.ch = *made
 		default:
 			if t.ch, ok = plan(c, e.JSON(), t.path, args[3*i+2], always); !ok || !fitsTimes(c, t.ch.count(), args[3*i+2]) {
 				return
@@ -340,10 +381,12 @@ func cmdMset(c *command.Ctx) {
 		t := &all[i]
 		e := c.G.Write(c.DB, args[3*i])
 		changed := true
-		if e == nil {
-			e = c.G.Create(c.DB, args[3*i], documents.New(vals[i]))
-		} else {
+		if e != nil {
 			changed = t.ch.set(e.JSON(), vals[i])
+		} else if d := t.ch.newDocument(vals[i]); d != nil {
+			e = c.G.Create(c.DB, args[3*i], d)
+		} else {
+			changed = false
 		}
 		failed = failed || !changed || t.ch.failed
 		switch {
@@ -393,12 +436,7 @@ func cmdMerge(c *command.Ctx) {
 		return
 	}
 	if e == nil {
-		if !p.IsRoot() {
-			c.Err(errNotAtRoot)
-			return
-		}
-		c.G.Changed(c.G.Create(c.DB, c.Args[1], documents.New(patch)), engine.EventModule, "json.merge")
-		c.W.OK()
+		createDocument(c, p, patch)
 		return
 	}
 	ch, ok := plan(c, e.JSON(), p, c.Args[3], toMerge)
