@@ -194,6 +194,14 @@ func TestErrorsStayOnOneLine(t *testing.T) {
 	require.Equal(t, "-ERR a  b\r\n", string(w.Buf))
 }
 
+func TestStatusRepliesStayOnOneLine(t *testing.T) {
+	for status, want := range map[string]string{"a\r\nb": `a\r\nb`, "\n": `\n`, "\r": `\r`, "PONG": "PONG", "": ""} {
+		w := &Writer{}
+		w.Simple(status)
+		require.Equal(t, "+"+want+"\r\n", string(w.Buf))
+	}
+}
+
 func FuzzParser(f *testing.F) {
 	for _, seed := range []string{"*1\r\n$4\r\nPING\r\n", "*2\r\n$-2\r\n", "set \"a\\x4", "*-1\r\n",
 		"PING\r\n*1\r\n$0\r\n\r\n", "*1\r\n$3\r\nabcd\r\n"} {

@@ -55,11 +55,17 @@ type Loan interface {
 	Return()
 }
 
+// lineBreaks writes them as they are written in texts of programs.
+var lineBreaks = strings.NewReplacer("\r", `\r`, "\n", `\n`)
+
 // OK writes the status reply OK.
 func (w *Writer) OK() { w.Buf = redcon.AppendOK(w.Buf) }
 
-// Simple writes a status reply.
+// Simple writes a status reply. A line break in it becomes a backslash and a letter: the reply is one line, whatever s is.
 func (w *Writer) Simple(s string) {
+	if strings.IndexByte(s, '\n') >= 0 || strings.IndexByte(s, '\r') >= 0 {
+		s = lineBreaks.Replace(s)
+	}
 	w.Buf = append(w.Buf, '+')
 	w.Buf = append(w.Buf, s...)
 	w.Buf = append(w.Buf, '\r', '\n')
