@@ -107,7 +107,9 @@ func Parse(name string, words [][]byte, checks Checks) (*Definition, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.With(fields), nil
+	n := d.With(fields)
+	n.MaxTextFields = n.MaxTextFields || len(n.texts) > plainTexts && !n.NoFields
+	return n, nil
 }
 
 // Lasting returns the arguments that Parse has read without SKIPINITIALSCAN, which matters only when an index is created.
@@ -267,7 +269,7 @@ func (d *Definition) field(r *reader) (*Field, error) {
 			return nil, errorf("Invalid JSONPath '%s' in attribute '%s' in index '%s'", f.Path, f.Name, d.Name)
 		}
 		if r.checks.Unordered != nil {
-			f.Unordered = r.checks.Unordered(f.Path)
+			f.Unordered = !d.NoOffsets && r.checks.Unordered(f.Path)
 		}
 	}
 	if r.Done() {
@@ -309,7 +311,7 @@ func (d *Definition) field(r *reader) (*Field, error) {
 		switch {
 		case r.Match("SORTABLE"):
 			f.Sortable = true
-			f.Unfolded = f.takesUnfolded() && r.Match("UNF") || d.Source == JSON || f.CaseSensitive || f.Kind == query.NumericKind
+			f.Unfolded = r.Match("UNF") || d.Source == JSON || f.CaseSensitive || f.Kind == query.NumericKind
 			continue
 		case r.Match("NOINDEX"):
 			f.NoIndex = true
@@ -322,9 +324,6 @@ func (d *Definition) field(r *reader) (*Field, error) {
 	}
 	return f, nil
 }
-
-// takesUnfolded reports whether the sort values of a field may have a form of their own.
-func (f *Field) takesUnfolded() bool { return f.Kind != query.NumericKind }
 
 func (f *Field) textOptions(r *reader) error {
 	for {
