@@ -35,7 +35,7 @@ const (
 var settings = []setting{
 	{directive: "search-default-dialect", name: "DEFAULT_DIALECT", initial: "1", min: 1, max: 4,
 		help: "The dialect of queries that name none"},
-	{directive: "search-timeout", name: "TIMEOUT", initial: "500", min: 1, max: long, help: "Query (search) timeout"},
+	{directive: "search-timeout", name: "TIMEOUT", initial: "500", min: 0, max: long, help: "Query (search) timeout"},
 	{directive: "search-on-timeout", name: "ON_TIMEOUT", initial: "return", words: []string{"return", "fail", "return-strict"},
 		help: "What a query answers whose time is up: what it has found, or an error"},
 	{directive: "search-on-oom", name: "ON_OOM", initial: "return", words: []string{"return", "fail", "ignore"},
