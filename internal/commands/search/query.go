@@ -10,6 +10,7 @@ import (
 	"github.com/atomredis/atomredis/internal/search/catalog"
 	"github.com/atomredis/atomredis/internal/search/plan"
 	"github.com/atomredis/atomredis/internal/search/request"
+	"github.com/atomredis/atomredis/internal/search/schema"
 	"github.com/atomredis/atomredis/internal/search/value"
 	"github.com/atomredis/atomredis/resp"
 )
@@ -256,8 +257,12 @@ func (r *run) fill(o *row, e *engine.Entry, columns []column, keys []aggregate.K
 	if len(keys) > 0 {
 		c := r.loader.column(keys[0].Name, keys[0].Name)
 		if c.field != nil {
-			// What all fields come with is the text of a hash, not the value that it is sorted by.
-			if v := r.loader.raw(e, c.path); !v.IsAbsent() {
+			// Under the name that it has in the hash a field is as it is there, under another one as it is sorted by.
+			v := r.loader.raw(e, c.path)
+			if c.path != c.name && r.def.Source == schema.Hash {
+				v = sortValue(o.order)
+			}
+			if !v.IsAbsent() {
 				first = c.name
 				o.fields = append(o.fields, field{first, v})
 			}

@@ -449,7 +449,7 @@ func TestTranscripts(t *testing.T) {
 		"search_numeric":           {equal: 71, refused: 16, left: 7},
 		"search_geo":               {equal: 43, refused: 14, left: 8},
 		"search_query_language":    {equal: 30},
-		"search_sort_limit_return": {equal: 80, left: 27},
+		"search_sort_limit_return": {equal: 88, left: 27},
 		"search_query_errors":      {equal: 22, refused: 63, left: 8},
 		"search_synonyms":          {equal: 29, left: 2},
 		"search_vector":            {equal: 43, refused: 32, left: 3},
