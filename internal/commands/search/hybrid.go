@@ -159,7 +159,7 @@ func (h *hybridRun) build() (err error) {
 		}
 	}
 	h.pipeline, err = aggregate.Build(&q.Plan, aggregate.Options{Schema: aggregateSchema{r.def, q.Dialect}, Yields: append(yields, request.OrderName),
-		ForceLoad: r.def.Source == schema.JSON, MaxRows: int(integer(c.Host, "search-max-search-results")),
+		ForceLoad: r.def.Source == schema.JSON, Prefixed: true, MaxRows: int(integer(c.Host, "search-max-search-results")),
 		MaxGroups: int(integer(c.Host, "search-max-aggregate-groups")), MaxMemory: maxAggregateMemory})
 	if err == nil && r.profiled {
 		h.pipeline.Profile(time.Now)

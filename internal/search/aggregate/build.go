@@ -19,6 +19,9 @@ type Options struct {
 	// dialects before 3 return.
 	ForceLoad bool
 
+	// Prefixed has names in the arguments of REDUCE need their @.
+	Prefixed bool
+
 	MaxRows   int // of the result, and what a SORTBY keeps at most
 	MaxGroups int // of a GROUPBY
 	MaxMemory int // of groups and of sorted rows, in bytes, about

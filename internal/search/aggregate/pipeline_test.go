@@ -246,7 +246,9 @@ func TestErrorsOfBuilding(t *testing.T) {
 		_, err := aggregate.Build(plan(t, steps), aggregate.Options{Schema: sample()})
 		require.EqualError(t, err, want, steps)
 	}
-	_, err := aggregate.Build(&aggregate.Plan{}, aggregate.Options{Schema: sample(), Yields: []string{"d", "d"}})
+	_, err := aggregate.Build(plan(t, "GROUPBY 0 REDUCE COUNT 0 REDUCE Sum 1 n"), aggregate.Options{Schema: sample(), Prefixed: true})
+	require.EqualError(t, err, "Missing prefix: name requires '@' prefix, JSON path require '$' prefix, got: n in Sum")
+	_, err = aggregate.Build(&aggregate.Plan{}, aggregate.Options{Schema: sample(), Yields: []string{"d", "d"}})
 	require.EqualError(t, err, "Property `d` specified more than once")
 }
 

@@ -72,7 +72,17 @@ func (b *reducerBuilder) key() (int, error) {
 	if !ok {
 		return 0, args.Errorf(query.BadArguments, "Missing arguments for %s", b.name)
 	}
-	return b.slot(strings.TrimPrefix(word, "@"))
+	name, ok := strings.CutPrefix(word, "@")
+	if !ok && b.options.Prefixed && !strings.HasPrefix(word, "$") {
+		return 0, MissingPrefix(word, b.name)
+	}
+	return b.slot(name)
+}
+
+// MissingPrefix is the error for a name without @ where it needs one.
+func MissingPrefix(name, context string) error {
+	return args.Errorf(query.BadArguments,
+		"Missing prefix: name requires '@' prefix, JSON path require '$' prefix, got: %s in %s", name, context)
 }
 
 // slot returns the slot of a name.

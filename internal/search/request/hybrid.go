@@ -483,8 +483,7 @@ func prefixed(name, context string) (string, error) {
 	if own, ok := strings.CutPrefix(name, "@"); ok {
 		return own, nil
 	}
-	return "", args.Errorf(query.BadArguments,
-		"Missing prefix: name requires '@' prefix, JSON path require '$' prefix, got: %s in %s", name, context)
+	return "", aggregate.MissingPrefix(name, context)
 }
 
 func (p *hybridParser) sortBy() error {
