@@ -68,6 +68,24 @@ func TestJSONValuesThatDoNotFitTheirField(t *testing.T) {
 	}
 }
 
+// The first word of a value stands search-multi-text-slop places behind the last one of the value before it.
+func TestJSONValuesStandApart(t *testing.T) {
+	s := servertest.NewStepped(t)
+	defer s.Finish()
+	send := func(args ...string) string { return servertest.OnOneLine(s.Send("0", args...)) }
+	s.Step("FT.CREATE x ON JSON SCHEMA $.t AS t TEXT")
+	s.Step("FT.CREATE y ON JSON NOOFFSETS SCHEMA $.t[*] AS t TEXT")
+	require.Equal(t, "+OK", send("JSON.SET", "d", "$", `{"t":["a1 and a2 a3","b1","c1"]}`))
+	for _, test := range []struct{ query, slop, reply string }{
+		{"a3 b1", "98", "*1 :0"}, {"a3 b1", "99", "*2 :1 d"}, {"b1 a3", "98", "*1 :0"}, {"b1 a3", "99", "*2 :1 d"},
+		{"a1 c1", "200", "*1 :0"}, {"a1 c1", "201", "*2 :1 d"},
+	} {
+		require.Equal(t, test.reply, send("FT.SEARCH", "x", test.query, "NOCONTENT", "SLOP", test.slop), test.query)
+	}
+	// Without places of words there is no order that could be missing.
+	require.Equal(t, "*1 :0", send("FT.SEARCH", "y", "a1 nosuch", "SLOP", "1", "INORDER"))
+}
+
 // Up to dialect 2 replies have the first value of a path, from dialect 3 on an array of all; expressions and orders see the first.
 func TestJSONDocumentsInReplies(t *testing.T) {
 	s := servertest.NewStepped(t)

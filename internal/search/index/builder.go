@@ -71,7 +71,7 @@ type Builder struct {
 type Options struct {
 	MinStem  int // bytes that a word must have to be stemmed
 	MinSound int // bytes that a word must have to get a code of its sound
-	TextGap  int // positions between two values of one field
+	TextGap  int // from the last word of a value to the first of the next one of the same field
 }
 
 // word is a term of the document.
@@ -214,7 +214,7 @@ func (b *Builder) field(place int, f *schema.Field, values []Value, position *in
 	case query.TextKind:
 		for i, v := range values {
 			if i > 0 {
-				*position += b.options.TextGap
+				*position += max(b.options.TextGap, 1) - 1
 			}
 			b.text(f, v.Text, position, stemmer)
 		}
