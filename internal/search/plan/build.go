@@ -74,7 +74,11 @@ func (b *builder) node(n query.Node) (iterator, error) {
 	case *query.Fuzzy:
 		word := text.Fold(n.Text)
 		b.works(b.names.Len() / termsWork >> (3 - min(n.Distance, 3)))
-		return b.pattern(n.Of(), word, "FUZZY", b.names.Fuzzy(word, n.Distance))
+		found := b.names.Fuzzy(word, n.Distance)
+		if n.Filled {
+			found = filled(found)
+		}
+		return b.pattern(n.Of(), word, "FUZZY", found)
 	case *query.Wildcard:
 		pattern := text.Fold(n.Pattern)
 		b.looksAtAll(b.names, pattern != "" && (pattern[0] == '*' || pattern[0] == '?'))
@@ -280,6 +284,17 @@ func (b *builder) affix(n *query.Affix) (iterator, error) {
 // hasSuffixes reports whether there are fields with WITHSUFFIXTRIE.
 func (b *builder) hasSuffixes() bool {
 	return slices.ContainsFunc(b.index.TextFields(), func(f *query.Field) bool { return f.Suffixes })
+}
+
+// filled leaves the empty text out.
+func filled(found iter.Seq2[string, *postings.List]) iter.Seq2[string, *postings.List] {
+	return func(yield func(string, *postings.List) bool) {
+		for name, list := range found {
+			if name != "" && !yield(name, list) {
+				return
+			}
+		}
+	}
 }
 
 // words leaves the terms out that stand for others: stems, sounds and groups of synonyms.

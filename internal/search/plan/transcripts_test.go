@@ -444,7 +444,7 @@ func TestTranscripts(t *testing.T) {
 	for file, want := range map[string]replayed{
 		"search_scores":            {equal: 83, left: 6},
 		"search_explainscore":      {equal: 82},
-		"search_text":              {equal: 119, refused: 6, left: 1},
+		"search_text":              {equal: 122, refused: 6, left: 1},
 		"search_tag":               {equal: 61, refused: 11},
 		"search_numeric":           {equal: 71, refused: 16, left: 7},
 		"search_geo":               {equal: 43, refused: 14, left: 8},

@@ -64,7 +64,8 @@ type (
 	Fuzzy struct {
 		Common
 		Text     string
-		Distance int // 1 to 3
+		Distance int  // 1 to 3
+		Filled   bool // without the empty text, which dialect 1 does not know
 	}
 
 	// Wildcard is all terms that match a pattern, where ? is one character, * any number, and a backslash takes their meaning away.

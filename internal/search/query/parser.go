@@ -331,7 +331,7 @@ func (p *parser) fuzzy() Node {
 		p.fail()
 	}
 	n := node[Fuzzy]()
-	n.Distance = distance
+	n.Distance, n.Filled = distance, p.lex.old
 	t := p.advance()
 	p.textOf(t, t.kind == attributeToken, false, &n.Common, &n.Text, normalize)
 	for range distance {
