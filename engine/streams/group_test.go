@@ -440,3 +440,18 @@ func BenchmarkAckAmongAMillion(b *testing.B) {
 	}
 	b.ReportMetric(float64(s.MemoryUsage())/float64(s.Len()), "B/entry")
 }
+
+// An entry that is deleted while it is pending may be added again once the last ID is set back.
+func TestPendingEntriesThatComeBackAreIdle(t *testing.T) {
+	s := New()
+	g, _ := s.CreateGroup([]byte("g"), MinID, UnknownEntriesRead)
+	id := ID{1, 0}
+	add(t, s, Limits{}, id)
+	g.AddReleased(id, 0)
+	require.True(t, g.Idle(s, 0, 0))
+	s.Delete(id)
+	require.NoError(t, s.SetID(ID{}, -1, ID{}))
+	require.False(t, g.Idle(s, 0, 0))
+	add(t, s, Limits{}, id)
+	require.True(t, g.Idle(s, 0, 0))
+}

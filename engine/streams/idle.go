@@ -23,7 +23,12 @@ func (d delivery) less(o delivery) bool {
 // a multiple of the pending ones.
 //
 // A group has it from the first time that somebody asks for idle entries: groups in which nobody does pay nothing.
-type deliveries struct{ heap []delivery }
+type deliveries struct {
+	heap []delivery
+	// gone is the least ID above the stream's last one whose record is gone while it was pending: an entry with it may be added
+	// again. It is zero if there is none.
+	gone ID
+}
 
 // keptDeliveries is how many records a group has room for that has nothing pending, and how many left over are not
 // worth a rebuild.
@@ -71,6 +76,7 @@ func (d *deliveries) down(i int) {
 
 // build makes the records of what is pending in g.
 func (d *deliveries) build(g *Group) {
+	d.gone = ID{}
 	if d.heap = d.heap[:0]; cap(d.heap) > keptDeliveries {
 		d.heap = make([]delivery, 0, g.pending.len()+g.pending.len()/8)
 	}
@@ -110,7 +116,7 @@ func (g *Group) boundDeliveries() {
 
 // earliest returns the record of the entry in s that has been pending for longest, which stays where it is. Records
 // that come up and are left over go, and so do those of entries that are not in the stream any more: they cannot be
-// delivered, and SetID has the records made anew if such an ID could come back.
+// delivered. SetID has the records made anew if such an ID could come back, and so does an entry that has come back.
 func (g *Group) earliest(s *Stream) (d delivery, ok bool) {
 	if g.pending.len() == 0 {
 		return delivery{}, false
@@ -119,12 +125,21 @@ func (g *Group) earliest(s *Stream) (d delivery, ok bool) {
 		g.byDelivery = &deliveries{}
 		g.byDelivery.build(g)
 	}
-	for len(g.byDelivery.heap) > 0 {
-		d = g.byDelivery.heap[0]
-		if n := g.pending.get(d.id); n != nil && n.time == d.time && s.Has(d.id) {
-			return d, true
+	records := g.byDelivery
+	if !records.gone.IsZero() && !s.lastID.Less(records.gone) {
+		records.build(g)
+	}
+	for len(records.heap) > 0 {
+		d = records.heap[0]
+		if n := g.pending.get(d.id); n != nil && n.time == d.time {
+			if s.Has(d.id) {
+				return d, true
+			}
+			if s.lastID.Less(d.id) && (records.gone.IsZero() || d.id.Less(records.gone)) {
+				records.gone = d.id
+			}
 		}
-		g.byDelivery.pop()
+		records.pop()
 	}
 	return delivery{}, false
 }
