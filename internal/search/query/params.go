@@ -30,6 +30,8 @@ type param struct {
 	num  *float64
 	size *int64
 	of   *Common // of the word
+
+	shown *string // what EXPLAIN shows of a tag; nil for others
 }
 
 // noParameter is the error for a parameter that PARAMS does not have.
@@ -82,6 +84,9 @@ func (p param) apply(value string) error {
 		*p.text = value
 	case tagParam:
 		*p.text = unescape(value)
+		if p.shown != nil {
+			*p.shown = value
+		}
 	case unitParam:
 		*p.text = strings.ToLower(value)
 	case numberParam:

@@ -159,7 +159,14 @@ func (p *parser) tokenNode(t token, inTag bool) *Token {
 	if inTag {
 		change = unescape
 	}
-	p.textOf(t, t.kind == attributeToken, inTag, &n.Common, &n.Text, change)
+	isParam := t.kind == attributeToken
+	p.textOf(t, isParam, inTag, &n.Common, &n.Text, change)
+	switch { // EXPLAIN shows the escapes of tags
+	case inTag && isParam:
+		n.params[len(n.params)-1].shown = &n.shown
+	case inTag:
+		n.shown = t.text
+	}
 	n.Verbatim = !p.lex.old && (t.kind == numberToken || t.kind == sizeToken)
 	return n
 }

@@ -70,7 +70,7 @@ func TestSyntax(t *testing.T) {
 		`@g:{"a-b"}`:             "TAG:@g {a-b}",
 		`@g:{'c d'}`:             "TAG:@g {c d}",
 		`@g:{"x|y"}`:             "TAG:@g {x|y}",
-		`@g:{x\|y}`:              `TAG:@g {x|y}`,
+		`@g:{x\|y}`:              `TAG:@g {x\|y}`,
 		"@g:{$p}":                "TAG:@g {Va|l ue}",
 		"@g:{$p|X Y|as|the}":     "TAG:@g {Va|l ue INTERSECT {x y} as the}",
 		"@g:{*-b}":               "-Syntax error at offset 4 near g",
