@@ -24,7 +24,7 @@ var untold = regexp.MustCompile(`^(` + strings.Join([]string{
 	"instantaneous_(input|output|eventloop)_.*", "current_eviction_exceeded_time", "expired_stale_perc",
 	"expired_time_cap_reached_count", "expire_cycle_cpu_milliseconds", "latest_fork_usec", "total_forks", "migrate_cached_sockets",
 	"slave_expires_tracked_keys", "total_active_defrag_time", "current_active_defrag_time", "dump_payload_sanitizations",
-	"second_repl_offset", "used_cpu_.*_main_thread",
+	"second_repl_offset", "used_cpu_.*_main_thread", "search_.*",
 }, "|") + `)$`)
 
 func TestEveryNumberOfInfoIsAMetric(t *testing.T) {
