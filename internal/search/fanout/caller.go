@@ -27,7 +27,7 @@ type Cluster interface {
 // Caller asks the other shards. Its connections are used again. Any goroutine may call its methods.
 type Caller struct {
 	cluster  Cluster
-	patience time.Duration // for which shards are asked again
+	retryFor time.Duration // for which shards are asked again
 
 	mu     sync.Mutex
 	idle   map[string][]idleConn // by address, the latest last
@@ -43,14 +43,14 @@ type idleConn struct {
 const (
 	maxIdle   = 8 // connections to a server that are kept
 	idleFor   = 30 * time.Second
-	patience  = 3 * time.Second
+	retryFor  = 3 * time.Second
 	pause     = 10 * time.Millisecond
 	errOldest = "a shard runs a version without search across shards"
 )
 
 // NewCaller returns a Caller without connections.
 func NewCaller(c Cluster) *Caller {
-	return &Caller{cluster: c, patience: patience, idle: map[string][]idleConn{}}
+	return &Caller{cluster: c, retryFor: retryFor, idle: map[string][]idleConn{}}
 }
 
 // Close closes the connections that nobody uses, now and later.
@@ -290,7 +290,7 @@ var ErrIncomplete = errors.New("CLUSTERDOWN Hash slot not served")
 // server's own shard. timeout is how long a shard may take. If partial is set, what there is counts in the end; whole reports whether
 // it is all. The answers are in the order of their shards' names.
 func (c *Caller) Gather(ask func() *Question, own func(q *Question) (Answer, error), timeout time.Duration, partial bool) (answers []Answer, whole bool, err error) {
-	for until := time.Now().Add(c.patience); ; time.Sleep(pause) {
+	for until := time.Now().Add(c.retryFor); ; time.Sleep(pause) {
 		answers, err = c.askAll(ask(), own, time.Now().Add(timeout))
 		if errors.Is(err, peer.Refused) {
 			CloseAll(answers)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 type testCluster struct {
 	record  cluster.Record
 	answers map[string]func(q *Question) (Answer, error)
-	dialled int
+	dialled atomic.Int32
 	version uint64
 }
 
@@ -41,7 +42,7 @@ func (c *testCluster) Dial(addr string, purpose peer.Purpose, _ time.Duration) (
 	if c.answers[addr] == nil {
 		return nil, errors.New("connection refused")
 	}
-	c.dialled++
+	c.dialled.Add(1)
 	here, there := net.Pipe()
 	go func() {
 		Serve(peer.NewConn(there, purpose, c.version, nil, nil), func(q *Question) (Answer, error) { return c.answers[addr](q) })
@@ -97,7 +98,7 @@ func TestAnswersArriveInParts(t *testing.T) {
 	a, err := caller.Ask("b", &Question{}, time.Now().Add(time.Minute))
 	require.NoError(t, err)
 	a.Close() // before its end
-	require.Equal(t, 1, c.dialled, "the connection is used again")
+	require.Equal(t, int32(1), c.dialled.Load(), "the connection is used again")
 }
 
 func TestErrorsOfShards(t *testing.T) {
@@ -163,7 +164,7 @@ func TestWhatThereIsCountsIfItMay(t *testing.T) {
 	c := newTestCluster()
 	c.answers["c"] = nil
 	caller := NewCaller(c)
-	caller.patience = time.Millisecond
+	caller.retryFor = time.Millisecond
 	_, _, err := caller.Gather(func() *Question { return &Question{} }, own, time.Minute, false)
 	require.ErrorContains(t, err, "CLUSTERDOWN Shard c does not answer")
 	answers, whole, err := caller.Gather(func() *Question { return &Question{} }, own, time.Minute, true)
