@@ -217,7 +217,7 @@ func (r *renderer) tags(field string, tags []string, behind string) (string, err
 	}
 	list := make([]string, len(tags))
 	for i, tag := range tags {
-		list[i] = r.param(strings.Trim(tag, " \t\r\n\v\f")) + behind
+		list[i] = r.param(strings.ReplaceAll(strings.Trim(tag, " \t\r\n\v\f"), `\`, `\\`)) + behind // escapes count in tags
 	}
 	return "(@" + escape(f.name) + ":{" + strings.Join(list, "|") + "})", nil
 }
