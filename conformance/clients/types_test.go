@@ -128,7 +128,7 @@ func TestGoRedisOnSketches(t *testing.T) {
 		require.Equal(t, []int64{5, 10}, c.CMSIncrBy(ctx, counts, "a", 5, "b", 10).Val())
 		require.NoError(t, c.CMSMergeWithWeight(ctx, counts+"2", map[string]int64{counts: 2}).Err())
 		require.Equal(t, []int64{10, 0}, c.CMSQuery(ctx, counts+"2", "a", "c").Val())
-		require.Equal(t, redis.CMSInfo{Width: 1000, Depth: 5, Count: 15}, result[redis.CMSInfo](t)(c.CMSInfo(ctx, counts).Result()))
+		require.Equal(t, redis.CMSInfo{Width: 1000, Depth: 5, Count: 15, CellSize: 4}, result[redis.CMSInfo](t)(c.CMSInfo(ctx, counts).Result()))
 
 		require.NoError(t, c.TopKReserveWithOptions(ctx, top, 2, 50, 4, 0.9).Err())
 		require.NoError(t, c.TopKAdd(ctx, top, "a", "b", "a").Err())
