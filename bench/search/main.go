@@ -148,6 +148,12 @@ type row struct {
 	commands [][]any
 }
 
+// nearest returns the command that finds the 10 vectors nearest to q.
+func nearest(q []float32) []any {
+	return []any{"FT.SEARCH", "vectors", "*=>[KNN 10 @v $q AS d]", "PARAMS", 2, "q", blob(q), "SORTBY", "d", "NOCONTENT", "LIMIT", 0, 10,
+		"DIALECT", 2}
+}
+
 // queries returns the rows.
 func queries(c *corpus) []row {
 	each := func(name string, list []string, command func(query string) []any) row {
@@ -171,16 +177,17 @@ func queries(c *corpus) []row {
 	}
 	knn := row{name: "KNN 10"}
 	for _, q := range c.queries {
-		knn.commands = append(knn.commands, []any{"FT.SEARCH", "vectors", "*=>[KNN 10 @v $q AS d]", "PARAMS", 2, "q", blob(q), "SORTBY", "d", "NOCONTENT",
-			"LIMIT", 0, 10, "DIALECT", 2})
+		knn.commands = append(knn.commands, nearest(q))
 	}
 	return []row{
 		each("rare word", c.words(50, n*32/100_000+1), search()),
 		each("frequent word", c.words(20, n*5400/100_000), search()),
 		each("two words", c.pairs(20, n*114/100_000), search()),
 		each("prefix", c.prefixes(20, n*870/100_000), func(p string) []any { return search()(p + "*") }),
-		each("tag and range, sorted", list("@tag:{t%d} @price:[%d %d]", func(i int) []any { return []any{i * 7 % tags, i * 100, i*100 + 5000} }), search("SORTBY", "price")),
-		each("range of a fifth, sorted", list("@price:[%d %d]", func(i int) []any { return []any{i * 100, i*100 + 2000} }), search("SORTBY", "price")),
+		each("tag and range, sorted", list("@tag:{t%d} @price:[%d %d]", func(i int) []any { return []any{i * 7 % tags, i * 100, i*100 + 5000} }),
+			search("SORTBY", "price")),
+		each("range of a fifth, sorted", list("@price:[%d %d]", func(i int) []any { return []any{i * 100, i*100 + 2000} }),
+			search("SORTBY", "price")),
 		each("geo", list("@place:[%d %d 50 km]", func(i int) []any { return []any{6 + i%9, 46 + i%7} }), search()),
 		each("group of 500 tags", c.words(20, n*5400/100_000), func(w string) []any {
 			return []any{"FT.AGGREGATE", "docs", w, "GROUPBY", 1, "@tag", "REDUCE", "COUNT", 0, "AS", "n", "REDUCE", "AVG", 1, "@price", "AS", "p",
@@ -259,8 +266,7 @@ func (s *side) write(c *corpus, rows []row, d time.Duration) {
 func (s *side) recall(c *corpus) {
 	found, all := 0, 0
 	for i, q := range c.queries {
-		reply, err := s.client.Do(ctx, "FT.SEARCH", "vectors", "*=>[KNN 10 @v $q AS d]", "PARAMS", 2, "q", blob(q), "SORTBY", "d", "NOCONTENT", "LIMIT", 0, 10,
-			"DIALECT", 2).Slice()
+		reply, err := s.client.Do(ctx, nearest(q)...).Slice()
 		servers.Check(err)
 		for _, name := range reply[1:] {
 			if c.nearest[i][fmt.Sprint(name)] {
@@ -274,7 +280,8 @@ func (s *side) recall(c *corpus) {
 
 // report writes the table.
 func report(out io.Writer, o settings, sides []*side, rows []row) {
-	fmt.Fprintf(out, "%d hashes, %d vectors of %d; %d rounds of %v; processor time of the server, medians\n\n", o.documents, o.vectors, dimensions, o.rounds, o.time)
+	fmt.Fprintf(out, "%d hashes, %d vectors of %d; %d rounds of %v; processor time of the server, medians\n\n",
+		o.documents, o.vectors, dimensions, o.rounds, o.time)
 	names := []string{buildRow, memoryRow, vectorRow}
 	for _, r := range rows {
 		names = append(names, r.name)
@@ -292,7 +299,8 @@ func report(out io.Writer, o settings, sides []*side, rows []row) {
 	}
 	for _, s := range sides {
 		if alone := servers.Quantile(slices.Clone(s.figures[aloneRow]), 0.5); alone > 0 {
-			fmt.Fprintf(out, "%s: a writer keeps %.2f of its rate beside queries\n", s.name, servers.Quantile(slices.Clone(s.figures[besideRow]), 0.5)/alone)
+			fmt.Fprintf(out, "%s: a writer keeps %.2f of its rate beside queries\n", s.name,
+				servers.Quantile(slices.Clone(s.figures[besideRow]), 0.5)/alone)
 		}
 	}
 	fmt.Fprintln(out, strings.TrimSpace(sides[len(sides)-1].server.InfoField("server", "redis_version")))
