@@ -25,8 +25,8 @@ func (d delivery) less(o delivery) bool {
 // A group has it from the first time that somebody asks for idle entries: groups in which nobody does pay nothing.
 type deliveries struct {
 	heap []delivery
-	// gone is the least ID above the stream's last one whose record is gone while it was pending: an entry with it may be added
-	// again. It is zero if there is none.
+	// gone is the least pending ID that is above the stream's last one and has no record: an entry with it may be added again.
+	// It is zero if no ID is.
 	gone ID
 }
 

@@ -27,7 +27,7 @@ type Retry struct {
 // RetryReason is why a call of a handler has ended early.
 type RetryReason uint8
 
-// The reasons; 0 is none.
+// The reasons. 0 stands for no reason.
 const (
 	RetryAway RetryReason = 1 + iota
 	RetryOffloaded

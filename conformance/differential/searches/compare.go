@@ -123,7 +123,7 @@ func sortedDocuments(v value) value {
 	return v
 }
 
-// aggregates compares rows: not their total, which is none, and not their order where nothing asks for one.
+// aggregates compares rows. It ignores the total, which the reference does not count, and the order if no step sorts.
 func aggregates(args []string, a, b value) bool {
 	if slices.Contains(args, "WITHCURSOR") {
 		return pages(a, b, unsortedGroups(args))

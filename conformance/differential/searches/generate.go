@@ -2,7 +2,7 @@
 //
 // A sequence makes an index with a random schema (schema.go), writes documents of a small vocabulary, and then queries it
 // (grammar.go) while documents change. The reference updates its lists and counts in the background, so both servers settle
-// before the queries after a change (settle.go). compare.go has what is compared to the byte and what is not.
+// before the queries after a change (settle.go). compare.go compares replies, and lists the tolerances.
 package searches
 
 import (

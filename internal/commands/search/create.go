@@ -30,7 +30,8 @@ var (
 // noSuchIndex says that there is no index of a name.
 func noSuchIndex(name []byte) command.Error { return command.Error(name) + ": no such index" }
 
-// find returns the index that an argument names, or answers that there is none or that the user may not use it.
+// find returns the index that an argument names. If there is no such index, or the user may not use it, find writes the error and
+// returns nil.
 func find(c *command.Ctx, name []byte) *catalog.Index {
 	x := catalogOf(c).Lookup(string(name))
 	switch {

@@ -18,8 +18,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// FT.DEBUG shows what an index has. Documents are shown by their numbers, and only those that are alive: garbage is not seen. What
-// steers the collector of garbage, of which there is none, is accepted.
+// FT.DEBUG shows what an index has. Documents are shown by their numbers, and only those that are alive: garbage is not shown. The
+// sub-commands of the garbage collector are accepted and do nothing, because there is no collector.
 
 func init() { command.Register([]*command.Command{debugCommand}) }
 
@@ -60,7 +60,7 @@ const (
 	errUnnamed     command.Error = "Unknown index name"
 )
 
-// debugged returns the index that a sub-command names, or answers that there is none.
+// debugged returns the index that a sub-command names. If there is no such index, it writes the error and returns nil.
 func debugged(c *command.Ctx) *catalog.Index {
 	x := catalogOf(c).Lookup(string(c.Args[2]))
 	if x == nil {
@@ -78,7 +78,7 @@ func view(c *command.Ctx, do func(index.View)) {
 	}
 }
 
-// fieldOf calls do with a field of some kinds, or answers that there is none.
+// fieldOf calls do with a field of some kinds. If the index has no such field, it writes the error.
 func fieldOf(c *command.Ctx, kinds query.Kind, do func(index.View, *query.Field)) {
 	view(c, func(v index.View) {
 		f, ok := v.Field(string(c.Args[3]))
@@ -292,7 +292,7 @@ func debugTTL(c *command.Ctx) {
 	}
 }
 
-// debugNothing accepts what steers the collector of an index.
+// debugNothing accepts the sub-commands of the garbage collector.
 func debugNothing(c *command.Ctx) {
 	if catalogOf(c).Lookup(string(c.Args[2])) == nil {
 		c.Err(errUnnamed)

@@ -35,7 +35,7 @@ type throttle struct {
 	cost      int64 // in which what is taken comes back, in ns
 }
 
-// readThrottle reads the arguments; ok is false if a number is none, is negative, or means a time that 64 bits of ns
+// readThrottle reads the arguments; ok is false if one is no integer, is negative, or means a time that 64 bits of ns
 // cannot express.
 func readThrottle(args [][]byte) (t throttle, ok bool) {
 	var numbers [4]int64 // the burst, the count, the period and the quantity
