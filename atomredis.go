@@ -55,6 +55,7 @@ type (
 	//	func (r Reply) Scan(dst any) error              // into values of Go: scalars, slices, maps, structs with redis tags
 	//	func (r Reply) IsNull() bool                    // there is no such key or element, or time was up
 	//	func (r Reply) Err() error                      // the Error that the reply is
+	//	func (r Reply) Encoded() []byte                 // the reply in RESP3; its own memory
 	//	func (r Reply) String() string                  // as redis-cli shows it
 	//
 	// go doc github.com/atomredis/atomredis/resp.Reply has more on each.

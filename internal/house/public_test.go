@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -118,4 +120,30 @@ func hiddenTypes(o types.Object) (hidden []string) {
 	}
 	visit(o.Type())
 	return hidden
+}
+
+// Reply and Error are aliases in the root package, for which go doc shows no methods: their comments list them.
+func TestTheRootListsTheMethodsOfReplies(t *testing.T) {
+	listed := map[string]bool{}
+	line := regexp.MustCompile(`^//\t(func \(\w (?:Reply|Error)\) .*?) +// `)
+	root, err := os.ReadFile("../../atomredis.go")
+	require.NoError(t, err)
+	for l := range strings.Lines(string(root)) {
+		if m := line.FindStringSubmatch(strings.TrimSpace(l)); m != nil {
+			listed[m[1]] = true
+		}
+	}
+
+	methods := map[string]bool{}
+	declared := regexp.MustCompile(`(?m)^func \(\w (?:Reply|Error)\) [A-Z].*?(?: \{)`)
+	files, err := filepath.Glob("../../resp/*.go")
+	require.NoError(t, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, m := range declared.FindAllString(string(text), -1) {
+			methods[strings.TrimSuffix(m, " {")] = true
+		}
+	}
+	require.Equal(t, methods, listed)
 }
