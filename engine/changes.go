@@ -9,7 +9,7 @@ import (
 // The changes that the next checkpoint writes: changed entries, removed keys, and values in parts that are no longer needed.
 // The delta.Log of a large value has its changed parts. Freeze (freeze.go) takes all of it.
 
-// removal is a key that has gone since the last checkpoint and may be in the store.
+// removal is a key that was removed since the last checkpoint and may be in the store.
 type removal struct {
 	space    uint32
 	key      string
@@ -19,7 +19,7 @@ type removal struct {
 // entryList is a list of entries. It grows by chunks: copying a list of millions would hold up the command that adds an entry.
 type entryList struct {
 	chunks [][]*Entry
-	swept  int // where sweep goes on
+	swept  int // where sweep continues
 }
 
 const entryChunk = 4096
@@ -33,10 +33,10 @@ func (l *entryList) add(e *Entry) {
 	l.chunks[last] = append(l.chunks[last], e)
 }
 
-// at returns where the entry is that has i before it.
+// at returns the location of the entry with index i.
 func (l *entryList) at(i int) **Entry { return &l.chunks[i/entryChunk][i%entryChunk] }
 
-// drop puts the last entry in the place of another one, which at has returned.
+// drop removes the entry at a location that at returned, by moving the last entry there.
 func (l *entryList) drop(at **Entry) {
 	last := len(l.chunks) - 1
 	chunk := l.chunks[last]
@@ -48,12 +48,11 @@ func (l *entryList) drop(at **Entry) {
 	}
 }
 
-// sweepStep is how many entries of a list are looked at for one that has gone.
+// sweepStep is how many entries of a list each sweep examines.
 const sweepStep = 4
 
-// sweep drops entries that have gone from the list: nobody needs them there, and they would keep their memory. It is
-// called whenever one goes, and looks at a few of the list each time, so that about a quarter of the list has gone at
-// most.
+// sweep drops removed entries from the list, which would keep their memory alive. It runs whenever an entry is removed
+// and examines only a few entries, so at most about a quarter of the list is stale.
 func (l *entryList) sweep() {
 	for range sweepStep {
 		if l.swept >= l.len() {
@@ -79,7 +78,7 @@ func (l *entryList) len() int {
 func (g *Guard) markDirty(e *Entry) {
 	ks := g.ks
 	if e.inHead() {
-		e.load() // its head is about to be written
+		e.load() // the head is about to be written
 	}
 	if ks.waitsFor(e) {
 		panic("engine: a key was changed that was not asked for with Write")
@@ -94,7 +93,7 @@ func (g *Guard) markDirty(e *Entry) {
 	if e.typ != String && e.flags&flagParts == 0 {
 		if v := e.value(); v != nil && v.Large() {
 			if l := v.Log(); l != nil && l.ID != 0 {
-				l.Adopt() // Prepare has seen to the rest
+				l.Adopt() // Prepare has done the rest
 			} else {
 				v.Track(delta.NewLog(ks.nextParts.Add(1), &ks.epochs))
 			}
@@ -106,7 +105,7 @@ func (g *Guard) markDirty(e *Entry) {
 	}
 }
 
-// trackDeadlines has the deadlines of the fields of a hash, which is stored in parts, stored too once there are any.
+// trackDeadlines makes a hash that is stored in parts also store the deadlines of its fields, once it has any.
 func (g *Guard) trackDeadlines(e *Entry) {
 	known := e
 	if p := e.partial(); p != nil {
@@ -122,8 +121,8 @@ func (g *Guard) trackDeadlines(e *Entry) {
 	}
 }
 
-// Prepare has a value that belongs to no key yet, a collection or a Value, note that all its parts are to be stored. That
-// takes long for a large one, and is done without a guard here. It does nothing for others.
+// Prepare marks all parts of a value that belongs to no key yet, a collection or a Value, as to be stored. For a large
+// value that takes long, so it is done here, without a guard. It does nothing for other values.
 func (ks *Keyspace) Prepare(v any) {
 	if whole, ok := v.(*Value); ok {
 		v = whole.value
@@ -137,10 +136,10 @@ func (ks *Keyspace) Prepare(v any) {
 	}
 }
 
-// maxSpareText is how many bytes of memory behind a removed key are kept with it until the next checkpoint.
+// maxSpareText is how many bytes of memory after a removed key are kept with it until the next checkpoint.
 const maxSpareText = 64
 
-// forget notes that a key is gone from its database. The entry must have been preserved.
+// forget notes that a key was removed from its database. The entry must have been preserved.
 func (g *Guard) forget(e *Entry) {
 	s := g.shard(e.shard)
 	space := g.ks.spaces[e.space].number
@@ -148,7 +147,7 @@ func (g *Guard) forget(e *Entry) {
 	if e.flags&flagStored != 0 {
 		key := e.Key()
 		if e.room() > maxSpareText {
-			key = strings.Clone(key) // the value that follows it need not be kept
+			key = strings.Clone(key) // drops the value that follows it in memory
 		}
 		s.removed = append(s.removed, removal{space, key, e.flags&flagExternal != 0})
 	}
@@ -163,7 +162,7 @@ func (g *Guard) forget(e *Entry) {
 	}
 }
 
-// dropParts notes that the value of an entry, if it is stored in parts, is not needed any more.
+// dropParts notes that the stored parts of an entry's value, if any, are no longer needed.
 func (g *Guard) dropParts(e *Entry) {
 	if e.typ == String {
 		e.dropText()
@@ -176,7 +175,7 @@ func (g *Guard) dropParts(e *Entry) {
 	e.flags &^= flagParts
 }
 
-// appendParts appends the numbers of the parts of an entry that has some.
+// appendParts appends the numbers under which an entry's parts are stored.
 func appendParts(ids []uint64, e *Entry) []uint64 {
 	h := Head{Parts: e.parts(), FieldParts: e.fieldParts()}
 	return append(ids, h.AllParts()...)

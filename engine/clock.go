@@ -6,7 +6,7 @@ import (
 	"github.com/atomredis/atomredis/engine/clock"
 )
 
-// The clocks of package clock, by which keyspaces and all around them tell the time.
+// The clocks of package clock, which the keyspace and everything around it use.
 type (
 	Clock       = clock.Clock
 	Timer       = clock.Timer
@@ -14,5 +14,5 @@ type (
 	ManualClock = clock.Manual
 )
 
-// NewManualClock returns a clock for tests that shows start, and moves only by Advance.
+// NewManualClock returns a clock for tests that shows start and moves only by Advance.
 func NewManualClock(start time.Time) *ManualClock { return clock.NewManual(start) }

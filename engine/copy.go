@@ -9,28 +9,28 @@ import (
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
-// Copies of large values as they were at one instant, made piece by piece while commands go on: for snapshots
-// (snapshot.go) and views (view.go). There may be several of one value at a time.
+// Copies of large values as of one instant, made piece by piece while commands continue: for snapshots (snapshot.go)
+// and views (view.go). Several copies of one value can be under way at a time.
 
 // copier copies large values.
 type copier struct {
 	reader
 	pieces pieces
-	stop   *atomic.Bool // if it is set what is being copied is not needed any more; may be nil
+	stop   *atomic.Bool // if set, the copy is no longer needed; may be nil
 }
 
 func (c *copier) stopped() bool { return c.stop != nil && c.stop.Load() }
 
-// pieces says how much is read under one lock.
+// pieces limits how much is read under one lock.
 type pieces struct {
-	entries, parts int // at most that many entries or parts of a value,
-	bytes          int // and as many as make about so many bytes,
-	step           int // which is checked whenever so many have been read
+	entries, parts int // at most that many entries or parts of a value
+	bytes          int // and about that many bytes,
+	step           int // checked after each step of so many parts
 }
 
 var copiedPieces = pieces{entries: 64, parts: 256, bytes: 64 << 10, step: 16}
 
-// load gives an entry the value that read has in parts. It is not stored, and has no logs.
+// load gives an entry the value whose parts read returns. The value is not stored, and has no logs.
 func (c *copier) load(e *Entry, parts, fieldParts uint64, read partsReader) error {
 	v, err := c.ks.load(e.typ, parts, fieldParts, read, func(uint64) *delta.Log { return nil })
 	if err == nil {
@@ -39,7 +39,8 @@ func (c *copier) load(e *Entry, parts, fieldParts uint64, read partsReader) erro
 	return err
 }
 
-// beginCopy keeps all parts of an image as they are now until endCopy. Values that are not stored get a log for that time.
+// beginCopy preserves the present state of all parts of an image until endCopy. Values that are not stored get a log
+// for that time.
 func (img *Image) beginCopy() {
 	for i := range img.values {
 		t := &img.values[i]
@@ -54,7 +55,7 @@ func (img *Image) beginCopy() {
 	}
 }
 
-// endCopy ends a copy, and calls fn with the parts that have changed meanwhile. All shards are held.
+// endCopy ends a copy and calls fn with the old content of the parts that changed meanwhile. All shards are held.
 func (t *tracked) endCopy(fn func(name string, data []byte)) {
 	if t.copy == nil || t.copy.Ended() {
 		return
@@ -68,9 +69,10 @@ func (t *tracked) endCopy(fn func(name string, data []byte)) {
 // part is a part of a value in its stored form.
 type part struct{ name, data string }
 
-// copy gives an entry a value of its own, which is as the one in parts of an image was. stored has what the image has not.
+// copy gives an entry a value of its own: the one in parts that the image had. Parts that the image lacks are read from
+// stored.
 func (c *copier) copy(e *Entry, img *Image, stored partsReader) error {
-	var parts [len(img.values)]runs // numbered from 1 on
+	var parts [len(img.values)]runs // numbered from 1
 	for i := range img.values {
 		parts[i] = c.gather(&img.values[i])
 	}
@@ -98,11 +100,11 @@ func (c *copier) copy(e *Entry, img *Image, stored partsReader) error {
 	})
 }
 
-// runs are parts in pieces, each of which is in the order of their names. One piece for all would have to be moved as it
-// grows, and the garbage collector stops everybody until that is done.
+// runs are parts in pieces, each sorted by name. One large slice would have to be moved as it grows, and the garbage
+// collector stops the world until such a move is done.
 type runs [][]part
 
-// runLength is how many parts are in a run, or a few more.
+// runLength is about how many parts a run has.
 const runLength = 4096
 
 // add adds parts, in any order.
@@ -123,11 +125,11 @@ func (r runs) sort() {
 	}
 }
 
-// all iterates over the parts in the order of their names. What changed after it was visited is there twice, and comes
-// once.
+// all iterates over the parts in the order of their names. A part that changed after it was visited has two entries and
+// comes once.
 func (r runs) all() iter.Seq[part] {
 	return func(yield func(part) bool) {
-		heap := slices.Clone(r) // what is left of each, by the first of it
+		heap := slices.Clone(r) // the rest of each run, ordered by its first part
 		for i := len(heap)/2 - 1; i >= 0; i-- {
 			heap.sink(i)
 		}
@@ -174,7 +176,7 @@ func (c *copier) gather(t *tracked) runs {
 	var parts runs
 	var room []part
 	at := delta.Cursor{}
-	_ = c.inBatches(func() (more bool) { // nothing of it fails
+	_ = c.inBatches(func() (more bool) { // no step of it can fail
 		more = true
 		room = make([]part, 0, c.pieces.parts+c.pieces.step)
 		buf := make([]byte, 0, 2*c.pieces.bytes)

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// The directory of keys. After a start the keys are in the store. Until all of them have been brought into memory, a
-// key that is not found there is looked up in the store; keys that were in the store and have been removed since are
-// remembered in shard.lost. A key that was brought in, or created, is never looked up again.
+// The directory of keys. After a start the keys are in the store. Until all of them are in memory, a key that is not
+// found in memory is looked up in the store; shard.lost has the keys of the store that have been removed since. A key
+// that was loaded or created is never looked up again.
 
-// StoredState is what the store knows of a whole keyspace.
+// StoredState describes a whole stored keyspace.
 type StoredState struct {
-	// Spaces are the numbers of the spaces of the databases; those that are missing get new ones.
+	// Spaces are the numbers of the databases' spaces; databases without one get a new number.
 	Spaces []uint32
-	// NextSpace and NextParts are the first numbers that are not in use.
+	// NextSpace and NextParts are the first unused numbers.
 	NextSpace uint32
 	NextParts uint64
 }
@@ -21,8 +21,8 @@ type StoredState struct {
 // ErrTooFewDatabases is returned by Restore if more databases are stored than the keyspace has.
 var ErrTooFewDatabases = errors.New("the store has more databases than are configured")
 
-// Restore makes the keyspace, which must be new, that which is stored in its Source. The commands of the journal must
-// be repeated next, under guards that have the time of each record; until EndReplay nothing expires by itself.
+// Restore makes a new keyspace the one that its Source has. Next, the commands of the journal must be repeated, under
+// guards with the time of each record; until EndReplay nothing expires by itself.
 func (ks *Keyspace) Restore(s StoredState) error {
 	if len(s.Spaces) > ks.databases {
 		return ErrTooFewDatabases
@@ -48,7 +48,7 @@ func (ks *Keyspace) Restore(s StoredState) error {
 	return nil
 }
 
-// EndReplay ends what Restore began: from now on keys expire and changes go to j, which may be nil.
+// EndReplay ends the phase that Restore began: from now on keys expire and changes go to j, which may be nil.
 func (ks *Keyspace) EndReplay(j Journal) {
 	var g Guard
 	g.Lock(ks, AllShards, ks.Now())
@@ -62,11 +62,11 @@ func (g *Guard) SetJournal(j Journal) {
 	g.ks.journal = j
 }
 
-// Complete reports whether all keys are in memory. While they are not, functions of a Guard that concern a whole
-// database (Len, DBStats, RandomKey, Each, Scan) know only some of them.
+// Complete reports whether all keys are in memory. Until then, functions of a Guard over a whole database (Len,
+// DBStats, RandomKey, Each, Scan) see only the keys in memory.
 func (g *Guard) Complete() bool { return !g.ks.fetching }
 
-// fetch brings a key into memory that is not there, if the store has it.
+// fetch loads a key from the store, if the store has it.
 func (g *Guard) fetch(db int, key string) *Entry {
 	i := g.ks.current[db]
 	s := g.shard(g.ks.shardIndex(key))
@@ -86,7 +86,7 @@ func (g *Guard) fetch(db int, key string) *Entry {
 	return nil
 }
 
-// restore adds the entry of a stored key. The head's blob is kept.
+// restore adds the entry of a stored key. It keeps the head's blob.
 func (g *Guard) restore(db int, key string, h Head) (*Entry, error) {
 	e := newEntry(key, nil)
 	e.space, e.shard, e.access = g.ks.current[db], g.ks.shardIndex(key), g.firstAccess()
@@ -94,7 +94,7 @@ func (g *Guard) restore(db int, key string, h Head) (*Entry, error) {
 	switch {
 	case h.Parts != 0:
 		e.flags |= flagParts
-		e.setUnloaded(g.ks.standIn(h.Parts, h.FieldParts, h.Length+h.Count)) // of which one is 0
+		e.setUnloaded(g.ks.standIn(h.Parts, h.FieldParts, h.Length+h.Count)) // one of Length and Count is 0
 	case h.External:
 		e.flags |= flagExternal
 		e.setUnloaded(g.ks.blob)
@@ -119,7 +119,7 @@ func (g *Guard) restore(db int, key string, h Head) (*Entry, error) {
 	return e, nil
 }
 
-// directoryBatch is how many keys are brought into memory under one lock.
+// directoryBatch is how many keys are loaded into memory under one lock.
 const directoryBatch = 256
 
 // storedKey is a key with its stored head.
@@ -128,9 +128,9 @@ type storedKey struct {
 	head Head
 }
 
-// LoadDirectory brings all keys into memory while the keyspace is in use. heads calls fn for every key that is stored
-// in a space, until fn returns false; fn keeps neither key nor head. loaded is called now and then with the
-// number of keys read; it ends the loading by returning false.
+// LoadDirectory loads all keys into memory while the keyspace is in use. heads calls fn for every key that is stored in
+// a space, until fn returns false; fn keeps neither key nor head. loaded is called now and then with the number of keys
+// read; it ends the loading by returning false.
 func (ks *Keyspace) LoadDirectory(heads func(space uint32, fn func(key []byte, h Head) bool) error,
 	loaded func(n int) bool) error {
 	for {
@@ -148,7 +148,7 @@ func (ks *Keyspace) Complete() bool {
 	return g.Complete()
 }
 
-// loadDirectory is LoadDirectory, until Reset has come between.
+// loadDirectory is LoadDirectory, but stops when Reset intervenes.
 func (ks *Keyspace) loadDirectory(heads func(space uint32, fn func(key []byte, h Head) bool) error,
 	loaded func(n int) bool) (done bool, err error) {
 	var g Guard
@@ -188,7 +188,7 @@ func (ks *Keyspace) loadDirectory(heads func(space uint32, fn func(key []byte, h
 			return false, err
 		}
 		if stopped && more {
-			return true, nil // loaded said so
+			return true, nil // loaded returned false
 		}
 	}
 	g.Lock(ks, AllShards, 0)
@@ -203,7 +203,7 @@ func (ks *Keyspace) loadDirectory(heads func(space uint32, fn func(key []byte, h
 	return true, nil
 }
 
-// loadBatch adds the keys of a space that are not in memory yet. more is false if the space has been emptied.
+// loadBatch adds the keys of a space that are not in memory yet. more is false if the space was emptied.
 func (ks *Keyspace) loadBatch(space uint32, batch []storedKey) (more bool, err error) {
 	var shards uint64
 	for i := range batch {
@@ -233,7 +233,7 @@ func (ks *Keyspace) loadBatch(space uint32, batch []storedKey) (more bool, err e
 	return true, nil
 }
 
-// dropSpace gives a database that has been emptied a new space.
+// dropSpace gives a database that was emptied a new space.
 func (ks *Keyspace) dropSpace(db int) {
 	if ks.source == nil {
 		return

@@ -1,12 +1,12 @@
 package engine
 
-// DirtyTracker records which keys differ from a copy that was made of them. It gets all changes, also the bookkeeping that
-// Observer does not get, under the guard that makes the change: it must be quick and must not use the keyspace.
+// DirtyTracker records which keys differ from a copy. It gets all changes, also bookkeeping that Observer does not get,
+// under the guard of the change: it must be quick and must not use the keyspace.
 type DirtyTracker interface {
-	// Touched is called when a key was changed, created or removed; expired says that it was removed by its deadline. The
-	// key is valid during the call only.
+	// Touched is called when a key was changed, created or removed; expired says that its deadline removed it. The key
+	// is valid during the call only.
 	Touched(db int, key string, expired bool)
-	// Emptied is called when the keys of databases were removed all at once, or exchanged.
+	// Emptied is called when all keys of databases were removed at once, or swapped.
 	Emptied()
 }
 

@@ -2,7 +2,7 @@
 // everything that follows a change: expiry, WATCH versions, blocked clients, keyspace events, storage. It knows
 // neither protocol nor connections.
 //
-// This package is no API: programs import atomredis, and what is exported here may change in any version.
+// This package is no API: programs import atomredis, and exported names here may change in any version.
 //
 // # Guards
 //
@@ -10,118 +10,118 @@
 // wake-ups: one command, one EXEC (the union of its commands' shards), one script (all shards). Nothing reaches an
 // entry except through a guard that holds its shard.
 //
-// Locks are taken downward only: the evictor, then shards in index order (by a Guard), then a [Waiter], then whatever
-// an [Observer] or a waiter's callbacks take (hub, tracking table, mailboxes). No code that holds a later one takes
+// Locks are taken downward only: the evictor, then shards in index order (by a Guard), then a [Waiter], then the locks
+// of an [Observer] or of a waiter's callbacks (hub, tracking table, mailboxes). Code that holds a later one never takes
 // an earlier one.
 //
 // # Changes
 //
-// Entries that are changed come from Guard.Write, Guard.ReadToWrite or a function that creates them. Guard.Changed
-// and Guard.Remove tell everybody: WATCH, events, client-side caches, storage. Guard.ChangedBookkeeping is for
-// consumer groups: as in Redis it is no change for WATCH and caches. WATCH versions live with the watchers, so an
-// entry that nobody watches pays nothing.
+// An entry to be changed comes from Guard.Write, Guard.ReadToWrite or a function that creates it. Guard.Changed and
+// Guard.Remove notify WATCH, events, client-side caches and storage. Guard.ChangedBookkeeping is for consumer groups:
+// as in Redis, WATCH and caches ignore such changes. WATCH versions belong to the watchers, so an unwatched entry pays
+// nothing.
 //
 // # Slots
 //
-// In a cluster each database has an index of its keys by slot, in each shard (slots.go, package slots): so a slot is
-// counted, walked through and moved without a look at other keys. It takes part in what changes a table, in
-// Keyspace.insert and deleteAt, and nowhere else.
+// In a cluster each database has an index of its keys by slot, in each shard (slots.go, package slots): a slot is
+// counted, scanned and moved without touching other keys. Only Keyspace.insert and deleteAt, which change a table,
+// maintain it.
 //
 // # Types
 //
-// kinds.go is all that the keyspace knows of types. The data structures are packages below this one: no locks, no
+// The keyspace knows types only through kinds.go. The data structures are packages below this one: no locks, no
 // protocol, no I/O. An [Entry] has 48 bytes. Its key, and a string of up to 1 KiB behind it, are one piece of memory
-// without pointers. That memory is never reused, so keys that others keep stay valid.
+// without pointers. That memory is never reused, so references to keys stay valid.
 //
 // # Expiry
 //
 // A key with deadline d is gone for every access when the time is d or later. A timer per shard removes keys at the
-// earliest deadline and emits "expired" (expire.go). When more than a hundred deadlines come within ten seconds the
-// timers of all shards wait for the next full 100 ms, because waking up costs more than removing a key (pacer). A
-// hash lies in the same index by its own deadline or the earliest of its fields, and a lookup removes the fields that
-// are due, so no command meets one. The index is a four-ary heap whose places are kept in the entries: half the
-// memory of a B-tree, and a moved deadline needs no search.
+// earliest deadline and emits "expired" (expire.go). When more than a hundred deadlines fall within ten seconds, the
+// timers of all shards wait for the next full 100 ms, because a wake-up costs more than removing a key (pacer). A hash
+// is in the same index by its own deadline or the earliest of its fields, and a lookup removes its due fields, so no
+// command sees one. The index is a four-ary heap; each entry has its position: half the memory of a B-tree, and moving
+// a deadline needs no search.
 //
 // # Waiters
 //
 // A blocked command stands in a FIFO queue for each of its keys, from its arrival to its end (wait.go). When a guard
-// ends, the queues whose keys appeared, went or changed their type are served under it, before anyone else's command;
-// XADD and XGROUP DESTROY wake readers of streams (Guard.Wake). Serving may make further keys ready. A waiter whose
-// destination lies in a shard that the guard does not hold stops its queue, which is served right afterwards under a
-// guard that holds it. Nobody behind such a waiter is served before it. A client that hangs up is withdrawn first and
-// consumes nothing. A waiter that time alone can satisfy says when to try again (Keyspace.ServeKeys).
+// ends, it serves the queues of keys that appeared, went or changed their type before any other command runs; XADD and
+// XGROUP DESTROY wake readers of streams (Guard.Wake). Serving may make further keys ready. A waiter whose destination
+// is in a shard outside the guard stops its queue: nobody behind it is served before it, and a guard that holds the
+// shard serves the queue right afterwards. A client that disconnects is withdrawn first and consumes nothing. A waiter
+// that only needs time to pass says when to try again (Keyspace.ServeKeys).
 //
 // # Memory and eviction
 //
-// Memory is counted, not measured: the heap has garbage and the rest of the program in it, and lags behind
-// (memory.go). Every data structure knows its size in constant time. A guard takes entries that it may change out of
-// the count and puts them back at its end, so handlers need not say what they added. Tables and deadline indexes
-// count too. Buffers of clients are the server's. The journal, the store, and what a checkpoint still has to write
-// are not counted. Without maxmemory nothing is.
+// Memory is counted, not measured: the heap also has garbage and the rest of the program, and lags behind (memory.go).
+// Every data structure knows its size in constant time. A guard subtracts entries that it may change from the count and
+// adds them back at its end, so handlers need not report changes of size. Tables and deadline indexes count too. The
+// server counts the buffers of clients. The journal, the store, and unwritten data of a checkpoint do not count.
+// Without maxmemory nothing is counted.
 //
-// Eviction happens before a command takes its guard, under guards of its own (evict.go). An evicted key is a DEL in
-// the journal. A few keys are drawn, and the best of them and of a pool of sixteen goes, unless it was used
-// meanwhile. volatile-ttl takes the head of the deadline indexes. Nothing is evicted while the journal is repeated.
-// A timer of the server continues what a command has no time for.
+// Eviction happens before a command takes its guard, under guards of its own (evict.go). An evicted key is a DEL in the
+// journal. A few keys are drawn; the best among them and a pool of sixteen is evicted, unless it was used meanwhile.
+// volatile-ttl takes the head of the deadline indexes. Nothing is evicted while the journal is repeated. A timer of the
+// server continues evictions for which a command has no time.
 //
 // # Strings that are lent
 //
-// A long string can be read beyond the end of a guard (Guard.Lend, loan.go). It counts its readers, and while there
-// are any, a change gives it new memory. Readers are released without a guard. A lent string counts as its
-// key's value, and once it is no key's value, once for all its readers.
+// A long string can be read beyond the end of a guard (Guard.Lend, loan.go). It counts its readers, and while there are
+// any, a change allocates new memory. Readers are released without a guard. A lent string counts as its key's value;
+// without a key it counts once for all its readers.
 //
 // # Images
 //
-// Checkpoints and snapshots read the keyspace as it was at one instant while commands go on, with the same means
-// (image.go). Entries are read in batches of 64 under a lock. Whoever wants to change an entry before its turn leaves
-// an image of it first (preserve). Long strings are lent, and large values are read part by part: package delta keeps
-// the old content of parts that change before. The thread that reads has low priority, has memory fetched before it
-// takes the lock, and sleeps now and then so that the system does not put it aside under the lock.
+// Checkpoints and snapshots read the keyspace as of one instant while commands continue, by the same means (image.go).
+// Entries are read in batches of 64 under a lock. A command that changes an entry before its turn first leaves an image
+// of it (preserve). Long strings are lent, and large values are read part by part: package delta keeps the old content
+// of parts that change first. The reading thread has low priority, prefetches memory before it takes the lock, and
+// sleeps now and then so that the system does not suspend it under the lock.
 //
 // # Checkpoints
 //
-// Freeze (freeze.go) locks everything for as long as it takes to swap lists: changed entries (a flag bit per epoch
-// and a list per shard), removed keys, dropped values (changes.go). It is written in the order of the keys (heads.go).
+// Freeze (freeze.go) locks everything just long enough to swap lists: changed entries (a flag bit per epoch and a list
+// per shard), removed keys, dropped values (changes.go). They are written in the order of the keys (heads.go).
 //
-// A large value is stored in parts (a field, a member, a list node, a stream block, a pending entry) under a number
-// of its own. So a changed field costs one small key, and renaming a hash of a million fields one head. Package delta
-// notes changed parts. A checkpoint that fails leaves no trace, and all of it counts as changed again.
+// A large value is stored in parts (a field, a member, a list node, a stream block, a pending entry) under a number of
+// its own. So a changed field costs one small key, and renaming a hash of a million fields one head. Package delta
+// records changed parts. A checkpoint that fails leaves no trace, and all its changes count as unsaved again.
 //
 // # Snapshots
 //
-// A snapshot (snapshot.go) is the whole keyspace at one instant, with or without storage. flagCopied of an entry
-// changes its meaning when a snapshot begins, which is one assignment under a lock over everything. Tables are read as
-// SCAN walks them; FLUSHDB leaves its tables to the snapshot; SWAPDB only renames spaces. Large values are copied
-// under the locks and encoded outside of them. Values that are not in memory are read from the store as it was at that
-// instant (Source.Snapshot), so checkpoints go on too. There is one snapshot at a time, and one that is given up still
-// visits every entry, so that all flags agree.
+// A snapshot (snapshot.go) is the whole keyspace at one instant, with or without storage. When it begins, one
+// assignment under a lock over everything inverts the meaning of flagCopied in all entries. Tables are read as SCAN
+// does; FLUSHDB leaves its tables to the snapshot; SWAPDB only renames spaces. Large values are copied under the locks
+// and encoded outside of them. Values that are not in memory are read from the store as of that instant
+// (Source.Snapshot), so checkpoints continue too. There is one snapshot at a time, and an aborted one still visits
+// every entry, so that all flags agree.
 //
 // # Views
 //
-// A command that takes long can go on without its guard on a view of its keys (view.go): some keys, or the names of all,
-// as they are at one instant. Long strings are lent to it, small values are copied, and large ones are copied piece by
-// piece later, as for a snapshot (copy.go). There may be several views at a time, and one of all names. What a command
-// computes so is prepared for storage before it becomes a key's value (Keyspace.Prepare).
+// A command that takes long can continue without its guard on a view of its keys (view.go): some keys, or the names of
+// all, as of one instant. Long strings are lent to it, small values are copied, and large ones are copied piece by
+// piece later, as for a snapshot (copy.go). There may be several views at a time, but only one of all names. A computed
+// value is prepared for storage before it becomes a key's value (Keyspace.Prepare).
 //
 // # Followers
 //
-// Whatever is journalled can go to a second taker, from one guard over everything on (Guard.Follow, follow.go): the
-// stream of changes for followers, which begins at the instant of their snapshot. The engine knows the journal and
-// the store only as the interfaces Journal and Source (storage.go).
+// From one guard over everything on, all journalled commands can also go to a second receiver (Guard.Follow,
+// follow.go): the stream of changes for followers, which begins at the instant of their snapshot. The engine knows the
+// journal and the store only as the interfaces Journal and Source (storage.go).
 //
 // # Values in the store
 //
 // After a start keys that are not in memory are looked up in the store until a background pass has read all of them
-// (directory.go). Values beyond 256 bytes are loaded on first use and can leave memory again when they are as stored
-// (Guard.Unload), which they do by themselves if there is no room for them (tier.go). A value that cannot be read
-// panics with a [LoadError], which the server turns into an error reply, so handlers touch what they read before they
-// change anything. For the same reason a command can end early and run again when the value has been read outside of
-// its guard ([Guard.OnAway], fetch.go).
+// (directory.go). Values beyond 256 bytes are loaded on first use. When they equal their stored form, they can leave
+// memory again (Guard.Unload), and do so by themselves when memory is short (tier.go). Failure to read a value panics
+// with a [LoadError], which the server turns into an error reply, so handlers access what they read before they change
+// anything. For the same reason a command can end early and run again once the value has been read outside of its guard
+// ([Guard.OnAway], fetch.go).
 //
 // # Limits
 //
-// A value beyond 256 bytes is one entry in the store and one copy under a lock when it is frozen, unless it is a
-// string of 32 KiB or more, which is lent. A string of more than 1 MiB is stored in pieces (text.go), all of them
-// anew whenever it has changed. While such a string is lent to a checkpoint and no key has it any more, maxmemory
-// counts it. A lookup of a hash removes all its fields that are due, about a microsecond each.
+// A value of more than 256 bytes is a store entry of its own, and freezing copies it under a lock, unless it is a
+// string of 32 KiB or more, which is lent. A string of more than 1 MiB is stored in pieces (text.go); every change
+// rewrites all of them. While such a string is lent to a checkpoint and has left its key, maxmemory counts it. A lookup
+// of a hash removes all its due fields, at about a microsecond each.
 package engine

@@ -10,53 +10,53 @@ import (
 	"github.com/atomredis/atomredis/engine/streams"
 )
 
-// Parts of a value that is stored in parts and not in memory: a command that needs a few of them reads only these.
+// A value may be stored in parts and not be in memory: a command that needs a few of the parts reads only these.
 
 const (
-	// fewParts is of how many parts at most no more than these are read.
+	// fewParts is the number of parts up to which they are read separately.
 	fewParts = 64
-	// fewRest is how many parts a stream may have at most that are not blocks for them to be read without the others.
+	// fewRest is the number of a stream's parts other than blocks up to which they are read without the blocks.
 	fewRest = 1024
 )
 
-// Some says which parts of a value are needed.
+// Some says which parts of a value are needed: one of the following.
 type Some struct {
-	// names of elements, in order and each once
+	// the elements with these names, in order, each once
 	names [][]byte
-	// or of a stream these entries, and what it has beside entries
+	// these entries of a stream, and its data beside entries
 	entries   bool
 	stretches []streams.Stretch
-	lacks     []streams.Lack // what of them was not there when they were asked for
-	rest      bool           // what it has beside entries was not there either
+	lacks     []streams.Lack // needed entries that were absent from memory at the request
+	rest      bool           // the data beside entries was absent too
 	// or
-	count bool // no part but how many elements there are
-	small bool // all of it, unless it is stored in parts
-	// or the parts of a list that have so many elements from the front on, or from the back
+	count bool // only the number of elements
+	small bool // the whole value, unless it is stored in parts
+	// the parts of a list with so many elements from the front, or from the back
 	front, back int
-	gap         held // what was there of the list when they were asked for
+	gap         held // what was in memory of the list at the request
 }
 
-// SomeElements returns what says that an element is needed.
+// SomeElements returns the request for one element.
 func SomeElements(name []byte) *Some { return &Some{names: [][]byte{slices.Clone(name)}} }
 
-// OnlyCount returns what says that no more is needed than how many elements there are.
+// OnlyCount returns the request for the number of elements.
 func OnlyCount() *Some { return &Some{count: true} }
 
-// UnlessLarge returns what says that all of a value is needed, unless it is large: then it is not known.
+// UnlessLarge returns the request for a whole value, unless it is large.
 func UnlessLarge() *Some { return &Some{small: true} }
 
-// partRead is a part that was read, or a list of parts; there is none of that name if it is not ok.
+// partRead is a part that was read, or a list of parts; ok is false if no part has this name.
 type partRead struct {
 	name           []byte
-	data, deadline []byte // what is stored under parts and fieldParts; no deadline if that is nil
+	data, deadline []byte // stored under parts and fieldParts; deadline is nil if there is none
 	ok             bool
 	list           []partRead
-	more           bool  // there are more in the list than were read
-	end            *Some // with which the list was read, if it is of the end of a list
+	more           bool  // not all parts of the list were read
+	end            *Some // the request, for a list read from its end
 	blocks         *streams.Blocks
 }
 
-// count returns how many parts that are.
+// count returns the number of parts.
 func (p *partRead) count() int {
 	if p.blocks != nil {
 		return p.blocks.Len()
@@ -64,10 +64,10 @@ func (p *partRead) count() int {
 	return max(len(p.list), 1)
 }
 
-// Elements returns an entry for reading and changing the elements of a hash, a set or a sorted set that are named at the
-// beginning of each step of list, and no others: the entry itself or, if its value is stored in parts and not in memory,
-// another one that has these elements and few others. Changes are reported for the entry itself, and its Count is the
-// number of elements afterwards. It panics as reading the value does.
+// Elements returns an entry for reading and changing only some elements of a hash, a set or a sorted set: those named
+// at the beginning of each step of list. It is the entry itself or, if the value is stored in parts and not in memory,
+// another one with these elements and few others. Changes are reported for the entry itself, and its Count is correct
+// afterwards. Like any read of the value, it can panic.
 func (e *Entry) Elements(list [][]byte, step int) *Entry {
 	if !e.InParts() || len(list) > fewParts*step || !e.mayHave(&someElements) {
 		return e
@@ -78,7 +78,7 @@ func (e *Entry) Elements(list [][]byte, step int) *Entry {
 	}
 	names := make([][]byte, 0, len(list)/step+1)
 	for i := 0; i < len(list); i += step {
-		names = append(names, slices.Clone(list[i])) // which must not escape: it is an argument
+		names = append(names, slices.Clone(list[i])) // a copy, because the argument must not escape
 	}
 	slices.SortFunc(names, bytes.Compare)
 	some := &Some{names: slices.CompactFunc(names, bytes.Equal)}
@@ -86,9 +86,9 @@ func (e *Entry) Elements(list [][]byte, step int) *Entry {
 	return &s.some.view
 }
 
-// Ends returns an entry for reading and changing a list at its ends, of which so many elements from the front on are
-// needed, and from the back, and no others, as Elements does for other collections. An element of an end that changes
-// must be among them, and one behind it that stays.
+// Ends returns an entry for reading and changing a list at its ends: only so many elements from the front and from the
+// back are needed. It works as Elements does for other collections. The counts must include the elements that change
+// and, at that end, one more that stays.
 func (e *Entry) Ends(front, back int) *Entry {
 	if !e.InParts() || !e.mayHave(&Some{front: 1}) || front+back >= int(e.storedCount()) {
 		return e
@@ -106,8 +106,8 @@ func (e *Entry) Ends(front, back int) *Entry {
 	}
 }
 
-// Entries returns an entry for reading and changing a stream that has these entries, the stream's metadata, and some other
-// entries, as Elements does for other collections.
+// Entries returns an entry for reading and changing a stream that has the needed entries, the stream's metadata, and
+// some other entries. It works as Elements does for other collections.
 func (e *Entry) Entries(need ...streams.Stretch) *Entry {
 	if !e.InParts() {
 		return e
@@ -126,7 +126,7 @@ func (e *Entry) Entries(need ...streams.Stretch) *Entry {
 	return e
 }
 
-// bounded adds the parts in memory of the value that s stands for, if that is a list.
+// bounded adds to a request for a list or a stream what is in memory of the value that s replaces.
 func (some *Some) bounded(s *unloaded) *Some {
 	own := *some
 	switch {
@@ -157,16 +157,16 @@ func (some *Some) bounded(s *unloaded) *Some {
 	return &own
 }
 
-// noEntries lacks everything.
+// noEntries lacks every entry.
 var noEntries = streams.NewPartial(0, nil)
 
-// isTooFar reports whether so many elements from an end of a list are known to be in too many parts.
+// isTooFar reports whether n elements from an end of a list are known to span too many parts.
 func (p *partial) isTooFar(n int) bool { return p != nil && p.tooFar != 0 && n >= p.tooFar }
 
-// someElements stands for any elements.
+// someElements is a request for unspecified elements.
 var someElements Some
 
-// Count returns how many elements a collection has. It brings the value into memory only if the store does not know.
+// Count returns the number of elements of a collection. It loads the value only if the store does not know the number.
 func (e *Entry) Count() int {
 	if p := e.partial(); p != nil {
 		return p.count()
@@ -180,10 +180,10 @@ func (e *Entry) Count() int {
 	return e.value().(counted).Len()
 }
 
-// counted is a collection of which is stored how many elements it has.
+// counted is a collection whose number of elements is stored.
 type counted interface{ Len() int }
 
-// storedCount returns what Head.Count is for an entry.
+// storedCount returns Head.Count of an entry.
 func (e *Entry) storedCount() uint64 {
 	switch p := e.partial(); {
 	case e.typ == String || e.flags&flagParts == 0:
@@ -204,7 +204,7 @@ func (e *Entry) InParts() bool {
 	return e.flags&(flagUnloaded|flagParts) == flagUnloaded|flagParts && e.unloaded().coming == nil
 }
 
-// mayHave reports whether no more need be read of a value than some parts.
+// mayHave reports whether reading some parts of a value can suffice.
 func (e *Entry) mayHave(some *Some) bool {
 	s := e.unloaded()
 	switch {
@@ -220,7 +220,7 @@ func (e *Entry) mayHave(some *Some) bool {
 	return s.length != 0 && (some.count || kinds[e.typ].ahead != nil)
 }
 
-// bring brings parts into memory that are not there, as load does with a whole value.
+// bring loads missing parts into memory, as load does with a whole value.
 func (e *Entry) bring(s *unloaded, some *Some) {
 	if g := s.ks.shards[e.shard].waits; g != nil && g.canWait() {
 		g.onAway(&Away{s.ks.spaces[e.space].db, e.Key(), some})
@@ -234,7 +234,7 @@ func (e *Entry) bring(s *unloaded, some *Some) {
 	}
 }
 
-// bytesRead returns about how many bytes the parts take that were read of the value.
+// bytesRead returns about how many bytes the parts in memory take.
 func (s *unloaded) bytesRead() int {
 	if s.some != nil {
 		return s.some.size()
@@ -242,7 +242,7 @@ func (s *unloaded) bytesRead() int {
 	return 0
 }
 
-// size returns how many bytes the stand-in takes.
+// size returns the size of the stand-in in bytes.
 func (s *unloaded) size() int {
 	n := int(unsafe.Sizeof(*s)) + s.bytesRead()
 	if s.particulars != s.ks.inParts {
@@ -251,7 +251,7 @@ func (s *unloaded) size() int {
 	return n
 }
 
-// hasRead reports whether some parts were read.
+// hasRead reports whether the requested parts are in memory.
 func (s *unloaded) hasRead(some *Some) bool {
 	if some.front > 0 || some.back > 0 {
 		if s.some == nil {
@@ -269,10 +269,10 @@ func (s *unloaded) hasRead(some *Some) bool {
 	return some.count || some.small || s.some != nil && s.some.knowsAll(some.names, 1)
 }
 
-// partNumbers are the numbers under which a value is stored in parts, as in Head.
+// partNumbers are the numbers under which a value's parts are stored, as in Head.
 type partNumbers struct{ parts, fieldParts uint64 }
 
-// numbers returns those of a value. The caller holds its shard.
+// numbers returns the value's part numbers. The caller holds its shard.
 func (s *unloaded) numbers() partNumbers { return partNumbers{s.parts, s.fieldParts} }
 
 // readParts reads parts from the store. It needs no lock.
@@ -298,14 +298,14 @@ func (ks *Keyspace) readParts(s partNumbers, some *Some) (parts []partRead, err 
 	return parts, nil
 }
 
-// readEntries reads parts of a stream.
+// readEntries reads the requested parts of a stream.
 func (ks *Keyspace) readEntries(s partNumbers, some *Some) (parts []partRead, err error) {
 	if some.rest {
 		var p partRead
 		from, to := streams.RestParts()
 		err = ks.source.PartsBetween(s.parts, from, to, false, func(name, data []byte) bool {
 			if bytes.Compare(name, from) < 0 {
-				return true // the last one before them
+				return true // the last part before them
 			}
 			if p.more = len(p.list) == fewRest; !p.more {
 				p.list = append(p.list, partRead{name: slices.Clone(name), data: slices.Clone(data), ok: true})
@@ -332,8 +332,8 @@ func (ks *Keyspace) readEntries(s partNumbers, some *Some) (parts []partRead, er
 	return parts, nil
 }
 
-// reachEntries takes the parts that readEntries has read. Unless parts of the value are in memory already, the stream's
-// metadata must be among them. Two readers may have read the same parts.
+// reachEntries adds the parts that readEntries has read. Unless parts of the value are in memory already, they must
+// include the stream's metadata. Another reader may have added the same parts.
 func (p *partial) reachEntries(parts []partRead, first bool) error {
 	of := p.value.(*streams.Stream)
 	for i := range parts {
@@ -358,8 +358,8 @@ func (p *partial) reachEntries(parts []partRead, first bool) error {
 	return nil
 }
 
-// readEnd reads parts next to the gap of a list: those of the front, if some of them are needed, or else of the back.
-// The first part that is returned is the state of the list.
+// readEnd reads parts next to the gap of a list: at the front if elements of it are requested, else at the back. The
+// first part returned is the list's state.
 func (ks *Keyspace) readEnd(s partNumbers, some *Some) (parts []partRead, err error) {
 	state := partRead{name: lists.StatePart()}
 	if state.data, state.ok, err = ks.source.Part(s.parts, state.name); err != nil {
@@ -395,13 +395,13 @@ func (ks *Keyspace) readEnd(s partNumbers, some *Some) (parts []partRead, err er
 	return []partRead{state, end}, errors.Join(err, failed)
 }
 
-// reach takes what readEnd has read, unless the list has another gap by now.
+// reach adds the parts that readEnd has read, unless the list's gap has changed meanwhile.
 func (p *partial) reach(parts []partRead) error {
 	l, some := p.value.(*lists.List), parts[1].end
 	if after, before, ok := l.Gap(); !ok || after != some.gap.after || before != some.gap.before {
 		return nil
 	}
-	if some.gap.after == "" && some.gap.before == "" { // nothing of the list was there
+	if some.gap.after == "" && some.gap.before == "" { // nothing of the list was in memory
 		if err := l.SetState(parts[0].data); err != nil {
 			return err
 		}
@@ -429,7 +429,7 @@ func (p *partial) reach(parts []partRead) error {
 	return nil
 }
 
-// keepParts keeps parts that were read of the value that s stands for, for later commands.
+// keepParts keeps parts read of the value that s replaces, for later commands.
 func (e *Entry) keepParts(s *unloaded, parts []partRead) error {
 	was := e.size()
 	own := s.own()

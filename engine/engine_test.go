@@ -28,7 +28,7 @@ func keyspaces(t *testing.T, test func(t *testing.T, ks *Keyspace, clock *Manual
 	}
 }
 
-// eventLog is an Observer that writes down what it hears.
+// eventLog is an Observer that records the events it gets.
 type eventLog struct {
 	mu     sync.Mutex
 	events []string
@@ -162,7 +162,7 @@ func TestExpiredKeyIsInvisibleBeforeItsTimerFires(t *testing.T) {
 	require.Zero(t, g.Len(0))
 }
 
-// popper returns a waiter that takes one element and the place where it puts it.
+// popper returns a waiter that takes one element, and the slice that receives it.
 func popper(keys ...string) (*Waiter, *[]string) {
 	p := &popping{}
 	return &Waiter{Keys: keys, Client: p}, &p.got

@@ -25,49 +25,49 @@ import (
 	"github.com/atomredis/atomredis/engine/zsets"
 )
 
-// Entry is one key of a database with its value, deadline and time of last access. Entries are reached only through a
-// Guard that holds their shard, and are valid only while it does.
+// Entry is one key of a database with its value, deadline and time of last access. It is reached only through a Guard
+// that holds its shard, and is valid only while it does.
 //
-// There may be very many of them, so they are small: 48 bytes, and one piece of memory without pointers for the key,
-// in which a short string follows it.
+// There may be very many entries, so they are small: 48 bytes, and one piece of memory without pointers that holds the
+// key and, after it, a short string.
 type Entry struct {
-	text     *byte          // the key, and behind it the value if that is a string and obj is nil
-	obj      unsafe.Pointer // the value: what typ says, a *longString, or an *unloaded if flags say so
+	text     *byte          // the key, followed by the value if that is a string and obj is nil
+	obj      unsafe.Pointer // the value: see typ; a *longString; or an *unloaded if flags say so
 	deadline int64          // unix time in ms; 0 = never expires
-	access   uint32         // unix time in s of the last access, or how often it is accessed: see Keyspace.frequency
+	access   uint32         // unix time in s of the last access, or its frequency: see Keyspace.frequency
 	slot     int32          // place in the shard's deadline index
 	space    uint32         // index in Keyspace.spaces
 	keyLen   uint32
 	strLen   uint16 // of a string that follows the key
-	units    uint8  // how much room there is at text, in textUnits
+	units    uint8  // size of the memory at text, in textUnits
 	shard    uint8
 	typ      Type
 	form     StringForm
 	flags    flags
 }
 
-// StringForm says what a string was made by, as far as OBJECT ENCODING shows it.
+// StringForm says how a string was made, as far as OBJECT ENCODING shows it.
 type StringForm uint8
 
 const (
-	// FormPlain is a string that was stored whole.
+	// FormPlain is a string that was stored as a whole.
 	FormPlain StringForm = iota
 	// FormText is a string that counts as text even if it reads as an integer.
 	FormText
-	// FormRaw is a string of which a part has been changed in place.
+	// FormRaw is a string that was changed in place.
 	FormRaw
 )
 
-// StringForm returns what the value of a string was made by.
+// StringForm returns how the string was made.
 func (e *Entry) StringForm() StringForm { return e.form }
 
-// SetStringForm notes what the value was made by. SetBytes sets FormPlain, Resize sets FormRaw.
+// SetStringForm sets how the string was made. SetBytes sets FormPlain, Resize sets FormRaw.
 func (e *Entry) SetStringForm(f StringForm) { e.form = f }
 
 const (
 	// maxText is the length in bytes up to which a string follows its key.
 	maxText = 1024
-	// textUnit divides all sizes in which the allocator gives memory up to maxText; 255 of them are more than that.
+	// textUnit divides all the allocator's size classes up to maxText; 255 units are more than that.
 	textUnit = 8
 )
 
@@ -83,54 +83,54 @@ func newEntry(key string, str []byte) *Entry {
 	return e
 }
 
-// setText gives the entry a new piece of memory for its key and a string behind it.
+// setText gives the entry new memory for its key and a string after it.
 func (e *Entry) setText(key string, str []byte) {
 	n := len(key) + len(str)
-	b := slices.Grow([]byte(nil), max(n, 1)) // which uses all of what the allocator gives
+	b := slices.Grow([]byte(nil), max(n, 1)) // uses the whole size class
 	b = append(append(b, key...), str...)
 	// Atomic for keyUnlocked: a reader that sees the pointer also sees the bytes of b.
 	atomic.StorePointer((*unsafe.Pointer)(unsafe.Pointer(&e.text)), unsafe.Pointer(unsafe.SliceData(b)))
 	e.strLen = uint16(len(str))
-	e.units = 0 // of a key so long that nothing follows it
+	e.units = 0 // the key is too long for a string after it
 	if cap(b) <= maxText {
 		e.units = uint8(cap(b) / textUnit)
 	}
 }
 
-// longString is a string that does not follow its key.
+// longString is a string stored outside the key's memory.
 type longString struct {
 	b      []byte
-	loan   *Loan     // nil until it is lent for the first time
-	stored *unloaded // where it is stored in parts as it is, nil if it is not
+	loan   *Loan     // nil until the first Lend
+	stored *unloaded // where its current content is stored in parts, nil if it is not
 }
 
-// setLong makes b, which the entry owns from now on, its value: a string that does not follow the key.
+// setLong makes b, which the entry then owns, its value: a string outside the key's memory.
 func (e *Entry) setLong(b []byte) { e.obj, e.strLen = unsafe.Pointer(&longString{b: b}), 0 }
 
-// flags are the state of an entry for storage, counting and copying.
+// flags hold an entry's state for storage, counting and copying.
 type flags uint16
 
 const (
-	flagOdd        flags = 1 << iota // changed since the checkpoint before last or the last one; which one alternates:
+	flagOdd        flags = 1 << iota // changed since the last checkpoint or the one before; the two alternate:
 	flagEven                         // see Keyspace.mark and frozenMark
-	flagRemoved                      // not in its database any more
-	flagStored                       // the store may have the key
-	flagExternal                     // the store may have a value apart from the head
+	flagRemoved                      // no longer in its database
+	flagStored                       // the key may be in the store
+	flagExternal                     // the store may have a value outside of the head
 	flagParts                        // the value is stored in parts
 	flagUnloaded                     // the value is not in memory
 	flagFields                       // fields of the hash expire
-	flagUncounted                    // its memory is counted anew when the guard ends that changes it
-	flagGone                         // not in the count of memory, for good: it is not in its database any more
-	flagCopied                       // as Keyspace.copied if no snapshot has still to read it
-	flagResident                     // in the list of those whose values may leave memory
-	flagStoring                      // read by the checkpoint under way or an earlier one; which one takes turns with:
+	flagUncounted                    // its memory will be counted when the guard that changes it ends
+	flagGone                         // out of the count of memory for good: it has left its database
+	flagCopied                       // equals Keyspace.copied if no snapshot has still to read it
+	flagResident                     // in the list of entries whose values may leave memory
+	flagStoring                      // read by the present checkpoint or an earlier one; the two alternate:
 	flagStoringToo                   // see Keyspace.storingMark
 )
 
 // Key returns the key.
 func (e *Entry) Key() string { return unsafe.String(e.text, e.keyLen) }
 
-// keyUnlocked is Key for a checkpoint, which need not hold the entry's shard: the key's bytes never change.
+// keyUnlocked is Key for a checkpoint, which need not hold the entry's shard: a key's bytes never change.
 func (e *Entry) keyUnlocked() string {
 	text := atomic.LoadPointer((*unsafe.Pointer)(unsafe.Pointer(&e.text)))
 	return unsafe.String((*byte)(text), e.keyLen)
@@ -145,28 +145,28 @@ func (e *Entry) Deadline() int64 { return e.deadline }
 // Access returns when the entry was last read or written, in s since 1970.
 func (e *Entry) Access() int64 { return int64(e.access) }
 
-// SetAccess makes a time in s since 1970 that of the last access.
+// SetAccess sets the time of the last access, in s since 1970.
 func (e *Entry) SetAccess(at int64) { e.access = uint32(min(max(at, 0), math.MaxUint32)) }
 
-// Load brings the value into memory if it is not there. Reading it does so too; a command that changes something else
-// before calls Load at first, because reading may fail.
+// Load brings the value into memory if it is not there. Reading the value does so too; a command that changes something
+// else first must call Load before, because reading may fail.
 func (e *Entry) Load() {
 	if e.flags&flagUnloaded != 0 {
 		e.load()
 	}
 }
 
-// LoadWhole is Load for a command that will only move the value: one that is stored in parts can be moved where it is.
+// LoadWhole is Load for a command that only moves the value: a value stored in parts can be moved without loading.
 func (e *Entry) LoadWhole() {
 	if e.flags&flagUnloaded != 0 && e.unloaded().parts == 0 {
 		e.load()
 	}
 }
 
-// unloaded returns what stands for a value that is not in memory.
+// unloaded returns the stand-in for a value that is not in memory.
 func (e *Entry) unloaded() *unloaded { return (*unloaded)(e.obj) }
 
-// setUnloaded makes the value one that is not in memory.
+// setUnloaded replaces the value by a stand-in.
 func (e *Entry) setUnloaded(s *unloaded) {
 	e.long().leave()
 	e.obj, e.strLen = unsafe.Pointer(s), 0
@@ -176,15 +176,15 @@ func (e *Entry) setUnloaded(s *unloaded) {
 // inHead reports whether the value is not in memory but in the head of its key.
 func (e *Entry) inHead() bool { return e.flags&flagUnloaded != 0 && e.unloaded().head }
 
-// room returns how long a string behind the key may be.
+// room returns the maximum length of a string in the key's memory.
 func (e *Entry) room() int { return int(e.units)*textUnit - int(e.keyLen) }
 
-// inline returns the string behind the key, which may be made as long as its capacity.
+// inline returns the string in the key's memory, which may grow to its capacity.
 func (e *Entry) inline() []byte {
 	return unsafe.Slice(e.text, max(int(e.units)*textUnit, int(e.keyLen)))[e.keyLen:][:e.strLen]
 }
 
-// Bytes returns the value of a string: a view that is valid until the entry changes, and must not be appended to.
+// Bytes returns the value of a string: a view, valid until the entry changes; it must not be appended to.
 func (e *Entry) Bytes() []byte {
 	if e.typ != String {
 		panic("engine: the value is a " + e.typ.String() + ", not a string")
@@ -196,7 +196,7 @@ func (e *Entry) Bytes() []byte {
 	return (*longString)(e.obj).b
 }
 
-// SetBytes stores a copy of v as the value of a string, in place where it fits without waste.
+// SetBytes stores a copy of v as the value of a string, in place if it fits without much waste.
 func (e *Entry) SetBytes(v []byte) {
 	e.dropText()
 	e.form = FormPlain
@@ -218,8 +218,8 @@ func (e *Entry) SetBytes(v []byte) {
 	}
 }
 
-// exchange makes v, which has more than maxText bytes and which the entry owns from now on, the value of a string. It
-// returns the memory of the value before, nil if somebody may still use it.
+// exchange makes v, which the entry then owns and which has more than maxText bytes, the value of a string. It returns
+// the memory of the old value, nil if that may still be in use.
 func (e *Entry) exchange(v []byte) (old []byte) {
 	e.dropText()
 	e.form = FormPlain
@@ -233,8 +233,7 @@ func (e *Entry) exchange(v []byte) (old []byte) {
 	return nil
 }
 
-// Resize makes the value of a string n bytes long, which it returns to be written: the old ones, cut off or followed
-// by zeros.
+// Resize makes the value of a string n bytes long, truncated or padded with zeros, and returns it for writing.
 func (e *Entry) Resize(n int) []byte {
 	old := e.Bytes()
 	e.dropText()
@@ -257,7 +256,7 @@ func (e *Entry) Resize(n int) []byte {
 		clear(b[min(len(old), n):])
 		return b
 	}
-	b := append(old[:len(old):len(old)], make([]byte, n-len(old))...) // with room to grow further
+	b := append(old[:len(old):len(old)], make([]byte, n-len(old))...) // with spare capacity to grow
 	if int(e.keyLen)+cap(b) <= maxText {
 		e.setText(e.Key(), b[:cap(b)])
 		e.strLen = uint16(n)
@@ -268,7 +267,7 @@ func (e *Entry) Resize(n int) []byte {
 	return b
 }
 
-// ahead returns the elements of a large collection for lookups ahead, nil if the value is something else.
+// ahead returns the elements of a large collection for lookups ahead, nil for other values.
 func (e *Entry) ahead() dict.Ahead {
 	if look := kinds[e.typ].ahead; look != nil && e.flags&flagUnloaded == 0 {
 		return look(e.obj)
@@ -276,7 +275,7 @@ func (e *Entry) ahead() dict.Ahead {
 	return nil
 }
 
-// own makes v, which the entry owns from now on, the value of a string.
+// own makes v, which the entry then owns, the value of a string.
 func (e *Entry) own(v []byte) {
 	if int(e.keyLen)+len(v) <= maxText {
 		e.SetBytes(v)
@@ -287,7 +286,7 @@ func (e *Entry) own(v []byte) {
 	e.setLong(v)
 }
 
-// long returns a string that does not follow the key and is in memory, nil if there is none.
+// long returns a string in memory outside the key's memory, nil if there is none.
 func (e *Entry) long() *longString {
 	if e.typ != String || e.flags&flagUnloaded != 0 {
 		return nil
@@ -295,14 +294,14 @@ func (e *Entry) long() *longString {
 	return (*longString)(e.obj)
 }
 
-// trim gives back the room behind the key, which the value does not need.
+// trim frees the room after the key, which the value does not need.
 func (e *Entry) trim() {
 	if e.room() >= textUnit {
 		e.setText(e.Key(), nil)
 	}
 }
 
-// discard leaves the entry without a value.
+// discard drops the value.
 func (e *Entry) discard() {
 	e.long().leave()
 	e.obj, e.strLen = nil, 0
@@ -354,7 +353,7 @@ func (e *Entry) Vectors() *vectors.Set { return (*vectors.Set)(e.collection(Vect
 // Suggestions returns the value of a dictionary of suggestions.
 func (e *Entry) Suggestions() *suggest.Dict { return (*suggest.Dict)(e.collection(Suggestions)) }
 
-// collection returns the value of an entry, which must have this type, and brings it into memory if it is not there.
+// collection returns the value of an entry of this type, and loads it if it is not in memory.
 func (e *Entry) collection(typ Type) unsafe.Pointer {
 	if e.typ != typ {
 		panic("engine: the value is a " + e.typ.String() + ", not a " + typ.String())
@@ -363,7 +362,7 @@ func (e *Entry) collection(typ Type) unsafe.Pointer {
 	return e.obj
 }
 
-// setCollection makes a collection the value.
+// setCollection makes a collection the entry's value.
 func (e *Entry) setCollection(value any) {
 	typ, p := typeOf(value)
 	e.discard()
@@ -371,7 +370,7 @@ func (e *Entry) setCollection(value any) {
 	e.typ, e.obj = typ, p
 }
 
-// value returns a collection as storage sees it, nil if the value is a string or not in memory.
+// value returns a collection for storage, nil if the value is a string or not in memory.
 func (e *Entry) value() value {
 	if e.typ == String || e.flags&flagUnloaded != 0 {
 		return nil
@@ -392,7 +391,7 @@ type Value struct {
 	value any // a collection; nil for a string
 }
 
-// CopyValue returns a copy of the value, which is brought into memory if it is not there.
+// CopyValue returns a copy of the value, and loads it if it is not in memory.
 func (e *Entry) CopyValue() *Value {
 	e.Load()
 	if e.typ == String {
@@ -401,7 +400,7 @@ func (e *Entry) CopyValue() *Value {
 	return &Value{value: kinds[e.typ].clone(e.obj)}
 }
 
-// TakeValue is CopyValue for an entry that nobody will use any more.
+// TakeValue is CopyValue for an entry that will not be used any more.
 func (e *Entry) TakeValue() *Value {
 	if e.typ == String {
 		return e.CopyValue() // it may be lent
@@ -409,7 +408,7 @@ func (e *Entry) TakeValue() *Value {
 	return &Value{value: kinds[e.typ].value(e.obj)}
 }
 
-// setValue gives the entry, which is new, a value that it owns from now on.
+// setValue gives a new entry a value that it then owns.
 func (e *Entry) setValue(v *Value) {
 	if v.value == nil {
 		e.own(v.text)
@@ -419,14 +418,14 @@ func (e *Entry) setValue(v *Value) {
 	e.setCollection(v.value)
 }
 
-// MemoryUsage returns how many bytes the key and its value take, in memory that is theirs alone, in constant time but
-// for the groups of a stream. A value that is not in memory is brought there.
+// MemoryUsage returns how many bytes of memory the key and its value have to themselves, in constant time except for
+// the groups of a stream. It loads a value that is not in memory.
 func (e *Entry) MemoryUsage() int {
 	e.Load()
 	return e.size()
 }
 
-// size is MemoryUsage of the part in memory.
+// size is MemoryUsage of the parts in memory.
 func (e *Entry) size() int {
 	n := int(unsafe.Sizeof(*e)) + listpack.Allocated(max(int(e.keyLen), int(e.units)*textUnit))
 	if e.flags&flagUnloaded != 0 {

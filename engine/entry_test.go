@@ -18,7 +18,7 @@ func TestEntryIsSmall(t *testing.T) {
 	require.LessOrEqual(t, unsafe.Sizeof(Entry{}), uintptr(48))
 }
 
-// A string behaves as a []byte, wherever it is kept, and the key stays what it is.
+// A string behaves like a []byte, wherever it is stored, and the key does not change.
 func TestStringValue(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
 		lengths := rapid.OneOf(rapid.IntRange(0, 40), rapid.IntRange(0, 1200), rapid.IntRange(1000, 1040))
@@ -58,7 +58,7 @@ func TestStringValue(t *testing.T) {
 	})
 }
 
-// Keys that others keep stay as they are when the value changes its place.
+// References to keys stay valid when the value moves.
 func TestKeyOutlivesItsMemory(t *testing.T) {
 	e := newEntry("key", []byte("value"))
 	kept := e.Key()

@@ -28,13 +28,13 @@ const (
 	EventSubkeyspaceEvent                        // V
 	EventOverwritten                             // o
 	EventTypeChanged                             // c
-	// EventEmpty is for the Observer only: elements were asked for under a key that has none.
+	// EventEmpty is for the Observer only: a command asked for elements of a key that has none.
 	EventEmpty
 
-	// EventNone is the class of events that nobody hears of: of a key that makes room for another.
+	// EventNone is the class of events without receivers: of a key that makes room for another.
 	EventNone EventClass = 0
 
-	// EventAll is what A stands for: every class but key misses, new keys, and keys that get another value.
+	// EventAll is the meaning of A: every class except key misses, new keys, and keys that get another value.
 	EventAll = EventGeneric | EventString | EventList | EventSet | EventHash | EventZSet | EventExpired |
 		EventEvicted | EventStream | EventModule | EventArray
 )
@@ -49,7 +49,7 @@ var eventLetters = []struct {
 	{'S', EventSubkeyspace}, {'T', EventSubkeyevent}, {'I', EventSubkeyspaceItem}, {'V', EventSubkeyspaceEvent},
 }
 
-// EventSubkeys are the channels of events that tell which fields of a hash they are about.
+// EventSubkeys are the channels of events that name the fields of a hash.
 const EventSubkeys = EventSubkeyspace | EventSubkeyevent | EventSubkeyspaceItem | EventSubkeyspaceEvent
 
 // ParseEventClasses reads the value of notify-keyspace-events.
@@ -82,14 +82,14 @@ func (c EventClass) String() string {
 	return b.String()
 }
 
-// Observer hears of what happens to keys. It is called under the guard that makes the change, so it must be quick and
+// Observer learns what happens to keys. It is called under the guard that makes the change, so it must be quick and
 // must not use the keyspace.
 type Observer interface {
 	// KeyEvent is called for events whose class is enabled with SetEventClasses. owner is the guard's Owner. The key is
 	// valid during the call only.
 	KeyEvent(owner any, class EventClass, event string, db int, key string)
-	// SubkeyEvent is called behind KeyEvent with the fields that the event is about, one at least, if a channel of
-	// EventSubkeys is enabled. They are valid during the call only, as is the key.
+	// SubkeyEvent is called after KeyEvent with the fields that the event is about, at least one, if a channel of
+	// EventSubkeys is enabled. They and the key are valid during the call only.
 	SubkeyEvent(owner any, class EventClass, event string, db int, key string, subkeys [][]byte)
 	// KeyChanged is called for every change of a key while Keyspace.ObserveChanges is on.
 	KeyChanged(owner any, db int, key string)

@@ -12,16 +12,15 @@ import (
 	"github.com/atomredis/atomredis/engine/prefetch"
 )
 
-// Eviction: which keys go when there is no room for all of them. As in Redis the best of a few keys that are drawn at
-// random goes, and what else is known of them from earlier draws stays in a pool, so that the choice comes close to
-// the best of all.
+// Eviction: which keys to remove when memory is short. As in Redis, the best of a few random keys is evicted, and the
+// others stay in a pool for later draws, so that the choice approaches the best of all keys.
 
 // EvictionPolicy says which keys may be evicted, and which of them go first.
 type EvictionPolicy uint8
 
-// The policies, by their names in maxmemory-policy: of all keys or of those with a deadline (volatile); those that
-// have not been used for the longest time (LRU), or have not changed for the longest time (LRM), those that are used
-// least often (LFU), any, or those that expire first (TTL).
+// The policies, by their names in maxmemory-policy. They choose among all keys or those with a deadline (volatile): the
+// ones that were not used for the longest time (LRU) or not changed for the longest time (LRM), the ones used least
+// often (LFU), random ones, or those that expire first (TTL).
 const (
 	NoEviction EvictionPolicy = iota
 	AllKeysLRU
@@ -46,35 +45,34 @@ func (p EvictionPolicy) modification() bool { return p == AllKeysLRM || p == Vol
 
 func (p EvictionPolicy) random() bool { return p == AllKeysRandom || p == VolatileRandom }
 
-// Eviction is how keys are evicted.
+// Eviction is the configuration of evictions.
 type Eviction struct {
 	Policy EvictionPolicy
-	// Samples is how many keys of a database are drawn for one that goes.
+	// Samples is how many keys of a database are drawn for each eviction.
 	Samples int
-	// LogFactor is how much slower the count of a key's uses grows than their number: with 10 it is full after about a
-	// million.
+	// LogFactor slows the growth of a key's use counter: with 10 the counter is full after about a million uses.
 	LogFactor int
-	// DecayMinutes is how long a key must not be used for its count to fall by one; 0 is for ever.
+	// DecayMinutes is how long a key must be unused for its counter to fall by one; 0 is never.
 	DecayMinutes int
-	// Tier has values leave memory before keys go.
+	// Tier makes values leave memory before keys are evicted.
 	Tier bool
 }
 
-// Tiers reports whether values leave memory, which Keyspace.SetTier must be told too.
+// Tiers reports whether values leave memory, which also needs Keyspace.SetTier.
 func (how *Eviction) Tiers() bool { return how.Tier || how.Policy == Tier }
 
-// evictor is what the keyspace has for eviction.
+// evictor is the keyspace's state for eviction.
 type evictor struct {
 	how atomic.Pointer[Eviction]
 
-	mu        sync.Mutex // held by the one who evicts; taken before any shard, and protects what follows
-	Eviction             // what how was when it began
+	mu        sync.Mutex // held by the evicting goroutine; taken before any shard; protects the fields below
+	Eviction             // a copy of how for the present run
 	rng       *rand.Rand
-	pool      []candidate // the best at the end
+	pool      []candidate // best last
 	drawn     []*Entry    // scratch of drawAny
 	residents []resident  // scratch of drawResident
-	unstored  bool        // values can leave memory once a checkpoint has stored them
-	unread    bool        // and once a snapshot has read them
+	unstored  bool        // values can leave memory after a checkpoint has stored them
+	unread    bool        // values can leave memory after a snapshot has read them
 	places    []**Entry   // scratch of drawFrom
 }
 
@@ -84,25 +82,25 @@ type candidate struct {
 	db    int
 	shard uint8
 	key   string
-	entry uintptr // where its entry was: no pointer, so that what has gone need not stay
+	entry uintptr // address of its entry; no pointer, so that a removed entry is not kept alive
 }
 
 // poolSize is how many candidates are remembered.
 const poolSize = 16
 
-// SetEviction chooses how keys are evicted. What entries know of their uses has another meaning under LFU than under
-// other policies; after a change it takes some time until it is right.
+// SetEviction chooses how keys are evicted. Entries record their use differently under LFU than under other policies;
+// after a change it takes some time until the records are right.
 func (ks *Keyspace) SetEviction(how Eviction) {
 	ks.evicting.how.Store(&how)
 	ks.frequency.Store(how.Policy.frequency())
 	ks.modifications.Store(how.Policy.modification())
 }
 
-// Relief is what Evict came to.
+// Relief is the outcome of Evict.
 type Relief uint8
 
 const (
-	// Relieved: there is no need any more.
+	// Relieved: memory is no longer short.
 	Relieved Relief = iota
 	// AfterCheckpoint: values can leave memory once a checkpoint has stored them.
 	AfterCheckpoint
@@ -112,15 +110,15 @@ const (
 	Unrelieved
 )
 
-// Evict has values leave memory, if SetTier has said so, and removes keys, at time now in ms since 1970, one after the
-// other for as long as more says that there is need. No guard may be held.
+// Evict makes values leave memory, if SetTier enabled it, and removes keys one by one while more returns true. now is
+// in ms since 1970. No guard may be held.
 func (ks *Keyspace) Evict(now int64, more func() bool) Relief {
 	v := &ks.evicting
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	how := *v.how.Load()
 	if how.Policy != v.Policy {
-		v.pool = v.pool[:0] // scores of another policy mean nothing
+		v.pool = v.pool[:0] // scores of another policy are meaningless
 	}
 	v.Eviction = how
 	if v.rng == nil {
@@ -149,11 +147,11 @@ func (ks *Keyspace) Evict(now int64, more func() bool) Relief {
 	}
 }
 
-// maxDraws is how often candidates are drawn until one of them turns out to be good: others may use the keys at the
-// same time.
+// maxDraws is how often candidates are drawn until a good one is found: other clients may use the keys at the same
+// time.
 const maxDraws = 100
 
-// evictOne removes one key, and reports false if there is none that may go.
+// evictOne removes one key, and returns false if no key may be evicted.
 func (v *evictor) evictOne(ks *Keyspace, now int64) bool {
 	if v.Policy == NoEviction || v.Policy == Tier {
 		return false
@@ -183,8 +181,7 @@ func (v *evictor) draw(ks *Keyspace, now int64) bool {
 	}
 	first, found := v.rng.IntN(len(ks.shards)), 0
 	for i := range ks.shards {
-		// One shard is like the other, unless there are few keys. Only the deadline index knows which key is the very first
-		// to go.
+		// Shards are alike unless they have few keys. Only the deadline index knows the very first key to expire.
 		if found >= samples && v.Policy != VolatileTTL {
 			break
 		}
@@ -213,14 +210,13 @@ func (v *evictor) drawAny(g *Guard, at uint8, samples int) (found int) {
 			}
 		}
 	}
-	clear(v.drawn) // what has gone need not stay for them
+	clear(v.drawn) // do not keep removed entries alive
 	clear(v.places)
 	return found
 }
 
-// drawFrom draws keys from a table, or takes all if they are few. The memory of all of them is fetched at the same
-// time: it is rarely in the processor's caches, and to wait for one after the other would take most of the time of an
-// eviction.
+// drawFrom draws keys from a table, or takes all if they are few. It prefetches the memory of all at the same time: it
+// is rarely in the processor's caches, and waiting for one after the other would dominate an eviction.
 func (v *evictor) drawFrom(d *dict.Table[*Entry], samples int) {
 	v.drawn, v.places = v.drawn[:0], v.places[:0]
 	var list prefetch.List
@@ -240,8 +236,8 @@ func (v *evictor) drawFrom(d *dict.Table[*Entry], samples int) {
 	list.Fetch()
 }
 
-// drawVolatile draws keys with deadlines from a shard, of whatever database. The index has other entries too: hashes
-// of which only fields expire.
+// drawVolatile draws keys with deadlines from a shard, of any database. The index also has hashes of which only fields
+// expire.
 func (v *evictor) drawVolatile(g *Guard, at uint8, samples int) (found int) {
 	index := &g.ks.shards[at].expires
 	if v.Policy == VolatileTTL {
@@ -255,7 +251,7 @@ func (v *evictor) drawVolatile(g *Guard, at uint8, samples int) (found int) {
 		}
 		found += v.consider(g, index.Item(v.rng.IntN(index.Len())))
 	}
-	if found == 0 { // they are few among the others
+	if found == 0 { // few entries have a deadline of their own
 		start := v.rng.IntN(index.Len())
 		for i := 0; i < index.Len() && found == 0; i++ {
 			found += v.consider(g, index.Item((start+i)%index.Len()))
@@ -264,8 +260,8 @@ func (v *evictor) drawVolatile(g *Guard, at uint8, samples int) (found int) {
 	return found
 }
 
-// consider puts an entry into the pool if it may go and is better than the worst there. It returns 1 if it may go, or
-// has gone because it has expired, otherwise 0.
+// consider puts an entry into the pool if it may be evicted and beats the worst candidate. It returns 1 if the entry
+// may be evicted or has just expired, otherwise 0.
 func (v *evictor) consider(g *Guard, e *Entry) int {
 	switch {
 	case g.removeIfGone(e):
@@ -279,9 +275,9 @@ func (v *evictor) consider(g *Guard, e *Entry) int {
 	}
 	at := uintptr(unsafe.Pointer(e))
 	if slices.ContainsFunc(v.pool, func(o candidate) bool { return o.entry == at }) {
-		return 1 // it is there; in the place of one that has gone it comes in later
+		return 1 // already a candidate; an entry at a reused address gets in later
 	}
-	var list prefetch.List // evict will look the key up
+	var list prefetch.List // evict will look up the key
 	list.Add(uintptr(unsafe.Pointer(e.text)), 1)
 	list.Fetch()
 	i := 0
@@ -298,7 +294,7 @@ func (v *evictor) consider(g *Guard, e *Entry) int {
 	return 1
 }
 
-// score tells how soon an entry should go, compared with others.
+// score ranks an entry: the highest is evicted first.
 func (v *evictor) score(g *Guard, e *Entry) uint64 {
 	switch {
 	case v.Policy.random():
@@ -309,7 +305,7 @@ func (v *evictor) score(g *Guard, e *Entry) uint64 {
 	return v.disuse(g, e)
 }
 
-// disuse tells how long an entry has not been used, or how seldom it is, compared with others.
+// disuse ranks an entry by how long ago, or how rarely, it was used.
 func (v *evictor) disuse(g *Guard, e *Entry) uint64 {
 	if v.Policy.frequency() {
 		return uint64(maxFrequency - g.Frequency(e))
@@ -317,7 +313,7 @@ func (v *evictor) disuse(g *Guard, e *Entry) uint64 {
 	return uint64(g.IdleTime(e))
 }
 
-// evict removes a candidate if it is still one: it may have gone, or have been used since it was drawn.
+// evict removes a candidate if it still qualifies: it may be gone, or have been used since it was drawn.
 func (v *evictor) evict(ks *Keyspace, c candidate, now int64) bool {
 	var g Guard
 	g.Lock(ks, 1<<c.shard, now)
@@ -328,7 +324,7 @@ func (v *evictor) evict(ks *Keyspace, c candidate, now int64) bool {
 	}
 	e := *p
 	if g.removeIfGone(e) {
-		return true // there is room where it was
+		return true // its removal made room
 	}
 	if v.Policy.volatile() && e.deadline == 0 || !v.Policy.random() && v.score(&g, e) < c.score {
 		return false
@@ -337,11 +333,11 @@ func (v *evictor) evict(ks *Keyspace, c candidate, now int64) bool {
 	return true
 }
 
-// removeIfGone removes an entry that has expired, or of which all fields have, and reports whether it did: such a key
-// is not evicted.
+// removeIfGone removes an entry that has expired, or all of whose fields have, and reports whether it did. Such a key
+// does not count as evicted.
 func (g *Guard) removeIfGone(e *Entry) bool { return g.gone(e) && g.unlessExpired(e) == nil }
 
-// evict removes an entry to make room. Like expiry that is no change by a command, and is journalled here.
+// evict removes an entry to make room. Like expiry it is no command's change, and is journalled here.
 func (g *Guard) evict(e *Entry) {
 	db := g.DB(e)
 	g.ks.shards[e.shard].stats.Evicted++
@@ -354,17 +350,17 @@ func (g *Guard) evict(e *Entry) {
 	e.obj, e.strLen = nil, 0 // the next checkpoint may still have the entry in its list
 }
 
-// The frequency of use is a counter of eight bits that grows by one with a probability that falls as it grows, so
-// that it is about the logarithm of the number of uses, and that falls with time. Above it in Entry.access is the
-// minute at which it was last changed.
+// The frequency of use is an eight-bit counter. It grows by one with a probability that falls as it grows, so it is
+// about the logarithm of the number of uses, and it decays with time. Entry.access holds it below the minute of its
+// last change.
 
 const (
-	// newFrequency is what keys begin with, so that they have the time to be used.
+	// newFrequency is the initial counter, so that new keys have time to be used.
 	newFrequency = 5
 	maxFrequency = 255
 )
 
-// firstAccess returns the access of a new entry.
+// firstAccess returns the initial access of a new entry.
 func (g *Guard) firstAccess() uint32 {
 	if g.ks.frequency.Load() {
 		return packAccess(g.now, newFrequency)
@@ -372,7 +368,7 @@ func (g *Guard) firstAccess() uint32 {
 	return uint32(g.now / 1000)
 }
 
-// packAccess returns the access of an entry with a frequency that was changed last at a time in ms since 1970.
+// packAccess returns the access with a frequency that was last changed at now, in ms since 1970.
 func packAccess(now int64, frequency int) uint32 { return minuteOf(now)<<8 | uint32(frequency) }
 
 // minuteOf returns the minutes since 1970 in 16 bits.
@@ -390,11 +386,10 @@ func (g *Guard) countAccess(e *Entry) {
 	e.access = packAccess(g.now, n)
 }
 
-// CountsFrequency reports whether entries know how often they are used, which the policies of LFU need, and not when
-// they were last used.
+// CountsFrequency reports whether entries record how often they are used, as the LFU policies need, instead of when.
 func (g *Guard) CountsFrequency() bool { return g.ks.frequency.Load() }
 
-// Frequency returns how often an entry is used lately, from 0 to 255 on a logarithmic scale, if CountsFrequency.
+// Frequency returns how often an entry was used lately, from 0 to 255 on a logarithmic scale, if CountsFrequency.
 func (g *Guard) Frequency(e *Entry) int {
 	n := int(e.access & 0xff)
 	if decay := g.ks.evicting.how.Load().DecayMinutes; decay > 0 {

@@ -20,7 +20,7 @@ func evictN(ks *Keyspace, n int) (all bool) {
 	}) == Relieved
 }
 
-// seeded makes the choice of candidates the same every time.
+// seeded makes the choice of candidates reproducible.
 func seeded(ks *Keyspace, how Eviction) {
 	ks.evicting.rng = rand.New(rand.NewPCG(1, 2))
 	if how.Samples == 0 {
@@ -68,7 +68,7 @@ func TestEvictionTellsEverybody(t *testing.T) {
 	})
 }
 
-// recordedJournal keeps what is journalled.
+// recordedJournal keeps the journalled commands.
 type recordedJournal struct{ records []string }
 
 func (j *recordedJournal) Append(_ int64, commands []byte) {
@@ -99,7 +99,7 @@ func TestNothingIsEvictedWhileTheJournalIsRepeated(t *testing.T) {
 	})
 }
 
-// Half of the keys are used, then half of all are evicted: those that were used stay, but for a few.
+// Half of the keys are used, then half of all are evicted: nearly all used ones stay.
 func TestLRUKeepsWhatIsUsed(t *testing.T) {
 	for _, policy := range []EvictionPolicy{AllKeysLRU, VolatileLRU} {
 		keyspaces(t, func(t *testing.T, ks *Keyspace, clock *ManualClock, _ *eventLog) {
@@ -126,7 +126,7 @@ func TestLRUKeepsWhatIsUsed(t *testing.T) {
 	}
 }
 
-// Half of the keys are changed, and all are read later: those that were changed stay, but for a few.
+// Half of the keys are changed, and all are read later: nearly all changed ones stay.
 func TestLRMKeepsWhatIsChanged(t *testing.T) {
 	for _, policy := range []EvictionPolicy{AllKeysLRM, VolatileLRM} {
 		keyspaces(t, func(t *testing.T, ks *Keyspace, clock *ManualClock, _ *eventLog) {
@@ -157,7 +157,7 @@ func TestLRMKeepsWhatIsChanged(t *testing.T) {
 	}
 }
 
-// A few keys are used often and long ago, the others once and lately.
+// A few keys are used often but long ago, the others once and lately.
 func TestLFUKeepsWhatIsUsedOften(t *testing.T) {
 	for _, policy := range []EvictionPolicy{AllKeysLFU, VolatileLFU} {
 		keyspaces(t, func(t *testing.T, ks *Keyspace, clock *ManualClock, _ *eventLog) {
@@ -276,7 +276,7 @@ func TestFrequencyGrowsAndFades(t *testing.T) {
 		for range 1000 {
 			read(ks, "k")
 		}
-		require.InDelta(t, newFrequency+14, frequency(), 10) // the square root of 2*1000/10
+		require.InDelta(t, newFrequency+14, frequency(), 10) // sqrt(2*1000/10) above the start
 		before := frequency()
 		clock.Advance(4 * time.Minute)
 		require.Equal(t, before-2, frequency())
@@ -284,7 +284,7 @@ func TestFrequencyGrowsAndFades(t *testing.T) {
 		require.Zero(t, frequency())
 		under(ks, func(g *Guard) {
 			g.SetFrequency(g.Peek(0, []byte("k")), 300)
-			g.SetIdleTime(g.Peek(0, []byte("k")), 300) // means nothing now
+			g.SetIdleTime(g.Peek(0, []byte("k")), 300) // has no meaning now
 		})
 		require.Equal(t, maxFrequency, frequency())
 		read(ks, "k")
@@ -295,7 +295,7 @@ func TestFrequencyGrowsAndFades(t *testing.T) {
 	})
 }
 
-// Entries that have gone before the next checkpoint do not stay in memory until then.
+// Removed entries do not stay in memory until the next checkpoint.
 func TestEntriesThatHaveGoneLeaveTheListOfChanges(t *testing.T) {
 	var l entryList
 	live := 0
@@ -326,7 +326,7 @@ func TestEntriesThatHaveGoneLeaveTheListOfChanges(t *testing.T) {
 	}
 }
 
-// What the pool has must not be there twice, however often it is drawn.
+// A key must not be in the pool twice, however often it is drawn.
 func TestThePoolHasEachKeyOnce(t *testing.T) {
 	keyspaces(t, func(t *testing.T, ks *Keyspace, clock *ManualClock, _ *eventLog) {
 		seeded(ks, Eviction{Policy: AllKeysLRU})
@@ -347,14 +347,13 @@ func TestThePoolHasEachKeyOnce(t *testing.T) {
 	})
 }
 
-// Of keys that are used by a law of Zipf as many uses find their key as with an exact list of what was used last, but
-// for a few.
+// With keys used by Zipf's law, almost as many uses find their key as with an exact LRU list.
 func TestLRUServesSkewedUseAsAnExactOneWould(t *testing.T) {
 	keyspaces(t, func(t *testing.T, ks *Keyspace, clock *ManualClock, _ *eventLog) {
 		seeded(ks, Eviction{Policy: AllKeysLRU})
 		const keys, room, uses = 2000, 400, 20_000
 		use := rand.NewZipf(rand.New(rand.NewPCG(3, 4)), 1.1, 5, keys-1)
-		var exact []string // the latest at the end
+		var exact []string // latest last
 		hits, exactHits := 0, 0
 		for range uses {
 			clock.Advance(time.Second)

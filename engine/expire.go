@@ -7,25 +7,25 @@ import (
 	"unsafe"
 )
 
-// expireBatch is how many keys and fields a timer removes under one guard, so that many with one deadline do not hold
-// up everybody else.
+// expireBatch is how many keys and fields a timer removes under one guard, so that many with one deadline do not delay
+// other commands.
 const expireBatch = 64
 
-// Removing a key wakes the process up, which costs far more than the removal. So expirySteps removals, and expiryPace more
-// for each second, happen at their deadlines; further ones wait for the next full expiryPace, together. Only counts of keys
-// and events show the delay: no command finds an expired key.
+// Removing a key wakes up the process, which costs far more than the removal. So expirySteps removals, plus one per
+// expiryPace of time, happen at their deadlines; further ones wait for the next full expiryPace, together. Only counts
+// of keys and events show the delay: no command finds an expired key.
 const (
 	expiryPace  = 100 // ms, as often as Redis looks by default
 	expirySteps = 100
 )
 
-// pacer says when the steps of expiry happen. The zero value is ready.
+// pacer decides when the steps of expiry happen. The zero value is ready.
 type pacer struct {
-	paid atomic.Int64 // ms since 1970 up to which steps are paid for, at expiryPace each: up to expirySteps more than now
+	paid atomic.Int64 // ms since 1970 up to which steps are paid for, expiryPace each; at most expirySteps ahead of now
 	last atomic.Int64 // the time of the last step
 }
 
-// next returns when a step happens whose keys fall due at a time, as it looks now.
+// next returns the expected time of a step whose keys are due at a time.
 func (p *pacer) next(at, now int64) int64 {
 	if at <= now || p.paid.Load()-now < expirySteps*expiryPace {
 		return at
@@ -33,7 +33,7 @@ func (p *pacer) next(at, now int64) int64 {
 	return (at + expiryPace - 1) / expiryPace * expiryPace
 }
 
-// step counts a step. Those of several shards at one time are one.
+// step counts a step. Steps of several shards at the same time count as one.
 func (p *pacer) step(now int64) {
 	if p.last.Swap(now) != now {
 		p.paid.Store(max(min(p.paid.Load(), now+expirySteps*expiryPace), now) + expiryPace)
@@ -53,7 +53,7 @@ func (ks *Keyspace) arm(i int, now int64) {
 		}
 		return
 	}
-	// A timer that fires too early costs little and finds the right time; a deadline moved back is not worth a reset.
+	// A timer that fires too early costs little and finds the right time; a later deadline is not worth a reset.
 	if s.timer != nil && s.armed <= at || ks.closed.Load() {
 		return
 	}
@@ -70,18 +70,18 @@ func (ks *Keyspace) arm(i int, now int64) {
 	})
 }
 
-// SetActiveExpiry says whether keys are removed when they expire, as they are unless told, or only when somebody
-// looks at them. Timers begin again with the next use of each shard.
+// SetActiveExpiry chooses whether expired keys are removed by timers, the default, or only when a command looks them
+// up. Timers start again with the next use of each shard.
 func (ks *Keyspace) SetActiveExpiry(on bool) { ks.passive.Store(!on) }
 
-// SetExpiredSeen says whether everybody sees keys and fields as if none expired, for tests.
+// SetExpiredSeen makes expired keys and fields visible to all, for tests.
 func (ks *Keyspace) SetExpiredSeen(yes bool) { ks.expiredSeen.Store(yes) }
 
-// SetImporting says whether another server's data are being taken over: keys that expire are removed only when somebody
-// looks at them for whom they have, and Guard.SeesExpired counts.
+// SetImporting says that another server's data is being taken over: expired keys are removed only when a command for
+// which they have expired looks them up, and Guard.SeesExpired has an effect.
 func (ks *Keyspace) SetImporting(on bool) { ks.importing.Store(on) }
 
-// IgnoresDeadlines reports whether nothing has expired for the guard.
+// IgnoresDeadlines reports whether the guard treats nothing as expired.
 func (g *Guard) IgnoresDeadlines() bool {
 	return g.FromMaster || g.SeesExpired && g.ks.importing.Load() || g.ks.expiredSeen.Load()
 }
@@ -93,7 +93,7 @@ func (ks *Keyspace) disarm(s *shard) {
 	s.timer = nil
 }
 
-// expireDue removes keys and fields of shard i whose time has come, because its timer has fired.
+// expireDue removes due keys and fields of shard i after its timer has fired.
 func (ks *Keyspace) expireDue(i int) {
 	var g Guard
 	s := &ks.shards[i]
@@ -109,7 +109,7 @@ func (ks *Keyspace) expireDue(i int) {
 	ks.tellLocked(LockedForExpiry, start)
 }
 
-// removeDue removes a batch of keys and fields of a shard whose time has come. It reports whether there may be more.
+// removeDue removes a batch of due keys and fields of a shard. It reports whether there may be more.
 func (g *Guard) removeDue(s *shard) (more bool) {
 	left := expireBatch
 	for left > 0 && !g.ks.importing.Load() && !g.ks.replica {
@@ -129,15 +129,14 @@ func (g *Guard) removeDue(s *shard) (more bool) {
 	return left <= 0
 }
 
-// Fields of hashes expire like keys: a hash lies in the deadline index of its shard by its own deadline or the earliest
-// of its fields, whichever comes first. Looking up a key that is due removes its expired fields, so that no command sees
-// one.
+// Fields of hashes expire like keys: a hash is in the deadline index of its shard by its own deadline or the earliest
+// of its fields, whichever comes first. Looking up a due key removes its expired fields, so that no command sees one.
 
-// unreadableDelay is how many ms later the fields of a hash expire by themselves that could not be read from the store.
+// unreadableDelay is the delay in ms before the timer retries a hash that could not be read from the store.
 const unreadableDelay = 1000
 
-// readable brings a hash into memory whose fields are due, and reports whether it could. Otherwise it is tried again
-// later; a command that uses the hash tries at once, and gets the error.
+// readable loads a hash with due fields, and reports whether that worked. If not, the timer retries later; a command
+// that uses the hash tries at once, and gets the error.
 func (g *Guard) readable(e *Entry) bool {
 	if e.flags&flagUnloaded == 0 {
 		return true
@@ -153,7 +152,7 @@ func (g *Guard) readable(e *Entry) bool {
 	return false
 }
 
-// due reports whether the entry, or a field of it, has expired.
+// due reports whether the entry, or one of its fields, has expired.
 func (g *Guard) due(e *Entry) bool {
 	switch {
 	case g.ks.replaying, g.IgnoresDeadlines():
@@ -166,7 +165,7 @@ func (g *Guard) due(e *Entry) bool {
 	return g.shard(e.shard).expires.At(e) <= g.now
 }
 
-// gone reports whether the entry has expired, or all fields of it have.
+// gone reports whether the entry, or all of its fields, have expired.
 func (g *Guard) gone(e *Entry) bool {
 	switch {
 	case e.slot == 0, g.IgnoresDeadlines():
@@ -176,20 +175,19 @@ func (g *Guard) gone(e *Entry) bool {
 	case e.flags&flagFields == 0 || !g.due(e) || !g.readable(e):
 		return false
 	}
-	g.schedule(e) // it may have been overdue
+	g.schedule(e) // its known deadline may have been too early
 	return e.Hash().AllExpired(g.now)
 }
 
-// expireFields removes fields of a hash whose time has come, up to max of them, or the key if none is left; it
-// returns how many there were, and whether the key is still there. That is no change by a command, and is journalled
-// here.
+// expireFields removes due fields of a hash, up to max of them, or the key if none is left. It returns the number of
+// fields and whether the key still exists. The removal is no command's change, and is journalled here.
 func (g *Guard) expireFields(e *Entry, max int) (n int, stays bool) {
 	h := e.Hash()
 	stats := &g.ks.shards[e.shard].stats
 	changes := g.changes
 	defer func() { g.changes = changes }()
 	if h.AllExpired(g.now) {
-		// Fields that were given one deadline together are many at times.
+		// Fields that got their deadline together can be many.
 		stats.ExpiredFields += int64(h.Len())
 		g.Notify(EventHash, "hexpired", g.DB(e), e.Key())
 		if g.WantsFields() {
@@ -225,7 +223,7 @@ func (g *Guard) expireFields(e *Entry, max int) (n int, stays bool) {
 	})
 	log()
 	if n == 0 {
-		g.schedule(e) // the deadline that was known was too early
+		g.schedule(e) // the known deadline was too early
 		return 0, true
 	}
 	stats.ExpiredFields += int64(n)
@@ -233,10 +231,10 @@ func (g *Guard) expireFields(e *Entry, max int) (n int, stays bool) {
 	return n, true
 }
 
-// schedule must be called when the deadlines of the fields of a hash may have changed.
+// schedule must be called when the deadlines of a hash's fields may have changed.
 func (g *Guard) schedule(e *Entry) {
 	if p := e.partial(); p != nil {
-		// Fields that are not in memory may expire later than was known before.
+		// Fields that are not in memory may expire later than the known deadline.
 		known := g.fieldDeadline(e)
 		if next := p.view.Hash().NextDeadline(); next != 0 && (known == 0 || next < known) {
 			g.setFieldDeadline(e, next)
@@ -248,7 +246,7 @@ func (g *Guard) schedule(e *Entry) {
 	}
 }
 
-// fieldDeadline returns a time in ms since 1970 before which no field of an entry expires, 0 if none ever does.
+// fieldDeadline returns a time in ms since 1970 before which no field of an entry expires, 0 if none ever expires.
 func (g *Guard) fieldDeadline(e *Entry) int64 {
 	switch {
 	case e.flags&flagFields == 0:
@@ -258,12 +256,12 @@ func (g *Guard) fieldDeadline(e *Entry) int64 {
 	case e.unloaded().overdue:
 		return 1
 	case g.ks.spaces[e.space].dropped != 0:
-		return 1 // when is not known any more, and too early does no harm
+		return 1 // the time is unknown, and too early does no harm
 	}
 	return g.shard(e.shard).expires.At(e)
 }
 
-// setFieldDeadline notes that no field of an entry expires before a time in ms since 1970; 0 means that none ever does.
+// setFieldDeadline records that no field of an entry expires before a time in ms since 1970, or ever if at is 0.
 func (g *Guard) setFieldDeadline(e *Entry, at int64) {
 	d := &g.shard(e.shard).dbs[g.DB(e)]
 	if had := e.flags&flagFields != 0; had != (at != 0) {
@@ -277,8 +275,8 @@ func (g *Guard) setFieldDeadline(e *Entry, at int64) {
 	g.place(e, at)
 }
 
-// place puts an entry where it belongs in the deadline index, if its fields do not expire before a time, or never if
-// that is 0.
+// place updates an entry's position in the deadline index. fields is the time before which no field expires, 0 if none
+// ever does.
 func (g *Guard) place(e *Entry, fields int64) {
 	at := e.deadline
 	if fields != 0 && (at == 0 || fields < at) {

@@ -12,7 +12,7 @@ import (
 	"github.com/atomredis/atomredis/engine/hashes"
 )
 
-// hset gives a field of a hash a value and a deadline so many ms from now, 0 for none.
+// hset sets a field of a hash with a deadline ttl ms from now, 0 for none.
 func hset(ks *Keyspace, key, field, value string, ttl int64) {
 	under(ks, func(g *Guard) {
 		e := g.Write(0, []byte(key))
@@ -27,7 +27,7 @@ func hset(ks *Keyspace, key, field, value string, ttl int64) {
 	})
 }
 
-// fields returns how many fields a hash has.
+// fields returns the number of fields of a hash.
 func fields(ks *Keyspace, key string) (n int) {
 	under(ks, func(g *Guard) {
 		if e := g.Peek(0, []byte(key)); e != nil {
@@ -165,7 +165,7 @@ func TestFieldsExpireWhereverTheirHashGoes(t *testing.T) {
 	})
 }
 
-// What is watched and missing stays so if a key takes its place that has expired before its timer fired.
+// A watched missing key stays missing when a swap puts an expired key in its place whose timer has not fired.
 func TestSwapPutsNoExpiredKeyInAnyPlace(t *testing.T) {
 	for name, fill := range map[string]func(ks *Keyspace){
 		"key": func(ks *Keyspace) { set(ks, "k", "v", 10) },
@@ -209,7 +209,7 @@ func TestSwapPutsNoExpiredKeyInAnyPlace(t *testing.T) {
 	}
 }
 
-// Keys that have expired make room without being evicted, even between the draw and the choice.
+// Expired keys make room without being evicted, even between the draw and the choice.
 func TestWhatHasExpiredIsNotEvicted(t *testing.T) {
 	for name, fill := range map[string]func(ks *Keyspace){
 		"key":    func(ks *Keyspace) { set(ks, "k", "v", 10) },
@@ -242,7 +242,7 @@ func TestWhatHasExpiredIsNotEvicted(t *testing.T) {
 	}
 }
 
-// textJournal is a Journal that writes down what it gets.
+// textJournal is a Journal that keeps its records as text.
 type textJournal struct{ records []string }
 
 func (j *textJournal) Append(_ int64, commands []byte) {
@@ -278,7 +278,7 @@ func TestExpiredFieldsAreJournalledAndNotReplayed(t *testing.T) {
 	require.Equal(t, []string{"HDEL h a", "DEL h"}, journal.records)
 }
 
-// brokenSource is a memoryStore that cannot be read while it is broken.
+// brokenSource is a memoryStore that cannot be read while broken.
 type brokenSource struct {
 	*memoryStore
 	broken bool
@@ -333,7 +333,7 @@ func TestFieldsThatCannotBeReadExpireLater(t *testing.T) {
 	require.Equal(t, DBStats{}, dbStats(ks, 0))
 }
 
-// entryOf returns the entry of a key of database 0, whatever its deadline.
+// entryOf returns the entry of a key of database 0, expired or not.
 func (ks *Keyspace) entryOf(key string) *Entry {
 	e, _ := ks.shards[ks.shardIndex(key)].dbs[0].dict.GetString(key)
 	return *e
@@ -387,7 +387,7 @@ func TestAChangedDeadlineIsOneSmallWrite(t *testing.T) {
 	require.Equal(t, 1, removed)
 }
 
-// timesOfSteps returns a keyspace whose steps of expiry add their times, each once, to what is returned too.
+// timesOfSteps returns a keyspace, its clock, and the list to which each expiry step adds its time, each time once.
 func timesOfSteps(t *testing.T) (*Keyspace, *ManualClock, *[]int64) {
 	clock, times := NewManualClock(time.UnixMilli(1_000_000)), new([]int64)
 	ks := New(Options{Clock: clock, Shards: 8, LockedFor: func(by LockReason, _ time.Duration) {
@@ -411,7 +411,7 @@ func TestManyDeadlinesWakeNobodyUpBeforeAndFewTimesThen(t *testing.T) {
 	for range seconds * 10 {
 		clock.Advance(expiryPace * time.Millisecond)
 		due := (clock.Now().UnixMilli() - 1_100_000) * keys / seconds / 1000
-		// What fell due within the last moment may still be there, and nothing else.
+		// Only keys that fell due within the last moment may still be there.
 		require.InDelta(t, keys-due, dbStats(ks, 0).Keys, expiryPace+1)
 	}
 	require.Less(t, len(*times), expirySteps+2*seconds*1000/expiryPace)
@@ -427,7 +427,7 @@ func TestFewDeadlinesAreMetExactly(t *testing.T) {
 			set(ks, fmt.Sprint(round, i), "v", 3*i+1)
 			want = append(want, start+3*i+1)
 		}
-		clock.Advance(expirySteps * expiryPace * time.Millisecond) // which pays for as many
+		clock.Advance(expirySteps * expiryPace * time.Millisecond) // pays for that many steps
 		require.Equal(t, want, *times)
 	}
 }

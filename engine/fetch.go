@@ -6,22 +6,22 @@ import (
 	"unsafe"
 )
 
-// Values that are not in memory come back when they are used. Whoever cannot wait reads them at once, under the guard.
-// The holder of a guard who can wait says so with OnAway. It then ends its work by a panic before anything has changed,
-// asks for the value with Fetch, and begins anew when it is there. So others go on meanwhile, and many values are read
+// Values that are not in memory come back when they are used. A caller that cannot wait reads them at once, under its
+// guard. A caller that can wait calls OnAway. Then it panics out of its work before anything has changed, requests the
+// value with Fetch, and starts again when it has come. So other clients continue meanwhile, and many values are read
 // side by side.
 
-// Away is a value that is needed and is not in memory.
+// Away is a value that is needed but not in memory.
 type Away struct {
 	DB  int
 	Key string
-	// Some are the parts of the value that are needed; nil if that is all of it.
+	// Some are the needed parts of the value; nil means all of it.
 	Some *Some
 }
 
-// OnAway has fn called, until OnAway(nil) or the guard is given back, when a value is read that is not in memory, unless
-// something has changed under the guard since. fn may end its caller by a panic. If it returns, the value is read at
-// once.
+// OnAway makes the guard call fn before it reads a value that is not in memory, unless something has changed under the
+// guard since. That lasts until OnAway(nil) or the end of the guard. fn may end its caller by a panic. If it returns,
+// the value is read at once.
 func (g *Guard) OnAway(fn func(*Away)) {
 	g.onAway, g.repeats = fn, g.changes
 	for m := g.locked; m != 0; m &= m - 1 {
@@ -33,13 +33,13 @@ func (g *Guard) OnAway(fn func(*Away)) {
 	}
 }
 
-// canWait reports whether nothing has changed yet that could not be done again.
+// canWait reports whether nothing has changed since OnAway, so that the work can start again.
 func (g *Guard) canWait() bool { return g.changes == g.repeats }
 
-// lookups are the counters of lookups as they were when a guard began that may wait.
+// lookups are the counters of lookups at the time of OnAway.
 type lookups struct{ hits, misses int64 }
 
-// Uncount takes the lookups back that were counted since OnAway: they will be made once more.
+// Uncount resets the counters of lookups to their state at OnAway: the lookups will be repeated.
 func (g *Guard) Uncount() {
 	for m := g.locked; m != 0; m &= m - 1 {
 		s := &g.ks.shards[bits.TrailingZeros64(m)]
@@ -47,30 +47,30 @@ func (g *Guard) Uncount() {
 	}
 }
 
-// coming is a value, or parts of one, being read from the store.
+// coming is a value, or some of its parts, being read from the store.
 type coming struct {
 	at      stored
 	some    *Some       // nil for the whole value
-	numbers partNumbers // with some: where they are
+	numbers partNumbers // with some: the location of the parts
 	entry   *Entry
-	waiting []func() // called when it has come; protected by the entry's shard
-	ended   bool     // likewise
+	waiting []func() // called when the value has come; protected by the entry's shard
+	ended   bool     // protected likewise
 }
 
 // fetcher reads values from the store.
 type fetcher struct {
-	mu      sync.Mutex // protects what follows; nothing is locked under it
+	mu      sync.Mutex // protects the fields below; no other lock is taken under it
 	queue   []*coming
 	readers int
 	running sync.WaitGroup
 }
 
-// maxReaders is how many values are read side by side: as many reads as disks are asked for at once.
+// maxReaders is how many values are read side by side: enough reads to keep disks busy.
 const maxReaders = 64
 
-// Fetch begins to bring the value of a key into memory if it is not there, and reports whether it has. Then done is
-// called, by any goroutine without locks, when the value has come or could not be read. If no more than some parts are
-// needed (which may be nil), and the value is stored in parts, these come. No guard may be held.
+// Fetch starts to load the value of a key that is not in memory, and returns whether it did. Afterwards it calls done,
+// from any goroutine without locks, when the value has come or could not be read. If some is not nil and the value is
+// stored in parts, only these parts are loaded. No guard may be held.
 func (ks *Keyspace) Fetch(db int, key []byte, some *Some, done func()) bool {
 	var g Guard
 	g.Lock(ks, ks.ShardOf(key), 0)
@@ -103,7 +103,7 @@ func (ks *Keyspace) Fetch(db int, key []byte, some *Some, done func()) bool {
 	return true
 }
 
-// add has a value read.
+// add queues a value for reading.
 func (f *fetcher) add(ks *Keyspace, c *coming) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -115,7 +115,7 @@ func (f *fetcher) add(ks *Keyspace, c *coming) {
 	}
 }
 
-// next returns a value that is to be read, nil if there is none: then the reader ends.
+// next returns the next value to read, nil if there is none: then the reader ends.
 func (f *fetcher) next() *coming {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -130,7 +130,7 @@ func (f *fetcher) next() *coming {
 	return c
 }
 
-// read reads values until there are none to be read.
+// read reads queued values until none are left.
 func (f *fetcher) read(ks *Keyspace) {
 	defer f.running.Done()
 	for c := f.next(); c != nil; c = f.next() {
@@ -148,8 +148,8 @@ func (f *fetcher) read(ks *Keyspace) {
 	}
 }
 
-// end calls arrive with the value that was read, unless the entry was removed or has another value by now, and returns the
-// callbacks of those that wait for it.
+// end calls arrive with the value read, unless the entry was removed or has another value by now. It returns the
+// callbacks of those that wait for the value.
 func (ks *Keyspace) end(c *coming, arrive func(g *Guard)) (waiting []func()) {
 	var g Guard
 	g.Lock(ks, 1<<c.entry.shard, ks.Now())
@@ -163,7 +163,8 @@ func (ks *Keyspace) end(c *coming, arrive func(g *Guard)) (waiting []func()) {
 	return waiting
 }
 
-// arrive gives an entry its value. If the value could not be read, the next use of the entry tries again and gets the error.
+// arrive stores the value read in its entry. After a failed read, the next use of the entry tries again and gets the
+// error.
 func (g *Guard) arrive(c *coming, v storedValue, err error) {
 	e := c.entry
 	c.at.coming = nil
@@ -171,7 +172,7 @@ func (g *Guard) arrive(c *coming, v storedValue, err error) {
 		return
 	}
 	g.copyAway(e)
-	_ = e.comeBack(c.at.unloaded, v) // as above
+	_ = e.comeBack(c.at.unloaded, v) // a failed decoding surfaces in the same way
 }
 
 // arriveSome is arrive for some parts.
@@ -182,8 +183,8 @@ func (g *Guard) arriveSome(c *coming, parts []partRead, err error) {
 	}
 }
 
-// copyAway has an entry copied by the snapshot under way while it is away, so that the value can leave again when it has
-// come: that of the image is in the store.
+// copyAway lets the snapshot under way copy an entry before its value is loaded. The image then refers to the store, so
+// the value can leave memory again.
 func (g *Guard) copyAway(e *Entry) {
 	if s := g.ks.copying; s != nil && s.waitsFor(e) {
 		s.keep(g, e)

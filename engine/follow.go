@@ -1,10 +1,10 @@
 package engine
 
-// Follower gets what is journalled and passes it on to the journal, so that both have the same order.
+// Follower gets the journal's records and passes them on to the journal, so that both have the same order.
 type Follower interface {
-	// Follow is as Append is for a Journal; journal is nil if there is none.
+	// Follow is like Append of a Journal; journal is nil if there is none.
 	Follow(now int64, commands []byte, journal Journal)
-	// Tell has it get commands that change nothing, and are in no journal. They are not kept.
+	// Tell gives it commands that change nothing and are not journalled. They are valid during the call only.
 	Tell(commands []byte)
 }
 
@@ -17,7 +17,7 @@ type tee struct {
 // Append implements Journal.
 func (t *tee) Append(now int64, commands []byte) { t.follower.Follow(now, commands, t.journal) }
 
-// Tell passes a command that changes nothing to the follower, if there is one, behind the guard's record. args are not kept.
+// Tell passes a command that changes nothing to the follower, if any, after the guard's record. It does not keep args.
 func (g *Guard) Tell(args [][]byte) {
 	if _, ok := g.ks.journal.(*tee); ok {
 		g.told = appendCommand(g.told, args)

@@ -10,30 +10,30 @@ import (
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
-// Checkpoints. Changes since the last one are recorded by entry (flags and shard.dirty), by removed key, by dropped value
-// (changes.go), and within large values by part (package delta). Freeze sets these records apart under a short lock and
-// begins a new epoch. The frozen entries are then read in the order of their keys (heads.go), as
-// they were at the instant of Freeze, whatever happens meanwhile (image.go).
+// Checkpoints. Changes since the last one are recorded by entry (flags and shard.dirty), by removed key, by dropped
+// value (changes.go), and within large values by part (package delta). Freeze sets these records apart under a short
+// lock and begins a new epoch. The frozen entries are then read in the order of their keys (heads.go), in their state
+// at the instant of Freeze (image.go).
 
-// Frozen is what a checkpoint has to write. One goroutine uses it: first Heads, then Parts, then Done or Abort.
+// Frozen is the data that a checkpoint writes. One goroutine uses it: first Heads, then Parts, then Done or Abort.
 type Frozen struct {
-	// Spaces are the numbers of the spaces of the databases, NextSpace and NextParts the first numbers that are not in
-	// use. NextParts is known when Heads has returned.
+	// Spaces are the numbers of the databases' spaces, NextSpace and NextParts the first unused numbers. NextParts is
+	// known after Heads.
 	Spaces    []uint32
 	NextSpace uint32
 	NextParts uint64
-	// Keys is how many keys there are, -1 if that is not known because they are still being loaded.
+	// Keys is the number of keys, -1 if it is unknown because they are still being loaded.
 	Keys int
-	// DroppedSpaces have been emptied; all that is stored in them goes, in this order.
+	// DroppedSpaces were emptied; everything stored in them is to be deleted, in this order.
 	DroppedSpaces []uint32
 
-	reader  // which also pauses now and then while keys are sorted
+	reader  // pauses now and then while keys are sorted, too
 	epoch   uint32
 	dirty   []entryList
 	removed [][]removal
 	dropped []uint64
 	values  []frozenValue
-	kept    map[uint64]bool // the numbers of parts that are in use, of those that Heads has named
+	kept    map[uint64]bool // numbers of parts in use by the keys that Heads has reported
 	by      *checkpoint
 	written atomic.Int64
 	blobs   []byte // of the images of a batch; reused
@@ -55,18 +55,18 @@ func (f *Frozen) all() iter.Seq[*Entry] {
 	}
 }
 
-// frozenValue is a value of which parts have to be written.
+// frozenValue is a value with parts to write.
 type frozenValue struct {
-	id uint64 // their number
+	id uint64 // the number of its parts
 	tracked
 	names *delta.Names
 
-	text []byte // a string, lent, of which all parts are new; there is no log then
-	loan *Loan  // nil once it was returned
+	text []byte // a lent string, stored in parts that are all new; it has no log
+	loan *Loan  // nil once returned
 }
 
-// Freeze begins a checkpoint. It calls at while the whole keyspace is locked: the checkpoint has the changes that were
-// journalled before, and no others. There must be no other unfinished checkpoint.
+// Freeze begins a checkpoint. It calls at while the whole keyspace is locked: the checkpoint contains exactly the
+// changes journalled before. There must be no other unfinished checkpoint.
 func (ks *Keyspace) Freeze(at func()) *Frozen {
 	f := &Frozen{reader: reader{ks: ks}, kept: map[uint64]bool{}, by: new(checkpoint)}
 	var g Guard
@@ -102,7 +102,7 @@ func (ks *Keyspace) Freeze(at func()) *Frozen {
 	return f
 }
 
-// Len returns how many keys have changed or gone.
+// Len returns the number of changed and removed keys.
 func (f *Frozen) Len() int {
 	n := 0
 	for i := range f.dirty {
@@ -111,22 +111,22 @@ func (f *Frozen) Len() int {
 	return n
 }
 
-// Empty reports that there is nothing to write.
+// Empty reports whether there is nothing to write.
 func (f *Frozen) Empty() bool {
 	return f.Len() == 0 && len(f.dropped) == 0 && len(f.DroppedSpaces) == 0
 }
 
-// Written returns how many of them Heads is through with. Any goroutine may call it.
+// Written returns how many of the Len keys Heads has finished. Any goroutine may call it.
 func (f *Frozen) Written() int { return int(f.written.Load()) }
 
 const (
-	freezeBatch  = 64      // how many entries or parts are read under one lock
-	freezeBytes  = 1 << 20 // and about how many bytes of entries at most, but one entry in any case
-	maxKeptBlobs = 1 << 20 // size in bytes of the largest buffer that is kept for the next batch
+	freezeBatch  = 64      // entries or parts read under one lock
+	freezeBytes  = 1 << 20 // about the most bytes of entries read under one lock, but at least one entry
+	maxKeptBlobs = 1 << 20 // size in bytes of the largest buffer kept for the next batch
 )
 
-// Heads calls put for every key that has changed and remove for every key that has gone, in the order of their spaces
-// and keys. It is called first, and ends with the first error. put does not keep the image.
+// Heads calls put for every changed key and remove for every removed key, in the order of spaces and keys. It must be
+// called first, and returns the first error. put must not keep the image.
 func (f *Frozen) Heads(put func(*Image) error, remove func(space uint32, key string, wasExternal bool) error) error {
 	list, refs := f.heads()
 	items := make([]headItem, 0, freezeBatch)
@@ -154,12 +154,11 @@ func (f *Frozen) Heads(put func(*Image) error, remove func(space uint32, key str
 		}
 		f.written.Add(int64(n))
 	}
-	f.NextParts = f.ks.nextParts.Load() // behind those that the strings have got
+	f.NextParts = f.ks.nextParts.Load() // after the numbers given to strings
 	return nil
 }
 
-// fetch reads the memory of a batch's entries, so that it is near when they are read under the lock, which is then
-// held for less time.
+// fetch reads the memory of a batch's entries before the lock, so that the lock is held for less time.
 func (f *Frozen) fetch(batch []headItem) {
 	for i := range batch {
 		if e := batch[i].entry; e != nil {
@@ -170,8 +169,8 @@ func (f *Frozen) fetch(batch []headItem) {
 	}
 }
 
-// read returns the images of the entries in a batch, in its order; nothing for those that had gone. It ends early,
-// after n of them, when it has copied so much that others would wait for long.
+// read returns the images of the entries in a batch, in its order, without removed ones. It stops after n items once it
+// has copied so much that other clients would wait long.
 func (f *Frozen) read(batch []headItem, images []Image) (_ []Image, n int) {
 	var g Guard
 	var shards uint64
@@ -195,7 +194,7 @@ func (f *Frozen) read(batch []headItem, images []Image) (_ []Image, n int) {
 		if e == nil {
 			continue
 		}
-		if e.flags&f.ks.frozenMark == 0 { // somebody has changed it since, and left an image
+		if e.flags&f.ks.frozenMark == 0 { // changed since the freeze, which left an image
 			left := g.shard(e.shard).images
 			if img, ok := left[e]; ok {
 				delete(left, e)
@@ -210,14 +209,14 @@ func (f *Frozen) read(batch []headItem, images []Image) (_ []Image, n int) {
 		if s := f.ks.spaces[e.space]; s.dropped == 0 || s.dropped > f.epoch {
 			images = append(images, g.imageToStore(e, &f.blobs, lent))
 		} else if e.flags&flagParts != 0 {
-			// The store may have the parts under a key that the value had in another space before.
+			// The store may have these parts under the key that the value had in another space before.
 			f.dropped = appendParts(f.dropped, e)
 		}
 	}
 	return images, len(batch)
 }
 
-// emit reports the changes of the keys of a batch. A key that occurs more than once was removed and created anew.
+// emit reports the changes of a batch's keys. A key that occurs more than once was removed and created again.
 func (f *Frozen) emit(batch []headItem, images []Image, put func(*Image) error,
 	remove func(uint32, string, bool) error) error {
 	for len(batch) > 0 {
@@ -250,7 +249,7 @@ func (f *Frozen) emit(batch []headItem, images []Image, put func(*Image) error,
 				f.values = append(f.values, frozenValue{id: t.log.ID, tracked: t})
 			}
 		}
-		if img.text { // which stays lent until its parts have been written
+		if img.text { // stays lent until its parts are written
 			f.values = append(f.values, frozenValue{id: img.Head.Parts, text: img.Head.Blob, loan: img.loan})
 			img.loan = nil
 		}
@@ -266,12 +265,12 @@ func (f *Frozen) inDroppedSpace(space uint32) bool {
 	return ok
 }
 
-// HasParts reports whether Heads has named a key whose value has its parts under id.
+// HasParts reports whether a key reported by Heads has the parts stored under id.
 func (f *Frozen) HasParts(id uint64) bool { return f.kept[id] }
 
-// Parts calls drop for every value whose parts all go, put for every part that has changed, and remove for every part
-// that has gone, in the order of the values' numbers and the parts' names. more are further values to drop. It is
-// called after Heads, and ends with the first error.
+// Parts calls drop for every value whose parts are all obsolete, put for every changed part, and remove for every
+// removed part, in the order of the values' numbers and the parts' names. more are further values to drop. It must be
+// called after Heads, and returns the first error.
 func (f *Frozen) Parts(more []uint64, drop func(id uint64) error, put func(id uint64, name string, data []byte) error,
 	remove func(id uint64, name string) error) error {
 	dropped := append(slices.Clone(f.dropped), more...)
@@ -304,7 +303,7 @@ func (f *Frozen) Parts(more []uint64, drop func(id uint64) error, put func(id ui
 	return nil
 }
 
-// writeParts tells of the changed parts of one value.
+// writeParts reports the changed parts of one value.
 func (f *Frozen) writeParts(v *frozenValue, put func(id uint64, name string, data []byte) error,
 	remove func(id uint64, name string) error) error {
 	f.lockAll(func() { v.names = v.log.Frozen() })
@@ -346,7 +345,7 @@ func (f *Frozen) writeParts(v *frozenValue, put func(id uint64, name string, dat
 	})
 }
 
-// Done ends a checkpoint that is safe in the store.
+// Done ends a checkpoint after the store has made it durable.
 func (f *Frozen) Done() { f.lockAll(f.end) }
 
 func (f *Frozen) end() {
@@ -354,14 +353,14 @@ func (f *Frozen) end() {
 	f.ks.await()
 	for i := range f.ks.shards {
 		s := &f.ks.shards[i]
-		for _, img := range s.images { // those that nobody has taken
+		for _, img := range s.images { // images that were not taken
 			img.release()
 		}
 		s.images = nil
 	}
 }
 
-// Abort ends a checkpoint that has failed: everything that it was to write counts as changed again.
+// Abort ends a checkpoint that has failed: all its changes count as unsaved again.
 func (f *Frozen) Abort() {
 	var g Guard
 	g.Lock(f.ks, AllShards, 0)
@@ -371,7 +370,7 @@ func (f *Frozen) Abort() {
 	f.end()
 	for e := range f.all() {
 		e.flags &^= frozen
-		e.flags |= flagStored | flagExternal // what the store has is not known any more; more than there is does no harm
+		e.flags |= flagStored | flagExternal // the store's state is unknown; assuming too much does no harm
 		if e.flags&flagRemoved == 0 {
 			g.markDirty(e)
 		} else {
@@ -402,7 +401,7 @@ func (f *Frozen) Abort() {
 	f.ks.droppedSpaces = append(f.ks.droppedSpaces, f.DroppedSpaces...)
 }
 
-// imageToStore returns the state of an entry to store, and marks the entry as stored. buf and lent are as for take, but a
+// imageToStore returns an entry's state to store, and marks the entry as stored. buf and lent are as for take, but a
 // string in parts is always lent.
 func (g *Guard) imageToStore(e *Entry, buf *[]byte, lent int) Image {
 	fresh, stale := g.storeText(e)
@@ -411,7 +410,7 @@ func (g *Guard) imageToStore(e *Entry, buf *[]byte, lent int) Image {
 	img.WasExternal = e.flags&flagExternal != 0
 	img.text, img.stale = fresh, stale
 	if img.Head.Length != 0 && !fresh {
-		img.Known = true // also if it is in memory
+		img.Known = true // even if it is in memory
 	}
 	if !img.Known {
 		g.take(&img, e, buf, lent)

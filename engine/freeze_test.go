@@ -104,7 +104,7 @@ func (m *memoryStore) eachHead(space uint32, fn func(key []byte, h Head) bool) e
 	return nil
 }
 
-// write applies what is frozen, and calls between now and then.
+// write stores what is frozen, and calls between now and then.
 func (m *memoryStore) write(t *testing.T, f *Frozen, between func()) {
 	var more []uint64
 	dropped := map[uint32]bool{}
@@ -168,7 +168,7 @@ func (m *memoryStore) write(t *testing.T, f *Frozen, between func()) {
 	}))
 }
 
-// checkNoLeftovers fails if something is stored that no key needs.
+// checkNoLeftovers fails if the store has data that no key needs.
 func (m *memoryStore) checkNoLeftovers(t *testing.T) {
 	used := map[uint64]bool{}
 	for k, h := range m.heads {
@@ -203,7 +203,7 @@ func dump(ks *Keyspace) string {
 	return fmt.Sprintf("%d keys\n%s", len(lines), strings.Join(lines, "\n"))
 }
 
-// histories returns how many random histories a test makes of n, of which -short makes a fifth.
+// histories returns the number of random histories in a test of n; with -short it is a fifth of n.
 func histories(n uint64) uint64 {
 	if testing.Short() {
 		return n / 5
@@ -233,10 +233,10 @@ type churn struct {
 	rnd   *rand.Rand
 }
 
-// smallTexts has strings of little more than 1 KiB stored in pieces.
+// smallTexts stores strings in pieces from little more than 1 KiB on.
 var smallTexts = textSizes{whole: 1100, piece: 300}
 
-// changeString overwrites a string, or changes a part of it or its length.
+// changeString overwrites a string, or changes part of it, or its length.
 func (c *churn) changeString(g *Guard, e *Entry, v []byte) {
 	switch {
 	case e.Type() != String || c.rnd.IntN(3) == 0:
@@ -254,7 +254,7 @@ func (c *churn) changeString(g *Guard, e *Entry, v []byte) {
 	}
 }
 
-// entry returns a key of a type to change, which it makes if there is none.
+// entry returns the entry of a random key of a type for changing, and creates it if there is none.
 func (c *churn) entry(g *Guard, db int, typ Type, fresh func() any) *Entry {
 	key := []byte(fmt.Sprintf("%s%d", typ, c.rnd.IntN(4)))
 	if e := g.Write(db, key); e != nil {
@@ -369,7 +369,7 @@ func (c *churn) change() {
 	}
 }
 
-// element returns the name of an element that many collections have.
+// element returns an element's name that occurs in many collections.
 func (c *churn) element() []byte {
 	if c.rnd.IntN(2) == 0 {
 		return fmt.Appendf(nil, "w%d", c.rnd.IntN(40))
@@ -377,7 +377,7 @@ func (c *churn) element() []byte {
 	return fmt.Appendf(nil, "n%04d", c.rnd.IntN(40))
 }
 
-// changeElements changes two elements of a collection without a look at the others.
+// changeElements changes two elements of a collection without loading the others.
 func (c *churn) changeElements(g *Guard, e *Entry, done func(e *Entry, empty bool)) {
 	if e.Type() == List {
 		c.changeEnds(e)
@@ -415,7 +415,7 @@ func (c *churn) changeElements(g *Guard, e *Entry, done func(e *Entry, empty boo
 				changed = ok || changed
 			}
 		default:
-			return // RENAME has put it there
+			return // RENAME has moved it there
 		}
 	}
 	if changed {
@@ -423,7 +423,7 @@ func (c *churn) changeElements(g *Guard, e *Entry, done func(e *Entry, empty boo
 	}
 }
 
-// changeEnds adds elements to the ends of a list, or takes some away, without a look at the others.
+// changeEnds adds or removes elements at the ends of a list without loading the others.
 func (c *churn) changeEnds(e *Entry) {
 	for range 1 + c.rnd.IntN(5) {
 		n := min(1+c.rnd.IntN(3), e.Count())
@@ -470,7 +470,7 @@ func TestACheckpointIsTheKeyspaceAtItsBeginning(t *testing.T) {
 			f := ks.Freeze(func() {})
 			want := ""
 			if rnd.IntN(3) > 0 {
-				want = dump(ks) // also loads values, so that it is not done every time
+				want = dump(ks) // also loads values, so it is not done every time
 			}
 			next := store.clone()
 			failed := rnd.IntN(4) == 0
@@ -483,7 +483,7 @@ func TestACheckpointIsTheKeyspaceAtItsBeginning(t *testing.T) {
 				f.Abort()
 				checkNothingLent(t, ks)
 				if rnd.IntN(2) == 0 {
-					*store = *next // it has been written all the same
+					*store = *next // written all the same
 				}
 				continue
 			}
@@ -500,7 +500,7 @@ func TestACheckpointIsTheKeyspaceAtItsBeginning(t *testing.T) {
 				again.Close()
 			}
 			if rnd.IntN(4) == 0 {
-				// What was changed since the checkpoint is not stored, so go on from what is.
+				// Changes since the checkpoint are not stored, so continue from the stored state.
 				ks.Close()
 				ks = reopen(t, store, shards, clock)
 				c.ks = ks
@@ -510,13 +510,13 @@ func TestACheckpointIsTheKeyspaceAtItsBeginning(t *testing.T) {
 	}
 }
 
-// checkNothingLent fails if a checkpoint has not given back what it has borrowed.
+// checkNothingLent fails if a checkpoint has not returned its loans.
 func checkNothingLent(t *testing.T, ks *Keyspace) {
 	require.Empty(t, ks.loans.current)
 	require.Zero(t, ks.LentMemory())
 }
 
-// checkDeadlines fails if an entry is not where it belongs in the deadline index, or is not counted as it should be.
+// checkDeadlines fails if an entry has a wrong position in the deadline index, or is counted wrongly.
 func checkDeadlines(t *testing.T, ks *Keyspace) {
 	var g Guard
 	g.Lock(ks, AllShards, 0)
@@ -559,7 +559,7 @@ func checkDeadlines(t *testing.T, ks *Keyspace) {
 	}
 }
 
-// reopen returns the keyspace that is stored, with all its keys known or not yet.
+// reopen returns the stored keyspace, with or without all keys loaded.
 func reopen(t *testing.T, store *memoryStore, shards int, clock Clock) *Keyspace {
 	ks := New(Options{Shards: shards, Databases: 3, Slots: testSlots, SlotOf: testSlotOf, Clock: clock, Source: store})
 	ks.texts = smallTexts
@@ -671,7 +671,7 @@ func TestHeadsAreSorted(t *testing.T) {
 	})
 }
 
-// The changed entries and removed keys of several shards are all there, whatever chunks they are in.
+// The changed entries and removed keys of several shards are all there, in whatever chunks.
 func TestHeadsOfManyChunks(t *testing.T) {
 	ks := New(Options{Shards: 4})
 	defer ks.Close()
@@ -709,7 +709,7 @@ func BenchmarkSortHeads(b *testing.B) {
 				shuffled = append(shuffled, headRef{at: uint32(i)})
 			}
 			refs := make([]headRef, len(keys))
-			var pacer background.Pacer // as in a checkpoint: to look at the clock takes time too
+			var pacer background.Pacer // as in a checkpoint: reading the clock takes time too
 			pauses := 0
 			pause := func() { pacer.Pause(); pauses++ }
 			for b.Loop() {
@@ -723,7 +723,7 @@ func BenchmarkSortHeads(b *testing.B) {
 	}
 }
 
-// A key that has not been brought into memory yet changes, for those who watch or wait for it, when its database comes.
+// For clients that watch or wait for it, a key that is only in the store changes when a swap brings its database.
 func TestSwapKnowsKeysThatAreOnlyStored(t *testing.T) {
 	source, clock := newMemoryStore(), NewManualClock(time.UnixMilli(1000))
 	options := Options{Databases: 3, Clock: clock, Source: source}

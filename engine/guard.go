@@ -10,47 +10,47 @@ import (
 	"unsafe"
 )
 
-// Guard is the right to use some shards of a keyspace. It is the unit of atomicity: all that a command (or a
-// transaction, or a script) does happens under one guard, and clients that waited for it are served before the guard ends.
-// A Guard is used by one goroutine and may be used again after Unlock.
+// Guard is the right to use some shards of a keyspace. It is the unit of atomicity: everything that a command (or a
+// transaction, or a script) does happens under one guard, and clients that waited for it are served before the guard
+// ends. One goroutine uses a Guard; it may be locked again after Unlock.
 type Guard struct {
-	// Owner is handed to the Observer with every change; the guard itself does not use it.
+	// Owner is passed to the Observer with every change; the guard itself does not use it.
 	Owner any
-	// expiring says that the key that is being removed has expired.
+	// expiring says that the key being removed has expired.
 	expiring bool
 	// NoTouch keeps reads from changing the time of last access (CLIENT NO-TOUCH).
 	NoTouch bool
-	// FromMaster says that the guard is for commands of the master, in a replica: nothing has expired for them.
+	// FromMaster says that the guard runs the master's commands in a replica: they see no key as expired.
 	FromMaster bool
-	// Writes says that a command runs that changes data: in a replica that takes writes of its own, keys go that have
-	// expired for it.
+	// Writes says that a command that changes data runs: in a writable replica it removes the expired keys that it
+	// looks up.
 	Writes bool
-	// SeesExpired says that in a keyspace that is importing nothing has expired for the guard (CLIENT IMPORT-SOURCE).
+	// SeesExpired makes an importing keyspace treat nothing as expired for the guard (CLIENT IMPORT-SOURCE).
 	SeesExpired bool
 
 	ks     *Keyspace
-	locked uint64 // the shards that are locked
+	locked uint64 // the locked shards
 	now    int64
 	ready  []*waitQueue // queues whose key has changed under this guard
-	again  []*Waiter    // waiters that could not be served because they need more shards
+	again  []*Waiter    // waiters that need more shards
 
-	pending []countedLater // entries whose memory is counted when the guard ends
-	growth  int            // bytes that are counted and not yet told
+	pending []countedLater // entries whose memory is counted at the end of the guard
+	growth  int            // bytes counted but not yet reported
 
 	changes  int         // see Changes
-	onAway   func(*Away) // see OnAway; nil if the holder does not wait
-	repeats  int         // what changes was then
-	toIndex  []string    // keys that the Indexer has not been told of
+	onAway   func(*Away) // see OnAway; nil if the caller does not wait
+	repeats  int         // the value of changes at OnAway
+	toIndex  []string    // keys not yet reported to the Indexer
 	record   []byte      // commands for the journal
-	recordDB int         // the database that is selected at their end
-	told     []byte      // commands for the follower alone
+	recordDB int         // the database selected at the record's end
+	told     []byte      // commands for the follower only
 }
 
-// maxKeptRecord is the size in bytes of the largest buffer for journal records that a guard keeps for the next one.
+// maxKeptRecord is the size in bytes of the largest record buffer that a guard keeps for reuse.
 const maxKeptRecord = 64 << 10
 
-// Lock takes the given shards (bits as ShardOf gives them; AllShards for all) at the time now, in ms since 1970, which
-// is the time for everything done under the guard.
+// Lock locks the given shards (bits as ShardOf returns them; AllShards for all). now, in ms since 1970, is the time of
+// everything done under the guard.
 func (g *Guard) Lock(ks *Keyspace, shards uint64, now int64) {
 	g.ks, g.locked, g.now = ks, shards&ks.all, now
 	ks.lock(g.locked)
@@ -66,7 +66,7 @@ func (g *Guard) Unlock() {
 	}
 }
 
-// release is Unlock but for the waiters in again.
+// release is Unlock without the waiters in again.
 func (g *Guard) release() {
 	if g.onAway != nil {
 		g.OnAway(nil)
@@ -80,7 +80,7 @@ func (g *Guard) release() {
 	}
 	if len(g.record) > 0 {
 		g.ks.journal.Append(g.now, g.record)
-		if g.record = g.record[:0]; cap(g.record) > maxKeptRecord { // which is so if the journal keeps it
+		if g.record = g.record[:0]; cap(g.record) > maxKeptRecord { // the journal has kept the buffer
 			g.record = nil
 		}
 		g.recordDB = 0
@@ -94,17 +94,17 @@ func (g *Guard) release() {
 	g.unlockShards()
 }
 
-// unlockShards gives the shards back. It is all that a guard needs at its end under which nothing was changed.
+// unlockShards unlocks the shards. It suffices for a guard that has changed nothing.
 func (g *Guard) unlockShards() {
 	g.ks.unlock(g.locked)
 	g.locked = 0
 }
 
-// Changes returns how often something was changed under this and earlier guards of g. What expired does not count.
+// Changes returns the number of changes under this and earlier guards of g. Expiry does not count.
 func (g *Guard) Changes() int { return g.changes }
 
-// Log adds a command to the guard's record in the journal: args in database db. They are not kept. The record has nothing
-// else but keys that expire, which the guard adds itself: the caller says with Log how to repeat its commands.
+// Log adds a command to the guard's record in the journal: args in database db, which are not kept. Besides, the guard
+// records only expired keys by itself, so the caller must log how to repeat each change.
 func (g *Guard) Log(db int, args [][]byte) {
 	if g.ks.journal == nil {
 		return
@@ -113,19 +113,19 @@ func (g *Guard) Log(db int, args [][]byte) {
 	g.record = appendCommand(g.record, args)
 }
 
-// Record is commands that are made ready for Guard.LogRecord, without a guard.
+// Record has commands prepared for Guard.LogRecord without a guard.
 type Record struct{ text []byte }
 
-// Add adds a command. args are not kept.
+// Add adds a command. It does not keep args.
 func (r *Record) Add(args ...[]byte) { r.text = appendCommand(r.text, args) }
 
 // Bytes returns the commands as RESP arrays.
 func (r *Record) Bytes() []byte { return r.text }
 
-// Empty reports whether there is no command.
+// Empty reports whether there are no commands.
 func (r *Record) Empty() bool { return len(r.text) == 0 }
 
-// LogRecord is Log for commands that are ready.
+// LogRecord is Log for prepared commands.
 func (g *Guard) LogRecord(db int, r *Record) {
 	if g.ks.journal == nil {
 		return
@@ -134,7 +134,7 @@ func (g *Guard) LogRecord(db int, r *Record) {
 	g.record = append(g.record, r.text...)
 }
 
-// logIn chooses the database of the next commands in the record.
+// logIn selects the database of the record's next commands.
 func (g *Guard) logIn(db int) {
 	if db != g.recordDB {
 		g.recordDB = db
@@ -142,20 +142,20 @@ func (g *Guard) logIn(db int) {
 	}
 }
 
-// Journals reports whether Log does anything: not while the journal is repeated, and not without one.
+// Journals reports whether Log has an effect: there must be a journal, and it must not be being replayed.
 func (g *Guard) Journals() bool { return g.ks.journal != nil }
 
-// Logged reports whether there is something to be journalled of the guard already.
+// Logged reports whether the guard has something to journal.
 func (g *Guard) Logged() bool { return len(g.record) > 0 }
 
-// Locked reports whether the guard holds shards.
+// Locked reports whether the guard holds any shards.
 func (g *Guard) Locked() bool { return g.locked != 0 }
 
 // HoldsOnly reports whether the guard holds the given shards and no others.
 func (g *Guard) HoldsOnly(shards uint64) bool { return g.locked != 0 && g.locked == shards&g.ks.all }
 
-// Quiet reports whether the guard's end can wait: there is no client to serve, and little to journal and to count. Then the
-// next command over the same shards, at the same time, may run under the same guard.
+// Quiet reports whether the guard's end can wait: no client is to be served, and little is to be journalled or counted.
+// Then the next command on the same shards at the same time may run under the same guard.
 func (g *Guard) Quiet() bool {
 	return len(g.ready) == 0 && len(g.again) == 0 && len(g.pending) < maxKeptPending && len(g.record) < maxKeptRecord
 }
@@ -163,7 +163,7 @@ func (g *Guard) Quiet() bool {
 // Now returns the guard's time in ms since 1970.
 func (g *Guard) Now() int64 { return g.now }
 
-// SetBack makes the guard's time, and that of its record, no later than to, in ms since 1970.
+// SetBack limits the guard's time, and that of its record, to at most to, in ms since 1970.
 func (g *Guard) SetBack(to int64) { g.now = min(g.now, to) }
 
 // Shards returns the shards that the guard holds.
@@ -182,7 +182,7 @@ func (g *Guard) shard(i uint8) *shard {
 	return &g.ks.shards[i]
 }
 
-// Peek returns the entry of a key, or nil. It leaves no trace: no statistics, no access time.
+// Peek returns the entry of a key, or nil. It changes neither statistics nor the access time.
 func (g *Guard) Peek(db int, key []byte) *Entry {
 	i := uint8(0)
 	if len(g.ks.shards) > 1 {
@@ -227,7 +227,7 @@ func (g *Guard) unlessExpired(e *Entry) *Entry {
 	return e
 }
 
-// Read returns the entry of a key for a command that reads it, or nil; it counts as a hit or a miss.
+// Read returns the entry of a key for a command that reads it, or nil. It counts a hit or a miss.
 func (g *Guard) Read(db int, key []byte) *Entry {
 	e := g.Peek(db, key)
 	if e == nil {
@@ -253,7 +253,7 @@ func (g *Guard) Write(db int, key []byte) *Entry {
 	return e
 }
 
-// ReadToWrite is Read for a command that may change the entry afterwards.
+// ReadToWrite is Read for a command that may then change the entry.
 func (g *Guard) ReadToWrite(db int, key []byte) *Entry {
 	e := g.Read(db, key)
 	if e != nil {
@@ -275,7 +275,7 @@ func (g *Guard) touch(e *Entry) {
 	}
 }
 
-// modified notes when an entry has changed, if that and not its use is what counts.
+// modified records the time of an entry's change, if the eviction policy uses that instead of its use.
 func (g *Guard) modified(e *Entry) {
 	if g.ks.modifications.Load() {
 		e.access = uint32(g.now / 1000)
@@ -289,8 +289,8 @@ func (g *Guard) shardOfKey(key []byte) *shard {
 	return g.shard(uint8(bits.TrailingZeros64(g.ks.ShardOf(key))))
 }
 
-// Create adds an entry with a collection as its value under a key that must not exist. The collection may still be
-// empty, but must not be when the command ends. The caller reports the change with Changed.
+// Create adds an entry with a collection as its value under a key that must not exist. The collection may be empty
+// until the command ends. The caller reports the change with Changed.
 func (g *Guard) Create(db int, key []byte, value any) *Entry {
 	e := g.insert(db, string(key), nil)
 	e.setCollection(value)
@@ -303,42 +303,41 @@ func (g *Guard) CreateString(db int, key, v []byte) *Entry {
 	return g.insert(db, stringOf(key), v)
 }
 
-// insert adds an entry with a copy of a key, and of a string.
+// insert adds an entry with copies of a key and a string.
 func (g *Guard) insert(db int, key string, str []byte) *Entry {
 	e := g.prepare(db, key, str)
 	g.link(db, e)
 	return e
 }
 
-// prepare returns an entry for link.
+// prepare returns a new entry for link.
 func (g *Guard) prepare(db int, key string, str []byte) *Entry {
 	e := newEntry(key, str)
 	e.space, e.shard, e.access, e.flags = g.ks.current[db], g.ks.shardIndex(key), g.firstAccess(), g.ks.copied
 	return e
 }
 
-// link adds an entry. It has its value, or gets one before the guard ends.
+// link adds an entry. Its value must be set before the guard ends.
 func (g *Guard) link(db int, e *Entry) {
 	g.add(e, &g.shard(e.shard).dbs[db])
 	g.Wake(e)
 	g.Notify(EventNew, "new", db, e.Key())
 }
 
-// Overwrite replaces the value of an entry, whatever its type, by a copy of v, and leaves its deadline alone.
+// Overwrite replaces the value of an entry, whatever its type, by a copy of v, and keeps its deadline.
 func (g *Guard) Overwrite(e *Entry, v []byte) {
 	g.becomeString(e)
 	e.SetBytes(v)
 }
 
-// Exchange is Overwrite without a copy: v, which must have more than 1 KiB, belongs to the entry from now on. It
-// returns the memory of the value before if that was a string apart from its key and nobody uses it any more, nil
-// otherwise.
+// Exchange is Overwrite without a copy: the entry then owns v, which must have more than 1 KiB. It returns the memory
+// of the old value if that was a string outside its key's memory and is unused, else nil.
 func (g *Guard) Exchange(e *Entry, v []byte) (old []byte) {
 	g.becomeString(e)
 	return e.exchange(v)
 }
 
-// becomeString leaves an entry with a string, or with no value, which is to be overwritten by one.
+// becomeString prepares an entry for a new string value.
 func (g *Guard) becomeString(e *Entry) {
 	g.Overwritten(e, e.typ, String)
 	if e.typ != String {
@@ -352,8 +351,8 @@ func (g *Guard) becomeString(e *Entry) {
 }
 
 // OverwriteCollection replaces the value of an entry by a collection and removes its deadline. As in Redis, clients
-// that wait for a key of the new kind go on waiting for one to be created; only the readers of a stream learn that it
-// is gone.
+// that wait for a key of the new type keep waiting until one is created; only readers of a replaced stream learn that
+// it is gone.
 func (g *Guard) OverwriteCollection(e *Entry, value any) {
 	old := e.typ
 	if e.typ == Stream {
@@ -368,7 +367,7 @@ func (g *Guard) OverwriteCollection(e *Entry, value any) {
 	g.Overwritten(e, old, e.typ)
 }
 
-// Replace gives an entry, which Write has returned, a changed copy of its collection. The caller reports the change with
+// Replace gives an entry returned by Write a changed copy of its collection. The caller reports the change with
 // Changed.
 func (g *Guard) Replace(e *Entry, value any) {
 	g.unindex(e)
@@ -378,8 +377,8 @@ func (g *Guard) Replace(e *Entry, value any) {
 	g.index(e)
 }
 
-// Overwritten publishes that a value of type old was replaced. The methods that replace an entry's value call it. A caller
-// that removes an entry for a new one under the same key calls it after the new one's event.
+// Overwritten publishes that a value of type old was replaced. The methods that replace a value call it. A caller that
+// removes an entry and creates a new one under the same key calls it after the new one's event.
 func (g *Guard) Overwritten(e *Entry, old, now Type) {
 	if !g.wants(EventOverwritten | EventTypeChanged) {
 		return
@@ -391,8 +390,8 @@ func (g *Guard) Overwritten(e *Entry, old, now Type) {
 	}
 }
 
-// Changed must be called after every change of an entry's value or deadline. It is the one place that informs everything
-// that depends on the change; event is published if its class is enabled.
+// Changed must be called after every change of an entry's value or deadline. It alone informs everything that depends
+// on the change; event is published if its class is enabled.
 func (g *Guard) Changed(e *Entry, class EventClass, event string) {
 	if e.typ == Hash {
 		g.schedule(e)
@@ -404,7 +403,7 @@ func (g *Guard) Changed(e *Entry, class EventClass, event string) {
 	g.announce(e, class, event)
 }
 
-// announce tells everybody that an entry has changed or gone.
+// announce informs everything that depends on an entry that it has changed or gone.
 func (g *Guard) announce(e *Entry, class EventClass, event string) {
 	db := g.DB(e)
 	g.changed(&g.ks.shards[e.shard], db, e.Key())
@@ -414,7 +413,8 @@ func (g *Guard) announce(e *Entry, class EventClass, event string) {
 // DB returns the number of the database that an entry is in.
 func (g *Guard) DB(e *Entry) int { return g.ks.spaces[e.space].db }
 
-// Remove deletes an entry and tells everybody as Changed does. The entry must not be used afterwards, but for its key.
+// Remove deletes an entry and informs everything that depends on it, as Changed does. Afterwards only the entry's key
+// may be used.
 func (g *Guard) Remove(e *Entry, class EventClass, event string) {
 	e.long().leave()
 	g.unlink(e)
@@ -422,7 +422,7 @@ func (g *Guard) Remove(e *Entry, class EventClass, event string) {
 	g.announce(e, class, event)
 }
 
-// unlink takes the entry out of its database.
+// unlink removes the entry from its database.
 func (g *Guard) unlink(e *Entry) {
 	g.setDeadline(e, 0)
 	g.dropFields(e)
@@ -442,7 +442,7 @@ func (g *Guard) unlink(e *Entry) {
 	g.grew(d, d.tableSize()-was)
 }
 
-// add puts a new entry into a database.
+// add adds a new entry to a database.
 func (g *Guard) add(e *Entry, d *database) {
 	g.countLater(e, 0)
 	was := d.tableSize()
@@ -450,7 +450,7 @@ func (g *Guard) add(e *Entry, d *database) {
 	g.grew(d, d.tableSize()-was)
 }
 
-// expire removes an entry whose time has come. That is no change by a command, and is journalled here.
+// expire removes an expired entry. The removal is no command's change, and is journalled here.
 func (g *Guard) expire(e *Entry) {
 	g.ks.shards[e.shard].stats.Expired++
 	changes := g.changes
@@ -463,13 +463,13 @@ func (g *Guard) expire(e *Entry) {
 	}
 }
 
-// NeverCame counts a key as expired that was to be created with a deadline that had passed.
+// NeverCame counts a key as expired whose deadline had passed when it was to be created.
 func (g *Guard) NeverCame(key []byte) { g.shardOfKey(key).stats.Expired++ }
 
-// SetDeadline makes an entry expire at a time in ms since 1970; 0 means never. The caller reports the change.
+// SetDeadline makes an entry expire at a time in ms since 1970, or never if at is 0. The caller reports the change.
 func (g *Guard) SetDeadline(e *Entry, at int64) {
 	if at != e.deadline && e.inHead() {
-		e.load() // its head will be written anew; reading may fail, so it comes first
+		e.load() // its head will be rewritten; reading may fail, so it comes first
 	}
 	g.setDeadline(e, at)
 }
@@ -492,7 +492,7 @@ func (g *Guard) setDeadline(e *Entry, at int64) {
 	g.place(e, fields)
 }
 
-// dropFields notes that an entry loses its value, and with it fields that expire.
+// dropFields notes that an entry loses its value, and with it fields with deadlines.
 func (g *Guard) dropFields(e *Entry) {
 	if e.flags&flagFields != 0 {
 		g.preserve(e)
@@ -500,8 +500,8 @@ func (g *Guard) dropFields(e *Entry) {
 	}
 }
 
-// ChangedBookkeeping is Changed for what a stream holds beside its entries: groups, consumers, pending entries, its
-// last ID. As in Redis it is no change to WATCH and to clients' caches.
+// ChangedBookkeeping is Changed for a stream's data beside its entries: groups, consumers, pending entries, its last
+// ID. As in Redis, WATCH and clients' caches ignore such changes.
 func (g *Guard) ChangedBookkeeping(e *Entry, class EventClass, event string) {
 	if g.ks.source != nil {
 		g.markDirty(e)
@@ -515,8 +515,8 @@ func (g *Guard) ChangedBookkeeping(e *Entry, class EventClass, event string) {
 	g.Notify(class, event, g.DB(e), e.Key())
 }
 
-// Noted is called when an entry's value has recorded how it is used. Nobody sees this as a change: it needs no record in the
-// journal, and is stored with the value sooner or later.
+// Noted is called after a value has recorded its own use. That is not a change to clients: it is not journalled, and is
+// stored with the value eventually.
 func (g *Guard) Noted(e *Entry) {
 	if g.ks.source != nil {
 		g.markDirty(e)
@@ -524,8 +524,8 @@ func (g *Guard) Noted(e *Entry) {
 	g.modified(e)
 }
 
-// Wake lets the clients that wait for an entry's key try again. The guard does so itself for keys that appear, go, or
-// get a value of another kind; streams and lists have clients that wait for more.
+// Wake lets the clients that wait for an entry's key try again. The guard does so by itself for keys that appear, go,
+// or change their type; clients of streams and lists also wait for other changes.
 func (g *Guard) Wake(e *Entry) {
 	if s := g.shard(e.shard); len(s.queues) > 0 {
 		if q, ok := s.queues[dbKey{g.DB(e), e.Key()}]; ok {
@@ -534,7 +534,7 @@ func (g *Guard) Wake(e *Entry) {
 	}
 }
 
-// changed tells those that remember a key of shard s that it is not as they knew it.
+// changed informs everything that remembers a key of shard s that the key has changed.
 func (g *Guard) changed(s *shard, db int, key string) {
 	g.changes++
 	s.stats.Changes++
@@ -549,7 +549,7 @@ func (g *Guard) changed(s *shard, db int, key string) {
 	if g.ks.observeChanges.Load() {
 		owner := g.Owner
 		if g.expiring {
-			owner = nil // it is nobody's change
+			owner = nil // no client made the change
 		}
 		g.ks.observer.KeyChanged(owner, db, key)
 	}
@@ -576,13 +576,13 @@ func (g *Guard) ChangedFields(e *Entry, event string, list [][]byte, step int) {
 	g.NotifyFields(e, event, list, step)
 }
 
-// WantsFields reports whether NotifyFields tells anybody.
+// WantsFields reports whether NotifyFields has a receiver.
 func (g *Guard) WantsFields() bool {
 	return g.wants(EventSubkeys) && g.wants(EventHash) && g.ks.observer != nil
 }
 
-// NotifyFields publishes which fields of a hash an event is about, if that is enabled: those at the beginning of each
-// step of list.
+// NotifyFields publishes the fields of a hash that an event is about, if that is enabled: those at the beginning of
+// each step of list.
 func (g *Guard) NotifyFields(e *Entry, event string, list [][]byte, step int) {
 	if len(list) == 0 || !g.WantsFields() {
 		return
@@ -597,7 +597,7 @@ func (g *Guard) NotifyFields(e *Entry, event string, list [][]byte, step int) {
 	g.ks.observer.SubkeyEvent(g.Owner, EventHash, event, g.DB(e), e.Key(), fields)
 }
 
-// NotifyEmpty tells the Observer, if it wants to hear it, that elements were asked for under a key that has none.
+// NotifyEmpty tells the Observer, if enabled, that a command asked for elements of a key that has none.
 func (g *Guard) NotifyEmpty(db int, key []byte) {
 	g.Notify(EventEmpty, "empty", db, unsafe.String(unsafe.SliceData(key), len(key)))
 }
@@ -606,7 +606,7 @@ func (g *Guard) NotifyEmpty(db int, key []byte) {
 // shards of both keys and reports the changes of both with Changed and Vanished.
 func (g *Guard) Move(e *Entry, db int, key []byte) *Entry {
 	at := e.deadline
-	e.LoadWhole() // it is found by its key
+	e.LoadWhole() // its memory is registered under the key
 	fields, carried := g.fieldDeadline(e), g.unindex(e)
 	g.unlink(e)
 	moved := g.insert(db, stringOf(key), nil)
@@ -628,14 +628,14 @@ func (g *Guard) Move(e *Entry, db int, key []byte) *Entry {
 	return moved
 }
 
-// Vanished tells everybody that a key is gone which was moved away.
+// Vanished reports that a key is gone because its entry was moved.
 func (g *Guard) Vanished(db int, key []byte, class EventClass, event string) {
 	g.changed(g.shardOfKey(key), db, string(key))
 	g.Notify(class, event, db, string(key))
 }
 
-// Copy adds a copy of an entry, with its deadline, under a key that must not exist. The value of the copy is v, which
-// CopyValue has returned.
+// Copy adds a copy of an entry, with its deadline, under a key that must not exist. The copy's value is v, from
+// CopyValue.
 func (g *Guard) Copy(e *Entry, v *Value, db int, key []byte) *Entry {
 	c := g.insert(db, stringOf(key), nil)
 	c.setValue(v)
@@ -676,8 +676,8 @@ func (g *Guard) Stats() Stats {
 	return sum
 }
 
-// Remembered returns how many keys clients watch, where those of a WatchKeys count as one, how many they wait for, and for how
-// many of these some wait to hear that they are gone. The guard must hold all shards.
+// Remembered returns the numbers of keys that clients watch (a WatchKeys counts as one), that they wait for, and that
+// some wait to be gone. The guard must hold all shards.
 func (g *Guard) Remembered() (watched, awaited, awaitedGone int) {
 	watched = len(g.ks.watchedKeys)
 	for i := range g.ks.shards {
@@ -710,10 +710,10 @@ func (g *Guard) DBStats(db int) DBStats {
 	return sum
 }
 
-// maxRandomTries is how often RandomKey draws in a replica, where keys stay that have expired.
+// maxRandomTries is how often RandomKey draws in a replica, where expired keys stay.
 const maxRandomTries = 100
 
-// RandomKey returns the key of a random entry of a database, each with the same probability; nil if there is none.
+// RandomKey returns the entry of a random key of a database, all with the same probability; nil if there is none.
 func (g *Guard) RandomKey(db int) *Entry {
 	tries := 0
 	for {
@@ -730,7 +730,7 @@ func (g *Guard) RandomKey(db int) *Entry {
 					return found
 				}
 				if tries++; g.ks.replica && tries == maxRandomTries {
-					return e // as in Redis: there may be no other
+					return e // as in Redis: there may be no live key
 				}
 				break // draw again
 			}
@@ -750,18 +750,18 @@ func (g *Guard) Each(db int, fn func(e *Entry) bool) {
 	}
 }
 
-// Scan walks a database a piece at a time: it visits about count entries from where cursor points and returns the
-// cursor to go on with, 0 at the end; 0 also starts. An entry that is there from the first call to the last is
-// visited at least once, whatever else is added and removed meanwhile. fn must not change the keyspace.
+// Scan walks a database piecewise: it visits about count entries starting at cursor and returns the next cursor, 0 at
+// the end; 0 also starts. An entry that is present from the first call to the last is visited at least once, whatever
+// is added and removed meanwhile. fn must not change the keyspace.
 //
-// A cursor is the shard's number in the low bits and above them how many of its entries are left to visit.
+// A cursor has the shard's number in its low bits, and above them the number of that shard's entries left to visit.
 //
-// Keys that match does not mean, if it is not nil, are passed over; of the others those that have expired are removed.
+// If match is not nil, keys for which it returns false are skipped. Expired keys among the others are removed.
 func (g *Guard) Scan(db int, cursor uint64, count int, match func(key string) bool, fn func(e *Entry)) uint64 {
 	return g.scan(db, noSlot, cursor, count, match, fn)
 }
 
-// scan is Scan of the entries of a slot, or of all.
+// scan is Scan of the entries of one slot, or of all slots.
 func (g *Guard) scan(db, slot int, cursor uint64, count int, match func(key string) bool, fn func(e *Entry)) uint64 {
 	shift := bits.Len(uint(len(g.ks.shards) - 1))
 	i := int(cursor & uint64(len(g.ks.shards)-1))
@@ -790,7 +790,7 @@ func (g *Guard) scan(db, slot int, cursor uint64, count int, match func(key stri
 		if left != 0 {
 			return left<<shift | uint64(i)
 		}
-		// The next shard starts at its end, which a cursor of 0 means within a shard but not between calls.
+		// A cursor of 0 means the start between calls, but the end within a shard.
 		i++
 		if count -= visited; count <= 0 {
 			for i < len(g.ks.shards) {
@@ -852,7 +852,7 @@ func (g *Guard) Flush(db int) int {
 	if g.ks.dirtyTracker != nil {
 		g.ks.dirtyTracker.Emptied()
 	}
-	if x := g.ks.indexer; x != nil { // which may end that it is told
+	if x := g.ks.indexer; x != nil { // its call may remove the indexer
 		for n := first; n <= last; n++ {
 			x.Emptied(g, n)
 		}
@@ -860,7 +860,7 @@ func (g *Guard) Flush(db int) int {
 	return removed
 }
 
-// dropDeadlines takes the entries of a database that is about to go out of the deadline index.
+// dropDeadlines removes the entries of a database that is about to be dropped from the deadline index.
 func (g *Guard) dropDeadlines(s *shard, d *database) {
 	if d.fieldExpires == 0 && d.expires == s.expires.Len() {
 		s.expires.Clear()
@@ -876,7 +876,7 @@ func (g *Guard) Swap(a, b int) {
 	if a == b {
 		return
 	}
-	// Reading what the store has may fail, so nothing is exchanged before all keys that matter have been looked up.
+	// Reading the store may fail, so all relevant keys are looked up before anything is exchanged.
 	before := len(g.ready)
 	for i := range g.ks.shards {
 		s := g.shard(uint8(i))
@@ -889,12 +889,12 @@ func (g *Guard) Swap(a, b int) {
 			default:
 				return false
 			}
-			_, was := s.dbs[k.db].dict.GetString(k.key) // in memory: a client that watches or waits has looked it up
-			is := g.PeekString(other, k.key) != nil     // no key is replaced by one that has expired
+			_, was := s.dbs[k.db].dict.GetString(k.key) // in memory: clients that watch or wait have looked it up
+			is := g.PeekString(other, k.key) != nil     // an expired key does not count
 			return was || is
 		})
 	}
-	// Clients that wait for several keys are served in the same order each time.
+	// Clients that wait for several keys are always served in the same order.
 	slices.SortFunc(g.ready[before:], func(a, b *waitQueue) int { return strings.Compare(a.key, b.key) })
 	g.ks.noteAllChanged(a)
 	g.ks.noteAllChanged(b)
@@ -914,7 +914,7 @@ func (g *Guard) Swap(a, b int) {
 	}
 }
 
-// touchWaiting treats all watched keys, and keys that clients wait for, as changed if affected says so.
+// touchWaiting treats watched and awaited keys as changed if affected returns true.
 func (g *Guard) touchWaiting(s *shard, affected func(k dbKey) bool) {
 	for k, w := range s.watches {
 		if affected(k) {

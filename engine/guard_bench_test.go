@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// BenchmarkContention shows how guards get in each other's way: sixteen goroutines change random ones of 100,000
-// keys, each under a guard of its own.
+// BenchmarkContention measures contention of guards: sixteen goroutines change random keys of 100,000, each under a
+// guard of its own.
 func BenchmarkContention(b *testing.B) {
 	const goroutines, keys = 16, 100_000
 	for _, shards := range []int{1, 4, 16} {

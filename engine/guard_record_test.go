@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// keptJournal keeps long records as they are given to it.
+// keptJournal keeps the slices of long records.
 type keptJournal struct{ long [][]byte }
 
 func (j *keptJournal) Append(_ int64, commands []byte) {

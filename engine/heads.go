@@ -7,9 +7,9 @@ import (
 )
 
 // The order in which a checkpoint writes: by space and key. Millions of keys are sorted without holding a lock or
-// making anybody wait.
+// delaying clients.
 
-// headItem is a key that Heads has to deal with.
+// headItem is a key that Heads handles.
 type headItem struct {
 	key      string
 	entry    *Entry // nil for a removed key
@@ -17,22 +17,22 @@ type headItem struct {
 	external bool // of a removed key
 }
 
-// headRef stands for a headItem while all of them are sorted. There may be millions, so it is small and the garbage
-// collector need not look at it.
+// headRef stands for a headItem during the sort. There may be millions, so it is small and has no pointers for the
+// garbage collector.
 type headRef struct {
 	start uint64 // see sortBehind
-	at    uint32 // in headList
+	at    uint32 // index in headList
 	space uint32
 }
 
-// headList is what headRefs refer to: chunks of entries, and after these chunks of removed keys. All have room for
+// headList is the target of headRefs: chunks of entries, followed by chunks of removed keys. All have room for
 // entryChunk.
 type headList struct {
 	entries [][]*Entry
 	removed [][]removal
 }
 
-// item returns what a reference stands for.
+// item returns the item for a reference.
 func (l *headList) item(r headRef) headItem {
 	chunk, i := int(r.at/entryChunk), r.at%entryChunk
 	if chunk < len(l.entries) {
@@ -72,7 +72,7 @@ func (f *Frozen) heads() (l *headList, refs []headRef) {
 	return l, refs
 }
 
-// sortHeads sorts by space and key. It calls pause now and then.
+// sortHeads sorts by space and key, and calls pause now and then.
 func sortHeads(refs []headRef, key func(headRef) string, pause func()) {
 	slices.SortFunc(refs, func(a, b headRef) int { return cmp.Compare(a.space, b.space) })
 	for len(refs) > 0 {
@@ -86,13 +86,13 @@ func sortHeads(refs []headRef, key func(headRef) string, pause func()) {
 }
 
 const (
-	sortRounds = 3  // more would be for keys that are made to take long
-	sortFew    = 16 // so few are sorted by their whole keys at once
+	sortRounds = 3  // more rounds only help keys made to be slow
+	sortFew    = 16 // up to this number, compare whole keys
 )
 
-// sortBehind sorts by keys that have the first known bytes in common. Keys tend to have much in common at their
-// beginning. The eight bytes behind that decide most, without a look at the keys, which are somewhere else in memory;
-// those that are equal in them are sorted in another round, by what is behind what these have in common.
+// sortBehind sorts by keys that share their first known bytes. Keys tend to share a prefix. The eight bytes after it
+// decide most comparisons without access to the keys, which are elsewhere in memory. Keys with equal eight bytes are
+// sorted in another round, by the bytes after their own common prefix.
 func sortBehind(refs []headRef, key func(headRef) string, known, rounds int, pause func()) {
 	common := key(refs[0])
 	for i, r := range refs {
@@ -128,13 +128,13 @@ func sortBehind(refs []headRef, key func(headRef) string, known, rounds int, pau
 }
 
 const (
-	radixFew = 64 // so few are sorted by comparing them: it takes about as long as another pass by a byte
-	// from so many on there are pauses between buckets; to look at the clock takes as long as to move a few
+	radixFew = 64 // up to this number, comparing takes about as long as another pass by a byte
+	// from this number on, pause between buckets; reading the clock takes as long as moving a few
 	radixPause = 1 << 12
 )
 
-// sortByStart sorts by start, of which they have the first bytes in common: by the byte behind these, in place
-// (American flag sort), and then each bucket by the next one.
+// sortByStart sorts by start, whose first bytes are equal: by the next byte in place (American flag sort), and then
+// each bucket by the byte after that.
 func sortByStart(refs []headRef, bytes int, pause func()) {
 	pause()
 	if len(refs) <= radixFew {
@@ -145,7 +145,7 @@ func sortByStart(refs []headRef, bytes int, pause func()) {
 		return
 	}
 	shift := 8 * (7 - bytes)
-	var next, end [256]int // where the next one of a bucket goes, and where the bucket ends
+	var next, end [256]int // where the next item of a bucket goes, and where the bucket ends
 	for i := range refs {
 		end[byte(refs[i].start>>shift)]++
 	}

@@ -5,44 +5,43 @@ import (
 	"github.com/atomredis/atomredis/engine/hashes"
 )
 
-// Images of entries: what checkpoints (freeze.go) and snapshots (snapshot.go) share. Both read the keyspace as it was
-// at one instant, while commands go on:
+// Images of entries: what checkpoints (freeze.go) and snapshots (snapshot.go) share. Both read the keyspace as of one
+// instant, while commands continue:
 //
-//   - A flag of an entry says whether it has still to be read (Keyspace.waitsFor). To begin is to give the flag another
+//   - A flag of an entry says whether it has still to be read (Keyspace.waitsFor). To begin is to invert the flag's
 //     meaning, one assignment under a lock over everything.
 //   - Entries are read in small batches, each under a short lock and after a pause (reader).
-//   - Whoever wants to change an entry before its turn leaves an Image of it (Guard.preserve).
-//   - A long string is lent to its image. A large value is not copied into it: the image has the parts of the value,
-//     which are read later, in batches too. The log of the value keeps the parts that change before that.
+//   - A command that changes an entry before its turn leaves an Image of it (Guard.preserve).
+//   - A long string is lent to its image. A large value is not copied into the image, which only lists its parts; these
+//     are read later, in batches too. The log of the value keeps the old content of parts that change before that.
 //
-// Where images wait for their reader, and which parts are read, is not shared, because the two read other things. A
-// checkpoint reads what has changed, in the order of the keys, in which the store is written. So it finds an image by
-// its entry (shard.images), and of a value in parts it reads those whose names the log has. A snapshot reads
-// everything, in no order. It takes all images with the next batch (Snapshot.kept), because until then they are memory
-// beyond that of the keyspace, and it walks through all parts of a value.
+// The two differ in where images wait and which parts are read. A checkpoint reads changes, in the order of the keys,
+// in which the store is written. So it finds an image by its entry (shard.images), and reads the parts of a value that
+// its log names. A snapshot reads everything, in no order. It takes all waiting images with the next batch
+// (Snapshot.kept), because they are extra memory until then, and it walks through all parts of a value.
 
 // Image is an entry as it was when a checkpoint or a snapshot began.
 type Image struct {
 	// Space and Key name the entry.
 	Space uint32
-	// Known says that the value is as it is stored, and not in the image.
+	// Known says that the store has the value, so the image does not.
 	Known bool
-	// WasExternal says that the store may have a value apart from the head from before.
+	// WasExternal says that the store may have an older value outside of the head.
 	WasExternal bool
-	text        bool // Head.Blob is a string that is lent, and is to be stored in parts
-	inHead      bool // with Known: it is stored in the head
+	text        bool // Head.Blob is a lent string to be stored in parts
+	inHead      bool // with Known: the store has it in the head
 	Key         string
-	// Head is what to store. Unless Known, its Blob is the value, also if External is set.
+	// Head is what to store. Unless Known, its Blob is the value, even with External set.
 	Head Head
 
-	// values are what has parts, if it is in memory: also if it is Known and only some of it is there. Then has says what.
+	// values are the value's structures with parts, if in memory. With Known, only some parts may be there: see has.
 	values [2]tracked
 	has    *held
 	loan   *Loan  // of Head.Blob, nil if that is a copy
-	stale  uint64 // number of parts that are not needed any more, if not 0
+	stale  uint64 // number of obsolete parts, if not 0
 }
 
-// release gives back what the image has borrowed. Only the first call does anything.
+// release returns the image's loans. Only the first call has an effect.
 func (img *Image) release() {
 	if img.loan != nil {
 		img.loan.Return()
@@ -50,7 +49,7 @@ func (img *Image) release() {
 	}
 }
 
-// held returns how many bytes only the image keeps. Lent memory is counted elsewhere.
+// held returns how many bytes only the image keeps alive. Lent memory is counted elsewhere.
 func (img *Image) held() int64 {
 	if img.loan != nil {
 		return 0
@@ -58,14 +57,14 @@ func (img *Image) held() int64 {
 	return int64(len(img.Head.Blob))
 }
 
-// tracked is something that has parts, and what notes their changes.
+// tracked is a structure with parts, and the log of its changes.
 type tracked struct {
-	log   *delta.Log  // nil if changes are not noted
+	log   *delta.Log  // nil if changes are not tracked
 	parts walker      // nil: there is nothing
-	copy  *delta.Copy // nil unless it is being copied, or was
+	copy  *delta.Copy // nil unless a copy was begun
 }
 
-// tracked returns the structures with parts of a value that is in memory, and large or stored in parts.
+// tracked returns the structures with parts of a value in memory that is large or stored in parts.
 func (e *Entry) tracked() (t [2]tracked) {
 	v := e.value()
 	if p := e.partial(); p != nil {
@@ -83,8 +82,8 @@ func (e *Entry) tracked() (t [2]tracked) {
 	return t
 }
 
-// preserve keeps an entry as it is for the checkpoint and the snapshot under way, if they still have to read it, and
-// has it counted anew. It must be called before anything of the entry changes.
+// preserve saves the state of an entry for the present checkpoint and snapshot, if they still have to read it, and
+// schedules the count of its memory. It must be called before any change of the entry.
 func (g *Guard) preserve(e *Entry) {
 	g.recount(e)
 	if g.ks.waitsFor(e) {
@@ -92,10 +91,10 @@ func (g *Guard) preserve(e *Entry) {
 	}
 }
 
-// waitsFor reports whether a checkpoint or a snapshot has still to read an entry.
+// waitsFor reports whether a checkpoint or a snapshot still has to read an entry.
 func (ks *Keyspace) waitsFor(e *Entry) bool { return (e.flags^ks.copied)&ks.awaited != 0 }
 
-// await brings awaited up to date.
+// await updates awaited.
 func (ks *Keyspace) await() {
 	ks.awaited = ks.frozenMark
 	if ks.copying != nil {
@@ -103,7 +102,7 @@ func (ks *Keyspace) await() {
 	}
 }
 
-// keep leaves an image of an entry to those that have still to read it.
+// keep leaves an image of an entry for the readers that still have to read it.
 func (g *Guard) keep(e *Entry) {
 	if e.flags&g.ks.frozenMark != 0 {
 		g.shard(e.shard).images[e] = g.imageToStore(e, new([]byte), g.ks.texts.whole+1)
@@ -114,11 +113,11 @@ func (g *Guard) keep(e *Entry) {
 	}
 }
 
-// lendFrom is the length in bytes from which on a batch has a string lent: to copy it takes long under the lock. Who
-// keeps an image copies longer ones too: they are about to change, and one that is lent would be copied for that.
+// lendFrom is the length in bytes from which a batch lends a string: copying it takes long under the lock. keep copies
+// longer ones too: they are about to change, and a lent one would have to be copied for that.
 const lendFrom = 32 << 10
 
-// image returns an entry as it is, without its value. Known is set if that is not in memory, but for some of it.
+// image returns an image of an entry without its value. Known is set if the value is not, or only partly, in memory.
 func (g *Guard) image(e *Entry) Image {
 	img := Image{
 		Space: g.ks.spaces[e.space].number, Key: e.Key(), Known: e.flags&flagUnloaded != 0,
@@ -132,8 +131,8 @@ func (g *Guard) image(e *Entry) Image {
 	return img
 }
 
-// take gives an image the value of its entry, which is in memory: appended to buf, but a string of lent bytes or more
-// is lent, and of a value in parts there is where they are.
+// take adds the value of an entry, which must be in memory, to its image: appended to buf; a string of lent bytes or
+// more is lent, and for a value in parts its structures are listed.
 func (g *Guard) take(img *Image, e *Entry, buf *[]byte, lent int) {
 	if e.typ == String && len(e.Bytes()) >= lent {
 		img.Head.Blob, img.loan = g.Lend(e)
@@ -147,10 +146,10 @@ func (g *Guard) take(img *Image, e *Entry, buf *[]byte, lent int) {
 	img.Head.Blob = (*buf)[n:len(*buf):len(*buf)]
 }
 
-// reader is what a checkpoint and a snapshot read with, by one goroutine.
+// reader is the reading side of a checkpoint or a snapshot, used by one goroutine.
 type reader struct {
-	// Pause, if it is not nil, is called before each batch that is read under a lock, so that the thread is not put
-	// aside by the system while clients wait for the lock.
+	// Pause, if not nil, is called before each batch that is read under a lock, so that the system does not suspend the
+	// thread while clients wait for the lock.
 	Pause func()
 
 	ks *Keyspace
@@ -170,8 +169,8 @@ func (r *reader) lockAll(fn func()) {
 	fn()
 }
 
-// inBatches calls read with all shards held and then emit without, until read reports that there is no more or emit
-// fails. Parts of values are read so: a value can have moved to a key in another shard since.
+// inBatches alternates between read, with all shards held, and emit, without, until read reports that there is no more
+// or emit fails. All shards are needed because a value may have moved to a key in another shard.
 func (r *reader) inBatches(read func() (more bool), emit func() error) error {
 	for more := true; more; {
 		r.pause()

@@ -1,22 +1,22 @@
 package engine
 
-// Indexer keeps indexes over the values of keys. All its methods are called under a guard. It must not change keys.
+// Indexer maintains indexes over the values of keys. All its methods are called under a guard. It must not change keys.
 type Indexer interface {
-	// Update is called at the end of a guard with the keys of database 0 that were changed, created or removed under it, some
-	// perhaps more than once. The guard holds their shards.
+	// Update is called at the end of a guard with the keys of database 0 that were changed, created or removed under
+	// it, perhaps with repetitions. The guard holds their shards.
 	Update(g *Guard, keys []string)
 	// Emptied is called when a database was emptied. The guard holds all shards.
 	Emptied(g *Guard, db int)
-	// Exchanged is called when database 0 has got the keys of another one. The guard holds all shards.
+	// Exchanged is called when database 0 has swapped its keys with another one. The guard holds all shards.
 	Exchanged(g *Guard)
 }
 
-// SetIndexer has all further changes be indexed; nil ends that. The caller holds all shards, or nothing else runs yet.
+// SetIndexer makes x index all further changes; nil ends that. The caller holds all shards, or nothing else runs yet.
 func (ks *Keyspace) SetIndexer(x Indexer) { ks.indexer = x }
 
-// Index has what was changed under the guard until now be indexed at once, so that the guard's own commands find it.
+// Index indexes all changes made under the guard so far, so that the guard's own commands find them.
 func (g *Guard) Index() {
-	for len(g.toIndex) > 0 { // a key may be found to have expired meanwhile
+	for len(g.toIndex) > 0 { // updates may find expired keys
 		keys := g.toIndex
 		g.toIndex = nil
 		if g.ks.indexer != nil {
@@ -25,7 +25,7 @@ func (g *Guard) Index() {
 	}
 }
 
-// mustIndex notes that a key has changed.
+// mustIndex adds a changed key to the keys to be indexed.
 func (g *Guard) mustIndex(db int, key string) {
 	if db != 0 {
 		return
@@ -35,8 +35,8 @@ func (g *Guard) mustIndex(db int, key string) {
 	}
 }
 
-// RemoveExpired removes some of the keys and fields whose time has come, so that nothing is found that readers no longer see. It
-// reports whether there may be more.
+// RemoveExpired removes some expired keys and fields, so that searches do not find what readers no longer see. It reports
+// whether there may be more.
 func (g *Guard) RemoveExpired() (more bool) {
 	for i := range g.ks.shards {
 		more = g.Holds(1<<i) && g.removeDue(&g.ks.shards[i]) || more

@@ -2,11 +2,12 @@ package engine
 
 import "math/bits"
 
-// SizeBits is one more than the number of bits that a size has at most.
+// SizeBits is the number of different bit lengths that a size can have.
 const SizeBits = 64
 
-// KeySizes counts the keys of a database by type and by how many bits the length of a string or the number of elements
-// has. It goes through all keys, and reads values whose size is not known in memory. The guard must hold all shards.
+// KeySizes counts the keys of a database by type and by the bit length of their size: the length of a string, or a
+// number of elements. It visits all keys, and reads values whose size is unknown in memory. The guard must hold all
+// shards.
 func (g *Guard) KeySizes(db int) map[Type]*[SizeBits]int {
 	sizes := map[Type]*[SizeBits]int{}
 	for _, t := range [...]Type{String, List, Set, ZSet, Hash} {
@@ -22,7 +23,7 @@ func (g *Guard) KeySizes(db int) map[Type]*[SizeBits]int {
 	return sizes
 }
 
-// length returns how many bytes a string has, or how many elements a list, set, sorted set or hash has.
+// length returns the number of bytes of a string, or of elements of a list, set, sorted set or hash.
 func (e *Entry) length() int {
 	switch {
 	case e.typ != String:

@@ -26,18 +26,18 @@ type Options struct {
 	Shards int
 	// Databases is the number of databases. 0 means 16.
 	Databases int
-	// Slots is into how many slots keys are divided, and SlotOf returns that of a key, from 0 on: the keys of each can be
-	// found without a look at the others. 0 means that keys have no slots, which costs nothing.
+	// Slots is the number of slots, and SlotOf returns the slot of a key, from 0: the keys of a slot can be found
+	// without visiting others. 0 means that keys have no slots, which costs nothing.
 	Slots  int
 	SlotOf func(key []byte) int
 	// Clock gives the time. nil means SystemClock.
 	Clock Clock
-	// Observer hears of changes. nil means nobody.
+	// Observer learns of changes. It may be nil.
 	Observer Observer
-	// Source is where the keyspace is stored. nil means that it is in memory only. See Freeze for how it gets there.
+	// Source is where the keyspace is stored. nil means in memory only. Freeze explains how data gets there.
 	Source Source
-	// LockedFor is called with how long shards were locked for work that no command asked for, without locks. It may be
-	// nil.
+	// LockedFor is called, without locks held, after shards were locked for work that no command asked for, with the
+	// time it took. It may be nil.
 	LockedFor func(by LockReason, took time.Duration)
 }
 
@@ -53,45 +53,45 @@ type Keyspace struct {
 	lockedFor func(LockReason, time.Duration)
 	seed      maphash.Seed
 
-	// What follows changes only while all shards are locked; holding one of them is enough to read it.
-	spaces  []space  // those in use and those that were dropped
+	// The following fields change only while all shards are locked; reading them needs a lock on one.
+	spaces  []space  // those in use and dropped ones
 	current []uint32 // by database, index in spaces
 
-	// For storage, likewise. All is zero without a Source.
+	// For storage, under the same rule. All are zero without a Source.
 	source  Source
 	journal Journal
 	epochs  delta.Epochs
-	mark    flags // of entries that have changed since the last checkpoint began: flagOdd or flagEven
-	// of entries that a checkpoint under way has yet to read: the other one, or 0 if there is none
+	mark    flags // of entries changed since the last checkpoint began: flagOdd or flagEven
+	// of entries that the present checkpoint has yet to read: the other flag, or 0 if there is none
 	frozenMark    flags
-	storing       *checkpoint // the one that was begun last
+	storing       *checkpoint // the last one begun
 	storingMark   flags       // of entries that it has read: flagStoring or flagStoringToo
 	nextSpace     uint32
 	droppedSpaces []uint32 // their numbers
 	replaying     bool     // nothing expires by itself
-	fetching      bool     // keys may be in the store that are not in memory
-	resets        int      // how often Reset was called
+	fetching      bool     // keys may be in the store but not in memory
+	resets        int      // number of calls of Reset
 	nextParts     atomic.Uint64
 	texts         textSizes
-	blob          *unloaded    // of all values that are stored whole, apart from their heads, and not in memory
-	inHead        *unloaded    // of all that are stored in their heads, and not in memory
-	inParts       *particulars // of those that are stored in parts and not in memory
+	blob          *unloaded    // shared by all values that are stored whole outside their heads, and are not in memory
+	inHead        *unloaded    // shared by all values that are stored in their heads, and are not in memory
+	inParts       *particulars // shared by values that are stored in parts and are not in memory
 	tiering       bool         // see SetTier
 
-	// What follows likewise. A snapshot has still to read the entries whose flagCopied differs from copied.
-	copying *Snapshot // the one under way; nil if there is none
+	// Also under the rule above. A snapshot has still to read the entries whose flagCopied differs from copied.
+	copying *Snapshot // the snapshot under way; nil if there is none
 	copied  flags     // flagCopied or 0
-	// what to look at to find out whether a checkpoint or a snapshot has still to read an entry; see waitsFor
+	// the flags that say whether a checkpoint or a snapshot has still to read an entry; see waitsFor
 	awaited flags
 
-	dirtyTracker DirtyTracker // nil: nobody; changes only while all shards are locked
+	dirtyTracker DirtyTracker // may be nil; changes only while all shards are locked
 	indexer      Indexer      // likewise
 	replica      bool         // see SetReplica; changes likewise
 
-	snapshots chan struct{} // has room for the one who takes a snapshot
+	snapshots chan struct{} // has room for one: the goroutine that takes a snapshot
 
-	frequency atomic.Bool // entries know how often they are accessed, not when
-	// modifications: entries know when they were changed, not when they were accessed
+	frequency atomic.Bool // entries record how often they are accessed instead of when
+	// modifications: entries record when they were changed instead of accessed
 	modifications atomic.Bool
 	used          atomic.Int64 // bytes, as UsedMemory returns them
 	loans         loans
@@ -99,20 +99,19 @@ type Keyspace struct {
 	labels        labelIndex
 	evicting      evictor
 
-	listLimit      atomic.Int64  // of lists that come from the store
-	events         atomic.Uint32 // EventClass: what KeyEvent is called for
+	listLimit      atomic.Int64  // of lists loaded from the store
+	events         atomic.Uint32 // EventClass: the events for KeyEvent
 	observeChanges atomic.Bool
 	watchedKeys    []*WatchedKeys // changes only while all shards are locked
-	passive        atomic.Bool    // keys are not removed before somebody looks at them
-	expiredSeen    atomic.Bool    // nothing has expired for anybody
+	passive        atomic.Bool    // expired keys stay until a command looks them up
+	expiredSeen    atomic.Bool    // no command treats anything as expired
 	importing      atomic.Bool    // see SetImporting
 	closed         atomic.Bool
-	running        sync.WaitGroup // expiry timers that have fired and not finished
+	running        sync.WaitGroup // timers of expiry that are pending or running
 	pacer          pacer          // of expiry
 }
 
-// shard is the part of the keyspace whose keys hash to it. mu protects everything in it and every entry reached from
-// it.
+// shard is the part of the keyspace whose keys hash to it. mu protects its fields and all entries reached from it.
 type shard struct {
 	mu      sync.Mutex
 	dbs     []database
@@ -124,18 +123,18 @@ type shard struct {
 	// For storage; see freeze.go and directory.go.
 	dirty   entryList
 	removed []removal
-	dropped []uint64         // numbers of values whose parts have gone
-	images  map[*Entry]Image // entries that have changed since the checkpoint under way began, as they were
+	dropped []uint64         // numbers of values whose parts are obsolete
+	images  map[*Entry]Image // the old state of entries changed since the present checkpoint began
 	lost    map[spaceKey]struct{}
-	// resident are those whose values may leave memory, if values do; see tier.go.
+	// resident has the entries whose values may leave memory, if tiering; see tier.go.
 	resident entryList
-	waits    *Guard  // whose holder can wait for values; see Guard.OnAway
-	counted  lookups // what there was when it began
+	waits    *Guard  // the guard whose holder can wait for values; see Guard.OnAway
+	counted  lookups // counters when that began
 
-	timer Timer // fires at armed, or when the pacer has it; nil if none
+	timer Timer // fires at armed, or when the pacer decides; nil if none
 	armed int64
 
-	_ [64]byte // keeps the locks of neighbours in different cache lines
+	_ [64]byte // keeps the locks of adjacent shards in different cache lines
 }
 
 type dbKey struct {
@@ -146,9 +145,9 @@ type dbKey struct {
 // space is the content of a database: it keeps its identity when databases are swapped, and loses it when they are
 // emptied.
 type space struct {
-	number  uint32 // in the store
+	number  uint32 // its number in the store
 	db      int
-	dropped uint32 // the epoch in which it was emptied; 0 if it is in use
+	dropped uint32 // the epoch in which it was emptied; 0 while in use
 }
 
 type spaceKey struct {
@@ -158,12 +157,12 @@ type spaceKey struct {
 
 type database struct {
 	dict dict.Table[*Entry]
-	// slots has the numbers of the entries in dict by slot. nil if keys have none, or there has been no key.
+	// slots has the numbers of the entries in dict by slot. It is nil if keys have no slots, or there has been no key.
 	slots *slots.Index
-	// expires counts the entries with a deadline; deadlines is the sum of these deadlines.
+	// expires is the number of entries with a deadline; deadlines is the sum of their deadlines.
 	expires   int
 	deadlines float64
-	// fieldExpires counts the hashes of which a field has one.
+	// fieldExpires is the number of hashes with fields that have a deadline.
 	fieldExpires int
 	// used is how many bytes the table and the entries take, if memory is counted.
 	used int
@@ -173,16 +172,16 @@ type database struct {
 type Stats struct {
 	// Hits and Misses count lookups of keys by reading commands.
 	Hits, Misses int64
-	// Expired counts keys removed because their time had come, ExpiredActively those of them that a timer removed.
+	// Expired counts keys removed because they had expired, ExpiredActively those of them removed by a timer.
 	Expired, ExpiredActively int64
-	// ExpiredFields counts fields of hashes likewise.
+	// ExpiredFields counts expired fields of hashes.
 	ExpiredFields int64
 	// Evicted counts keys removed to make room.
 	Evicted int64
-	// Unloaded counts values that have left memory to make room, Loaded those that were read from the store as a whole, and
-	// LoadedParts the parts of values that were read without the others.
+	// Unloaded counts values that have left memory to make room, Loaded values read from the store as a whole, and
+	// LoadedParts parts of values that were read separately.
 	Unloaded, Loaded, LoadedParts int64
-	// ExpiryNanos is for how many ns timers removed what had expired.
+	// ExpiryNanos is the total time in ns that timers spent removing expired keys.
 	ExpiryNanos int64
 	// Changes counts changes of keys.
 	Changes int64
@@ -232,7 +231,7 @@ func New(o Options) *Keyspace {
 	return ks
 }
 
-// newSpace gives a database a space that has never been used.
+// newSpace gives a database a new space.
 func (ks *Keyspace) newSpace(db int) {
 	ks.addSpace(db, ks.nextSpace)
 	ks.nextSpace++
@@ -247,7 +246,7 @@ func (ks *Keyspace) addSpace(db int, number uint32) {
 	ks.current[db] = i
 }
 
-// Close stops the expiry timers and waits for those that are running. Nothing may use the keyspace afterwards.
+// Close stops the expiry timers and waits for running ones. The keyspace must not be used afterwards.
 func (ks *Keyspace) Close() {
 	ks.closed.Store(true)
 	for i := range ks.shards {
@@ -266,16 +265,16 @@ func (ks *Keyspace) Databases() int { return ks.databases }
 // Shards returns the number of shards.
 func (ks *Keyspace) Shards() int { return len(ks.shards) }
 
-// Clock returns the clock that the keyspace follows.
+// Clock returns the keyspace's clock.
 func (ks *Keyspace) Clock() Clock { return ks.clock }
 
 // Now returns the time in ms since 1970.
 func (ks *Keyspace) Now() int64 { return ks.clock.Now().UnixMilli() }
 
-// SetEventClasses chooses the events that the Observer hears of.
+// SetEventClasses chooses the events that the Observer gets.
 func (ks *Keyspace) SetEventClasses(c EventClass) { ks.events.Store(uint32(c)) }
 
-// SetListLimit chooses the node size of lists that come from the store; those that are created have their own.
+// SetListLimit sets the node size of lists that come from the store; new lists have their own.
 func (ks *Keyspace) SetListLimit(l lists.Limit) { ks.listLimit.Store(int64(l)) }
 
 // ObserveChanges turns the Observer's KeyChanged and Flushed calls on or off.
@@ -298,7 +297,7 @@ func (ks *Keyspace) shardIndex(key string) uint8 {
 
 func (ks *Keyspace) index(hash uint64) uint8 { return uint8(hash) & uint8(len(ks.shards)-1) }
 
-// Changes returns how many changes of keys there were since the keyspace began.
+// Changes returns the number of changes of keys since the keyspace was created.
 func (ks *Keyspace) Changes() int64 {
 	n := int64(0)
 	for i := range ks.shards {
@@ -310,12 +309,12 @@ func (ks *Keyspace) Changes() int64 {
 	return n
 }
 
-// ResetStats sets the counters to zero, but for Changes.
+// ResetStats sets the counters to zero, except Changes.
 func (ks *Keyspace) ResetStats() {
 	for i := range ks.shards {
 		s := &ks.shards[i]
 		s.mu.Lock()
-		s.stats = Stats{Changes: s.stats.Changes} // which storage counts on
+		s.stats = Stats{Changes: s.stats.Changes} // storage relies on it
 		s.mu.Unlock()
 	}
 }

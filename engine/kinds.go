@@ -24,8 +24,8 @@ import (
 	"github.com/atomredis/atomredis/engine/zsets"
 )
 
-// This file is all that the keyspace knows of the types of values. A new type is a package of its own, a number and
-// an entry of kinds here, a case of typeOf, and a method of Entry that gives its value.
+// The keyspace knows the types of values only through this file. A new type is a package of its own, and here a number,
+// an entry of kinds and a case of typeOf, and in Entry a method that returns its value.
 
 // Type is the type of a value.
 type Type uint8
@@ -50,7 +50,7 @@ const (
 	Suggestions
 )
 
-// kinds describes the types. Strings are in the entries themselves.
+// kinds describes the types. Strings are stored in the entries themselves.
 var kinds = [...]kind{
 	String: {name: "string"},
 	List: newKind("list", (*lists.List).Clone, lists.DecodeBlob,
@@ -86,7 +86,7 @@ var kinds = [...]kind{
 		func(s storedParts) (*suggest.Dict, error) { return loadWith(s, suggest.NewLoader()) }),
 }
 
-// typeOf returns the type of a value, and where it is.
+// typeOf returns the type of a value, and a pointer to it.
 func typeOf(v any) (Type, unsafe.Pointer) {
 	switch v := v.(type) {
 	case *lists.List:
@@ -125,9 +125,9 @@ func typeOf(v any) (Type, unsafe.Pointer) {
 
 // kind describes a type.
 type kind struct {
-	name string // that TYPE answers
+	name string // the reply of TYPE
 
-	// value returns what an entry points to, as storage sees it.
+	// value returns the value at p for storage.
 	value func(p unsafe.Pointer) value
 	clone func(p unsafe.Pointer) value
 	// decode builds a value from its stored form.
@@ -136,7 +136,7 @@ type kind struct {
 	load func(s storedParts) (value, error)
 	// ahead returns the elements of a value for lookups ahead; nil if the type has none.
 	ahead func(p unsafe.Pointer) dict.Ahead
-	// labels is how the labels of a value are found; nil if the type has none.
+	// labels finds the labels of a value; nil if the type has none.
 	labels *labelled
 }
 
@@ -164,32 +164,32 @@ func newKind[V any, P collection[V]](name string, clone func(P) P, decode func([
 	}
 }
 
-// lookingAhead returns a kind whose elements can be looked up ahead.
+// lookingAhead makes a kind whose elements can be looked up ahead.
 func lookingAhead[V any](ahead func(*V) dict.Ahead, k kind) kind {
 	k.ahead = func(p unsafe.Pointer) dict.Ahead { return ahead((*V)(p)) }
 	return k
 }
 
-// carryingLabels returns a kind whose values carry labels.
+// carryingLabels makes a kind whose values carry labels.
 func carryingLabels(l *labelled, k kind) kind {
 	k.labels = l
 	return k
 }
 
-// unlimited is for stored forms that are read without the limit of lists.
+// unlimited adapts a decoder that ignores the limit of lists.
 func unlimited[P any](decode func([]byte) (P, error)) func([]byte, lists.Limit) (P, error) {
 	return func(b []byte, _ lists.Limit) (P, error) { return decode(b) }
 }
 
-// storedParts is a value that is stored in parts, and how it is read.
+// storedParts says how to read a value that is stored in parts.
 type storedParts struct {
 	parts, fieldParts uint64 // as in Head
 	read              partsReader
-	log               func(id uint64) *delta.Log // takes the changes of what is stored under a number; it may return nil
+	log               func(id uint64) *delta.Log // returns the log for the data stored under a number; may return nil
 	limit             lists.Limit
 }
 
-// partsReader reads as Source.Parts does.
+// partsReader reads like Source.Parts.
 type partsReader func(id uint64, fn func(name, data []byte) error) error
 
 // loader builds a value from its parts.
@@ -219,10 +219,10 @@ func loadHash(s storedParts) (*hashes.Hash, error) {
 	return l.FinishDeadlines(s.log(s.parts), s.log(s.fieldParts))
 }
 
-// String returns the name that TYPE answers.
+// String returns the reply of TYPE.
 func (t Type) String() string { return kinds[t].name }
 
-// ParseType returns the type that TYPE names so, in whatever case.
+// ParseType returns the type with a name as TYPE replies it, in any case.
 func ParseType(name string) (Type, bool) {
 	for t := range kinds {
 		if strings.EqualFold(kinds[t].name, name) {
@@ -232,5 +232,5 @@ func ParseType(name string) (Type, bool) {
 	return 0, false
 }
 
-// Known reports whether there is such a type.
+// Known reports whether the type exists.
 func (t Type) Known() bool { return int(t) < len(kinds) }

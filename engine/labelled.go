@@ -10,16 +10,16 @@ import (
 	"github.com/atomredis/atomredis/engine/timeseries"
 )
 
-// Values that carry labels are found by them. The index follows keys as they come and go; those that are not in memory
-// tell it their labels when the directory of keys is loaded, which reads no more of a value than that.
+// An index finds values by the labels that they carry. It follows keys as they come and go. Loading the directory of
+// keys adds values that are not in memory; of those it reads only the labels.
 
-// labelIndex is the index of all databases. Whoever holds all shards may read it without the lock.
+// labelIndex is the index of all databases. A caller that holds all shards may read it without the lock.
 type labelIndex struct {
 	mu    sync.Mutex
 	index labels.Index
 }
 
-// labelled is what the keyspace knows of a type whose values carry labels.
+// labelled finds the labels of a type's values.
 type labelled struct {
 	of     func(p unsafe.Pointer) []labels.Label
 	ofBlob func(blob []byte) ([]labels.Label, error)
@@ -34,7 +34,7 @@ var seriesLabels = &labelled{
 
 func (e *Entry) labelKey() labels.Key { return labels.Key{Space: e.space, Name: e.Key()} }
 
-// index notes the labels of an entry, which has come to its key or has got other labels. Its value is in memory.
+// index sets the labels of a new entry, or of one whose labels have changed. Its value is in memory.
 func (g *Guard) index(e *Entry) {
 	if l := kinds[e.typ].labels; l != nil {
 		g.indexAs(e, l.of(e.obj))
@@ -48,7 +48,7 @@ func (g *Guard) indexAs(e *Entry, l []labels.Label) {
 	x.mu.Unlock()
 }
 
-// unindex forgets the labels of an entry, whose value goes or goes to another key, and returns them.
+// unindex removes the labels of an entry, whose value is removed or moved, and returns them.
 func (g *Guard) unindex(e *Entry) []labels.Label {
 	if kinds[e.typ].labels == nil {
 		return nil
@@ -59,7 +59,7 @@ func (g *Guard) unindex(e *Entry) []labels.Label {
 	return x.index.Delete(e.labelKey())
 }
 
-// indexStored is index for an entry whose value may be in the store only.
+// indexStored is index for an entry whose value may only be in the store.
 func (g *Guard) indexStored(e *Entry) error {
 	l := kinds[e.typ].labels
 	if l == nil {
@@ -94,26 +94,26 @@ func (g *Guard) indexStored(e *Entry) error {
 	return nil
 }
 
-// errFound ends the reading of parts.
+// errFound stops reading parts.
 var errFound = errors.New("found")
 
-// dropLabels forgets the labels of all keys of a database, which is about to be emptied.
+// dropLabels removes the labels of all keys of a database that is about to be emptied.
 func (g *Guard) dropLabels(db int) {
 	g.ks.labels.index.DeleteSpace(g.ks.current[db])
 }
 
-// Relabelled must be called when the labels of an entry have changed.
+// Relabelled must be called after the labels of an entry have changed.
 func (g *Guard) Relabelled(e *Entry) { g.index(e) }
 
 // Labelled is a key that carries labels.
 type Labelled struct {
 	DB     int
 	Key    string
-	Labels []labels.Label // not to be changed
+	Labels []labels.Label // read-only
 }
 
-// FindLabelled returns the keys of all databases that fulfil all conditions, of which one must select keys, in their
-// order. The guard must hold all shards, and be Complete.
+// FindLabelled returns the keys of all databases that fulfil all conditions, sorted. At least one condition must select
+// keys. The guard must hold all shards, and be Complete.
 func (g *Guard) FindLabelled(matchers []labels.Matcher) []Labelled {
 	var found []Labelled
 	g.ks.labels.index.Find(matchers, func(key labels.Key, l []labels.Label) {
@@ -127,14 +127,14 @@ func (g *Guard) FindLabelled(matchers []labels.Matcher) []Labelled {
 	return found
 }
 
-// LabelNames returns the names of the labels of all keys that count, in order. The guard must hold all shards, and be
-// Complete.
+// LabelNames returns, sorted, the label names of all keys for which counts returns true. The guard must hold all
+// shards, and be Complete.
 func (g *Guard) LabelNames(counts func(db int, key string) bool) []string {
 	return g.ks.labels.index.Names(g.aliveAnd(counts))
 }
 
-// LabelValues returns the values of the labels of a name of all keys that count, in order. The guard must hold all
-// shards, and be Complete.
+// LabelValues returns, sorted, the values that the label name has in all keys for which counts returns true. The guard
+// must hold all shards, and be Complete.
 func (g *Guard) LabelValues(name string, counts func(db int, key string) bool) []string {
 	return g.ks.labels.index.Values(name, g.aliveAnd(counts))
 }
@@ -143,7 +143,7 @@ func (g *Guard) aliveAnd(counts func(db int, key string) bool) func(labels.Key) 
 	return func(key labels.Key) bool { return g.alive(key) && counts(g.ks.spaces[key.Space].db, key.Name) }
 }
 
-// alive reports whether a key of the index has not expired.
+// alive reports whether an indexed key has not expired.
 func (g *Guard) alive(key labels.Key) bool {
 	p, ok := g.ks.shards[g.ks.shardIndex(key.Name)].dbs[g.ks.spaces[key.Space].db].dict.GetString(key.Name)
 	return ok && !g.gone(*p)

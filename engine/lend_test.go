@@ -14,7 +14,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// loan is a value that was lent, and what it was then.
+// loan is a lent value and its content when it was lent.
 type loan struct {
 	b, want []byte
 	*Loan
@@ -25,7 +25,7 @@ func (g *Guard) lend(e *Entry) loan {
 	return loan{b, bytes.Clone(b), l}
 }
 
-// Nothing that is done to a key changes bytes of it that are lent.
+// No operation on a key changes bytes that are lent.
 func TestLentBytesStayAsTheyAre(t *testing.T) {
 	const size = 50_000
 	key := []byte("key")
@@ -137,7 +137,7 @@ func TestLentBytesStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// A string that is lent now and then behaves as a []byte, and what is lent stays as it is until it is given back.
+// A string lent from time to time behaves like a []byte, and lent bytes do not change until they are returned.
 func TestLentStrings(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
 		lengths := rapid.IntRange(maxText, maxText+3000)
@@ -179,7 +179,7 @@ func TestLentStrings(t *testing.T) {
 	})
 }
 
-// Who has given back what it was lent costs nobody a copy.
+// Returned loans cause no copies.
 func TestStringIsChangedInPlaceWhenItsReadersAreDone(t *testing.T) {
 	e, g := newEntry("key", make([]byte, 10_000)), &Guard{ks: new(Keyspace)}
 	l := g.lend(e)
@@ -193,7 +193,7 @@ func TestStringIsChangedInPlaceWhenItsReadersAreDone(t *testing.T) {
 	require.Same(t, &l.b[0], &e.Bytes()[0])
 }
 
-// What only readers have is counted, once, whatever is done to the keys.
+// Bytes that only readers keep alive are counted once, whatever happens to the keys.
 func TestLentMemoryIsOfStringsThatAreNoKeysValue(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
 		ks := New(Options{Databases: 2, Shards: 2})
@@ -279,7 +279,7 @@ func TestLentMemoryIsOfStringsThatAreNoKeysValue(t *testing.T) {
 	})
 }
 
-// A checkpoint reads a long string without a copy of its own, and gives it back at once.
+// A checkpoint reads a long string without copying it, and returns it at once.
 func TestACheckpointBorrowsLongStrings(t *testing.T) {
 	source := newMemoryStore()
 	ks := New(Options{Source: source})
@@ -291,7 +291,7 @@ func TestACheckpointBorrowsLongStrings(t *testing.T) {
 	set(ks, "short", short, 0)
 	set(ks, "kept", long, 0)
 	f := ks.Freeze(func() {})
-	set(ks, "kept", short, 0) // its image is kept before
+	set(ks, "kept", short, 0) // its image is kept first
 	got := map[string]bool{}
 	require.NoError(t, f.Heads(func(img *Image) error {
 		want := long
@@ -299,7 +299,7 @@ func TestACheckpointBorrowsLongStrings(t *testing.T) {
 			want = short
 		}
 		require.Equal(t, img.Key == "long", img.loan != nil, img.Key)
-		if img.Key == "long" { // whoever changes it in the meantime does so elsewhere
+		if img.Key == "long" { // later changes use other memory
 			under(ks, func(g *Guard) { clear(g.Write(0, []byte("long")).Resize(lendFrom)) })
 		}
 		require.True(t, want == string(img.Head.Blob), img.Key)
@@ -315,7 +315,7 @@ func TestACheckpointBorrowsLongStrings(t *testing.T) {
 	require.Zero(t, ks.LentMemory())
 }
 
-// What a failed checkpoint has borrowed it gives back too.
+// A failed checkpoint returns its loans too.
 func TestAFailedCheckpointGivesLongStringsBack(t *testing.T) {
 	source := newMemoryStore()
 	ks := New(Options{Source: source})

@@ -5,35 +5,34 @@ import (
 	"sync/atomic"
 )
 
-// Strings that are read without a guard, because a client has not been sent them yet. As long as a string is the
-// value of a key it is in the count of memory, however many readers it has. What only readers keep from being garbage
-// is counted here, once.
+// Strings that are read without a guard, because they have not been sent to a client yet. As long as a string is the
+// value of a key, it is in the count of memory, however many readers it has. Bytes that only readers keep alive are
+// counted here, once.
 
-// Loan is a string that is lent, or was. It outlives the key.
+// Loan is a string that is or was lent. It outlives the key.
 type Loan struct {
-	// readers changes without a lock. While there are any, the bytes must not change: a change gives the string new memory.
-	// Adding a reader needs a guard that holds the entry's shard; removing one needs none.
+	// readers changes without a lock. While there are any, the bytes must not change: a change gives the string new
+	// memory. Adding a reader needs a guard that holds the entry's shard; removing one needs none.
 	readers atomic.Int64
 	loans   *loans
 
-	// What follows is protected by loans.mu, and space by the shard of the key too.
+	// loans.mu protects the following fields; the shard of the key protects space too.
 	size   int    // bytes
 	space  uint32 // of the key: its index in Keyspace.spaces
-	left   bool   // the string is no key's value any more
+	left   bool   // the string is no longer a key's value
 	listed bool   // in loans.current
 }
 
-// loans are the strings of a keyspace that have readers.
+// loans are the strings of a keyspace with readers.
 type loans struct {
-	kept atomic.Int64 // bytes of those that are no key's value any more
+	kept atomic.Int64 // bytes of those that are no longer a key's value
 
-	mu      sync.Mutex // protects what follows; a leaf in the order of locks
+	mu      sync.Mutex // protects the fields below; a leaf in the order of locks
 	current map[*Loan]struct{}
 }
 
-// Lend returns the value of a string of more than 1 KiB, to be read beyond the guard's end too: it stays as it is,
-// whatever becomes of the key, until the reader calls Return. A reader that never does so costs the next change a
-// copy.
+// Lend returns the value of a string of more than 1 KiB for reading beyond the guard's end: the bytes do not change,
+// whatever happens to the key, until the reader calls Return. A reader that never does costs the next change a copy.
 func (g *Guard) Lend(e *Entry) (b []byte, l *Loan) {
 	b = e.Bytes()
 	long := e.long()
@@ -46,14 +45,14 @@ func (g *Guard) Lend(e *Entry) (b []byte, l *Loan) {
 	return b, l
 }
 
-// Return tells that a reader is done.
+// Return ends a reader's use.
 func (l *Loan) Return() {
 	if l.readers.Add(-1) == 0 {
 		l.loans.end(l)
 	}
 }
 
-// begin lists a string that has got its first reader.
+// begin lists a string that has its first reader.
 func (s *loans) begin(l *Loan, size int, space uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +63,7 @@ func (s *loans) begin(l *Loan, size int, space uint32) {
 	l.size, l.space, l.listed = size, space, true
 }
 
-// end forgets a string whose last reader has gone, unless there is a new one.
+// end removes a string whose last reader has gone, unless there is a new one.
 func (s *loans) end(l *Loan) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +77,7 @@ func (s *loans) end(l *Loan) {
 	}
 }
 
-// leave notes that a string is no key's value any more.
+// leave notes that a string is no longer a key's value.
 func (s *loans) leave(l *Loan) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +91,7 @@ func (s *loans) leaveLocked(l *Loan) {
 	l.left = true
 }
 
-// emptied notes that no key of a database has its value any more.
+// emptied notes that the values of all keys of a database were removed.
 func (s *loans) emptied(space uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +102,7 @@ func (s *loans) emptied(space uint32) {
 	}
 }
 
-// moved notes that the value of an entry was another's before.
+// moved notes that the value of an entry belonged to another entry before.
 func (s *loans) moved(e *Entry) {
 	if long := e.long(); long.lent() {
 		s.mu.Lock()
@@ -112,13 +111,13 @@ func (s *loans) moved(e *Entry) {
 	}
 }
 
-// LentMemory returns the bytes of strings that are no key's value any more and that readers still keep.
+// LentMemory returns the bytes of strings that only readers keep alive.
 func (ks *Keyspace) LentMemory() int64 { return ks.loans.kept.Load() }
 
-// lent reports whether somebody reads the string without a guard.
+// lent reports whether the string has readers without a guard.
 func (s *longString) lent() bool { return s != nil && s.loan != nil && s.loan.readers.Load() != 0 }
 
-// leave notes that the string is about to be no key's value any more.
+// leave notes that the string is about to stop being a key's value.
 func (s *longString) leave() {
 	if s.lent() {
 		s.loan.loans.leave(s.loan)

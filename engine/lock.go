@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// TryLock is Lock unless somebody else holds one of the shards. It reports whether the guard has them.
+// TryLock is Lock, but fails if one of the shards is held. It reports whether the guard has them.
 func (g *Guard) TryLock(ks *Keyspace, shards uint64, now int64) bool {
 	shards &= ks.all
 	for m := shards; m != 0; m &= m - 1 {
@@ -18,14 +18,14 @@ func (g *Guard) TryLock(ks *Keyspace, shards uint64, now int64) bool {
 	return true
 }
 
-// LockUnless is Lock until stop is closed, which it must be before somebody waits for ever. It reports whether the
-// guard has the shards.
+// LockUnless is Lock until stop is closed, and reports whether the guard has the shards. If a shard is never released,
+// the caller must close stop.
 func (g *Guard) LockUnless(stop <-chan struct{}, ks *Keyspace, shards uint64, now int64) bool {
 	if g.TryLock(ks, shards, now) {
 		return true
 	}
 	shards &= ks.all
-	var decided atomic.Bool // set by the side that decides: the shards are locked, or the attempt is given up
+	var decided atomic.Bool // set by the side that decides: shards locked, or attempt abandoned
 	locked := make(chan struct{})
 	go func() {
 		ks.lock(shards)

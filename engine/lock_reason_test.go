@@ -56,7 +56,7 @@ func TestACheckpointHoldsNobodyUpForManyLongValues(t *testing.T) {
 	var held atomic.Int64
 	ks := New(Options{Shards: 1, Clock: NewManualClock(time.UnixMilli(1_000_000)), Source: store,
 		LockedFor: func(LockReason, time.Duration) { held.Add(1) }})
-	const length, locks = lendFrom - 1, 10 // the longest that are copied
+	const length, locks = lendFrom - 1, 10 // the longest that is copied
 	const n = locks * (freezeBytes/length + 1)
 	for i := range n {
 		set(ks, fmt.Sprint("key:", i), strings.Repeat("v", length), 0)

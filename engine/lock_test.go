@@ -23,7 +23,7 @@ func TestTryLockTakesAllShardsOrNone(t *testing.T) {
 	other.Unlock()
 }
 
-// Who gives up waiting for shards leaves them to others, whenever that is.
+// A caller that stops waiting for shards leaves them to others, at whatever moment it stops.
 func TestLockUnlessGivesUp(t *testing.T) {
 	ks := New(Options{Shards: 4})
 	defer ks.Close()

@@ -1,16 +1,16 @@
 package engine
 
-// The memory that the data takes. It is counted and not measured: what the runtime knows of the heap contains
-// garbage, and whatever else is in the process. Every data structure knows its size at any time, so that a guard
-// notes how large the entries are that it is about to change, and looks again at its end, whatever was done to them.
+// The memory that the data takes. It is counted, not measured: the runtime's figures include garbage and everything
+// else in the process. Every data structure knows its present size, so a guard records the sizes of entries that it may
+// change, and compares them at its end.
 
-// maxKeptPending is how many entries the list has room for that a guard keeps for the next one.
+// maxKeptPending is the capacity of the largest list of entries that a guard keeps for reuse.
 const maxKeptPending = 1024
 
-// UsedMemory returns how many bytes the data takes, with its tables. Changes count when their guard ends.
+// UsedMemory returns how many bytes the data takes, including its tables. Changes count from the end of their guard.
 func (ks *Keyspace) UsedMemory() int64 { return ks.used.Load() }
 
-// tableSize returns how many bytes the table of a database takes without its entries, with its index by slot.
+// tableSize returns how many bytes the table of a database takes without its entries, including its index by slot.
 func (d *database) tableSize() int {
 	if d.dict.Len() == 0 {
 		return 0
@@ -30,28 +30,28 @@ func (s *shard) indexSize() int {
 	return s.expires.MemoryUsage()
 }
 
-// countedLater is an entry whose size the guard looks at when it ends, and the size with which it is in the count until
-// then. There is no entry if its database has been emptied meanwhile.
+// countedLater is an entry to be counted at the end of the guard, and the size with which it is counted until then.
+// entry is nil if its database was emptied meanwhile.
 type countedLater struct {
 	entry *Entry
 	size  int
 }
 
-// recount has an entry counted anew when the guard ends, because its size is about to change.
+// recount schedules an entry, whose size is about to change, to be counted at the end of the guard.
 func (g *Guard) recount(e *Entry) {
 	if e.counted() {
 		g.countLater(e, e.size())
 	}
 }
 
-// countLater has an entry counted when the guard ends that is in the count with so many bytes now.
+// countLater schedules an entry, now counted with size bytes, to be counted at the end of the guard.
 func (g *Guard) countLater(e *Entry, size int) {
 	e.flags |= flagUncounted
 	g.pending = append(g.pending, countedLater{e, size})
 }
 
-// uncount takes an entry that leaves its database out of the count, at the end of the guard if it would be counted
-// anew then.
+// uncount removes an entry that leaves its database from the count, or lets the end of the guard do so if the entry is
+// scheduled.
 func (g *Guard) uncount(e *Entry) {
 	if e.counted() {
 		g.grew(g.database(e), -e.size())
@@ -59,22 +59,22 @@ func (g *Guard) uncount(e *Entry) {
 	e.leaveCount()
 }
 
-// counted reports whether the count has an entry with the size that it has now.
+// counted reports whether the count includes the entry with its present size.
 func (e *Entry) counted() bool { return e.flags&(flagUncounted|flagGone) == 0 }
 
-// leaveCount notes that an entry will not be counted again.
+// leaveCount marks an entry as never to be counted again.
 func (e *Entry) leaveCount() { e.flags = e.flags&^flagUncounted | flagGone }
 
-// database returns the part of the entry's database that is in its shard.
+// database returns the part of the entry's database in its shard.
 func (g *Guard) database(e *Entry) *database { return &g.ks.shards[e.shard].dbs[g.DB(e)] }
 
-// grew notes that a database takes n bytes more.
+// grew adds n bytes to the memory of a database.
 func (g *Guard) grew(d *database, n int) {
 	d.used += n
 	g.growth += n
 }
 
-// count counts the changed entries of the guard again, and updates the totals.
+// count recounts the guard's changed entries, and updates the totals.
 func (g *Guard) count() {
 	for _, p := range g.pending {
 		if p.entry == nil {
@@ -99,8 +99,8 @@ func (g *Guard) count() {
 	}
 }
 
-// uncountFlushed forgets the entries of databases that are about to be emptied, from first to last: the count loses
-// all that those have.
+// uncountFlushed drops the scheduled entries of databases first to last, which are about to be emptied: the count loses
+// all their memory.
 func (g *Guard) uncountFlushed(first, last int) {
 	for i, p := range g.pending {
 		if p.entry == nil {
@@ -113,8 +113,8 @@ func (g *Guard) uncountFlushed(first, last int) {
 	}
 }
 
-// resized corrects the count after an entry, whose size was another one before, was brought into memory or taken out
-// of it: that can happen to any entry that is looked at.
+// resized corrects the count after an entry was loaded or unloaded, which can happen on any lookup. was is its previous
+// size.
 func (ks *Keyspace) resized(e *Entry, was int) {
 	if e.counted() {
 		n := e.size() - was

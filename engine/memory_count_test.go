@@ -33,7 +33,7 @@ func (ks *Keyspace) recount() int64 {
 	return int64(sum)
 }
 
-// requireCounted compares the count of memory with what a walk over all keys finds.
+// requireCounted compares the count of memory with a walk over all keys.
 func requireCounted(t require.TestingT, ks *Keyspace) {
 	var g Guard
 	g.Lock(ks, AllShards, ks.Now())
@@ -42,7 +42,7 @@ func requireCounted(t require.TestingT, ks *Keyspace) {
 	require.Equal(t, ks.recount(), was)
 }
 
-// The count is what a walk over all keys finds, whatever happens to them, and nothing once there are none.
+// The count equals that of a walk over all keys, whatever happens to them, and is zero without keys.
 func TestMemoryIsCountedAsItIs(t *testing.T) {
 	keyspaces(t, func(t *testing.T, ks *Keyspace, clock *ManualClock, _ *eventLog) {
 		testseed.Check(t, func(t *rapid.T) {
@@ -51,7 +51,7 @@ func TestMemoryIsCountedAsItIs(t *testing.T) {
 			text := func() []byte {
 				return []byte(strings.Repeat("v", rapid.SampledFrom([]int{0, 1, 10, 100, 1000, 2000, 100_000}).Draw(t, "length")))
 			}
-			// change has fn change the value of a key, or of a new one that make makes.
+			// change calls fn to change the value of a key, or of a new one made by make.
 			change := func(g *Guard, db int, key []byte, typ Type, make func() any, fn func(e *Entry)) {
 				e := g.Write(db, key)
 				if e != nil && e.Type() != typ {
@@ -64,7 +64,7 @@ func TestMemoryIsCountedAsItIs(t *testing.T) {
 				fn(e)
 				g.Changed(e, EventGeneric, "changed")
 			}
-			// Several things happen under one guard.
+			// Several changes happen under one guard.
 			steps := []func(g *Guard){
 				func(g *Guard) {
 					d, k, v := db(), key("key"), text()
@@ -149,7 +149,7 @@ func TestMemoryIsCountedAsItIs(t *testing.T) {
 	})
 }
 
-// Nothing is left in the count when databases are emptied one by one, or all at once.
+// The count is zero after databases are emptied, one by one or all at once.
 func TestFlushedMemoryIsNotCounted(t *testing.T) {
 	keyspaces(t, func(t *testing.T, ks *Keyspace, _ *ManualClock, _ *eventLog) {
 		fill := func(db int) {

@@ -15,7 +15,7 @@ import (
 	"github.com/atomredis/atomredis/engine/zsets"
 )
 
-// What MemoryUsage says of a value is what the heap grows by when it is made.
+// MemoryUsage of a value equals the growth of the heap when it is made.
 func TestMemoryUsageIsWhatTheHeapGrowsBy(t *testing.T) {
 	const n = 50_000
 	value := []byte(strings.Repeat("v", 64))

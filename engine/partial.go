@@ -9,22 +9,21 @@ import (
 	"github.com/atomredis/atomredis/engine/streams"
 )
 
-// Collections of which only some elements are in memory, and all others in the store. They change like any other: changed
-// elements are in memory, are recorded there, and are written by the next checkpoint. A command that needs more than some
-// elements completes the value.
+// Collections with only some elements in memory, and all others in the store. They change like any other: changed
+// elements are in memory, are recorded there, and are written by the next checkpoint. A command that needs more than
+// some elements loads the rest.
 
-// partial is the part of a collection that is in memory. Its entry counts as one whose value is not. Of a list there are
-// the ends, and of a stream some blocks and what it has beside: how much, and how many elements there are beside, these
-// know themselves.
+// partial is the part of a collection in memory. Its entry counts as unloaded. A list has its ends there, and a stream
+// some blocks and its other data; both know by themselves how much that is and how many elements are missing.
 type partial struct {
 	value countedValue
-	view  Entry // through which value is used
+	view  Entry // the entry through which value is used
 
-	tooFar int // so many elements from an end of a list are too many to be read without all others; 0 if not known
+	tooFar int // this many elements from an end of a list span too many parts to be read separately; 0 if unknown
 
 	known map[string]struct{}
-	names []string // those in known: the elements that were asked for, whether they exist or not. It only grows.
-	rest  int      // how many elements there are beside those in value
+	names []string // the names in known: requested elements, whether they exist or not; only grows
+	rest  int      // number of elements that are not in value
 	bytes int      // about how many bytes known and names take
 }
 
@@ -36,13 +35,13 @@ type countedValue interface {
 // elements is a value whose parts are its elements.
 type elements interface {
 	countedValue
-	// PutPart gives the value an element as it is stored, with a deadline if that is not nil; DropPart takes one away.
-	// Neither counts as a change.
+	// PutPart sets an element to its stored value and deadline (nil for none); DropPart removes an element. Neither
+	// counts as a change.
 	PutPart(name, data, deadline []byte) error
 	DropPart(name []byte)
 }
 
-// partial returns the part in memory of a value that is away, nil if no part is.
+// partial returns the part in memory of an unloaded value, nil if there is none.
 func (e *Entry) partial() *partial {
 	if e.flags&flagUnloaded == 0 {
 		return nil
@@ -50,7 +49,7 @@ func (e *Entry) partial() *partial {
 	return e.unloaded().some
 }
 
-// newPartial returns one of which nothing is known.
+// newPartial returns a partial without elements.
 func (e *Entry) newPartial(s *unloaded) (*partial, error) {
 	at := s.ks.whereStored(e, s)
 	switch e.typ {
@@ -85,7 +84,7 @@ func (p *partial) knowsAll(list [][]byte, step int) bool {
 	return true
 }
 
-// learn takes an element that was read, unless it is in memory already: then it may have changed since.
+// learn adds an element that was read, unless it is already in memory: there it may have changed.
 func (p *partial) learn(read *partRead) error {
 	if _, ok := p.known[string(read.name)]; ok {
 		return nil
@@ -103,14 +102,15 @@ func (p *partial) learn(read *partRead) error {
 	return nil
 }
 
-// knownBytes is about how many bytes a known element takes beside its name and itself.
+// knownBytes is about how many bytes a known element takes beside its name and value.
 const knownBytes = 64
 
-// size returns how many bytes there are in memory.
+// size returns how many bytes are in memory.
 func (p *partial) size() int { return int(unsafe.Sizeof(*p)) + p.bytes + p.value.MemoryUsage() }
 
-// complete returns the whole value: v, which was read from the store, with the elements in memory in place of the stored
-// ones. It records changes from now on. Snapshots and checkpoints may still read the partial value, which stays as it is.
+// complete returns the whole value: v, which was read from the store, with the elements in memory replacing the stored
+// ones. It records changes from now on. Snapshots and checkpoints may still read the partial value, which does not
+// change.
 func (p *partial) complete(v value) (value, error) {
 	switch of := p.value.(type) {
 	case *lists.List:
@@ -146,13 +146,13 @@ func (p *partial) complete(v value) (value, error) {
 	return whole, nil
 }
 
-// held says which parts of a value memory has: those with these names or, if there is a gap, those that are not between
-// two, or those that known says. nil if it has all.
+// held describes which parts of a value are in memory: those with these names; or, with gap, those outside of (after,
+// before); or those for which known returns true. A nil *held means all.
 type held struct {
 	names         []string
 	known         func(name string) bool
 	gap           bool
-	after, before string // no bound if before is empty
+	after, before string // no upper bound if before is empty
 }
 
 // held returns the elements in memory.
@@ -174,7 +174,7 @@ func (p *partial) held() *held {
 	return &held{names: p.names}
 }
 
-// has returns a function that reports whether memory has a part.
+// has returns a function that reports whether a part is in memory.
 func (h *held) has() func(name string) bool {
 	if h.known != nil {
 		return h.known
@@ -195,15 +195,14 @@ func (h *held) has() func(name string) bool {
 	}
 }
 
-// merge calls fn with the parts that memory has, which are sorted, and those of the store that it has not, in the order
-// of their names.
+// merge calls fn with the parts in memory, which are sorted, and the store's other parts, in the order of their names.
 func (h *held) merge(parts []part, store func(fn func(name, data []byte) error) error,
 	fn func(name, data []byte) error) error {
 	has := h.has()
 	emit := func(until []byte, all bool) error {
 		for ; len(parts) > 0 && (all || parts[0].name < stringOf(until)); parts = parts[1:] {
 			if !has(parts[0].name) {
-				continue // it was asked for later, and is as it was
+				continue // requested later, so the store's version is current
 			}
 			if err := fn(bytesOf(parts[0].name), bytesOf(parts[0].data)); err != nil {
 				return err
@@ -226,7 +225,7 @@ func (h *held) merge(parts []part, store func(fn func(name, data []byte) error) 
 	return emit(nil, true)
 }
 
-// log returns the record of changes of the value that is stored under a number.
+// log returns the log of the data stored under a number.
 func (at *stored) log(id uint64) *delta.Log {
 	if id == at.parts {
 		return at.logs[0]

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Reload replaces the value of every key by its stored state, which is read again. Keys that differ from their stored state
-// stay. Without a Source, values are encoded and decoded in memory; those that would be stored in parts are copied. It checks
-// that the stored data equal the data in memory. The guard must hold all shards.
+// Reload reads the stored state of every key again and replaces the value by it. Keys with unsaved changes stay.
+// Without a Source, values are encoded and decoded in memory; those that would be stored in parts are copied. That
+// checks the stored data against the data in memory. The guard must hold all shards.
 func (g *Guard) Reload() error {
 	var failed []error
 	for i := range g.ks.shards {
@@ -68,8 +68,7 @@ func (g *Guard) recode(e *Entry) error {
 	return e.decode(e.appendBlob(nil), g.ks)
 }
 
-// StoredLen returns how many bytes the value takes where it is stored, about as many as in memory for a value that is
-// stored in parts.
+// StoredLen returns the size of the stored value in bytes; for a value stored in parts, about its size in memory.
 func (e *Entry) StoredLen() int {
 	e.Load()
 	if v := e.value(); v != nil && v.Large() {

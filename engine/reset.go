@@ -1,8 +1,8 @@
 package engine
 
-// Reset returns a keyspace with a Source to its stored state and forgets all later changes; the journal must be repeated
-// next, as after Restore. No checkpoint may be under way. Replies that show forgotten changes must not be sent any more. The
-// guard must hold all shards.
+// Reset returns a keyspace with a Source to its stored state and drops all later changes; the journal must be repeated
+// next, as after Restore. No checkpoint may be under way. Replies that show dropped changes must not be sent any more.
+// The guard must hold all shards.
 func (g *Guard) Reset(s StoredState) error {
 	ks := g.ks
 	if len(s.Spaces) > ks.databases {
@@ -12,11 +12,11 @@ func (g *Guard) Reset(s StoredState) error {
 	ks.journal = nil
 	g.record = g.record[:0]
 	ks.droppedSpaces = nil
-	// Numbers that were given since are not given again: nothing that is still being read may be mistaken for another.
+	// Numbers given out since are not reused, because their data may still be being read.
 	ks.nextSpace = max(ks.nextSpace, s.NextSpace)
 	ks.nextParts.Store(max(ks.nextParts.Load(), s.NextParts))
 	for db := range ks.databases {
-		ks.spaces[ks.current[db]].dropped = ks.epochs.Current // also if there was nothing in it
+		ks.spaces[ks.current[db]].dropped = ks.epochs.Current // even if it was empty
 		if db < len(s.Spaces) {
 			ks.addSpace(db, s.Spaces[db])
 		} else {

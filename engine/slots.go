@@ -2,14 +2,14 @@ package engine
 
 import "github.com/atomredis/atomredis/engine/slots"
 
-// Slots: in a cluster keys are divided into slots, each of which moves with its keys. Options.SlotOf says which slot a key
-// is of. Each database has an index by slot in each shard, beside the table of its entries: whatever comes into the table
-// or leaves it passes insert and deleteAt.
+// In a cluster keys are divided into slots, each of which can move with its keys. Options.SlotOf returns the slot of a
+// key. Each database has, in each shard, an index by slot beside the table of its entries; insert and deleteAt keep
+// both in agreement.
 
-// noSlot stands for the entries of all slots.
+// noSlot means the entries of all slots.
 const noSlot = -1
 
-// insert puts a new entry into the table of a database.
+// insert adds a new entry to the table of a database.
 func (ks *Keyspace) insert(d *database, e *Entry) {
 	d.dict.Add(e)
 	if ks.slots == 0 {
@@ -21,7 +21,7 @@ func (ks *Keyspace) insert(d *database, e *Entry) {
 	d.slots.Add(ks.slotOf(bytesOf(e.Key())))
 }
 
-// deleteAt takes entry number i out of the table of a database.
+// deleteAt removes entry i from the table of a database.
 func (ks *Keyspace) deleteAt(d *database, i int) {
 	if d.slots != nil {
 		last := *d.dict.At(d.dict.Len() - 1)
@@ -30,7 +30,7 @@ func (ks *Keyspace) deleteAt(d *database, i int) {
 	d.dict.DeleteAt(i)
 }
 
-// len returns how many entries of a slot there are, or of all.
+// len returns the number of entries of a slot, or of all.
 func (d *database) len(slot int) int {
 	switch {
 	case slot == noSlot:
@@ -49,7 +49,7 @@ func (d *database) scan(slot int, cursor uint64, count int, fn func(e *Entry)) u
 	return d.slots.Scan(slot, cursor, count, func(i int) { fn(*d.dict.At(i)) })
 }
 
-// SlotLen returns the number of keys of a slot in a database. As for Len and Scan the guard must hold all shards.
+// SlotLen returns the number of keys of a slot in a database. The guard must hold all shards, as for Len and Scan.
 func (g *Guard) SlotLen(db, slot int) int {
 	n := 0
 	for i := range g.ks.shards {
@@ -74,7 +74,7 @@ func (g *Guard) EachOfSlot(db, slot int, fn func(e *Entry) bool) {
 	}
 }
 
-// ScanSlot is Scan of the entries of a slot.
+// ScanSlot is Scan for the entries of a slot.
 func (g *Guard) ScanSlot(db, slot int, cursor uint64, count int, match func(key string) bool, fn func(e *Entry)) uint64 {
 	return g.scan(db, slot, cursor, count, match, fn)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// testSlots is into how many slots testSlotOf divides keys.
+// testSlots is the number of slots of testSlotOf.
 const testSlots = 7
 
 func testSlotOf(key []byte) int {
@@ -22,7 +22,7 @@ func testSlotOf(key []byte) int {
 	return sum % testSlots
 }
 
-// checkSlots fails if the entries of the slots are others than a look at all entries finds.
+// checkSlots fails if the entries of the slots differ from a walk over all entries.
 func checkSlots(t require.TestingT, ks *Keyspace) {
 	var g Guard
 	g.Lock(ks, AllShards, 0)
@@ -72,7 +72,7 @@ func TestKeysHaveNoSlotsUnlessAskedFor(t *testing.T) {
 	})
 }
 
-// A walk through a slot visits whatever is there all the time, and nothing of other slots or that has expired.
+// A walk through a slot visits all keys that stay in it, and no keys of other slots or expired ones.
 func TestScanVisitsWhatStaysInASlot(t *testing.T) {
 	for _, shards := range []int{1, 4} {
 		testseed.Check(t, func(t *rapid.T) {

@@ -20,38 +20,38 @@ import (
 //
 // A snapshot needs memory for preserved images that are not yet read, and for one large value.
 
-// Snapshot is the keyspace at one instant. One goroutine uses it, but for Held.
+// Snapshot is the keyspace at one instant. One goroutine uses it; others may call KeptBytes.
 type Snapshot struct {
 	// Now is the instant, in ms since 1970.
 	Now int64
-	// Stats describe the databases then.
+	// Stats describe the databases at that instant.
 	Stats []DBStats
 
 	copier
 	source SourceSnapshot // nil without a Source
-	spaces []uint32       // by database, index in Keyspace.spaces
-	dbs    map[uint32]int // by the number of their space
+	spaces []uint32       // by database: index in Keyspace.spaces
+	dbs    map[uint32]int // databases by the number of their space
 
-	// Tables of databases that were emptied. The map changes only while all shards are locked; holding one of them is enough
-	// to read it.
+	// emptied has the tables of databases that were emptied. The map changes only while all shards are locked; reading
+	// it needs a lock on one.
 	emptied  map[tableKey]*dict.Table[*Entry]
-	dropping bool // nothing is kept any more; changes likewise
+	dropping bool // nothing is kept any more; protected likewise
 
-	names *Names // takes the names, if nothing else is wanted
+	names *Names // receives the names, if only they are wanted
 
-	db, shard int      // where read goes on
-	left      uint64   // and from where in the table, 0 for its beginning
-	ended     bool     // all of it has been read
+	db, shard int      // where read continues
+	left      uint64   // and the cursor in the table, 0 for its beginning
+	ended     bool     // everything has been read
 	found     []*Entry // reused
 
-	one       Entry        // what fn gets; reused
-	text      longString   // its value if that is a string
+	one       Entry        // the argument of fn; reused
+	text      longString   // its value if that is a string; reused
 	keptBytes atomic.Int64 // bytes in kept
 
-	mu     sync.Mutex // protects what follows; nothing is locked under it
+	mu     sync.Mutex // protects the fields below; no other lock is taken under it
 	kept   []Image
-	spare  []Image                 // empty; the next kept
-	copies map[*delta.Copy]tracked // copies of values that have begun and not ended
+	spare  []Image                 // empty; becomes the next kept
+	copies map[*delta.Copy]tracked // unfinished copies of values
 }
 
 // tableKey names the part of a space that is in one shard.
@@ -60,9 +60,9 @@ type tableKey struct {
 	shard int
 }
 
-// Snapshot begins one. at is called with a guard over everything at the instant that it shows; if it fails there is
-// none. Another one that is under way is waited for, as long as ctx lasts. All keys must be in memory. Close must be
-// called in the end.
+// Snapshot begins a snapshot. It calls at with a guard over everything at the snapshot's instant; if at fails, there is
+// no snapshot. It first waits for the end of another snapshot, until ctx ends. All keys must be in memory. The caller
+// must call Close.
 func (ks *Keyspace) Snapshot(ctx context.Context, at func(g *Guard) error) (*Snapshot, error) {
 	select {
 	case ks.snapshots <- struct{}{}:
@@ -101,7 +101,7 @@ func (ks *Keyspace) beginSnapshot(at func(g *Guard) error) (*Snapshot, error) {
 	return s, nil
 }
 
-// beginSnapshot begins a snapshot at this instant. The guard holds all shards.
+// beginSnapshot begins a snapshot at the guard's instant. The guard holds all shards.
 func (g *Guard) beginSnapshot(pieces pieces) *Snapshot {
 	ks := g.ks
 	s := &Snapshot{
@@ -112,7 +112,7 @@ func (g *Guard) beginSnapshot(pieces pieces) *Snapshot {
 		s.dbs[ks.spaces[space].number] = db
 	}
 	ks.copying = s
-	ks.copied ^= flagCopied // what there is has still to be read, and what comes has not
+	ks.copied ^= flagCopied // present entries now wait to be read; later ones count as read
 	ks.await()
 	return s
 }
@@ -120,7 +120,7 @@ func (g *Guard) beginSnapshot(pieces pieces) *Snapshot {
 // waitsFor reports whether an entry has still to be read.
 func (s *Snapshot) waitsFor(e *Entry) bool { return (e.flags^s.ks.copied)&flagCopied != 0 }
 
-// keep keeps an entry as it is, whose shard is held.
+// keep preserves the present state of an entry, whose shard is held.
 func (s *Snapshot) keep(g *Guard, e *Entry) {
 	e.flags ^= flagCopied
 	if s.dropping {
@@ -132,12 +132,12 @@ func (s *Snapshot) keep(g *Guard, e *Entry) {
 	}
 	img := s.image(g, e, new([]byte), s.ks.texts.whole+1)
 	if e.room() > maxSpareText {
-		img.Key = strings.Clone(img.Key) // the value that follows it need not be kept
+		img.Key = strings.Clone(img.Key) // drops the value that follows it in memory
 	}
 	s.add(img)
 }
 
-// image returns an entry as it is, and begins to copy a value in parts.
+// image returns an entry's present image, and begins to copy a value in parts.
 func (s *Snapshot) image(g *Guard, e *Entry, buf *[]byte, lent int) Image {
 	img := g.image(e)
 	if !img.Known {
@@ -159,17 +159,17 @@ func (s *Snapshot) add(img Image) {
 	}
 }
 
-// keepTable keeps the entries of a database that is about to be emptied, as far as they have still to be read. The
-// guard holds all shards.
+// keepTable preserves the table of a database that is about to be emptied, if the snapshot includes it. The guard holds
+// all shards.
 func (s *Snapshot) keepTable(space uint32, shard int, d *database) {
 	k := tableKey{space, shard}
-	if _, ok := s.dbs[s.ks.spaces[space].number]; ok && s.emptied[k] == nil { // otherwise what is there came later
+	if _, ok := s.dbs[s.ks.spaces[space].number]; ok && s.emptied[k] == nil { // else its content is newer
 		table := d.dict
 		s.emptied[k] = &table
 	}
 }
 
-// table returns the entries of a space that are in a shard, which is held.
+// table returns the entries of a space in a shard, which is held.
 func (s *Snapshot) table(space uint32, shard int) *dict.Table[*Entry] {
 	if t := s.emptied[tableKey{space, shard}]; t != nil {
 		return t
@@ -180,7 +180,7 @@ func (s *Snapshot) table(space uint32, shard int) *dict.Table[*Entry] {
 	return new(dict.Table[*Entry]) // it was empty, or nothing of it is kept
 }
 
-// readBatch reads the next entries, which it adds to those that were kept, with their values in buf.
+// readBatch reads the next entries and adds them to the kept ones, with their values in buf.
 func (s *Snapshot) readBatch(buf []byte) []byte {
 	var g Guard
 	g.Lock(s.ks, 1<<s.shard, 0)
@@ -216,7 +216,7 @@ func (s *Snapshot) readBatch(buf []byte) []byte {
 	return buf
 }
 
-// nextTable goes on to the next table.
+// nextTable advances to the next table.
 func (s *Snapshot) nextTable() {
 	if s.shard++; s.shard < len(s.ks.shards) {
 		return
@@ -227,8 +227,8 @@ func (s *Snapshot) nextTable() {
 	}
 }
 
-// Each calls fn with every key, in no order, until it fails. The entries are not those of the keyspace, and are valid
-// during the call only. Expired keys are left out. It can be called once.
+// Each calls fn with every key, in no order, until fn fails. The entries are not those of the keyspace, and are valid
+// during the call only. Expired keys are left out. Each may be called once.
 func (s *Snapshot) Each(fn func(db int, e *Entry) error) error {
 	var buf []byte
 	for !s.ended {
@@ -244,7 +244,7 @@ func (s *Snapshot) Each(fn func(db int, e *Entry) error) error {
 	return s.emit(fn)
 }
 
-// finish ends that entries are kept: all have been read.
+// finish ends the preservation of entries, after all have been read.
 func (s *Snapshot) finish() {
 	s.lockAll(func() {
 		s.ks.copying = nil
@@ -280,7 +280,7 @@ func (s *Snapshot) emit(fn func(db int, e *Entry) error) error {
 	}
 }
 
-// emitOne gives fn one entry, unless it has expired.
+// emitOne passes an image to fn as an entry, unless it has expired.
 func (s *Snapshot) emitOne(img *Image, fn func(db int, e *Entry) error) error {
 	if at := img.Head.Deadline; at != 0 && at <= s.Now && img.values[0].parts == nil {
 		return nil
@@ -295,7 +295,7 @@ func (s *Snapshot) emitOne(img *Image, fn func(db int, e *Entry) error) error {
 	return fn(s.dbs[img.Space], e)
 }
 
-// release lets go of the memory of images that nobody needs any more.
+// release frees the memory of images that are no longer needed.
 func release(kept []Image) {
 	for i := range kept {
 		kept[i].release()
@@ -303,10 +303,10 @@ func release(kept []Image) {
 	}
 }
 
-// maxSpareKept is for how many images room is kept.
+// maxSpareKept is the largest number of images whose memory is reused.
 const maxSpareKept = 1024
 
-// entry returns an entry of its own as an image has it. It is valid until the next call.
+// entry builds a separate entry from an image. It is valid until the next call.
 func (s *Snapshot) entry(img *Image) (*Entry, error) {
 	e, h := &s.one, &img.Head
 	*e = Entry{text: unsafe.StringData(img.Key), keyLen: uint32(len(img.Key)), deadline: h.Deadline, typ: h.Type}
@@ -335,22 +335,21 @@ func (s *Snapshot) entry(img *Image) (*Entry, error) {
 	}
 	if h.Type == String {
 		s.text.b = blob
-		e.obj = unsafe.Pointer(&s.text) // as setLong does, without memory of its own
+		e.obj = unsafe.Pointer(&s.text) // like setLong, but without an allocation
 		return e, nil
 	}
 	return e, e.decode(blob, s.ks)
 }
 
-// stored reads, as Source.Parts does, the data that was stored at the snapshot's instant.
+// stored reads the data stored at the snapshot's instant, as Source.Parts does.
 func (s *Snapshot) stored(id uint64, fn func(name, data []byte) error) error {
 	return s.source.Parts(id, fn)
 }
 
-// KeptBytes returns how many bytes have been kept because something changed, and have not been taken yet. Any goroutine
-// may call it.
+// KeptBytes returns how many bytes are preserved because of changes and not yet emitted. Any goroutine may call it.
 func (s *Snapshot) KeptBytes() int64 { return s.keptBytes.Load() }
 
-// Close ends the snapshot. If not all of it was read that takes the time to look at every entry.
+// Close ends the snapshot. If not everything was read, it must visit every remaining entry.
 func (s *Snapshot) Close() error {
 	s.drop()
 	for !s.ended {
@@ -367,7 +366,7 @@ func (s *Snapshot) Close() error {
 	return nil
 }
 
-// drop ends that anything is kept, and lets go of what was.
+// drop ends the preservation of entries and frees what was preserved.
 func (s *Snapshot) drop() {
 	s.lockAll(func() {
 		s.dropping = true

@@ -33,7 +33,7 @@ func begin(t *testing.T, ks *Keyspace, pieces pieces) *Snapshot {
 	return s
 }
 
-// all returns what a snapshot has, as dump does.
+// all returns the content of a snapshot in the form of dump.
 func (s *Snapshot) all(t *testing.T, between func()) string {
 	var lines []string
 	require.NoError(t, s.Each(func(db int, e *Entry) error {
@@ -70,7 +70,7 @@ func TestASnapshotIsTheKeyspaceAtItsBeginning(t *testing.T) {
 			s := begin(t, ks, pieces{entries: 1 + rnd.IntN(4), parts: 1 + rnd.IntN(4), bytes: 1 + rnd.IntN(100), step: 1})
 			want := ""
 			if rnd.IntN(3) > 0 {
-				want = dump(ks) // also loads values, so that it is not done every time
+				want = dump(ks) // also loads values, so it is not done every time
 			}
 			often := 1 + rnd.IntN(4)
 			between := func() {
@@ -80,7 +80,7 @@ func TestASnapshotIsTheKeyspaceAtItsBeginning(t *testing.T) {
 				if o.Source == nil || rnd.IntN(10) > 0 {
 					return
 				}
-				if frozen == nil { // a checkpoint begins while the snapshot is read, or ends
+				if frozen == nil { // a checkpoint begins or ends while the snapshot is read
 					frozen = ks.Freeze(func() {})
 					return
 				}
@@ -88,7 +88,7 @@ func TestASnapshotIsTheKeyspaceAtItsBeginning(t *testing.T) {
 				frozen.Done()
 				frozen = nil
 			}
-			if rnd.IntN(5) == 0 { // it is given up
+			if rnd.IntN(5) == 0 { // the snapshot is aborted
 				n, failed := 0, errors.New("enough")
 				err := s.Each(func(int, *Entry) error {
 					between()
@@ -119,7 +119,7 @@ func TestASnapshotIsTheKeyspaceAtItsBeginning(t *testing.T) {
 			store.write(t, frozen, func() {})
 			frozen.Done()
 		}
-		under(ks, func(g *Guard) { // nothing is tracked that need not be
+		under(ks, func(g *Guard) { // no unneeded tracking is left
 			for db := range ks.Databases() {
 				g.Each(db, func(e *Entry) bool {
 					v := e.value()
@@ -133,12 +133,12 @@ func TestASnapshotIsTheKeyspaceAtItsBeginning(t *testing.T) {
 	}
 }
 
-// checkMemory fails if the count of memory is not what it should be.
+// checkMemory fails if the count of memory is wrong.
 func checkMemory(t *testing.T, ks *Keyspace) {
 	requireCounted(t, ks)
 }
 
-// Writers keep the sum over all keys, and over all fields of a large hash, as it is.
+// Writers preserve the sum over all keys, and over all fields of a large hash.
 func TestASnapshotIsConsistentWhileOthersWrite(t *testing.T) {
 	const accounts, initial = 400, 1000
 	for _, shards := range []int{1, 16} {
@@ -194,8 +194,8 @@ func TestASnapshotIsConsistentWhileOthersWrite(t *testing.T) {
 	}
 }
 
-// transfer moves amounts between keys, and between fields, each time under one guard. A key goes and comes back at
-// times.
+// transfer moves amounts between keys, and between fields, each time under one guard. Sometimes a key is removed and
+// created again.
 func transfer(ks *Keyspace, rnd *rand.Rand, accounts int, key func(int) []byte, stop chan struct{}) {
 	for {
 		select {

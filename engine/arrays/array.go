@@ -1,13 +1,13 @@
-// Package arrays has sparse arrays: byte strings at indices from 0 to MaxIndex, of which any may be absent.
+// Package arrays has sparse arrays: byte strings at indices from 0 to MaxIndex, any of which may be absent.
 //
-// The indices are divided into pages of pageSize, of which those are there that have elements. A page packs its
-// elements into one buffer, in the order in which they came, with the offsets in the order of their indices; a bit for
-// each index says which are there. So a dense page costs two bytes more than four for each element, a page with a
-// single one little more than its head, and both find an element by counting bits. Values of longValue bytes or more
-// are kept, and stored, apart. The pages lie in groups, in order: a range is found by binary search, and costs what
-// exists in it, however far apart its ends are.
+// The indices are divided into pages of pageSize; only pages with elements exist. A page packs its elements into one
+// buffer in order of arrival, with their offsets in order of index; a bitmap says which indices have an element. A
+// dense page thus costs about six bytes per element beside the data, a page with one element little more than its
+// header, and both find an element by counting bits. Values of longValue bytes or more are kept and stored separately.
+// Pages are grouped in order: a range is found by binary search and costs only the elements in it, however far apart
+// its ends are.
 //
-// Arguments are copied. Slices that an Array hands out are views: read-only, and valid until its next change.
+// Arguments are copied. Slices that an Array returns are views: read-only, and valid until its next change.
 package arrays
 
 import (
@@ -15,7 +15,7 @@ import (
 	"unsafe"
 )
 
-// MaxIndex is the largest index. The one above it is only where the cursor ends.
+// MaxIndex is the largest index. MaxIndex+1 only marks the end of the cursor's range.
 const MaxIndex = math.MaxUint64 - 1
 
 // Array is a sparse array with a cursor. It has no lock. Make one with New.
@@ -23,14 +23,14 @@ type Array struct {
 	groups []group
 	count  int // elements
 	pages  int
-	slices int // that have elements
+	slices int // slices that have elements
 	memory int // bytes that the pages take
 
-	// The cursor: the index that Insert or Ring has written last, if inserted, or that before the one that Seek was told.
+	// The cursor: the index that Insert or Ring wrote last, if inserted; else the one before the index given to Seek.
 	last     uint64
 	inserted bool
 
-	track *tracking // nil unless changes are noted
+	track *tracking // nil unless changes are tracked
 }
 
 // New returns an array without elements.
@@ -119,8 +119,8 @@ func (a *Array) DeleteRange(lo, hi uint64) int {
 	return was - a.count
 }
 
-// Each calls fn with the elements whose indices are between two, both included, until it returns false: in descending
-// order if from is the larger one.
+// Each calls fn with the elements whose indices lie between from and to, both included, until fn returns false. The
+// order is descending if from is larger.
 func (a *Array) Each(from, to uint64, fn func(index uint64, v []byte) bool) {
 	if from > to {
 		a.eachDown(from, to, fn)
@@ -159,7 +159,7 @@ func (a *Array) eachDown(from, to uint64, fn func(index uint64, v []byte) bool) 
 	}
 }
 
-// Clone returns a copy, whose changes are not noted.
+// Clone returns a copy that does not track its changes.
 func (a *Array) Clone() *Array {
 	b := New()
 	b.last, b.inserted = a.last, a.inserted
@@ -169,13 +169,13 @@ func (a *Array) Clone() *Array {
 	return b
 }
 
-// append adds a page with elements behind the others.
+// append adds a page with elements after the others.
 func (a *Array) append(p *page) {
 	a.insert(p)
 	a.count += p.count()
 }
 
-// within returns the positions in the page that are between two indices, which have some in it.
+// within returns the range of the page's positions between two indices. The page must overlap them.
 func (p *page) within(lo, hi uint64) (from, to int) {
 	from, to = 0, pageSize-1
 	if lo/pageSize == p.number {

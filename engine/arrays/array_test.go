@@ -34,7 +34,7 @@ func (m *model) len() uint64 {
 	return n
 }
 
-// back returns what the indices before the cursor have, round the end, the newest first.
+// back returns the values at the indices before the cursor, newest first, wrapping around to the end.
 func (m *model) back(count uint64) (out []string) {
 	n := m.len()
 	index := m.next - 1
@@ -94,7 +94,7 @@ func (m *model) check(t *testing.T, a *Array) {
 	a.check(t)
 }
 
-// check compares what an array counts with what is there.
+// check compares an array's counters with its content.
 func (a *Array) check(t *testing.T) {
 	memory, pages, sliced := 0, 0, map[uint64]bool{}
 	for i, g := range a.groups {
@@ -133,7 +133,7 @@ type stored struct {
 	parts  map[string][]byte
 }
 
-// write does what a checkpoint does; while it does, change is called.
+// write does what a checkpoint does, and calls change meanwhile.
 func (st *stored) write(a *Array, change func()) {
 	st.epochs.Current++
 	names := a.Log().Frozen().Sorted()
@@ -158,8 +158,8 @@ func (st *stored) read(t *testing.T) *Array {
 	return a
 }
 
-// TestRandomOperations compares an array with plain code, while it is stored, read, copied and cloned. With ATOMREDIS_FULL_TESTS
-// there are a million operations.
+// TestRandomOperations compares an array with plain code, while it is stored, read, copied and cloned. With
+// ATOMREDIS_FULL_TESTS it does a million operations.
 func TestRandomOperations(t *testing.T) {
 	operations := 200_000
 	if testing.Short() {
@@ -261,7 +261,7 @@ func TestRandomOperations(t *testing.T) {
 			want, there := m.elements[at]
 			require.Equal(t, there, ok)
 			require.Equal(t, want, string(v))
-		case 1: // a range, either way, of which a part is wanted
+		case 1: // a range in either direction, read up to a limit
 			from, to, limit := index(), index(), 1+rnd.IntN(50)
 			want := slices.DeleteFunc(m.indices(), func(i uint64) bool { return i < min(from, to) || i > max(from, to) })
 			if from > to {
@@ -375,7 +375,7 @@ func TestInfo(t *testing.T) {
 		SparseCount: 2}, a.Info(true))
 }
 
-// An element costs little more than its bytes where there are many, and what is deleted costs nothing.
+// An element of a dense array costs little more than its bytes, and a deleted one costs nothing.
 func TestMemory(t *testing.T) {
 	a := New()
 	for i := range uint64(100_000) {
@@ -403,12 +403,12 @@ func TestMalformed(t *testing.T) {
 		"", "\x01b\x02\x01\x00", "\x01a\x00", "\x01a\x02\x02\x00", "\x01a\x02\x01\x80", "\x01a\x02\x01\x00\x01a\x02\x01\x00",
 		"\x01a\x02\x01\x00\x01p\x00", "\x01a\x02\x01\x00\x09p\x00\x00\x00\x00\x00\x00\x00\x00\x00",
 		"\x01a\x02\x01\x00\x09p\x00\x00\x00\x00\x00\x00\x00\x00\x03\x00\x05\x01",          // the value is missing
-		"\x01a\x02\x01\x00\x09p\x00\x00\x00\x00\x00\x00\x00\x00\x03\x00\x05\x03",          // neither a length nor apart
+		"\x01a\x02\x01\x00\x09p\x00\x00\x00\x00\x00\x00\x00\x00\x03\x00\x05\x03",          // no valid length
 		"\x01a\x02\x01\x00\x09p\x00\x00\x00\x00\x00\x00\x00\x00\x03\x00\x05\x04",          // the bytes are missing
-		"\x01a\x02\x01\x00\x09p\x00\x00\x00\x00\x00\x00\x00\x00\x04\x01\x05\x05\x00",      // twice the same position
+		"\x01a\x02\x01\x00\x09p\x00\x00\x00\x00\x00\x00\x00\x00\x04\x01\x05\x05\x00",      // the same position twice
 		"\x01a\x02\x01\x00\x09p\x01\x00\x00\x00\x00\x00\x00\x00\x03\x00\x05\x00",          // too large an index
-		"\x01a\x02\x01\x00\x09p\x00\xff\xff\xff\xff\xff\xff\xff\x03\x00\xff\x00",          // just so
-		"\x01a\x02\x01\x00\x09v\x00\x00\x00\x00\x00\x00\x00\x00\x01v",                     // of no page
+		"\x01a\x02\x01\x00\x09p\x00\xff\xff\xff\xff\xff\xff\xff\x03\x00\xff\x00",          // too large an index
+		"\x01a\x02\x01\x00\x09v\x00\x00\x00\x00\x00\x00\x00\x00\x01v",                     // no page for it
 		"\x01a\x02\x01\x00\x09p\x00\x00\x00\x00\x00\x00\x00\x00\x03\x00\x05\x00\x01a\x00", // out of order
 	} {
 		_, err := DecodeBlob([]byte(blob))

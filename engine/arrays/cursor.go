@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// This file has the cursor: where Insert and Ring write, and LastItems begins.
+// This file has the cursor: where Insert and Ring write, and where LastItems begins.
 
 // Next returns the index where Insert writes next, MaxIndex+1 if there is none left.
 func (a *Array) Next() uint64 {
@@ -16,7 +16,7 @@ func (a *Array) Next() uint64 {
 	return a.last + 1
 }
 
-// Seek makes Insert write at an index next, up to MaxIndex+1, at which it cannot.
+// Seek makes Insert write at index next, which is at most MaxIndex+1; there Insert has no room.
 func (a *Array) Seek(next uint64) {
 	a.noteCursor()
 	a.last, a.inserted = 0, next > 0
@@ -37,16 +37,16 @@ func (a *Array) Insert(values [][]byte) (last uint64) {
 	return a.last
 }
 
-// write stores an element, behind which the cursor is then.
+// write stores an element and moves the cursor to its index.
 func (a *Array) write(index uint64, v []byte) {
 	a.Set(index, v)
 	a.Seek(index + 1)
 }
 
 // Ring stores elements, at least one, at the cursor modulo size, which must be positive, and returns the index of the
-// last one. An array of another length becomes a ring of that size first: of those that were written last, and without
-// a gap between them, as many as find room move to the beginning, and all others go. An array that is shorter, and in
-// which the cursor has not yet come back to the beginning, just has room to grow.
+// last one. An array of another length first becomes a ring of that size: the elements written last, up to the first
+// gap, move to the beginning as far as they fit, and all others are deleted. A shorter array whose cursor has not yet
+// wrapped around just grows.
 func (a *Array) Ring(size uint64, values [][]byte) (last uint64) {
 	if n := a.Len(); size < n || size > n && a.inserted && a.Next() < n {
 		a.repack(size)
@@ -57,9 +57,9 @@ func (a *Array) Ring(size uint64, values [][]byte) (last uint64) {
 	return a.last
 }
 
-// repack makes the array a ring of a size: see Ring.
+// repack makes the array a ring of the given size: see Ring.
 func (a *Array) repack(size uint64) {
-	var kept [][]byte // the newest first
+	var kept [][]byte // newest first
 	a.back(math.MaxUint64, func(v []byte, ok bool) bool {
 		if ok {
 			kept = append(kept, bytes.Clone(v))
@@ -74,8 +74,9 @@ func (a *Array) repack(size uint64) {
 	}
 }
 
-// back calls fn with what is at up to count indices, backward from the element that was written last, or the last one
-// if that is gone or unknown; behind index 0 comes the end. It stops after a round, or when fn returns false.
+// back calls fn with the content of up to count indices, backward from the element written last, or from the last
+// element if that is gone or unknown. After index 0 it continues at the end. It stops after a full round, or when fn
+// returns false.
 func (a *Array) back(count uint64, fn func(v []byte, ok bool) bool) {
 	n := a.Len()
 	index := a.newest()
@@ -93,13 +94,13 @@ func (a *Array) back(count uint64, fn func(v []byte, ok bool) bool) {
 // newest returns the index at which back begins.
 func (a *Array) newest() uint64 {
 	if n := a.Len(); !a.inserted || a.last >= n {
-		return n - 1 // of no meaning if n is 0
+		return n - 1 // meaningless if n is 0
 	}
 	return a.last
 }
 
-// LastItems calls fn with what is at the count indices that were written last, as back finds them, or as many as the
-// array has: the oldest first, unless newestFirst. ok is false for an index without an element.
+// LastItems calls fn with the content of the count indices written last, as back finds them, or with the whole array if
+// it is shorter: oldest first, unless newestFirst. ok is false for an index without an element.
 func (a *Array) LastItems(count uint64, newestFirst bool, fn func(v []byte, ok bool)) {
 	if newestFirst {
 		a.back(count, func(v []byte, ok bool) bool {

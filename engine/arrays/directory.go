@@ -5,25 +5,25 @@ import (
 	"sort"
 )
 
-// This file finds pages: they lie in groups, and both are in the order of the numbers.
+// This file finds pages. They are grouped; pages and groups are in the order of their numbers.
 
 const (
-	// groupPages is how many pages a group may have.
+	// groupPages is the maximum number of pages in a group.
 	groupPages = 512
-	// slicePages is how many pages, at multiples of that number, Info calls a slice.
+	// slicePages is the number of pages in what Info calls a slice, which begins at a multiple of it.
 	slicePages = 16
 )
 
-// group has pages; at least one, but while pages are removed.
+// group has at least one page, except while pages are removed.
 type group struct {
-	first uint64 // a number not greater than those of its pages, and greater than those of the group before
+	first uint64 // at most the lowest page number here, and above all numbers of the group before
 	pages []*page
 }
 
-// cursor is the place of a page.
+// cursor is the position of a page.
 type cursor struct {
 	a *Array
-	// The page, and the group it is in. Behind the last page, and before the first, group is none.
+	// The page and its group. Past either end, group is none.
 	group, page int
 }
 
@@ -35,14 +35,14 @@ func (a *Array) at(c cursor) *page {
 	return a.groups[c.group].pages[c.page]
 }
 
-// next moves on by a page.
+// next advances by a page.
 func (c *cursor) next() {
 	if c.page++; c.page == len(c.a.groups[c.group].pages) {
 		c.group, c.page = c.group+1, 0
 	}
 }
 
-// back moves back by a page.
+// back goes back by a page.
 func (c *cursor) back() {
 	if c.page--; c.page < 0 {
 		if c.group--; c.group >= 0 {
@@ -51,18 +51,18 @@ func (c *cursor) back() {
 	}
 }
 
-// groupOf returns the group that a page with the number is in, or would be.
+// groupOf returns the group that has or would have a page with this number.
 func (a *Array) groupOf(number uint64) int {
 	g := sort.Search(len(a.groups), func(i int) bool { return a.groups[i].first > number })
 	return max(g-1, 0)
 }
 
-// indexOf returns where in a group a page with the number is, or would be.
+// indexOf returns the index in the group that a page with this number has or would have.
 func (g *group) indexOf(number uint64) int {
 	return sort.Search(len(g.pages), func(i int) bool { return g.pages[i].number >= number })
 }
 
-// seek returns the place of the first page that has the number or a greater one.
+// seek returns the position of the first page with this number or a greater one.
 func (a *Array) seek(number uint64) cursor {
 	if len(a.groups) == 0 {
 		return cursor{a: a}
@@ -98,7 +98,7 @@ func (a *Array) insert(p *page) {
 	g := &a.groups[at]
 	i := g.indexOf(p.number)
 	if len(g.pages) == groupPages {
-		if i == groupPages && at == len(a.groups)-1 { // what grows at its end has full groups
+		if i == groupPages && at == len(a.groups)-1 { // appending leaves full groups behind
 			a.groups = append(a.groups, group{p.number, []*page{p}})
 			return
 		}

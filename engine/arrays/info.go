@@ -2,20 +2,20 @@ package arrays
 
 import "math/bits"
 
-// Info says how the elements of an array lie. A slice is SliceSize indices, at a multiple of that; one is dense that has
-// more than MaxSparse elements.
+// Info describes how the elements of an array are spread. A slice is SliceSize indices, beginning at a multiple of
+// that; it is dense if it has more than MaxSparse elements.
 type Info struct {
-	// Slices is the number of slices that have elements, Groups of the groups of pages that they lie in, and Room how
-	// many pages find room in those.
+	// Slices is the number of slices with elements, Groups that of the groups of pages, and Room the number of pages
+	// that these groups have room for.
 	Slices, Groups, Room int
 	Dense, Sparse        int
-	// DenseRoom is the room, in indices, of all dense slices together: of each the smallest power of two that reaches from
-	// the first to the last element. DenseCount is how many elements they have, and SparseCount those of the others.
+	// DenseRoom is the room, in indices, of all dense slices: for each the smallest power of two that spans its first
+	// to last element. DenseCount is the number of their elements, SparseCount that of the others.
 	DenseRoom, DenseCount, SparseCount int
 }
 
 const (
-	// SliceSize is the number of indices in a slice, which ARINFO describes as one.
+	// SliceSize is the number of indices in a slice, as ARINFO reports it.
 	SliceSize = pageSize * slicePages
 	// MaxSparse is the largest number of elements of a slice that ARINFO calls sparse.
 	MaxSparse = 10
@@ -23,8 +23,8 @@ const (
 	minRoom = 8
 )
 
-// Info returns how the elements lie. Only full makes it look at all pages, and fills in what tells dense slices from
-// sparse ones.
+// Info describes how the elements are spread. Only with full does it visit all pages and fill in the fields about dense
+// and sparse slices.
 func (a *Array) Info(full bool) Info {
 	info := Info{Slices: a.slices, Groups: len(a.groups), Room: len(a.groups) * groupPages}
 	if !full {

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// pageSize is how many indices a page has.
+	// pageSize is the number of indices of a page.
 	pageSize = 256
-	// longValue is the length in bytes from which on a value is kept, and stored, apart from its page.
+	// longValue is the length in bytes from which a value is kept and stored outside its page.
 	longValue = 512
-	// apart stands in place of an offset for a value that is kept apart.
+	// apart replaces the offset of a value that is kept outside.
 	apart = math.MaxUint32
-	// fewWasted is how many bytes of a page's buffer may be wasted whatever its length is.
+	// fewWasted is how many bytes of a page's buffer may always be wasted, whatever its length.
 	fewWasted = 64
 
 	pointerSize = int(unsafe.Sizeof(uintptr(0)))
@@ -25,20 +25,20 @@ const (
 	longHead    = int(unsafe.Sizeof(long{}))
 )
 
-// page has the elements at pageSize indices. Positions are those within the page.
+// page has the elements of pageSize indices. Positions count within the page.
 type page struct {
 	number uint64                // its first index, divided by pageSize
 	has    [pageSize / 64]uint64 // a bit for each position with an element
-	// offsets are where the elements begin in buf, or apart, in the order of their positions.
+	// offsets say where in buf the elements begin, or are apart; in the order of their positions.
 	offsets []uint32
 	buf     []byte // elements: the length as a varint, and the bytes
-	long    []long // in the order of their positions
-	wasted  int32  // bytes of buf that are no element's
-	noted   uint32 // the epoch in which a change was noted last
+	long    []long // in the order of positions
+	wasted  int32  // bytes of buf that belong to no element
+	noted   uint32 // the last epoch in which a change was noted
 	longs   int    // bytes that the values of long take
 }
 
-// long is a value that is kept apart.
+// long is a value that is kept outside its page.
 type long struct {
 	at    uint8
 	value []byte
@@ -54,7 +54,7 @@ func (p *page) count() int { return len(p.offsets) }
 
 func (p *page) empty() bool { return len(p.offsets) == 0 }
 
-// rank returns how many elements are before a position, and whether there is one at it.
+// rank returns the number of elements before a position, and whether there is one at it.
 func (p *page) rank(at int) (n int, ok bool) {
 	word, bit := at/64, uint64(1)<<(at%64)
 	for _, w := range p.has[:word] {
@@ -63,7 +63,7 @@ func (p *page) rank(at int) (n int, ok bool) {
 	return n + bits.OnesCount64(p.has[word]&(bit-1)), p.has[word]&bit != 0
 }
 
-// from returns the first position from at on that has an element, -1 if there is none.
+// from returns the first position at or after at that has an element, -1 if there is none.
 func (p *page) from(at int) int {
 	if at >= pageSize {
 		return -1
@@ -79,7 +79,7 @@ func (p *page) from(at int) int {
 	return word*64 + bits.TrailingZeros64(w)
 }
 
-// upTo returns the last position up to at that has an element, -1 if there is none.
+// upTo returns the last position at or before at that has an element, -1 if there is none.
 func (p *page) upTo(at int) int {
 	if at < 0 {
 		return -1
@@ -140,12 +140,12 @@ func elementSize(v []byte) int {
 	return 2 + len(v) // less than longValue
 }
 
-// longAt returns where in long a position is, or would be.
+// longAt returns the index in long that a position has or would have.
 func (p *page) longAt(at int) int {
 	return sort.Search(len(p.long), func(i int) bool { return int(p.long[i].at) >= at })
 }
 
-// isLong reports whether there is a value at a position that is kept apart.
+// isLong reports whether the value at a position is kept outside.
 func (p *page) isLong(at int) bool {
 	i := p.longAt(at)
 	return i < len(p.long) && int(p.long[i].at) == at
@@ -175,7 +175,7 @@ func (p *page) set(at int, v []byte) (added bool) {
 	return !ok
 }
 
-// overwrite stores an element in the place of that number n, if it fits there.
+// overwrite stores an element in place of element n, if it fits there.
 func (p *page) overwrite(n, at int, v []byte) bool {
 	if p.offsets[n] == apart || len(v) >= longValue {
 		return false
@@ -199,7 +199,7 @@ func (p *page) setLong(at int, v []byte) {
 	p.longs += cap(p.long[i].value)
 }
 
-// release gives up the bytes of element number n, at a position.
+// release frees the bytes of element n, which is at a position.
 func (p *page) release(n, at int) {
 	if p.offsets[n] == apart {
 		i := p.longAt(at)
@@ -224,7 +224,7 @@ func (p *page) clear(from, to int) {
 	p.compact()
 }
 
-// compact gives up what is wasted, if it is much.
+// compact rebuilds the buffer if much of it is wasted.
 func (p *page) compact() {
 	if p.wasted <= fewWasted || int(p.wasted) <= len(p.buf)/2 {
 		return

@@ -10,15 +10,15 @@ import (
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
-// How arrays are stored. A part has the name
+// How arrays are stored. The parts are named
 //
-//	a                    the format, and the cursor: how far it is, 0 if it was never set
+//	a                    the format and the cursor: its position, 0 if it was never set
 //	p and eight bytes    a page; the bytes are its number, big-endian
-//	v and eight bytes    a value that is kept apart; the bytes are its index
+//	v and eight bytes    a value kept outside its page; the bytes are its index
 //
-// in this order. A page is how many elements it has, less one; the position of each, in a byte, or, if that is shorter,
-// a bit for each position; and then of each the length, doubled, as a varint, and the bytes, or 1 for one that is kept
-// apart. A small array is stored whole: name and data of each part with their lengths.
+// in this order. A page has the number of its elements, less one; their positions, one byte each, or a bitmap of all
+// positions if that is shorter; and for each element twice its length as a varint and its bytes, or 1 for a value
+// outside. A small array is stored whole: each part's name and data with their lengths.
 
 // format is the first byte of the first part.
 const format = 1
@@ -31,7 +31,7 @@ const (
 	cursorName = string(kindCursor)
 	nameLen    = 1 + 8
 
-	// smallBytes is how many bytes an array may take that is stored whole.
+	// smallBytes is the most memory, in bytes, that an array stored whole may take.
 	smallBytes = 8 << 10
 )
 
@@ -47,21 +47,21 @@ var (
 	errIndices = errors.New("array: an index is too large")
 )
 
-// tracking is what an array has whose changes are noted.
+// tracking is the state of an array whose changes are tracked.
 type tracking struct {
 	log    *delta.Log
-	cursor uint32        // the epoch in which a change of the cursor was noted last
-	name   [nameLen]byte // room for one
+	cursor uint32        // the last epoch in which a change of the cursor was noted
+	name   [nameLen]byte // buffer for a part's name
 }
 
-// partName returns the name of a part: valid until it is called again.
+// partName returns the name of a part, valid until the next call.
 func (t *tracking) partName(kind byte, n uint64) []byte {
 	t.name[0] = kind
 	binary.BigEndian.PutUint64(t.name[1:], n)
 	return t.name[:]
 }
 
-// part notes that a part is about to change, appear or go. Epoch is that in which this was noted last.
+// part notes that a part is about to change, appear or go. epoch is the one in which this was last noted.
 func (a *Array) part(kind byte, n uint64, epoch *uint32) {
 	t := a.track
 	name := t.partName(kind, n)
@@ -86,8 +86,8 @@ func (a *Array) noteCursor() {
 	}
 }
 
-// noteSet must be called before an element is stored in a page, which is nil if there is none yet. It returns the
-// epoch in which a change of the page was noted last.
+// noteSet must be called before an element is stored in a page; p is nil for a new page. It returns the epoch in which
+// a change of the page was last noted.
 func (a *Array) noteSet(p *page, index uint64, v []byte) (epoch uint32) {
 	if a.track == nil {
 		return 0
@@ -107,7 +107,7 @@ func (a *Array) noteSet(p *page, index uint64, v []byte) (epoch uint32) {
 	return epoch
 }
 
-// noteClear must be called before elements of a page go.
+// noteClear must be called before elements of a page are removed.
 func (a *Array) noteClear(p *page, from, to int) {
 	if a.track == nil {
 		return
@@ -124,7 +124,7 @@ func (a *Array) noteClear(p *page, from, to int) {
 // Large reports whether the array must be stored in parts.
 func (a *Array) Large() bool { return a.memory > smallBytes }
 
-// Track makes the array note in log from now on which parts change. All that it has count as changed.
+// Track makes the array note changed parts in log from now on. All present parts count as changed.
 func (a *Array) Track(log *delta.Log) {
 	a.Attach(log)
 	for c, more := (delta.Cursor{}), true; more; {
@@ -132,7 +132,7 @@ func (a *Array) Track(log *delta.Log) {
 	}
 }
 
-// Attach makes the array note in log from now on which parts change; nil ends that.
+// Attach makes the array note changed parts in log from now on; nil ends that.
 func (a *Array) Attach(log *delta.Log) {
 	a.track = nil
 	if log == nil {
@@ -181,7 +181,7 @@ func (a *Array) Walk(c delta.Cursor, count int, fn func(name string)) (next delt
 	return delta.Cursor{Name: string(kindLong)}, c.Name == string(kindPage)
 }
 
-// eachLong calls fn with the indices of what is kept apart.
+// eachLong calls fn with the indices of the values kept outside the page.
 func (p *page) eachLong(fn func(index uint64)) {
 	for _, l := range p.long {
 		fn(p.number*pageSize + uint64(l.at))
@@ -216,7 +216,7 @@ func (a *Array) appendHead(dst []byte) []byte {
 	return binary.AppendUvarint(append(dst, format), a.Next())
 }
 
-// appendStored appends the stored form of a page but for what is kept apart.
+// appendStored appends the stored form of a page without the values kept outside.
 func (p *page) appendStored(dst []byte) []byte {
 	dst = append(dst, byte(p.count()-1))
 	if p.count() < pageSize/8 {
@@ -239,7 +239,7 @@ func (p *page) appendStored(dst []byte) []byte {
 	return dst
 }
 
-// decodePage reads what appendStored has written. What is kept apart is missing.
+// decodePage reads the output of appendStored. Values kept outside are missing.
 func decodePage(number uint64, b []byte) (*page, error) {
 	if len(b) == 0 {
 		return nil, errPage
@@ -341,15 +341,14 @@ func DecodeBlob(b []byte) (*Array, error) {
 type Loader struct {
 	a       *Array
 	last    string // the name of the last part
-	missing int    // values that the pages say are kept apart, and that have not come yet
+	missing int    // values outside pages that have not come yet
 }
 
 // NewLoader returns a Loader that has no parts.
 func NewLoader() *Loader { return &Loader{a: New()} }
 
-// Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their
-// names, each once; it is an error if this one does not, or is no part of an array. After an error the Loader is of no
-// more use.
+// Add adds the part with the given name and data, and keeps neither. Parts come in the byte order of their names, each
+// once; a part out of order, or one that belongs to no array, is an error. After an error the Loader is useless.
 func (l *Loader) Add(name, data []byte) error {
 	if l.last != "" && string(name) <= l.last {
 		return errOrder
@@ -415,7 +414,7 @@ func (l *Loader) long(index uint64, data []byte) error {
 	return nil
 }
 
-// Finish returns the array, whose changes will be noted in log.
+// Finish returns the array, which notes its changes in log.
 func (l *Loader) Finish(log *delta.Log) (*Array, error) {
 	switch {
 	case l.last == "":

@@ -1,5 +1,5 @@
-// Package bitmap has operations on strings taken as sequences of bits. Bit 0 is the highest bit of the first byte,
-// and a number in several bits begins with its highest bit.
+// Package bitmap has operations on strings seen as sequences of bits. Bit 0 is the highest bit of the first byte, and a
+// number of several bits begins with its highest bit.
 package bitmap
 
 import (
@@ -7,7 +7,7 @@ import (
 	"math/bits"
 )
 
-// Get returns the bit at an offset; what is behind the end of b is 0.
+// Get returns the bit at an offset; bits past the end of b are 0.
 func Get(b []byte, offset int) int {
 	if i := offset >> 3; i < len(b) {
 		return int(b[i] >> (7 - offset&7) & 1)
@@ -15,7 +15,7 @@ func Get(b []byte, offset int) int {
 	return 0
 }
 
-// Set gives the bit at an offset, which must be within b, a value.
+// Set sets the bit at an offset, which must be within b.
 func Set(b []byte, offset, bit int) {
 	mask := byte(1) << (7 - offset&7)
 	if bit == 0 {
@@ -57,7 +57,7 @@ func Find(b []byte, bit, from, to int) int {
 	if from >= to {
 		return -1
 	}
-	flip := uint64(0) // makes the bits that are looked for ones
+	flip := uint64(0) // turns the bits searched for into ones
 	if bit == 0 {
 		flip = ^uint64(0)
 	}
@@ -83,7 +83,7 @@ func Find(b []byte, bit, from, to int) int {
 	return found
 }
 
-// Field returns the number in size bits, 1 to 64, at an offset; what is behind the end of b is 0.
+// Field returns the number in size bits, 1 to 64, at an offset; bits past the end of b are 0.
 func Field(b []byte, offset, size int) uint64 {
 	hi, lo := load(b, offset>>3)
 	shift := offset & 7
@@ -110,7 +110,7 @@ func SetField(b []byte, offset, size int, v uint64) {
 	copy(b[offset>>3:], room[:])
 }
 
-// load returns the nine bytes from index i on.
+// load returns the nine bytes that begin at index i.
 func load(b []byte, i int) (hi uint64, lo byte) {
 	if i+9 <= len(b) {
 		return binary.BigEndian.Uint64(b[i:]), b[i+8]

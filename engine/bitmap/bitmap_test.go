@@ -80,7 +80,7 @@ func TestFieldsAreTheirBits(t *testing.T) {
 
 func TestCombineIsRightForEveryBit(t *testing.T) {
 	ops := map[Op]func(first bool, others int) bool{
-		And:   nil, // which knows the number of strings
+		And:   nil, // depends on the number of strings
 		Or:    func(x bool, y int) bool { return x || y > 0 },
 		Xor:   func(x bool, y int) bool { return x != (y%2 == 1) },
 		Not:   func(x bool, y int) bool { return !x },
@@ -92,7 +92,7 @@ func TestCombineIsRightForEveryBit(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
 		strings := make([][]byte, rapid.IntRange(1, 5).Draw(t, "strings"))
 		longest := 0
-		// The second part of a long string is in another block.
+		// The second part of a long string lies in another block.
 		shift := rapid.SampledFrom([]int{0, blockSize - 20}).Draw(t, "shift")
 		for i := range strings {
 			if strings[i] = text(t, 60); len(strings[i]) > 0 {

@@ -17,11 +17,11 @@ const (
 	One      // in exactly one string
 )
 
-// blockSize is how much of the strings is combined at a time, so that the result stays in the processor's first cache.
+// blockSize is how many bytes are combined at a time, so that the result stays in the processor's first-level cache.
 const blockSize = 4 << 10
 
-// Combine fills result with the combination of the strings, of which there is at least one. It is as long as the
-// longest; the others count as filled up with zeros.
+// Combine fills result, which is as long as the longest string, with the combination of the strings. There is at least
+// one; shorter ones count as padded with zeros.
 func Combine(result []byte, op Op, strings [][]byte) {
 	n := len(result)
 	var twice [blockSize]byte
@@ -74,18 +74,18 @@ func Combine(result []byte, op Op, strings [][]byte) {
 	}
 }
 
-// block returns the part of a string that belongs to the block at an offset.
+// block returns the part of a string in the block at an offset.
 func block(s []byte, at int) []byte { return s[min(at, len(s)):min(at+blockSize, len(s))] }
 
-// fill makes dst what src is, filled up with zeros.
+// fill copies src to dst and zeroes the rest.
 func fill(dst, src []byte) { clear(dst[copy(dst, src):]) }
 
-// unit is how many bytes the loops below take at a time, as four words.
+// unit is how many bytes the loops below process at a time, as four words.
 const unit = 32
 
 var word = binary.NativeEndian
 
-// The functions below change dst by src, which may be shorter and then counts as filled up with zeros.
+// The functions below combine src into dst. src may be shorter and then counts as padded with zeros.
 
 func and(dst, src []byte) {
 	clear(dst[len(src):])
@@ -144,7 +144,7 @@ func andNot(dst, src []byte) {
 	}
 }
 
-// orCommon adds to dst what a and b, which may be shorter, have in common.
+// orCommon sets in dst the bits that are in both a and b, which may be shorter.
 func orCommon(dst, a, b []byte) {
 	dst, a = dst[:len(b)], a[:len(b)]
 	for ; len(dst) >= 8; dst, a, b = dst[8:], a[8:], b[8:] {

@@ -2,7 +2,7 @@ package bitmap
 
 import "math"
 
-// Overflow says what becomes of a number that its field cannot hold.
+// Overflow says how to treat a number that does not fit its field.
 type Overflow uint8
 
 // The ways to treat an overflow.
@@ -13,8 +13,8 @@ const (
 )
 
 // AddSigned returns value + by as a signed number of size bits, 1 to 64. If that does not fit, overflow decides, and
-// fits is false. The conditions are those of Redis, bounds that wrap around included, because a value far below what
-// fits shows them.
+// fits is false. The conditions are Redis's, including limits that wrap around: a value far outside the range makes
+// them visible.
 func AddSigned(value, by int64, size int, overflow Overflow) (sum int64, fits bool) {
 	top := int64(math.MaxInt64) >> (64 - size)
 	bottom := -top - 1

@@ -1,10 +1,9 @@
-// Package bloom has Bloom filters that grow: a stack of sub-filters, of which the newest takes items until it has as
-// many as it was made for.
+// Package bloom has Bloom filters that grow: a stack of sub-filters. The newest takes items until its capacity is
+// reached.
 //
-// A sub-filter consists of pages of equal size, and all bits of an item are in one page. So an item costs one place in
-// memory, not as many as there are hash functions, and a checkpoint writes one page for it. Pages do not get exactly
-// equally many items, which raises the rate of false positives a little; the filter is larger by as much as makes up
-// for it.
+// A sub-filter consists of pages of equal size, and all bits of an item are in one page. So an item costs one access to
+// memory instead of one per hash function, and a checkpoint writes one page for it. Pages do not get exactly equally
+// many items, which raises the rate of false positives slightly; the filter is made larger to compensate.
 package bloom
 
 import (
@@ -22,9 +21,9 @@ import (
 const (
 	// MinRate is the lowest rate of false positives that a filter can be made for.
 	MinRate = 1e-18
-	// lowestRate is that of the last sub-filters of a large stack.
+	// lowestRate is the lowest rate of any sub-filter.
 	lowestRate = 1e-20
-	// tightening is the rate of a sub-filter as part of that of the one before, so that the sum of all has a limit.
+	// tightening multiplies the rate of each sub-filter to give that of the next, so that the sum of all has a limit.
 	tightening = 0.5
 	// MaxLinks is how many sub-filters a filter may have.
 	MaxLinks = paged.MaxArrays
@@ -37,17 +36,17 @@ const (
 
 // Errors of Add.
 var (
-	// ErrFull says that the filter does not scale, and has as many items as it was made for.
+	// ErrFull says that the filter does not scale and has reached its capacity.
 	ErrFull = errors.New("the filter is full")
-	// ErrLimit says that there can be no larger filter.
+	// ErrLimit says that the filter has the largest possible size.
 	ErrLimit = errors.New("the filter cannot grow any more")
 )
 
-// Options are what a filter is made by.
+// Options are the parameters of a filter.
 type Options struct {
 	Rate      float64 // of false positives, from MinRate to below 1
 	Capacity  uint64  // how many items the first sub-filter takes, at least 1
-	Expansion uint32  // how many times as large each further sub-filter is; 0: there is none
+	Expansion uint32  // growth factor of each further sub-filter; 0: there is none
 }
 
 // Filter is a Bloom filter.
@@ -71,8 +70,8 @@ type Link struct {
 	pageBits uint32
 }
 
-// Bytes returns how many bytes a filter takes before it grows, once it has many items; ok is false if there can be no
-// such filter.
+// Bytes returns how many bytes a filter with many items takes before it grows; ok is false if no such filter is
+// possible.
 func (o Options) Bytes() (n uint64, ok bool) {
 	l, ok := o.first()
 	return l.Bytes, ok
@@ -89,7 +88,7 @@ func (o Options) first() (l Link, ok bool) {
 	return newLink(o.Capacity, o.Rate)
 }
 
-// New returns an empty filter; nil if Options.Bytes says that there can be none.
+// New returns an empty filter, nil if Options.Bytes reports that none is possible.
 func New(o Options) *Filter {
 	l, ok := o.first()
 	if !ok {
@@ -111,8 +110,8 @@ func newLink(capacity uint64, rate float64) (l Link, ok bool) {
 	perItem := bitsPerItem(rate, k)
 	size := float64(capacity) * perItem
 	if size > pageBits {
-		// If the load of a page has the variance v in parts of its mean, the rate is higher by about (k ln 2)²/2 times v.
-		// The load is about Poisson's.
+		// A page's number of items varies about as Poisson's distribution. If v is the variance relative to the mean,
+		// the rate rises by about (k ln 2)²/2 times v.
 		d := k * math.Ln2
 		perItem = bitsPerItem(rate/(1+d*d/2*perItem/pageBits), k)
 		size = float64(capacity) * perItem
@@ -159,7 +158,7 @@ func (f *Filter) grow() error {
 	return nil
 }
 
-// probe goes through the bits of an item in the page where they are.
+// probe yields the bits of an item within its page.
 type probe struct{ state, step uint64 }
 
 func (l *Link) place(h xxh3.Uint128) (page int, p probe) {
@@ -170,7 +169,7 @@ func (l *Link) place(h xxh3.Uint128) (page int, p probe) {
 // next returns the number of the next bit, below n.
 func (p *probe) next(n uint32) uint32 {
 	bit := uint32((p.state >> 32) * uint64(n) >> 32)
-	p.state = p.state*0xd1342543de82ef95 + p.step // a multiplier with a good spectrum, of L'Ecuyer's kind
+	p.state = p.state*0xd1342543de82ef95 + p.step // a multiplier of the kind that L'Ecuyer recommends
 	return bit
 }
 
@@ -191,7 +190,7 @@ func (f *Filter) has(i int, h xxh3.Uint128) bool {
 	return true
 }
 
-// Has reports whether the filter has an item, or seems to.
+// Has reports whether the filter has an item. It can be wrong about an absent one.
 func (f *Filter) Has(item []byte) bool { return f.hasHash(xxh3.Hash128(item)) }
 
 func (f *Filter) hasHash(h xxh3.Uint128) bool {
@@ -203,7 +202,7 @@ func (f *Filter) hasHash(h xxh3.Uint128) bool {
 	return false
 }
 
-// Add adds an item. It reports false if the filter has it already, or seems to.
+// Add adds an item. It returns false if the filter seems to have it already.
 func (f *Filter) Add(item []byte) (added bool, err error) {
 	h := xxh3.Hash128(item)
 	if f.hasHash(h) {
@@ -228,7 +227,7 @@ func (f *Filter) Add(item []byte) (added bool, err error) {
 	return true, nil
 }
 
-// Options returns what the filter was made by.
+// Options returns the parameters of the filter.
 func (f *Filter) Options() Options { return f.options }
 
 // Items returns how many items were added.

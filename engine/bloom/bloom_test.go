@@ -16,16 +16,16 @@ import (
 
 func item(i int) []byte { return binary.AppendUvarint([]byte("item:"), uint64(i)) }
 
-// bitsNeeded is what the public documentation says of a filter with so many hash functions.
+// bitsNeeded is what the public documentation says about a filter with this rate.
 func bitsNeeded(rate float64, scaling bool) float64 {
 	n := -math.Log(rate) / (math.Ln2 * math.Ln2)
-	if scaling { // one hash function more
+	if scaling { // one more hash function
 		n += 1 / math.Ln2
 	}
 	return n
 }
 
-// TestRatesAreKept adds up to a million items, and asks for others.
+// TestRatesAreKept adds up to a million items and looks for others.
 func TestRatesAreKept(t *testing.T) {
 	const n = 1_000_000
 	for _, c := range []struct {
@@ -124,7 +124,7 @@ func TestHostileOptions(t *testing.T) {
 		require.False(t, ok, "%v", o)
 		require.Nil(t, New(o), "%v", o)
 	}
-	// A large one takes no memory before it is written to.
+	// A large filter takes no memory before something is written to it.
 	f := New(Options{1e-9, 1 << 30, 32768})
 	require.Less(t, f.MemoryUsage(), 1<<20)
 	_, err := f.Add([]byte("a"))
@@ -133,7 +133,7 @@ func TestHostileOptions(t *testing.T) {
 	require.False(t, f.Has([]byte("b")))
 }
 
-// stored returns the filter that the parts of f make, together.
+// stored returns the filter built from the parts of f.
 func stored(t require.TestingT, f *Filter) *Filter {
 	var err error
 	l := NewLoader()
@@ -154,7 +154,7 @@ func parts(f *Filter, fn func(name string)) {
 	}
 }
 
-// TestAgainstASet does random things to a filter and to a set: what is in the set is in the filter.
+// TestAgainstASet applies random operations to a filter and a set: every item of the set is in the filter.
 func TestAgainstASet(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
 		o := Options{rapid.SampledFrom([]float64{0.5, 0.01, 1e-4, 1e-9}).Draw(t, "rate"),
@@ -214,7 +214,7 @@ func TestAnAddChangesTwoParts(t *testing.T) {
 	epochs.Current++
 	names := f.Log().Frozen().Sorted()
 	require.Len(t, names, 2)
-	// While the checkpoint is written, another add leaves what it has.
+	// While the checkpoint is written, it still sees the state before another add.
 	want := map[string][]byte{}
 	for _, name := range names {
 		want[name], _ = f.AppendPart(nil, name)
@@ -231,7 +231,7 @@ func TestAnAddChangesTwoParts(t *testing.T) {
 	require.Equal(t, before.Items()+1, f.Items()-uint64(countNew(before, 10_000)))
 }
 
-// countNew returns how many of the items that the test adds at last are new to f.
+// countNew returns how many of the items that the test adds last are new to f.
 func countNew(f *Filter, n int) (added int) {
 	_, _ = f.Add([]byte("another"))
 	for i := range n {

@@ -9,13 +9,14 @@ import (
 	"github.com/atomredis/atomredis/engine/paged"
 )
 
-// format is the first byte of a head. It stands for the hash function and the places of bits too.
+// format is the first byte of a head. It also identifies the hash function and the placement of bits.
 const format = 1
 
 var errHead = errors.New("bloom: the stored head is malformed")
 
-// AppendHead appends the stored form of all but the pages: the format, the rate and, as unsigned varints, capacity,
-// expansion, and how many sub-filters there are; then of each rate, capacity, items, hashes, pages and bytes of a page.
+// AppendHead appends the stored form of everything but the pages: the format, the rate and, as unsigned varints, the
+// capacity, the expansion and the number of sub-filters; then for each its rate, capacity, items, hashes, pages and
+// bytes per page.
 func (f *Filter) AppendHead(dst []byte) []byte {
 	dst = append(dst, format)
 	dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(f.options.Rate))
@@ -35,7 +36,7 @@ func appendUints(dst []byte, numbers ...uint64) []byte {
 	return dst
 }
 
-// decodeHead returns the filter of a head, without any bits.
+// decodeHead returns the filter described by a head, without any bits.
 func decodeHead(head []byte) (*Filter, error) {
 	if len(head) == 0 || head[0] != format {
 		return nil, errHead
@@ -53,7 +54,7 @@ func decodeHead(head []byte) (*Filter, error) {
 		l.Hashes = int(r.Uint(1, maxHashes))
 		pages := r.Uint(1, 2*paged.MaxBytes/paged.PageSize)
 		l.setPages(pages, uint32(8*r.Uint(1, paged.PageSize)))
-		// Many small pages would need memory for their lists before anything is in them.
+		// Many small pages would need memory for their lists before they have any content.
 		small := pages > 1 && l.pageBits < pageBits/2
 		if !r.OK() || !isRate(l.Rate) || small || f.bytes+l.Bytes > paged.MaxBytes {
 			return nil, errHead
@@ -71,16 +72,16 @@ func decodeHead(head []byte) (*Filter, error) {
 
 func isRate(r float64) bool { return r > 0 && r < 1 }
 
-// NewLoader returns what builds a filter from its parts.
+// NewLoader returns a loader that builds a filter from its parts.
 func NewLoader() *paged.Loader[*Filter] { return &paged.Loader[*Filter]{Head: decodeHead} }
 
 // DecodeBlob returns the filter that AppendBlob has stored, or an error if b is not one. It does not keep b.
 func DecodeBlob(b []byte) (*Filter, error) { return NewLoader().Decode(b) }
 
-// Header returns what LoadHeader makes a filter without any bits of, to which LoadChunk then adds what Chunk returns.
+// Header returns the input of LoadHeader: the filter without its bits. LoadChunk then adds the output of Chunk.
 func (f *Filter) Header() []byte { return append([]byte(headerMark), f.AppendHead(nil)...) }
 
-// LoadHeader returns the filter of a header; an error if it is none.
+// LoadHeader returns the filter described by a header.
 func LoadHeader(b []byte) (*Filter, error) {
 	head, ok := bytes.CutPrefix(b, []byte(headerMark))
 	if !ok {
@@ -89,5 +90,5 @@ func LoadHeader(b []byte) (*Filter, error) {
 	return decodeHead(head)
 }
 
-// headerMark begins a header.
+// headerMark is the start of a header.
 const headerMark = "bloom"

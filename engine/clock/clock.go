@@ -1,4 +1,5 @@
-// Package clock has the clocks that deadlines and timeouts follow: that of the system, and one for tests that moves by itself alone.
+// Package clock has the clocks that deadlines and timeouts follow: the system's, and one for tests that moves only by
+// Advance.
 package clock
 
 import (
@@ -54,7 +55,7 @@ func (c *Manual) Now() time.Time {
 	return c.now
 }
 
-// AfterFunc arranges for Advance to call f.
+// AfterFunc makes Advance call f.
 func (c *Manual) AfterFunc(d time.Duration, f func()) Timer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,7 +64,7 @@ func (c *Manual) AfterFunc(d time.Duration, f func()) Timer {
 	return t
 }
 
-// Advance moves the clock forward by d. It calls the timers that fall due in their order, on the caller's goroutine.
+// Advance moves the clock forward by d. It calls the timers that fall due, in order, on the caller's goroutine.
 func (c *Manual) Advance(d time.Duration) {
 	c.mu.Lock()
 	end := c.now.Add(d)

@@ -1,5 +1,5 @@
-// Package countmin has count-min sketches: rows of counters, of which an item has one in each row. The least of them is
-// at least what was counted of the item.
+// Package countmin has count-min sketches: rows of counters. An item has one counter in each row; the lowest of them is
+// at least the item's true count.
 package countmin
 
 import (
@@ -17,11 +17,11 @@ import (
 const (
 	// MaxDepth is the largest number of rows.
 	MaxDepth = 1 << 16
-	// UsualCell is the size of a counter in bytes unless another one is wanted.
+	// UsualCell is the default size of a counter in bytes.
 	UsualCell = 4
 )
 
-// CellSize reports whether counters can be of a size in bytes.
+// CellSize reports whether n bytes is a possible size of a counter.
 func CellSize(n uint64) bool { return n == 1 || n == 2 || n == 4 || n == 8 }
 
 // Errors.
@@ -30,9 +30,9 @@ var (
 	ErrSize = errors.New("the sketches are of different sizes")
 	// ErrCells says that the counters of two sketches are of different sizes.
 	ErrCells = errors.New("the counters are of different sizes")
-	// ErrOverflow says that a counter cannot be as high as a sum, or in SetSum as low.
+	// ErrOverflow says that a sum is too high for a counter, or in SetSum too low.
 	ErrOverflow = errors.New("a counter does not hold the sum")
-	// ErrUnderflow says that a counter is less than what is to be taken from it.
+	// ErrUnderflow says that a counter is lower than the number to be subtracted from it.
 	ErrUnderflow = errors.New("a counter would be below 0")
 
 	errHead = errors.New("count-min: the stored head is malformed")
@@ -43,11 +43,10 @@ type Sketch struct {
 	paged.Value
 	width, depth uint64
 	cell         uint64 // bytes of a counter
-	count        uint64 // of all, up to MaxInt64
+	count        uint64 // the sum of all counts, up to MaxInt64
 }
 
-// Bytes returns how many bytes a sketch with counters of a size takes once many items are counted; ok is false if there
-// can be no such sketch.
+// Bytes returns how many bytes a sketch takes once many items are counted; ok is false if no such sketch is possible.
 func Bytes(width, depth, cell uint64) (n uint64, ok bool) {
 	hi, n := bits.Mul64(width, depth)
 	if !CellSize(cell) || hi > 0 || n == 0 || depth > MaxDepth || n > paged.MaxBytes/cell {
@@ -56,14 +55,15 @@ func Bytes(width, depth, cell uint64) (n uint64, ok bool) {
 	return cell * n, true
 }
 
-// SizeFor returns the width and the depth with which an estimate is too high by more than a part of all that was
-// counted, overestimation, with a probability. Both are above 0 and below 1. They may be too large for a sketch.
+// SizeFor returns the width and depth of a sketch whose estimates exceed the true count by more than the fraction
+// overestimation of the total with the given probability. Both are above 0 and below 1. The result may be too large for
+// a sketch.
 func SizeFor(overestimation, probability float64) (width, depth uint64) {
 	width = uint64(min(math.Ceil(2/overestimation), 1<<62))
 	return width, uint64(math.Ceil(math.Log2(1 / probability)))
 }
 
-// New returns a sketch that has counted nothing; nil if Bytes says that there can be none.
+// New returns an empty sketch, nil if Bytes reports that none is possible.
 func New(width, depth, cell uint64) *Sketch {
 	bytes, ok := Bytes(width, depth, cell)
 	if !ok {
@@ -76,7 +76,7 @@ func New(width, depth, cell uint64) *Sketch {
 	return s
 }
 
-// max returns how high a counter can be: a reply has no higher number than an int64.
+// max returns the highest value of a counter: a reply holds no number beyond int64.
 func (s *Sketch) max() uint64 {
 	if s.cell == 8 {
 		return math.MaxInt64
@@ -94,7 +94,7 @@ func (s *Sketch) get(b []byte) uint64 {
 	case 4:
 		return uint64(binary.LittleEndian.Uint32(b))
 	}
-	return min(binary.LittleEndian.Uint64(b), math.MaxInt64) // a higher one has come from elsewhere
+	return min(binary.LittleEndian.Uint64(b), math.MaxInt64) // a higher one comes from a foreign file
 }
 
 // put stores a counter at the start of b.
@@ -111,10 +111,10 @@ func (s *Sketch) put(b []byte, n uint64) {
 	}
 }
 
-// cells goes through the counters of an item, one in each row.
+// cells yields the counters of an item, one in each row.
 type cells struct {
 	state, step uint64
-	row         uint64 // number of the first counter of the next row
+	row         uint64 // number of the next row's first counter
 	width       uint64
 	cell        uint64
 }
@@ -124,7 +124,7 @@ func (s *Sketch) cells(item []byte) cells {
 	return cells{h.Lo, h.Hi | 1, 0, s.width, s.cell}
 }
 
-// next returns the place of the counter in the next row.
+// next returns the location of the counter in the next row.
 func (c *cells) next() (page, i int) {
 	column, _ := bits.Mul64(c.state, c.width)
 	at := (c.row + column) * c.cell
@@ -133,11 +133,11 @@ func (c *cells) next() (page, i int) {
 	return int(at / paged.PageSize), int(at % paged.PageSize)
 }
 
-// Add counts an item n times more, or less if that is negative, and returns the estimate. If a counter cannot be as high
-// or as low, that is an error, and the sketch is as before.
+// Add counts an item n times, or subtracts if n is negative, and returns the estimate. If a counter would leave its
+// range, Add returns an error and the sketch stays as it was.
 func (s *Sketch) Add(item []byte, n int64) (estimate uint64, err error) {
 	least, most := s.bounds(item)
-	by := uint64(max(n, -n)) // as an unsigned number the lowest int64 is right too
+	by := uint64(max(n, -n)) // right for the lowest int64 too, as an unsigned number
 	switch {
 	case n == 0:
 		return least, nil
@@ -163,7 +163,7 @@ func (s *Sketch) Count(item []byte) (estimate uint64) {
 	return estimate
 }
 
-// bounds returns the least and the highest of the counters of an item.
+// bounds returns the lowest and the highest of an item's counters.
 func (s *Sketch) bounds(item []byte) (least, most uint64) {
 	least = math.MaxUint64
 	c := s.cells(item)
@@ -178,13 +178,13 @@ func (s *Sketch) bounds(item []byte) (least, most uint64) {
 	return least, most
 }
 
-// Weighted is a sketch, and how many times it counts.
+// Weighted is a sketch and the factor by which its counts are multiplied.
 type Weighted struct {
 	Sketch *Sketch
 	Weight int64
 }
 
-// SetSum makes the sketch the sum of others, of which it may be one. After an error it is as before.
+// SetSum makes the sketch the weighted sum of others, which may include itself. After an error it stays as it was.
 func (s *Sketch) SetSum(of []Weighted) error {
 	count, ok := int64(0), true
 	for _, w := range of {
@@ -217,7 +217,7 @@ func (s *Sketch) SetSum(of []Weighted) error {
 	return nil
 }
 
-// sumPage sets to to the sum of a page, and reports whether there is anything in it.
+// sumPage writes the sum of a page to to, and reports whether it has anything but zeros.
 func (s *Sketch) sumPage(to []byte, of []Weighted, page int) (any bool, err error) {
 	for i := range of {
 		any = any || of[i].Sketch.Array(0).Page(page) != nil
@@ -243,7 +243,7 @@ func (s *Sketch) sumPage(to []byte, of []Weighted, page int) (any bool, err erro
 	return true, nil
 }
 
-// addProduct returns sum+a*b, where a is not negative; ok is false if that is no int64.
+// addProduct returns sum+a*b, where a is not negative; ok is false on overflow.
 func addProduct(sum, a, b int64) (_ int64, ok bool) {
 	hi, lo := bits.Mul64(uint64(a), uint64(max(b, -b)))
 	if hi > 0 || lo > math.MaxInt64 {
@@ -266,7 +266,7 @@ func (s *Sketch) Depth() uint64 { return s.depth }
 // Cell returns how many bytes a counter has.
 func (s *Sketch) Cell() uint64 { return s.cell }
 
-// Total returns how much was counted of all items.
+// Total returns the sum of the counts of all items.
 func (s *Sketch) Total() uint64 { return s.count }
 
 // Clone returns a copy.
@@ -280,14 +280,14 @@ func (s *Sketch) Clone() *Sketch {
 // MemoryUsage returns how many bytes of memory the sketch takes.
 func (s *Sketch) MemoryUsage() int { return int(unsafe.Sizeof(*s)) + s.Value.MemoryUsage() }
 
-// The first byte of a head stands for the hash function and the places of counters too.
+// The first byte of a head also identifies the hash function and the placement of counters.
 const (
-	usualFormat = 1 // counters have UsualCell bytes
-	cellsFormat = 2 // how many they have follows
+	usualFormat = 1 // counters of UsualCell bytes
+	cellsFormat = 2 // the size of a counter follows
 )
 
-// AppendHead appends the stored form of all but the pages: the format and, as unsigned varints, the size of a counter if
-// it is not the usual one, width, depth and count.
+// AppendHead appends the stored form of everything but the pages: the format and, as unsigned varints, the size of a
+// counter if it is not UsualCell, the width, the depth and the count.
 func (s *Sketch) AppendHead(dst []byte) []byte {
 	if s.cell == UsualCell {
 		dst = append(dst, usualFormat)
@@ -298,7 +298,7 @@ func (s *Sketch) AppendHead(dst []byte) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(dst, s.depth), s.count)
 }
 
-// decodeHead returns the sketch of a head, without any counts.
+// decodeHead returns the sketch described by a head, without any counts.
 func decodeHead(head []byte) (*Sketch, error) {
 	if len(head) == 0 || head[0] != usualFormat && head[0] != cellsFormat {
 		return nil, errHead
@@ -316,7 +316,7 @@ func decodeHead(head []byte) (*Sketch, error) {
 	return s, nil
 }
 
-// NewLoader returns what builds a sketch from its parts.
+// NewLoader returns a loader that builds a sketch from its parts.
 func NewLoader() *paged.Loader[*Sketch] { return &paged.Loader[*Sketch]{Head: decodeHead} }
 
 // DecodeBlob returns the sketch that AppendBlob has stored, or an error if b is not one. It does not keep b.

@@ -14,7 +14,7 @@ import (
 
 func item(i int) []byte { return binary.AppendUvarint([]byte("item:"), uint64(i)) }
 
-// TestEstimatesAreAsExactAsDocumented counts a million items, few of them often.
+// TestEstimatesAreAsExactAsDocumented counts a million items, a few of them often.
 func TestEstimatesAreAsExactAsDocumented(t *testing.T) {
 	const n, overestimation, probability = 1_000_000, 0.0005, 0.01
 	width, depth := SizeFor(overestimation, probability)
@@ -132,7 +132,7 @@ func TestAgainstPlainCounters(t *testing.T) {
 			default:
 				n := rnd.Int64N(100) - 20
 				if n < 0 && model[which][i] < -n {
-					continue // what the counters may allow, though it was not counted
+					continue // the counters may allow it although it was not counted
 				}
 				if _, err := s.Add(item(i), n); err == nil {
 					model[which][i] += n
@@ -150,7 +150,7 @@ func TestAgainstPlainCounters(t *testing.T) {
 				}
 			}
 			require.EqualValues(t, total, s.Total())
-			if width == 1 { // all share the counters
+			if width == 1 { // all items share the counters
 				require.EqualValues(t, total, s.Count(item(0)))
 			}
 		}

@@ -1,8 +1,9 @@
-// Package cuckoo has cuckoo filters that grow: a stack of sub-filters of buckets, which have a byte for each item.
+// Package cuckoo has cuckoo filters that grow: a stack of sub-filters made of buckets, which have one byte for each
+// item.
 //
-// An item belongs to one of two buckets of a sub-filter, and the number of one follows from that of the other and the
-// byte. If both are full, one of the bytes there moves to its other bucket, and so on. Both are in one page: a byte does
-// not tell enough apart for more of them to fill well, and a checkpoint writes one page for an item.
+// An item belongs in one of two buckets of a sub-filter; the number of one follows from that of the other and the byte.
+// If both are full, a byte there moves to its own other bucket, and so on. Both buckets are in one page: one byte
+// distinguishes too few buckets for more pages to raise the fill rate, and a checkpoint writes one page per item.
 package cuckoo
 
 import (
@@ -18,35 +19,35 @@ import (
 const (
 	// MaxBucketSize is the largest size of a bucket.
 	MaxBucketSize = 255
-	// MaxIterations is the most that Options.Iterations may be.
+	// MaxIterations is the limit of Options.Iterations.
 	MaxIterations = 1<<16 - 1
-	// maxBuckets is the most that a sub-filter may have.
+	// maxBuckets is the limit of buckets in a sub-filter.
 	maxBuckets = 1 << 36
-	// maxLinks is how many sub-filters there may be.
+	// maxLinks is the limit of sub-filters.
 	maxLinks = paged.MaxArrays
 )
 
 // Errors of Add.
 var (
-	// ErrFull says that there is no room for an item in a filter that does not grow.
+	// ErrFull says that a filter that does not grow has no room for an item.
 	ErrFull = errors.New("the filter is full")
-	// ErrLimit says that there is no room, and the filter has grown as often as it may.
+	// ErrLimit says that there is no room and the filter cannot grow any further.
 	ErrLimit = errors.New("the filter cannot grow any more")
 )
 
-// Options are what a filter is made by.
+// Options are the parameters of a filter.
 type Options struct {
-	Capacity   uint64 // how many items the first sub-filter is made for, at least twice BucketSize
+	Capacity   uint64 // items that the first sub-filter is made for, at least twice BucketSize
 	BucketSize uint32 // items in a bucket, from 1 to MaxBucketSize
-	Iterations uint32 // how often an item moves before the filter counts as full, from 1 to MaxIterations
-	Expansion  uint32 // how many times as large each further sub-filter is, rounded up to a power of two; 0: there is none
+	Iterations uint32 // moves of an item until the filter counts as full, from 1 to MaxIterations
+	Expansion  uint32 // growth factor of each further sub-filter, rounded up to a power of two; 0: there is none
 }
 
 // Filter is a cuckoo filter.
 type Filter struct {
 	paged.Value
 	bucketSize, iterations, expansion uint32
-	links                             []uint64 // how many buckets the sub-filters have, a power of two
+	links                             []uint64 // number of buckets of each sub-filter, a power of two
 	items, deleted                    uint64
 }
 
@@ -61,8 +62,8 @@ func powerOfTwo(n uint64) uint64 {
 	return 1 << bits.Len64(n-1)
 }
 
-// Bytes returns how many bytes the first sub-filter of a filter takes once it has many items; ok is false if there can
-// be no such filter.
+// Bytes returns how many bytes the first sub-filter takes once it has many items; ok is false if no such filter is
+// possible.
 func (o Options) Bytes() (n uint64, ok bool) {
 	if o.BucketSize < 1 || o.BucketSize > MaxBucketSize || o.Iterations < 1 || o.Iterations > MaxIterations ||
 		o.Capacity > maxBuckets || o.buckets() < 2 || o.Expansion > 1<<31 {
@@ -72,7 +73,7 @@ func (o Options) Bytes() (n uint64, ok bool) {
 	return n, n <= paged.MaxBytes
 }
 
-// New returns an empty filter; nil if Options.Bytes says that there can be none.
+// New returns an empty filter, nil if Options.Bytes reports that none is possible.
 func New(o Options) *Filter {
 	if _, ok := o.Bytes(); !ok {
 		return nil
@@ -95,7 +96,7 @@ func (f *Filter) bucketsInPage(buckets uint64) uint64 {
 	return min(buckets, f.pageMask()+1)
 }
 
-// pageMask has the bits that buckets of a page differ in, unless there are fewer of them.
+// pageMask has the bits of a bucket's number that vary within a page, unless the sub-filter is smaller.
 func (f *Filter) pageMask() uint64 { return 1<<(bits.Len32(paged.PageSize/f.bucketSize)-1) - 1 }
 
 // Bytes returns how many bytes all sub-filters take once they have many items.
@@ -106,8 +107,8 @@ func (f *Filter) Bytes() (n uint64) {
 	return n
 }
 
-// place is where an item belongs: a bucket of each sub-filter, in the lower bits of the number, and the byte for it,
-// which is not 0.
+// place is where an item belongs: the lower bits of the number choose a bucket in each sub-filter, and print is the
+// item's byte, never 0.
 type place struct {
 	bucket uint64
 	print  byte
@@ -118,13 +119,13 @@ func placeOf(item []byte) place {
 	return place{h.Hi, byte(h.Lo%255) + 1}
 }
 
-// other returns the other place of an item: another bucket of the same page, whatever the sub-filter.
+// other returns the item's second place: another bucket of the same page in every sub-filter.
 func (f *Filter) other(p place) place {
 	p.bucket ^= (uint64(p.print)*0x9e3779b97f4a7c15>>20 | 1) & f.pageMask()
 	return p
 }
 
-// bucket returns the bytes of a bucket to be read; nil if nothing was ever in its page.
+// bucket returns the bytes of a bucket for reading, nil if its page was never written.
 func (f *Filter) bucket(link int, p place) []byte {
 	page, i := f.at(link, p)
 	b := f.Array(link).Page(page)
@@ -134,7 +135,7 @@ func (f *Filter) bucket(link int, p place) []byte {
 	return b[i : i+int(f.bucketSize)]
 }
 
-// at returns the page of a bucket, and where it begins there.
+// at returns the page of a bucket and its offset there.
 func (f *Filter) at(link int, p place) (page, i int) {
 	bucket, inPage := p.bucket&(f.links[link]-1), f.bucketsInPage(f.links[link])
 	return int(bucket / inPage), int(bucket%inPage) * int(f.bucketSize)
@@ -160,7 +161,7 @@ func (f *Filter) find(link int, p place, print byte) int {
 	return -1
 }
 
-// Count returns how often an item was added, or more.
+// Count returns an upper bound of how often an item was added.
 func (f *Filter) Count(item []byte) (n int) {
 	p := placeOf(item)
 	for link := range f.links {
@@ -175,7 +176,7 @@ func (f *Filter) Count(item []byte) (n int) {
 	return n
 }
 
-// Has reports whether the filter has an item, or seems to.
+// Has reports whether the filter has an item. It can be wrong about an absent one.
 func (f *Filter) Has(item []byte) bool {
 	_, _, _, ok := f.locate(placeOf(item))
 	return ok
@@ -193,20 +194,20 @@ func (f *Filter) locate(p place) (link int, at place, slot int, ok bool) {
 	return 0, at, 0, false
 }
 
-// Delete removes an item once. It reports false if it is not there. One that was never added must not be deleted:
-// another may go in its place.
+// Delete removes one occurrence of an item, and returns false if there is none. Deleting an item that was never added
+// may remove another one instead.
 func (f *Filter) Delete(item []byte) bool {
 	link, at, slot, ok := f.locate(placeOf(item))
 	if ok {
 		f.NoteHead()
 		f.set(link, at, slot, 0)
-		f.items -= min(f.items, 1) // a filter that was loaded in pieces may have more than it says
+		f.items -= min(f.items, 1) // a filter loaded in pieces may have more items than its count says
 		f.deleted++
 	}
 	return ok
 }
 
-// Add adds an item, once more if it is there. There are to be no more than links sub-filters.
+// Add adds an item, also if it is there already. The number of sub-filters stays within links.
 func (f *Filter) Add(item []byte, links int) error {
 	p := placeOf(item)
 	f.NoteHead()
@@ -228,7 +229,7 @@ func (f *Filter) Add(item []byte, links int) error {
 	return nil
 }
 
-// put puts an item where there is room for it, in one of the first so many sub-filters.
+// put stores an item in the first of the given number of sub-filters that has room.
 func (f *Filter) put(p place, links int) bool {
 	for link := links - 1; link >= 0; link-- {
 		for _, at := range [...]place{p, f.other(p)} {
@@ -241,7 +242,7 @@ func (f *Filter) put(p place, links int) bool {
 	return false
 }
 
-// move makes room for an item in the last sub-filter. If it does not succeed all is as before.
+// move makes room for an item in the last sub-filter. If that fails, everything stays as it was.
 func (f *Filter) move(p place) bool {
 	type step struct {
 		at   place
@@ -250,11 +251,11 @@ func (f *Filter) move(p place) bool {
 	link, choice := len(f.links)-1, p.bucket
 	var steps []step
 	for range f.iterations {
-		choice = choice*6364136223846793005 + 1442695040888963407 // any slot, but the same each time that all is the same
+		choice = choice*6364136223846793005 + 1442695040888963407 // pseudo-random, and the same for the same input
 		b := f.bucket(link, p)
 		slot := int((choice >> 33) % uint64(len(b)))
 		for range len(b) - 1 {
-			if b[slot] != p.print { // one that is equal would only come back
+			if b[slot] != p.print { // an equal byte would only come back
 				break
 			}
 			slot = (slot + 1) % len(b)
@@ -277,8 +278,8 @@ func (f *Filter) move(p place) bool {
 	return false
 }
 
-// Compact moves items to older sub-filters that have room for them, and removes sub-filters that are empty then. It
-// reports whether anything has changed.
+// Compact moves items to older sub-filters that have room, and removes sub-filters that become empty. It reports
+// whether anything has changed.
 func (f *Filter) Compact() (changed bool) {
 	for last := len(f.links) - 1; last > 0; last-- {
 		left := false
@@ -307,7 +308,7 @@ func (f *Filter) Compact() (changed bool) {
 	return changed
 }
 
-// Items returns how many items there are, each as often as it is there.
+// Items returns the number of items, counting repetitions.
 func (f *Filter) Items() uint64 { return f.items }
 
 // Deleted returns how many items were deleted.
@@ -316,10 +317,10 @@ func (f *Filter) Deleted() uint64 { return f.deleted }
 // BucketSize returns how many items a bucket has.
 func (f *Filter) BucketSize() int { return int(f.bucketSize) }
 
-// Iterations returns how often an item moves before the filter counts as full.
+// Iterations returns how often an item is moved until the filter counts as full.
 func (f *Filter) Iterations() int { return int(f.iterations) }
 
-// Expansion returns how many times as large each further sub-filter is.
+// Expansion returns the growth factor of each further sub-filter.
 func (f *Filter) Expansion() int { return int(f.expansion) }
 
 // Links returns how many buckets the sub-filters have. They must not be changed.

@@ -16,12 +16,12 @@ import (
 
 func item(i int) []byte { return binary.AppendUvarint([]byte("item:"), uint64(i)) }
 
-// TestRatesAreKept fills filters up to the documented fill rate, and asks for other items.
+// TestRatesAreKept fills filters to the documented fill rate and looks for other items.
 func TestRatesAreKept(t *testing.T) {
 	const slots = 1 << 20
 	for _, c := range []struct {
 		bucket uint32
-		fill   float64 // what the public documentation says
+		fill   float64 // from the public documentation
 	}{{2, 0.75}, {4, 0.95}} {
 		t.Run(fmt.Sprint(c.bucket), func(t *testing.T) {
 			f := New(Options{Capacity: slots, BucketSize: c.bucket, Iterations: 500})
@@ -48,8 +48,8 @@ func TestRatesAreKept(t *testing.T) {
 	}
 }
 
-// TestAgainstCounts does random things to a filter and to exact counts. A byte of an item may be that of another one:
-// so only what was added is deleted, and no count is too low.
+// TestAgainstCounts applies random operations to a filter and to exact counts. Two items can have the same byte, so
+// only added items are deleted, and no count may be too low.
 func TestAgainstCounts(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
 		o := Options{Capacity: rapid.SampledFrom([]uint64{8, 100, 5000}).Draw(t, "capacity"),
@@ -131,7 +131,7 @@ func TestHostileOptions(t *testing.T) {
 	require.NoError(t, f.Add([]byte("a"), 1))
 }
 
-// TestAnAddChangesFewParts checks what a checkpoint writes of a filter that is half full.
+// TestAnAddChangesFewParts checks what a checkpoint writes for a filter that is half full.
 func TestAnAddChangesFewParts(t *testing.T) {
 	f := New(Options{Capacity: 1 << 20, BucketSize: 2, Iterations: 20})
 	for i := range 1 << 19 {
@@ -149,7 +149,7 @@ func TestAnAddChangesFewParts(t *testing.T) {
 		parts += len(f.Log().Frozen().Sorted())
 		f.Log().Done()
 	}
-	require.Less(t, parts, 250) // the head, and most often one page
+	require.Less(t, parts, 250) // the head, and usually one page
 }
 
 func FuzzStored(f *testing.F) {
@@ -192,7 +192,7 @@ func BenchmarkAdd(b *testing.B) {
 	}
 }
 
-// TestAFullFilterStaysAsItIs checks that moves that lead nowhere are taken back.
+// TestAFullFilterStaysAsItIs checks that moves without success are undone.
 func TestAFullFilterStaysAsItIs(t *testing.T) {
 	f := New(Options{Capacity: 1000, BucketSize: 2, Iterations: 50})
 	failed := 0

@@ -9,16 +9,16 @@ import (
 	"github.com/atomredis/atomredis/engine/paged"
 )
 
-// format is the first byte of a head. It stands for the hash function and the places of items too.
+// format is the first byte of a head. It also identifies the hash function and the placement of items.
 const format = 1
 
-// maxCount is the most items that a head has: with what is added later there will not be more than can be stored.
+// maxCount is the limit of items in a head: later additions cannot overflow what can be stored.
 const maxCount = 1 << 62
 
 var errHead = errors.New("cuckoo: the stored head is malformed")
 
-// AppendHead appends the stored form of all but the pages: the format and, as unsigned varints, the size of buckets,
-// iterations, expansion, items, deleted items, how many sub-filters there are, and the buckets of each.
+// AppendHead appends the stored form of everything but the pages: the format and, as unsigned varints, the size of
+// buckets, iterations, expansion, items, deleted items, the number of sub-filters, and the number of buckets of each.
 func (f *Filter) AppendHead(dst []byte) []byte {
 	dst = append(dst, format)
 	for _, n := range [...]uint64{uint64(f.bucketSize), uint64(f.iterations), uint64(f.expansion), f.items, f.deleted,
@@ -31,7 +31,7 @@ func (f *Filter) AppendHead(dst []byte) []byte {
 	return dst
 }
 
-// decodeHead returns the filter of a head, without any items.
+// decodeHead returns the filter described by a head, without any items.
 func decodeHead(head []byte) (*Filter, error) {
 	if len(head) == 0 || head[0] != format {
 		return nil, errHead
@@ -55,16 +55,16 @@ func decodeHead(head []byte) (*Filter, error) {
 	return f, r.Err("cuckoo")
 }
 
-// NewLoader returns what builds a filter from its parts.
+// NewLoader returns a loader that builds a filter from its parts.
 func NewLoader() *paged.Loader[*Filter] { return &paged.Loader[*Filter]{Head: decodeHead} }
 
 // DecodeBlob returns the filter that AppendBlob has stored, or an error if b is not one. It does not keep b.
 func DecodeBlob(b []byte) (*Filter, error) { return NewLoader().Decode(b) }
 
-// Header returns what LoadHeader makes a filter without any items of, to which LoadChunk then adds what Chunk returns.
+// Header returns the input of LoadHeader: the filter without its items. LoadChunk then adds the output of Chunk.
 func (f *Filter) Header() []byte { return append([]byte(headerMark), f.AppendHead(nil)...) }
 
-// LoadHeader returns the filter of a header; an error if it is none.
+// LoadHeader returns the filter described by a header.
 func LoadHeader(b []byte) (*Filter, error) {
 	head, ok := bytes.CutPrefix(b, []byte(headerMark))
 	if !ok {
@@ -73,5 +73,5 @@ func LoadHeader(b []byte) (*Filter, error) {
 	return decodeHead(head)
 }
 
-// headerMark begins a header.
+// headerMark is the start of a header.
 const headerMark = "cuckoo"

@@ -1,12 +1,12 @@
-// Package delta notes which parts of a large value differ from what is stored of it, so that a checkpoint writes
-// those and no others, and keeps the parts as they were when the checkpoint began while it is being written.
+// Package delta records which parts of a large value differ from their stored form, so that a checkpoint writes only
+// those. While the checkpoint is written, it keeps the parts as they were when it began.
 //
-// A part is what is stored under a name of its own: a field of a hash, a member of a set, a node of a list, a block
-// of a stream. Only values that are too large to be written whole have parts.
+// A part is stored under a name of its own: a field of a hash, a member of a set, a node of a list, a block of a
+// stream. Only values too large to be written whole have parts.
 //
-// Noting must never make a client wait. Names are listed in chunks, and move bit by bit into a set where parts come
-// and go so often that a list would not end. In hashes and sorted sets a bit for each element (dict.Table.Mark) says
-// that its name is noted already.
+// Recording must never make a client wait. Names are listed in chunks. Where parts come and go so often that the list
+// would not end, it moves into a set, a few names at a time. In hashes and sorted sets a bit per element
+// (dict.Table.Mark) says that its name is already recorded.
 package delta
 
 import (
@@ -15,8 +15,8 @@ import (
 	"unsafe"
 )
 
-// Epochs counts the checkpoints that have begun. All values of a keyspace share one; it changes only while nobody can
-// change any of them. Current starts at 1.
+// Epochs counts the checkpoints that have begun. All values of a keyspace share one; it changes only while no value can
+// change. Current starts at 1.
 type Epochs struct{ Current uint32 }
 
 // Parts is a value that is stored in parts.
@@ -25,26 +25,26 @@ type Parts interface {
 	AppendPart(dst []byte, name string) (out []byte, ok bool)
 }
 
-// Log is the record of one value's changes. Whoever holds the value's lock may use it. The methods Before and After
-// may be called on a nil *Log, which notes nothing.
+// Log is the record of one value's changes. It is protected by the value's lock. The methods Before and After may be
+// called on a nil *Log, which records nothing.
 type Log struct {
-	// ID is the number under which the parts are stored; no other value ever had it. It is 0 if the value is not stored:
-	// then nothing is noted but what a copy needs.
+	// ID is the number under which the parts are stored; no other value ever had it. It is 0 if the value is not
+	// stored: then only changes that a copy needs are recorded.
 	ID uint64
 
 	epochs *Epochs
-	epoch  uint32    // that of names
+	epoch  uint32    // the epoch of names
 	names  *Names    // changed in this epoch; nil if there are none
-	last   [2]string // two of names
+	last   [2]string // the last two of names
 
-	// While the checkpoint that began with this epoch has still to read the value:
-	frozen *Names           // what had changed when it began; nil if nothing had
-	saved  map[string]saved // parts that have changed since then, as they were
+	// Until the checkpoint that began this epoch has read the value:
+	frozen *Names           // parts that had changed when it began; nil if there were none
+	saved  map[string]saved // the old state of parts that have changed since then
 
 	copies []*Copy // those under way
 }
 
-// Copy has the parts that have changed since it began, as they were then.
+// Copy has the old state of the parts that have changed since it began.
 type Copy struct{ parts map[string]saved }
 
 // Cursor is a place in a walk through the parts of a value. The zero value is the beginning.
@@ -93,15 +93,15 @@ func (l *Log) Before(name []byte, p Parts) {
 	}
 }
 
-// Adopt makes what has been noted until now, while the value belonged to nobody, changes of the present epoch.
+// Adopt assigns the changes recorded so far, while the value belonged to no key, to the present epoch.
 func (l *Log) Adopt() { l.epoch = l.epochs.Current }
 
-// Epoch returns the number of the present epoch, which lasts at least until Before is called again.
+// Epoch returns the number of the present epoch, which lasts at least until the next call of Before.
 func (l *Log) Epoch() uint32 { return l.epoch }
 
-// After must be called with the name of a part that has changed, appeared or gone, after Before. Who knows that it
-// has been called with the same name in this epoch may spare it. The string is kept, and must never change. parts is
-// how many parts the value has, or 0 if they are few or the same ones change all the time.
+// After must be called, after Before, with the name of a part that has changed, appeared or gone. A caller may skip it
+// if it has called it with this name in this epoch. The string is kept and must never change. parts is the number of
+// parts of the value, or 0 if they are few or always the same.
 func (l *Log) After(name string, parts int) {
 	if l == nil || l.ID == 0 {
 		return
@@ -115,7 +115,7 @@ func (l *Log) After(name string, parts int) {
 	l.last[0], l.last[1] = name, l.last[0]
 }
 
-// roll begins a new epoch: what has changed until now belongs to the checkpoint.
+// roll begins a new epoch: the changes recorded so far belong to the checkpoint.
 func (l *Log) roll() {
 	l.epoch = l.epochs.Current
 	if l.names != nil {
@@ -142,10 +142,10 @@ func (l *Log) AppendFrozen(dst []byte, name string, p Parts) (out []byte, ok boo
 	return p.AppendPart(dst, name)
 }
 
-// Done ends the reading for a checkpoint: what was frozen has been read.
+// Done ends the reading for a checkpoint and drops the frozen state.
 func (l *Log) Done() { l.frozen, l.saved = nil, nil }
 
-// Abort ends a checkpoint that has failed: frozen, what Frozen returned, counts as changed again.
+// Abort ends a checkpoint that has failed: the names in frozen, which Frozen returned, count as changed again.
 func (l *Log) Abort(frozen *Names) {
 	for name := range frozen.all() {
 		l.After(name, frozen.len())
@@ -153,13 +153,13 @@ func (l *Log) Abort(frozen *Names) {
 	l.Done()
 }
 
-// Clean reports whether the value is as it is stored.
+// Clean reports whether the value equals its stored form.
 func (l *Log) Clean() bool { return l.names == nil && l.frozen == nil }
 
-// NewCopyLog returns a log for the time of a copy of a value that is not stored.
+// NewCopyLog returns a log for the duration of a copy of a value that is not stored.
 func NewCopyLog() *Log { return &Log{epochs: new(Epochs)} }
 
-// BeginCopy makes the log keep the parts as they are now, until EndCopy.
+// BeginCopy makes the log preserve the present state of all parts, until EndCopy.
 func (l *Log) BeginCopy() *Copy {
 	c := &Copy{map[string]saved{}}
 	l.copies = append(l.copies, c)
@@ -178,8 +178,8 @@ func (c *Copy) Touched(name string) bool {
 // Ended reports whether EndCopy has been called.
 func (c *Copy) Ended() bool { return c.parts == nil }
 
-// EndCopy ends a copy, and calls fn with the parts that have changed or gone since BeginCopy, as they were then. fn
-// may keep both.
+// EndCopy ends a copy and calls fn with the old state of the parts that have changed or gone since BeginCopy. fn may
+// keep both arguments.
 func (l *Log) EndCopy(c *Copy, fn func(name string, data []byte)) {
 	i := slices.Index(l.copies, c)
 	l.copies = slices.Delete(l.copies, i, i+1)

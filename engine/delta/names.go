@@ -5,31 +5,31 @@ import (
 	"slices"
 )
 
-// Names is a collection of names of parts, of which some may be there repeatedly. It grows little by little, so that
-// adding a name never takes long.
+// Names is a collection of names of parts, which can have repetitions. It grows little by little, so that adding a name
+// never takes long.
 //
-// Most values change in more parts than they change in again and again, and a list takes less memory and time than a
-// set. But where parts come and go all the time a list would never end. So from a length on there is a set, into
-// which the list moves bit by bit.
+// Most values rarely change the same part twice, and a list takes less memory and time than a set. But where parts come
+// and go all the time a list would never end. So from a certain length on, the list moves into a set, a few names at a
+// time.
 type Names struct {
-	chunks [][]string // of namesChunk each, but the last
-	listed int        // in chunks
-	parts  int        // the most that the value had when a name was added
+	chunks [][]string // of namesChunk each, except the last
+	listed int        // names in chunks
+	parts  int        // the most parts that the value had when a name was added
 	set    map[string]struct{}
 }
 
 const (
 	namesChunk = 1024
-	// minListed is how many names are listed whatever value they are of.
+	// minListed is how many names are always listed, whatever the value.
 	minListed = 4096
-	// namesMoved is how many names move when another one is added.
+	// namesMoved is how many names move to the set when another one is added.
 	namesMoved = 2
 )
 
 // add adds a name. parts is about how many parts the value has.
 func (n *Names) add(name string, parts int) {
 	if n.set == nil {
-		n.parts = max(n.parts, parts) // a value that is emptied has changed in as many parts as it had
+		n.parts = max(n.parts, parts) // emptying a value changes as many parts as it had
 		if n.listed < minListed+2*n.parts {
 			n.list(name)
 			return
@@ -45,7 +45,7 @@ func (n *Names) add(name string, parts int) {
 func (n *Names) list(name string) {
 	k := len(n.chunks) - 1
 	if k < 0 {
-		n.chunks = append(n.chunks, nil) // which grows: few values change in many parts
+		n.chunks = append(n.chunks, nil) // append may grow it: few values have many changed parts
 		k++
 	} else if len(n.chunks[k]) == namesChunk {
 		n.chunks = append(n.chunks, make([]string, 0, namesChunk))
@@ -55,7 +55,7 @@ func (n *Names) list(name string) {
 	n.listed++
 }
 
-// unlist removes a name from the list, which must not be empty.
+// unlist removes a name from the list, which must not be empty, and returns it.
 func (n *Names) unlist() string {
 	k := len(n.chunks) - 1
 	chunk := n.chunks[k]
@@ -67,7 +67,7 @@ func (n *Names) unlist() string {
 	return name
 }
 
-// len returns how many names there are, with repetitions.
+// len returns the number of names, with repetitions.
 func (n *Names) len() int {
 	if n == nil {
 		return 0

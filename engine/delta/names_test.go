@@ -38,7 +38,7 @@ func TestNamesAreAllThatWereAdded(t *testing.T) {
 	})
 }
 
-// TestNamesThatComeAndGoDoNotPileUp has few parts change all the time.
+// TestNamesThatComeAndGoDoNotPileUp changes the same few parts all the time.
 func TestNamesThatComeAndGoDoNotPileUp(t *testing.T) {
 	l := NewLog(1, &Epochs{Current: 1})
 	for i := range 100 * minListed {

@@ -29,14 +29,13 @@ const (
 type index struct {
 	dir     []*segment
 	depth   int
-	deepest int // segments whose depth is that of the directory; at 0 the directory can halve
+	deepest int // segments with the directory's depth; at 0 the directory can halve
 
-	segments, slots int // how many there are in all
+	segments, slots int // totals
 }
 
-// segment is an open-addressing table with linear probing. An entry's probing starts at the low bits
-// of its hash, and there is no empty slot between that place and the entry's. At least one slot is
-// always empty.
+// segment is an open-addressing table with linear probing. Probing for an entry starts at the low bits of its hash, and
+// no slot from there to the entry is empty. At least one slot is always empty.
 type segment struct {
 	slots []slot // a power of two of them
 	count int
@@ -47,10 +46,10 @@ func newSegment(slots, depth int) *segment {
 	return &segment{slots: make([]slot, slots), depth: depth}
 }
 
-// full says that one more entry would make probing slow.
+// full reports whether one more entry would make probing slow.
 func (s *segment) full() bool { return s.count >= len(s.slots)/5*4 }
 
-// add puts a slot where probing for it will find it.
+// add stores a slot where probing finds it.
 func (s *segment) add(v slot) {
 	mask := uint32(len(s.slots) - 1)
 	p := slotHash(v) & mask
@@ -61,7 +60,7 @@ func (s *segment) add(v slot) {
 	s.count++
 }
 
-// find returns the place of a slot that is there.
+// find returns the position of a slot, which must be present.
 func (s *segment) find(v slot) uint32 {
 	mask := uint32(len(s.slots) - 1)
 	p := slotHash(v) & mask
@@ -71,8 +70,7 @@ func (s *segment) find(v slot) uint32 {
 	return p
 }
 
-// remove empties place p and moves back later slots of the same run that would now be cut off from
-// where their probing starts.
+// remove empties position p and moves back later slots of the same run that probing would no longer reach.
 func (s *segment) remove(p uint32) {
 	mask := uint32(len(s.slots) - 1)
 	hole := p
@@ -87,7 +85,7 @@ func (s *segment) remove(p uint32) {
 	s.count--
 }
 
-// resize rebuilds the segment with another number of slots, and takes in those of others.
+// resize rebuilds the segment with another number of slots, and adds the slots in others.
 func (s *segment) resize(slots int, others ...slot) {
 	old := s.slots
 	s.slots, s.count = make([]slot, slots), 0
@@ -103,7 +101,7 @@ func (s *segment) resize(slots int, others ...slot) {
 // segment returns the segment for a hash. The index must not be empty.
 func (x *index) segment(hash uint32) *segment { return x.dir[hash>>(32-x.depth)] }
 
-// insert adds an entry that is not there.
+// insert adds an entry, which must be absent.
 func (x *index) insert(hash uint32, entry int) {
 	if len(x.dir) == 0 {
 		x.dir, x.deepest = []*segment{newSegment(minSlots, 0)}, 1
@@ -122,7 +120,7 @@ func (x *index) insert(hash uint32, entry int) {
 	s.add(makeSlot(hash, entry))
 }
 
-// remove takes out an entry that is there.
+// remove removes an entry, which must be present.
 func (x *index) remove(hash uint32, entry int) {
 	s := x.segment(hash)
 	s.remove(s.find(makeSlot(hash, entry)))
@@ -131,7 +129,7 @@ func (x *index) remove(hash uint32, entry int) {
 	}
 }
 
-// renumber changes the number of an entry that is there.
+// renumber changes the number of an entry, which must be present.
 func (x *index) renumber(hash uint32, from, to int) {
 	s := x.segment(hash)
 	s.slots[s.find(makeSlot(hash, from))] = makeSlot(hash, to)
@@ -164,7 +162,7 @@ func (x *index) split(s *segment, hash uint32) {
 	upper := newSegment(len(s.slots), s.depth)
 	x.segments++
 	x.slots += len(s.slots)
-	// a copy, so that the slots are used again: tables that grow split all segments at about the same time
+	// A copy, so that the slots can be reused: in a growing table all segments split at about the same time.
 	var all [maxSlots]slot
 	copy(all[:], s.slots)
 	clear(s.slots)
@@ -183,8 +181,8 @@ func (x *index) split(s *segment, hash uint32) {
 	}
 }
 
-// shrink makes s, the segment for hash, smaller: together with the segment it once split from if
-// that is as empty, else alone.
+// shrink makes s, the segment for hash, smaller: it merges with the segment it once split from if that is as empty,
+// else it halves alone.
 func (x *index) shrink(s *segment, hash uint32) {
 	if s.depth > 0 {
 		buddy := x.segment(hash ^ 1<<(32-s.depth))
@@ -197,8 +195,8 @@ func (x *index) shrink(s *segment, hash uint32) {
 	s.resize(len(s.slots) / 2)
 }
 
-// merge moves the slots of buddy into s, the segment for hash, and halves the directory while no
-// segment needs its last bit.
+// merge moves the slots of buddy into s, the segment for hash, and halves the directory as long as no segment needs its
+// last bit.
 func (x *index) merge(s, buddy *segment, hash uint32) {
 	if s.depth == x.depth {
 		x.deepest -= 2

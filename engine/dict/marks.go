@@ -6,8 +6,8 @@ type marks struct {
 	round uint32
 }
 
-// Mark marks element number i, which must be from 0 to Len-1, and reports whether it was not marked yet. The element
-// is marked until it is deleted, or until Mark is called with another round: then no element is marked but that one.
+// Mark marks element i, which must be from 0 to Len-1, and reports whether it was unmarked. The mark lasts until the
+// element is deleted, or until Mark is called with another round, which removes all earlier marks.
 func (t *Table[E]) Mark(i int, round uint32) (first bool) {
 	m := &t.marks
 	if m.round != round {
@@ -23,10 +23,10 @@ func (t *Table[E]) Mark(i int, round uint32) (first bool) {
 	return first
 }
 
-// Unmark takes the marks off all elements.
+// Unmark removes all marks.
 func (t *Table[E]) Unmark() { t.marks = marks{} }
 
-// move gives element to, which goes, the mark of element from, which takes its number: from is to, or a higher number.
+// move transfers the mark of element from to element to, whose number it takes: from equals to or is higher.
 func (m *marks) move(from, to int) {
 	marked := m.take(from)
 	m.take(to)
@@ -35,7 +35,7 @@ func (m *marks) move(from, to int) {
 	}
 }
 
-// take takes the mark off element i, and says whether it had one.
+// take removes the mark of element i and reports whether it had one.
 func (m *marks) take(i int) bool {
 	word, bit := i/64, uint64(1)<<(i%64)
 	if word >= len(m.bits) {

@@ -2,8 +2,8 @@ package dict
 
 import "math"
 
-// Numbers finds numbers by their keys, for who has numbered elements in another order than Table's. It keeps no keys: who
-// asks compares them. The zero value is empty and ready to use.
+// Numbers finds numbers by the hashes of their keys, for callers that number elements in another order than Table. It
+// has no keys: the caller compares them. The zero value is empty and ready to use.
 type Numbers struct{ index index }
 
 // MaxNumber is the highest number.
@@ -12,13 +12,13 @@ const MaxNumber = math.MaxUint32 - 1
 // HashOf returns the hash of a key; it differs in each process.
 func HashOf(key string) Hash { return Hash(hashOf(key)) }
 
-// Add adds a number. One may be there several times, also under equal hashes.
+// Add adds a number. The same number may be added several times, also under equal hashes.
 func (n *Numbers) Add(hash Hash, number uint32) { n.index.insert(uint32(hash), int(number)) }
 
-// Remove removes a number that is there, once.
+// Remove removes one occurrence of a number, which must be present.
 func (n *Numbers) Remove(hash Hash, number uint32) { n.index.remove(uint32(hash), int(number)) }
 
-// Find returns a number with a hash for which is returns true.
+// Find returns a number with this hash for which the function is returns true.
 func (n *Numbers) Find(hash Hash, is func(number uint32) bool) (number uint32, ok bool) {
 	if len(n.index.dir) == 0 {
 		return 0, false
@@ -36,5 +36,5 @@ func (n *Numbers) Find(hash Hash, is func(number uint32) bool) (number uint32, o
 	}
 }
 
-// MemoryUsage returns how many bytes it takes.
+// MemoryUsage returns how many bytes the index takes.
 func (n *Numbers) MemoryUsage() int { return n.index.memoryUsage() }

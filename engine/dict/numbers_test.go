@@ -20,7 +20,7 @@ func TestNumbersAreFoundByHashAndComparison(t *testing.T) {
 		hash, there := model[number]
 		switch {
 		case !there:
-			hash = Hash(r.Uint32N(4000) * 1_000_003) // several numbers share one
+			hash = Hash(r.Uint32N(4000) * 1_000_003) // several numbers share a hash
 			model[number] = hash
 			n.Add(hash, number)
 		case r.IntN(2) == 0:

@@ -2,11 +2,11 @@ package dict
 
 import "math/rand/v2"
 
-// Sample calls fn with count different numbers from 0 to n-1, chosen at random, in time proportional
-// to count. It calls it with all n if count is larger. With At it picks random entries of a Table.
+// Sample calls fn with count different numbers from 0 to n-1, chosen at random, in time proportional to count, or with
+// all n if count is larger. With At it picks random entries of a Table.
 func Sample(n, count int, fn func(i int)) {
 	if count > n/3 {
-		// Most are wanted: pass over all of them and take each with the chance that is left.
+		// Most are wanted: visit all and take each with the remaining probability.
 		for i := 0; i < n && count > 0; i++ {
 			if rand.IntN(n-i) < count {
 				fn(i)

@@ -1,13 +1,12 @@
 // Package dict is a hash table of elements that never pauses to grow and can be walked with a cursor
 // that survives changes. It holds the keyspace and every large hash, set and sorted set.
 //
-// Elements lie densely, numbered from 0, in chunks of fixed size; a deletion moves the last element into
-// the hole. That makes a random element one array access, and a scan from the end towards 0 complete
-// (see Scan). An index of 32 hash bits and an element number per slot leads from a key to its element; it
-// grows one small segment at a time.
+// Elements lie densely, numbered from 0, in chunks of fixed size; a deletion moves the last element into the hole. A
+// random element is thus one array access, and a scan from the end towards 0 is complete (see Scan). An index leads
+// from a key to its element; a slot has 32 hash bits and an element number.
 //
-// The index is an extendible directory of segments of 1024 slots, each with open addressing: no operation rehashes more
-// than one segment.
+// The index is an extendible directory of segments of up to 1024 slots, each with open addressing: no operation
+// rehashes more than one segment.
 package dict
 
 import (
@@ -16,32 +15,33 @@ import (
 	"unsafe"
 )
 
-// Keyed is what a Table holds: something that knows its own key, which stays the same while it is in the Table.
+// Keyed is an element of a Table: it knows its own key, which must not change while it is in the Table.
 type Keyed interface{ Key() string }
 
 // Table is a hash table of elements by their keys. The zero value is empty and ready to use. It holds up to 2^32 - 2
 // elements.
 type Table[E Keyed] struct {
 	n      int
-	chunks [][]E // all of chunkSize, but the first while it is the only one
+	chunks [][]E // all of chunkSize, except the first while it is the only one
 	index  index
 	marks  marks
 }
 
-// chunkSize is the number of elements in a chunk: growth copies at most this many. Together with the word that the
-// allocator adds, 255 elements with pointers fill a size in which it gives memory, and 256 would not.
+// chunkSize is the number of elements in a chunk: growth copies at most this many. With the word that the allocator
+// adds, 255 elements with pointers fill one of its size classes; 256 would not.
 const chunkSize = 255
 
 // minChunk is the size of the first chunk when it begins.
 const minChunk = 4
 
-// seed is one for the process, so that nobody outside can choose colliding keys.
+// seed is random for the process, so that clients cannot choose colliding keys.
 var seed = maphash.MakeSeed()
 
 // Len returns the number of elements.
 func (t *Table[E]) Len() int { return t.n }
 
-// MemoryUsage returns how many bytes the table takes, without what its elements point to and the bits of Mark.
+// MemoryUsage returns how many bytes the table takes, without the memory that its elements point to and without the
+// bits of Mark.
 func (t *Table[E]) MemoryUsage() int {
 	var e E
 	n := int(unsafe.Sizeof(t.index)) + cap(t.chunks)*int(unsafe.Sizeof([]E(nil))) + t.index.memoryUsage()
@@ -54,8 +54,8 @@ func (t *Table[E]) MemoryUsage() int {
 	return n
 }
 
-// Get returns the element with a key. It may be replaced through the pointer by another one with the same key. The
-// pointer is valid until the next Add or deletion.
+// Get returns the element with a key. The caller may replace it through the pointer by another one with the same key.
+// The pointer is valid until the next Add or deletion.
 func (t *Table[E]) Get(key []byte) (*E, bool) {
 	k := view(key)
 	_, e := t.find(hashOf(k), k)
@@ -68,11 +68,11 @@ func (t *Table[E]) GetString(key string) (*E, bool) {
 	return e, e != nil
 }
 
-// Hash is what a Table knows of a key that it has looked up.
+// Hash is the hash of a key, which one lookup computes for the next call.
 type Hash uint32
 
-// Find is Get for somebody who will add the element if it is not there: hash is for Insert. i is the element's
-// number, -1 if it is not there.
+// Find is Get for a caller that will add an absent element: hash is for Insert. i is the element's number, -1 if it is
+// absent.
 func (t *Table[E]) Find(key []byte) (i int, e *E, hash Hash) {
 	k := view(key)
 	h := hashOf(k)
@@ -87,13 +87,13 @@ func (t *Table[E]) IndexOf(key []byte) (int, bool) {
 	return i, e != nil
 }
 
-// At returns element number i, which must be from 0 to Len-1. The pointer is valid as that of Get.
+// At returns element i, which must be from 0 to Len-1. The pointer is valid as long as that of Get.
 func (t *Table[E]) At(i int) *E { return t.at(i) }
 
-// Add adds an element whose key is not there, and returns where it is. The pointer is valid as that of Get.
+// Add adds an element whose key is absent, and returns its location. The pointer is valid as long as that of Get.
 func (t *Table[E]) Add(e E) *E { return t.Insert(Hash(hashOf(e.Key())), e) }
 
-// Insert is Add for an element with the key that Find has not found.
+// Insert is Add for an element whose key Find has not found.
 func (t *Table[E]) Insert(hash Hash, e E) *E {
 	if c := t.n / chunkSize; c == len(t.chunks) {
 		size := chunkSize
@@ -123,18 +123,16 @@ func (t *Table[E]) Delete(key []byte) (E, bool) {
 	return t.deleteAt(hash, i), true
 }
 
-// DeleteAt removes element number i, which must be from 0 to Len-1, and returns it. The last element takes its number.
+// DeleteAt removes element i, which must be from 0 to Len-1, and returns it. The last element takes its number.
 func (t *Table[E]) DeleteAt(i int) E { return t.deleteAt(hashOf((*t.at(i)).Key()), i) }
 
-// Scan calls fn for about count elements, at least one if any are left, and returns the cursor to go on with. Cursor
-// 0 begins; a returned 0 means that all elements have been visited. Any other cursor is the number of elements that
-// are still to be visited, which are the first ones; one that is too large (elements were deleted, or a client made
-// it up) stands for all.
+// Scan calls fn for about count elements, at least one if any are left, and returns the next cursor. Cursor 0 begins; a
+// returned 0 means that all elements have been visited. Any other cursor is the number of elements still to be visited,
+// which are the first ones. One that is too large (elements were deleted, or a client made it up) means all.
 //
-// An element that is there from the first call to the last is visited at least once, whatever is added and deleted
-// between the calls: an element that is added comes last, and one that moves takes a lower number, so none that is
-// unvisited can pass the cursor. fn may delete the element that it is given, and must change the Table in no other
-// way.
+// An element that is present from the first call to the last is visited at least once, whatever is added and deleted
+// between the calls: new elements come last, and a moved element takes a lower number, so no unvisited one can pass the
+// cursor. fn may delete its element, and must not change the Table in any other way.
 func (t *Table[E]) Scan(cursor uint64, count int, fn func(*E)) uint64 {
 	left := t.n
 	if cursor != 0 && cursor < uint64(t.n) {
@@ -158,8 +156,8 @@ func (t *Table[E]) All() iter.Seq[*E] {
 	}
 }
 
-// Clone returns an independent copy with the same numbering, in which no element is marked. copyElement makes the
-// copy's elements; nil means that plain assignment does.
+// Clone returns an independent copy with the same numbering and no marks. copyElement makes the copy's elements; nil
+// means plain assignment.
 func (t *Table[E]) Clone(copyElement func(E) E) Table[E] {
 	c := Table[E]{n: t.n, chunks: make([][]E, len(t.chunks)), index: t.index.clone()}
 	for i, chunk := range t.chunks {
@@ -174,10 +172,10 @@ func (t *Table[E]) Clone(copyElement func(E) E) Table[E] {
 	return c
 }
 
-// at returns element number i, valid until the first chunk is replaced or the element deleted.
+// at returns element i, valid until the first chunk is replaced or the element deleted.
 func (t *Table[E]) at(i int) *E { return &t.chunks[uint(i)/chunkSize][uint(i)%chunkSize] }
 
-// find returns the element with a key and its number, or nil. It looks at keys only where all hash bits agree.
+// find returns the element with a key and its number, or nil. It compares keys only where all hash bits agree.
 func (t *Table[E]) find(hash uint32, key string) (int, *E) {
 	if t.n == 0 {
 		return -1, nil
@@ -198,16 +196,16 @@ func (t *Table[E]) find(hash uint32, key string) (int, *E) {
 	}
 }
 
-// Ahead is a Table for somebody who is about to look up several keys, and has the memory of all of them fetched side
-// by side before: the steps of a lookup, each of which reads what the step before has told the address of. The Table
+// Ahead is a Table for a caller that will look up several keys and first prefetches the memory of all of them side by
+// side. Its methods are the steps of a lookup; each reads memory whose address the previous step returned. The Table
 // must not change between them.
 type Ahead interface {
-	// Slot returns the address of the place in the index where the search for a key begins, 0 if the Table is empty.
+	// Slot returns the address where the index search for a key begins, 0 if the Table is empty.
 	Slot(key []byte) (Hash, uintptr)
-	// Element reads the index. It returns the number and the address of an element that is probably that of the key, or
-	// -1 and 0.
+	// Element reads the index. It returns the number and the address of the element that probably has the key, or -1
+	// and 0.
 	Element(hash Hash) (int, uintptr)
-	// Word reads element number i and returns its first word, which in all that Tables hold is the address of more.
+	// Word reads element i and returns its first word, which in every element type is an address.
 	Word(i int) uintptr
 }
 
@@ -242,7 +240,7 @@ func (t *Table[E]) Element(hash Hash) (int, uintptr) {
 // Word implements Ahead.
 func (t *Table[E]) Word(i int) uintptr { return *(*uintptr)(unsafe.Pointer(t.at(i))) }
 
-// deleteAt removes element number i, whose key has the given hash.
+// deleteAt removes element i, whose key has the given hash.
 func (t *Table[E]) deleteAt(hash uint32, i int) E {
 	last := t.n - 1
 	t.index.remove(hash, i)
@@ -260,8 +258,8 @@ func (t *Table[E]) deleteAt(hash uint32, i int) E {
 	return e
 }
 
-// release gives back room that is no longer needed, at a distance from where it was taken, so that a Table whose size
-// swings around a boundary does not allocate each time.
+// release frees unused room. Its thresholds differ from those of growth, so that a Table whose size swings around a
+// boundary does not allocate each time.
 func (t *Table[E]) release() {
 	if k := len(t.chunks); k > 1 {
 		if t.n <= (k-1)*chunkSize-chunkSize/2 {
@@ -273,7 +271,7 @@ func (t *Table[E]) release() {
 	}
 }
 
-// resizeFirst replaces the first chunk, which is the only one, by one of another size.
+// resizeFirst replaces the only chunk by one of another size.
 func (t *Table[E]) resizeFirst(size int) {
 	chunk := make([]E, size)
 	copy(chunk, t.chunks[0][:t.n])

@@ -15,7 +15,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// pair is an element with a value that the tests can tell it by.
+// pair is an element with a value by which the tests identify it.
 type pair struct {
 	key   string
 	value int
@@ -23,7 +23,7 @@ type pair struct {
 
 func (p pair) Key() string { return p.key }
 
-// put makes value that of key, adding it if it is new, and says whether it is not.
+// put sets the value of key, adds the key if it is new, and reports whether it was there.
 func put(t *Table[pair], key string, value int) (replaced bool) {
 	_, e, hash := t.Find([]byte(key))
 	if e == nil {
@@ -34,7 +34,7 @@ func put(t *Table[pair], key string, value int) (replaced bool) {
 	return true
 }
 
-// numbered returns a table of the numbers from 0 to n-1 by their names.
+// numbered returns a table of the names of the numbers from 0 to n-1.
 func numbered(n int) *Table[pair] {
 	t := new(Table[pair])
 	for i := range n {
@@ -43,7 +43,7 @@ func numbered(n int) *Table[pair] {
 	return t
 }
 
-// requireSoundTable checks what must hold between the parts of tab.
+// requireSoundTable checks the invariants between the parts of tab.
 func requireSoundTable(t require.TestingT, tab *Table[pair]) {
 	requireSoundIndex(t, &tab.index, tab.n)
 	require.LessOrEqual(t, tab.n, len(tab.chunks)*chunkSize)
@@ -62,7 +62,7 @@ func tableContents(tab *Table[pair]) map[string]int {
 	return m
 }
 
-// probe takes the steps of a lookup ahead, and returns the number of the element that it leads to, or -1.
+// probe takes the steps of a lookup through Ahead, and returns the number of the element found, or -1.
 func probe(a Ahead, key []byte) int {
 	hash, slot := a.Slot(key)
 	i, address := a.Element(hash)
@@ -165,7 +165,7 @@ func TestTableBehavesLikeAMap(t *testing.T) {
 func TestMarksBelongToElementsForOneRound(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
 		tab := new(Table[pair])
-		marked := map[string]bool{} // of all keys that are there
+		marked := map[string]bool{} // keys of all present elements
 		round := uint32(1)
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {
@@ -351,7 +351,7 @@ func TestWholeChunksFillTheirMemory(t *testing.T) {
 	require.Len(t, make([]*pair, chunkSize), cap(slices.Grow([]*pair(nil), chunkSize)))
 }
 
-// byName is a table of texts, the densest there is, with keys to look up in another order.
+// byName returns a table of texts, the densest kind, and its keys in another order.
 func byName(n int) (*Table[Text], [][]byte) {
 	tab, keys := new(Table[Text]), make([][]byte, n)
 	for i := range keys {

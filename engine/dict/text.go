@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// Text is a byte string in one piece of memory without pointers: its length (unsigned varint) and its bytes. Where it
-// is kept it takes 8 bytes, half of what a string does. In a Table it is its own key. There is no zero Text.
+// Text is a byte string in one piece of memory without pointers: its length (unsigned varint) and its bytes. A Text
+// field takes 8 bytes, half of a string. In a Table a Text is its own key. There is no zero Text.
 type Text struct{ p *byte }
 
 // NewText returns a Text that is a copy of b.
@@ -20,7 +20,7 @@ func NewText(b []byte) Text {
 // Key returns the bytes as a string, which shares their memory.
 func (t Text) Key() string { return TextAt(t.p) }
 
-// TextLen returns how many bytes b takes with its length.
+// TextLen returns how many bytes PutText writes for b.
 func TextLen(b []byte) int { return (bits.Len(uint(len(b))|1)+6)/7 + len(b) }
 
 // PutText writes b and its length to dst, which must have room for them.
@@ -33,7 +33,7 @@ func PutText(dst, b []byte) {
 	copy(dst[binary.PutUvarint(dst, uint64(len(b))):], b)
 }
 
-// TextAt returns the bytes that PutText has written at p as a string, which shares their memory.
+// TextAt returns the bytes that PutText wrote at p as a string, which shares their memory.
 func TextAt(p *byte) string {
 	if n := *p; n-1 < 0x7f {
 		return unsafe.String((*byte)(unsafe.Add(unsafe.Pointer(p), 1)), n)
@@ -41,7 +41,7 @@ func TextAt(p *byte) string {
 	return otherTextAt(p)
 }
 
-// otherTextAt is TextAt for no bytes, of which the address could lie outside of the memory, and for a length of
+// otherTextAt is TextAt for the empty string, whose data address could lie outside the memory, and for a length of
 // several bytes.
 func otherTextAt(p *byte) string {
 	n, shift := 0, 0

@@ -5,56 +5,56 @@ import (
 	"slices"
 )
 
-// Batch is a number of changes that are made at once: each page is made anew only once. The places are those of the
-// document before, and lie neither in each other nor twice.
+// Batch is a set of changes made at once: each page is rewritten only once. Places refer to the document before the
+// batch. They must be distinct, and none may lie within another.
 type Batch struct {
 	d      *Document
 	levels []level
 	pages  []*edited
 	of     map[*chunk]*edited
-	rest   []edit        // replacements that are made one by one
-	gone   []*Place      // removals that are
+	rest   []edit        // replacements made one by one
+	gone   []*Place      // removals made one by one
 	busy   map[busy]bool // where members are removed
 }
 
-// busy is a container in a chunk, with all that it contains.
+// busy is a container in a chunk, with all its content.
 type busy struct {
 	ch   *chunk
 	head int
 }
 
-// level is a step of the way to the last place that was looked for.
+// level is a step of the path to the last place looked up.
 type level struct {
 	place *Place
 	spot  spot
 }
 
-// edited is a chunk that changes.
+// edited is a chunk with pending changes.
 type edited struct {
 	frames []frame
 	ch     *chunk
 	edits  []edit
 }
 
-// edit puts something else in the place of what is from from to before to in a chunk.
+// edit replaces the bytes [from, to) of a chunk.
 type edit struct {
 	from, to int
 	with     []byte
-	n        int   // how many elements more there are than before, in the innermost container
-	heads    []int // of the containers around it in the chunk
+	n        int   // change of the element count of the innermost container
+	heads    []int // of the enclosing containers in the chunk
 	place    *Place
-	value    Value // what is put there, if it is replaced
+	value    Value // the new value of a replacement
 }
 
-// Batch returns changes of a document, of which there are none yet.
+// Batch returns an empty batch of changes of the document.
 func (d *Document) Batch() *Batch {
 	return &Batch{d: d, of: map[*chunk]*edited{}, busy: map[busy]bool{}}
 }
 
-// Find returns the value at a place, which must be there, as it was before.
+// Find returns the value, before the batch, at a place, which must exist.
 func (b *Batch) Find(p *Place) Value { return b.spot(p, p.Depth()).value() }
 
-// Replace has a value, which the document keeps, put in the place of what is at p.
+// Replace schedules v, which the document keeps, to replace the value at p.
 func (b *Batch) Replace(p *Place, v Value) {
 	s := b.spot(p, p.Depth())
 	with := encoded(v)
@@ -65,8 +65,8 @@ func (b *Batch) Replace(p *Place, v Value) {
 	b.add(s, edit{from: s.item.value, to: s.item.end, with: with.enc, place: p, value: v})
 }
 
-// Remove has what is at p, which is not the root, taken out. In one batch only elements of arrays are removed, or only
-// members of objects.
+// Remove schedules the removal of the value at p, which is not the root. A batch either removes only elements of arrays
+// or only members of objects.
 func (b *Batch) Remove(p *Place) {
 	s := b.spot(p, p.Depth())
 	if p.Index < 0 {
@@ -80,8 +80,8 @@ func (b *Batch) Remove(p *Place) {
 	b.add(s, edit{from: s.item.at, to: s.item.end, n: -1, place: p})
 }
 
-// removeMember has a member taken out of an object. What is behind it there moves, so that there can be one such change
-// in a container that has no pages, with all that it contains.
+// removeMember schedules the removal of a member. The members behind it move, so a container without pages, with all
+// its content, allows only one such change.
 func (b *Batch) removeMember(s *spot, p *Place) {
 	if len(s.heads) == 0 || b.busy[busy{s.ch, s.heads[0]}] {
 		b.gone = append(b.gone, p)
@@ -94,7 +94,7 @@ func (b *Batch) removeMember(s *spot, p *Place) {
 	b.add(s, edit{from: s.item.at, to: b.d.limit(s), with: moved(s.ch.enc, s.item, last), n: -1, place: p})
 }
 
-// add notes a change in the chunk of a spot.
+// add records a change in the chunk of a spot.
 func (b *Batch) add(s *spot, e edit) {
 	page := b.of[s.ch]
 	if page == nil {
@@ -110,8 +110,8 @@ func (b *Batch) add(s *spot, e edit) {
 	page.edits = append(page.edits, e)
 }
 
-// spot returns where the value at a place is, which must be there. It is found from the place before, if that is in the
-// same container.
+// spot returns the spot of the value at a place, which must exist. If the previous place is in the same container, the
+// search starts there.
 func (b *Batch) spot(p *Place, depth int) *spot {
 	for len(b.levels) <= depth {
 		b.levels = append(b.levels, level{})
@@ -136,7 +136,7 @@ func (b *Batch) spot(p *Place, depth int) *spot {
 	return &l.spot
 }
 
-// forward moves a level on by n elements of its array, and reports whether these are in the same chunk.
+// forward advances a level by n elements of its array, and reports whether it stays in the same chunk.
 func (b *Batch) forward(l *level, n int) bool {
 	s := &l.spot
 	if n < 0 {
@@ -158,7 +158,7 @@ func (b *Batch) forward(l *level, n int) bool {
 func (b *Batch) Do() {
 	for _, page := range b.pages {
 		if !page.apply(b.d) {
-			b.rest = append(b.rest, page.edits...) // which are no removals: these make nothing larger
+			b.rest = append(b.rest, page.edits...) // no removals, so nothing here grows
 		}
 	}
 	for _, e := range b.rest {
@@ -190,7 +190,7 @@ func (page *edited) apply(d *Document) bool {
 		for i, at := range e.heads {
 			c := heads[at]
 			if c == nil {
-				// No earlier change is behind this head: it would have the head around it, or lie before.
+				// All earlier edits lie before this head: an edit after it and within the container would list it in its heads.
 				c = &change{shift: shift}
 				heads[at] = c
 			}

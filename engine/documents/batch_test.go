@@ -9,7 +9,7 @@ import (
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
-// TestBatchesDoWhatChangesOneByOneDo replaces and removes random places of random documents.
+// TestBatchesDoWhatChangesOneByOneDo replaces and removes random places of random documents, in batches and one by one.
 func TestBatchesDoWhatChangesOneByOneDo(t *testing.T) {
 	m := &modelTest{T: t, r: rand.New(rand.NewPCG(7, 1)), epochs: delta.Epochs{Current: 1}}
 	for range 300 {

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// The types of BSON's elements that have a value here. All others are refused.
+// The types of BSON elements that have a counterpart here. All others are refused.
 const (
 	bsonDouble   = 0x01
 	bsonText     = 0x02
@@ -27,8 +27,8 @@ var (
 	errBSONType = errors.New("ERR the BSON document has an element of a type that is not supported")
 )
 
-// ParseBSON returns the value of the first element of a BSON document, null if it has none. As an argument is text, the
-// document must be valid UTF-8.
+// ParseBSON returns the value of the first element of a BSON document, null if it is empty. The document must be valid
+// UTF-8, because arguments are text.
 func ParseBSON(b []byte) (Value, error) {
 	if !utf8.Valid(b) {
 		return Value{}, ErrUTF8
@@ -46,7 +46,7 @@ func ParseBSON(b []byte) (Value, error) {
 	return vals[0], nil
 }
 
-// bsonReader takes elements off b.
+// bsonReader consumes elements from b.
 type bsonReader struct{ b []byte }
 
 func (r *bsonReader) take(n int) ([]byte, error) {
@@ -66,7 +66,7 @@ func (r *bsonReader) length() (int, error) {
 	return int(int32(binary.LittleEndian.Uint32(b))), nil
 }
 
-// document takes a document at a depth.
+// document reads a document at a nesting depth.
 func (r *bsonReader) document(depth int) (names []string, vals []Value, err error) {
 	n, err := r.length()
 	if err != nil {

@@ -7,40 +7,40 @@ import (
 	"sort"
 )
 
-// pages is a container that is divided.
+// pages is a divided container.
 type pages struct {
-	id     uint64 // the first half of the names of its parts, see stored.go; 0 while it is part of no document
+	id     uint64 // the first half of the names of its parts, see stored.go; 0 outside of a document
 	object bool
-	gone   bool // no part of the document any more
+	gone   bool // removed from the document
 	chunks []*chunk
 	count  int // of elements
-	mem    int // that it takes in all
-	depth  int // as Value.Depth has it; 0 if it is not known
+	mem    int // memory in all
+	depth  int // as Value.Depth; 0 if unknown
 	// starts[k] is the index of the first element of chunk k, for k < known.
 	starts []int
 	known  int
-	// index has the chunks of an object's members by the hashes of their names, if there are several chunks. It is nil
-	// with mixed, which says that two names had the same hash.
+	// index leads from the hash of a member's name to its chunk, if an object has several chunks. It is nil if mixed,
+	// which says that two names had the same hash.
 	index map[uint64]*chunk
 	mixed bool
 }
 
-// chunk is a page of a container, or the root of a document: one element. No container inside of an element of it is
-// divided, but elements may be.
+// chunk is a page of a container, or the root of a document with its one element. An element may be divided, but no
+// container further inside one is.
 type chunk struct {
-	enc  []byte   // the elements, as encode.go has it
+	enc  []byte   // its divided elements; nil in unused places
 	refs []*pages // the elements that are divided; nil where there is none any more
 	n    int      // of elements
 	key  uint64   // the second half of the name of its part: ascending from chunk to chunk
 }
 
 const (
-	// maxFlat is the size of its elements from which on a container is divided. It fits sizeBits.
+	// maxFlat is the size of its elements from which a container is divided. It fits sizeBits.
 	maxFlat = 2048
-	// maxChunk is the size from which on a chunk of several elements is divided, and fullChunk how much a new one gets.
+	// maxChunk is the size from which a chunk of several elements is divided, fullChunk the size of the new chunks.
 	maxChunk  = 4096
 	fullChunk = 3 * maxChunk / 4
-	// firstKey is the key of the first chunk, and keyStep the distance to the next one.
+	// firstKey is the key of the first chunk, and keyStep the distance to the next.
 	firstKey = 1 << 63
 	keyStep  = 1 << 36
 )
@@ -56,7 +56,7 @@ func (b *pages) value() Value {
 	return Value{ptr(b), formPages}
 }
 
-// settle sets what is known of the chunks, whose refs are settled.
+// settle computes the container's totals and keys from its chunks, whose refs are settled.
 func (b *pages) settle() {
 	b.count, b.mem = 0, pagesSize
 	for k, ch := range b.chunks {
@@ -67,7 +67,7 @@ func (b *pages) settle() {
 	b.mem += b.reindex()
 }
 
-// memory returns what a chunk of a container takes, and what it refers to.
+// memory returns the memory of a chunk and of what it refers to.
 func (ch *chunk) memory() int {
 	n := chunkSize + allocated(cap(ch.enc)) + cap(ch.refs)*wordSize
 	for _, b := range ch.refs {
@@ -78,12 +78,12 @@ func (ch *chunk) memory() int {
 	return n
 }
 
-// item is where an element is in a chunk or in a container that is not divided.
+// item is the location of an element in a chunk or in an undivided container.
 type item struct {
-	at, value, end int // of the element, which for a member begins with its name, and of its value
+	at, value, end int // of the element, which for a member begins with its name; and of its value
 }
 
-// itemAt returns the element that begins at a place.
+// itemAt returns the element that begins at an offset.
 func itemAt(enc []byte, at int, object bool) item {
 	it := item{at: at, value: at}
 	if object {
@@ -94,7 +94,7 @@ func itemAt(enc []byte, at int, object bool) item {
 	return it
 }
 
-// nth returns element j of encoded ones, of which the first begins at from.
+// nth returns encoded element j; the first begins at from.
 func nth(enc []byte, from, j int, object bool) item {
 	it := itemAt(enc, from, object)
 	for range j {
@@ -103,7 +103,7 @@ func nth(enc []byte, from, j int, object bool) item {
 	return it
 }
 
-// member returns the member with a name of encoded ones from from to before to, and how many are before it.
+// member returns the member with a name among those encoded in [from, to), and its index.
 func member(enc []byte, from, to int, name string) (it item, j int, ok bool) {
 	for it.end = from; it.end < to; j++ {
 		found, n := nameAt(enc[it.end:])
@@ -116,7 +116,7 @@ func member(enc []byte, from, to int, name string) (it item, j int, ok bool) {
 	return it, 0, false
 }
 
-// search returns where the member with a name is; ok is false if there is none.
+// search returns the location of the member with a name; ok is false if there is none.
 func (b *pages) search(name string) (k int, it item, ok bool) {
 	switch {
 	case b.index != nil:
@@ -139,19 +139,19 @@ func (b *pages) search(name string) (k int, it item, ok bool) {
 	}
 }
 
-// find returns the place of the chunk with a key.
+// find returns the index of the chunk with a key.
 func (b *pages) find(key uint64) (k int, ok bool) {
 	k = sort.Search(len(b.chunks), func(k int) bool { return b.chunks[k].key >= key })
 	return k, k < len(b.chunks) && b.chunks[k].key == key
 }
 
-// locate returns where the element with an index is, which must be less than count.
+// locate returns the chunk of the element with an index, which must be less than count, and the index in the chunk.
 func (b *pages) locate(i int) (k, j int) {
 	if cap(b.starts) < len(b.chunks) {
 		b.starts = append(make([]int, 0, len(b.chunks)*5/4), b.starts[:b.known]...)
 	}
 	b.starts = b.starts[:len(b.chunks)]
-	next := 0 // index behind the chunks whose start is known
+	next := 0 // index of the first element after the chunks with a known start
 	if b.known > 0 {
 		next = b.starts[b.known-1] + b.chunks[b.known-1].n
 	}
@@ -163,13 +163,13 @@ func (b *pages) locate(i int) (k, j int) {
 	return k, i - b.starts[k]
 }
 
-// changed notes that the number of elements of chunk k has changed, or that of the chunks behind.
+// changed notes that the number of elements of chunk k, or of later ones, has changed.
 func (b *pages) changed(k int) { b.known = min(b.known, k+1) }
 
-// restarted is changed for chunks that come or go at k.
+// restarted notes that chunks were added or removed at k.
 func (b *pages) restarted(k int) { b.known = min(b.known, k) }
 
-// reindex makes the index of an object that has several chunks and none yet, and returns its memory.
+// reindex builds the index of an object with several chunks, and returns its memory.
 func (b *pages) reindex() int {
 	if !b.object || b.index != nil || b.mixed || len(b.chunks) < 2 {
 		return 0
@@ -185,7 +185,7 @@ func (b *pages) reindex() int {
 	return indexedSize * b.count
 }
 
-// point has the index find the members of a chunk there.
+// point adds the members of a chunk to the index.
 func (b *pages) point(ch *chunk) {
 	if b.index == nil {
 		return
@@ -198,7 +198,7 @@ func (b *pages) point(ch *chunk) {
 	}
 }
 
-// named notes a new member of a chunk in the index, and returns by how much the memory grows.
+// named adds a new member of a chunk to the index, and returns by how much the memory grows.
 func (b *pages) named(name string, ch *chunk) int {
 	if b.index == nil {
 		return 0
@@ -213,7 +213,7 @@ func (b *pages) named(name string, ch *chunk) int {
 	return indexedSize
 }
 
-// unnamed notes that a member is gone.
+// unnamed removes a member from the index.
 func (b *pages) unnamed(name string) int {
 	if b.index == nil {
 		return 0
@@ -222,15 +222,15 @@ func (b *pages) unnamed(name string) int {
 	return -indexedSize
 }
 
-// piece returns a chunk with memory of its own that has n elements of this one.
+// piece returns a new chunk, with memory of its own, that has n elements of this one.
 func (ch *chunk) piece(from, to, n int, object bool) *chunk {
 	p := &chunk{enc: append(make([]byte, 0, to-from), ch.enc[from:to]...), n: n}
 	p.adoptRefs(p.enc, ch.refs, object)
 	return p
 }
 
-// adoptRefs has elements at the end of a chunk, which were in one that had refs and are nowhere else yet, refer to the
-// chunk's own.
+// adoptRefs makes the references in encoded elements at the end of the chunk, which were indices into refs, refer to
+// the chunk's own list.
 func (ch *chunk) adoptRefs(enc []byte, refs []*pages, object bool) {
 	for at := 0; at < len(enc) && len(refs) > 0; {
 		it := itemAt(enc, at, object)
@@ -241,7 +241,7 @@ func (ch *chunk) adoptRefs(enc []byte, refs []*pages, object bool) {
 	}
 }
 
-// refAt returns the index that the encoded value has that b begins with, if it is a reference.
+// refAt returns the index in the reference that b begins with; ok is false if b begins with another value.
 func refAt(b []byte) (i int, ok bool) {
 	if b[0] != tagArrayRef && b[0] != tagObjectRef {
 		return 0, false
@@ -251,7 +251,7 @@ func refAt(b []byte) (i int, ok bool) {
 
 func putRef(b []byte, i int) { binary.LittleEndian.PutUint16(b[1:], uint16(i)) }
 
-// refer returns the index that a container gets in refs.
+// refer adds a container to refs and returns its index.
 func (ch *chunk) refer(b *pages) int {
 	i := slices.Index(ch.refs, nil)
 	if i < 0 {
@@ -262,7 +262,7 @@ func (ch *chunk) refer(b *pages) int {
 	return i
 }
 
-// cut divides a chunk into full ones, of which each has its own memory.
+// cut divides a chunk into full chunks, each with memory of its own.
 func (ch *chunk) cut(object bool) (pieces []*chunk) {
 	from, n := 0, 0
 	for at := 0; at < len(ch.enc); n++ {

@@ -11,24 +11,24 @@ import (
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
-// Document is a JSON value that can be changed in any place. Changing a place takes time for the length of the path, for
-// what is put in or taken out there, and for a page of the container that it is in, not for the rest of the document.
+// Document is a JSON value that can be changed at any place. The cost of a change grows with the length of the path,
+// the values inserted or removed, and one page of the container, but not with the rest of the document.
 type Document struct {
 	root  chunk  // of one element
-	parts *parts // nil if it never had any: most documents are small
+	parts *parts // nil if the document never had any: most are small
 }
 
-// parts is what a document knows of containers that are divided.
+// parts is a document's record of its divided containers.
 type parts struct {
 	log  *delta.Log
-	big  []*pages // by id, those that are gone among them
-	gone int      // how many these are
-	ids  uint64   // given
-	// former are the names of the parts as they are stored in form 1, until the first change; nil if they are not.
+	big  []*pages // by id, including removed ones
+	gone int      // how many of these were removed
+	ids  uint64   // number of ids given out
+	// former has the names of the stored parts of form 1, until the first change; nil if there are none.
 	former []string
 }
 
-// Place is a place in a document: a member or an element of what is at Up. A nil *Place is the root.
+// Place is a place in a document: a member or an element of the value at Up. A nil *Place is the root.
 type Place struct {
 	Up    *Place
 	Name  string // of the member of an object, if Index is -1
@@ -41,7 +41,7 @@ func (p *Place) Member(name string) *Place { return &Place{Up: p, Name: name, In
 // Element returns the place of an element of the array at p.
 func (p *Place) Element(i int) *Place { return &Place{Up: p, Index: i} }
 
-// Depth returns how many steps lead from the root to the place.
+// Depth returns the number of steps from the root to the place.
 func (p *Place) Depth() (n int) {
 	for ; p != nil; p = p.Up {
 		n++
@@ -49,14 +49,14 @@ func (p *Place) Depth() (n int) {
 	return n
 }
 
-// New returns a document with a value, which it keeps, and which must not be part of another one.
+// New returns a document with value v, which it keeps and which must not be part of another document.
 func New(v Value) *Document {
 	d := &Document{root: encoded(v)}
 	d.adopt(d.root.refs)
 	return d
 }
 
-// encoded returns the chunk that has a value alone.
+// encoded returns a chunk with a single value.
 func encoded(v Value) chunk {
 	switch v.form() {
 	case formFlat:
@@ -69,7 +69,7 @@ func encoded(v Value) chunk {
 	return b.chunk(1)
 }
 
-// Root returns the whole value, which must not be changed but through the document.
+// Root returns the whole value, which may only be changed through the document.
 func (d *Document) Root() Value { return decode(d.root.enc, d.root.refs) }
 
 // Clone returns a copy.
@@ -100,21 +100,21 @@ func (d *Document) Find(p *Place) (v Value, ok bool) {
 	return Value{}, false
 }
 
-// spot is a place in what is encoded: that of a value, or behind the last element of a container.
+// spot is a location in encoded data: that of a value, or the end of a container.
 type spot struct {
-	frames []frame // the pages on the way, the innermost last
-	ch     *chunk  // the last of these, or the root
-	heads  []int   // where the containers in it are that are on the way and not divided, the innermost last
+	frames []frame // the pages on the path, innermost last
+	ch     *chunk  // the chunk of the last frame, or the root
+	heads  []int   // offsets in ch of the undivided containers on the path, innermost last
 	item   item
 }
 
-// frame is a page on the way to a place.
+// frame is a page on the path to a place.
 type frame struct {
 	pages *pages
 	k     int
 }
 
-// owner returns the pages that the value is an element of; nil if it is none of pages.
+// owner returns the divided container that has the value as a direct element; nil if there is none.
 func (s *spot) owner() *pages {
 	if len(s.heads) > 0 || len(s.frames) == 0 {
 		return nil
@@ -122,10 +122,10 @@ func (s *spot) owner() *pages {
 	return s.frames[len(s.frames)-1].pages
 }
 
-// value returns what is there.
+// value returns the value at the spot.
 func (s *spot) value() Value { return decode(s.ch.enc[s.item.value:], s.ch.refs) }
 
-// spot returns where the value at a place is; ok is false if there is none.
+// spot returns the spot of the value at a place; ok is false if there is none.
 func (d *Document) spot(p *Place) (s spot, ok bool) {
 	if p == nil {
 		return spot{ch: &d.root, item: item{end: len(d.root.enc)}, heads: make([]int, 0, 8)}, true
@@ -136,7 +136,7 @@ func (d *Document) spot(p *Place) (s spot, ok bool) {
 	return s, s.step(p)
 }
 
-// step goes on to the place of an element of the value that is there; it reports false if there is none.
+// step moves from a container to one of its elements; it returns false if that does not exist.
 func (s *spot) step(p *Place) (ok bool) {
 	v := s.value()
 	if (v.Kind() == Object) != (p.Index < 0) || p.Index >= v.Len() {
@@ -169,7 +169,7 @@ func (s *spot) step(p *Place) (ok bool) {
 	return false
 }
 
-// noteSpot must be called before what the chunk of a spot has changes.
+// noteSpot must be called before the chunk of a spot changes.
 func (d *Document) noteSpot(s *spot) {
 	if n := len(s.frames); n > 0 {
 		d.note(s.frames[n-1].pages.id, s.ch.key)
@@ -178,8 +178,8 @@ func (d *Document) noteSpot(s *spot) {
 	}
 }
 
-// splice puts something encoded, with n elements more than before, in the place of what is from from to before to in the
-// container of a spot. Containers around it must not become too large.
+// splice replaces the bytes [from, to) of the spot's container by encoded elements; n is the change of the element
+// count. The enclosing containers must not become too large.
 func (d *Document) splice(s *spot, from, to int, with []byte, n int) {
 	d.noteSpot(s)
 	before := s.ch.memory()
@@ -201,7 +201,7 @@ func (d *Document) splice(s *spot, from, to int, with []byte, n int) {
 	d.grown(s.frames, s.ch.memory()-before)
 }
 
-// grown notes that what the pages on a way have has changed, and takes more memory, or less.
+// grown records in the frames' containers that their content has changed, and their memory by mem bytes.
 func (d *Document) grown(frames []frame, mem int) {
 	for _, f := range frames {
 		f.pages.mem += mem
@@ -209,8 +209,8 @@ func (d *Document) grown(frames []frame, mem int) {
 	}
 }
 
-// fits reports whether what is put in the place of n bytes at a spot can be part of the containers around it that are
-// not divided. If it cannot the outermost one is divided now, and the spot is of no more use.
+// fits reports whether the undivided containers around a spot have room for with in place of n bytes. If not, it
+// divides the outermost one, and the spot becomes invalid.
 func (d *Document) fits(s *spot, n int, with *chunk) bool {
 	grows := len(with.enc) - n
 	tooLarge := len(with.refs) > 0
@@ -239,7 +239,7 @@ func (d *Document) fits(s *spot, n int, with *chunk) bool {
 	return false
 }
 
-// Replace puts a value, which the document keeps, in the place of what is at p; ok is false if nothing is.
+// Replace replaces the value at p by v, which the document keeps; ok is false if nothing is at p.
 func (d *Document) Replace(p *Place, v Value) (ok bool) {
 	s, ok := d.spot(p)
 	if !ok {
@@ -257,7 +257,7 @@ func (d *Document) Replace(p *Place, v Value) (ok bool) {
 	return true
 }
 
-// forget takes the container that the value at a place in a spot's chunk refers to out of the chunk's references.
+// forget removes the container that the value at an offset refers to from the chunk's references.
 func (d *Document) forget(s *spot, at int) {
 	if i, ok := refAt(s.ch.enc[at:]); ok {
 		d.noteSpot(s)
@@ -268,7 +268,7 @@ func (d *Document) forget(s *spot, at int) {
 	}
 }
 
-// referring returns encoded elements as they are in the chunk of a spot, which gets references to what they refer to.
+// referring returns encoded elements with their references adapted to the chunk of a spot, which gets them.
 func (d *Document) referring(s *spot, with *chunk, object bool) []byte {
 	if len(with.refs) == 0 {
 		return with.enc
@@ -282,8 +282,8 @@ func (d *Document) referring(s *spot, with *chunk, object bool) []byte {
 	return enc
 }
 
-// SetMember gives the object at p a member, or a member that it has a new value; ok is false if there is no object. It
-// keeps the value.
+// SetMember sets a member of the object at p, whether it exists or not; ok is false if there is no object. It keeps the
+// value.
 func (d *Document) SetMember(p *Place, name string, v Value) (ok bool) {
 	up, ok := d.Find(p)
 	if !ok || up.Kind() != Object {
@@ -298,8 +298,8 @@ func (d *Document) SetMember(p *Place, name string, v Value) (ok bool) {
 	return true
 }
 
-// Insert puts values, which the document keeps, before an element of the array at p, or at its end if i is its length;
-// ok is false if there is no such place.
+// Insert inserts values, which the document keeps, before element i of the array at p, or at its end if i is its
+// length; ok is false if there is no such place.
 func (d *Document) Insert(p *Place, i int, values ...Value) (ok bool) {
 	up, ok := d.Find(p)
 	if !ok || up.Kind() != Array || i < 0 || i > up.Len() {
@@ -318,7 +318,7 @@ func (d *Document) Insert(p *Place, i int, values ...Value) (ok bool) {
 	return true
 }
 
-// insert puts elements into the container at p.
+// insert inserts encoded elements before element i of the container at p.
 func (d *Document) insert(p *Place, i int, with *chunk) {
 	s := d.behind(p, i)
 	for !d.fits(&s, 0, with) {
@@ -335,7 +335,7 @@ func (d *Document) insert(p *Place, i int, with *chunk) {
 	d.balance(&s)
 }
 
-// behind returns where element i of the container at p begins, or would.
+// behind returns the spot where element i of the container at p begins or would begin.
 func (d *Document) behind(p *Place, i int) spot {
 	s, _ := d.spot(p)
 	v := s.value()
@@ -367,8 +367,8 @@ func (d *Document) behind(p *Place, i int) spot {
 	return s
 }
 
-// Remove takes out the member or element at p, which must not be the root; ok is false if nothing is there. The last
-// member of an object takes the place of one that is taken out.
+// Remove removes the member or element at p, which must not be the root; ok is false if nothing is there. The last
+// member of an object takes the place of a removed one.
 func (d *Document) Remove(p *Place) (ok bool) {
 	if p == nil {
 		return false
@@ -400,7 +400,7 @@ func (d *Document) Remove(p *Place) (ok bool) {
 		d.balance(&s)
 		return true
 	}
-	// The last member goes from its chunk to the other one.
+	// The last member moves from its chunk to the other one.
 	end := s
 	end.frames = slices.Clone(s.frames)
 	end.frames[len(end.frames)-1].k = len(b.chunks) - 1
@@ -425,7 +425,7 @@ func (d *Document) Remove(p *Place) (ok bool) {
 	return true
 }
 
-// moved returns what follows a member in its container when the last one has taken its place.
+// moved returns the bytes after a removed member once the last member has taken its place.
 func moved(enc []byte, gone, last item) []byte {
 	if gone.at == last.at {
 		return nil
@@ -433,7 +433,7 @@ func moved(enc []byte, gone, last item) []byte {
 	return append(slices.Clone(enc[last.at:last.end]), enc[gone.end:last.at]...)
 }
 
-// RemoveRange takes the elements from from to before to out of the array at p; ok is false if it has not as many.
+// RemoveRange removes elements from to to-1 of the array at p; ok is false if it has fewer.
 func (d *Document) RemoveRange(p *Place, from, to int) (ok bool) {
 	up, ok := d.Find(p)
 	if !ok || up.Kind() != Array || from < 0 || to > up.Len() || from > to {
@@ -459,8 +459,8 @@ func (d *Document) RemoveRange(p *Place, from, to int) (ok bool) {
 	return true
 }
 
-// removeChunks takes as many chunks of an array out as have at most n elements, from that of a spot on, and returns how
-// many elements these had.
+// removeChunks removes the longest run of chunks, beginning at that of a spot, with at most n elements in all, and
+// returns how many elements it had.
 func (d *Document) removeChunks(s *spot, n int) (removed int) {
 	f := s.frames[len(s.frames)-1]
 	b, end, mem := f.pages, f.k, 0
@@ -482,7 +482,7 @@ func (d *Document) removeChunks(s *spot, n int) (removed int) {
 	return removed
 }
 
-// limit returns where the elements in a spot's container and chunk end.
+// limit returns the end of the elements of a spot's container within its chunk.
 func (d *Document) limit(s *spot) int {
 	if len(s.heads) == 0 {
 		return len(s.ch.enc)
@@ -492,8 +492,8 @@ func (d *Document) limit(s *spot) int {
 	return at + headSize + size
 }
 
-// balance divides the chunk of a spot that has become too large, joins one that has become small with a neighbour, and
-// takes an empty one out.
+// balance splits the chunk of a spot if it is too large, merges it with a neighbour if it is small, and removes it if
+// it is empty.
 func (d *Document) balance(s *spot) {
 	if len(s.frames) == 0 {
 		return
@@ -514,7 +514,7 @@ func (d *Document) balance(s *spot) {
 	}
 }
 
-// split divides a chunk that is too long.
+// split divides a chunk that is too large.
 func (d *Document) split(frames []frame, b *pages, k int) {
 	whole := b.chunks[k]
 	pieces := whole.cut(b.object)
@@ -565,8 +565,8 @@ func (d *Document) merge(frames []frame, b *pages, k int) {
 	d.grown(frames, mem+into.memory())
 }
 
-// Order returns the order in which what is at places is removed or changed: what comes later in an array before what
-// comes earlier, members by their names, and what is inside of another one before it.
+// Order returns the order in which to change or remove the values at places: later array elements before earlier ones,
+// members by name, and inner values before outer ones.
 func Order(places []*Place) []int {
 	order := make([]int, len(places))
 	steps := make([][]step, len(places))
@@ -577,7 +577,7 @@ func Order(places []*Place) []int {
 	return order
 }
 
-// Outermost returns places in the order of Order, without those that are there twice or in others.
+// Outermost returns the places in the order of Order, without repetitions and without places inside of others.
 func Outermost(places []*Place) []*Place {
 	if len(places) < 2 {
 		return places
@@ -592,7 +592,7 @@ func Outermost(places []*Place) []*Place {
 	return kept
 }
 
-// within reports whether a place is another one, or in it.
+// within reports whether a place is outer or lies in it.
 func (p *Place) within(outer *Place) bool {
 	for range p.Depth() - outer.Depth() {
 		p = p.Up
@@ -605,7 +605,7 @@ func (p *Place) within(outer *Place) bool {
 	return true
 }
 
-// step is a step of the way to a place.
+// step is a step on the path to a place.
 type step struct {
 	place   *Place
 	n       uint64
@@ -625,7 +625,7 @@ func stepsTo(p *Place) []step {
 	return steps
 }
 
-// compareSteps compares ways for Order.
+// compareSteps compares two paths for Order.
 func compareSteps(a, b []step) int {
 	for i := range min(len(a), len(b)) {
 		x, y := a[i], b[i]
@@ -642,7 +642,7 @@ func compareSteps(a, b []step) int {
 	return len(b) - len(a)
 }
 
-// adopt makes containers that belong to no document, and what they contain, part of this one.
+// adopt makes containers that belong to no document, with their content, part of this one.
 func (d *Document) adopt(refs []*pages) {
 	for _, b := range refs {
 		if b == nil || b.id != 0 {
@@ -663,7 +663,7 @@ func (d *Document) adopt(refs []*pages) {
 	}
 }
 
-// drop takes a value out of the document: its parts go.
+// drop removes a value's parts from the document.
 func (d *Document) drop(v Value) {
 	if v.form() != formPages {
 		return
@@ -688,7 +688,7 @@ func (d *Document) dropPages(b *pages) {
 	d.parts.gone++
 }
 
-// makeRoom sees to it that there are n-1 keys free behind that of chunk k. Rarely that takes new keys for all chunks.
+// makeRoom ensures that n-1 keys are free after that of chunk k. In rare cases all chunks get new keys.
 func (d *Document) makeRoom(b *pages, k int, n uint64) {
 	last := k+1 == len(b.chunks)
 	switch {
@@ -723,7 +723,7 @@ func (d *Document) pagesOf(id uint64) *pages {
 	return nil
 }
 
-// from returns where the containers begin that have an id or a greater one.
+// from returns the index of the first container whose id is at least id.
 func (p *parts) from(id uint64) int {
 	return sort.Search(len(p.big), func(i int) bool { return p.big[i].id >= id })
 }

@@ -103,7 +103,7 @@ func TestAPlaceInALargeDocumentChangesNothingElse(t *testing.T) {
 	require.Less(t, size, 2*maxChunk)
 }
 
-// TestPagesFindTheirPlaces has an array grow at both ends and in one place of the middle, where keys run out.
+// TestPagesFindTheirPlaces grows an array at both ends and at one place in the middle, where keys run out.
 func TestPagesFindTheirPlaces(t *testing.T) {
 	text := Text(strings.Repeat("x", 1500))
 	d := New(NewArray())
@@ -126,7 +126,7 @@ func TestPagesFindTheirPlaces(t *testing.T) {
 	for i, v := range want {
 		require.True(t, Equal(v, d.Root().At(i)))
 	}
-	// So close together are the keys nowhere else.
+	// Nowhere else are keys this close together.
 	b := d.root.refs[0]
 	for k, ch := range b.chunks {
 		ch.key = uint64(k) + 5
@@ -192,7 +192,7 @@ func FuzzDecodeBlob(f *testing.F) {
 	})
 }
 
-// use does with a document that was read what is done with documents.
+// use applies to a loaded document what is usually done with documents.
 func use(t *testing.T, d *Document) {
 	check(t, d)
 	root := d.Root()
@@ -208,7 +208,7 @@ func use(t *testing.T, d *Document) {
 	check(t, d)
 }
 
-// FuzzLoader reads parts: a byte each for which container, which chunk and the length, and then the data.
+// FuzzLoader reads parts: one byte each for the container, the chunk and the length, followed by the data.
 func FuzzLoader(f *testing.F) {
 	f.Add([]byte{0, 0, 10, format, tagArrayRef, 1, 0, 0, 0, 0, 0, 0, 0, 1, 1, 4, format, tagArray, tagNull, tagTrue})
 	f.Add([]byte{0, 0, 10, format, tagObjectRef, 1, 0, 0, 0, 0, 0, 0, 0, 1, 1, 16, format, tagObject, 1, 'a', tagArrayRef,

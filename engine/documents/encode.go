@@ -6,20 +6,20 @@ import (
 	"unsafe"
 )
 
-// How values are held, in memory and in the store. A value is a tag and what the tag says:
+// The encoding of values in memory and in the store. A value is a tag, followed by:
 //
 //	null, false, true: nothing
-//	an integer: one byte, two, four or eight, little-endian; the tags from smallInt on are integers themselves
+//	an integer: one, two, four or eight bytes, little-endian; the tags from smallInt on are integers themselves
 //	an integer beyond int64: eight bytes
-//	a double: eight bytes, or the four of a float32 that has the same value
-//	a double of an array that has a smaller type: four bytes or two
-//	a string: its length, and its bytes; the tags from shortText on have the length in themselves
-//	an array, an object: three bytes with its size (the lower 12 bits) and the number of its elements (the upper 12), and
-//	the elements
-//	a container that is divided: two bytes with its index in chunk.refs; in the store eight with its id
+//	a double: eight bytes, or the four of a float32 with the same value
+//	a double of an array with a smaller type: four bytes or two
+//	a string: its length and its bytes; the tags from shortText on include the length
+//	an array, an object: three bytes with its size (lower 12 bits) and its number of elements (upper 12), and the
+//	elements
+//	a divided container: two bytes with its index in chunk.refs; in the store, eight with its id
 //
-// A member of an object is its name and its value; a name is its length in a byte and its bytes, or longName, the length
-// in four bytes and the bytes. Encoded bytes never change, so that parts of them can be kept.
+// A member of an object is its name and its value. A name is its length in one byte and its bytes, or longName, the
+// length in four bytes and the bytes. Encoded bytes never change, so that references to them stay valid.
 const (
 	tagNull = iota
 	tagFalse
@@ -30,7 +30,7 @@ const (
 	tagInt64
 	tagUint64
 	tagDouble
-	tagHalfDouble // of which a float32 has the value
+	tagHalfDouble // equal to a float32
 	tagFloat32
 	tagFloat16
 	tagBFloat16
@@ -41,25 +41,25 @@ const (
 	tagObject
 	tagArrayRef
 	tagObjectRef
-	tags // how many there are
+	tags // the number of tags
 
 	shortText = 0x40
 	smallInt  = 0x80
-	leastInt  = -16 // what smallInt stands for
+	leastInt  = -16 // the integer of tag smallInt
 	mostInt   = leastInt + 0xff - smallInt
 	longName  = 0xff
 )
 
 const (
-	// headSize is the size of what is before the elements of a container.
+	// headSize is the size of a container's head, before its elements.
 	headSize = 4
 	sizeBits = 12
-	// refSize is the size of a reference to a container that is divided, storedRefSize that in the store.
+	// refSize is the size of a reference to a divided container, storedRefSize the size in the store.
 	refSize       = 3
 	storedRefSize = 9
 )
 
-// fixed are the sizes of values of which the tag says it; 0 for all others.
+// fixed has the sizes of values whose tag determines them; 0 for all others.
 var fixed = [256]uint8{tagNull: 1, tagFalse: 1, tagTrue: 1, tagInt8: 2, tagInt16: 3, tagInt32: 5, tagInt64: 9, tagUint64: 9,
 	tagDouble: 9, tagHalfDouble: 5, tagFloat32: 5, tagFloat16: 3, tagBFloat16: 3, tagArrayRef: refSize, tagObjectRef: refSize}
 
@@ -72,7 +72,7 @@ func init() {
 	}
 }
 
-// sizeAt returns the size of the encoded value that b begins with.
+// sizeAt returns the size of the encoded value at the start of b.
 func sizeAt(b []byte) int {
 	if n := fixed[b[0]]; n > 0 {
 		return int(n)
@@ -89,19 +89,19 @@ func sizeAt(b []byte) int {
 	return headSize + size
 }
 
-// head returns the size of the elements of the encoded container that b begins with, and how many there are.
+// head returns the size and the number of the elements of the encoded container at the start of b.
 func head(b []byte) (size, count int) {
 	n := int(b[1]) | int(b[2])<<8 | int(b[3])<<16
 	return n & (1<<sizeBits - 1), n >> sizeBits
 }
 
-// putHead writes what head reads.
+// putHead writes the head that head reads.
 func putHead(b []byte, tag byte, size, count int) {
 	n := size | count<<sizeBits
 	b[0], b[1], b[2], b[3] = tag, byte(n), byte(n>>8), byte(n>>16)
 }
 
-// nameAt returns the name that b begins with, and the size that it has there.
+// nameAt returns the name at the start of b, and its encoded size.
 func nameAt(b []byte) (name string, size int) {
 	n, size := int(b[0]), 1
 	if n == longName {
@@ -110,7 +110,7 @@ func nameAt(b []byte) (name string, size int) {
 	return view(b[size : size+n]), size + n
 }
 
-// view returns bytes that do not change as a string.
+// view returns immutable bytes as a string.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 func appendName(dst []byte, name string) []byte {
@@ -155,7 +155,7 @@ func appendText(dst []byte, s string) []byte {
 	return append(dst, s...)
 }
 
-// appendScalar appends a value that is no container.
+// appendScalar appends a value that is not a container.
 func appendScalar(dst []byte, v Value) []byte {
 	switch v.p {
 	case nil:
@@ -176,7 +176,7 @@ func appendScalar(dst []byte, v Value) []byte {
 	return appendText(dst, v.text())
 }
 
-// decode returns the encoded value that b begins with, in a chunk that has references.
+// decode returns the encoded value at the start of b; refs are the references of its chunk.
 func decode(b []byte, refs []*pages) Value {
 	switch tag := b[0]; {
 	case tag >= smallInt:
@@ -229,21 +229,21 @@ func decodeOther(b []byte, refs []*pages) Value {
 	return refs[binary.LittleEndian.Uint16(b[1:])].value()
 }
 
-// builder encodes values, of which containers that become large are divided at once.
+// builder encodes values, and divides containers as soon as they become large.
 type builder struct {
 	buf  []byte
 	open []open
-	refs []*pages // of all that is open, those of what is inside behind the others
+	refs []*pages // of all open containers, outer ones first
 }
 
-// open is a container that elements are appended to.
+// open is a container to which elements are appended.
 type open struct {
 	start  int // of its elements in buf
-	refs   int // of these in builder.refs
+	refs   int // start of its references in builder.refs
 	last   int // start of the last element
-	count  int // of the elements that are in buf
+	count  int // of the elements in buf
 	object bool
-	pages  *pages // what is not in buf any more; nil if there is nothing
+	pages  *pages // chunks already completed; nil if there are none
 }
 
 // begin opens a container.
@@ -252,7 +252,7 @@ func (b *builder) begin(object bool) {
 	b.open = append(b.open, open{start: len(b.buf), refs: len(b.refs), object: object})
 }
 
-// element must be called before an element of the container that was opened last is appended.
+// element must be called before each element that is appended to the innermost open container.
 func (b *builder) element() {
 	o := &b.open[len(b.open)-1]
 	if len(b.buf)-o.start > fullChunk {
@@ -262,7 +262,7 @@ func (b *builder) element() {
 	o.count++
 }
 
-// flush makes a chunk of the elements that are in buf, two if the last one is large.
+// flush makes a chunk of the elements in buf, or two if the last element is large.
 func (b *builder) flush(o *open) {
 	if o.pages == nil {
 		o.pages = &pages{object: o.object}
@@ -278,7 +278,7 @@ func (b *builder) flush(o *open) {
 	o.count = 0
 }
 
-// end closes the container that was opened last. One that has one that is divided is divided, too.
+// end closes the innermost open container. It is divided if it is large or has a divided element.
 func (b *builder) end() {
 	o := &b.open[len(b.open)-1]
 	size := len(b.buf) - o.start
@@ -297,7 +297,7 @@ func (b *builder) end() {
 	b.reference(p)
 }
 
-// reference appends a container that is divided.
+// reference appends a reference to a divided container.
 func (b *builder) reference(p *pages) {
 	from := 0
 	if len(b.open) > 0 {
@@ -311,7 +311,7 @@ func appendRef(dst []byte, object bool, i int) []byte {
 	return binary.LittleEndian.AppendUint16(append(dst, byte(tagArrayRef+btoi(object))), uint16(i))
 }
 
-// value appends a value. One that is divided must be part of nothing else.
+// value appends a value. A divided one must not be part of anything else.
 func (b *builder) value(v Value) {
 	switch v.form() {
 	case formFlat:
@@ -334,7 +334,7 @@ func (b *builder) value(v Value) {
 	}
 }
 
-// chunk returns what was built, with memory of its own.
+// chunk returns the result with memory of its own.
 func (b *builder) chunk(count int) chunk {
 	c := chunk{enc: append(make([]byte, 0, len(b.buf)), b.buf...), n: count}
 	if len(b.refs) > 0 {

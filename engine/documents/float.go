@@ -5,10 +5,11 @@ import (
 	"strconv"
 )
 
-// FloatType is the type of the numbers of an array: that of all numbers, or a smaller one.
+// FloatType is the type of an array's numbers: the general one, or a smaller one.
 type FloatType uint8
 
-// The types. In its array a number that has a smaller one is printed with the digits that tell it from others of the type.
+// The types. In its array, a number of a smaller type is printed with just enough digits to identify it within the
+// type.
 const (
 	Float64 FloatType = iota
 	Float32
@@ -16,7 +17,7 @@ const (
 	BFloat16
 )
 
-// Typed returns the number of a type that is nearest to f; ok is false if that is beyond all that the type has.
+// Typed returns the number of a type nearest to f; ok is false if f is out of the type's range.
 func Typed(f float64, t FloatType) (v Value, ok bool) {
 	f = t.rounded(f)
 	if math.IsInf(f, 0) {
@@ -34,7 +35,7 @@ func Typed(f float64, t FloatType) (v Value, ok bool) {
 	return v, true
 }
 
-// FloatType returns the type that a Number has.
+// FloatType returns the type of a Number.
 func (v Value) FloatType() FloatType {
 	switch v.p {
 	case isFloat32:
@@ -47,7 +48,7 @@ func (v Value) FloatType() FloatType {
 	return Float64
 }
 
-// rounded returns the nearest number that the type has; it is infinite if that is beyond all.
+// rounded returns the nearest number of the type, infinite if f is out of range.
 func (t FloatType) rounded(f float64) float64 {
 	switch t {
 	case Float32:
@@ -60,12 +61,12 @@ func (t FloatType) rounded(f float64) float64 {
 	return f
 }
 
-// roundFloat rounds, to even, to a type whose mantissas have so many bits, and whose largest exponent is maxExponent.
+// roundFloat rounds, half to even, to a type with so many bits of mantissa and the largest exponent maxExponent.
 func roundFloat(f float64, bits, maxExponent int) float64 {
 	if f == 0 {
 		return f
 	}
-	_, exponent := math.Frexp(f) // f is less than 2 to the power of it
+	_, exponent := math.Frexp(f) // |f| < 2^exponent
 	last := max(exponent, 2-maxExponent) - bits
 	f = math.Ldexp(math.RoundToEven(math.Ldexp(f, -last)), last)
 	if math.Abs(f) >= math.Ldexp(1, maxExponent+1) {
@@ -74,7 +75,7 @@ func roundFloat(f float64, bits, maxExponent int) float64 {
 	return f
 }
 
-// halfOf returns the bits of a number that Float16 has.
+// halfOf returns the bits of a Float16 number.
 func halfOf(f float64) uint16 {
 	sign := uint16(math.Float64bits(f) >> 48 & 0x8000)
 	f = math.Abs(f)
@@ -85,7 +86,7 @@ func halfOf(f float64) uint16 {
 	return sign | uint16(exponent+14)<<10 | uint16(math.Ldexp(mantissa, 11))&0x3ff
 }
 
-// fromHalf returns the number that has such bits.
+// fromHalf returns the number with the given bits of a Float16.
 func fromHalf(h uint16) float64 {
 	f := math.Ldexp(float64(h&0x3ff), -24)
 	if exponent := int(h >> 10 & 0x1f); exponent > 0 {
@@ -97,10 +98,10 @@ func fromHalf(h uint16) float64 {
 	return f
 }
 
-// maxHalfDigits is how many digits tell all numbers of the types of two bytes apart.
+// maxHalfDigits is how many digits distinguish all numbers of the two-byte types.
 const maxHalfDigits = 5
 
-// appendDigits appends a number as d.ddde±dd, with the fewest digits from which it can be read again as one of its type.
+// appendDigits appends a number as d.ddde±dd, with the fewest digits that read back as the same number of its type.
 // Integers have all digits.
 func appendDigits(dst []byte, f float64, t FloatType) []byte {
 	switch t {

@@ -9,19 +9,19 @@ import (
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
-// This file reads documents that were stored in form 1, the only one before form 2. The parts had the same names. A value
-// was its kind and then
+// This file reads documents stored in form 1, the only form before form 2. The parts had the same names. A value was
+// its kind, followed by:
 //
 //	an integer: a varint
 //	an integer beyond int64: a uvarint
 //	a double: eight bytes, little-endian
 //	a string: its length as a uvarint, and its bytes
 //	an array, an object: the number of elements as a uvarint, and the elements
-//	an array, an object that is divided: its id as a uvarint
+//	a divided array or object: its id as a uvarint
 //
-// and a member of an object its name, as a string, and its value.
+// A member of an object was its name, as a string, and its value.
 
-// formerFormat is the first byte of all that is stored in form 1.
+// formerFormat is the first byte of all data stored in form 1.
 const formerFormat = 1
 
 // The kinds of values of form 1.
@@ -39,13 +39,13 @@ const (
 	formerObjectPages
 )
 
-// formerDepth is how deep values could be nested: what was stored may be one level deeper than MaxDepth.
+// formerDepth is how deep values may be nested: stored values may be one level deeper than MaxDepth.
 const formerDepth = 128
 
-// formerReader takes values of form 1 off b.
+// formerReader consumes values of form 1 from b.
 type formerReader struct {
 	b []byte
-	// divided returns a container that is stored in parts; nil if there can be none.
+	// divided returns a container that is stored in parts; nil if none is possible.
 	divided func(id uint64, object bool, depth int) (Value, error)
 }
 
@@ -72,7 +72,7 @@ func (r *formerReader) text() (string, error) {
 	return s, nil
 }
 
-// value takes a value that is in depth others.
+// value reads a value nested in depth others.
 func (r *formerReader) value(depth int) (Value, error) {
 	if len(r.b) == 0 {
 		return Value{}, errValue
@@ -129,7 +129,7 @@ func (r *formerReader) value(depth int) (Value, error) {
 	return Value{}, errValue
 }
 
-// container takes the n elements of a container that is in depth others.
+// container reads the n elements of a container nested in depth others.
 func (r *formerReader) container(n int, object bool, depth int) (Value, error) {
 	var c formerContainer
 	if err := c.take(r, n, object, depth); err != nil {
@@ -144,7 +144,7 @@ type formerContainer struct {
 	values []Value
 }
 
-// take adds n elements, or all that there are if n is negative. The container is in depth others.
+// take adds n elements, or all there are if n is negative. The container is nested in depth others.
 func (c *formerContainer) take(r *formerReader, n int, object bool, depth int) error {
 	if depth == formerDepth {
 		return errDepth
@@ -180,7 +180,7 @@ func (c *formerContainer) value(object bool) (Value, error) {
 	return NewObject(c.names, c.values), nil
 }
 
-// decodeFormer returns the document that was stored whole in form 1.
+// decodeFormer returns a document that was stored whole in form 1.
 func decodeFormer(b []byte) (*Document, error) {
 	r := formerReader{b: b}
 	v, err := r.value(0)
@@ -193,16 +193,16 @@ func decodeFormer(b []byte) (*Document, error) {
 	return New(v), nil
 }
 
-// formerParts are the parts of a document that are stored in form 1, as far as they have come.
+// formerParts has the parts, read so far, of a document stored in form 1.
 type formerParts struct {
 	names []string
 	root  []byte
-	// chunks are those of the containers that are divided, in the order of their keys.
+	// chunks has those of each divided container, in the order of their keys.
 	chunks map[uint64][][]byte
-	used   int // containers that a value refers to
+	used   int // containers referred to by a value
 }
 
-// add adds a part, of which data follows the format. None of it is kept but a copy.
+// add adds a copy of a part; data follows the format byte.
 func (f *formerParts) add(id uint64, name, data []byte) {
 	f.names = append(f.names, string(name))
 	data = slices.Clone(data)
@@ -216,7 +216,7 @@ func (f *formerParts) add(id uint64, name, data []byte) {
 	f.chunks[id] = append(f.chunks[id], data)
 }
 
-// divided returns a container that is in depth others. Nobody else may refer to it.
+// divided returns a container nested in depth others. Only one value may refer to it.
 func (f *formerParts) divided(id uint64, object bool, depth int) (Value, error) {
 	chunks := f.chunks[id]
 	if len(chunks) == 0 {
@@ -236,8 +236,7 @@ func (f *formerParts) divided(id uint64, object bool, depth int) (Value, error) 
 	return c.value(object)
 }
 
-// document returns the document. Its parts are others than those that are stored: with its first change all of them count
-// as changed.
+// document returns the document. Its parts differ from the stored ones: its first change marks all of them as changed.
 func (f *formerParts) document(log *delta.Log) (*Document, error) {
 	if f.root == nil {
 		return nil, errNoRoot
@@ -261,7 +260,7 @@ func (f *formerParts) document(log *delta.Log) (*Document, error) {
 	return d, nil
 }
 
-// noteFormer has all parts count as changed, and those of form 1 as gone.
+// noteFormer marks all parts as changed, and those of form 1 as gone.
 func (d *Document) noteFormer() {
 	names := d.parts.former
 	d.parts.former = nil

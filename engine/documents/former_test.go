@@ -12,7 +12,7 @@ import (
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
-// formerDocument is a document as form 1 has it. testdata/form1.json was written by the last version that wrote it.
+// formerDocument is a document in form 1. The last version that wrote this form wrote testdata/form1.json.
 type formerDocument struct {
 	Text  string
 	Blob  []byte
@@ -56,7 +56,7 @@ func TestFormOneIsRead(t *testing.T) {
 		require.True(t, d.Large(), "it stays so")
 		require.True(t, log.Clean(), "nothing has changed")
 		require.Equal(t, f.Text, printed(d.Root()))
-		for name := range stored { // where one is of the other form nothing is read
+		for name := range stored { // with one part of another form, the document is refused
 			mixed := maps.Clone(stored)
 			mixed[name] = append([]byte{format}, stored[name][1:]...)
 			l, failed := NewLoader(), false
@@ -66,7 +66,7 @@ func TestFormOneIsRead(t *testing.T) {
 			require.True(t, failed)
 		}
 
-		// The first change, some checkpoints later, has all parts written anew, and nothing of form 1 is left.
+		// The first change, some checkpoints later, rewrites all parts, and nothing of form 1 is left.
 		epochs.Current += 3
 		place := (*Place)(nil).Element(1)
 		if d.Root().Kind() == Object {

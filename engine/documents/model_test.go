@@ -65,7 +65,7 @@ type modelTest struct {
 	store  map[string][]byte
 }
 
-// random returns a value with at most n elements, the same one twice.
+// random returns a value with at most n elements, once as a Value and once for the model.
 func (m *modelTest) random(n, depth int) (Value, any) {
 	switch kind := m.r.IntN(9); {
 	case n > 0 && depth < 8 && kind < 3:
@@ -98,7 +98,7 @@ func (m *modelTest) random(n, depth int) (Value, any) {
 	return Text(s), s
 }
 
-// somewhere returns a random place, and what the model has there and in what.
+// somewhere returns a random place, the model's value there, and its container.
 func (m *modelTest) somewhere() (p *Place, v, in any, i int) {
 	v, i = m.root, -1
 	for m.r.IntN(5) > 0 {
@@ -218,7 +218,7 @@ func len64(v any) int {
 	return 0
 }
 
-// checkpoint stores what has changed while more changes, and compares what is stored.
+// checkpoint stores the changes while further ones are made, and compares what is stored.
 func (m *modelTest) checkpoint() {
 	if !m.d.Large() {
 		b := m.d.AppendBlob(nil)
@@ -271,7 +271,7 @@ func load(t require.TestingT, store map[string][]byte, log *delta.Log) *Document
 	return d
 }
 
-// check compares all that a document knows of itself with what it is.
+// check compares a document's bookkeeping with its content.
 func check(t require.TestingT, d *Document) {
 	seen := 0
 	var walk func(ch *chunk, object bool)

@@ -13,8 +13,8 @@ import (
 // ErrUTF8 is given for text that is not valid UTF-8.
 var ErrUTF8 = errors.New("ERR Couldn't parse as UTF-8 string")
 
-// Parse returns the value that a JSON text has. It keeps nothing of the text. Of members with the same name the last
-// one counts, in the place of the first one. The error says what is wrong and where.
+// Parse returns the value of a JSON text, of which it keeps nothing. Of members with the same name the last one counts,
+// in the position of the first. The error says what is wrong and where.
 func Parse(text []byte) (Value, error) {
 	if !utf8.Valid(text) {
 		return Value{}, ErrUTF8
@@ -28,10 +28,10 @@ func Parse(text []byte) (Value, error) {
 	return v, err
 }
 
-// errMembers says that an object has members with the same name, which is read in another way.
+// errMembers says that an object has members with the same name, which the slower pass must read.
 var errMembers = errors.New("a name is there twice")
 
-// ParseNumber returns the value of a JSON text that is a number.
+// ParseNumber returns the value of a JSON text that must be a number.
 func ParseNumber(text []byte) (Value, error) {
 	v, err := Parse(text)
 	if err == nil && !v.IsNumber() {
@@ -40,8 +40,8 @@ func ParseNumber(text []byte) (Value, error) {
 	return v, err
 }
 
-// parser reads a JSON text, and has a builder encode what it reads. If an object has members with the same name it
-// begins again, and keeps what objects contain in lists until they are complete.
+// parser reads a JSON text and encodes it with a builder. If an object repeats a name, the parser starts again and
+// collects the content of objects in lists until they are complete.
 type parser struct {
 	builder
 	b     []byte
@@ -51,10 +51,10 @@ type parser struct {
 	text  []byte   // of a string with escapes
 }
 
-// manyMembers is the number of members from which on a map finds those that are there twice.
+// manyMembers is the number of members from which a map finds repeated names.
 const manyMembers = 16
 
-// whole reads all of the text.
+// whole reads the whole text.
 func (p *parser) whole() (Value, error) {
 	p.space()
 	if err := p.value(0); err != nil {
@@ -67,7 +67,7 @@ func (p *parser) whole() (Value, error) {
 	return decode(c.enc, c.refs), nil
 }
 
-// fail returns an error at a place, the first one being 1.
+// fail returns an error at a position; the first one is 1.
 func (p *parser) fail(what string, at int) error {
 	line, column := 1, 0
 	for _, c := range p.b[:min(at, len(p.b))] {
@@ -149,7 +149,7 @@ func (p *parser) literal(word string) error {
 	return nil
 }
 
-// more goes to the next element of a list or an object that closing ends, and reports whether there is one.
+// more advances to the next element of a list or object that ends with closing, and reports whether there is one.
 func (p *parser) more(first bool, in string, closing byte) (bool, error) {
 	p.space()
 	if p.at == len(p.b) {
@@ -233,7 +233,7 @@ func (p *parser) object(depth int) error {
 	}
 }
 
-// members is object for one that may have members with the same name.
+// members is object for one that may repeat names.
 func (p *parser) members(depth int) error {
 	var names []string
 	var vals []Value
@@ -268,7 +268,7 @@ func (p *parser) members(depth int) error {
 	}
 }
 
-// name reads the name of a member and the colon behind it.
+// name reads the name of a member and the colon after it.
 func (p *parser) name() (string, error) {
 	if p.at == len(p.b) {
 		return "", p.eof("an object")
@@ -283,7 +283,7 @@ func (p *parser) name() (string, error) {
 	}
 	name := view(b)
 	if len(p.text) > 0 {
-		name = string(b) // of what the next string with escapes needs
+		name = string(b) // the next string with escapes reuses the buffer
 	}
 	if p.space(); p.at == len(p.b) {
 		return "", p.eof("an object")
@@ -296,7 +296,7 @@ func (p *parser) name() (string, error) {
 	return name, nil
 }
 
-// string reads the rest of a string, and returns a view that is valid until the next one is read.
+// string reads the rest of a string. The result is a view, valid until the next string is read.
 func (p *parser) string() ([]byte, error) {
 	from, escaped := p.at, false
 	p.text = p.text[:0]
@@ -365,7 +365,7 @@ func (p *parser) escape() error {
 	return nil
 }
 
-// hex reads four hexadecimal digits behind the place, and stops at the last one.
+// hex reads the next four hexadecimal digits, and stops at the last one.
 func (p *parser) hex() (r rune, err error) {
 	for range 4 {
 		if p.at++; p.at == len(p.b) {
@@ -427,7 +427,7 @@ func (p *parser) number() (Value, error) {
 	return Double(f), nil
 }
 
-// cut returns the error for a number that is not complete.
+// cut returns the error for an incomplete number.
 func (p *parser) cut(what string) error {
 	if p.at == len(p.b) {
 		return p.eof("a value")
@@ -443,7 +443,7 @@ func (p *parser) digits() (n int) {
 	return n
 }
 
-// indexOf returns the place of a name, -1 if it is not there.
+// indexOf returns the index of a name, -1 if it is absent.
 func indexOf(keys []string, name string) int {
 	for i, key := range keys {
 		if key == name {

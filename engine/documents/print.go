@@ -6,13 +6,13 @@ import (
 	"strconv"
 )
 
-// Layout says how JSON is printed; the zero value is without any space.
+// Layout says how JSON is printed; the zero value prints no white space.
 type Layout struct {
-	Indent  string // of one level
-	Newline string // behind each element and member
-	Space   string // between a name's colon and the value
-	// Limit is the length in bytes from which on no further elements are printed; 0 is none. What was printed then is
-	// longer, and of no use.
+	Indent  string // per level
+	Newline string // after each element and member
+	Space   string // between a name's colon and its value
+	// Limit is the length in bytes after which no further elements are printed; 0 is no limit. A text that exceeds it
+	// is incomplete.
 	Limit int
 }
 
@@ -22,7 +22,7 @@ func (l *Layout) Full(text []byte) bool { return l.Limit > 0 && len(text) > l.Li
 // AppendJSON appends the value as JSON.
 func (v Value) AppendJSON(dst []byte, l Layout) []byte { return v.AppendNested(dst, l, 0) }
 
-// AppendNested is AppendJSON for a value that stands level levels deep in a larger text.
+// AppendNested is AppendJSON for a value nested level levels deep in a larger text.
 func (v Value) AppendNested(dst []byte, l Layout, level int) []byte { return v.append(dst, &l, level) }
 
 func (v Value) append(dst []byte, l *Layout, level int) []byte {
@@ -63,7 +63,7 @@ func (v Value) append(dst []byte, l *Layout, level int) []byte {
 			dst = append(append(AppendQuoted(dst, name), ':'), l.Space...)
 		}
 		if t := element.FloatType(); t != Float64 && encoded {
-			dst = appendNumber(dst, element.Float(), t) // only where it is in its array
+			dst = appendNumber(dst, element.Float(), t) // the type matters only within its array
 		} else {
 			dst = element.append(dst, l, level+1)
 		}
@@ -71,7 +71,7 @@ func (v Value) append(dst []byte, l *Layout, level int) []byte {
 	return append(dst, "]}"[btoi(kind == Object)])
 }
 
-// AppendBreak appends what stands before an element at a level: a new line and its indentation.
+// AppendBreak appends the white space before an element at a level: a new line and its indentation.
 func (l *Layout) AppendBreak(dst []byte, level int) []byte {
 	dst = append(dst, l.Newline...)
 	for range level {
@@ -89,7 +89,7 @@ func btoi(b bool) int {
 
 const hexDigits = "0123456789abcdef"
 
-// AppendQuoted appends a string as JSON. Only what JSON demands is escaped.
+// AppendQuoted appends a string as JSON, with only the required escapes.
 func AppendQuoted(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	from := 0
@@ -120,8 +120,7 @@ func AppendQuoted(dst []byte, s string) []byte {
 	return append(append(dst, s[from:]...), '"')
 }
 
-// Where numbers are printed without an exponent: with 10 to the power of minPoint and more, and less than that of
-// maxPoint.
+// Numbers are printed without an exponent from 10^minPoint to below 10^maxPoint.
 const (
 	minPoint = -5
 	maxPoint = 16
@@ -131,7 +130,7 @@ const (
 // exponent.
 func AppendDouble(dst []byte, f float64) []byte { return appendNumber(dst, f, Float64) }
 
-// appendNumber is AppendDouble for a number of a type: what is read is rounded to it.
+// appendNumber is AppendDouble for a number of a type: reading rounds to that type.
 func appendNumber(dst []byte, f float64, t FloatType) []byte {
 	if f == 0 {
 		if math.Signbit(f) {

@@ -13,11 +13,10 @@ import (
 )
 
 // A document without pages is stored whole: the format, then the value. A document with pages is stored in parts: the
-// root, and every chunk of every container that is divided. The name of a part is two big-endian numbers: the id of the
-// container and the key of the chunk, or twice 0 for the root. Its data is the format, and then the value of the root,
-// or a tag, that of an array or an object, and the elements of the chunk. Values are encoded as in memory, but that a
-// container that is divided is a tag and eight bytes with its id. Chunks are in the order of their keys, which is the
-// byte order of their names, too.
+// root, and every chunk of every divided container. The name of a part is two big-endian numbers: the container's id
+// and the chunk's key, or 0 twice for the root. Its data is the format, followed by the root's value, or by the
+// container's tag and the elements of the chunk. Values are encoded as in memory, but a divided container is a tag and
+// its id in eight bytes. Chunks are stored in the order of their keys, which is also the byte order of their names.
 
 // format is the first byte of every stored form.
 const format = 2
@@ -35,7 +34,7 @@ var (
 	errNoPages = errors.New("document: a value that is stored whole refers to pages")
 )
 
-// partNameLen is the length of the name of a part.
+// partNameLen is the length of a part's name.
 const partNameLen = 16
 
 // partName returns the name of a part.
@@ -66,13 +65,13 @@ func (d *Document) note(id, key uint64) {
 	}
 }
 
-// Large reports whether the document must be stored in parts. One that has been large stays so.
+// Large reports whether the document must be stored in parts. A document that was large once stays so.
 func (d *Document) Large() bool { return d.parts != nil }
 
-// Track makes a document that is Large note in l from now on which parts change. All that it has count as changed.
+// Track makes a Large document note changed parts in l from now on. All present parts count as changed.
 func (d *Document) Track(l *delta.Log) {
 	d.Attach(l)
-	d.parts.former = nil // it is stored under another number
+	d.parts.former = nil // the document gets another number in the store
 	d.eachPart(func(name string) { l.After(name, 0) })
 }
 
@@ -88,7 +87,7 @@ func (d *Document) eachPart(fn func(name string)) {
 	}
 }
 
-// Attach makes a document that is Large note in l from now on which parts change; nil ends that.
+// Attach makes a Large document note changed parts in l from now on; nil ends that.
 func (d *Document) Attach(l *delta.Log) { d.parts.log = l }
 
 // Log returns the record of changes, nil if the document has none.
@@ -99,14 +98,14 @@ func (d *Document) Log() *delta.Log {
 	return d.parts.log
 }
 
-// Walk calls fn with the names of about count parts from c on, the root first, and returns where to go on.
+// Walk calls fn with the names of about count parts from c on, the root first, and returns where to continue.
 func (d *Document) Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool) {
 	if c.Name == "" {
 		c.Name = partName(0, 0)
 		fn(c.Name)
 		count--
 	}
-	id, key, _ := parsePart(c.Name) // which this method has made
+	id, key, _ := parsePart(c.Name) // made by this method
 	big := d.parts.big
 	for i := d.parts.from(id); i < len(big); i++ {
 		b, k := big[i], 0
@@ -156,7 +155,7 @@ func (d *Document) AppendBlob(dst []byte) []byte {
 	return d.root.appendStored(append(dst, format), false)
 }
 
-// appendStored appends the elements of a chunk as they are stored.
+// appendStored appends the elements of a chunk in their stored form.
 func (ch *chunk) appendStored(dst []byte, object bool) []byte {
 	if !ch.refers() {
 		return append(dst, ch.enc...)
@@ -174,7 +173,7 @@ func (ch *chunk) appendStored(dst []byte, object bool) []byte {
 	return dst
 }
 
-// refers reports whether an element of a chunk is divided.
+// refers reports whether a chunk has a divided element.
 func (ch *chunk) refers() bool {
 	return slices.ContainsFunc(ch.refs, func(b *pages) bool { return b != nil })
 }
@@ -197,18 +196,18 @@ func DecodeBlob(b []byte) (*Document, error) {
 	return &Document{root: chunk{enc: r.own(), n: 1}}, nil
 }
 
-// reader checks stored values.
+// reader validates stored values.
 type reader struct {
 	b       []byte
 	at      int
-	deepest int // of the values that were read, as Depth has it
-	// refs are where values are that refer to containers that are divided; divided is called with their ids. They may be
-	// on top only. It is nil if there can be none.
+	deepest int // nesting of the values read, as Depth
+	// refs has the offsets of references to divided containers; divided is called with their ids. Only the outermost
+	// level may have them. It is nil if none are possible.
 	refs    []int
 	divided func(id uint64, object bool) error
 }
 
-// take returns where the next n bytes begin; ok is false if there are less.
+// take consumes the next n bytes and returns their start; ok is false if there are fewer.
 func (r *reader) take(n uint64) (from int, ok bool) {
 	if n > uint64(len(r.b)-r.at) {
 		return 0, false
@@ -218,7 +217,7 @@ func (r *reader) take(n uint64) (from int, ok bool) {
 	return from, true
 }
 
-// text takes n bytes of text.
+// text consumes n bytes of text.
 func (r *reader) text(n uint64) error {
 	from, ok := r.take(n)
 	if !ok || !utf8.Valid(r.b[from:r.at]) {
@@ -227,7 +226,7 @@ func (r *reader) text(n uint64) error {
 	return nil
 }
 
-// number takes a little-endian number of n bytes.
+// number consumes a little-endian number of n bytes.
 func (r *reader) number(n int) (u uint64, ok bool) {
 	from, ok := r.take(uint64(n))
 	if ok {
@@ -238,7 +237,7 @@ func (r *reader) number(n int) (u uint64, ok bool) {
 	return u, ok
 }
 
-// value takes a value that is in depth others.
+// value consumes a value nested in depth others.
 func (r *reader) value(depth int) error {
 	from, ok := r.take(1)
 	if !ok {
@@ -287,7 +286,7 @@ func (r *reader) value(depth int) error {
 	return nil
 }
 
-// container takes what follows the tag of a container.
+// container consumes the rest of a container, after its tag.
 func (r *reader) container(object bool, depth int) error {
 	from, ok := r.take(headSize - 1)
 	if !ok {
@@ -308,7 +307,7 @@ func (r *reader) container(object bool, depth int) error {
 	return err
 }
 
-// items takes the elements that begin before end, and returns how many there are.
+// items consumes the elements that begin before end, and returns their number.
 func (r *reader) items(end int, object bool, depth int) (n int, err error) {
 	var names []string
 	var seen map[string]struct{}
@@ -351,21 +350,21 @@ func (r *reader) items(end int, object bool, depth int) (n int, err error) {
 	return n, nil
 }
 
-// Loader builds a document that is Large from its parts.
+// Loader builds a Large document from its parts.
 type Loader struct {
 	d    *Document
 	last string // the name of the last part
 	root bool   // seen
-	// containers are those that are divided, by their ids. One that a value refers to and one of which a chunk was seen
-	// may come first.
+	// containers has the divided containers by id. An entry is created by the first reference to it or by its first
+	// chunk, whichever comes first.
 	containers map[uint64]*loaded
 	former     *formerParts // nil unless the parts are of form 1
 }
 
-// loaded is a container that is divided.
+// loaded is a divided container.
 type loaded struct {
 	pages   *pages
-	deepest []int // what the chunks contain, as Depth has it
+	deepest []int // nesting of the chunks' content, as Depth
 	used    bool  // a value refers to it
 	visited bool
 }
@@ -375,9 +374,8 @@ func NewLoader() *Loader {
 	return &Loader{d: &Document{parts: &parts{}}, containers: map[uint64]*loaded{}}
 }
 
-// Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their
-// names, each once; it is an error if this one does not, or is no part of a document. After an error the Loader is of
-// no more use.
+// Add adds the part with the given name and data, and keeps neither. Parts come in the byte order of their names, each
+// once; a part out of order, or one that belongs to no document, is an error. After an error the Loader is useless.
 func (l *Loader) Add(name, data []byte) error {
 	id, key, ok := parsePart(string(name))
 	if !ok || id == 0 && key != 0 {
@@ -434,7 +432,7 @@ func (l *Loader) Add(name, data []byte) error {
 	return nil
 }
 
-// own returns a copy of what was read, with references as a chunk has them: in the order of its refs.
+// own returns a copy of the data read, with references as a chunk has them: in the order of its refs.
 func (r *reader) own() []byte {
 	enc := make([]byte, 0, len(r.b)-len(r.refs)*(storedRefSize-refSize))
 	from := 0
@@ -446,7 +444,7 @@ func (r *reader) own() []byte {
 	return append(enc, r.b[from:]...)
 }
 
-// container returns a container that is divided.
+// container returns the divided container with an id, and creates it if it is new.
 func (l *Loader) container(id uint64, object bool) (*loaded, error) {
 	c := l.containers[id]
 	if c == nil {
@@ -472,7 +470,7 @@ func (l *Loader) use(id uint64, object bool) (*pages, error) {
 	return c.pages, nil
 }
 
-// Finish returns the document, whose changes will be noted in log.
+// Finish returns the document, which notes its changes in log.
 func (l *Loader) Finish(log *delta.Log) (*Document, error) {
 	if l.former != nil {
 		return l.former.document(log)
@@ -496,7 +494,7 @@ func (l *Loader) Finish(log *delta.Log) (*Document, error) {
 	return d, nil
 }
 
-// settle fills in what is not stored of containers that are in depth others.
+// settle computes the unstored fields of containers nested in depth others.
 func (l *Loader) settle(refs []*pages, depth int) error {
 	for _, b := range refs {
 		c := l.containers[b.id]
@@ -523,7 +521,7 @@ func (l *Loader) settle(refs []*pages, depth int) error {
 	return nil
 }
 
-// twice reports whether an object has a member twice.
+// twice reports whether an object repeats a name.
 func (b *pages) twice() bool {
 	names := make(map[string]struct{}, b.count)
 	b.value().Elements(func(_ int, name string, _ Value) bool {

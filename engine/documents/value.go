@@ -1,9 +1,8 @@
 // Package documents has JSON values and the documents that hold them.
 //
-// A document is encoded in one piece of memory, see encode.go, while it is small. A container that has become large is
-// divided into pages, which are found by index or, in an object, by name. Pages are what is stored of a large document,
-// and what is written again after a change: see stored.go. What is encoded does not change: a change makes a new piece of
-// one page.
+// A small document is encoded in one piece of memory, see encode.go. A large container is divided into pages, which are
+// found by index or, in an object, by name. Pages are the unit of storage of a large document, and of rewriting after a
+// change: see stored.go. Encoded data is immutable: a change makes a new copy of one page.
 package documents
 
 import (
@@ -20,7 +19,7 @@ const MaxDepth = 127
 // Kind is the type of a JSON value.
 type Kind uint8
 
-// The kinds of values. An Integer fits an int64 or a uint64; all other numbers are Numbers.
+// The kinds of values. An Integer fits int64 or uint64; all other numbers are Numbers.
 const (
 	Null Kind = iota
 	Boolean
@@ -33,17 +32,17 @@ const (
 
 var kindNames = [...]string{"null", "boolean", "integer", "number", "string", "array", "object"}
 
-// String returns the name that JSON.TYPE answers.
+// String returns the name as in replies of JSON.TYPE.
 func (k Kind) String() string { return kindNames[k] }
 
-// Value is a JSON value; the zero value is null. A container of a document that is divided changes with it, all else
-// stays as it was.
+// Value is a JSON value; the zero value is null. A container of a divided document changes with the document; all other
+// values are immutable.
 type Value struct {
-	p unsafe.Pointer // a type of number, or what the form says; nil for null, false and true
-	n uint64         // the tag, if p is nil; the number; else the form, and the length of a string
+	p unsafe.Pointer // a number's type, or data described by the form; nil for null, false and true
+	n uint64         // the tag, if p is nil; a number; or the form and a string's length
 }
 
-// numberTypes are pointers that say that n is a number, and what it is: integers, the others as bits of a float64.
+// numberTypes has the targets of p that say that n is a number: an integer, or the bits of a float64.
 var numberTypes [6]uint64
 
 var (
@@ -55,7 +54,7 @@ var (
 	isBFloat16 = unsafe.Pointer(&numberTypes[5])
 )
 
-// The form of what p points to, in the highest byte of n.
+// The form of the data at p, in the highest byte of n.
 const (
 	formShift         = 56
 	formMask   uint64 = 0x7f << formShift
@@ -63,10 +62,10 @@ const (
 	formFlat   uint64 = 2 << formShift    // an encoded container
 	formPages  uint64 = 3 << formShift    // a *pages
 	formList   uint64 = 4 << formShift    // a *list
-	formObject uint64 = 0x80 << formShift // beside one of the last three
+	formObject uint64 = 0x80 << formShift // combined with one of the last three
 )
 
-// list is an array or an object that is not encoded, and no part of a document.
+// list is an array or object that is not encoded and not part of a document.
 type list struct {
 	vals  []Value
 	names []string
@@ -88,10 +87,10 @@ func Uint(u uint64) Value {
 	return Value{isUint, u}
 }
 
-// Double returns a number that is no integer, though its value may be one. f must be finite.
+// Double returns a Number, even if f has an integer's value. f must be finite.
 func Double(f float64) Value { return Value{isDouble, math.Float64bits(f)} }
 
-// Text returns a string, of which it keeps s.
+// Text returns a string that shares the bytes of s.
 func Text(s string) Value {
 	p := unsafe.StringData(s)
 	if p == nil {
@@ -105,7 +104,7 @@ var noBytes byte // of the empty string
 // NewArray returns an array with the given elements, which it keeps.
 func NewArray(elements ...Value) Value { return Value{ptr(&list{vals: elements}), formList} }
 
-// NewObject returns an object with the given members, which it keeps. No name may be there twice.
+// NewObject returns an object with the given members, which it keeps. Names must be distinct.
 func NewObject(names []string, values []Value) Value {
 	return Value{ptr(&list{vals: values, names: names}), formList | formObject}
 }
@@ -135,7 +134,7 @@ func (v Value) Kind() Kind {
 // IsNumber reports whether the value is an Integer or a Number.
 func (v Value) IsNumber() bool { return v.p != nil && v.isFixed() }
 
-// isFixed reports whether p points to nothing of the value.
+// isFixed reports whether p points to no data of the value.
 func (v Value) isFixed() bool {
 	switch v.p {
 	case nil, isInt, isUint, isDouble, isFloat32, isFloat16, isBFloat16:
@@ -144,7 +143,7 @@ func (v Value) isFixed() bool {
 	return false
 }
 
-// form returns the form of the value, 0 if p points to nothing of it.
+// form returns the form of the value, 0 if p points to no data.
 func (v Value) form() uint64 {
 	if v.isFixed() {
 		return 0
@@ -152,25 +151,25 @@ func (v Value) form() uint64 {
 	return v.n & formMask
 }
 
-// flat returns the encoding of a value of formFlat.
+// flat returns the encoding of a formFlat value.
 func (v Value) flat() []byte {
 	size, _ := head(unsafe.Slice((*byte)(v.p), headSize))
 	return unsafe.Slice((*byte)(v.p), headSize+size)
 }
 
-// text returns the bytes of a value of formString.
+// text returns the bytes of a formString value.
 func (v Value) text() string { return unsafe.String((*byte)(v.p), v.n&^formMask) }
 
 // Bool reports whether the value is true.
 func (v Value) Bool() bool { return v.p == nil && v.n == tagTrue }
 
-// Int returns the value of an Integer; ok is false if it is no int64, or the value no Integer.
+// Int returns the value of an Integer; ok is false for other kinds and beyond int64.
 func (v Value) Int() (i int64, ok bool) { return int64(v.n), v.p == isInt }
 
-// Uint returns the value of an Integer beyond int64; ok is false if the value is anything else.
+// Uint returns the value of an Integer beyond int64; ok is false for all other values.
 func (v Value) Uint() (u uint64, ok bool) { return v.n, v.p == isUint }
 
-// Float returns the value of an Integer, rounded, or of a Number, and 0 for everything else.
+// Float returns the value of a Number, that of an Integer rounded, and 0 for other kinds.
 func (v Value) Float() float64 {
 	switch v.p {
 	case isInt:
@@ -183,7 +182,7 @@ func (v Value) Float() float64 {
 	return 0
 }
 
-// Text returns a String, and the empty string for everything else.
+// Text returns the value of a String, and the empty string for other kinds.
 func (v Value) Text() string {
 	if v.form() != formString {
 		return ""
@@ -191,7 +190,7 @@ func (v Value) Text() string {
 	return v.text()
 }
 
-// Len returns how many elements or members the value has, 0 if it is neither an array nor an object.
+// Len returns the number of elements or members, 0 for other kinds.
 func (v Value) Len() int {
 	switch v.form() {
 	case formFlat:
@@ -205,14 +204,14 @@ func (v Value) Len() int {
 	return 0
 }
 
-// At returns an element of an array or the value of a member in the order of the members. i must be less than Len.
+// At returns an element of an array, or the value of a member in the order of members. i must be less than Len.
 func (v Value) At(i int) Value {
 	it := v.iterate(i)
 	_, element, _ := it.next()
 	return element
 }
 
-// Get returns the value of the member of an object that has the given name.
+// Get returns the value of an object's member by name.
 func (v Value) Get(name string) (Value, bool) {
 	if v.Kind() != Object {
 		return Value{}, false
@@ -242,14 +241,14 @@ func (v Value) Get(name string) (Value, bool) {
 
 // iterator goes over the elements of a container.
 type iterator struct {
-	b      []byte // what is left of the page
+	b      []byte // the rest of the page
 	refs   []*pages
 	object bool
-	pages  []*chunk // that follow
-	list   list     // what is left, if it is one
+	pages  []*chunk // pages that follow
+	list   list     // the rest of a list
 }
 
-// iterate returns an iterator that begins with element i.
+// iterate returns an iterator that starts at element i.
 func (v Value) iterate(i int) (it iterator) {
 	if i >= v.Len() {
 		return it
@@ -308,7 +307,7 @@ func (it *iterator) next() (name string, v Value, ok bool) {
 // until it returns false. Neither may change meanwhile.
 func (v Value) Elements(fn func(i int, name string, element Value) bool) { v.ElementsFrom(0, fn) }
 
-// ElementsFrom is Elements from an index on.
+// ElementsFrom is Elements starting at an index.
 func (v Value) ElementsFrom(i int, fn func(i int, name string, element Value) bool) {
 	for it := v.iterate(i); ; i++ {
 		name, element, ok := it.next()
@@ -358,7 +357,7 @@ func (v Value) Clone() Value {
 	return v
 }
 
-// clone returns a copy that belongs to no document. What is encoded is shared, as it does not change.
+// clone returns a copy that belongs to no document. Encoded data is immutable and therefore shared.
 func (b *pages) clone() *pages {
 	c := &pages{object: b.object, mixed: b.mixed}
 	for _, ch := range b.chunks {
@@ -376,8 +375,8 @@ func (b *pages) clone() *pages {
 	return c
 }
 
-// Depth returns how deep arrays and objects are nested in the value: 0 for everything else, 1 for an empty one. Large
-// values know it until they change.
+// Depth returns how deep arrays and objects are nested in the value: 0 for other kinds, 1 for an empty container. Large
+// values cache it until they change.
 func (v Value) Depth() int {
 	if kind := v.Kind(); kind != Array && kind != Object {
 		return 0
@@ -402,7 +401,7 @@ func (v Value) Depth() int {
 	return deepest + 1
 }
 
-// Memory returns about how many bytes of memory the value takes, in constant time for what is part of a document.
+// Memory returns about how many bytes of memory the value takes, in constant time for parts of a document.
 func (v Value) Memory() int {
 	switch v.form() {
 	case formString:
@@ -427,14 +426,14 @@ func (v Value) Memory() int {
 
 const (
 	wordSize  = int(unsafe.Sizeof(uintptr(0)))
-	textSize  = 2 // about what a string takes beside its bytes
+	textSize  = 2 // about a string's overhead beside its bytes
 	pagesSize = int(unsafe.Sizeof(pages{}))
 	chunkSize = int(unsafe.Sizeof(chunk{})) + wordSize
-	// indexedSize is about what a name takes in the index of an object.
+	// indexedSize is about the size of a name in an object's index.
 	indexedSize = 24
 )
 
-// allocated returns what the allocator uses for n bytes.
+// allocated returns the bytes that the allocator uses for n.
 func allocated(n int) int {
 	if n == 0 {
 		return 0
@@ -442,7 +441,7 @@ func allocated(n int) int {
 	return listpack.Allocated(n)
 }
 
-// Equal reports whether two values are the same JSON: numbers by their value, objects whatever the order of their
+// Equal reports whether two values are the same JSON: numbers compare by value, objects regardless of the order of
 // members.
 func Equal(a, b Value) bool {
 	if a.IsNumber() && b.IsNumber() {
@@ -451,7 +450,7 @@ func Equal(a, b Value) bool {
 	return alike(a, b, Equal)
 }
 
-// Same is Equal, but an integer and a double are never the same. Integers beyond int64 count as doubles.
+// Same is Equal, but an integer never equals a double. Integers beyond int64 count as doubles.
 func Same(a, b Value) bool {
 	if a.IsNumber() && b.IsNumber() {
 		return (a.p == isInt) == (b.p == isInt) && CompareNumbers(a, b) == 0
@@ -459,7 +458,7 @@ func Same(a, b Value) bool {
 	return alike(a, b, Same)
 }
 
-// alike reports whether two values that are not both numbers are equal, what they contain by the function given.
+// alike reports whether two values that are not both numbers are equal; equal compares what they contain.
 func alike(a, b Value, equal func(a, b Value) bool) bool {
 	kind := a.Kind()
 	if kind != b.Kind() {
@@ -500,7 +499,7 @@ func CompareNumbers(a, b Value) int {
 	case !aInt || !bInt:
 		return compareFloats(a.Float(), b.Float())
 	case a.p != b.p && a.p == isInt:
-		return -1 // b is beyond all int64
+		return -1 // b is above all int64
 	case a.p != b.p:
 		return 1
 	case a.p == isInt && int64(a.n) < int64(b.n), a.p == isUint && a.n < b.n:
@@ -524,13 +523,13 @@ func compareFloats(a, b float64) int {
 // CompareText orders two Strings as bytes.
 func CompareText(a, b Value) int { return strings.Compare(a.Text(), b.Text()) }
 
-// AddInts returns a sum; ok is false if it is no int64.
+// AddInts returns the sum; ok is false on overflow of int64.
 func AddInts(x, y int64) (sum int64, ok bool) {
 	sum = x + y
 	return sum, (sum > x) == (y > 0)
 }
 
-// MultiplyInts returns a product; ok is false if it is no int64.
+// MultiplyInts returns the product; ok is false on overflow of int64.
 func MultiplyInts(x, y int64) (product int64, ok bool) {
 	if x == 0 || y == 0 {
 		return 0, true

@@ -1,23 +1,23 @@
-// Package expiry keeps things that fall due in order of their deadlines: the keys of a shard, the blocked clients of an
-// event loop. It knows no clock.
+// Package expiry keeps items in the order of their deadlines: the keys of a shard, the blocked clients of an event
+// loop. It knows no clock.
 package expiry
 
 import "unsafe"
 
-// Item is what an Index orders. The index tells each item its place, so that an item can be moved or removed without a
+// Item is an element of an Index. The index tells each item its position, so that it can be moved or removed without a
 // search.
 type Item interface {
-	// SetSlot stores the item's place in the index; 0 means that it is in none.
+	// SetSlot stores the item's position in the index; 0 means that it is in none.
 	SetSlot(slot int)
-	// Slot returns what SetSlot stored last.
+	// Slot returns the last value of SetSlot.
 	Slot() int
 }
 
 // arity of the heap: four children share a cache line of deadlines.
 const arity = 4
 
-// Index orders items by deadline: a heap, so the next deadline is at hand at once, and adding, moving and removing cost
-// O(log n). The zero value is empty and ready.
+// Index orders items by deadline. It is a heap: the next deadline is available at once, and adding, moving and removing
+// cost O(log n). The zero value is empty and ready.
 type Index[T Item] struct {
 	// nodes is a heap: no node has a later deadline than its children. The item in nodes[i] has slot i+1.
 	nodes []node[T]
@@ -43,7 +43,7 @@ func (x *Index[T]) Set(item T, at int64) {
 	x.place(i, node[T]{at, item})
 }
 
-// Remove takes the item out of the index, if it is in it.
+// Remove removes the item from the index, if it is there.
 func (x *Index[T]) Remove(item T) {
 	i := item.Slot() - 1
 	if i < 0 {
@@ -62,7 +62,7 @@ func (x *Index[T]) Remove(item T) {
 	}
 }
 
-// minKept is the number of items for which room is never given back.
+// minKept is the number of items for which room is always kept.
 const minKept = 64
 
 // Min returns the item with the earliest deadline.
@@ -76,8 +76,8 @@ func (x *Index[T]) Min() (item T, at int64, ok bool) {
 // At returns the deadline of an item, which must be in the index.
 func (x *Index[T]) At(item T) int64 { return x.nodes[item.Slot()-1].at }
 
-// AllBy reports whether every item's deadline is at or earlier. It looks at the leaves, from the end, where late
-// deadlines tend to be.
+// AllBy reports whether every item's deadline is at or earlier. It scans the leaves from the end, where late deadlines
+// tend to be.
 func (x *Index[T]) AllBy(at int64) bool {
 	for i := len(x.nodes) - 1; i >= 0 && i*arity+1 >= len(x.nodes); i-- {
 		if x.nodes[i].at > at {
@@ -90,7 +90,7 @@ func (x *Index[T]) AllBy(at int64) bool {
 // MemoryUsage returns how many bytes the index takes, without its items.
 func (x *Index[T]) MemoryUsage() int { return cap(x.nodes) * int(unsafe.Sizeof(node[T]{})) }
 
-// Item returns item number i, from 0 to Len-1, in an order that means nothing.
+// Item returns item i, from 0 to Len-1, in no particular order.
 func (x *Index[T]) Item(i int) T { return x.nodes[i].item }
 
 // Each calls fn for every item, in no order, until fn returns false. The index must not change meanwhile.
@@ -102,7 +102,7 @@ func (x *Index[T]) Each(fn func(item T, at int64) bool) {
 	}
 }
 
-// Clear removes every item. It does not reset the items' slots: they are expected to be dropped too.
+// Clear removes every item. It does not reset their slots: the caller is expected to drop the items too.
 func (x *Index[T]) Clear() { x.nodes = nil }
 
 func (x *Index[T]) place(i int, n node[T]) {

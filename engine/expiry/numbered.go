@@ -2,20 +2,20 @@ package expiry
 
 import "unsafe"
 
-// Numbered is an Index of things that have the numbers of a dense table, from 0 on. It takes 16 bytes for each thing
-// that is in it: the deadline, the number, and the thing's place. Where few of many things are in it, those around them
-// have places too. The zero value is empty and ready.
+// Numbered is an Index of the elements of a dense table, by their numbers from 0. An element in the index takes 16
+// bytes: deadline, number and position. If few elements of many are indexed, their neighbours have positions too. The
+// zero value is empty and ready.
 type Numbered struct {
 	n      int
-	at     pages[int64]  // the heap: the deadlines
-	number pages[uint32] // and whose they are
-	places pages[uint32] // by number: 1 more than the place in the heap; 0 for those that are not in it
+	at     pages[int64]  // the heap: deadlines
+	number pages[uint32] // the heap: numbers of the elements
+	places pages[uint32] // by number: the position in the heap plus 1; 0 if not in the index
 }
 
-// Len returns how many things are in the index.
+// Len returns the number of elements in the index.
 func (x *Numbered) Len() int { return x.n }
 
-// At returns the deadline of a thing, 0 if it is not in the index.
+// At returns the deadline of an element, 0 if it is not in the index.
 func (x *Numbered) At(number int) int64 {
 	if i := x.place(number); i >= 0 {
 		return *x.at.ref(i)
@@ -23,7 +23,7 @@ func (x *Numbered) At(number int) int64 {
 	return 0
 }
 
-// place returns where in the heap a thing is, -1 if it is not in it.
+// place returns the position of an element in the heap, -1 if it is not in the index.
 func (x *Numbered) place(number int) int {
 	if !x.places.has(number) {
 		return -1
@@ -31,7 +31,7 @@ func (x *Numbered) place(number int) int {
 	return int(*x.places.ref(number)) - 1
 }
 
-// Set gives a thing a deadline, which is not 0, adding the thing if it is not in the index.
+// Set sets the deadline of an element, which must not be 0, and adds the element if it is not in the index.
 func (x *Numbered) Set(number int, at int64) {
 	i := x.place(number)
 	if i < 0 {
@@ -46,7 +46,7 @@ func (x *Numbered) Set(number int, at int64) {
 	x.settle(i, at, uint32(number))
 }
 
-// Remove takes a thing out of the index, if it is in it.
+// Remove removes an element from the index, if it is there.
 func (x *Numbered) Remove(number int) {
 	i := x.place(number)
 	if i < 0 {
@@ -64,8 +64,8 @@ func (x *Numbered) Remove(number int) {
 	x.number.release(x.n)
 }
 
-// Renumber gives the last thing of the table, if it is in the index, the number of one that has gone, which may be its
-// own. The table has one less then.
+// Renumber gives from, the last element of the table, the number to of a removed one, which may be the same. Afterwards
+// the table has one element less.
 func (x *Numbered) Renumber(from, to int) {
 	if i := x.place(from); i >= 0 && from != to {
 		x.places.make(to)
@@ -75,7 +75,7 @@ func (x *Numbered) Renumber(from, to int) {
 	x.places.release(from)
 }
 
-// Min returns the thing with the earliest deadline.
+// Min returns the element with the earliest deadline.
 func (x *Numbered) Min() (number int, at int64, ok bool) {
 	if x.n == 0 {
 		return 0, 0, false
@@ -83,7 +83,7 @@ func (x *Numbered) Min() (number int, at int64, ok bool) {
 	return int(*x.number.ref(0)), *x.at.ref(0), true
 }
 
-// AllBy reports whether everything's deadline is at or earlier, as Index.AllBy does.
+// AllBy reports whether every element's deadline is at or earlier, as Index.AllBy does.
 func (x *Numbered) AllBy(at int64) bool {
 	for i := x.n - 1; i >= 0 && i*arity+1 >= x.n; i-- {
 		if *x.at.ref(i) > at {
@@ -93,7 +93,8 @@ func (x *Numbered) AllBy(at int64) bool {
 	return true
 }
 
-// Each calls fn for everything in the index, in no order, until fn returns false. The index must not change meanwhile.
+// Each calls fn for every element in the index, in no order, until fn returns false. The index must not change
+// meanwhile.
 func (x *Numbered) Each(fn func(number int, at int64) bool) {
 	for i := range x.n {
 		if !fn(int(*x.number.ref(i)), *x.at.ref(i)) {
@@ -102,7 +103,7 @@ func (x *Numbered) Each(fn func(number int, at int64) bool) {
 	}
 }
 
-// Clone returns a copy for things with the same numbers.
+// Clone returns a copy for a table with the same numbers.
 func (x *Numbered) Clone() Numbered {
 	return Numbered{x.n, x.at.clone(), x.number.clone(), x.places.clone()}
 }
@@ -112,7 +113,7 @@ func (x *Numbered) MemoryUsage() int {
 	return x.at.memoryUsage() + x.number.memoryUsage() + x.places.memoryUsage()
 }
 
-// settle puts what belongs near place i of the heap where it belongs.
+// settle moves an element from position i of the heap to its right position.
 func (x *Numbered) settle(i int, at int64, number uint32) {
 	if i > 0 && at < *x.at.ref((i - 1) / arity) {
 		x.up(i, at, number)
@@ -155,11 +156,11 @@ func (x *Numbered) put(i int, at int64, number uint32) {
 	*x.places.ref(int(number)) = uint32(i + 1)
 }
 
-// pages is an array of which only those pages are there that something is in, and the first no longer than it must be:
-// it grows without being copied, and takes no room beyond its end.
+// pages is a sparse array: only used pages exist, and the first is as short as possible. It grows without copying, and
+// needs no memory past its end.
 type pages[E any] struct {
-	all   [][]E // nil, or of pageLen elements; the first may be shorter
-	taken int   // elements of all pages
+	all   [][]E // nil, or pageLen elements; the first may be shorter
+	taken int   // elements in all pages
 }
 
 const (
@@ -167,16 +168,16 @@ const (
 	leastLen = 8 // of the first page
 )
 
-// has reports whether element i is there.
+// has reports whether element i exists.
 func (p *pages[E]) has(i int) bool {
 	page := i / pageLen
 	return page < len(p.all) && i%pageLen < len(p.all[page])
 }
 
-// ref returns element i, which is there.
+// ref returns element i, which must exist.
 func (p *pages[E]) ref(i int) *E { return &p.all[uint(i)/pageLen][uint(i)%pageLen] }
 
-// make has element i there, and those around it. New ones are zero.
+// make creates the part of the page that has element i. New elements are zero.
 func (p *pages[E]) make(i int) {
 	if p.has(i) {
 		return
@@ -195,8 +196,8 @@ func (p *pages[E]) make(i int) {
 	p.taken += n - len(was)
 }
 
-// release gives back the pages behind the one in which element n would be, the first that is not needed any more. One
-// stays, so that a number that swings around a boundary does not take a page each time.
+// release frees the pages that are not needed for elements up to n, except one, so that a size that swings around a
+// boundary does not allocate a page each time.
 func (p *pages[E]) release(n int) {
 	keep := n/pageLen + 2
 	for i := len(p.all) - 1; i >= keep; i-- {

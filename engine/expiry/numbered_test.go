@@ -7,12 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The index has the deadlines of a table whose things are added, changed and removed.
+// The index has the deadlines of a table whose elements are added, changed and removed.
 func TestNumberedFollowsATable(t *testing.T) {
 	for seed := range uint64(20) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		var x Numbered
-		var table []int64 // the deadlines by number
+		var table []int64 // deadlines by number
 		most := []int{3, 40, 3000}[seed%3]
 		check := func(x *Numbered) {
 			in, latest := 0, int64(0)
@@ -77,7 +77,7 @@ func TestNumberedFollowsATable(t *testing.T) {
 	}
 }
 
-// What has gone takes no room, and what is in takes 16 bytes.
+// Removed elements take no memory, and indexed ones take 16 bytes.
 func TestNumberedTakesSixteenBytes(t *testing.T) {
 	var x Numbered
 	const n = 100_000

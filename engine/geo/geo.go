@@ -1,17 +1,16 @@
-// Package geo has what geographical indices are made of: positions as scores of a sorted set, distances, and which
-// scores a search has to look at.
+// Package geo has the parts of geographical indices: positions as scores of a sorted set, distances, and the ranges of
+// scores for a search.
 //
-// A score has 52 bits: 26 of the longitude and 26 of the latitude in turns, each the number of a cell. Cells of one
+// A score has 52 bits: 26 of the longitude and 26 of the latitude, interleaved, each the number of a cell. Cells in an
 // area whose side is a power of two have consecutive scores.
 //
-// Sines are rounded as C libraries round them, which those of package math are not: stored distances show the last
-// digit.
+// Sines are rounded as in C libraries, because stored distances show the last digit. Package math rounds differently.
 package geo
 
 // Position is a place on the earth, in degrees.
 type Position struct{ Lon, Lat float64 }
 
-// The limits of positions. Nearer to the poles, the Mercator projection would have no end.
+// The limits of positions. The Mercator projection is infinite at the poles.
 const (
 	MaxLon = 180
 	MaxLat = 85.05112878
@@ -39,8 +38,8 @@ func FromScore(score float64) Position {
 	}
 }
 
-// wrap converts a double to an unsigned integer as processors with SSE2 do it: numbers that fit neither as signed nor
-// as unsigned ones give what Redis shows for them there.
+// wrap converts a double to an unsigned integer as processors with SSE2 do. For numbers out of range it gives the same
+// result as Redis.
 func wrap(f float64) uint64 {
 	const limit = 1 << 63
 	switch {
@@ -56,42 +55,42 @@ func wrap(f float64) uint64 {
 
 const geohashAlphabet = "0123456789bcdefghjkmnpqrstuvwxyz"
 
-// AppendHash appends the position as a standard geohash of 11 characters, the last of which is always 0: there are
-// not enough bits for it.
+// AppendHash appends the position as a standard geohash of 11 characters. The last one is always 0: there are not
+// enough bits for it.
 func (p Position) AppendHash(dst []byte) []byte {
-	bits := encode(p, 90, maxStep).bits // a standard geohash goes up to the poles
+	bits := encode(p, 90, maxStep).bits // a standard geohash extends to the poles
 	for i := 1; i <= 10; i++ {
 		dst = append(dst, geohashAlphabet[bits>>(scoreBits-5*i)&31])
 	}
 	return append(dst, '0')
 }
 
-// cell is an area with so many bits of each coordinate.
+// cell is an area with step bits of each coordinate.
 type cell struct {
 	bits uint64
 	step uint
 }
 
-// encode returns the cell of a position; latitudes go from -maxLat to maxLat.
+// encode returns the cell of a position; latitudes range from -maxLat to maxLat.
 func encode(p Position, maxLat float64, step uint) cell {
 	lat := (p.Lat + maxLat) / (2 * maxLat) * float64(uint64(1)<<step)
 	lon := (p.Lon + MaxLon) / (2 * MaxLon) * float64(uint64(1)<<step)
 	return cell{spread(uint32(lat)) | spread(uint32(lon))<<1, step}
 }
 
-// area is the limits of a cell.
+// area has the limits of a cell.
 type area struct{ minLon, maxLon, minLat, maxLat float64 }
 
 func (c cell) area() area {
 	lat, lon := gather(c.bits), gather(c.bits>>1)
-	// The products are rounded before they are added, whatever the processor can do at once.
+	// The products are rounded before the addition, even if the processor can fuse both.
 	at := func(n uint32, max float64) float64 {
 		return -max + float64(float64(n)/float64(uint64(1)<<c.step)*(2*max))
 	}
 	return area{at(lon, MaxLon), at(lon+1, MaxLon), at(lat, MaxLat), at(lat+1, MaxLat)}
 }
 
-// scores returns the scores of the cell: from min (included) to max (excluded).
+// scores returns the range of scores in the cell.
 func (c cell) scores() Range {
 	shift := scoreBits - 2*c.step
 	return Range{float64(c.bits << shift), float64((c.bits + 1) << shift)}
@@ -107,7 +106,7 @@ func spread(n uint32) uint64 {
 	return (v | v<<1) & 0x5555555555555555
 }
 
-// gather is the reverse of spread; it ignores the odd positions.
+// gather reverses spread; it ignores the odd positions.
 func gather(v uint64) uint32 {
 	v &= 0x5555555555555555
 	v = (v | v>>1) & 0x3333333333333333
@@ -117,9 +116,8 @@ func gather(v uint64) uint32 {
 	return uint32(v | v>>16)
 }
 
-// neighbour returns the cell that is dx cells to the east and dy to the north; the numbers of cells are taken to go
-// round. A position at the eastern or northern limit has a cell beyond the last one, whose number is only corrected
-// in the direction of a step.
+// neighbour returns the cell dx cells to the east and dy to the north; cell numbers wrap around. A position at the
+// eastern or northern limit has a cell past the last one; its number is only corrected in the direction of a step.
 func (c cell) neighbour(dx, dy int) cell {
 	mask := uint32(1)<<c.step - 1
 	lat, lon := gather(c.bits), gather(c.bits>>1)

@@ -69,8 +69,8 @@ func TestSpreadAndGatherAreOpposites(t *testing.T) {
 	})
 }
 
-// TestRangesHaveEverythingInTheShape checks that no position in a shape is missed, which is not true, of Redis
-// either, where the shape goes beyond the limits of the map or has more than about a quarter of it.
+// TestRangesHaveEverythingInTheShape checks that no position in a shape is missed. As in Redis, this does not hold for
+// a shape that exceeds the limits of the map or covers more than about a quarter of it.
 func TestRangesHaveEverythingInTheShape(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
 		center := Position{rapid.Float64Range(-150, 150).Draw(t, "longitude"),
@@ -104,7 +104,7 @@ func TestRangesHaveEverythingInTheShape(t *testing.T) {
 	})
 }
 
-// contains is what Contains must say, from exact distances.
+// contains computes the expected result of Contains from exact distances.
 func contains(s *Shape, p Position) bool {
 	if !s.Box {
 		return Distance(s.Center, p) <= s.Radius
@@ -113,7 +113,7 @@ func contains(s *Shape, p Position) bool {
 		Distance(p, Position{p.Lon, s.Center.Lat}) <= s.Height/2
 }
 
-// However near to the edge a position lies, and however near to each other or to the antipodes.
+// The answers agree however near a position is to the edge, to another position, or to the antipodes.
 func TestTheQuickAnswerOfContainsIsTheSlowOne(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
 		center, p := anywhere().Draw(t, "center"), anywhere().Draw(t, "p")
@@ -163,7 +163,7 @@ func BenchmarkContains(b *testing.B) {
 	}
 }
 
-// precise returns sine and cosine to 200 bits.
+// precise returns sine and cosine with 200 bits.
 func precise(x float64) (sin, cos *big.Float) {
 	number := func(v float64) *big.Float { return new(big.Float).SetPrec(200).SetFloat64(v) }
 	sin, cos = number(0), number(0)
@@ -208,7 +208,7 @@ func TestArcSineIsTheReverseOfSine(t *testing.T) {
 	for range 3_000 {
 		x := rnd.Float64() * math.Pow(10, -4*rnd.Float64())
 		y := asin(x)
-		// sin(y±half a unit) encloses x.
+		// sin(y ± half a unit) encloses x.
 		half := (math.Nextafter(y, 10) - y) / 2
 		below, _ := precise(y)
 		slope := math.Sqrt(1 - x*x)

@@ -5,12 +5,12 @@ import "math"
 const (
 	// earthRadius is the quadratic mean radius of the earth in metres.
 	earthRadius = 6372797.560856
-	// mercatorMax is half of the earth's circumference on a Mercator map, in metres.
+	// mercatorMax is half of the earth's circumference on the Mercator map, in metres.
 	mercatorMax = 20037726.37
 	degree      = math.Pi / 180
 )
 
-// Distance returns the distance of two positions in metres, on a sphere. The order of operations decides on the last
+// Distance returns the distance of two positions on a sphere in metres. The order of operations determines the last
 // digits.
 func Distance(a, b Position) float64 {
 	lat1, lat2 := a.Lat*degree, b.Lat*degree
@@ -20,15 +20,14 @@ func Distance(a, b Position) float64 {
 	return 2 * earthRadius * asin(math.Sqrt(min(h, 1)))
 }
 
-// Shape is an area around a position: a circle, or a box whose sides go to the north and to the east; or a polygon, of
-// which the position is in the direction of the mean of the vertices, seen from the middle of the earth. Lengths are in
-// metres.
+// Shape is an area around a position: a circle, a box with sides to the north and east, or a polygon. A polygon's
+// centre is in the direction of the mean of its vertices, seen from the centre of the earth. Lengths are in metres.
 type Shape struct {
 	Center Position
-	// Radius is that of the circle; Width and Height are the sides of the box, if Box is true.
+	// Radius belongs to the circle; Width and Height are the sides of the box, if Box is true.
 	Radius, Width, Height float64
 	Box                   bool
-	// Polygon has the vertices, at least three. The edges are straight on a map where degrees are equally long.
+	// Polygon has at least three vertices. Edges are straight on a map on which all degrees are equally long.
 	Polygon []Position
 }
 
@@ -48,17 +47,17 @@ func NewPolygon(vertices []Position) Shape {
 	return s
 }
 
-// Area tells which positions lie in a shape. To find out the last digits of a distance takes long, so it does only
-// where they decide.
+// Area tests which positions lie in a shape. Exact distances are slow, so it computes them only where the last digits
+// decide.
 type Area struct {
 	shape  *Shape
 	radius limit // of a circle
-	width  limit // of half of a box
+	width  limit // of half of the box
 	height limit
-	cosLat float64 // of the centre, about
+	cosLat float64 // of the centre, approximate
 }
 
-// Area prepares for many positions. The shape must stay as it is.
+// Area prepares a shape for many tests. The shape must not change.
 func (s *Shape) Area() Area {
 	return Area{s, newLimit(s.Radius), newLimit(s.Width / 2), newLimit(s.Height / 2), math.Cos(s.Center.Lat * degree)}
 }
@@ -69,12 +68,12 @@ func (a *Area) Contains(p Position) bool {
 		return a.shape.encloses(p)
 	}
 	center := a.shape.Center
-	// No point is nearer than its distance to the north or south. Here as in reaches angles are rounded as by Distance.
+	// No point is nearer than its north-south distance. Here as in reaches, angles are rounded as in Distance.
 	up := math.Abs(p.Lat*degree-center.Lat*degree) * earthRadius
 	if !a.shape.Box {
 		return !a.radius.below(up) && a.radius.reaches(center, p, a.cosLat)
 	}
-	// The sides are as long as said on the position's own parallel.
+	// The width is measured on the position's own parallel.
 	if a.height.below(up) || !a.width.reaches(p, Position{center.Lon, p.Lat}, math.Cos(p.Lat*degree)) {
 		return false
 	}
@@ -94,37 +93,35 @@ func (s *Shape) encloses(p Position) bool {
 	return inside
 }
 
-// limit is a distance that others are compared with.
+// limit is a distance for comparisons.
 type limit struct {
 	metres float64
-	// Haversines below within are those of shorter distances, and those above beyond of longer ones.
+	// Haversines below within belong to shorter distances, those above beyond to longer ones.
 	within, beyond float64
 }
 
-// tolerance is much more than what the sines and cosines of package math are off by, and all that is computed from
-// them here.
+// tolerance is far more than the error of package math's sines and cosines, and of everything computed from them here.
 const tolerance = 1e-9
 
 func newLimit(metres float64) limit {
 	switch angle := metres / (2 * earthRadius); {
 	case angle > math.Pi/2*(1+tolerance):
-		return limit{metres, 2, 2} // nothing is as far
+		return limit{metres, 2, 2} // no distance reaches it
 	case angle > 1.4:
-		return limit{metres, -1, 2} // near the antipodes haversines hardly differ
+		return limit{metres, -1, 2} // near the antipodes haversines barely differ
 	default:
 		h := math.Sin(angle) * math.Sin(angle)
 		return limit{metres, h * (1 - tolerance), h * (1 + tolerance)}
 	}
 }
 
-// below reports that the limit is certainly below a distance that is known but for the last digits.
+// below reports whether the limit is certainly below a distance that is exact except for its last digits.
 func (l *limit) below(distance float64) bool { return distance > l.metres*(1+tolerance) }
 
-// above reports that it is certainly above.
+// above reports whether the limit is certainly above such a distance.
 func (l *limit) above(distance float64) bool { return distance < l.metres*(1-tolerance) }
 
-// reaches reports whether two positions are as near as the limit or nearer. cosLat is about the cosine of the first
-// one's latitude.
+// reaches reports whether two positions are at most the limit apart. cosLat is about the cosine of a's latitude.
 func (l *limit) reaches(a, b Position, cosLat float64) bool {
 	lat1, lat2 := a.Lat*degree, b.Lat*degree
 	cosLat2 := cosLat
@@ -143,7 +140,7 @@ func (l *limit) reaches(a, b Position, cosLat float64) bool {
 	return Distance(a, b) <= l.metres
 }
 
-// bounds returns a box of coordinates around the shape.
+// bounds returns a box of coordinates that encloses the shape.
 func (s *Shape) bounds() area {
 	if s.Polygon != nil {
 		first := s.Polygon[0]
@@ -159,7 +156,7 @@ func (s *Shape) bounds() area {
 		height, width = s.Height/2, s.Width/2
 	}
 	up := height / earthRadius / degree
-	// The sides lean; the one nearer to the pole counts.
+	// The sides converge; the one nearer to the pole counts.
 	edge := s.Center.Lat + up
 	if s.Center.Lat < 0 {
 		edge = s.Center.Lat - up
@@ -171,8 +168,8 @@ func (s *Shape) bounds() area {
 // Range is the scores from Min (included) to Max (excluded).
 type Range struct{ Min, Max float64 }
 
-// Ranges returns the scores that positions in the shape can have: of a cell that is about as large as the shape and
-// has its centre, and of the cells around it, in the order in which Redis searches them.
+// Ranges returns the ranges of scores that positions in the shape can have: those of a cell about as large as the shape
+// that contains its centre, and of the cells around it, in Redis's search order.
 func (s *Shape) Ranges() []Range {
 	around := s.bounds()
 	step := s.step()
@@ -181,7 +178,7 @@ func (s *Shape) Ranges() []Range {
 		step--
 		center = encode(s.Center, MaxLat, step)
 	}
-	// Cells that the shape does not reach are left out, if cells are so small that none is its own neighbour.
+	// Cells outside the shape are left out, if cells are small enough that none is its own neighbour.
 	var reach struct{ north, south, east, west bool }
 	reach.north, reach.south, reach.east, reach.west = true, true, true, true
 	if step >= 2 {
@@ -192,7 +189,7 @@ func (s *Shape) Ranges() []Range {
 		reach.east = !(a.maxLon > around.maxLon)
 	}
 	ranges := []Range{center.scores()}
-	var last cell // the cell before, but not the first, which Redis does not compare
+	var last cell // the previous cell; as in Redis, the first is not compared
 	add := func(wanted bool, dx, dy int) {
 		if c := center.neighbour(dx, dy); wanted && c != last {
 			ranges = append(ranges, c.scores())
@@ -210,13 +207,13 @@ func (s *Shape) Ranges() []Range {
 	return ranges
 }
 
-// coversWithNeighbours reports whether a cell and its eight neighbours have all of an area.
+// coversWithNeighbours reports whether a cell and its eight neighbours cover an area.
 func (c cell) coversWithNeighbours(a area) bool {
 	return !(c.neighbour(0, 1).area().maxLat < a.maxLat || c.neighbour(0, -1).area().minLat > a.minLat ||
 		c.neighbour(1, 0).area().maxLon < a.maxLon || c.neighbour(-1, 0).area().minLon > a.minLon)
 }
 
-// step returns the number of bits of cells that are about as large as the shape.
+// step returns the number of bits for cells about as large as the shape.
 func (s *Shape) step() uint {
 	radius := s.Radius
 	if s.Box {
@@ -229,7 +226,7 @@ func (s *Shape) step() uint {
 	for ; radius < mercatorMax; radius *= 2 {
 		step++
 	}
-	// Towards the poles, cells are narrower than on the map.
+	// Towards the poles, cells are narrower on the ground than on the map.
 	lat := math.Abs(s.Center.Lat)
 	if lat > 66 {
 		step--

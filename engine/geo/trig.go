@@ -2,9 +2,9 @@ package geo
 
 import "math"
 
-// This file has sine, cosine and arc sine as good mathematical libraries of C have them: within a hair of half a unit
-// in the last place. Those of package math are off by one unit now and then, which shows in stored distances. Sums
-// and products of two doubles are kept as a pair: the rounded result and what rounding has cut off.
+// This file has sine, cosine and arc sine as accurate as good C libraries: barely more than half a unit in the last
+// place off. Those of package math are sometimes off by one unit, which shows in stored distances. Sums and products of
+// two doubles are pairs: the rounded result and the rounding error.
 
 type pair struct{ hi, lo float64 }
 
@@ -42,7 +42,7 @@ const (
 	halfPi3 = -0x1.f1976b7ed8fbcp-110
 )
 
-// Coefficients of the series of sine and cosine that must be more exact than a double: 1/3!, 1/4! and so on.
+// Coefficients of the sine and cosine series that need more precision than a double: 1/3!, 1/4! and so on.
 var (
 	inverse3 = reciprocal(6)
 	inverse4 = reciprocal(24)
@@ -57,11 +57,11 @@ func reciprocal(n float64) pair {
 	return pair{q, math.FMA(-q, n, 1) / n}
 }
 
-// sinSeries returns the sine of a number up to a little more than pi/4.
+// sinSeries returns the sine of a number up to slightly more than pi/4.
 func sinSeries(r pair) pair {
 	z := r.times(r)
 	x := z.hi
-	// 1/9! - x/11! + …, then with growing care the terms before.
+	// 1/9! - x/11! + …, then the preceding terms with increasing precision.
 	tail := 1.0/362880 - x*(1.0/39916800-x*(1.0/6227020800-x*(1.0/1307674368000-x*(1.0/355687428096000-x*(1.0/121645100408832000)))))
 	p := z.times(pair{tail, 0})
 	p = z.times(inverse7.plus(pair{-p.hi, -p.lo}))
@@ -71,7 +71,7 @@ func sinSeries(r pair) pair {
 	return r.plus(pair{-p.hi, -p.lo})
 }
 
-// cosSeries returns the cosine of a number up to a little more than pi/4.
+// cosSeries returns the cosine of a number up to slightly more than pi/4.
 func cosSeries(r pair) pair {
 	z := r.times(r)
 	x := z.hi
@@ -84,7 +84,7 @@ func cosSeries(r pair) pair {
 	return pair{1, 0}.plus(pair{-p.hi, -p.lo})
 }
 
-// sinPair returns the sine, and with shift 1 the cosine, of a number between -4 and 4.
+// sinPair returns the sine, or with shift 1 the cosine, of a number between -4 and 4.
 func sinPair(x float64, shift int) pair {
 	k := math.RoundToEven(x * (2 / math.Pi))
 	r := twoSum(x-k*halfPi1, -k*halfPi2) // the difference is exact
@@ -108,8 +108,8 @@ func sin(x float64) float64 { return sinPair(x, 0).hi }
 
 func cos(x float64) float64 { return sinPair(x, 1).hi }
 
-// asin returns the arc sine of a number from 0 to 1: one step of Newton's method from the approximation that package
-// math has.
+// asin returns the arc sine of a number from 0 to 1: one step of Newton's method from the approximation of package
+// math.
 func asin(x float64) float64 {
 	y := math.Asin(x)
 	s := sinPair(y, 0)

@@ -2,35 +2,31 @@
 // PSUBSCRIBE, CONFIG GET and the other commands that take a pattern.
 package glob
 
-// Match reports whether the whole of s matches pattern. The pattern knows
+// Match reports whether the whole of s matches pattern. The pattern has these elements:
 //
-//   - any run of bytes, also none
-//     ?       any one byte
-//     [ab]    one of the listed bytes; [^ab] none of them; [a-z] a range, in
-//     either order
-//     \x      the byte x itself, inside a class as well
+//	?       any one byte
+//	*       any run of bytes, also none
+//	[ab]    one of the listed bytes; [^ab] none of them; [a-z] a range, in either order
+//	\x      the byte x itself, inside a class as well
 //
-// A class that is not closed ends with the pattern, and a backslash at the
-// very end stands for itself. An empty s is matched by the empty pattern
-// only: not even "*" matches it, which is how Redis compares too (its KEYS
-// and SCAN take a lone "*" as "no pattern" before they get here).
+// An unclosed class ends with the pattern, and a backslash at the very end stands for itself. An empty s matches only
+// the empty pattern, not even "*": Redis compares the same way (its KEYS and SCAN treat a lone "*" as "no pattern"
+// before that).
 //
-// With nocase, ASCII letters match in either case, except for one that a
-// backslash escapes inside a class.
+// With nocase, ASCII letters match in either case, except after a backslash inside a class.
 //
-// A pattern with more than maxStars stars, each with something behind it, does
-// not match where all of them would be needed.
+// A pattern with more than maxStars stars, each followed by something, does not match where all of them would be
+// needed.
 //
-// Only the latest star is ever retried, because giving an earlier one more
-// bytes cannot turn a failure into a match. The work is therefore bounded by
-// len(pattern) times len(s), whatever the pattern.
+// Only the latest star is ever retried, because giving an earlier one more bytes cannot turn a failure into a match.
+// The work is therefore bounded by len(pattern) times len(s), whatever the pattern.
 func Match(pattern, s []byte, nocase bool) bool {
 	if len(s) == 0 {
 		return len(pattern) == 0
 	}
 	p, i := 0, 0
 	stars := 0
-	retry, mark := -1, 0 // pattern position after the latest star; start of what follows it in s
+	retry, mark := -1, 0 // pattern position after the latest star; its continuation in s
 	for i < len(s) {
 		if p < len(pattern) {
 			if pattern[p] == '*' {
@@ -65,7 +61,7 @@ func Match(pattern, s []byte, nocase bool) bool {
 	return p == len(pattern)
 }
 
-// maxStars is how often Redis descends, once for each run of stars.
+// maxStars is how deep Redis recurses, once for each run of stars.
 const maxStars = 1000
 
 // matchOne compares c with the first element of p, which is not a star, and
@@ -110,8 +106,7 @@ func matchClass(p []byte, c byte, nocase bool) (n int, ok bool) {
 	return i, found != negated
 }
 
-// inRange orders the ends before it folds case, and compares bytes as signed
-// ones: Redis does both on the machines most people run it on.
+// inRange orders the ends before it folds case, and compares bytes as signed ones, as Redis does on most machines.
 func inRange(from, to, c byte, nocase bool) bool {
 	lo, hi := int8(from), int8(to)
 	if lo > hi {

@@ -61,7 +61,7 @@ func BenchmarkHash(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory tells how many bytes of memory a field takes.
+// BenchmarkMemory reports the bytes of memory per field.
 func BenchmarkMemory(b *testing.B) {
 	for _, n := range []int{10, 100, 1000, 100_000, 1000_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -88,7 +88,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkDeadlines tells what fields with deadlines cost in a small and in a large hash.
+// BenchmarkDeadlines measures fields with deadlines in a small and in a large hash.
 func BenchmarkDeadlines(b *testing.B) {
 	for _, n := range []int{100, 100_000} {
 		fields, lim := names(n), Limits{Entries: 128, Value: 64}

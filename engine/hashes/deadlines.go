@@ -11,21 +11,21 @@ import (
 	"github.com/atomredis/atomredis/engine/expiry"
 )
 
-// This file has the deadlines of fields. A small hash whose fields have had any keeps a third element for each field,
-// which is empty if the field does not expire; a large one has a DeadlineIndex beside its fields. A hash without
-// deadlines has neither.
+// This file has the deadlines of fields. A small hash whose fields have had any stores a third element for each field,
+// empty if the field does not expire. A large hash has a DeadlineIndex beside its fields. A hash without deadlines has
+// neither.
 //
-// The hash knows no clock: a field is there until somebody calls Expire.
+// The hash knows no clock: an expired field stays until a call of Expire.
 
-// withDeadlines is the Mark of a small hash that has deadlines among its elements.
+// withDeadlines is the Mark of a small hash whose elements include deadlines.
 const withDeadlines = 1
 
-// DeadlineIndex orders the fields of a large hash that expire, by their numbers in its table, and is what is stored of
-// their deadlines: the name of a part is a field and its data the deadline.
+// DeadlineIndex orders the expiring fields of a large hash, by their numbers in its table. It is also the stored form
+// of the deadlines: a part's name is a field and its data the deadline.
 type DeadlineIndex struct {
-	fields *dict.Table[field] // of the hash
+	fields *dict.Table[field] // the hash's table
 	order  expiry.Numbered
-	log    *delta.Log // the changes of a hash that is stored in parts; nil otherwise
+	log    *delta.Log // changes of a hash stored in parts; else nil
 }
 
 // Deadline returns when a field expires, in ms since 1970; 0 means never. ok is false if there is no such field.
@@ -47,8 +47,8 @@ func (h *Hash) Deadline(field []byte) (at int64, ok bool) {
 	return decodeDeadline(h.small.At(h.small.Next(h.small.Next(p)))), true
 }
 
-// SetDeadline makes a field expire at a time in ms since 1970, which must be positive; 0 means never. It says whether
-// there is such a field.
+// SetDeadline makes a field expire at a time in ms since 1970, which must be positive, or never if at is 0. It reports
+// whether the field exists.
 func (h *Hash) SetDeadline(field []byte, at int64) bool {
 	if l := h.large(); l != nil {
 		i, ok := l.fields.IndexOf(field)
@@ -129,7 +129,7 @@ func (h *Hash) Deadlines() iter.Seq2[[]byte, int64] {
 	}
 }
 
-// AllExpired reports whether every field has a deadline that is now or earlier.
+// AllExpired reports whether every field has a deadline of now or earlier.
 func (h *Hash) AllExpired(now int64) bool {
 	if l := h.large(); l != nil {
 		d := l.deadlines
@@ -145,8 +145,8 @@ func (h *Hash) AllExpired(now int64) bool {
 	return expired == h.Len()
 }
 
-// Expire removes fields whose deadline is now or earlier, up to max of them, and returns how many. Before, fn is
-// called with each; it keeps neither the field nor a view of it.
+// Expire removes up to max fields whose deadline is now or earlier, and returns how many. It first calls fn with each
+// field, which fn must not keep.
 func (h *Hash) Expire(now int64, max int, fn func(field []byte)) int {
 	n := 0
 	if l := h.large(); l != nil {
@@ -182,8 +182,8 @@ func (h *Hash) Expire(now int64, max int, fn func(field []byte)) int {
 	return n
 }
 
-// DeadlineIndex returns what is to be stored of the deadlines of a large hash; nil if no field has ever had one, or
-// the hash is small.
+// DeadlineIndex returns the stored form of a large hash's deadlines; nil if no field has ever had one, or if the hash
+// is small.
 func (h *Hash) DeadlineIndex() *DeadlineIndex {
 	if l := h.large(); l != nil {
 		return l.deadlines
@@ -191,7 +191,7 @@ func (h *Hash) DeadlineIndex() *DeadlineIndex {
 	return nil
 }
 
-// Track makes the index note in l from now on which deadlines change. All that it has count as changed.
+// Track makes the index note changed deadlines in l from now on. All present deadlines count as changed.
 func (d *DeadlineIndex) Track(l *delta.Log) {
 	d.Attach(l)
 	d.order.Each(func(i int, _ int64) bool {
@@ -200,7 +200,7 @@ func (d *DeadlineIndex) Track(l *delta.Log) {
 	})
 }
 
-// Attach makes the index note in l from now on which deadlines change; nil ends that.
+// Attach makes the index note changed deadlines in l from now on; nil ends that.
 func (d *DeadlineIndex) Attach(l *delta.Log) { d.log = l }
 
 // Walk calls fn with the names of the parts among count fields, as Hash.Walk does.
@@ -233,7 +233,7 @@ func (d *DeadlineIndex) AppendPart(dst []byte, name string) (out []byte, ok bool
 	return binary.AppendUvarint(dst, uint64(at)), true
 }
 
-// set gives field number i a deadline.
+// set sets the deadline of field i.
 func (d *DeadlineIndex) set(i int, at int64) {
 	if d.log == nil {
 		d.order.Set(i, at)
@@ -245,7 +245,7 @@ func (d *DeadlineIndex) set(i int, at int64) {
 	d.log.After(f.keptName(), d.order.Len())
 }
 
-// remove takes away the deadline of field number i, if it has one.
+// remove removes the deadline of field i, if it has one.
 func (d *DeadlineIndex) remove(i int) {
 	if d.order.At(i) == 0 {
 		return
@@ -260,7 +260,7 @@ func (d *DeadlineIndex) remove(i int) {
 	d.log.After(f.keptName(), d.order.Len())
 }
 
-// memoryUsage returns how many bytes the index takes, which may be nil.
+// memoryUsage returns how many bytes the index takes. d may be nil.
 func (d *DeadlineIndex) memoryUsage() int {
 	if d == nil {
 		return 0
@@ -268,7 +268,7 @@ func (d *DeadlineIndex) memoryUsage() int {
 	return int(unsafe.Sizeof(*d)) + d.order.MemoryUsage()
 }
 
-// index returns the index of a large hash, and creates it for the first deadline.
+// index returns the index of a large hash, and creates it on first use.
 func (l *large) index() *DeadlineIndex {
 	if l.deadlines == nil {
 		l.deadlines = &DeadlineIndex{fields: &l.fields}
@@ -276,10 +276,10 @@ func (l *large) index() *DeadlineIndex {
 	return l.deadlines
 }
 
-// setDeadline gives field number i of a large hash a deadline.
+// setDeadline sets the deadline of field i of a large hash.
 func (l *large) setDeadline(i int, at int64) { l.index().set(i, at) }
 
-// deleteField removes field number i of a large hash. The last one takes its number.
+// deleteField removes field i of a large hash. The last field takes its number.
 func (l *large) deleteField(i int) field {
 	if d := l.deadlines; d != nil {
 		d.remove(i)
@@ -290,7 +290,7 @@ func (l *large) deleteField(i int) field {
 	return f
 }
 
-// copyDeadlines gives the fields those deadlines that they have in another hash.
+// copyDeadlines copies the deadlines of another hash to the fields of the same name.
 func (l *large) copyDeadlines(from *Hash) {
 	for name, at := range from.Deadlines() {
 		if i, ok := l.fields.IndexOf(name); ok {
@@ -299,10 +299,10 @@ func (l *large) copyDeadlines(from *Hash) {
 	}
 }
 
-// marked says whether a small hash has deadlines among its elements.
+// marked reports whether the elements of a small hash include deadlines.
 func (h *Hash) marked() bool { return h.small.Mark == withDeadlines }
 
-// mark gives every field of a small hash a deadline, which is empty; it reports false if there is no room for them.
+// mark adds an empty deadline to every field of a small hash; it returns false if there is no room.
 func (h *Hash) mark() bool {
 	if !h.small.Fits(h.Len(), 0) {
 		return false
@@ -317,8 +317,7 @@ func (h *Hash) mark() bool {
 	return true
 }
 
-// appendDeadline appends a deadline as a small hash has it: its bytes, the most significant first, without zeros in
-// front.
+// appendDeadline appends a deadline in the form of a small hash: big-endian, without leading zeros.
 func appendDeadline(dst []byte, at int64) []byte {
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], uint64(at))
@@ -329,7 +328,7 @@ func appendDeadline(dst []byte, at int64) []byte {
 	return append(dst, b[i:]...)
 }
 
-// decodeDeadline reads what appendDeadline wrote.
+// decodeDeadline reads the output of appendDeadline.
 func decodeDeadline(b []byte) (at int64) {
 	for _, c := range b {
 		at = at<<8 | int64(c)

@@ -8,25 +8,24 @@ import (
 	"github.com/atomredis/atomredis/internal/buffers"
 )
 
-// field is a field of a large hash with its value. The name, the value, and perhaps room that a longer value may take
-// follow each other in one piece of memory without pointers. The lengths stand beside the pointer to it, so that name
-// and value can be fetched side by side; for a very long field they do not suffice, and it has a longHead in front of
-// the name.
+// field is a field of a large hash with its value. Its memory, one piece without pointers, has the name, the value, and
+// perhaps spare room for a longer value. The lengths stand beside the pointer, so that name and value can be prefetched
+// together. A very long field has its lengths in a longHead before the name.
 type field struct {
 	p        *byte
 	valueLen uint32
 	nameLen  uint16
-	units    uint16 // size of the memory in sizeUnits; 0 if there is a longHead, which then has all three
+	units    uint16 // size of the memory in sizeUnits; 0 if there is a longHead, which then has all sizes
 }
 
 type longHead struct{ nameLen, valueLen, size int }
 
 const (
 	longHeadLen = int(unsafe.Sizeof(longHead{}))
-	sizeUnit    = 8     // divides all sizes in which the allocator gives memory
-	maxShort    = 65000 // length of name and value beyond which there is a longHead
-	spareValue  = 64    // room that a shorter value may leave unused
-	sharedSize  = 1024  // size up to which a name that is kept may keep memory of a value that has gone
+	sizeUnit    = 8     // divides all size classes of the allocator
+	maxShort    = 65000 // length of name and value above which there is a longHead
+	spareValue  = 64    // bytes that a shorter value may leave unused
+	sharedSize  = 1024  // memory up to which a kept name may keep its value's memory alive
 )
 
 // newField returns a field with copies of a name and a value.
@@ -39,12 +38,12 @@ func newField(name, value []byte) field {
 		_ = append(append(b[:longHeadLen], name...), value...)
 		return field{p: p}
 	}
-	b := slices.Grow([]byte(nil), max(n, 1)) // which uses all of what the allocator gives
+	b := slices.Grow([]byte(nil), max(n, 1)) // uses the whole size class
 	_ = append(append(b, name...), value...)
 	return field{unsafe.SliceData(b), uint32(len(value)), uint16(len(name)), uint16(cap(b) / sizeUnit)}
 }
 
-// bounds tells where in the memory of the field its value begins and ends, and how large the memory is.
+// bounds returns where the value begins and ends in the field's memory, and the size of the memory.
 func (f *field) bounds() (start, end, size int) {
 	if h := f.longHead(); h != nil {
 		start = longHeadLen + h.nameLen
@@ -60,7 +59,7 @@ func (f *field) size() int {
 	return size
 }
 
-// longHead returns the head of a very long field, nil for others.
+// longHead returns the head of a very long field, nil for other fields.
 func (f *field) longHead() *longHead {
 	if f.units != 0 {
 		return nil
@@ -76,7 +75,7 @@ func (f field) Key() string {
 	return unsafe.String(f.p, f.nameLen)
 }
 
-// name returns the name of the field and value its value: views of its memory.
+// name returns the field's name as a view of its memory.
 func (f *field) name() []byte { return bytesOf(f.Key()) }
 
 func (f *field) value() []byte {
@@ -84,8 +83,7 @@ func (f *field) value() []byte {
 	return unsafe.Slice(f.p, size)[start:end:end]
 }
 
-// overwrite writes a value where the old one was if it fits there and leaves not too much room unused, and says
-// whether it did.
+// overwrite writes a value in place if it fits and does not leave too much room unused, and reports whether it did.
 func (f *field) overwrite(value []byte) bool {
 	start, _, size := f.bounds()
 	if room := size - start; len(value) > room || room > 2*len(value)+spareValue {
@@ -100,7 +98,7 @@ func (f *field) overwrite(value []byte) bool {
 	return true
 }
 
-// keptName returns the name as a string that may be kept when the field has gone, without keeping much else in memory.
+// keptName returns the name as a string that may outlive the field without keeping much other memory alive.
 func (f *field) keptName() string {
 	if _, _, size := f.bounds(); size > sharedSize {
 		return strings.Clone(f.Key())

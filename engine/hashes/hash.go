@@ -1,18 +1,16 @@
-// Package hashes is the hash data type: fields and their values, in one flat buffer while they are
-// few and short, in a hash table otherwise.
+// Package hashes is the hash data type: fields and values, in one flat buffer while they are few and short, else in a
+// hash table.
 //
-// A small hash is a listpack in a buffer of exactly a size that the allocator gives. A buffer that it has outgrown is
-// used again: a view is valid until the hash changes, and no longer. In a table a field has one pointer, to a record
-// that holds its name.
+// A small hash is a listpack whose buffer has exactly an allocator size class. Outgrown buffers are reused: a view is
+// valid only until the hash changes. In a table a field has one pointer, to its memory with the name.
 //
 // # Deadlines of fields
 //
-// A small hash has a third element for each field, which does not exist until a field gets a deadline. A large one
-// has an index beside its fields, a heap of their numbers in the table, of about 16 bytes for each field in it
-// (deadlines.go). Hashes without deadlines have neither. The index is stored as parts under a number of its own, with
-// its own delta.Log: what was stored without deadlines stays as it is, and a changed deadline is one part of a few
-// bytes. The head of a key has the earliest deadline, so that fields of a value that is not in memory expire on time.
-// It may be too early, never too late.
+// A small hash gets a third element for each field once a field gets a deadline. A large one has an index beside its
+// fields, a heap of their numbers in the table, which takes about 16 bytes per field in it (deadlines.go). Hashes
+// without deadlines have neither. The index is stored as parts under a number of its own, with its own delta.Log: data
+// stored without deadlines stays valid, and a changed deadline rewrites one part of a few bytes. A key's head has the
+// earliest deadline, so that fields of a value outside memory expire on time. It may be too early, never too late.
 package hashes
 
 import (
@@ -27,28 +25,27 @@ import (
 
 // Hash maps fields to values. The zero value is empty and ready to use.
 //
-// A small hash keeps the order in which its fields were added. A hash that has become large stays
-// large. Every []byte that a method hands out is a view that must not be modified and is valid until
-// the hash changes. Every []byte that is passed in is copied if it is kept; it must not be such a
-// view of the same hash.
+// A small hash keeps its fields in order of insertion. A hash that was large once stays large. A []byte that a method
+// returns is a read-only view, valid until the hash changes. A []byte argument is copied if it is kept; it must not be
+// a view of the same hash.
 type Hash struct {
-	// field, value, field, value, …, with a deadline behind each value if it is marked; or else the pointer to a large
+	// field, value, field, value, …, with a deadline after each value if marked; or the pointer to a large
 	small listpack.Listpack
 }
 
-// large is the form of a hash beyond the limits.
+// large is a hash beyond the limits.
 type large struct {
 	fields dict.Table[field]
-	bytes  int        // what the fields take beside the table
-	log    *delta.Log // the changes of a hash that is stored in parts; nil otherwise
+	bytes  int        // memory of the fields outside the table
+	log    *delta.Log // changes of a hash stored in parts; else nil
 
-	deadlines *DeadlineIndex // nil if no field has ever had a deadline
+	deadlines *DeadlineIndex // nil if no field ever had a deadline
 }
 
-// large returns the form of a large hash, nil if the hash is small.
+// large returns the large form, nil if the hash is small.
 func (h *Hash) large() *large { return (*large)(h.small.Other()) }
 
-// Limits bounds a small hash: how many fields, and how many bytes in any field or value.
+// Limits bound a small hash: the number of fields, and the bytes of any field or value.
 type Limits struct {
 	Entries int
 	Value   int
@@ -65,7 +62,7 @@ func (h *Hash) Len() int {
 	return h.small.Len() / 2
 }
 
-// stride returns how many elements a small hash has for each field.
+// stride returns the number of elements per field of a small hash.
 func (h *Hash) stride() int {
 	if h.marked() {
 		return 3
@@ -73,7 +70,7 @@ func (h *Hash) stride() int {
 	return 2
 }
 
-// find returns the position of a field of a small hash, -1 if there is none of this name.
+// find returns the position of a field of a small hash, -1 if it is absent.
 func (h *Hash) find(field []byte) listpack.Pos {
 	p, _ := h.small.Find(field, h.stride()-1)
 	return p
@@ -88,7 +85,7 @@ func (h *Hash) pair(p listpack.Pos) (field, value []byte, next listpack.Pos) {
 	return field, value, next
 }
 
-// Encoding returns the name of the representation as OBJECT ENCODING tells it.
+// Encoding returns the representation's name as in OBJECT ENCODING.
 func (h *Hash) Encoding() string {
 	switch {
 	case h.large() != nil:
@@ -109,7 +106,7 @@ func (h *Hash) MemoryUsage() int {
 	return n + int(unsafe.Sizeof(*l)) + l.fields.MemoryUsage() + l.bytes + l.deadlines.memoryUsage()
 }
 
-// Get returns the value of field.
+// Get returns the value of a field.
 func (h *Hash) Get(field []byte) ([]byte, bool) {
 	if l := h.large(); l != nil {
 		f, ok := l.fields.Get(field)
@@ -126,19 +123,19 @@ func (h *Hash) Get(field []byte) ([]byte, bool) {
 	return value, true
 }
 
-// Has says whether there is such a field.
+// Has reports whether a field exists.
 func (h *Hash) Has(field []byte) bool {
 	_, ok := h.Get(field)
 	return ok
 }
 
-// Set gives field a value, which does not expire, and says whether the field is new. A hash that goes beyond lim
-// becomes large.
+// Set sets a field's value without a deadline, and reports whether the field is new. A hash that exceeds lim becomes
+// large.
 func (h *Hash) Set(field, value []byte, lim Limits) (created bool) {
 	return h.set(field, value, lim, false)
 }
 
-// Update is Set for a field that keeps its deadline.
+// Update is Set, but an existing field keeps its deadline.
 func (h *Hash) Update(field, value []byte, lim Limits) (created bool) {
 	return h.set(field, value, lim, true)
 }
@@ -170,10 +167,10 @@ func (h *Hash) set(field, value []byte, lim Limits, keepDeadline bool) (created 
 	return true
 }
 
-// Delete removes field, and says whether it was there.
+// Delete removes a field and reports whether it existed.
 func (h *Hash) Delete(field []byte) bool {
 	if l := h.large(); l != nil {
-		if l.log == nil && l.deadlines == nil { // the name is hashed once
+		if l.log == nil && l.deadlines == nil { // hash the name only once
 			f, ok := l.fields.Delete(field)
 			if ok {
 				l.bytes -= f.size()
@@ -215,9 +212,8 @@ func (h *Hash) All() iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// Scan calls fn for about count fields and returns the cursor to go on with, as dict.Table.Scan does: a
-// field that is there throughout is visited at least once. A small hash is visited whole, whatever
-// the cursor and the count.
+// Scan calls fn for about count fields and returns the next cursor, as dict.Table.Scan does: a field that is present
+// throughout is visited at least once. A small hash is visited whole, whatever the cursor and the count.
 func (h *Hash) Scan(cursor uint64, count int, fn func(field, value []byte)) uint64 {
 	if l := h.large(); l != nil {
 		return l.fields.Scan(cursor, count, func(f *field) { fn(f.name(), f.value()) })
@@ -228,8 +224,7 @@ func (h *Hash) Scan(cursor uint64, count int, fn func(field, value []byte)) uint
 	return 0
 }
 
-// Random calls fn for count fields, each chosen at random from all of them, so that fields may come
-// up repeatedly. An empty hash has none to offer.
+// Random calls fn for count fields, each drawn from all, so fields may repeat. For an empty hash it does nothing.
 func (h *Hash) Random(count int, fn func(field, value []byte)) {
 	n := h.Len()
 	if n == 0 {
@@ -287,7 +282,7 @@ func (h *Hash) Ahead() dict.Ahead {
 	return nil
 }
 
-// Clone returns an independent copy, which does not note its changes.
+// Clone returns an independent copy, which does not track its changes.
 func (h *Hash) Clone() *Hash {
 	if l := h.large(); l != nil {
 		c := new(large)
@@ -309,7 +304,7 @@ func newLarge(l *large) *Hash {
 	return h
 }
 
-// enlarge turns a small hash into a large one.
+// enlarge converts a small hash into a large one.
 func (h *Hash) enlarge() *large {
 	l := new(large)
 	for name, value := range h.All() {
@@ -320,19 +315,19 @@ func (h *Hash) enlarge() *large {
 	return l
 }
 
-// add adds a field that is not there.
+// add adds a field, which must be absent.
 func (l *large) add(name, value []byte) *field {
 	f := l.fields.Add(newField(name, value))
 	l.bytes += f.size()
 	return f
 }
 
-// setLarge gives a field of a large hash a value, and says whether the field is new. The checks for nil spare a hash
-// that is not tracked, or has no deadlines, the calls, which would show.
+// setLarge sets a field of a large hash, and reports whether the field is new. The checks for nil avoid calls in hashes
+// that are not tracked or have no deadlines; the calls would cost measurable time.
 func (h *Hash) setLarge(l *large, name, value []byte, keepDeadline bool) (created bool) {
 	i, f, hash := l.fields.Find(name)
 	created = f == nil
-	moved := false // the name lies somewhere else now
+	moved := false // whether the name is at a new address
 	if created {
 		added := newField(name, value)
 		if l.log != nil {
@@ -360,7 +355,7 @@ func (h *Hash) setLarge(l *large, name, value []byte, keepDeadline bool) (create
 	return created
 }
 
-// deleteLarge removes field number i from a large hash.
+// deleteLarge removes field i of a large hash.
 func (h *Hash) deleteLarge(l *large, i int) {
 	if l.log == nil {
 		l.deleteField(i)

@@ -422,7 +422,7 @@ func TestMemoryOfDeadlinesCounts(t *testing.T) {
 	}
 }
 
-// A deadline takes 16 bytes in a large hash, wherever the fields are that have one, and nothing when they have gone.
+// A deadline takes 16 bytes in a large hash, whichever fields have one, and nothing after its removal.
 func TestDeadlinesTakeLittleMemory(t *testing.T) {
 	const n = 100_000
 	fields, h := names(n), new(Hash)

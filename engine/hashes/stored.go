@@ -9,13 +9,13 @@ import (
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
-// This file has the stored forms. A small hash is stored whole: the format, then length (unsigned varint) and bytes
-// of every field and value in turn, in the order of the hash; in the second format the deadline follows each value
-// (unsigned varint, 0 is never). A large one is stored in parts: the name of a part is a field and its data the
-// value. Its deadlines are parts under a number of their own (unsigned varints), so that a hash without deadlines
-// knows nothing of them, and a changed deadline is one small part.
+// This file has the stored forms. A small hash is stored whole: the format, then length (unsigned varint) and bytes of
+// every field and value in turn, in the order of the hash; in the second format each value is followed by its deadline
+// (unsigned varint, 0 is never). A large one is stored in parts: a part's name is a field and its data the value. Its
+// deadlines (unsigned varints) are parts under a number of their own, so that a hash without deadlines stores nothing
+// for them, and a changed deadline is one small part.
 
-// The first byte of a hash that is stored whole.
+// The first byte of a hash stored whole.
 const (
 	blobFormat          = 1
 	blobFormatDeadlines = 2
@@ -35,7 +35,7 @@ var (
 // Large reports whether the hash must be stored in parts.
 func (h *Hash) Large() bool { return h.large() != nil }
 
-// Track makes a large hash note in l from now on which fields change. All that it has count as changed.
+// Track makes a large hash note changed fields in l from now on. All present fields count as changed.
 func (h *Hash) Track(l *delta.Log) {
 	h.Attach(l)
 	fields := &h.large().fields
@@ -45,7 +45,7 @@ func (h *Hash) Track(l *delta.Log) {
 	}
 }
 
-// Attach makes a large hash note in l from now on which fields change; nil ends that.
+// Attach makes a large hash note changed fields in l from now on; nil ends that.
 func (h *Hash) Attach(l *delta.Log) {
 	h.large().log = l
 	h.large().fields.Unmark()
@@ -143,7 +143,7 @@ func DecodeBlob(b []byte) (*Hash, error) {
 	return h, nil
 }
 
-// cut takes an element with its length from the front of b.
+// cut removes an element with its length from the front of b.
 func cut(b []byte) (element, rest []byte, ok bool) {
 	n, w := binary.Uvarint(b)
 	if w <= 0 || n > uint64(len(b)-w) {
@@ -156,14 +156,14 @@ func cut(b []byte) (element, rest []byte, ok bool) {
 // Loader builds a large hash from its parts.
 type Loader struct {
 	large *large
-	last  string // the field that was added last
+	last  string // the last field added
 }
 
 // NewLoader returns a Loader that has no parts.
 func NewLoader() *Loader { return &Loader{large: new(large)} }
 
-// Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their
-// names, each once; it is an error if this one does not. After an error the Loader is of no more use.
+// Add adds the part with the given name and data, and keeps neither. Parts come in the byte order of their names, each
+// once; a part out of order is an error. After an error the Loader is useless.
 func (l *Loader) Add(name, data []byte) error {
 	if l.large.fields.Len() > 0 && string(name) <= l.last {
 		return errPartsOrder
@@ -172,8 +172,8 @@ func (l *Loader) Add(name, data []byte) error {
 	return nil
 }
 
-// AddDeadline adds the part of a DeadlineIndex with the given name and data, neither of which it keeps. All fields
-// must have been added before.
+// AddDeadline adds the part of a DeadlineIndex with the given name and data, and keeps neither. All fields must have
+// been added before.
 func (l *Loader) AddDeadline(name, data []byte) error {
 	at, n := binary.Uvarint(data)
 	if n != len(data) || n == 0 || at == 0 || at > math.MaxInt64 {
@@ -187,19 +187,19 @@ func (l *Loader) AddDeadline(name, data []byte) error {
 	return nil
 }
 
-// Finish returns the hash, whose changes will be noted in log. The error is always nil: a hash may have any fields.
+// Finish returns the hash, which notes its changes in log. The error is always nil: any set of fields is valid.
 func (l *Loader) Finish(log *delta.Log) (*Hash, error) {
 	l.large.log = log
 	return newLarge(l.large), nil
 }
 
-// FinishDeadlines is Finish for a hash that is stored with deadlines, whose changes will be noted in deadlines.
+// FinishDeadlines is Finish for a hash stored with deadlines. It notes their changes in deadlines.
 func (l *Loader) FinishDeadlines(log, deadlines *delta.Log) (*Hash, error) {
 	l.large.index().log = deadlines
 	return l.Finish(log)
 }
 
-// PutPart gives a large hash a field as it is stored, and its stored deadline if that is not nil. It counts as no change.
+// PutPart sets a field of a large hash to its stored value and deadline (nil for none), without noting a change.
 func (h *Hash) PutPart(name, data, deadline []byte) error {
 	defer h.large().unnoted()()
 	h.setLarge(h.large(), name, data, false)
@@ -209,13 +209,13 @@ func (h *Hash) PutPart(name, data, deadline []byte) error {
 	return (&Loader{large: h.large()}).AddDeadline(name, deadline)
 }
 
-// DropPart takes a field from a large hash. It counts as no change.
+// DropPart removes a field of a large hash, without noting a change.
 func (h *Hash) DropPart(name []byte) {
 	defer h.large().unnoted()()
 	h.Delete(name)
 }
 
-// unnoted ends that changes are noted, until the function is called that it returns.
+// unnoted stops noting changes until the caller calls the returned function.
 func (l *large) unnoted() (noted func()) {
 	log := l.log
 	l.log = nil

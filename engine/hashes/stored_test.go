@@ -14,10 +14,10 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// storage is what a store holds of a value that is stored in parts.
+// storage is what a store has of a value in parts.
 type storage map[string]string
 
-// write takes what has changed until the checkpoint began.
+// write stores the changes up to the start of the checkpoint.
 func (s storage) write(l *delta.Log, p delta.Parts) {
 	if l == nil {
 		return
@@ -51,14 +51,14 @@ func (s storage) load(t require.TestingT, log *delta.Log, deadlines storage, dea
 	return h
 }
 
-// track does what the keyspace does when a hash has changed.
+// track does what the keyspace does after a hash has changed.
 func track(h *Hash, epochs *delta.Epochs) {
 	if d := h.DeadlineIndex(); d != nil && d.Log() == nil {
 		d.Track(delta.NewLog(8, epochs))
 	}
 }
 
-// deadlineLog returns what is noted of the deadlines of a hash, nil if nothing is.
+// deadlineLog returns the log of a hash's deadlines, nil if there is none.
 func deadlineLog(h *Hash) *delta.Log {
 	if d := h.DeadlineIndex(); d != nil {
 		return d.Log()
@@ -77,8 +77,8 @@ func TestCheckpointsStoreTheHashAsItWasWhenTheyBegan(t *testing.T) {
 		}
 		require.True(t, h.Large())
 		h.Track(log)
-		var frozen *Hash           // the hash as it was when the checkpoint began that has not ended,
-		var frozenIndex *delta.Log // and the record of its deadlines
+		var frozen *Hash           // the hash at the start of the unfinished checkpoint
+		var frozenIndex *delta.Log // and the log of its deadlines
 		begin := func() {
 			if frozen == nil {
 				epochs.Current++
@@ -196,7 +196,7 @@ func TestSmallHashIsStoredInItsOrder(t *testing.T) {
 	})
 }
 
-// pairs is the fields and values in order.
+// pairs returns the fields and values in order.
 func pairs(h *Hash) []string {
 	var out []string
 	for f, v := range h.All() {
@@ -294,7 +294,7 @@ func FuzzLoader(f *testing.F) {
 	})
 }
 
-// chunk takes a length and as many bytes from the front of b, or what there is.
+// chunk removes a length and as many bytes, or what is left, from the front of b.
 func chunk(b []byte) (element, rest []byte) {
 	if len(b) == 0 {
 		return nil, nil

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 )
 
-// Registers are the registers of a HyperLogLog, or of the union of several ones, unpacked.
+// Registers are the unpacked registers of a HyperLogLog, or of the union of several.
 type Registers [registers]byte
 
 // Of reads the registers of a string.
@@ -15,7 +15,7 @@ func (r *Registers) Of(b []byte) error {
 	return r.Merge(b)
 }
 
-// Merge makes every register at least as high as in a string.
+// Merge raises every register to at least its value in a string.
 func (r *Registers) Merge(b []byte) error {
 	if !IsDense(b) {
 		return eachRun(b, func(first int, run run) {
@@ -54,7 +54,7 @@ func (r *Registers) Count() uint64 {
 	return h.estimate()
 }
 
-// Count returns the estimated number of elements of a HyperLogLog. It does not look at the estimate that is stored.
+// Count returns the estimated number of elements of a HyperLogLog. It ignores the stored estimate.
 func Count(b []byte) (uint64, error) {
 	var h histogram
 	if !IsDense(b) {
@@ -79,15 +79,14 @@ func Count(b []byte) (uint64, error) {
 	return h.estimate(), nil
 }
 
-// ranks is the number of values that a register may have.
+// ranks is the number of possible values of a register.
 const ranks = 1 << rankBits
 
-// histogram counts the registers of each rank, in four parts, so that equal neighbours do not wait for each other.
+// histogram counts the registers of each rank in four parts, so that equal neighbours do not wait for each other.
 type histogram [4][ranks]int32
 
-// estimate returns the number of elements by the estimator of Otmar Ertl ("New cardinality estimation algorithms for
-// HyperLogLog sketches", 2017). The order of operations, and that every product is rounded, decides on the last
-// digits.
+// estimate returns the number of elements by Otmar Ertl's estimator ("New cardinality estimation algorithms for
+// HyperLogLog sketches", 2017). The order of operations, and the rounding of every product, determine the last digits.
 func (h *histogram) estimate() uint64 {
 	const m = float64(registers)
 	count := func(rank int) float64 { return float64(h[0][rank] + h[1][rank] + h[2][rank] + h[3][rank]) }
@@ -99,7 +98,7 @@ func (h *histogram) estimate() uint64 {
 	z += float64(m * sigma(count(0)/m))
 	const alpha = 0.5 / math.Ln2
 	n := math.Round(alpha * m * m / z)
-	if n >= 1<<63 { // all registers are at their end, which no number of elements does
+	if n >= 1<<63 { // all registers at their maximum, which no number of elements reaches
 		return 1 << 63
 	}
 	return uint64(n)
@@ -122,7 +121,7 @@ func sigma(x float64) float64 {
 	}
 }
 
-// tau corrects for registers that can rise no more.
+// tau corrects for registers at their maximum.
 func tau(x float64) float64 {
 	if x == 0 || x == 1 {
 		return 0
@@ -140,7 +139,7 @@ func tau(x float64) float64 {
 	}
 }
 
-// SelfTest checks that dense registers keep what is stored in them, and that estimates are as good as they should be.
+// SelfTest checks that dense registers keep their values, and that estimates are as accurate as specified.
 func SelfTest() error {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	packed := make([]byte, denseSize-headerSize)
@@ -156,7 +155,7 @@ func SelfTest() error {
 			}
 		}
 	}
-	// Five standard errors: about one in a million sets of random elements is estimated worse than that.
+	// Five standard errors: about one in a million sets of random elements has a worse estimate.
 	const tolerance = 5 * 1.04 / 128
 	e := Edit(Append(nil), 3000)
 	var element [8]byte

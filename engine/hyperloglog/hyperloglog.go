@@ -1,12 +1,12 @@
-// Package hyperloglog estimates how many different elements were added to a set, in a string of a fixed size. The
+// Package hyperloglog estimates the number of different elements added to a set, in a string of limited size. The
 // strings are those of Redis, byte for byte.
 //
 // An element's hash chooses one of 16384 registers and gives it a rank, the number of trailing zeros of the rest plus
-// one; the register keeps the highest. A string has a header of 16 bytes (the magic, the encoding, three unused
-// bytes, the last estimate) and behind it the registers, in six bits each (dense), or as runs of equal ones (sparse;
-// see sparse.go).
+// one; the register keeps the highest rank. A string has a header of 16 bytes (the magic, the encoding, three unused
+// bytes, the last estimate), followed by the registers in six bits each (dense) or as runs of equal ones (sparse; see
+// sparse.go).
 //
-// PFCOUNT stores its estimate in the header, which is journalled as SETRANGE.
+// PFCOUNT stores its estimate in the header, and journals that as SETRANGE.
 package hyperloglog
 
 import (
@@ -19,12 +19,12 @@ const (
 	indexBits = 14
 	registers = 1 << indexBits
 	rankBits  = 6
-	// maxRank is the rank of an element whose hash has zeros only behind the bits that choose the register.
+	// maxRank is the rank of an element whose hash has only zeros beside the bits that choose the register.
 	maxRank = 64 - indexBits + 1
 
 	magic        = "HYLL"
 	encodingByte = 4
-	estimateAt   = 8 // eight bytes, little-endian; the highest bit says that the estimate is out of date
+	estimateAt   = 8 // eight bytes, little-endian; the highest bit marks the estimate as out of date
 	headerSize   = 16
 	denseSize    = headerSize + registers*rankBits/8
 
@@ -34,8 +34,8 @@ const (
 // ErrCorrupted says that the registers of a string cannot be read.
 var ErrCorrupted = errors.New("hyperloglog: the string is corrupted")
 
-// Is reports whether a string has the header of a HyperLogLog, and the right length if it is dense. Only such strings
-// may be given to the other functions.
+// Is reports whether a string has the header of a HyperLogLog, and the right length if it is dense. The other functions
+// accept only such strings.
 func Is(b []byte) bool {
 	return len(b) >= headerSize && string(b[:len(magic)]) == magic && b[encodingByte] <= sparse &&
 		(b[encodingByte] == sparse || len(b) == denseSize)
@@ -60,7 +60,7 @@ func Append(dst []byte) []byte {
 	return appendZeros(dst, registers)
 }
 
-// Estimate returns the estimate that is stored in the string, if it is up to date.
+// Estimate returns the stored estimate; ok is false if it is out of date.
 func Estimate(b []byte) (n uint64, ok bool) {
 	n = binary.LittleEndian.Uint64(b[estimateAt:])
 	return n, n>>63 == 0
@@ -69,13 +69,13 @@ func Estimate(b []byte) (n uint64, ok bool) {
 // SetEstimate stores an estimate.
 func SetEstimate(b []byte, n uint64) { binary.LittleEndian.PutUint64(b[estimateAt:], n) }
 
-// EstimateBytes returns the bytes that hold the estimate, and where they begin.
+// EstimateBytes returns the offset and the bytes of the stored estimate.
 func EstimateBytes(b []byte) (at int, estimate []byte) { return estimateAt, b[estimateAt:headerSize] }
 
 // Outdate marks the stored estimate as out of date.
 func Outdate(b []byte) { b[headerSize-1] |= 1 << 7 }
 
-// locate returns the register that an element belongs to, and its rank.
+// locate returns the register of an element, and its rank.
 func locate(element []byte) (index int, rank byte) {
 	h := hash(element)
 	rest := h>>indexBits | 1<<(maxRank-1)
@@ -100,7 +100,7 @@ func hash(b []byte) uint64 {
 	return h ^ h>>r
 }
 
-// register returns a register of dense ones.
+// register returns register i of dense ones.
 func register(dense []byte, i int) byte {
 	at, shift := i*rankBits/8, i*rankBits%8
 	v := dense[at] >> shift
@@ -110,7 +110,7 @@ func register(dense []byte, i int) byte {
 	return v & (1<<rankBits - 1)
 }
 
-// setRegister changes a register of dense ones.
+// setRegister sets register i of dense ones.
 func setRegister(dense []byte, i int, rank byte) {
 	const mask = 1<<rankBits - 1
 	at, shift := i*rankBits/8, i*rankBits%8
@@ -120,32 +120,32 @@ func setRegister(dense []byte, i int, rank byte) {
 	}
 }
 
-// eight returns the eight dense registers, one in each byte, that begin at the start of b.
+// eight returns the first eight dense registers in b, one per byte.
 func eight(b []byte) uint64 {
 	v := uint64(binary.LittleEndian.Uint32(b)) | uint64(binary.LittleEndian.Uint16(b[4:]))<<32
-	// Halves, quarters and eighths of the 48 bits move apart, each to the start of its part of the 64 bits.
+	// Halves, quarters and eighths of the 48 bits move to the start of their part of the 64 bits.
 	v = v&0xffffff | v>>24<<32
 	v = v&0x00000fff00000fff | v<<4&0x0fff00000fff0000
 	return v&0x003f003f003f003f | v<<2&0x3f003f003f003f00
 }
 
-// Editor adds to a HyperLogLog.
+// Editor adds elements to a HyperLogLog.
 type Editor struct {
 	b []byte
 	// maxSparse is the length up to which a string stays sparse.
 	maxSparse int
 	changed   bool
-	// at is where the search for a register in a sparse string begins.
+	// at is where the search for a register in a sparse string starts.
 	at cursor
 }
 
-// Edit returns an editor of a string, which it changes; what it needs more is appended, or allocated anew. maxSparse
-// is the length of a string up to which it stays sparse.
+// Edit returns an editor that changes b in place; more room is appended or allocated. maxSparse is the length of a
+// string up to which it stays sparse.
 func Edit(b []byte, maxSparse int) Editor {
 	return Editor{b: b, maxSparse: maxSparse, at: startCursor}
 }
 
-// Bytes returns the string as it is now.
+// Bytes returns the present string.
 func (e *Editor) Bytes() []byte { return e.b }
 
 // Changed reports whether a register has changed.
@@ -158,7 +158,7 @@ func (e *Editor) Add(element []byte) error {
 	return e.raise(i, rank)
 }
 
-// Raise makes every register at least as high as in r.
+// Raise raises every register to at least its value in r.
 func (e *Editor) Raise(r *Registers) error {
 	e.at = startCursor
 	for i, rank := range r {
@@ -171,8 +171,7 @@ func (e *Editor) Raise(r *Registers) error {
 	return nil
 }
 
-// raise makes a register at least as high as rank. Without a new start of the search, registers come in ascending
-// order.
+// raise raises a register to at least rank. Registers must come in ascending order unless the search is restarted.
 func (e *Editor) raise(i int, rank byte) error {
 	if !IsDense(e.b) {
 		return e.raiseSparse(i, rank)
@@ -189,7 +188,7 @@ func (e *Editor) raiseDense(i int, rank byte) {
 	}
 }
 
-// Densify gives the string the dense encoding.
+// Densify converts the string to the dense encoding.
 func (e *Editor) Densify() error {
 	if IsDense(e.b) {
 		return nil

@@ -18,7 +18,7 @@ func element(i int) []byte { return strconv.AppendInt(nil, int64(i), 10) }
 func TestSelfTest(t *testing.T) { require.NoError(t, SelfTest()) }
 
 func TestHashIsMurmurHash64A(t *testing.T) {
-	// Registers and ranks that redis-server 7.0 shows for these elements.
+	// Registers and ranks of these elements in redis-server 7.0.
 	for text, want := range map[string][2]int{
 		"": {5938, 2}, "a": {12711, 2}, "ab": {719, 1}, "12345678": {10579, 3}, "123456789": {9293, 2},
 		"hello-world-hello-world": {5314, 1},
@@ -30,14 +30,14 @@ func TestHashIsMurmurHash64A(t *testing.T) {
 }
 
 // TestEditorsKeepTheHighestRanks adds elements one by one and in unions, with limits at which strings become dense
-// early, late and never, and compares the registers with a plain list of them.
+// early, late and never, and compares the registers with a plain list.
 func TestEditorsKeepTheHighestRanks(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
 		limit := rapid.SampledFrom([]int{0, 30, 200, 3000, 1 << 20}).Draw(t, "limit")
 		b := Append(nil)
 		var want Registers
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
-			// Close elements make long strings of short runs.
+			// Similar elements make long strings of short runs.
 			near := rapid.Bool().Draw(t, "near")
 			base := rapid.IntRange(0, registers-1).Draw(t, "base")
 			n := rapid.IntRange(1, 300).Draw(t, "count")
@@ -80,8 +80,8 @@ func TestEditorsKeepTheHighestRanks(t *testing.T) {
 	})
 }
 
-// TestUnionsAreTheSameAsSingleSteps checks that searching on from the last register divides a string into the same
-// runs as searching from the start.
+// TestUnionsAreTheSameAsSingleSteps checks that continuing from the last register splits a string into the same runs as
+// searching from the start.
 func TestUnionsAreTheSameAsSingleSteps(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
 		one, all := Edit(Append(nil), 1<<20), Edit(Append(nil), 1<<20)
@@ -153,7 +153,7 @@ func TestDenseRegistersAtTheirEnd(t *testing.T) {
 	require.Equal(t, uint64(1<<63), n)
 }
 
-// FuzzString gives any bytes to every function that reads strings: none may fail otherwise than with ErrCorrupted.
+// FuzzString passes arbitrary bytes to every function that reads strings: the only permitted error is ErrCorrupted.
 func FuzzString(f *testing.F) {
 	e := Edit(Append(nil), 3000)
 	for i := range 500 {

@@ -2,14 +2,14 @@ package hyperloglog
 
 import "fmt"
 
-// The sparse encoding is a sequence of runs, which together have all registers:
+// The sparse encoding is a sequence of runs, which together cover all registers:
 //
 //	00xxxxxx            xxxxxx+1 registers of 0
 //	01xxxxxx yyyyyyyy   xxxxxxyyyyyyyy+1 registers of 0
 //	1vvvvvxx            xx+1 registers of vvvvv+1
 //
-// How a string is divided into runs depends on its history: changes split runs, and merge neighbours only near by.
-// The steps are those of Redis, so that the strings are the same too.
+// How a string is split into runs depends on its history: changes split runs, and merge only nearby neighbours. The
+// steps are those of Redis, so that the strings are equal too.
 const (
 	maxZeros     = 64        // of a run in one byte
 	maxLongZeros = registers // of a run in two bytes
@@ -17,19 +17,19 @@ const (
 	maxEqualRank = 32
 
 	longBit, valueBit = 0x40, 0x80
-	// mergeSteps is how many runs are looked at for merging after a change.
+	// mergeSteps is how many runs a change considers for merging.
 	mergeSteps = 5
 )
 
-// run is one run of a sparse string.
+// run is a run of a sparse string.
 type run struct {
 	length int
 	rank   byte
-	size   int // of its encoding, in bytes
+	size   int // bytes of its encoding
 }
 
-// readRun reads the run at the start of b, which is not empty. Of a run in two bytes whose second is missing, size
-// shows it.
+// readRun reads the run at the start of b, which must not be empty. If the second byte of a two-byte run is missing,
+// size exceeds len(b).
 func readRun(b []byte) run {
 	switch c := b[0]; {
 	case c&valueBit != 0:
@@ -43,7 +43,7 @@ func readRun(b []byte) run {
 	}
 }
 
-// lengths holds how long a run is whose encoding is one byte, by this byte; 0 for the others.
+// lengths has the length of a run in one byte, by this byte; 0 for runs in two bytes.
 var lengths = func() (t [256]uint8) {
 	for c := range t {
 		if r := readRun([]byte{byte(c)}); r.size == 1 {
@@ -74,16 +74,16 @@ func appendEqual(dst []byte, n int, rank byte) []byte {
 
 func equalRun(n int, rank byte) byte { return valueBit | (rank-1)<<2 | byte(n-1) }
 
-// cursor is a place in a sparse string: a run, and the one before it.
+// cursor is a position in a sparse string: a run and its predecessor.
 type cursor struct {
-	pos   int // of the run
-	first int // the first register of the run
-	prev  int // where the run before begins; -1 if there is none
+	pos   int // offset of the run
+	first int // the run's first register
+	prev  int // offset of the run before; -1 if there is none
 }
 
 var startCursor = cursor{pos: headerSize, prev: -1}
 
-// seek returns the run that has a register, or the end of the string, and the run before it, or where the search began.
+// seek returns the run with a register, or the end of the string, and the run before it or the start of the search.
 func (e *Editor) seek(index int) (at, before cursor) {
 	b, from := e.b, e.at
 	pos, first, prev, prevFirst, prevPrev := from.pos, from.first, from.prev, from.first, from.prev
@@ -122,7 +122,7 @@ func (e *Editor) raiseSparse(index int, rank byte) error {
 		return nil
 	}
 	if at.pos == before.pos {
-		e.at = startCursor // the run where the search began may be merged with the one before it
+		e.at = startCursor // the run where the search began may merge with its predecessor
 	}
 
 	var room [5]byte
@@ -146,12 +146,12 @@ func (e *Editor) raiseSparse(index int, rank byte) error {
 	return nil
 }
 
-// replace puts other bytes in the place of n bytes.
+// replace replaces n bytes by others.
 func (e *Editor) replace(at, n int, by []byte) {
 	old := len(e.b)
 	switch more := len(by) - n; {
 	case more > 0:
-		e.b = append(e.b, by[:more]...) // whose content does not matter: it only makes room
+		e.b = append(e.b, by[:more]...) // the content is irrelevant: it only makes room
 		copy(e.b[at+len(by):], e.b[at+n:old])
 	case more < 0:
 		copy(e.b[at+len(by):], e.b[at+n:])
@@ -160,14 +160,14 @@ func (e *Editor) replace(at, n int, by []byte) {
 	copy(e.b[at:], by)
 }
 
-// merge joins neighbouring runs of the same rank, beginning with the one at a position, as far as few steps go.
+// merge joins neighbouring runs of the same rank, starting with the one at an offset, for a few steps.
 func (e *Editor) merge(at int) {
 	for steps := mergeSteps; at < len(e.b) && steps > 0; steps-- {
 		r := readRun(e.b[at:])
 		if r.rank > 0 && at+1 < len(e.b) {
 			if next := readRun(e.b[at+1:]); next.rank == r.rank && next.length+r.length <= maxEqual {
 				e.replace(at, 2, []byte{equalRun(next.length+r.length, r.rank)})
-				continue // with what comes behind
+				continue // retry with the next run
 			}
 		}
 		at += r.size
@@ -183,8 +183,8 @@ func (e *Editor) promote(index int, rank byte) error {
 	return nil
 }
 
-// eachRun calls fn with the runs of a sparse string and the first register of each. It returns ErrCorrupted if they
-// are not exactly all registers.
+// eachRun calls fn with each run of a sparse string and its first register. It returns ErrCorrupted unless the runs
+// cover exactly all registers.
 func eachRun(b []byte, fn func(first int, r run)) error {
 	first := 0
 	for at := headerSize; at < len(b); {
@@ -202,8 +202,8 @@ func eachRun(b []byte, fn func(first int, r run)) error {
 	return nil
 }
 
-// AppendRuns appends a description of the runs of a sparse string: z and Z with a number of registers of 0, v with a
-// rank and a number of registers.
+// AppendRuns appends a description of a sparse string's runs: z or Z with a number of registers of 0, v with a rank and
+// a number of registers.
 func AppendRuns(dst, b []byte) []byte {
 	for at := headerSize; at < len(b); {
 		r := readRun(b[at:])

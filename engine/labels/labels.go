@@ -1,7 +1,7 @@
 // Package labels finds values by labels that they carry: pairs of a name and a value, such as room=kitchen.
 //
-// An Index knows the keys of all databases. It has for each name and value a set of keys, so that a search costs what
-// the rarest of its conditions has, however many keys there are. It has no locks.
+// An Index covers the keys of all databases. It has a set of keys for each name and value, so the cost of a search
+// depends on the rarest of its conditions, not on the number of keys. It has no locks.
 package labels
 
 import (
@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// Label is a name with a value. A key may have several labels of one name.
+// Label is a name with a value. A key may have several labels of the same name.
 type Label struct{ Name, Value string }
 
-// Key is a key in a space: what a database is while it keeps its content.
+// Key is a key in a space: the identity of a database's content.
 type Key struct {
 	Space uint32
 	Name  string
 }
 
-// Index knows the labels of keys. The zero value is empty.
+// Index has the labels of keys. The zero value is empty.
 type Index struct {
 	keys  map[Key]*item
 	names map[string]values
 }
 
-// values are the sets of keys by the value of a label.
+// values are sets of keys by the value of a label.
 type values map[string]set
 
 type set map[*item]struct{}
@@ -34,7 +34,7 @@ type item struct {
 	labels []Label
 }
 
-// Set says that a key has labels, and no others. Both are kept, and must not change.
+// Set sets the labels of a key, replacing earlier ones. It keeps both arguments, which must not change.
 func (x *Index) Set(key Key, labels []Label) {
 	x.Delete(key)
 	if len(labels) == 0 {
@@ -60,7 +60,7 @@ func (x *Index) Set(key Key, labels []Label) {
 	}
 }
 
-// Delete says that a key has no labels, and returns those that it had.
+// Delete removes all labels of a key, and returns them.
 func (x *Index) Delete(key Key) []Label {
 	i := x.keys[key]
 	if i == nil {
@@ -81,7 +81,7 @@ func (x *Index) Delete(key Key) []Label {
 	return i.labels
 }
 
-// DeleteSpace forgets all keys of a space.
+// DeleteSpace removes all keys of a space.
 func (x *Index) DeleteSpace(space uint32) {
 	for key := range x.keys {
 		if key.Space == space {
@@ -90,19 +90,19 @@ func (x *Index) DeleteSpace(space uint32) {
 	}
 }
 
-// Len returns the number of keys that have labels.
+// Len returns the number of keys with labels.
 func (x *Index) Len() int { return len(x.keys) }
 
-// Matcher is a condition on the label of a name.
+// Matcher is a condition on a key's labels of one name.
 type Matcher struct {
 	Name string
-	// Values are those that it must have one of; none of them if Not is set. The value "" stands for keys that have no
-	// label of the name.
+	// Values are the permitted values, or the excluded ones if Not is set. The value "" stands for a key without a
+	// label of this name.
 	Values []string
 	Not    bool
 }
 
-// Selects reports whether the condition alone says which keys are meant, rather than which are not.
+// Selects reports whether the condition alone includes keys, instead of excluding some.
 func (m *Matcher) Selects() bool { return !m.Not && !slices.Contains(m.Values, "") }
 
 // Matches reports whether labels fulfil the condition.
@@ -122,7 +122,8 @@ func (m *Matcher) Matches(labels []Label) bool {
 	return m.Not
 }
 
-// Find returns the keys, with their labels, that fulfil all conditions, in no order. One of them must select keys.
+// Find calls fn with the keys, and their labels, that fulfil all conditions, in no order. At least one must select
+// keys.
 func (x *Index) Find(matchers []Matcher, fn func(key Key, labels []Label)) {
 	best, size := -1, 0
 	for m := range matchers {
@@ -153,7 +154,7 @@ func (x *Index) Find(matchers []Matcher, fn func(key Key, labels []Label)) {
 	}
 }
 
-// first reports whether no value of m before the k-th leads to the key: it may have several labels of a name.
+// first reports whether none of the first k values of m leads to the key, which may have several labels of a name.
 func (i *item) first(m *Matcher, k int) bool {
 	if k == 0 {
 		return true
@@ -171,7 +172,7 @@ func (i *item) fulfils(matchers []Matcher) bool {
 	return true
 }
 
-// Names returns the names of all labels of keys that count, in order.
+// Names returns, sorted, the names of all labels of keys for which counts returns true.
 func (x *Index) Names(counts func(Key) bool) []string {
 	found := make([]string, 0, len(x.names))
 	for name, v := range x.names {
@@ -186,7 +187,7 @@ func (x *Index) Names(counts func(Key) bool) []string {
 	return found
 }
 
-// Values returns the values of all labels of a name, of keys that count, in order.
+// Values returns, sorted, the values of all labels of a name, of keys for which counts returns true.
 func (x *Index) Values(name string, counts func(Key) bool) []string {
 	found := make([]string, 0, len(x.names[name]))
 	for value, s := range x.names[name] {
@@ -207,7 +208,7 @@ func (s set) any(counts func(Key) bool) bool {
 	return false
 }
 
-// Compare orders keys by their names, and those of one name by their spaces.
+// Compare orders keys by name, then by space.
 func Compare(a, b Key) int {
 	if c := strings.Compare(a.Name, b.Name); c != 0 {
 		return c

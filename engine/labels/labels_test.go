@@ -84,7 +84,7 @@ func TestFindIsAsALookAtAllKeys(t *testing.T) {
 	require.Len(t, x.Values("n1", counts), len(values))
 }
 
-// fulfils says in other words what Matches does.
+// fulfils is another implementation of Matches.
 func fulfils(m Matcher, l []Label) bool {
 	var values []string
 	for _, label := range l {

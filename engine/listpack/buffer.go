@@ -5,26 +5,24 @@ import (
 	"unsafe"
 )
 
-// Buffer is what a small collection keeps its elements in: 16 bytes, and one piece of memory without pointers that is
-// hardly larger than it has to be. A collection that has become large keeps a pointer to its other form there
-// instead. The zero value is empty and ready to use. Nobody may use a Buffer and a plain copy of it; Clone makes an
-// independent one.
+// Buffer is the memory of a small collection: 16 bytes, and one piece of memory without pointers that is hardly larger
+// than needed. A collection that has become large stores a pointer to its other form there instead. The zero value is
+// empty and ready to use. A plain copy of a Buffer must not be used beside it; Clone makes an independent one.
 //
-// Memory that a Buffer has outgrown is soon used by another one: a view of it is valid until the Buffer changes, and
-// no longer.
+// Memory that a Buffer has outgrown is soon reused by another one: a view is valid only until the Buffer changes.
 type Buffer struct {
-	p     unsafe.Pointer // the memory, or what SetOther was given
+	p     unsafe.Pointer // the memory, or the pointer given to SetOther
 	size  uint32
-	Count uint16 // for the use of the owner
-	class uint8  // says how much memory there is
-	Mark  uint8  // for the use of the owner, up to 254
+	Count uint16 // for the owner's use
+	class uint8  // determines the size of the memory
+	Mark  uint8  // for the owner's use, up to 254
 }
 
-// markOther is the Mark of a Buffer that has another pointer.
+// markOther is the Mark of a Buffer with another pointer.
 const markOther = 255
 
-// sizes are those of the memory that a Buffer may have, by class: those in which Go's allocator gives it, so that
-// nothing is wasted by rounding up. Larger ones are multiples of pageSize.
+// sizes are the sizes of a Buffer's memory, by class. They are the allocator's size classes, so that rounding up wastes
+// nothing. Larger ones are multiples of pageSize.
 var sizes = [...]uint16{
 	0, 8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256, 288, 320, 352, 384, 416, 448,
 	480, 512,
@@ -37,16 +35,16 @@ var sizes = [...]uint16{
 const (
 	maxSized = 4 * pageSize // the last of sizes
 	pageSize = 8192
-	// MaxSize is how many bytes a Buffer can have. With more it panics.
+	// MaxSize is the largest size of a Buffer in bytes. Beyond it, a Buffer panics.
 	MaxSize = maxSized + (255-len(sizes))*pageSize
-	// roomy is the spare room that is never worth giving back.
+	// roomy is the spare room that is never worth freeing.
 	roomy = 64
 )
 
 var (
 	roomOf   [256]int              // the size of a class
-	classOf  [maxSized/8 + 1]uint8 // the class for a size, by an eighth of it, rounded up
-	outgrown [len(sizes)]sync.Pool // memory for another Buffer, by class: pointers to its first byte
+	classOf  [maxSized/8 + 1]uint8 // the class for a size, by a size in units of 8 bytes, rounded up
+	outgrown [len(sizes)]sync.Pool // freed memory for reuse, by class: pointers to its first byte
 )
 
 func init() {
@@ -66,14 +64,14 @@ func init() {
 	}
 }
 
-// Bytes returns what is in the Buffer.
+// Bytes returns the content of the Buffer.
 func (b *Buffer) Bytes() []byte { return unsafe.Slice((*byte)(b.p), b.size) }
 
-// MemoryUsage returns the size in bytes of the memory that the Buffer points to, if that is its own.
+// MemoryUsage returns the size in bytes of the Buffer's own memory.
 func (b *Buffer) MemoryUsage() int { return roomOf[b.class] }
 
-// Allocated returns how many bytes the allocator uses for n bytes without pointers, as far as it is known here: not
-// above MaxSize.
+// Allocated returns how many bytes the allocator uses for n bytes without pointers, according to sizes: valid up to
+// MaxSize.
 func Allocated(n int) int {
 	if n <= maxSized {
 		return roomOf[classOf[(n+7)/8]]
@@ -81,7 +79,7 @@ func Allocated(n int) int {
 	return (n + pageSize - 1) / pageSize * pageSize
 }
 
-// Other returns the pointer that the Buffer has in place of its memory, nil if there is none.
+// Other returns the pointer that replaces the Buffer's memory, nil if there is none.
 func (b *Buffer) Other() unsafe.Pointer {
 	if b.Mark != markOther {
 		return nil
@@ -89,13 +87,13 @@ func (b *Buffer) Other() unsafe.Pointer {
 	return b.p
 }
 
-// SetOther puts a pointer in the place of the memory, which the Buffer gives up.
+// SetOther frees the memory and stores a pointer in its place.
 func (b *Buffer) SetOther(p unsafe.Pointer) {
 	b.Reset()
 	b.p, b.Mark = p, markOther // and no class
 }
 
-// Splice turns the `old` bytes at offset i into `size` bytes of unspecified content.
+// Splice replaces the `old` bytes at offset i by `size` bytes of unspecified content.
 func (b *Buffer) Splice(i, old, size int) {
 	was := b.Bytes()
 	end := len(was) + size - old
@@ -114,7 +112,7 @@ func (b *Buffer) Splice(i, old, size int) {
 	*b = now
 }
 
-// Clone returns an independent copy of a Buffer that has no other pointer.
+// Clone returns an independent copy of a Buffer without another pointer.
 func (b *Buffer) Clone() Buffer {
 	c := *b
 	c.allocate()
@@ -122,13 +120,13 @@ func (b *Buffer) Clone() Buffer {
 	return c
 }
 
-// Reset empties the Buffer, and gives up its memory or the other pointer.
+// Reset empties the Buffer, and frees its memory or the other pointer.
 func (b *Buffer) Reset() {
 	b.release()
 	*b = Buffer{}
 }
 
-// allocate gives the Buffer memory for its size, of unspecified content.
+// allocate gives the Buffer memory of its size, with unspecified content.
 func (b *Buffer) allocate() {
 	n := int(b.size)
 	if n > MaxSize {

@@ -3,21 +3,21 @@
 // short element.
 //
 // An element is its length (varint, least significant seven bits first; the high bit says that more follow) and its
-// bytes. Every change moves the bytes behind it, so that it costs time in proportion to the buffer.
+// bytes. Every change moves the bytes after it, so its cost is proportional to the buffer.
 package listpack
 
 import "math/bits"
 
 // Listpack is a sequence of byte strings in one Buffer. The zero value is empty and ready to use.
 //
-// Methods that take an element copy it. An element passed in must not alias the listpack's own memory (what At
-// returns), because that moves while the element is stored.
+// Methods copy their elements. An argument must not alias the listpack's own memory (the result of At), because that
+// moves while the element is stored.
 type Listpack struct{ Buffer }
 
 // Pos is the offset of an element. It stays valid until the listpack changes at or before it. -1 is no element.
 type Pos int
 
-// none is the position of no element.
+// none means no element.
 const none Pos = -1
 
 // maxCount is the largest number of elements.
@@ -26,7 +26,7 @@ const maxCount = 1<<16 - 1
 // Len returns the number of elements.
 func (l *Listpack) Len() int { return int(l.Count) }
 
-// Fits says whether `count` more elements, of `size` bytes all together, can be added.
+// Fits reports whether `count` more elements, of `size` bytes in total, can be added.
 func (l *Listpack) Fits(count, size int) bool {
 	const header = 5 // at most, for an element that fits
 	return l.Len()+count <= maxCount && size <= MaxSize && int(l.size)+size+count*header <= MaxSize
@@ -56,7 +56,7 @@ func (l *Listpack) At(p Pos) []byte {
 	return b[start:end:end]
 }
 
-// Pair returns the element at p and the one after it, as At does, and the position behind them, or -1.
+// Pair returns the element at p and the one after it, as At does, and the position after both, or -1.
 func (l *Listpack) Pair(p Pos) (first, second []byte, next Pos) {
 	b := l.Bytes()
 	start, end := p+1, p+1+Pos(b[p])
@@ -75,7 +75,7 @@ func (l *Listpack) Pair(p Pos) (first, second []byte, next Pos) {
 	return first, second, next
 }
 
-// Seek returns the position of element number i, which must be there. It walks from the front.
+// Seek returns the position of element i, which must exist. It walks from the front.
 func (l *Listpack) Seek(i int) Pos {
 	b, p := l.Bytes(), Pos(0)
 	for ; i > 0; i-- {
@@ -84,9 +84,8 @@ func (l *Listpack) Seek(i int) Pos {
 	return p
 }
 
-// Find returns the position of the first element equal to v, or -1, and how many others it has tested before. It
-// tests one element, then skips `skip` of them, and so on: a skip of 1 tests the fields of field and value pairs
-// only.
+// Find returns the position of the first element equal to v, or -1, and how many elements it tested before. After each
+// tested element it skips `skip` others: a skip of 1 tests only the fields of field and value pairs.
 func (l *Listpack) Find(v []byte, skip int) (p Pos, before int) {
 	b, last := l.Bytes(), byte(0)
 	if len(v) > 0 {
@@ -113,7 +112,7 @@ func (l *Listpack) Find(v []byte, skip int) (p Pos, before int) {
 // Append adds elements at the end.
 func (l *Listpack) Append(elements ...[]byte) { l.Insert(none, elements...) }
 
-// Insert adds elements before the one at p, so that p names the first of them. A p of -1 appends.
+// Insert adds elements before the one at p; then p is the position of the first of them. A p of -1 appends.
 func (l *Listpack) Insert(p Pos, elements ...[]byte) {
 	size := 0
 	for _, v := range elements {
@@ -130,13 +129,13 @@ func (l *Listpack) Insert(p Pos, elements ...[]byte) {
 	l.Count += uint16(len(elements))
 }
 
-// Replace puts v in the place of the element at p. Position p stays valid and names the new element.
+// Replace replaces the element at p by v. Position p stays valid and refers to the new element.
 func (l *Listpack) Replace(p Pos, v []byte) {
 	l.Splice(int(p), int(after(l.Bytes(), p)-p), EncodedLen(v))
 	write(l.Bytes(), p, v)
 }
 
-// Delete removes n elements from the one at p on, which must be there.
+// Delete removes n elements starting at p, which must exist.
 func (l *Listpack) Delete(p Pos, n int) {
 	b, end := l.Bytes(), p
 	for range n {
@@ -149,10 +148,10 @@ func (l *Listpack) Delete(p Pos, n int) {
 // Clone returns an independent copy.
 func (l *Listpack) Clone() Listpack { return Listpack{l.Buffer.Clone()} }
 
-// EncodedLen returns how many bytes an element takes once it is encoded.
+// EncodedLen returns how many bytes an element takes when encoded.
 func EncodedLen(v []byte) int { return (bits.Len(uint(len(v))|1)+6)/7 + len(v) }
 
-// manyBytes is set in the first byte of a length if that has several.
+// manyBytes is set in the first byte of a length of several bytes.
 const manyBytes = 0x80
 
 // bounds returns where in b the bytes of the element at p begin and end.
@@ -164,7 +163,7 @@ func bounds(b []byte, p Pos) (start, end Pos) {
 	return start, end
 }
 
-// longBounds is bounds for a length of several bytes. It is kept apart for the sake of the others.
+// longBounds is bounds for a length of several bytes. It is separate so that bounds can be inlined.
 //
 //go:noinline
 func longBounds(b []byte, p Pos) (start, end Pos) {
@@ -179,7 +178,7 @@ func longBounds(b []byte, p Pos) (start, end Pos) {
 	}
 }
 
-// after returns the offset behind the element at p, which is the end of b for the last one.
+// after returns the offset after the element at p, which is the end of b for the last one.
 func after(b []byte, p Pos) Pos {
 	if n := b[p]; n < manyBytes {
 		return p + 1 + Pos(n)

@@ -16,7 +16,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// elements walks l, and checks that its numbers agree with what it has.
+// elements walks l, and checks its counters against its content.
 func elements(t require.TestingT, l *Listpack) [][]byte {
 	all, size := [][]byte{}, 0
 	for p := l.First(); p != -1; p = l.Next(p) {

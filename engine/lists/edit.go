@@ -6,10 +6,10 @@ import (
 	"github.com/atomredis/atomredis/internal/buffers"
 )
 
-// This file changes lists other than at the ends, and keeps the ring of nodes in order.
+// This file changes lists in the middle, and keeps the ring of nodes in order.
 
-// CanSet reports whether Set can replace element i of a list of which only the ends are in memory, i being there: there
-// must be room for v among its neighbours.
+// CanSet reports whether Set can replace element i, which is in memory, of a list with a gap: v must fit into the
+// element's node.
 func (l *List) CanSet(i int, v []byte) bool {
 	if l.gap() < 0 || i < 0 || i >= l.len {
 		return true
@@ -21,7 +21,7 @@ func (l *List) CanSet(i int, v []byte) bool {
 	return nd.size()-encodedLen(len(old))+encodedLen(len(v)) <= maxBytes
 }
 
-// Set replaces element i. It reports whether there is such an element.
+// Set replaces element i. It returns false if there is no such element.
 func (l *List) Set(i int, v []byte) bool {
 	if i < 0 || i >= l.len {
 		return false
@@ -32,7 +32,7 @@ func (l *List) Set(i int, v []byte) bool {
 	old, next := nd.elem(p)
 	l.note(j)
 	if l.nodes == 1 && !l.quick {
-		// As in Redis, which makes sure that there is room for the new element beside the old one.
+		// As in Redis, which requires room for the new element beside the old one.
 		maxBytes, maxEntries := l.bounds()
 		l.setQuick(nd.size()+encodedLen(len(v)) > maxBytes || nd.n+1 > maxEntries)
 	}
@@ -44,7 +44,7 @@ func (l *List) Set(i int, v []byte) bool {
 	nd.n--
 	l.len--
 	if l.gap() >= 0 {
-		l.write(j, p, encodedLen(len(v)), v) // see CanSet; which nodes could be one is not known
+		l.write(j, p, encodedLen(len(v)), v) // see CanSet; which nodes could be merged is unknown
 		return true
 	}
 	if nd.n == 0 {
@@ -55,7 +55,7 @@ func (l *List) Set(i int, v []byte) bool {
 	return true
 }
 
-// InsertBefore puts v before the first element equal to pivot. It reports whether there is one.
+// InsertBefore inserts v before the first element equal to pivot. It returns false if there is none.
 func (l *List) InsertBefore(pivot, v []byte) bool {
 	for j := range l.nodes {
 		if p, k := l.at(j).find(pivot); k >= 0 {
@@ -66,7 +66,7 @@ func (l *List) InsertBefore(pivot, v []byte) bool {
 	return false
 }
 
-// InsertAfter puts v after the first element equal to pivot. It reports whether there is one.
+// InsertAfter inserts v after the first element equal to pivot. It returns false if there is none.
 func (l *List) InsertAfter(pivot, v []byte) bool {
 	for j := range l.nodes {
 		nd := l.at(j)
@@ -79,8 +79,8 @@ func (l *List) InsertAfter(pivot, v []byte) bool {
 	return false
 }
 
-// insert puts v into node j at offset p, where k of the node's elements lie before p. If it does not
-// fit, it goes to the end of a neighbour, or the node splits.
+// insert stores v in node j at offset p; k of the node's elements lie before p. If v does not fit, it goes to the end
+// of a neighbour, or the node splits.
 func (l *List) insert(j, p, k int, v []byte) {
 	size := encodedLen(len(v))
 	lo := j
@@ -115,8 +115,8 @@ func (l *List) insert(j, p, k int, v []byte) {
 	l.tidy(min(lo, j), min(max(lo, j)+1, l.nodes-1))
 }
 
-// Remove removes elements equal to v and returns how many, as LREM does: the first count ones, the
-// last ones if count is negative, all if it is 0.
+// Remove removes elements equal to v and returns how many, as LREM does: the first count ones, the last ones if count
+// is negative, all if it is 0.
 func (l *List) Remove(count int, v []byte) int {
 	left := count
 	switch {
@@ -215,7 +215,7 @@ func (l *List) split(j, p, k int) {
 	l.compact(l.at(j))
 }
 
-// compact gives back the free room of a node that nobody pushes to, if that is worth a copy.
+// compact frees the unused room of a node that is no longer pushed to, if that is worth a copy.
 func (l *List) compact(nd *node) {
 	if old := nd.buf; nd.size() < cap(old)-cap(old)/8 {
 		nd.buf, nd.head = append([]byte(nil), old[nd.head:]...), 0
@@ -224,7 +224,7 @@ func (l *List) compact(nd *node) {
 	}
 }
 
-// keep has a buffer that is not used any more ready for the next node, if there is none and it is not too large.
+// keep saves an unused buffer for the next node, if none is saved yet and the buffer is not too large.
 func (l *List) keep(buf []byte) {
 	if maxBytes, _ := l.bounds(); cap(buf) > 2*maxBytes {
 		return
@@ -235,11 +235,11 @@ func (l *List) keep(buf []byte) {
 	}
 }
 
-// tidy restores the invariants after the nodes lo to hi have changed: it deletes empty nodes, merges
-// neighbours that fit into one, renumbers, gives back memory, and settles the encoding.
+// tidy restores the invariants after nodes lo to hi have changed: it deletes empty nodes, merges neighbours that fit
+// into one, renumbers, frees memory, and settles the encoding.
 func (l *List) tidy(lo, hi int) {
 	lo, hi = max(lo-1, 0), min(hi+1, l.nodes-1)
-	left := -1 // the node that takes the next one, if that fits
+	left := -1 // the node that takes the next one if it fits
 	for i := lo; i <= hi; i++ {
 		nd := l.at(i)
 		if nd.n == 0 {
@@ -276,8 +276,8 @@ func (l *List) tidy(lo, hi int) {
 	l.settle()
 }
 
-// renumber sets the positions right after the nodes lo to hi have changed, counting from the side
-// that has fewer nodes to touch, and no further than they are wrong.
+// renumber sets the positions after nodes lo to hi have changed. It counts from the side with fewer nodes to update,
+// and stops where positions are right.
 func (l *List) renumber(lo, hi int) {
 	if lo < l.nodes-1-hi {
 		at := l.at(hi + 1).start
@@ -300,12 +300,12 @@ func (l *List) renumber(lo, hi int) {
 	}
 }
 
-// insertNode makes an empty node j with room for more elements like the one of size bytes that it is
-// made for; atFront says that they will be pushed to its front. It returns the offset to write at.
+// insertNode creates an empty node j for elements of about size bytes; atFront says that they will be pushed to its
+// front. It returns the offset to write at.
 func (l *List) insertNode(j, size int, atFront bool) int {
-	// The only node of a small list grows as needed. Beside others, a node gets all its memory at once: what as many
-	// elements of this size need as it may have. If these turn out to be of other sizes, the free room is given back
-	// when it is full, which is when the next node is made at that end.
+	// The only node of a small list grows as needed. Otherwise a node gets memory for all the elements of this size
+	// that it may have. If later elements have other sizes, the unused room is freed when the node is full, which is
+	// when the next one is created at that end.
 	room := size
 	if maxBytes, maxEntries := l.bounds(); l.nodes > 0 {
 		room = max(min(maxBytes/size, maxEntries), 1) * size
@@ -361,7 +361,7 @@ func (l *List) makeSlot(j int) {
 	}
 }
 
-// move makes node from node to, which is empty.
+// move moves the node at from to to, which is empty.
 func (l *List) move(to, from int) {
 	if to == from {
 		return
@@ -374,7 +374,7 @@ func (l *List) move(to, from int) {
 	}
 }
 
-// deleteNodes takes the nodes from j on, n of them, out of the ring.
+// deleteNodes removes n nodes, starting at j, from the ring.
 func (l *List) deleteNodes(j, n int) {
 	if n == 0 {
 		return
@@ -422,13 +422,13 @@ func (l *List) resizeRing(size int) {
 	l.ring, l.first = ring, 0
 }
 
-// release empties a node and lets go of its buffer, or keeps it as the spare one. Its position stays.
+// release empties a node and frees its buffer, or keeps it as the spare one. The node's position stays.
 func (l *List) release(nd *node) {
 	buf := nd.buf
 	*nd = node{start: nd.start}
 	l.resized(-cap(buf))
 	if cap(buf) >= buffers.Large {
-		buffers.Put(buf) // what Front or Back has returned of it is not valid any more
+		buffers.Put(buf) // invalidates results of Front and Back
 	} else if l.nodes > 1 {
 		l.keep(buf)
 	}

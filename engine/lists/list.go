@@ -1,16 +1,14 @@
-// Package lists holds the list data structure: a deque of byte strings in flat chunks.
+// Package lists has the list data structure: a deque of byte strings in flat chunks.
 //
-// The chunks, called nodes, lie in a ring. Every node knows the position of its first element, so
-// that an index is found by binary search; a change in the middle renumbers the nodes on one side,
-// which costs less than finding the place did.
+// The chunks, called nodes, form a ring. Every node knows the position of its first element, so that binary search
+// finds an index; a change in the middle renumbers the nodes on one side, which costs less than the search did.
 //
-// Arguments are copied when they are stored and may die afterwards. They must not be views of the
-// list they are passed to. Slices that a List hands out are views: read-only, and valid until the
-// next change of the list.
+// Arguments are copied when they are stored and may change afterwards. They must not be views of the list they are
+// passed to. Slices that a List returns are views: read-only, and valid until the next change of the list.
 //
 // A node has up to 8 KiB, with room at both ends. Nodes of 32 KiB or more take their memory from package buffers and
-// give it back, so that a queue of long messages makes little garbage: what Front or Back has returned must not be
-// looked at after the element was dropped.
+// return it, so that a queue of long messages makes little garbage: a result of Front or Back must not be used after
+// the element was dropped.
 package lists
 
 import (
@@ -25,7 +23,7 @@ import (
 type List struct {
 	ring  []node // a power of two of slots, or none
 	first int    // slot of the first node
-	nodes int    // slots in use; none of their nodes is empty
+	nodes int    // slots in use; no node in them is empty
 	len   int
 	limit int32   // a Limit
 	quick bool    // reported as quicklist: sticky until the list is well within one node again
@@ -33,31 +31,31 @@ type List struct {
 	one   [1]node // the ring of a list of one node, as most are
 }
 
-// extra is what small lists have no need of.
+// extra has the fields that small lists do not need.
 type extra struct {
-	// spare is the buffer of a node that went, kept for the next one, so that neither a queue nor pushes and pops across
+	// spare is the buffer of a removed node, kept for the next one, so that neither a queue nor pushes and pops across
 	// the boundary of a node allocate.
 	spare []byte
-	// buffers is how many bytes the buffers of all nodes and the spare one take.
+	// buffers is the size in bytes of the buffers of all nodes and the spare one.
 	buffers int
 	log     *delta.Log // nil unless the list is tracked
-	// names are those of the nodes of a tracked list, in the same slots of a ring of the same size; a slot without a
-	// node has none. A name is a number, big-endian, so that the names are in the order of the nodes.
+	// names are the names of a tracked list's nodes, in the same slots of a ring of the same size; a slot without a
+	// node has none. A name is a big-endian number, so that the names are in the order of the nodes.
 	names []string
 	gap   string // the name of the gap, if there is one: see partial.go
 }
 
-// Limit is the size of a node, as in list-max-listpack-size: -1 to -5 stand for 4, 8, 16, 32 and 64
-// KiB, a positive number is a number of elements (within 8 KiB).
+// Limit is the size of a node, as in list-max-listpack-size: -1 to -5 mean 4, 8, 16, 32 and 64 KiB, a positive number
+// is a number of elements (within 8 KiB).
 type Limit int
 
-// DefaultLimit is what Redis uses unless configured otherwise: 8 KiB.
+// DefaultLimit is Redis's default: 8 KiB.
 const DefaultLimit Limit = -2
 
-// entryLimitBytes bounds a node whose limit is a number of elements.
+// entryLimitBytes is the most bytes of a node whose limit is a number of elements.
 const entryLimitBytes = 8 << 10
 
-// Bounds returns the limit as bytes and as number of elements.
+// Bounds returns the limit in bytes and in elements.
 func (m Limit) Bounds() (maxBytes, maxEntries int) {
 	if m < 0 {
 		return 4 << 10 << (-max(m, -5) - 1), math.MaxInt
@@ -65,16 +63,16 @@ func (m Limit) Bounds() (maxBytes, maxEntries int) {
 	return entryLimitBytes, int(min(max(m, 1), 1<<15-1))
 }
 
-// narrow returns the limit, or the nearest one with the same bounds, in less room.
+// narrow returns the limit, or the nearest one with the same bounds, as an int32.
 func (m Limit) narrow() int32 { return int32(min(max(m, math.MinInt32), math.MaxInt32)) }
 
 // New returns an empty list.
 func New(limit Limit) *List { return &List{limit: limit.narrow()} }
 
-// SetLimit changes the node size for the changes to come.
+// SetLimit changes the node size for later changes.
 func (l *List) SetLimit(limit Limit) { l.limit = limit.narrow() }
 
-// bounds returns the limit of the list as bytes and as number of elements.
+// bounds returns the list's limit in bytes and in elements.
 func (l *List) bounds() (maxBytes, maxEntries int) { return Limit(l.limit).Bounds() }
 
 // Len is the number of elements.
@@ -87,10 +85,10 @@ func (l *List) MemoryUsage() int {
 		n += int(unsafe.Sizeof(node{})) * len(l.ring)
 	}
 	if l.extra == nil {
-		return n + l.buffers() // of one node at most
+		return n + l.buffers() // of at most one node
 	}
 	n += l.extra.buffers
-	if log := l.extra.log; log != nil && log.ID != 0 { // what there is only for the time of a copy is not counted
+	if log := l.extra.log; log != nil && log.ID != 0 { // memory only for a copy is not counted
 		n += partBytes * len(l.extra.names)
 	}
 	return n
@@ -105,14 +103,14 @@ func (l *List) buffers() int {
 	return n
 }
 
-// resized notes that the buffers of the nodes and the spare one take n bytes more.
+// resized adds n bytes to the size of the buffers of the nodes and the spare one.
 func (l *List) resized(n int) {
 	if l.extra != nil {
 		l.extra.buffers += n
 	}
 }
 
-// extend gives the list an extra, if it has none.
+// extend returns the list's extra, and creates it if there is none.
 func (l *List) extend() *extra {
 	if l.extra == nil {
 		l.extra = &extra{buffers: l.buffers()}
@@ -120,12 +118,11 @@ func (l *List) extend() *extra {
 	return l.extra
 }
 
-// Nodes is the number of nodes.
+// Nodes returns the number of nodes.
 func (l *List) Nodes() int { return l.nodes }
 
-// Encoding is the name Redis has for the form of the list: "listpack" for one node within the limit,
-// "quicklist" for more. Like Redis, a list that has shrunk counts as a listpack again once its one
-// node is at most half full.
+// Encoding returns Redis's name for the form of the list: "listpack" for one node within the limit, "quicklist" for
+// more. As in Redis, a list that has shrunk counts as a listpack again once its only node is at most half full.
 func (l *List) Encoding() string {
 	if l.quick {
 		return "quicklist"
@@ -133,7 +130,7 @@ func (l *List) Encoding() string {
 	return "listpack"
 }
 
-// Reload decides the encoding as for a list that was read from a file: whatever it was before.
+// Reload decides the encoding as for a list read from a file, regardless of its history.
 func (l *List) Reload() {
 	l.settle()
 	if l.nodes == 1 {
@@ -209,8 +206,8 @@ func (l *List) Back() ([]byte, bool) {
 	return v, true
 }
 
-// DropFront removes the first element, if there is one. Use Front before to see it: what that returned is not valid
-// any more, and its memory may be another's.
+// DropFront removes the first element, if there is one. Call Front before to read it: its result becomes invalid, and
+// its memory may be reused.
 func (l *List) DropFront() {
 	if l.len == 0 {
 		return
@@ -238,7 +235,7 @@ func (l *List) DropBack() {
 	l.dropped(l.nodes - 1)
 }
 
-// dropped cleans up after elements left node i, the first or the last one.
+// dropped cleans up after elements were removed from node i, the first or the last one.
 func (l *List) dropped(i int) {
 	if nd := l.at(i); nd.n == 0 {
 		l.deleteNodes(i, 1)
@@ -247,7 +244,7 @@ func (l *List) dropped(i int) {
 	l.settle()
 }
 
-// tighten gives back the room of a list that has shrunk to a small part of one node.
+// tighten frees unused room of a list that has shrunk to a small part of one node.
 func (l *List) tighten() {
 	if l.nodes == 1 {
 		nd := l.at(0)
@@ -326,9 +323,9 @@ func (l *List) RangeReverse(start, stop int, fn func(v []byte) bool) {
 	}
 }
 
-// Pos calls fn with the indexes of elements equal to v, as LPOS does. Rank 1 begins with the first
-// match, 2 with the second; -1 begins with the last match and goes backwards. At most count matches
-// are reported and at most maxlen elements compared; 0 is no bound. Rank 0 counts as 1.
+// Pos calls fn with the indexes of elements equal to v, as LPOS does. Rank 1 starts with the first match, 2 with the
+// second; -1 starts with the last match and goes backwards. At most count matches are reported and at most maxlen
+// elements compared; 0 is no limit. Rank 0 counts as 1.
 func (l *List) Pos(v []byte, rank, count, maxlen int, fn func(i int)) {
 	if maxlen <= 0 || maxlen > l.len {
 		maxlen = l.len
@@ -367,7 +364,7 @@ func (l *List) Clone() *List {
 	return c
 }
 
-// newRing returns a ring of the given size, which may be the one in the list.
+// newRing returns a ring of the given size, perhaps the one inside the list.
 func (l *List) newRing(size int) []node {
 	if size == len(l.one) {
 		return l.one[:]
@@ -378,10 +375,10 @@ func (l *List) newRing(size int) []node {
 // at returns node i. The pointer is valid until a node is inserted or deleted.
 func (l *List) at(i int) *node { return &l.ring[l.slot(i)] }
 
-// slot returns where in the ring node i is.
+// slot returns the ring slot of node i.
 func (l *List) slot(i int) int { return (l.first + i) & (len(l.ring) - 1) }
 
-// locate returns the node that holds element i, which must exist, and the element's number therein.
+// locate returns the node that holds element i, which must exist, and the element's index in it.
 func (l *List) locate(i int) (j, k int) {
 	at := l.at(0).start + i
 	if last := l.at(l.nodes - 1); at >= last.start {
@@ -399,8 +396,8 @@ func (l *List) locate(i int) (j, k int) {
 	return lo, at - l.at(lo).start
 }
 
-// fits tells whether n more elements of size bytes together may go into a node. Anything may go into
-// an empty one, so an element beyond the limit has a node of its own.
+// fits reports whether n more elements of size bytes in total fit into a node. Anything fits into an empty one, so an
+// element beyond the limit has a node of its own.
 func (l *List) fits(nd *node, size, n int) bool {
 	if nd.n == 0 {
 		return true

@@ -6,19 +6,18 @@ import (
 	"github.com/atomredis/atomredis/internal/buffers"
 )
 
-// node is a run of consecutive elements in one buffer. Unlike a listpack it may leave free room at
-// both ends, so that pushes and pops at either end move no other element.
+// node is a run of consecutive elements in one buffer. Unlike a listpack it may have free room at both ends, so that
+// pushes and pops at either end move no other element.
 //
-// An element is its length as a varint, its bytes, and the same varint mirrored, which makes the run
-// readable from both ends.
+// An element is its length as a varint, its bytes, and the same varint reversed, so the run can be read from both ends.
 type node struct {
-	buf   []byte // elements are buf[head:]; buf[:head] and what follows len(buf) are free
+	buf   []byte // elements are buf[head:]; buf[:head] and the bytes after len(buf) are free
 	head  int
 	n     int // number of elements
 	start int // position of the first element; node i+1 starts where node i ends
 }
 
-// lengthBytes is the size of the varint that holds a length.
+// lengthBytes returns the size of the varint of a length.
 func lengthBytes(n int) int {
 	w := 1
 	for n >= 0x80 {
@@ -28,10 +27,10 @@ func lengthBytes(n int) int {
 	return w
 }
 
-// encodedLen is the room that an element of n bytes takes in a node.
+// encodedLen returns the room that an element of n bytes takes in a node.
 func encodedLen(n int) int { return n + 2*lengthBytes(n) }
 
-// put writes v as an element into dst, which has exactly the length it needs.
+// put encodes v as an element into dst, which has exactly the length needed.
 func put(dst, v []byte) {
 	front, back := 0, len(dst)-1
 	n := len(v)
@@ -44,7 +43,7 @@ func put(dst, v []byte) {
 	copy(dst[front+1:], v)
 }
 
-// size is the number of bytes in use.
+// size returns the number of bytes in use.
 func (nd *node) size() int { return len(nd.buf) - nd.head }
 
 // elem returns the element that begins at p and the offset where the next one begins.
@@ -114,8 +113,8 @@ func (nd *node) find(v []byte) (p, k int) {
 	return -1, -1
 }
 
-// open makes a gap of size bytes at offset p and returns where the gap begins. The gap opens towards
-// the side where less has to move; a buffer that must grow grows towards maxBytes.
+// open makes a gap of size bytes at offset p and returns its start. The gap opens towards the side where less has to
+// move; a buffer that must grow grows up to maxBytes.
 func (nd *node) open(p, size, maxBytes int) int {
 	end := len(nd.buf)
 	before, after := p-nd.head, end-p
@@ -148,13 +147,13 @@ func (nd *node) open(p, size, maxBytes int) int {
 	return head + before
 }
 
-// move shifts the elements within the buffer, so that they begin at head with a gap of size bytes in
-// front of what was at p. It returns where the gap begins.
+// move shifts the elements within the buffer, so that they begin at head, with a gap of size bytes before the element
+// at p. It returns the start of the gap.
 func (nd *node) move(p, size, head int) int {
 	left, right, end := nd.head, p, len(nd.buf)
 	gap := head + p - left
 	full := nd.buf[:cap(nd.buf)]
-	// The part that moves away from the other goes first, lest one overwrite the other.
+	// The part that moves away from the other is moved first, so that it is not overwritten.
 	if gap+size > right {
 		copy(full[gap+size:], full[right:end])
 		copy(full[head:], full[left:p])
@@ -166,9 +165,8 @@ func (nd *node) move(p, size, head int) int {
 	return gap
 }
 
-// grown is the capacity for a buffer that must hold need bytes, the newest element being size bytes
-// of them. Buffers grow by three eighths, and to maxBytes at most; few large
-// elements get what they need.
+// grown returns the capacity for a buffer that must hold need bytes, of which the newest element takes size. Buffers
+// grow by three eighths, up to maxBytes; a few large elements get exactly what they need.
 func grown(need, size, maxBytes int) int {
 	if need >= maxBytes || size > maxBytes/8 {
 		return need
@@ -176,8 +174,7 @@ func grown(need, size, maxBytes int) int {
 	return min(need+need*3/8, maxBytes)
 }
 
-// cut removes the bytes from p to q, moving the smaller side, and returns the offset of what
-// followed them.
+// cut removes the bytes from p to q, moving the smaller side, and returns the new offset of the bytes after them.
 func (nd *node) cut(p, q int) int {
 	if p-nd.head <= len(nd.buf)-q {
 		copy(nd.buf[nd.head+q-p:], nd.buf[nd.head:p])
@@ -188,10 +185,10 @@ func (nd *node) cut(p, q int) int {
 	return p
 }
 
-// removeFirst removes up to limit elements equal to v, the first ones, and returns how many it removed.
+// removeFirst removes the first elements equal to v, up to limit, and returns how many it removed.
 func (nd *node) removeFirst(v []byte, limit int) int {
 	removed := 0
-	write, kept := nd.head, nd.head // buf[kept:read] is kept and moves to write
+	write, kept := nd.head, nd.head // buf[kept:read] stays and moves to write
 	read := nd.head
 	for read < len(nd.buf) && removed < limit {
 		e, next := nd.elem(read)
@@ -210,10 +207,10 @@ func (nd *node) removeFirst(v []byte, limit int) int {
 	return removed
 }
 
-// removeLast removes up to limit elements equal to v, the last ones, and returns how many it removed.
+// removeLast removes the last elements equal to v, up to limit, and returns how many it removed.
 func (nd *node) removeLast(v []byte, limit int) int {
 	removed := 0
-	write, kept := len(nd.buf), len(nd.buf) // buf[read:kept] is kept and moves to end at write
+	write, kept := len(nd.buf), len(nd.buf) // buf[read:kept] stays and moves to end at write
 	read := len(nd.buf)
 	for read > nd.head && removed < limit {
 		e, at := nd.elemBefore(read)
@@ -234,8 +231,8 @@ func (nd *node) removeLast(v []byte, limit int) int {
 	return removed
 }
 
-// tighten gives back memory when the buffer is mostly free. The bounds are far enough apart that a
-// queue that fills and drains does not pay for it often.
+// tighten frees memory when the buffer is mostly unused. The bounds are far enough apart that a queue that fills and
+// drains rarely pays for it.
 func (nd *node) tighten() {
 	size := nd.size()
 	if cap(nd.buf) <= 512 || size > cap(nd.buf)/8 {

@@ -7,17 +7,17 @@ import (
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
-// This file is about lists of which only nodes at the ends are in memory. All others are stored, and in their place is
-// one node, the gap, that has no elements and counts theirs. Elements may be added and taken at the ends, as long as a
-// node of that end stays in memory, and be read there. For everything else the gap must be filled.
+// This file handles lists with only the nodes at the ends in memory. All others are stored; one node, the gap, stands
+// for them: it has no elements and their count. Elements at an end may be added, removed and read as long as a node of
+// that end stays in memory. Everything else requires filling the gap.
 
-// StatePart returns the name of the part that says what the nodes do not.
+// StatePart returns the name of the part with the list's state beside its nodes.
 func StatePart() []byte { return []byte(stateName) }
 
-// LastPart returns a name behind those of all parts.
+// LastPart returns a name after those of all parts.
 func LastPart() []byte { return bytes.Repeat([]byte{0xff}, nameLen+1) }
 
-// CountPart returns how many elements the node has that is stored as the part with the given name and data.
+// CountPart returns the number of elements of the node that is stored as the part with the given name and data.
 func CountPart(name, data []byte) (int, error) {
 	nd, err := decodeNode(name, data)
 	return nd.n, err
@@ -25,8 +25,8 @@ func CountPart(name, data []byte) (int, error) {
 
 var errGap = errors.New("list: the stored nodes have not as many elements as they should have")
 
-// NewPartial returns a list of n elements that is stored in parts, and of which nothing is in memory. Its changes are
-// noted in log.
+// NewPartial returns a list of n elements that is stored in parts, with none of them in memory. It notes its changes in
+// log.
 func NewPartial(n int, limit Limit, log *delta.Log) *List {
 	l := New(limit)
 	l.quick = true
@@ -38,7 +38,7 @@ func NewPartial(n int, limit Limit, log *delta.Log) *List {
 // away reports whether the node is the gap.
 func (nd *node) away() bool { return nd.n > 0 && len(nd.buf) == 0 }
 
-// gap returns the number of the node that is the gap, -1 if there is none.
+// gap returns the index of the gap, -1 if there is none.
 func (l *List) gap() int {
 	if l.extra == nil || l.extra.names == nil {
 		return -1
@@ -49,7 +49,7 @@ func (l *List) gap() int {
 	return -1
 }
 
-// Reached returns how many elements there are in memory from either end on.
+// Reached returns how many elements at each end are in memory.
 func (l *List) Reached() (front, back int) {
 	i := l.gap()
 	if i < 0 {
@@ -59,8 +59,8 @@ func (l *List) Reached() (front, back int) {
 	return front, l.len - front - l.at(i).n
 }
 
-// Gap returns the names of the parts between which all are away; ok is false if none are. A name is empty if there is no
-// such part.
+// Gap returns the names of the parts right before and after the gap; ok is false if there is no gap. A name is empty if
+// there is no such part.
 func (l *List) Gap() (after, before string, ok bool) {
 	i := l.gap()
 	if i < 0 {
@@ -75,7 +75,7 @@ func (l *List) Gap() (after, before string, ok bool) {
 	return after, before, true
 }
 
-// SetState takes what is stored as StatePart.
+// SetState decodes the data stored as StatePart.
 func (l *List) SetState(data []byte) error {
 	quick, rest, err := decodeState(data)
 	if err == nil && len(rest) > 0 {
@@ -85,14 +85,14 @@ func (l *List) SetState(data []byte) error {
 	return err
 }
 
-// Nodes that were read, with their names.
+// Nodes are nodes read from the store, with their names.
 type Nodes struct {
 	names []string
 	nodes []node
 }
 
-// Add adds a node with the data of a part, which comes behind those that were added before. It returns how many elements
-// it has. Neither argument is kept.
+// Add adds a node with the data of a part, which must follow those added before. It returns the node's number of
+// elements, and keeps neither argument.
 func (n *Nodes) Add(name, data []byte) (elements int, err error) {
 	nd, err := decodeNode(name, data)
 	if err != nil {
@@ -105,10 +105,10 @@ func (n *Nodes) Add(name, data []byte) (elements int, err error) {
 	return nd.n, nil
 }
 
-// Len returns how many nodes there are.
+// Len returns the number of nodes.
 func (n *Nodes) Len() int { return len(n.nodes) }
 
-// Reach puts nodes into the gap that are next to its front, or to its back. It counts as no change.
+// Reach fills the gap partly, with nodes from its front or its back. That does not count as a change.
 func (l *List) Reach(n *Nodes, back bool) error {
 	i := l.gap()
 	if i < 0 {
@@ -139,7 +139,7 @@ func (l *List) Reach(n *Nodes, back bool) error {
 		if left > 0 {
 			name := ""
 			if len(names) > 0 {
-				name = names[len(names)-1] + "\x00" // before the name of whatever follows
+				name = names[len(names)-1] + "\x00" // before any following name
 			}
 			l.extra.gap = name
 			add(node{n: left}, name)
@@ -158,7 +158,7 @@ func (l *List) Reach(n *Nodes, back bool) error {
 	return nil
 }
 
-// Fill puts what whole has there into the gap, which it is then rid of. whole is the list as it is stored.
+// Fill replaces the gap by the corresponding nodes of whole, which loses them. whole is the list as stored.
 func (l *List) Fill(whole *List) error {
 	after, before, ok := l.Gap()
 	if !ok {

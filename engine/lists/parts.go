@@ -7,23 +7,23 @@ import (
 	"unsafe"
 )
 
-// This file is about lists that are tracked: every node has a name, under which it is stored as a part, and every
-// change of a node is noted.
+// This file handles tracked lists: every node has a name, under which it is stored as a part, and every change of a
+// node is noted.
 
-// partBytes is the memory that the name of a node takes.
+// partBytes is the memory of a node's name.
 const partBytes = int(unsafe.Sizeof("")) + nameLen
 
 // nameLen is the length of a node's name.
 const nameLen = 8
 
-// stateName is the name of the part that says what the nodes do not. It is before all of theirs.
+// stateName is the name of the part with the list's state beside its nodes. It sorts before all names of nodes.
 const stateName = "\x00"
 
 const (
-	// middle is the number of a node that begins a list.
+	// middle is the number of a list's first node.
 	middle = 1 << 63
-	// spacing is the distance of a new node at either end from the one that was there. It leaves room for 2^32 more at
-	// either end, and for as many between two neighbours as it can be halved.
+	// spacing is the distance of a new node at either end from its neighbour. It leaves room for 2^32 nodes at either
+	// end, and between two neighbours for about 31 insertions in the same place.
 	spacing = 1 << 31
 )
 
@@ -35,10 +35,10 @@ func nameOf(number uint64) string {
 
 func numberOf(name string) uint64 { return binary.BigEndian.Uint64(view(name)) }
 
-// view returns the bytes of s, not to be changed.
+// view returns the bytes of s, which must not be changed.
 func view(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
-// spaced returns the names of n nodes, with room at the ends and between them.
+// spaced returns names for n nodes, with room at the ends and between them.
 func spaced(n int) []string {
 	names := make([]string, n)
 	number := uint64(middle) - uint64(n/2)*spacing
@@ -49,10 +49,10 @@ func spaced(n int) []string {
 	return names
 }
 
-// tracked reports whether the list notes its changes.
+// tracked reports whether the list tracks its changes.
 func (l *List) tracked() bool { return l.extra != nil && l.extra.log != nil }
 
-// note must be called before node i changes, when the nodes and their names agree or the node is noted already.
+// note must be called before node i changes, while nodes and names agree or the node is already noted.
 func (l *List) note(i int) {
 	if l.tracked() {
 		l.noteNode(i)
@@ -73,8 +73,8 @@ func (l *List) noteState() {
 	}
 }
 
-// noteIfHas must be called before elements equal to v leave node i. If the list is tracked, it reports whether there
-// are any.
+// noteIfHas must be called before elements equal to v are removed from node i. If the list is tracked, it reports
+// whether there are any.
 func (l *List) noteIfHas(i int, v []byte) bool {
 	if !l.tracked() {
 		return true
@@ -86,14 +86,14 @@ func (l *List) noteIfHas(i int, v []byte) bool {
 	return true
 }
 
-// noteGone must be called before the nodes from j on, n of them, go. It takes their names.
+// noteGone must be called before n nodes, starting at j, are removed. It removes their names.
 func (l *List) noteGone(j, n int) {
 	if !l.tracked() {
 		return
 	}
 	names := l.extra.names
 	for i := j; i < j+n; i++ {
-		if name := names[l.slot(i)]; name != "" { // else it has moved away
+		if name := names[l.slot(i)]; name != "" { // else the node has moved
 			l.notePart(name)
 		}
 	}
@@ -102,8 +102,8 @@ func (l *List) noteGone(j, n int) {
 	}
 }
 
-// newName returns the name for a node that will be inserted as node j, and notes that it appears. It is empty if the
-// list is not tracked.
+// newName returns the name for a node to be inserted as node j, and notes its appearance. It returns "" if the list is
+// not tracked.
 func (l *List) newName(j int) string {
 	if !l.tracked() {
 		return ""
@@ -118,7 +118,7 @@ func (l *List) newName(j int) string {
 	return name
 }
 
-// newNumber returns the number for a new node j; ok is false if there is none left between its neighbours.
+// newNumber returns the number for a new node j; ok is false if none is free between its neighbours.
 func (l *List) newNumber(j int) (number uint64, ok bool) {
 	if l.nodes == 0 {
 		return middle, true
@@ -145,7 +145,7 @@ func (l *List) newNumber(j int) (number uint64, ok bool) {
 func (l *List) rename() {
 	x := l.extra
 	names := spaced(l.nodes)
-	// A node may get the name that another one had.
+	// A node may get the former name of another one.
 	for i, name := range names {
 		x.log.Before(view(x.names[l.slot(i)]), l)
 		x.log.Before(view(name), l)

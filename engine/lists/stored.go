@@ -119,8 +119,8 @@ func decodeState(b []byte) (quick bool, rest []byte, err error) {
 	return b[1] == 1, b[2:], nil
 }
 
-// DecodeBlob returns the list that AppendBlob has stored, or an error if b is not one. It does not keep b. The list
-// has nodes within limit now and later, so that it is a quicklist if it does not fit into one.
+// DecodeBlob returns the list that AppendBlob has stored, or an error if b is not one. It does not keep b. limit
+// applies to the nodes now and later, so the list becomes a quicklist if it does not fit into one.
 func DecodeBlob(b []byte, limit Limit) (*List, error) {
 	quick, b, err := decodeState(b)
 	if err != nil {
@@ -182,7 +182,7 @@ func elementSize(b []byte) (size int, ok bool) {
 // maxLengthBytes is the size of the varint of the largest possible length.
 const maxLengthBytes = 7
 
-// fill gives an empty list its nodes, whose positions need not be set.
+// fill gives an empty list its nodes, whose positions it sets.
 func (l *List) fill(nodes []node) {
 	size := 0
 	for size < len(nodes) {
@@ -206,9 +206,8 @@ type Loader struct {
 // NewLoader returns a Loader that has no parts, for a list whose nodes will be within limit.
 func NewLoader(limit Limit) *Loader { return &Loader{list: New(limit)} }
 
-// Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their
-// names, each once. A part out of order and data that are no part of a list are errors, after which the Loader must not be
-// used.
+// Add adds the part with the given name and data, and keeps neither. Parts come in the byte order of their names, each
+// once; a part out of order, or one that belongs to no list, is an error. After an error the Loader must not be used.
 func (l *Loader) Add(name, data []byte) error {
 	if string(name) == stateName {
 		quick, rest, err := decodeState(data)
@@ -230,7 +229,7 @@ func (l *Loader) Add(name, data []byte) error {
 	return err
 }
 
-// decodeNode returns the node that is stored as the part with the given name and data, neither of which it keeps.
+// decodeNode returns the node stored as the part with the given name and data, and keeps neither.
 func decodeNode(name, data []byte) (nd node, err error) {
 	switch {
 	case len(name) != nameLen:

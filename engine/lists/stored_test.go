@@ -15,10 +15,10 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// storage is what a store holds of a value that is stored in parts.
+// storage is what a store has of a value in parts.
 type storage map[string]string
 
-// write takes what has changed until the checkpoint began.
+// write stores the changes up to the start of the checkpoint.
 func (s storage) write(l *delta.Log, p delta.Parts) {
 	for _, name := range l.Frozen().Sorted() {
 		if data, ok := l.AppendFrozen(nil, name, p); ok {
@@ -41,7 +41,7 @@ func (s storage) load(t require.TestingT, limit Limit, log *delta.Log) *List {
 	return list
 }
 
-// layout is the elements of every node.
+// layout returns the elements of every node.
 func layout(l *List) [][]string {
 	out := [][]string{}
 	for i := range l.nodes {
@@ -57,7 +57,7 @@ func layout(l *List) [][]string {
 	return out
 }
 
-// checkNames verifies that the nodes of a tracked list have names in their order, and that no other slot has one.
+// checkNames checks that the nodes of a tracked list have names in order, and that no other slot has one.
 func checkNames(t require.TestingT, l *List) {
 	require.Len(t, l.extra.names, len(l.ring))
 	last := stateName
@@ -93,7 +93,7 @@ func TestCheckpointsStoreTheListAsItWasWhenTheyBegan(t *testing.T) {
 			l.PushBack(elem.Draw(t, "first"))
 		}
 		l.Track(log)
-		var frozen *List // the list as it was when the checkpoint began that has not ended
+		var frozen *List // the list at the start of the unfinished checkpoint
 		t.Repeat(map[string]func(*rapid.T){
 			"PushFront": func(t *rapid.T) {
 				for v := range few(t) {
@@ -135,7 +135,7 @@ func TestCheckpointsStoreTheListAsItWasWhenTheyBegan(t *testing.T) {
 			},
 			"new names": func(*rapid.T) { l.rename() },
 			"little room": func(t *rapid.T) {
-				if frozen == nil { // names as they get by many insertions in one place
+				if frozen == nil { // names as after many insertions in one place
 					for i := range l.nodes {
 						l.note(i)
 						l.extra.names[l.slot(i)] = nameOf(middle + uint64(i))
@@ -356,7 +356,7 @@ func FuzzDecodeBlob(f *testing.F) {
 	f.Add(from(DefaultLimit, "a", string(make([]byte, 9000))).AppendBlob(nil), 1)
 	f.Fuzz(func(t *testing.T, b []byte, limit int) {
 		if len(b) > 1<<12 {
-			return // to check the nodes of a long one takes long
+			return // checking the nodes of a long list takes long
 		}
 		l, err := DecodeBlob(b, Limit(limit))
 		if err != nil {
@@ -371,7 +371,7 @@ func FuzzDecodeBlob(f *testing.F) {
 func FuzzLoader(f *testing.F) {
 	f.Add([]byte("\x01\x02\x00\x01\x01\x08\x04\x80\x00\x00\x00\x00\x00\x00\x00\x01\x01a\x01"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		// b is parts: a byte with the length of the name, one with that of the data, name, data.
+		// b consists of parts: one byte with the length of the name, one with that of the data, name, data.
 		l := NewLoader(DefaultLimit)
 		for len(b) >= 2 {
 			n, m := int(b[0]), int(b[1])

@@ -1,5 +1,5 @@
-// Package paged keeps large arrays of bytes in pages that take memory once they are written to, and stores values that
-// consist of such arrays page by page: what a sketch has, whose size is fixed before anything is in it.
+// Package paged keeps large arrays of bytes in pages that take memory only once they are written to, and stores values
+// made of such arrays page by page. It serves sketches, whose size is fixed from the start.
 package paged
 
 import (
@@ -11,13 +11,13 @@ import (
 const (
 	// PageSize is the size of the largest pages in bytes.
 	PageSize = 4096
-	// MaxBytes is the most that the arrays of one value may have together.
+	// MaxBytes is the most bytes that the arrays of one value may have together.
 	MaxBytes = 64 << 30
 	// groupPages is how many pages share a list.
 	groupPages = 1024
 )
 
-// Bytes is an array of bytes that are 0 in the beginning.
+// Bytes is an array of bytes, initially 0.
 type Bytes struct {
 	size   uint32 // of a page
 	pages  uint32
@@ -25,8 +25,8 @@ type Bytes struct {
 }
 
 type group struct {
-	pages []*byte  // nil until one of them is written to; nil for each that never was
-	noted []uint32 // the epoch in which a change was noted last; nil before the first time
+	pages []*byte  // nil until one of them is written to; a page is nil until written to
+	noted []uint32 // the last epoch in which a change was noted; nil before the first
 }
 
 // NewBytes returns an array of pages of size bytes, from 1 to PageSize. Together they may have up to MaxBytes.
@@ -34,13 +34,13 @@ func NewBytes(size, pages int) Bytes {
 	return Bytes{size: uint32(size), pages: uint32(pages), groups: make([]group, (pages+groupPages-1)/groupPages)}
 }
 
-// Pages returns how many pages there are, written to or not.
+// Pages returns the number of pages, written to or not.
 func (b *Bytes) Pages() int { return int(b.pages) }
 
-// PageSize returns how many bytes a page has.
+// PageSize returns the number of bytes of a page.
 func (b *Bytes) PageSize() int { return int(b.size) }
 
-// Page returns a page to be read, nil if nothing was written there.
+// Page returns a page for reading, nil if it was never written to.
 func (b *Bytes) Page(i int) []byte {
 	g := &b.groups[i/groupPages]
 	if g.pages == nil || g.pages[i%groupPages] == nil {
@@ -49,7 +49,7 @@ func (b *Bytes) Page(i int) []byte {
 	return unsafe.Slice(g.pages[i%groupPages], b.size)
 }
 
-// write returns a page to be written, and whether it is a new one.
+// write returns a page for writing, and whether it is new.
 func (b *Bytes) write(i int) (page []byte, made bool) {
 	if page = b.Page(i); page != nil {
 		return page, false
@@ -63,10 +63,10 @@ func (b *Bytes) write(i int) (page []byte, made bool) {
 	return page, true
 }
 
-// inGroup returns how many pages a group has.
+// inGroup returns the number of pages of a group.
 func (b *Bytes) inGroup(g int) int { return min(groupPages, int(b.pages)-g*groupPages) }
 
-// note marks a page as changed in an epoch, and reports whether it was not yet.
+// note marks a page as changed in an epoch, and reports whether it was unmarked.
 func (b *Bytes) note(i int, epoch uint32) bool {
 	g := &b.groups[i/groupPages]
 	if g.noted == nil {
@@ -77,7 +77,7 @@ func (b *Bytes) note(i int, epoch uint32) bool {
 	return was != epoch
 }
 
-// forget makes all pages not noted.
+// forget removes the marks of all pages.
 func (b *Bytes) forget() {
 	for i := range b.groups {
 		b.groups[i].noted = nil
@@ -87,7 +87,7 @@ func (b *Bytes) forget() {
 // All iterates over the pages that were written to, in order.
 func (b *Bytes) All() iter.Seq2[int, []byte] { return b.from(0) }
 
-// from is All from a page on.
+// from is All starting at a page.
 func (b *Bytes) from(first int) iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		for i := first; i < int(b.pages); {
@@ -103,7 +103,7 @@ func (b *Bytes) from(first int) iter.Seq2[int, []byte] {
 	}
 }
 
-// clone returns a copy, of which nothing is noted.
+// clone returns a copy without marks.
 func (b *Bytes) clone() Bytes {
 	c := NewBytes(int(b.size), int(b.pages))
 	for g := range b.groups {

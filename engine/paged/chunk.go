@@ -5,17 +5,17 @@ import (
 	"errors"
 )
 
-// chunkBytes is about how many bytes a chunk has.
+// chunkBytes is about the size of a chunk in bytes.
 const chunkBytes = 1 << 20
 
 var errChunk = errors.New("a chunk is malformed")
 
-// Chunk returns pages from a position on in the form that LoadChunk reads: the numbers of array and page, as unsigned
-// varints, and the bytes of each. next is the position behind them, 0 if there are none. Positions begin with 1, and
-// count the pages of all arrays, whether they were written to or not.
+// Chunk returns pages from a position on in the form that LoadChunk reads: for each the numbers of array and page, as
+// unsigned varints, and its bytes. next is the position after them, 0 at the end. Positions start at 1 and count the
+// pages of all arrays, written to or not.
 func (v *Value) Chunk(from uint64) (data []byte, next uint64) {
 	from = max(from, 1)
-	first := uint64(1) // position of an array
+	first := uint64(1) // position of an array's first page
 	for array := range v.arrays {
 		b := &v.arrays[array]
 		end := first + uint64(b.Pages())
@@ -33,7 +33,7 @@ func (v *Value) Chunk(from uint64) (data []byte, next uint64) {
 	return data, next
 }
 
-// LoadChunk writes the pages of a chunk; all of them, or none if there is an error.
+// LoadChunk writes the pages of a chunk: all of them, or none if there is an error.
 func (v *Value) LoadChunk(data []byte) error {
 	if err := v.eachPage(data, func(int, int, []byte) {}); err != nil {
 		return err

@@ -10,9 +10,9 @@ import (
 	"github.com/atomredis/atomredis/engine/listpack"
 )
 
-// The parts of a value. The head is what it has beside pages; the name of a page continues with the numbers of its
-// array, in two bytes, and of the page, in four. Items are what a value has in no fixed place. The names are in this
-// order.
+// The parts of a value, in the order of their names. The head has everything beside pages and items. The name of a page
+// continues with the numbers of its array, in two bytes, and of the page, in four. Items have no fixed place in an
+// array.
 const (
 	partHead = 'h'
 	partItem = 'i'
@@ -22,12 +22,12 @@ const (
 	pageName = 1 + 2 + 4
 )
 
-var headBytes = []byte(headName) // not to be changed
+var headBytes = []byte(headName) // read-only
 
-// smallBytes is how many bytes of pages a value may have that is stored whole.
+// smallBytes is the most bytes of pages of a value that is stored whole.
 const smallBytes = 2 * PageSize
 
-// MaxArrays is the largest number of arrays that a value may have.
+// MaxArrays is the largest number of arrays of a value.
 const MaxArrays = 1 << 10
 
 // Errors of stored data.
@@ -39,52 +39,52 @@ var (
 	errPage  = errors.New("a stored page is of another size")
 )
 
-// Owner is what a Value is part of.
+// Owner is the type that embeds a Value.
 type Owner interface {
-	// AppendHead appends the stored form of all but pages and items.
+	// AppendHead appends the stored form of everything except pages and items.
 	AppendHead(dst []byte) []byte
 }
 
-// Items is implemented by an Owner that also has items: named pieces that are stored apart.
+// Items is implemented by an Owner that also has items: named pieces stored separately.
 type Items interface {
-	// AppendItem appends the stored form of an item; ok is false if there is none of that name.
+	// AppendItem appends the stored form of an item; ok is false if there is none with this name.
 	AppendItem(dst []byte, name string) (out []byte, ok bool)
 	// ItemsFrom calls fn with the names of the items from name on, in their order, until it returns false.
 	ItemsFrom(name string, fn func(name string) bool)
 }
 
-// Value is the arrays of a sketch, and all that storage must know of it. Types embed it.
+// Value has the arrays of a sketch and implements their storage. Types embed it.
 type Value struct {
 	arrays  []Bytes
-	written int // pages that were written to, in bytes
+	written int // size of the pages written to, in bytes
 	owner   Owner
 	track   *tracking
 }
 
-// tracking is what a value has whose changes are noted.
+// tracking is the state of a value whose changes are tracked.
 type tracking struct {
 	log  *delta.Log
-	head uint32         // the epoch in which a change of the head was noted last
-	name [pageName]byte // room for one
-	item []byte         // room for one
+	head uint32         // the last epoch in which a change of the head was noted
+	name [pageName]byte // buffer for a part's name
+	item []byte         // buffer for an item's name
 }
 
-// Init begins a value without arrays.
+// Init initialises a value without arrays.
 func (v *Value) Init(owner Owner) { v.owner = owner }
 
 // Stored returns the value itself.
 func (v *Value) Stored() *Value { return v }
 
-// AddArray adds an array behind the others: there may be MaxArrays.
+// AddArray adds an array after the others, up to MaxArrays.
 func (v *Value) AddArray(b Bytes) {
 	v.NoteHead()
 	v.arrays = append(v.arrays, b)
 }
 
-// Array returns one of the arrays, to be read.
+// Array returns one of the arrays for reading.
 func (v *Value) Array(i int) *Bytes { return &v.arrays[i] }
 
-// Write returns a page to be written.
+// Write returns a page for writing.
 func (v *Value) Write(array, page int) []byte {
 	b := &v.arrays[array]
 	if t := v.track; t != nil {
@@ -103,7 +103,7 @@ func (v *Value) Write(array, page int) []byte {
 	return p
 }
 
-// Truncate makes all bytes of an array 0 from a page on, and gives up their memory.
+// Truncate zeroes an array from a page on, and frees that memory.
 func (v *Value) Truncate(array, page int) {
 	b := &v.arrays[array]
 	for i, p := range b.from(page) {
@@ -121,7 +121,7 @@ func (v *Value) DropArray() {
 	v.arrays = v.arrays[:last]
 }
 
-// NoteHead must be called before something changes that AppendHead writes.
+// NoteHead must be called before a change of what AppendHead writes.
 func (v *Value) NoteHead() {
 	t := v.track
 	if t == nil {
@@ -145,7 +145,7 @@ func (v *Value) NoteItem(name []byte) {
 	t.log.After(string(t.item), 1)
 }
 
-// CopyTo makes to, which has an owner and no arrays, a copy.
+// CopyTo copies the value to to, which has an owner and no arrays.
 func (v *Value) CopyTo(to *Value) {
 	to.arrays = make([]Bytes, len(v.arrays))
 	for i := range v.arrays {
@@ -167,7 +167,7 @@ func (v *Value) MemoryUsage() int {
 // Large reports whether the value must be stored in parts.
 func (v *Value) Large() bool { return v.written > smallBytes }
 
-// Track makes the value note in l from now on which parts change. All that it has count as changed.
+// Track makes the value note changed parts in l from now on. All present parts count as changed.
 func (v *Value) Track(l *delta.Log) {
 	v.Attach(l)
 	v.names(delta.Cursor{}, func(name string) bool {
@@ -176,7 +176,7 @@ func (v *Value) Track(l *delta.Log) {
 	})
 }
 
-// Attach makes the value note in l from now on which parts change; nil ends that.
+// Attach makes the value note changed parts in l from now on; nil ends that.
 func (v *Value) Attach(l *delta.Log) {
 	for i := range v.arrays {
 		v.arrays[i].forget()
@@ -209,10 +209,10 @@ func (v *Value) Walk(c delta.Cursor, count int, fn func(name string)) (next delt
 	return next, more
 }
 
-// names calls fn with the names of the parts from a place on, in their order, until it returns false.
+// names calls fn with the names of the parts from a position on, in order, until it returns false.
 func (v *Value) names(c delta.Cursor, fn func(name string) bool) {
 	kind, array, page, rest := byte(partHead), 0, 0, ""
-	if c.Name != "" { // which names has made
+	if c.Name != "" { // a name made by names
 		kind, rest = c.Name[0], c.Name[1:]
 	}
 	if kind == partHead && !fn(headName) {
@@ -245,7 +245,7 @@ func (v *Value) names(c delta.Cursor, fn func(name string) bool) {
 	}
 }
 
-// parsePage reads the name of a page behind its first byte.
+// parsePage parses the name of a page after its first byte.
 func parsePage(name []byte) (array, page int, ok bool) {
 	if len(name) != pageName-1 {
 		return 0, 0, false
@@ -290,7 +290,7 @@ type Sketch interface{ Stored() *Value }
 
 // Loader builds a sketch from its parts.
 type Loader[T Sketch] struct {
-	// Head makes a sketch from what AppendHead has written. It may have arrays, but takes no memory for pages.
+	// Head makes a sketch from the output of AppendHead. It may have arrays, but no memory for pages yet.
 	Head func(data []byte) (T, error)
 	// Item adds an item; nil if there are none.
 	Item func(sketch T, name, data []byte) error
@@ -298,12 +298,11 @@ type Loader[T Sketch] struct {
 	End func(sketch T) error
 
 	sketch T
-	last   string // the name of the part that was added last
+	last   string // the name of the last part added
 }
 
-// Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their
-// names, each once; it is an error if this one does not, or is no part of such a sketch. After an error the Loader is
-// of no more use.
+// Add adds the part with the given name and data, and keeps neither. Parts come in the byte order of their names, each
+// once; a part out of order, or one that belongs to no such sketch, is an error. After an error the Loader is useless.
 func (l *Loader[T]) Add(name, data []byte) error {
 	if string(name) <= l.last { // no name is empty
 		return errOrder
@@ -329,7 +328,7 @@ func (l *Loader[T]) Add(name, data []byte) error {
 	return errName
 }
 
-// SetPage writes a page that comes from elsewhere. It fails if there is no such page, or if it is of another size.
+// SetPage writes a page that comes from elsewhere. It fails if there is no such page, or if its size differs.
 func (v *Value) SetPage(array, page int, data []byte) error {
 	if array >= len(v.arrays) || page >= v.arrays[array].Pages() {
 		return errName
@@ -341,7 +340,7 @@ func (v *Value) SetPage(array, page int, data []byte) error {
 	return nil
 }
 
-// Finish returns the sketch, whose changes will be noted in log.
+// Finish returns the sketch, which notes its changes in log.
 func (l *Loader[T]) Finish(log *delta.Log) (sketch T, err error) {
 	if l.last == "" {
 		return sketch, errHead
@@ -375,7 +374,7 @@ func (l *Loader[T]) Decode(b []byte) (sketch T, err error) {
 	return l.Finish(nil)
 }
 
-// Reader reads the numbers of a head. After an error it gives zeros.
+// Reader reads the numbers of a head. After an error it returns zeros.
 type Reader struct {
 	b   []byte
 	bad bool
@@ -404,10 +403,10 @@ func (r *Reader) Fixed() uint64 {
 	return n
 }
 
-// OK reports whether all could be read so far.
+// OK reports whether all reads so far succeeded.
 func (r *Reader) OK() bool { return !r.bad }
 
-// Err returns an error that names the type if something could not be read, or if something is left.
+// Err returns an error that names the type if a read failed or bytes are left.
 func (r *Reader) Err(what string) error {
 	if r.bad || len(r.b) > 0 {
 		return fmt.Errorf("%s: the stored head is malformed", what)

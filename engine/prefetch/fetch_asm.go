@@ -2,7 +2,7 @@
 
 package prefetch
 
-// fetch begins to fetch the lines at n > 0 addresses, of which first is the first.
+// fetch starts fetching the cache lines at n > 0 addresses; first points to the first address.
 //
 //go:noescape
 func fetch(first *uintptr, n int)

@@ -2,5 +2,5 @@
 
 package prefetch
 
-// fetch does nothing: Go has no way to do it here.
+// fetch does nothing: Go has no prefetch instruction on this platform.
 func fetch(first *uintptr, n int) {}

@@ -7,7 +7,7 @@ import (
 )
 
 func TestListHasTheLinesOfBothEnds(t *testing.T) {
-	const at = 100 * LineSize // where there is no memory, which does not matter
+	const at = 100 * LineSize // unmapped memory, which is harmless
 	var l List
 	l.Add(0, 10)
 	require.Zero(t, l.n)

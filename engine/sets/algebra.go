@@ -4,8 +4,8 @@ import "slices"
 
 // Set algebra. A nil *Set among the operands is an empty set.
 
-// Intersect calls fn for the members that all sets have in common, and stops after limit of them if
-// limit is above 0. It walks the smallest set. A member is valid during the call.
+// Intersect calls fn for the members that all sets share, and stops after limit of them if limit is above 0. It walks
+// the smallest set. A member is valid during the call.
 func Intersect(sets []*Set, limit int, fn func(member []byte)) {
 	if len(sets) == 0 {
 		return
@@ -23,7 +23,7 @@ func Intersect(sets []*Set, limit int, fn func(member []byte)) {
 	}
 }
 
-// CountUnion returns the number of members of the union of the sets, or limit, if that is above 0 and less.
+// CountUnion returns the number of members of the union of the sets, but at most limit if that is above 0.
 func CountUnion(sets []*Set, limit int, lim Limits) int {
 	union, largest := new(Set), 0
 	for _, s := range sets {
@@ -54,8 +54,8 @@ func Union(sets []*Set, lim Limits) *Set {
 }
 
 // Difference calls fn for the members of the first set that are in none of the others, and stops after limit of them if
-// limit is above 0. A member is valid during the call. It takes the cheaper of two ways: to look up the first set's members in all
-// the others, or to take the others' members out of a copy of the first.
+// limit is above 0. A member is valid during the call. It chooses the cheaper of two ways: looking up the first set's
+// members in all others, or removing the others' members from a copy of the first.
 func Difference(sets []*Set, limit int, fn func(member []byte)) {
 	if len(sets) == 0 || sets[0].Len() == 0 {
 		return
@@ -66,7 +66,7 @@ func Difference(sets []*Set, limit int, fn func(member []byte)) {
 	for _, s := range others {
 		total += s.Len()
 	}
-	// A lookup costs half as much as a removal, and the largest sets are likely to settle it.
+	// A lookup costs half of a removal, and the largest sets are likely to decide it early.
 	if first.Len()*len(others)/2 <= first.Len()+total {
 		slices.SortStableFunc(others, func(a, b *Set) int { return b.Len() - a.Len() })
 		for member := range first.All() {

@@ -16,7 +16,7 @@ func names(n int) [][]byte {
 	return out
 }
 
-// integers returns n members that are integers, in random order.
+// integers returns n integer members in random order.
 func integers(n int) [][]byte {
 	out := make([][]byte, n)
 	for i, j := range rand.New(rand.NewPCG(1, 2)).Perm(n) {
@@ -73,7 +73,7 @@ func BenchmarkSet(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory tells how many bytes of memory a member takes.
+// BenchmarkMemory reports the bytes of memory per member.
 func BenchmarkMemory(b *testing.B) {
 	for _, n := range []int{10, 100, 1000, 1000_000} {
 		for kind, list := range map[string][][]byte{"words": names(n), "integers": integers(n)} {

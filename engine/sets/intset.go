@@ -7,8 +7,8 @@ import (
 	"github.com/atomredis/atomredis/engine/listpack"
 )
 
-// intset is a sorted sequence of different integers, little-endian, all in the width that the largest of them has
-// needed. Its Count is that width in bytes: 2, 4 or 8, or 0 before there is any. The zero value is empty and ready.
+// intset is a sorted sequence of different integers, little-endian, all in the width that the largest so far needed.
+// Its Count is that width in bytes: 2, 4 or 8, or 0 before the first. The zero value is empty and ready.
 type intset listpack.Buffer
 
 func (s *intset) buffer() *listpack.Buffer { return (*listpack.Buffer)(s) }
@@ -44,12 +44,12 @@ func (s *intset) put(i int, v int64) {
 	}
 }
 
-// fits says whether there is room for one more integer.
+// fits reports whether there is room for one more integer.
 func (s *intset) fits(v int64) bool {
 	return (s.len()+1)*max(s.width(), widthOf(v)) <= listpack.MaxSize
 }
 
-// search returns where v is, or where it would have to be inserted.
+// search returns the index of v, or where it would have to be inserted.
 func (s *intset) search(v int64) (i int, found bool) {
 	low, high := 0, s.len()
 	for low < high {
@@ -100,7 +100,7 @@ func (s *intset) widen(width int) {
 	*s = wider
 }
 
-// longest returns the number of digits of the longest member: the smallest or the largest of them.
+// longest returns the number of digits of the longest member, which is the smallest or the largest.
 func (s *intset) longest() int {
 	n := s.len()
 	if n == 0 {
@@ -121,11 +121,10 @@ func widthOf(v int64) int {
 	}
 }
 
-// maxDigits is the length of the longest int64 in decimal notation, its sign included.
+// maxDigits is the length of the longest int64 in decimal notation, including its sign.
 const maxDigits = 20
 
-// parseInt returns the integer that b spells, if b is exactly how that integer is printed: no
-// spaces, plus sign or leading zeros.
+// parseInt returns the integer that b spells, if b is exactly its printed form: no spaces, plus sign or leading zeros.
 func parseInt(b []byte) (int64, bool) {
 	if len(b) == 0 || len(b) > maxDigits {
 		return 0, false

@@ -1,7 +1,7 @@
-// Package sets is the set data type: sorted integers while all members are integers and not too many,
-// one flat buffer while they are few and short, a hash table otherwise.
+// Package sets is the set data type: sorted integers if all members are integers and not too many, one flat buffer if
+// they are few and short, otherwise a hash table.
 //
-// In a hash table a member has one pointer, to a record that holds its name.
+// In a hash table a member has one pointer, to its name.
 package sets
 
 import (
@@ -14,14 +14,14 @@ import (
 	"github.com/atomredis/atomredis/engine/listpack"
 )
 
-// Set is a set of byte strings. The zero value is empty and ready to use. A nil *Set may be read and
-// is empty, so that a key that does not exist needs no special case.
+// Set is a set of byte strings. The zero value is empty and ready to use. A nil *Set may be read and is empty, so that
+// a missing key needs no special case.
 //
-// Representations only ever change from integers to a listpack to a hash table. Every []byte that is
-// passed in is copied if it is kept, and must not be a view that the same set handed out. What is
-// handed out must not be modified; how long it is valid is said at each method.
+// The representation only changes from integers to a listpack to a hash table. A []byte argument is copied if it is
+// kept, and must not be a view that the same set returned. Returned slices are read-only; each method says how long
+// they are valid.
 type Set struct {
-	// elements has the members in a listpack or an intset, as its Mark says, or else the pointer to a large.
+	// elements has the members in a listpack or an intset, according to its Mark, or the pointer to a large.
 	elements listpack.Listpack
 }
 
@@ -34,14 +34,14 @@ const (
 // large is a hash table.
 type large struct {
 	members dict.Table[dict.Text]
-	bytes   int        // what the members take beside the table
-	log     *delta.Log // the changes of a set that is stored in parts; nil otherwise
+	bytes   int        // memory of the members outside the table
+	log     *delta.Log // changes of a set stored in parts; else nil
 }
 
-// large returns the hash table, nil if the set is not one.
+// large returns the hash table, nil in other representations.
 func (s *Set) large() *large { return (*large)(s.elements.Other()) }
 
-// ints returns the integers, nil if the set is not of integers.
+// ints returns the integers, nil in other representations.
 func (s *Set) ints() *intset {
 	if s.elements.Mark != asIntset {
 		return nil
@@ -49,15 +49,15 @@ func (s *Set) ints() *intset {
 	return (*intset)(&s.elements.Buffer)
 }
 
-// Limits bounds the compact representations: the number of members of a set of integers, and the
-// number of members and the bytes in any of them for a listpack.
+// Limits bound the compact representations: the number of members of a set of integers, and the number of members and
+// the bytes of each for a listpack.
 type Limits struct {
 	IntsetEntries   int
 	ListpackEntries int
 	ListpackValue   int
 }
 
-// Encoding returns the name of the representation as OBJECT ENCODING tells it.
+// Encoding returns the representation's name as in OBJECT ENCODING.
 func (s *Set) Encoding() string {
 	switch {
 	case s.large() != nil:
@@ -92,7 +92,7 @@ func (s *Set) MemoryUsage() int {
 	return n + int(unsafe.Sizeof(*l)) + l.members.MemoryUsage() + l.bytes
 }
 
-// Contains says whether member is in the set.
+// Contains reports whether member is in the set.
 func (s *Set) Contains(member []byte) bool {
 	if s == nil {
 		return false
@@ -112,7 +112,7 @@ func (s *Set) Contains(member []byte) bool {
 	return p != -1
 }
 
-// Add puts member into the set, and says whether it is new. The representation changes as lim demands.
+// Add adds a member, and reports whether it is new. lim determines the representation.
 func (s *Set) Add(member []byte, lim Limits) bool {
 	if l := s.large(); l != nil {
 		return s.addLarge(l, member)
@@ -145,7 +145,7 @@ func (s *Set) Add(member []byte, lim Limits) bool {
 	return true
 }
 
-// Remove takes member out of the set, and says whether it was there.
+// Remove removes a member, and reports whether it existed.
 func (s *Set) Remove(member []byte) bool {
 	if l := s.large(); l != nil {
 		return s.removeLarge(l, member)
@@ -161,8 +161,8 @@ func (s *Set) Remove(member []byte) bool {
 	return p != -1
 }
 
-// Pop removes a random member and returns it, or returns false if the set is empty. The member is
-// valid until scratch is used again; scratch may be nil.
+// Pop removes and returns a random member; ok is false if the set is empty. The member is valid until scratch is used
+// again; scratch may be nil.
 func (s *Set) Pop(scratch []byte) ([]byte, bool) {
 	n := s.Len()
 	if n == 0 {
@@ -183,8 +183,8 @@ func (s *Set) Pop(scratch []byte) ([]byte, bool) {
 	return scratch, true
 }
 
-// Random calls fn for count members, each chosen at random from all of them, so that members may come
-// up repeatedly. An empty set has none to offer. A member is valid during the call.
+// Random calls fn for count members, each drawn from all, so members may repeat. For an empty set it does nothing. A
+// member is valid during the call.
 func (s *Set) Random(count int, fn func(member []byte)) {
 	n := s.Len()
 	if n == 0 {
@@ -240,8 +240,7 @@ func (s *Set) Sample(count int, fn func(member []byte)) {
 	}
 }
 
-// All iterates over the members. A member is valid until the iteration goes on. The set must not
-// change meanwhile.
+// All iterates over the members. A member is valid until the next step. The set must not change meanwhile.
 func (s *Set) All() iter.Seq[[]byte] {
 	return func(yield func(member []byte) bool) {
 		if s == nil {
@@ -273,9 +272,9 @@ func (s *Set) All() iter.Seq[[]byte] {
 	}
 }
 
-// Scan calls fn for about count members and returns the cursor to go on with, as dict.Table.Scan does: a
-// member that is there throughout is visited at least once. A set that is not a hash table is visited
-// whole, whatever the cursor and the count. A member is valid during the call.
+// Scan calls fn for about count members and returns the next cursor, as dict.Table.Scan does: a member that is present
+// throughout is visited at least once. A set that is not a hash table is visited whole, whatever the cursor and the
+// count. A member is valid during the call.
 func (s *Set) Scan(cursor uint64, count int, fn func(member []byte)) uint64 {
 	if s != nil {
 		if l := s.large(); l != nil {
@@ -296,10 +295,10 @@ func (s *Set) Ahead() dict.Ahead {
 	return nil
 }
 
-// Clone returns an independent copy, which does not note its changes.
+// Clone returns an independent copy, which does not track its changes.
 func (s *Set) Clone() *Set {
 	if l := s.large(); l != nil {
-		return newLarge(&large{members: l.members.Clone(nil), bytes: l.bytes}) // the members themselves never change
+		return newLarge(&large{members: l.members.Clone(nil), bytes: l.bytes}) // shares the members, which never change
 	}
 	return &Set{s.elements.Clone()}
 }
@@ -311,10 +310,10 @@ func newLarge(l *large) *Set {
 	return s
 }
 
-// textSize returns how many bytes a member of a hash table takes beside the table.
+// textSize returns the memory of a hash table's member outside the table.
 func textSize(member []byte) int { return listpack.Allocated(dict.TextLen(member)) }
 
-// addLarge puts member into a hash table, and says whether it is new.
+// addLarge adds a member to a hash table, and reports whether it is new.
 func (s *Set) addLarge(l *large, member []byte) bool {
 	_, there, hash := l.members.Find(member)
 	if there != nil {
@@ -332,7 +331,7 @@ func (s *Set) addLarge(l *large, member []byte) bool {
 	return true
 }
 
-// removeLarge takes member out of a hash table, and says whether it was there.
+// removeLarge removes a member from a hash table, and reports whether it existed.
 func (s *Set) removeLarge(l *large, member []byte) bool {
 	if l.log == nil {
 		_, ok := l.members.Delete(member)
@@ -348,7 +347,7 @@ func (s *Set) removeLarge(l *large, member []byte) bool {
 	return ok
 }
 
-// removeAt takes member number i out of a hash table and returns it.
+// removeAt removes member i from a hash table and returns it.
 func (s *Set) removeAt(l *large, i int) string {
 	member := l.members.At(i).Key()
 	if l.log != nil {
@@ -362,7 +361,7 @@ func (s *Set) removeAt(l *large, i int) string {
 	return member
 }
 
-// listpackFits says whether a set that is no hash table may be a listpack once it has another member.
+// listpackFits reports whether the set, not a hash table, can be a listpack with one more member.
 func (s *Set) listpackFits(member []byte, lim Limits) bool {
 	n := s.Len()
 	if n >= lim.ListpackEntries || len(member) > lim.ListpackValue {
@@ -375,7 +374,7 @@ func (s *Set) listpackFits(member []byte, lim Limits) bool {
 	return s.elements.Fits(1, len(member))
 }
 
-// toListpack turns a set of integers into a listpack.
+// toListpack converts a set of integers to a listpack.
 func (s *Set) toListpack() {
 	var members listpack.Listpack
 	for member := range s.All() {
@@ -386,7 +385,7 @@ func (s *Set) toListpack() {
 	s.elements = members
 }
 
-// toHashtable turns another set into a hash table.
+// toHashtable converts another representation to a hash table.
 func (s *Set) toHashtable() *large {
 	l := new(large)
 	for member := range s.All() {

@@ -26,7 +26,7 @@ func setOf(lim Limits, members ...string) *Set {
 	return s
 }
 
-// members collects what All yields, and fails if a member comes twice.
+// members collects the members from All, and fails if one is repeated.
 func members(t require.TestingT, s *Set) map[string]bool {
 	m := map[string]bool{}
 	for member := range s.All() {
@@ -53,7 +53,7 @@ func words(n int) []string {
 	return list
 }
 
-// each returns a set of the given numbers in every representation.
+// each returns a set of the given members in every representation.
 func each(list []string) map[string]*Set {
 	sets := map[string]*Set{}
 	for _, s := range []*Set{

@@ -14,7 +14,7 @@ import (
 // the members, little-endian and ascending. So is a listpack: the format, then length (unsigned varint) and bytes of
 // every member. A hash table is stored in parts: the name of a part is a member, and it has no data.
 
-// The first byte of a set that is stored whole.
+// The first byte of a set stored whole.
 const (
 	blobIntset   = 1
 	blobListpack = 2
@@ -34,7 +34,7 @@ var (
 // Large reports whether the set must be stored in parts.
 func (s *Set) Large() bool { return s.large() != nil }
 
-// Track makes a set that is Large note in l from now on which members come and go. All that it has count as changed.
+// Track makes a Large set note added and removed members in l from now on. All present members count as changed.
 func (s *Set) Track(l *delta.Log) {
 	s.Attach(l)
 	for member := range s.large().members.All() {
@@ -42,11 +42,10 @@ func (s *Set) Track(l *delta.Log) {
 	}
 }
 
-// Attach makes a set that is Large note in l from now on which members come and go; nil ends that.
+// Attach makes a Large set note added and removed members in l from now on; nil ends that.
 func (s *Set) Attach(l *delta.Log) { s.large().log = l }
 
-// Walk calls fn with the names of about count parts of a set that is Large, as Scan does with its members. A name is
-// a view.
+// Walk calls fn with the names of about count parts of a Large set, as Scan does with its members. A name is a view.
 func (s *Set) Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool) {
 	c.Number = s.large().members.Scan(c.Number, count, func(member *dict.Text) { fn(member.Key()) })
 	return c, c.Number != 0
@@ -60,13 +59,13 @@ func (s *Set) Log() *delta.Log {
 	return nil
 }
 
-// AppendPart appends nothing to dst; ok says whether name is a member of the set, which must be Large.
+// AppendPart appends nothing to dst; ok reports whether name is a member of the set, which must be Large.
 func (s *Set) AppendPart(dst []byte, name string) (out []byte, ok bool) {
 	_, ok = s.large().members.GetString(name)
 	return dst, ok
 }
 
-// AppendBlob appends the stored form of a set that is not Large to dst.
+// AppendBlob appends the stored form of a set that is not Large.
 func (s *Set) AppendBlob(dst []byte) []byte {
 	if ints := s.ints(); ints != nil {
 		dst = append(dst, blobIntset, byte(ints.width()))
@@ -140,18 +139,17 @@ func decodeListpack(b []byte) (*Set, error) {
 	return s, nil
 }
 
-// Loader builds a set that is Large from its parts.
+// Loader builds a Large set from its parts.
 type Loader struct {
 	large *large
-	last  string // the member that was added last
+	last  string // the last member added
 }
 
 // NewLoader returns a Loader that has no parts.
 func NewLoader() *Loader { return &Loader{large: new(large)} }
 
-// Add adds the part with the given name, which it does not keep, and data, which must be empty. Parts come in the
-// byte order of their names, each once; it is an error if this one does not. After an error the Loader is of no more
-// use.
+// Add adds the part with the given name, which it does not keep, and data, which must be empty. Parts come in the byte
+// order of their names, each once; a part out of order is an error. After an error the Loader is useless.
 func (l *Loader) Add(name, data []byte) error {
 	if l.large.members.Len() > 0 && string(name) <= l.last {
 		return errPartsOrder
@@ -164,13 +162,13 @@ func (l *Loader) Add(name, data []byte) error {
 	return nil
 }
 
-// Finish returns the set, whose changes will be noted in log. The error is always nil: a set may have any members.
+// Finish returns the set, which notes its changes in log. The error is always nil: any set of members is valid.
 func (l *Loader) Finish(log *delta.Log) (*Set, error) {
 	l.large.log = log
 	return newLarge(l.large), nil
 }
 
-// PutPart gives a set that is Large a member. It counts as no change. The data must be empty; there is no deadline.
+// PutPart adds a member to a Large set, without noting a change. The data must be empty; there is no deadline.
 func (s *Set) PutPart(name, data, _ []byte) error {
 	if len(data) > 0 {
 		return errPartData
@@ -183,7 +181,7 @@ func (s *Set) PutPart(name, data, _ []byte) error {
 	return nil
 }
 
-// DropPart takes a member from a set that is Large. It counts as no change.
+// DropPart removes a member from a Large set, without noting a change.
 func (s *Set) DropPart(name []byte) {
 	l := s.large()
 	log := l.log

@@ -13,10 +13,10 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// storage is what a store holds of a value that is stored in parts.
+// storage is what a store has of a value in parts.
 type storage map[string]string
 
-// write takes what has changed until the checkpoint began.
+// write stores the changes up to the start of the checkpoint.
 func (s storage) write(l *delta.Log, p delta.Parts) {
 	for _, name := range l.Frozen().Sorted() {
 		if data, ok := l.AppendFrozen(nil, name, p); ok {
@@ -47,7 +47,7 @@ func TestCheckpointsStoreTheSetAsItWasWhenTheyBegan(t *testing.T) {
 		s := setOf(lim, numbers(rapid.IntRange(1, 20).Draw(t, "members at first"))...)
 		require.True(t, s.Large())
 		s.Track(log)
-		var frozen *Set // the set as it was when the checkpoint began that has not ended
+		var frozen *Set // the set at the start of the unfinished checkpoint
 		begin := func() {
 			if frozen == nil {
 				epochs.Current++
@@ -145,7 +145,7 @@ func TestCompactSetKeepsItsFormWhenStored(t *testing.T) {
 	})
 }
 
-// inOrder is the members in the order of All.
+// inOrder returns the members in the order of All.
 func inOrder(s *Set) []string {
 	var out []string
 	for m := range s.All() {
@@ -189,7 +189,7 @@ func TestLoaderRefusesPartsThatAreNoSet(t *testing.T) {
 	require.ErrorIs(t, NewLoader().Add([]byte("a"), []byte("1")), errPartData)
 }
 
-// requireSound checks that a set that was decoded has every member once and finds it.
+// requireSound checks that a decoded set has every member once and finds it.
 func requireSound(t *testing.T, s *Set) {
 	list := inOrder(s)
 	require.Len(t, list, s.Len())

@@ -1,5 +1,5 @@
-// Package slots knows which elements of a table belong to a hash slot of a cluster: how many at once, and which ones
-// without a look at the others. It holds numbers of elements, as a dict.Table gives them, and follows as they change.
+// Package slots records which elements of a table belong to a cluster's hash slot: it counts them in constant time, and
+// lists them without visiting others. It stores numbers of elements, as in a dict.Table, and follows their changes.
 package slots
 
 import (
@@ -8,41 +8,41 @@ import (
 )
 
 const (
-	// pageSize is the number of slots whose lists are made together, when the first of them is needed.
+	// pageSize is the number of slots whose lists are created together, when the first of them is needed.
 	pageSize = 64
-	// chunkSize is the number of places in a chunk: growth copies none of them.
+	// chunkSize is the number of elements in a chunk of places: growth copies no chunk.
 	chunkSize = 1024
-	// minKept is the number of elements in a list for which room is never given back while there are any.
+	// minKept is the number of elements for which a list that is not empty always keeps room.
 	minKept = 8
 )
 
-// Index is the elements of a table by slot. They are numbered densely from 0, as those of a dict.Table. An element takes
-// 4 bytes in the list of its slot, about half of that as room to grow, and 4 for its place in the list.
+// Index has the elements of a table by slot. They are numbered densely from 0, as in a dict.Table. An element takes 4
+// bytes in the list of its slot, plus about half of that as room to grow, and 4 for its position in the list.
 type Index struct {
 	n      int // elements
 	pages  []*page
-	places []*[chunkSize]uint32 // by the numbers of elements: where each is in the list of its slot
-	listed int                  // for how many elements lists have room
-	paged  int                  // pages that have been made
+	places []*[chunkSize]uint32 // by element number: its position in the list of its slot
+	listed int                  // elements that the lists have room for
+	paged  int                  // pages created
 }
 
-// page is the lists of some slots: the numbers of their elements. How long they are lies apart and close together, so that
-// it tends to be in the processor's caches: the slots of elements that are added one after the other are random.
+// page has the lists of some slots: the numbers of their elements. The lengths are separate and close together, so that
+// they tend to be in the processor's caches: elements that are added one after the other are in random slots.
 type page struct {
 	lens  [pageSize]uint32
 	rooms [pageSize]uint8 // exponents: see room
 	lists [pageSize]*uint32
 }
 
-// room returns for how many elements the list of a slot has room: none, or a power of two from 2 on.
+// room returns the capacity of the list of a slot: 0, or a power of two from 2 on.
 func (p *page) room(s int) int { return 1 << p.rooms[s] &^ 1 }
 
 func (p *page) list(s int) []uint32 { return unsafe.Slice(p.lists[s], p.lens[s]) }
 
-// New returns an index without elements for slots from 0 to n-1.
+// New returns an empty index for slots 0 to n-1.
 func New(n int) *Index { return &Index{pages: make([]*page, (n+pageSize-1)/pageSize)} }
 
-// Len returns how many elements a slot has.
+// Len returns the number of elements of a slot.
 func (x *Index) Len(slot int) int {
 	if p := x.pages[slot/pageSize]; p != nil {
 		return int(p.lens[slot%pageSize])
@@ -50,7 +50,7 @@ func (x *Index) Len(slot int) int {
 	return 0
 }
 
-// Add notes that the next element, whose number is that of all before it, belongs to a slot.
+// Add adds the next element to a slot. Its number is the number of elements before.
 func (x *Index) Add(slot int) {
 	p := x.pages[slot/pageSize]
 	if p == nil {
@@ -72,7 +72,7 @@ func (x *Index) Add(slot int) {
 	x.n++
 }
 
-// resize gives the list of a slot another room.
+// resize changes the capacity of the list of a slot.
 func (x *Index) resize(p *page, s int, room uint8) {
 	x.listed -= p.room(s)
 	l := p.list(s)
@@ -85,8 +85,7 @@ func (x *Index) resize(p *page, s int, room uint8) {
 	}
 }
 
-// Remove notes that element number i, which belongs to a slot, goes, and that the last element, which belongs to lastSlot,
-// takes its number.
+// Remove removes element i, which belongs to slot. The last element, which belongs to lastSlot, takes its number.
 func (x *Index) Remove(i, slot, lastSlot int) {
 	x.n--
 	x.unlist(i, slot)
@@ -95,14 +94,14 @@ func (x *Index) Remove(i, slot, lastSlot int) {
 		x.list(lastSlot)[at] = uint32(i)
 		*x.place(i) = at
 	}
-	// One chunk more than is needed stays, so that a table whose size swings around a boundary does not allocate each time.
+	// One spare chunk stays, so that a table whose size swings around a boundary does not allocate each time.
 	if k := len(x.places); k*chunkSize-x.n >= 2*chunkSize {
 		x.places[k-1] = nil
 		x.places = x.places[:k-1]
 	}
 }
 
-// unlist takes an element out of the list of its slot. The last one of the list takes its place.
+// unlist removes an element from the list of its slot. The last one of the list takes its position.
 func (x *Index) unlist(i, slot int) {
 	p, s := x.pages[slot/pageSize], slot%pageSize
 	l := p.list(s)
@@ -119,9 +118,9 @@ func (x *Index) unlist(i, slot int) {
 	}
 }
 
-// Scan yields the numbers of about count elements of a slot, at least one if any are left, and says where to go on. Its
-// cursors mean what those of dict.Table.Scan do, and for the same reason an element that is there from the first call to
-// the last is visited: one that is added comes last in the list, and one that moves takes a lower place.
+// Scan calls fn with the numbers of about count elements of a slot, at least one if any are left, and returns the next
+// cursor. Cursors are as in dict.Table.Scan. For the same reason an element that is present throughout is visited: new
+// ones come last in the list, and moved ones take a lower position.
 func (x *Index) Scan(slot int, cursor uint64, count int, fn func(i int)) uint64 {
 	l := x.list(slot)
 	left := len(l)

@@ -43,7 +43,7 @@ func requireSound(t require.TestingT, x *Index, model []int) {
 func TestIndexIsWhatALookAtAllElementsFinds(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
 		x := New(testSlots)
-		var model []int // the slots of the elements by their numbers
+		var model []int // the slot of each element, by number
 		slot := rapid.IntRange(0, testSlots-1)
 		remove := func(i int) {
 			last := len(model) - 1

@@ -6,14 +6,15 @@ import (
 	"github.com/atomredis/atomredis/engine/documents"
 )
 
-// Limits on what evaluating a path may cost.
+// Limits on the cost of evaluating a path.
 const (
-	// MaxSteps is how many values may be looked at in the largest documents, and MaxResults how many a path may have.
+	// MaxSteps is how many values may be visited in the largest documents, and MaxResults how many results a path may
+	// have.
 	MaxSteps   = 1 << 25
 	MaxResults = 1 << 23
-	// smallSteps is how many values may be looked at in small ones.
+	// smallSteps is how many values may be visited in small documents.
 	smallSteps = 1 << 22
-	// longSteps is how many values are looked at before others have waited long.
+	// longSteps is how many visited values take long enough to delay other clients.
 	longSteps = 1 << 15
 )
 
@@ -23,16 +24,16 @@ var (
 	ErrResults = errors.New("ERR the path has too many results: limit is 8388608")
 )
 
-// Values returns the values that the path selects or computes in a document. When that turns out to take long it calls
-// long, once, if that is not nil.
+// Values returns the values that the path selects or computes in a document. If that turns out to take long, it calls
+// long once, unless nil.
 func (p *Path) Values(root documents.Value, long func()) ([]documents.Value, error) {
 	e := newEvaluator(root, long)
 	vals := e.operand(p.expr, root)
 	return vals, e.err
 }
 
-// First returns the first value that the path selects or computes in a document; ok is false if there is none. long is
-// that of Values.
+// First returns the first value that the path selects or computes in a document; ok is false if there is none. See
+// Values for long.
 func (p *Path) First(root documents.Value, long func()) (v documents.Value, ok bool, err error) {
 	e := newEvaluator(root, long)
 	q, isQuery := p.expr.(*query)
@@ -50,13 +51,13 @@ func (p *Path) First(root documents.Value, long func()) (v documents.Value, ok b
 	return v, ok, e.err
 }
 
-// Match is a value that a path selects, and where it is.
+// Match is a selected value and its place.
 type Match struct {
 	Value documents.Value
 	Place *documents.Place
 }
 
-// Matches returns what a path that is no projection selects in a document. long is that of Values.
+// Matches returns the values that a path, which must not be a projection, selects in a document. See Values for long.
 func (p *Path) Matches(root documents.Value, long func()) ([]Match, error) {
 	e := newEvaluator(root, long)
 	e.places = true
@@ -71,17 +72,17 @@ func (p *Path) Matches(root documents.Value, long func()) ([]Match, error) {
 // evaluator evaluates one path in one document.
 type evaluator struct {
 	root    documents.Value
-	current documents.Value // that a filter looks at
-	places  bool            // wanted
-	steps   int             // that are left
-	alarm   int             // of steps, from which on spend has more to do
+	current documents.Value // the value that a filter examines
+	places  bool            // whether places are wanted
+	steps   int             // steps left
+	alarm   int             // number of steps left at which spend calls spent
 	long    func()          // see Values
-	err     error           // after which nothing is evaluated any more
+	err     error           // ends the evaluation
 	known   map[*query][]documents.Value
 	regexes map[string]*pattern
 }
 
-// newEvaluator returns one that may look at every value of a document some times.
+// newEvaluator returns an evaluator whose limit allows a few visits of every value of the document.
 func newEvaluator(root documents.Value, long func()) evaluator {
 	e := evaluator{root: root, steps: min(smallSteps+root.Memory(), MaxSteps), long: long}
 	if long != nil {
@@ -90,7 +91,7 @@ func newEvaluator(root documents.Value, long func()) evaluator {
 	return e
 }
 
-// spend counts steps; it is false if there were too many.
+// spend counts steps, and returns false if there were too many.
 func (e *evaluator) spend(n int) bool {
 	if e.steps -= n; e.steps < e.alarm {
 		e.spent()
@@ -98,7 +99,7 @@ func (e *evaluator) spend(n int) bool {
 	return e.err == nil
 }
 
-// spent is called when the steps that are left are less than alarm.
+// spent is called when fewer steps than alarm are left.
 func (e *evaluator) spent() {
 	if e.alarm > 0 {
 		e.alarm = 0
@@ -109,7 +110,7 @@ func (e *evaluator) spent() {
 	}
 }
 
-// results is false if n results are too many.
+// results returns false if n results are too many.
 func (e *evaluator) results(n int) bool {
 	if n > MaxResults && e.err == nil {
 		e.err = ErrResults
@@ -126,11 +127,11 @@ const (
 	byFilter
 )
 
-// selector is one of what stands in brackets.
+// selector is one of the selectors in brackets.
 type selector struct {
 	kind           int
 	name           string
-	from, to, step int // of an index, which is from, or a slice
+	from, to, step int // of a slice; an index is from
 	hasFrom, hasTo bool
 	filter         expr
 }
@@ -141,10 +142,10 @@ type segment struct {
 	selectors []selector
 }
 
-// found takes a value that a path leads to; false ends the walk.
+// found receives a value to which a path leads; it returns false to end the walk.
 type found func(v documents.Value, at *documents.Place) bool
 
-// walk calls emit with what the rest of a path selects from a value. It is false if that was ended.
+// walk calls emit with the values that the rest of a path selects from v. It returns false if emit did.
 func (e *evaluator) walk(rest []segment, v documents.Value, at *documents.Place, emit found) bool {
 	if !e.spend(1) {
 		return false
@@ -163,7 +164,7 @@ func (e *evaluator) walk(rest []segment, v documents.Value, at *documents.Place,
 	return true
 }
 
-// descend is walk for a step that goes down to all that a value contains.
+// descend is walk for a recursive step, which applies to v and all its descendants.
 func (e *evaluator) descend(rest []segment, v documents.Value, at *documents.Place, emit found) bool {
 	if !e.spend(1) {
 		return false
@@ -178,7 +179,7 @@ func (e *evaluator) descend(rest []segment, v documents.Value, at *documents.Pla
 	})
 }
 
-// elements calls emit with what an array or an object contains, until it returns false.
+// elements calls emit with the elements or members of v, until emit returns false.
 func (e *evaluator) elements(v documents.Value, at *documents.Place, emit found) bool {
 	object, more := v.Kind() == documents.Object, true
 	v.Elements(func(i int, name string, element documents.Value) bool {
@@ -199,7 +200,7 @@ func (e *evaluator) place(at *documents.Place, object bool, i int, name string) 
 	return at.Element(i)
 }
 
-// choose calls emit with what a selector and the rest of a path select from a value.
+// choose calls emit with the values that a selector and the rest of a path select from v.
 func (e *evaluator) choose(s *selector, rest []segment, v documents.Value, at *documents.Place, emit found) bool {
 	n := v.Len()
 	switch kind := v.Kind(); {
@@ -236,7 +237,7 @@ func (e *evaluator) choose(s *selector, rest []segment, v documents.Value, at *d
 // slice is choose for a slice of an array.
 func (e *evaluator) slice(s *selector, rest []segment, v documents.Value, at *documents.Place, emit found) bool {
 	n, from, to := v.Len(), s.from, s.to
-	low, high := 0, n // within which from and to are
+	low, high := 0, n // the limits of from and to
 	if s.step < 0 {
 		low, high = -1, n-1
 	}

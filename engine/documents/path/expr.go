@@ -9,13 +9,13 @@ import (
 	"github.com/atomredis/atomredis/engine/documents"
 )
 
-// expr is an expression. What it has is a list of values: those that a path selects, one that is computed, or none,
+// expr is an expression. Its result is a list of values: those that a path selects, one that is computed, or none,
 // which is called Nothing.
 type expr any
 
 type (
 	literal struct{ value documents.Value }
-	// query is a path, from the root or from the value that a filter looks at.
+	// query is a path from the root, or from the value that a filter examines.
 	query struct {
 		absolute bool
 		segments []segment
@@ -37,7 +37,7 @@ type (
 	arithmetic struct {
 		operator    byte
 		left, right expr
-		depth       int // of operators to the left
+		depth       int // number of operators to the left
 	}
 	sign struct {
 		operand expr
@@ -50,7 +50,7 @@ type (
 	}
 )
 
-// holds reports whether a condition is true of a value.
+// holds reports whether a condition is true for a value.
 func (e *evaluator) holds(x expr, current documents.Value) bool {
 	outer := e.current
 	e.current = current
@@ -59,7 +59,7 @@ func (e *evaluator) holds(x expr, current documents.Value) bool {
 	return ok && e.err == nil
 }
 
-// condition reports whether an expression is true: a path, if it selects anything.
+// condition reports whether an expression is true; a path is true if it selects anything.
 func (e *evaluator) condition(x expr) bool {
 	if !e.spend(1) {
 		return false
@@ -142,7 +142,7 @@ func (e *evaluator) operand(x expr, current documents.Value) []documents.Value {
 	return nil
 }
 
-// selected returns what a path selects. What it selects from the root it always does.
+// selected returns the values that a path selects. A path from the root is evaluated once.
 func (e *evaluator) selected(q *query) (vals []documents.Value) {
 	if q.absolute {
 		if vals, ok := e.known[q]; ok {
@@ -172,7 +172,7 @@ func numbersOnly(vals []documents.Value) []documents.Value {
 	return nil
 }
 
-// compare reports whether a comparison holds for any pair of what its sides have.
+// compare reports whether a comparison holds for any pair of values of its sides.
 func (e *evaluator) compare(x *comparison) bool {
 	left, right := e.operand(x.left, e.current), e.operand(x.right, e.current)
 	switch x.operator {
@@ -211,7 +211,7 @@ func (e *evaluator) compare(x *comparison) bool {
 	return false
 }
 
-// isList reports whether the values of an expression are a list even if there is only one.
+// isList reports whether the result of an expression is a list even with a single value.
 func isList(x expr) bool {
 	for {
 		switch y := x.(type) {
@@ -225,7 +225,7 @@ func isList(x expr) bool {
 	}
 }
 
-// listOf returns the elements of an array that an expression has, or its values if they are several.
+// listOf returns the elements if the expression's result is an array, else its values.
 func listOf(x expr, vals []documents.Value) list {
 	if len(vals) == 1 && !isList(x) {
 		if vals[0].Kind() != documents.Array {
@@ -236,7 +236,7 @@ func listOf(x expr, vals []documents.Value) list {
 	return list{vals: vals, n: len(vals), isArray: len(vals) > 0}
 }
 
-// lists returns the arrays that a side of a set relation has: each that a path selects.
+// lists returns the arrays on a side of a set relation: each one that a path selects.
 func lists(x expr, vals []documents.Value) (lists []list) {
 	if isList(x) {
 		return []list{listOf(x, vals)}
@@ -299,7 +299,7 @@ func (e *evaluator) relates(operator string, l, set list) bool {
 	return !any
 }
 
-// equal is documents.Equal, and counts what it costs.
+// equal is documents.Equal, and counts its cost.
 func (e *evaluator) equal(a, b documents.Value) bool {
 	return e.spend(min(a.Memory(), b.Memory())/64) && documents.Equal(a, b)
 }
@@ -340,7 +340,7 @@ func (e *evaluator) pair(operator string, l, r documents.Value) bool {
 	return order >= 0
 }
 
-// size returns how many characters, elements or members a value has; ok is false if it has none of these.
+// size returns the number of characters, elements or members of a value; ok is false for other kinds.
 func size(v documents.Value) (n int, ok bool) {
 	switch v.Kind() {
 	case documents.String:
@@ -351,7 +351,7 @@ func size(v documents.Value) (n int, ok bool) {
 	return 0, false
 }
 
-// pattern is a regular expression, nil if it is none, and how much of a program it is.
+// pattern is a compiled regular expression, nil if it is invalid, and the size of its program.
 type pattern struct {
 	re       *regexp.Regexp
 	anchored *regexp.Regexp
@@ -362,11 +362,11 @@ type pattern struct {
 const (
 	maxPattern     = 4096 // bytes
 	maxProgram     = 20_000
-	maxPatterns    = 256 // that are kept for one path
+	maxPatterns    = 256 // patterns kept for one path
 	programPerStep = 64
 )
 
-// match reports whether a value is a string that matches a regular expression, as a whole or in part.
+// match reports whether a value is a string that matches a regular expression, wholly or in part.
 func (e *evaluator) match(v documents.Value, expression string, whole bool) bool {
 	if v.Kind() != documents.String {
 		return false
@@ -460,7 +460,7 @@ func calculateInt(operator byte, x, y int64) (r int64, ok bool) {
 	return x % y, true
 }
 
-// finite returns a number, or Nothing if it is none.
+// finite returns a number, or Nothing if it is infinite or NaN.
 func finite(f float64) []documents.Value {
 	if math.IsInf(f, 0) || math.IsNaN(f) {
 		return nil

@@ -7,9 +7,9 @@ import (
 	"github.com/atomredis/atomredis/engine/documents"
 )
 
-// function is what can be called in an expression.
+// function is a function that expressions can call.
 type function struct {
-	least, most int // arguments; most is 0 if there may be any number
+	least, most int // number of arguments; most is 0 if unlimited
 	do          func(e *evaluator, c *call, arguments [][]documents.Value) []documents.Value
 }
 
@@ -44,7 +44,7 @@ func init() {
 
 func one(v documents.Value) []documents.Value { return []documents.Value{v} }
 
-// ofOne is a function of exactly one value.
+// ofOne makes a function of exactly one value.
 func ofOne(fn func(v documents.Value) []documents.Value) func(*evaluator, *call, [][]documents.Value) []documents.Value {
 	return func(_ *evaluator, _ *call, a [][]documents.Value) []documents.Value {
 		if len(a[0]) != 1 {
@@ -174,11 +174,11 @@ func (l list) at(i float64) []documents.Value {
 	return one(l.array.At(int(i)))
 }
 
-// numbers is what is known of some numbers.
+// numbers summarises some numbers.
 type numbers struct {
 	count            int
 	least, most, sum float64
-	mean, squares    float64 // and the sum of the squares of the distances from the mean
+	mean, squares    float64 // and the sum of the squared distances from the mean
 }
 
 func aggregate(fn func(numbers) float64) func(*evaluator, *call, [][]documents.Value) []documents.Value {
@@ -208,7 +208,7 @@ func aggregate(fn func(numbers) float64) func(*evaluator, *call, [][]documents.V
 	}
 }
 
-// appended returns the elements of an array, or the values of a path that selects anything else, and one more.
+// appended returns the elements of an array, or any other values of a path, and one more.
 func appended(e *evaluator, c *call, a [][]documents.Value) (vals []documents.Value) {
 	if len(a[1]) == 0 && !isList(c.arguments[1]) {
 		return nil

@@ -1,7 +1,8 @@
 // Package path has JSONPath: the paths and expressions that find values in a JSON document.
 //
-// A path that begins with $ selects any number of values; a legacy path, which begins with a name or a dot, means the
-// first one, or all that a command changes. An expression that is no path computes its values: a projection.
+// A path that begins with $ selects any number of values. A legacy path, which begins with a name or a dot, means the
+// first match, or all matches in a command that changes them. An expression that is not a path computes its values: a
+// projection.
 package path
 
 import (
@@ -15,7 +16,7 @@ import (
 	"github.com/atomredis/atomredis/engine/documents"
 )
 
-// Limits on what a path may be.
+// Limits on paths.
 const (
 	maxNesting  = 128  // of parentheses, functions, filters and literals
 	maxSegments = 1024 // of one path
@@ -23,9 +24,9 @@ const (
 
 // Path is a path or a projection.
 type Path struct {
-	// Text is the path as it was given, Fixed as JSONPath.
+	// Text is the path as given, Fixed the same as JSONPath.
 	Text, Fixed string
-	// Legacy says that it is a path of the first version of the syntax.
+	// Legacy says that the path uses the first version of the syntax.
 	Legacy bool
 	expr   expr
 }
@@ -36,7 +37,7 @@ var Root = &Path{Text: "$", Fixed: "$", expr: &query{absolute: true}}
 // LegacyRoot is the legacy path of a whole document.
 var LegacyRoot = &Path{Text: ".", Fixed: "$", Legacy: true, expr: &query{absolute: true}}
 
-// Parse returns the path that a text is.
+// Parse parses a path or a projection.
 func Parse(text string) (*Path, error) {
 	if !utf8.ValidString(text) {
 		return nil, documents.ErrUTF8
@@ -60,8 +61,8 @@ func Parse(text string) (*Path, error) {
 	return p, nil
 }
 
-// isJSONPath reports whether a text is no legacy path: it begins with the root, or is an expression that begins with a
-// parenthesis, with a sign before one of both, or with the call of a function. $a is the legacy path of a member.
+// isJSONPath reports whether a text is not a legacy path: it begins with $ or a parenthesis, perhaps after a sign, or
+// with a function call. $a is the legacy path of a member.
 func isJSONPath(text string) bool {
 	rest := text
 	if text != "" && (text[0] == '-' || text[0] == '+') {
@@ -78,7 +79,7 @@ func isJSONPath(text string) bool {
 	return strings.HasPrefix(strings.TrimLeft(text[nameLen(text):], " "), "(") && nameLen(text) > 0
 }
 
-// nameLen returns the length of the name of a function that a text begins with, 0 if it begins with none.
+// nameLen returns the length of the function name at the start of a text, 0 if there is none.
 func nameLen(text string) (n int) {
 	for n < len(text) {
 		c := text[n]
@@ -90,7 +91,7 @@ func nameLen(text string) (n int) {
 	return n
 }
 
-// IsRoot reports whether the path is that of the whole document.
+// IsRoot reports whether the path selects the whole document.
 func (p *Path) IsRoot() bool {
 	q, ok := p.expr.(*query)
 	return ok && len(q.segments) == 0
@@ -102,7 +103,7 @@ func (p *Path) IsProjection() bool {
 	return !ok
 }
 
-// Static reports whether every step of the path is one name or one index, so that it leads to at most one place.
+// Static reports whether every step of the path is one name or one index, so that it selects at most one place.
 func (p *Path) Static() bool {
 	q, ok := p.expr.(*query)
 	return ok && !slices.ContainsFunc(q.segments, func(s segment) bool {
@@ -120,8 +121,7 @@ func (p *Path) Distinct() bool {
 	})
 }
 
-// Parent returns the path without its last step, and the name that this step has; ok is false if it is anything else
-// than a name.
+// Parent returns the path without its last step, and the name in that step; ok is false if the step is not a name.
 func (p *Path) Parent() (parent *Path, name string, ok bool) {
 	q, isQuery := p.expr.(*query)
 	if !isQuery || len(q.segments) == 0 {
@@ -136,7 +136,7 @@ func (p *Path) Parent() (parent *Path, name string, ok bool) {
 	return parent, last.selectors[0].name, true
 }
 
-// AppendPlace appends the path to a place, as Parse reads it.
+// AppendPlace appends the path of a place in the form that Parse reads.
 func AppendPlace(dst []byte, p *documents.Place) []byte {
 	if p == nil {
 		return append(dst, '$')
@@ -159,7 +159,7 @@ type parser struct {
 	nesting int
 }
 
-// fail returns the error for what is not expected at the present place.
+// fail returns an error that says what was expected at the present position.
 func (p *parser) fail(expected string) error {
 	return fmt.Errorf("Error occurred at position %d, Error at position %d: expected one of the following: %s", p.at, p.at, expected)
 }
@@ -170,7 +170,7 @@ func (p *parser) space() {
 	}
 }
 
-// peek returns the byte at the present place, 0 at the end.
+// peek returns the byte at the present position, 0 at the end.
 func (p *parser) peek() byte {
 	if p.at < len(p.s) {
 		return p.s[p.at]
@@ -178,7 +178,7 @@ func (p *parser) peek() byte {
 	return 0
 }
 
-// take goes on if the text does so with s.
+// take skips s and returns true if the text continues with it.
 func (p *parser) take(s string) bool {
 	if strings.HasPrefix(p.s[p.at:], s) {
 		p.at += len(s)
@@ -187,7 +187,7 @@ func (p *parser) take(s string) bool {
 	return false
 }
 
-// need is take for what must be there.
+// need is take for a required s.
 func (p *parser) need(s string) error {
 	if p.take(s) {
 		return nil
@@ -195,7 +195,7 @@ func (p *parser) need(s string) error {
 	return p.fail("`" + s + "`")
 }
 
-// nest counts what is nested, until leave.
+// nest increases the nesting depth until leave.
 func (p *parser) nest() error {
 	if p.nesting++; p.nesting > maxNesting {
 		return fmt.Errorf("Error occurred at position 0, JSONPath nesting too deep (max depth %d)", maxNesting)
@@ -205,7 +205,7 @@ func (p *parser) nest() error {
 
 func (p *parser) leave() { p.nesting-- }
 
-// whole reads all of the text.
+// whole reads the whole text.
 func (p *parser) whole() (expr, error) {
 	p.space()
 	e, err := p.or()
@@ -262,8 +262,8 @@ func (p *parser) arithmetic(operators string) expr {
 	return nil
 }
 
-// sequence reads operands with operators between them, which bind from left to right. operator returns what an
-// operator makes of its operands, nil if there is none.
+// sequence reads operands separated by left-associative operators. operator returns the node for the next operator, nil
+// if there is none.
 func (p *parser) sequence(operand func() (expr, error), operator func() expr) (expr, error) {
 	left, err := operand()
 	if err != nil {
@@ -314,7 +314,7 @@ func (p *parser) not() (expr, error) {
 	return &negation{operand: e, twice: n%2 == 0}, nil
 }
 
-// comparisons are the operators that compare, those first that begin like others.
+// comparisons are the comparison operators, longer ones before their prefixes.
 var comparisons = []string{"==", "!=", "<=", ">=", "<", ">", "=~"}
 
 func (p *parser) comparison() (expr, error) {
@@ -424,7 +424,7 @@ func (p *parser) word() string {
 	return p.s[from:p.at]
 }
 
-// call reads the arguments of a function, of which the first one may be known. A function that there is not has Nothing.
+// call reads the arguments of a function; receiver is the first one if known. An unknown function returns Nothing.
 func (p *parser) call(name string, receiver expr) (expr, error) {
 	f := functions[name]
 	if f == nil {
@@ -460,7 +460,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// methods reads the functions that are called with an expression as their first argument.
+// methods reads function calls that take the expression as their first argument.
 func (p *parser) methods(e expr) (expr, error) {
 	for n := 0; p.peek() == '.'; n++ {
 		from := p.at
@@ -530,13 +530,13 @@ func (p *parser) query(q *query) (expr, error) {
 	return nil, p.fail(fmt.Sprintf("at most %d steps", maxSegments))
 }
 
-// isName reports whether a name without quotes may have a byte.
+// isName reports whether a byte may occur in an unquoted name.
 func isName(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c >= utf8.RuneSelf ||
 		strings.IndexByte("_-+/%$^:#`", c) >= 0
 }
 
-// brackets reads what stands in brackets.
+// brackets reads the selectors in brackets.
 func (p *parser) brackets() (s []selector, err error) {
 	p.at++
 	for {
@@ -603,7 +603,7 @@ func (p *parser) selector() (s selector, err error) {
 	return s, nil
 }
 
-// integer reads an integer, if there is one.
+// integer reads an integer if there is one.
 func (p *parser) integer() (n int, ok bool, err error) {
 	from := p.at
 	p.take("-")
@@ -620,14 +620,15 @@ func (p *parser) integer() (n int, ok bool, err error) {
 	return n, true, nil
 }
 
-// quoted reads a string in quotes of either kind.
+// quoted reads a string in single or double quotes.
 func (p *parser) quoted() (string, error) {
 	quote := p.s[p.at]
 	var b []byte
 	for i := p.at + 1; i < len(p.s); i++ {
 		switch c := p.s[i]; {
 		case c == quote:
-			// JSON knows all escapes but that of the single quote; others stand for themselves, as in regular expressions.
+			// JSON knows all escapes except the single quote; unknown ones stand for themselves, as in regular
+			// expressions.
 			v, err := documents.Parse(append(append([]byte{'"'}, b...), '"'))
 			if err != nil {
 				return "", p.fail("a string")
@@ -656,7 +657,7 @@ func (p *parser) quoted() (string, error) {
 	return "", p.fail("the end of a string")
 }
 
-// container reads an array or an object that is a literal.
+// container reads an array or object literal.
 func (p *parser) container() (expr, error) {
 	depth, inString := 0, false
 	for i := p.at; i < len(p.s); i++ {
@@ -686,7 +687,7 @@ func (p *parser) container() (expr, error) {
 	return nil, p.fail("a JSON literal")
 }
 
-// number reads a number that is a literal.
+// number reads a number literal.
 func (p *parser) number() (expr, error) {
 	from := p.at
 	p.at++

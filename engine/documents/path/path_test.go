@@ -15,7 +15,7 @@ func parse(t require.TestingT, text string) documents.Value {
 	return documents.New(v).Root()
 }
 
-// valuesOf returns what a path has in a document, as a JSON array.
+// valuesOf returns the result of a path in a document, as a JSON array.
 func valuesOf(t require.TestingT, root documents.Value, text string) string {
 	p, err := Parse(text)
 	require.NoError(t, err, text)
@@ -79,7 +79,7 @@ func TestPathsSelectAndCompute(t *testing.T) {
 		{`{"a":{"b":[1]},"c":[{"b":2}]}`, "$..b..*", `[1]`},
 		{`[[1,[2]],3]`, "$..[*]", `[[1,[2]],3,1,[2],2]`},
 		{`[[1,[2]],3]`, "$..*", `[[1,[2]],3,1,[2],2]`},
-		// What Redis 8.10 has.
+		// Results of Redis 8.10.
 		{`[{"a":1,"b":1},{"b":2},{"a":1},{"c":3}]`, `$[?!@.a]`, `[{"b":2},{"c":3}]`},
 		{`[{"a":1,"b":1},{"b":2},{"a":1},{"c":3}]`, `$[?!(@.a==1)]`, `[{"b":2},{"c":3}]`},
 		{`[{"a":1,"b":1},{"b":2},{"a":1},{"c":3}]`, `$[?!@.a && @.b]`, `[{"b":2}]`},

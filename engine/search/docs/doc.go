@@ -6,15 +6,15 @@ import (
 	"unsafe"
 )
 
-// Fields is what a table keeps of a document. It copies all of it.
+// Fields are a table's data about a document. The table copies them.
 type Fields struct {
 	Key     string
-	Score   float64 // the document's own, 0 to 1
-	Len     uint32  // how many words its TEXT fields have, each as often as the field's weight says
-	MaxFreq uint32  // how often its most frequent term occurs
+	Score   float64 // the document's own score, 0 to 1
+	Len     uint32  // number of words in its TEXT fields, weighted by the fields' weights
+	MaxFreq uint32  // number of occurrences of its most frequent term
 	Payload []byte  // nil if it has none
-	Sort    []Value // the values of SORTABLE fields, by their numbers
-	Terms   []byte  // what the index needs to remove it; only the index reads it
+	Sort    []Value // values of SORTABLE fields, by the field's number
+	Terms   []byte  // data with which the index removes the document; only the index reads it
 }
 
 // Value is the value of a SORTABLE field: a number, a text, or nothing.
@@ -33,18 +33,18 @@ const (
 	Text
 )
 
-// Doc is a document of an index. It does not change.
+// Doc is an immutable document of an index.
 type Doc struct {
-	// data is the key behind its length, a byte of flags, the score and the payload behind its length if the flags say so, the
-	// number of values and the values, and the terms. Lengths and numbers are unsigned varints. A value is a byte with its
-	// kind, and a number in eight bytes or a text behind its length.
+	// data has the key with its length; a byte of flags; the score, and the payload with its length, if the flags say
+	// so; the number of values, and the values; and the terms. Lengths and numbers are unsigned varints. A value is a
+	// byte with its kind, followed by a number in eight bytes or a text with its length.
 	data    string
 	Len     uint32 // as in Fields
 	MaxFreq uint32 // as in Fields
 }
 
 const (
-	hasScore = 1 << iota // it is not 1
+	hasScore = 1 << iota // the score differs from 1
 	hasPayload
 )
 
@@ -98,7 +98,7 @@ func (d *Doc) Payload() (payload string, ok bool) {
 	return r.payload()
 }
 
-// Sortables returns how many values there are.
+// Sortables returns the number of values.
 func (d *Doc) Sortables() int {
 	r := reader{d.data, 0}
 	r.text()
@@ -106,7 +106,7 @@ func (d *Doc) Sortables() int {
 	return int(r.uvarint())
 }
 
-// Sort returns the value of a SORTABLE field by the field's number; none for a field that is newer than the document.
+// Sort returns the value of a SORTABLE field by the field's number, or none for a field newer than the document.
 func (d *Doc) Sort(i int) Value {
 	r := reader{d.data, 0}
 	r.text()
@@ -120,7 +120,7 @@ func (d *Doc) Sort(i int) Value {
 	return r.value()
 }
 
-// Terms returns what the index needs to remove the document.
+// Terms returns the data with which the index removes the document.
 func (d *Doc) Terms() string {
 	r := reader{d.data, 0}
 	r.text()
@@ -131,7 +131,7 @@ func (d *Doc) Terms() string {
 	return d.data[r.at:]
 }
 
-// reader reads Doc.data, which newDoc has made.
+// reader reads Doc.data, which newDoc wrote.
 type reader struct {
 	s  string
 	at int

@@ -1,10 +1,12 @@
-// Package docs has the documents of an index: their numbers, what scores and sorting need of them, and which of them live.
+// Package docs has the documents of an index: their numbers, the data for scoring and sorting, and which of them are
+// alive.
 //
-// A document that changes gets a new number, the next one; its old number dies. The table belongs to its index, whose lock protects
-// it. A View is the table at one instant and is read without the lock: a document that has died since is alive for it.
+// A changed document gets a new number, the next one; its old number dies. The table belongs to its index, whose lock
+// protects it. A View is the table at one instant and is read without the lock: it still sees documents that have died
+// since.
 //
-// A document is one string, with its key and all that few need at once (doc.go), and two numbers. Documents are in pages by
-// their own numbers (pages.go). A table of hashes leads from a key to a number. So a document takes about 50 bytes beside its
+// A document is one string, with its key and rarely needed data (doc.go), and two numbers. Documents are in pages by
+// number (pages.go). A table of hashes leads from a key to a number. So a document takes about 50 bytes beside its
 // string.
 package docs
 
@@ -24,14 +26,14 @@ type Table struct {
 // View is a table at one instant.
 type View struct{ *state }
 
-// state is what there is at one instant. It is not exported, but its exported methods are those of View.
+// state is the table at one instant. It is not exported, but its exported methods are those of View.
 type state struct {
-	nodes  []*node // of the full pages
-	tail   page    // the page that is filled
+	nodes  []*node // for the full pages
+	tail   page    // the page being filled
 	last   uint64
 	live   int
 	length uint64
-	time   uint64 // how many documents had come and gone
+	time   uint64 // counter of additions and removals
 }
 
 // New returns an empty table.
@@ -48,10 +50,11 @@ func (t *Table) Add(f Fields) uint64 {
 	return t.now.last
 }
 
-// numbers is how many numbers the table of keys knows. Documents with equal ones there are told apart by their keys.
+// numbers is how many numbers the table of keys distinguishes. Documents whose numbers are equal there are
+// distinguished by key.
 const numbers = dict.MaxNumber + 1
 
-// Remove marks the document of a key as dead and returns it with its number; 0 and nil if the key has no document.
+// Remove marks the document of a key as dead and returns its number and data; 0 and nil if the key has none.
 func (t *Table) Remove(key string) (uint64, *Doc) {
 	hash := dict.HashOf(key)
 	id, d := t.find(hash, key)
@@ -91,41 +94,41 @@ func (t *Table) find(hash dict.Hash, key string) (uint64, *Doc) {
 	return id, d
 }
 
-// Get returns a document that lives; nil for others. It does not change.
+// Get returns an immutable live document, nil for dead or unknown ones.
 func (t *Table) Get(id uint64) *Doc { return t.now.Get(id) }
 
-// Alive reports whether a document lives now.
+// Alive reports whether a document is alive now.
 func (t *Table) Alive(id uint64) bool { return t.now.Alive(id) }
 
-// Last returns the highest number that was given. The next one is one above.
+// Last returns the highest number given out. The next one is one above.
 func (t *Table) Last() uint64 { return t.now.last }
 
-// Len returns how many documents live.
+// Len returns the number of live documents.
 func (t *Table) Len() int { return t.now.live }
 
 // Bytes returns the memory that the table takes.
 func (t *Table) Bytes() int { return int(unsafe.Sizeof(*t)) + t.keys.MemoryUsage() + t.bytes }
 
-// KeyBytes returns how much of Bytes leads from keys to numbers.
+// KeyBytes returns the part of Bytes that leads from keys to numbers.
 func (t *Table) KeyBytes() int { return t.keys.MemoryUsage() }
 
-// View returns the table as it is now. It may be called by many at once.
+// View returns the present table. Concurrent calls are allowed.
 func (t *Table) View() View {
 	t.seen()
 	s := t.now
 	return View{&s}
 }
 
-// Len returns how many documents lived.
+// Len returns the number of live documents.
 func (v *state) Len() int { return v.live }
 
-// Length returns the sum of Doc.Len over them.
+// Length returns the sum of Doc.Len over all live documents.
 func (v *state) Length() uint64 { return v.length }
 
 // Last returns the highest number.
 func (v *state) Last() uint64 { return v.last }
 
-// Get returns a document that lived; nil for others. A reader skips the numbers for which it is nil. It does not change.
+// Get returns an immutable document that was alive at the view's instant, nil for others, which a reader skips.
 func (v *state) Get(id uint64) *Doc {
 	p, i := v.place(id)
 	if p == nil || v.dead(p, i) {
@@ -134,7 +137,7 @@ func (v *state) Get(id uint64) *Doc {
 	return &p.docs[i]
 }
 
-// Alive reports whether a document lived, without a look at the document.
+// Alive reports whether a document was alive, without reading the document.
 func (v *state) Alive(id uint64) bool {
 	p, i := v.place(id)
 	return p != nil && !v.dead(p, i)

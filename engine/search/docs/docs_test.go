@@ -43,7 +43,7 @@ func TestDocumentHasItsFields(t *testing.T) {
 	}
 }
 
-// check compares a view with the documents that it must have.
+// check compares a view with its expected documents.
 func check(t require.TestingT, v View, want map[uint64]string) {
 	require.Equal(t, len(want), v.Len())
 	length := uint64(0)
@@ -147,7 +147,7 @@ func TestDocumentTakesSixtyBytesBesideItsKey(t *testing.T) {
 func TestNumbersAreFoundBeyond32Bits(t *testing.T) {
 	table := New()
 	old := table.Add(Fields{Key: "old", Score: 1})
-	// As if all numbers between had come and gone.
+	// As if all numbers up to there had come and gone.
 	nodes := uint64(numbers)/(nodeSize*pageSize) + 1
 	for range 255 {
 		table.Add(Fields{Key: fmt.Sprint("x", table.Last()), Score: 1})
@@ -159,7 +159,7 @@ func TestNumbersAreFoundBeyond32Bits(t *testing.T) {
 	table.now.last = nodes * nodeSize * pageSize
 	id := table.Add(Fields{Key: "new", Score: 1})
 	require.Greater(t, id, uint64(math.MaxUint32))
-	// Two that look the same to the table of keys.
+	// Two that are equal in the table of keys.
 	same := table.Add(Fields{Key: "same", Score: 1})
 	table.keys.Add(dict.HashOf("old"), uint32(same%numbers))
 	require.Equal(t, id, table.Lookup("new"))

@@ -9,41 +9,41 @@ import (
 	"github.com/atomredis/atomredis/engine/listpack"
 )
 
-// Documents are in pages of pageSize numbers. A page that has lost a quarter of its documents is replaced by one with the rest,
-// and one that has lost all by nothing. The pages are below nodes. Views see nodes and pages; so a page is replaced in a
-// copy of its node, which serves until the next view is taken.
+// Documents are in pages of pageSize numbers. A page that has lost a quarter of its documents is replaced by one with
+// the rest, and one that has lost all by nil. The pages belong to nodes. Views share nodes and pages, so a page is
+// replaced in a copy of its node; the copy can be changed further until the next view is taken.
 
 const (
 	pageSize = 256
 	nodeSize = 512 // pages
-	fewDead  = 16  // documents for which no page is replaced
+	fewDead  = 16  // dead documents for which no page is replaced
 )
 
-// pages is what a table has beside what a view sees.
+// pages is a table's bookkeeping, invisible to views.
 type pages struct {
-	epoch  uint64      // of the nodes that no view sees
+	epoch  uint64      // of nodes that no view sees
 	seenIn atomic.Bool // a view was taken in this epoch
 	root   uint64      // the epoch of state.nodes
 	bytes  int
 }
 
-// node is the pages of nodeSize * pageSize numbers; nil are those without documents.
+// node has the pages of nodeSize * pageSize numbers; pages without documents are nil.
 type node struct {
 	epoch uint64
 	pages [nodeSize]*page
 }
 
-// page is the documents of pageSize numbers.
+// page has the documents of pageSize numbers.
 type page struct {
-	has  *[pageSize / 64]uint64 // the numbers whose documents are there; nil for all
+	has  *[pageSize / 64]uint64 // a bitmap of the numbers present; nil means all
 	docs []Doc
-	died []atomic.Uint64 // state.time when they died; 0 while they live
+	died []atomic.Uint64 // state.time of their death; 0 while alive
 	live int             // only the table reads it
 }
 
-// place returns the page of a document and its place there; nil if the page does not have it.
+// place returns the page of a document and its index there; nil if the document was dropped.
 func (v *state) place(id uint64) (*page, int) {
-	i := id - 1 // numbers begin at 1
+	i := id - 1 // numbers start at 1
 	if i >= v.last {
 		return nil, 0
 	}
@@ -70,7 +70,7 @@ func (v *state) place(id uint64) (*page, int) {
 	return p, rank
 }
 
-// dead reports whether the document in a place of a page was dead.
+// dead reports whether document i of a page was dead.
 func (v *state) dead(p *page, i int) bool {
 	at := p.died[i].Load()
 	return at != 0 && at <= v.time
@@ -83,7 +83,7 @@ func (t *pages) seen() {
 	}
 }
 
-// add adds a document to the tail, which a view sees only as far as it went.
+// add adds a document to the tail, which a view sees only up to its own length.
 func (t *pages) add(v *state, d Doc) {
 	if n := len(v.tail.docs); n == cap(v.tail.docs) {
 		t.bytes -= v.tail.bytes()
@@ -110,7 +110,7 @@ func (t *pages) add(v *state, d Doc) {
 		v.nodes = append(v.nodes, &node{epoch: t.epoch})
 		t.bytes += int(unsafe.Sizeof(node{}))
 	}
-	// A view sees no page of a number behind its last one, so the node need not be copied.
+	// No view sees a page of numbers after its last one, so the node need not be copied.
 	v.nodes[i/(nodeSize*pageSize)].pages[i/pageSize%nodeSize] = &full
 	t.bytes += int(unsafe.Sizeof(full))
 	t.shrink(v, i, &full)
@@ -126,7 +126,7 @@ func (t *pages) kill(v *state, id uint64) {
 	}
 }
 
-// shrink replaces the page of number i+1 if enough of it is dead.
+// shrink replaces the page of number i+1 if enough of its documents are dead.
 func (t *pages) shrink(v *state, i uint64, p *page) {
 	dead := len(p.docs) - p.live
 	if p.live > 0 && (dead < fewDead || dead < len(p.docs)/4) {
@@ -152,7 +152,7 @@ func (t *pages) shrink(v *state, i uint64, p *page) {
 	t.replace(v, i, rest)
 }
 
-// replace puts a page where views do not see it.
+// replace stores a page where existing views do not see it.
 func (t *pages) replace(v *state, i uint64, p *page) {
 	if t.seenIn.Load() {
 		t.seenIn.Store(false)

@@ -1,8 +1,8 @@
-// Package numbers has the numbers of a NUMERIC field, in their order, each with its document. A GEO field is one too: its
+// Package numbers has the sorted numbers of a NUMERIC field, each with its document. A GEO field uses it too: its
 // numbers are the scores of package geo.
 //
-// A tree belongs to its index, whose lock protects it. A View is the tree at one instant and is read without the lock. A
-// number takes 16 bytes and an eighth more.
+// A tree belongs to its index, whose lock protects it. A View is the tree at one instant and is read without the lock.
+// A number takes 16 bytes plus an eighth.
 package numbers
 
 import (
@@ -30,7 +30,7 @@ func (r Range) upTo(i Item) bool { return i.Value < r.Max || i.Value == r.Max &&
 // All is the range of all numbers.
 var All = Range{Min: math.Inf(-1), Max: math.Inf(1)}
 
-// Item is a number of a document, which is not NaN. A document may have several.
+// Item is a number, not NaN, of a document. A document may have several.
 type Item struct {
 	Value float64
 	Doc   uint64
@@ -52,39 +52,40 @@ type Tree struct{ t *sorted.Tree[Item] }
 // New returns an empty tree.
 func New() *Tree { return &Tree{sorted.New(compare)} }
 
-// Add adds a number; twice the same one of a document is one.
+// Add adds a number. Equal numbers of one document count once.
 func (t *Tree) Add(i Item) { t.t.Set(i) }
 
 // Remove removes a number.
 func (t *Tree) Remove(i Item) { t.t.Delete(i) }
 
-// Len returns how many numbers there are.
+// Len returns the number of items.
 func (t *Tree) Len() int { return t.t.Len() }
 
 // Bytes returns the memory that the tree takes.
 func (t *Tree) Bytes() int { return t.t.Bytes() }
 
-// Count returns how many numbers are in a range, in time logarithmic in all.
+// Count returns how many numbers are in a range, in logarithmic time.
 func (t *Tree) Count(r Range) int { return View{t.t.View}.Count(r) }
 
-// View returns the tree as it is now, in constant time. A later change copies the 3 KB on its way that views can see.
+// View returns the present tree, in constant time. A later change copies up to 3 KB of nodes that views share.
 func (t *Tree) View() View { return View{t.t.Freeze()} }
 
 // View is a tree at one instant.
 type View struct{ v sorted.View[Item] }
 
-// Len returns how many numbers there are.
+// Len returns the number of items.
 func (v View) Len() int { return v.v.Len() }
 
-// Count returns how many numbers are in a range, in time logarithmic in all.
+// Count returns how many numbers are in a range, in logarithmic time.
 func (v View) Count(r Range) int { return max(0, v.v.Rank(r.upTo)-v.v.Rank(r.below)) }
 
-// Ascend calls do for the numbers of a range in ascending order, those of equal numbers by their documents, until it returns false.
+// Ascend calls do for the numbers of a range in ascending order, and for equal numbers by document, until it returns
+// false.
 func (v View) Ascend(r Range, do func(Item) bool) {
 	v.v.Ascend(r.below, func(i Item) bool { return r.upTo(i) && do(i) })
 }
 
-// Descend is Ascend in the other direction, documents descending too.
+// Descend is Ascend in descending order, of documents too.
 func (v View) Descend(r Range, do func(Item) bool) {
 	v.v.Descend(r.upTo, func(i Item) bool { return !r.below(i) && do(i) })
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// ranges are ranges with the bounds that there are among few numbers.
+// ranges returns ranges with all kinds of bounds among a few numbers.
 func ranges() (all []Range) {
 	bounds := []float64{math.Inf(-1), -1, 0, 1, 1.5, 2, 9, math.Inf(1)}
 	for _, lo := range bounds {

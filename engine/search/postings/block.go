@@ -6,21 +6,22 @@ import (
 	"sort"
 )
 
-// A block is some entries in columns. Its data is
+// A block has entries in columns. Its data is
 //
-//	how many entries it has, from 1 to blockSize   1 byte
+//	the number of entries, from 1 to blockSize     1 byte
 //	the widths of the columns                      1 byte each
-//	the least values of the columns                an unsigned varint each
-//	the columns, each from a byte on
+//	the lowest values of the columns               an unsigned varint each
+//	the columns, each starting at a whole byte
 //	the distances of all offsets, as unsigned varints
 //	slack                                          8 bytes
 //
-// A column has the differences of values to the least one, in so many bits each, so that any can be read by itself; if all
-// are equal it takes no room. The columns are the documents (differences to block.first, the least value), the
-// frequencies, the halves of the masks, and the numbers of offsets. Columns that the list does not keep are left out.
+// A column has the differences of its values from the lowest one, with a fixed number of bits, so that each can be read
+// by itself; if all are equal it takes no room. The columns are the documents (differences from block.first, the lowest
+// value), the frequencies, the halves of the masks, and the numbers of offsets. Columns that the list does not keep are
+// absent.
 type block struct {
 	first uint64 // the first document
-	data  []byte // never changes
+	data  []byte // immutable
 }
 
 const (
@@ -32,10 +33,10 @@ const (
 	columns
 )
 
-// asFreq is the width of a column of numbers of offsets that are the frequencies.
+// asFreq is the width of the column of numbers of offsets if these equal the frequencies.
 const asFreq = 0xff
 
-// slack is how many bytes stand behind the columns, so that eight can be read at each place.
+// slack is how many bytes follow the columns, so that eight bytes can be read at any place.
 const slack = 8
 
 // columnsOf returns which columns a block has.
@@ -48,7 +49,7 @@ func columnsOf(keep Keep) (has [columns]bool) {
 	return has
 }
 
-// width returns the bits in which a column keeps differences up to most.
+// width returns the bits per difference of a column whose differences reach most.
 func width(most uint64) int {
 	if w := bits.Len64(most); w <= 57 { // so that eight bytes from the first one have the whole value
 		return w
@@ -56,10 +57,10 @@ func width(most uint64) int {
 	return 64
 }
 
-// pack returns the entries of a tail as a block.
+// pack packs the entries of a tail into a block.
 func pack(t []byte, keep Keep) block {
 	var values [columns][blockSize]uint64
-	var offsets [blockSize][2]int // of the entries, from and to
+	var offsets [blockSize][2]int // start and end for each entry
 	var e tailEntry
 	var first Mask
 	n := 0
@@ -116,7 +117,7 @@ func pack(t []byte, keep Keep) block {
 	return block{first: values[colDoc][0], data: append([]byte(nil), b...)}
 }
 
-// appendColumn appends the differences of values to the least one, in so many bits each.
+// appendColumn appends the differences of values from the lowest one, with width bits each.
 func appendColumn(b []byte, values []uint64, least uint64, width int) []byte {
 	at := len(b)
 	b = append(b, make([]byte, (len(values)*width+7)/8)...)
@@ -142,13 +143,13 @@ type column struct {
 	least uint64
 }
 
-// at returns the value of an entry.
+// at returns the value of entry i.
 func (c *column) at(i int) uint64 {
 	bit := uint(i) * c.width
 	return c.least + binary.LittleEndian.Uint64(c.data[bit>>3:])>>(bit&7)&c.mask
 }
 
-// open reads the head of a block. It returns how many entries the block has and where the offsets begin.
+// open reads the head of a block. It returns the number of entries and the start of the offsets.
 func (b block) open(keep Keep, cols *[columns]column) (n, offsets int) {
 	has := columnsOf(keep)
 	n = int(b.data[0])
@@ -179,14 +180,14 @@ func (b block) open(keep Keep, cols *[columns]column) (n, offsets int) {
 	return n, at
 }
 
-// skipVarints returns the place behind n varints.
+// skipVarints returns the position after n varints.
 func skipVarints(t []byte, at, n int) int {
 	for n >= 8 && at+8 <= len(t) {
 		ends := bits.OnesCount64(^binary.LittleEndian.Uint64(t[at:]) & 0x8080808080808080)
 		n -= ends
 		at += 8
 	}
-	// Eight bytes may end in the middle of a varint, whose rest is skipped with the next ones.
+	// Eight bytes may end inside a varint; its rest is skipped with the next ones.
 	for ; n > 0; n-- {
 		for t[at] >= 0x80 {
 			at++
@@ -196,8 +197,8 @@ func skipVarints(t []byte, at, n int) int {
 	return at
 }
 
-// blockOf returns the last block whose first document is at most doc. It looks at the blocks that begin with from. It
-// returns from if the first document of every later block is above doc.
+// blockOf returns the last block whose first document is at most doc. It starts at block from, and returns from if the
+// first documents of all later blocks are above doc.
 func blockOf(blocks []block, from int, doc uint64) int {
 	step := 1
 	for from+step < len(blocks) && blocks[from+step].first <= doc {

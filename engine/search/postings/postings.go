@@ -1,14 +1,14 @@
 // Package postings has inverted lists: the documents that have a term, by their numbers.
 //
-// A list belongs to its index, whose lock protects it. A View of it is what it has at one instant: views are read without
-// the lock, while the list goes on changing. So a list only appends to memory that a view can see, and replaces what it
+// A list belongs to its index, whose lock protects it. A View is the list at one instant: views are read without the
+// lock, while the list continues to change. So a list only appends to memory that views share, and replaces what it
 // rewrites.
 //
-// The newest entries are in the tail, one after the other (tail.go). A tail of 128 entries becomes a block, whose columns
-// are packed and read in any order (block.go). A list of one or two documents is a struct of 48 bytes and a small tail.
+// New entries go to the tail, one after the other (tail.go). A tail of 128 entries becomes a block, whose columns are
+// packed and read in any order (block.go). A list of one or two documents is a struct of 48 bytes and a small tail.
 //
-// A document that goes leaves its entries where they are, because lists are compressed. Remove counts them, and rewrites
-// the list once a quarter of it is dead (sweep.go). Readers of a View skip documents that are dead for them (package docs).
+// A removed document leaves its entries where they are, because lists are compressed. Remove counts them, and rewrites
+// the list once a quarter of it is dead (sweep.go). Readers of a View skip dead documents (package docs).
 package postings
 
 import (
@@ -36,41 +36,41 @@ func (m Mask) Or(o Mask) Mask { return Mask{m.Lo | o.Lo, m.Hi | o.Hi} }
 // Meets reports whether the masks have a field in common.
 func (m Mask) Meets(o Mask) bool { return m.Lo&o.Lo|m.Hi&o.Hi != 0 }
 
-// Keep says what a list has of each document beside its number.
+// Keep says what a list stores about each document beside its number.
 type Keep uint8
 
 const (
-	Freqs   Keep = 1 << iota // how often the term occurs; without it, 1
-	Masks                    // in which fields it occurs; without it, All
+	Freqs   Keep = 1 << iota // how often the term occurs; else always 1
+	Masks                    // in which fields it occurs; else always All
 	Offsets                  // at which positions it occurs
 )
 
-// Entry is what a list has of a document.
+// Entry is a list's data about a document.
 type Entry struct {
 	Doc  uint64 // above 0 and below 1<<62
 	Freq uint32
 	Mask Mask
-	// Offsets are the term's positions, ascending. A reader's are valid until it moves.
+	// Offsets are the term's positions, ascending. Those of a reader are valid until it moves.
 	Offsets []uint32
 }
 
-// blockSize is how many entries a block has.
+// blockSize is the number of entries in a block.
 const blockSize = 128
 
-// List is the documents of a term.
+// List has the documents with a term.
 type List struct {
 	more    *more // the blocks; nil while all entries are in the tail
-	tail    *byte // the tail; its bytes up to tailLen never change
+	tail    *byte // the tail; its first tailLen bytes never change
 	tailLen uint32
 	tailCap uint32
 	last    uint64 // the highest document number
 	live    uint32
-	entries uint32 // living and dead ones
-	tailN   uint8  // the entries of the tail, fewer than blockSize
+	entries uint32 // live and dead ones
+	tailN   uint8  // entries in the tail, fewer than blockSize
 	keep    Keep
 }
 
-// more is what a list has beside its tail.
+// more is the rest of a list beside its tail.
 type more struct {
 	blocks []block
 	bytes  int    // of the blocks' data
@@ -80,13 +80,13 @@ type more struct {
 // New returns an empty list.
 func New(keep Keep) *List { return &List{keep: keep} }
 
-// Add appends a document, whose number is above all others of the list. It copies the offsets.
+// Add appends a document, whose number must be above all others of the list. It copies the offsets.
 func (l *List) Add(e Entry) {
 	l.live++
 	l.add(e)
 }
 
-// add appends an entry, and does not count it as living.
+// add appends an entry without counting it as live.
 func (l *List) add(e Entry) {
 	t := l.tailBytes()
 	before := len(t)
@@ -111,7 +111,7 @@ func (l *List) setTail(t []byte) {
 	l.tail, l.tailLen, l.tailCap = unsafe.SliceData(t), uint32(len(t)), uint32(cap(t))
 }
 
-// seal makes the tail a block. Views keep the old tail.
+// seal turns the tail into a block. Views keep the old tail.
 func (l *List) seal() {
 	if l.more == nil {
 		l.more = &more{}
@@ -123,10 +123,10 @@ func (l *List) seal() {
 	l.tailN = 0
 }
 
-// Len returns how many living documents the list has.
+// Len returns the number of live documents.
 func (l *List) Len() int { return int(l.live) }
 
-// Entries returns how many entries the list has, dead ones included.
+// Entries returns the number of entries, including dead ones.
 func (l *List) Entries() int { return int(l.entries) }
 
 // Bytes returns the memory that the list takes.
@@ -150,7 +150,7 @@ type View struct {
 	keep   Keep
 }
 
-// View returns the list as it is now.
+// View returns the present list.
 func (l *List) View() View {
 	v := View{tail: l.tailBytes(), live: int(l.live), tailN: int(l.tailN), keep: l.keep}
 	if l.more != nil {
@@ -159,5 +159,5 @@ func (l *List) View() View {
 	return v
 }
 
-// Len returns how many living documents the list had.
+// Len returns the number of live documents.
 func (v View) Len() int { return v.live }

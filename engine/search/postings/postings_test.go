@@ -12,10 +12,10 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// keeps are the combinations that lists of TEXT and TAG fields have, and the others.
+// keeps are the combinations that lists of TEXT and TAG fields use, and all others.
 var keeps = []Keep{0, Freqs, Masks, Offsets, Freqs | Masks, Freqs | Offsets, Masks | Offsets, Freqs | Masks | Offsets}
 
-// kept returns an entry as a list with keep gives it back.
+// kept returns an entry as a list with keep returns it.
 func kept(e Entry, keep Keep) Entry {
 	if keep&Freqs == 0 {
 		e.Freq = 1
@@ -29,7 +29,7 @@ func kept(e Entry, keep Keep) Entry {
 	return e
 }
 
-// read returns the entries of a view, dead ones included.
+// read returns the entries of a view, including dead ones.
 func read(v View) (all []Entry) {
 	for r := v.Reader(); r.Next(); {
 		all = append(all, present(r))
@@ -136,7 +136,7 @@ func TestSeekFindsTheFirstDocumentFromANumberOn(t *testing.T) {
 	})
 }
 
-// Views keep what they have while the list gets and loses entries, and the list has all that live.
+// Views keep their content while the list gains and loses entries, and the list has all live ones.
 func TestViewsStayWhileTheListChanges(t *testing.T) {
 	testseed.Check(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 2))
@@ -144,14 +144,14 @@ func TestViewsStayWhileTheListChanges(t *testing.T) {
 		l := New(keep)
 		type taken struct {
 			v    View
-			want []Entry // those that lived
+			want []Entry // those alive at the view's instant
 			live int
 		}
 		var views []taken
 		living := map[uint64]Entry{}
 		last := uint64(0)
 		alive := func(doc uint64) bool { _, ok := living[doc]; return ok }
-		var docs []uint64 // that live
+		var docs []uint64 // live ones
 		remove := func(i int) {
 			delete(living, docs[i])
 			docs = slices.Delete(docs, i, i+1)
@@ -230,7 +230,8 @@ func TestListOfOneDocumentIsSmall(t *testing.T) {
 	require.LessOrEqual(t, l.Bytes(), 64)
 }
 
-// frequent returns a list like that of a frequent word: a document of twenty has it, mostly once, in one of two fields.
+// frequent returns a list like that of a frequent word: one document in twenty has it, mostly once, in one of two
+// fields.
 func frequent(n int) *List {
 	r := rand.New(rand.NewPCG(1, 2))
 	l := New(Freqs | Masks | Offsets)
@@ -253,7 +254,7 @@ func TestPostingOfAFrequentWordTakesFourBytes(t *testing.T) {
 	require.LessOrEqual(t, short.Bytes(), 6*100)
 }
 
-// Readers of views need no lock. The race detector sees it if they do.
+// Readers of views need no lock; the race detector would report a missing one.
 func TestViewsAreReadBesideChanges(t *testing.T) {
 	r := testseed.Rand(t)
 	l := New(Freqs | Masks | Offsets)

@@ -1,18 +1,18 @@
 package postings
 
-// Reader goes through the documents of a view in ascending order, dead ones included. It decodes what is asked for.
+// Reader iterates over a view's documents in ascending order, including dead ones. It decodes only requested data.
 type Reader struct {
 	v   View
 	doc uint64
 
 	block  int // the present block; len(v.blocks) is the tail
-	i, n   int // the present entry of the block, and how many it has
+	i, n   int // the present entry of the block, and the number of its entries
 	cols   [columns]column
-	offAt  int // where in the block's data the offsets of entry offI begin
+	offAt  int // offset in the block's data of the offsets of entry offI
 	offI   int
-	tail   tailEntry // the present entry, in the tail
-	first  Mask      // of the tail's first entry
-	buffer []uint32  // the offsets that were asked for
+	tail   tailEntry // the present entry in the tail
+	first  Mask      // mask of the tail's first entry
+	buffer []uint32  // the requested offsets
 }
 
 // Reader returns a reader before the first document.
@@ -22,14 +22,14 @@ func (v View) Reader() *Reader {
 	return r
 }
 
-// Reset makes r a reader before the first document of a view.
+// Reset moves r before the first document of a view.
 func (r *Reader) Reset(v View) {
 	buffer := r.buffer[:0]
 	*r = Reader{v: v, buffer: buffer}
 	r.enter(0)
 }
 
-// enter goes before the first entry of a block, or of the tail.
+// enter moves before the first entry of a block, or of the tail.
 func (r *Reader) enter(b int) {
 	r.block, r.i = b, -1
 	if b < len(r.v.blocks) {
@@ -40,7 +40,7 @@ func (r *Reader) enter(b int) {
 	r.n = r.v.tailN
 }
 
-// Next goes to the next document. It reports false at the end.
+// Next moves to the next document. It returns false at the end.
 func (r *Reader) Next() bool {
 	r.i++
 	if r.i >= r.n {
@@ -63,7 +63,7 @@ func (r *Reader) Next() bool {
 	return true
 }
 
-// Seek goes to the first document from number doc on, never backwards. It reports false at the end.
+// Seek moves forward to the first document whose number is at least doc. It returns false at the end.
 func (r *Reader) Seek(doc uint64) bool {
 	if r.i >= 0 && (r.i >= r.n || r.doc >= doc) {
 		return r.i < r.n
@@ -92,7 +92,7 @@ func (r *Reader) Seek(doc uint64) bool {
 	return false
 }
 
-// seekInBlock goes to the first entry behind the present one whose document is not below doc; there is one.
+// seekInBlock moves to the next entry whose document is at least doc; there must be one.
 func (r *Reader) seekInBlock(doc uint64) {
 	docs := &r.cols[colDoc]
 	lo, step := r.i+1, 1
@@ -125,7 +125,7 @@ func (r *Reader) Freq() uint32 {
 	return r.tail.freq
 }
 
-// Mask returns the fields in which it occurs.
+// Mask returns the fields in which the term occurs.
 func (r *Reader) Mask() Mask {
 	switch {
 	case r.v.keep&Masks == 0:
@@ -136,7 +136,7 @@ func (r *Reader) Mask() Mask {
 	return r.tail.mask
 }
 
-// Offsets returns its positions, ascending; they are valid until the reader moves.
+// Offsets returns the term's positions, ascending; they are valid until the reader moves.
 func (r *Reader) Offsets() []uint32 {
 	if r.v.keep&Offsets == 0 {
 		return nil

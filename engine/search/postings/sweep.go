@@ -1,20 +1,20 @@
 package postings
 
-// A list is rewritten when a quarter of its entries are dead, and more than a few. That goes on beside further changes, some
-// entries with each Remove, so that no change waits for all of a long list.
+// A list is rewritten when a quarter of its entries are dead, and more than a few. Each Remove rewrites some entries,
+// between other changes, so that no change waits for all of a long list.
 
 const (
-	fewDead   = 16            // dead entries that are never worth it
+	fewDead   = 16            // dead entries that are never worth a rewrite
 	sweepStep = 4 * blockSize // entries that one Remove rewrites
 )
 
 // sweep is the rewriting of a list.
 type sweep struct {
-	from Reader // goes through the blocks that the list has
-	to   *List  // the entries that lived when from passed them
+	from Reader // iterates over a view of the list
+	to   *List  // the entries that were alive when from passed them
 }
 
-// Remove records that a document of the list has died. alive is asked for each document when the list is rewritten.
+// Remove records that a document of the list has died. A rewrite calls alive for each document.
 func (l *List) Remove(alive func(doc uint64) bool) {
 	l.live--
 	if l.live == 0 {
@@ -44,9 +44,10 @@ func (l *List) Remove(alive func(doc uint64) bool) {
 	*l = *s.to
 }
 
-// copy copies entries that are alive, about max of the list. It reports whether it has copied all that the list has now.
+// copy copies about max entries of the list, without dead ones. It reports whether it has reached the list's present
+// end.
 func (s *sweep) copy(l *List, alive func(doc uint64) bool, max int) bool {
-	if s.from.i >= s.from.n { // at the end of what the list had
+	if s.from.i >= s.from.n { // at the end of the view
 		at := s.from.doc
 		s.from.Reset(l.View())
 		if s.from.Seek(at + 1); s.from.i >= s.from.n {
@@ -63,7 +64,7 @@ func (s *sweep) copy(l *List, alive func(doc uint64) bool, max int) bool {
 	return false
 }
 
-// keep copies the present entry if it lives.
+// keep copies the present entry if its document is alive.
 func (s *sweep) keep(alive func(doc uint64) bool) {
 	r := &s.from
 	if alive(r.doc) {

@@ -2,17 +2,17 @@ package postings
 
 import "encoding/binary"
 
-// An entry of a tail is an unsigned varint, which is the distance from the document before (for the first one its number)
-// times four, with two flags, and then as unsigned varints what the flags do not say: the frequency, the mask, the number of
-// offsets, and the distances of the offsets.
+// An entry of a tail begins with an unsigned varint: four times the distance from the previous document (the first
+// one's number), plus two flags. Then follows, as unsigned varints, what the flags do not imply: the frequency, the
+// mask, the number of offsets, and the distances of the offsets.
 
 const (
-	flagSimple = 1 << iota // the frequency is 1, and there is one offset if the list has offsets
-	flagSame               // the mask is that of the tail's first entry
+	flagSimple = 1 << iota // the frequency is 1, as is the number of offsets if the list keeps them
+	flagSame               // the mask equals that of the tail's first entry
 	flagBits   = iota
 )
 
-// appendEntry appends an entry to a tail. last is the document before; other says that the tail has entries.
+// appendEntry appends an entry to a tail. last is the previous document; other says that the tail has entries.
 func appendEntry(t []byte, keep Keep, other bool, e Entry, last uint64) []byte {
 	if !other {
 		last = 0
@@ -51,7 +51,7 @@ func appendOffsets(t []byte, offsets []uint32) []byte {
 	return t
 }
 
-// appendMask appends a mask: its low half as a varint, or a zero and both halves if that is not all of it.
+// appendMask appends a mask: its low half as a varint; or, if the low half is not all of it, a zero and both halves.
 func appendMask(t []byte, m Mask) []byte {
 	if m.Hi == 0 && m.Lo != 0 {
 		return binary.AppendUvarint(t, m.Lo)
@@ -60,7 +60,7 @@ func appendMask(t []byte, m Mask) []byte {
 	return binary.LittleEndian.AppendUint64(t, m.Hi)
 }
 
-// maskAt returns the mask that stands at a place of a tail, and the place behind it.
+// maskAt returns the mask at a position of a tail, and the position after it.
 func maskAt(t []byte, at int) (Mask, int) {
 	if t[at] != 0 {
 		lo, at := uvarint(t, at)
@@ -76,7 +76,7 @@ func firstMask(t []byte) Mask {
 	return m
 }
 
-// uvarint returns the varint at a place, and the place behind it.
+// uvarint returns the varint at a position, and the position after it.
 func uvarint(t []byte, at int) (uint64, int) {
 	v := uint64(t[at])
 	if v < 0x80 {
@@ -93,7 +93,7 @@ func uvarint(t []byte, at int) (uint64, int) {
 	}
 }
 
-// tailEntry is an entry of a tail as it is read.
+// tailEntry is a decoded entry of a tail.
 type tailEntry struct {
 	doc     uint64
 	freq    uint32
@@ -103,7 +103,7 @@ type tailEntry struct {
 	end     int // where the next entry begins
 }
 
-// next reads the entry behind e. The mask of the tail's first entry is first; it is set when that entry is read.
+// next reads the entry after e. first is the mask of the tail's first entry; reading that entry sets it.
 func (e *tailEntry) next(t []byte, keep Keep, first *Mask) {
 	v, at := uvarint(t, e.end)
 	e.doc += v >> flagBits

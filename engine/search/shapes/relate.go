@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// has reports whether a shape has a relation to another one.
+// has reports whether a shape has a relation to other.
 func has(sp space, b *body, r Relation, other *body) bool {
 	switch r {
 	case Contains:
@@ -18,7 +18,7 @@ func has(sp space, b *body, r Relation, other *body) bool {
 	return intersect(sp, b, other)
 }
 
-// place is where a point is.
+// place is the position of a point relative to a polygon.
 type place uint8
 
 const (
@@ -27,7 +27,7 @@ const (
 	inside
 )
 
-// locate returns where a point is, seen from a polygon.
+// locate returns the position of a point relative to a polygon.
 func locate(sp space, b *body, p vertex) place {
 	in := false
 	for r, ring := range b.rings {
@@ -60,12 +60,13 @@ func on(sp space, a, b, p vertex) bool {
 	return t >= 0 && t <= 1
 }
 
-// cuts appends where on the side from a to b the side from c to d touches or crosses it: the ends if both have more in common.
+// cuts appends the positions on the side from a to b where the side from c to d touches or crosses it; if they overlap,
+// the ends of the overlap.
 func cuts(sp space, a, b, c, d vertex, dst []float64) []float64 {
 	fromC, fromD := sp.side(a, b, c), sp.side(a, b, d)
 	fromA, fromB := sp.side(c, d, a), sp.side(c, d, b)
 	if fromC*fromD < 0 && fromA*fromB < 0 {
-		if t := sp.meet(a, b, c, d); t >= 0 && t <= 1 { // it is not where the great circles meet again
+		if t := sp.meet(a, b, c, d); t >= 0 && t <= 1 { // else it is the opposite intersection of the great circles
 			dst = append(dst, t)
 		}
 		return dst
@@ -92,7 +93,7 @@ type edge struct {
 	low2, high2 float64 // on the other axis
 }
 
-// edges returns the sides of a polygon in the order of their lowest places on one axis.
+// edges returns the sides of a polygon, ordered by their lowest coordinate on one axis.
 func edges(sp space, b *body) []edge {
 	var all []edge
 	for r, ring := range b.rings {
@@ -107,9 +108,9 @@ func edges(sp space, b *body) []edge {
 	return all
 }
 
-// pairs calls do for the sides of two polygons that may meet, until it returns false.
+// pairs calls do for pairs of sides of two polygons that may meet, until do returns false.
 func pairs(as, bs []edge, do func(a, b edge) bool) {
-	var activeA, activeB []edge // those that have begun and may not have ended
+	var activeA, activeB []edge // sides that have begun and may not have ended
 	for len(as) > 0 || len(bs) > 0 {
 		if len(bs) == 0 || len(as) > 0 && as[0].lo <= bs[0].lo {
 			a := as[0]
@@ -153,15 +154,15 @@ func intersect(sp space, a, b *body) bool {
 		meet = len(t) > 0
 		return !meet
 	})
-	// If the borders do not meet, each outer ring is as a whole within the other polygon or without it.
+	// If the borders do not meet, each outer ring lies completely inside or outside of the other polygon.
 	return meet || locate(sp, b, a.point) == inside || locate(sp, a, b.point) == inside
 }
 
-// within reports whether a shape is within a polygon. A point is not if it is on the border, a polygon may touch it. Nothing is
-// within a point.
+// within reports whether a shape is within a polygon. A point on the border is not within; a polygon may touch the
+// border. Nothing is within a point.
 //
-// A polygon a is within b if no part of b's border is in the interior of a, so that all of the interior is on one side of
-// b's border, and a point of it is in b.
+// A polygon a is within b if no part of b's border is in the interior of a, so that the whole interior is on one side
+// of b's border, and one of its points is in b.
 func within(sp space, a, b *body) bool {
 	switch {
 	case b.rings == nil:
@@ -169,8 +170,8 @@ func within(sp space, a, b *body) bool {
 	case a.rings == nil:
 		return locate(sp, b, a.point) == inside
 	}
-	// Each side of b is divided where a's border meets it. Both ends of a part are on a's border or in the same part of
-	// the plane as its middle.
+	// Each side of b is divided where a's border meets it. A part's inner points are all where its middle is: inside,
+	// outside or on the border of a.
 	parts := map[[2]int][]float64{}
 	pairs(edges(sp, a), edges(sp, b), func(e, f edge) bool {
 		r, s := a.rings[e.ring], b.rings[f.ring]
@@ -184,7 +185,7 @@ func within(sp space, a, b *body) bool {
 		for i := range len(ring) - 1 {
 			t := parts[[2]int{r, i}]
 			if len(t) == 0 {
-				continue // it is where its neighbours' parts are that it is joined to
+				continue // it lies where the adjoining parts lie
 			}
 			whole = false
 			t = append(t, 0, 1)
@@ -206,7 +207,7 @@ func within(sp space, a, b *body) bool {
 	return isWithin(sp, a.rings[0], b)
 }
 
-// interior returns a point in the interior of a polygon; ok is false if it is too thin to have one.
+// interior returns an interior point of a polygon; ok is false if the polygon is too thin to have one.
 func interior(sp space, b *body) (p vertex, ok bool) {
 	for fraction := 1e-2; fraction > 1e-13; fraction /= 8 {
 		for _, ring := range b.rings {

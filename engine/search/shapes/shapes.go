@@ -1,9 +1,11 @@
-// Package shapes has the shapes of a GEOSHAPE field, points and polygons, and finds those that have a relation to one.
+// Package shapes has the shapes of a GEOSHAPE field, points and polygons, and finds those with a relation to a given
+// shape.
 //
-// Coordinates are flat, or degrees on the earth as a sphere, where sides are arcs of great circles. A tree of boxes finds the
-// candidates; the exact test is ours (relate.go), over what both kinds of coordinates can do (space.go).
+// Coordinates are flat, or degrees on a spherical earth, where sides are arcs of great circles. A tree of boxes finds
+// the candidates; an exact test (relate.go) checks them, with operations that both kinds of coordinates have
+// (space.go).
 //
-// An index belongs to a search index, whose lock protects it. Its documents may be looked up by many at once.
+// An index belongs to a search index, whose lock protects it. Concurrent lookups of its documents are allowed.
 package shapes
 
 import (
@@ -25,12 +27,12 @@ const (
 // Point is a place: x and y, or longitude and latitude.
 type Point struct{ X, Y float64 }
 
-// Shape is a point or a polygon. It does not change.
+// Shape is an immutable point or polygon.
 type Shape struct {
-	// points are the point, or the polygon's vertices, ring after ring: the outer one first, then its holes. A ring does not
-	// repeat its first vertex.
+	// points has the point, or the polygon's vertices, ring after ring: the outer one first, then its holes. A ring
+	// does not repeat its first vertex.
 	points []Point
-	ends   []int32 // where the rings end; nil for a point
+	ends   []int32 // ends of the rings; nil for a point
 }
 
 // Bytes returns the memory that a shape takes.
@@ -38,14 +40,14 @@ func (s *Shape) Bytes() int {
 	return int(unsafe.Sizeof(*s)) + cap(s.points)*int(unsafe.Sizeof(Point{})) + cap(s.ends)*4
 }
 
-// Relation is a relation of a document's shape to another one.
+// Relation is a relation of a document's shape to the query's.
 type Relation uint8
 
 const (
-	Contains   Relation = iota + 1 // the other one is within it
-	Within                         // it is within the other one, and not only on its border
-	Disjoint                       // they have no point in common
-	Intersects                     // they have one, which may be on borders
+	Contains   Relation = iota + 1 // the query's shape is within it
+	Within                         // it is within the query's shape, and not only on its border
+	Disjoint                       // they have no common point
+	Intersects                     // they have a common point, perhaps on the borders
 )
 
 // Index has the shapes of a field.
@@ -56,7 +58,7 @@ type Index struct {
 	bytes int
 }
 
-// document is a shape with its document.
+// document is a document and its shape.
 type document struct {
 	doc   uint64
 	shape Shape
@@ -65,10 +67,10 @@ type document struct {
 // New returns an empty index.
 func New(c Coordinates) *Index { return &Index{space: spaceOf(c), docs: map[uint64]*document{}} }
 
-// perDocument is the memory of a shape in the tree and the map, about.
+// perDocument is about the memory of a shape in the tree and the map.
 const perDocument = 100
 
-// Add adds the shape of a document that has none.
+// Add adds the shape of a document, which must have none.
 func (x *Index) Add(doc uint64, s Shape) {
 	d := &document{doc, s}
 	x.docs[doc] = d
@@ -91,22 +93,22 @@ func (x *Index) Remove(doc uint64) {
 	}
 }
 
-// Len returns how many documents have a shape.
+// Len returns the number of documents with a shape.
 func (x *Index) Len() int { return len(x.docs) }
 
-// Bytes returns the memory that the index takes, about.
+// Bytes returns about how much memory the index takes.
 func (x *Index) Bytes() int { return x.bytes }
 
-// Search is a search in an index. It is begun while the index is locked, and goes on without.
+// Search is a search in an index. It starts while the index is locked, and continues without the lock.
 type Search struct {
 	space    space
 	relation Relation
 	other    *body
-	near     []*document // of which some have the relation
-	sure     []uint64    // documents that have it
+	near     []*document // candidates
+	sure     []uint64    // documents that certainly match
 }
 
-// Search begins a search for the documents whose shapes have a relation to one.
+// Search starts a search for the documents whose shapes have a relation to s.
 func (x *Index) Search(r Relation, s Shape) *Search {
 	f := &Search{space: x.space, relation: r, other: newBody(x.space, &s)}
 	near := map[*document]bool{}
@@ -129,8 +131,8 @@ func (x *Index) Search(r Relation, s Shape) *Search {
 	return f
 }
 
-// Find returns the documents that were in the index when the search began, in ascending order; those that were found so far
-// if stop returns true, which is asked for each candidate unless it is nil.
+// Find returns, in ascending order, the matching documents as of the search's start. If stop is not nil, it is called
+// for each candidate; once it returns true, Find returns the documents found so far.
 func (f *Search) Find(stop func() bool) []uint64 {
 	found := f.sure
 	for _, d := range f.near {
@@ -146,5 +148,5 @@ func (f *Search) Find(stop func() bool) []uint64 {
 	return found
 }
 
-// Find returns the documents whose shapes have a relation to one, in ascending order.
+// Find returns the documents whose shapes have a relation to s, in ascending order.
 func (x *Index) Find(r Relation, s Shape) []uint64 { return x.Search(r, s).Find(nil) }

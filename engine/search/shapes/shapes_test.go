@@ -14,7 +14,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// named is a document of the transcript with its shape.
+// named is a document of the transcript and its shape.
 type named struct{ name, wkt string }
 
 var flatDocs = []named{
@@ -51,7 +51,7 @@ func parse(t require.TestingT, c Coordinates, wkt string) Shape {
 	return s
 }
 
-// The replies of search_geoshape.txt.
+// The replies in search_geoshape.txt.
 func TestRelationsAreThoseOfTheTranscript(t *testing.T) {
 	const (
 		eleven  = "POLYGON((0 0, 0 11, 11 11, 11 0, 0 0))"
@@ -181,7 +181,7 @@ func TestTextsThatAreNoShapesAreRefused(t *testing.T) {
 	}
 }
 
-// star returns a polygon around a place: its vertices are in all directions, at changing distances.
+// star returns a polygon around a point, with vertices in all directions at changing distances.
 func star(r *rand.Rand, x, y, size float64, n int) string {
 	var points []string
 	for i := range n {
@@ -195,7 +195,7 @@ func star(r *rand.Rand, x, y, size float64, n int) string {
 	return "POLYGON((" + strings.Join(points, ", ") + "))"
 }
 
-// Relations of polygons agree with those of many points of theirs.
+// Relations of polygons agree with relations of many of their points.
 func TestRelationsAgreeWithThoseOfPoints(t *testing.T) {
 	testseed.Check(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 8))
@@ -230,7 +230,7 @@ func TestRelationsAgreeWithThoseOfPoints(t *testing.T) {
 			}
 		}
 		require.True(rt, within(sp, ba, ba))
-		// What is smaller, to the same middle, is within.
+		// A copy shrunk towards an interior point is within.
 		in, ok := interior(sp, ba)
 		require.True(rt, ok)
 		tiny := newBody(sp, &Shape{points: []Point{{in.x, in.y}, {in.x + 1e-5, in.y}, {in.x, in.y + 1e-5}}, ends: []int32{3}})
@@ -239,7 +239,7 @@ func TestRelationsAgreeWithThoseOfPoints(t *testing.T) {
 			require.False(rt, within(sp, ba, tiny))
 			require.True(rt, intersect(sp, tiny, ba))
 		}
-		// The index finds what the test of all shapes finds.
+		// The index finds the same as testing all shapes.
 		index := New(c)
 		var all []Shape
 		for i := range 50 {
@@ -285,7 +285,7 @@ func TestHolesAreNotWithin(t *testing.T) {
 			"POLYGON((-1 -1, -1 10, 10 10, 10 -1))":                 {false, true, true},
 			"POLYGON((-1 -1, -1 10, 10 10, 10 -1),(4 4, 4 5, 5 5))": {false, true, true},
 			"POLYGON((-1 -1, -1 10, 10 10, 10 -1),(1 1, 1 2, 2 2))": {false, false, true},
-			"POLYGON((9 0, 9 9, 12 9, 12 0))":                       {false, false, true}, // a side in common
+			"POLYGON((9 0, 9 9, 12 9, 12 0))":                       {false, false, true}, // a common side
 			"POLYGON((0 0, 0 9, 9 9, 9 0),(3 3, 3 6, 6 6, 6 3))":    {true, true, true},
 			"POINT(4 4)": {false, false, false},
 			"POINT(3 4)": {false, false, true},
@@ -299,7 +299,7 @@ func TestHolesAreNotWithin(t *testing.T) {
 	}
 }
 
-// Shapes across longitude 180 and around a pole are as elsewhere.
+// Shapes across longitude 180 and around a pole behave as elsewhere.
 func TestShapesEverywhereOnTheEarth(t *testing.T) {
 	x := New(Spherical)
 	x.Add(1, parse(t, Spherical, "POLYGON((170 -20, 170 -10, -170 -10, -170 -20))"))

@@ -2,42 +2,45 @@ package shapes
 
 import "math"
 
-// vertex is a point as a space works with it.
+// vertex is a point in a space's own form.
 type vertex struct {
 	x, y float64
-	v    vector // from the middle of the earth; zero if flat
+	v    vector // from the centre of the earth; zero if flat
 }
 
-// body is a shape as a space works with it. A ring repeats its first vertex at the end. A point has no rings.
+// body is a shape in a space's own form. A ring repeats its first vertex at the end. A point has no rings.
 type body struct {
-	point vertex // one of the shape
+	point vertex // a point of the shape
 	rings [][]vertex
 }
 
-// box is a rectangle: its least and its greatest coordinates.
+// box is a rectangle: its lowest and its highest coordinates.
 type box [2][2]float64
 
-// space is what coordinates can do. Sides are closed, and shorter than half of a great circle.
+// space has the operations of a kind of coordinates. Sides are closed, and shorter than half of a great circle.
 type space interface {
-	// vertex returns a point.
+	// vertex converts a point.
 	vertex(p Point) vertex
-	// boxes returns rectangles that cover a shape and what touches it.
+	// boxes returns rectangles that cover a shape and everything that touches it.
 	boxes(b *body) []box
-	// side returns on which side of the line through a and b a point is: 0 if it is on it, as far as can be told.
+	// side returns the side of the line through a and b on which a point lies: 0 if it is on the line within the
+	// precision.
 	side(a, b, p vertex) int
-	// along returns where on the line from a (0) to b (1) a point of the line is.
+	// along returns the position of a point of the line, which runs from a (0) to b (1).
 	along(a, b, p vertex) float64
-	// meet returns where on the line from a to b the side from c to d crosses it, whose ends are on both sides of it.
+	// meet returns the position on the line from a to b where the side from c to d crosses it. c and d are on different
+	// sides of the line.
 	meet(a, b, c, d vertex) float64
-	// at returns the point at a place of the line from a to b.
+	// at returns the point at a position of the line from a to b.
 	at(a, b vertex, t float64) vertex
-	// span returns an interval in which a side is, on one axis and on another.
+	// span returns an interval on an axis that contains a side.
 	span(a, b vertex, axis int) (lo, hi float64)
-	// inside reports whether a point that is on no side of a ring is within it.
+	// inside reports whether a point is within a ring. It must not be on any of the ring's sides.
 	inside(ring []vertex, p vertex) bool
-	// beside returns a point beside the middle of a side, at some fraction of its length: to its left if it is positive.
+	// beside returns a point next to the middle of a side, at a fraction of its length: on the left if that is
+	// positive.
 	beside(a, b vertex, fraction float64) vertex
-	// same reports whether two points are one.
+	// same reports whether two points are equal.
 	same(a, b vertex) bool
 }
 
@@ -48,7 +51,7 @@ func spaceOf(c Coordinates) space {
 	return sphere{}
 }
 
-// newBody returns a shape in a space. Vertices that are the same there as the one before are left out.
+// newBody converts a shape to a space, without vertices that equal the previous one there.
 func newBody(sp space, s *Shape) *body {
 	b := &body{point: sp.vertex(s.points[0])}
 	from := 0
@@ -71,7 +74,7 @@ func newBody(sp space, s *Shape) *body {
 // flat is the plane.
 type flat struct{}
 
-// rounding is a bound for the error of few operations, relative to their operands.
+// rounding bounds the error of a few operations, relative to their operands.
 const rounding = 1e-15
 
 func (flat) vertex(p Point) vertex { return vertex{x: p.X, y: p.Y} }

@@ -31,8 +31,8 @@ type sphere struct{}
 
 const (
 	degree = math.Pi / 180
-	// arcRounding is how far from a great circle, as an angle, a point on it may be computed to be: less than a thousandth of
-	// a millimetre.
+	// arcRounding bounds the error, as an angle, of a computed point's distance from its great circle: less than a
+	// thousandth of a millimetre.
 	arcRounding = 1e-13
 )
 
@@ -71,13 +71,13 @@ func (s sphere) meet(a, b, c, d vertex) float64 {
 
 func (sphere) at(a, b vertex, t float64) vertex {
 	whole := math.Atan2(a.v.cross(b.v).length(), a.v.dot(b.v))
-	n := a.v.cross(b.v).cross(a.v).unit() // from a, in the direction of b
+	n := a.v.cross(b.v).cross(a.v).unit() // perpendicular to a, towards b
 	sin, cos := math.Sincos(t * whole)
 	return fromVector(vector{}.plus(cos, a.v).plus(sin, n))
 }
 
 func (sphere) span(a, b vertex, axis int) (lo, hi float64) {
-	r := a.v.plus(-1, b.v).length()/2 + arcRounding // no point of the arc is farther from the middle of the chord
+	r := a.v.plus(-1, b.v).length()/2 + arcRounding // no point of the arc is farther from the chord's middle
 	m := (a.v[axis] + b.v[axis]) / 2
 	return m - r, m + r
 }
@@ -88,7 +88,7 @@ func (s sphere) beside(a, b vertex, fraction float64) vertex {
 	return fromVector(m.v.plus(fraction, n).unit())
 }
 
-// turn returns a difference of longitudes as a number from -180 up to 180.
+// turn normalises a difference of longitudes to -180 up to 180.
 func turn(d float64) float64 {
 	d = math.Mod(d, 360)
 	switch {
@@ -100,8 +100,8 @@ func turn(d float64) float64 {
 	return d
 }
 
-// around returns how far to the east a ring goes: 0, or about 360 or -360 if it goes around a pole; and whether the smaller
-// of the two parts into which it divides the earth is then the northern one.
+// around returns how far to the east a ring leads: 0, or about 360 or -360 if it encloses a pole; and whether the
+// northern of its two sides is the smaller one.
 func around(ring []vertex) (east float64, north bool) {
 	height := 0.0
 	for i := range len(ring) - 1 {
@@ -112,9 +112,9 @@ func around(ring []vertex) (east float64, north bool) {
 	return east, math.Abs(east) > 180 && height >= 0
 }
 
-// inside counts the sides between p and the north pole.
+// inside counts the ring's sides between p and the north pole.
 func (sphere) inside(ring []vertex, p vertex) bool {
-	_, in := around(ring) // whether the pole is
+	_, in := around(ring) // whether the pole is inside
 	for i := range len(ring) - 1 {
 		a, b := ring[i], ring[i+1]
 		d := turn(b.x - a.x)
@@ -129,13 +129,13 @@ func (sphere) inside(ring []vertex, p vertex) bool {
 	return in
 }
 
-// boxes returns a rectangle of longitudes and latitudes, or two if it would go across longitude 180.
+// boxes returns a rectangle of longitudes and latitudes, or two if the shape crosses longitude 180.
 func (sphere) boxes(b *body) []box {
 	const slack = 1e-9
 	west, east, south, north := b.point.x, b.point.x, b.point.y, b.point.y
 	if b.rings != nil { // holes are within the outer ring
 		ring := b.rings[0]
-		x := ring[0].x // goes on beyond 180
+		x := ring[0].x // may exceed 180
 		for i := range len(ring) - 1 {
 			x += turn(ring[i+1].x - ring[i].x)
 			west, east = min(west, x), max(east, x)

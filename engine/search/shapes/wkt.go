@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// The errors of texts that are no shape.
+// The errors of texts that are not shapes.
 var (
 	errType       = errors.New("unknown geometry type")
 	errFewPoints  = invalid("Geometry has too few points")
@@ -23,8 +23,8 @@ var (
 
 func invalid(reason string) error { return errors.New("invalid geometry: " + reason) }
 
-// Parse reads a shape in Well-Known Text: POINT(x y) or POLYGON((x y, …), …), in which further rings are holes. Rings may have
-// any direction, and need not end where they begin. A polygon must be simple.
+// Parse reads a shape in Well-Known Text: POINT(x y) or POLYGON((x y, …), …), where further rings are holes. Rings may
+// have either direction, and need not be closed. A polygon must be simple.
 func Parse(c Coordinates, wkt string) (Shape, error) {
 	p := parser{wkt: wkt, rest: wkt}
 	word := ""
@@ -90,7 +90,7 @@ func (p *parser) peek() string {
 
 func (p *parser) next() { p.rest = p.rest[len(p.peek()):] }
 
-// fail records that a token is wrong.
+// fail records that a token is invalid.
 func (p *parser) fail(why string) {
 	if p.err != nil {
 		return
@@ -125,7 +125,7 @@ func (p *parser) number() float64 {
 	return v
 }
 
-// ring appends the points of a ring, without those that repeat the one before.
+// ring appends the points of a ring, without immediate repetitions.
 func (p *parser) ring(points []Point) []Point {
 	from := len(points)
 	p.expect("(")
@@ -145,7 +145,7 @@ func (p *parser) ring(points []Point) []Point {
 	return points
 }
 
-// check returns what makes a shape invalid.
+// check returns an error that says why a shape is invalid.
 func (s *Shape) check(sp space) error {
 	for _, p := range s.points {
 		if math.IsNaN(p.X) || math.IsInf(p.X, 0) || math.IsNaN(p.Y) || math.IsInf(p.Y, 0) {
@@ -180,12 +180,12 @@ func (s *Shape) check(sp space) error {
 	return nil
 }
 
-// isWithin reports whether no vertex of a ring is outside of a polygon.
+// isWithin reports whether all vertices of a ring are inside a polygon or on its border.
 func isWithin(sp space, ring []vertex, b *body) bool {
 	return !slices.ContainsFunc(ring, func(v vertex) bool { return locate(sp, b, v) == outside })
 }
 
-// checkCorners finds corners whose sides go back over one another.
+// checkCorners finds corners whose two sides overlap.
 func checkCorners(sp space, ring []vertex) error {
 	thin := true
 	for i := range len(ring) - 1 {
@@ -206,10 +206,10 @@ func checkCorners(sp space, ring []vertex) error {
 	return nil
 }
 
-// maxPairs is how many pairs of sides are compared; a polygon of which they are not all counts as simple.
+// maxPairs is the maximum number of compared pairs of sides; beyond it, a polygon counts as simple.
 const maxPairs = 1 << 22
 
-// checkSides finds sides that cross, or that have more than points in common.
+// checkSides finds sides that cross or overlap.
 func checkSides(sp space, b *body) (err error) {
 	all := edges(sp, b)
 	n := 0

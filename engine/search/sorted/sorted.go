@@ -1,10 +1,10 @@
-// Package sorted has sorted sequences: B-trees that know positions, and whose views are read beside changes.
+// Package sorted has sorted sequences: B-trees with positions, whose views can be read while the tree changes.
 //
-// A tree belongs to its index, whose lock protects it: changes are made by one goroutine at a time, and nobody takes a view
-// meanwhile. Views may be taken and read by many. A change copies the nodes on its way that a view can see, once after each
-// view: about 3 KB.
+// A tree belongs to its index, whose lock protects it: one goroutine at a time changes it, and no view is taken
+// meanwhile. Any number of goroutines may take and read views. A change copies the nodes on its path that views share,
+// once after each view: about 3 KB.
 //
-// Leaves have memory for what is in them and an eighth more, so an item takes little more than its size.
+// Leaves have memory for their content and an eighth more, so an item takes little more than its own size.
 package sorted
 
 import (
@@ -18,16 +18,16 @@ const (
 	maxKids  = 64  // of an inner node
 )
 
-// Tree is a sorted sequence of items that differ.
+// Tree is a sorted sequence of distinct items.
 type Tree[T any] struct {
 	View[T]
 	cmp    func(a, b T) int
-	epoch  uint64      // of the nodes that no view can see
+	epoch  uint64      // of nodes that no view shares
 	viewed atomic.Bool // a view was taken since epoch began
 	bytes  int
 }
 
-// node is a leaf, with items, or an inner node, with kids. It has at least one of them.
+// node is a leaf with items, or an inner node with kids. It has at least one.
 type node[T any] struct {
 	epoch uint64
 	items []T
@@ -38,7 +38,7 @@ type node[T any] struct {
 type kid[T any] struct {
 	first T // the first item below it
 	node  *node[T]
-	n     int // how many items are below it
+	n     int // number of items below it
 }
 
 // New returns an empty tree, in the order of cmp.
@@ -47,7 +47,7 @@ func New[T any](cmp func(a, b T) int) *Tree[T] { return &Tree[T]{cmp: cmp} }
 // Bytes returns the memory that the tree takes.
 func (t *Tree[T]) Bytes() int { return int(unsafe.Sizeof(*t)) + t.bytes }
 
-// Freeze returns a view of the tree, which later changes leave as it is.
+// Freeze returns a view of the tree that later changes do not affect.
 func (t *Tree[T]) Freeze() View[T] {
 	if !t.viewed.Load() {
 		t.viewed.Store(true)
@@ -55,7 +55,7 @@ func (t *Tree[T]) Freeze() View[T] {
 	return t.View
 }
 
-// change begins a change.
+// change starts a change.
 func (t *Tree[T]) change() {
 	if t.viewed.Load() {
 		t.viewed.Store(false)
@@ -68,7 +68,7 @@ func (t *Tree[T]) newNode() *node[T] {
 	return &node[T]{epoch: t.epoch}
 }
 
-// drop counts a node that is no longer in the tree.
+// drop subtracts a node that has left the tree from the memory.
 func (t *Tree[T]) drop(n *node[T]) {
 	t.setItems(n.items, nil)
 	t.setKids(n.kids, nil)
@@ -86,7 +86,7 @@ func (t *Tree[T]) setKids(from, to []kid[T]) []kid[T] {
 	return to
 }
 
-// own returns a node with the content of n that no view can see.
+// own returns a node with the content of n that no view shares.
 func (t *Tree[T]) own(n *node[T]) *node[T] {
 	if n.epoch == t.epoch {
 		return n
@@ -98,7 +98,7 @@ func (t *Tree[T]) own(n *node[T]) *node[T] {
 	return o
 }
 
-// roomy returns a copy of s with room for an eighth more; nil for an empty one.
+// roomy returns a copy of s with an eighth of spare room, nil for an empty s.
 func roomy[E any](s []E) []E {
 	if len(s) == 0 {
 		return nil
@@ -127,7 +127,7 @@ func (t *Tree[T]) kidOf(n *node[T], item T) int {
 	return lo - 1
 }
 
-// Set adds an item, or replaces the equal one. It reports whether it was added.
+// Set adds an item, or replaces an equal one. It reports whether it added one.
 func (t *Tree[T]) Set(item T) bool {
 	t.change()
 	if t.root == nil {
@@ -149,7 +149,7 @@ func (t *Tree[T]) Set(item T) bool {
 	return added
 }
 
-// count returns how many items are below a node.
+// count returns the number of items below a node.
 func count[T any](n *node[T]) int {
 	total := len(n.items)
 	for i := range n.kids {
@@ -158,8 +158,8 @@ func count[T any](n *node[T]) int {
 	return total
 }
 
-// set is Set for the items below n, which no view can see. last says that nothing comes behind them. If n becomes too
-// large it keeps a part of them; right has the others.
+// set is Set for the items below n, which no view shares. last says that n is the last node. If n becomes too large,
+// its right part moves to right.
 func (t *Tree[T]) set(n *node[T], item T, last bool) (added bool, right *node[T]) {
 	if n.kids == nil {
 		i, found := slices.BinarySearchFunc(n.items, item, t.cmp)
@@ -176,7 +176,7 @@ func (t *Tree[T]) set(n *node[T], item T, last bool) (added bool, right *node[T]
 			return true, nil
 		}
 		at := len(n.items) / 2
-		if last && i == len(n.items)-1 { // items that come in their order fill the leaves
+		if last && i == len(n.items)-1 { // items added in order fill the leaves
 			at = i
 		}
 		right = t.newNode()
@@ -215,7 +215,7 @@ func (t *Tree[T]) set(n *node[T], item T, last bool) (added bool, right *node[T]
 	return added, right
 }
 
-// Delete removes an item. It reports whether it was there.
+// Delete removes an item. It reports whether it existed.
 func (t *Tree[T]) Delete(item T) bool {
 	if t.root == nil {
 		return false
@@ -238,7 +238,7 @@ func (t *Tree[T]) Delete(item T) bool {
 	return true
 }
 
-// delete removes an item that is below n, which no view can see, if it is there. n may become empty.
+// delete removes an item below n, which no view shares, if it exists. n may become empty.
 func (t *Tree[T]) delete(n *node[T], item T) bool {
 	if n.kids == nil {
 		i, found := slices.BinarySearchFunc(n.items, item, t.cmp)
@@ -272,7 +272,7 @@ func (t *Tree[T]) delete(n *node[T], item T) bool {
 	return true
 }
 
-// join makes one node of two neighbours below n, if they are small.
+// join merges two neighbours below n if they are small.
 func (t *Tree[T]) join(n *node[T], i int) bool {
 	a, b := &n.kids[i], &n.kids[i+1]
 	items, kids := len(a.node.items)+len(b.node.items), len(a.node.kids)+len(b.node.kids)

@@ -13,7 +13,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// all returns the items of a view from its first one, and checks that a walk back has the same.
+// all returns the items of a view in order, and checks that a walk backwards yields the same.
 func all(t require.TestingT, v View[int]) (items []int) {
 	v.Ascend(nil, func(i int) bool { items = append(items, i); return true })
 	var back []int
@@ -60,7 +60,7 @@ func TestTreeIsASortedSequence(t *testing.T) {
 			}
 			v := r.IntN(span)
 			switch {
-			case phase == 0: // rising
+			case phase == 0: // growing
 				v = step
 			case phase == 1 && len(model) > 0 && r.IntN(4) > 0: // mostly removals
 				v = model[r.IntN(len(model))]
@@ -169,7 +169,7 @@ func benchmarkSet(b *testing.B, change func(t *Tree[[2]uint64])) {
 	}
 }
 
-// A pair of Set and Delete in a tree of a million, without views and with a new view before each.
+// A pair of Set and Delete in a tree of a million items, without views and with a new view before each.
 func BenchmarkSetAndDelete(b *testing.B) { benchmarkSet(b, func(*Tree[[2]uint64]) {}) }
 
 func BenchmarkSetAndDeleteAfterViews(b *testing.B) {

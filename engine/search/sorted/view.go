@@ -2,17 +2,17 @@ package sorted
 
 import "sort"
 
-// View is a tree as it is now, or for one that Freeze returns, as it was. Where a walk begins is told by a function that
-// reports whether an item comes before; it is true for the first items up to one, and false from there on.
+// View is a tree at one instant, or for a Tree's own View the present tree. The start of a walk is given by a function
+// before: it returns true for all items before the start, and false for all others.
 type View[T any] struct {
 	root *node[T] // nil if it is empty
 	n    int
 }
 
-// Len returns how many items there are.
+// Len returns the number of items.
 func (v View[T]) Len() int { return v.n }
 
-// Rank returns how many items come before.
+// Rank returns the number of items before the start.
 func (v View[T]) Rank(before func(T) bool) int {
 	rank := 0
 	n := v.root
@@ -29,17 +29,17 @@ func (v View[T]) Rank(before func(T) bool) int {
 	return rank + n.start(before)
 }
 
-// enter returns the kid of an inner node under which the first item is that does not come before, or the last that does.
+// enter returns the kid of an inner node with the start, or the last kid.
 func (n *node[T]) enter(before func(T) bool) int {
 	return sort.Search(len(n.kids)-1, func(i int) bool { return !before(n.kids[i+1].first) })
 }
 
-// start returns the place of the first item of a leaf that does not come before.
+// start returns the index of the start within a leaf.
 func (n *node[T]) start(before func(T) bool) int {
 	return sort.Search(len(n.items), func(i int) bool { return !before(n.items[i]) })
 }
 
-// Ascend calls do for the items that do not come before, in their order, until it returns false.
+// Ascend calls do for the items from the start on, in order, until do returns false.
 func (v View[T]) Ascend(before func(T) bool, do func(T) bool) {
 	if v.root != nil {
 		v.root.ascend(before, do)
@@ -67,12 +67,12 @@ func (n *node[T]) ascend(before func(T) bool, do func(T) bool) bool {
 		if !k.node.ascend(before, do) {
 			return false
 		}
-		before = nil // nothing of the next kids does
+		before = nil // the following kids are after the start
 	}
 	return true
 }
 
-// Descend calls do for the items that come before, the last one first, until it returns false.
+// Descend calls do for the items before the start, last first, until do returns false.
 func (v View[T]) Descend(before func(T) bool, do func(T) bool) {
 	if v.root != nil {
 		v.root.descend(before, do)
@@ -100,7 +100,7 @@ func (n *node[T]) descend(before func(T) bool, do func(T) bool) bool {
 		if !n.kids[i].node.descend(before, do) {
 			return false
 		}
-		before = nil // all of the kids before do
+		before = nil // the preceding kids are before the start
 	}
 	return true
 }

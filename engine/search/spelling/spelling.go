@@ -1,5 +1,5 @@
-// Package spelling finds the texts that are like one text: that become it by a few insertions, deletions and replacements of
-// runes.
+// Package spelling finds texts that are similar to a given one: a few insertions, deletions and replacements of runes
+// turn one into the other.
 package spelling
 
 import (
@@ -9,22 +9,22 @@ import (
 	"github.com/atomredis/atomredis/engine/search/sorted"
 )
 
-// Pattern is what texts are compared with.
+// Pattern is the text to compare with, and how.
 type Pattern struct {
 	Text     string
-	Distance int  // how many changes are allowed
-	Prefix   bool // a beginning of a text suffices
+	Distance int  // maximum number of changes
+	Prefix   bool // a prefix of a text suffices
 
-	Stop func() bool // is asked for each text that is looked at, and ends the search; may be nil
+	Stop func() bool // called for each visited text; true ends the search; may be nil
 }
 
-// Each calls do for the items whose texts are like a pattern, with the least number of changes, until it returns false. The
-// items are in the order of their texts' bytes. A byte that is not UTF-8 is a rune of its own.
+// Each calls do for the items whose texts are similar to a pattern, with the smallest number of changes, until do
+// returns false. The items are in the byte order of their texts. A byte that is not UTF-8 counts as a rune.
 func Each[T any](items sorted.View[T], text func(T) string, p Pattern, do func(item T, distance int) bool) {
 	c := newComparer(p)
 	for from, more := "", true; more; {
 		more = false
-		passed := 0 // texts that begin with c.far
+		passed := 0 // consecutive texts with prefix c.far
 		before := func(item T) bool {
 			t := text(item)
 			return t < from || c.far != "" && strings.HasPrefix(t, c.far)
@@ -48,27 +48,28 @@ func Each[T any](items sorted.View[T], text func(T) string, p Pattern, do func(i
 	}
 }
 
-// fewPassed is how many texts are passed one by one before the next ones are looked up.
+// fewPassed is how many dissimilar texts are skipped one by one before a new lookup.
 const fewPassed = 8
 
-// comparer compares texts in their order with a pattern. It keeps the rows of the table of distances between the pattern's
-// beginnings and those of the last text, so that the next text needs only those behind what both have in common.
+// comparer compares sorted texts with a pattern. It keeps the rows of the distances between prefixes of the pattern and
+// of the last text. The next text only needs new rows after the prefix that both share.
 type comparer struct {
 	pattern  []rune
 	distance int
 	prefix   bool
-	// rows has for each beginning of the text the distances to the beginnings of the pattern whose length differs by at most
-	// distance, the shortest first. Those above distance are distance+1.
+	// rows has for each prefix of the text its distances to the pattern's prefixes whose length differs by at most
+	// distance, shortest first. Distances above distance are stored as distance+1.
 	rows []uint16
 	text string
-	ends []int    // where the runes of the text end; 0 first
-	best []uint16 // the least distance between the pattern and any beginning up to there
-	// far is a prefix of the last text. No text with this prefix is like the pattern. It is "" if no such prefix is known.
+	ends []int    // offsets where the text's runes end; 0 first
+	best []uint16 // the smallest distance between the pattern and any prefix up to there
+	// far is a prefix of the last text. No text with this prefix is similar to the pattern. It is "" if no such prefix
+	// is known.
 	far string
 }
 
 func newComparer(p Pattern) *comparer {
-	c := &comparer{distance: min(max(0, p.Distance), 1<<14), prefix: p.Prefix, ends: []int{0}} // 1<<14: rows have no room for more
+	c := &comparer{distance: min(max(0, p.Distance), 1<<14), prefix: p.Prefix, ends: []int{0}} // 1<<14: the limit of rows
 	for i := 0; i < len(p.Text); {
 		r, size := runeAt(p.Text[i:])
 		c.pattern = append(c.pattern, r)
@@ -85,7 +86,7 @@ func newComparer(p Pattern) *comparer {
 	return c
 }
 
-// runeAt returns the first rune of a text.
+// runeAt returns the first rune of a text, and its size.
 func runeAt(text string) (rune, int) {
 	r, size := utf8.DecodeRuneInString(text)
 	if r == utf8.RuneError && size == 1 {
@@ -94,7 +95,7 @@ func runeAt(text string) (rune, int) {
 	return r, size
 }
 
-// compare returns the distance of a text, if that is small enough. If not, it may set far.
+// compare returns the distance of a text if that is small enough. If not, it may set far.
 func (c *comparer) compare(text string) (distance int, near bool) {
 	c.far = ""
 	width := 2*c.distance + 1
@@ -120,7 +121,7 @@ func (c *comparer) compare(text string) (distance int, near bool) {
 		if more {
 			continue
 		}
-		// Nothing that begins so comes nearer.
+		// No text with this prefix comes closer.
 		if c.prefix && int(best) <= c.distance {
 			return int(best), true
 		}
@@ -136,7 +137,7 @@ func (c *comparer) compare(text string) (distance int, near bool) {
 	return int(d), int(d) <= c.distance
 }
 
-// whole returns the distance between the text up to the last row and the whole pattern.
+// whole returns the distance of the text, up to the last row, to the whole pattern.
 func (c *comparer) whole() uint16 {
 	width := 2*c.distance + 1
 	at := len(c.pattern) - (len(c.rows)/width - 1) + c.distance
@@ -146,11 +147,11 @@ func (c *comparer) whole() uint16 {
 	return c.rows[len(c.rows)-width+at]
 }
 
-// step adds the row for one rune more. It reports whether anything in it is within the distance.
+// step adds the row for another rune. It reports whether any distance in it is within the limit.
 func (c *comparer) step(r rune) bool {
 	width := 2*c.distance + 1
 	most := uint16(c.distance + 1)
-	i := len(c.rows) / width // the length of the text's beginning
+	i := len(c.rows) / width // the length of the text's prefix
 	before := len(c.rows) - width
 	near := false
 	for at := range width {
@@ -176,7 +177,7 @@ func (c *comparer) step(r rune) bool {
 	return near
 }
 
-// isSettled reports whether a text has the same runes whatever follows: it does not end within one.
+// isSettled reports whether a text has the same runes whatever follows: it does not end inside one.
 func isSettled(text string) bool {
 	for i := max(0, len(text)-utf8.UTFMax+1); i < len(text); i++ {
 		if !utf8.FullRuneInString(text[i:]) {
@@ -186,7 +187,7 @@ func isSettled(text string) bool {
 	return true
 }
 
-// commonPrefix returns how many bytes two texts begin with alike.
+// commonPrefix returns the number of bytes of the common prefix.
 func commonPrefix(a, b string) int {
 	n := min(len(a), len(b))
 	for i := range n {

@@ -14,7 +14,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// distance is the distance by its definition; with prefix the least one of a beginning.
+// distance computes the distance by its definition; with prefix the smallest one of any prefix.
 func distance(text, pattern string, prefix bool) int {
 	runes := func(s string) (all []rune) {
 		for len(s) > 0 {
@@ -48,7 +48,7 @@ func distance(text, pattern string, prefix bool) int {
 	return row[len(p)]
 }
 
-// check compares Each with a look at all texts.
+// check compares Each with a walk over all texts.
 func check(t require.TestingT, texts []string, p Pattern) {
 	tree := sorted.New(strings.Compare)
 	for _, text := range texts {

@@ -9,13 +9,13 @@ import (
 	"github.com/atomredis/atomredis/engine/paged"
 )
 
-// A dictionary is stored as a head, which is the format, and an item for each suggestion: its name is the text, its data
-// the score in four bytes and the payload.
+// A dictionary is stored as a head, which is the format, and an item per suggestion: its name is the text, its data the
+// score in four bytes and the payload.
 
 // format is the first byte of a head.
 const format = 1
 
-// A dictionary with more than this is stored in parts.
+// A dictionary beyond these limits is stored in parts.
 const (
 	maxSmallItems = 64
 	maxSmallBytes = 1 << 14
@@ -29,7 +29,7 @@ var (
 // Large reports whether the dictionary must be stored in parts.
 func (d *Dict) Large() bool { return d.Len() > maxSmallItems || d.bytes > maxSmallBytes }
 
-// AppendHead appends the stored form of all but the suggestions.
+// AppendHead appends the stored form of everything except the suggestions.
 func (d *Dict) AppendHead(dst []byte) []byte { return append(dst, format) }
 
 // AppendItem implements paged.Items.
@@ -50,7 +50,7 @@ func (d *Dict) ItemsFrom(name string, fn func(name string) bool) {
 	d.byText.Ascend(func(e *entry) bool { return e.text < name }, func(e *entry) bool { return fn(e.text) })
 }
 
-// Restore adds a suggestion that was stored elsewhere, and is not there. It fails if there can be none of the kind.
+// Restore adds a suggestion that was stored elsewhere; its text must be new. It fails if the suggestion is invalid.
 func (d *Dict) Restore(text []byte, score float32, payload []byte) error {
 	if len(text) == 0 || len(text) > maxBytes || utf8.RuneCount(text) > maxRunes || d.find(string(text)) != nil {
 		return errItem
@@ -74,7 +74,7 @@ func addStored(d *Dict, name, data []byte) error {
 	return d.Restore(name, math.Float32frombits(binary.LittleEndian.Uint32(data)), data[4:])
 }
 
-// NewLoader returns what builds a dictionary from its parts.
+// NewLoader returns a loader that builds a dictionary from its parts.
 func NewLoader() *paged.Loader[*Dict] { return &paged.Loader[*Dict]{Head: decodeHead, Item: addStored} }
 
 // DecodeBlob returns the dictionary that AppendBlob has stored, or an error if b is not one. It does not keep b.

@@ -1,7 +1,7 @@
-// Package suggest has dictionaries of suggestions: texts with scores and payloads, of which the best are found that begin
-// like a text, whatever their case, or almost like it.
+// Package suggest has dictionaries of suggestions: texts with scores and payloads. It finds the best ones with a given
+// prefix, regardless of case, or with almost that prefix.
 //
-// A dictionary is a value of the keyspace. Texts are found by the bytes of their folded forms, and by their own.
+// A dictionary is a value of the keyspace. Texts are sorted by the bytes of their folded forms, and by their own bytes.
 package suggest
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/atomredis/atomredis/engine/search/spelling"
 )
 
-// Limits of texts. Longer ones are not kept, and longer beginnings are refused.
+// Limits of texts. Longer texts are not stored, and longer prefixes are refused.
 const (
 	maxBytes       = 512
 	maxRunes       = 255
@@ -53,10 +53,10 @@ func New() *Dict {
 	return d
 }
 
-// Len returns how many suggestions there are.
+// Len returns the number of suggestions.
 func (d *Dict) Len() int { return d.byText.Len() }
 
-// find returns the suggestion with a text, or nil if the dictionary does not have it.
+// find returns the suggestion with a text, or nil if there is none.
 func (d *Dict) find(text string) (found *entry) {
 	d.byText.Ascend(func(e *entry) bool { return e.text < text }, func(e *entry) bool {
 		if e.text == text {
@@ -67,8 +67,9 @@ func (d *Dict) find(text string) (found *entry) {
 	return found
 }
 
-// Add adds a suggestion, or changes its score, to which score is added if incr is set. A payload that is empty changes none.
-// What is empty, too long or has the score 0 is left out. It reports whether there is one more, and whether anything changed.
+// Add adds a suggestion, or sets its score; with incr it adds to the score. An empty payload leaves the old one. Texts
+// that are empty or too long, and new scores of 0, are ignored. It reports whether the dictionary has grown, and
+// whether anything changed.
 func (d *Dict) Add(text []byte, score float64, incr bool, payload []byte) (added, changed bool) {
 	s := float32(score)
 	if s == 0 || len(text) == 0 || len(text) > maxBytes || utf8.RuneCount(text) > maxRunes {
@@ -92,7 +93,7 @@ func (d *Dict) Add(text []byte, score float64, incr bool, payload []byte) (added
 	return false, true
 }
 
-// put adds a suggestion that is not there.
+// put adds a suggestion with a new text.
 func (d *Dict) put(text string, score float32, payload []byte) {
 	e := &entry{text: text, folded: fold(text), score: score}
 	e.setPayload(payload)
@@ -108,7 +109,7 @@ func (e *entry) setPayload(payload []byte) {
 	}
 }
 
-// bytes returns the memory that a suggestion takes outside of the trees.
+// bytes returns the memory of a suggestion outside of the trees.
 func (e *entry) bytes() int {
 	n := int(unsafe.Sizeof(*e)) + listpack.Allocated(len(e.text))
 	if unsafe.StringData(e.folded) != unsafe.StringData(e.text) {
@@ -120,7 +121,7 @@ func (e *entry) bytes() int {
 	return n
 }
 
-// Delete removes a suggestion. It reports whether it was there.
+// Delete removes a suggestion. It reports whether it existed.
 func (d *Dict) Delete(text []byte) bool {
 	e := d.find(unsafe.String(unsafe.SliceData(text), len(text)))
 	if e == nil {
@@ -133,8 +134,8 @@ func (d *Dict) Delete(text []byte) bool {
 	return true
 }
 
-// Suggestion is a text with its score and payload. Find returns the score for its query. Payload is empty if the suggestion
-// has no payload.
+// Suggestion is a text with its score and payload, which is empty if there is none. Find returns the score for its
+// query.
 type Suggestion struct {
 	Text    string
 	Payload string
@@ -149,20 +150,20 @@ func (e *entry) suggestion(score float32) Suggestion {
 	return s
 }
 
-// Each calls fn for the suggestions in the order of their bytes, until it returns false.
+// Each calls fn for the suggestions in the byte order of their texts, until fn returns false.
 func (d *Dict) Each(fn func(Suggestion) bool) {
 	d.byText.Ascend(nil, func(e *entry) bool { return fn(e.suggestion(e.score)) })
 }
 
-// Query says which suggestions are wanted.
+// Query says which suggestions to return.
 type Query struct {
 	Prefix string
 	Fuzzy  bool // one insertion, deletion or replacement is allowed
-	Max    int  // how many are returned
+	Max    int  // maximum number of results
 	Trim   bool // only those with at least a tenth of the best score
 }
 
-// Find returns the best suggestions, the best one first; ok is false if the prefix is too long.
+// Find returns the best suggestions, best first; ok is false if the prefix is too long.
 func (d *Dict) Find(q Query) (best []Suggestion, ok bool) {
 	if len(q.Prefix) > maxPrefixBytes || utf8.RuneCountInString(q.Prefix) > maxPrefixRunes {
 		return nil, false
@@ -173,7 +174,7 @@ func (d *Dict) Find(q Query) (best []Suggestion, ok bool) {
 	prefix := fold(q.Prefix)
 	runes := utf8.RuneCountInString(prefix)
 	var found []Suggestion
-	worst := float32(math.Inf(-1)) // what no longer counts: others are as good, and come before
+	worst := float32(math.Inf(-1)) // a score that no longer suffices: enough earlier texts are as good
 	cut := func() {
 		slices.SortStableFunc(found, func(a, b Suggestion) int { return cmp.Compare(b.Score, a.Score) })
 		if len(found) >= q.Max {
@@ -183,7 +184,7 @@ func (d *Dict) Find(q Query) (best []Suggestion, ok bool) {
 	}
 	take := func(e *entry, distance int) bool {
 		mayBeExact := len(e.text) >= runes && len(e.text) <= utf8.UTFMax*runes
-		if !mayBeExact && 0 <= e.score && e.score <= worst { // its rank is not above its score
+		if !mayBeExact && 0 <= e.score && e.score <= worst { // its rank cannot exceed its score
 			return true
 		}
 		if rank := e.rank(&q, prefix, distance); !(rank <= worst) {
@@ -209,14 +210,14 @@ func (d *Dict) Find(q Query) (best []Suggestion, ok bool) {
 	return found, true
 }
 
-// few is how many suggestions more than twice those that are wanted are worth being sorted.
+// few is how many suggestions beyond twice Max are collected before they are sorted and cut.
 const few = 16
 
-// exact is the score of a text that is the prefix itself.
+// exact is the score of a text that equals the prefix.
 const exact = float32(math.MaxInt32)
 
-// rank returns the score of a suggestion for a query, to the bit that of RediSearch: in single precision between the steps,
-// with the length of the prefix in bytes and that of the text in runes.
+// rank returns the score of a suggestion for a query, bit for bit that of RediSearch: in single precision between the
+// steps, with the length of the prefix in bytes and that of the text in runes.
 func (e *entry) rank(q *Query, folded string, distance int) float32 {
 	runes := utf8.RuneCountInString(e.text)
 	score := e.score
@@ -230,8 +231,8 @@ func (e *entry) rank(q *Query, folded string, distance int) float32 {
 	return float32(float64(score) / math.Sqrt(float64(1+max(longer, -longer))))
 }
 
-// isExact reports whether a text of some runes counts as the folded prefix itself. RediSearch compares as many bytes as
-// there are runes, of two bytes each; so with Fuzzy another text with the same first half is exact too.
+// isExact reports whether a text of some runes counts as equal to the folded prefix. RediSearch compares as many bytes
+// as there are runes, but a rune has two bytes; so with Fuzzy another text with the same first half is exact too.
 func isExact(folded, text string, runes int) bool {
 	if runes == 0 || utf8.RuneCountInString(folded) != runes {
 		return false
@@ -259,7 +260,7 @@ func trim(found []Suggestion) []Suggestion {
 	return found
 }
 
-// fold returns the form of a text that all cases of it share, rune for rune. Bytes that are not UTF-8 stay.
+// fold returns the common form of a text and all its case variants, rune for rune. Bytes that are not UTF-8 stay.
 func fold(text string) string {
 	same := true
 	for i := 0; same && i < len(text); i++ {

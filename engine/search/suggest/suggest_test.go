@@ -23,7 +23,7 @@ func add(d *Dict, text string, score float64, incr bool, payload string) int {
 	return d.Len()
 }
 
-// find returns texts, scores as the server writes them, and payloads.
+// find returns the texts, the scores as the server writes them, and the payloads.
 func find(t *testing.T, d *Dict, q Query) (texts, scores, payloads []string) {
 	t.Helper()
 	if q.Max == 0 {
@@ -39,7 +39,7 @@ func find(t *testing.T, d *Dict, q Query) (texts, scores, payloads []string) {
 	return texts, scores, payloads
 }
 
-// The replies of search_suggest.txt.
+// The replies in search_suggest.txt.
 func TestSuggestionsAreThoseOfTheTranscript(t *testing.T) {
 	d := New()
 	for i, s := range []struct {
@@ -55,7 +55,7 @@ func TestSuggestionsAreThoseOfTheTranscript(t *testing.T) {
 		texts, _, _ := find(t, d, q)
 		require.Equal(t, want, texts)
 	}
-	// scored has a text and a pattern for its score in turn.
+	// scored takes texts and patterns of their scores in turn.
 	scored := func(q Query, want ...string) {
 		t.Helper()
 		texts, scores, _ := find(t, d, q)
@@ -178,7 +178,7 @@ func all(d *Dict) (list []Suggestion) {
 	return list
 }
 
-// A dictionary is what a map says, through all its stored forms.
+// A dictionary equals a map, through all its stored forms.
 func TestDictionaryIsKept(t *testing.T) {
 	testseed.Check(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 7))
@@ -247,7 +247,7 @@ func TestDictionaryIsKept(t *testing.T) {
 	})
 }
 
-// What checkpoints write, part by part, is what there is.
+// The parts that checkpoints write add up to the dictionary.
 func TestPartsThatChangeAreNoted(t *testing.T) {
 	r := testseed.Rand(t)
 	d := New()

@@ -5,16 +5,16 @@ import (
 	"unsafe"
 )
 
-// arena has texts, each behind its length, in pages that are only appended to. A page that has lost half of its texts is
-// emptied: the others move to the newest page. So the memory of a text that was returned does not change.
+// arena stores texts, each after its length, in pages that are only appended to. A page that has lost half of its texts
+// is emptied: the others move to the newest page. So the memory of a returned text does not change.
 type arena struct {
 	pages []arenaPage
-	free  []uint32 // numbers of pages that were emptied
-	last  uint32   // the page that is appended to
+	free  []uint32 // numbers of emptied pages
+	last  uint32   // the page being appended to
 	bytes int      // of all pages
 }
 
-// place is where a text is.
+// place is the location of a text.
 type place struct {
 	page uint32
 	at   pageOffset
@@ -24,10 +24,10 @@ type pageOffset uint16
 
 type arenaPage struct {
 	b    []byte
-	dead int // bytes of b
+	dead int // bytes of removed texts
 }
 
-// maxPage is the size of a page, but for one with a longer text. The first ones are smaller.
+// maxPage is the size of a page, except for one with a longer text. The first pages are smaller.
 const maxPage = 1 << 16
 
 // minPage is the size of the first page.
@@ -69,7 +69,7 @@ func (a *arena) text(at place) string {
 	return unsafe.String(unsafe.SliceData(b[size:]), n)
 }
 
-// remove has the text at a place be dead. It reports whether its page should be emptied.
+// remove marks the text at a place as removed. It reports whether its page should be emptied.
 func (a *arena) remove(at place) bool {
 	p := &a.pages[at.page]
 	n := len(a.text(at))
@@ -77,7 +77,7 @@ func (a *arena) remove(at place) bool {
 	return p.dead > len(p.b)/2 && (at.page != a.last || p.dead == len(p.b))
 }
 
-// empty drops a page. It calls move with all texts that were ever there, and where they are.
+// empty drops a page. It first calls move with every text ever added to it, and its place.
 func (a *arena) empty(page uint32, move func(text string, from place)) {
 	p := a.pages[page]
 	if page == a.last {

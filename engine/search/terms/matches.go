@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// pattern is a pattern in pieces.
+// pattern is a parsed pattern.
 type pattern []piece
 
 // piece is a byte, or one of the constants.
@@ -17,7 +17,7 @@ const (
 	anyRunes piece = -2
 )
 
-// parsePattern reads a pattern. Several anyRunes behind one another are one.
+// parsePattern parses a pattern. Consecutive anyRunes become one.
 func parsePattern(text string) (p pattern) {
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
@@ -37,11 +37,11 @@ func parsePattern(text string) (p pattern) {
 	return p
 }
 
-// match reports whether a term matches. When a piece does not fit, the last anyRunes takes one byte more; what was before it
-// need not be tried again. So the time is at most the product of both lengths.
+// match reports whether a term matches. On a mismatch, the last anyRunes takes one more byte; earlier ones need no
+// retry. So the time is at most proportional to the product of both lengths.
 func (p pattern) match(term string) bool {
 	i, t := 0, 0
-	star, from := -1, 0 // the last anyRunes, and where in the term what is behind it was tried
+	star, from := -1, 0 // the last anyRunes, and where the pieces after it were last tried
 	for t < len(term) {
 		switch {
 		case i < len(p) && p[i] == anyRunes:
@@ -66,13 +66,13 @@ func (p pattern) match(term string) bool {
 	return i == len(p)
 }
 
-// width returns how many bytes the first rune of a text has. A byte that is not UTF-8 is a rune of its own.
+// width returns the size in bytes of a text's first rune. A byte that is not UTF-8 counts as a rune.
 func width(text string) int {
 	_, n := utf8.DecodeRuneInString(text)
 	return n
 }
 
-// shortest returns the length of the shortest terms that match.
+// shortest returns the length of the shortest matching terms.
 func (p pattern) shortest() (n int) {
 	for _, c := range p {
 		if c != anyRunes {
@@ -82,7 +82,7 @@ func (p pattern) shortest() (n int) {
 	return n
 }
 
-// literals returns the bytes before the first anyRune or anyRunes, and the longest bytes between two of them.
+// literals returns the bytes before the first anyRune or anyRunes, and the longest literal between two of them.
 func (p pattern) literals() (prefix, longest string) {
 	var b strings.Builder
 	first := true
@@ -106,7 +106,7 @@ func (p pattern) literals() (prefix, longest string) {
 	return prefix, longest
 }
 
-// Matches yields the terms that match a pattern: ? is one rune, * any number, a backslash takes their meaning away.
+// Matches yields the terms that match a pattern: ? is one rune, * any number, a backslash escapes both.
 func (d *Dict[V]) Matches(text string) iter.Seq2[string, V] {
 	p := parsePattern(text)
 	shortest := p.shortest()

@@ -1,10 +1,11 @@
-// Package terms has dictionaries: the terms of an index in their order, found by themselves, by a beginning, an end, a part, a
-// pattern, or by a few changes of letters.
+// Package terms has dictionaries: the sorted terms of an index. It finds them by their text, a prefix, a suffix, a
+// part, a pattern, or by similarity.
 //
-// A dictionary belongs to its index, whose lock protects it: it is read only while the index is locked.
+// A dictionary belongs to its index, whose lock protects it: it is only read while the index is locked.
 //
-// The text of all terms is in an arena (arena.go). A term has a number, by which a table of hashes and the sorted sequence of
-// all terms know it. Beside its text and its value it takes about 31 bytes, and with suffixes 10 more for each character.
+// The text of all terms is in an arena (arena.go). A term has a number, which a table of hashes and the sorted sequence
+// of all terms refer to. Beside its text and its value it takes about 31 bytes, and with suffixes 10 more for each
+// character.
 package terms
 
 import (
@@ -21,16 +22,16 @@ import (
 // Dict has a value for each term.
 type Dict[V any] struct {
 	byHash dict.Numbers
-	order  *sorted.Tree[uint32] // the terms' numbers, by the bytes of their texts
+	order  *sorted.Tree[uint32] // the terms' numbers, in the byte order of their texts
 	ends   *ends                // nil without suffixes
 	arena  arena
-	chunks []chunk[V] // by the terms' numbers, chunkSize in each but the last
-	free   []uint32   // numbers without a term
+	chunks []chunk[V] // by term number, chunkSize in each except the last
+	free   []uint32   // unused numbers
 
 	stop func() bool // see Until; nil never stops
 }
 
-// chunk is what the dictionary has of some terms.
+// chunk has a dictionary's data about some terms.
 type chunk[V any] struct {
 	values []V
 	places []place
@@ -38,7 +39,7 @@ type chunk[V any] struct {
 
 const chunkSize = 256
 
-// New returns an empty dictionary. With suffixes it finds ends and parts of terms without looking at all of them, which
+// New returns an empty dictionary. With suffixes it finds suffixes and parts of terms without visiting all terms, which
 // takes memory for each character.
 func New[V any](suffixes bool) *Dict[V] {
 	d := &Dict[V]{}
@@ -49,15 +50,15 @@ func New[V any](suffixes bool) *Dict[V] {
 	return d
 }
 
-// Until returns the dictionary for reading. Its searches by pattern ask for each term that they look at whether they have to
-// stop, and then end as if no more terms were there.
+// Until returns the dictionary for reading. Its searches by pattern call stop for each visited term; once it returns
+// true, they end as if there were no more terms.
 func (d *Dict[V]) Until(stop func() bool) *Dict[V] {
 	until := *d
 	until.stop = stop
 	return &until
 }
 
-// stops reports whether a search has to stop.
+// stops reports whether a search must stop.
 func (d *Dict[V]) stops() bool { return d.stop != nil && d.stop() }
 
 // Get returns the value of a term.
@@ -69,12 +70,13 @@ func (d *Dict[V]) Get(term string) (v V, ok bool) {
 	return v, ok
 }
 
-// GetBytes is Get for a term that need not become a string.
+// GetBytes is Get for a term in bytes, without a conversion to a string.
 func (d *Dict[V]) GetBytes(term []byte) (V, bool) {
 	return d.Get(unsafe.String(unsafe.SliceData(term), len(term)))
 }
 
-// Number returns the number of a term, which it has until it is deleted. Numbers are small and used again.
+// Number returns the number of a term, which stays the same until the term is deleted. Numbers are small and are
+// reused.
 func (d *Dict[V]) Number(term string) (uint32, bool) { return d.find(dict.HashOf(term), term) }
 
 func (d *Dict[V]) find(hash dict.Hash, term string) (uint32, bool) {
@@ -89,7 +91,7 @@ func (d *Dict[V]) Text(number uint32) string {
 	return d.arena.text(d.chunks[number/chunkSize].places[number%chunkSize])
 }
 
-// Set adds a term, or changes its value. It returns the term's number, and copies the term.
+// Set adds a term or sets its value. It returns the term's number, and copies the term.
 func (d *Dict[V]) Set(term string, v V) uint32 {
 	hash := dict.HashOf(term)
 	if n, ok := d.find(hash, term); ok {
@@ -143,7 +145,7 @@ func (d *Dict[V]) Delete(term string) {
 	}
 }
 
-// move has a term at a new place, if it was at the old one.
+// move updates the place of a term, if the term was at the old one.
 func (d *Dict[V]) move(term string, from place) {
 	n, ok := d.byHash.Find(dict.HashOf(term), func(n uint32) bool {
 		return d.chunks[n/chunkSize].places[n%chunkSize] == from
@@ -153,10 +155,10 @@ func (d *Dict[V]) move(term string, from place) {
 	}
 }
 
-// Len returns how many terms there are.
+// Len returns the number of terms.
 func (d *Dict[V]) Len() int { return d.order.Len() }
 
-// Suffixes reports whether ends and parts of terms are found without a look at all terms.
+// Suffixes reports whether suffixes and parts of terms are found without visiting all terms.
 func (d *Dict[V]) Suffixes() bool { return d.ends != nil }
 
 // Bytes returns the memory that the dictionary takes without its values.
@@ -175,12 +177,12 @@ func (d *Dict[V]) Bytes() int {
 // All yields the terms in the order of their bytes.
 func (d *Dict[V]) All() iter.Seq2[string, V] { return d.from("", func(string) bool { return true }) }
 
-// Prefix yields the terms that begin with a text, in the order of their bytes.
+// Prefix yields the terms with a prefix, in byte order.
 func (d *Dict[V]) Prefix(text string) iter.Seq2[string, V] {
 	return d.from(text, func(term string) bool { return strings.HasPrefix(term, text) })
 }
 
-// from yields the terms from a text on, in the order of their bytes, while they are as wanted.
+// from yields the terms from a text on, in byte order, while wanted returns true.
 func (d *Dict[V]) from(text string, wanted func(term string) bool) iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
 		before := func(n uint32) bool { return d.Text(n) < text }
@@ -191,7 +193,7 @@ func (d *Dict[V]) from(text string, wanted func(term string) bool) iter.Seq2[str
 	}
 }
 
-// filter yields those of some terms that are as wanted.
+// filter yields those terms for which wanted returns true.
 func (d *Dict[V]) filter(terms iter.Seq2[string, V], wanted func(term string) bool) iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
 		for term, v := range terms {
@@ -202,7 +204,7 @@ func (d *Dict[V]) filter(terms iter.Seq2[string, V], wanted func(term string) bo
 	}
 }
 
-// numbered yields the terms with some numbers.
+// numbered yields the terms with the given numbers.
 func (d *Dict[V]) numbered(numbers iter.Seq[uint32]) iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
 		for n := range numbers {
@@ -213,7 +215,7 @@ func (d *Dict[V]) numbered(numbers iter.Seq[uint32]) iter.Seq2[string, V] {
 	}
 }
 
-// Suffix yields the terms that end with a text.
+// Suffix yields the terms with a suffix.
 func (d *Dict[V]) Suffix(text string) iter.Seq2[string, V] {
 	if d.ends != nil && isStart(text) {
 		return d.numbered(d.ends.suffix(text, d.stops))
@@ -229,8 +231,8 @@ func (d *Dict[V]) Contains(text string) iter.Seq2[string, V] {
 	return d.filter(d.All(), func(term string) bool { return strings.Contains(term, text) })
 }
 
-// Fuzzy yields the terms that become a text by at most distance insertions, deletions and replacements of runes, in the order
-// of their bytes.
+// Fuzzy yields the terms within at most distance insertions, deletions and replacements of runes of a text, in byte
+// order.
 func (d *Dict[V]) Fuzzy(text string, distance int) iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
 		p := spelling.Pattern{Text: text, Distance: distance, Stop: d.stop}
@@ -238,20 +240,20 @@ func (d *Dict[V]) Fuzzy(text string, distance int) iter.Seq2[string, V] {
 	}
 }
 
-// isStart reports whether a text begins with a character, so that ends finds it.
+// isStart reports whether a text starts at a character boundary, so that ends can find it.
 func isStart(text string) bool { return len(text) > 0 && text[0]&0xc0 != 0x80 }
 
-// ends finds terms by their ends: it has all of them in the order of their bytes, from each character on.
+// ends finds terms by their suffixes: it has all suffixes, one from each character, in byte order.
 type ends struct {
 	text  func(number uint32) string
 	order *sorted.Tree[end]
-	long  *sorted.Tree[uint32] // the terms whose ends are not in order
+	long  *sorted.Tree[uint32] // the terms without sorted suffixes
 }
 
-// end is the number of a term and where in it the end begins.
+// end is a suffix: the number of a term, and the offset in it.
 type end uint64
 
-// longTerm is the length in bytes from which on a term's ends are not kept: they could be alike, and slow to compare.
+// longTerm is the length in bytes from which a term's suffixes are not sorted: similar ones would be slow to compare.
 const longTerm = 256
 
 func newEnds(text func(uint32) string) *ends {
@@ -264,7 +266,7 @@ func newEnds(text func(uint32) string) *ends {
 
 func (e *ends) textOf(a end) string { return e.text(uint32(a >> 32))[uint32(a):] }
 
-// of calls do with the ends of a term that are kept.
+// of calls do with the sorted suffixes of a term.
 func (e *ends) of(number uint32, do func(end) bool) {
 	term := e.text(number)
 	for i := range len(term) {
@@ -290,7 +292,7 @@ func (e *ends) remove(number uint32) {
 
 func (e *ends) bytes() int { return int(unsafe.Sizeof(*e)) + e.order.Bytes() + e.long.Bytes() }
 
-// suffix yields the terms that end with a text, until stop says so.
+// suffix yields the terms with a suffix, until stop returns true.
 func (e *ends) suffix(text string, stop func() bool) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		more := true
@@ -304,7 +306,7 @@ func (e *ends) suffix(text string, stop func() bool) iter.Seq[uint32] {
 	}
 }
 
-// contains yields the terms that contain a text, each at its first place, until stop says so.
+// contains yields the terms that contain a text, each for its first occurrence, until stop returns true.
 func (e *ends) contains(text string, stop func() bool) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		more := true

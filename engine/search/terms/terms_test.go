@@ -16,7 +16,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// keys returns the terms of a sequence, and checks that each has the value of the model.
+// keys returns the terms of a sequence, and checks their values against the model.
 func keys(t require.TestingT, seq iter.Seq2[string, int], model map[string]int) (all []string) {
 	for term, v := range seq {
 		if want, ok := model[term]; !ok || want != v {
@@ -27,7 +27,7 @@ func keys(t require.TestingT, seq iter.Seq2[string, int], model map[string]int) 
 	return all
 }
 
-// those returns the terms of a model that are as wanted, in the order of their bytes.
+// those returns the model's terms for which wanted returns true, in byte order.
 func those(model map[string]int, wanted func(string) bool) (all []string) {
 	for term := range model {
 		if wanted(term) {
@@ -124,14 +124,14 @@ func TestDictionaryFindsWhatALookAtAllTermsFinds(t *testing.T) {
 			x = randomTerm(r, 6)
 			got = keys(rt, d.Fuzzy(x, 1), model)
 			require.True(rt, slices.IsSorted(got))
-			for i := range len(x) + 1 { // all that a deletion makes; package spelling has the others
+			for i := range len(x) + 1 { // all single deletions; package spelling tests the other changes
 				if y := x[:i] + x[min(i+1, len(x)):]; utf8.ValidString(x) && utf8.ValidString(y) {
 					_, there := model[y]
 					require.Equal(rt, there, slices.Contains(got, y), "%q %q", x, y)
 				}
 			}
 
-			for range d.All() { // which may end early
+			for range d.All() { // may end early
 				break
 			}
 			for range d.Fuzzy(x, 3) {
@@ -164,7 +164,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// A pattern that makes others try exponentially much ends in steps that can be counted.
+// A pattern that makes other implementations take exponential time ends after a bounded number of steps.
 func TestHostilePatternsEnd(t *testing.T) {
 	term := strings.Repeat("a", 10_000)
 	require.False(t, parsePattern(strings.Repeat("*a", 1000)+"b").match(term))
@@ -184,7 +184,7 @@ func FuzzMatches(f *testing.F) {
 	})
 }
 
-// Memory of deleted terms is used again, and what was returned stays.
+// Memory of deleted terms is reused, and returned texts stay valid.
 func TestDictionaryOfChangingTermsDoesNotGrow(t *testing.T) {
 	d := New[int](true)
 	var kept, want []string
@@ -217,7 +217,7 @@ func TestSmallDictionaryTakesLittle(t *testing.T) {
 	require.Less(t, d.Bytes(), 700)
 }
 
-// words returns n words as they are in texts: made of syllables, most of them short.
+// words returns n words like those in texts: made of syllables, most of them short.
 func words(n int) []string {
 	r := rand.New(rand.NewPCG(1, 2))
 	seen := map[string]bool{}
@@ -316,7 +316,7 @@ func BenchmarkContains(b *testing.B) {
 	}
 }
 
-// Searches by pattern end when they have to stop, however few terms they find.
+// Searches by pattern end when told to stop, however few terms they find.
 func TestSearchesStop(t *testing.T) {
 	for _, suffixes := range []bool{false, true} {
 		d := New[int](suffixes)

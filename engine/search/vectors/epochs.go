@@ -2,17 +2,17 @@ package vectors
 
 import "sync/atomic"
 
-// epochs tells when a search that began before some instant can no longer be running. Searches enter and leave; the
-// writer advances. An epoch ends only when nobody is left of the one before, so two counts do.
+// epochs tells when all searches that began before an instant have ended. Searches enter and leave; the writer
+// advances. An epoch ends only after all searches of the previous one have left, so two counters suffice.
 type epochs struct {
 	now     atomic.Uint64
 	readers [2]struct {
 		n atomic.Int64
-		_ [56]byte // keeps the counts on lines of their own
+		_ [56]byte // keeps the counters in cache lines of their own
 	}
 }
 
-// begin enters the epoch, which end leaves.
+// begin enters the present epoch; end leaves it.
 func (e *epochs) begin() (epoch uint64) {
 	for {
 		epoch = e.now.Load()
@@ -26,7 +26,7 @@ func (e *epochs) begin() (epoch uint64) {
 
 func (e *epochs) end(epoch uint64) { e.readers[epoch&1].n.Add(-1) }
 
-// advance begins the next epoch if nobody is left of the one before this. Only the writer calls it.
+// advance starts the next epoch if all searches of the previous one have left. Only the writer calls it.
 func (e *epochs) advance() bool {
 	epoch := e.now.Load()
 	if e.readers[(epoch+1)&1].n.Load() != 0 {

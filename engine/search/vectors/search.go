@@ -8,7 +8,7 @@ import (
 	"github.com/atomredis/atomredis/engine/vectors/graph"
 )
 
-// Near is a document and its distance.
+// Near is a document with its distance.
 type Near struct {
 	Doc      uint64
 	Distance float64
@@ -18,25 +18,25 @@ func (a Near) compare(b Near) int {
 	return cmp.Or(cmp.Compare(a.Distance, b.Distance), cmp.Compare(a.Doc, b.Doc))
 }
 
-// Search is how documents are looked for.
+// Search has the parameters of a search.
 type Search struct {
-	EF      int                   // how many candidates there are, if more than are wanted; 0 is as the index says
-	Epsilon float64               // how far beyond a radius the search goes on; 0 is as the index says
-	Allowed func(doc uint64) bool // which documents are wanted; nil for all. It may be called more than once for one
-	Exact   bool                  // compare all vectors
-	Stop    func() bool           // is asked before each vector while all are compared, and ends the search; may be nil
+	EF      int                   // number of candidates, if more than the results; 0 is the index's default
+	Epsilon float64               // how far beyond a radius to search; 0 is the index's default
+	Allowed func(doc uint64) bool // which documents to return; nil for all. It may be called repeatedly for a document
+	Exact   bool                  // compare with all vectors
+	Stop    func() bool           // called before each vector in a full scan; true ends the search; may be nil
 }
 
-// Query is a vector that documents are compared with. One goroutine at a time may use it, beside the writer.
+// Query is a vector to compare documents with. One goroutine at a time may use it, also beside the writer.
 type Query struct {
 	x *Index
 	m measure
 }
 
-// Query returns a query with a vector of VectorBytes.
+// Query returns a query for a vector of VectorBytes.
 func (x *Index) Query(vector []byte) *Query { return &Query{x, x.space.measure(vector)} }
 
-// Distance returns the distance of a document; false if it has no vector.
+// Distance returns the distance of a document; ok is false if it has no vector.
 func (q *Query) Distance(doc uint64) (distance float64, ok bool) {
 	defer q.x.end(q.x.begin())
 	node, ok := q.x.find(doc)
@@ -46,7 +46,7 @@ func (q *Query) Distance(doc uint64) (distance float64, ok bool) {
 	return q.distance(node), true
 }
 
-// distance returns the distance of the document that has a node as its first one.
+// distance returns the distance of the document whose first node is given.
 func (q *Query) distance(node uint32) float64 {
 	d := q.m.exact(node)
 	for next, more := q.x.nextOf(node); more; next, more = q.x.nextOf(next) {
@@ -55,8 +55,8 @@ func (q *Query) distance(node uint32) float64 {
 	return d
 }
 
-// Nearest returns the k nearest documents, the nearest first, or all if there are fewer. Those of the same distance are
-// in the order of their numbers. Without a graph, and with Exact, no document is missing.
+// Nearest returns the k nearest documents, nearest first, or all if there are fewer. Equally distant ones are ordered
+// by number. Without a graph, and with Exact, no document is missed.
 func (q *Query) Nearest(k int, s Search) []Near {
 	x := q.x
 	if k = min(k, x.Len()); k <= 0 {
@@ -71,19 +71,19 @@ func (q *Query) Nearest(k int, s Search) []Near {
 	return q.byScan(k, s)
 }
 
-// moreCandidates is of how many candidates that EF asks for a search by the graph has one more. It makes up for what the
-// graph's quicker way to choose links costs.
+// moreCandidates: a graph search uses one candidate more for this many that EF requests. That makes up for the faster
+// choice of links in the graph.
 const moreCandidates = 8
 
-// scanShare is how many nodes a candidate of a search by the graph is compared with, about: if there are fewer, to look at
-// all takes less time.
+// scanShare is about how many nodes a graph search visits per candidate: with fewer nodes in all, a full scan is
+// faster.
 const scanShare = 16
 
-// effort is after how many nodes a search by the graph that may have to look at many ends, because to look at all takes
-// less time.
+// effort is the number of visited nodes after which a graph search that may visit many is abandoned, because a full
+// scan is faster.
 func (x *Index) effort() int { return max(x.Vectors()/x.graph.M/4, 1) }
 
-// byGraph is Nearest with the graph; ok is false if it had better be done without.
+// byGraph is Nearest with the graph; ok is false if a full scan is better.
 func (q *Query) byGraph(k int, s Search) (found []Near, ok bool) {
 	x := q.x
 	nodes := x.Vectors()
@@ -119,7 +119,7 @@ func (q *Query) byGraph(k int, s Search) (found []Near, ok bool) {
 		if len(found) >= k {
 			return found[:k:k], true
 		}
-		want *= 2 // several vectors of a document were among them, or some are gone
+		want *= 2 // several vectors of one document were among them, or some were removed
 	}
 }
 
@@ -139,7 +139,7 @@ func (x *Index) ef(s Search) int {
 	return max(x.options.EF, 1)
 }
 
-// results returns the documents of nodes with their distances, the nearest first.
+// results returns the documents of nodes with their distances, nearest first.
 func (q *Query) results(keys []graph.Key) []Near {
 	found := make([]Near, 0, len(keys))
 	for _, k := range keys {
@@ -151,7 +151,7 @@ func (q *Query) results(keys []graph.Key) []Near {
 	return q.once(found)
 }
 
-// once returns sorted results without those of documents that are there before.
+// once returns sorted results without repeated documents.
 func (q *Query) once(found []Near) []Near {
 	if q.x.Vectors() == q.x.Len() {
 		return found
@@ -164,7 +164,7 @@ func (q *Query) once(found []Near) []Near {
 	})
 }
 
-// scan calls fn with the documents that are not farther than a bound, in no order. fn returns the bound from then on.
+// scan calls fn with the documents within a distance bound, in no order. fn returns the new bound.
 func (q *Query) scan(bound float64, s Search, fn func(n Near) float64) {
 	x := q.x
 	for node := range uint32(x.docs.Len()) {
@@ -177,7 +177,7 @@ func (q *Query) scan(bound float64, s Search, fn func(n Near) float64) {
 		}
 		if x.Vectors() > x.Len() {
 			if first, ok := x.find(doc); !ok || first != node {
-				continue // the first node of the document stands for all
+				continue // the document's first node stands for all
 			}
 		}
 		if d := q.distance(node); d <= bound {
@@ -200,10 +200,10 @@ func (q *Query) byScan(k int, s Search) []Near {
 	return best
 }
 
-// farthest is a heap with the farthest result in front.
+// farthest is a heap with the farthest result first.
 type farthest []Near
 
-// add adds a result, in the place of the farthest one if there are k.
+// add adds a result, replacing the farthest one if there are k.
 func (h *farthest) add(n Near, k int) {
 	s := *h
 	if len(s) < k {
@@ -234,12 +234,11 @@ func (h *farthest) add(n Near, k int) {
 	s[i] = n
 }
 
-// Within returns the documents that are not farther than a radius, in the order of their numbers. Without a graph, and
-// with Exact, none is missing.
+// Within returns the documents within a radius, ordered by number. Without a graph, and with Exact, none is missed.
 func (q *Query) Within(radius float64, s Search) []Near {
 	x := q.x
 	if x.options.Type != Float64 {
-		radius = float64(float32(radius)) // as distances are
+		radius = float64(float32(radius)) // single precision, like distances
 	}
 	defer x.end(x.begin())
 	found, ok := []Near(nil), false
@@ -256,7 +255,7 @@ func (q *Query) Within(radius float64, s Search) []Near {
 	return found
 }
 
-// withinByGraph is Within with the graph; ok is false if it had better be done without.
+// withinByGraph is Within with the graph; ok is false if a full scan is better.
 func (q *Query) withinByGraph(radius float64, s Search) (found []Near, ok bool) {
 	x := q.x
 	nodes, ef := x.Vectors(), x.ef(s)
@@ -287,21 +286,21 @@ func (q *Query) withinByGraph(radius float64, s Search) (found []Near, ok bool) 
 	return found, true
 }
 
-// Batches gives the documents near to a vector in steps, each about the next nearest. The writer may change the index
-// between the steps.
+// Batches returns the documents near a vector in steps, nearer ones first with approximation. The writer may change the
+// index between the steps.
 type Batches struct {
 	q     *Query
 	s     Search
-	k     int                 // how many were looked for at last
-	all   bool                // none are left but those that are ready
+	k     int                 // how many the last step searched for
+	all   bool                // all remaining ones are in ready
 	ready []Near              // sorted
-	given map[uint64]struct{} // documents
+	given map[uint64]struct{} // documents already returned
 }
 
-// Batches returns the documents near to the query's vector in steps.
+// Batches returns the documents near the query's vector in steps.
 func (q *Query) Batches(s Search) *Batches { return &Batches{q: q, s: s, given: map[uint64]struct{}{}} }
 
-// Next returns the next n documents, the nearest first. There are fewer only if no more are left.
+// Next returns the next n documents, nearest first. There are fewer only if none are left.
 func (b *Batches) Next(n int) []Near {
 	for len(b.ready) < n && !b.all {
 		b.k = max(2*b.k, len(b.given)+n)
@@ -318,7 +317,7 @@ func (b *Batches) Next(n int) []Near {
 	return out
 }
 
-// merge makes results ready that are new.
+// merge adds new results to ready.
 func (b *Batches) merge(found []Near) {
 	known := make(map[uint64]struct{}, len(b.ready))
 	ready := slices.Clone(b.ready)

@@ -13,41 +13,41 @@ import (
 // space has the vectors of all nodes.
 type space interface {
 	graph.Space
-	// put gives a node a vector. The node is one that was there, or the next.
+	// put sets the vector of a node, which is an existing node or the next new one.
 	put(node uint32, vector []byte)
-	// holds reports whether a node has a vector.
+	// holds reports whether a node has this vector.
 	holds(node uint32, vector []byte) bool
-	// measure returns a query with a vector.
+	// measure returns a measure for a vector.
 	measure(vector []byte) measure
-	// append appends what is kept of a node's vector: kept bytes. restore gives it to the next node.
+	// append appends the stored form of a node's vector: kept bytes. restore adds it as the next node.
 	append(dst []byte, node uint32) []byte
 	kept() int
 	restore(data []byte)
-	// bytes returns the memory that the vectors take.
+	// bytes returns the memory of the vectors.
 	bytes() int
 }
 
-// measure is a vector to which nodes are compared.
+// measure is a vector to compare nodes with.
 type measure interface {
 	graph.Query
-	// exact returns the distance of a node, which is infinite instead of not a number.
+	// exact returns the distance of a node; a NaN becomes infinite.
 	exact(node uint32) float64
 }
 
-// store is the space of vectors with components E, which are compared as Q. Vectors for Cosine have length 1, but for
-// those of integers.
+// store is the space of vectors with components of type E, compared as Q. Vectors for Cosine have length 1, except
+// integers.
 type store[E, Q any] struct {
 	codec[E]
 	dim   int
-	unit  bool                                             // vectors get length 1
+	unit  bool                                             // vectors are normalised to length 1
 	all   *slab.Slab[E]                                    // the vectors
-	norms *slab.Slab[float32]                              // the lengths of integers for Cosine; nil otherwise
+	norms *slab.Slab[float32]                              // lengths of integer vectors for Cosine; else nil
 	widen func(dst []Q, v []E)                             // nil if Q is E
-	apart func(q *query[E, Q], node uint32, v []E) float64 // the distance of a query and a node with its vector
-	view  func(v []E) []Q                                  // v itself; nil if Q is not E
+	apart func(q *query[E, Q], node uint32, v []E) float64 // the distance between a query and a node with vector v
+	view  func(v []E) []Q                                  // returns v itself; nil if Q is not E
 }
 
-// codec is how a component is stored.
+// codec converts stored components.
 type codec[E any] struct {
 	size  int
 	get   func(b []byte) E
@@ -83,7 +83,7 @@ var (
 		func(e uint8) float64 { return float64(e) }, nil}
 )
 
-// newSpace returns the space of an index without vectors.
+// newSpace returns the space of an empty index.
 func newSpace(o Options) space {
 	switch o.Type {
 	case Float64:
@@ -155,7 +155,7 @@ func newInts[E int8 | uint8](o Options, c codec[E]) space {
 	return s
 }
 
-// read reads a vector as it is kept, and returns its length if that matters.
+// read decodes a vector into its stored form, and returns its length if that is needed.
 func (s *store[E, Q]) read(v []E, b []byte) (norm float32) {
 	for i := range v {
 		v[i] = s.get(b[i*s.size:])
@@ -243,17 +243,17 @@ func (s *store[E, Q]) bytes() int {
 	return n
 }
 
-// query is a vector to which others are compared.
+// query is a vector to compare others with.
 type query[E, Q any] struct {
 	s    *store[E, Q]
 	v    []Q
 	norm float32
 
-	mine, other []Q // memory of v, and of what it is compared with; nil if Q is E
+	mine, other []Q // buffers for v and for the vector compared with; nil if Q is E
 	fetches     prefetch.List
 }
 
-// take sets a query to a vector, of which it may be a view.
+// take sets the query to a vector; it may keep a view of it.
 func (q *query[E, Q]) take(s *store[E, Q], v []E, norm float32) {
 	q.s, q.norm = s, norm
 	if s.view != nil {
@@ -296,7 +296,7 @@ func (q *query[E, Q]) exact(node uint32) float64 {
 	return number(q.s.apart(q, node, q.s.all.At(node)))
 }
 
-// number returns a distance that is a number.
+// number turns a NaN into an infinite distance.
 func number(d float64) float64 {
 	if d != d {
 		return math.Inf(1)
@@ -307,7 +307,8 @@ func number(d float64) float64 {
 // Distance implements graph.Query.
 func (q *query[E, Q]) Distance(node uint32) float32 { return float32(q.exact(node)) }
 
-// How many vectors are fetched from memory at once, and lines of each: what follows them the processor fetches itself.
+// How many vectors, and how many cache lines of each, are prefetched at once; the processor itself fetches further
+// lines.
 const (
 	fetchedLines = 3
 	fetched      = prefetch.Len / fetchedLines

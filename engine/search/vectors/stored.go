@@ -10,11 +10,12 @@ import (
 	"github.com/atomredis/atomredis/engine/vectors/graph"
 )
 
-// How an index is stored: a byte with the format, then as uvarints type, metric, dimensions, 0 or M, the numbers of
-// vectors and of documents. Then for each vector the document and the vector as it is kept; if there are more vectors
-// than documents, which one of its document it is. With a graph follow for each vector the length of its links and the
-// links as package graph stores them, and how many vectors ever were, the entry and its level. A CRC-32C ends it, four
-// bytes, little-endian. Vectors without a document are left out, so that numbers of nodes have no gaps.
+// How an index is stored: a byte with the format, then as uvarints type, metric, dimensions, 0 or M, and the numbers of
+// vectors and of documents. Then for each vector its document and the vector's stored form; if there are more vectors
+// than documents, also its index within the document. With a graph follow, for each vector, the length of its links and
+// the links as package graph stores them; then the number of vectors ever added, the entry and its level. A CRC-32C
+// ends it, four bytes, little-endian. Vectors without a document are left out, so that the numbers of nodes have no
+// gaps.
 
 const format = 1
 
@@ -36,7 +37,7 @@ func (x *Index) AppendBlob(dst []byte) []byte {
 	for _, n := range x.head() {
 		dst = binary.AppendUvarint(dst, n)
 	}
-	numbers := make([]uint32, x.docs.Len()) // under which nodes are stored
+	numbers := make([]uint32, x.docs.Len()) // the numbers under which nodes are stored
 	ordinals := x.ordinals()
 	n := uint32(0)
 	for node := range numbers {
@@ -72,7 +73,7 @@ func (x *Index) AppendBlob(dst []byte) []byte {
 	return order.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
 }
 
-// head returns the numbers that a stored index begins with.
+// head returns the numbers at the start of a stored index.
 func (x *Index) head() [6]uint64 {
 	o, m := x.options, 0
 	if x.graph != nil {
@@ -81,7 +82,7 @@ func (x *Index) head() [6]uint64 {
 	return [...]uint64{uint64(o.Type), uint64(o.Metric), uint64(o.Dim), uint64(m), uint64(x.Vectors()), uint64(x.Len())}
 }
 
-// ordinals returns for each node which one of its document it is, from 0; nil if all documents have one.
+// ordinals returns for each node its index within its document; nil if all documents have one vector.
 func (x *Index) ordinals() []uint32 {
 	if x.Vectors() == x.Len() {
 		return nil
@@ -142,7 +143,7 @@ func Decode(b []byte, o Options) (*Index, error) {
 
 func (x *Index) decodeDocs(d *decoder, n, documents int) error {
 	kept := x.space.kept()
-	several := map[uint64][]uint32{} // node and 1 of each vector of a document, if documents have several
+	several := map[uint64][]uint32{} // node+1 for each vector of a document, if documents have several
 	room := n
 	x.table.Store(newTable(documents))
 	for node := range uint32(n) {
@@ -221,7 +222,7 @@ func (x *Index) decodeGraph(d *decoder, n int) error {
 	return l.Finish(added, uint32(entry), int(top))
 }
 
-// decoder reads what may be anything.
+// decoder reads untrusted data.
 type decoder struct{ b []byte }
 
 func (d *decoder) bad() bool { return d.b == nil }

@@ -7,25 +7,25 @@ import (
 	"github.com/atomredis/atomredis/engine/vectors/graph"
 )
 
-// table finds the first node of a document. It has the numbers of nodes and firstNode, at the place that a document's
-// number hashes to or behind it. Removed ones leave a mark, so that readers beside the writer find all others; a new
-// table takes its place when it is full.
+// table finds the first node of a document. It has nodes plus firstNode, at the slot to which a document's number
+// hashes or after it. Removal leaves a mark, so that concurrent readers find all others; a full table is replaced by a
+// new one.
 type table struct {
-	slots []uint32 // written and read by atomic operations
+	slots []uint32 // accessed atomically
 	used  int      // slots that are not empty
 }
 
-// What a slot has if it has no node.
+// The values of a slot without a node.
 const (
 	empty     = 0
 	gone      = 1
 	firstNode = 2
 )
 
-// newTable returns a table with room for n nodes and as many more.
+// newTable returns a table with room for twice n nodes.
 func newTable(n int) *table { return &table{slots: make([]uint32, max(4, 1<<bits.Len(uint(2*n))))} }
 
-// place returns where the search for a document begins.
+// place returns the slot where the search for a document starts.
 func (t *table) place(doc uint64) int { return int(graph.Mix(doc)) & (len(t.slots) - 1) }
 
 // slotOf returns the slot and the first node of a document.
@@ -46,7 +46,7 @@ func (x *Index) find(doc uint64) (node uint32, ok bool) {
 	return node, ok
 }
 
-// enter puts a document into the table.
+// enter adds a document to the table.
 func (x *Index) enter(doc uint64, node uint32) {
 	t := x.table.Load()
 	if 4*(t.used+1) > 3*len(t.slots) {

@@ -1,22 +1,23 @@
-// Package vectors has the vectors of a field of a search index, and finds the documents whose vectors are near to one.
+// Package vectors has the vectors of a field of a search index, and finds the documents whose vectors are near a given
+// one.
 //
-// Vectors are numbered as nodes. A document has one or several, and its distance is that of its nearest one. Without a
-// graph (FLAT) all vectors are compared. HNSW and SVS-VAMANA have the graph of engine/vectors/graph; SVS compression is
-// accepted and not done: vectors are kept whole, in the type of the field. Vectors for COSINE are kept with length 1;
-// those of integers as they are, with their length beside.
+// Each vector is a node with a number. A document has one or more vectors, and its distance is that of the nearest one.
+// Without a graph (FLAT) all vectors are compared. HNSW and SVS-VAMANA have the graph of engine/vectors/graph; SVS
+// compression is accepted but not applied: vectors are stored whole, in the field's type. Vectors for COSINE are stored
+// with length 1, except integers, which are stored unchanged with their length beside them.
 //
-// A vector takes its components, 17 to 23 bytes for the number and the place of its document, and in a graph 8 bytes for
-// each M and about 13 more: with 128 floats and M 16, 670 to 690 bytes.
+// A vector takes its components, 17 to 23 bytes for its document and that document's entry in the table, and in a graph
+// 8 bytes for each M and about 13 more: with 128 floats and M 16, 670 to 690 bytes.
 //
 // # Concurrency
 //
-// An index has one writer at a time. Searches run beside it, in many goroutines, without locks: what they read is
-// written by atomic operations or not changed as long as a search runs that could read it. So the slot of a removed
-// vector is used again only when all searches that began before are over (epochs.go).
+// An index has one writer at a time. Any number of goroutines search at the same time, without locks: data that a
+// search could read is written atomically, or does not change while such a search runs. So the slot of a removed vector
+// is reused only after all searches that began before have ended (epochs.go).
 //
-// A search sees each change of the writer or does not. It may find documents added after it began and documents removed
-// meanwhile. A document that is moved or replaced while a search runs is found under its old number or the new one, or
-// not at all if the caller allows only the other one.
+// A search sees each change of the writer or not. It may find documents added after it began, or removed meanwhile. A
+// document that is moved or replaced during a search is found under its old or its new number, or not at all if the
+// caller only allows the other one.
 package vectors
 
 import (
@@ -41,20 +42,21 @@ const (
 	Uint8
 )
 
-// Size returns how many bytes a component has.
+// Size returns the number of bytes of a component.
 func (t Type) Size() int { return [...]int{4, 8, 2, 2, 1, 1}[t] }
 
-// Metric is how distances are measured.
+// Metric says how distances are measured.
 type Metric uint8
 
-// The metrics. L2 is the square of the distance, IP is 1 less the product, Cosine 1 less the cosine. Numbers are stored.
+// The metrics. L2 is the squared distance, IP is 1 minus the inner product, Cosine 1 minus the cosine. Numbers are
+// stored.
 const (
 	L2 Metric = iota
 	IP
 	Cosine
 )
 
-// Options are what an index is made with.
+// Options are the parameters of an index.
 type Options struct {
 	Type   Type
 	Metric Metric
@@ -62,12 +64,12 @@ type Options struct {
 
 	Graph   bool    // false is FLAT
 	M       int     // links of a vector, twice as many on the lowest level: half of SVS's GRAPH_MAX_DEGREE
-	BuildEF int     // how many candidates an added vector has for links
-	EF      int     // how many candidates a search has, if it does not say
-	Epsilon float64 // how far beyond a radius a search goes on, as a share of it, if it does not say
+	BuildEF int     // number of candidates for the links of an added vector
+	EF      int     // default number of candidates of a search
+	Epsilon float64 // default of how far beyond a radius a search goes, as a fraction of it
 }
 
-// What M and BuildEF can be; what is beyond is taken for the nearest of them.
+// The limits of M and BuildEF; values outside are replaced by the nearest limit.
 const (
 	minM, maxM = 4, 1024
 	minBuildEF = 4
@@ -79,14 +81,14 @@ type Index struct {
 	space   space
 	graph   *graph.Graph // nil for FLAT
 
-	docs  *slab.Slab[uint64] // the document of each node; 0 if it has none. Written and read by atomic operations
-	more  *slab.Slab[uint32] // the next node of the same document and 1, likewise
+	docs  *slab.Slab[uint64] // the document of each node, 0 if none; accessed atomically
+	more  *slab.Slab[uint32] // the document's next node plus 1; accessed atomically
 	table atomic.Pointer[table]
 
 	epochs
-	free           []uint32 // nodes without a document that may be used again
-	leaving        []uint32 // nodes that were removed, to which links lead
-	dying, waiting []uint32 // nodes to which none leads since this epoch, and since before it
+	free           []uint32 // nodes without a document, for reuse
+	leaving        []uint32 // removed nodes that still have incoming links
+	dying, waiting []uint32 // removed nodes without incoming links: since this epoch, and since before it
 
 	documents atomic.Int64
 	nodes     atomic.Int64 // vectors
@@ -104,13 +106,13 @@ func New(o Options) *Index {
 	return x
 }
 
-// seed is what the levels of nodes are made from.
+// seed is the seed for the levels of nodes.
 const seed = 0x2545f4914f6cdd1d
 
-// Options returns what the index was made with.
+// Options returns the parameters of the index.
 func (x *Index) Options() Options { return x.options }
 
-// Len returns how many documents have vectors.
+// Len returns the number of documents with vectors.
 func (x *Index) Len() int { return int(x.documents.Load()) }
 
 // Vectors returns the number of vectors.
@@ -119,7 +121,7 @@ func (x *Index) Vectors() int { return int(x.nodes.Load()) }
 // VectorBytes returns the length of a vector.
 func (x *Index) VectorBytes() int { return x.options.Dim * x.options.Type.Size() }
 
-// Bytes returns the memory that the index takes. No writer may run meanwhile.
+// Bytes returns the memory of the index. No writer may run meanwhile.
 func (x *Index) Bytes() int {
 	n := x.space.bytes() + 8*x.docs.Room() + 4*x.more.Room() + 4*len(x.table.Load().slots) +
 		4*(cap(x.free)+cap(x.leaving)+cap(x.dying)+cap(x.waiting))
@@ -129,7 +131,7 @@ func (x *Index) Bytes() int {
 	return n
 }
 
-// Going returns how many vectors were removed whose memory cannot be used again yet.
+// Going returns how many vectors were removed whose memory cannot be reused yet.
 func (x *Index) Going() int { return int(x.removed.Load()) }
 
 // doc returns the document of a node, 0 if it has none.
@@ -141,8 +143,8 @@ func (x *Index) nextOf(node uint32) (uint32, bool) {
 	return n - 1, n > 0
 }
 
-// Add adds a document that has no vectors, with one or several of VectorBytes. Its number is not 0. The index does not
-// keep the vectors' memory.
+// Add adds one or more vectors of VectorBytes for a document without vectors. Its number must not be 0. The index
+// copies the vectors.
 func (x *Index) Add(doc uint64, vectors ...[]byte) {
 	if len(vectors) == 0 {
 		return
@@ -173,7 +175,7 @@ func (x *Index) take() uint32 {
 		return node
 	}
 	if uint64(x.docs.Len()) == math.MaxUint32-1 {
-		panic("vectors: more than 2^32 vectors in a field") // which no memory holds
+		panic("vectors: more than 2^32 vectors in a field") // more than fits in memory
 	}
 	x.more.Push()
 	x.docs.Push()
@@ -206,8 +208,8 @@ func (x *Index) Remove(doc uint64) bool {
 	return true
 }
 
-// Holds reports whether a document has just these vectors, so that Move will do for a change of the document. For Cosine
-// vectors count as the same if they have the same direction.
+// Holds reports whether a document has exactly these vectors, so that Move suffices for a changed document. For Cosine,
+// vectors of the same direction count as equal.
 func (x *Index) Holds(doc uint64, vectors ...[]byte) bool {
 	node, ok := x.find(doc)
 	for _, v := range vectors {
@@ -219,7 +221,7 @@ func (x *Index) Holds(doc uint64, vectors ...[]byte) bool {
 	return !ok
 }
 
-// Move gives a document another number, which has no vectors, and reports whether it had any.
+// Move gives a document a number without vectors, and reports whether the document had any.
 func (x *Index) Move(from, to uint64) bool {
 	t := x.table.Load()
 	slot, first, ok := x.slotOf(t, from)
@@ -234,14 +236,15 @@ func (x *Index) Move(from, to uint64) bool {
 	return true
 }
 
-// sweepStep is how many nodes forget removed ones with each change. The share of removed nodes is limited by it.
+// sweepStep is how many nodes drop their links to removed ones with each change. It limits the fraction of removed
+// nodes.
 const sweepStep = 16
 
-// reclaim makes nodes that no search can see any more free.
+// reclaim frees nodes that no search can see any more.
 func (x *Index) reclaim() {
 	if len(x.leaving) > 0 {
 		x.graph.Sweep(sweepStep)
-		for range min(sweepStep, len(x.leaving)) { // the oldest, or one behind them
+		for range min(sweepStep, len(x.leaving)) { // the oldest ones
 			node := x.leaving[0]
 			x.leaving = x.leaving[1:]
 			if x.graph.In(node) == 0 {

@@ -18,7 +18,7 @@ var (
 	metrics = []Metric{L2, IP, Cosine}
 )
 
-// encode returns numbers as a vector, and what the vector has of them.
+// encode returns numbers as a vector, and their values after rounding.
 func encode(t Type, v []float64) (b []byte, kept []float64) {
 	for _, f := range v {
 		switch t {
@@ -49,7 +49,7 @@ func encode(t Type, v []float64) (b []byte, kept []float64) {
 	return b, kept
 }
 
-// random returns a vector with components that suit a type.
+// random returns a vector with components suitable for a type.
 func random(rnd *rand.Rand, t Type, dim int) []float64 {
 	v := make([]float64, dim)
 	for i := range v {
@@ -60,7 +60,7 @@ func random(rnd *rand.Rand, t Type, dim int) []float64 {
 	return v
 }
 
-// plainDistance is the distance of two vectors in plain code.
+// plainDistance computes the distance of two vectors in plain code.
 func plainDistance(m Metric, a, b []float64) float64 {
 	var product, square, lengthA, lengthB float64
 	for i, x := range a {
@@ -80,7 +80,7 @@ func plainDistance(m Metric, a, b []float64) float64 {
 	return 1 - product/math.Sqrt(lengthA)/math.Sqrt(lengthB)
 }
 
-// tolerance is how far a distance may be from the plain one.
+// tolerance is the permitted difference from the plain distance.
 func tolerance(t Type, m Metric, size float64) float64 {
 	switch {
 	case t == Float64:
@@ -143,7 +143,7 @@ func TestFlatIsExact(t *testing.T) {
 	}
 }
 
-// What a Redis gives, which prints 12 digits of floats of 32 bits.
+// Results of a Redis, which prints 12 digits of 32-bit floats.
 func TestDistancesHaveThePrecisionOfTheirType(t *testing.T) {
 	for _, c := range []struct {
 		t    Type
@@ -177,7 +177,7 @@ func TestFloatsOf16Bits(t *testing.T) {
 		h := uint16(h)
 		if f := fromHalf(h); f == f {
 			require.Equal(t, h, toHalf(f))
-			if h&0x7c00 != 0x7c00 && h&0x8000 == 0 { // the middle of two goes to the even one
+			if h&0x7c00 != 0x7c00 && h&0x8000 == 0 { // a tie rounds to even
 				next := float64(fromHalf(h + 1))
 				if h+1 == 0x7c00 {
 					next = 65536
@@ -200,7 +200,7 @@ func TestFloatsOf16Bits(t *testing.T) {
 	require.NotEqual(t, toBrain(float32(math.NaN())), toBrain(float32(math.Inf(1))))
 }
 
-// modelled is an index beside what it must have.
+// modelled is an index and its expected content.
 type modelled struct {
 	t     *testing.T
 	x     *Index
@@ -228,7 +228,7 @@ func (m *modelled) some() uint64 {
 	return m.last + 7
 }
 
-// check compares all that the index says with the model.
+// check compares everything that the index reports with the model.
 func (m *modelled) check() {
 	t, x := m.t, m.x
 	vectors := 0
@@ -288,7 +288,7 @@ func (m *modelled) check() {
 	require.Len(t, seen, len(want))
 }
 
-// mostly fails unless most of what should be found was, and all that was found is right.
+// mostly fails unless most of the expected documents were found, and all found ones are right.
 func (m *modelled) mostly(want, found []Near) {
 	m.t.Helper()
 	hits := 0
@@ -323,7 +323,7 @@ func TestAnIndexIsLikeAModel(t *testing.T) {
 			case rnd.IntN(2) == 0:
 				require.Equal(t, was != nil, m.x.Remove(doc))
 				delete(m.model, doc)
-			default: // a change of the document
+			default: // change the document
 				m.last++
 				require.Equal(t, was != nil, m.x.Move(doc, m.last))
 				if delete(m.model, doc); was != nil {
@@ -339,7 +339,7 @@ func TestAnIndexIsLikeAModel(t *testing.T) {
 				require.NoError(t, err)
 				m.x = again
 				m.check()
-				blob = again.AppendBlob(nil) // perhaps without vectors to which no link led
+				blob = again.AppendBlob(nil) // perhaps without vectors that had no incoming links
 				if again, err = Decode(blob, o); again.Going() == 0 {
 					require.NoError(t, err)
 					require.Equal(t, blob, again.AppendBlob(nil))
@@ -414,7 +414,7 @@ func TestRecallAfterChanges(t *testing.T) {
 				docs[last], _ = encode(Float32, next())
 				x.Add(last, docs[last])
 			} else {
-				for doc := 1 + rnd.Uint64N(last); ; doc = 1 + doc%last { // the next one that is there
+				for doc := 1 + rnd.Uint64N(last); ; doc = 1 + doc%last { // the next existing one
 					if docs[doc] != nil {
 						x.Remove(doc)
 						delete(docs, doc)
@@ -448,7 +448,7 @@ func TestRecallAfterChanges(t *testing.T) {
 	}
 }
 
-// sources are where vectors come from.
+// sources returns generators of vectors.
 func sources(dim int) map[string]func(rnd *rand.Rand) func() []float64 {
 	return map[string]func(rnd *rand.Rand) func() []float64{
 		"uniform": func(rnd *rand.Rand) func() []float64 {
@@ -460,7 +460,7 @@ func sources(dim int) map[string]func(rnd *rand.Rand) func() []float64 {
 				return v
 			}
 		},
-		// hubs has vectors near the middle, which are near to very many others.
+		// hubs has vectors near the centre, which are near very many others.
 		"hubs": func(rnd *rand.Rand) func() []float64 { return func() []float64 { return random(rnd, Float32, dim) } },
 		"clusters": func(rnd *rand.Rand) func() []float64 {
 			centres := make([][]float64, 100)
@@ -479,7 +479,7 @@ func sources(dim int) map[string]func(rnd *rand.Rand) func() []float64 {
 	}
 }
 
-// Searches run beside a writer. Documents that nobody changes are always found.
+// Searches run beside a writer. Documents that do not change are always found.
 func TestSearchesBesideAWriter(t *testing.T) {
 	for _, o := range []Options{
 		{Dim: 8, Metric: L2, Graph: true, M: 6, BuildEF: 20, EF: 10},
