@@ -10,14 +10,14 @@ import (
 	"github.com/atomredis/atomredis/engine/lists"
 )
 
-// This file is how the keyspace sees what stores it; package persist has the implementations.
+// This file is the keyspace's view of storage; package persist has the implementations.
 
-// Journal takes the record of each guard.
+// Journal receives the record of each guard.
 type Journal interface {
 	// Append takes the commands that repeat the changes of one guard at time now, in ms since 1970: RESP arrays of bulk
-	// strings one after the other, beginning in database 0 and with SELECT between databases. It is called while the
-	// guard's shards are locked, so that the order of the journal is that of the changes. If commands is longer than
-	// maxKeptRecord it never changes, and may be kept.
+	// strings, starting in database 0 and with SELECT between databases. It is called while the guard's shards are
+	// locked, so that the journal has the order of the changes. If commands is longer than maxKeptRecord it never
+	// changes, and may be kept.
 	Append(now int64, commands []byte)
 }
 
@@ -27,22 +27,21 @@ type Head struct {
 	Deadline int64 // ms since 1970; 0 is never
 	// FieldDeadline is a time in ms since 1970 before which no field of a hash expires; 0 if none ever does.
 	FieldDeadline int64
-	// Parts is the number under which the parts of the value are stored, 0 if the value is stored whole.
+	// Parts is the number under which the value's parts are stored, 0 if the value is stored whole.
 	Parts uint64
-	// Length is the length in bytes of a string that has Parts.
+	// Length is the length in bytes of a string with Parts.
 	Length uint64
-	// Count is how many elements a collection has that has Parts, 0 if that is not known.
+	// Count is the number of elements of a collection with Parts, 0 if unknown.
 	Count uint64
-	// FieldParts is the number under which the deadlines of the fields of a hash are stored that has Parts, 0 if it has
-	// none.
+	// FieldParts is the number under which the field deadlines of a hash with Parts are stored, 0 if it has none.
 	FieldParts uint64
-	// External says that a value that is stored whole is kept apart from the head. Reading a Head then does not give Blob.
+	// External says that a value stored whole is outside the head. Reading a Head then does not return Blob.
 	External bool
-	// Blob is the stored form of a value that is stored whole.
+	// Blob is the stored form of a value stored whole.
 	Blob []byte
 }
 
-// AllParts returns the numbers under which anything of the value is stored.
+// AllParts returns the numbers of all stored parts of the value.
 func (h *Head) AllParts() []uint64 {
 	switch {
 	case h.FieldParts != 0:
@@ -53,30 +52,29 @@ func (h *Head) AllParts() []uint64 {
 	return nil
 }
 
-// InlineLimit is the length of the longest stored form, in bytes, that is kept in the head of its key.
+// InlineLimit is the length in bytes of the longest stored form that is kept in a key's head.
 const InlineLimit = 256
 
-// Source is where values are that are not in memory. Its methods may be called from any goroutine, under any guard.
+// Source has the values that are not in memory. Its methods may be called from any goroutine, under any guard.
 type Source interface {
 	// Head returns the stored head of a key; ok is false if the key is not stored.
 	Head(space uint32, key string) (h Head, ok bool, err error)
-	// Blob returns a value that is stored whole and apart from its head. The caller owns it.
+	// Blob returns a value that is stored whole outside its head. The caller owns it.
 	Blob(space uint32, key string) ([]byte, error)
-	// Parts calls fn with the parts of a value in the byte order of their names, until it fails. fn keeps neither
-	// argument.
+	// Parts calls fn with the parts of a value in the byte order of their names, until fn fails. fn must not keep its
+	// arguments.
 	Parts(id uint64, fn func(name, data []byte) error) error
-	// Part returns one part of a value; ok is false if there is none of that name. The caller owns it.
+	// Part returns one part of a value; ok is false if no part has this name. The caller owns data.
 	Part(id uint64, name []byte) (data []byte, ok bool, err error)
-	// PartsBetween calls fn with the parts of a value from the last one that is not behind from (if there is none, from
-	// the first one), up to to, until it returns false; with the last one first if reverse is set. fn keeps neither
-	// argument.
+	// PartsBetween calls fn with consecutive parts of a value: from the last one not after from (if there is none, from
+	// the first), up to to, until fn returns false; in reverse order if reverse is set. fn must not keep its arguments.
 	PartsBetween(id uint64, from, to []byte, reverse bool, fn func(name, data []byte) bool) error
-	// Snapshot returns a view of the stored data at this moment. It does not change until it is closed, whatever checkpoints
+	// Snapshot returns a view of the present stored data. It does not change until it is closed, whatever checkpoints
 	// write meanwhile.
 	Snapshot() (SourceSnapshot, error)
 }
 
-// SourceSnapshot is what a Source had at one moment, for one goroutine.
+// SourceSnapshot is a Source at one instant, for use by one goroutine.
 type SourceSnapshot interface {
 	Head(space uint32, key string) (h Head, ok bool, err error)
 	Blob(space uint32, key string) ([]byte, error)
@@ -84,8 +82,8 @@ type SourceSnapshot interface {
 	Close() error
 }
 
-// LoadError is the value of a Guard's panic if a stored value cannot be read. So no handler has to check for it; the caller
-// of handlers recovers it.
+// LoadError is the value of a Guard's panic when a stored value cannot be read. The callers of handlers recover it, so
+// that handlers need no checks.
 type LoadError struct {
 	Key string
 	Err error
@@ -97,54 +95,54 @@ func (e *LoadError) Error() string {
 
 func (e *LoadError) Unwrap() error { return e.Err }
 
-// value is a collection as storage sees it.
+// value is a collection's interface for storage.
 type value interface {
 	// Large reports whether the value must be stored in parts.
 	Large() bool
-	// Track makes the value note its changes; all its parts count as changed.
+	// Track makes the value record its changes; all its parts count as changed.
 	Track(l *delta.Log)
 	walker
-	// Log returns the record of changes of a value that is stored in parts, nil if it is stored whole.
+	// Log returns the log of a value stored in parts, nil if it is stored whole.
 	Log() *delta.Log
 	// AppendBlob appends the stored form of the whole value.
 	AppendBlob(dst []byte) []byte
-	// MemoryUsage returns how many bytes of memory the value takes, in constant time but for the groups of a stream.
+	// MemoryUsage returns how many bytes of memory the value takes, in constant time except for the groups of a stream.
 	MemoryUsage() int
 }
 
-// walker is a value in parts, or a part of one, that can be copied piece by piece.
+// walker is a value in parts, or some of its parts, that can be copied piece by piece.
 type walker interface {
 	delta.Parts
-	// Attach makes the value note its changes; no part counts as changed. nil ends that.
+	// Attach makes the value record its changes; no part counts as changed. nil ends that.
 	Attach(l *delta.Log)
-	// Walk calls fn with the names of about count parts from c on, and returns where to go on. Parts that are there from
+	// Walk calls fn with the names of about count parts from c on, and returns where to continue. Parts that exist from
 	// the first call to the last are visited at least once, whatever changes between the calls.
 	Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool)
 }
 
-// unloaded stands in an Entry for a value that is in the store and not in memory. A string that is in memory and as it
-// is stored in parts has one too. There may be very many of them, so they are small.
+// unloaded replaces a value in an Entry while the value is in the store but not in memory. A string in memory that
+// equals its stored parts has one too. There may be very many, so they are small.
 type unloaded struct {
-	*particulars        // most have those that are common to all values of the keyspace: see own
+	*particulars        // most share those of the keyspace: see own
 	parts        uint64 // as Head.Parts
 	length       uint64 // as Head.Length or Head.Count
 }
 
-// particulars are what few values have that are not in memory.
+// particulars are the fields that few unloaded values need.
 type particulars struct {
 	ks         *Keyspace
 	fieldParts uint64      // as Head.FieldParts
-	by         *checkpoint // that stores it under parts; nil if it was stored at the start
-	head       bool        // the value is in the head of the key
-	overdue    bool        // fields are due, and the value could not be read when they were
-	coming     *coming     // who reads it, nil if nobody does; see fetch.go
+	by         *checkpoint // the checkpoint that stores it under parts; nil if it was stored at the start
+	head       bool        // the value is in the key's head
+	overdue    bool        // fields were due, and the value could not be read
+	coming     *coming     // the read under way, nil if none; see fetch.go
 
-	// The parts read so far of a value that is stored in parts; see elements.go.
-	some  *partial // nil if there is none
-	whole bool     // it is a stream with too much beside its entries: all of it must be read
+	// The parts in memory of a value stored in parts; see elements.go.
+	some  *partial // nil if none
+	whole bool     // a stream with too much data beside its entries: only reading all of it works
 }
 
-// standIn returns what stands for a value of which nothing is known but where it is stored in parts.
+// standIn returns a stand-in for a value that is stored in parts, with nothing in memory.
 func (ks *Keyspace) standIn(parts, fieldParts, length uint64) *unloaded {
 	s := &unloaded{ks.inParts, parts, length}
 	if fieldParts != 0 {
@@ -153,7 +151,7 @@ func (ks *Keyspace) standIn(parts, fieldParts, length uint64) *unloaded {
 	return s
 }
 
-// own returns the particulars, to be changed.
+// own returns particulars that may be changed.
 func (s *unloaded) own() *particulars {
 	if s.particulars == s.ks.inParts {
 		own := *s.particulars
@@ -162,19 +160,18 @@ func (s *unloaded) own() *particulars {
 	return s.particulars
 }
 
-// copied returns a copy, by which it is known whether an entry has got another value meanwhile.
+// copied returns a copy. Its address identifies the value: a later one has another stand-in.
 func (s *unloaded) copied() *unloaded {
 	c, own := *s, *s.particulars
 	c.particulars = &own
 	return &c
 }
 
-// checkpoint is one that has begun, as the strings know it that it stores in parts. failed is protected by the shards
-// of the keyspace.
+// checkpoint represents a checkpoint, for the strings that it stores in parts. failed is protected by the keyspace's
+// shards.
 type checkpoint struct{ failed bool }
 
-// load brings the value of an entry into memory. Before that it tells the holder of the guard, who may wait for it: see
-// Guard.OnAway.
+// load brings the value of an entry into memory. It first calls the guard's OnAway function if the holder can wait.
 func (e *Entry) load() {
 	s := e.unloaded()
 	if g := s.ks.shards[e.shard].waits; g != nil && g.canWait() {
@@ -193,16 +190,16 @@ func (e *Entry) loadFrom(s *unloaded) error {
 	return err
 }
 
-// stored says where the value of an entry is that is not in memory.
+// stored says where an unloaded value is stored.
 type stored struct {
 	*unloaded
 	typ   Type
-	space uint32 // its number
+	space uint32 // the number of its space
 	key   string
-	logs  [2]*delta.Log // for the changes of what is stored under parts and fieldParts
+	logs  [2]*delta.Log // for changes of the data stored under parts and fieldParts
 }
 
-// whereStored returns where the value of an entry is that s stands for. The entry's shard is held.
+// whereStored returns where the value that s replaces is stored. The entry's shard is held.
 func (ks *Keyspace) whereStored(e *Entry, s *unloaded) stored {
 	at := stored{unloaded: s, typ: e.typ, space: ks.spaces[e.space].number, key: e.Key()}
 	if s.parts != 0 && e.typ != String {
@@ -214,7 +211,7 @@ func (ks *Keyspace) whereStored(e *Entry, s *unloaded) stored {
 	return at
 }
 
-// storedValue is a value that was read: a string or a collection.
+// storedValue is a value read from the store: a string or a collection.
 type storedValue struct {
 	text  []byte
 	value value
@@ -248,7 +245,7 @@ func (ks *Keyspace) readStored(at stored) (v storedValue, err error) {
 
 var errNoValue = errors.New("its head in the store has no value")
 
-// headBlob returns the value that read, which is as Source.Head, finds in the head of a key. The caller owns it.
+// headBlob returns the value in the head of a key. read is like Source.Head. The caller owns the result.
 func headBlob(read func(space uint32, key string) (Head, bool, error), space uint32, key string) ([]byte, error) {
 	h, ok, err := read(space, key)
 	if err == nil && (!ok || h.External || h.Parts != 0) {
@@ -257,7 +254,7 @@ func headBlob(read func(space uint32, key string) (Head, bool, error), space uin
 	return slices.Clone(h.Blob), err
 }
 
-// comeBack gives an entry the value that s stands for.
+// comeBack gives an entry the value that s replaces.
 func (e *Entry) comeBack(s *unloaded, v storedValue) error {
 	ks := s.ks
 	defer ks.resized(e, e.size())
@@ -285,8 +282,8 @@ func (e *Entry) comeBack(s *unloaded, v storedValue) error {
 	return nil
 }
 
-// load builds a value from the parts that read has under one or two numbers, as in Head. Its changes go to what log
-// returns for the numbers.
+// load builds a value from its parts, which read returns for one or two numbers, as in Head. log returns the logs for
+// its changes by these numbers.
 func (ks *Keyspace) load(typ Type, parts, fieldParts uint64, read partsReader, log func(id uint64) *delta.Log) (value,
 	error) {
 	load := kinds[typ].load
@@ -296,7 +293,7 @@ func (ks *Keyspace) load(typ Type, parts, fieldParts uint64, read partsReader, l
 	return load(storedParts{parts, fieldParts, read, log, ks.storedListLimit()})
 }
 
-// decode gives an entry the value whose stored form is blob, which the entry owns from now on.
+// decode gives an entry the value with the stored form blob, which it then owns.
 func (e *Entry) decode(blob []byte, ks *Keyspace) error {
 	if e.typ == String {
 		e.own(blob)
@@ -309,7 +306,7 @@ func (e *Entry) decode(blob []byte, ks *Keyspace) error {
 	return err
 }
 
-// decode returns the collection whose stored form is blob, which it owns from now on.
+// decode returns the collection with the stored form blob, which it then owns.
 func (ks *Keyspace) decode(typ Type, blob []byte) (value, error) {
 	if !typ.Known() {
 		return nil, fmt.Errorf("unknown type %d", typ)
@@ -319,7 +316,7 @@ func (ks *Keyspace) decode(typ Type, blob []byte) (value, error) {
 
 func (ks *Keyspace) storedListLimit() lists.Limit { return lists.Limit(ks.listLimit.Load()) }
 
-// appendBlob appends the stored form of a value that is in memory and is stored whole.
+// appendBlob appends the stored form of a value that is in memory and stored whole.
 func (e *Entry) appendBlob(dst []byte) []byte {
 	if e.typ == String {
 		return append(dst, e.Bytes()...)
@@ -327,7 +324,7 @@ func (e *Entry) appendBlob(dst []byte) []byte {
 	return e.value().AppendBlob(dst)
 }
 
-// parts returns the number under which the parts of the value are stored, 0 if it is stored whole.
+// parts returns the number under which the value's parts are stored, 0 if it is stored whole.
 func (e *Entry) parts() uint64 {
 	switch {
 	case e.flags&flagParts == 0:
@@ -341,7 +338,7 @@ func (e *Entry) parts() uint64 {
 	}
 }
 
-// fieldParts returns the number under which the deadlines of the fields are stored, 0 if they are not stored in parts.
+// fieldParts returns the number under which the field deadlines are stored, 0 if there is none.
 func (e *Entry) fieldParts() uint64 {
 	switch {
 	case e.flags&flagParts == 0 || e.typ != Hash:
@@ -355,7 +352,7 @@ func (e *Entry) fieldParts() uint64 {
 	return 0
 }
 
-// appendCommand appends a command as a RESP array. A long argument does not make room for much more than itself.
+// appendCommand appends a command as a RESP array. For a long argument, the buffer grows by little more than needed.
 func appendCommand(dst []byte, args [][]byte) []byte {
 	dst = appendLength(dst, '*', len(args))
 	for _, a := range args {

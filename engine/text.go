@@ -10,20 +10,19 @@ import (
 	"github.com/atomredis/atomredis/internal/buffers"
 )
 
-// Strings that are stored in parts: to write or read them at once would take as much memory again, and long. The parts of a
-// string are its pieces in order, each named by the position of its first byte. A changed string is stored as a whole under
-// a new number, and the same checkpoint removes the old number: the parts under a number never mix two values.
+// Strings stored in parts: writing or reading them at once would double their memory and take long. The parts of a
+// string are its consecutive pieces, each named by the position of its first byte. A changed string is stored as a
+// whole under a new number, and the same checkpoint removes the old number: parts under a number never mix two values.
 
-// textSizes says how strings are stored.
+// textSizes says how to store strings.
 type textSizes struct {
-	whole int // length in bytes of the longest one that is stored in one piece
-	piece int // and of the pieces of others
+	whole int // length in bytes of the longest one stored in one piece
+	piece int // length of the pieces of longer ones
 }
 
 var storedTexts = textSizes{whole: 1 << 20, piece: 64 << 10}
 
-// writeText gives all parts of a string to put, in pieces of a length in bytes. It needs no lock, because the string
-// is lent.
+// writeText passes all pieces of a string, size bytes each, to put. It needs no lock, because the string is lent.
 func (v *frozenValue) writeText(size int, put func(id uint64, name string, data []byte) error) error {
 	at := uint64(0)
 	for piece := range slices.Chunk(v.text, size) {
@@ -36,10 +35,10 @@ func (v *frozenValue) writeText(size int, put func(id uint64, name string, data 
 	return nil
 }
 
-// PieceName returns the name of the part of a string that begins at a place in it.
+// PieceName returns the part name of the piece that begins at a position.
 func PieceName(at uint64) []byte { return binary.BigEndian.AppendUint64(nil, at) }
 
-// release gives a string back that was lent.
+// release returns the loan of a string.
 func (v *frozenValue) release() {
 	if v.loan != nil {
 		v.loan.Return()
@@ -47,8 +46,8 @@ func (v *frozenValue) release() {
 	}
 }
 
-// storeText gives a string that is to be stored in parts a fresh number for them, unless it is stored as it is. stale
-// is the number of what a checkpoint has perhaps left in the store that has failed, 0 if there is none.
+// storeText gives a string to be stored in parts a new number for them, unless its present state is stored. stale is
+// the number of parts that a failed checkpoint may have left in the store, 0 if there are none.
 func (g *Guard) storeText(e *Entry) (fresh bool, stale uint64) {
 	long := e.long()
 	if long == nil || len(long.b) <= g.ks.texts.whole {
@@ -66,7 +65,7 @@ func (g *Guard) storeText(e *Entry) (fresh bool, stale uint64) {
 	return true, stale
 }
 
-// dropText marks the stored parts of a string, in memory or not, as no longer needed, because it is about to change.
+// dropText marks the stored parts of a string, in memory or not, as obsolete, because it is about to change.
 func (e *Entry) dropText() {
 	if e.typ != String || e.flags&flagParts == 0 {
 		return
@@ -80,7 +79,7 @@ func (e *Entry) dropText() {
 	e.flags &^= flagParts
 }
 
-// textLength returns the length of a string that is stored in parts, 0 for everything else.
+// textLength returns the length of a string stored in parts, 0 for other values.
 func (e *Entry) textLength() uint64 {
 	if e.typ != String || e.flags&flagParts == 0 {
 		return 0
@@ -88,7 +87,7 @@ func (e *Entry) textLength() uint64 {
 	return e.storedText().length
 }
 
-// storedText returns where a string is that is stored in parts.
+// storedText returns where a string is stored in parts.
 func (e *Entry) storedText() *unloaded {
 	if e.flags&flagUnloaded != 0 {
 		return e.unloaded()
@@ -101,8 +100,8 @@ var (
 	errAllRead = errors.New("all has been read")
 )
 
-// ReadText calls fn with the pieces of a string of a length in bytes, which read has as the parts under a number, in
-// their order. It fails unless all of them are there. fn does not keep them.
+// ReadText calls fn with the consecutive pieces of a string of the given length. read returns them as the parts under a
+// number. It fails unless all pieces exist. fn must not keep them.
 func ReadText(parts, length uint64, read func(id uint64, fn func(name, data []byte) error) error,
 	fn func(piece []byte)) error {
 	at := uint64(0)
@@ -112,7 +111,7 @@ func ReadText(parts, length uint64, read func(id uint64, fn func(name, data []by
 		}
 		fn(data)
 		if at += uint64(len(data)); at == length {
-			return errAllRead // what lies behind is another value's, and may be damaged
+			return errAllRead // later parts belong to another value, and may be damaged
 		}
 		return nil
 	})
@@ -125,7 +124,7 @@ func ReadText(parts, length uint64, read func(id uint64, fn func(name, data []by
 	return err
 }
 
-// loadText returns the string that ReadText reads.
+// loadText reads a whole string as ReadText does.
 func loadText(parts, length uint64, read partsReader) ([]byte, error) {
 	if length > math.MaxInt {
 		return nil, errPieces

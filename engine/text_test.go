@@ -8,15 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// written is what a checkpoint hands over.
+// written is the output of a checkpoint.
 type written struct {
 	heads   map[string]Head
 	pieces  map[uint64]string
 	dropped []uint64
-	longest int // piece
+	longest int // length of the longest piece
 }
 
-// checkpointed makes a checkpoint. piece is called with every piece of a string.
+// checkpointed runs a checkpoint. It calls piece with every piece of a string.
 func checkpointed(t *testing.T, ks *Keyspace, piece func(data []byte)) written {
 	w := written{heads: map[string]Head{}, pieces: map[uint64]string{}}
 	f := ks.Freeze(func() {})
@@ -39,7 +39,7 @@ func checkpointed(t *testing.T, ks *Keyspace, piece func(data []byte)) written {
 	return w
 }
 
-// storedKeyspace returns an empty keyspace that is to be stored.
+// storedKeyspace returns an empty keyspace with storage.
 func storedKeyspace(t *testing.T) *Keyspace {
 	source := newMemoryStore()
 	ks := New(Options{Source: source})
@@ -69,7 +69,7 @@ func TestALongStringIsHandedOverInPiecesOfItself(t *testing.T) {
 	require.Zero(t, w.heads["whole"].Parts)
 	require.True(t, w.heads["whole"].External)
 
-	// What does not change the value writes none of it again.
+	// Operations that do not change the value write nothing.
 	under(ks, func(g *Guard) {
 		e := g.Write(0, []byte("long"))
 		g.SetDeadline(e, ks.Now()+1e9)
@@ -85,7 +85,7 @@ func TestALongStringIsHandedOverInPiecesOfItself(t *testing.T) {
 	require.Empty(t, w.pieces)
 	require.Empty(t, w.dropped)
 
-	// A byte that changes has all of it written under another number.
+	// Changing one byte rewrites the string under another number.
 	under(ks, func(g *Guard) {
 		e := g.Write(1, []byte("moved"))
 		e.Resize(len(value))[5] = 'x'
@@ -97,7 +97,7 @@ func TestALongStringIsHandedOverInPiecesOfItself(t *testing.T) {
 	require.Equal(t, []uint64{h.Parts}, w.dropped)
 	require.Equal(t, map[uint64]string{now: "01234x" + value[6:]}, w.pieces)
 
-	// And one that becomes short is stored whole.
+	// A string that becomes short is stored whole.
 	under(ks, func(g *Guard) {
 		e := g.Write(1, []byte("moved"))
 		e.Resize(storedTexts.whole)
@@ -109,8 +109,7 @@ func TestALongStringIsHandedOverInPiecesOfItself(t *testing.T) {
 	require.Empty(t, w.pieces)
 }
 
-// Whoever changes a string while a checkpoint, or a snapshot, has still to write it does not wait for a copy of it to
-// be made if none is needed.
+// Changing a string that a checkpoint or a snapshot still has to write does not wait for an unneeded copy.
 func TestALongStringIsLentToWhatHasStillToReadIt(t *testing.T) {
 	ks := storedKeyspace(t)
 	value := strings.Repeat("0123456789", 200_000)

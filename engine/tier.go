@@ -7,19 +7,19 @@ import (
 	"unsafe"
 )
 
-// Tiering: values leave memory when it is full, and stay in the store; their keys stay in memory. Of a few values drawn at
-// random, the ones unused for the longest time (or used least often) leave first. Values that have changed since the last
-// checkpoint cannot leave before the next one.
+// Tiering: values leave memory when it is full, and stay in the store; their keys stay in memory. Among a few random
+// values, the ones unused for the longest time (or used least often) leave first. Values that have changed since the
+// last checkpoint cannot leave before the next one.
 //
-// Each shard lists the entries whose values may leave, so that these few are found among many that are away. A flag says
-// whether an entry is in the list; entries without a value in memory are dropped from it when they are drawn. fetch.go
-// brings values back.
+// Each shard lists the entries whose values may leave, so that these are found even if most values have left. A flag
+// says whether an entry is in the list; entries without a value in memory are dropped from it when they are drawn.
+// fetch.go brings values back.
 
-// leastLeaving is how many bytes a value frees at least that leaves.
+// leastLeaving is the fewest bytes that unloading a value must free.
 const leastLeaving = 64
 
-// SetTier has values leave memory when there is need, before keys are evicted, or stay in it. Without a Source they
-// stay. It looks at every key.
+// SetTier makes values leave memory when it is short, before keys are evicted, or ends that. Without a Source all stay.
+// It visits every key.
 func (ks *Keyspace) SetTier(on bool) {
 	var g Guard
 	g.Lock(ks, AllShards, ks.Now())
@@ -42,8 +42,7 @@ func (ks *Keyspace) SetTier(on bool) {
 	}
 }
 
-// enlist puts an entry, whose value has come into memory or has changed, into the list of those that may leave, if
-// there is one.
+// enlist adds an entry, whose value was loaded or changed, to the list of those that may leave, if there is a list.
 func (ks *Keyspace) enlist(e *Entry) {
 	if e.flags&flagResident == 0 && e.frees() >= leastLeaving {
 		e.flags |= flagResident
@@ -51,7 +50,7 @@ func (ks *Keyspace) enlist(e *Entry) {
 	}
 }
 
-// unlistFlushed drops the entries of databases that have been emptied from the lists.
+// unlistFlushed drops the entries of emptied databases from the lists.
 func (g *Guard) unlistFlushed() {
 	for i := range g.ks.shards {
 		l := &g.ks.shards[i].resident
@@ -65,7 +64,7 @@ func (g *Guard) unlistFlushed() {
 	}
 }
 
-// frees returns about how many bytes the entry takes less when its value has left memory.
+// frees returns about how many bytes unloading the entry's value frees.
 func (e *Entry) frees() int {
 	switch {
 	case e.flags&flagUnloaded != 0:
@@ -76,8 +75,8 @@ func (e *Entry) frees() int {
 	return e.size() - int(unsafe.Sizeof(*e)) - int(e.keyLen)
 }
 
-// Unload takes the value of an entry out of memory if the store has it as it is, and reports whether it did. It comes
-// back when it is next used. Of a value that is not there the parts go that have been read.
+// Unload removes an entry's value from memory if it equals the stored one, and reports whether it did. The next use
+// loads it again. If only parts of the value are in memory, they are removed.
 func (g *Guard) Unload(e *Entry) bool {
 	if e.flags&flagUnloaded != 0 && e.unloaded().bytesRead() == 0 || g.leaves(e) != leavesNow {
 		return false
@@ -85,7 +84,7 @@ func (g *Guard) Unload(e *Entry) bool {
 	defer g.ks.resized(e, e.size())
 	switch {
 	case e.flags&flagUnloaded != 0:
-		// Another one, so that what is being read for this one will not be taken for what is stored then.
+		// A new stand-in, so that a read under way for the old one is not taken for this one.
 		e.setUnloaded(g.ks.standIn(e.parts(), e.fieldParts(), e.storedCount()))
 		return true
 	case e.flags&flagParts != 0 && e.typ == String:
@@ -101,18 +100,18 @@ func (g *Guard) Unload(e *Entry) bool {
 	return true
 }
 
-// leaving says whether a value can leave memory.
+// leaving says whether and when a value can leave memory.
 type leaving uint8
 
 const (
 	leavesNow      leaving = iota
-	leavesStored           // once a checkpoint has stored it
-	leavesSnapshot         // once a snapshot has read it: the store that the snapshot reads may not have it
+	leavesStored           // after a checkpoint has stored it
+	leavesSnapshot         // after a snapshot has read it: the snapshot's view of the store may lack it
 	leavesNever
 )
 
-// flagsStoring are of entries that a checkpoint has read: what it has read is in the store when it ends. The two take
-// turns, so that one that an earlier checkpoint has left means nothing to the next.
+// flagsStoring mark entries that a checkpoint has read: their state will be in the store when it ends. The two flags
+// alternate, so that one left by an earlier checkpoint means nothing to the next.
 const flagsStoring = flagStoring | flagStoringToo
 
 func (g *Guard) leaves(e *Entry) leaving {
@@ -137,15 +136,14 @@ func (g *Guard) leaves(e *Entry) leaving {
 }
 
 const (
-	leavingSamples = 32 // of which the fourth leaves that should leave first
+	leavingSamples = 32 // drawn entries, of which the best leavingShare-th part leaves
 	leavingShare   = 4
-	leavingSmall   = 4096 // up to so many bytes all of these leave if one must: it is too much to draw them for that one
-	leavingTurn    = 16   // how many values leave under one lock
-	leavingDraws   = 16   // how often is drawn in vain from a shard until the next one's turn
+	leavingSmall   = 4096 // bytes up to which drawn values leave even if not needed: drawing again costs more
+	leavingTurn    = 16   // values that leave under one lock
+	leavingDraws   = 16   // unsuccessful draws in a shard before the next shard's turn
 )
 
-// unload has values leave a shard for as long as more says that there is need, up to a turn of them. It returns how
-// many have left.
+// unload makes values leave a shard while more returns true, up to leavingTurn of them. It returns how many have left.
 func (v *evictor) unload(ks *Keyspace, at int, now int64, more func() bool) (left int) {
 	var g Guard
 	g.Lock(ks, 1<<at, now)
@@ -175,7 +173,7 @@ func (v *evictor) unload(ks *Keyspace, at int, now int64, more func() bool) (lef
 	return left
 }
 
-// drawResident draws some entries from a list, and returns those that should leave first, none if none of them can.
+// drawResident draws some entries from a list, and returns the best candidates for leaving, none if none can leave.
 func (v *evictor) drawResident(g *Guard, list *entryList) []resident {
 	v.residents = v.residents[:0]
 	n := min(leavingSamples, list.len())
@@ -203,14 +201,14 @@ func (v *evictor) drawResident(g *Guard, list *entryList) []resident {
 	return v.residents[:min(max(n/leavingShare, 1), len(v.residents))]
 }
 
-// resident is an entry whose value may leave memory, and for how long it has not been used, or how seldom it has been.
+// resident is an entry whose value may leave memory, and a measure of how long or how rarely it was used.
 type resident struct {
 	entry  *Entry
 	disuse uint64
 }
 
-// relieve has values leave memory until more says that there is no need, and reports whether that has come. If not,
-// unstored and unread tell whether some can leave later.
+// relieve makes values leave memory until more returns false, and reports whether it reached that. If not, unstored and
+// unread say whether some can leave later.
 func (v *evictor) relieve(ks *Keyspace, now int64, more func() bool) bool {
 	v.unstored, v.unread = false, false
 	need := true

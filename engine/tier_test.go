@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A key whose value is away takes at most 100 bytes, its place in the table and a short name among them.
+// A key with an unloaded value takes at most 100 bytes, including its place in the table and a short name.
 func TestKeysWhoseValuesAreAwayAreSmall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("under the race detector, where tests are short, what is allocated is larger")

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Views: some keys, or the names of all, as they were at one instant, for a command that takes long and goes on without
-// its guard. A view is taken under the guard at a cost that does not depend on how large the values are. What changes
-// afterwards leaves the old content to the view first, in the same way as to a snapshot.
+// Views: some keys, or the names of all, as of one instant, for a command that takes long and continues without its
+// guard. A view is taken under the guard, at a cost independent of the size of the values. Later changes first leave
+// the old content to the view, as for a snapshot.
 
-// View is some keys as they were at one instant. One goroutine uses it.
+// View has some keys as of one instant. One goroutine uses it.
 type View struct {
 	copier
 	db     int
@@ -20,8 +20,8 @@ type View struct {
 	blobs  []byte // of the images
 }
 
-// View returns a view of those of some different keys that are there; nil if the value of one is not in memory. Close must be
-// called in the end.
+// View returns a view of those of the keys, which must be distinct, that exist; nil if the value of one is not in
+// memory. The caller must call Close.
 func (g *Guard) View(db int, keys [][]byte) *View {
 	v := &View{copier: copier{reader: reader{ks: g.ks}, pieces: copiedPieces}, db: db, now: g.now}
 	for _, key := range keys {
@@ -41,9 +41,9 @@ func (g *Guard) View(db int, keys [][]byte) *View {
 	return v
 }
 
-// Keyspace returns a keyspace of its own with the keys of the view, in the same database, at their time and without
-// deadlines. It gives up, and returns nil, when stop is set. Long strings are lent to it: it must not be used any more when
-// the view has been closed.
+// Keyspace returns a separate keyspace with the keys of the view, in the same database, at the view's time and without
+// deadlines. Once stop is set it gives up and returns nil. Long strings are lent to it, so it must not be used after
+// the view is closed.
 func (v *View) Keyspace(stop *atomic.Bool) (*Keyspace, error) {
 	ks := New(Options{Databases: v.ks.databases, Clock: NewManualClock(time.UnixMilli(v.now))})
 	ks.SetListLimit(v.ks.storedListLimit())
@@ -66,7 +66,7 @@ func (v *View) Keyspace(stop *atomic.Bool) (*Keyspace, error) {
 		case err != nil:
 			return nil, err
 		}
-		g.link(v.db, e) // not before: an entry without a value must not be there when the guard ends
+		g.link(v.db, e) // not earlier: no entry may be without a value when the guard ends
 	}
 	return ks, nil
 }
@@ -87,21 +87,21 @@ func (v *View) end() {
 	}
 }
 
-// Names are the names of all keys of a database as they were at one instant. One goroutine uses it.
+// Names has the names of all keys of a database as of one instant. One goroutine uses it.
 type Names struct {
 	s       *Snapshot
 	space   uint32
 	undying bool // nothing had expired for the guard
 	mu      sync.Mutex
-	found   []string // not yet taken; protected by mu, under which nothing is locked
-	spare   []string // the next found
+	found   []string // not taken yet; protected by mu, under which no other lock is taken
+	spare   []string // becomes the next found
 }
 
-// namesPieces is how names are read: of a key they take little time.
+// namesPieces limits the reading of names: each key takes little time.
 var namesPieces = pieces{entries: 256, bytes: 1, step: 64}
 
-// Names returns the names of the keys of a database, nil if they cannot be had now: some are not in memory, or a
-// snapshot is under way. The guard must hold all shards. Close must be called in the end.
+// Names returns the names of the keys of a database, nil if that is not possible now: some are not in memory, or a
+// snapshot is under way. The guard must hold all shards. The caller must call Close.
 func (g *Guard) Names(db int) *Names {
 	if !g.Complete() {
 		return nil
@@ -116,7 +116,7 @@ func (g *Guard) Names(db int) *Names {
 	return s.names
 }
 
-// add adds the name of an entry as it was, whose shard is held, unless it had expired.
+// add adds the name of an entry, unless it had expired at the instant. The entry's shard is held.
 func (n *Names) add(e *Entry) {
 	if e.space != n.space || n.expired(e) {
 		return
@@ -137,7 +137,7 @@ func (n *Names) expired(e *Entry) bool {
 	}
 }
 
-// All iterates over the names, which stay as they are, in no order. It ends early when stop is set. It can be done once.
+// All iterates over the names as of the instant, in no order. It ends early once stop is set. It may be called once.
 func (n *Names) All(stop *atomic.Bool) iter.Seq[string] {
 	return func(yield func(key string) bool) {
 		for !n.s.ended && !stop.Load() {
@@ -154,7 +154,7 @@ func (n *Names) All(stop *atomic.Bool) iter.Seq[string] {
 	}
 }
 
-// emit gives yield what has been found, until it returns false.
+// emit passes the found names to yield, until yield returns false.
 func (n *Names) emit(yield func(key string) bool) bool {
 	n.mu.Lock()
 	found := n.found
@@ -170,8 +170,8 @@ func (n *Names) emit(yield func(key string) bool) bool {
 	return true
 }
 
-// SetPause is Snapshot.Pause.
+// SetPause sets Snapshot.Pause.
 func (n *Names) SetPause(pause func()) { n.s.Pause = pause }
 
-// Close ends it. If not all was read that takes the time to look at every key.
-func (n *Names) Close() { _ = n.s.Close() } // which fails only if there are values
+// Close ends the reading. If not everything was read, it must visit every remaining key.
+func (n *Names) Close() { _ = n.s.Close() } // fails only if there are values

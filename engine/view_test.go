@@ -73,7 +73,7 @@ func TestAViewIsItsKeysAtOneInstant(t *testing.T) {
 				c.change()
 			}
 			var views []looked
-			for range 1 + rnd.IntN(3) { // several at a time, of the same keys as a rule
+			for range 1 + rnd.IntN(3) { // several at a time, usually of the same keys
 				db := rnd.IntN(3)
 				var keys [][]byte
 				for _, name := range names(ks, db) {

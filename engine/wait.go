@@ -5,31 +5,31 @@ import (
 	"sync"
 )
 
-// Waiter is a blocked client's place in the queues of the keys it waits for. Whenever one of the keys has changed, and
-// before anyone else's command runs, Try is called for the waiters of the key in the order in which they came.
+// Waiter is a blocked client's place in the queues of the keys it waits for. After a change of one of the keys, and
+// before any other command runs, Try is called for the key's waiters in order of arrival.
 type Waiter struct {
-	// DB and Keys are what is waited for; Keys are owned by the waiter.
+	// DB and Keys are the awaited keys; the waiter owns Keys.
 	DB   int
 	Keys []string
-	// OnRemoval says that the waiter wants to hear of removed keys too, as readers of consumer groups do.
+	// OnRemoval makes removals of keys count as changes, as readers of consumer groups need.
 	OnRemoval bool
 	// Shards are those that Try uses beside that of its key. If the guard that changed the key does not hold them, the
-	// queue is served right after it under another guard that does.
+	// queue is served right afterwards under another guard that does.
 	Shards uint64
-	// Client is who waits.
+	// Client is the waiting client.
 	Client WaitingClient
 
 	mu    sync.Mutex // protects done and left, and makes calls of Try exclusive
 	done  bool
-	left  bool // it has no place in any queue any more
+	left  bool // it has left all queues
 	nodes []waitNode
 	node  [1]waitNode // memory for nodes
 }
 
 // WaitingClient is the client of a Waiter.
 type WaitingClient interface {
-	// Try does what the client waits for, for a key that has changed, and reports whether it could. If not it may have
-	// done a part of it, and the waiter keeps its places in all queues. It may be called from any goroutine.
+	// Try performs the client's command for a changed key, and reports whether it succeeded. If not, it may have done a
+	// part, and the waiter keeps its places in all queues. It may be called from any goroutine.
 	Try(g *Guard, key string) bool
 	// Served is called after a successful Try, under the guard; the waiter is then done.
 	Served()
@@ -39,7 +39,7 @@ type WaitingClient interface {
 type waitNode struct {
 	waiter     *Waiter
 	shard      uint8
-	queue      *waitQueue // nil once it has left the queue
+	queue      *waitQueue // nil after it has left the queue
 	prev, next *waitNode
 }
 
@@ -48,16 +48,16 @@ type waitQueue struct {
 	dbKey
 	shard       uint8
 	first, last *waitNode
-	streams     int // how many of the waiters have Stream set
+	streams     int // number of waiters with Stream set
 	ready       bool
 }
 
-// Wait puts w at the end of the queues of its keys, whose shards the guard must hold. It must be called under the guard
-// that found nothing to take, so that nothing is missed in between.
+// Wait adds w to the end of the queues of its keys, whose shards the guard must hold. It must be called under the guard
+// that found nothing to take, so that no change is missed.
 func (g *Guard) Wait(w *Waiter) {
 	w.nodes = w.node[:0]
 	if len(w.Keys) > 1 {
-		w.nodes = make([]waitNode, 0, len(w.Keys)) // they must stay where they are
+		w.nodes = make([]waitNode, 0, len(w.Keys)) // nodes must not move
 	}
 	for i, key := range w.Keys {
 		if slices.Contains(w.Keys[:i], key) {
@@ -85,8 +85,8 @@ func (g *Guard) Wait(w *Waiter) {
 	}
 }
 
-// Withdraw ends the wait of a client that times out, is unblocked or hangs up. It reports false if the waiter was
-// served before; otherwise Try will not be called any more. Leave must follow in both cases.
+// Withdraw ends the wait of a client that times out, is unblocked or disconnects. It returns false if the waiter was
+// already served; otherwise Try will not be called any more. Leave must follow in both cases.
 func (w *Waiter) Withdraw() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,7 +95,7 @@ func (w *Waiter) Withdraw() bool {
 	return waiting
 }
 
-// Leave takes a waiter that was served or withdrawn out of its queues, at time now. No guard may be held.
+// Leave removes a served or withdrawn waiter from its queues, at time now. No guard may be held.
 func (ks *Keyspace) Leave(w *Waiter, now int64) {
 	w.mu.Lock()
 	left := w.left
@@ -109,12 +109,12 @@ func (ks *Keyspace) Leave(w *Waiter, now int64) {
 	g.Unlock()
 }
 
-// serveAgain serves the keys of a waiter under a guard that holds all that its Try uses, and returns the waiters
-// behind it that need yet other shards.
+// serveAgain serves the keys of a waiter under a guard that holds all shards of its Try, and returns the waiters after
+// it that need further shards.
 func (ks *Keyspace) serveAgain(w *Waiter, now int64) []*Waiter {
 	var g Guard
 	g.Lock(ks, w.AllShards(ks), now)
-	for _, key := range w.Keys { // not w.nodes: w may have left, and those behind it wait all the same
+	for _, key := range w.Keys { // not w.nodes: w may have left, but those after it still wait
 		if q, ok := g.shard(ks.shardIndex(key)).queues[dbKey{w.DB, key}]; ok {
 			g.markReady(q)
 		}
@@ -123,8 +123,8 @@ func (ks *Keyspace) serveAgain(w *Waiter, now int64) []*Waiter {
 	return g.again
 }
 
-// ServeKeys has all those try, at time now, who wait for a key that w waits for, in their order, as if it had
-// changed. No guard may be held.
+// ServeKeys calls Try, at time now, for all waiters of w's keys, in order, as if the keys had changed. No guard may be
+// held.
 func (ks *Keyspace) ServeKeys(w *Waiter, now int64) {
 	for again := ks.serveAgain(w, now); len(again) > 0; {
 		again = append(again[1:], ks.serveAgain(again[0], now)...)
@@ -134,7 +134,7 @@ func (ks *Keyspace) ServeKeys(w *Waiter, now int64) {
 // AllShards returns the shards of the waiter's keys and those that its Try uses.
 func (w *Waiter) AllShards(ks *Keyspace) uint64 { return ks.shardsOf(w) | w.Shards }
 
-// EachWaiter calls fn with those who wait for a key, whose shard the guard must hold, in the order in which they came.
+// EachWaiter calls fn with the waiters of a key, whose shard the guard must hold, in order of arrival.
 func (g *Guard) EachWaiter(db int, key []byte, fn func(w *Waiter)) {
 	q := g.shardOfKey(key).queues[dbKey{db, string(key)}]
 	if q == nil {
@@ -160,11 +160,11 @@ func (g *Guard) markReady(q *waitQueue) {
 	}
 }
 
-// serve lets the waiters of changed keys try, in the order in which the keys changed. What one of them takes or adds
-// may make further keys ready.
+// serve calls Try for the waiters of changed keys, in the order in which the keys changed. A waiter's changes may make
+// further keys ready.
 func (g *Guard) serve() {
 	if len(g.ready) > 0 {
-		g.now = max(g.now, g.ks.Now()) // a transaction may have taken long, and what it has left have expired
+		g.now = max(g.now, g.ks.Now()) // a transaction may have taken long, and what it left may have expired
 	}
 	for i := 0; i < len(g.ready); i++ {
 		q := g.ready[i]
@@ -178,7 +178,7 @@ func (g *Guard) serve() {
 func (g *Guard) serveQueue(q *waitQueue) {
 	for n := q.first; n != nil; {
 		if q.streams == 0 && g.PeekString(q.db, q.key) == nil {
-			return // nothing left: don't walk thousands of waiters for nothing
+			return // nothing left: skip thousands of waiters
 		}
 		next := n.next
 		w := n.waiter
@@ -187,7 +187,7 @@ func (g *Guard) serveQueue(q *waitQueue) {
 		case w.done:
 			g.unlinkLocked(w)
 		case !g.Holds(w.Shards):
-			g.again = append(g.again, w) // nobody behind it may be served before it
+			g.again = append(g.again, w) // nobody after it may be served before it
 			w.mu.Unlock()
 			return
 		case w.try(g, q.key):
@@ -200,8 +200,8 @@ func (g *Guard) serveQueue(q *waitQueue) {
 	}
 }
 
-// try has a waiter of a changed key try. Of several of its keys that have changed under the guard it takes the one
-// that comes first in its own order.
+// try calls Try for a waiter of a changed key. If several of its keys have changed under the guard, it takes the first
+// in the waiter's own order.
 func (w *Waiter) try(g *Guard, key string) bool {
 	if len(w.Keys) == 1 || w.OnRemoval {
 		return w.Client.Try(g, key)
@@ -214,7 +214,7 @@ func (w *Waiter) try(g *Guard, key string) bool {
 	return false
 }
 
-// isReady reports whether those who wait for a key that has changed under the guard have still to be served.
+// isReady reports whether the waiters of a key that has changed under the guard are still to be served.
 func (g *Guard) isReady(k dbKey) bool {
 	i := g.ks.shardIndex(k.key)
 	if !g.Holds(1 << i) {
@@ -224,8 +224,7 @@ func (g *Guard) isReady(k dbKey) bool {
 	return q != nil && q.ready
 }
 
-// unlinkLocked takes a waiter out of those of its queues whose shards the guard holds, and reports whether these are
-// all.
+// unlinkLocked removes a waiter from its queues in shards that the guard holds, and reports whether these are all.
 func (g *Guard) unlinkLocked(w *Waiter) (all bool) {
 	all = true
 	for i := range w.nodes {

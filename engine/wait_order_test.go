@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// chooser takes the first of its keys that it may try and that has a value.
+// chooser takes from the first permitted key that has a value.
 type chooser struct{ took []string }
 
 func (c *chooser) Try(g *Guard, key string) bool {

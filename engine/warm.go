@@ -10,25 +10,25 @@ import (
 	"github.com/atomredis/atomredis/engine/prefetch"
 )
 
-// Hint is what a command is about to use.
+// Hint names data that a command will use.
 type Hint struct {
 	Key []byte
-	// Element is a field or member of the collection there; nil if none is known.
+	// Element is a field or member of the collection; nil if unknown.
 	Element []byte
 }
 
-// WarmBatch is how many keys are warmed side by side: about as many as a processor can wait for at once.
+// WarmBatch is how many keys are warmed together: about as many reads as a processor can have under way.
 const WarmBatch = 16
 
-// warmFrom is how many keys a shard has at least whose keys are warmed for their own sake: the processor has fewer in
-// its cache anyway.
+// warmFrom is the number of keys in a shard from which keys are warmed: with fewer, the processor's cache has them
+// anyway.
 const warmFrom = 512
 
-// Warm has the memory fetched of entries, and of elements of their values, that are about to be used: in steps, so
-// that the processor fetches that of all of them side by side instead of waiting for each in turn when the commands
-// run. It changes nothing. There must be a hint.
+// Warm prefetches the memory of entries, and of elements of their values, that will be used. It works in steps, so that
+// the processor fetches the memory of all of them in parallel, instead of waiting for each when its command runs. It
+// changes nothing. There must be a hint.
 func (g *Guard) Warm(db int, hints []Hint) {
-	first := g.shardOfKey(hints[0].Key) // like all others
+	first := g.shardOfKey(hints[0].Key) // the same for all hints
 	if first.dbs[db].dict.Len() < warmFrom && !slices.ContainsFunc(hints, func(h Hint) bool { return h.Element != nil }) {
 		return
 	}
@@ -39,7 +39,7 @@ func (g *Guard) Warm(db int, hints []Hint) {
 	}
 }
 
-// WarmKeys is Warm for the first WarmBatch of keys, which are step arguments apart.
+// WarmKeys is Warm for the first WarmBatch keys in args, which are step arguments apart.
 func (g *Guard) WarmKeys(db int, args [][]byte, step int) {
 	var hints [WarmBatch]Hint
 	n := 0
@@ -52,7 +52,7 @@ func (g *Guard) WarmKeys(db int, args [][]byte, step int) {
 	}
 }
 
-// TryWarm is Guard.Warm for somebody without a guard. It does nothing if one of the shards is locked.
+// TryWarm is Guard.Warm for a caller without a guard. It does nothing if one of the shards is locked.
 func (ks *Keyspace) TryWarm(db int, hints []Hint) {
 	g := Guard{ks: ks}
 	defer g.unlockShards()
@@ -72,7 +72,7 @@ func (g *Guard) warm(db int, hints []Hint) {
 	var hashes [WarmBatch]dict.Hash
 	var at [WarmBatch]int
 
-	var tables [WarmBatch]*dict.Table[*Entry] // nil for the same key as before, as in many pipelines
+	var tables [WarmBatch]*dict.Table[*Entry] // nil if the key repeats the previous one, as in many pipelines
 	for i := range hints {
 		key := hints[i].Key
 		if i > 0 && bytes.Equal(key, hints[i-1].Key) {

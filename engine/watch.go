@@ -1,6 +1,6 @@
 package engine
 
-// Watch is the version of a key that at least one client watches. The key's shard protects it.
+// Watch has the version of a key that at least one client watches. The key's shard protects it.
 type Watch struct {
 	dbKey
 	shard   uint8
@@ -10,7 +10,7 @@ type Watch struct {
 
 // Watch starts to watch a key and returns its watch and present version; each call needs an Unwatch.
 func (g *Guard) Watch(db int, key []byte) (w *Watch, version uint64) {
-	g.Peek(db, key) // a key that has expired already counts as missing from the start
+	g.Peek(db, key) // an expired key counts as missing from the start
 	s := g.shardOfKey(key)
 	id := dbKey{db, string(key)}
 	w = s.watches[id]
@@ -22,14 +22,14 @@ func (g *Guard) Watch(db int, key []byte) (w *Watch, version uint64) {
 	return w, w.version
 }
 
-// Unchanged reports whether the key is still as it was when Watch returned version.
+// Unchanged reports whether the key has not changed since Watch returned version.
 func (g *Guard) Unchanged(w *Watch, version uint64) bool {
 	g.PeekString(w.db, w.key) // expiry since then is a change
 	return !g.Touched(w, version)
 }
 
-// Touched reports whether it is certain that the key has changed since Watch returned version, without a look at the
-// key: one that has expired, and is still there, has not been touched.
+// Touched reports whether the key has certainly changed since Watch returned version. It does not look up the key: an
+// expired key that still exists does not count as touched.
 func (g *Guard) Touched(w *Watch, version uint64) bool {
 	g.shard(w.shard)
 	return w.version != version

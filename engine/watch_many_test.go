@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every kind of change of one of the keys is noticed, and none of another key.
+// Every kind of change of a watched key is detected, and no change of another key.
 func TestManyKeysAreWatchedAsOne(t *testing.T) {
 	clock := NewManualClock(time.UnixMilli(1000))
 	ks := New(Options{Shards: 4, Databases: 3, Clock: clock})
@@ -69,7 +69,7 @@ func TestManyKeysAreWatchedAsOne(t *testing.T) {
 		under(func(g *Guard) { g.Flush(-1) })
 		require.Equal(t, c.noticed, w.Changed(each), "%s: nobody watches any more", name)
 	}
-	// More changes than are noted count as one of every key; those of one key again and again do not.
+	// More changes than are recorded count as changes of every key; repeated changes of one key do not.
 	for others, noticed := range map[int]bool{1: false, 4*maxNoted + 1: true} {
 		var w *WatchedKeys
 		under(func(g *Guard) {

@@ -11,35 +11,33 @@ import (
 	"github.com/atomredis/atomredis/internal/buffers"
 )
 
-// block is a run of entries. Its buffer starts with the field names of the
-// first entry ever stored in it, which entries with the same names share, and
-// goes on with the entries:
+// block is a run of entries. Its buffer starts with the field names of the first entry ever stored in it, which entries
+// with the same names share. The entries follow:
 //
 //	flags   1 byte
 //	size    uvarint, bytes of the next three
 //	ms      uvarint, distance from base.Ms
 //	seq     uvarint, distance from base.Seq if ms is zero, else the number itself
-//	fields  values alone if the names are shared; else their number and name, value, ...
-//	back    bytes of all of the above, readable from its end
+//	fields  only the values if the names are shared; else their number and name, value, ...
+//	back    total bytes of the above, readable from its end
 //
-// Names and values are a uvarint length and the bytes. An entry does not
-// depend on its position, so a block is compacted by moving its live entries.
+// Names and values are a uvarint length and the bytes. The encoding of an entry does not depend on its position, so
+// compaction just moves live entries.
 //
-// While live > 0, head is the offset of a live entry and no live entry is
-// before it. A block with live == 0 is dropped by the stream.
+// While live > 0, head is the offset of the first live entry. The stream drops a block with live == 0.
 type block struct {
 	base, last ID // of the first and the last entry ever stored here
 	buf        []byte
 	names      uint32 // number of names at the start of buf
-	body       uint32 // where the entries start
+	body       uint32 // start of the entries
 	head       uint32 // the first live entry
 	live       uint32 // entries not deleted
-	slots      uint32 // entries ever stored here; limits how many may join
+	slots      uint32 // entries ever stored here; limits the block
 	dead       uint32 // bytes of deleted entries still in buf
 }
 
-// maxBlockBytes bounds the blocks that nothing else bounds. One that ends with the largest of entries is smaller than
-// 4 GiB.
+// maxBlockBytes limits blocks without another limit. Even with the largest possible entry at its end, a block stays
+// below 4 GiB.
 const maxBlockBytes = 1 << 30
 
 func (b *block) key() ID { return b.base }
@@ -53,16 +51,15 @@ const (
 type Entry struct {
 	ID     ID
 	n      int
-	shared bool   // the names are in names, the values in data
-	names  []byte // not used if the names are in data
+	shared bool   // names are in names, values in data
+	names  []byte // unused if the names are in data
 	data   []byte
 }
 
 // Len returns the number of field-value pairs.
 func (e Entry) Len() int { return e.n }
 
-// Fields iterates over the fields and their values, in the order in which they
-// were given. Fields may repeat.
+// Fields iterates over the fields and their values, in the given order. Fields may repeat.
 func (e Entry) Fields() iter.Seq2[[]byte, []byte] {
 	return func(yield func(field, value []byte) bool) {
 		names, data := e.names, e.data
@@ -81,7 +78,7 @@ func (e Entry) Fields() iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// newBlock returns a block for the given first entry, which is not yet in it. The block takes buf, which is empty.
+// newBlock returns a block for a first entry, which is not added yet. The block takes over buf, which is empty.
 func newBlock(id ID, fields [][]byte, buf []byte) block {
 	for i := 0; i < len(fields); i += 2 {
 		buf = appendBytes(buf, fields[i])
@@ -90,14 +87,14 @@ func newBlock(id ID, fields [][]byte, buf []byte) block {
 	return block{base: id, last: id, buf: buf, names: uint32(len(fields) / 2), body: body, head: body}
 }
 
-// form is how an entry will be stored.
+// form describes how an entry will be stored.
 type form struct {
 	shared  bool
 	payload int // its size
 	size    int // of the whole entry
 }
 
-// form returns how a block that has names would store an entry whose ID is after all others.
+// form returns how the block would store an entry whose ID is after all others. The block must have names.
 func (b *block) form(id ID, fields [][]byte) form {
 	f := form{shared: b.hasNames(fields)}
 	ms, seq := b.distance(id)
@@ -146,7 +143,7 @@ func (b *block) add(id ID, fields [][]byte, f form) {
 	b.slots++
 }
 
-// distance returns id as it is stored.
+// distance returns id in its stored form.
 func (b *block) distance(id ID) (ms, seq uint64) {
 	if ms = id.Ms - b.base.Ms; ms == 0 {
 		return 0, id.Seq - b.base.Seq
@@ -154,7 +151,7 @@ func (b *block) distance(id ID) (ms, seq uint64) {
 	return ms, id.Seq
 }
 
-// hasNames reports whether the names in fields are those of the block.
+// hasNames reports whether the names in fields equal those of the block.
 func (b *block) hasNames(fields [][]byte) bool {
 	if len(fields)/2 != int(b.names) {
 		return false
@@ -170,19 +167,19 @@ func (b *block) hasNames(fields [][]byte) bool {
 	return true
 }
 
-// slot is an entry's place in the buffer, with its head decoded.
+// slot is an entry's location in the buffer, with its head decoded.
 type slot struct {
 	id    ID
 	pos   int
 	data  int // the fields
-	end   int // of the fields
-	next  int // the slot that follows
+	end   int // end of the fields
+	next  int // start of the next slot
 	flags byte
 }
 
 func (s slot) deleted() bool { return s.flags&flagDeleted != 0 }
 
-// at decodes the slot at pos, which must be one.
+// at decodes the slot at pos, which must be the start of one.
 func (b *block) at(pos int) slot {
 	size, data := uvarintAt(b.buf, pos+1)
 	s := slot{pos: pos, end: data + int(size), flags: b.buf[pos]}
@@ -206,8 +203,8 @@ func (b *block) before(pos int) (s slot, ok bool) {
 	return b.at(pos - width - n), true
 }
 
-// seek returns the first live slot that is not before id. It looks from the end that the ID is nearer to, if entries
-// come evenly: who follows a stream is near its end.
+// seek returns the first live slot not before id. It starts from the nearer end, assuming evenly spaced entries:
+// clients that follow a stream are near its end.
 func (b *block) seek(id ID) (s slot, ok bool) {
 	s = b.first()
 	if !s.id.Less(id) {
@@ -239,12 +236,11 @@ func nearer(id, first, last ID) bool {
 	return id.Ms-first.Ms > (last.Ms-first.Ms)/2
 }
 
-// ascend calls fn with the entries from start to end; more is false once fn has
-// returned false or end was passed.
+// ascend calls fn with the entries from start to end. more is false once fn has returned false or end was passed.
 func (b *block) ascend(start, end ID, fn func(Entry) bool) (more bool) {
 	at, ok := b.seek(start)
 	for ok {
-		// The ID of a deleted entry may be beyond later ones, if the last ID of the stream was set back.
+		// A deleted entry may have a higher ID than later ones, if the stream's last ID was set back.
 		if !at.deleted() && (end.Less(at.id) || !fn(b.entry(at))) {
 			return false
 		}
@@ -255,8 +251,8 @@ func (b *block) ascend(start, end ID, fn func(Entry) bool) (more bool) {
 	return true
 }
 
-// descend calls fn with the entries from end back to start; more is false once
-// fn has returned false or start was passed.
+// descend calls fn with the entries from end back to start. more is false once fn has returned false or start was
+// passed.
 func (b *block) descend(start, end ID, fn func(Entry) bool) (more bool) {
 	pos := len(b.buf)
 	if end.Less(b.last) {
@@ -298,9 +294,9 @@ func (b *block) entry(s slot) Entry {
 	return e
 }
 
-// remove deletes the entry in s. Slots found earlier are not valid any more:
-// the block is compacted once more than half of it is deleted entries, which
-// keeps the work per deletion constant on average. It keeps its buffer then if inPlace.
+// remove deletes the entry in s, which invalidates earlier slots: once deleted entries take more than half of the
+// block, it is compacted, so that the amortised cost of a deletion is constant. With inPlace, compaction keeps the
+// buffer.
 func (b *block) remove(s slot, inPlace bool) {
 	b.buf[s.pos] |= flagDeleted
 	b.live--
@@ -320,7 +316,7 @@ func (b *block) remove(s slot, inPlace bool) {
 	}
 }
 
-// compact removes the deleted entries from the buffer, or takes a smaller one.
+// compact removes the deleted entries from the buffer, or moves the rest to a smaller one.
 func (b *block) compact(inPlace bool) {
 	buf := b.buf[:b.body]
 	if !inPlace {
@@ -338,7 +334,7 @@ func (b *block) compact(inPlace bool) {
 
 func uvarintLen(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
 
-// uvarintAt reads the number at b[i:], and returns where it ends.
+// uvarintAt returns the number at b[i:] and its end.
 func uvarintAt(b []byte, i int) (v uint64, end int) {
 	for shift := 0; ; shift += 7 {
 		c := b[i]
@@ -350,7 +346,7 @@ func uvarintAt(b []byte, i int) (v uint64, end int) {
 	}
 }
 
-// appendUvarint is binary.AppendUvarint, with the small numbers, which are most, inlined.
+// appendUvarint is binary.AppendUvarint, with the common small numbers inlined.
 func appendUvarint(dst []byte, v uint64) []byte {
 	if v < 0x80 {
 		return append(dst, byte(v))
@@ -364,14 +360,14 @@ func appendBytes(dst, v []byte) []byte {
 	return append(appendUvarint(dst, uint64(len(v))), v...)
 }
 
-// cutBytes returns the byte string at the start of b and what follows it.
+// cutBytes returns the byte string at the start of b, and the rest.
 func cutBytes(b []byte) (v, rest []byte) {
 	n, width := uvarintAt(b, 0)
 	end := width + int(n)
 	return b[width:end:end], b[end:]
 }
 
-// appendBack appends n as a mirrored uvarint: the low bits come last.
+// appendBack appends n as a reversed uvarint: the low bits come last.
 func appendBack(dst []byte, n int) []byte {
 	width := uvarintLen(uint64(n))
 	for i := width - 1; i >= 0; i-- {
@@ -384,7 +380,7 @@ func appendBack(dst []byte, n int) []byte {
 	return dst
 }
 
-// cutBack reads the mirrored uvarint at the end of b.
+// cutBack reads the reversed uvarint at the end of b.
 func cutBack(b []byte) (n, width int) {
 	for {
 		c := b[len(b)-1-width]

@@ -4,9 +4,8 @@ package streams
 
 import "math"
 
-// ReadNew delivers the entries after the group's LastID to c, at most count of
-// them if count is positive, and returns how many. They become pending unless
-// noAck. fn is called with each; it must not change the stream.
+// ReadNew delivers the entries after the group's LastID to c, at most count if that is positive, and returns how many.
+// They become pending unless noAck. fn is called with each; it must not change the stream.
 func (g *Group) ReadNew(s *Stream, c *Consumer, count int, noAck bool, now int64, fn func(Entry)) int {
 	start, ok := g.LastID.Next()
 	if !ok {
@@ -31,10 +30,9 @@ func (g *Group) ReadNew(s *Stream, c *Consumer, count int, noAck bool, now int64
 	return read
 }
 
-// ReadHistory delivers again the entries after the given ID that are pending
-// for c, at most count of them if count is positive, and returns how many. fn
-// is called with each; exists is false, and the entry has an ID only, if it is
-// not in the stream any more. fn must not change the stream.
+// ReadHistory delivers again c's pending entries after the given ID, at most count if that is positive, and returns how
+// many. fn is called with each. If an entry is no longer in the stream, exists is false and e has only an ID. fn must
+// not change the stream.
 func (g *Group) ReadHistory(s *Stream, c *Consumer, after ID, count int, now int64, fn func(e Entry, exists bool)) int {
 	start, ok := after.Next()
 	if !ok {
@@ -57,15 +55,14 @@ func (g *Group) ReadHistory(s *Stream, c *Consumer, after ID, count int, now int
 	return read
 }
 
-// AddPending makes id pending for c as given, whether or not it was pending
-// before, for c or another consumer.
+// AddPending makes id pending for c with the given values, even if it was already pending for c or another consumer.
 func (g *Group) AddPending(id ID, c *Consumer, deliveryTime, deliveryCount int64) *NACK {
 	g.notePending(id)
 	n := g.pending.get(id)
 	if n == nil {
 		n = g.pending.add(id)
 		n.ID = id
-		g.released++ // until it is assigned
+		g.released++ // until assign
 	}
 	n.assign(c)
 	n.DeliveryCount = deliveryCount
@@ -73,7 +70,7 @@ func (g *Group) AddPending(id ID, c *Consumer, deliveryTime, deliveryCount int64
 	return n
 }
 
-// assign moves n, which is in the group, to c. The caller notes the change.
+// assign gives n, a NACK of the group, to c. The caller notes the change.
 func (n *NACK) assign(c *Consumer) {
 	if n.Consumer == c {
 		return
@@ -83,7 +80,7 @@ func (n *NACK) assign(c *Consumer) {
 	*c.pending.add(n.ID) = n.ID
 }
 
-// Ack ends that an entry is pending, and reports whether it was.
+// Ack removes a pending entry, and reports whether there was one.
 func (g *Group) Ack(id ID) bool {
 	n := g.pending.get(id)
 	if n == nil {
@@ -107,8 +104,7 @@ func (g *Group) PendingBounds() (first, last ID, ok bool) {
 	return g.pending.at(g.pending.first()).ID, g.pending.last().ID, true
 }
 
-// Pending calls fn with the pending entries from start to end until it returns
-// false. fn must not change the group.
+// Pending calls fn with the pending entries from start to end until fn returns false. fn must not change the group.
 func (g *Group) Pending(start, end ID, fn func(*NACK) bool) { g.pending.ascend(start, end, fn) }
 
 // FindPending returns the record of a pending entry, or nil.
@@ -117,25 +113,24 @@ func (g *Group) FindPending(id ID) *NACK { return g.pending.get(id) }
 // PendingLen returns the number of the consumer's pending entries.
 func (c *Consumer) PendingLen() int { return c.pending.len() }
 
-// Pending calls fn with the consumer's pending entries from start to end until
-// it returns false. fn must not change the group.
+// Pending calls fn with the consumer's pending entries from start to end until fn returns false. fn must not change the
+// group.
 func (c *Consumer) Pending(start, end ID, fn func(*NACK) bool) {
 	c.pending.ascend(start, end, func(id *ID) bool { return fn(c.group.pending.get(*id)) })
 }
 
-// ClaimOptions says which entries change hands, and what is recorded then.
+// ClaimOptions says which entries to claim, and what to record.
 type ClaimOptions struct {
 	Now           int64
-	MinIdle       int64 // leave what was delivered more recently than this
-	DeliveryTime  int64 // to be recorded; Now unless the command says otherwise
-	DeliveryCount int64 // to be recorded; if negative, it goes up by one, unless JustID
+	MinIdle       int64 // skip entries delivered more recently than this
+	DeliveryTime  int64 // the new value; Now unless the command sets it
+	DeliveryCount int64 // the new value; if negative, add one unless JustID
 	JustID        bool
-	Force         bool // claim also what is not pending, if it is in the stream
+	Force         bool // also claim an entry of the stream that is not pending
 }
 
-// Claim makes id pending for c. The result is nil if it may not, and then
-// dropped tells whether id was pending until now but is not in the stream any
-// more: such a record goes.
+// Claim makes id pending for c. If it cannot, n is nil; dropped reports whether id was pending although it is no longer
+// in the stream: such a record is removed.
 func (g *Group) Claim(s *Stream, id ID, c *Consumer, opt ClaimOptions) (n *NACK, dropped bool) {
 	if !s.Has(id) {
 		return nil, g.Ack(id)
@@ -162,15 +157,12 @@ func (g *Group) Claim(s *Stream, id ID, c *Consumer, opt ClaimOptions) (n *NACK,
 	return n, false
 }
 
-// attemptsPerCount bounds how many pending entries AutoClaim looks at for each
-// one it may return.
+// attemptsPerCount limits how many pending entries AutoClaim examines for each one that it may return.
 const attemptsPerCount = 10
 
-// AutoClaim makes pending for c what has been pending for at least minIdle, from
-// start on, and calls fn with each; fn must not change the stream. Records whose
-// entry is not in the stream any more go, and dropped has their IDs. At most
-// count entries are claimed or dropped. next is where to go on, 0-0 if the end
-// was reached.
+// AutoClaim gives c the entries from start on that have been pending for at least minIdle, and calls fn with each; fn
+// must not change the stream. It removes records of entries that are no longer in the stream, and returns their IDs in
+// dropped. At most count entries are claimed or dropped. next is where to continue, 0-0 at the end.
 func (g *Group) AutoClaim(s *Stream, c *Consumer, start ID, minIdle, now int64, count int, justID bool,
 	fn func(*NACK, Entry)) (next ID, dropped []ID) {
 	attempts := math.MaxInt

@@ -1,4 +1,4 @@
-// Consumer groups: where a group stands in the stream, and its consumers.
+// Consumer groups: a group's position in the stream, and its consumers.
 
 package streams
 
@@ -7,34 +7,34 @@ import (
 	"slices"
 )
 
-// UnknownEntriesRead is the EntriesRead of a group whose count is not known.
+// UnknownEntriesRead is the EntriesRead of a group with an unknown count.
 const UnknownEntriesRead = -1
 
-// Group is a consumer group. Its exported fields are to be read only.
+// Group is a consumer group. Its exported fields are read-only.
 //
-// Every NACK is in the group, and its ID with exactly one consumer, the one it
-// names, or with none if it was released.
+// The group has every NACK. Its ID is also with exactly one consumer, the one it names, or with none if it was
+// released.
 type Group struct {
 	Name        string
 	LastID      ID    // of the last entry delivered
-	EntriesRead int64 // how many entries were added up to LastID, or UnknownEntriesRead
+	EntriesRead int64 // number of entries ever added up to LastID, or UnknownEntriesRead
 	stream      *Stream
-	part        string // its name as a part
+	part        string // its part's name
 	pending     sorted[NACK, *NACK]
-	byDelivery  *deliveries // nil unless somebody has asked for idle entries
-	released    int         // how many of pending are nobody's
-	lastRelease int64       // the time of the one that was released last
+	byDelivery  *deliveries // nil until the first request for idle entries
+	released    int         // number of pending entries without a consumer
+	lastRelease int64       // the time of the last released one
 	consumers   []*Consumer // by name
 }
 
-// Consumer is a member of a group. Its exported fields are to be read only.
+// Consumer is a member of a group. Its exported fields are read-only.
 type Consumer struct {
 	Name       string
-	SeenTime   int64 // of the latest command in its name, as Seen was told
-	ActiveTime int64 // of the latest delivery or claim, -1 if there was none
+	SeenTime   int64 // of the latest command in its name: see Seen
+	ActiveTime int64 // of the latest delivery or claim, -1 if none
 	group      *Group
-	part       string          // its name as a part
-	pending    sorted[ID, *ID] // the IDs of its NACKs, which are in the group
+	part       string          // its part's name
+	pending    sorted[ID, *ID] // the IDs of its NACKs, which the group has
 }
 
 // newGroup returns a group that is not yet in the list of its stream.
@@ -51,8 +51,7 @@ func newConsumer(g *Group, name string, seen, active int64) *Consumer {
 	}
 }
 
-// Groups returns the groups in the byte order of their names. The slice is
-// valid until a group is created or destroyed.
+// Groups returns the groups in the byte order of their names. The slice is valid until a group is created or destroyed.
 func (s *Stream) Groups() []*Group { return s.groups }
 
 // Group returns the group with the given name, or nil.
@@ -63,8 +62,7 @@ func (s *Stream) Group(name []byte) *Group {
 	return nil
 }
 
-// CreateGroup adds a group; created is false if the name is taken, and g is
-// then the group that has it.
+// CreateGroup adds a group. If the name is taken, created is false and g is the existing group.
 func (s *Stream) CreateGroup(name []byte, last ID, entriesRead int64) (g *Group, created bool) {
 	i, taken := search(s.groups, name)
 	if taken {
@@ -76,7 +74,7 @@ func (s *Stream) CreateGroup(name []byte, last ID, entriesRead int64) (g *Group,
 	return g, true
 }
 
-// DestroyGroup removes a group and reports whether it was there.
+// DestroyGroup removes a group and reports whether it existed.
 func (s *Stream) DestroyGroup(name []byte) bool {
 	i, ok := search(s.groups, name)
 	if ok {
@@ -86,14 +84,14 @@ func (s *Stream) DestroyGroup(name []byte) bool {
 	return ok
 }
 
-// SetID sets what the group was given last, and how many entries were added up to there, or UnknownEntriesRead.
+// SetID sets the last delivered ID, and the number of entries added up to it, or UnknownEntriesRead.
 func (g *Group) SetID(last ID, entriesRead int64) {
 	g.stream.note(g.part)
 	g.LastID, g.EntriesRead = last, entriesRead
 }
 
-// Consumers returns the consumers in the byte order of their names. The slice
-// is valid until a consumer is created or deleted.
+// Consumers returns the consumers in the byte order of their names. The slice is valid until a consumer is created or
+// deleted.
 func (g *Group) Consumers() []*Consumer { return g.consumers }
 
 // Consumer returns the consumer with the given name, or nil.
@@ -104,8 +102,7 @@ func (g *Group) Consumer(name []byte) *Consumer {
 	return nil
 }
 
-// CreateConsumer returns the consumer with the given name, which it creates if
-// there is none.
+// CreateConsumer returns the consumer with the given name, and creates it if it is new.
 func (g *Group) CreateConsumer(name []byte, now int64) (c *Consumer, created bool) {
 	i, taken := search(g.consumers, name)
 	if taken {
@@ -117,8 +114,8 @@ func (g *Group) CreateConsumer(name []byte, now int64) (c *Consumer, created boo
 	return c, true
 }
 
-// DeleteConsumer removes a consumer and all its pending entries, and returns
-// how many those were; ok is false if there is no such consumer.
+// DeleteConsumer removes a consumer with all its pending entries, and returns their number; ok is false if there is no
+// such consumer.
 func (g *Group) DeleteConsumer(name []byte) (pending int, ok bool) {
 	i, ok := search(g.consumers, name)
 	if !ok {
@@ -136,20 +133,19 @@ func (g *Group) DeleteConsumer(name []byte) (pending int, ok bool) {
 	return c.pending.len(), true
 }
 
-// Seen notes that there was a command in the consumer's name at the given time.
+// Seen records the time of a command in the consumer's name.
 func (c *Consumer) Seen(now int64) {
 	c.group.stream.note(c.part)
 	c.SeenTime = now
 }
 
-// active notes that something was delivered to the consumer, or claimed for it, at the given time.
+// active records the time of a delivery or claim for the consumer.
 func (c *Consumer) active(now int64) {
 	c.group.stream.note(c.part)
 	c.ActiveTime = now
 }
 
-// Lag returns how many entries of s the group has yet to be given; ok is false
-// if that cannot be known because of deleted entries.
+// Lag returns how many entries of s the group has not received; ok is false if deletions make that unknown.
 func (s *Stream) Lag(g *Group) (lag int64, ok bool) {
 	if s.length == 0 {
 		return 0, true
@@ -164,16 +160,14 @@ func (s *Stream) Lag(g *Group) (lag int64, ok bool) {
 	return s.entriesAdded - read, read != UnknownEntriesRead
 }
 
-// deletedSince reports whether an entry at id or after it is missing from
-// between the entries that are left.
+// deletedSince reports whether an entry at or after id was deleted between the remaining ones.
 func (s *Stream) deletedSince(id ID) bool {
 	return s.length > 0 && !s.maxDeletedID.IsZero() &&
 		!s.maxDeletedID.Less(s.FirstID()) && !s.maxDeletedID.Less(id)
 }
 
-// countUpTo returns how many entries were ever added up to id, or
-// UnknownEntriesRead. It is known at the end of the stream, and also at and
-// before its first entry if nothing was deleted after that.
+// countUpTo returns how many entries were ever added up to id, or UnknownEntriesRead. It is known at the end of the
+// stream, and up to its first entry if nothing was deleted after that.
 func (s *Stream) countUpTo(id ID) int64 {
 	if s.entriesAdded == 0 {
 		return 0
@@ -196,7 +190,7 @@ func (s *Stream) countUpTo(id ID) int64 {
 	return UnknownEntriesRead
 }
 
-// advance moves the group to an entry that is being delivered. The caller notes the change.
+// advance moves the group's position to an entry being delivered. The caller notes the change.
 func (g *Group) advance(s *Stream, id ID) {
 	if g.EntriesRead != UnknownEntriesRead && !g.LastID.Less(s.FirstID()) && !s.deletedSince(g.LastID) {
 		g.EntriesRead++
@@ -229,14 +223,14 @@ func (g *Group) name() string { return g.Name }
 
 func (c *Consumer) name() string { return c.Name }
 
-// search returns where the one with the given name is or would be.
+// search returns the index that the given name has or would have.
 func search[T interface{ name() string }](list []T, name []byte) (int, bool) {
 	return slices.BinarySearchFunc(list, name, func(e T, name []byte) int {
 		return cmp.Compare(e.name(), string(name))
 	})
 }
 
-// AckAll ends that an entry is pending, in all groups, and reports whether it was in any.
+// AckAll removes a pending entry from all groups, and reports whether any had it.
 func (s *Stream) AckAll(id ID) bool {
 	any := false
 	for _, g := range s.groups {
@@ -245,7 +239,7 @@ func (s *Stream) AckAll(id ID) bool {
 	return any
 }
 
-// Needed reports whether there is a group that has not been delivered an entry yet, or in which it is pending.
+// Needed reports whether some group has not received an entry yet, or has it pending.
 func (s *Stream) Needed(id ID) bool {
 	for _, g := range s.groups {
 		if g.LastID.Less(id) || g.pending.get(id) != nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// pendingModel is what a NACK should say.
+// pendingModel is the expected content of a NACK.
 type pendingModel struct {
 	consumer    string
 	time, count int64
 }
 
-// idle returns for how long an entry has been pending.
+// idle returns how long an entry has been pending.
 func (m pendingModel) idle(now int64) int64 {
 	if m.consumer == released {
 		return math.MaxInt64
@@ -27,11 +27,11 @@ func (m pendingModel) idle(now int64) int64 {
 	return now - m.time
 }
 
-// released stands for the consumer of what has none.
+// released stands for a missing consumer.
 const released = "\xff released"
 
-// checkPending compares the pending entries of a group with the model, and
-// verifies that each is in the list of its consumer and in no other.
+// checkPending compares the pending entries of a group with the model, and checks that each is in the list of its
+// consumer and in no other.
 func checkPending(t require.TestingT, g *Group, model map[ID]pendingModel) {
 	got := map[ID]pendingModel{}
 	perConsumer := map[string]int{}
@@ -212,7 +212,7 @@ func TestEveryPendingEntryBelongsToExactlyOneConsumer(t *testing.T) {
 			},
 			"claim what is idle": func(t *rapid.T) {
 				c, idle, count := consumer(), rapid.Int64Range(0, 30).Draw(t, "idle"), rapid.IntRange(0, 4).Draw(t, "count")
-				var want []ID // all that could be claimed, in their order
+				var want []ID // all claimable IDs, in order
 				for id, m := range model {
 					if s.Has(id) && (idle == 0 || m.idle(now) >= idle) {
 						want = append(want, id)
@@ -379,7 +379,7 @@ func TestGroupOfASteadyQueueDoesNotAllocate(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(1000, work))
 }
 
-// delivered returns a stream of a million entries, and a group all of which one consumer was given.
+// delivered returns a stream of a million entries, and a group whose only consumer has received all.
 func delivered(b *testing.B) (*Stream, *Group, *Consumer) {
 	s := million(b)
 	g, _ := s.CreateGroup([]byte("g"), MinID, 0)
@@ -441,7 +441,7 @@ func BenchmarkAckAmongAMillion(b *testing.B) {
 	b.ReportMetric(float64(s.MemoryUsage())/float64(s.Len()), "B/entry")
 }
 
-// An entry that is deleted while it is pending may be added again once the last ID is set back.
+// An entry that is deleted while pending may be added again after the last ID is set back.
 func TestPendingEntriesThatComeBackAreIdle(t *testing.T) {
 	s := New()
 	g, _ := s.CreateGroup([]byte("g"), MinID, UnknownEntriesRead)

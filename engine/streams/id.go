@@ -1,4 +1,4 @@
-// Entry IDs: their order, their text, and what commands accept for one.
+// Entry IDs: their order, their text, and the forms that commands accept.
 
 package streams
 
@@ -68,8 +68,7 @@ func (id ID) Append(dst []byte) []byte {
 // String returns the text of id, "ms-seq".
 func (id ID) String() string { return string(id.Append(nil)) }
 
-// ParseRangeID parses an end of a range: "ms-seq", "ms" with the given default
-// for seq, "-" or "+".
+// ParseRangeID parses an end of a range: "ms-seq", "ms" with the given default for seq, "-" or "+".
 func ParseRangeID(s []byte, defaultSeq uint64) (id ID, ok bool) {
 	switch s = idText(s); {
 	case len(s) == 1 && s[0] == '-':
@@ -87,18 +86,16 @@ func ParseID(s []byte, defaultSeq uint64) (id ID, ok bool) {
 	return id, ok
 }
 
-// ParseNewID parses what XADD accepts besides a lone "*": "ms-seq", "ms" for
-// ms-0, and "ms-*", for which autoSeq is true and id.Seq is zero: the stream's
-// NextSeq completes it.
+// ParseNewID parses the forms that XADD accepts besides "*": "ms-seq", "ms" for ms-0, and "ms-*", for which autoSeq is
+// true and id.Seq is zero; then the stream's NextSeq completes it.
 func ParseNewID(s []byte) (id ID, autoSeq, ok bool) {
 	return parse(idText(s), 0, true)
 }
 
-// maxIDText is the longest text that can be an ID.
+// maxIDText is the length of the longest text accepted as an ID.
 const maxIDText = 127
 
-// idText returns the part of s that Redis looks at, which handles IDs as C
-// strings, or nil if s is too long.
+// idText returns the part of s that Redis reads, which treats IDs as C strings, or nil if s is too long.
 func idText(s []byte) []byte {
 	if len(s) > maxIDText {
 		return nil
@@ -127,9 +124,8 @@ func parse(s []byte, defaultSeq uint64, mayAuto bool) (id ID, autoSeq, ok bool) 
 	return id, autoSeq, true
 }
 
-// parseNumber accepts what Redis does: an integer in its canonical form if it
-// is not negative, and otherwise whatever C's strtoull takes in whole. That
-// includes leading space, signs and zeros, and a negative number that is not
+// parseNumber accepts the same as Redis: an integer in canonical form if it is not negative, and otherwise any text
+// that C's strtoull consumes completely. That includes leading space, signs and zeros; a negative number that is not
 // canonical (such as "-01") counts down from 2^64.
 func parseNumber(s []byte) (uint64, bool) {
 	if len(s) > 1 && s[0] == '-' && s[1] != '0' {

@@ -40,7 +40,7 @@ func TestParsingIsAsStrictAsRedis(t *testing.T) {
 		ok   bool
 	}{
 		{"5-6", ID{5, 6}, true},
-		{"5", ID{5, 7}, true}, // the default given below
+		{"5", ID{5, 7}, true}, // the default below
 		{"0-0", ID{}, true},
 		{"18446744073709551615-18446744073709551615", MaxID, true},
 		{"18446744073709551616-0", ID{}, false},

@@ -1,4 +1,4 @@
-// Idempotence: which entries producers have added lately, so that none is added twice.
+// Idempotence: the recent additions of producers, so that none is added twice.
 
 package streams
 
@@ -10,19 +10,19 @@ import (
 	"unsafe"
 )
 
-// Idempotence says how long what producers have added is remembered. The zero value is no setting.
+// Idempotence says how long to remember additions. The zero value means no setting.
 type Idempotence struct {
 	Duration int // in seconds, up to MaxDuration
-	MaxSize  int // how many entries of each producer at most, up to MaxSize
+	MaxSize  int // maximum number of entries per producer, up to MaxSize
 }
 
-// Values of Idempotence.
+// The limits of an Idempotence.
 const (
 	MaxDuration = 86400
 	MaxSize     = 10_000
 )
 
-// DefaultIdempotence is that of a server that was not told otherwise.
+// DefaultIdempotence is the default setting of a server.
 var DefaultIdempotence = Idempotence{Duration: 100, MaxSize: 100}
 
 // valid reports whether a setting is within the limits.
@@ -30,39 +30,39 @@ func (i Idempotence) valid() bool {
 	return i.Duration >= 1 && i.Duration <= MaxDuration && i.MaxSize >= 1 && i.MaxSize <= MaxSize
 }
 
-// ErrOtherEntry says that a producer has added another entry under an idempotent ID.
+// ErrOtherEntry says that the idempotent ID belongs to another entry of the producer.
 var ErrOtherEntry = errors.New("ERR IID already exists for this producer with a different stream ID")
 
-// productions is what a stream remembers of its producers. Streams that have none do not have it.
+// productions has a stream's record of its producers. Streams without producers do not have it.
 //
-// An idempotent ID is forgotten as soon as its entry, whose ID tells when it was added, is older than the duration, or
-// the producer has added maxSize others since. What is too old counts as forgotten at once, and goes when its producer
-// adds something, or when it is the producer's turn: each addition looks at one other.
+// An idempotent ID is forgotten once its entry, whose ID tells when it was added, is older than the duration, or once
+// the producer has added maxSize others. IDs that are too old count as forgotten at once; they are removed when their
+// producer adds an entry or has its turn: each addition cleans up one other producer.
 type productions struct {
 	Idempotence
 	added, duplicates int64
-	// entries has the entry of each idempotent ID by the name of its part, which has also the producer's.
+	// entries has the entry of each idempotent ID, by the name of its part, which includes the producer's.
 	entries   map[string]ID
 	producers map[string]*producer
 	turns     []*producer // all producers
-	turn      int         // whose turn it is
+	turn      int         // index of the next turn
 	bytes     int         // of names
 }
 
-// producer has the names of its parts in the order of the entries.
+// producer has the names of its parts, in the order of the entries.
 type producer struct {
 	name  string
 	queue []production
-	at    int // in turns
+	at    int // index in turns
 }
 
-// production is that a producer has added an entry.
+// production is an entry that a producer has added.
 type production struct {
 	entry ID
 	part  string
 }
 
-// Memory of the structures around the names, with some free slots.
+// Memory of the structures around the names, including some free slots.
 const (
 	producerOverhead   = 160
 	productionOverhead = 112
@@ -76,12 +76,12 @@ func (p *productions) memory() int {
 	return int(unsafe.Sizeof(*p)) + p.bytes + len(p.turns)*producerOverhead + len(p.entries)*productionOverhead
 }
 
-// productionPart appends the name of the part that an idempotent ID of a producer is.
+// productionPart appends the name of the part of a producer's idempotent ID.
 func productionPart(dst, producer, iid []byte) []byte {
 	return append(appendBytes(append(dst, kindProduction), producer), iid...)
 }
 
-// Idempotence returns the setting of the stream; the zero value if it has none because nobody has asked for any.
+// Idempotence returns the stream's setting, the zero value if none was ever made.
 func (s *Stream) Idempotence() Idempotence {
 	if s.productions == nil {
 		return Idempotence{}
@@ -89,8 +89,8 @@ func (s *Stream) Idempotence() Idempotence {
 	return s.productions.Idempotence
 }
 
-// SetIdempotence makes the stream remember its producers as given, which must be within the limits. If it did otherwise
-// before it forgets all that they have added.
+// SetIdempotence changes the setting, which must be within the limits. A different one makes the stream forget all
+// additions.
 func (s *Stream) SetIdempotence(how Idempotence) {
 	if s.Idempotence() == how {
 		return
@@ -109,8 +109,8 @@ func (s *Stream) SetIdempotence(how Idempotence) {
 	p.entries, p.producers, p.turns, p.turn, p.bytes = map[string]ID{}, map[string]*producer{}, nil, 0, 0
 }
 
-// Produced returns the entry that a producer has added under an idempotent ID, if that is remembered at the given time.
-// Without a time everything is that the stream knows, which is what repeats a change.
+// Produced returns the entry that a producer added under an idempotent ID, if the stream remembers it at time now. With
+// Always, age does not matter, as when changes are repeated.
 func (s *Stream) Produced(producer, iid []byte, now int64) (entry ID, ok bool) {
 	p := s.productions
 	if p == nil {
@@ -121,22 +121,22 @@ func (s *Stream) Produced(producer, iid []byte, now int64) (entry ID, ok bool) {
 	return entry, ok && !p.forgets(entry, now)
 }
 
-// Always is the time at which nothing is forgotten for its age.
+// Always is the time at which nothing counts as too old.
 const Always = 0
 
-// forgets reports whether entries added under idempotent IDs are too old to be remembered.
+// forgets reports whether an entry is too old to be remembered.
 func (p *productions) forgets(entry ID, now int64) bool {
 	return now > 0 && entry.Ms < uint64(now) && uint64(now)-entry.Ms >= uint64(p.Duration)*1000
 }
 
-// Duplicate counts that a producer wanted to add an entry once more. The stream must have an Idempotence.
+// Duplicate counts an addition that was a duplicate. The stream must have an Idempotence.
 func (s *Stream) Duplicate() {
 	s.note(productionsPart)
 	s.productions.duplicates++
 }
 
-// Produce remembers that a producer has added an entry under an idempotent ID, and forgets what is older than the entry
-// allows. The stream must have an Idempotence.
+// Produce records that a producer has added an entry under an idempotent ID, and removes what has become too old by the
+// time of the entry. The stream must have an Idempotence.
 func (s *Stream) Produce(producerID, iid []byte, entry ID) {
 	p := s.productions
 	s.note(productionsPart)
@@ -167,7 +167,7 @@ func (s *Stream) Produce(producerID, iid []byte, entry ID) {
 	}
 }
 
-// remember adds a production of a producer: usually its latest.
+// remember adds a production to a producer's queue, usually at its end.
 func (p *productions) remember(of *producer, made production) {
 	p.entries[made.part] = made.entry
 	p.bytes += len(made.part)
@@ -178,7 +178,7 @@ func (p *productions) remember(of *producer, made production) {
 	of.queue = slices.Insert(of.queue, i, made)
 }
 
-// forgetOld forgets what is too old of what a producer has added, and the producer if nothing is left.
+// forgetOld removes a producer's entries that are too old, and the producer if none are left.
 func (s *Stream) forgetOld(of *producer, now int64) {
 	for len(of.queue) > 0 && s.productions.forgets(of.queue[0].entry, now) {
 		s.forgetFirst(of)
@@ -188,7 +188,7 @@ func (s *Stream) forgetOld(of *producer, now int64) {
 	}
 }
 
-// forgetFirst forgets the first entry of a producer that has some.
+// forgetFirst removes the first entry of a producer that has some.
 func (s *Stream) forgetFirst(of *producer) {
 	part := of.queue[0].part
 	s.note(part)
@@ -198,7 +198,7 @@ func (s *Stream) forgetFirst(of *producer) {
 	of.queue = of.queue[1:]
 }
 
-// forget forgets an entry of a producer, wherever it is in the queue.
+// forget removes an entry of a producer, wherever it is in the queue.
 func (s *Stream) forget(of *producer, entry ID, part string) {
 	i, _ := slices.BinarySearchFunc(of.queue, entry, func(m production, id ID) int { return m.entry.Compare(id) })
 	for of.queue[i].part != part {
@@ -210,7 +210,7 @@ func (s *Stream) forget(of *producer, entry ID, part string) {
 	of.queue = slices.Delete(of.queue, i, i+1)
 }
 
-// drop takes a producer out that has nothing in its queue.
+// drop removes a producer with an empty queue.
 func (p *productions) drop(of *producer) {
 	last := p.turns[len(p.turns)-1]
 	p.turns[of.at], last.at = last, of.at
@@ -219,8 +219,8 @@ func (p *productions) drop(of *producer) {
 	p.bytes -= len(of.name)
 }
 
-// Record is Produce for what is known from elsewhere: it does nothing if the entry is remembered already, and fails
-// with ErrOtherEntry if the idempotent ID is that of another one.
+// Record is Produce for additions known from elsewhere: it does nothing if the entry is already recorded, and fails
+// with ErrOtherEntry if the idempotent ID belongs to another one.
 func (s *Stream) Record(producer, iid []byte, entry ID) error {
 	if before, ok := s.Produced(producer, iid, Always); ok {
 		if before != entry {
@@ -232,13 +232,13 @@ func (s *Stream) Record(producer, iid []byte, entry ID) error {
 	return nil
 }
 
-// ProducerCounts is what there is to say of the producers of a stream.
+// ProducerCounts are the counters of a stream's producers.
 type ProducerCounts struct {
-	Producers, Tracked int   // remembered at this time
-	Added, Duplicates  int64 // ever
+	Producers, Tracked int   // remembered at the given time
+	Added, Duplicates  int64 // since the beginning
 }
 
-// ProducerCounts returns what there is to say of the producers at the given time. It looks at each of them.
+// ProducerCounts returns the counters at the given time. It visits every producer.
 func (s *Stream) ProducerCounts(now int64) (c ProducerCounts) {
 	p := s.productions
 	if p == nil {
@@ -260,15 +260,15 @@ func (s *Stream) ProducerCounts(now int64) (c ProducerCounts) {
 	return c
 }
 
-// SetProducerCounts sets how many entries were ever added under an idempotent ID, and how many were not because they
-// were there. The stream must have an Idempotence.
+// SetProducerCounts sets the counters of entries ever added under an idempotent ID, and of duplicates. The stream must
+// have an Idempotence.
 func (s *Stream) SetProducerCounts(added, duplicates int64) {
 	s.note(productionsPart)
 	s.productions.added, s.productions.duplicates = added, duplicates
 }
 
-// Productions calls fn with all that producers have added and the stream knows, by producers in the byte order of their
-// names, and then in the order of the entries. fn must not change the stream.
+// Productions calls fn with all recorded additions, by producer in the byte order of their names, and then in the order
+// of the entries. fn must not change the stream.
 func (s *Stream) Productions(fn func(producer, iid []byte, entry ID)) {
 	if s.productions == nil {
 		return
@@ -314,7 +314,7 @@ func (p *productions) eachPart(fn func(part string)) {
 	}
 }
 
-// appendStored appends the stored form of the part that the stream has once.
+// appendStored appends the stored form of the part with the setting and the counters.
 func (p *productions) appendStored(dst []byte) []byte {
 	for _, n := range [...]int64{int64(p.Duration), int64(p.MaxSize), p.added, p.duplicates} {
 		dst = binary.AppendVarint(dst, n)
@@ -322,7 +322,7 @@ func (p *productions) appendStored(dst []byte) []byte {
 	return dst
 }
 
-// decodeProductions reads what appendStored has written.
+// decodeProductions reads the output of appendStored.
 func decodeProductions(r *reader) (*productions, error) {
 	p := &productions{}
 	duration, size := r.varint(), r.varint()
@@ -337,7 +337,7 @@ func decodeProductions(r *reader) (*productions, error) {
 	return p, nil
 }
 
-// load adds what is stored: the order of the entries comes with finish.
+// load adds a stored production; finish orders the entries.
 func (p *productions) load(producerID []byte, made production) {
 	of := p.producers[string(producerID)]
 	if of == nil {
@@ -351,7 +351,7 @@ func (p *productions) load(producerID []byte, made production) {
 	p.bytes += len(made.part)
 }
 
-// finish orders what was loaded. It is an error if a producer has more than is kept.
+// finish orders the loaded entries. It fails if a producer has more than the setting permits.
 func (p *productions) finish() error {
 	for _, of := range p.turns {
 		if len(of.queue) > p.MaxSize {

@@ -10,7 +10,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// produced is an entry that a model remembers.
+// produced is an entry remembered by the model.
 type produced struct {
 	producer, iid string
 	entry         ID
@@ -21,7 +21,7 @@ func TestProducersAreRememberedForTheDurationAndUpToTheSize(t *testing.T) {
 		s := New()
 		how := Idempotence{rapid.IntRange(1, 3).Draw(t, "duration"), rapid.IntRange(1, 4).Draw(t, "size")}
 		s.SetIdempotence(how)
-		var model []produced // in the order in which they were added
+		var model []produced // in the order of addition
 		now, added, duplicates := int64(1000), int64(0), int64(0)
 		remembered := func() (all []produced) {
 			of := map[string]int{}
@@ -105,7 +105,7 @@ func TestAnotherSettingForgetsWhatProducersHaveAdded(t *testing.T) {
 	_, ok := s.Produced([]byte("p"), []byte("i"), Always)
 	require.False(t, ok)
 	require.Equal(t, ProducerCounts{Added: 1}, s.ProducerCounts(5))
-	// What is known from elsewhere may come in any order.
+	// Additions known from elsewhere may come in any order.
 	for _, i := range []uint64{4, 2, 3, 2} {
 		require.NoError(t, s.Record([]byte("p"), fmt.Append(nil, s.productions.added), ID{i, 0}))
 	}

@@ -1,4 +1,4 @@
-// Finding the entries that have been pending for long.
+// Finding entries that have been pending for a long time.
 
 package streams
 
@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// delivery is when a pending entry was delivered.
+// delivery records when a pending entry was delivered.
 type delivery struct {
 	time int64
 	id   ID
@@ -17,24 +17,24 @@ func (d delivery) less(o delivery) bool {
 	return d.time < o.time || d.time == o.time && d.id.Less(o.id)
 }
 
-// deliveries has the pending entries of a group in the order of their delivery: a binary heap, whose first record is
-// the earliest. There is one for every pending entry that is in the stream. Others are left over of entries that have
-// been delivered again, or are not pending any more; they are passed over when they come up, and are never more than
-// a multiple of the pending ones.
+// deliveries has the pending entries of a group in the order of delivery: a binary heap whose first record is the
+// earliest. Every pending entry that is in the stream has a record. Stale records remain of entries that were delivered
+// again or are no longer pending; they are skipped at the top of the heap, and are never more than a multiple of the
+// pending entries.
 //
-// A group has it from the first time that somebody asks for idle entries: groups in which nobody does pay nothing.
+// A group has it from its first request for idle entries on: other groups pay nothing.
 type deliveries struct {
 	heap []delivery
-	// gone is the least pending ID that is above the stream's last one and has no record: an entry with it may be added again.
-	// It is zero if no ID is.
+	// gone is the lowest pending ID that is above the stream's last ID and has no record: such an entry may be added
+	// again. It is zero if there is none.
 	gone ID
 }
 
-// keptDeliveries is how many records a group has room for that has nothing pending, and how many left over are not
+// keptDeliveries is the room kept in a group without pending entries, and the number of stale records that are not
 // worth a rebuild.
 const keptDeliveries = 64
 
-// push adds a record. It takes no time if the record is the latest, as it is while time goes forward.
+// push adds a record. That takes constant time if the record is the latest, as usual while time moves forward.
 func (d *deliveries) push(r delivery) {
 	d.heap = append(d.heap, r)
 	for i := len(d.heap) - 1; i > 0; {
@@ -47,7 +47,7 @@ func (d *deliveries) push(r delivery) {
 	}
 }
 
-// pop takes the earliest record out, which there must be.
+// pop removes and returns the earliest record, which must exist.
 func (d *deliveries) pop() delivery {
 	first, last := d.heap[0], len(d.heap)-1
 	d.heap[0] = d.heap[last]
@@ -56,7 +56,7 @@ func (d *deliveries) pop() delivery {
 	return first
 }
 
-// down moves the record at i behind those that are earlier.
+// down moves the record at i below earlier ones.
 func (d *deliveries) down(i int) {
 	for {
 		child := 2*i + 1
@@ -74,7 +74,7 @@ func (d *deliveries) down(i int) {
 	}
 }
 
-// build makes the records of what is pending in g.
+// build rebuilds the records from the pending entries of g.
 func (d *deliveries) build(g *Group) {
 	d.gone = ID{}
 	if d.heap = d.heap[:0]; cap(d.heap) > keptDeliveries {
@@ -97,7 +97,7 @@ func (d *deliveries) memory() int {
 	return cap(d.heap) * int(unsafe.Sizeof(delivery{}))
 }
 
-// delivered notes that n is delivered at the given time. The caller notes the change.
+// delivered records the delivery of n at the given time. The caller notes the change.
 func (g *Group) delivered(n *NACK, time int64) {
 	n.time = time
 	if g.byDelivery != nil {
@@ -106,17 +106,17 @@ func (g *Group) delivered(n *NACK, time int64) {
 	}
 }
 
-// boundDeliveries keeps the records in proportion to what is pending. It must be called when a record was added, and
-// when something is not pending any more.
+// boundDeliveries keeps the number of records in proportion to the pending entries. It must be called after a record
+// was added, and after an entry has stopped being pending.
 func (g *Group) boundDeliveries() {
 	if d := g.byDelivery; d != nil && len(d.heap) > 2*g.pending.len()+keptDeliveries {
 		d.build(g)
 	}
 }
 
-// earliest returns the record of the entry in s that has been pending for longest, which stays where it is. Records
-// that come up and are left over go, and so do those of entries that are not in the stream any more: they cannot be
-// delivered. SetID has the records made anew if such an ID could come back, and so does an entry that has come back.
+// earliest returns the record of the entry of s that has been pending the longest, and leaves it in the heap. It
+// removes stale records at the top, and those of entries that are no longer in the stream: they cannot be delivered.
+// SetID, or the return of such an entry, causes a rebuild if such an ID can come back.
 func (g *Group) earliest(s *Stream) (d delivery, ok bool) {
 	if g.pending.len() == 0 {
 		return delivery{}, false
@@ -144,8 +144,8 @@ func (g *Group) earliest(s *Stream) (d delivery, ok bool) {
 	return delivery{}, false
 }
 
-// EarliestDelivery returns when the entry was delivered that has been pending for longest of those that are in the
-// stream; ok is false if there is none.
+// EarliestDelivery returns the delivery time of the entry in the stream that has been pending the longest; ok is false
+// if there is none.
 func (g *Group) EarliestDelivery(s *Stream) (time int64, ok bool) {
 	d, ok := g.earliest(s)
 	return d.time, ok
@@ -157,8 +157,8 @@ func (g *Group) Idle(s *Stream, minIdle, now int64) bool {
 	return ok && d.time <= latestIdle(minIdle, now)
 }
 
-// latestIdle returns when an entry must have been delivered, at the latest, to have been idle for minIdle. Without a
-// minimum all have, also those whose time is in the future because the clock was set back.
+// latestIdle returns the latest delivery time of an entry that has been idle for minIdle. Without a minimum any time
+// qualifies, even a future one after the clock was set back.
 func latestIdle(minIdle, now int64) int64 {
 	if minIdle <= 0 {
 		return math.MaxInt64
@@ -166,19 +166,19 @@ func latestIdle(minIdle, now int64) int64 {
 	return now - minIdle
 }
 
-// ClaimIdle delivers to c what has been pending for at least minIdle, for whatever consumer, and is in the stream:
-// those that have been idle for longest first, and at most count of them if count is positive. It returns how many.
-// fn is called with each before that, how long it has been idle and how often it had been delivered; it returns false
-// to have no more delivered, neither this one, and must not change the stream.
+// ClaimIdle delivers to c the entries of the stream that have been pending for at least minIdle, for any consumer:
+// longest idle first, at most count if that is positive. It returns how many. Before each delivery it calls fn with the
+// entry, its idle time and its earlier deliveries; fn returns false to stop before that entry, and must not change the
+// stream.
 func (g *Group) ClaimIdle(s *Stream, c *Consumer, minIdle, now int64, count int,
 	fn func(e Entry, idle, deliveries int64) bool) int {
 	latest := latestIdle(minIdle, now)
-	// All are taken out before any comes back with its new time, which may be idle enough, too.
+	// All are removed from the heap before any comes back with its new time, which may be idle enough again.
 	var idle []ID
 	for d, ok := g.earliest(s); ok && d.time <= latest; d, ok = g.earliest(s) {
 		g.byDelivery.pop()
 		if n := len(idle); n > 0 && idle[n-1] == d.id {
-			continue // it was delivered twice at the same time
+			continue // delivered twice at the same time
 		}
 		if idle = append(idle, d.id); len(idle) == count {
 			break
@@ -200,7 +200,7 @@ func (g *Group) ClaimIdle(s *Stream, c *Consumer, minIdle, now int64, count int,
 	if claimed > 0 {
 		c.active(now)
 	}
-	for _, id := range idle[claimed:] { // which stay as they were
+	for _, id := range idle[claimed:] { // these stay as they were
 		g.byDelivery.push(delivery{g.pending.get(id).time, id})
 	}
 	return claimed

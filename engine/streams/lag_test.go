@@ -49,8 +49,8 @@ var lagSessions = []struct{ steps, want string }{
 	{"setid 5 7 0; create 6 -1", "nil 0"},
 }
 
-// Each case is a session with one group, g, and its expectations are
-// entries-read and lag, as XINFO GROUPS gives them: what Redis 7.0 answered, with the corrections of 7.4.2.
+// Each case is a session with one group, g. Its expectations are entries-read and lag, as XINFO GROUPS reports them:
+// the results of Redis 7.0, with the corrections of 7.4.2.
 func TestLagIsKnownExactlyWhenRedisKnowsIt(t *testing.T) {
 	for _, c := range lagSessions {
 		t.Run(c.steps, func(t *testing.T) {

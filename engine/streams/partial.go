@@ -1,4 +1,4 @@
-// Streams of which only some blocks are in memory. All others are stored.
+// Streams with only some blocks in memory. All others are stored.
 
 package streams
 
@@ -10,21 +10,20 @@ import (
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
-// span is a range of IDs, of which a partial stream has all blocks in memory whose bases are in it. A span begins at the
-// base of a block that was read, or at MinID. So entries that are in it, or behind, are not in a block from before it.
+// span is a range of IDs; a partial stream has in memory all blocks whose bases are in its spans. A span begins at the
+// base of a block that was read, or at MinID. So no block before a span has entries in it or after it.
 type span struct{ first, last ID }
 
 var errLength = errors.New("stream: the stored blocks have not as many entries as they should have")
 
-// NewPartial returns a stream of n entries that is stored in parts, and of which nothing is in memory. Its changes are
-// noted in log. What is not in memory must be there before a method needs it: see SetRest for what is no entry, and Lack
-// for these.
+// NewPartial returns a stream of n entries that is stored in parts, with nothing in memory. It notes its changes in
+// log. Data must be loaded before a method needs it: see SetRest for data other than entries, and Lack for entries.
 func NewPartial(n int, log *delta.Log) *Stream {
 	return &Stream{length: n, track: &tracking{log: log, partial: true}}
 }
 
-// SetRest gives a partial stream all stored parts that are not blocks, in the order of their names. It counts as no
-// change. Nothing of them is kept.
+// SetRest gives a partial stream all stored parts other than blocks, in the order of their names. That does not count
+// as a change. It keeps none of its arguments.
 func (s *Stream) SetRest(parts iter.Seq2[[]byte, []byte]) error {
 	l := NewLoader()
 	l.s = s
@@ -37,33 +36,33 @@ func (s *Stream) SetRest(parts iter.Seq2[[]byte, []byte]) error {
 	return err
 }
 
-// RestParts returns between which names all parts are that are not blocks.
+// RestParts returns the names between which all parts other than blocks are.
 func RestParts() (from, to []byte) { return []byte{kindBlock + 1}, []byte{kindPending + 1} }
 
-// Stretch names entries that somebody needs: those from From to To, and of these the first N if that is not 0. They are
-// counted from the end if Reverse is set.
+// Stretch names needed entries: those from From to To, and of these only the first N unless that is 0, or the last N if
+// Reverse is set.
 type Stretch struct {
 	From, To ID
 	N        int
 	Reverse  bool
 }
 
-// Lack is what a partial stream lacks of a Stretch: it is to be read from a gap between blocks that are in memory.
+// Lack is the missing part of a Stretch: it must be read from a gap between blocks in memory.
 type Lack struct {
-	need   Stretch // N of them are still needed
-	gap    span    // the bases of the blocks that are away
-	Blocks int     // so many blocks of the stretch are in memory
+	need   Stretch // its N is the number still needed
+	gap    span    // the bases of the missing blocks
+	Blocks int     // blocks of the stretch in memory
 }
 
-// Between returns the names between which the blocks are that are needed, from the last one that is not behind from, up to
-// to. They are to be read from the end if reverse is set.
+// Between returns the names between which the needed blocks are: from the last one not after from, up to to. They must
+// be read from the end if reverse is set.
 func (l *Lack) Between() (from, to []byte, reverse bool) {
 	return BlockPart(l.gap.atLeast(l.need.From)), BlockPart(l.gap.atMost(l.need.To)), l.need.Reverse
 }
 
 func (s span) has(id ID) bool { return !id.Less(s.first) && !s.last.Less(id) }
 
-// atLeast returns the later of id and the beginning.
+// atLeast returns the later of id and the start of the span.
 func (s span) atLeast(id ID) ID {
 	if id.Less(s.first) {
 		return s.first
@@ -71,7 +70,7 @@ func (s span) atLeast(id ID) ID {
 	return id
 }
 
-// atMost returns the earlier of id and the end.
+// atMost returns the earlier of id and the end of the span.
 func (s span) atMost(id ID) ID {
 	if s.last.Less(id) {
 		return s.last
@@ -82,7 +81,7 @@ func (s span) atMost(id ID) ID {
 // partial reports whether some blocks may not be in memory.
 func (s *Stream) partial() bool { return s.track != nil && s.track.partial }
 
-// Lack returns what is to be read next to have a stretch in memory; lacks is false if it is there.
+// Lack returns what must be read next for a stretch; lacks is false if the stretch is in memory.
 func (s *Stream) Lack(need Stretch) (l Lack, lacks bool) {
 	if !s.partial() || need.To.Less(need.From) {
 		return Lack{}, false
@@ -126,7 +125,7 @@ func (s *Stream) Lack(need Stretch) (l Lack, lacks bool) {
 	return l, true
 }
 
-// floorBase returns the base of the last block in memory that does not begin after id, or id.
+// floorBase returns the base of the last block in memory that does not begin after id, or id if there is none.
 func (s *Stream) floorBase(id ID) ID {
 	if p := s.blocks.floor(id); s.blocks.valid(p) {
 		return s.blocks.at(p).base
@@ -134,7 +133,7 @@ func (s *Stream) floorBase(id ID) ID {
 	return id
 }
 
-// count returns how many entries of a stretch there are in a block, most if there are more and that is positive.
+// count returns how many entries of a stretch a block has, at most most if that is positive.
 func (b *block) count(need Stretch, most int) (n int) {
 	b.ascend(need.From, need.To, func(Entry) bool {
 		n++
@@ -143,7 +142,7 @@ func (b *block) count(need Stretch, most int) (n int) {
 	return n
 }
 
-// spanOf returns the number of the last span that does not begin after id, -1 if there is none.
+// spanOf returns the index of the last span that does not begin after id, -1 if there is none.
 func (s *Stream) spanOf(id ID) int {
 	i, found := slices.BinarySearchFunc(s.track.spans, id, func(s span, id ID) int { return s.first.Compare(id) })
 	if found {
@@ -152,8 +151,8 @@ func (s *Stream) spanOf(id ID) int {
 	return i - 1
 }
 
-// gap returns what is not in memory behind a span; -1 stands for the beginning. There is something: spans that touch are
-// one.
+// gap returns the range missing from memory after span i, or from the beginning if i is -1. It is not empty, because
+// adjacent spans are merged.
 func (s *Stream) gap(i int) span {
 	gap := span{MinID, MaxID}
 	if i >= 0 {
@@ -165,22 +164,22 @@ func (s *Stream) gap(i int) span {
 	return gap
 }
 
-// Blocks are blocks that were read for a Lack.
+// Blocks are blocks read for a Lack.
 type Blocks struct {
 	lack   Lack
-	blocks []block // in the order in which they were read
+	blocks []block // in the order of reading
 	n      int     // entries
-	ended  bool    // before all was read
+	ended  bool    // stopped before all was read
 }
 
-// NewBlocks returns none.
+// NewBlocks returns a collection without blocks.
 func NewBlocks(l Lack) *Blocks { return &Blocks{lack: l} }
 
-// Len returns how many there are.
+// Len returns the number of blocks.
 func (r *Blocks) Len() int { return len(r.blocks) }
 
-// Add adds a block, unless it is none that is needed, with the name and data of its part, neither of which is kept. more
-// is false if no other is needed, or most are there.
+// Add adds the block with a part's name and data, unless it is not needed, and keeps neither. more is false if no
+// further block is needed, or if there are most.
 func (r *Blocks) Add(name, data []byte, most int) (more bool, err error) {
 	p, err := parsePart(name)
 	switch {
@@ -203,7 +202,7 @@ func (r *Blocks) Add(name, data []byte, most int) (more bool, err error) {
 	return !r.ended, nil
 }
 
-// span returns where no other blocks are than those that were read.
+// span returns the range in which there are no other blocks than those read.
 func (r *Blocks) span() span {
 	found, need := r.lack.gap, r.lack.need
 	if need.Reverse {
@@ -228,8 +227,8 @@ func (r *Blocks) span() span {
 	return found
 }
 
-// Reach takes blocks that were read, but for those that have come into memory meanwhile: these may have changed since. It
-// counts as no change.
+// Reach adds blocks that were read, except those already in memory, which may have changed. That does not count as a
+// change.
 func (s *Stream) Reach(r *Blocks) error {
 	if !s.partial() {
 		return nil
@@ -257,9 +256,9 @@ func (s *Stream) reach(b block) error {
 	return nil
 }
 
-// learn notes that all blocks of a span are in memory.
+// learn records that all blocks of a span are in memory.
 func (s *Stream) learn(found span) error {
-	spans := append(slices.Clone(s.track.spans), found) // those before may be in use: see Known
+	spans := append(slices.Clone(s.track.spans), found) // the old slice may be in use: see Known
 	slices.SortFunc(spans, func(a, b span) int { return a.first.Compare(b.first) })
 	all := spans[:1]
 	for _, next := range spans[1:] {
@@ -285,8 +284,7 @@ func (s *Stream) learn(found span) error {
 	return nil
 }
 
-// Fill gives a partial stream the blocks that are not in memory. whole is the stream as it is stored; it is of no more
-// use.
+// Fill gives a partial stream its missing blocks. whole is the stream as stored; it must not be used afterwards.
 func (s *Stream) Fill(whole *Stream) error {
 	if !s.partial() {
 		return nil
@@ -299,8 +297,7 @@ func (s *Stream) Fill(whole *Stream) error {
 	return s.learn(span{MinID, MaxID})
 }
 
-// Known returns a function that reports whether a part is one that is in memory at this moment, if it is a part; nil if
-// all are.
+// Known returns a function that reports whether a part is in memory as of now; nil if all are.
 func (s *Stream) Known() func(name string) bool {
 	if !s.partial() {
 		return nil

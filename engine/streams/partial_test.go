@@ -11,7 +11,7 @@ import (
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
-// storedParts is what a store has of a stream, in the order of the names.
+// storedParts returns a stream's stored parts, in the order of the names.
 func storedParts(s *Stream) (parts [][2]string) {
 	s.eachPart(func(name string) {
 		data, _ := s.AppendPart(nil, name)
@@ -21,7 +21,7 @@ func storedParts(s *Stream) (parts [][2]string) {
 	return parts
 }
 
-// read reads what is lacking as a store gives it: from the last part that is not behind from.
+// read reads a lack as from a store: from the last part that is not after from.
 func read(t *testing.T, parts [][2]string, l Lack) *Blocks {
 	from, to, reverse := l.Between()
 	r := NewBlocks(l)
@@ -49,8 +49,7 @@ func read(t *testing.T, parts [][2]string, l Lack) *Blocks {
 	return r
 }
 
-// A stream of which only those blocks are in memory that somebody needed has the entries that it has as a whole, and
-// changes like it.
+// A stream with only the needed blocks in memory has the same entries as the whole stream, and changes like it.
 func TestPartOfAStreamIsLikeTheWhole(t *testing.T) {
 	limits := Limits{Entries: 3}
 	for seed := range uint64(300) {
@@ -96,7 +95,7 @@ func TestPartOfAStreamIsLikeTheWhole(t *testing.T) {
 				n.From = MinID
 			case 1:
 				n.To = MaxID
-			case 2: // of which the parts are in memory, and not stored
+			case 2: // parts that are in memory and not stored
 				next := ID{whole.LastID().Ms + 1, 0}
 				need(Stretch{To: MaxID, N: 1, Reverse: true})
 				for _, s := range []*Stream{whole, some} {

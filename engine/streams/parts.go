@@ -1,4 +1,4 @@
-// Tracking: the names of the parts of a stream, and noting their changes.
+// Tracking: the names of a stream's parts, and the record of their changes.
 
 package streams
 
@@ -9,17 +9,17 @@ import (
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
-// The first byte of a part's name says what the part is, and thereby what follows:
+// The first byte of a part's name says what the part is and what follows:
 //
 //	b  a block: the ID of the first entry ever stored in it
 //	c  a consumer: the length of the group's name, the group's name, the consumer's name
-//	d  what is remembered of all producers, if there is anything: nothing
+//	d  the setting and counters of all producers, if any: nothing follows
 //	g  a group: its name
 //	i  an entry of a producer: the length of the producer's name, the producer's name, the idempotent ID
-//	m  what the stream has once: nothing
+//	m  the stream's own numbers: nothing follows
 //	p  a pending entry: the length of the group's name, the group's name, the ID
 //
-// IDs are two big-endian numbers, so that they are in their order, and lengths are uvarints.
+// IDs are two big-endian numbers, which sort by value; lengths are uvarints.
 const (
 	kindBlock       = 'b'
 	kindConsumer    = 'c'
@@ -30,20 +30,20 @@ const (
 	kindPending     = 'p'
 )
 
-// metaPart is the name of the part that the stream has once.
+// metaPart is the name of the part with the stream's own numbers.
 const metaPart = string(kindMeta)
 
-// productionsPart is the name of the part that the stream has once if it remembers producers.
+// productionsPart is the name of the part with the setting and counters of producers.
 const productionsPart = string(kindProductions)
 
 // idLen is the length of an ID in a name.
 const idLen = 16
 
-// BlockPart returns the name of the part that has the block with the given base. MetaPart is that of the part which every
-// stream has, and without which there is none.
+// BlockPart returns the name of the part of the block with the given base. MetaPart returns the name of the part that
+// every stored stream has.
 func BlockPart(base ID) []byte { return []byte(blockPart(base)) }
 
-// MetaPart is described with BlockPart.
+// MetaPart: see BlockPart.
 func MetaPart() []byte { return []byte(metaPart) }
 
 func blockPart(base ID) string { return string(appendID([]byte{kindBlock}, base)) }
@@ -70,20 +70,20 @@ func appendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// raw returns the bytes of s, not to be changed.
+// raw returns the bytes of s, which must not be changed.
 func raw(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
-// text returns b, which will not change any more, as a string.
+// text returns b, which must not change any more, as a string.
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// tracking is what a tracked stream has beside its entries and groups.
+// tracking is the state of a tracked stream beside its entries and groups.
 type tracking struct {
 	log *delta.Log
-	// partial is set if some blocks may not be in memory: those whose bases are in no span. The spans are in order; see
-	// partial.go.
+	// partial is set if some blocks may be missing from memory: those whose bases are in no span. The spans are sorted;
+	// see partial.go.
 	partial bool
 	spans   []span
-	// blocks are the names of the blocks noted last: of a stream that is trimmed as it grows, those of both ends.
+	// blocks are the names of the last noted blocks: for a stream trimmed as it grows, those of both ends.
 	blocks [2]struct {
 		base ID
 		part string
@@ -98,14 +98,14 @@ func (s *Stream) note(part string) {
 	}
 }
 
-// noteBlock is note for the block with the given base.
+// noteBlock notes a change of the block with the given base.
 func (s *Stream) noteBlock(base ID) {
 	if s.track != nil {
 		s.note(s.track.blockPart(base))
 	}
 }
 
-// blockPart returns the name of the block with the given base.
+// blockPart returns the name of the part with the block's base.
 func (t *tracking) blockPart(base ID) string {
 	for i := range t.blocks {
 		if b := &t.blocks[i]; b.base == base && b.part != "" {
@@ -124,14 +124,14 @@ func (g *Group) notePending(id ID) {
 	}
 }
 
-// noteGone must be called before a group goes, with its consumers and what is pending.
+// noteGone must be called before a group is removed, with its consumers and pending entries.
 func (s *Stream) noteGone(g *Group) {
 	if s.track != nil {
 		g.eachPart(s.note)
 	}
 }
 
-// eachPart calls fn with the names of all parts, which may be kept, in no order.
+// eachPart calls fn with the names of all parts, in no order. fn may keep them.
 func (s *Stream) eachPart(fn func(part string)) {
 	fn(metaPart)
 	for p := s.blocks.first(); s.blocks.valid(p); p = s.blocks.next(p) {
@@ -155,13 +155,13 @@ func (g *Group) eachPart(fn func(part string)) {
 	})
 }
 
-// Walk calls fn with the names of about count parts, which may be kept: first the blocks, then at once what there is
-// of groups and consumers, then what is pending, then the producers' entries. The parts that are there from the first
-// call to the last are visited, whatever happens between the calls.
+// Walk calls fn with the names of about count parts, which fn may keep: first the blocks, then at once all groups and
+// consumers, then the pending entries, then the producers' entries. Parts that exist from the first call to the last
+// are visited, whatever changes between the calls.
 func (s *Stream) Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool) {
 	var last part // visited
 	if c.Name != "" {
-		last, _ = parsePart(raw(c.Name)) // which this method has made
+		last, _ = parsePart(raw(c.Name)) // made by this method
 	}
 	if c.Number == walkBlocks {
 		p := s.blocks.first()
@@ -225,8 +225,8 @@ func (s *Stream) Walk(c delta.Cursor, count int, fn func(name string)) (next del
 	return delta.Cursor{Number: walkProducers + uint64(len(s.productions.turns))}, true
 }
 
-// walkProducers is the last stage of Walk. The producers that are left are the first ones in the list, as many as the
-// number says: when one goes, the last of all takes its place.
+// walkProducers is the last stage of Walk. The cursor's number says how many producers, at the start of the list, are
+// left: when a producer is removed, the last of all takes its place.
 func (s *Stream) walkProducers(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool) {
 	if s.productions == nil {
 		return c, false
@@ -244,7 +244,7 @@ func (s *Stream) walkProducers(c delta.Cursor, count int, fn func(name string)) 
 
 // The stages of Walk.
 const (
-	walkBlocks = iota // and then groups and consumers
+	walkBlocks = iota // then groups and consumers
 	walkPending
-	walkProducers // and the numbers behind it
+	walkProducers // and all higher numbers
 )

@@ -1,4 +1,4 @@
-// Pending entries: delivered to a consumer and not yet acknowledged, or given back by one.
+// Pending entries: delivered to a consumer and not yet acknowledged, or released by one.
 
 package streams
 
@@ -8,18 +8,18 @@ import (
 	"slices"
 )
 
-// NACK is the record of a pending entry. Callers read it; the group changes it. It is valid until an entry begins or
-// ceases to be pending in the group.
+// NACK is the record of a pending entry. Callers read it; the group changes it. It is valid until an entry starts or
+// stops being pending in the group.
 type NACK struct {
 	ID       ID
-	Consumer *Consumer // nil if the entry was released, and so is nobody's
-	// time is that of the latest delivery. A released entry has one long before all others, which is later for what was
-	// released later, so that those are claimed first that were released first, and before all others.
+	Consumer *Consumer // nil if the entry was released
+	// time is the time of the latest delivery. A released entry has a time long before all others, later ones for later
+	// releases, so that released entries are claimed first, in the order of release.
 	time          int64
 	DeliveryCount int64
 }
 
-// DeliveryTime returns when the entry was delivered, 0 if it was released since.
+// DeliveryTime returns when the entry was delivered, 0 if it was released afterwards.
 func (n *NACK) DeliveryTime() int64 {
 	if n.Consumer == nil {
 		return 0
@@ -27,7 +27,7 @@ func (n *NACK) DeliveryTime() int64 {
 	return n.time
 }
 
-// Idle returns for how long the entry has been pending at the given time. A released one has been forever.
+// Idle returns how long the entry has been pending at the given time. For a released one that is forever.
 func (n *NACK) Idle(now int64) int64 {
 	if n.Consumer == nil {
 		return math.MaxInt64
@@ -35,7 +35,7 @@ func (n *NACK) Idle(now int64) int64 {
 	return now - n.time
 }
 
-// Owner returns the name of the consumer, which is empty if the entry was released.
+// Owner returns the name of the consumer, empty if the entry was released.
 func (n *NACK) Owner() string {
 	if n.Consumer == nil {
 		return ""
@@ -43,15 +43,15 @@ func (n *NACK) Owner() string {
 	return n.Consumer.Name
 }
 
-// count notes one more delivery. What was delivered too often to be counted stays so.
+// count adds a delivery. The counter stops at its maximum.
 func (n *NACK) count() {
 	if n.DeliveryCount < math.MaxInt64 {
 		n.DeliveryCount++
 	}
 }
 
-// Release ends that a pending entry is its consumer's, and sets how often it counts as delivered. It is first to be
-// claimed, after what was released before. The caller has found n in the group.
+// Release takes a pending entry from its consumer, and sets its number of deliveries. It will be claimed before all
+// others except those released earlier. The caller has found n in the group.
 func (g *Group) Release(n *NACK, deliveries int64) {
 	g.notePending(n.ID)
 	if n.Consumer != nil {
@@ -63,7 +63,7 @@ func (g *Group) Release(n *NACK, deliveries int64) {
 	g.delivered(n, g.nextRelease())
 }
 
-// AddReleased makes an entry pending that is not, and is nobody's.
+// AddReleased adds a pending entry without a consumer. It must not be pending.
 func (g *Group) AddReleased(id ID, deliveries int64) {
 	g.notePending(id)
 	n := g.pending.add(id)
@@ -73,26 +73,26 @@ func (g *Group) AddReleased(id ID, deliveries int64) {
 	g.delivered(n, g.nextRelease())
 }
 
-// nextRelease returns the time of what is released now.
+// nextRelease returns the time for an entry released now.
 func (g *Group) nextRelease() int64 {
-	if g.released <= 1 { // nothing else is
+	if g.released <= 1 { // it is the only one
 		g.lastRelease = firstRelease
 	}
 	g.lastRelease++
 	return g.lastRelease
 }
 
-// Times between these are of released entries, and others are not.
+// Times in this range belong to released entries, and only to these.
 const (
 	firstRelease = math.MinInt64
 	endOfRelease = math.MinInt64 / 2
 )
 
-// Released returns how many of the pending entries are nobody's.
+// Released returns the number of pending entries without a consumer.
 func (g *Group) Released() int { return g.released }
 
-// EachReleased calls fn with the pending entries that are nobody's, in the order in which they were released. fn must
-// not change the group.
+// EachReleased calls fn with the pending entries without a consumer, in the order of their release. fn must not change
+// the group.
 func (g *Group) EachReleased(fn func(*NACK)) {
 	if g.released == 0 {
 		return
@@ -110,7 +110,7 @@ func (g *Group) EachReleased(fn func(*NACK)) {
 	}
 }
 
-// forget notes that n goes, or gets a consumer. The caller notes the change.
+// forget removes n from its consumer or from the released ones. The caller notes the change.
 func (g *Group) forget(n *NACK) {
 	if n.Consumer == nil {
 		g.released--
@@ -121,5 +121,5 @@ func (g *Group) forget(n *NACK) {
 
 func (n *NACK) key() ID { return n.ID }
 
-// key makes the IDs of a consumer's pending entries a sorted set.
+// key lets a sorted set hold the IDs of a consumer's pending entries.
 func (id *ID) key() ID { return *id }

@@ -1,4 +1,4 @@
-// A set of values in the order of their IDs: the blocks of a stream, the pending entries of a group.
+// A set of values sorted by ID: the blocks of a stream, the pending entries of a group.
 
 package streams
 
@@ -7,19 +7,19 @@ import (
 	"unsafe"
 )
 
-// sorted holds values in the order of their IDs, no two of which are equal. The zero value is empty.
+// sorted holds values in the order of their IDs, which are distinct. The zero value is empty.
 //
-// The values lie in chunks of a few kilobytes and not in a tree, because they come at the end and most go from the
-// start: chunks are full then, and a queue of values neither moves nor allocates anything. A value that comes or goes
-// in the middle moves the nearer part of its chunk.
+// The values are in chunks of a few kilobytes instead of a tree, because they are added at the end and mostly removed
+// from the start: then chunks are full, and a queue of values neither moves nor allocates anything. A value added or
+// removed in the middle moves the nearer part of its chunk.
 //
-// Places and pointers to values are valid until a value comes or goes.
+// Places and pointers to values are valid until a value is added or removed.
 type sorted[T any, P keyed[T]] struct {
-	chunks []chunk[T] // none is empty, but one may be left of a set that is
+	chunks []chunk[T] // none is empty, but an empty set may keep one
 	n      int
 }
 
-// keyed is a pointer to a value that knows its ID.
+// keyed is a pointer to a value with an ID.
 type keyed[T any] interface {
 	*T
 	key() ID
@@ -32,13 +32,13 @@ type chunk[T any] struct {
 	lo, hi int32
 }
 
-// place is where a value is.
+// place is the location of a value.
 type place struct{ chunk, slot int }
 
 const (
-	// chunkBytes is the size of the slots of a chunk that is not the only one.
+	// chunkBytes is the size of a chunk's slots, unless it is the only chunk.
 	chunkBytes = 8 << 10
-	// keptSlots is the number of slots that an emptied set keeps, and that are not worth giving back.
+	// keptSlots is the number of slots that an emptied set keeps, and below which shrinking is not worthwhile.
 	keptSlots = 32
 )
 
@@ -51,7 +51,7 @@ func (s *sorted[T, P]) maxSlots() int {
 // len returns the number of values.
 func (s *sorted[T, P]) len() int { return s.n }
 
-// valid reports whether there is a value at p. Beyond both ends there is none.
+// valid reports whether there is a value at p; past either end there is none.
 func (s *sorted[T, P]) valid(p place) bool { return uint(p.chunk) < uint(len(s.chunks)) && s.n > 0 }
 
 // at returns the value at p, which must be valid.
@@ -94,13 +94,13 @@ func (s *sorted[T, P]) prev(p place) place {
 	return p
 }
 
-// find returns where in which chunk the value with the given ID is or would be; there must be a chunk.
+// find returns the place where the value with the given ID is or would be; there must be a chunk.
 func (s *sorted[T, P]) find(id ID) place {
 	lo, hi := 0, len(s.chunks)-1
-	if hi > 0 && s.chunks[hi].first.Less(id) { // what is asked for most
+	if hi > 0 && s.chunks[hi].first.Less(id) { // the most common case
 		lo = hi
 	}
-	for lo < hi { // the last chunk that does not begin after id, or the first one
+	for lo < hi { // find the last chunk that does not begin after id, or the first one
 		mid := int(uint(lo+hi+1) / 2)
 		if id.Less(s.chunks[mid].first) {
 			hi = mid - 1
@@ -124,7 +124,7 @@ func (s *sorted[T, P]) find(id ID) place {
 	return place{lo, from}
 }
 
-// ceil returns the place of the first value whose ID is not before id. It is not valid if there is none.
+// ceil returns the place of the first value whose ID is at least id. It is invalid if there is none.
 func (s *sorted[T, P]) ceil(id ID) place {
 	if s.n == 0 {
 		return place{}
@@ -137,7 +137,7 @@ func (s *sorted[T, P]) ceil(id ID) place {
 	return p
 }
 
-// floor returns the place of the last value whose ID is not after id. It is not valid if there is none.
+// floor returns the place of the last value whose ID is at most id. It is invalid if there is none.
 func (s *sorted[T, P]) floor(id ID) place {
 	if s.n == 0 {
 		return place{}
@@ -159,7 +159,7 @@ func (s *sorted[T, P]) get(id ID) *T {
 	return nil
 }
 
-// ascend calls fn with the values from start to end until it returns false. fn must not change the set.
+// ascend calls fn with the values from start to end until fn returns false. fn must not change the set.
 func (s *sorted[T, P]) ascend(start, end ID, fn func(*T) bool) {
 	for p := s.ceil(start); s.valid(p); p = s.next(p) {
 		if v := s.at(p); end.Less(P(v).key()) || !fn(v) {
@@ -168,8 +168,7 @@ func (s *sorted[T, P]) ascend(start, end ID, fn func(*T) bool) {
 	}
 }
 
-// add makes room for the value with the given ID, which there must not be, and returns it for the caller to set. It
-// is zero.
+// add makes room for a value with the given ID, which must be new, and returns the zero value for the caller to set.
 func (s *sorted[T, P]) add(id ID) *T {
 	if len(s.chunks) == 0 {
 		s.chunks = append(s.chunks, chunk[T]{slots: make([]T, 1)})
@@ -194,7 +193,7 @@ func (s *sorted[T, P]) add(id ID) *T {
 	return &c.slots[p.slot]
 }
 
-// openEnd makes c, the last chunk, have a free slot at its end, or makes a new chunk. It returns the last chunk.
+// openEnd ensures a free slot at the end of c, the last chunk, or adds a chunk. It returns the last chunk.
 func (s *sorted[T, P]) openEnd(c *chunk[T]) *chunk[T] {
 	full := s.maxSlots()
 	switch {
@@ -212,7 +211,7 @@ func (s *sorted[T, P]) openEnd(c *chunk[T]) *chunk[T] {
 	return c
 }
 
-// split divides the chunk of p, which is full, and returns where p is now.
+// split divides the full chunk of p, and returns the new place of p.
 func (s *sorted[T, P]) split(p place) place {
 	c := &s.chunks[p.chunk]
 	half := int(c.lo+c.hi) / 2
@@ -227,7 +226,7 @@ func (s *sorted[T, P]) split(p place) place {
 	return p
 }
 
-// open makes a free slot before what is in slot i of a chunk that has less than full values, and returns which it is.
+// open opens a free slot before slot i of a chunk with fewer than full values, and returns its index.
 func (c *chunk[T]) open(i, full int) int {
 	if c.lo == 0 && int(c.hi) == len(c.slots) {
 		c.resize(min(2*len(c.slots), full))
@@ -246,14 +245,14 @@ func (c *chunk[T]) open(i, full int) int {
 	return i
 }
 
-// resize gives a chunk n slots. Its values are at their beginning then.
+// resize gives a chunk n slots, and moves its values to the start.
 func (c *chunk[T]) resize(n int) {
 	slots := make([]T, n)
 	c.lo, c.hi = 0, int32(copy(slots, c.slots[c.lo:c.hi]))
 	c.slots = slots
 }
 
-// remove takes the value at p out.
+// remove removes the value at p.
 func (s *sorted[T, P]) remove(p place) {
 	var zero T
 	c := &s.chunks[p.chunk]
@@ -284,7 +283,7 @@ func (s *sorted[T, P]) remove(p place) {
 	}
 }
 
-// delete takes the value with the given ID out, if it is there.
+// delete removes the value with the given ID, if it exists.
 func (s *sorted[T, P]) delete(id ID) {
 	if p := s.ceil(id); s.valid(p) && P(s.at(p)).key() == id {
 		s.remove(p)

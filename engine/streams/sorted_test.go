@@ -11,7 +11,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// wide is a value so large that a chunk is full with a few.
+// wide is a large value: a few fill a chunk.
 type wide struct {
 	id   ID
 	text string
@@ -20,7 +20,7 @@ type wide struct {
 
 func (w *wide) key() ID { return w.id }
 
-// checkSorted verifies what must be true of every sorted set, and returns its values.
+// checkSorted checks the invariants of a sorted set, and returns its values.
 func checkSorted(t require.TestingT, s *sorted[wide, *wide]) []string {
 	var got []string
 	n := 0

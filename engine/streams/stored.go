@@ -13,19 +13,20 @@ import (
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
-// A stream is stored in parts, whose names are in parts.go. Their data is the format and then, numbers being varints,
+// A stream is stored in parts, whose names are described in parts.go. Their data is the format, followed by (numbers
+// are varints)
 //
 //	b  last (as the ID of an entry), slots, names and body of the block, and its buffer
 //	c  the seen time, the active time
-//	d  the duration in seconds, the largest number of entries, how many entries were added, how many duplicates
+//	d  the duration in seconds, the maximum number of entries, the number of added entries, the number of duplicates
 //	g  the last ID, the entries read
 //	i  the ID
 //	m  the last ID, the highest deleted ID, the entries added
-//	p  the name of the consumer with its length, the delivery time, the delivery count; if the entry was released, no
-//	   name, and a time before endOfRelease
+//	p  the name of the consumer with its length, the delivery time, the delivery count; for a released entry no name,
+//	   and a time before endOfRelease
 //
-// A small stream is stored whole: the format, and name and data of every part with their lengths, in the byte order
-// of the names.
+// A small stream is stored whole: the format, and name and data of every part with their lengths, in the byte order of
+// the names.
 
 // format is the first byte of every stored form.
 const format = 1
@@ -46,11 +47,11 @@ var (
 	errLastID     = errors.New("stream: the stored last ID is before an entry")
 )
 
-// A stream is large that has more than one block or more than this.
+// A stream is large if it has more than one block or exceeds one of these numbers.
 const (
 	smallGroups    = 16
-	smallConsumers = 16 // of all groups
-	smallPending   = 64 // of one group
+	smallConsumers = 16 // in all groups
+	smallPending   = 64 // in one group
 	smallProduced  = 64 // remembered entries of all producers
 )
 
@@ -70,13 +71,13 @@ func (s *Stream) Large() bool {
 	return consumers > smallConsumers
 }
 
-// Track makes the stream note in log from now on which parts change. All that it has count as changed.
+// Track makes the stream note changed parts in log from now on. All present parts count as changed.
 func (s *Stream) Track(log *delta.Log) {
 	s.eachPart(func(part string) { log.After(part, 0) })
 	s.Attach(log)
 }
 
-// Attach makes the stream note in log from now on which parts change; nil ends that.
+// Attach makes the stream note changed parts in log from now on; nil ends that.
 func (s *Stream) Attach(log *delta.Log) {
 	s.track = nil
 	if log != nil {
@@ -174,7 +175,7 @@ func DecodeBlob(b []byte) (*Stream, error) {
 	return l.Finish(nil)
 }
 
-// part is what the name of a part says.
+// part is the parsed name of a part.
 type part struct {
 	kind            byte
 	group, consumer []byte
@@ -182,7 +183,7 @@ type part struct {
 	id              ID
 }
 
-// parsePart reads the name of a part.
+// parsePart parses the name of a part.
 func parsePart(name []byte) (p part, err error) {
 	if len(name) == 0 {
 		return part{}, errName
@@ -217,17 +218,16 @@ func parsePart(name []byte) (p part, err error) {
 type Loader struct {
 	s      *Stream
 	last   string            // the name of the last part
-	groups map[string]*Group // those that something was said of
-	known  int               // how many of these are parts
+	groups map[string]*Group // those mentioned so far
+	known  int               // number of groups whose own part was seen
 	meta   bool              // seen
 }
 
 // NewLoader returns a Loader that has no parts.
 func NewLoader() *Loader { return &Loader{s: New(), groups: map[string]*Group{}} }
 
-// Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their
-// names, each once; it is an error if this one does not, or is no part of a stream. After an error the Loader is of
-// no more use.
+// Add adds the part with the given name and data, and keeps neither. Parts come in the byte order of their names, each
+// once; a part out of order, or one that belongs to no stream, is an error. After an error the Loader is useless.
 func (l *Loader) Add(name, data []byte) error {
 	if string(name) <= l.last { // no name is empty
 		return errOrder
@@ -286,7 +286,7 @@ func (l *Loader) Add(name, data []byte) error {
 	return nil
 }
 
-// group returns the group with the given name, of which nothing else may be known yet.
+// group returns the group with the given name, and creates it if it is new.
 func (l *Loader) group(name []byte) *Group {
 	g := l.groups[string(name)]
 	if g == nil {
@@ -311,7 +311,7 @@ func (l *Loader) addBlock(base ID, r *reader) error {
 	return nil
 }
 
-// Finish returns the stream, whose changes will be noted in log.
+// Finish returns the stream, which notes its changes in log.
 func (l *Loader) Finish(log *delta.Log) (*Stream, error) {
 	s := l.s
 	switch {
@@ -337,8 +337,8 @@ func (l *Loader) Finish(log *delta.Log) (*Stream, error) {
 	return s, nil
 }
 
-// appendStored appends the stored form of the block. It has the deleted entries, too: they count towards the size at
-// which the block is full.
+// appendStored appends the stored form of the block, including deleted entries: they count towards the size at which
+// the block is full.
 func (b *block) appendStored(dst []byte) []byte {
 	ms, seq := b.distance(b.last)
 	dst = append(dst, format)
@@ -348,7 +348,7 @@ func (b *block) appendStored(dst []byte) []byte {
 	return append(dst, b.buf...)
 }
 
-// decodeBlock reads a block from r, and checks all that the methods of blocks rely on.
+// decodeBlock reads a block from r, and checks everything that the methods of blocks rely on.
 func decodeBlock(base ID, r *reader) (b block, err error) {
 	b.base = base
 	var ok bool
@@ -394,7 +394,7 @@ func decodeBlock(base ID, r *reader) (b block, err error) {
 	return b, nil
 }
 
-// check verifies that there is a slot at pos, and returns its ID and where the next one begins.
+// check checks that there is a slot at pos, and returns its ID and the start of the next one.
 func (b *block) check(pos int) (id ID, next int, ok bool) {
 	flags := b.buf[pos]
 	if flags&^(flagDeleted|flagShared) != 0 {
@@ -426,13 +426,13 @@ func appendVarID(dst []byte, id ID) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(dst, id.Ms), id.Seq)
 }
 
-// reader reads what may be anything.
+// reader reads untrusted data.
 type reader struct {
-	b   []byte // what has not been read
-	bad bool   // there was not what was asked for; all that has been read is worth nothing
+	b   []byte // unread bytes
+	bad bool   // a read has failed, so all results are invalid
 }
 
-// end reports whether everything was right and has been read.
+// end reports whether all reads succeeded and nothing is left.
 func (r *reader) end() bool { return !r.bad && len(r.b) == 0 }
 
 func (r *reader) uvarint() uint64 {
@@ -450,7 +450,7 @@ func (r *reader) varint() int64 {
 	return int64(v>>1) ^ -int64(v&1)
 }
 
-// bytes reads a byte string, as appendBytes writes it.
+// bytes reads a byte string, in the form of appendBytes.
 func (r *reader) bytes() []byte {
 	n := r.uvarint()
 	if r.bad || n > uint64(len(r.b)) {
@@ -472,7 +472,7 @@ func (r *reader) skip(n uint64) {
 // id reads an ID as two uvarints.
 func (r *reader) id() ID { return ID{r.uvarint(), r.uvarint()} }
 
-// fixedID reads an ID as in the name of a part.
+// fixedID reads an ID in the form of a part's name.
 func (r *reader) fixedID() ID {
 	if r.bad || len(r.b) < idLen {
 		r.bad = true
@@ -483,7 +483,7 @@ func (r *reader) fixedID() ID {
 	return id
 }
 
-// idFrom reads an ID as a block stores it; see distance.
+// idFrom reads an ID in a block's form; see distance.
 func (r *reader) idFrom(base ID) (id ID, ok bool) {
 	ms, seq := r.uvarint(), r.uvarint()
 	if ms == 0 {

@@ -14,10 +14,10 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// storage is what a store holds of a value that is stored in parts.
+// storage is what a store has of a value in parts.
 type storage map[string]string
 
-// write takes what has changed until the checkpoint began.
+// write stores the changes up to the start of the checkpoint.
 func (s storage) write(l *delta.Log, p delta.Parts) {
 	for _, name := range l.Frozen().Sorted() {
 		if data, ok := l.AppendFrozen(nil, name, p); ok {
@@ -40,7 +40,7 @@ func (s storage) load(t require.TestingT, log *delta.Log) *Stream {
 	return stream
 }
 
-// dump is all that there is to a stream.
+// dump describes everything in a stream.
 func dump(s *Stream) []string {
 	out := []string{fmt.Sprint("stream ", s.length, s.lastID, s.maxDeletedID, s.entriesAdded)}
 	s.blocks.ascend(MinID, MaxID, func(b *block) bool {
@@ -65,7 +65,7 @@ func dump(s *Stream) []string {
 	return out
 }
 
-// checkAll verifies what must be true of every stream with its groups.
+// checkAll checks the invariants of a stream and its groups.
 func checkAll(t require.TestingT, s *Stream) {
 	check(t, s, collect(s, MinID, MaxID, false))
 	require.True(t, slices.IsSortedFunc(s.groups, func(a, b *Group) int { return compareNames(a.Name, b.Name) }))
@@ -89,7 +89,7 @@ func checkAll(t require.TestingT, s *Stream) {
 	checkProductions(t, s.productions)
 }
 
-// checkProductions verifies what must be true of what a stream remembers of its producers.
+// checkProductions checks the invariants of a stream's record of its producers.
 func checkProductions(t require.TestingT, p *productions) {
 	if p == nil {
 		return
@@ -112,8 +112,7 @@ func checkProductions(t require.TestingT, p *productions) {
 	require.Equal(t, bytes, p.bytes)
 }
 
-// compareNames never calls two names equal.
-// anyReferences draws what becomes of the references to trimmed entries.
+// anyReferences draws an outcome for references to trimmed entries.
 func anyReferences(t *rapid.T) References {
 	return rapid.SampledFrom([]References{KeepReferences, DeleteReferences, OnlyAcknowledged}).Draw(t, "references")
 }
@@ -125,7 +124,7 @@ func compareNames(a, b string) int {
 	return 1
 }
 
-// anyChange changes a stream in any way there is.
+// anyChange returns all kinds of changes of a stream.
 func anyChange(s func() *Stream) map[string]func(*rapid.T) {
 	names := rapid.SampledFrom([]string{"", "a", "b", "ab", "abc"})
 	now := int64(0)
@@ -237,7 +236,7 @@ func TestCheckpointsStoreTheStreamAsItWasWhenTheyBegan(t *testing.T) {
 		g.ReadNew(s, c, 5, false, 0, func(Entry) {})
 		require.True(t, s.Large())
 		s.Track(log)
-		var frozen *Stream // the stream as it was when the checkpoint began that has not ended
+		var frozen *Stream // the stream at the start of the unfinished checkpoint
 		actions["change a clone"] = func(t *rapid.T) {
 			clone := s.Clone()
 			require.Nil(t, clone.Log())
@@ -369,7 +368,7 @@ func TestEntriesAreFoundAfterADeletedOneWithAHigherID(t *testing.T) {
 	require.Equal(t, dump(s), dump(got))
 }
 
-// Parts of a stream with one entry, 5-3, of one field, and a group that has delivered it.
+// Parts of a stream with one entry, 5-3, with one field, and a group that has delivered it.
 var (
 	goodBlock    = storedPart{blockPart(ID{5, 3}), "\x01\x00\x00\x01\x01\x02\x01f" + goodEntry}
 	goodEntry    = "\x02\x04\x00\x00\x01v\x06"
@@ -396,7 +395,7 @@ func TestLoaderRefusesPartsThatAreNoStream(t *testing.T) {
 		return []storedPart{{goodBlock.name, data}, {metaPart, "\x01\x09\x00\x00\x00\x02"}}
 	}
 	named := func(name string) []storedPart { return []storedPart{{name, "\x01"}} }
-	const head = "\x01\x00\x00\x01\x01\x02\x01f" // of a block with one entry at most, 5-3 being the last
+	const head = "\x01\x00\x00\x01\x01\x02\x01f" // of a block with at most one entry, whose last is 5-3
 	tests := []struct {
 		name  string
 		parts []storedPart
@@ -514,14 +513,14 @@ func blobOf(parts ...storedPart) []byte {
 	return b
 }
 
-// FuzzDecodeBlob is of the Loader, too: the form of a stream that is stored whole is that of its parts.
+// FuzzDecodeBlob also covers the Loader: a stream stored whole consists of its parts.
 func FuzzDecodeBlob(f *testing.F) {
 	f.Add(blobOf(goodBlock, goodConsumer, goodGroup, goodMeta, goodPending))
 	f.Add(blobOf(storedPart{goodBlock.name, "\x01\x00\x01\x02\x01\x02\x01f" + goodEntry +
 		"\x00\x07\x00\x01\x01\x01g\x01v\x09"}, goodMeta))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > 1<<12 {
-			return // to check a long one takes long
+			return // checking a long one takes long
 		}
 		s, err := DecodeBlob(b)
 		if err != nil {

@@ -1,21 +1,20 @@
-// Package streams is the stream data type: entries in the order of their IDs,
-// and the consumer groups that read them. It knows no protocol, locks, clock or
-// I/O: times are given by the caller, in milliseconds.
+// Package streams is the stream data type: entries sorted by ID, and the consumer groups that read them. It knows no
+// protocol, locks, clock or I/O: callers pass times in milliseconds.
 //
 // # Layout
 //
-// Entries lie in blocks of up to 100 by default, found by their first ID in sorted chunks (sorted.go). Consecutive
-// entries share the names of their fields. The last block fills a working buffer; when it is full it moves to an
-// exact copy. A buffer of 32 KiB or more comes from package buffers and goes back there.
+// Entries are in blocks of up to 100 by default, which are found by their first ID in sorted chunks (sorted.go).
+// Consecutive entries share the names of their fields. The last block fills a working buffer; once full, it moves to a
+// buffer of exactly its size. Buffers of 32 KiB or more come from package buffers and return there.
 //
-// Blocks and pending entries lie in their chunks by value: they come at the end and go from the start, where a
-// general tree has half-full nodes and a pointer for each. A million pending entries take 56 MB (in a B-tree 155 MB,
-// in Redis 84 MB).
+// The chunks hold blocks and pending entries by value: they are added at the end and removed from the start, where a
+// general tree has half-full nodes and a pointer for each. A million pending entries take 56 MB (in a B-tree 155 MB, in
+// Redis 84 MB).
 //
-// A group that is read with CLAIM has, from the first time, a heap of what is pending in the order of delivery
-// (idle.go), of 24 bytes for each. It is made anew when it is needed, and never stored.
+// A group that is read with CLAIM has, from the first time on, a heap of its pending entries in the order of delivery
+// (idle.go), 24 bytes for each. It is rebuilt when needed, and never stored.
 //
-// A stream whose producers name what they add has a table of what they added lately (idempotence.go), others have none.
+// A stream whose producers identify their additions has a table of recent ones (idempotence.go).
 package streams
 
 import (
@@ -26,13 +25,12 @@ import (
 	"github.com/atomredis/atomredis/internal/buffers"
 )
 
-// Stream is an append-only log of entries with 128-bit IDs. Appending is O(1)
-// on average, and finding an ID is O(log n).
+// Stream is an append-only log of entries with 128-bit IDs. Appending is O(1) on average, and finding an ID is O(log
+// n).
 //
-// The entries are in blocks (see block.go), and the blocks in the order of the
-// first entry ever stored in each. No block is empty. The last one, the tail,
-// has room to grow; when it is full its content moves to a buffer of just that
-// size and the next block fills the room, so that nothing is left over.
+// The entries are in blocks (see block.go), ordered by the first entry ever stored in each. No block is empty. The last
+// one, the tail, has room to grow. When it is full, its content moves to a buffer of exactly its size, and the next
+// block uses its old buffer.
 type Stream struct {
 	blocks       sorted[block, *block]
 	length       int
@@ -40,28 +38,28 @@ type Stream struct {
 	maxDeletedID ID
 	entriesAdded int64
 	groups       []*Group // by name
-	buffers      int      // how many bytes the buffers of the blocks take
-	// spare is the buffer of a block that went, kept for the tail or the next block that is full, so that a stream that
-	// is trimmed as it grows does not allocate. It is nil if there is no block.
+	buffers      int      // bytes of the blocks' buffers
+	// spare is the buffer of a removed block, kept for the tail or the next full block, so that a stream trimmed as it
+	// grows does not allocate. It is nil if there is no block.
 	spare       []byte
 	track       *tracking    // nil unless the stream is tracked
 	productions *productions // nil unless producers are remembered
 }
 
-// maxRoom is the capacity of the largest buffer that is kept for another use. Blocks are larger only if the limits were
-// changed, or for a single large entry.
+// maxRoom is the capacity of the largest buffer that is kept for reuse. Blocks are larger only after a change of the
+// limits, or for a single large entry.
 const maxRoom = 64 << 10
 
-// Limits bounds what goes into one block; zero is no bound.
+// Limits bound the content of one block; zero is no limit.
 type Limits struct {
 	Entries int // stream-node-max-entries
 	Bytes   int // stream-node-max-bytes
 }
 
-// DefaultLimits are the limits of a server that was not told otherwise.
+// DefaultLimits are the default limits of a server.
 var DefaultLimits = Limits{Entries: 100, Bytes: 4096}
 
-// The errors that the stream itself finds, in the words that clients know.
+// The errors that a stream returns, with Redis's texts.
 var (
 	ErrIDTooSmall           = errors.New("ERR The ID specified in XADD is equal or smaller than the target stream top item")
 	ErrTooLarge             = errors.New("ERR Elements are too large to be stored")
@@ -70,7 +68,7 @@ var (
 	ErrEntriesAddedTooSmall = errors.New("ERR The entries_added specified in XSETID is smaller than the target stream length")
 )
 
-// maxEntryBytes bounds the fields and values of one entry together.
+// maxEntryBytes limits the total size of the fields and values of an entry.
 const maxEntryBytes = 1 << 30
 
 // New returns an empty stream.
@@ -91,7 +89,7 @@ func (s *Stream) EntriesAdded() int64 { return s.entriesAdded }
 // NodeCount returns the number of blocks.
 func (s *Stream) NodeCount() int { return s.blocks.len() }
 
-// MemoryUsage estimates how many bytes the stream takes. It looks at every group.
+// MemoryUsage estimates how many bytes the stream takes. It visits every group.
 func (s *Stream) MemoryUsage() int {
 	n := int(unsafe.Sizeof(*s)) + cap(s.spare) + s.buffers + s.blocks.len()*blockOverhead + s.productions.memory()
 	for _, g := range s.groups {
@@ -100,7 +98,7 @@ func (s *Stream) MemoryUsage() int {
 	return n
 }
 
-// Memory of the structures around the buffers, with some free slots.
+// Memory of the structures around the buffers, including some free slots.
 const (
 	blockOverhead    = 96
 	groupOverhead    = 192
@@ -134,11 +132,10 @@ func (s *Stream) Last() (Entry, bool) {
 	return b.entry(b.newest()), true
 }
 
-// head returns the first block, which there must be.
+// head returns the first block, which must exist.
 func (s *Stream) head() *block { return s.blocks.at(s.blocks.first()) }
 
-// NextID returns the ID for an entry added at the given time; ok is false if
-// no ID is left.
+// NextID returns the ID for an entry added at the given time; ok is false if no ID is left.
 func (s *Stream) NextID(ms uint64) (id ID, ok bool) {
 	if ms > s.lastID.Ms {
 		return ID{Ms: ms}, true
@@ -146,8 +143,8 @@ func (s *Stream) NextID(ms uint64) (id ID, ok bool) {
 	return s.lastID.Next()
 }
 
-// NextSeq completes an ID of which only the time is given; ok is false if no ID
-// is left. The result may still be too small for Append.
+// NextSeq completes an ID of the given time; ok is false if no ID is left. The result may still be too small for
+// Append.
 func (s *Stream) NextSeq(ms uint64) (id ID, ok bool) {
 	if ms != s.lastID.Ms {
 		return ID{Ms: ms}, true
@@ -156,8 +153,8 @@ func (s *Stream) NextSeq(ms uint64) (id ID, ok bool) {
 	return id, ok && id.Ms == ms
 }
 
-// Append adds an entry. fields is field, value, field, value, ..., at least one
-// pair, and is copied. The ID must be after LastID.
+// Append adds an entry. fields is field, value, field, value, ..., at least one pair, and is copied. The ID must be
+// after LastID.
 func (s *Stream) Append(id ID, fields [][]byte, lim Limits) error {
 	if !s.lastID.Less(id) {
 		return ErrIDTooSmall
@@ -190,9 +187,9 @@ func (s *Stream) Append(id ID, fields [][]byte, lim Limits) error {
 	return nil
 }
 
-// full reports whether an entry may not join b, given the size of its fields and values and the size that it will
-// have. Redis compares the former with the limit; that a block does not exceed it makes the blocks of a stream take
-// equal memory.
+// full reports whether b has no room for an entry with these sizes: of its fields and values, and of its stored form.
+// Redis compares the former with the limit. The check of the latter keeps blocks within the limit, so that all blocks
+// of a stream take the same memory.
 func (lim Limits) full(b *block, size, stored int) bool {
 	limit := lim.Bytes
 	if limit <= 0 || limit > maxBlockBytes {
@@ -201,7 +198,7 @@ func (lim Limits) full(b *block, size, stored int) bool {
 	return len(b.buf)+size >= limit || len(b.buf)+stored > limit || lim.Entries > 0 && int(b.slots) >= lim.Entries
 }
 
-// newTail adds a block for the given entry, which is not yet in it. The one that was the tail will not grow any more.
+// newTail adds a block for the given entry, which is not added yet. The previous tail will not grow any more.
 func (s *Stream) newTail(id ID, fields [][]byte) *block {
 	var room []byte
 	if b := s.blocks.last(); b != nil {
@@ -213,12 +210,11 @@ func (s *Stream) newTail(id ID, fields [][]byte) *block {
 	return b
 }
 
-// seal moves the content of the tail to a buffer of its size, and returns the one that it had, empty, for the next
-// tail: nil if that would be too large for one. An entry that is so long that it has a block for itself stays where
-// it is.
+// seal moves the content of the tail to a buffer of exactly its size, and returns its old buffer, empty, for the next
+// tail, or nil if the buffer is too large. A very long entry with a block of its own is not moved.
 func (s *Stream) seal(b *block) (room []byte) {
 	n, old := len(b.buf), b.buf
-	if b.slots == 1 && cap(old) <= n+n/4 { // the allocator gives up to a fifth more than was asked for
+	if b.slots == 1 && cap(old) <= n+n/4 { // the allocator may have added up to a fifth
 		room, s.spare = s.spare, nil
 		return room
 	}
@@ -267,8 +263,8 @@ func (s *Stream) find(id ID) (p place, at slot, ok bool) {
 	return p, at, ok && at.id == id
 }
 
-// Range calls fn with the entries from start to end, both included, last one
-// first if reverse, until it returns false. fn must not change the stream.
+// Range calls fn with the entries from start to end, both included, in reverse order if reverse, until fn returns
+// false. fn must not change the stream.
 func (s *Stream) Range(start, end ID, reverse bool, fn func(Entry) bool) {
 	if end.Less(start) {
 		return
@@ -293,7 +289,7 @@ func (s *Stream) Range(start, end ID, reverse bool, fn func(Entry) bool) {
 	}
 }
 
-// Delete removes an entry and reports whether it was there.
+// Delete removes an entry and reports whether it existed.
 func (s *Stream) Delete(id ID) bool {
 	p, at, ok := s.find(id)
 	if !ok {
@@ -307,9 +303,8 @@ func (s *Stream) Delete(id ID) bool {
 	return true
 }
 
-// remove takes an entry out of the block at p, and the block out of the stream
-// if that was its last one. Blocks that are likely to be filled or to go soon
-// keep their buffers.
+// remove removes an entry from the block at p, and the block if it becomes empty. Blocks that are likely to be filled
+// or removed soon keep their buffers.
 func (s *Stream) remove(p place, at slot) {
 	b := s.blocks.at(p)
 	s.noteBlock(b.base)
@@ -322,7 +317,7 @@ func (s *Stream) remove(p place, at slot) {
 	}
 }
 
-// drop takes the block at p out. The length is the caller's matter.
+// drop removes the block at p. The caller updates the length.
 func (s *Stream) drop(p place) {
 	b := s.blocks.at(p)
 	s.noteBlock(b.base)
@@ -337,8 +332,8 @@ func (s *Stream) drop(p place) {
 	}
 }
 
-// SetID sets the last ID, and with it the number of entries ever added, unless
-// that is negative, and the highest deleted ID, unless that is 0-0.
+// SetID sets the last ID, the number of entries ever added unless that is negative, and the highest deleted ID unless
+// that is 0-0.
 func (s *Stream) SetID(last ID, entriesAdded int64, maxDeleted ID) error {
 	if last.Less(maxDeleted) {
 		return ErrSetIDBelowDeleted

@@ -11,7 +11,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// record is an entry in a model: a stream as a slice.
+// record is an entry in the model, which is a slice.
 type record struct {
 	id     ID
 	fields []string
@@ -50,7 +50,7 @@ func add(t require.TestingT, s *Stream, lim Limits, id ID) {
 	require.NoError(t, s.Append(id, byteSlices([]string{"f", "v"}), lim))
 }
 
-// check compares the stream with the model, and verifies the blocks.
+// check compares the stream with the model, and checks the blocks.
 func check(t require.TestingT, s *Stream, model []record) {
 	require.Equal(t, len(model), s.Len())
 	require.Equal(t, model, collect(s, MinID, MaxID, false))

@@ -2,18 +2,17 @@
 
 package streams
 
-// References says what becomes of the consumer groups that still refer to an entry that is to be removed.
+// References says how to treat consumer groups that still refer to a removed entry.
 type References uint8
 
-// Outcomes of trimming.
+// The ways to treat references.
 const (
-	KeepReferences   References = iota // what is pending stays pending
-	DeleteReferences                   // it is not pending any more, in any group
-	OnlyAcknowledged                   // entries that some group still needs are not removed
+	KeepReferences   References = iota // pending entries stay pending
+	DeleteReferences                   // they stop being pending in all groups
+	OnlyAcknowledged                   // entries that some group still needs stay
 )
 
-// DefaultTrimLimit returns how many entries an approximate trim may remove if
-// the command has no LIMIT.
+// DefaultTrimLimit returns how many entries an approximate trim may remove if the command has no LIMIT.
 func (lim Limits) DefaultTrimLimit() int {
 	n := 100 * min(lim.Entries, 10_000)
 	if n <= 0 {
@@ -22,18 +21,17 @@ func (lim Limits) DefaultTrimLimit() int {
 	return n
 }
 
-// Trim says how to trim. The zero value removes everything that is asked for, and keeps references.
+// Trim says how to trim. The zero value trims exactly, without a limit, and keeps references.
 type Trim struct {
-	// Approx removes entries only from blocks of which none has to stay, so that more may be left.
+	// Approx removes only blocks of which no entry must stay, so more entries may be left.
 	Approx bool
-	// Limit, if it is positive, has the trim end before a block with which more entries would go.
+	// Limit, if positive, ends the trim before a block that would exceed this number of removed entries.
 	Limit int
-	// References says what becomes of groups that refer to what goes.
+	// References says how to treat groups that refer to removed entries.
 	References References
 }
 
-// TrimByLength removes entries from the start until maxLen are left, and
-// returns the number removed.
+// TrimByLength removes entries from the start until maxLen are left, and returns the number removed.
 func (s *Stream) TrimByLength(maxLen int, how Trim) int {
 	return s.trim(how,
 		func() bool { return s.length <= maxLen },
@@ -49,8 +47,8 @@ func (s *Stream) TrimByMinID(min ID, how Trim) int {
 		func(id ID, _ int) bool { return !id.Less(min) })
 }
 
-// trim removes blocks while whole allows it, and then, unless approximately, entries until keep, which is told how
-// many there are at that time. It stops before all of that when done.
+// trim removes blocks while whole returns true, and then, unless Approx, entries until keep returns true for one; keep
+// gets the present length. It stops early once done returns true.
 func (s *Stream) trim(how Trim, done func() bool, whole func(*block) bool,
 	keep func(id ID, length int) bool) (removed int) {
 	switch {
@@ -90,7 +88,7 @@ func (s *Stream) trim(how Trim, done func() bool, whole func(*block) bool,
 	return removed
 }
 
-// ackBlock ends that the entries of a block are pending.
+// ackBlock removes the pending entries of a block from all groups.
 func (s *Stream) ackBlock(b *block) {
 	b.ascend(MinID, MaxID, func(e Entry) bool {
 		s.AckAll(e.ID)
@@ -98,14 +96,14 @@ func (s *Stream) ackBlock(b *block) {
 	})
 }
 
-// trimAcknowledged is trim for entries that no group needs; those that are needed are passed over. Unless it is
-// approximate, which entries go does not depend on blocks: the first ones that may.
+// trimAcknowledged is trim for entries that no group needs; needed ones are skipped. Unless approximate, it removes the
+// first possible entries, whatever their blocks.
 func (s *Stream) trimAcknowledged(how Trim, done func() bool, whole func(*block) bool,
 	keep func(id ID, length int) bool) (removed int) {
 	given := s.givenToAll()
 	var scratch [8]ID
-	gone := scratch[:0] // of one block
-	var hole ID         // the last one that went from behind an entry that stays
+	gone := scratch[:0] // in one block
+	var hole ID         // the last one removed after an entry that stays
 	passed := false
 	for p := s.blocks.first(); s.blocks.valid(p) && !done(); {
 		b := s.blocks.at(p)
@@ -150,8 +148,8 @@ func (s *Stream) trimAcknowledged(how Trim, done func() bool, whole func(*block)
 	return removed
 }
 
-// givenToAll returns the last ID up to which all groups have been given the entries; there must be a group. Nothing
-// behind it can be acknowledged.
+// givenToAll returns the last ID up to which all groups have received the entries; there must be a group. Nothing after
+// it can be acknowledged.
 func (s *Stream) givenToAll() ID {
 	given := MaxID
 	for _, g := range s.groups {

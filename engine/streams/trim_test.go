@@ -9,7 +9,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// groupModel is what a group should refer to.
+// groupModel is the expected state of a group's references.
 type groupModel struct {
 	last    ID
 	pending map[ID]bool
@@ -90,7 +90,7 @@ func TestTrimRegardsReferencesAsAsked(t *testing.T) {
 				} else {
 					removed = s.TrimByMinID(minID, how)
 				}
-				// Of the entries that may go the first ones go.
+				// Of the removable entries the first ones go.
 				var gone []ID
 				for _, id := range entries {
 					switch {
@@ -109,7 +109,7 @@ func TestTrimRegardsReferencesAsAsked(t *testing.T) {
 					if how.Limit > 0 {
 						require.LessOrEqual(t, removed, how.Limit)
 					}
-					// To what is left exactly leads to the same, which the journal relies on.
+					// An exact trim to the remaining length has the same result, as the journal requires.
 					how.Approx, how.Limit = false, 0
 					before.TrimByLength(s.Len(), how)
 					require.Equal(t, dump(s), dump(before))
@@ -141,7 +141,7 @@ func TestTrimRegardsReferencesAsAsked(t *testing.T) {
 	})
 }
 
-// without returns the IDs but for those for which fn says true.
+// without returns the IDs for which fn returns false.
 func without(ids []ID, fn func(ID) bool) []ID {
 	var out []ID
 	for _, id := range ids {
@@ -153,8 +153,8 @@ func without(ids []ID, fn func(ID) bool) []ID {
 }
 
 func TestAnApproximateTrimTakesWhatIsAcknowledgedOfWholeBlocks(t *testing.T) {
-	// Blocks of 10, of which the first two and the last one have each an entry that is pending, and the last one has
-	// been delivered in part.
+	// Blocks of 10 entries. The first two and the last one each have a pending entry, and the last one has been
+	// delivered in part.
 	build := func() *Stream {
 		s := New()
 		g, _ := s.CreateGroup([]byte("g"), MinID, UnknownEntriesRead)

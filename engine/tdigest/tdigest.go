@@ -1,8 +1,8 @@
-// Package tdigest has t-digests: how numbers are distributed, from few nodes that each stand for some of them that are
-// close to one another. Nodes are small at both ends, where one wants to know more.
+// Package tdigest has t-digests: the distribution of numbers, described by few nodes, each of which stands for some
+// neighbouring numbers. Nodes are small at both ends, where precision matters most.
 //
-// Numbers that are added gather behind the nodes, and become part of them once there is no room for more. Who asks
-// sees them merged, without that this changes what is kept: so it depends on what was added and on nothing else.
+// Added numbers collect after the nodes, and are merged into nodes when there is no more room. Queries merge them into
+// a separate view, so the stored state depends only on the added numbers.
 package tdigest
 
 import (
@@ -20,7 +20,7 @@ import (
 const (
 	// MaxCompression is the largest compression.
 	MaxCompression = 100_000
-	// maxWeight is how many numbers there may be.
+	// maxWeight is the maximum number of numbers.
 	maxWeight = 1 << 62
 
 	nodeSize = 16 // mean and weight
@@ -42,16 +42,16 @@ type node struct {
 type Digest struct {
 	paged.Value
 	compression      int
-	merged, unmerged int   // nodes
-	mergedWeight     int64 // of these
+	merged, unmerged int   // number of nodes
+	mergedWeight     int64 // their weight
 	unmergedWeight   int64
 	compressions     uint64
 	min, max         float64
 
-	view []node // all numbers as nodes in order, nil if nobody has asked since the last change
+	view []node // all numbers as sorted nodes; nil until the first query after a change
 }
 
-// New returns a digest without numbers. compression is from 1 to MaxCompression; with more it is more exact.
+// New returns an empty digest. compression is from 1 to MaxCompression; a higher one is more exact.
 func New(compression int) *Digest {
 	d := &Digest{compression: compression}
 	d.Init(d)
@@ -62,10 +62,10 @@ func New(compression int) *Digest {
 	return d
 }
 
-// Capacity returns how many nodes there may be, with the numbers that are not merged.
+// Capacity returns the maximum number of nodes, including unmerged numbers.
 func (d *Digest) Capacity() int { return 6*d.compression + 10 }
 
-// at returns where a node is.
+// at returns the page of a node and its offset there.
 func (d *Digest) at(i int) (page, at int) {
 	inPage := d.Array(0).PageSize() / nodeSize
 	return i / inPage, i % inPage * nodeSize
@@ -84,7 +84,7 @@ func (d *Digest) setNode(i int, n node) {
 	binary.LittleEndian.PutUint64(b[8:], uint64(n.weight))
 }
 
-// HasRoom reports whether so many numbers more can be counted.
+// HasRoom reports whether n more numbers can be counted.
 func (d *Digest) HasRoom(n int64) bool { return d.Weight() <= maxWeight-n }
 
 // Add adds a finite number. There must be room for it.
@@ -108,7 +108,7 @@ func (d *Digest) add(n node, min, max float64) {
 	d.unmergedWeight += n.weight
 }
 
-// Merge adds the numbers of another digest, which is not d. There must be room for them.
+// Merge adds the numbers of another digest, which must not be d. There must be room for them.
 func (d *Digest) Merge(from *Digest) {
 	for i := range from.merged + from.unmerged {
 		d.add(from.node(i), from.min, from.max)
@@ -123,7 +123,7 @@ func (d *Digest) Reset() {
 	d.min, d.max, d.view = 0, 0, nil
 }
 
-// compress merges what is unmerged.
+// compress merges the unmerged nodes.
 func (d *Digest) compress() {
 	nodes := d.nodes()
 	for i, n := range nodes {
@@ -139,7 +139,7 @@ func (d *Digest) compress() {
 	d.Truncate(0, page)
 }
 
-// nodes returns all numbers as nodes, in order.
+// nodes returns all numbers as sorted nodes.
 func (d *Digest) nodes() []node {
 	nodes := make([]node, d.merged+d.unmerged)
 	for i := range nodes {
@@ -149,9 +149,9 @@ func (d *Digest) nodes() []node {
 		return nodes
 	}
 	slices.SortStableFunc(nodes, func(a, b node) int { return cmp.Compare(a.mean, b.mean) })
-	// Neighbours become one node as long as its weight is at most q(1-q) times a part of the whole, where q is the part
-	// that is before it, or before its end. There are about as many nodes then as the compression says. The logarithm is
-	// a rough one: it must be the same on all processors.
+	// Neighbours are merged while the weight is at most q(1-q) times a fraction of the total, where q is the fraction
+	// before the node, or up to its end. The number of nodes is then about the compression. The logarithm is
+	// approximate: it must be the same on all processors.
 	total := float64(d.Weight())
 	log := float64(bits.Len64(uint64(d.Weight()))) * math.Ln2
 	part := float64(d.compression) / (2 * total * log)
@@ -172,14 +172,14 @@ func (d *Digest) nodes() []node {
 	return slices.Clip(nodes[:out+1])
 }
 
-// between returns what lies so far between a and b, of which b is not less: a at 0, b at 1.
+// between interpolates between a and b, where b is at least a: part 0 is a, 1 is b.
 func between(a, b, part float64) float64 {
-	// Products on their own, so that no processor does two steps in one; and none of them overflows.
+	// Separate products prevent a fused multiply-add, and none of them overflows.
 	x := float64(a*(1-part)) + float64(b*part)
 	return max(a, min(x, b))
 }
 
-// sorted returns all numbers as nodes in order, not to be changed.
+// sorted returns all numbers as sorted nodes, which must not be changed.
 func (d *Digest) sorted() []node {
 	if d.view == nil && d.Weight() > 0 {
 		d.view = d.nodes()
@@ -187,11 +187,10 @@ func (d *Digest) sorted() []node {
 	return d.view
 }
 
-// Quantile returns the number below which about a part q, from 0 to 1, of all numbers are. NaN if there are none.
+// Quantile returns the number below which about a fraction q, from 0 to 1, of all numbers lies. NaN if there are none.
 func (d *Digest) Quantile(q float64) float64 { return d.value(q * float64(d.Weight())) }
 
-// ByRank returns about the number that so many others are less than: +Inf if there are not so many, NaN if there are
-// none at all.
+// ByRank returns about the number with rank smaller ones: +Inf if there are too few, NaN if there are none at all.
 func (d *Digest) ByRank(rank int64) float64 {
 	if d.Weight() > 0 && rank >= d.Weight() {
 		return math.Inf(1)
@@ -199,8 +198,8 @@ func (d *Digest) ByRank(rank int64) float64 {
 	return d.value(float64(rank))
 }
 
-// ByReverseRank returns about the number that so many others are greater than: -Inf if there are not so many, NaN if
-// there are none at all.
+// ByReverseRank returns about the number with rank greater ones: -Inf if there are too few, NaN if there are none at
+// all.
 func (d *Digest) ByReverseRank(rank int64) float64 {
 	if d.Weight() > 0 && rank >= d.Weight() {
 		return math.Inf(-1)
@@ -208,8 +207,8 @@ func (d *Digest) ByReverseRank(rank int64) float64 {
 	return d.value(float64(d.Weight() - 1 - rank))
 }
 
-// value returns the number at a place among all of them in order. A node of one number is that number; between the
-// middles of larger ones it is interpolated.
+// value returns the number at a position in the sorted numbers. A node of one number is that number; between the
+// middles of larger nodes it interpolates.
 func (d *Digest) value(place float64) float64 {
 	nodes := d.sorted()
 	if len(nodes) == 0 {
@@ -227,7 +226,7 @@ func (d *Digest) value(place float64) float64 {
 	} else if last.weight > 2 && total-place <= half {
 		return between(last.mean, d.max, 1-(total-place-1)/(half-1))
 	}
-	middle := float64(first.weight) / 2 // of the node
+	middle := float64(first.weight) / 2 // of the present node
 	for i, n := range nodes[:len(nodes)-1] {
 		next := nodes[i+1]
 		step := float64(n.weight+next.weight) / 2
@@ -253,7 +252,7 @@ func (d *Digest) value(place float64) float64 {
 	return between(last.mean, d.max, (place-middle)/(float64(last.weight)/2))
 }
 
-// below returns about how many numbers are less than x, and half of those that are equal.
+// below returns about how many numbers are less than x, plus half of those equal to x.
 func (d *Digest) below(x float64) float64 {
 	nodes := d.sorted()
 	switch {
@@ -276,8 +275,8 @@ func (d *Digest) below(x float64) float64 {
 	if j > i {
 		return float64(before) + float64(equal)/2
 	}
-	// x is between the middles of two nodes, or between one and an end, where there is one number. A node of one number
-	// has it on one side only.
+	// x is between the middles of two nodes, or between a middle and an end, which is a single number. A node of one
+	// number has it on one side only.
 	from, to := d.min, d.max
 	start, end := 1.0, float64(d.Weight()-1)
 	if i > 0 {
@@ -302,11 +301,11 @@ func (d *Digest) below(x float64) float64 {
 	return between(start, max(start, end), part)
 }
 
-// CDF returns the part of the numbers that are less than x, with half of those that are equal. NaN if there are none.
+// CDF returns the fraction of the numbers less than x, plus half of those equal to x. NaN if there are none.
 func (d *Digest) CDF(x float64) float64 { return d.below(x) / float64(d.Weight()) }
 
-// Rank returns about how many numbers are less than x, with half of those that are equal: -1 if x is below all, -2 if
-// there are none.
+// Rank returns about how many numbers are less than x, plus half of those equal to x: -1 if x is below all, -2 if there
+// are none.
 func (d *Digest) Rank(x float64) int64 {
 	switch {
 	case d.Weight() == 0:
@@ -317,8 +316,8 @@ func (d *Digest) Rank(x float64) int64 {
 	return int64(d.below(x))
 }
 
-// ReverseRank returns about how many numbers are greater than x, with half of those that are equal: -1 if x is above
-// all, -2 if there are none.
+// ReverseRank returns about how many numbers are greater than x, plus half of those equal to x: -1 if x is above all,
+// -2 if there are none.
 func (d *Digest) ReverseRank(x float64) int64 {
 	switch {
 	case d.Weight() == 0:
@@ -344,7 +343,7 @@ func (d *Digest) TrimmedMean(low, high float64) float64 {
 	if mean := sum / weight; !math.IsInf(mean, 0) && !math.IsNaN(mean) || weight == 0 {
 		return mean
 	}
-	mean, seen, at := 0.0, 0.0, 0.0 // the sum is too large
+	mean, seen, at := 0.0, 0.0, 0.0 // the plain sum overflows
 	for _, n := range d.sorted() {
 		end := at + float64(n.weight)
 		if part := min(end, to) - max(at, from); part > 0 {
@@ -369,20 +368,20 @@ func (d *Digest) orNaN(x float64) float64 {
 	return x
 }
 
-// Weight returns how many numbers there are.
+// Weight returns the number of numbers.
 func (d *Digest) Weight() int64 { return d.mergedWeight + d.unmergedWeight }
 
-// Compression returns what New was given.
+// Compression returns the compression given to New.
 func (d *Digest) Compression() int { return d.compression }
 
-// State is how the numbers are kept.
+// State describes the stored nodes.
 type State struct {
-	Merged, Unmerged             int   // nodes
-	MergedWeight, UnmergedWeight int64 // how many numbers they stand for
+	Merged, Unmerged             int   // numbers of nodes
+	MergedWeight, UnmergedWeight int64 // numbers that they stand for
 	Compressions                 uint64
 }
 
-// State returns how the numbers are kept, as who has asked last has seen them.
+// State returns the state of the nodes, as merged by the last query if nothing has changed since.
 func (d *Digest) State() State {
 	if d.view != nil && d.unmerged > 0 {
 		return State{len(d.view), 0, d.Weight(), 0, d.compressions + 1}
@@ -399,14 +398,15 @@ func (d *Digest) Clone() *Digest {
 	return c
 }
 
-// MemoryUsage returns how many bytes of memory the digest takes, without what is kept for who asks again.
+// MemoryUsage returns how many bytes of memory the digest takes, without the view of queries.
 func (d *Digest) MemoryUsage() int { return int(unsafe.Sizeof(*d)) + d.Value.MemoryUsage() }
 
 // format is the first byte of a head.
 const format = 1
 
-// AppendHead appends the stored form of all but the pages: the format, min and max in eight bytes each, and as unsigned
-// varints the compression, merged nodes, unmerged ones, the weights of both, and the compressions.
+// AppendHead appends the stored form of everything except the pages: the format, min and max in eight bytes each, and
+// as unsigned varints the compression, merged nodes, unmerged nodes, the weights of both, and the number of
+// compressions.
 func (d *Digest) AppendHead(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(append(dst, format), math.Float64bits(d.min))
 	dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(d.max))
@@ -417,7 +417,7 @@ func (d *Digest) AppendHead(dst []byte) []byte {
 	return dst
 }
 
-// decodeHead returns the digest of a head, whose nodes are still to come.
+// decodeHead returns the digest described by a head, without nodes.
 func decodeHead(head []byte) (*Digest, error) {
 	if len(head) == 0 || head[0] != format {
 		return nil, errHead
@@ -438,7 +438,7 @@ func decodeHead(head []byte) (*Digest, error) {
 	return d, r.Err("t-digest")
 }
 
-// check reports what is wrong with the nodes.
+// check returns an error if the nodes are invalid.
 func check(d *Digest) error {
 	if n := d.merged + d.unmerged; n > 0 {
 		last, _ := d.at(n - 1)
@@ -468,7 +468,7 @@ func check(d *Digest) error {
 	return nil
 }
 
-// NewLoader returns what builds a digest from its parts.
+// NewLoader returns a loader that builds a digest from its parts.
 func NewLoader() *paged.Loader[*Digest] { return &paged.Loader[*Digest]{Head: decodeHead, End: check} }
 
 // DecodeBlob returns the digest that AppendBlob has stored, or an error if b is not one. It does not keep b.

@@ -13,7 +13,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// TestAMillionNumbers compares with all numbers in order. A rank is wrong by a part of q(1-q) at most.
+// TestAMillionNumbers compares with all numbers sorted. The error of a rank is at most a fraction of q(1-q).
 func TestAMillionNumbers(t *testing.T) {
 	const n = 1_000_000
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -86,7 +86,7 @@ func TestFewNumbersAreExact(t *testing.T) {
 	})
 }
 
-// TestRandomOperations adds, merges, resets and stores digests, and checks what must hold always.
+// TestRandomOperations adds, merges, resets and stores digests, and checks invariants.
 func TestRandomOperations(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Aggregator makes one number of the samples of a bucket. Values that are not numbers count for none but CountNaN and
-// CountAll.
+// Aggregator combines the samples of a bucket into one number. All aggregators except CountNaN and CountAll ignore
+// values that are NaN.
 type Aggregator uint8
 
 // The aggregators. Their numbers are stored.
@@ -16,15 +16,15 @@ const (
 	SumOf
 	MinOf
 	MaxOf
-	Range // the highest minus the lowest
+	Range // highest minus lowest
 	Count
 	FirstOf
 	LastOf
-	StdP // of the population
+	StdP // of a population
 	StdS // of a sample
 	VarP
 	VarS
-	TWA // the average weighted by time
+	TWA // time-weighted average
 	CountNaN
 	CountAll
 	aggregators
@@ -36,15 +36,15 @@ var aggregatorNames = [aggregators]string{"avg", "sum", "min", "max", "range", "
 // String returns the name of the aggregator in lower case.
 func (a Aggregator) String() string { return aggregatorNames[a] }
 
-// ParseAggregator returns the aggregator of a name, in whatever case.
+// ParseAggregator returns the aggregator with a name, in any case.
 func ParseAggregator(name string) (Aggregator, bool) {
 	i := slices.IndexFunc(aggregatorNames[:], func(known string) bool { return strings.EqualFold(known, name) })
 	return Aggregator(max(i, 0)), i >= 0
 }
 
-// BucketStart returns the beginning of the bucket that a time is in, which may be negative.
+// BucketStart returns the start of the bucket that contains a time; it may be negative.
 func BucketStart(time, bucket, align int64) int64 {
-	// Both are not negative, so that their difference is a number.
+	// Both are not negative, so their difference cannot overflow.
 	rest := (time - align) % bucket
 	if rest < 0 {
 		rest += bucket
@@ -52,22 +52,21 @@ func BucketStart(time, bucket, align int64) int64 {
 	return time - rest
 }
 
-// state is what an aggregator knows of the samples of a bucket, in the order in which they come, be it that of their
-// times or the opposite one.
+// state is an aggregator's state for the samples of a bucket, which arrive in ascending or descending order of time.
 type state struct {
-	n, nans     int64 // samples that are numbers, and that are none
+	n, nans     int64 // numbers of samples that are not NaN, and that are NaN
 	sum         float64
-	mean, m2    float64 // of variances; the area of TWA is in m2; mean is the factor of sum in Avg, 0 is 1
+	mean, m2    float64 // for variances; TWA has its area in m2; mean is the factor of sum in Avg, where 0 means 1
 	low, high   float64
 	first, last float64
-	// TWA: the last sample that was a number, in this bucket or before; whether there was one; and since when the area
-	// counts.
+	// For TWA: the last sample that was a number, in this bucket or before; whether there is one; and the time from
+	// which the area counts.
 	prev    Sample
 	hasPrev bool
 	from    int64
 }
 
-// add counts samples of a bucket that one enters at a time.
+// add adds samples of a bucket, whose part in the range begins at enter.
 func (t *state) add(a Aggregator, enter int64, samples []Sample) {
 	switch a {
 	case Avg, SumOf:
@@ -135,10 +134,10 @@ func (t *state) add(a Aggregator, enter int64, samples []Sample) {
 	}
 }
 
-// smaller is the factor of values in sums of Avg that would be too large: so many samples do not come.
+// smaller is the factor for values in sums of Avg that would overflow: it suffices for any number of samples.
 const smaller = 1.0 / (1 << 63)
 
-// addSmall adds samples to the sum of Avg, times smaller.
+// addSmall adds samples, times smaller, to the sum of Avg.
 func (t *state) addSmall(samples []Sample) {
 	if t.mean == 0 {
 		t.mean = smaller
@@ -152,7 +151,7 @@ func (t *state) addSmall(samples []Sample) {
 	}
 }
 
-// weigh adds to the area what lies between the last sample, or where the bucket is entered, and this one.
+// weigh adds the area between the last sample, or enter, and this sample.
 func (t *state) weigh(enter int64, x Sample) {
 	switch {
 	case t.n == 0 && !t.hasPrev:
@@ -167,14 +166,15 @@ func (t *state) weigh(enter int64, x Sample) {
 	t.n++
 }
 
-// area returns the area under the line from one sample to another.
+// area returns the area under the line between two samples.
 func area(a, b Sample) float64 { return (a.Value + b.Value) / 2 * distance(a.Time, b.Time) }
 
 func distance(a, b int64) float64 { return math.Abs(float64(b) - float64(a)) }
 
-// weighNothing returns the average weighted by time from one time to another, between which there is no sample: of the line
-// between the nearest samples before and after, of which there are up to two, nearest first. If one side has none it is the
-// value of the nearest, as long as half the distance between the two of the other side does not end before.
+// weighNothing returns the time-weighted average over a range without samples. before and after have up to two of the
+// nearest samples on each side, nearest first. The average is that of the line between both sides. If one side has
+// none, it is the nearest value of the other side, provided that is closer than half the distance between that side's
+// two samples.
 func weighNothing(from, to int64, before, after []Sample) float64 {
 	half := func(pair []Sample) float64 { return math.Floor(distance(pair[0].Time, pair[1].Time) / 2) }
 	switch {
@@ -188,13 +188,13 @@ func weighNothing(from, to int64, before, after []Sample) float64 {
 	return math.NaN()
 }
 
-// between returns the value at a time on the line from one sample to another.
+// between returns the value at a time on the line between two samples.
 func between(a, b Sample, time int64) float64 {
 	return a.Value + (b.Value-a.Value)*(float64(time)-float64(a.Time))/(float64(b.Time)-float64(a.Time))
 }
 
-// result returns the number that a bucket gives, which one leaves at a time to come to next, if that is not nil; ok is
-// false if there was nothing in it that counts.
+// result returns the number of a bucket, whose part in the range ends at leave; next is the following sample or nil. ok
+// is false if no sample counts.
 func (t *state) result(a Aggregator, leave int64, next *Sample) (value float64, ok bool) {
 	switch a {
 	case CountNaN:
@@ -251,7 +251,7 @@ func (t *state) result(a Aggregator, leave int64, next *Sample) (value float64, 
 	return sum / distance(t.from, to), true
 }
 
-// counts reports whether there was something in the bucket that counts.
+// counts reports whether any sample of the bucket counts.
 func (t *state) counts(a Aggregator) bool {
 	_, ok := t.result(a, 0, nil)
 	return ok
@@ -270,7 +270,7 @@ func (t *state) none(a Aggregator) float64 {
 	return math.NaN()
 }
 
-// next makes the state that of another bucket, behind what has been seen.
+// next prepares the state for the following bucket.
 func (t *state) next(a Aggregator) {
 	was := *t
 	*t = state{}
@@ -284,7 +284,7 @@ func (t *state) next(a Aggregator) {
 	}
 }
 
-// Reduce makes one number of values of one time, of which those that are not numbers stand for nothing.
+// Reduce combines values of the same time into one number, ignoring NaN.
 func (a Aggregator) Reduce(values []float64) float64 {
 	var t state
 	var some [16]Sample
@@ -303,6 +303,6 @@ func (a Aggregator) Reduce(values []float64) float64 {
 	return v
 }
 
-// Reduces reports whether Reduce means something: which value is the first or the last, or what time has passed, has
-// no answer.
+// Reduces reports whether Reduce is meaningful: values of one time have no first or last, and no time passes between
+// them.
 func (a Aggregator) Reduces() bool { return a != FirstOf && a != LastOf && a != TWA }

@@ -12,35 +12,35 @@ import (
 	"github.com/atomredis/atomredis/engine/listpack"
 )
 
-// Sample is a value at a time in ms since 1970, which is never negative.
+// Sample is a value at a time in ms since 1970, which must not be negative.
 type Sample struct {
 	Time  int64
 	Value float64
 }
 
-// chunk is a run of samples, in ascending order of their times and not empty. A compressed one has the bits that
-// appendCompressed describes, a plain one 16 bytes for each sample: time and value, little-endian.
+// chunk is a run of samples in ascending order of time; it is not empty. A compressed one has the bits described at
+// appendCompressed, a plain one 16 bytes per sample: time and value, little-endian.
 type chunk struct {
-	base        int64  // what it is stored under: not after first, and after what is in the chunks before
-	part        string // the name of its part; "" until it is needed
+	base        int64  // identifies it in the store: at most first, and after all times of earlier chunks
+	part        string // its part's name; "" until needed
 	first, last int64  // the times of the first and the last sample
 	value       uint64 // the bits of the last value
-	delta       int64  // between the times of the last two samples, 0 if there is one
-	lead, width uint8  // the window of the last difference between values
+	delta       int64  // between the times of the last two samples, 0 if there is only one
+	lead, width uint8  // the bit window of the last change of value
 	plain       bool
 	n           uint32 // samples
 	used        uint32 // bits of buf
-	buf         []byte // all that is allocated; zeros behind what is used
+	buf         []byte // the whole allocation; zeros after the used bits
 }
 
 const (
 	plainSize = 16 // bytes of a sample
 	// maxSamples is the most samples of a chunk, so that reading one backwards needs little memory.
 	maxSamples = 1 << 15
-	// spare is how many bytes there are at least behind those in use, so that bits are read and written eight bytes at a
-	// time and need not be looked after at the end.
+	// spare is the minimum number of unused bytes at the end, so that bits can be read and written eight bytes at a
+	// time without checks for the end.
 	spare = 9
-	// minBuf is how many bytes a new chunk has room for.
+	// minBuf is the size in bytes of a new chunk's buffer.
 	minBuf = 64
 )
 
@@ -79,16 +79,16 @@ func (c *chunk) grow(more int) {
 	c.buf = buf
 }
 
-// outgrown has the memory that chunks have outgrown, for others: what a chunk goes through until it is full is twice
-// what it takes then. It has pointers to the first byte, by the size in units of bufUnit, and is cleared.
+// outgrown has outgrown buffers for reuse: the buffers that a chunk outgrows until it is full take twice its final
+// size. It has pointers to their first byte, by size in units of bufUnit; they are cleared.
 var outgrown [maxReused/bufUnit + 1]sync.Pool
 
 const (
-	bufUnit   = 16   // divides all sizes from minBuf on in which the allocator gives memory
-	maxReused = 8192 // chunks are smaller, as a rule
+	bufUnit   = 16   // divides all the allocator's size classes from minBuf on
+	maxReused = 8192 // chunks are usually smaller
 )
 
-// takeBuf returns at least n zeros, minBuf if that is more.
+// takeBuf returns a zeroed buffer of at least n and minBuf bytes.
 func takeBuf(n int) []byte {
 	n = listpack.Allocated(max(n, minBuf))
 	if n <= maxReused {
@@ -99,7 +99,7 @@ func takeBuf(n int) []byte {
 	return make([]byte, n)
 }
 
-// leaveBuf gives memory that nobody uses any more to other chunks.
+// leaveBuf offers an unused buffer to other chunks.
 func leaveBuf(buf []byte) {
 	if n := len(buf); n >= minBuf && n <= maxReused && n == listpack.Allocated(n) {
 		clear(buf)
@@ -107,7 +107,7 @@ func leaveBuf(buf []byte) {
 	}
 }
 
-// full reports whether a chunk should have no more than the samples that it has, of size bytes for one.
+// full reports whether a chunk should take no further sample; size is its limit in bytes.
 func (c *chunk) full(size int) bool {
 	if c.n >= maxSamples {
 		return true
@@ -118,7 +118,7 @@ func (c *chunk) full(size int) bool {
 	return int(c.used) >= 8*size
 }
 
-// over reports whether a chunk has more than it should, of size bytes for one, and must be split.
+// over reports whether a chunk exceeds its limit of size bytes and must be split.
 func (c *chunk) over(size int) bool {
 	if c.plain {
 		return int(c.used) > 8*size
@@ -126,24 +126,24 @@ func (c *chunk) over(size int) bool {
 	return int(c.used) > 8*size+maxBits || c.n > maxSamples
 }
 
-// maxBits is the most that a compressed sample takes.
+// maxBits is the maximum size of a compressed sample.
 const maxBits = 5 + 64 + 2 + 5 + 6 + 64
 
 // appendCompressed adds a sample as Gorilla does (Pelkonen et al., 2015). The first has the 64 bits of its value; its
-// time is in the chunk. Each other one has, first, by how much its distance to the sample before differs from the
-// distance before:
+// time is in the chunk. Each further one begins with the difference between its time distance to the previous sample
+// and the previous distance:
 //
-//	0               not at all
+//	0               no difference
 //	10    7 bits    -64 to 63
 //	110   9 bits    -256 to 255
 //	1110  12 bits   -2048 to 2047
 //	11110 32 bits
 //	11111 64 bits
 //
-// and then the bits in which its value differs from that before:
+// Then follow the bits in which its value differs from the previous one:
 //
 //	0                                         none
-//	10                                        those in the window of the difference before
+//	10                                        those in the window of the previous difference
 //	11    5 bits lead, 6 bits width minus 1   those in a new window
 func (c *chunk) appendCompressed(s Sample) {
 	value := math.Float64bits(s.Value)
@@ -186,7 +186,7 @@ func (c *chunk) appendCompressed(s Sample) {
 	c.n++
 }
 
-// put writes the low n bits of v, of which the others are zero.
+// put writes the low n bits of v, whose other bits must be zero.
 func (c *chunk) put(v uint64, n uint) {
 	v <<= 64 - n
 	shift := uint(c.used & 7)
@@ -198,24 +198,24 @@ func (c *chunk) put(v uint64, n uint) {
 	c.used += uint32(n)
 }
 
-// reader reads the samples of a chunk in their order.
+// reader reads the samples of a chunk in order.
 type reader struct {
 	c           *chunk
-	i           uint32 // of the next sample
+	i           uint32 // index of the next sample
 	pos         uint   // the next bit
-	time, delta int64  // of the sample before
+	time, delta int64  // of the previous sample
 	value       uint64
 	lead, width uint8
 }
 
-// peek returns the 64 bits from a position on.
+// peek returns the 64 bits that start at a position.
 func peek(buf []byte, pos uint) uint64 {
 	b := buf[pos>>3 : pos>>3+9]
 	shift := pos & 7
 	return binary.BigEndian.Uint64(b)<<shift | uint64(b[8])>>(8-shift)
 }
 
-// read reads samples into dst until it is full, or there are no more, and returns how many.
+// read fills dst with samples as far as there are any, and returns their number.
 func (r *reader) read(dst []Sample) int {
 	c := r.c
 	n := min(len(dst), int(c.n-r.i))
@@ -292,14 +292,14 @@ func (c *chunk) samples(dst []Sample) []Sample {
 	return dst
 }
 
-// plainFrom returns the number of samples of a plain chunk that are before a time.
+// plainFrom returns the number of samples before a time in a plain chunk.
 func (c *chunk) plainFrom(time int64) int {
 	return sort.Search(int(c.n), func(i int) bool {
 		return int64(binary.LittleEndian.Uint64(c.buf[i*plainSize:])) >= time
 	})
 }
 
-// fill makes the samples, of which there is at least one, those of the chunk, whose base and part stay.
+// fill replaces the chunk's samples, and keeps its base and part. There must be at least one.
 func (c *chunk) fill(samples []Sample) {
 	clear(c.buf[:min(int(c.used)/8+spare, len(c.buf))])
 	c.n, c.used, c.delta = 0, 0, 0
@@ -309,7 +309,7 @@ func (c *chunk) fill(samples []Sample) {
 	}
 }
 
-// trim gives back memory that a chunk to which nothing will be appended does not need.
+// trim frees memory of a chunk that will not be appended to.
 func (c *chunk) trim() {
 	if need := (int(c.used)+7)/8 + spare; len(c.buf)-need > need/16 {
 		was := c.buf
@@ -328,8 +328,8 @@ func (c *chunk) clone() *chunk {
 
 // stored forms
 
-// appendStored appends how the chunk is stored: the format, whether it is plain, the number of samples, the time of
-// the first, the number of bits, and these.
+// appendStored appends the stored form of the chunk: the format, whether it is plain, the number of samples, the time
+// of the first, the number of bits, and the bits.
 func (c *chunk) appendStored(dst []byte) []byte {
 	kind := byte(storedCompressed)
 	if c.plain {
@@ -347,7 +347,7 @@ const (
 	storedPlain      = 1
 )
 
-// decodeChunk reads what appendStored has written. It checks all that the methods of chunks rely on.
+// decodeChunk reads the output of appendStored. It checks everything that the methods of chunks rely on.
 func decodeChunk(base int64, b []byte) (*chunk, error) {
 	if len(b) < 2 || b[0] != format || b[1] > storedPlain {
 		return nil, errFormat
@@ -367,10 +367,10 @@ func decodeChunk(base int64, b []byte) (*chunk, error) {
 	return c, c.check()
 }
 
-// maxStoredChunk is more bytes than a chunk ever has.
+// maxStoredChunk is above the size of any chunk, in bytes.
 const maxStoredChunk = 2 * MaxChunkSize
 
-// check verifies the samples of a chunk that comes from elsewhere, and sets what follows from them.
+// check validates the samples of a chunk from elsewhere, and sets the fields derived from them.
 func (c *chunk) check() error {
 	if c.used%8 != 0 && c.buf[c.used/8]<<(c.used%8) != 0 {
 		return errChunk
@@ -400,8 +400,8 @@ func (c *chunk) check() error {
 	return nil
 }
 
-// wellFormed reports whether the bits of a sample at a position can be read: they do not reach beyond the end, and
-// have a window that exists.
+// wellFormed reports whether the bits of a sample at a position can be read: they end within the chunk, and have an
+// existing window.
 func (c *chunk) wellFormed(pos uint, width uint8) bool {
 	w := peek(c.buf, pos)
 	size := [...]uint{1, 9, 12, 16, 37, 69}[min(bits.LeadingZeros64(^w), 5)]

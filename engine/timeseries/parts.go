@@ -12,14 +12,14 @@ import (
 	"github.com/atomredis/atomredis/engine/labels"
 )
 
-// How series are stored. A part has the name
+// How series are stored. The parts are named
 //
-//	a                    what the series says of itself: settings, labels, the source and the rules
-//	b                    what the open buckets of the rules have; only if there are rules
+//	a                    the series' own data: settings, labels, the source and the rules
+//	b                    the states of the rules' open buckets; only if there are rules
 //	c and eight bytes    a chunk; the bytes are its base, big-endian
 //
-// so that what the series says of itself comes first. A small series is stored whole: the format, and name and data
-// of each part with their lengths, in the order of the names.
+// so that the series' own data comes first. A small series is stored whole: the format, and name and data of each part
+// with their lengths, in the order of the names.
 
 // format is the first byte of every stored form.
 const format = 1
@@ -28,7 +28,7 @@ const (
 	metaPart  = "a"
 	statePart = "b"
 	kindChunk = 'c'
-	chunkName = 9 // bytes of the name of a chunk's part
+	chunkName = 9 // length of a chunk's part name
 )
 
 // Errors of stored data.
@@ -42,13 +42,13 @@ var (
 	errChunk  = errors.New("series: a stored chunk is malformed")
 )
 
-// chunkPart returns the name of the part of a chunk.
+// chunkPart returns the part name of a chunk with a base.
 func chunkPart(base int64) string {
 	b := binary.BigEndian.AppendUint64([]byte{kindChunk}, uint64(base))
 	return unsafe.String(unsafe.SliceData(b), len(b))
 }
 
-// name returns the name of the part of a chunk.
+// name returns the chunk's part name.
 func (c *chunk) name() string {
 	if c.part == "" {
 		c.part = chunkPart(c.base)
@@ -63,7 +63,7 @@ func (s *Series) before(part string) {
 	}
 }
 
-// after must be called when a part has changed, appeared or gone. The name is kept.
+// after must be called after a part has changed, appeared or gone. The name is kept.
 func (s *Series) after(part string) {
 	if s.log != nil {
 		s.log.After(part, len(s.chunks))
@@ -85,7 +85,7 @@ func (s *Series) afterChunk(c *chunk) {
 // Large reports whether the series must be stored in parts.
 func (s *Series) Large() bool { return len(s.chunks) > 1 }
 
-// Track makes the series note in log from now on which parts change. All that it has count as changed.
+// Track makes the series note changed parts in log from now on. All present parts count as changed.
 func (s *Series) Track(log *delta.Log) {
 	s.log = log
 	s.after(metaPart)
@@ -97,13 +97,13 @@ func (s *Series) Track(log *delta.Log) {
 	}
 }
 
-// Attach makes the series note in log from now on which parts change; nil ends that.
+// Attach makes the series note changed parts in log from now on; nil ends that.
 func (s *Series) Attach(log *delta.Log) { s.log = log }
 
 // Log returns the record of changes, nil if the series has none.
 func (s *Series) Log() *delta.Log { return s.log }
 
-// Walk calls fn with the names of about count parts, which may be kept, in their order.
+// Walk calls fn with the names of about count parts, in order. fn may keep them.
 func (s *Series) Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool) {
 	i := 0
 	if c.Name == "" {
@@ -174,7 +174,7 @@ func DecodeBlob(b []byte) (*Series, error) {
 	return l.Finish(nil)
 }
 
-// LabelsOf returns the labels that a stored part of a series tells; ok is false if the part does not tell labels.
+// LabelsOf returns the labels in a stored part of a series; ok is false if the part has none.
 func LabelsOf(name, data []byte) (l []labels.Label, ok bool, err error) {
 	if string(name) != metaPart {
 		return nil, false, nil
@@ -184,7 +184,7 @@ func LabelsOf(name, data []byte) (l []labels.Label, ok bool, err error) {
 	return s.labels, true, err
 }
 
-// LabelsOfBlob returns the labels of a series that is stored whole.
+// LabelsOfBlob returns the labels of a series stored whole.
 func LabelsOfBlob(b []byte) ([]labels.Label, error) {
 	if len(b) == 0 || b[0] != format {
 		return nil, errFormat
@@ -206,9 +206,8 @@ type Loader struct {
 // NewLoader returns a Loader that has no parts.
 func NewLoader() *Loader { return &Loader{s: new(Series)} }
 
-// Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their
-// names, each once; it is an error if this one does not, or is no part of a series. After an error the Loader is of
-// no more use.
+// Add adds the part with the given name and data, and keeps neither. Parts come in the byte order of their names, each
+// once; a part out of order, or one that belongs to no series, is an error. After an error the Loader is useless.
 func (l *Loader) Add(name, data []byte) error {
 	if string(name) <= l.last {
 		return errOrder
@@ -239,7 +238,7 @@ func (l *Loader) Add(name, data []byte) error {
 	return nil
 }
 
-// Finish returns the series, whose changes will be noted in log.
+// Finish returns the series, which notes its changes in log.
 func (l *Loader) Finish(log *delta.Log) (*Series, error) {
 	if l.s.ChunkSize == 0 {
 		return nil, errMeta
@@ -248,7 +247,7 @@ func (l *Loader) Finish(log *delta.Log) (*Series, error) {
 	return l.s, nil
 }
 
-// appendMeta appends what the series says of itself.
+// appendMeta appends the series' own data.
 func (s *Series) appendMeta(dst []byte) []byte {
 	dst = append(dst, format)
 	for _, v := range [...]uint64{uint64(s.Retention), uint64(s.ChunkSize), uint64(number(s.Plain)), uint64(s.Policy),
@@ -261,14 +260,14 @@ func (s *Series) appendMeta(dst []byte) []byte {
 	dst = binary.AppendUvarint(appendText(dst, s.source), uint64(len(s.rules)))
 	for _, r := range s.rules {
 		dst = append(appendText(dst, r.Destination), byte(r.Aggregator))
-		for _, v := range [...]int64{r.Bucket, r.Align, 0} { // the third was from when on samples counted
+		for _, v := range [...]int64{r.Bucket, r.Align, 0} { // the third was the start of counting in earlier versions
 			dst = binary.AppendUvarint(dst, uint64(v))
 		}
 	}
 	return dst
 }
 
-// readMeta reads what appendMeta has written.
+// readMeta reads the output of appendMeta.
 func (s *Series) readMeta(b []byte) error {
 	if len(b) == 0 || b[0] != format {
 		return errFormat
@@ -311,10 +310,10 @@ func appendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// fields reads what may be anything.
+// fields reads untrusted data.
 type fields struct {
-	b   []byte // what has not been read
-	bad bool   // there was not what was asked for; all that has been read is worth nothing
+	b   []byte // unread bytes
+	bad bool   // a read has failed, so all results are invalid
 }
 
 func (f *fields) uvarint() uint64 {

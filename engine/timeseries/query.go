@@ -7,10 +7,10 @@ import (
 	"sort"
 )
 
-// Stamp says which time of a bucket is that of its row.
+// Stamp chooses the time within a bucket for its row.
 type Stamp uint8
 
-// The times of a bucket.
+// The times within a bucket.
 const (
 	Start Stamp = iota
 	Mid
@@ -21,42 +21,40 @@ const (
 type Query struct {
 	// From and To are the first and the last time.
 	From, To int64
-	// Reverse is for rows in descending order of their times.
+	// Reverse makes rows descend by time.
 	Reverse bool
-	// Times, in ascending order, are the only ones of samples that count; nil if all do.
+	// Times, ascending, restricts the samples to these times; nil means all.
 	Times []int64
-	// ByValue says that only samples count whose value is from Least to Most.
+	// ByValue restricts the samples to values from Least to Most.
 	ByValue     bool
 	Least, Most float64
-	// Count is the most rows that are wanted; 0 is all.
+	// Count is the maximum number of rows; 0 means all.
 	Count int
-	// Aggregators make a row of the samples in each bucket, of Bucket ms from Align on or before; without any there is a
-	// row for each sample.
+	// Aggregators make one row for each bucket of Bucket ms, aligned to Align. Without any, each sample is a row.
 	Aggregators   []Aggregator
 	Bucket, Align int64
 	Stamp         Stamp
-	// Empty asks for rows of buckets without samples, too, if there are samples before and after them, be it outside of
-	// the range.
+	// Empty adds rows for buckets without samples, if there are samples before and after them, inside or outside of the
+	// range.
 	Empty bool
 }
 
-// Rows are what a query gives: times, and as many values for each as there are aggregators, one behind the other, or
-// one.
+// Rows are the result of a query: times, and for each time one value per aggregator, or a single one.
 type Rows struct {
 	Times  []int64
 	Values []float64
 }
 
-// Reset makes the rows none, and keeps their memory.
+// Reset removes all rows, and keeps their memory.
 func (r *Rows) Reset() { r.Times, r.Values = r.Times[:0], r.Values[:0] }
 
-// MaxEmpty is the most rows without samples that a query gives.
+// MaxEmpty is the maximum number of rows without samples in a query.
 const MaxEmpty = 1 << 20
 
 // ErrTooManyEmpty says that there are more buckets without samples than MaxEmpty.
 var ErrTooManyEmpty = errors.New("too many empty buckets")
 
-// Run appends the rows that a query gives to rows. latest, if it is not nil, counts as a sample behind all others.
+// Run appends the rows of a query to rows. latest, if not nil, counts as a sample after all others.
 func (s *Series) Run(q *Query, latest *Sample, rows *Rows) error {
 	from, to := max(q.From, s.Begin()), q.To
 	if from > to {
@@ -106,7 +104,7 @@ func (s *Series) Run(q *Query, latest *Sample, rows *Rows) error {
 	return sink.err
 }
 
-// neighbours appends to dst at most count samples that count and are numbers, from a time on, or before it, nearest first.
+// neighbours appends to dst up to count matching samples that are not NaN, before a time or from it on, nearest first.
 func (s *Series) neighbours(dst []Sample, q *Query, time int64, before bool, count int) []Sample {
 	from, to := max(time, s.Begin()), int64(math.MaxInt64)
 	if before {
@@ -125,7 +123,7 @@ func (s *Series) neighbours(dst []Sample, q *Query, time int64, before bool, cou
 	return dst
 }
 
-// neighbour returns the nearest of them, nil if there is none.
+// neighbour returns the nearest one, nil if there is none.
 func (s *Series) neighbour(q *Query, time int64, before bool) *Sample {
 	if found := s.neighbours(nil, q, time, before, 1); len(found) > 0 {
 		return &found[0]
@@ -135,7 +133,7 @@ func (s *Series) neighbour(q *Query, time int64, before bool) *Sample {
 
 func (q *Query) filters() bool { return q.Times != nil || q.ByValue }
 
-// filter returns the samples that count, in place.
+// filter returns the matching samples, in place.
 func (q *Query) filter(batch []Sample) []Sample {
 	if !q.filters() {
 		return batch
@@ -155,7 +153,7 @@ func (q *Query) filter(batch []Sample) []Sample {
 	return kept
 }
 
-// roughly returns at least the number of samples from one time to another.
+// roughly returns an upper bound of the number of samples between two times.
 func (s *Series) roughly(from, to int64) (n int) {
 	if len(s.chunks) == 0 {
 		return 0
@@ -166,8 +164,8 @@ func (s *Series) roughly(from, to int64) (n int) {
 	return n
 }
 
-// each calls fn with the samples from one time to another, piece by piece, until it returns false. It may change the
-// pieces. skip, if it is not nil, reports whether the samples of a time range can be left out.
+// each calls fn with the samples between two times, piece by piece, until it returns false. fn may change the pieces.
+// If skip is not nil, it reports whether the samples of a time range can be skipped.
 func (s *Series) each(from, to int64, reverse bool, skip func(first, last int64) bool, fn func(batch []Sample) bool) {
 	if len(s.chunks) == 0 || from > to {
 		return
@@ -217,7 +215,7 @@ func (s *Series) each(from, to int64, reverse bool, skip func(first, last int64)
 	}
 }
 
-// within returns the samples from one time to another.
+// within returns the samples between two times.
 func within(samples []Sample, from, to int64) []Sample {
 	samples = samples[search(samples, from):]
 	if to == math.MaxInt64 {
@@ -226,25 +224,25 @@ func within(samples []Sample, from, to int64) []Sample {
 	return samples[:search(samples, to+1)]
 }
 
-// sink makes rows of samples, which come in the order of the rows.
+// sink turns samples, which come in the order of the rows, into rows.
 type sink struct {
 	s    *Series
 	q    *Query
 	rows *Rows
-	// how are the aggregators as the samples come: what comes first is the last of a bucket if they come in reverse.
+	// how has the aggregators for the order of the samples: in reverse, first and last are swapped.
 	how    []Aggregator
 	states []state
 	beyond bool // samples outside of the range matter
 	open   bool
 	start  int64 // of the open bucket
-	// seen is the last sample that was a number, or the one that the range begins behind; nil if there is none.
+	// seen is the last sample that was a number, or the one before the range; nil if there is none.
 	seen  *Sample
-	last  Sample // what seen points to
+	last  Sample // the target of seen
 	empty int    // rows of buckets without samples
 	err   error
 }
 
-// prepare makes the sink ready for buckets.
+// prepare prepares the sink for buckets.
 func (k *sink) prepare() {
 	k.states, k.how = make([]state, len(k.q.Aggregators)), k.q.Aggregators
 	k.beyond = k.q.Empty || slices.Contains(k.how, TWA)
@@ -261,7 +259,7 @@ func (k *sink) prepare() {
 	}
 }
 
-// room returns how many more rows are wanted.
+// room returns how many more rows fit.
 func (k *sink) room() int {
 	if k.q.Count == 0 {
 		return math.MaxInt
@@ -269,7 +267,7 @@ func (k *sink) room() int {
 	return k.q.Count - len(k.rows.Times)
 }
 
-// takeRaw makes a row of each sample, and reports whether more are wanted.
+// takeRaw adds a row for each sample, and reports whether there is room for more.
 func (k *sink) takeRaw(batch []Sample) bool {
 	batch = batch[:min(len(batch), k.room())]
 	at := len(k.rows.Times)
@@ -282,7 +280,8 @@ func (k *sink) takeRaw(batch []Sample) bool {
 	return k.room() > 0
 }
 
-// takeBuckets makes rows of buckets, but for the one that is open at the end, and reports whether more are wanted.
+// takeBuckets adds the rows of completed buckets, and reports whether there is room for more. The last bucket stays
+// open.
 func (k *sink) takeBuckets(batch []Sample) bool {
 	q := k.q
 	for len(batch) > 0 {
@@ -321,7 +320,7 @@ func (k *sink) takeBuckets(batch []Sample) bool {
 	return true
 }
 
-// see keeps the last number among samples.
+// see records the last number among samples.
 func (k *sink) see(samples []Sample) {
 	for i := len(samples) - 1; i >= 0; i-- {
 		if x := samples[i]; x.Value == x.Value {
@@ -332,8 +331,8 @@ func (k *sink) see(samples []Sample) {
 	}
 }
 
-// enterRange looks for the sample before the range, and makes the rows of buckets without samples up to the one that the
-// first sample, x, is in. It reports whether more rows are wanted.
+// enterRange finds the sample before the range, and adds rows for empty buckets up to the bucket of the first sample,
+// x. It reports whether there is room for more.
 func (k *sink) enterRange(b int64, x Sample) bool {
 	k.lookBack(x.Time)
 	for i, a := range k.how {
@@ -347,7 +346,7 @@ func (k *sink) enterRange(b int64, x Sample) bool {
 	return k.fill(k.firstBucket(), b, x)
 }
 
-// lookBack makes seen the number before a time, in the order of the rows.
+// lookBack sets seen to the number before a time, in the order of the rows.
 func (k *sink) lookBack(time int64) {
 	if k.q.Reverse {
 		time = saturated(time, 1)
@@ -358,7 +357,7 @@ func (k *sink) lookBack(time int64) {
 	}
 }
 
-// ahead returns the number at a time or behind it, in the order of the rows; nil if there is none.
+// ahead returns the number at or after a time, in the order of the rows; nil if there is none.
 func (k *sink) ahead(time int64) *Sample {
 	if k.q.Reverse {
 		time = saturated(time, 1)
@@ -366,7 +365,7 @@ func (k *sink) ahead(time int64) *Sample {
 	return k.s.neighbour(k.q, time, k.q.Reverse)
 }
 
-// behind returns the number behind a time, in the order of the rows, and not at it; nil if there is none.
+// behind returns the number after a time, in the order of the rows; nil if there is none.
 func (k *sink) behind(time int64) *Sample {
 	if k.q.Reverse {
 		return k.s.neighbour(k.q, time, true)
@@ -377,8 +376,7 @@ func (k *sink) behind(time int64) *Sample {
 	return k.s.neighbour(k.q, time+1, false)
 }
 
-// finish makes the row of the open bucket, and those of buckets behind it that have no samples, if there are samples behind
-// the range.
+// finish adds the row of the open bucket, and rows for empty buckets after it if there are samples after the range.
 func (k *sink) finish() {
 	edge := k.q.To
 	if k.q.Reverse {
@@ -413,7 +411,7 @@ func (k *sink) firstBucket() int64 {
 	return BucketStart(k.q.From, k.q.Bucket, k.q.Align)
 }
 
-// step is how far the next bucket is, in the order of the rows.
+// step returns the distance to the next bucket, in the order of the rows.
 func (k *sink) step() int64 {
 	if k.q.Reverse {
 		return -k.q.Bucket
@@ -421,7 +419,8 @@ func (k *sink) step() int64 {
 	return k.q.Bucket
 }
 
-// enter returns the time at which one comes into what of a bucket is in the range, leave that at which one goes.
+// enter returns the time at which a bucket's part in the range begins, leave the time at which it ends, in the order of
+// the rows.
 func (k *sink) enter(b int64) int64 {
 	if k.q.Reverse {
 		return min(saturated(b, k.q.Bucket), k.q.To)
@@ -436,7 +435,7 @@ func (k *sink) leave(b int64) int64 {
 	return min(saturated(b, k.q.Bucket), k.q.To)
 }
 
-// close makes the row of the open bucket, behind which comes next, and reports whether more are wanted.
+// close adds the row of the open bucket, which next follows, and reports whether there is room for more.
 func (k *sink) close(next *Sample) bool {
 	if next != nil && math.IsNaN(next.Value) {
 		next = nil
@@ -459,7 +458,7 @@ func (k *sink) close(next *Sample) bool {
 	return k.room() > 0
 }
 
-// nothing returns the number that an aggregator gives for a bucket of which no sample counts.
+// nothing returns an aggregator's number for a bucket without matching samples.
 func (k *sink) nothing(i int, b int64) float64 {
 	switch a := k.q.Aggregators[i]; {
 	case a == TWA:
@@ -475,8 +474,8 @@ func (k *sink) nothing(i int, b int64) float64 {
 	}
 }
 
-// fill makes the rows of the buckets from one on and before another, which have no samples, if they are wanted; next is a
-// sample behind them. It reports whether more are wanted.
+// fill adds rows for the empty buckets from b to before end, if requested; next is a sample after them. It reports
+// whether there is room for more.
 func (k *sink) fill(b, end int64, next Sample) bool {
 	if step := k.step(); !k.q.Empty || (end-b)/step <= 0 {
 		return true
@@ -530,7 +529,7 @@ func (k *sink) stamp(b int64) int64 {
 	return b
 }
 
-// Visible returns how many samples are within the retention, and the time of the first of them; 0 if there is none.
+// Visible returns the number of samples within the retention, and the time of the first, 0 if there is none.
 func (s *Series) Visible() (n int, first int64) {
 	begin := s.Begin()
 	for _, c := range s.chunks {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Rule makes a compaction of a series: a sample for each bucket of time, in another series. A bucket is closed, and
-// its sample made, when a later one begins.
+// Rule creates a compaction of a series: one sample per bucket of time, in another series. A bucket is closed, and its
+// sample created, when a later bucket begins.
 type Rule struct {
 	// Destination is the key of the compaction.
 	Destination string
@@ -15,12 +15,12 @@ type Rule struct {
 	// Bucket is the length of a bucket in ms, at least 1; one begins at Align.
 	Bucket, Align int64
 
-	open  bool  // it has seen a sample
-	start int64 // of the bucket that state is of, which is the open one
+	open  bool  // a bucket is open
+	start int64 // start of the open bucket, to which state belongs
 	state state
 }
 
-// Rules returns the rules. They are not to be changed.
+// Rules returns the rules, which must not be changed.
 func (s *Series) Rules() []*Rule { return s.rules }
 
 // Rule returns the rule with a destination, nil if there is none.
@@ -32,7 +32,7 @@ func (s *Series) Rule(destination string) *Rule {
 	return s.rules[i]
 }
 
-// changeRules calls change, which changes the rules.
+// changeRules calls change and notes that it changes the rules.
 func (s *Series) changeRules(change func()) {
 	s.before(metaPart)
 	s.before(statePart)
@@ -41,7 +41,7 @@ func (s *Series) changeRules(change func()) {
 	s.after(statePart)
 }
 
-// AddRule adds a rule. Samples that are there open no bucket; they count in buckets that are made anew for a late sample.
+// AddRule adds a rule. Existing samples open no bucket; they count in buckets that are recomputed for a late sample.
 func (s *Series) AddRule(destination string, a Aggregator, bucket, align int64) {
 	r := &Rule{Destination: destination, Aggregator: a, Bucket: bucket, Align: align}
 	s.changeRules(func() { s.rules = append(s.rules, r) })
@@ -54,7 +54,7 @@ func (s *Series) RemoveRule(destination string) {
 	})
 }
 
-// RenameDestination tells that a destination has another key.
+// RenameDestination updates the key of a destination.
 func (s *Series) RenameDestination(from, to string) {
 	s.changeRules(func() {
 		if r := s.Rule(from); r != nil {
@@ -63,7 +63,7 @@ func (s *Series) RenameDestination(from, to string) {
 	})
 }
 
-// saturated returns a + b, which is not negative, or the latest time if that is later.
+// saturated returns a + b, where b is not negative, but at most the latest time.
 func saturated(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -75,17 +75,17 @@ func (r *Rule) bucketOf(time int64) int64 { return BucketStart(time, r.Bucket, r
 
 func (r *Rule) end(start int64) int64 { return saturated(start, r.Bucket) }
 
-// Compactions are the destinations of rules, as a series changes them.
+// Compactions are the destinations of rules, for changes by their series.
 type Compactions interface {
 	// Close adds the sample of a bucket that a later one has closed.
 	Close(r *Rule, sample Sample)
-	// Replace deletes the samples from first to last, if first is not after last, and puts others there.
+	// Replace deletes the samples from first to last, if first is not after last, and adds others.
 	Replace(r *Rule, first, last int64, samples []Sample)
 	// Newest returns the last sample; ok is false if there is none.
 	Newest(r *Rule) (last Sample, ok bool)
 }
 
-// Advance tells the rules of a sample that was Appended. It closes the buckets that the sample is behind.
+// Advance passes an Appended sample to the rules. It closes the buckets that end before the sample.
 func (s *Series) Advance(sample Sample, to Compactions) {
 	if len(s.rules) == 0 {
 		return
@@ -112,14 +112,14 @@ func (s *Series) Advance(sample Sample, to Compactions) {
 	s.after(statePart)
 }
 
-// closeOpen closes the open bucket of a rule, behind which comes next, if that is not nil.
+// closeOpen closes the open bucket of a rule. next is the following sample, or nil.
 func (s *Series) closeOpen(r *Rule, next *Sample, to Compactions) {
 	if value, ok := r.state.result(r.Aggregator, r.end(r.start), next); ok {
 		to.Close(r, Sample{max(r.start, 0), value})
 	}
 }
 
-// Open returns the sample that the open bucket of a rule would give now; ok is false if there is none.
+// Open returns the present result of a rule's open bucket; ok is false if there is none.
 func (r *Rule) Open() (latest Sample, ok bool) {
 	if !r.open {
 		return Sample{}, false
@@ -128,8 +128,8 @@ func (r *Rule) Open() (latest Sample, ok bool) {
 	return Sample{max(r.start, 0), value}, ok
 }
 
-// Repair tells the rules that samples from one time to another were inserted, changed or deleted, none of which was
-// Appended. newest is the time of the last sample before that.
+// Repair updates the rules after samples between two times were inserted, changed or deleted, none of them Appended.
+// newest is the time of the last sample before that.
 func (s *Series) Repair(from, to, newest int64, dest Compactions) {
 	if len(s.rules) == 0 {
 		return
@@ -140,7 +140,7 @@ func (s *Series) Repair(from, to, newest int64, dest Compactions) {
 		if r.open {
 			last = r.start
 		}
-		if a > last { // where nothing has counted until now
+		if a > last { // after all buckets so far
 			if t, _ := s.stateOf(r, a); t.counts(r.Aggregator) {
 				s.closeOpen(r, s.following(r, r.end(r.start)), dest)
 				r.start, r.state = a, t
@@ -160,14 +160,14 @@ func (s *Series) Repair(from, to, newest int64, dest Compactions) {
 	s.after(statePart)
 }
 
-// rebuild makes the state of a rule that of a bucket, and reports whether the bucket has samples.
+// rebuild recomputes the state of a rule for a bucket, and reports whether the bucket has samples.
 func (s *Series) rebuild(r *Rule, start int64) (some bool) {
 	r.start = start
 	r.state, some = s.stateOf(r, start)
 	return some
 }
 
-// reopen opens the bucket of the last sample of a compaction again: nothing is left behind it.
+// reopen opens the bucket of the compaction's last sample again, because no later bucket has samples any more.
 func (s *Series) reopen(r *Rule, dest Compactions) {
 	last, ok := dest.Newest(r)
 	if ok {
@@ -176,8 +176,8 @@ func (s *Series) reopen(r *Rule, dest Compactions) {
 	r.open = s.rebuild(r, r.bucketOf(last.Time))
 }
 
-// replaceClosed has a compaction changed from the bucket that starts at a time to the one that another time is in. Those
-// between them have no samples any more.
+// replaceClosed updates a compaction from the bucket that starts at a to the one that contains to. Buckets between
+// these two have no samples any more.
 func (s *Series) replaceClosed(r *Rule, a, to int64, dest Compactions) {
 	var samples []Sample
 	add := func(start int64) {
@@ -193,8 +193,7 @@ func (s *Series) replaceClosed(r *Rule, a, to int64, dest Compactions) {
 	dest.Replace(r, max(a, 0), max(to, 0), samples)
 }
 
-// stateOf returns the state of a rule for the bucket that starts at a time, made of the samples that are there; some is
-// false if there is none.
+// stateOf computes a rule's state for the bucket that starts at a time; some is false if the bucket has no samples.
 func (s *Series) stateOf(r *Rule, start int64) (t state, some bool) {
 	begin := s.Begin()
 	if r.Aggregator == TWA {
@@ -214,7 +213,7 @@ func (s *Series) stateOf(r *Rule, start int64) (t state, some bool) {
 	return t, some
 }
 
-// following returns the first sample from a time on that is a number, if the rule needs to know it; nil if there is none.
+// following returns the first number at or after a time, if the rule needs it; nil if there is none.
 func (s *Series) following(r *Rule, time int64) (next *Sample) {
 	if r.Aggregator != TWA {
 		return nil
@@ -228,8 +227,8 @@ func (s *Series) following(r *Rule, time int64) (next *Sample) {
 	return next
 }
 
-// MayDelete reports whether samples from a time on may be deleted: the buckets of rules that they are in must not
-// reach beyond the retention.
+// MayDelete reports whether samples from a time on may be deleted: the rules' buckets that contain them must not extend
+// beyond the retention.
 func (s *Series) MayDelete(from int64) bool {
 	begin := s.Begin()
 	for _, r := range s.rules {
@@ -240,7 +239,7 @@ func (s *Series) MayDelete(from int64) bool {
 	return true
 }
 
-// appendStates appends the states of the rules.
+// appendStates appends the stored states of the rules.
 func (s *Series) appendStates(dst []byte) []byte {
 	dst = append(dst, format)
 	for _, r := range s.rules {
@@ -256,7 +255,7 @@ func (s *Series) appendStates(dst []byte) []byte {
 	return dst
 }
 
-// readStates reads what appendStates has written.
+// readStates reads the output of appendStates.
 func (s *Series) readStates(b []byte) error {
 	if len(b) == 0 || b[0] != format {
 		return errFormat

@@ -1,9 +1,9 @@
-// Package timeseries is the data structure of time series: samples in chunks, what a series says of itself, and
-// aggregation. It knows neither keys nor locks: a rule has the name of a destination and the state of its open bucket,
-// and Add tells which buckets have been closed.
+// Package timeseries is the data structure of time series: samples in chunks, a series' own data, and aggregation. It
+// knows neither keys nor locks: a rule has the name of a destination and the state of its open bucket, and reports
+// closed buckets through Compactions.
 //
-// A series of more than one chunk is stored in parts, one for each chunk, so that a checkpoint writes the chunks that
-// have changed, which for samples in order is the last one.
+// A series of more than one chunk is stored in parts, one for each chunk, so that a checkpoint writes only changed
+// chunks: for samples in order, the last one.
 package timeseries
 
 import (
@@ -17,17 +17,17 @@ import (
 	"github.com/atomredis/atomredis/engine/labels"
 )
 
-// Policy says what becomes of a sample whose time has one already.
+// Policy says how to treat a sample at a time that already has one.
 type Policy uint8
 
 // The policies.
 const (
-	Block Policy = iota // it is refused
-	First               // the old one stays
-	Last                // it replaces the old one
-	Min                 // the lower stays
-	Max                 // the higher stays
-	Sum                 // their sum
+	Block Policy = iota // refuse it
+	First               // keep the old one
+	Last                // replace the old one
+	Min                 // keep the lower one
+	Max                 // keep the higher one
+	Sum                 // add both
 )
 
 var policyNames = [...]string{"block", "first", "last", "min", "max", "sum"}
@@ -35,29 +35,29 @@ var policyNames = [...]string{"block", "first", "last", "min", "max", "sum"}
 // String returns the name of the policy in lower case.
 func (p Policy) String() string { return policyNames[p] }
 
-// ParsePolicy returns the policy of a name in lower case.
+// ParsePolicy returns the policy with a name in lower case.
 func ParsePolicy(name string) (Policy, bool) {
 	i := slices.Index(policyNames[:], name)
 	return Policy(max(i, 0)), i >= 0
 }
 
-// The limits of chunk sizes, which are multiples of 8.
+// The limits of chunk sizes, which must be multiples of 8.
 const (
 	MinChunkSize = 48
 	MaxChunkSize = 1 << 20
 )
 
-// Settings are what can be chosen for a series.
+// Settings are the configurable properties of a series.
 type Settings struct {
-	// Retention is how many ms older than the newest sample others may be; 0 is any.
+	// Retention is how many ms older than the newest sample a sample may be; 0 is unlimited.
 	Retention int64
 	// ChunkSize is the size in bytes of new chunks.
 	ChunkSize int
 	// Plain says that new chunks are not compressed.
 	Plain bool
-	// Policy is for samples at times that have one.
+	// Policy applies to samples at times that already have one.
 	Policy Policy
-	// IgnoreTime in ms and IgnoreValue say how close to the newest sample a later one must be to be left out, under the
+	// IgnoreTime, in ms, and IgnoreValue say how close to the newest sample a later one must be to be ignored under the
 	// policy Last.
 	IgnoreTime  int64
 	IgnoreValue float64
@@ -71,21 +71,21 @@ type Series struct {
 	buffers int      // bytes of the buffers of chunks
 	labels  []labels.Label
 	said    int    // bytes of labels
-	source  string // the key of which the series is a compaction; "" if of none
+	source  string // the key of which the series is a compaction; "" if none
 	rules   []*Rule
-	log     *delta.Log // nil unless the series is stored in parts
+	log     *delta.Log // nil unless stored in parts
 }
 
 // New returns a series without samples.
 func New(settings Settings) *Series { return &Series{Settings: settings} }
 
-// Labels returns the labels, in the order in which they were given. They are not to be changed.
+// Labels returns the labels in the given order. They must not be changed.
 func (s *Series) Labels() []labels.Label { return s.labels }
 
-// indexed is about how many bytes a label takes in the index of labels, which counts as the series'.
+// indexed is about how many bytes a label takes in the index of labels, which count as the series'.
 const indexed = 100
 
-// SetLabels makes l, which the series owns from now on, its labels.
+// SetLabels makes l, which the series then owns, its labels.
 func (s *Series) SetLabels(l []labels.Label) {
 	s.before(metaPart)
 	s.labels, s.said = l, 0
@@ -95,24 +95,24 @@ func (s *Series) SetLabels(l []labels.Label) {
 	s.after(metaPart)
 }
 
-// Set changes the settings. Chunks that are there stay as they are.
+// Set changes the settings. Existing chunks do not change.
 func (s *Series) Set(settings Settings) {
 	s.before(metaPart)
 	s.Settings = settings
 	s.after(metaPart)
 }
 
-// Source returns the key that the series takes itself for a compaction of, "" if for none.
+// Source returns the key of which the series is a compaction, "" if none.
 func (s *Series) Source() string { return s.source }
 
-// SetSource changes what Source returns.
+// SetSource sets the result of Source.
 func (s *Series) SetSource(key string) {
 	s.before(metaPart)
 	s.source = key
 	s.after(metaPart)
 }
 
-// Stored returns how many samples there are, those included that are older than Retention.
+// Stored returns the number of samples, including those older than Retention.
 func (s *Series) Stored() int { return s.length }
 
 // Newest returns the last sample; ok is false if there is none.
@@ -124,7 +124,7 @@ func (s *Series) Newest() (last Sample, ok bool) {
 	return Sample{c.last, math.Float64frombits(c.value)}, true
 }
 
-// Begin returns the earliest time that a sample can have now.
+// Begin returns the earliest time permitted for a sample now.
 func (s *Series) Begin() int64 {
 	if last, ok := s.Newest(); ok && s.Retention > 0 {
 		return max(last.Time-s.Retention, 0)
@@ -137,7 +137,7 @@ func (s *Series) Chunks() int { return max(len(s.chunks), 1) }
 
 // Chunk describes a chunk.
 type Chunk struct {
-	First, Last int64 // times of samples
+	First, Last int64 // times of its first and last samples
 	Samples     int
 	Size        int // bytes
 }
@@ -149,29 +149,29 @@ func (s *Series) EachChunk(fn func(c Chunk)) {
 	}
 }
 
-// Outcome is what became of a sample.
+// Outcome says what Add did with a sample.
 type Outcome uint8
 
 // The outcomes.
 const (
-	// Appended is the newest sample.
+	// Appended: the sample is the newest.
 	Appended Outcome = iota
-	// Inserted is a late sample, or one that has changed another one.
+	// Inserted: the sample is late, or has changed another one.
 	Inserted
-	// Ignored is a sample too close to the newest; the series has not changed.
+	// Ignored: the sample is too close to the newest; the series has not changed.
 	Ignored
-	// Kept is a sample whose policy left the old value as it is; the series has not changed.
+	// Kept: the policy kept the old value; the series has not changed.
 	Kept
-	// TooOld is a sample beyond the retention; the series has not changed.
+	// TooOld: the sample is beyond the retention; the series has not changed.
 	TooOld
-	// Refused is a sample that the policy forbids; the series has not changed.
+	// Refused: the policy forbids the sample; the series has not changed.
 	Refused
 )
 
 // Changed reports whether the series has changed.
 func (o Outcome) Changed() bool { return o <= Inserted }
 
-// Add adds a sample, by a policy if its time has one already. What that means for rules is for Append and Recompute.
+// Add adds a sample; the policy decides if its time already has one. Rules are updated by Advance and Repair.
 func (s *Series) Add(sample Sample, policy Policy) Outcome {
 	if len(s.chunks) == 0 {
 		s.appendChunk(sample)
@@ -192,7 +192,7 @@ func (s *Series) Add(sample Sample, policy Policy) Outcome {
 	return s.upsert(sample, policy)
 }
 
-// append adds a sample behind the last chunk's.
+// append adds a sample after the last chunk's.
 func (s *Series) append(tail *chunk, sample Sample) {
 	if tail.full(s.ChunkSize) || tail.plain != s.Plain {
 		s.buffers -= cap(tail.buf)
@@ -220,7 +220,7 @@ func (s *Series) appendChunk(sample Sample) {
 	s.afterChunk(c)
 }
 
-// expire drops the chunks at the beginning that have nothing within the retention of a sample at time last.
+// expire drops chunks at the beginning that are entirely beyond the retention, given a sample at time last.
 func (s *Series) expire(last int64) {
 	if s.Retention == 0 {
 		return
@@ -249,7 +249,7 @@ func (s *Series) remove(from, to int) {
 	}
 }
 
-// at returns the index of the chunk that has, or should have, a sample at a time. There is one at least.
+// at returns the index of the chunk that has or should have a sample at a time. There must be at least one chunk.
 func (s *Series) at(time int64) int {
 	i := sort.Search(len(s.chunks), func(i int) bool { return s.chunks[i].base > time })
 	return max(i-1, 0)
@@ -277,13 +277,13 @@ func (s *Series) upsert(sample Sample, policy Policy) Outcome {
 	return Inserted
 }
 
-// choose returns the value of a sample that has had one already.
+// choose returns the value of a sample that already had one.
 func (p Policy) choose(old, value float64) (float64, Outcome) {
 	oldNaN, newNaN := math.IsNaN(old), math.IsNaN(value)
 	switch {
 	case p == Block, oldNaN != newNaN && (p == Min || p == Max || p == Sum):
 		return 0, Refused
-	case p == First && !oldNaN, newNaN: // what is a number stays or comes
+	case p == First && !oldNaN, newNaN: // prefer a number to NaN
 		return 0, Kept
 	case p == Min:
 		value = math.Min(old, value)
@@ -298,13 +298,13 @@ func (p Policy) choose(old, value float64) (float64, Outcome) {
 	return value, Inserted
 }
 
-// search returns the index of the first sample that is not before a time.
+// search returns the index of the first sample at or after a time.
 func search(samples []Sample, time int64) int {
 	return sort.Search(len(samples), func(i int) bool { return samples[i].Time >= time })
 }
 
-// replace makes samples those of a chunk, and of a second one behind it if they are too many. samples has no time
-// that belongs into another chunk; it may be empty.
+// replace replaces the samples of a chunk, and adds a second chunk after it if they are too many. samples has no time
+// that belongs in another chunk; it may be empty.
 func (s *Series) replace(i int, samples []Sample) {
 	c := s.chunks[i]
 	if len(samples) == 0 {
@@ -312,7 +312,7 @@ func (s *Series) replace(i int, samples []Sample) {
 		return
 	}
 	s.beforeChunk(c)
-	if first := samples[0].Time; first < c.base { // which only those of the first chunk can be
+	if first := samples[0].Time; first < c.base { // only possible in the first chunk
 		was, is := c.name(), chunkPart(first)
 		s.before(is)
 		c.base, c.part = first, is
@@ -362,13 +362,13 @@ func (s *Series) Delete(from, to int64) int {
 	return was - s.length
 }
 
-// cut removes samples from a chunk of which some stay.
+// cut removes samples from a chunk, of which some must stay.
 func (s *Series) cut(i int, from, to int64) {
 	samples := s.chunks[i].samples(nil)
 	s.replace(i, slices.DeleteFunc(samples, func(x Sample) bool { return x.Time >= from && x.Time <= to }))
 }
 
-// Clone returns a copy that is no compaction and has none.
+// Clone returns a copy without source and rules.
 func (s *Series) Clone() *Series {
 	c := &Series{Settings: s.Settings, labels: s.labels, said: s.said, length: s.length}
 	for _, k := range s.chunks {
@@ -378,7 +378,7 @@ func (s *Series) Clone() *Series {
 	return c
 }
 
-// Alone returns the series without its source and its rules. It is for reading: it shares the samples.
+// Alone returns the series without source and rules, for reading: it shares the samples.
 func (s *Series) Alone() *Series {
 	alone := *s
 	alone.source, alone.rules, alone.log = "", nil, nil
@@ -391,14 +391,14 @@ func (s *Series) MemoryUsage() int {
 		cap(s.chunks)*int(unsafe.Sizeof(s)) + len(s.rules)*int(unsafe.Sizeof(Rule{}))
 }
 
-// room is memory for samples that are needed for a moment.
+// room is temporary memory for samples.
 type room struct{ samples []Sample }
 
 var rooms = sync.Pool{New: func() any { return &room{make([]Sample, roomSize)} }}
 
 const (
 	roomSize = 512
-	maxRoom  = 64 << 10 // samples; more are left to the garbage collector
+	maxRoom  = 64 << 10 // samples; larger memory is left to the garbage collector
 )
 
 func borrow() *room { return rooms.Get().(*room) }

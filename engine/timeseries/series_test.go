@@ -47,13 +47,13 @@ func all(s *Series) (samples []Sample) {
 	return samples
 }
 
-// stored is a series as it is stored in parts.
+// stored is a series in its stored parts.
 type stored struct {
 	epochs delta.Epochs
 	parts  map[string][]byte
 }
 
-// write does what a checkpoint does; while it does, change is called.
+// write does what a checkpoint does, and calls change meanwhile.
 func (st *stored) write(s *Series, change func()) {
 	st.epochs.Current++
 	names := s.Log().Frozen().Sorted()
@@ -78,7 +78,7 @@ func (st *stored) read(t *testing.T) *Series {
 	return s
 }
 
-// TestSeriesIsAsItsModel does random things to series and to maps.
+// TestSeriesIsAsItsModel applies random operations to series and to maps.
 func TestSeriesIsAsItsModel(t *testing.T) {
 	steps := 100_000
 	switch {
@@ -244,7 +244,7 @@ func (m *model) compare(t *testing.T, s *Series, rnd *rand.Rand) {
 	if rnd.IntN(4) == 0 {
 		q.Count = 1 + rnd.IntN(20)
 	}
-	var samples, kept []Sample // in the range, and anywhere
+	var samples, kept []Sample // in the range, and overall
 	for _, time := range times {
 		v := m.samples[time]
 		if time >= begin && (!q.ByValue || v >= q.Least && v <= q.Most) &&
@@ -279,7 +279,7 @@ func (m *model) compare(t *testing.T, s *Series, rnd *rand.Rand) {
 	require.True(t, slices.EqualFunc(want, got, alike), "%+v\nwant%s\ngot %s", q, list(want), list(got))
 }
 
-// alike reports whether samples are equal but for rounding.
+// alike reports whether samples are equal except for rounding.
 func alike(a, b Sample) bool {
 	if a.Time != b.Time || math.IsNaN(a.Value) != math.IsNaN(b.Value) {
 		return false
@@ -288,8 +288,8 @@ func alike(a, b Sample) bool {
 		math.Abs(a.Value) > 1e100 || math.IsInf(a.Value, 0)
 }
 
-// plainly aggregates samples, which are in the order of the rows, one aggregator at a time. kept are those outside of the
-// range too.
+// plainly aggregates samples, which are in the order of the rows, one aggregator at a time. kept also has those outside
+// of the range.
 func plainly(samples, kept []Sample, q *Query) (rows []Sample) {
 	a := q.Aggregators[0]
 	for i := 0; i < len(samples); {
@@ -335,7 +335,7 @@ func plainly(samples, kept []Sample, q *Query) (rows []Sample) {
 			row.Value = slices.Max(values) - slices.Min(values)
 		case Count:
 			row.Value = n
-		case FirstOf, LastOf: // by their times
+		case FirstOf, LastOf: // by time
 			row.Value = values[0]
 			if (a == FirstOf) == q.Reverse {
 				row.Value = values[len(values)-1]
@@ -359,9 +359,9 @@ func plainly(samples, kept []Sample, q *Query) (rows []Sample) {
 	return rows
 }
 
-// timeWeighted integrates piecewise the line through the samples that are numbers, over the part of the bucket that it
-// covers and that is in the range. The line comes from the bucket before, and goes on to the first sample of the next one,
-// if there are numbers; at the edges of the range it comes from, and goes on to, the next number outside.
+// timeWeighted integrates, piece by piece, the line through the samples that are numbers, over the part of the bucket
+// that the line covers and that is in the range. The line extends to the last number of the previous bucket and to the
+// first sample of the next one if that is a number; at the edges of the range it extends to the next number outside.
 func timeWeighted(samples, kept []Sample, i, end int, b int64, q *Query) float64 {
 	var line []Sample
 	enter, leave := max(b, q.From), min(saturated(b, q.Bucket), q.To)
@@ -406,7 +406,7 @@ func timeWeighted(samples, kept []Sample, i, end int, b int64, q *Query) float64
 	return line[0].Value
 }
 
-// compaction is what commands do with rules: a destination.
+// compaction does what commands do with rules, for one destination.
 type compaction struct{ src, dst *Series }
 
 func (c *compaction) add(x Sample) {
@@ -430,13 +430,13 @@ func (c *compaction) Replace(_ *Rule, first, last int64, samples []Sample) {
 
 func (c *compaction) Newest(*Rule) (Sample, bool) { return c.dst.Newest() }
 
-// TestCompactionsAreWhatAQueryGives compares what rules have made with the aggregation of the source.
+// TestCompactionsAreWhatAQueryGives compares the samples made by rules with an aggregation of the source.
 func TestCompactionsAreWhatAQueryGives(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for round := range 75 {
 		a := Aggregator(round % int(aggregators))
 		if a == TWA {
-			continue // a late sample also changes the buckets beside its own, which are left as they are
+			continue // a late sample also changes adjacent buckets, which rules do not update
 		}
 		c := compaction{New(Settings{ChunkSize: 64}), New(Settings{ChunkSize: 64})}
 		c.src.AddRule("dst", a, 1+rnd.Int64N(30), rnd.Int64N(40))
@@ -497,7 +497,7 @@ func TestLabelsAreFoundInStoredForms(t *testing.T) {
 	require.Equal(t, s.Labels(), l)
 }
 
-// TestAppendAllocatesNothing but the buffers of chunks.
+// TestAppendAllocatesNothing, apart from the buffers of chunks.
 func TestAppendAllocatesNothing(t *testing.T) {
 	s := New(Settings{ChunkSize: 4096})
 	now := int64(1e12)
@@ -507,7 +507,7 @@ func TestAppendAllocatesNothing(t *testing.T) {
 	}), 0.02)
 }
 
-// FuzzDecodeBlob decodes anything, and uses what comes of it.
+// FuzzDecodeBlob decodes arbitrary bytes, and uses the result.
 func FuzzDecodeBlob(f *testing.F) {
 	for _, plain := range []bool{true, false} {
 		s := New(Settings{ChunkSize: 64, Plain: plain})
@@ -578,7 +578,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// TestEmptyBuckets at the edges of a range have rows if there are samples on both sides of them.
+// TestEmptyBuckets: empty buckets at the edges of a range have rows if there are samples on both sides.
 func TestEmptyBuckets(t *testing.T) {
 	s := New(Settings{ChunkSize: 64})
 	for _, x := range []Sample{{0, 0}, {40, 1}} {
@@ -607,7 +607,7 @@ func TestEmptyBuckets(t *testing.T) {
 	}
 }
 
-// TestReopenedBucket checks that a bucket whose successor is deleted is open again, and closed by the next sample.
+// TestReopenedBucket: a bucket whose successor is deleted opens again, and the next sample closes it.
 func TestReopenedBucket(t *testing.T) {
 	c := compaction{New(Settings{ChunkSize: 64}), New(Settings{ChunkSize: 64})}
 	c.add(Sample{41, 1}) // before the rule
@@ -626,7 +626,7 @@ func TestReopenedBucket(t *testing.T) {
 	require.Equal(t, list([]Sample{{40, 6}, {50, 1}, {60, 2}}), list(all(c.dst)))
 }
 
-// TestAveragesOfLargeNumbers do not overflow.
+// TestAveragesOfLargeNumbers: averages of large numbers do not overflow.
 func TestAveragesOfLargeNumbers(t *testing.T) {
 	require.Equal(t, 1e308, Avg.Reduce([]float64{1e308, 1e308}))
 	require.Equal(t, -1.5e308, Avg.Reduce([]float64{-1.5e308, -1.5e308, -1.5e308}))

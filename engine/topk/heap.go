@@ -5,11 +5,11 @@ import (
 	"iter"
 )
 
-// The heap has k places from the start. Place 0 has the item with the least count; the children of place i are in 2i+1 and
-// 2i+2. A free place counts as an item with count 0. A new item takes place 0 and sinks. So items with equal counts are
-// listed, and expelled, in the order of Redis.
+// The heap has k places from the start. Place 0 has the item with the lowest count; the children of place i are 2i+1
+// and 2i+2. A free place counts as an item with count 0. A new item takes place 0 and sinks. So items with equal counts
+// are listed, and expelled, in the order of Redis.
 //
-// The second array stores the places: four bytes each, the item's slot plus 1, or 0 for a free place.
+// The second array stores the places, four bytes each: the item's slot plus 1, or 0 for a free place.
 
 const (
 	placeSize  = 4
@@ -17,7 +17,7 @@ const (
 	heapArray  = 1
 )
 
-// slotAt returns the slot of the item in a place, -1 if it is free.
+// slotAt returns the slot of the item in a place, -1 if the place is free.
 func (l *List) slotAt(i int) int32 {
 	b := l.Array(heapArray).Page(i / inHeapPage)
 	if b == nil {
@@ -46,7 +46,7 @@ func (l *List) put(i int, slot int32) {
 	}
 }
 
-// sink moves the item in a place down: first past a child with at most its count, then past children with less.
+// sink moves the item in a place down: first past a child with at most its count, then past children with lower counts.
 func (l *List) sink(i int) {
 	slot := l.slotAt(i)
 	count := l.nodes[slot].count
@@ -70,7 +70,7 @@ func (l *List) sink(i int) {
 	l.put(i, slot)
 }
 
-// places iterates over the places that are not free, in their order, and the slots of the items there.
+// places iterates over the occupied places in order, and the slots of their items.
 func (l *List) places() iter.Seq2[int, int32] {
 	return func(yield func(i int, slot int32) bool) {
 		for page, b := range l.Array(heapArray).All() {
@@ -91,7 +91,7 @@ func (l *List) heapIsEmpty() bool {
 	return true
 }
 
-// isHeap reports whether each item has a place, and at least the count of its parent. It sets the items' places.
+// isHeap reports whether each item has a place, and at least its parent's count. It sets the items' places.
 func (l *List) isHeap() bool {
 	n := 0
 	for i, slot := range l.places() {
@@ -114,7 +114,7 @@ func (l *List) isHeap() bool {
 	return n == len(l.nodes)
 }
 
-// noteHeap marks the whole heap as changed, for a list that was stored without one.
+// noteHeap marks the whole heap as changed, for a list stored without one.
 func (l *List) noteHeap() {
 	l.former = false
 	for page := range l.Array(heapArray).All() {

@@ -9,8 +9,8 @@ import (
 	"github.com/atomredis/atomredis/engine/paged"
 )
 
-// format is the first byte of a head. It stands for the hash function, the places of counters and the generator too. The
-// first form has no heap.
+// format is the first byte of a head. It also identifies the hash function, the placement of counters and the
+// generator. The first form has no heap.
 const (
 	format       = 2
 	formerFormat = 1
@@ -18,24 +18,24 @@ const (
 
 var errHeap = errors.New("top-k: the stored heap is malformed")
 
-// maxSmallItems is how many items a list may have that is stored whole.
+// maxSmallItems is the most items of a list that is stored whole.
 const maxSmallItems = 64
 
 // Large reports whether the list must be stored in parts.
 func (l *List) Large() bool { return len(l.nodes) > maxSmallItems || l.Value.Large() }
 
-// AppendHead appends the stored form of all but the pages and the items: the format, the decay and the state of the
-// generator in eight bytes each, and as unsigned varints k, width and depth.
+// AppendHead appends the stored form of everything except the pages and the items: the format, the decay and the state
+// of the generator in eight bytes each, and as unsigned varints k, width and depth.
 func (l *List) AppendHead(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(append(dst, format), math.Float64bits(l.decay))
 	dst = binary.LittleEndian.AppendUint64(dst, l.random)
 	return binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint(dst, l.k), l.width), l.depth)
 }
 
-// slotName is the name of the item in a slot: the number in four bytes.
+// slotName returns the part name of a slot's item: the number in four bytes.
 func slotName(slot int32) []byte { return binary.BigEndian.AppendUint32(nil, uint32(slot)) }
 
-// slotOf returns the number behind the name of an item.
+// slotOf parses the name of an item.
 func slotOf(name string) (slot int, ok bool) {
 	if len(name) != 4 {
 		return 0, false
@@ -63,7 +63,7 @@ func (l *List) ItemsFrom(name string, fn func(name string) bool) {
 	}
 }
 
-// decodeHead returns the list of a head, without any counts and items.
+// decodeHead returns the list described by a head, without counts and items.
 func decodeHead(head []byte) (*List, error) {
 	if len(head) == 0 || head[0] != format && head[0] != formerFormat {
 		return nil, errHead
@@ -78,14 +78,14 @@ func decodeHead(head []byte) (*List, error) {
 	return l, nil
 }
 
-// addStored adds an item that was stored.
+// addStored adds a stored item.
 func addStored(l *List, name, data []byte) error {
 	slot, ok := slotOf(string(name))
 	count, n := binary.Uvarint(data)
 	if !ok || n <= 0 || count == 0 || count > math.MaxUint32 || slot != len(l.nodes) || uint64(slot) >= l.k || l.Has(data[n:]) {
 		return errItem
 	}
-	l.append(node{item: string(data[n:]), count: uint32(count), at: -1}) // which endStored sets
+	l.append(node{item: string(data[n:]), count: uint32(count), at: -1}) // set by endStored
 	return nil
 }
 
@@ -104,7 +104,7 @@ func endStored(l *List) error {
 	return nil
 }
 
-// NewLoader returns what builds a list from its parts.
+// NewLoader returns a loader that builds a list from its parts.
 func NewLoader() *paged.Loader[*List] {
 	return &paged.Loader[*List]{Head: decodeHead, Item: addStored, End: endStored}
 }

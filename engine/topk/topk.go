@@ -1,8 +1,8 @@
-// Package topk finds the items that come most often: a HeavyKeeper, a table of counters that items must share and that
-// lose against one another, and a heap of the items that have most.
+// Package topk finds the most frequent items: a HeavyKeeper, which is a table of counters for which items compete, and
+// a heap of the items with the highest counts.
 //
-// A counter loses with a probability that falls with what it has. Chance is a generator that is part of the value, so
-// that who repeats the same calls gets the same result.
+// A competing item decrements a counter with a probability that falls with the count. The random generator is part of
+// the value, so that repeating the same calls gives the same result.
 package topk
 
 import (
@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	// MaxK is the largest number of items that are listed.
+	// MaxK is the maximum number of listed items.
 	MaxK = 1 << 24
 	// MaxDepth is the largest number of rows.
 	MaxDepth = 255
-	// MaxIncrement is the most that Add takes at once.
+	// MaxIncrement is the maximum increment of Add.
 	MaxIncrement = 100_000
 
-	cellSize = 8 // what an item is known by, and the count
+	cellSize = 8 // an item's fingerprint and the count
 	inPage   = paged.PageSize / cellSize
 )
 
@@ -37,31 +37,31 @@ var (
 	errItem = errors.New("top-k: a stored item is malformed")
 )
 
-// List is a list of the items that come most often.
+// List is a list of the most frequent items.
 type List struct {
 	paged.Value
 	k, width, depth uint64
 	decay           float64
-	random          uint64 // state of the generator
+	random          uint64 // the generator's state
 
-	nodes     []node           // the items, in no order, where they are stored
-	byItem    map[string]int32 // the nodes
+	nodes     []node           // the items by slot, in no particular order
+	byItem    map[string]int32 // indices in nodes
 	itemBytes int
 
-	// former is set while the list, stored without a heap, has not changed.
+	// former is set while a list that was stored without a heap has not changed.
 	former bool
 
-	powers []float64 // of decay, from the 0th on, as power returns them; nil before the first is needed
+	powers []float64 // powers of decay, from the 0th on, as power returns them; nil until needed
 }
 
 // node is an item of the list.
 type node struct {
 	item  string
 	count uint32
-	at    int32 // in the heap, see heap.go
+	at    int32 // place in the heap, see heap.go
 }
 
-// Bytes returns how many bytes the table takes once it has many items; ok is false if there can be none.
+// Bytes returns how many bytes the table takes once it has many items; ok is false if no such table is possible.
 func Bytes(width, depth uint64) (n uint64, ok bool) {
 	hi, n := bits.Mul64(width, depth)
 	if hi > 0 || n == 0 || depth > MaxDepth || n > paged.MaxBytes/cellSize {
@@ -70,9 +70,9 @@ func Bytes(width, depth uint64) (n uint64, ok bool) {
 	return cellSize * n, true
 }
 
-// New returns an empty list of k items, with a table of so many counters in so many rows; nil if Bytes says that there
-// can be none. decay, above 0 and up to 1, is the probability with which a counter of 1 loses against another item;
-// that of n is its n-th power.
+// New returns an empty list of k items, with a table of width counters in depth rows; nil if Bytes reports that none is
+// possible. decay, above 0 and up to 1, is the probability with which another item decrements a counter of 1; for a
+// counter of n it is the n-th power.
 func New(k, width, depth uint64, decay float64) *List {
 	bytes, ok := Bytes(width, depth)
 	if !ok || k == 0 || k > MaxK || !(decay > 0 && decay <= 1) {
@@ -86,34 +86,35 @@ func New(k, width, depth uint64, decay float64) *List {
 	return l
 }
 
-// Add counts an item n times more, up to MaxIncrement. If another item leaves the list for it, that is returned.
+// Add counts an item n times, up to MaxIncrement. If it displaces another item from the list, that one is returned.
 func (l *List) Add(item []byte, n uint32) (expelled string, ok bool) {
 	if n == 0 {
 		return "", false
 	}
-	l.NoteHead() // the generator
+	l.NoteHead() // for the generator's state
 	if l.former {
 		l.noteHeap()
 	}
 	h := xxh3.Hash128(item)
 	print := uint32(h.Lo >> 32)
 	listed, isListed := l.byItem[string(item)]
-	least := uint32(0) // that an item of the list has
+	least := uint32(0) // lowest count of a listed item
 	if slot := l.slotAt(0); slot >= 0 {
 		least = l.nodes[slot].count
 	}
-	limit := least // of a counter that grows
+	limit := least // largest count that may still grow
 	if isListed {
 		limit = math.MaxUint32
 	}
-	most := uint32(0) // that a counter has now
+	most := uint32(0) // highest counter of the item now
 	row, state := uint64(0), h.Lo
 	for range l.depth {
 		column, _ := bits.Mul64(state, l.width)
 		cell := row + column
 		state = state*0xd1342543de82ef95 + (h.Hi | 1)
 		row += l.width
-		// An item that has more than the least in the list, and is not there, is another one that looks the same.
+		// A higher count than the list's lowest, for an item not in the list, belongs to another item with the same
+		// fingerprint.
 		if count, own := l.touch(cell, print, n, limit); own {
 			most = max(most, count)
 		}
@@ -144,8 +145,8 @@ func (l *List) Add(item []byte, n uint32) (expelled string, ok bool) {
 	return expelled, ok
 }
 
-// touch counts in a cell: what it has becomes more if it is the item's own and up to limit, or less. It returns what the
-// item has there.
+// touch counts in a cell: the item's own counter grows if it is at most limit, another item's counter may shrink. It
+// returns the item's count in the cell.
 func (l *List) touch(cell uint64, print, n, limit uint32) (count uint32, own bool) {
 	page, i := int(cell/inPage), int(cell%inPage)*cellSize
 	have, b := uint64(0), l.Array(0).Page(page)
@@ -181,7 +182,7 @@ func (l *List) touch(cell uint64, print, n, limit uint32) (count uint32, own boo
 	return count, whose == print
 }
 
-// loses returns the probability with which a counter loses.
+// loses returns the probability with which a counter is decremented.
 func (l *List) loses(count uint32) float64 {
 	if l.powers == nil {
 		l.powers = make([]float64, 0, keptPowers)
@@ -195,13 +196,13 @@ func (l *List) loses(count uint32) float64 {
 	return power(l.decay, count)
 }
 
-// keptPowers is how many powers are kept. Behind them most decays are negligible.
+// keptPowers is how many powers are cached. For higher counts most decays are negligible.
 const keptPowers = 256
 
-// negligible is a probability that is taken for 0.
+// negligible is a probability treated as 0.
 const negligible = 1e-12
 
-// power returns x to the n-th power. It has no steps that some processors do in another way.
+// power returns x to the n-th power. It avoids operations that some processors round differently.
 func power(x float64, n uint32) float64 {
 	p := 1.0
 	for ; n > 0; n >>= 1 {
@@ -213,7 +214,7 @@ func power(x float64, n uint32) float64 {
 	return p
 }
 
-// chance returns a number from 0 to below 1: splitmix64.
+// chance returns a random number from 0 to below 1: splitmix64.
 func (l *List) chance() float64 {
 	l.random += 0x9e3779b97f4a7c15
 	z := l.random
@@ -222,7 +223,7 @@ func (l *List) chance() float64 {
 	return float64((z^z>>31)>>11) / (1 << 53)
 }
 
-// append adds a node, which has no place in the heap yet.
+// append adds a node without a place in the heap.
 func (l *List) append(n node) {
 	slot := int32(len(l.nodes))
 	l.NoteItem(slotName(slot))
@@ -261,7 +262,7 @@ func (l *List) Count(item []byte) (n uint32) {
 	return n
 }
 
-// Each calls fn with the items of the list, those with most first, and those with equally many in the order of the heap.
+// Each calls fn with the items of the list, highest counts first, and equal counts in the order of the heap.
 func (l *List) Each(fn func(item string, count uint32)) {
 	order := make([]int32, 0, len(l.nodes))
 	for _, slot := range l.places() {
@@ -273,10 +274,10 @@ func (l *List) Each(fn func(item string, count uint32)) {
 	}
 }
 
-// Len returns how many items are in the list.
+// Len returns the number of items in the list.
 func (l *List) Len() int { return len(l.nodes) }
 
-// K returns how many items there may be.
+// K returns the maximum number of items.
 func (l *List) K() uint64 { return l.k }
 
 // Width returns the number of counters in a row.
@@ -285,7 +286,7 @@ func (l *List) Width() uint64 { return l.width }
 // Depth returns the number of rows.
 func (l *List) Depth() uint64 { return l.depth }
 
-// Decay returns what New was given.
+// Decay returns the decay given to New.
 func (l *List) Decay() float64 { return l.decay }
 
 // Clone returns a copy.
@@ -300,7 +301,7 @@ func (l *List) Clone() *List {
 	return c
 }
 
-// inMap is about how many bytes of memory a map takes for a node.
+// inMap is about how many bytes of memory a map takes per node.
 const inMap = 40
 
 // MemoryUsage returns how many bytes of memory the list takes.

@@ -20,7 +20,7 @@ import (
 
 func item(i int) []byte { return []byte("item:" + strconv.Itoa(i)) }
 
-// TestTheMostFrequentAreFound counts a million items exactly beside the list.
+// TestTheMostFrequentAreFound also counts a million items exactly.
 func TestTheMostFrequentAreFound(t *testing.T) {
 	const n, k = 1_000_000, 50
 	l := New(k, 2000, 7, 0.9)
@@ -54,7 +54,7 @@ func TestTheMostFrequentAreFound(t *testing.T) {
 	})
 }
 
-// TestWithRoomForAllCountsAreExact compares with a map, and goes through the stored forms.
+// TestWithRoomForAllCountsAreExact compares with a map, through the stored forms.
 func TestWithRoomForAllCountsAreExact(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
@@ -130,7 +130,7 @@ func TestHostileSizes(t *testing.T) {
 	require.Less(t, New(MaxK, 1<<30, 7, 0.9).MemoryUsage(), 1<<20)
 }
 
-// TestPartsThatChangeAreNoted keeps what is stored as checkpoints would, and compares.
+// TestPartsThatChangeAreNoted stores changes as checkpoints do, and compares.
 func TestPartsThatChangeAreNoted(t *testing.T) {
 	l := New(100, 3000, 4, 0.9)
 	epochs := &delta.Epochs{Current: 1}
@@ -163,7 +163,7 @@ func TestPartsThatChangeAreNoted(t *testing.T) {
 	}
 }
 
-// formerList is a list as form 1 has it. testdata/form1.json was written by the last version that wrote it.
+// formerList is a list in form 1. The last version that wrote this form wrote testdata/form1.json.
 type formerList struct {
 	Blob  []byte
 	Parts []struct{ Name, Data []byte }
@@ -177,7 +177,7 @@ func formerLists(t *testing.T) (lists map[string]formerList) {
 	return lists
 }
 
-// What the first form had is read, and from the first change on all parts are those of the present one.
+// The first form is read, and the first change converts all parts to the present one.
 func TestTheFirstFormIsRead(t *testing.T) {
 	for name, former := range formerLists(t) {
 		l, err := DecodeBlob(former.Blob)

@@ -16,16 +16,16 @@ import (
 	"github.com/atomredis/atomredis/engine/listpack"
 )
 
-// full reports whether the long tests shall run.
+// full reports whether to run the long tests.
 func full() bool { return os.Getenv("ATOMREDIS_FULL_TESTS") != "" }
 
-// plain is an element of the model: its vector as it was given, and its attributes.
+// plain is an element of the model: its vector as given, and its attributes.
 type plain struct {
 	v          []float32
-	attributes []byte // nil if it has none
+	attributes []byte // nil if there are none
 }
 
-// kept returns what is left of a normalised vector in a quantisation, in plain code.
+// kept returns a normalised vector after quantisation, in plain code.
 func kept(q Quantisation, v []float32) []float64 {
 	out := make([]float64, len(v))
 	norm, largest := 0.0, 0.0
@@ -60,7 +60,7 @@ func cosine(a, b []float64) (sum float64) {
 	return sum
 }
 
-// check fails if anything in a set does not fit.
+// check checks the invariants of a set.
 func check(t *testing.T, s *Set) {
 	t.Helper()
 	n := s.Len()
@@ -112,7 +112,7 @@ func check(t *testing.T, s *Set) {
 	require.Positive(t, s.MemoryUsage())
 }
 
-// reachable returns how many nodes a search can come to on the lowest level.
+// reachable returns how many nodes a search can reach on the lowest level.
 func reachable(s *Set) (n int) {
 	if s.Len() == 0 {
 		return 0
@@ -148,7 +148,7 @@ func storedParts(s *Set) map[string]string {
 	return parts
 }
 
-// loaded returns the set that has the given parts.
+// loaded returns the set built from the given parts.
 func loaded(t *testing.T, parts map[string]string) *Set {
 	l := NewLoader()
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
@@ -312,7 +312,7 @@ func btoi(b bool) int {
 
 func btof(b bool) float64 { return float64(btoi(b)) }
 
-// compare looks for what is similar to a vector with and without the graph, and in the model.
+// compare searches for a vector with and without the graph, and in the model.
 func compare(t *testing.T, rnd *rand.Rand, s *Set, model map[string]plain, v []float32) {
 	t.Helper()
 	query := kept(s.quant, v)
@@ -431,7 +431,7 @@ func TestProductsOfPartsAreProducts(t *testing.T) {
 	}
 }
 
-// decodeParts makes parts of bytes: the length of a name, the name, two bytes of length, the data.
+// decodeParts builds a set from bytes: the length of a name, the name, two bytes with a length, the data.
 func decodeParts(b []byte) (*Set, error) {
 	l := NewLoader()
 	for len(b) >= 3 {
@@ -446,7 +446,7 @@ func decodeParts(b []byte) (*Set, error) {
 	return l.Finish(nil)
 }
 
-// use does with a set that was read what is done with sets.
+// use applies to a loaded set what is usually done with sets.
 func use(t *testing.T, s *Set) {
 	check(t, s)
 	v := make([]float32, s.Dim())

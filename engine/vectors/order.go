@@ -2,7 +2,7 @@ package vectors
 
 import "sort"
 
-// order has the ids of all elements in the order of their names, in blocks. It finds elements by their names, too.
+// order has the ids of all elements, sorted by name, in blocks. It also finds elements by name.
 type order struct {
 	blocks [][]uint32 // none is empty
 	names  func(id uint32) string
@@ -11,10 +11,10 @@ type order struct {
 // blockSize is the number of ids in a full block.
 const blockSize = 256
 
-// find returns the place of the first name that is not below name: the block and the index in it. If there is none the
-// place is behind the end of the last block.
+// find returns the place of the first name that is at least name: the block and the index in it. If there is none, the
+// place is after the end of the last block.
 func (o *order) find(name string) (block, i int) {
-	// The last block that begins with name or below it has the place, or else the next one begins with it.
+	// The place is in the last block that begins with name or below, or at the start of the next block.
 	b := sort.Search(len(o.blocks), func(b int) bool { return o.names(o.blocks[b][0]) > name }) - 1
 	if b < 0 {
 		return 0, 0
@@ -32,7 +32,7 @@ func (o *order) get(name string) (id uint32, ok bool) {
 	return o.blocks[b][i], true
 }
 
-// insert adds an element whose name is not there.
+// insert adds an element, whose name must be new.
 func (o *order) insert(name string, id uint32) {
 	if len(o.blocks) == 0 {
 		o.blocks = append(o.blocks, append(make([]uint32, 0, 4), id))
@@ -43,7 +43,7 @@ func (o *order) insert(name string, id uint32) {
 	if len(ids) == blockSize {
 		half := blockSize / 2
 		if b == len(o.blocks)-1 && i == blockSize {
-			half = blockSize - 1 // names that ascend leave full blocks
+			half = blockSize - 1 // ascending names leave full blocks
 		}
 		right := append(make([]uint32, 0, blockSize), ids[half:]...)
 		ids = ids[:half]
@@ -61,7 +61,7 @@ func (o *order) insert(name string, id uint32) {
 	o.blocks[b] = ids
 }
 
-// remove removes an element that is there.
+// remove removes an element, which must exist.
 func (o *order) remove(name string) {
 	b, i := o.find(name)
 	ids := append(o.blocks[b][:i], o.blocks[b][i+1:]...)
@@ -84,13 +84,13 @@ func (o *order) drop(b int) {
 	o.blocks = o.blocks[:len(o.blocks)-1]
 }
 
-// renumber gives an element that is there another id.
+// renumber changes the id of an element, which must exist.
 func (o *order) renumber(name string, id uint32) {
 	b, i := o.find(name)
 	o.blocks[b][i] = id
 }
 
-// from calls fn with the ids from the first name on that is not below name, until it returns false.
+// from calls fn with the ids from the first name that is at least name on, until fn returns false.
 func (o *order) from(name string, fn func(id uint32) bool) {
 	b, i := o.find(name)
 	for ; b < len(o.blocks); b, i = b+1, 0 {

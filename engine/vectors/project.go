@@ -6,21 +6,21 @@ import (
 	"github.com/atomredis/atomredis/engine/vectors/graph"
 )
 
-// Projection makes vectors of fewer dimensions of others, by a matrix of random numbers that a seed tells: what is kept
-// of it is the seed. Numbers are uniform from -1 to 1.
+// Projection reduces the dimensions of vectors by a matrix of random numbers, uniform from -1 to 1. Only its seed is
+// stored.
 type Projection struct {
-	Input  int // dimensions of what is projected
+	Input  int // dimensions of the original vectors
 	Output int
 	seed   uint64
 }
 
-// MaxProjection is the largest product of the dimensions of a projection.
+// MaxProjection is the maximum of Input times Output.
 const MaxProjection = 1 << 25
 
 // project returns the projection of a vector of p.Input dimensions.
 func (p *Projection) project(v []float32) []float32 {
 	out := make([]float32, p.Output)
-	scale := math.Sqrt(3/float64(p.Output)) / (1 << 15) // keeps lengths about what they are
+	scale := math.Sqrt(3/float64(p.Output)) / (1 << 15) // roughly preserves lengths
 	for row := range out {
 		sum := 0.0
 		base := p.seed + uint64(row)<<32

@@ -8,30 +8,30 @@ import (
 	"github.com/atomredis/atomredis/engine/prefetch"
 )
 
-// Quantisation is how the components of vectors are kept.
+// Quantisation says how the components of vectors are stored.
 type Quantisation uint8
 
 // The kinds of quantisation. Their numbers are stored.
 const (
-	// Q8 keeps integers of 8 bits, in units of a 127th of the largest component.
+	// Q8 stores 8-bit integers, in units of a 127th of the largest component.
 	Q8 Quantisation = iota
-	// Bin keeps the signs.
+	// Bin stores the signs.
 	Bin
-	// None keeps floats of 32 bits.
+	// None stores 32-bit floats.
 	None
 )
 
-// String returns the name that VINFO gives.
+// String returns the name as in VINFO.
 func (q Quantisation) String() string { return [...]string{"int8", "bin", "f32"}[q] }
 
-// A vector is kept normalised. Q8 has a word with the unit (low half) and the sum of the shifted components, and then
-// eight components in each word, little-endian, shifted by 128 so that they are not negative. The last word is filled
-// up with zeros, which are 128. Bin has a bit for each component, which is set if it is above 0. None has the floats.
+// Vectors are stored normalised. Q8 has one word with the unit (low half) and the sum of the shifted components,
+// followed by eight components per word, little-endian, shifted by 128 so that they are not negative. The last word is
+// padded with zeros, stored as 128. Bin has one bit per component, set if it is above 0. None has the floats.
 
-// shift8 is what is added to the components of Q8.
+// shift8 is added to the components of Q8.
 const shift8 = 128
 
-// code returns the number of words, or of floats, of a vector of so many dimensions.
+// code returns the number of words, or of floats, of a vector with dim dimensions.
 func (q Quantisation) code(dim int) (words, floats int) {
 	switch q {
 	case Q8:
@@ -42,8 +42,8 @@ func (q Quantisation) code(dim int) (words, floats int) {
 	return 0, dim
 }
 
-// Normalise brings a vector to length 1 and returns the length it had. Components beyond what is finite are taken for
-// the largest that is; a vector of zeros stays what it is.
+// Normalise scales a vector to length 1 and returns its former length. Infinite components count as the largest finite
+// ones; a zero vector does not change.
 func Normalise(v []float32) (norm float32) {
 	sum := float32(0)
 	for _, x := range v {
@@ -58,7 +58,7 @@ func Normalise(v []float32) (norm float32) {
 	return normaliseExtreme(v)
 }
 
-// normaliseExtreme is Normalise for a vector that is too long or too short for the floats of 32 bits.
+// normaliseExtreme is Normalise for a vector whose length overflows or underflows a 32-bit float.
 func normaliseExtreme(v []float32) (norm float32) {
 	sum := 0.0
 	for i, x := range v {
@@ -93,7 +93,7 @@ func encode8(words []uint64, v []float32) {
 		largest = max(largest, float32(math.Abs(float64(x))))
 	}
 	sum := uint64(0)
-	scale := 127 / largest // not used if there is nothing but zeros
+	scale := 127 / largest // unused if all components are zero
 	for w := range words[1:] {
 		word := uint64(0)
 		for k := range 8 {
@@ -119,15 +119,15 @@ func encodeBin(words []uint64, v []float32) {
 	}
 }
 
-// range8 returns the largest component of a vector in Q8, as an absolute value.
+// range8 returns the largest absolute component of a Q8 vector.
 func range8(words []uint64) float32 { return math.Float32frombits(uint32(words[0])) }
 
-// component8 returns component i of a vector in Q8, from -127 to 127.
+// component8 returns component i of a Q8 vector, from -127 to 127.
 func component8(words []uint64, i int) int {
 	return int(byte(words[1+i/8]>>(8*(i%8)))) - shift8
 }
 
-// valid8 reports whether words are what encode8 writes for a vector of dim dimensions.
+// valid8 reports whether words can be the output of encode8 for dim dimensions.
 func valid8(words []uint64, dim int) bool {
 	sum := uint64(0)
 	for i := range 8 * (len(words) - 1) {
@@ -141,26 +141,26 @@ func valid8(words []uint64, dim int) bool {
 	return sum == words[0]>>32 && largest >= 0 && largest <= 1.001
 }
 
-// query is a vector to which others are compared, in the form that makes this fast.
+// query is a vector to compare others with, in a form that makes this fast.
 type query struct {
 	set     *Set
-	words   []uint64 // as the vectors of the set
+	words   []uint64 // like the set's vectors
 	floats  []float32
 	fetches prefetch.List
 
-	// For Q8: each component plus 128 is 4*high+low. A pair of words has four components each: the even ones of a word
-	// of a vector and the odd ones, the first in the highest 16 bits, so that the highest 16 bits of a product are the
+	// For Q8: each component plus 128 is 4*high+low. Two words hold eight components: the even ones of a vector's word
+	// and the odd ones. The first component is in the highest 16 bits, so that the highest 16 bits of a product are the
 	// sum of four products. The parts of components are small enough for that.
 	high, low []uint64
 	sum       int64 // of the components plus 128
-	rough     int64 // twice the sum of the components as high alone has them
+	rough     int64 // twice the sum of the components according to high alone
 	unit      float32
 }
 
 // evenBytes selects every other byte of a word.
 const evenBytes = 0x00ff00ff00ff00ff
 
-// prepare8 sets what high, low and the like are for the words of the query.
+// prepare8 sets high, low and the sums for the words of the query.
 func (q *query) prepare8() {
 	n := len(q.words) - 1
 	if cap(q.high) < 2*n {
@@ -187,7 +187,7 @@ func reverse16(w uint64) uint64 {
 	return w>>16&0x0000ffff0000ffff | w&0x0000ffff0000ffff<<16
 }
 
-// products returns the sum of the products of components that are words, as they are stored, and parts of a query.
+// products returns the sum of the products of stored components and parts of a query.
 func products(words, parts []uint64) (sum uint64) {
 	for len(words) >= 8 && len(parts) >= 16 {
 		w, p := (*[8]uint64)(words), (*[16]uint64)(parts)
@@ -209,22 +209,22 @@ func products(words, parts []uint64) (sum uint64) {
 	return sum
 }
 
-// rough8 returns about the cosine of the angle between a query and a vector in Q8.
+// rough8 returns the approximate cosine of the angle between a query and a Q8 vector.
 func (q *query) rough8(words []uint64) float32 {
 	head, body := words[0], words[1:]
-	// Twice the components of the query are taken for 8*high+3, and shifted by 2*128.
+	// Twice the query's components are approximated by 8*high+3, and shifted by 2*128.
 	dot := 8*int64(products(body, q.high)) - 253*int64(head>>32) - shift8*q.rough + 2*shift8*shift8*8*int64(len(body))
 	return float32(float32(dot)*q.unit) * (math.Float32frombits(uint32(head)) * (1. / (2 * 127 * 127)))
 }
 
-// dot8 returns the product of a query and a vector in Q8 as integers.
+// dot8 returns the integer product of a query and a Q8 vector.
 func (q *query) dot8(words []uint64) int64 {
 	body := words[1:]
 	return int64(4*products(body, q.high)+products(body, q.low)) - shift8*(int64(words[0]>>32)+q.sum) +
 		shift8*shift8*8*int64(len(body))
 }
 
-// differing returns in how many bits two vectors in Bin differ.
+// differing returns the number of bits in which two Bin vectors differ.
 func differing(a, b []uint64) (n int) {
 	b = b[:len(a)]
 	for i, w := range a {
@@ -233,7 +233,7 @@ func differing(a, b []uint64) (n int) {
 	return n
 }
 
-// appendRaw appends the components of a vector as VEMB RAW gives them.
+// appendRaw appends the components of a vector as VEMB RAW returns them.
 func (s *Set) appendRaw(dst []byte, id uint32) []byte {
 	switch s.quant {
 	case Q8:

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sources are where the vectors of a test come from.
+// sources are generators of test vectors.
 var sources = map[string]func(rnd *rand.Rand) func(v []float32){
-	// uniform has no direction that is better than another: the hard case.
+	// uniform prefers no direction: the hard case.
 	"uniform": func(rnd *rand.Rand) func(v []float32) {
 		return func(v []float32) {
 			for i := range v {
@@ -46,7 +46,7 @@ func filled(n int, c Settings, source func(v []float32)) *Set {
 	return s
 }
 
-// TestRecall counts how many of the 10 nearest are found at the EF that is used if nothing is said.
+// TestRecall counts how many of the 10 nearest are found with the default EF.
 func TestRecall(t *testing.T) {
 	n := 2_000
 	switch {
@@ -86,8 +86,8 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-// TestMemory compares what an element takes with what the guide of Redis says: the components, and pointers of 8 bytes
-// for 2.33 times M links.
+// TestMemory compares the memory of an element with the figures in Redis's guide: the components, and pointers of 8
+// bytes for 2.33 times M links.
 func TestMemory(t *testing.T) {
 	const n = 3000
 	for quant, components := range map[Quantisation]int{Q8: 128, None: 512, Bin: 16} {
@@ -120,7 +120,7 @@ func BenchmarkSimilar(b *testing.B) {
 	}
 }
 
-// benchmarked is how many vectors the benchmarks have: it takes minutes to add as many as the full tests do.
+// benchmarked is the number of vectors in the benchmarks: adding as many as the full tests do takes minutes.
 func benchmarked() int {
 	if full() {
 		return 100_000

@@ -1,13 +1,13 @@
-// Package vectors has vector sets: elements with names, vectors and attributes, and a graph (HNSW) by which those that
-// are near a vector are found without looking at all.
+// Package vectors has vector sets: elements with names, vectors and attributes, and a graph (HNSW) that finds those
+// near a vector without visiting all.
 //
-// The nodes of the graph are numbered from 0 without gaps: what belongs to a node lies in arrays under its number. When
-// one is removed the last one takes its number. All links go both ways, so that a node knows who has to forget it.
-// Links are kept in the order of their numbers. The level of a node follows from how many were added before, and a
-// projection from a seed that is kept: the same changes, repeated, make the same set, bit for bit on any machine.
+// The nodes of the graph are numbered from 0 without gaps; the data of a node is in arrays under its number. When a
+// node is removed, the last one takes its number. All links go both ways, so a node knows which others link to it.
+// Links are sorted by number. The level of a node follows from the number of nodes added before, and a projection from
+// a stored seed: repeating the same changes makes the same set, bit for bit on any machine.
 //
-// set.go has the elements, quant.go the vectors, space.go their distances for the graph of package graph, order.go finds
-// elements by their names, project.go reduces dimensions, stored.go has the stored forms.
+// set.go has the elements, quant.go the vectors, space.go their distances for package graph, order.go finds elements by
+// name, project.go reduces dimensions, stored.go has the stored forms.
 package vectors
 
 import (
@@ -22,12 +22,12 @@ import (
 	"github.com/atomredis/atomredis/engine/vectors/slab"
 )
 
-// Limits of what a set can be.
+// Limits of a set.
 const (
 	MaxDim = 1 << 16 // dimensions of a vector
 	MinM   = 4
 	MaxM   = 4096
-	MaxEF  = 1_000_000 // of additions
+	MaxEF  = 1_000_000 // for additions
 )
 
 // Defaults.
@@ -36,12 +36,12 @@ const (
 	DefaultBuildEF = 200
 )
 
-// Settings are what a set is made with.
+// Settings are the parameters of a set.
 type Settings struct {
-	Dim   int // of the vectors that are kept, from 1 to MaxDim
+	Dim   int // of the stored vectors, from 1 to MaxDim
 	Quant Quantisation
 	M     int // links of a node on each level, twice as many on the lowest one; from MinM to MaxM
-	Input int // dimensions of what is projected to Dim ones; 0 is no projection
+	Input int // dimensions before projection to Dim; 0 is no projection
 }
 
 // Set is a vector set. There is no zero Set.
@@ -52,21 +52,21 @@ type Set struct {
 	proj  Projection // Input is 0 if there is none
 	seed  uint64
 
-	words  *slab.Slab[uint64]  // nil in None
-	floats *slab.Slab[float32] // nil but in None
+	words  *slab.Slab[uint64]  // nil for None
+	floats *slab.Slab[float32] // nil except for None
 	norms  *slab.Slab[float32]
 	texts  *slab.Slab[string] // see text
 	graph  *graph.Graph
 	order  order
 
 	withAttributes int
-	textBytes      int // that texts take
+	textBytes      int // size of texts
 
 	large bool // stored in parts
 	log   *delta.Log
 }
 
-// seed is what the levels and projections of new sets are made from.
+// seed is the seed for the levels and projections of new sets.
 const seed = 0x2545f4914f6cdd1d
 
 // New returns an empty set.
@@ -76,7 +76,7 @@ func New(c Settings) *Set {
 	return s
 }
 
-// prepare makes the arrays of an empty set.
+// prepare creates the arrays of an empty set.
 func (s *Set) prepare() {
 	words, floats := s.quant.code(s.dim)
 	if words > 0 {
@@ -92,13 +92,13 @@ func (s *Set) prepare() {
 // Len returns the number of elements.
 func (s *Set) Len() int { return s.norms.Len() }
 
-// Dim returns the number of dimensions of the vectors that are kept.
+// Dim returns the number of dimensions of the stored vectors.
 func (s *Set) Dim() int { return s.dim }
 
-// M returns how many links a node has at most on a level, but for the lowest one.
+// M returns the maximum number of links of a node on a level, except the lowest.
 func (s *Set) M() int { return s.m }
 
-// Quant returns how vectors are kept.
+// Quant returns how vectors are stored.
 func (s *Set) Quant() Quantisation { return s.quant }
 
 // Projection returns the projection of the set, nil if it has none.
@@ -118,19 +118,19 @@ func (s *Set) TopLevel() int {
 	return top
 }
 
-// Level returns the level of node id, on which and below it has links.
+// Level returns the highest level of node id; it has links there and below.
 func (s *Set) Level(id uint32) int { return s.graph.Level(id) }
 
-// Links returns the nodes that node id is linked with on a level. They are a view until the set changes.
+// Links returns the nodes that node id links to on a level. They are a view until the set changes.
 func (s *Set) Links(id uint32, level int) []uint32 { return s.graph.Links(id, level) }
 
 // Added returns how many vectors were ever added.
 func (s *Set) Added() uint64 { return s.graph.Added() }
 
-// A text is the length of a name (unsigned varint), the name and the attributes. That there are attributes although they
-// are empty is said by the length, which is a byte longer than it need be.
+// A text is the length of a name (unsigned varint), the name and the attributes. If the attributes exist but are empty,
+// the length takes one byte more than necessary.
 
-// makeText returns a text; attributes are nil if there are none.
+// makeText returns a text; attributes is nil if there are none.
 func makeText(name, attributes []byte) string {
 	b := make([]byte, 0, 1+binary.MaxVarintLen32+len(name)+len(attributes))
 	b = binary.AppendUvarint(b, uint64(len(name)))
@@ -143,7 +143,7 @@ func makeText(name, attributes []byte) string {
 	return strings.Clone(unsafe.String(unsafe.SliceData(b), len(b)))
 }
 
-// text returns name and attributes of a node.
+// text returns the name and the attributes of a node.
 func (s *Set) text(id uint32) (name, attributes string) {
 	t := s.texts.At(id)[0]
 	if t[0] < 0x80 {
@@ -154,14 +154,14 @@ func (s *Set) text(id uint32) (name, attributes string) {
 	return t[w : w+int(n)], t[w+int(n):]
 }
 
-// Name returns the name of node id. It is a view, which lasts as long as the element.
+// Name returns the name of node id: a view, valid as long as the element exists.
 func (s *Set) Name(id uint32) string {
 	name, _ := s.text(id)
 	return name
 }
 
-// Attributes returns the attributes of node id, which may be empty; ok is false if it has none. They are a view, which
-// lasts until they change.
+// Attributes returns the attributes of node id, which may be empty; ok is false if it has none. They are a view, valid
+// until they change.
 func (s *Set) Attributes(id uint32) (attributes string, ok bool) {
 	name, attributes := s.text(id)
 	return attributes, attributes != "" || len(s.texts.At(id)[0])-len(name) > uvarintLen(uint64(len(name)))
@@ -170,14 +170,14 @@ func (s *Set) Attributes(id uint32) (attributes string, ok bool) {
 // view returns a string that shares the memory of b.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// Find returns the node of an element. Nodes keep their numbers until the set changes.
+// Find returns the node of an element. Numbers of nodes are valid until the set changes.
 func (s *Set) Find(name []byte) (id uint32, ok bool) { return s.order.get(view(name)) }
 
-// Range calls fn with the nodes whose names are not below name, in the byte order of their names, until it returns
+// Range calls fn with the nodes whose names are at least name, in the byte order of their names, until fn returns
 // false.
 func (s *Set) Range(name []byte, fn func(id uint32) bool) { s.order.from(view(name), fn) }
 
-// SetAttributes gives node id other attributes; none if they are empty.
+// SetAttributes sets the attributes of node id; empty ones remove them.
 func (s *Set) SetAttributes(id uint32, attributes []byte) {
 	name, _ := s.text(id)
 	was, had := s.Attributes(id)
@@ -204,8 +204,8 @@ func (s *Set) setText(id uint32, text string) {
 	t[0] = text
 }
 
-// AppendRaw appends the components of node id to dst as they are kept: a byte for each in Q8, words of 64 bits in Bin,
-// floats of 32 bits otherwise, little-endian. norm is what the vector's length was, unit the largest component in Q8.
+// AppendRaw appends the stored components of node id to dst: a byte each for Q8, 64-bit words for Bin, 32-bit floats
+// otherwise, little-endian. norm is the vector's original length, unit the largest component in Q8.
 func (s *Set) AppendRaw(dst []byte, id uint32) (out []byte, norm, unit float32) {
 	if s.quant == Q8 {
 		unit = range8(s.words.At(id))
@@ -213,7 +213,7 @@ func (s *Set) AppendRaw(dst []byte, id uint32) (out []byte, norm, unit float32) 
 	return s.appendRaw(dst, id), s.norms.At(id)[0], unit
 }
 
-// AppendVector appends the vector of node id, about as it was added, to dst. In Bin it has 1 and -1.
+// AppendVector appends the approximate original vector of node id to dst. For Bin it has 1 and -1.
 func (s *Set) AppendVector(dst []float32, id uint32) []float32 {
 	from := len(dst)
 	dst = s.appendUnit(dst, id)
@@ -226,7 +226,7 @@ func (s *Set) AppendVector(dst []float32, id uint32) []float32 {
 	return dst
 }
 
-// appendUnit appends the vector of node id as it is kept, normalised but for what quantisation has changed.
+// appendUnit appends the stored vector of node id, normalised except for the effects of quantisation.
 func (s *Set) appendUnit(dst []float32, id uint32) []float32 {
 	switch s.quant {
 	case Q8:
@@ -246,8 +246,8 @@ func (s *Set) appendUnit(dst []float32, id uint32) []float32 {
 	return dst
 }
 
-// Project returns a vector in the dimensions of the set: the same one, or its projection if it has the dimensions that
-// are projected. The result may have any number of dimensions if v has.
+// Project returns a vector in the dimensions of the set: v itself, or its projection if it has the dimensions of the
+// projection's input. If v fits neither, the result does not have Dim dimensions.
 func (s *Set) Project(v []float32) []float32 {
 	if s.proj.Input == len(v) && len(v) > 0 {
 		return s.proj.project(v)
@@ -255,12 +255,12 @@ func (s *Set) Project(v []float32) []float32 {
 	return v
 }
 
-// Add adds an element whose name the set does not have. v has Dim components, none of which is a NaN; it is normalised.
-// attributes are nil if it has none. ef, from 1 to MaxEF, is how many nodes are candidates for links.
+// Add adds an element with a new name. v has Dim components without NaN; it is normalised. attributes is nil if there
+// are none. ef, from 1 to MaxEF, is the number of candidates for links.
 func (s *Set) Add(name []byte, v []float32, attributes []byte, ef int) {
 	s.noteMeta()
 	id := uint32(s.Len())
-	s.note(nodePart, id) // which are not there yet
+	s.note(nodePart, id) // the new node's parts
 	s.note(linksPart, id)
 	norm := Normalise(v)
 	switch s.quant {
@@ -310,7 +310,7 @@ func (s *Set) Remove(id uint32) {
 	s.graph.Pop()
 }
 
-// move gives the last node the number of one that is gone.
+// move gives the last node the number of a removed one.
 func (s *Set) move(last, id uint32) {
 	if s.quant == None {
 		copy(s.floats.At(id), s.floats.At(last))
@@ -323,7 +323,7 @@ func (s *Set) move(last, id uint32) {
 	s.graph.Renumber(last, id)
 }
 
-// Clone returns a copy of the set that notes no changes.
+// Clone returns a copy that does not track its changes.
 func (s *Set) Clone() *Set {
 	c := *s
 	c.log = nil
@@ -359,72 +359,72 @@ func (s *Set) Score(a, b uint32) float64 {
 	return score(s.distance(q, b))
 }
 
-// score is the similarity for a distance.
+// score returns the similarity for a distance.
 func score(distance float32) float64 { return min(max(1-float64(distance)/2, 0), 1) } // distances are rounded
 
-// Query is a vector that a search begins with.
+// Query is the vector that a search compares with.
 type Query struct {
 	node   uint32
-	vector []float32 // nil if node is meant
+	vector []float32 // nil if node is set
 }
 
 // QueryNode returns a query with the vector of node id.
 func QueryNode(id uint32) Query { return Query{node: id} }
 
-// QueryVector returns a query with a vector of the dimensions of the set, without NaNs, which is normalised.
+// QueryVector returns a query for a vector with the set's dimensions, without NaN; it is normalised.
 func QueryVector(v []float32) Query { return Query{vector: v} }
 
-// Dim returns the number of dimensions of the vector of a query.
+// Dim returns the number of dimensions of a query's vector.
 func (q Query) Dim() int { return len(q.vector) }
 
-// Search is how similar elements are looked for.
+// Search has the parameters of a search.
 type Search struct {
-	Count int // how many are wanted, at least 1
-	EF    int // how many candidates there are, if more than Count; 0 is as many as the size of the set asks for
-	// Accept says which nodes are wanted; nil for all.
+	Count int // number of results, at least 1
+	EF    int // number of candidates, if more than Count; 0 chooses it by the size of the set
+	// Accept says which nodes to return; nil for all.
 	Accept func(id uint32) bool
-	// Effort is the number of nodes after whose neighbours the search for nodes that are accepted ends; 0 is no end.
+	// Effort ends the search for accepted nodes after visiting the neighbours of this many nodes; 0 is no limit.
 	Effort int
-	All    bool // look at all nodes
+	All    bool // visit all nodes
 }
 
-// Found is a node that was found.
+// Found is a result of a search.
 type Found struct {
 	ID    uint32
-	Score float64 // from 1, the same direction, to 0
+	Score float64 // from 1 (same direction) to 0
 }
 
-// The default EF of searches grows with the root of the number of elements, so that even for random vectors at least 95
-// of the 100 nearest are found among 100,000.
+// The default EF of searches grows with the square root of the number of elements, so that even with random vectors at
+// least 95 of the 100 nearest are found among 100,000.
 const (
 	efByRoot     = 3.5
 	minDefaultEF = 100
 	maxDefaultEF = 1200
 )
 
-// defaultEF returns how many candidates a search has if nothing is said.
+// defaultEF returns the default number of candidates of a search.
 func (s *Set) defaultEF() int {
 	return min(max(int(efByRoot*math.Sqrt(float64(s.Len()))), minDefaultEF), maxDefaultEF)
 }
 
-// Work returns about how much work a search is: nodes that are gone through. The usual number of candidates counts as
-// none, so that no set is copied for it.
+// Work returns the approximate amount of work of a search: the number of visited nodes. The default number of
+// candidates counts as none, so that no set is copied for it.
 func (s *Set) Work(c Search) int {
 	n := s.Len()
 	if !c.All {
 		looked := min(n, max(c.EF, c.Count))
 		if c.Accept != nil {
-			looked = max(looked, min(n/s.m, c.Effort)*s.m) // which Accept is asked about
+			looked = max(looked, min(n/s.m, c.Effort)*s.m) // Accept is called for these
 		}
 		n = looked
 	}
 	return n * (1 + s.dim/dimsAsOne)
 }
 
-// dimsAsOne is how many dimensions take as long as all else that is done for a node.
+// dimsAsOne is how many dimensions take as long as all other work for a node.
 const dimsAsOne = 128
 
-// Similar returns the nodes that are most similar to a query, the most similar first.
+// Similar returns the nodes most similar to a query, most similar first.
 func (s *Set) Similar(from Query, c Search) []Found {
 	if s.Len() == 0 {
 		return nil
@@ -457,7 +457,7 @@ func (s *Set) Similar(from Query, c Search) []Found {
 	return found
 }
 
-// scan looks at all nodes and returns the count nearest.
+// scan visits all nodes and returns the count nearest.
 func (s *Set) scan(q *query, count int, accept func(id uint32) bool) (found graph.Farthest) {
 	for id := range uint32(s.Len()) {
 		k := graph.MakeKey(s.distance(q, id), id)

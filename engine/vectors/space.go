@@ -26,7 +26,7 @@ func (s *Set) Query(id uint32, reuse graph.Query) graph.Query {
 	return q
 }
 
-// maxKept is how many elements of its parts a query keeps.
+// maxKept is the largest length of a part that a released query keeps.
 const maxKept = 1 << 12
 
 // Release implements graph.Query.
@@ -37,7 +37,7 @@ func (q *query) Release() {
 	}
 }
 
-// of sets a query to the vector of a node. It is a view of the vector.
+// of sets the query to the vector of a node, as a view.
 func (q *query) of(s *Set, id uint32) {
 	q.set = s
 	switch s.quant {
@@ -51,7 +51,7 @@ func (q *query) of(s *Set, id uint32) {
 	}
 }
 
-// take sets a query to a vector, which is normalised.
+// take sets the query to a vector, which is normalised.
 func (q *query) take(s *Set, v []float32) {
 	q.set = s
 	Normalise(v)
@@ -68,8 +68,8 @@ func (q *query) take(s *Set, v []float32) {
 	}
 }
 
-// Distance implements graph.Query. It is about the distance of a node, which is 1 less the cosine of the angle between
-// it and the query.
+// Distance implements graph.Query. It returns about the distance of a node: 1 minus the cosine of the angle between it
+// and the query.
 func (q *query) Distance(id uint32) float32 {
 	if q.set.quant == Q8 {
 		return 1 - q.rough8(q.set.words.At(id))
@@ -77,10 +77,10 @@ func (q *query) Distance(id uint32) float32 {
 	return q.set.distance(q, id)
 }
 
-// fetched is how many vectors are fetched at once: as many as a list takes.
+// fetched is how many vectors are prefetched at once: the capacity of a list.
 const fetched = prefetch.Len / fetchedLines
 
-// fetchedLines is how many lines of memory of a vector are fetched: what follows them the processor fetches itself.
+// fetchedLines is how many cache lines of a vector are prefetched; the processor itself fetches further lines.
 const fetchedLines = 3
 
 // Distances implements graph.Query.
@@ -112,8 +112,7 @@ func (q *query) Distances(ids []uint32, distances []float32) {
 	}
 }
 
-// fetch begins to fetch the vectors of nodes from memory, which takes longer than to compare them. size is that of an
-// element.
+// fetch prefetches the vectors of nodes, which takes longer than comparing them. size is the size of an element.
 func fetch[T any](q *query, all *slab.View[T], ids []uint32, size int) {
 	for _, id := range ids {
 		v := all.At(id)
@@ -136,7 +135,7 @@ func (s *Set) distance(q *query, id uint32) float32 {
 	switch s.quant {
 	case Q8:
 		words := s.words.At(id)
-		// Each product is rounded as in Redis, where a vector in the same direction often has a score of just 1.
+		// Each product is rounded as in Redis, where a vector of the same direction often has a score of exactly 1.
 		scale := float32(float32(range8(words)/127) * float32(q.unit/127))
 		return 1 - float32(float32(q.dot8(words))*scale)
 	case Bin:

@@ -10,20 +10,20 @@ import (
 	"github.com/atomredis/atomredis/engine/vectors/graph"
 )
 
-// How sets are stored. A part has the name
+// How sets are stored. The parts are named
 //
-//	a                   what the set is made with, and how its graph is entered
-//	d and four bytes    what belongs to a node without its links; the bytes are its number, big-endian
+//	a                   the set's parameters, and the entry of its graph
+//	d and four bytes    a node without its links; the bytes are its number, big-endian
 //	l and four bytes    the links of a node, from the lowest level up
 //
-// Data begin with the format. The numbers of the first part are uvarints: quantisation, dimensions, M, dimensions of
-// what is projected, seed (eight bytes), number of nodes, nodes that ever were, entry, highest level. A node is its norm
-// (four bytes), its words or floats (little-endian), and then its text: the length of the name as a uvarint, the name,
-// the attributes; empty attributes have a format of their own. Links are, for each level, how many there are and by how
-// much each is above the one before, as uvarints. A small set is stored whole: the format, and the data of all parts in the
-// order of their names, each with its length in front.
+// Data begins with the format. The numbers of the first part are uvarints: quantisation, dimensions, M, dimensions
+// before projection, seed (eight bytes), number of nodes, nodes ever added, entry, highest level. A node is its norm
+// (four bytes), its words or floats (little-endian), and its text: the length of the name as a uvarint, the name, the
+// attributes; empty attributes have a format of their own. Links are, for each level, their number and the differences
+// between successive links, as uvarints. A small set is stored whole: the format, and the data of all parts in the
+// order of their names, each after its length.
 
-// format is the first byte of every stored form, but for those of nodes with empty attributes.
+// format is the first byte of every stored form, except for nodes with empty attributes.
 const (
 	format      = 1
 	formatEmpty = 2
@@ -33,7 +33,7 @@ const (
 	metaPart  = 'a'
 	nodePart  = 'd'
 	linksPart = 'l'
-	nameLen   = 5 // of the parts of nodes
+	nameLen   = 5 // of a node's parts
 )
 
 // Errors of stored data.
@@ -47,7 +47,7 @@ var (
 	errTwice  = errors.New("vector set: stored form has an element twice")
 )
 
-// partName returns the name of a part of a node.
+// partName returns the name of a node's part.
 func partName(kind byte, id uint32) string {
 	b := binary.BigEndian.AppendUint32([]byte{kind}, id)
 	return unsafe.String(unsafe.SliceData(b), len(b))
@@ -68,10 +68,10 @@ func (s *Set) note(kind byte, id uint32) {
 
 func (s *Set) noteLinks(id uint32) { s.note(linksPart, id) }
 
-// noteNode is note for what belongs to a node without its links.
+// noteNode notes a change of a node apart from its links.
 func (s *Set) noteNode(id uint32) { s.note(nodePart, id) }
 
-// noteMeta must be called before what is stored of the whole set changes.
+// noteMeta must be called before the first part changes.
 func (s *Set) noteMeta() {
 	if s.log != nil {
 		s.log.Before([]byte{metaPart}, s)
@@ -81,7 +81,7 @@ func (s *Set) noteMeta() {
 
 func (s *Set) parts() int { return 1 + 2*s.Len() }
 
-// largeBytes is about how many bytes a set has from which on it is stored in parts.
+// largeBytes is about the size in bytes from which a set is stored in parts.
 const largeBytes = 16 << 10
 
 func (s *Set) isLarge() bool {
@@ -89,10 +89,10 @@ func (s *Set) isLarge() bool {
 	return s.Len()*(8*words+4*floats+4*(1+2*s.m))+s.textBytes > largeBytes
 }
 
-// Large reports whether the set must be stored in parts. One that has been large stays so.
+// Large reports whether the set must be stored in parts. A set that was large once stays so.
 func (s *Set) Large() bool { return s.large }
 
-// Track makes a set that is Large note in l from now on which parts change. All that it has count as changed.
+// Track makes a Large set note changed parts in l from now on. All present parts count as changed.
 func (s *Set) Track(l *delta.Log) {
 	s.Attach(l)
 	l.After(metaName, s.parts())
@@ -102,13 +102,13 @@ func (s *Set) Track(l *delta.Log) {
 	}
 }
 
-// Attach makes a set that is Large note in l from now on which parts change; nil ends that.
+// Attach makes a Large set note changed parts in l from now on; nil ends that.
 func (s *Set) Attach(l *delta.Log) { s.log = l }
 
 // Log returns the record of changes, nil if the set has none.
 func (s *Set) Log() *delta.Log { return s.log }
 
-// Walk calls fn with the names of about count parts from c on, in their order, and returns where to go on.
+// Walk calls fn with the names of about count parts from c on, in order, and returns where to continue.
 func (s *Set) Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool) {
 	kind, id := byte(nodePart), uint32(0) // of the next part
 	switch {
@@ -248,9 +248,9 @@ func DecodeBlob(b []byte) (*Set, error) {
 // Loader builds a set from its parts.
 type Loader struct {
 	s     *Set          // nil before the first part
-	n     int           // nodes that there should be
-	links *graph.Loader // of the set's graph
-	added uint64        // nodes that ever were
+	n     int           // expected number of nodes
+	links *graph.Loader // for the set's graph
+	added uint64        // nodes ever added
 	entry uint32
 	top   int
 }
@@ -258,9 +258,8 @@ type Loader struct {
 // NewLoader returns a Loader that has no parts.
 func NewLoader() *Loader { return &Loader{} }
 
-// Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their
-// names, each once; it is an error if this one does not, or is no part of a set. After an error the Loader is of no
-// more use.
+// Add adds the part with the given name and data, and keeps neither. Parts come in the byte order of their names, each
+// once; a part out of order, or one that belongs to no set, is an error. After an error the Loader is useless.
 func (l *Loader) Add(name, data []byte) error {
 	switch {
 	case string(name) == metaName:
@@ -368,7 +367,7 @@ func (l *Loader) node(data []byte) error {
 	return nil
 }
 
-// uvarintLen returns the length of the shortest uvarint that is n.
+// uvarintLen returns the length of the shortest uvarint of n.
 func uvarintLen(n uint64) int {
 	var b [binary.MaxVarintLen64]byte
 	return binary.PutUvarint(b[:], n)
@@ -384,11 +383,11 @@ func (l *Loader) addLinks(data []byte) error {
 	return l.links.Add(data[1:])
 }
 
-// Finish returns the set, whose changes will be noted in log.
+// Finish returns the set, which notes its changes in log.
 func (l *Loader) Finish(log *delta.Log) (*Set, error) {
 	s, err := l.finish(log)
 	if err == nil && log != nil {
-		s.large = true // it is stored so
+		s.large = true // as stored
 	}
 	return s, err
 }
@@ -406,10 +405,10 @@ func (l *Loader) finish(log *delta.Log) (*Set, error) {
 	return s, nil
 }
 
-// fields reads what may be anything.
+// fields reads untrusted data.
 type fields struct {
-	b   []byte // what has not been read
-	bad bool   // there was not what was asked for; all that has been read is worth nothing
+	b   []byte // unread bytes
+	bad bool   // a read has failed, so all results are invalid
 }
 
 func (f *fields) uvarint() uint64 {

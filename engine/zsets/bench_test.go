@@ -52,8 +52,7 @@ func BenchmarkZSet(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory tells how many bytes of memory a member of 20 bytes takes, with whole numbers as scores and with
-// others.
+// BenchmarkMemory reports the bytes of memory per member of 20 bytes, with integer scores and with others.
 func BenchmarkMemory(b *testing.B) {
 	for _, n := range []int{10, 100, 1000, 1000_000} {
 		for name, factor := range map[string]float64{"whole": 1, "fraction": 0.7919} {

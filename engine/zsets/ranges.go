@@ -1,10 +1,10 @@
 package zsets
 
-// This file finds and removes members by rank, score and name. Ranges of scores and names become
-// ranges of ranks first, so that there is one way to walk and one to remove.
+// This file finds and removes members by rank, score and name. Ranges of scores and names are converted to ranges of
+// ranks first, so that there is one way to walk and one to remove.
 
-// ScoreRange is the scores from Min to Max; MinEx and MaxEx exclude the bound itself. A bound may be
-// infinite, not NaN.
+// ScoreRange is the scores from Min to Max; MinEx and MaxEx exclude the bound itself. A bound may be infinite, but not
+// NaN.
 type ScoreRange struct {
 	Min, Max     float64
 	MinEx, MaxEx bool
@@ -19,7 +19,7 @@ type LexBound struct {
 // LexKind says how a LexBound bounds.
 type LexKind int8
 
-// The kinds of bounds, with how they are written in commands.
+// The kinds of bounds, with their notation in commands.
 const (
 	LexMin    LexKind = iota // "-": before every name
 	LexMax                   // "+": after every name
@@ -27,8 +27,8 @@ const (
 	Exclusive                // "(name"
 )
 
-// LexRange is the names from Min to Max. It is meant for sets whose scores are all the same; on
-// others it finds some range, but which one is unspecified.
+// LexRange is the names from Min to Max. It is meant for sets with equal scores; in other sets the result is
+// unspecified.
 type LexRange struct{ Min, Max LexBound }
 
 // span is a range of ranks: from (included) to (excluded).
@@ -45,7 +45,7 @@ func (z *ZSet) ranks(start, stop int) span {
 	return span{start, stop + 1}
 }
 
-// scored finds the ranks of a range of scores.
+// scored returns the ranks of a range of scores.
 func (z *ZSet) scored(r ScoreRange) span {
 	first := func(reached func(score float64) bool) int {
 		if l := z.large(); l != nil {
@@ -59,7 +59,7 @@ func (z *ZSet) scored(r ScoreRange) span {
 	}
 }
 
-// named finds the ranks of a range of names.
+// named returns the ranks of a range of names.
 func (z *ZSet) named(r LexRange) span {
 	first := func(reached func(name string) bool) int {
 		if l := z.large(); l != nil {
@@ -70,7 +70,7 @@ func (z *ZSet) named(r LexRange) span {
 	return span{first(r.Min.begins), first(r.Max.ended)}
 }
 
-// begins tells whether a name lies at or after the lower bound b.
+// begins reports whether a name is at or after the lower bound b.
 func (b LexBound) begins(name string) bool {
 	switch b.Kind {
 	case Inclusive:
@@ -81,7 +81,7 @@ func (b LexBound) begins(name string) bool {
 	return b.Kind == LexMin
 }
 
-// ended tells whether a name lies after the upper bound b.
+// ended reports whether a name is after the upper bound b.
 func (b LexBound) ended(name string) bool {
 	switch b.Kind {
 	case Inclusive:
@@ -92,7 +92,7 @@ func (b LexBound) ended(name string) bool {
 	return b.Kind == LexMin
 }
 
-// firstSmall is the rank of the first member of a small set for which reached is true, Len if there is none.
+// firstSmall returns the rank of the first member of a small set for which reached returns true, Len if there is none.
 func (z *ZSet) firstSmall(reached func(member []byte, score float64) bool) int {
 	rank := 0
 	for p := z.small.First(); p >= 0; rank++ {
@@ -116,9 +116,9 @@ func (z *ZSet) RangeByRank(start, stop int, reverse bool, fn func(member []byte,
 	z.walk(s, reverse, fn)
 }
 
-// RangeByScore calls fn with the members whose scores are in the range, ascending, or descending in
-// reverse, until fn returns false. It leaves out the first offset ones and stops after limit; a
-// negative limit is none. A negative offset finds nothing.
+// RangeByScore calls fn with the members whose scores are in the range, ascending, or descending if reverse, until fn
+// returns false. It skips the first offset ones and stops after limit; a negative limit is no limit. A negative offset
+// finds nothing.
 func (z *ZSet) RangeByScore(r ScoreRange, reverse bool, offset, limit int, fn func(member []byte, score float64) bool) {
 	z.walk(z.scored(r).part(reverse, offset, limit), reverse, fn)
 }
@@ -128,15 +128,14 @@ func (z *ZSet) RangeByLex(r LexRange, reverse bool, offset, limit int, fn func(m
 	z.walk(z.named(r).part(reverse, offset, limit), reverse, fn)
 }
 
-// CountByScore is the number of members in the range.
+// CountByScore returns the number of members in the range.
 func (z *ZSet) CountByScore(r ScoreRange) int { return z.scored(r).len() }
 
-// CountByLex is the number of members in the range.
+// CountByLex returns the number of members in the range.
 func (z *ZSet) CountByLex(r LexRange) int { return z.named(r).len() }
 
-// RemoveRangeByRank removes the members of rank start to stop, both included, and returns their
-// number. It calls fn, unless nil, with each of them first, ascending; the view is valid until fn
-// returns.
+// RemoveRangeByRank removes the members of rank start to stop, both included, and returns their number. If fn is not
+// nil, it is first called with each of them, ascending; the view is valid until fn returns.
 func (z *ZSet) RemoveRangeByRank(start, stop int, fn func(member []byte, score float64)) int {
 	return z.remove(z.ranks(start, stop), fn)
 }
@@ -151,14 +150,14 @@ func (z *ZSet) RemoveRangeByLex(r LexRange, fn func(member []byte, score float64
 	return z.remove(z.named(r), fn)
 }
 
-// PopMin removes the count lowest members and returns how many there were. It calls fn with each of
-// them, ascending; the view is valid until fn returns.
+// PopMin removes the count lowest members and returns how many it removed. It calls fn with each of them, ascending;
+// the view is valid until fn returns.
 func (z *ZSet) PopMin(count int, fn func(member []byte, score float64)) int {
 	return z.remove(span{0, min(count, z.Len())}, fn)
 }
 
-// PopMax removes the count highest members and returns how many there were. It calls fn with each of
-// them, descending; the view is valid until fn returns.
+// PopMax removes the count highest members and returns how many it removed. It calls fn with each of them, descending;
+// the view is valid until fn returns.
 func (z *ZSet) PopMax(count int, fn func(member []byte, score float64)) int {
 	s := span{z.Len() - max(0, min(count, z.Len())), z.Len()}
 	z.walk(s, true, func(member []byte, score float64) bool {
@@ -168,8 +167,7 @@ func (z *ZSet) PopMax(count int, fn func(member []byte, score float64)) int {
 	return z.remove(s, nil)
 }
 
-// part is what remains of a span after an offset and with a limit, seen from the end where a walk
-// begins.
+// part returns the rest of a span after an offset and with a limit, counted from the end where a walk starts.
 func (s span) part(reverse bool, offset, limit int) span {
 	n := s.len()
 	if offset < 0 || offset >= n {
@@ -219,7 +217,7 @@ func (z *ZSet) walk(s span, reverse bool, fn func(member []byte, score float64) 
 	}
 }
 
-// remove removes the members in s, calling fn with each of them before, unless it is nil.
+// remove removes the members in s. If fn is not nil, it is called with each of them before.
 func (z *ZSet) remove(s span, fn func(member []byte, score float64)) int {
 	n := s.len()
 	if n == 0 {

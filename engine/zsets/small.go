@@ -8,9 +8,9 @@ import (
 	"github.com/atomredis/atomredis/engine/listpack"
 )
 
-// This file has the form of a small set: a listpack of pairs, a member and its score, in order. The score is
-// big-endian without the zeros at its end, which leaves two or three bytes of most whole numbers. The last byte of
-// its element is the size of the whole pair, so that pairs can be walked backwards; it is 0 if the size does not fit.
+// This file has the form of a small set: a listpack of sorted pairs, a member and its score. The score is big-endian
+// without trailing zero bytes, which leaves two or three bytes for most integers. The last byte of its element is the
+// size of the whole pair, for walking backwards; it is 0 if the size does not fit.
 
 // maxScore is the largest size of a score and the byte that follows it.
 const maxScore = scoreLen + 1
@@ -39,10 +39,10 @@ func (z *ZSet) before(p listpack.Pos) listpack.Pos {
 	}
 }
 
-// end returns the position behind the last member of a small set.
+// end returns the position after the last member of a small set.
 func (z *ZSet) end() listpack.Pos { return listpack.Pos(len(z.small.Bytes())) }
 
-// seek returns the position of the member at a rank of a small set, which must be there. It walks from the nearer end.
+// seek returns the position of the member at a rank of a small set, which must exist. It walks from the nearer end.
 func (z *ZSet) seek(rank int) listpack.Pos {
 	n := z.Len()
 	if rank <= n/2 {
@@ -55,7 +55,7 @@ func (z *ZSet) seek(rank int) listpack.Pos {
 	return p
 }
 
-// insert puts a new member in its place in a small set.
+// insert inserts a new member into a small set.
 func (z *ZSet) insert(member []byte, score float64) {
 	place := listpack.Pos(-1)
 	if last := z.before(z.end()); last >= 0 {
@@ -67,8 +67,7 @@ func (z *ZSet) insert(member []byte, score float64) {
 	z.small.Insert(place, member, appendSmall(room[:0], score, listpack.EncodedLen(member)))
 }
 
-// firstAfter returns the position of the first member of a small set that comes after another one, of which there
-// must be one.
+// firstAfter returns the position of the first member of a small set that sorts after the given one. There must be one.
 func (z *ZSet) firstAfter(member []byte, score float64) listpack.Pos {
 	for p := z.small.First(); ; {
 		m, s, next := z.pair(p)
@@ -79,7 +78,7 @@ func (z *ZSet) firstAfter(member []byte, score float64) listpack.Pos {
 	}
 }
 
-// ordered tells whether one member comes before another.
+// ordered reports whether one member sorts before another.
 func ordered(member []byte, score float64, next []byte, nextScore float64) bool {
 	if score != nextScore {
 		return score < nextScore
@@ -87,7 +86,7 @@ func ordered(member []byte, score float64, next []byte, nextScore float64) bool 
 	return string(member) < string(next)
 }
 
-// appendSmall appends what is stored of a score in a small set. Size is that of the member's element.
+// appendSmall appends the form of a score in a small set. size is the size of the member's element.
 func appendSmall(dst []byte, score float64, size int) []byte {
 	number := math.Float64bits(score)
 	n := scoreLen - bits.TrailingZeros64(number)/8
@@ -99,7 +98,7 @@ func appendSmall(dst []byte, score float64, size int) []byte {
 	return append(dst, byte(size))
 }
 
-// decodeSmall returns the score that appendSmall has stored.
+// decodeSmall reads the output of appendSmall.
 func decodeSmall(stored []byte) float64 {
 	number, shift := uint64(0), 8*scoreLen
 	for _, c := range stored[:len(stored)-1] {

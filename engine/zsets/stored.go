@@ -11,9 +11,9 @@ import (
 
 // This file has the stored forms, in which a score is the 8 bytes of the number, little-endian. A small set is stored
 // whole: the format, then score, length (unsigned varint) and bytes of every member, in the order of the set. A large
-// one is stored in parts: the name of a part is a member and its data the score.
+// one is stored in parts: a part's name is a member and its data the score.
 
-// blobFormat is the first byte of a set that is stored whole.
+// blobFormat is the first byte of a set stored whole.
 const blobFormat = 1
 
 // Errors of stored data.
@@ -30,7 +30,7 @@ var (
 // Large reports whether the set must be stored in parts.
 func (z *ZSet) Large() bool { return z.large() != nil }
 
-// Track makes a large set note in l from now on which members change. All that it has count as changed.
+// Track makes a large set note changed members in l from now on. All present members count as changed.
 func (z *ZSet) Track(l *delta.Log) {
 	z.Attach(l)
 	members := &z.large().members
@@ -40,7 +40,7 @@ func (z *ZSet) Track(l *delta.Log) {
 	}
 }
 
-// Attach makes a large set note in l from now on which members change; nil ends that.
+// Attach makes a large set note changed members in l from now on; nil ends that.
 func (z *ZSet) Attach(l *delta.Log) {
 	z.large().log = l
 	z.large().members.Unmark()
@@ -87,7 +87,7 @@ func DecodeBlob(b []byte) (*ZSet, error) {
 	}
 	z := New()
 	seen := map[string]struct{}{} // views of b
-	var last []byte               // the member before, and its score
+	var last []byte               // the previous member, and its score
 	var lastScore float64
 	for b = b[1:]; len(b) > 0; {
 		if len(b) < scoreLen {
@@ -125,7 +125,7 @@ func appendScore(dst []byte, score float64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(score))
 }
 
-// decodeScore returns the score that b, and nothing else, is the stored form of.
+// decodeScore decodes a stored score, which must be all of b.
 func decodeScore(b []byte) (float64, error) {
 	if len(b) != scoreLen {
 		return 0, errScore
@@ -143,9 +143,8 @@ type Loader struct{ items []item }
 // NewLoader returns a Loader that has no parts.
 func NewLoader() *Loader { return new(Loader) }
 
-// Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their
-// names, each once; it is an error if this one does not, or if its data is no score. After an error the Loader is of
-// no more use.
+// Add adds the part with the given name and data, and keeps neither. Parts come in the byte order of their names, each
+// once; a part out of order, or an invalid score, is an error. After an error the Loader is useless.
 func (l *Loader) Add(name, data []byte) error {
 	if n := len(l.items); n > 0 && string(name) <= l.items[n-1].member.Key() {
 		return errPartsOrder
@@ -158,10 +157,9 @@ func (l *Loader) Add(name, data []byte) error {
 	return nil
 }
 
-// Finish returns the set, whose changes will be noted in log. The error is always nil: a set may have any members and
-// scores.
+// Finish returns the set, which notes its changes in log. The error is always nil: any members and scores are valid.
 func (l *Loader) Finish(log *delta.Log) (*ZSet, error) {
-	// In order they fill the tree densely and without searching.
+	// Sorted members fill the tree densely and without searching.
 	slices.SortFunc(l.items, func(a, b item) int {
 		if a.less(&b) {
 			return -1
@@ -175,7 +173,7 @@ func (l *Loader) Finish(log *delta.Log) (*ZSet, error) {
 	return newLarge(large), nil
 }
 
-// PutPart gives a large set a member with a stored score. It counts as no change. There is no deadline.
+// PutPart sets a member of a large set to its stored score, without noting a change. There is no deadline.
 func (z *ZSet) PutPart(name, data, _ []byte) error {
 	score, err := decodeScore(data)
 	if err != nil {
@@ -189,7 +187,7 @@ func (z *ZSet) PutPart(name, data, _ []byte) error {
 	return nil
 }
 
-// DropPart takes a member from a large set. It counts as no change.
+// DropPart removes a member of a large set, without noting a change.
 func (z *ZSet) DropPart(name []byte) {
 	l := z.large()
 	log := l.log

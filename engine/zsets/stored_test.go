@@ -14,10 +14,10 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// storage is what a store holds of a value that is stored in parts.
+// storage is what a store has of a value in parts.
 type storage map[string]string
 
-// write takes what has changed until the checkpoint began.
+// write stores the changes up to the start of the checkpoint.
 func (s storage) write(l *delta.Log, p delta.Parts) {
 	for _, name := range l.Frozen().Sorted() {
 		if data, ok := l.AppendFrozen(nil, name, p); ok {
@@ -40,7 +40,7 @@ func (s storage) load(t require.TestingT, log *delta.Log) *ZSet {
 	return z
 }
 
-// bitsOf is ascending with the bits of every score, which tell -0 from 0.
+// bitsOf is ascending with the bits of every score, which distinguish -0 from 0.
 func bitsOf(z *ZSet) (members []string, scores []uint64) {
 	for _, e := range ascending(z) {
 		members, scores = append(members, e.member), append(scores, math.Float64bits(e.score))
@@ -70,7 +70,7 @@ func TestCheckpointsStoreTheSortedSetAsItWasWhenTheyBegan(t *testing.T) {
 		}
 		require.True(t, z.Large())
 		z.Track(log)
-		var frozen *ZSet // the set as it was when the checkpoint began that has not ended
+		var frozen *ZSet // the set at the start of the unfinished checkpoint
 		few := func(t *rapid.T) int { return rapid.IntRange(0, 5).Draw(t, "count") }
 		never := func([]byte, float64) {}
 		begin := func() {
@@ -216,7 +216,7 @@ func TestLoaderRefusesPartsThatAreNoSortedSet(t *testing.T) {
 	}
 }
 
-// requireSound checks that a set that was decoded is in order and has every member once.
+// requireSound checks that a decoded set is sorted and has every member once.
 func requireSound(t *testing.T, z *ZSet) {
 	check(t, z)
 	list := ascending(z)

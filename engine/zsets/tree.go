@@ -10,7 +10,7 @@ import (
 // member is a member of a large set: its score and its name (dict.Text), in one piece of memory without pointers.
 type member struct{ p *byte }
 
-// minMember is the size from which on the allocator aligns memory as a score needs it.
+// minMember is the size from which the allocator aligns memory as a score needs it.
 const minMember = 16
 
 // newMember returns a member with a copy of a name.
@@ -27,18 +27,17 @@ func (m member) size() int {
 	return listpack.Allocated(max(scoreLen+dict.TextLen(m.name()), minMember))
 }
 
-// score is where the score is.
+// score returns the address of the score.
 func (m member) score() *float64 { return (*float64)(unsafe.Pointer(m.p)) }
 
-// Key is the name, which shares the memory of the member.
+// Key returns the name, which shares the memory of the member.
 func (m member) Key() string { return dict.TextAt((*byte)(unsafe.Add(unsafe.Pointer(m.p), scoreLen))) }
 
-// name is the name as bytes, which must not be written to.
+// name returns the name as bytes, which must not be changed.
 func (m member) name() []byte { return view(m.Key()) }
 
-// item is a member in the tree, beside a score: that of the member, except in the bounds of inner nodes, where it is
-// what the score was. Items are ordered by score and then by name; the member's memory is read only to tell equal
-// scores apart.
+// item is a member in the tree, with its score (in bounds of inner nodes, a former score). Items are ordered by score
+// and then by name; the member's memory is read only to distinguish equal scores.
 type item struct {
 	score  float64
 	member member
@@ -51,32 +50,32 @@ func (a *item) less(b *item) bool {
 	return a.member.less(b.member)
 }
 
-// less is apart, so that the compiler puts the comparison of scores where it is needed.
+// less is separate so that the compiler inlines the comparison of scores.
 func (m member) less(other member) bool { return m.Key() < other.Key() }
 
-// tree is a B+tree of items that knows how many items lie below each node, so that a rank is found on the way down.
-// Nodes may run low after deletions, but no node is empty, except for a root leaf.
+// tree is a B+tree of items with the number of items below each node, so that a rank is found on the way down. Nodes
+// may have few items after deletions, but none is empty, except for a root leaf.
 type tree struct {
 	root *node
 	len  int
 
-	leaves, inners int // how many nodes there are
+	leaves, inners int // number of nodes
 }
 
-// maxItems is the number of items in a node for which it uses all of the 1024 bytes that it takes.
+// maxItems is the number of items with which a node fills its 1024 bytes.
 const maxItems = 62
 
 // node is a node of the tree.
 type node struct {
 	n     int            // number of items
 	inner *inner         // nil in a leaf
-	items [maxItems]item // inner: items[i] is above all items below kid i, and not above any of those below kid i+1
+	items [maxItems]item // inner: items[i] is above all items below kid i, and not above any below kid i+1
 }
 
-// inner is what an inner node has beside a leaf: one more kid than items.
+// inner has the additional fields of an inner node: it has one more kid than items.
 type inner struct {
 	kids   [maxItems + 1]*node
-	counts [maxItems + 1]uint32 // counts[i] is the number of items below kids[i]
+	counts [maxItems + 1]uint32 // number of items below kids[i]
 }
 
 // memoryUsage returns how many bytes the nodes take.
@@ -96,7 +95,7 @@ func (t *tree) newInner() *node {
 	return &node{inner: new(inner)}
 }
 
-// lose notes that a node leaves the tree.
+// lose records that a node leaves the tree.
 func (t *tree) lose(b *node) {
 	if b.inner == nil {
 		t.leaves--
@@ -105,7 +104,7 @@ func (t *tree) lose(b *node) {
 	}
 }
 
-// size is the number of items below b.
+// size returns the number of items below b.
 func (b *node) size() int {
 	if b.inner == nil {
 		return b.n
@@ -113,7 +112,7 @@ func (b *node) size() int {
 	return b.before(b.n + 1)
 }
 
-// before is the number of items below the first kids of an inner node.
+// before returns the number of items below the first kids of an inner node.
 func (b *node) before(kids int) int {
 	total := 0
 	for _, n := range b.inner.counts[:kids] {
@@ -122,7 +121,7 @@ func (b *node) before(kids int) int {
 	return total
 }
 
-// lower is the number of items in b that are less than it, and upper of those that are not greater.
+// lower returns the number of items in b that are less than it, upper the number of those that are not greater.
 func (b *node) lower(it *item) int {
 	lo, hi := 0, b.n
 	for lo < hi {
@@ -149,7 +148,7 @@ func (b *node) upper(it *item) int {
 	return lo
 }
 
-// leaf is the leaf for an item.
+// leaf returns the leaf for an item.
 func (t *tree) leaf(it *item) *node {
 	b := t.root
 	for b.inner != nil {
@@ -158,7 +157,7 @@ func (t *tree) leaf(it *item) *node {
 	return b
 }
 
-// child returns which kid of an inner node has the item at the given rank, and its rank there.
+// child returns the index of the kid with the item at the given rank, and the item's rank there.
 func (b *node) child(rank int) (i, rest int) {
 	for rank >= int(b.inner.counts[i]) {
 		rank -= int(b.inner.counts[i])
@@ -167,7 +166,7 @@ func (b *node) child(rank int) (i, rest int) {
 	return i, rank
 }
 
-// insert adds an item, which must not be in the tree.
+// insert adds a new item.
 func (t *tree) insert(it item) {
 	if t.root == nil {
 		t.root = t.newLeaf()
@@ -182,8 +181,8 @@ func (t *tree) insert(it item) {
 }
 
 // insert adds an item below b, a node of t. If b had to split, it returns the new right half and a lower bound of its
-// items. Last tells that b is at the right end of the tree, where a split leaves the left half full: items that
-// arrive in order fill the tree densely.
+// items. last says that b is at the right end of the tree, where a split leaves the left half full: items that arrive
+// in order fill the tree densely.
 func (b *node) insert(t *tree, it *item, last bool) (right *node, bound item) {
 	if b.inner == nil {
 		return b.insertItem(t, it, last)
@@ -243,14 +242,14 @@ func (b *node) insertItem(t *tree, it *item, last bool) (right *node, bound item
 	return right, right.items[0]
 }
 
-// add puts an item into a node that has room for it.
+// add adds an item to a node that has room for it.
 func (b *node) add(i int, it *item) {
 	copy(b.items[i+1:], b.items[i:b.n])
 	b.items[i] = *it
 	b.n++
 }
 
-// addKid puts a kid behind kid i of an inner node that has room for it, with the bound between the two.
+// addKid adds a kid after kid i of an inner node that has room for it, with the bound between the two.
 func (b *node) addKid(i int, bound item, kid *node) {
 	in := b.inner
 	copy(in.kids[i+2:], in.kids[i+1:b.n+1])
@@ -259,7 +258,7 @@ func (b *node) addKid(i int, bound item, kid *node) {
 	b.add(i, &bound)
 }
 
-// rank is the number of items that are less than it.
+// rank returns the number of items that are less than it.
 func (t *tree) rank(it item) int {
 	b, rank := t.root, 0
 	for b.inner != nil {
@@ -270,8 +269,8 @@ func (t *tree) rank(it item) int {
 	return rank + b.lower(&it)
 }
 
-// first is the number of items before the first one for which reached is true. Once reached, it must be true for all
-// items after.
+// first returns the number of items before the first one for which reached returns true. It must then return true for
+// all items after that.
 func (t *tree) first(reached func(*item) bool) int {
 	b, rank := t.root, 0
 	if b == nil {
@@ -352,7 +351,7 @@ func (b *node) descend(rank int, fn func(*item) bool) bool {
 func (t *tree) move(from, to item) {
 	b := t.leaf(&from)
 	if i := b.lower(&from); i > 0 && i+1 < b.n && b.items[i-1].less(&to) && to.less(&b.items[i+1]) {
-		b.items[i] = to // as small steps seldom lead farther
+		b.items[i] = to // small steps rarely lead farther
 		return
 	}
 	t.delete(from)
@@ -378,7 +377,7 @@ func (b *node) delete(t *tree, it *item) {
 	b.settle(t, i)
 }
 
-// remove removes n items from the given rank on, which must exist, and calls fn with each of them.
+// remove removes n items starting at the given rank, which must exist, and calls fn with each.
 func (t *tree) remove(rank, n int, fn func(item)) {
 	for n > 0 {
 		removed := t.root.remove(t, rank, n, fn)
@@ -388,7 +387,7 @@ func (t *tree) remove(rank, n int, fn func(item)) {
 	}
 }
 
-// remove removes up to n items from the given rank on, as many as are in one leaf.
+// remove removes up to n items starting at the given rank, as many as are in one leaf.
 func (b *node) remove(t *tree, rank, n int, fn func(item)) int {
 	if b.inner == nil {
 		end := min(rank+n, b.n)
@@ -405,7 +404,7 @@ func (b *node) remove(t *tree, rank, n int, fn func(item)) int {
 	return removed
 }
 
-// collapse takes off root nodes that have but one kid.
+// collapse removes root nodes with a single kid.
 func (t *tree) collapse() {
 	for t.root.inner != nil && t.root.n == 0 {
 		t.lose(t.root)
@@ -413,23 +412,23 @@ func (t *tree) collapse() {
 	}
 }
 
-// cut takes items out of a node.
+// cut removes items from a node.
 func (b *node) cut(from, to int) {
 	copy(b.items[from:], b.items[to:b.n])
 	clear(b.items[b.n-(to-from) : b.n])
 	b.n -= to - from
 }
 
-// settle drops or merges kid i of an inner node, which has lost items, if it has run empty or low.
+// settle drops or merges kid i of an inner node, which has lost items, if it has few or none.
 func (b *node) settle(t *tree, i int) {
 	switch {
 	case b.inner.counts[i] == 0:
 		if b.n == 0 {
-			return // the node itself is empty, and dropped by its parent
+			return // the node itself is empty, and its parent drops it
 		}
 		kid := b.inner.kids[i]
 		t.lose(kid)
-		for kid.inner != nil { // of an empty node only the first kid is left
+		for kid.inner != nil { // an empty node has only its first kid left
 			kid = kid.inner.kids[0]
 			t.lose(kid)
 		}
@@ -441,8 +440,8 @@ func (b *node) settle(t *tree, i int) {
 	}
 }
 
-// drop takes kid i out of an inner node, of which it is not the only one. The kid before it inherits its range, or
-// the one after it if it was the first.
+// drop removes kid i of an inner node, which must have others. The kid before it inherits its range, or the one after
+// it if it was the first.
 func (b *node) drop(i int) {
 	in := b.inner
 	copy(in.kids[i:], in.kids[i+1:b.n+1])
@@ -451,7 +450,7 @@ func (b *node) drop(i int) {
 	b.cut(max(i-1, 0), max(i-1, 0)+1)
 }
 
-// merge puts kid i+1 into kid i, if there is one and both together leave room to grow. It reports whether it did.
+// merge moves kid i+1 into kid i, if it exists and both together leave room to grow. It reports whether it did.
 func (b *node) merge(t *tree, i int) bool {
 	if i == b.n {
 		return false
@@ -473,7 +472,7 @@ func (b *node) merge(t *tree, i int) bool {
 	return true
 }
 
-// clone returns an independent copy, which has the same members.
+// clone returns an independent copy with the same members.
 func (t *tree) clone() tree {
 	c := *t
 	if c.root != nil {

@@ -1,15 +1,15 @@
 // Package zsets holds the sorted set data structure: byte strings with scores, ordered by score and
 // then by the bytes of the member.
 //
-// A small set is one listpack in order. A large one is a hash table of its members beside a tree that
-// counts: every rank, and therefore every count and every place to begin a range, takes O(log n).
+// A small set is one sorted listpack. A large one is a hash table of its members beside a counting tree: every rank,
+// and therefore every count and every start of a range, takes O(log n).
 //
-// Scores are never NaN: callers refuse it before. -0 and +0 are the same score. Members passed in are
-// copied when they are stored and may die afterwards; they must not be views of the same set. Members
-// handed out are views: read-only, and valid until the next change of the set.
+// Scores are never NaN: callers refuse it first. -0 and +0 are the same score. Member arguments are copied when they
+// are stored and may change afterwards; they must not be views of the same set. Returned members are views: read-only,
+// and valid until the next change of the set.
 //
-// The tree is a B+tree of our own, because it shares its records with the table and has the sizes of its subtrees.
-// tidwall/btree would have to be bisected for a rank.
+// The tree is a B+tree of our own, because it shares its records with the table and knows the sizes of its subtrees.
+// With tidwall/btree, finding a rank would need a binary search.
 package zsets
 
 import (
@@ -23,26 +23,26 @@ import (
 
 // ZSet is a sorted set. The zero value is empty and ready to use. It has no lock.
 type ZSet struct {
-	small listpack.Listpack // see small.go; or else the pointer to a large
+	small listpack.Listpack // see small.go; or the pointer to a large
 }
 
-// large is the form of a set beyond the limits.
+// large is a set beyond the limits.
 type large struct {
 	members dict.Table[member]
 	order   tree       // an item for every member
-	bytes   int        // what the members take
-	log     *delta.Log // the changes of a set that is stored in parts; nil otherwise
-	shared  bool       // a copy of the set may have some of the same members, which must not change therefore
+	bytes   int        // memory of the members
+	log     *delta.Log // changes of a set stored in parts; else nil
+	shared  bool       // a copy of the set may share members, so they must not change
 }
 
-// large returns the form of a large set, nil if the set is small.
+// large returns the large form, nil if the set is small.
 func (z *ZSet) large() *large { return (*large)(z.small.Other()) }
 
-// Limits is the size up to which a set is small: zset-max-listpack-entries members of
-// zset-max-listpack-value bytes each. A set that has become large stays so.
+// Limits are the limits of a small set: zset-max-listpack-entries members of zset-max-listpack-value bytes each. A set
+// that was large once stays large.
 type Limits struct{ Entries, Value int }
 
-// DefaultLimits is what Redis uses unless configured otherwise.
+// DefaultLimits are Redis's defaults.
 var DefaultLimits = Limits{Entries: 128, Value: 64}
 
 // scoreLen is the length of a score.
@@ -51,7 +51,7 @@ const scoreLen = 8
 // New returns an empty set.
 func New() *ZSet { return new(ZSet) }
 
-// Len is the number of members.
+// Len returns the number of members.
 func (z *ZSet) Len() int {
 	if l := z.large(); l != nil {
 		return l.order.len
@@ -59,7 +59,7 @@ func (z *ZSet) Len() int {
 	return z.small.Len() / 2
 }
 
-// Encoding is the name Redis has for the form of the set: "listpack" or "skiplist".
+// Encoding returns Redis's name for the form of the set: "listpack" or "skiplist".
 func (z *ZSet) Encoding() string {
 	if z.large() != nil {
 		return "skiplist"
@@ -93,8 +93,7 @@ func (z *ZSet) Score(member []byte) (float64, bool) {
 	return score, true
 }
 
-// Set gives a member a score, adding the member if it is new. It returns the score that the member
-// had before, if it had one.
+// Set sets the score of a member, and adds the member if it is new. It returns the old score, if there was one.
 func (z *ZSet) Set(member []byte, score float64, lim Limits) (old float64, existed bool) {
 	if l := z.large(); l != nil {
 		return z.setLarge(l, member, score)
@@ -113,8 +112,8 @@ func (z *ZSet) Set(member []byte, score float64, lim Limits) (old float64, exist
 	return 0, false
 }
 
-// Incr adds delta to the score of a member, 0 if it is new, and returns the sum. If the sum is not a
-// number, which happens to opposite infinities, it changes nothing and returns false.
+// Incr adds delta to the score of a member, 0 if it is new, and returns the sum. If the sum is NaN, which opposite
+// infinities cause, it changes nothing and returns false.
 func (z *ZSet) Incr(member []byte, delta float64, lim Limits) (float64, bool) {
 	score, _ := z.Score(member)
 	score += delta
@@ -125,7 +124,7 @@ func (z *ZSet) Incr(member []byte, delta float64, lim Limits) (float64, bool) {
 	return score, true
 }
 
-// Remove removes a member. It returns the score that it had, if it was there.
+// Remove removes a member. It returns its score, if it existed.
 func (z *ZSet) Remove(member []byte) (float64, bool) {
 	if l := z.large(); l != nil {
 		return z.removeLarge(l, member)
@@ -167,9 +166,9 @@ func (z *ZSet) At(rank int) (member []byte, score float64) {
 	return member, score
 }
 
-// Scan calls fn for some members and returns the cursor to go on with; 0 begins and ends. A small set
-// is visited at once. A large one behaves as dict.Table.Scan: a member that is there from the first
-// call to the last is visited at least once.
+// Scan calls fn for some members and returns the next cursor; 0 begins and ends. A small set is visited at once. A
+// large one behaves like dict.Table.Scan: a member that exists from the first call to the last is visited at least
+// once.
 func (z *ZSet) Scan(cursor uint64, count int, fn func(member []byte, score float64)) uint64 {
 	if l := z.large(); l != nil {
 		return l.members.Scan(cursor, count, func(m *member) { fn(m.name(), *m.score()) })
@@ -189,7 +188,7 @@ func (z *ZSet) Ahead() dict.Ahead {
 	return nil
 }
 
-// Clone returns an independent copy, which does not note its changes.
+// Clone returns an independent copy, which does not track its changes.
 func (z *ZSet) Clone() *ZSet {
 	l := z.large()
 	if l == nil {
@@ -206,7 +205,7 @@ func newLarge(l *large) *ZSet {
 	return z
 }
 
-// grow makes a small set large.
+// grow converts a small set into a large one.
 func (z *ZSet) grow() *large {
 	l := new(large)
 	z.walk(span{0, z.Len()}, false, func(name []byte, score float64) bool {
@@ -217,14 +216,15 @@ func (z *ZSet) grow() *large {
 	return l
 }
 
-// add puts in a member that is not there.
+// add adds a new member.
 func (l *large) add(m member) {
 	l.members.Add(m)
 	l.bytes += m.size()
 	l.order.insert(item{*m.score(), m})
 }
 
-// setLarge is Set for a large set. The checks of log spare a set that is not tracked the calls, which would show.
+// setLarge is Set for a large set. The checks of log avoid calls in a set that is not tracked; the calls would cost
+// measurable time.
 func (z *ZSet) setLarge(l *large, name []byte, score float64) (old float64, existed bool) {
 	i, m, hash := l.members.Find(name)
 	if m != nil {
@@ -236,7 +236,7 @@ func (z *ZSet) setLarge(l *large, name []byte, score float64) (old float64, exis
 			}
 			*m.score() = score
 			l.order.move(was, item{score, *m})
-			if l.log != nil && (l.members.Mark(i, l.log.Epoch()) || l.shared) { // if shared, the name lies somewhere else now
+			if l.log != nil && (l.members.Mark(i, l.log.Epoch()) || l.shared) { // if shared, the name is at a new address
 				l.log.After(m.Key(), l.members.Len())
 			}
 		}
@@ -275,8 +275,8 @@ func (z *ZSet) removeLarge(l *large, name []byte) (float64, bool) {
 	return *m.score(), true
 }
 
-// text is the bytes as a string, valid as long as they are unchanged.
+// text returns the bytes as a string, valid as long as they do not change.
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// view is the string as bytes, which must not be written to.
+// view returns the string as bytes, which must not be changed.
 func view(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -28,7 +28,7 @@ func compare(a, b entry) int {
 	return cmp.Or(cmp.Compare(a.score, b.score), strings.Compare(a.member, b.member))
 }
 
-// check verifies what must be true of every set at any time.
+// check checks the invariants of a set.
 func check(t require.TestingT, z *ZSet) {
 	l := z.large()
 	if l == nil {
@@ -86,7 +86,7 @@ func check(t require.TestingT, z *ZSet) {
 	require.Equal(t, [3]int{leaves, inners, bytes}, [3]int{l.order.leaves, l.order.inners, l.bytes})
 }
 
-// ascending is every member in order, found by walking.
+// ascending returns every member in order, by walking.
 func ascending(z *ZSet) []entry {
 	out := []entry{}
 	z.RangeByRank(0, z.Len()-1, false, func(member []byte, score float64) bool {
@@ -127,7 +127,7 @@ func TestZSetBehavesAsASortedSlice(t *testing.T) {
 		var got []entry
 		add := func(member []byte, score float64) { got = append(got, entry{string(member), score}) }
 		collect := func(member []byte, score float64) bool { add(member, score); return true }
-		// expect cuts the model's answer as offset and limit do.
+		// expect applies offset and limit to the model's answer.
 		expect := func(in []entry, reverse bool, offset, limit int) []entry {
 			out := slices.Clone(in)
 			if reverse {
@@ -188,7 +188,7 @@ func TestZSetBehavesAsASortedSlice(t *testing.T) {
 					if existed {
 						require.Equal(t, model[i].score, old)
 					}
-					if !existed || old != s { // an equal score, as -0 is to 0, does not replace
+					if !existed || old != s { // an equal score does not replace: -0 equals 0
 						set(m, s)
 					}
 				}
@@ -360,7 +360,7 @@ func TestCopiesOfASetChangeAlone(t *testing.T) {
 	}
 }
 
-// TestLargeSetsStayInOrder grows a set over several levels of the tree and takes it down again.
+// TestLargeSetsStayInOrder grows a set over several levels of the tree and shrinks it again.
 func TestLargeSetsStayInOrder(t *testing.T) {
 	const n = 6000
 	for _, order := range []string{"ascending", "descending", "random"} {
@@ -412,7 +412,7 @@ func TestLargeSetsStayInOrder(t *testing.T) {
 						if random.IntN(2) == 0 {
 							model[i].score = float64(random.IntN(n / 10))
 						} else {
-							model[i].score += 0.01 // which seldom changes the order
+							model[i].score += 0.01 // rarely changes the order
 						}
 						z.Set([]byte(model[i].member), model[i].score, DefaultLimits)
 						slices.SortFunc(model, compare)

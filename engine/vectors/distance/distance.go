@@ -1,6 +1,6 @@
-// Package distance computes products and distances of vectors, for vector sets and search indexes. Each function adds to
-// several sums, so that an addition need not wait for the one before. Each product of floats is rounded, so that results are
-// the same on every machine. The second vector must be as long as the first one.
+// Package distance computes products and distances of vectors, for vector sets and search indexes. Each function uses
+// several sums, so that an addition need not wait for the previous one. Each product of floats is rounded, so that
+// results are the same on every machine. Both vectors must have the same length.
 package distance
 
 // Dot returns the inner product of two vectors.

@@ -8,7 +8,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// Whole numbers have exact sums in floats, so every length must give just what a plain loop gives.
+// Whole numbers have exact sums in floats, so every length must give exactly the result of a plain loop.
 func TestDistancesAreThoseOfAPlainLoop(t *testing.T) {
 	r := testseed.Rand(t)
 	for n := range 70 {

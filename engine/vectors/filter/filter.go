@@ -1,20 +1,20 @@
-// Package filter has the expressions by which elements of vector sets are chosen: conditions on the fields of a JSON
-// object. filter.go compiles and evaluates them, lex.go finds their words, json.go finds fields.
+// Package filter has the expressions that select elements of vector sets: conditions on the fields of a JSON object.
+// filter.go compiles and evaluates them, lex.go splits them into tokens, json.go finds fields.
 //
 // An operand is a number, a string, null, a list in brackets, or a field of the object (.name). true and false in the
-// object are 1 and 0. An object that lacks a field that the expression names, or has an object there, does not fulfil
-// it, whatever else it says. Operators bind as follows, from the tightest:
+// object are 1 and 0. If a named field is missing or is an object, the expression is false, whatever else it says.
+// Operators by precedence, highest first:
 //
-//	not !              of what is not 0, "", null or an empty list
-//	**                 from right to left
+//	not !              true for 0, "", null and an empty list
+//	**                 right-associative
 //	* / %
 //	+ -
 //	< <= > >= == != in
 //	and &&
 //	or ||
 //
-// Strings are compared with each other by == and !=; everywhere else a string is the number with which it begins, or 0.
-// in asks for an element of a list that is equal, or for a part of a string.
+// == and != compare strings with each other; everywhere else a string counts as the number at its start, or 0. in looks
+// for an equal element of a list, or for a substring.
 package filter
 
 import (
@@ -22,14 +22,14 @@ import (
 	"strings"
 )
 
-// SyntaxError says that an expression is none.
+// SyntaxError says that an expression is invalid.
 type SyntaxError struct{ Near string }
 
 func (e *SyntaxError) Error() string { return "syntax error in FILTER expression near: " + e.Near }
 
-// Filter is a compiled expression. It is of one goroutine.
+// Filter is a compiled expression, for use by one goroutine.
 type Filter struct {
-	code  []token // operators behind their operands
+	code  []token // operators after their operands
 	stack []value
 }
 
@@ -43,7 +43,7 @@ const (
 	list
 )
 
-// value is what an operand is.
+// value is the value of an operand.
 type value struct {
 	kind  kind
 	num   float64
@@ -56,7 +56,7 @@ type operator uint8
 
 const (
 	noOperator operator = iota
-	opOpen              // on the stack of operators only
+	opOpen              // only on the stack of operators
 	opOr
 	opAnd
 	opLess
@@ -75,7 +75,7 @@ const (
 	opNot
 )
 
-// binding says how tightly operators bind.
+// binding is the precedence of operators.
 var binding = [...]int{opOr: 1, opAnd: 2, opLess: 3, opLessEqual: 3, opGreater: 3, opGreaterEqual: 3, opEqual: 3,
 	opNotEqual: 3, opIn: 3, opAdd: 4, opSubtract: 4, opMultiply: 5, opDivide: 5, opModulo: 5, opPower: 6, opNot: 7}
 
@@ -88,9 +88,9 @@ func Parse(expr string) (*Filter, error) {
 	wrong := &SyntaxError{expr}
 	f := new(Filter)
 	var waiting []operator
-	wanted := true // an operand
+	wanted := true // an operand is expected
 	for _, t := range tokens {
-		// Only what begins an operand may stand where one is wanted.
+		// Where an operand is expected, only the start of one may follow.
 		begins := t.is == operand || t.is == field || t.is == open || t.is == operation && t.op == opNot
 		if t.is != end && begins != wanted {
 			return nil, wrong
@@ -131,7 +131,7 @@ func Parse(expr string) (*Filter, error) {
 	return f, nil
 }
 
-// Match reports whether a JSON object fulfils the expression. What is no object has no fields.
+// Match reports whether a JSON object fulfils the expression. Anything else has no fields.
 func (f *Filter) Match(object string) bool {
 	s := f.stack[:0]
 	for _, t := range f.code {
@@ -173,7 +173,7 @@ func (v value) isTrue() bool {
 	return len(v.items) > 0
 }
 
-// number returns the number that a value is taken for.
+// number returns the number that a value counts as.
 func (v value) number() float64 {
 	if v.kind == text {
 		return leadingNumber(v.text)
@@ -193,7 +193,7 @@ func equal(a, b value) bool {
 	return a.number() == b.number()
 }
 
-// in reports whether a value is an element of a list, or a part of a string.
+// in reports whether a is an element of the list b, or a substring of b.
 func in(a, b value) bool {
 	if b.kind == text {
 		return a.kind == text && strings.Contains(b.text, a.text)
@@ -206,7 +206,7 @@ func in(a, b value) bool {
 	return false
 }
 
-// apply returns what an operator makes of two values.
+// apply returns the result of an operator.
 func (op operator) apply(a, b value) value {
 	switch op {
 	case opOr:

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// find returns the value of a field of an object; ok is false if there is none, if it is an object itself, or if what
-// comes before it is not JSON. What is read is no more than is needed to find the field.
+// find returns the value of a field of an object; ok is false if there is none, if it is an object, or if the text
+// before it is not JSON. It reads no further than the field.
 func find(object, name string) (v value, ok bool) {
 	r := reader{object}
 	if !r.skip('{') {
@@ -28,7 +28,7 @@ func find(object, name string) (v value, ok bool) {
 	}
 }
 
-// reader takes JSON off s.
+// reader consumes JSON from s.
 type reader struct{ s string }
 
 func (r *reader) space() {
@@ -39,7 +39,7 @@ func (r *reader) space() {
 	r.s = r.s[i:]
 }
 
-// skip takes a byte, and reports whether it comes next.
+// skip consumes the byte c if it comes next, and reports whether it did.
 func (r *reader) skip(c byte) bool {
 	if r.space(); r.s == "" || r.s[0] != c {
 		return false
@@ -48,7 +48,7 @@ func (r *reader) skip(c byte) bool {
 	return true
 }
 
-// raw takes a string and returns what is between its quotes.
+// raw consumes a string and returns its content between the quotes.
 func (r *reader) raw() (s string, escaped, ok bool) {
 	if !r.skip('"') {
 		return "", false, false
@@ -74,7 +74,7 @@ func (r *reader) string() (string, bool) {
 	return s, ok
 }
 
-// decode returns a string without its escapes.
+// decode returns a string with its escapes resolved.
 func decode(s string) (string, bool) {
 	b := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
@@ -107,7 +107,7 @@ func decode(s string) (string, bool) {
 	return string(b), true
 }
 
-// hex4 returns the code with which s begins: u and four hexadecimal digits.
+// hex4 returns the code at the start of s: u and four hexadecimal digits.
 func hex4(s string) (rune, bool) {
 	if len(s) < 5 || s[0] != 'u' {
 		return 0, false
@@ -116,7 +116,7 @@ func hex4(s string) (rune, bool) {
 	return rune(n), err == nil
 }
 
-// value takes a value. Elements of a list that are lists or objects are left out.
+// value consumes a value. Elements of a list that are lists or objects are dropped.
 func (r *reader) value(listed bool) (v value, ok bool) {
 	r.space()
 	if r.s == "" {
@@ -163,7 +163,7 @@ func (r *reader) value(listed bool) (v value, ok bool) {
 	return v, false
 }
 
-// word takes a word, and reports whether it comes next.
+// word consumes the word w if it comes next, and reports whether it did.
 func (r *reader) word(w string) bool {
 	if !strings.HasPrefix(r.s, w) {
 		return false
@@ -172,7 +172,7 @@ func (r *reader) word(w string) bool {
 	return true
 }
 
-// pass takes a value of any kind, of which it checks no more than brackets and strings.
+// pass consumes any value, checking only brackets and strings.
 func (r *reader) pass() bool {
 	depth := 0
 	for {

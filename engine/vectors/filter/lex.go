@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// class is what a token is.
+// class is the kind of a token.
 type class uint8
 
 const (
@@ -17,11 +17,11 @@ const (
 	end
 )
 
-// token is a word of an expression.
+// token is a token of an expression.
 type token struct {
 	is  class
 	op  operator
-	val value // of an operand; its text is the name of a field
+	val value // of an operand; its text is a field's name
 }
 
 var operators = map[string]operator{"or": opOr, "||": opOr, "and": opAnd, "&&": opAnd, "<": opLess, "<=": opLessEqual,
@@ -34,13 +34,13 @@ func isDigit(c byte) bool  { return c-'0' < 10 }
 func isLetter(c byte) bool { return c|0x20-'a' < 26 }
 func isSpace(c byte) bool  { return c == ' ' || c-'\t' < 5 }
 
-// inName reports whether a byte may stand in the name of a field.
+// inName reports whether a byte may occur in a field's name.
 func inName(c byte) bool { return isLetter(c) || isDigit(c) || c == '_' || c == '-' || c >= 0x80 }
 
-// lex returns the words of an expression, with an end behind them.
+// lex returns the tokens of an expression, followed by an end.
 func lex(expr string) (tokens []token, err error) {
 	wrong := func(at int) ([]token, error) { return nil, &SyntaxError{expr[at:]} }
-	value := false // the last word ends an operand
+	value := false // the last token ends an operand
 	for i := 0; i < len(expr); {
 		c := expr[i]
 		t := token{}
@@ -86,7 +86,7 @@ func lex(expr string) (tokens []token, err error) {
 			}
 			switch word := strings.ToLower(expr[start:i]); word {
 			case "null":
-			case "true", "false": // which the object may have, but not the expression
+			case "true", "false": // only valid in the object
 				return wrong(0)
 			default:
 				if t.is, t.op = operation, operators[word]; t.op == noOperator {
@@ -96,7 +96,7 @@ func lex(expr string) (tokens []token, err error) {
 		case strings.IndexByte(signs, c) >= 0:
 			start := i
 			for ; i < len(expr) && strings.IndexByte(signs, expr[i]) >= 0; i++ {
-				// An operator may be followed by the sign of a number, or by that of a negation.
+				// An operator may be followed by a number's sign or by a negation.
 				if i > start && (expr[i] == '-' || expr[i] == '!') && operators[expr[start:i]] != noOperator {
 					break
 				}
@@ -113,7 +113,7 @@ func lex(expr string) (tokens []token, err error) {
 	return append(tokens, token{is: end}), nil
 }
 
-// numberLen returns how long the number is with which s begins; 0 if there is none.
+// numberLen returns the length of the number at the start of s, 0 if there is none.
 func numberLen(s string) int {
 	i := 0
 	if i < len(s) && (s[i] == '-' || s[i] == '+') {
@@ -144,20 +144,20 @@ func numberLen(s string) int {
 	return i
 }
 
-// number64 returns the value of what numberLen has found; one that is too large is infinite.
+// number64 returns the value of a number found by numberLen; it is infinite if too large.
 func number64(s string) value {
 	f, _ := strconv.ParseFloat(s, 64)
 	return value{kind: number, num: f}
 }
 
-// leadingNumber returns the number with which a string begins, 0 if it does not.
+// leadingNumber returns the number at the start of a string, 0 if there is none.
 func leadingNumber(s string) float64 {
 	s = strings.TrimLeft(s, " \t\n\v\f\r")
 	return number64(s[:numberLen(s)]).num
 }
 
-// quoted returns the string with which s begins, and its length with the quotes; 0 if it does not end. A backslash
-// stands before what is meant literally.
+// quoted returns the string at the start of s, and its length with the quotes; 0 if it does not end. A backslash makes
+// the next byte literal.
 func quoted(s string) (content string, n int) {
 	quote, escaped := s[0], false
 	for i := 1; i < len(s); i++ {
@@ -187,7 +187,7 @@ func unescape(s string) string {
 	return string(b)
 }
 
-// bracketed returns the list with which s begins, and its length with the brackets; 0 if it is malformed.
+// bracketed returns the list at the start of s, and its length with the brackets; 0 if it is malformed.
 func bracketed(s string) (items []value, n int) {
 	i := 1
 	space := func() {

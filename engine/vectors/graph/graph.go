@@ -1,19 +1,19 @@
-// Package graph has a graph (HNSW) by which the nodes that are near a vector are found without looking at all. It knows
-// numbers of nodes; a Space measures their distances.
+// Package graph has a graph (HNSW) that finds the nodes near a vector without visiting all. It knows only the numbers
+// of nodes; a Space measures their distances.
 //
-// Links are kept in the order of their numbers. The level of a node follows from how many were added before: the same
-// changes make the same graph on any machine.
+// Links are sorted by number. The level of a node follows from the number of nodes added before: the same changes make
+// the same graph on any machine.
 //
-// There are two kinds of graphs. In one all links go both ways, so that a node knows who has to forget it, and it is gone
-// at once. A graph that is Shared keeps links that go one way. It finds more, above all if some nodes are near to very
-// many others: they could not link back to all. A node that goes is then still met until the others have forgotten it,
-// which Sweep sees to, step by step.
+// There are two kinds of graphs. In the first all links go both ways, so a node knows which others link to it, and
+// removal is immediate. A Shared graph has one-way links. It finds more, above all if some nodes are near very many
+// others and could not link back to all. A removed node is still visited until the others have dropped their links to
+// it, which Sweep does step by step.
 //
-// A Shared graph can be searched by many goroutines while one changes it. Links are written and read by atomic operations,
-// in an order in which every node that can be reached leads on: a new node gets its links from the lowest level up, and
-// its own before those back; a node that goes keeps its own links until Clear. A search that meets a list of links while
-// it changes may miss one of them. A node may only be cleared when no search remains that began before In was 0; the
-// owner sees to that.
+// A Shared graph can be searched by many goroutines while one changes it. Links are read and written atomically, in an
+// order in which every reachable node leads on: a new node gets its links from the lowest level up, and its own before
+// those back to it; a removed node keeps its own links until Clear. A search that reads a list of links during a change
+// may miss one of them. A node may only be cleared after all searches have ended that began before In was 0; the owner
+// ensures that.
 package graph
 
 import (
@@ -22,28 +22,28 @@ import (
 	"sync/atomic"
 )
 
-// Space measures distances of nodes.
+// Space measures the distances of nodes.
 type Space interface {
-	// Query returns a query with the vector of a node. It may reuse one that is not needed any more; nil is none.
+	// Query returns a query for the vector of a node. It may reuse a query that is no longer needed, if not nil.
 	Query(id uint32, reuse Query) Query
 }
 
-// Query is a vector to which nodes are compared. No distance is a NaN.
+// Query is a vector to compare nodes with. No distance is a NaN.
 type Query interface {
-	// Distance returns about the distance of a node.
+	// Distance returns the approximate distance of a node.
 	Distance(id uint32) float32
-	// Distances sets the distances of nodes, of which there are as many.
+	// Distances sets the distances of the nodes in ids; both slices have the same length.
 	Distances(ids []uint32, distances []float32)
-	// Release ends the views of the space that the query has; the query may be reused then.
+	// Release ends the query's views of the space; then the query may be reused.
 	Release()
 }
 
-// Settings are what a graph is made with.
+// Settings are the parameters of a graph.
 type Settings struct {
 	M      int    // links of a node on each level, twice as many on the lowest one
 	Seed   uint64 // of the levels
 	Shared bool   // links go one way, and searches run while the graph changes
-	// Before is called before links of a node change, appear or go; nil if nobody wants to know.
+	// Before is called before links of a node change, appear or go; it may be nil.
 	Before func(id uint32)
 }
 
@@ -53,7 +53,7 @@ type Graph struct {
 	space Space
 	state
 
-	entry atomic.Uint64 // a node on the highest level, and above 32 bits that level and 1; 0 without nodes
+	entry atomic.Uint64 // a node on the highest level, and above 32 bits that level plus 1; 0 without nodes
 }
 
 // New returns an empty graph.
@@ -61,7 +61,7 @@ func New(space Space, c Settings) *Graph {
 	return &Graph{Settings: c, space: space, state: newState(c)}
 }
 
-// Clone returns a copy with another space, which has the same vectors.
+// Clone returns a copy with another space that has the same vectors.
 func (g *Graph) Clone(space Space, before func(id uint32)) *Graph {
 	c := &Graph{Settings: g.Settings, space: space, state: g.state.clone()}
 	c.Before = before
@@ -72,7 +72,7 @@ func (g *Graph) Clone(space Space, before func(id uint32)) *Graph {
 // Live returns the number of nodes.
 func (g *Graph) Live() int { return g.live }
 
-// Added returns how many nodes ever were.
+// Added returns how many nodes were ever added.
 func (g *Graph) Added() uint64 { return g.added }
 
 // Entry returns a node on the highest level, and that level; zeros and false if there are no nodes.
@@ -83,7 +83,7 @@ func (g *Graph) Entry() (id uint32, top int, ok bool) {
 
 func (g *Graph) setEntry(id uint32, top int) { g.entry.Store(uint64(top+1)<<32 | uint64(id)) }
 
-// Mix returns a number that looks random, the same for the same x.
+// Mix returns a pseudo-random number that is a function of x.
 func Mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -91,10 +91,10 @@ func Mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// MaxLevel is the highest level of all.
+// MaxLevel is the highest possible level.
 const MaxLevel = 16
 
-// nextLevel returns the level of the node that is added next. One of M nodes is also on the next level.
+// nextLevel returns the level of the next added node. One in M nodes is also on the next level.
 func (g *Graph) nextLevel() (level int) {
 	h := Mix(g.Seed + g.added)
 	for level < MaxLevel && h%uint64(g.M) == 0 {
@@ -110,7 +110,7 @@ func (g *Graph) before(id uint32) {
 	}
 }
 
-// add links a with b one way, unless it is. There must be room.
+// add adds a one-way link from a to b unless it exists. There must be room.
 func (g *Graph) add(a, b uint32, level int) {
 	g.before(a)
 	r := g.record(a, level)
@@ -134,7 +134,7 @@ func (g *Graph) add(a, b uint32, level int) {
 	*g.record(b, level).in()++
 }
 
-// drop ends a link one way, if there is one.
+// drop removes the one-way link from a to b, if it exists.
 func (g *Graph) drop(a, b uint32, level int) {
 	g.before(a)
 	r := g.record(a, level)
@@ -153,17 +153,17 @@ func (g *Graph) drop(a, b uint32, level int) {
 	for ; i < n-1; i++ {
 		atomic.StoreUint32(&links[i], links[i+1])
 	}
-	atomic.StoreUint32(&r[0], uint32(n)) // which is one less, as the number is kept with 1 added
+	atomic.StoreUint32(&r[0], uint32(n)) // one link less: the stored number is one higher
 	*g.record(b, level).in()--
 }
 
-// full reports whether a node has no room for links on a level.
+// full reports whether a node has no room for more links on a level.
 func (g *Graph) full(id uint32, level int) bool {
 	return g.record(id, level).len() == g.capacity(level)
 }
 
-// Add gives a node, whose number is not in use, its place in the graph. ef is how many nodes are candidates for links.
-// The number is that of a node that was cleared, or the lowest that never was one.
+// Add adds a node to the graph. ef is the number of candidates for its links. Its number is that of a cleared node, or
+// the lowest that was never used.
 func (g *Graph) Add(id uint32, ef int) {
 	g.before(id)
 	level := g.nextLevel()
@@ -185,7 +185,7 @@ func (g *Graph) Add(id uint32, ef int) {
 	}
 	for l := low; l >= 0; l-- {
 		g.search(w, q, at, min(ef, others), l, g.staying(), 0)
-		if len(w.found) == 0 { // nodes that go lead to no other
+		if len(w.found) == 0 { // nodes being removed lead to no other
 			w.found.Push(MakeKey(q.Distance(entry), entry))
 		}
 		w.found.Sort()
@@ -197,7 +197,7 @@ func (g *Graph) Add(id uint32, ef int) {
 		for i, other := range chosen {
 			g.connect(w, id, other, l, i < minForced)
 		}
-		if g.reached(id, l) == 0 { // all others need what they have
+		if g.reached(id, l) == 0 { // all others need their links
 			g.makeWay(w, id, chosen[0], l)
 		}
 	}
@@ -206,9 +206,9 @@ func (g *Graph) Add(id uint32, ef int) {
 	}
 }
 
-// choose returns those of the candidates, sorted by their distances to a node, to which it should have links: first
-// such that are nearer to the node than to any that was chosen before, so that links lead in all directions; then the
-// nearest others. The candidates are overwritten.
+// choose returns those candidates, which are sorted by distance to a node, to which the node should link: first the
+// ones that are nearer to the node than to any chosen before, so that links lead in all directions; then the nearest
+// others. It overwrites the candidates.
 func (g *Graph) choose(w *Scratch, candidates []Key, most int) []uint32 {
 	chosen := w.nodes[:0]
 	rest := candidates[:0]
@@ -233,7 +233,7 @@ func (g *Graph) choose(w *Scratch, candidates []Key, most int) []uint32 {
 	return chosen
 }
 
-// nearer reports whether a node is nearer to one of some others than its key says.
+// nearer reports whether a node is nearer to one of others than its key says.
 func (g *Graph) nearer(w *Scratch, k Key, others []uint32) bool {
 	if len(others) == 0 {
 		return false
@@ -247,7 +247,7 @@ func (g *Graph) nearer(w *Scratch, k Key, others []uint32) bool {
 	return false
 }
 
-// staying accepts nodes that do not go; nil if there are no others.
+// staying returns a filter that accepts nodes that are not being removed; nil if there are no others.
 func (g *Graph) staying() func(id uint32) bool {
 	if len(g.going) == 0 {
 		return nil
@@ -255,8 +255,8 @@ func (g *Graph) staying() func(id uint32) bool {
 	return func(id uint32) bool { return !g.going[id] }
 }
 
-// makeWay links a node with another one, which gives up its farthest link if it has no room: if there are some, one to a
-// node that others lead to as well.
+// makeWay links a node with another one. If that is full, it gives up its farthest link, preferably to a node that has
+// other incoming links.
 func (g *Graph) makeWay(w *Scratch, id, other uint32, level int) {
 	far, alone := Key(0), Key(0)
 	if g.full(other, level) {
@@ -285,7 +285,7 @@ func (g *Graph) makeWay(w *Scratch, id, other uint32, level int) {
 	}
 }
 
-// part ends a link, both ways unless links go one way.
+// part removes a link, both ways unless links are one-way.
 func (g *Graph) part(a, b uint32, level int) {
 	g.drop(a, b, level)
 	if !g.Shared {
@@ -293,11 +293,11 @@ func (g *Graph) part(a, b uint32, level int) {
 	}
 }
 
-// minForced is how many links a new node gets although the other nodes have nearer ones.
+// minForced is how many links a new node gets even if the other nodes have nearer neighbours.
 const minForced = 2
 
-// connect links a node with another one, which gives up a link if it has no room: one that is farther, or any if the
-// link is forced. If it does not, there is no link, or one way only.
+// connect links a node with another one. If that is full, it gives up a link: a farther one, or any if forced. If it
+// does not, there is no link, or a one-way link.
 func (g *Graph) connect(w *Scratch, id, other uint32, level int, forced bool) {
 	if g.full(id, level) {
 		return
@@ -319,18 +319,18 @@ func (g *Graph) connect(w *Scratch, id, other uint32, level int, forced bool) {
 	g.add(other, id, level)
 }
 
-// reached returns how many links lead to a node.
+// reached returns the number of links that lead to a node.
 func (g *Graph) reached(id uint32, level int) int {
 	r := g.record(id, level)
 	if g.Shared {
 		return int(*r.in())
 	}
-	return r.len() // all go both ways
+	return r.len() // all links go both ways
 }
 
-// giveUp ends the farthest link of a node that is not needed, if there is one beyond a distance. What the other node
-// needs is half of the links that it can have, or a quarter if they go one way, and, if these are few, each without which
-// there is no way by a common neighbour: so nothing is cut off. q is the query of the node.
+// giveUp removes a node's farthest unneeded link, if there is one beyond a distance. A link is needed if its target has
+// no more than half of its possible links (a quarter if links are one-way). It is also needed if the target has few
+// links and no common neighbour with the node. So no node is cut off. q is the query of the node.
 func (g *Graph) giveUp(w *Scratch, q Query, id uint32, level int, beyond Key) bool {
 	least := g.capacity(level) / 2
 	if g.Shared {
@@ -338,7 +338,7 @@ func (g *Graph) giveUp(w *Scratch, q Query, id uint32, level int, beyond Key) bo
 	}
 	w.fresh = w.fresh[:0]
 	for _, l := range g.Links(id, level) {
-		if len(g.going) > 0 && g.going[l] { // nothing needs it
+		if len(g.going) > 0 && g.going[l] { // being removed
 			g.drop(id, l, level)
 			return true
 		}
@@ -362,7 +362,7 @@ func (g *Graph) giveUp(w *Scratch, q Query, id uint32, level int, beyond Key) bo
 	return false
 }
 
-// fewLinks is how many links a node has at most of which one more or less decides whether it can be reached.
+// fewLinks is the largest number of links at which one more or less decides whether a node can be reached.
 const fewLinks = 12
 
 // meet reports whether two nodes have a common neighbour on a level.

@@ -28,7 +28,7 @@ func (p point) Distances(ids []uint32, distances []float32) {
 
 func (p point) Release() {}
 
-// check fails if the links of a graph are not as they must be.
+// check checks the invariants of a graph's links.
 func check(t *testing.T, g *Graph) {
 	t.Helper()
 	live, top := 0, 0
@@ -45,7 +45,7 @@ func check(t *testing.T, g *Graph) {
 			live++
 			top = max(top, g.Level(id))
 		} else if !g.Shared {
-			continue // nobody needs its links
+			continue // its links are not needed
 		}
 		for l := range g.Level(id) + 1 {
 			links := g.Links(id, l)

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// Key is a distance and the node that has it. Keys are ordered by the distance, and then by the node.
+// Key is a distance and a node. Keys are ordered by distance, then by node.
 type Key uint64
 
-// MakeKey returns the key of a distance, which is not a NaN, and a node.
+// MakeKey returns the key of a distance, which must not be a NaN, and a node.
 func MakeKey(distance float32, id uint32) Key {
 	b := math.Float32bits(distance)
-	b ^= uint32(int32(b)>>31) | 1<<31 // is in the order of the floats
+	b ^= uint32(int32(b)>>31) | 1<<31 // now ordered like the floats
 	return Key(b)<<32 | Key(id)
 }
 
@@ -25,7 +25,7 @@ func (k Key) Distance() float32 {
 	return math.Float32frombits(b)
 }
 
-// nearest is a heap with the lowest key in front.
+// nearest is a heap with the lowest key first.
 type nearest []Key
 
 func (h *nearest) push(k Key) {
@@ -70,7 +70,7 @@ func (h *nearest) pop() Key {
 	return first
 }
 
-// Farthest is a heap with the highest key in front.
+// Farthest is a heap with the highest key first.
 type Farthest []Key
 
 // Push adds a key.
@@ -89,7 +89,7 @@ func (h *Farthest) Push(k Key) {
 	*h = s
 }
 
-// Replace puts a key in the place of the highest one.
+// Replace replaces the highest key.
 func (h Farthest) Replace(k Key) {
 	i := 0
 	for {
@@ -109,5 +109,5 @@ func (h Farthest) Replace(k Key) {
 	h[i] = k
 }
 
-// Sort puts the keys in ascending order.
+// Sort sorts the keys in ascending order.
 func (h Farthest) Sort() { slices.Sort(h) }

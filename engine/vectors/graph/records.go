@@ -8,9 +8,9 @@ import (
 	"github.com/atomredis/atomredis/engine/vectors/slab"
 )
 
-// record has the links of a node on a level: their number and 1, or 0 if there is no such node; where the record of the
-// level above is, and 1; the links, and room for as many as there can be. A record above the lowest level then has the
-// number of its node, and one of a Shared graph how many links lead to the node.
+// record has the links of a node on a level: their number plus 1, or 0 if there is no such node; the position of the
+// next level's record plus 1; the links, with room for the maximum. A record above the lowest level then has the number
+// of its node, and one of a Shared graph the number of links that lead to the node.
 type record []uint32
 
 const recordHead = 2
@@ -20,18 +20,18 @@ func (r record) len() int { return int(r[0]) - 1 }
 // links returns the first n links.
 func (r record) links(n int) []uint32 { return r[recordHead : recordHead+n] }
 
-// in is how many links lead to the node, in a Shared graph.
+// in returns the number of links that lead to the node, in a Shared graph.
 func (r record) in() *uint32 { return &r[len(r)-1] }
 
-// state is all records of a graph.
+// state has all records of a graph.
 type state struct {
-	bottom *slab.Slab[uint32] // records of the lowest level, by the numbers of nodes
-	upper  *slab.Slab[uint32] // of the levels above
-	free   []uint32           // records of upper that no node has
-	live   int                // nodes
-	going  map[uint32]bool    // nodes that were unlinked and not cleared; the others have no entry
-	swept  uint32             // where Sweep goes on
-	added  uint64             // nodes that ever were
+	bottom *slab.Slab[uint32] // records of the lowest level, by node
+	upper  *slab.Slab[uint32] // records of the levels above
+	free   []uint32           // unused records of upper
+	live   int                // number of nodes
+	going  map[uint32]bool    // nodes that were unlinked and not cleared; others have no entry
+	swept  uint32             // where Sweep continues
+	added  uint64             // nodes ever added
 }
 
 func newState(c Settings) state {
@@ -46,7 +46,7 @@ func newState(c Settings) state {
 	}
 }
 
-// owner is the node of a record above the lowest level.
+// owner returns the node of a record above the lowest level.
 func (g *Graph) owner(r record) *uint32 { return &r[recordHead+g.M] }
 
 func (s state) clone() state {
@@ -58,7 +58,7 @@ func (s state) clone() state {
 // Bytes returns the memory that the links take.
 func (s *state) Bytes() int { return 4 * (s.bottom.Room() + s.upper.Room() + cap(s.free)) }
 
-// capacity returns how many links a node can have on a level.
+// capacity returns the maximum number of links of a node on a level.
 func (g *Graph) capacity(level int) int {
 	if level == 0 {
 		return 2 * g.M
@@ -66,7 +66,7 @@ func (g *Graph) capacity(level int) int {
 	return g.M
 }
 
-// record returns the record of a node on a level, nil if the node does not reach it.
+// record returns the record of a node on a level, nil if the node is not on that level.
 func (g *Graph) record(id uint32, level int) record {
 	r := g.bottom.At(id)
 	for ; level > 0; level-- {
@@ -79,10 +79,10 @@ func (g *Graph) record(id uint32, level int) record {
 	return r
 }
 
-// has reports whether there is a node with a number that once was one.
+// has reports whether a number that was used before belongs to a node now.
 func (g *Graph) has(id uint32) bool { return g.bottom.At(id)[0] > 0 && !g.going[id] }
 
-// Level returns the level of a node, on which and below it has links.
+// Level returns the highest level of a node; it has links there and below.
 func (g *Graph) Level(id uint32) (level int) {
 	for r := g.bottom.At(id); r[1] > 0; level++ {
 		r = g.upper.At(r[1] - 1)
@@ -90,20 +90,20 @@ func (g *Graph) Level(id uint32) (level int) {
 	return level
 }
 
-// Links returns the nodes that a node is linked with on a level which it has. They are a view until the graph changes.
+// Links returns the nodes that a node links to on one of its levels. They are a view until the graph changes.
 func (g *Graph) Links(id uint32, level int) []uint32 {
 	r := g.record(id, level)
 	return r.links(r.len())
 }
 
-// appear makes the records of a new node.
+// appear creates the records of a new node.
 func (g *Graph) appear(id uint32, level int) {
 	g.live++
 	if int(id) == g.bottom.Len() {
 		g.bottom.Push()
 	}
 	up := uint32(0)
-	for range level { // from the highest one down
+	for range level { // from the highest level down
 		at, r := g.newUpper()
 		r[1], *g.owner(r) = up, id
 		atomic.StoreUint32(&r[0], 1)
@@ -131,7 +131,7 @@ func (g *Graph) In(id uint32) (n int) {
 	return n
 }
 
-// Clear frees the records of a node that was unlinked, to which no link leads: its number may be used again.
+// Clear frees the records of an unlinked node to which no link leads: its number may be reused.
 func (g *Graph) Clear(id uint32) {
 	g.before(id)
 	if g.Shared {
@@ -152,10 +152,10 @@ func (g *Graph) Clear(id uint32) {
 	}
 }
 
-// Pop forgets the highest number, which no node has.
+// Pop removes the highest number, which must be unused.
 func (g *Graph) Pop() { g.bottom.Pop() }
 
-// Renumber gives a node another number, which no node has and which was cleared. The graph must not be Shared.
+// Renumber gives a node another number, which must be cleared. The graph must not be Shared.
 func (g *Graph) Renumber(from, to uint32) {
 	for l := range g.Level(from) + 1 {
 		for _, n := range g.Links(from, l) {

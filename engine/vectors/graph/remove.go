@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// repairPairs is how many other neighbours of a node that goes a neighbour may be linked with.
+// repairPairs is how many other neighbours of a removed node each neighbour may be linked with.
 const repairPairs = 64
 
-// Unlink takes a node out of the graph. Those that were linked with it are linked with each other, the nearest first. Its
-// own links remain until Clear, and in a Shared graph those of others that lead to it until Sweep finds them.
+// Unlink removes a node from the graph. Its neighbours are linked with each other, nearest first. In a Shared graph its
+// own links remain until Clear, and links to it until Sweep finds them.
 func (g *Graph) Unlink(id uint32) {
 	w := NewScratch()
 	defer w.Release()
@@ -28,7 +28,7 @@ func (g *Graph) Unlink(id uint32) {
 	g.live--
 }
 
-// letGo ends the links of a node that goes, and links nodes anew that have no other.
+// letGo removes the links of a removed node, and reconnects nodes that have no other incoming link.
 func (g *Graph) letGo(id uint32) {
 	w := NewScratch()
 	defer w.Release()
@@ -42,7 +42,7 @@ func (g *Graph) letGo(id uint32) {
 	}
 }
 
-// Sweep has the next n numbers' nodes of a Shared graph forget nodes that go.
+// Sweep removes links to removed nodes from the next n nodes of a Shared graph.
 func (g *Graph) Sweep(n int) {
 	w := NewScratch()
 	defer w.Release()
@@ -68,18 +68,18 @@ func (g *Graph) Sweep(n int) {
 	}
 }
 
-// fewShare is of how many links that a node can have it needs one at least.
+// fewShare: a node needs at least this fraction (1/fewShare) of its possible links.
 const fewShare = 4
 
-// repair links nodes that have lost a link on a level, because a node goes: first so that each can still be reached
-// from the others, then as far as they have room.
+// repair links nodes that have lost a link on a level to a removed node: first so that each can still be reached from
+// the others, then as far as they have room.
 func (g *Graph) repair(w *Scratch, nodes []uint32, level int) {
 	type pair struct {
 		distance Key
 		a, b     int
 	}
 	var pairs []pair
-	groups := make([]int, len(nodes)) // those with the same root are linked
+	groups := make([]int, len(nodes)) // nodes with the same root are connected
 	root := func(i int) int {
 		for groups[i] != i {
 			groups[i] = groups[groups[i]]
@@ -113,7 +113,7 @@ func (g *Graph) repair(w *Scratch, nodes []uint32, level int) {
 				continue
 			}
 			if _, ok := slices.BinarySearch(g.Links(a, level), b); ok {
-				continue // since the last round
+				continue // linked since the last round
 			}
 			g.add(a, b, level)
 			g.add(b, a, level)
@@ -128,15 +128,15 @@ func (g *Graph) repair(w *Scratch, nodes []uint32, level int) {
 	}
 }
 
-// room makes room for a link of a node, if there is a link that is not needed.
+// room makes room for a link of a node by removing an unneeded one, and reports whether there is room.
 func (g *Graph) room(w *Scratch, id uint32, level int) bool {
 	return !g.full(id, level) || g.giveUp(w, w.otherOf(g, id), id, level, 0)
 }
 
-// reconnectEF is how many candidates a node has for links that has lost all.
+// reconnectEF is the number of candidates when a node has lost all links.
 const reconnectEF = 200
 
-// reconnect looks for links for a node that has none or few on a level.
+// reconnect finds links for a node with none or few on a level.
 func (g *Graph) reconnect(w *Scratch, id uint32, level int) {
 	if g.live <= 2 {
 		return
@@ -144,9 +144,9 @@ func (g *Graph) reconnect(w *Scratch, id uint32, level int) {
 	q := w.queryOf(g, id)
 	accept := func(other uint32) bool { return other != id && !g.going[other] }
 	start, top, _ := g.Entry()
-	if start == id || g.going[start] { // which lead nowhere
+	if start == id || g.going[start] { // these lead nowhere
 		if level > 0 {
-			return // nothing depends on links above
+			return // higher levels are not essential
 		}
 		for start = 0; !accept(start) || !g.has(start); start++ {
 		}
@@ -163,7 +163,7 @@ func (g *Graph) reconnect(w *Scratch, id uint32, level int) {
 	}
 }
 
-// replaceEntry makes another node the one where searches begin.
+// replaceEntry chooses another node as the start of searches.
 func (g *Graph) replaceEntry() {
 	best, top := ^uint32(0), 0
 	for i := range uint32(g.upper.Len()) {

@@ -9,18 +9,18 @@ import (
 	"github.com/atomredis/atomredis/engine/prefetch"
 )
 
-// Scratch is the memory of a search.
+// Scratch is the working memory of a search.
 type Scratch struct {
-	next    nearest  // nodes whose neighbours have not been looked at
-	found   Farthest // sorted when a search is over
-	within  []Key    // of a search by radius
+	next    nearest  // nodes whose neighbours have not been visited
+	found   Farthest // sorted after a search
+	within  []Key    // result of a search by radius
 	seen    []uint64 // a bit for each node
-	fresh   []uint32 // neighbours of a node that have not been looked at
+	fresh   []uint32 // unvisited neighbours of a node
 	fetches prefetch.List
 
 	distances []float32
 
-	query, other Query // of the node that is added, and for comparisons of nodes with each other; nil or released
+	query, other Query // for the added node, and for comparisons between nodes; nil or released
 	candidates   [][]Key
 	mine         []Key
 	nodes        []uint32
@@ -31,10 +31,10 @@ var scratches = sync.Pool{New: func() any { return new(Scratch) }}
 // NewScratch returns memory for searches.
 func NewScratch() *Scratch { return scratches.Get().(*Scratch) }
 
-// maxKept is how many elements of its parts a scratch keeps.
+// maxKept is the largest length of a part that a released scratch keeps.
 const maxKept = 1 << 16
 
-// Release gives the scratch back, with all results that are in it.
+// Release returns the scratch, including all results in it.
 func (w *Scratch) Release() {
 	for _, q := range [...]Query{w.query, w.other} {
 		if q != nil {
@@ -67,7 +67,7 @@ func (w *Scratch) measure(q Query, ids []uint32) []float32 {
 	return out
 }
 
-// reset empties the scratch for a search among n nodes.
+// reset prepares the scratch for a search among n nodes.
 func (w *Scratch) reset(n int) {
 	w.next, w.found, w.within = w.next[:0], w.found[:0], w.within[:0]
 	words := (n + 63) / 64
@@ -78,8 +78,8 @@ func (w *Scratch) reset(n int) {
 	clear(w.seen)
 }
 
-// see marks a node, and reports whether it was not marked. Nodes above the highest one count as marked: they are newer
-// than the search.
+// see marks a node, and reports whether it was unmarked. Nodes with higher numbers than the scratch covers count as
+// marked: they are newer than the search.
 func (w *Scratch) see(id uint32) bool {
 	bit := uint64(1) << (id % 64)
 	if int(id/64) >= len(w.seen) || w.seen[id/64]&bit != 0 {
@@ -89,7 +89,7 @@ func (w *Scratch) see(id uint32) bool {
 	return true
 }
 
-// unseen sets w.fresh to the neighbours of a node that have not been seen, and marks them.
+// unseen sets w.fresh to the unmarked neighbours of a node, and marks them.
 func (g *Graph) unseen(w *Scratch, id uint32, level int) []uint32 {
 	w.fresh = w.fresh[:0]
 	r := g.record(id, level)
@@ -109,7 +109,7 @@ func (g *Graph) unseen(w *Scratch, id uint32, level int) []uint32 {
 	return w.fresh
 }
 
-// fetchNext begins to fetch the links that are probably wanted next.
+// fetchNext prefetches the links that are probably needed next.
 func (g *Graph) fetchNext(w *Scratch) {
 	if len(w.next) > 0 {
 		r := g.bottom.At(w.next[0].ID())
@@ -118,8 +118,8 @@ func (g *Graph) fetchNext(w *Scratch) {
 	}
 }
 
-// search looks for the ef nodes on a level that are nearest to a query, beginning at a node, and leaves them in w.found,
-// in no order. It returns false if it ended because of effort.
+// search finds the ef nodes on a level that are nearest to a query, starting at a node, and leaves them in w.found, in
+// no order. It returns false if effort ended it.
 func (g *Graph) search(w *Scratch, q Query, start uint32, ef, level int, accept func(id uint32) bool, effort int) bool {
 	w.reset(g.bottom.Len())
 	w.see(start)
@@ -167,7 +167,7 @@ func (g *Graph) search(w *Scratch, q Query, start uint32, ef, level int, accept 
 	return true
 }
 
-// descend goes from a node on level top down to the one above a level, always to the node that is nearest to the query,
+// descend goes from a node on level top down to the level above the given one, always to the node nearest to the query,
 // and returns where it arrives.
 func (g *Graph) descend(w *Scratch, q Query, start uint32, top, level int) uint32 {
 	best := MakeKey(q.Distance(start), start)
@@ -192,9 +192,9 @@ func (g *Graph) descend(w *Scratch, q Query, start uint32, top, level int) uint3
 	return best.ID()
 }
 
-// Search looks for the ef nodes that are nearest to a query among those that are accepted; nil accepts all. It returns
-// them in no order; they are in the scratch. If it has looked at the neighbours of effort nodes, it ends with what it
-// has and false; 0 is no end.
+// Search finds the ef nodes nearest to a query among the accepted ones; a nil accept accepts all. It returns them in no
+// order; they are in the scratch. After visiting the neighbours of effort nodes it stops, and returns what it has and
+// false; 0 is no limit.
 func (g *Graph) Search(w *Scratch, q Query, ef int, accept func(id uint32) bool, effort int) (found Farthest, done bool) {
 	entry, top, ok := g.Entry()
 	if !ok {
@@ -204,9 +204,9 @@ func (g *Graph) Search(w *Scratch, q Query, ef int, accept func(id uint32) bool,
 	return w.found, done
 }
 
-// Within looks for the nodes that are not farther from a query than a radius. It goes on from nodes up to a limit, and
-// from the ef nearest ones anyway. It returns the nodes in no order; they are in the scratch. If it has looked at the
-// neighbours of effort nodes, it ends with what it has and false.
+// Within finds the nodes within a radius of a query. It continues from nodes up to a distance limit, and always from
+// the ef nearest ones. It returns the nodes in no order; they are in the scratch. After visiting the neighbours of
+// effort nodes it stops, and returns what it has and false.
 func (g *Graph) Within(w *Scratch, q Query, radius, limit float32, ef, effort int) (within []Key, done bool) {
 	entry, top, ok := g.Entry()
 	if !ok {

@@ -14,9 +14,9 @@ var (
 	errEntry  = errors.New("vector graph: stored entry is not on the highest level")
 )
 
-// AppendLinks appends the stored form of the links of a node to dst: for each level, from the lowest up, how many there
-// are and by how much each is above the one before, as uvarints. number returns the number under which a node is stored,
-// in the same order, or false if it is not; nil stands for all as they are.
+// AppendLinks appends the stored form of a node's links to dst: for each level, from the lowest up, their number and
+// the differences between successive links, as uvarints. number maps a node to its stored number, in the same order, or
+// returns false if the node is not stored; nil keeps the numbers.
 func (g *Graph) AppendLinks(dst []byte, id uint32, number func(id uint32) (uint32, bool)) []byte {
 	var kept []uint32
 	for l := range g.Level(id) + 1 {
@@ -40,24 +40,24 @@ func (g *Graph) AppendLinks(dst []byte, id uint32, number func(id uint32) (uint3
 	return dst
 }
 
-// Loader builds a graph of stored links.
+// Loader builds a graph from stored links.
 type Loader struct {
 	g *Graph
-	n int // nodes that there should be
-	// oneWay is 0 if every link has come both ways. It is the exclusive or of what the links hash to, with a seed that
-	// nobody knows.
+	n int // expected number of nodes
+	// oneWay is 0 if every link has come in both directions. It is the exclusive or of the links' hashes, with a secret
+	// seed.
 	oneWay uint64
 	hash   maphash.Seed
 	top    int
 }
 
-// Load returns a Loader for an empty graph that shall have n nodes.
+// Load returns a Loader for an empty graph that is to have n nodes.
 func (g *Graph) Load(n int) *Loader { return &Loader{g: g, n: n, hash: maphash.MakeSeed()} }
 
-// Len returns how many nodes were added.
+// Len returns the number of nodes added.
 func (l *Loader) Len() int { return l.g.live }
 
-// Add adds the links of the next node, as AppendLinks gave them. After an error the graph is of no use.
+// Add adds the links of the next node, from AppendLinks. After an error the graph is useless.
 func (l *Loader) Add(data []byte) error {
 	g := l.g
 	id := uint32(g.live)
@@ -105,7 +105,7 @@ func (l *Loader) Add(data []byte) error {
 	return nil
 }
 
-// Finish ends loading. added is how many nodes ever were, and entry a node on level top, which is the highest.
+// Finish ends loading. added is the number of nodes ever added, and entry a node on level top, the highest.
 func (l *Loader) Finish(added uint64, entry uint32, top int) error {
 	g := l.g
 	switch {

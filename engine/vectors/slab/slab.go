@@ -1,8 +1,8 @@
-// Package slab has arrays of records of the same width. They grow without moving what they have, but for the first few
-// records.
+// Package slab has arrays of records of the same width. Except for the first few records, they grow without moving
+// existing ones.
 //
-// One goroutine may append to a slab, and change records that nobody else reads, while others read. A reader sees a
-// record if it learned the number of the record by an atomic operation. Pop needs the slab alone.
+// One goroutine may append to a slab, and change records that nobody else reads, while others read. Readers must learn
+// a record's number by an atomic operation. Pop needs exclusive use of the slab.
 package slab
 
 import (
@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 )
 
-// Slab is an array of records. Use New to make one.
+// Slab is an array of records. Create one with New.
 type Slab[T any] struct {
 	chunks atomic.Pointer[[][]T]
 	n      atomic.Uint32 // records
@@ -19,7 +19,7 @@ type Slab[T any] struct {
 	room   int           // elements in all chunks
 }
 
-// chunkElements is about how many elements a chunk has, and maxShift limits its records.
+// chunkElements is about the number of elements of a chunk, and maxShift limits its records.
 const (
 	chunkElements = 1 << 17
 	maxShift      = 10
@@ -38,7 +38,7 @@ func (s *Slab[T]) Len() int { return int(s.n.Load()) }
 // Width returns the number of elements of a record.
 func (s *Slab[T]) Width() int { return s.width }
 
-// Room returns how many elements the slab has memory for.
+// Room returns the number of elements that the slab has memory for.
 func (s *Slab[T]) Room() int { return s.room }
 
 // At returns record i, which the caller may change.
@@ -48,10 +48,10 @@ func (s *Slab[T]) At(i uint32) []T {
 	return chunk[from : from+s.width : from+s.width]
 }
 
-// View returns the records that there are now.
+// View returns the present records.
 func (s *Slab[T]) View() View[T] { return View[T]{*s.chunks.Load(), s.width, s.shift} }
 
-// View is the records of a slab, as long as none is appended or goes. It is quicker than the slab where many are read.
+// View has the records of a slab, valid until one is appended or removed. It is faster than the slab for many reads.
 type View[T any] struct {
 	chunks [][]T
 	width  int
@@ -65,7 +65,7 @@ func (v *View[T]) At(i uint32) []T {
 	return chunk[from : from+v.width : from+v.width]
 }
 
-// Push appends a record of zeros.
+// Push appends a zero record.
 func (s *Slab[T]) Push() []T {
 	n := s.n.Load()
 	r := s.Next()
@@ -73,7 +73,7 @@ func (s *Slab[T]) Push() []T {
 	return r
 }
 
-// Next returns the record that Push would append, all zeros, so that it can be filled before readers see it by Len.
+// Next returns the zero record that Push would append, so that it can be filled before readers see it by Len.
 func (s *Slab[T]) Next() []T {
 	n := s.Len()
 	chunks := *s.chunks.Load()
@@ -81,7 +81,7 @@ func (s *Slab[T]) Next() []T {
 	if at := n & (1<<s.shift - 1); chunk == len(chunks) || at*s.width == len(chunks[chunk]) {
 		most := 1 << s.shift
 		grown := append(make([][]T, 0, len(chunks)+1), chunks...)
-		if chunk == 0 { // the first chunk doubles until it is whole
+		if chunk == 0 { // the first chunk doubles until it is full
 			first := make([]T, min(most, max(2*at, 1))*s.width)
 			if len(chunks) == 0 {
 				grown = append(grown, nil)
@@ -100,7 +100,7 @@ func (s *Slab[T]) Next() []T {
 	return r
 }
 
-// Pop removes the last record. A chunk goes when the one before it is not full either.
+// Pop removes the last record. A chunk is freed when the previous one is not full either.
 func (s *Slab[T]) Pop() {
 	n := s.Len() - 1
 	s.n.Store(uint32(n))
