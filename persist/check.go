@@ -12,8 +12,8 @@ import (
 	"github.com/atomredis/atomredis/persist/store"
 )
 
-// Check reads everything in a directory, which no process may have open, without changing it. report gets a
-// line for each finding. Check returns the first damage; a torn end of the journal, as a crash leaves it, is none.
+// Check reads everything in a directory, which no process may have open, without changing it. report gets a line for
+// each finding. Check returns the first damage; the torn end of a journal after a crash is no damage.
 func Check(fs disk.FS, dir string, report func(string)) error {
 	meta, err := store.Registered().Verify(fs, dir, report)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, store.ErrInUse) {
@@ -40,14 +40,14 @@ func Check(fs disk.FS, dir string, report func(string)) error {
 	return errors.Join(err, journalErr)
 }
 
-// Size returns how many bytes the files have that Check reads. What cannot be read is left out.
+// Size returns the size in bytes of the files that Check reads. Unreadable files are left out.
 func Size(fs disk.FS, dir string) int64 {
 	data, _ := store.Size(fs, dir)
 	journal, _ := journalSize(fs, journalDir(fs, dir))
 	return data + journal
 }
 
-// stopFirst says what to do about a directory that is in use.
+// stopFirst adds what to do to the error about a directory in use.
 func stopFirst(err error) error {
 	if !errors.Is(err, store.ErrInUse) {
 		return err
@@ -55,8 +55,8 @@ func stopFirst(err error) error {
 	return fmt.Errorf("nothing was done, because a server runs on these data and must be stopped first: %w", err)
 }
 
-// Repair makes the data in a directory, which no process may have open, usable again: it keeps the sound data, moves the rest
-// aside, and reports what it dropped. It does nothing if Check finds no damage.
+// Repair makes the data in a directory, which no process may have open, usable again: it keeps the sound data, moves
+// the rest aside, and reports what it dropped. It does nothing if Check finds no damage.
 func Repair(fs disk.FS, dir string, report func(string)) error {
 	log := slog.New(slog.NewTextHandler(reportWriter{report}, nil))
 	meta, err := store.Registered().Verify(fs, dir, func(string) {})
@@ -64,7 +64,8 @@ func Repair(fs disk.FS, dir string, report func(string)) error {
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, store.ErrInUse) {
 			return stopFirst(err)
 		}
-		// Keys that the journal changes may be missing now: commands that cannot be repeated must not keep the server from starting.
+		// Keys that the journal changes may be missing now: commands that cannot be repeated must not prevent the
+		// server's start.
 		if err := writeMarker(fs, dir); err != nil {
 			return err
 		}
@@ -95,7 +96,7 @@ func Repair(fs disk.FS, dir string, report func(string)) error {
 	return nil
 }
 
-// reportWriter passes lines of a log on.
+// reportWriter passes on the lines of a log.
 type reportWriter struct{ report func(string) }
 
 func (w reportWriter) Write(line []byte) (int, error) {
@@ -107,7 +108,7 @@ func (w reportWriter) Write(line []byte) (int, error) {
 	return n, nil
 }
 
-// markerName is a file that says that the store has been repaired, and that no checkpoint was made since.
+// markerName is a file that says that the store was repaired, and that no checkpoint has been made since.
 const markerName = "repaired"
 
 func writeMarker(fs disk.FS, dir string) error {

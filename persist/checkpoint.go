@@ -12,21 +12,21 @@ import (
 	"github.com/atomredis/atomredis/persist/store"
 )
 
-// ErrInProgress is returned by Begin if a checkpoint is being made.
+// ErrInProgress is returned by Begin while a checkpoint is being made.
 var ErrInProgress = errors.New("a checkpoint is in progress")
 
 var errClosed = errors.New("the storage is closed")
 
-// errReplacing is returned by checkpoints that would store a part of what Replace makes.
+// errReplacing is returned by checkpoints that would store a partial result of Replace.
 var errReplacing = errors.New("the data is being replaced")
 
-// interval is how often it is decided whether a checkpoint is due.
+// interval is how often the storage checks whether a checkpoint is due.
 const interval = 100 * time.Millisecond
 
-// retryAfter is how long after a failed checkpoint the next one is tried.
+// retryAfter is the delay between a failed checkpoint and the next attempt.
 const retryAfter = 250 * time.Millisecond
 
-// run makes checkpoints when they are due or asked for.
+// run makes checkpoints when they are due or requested.
 func (s *Storage) run() {
 	defer s.running.Done()
 	background.Work()
@@ -41,13 +41,13 @@ func (s *Storage) run() {
 		case <-tick.C:
 			if why := s.due(time.Now()); why != "" {
 				s.o.Log.Debug("checkpoint", "reason", why)
-				s.checkpoint(0) // which logs
+				s.checkpoint(0) // logs errors
 			}
 		}
 	}
 }
 
-// due returns why a checkpoint should be made now, "" if none should.
+// due returns the reason for a checkpoint now, "" if there is none.
 func (s *Storage) due(now time.Time) string {
 	changes := s.ks.Changes()
 	s.mu.Lock()
@@ -71,7 +71,7 @@ func (s *Storage) due(now time.Time) string {
 	return ""
 }
 
-// Save makes a checkpoint and returns when it is in the store.
+// Save makes a checkpoint and returns after it is in the store.
 func (s *Storage) Save() error {
 	done := make(chan error, 1)
 	select {
@@ -82,9 +82,9 @@ func (s *Storage) Save() error {
 	}
 }
 
-// Replace replaces the content of the keyspace by fill, while nothing else changes it. fill is not journalled; a checkpoint
-// stores its result when it returns: all of it or, if the process ends before, nothing. If fill fails, nothing is stored any
-// more until a later Replace succeeds. If only the checkpoint fails, it is tried again like any other.
+// Replace replaces the content of the keyspace by fill, while nothing else changes it. fill is not journalled; a
+// checkpoint stores its result after fill returns: all of it or, if the process ends before, nothing. If fill fails,
+// nothing more is stored until a later Replace succeeds. If only the checkpoint fails, it is retried like any other.
 func (s *Storage) Replace(fill func() error) error {
 	s.checkpointing.Lock()
 	s.replacing = true
@@ -109,13 +109,13 @@ func (s *Storage) Begin() error {
 	s.running.Add(1)
 	go func() {
 		defer s.running.Done()
-		s.Save() // which logs
+		s.Save() // logs errors
 	}()
 	return nil
 }
 
-// checkpoint brings everything that has changed into the store. If there is no journal, position is where the next one
-// will begin, unless it is before where that would be anyway.
+// checkpoint stores all changes. If there is no journal, position is where the next one will begin, or a later position
+// if that was already chosen.
 func (s *Storage) checkpoint(position uint64) error {
 	s.checkpointing.Lock()
 	defer s.checkpointing.Unlock()
@@ -123,7 +123,7 @@ func (s *Storage) checkpoint(position uint64) error {
 		return errReplacing
 	}
 	if f := s.Err(); s.o.Group != nil && f != nil && f.Journal {
-		return f // what was done is not agreed on and never will be: it must not become the stored state
+		return f // the group has not agreed on the changes and never will: they must not become the stored state
 	}
 	start := time.Now()
 	s.mu.Lock()
@@ -147,7 +147,7 @@ func (s *Storage) checkpoint(position uint64) error {
 		default:
 			position = j.Rotate()
 		}
-		extra = s.o.Extra() // what Append adds meanwhile may be in both, but not in neither
+		extra = s.o.Extra() // a concurrent Append may be in both extra and the journal, but not in neither
 	})
 	release()
 	frozen.Pause = new(background.Pacer).Pause
@@ -204,8 +204,8 @@ func (s *Storage) checkpoint(position uint64) error {
 	return nil
 }
 
-// anchor returns where the journal continues behind a checkpoint. The segment that it names must exist from then on; it names
-// none if the journal has failed.
+// anchor returns where the journal continues after a checkpoint. The segment that it names must exist from then on; it
+// names none if the journal has failed.
 func (s *Storage) anchor(j journal.Journal, position uint64, failed bool) (journal.Anchor, error) {
 	if j == nil || failed {
 		return journal.Anchor{Start: journal.Start{LSN: position}}, nil
@@ -213,8 +213,8 @@ func (s *Storage) anchor(j journal.Journal, position uint64, failed bool) (journ
 	return j.Anchor(position)
 }
 
-// enrol makes the store name the segment in which the journal continues, if it does not yet. Until then the loss of a whole
-// journal would not be noticed; everything else would.
+// enrol makes the store name the segment in which the journal continues, unless it already does. Without that, only the
+// loss of a whole journal would go unnoticed.
 func (s *Storage) enrol(j journal.Journal) {
 	meta, _ := s.store.Meta()
 	a, err := j.Anchor(meta.Journal)
@@ -234,7 +234,7 @@ func (s *Storage) enrol(j journal.Journal) {
 	}
 }
 
-// write stores the frozen changes. The journal continues where anchor says.
+// write stores the frozen changes. anchor returns where the journal continues.
 func (s *Storage) write(f *engine.Frozen, anchor func() (journal.Anchor, error), start time.Time, extra []byte) error {
 	c, err := s.store.Begin()
 	if err != nil {
@@ -246,7 +246,7 @@ func (s *Storage) write(f *engine.Frozen, anchor func() (journal.Anchor, error),
 	}
 	keys := int64(f.Keys)
 	if keys < 0 {
-		keys = 0 // not known: the keys are still being loaded
+		keys = 0 // unknown: the keys are still being loaded
 	}
 	at, err := anchor()
 	if err != nil {
@@ -265,7 +265,7 @@ func (s *Storage) write(f *engine.Frozen, anchor func() (journal.Anchor, error),
 	return err
 }
 
-// fill gives a checkpoint everything that is frozen.
+// fill passes all frozen changes to a checkpoint.
 func (s *Storage) fill(c store.Checkpoint, f *engine.Frozen) error {
 	progress := s.newProgress("writing a checkpoint", "keys", int64(f.Len()))
 	defer progress.end()
@@ -293,7 +293,7 @@ func (s *Storage) fill(c store.Checkpoint, f *engine.Frozen) error {
 	}
 	dropBefore(^uint32(0))
 
-	// The parts of values in emptied databases go too, but for those that were moved away before.
+	// The parts of values in emptied databases are dropped too, except those of values moved away before.
 	var dropped []uint64
 	for _, space := range f.DroppedSpaces {
 		err := s.store.Heads(space, func(_ []byte, h engine.Head) bool {

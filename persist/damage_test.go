@@ -23,7 +23,7 @@ import (
 	"github.com/atomredis/atomredis/persist/journal"
 )
 
-// keyspace is a stored keyspace of strings, whose journal has SET and DEL only.
+// keyspace is a stored keyspace of strings, whose journal only has SET and DEL.
 type keyspace struct {
 	*engine.Keyspace
 	storage *persist.Storage
@@ -47,7 +47,7 @@ func (k *keyspace) close(save bool) error {
 	return k.storage.Close(save)
 }
 
-// apply repeats a record that set has made.
+// apply repeats a record that set has written.
 func (k *keyspace) apply(now int64, commands []byte) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -76,7 +76,7 @@ func (k *keyspace) set(key, value string, now int64) {
 	g.Log(0, [][]byte{[]byte("SET"), []byte(key), []byte(value)})
 }
 
-// get returns the value of a key; missing keys are "". The error is that of reading the store.
+// get returns the value of a key; missing keys are "". An error comes from reading the store.
 func (k *keyspace) get(key string) (value string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -141,9 +141,9 @@ func files(t *testing.T, fs disk.FS, dir string) (paths []string) {
 	return paths
 }
 
-// TestDamageIsNeverSilent flips bits and cuts files of a data directory. Whatever is hit: the directory is refused, a
-// value that cannot be read is an error, or everything is as it was; only the end of the journal may be taken for a
-// torn tail, and then what is there is what was there at some time.
+// TestDamageIsNeverSilent flips bits and truncates files of a data directory. Every time, the directory is refused, or
+// an unreadable value is an error, or the data is unchanged. Only the end of the journal may count as a torn tail; then
+// the data is an earlier state.
 func TestDamageIsNeverSilent(t *testing.T) {
 	sound := crashfs.Mem()
 	k, err := openKeyspace(sound)
@@ -200,7 +200,7 @@ func TestDamageIsNeverSilent(t *testing.T) {
 		if err != nil {
 			refused++
 			require.Regexp(t, `db/|db$`, err.Error(), "%s: an error must name the file", what)
-			// A repair keeps what is sound.
+			// A repair keeps the sound data.
 			var report bytes.Buffer
 			if err := persist.Repair(fs, "db", func(line string) { fmt.Fprintln(&report, line) }); err == nil {
 				repaired++
@@ -227,7 +227,7 @@ func TestDamageIsNeverSilent(t *testing.T) {
 				got[key] = v
 			}
 		}
-		// What cannot be read is as it was, of course; the rest must belong together.
+		// Unreadable values count as unchanged; the others must belong together.
 		same := func(state map[string]string) bool {
 			for key := range want {
 				if v, ok := got[key]; (ok || !failed) && v != state[key] {

@@ -2,8 +2,8 @@ package persist
 
 import "time"
 
-// KeyDelay slows work on keys down, so that tests can see a server at it: so many microseconds for each key or, if it
-// is negative, a microsecond for so many keys.
+// KeyDelay slows down work on keys, so that tests can observe a server during it: that many microseconds per key or, if
+// negative, a microsecond per that many keys.
 type KeyDelay int
 
 // of returns the delay for n keys.
@@ -14,17 +14,17 @@ func (d KeyDelay) of(n int) time.Duration {
 	return time.Duration(n) * time.Duration(d) * time.Microsecond
 }
 
-// SetKeyDelays slows down what brings keys into memory and what writes checkpoints. Closing the storage does not wait
-// for that.
+// SetKeyDelays slows down loading keys into memory and writing checkpoints. Closing the storage does not wait for the
+// delays.
 func (s *Storage) SetKeyDelays(load, save KeyDelay) {
 	s.loadDelay.Store(int64(load))
 	s.saveDelay.Store(int64(save))
 }
 
-// SetWriteDelay has the journal wait before each write.
+// SetWriteDelay makes the journal wait before each write.
 func (s *Storage) SetWriteDelay(d time.Duration) { s.writeDelay.Store(int64(d)) }
 
-// dawdle waits, until the storage is closed.
+// dawdle waits for d, or until the storage is closed.
 func (s *Storage) dawdle(d time.Duration) {
 	if d <= 0 {
 		return
@@ -46,7 +46,7 @@ func (s *Storage) loaded(keys *int) func(n int) bool {
 	}
 }
 
-// leastDelay is how much delay must have come together before anybody waits.
+// leastDelay is the accumulated delay from which saved really waits.
 const leastDelay = time.Millisecond
 
 // saved waits for KeyDelay after another key was written. owed is the delay that has accumulated.

@@ -13,7 +13,7 @@ import (
 	"github.com/atomredis/atomredis/persist/journal"
 )
 
-// shared is a journal of a group, in which nothing happens but that it fails.
+// shared is a group's journal that only fails.
 type shared struct {
 	*journal.File
 	failure error
@@ -24,7 +24,7 @@ func (s *shared) Anchor(uint64) (journal.Anchor, error) {
 	return journal.Anchor{Group: []byte("agreed")}, nil
 }
 
-// What a group has not agreed on never becomes the stored state, and what is stored of the group stays.
+// Changes that a group has not agreed on never become the stored state, and the group's stored state stays.
 func TestAJournalOfAGroupThatHasFailedIsNotCheckpointed(t *testing.T) {
 	var j *shared
 	storage, err := Open(Options{FS: crashfs.New(), Dir: "/db", Log: slog.New(slog.DiscardHandler),

@@ -19,10 +19,10 @@ import (
 	"github.com/atomredis/atomredis/persist/store/lsm"
 )
 
-// longValue is a value that is stored in pieces, and differs from those with other numbers everywhere.
+// longValue is a value stored in pieces that differs everywhere from those with other numbers.
 func longValue(i int) string { return strings.Repeat(fmt.Sprintf("%07d.", i), 150_000+1000*i) }
 
-// change does something to a key of database 0 that the journal does not have: checkpoints are to keep it.
+// change changes a key of database 0 without journalling it: only checkpoints keep it.
 func (k *keyspace) change(key string, do func(g *engine.Guard, e *engine.Entry)) {
 	var g engine.Guard
 	g.Lock(k.Keyspace, engine.AllShards, k.Now())
@@ -30,19 +30,19 @@ func (k *keyspace) change(key string, do func(g *engine.Guard, e *engine.Entry))
 	do(&g, g.Write(0, []byte(key)))
 }
 
-// sound fails if check finds anything, also something that is only superfluous.
+// sound fails if Verify reports anything, even something merely superfluous.
 func sound(t *testing.T, fs disk.FS) {
 	_, err := lsm.Verify(fs, "db", func(msg string) { t.Error(msg) })
 	require.NoError(t, err)
 }
 
-// A copy of the disk at many file-system calls, while long strings are stored again and again, has one of the values
-// that there were: all of it, and nothing else.
+// A copy of the disk at many file-system calls, while long strings are stored repeatedly, has one of the former values:
+// all of it, and nothing else.
 func TestLongStringsAreStoredWholeOrNotAtAll(t *testing.T) {
 	disk := crashfs.New()
 	var mu sync.Mutex
 	var copies []*crashfs.FS
-	var last []int64 // the number that had been acknowledged at each
+	var last []int64 // the last acknowledged number for each key
 	var acknowledged atomic.Int64
 	var calls, taken int
 	most := 120
@@ -69,7 +69,7 @@ func TestLongStringsAreStoredWholeOrNotAtAll(t *testing.T) {
 	for i := 1; i <= rounds; i++ {
 		k.set("long", longValue(i), k.Now())
 		if i%3 != 0 {
-			require.NoError(t, k.storage.Save()) // else the journal alone has it
+			require.NoError(t, k.storage.Save()) // else only the journal has it
 		}
 		if i%4 == 0 {
 			k.change("long", func(g *engine.Guard, e *engine.Entry) {
@@ -102,15 +102,14 @@ func TestLongStringsAreStoredWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-// Of a long string of which something is damaged or missing nothing is shown; a repair leaves it out, and keeps the
-// others.
+// A long string with a damaged or missing piece is not shown at all; a repair drops it, and keeps the others.
 func TestADamagedPieceOfALongStringIsFound(t *testing.T) {
 	whole := crashfs.Mem()
 	k, err := openKeyspace(whole)
 	require.NoError(t, err)
 	values := map[string]string{}
 	for _, key := range []string{"a", "b", "c"} {
-		b := make([]byte, 3<<20) // of which nothing can be compressed
+		b := make([]byte, 3<<20) // incompressible
 		rng := rand.NewChaCha8([32]byte([]byte(strings.Repeat(key, 32))))
 		rng.Read(b)
 		values[key] = string(b)
@@ -148,14 +147,14 @@ func TestADamagedPieceOfALongStringIsFound(t *testing.T) {
 	if testing.Short() {
 		flipped, deleted = flipped[1:], deleted[1:2]
 	}
-	for _, at := range flipped { // not in the last piece: a search for the key behind it reads the same block
+	for _, at := range flipped { // not in the last piece: a search for the key after it reads the same block
 		damaged(func(fs disk.FS) {
 			piece := []byte(values["b"][at : at+50])
 			for _, path := range files(t, fs, "db/data") {
 				content := readFile(t, fs, path)
 				if i := bytes.Index(content, piece); i >= 0 {
 					content[i] ^= 1
-					content[i+30] ^= 3 // more than a bit, which would be found
+					content[i+30] ^= 3 // more than one bit, which would be corrected or found
 					require.NoError(t, fs.Remove(path))
 					writeFile(t, fs, path, content)
 					return
@@ -181,7 +180,7 @@ func TestADamagedPieceOfALongStringIsFound(t *testing.T) {
 	}
 }
 
-// A long string that a version before has stored in one piece is read, and stored in pieces when it has changed.
+// A long string that an earlier version has stored in one piece can be read, and is stored in pieces after a change.
 func TestLongStringsInOnePieceAreRead(t *testing.T) {
 	fs := crashfs.Mem()
 	k, err := openKeyspace(fs)

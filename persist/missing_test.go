@@ -20,7 +20,7 @@ import (
 	"github.com/atomredis/atomredis/persist/store/lsm"
 )
 
-// kept is a data directory as a kill or a stop has left it, and what is in it.
+// kept is a data directory after a kill or a stop, and its content.
 type kept struct {
 	fs   *crashfs.FS
 	want map[string]string
@@ -38,8 +38,8 @@ func segments(t *testing.T, fs disk.FS) []string {
 		func(name string) bool { return !strings.HasPrefix(path.Base(name), "journal-") })
 }
 
-// keep makes a data directory: life writes into it, and the directory is what it was when life ended, or when the
-// storage was closed.
+// keep creates a data directory: life writes to it, and the directory is kept as of life's end, or as of the closing of
+// the storage.
 func keep(t *testing.T, life func(set func(key, value string), k *keyspace), stop bool, save bool) kept {
 	fs := crashfs.New()
 	k, err := openKeyspace(fs)
@@ -61,12 +61,12 @@ func keep(t *testing.T, life func(set func(key, value string), k *keyspace), sto
 	return killed
 }
 
-// asItIs returns a copy of a file system that is in use: what a kill leaves.
+// asItIs returns a copy of a file system in use: the state after a kill.
 func asItIs(fs *crashfs.FS) *crashfs.FS {
 	return fs.CrashClone(crashfs.CloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
 }
 
-// noted reports whether the file of positions says that the journal was synced up to a position.
+// noted reports whether the file of positions has a synced position.
 func noted(t *testing.T, fs disk.FS, lsn uint64) bool {
 	var b [8]byte
 	for i := range b {
@@ -105,11 +105,11 @@ func change(t *testing.T, fs disk.FS, name string, f func(b []byte) []byte) {
 	writeFile(t, fs, name, b)
 }
 
-// used returns how long the part of a segment is that is not zeros written ahead.
+// used returns the length of a segment without the zeros written ahead.
 func used(b []byte) int { return len(bytes.TrimRight(b, "\x00")) }
 
-// Whatever had been synced of a journal and is gone, or is not the same journal any more, is seen: by the start,
-// which refuses, and by Check. Repair accepts the loss.
+// Whatever synced part of a journal is gone or replaced, the start refuses and Check reports it. Repair accepts the
+// loss.
 func TestWhatIsMissingIsSeen(t *testing.T) {
 	states := map[string]kept{
 		"fresh, killed":               keep(t, fresh, false, false),
@@ -169,7 +169,7 @@ func TestWhatIsMissingIsSeen(t *testing.T) {
 			})
 		}
 	}
-	// What needs something that had been synced.
+	// Losses that need synced data.
 	losses := map[string]func(b []byte) []byte{
 		"the last segment is cut in its last record": func(b []byte) []byte { return b[:used(b)-3] },
 		"the last segment is cut to half":            func(b []byte) []byte { return b[:used(b)/2] },
@@ -195,7 +195,7 @@ func TestWhatIsMissingIsSeen(t *testing.T) {
 	}
 }
 
-// restarted opens a directory once more, and kills the storage.
+// restarted opens a directory again, and kills the storage.
 func restarted(t *testing.T, k kept) kept {
 	fs := crashfs.New()
 	copyTree(t, k.fs, fs, "db")
@@ -212,8 +212,8 @@ func emptyDir(t *testing.T, fs disk.FS, dir string) {
 	}
 }
 
-// refused requires that a directory is not opened, that Check says the same, and that Repair makes it one that can be
-// opened, with values that were there at some time.
+// refused requires that a directory is not opened, that Check says the same, and that after Repair it opens with an
+// earlier state.
 func refused(t *testing.T, fs *crashfs.FS, want map[string]string) {
 	t.Helper()
 	_, err := openKeyspace(fs)
@@ -236,7 +236,7 @@ func refused(t *testing.T, fs *crashfs.FS, want map[string]string) {
 	require.NoError(t, persist.Check(fs, "db", say), report.String())
 }
 
-// An older store beside a newer journal, and a newer one beside an older journal, do not belong together.
+// An older store with a newer journal, and a newer store with an older journal, do not belong together.
 func TestStoreAndJournalOfDifferentTimes(t *testing.T) {
 	fs := crashfs.Mem()
 	k, err := openKeyspace(fs)
@@ -273,7 +273,7 @@ func TestStoreAndJournalOfDifferentTimes(t *testing.T) {
 	}
 }
 
-// Whichever file of the store is removed: the directory is refused, or everything is as it was.
+// Whichever file of the store is removed, the directory is refused or everything is unchanged.
 func TestRemovedFileOfTheStoreIsSeen(t *testing.T) {
 	for _, noJournal := range []bool{false, true} {
 		k := keep(t, checkpointed, true, true)
@@ -320,7 +320,7 @@ func TestRemovedFileOfTheStoreIsSeen(t *testing.T) {
 	}
 }
 
-// A directory of the version before has neither a file of positions nor a store that names a segment.
+// A directory of the previous version has neither a file of positions nor a store that names a segment.
 func TestOpenOfAnOlderDirectory(t *testing.T) {
 	for state, k := range map[string]kept{"killed": keep(t, checkpointed, false, false),
 		"stopped": keep(t, checkpointed, true, false)} {
@@ -341,7 +341,7 @@ func TestOpenOfAnOlderDirectory(t *testing.T) {
 	}
 }
 
-// older makes of a directory what the version before would have made: it had no other segments than those of version 1.
+// older converts a directory to the previous version's form, which only had segments of version 1.
 func older(t *testing.T, fs *crashfs.FS) {
 	require.NoError(t, lsm.ForgetJournal(fs, "db"))
 	require.NoError(t, fs.Remove("db/positions"))
@@ -350,7 +350,7 @@ func older(t *testing.T, fs *crashfs.FS) {
 	}
 }
 
-// olderSegment gives a segment the header of version 1, and its records the checksums that follow from it.
+// olderSegment gives a segment the header of version 1, and its records the resulting checksums.
 func olderSegment(b []byte) []byte {
 	table := crc32.MakeTable(crc32.Castagnoli)
 	before := binary.LittleEndian.Uint32(b[28:])

@@ -12,9 +12,9 @@ import (
 	"github.com/atomredis/atomredis/engine"
 )
 
-// A directory in the place of the one that was opened may be another server's: nothing is written there. What was
-// acknowledged goes on into the open file of the journal, until a checkpoint needs another one; then changes cannot be
-// made durable until the directory is back.
+// A directory that replaces the opened one may be another server's: nothing is written there. Acknowledged changes
+// still go to the open file of the journal, until a checkpoint needs another file; then changes cannot be made durable
+// until the directory is back.
 func TestNothingIsWrittenIntoAnotherDirectoryInTheSamePlace(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	open := func() (*Storage, *engine.Keyspace, map[string]bool) {
@@ -49,7 +49,7 @@ func TestNothingIsWrittenIntoAnotherDirectoryInTheSamePlace(t *testing.T) {
 
 	require.NoError(t, os.Remove(dir))
 	require.NoError(t, os.Rename(dir+".away", dir))
-	require.Eventually(t, func() bool { return s.Err() == nil }, time.Minute, time.Millisecond) // it tries again by itself
+	require.Eventually(t, func() bool { return s.Err() == nil }, time.Minute, time.Millisecond) // it retries by itself
 	set(ks, "c")
 	require.NoError(t, s.Close(false))
 	ks.Close()

@@ -18,55 +18,55 @@ import (
 type Options struct {
 	// FS is the file system; nil is the system's.
 	FS disk.FS
-	// Dir is the directory. It is made, for its owner alone, if it does not exist.
+	// Dir is the directory. It is created, for its owner alone, if it does not exist.
 	Dir string
-	// NoJournal leaves the journal out (appendonly no): after a crash all changes since the last checkpoint are lost.
+	// NoJournal omits the journal (appendonly no): after a crash all changes since the last checkpoint are lost.
 	NoJournal bool
 	// Policy is when the journal is synced (appendfsync).
 	Policy journal.Policy
-	// CheckpointSize is how long the journal may grow, in bytes, before a checkpoint makes it short again.
-	// 0 means DefaultCheckpointSize.
+	// CheckpointSize is the length in bytes to which the journal may grow before a checkpoint. 0 means
+	// DefaultCheckpointSize.
 	CheckpointSize int64
 	// SavePoints are further occasions for a checkpoint.
 	SavePoints []SavePoint
-	// Log takes what happens; it must not be nil.
+	// Log receives events; it must not be nil.
 	Log *slog.Logger
 	// Notify is called, by any goroutine, whenever Durable, Told or Err may have changed. It may be nil.
 	Notify func()
-	// Extra returns what is to be stored of the server's state beside the keyspace, nil if that is nothing. It is called
-	// while the whole keyspace is locked, and makes it part of the checkpoint. Restore gets it back, if there is any,
-	// before the journal is repeated. Both may be nil.
+	// Extra returns the server's state to be stored beside the keyspace, nil if there is none. It is called while the
+	// whole keyspace is locked, so that the state becomes part of the checkpoint. Restore gets the stored state back,
+	// if any, before the journal is repeated. Both may be nil.
 	Extra   func() []byte
 	Restore func(extra []byte) error
-	// Recovered is called by Recover with a guard over everything, once the keyspace is what was stored and before it
-	// changes in any way; exact says that nothing of it was lost that is known of. It may be nil.
+	// Recovered is called by Recover with a guard over everything, after the keyspace is restored and before any
+	// change; exact says that no known data was lost. It may be nil.
 	Recovered func(g *engine.Guard, exact bool)
-	// Import fills a keyspace that has never been stored. What it makes is not journalled but stored at once, before
-	// Recover returns: all of it or, if something fails on the way, nothing. It may be nil.
+	// Import fills a keyspace that was never stored. Its result is not journalled but stored at once, before Recover
+	// returns: all of it or, on failure, nothing. It may be nil.
 	Import func() error
-	// Progress is called now and then during long tasks with the amount done, the total, 0 if it is not known, and the unit, B
-	// for bytes; done is the total at the end. Any goroutine calls it. If it is nil, the progress is logged.
+	// Progress is called now and then during long tasks with the amount done, the total, 0 if unknown, and the unit, B
+	// for bytes; done equals the total at the end. Any goroutine calls it. If it is nil, the progress is logged.
 	Progress func(step, unit string, done, total int64)
 	// Waited is journal.Options.Waited.
 	Waited func(forWhat journal.Wait, took time.Duration)
-	// Group returns the journal that the server shares with others, in a directory of its own. It takes the place of the
-	// one of the directory, which is repeated once and left alone from then on: NoJournal and Policy are not looked at.
-	// state is what that journal's last Anchor had for the group, nil if the data belonged to none. nil means that
-	// there is no group. See also Reset.
+	// Group returns the journal that the server shares with others, in a directory of its own. It replaces the
+	// directory's own journal, which is repeated once and left alone afterwards: NoJournal and Policy are ignored.
+	// state is the group's part of that journal's last Anchor, nil if the data belonged to no group. A nil Group means
+	// that there is no group. See also Reset.
 	Group func(fs disk.FS, dir string, state []byte) (journal.Journal, error)
 }
 
-// ErrOfGroup is returned by Recover if the data is that of a group, and Options.Group is nil.
+// ErrOfGroup is returned by Recover if the data belongs to a group and Options.Group is nil.
 var ErrOfGroup = errors.New("the data belongs to a group of servers that share a journal")
 
 // DefaultCheckpointSize is the default of Options.CheckpointSize.
 const DefaultCheckpointSize = 256 << 20
 
-// SavePoint starts a checkpoint when this many changes have been made and this many seconds have passed since the
-// last one, like the save directive of redis.conf.
+// SavePoint starts a checkpoint after this many changes and this many seconds since the last one, like the save
+// directive of redis.conf.
 type SavePoint struct{ Seconds, Changes int }
 
-// Storage is where a keyspace is stored. Its methods may be called from any goroutine, unless they say otherwise.
+// Storage stores a keyspace. Its methods may be called from any goroutine, unless they say otherwise.
 type Storage struct {
 	o       Options
 	store   store.Store
@@ -81,23 +81,23 @@ type Storage struct {
 	size       atomic.Int64            // Options.CheckpointSize
 	failure    atomic.Pointer[Failure] // of the last checkpoint
 	loading    atomic.Bool             // keys are still being read
-	repaired   bool                    // the marker is there; see Repair
+	repaired   bool                    // the marker exists; see Repair
 
 	checkpointing sync.Mutex // held while a checkpoint is made
-	extra         []byte     // as it was stored last; protected by checkpointing
+	extra         []byte     // as last stored; protected by checkpointing
 	replacing     bool       // see Replace; protected by checkpointing
 	requests      chan chan error
 	stop          chan struct{}
 	running       sync.WaitGroup
 
-	mu     sync.Mutex // protects what follows
+	mu     sync.Mutex // protects the fields below
 	status Status
 	frozen *engine.Frozen // of the checkpoint under way
 
-	atLeast uint64 // where the next checkpoint has the journal go on, or later
+	atLeast uint64 // lower limit of the journal's position after the next checkpoint
 }
 
-// Failure is why changes cannot be made durable.
+// Failure says why changes cannot be made durable.
 type Failure struct {
 	// Journal says that the journal has failed; otherwise the last checkpoint has.
 	Journal bool
@@ -113,39 +113,39 @@ func (f *Failure) Error() string {
 
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Status is what INFO tells of a Storage.
+// Status is a Storage's part of INFO.
 type Status struct {
-	// Journal says that there is one; JournalSize is its length in bytes, JournalSince what it has grown by since the last
-	// checkpoint, Unsynced the end of it that is not known to be on the disk.
+	// Journal says that there is a journal; JournalSize is its length in bytes, JournalSince its growth since the last
+	// checkpoint, Unsynced the length of its end that may not be on the disk.
 	Journal                             bool
 	JournalSize, JournalSince, Unsynced int64
-	// JournalBuffer is how many bytes wait in memory to be written to the journal.
+	// JournalBuffer is the number of bytes waiting in memory to be written to the journal.
 	JournalBuffer int64
-	// Loading says that keys are still being read from the store, since LoadBegan; LoadedKeys is how many have been, of
-	// LoadTotal, which take about LoadBytes on the disk.
+	// Loading says that keys are still being read from the store, since LoadBegan; LoadedKeys of LoadTotal are read,
+	// which take about LoadBytes on the disk.
 	Loading               bool
 	LoadBegan             time.Time
 	LoadedKeys, LoadTotal int
 	LoadBytes             int64
-	// Checkpoint says that a checkpoint is being made, since Began: Written of Total changed keys are through.
+	// Checkpoint says that a checkpoint is being made, since Began: Written of Total changed keys are done.
 	Checkpoint     bool
 	Began          time.Time
 	Written, Total int
-	// Saved is when the last successful checkpoint was taken (at start: when the one that was loaded was); it is zero if
-	// there was none. Took is how long it took, Changes what Keyspace.Changes was then.
+	// Saved is the time of the last successful checkpoint (at start: of the one that was loaded), zero if there was
+	// none. Took is how long it took, Changes the value of Keyspace.Changes at that time.
 	Saved   time.Time
 	Took    time.Duration
 	Changes int64
-	// Checkpoints counts those that succeeded since the start, LastErr is nil if the last one did.
+	// Checkpoints counts successful ones since the start. LastErr is nil if the last one succeeded.
 	Checkpoints int
 	LastErr     error
-	// Failed counts those that failed since the last one that succeeded.
+	// Failed counts failures since the last success.
 	Failed int
-	// Failure is what Err returns.
+	// Failure is the result of Err.
 	Failure error
 
-	position  uint64    // LSN up to which the journal is in the store
-	attempted time.Time // when the last checkpoint ended, whether or not it succeeded
+	position  uint64    // LSN up to which the store has the journal
+	attempted time.Time // when the last checkpoint ended, successful or not
 }
 
 // Open opens or creates the directory, which no other process may have open.
@@ -174,22 +174,22 @@ func Open(o Options) (*Storage, error) {
 	return s, nil
 }
 
-// Source returns where the keyspace finds what is stored.
+// Source returns the keyspace's source of stored values.
 func (s *Storage) Source() engine.Source { return s.store }
 
-// journalDir is where the segments of the journal are.
+// journalDir is the directory of the journal's segments.
 func journalDir(fs disk.FS, dir string) string { return fs.PathJoin(dir, "journal") }
 
-// bytesPerKey is how long the journal is, for each stored key, from which on all keys are brought into memory before
-// it is repeated. To read one key in the order of the store takes less than a tenth of looking it up, and a record
-// has some hundred bytes.
+// bytesPerKey is the length of the journal, per stored key, from which all keys are loaded before it is repeated.
+// Reading a key in the order of the store takes less than a tenth of looking it up, and a record has some hundred
+// bytes.
 const bytesPerKey = 10
 
-// fewKeys is how many keys are brought into memory before the server serves, as it takes some milliseconds at most:
-// so that a small data set is there at once, for commands that need all of it too.
+// fewKeys is the number of keys that are loaded before the server serves, which takes at most some milliseconds: so a
+// small data set is complete at once, also for commands that need all of it.
 const fewKeys = 10_000
 
-// journalStart returns where the journal has to be read from, by what the store says.
+// journalStart returns the position from which to read the journal, according to the store.
 func journalStart(m store.Meta) journal.Start {
 	return journal.Start{LSN: m.Journal, Seed: m.JournalSeed}
 }
@@ -211,9 +211,9 @@ func journalSize(fs disk.FS, dir string) (int64, error) {
 	return size, nil
 }
 
-// Recover makes ks, which is new and has Source as its source, what was stored: apply repeats the commands of one
-// record of the journal. From then on the changes of ks are made durable. progress is called now and then while the
-// journal is read. If it fails the Storage can only be closed.
+// Recover restores the stored state in ks, which is new and has Source as its source: apply repeats the commands of one
+// record of the journal. From then on the changes of ks are made durable. If Recover fails the Storage can only be
+// closed.
 func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []byte) error) error {
 	start := time.Now()
 	s.ks = ks
@@ -221,7 +221,7 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 	if meta.Group != nil && s.o.Group == nil {
 		return ErrOfGroup
 	}
-	saved := meta.Saved != 0 // what enrol has stored is no checkpoint
+	saved := meta.Saved != 0 // enrol stores no checkpoint
 	if saved {
 		s.mu.Lock()
 		s.status.Saved = time.UnixMilli(meta.Saved)
@@ -249,7 +249,7 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 	}
 	complete := false
 	if (size > bytesPerKey*meta.Keys || meta.Keys <= fewKeys) && s.loadDelay.Load() == 0 {
-		// If that fails the keys are read again once the server serves, which tells what cannot be read.
+		// If this fails, the keys are read again while the server serves, which reports what cannot be read.
 		progress := s.newProgress("loading keys", "keys", meta.Keys)
 		complete = ks.LoadDirectory(s.store.Heads, func(n int) bool {
 			s.tellLoaded(n)
@@ -274,7 +274,7 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 		}
 		return nil
 	}
-	var j journal.Journal // nil with NoJournal, and that of a group comes later
+	var j journal.Journal // nil with NoJournal; the group's journal comes later
 	end := uint64(0)
 	if s.o.NoJournal || s.o.Group != nil {
 		var report journal.Report
@@ -305,7 +305,7 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 		if err := s.o.Import(); err != nil {
 			return err
 		}
-		// Before anything is journalled: a journal says that the keyspace is not new.
+		// Before anything is journalled: a journal means that the keyspace is not new.
 		if err := s.checkpoint(end); err != nil {
 			return err
 		}
@@ -321,7 +321,7 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 	} else if j == nil {
 		s.endReplay(nil)
 		if end > meta.Journal {
-			// The journal must not be repeated once there are changes that it does not have.
+			// The journal must not be repeated once there are changes that it lacks.
 			if err := s.checkpoint(end); err != nil && !disk.Full(err) {
 				return err
 			}
@@ -337,7 +337,7 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 	return nil
 }
 
-// endReplay has changes go to j from now on, which may be nil.
+// endReplay sends further changes to j, which may be nil.
 func (s *Storage) endReplay(j engine.Journal) {
 	var g engine.Guard
 	g.Lock(s.ks, engine.AllShards, s.ks.Now())
@@ -348,13 +348,13 @@ func (s *Storage) endReplay(j engine.Journal) {
 	}
 }
 
-// stored is what the keyspace needs to know of what is stored.
+// stored returns the keyspace's part of the meta record.
 func stored(m store.Meta) engine.StoredState {
 	return engine.StoredState{Spaces: m.Spaces, NextSpace: m.NextSpace, NextParts: m.NextParts}
 }
 
-// joinGroup opens the journal of the group. What the data had before it belonged to one, up to end in a journal that
-// the store has up to position, is stored first.
+// joinGroup opens the journal of the group. Earlier data of the directory's own journal, between position, up to which
+// the store has it, and end, is stored first.
 func (s *Storage) joinGroup(end, position uint64) (journal.Journal, error) {
 	if end > position {
 		if err := s.checkpoint(end); err != nil {
@@ -367,16 +367,16 @@ func (s *Storage) joinGroup(end, position uint64) (journal.Journal, error) {
 	}
 	meta, _ := s.store.Meta()
 	s.mu.Lock()
-	s.status.position = 0 // that journal has its own
+	s.status.position = 0 // the group's journal has its own positions
 	s.mu.Unlock()
 	s.policy.Store(int32(journal.Always)) // see Kick
 	return s.o.Group(s.o.FS, dir, meta.Group)
 }
 
-// groupDir is where the journal of a group is.
+// groupDir is the directory of a group's journal.
 const groupDir = "raft"
 
-// HasData reports whether anything is stored, keys or what is stored beside them.
+// HasData reports whether anything is stored: keys, or state beside them.
 func (s *Storage) HasData() (bool, error) {
 	meta, _ := s.store.Meta()
 	found := len(meta.Extra) > 0
@@ -392,15 +392,14 @@ func (s *Storage) HasData() (bool, error) {
 	return found, nil
 }
 
-// Group returns what the last checkpoint has of the group.
+// Group returns the group's state in the last checkpoint.
 func (s *Storage) Group() []byte {
 	meta, _ := s.store.Meta()
 	return meta.Group
 }
 
-// Reset makes the keyspace what was stored last, and forgets what has changed since: what the group has agreed on
-// behind that, as Group says it, must be repeated next. at is called with a guard over everything, before anybody sees
-// what was stored.
+// Reset restores the stored state and drops later changes. The group's agreed records after that state, which Group
+// returns, must be repeated next. at is called with a guard over everything, before anyone sees the restored state.
 func (s *Storage) Reset(at func(g *engine.Guard)) error {
 	s.checkpointing.Lock()
 	defer s.checkpointing.Unlock()
@@ -411,7 +410,7 @@ func (s *Storage) Reset(at func(g *engine.Guard)) error {
 	if err := g.Reset(stored(meta)); err != nil {
 		return err
 	}
-	if s.extra = meta.Extra; s.o.Restore != nil { // also if there is nothing: what there was must go
+	if s.extra = meta.Extra; s.o.Restore != nil { // even if it is nil: the former state must go
 		if err := s.o.Restore(meta.Extra); err != nil {
 			return fmt.Errorf("what is stored beside the keys: %w", err)
 		}
@@ -426,7 +425,7 @@ func (s *Storage) Reset(at func(g *engine.Guard)) error {
 	return nil
 }
 
-// loadLater brings the keys into memory while the server serves.
+// loadLater loads the keys while the server serves.
 func (s *Storage) loadLater(meta store.Meta) {
 	bytes := s.store.HeadBytes()
 	s.mu.Lock()
@@ -437,14 +436,14 @@ func (s *Storage) loadLater(meta store.Meta) {
 	go s.loadDirectory()
 }
 
-// tellLoaded notes how many keys have been read.
+// tellLoaded records the number of keys read.
 func (s *Storage) tellLoaded(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status.LoadedKeys = n
 }
 
-// loadDirectory brings the keys into memory.
+// loadDirectory loads the keys.
 func (s *Storage) loadDirectory() {
 	defer s.running.Done()
 	for {
@@ -454,7 +453,7 @@ func (s *Storage) loadDirectory() {
 		}
 		s.loading.Store(false)
 		if s.stopped() || s.ks.Complete() || !s.loading.CompareAndSwap(false, true) {
-			break // otherwise Reset has come just now
+			break // otherwise Reset has intervened
 		}
 	}
 	s.o.Notify()
@@ -479,8 +478,8 @@ func (s *Storage) loadKeys() error {
 	return err
 }
 
-// WaitPosition returns the position in the journal that Told must have reached before a client may be told anything
-// that happened until now, 0 if it need not wait.
+// WaitPosition returns the position in the journal that Told must reach before a client may learn of anything that
+// happened until now, 0 if it need not wait.
 func (s *Storage) WaitPosition() uint64 {
 	if j := s.log(); j != nil {
 		return j.WaitPosition()
@@ -488,7 +487,7 @@ func (s *Storage) WaitPosition() uint64 {
 	return 0
 }
 
-// Told returns the position in the journal up to which clients may be told what has happened.
+// Told returns the position in the journal up to which clients may learn what has happened.
 func (s *Storage) Told() uint64 {
 	if j := s.log(); j != nil {
 		return j.Told()
@@ -504,8 +503,8 @@ func (s *Storage) Appended() uint64 {
 	return 0
 }
 
-// Append adds a record that changes nothing of the keyspace, by itself or through Extra, in which it is told to Restore
-// too: a record is repeated that Extra may already know of. It does nothing if there is no journal.
+// Append adds a record that does not change the keyspace. Extra may already include its effect when it is repeated
+// after Restore. It does nothing if there is no journal.
 func (s *Storage) Append(now int64, commands []byte) {
 	if j := s.log(); j != nil {
 		j.Append(now, commands)
@@ -520,7 +519,7 @@ func (s *Storage) Durable() uint64 {
 	return 0
 }
 
-// Epoch is journal.Journal's.
+// Epoch returns the journal's Epoch.
 func (s *Storage) Epoch() uint64 {
 	if j := s.log(); j != nil {
 		return j.Epoch()
@@ -528,7 +527,7 @@ func (s *Storage) Epoch() uint64 {
 	return 0
 }
 
-// Lost is journal.Journal's.
+// Lost returns the journal's Lost.
 func (s *Storage) Lost(lsn uint64) bool {
 	j := s.log()
 	return j != nil && j.Lost(lsn)
@@ -543,22 +542,22 @@ func (s *Storage) log() journal.Journal {
 	return j
 }
 
-// Kick has the journal begin to write if somebody waits for it.
+// Kick makes the journal start to write if clients wait for it.
 func (s *Storage) Kick() {
 	if j := s.log(); j != nil && journal.Policy(s.policy.Load()) == journal.Always && j.Appended() > j.Durable() {
 		j.Kick()
 	}
 }
 
-// Commit has what was journalled written, and made durable if somebody waits for it, in the caller's goroutine if
-// that is possible.
+// Commit writes the journalled records, and makes them durable if clients wait for that, in the caller's goroutine if
+// possible.
 func (s *Storage) Commit() {
 	if j := s.log(); j != nil && j.Appended() > j.Durable() {
 		j.Commit()
 	}
 }
 
-// SetPolicy changes when the journal is synced. That of a group has only one way.
+// SetPolicy changes when the journal is synced. A group's journal has only one policy.
 func (s *Storage) SetPolicy(p journal.Policy) {
 	if s.o.Group != nil {
 		return
@@ -569,13 +568,13 @@ func (s *Storage) SetPolicy(p journal.Policy) {
 	}
 }
 
-// SetCheckpointSize changes how long the journal may grow, in bytes, before a checkpoint makes it short again.
+// SetCheckpointSize changes the length in bytes to which the journal may grow before a checkpoint.
 func (s *Storage) SetCheckpointSize(n int64) { s.size.Store(n) }
 
 // SetSavePoints changes the occasions for checkpoints.
 func (s *Storage) SetSavePoints(points []SavePoint) { s.savePoints.Store(&points) }
 
-// Err returns why changes cannot be made durable at present, nil if they can: a *Failure. Storage goes on trying.
+// Err returns a *Failure that says why changes cannot be made durable now, nil if they can. Storage keeps retrying.
 func (s *Storage) Err() *Failure {
 	if j := s.log(); j != nil {
 		if err := j.Err(); err != nil {
@@ -585,10 +584,10 @@ func (s *Storage) Err() *Failure {
 	return s.failure.Load()
 }
 
-// Loading reports that not all keys are in memory yet.
+// Loading reports whether some keys are not in memory yet.
 func (s *Storage) Loading() bool { return s.loading.Load() }
 
-// Status returns what INFO tells.
+// Status returns the data for INFO.
 func (s *Storage) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -611,11 +610,11 @@ func (s *Storage) Status() Status {
 	return st
 }
 
-// Metrics returns what the store holds and does.
+// Metrics returns the metrics of the store.
 func (s *Storage) Metrics() store.Metrics { return s.store.Metrics() }
 
-// Close makes a last checkpoint if save is set, and closes everything. Nothing may use the keyspace any more. What is
-// in the journal is durable when it returns without an error, also without a checkpoint.
+// Close makes a last checkpoint if save is set, and closes everything. The keyspace must not be used any more. If it
+// returns without an error, the journal's content is durable, even without a checkpoint.
 func (s *Storage) Close(save bool) error {
 	var errs []error
 	s.stopWork()
@@ -628,8 +627,7 @@ func (s *Storage) Close(save bool) error {
 	return errors.Join(errs...)
 }
 
-// Abandon closes everything, and removes the directory as far as Open has made it: for a server that has not come
-// into being.
+// Abandon closes everything, and removes the directory as far as Open has created it: for a server that did not start.
 func (s *Storage) Abandon() error {
 	s.stopWork()
 	return errors.Join(s.closeJournal(), s.store.Abandon())
@@ -657,25 +655,25 @@ func (s *Storage) closeJournal() error {
 	return nil
 }
 
-// progress tells now and then how far something is that takes long.
+// progress reports the progress of a long task now and then.
 type progress struct {
 	o          *Options
 	step, unit string
-	total      int64 // in the unit; 0 if it is not known
+	total      int64 // in units; 0 if unknown
 	next       time.Time
 	n          int
 }
 
 const (
 	progressInterval = 5 * time.Second // between lines of the log
-	progressSteps    = 64              // pieces of work between two looks at the time, which cost more than counting
+	progressSteps    = 64              // pieces of work between two readings of the clock, which cost more than counting
 )
 
 func (s *Storage) newProgress(step, unit string, total int64) *progress {
 	return &progress{o: &s.o, step: step, unit: unit, total: total, next: time.Now().Add(progressInterval)}
 }
 
-// tell counts another piece of work, and tells that so much is done if it is time.
+// tell counts a piece of work, and reports the amount done if it is time.
 func (p *progress) tell(done int64) {
 	if p.n++; p.n%progressSteps != 0 {
 		return
@@ -683,7 +681,7 @@ func (p *progress) tell(done int64) {
 	if p.o.Progress != nil {
 		total := p.total
 		if done >= total {
-			total = 0 // there is more than was known
+			total = 0 // there is more than expected
 		}
 		p.o.Progress(p.step, p.unit, done, total)
 		return
@@ -694,7 +692,7 @@ func (p *progress) tell(done int64) {
 	}
 }
 
-// end tells that all is done, or that no more will be.
+// end reports that all is done, or that no more will be.
 func (p *progress) end() {
 	if p.o.Progress != nil {
 		p.o.Progress(p.step, p.unit, max(p.total, 1), max(p.total, 1))

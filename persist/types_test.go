@@ -23,10 +23,10 @@ import (
 	"github.com/atomredis/atomredis/persist/store/lsm"
 )
 
-// Values of all types (package samples) go all the ways that values go. A type that is added to the engine must be in
-// samples, and valueOf here.
+// Values of all types (package samples) take all the ways that values can take. A type added to the engine must be in
+// samples, and in valueOf here.
 
-// valueOf returns the value of an entry, as package samples knows it.
+// valueOf returns the value of an entry in the form of package samples.
 func valueOf(e *engine.Entry) any {
 	switch e.Type() {
 	case engine.String:
@@ -65,13 +65,13 @@ func valueOf(e *engine.Entry) any {
 	panic("no value of a " + e.Type().String())
 }
 
-// describe returns all that there is to know of an entry.
+// describe describes an entry completely.
 func describe(e *engine.Entry) string {
 	v := valueOf(e)
 	return fmt.Sprint(samples.For(v).Exactly(v), " until ", e.Deadline())
 }
 
-// described is a keyspace in words, by database and key.
+// described describes a keyspace, by database and key.
 type described map[string]string
 
 func (d described) add(db int, e *engine.Entry) { d[fmt.Sprint(db, " ", e.Key())] = describe(e) }
@@ -85,7 +85,7 @@ func requireSame(t *testing.T, want, got described) {
 	}
 }
 
-// stock is a keyspace with all samples in database 0, which is stored if it has a storage.
+// stock is a keyspace with all samples in database 0, stored if it has a storage.
 type stock struct {
 	t       *testing.T
 	fs      disk.FS
@@ -140,7 +140,7 @@ func (s *stock) close() {
 	}
 }
 
-// restart goes on with what is stored, which must have no damage and nothing superfluous.
+// restart continues with the stored data, which must have no damage and nothing superfluous.
 func (s *stock) restart() {
 	s.close()
 	_, err := lsm.Verify(s.fs, "db", func(msg string) { s.t.Error(msg) })
@@ -157,7 +157,7 @@ func (s *stock) under(do func(g *engine.Guard)) {
 	do(&g)
 }
 
-// each calls do with the entries of a database, which it may change, and nothing else.
+// each calls do with the entries of a database. do may change its entry, and nothing else.
 func (s *stock) each(db int, do func(g *engine.Guard, e *engine.Entry)) {
 	s.under(func(g *engine.Guard) {
 		var keys [][]byte
@@ -180,7 +180,7 @@ func (s *stock) described() described {
 	return d
 }
 
-// unload takes all values out of memory that can go, and returns how many did.
+// unload unloads all values that can leave memory, and returns how many did.
 func (s *stock) unload() (n int) {
 	s.each(0, func(g *engine.Guard, e *engine.Entry) {
 		if g.Unload(e) {
@@ -190,9 +190,10 @@ func (s *stock) unload() (n int) {
 	return n
 }
 
-// change changes some of the values in database 0, and a few deadlines; a few keys go, or move there and back.
+// change changes some of the values in database 0, and a few deadlines; a few keys are removed, or moved there and
+// back.
 func (s *stock) change() {
-	n := 2 << s.rnd.IntN(4) // one of so many
+	n := 2 << s.rnd.IntN(4) // one in that many
 	s.each(0, func(g *engine.Guard, e *engine.Entry) {
 		if s.rnd.IntN(n) > 0 {
 			return
@@ -234,7 +235,7 @@ func (s *stock) change() {
 	})
 }
 
-// rounds returns how often something is done: once with -short, where the race detector makes it slow.
+// rounds returns the number of repetitions: one with -short, where the race detector makes it slow.
 func rounds(n int) int {
 	if testing.Short() {
 		return 1
@@ -242,7 +243,7 @@ func rounds(n int) int {
 	return n
 }
 
-// ways are what may happen to values. Those for which there is no storage are run with and without one.
+// ways are what may happen to values. Those without a storage are run with and without one.
 var ways = []struct {
 	name   string
 	stored bool
@@ -289,7 +290,7 @@ var ways = []struct {
 		for range rounds(3) {
 			want := s.described()
 			s.save()
-			require.Greater(t, s.unload(), len(want)/2) // all but what is kept with its key
+			require.Greater(t, s.unload(), len(want)/2) // all except those stored with their key
 			requireSame(t, want, s.described())
 			s.unload()
 			s.change()
@@ -357,7 +358,7 @@ var ways = []struct {
 				}
 				s.change()
 				if changes++; s.storage != nil && changes == 2 {
-					s.save() // what is unloaded is read as it was
+					s.save() // unloaded values are read as they were
 				}
 			}
 			snapshot.Pause = between
@@ -423,7 +424,7 @@ var ways = []struct {
 	}},
 }
 
-// words describes a value as far as an RDB file keeps it, and when its key expires.
+// words describes a value as far as an RDB file keeps it, and its deadline.
 func words(v any, deadline int64) string {
 	return fmt.Sprint(samples.For(v).Describe(v), " until ", deadline)
 }

@@ -1,4 +1,4 @@
-// Package disk is the file system of the operating system, made fit for a server that syncs all the time.
+// Package disk is the file system of the operating system, adapted to a server that syncs all the time.
 package disk
 
 import (
@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// System is the file system of the operating system, which removes long files gently.
+// System is the file system of the operating system, with gentle removal of long files.
 //
-// A file system may free the blocks of a removed file, and tell the disk about them, in one go, and everybody who
-// syncs anything waits for that (ext4 that discards: 17 ms for 64 MiB). So Remove shortens a long file bit by bit
-// before, and rests in between.
+// A file system may free the blocks of a removed file, and tell the disk about them, in one go; every sync then waits
+// for that (ext4 with discard: 17 ms for 64 MiB). So Remove first truncates a long file step by step, with pauses in
+// between.
 var System FS = gentle{FS: system{}, rest: func() { time.Sleep(rest) }}
 
 const (
-	step = 1 << 20          // how much of a file is freed at once, in bytes
-	rest = time.Millisecond // in which others get to sync
+	step = 1 << 20          // bytes of a file freed at once
+	rest = time.Millisecond // pause in which others can sync
 )
 
 // gentle is System. rest is called after each step.
@@ -26,12 +26,12 @@ type gentle struct {
 	rest func()
 }
 
-// Remove removes a file or an empty directory. Who has it open cannot count on what it holds any more.
+// Remove removes a file or an empty directory. Its content becomes invalid for those that have it open.
 func (g gentle) Remove(name string) error {
 	if info, err := os.Lstat(name); err == nil && info.Mode().IsRegular() && onlyName(info) {
 		for size := info.Size() - step; size > 0; size -= step {
 			if os.Truncate(name, size) != nil {
-				break // it can perhaps be removed
+				break // perhaps it can be removed
 			}
 			g.rest()
 		}
@@ -39,8 +39,8 @@ func (g gentle) Remove(name string) error {
 	return g.FS.Remove(name)
 }
 
-// MakeDir makes a directory and those above it that do not exist, for their owner alone, so that they are there after a
-// crash. That holds for a directory too that exists: whoever made it may have failed to sync it.
+// MakeDir creates a directory and its missing parents, for their owner alone, and makes them durable. It also syncs an
+// existing directory, because its creator may have failed to do so.
 func MakeDir(fs FS, dir string) error {
 	parents := []string{fs.PathDir(dir)}
 	for p := fs.PathDir(dir); fs.PathDir(p) != p; p = fs.PathDir(p) {
@@ -62,7 +62,7 @@ func MakeDir(fs FS, dir string) error {
 	return nil
 }
 
-// SyncDir syncs what was made, renamed and removed in a directory.
+// SyncDir makes creations, renames and removals in a directory durable.
 func SyncDir(fs FS, dir string) error {
 	f, err := fs.OpenDir(dir)
 	if err != nil {
@@ -71,7 +71,7 @@ func SyncDir(fs FS, dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// Full reports whether an error means that there is no room: that will pass, and what can be read can be read.
+// Full reports whether an error means that there is no room. That is temporary, and readable data stays readable.
 func Full(err error) bool {
 	return slices.ContainsFunc(full, func(e error) bool { return errors.Is(err, e) })
 }

@@ -32,7 +32,7 @@ func TestRemoveShortensLongFiles(t *testing.T) {
 	require.NoError(t, System.Remove(name), "an empty directory")
 }
 
-// What Pebble has taken in under another name must stay as it is.
+// A file that Pebble has taken over under another name must not change.
 func TestRemoveLeavesOtherNamesAlone(t *testing.T) {
 	dir := t.TempDir()
 	name, other, symbolic := filepath.Join(dir, "file"), filepath.Join(dir, "other"), filepath.Join(dir, "symbolic")

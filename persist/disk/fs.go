@@ -7,61 +7,63 @@ import (
 	"runtime"
 )
 
-// FS is a file system: System is that of the operating system, and tests have others, in memory. Errors are those of
-// package os, or wrap them.
+// FS is a file system: System is the operating system's, and tests have others, in memory. Errors are those of package
+// os, or wrap them.
 type FS interface {
-	// Create makes a file for reading and writing. A file that has the name is removed before, not emptied: it may have
-	// another name too.
+	// Create creates a file for reading and writing. An existing file of that name is removed, not truncated: it may
+	// have another name too.
 	Create(name string) (File, error)
-	// Open opens a file for reading, OpenReadWrite for both; that makes the file if it does not exist.
+	// Open opens a file for reading, OpenReadWrite for both; the latter creates the file if it does not exist.
 	Open(name string) (File, error)
 	OpenReadWrite(name string) (File, error)
-	// OpenDir opens a directory, to sync what was made, renamed and removed in it.
+	// OpenDir opens a directory, for syncing creations, renames and removals in it.
 	OpenDir(name string) (File, error)
-	// Link gives a file another name.
+	// Link gives a file an additional name.
 	Link(old, name string) error
-	// Rename replaces what has the new name.
+	// Rename replaces an existing file with the new name.
 	Rename(old, name string) error
-	// Remove removes a file or an empty directory, RemoveAll a directory with all that is in it.
+	// Remove removes a file or an empty directory, RemoveAll a directory with all its content.
 	Remove(name string) error
 	RemoveAll(name string) error
 	MkdirAll(dir string, perm os.FileMode) error
 	// List returns the names in a directory, in any order.
 	List(dir string) ([]string, error)
 	Stat(name string) (os.FileInfo, error)
-	// Lock makes an empty file and locks it until the lock is closed. It fails if anybody has locked it, this process too.
+	// Lock creates an empty file and locks it until the lock is closed. It fails if the file is locked, even by this
+	// process.
 	Lock(name string) (io.Closer, error)
-	// Paths have the separators of the file system.
+	// Paths use the separators of the file system.
 	PathBase(path string) string
 	PathDir(path string) string
 	PathJoin(elem ...string) string
 }
 
-// File is an open file. One goroutine at a time may write to it or sync it, but for SyncData, which may be called while
-// another one writes.
+// File is an open file. One goroutine at a time may write to it or sync it; only SyncData may be called while another
+// goroutine writes.
 type File interface {
 	io.Reader
 	io.ReaderAt
-	io.Writer // which may change the bytes that it is given
+	io.Writer // may change its argument
 	io.WriterAt
 	io.Closer
 	Stat() (os.FileInfo, error)
-	// Sync brings the file to the disk, SyncData what is needed to read it: not its times.
+	// Sync makes the file durable, SyncData only what is needed to read it: not its times.
 	Sync() error
 	SyncData() error
-	// SyncTo has the beginning of the file brought to the disk soon; whole says that all of it is there already.
+	// SyncTo starts to make the beginning of the file durable; whole reports that it is already.
 	SyncTo(length int64) (whole bool, err error)
-	// Preallocate reserves room, and Prefetch has a part read that is needed soon. Both do nothing where that is unknown.
+	// Preallocate reserves room, and Prefetch starts to read a part that is needed soon. Both do nothing where
+	// unsupported.
 	Preallocate(off, length int64) error
 	Prefetch(off, length int64) error
-	// Fd is the descriptor of the operating system, NoFd if there is none.
+	// Fd returns the descriptor of the operating system, NoFd if there is none.
 	Fd() uintptr
 }
 
 // NoFd is no descriptor.
 const NoFd = ^uintptr(0)
 
-// system is the file system of the operating system, as it is.
+// system is the unchanged file system of the operating system.
 type system struct{}
 
 func (system) Create(name string) (File, error) {
@@ -85,7 +87,7 @@ func (system) OpenReadWrite(name string) (File, error) {
 	return opened(os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o666))
 }
 
-// opened is a File for what package os has opened.
+// opened returns a File for the result of package os.
 func opened(f *os.File, err error) (File, error) {
 	if err != nil {
 		return nil, err
@@ -124,7 +126,7 @@ func (system) List(dir string) ([]string, error) {
 // directory is an open directory.
 type directory struct{ *os.File }
 
-// Sync does nothing on Windows, which cannot do that.
+// Sync does nothing on Windows, which cannot sync directories.
 func (d directory) Sync() error {
 	if runtime.GOOS == "windows" {
 		return nil

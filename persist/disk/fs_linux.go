@@ -11,7 +11,7 @@ import (
 type file struct {
 	*os.File
 	fd     int
-	ranges func() bool // whether SyncTo can begin to write a range
+	ranges func() bool // whether SyncTo can start to write a range
 }
 
 func openFile(f *os.File) File {
@@ -21,7 +21,7 @@ func openFile(f *os.File) File {
 
 func (f file) SyncData() error { return unix.Fdatasync(f.fd) }
 
-// SyncTo waits for what it has begun to write before, so that not too much is under way.
+// SyncTo first waits for the ranges that it started to write before, to limit the amount under way.
 func (f file) SyncTo(length int64) (whole bool, err error) {
 	if !f.ranges() {
 		err = f.SyncData()
@@ -30,8 +30,8 @@ func (f file) SyncTo(length int64) (whole bool, err error) {
 	return false, unix.SyncFileRange(f.fd, 0, length, unix.SYNC_FILE_RANGE_WAIT_BEFORE|unix.SYNC_FILE_RANGE_WRITE)
 }
 
-// syncsRanges reports whether sync_file_range works for a file. File systems other than ext accept the call and may do
-// nothing, and what only looks like Linux may not know it.
+// syncsRanges reports whether sync_file_range works for a file. File systems other than ext accept the call but may
+// ignore it, and systems that emulate Linux may not have it.
 func syncsRanges(fd int) bool {
 	var fs unix.Statfs_t
 	return unix.Fstatfs(fd, &fs) == nil && fs.Type == unix.EXT4_SUPER_MAGIC && unix.SyncFileRange(fd, 0, 0, 0) != unix.ENOSYS

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A file that is made anew leaves alone what has another name for the old one.
+// Creating a file again leaves the old file alone under its other name.
 func TestCreateReplacesTheNameOnly(t *testing.T) {
 	dir := t.TempDir()
 	name, other := filepath.Join(dir, "file"), filepath.Join(dir, "other")
@@ -33,7 +33,7 @@ func TestCreateReplacesTheNameOnly(t *testing.T) {
 	require.NoError(t, SyncDir(System, dir))
 }
 
-// The locks of files of the system are those of processes: a process must not get one twice.
+// The system's locks of files belong to processes: a process must not get one twice.
 func TestAFileIsLockedOnce(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "LOCK")
 	first, err := system{}.Lock(name)

@@ -4,5 +4,5 @@ package disk
 
 import "syscall"
 
-// ERROR_HANDLE_DISK_FULL and ERROR_DISK_FULL are what Windows says.
+// Windows returns ERROR_HANDLE_DISK_FULL and ERROR_DISK_FULL.
 var full = []error{syscall.ENOSPC, syscall.Errno(39), syscall.Errno(112)}

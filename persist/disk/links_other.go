@@ -4,5 +4,5 @@ package disk
 
 import "os"
 
-// onlyName reports whether a file is known to have no other name; here that is never known.
+// onlyName reports whether a file certainly has no other name; here that is never certain.
 func onlyName(os.FileInfo) bool { return false }

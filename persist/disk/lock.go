@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Lock locks a file, and the directory that it is in where the system can: who removes the file lets nobody in. The
-// file is known by its real path: the system's locks of files do not keep a process from taking one twice.
+// Lock locks a file and, where the system can, also its directory: removing the file then lets nobody in. The file is
+// identified by its real path, because the system's locks do not stop a process from taking one twice.
 func (g gentle) Lock(name string) (io.Closer, error) {
 	path := filepath.Dir(name)
 	dir, err := filepath.Abs(path)
@@ -34,17 +34,17 @@ func (g gentle) Lock(name string) (io.Closer, error) {
 	return &lock{file: ofFile, dir: ofDir, path: path, is: is}, nil
 }
 
-// lock is what System.Lock returns.
+// lock is the result of System.Lock.
 type lock struct {
 	file, dir io.Closer
 	path      string      // of the directory
-	is        os.FileInfo // that directory
+	is        os.FileInfo // the directory itself
 }
 
-// Close gives it back.
+// Close releases the lock.
 func (l *lock) Close() error { return errors.Join(l.file.Close(), l.dir.Close()) }
 
-// still returns an error if another directory, or none, is where the locked one was.
+// still returns an error if another directory, or none, has replaced the locked one.
 func (l *lock) still() error {
 	now, err := os.Stat(l.path)
 	if err == nil && !os.SameFile(now, l.is) {
@@ -53,9 +53,9 @@ func (l *lock) still() error {
 	return err
 }
 
-// Within returns a file system for what lies in a directory that was locked with System.Lock: nothing is made, renamed or
-// removed any more once another directory is in its place, which may be another server's. What is open can be read and
-// written all the same.
+// Within returns a file system for the content of a directory that was locked with System.Lock: it creates, renames and
+// removes nothing once another directory has replaced this one, because that may be another server's. Open files can
+// still be read and written.
 func Within(fs FS, locked io.Closer) FS {
 	if l, ok := locked.(*lock); ok {
 		return within{fs, l}
@@ -63,13 +63,13 @@ func Within(fs FS, locked io.Closer) FS {
 	return fs
 }
 
-// within is the file system that Within returns.
+// within is the result of Within.
 type within struct {
 	FS
 	lock *lock
 }
 
-// open calls op, which makes a file, unless the directory is another one.
+// open calls op, which creates a file, unless the directory was replaced.
 func (w within) open(op func() (File, error)) (File, error) {
 	if err := w.lock.still(); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (w within) open(op func() (File, error)) (File, error) {
 	return op()
 }
 
-// change is open for what gives no file.
+// change is open for an op that returns no file.
 func (w within) change(op func() error) error {
 	if err := w.lock.still(); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (w within) MkdirAll(dir string, perm os.FileMode) error {
 	return w.change(func() error { return w.FS.MkdirAll(dir, perm) })
 }
 
-// OfSystem reports whether the files of a file system are those of the operating system.
+// OfSystem reports whether a file system is the operating system's.
 func OfSystem(fs FS) bool {
 	switch f := fs.(type) {
 	case gentle:

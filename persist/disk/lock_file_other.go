@@ -8,7 +8,7 @@ import (
 	"runtime"
 )
 
-// lockFile fails: nobody could tell that the files are in use.
+// lockFile fails: there is no way to see that files are in use.
 func lockFile(string) (io.Closer, error) {
 	return nil, errors.New("files cannot be locked on " + runtime.GOOS)
 }

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// heldFiles are the files that this process has locked: the system would let it lock them once more.
+// heldFiles are the files that this process has locked: the system would let it lock them again.
 var heldFiles struct {
 	sync.Mutex
 	names map[string]bool
@@ -19,7 +19,7 @@ var heldFiles struct {
 
 var errHeld = errors.New("this process has locked it already")
 
-// lockFile makes a file and locks it. As long as it is locked the process must not open and close it otherwise, which
+// lockFile creates a file and locks it. While it is locked, the process must not open and close it elsewhere, which
 // would unlock it.
 func lockFile(name string) (io.Closer, error) {
 	h := &heldFiles
@@ -49,7 +49,7 @@ type heldFile struct {
 	f    *os.File
 }
 
-// Close gives it back.
+// Close releases the lock.
 func (l *heldFile) Close() error {
 	h := &heldFiles
 	h.Lock()

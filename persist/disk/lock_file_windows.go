@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockFile makes a file and opens it so that nobody else can.
+// lockFile creates a file and opens it exclusively.
 func lockFile(name string) (io.Closer, error) {
 	path, err := windows.UTF16PtrFromString(name)
 	if err != nil {

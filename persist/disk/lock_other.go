@@ -4,5 +4,5 @@ package disk
 
 import "io"
 
-// lockDir does nothing: on such systems a file that is open cannot be removed, or nobody can tell.
+// lockDir does nothing: such systems do not remove open files, or have no suitable lock.
 func lockDir(string) (io.Closer, error) { return io.NopCloser(nil), nil }

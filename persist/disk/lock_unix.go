@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockDir locks a directory itself, as long as it is open. File systems that cannot do so, as NFS, have the file in
-// it only.
+// lockDir locks the directory itself while it is open. File systems that cannot do that, such as NFS, rely on the file
+// in it.
 func lockDir(dir string) (io.Closer, error) {
 	d, err := os.Open(dir)
 	if err != nil {

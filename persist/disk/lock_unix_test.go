@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lockIn is the environment variable with the directory that another process locks in
-// TestALockHoldsThoughItsFileIsRemoved.
+// lockIn is the environment variable with the directory that the other process of TestALockHoldsThoughItsFileIsRemoved
+// locks.
 const lockIn = "ATOMREDIS_TEST_LOCK_IN"
 
 func TestALockHoldsThoughItsFileIsRemoved(t *testing.T) {

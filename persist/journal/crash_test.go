@@ -17,7 +17,7 @@ import (
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
-// history is what was appended to a journal, and how much of it must be there after a crash.
+// history has the records appended to a journal, and how much of it must survive a crash.
 type history struct {
 	entries    []entry       // with the LSN after each
 	checkpoint atomic.Uint64 // LSN before which a checkpoint has everything
@@ -28,8 +28,8 @@ func (h *history) append(j *File, commands string) {
 	h.entries = append(h.entries, entry{lsn: j.Appended(), commands: commands})
 }
 
-// check compares what was replayed from a checkpoint on: all that was durable must be there, and nothing but a
-// beginning of what was appended since. What is not there has never happened.
+// check compares the records replayed from a checkpoint on: everything durable must be there, followed by at most a
+// prefix of the records appended since. Missing records then count as never appended.
 func (h *history) check(t require.TestingT, got []string, checkpoint, durable uint64) {
 	var want []entry
 	for _, e := range h.entries {
@@ -84,8 +84,8 @@ func TestWhatIsDurableSurvivesCrashes(t *testing.T) {
 	})
 }
 
-// workload is some lives of a journal with all that happens in one: rotation, release, failure. It goes on in spite
-// of errors, as the server does. It counts what has failed.
+// workload is several lives of a journal with everything that can happen in one: rotation, release, failure. Like the
+// server, it continues after errors. It counts failures.
 type workload struct {
 	history
 	running  atomic.Pointer[File]
@@ -147,7 +147,7 @@ func (w *workload) live(t require.TestingT, fs disk.FS, life int) {
 	w.durable = j.Durable()
 }
 
-// resume brings a journal that has failed back, as the storage does.
+// resume revives a failed journal, as the storage does.
 func (w *workload) resume(t require.TestingT, j *File) {
 	for range 3 {
 		lsn := j.FailedNext()
@@ -179,7 +179,7 @@ func TestCrashAtEveryOperation(t *testing.T) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			// What happens between here and the clone can only make more durable.
+			// Events between here and the clone can only make more durable.
 			c := crash{checkpoint: w.checkpoint.Load()}
 			if j := w.running.Load(); j != nil {
 				c.durable = j.Durable()
@@ -203,7 +203,7 @@ func TestCrashAtEveryOperation(t *testing.T) {
 }
 
 func TestErrorAtEveryOperation(t *testing.T) {
-	for _, many := range []int32{1, 2, 5, 12} { // operations that fail one after the other
+	for _, many := range []int32{1, 2, 5, 12} { // consecutive failing operations
 		for k := int32(0); ; k++ {
 			fs := newFS(t)
 			var w workload
@@ -214,18 +214,18 @@ func TestErrorAtEveryOperation(t *testing.T) {
 				}
 				injected.Add(1)
 				if o.Kind == errorfs.OpFileReadAt {
-					reads.Add(1) // is tried twice
+					reads.Add(1) // retried
 				}
 				if o.Kind == errorfs.OpFileWriteAt && o.Path == positionsPath(fs, dir) && o.Offset == progressSlot*slotDistance ||
 					o.Path == reservePath(fs, dir) {
-					extras.Add(1) // are done without
+					extras.Add(1) // optional
 				}
 				return errorfs.ErrInjected
 			}))
 			w.run(t, zeroFS{bad, func(write func() (int, error)) (int, error) {
 				n, err := write()
 				if err != nil {
-					zeros.Add(1) // are done without
+					zeros.Add(1) // optional
 				}
 				return n, err
 			}})

@@ -19,8 +19,8 @@ import (
 
 func rng(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
-// small makes a journal of three segments, the records of which are returned. The last segment has everything that a
-// mark vouches for if closed is set.
+// small creates a journal of three segments and returns their records. If closed is set, a mark confirms everything in
+// the last segment.
 func small(t require.TestingT, closed bool) (*crashfs.FS, []string) {
 	fs := newFS(t)
 	j := open(t, Options{FS: fs})
@@ -42,7 +42,7 @@ func small(t require.TestingT, closed bool) (*crashfs.FS, []string) {
 	return crashed, want
 }
 
-// awaitNote waits until the file of positions says what is synced.
+// awaitNote waits until the file of positions has the synced position.
 func awaitNote(t require.TestingT, fs disk.FS, j *File) {
 	for {
 		p, err := readPositions(fs, dir)
@@ -54,12 +54,12 @@ func awaitNote(t require.TestingT, fs disk.FS, j *File) {
 	}
 }
 
-// knowNothing makes a file of positions that says nothing of the segments.
+// knowNothing creates a file of positions without information about segments.
 func knowNothing(t require.TestingT, fs disk.FS) {
 	require.NoError(t, writePositions(fs, dir, positions{exists: true}))
 }
 
-// checkDamaged checks that what Replay makes of a journal that may be damaged is right, and so is what Repair does.
+// checkDamaged checks that Replay and Repair treat a possibly damaged journal correctly.
 func checkDamaged(t require.TestingT, fs *crashfs.FS, want []string) (damaged bool) {
 	before, verifyErr := Verify(fs, dir, Start{})
 	got, report, err := replay(fs, 0)
@@ -78,7 +78,7 @@ func checkDamaged(t require.TestingT, fs *crashfs.FS, want []string) (damaged bo
 		require.NoError(t, err)
 		require.Equal(t, before, repaired)
 	}
-	// Now it is sound, and can be gone on with.
+	// Now it is sound and can be continued.
 	after, report2, err := replay(fs, 0)
 	require.NoError(t, err)
 	require.Equal(t, got, after)
@@ -112,11 +112,11 @@ func TestTruncatedAnywhere(t *testing.T) {
 func TestFlippedAnywhere(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		fs, want := small(t, closed)
-		knowNothing(t, fs) // so that only the marks vouch for anything
+		knowNothing(t, fs) // so that only the marks confirm anything
 		for i, s := range soundSegments(t, fs, dir) {
 			whole := readFile(t, fs, segmentPath(fs, dir, s.start))
-			// In the last segment nothing vouches for the last batch, unless a mark comes after it, and nothing for the last
-			// mark.
+			// In the last segment nothing confirms the last batch, unless a mark follows it, and nothing confirms the
+			// last mark.
 			vouched := int(s.size)
 			if i == 2 {
 				if vouched -= markSize; !closed {
@@ -142,10 +142,10 @@ func TestHoleBeforeUnsyncedRecordsIsTornTail(t *testing.T) {
 	for i := range 10 {
 		j.Append(0, fmt.Appendf(nil, "not %d", i))
 	}
-	j.Rotate() // has everything written
+	j.Rotate() // everything is written
 	require.NoError(t, j.Release(0))
 	require.NoError(t, j.Close())
-	// As if the crash had come before there was a second segment.
+	// As if the crash had come before the second segment existed.
 	path := segmentPath(fs, dir, 0)
 	b := readFile(t, fs, path)
 	for i := range 8 {
@@ -176,7 +176,7 @@ func TestMissingSegment(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 3*(2-missing), report.Cut.Records)
 		require.Equal(t, want[:3*missing], mustReplay(t, fs, 0))
-		// From after the gap on it is whole.
+		// After the gap it is complete.
 		fs, _ = small(t, true)
 		segments, _, err = list(fs, dir)
 		require.NoError(t, err)
@@ -265,7 +265,7 @@ func FuzzReplay(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, got, again)
 		if start > 1<<63 {
-			return // where no journal ever gets
+			return // no journal gets this far
 		}
 		j := openAt(t, Options{FS: fs}, start)
 		j.Append(1, []byte("new"))

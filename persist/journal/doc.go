@@ -1,48 +1,49 @@
-// Package journal is the log of what was done to a keyspace: records of commands, appended in the order of the
-// changes, in files that are called segments. [Journal] is the contract; [File] implements it.
+// Package journal is the log of changes of a keyspace: records of commands, appended in the order of the changes, in
+// files that are called segments. [Journal] is the contract; [File] implements it.
 //
 // # Records
 //
-// A record holds the commands of one guard and the guard's time. Records hold effects that need neither time nor
-// chance to be repeated, but for when a stream's entries were read: deadlines are absolute, stream IDs explicit, sums
-// of floats results. SPOP is SREM, EXPIRE is PEXPIREAT, a blocked pop is a pop from the key that served it, an
-// expired key is a DEL by the guard, an expired field an HDEL. A handler whose effect does not follow from its
-// arguments says what to journal (command.Ctx.Journal). Scripts and EXEC are journalled by the commands that they
-// ran, in one record. Records of earlier versions are repeated at their time, as they need.
+// A record has the commands of one guard and the guard's time. Records hold effects that can be repeated independently
+// of time and chance, except for the times at which a stream's entries were read: deadlines are absolute, stream IDs
+// explicit, float sums are results. SPOP becomes SREM, EXPIRE becomes PEXPIREAT, a blocked pop becomes a pop from the
+// key that served it; the guard adds a DEL for an expired key and an HDEL for an expired field. A handler whose effect
+// does not follow from its arguments says what to journal (command.Ctx.Journal). Scripts and EXEC are journalled as the
+// commands that they ran, in one record. Records of earlier versions are repeated at their time, as they need.
 //
-// The position of a record, its LSN, is where it would begin if all segments there ever were stood one after the
-// other, without their headers.
+// The position of a record, its LSN, is the offset that it would have if all segments ever written were concatenated,
+// without their headers.
 //
 // # Group commit
 //
-// Append only copies into a buffer. Commands of [LongRecord] bytes or more are not copied: the journal takes their
-// memory and writes it in pieces. A goroutine of the journal, or the caller of Commit, writes the gathered records and
-// syncs them by the policy. The next batch gathers meanwhile, so that one sync serves all of a batch.
+// Append only copies into a buffer. Commands of [LongRecord] bytes or more are not copied: the journal takes over their
+// memory and writes it in pieces. A goroutine of the journal, or the caller of Commit, writes the collected records and
+// syncs them by the policy. Meanwhile the next batch collects, so that one sync serves a whole batch.
 //
-// Under everysec and no, Commit writes what is 4 KiB or more, unless writing might mean waiting for the disk
-// (File.writeInline); a goroutine that needs the same processor would hold the event loop up for longer. Under always
-// a batch overwrites zeros that were written ahead (File.writeZeros): syncing a file that does not grow takes two
-// thirds of the time. So a segment ends where the next one begins, and the last one where only zeros follow.
+// Under everysec and no, Commit writes amounts of 4 KiB or more, unless writing might wait for the disk
+// (File.writeInline); a goroutine that needs the same processor would delay the event loop for longer. Under always a
+// batch overwrites zeros that were written ahead (File.writeZeros): syncing a file that does not grow takes two thirds
+// of the time. So a segment ends where the next one begins, and the last one where only zeros follow.
 //
 // # Torn tails and damage
 //
-// Segments are synced before the next one begins. A record has a CRC seeded by its segment and the low half of its
-// LSN. At the beginning of a batch there is a mark if more is known to be synced than at the last one. By the marks a
-// reader tells a torn tail, which nothing vouches for and which is cut, from damage to what was synced, which is
-// refused with file and offset, although unsynced pages reach the disk in any order.
+// A segment is synced before the next one begins. A record has a CRC seeded by its segment, and the low half of its
+// LSN. A batch begins with a mark if more is synced than the last mark says. Unsynced pages reach the disk in any
+// order, but the marks let a reader distinguish a torn tail, which nothing confirms and which is cut off, from damage
+// to synced data, which is refused with file and offset.
 //
-// The file positions (positions.go) names the segment that was begun last, durably, before anything is written into
-// it, and the end when the journal was closed. In between it notes what was synced, without a sync of its own: every
-// 10 ms under always and 5 ms after the last batch, after each sync otherwise. Headers of version 2 have the seed of
-// the segment before; version 1 is read too.
+// The file positions (positions.go) durably names the last segment begun before anything is written into it, and the
+// end if the journal was closed. In between it notes the synced position, without a sync of its own: under always every
+// 10 ms and 5 ms after the last batch, otherwise after each sync. Headers of version 2 have the seed of the segment
+// before; version 1 can be read too.
 //
 // # A full disk
 //
-// Under everysec and no, replies are sent before their changes are written. So there is a reserve of 2 MiB (reserve.go).
-// When the disk is full the reserve is removed, appending stops, the appended records are written and synced, and then the
-// journal fails. A kill while the disk is full loses no acknowledged change. The journal continues only when there is room
-// for a reserve again. Records that do not fit can be lost: more than 2 MiB of them, or if another program takes the room.
+// Under everysec and no, replies are sent before their changes are written. So there is a reserve of 2 MiB
+// (reserve.go). When the disk is full the reserve is removed, appending stops, the appended records are written and
+// synced, and then the journal fails. A kill while the disk is full loses no acknowledged change. The journal continues
+// only after there is room for a reserve again. Records are lost if they exceed 2 MiB, or if another program takes the
+// room.
 //
-// Files that are not needed any more become shorter step by step before they are removed (package disk): removing 64
-// MiB at once keeps every sync waiting on a file system that discards.
+// Files that are no longer needed are truncated step by step before they are removed (package disk): on a file system
+// with discard, removing 64 MiB at once delays every sync.
 package journal

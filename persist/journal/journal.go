@@ -14,11 +14,11 @@ import (
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
-// Policy says when appended records are synced (appendfsync).
+// Policy says when to sync appended records (appendfsync).
 type Policy int
 
-// Always syncs as soon as possible, EverySec so often that no more than the last second can be lost, No leaves it to
-// the operating system.
+// Always syncs as soon as possible, EverySec often enough that at most the last second can be lost, and No leaves
+// syncing to the operating system.
 const (
 	Always Policy = iota
 	EverySec
@@ -27,53 +27,53 @@ const (
 
 const (
 	defaultSegmentSize = 64 << 20
-	maxBuffered        = 64 << 20         // bytes that may wait to be written
-	eagerSize          = 1 << 20          // with so many bytes waiting, writing begins at once
+	maxBuffered        = 64 << 20         // limit of bytes waiting to be written
+	eagerSize          = 1 << 20          // waiting bytes at which writing begins at once
 	minBuffer          = 64 << 10         // initial size of a buffer, in bytes
-	maxSpare           = 4 << 20          // longest buffer that is kept though less would do, in bytes
+	maxSpare           = 4 << 20          // longest buffer kept although a shorter one would do, in bytes
 	kickDelay          = time.Millisecond // Always: how long a batch waits for a Kick
 	writeInterval      = 5 * time.Millisecond
-	minInline          = 4 << 10          // not Always: with fewer bytes waiting, Commit leaves them to the writer
-	inlineLimit        = time.Millisecond // not Always: how long it may take Commit to write
-	// after it took longer, Commit leaves writing to the writer for so many times as long
+	minInline          = 4 << 10          // not Always: fewest waiting bytes for a write by Commit
+	inlineLimit        = time.Millisecond // not Always: permitted duration of a write by Commit
+	// after a longer write, Commit does not write for this multiple of its duration
 	slowPauses   = 200
-	syncInterval = 700 * time.Millisecond // EverySec: leaves a sync the rest of the second
-	lagLimit     = time.Second            // EverySec: what is older must not be lost
+	syncInterval = 700 * time.Millisecond // EverySec: leaves the rest of the second for the sync
+	lagLimit     = time.Second            // EverySec: older records must not be lost
 )
 
-// LongRecord is the length in bytes of commands from which on Append keeps them instead of copying them.
+// LongRecord is the length in bytes from which Append keeps commands instead of copying them.
 const LongRecord = 1 << 20
 
-// ErrClosed is what Sync and Resume return of a journal that has been closed.
+// ErrClosed is returned by Sync and Resume of a closed journal.
 var ErrClosed = errors.New("the journal is closed")
 
-// ErrReleased is what Read returns if the records that it should begin with are not kept any more.
+// ErrReleased is returned by Read if the journal no longer has the first requested records.
 var ErrReleased = errors.New("the journal does not go back so far")
 
 // Options say where a journal is and how it works.
 type Options struct {
 	FS     disk.FS
-	Dir    string // exists already
+	Dir    string // must exist
 	Policy Policy
 	// Seed is Start.Seed for the first Read.
 	Seed uint32
-	// SegmentSize is how long a segment, in bytes, is before the next one begins. 0 means 64 MiB.
+	// SegmentSize is the length in bytes at which a segment ends. 0 means 64 MiB.
 	SegmentSize int64
-	// Log takes what goes wrong. It may be nil.
+	// Log receives problems. It may be nil.
 	Log *slog.Logger
 	// Now is the clock for EverySec. nil means time.Now.
 	Now func() time.Time
-	// Notify is called, by a goroutine of the journal or in Commit, without locks, whenever Durable has advanced, or Err
+	// Notify is called, by a goroutine of the journal or in Commit, without locks, after Durable has advanced, or Err
 	// or the policy has changed. It may be nil.
 	Notify func()
-	// Waited is told how long clients had to wait for the disk: for a write or a sync under Always, and for a sync under
-	// EverySec that took longer than a second. It is called without locks that others wait for, and may be nil.
+	// Waited gets the time that clients had to wait for the disk: for a write or a sync under Always, and for a sync
+	// under EverySec that took longer than a second. It is called without locks that others wait for, and may be nil.
 	Waited func(forWhat Wait, took time.Duration)
-	// Delay returns how long to wait before each write, for tests. It may be nil.
+	// Delay returns the delay before each write, for tests. It may be nil.
 	Delay func() time.Duration
 }
 
-// Wait is something of a journal that clients wait for.
+// Wait is a disk operation that clients wait for.
 type Wait uint8
 
 // The kinds of Wait.
@@ -83,126 +83,127 @@ const (
 	WaitLag               // EverySec: a sync
 )
 
-// Journal is a log of the changes of a keyspace. Appended records become durable after a while; Durable returns how far they
-// are, and Sync waits for them. Its methods may be called from any goroutine. File is the journal in the segments of a
-// directory.
+// Journal is a log of the changes of a keyspace. Appended records become durable after a while; Durable returns up to
+// which position, and Sync waits for them. Its methods may be called from any goroutine. File is the journal in the
+// segments of a directory.
 type Journal interface {
-	// Append adds a record of the commands that were executed at time now, in ms since 1970. commands is not kept, unless it
-	// has LongRecord bytes or more: then it is not copied, and must not be changed any more. Append does no I/O, but waits
-	// if too much is unwritten. Records that are appended after a failure are dropped: see Err.
+	// Append adds a record of the commands that were executed at time now, in ms since 1970. It does not keep commands,
+	// unless they have LongRecord bytes or more: then they are not copied, and must not change any more. Append does no
+	// I/O, but waits if too much is unwritten. Records appended after a failure are dropped: see Err.
 	Append(now int64, commands []byte)
 	// Appended returns the LSN after the last record.
 	Appended() uint64
-	// Buffered returns how many bytes wait in memory to be written.
+	// Buffered returns the number of bytes waiting in memory to be written.
 	Buffered() int64
-	// Durable returns the LSN before which everything is synced, or need not be because a checkpoint has it. It is less
-	// than Appended while the journal has failed.
+	// Durable returns the LSN before which everything is synced, or is in a checkpoint. It is less than Appended while
+	// the journal has failed.
 	Durable() uint64
-	// WaitPosition returns the LSN that Told must have reached before a reply may show the changes until now, 0 if it need not
-	// wait. While the journal has failed, replies do not wait: those that show later changes, or were waiting, must not be
+	// WaitPosition returns the LSN that Told must reach before a reply may show the changes until now, 0 if it need not
+	// wait. While the journal has failed it returns 0: replies that show later changes, or were waiting, must not be
 	// sent at all.
 	WaitPosition() uint64
 	// Told returns the LSN up to which replies may show changes.
 	Told() uint64
-	// Sync returns when everything that has been appended is synced, or cannot be: then it returns why.
+	// Sync returns after everything appended is synced, or with the reason why it cannot be.
 	Sync(ctx context.Context) error
-	// Kick starts to write the appended records, and under Always to sync them, without further delay.
+	// Kick starts writing the appended records, and under Always syncing them, without further delay.
 	Kick()
-	// Commit writes the appended records before it returns, and under Always makes them durable, if no other goroutine is
-	// doing so. If one is, Commit is Kick under Always. Under the other policies it does nothing then, nor for a small
-	// amount, nor while writing might mean waiting for the disk.
+	// Commit writes the appended records before it returns, and under Always makes them durable, unless another
+	// goroutine is doing so. In that case, Commit acts like Kick under Always and otherwise does nothing. Under the
+	// other policies it also does nothing for a small amount, or while writing might wait for the disk.
 	Commit()
 	// SetPolicy changes the policy of syncing.
 	SetPolicy(p Policy)
-	// Err returns why the journal has failed, nil if it has not. Until Resume, appended records are dropped, and nothing
-	// becomes durable.
+	// Err returns why the journal has failed, nil if it has not. Until Resume, appended records are dropped, and
+	// nothing becomes durable.
 	Err() error
-	// FailedNext returns the LSN at which a failed journal will continue, which is beyond all LSNs that were ever handed out.
-	// The caller calls it under a guard over the whole keyspace, makes a checkpoint of everything as of then, and calls
-	// Resume when the checkpoint is durable. Records that are appended meanwhile are kept.
+	// FailedNext returns the LSN at which a failed journal will continue, beyond all LSNs ever handed out. The caller
+	// calls it under a guard over the whole keyspace, makes a checkpoint of everything as of then, and calls Resume
+	// after the checkpoint is durable. Records appended meanwhile are kept.
 	FailedNext() uint64
-	// Resume makes a failed journal continue at the LSN that FailedNext last returned, and removes older records. If it fails,
-	// the caller must begin again with FailedNext.
+	// Resume makes a failed journal continue at the LSN that FailedNext last returned, and removes older records. If it
+	// fails, the caller must start again with FailedNext.
 	Resume() error
 	// Rotate makes the next record the first that a later Release keeps, and returns its LSN. It does no I/O itself.
 	Rotate() uint64
-	// Release removes what holds only records before an LSN, which a checkpoint has. It waits for what Rotate has begun.
+	// Release removes segments with only records before an LSN, which a checkpoint has. It waits for a Rotate under
+	// way.
 	Release(before uint64) error
-	// Anchor returns the note by which a checkpoint finds the journal again. The checkpoint has everything before an LSN that
-	// Rotate has returned. Anchor waits until the records before the LSN are settled, and fails if they will not be: then the
-	// checkpoint must not become the stored state.
+	// Anchor returns the note with which a checkpoint finds the journal again. The checkpoint has everything before
+	// lsn, which Rotate returned. Anchor waits until the records before lsn are settled, and fails if they never will
+	// be: then the checkpoint must not become the stored state.
 	Anchor(lsn uint64) (Anchor, error)
-	// Hold stops the journal of a group's follower from executing its records, until release is called. A checkpoint or snapshot
-	// that begins meanwhile shows the keyspace between two records.
+	// Hold stops the journal of a group's follower from executing its records, until release is called. A checkpoint or
+	// snapshot that begins meanwhile shows the keyspace between two records.
 	Hold() (release func())
-	// Epoch returns a number that changes when records that were appended have been taken back: whoever was to be told
-	// of them must not be told.
+	// Epoch returns a number that changes when appended records have been taken back: their clients must not get
+	// replies.
 	Epoch() uint64
-	// Lost reports whether what WaitPosition gave as an LSN will never be told, because it has been taken back.
+	// Lost reports whether an LSN from WaitPosition will never be reached, because its records have been taken back.
 	Lost(lsn uint64) bool
-	// Size returns the length of everything that is kept, in bytes.
+	// Size returns the total length in bytes of what the journal keeps.
 	Size() int64
-	// Close makes everything durable and ends the journal's goroutines. It returns the journal's failure, if any. Records that
-	// are appended later are dropped.
+	// Close makes everything durable and ends the journal's goroutines. It returns the journal's failure, if any.
+	// Records appended later are dropped.
 	Close() error
 }
 
 // Anchor is the store's note of where its journal continues.
 type Anchor struct {
-	// Start is where the journal must be read from.
+	// Start is the position from which to read the journal.
 	Start Start
-	// Group is the state of a group of servers up to there, encoded by its journal; nil without a group.
+	// Group is the state of a group of servers at that position, encoded by its journal; nil without a group.
 	Group []byte
 }
 
 // File is the Journal in the segments of a directory.
 type File struct {
 	o         Options
-	maxBuffer int // maxBuffered, but in tests
+	maxBuffer int // maxBuffered, except in tests
 	maxRecord int // longest commands of a record, in bytes
-	prepare   int // prepareSize, but in tests
-	reserve   int // reserveSize, but in tests
+	prepare   int // prepareSize, except in tests
+	reserve   int // reserveSize, except in tests
 
 	appended atomic.Uint64 // LSN after the last record; written under mu
 	durable  atomic.Uint64 // LSN before which everything is synced; written under mu
-	// when the first record that is not synced was appended, or earlier, in ns since 1970; 0 if there is none
+	// when the first unsynced record was appended, or earlier, in ns since 1970; 0 if there is none
 	dirty   atomic.Int64
 	policy  atomic.Int32
 	failure atomic.Pointer[error] // nil unless failed; written under mu
 
-	wake    chan struct{} // has something once due is set
+	wake    chan struct{} // receives something once due is set
 	timer   *time.Timer   // sets due
 	syncs   chan syncRequest
 	running sync.WaitGroup
 
 	admin  sync.Mutex  // held by recover, Release, Resume and Close; taken before mu
 	opened atomic.Bool // recover was successful; written under admin
-	turn   sync.Mutex  // held by who does the writer's work; taken before mu
+	turn   sync.Mutex  // held while doing the writer's work; taken before mu
 
-	// Protected by the turn.
+	// Protected by turn.
 	slowUntil time.Time // not Always: when Commit may write again
-	reserved  bool      // the reserve is there
+	reserved  bool      // the reserve exists
 	noReserve bool      // it cannot be made
 
 	mu        sync.Mutex
-	changed   *sync.Cond // on mu; for everybody who waits for something below
-	buf       []byte     // what waits to be written; it ends, with long, at appended
-	long      []byte     // the commands of the last record in buf, if that is a long one
-	spare     []byte     // an empty buffer, to change places with buf
-	cuts      []uint64   // where in buf new segments begin
-	marked    uint64     // what the last mark said at least
+	changed   *sync.Cond // on mu; signals changes of the fields below
+	buf       []byte     // records waiting to be written; with long, they end at appended
+	long      []byte     // the commands of the last record in buf, if it is long
+	spare     []byte     // an empty buffer to swap with buf
+	cuts      []uint64   // offsets in buf where new segments begin
+	marked    uint64     // position that the last mark had, or less
 	due       bool       // the writer has something to do
 	paused    bool       // the timer will set due within writeInterval
 	committed bool       // Commit has written since the timer was last set
-	busy      bool       // the writer uses what is below
-	syncing   bool       // a request is with the syncer
-	rotate    bool       // cuts have not been done yet
+	busy      bool       // the writer uses the fields below
+	syncing   bool       // the syncer has a request
+	rotate    bool       // some cuts are still to be made
 	announce  bool       // Notify must be called
 	unlogged  bool       // the failure has not been logged
 	closed    bool
 	wantSync  uint64 // LSN that Sync waits for
-	exhausted error  // why the reserve was used: the journal fails with it as soon as buf is written
-	holding   bool   // failed, and what is appended from resumeAt on is kept in buf
+	exhausted error  // why the reserve was used: the journal fails with it after buf is written
+	holding   bool   // failed, and records from resumeAt on are kept in buf
 	resumeAt  uint64
 	segments  []segment // all there are; the last one is file
 
@@ -210,17 +211,17 @@ type File struct {
 	file      disk.File
 	positions *positionsFile // nil if there was no room to begin a segment yet
 	seed      uint32
-	size      int64     // of the present segment: where the next record goes
-	prepared  int64     // length of file, or less if zeros could not be written; from size on it has zeros
+	size      int64     // of the present segment: offset of the next record
+	prepared  int64     // length of file, or less if writing zeros failed; it has zeros from size on
 	written   uint64    // LSN up to which everything is written
-	writtenAt time.Time // what is behind that was appended later than this
+	writtenAt time.Time // unwritten records were appended later than this
 	batchAt   time.Time // when the last batch was written; zero if there was none
-	noRoom    bool      // no zeros could be written since
-	notedAt   time.Time // Always: when positions last heard what is synced
+	noRoom    bool      // writing zeros has failed since
+	notedAt   time.Time // Always: when positions last got the synced position
 	lastSync  time.Time // when the last sync began
 }
 
-// Open opens the journal in a directory. It does no I/O: Read comes next.
+// Open opens the journal in a directory. It does no I/O: call Read next.
 func Open(o Options) *File {
 	if o.SegmentSize == 0 {
 		o.SegmentSize = defaultSegmentSize
@@ -248,15 +249,14 @@ func Open(o Options) *File {
 	return j
 }
 
-// Read calls fn with the durable records that begin at LSN from or later, in their order: where they begin, and what
-// was given to Append. commands is valid until fn returns, and for good if it is of LongRecord bytes or more. It
-// returns the LSN after the last of them, or from if that is later. It ends with the first error of fn, which it
-// returns as it is, and with ErrReleased if some of the records are not kept any more.
+// Read calls fn with the durable records that begin at LSN from or later, in order, with their LSN and the arguments of
+// Append. commands is valid until fn returns, or for good if it has LongRecord bytes or more. Read returns the LSN
+// after the last record, or from if that is later. It stops with the first error of fn, which it returns unchanged, or
+// with ErrReleased if some of the records are no longer kept.
 //
-// A journal that has just been opened must be read once before anything else is done with it, from the position up
-// to which a checkpoint has everything. This removes what a crash left at the end that was never synced. The error
-// is a *DamageError if synced data are missing or wrong; then nothing is changed, and the journal can only be
-// closed.
+// A newly opened journal must be read once before anything else, from the position up to which a checkpoint has
+// everything. This removes an unsynced end that a crash has left. The error is a *DamageError if synced data is missing
+// or wrong; then nothing is changed, and the journal can only be closed.
 func (j *File) Read(from uint64, fn func(lsn uint64, now int64, commands []byte) error) (next uint64, err error) {
 	if !j.opened.Load() {
 		j.admin.Lock()
@@ -265,15 +265,15 @@ func (j *File) Read(from uint64, fn func(lsn uint64, now int64, commands []byte)
 	}
 	j.mu.Lock()
 	end, segments := j.durable.Load(), slices.Clone(j.segments)
-	j.mu.Unlock() // fn may take its time; what is removed meanwhile is missed below
+	j.mu.Unlock() // fn may take long; concurrent removals are detected below
 	next, err = readDurable(j.o.FS, j.o.Dir, segments, from, end, fn)
 	if errors.As(err, new(*DamageError)) && j.released(next) {
-		err = ErrReleased // a file that is being removed may be shorter already
+		err = ErrReleased // a file being removed may already be shorter
 	}
 	return next, err
 }
 
-// released reports whether what begins at an LSN is not kept any more.
+// released reports whether records at an LSN are no longer kept.
 func (j *File) released(lsn uint64) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -309,13 +309,13 @@ func (j *File) recover(from uint64, fn func(lsn uint64, now int64, commands []by
 	j.lastSync, j.writtenAt = now, now
 	if err == nil {
 		if n := len(segments); n > 0 && segments[n-1].start == s.start {
-			segments = segments[:n-1] // it is s
+			segments = segments[:n-1] // the new one replaces it
 		}
 		j.segments, j.marked = segments, s.start
 		j.appended.Store(s.start)
 		j.begin(file, s.seed, s.start)
 	} else {
-		// This equals a failure just after the last write.
+		// This is like a failure just after the last write.
 		j.segments, j.marked, j.written = segments, report.End, report.End
 		j.appended.Store(report.End)
 		j.durable.Store(report.End)
@@ -328,7 +328,7 @@ func (j *File) recover(from uint64, fn func(lsn uint64, now int64, commands []by
 	return report.End, nil
 }
 
-// begun has the file of positions say that a segment has been begun; file is closed if that fails.
+// begun notes a new segment in the file of positions; if that fails, it closes file.
 func (j *File) begun(file disk.File, start uint64, seed uint32) (err error) {
 	if j.positions == nil {
 		j.positions, err = openPositions(j.o.FS, j.o.Dir)
@@ -342,12 +342,12 @@ func (j *File) begun(file disk.File, start uint64, seed uint32) (err error) {
 	return err
 }
 
-// firstSegment returns the segment in which a journal goes on that consists of some segments, or has its end before
+// firstSegment returns the segment in which a journal continues that has these segments; without any, it continues at
 // from.
 func (j *File) firstSegment(segments []segment, from uint64) (disk.File, segment, error) {
 	start, before := from, uint32(0)
 	if n := len(segments); n > 0 {
-		// A segment is synced as a whole before there is another one.
+		// Every segment is synced before the next one is created.
 		last := segments[n-1]
 		known, err := readPositions(j.o.FS, j.o.Dir)
 		if err == nil {
@@ -357,7 +357,7 @@ func (j *File) firstSegment(segments []segment, from uint64) (disk.File, segment
 			return nil, segment{}, err
 		}
 		if start, before = last.end(), last.seed; start == last.start {
-			file, err := openForWriting(j.o.FS, j.o.Dir, start) // it is empty, and known perhaps
+			file, err := openForWriting(j.o.FS, j.o.Dir, start) // empty, and perhaps already noted
 			return file, last, err
 		}
 	}
@@ -365,8 +365,8 @@ func (j *File) firstSegment(segments []segment, from uint64) (disk.File, segment
 	return file, segment{start: start, seed: seed}, err
 }
 
-// begin continues in a new, empty segment. Everything before it is durable. The caller holds mu, unless it is the only one
-// that has j.
+// begin continues in a new, empty segment. Everything before it is durable. The caller holds mu, or is the only user of
+// j.
 func (j *File) begin(file disk.File, seed uint32, start uint64) {
 	j.file, j.seed, j.size, j.prepared, j.written = file, seed, headerSize, headerSize, start
 	j.segments = append(j.segments, segment{start: start, size: headerSize, seed: seed})
@@ -376,8 +376,8 @@ func (j *File) begin(file disk.File, seed uint32, start uint64) {
 // Append implements Journal.
 func (j *File) Append(now int64, commands []byte) { j.AppendParts(now, nil, commands) }
 
-// AppendParts is Append for commands of two parts: head is always copied, and body is treated as Append does with
-// commands. It returns where the record begins; that means nothing if it was dropped.
+// AppendParts is Append for commands in two parts: head is always copied, and body is treated as Append treats
+// commands. It returns the LSN of the record, which is meaningless if the record was dropped.
 func (j *File) AppendParts(now int64, head, body []byte) (lsn uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -411,7 +411,7 @@ func (j *File) AppendParts(now int64, head, body []byte) (lsn uint64) {
 		j.long, body = body, nil
 	}
 	if len(j.buf)+n > cap(j.buf) {
-		j.buf = slices.Grow(j.buf, max(n, cap(j.buf), minBuffer)) // doubling, so that little is moved
+		j.buf = slices.Grow(j.buf, max(n, cap(j.buf), minBuffer)) // doubles, to limit copying
 	}
 	at := len(j.buf)
 	j.buf = append(appendRecord(j.buf, now, commands, head), body...)
@@ -423,8 +423,8 @@ func (j *File) AppendParts(now int64, head, body []byte) (lsn uint64) {
 	return lsn
 }
 
-// full reports whether a record of n bytes has to wait until what is in the buffer has been taken. Behind the head of
-// a long record there is none. The caller holds mu.
+// full reports whether a record of n bytes must wait until the writer has taken the buffer. Nothing may follow a long
+// record. The caller holds mu.
 func (j *File) full(n int) bool { return j.long != nil || len(j.buf)+n > j.maxBuffer }
 
 // beginBatch prepares for the first record in the buffer. The caller holds mu.
@@ -480,14 +480,14 @@ func (j *File) WaitPosition() uint64 {
 
 // Told implements Journal.
 func (j *File) Told() uint64 {
-	if !j.waited() && j.Err() == nil { // in this order: a journal that has failed does not lag
+	if !j.waited() && j.Err() == nil { // in this order: a failed journal does not lag
 		return math.MaxUint64
 	}
 	return j.Durable()
 }
 
-// waited reports whether replies must wait until their changes are durable: under EverySec only while a change older than
-// a second is not.
+// waited reports whether replies must wait until their changes are durable: under EverySec only while a change older
+// than a second is not durable.
 func (j *File) waited() bool {
 	switch Policy(j.policy.Load()) {
 	case Always:
@@ -498,8 +498,8 @@ func (j *File) waited() bool {
 	return false
 }
 
-// lagging reports that the policy is EverySec and something that was appended more than a second ago is not synced yet,
-// though the journal has not failed.
+// lagging reports whether the policy is EverySec and a record older than a second is not synced, although the journal
+// has not failed.
 func (j *File) lagging() bool {
 	dirty := j.dirty.Load()
 	return dirty != 0 && Policy(j.policy.Load()) == EverySec && j.failure.Load() == nil &&
@@ -519,7 +519,7 @@ func (j *File) Kick() {
 func (j *File) SetPolicy(p Policy) {
 	j.mu.Lock()
 	j.policy.Store(int32(p))
-	j.announce = true // who waits perhaps need not any more
+	j.announce = true // waiting clients may not need to wait any more
 	j.wakeWriter()
 	j.mu.Unlock()
 }
@@ -560,15 +560,15 @@ func (j *File) Err() error {
 	return nil
 }
 
-// fail makes the journal fail, if it has not. The caller holds mu.
+// fail makes the journal fail, unless it already has. The caller holds mu.
 func (j *File) fail(err error) {
 	if j.failure.Load() != nil {
 		return
 	}
 	j.failure.Store(&err)
 	j.exhausted = nil
-	// A position that is never synced: who asks whether what it had appended, in vain perhaps, is durable must not hear
-	// that everything is.
+	// This position is never synced. Otherwise a caller whose record was perhaps dropped would learn that everything is
+	// durable.
 	j.appended.Add(1)
 	j.drop()
 	j.announce, j.unlogged = true, true
@@ -576,7 +576,7 @@ func (j *File) fail(err error) {
 	j.wakeWriter()
 }
 
-// drop forgets the unwritten records. The caller holds mu.
+// drop discards the unwritten records. The caller holds mu.
 func (j *File) drop() {
 	j.buf, j.long, j.cuts, j.rotate, j.holding = j.buf[:0], nil, nil, false, false
 }
@@ -603,7 +603,7 @@ func (j *File) Resume() error {
 	err := j.resumable()
 	start := j.resumeAt
 	if err == nil && j.file != nil {
-		j.file.Close() // whether it can be closed does not matter any more
+		j.file.Close() // an error of Close no longer matters
 		j.file = nil
 	}
 	j.mu.Unlock()
@@ -664,7 +664,7 @@ func (j *File) removeAll() error {
 
 var errNotKept = errors.New("resume: the journal has no position at which to go on")
 
-// resumable returns nil if the journal has failed and has kept everything since FailedNext. The caller holds mu.
+// resumable returns nil if the journal has failed and has kept all records since FailedNext. The caller holds mu.
 func (j *File) resumable() error {
 	switch {
 	case j.closed:
@@ -703,8 +703,8 @@ func (j *File) Epoch() uint64 { return 0 }
 // Lost implements Journal.
 func (j *File) Lost(uint64) bool { return false }
 
-// Segment returns where the segment begins that has what is at an LSN, to be read from there. It waits for what Rotate
-// has begun, and ok is false if that is not kept any more or the journal has failed.
+// Segment returns the start of the segment with an LSN, for reading from there. It waits for a Rotate under way. ok is
+// false if the segment is no longer kept or the journal has failed.
 func (j *File) Segment(lsn uint64) (start Start, ok bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -733,14 +733,14 @@ func (j *File) Release(before uint64) error {
 	return j.removeBefore(before)
 }
 
-// removeBefore removes the segments that hold only records before an LSN. The caller holds admin.
+// removeBefore removes segments with only records before an LSN. The caller holds admin.
 func (j *File) removeBefore(before uint64) error {
 	segments, _, err := list(j.o.FS, j.o.Dir)
 	if err != nil {
 		return err
 	}
 	j.mu.Lock()
-	j.segments = j.segments[obsolete(j.segments, before):] // before it is so: see Read
+	j.segments = j.segments[obsolete(j.segments, before):] // before the removal: see Read
 	j.mu.Unlock()
 	return remove(j.o.FS, j.o.Dir, segments[:obsolete(segments, before)])
 }

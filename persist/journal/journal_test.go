@@ -33,14 +33,14 @@ func newFS(t require.TestingT) *crashfs.FS {
 	return fs
 }
 
-// open opens a journal that has been replayed already.
+// open opens a journal that has already been replayed.
 func open(t require.TestingT, o Options) *File { return openAt(t, o, 0) }
 
-// openAt is open for a journal that begins at a position, or of which a checkpoint has everything before it.
+// openAt is open for a journal that begins at a position, or whose earlier records are in a checkpoint.
 func openAt(t require.TestingT, o Options, from uint64) *File {
 	o.Dir = dir
 	j := Open(o)
-	j.prepare = 100 // so that there are zeros to be damaged, and to be used up
+	j.prepare = 100 // so that there are zeros to damage and to use up
 	j.reserve = 1000
 	_, err := j.Read(from, nothing)
 	require.NoError(t, err)
@@ -49,7 +49,7 @@ func openAt(t require.TestingT, o Options, from uint64) *File {
 
 func nothing(uint64, int64, []byte) error { return nil }
 
-// entry is a record as Replay gives it.
+// entry is a record from Replay.
 type entry struct {
 	lsn      uint64
 	now      int64
@@ -85,7 +85,7 @@ func appendSynced(t require.TestingT, j *File, s string) {
 	require.NoError(t, j.Sync(context.Background()))
 }
 
-// cloneAll copies a file system as it is now, as if the machine had lost power after everything had reached the disk.
+// cloneAll copies the present file system, as after a power loss with everything on the disk.
 func cloneAll(fs *crashfs.FS) *crashfs.FS {
 	return fs.CrashClone(crashfs.CloneCfg{UnsyncedDataPercent: 100, RNG: rng(0)})
 }
@@ -114,7 +114,7 @@ func readFile(t require.TestingT, fs disk.FS, path string) []byte {
 func writeFile(t require.TestingT, fs disk.FS, path string, b []byte) {
 	f, err := fs.Create(path)
 	require.NoError(t, err)
-	_, err = f.Write(slices.Clone(b)) // which may change it
+	_, err = f.Write(slices.Clone(b)) // may change its argument
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 }
@@ -188,7 +188,7 @@ func TestRotateAndRelease(t *testing.T) {
 	for i := range 5 {
 		j.Append(0, fmt.Appendf(nil, "%d", i))
 		if i == 3 {
-			require.NoError(t, j.Sync(context.Background())) // so that nothing waits to be written
+			require.NoError(t, j.Sync(context.Background())) // so that nothing is waiting to be written
 		}
 		positions = append(positions, j.Rotate())
 		require.Equal(t, positions[i], j.Rotate(), "nothing was appended meanwhile")
@@ -232,7 +232,7 @@ func TestJournalBeginsAtPositionBeyondItsEnd(t *testing.T) {
 	require.Equal(t, []string{"new"}, mustReplay(t, fs, start))
 }
 
-// gate holds up syncs of data until it is opened.
+// gate blocks syncs of data until it is opened.
 type gate struct {
 	open    chan struct{}
 	reached chan struct{} // closed when the first one waits
@@ -288,20 +288,20 @@ func TestAlwaysNeedsNoKick(t *testing.T) {
 	require.NoError(t, j.Close())
 }
 
-// clock is a clock that stands.
+// clock is a clock that stands still.
 type clock struct{ ns atomic.Int64 }
 
 func (c *clock) now() time.Time          { return time.Unix(0, c.ns.Load()) }
 func (c *clock) advance(d time.Duration) { c.ns.Add(int64(d)) }
 
-// newClock returns a clock that does not begin with 0, which would mean that nothing waits for a sync.
+// newClock returns a clock that does not start at 0, which would mean that nothing waits for a sync.
 func newClock() *clock {
 	var c clock
 	c.advance(time.Hour)
 	return &c
 }
 
-// openEverySec opens a journal that syncs once a second of the clock, if the gate lets it.
+// openEverySec opens a journal that syncs every second of the clock, if the gate permits.
 func openEverySec(t require.TestingT, fs disk.FS) (*File, *clock, *gate) {
 	c, g := newClock(), newGate()
 	return open(t, Options{FS: g.wrap(fs), Policy: EverySec, Now: c.now}), c, g
@@ -311,7 +311,7 @@ func TestEverySecSyncsOnceASecondAndSaysWhenItCannot(t *testing.T) {
 	fs := newFS(t)
 	j, c, g := openEverySec(t, fs)
 	j.Append(0, []byte("one"))
-	// Written soon, also while it is not synced.
+	// It is written soon, even before it is synced.
 	written := func(n int) {
 		for len(readFile(t, fs, segmentPath(fs, dir, 0))) < headerSize+n*(recordHeader+minPayload+3) {
 			runtime.Gosched()
@@ -342,14 +342,14 @@ func TestEverySecSyncsOnceASecondAndSaysWhenItCannot(t *testing.T) {
 	require.NoError(t, j.Close())
 }
 
-// unattended keeps the writer from doing anything on its own, as if its timer had been set just now.
+// unattended keeps the writer idle, as if its timer had just been set.
 func unattended(j *File) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.paused = true
 }
 
-// waiting returns how many bytes have not been written.
+// waiting returns the number of unwritten bytes.
 func waiting(j *File) int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -358,9 +358,9 @@ func waiting(j *File) int {
 
 func TestCommitWritesAtOnceUnlessItMightHaveToWait(t *testing.T) {
 	c := newClock()
-	var takes time.Duration // to write
+	var takes time.Duration // duration of a write
 	fs := newFS(t)
-	// With No, since a sync would wake the writer.
+	// With No, because a sync would wake the writer.
 	j := open(t, Options{FS: fs, Policy: No, Now: c.now, SegmentSize: 64 << 10, Delay: func() time.Duration {
 		c.advance(takes)
 		return 0
@@ -427,7 +427,7 @@ func TestRestBeforeSyncDoesNotMakeWhatComesLaterOld(t *testing.T) {
 	j.Commit()
 	c.advance(lagLimit / 3)
 	j.mu.Lock()
-	j.wakeWriter() // as its timer would, with nothing to write
+	j.wakeWriter() // like its timer, with nothing to write
 	j.mu.Unlock()
 	<-g.reached
 	j.Append(0, []byte("later"))
@@ -435,7 +435,7 @@ func TestRestBeforeSyncDoesNotMakeWhatComesLaterOld(t *testing.T) {
 	for j.Durable() <= first {
 		runtime.Gosched()
 	}
-	waiting(j) // once the syncer has unlocked mu it has noted all
+	waiting(j) // after the syncer has unlocked mu, everything is recorded
 	c.advance(lagLimit * 9 / 10)
 	require.False(t, j.lagging())
 	require.NoError(t, j.Close())
@@ -480,7 +480,7 @@ func TestAppendWaitsForRoom(t *testing.T) {
 	for range 20 {
 		want = append(want, strings.Repeat("x", 30))
 	}
-	j.Append(0, bytes.Repeat([]byte("y"), 1000)) // longer than all the room
+	j.Append(0, bytes.Repeat([]byte("y"), 1000)) // exceeds all the room
 	require.NoError(t, j.Close())
 	require.Equal(t, append(want, strings.Repeat("y", 1000)), mustReplay(t, fs, 0))
 }
@@ -493,12 +493,12 @@ func TestCloseEndsAllGoroutines(t *testing.T) {
 		require.NoError(t, j.Close())
 		require.NoError(t, j.Close())
 	}
-	for runtime.NumGoroutine() > before { // one that has called Done is about to end
+	for runtime.NumGoroutine() > before { // a goroutine that has called Done is about to end
 		runtime.Gosched()
 	}
 }
 
-// discard is a file system that forgets what is written.
+// discard is a file system that drops writes.
 type discard struct{ disk.FS }
 
 type discardFile struct{ disk.File }
@@ -510,7 +510,7 @@ func (d discard) Create(name string) (disk.File, error) {
 
 func (discardFile) Write(b []byte) (int, error) { return len(b), nil }
 
-// BenchmarkAppend is how long Append takes the caller if the writer keeps up; BenchmarkSaturated if it does not.
+// BenchmarkAppend measures Append while the writer keeps up; BenchmarkSaturated while it does not.
 func BenchmarkAppend(b *testing.B) {
 	for _, policy := range []Policy{Always, EverySec} {
 		b.Run(fmt.Sprint(policy), func(b *testing.B) {
@@ -561,7 +561,7 @@ func TestReadWhileOpen(t *testing.T) {
 		require.Equal(t, fmt.Sprint("command ", i), got[0].commands)
 	}
 
-	j.SetPolicy(No) // nothing becomes durable that Sync does not wait for
+	j.SetPolicy(No) // nothing becomes durable unless Sync waits for it
 	j.Append(1, []byte("not durable yet"))
 	next, err := j.Read(starts[19], nothing)
 	require.NoError(t, err)
@@ -580,11 +580,11 @@ func TestReadWhileOpen(t *testing.T) {
 	require.NoError(t, j.Close())
 }
 
-// shortening truncates files before it removes them, as a disk does step by step.
+// shortening truncates files before it removes them, like stepwise removal.
 type shortening struct{ disk.FS }
 
 func (s shortening) Remove(name string) error {
-	return os.Truncate(name, headerSize) // and is not done yet
+	return os.Truncate(name, headerSize) // not done yet
 }
 
 func TestReadOfWhatIsBeingRemoved(t *testing.T) {
@@ -606,7 +606,7 @@ func TestReadOfWhatIsBeingRemoved(t *testing.T) {
 	require.NoError(t, j.Close())
 }
 
-// While clients wait for each sync the file seldom becomes longer, and never much longer than what it holds.
+// While clients wait for each sync the file rarely grows, and is never much longer than its content.
 func TestAlwaysOverwritesZeros(t *testing.T) {
 	fs := newFS(t)
 	j := open(t, Options{FS: fs, Now: newClock().now})
@@ -620,7 +620,7 @@ func TestAlwaysOverwritesZeros(t *testing.T) {
 		require.LessOrEqual(t, len(b), int(j.Size())+1000)
 	}
 	require.LessOrEqual(t, len(lengths), int(j.Size())/1000+1)
-	appendSynced(t, j, strings.Repeat("x", 5000)) // for which it has to become longer in any case
+	appendSynced(t, j, strings.Repeat("x", 5000)) // it must grow in any case
 	require.Len(t, readFile(t, fs, segmentPath(fs, dir, 0)), int(j.Size()))
 	j.SetPolicy(EverySec)
 	appendSynced(t, j, "short")
@@ -628,7 +628,7 @@ func TestAlwaysOverwritesZeros(t *testing.T) {
 	require.NoError(t, j.Close())
 }
 
-// hurried returns a clock that goes on by d whenever somebody looks at it.
+// hurried returns a clock that advances by d whenever it is read.
 func hurried(d time.Duration) func() time.Time {
 	c := newClock()
 	return func() time.Time {
@@ -637,8 +637,7 @@ func hurried(d time.Duration) func() time.Time {
 	}
 }
 
-// Once nothing has come for a while the file becomes longer until there is room for many batches, and no longer than
-// a segment is.
+// When idle, the file grows until there is room for many batches, but not beyond the length of a segment.
 func TestZerosAreWrittenWhileNothingElseIs(t *testing.T) {
 	for segment, want := range map[int64]func(size int) int{
 		0:    func(size int) int { return size + preparedAhead*1000 },
@@ -667,7 +666,7 @@ func TestZerosAreWrittenWhileNothingElseIs(t *testing.T) {
 	}
 }
 
-// zeroFS hands on writes of nothing but zeros through a function.
+// zeroFS passes writes of only zeros through a function.
 type zeroFS struct {
 	disk.FS
 	zeros func(write func() (int, error)) (int, error)

@@ -14,14 +14,14 @@ import (
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
-// longCommands returns n bytes that are not all the same.
+// longCommands returns n bytes that are not all equal.
 func longCommands(n int) []byte {
 	b := bytes.Repeat([]byte("0123456789abcdef"), n/16+1)
 	copy(b, "begins")
 	return b[:n]
 }
 
-// widestWrite is a file system that knows how much was written at once.
+// widestWrite is a file system that records the largest write.
 type widestWrite struct {
 	disk.FS
 	most atomic.Int64
@@ -63,7 +63,7 @@ func TestLongRecordsAreNeitherCopiedNorWrittenAtOnce(t *testing.T) {
 	}
 }
 
-// Whatever stands around a long record, and wherever segments end, everything is read as it was appended.
+// Whatever surrounds a long record, and wherever segments end, everything is read as appended.
 func TestLongRecordsStandAmongOthers(t *testing.T) {
 	fs := newFS(t)
 	j := open(t, Options{FS: fs, Policy: No, SegmentSize: 3 * LongRecord})
@@ -79,7 +79,7 @@ func TestLongRecordsStandAmongOthers(t *testing.T) {
 		0, 100, 2 * LongRecord} {
 		add(n)
 		switch i {
-		case 2, 5: // a cut right behind a long one
+		case 2, 5: // a cut right after a long one
 			from, kept = j.Rotate(), len(want)
 		case 7:
 			require.NoError(t, j.Sync(context.Background()))
@@ -92,7 +92,7 @@ func TestLongRecordsStandAmongOthers(t *testing.T) {
 	require.Greater(t, segments, 3)
 }
 
-// Of a long record of which only a part has reached the disk nothing is seen.
+// A long record that has only partly reached the disk is invisible.
 func TestATornLongRecordIsCutOff(t *testing.T) {
 	percents := []int{0, 30, 70}
 	if testing.Short() {
@@ -115,7 +115,7 @@ func TestATornLongRecordIsCutOff(t *testing.T) {
 	}
 }
 
-// A journal that fails in the middle of a long record goes on behind it, with the long one that was appended meanwhile.
+// A journal that fails in the middle of a long record continues after it, with a long record appended meanwhile.
 func TestAJournalResumesWithALongRecord(t *testing.T) {
 	mem := newFS(t)
 	var fails atomic.Bool

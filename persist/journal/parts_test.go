@@ -14,7 +14,7 @@ import (
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
-// A record of two parts is that of both, and its LSN is where it can be read.
+// A record of two parts has both, and its LSN is where it can be read.
 func TestAppendParts(t *testing.T) {
 	fs := newFS(t)
 	j := open(t, Options{FS: fs, Policy: Always})
@@ -24,7 +24,7 @@ func TestAppendParts(t *testing.T) {
 	for i, p := range parts {
 		lsns[i] = j.AppendParts(int64(i), []byte(p[0]), []byte(p[1]))
 		if i%2 == 0 {
-			require.NoError(t, j.Sync(context.Background())) // so that marks come between
+			require.NoError(t, j.Sync(context.Background())) // so that marks come in between
 		}
 	}
 	require.NoError(t, j.Sync(context.Background()))
@@ -46,7 +46,7 @@ func TestAppendParts(t *testing.T) {
 	require.Len(t, mustReplay(t, fs, 0), len(parts))
 }
 
-// Who reads from a record on need not read what is before it; and from a place within a record one gets the next.
+// Reading can start at any record; a position within a record yields the next one.
 func TestReadFromTheMiddleOfASegment(t *testing.T) {
 	fs := newFS(t)
 	j := open(t, Options{FS: fs, Policy: Always})
@@ -127,7 +127,7 @@ func TestSegmentIsWhereAnLSNIs(t *testing.T) {
 	require.False(t, ok)
 }
 
-// To remove long files takes a while, in which one can read.
+// Removing long files takes a while, during which reading works.
 func TestReadDoesNotWaitForRelease(t *testing.T) {
 	fs := newFS(t)
 	removing, goOn := make(chan struct{}), make(chan struct{})
@@ -164,11 +164,11 @@ func (f removeFS) Remove(name string) error {
 	return f.FS.Remove(name)
 }
 
-// What a process wrote and could not sync may be in the memory of the system only, which takes it for written.
+// Data that could not be synced may only be in the system's memory, which considers it written.
 func TestWhatWasNotSyncedIsWrittenAgain(t *testing.T) {
 	fs := newFS(t)
 	var broken atomic.Bool
-	var rewritten atomic.Int64 // where; 0 if nothing was
+	var rewritten atomic.Int64 // offset; 0 if nothing was
 	path := segmentPath(fs, dir, 0)
 	watched := crashfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if broken.Load() && op.Kind == errorfs.OpFileSyncData {
@@ -200,7 +200,7 @@ func TestWhatWasNotSyncedIsWrittenAgain(t *testing.T) {
 	require.Equal(t, want, mustReplay(t, fs, 0))
 }
 
-// seedAt is the seed that a checkpoint notes.
+// seedAt returns the seed that a checkpoint notes.
 func seedAt(j *File, lsn uint64) uint32 {
 	a, _ := j.Anchor(lsn)
 	return a.Start.Seed

@@ -12,13 +12,13 @@ import (
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
-// The file of positions lies beside the directory of the segments, and says what of them must exist: so that it is
-// seen if the last segment, its end, or all of them are gone. It has three slots, a page apart from each other.
+// The file of positions is beside the directory of the segments, and says which segments must exist: so a missing last
+// segment, a missing end, or the loss of all segments is detected. It has three slots, each on a page of its own.
 //
-// Two slots are written in turn, and synced, when a segment has been begun, before anything is written into that, and
-// when the journal is closed: one of them is sound at any instant. The third is written without a sync, now and then,
-// when more has been synced of the journal: it survives the end of the process, and usually that of the machine. It
-// counts if it has the sequence number of the newer of the other two.
+// Two slots are written in turn, and synced, after a segment was created and before anything is written into it, and
+// when the journal is closed: at any instant one of them is sound. The third is written without a sync, now and then,
+// after more of the journal was synced: it survives the end of the process, and usually that of the machine. It counts
+// if it has the sequence number of the newer of the other two.
 //
 //	slot  magic (8), sequence number (8), flags (4), seed of the segment (4), its start (8), synced (8), CRC of what precedes (4)
 const (
@@ -28,7 +28,7 @@ const (
 	slotDistance   = 4096
 	progressSlot   = 2
 
-	flagSegment = 1 << 0 // a segment has been begun
+	flagSegment = 1 << 0 // a segment was begun
 	flagClosed  = 1 << 1 // the journal was closed, and ends at synced
 )
 
@@ -36,11 +36,11 @@ func positionsPath(fs disk.FS, dir string) string { return fs.PathJoin(fs.PathDi
 
 // positions is the content of the file.
 type positions struct {
-	exists  bool // there is a file
+	exists  bool // the file exists
 	seq     uint64
-	segment bool   // the rest is known
-	start   uint64 // of the segment that was begun last
-	seed    uint32 // likewise
+	segment bool   // the other fields are known
+	start   uint64 // of the last segment begun
+	seed    uint32 // of the last segment begun
 	synced  uint64 // LSN before which everything was synced
 	closed  bool
 }
@@ -62,7 +62,7 @@ func (p positions) encode() []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// decodePositions reads a slot; ok is false if it is not sound.
+// decodePositions decodes a slot; ok is false if it is not sound.
 func decodePositions(b []byte) (p positions, ok bool) {
 	if len(b) < slotSize || string(b[:len(positionsMagic)]) != positionsMagic ||
 		crc32.Checksum(b[:slotSize-4], castagnoli) != binary.LittleEndian.Uint32(b[slotSize-4:]) {
@@ -76,8 +76,7 @@ func decodePositions(b []byte) (p positions, ok bool) {
 	}, true
 }
 
-// readPositions reads the file that belongs to the segments in dir. The error is a *DamageError if the file says
-// nothing.
+// readPositions reads the file for the segments in dir. The error is a *DamageError if no slot is sound.
 func readPositions(fs disk.FS, dir string) (positions, error) {
 	path := positionsPath(fs, dir)
 	file, err := fs.Open(path)
@@ -107,7 +106,7 @@ func readPositions(fs disk.FS, dir string) (positions, error) {
 	return p, nil
 }
 
-// writePositions makes a file that says p, durably, in place of the one that may be there.
+// writePositions durably creates or replaces the file with content p.
 func writePositions(fs disk.FS, dir string, p positions) error {
 	path := positionsPath(fs, dir)
 	temporary := path + tempSuffix
@@ -132,16 +131,16 @@ func writePositions(fs disk.FS, dir string, p positions) error {
 	return syncDir(fs, fs.PathDir(path))
 }
 
-// positionsFile is the file of a journal that is open.
+// positionsFile is the file of an open journal.
 type positionsFile struct {
 	path string
 
-	mu   sync.Mutex // protects what follows; held while the file is written
+	mu   sync.Mutex // protects the fields below; held while the file is written
 	file disk.File
 	said positions
 }
 
-// openPositions opens the file that belongs to the segments in dir, and makes it if there is none.
+// openPositions opens the file for the segments in dir, and creates it if there is none.
 func openPositions(fs disk.FS, dir string) (*positionsFile, error) {
 	said, err := readPositions(fs, dir)
 	if err != nil {
@@ -149,7 +148,7 @@ func openPositions(fs disk.FS, dir string) (*positionsFile, error) {
 	}
 	path := positionsPath(fs, dir)
 	if said.exists {
-		err = syncDir(fs, fs.PathDir(path)) // whoever made it may have failed to
+		err = syncDir(fs, fs.PathDir(path)) // the creator may have failed to
 	} else {
 		said.exists = true
 		err = writePositions(fs, dir, said)
@@ -164,12 +163,12 @@ func openPositions(fs disk.FS, dir string) (*positionsFile, error) {
 	return &positionsFile{path: path, file: file, said: said}, nil
 }
 
-// begun notes durably that a segment exists, before which everything is synced.
+// begun durably notes that a segment exists, before which everything is synced.
 func (f *positionsFile) begun(start uint64, seed uint32) error {
 	return f.say(positions{segment: true, start: start, seed: seed, synced: start})
 }
 
-// closed notes durably where the journal ends.
+// closed durably notes where the journal ends.
 func (f *positionsFile) closed(end uint64) error {
 	f.mu.Lock()
 	p := f.said
@@ -192,7 +191,7 @@ func (f *positionsFile) say(p positions) error {
 	return nil
 }
 
-// synced notes, but not durably, before which LSN everything is synced. If that fails the file says less than it could.
+// synced notes, without syncing, the LSN before which everything is synced. If that fails the file just says less.
 func (f *positionsFile) synced(lsn uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

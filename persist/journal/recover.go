@@ -9,12 +9,12 @@ import (
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
-// DamageError says that synced data of the journal are missing or wrong. An end that was never synced is no damage.
+// DamageError says that synced data of the journal is missing or wrong. An unsynced end is no damage.
 type DamageError struct {
 	File   string
-	Offset int64 // in bytes, where the first bad record begins
+	Offset int64 // bytes; start of the first bad record
 	Reason string
-	Err    error // of the file system, if that is the reason
+	Err    error // of the file system, if that is the cause
 }
 
 func (e *DamageError) Error() string {
@@ -23,31 +23,31 @@ func (e *DamageError) Error() string {
 
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// Start is where a journal must be read from, as a store says it.
+// Start is the position from which to read a journal, as noted by a store.
 type Start struct {
 	// LSN is the position up to which the store has everything.
 	LSN uint64
-	// Seed is the seed of the segment that has the record at LSN, as Journal.Seed returned it; 0 if none need exist.
+	// Seed is the seed of the segment with the record at LSN; 0 if no segment need exist.
 	Seed uint32
 }
 
 // Report has the findings about a journal.
 type Report struct {
-	// End is the LSN after the last sound record, or the position from which the journal was read if that is later.
+	// End is the LSN after the last sound record, or the start of reading if that is later.
 	End uint64
-	// Segments were read, and found sound for this many Bytes. Records of commands begin at or after the position.
+	// Segments is the number of segments read, and Bytes the size of their sound part. Records of commands begin at or
+	// after the start.
 	Segments int
 	Bytes    int64
 	Records  int
-	// Missing is how many bytes, at least, had been synced and are not there.
+	// Missing is the minimum number of synced bytes that are missing.
 	Missing uint64
-	// Cut is what does not belong to the journal any more, or must go before it can be read.
+	// Cut is the part that no longer belongs to the journal, or must be removed before it can be read.
 	Cut Cut
 }
 
-// Cut is the part of a journal, from an offset in a file on, that is or would be cut off: Bytes is 0 if there is
-// none. Records is how many sound records of commands are in it, including those before the position from which the
-// journal was read.
+// Cut is the part of a journal, starting at an offset in a file, that is or would be cut off: Bytes is 0 if there is
+// none. Records is the number of its sound records of commands, including those before the start of reading.
 type Cut struct {
 	File    string
 	Offset  int64
@@ -55,11 +55,10 @@ type Cut struct {
 	Records int
 }
 
-// Replay calls fn with the records in dir that begin at from.LSN or later, in their order: where they begin, and what
-// was given to Append. commands is valid until fn returns. It ends with the first error of fn, which it returns as it
-// is.
+// Replay calls fn with the records in dir that begin at from.LSN or later, in order, with their LSN and the arguments
+// of Append. commands is valid until fn returns. It stops with the first error of fn, which it returns unchanged.
 //
-// Afterwards it removes segments that have only records before from, and a torn end that was never synced. If synced data are
+// Afterwards it removes segments with only records before from, and a torn end that was never synced. If synced data is
 // missing or wrong, the error is a *DamageError and nothing is changed.
 func Replay(
 	fs disk.FS, dir string, from Start, log *slog.Logger, fn func(lsn uint64, now int64, commands []byte) error,
@@ -68,7 +67,7 @@ func Replay(
 	return report, err
 }
 
-// replayed is Replay, and returns the segments that are left.
+// replayed is Replay, and returns the remaining segments.
 func replayed(
 	fs disk.FS, dir string, from Start, log *slog.Logger, fn func(lsn uint64, now int64, commands []byte) error,
 ) (Report, []segment, error) {
@@ -76,7 +75,8 @@ func replayed(
 	if err == nil {
 		log = orDiscard(log)
 		if err = f.finish(log); disk.Full(err) {
-			// Where the next segment begins shows where this one ends; and until there is one, the next start sees the same.
+			// The start of the next segment shows where this one ends; until there is one, the next start sees the
+			// same.
 			log.Warn("the disk is full: cannot truncate the end of the journal", "error", err.Error())
 			err = nil
 		}
@@ -84,8 +84,8 @@ func replayed(
 	return f.report, f.segments, err
 }
 
-// readDurable calls fn with the records from one LSN up to another, before which everything is durable, and returns
-// the LSN after the last of them. The segments may be in use.
+// readDurable calls fn with the records from one LSN up to another, before which everything is durable, and returns the
+// LSN after the last. The segments may be in use.
 func readDurable(
 	fs disk.FS, dir string, segments []segment, from, end uint64, fn func(lsn uint64, now int64, commands []byte) error,
 ) (next uint64, err error) {
@@ -124,13 +124,14 @@ func readSegment(
 	defer r.close()
 	off, rec := int64(headerSize), record{}
 	if at := off + int64(from-min(from, s.start)); err == nil && reason == "" && at > off && at < s.size {
-		// The bytes before a record need not be read: the seed tells a record from bytes that only look like one.
+		// The bytes before a record need not be read: the seed distinguishes a record from bytes that only look like
+		// one.
 		if first, other, failed := r.record(at); failed == nil && other == "" {
 			off, rec = at, first
 		}
 	}
 	for err == nil && reason == "" && off < s.size {
-		if rec.next <= off { // else it has been read already
+		if rec.next <= off { // else it has already been read
 			if rec, reason, err = r.record(off); err != nil || reason != "" {
 				break
 			}
@@ -153,15 +154,15 @@ func readSegment(
 }
 
 // Verify reads the journal as Replay does, and changes nothing. If the error is a *DamageError, Cut in the report is
-// what Repair would cut off.
+// the part that Repair would cut off.
 func Verify(fs disk.FS, dir string, from Start) (Report, error) {
 	f, err := inspect(fs, dir, from, nil)
 	return f.report, err
 }
 
-// Repair cuts a damaged journal off at the first damage, so that it can be replayed. The files with the rest are kept under
-// names that end in .damaged. Missing segments are no longer expected, except the one with from.Seed: if segment is false, no
-// segment has that position, and the store must forget it.
+// Repair cuts off a damaged journal at the first damage, so that it can be replayed. The rest is kept in files whose
+// names end in .damaged. Missing segments are no longer expected, except the one with from.Seed: if segment is false,
+// no segment has that position, and the store must forget it.
 func Repair(fs disk.FS, dir string, from Start, log *slog.Logger) (report Report, segment bool, err error) {
 	log = orDiscard(log)
 	f, err := inspect(fs, dir, from, nil)
@@ -179,7 +180,7 @@ func Repair(fs disk.FS, dir string, from Start, log *slog.Logger) (report Report
 	if !ok {
 		return f.report, false, err
 	}
-	// From the end, so that after a crash there is still no gap.
+	// Starting from the end, so that a crash leaves no gap.
 	for i := len(f.segments) - 1; i >= f.bad; i-- {
 		path := segmentPath(fs, dir, f.segments[i].start)
 		if i == f.bad && f.offset >= headerSize {
@@ -202,7 +203,7 @@ func Repair(fs disk.FS, dir string, from Start, log *slog.Logger) (report Report
 			return f.report, false, err
 		}
 	}
-	// The note that something is missing is removed last.
+	// The note of missing data is removed last.
 	if err := writePositions(fs, dir, positions{exists: true}); err != nil {
 		return f.report, false, err
 	}
@@ -213,7 +214,7 @@ func Repair(fs disk.FS, dir string, from Start, log *slog.Logger) (report Report
 	return f.report, f.keeps(from), nil
 }
 
-// keeps reports whether the sound part begins with the segment that the store names, and has its position.
+// keeps reports whether the sound part begins with the segment that the store names, and reaches its position.
 func (f *findings) keeps(from Start) bool {
 	position := uint64(0)
 	switch {
@@ -234,8 +235,8 @@ func orDiscard(log *slog.Logger) *slog.Logger {
 	return log
 }
 
-// findings is what inspect finds. The segments from bad on are not sound: the first of them is up to offset, unless
-// that lies within its header.
+// findings is the result of inspect. The segments from bad on are not sound; the first of them is sound up to offset,
+// unless that is within its header.
 type findings struct {
 	fs       disk.FS
 	dir      string
@@ -243,7 +244,7 @@ type findings struct {
 	known    positions
 	unknown  bool // the file of positions is damaged or missing
 	temps    []string
-	obsolete []segment // hold nothing at or after the position
+	obsolete []segment // without records at or after the start
 	segments []segment // the others
 	bad      int
 	offset   int64
@@ -297,7 +298,7 @@ func inspect(fs disk.FS, dir string, from Start, fn func(lsn uint64, now int64, 
 	return f, nil
 }
 
-// lacks reports whether segments are missing behind those that exist, which end at a position: the last one that was begun, a
+// lacks reports whether segments are missing after the existing ones, which end at a position: the last one begun, a
 // synced one, or the one that the store names.
 func (f *findings) lacks(position uint64) bool {
 	n := len(f.segments)
@@ -307,7 +308,7 @@ func (f *findings) lacks(position uint64) bool {
 	return f.known.segment && f.known.start >= f.from.LSN && (n == 0 || f.segments[n-1].start < f.known.start)
 }
 
-// read reads a segment, and returns up to which offset it is sound. Only the last segment may have an unsound end.
+// read reads a segment, and returns the offset up to which it is sound. Only the last segment may have an unsound end.
 func (f *findings) read(i int, fn func(lsn uint64, now int64, commands []byte) error) (int64, error) {
 	s := f.segments[i]
 	last := i == len(f.segments)-1
@@ -364,7 +365,7 @@ func (f *findings) read(i int, fn func(lsn uint64, now int64, commands []byte) e
 	return s.size, nil
 }
 
-// stray returns why a segment does not belong to this journal, "" if it does.
+// stray returns the reason why a segment does not belong to this journal, "" if it does.
 func (f *findings) stray(i int, h header) string {
 	switch s := f.segments[i]; {
 	case i == 0 && f.from.Seed != 0 && h.seed != f.from.Seed:
@@ -377,16 +378,16 @@ func (f *findings) stray(i int, h header) string {
 	return ""
 }
 
-// end decides what the missing record at an offset of segment i means: the segment's end, a torn tail, or damage. Unsynced
-// pages reach the disk in any order, so sound records may follow a torn one. If one of them is a mark that vouches for this
-// place, or if the file of positions does, it is damage.
+// end decides the meaning of a missing record at an offset of segment i: the segment's end, a torn tail, or damage.
+// Unsynced pages reach the disk in any order, so sound records may follow a torn one. If a later mark, or the file of
+// positions, confirms this offset as synced, it is damage.
 func (f *findings) end(i int, off int64, r *reader, path, reason string) error {
 	unused, err := r.zeros(off)
 	if unused {
-		return nil // if there should be more: see lacks
+		return nil // lacks checks whether there should be more
 	}
 	if i < len(f.segments)-1 {
-		return f.damage(i, off, path, off, reason, err) // it was synced before the next one was made
+		return f.damage(i, off, path, off, reason, err) // it was synced before the next one was created
 	}
 	synced := f.known.synced
 	if err == nil {
@@ -410,7 +411,7 @@ func (f *findings) noPositions() error {
 		"the file is missing that says where the journal ends", nil)
 }
 
-// missing returns the damage for the gap between a position, where segment i should continue, and another one.
+// missing returns the damage for the gap between position, where segment i should continue, and end.
 func (f *findings) missing(i int, position, end uint64) error {
 	n := len(f.segments)
 	file, offset, reason := segmentPath(f.fs, f.dir, position), int64(0), "the segment is missing"
@@ -428,8 +429,8 @@ func (f *findings) missing(i int, position, end uint64) error {
 	return f.damage(i, 0, file, offset, reason, nil)
 }
 
-// damage notes that the segments from i on are not sound, the first of them from an offset on, and returns the error
-// for that. The file and the offset where the damage shows may be others.
+// damage records that the segments from i on are not sound, the first of them from an offset on, and returns the error.
+// The file and the offset where the damage shows may differ.
 func (f *findings) damage(i int, off int64, file string, fileOffset int64, reason string, err error) error {
 	f.cutFrom(i, off, file, fileOffset)
 	f.report.Bytes += off
@@ -455,8 +456,7 @@ func (f *findings) cutFrom(i int, off int64, file string, fileOffset int64) {
 	f.report.Cut = c
 }
 
-// finish removes from a journal without damage what does not belong to it any more, and leaves in segments what is
-// left.
+// finish removes from an undamaged journal what no longer belongs to it; segments then has the rest.
 func (f *findings) finish(log *slog.Logger) error {
 	for _, path := range f.temps {
 		if err := f.fs.Remove(path); err != nil {

@@ -15,15 +15,15 @@ import (
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
-// smallDisk is a file system on which so many bytes may be written that no file has yet.
+// smallDisk is a file system with a limit of bytes for growing files.
 type smallDisk struct {
 	disk.FS
 	mu     sync.Mutex
 	free   int
-	greedy bool // others take what is freed
+	greedy bool // others take freed room
 }
 
-// take takes room for what makes a file longer.
+// take takes room for the growth of a file.
 func (d *smallDisk) take(n int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -95,8 +95,8 @@ func (f smallFile) WriteAt(b []byte, off int64) (int, error) {
 	return f.File.WriteAt(b, off)
 }
 
-// Under EverySec clients are told before anything is written. When the disk is full all that they were told reaches
-// it all the same, wherever that is seen first, and nothing is appended any more.
+// Under EverySec clients get replies before anything is written. When the disk is full, everything that they were told
+// still reaches it, wherever the shortage is detected first, and nothing more is appended.
 func TestWhatWasAppendedIsWrittenWhenTheDiskIsFull(t *testing.T) {
 	for _, policy := range []Policy{EverySec, No} {
 		for name, before := range map[string]func(j *File){
@@ -132,7 +132,7 @@ func TestWhatWasAppendedIsWrittenWhenTheDiskIsFull(t *testing.T) {
 				require.Contains(t, got, "told 4")
 				require.NotContains(t, got, "not told")
 
-				// It goes on when there is room, with a reserve for the next time.
+				// It continues once there is room, with a reserve for the next time.
 				fs.fill()
 				fs.greedy = true
 				fs.give(999) // not enough for a reserve
@@ -152,11 +152,11 @@ func TestWhatWasAppendedIsWrittenWhenTheDiskIsFull(t *testing.T) {
 	}
 }
 
-// A journal opens on a full disk: what it has is repeated, nothing is appended, and it goes on when there is room.
+// A journal opens on a full disk: its content is repeated, nothing is appended, and it continues once there is room.
 func TestOpenOnAFullDisk(t *testing.T) {
 	for _, torn := range []int{0, 3} {
 		mem, want := small(t, false)
-		if torn > 0 { // something that was never synced follows
+		if torn > 0 { // followed by unsynced data
 			all, _, err := list(mem, dir)
 			require.NoError(t, err)
 			path := segmentPath(mem, dir, all[len(all)-1].start)

@@ -21,15 +21,14 @@ import (
 //	record   CRC (4), length of the payload, the highest bit set for a mark (4), low half of the LSN xor seed (4), payload
 //	payload  time in ms since 1970 (8), commands; or, of a mark, the LSN before which everything is synced (8)
 //
-// Zeros may follow the last record, see prepareSize. Where a segment ends the next one begins, and where the last one
-// ends there is nothing but zeros.
+// Zeros may follow the last record, see prepareSize. A segment ends where the next one begins; after the end of the
+// last one there are only zeros.
 //
-// The seed of the segment before ties a segment to the journal that it belongs to; it is 0 if there is none. In
-// version 1 the salt has its place too.
+// The seed of the segment before ties a segment to its journal; it is 0 if there is none. In version 1 the salt takes
+// its place too.
 //
 // The checksums are CRC-32C. The CRC of a header is the seed of its segment: the CRCs of the records start from it.
-// So neither what a client has stored nor what a disk block held in an earlier life is taken for a record, because of
-// the random salt.
+// Because of the random salt, neither data stored by a client nor old content of a disk block passes for a record.
 const (
 	magic        = "atomjrnl"
 	version      = 2
@@ -46,7 +45,7 @@ const (
 	damagedSuffix = ".damaged"
 )
 
-// window is how much of a segment is read at once, in bytes.
+// window is how many bytes of a segment are read at once.
 const window = 256 << 10
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -54,12 +53,12 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // segment is a file of the journal.
 type segment struct {
 	start uint64 // LSN of its first record
-	// length of the header and the records, in bytes; of the last segment before it has been read, that of the file
+	// length of the header and the records, in bytes; for the last segment, the file's length until it has been read
 	size int64
-	seed uint32 // 0 before it has been read
+	seed uint32 // 0 until it has been read
 }
 
-// end is the LSN after the last record.
+// end returns the LSN after the last record.
 func (s segment) end() uint64 { return s.start + uint64(max(s.size-headerSize, 0)) }
 
 func segmentName(start uint64) string { return fmt.Sprintf("%s%016x", prefix, start) }
@@ -107,12 +106,12 @@ func list(fs disk.FS, dir string) (segments []segment, temps []string, err error
 	return segments, temps, nil
 }
 
-// create makes an empty segment, durably, in place of one of the same name. before is the seed of the one that it
+// create durably creates an empty segment, replacing one of the same name. before is the seed of the one that it
 // follows, 0 if there is none. It returns the file, for WriteAt, and the seed for its records.
 func create(fs disk.FS, dir string, start uint64, before uint32) (disk.File, uint32, error) {
 	path := segmentPath(fs, dir, start)
 	header, seed := encodeHeader(start, rand.Uint32(), before)
-	for seed == 0 { // which means that there is none
+	for seed == 0 { // 0 means no seed
 		header, seed = encodeHeader(start, rand.Uint32(), before)
 	}
 	file, err := fs.Create(path)
@@ -137,7 +136,7 @@ func create(fs disk.FS, dir string, start uint64, before uint32) (disk.File, uin
 	return file, seed, err
 }
 
-// openForWriting opens a segment that exists for WriteAt.
+// openForWriting opens an existing segment for WriteAt.
 func openForWriting(fs disk.FS, dir string, start uint64) (disk.File, error) {
 	path := segmentPath(fs, dir, start)
 	file, err := fs.OpenReadWrite(path)
@@ -163,7 +162,7 @@ func writeAt(w io.WriterAt, b []byte, off int64) error {
 	return err
 }
 
-// syncDir makes what was created, renamed and removed in a directory durable.
+// syncDir makes creations, renames and removals in a directory durable.
 func syncDir(fs disk.FS, dir string) error {
 	d, err := fs.OpenDir(dir)
 	if err != nil {
@@ -176,8 +175,8 @@ func syncDir(fs disk.FS, dir string) error {
 	return d.Close()
 }
 
-// syncSegment makes a segment that an earlier process has written durable. What is not known to be synced is written
-// once more: if a sync has failed, the system may have what could not be written in memory and take it for written.
+// syncSegment makes a segment of an earlier process durable. Data that may be unsynced is rewritten: after a failed
+// sync the system may have it only in memory and consider it written.
 func syncSegment(fs disk.FS, dir string, s segment, synced uint64) error {
 	file, err := openForWriting(fs, dir, s.start)
 	if err != nil {
@@ -197,7 +196,7 @@ func syncSegment(fs disk.FS, dir string, s segment, synced uint64) error {
 	return syncDir(fs, dir)
 }
 
-// rewrite writes what a file has between two offsets over itself.
+// rewrite rewrites a file's content between two offsets.
 func rewrite(file disk.File, from, to int64) error {
 	b := make([]byte, min(window, max(to-from, 0)))
 	for ; from < to; from += int64(len(b)) {
@@ -212,7 +211,7 @@ func rewrite(file disk.File, from, to int64) error {
 	return nil
 }
 
-// remove removes segments, the oldest first, durably.
+// remove durably removes segments, the oldest first.
 func remove(fs disk.FS, dir string, segments []segment) error {
 	if len(segments) == 0 {
 		return nil
@@ -226,8 +225,8 @@ func remove(fs disk.FS, dir string, segments []segment) error {
 	return syncDir(fs, dir)
 }
 
-// obsolete returns how many segments, from the first on, hold only records before an LSN, going by where the next one
-// begins.
+// obsolete returns the number of segments, from the first on, with only records before an LSN, according to the start
+// of the next one.
 func obsolete(segments []segment, before uint64) int {
 	n := 0
 	for n+1 < len(segments) && segments[n+1].start <= before {
@@ -236,11 +235,11 @@ func obsolete(segments []segment, before uint64) int {
 	return n
 }
 
-// cut makes a segment end at size, durably: at any instant the file has either length.
+// cut durably truncates a segment to size: at any instant the file has either length.
 func cut(fs disk.FS, dir string, start uint64, size int64) error {
 	path := segmentPath(fs, dir, start)
 	if err := copyPrefix(fs, path, path+tempSuffix, size); err != nil {
-		_ = fs.Remove(path + tempSuffix) // which is in the way of others, if the disk is full
+		_ = fs.Remove(path + tempSuffix) // it takes room if the disk is full
 		return fmt.Errorf("cut %s: %w", path, err)
 	}
 	if err := fs.Rename(path+tempSuffix, path); err != nil {
@@ -269,7 +268,7 @@ func copyPrefix(fs disk.FS, from, to string, size int64) error {
 	return errors.Join(err, out.Close())
 }
 
-// encodeHeader returns the header of a segment, which follows one with the seed before, and its own seed.
+// encodeHeader returns the header of a segment that follows one with the seed before, and its own seed.
 func encodeHeader(start uint64, salt, before uint32) ([]byte, uint32) {
 	b := make([]byte, 0, headerSize)
 	b = append(b, magic...)
@@ -281,14 +280,14 @@ func encodeHeader(start uint64, salt, before uint32) ([]byte, uint32) {
 	return binary.LittleEndian.AppendUint32(b, seed), seed
 }
 
-// header is what the beginning of a segment says.
+// header is the decoded header of a segment.
 type header struct {
 	version uint32
 	seed    uint32
-	before  uint32 // seed of the segment before; 0 if there is none or it is not known
+	before  uint32 // seed of the segment before; 0 if none or unknown
 }
 
-// decodeHeader reads the header of a segment; reason is not empty if it is not that of one that begins at start.
+// decodeHeader decodes the header of a segment that should begin at start; reason is not empty if it is another.
 func decodeHeader(b []byte, start uint64) (h header, reason string) {
 	h.seed = binary.LittleEndian.Uint32(b[headerSize-4:])
 	h.version = binary.LittleEndian.Uint32(b[8:])
@@ -309,7 +308,7 @@ func decodeHeader(b []byte, start uint64) (h header, reason string) {
 	return h, ""
 }
 
-// appendRecord appends an unsealed record of n bytes of commands to dst. They may also follow later.
+// appendRecord appends an unsealed record for n bytes of commands to dst. The commands may also be appended later.
 func appendRecord(dst []byte, now int64, n int, commands []byte) []byte {
 	var head [recordHeader + minPayload]byte
 	binary.LittleEndian.PutUint32(head[4:], uint32(minPayload+n))
@@ -317,15 +316,15 @@ func appendRecord(dst []byte, now int64, n int, commands []byte) []byte {
 	return append(append(dst, head[:]...), commands...)
 }
 
-// appendMark appends an unsealed mark to dst; what it says is filled in when it is sealed.
+// appendMark appends an unsealed mark to dst; seal fills in its position.
 func appendMark(dst []byte) []byte {
 	var mark [markSize]byte
 	binary.LittleEndian.PutUint32(mark[4:], minPayload|markBit)
 	return append(dst, mark[:]...)
 }
 
-// seal completes the records in batch, which begins at LSN lsn in a segment with this seed. The last one goes on in
-// long. Everything before synced is.
+// seal completes the records in batch, which begins at LSN lsn in a segment with this seed. The last one continues in
+// long. synced is the position for marks.
 func seal(batch, long []byte, lsn uint64, seed uint32, synced uint64) {
 	for len(batch) > 0 {
 		length := binary.LittleEndian.Uint32(batch[4:])
@@ -345,14 +344,14 @@ func seal(batch, long []byte, lsn uint64, seed uint32, synced uint64) {
 	}
 }
 
-// record is a record as it is read.
+// record is a decoded record.
 type record struct {
 	lsn      uint64
 	next     int64 // offset after it
 	mark     bool
 	synced   uint64 // of a mark
 	now      int64  // of commands
-	commands []byte // valid until the next one is read, or for good if they are long
+	commands []byte // valid until the next one is read, or for good if long
 }
 
 // reader reads a segment.
@@ -360,12 +359,12 @@ type reader struct {
 	segment
 	head header
 	file disk.File
-	buf  []byte // the bytes of the file from offset on
+	buf  []byte // bytes of the file, starting at offset
 	off  int64
 }
 
-// openReader opens a segment. reason is not empty if it has no sound header. The reader is nil if the file cannot be
-// opened.
+// openReader opens a segment. reason is not empty if it has no sound header. The reader is nil if opening the file
+// fails.
 func openReader(fs disk.FS, dir string, s segment) (r *reader, reason string, err error) {
 	file, err := fs.Open(segmentPath(fs, dir, s.start))
 	if err != nil {
@@ -385,11 +384,11 @@ func openReader(fs disk.FS, dir string, s segment) (r *reader, reason string, er
 
 func (r *reader) close() { r.file.Close() }
 
-// at returns n bytes of the file, which has them, valid until the next call.
+// at returns n bytes of the file, which must exist, valid until the next call.
 func (r *reader) at(off int64, n int) ([]byte, error) {
 	if off < r.off || off+int64(n) > r.off+int64(len(r.buf)) {
 		if err := r.fill(off, int(min(int64(max(n, window)), r.size-off))); err != nil {
-			// Perhaps only what comes later cannot be read.
+			// Perhaps only later bytes are unreadable.
 			if err := r.fill(off, n); err != nil {
 				return nil, err
 			}
@@ -446,13 +445,13 @@ func (r *reader) record(off int64) (rec record, reason string, err error) {
 	} else {
 		rec.now = int64(binary.LittleEndian.Uint64(b[recordHeader:]))
 		if rec.commands = b[recordHeader+minPayload:]; len(rec.commands) >= LongRecord {
-			r.buf = nil // which holds nothing else
+			r.buf = nil // it holds nothing else
 		}
 	}
 	return rec, "", nil
 }
 
-// zeros reports whether the file has nothing but zeros from an offset on.
+// zeros reports whether the file has only zeros from an offset on.
 func (r *reader) zeros(off int64) (bool, error) {
 	for off < r.size {
 		b, err := r.at(off, int(min(window, r.size-off)))
@@ -467,9 +466,8 @@ func (r *reader) zeros(off int64) (bool, error) {
 	return true, nil
 }
 
-// find returns the first sound record at or after an offset for which accept is true of its header; ok is false if
-// there is none. Headers that lead to no sound record are as good as impossible, because of the seed, so this takes
-// linear time.
+// find returns the first sound record at or after an offset for whose header accept returns true; ok is false if there
+// is none. Because of the seed, headers without a sound record practically do not occur, so this takes linear time.
 func (r *reader) find(off int64, accept func(length uint32) bool) (rec record, ok bool, err error) {
 	for ; r.size-off >= recordHeader+minPayload; off++ {
 		b, err := r.at(off, recordHeader)
@@ -488,7 +486,7 @@ func (r *reader) find(off int64, accept func(length uint32) bool) (rec record, o
 	return rec, false, nil
 }
 
-// syncedAfter returns the highest LSN that a mark at or after an offset gives, 0 if there is none.
+// syncedAfter returns the highest LSN in a mark at or after an offset, 0 if there is none.
 func (r *reader) syncedAfter(off int64) (uint64, error) {
 	var synced uint64
 	for {
@@ -501,7 +499,7 @@ func (r *reader) syncedAfter(off int64) (uint64, error) {
 	}
 }
 
-// count returns how many sound records of commands there are at or after an offset. What cannot be read does not count.
+// count returns the number of sound records of commands at or after an offset. Unreadable ones do not count.
 func (r *reader) count(off int64) int {
 	n := 0
 	for {

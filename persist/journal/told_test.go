@@ -23,7 +23,7 @@ func TestClientsWaitForTheDiskAsThePolicyWantsIt(t *testing.T) {
 		{policy: Always, appended: 9, durable: 9, hold: 0, told: 9},
 		{policy: Always, appended: 9, durable: 5, err: failed, hold: 0, told: 5},
 		{policy: EverySec, appended: 9, durable: 5, lagging: true, hold: 9, told: 5},
-		// Once it does not lag any more, what was held at 9 may be told, although 9 will only be synced a second later.
+		// Once it no longer lags, changes up to 9 may be told, although 9 will only be synced a second later.
 		{policy: EverySec, appended: 12, durable: 7, hold: 0, told: all},
 		{policy: EverySec, appended: 9, durable: 5, err: failed, hold: 0, told: 5},
 		{policy: No, appended: 9, durable: 5, hold: 0, told: all},

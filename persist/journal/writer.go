@@ -7,11 +7,11 @@ import (
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
-// The two goroutines of a journal. The writer writes, unless who calls Commit does, and under Always syncs too, since
-// nobody is served before that. Otherwise the syncer does it, so that a slow disk does not keep from the operating
-// system what it would still have if only the server dies.
+// The two goroutines of a journal. The writer writes, unless the caller of Commit does. Under Always it also syncs,
+// because no reply is sent before that. Otherwise the syncer does, so that a slow disk does not delay handing data to
+// the operating system, which keeps it if only the server dies.
 
-// syncRequest asks the syncer to make everything up to an LSN durable, which is written. What is behind it was
+// syncRequest asks the syncer to make everything up to an LSN durable, which is already written. Later records were
 // appended after at.
 type syncRequest struct {
 	file disk.File
@@ -35,7 +35,7 @@ func (j *File) runSyncer() {
 			j.advance(r.lsn, r.at)
 		}
 		j.changed.Broadcast()
-		j.wakeWriter() // to notify, and because more may have to be synced
+		j.wakeWriter() // to notify, and because there may be more to sync
 		j.mu.Unlock()
 		if took := time.Since(start); took > lagLimit && Policy(j.policy.Load()) == EverySec {
 			j.o.Waited(WaitLag, took)
@@ -43,7 +43,7 @@ func (j *File) runSyncer() {
 	}
 }
 
-// advance notes that everything up to an LSN is synced; what is behind it was appended after at. The caller holds mu.
+// advance records that everything up to an LSN is synced; later records were appended after at. The caller holds mu.
 func (j *File) advance(lsn uint64, at time.Time) {
 	if j.failure.Load() != nil || lsn <= j.durable.Load() {
 		return
@@ -79,10 +79,9 @@ func (j *File) runWriter() {
 	}
 }
 
-// Commit implements Journal. To write in the caller's goroutine spares one that has nothing else to do two changes of
-// goroutines. Where there are no more processors than goroutines with work, the writer would besides hold up the
-// caller for as long as it takes to write what has gathered in writeInterval, and not only what has gathered since
-// the last Commit.
+// Commit implements Journal. Writing in the caller's goroutine avoids two switches of goroutines when the caller has
+// nothing else to do. If there are no more processors than busy goroutines, the writer would also delay the caller for
+// as long as it takes to write all records of a writeInterval, instead of only those since the last Commit.
 func (j *File) Commit() {
 	always := Policy(j.policy.Load()) == Always
 	j.mu.Lock()
@@ -107,11 +106,11 @@ func (j *File) Commit() {
 	j.tell()
 }
 
-// writeInline writes what has been appended if that should take no longer than to copy it: otherwise it leaves it to
-// the writer, because without Always nobody is to wait for the disk. So nothing may be being synced, since the system
-// may let who writes to the same file wait for that, and no segment may end here, which would have to be synced
-// first. If a write takes long all the same, others are left to the writer for many times as long, so that a slow
-// disk holds up those who commit for a small part of the time only. The caller has the turn.
+// writeInline writes the appended records if that should take no longer than copying them. Otherwise it leaves them to
+// the writer, because without Always nobody should wait for the disk. So no sync may be under way, since the system may
+// make writers to the same file wait for it, and no segment may end here, which would have to be synced first. If a
+// write nevertheless takes long, the writer does all writes for many times as long, so that a slow disk delays callers
+// of Commit only for a small fraction of the time. The caller has the turn.
 func (j *File) writeInline() {
 	began := j.o.Now()
 	j.mu.Lock()
@@ -144,7 +143,7 @@ func (j *File) awaitDue() (closing bool) {
 		case <-j.timer.C:
 			j.mu.Lock()
 			if j.paused = j.committed && len(j.buf) > 0; j.paused {
-				j.timer.Reset(writeInterval) // what there is was appended after that, and the next Commit will perhaps take it
+				j.timer.Reset(writeInterval) // the data was appended after that, and the next Commit may take it
 			} else {
 				j.due = true
 			}
@@ -154,7 +153,7 @@ func (j *File) awaitDue() (closing bool) {
 	}
 }
 
-// step writes what has been appended, and syncs as the policy and Sync want it.
+// step writes the appended records, and syncs as the policy and Sync require.
 func (j *File) step(closing bool) {
 	at := j.o.Now()
 	j.mu.Lock()
@@ -176,7 +175,7 @@ func (j *File) step(closing bool) {
 	}
 	err := j.write(batch, long, start, cuts)
 	if err == nil {
-		j.writtenAt = at // also without a batch
+		j.writtenAt = at // even without a batch
 		if len(batch) > 0 {
 			j.batchAt, j.noRoom = at, false
 		}
@@ -195,14 +194,14 @@ func (j *File) step(closing bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if cap(batch) <= maxSpare || len(batch) > cap(batch)/4 {
-		j.spare = batch // a large buffer stays as long as it is needed
+		j.spare = batch // a large buffer stays while it is needed
 	}
 	j.busy = false
 	j.rotate = len(j.cuts) > 0
 	if err == nil && j.exhausted != nil {
 		if err = j.exhausted; len(j.buf) > 0 {
 			err = nil
-			j.wakeWriter() // what was appended before nobody could
+			j.wakeWriter() // records appended before the stop must still be written
 		}
 	}
 	if err != nil {
@@ -224,14 +223,14 @@ func (j *File) step(closing bool) {
 	}
 }
 
-// usedReserve reports whether the journal is about to fail.
+// usedReserve reports whether the reserve was used, so that the journal is about to fail.
 func (j *File) usedReserve() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.exhausted != nil
 }
 
-// write writes a batch, which begins at LSN start and ends with long. At each of cuts it begins a new segment.
+// write writes a batch, which begins at LSN start and ends with long. It begins a new segment at each of cuts.
 func (j *File) write(batch, long []byte, start uint64, cuts []uint64) error {
 	if len(batch) > 0 && j.size >= j.o.SegmentSize {
 		if err := j.nextSegment(start); err != nil {
@@ -240,7 +239,7 @@ func (j *File) write(batch, long []byte, start uint64, cuts []uint64) error {
 	}
 	for _, lsn := range cuts {
 		n, end := int(lsn-start), []byte(nil)
-		if n > len(batch) { // a cut is between records, so that it is behind the whole of the long one
+		if n > len(batch) { // a cut is between records, so it is after the whole long one
 			n, end, long = len(batch), long, nil
 		}
 		if err := j.writePart(batch[:n], end, start); err != nil {
@@ -254,10 +253,10 @@ func (j *File) write(batch, long []byte, start uint64, cuts []uint64) error {
 	return j.writePart(batch, long, start)
 }
 
-// piece is how much of a long record is written at once, in bytes.
+// piece is how many bytes of a long record are written at once.
 const piece = 1 << 20
 
-// writePart writes records that begin at LSN start, of which the last one goes on in long, into the present segment.
+// writePart writes records that begin at LSN start, of which the last one continues in long, to the present segment.
 func (j *File) writePart(b, long []byte, start uint64) error {
 	if len(b) == 0 {
 		return nil
@@ -277,7 +276,7 @@ func (j *File) writePart(b, long []byte, start uint64) error {
 	j.size += int64(n)
 	if j.size > j.prepared {
 		j.prepared = j.size
-		// To write all of a longer batch twice takes longer than to sync it as it is.
+		// Writing all of a longer batch twice takes longer than syncing it as it is.
 		if zeros := min(max(j.prepare, 4*n), maxZeros*j.prepare); Policy(j.policy.Load()) == Always && n < zeros/2 {
 			j.writeZeros(zeros)
 		}
@@ -289,22 +288,21 @@ func (j *File) writePart(b, long []byte, start uint64) error {
 	return nil
 }
 
-// Under Always zeros are written ahead, for the next batches to overwrite. To sync a file that has neither become
-// longer nor got new blocks takes two thirds of the time, because what the file system knows of the file is not
-// synced with it.
+// Under Always zeros are written ahead, for the next batches to overwrite. Syncing a file without growth or new blocks
+// takes two thirds of the time, because the file system's metadata need not be synced.
 const (
-	// how many zeros are written at once: the sync behind them takes the longer, the more there are
+	// zeros written at once: more of them make the following sync slower
 	prepareSize = 32 << 10
-	// how many times prepareSize of them are written at once at most, because batches are long
+	// limit of that, in units of prepareSize, for long batches
 	maxZeros      = 8
-	preparedAhead = 128                  // how many times prepareSize of them may be ahead
-	quietInterval = 5 * time.Millisecond // after how long without a batch zeros are written though there are still some
+	preparedAhead = 128                  // limit of zeros ahead, in units of prepareSize
+	quietInterval = 5 * time.Millisecond // time without a batch after which zeros are written although some are left
 )
 
 var zeros [maxZeros * prepareSize]byte
 
-// writeZeros makes the segment longer by n zeros. If it cannot the next batches do without: a record has then either
-// room of its own, or fails the journal itself.
+// writeZeros extends the segment by n zeros. If it fails, the next batches do without: a record then gets its own room,
+// or fails the journal itself.
 func (j *File) writeZeros(n int) bool {
 	if writeAt(j.file, zeros[:n], j.prepared) != nil {
 		return false
@@ -313,13 +311,12 @@ func (j *File) writeZeros(n int) bool {
 	return true
 }
 
-// noteInterval is how often, under Always, the file of positions hears what is synced while batches come without a
-// pause. After the last of them it does within quietInterval.
+// noteInterval is how often, under Always, the file of positions gets the synced position while batches come without a
+// pause. After the last of them it gets it within quietInterval.
 const noteInterval = 10 * time.Millisecond
 
-// prepareAhead uses, under Always, that there has been nothing else to do for quietInterval. It notes what is synced;
-// and it writes and syncs zeros, and has the writer come back as long as there are not enough: so that clients that
-// come later need not wait for it. The caller has the turn.
+// prepareAhead uses an idle quietInterval under Always. It notes the synced position, writes and syncs zeros, and makes
+// the writer come back until there are enough, so that later clients need not wait for that. The caller has the turn.
 func (j *File) prepareAhead() {
 	j.mu.Lock()
 	enough := min(j.size+preparedAhead*int64(j.prepare), j.o.SegmentSize)
@@ -342,7 +339,7 @@ func (j *File) prepareAhead() {
 	if j.writeZeros(j.prepare) {
 		err = j.syncHere()
 	} else {
-		j.noRoom = true // not again before the next batch
+		j.noRoom = true // no retry before the next batch
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -350,7 +347,7 @@ func (j *File) prepareAhead() {
 	if err != nil {
 		j.fail(err)
 	}
-	if len(j.buf) == 0 { // else the timer is set already
+	if len(j.buf) == 0 { // else the timer is already set
 		j.timer.Reset(kickDelay)
 	}
 	j.changed.Broadcast()
@@ -385,7 +382,7 @@ func (j *File) nextSegment(lsn uint64) error {
 	return nil
 }
 
-// syncHere makes everything that is written durable, in the writer's goroutine.
+// syncHere makes everything written durable, in the writer's goroutine.
 func (j *File) syncHere() error {
 	j.mu.Lock()
 	for j.syncing {
@@ -405,8 +402,7 @@ func (j *File) syncHere() error {
 	return nil
 }
 
-// finish ends a journal that is being closed: with a mark, if there is anything that none vouches for yet, and a note
-// of its end.
+// finish ends a journal that is being closed: with a mark, if anything is not confirmed yet, and a note of its end.
 func (j *File) finish() {
 	j.mu.Lock()
 	for j.syncing {
@@ -441,7 +437,7 @@ func (j *File) finish() {
 	}
 }
 
-// tell logs a failure and calls Notify if there is something new.
+// tell logs a failure and calls Notify if there is news.
 func (j *File) tell() {
 	j.mu.Lock()
 	announce, unlogged, err := j.announce, j.unlogged, j.Err()

@@ -45,7 +45,7 @@ func BenchmarkStoreLogs(b *testing.B) {
 	}
 }
 
-// A follower that is far behind is sent entries from the file.
+// A follower that is far behind gets entries from the file.
 func BenchmarkGetLogFromTheFile(b *testing.B) {
 	l := openOnDisk(b)
 	const n = 200_000

@@ -15,7 +15,7 @@ import (
 	"github.com/atomredis/atomredis/persist/journal"
 )
 
-// machine is a state machine that knows what was applied.
+// machine is a state machine that records what was applied.
 type machine struct {
 	mu      sync.Mutex
 	applied []string
@@ -105,7 +105,7 @@ func (n *node) end(t *testing.T) {
 	require.NoError(t, n.transport.Close())
 }
 
-// release has the log forget what a snapshot has.
+// release makes the log drop what a snapshot has.
 func (n *node) release(t *testing.T) {
 	require.NoError(t, n.raft.Snapshot().Error())
 	metas, err := n.snapshots.List()
@@ -129,8 +129,8 @@ func leaderOf(t *testing.T, nodes []*node) *node {
 	return leader
 }
 
-// Three nodes elect a leader and apply a thousand entries. One is restarted and catches up from the leader's log, from
-// the file; another loses power and gets a snapshot, since the leader has not kept what it lacks.
+// Three nodes elect a leader and apply a thousand entries. One is restarted and catches up from the leader's log file;
+// another loses power and gets a snapshot, because the leader no longer has the entries that it lacks.
 func TestThreeNodes(t *testing.T) {
 	nodes := make([]*node, 3)
 	var servers raft.Configuration
@@ -162,7 +162,7 @@ func TestThreeNodes(t *testing.T) {
 	}
 	same := func() {
 		t.Helper()
-		apply(nodes, 1) // so that what was before is committed
+		apply(nodes, 1) // commits the earlier entries
 		require.Eventually(t, func() bool {
 			return nodes[0].count() == nodes[1].count() && nodes[0].count() == nodes[2].count() &&
 				nodes[0].count() >= len(acknowledged)

@@ -21,7 +21,7 @@ import (
 
 func rng(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
-// view is what a log has. It is not changed, but replaced.
+// view is the content of a log. It is immutable.
 type view struct {
 	first  uint64
 	terms  []uint64 // of the entries from first on
@@ -70,7 +70,7 @@ func (v view) set(key, value string) view {
 	return v
 }
 
-// from returns what is left if only entries from an index on are asked for.
+// from returns the content from an index on.
 func (v view) from(index uint64) string {
 	terms := v.terms
 	if len(terms) > 0 && index > v.first {
@@ -79,20 +79,20 @@ func (v view) from(index uint64) string {
 	return fmt.Sprint(v.last(), terms, v.values, min(v.commit, v.last()))
 }
 
-// promise is what must be there after a crash: one of some views, with all entries from keep on.
+// promise is what must survive a crash: one of some views, with all entries from keep on.
 type promise struct {
 	start journal.Start
 	keep  uint64
 	may   []view
 }
 
-// check reports what a log has that breaks the promise, "" if nothing does.
+// check returns how a log breaks the promise, "" if it keeps it.
 func (p promise) check(t require.TestingT, l *Log) string {
 	got := viewOf(t, l)
 	for _, v := range p.may {
 		keep := p.keep
 		if len(got.terms) > 0 && got.first < keep {
-			keep = max(got.first, v.first) // more than was asked for
+			keep = max(got.first, v.first) // more than required
 		}
 		if got.from(keep) == v.from(keep) && (len(got.terms) == 0) == (keep > v.last() || len(v.terms) == 0) {
 			return ""
@@ -105,8 +105,8 @@ func (p promise) check(t require.TestingT, l *Log) string {
 	return fmt.Sprintf("got %+v, want one of %+v from %d on", got, p.may, p.keep)
 }
 
-// life is what a node does with its log. It stops at the first error, and notes all the time what would have to be
-// there after a crash.
+// life is a node's use of its log. It stops at the first error, and records all the time what a crash would have to
+// leave.
 type life struct {
 	opening atomic.Bool
 
@@ -115,14 +115,14 @@ type life struct {
 	term uint64
 }
 
-// begin notes that what is done next leads from the present view to the last of some others.
+// begin records that the next action leads from the present view through others to the last of them.
 func (w *life) begin(views ...view) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.may = append([]view{w.may[len(w.may)-1]}, views...)
 }
 
-// done notes that it is done, and so durable.
+// done records that the action is finished, and so durable.
 func (w *life) done() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -181,7 +181,7 @@ func (w *life) checkpoint(l *Log, keep uint64) error {
 	if err := l.Release(start); err != nil && l.Err() != nil {
 		return err
 	}
-	return nil // the next one will remove what this could not
+	return nil // the next one will remove it
 }
 
 func newLife() *life { return &life{promise: promise{may: []view{{values: map[string]string{}}}}} }
@@ -206,7 +206,7 @@ func (w *life) run(t require.TestingT, fs disk.FS) error {
 			func() error { return w.store(l, 1) },
 			func() error { return w.cut(l, w.now().last()) },
 		}
-		if i == 1 { // a snapshot is installed
+		if i == 1 { // install a snapshot
 			steps = append(steps,
 				func() error { return w.cut(l, w.now().first) },
 				func() error { return w.checkpoint(l, w.keep+20) },
@@ -216,7 +216,7 @@ func (w *life) run(t require.TestingT, fs disk.FS) error {
 			if err = step(); err != nil {
 				break
 			}
-			first, _ := l.FirstIndex() // what is released need not be known here
+			first, _ := l.FirstIndex() // released entries need not be known here
 			if v := w.now(); first > v.first && len(v.terms) > 0 {
 				v.terms, v.first = v.terms[first-v.first:], first
 				w.begin(v)
@@ -236,14 +236,14 @@ func (w *life) run(t require.TestingT, fs disk.FS) error {
 	return nil
 }
 
-// mustKeep opens a log after a crash and looks whether what must be there is, and still is after the next start.
+// mustKeep opens a log after a crash and checks the promise, also after the next start.
 func mustKeep(t require.TestingT, fs disk.FS, p promise) {
 	for i := range 2 {
 		l, err := Open(Options{FS: fs, Dir: dir, Start: p.start, SegmentSize: 250})
 		require.NoError(t, err)
 		require.Empty(t, p.check(t, l))
 		if i == 0 {
-			p.may = []view{viewOf(t, l)} // what is there is there
+			p.may = []view{viewOf(t, l)} // present content must stay
 			w := life{promise: p, term: 1000}
 			require.NoError(t, w.store(l, 2))
 			require.NoError(t, w.set(l, "term", "after the crash"))
@@ -285,7 +285,7 @@ func TestCrashAtEveryOperation(t *testing.T) {
 	}
 }
 
-// After an error nothing more is stored, and what was before it is there, whether the machine lives on or not.
+// After an error nothing more is stored, and earlier data survives, whether the machine does or not.
 func TestErrorAtEveryOperation(t *testing.T) {
 	for k := int32(0); ; k++ {
 		fs := newFS(t)

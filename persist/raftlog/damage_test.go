@@ -17,7 +17,7 @@ import (
 	"github.com/atomredis/atomredis/persist/journal"
 )
 
-// files returns the paths of the segments, in their order, and their contents.
+// files returns the paths of the segments, in order, and their contents.
 func files(t require.TestingT, fs disk.FS) (paths []string, bytes [][]byte) {
 	names, err := fs.List(dir)
 	require.NoError(t, err)
@@ -60,7 +60,7 @@ func TestFlippedBitsAreDamage(t *testing.T) {
 		path := paths[i]
 		start, err := strconv.ParseUint(path[strings.LastIndexByte(path, '-')+1:], 16, 64)
 		require.NoError(t, err)
-		used := int64(end-start) + 32 // with the header; zeros follow
+		used := int64(end-start) + 32 // including the header; zeros follow
 		end = start
 		for at := range used {
 			b := files[i][at] ^ 1<<random.IntN(8)
@@ -75,9 +75,9 @@ func TestFlippedBitsAreDamage(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// What was acknowledged and is gone is damage; also if it is all of it.
+// Losing acknowledged data is damage, even if all of it is lost.
 func TestLostFilesAreDamage(t *testing.T) {
-	for _, n := range []int{1, 2, 100} { // how many of the last ones are lost
+	for _, n := range []int{1, 2, 100} { // number of lost segments at the end
 		fs := newFS(t)
 		l := open(t, Options{FS: fs, SegmentSize: 300})
 		require.NoError(t, l.StoreLogs(entries(1, 12, 1)))
@@ -91,7 +91,7 @@ func TestLostFilesAreDamage(t *testing.T) {
 	}
 }
 
-// What a crash has left of entries that nobody was told are stored is cut off.
+// Entries that a crash has left and that were not acknowledged are cut off.
 func TestTornTailIsCut(t *testing.T) {
 	fs := newFS(t)
 	l := open(t, Options{FS: fs})
@@ -113,7 +113,7 @@ func TestTornTailIsCut(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// An entry that cannot be read is not taken for one that is not there: raft would send a snapshot instead.
+// An unreadable entry is not treated as a missing one: raft would send a snapshot instead.
 func TestUnreadableEntries(t *testing.T) {
 	fs := newFS(t)
 	l := open(t, Options{FS: fs})
@@ -133,7 +133,7 @@ func TestUnreadableEntries(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// A log on a full disk says so, keeps what it had acknowledged, and goes on when it is opened anew.
+// A log on a full disk reports it, keeps what it has acknowledged, and continues after it is reopened.
 func TestFullDisk(t *testing.T) {
 	fs := newFS(t)
 	var full atomic.Bool

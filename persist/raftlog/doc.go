@@ -3,20 +3,20 @@
 //
 // # What is durable
 //
-// StoreLogs, Set and DeleteRange return when what they did is synced. If they return an error the log has failed, and
-// stays so until it is opened anew: what they wrote may be there then, as a whole or in part, as an entry that nobody
-// has acknowledged, a vote that nobody was given, or a suffix that is cut. Raft allows all three.
+// StoreLogs, Set and DeleteRange return after their effect is synced. If they return an error the log has failed, until
+// it is reopened: their writes may then be there, completely or partly, as an entry that nobody has acknowledged, a
+// vote that nobody received, or a suffix that is cut. Raft permits all three.
 //
 // # Segments
 //
 // A new segment begins with a record of the state: all stable values and the commit index. So a log can be read from
-// the beginning of any segment. Entries leave in whole segments: a checkpoint that has the effects of everything
+// the beginning of any segment. Entries are removed by whole segments: a checkpoint that has the effects of everything
 // before an index asks for the Anchor of that index, notes it durably, and calls Release. A DeleteRange of a prefix,
-// which is how Raft compacts its log, does nothing: Raft has only a snapshot then, perhaps an older one than it thinks.
+// with which Raft compacts its log, does nothing: Raft then has only a snapshot, which may be older than it assumes.
 //
 // # Damage
 //
-// The journal tells a torn tail, which was never acknowledged and is cut off, from damage to what was; then Open
-// returns a *journal.DamageError. It also knows, from a file beside the directory, if the end is missing. A node with
-// such a log must not vote with what is left of it.
+// The journal distinguishes a torn tail, which was never acknowledged and is cut off, from damage to acknowledged data;
+// then Open returns a *journal.DamageError. A file beside the directory shows if the end is missing. A node with such a
+// log must not vote with the rest of it.
 package raftlog

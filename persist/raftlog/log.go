@@ -22,39 +22,39 @@ const defaultSegmentSize = 64 << 20
 // Options say where a log is and how it works.
 type Options struct {
 	FS disk.FS
-	// Dir exists already, and the log has its parent for itself: a file beside Dir says what must be there.
+	// Dir must exist, and the log must be the only user of its parent: a file beside Dir says what must exist.
 	Dir string
-	// Start is what the last checkpoint has noted of Anchor, the zero value if there is none.
+	// Start is the last checkpoint's note of Anchor, the zero value if there is none.
 	Start journal.Start
-	// SegmentSize is how long a segment, in bytes, is before the next one begins. 0 means 64 MiB.
+	// SegmentSize is the length in bytes at which a segment ends. 0 means 64 MiB.
 	SegmentSize int64
-	// Log takes what goes wrong. It may be nil.
+	// Log receives problems. It may be nil.
 	Log *slog.Logger
-	// Waited is told how long writes and syncs took. It may be nil.
+	// Waited gets the durations of writes and syncs. It may be nil.
 	Waited func(forWhat journal.Wait, took time.Duration)
-	// Delay returns how long to wait before each write, for tests. It may be nil.
+	// Delay returns the delay before each write, for tests. It may be nil.
 	Delay func() time.Duration
 }
 
 // Log is a Raft node's log and stable store. Its methods may be called from any goroutine. It keeps the slices of the
-// entries that it is given: nobody may change them any more, nor those of the entries that it returns.
+// entries that it gets: these must not change any more, nor may those that it returns be changed.
 type Log struct {
 	o       Options
 	journal *journal.File
 
-	writing sync.Mutex // held by who appends until that is synced; taken before mu
+	writing sync.Mutex // held from an append to its sync; taken before mu
 	closed  bool
 	staged  uint64 // commit index for the next StoreLogs, 0 if there is none
-	began   uint64 // LSN after the state that the present segment begins with
+	began   uint64 // LSN after the state at the start of the present segment
 	buf     []byte
-	stored  []uint64 // LSNs of the entries that are being stored
+	stored  []uint64 // LSNs of the entries being stored
 
-	mu     sync.RWMutex // protects what follows, which is changed only when it is synced
-	used   bool         // there has ever been anything in the log
+	mu     sync.RWMutex // protects the fields below, which change only after a sync
+	used   bool         // the log has ever had content
 	state  state        // changed with writing held, too
-	first  uint64       // index of the first entry, if there is any
-	lsns   []uint64     // where the records of the entries begin
-	cuts   uint64       // how often entries have been cut
+	first  uint64       // index of the first entry, if any
+	lsns   []uint64     // positions of the entries' records
+	cuts   uint64       // number of cuts of entries
 	recent recent
 	ahead  ahead
 }
@@ -66,8 +66,8 @@ var (
 	_ raft.CommitTrackingLogStore = (*Log)(nil)
 )
 
-// Open opens a log and reads all of it from o.Start on; segments before that are removed. The error is a
-// *journal.DamageError if something that was synced is missing or wrong; then nothing is changed.
+// Open opens a log and reads all of it from o.Start on; earlier segments are removed. The error is a
+// *journal.DamageError if synced data is missing or wrong; then nothing is changed.
 func Open(o Options) (*Log, error) {
 	if o.SegmentSize == 0 {
 		o.SegmentSize = defaultSegmentSize
@@ -76,7 +76,7 @@ func Open(o Options) (*Log, error) {
 		o: o, state: state{values: map[string][]byte{}},
 		journal: journal.Open(journal.Options{
 			FS: o.FS, Dir: o.Dir, Policy: journal.Always, Seed: o.Start.Seed, Log: o.Log, Waited: o.Waited, Delay: o.Delay,
-			SegmentSize: o.SegmentSize + 2*maxState, // it is never reached: see rotate
+			SegmentSize: o.SegmentSize + 2*maxState, // never reached: see rotate
 		}),
 	}
 	_, err := l.journal.Read(o.Start.LSN, l.replay)
@@ -85,7 +85,7 @@ func Open(o Options) (*Log, error) {
 	}
 	l.began = l.journal.Appended()
 	if err == nil && l.used {
-		// The journal goes on in a segment without records.
+		// The journal continues in a segment without records.
 		l.appendState()
 		err = l.sync()
 	}
@@ -96,7 +96,7 @@ func Open(o Options) (*Log, error) {
 	return l, nil
 }
 
-// replay does what a record says.
+// replay applies a record.
 func (l *Log) replay(lsn uint64, now int64, record []byte) (err error) {
 	l.used = true
 	kind := byte(0)
@@ -133,7 +133,7 @@ func (l *Log) replay(lsn uint64, now int64, record []byte) (err error) {
 	return nil
 }
 
-// add notes where an entry is, which is the next one. The caller holds mu.
+// add records the position of the next entry. The caller holds mu.
 func (l *Log) add(index, lsn, commit uint64) {
 	if len(l.lsns) == 0 {
 		l.first = index
@@ -144,7 +144,7 @@ func (l *Log) add(index, lsn, commit uint64) {
 	}
 }
 
-// cut forgets the entries from an index on. The caller holds mu.
+// cut drops the entries from an index on. The caller holds mu.
 func (l *Log) cut(index uint64) {
 	if len(l.lsns) > 0 {
 		l.lsns = l.lsns[:min(uint64(len(l.lsns)), index-min(index, l.first))]
@@ -163,7 +163,7 @@ func (l *Log) last() uint64 {
 	return l.first + uint64(len(l.lsns)) - 1
 }
 
-// writable returns nil if there is any use in appending. The caller holds writing.
+// writable returns nil if appending is possible. The caller holds writing.
 func (l *Log) writable() error {
 	if l.closed {
 		return journal.ErrClosed
@@ -180,14 +180,14 @@ func (l *Log) rotate() {
 	}
 }
 
-// appendState appends what a segment begins with. The caller holds writing.
+// appendState appends the state for the start of a segment. The caller holds writing.
 func (l *Log) appendState() {
 	l.buf = appendState(l.buf[:0], l.state)
 	l.journal.Append(0, l.buf)
 	l.began = l.journal.Appended()
 }
 
-// sync makes what was appended durable. The caller holds writing.
+// sync makes all appended records durable. The caller holds writing.
 func (l *Log) sync() error {
 	l.journal.Commit()
 	return l.journal.Sync(context.Background())
@@ -196,9 +196,9 @@ func (l *Log) sync() error {
 // StoreLog is StoreLogs for one entry.
 func (l *Log) StoreLog(e *raft.Log) error { return l.StoreLogs([]*raft.Log{e}) }
 
-// StoreLogs appends entries, and the commit index that is staged. Their indexes must go on from the last entry; the
-// first may be any if there is none. It returns when all are synced. If the entries were not refused an error means
-// that the log has failed.
+// StoreLogs appends entries, and the staged commit index. Their indexes must continue those of the log; an empty log
+// accepts any first index. It returns after all are synced. An error, other than a refusal of the entries, means that
+// the log has failed.
 func (l *Log) StoreLogs(logs []*raft.Log) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
@@ -217,7 +217,7 @@ func (l *Log) StoreLogs(logs []*raft.Log) error {
 		l.rotate()
 		commit := uint64(0)
 		if i == len(logs)-1 {
-			commit = l.staged // with the last one, so that it is there only if all are
+			commit = l.staged // with the last one, so that it is stored only with all of them
 		}
 		l.buf = appendEntry(l.buf[:0], e, commit)
 		l.stored = append(l.stored, l.journal.AppendParts(stamp(e), l.buf, e.Data))
@@ -238,9 +238,9 @@ func (l *Log) StoreLogs(logs []*raft.Log) error {
 	return nil
 }
 
-// DeleteRange deletes the entries from min to max. It returns when it is durable that a suffix, or all of them, are
-// gone. A prefix stays until Release, and a range in the middle is refused. Entries that are released already are not
-// deleted: they are committed, and the commit index stays.
+// DeleteRange deletes the entries from min to max. It returns after the deletion of a suffix, or of all entries, is
+// durable. A prefix stays until Release, and a range in the middle is refused. Released entries are not deleted: they
+// are committed, and the commit index stays.
 func (l *Log) DeleteRange(min, max uint64) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
@@ -271,7 +271,7 @@ func (l *Log) DeleteRange(min, max uint64) error {
 	return nil
 }
 
-// FirstIndex returns the index of the first entry that is there, 0 if there is none.
+// FirstIndex returns the index of the first entry, 0 if there is none.
 func (l *Log) FirstIndex() (uint64, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -291,7 +291,7 @@ func (l *Log) LastIndex() (uint64, error) {
 // IsMonotonic returns true: there are no gaps between entries.
 func (l *Log) IsMonotonic() bool { return true }
 
-// StageCommitIndex has the next StoreLogs store a commit index.
+// StageCommitIndex makes the next StoreLogs store a commit index.
 func (l *Log) StageCommitIndex(index uint64) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
@@ -299,15 +299,14 @@ func (l *Log) StageCommitIndex(index uint64) error {
 	return nil
 }
 
-// GetCommitIndex returns the commit index that was stored last, or the last index if that is lower; 0 if there is
-// none.
+// GetCommitIndex returns the last stored commit index, or the last index if that is lower; 0 if there is none.
 func (l *Log) GetCommitIndex() (uint64, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return min(l.state.commit, l.last()), nil
 }
 
-// Set stores a value. It returns when it is synced. There is room for 16 KiB of keys and values.
+// Set stores a value, and returns after it is synced. There is room for 16 KiB of keys and values.
 func (l *Log) Set(key, value []byte) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
@@ -335,7 +334,7 @@ func (l *Log) Set(key, value []byte) error {
 	return nil
 }
 
-// Get returns a value, which is empty if it was never set.
+// Get returns a value, empty if it was never set.
 func (l *Log) Get(key []byte) ([]byte, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -347,7 +346,7 @@ func (l *Log) SetUint64(key []byte, value uint64) error {
 	return l.Set(key, binary.LittleEndian.AppendUint64(nil, value))
 }
 
-// GetUint64 returns a number that was set by SetUint64, 0 if none was.
+// GetUint64 returns a number that SetUint64 has set, 0 if it was never set.
 func (l *Log) GetUint64(key []byte) (uint64, error) {
 	value, _ := l.Get(key)
 	switch len(value) {
@@ -359,8 +358,8 @@ func (l *Log) GetUint64(key []byte) (uint64, error) {
 	return 0, fmt.Errorf("the value of %q is no number", key)
 }
 
-// Anchor returns a position from which the log can be opened with all entries from index keep on and the stable
-// values: the beginning of a segment. It stays one until a later position is released.
+// Anchor returns the beginning of a segment, from which the log can be opened with the stable values and all entries
+// from index keep on. It is valid until a later position is released.
 func (l *Log) Anchor(keep uint64) (journal.Start, error) {
 	l.writing.Lock()
 	defer l.writing.Unlock()
@@ -382,8 +381,8 @@ func (l *Log) Anchor(keep uint64) (journal.Start, error) {
 
 var errNoSegment = errors.New("no segment begins there")
 
-// Release removes the segments before a position that Anchor has returned and a checkpoint has noted durably, and so
-// the entries in them.
+// Release removes the segments before a position that Anchor has returned and a checkpoint has noted durably, with the
+// entries in them.
 func (l *Log) Release(s journal.Start) error {
 	if start, ok := l.journal.Segment(s.LSN); !ok || start != s {
 		return fmt.Errorf("release what is before %d: %w", s.LSN, errNoSegment)
@@ -391,7 +390,7 @@ func (l *Log) Release(s journal.Start) error {
 	l.mu.Lock()
 	n, _ := slices.BinarySearch(l.lsns, s.LSN)
 	l.first += uint64(n)
-	l.lsns = slices.Clone(l.lsns[n:]) // so that the memory of the others is free
+	l.lsns = slices.Clone(l.lsns[n:]) // frees the memory of the others
 	l.mu.Unlock()
 	if err := l.journal.Release(s.LSN); err != nil {
 		return fmt.Errorf("release what is before %d: %w", s.LSN, err)
@@ -402,18 +401,17 @@ func (l *Log) Release(s journal.Start) error {
 // Size returns the length of all segments, in bytes.
 func (l *Log) Size() int64 { return l.journal.Size() }
 
-// Err returns why the log has failed, nil if it has not. Nothing can be stored any more until it is closed and opened
-// anew.
+// Err returns why the log has failed, nil if it has not. After a failure nothing can be stored until it is reopened.
 func (l *Log) Err() error { return l.journal.Err() }
 
-// Empty reports whether there has never been an entry or a stable value.
+// Empty reports whether the log never had an entry or a stable value.
 func (l *Log) Empty() bool {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return !l.used
 }
 
-// Close ends the log. It returns why the log has failed, if it has.
+// Close ends the log. It returns the log's failure, if any.
 func (l *Log) Close() error {
 	l.writing.Lock()
 	defer l.writing.Unlock()

@@ -43,7 +43,7 @@ func open(t require.TestingT, o Options) *Log {
 	return l
 }
 
-// openNew opens a log in a file system of its own, for the length of a test.
+// openNew opens a log in a file system of its own, for the duration of a test.
 func openNew(t testing.TB, o Options) *Log {
 	o.FS = newFS(t)
 	l := open(t, o)
@@ -53,7 +53,7 @@ func openNew(t testing.TB, o Options) *Log {
 
 var appendedAt = time.Date(2026, 11, 27, 1, 2, 3, 4, time.UTC)
 
-// entries returns entries from one index to another, of a term.
+// entries returns entries from one index to another, in a term.
 func entries(from, to, term uint64) []*raft.Log {
 	var logs []*raft.Log
 	for i := from; i <= to; i++ {
@@ -64,7 +64,7 @@ func entries(from, to, term uint64) []*raft.Log {
 	return logs
 }
 
-// contents is what a log has, in words.
+// contents describes the content of a log.
 func contents(t require.TestingT, l *Log) string {
 	first, err := l.FirstIndex()
 	require.NoError(t, err)
@@ -85,7 +85,7 @@ func contents(t require.TestingT, l *Log) string {
 	return strings.TrimSpace(b.String())
 }
 
-// What raft does with a log, and what is there afterwards, before and after the log is opened again.
+// The calls that raft makes to a log, and the content afterwards, before and after the log is reopened.
 func TestEntriesAsRaftUsesThem(t *testing.T) {
 	store := func(from, to, term uint64) func(*Log) error {
 		return func(l *Log) error { return l.StoreLogs(entries(from, to, term)) }
@@ -96,7 +96,7 @@ func TestEntriesAsRaftUsesThem(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		do   []func(*Log) error
-		err  string // of the last one
+		err  string // of the last call
 		want string
 	}{
 		{"nothing", nil, "", ""},
@@ -211,7 +211,7 @@ func TestCommitIndexIsStoredWithEntries(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// Entries that the memory has no room for come from the file.
+// Entries that do not fit in memory come from the file.
 func TestLongEntries(t *testing.T) {
 	l := openNew(t, Options{SegmentSize: 4 << 20})
 	var logs []*raft.Log
@@ -320,7 +320,7 @@ func TestEach(t *testing.T) {
 	require.ErrorIs(t, l.Each(30, 31, collect), raft.ErrLogNotFound)
 	stop := fmt.Errorf("stop")
 	require.Equal(t, stop, l.Each(5, 30, func(*raft.Log) error { return stop }))
-	// No lock is held while fn runs; and what is cut meanwhile is not there any more.
+	// No lock is held while fn runs, and entries cut meanwhile are missing.
 	n := 0
 	require.ErrorIs(t, l.Each(5, 30, func(e *raft.Log) error {
 		if n++; n == 1 {
@@ -387,8 +387,8 @@ func TestReleaseWhatACheckpointHas(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// Deleting entries that are released already changes nothing: they are committed, so the commit index stays, also where
-// entries follow that are deleted later.
+// Deleting released entries changes nothing: they are committed, so the commit index stays, even where entries follow
+// that are deleted later.
 func TestDeletingReleasedEntriesKeepsTheCommitIndex(t *testing.T) {
 	fs := newFS(t)
 	l := open(t, Options{FS: fs, SegmentSize: 1})
@@ -420,12 +420,12 @@ func TestDeletingReleasedEntriesKeepsTheCommitIndex(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// model is what a log must have: raft's own store, and what goes beyond that.
+// model is the expected content of a log: raft's own store, and the additions to it.
 type model struct {
 	*raft.InmemStore
 	values map[string]string
 	commit uint64
-	keep   uint64 // entries before it may be gone
+	keep   uint64 // earlier entries may be gone
 }
 
 func (m *model) last() uint64 {
@@ -451,8 +451,8 @@ func (m *model) forget(t require.TestingT, l *Log) (first uint64) {
 	return first
 }
 
-// cut deletes the entries from an index on, of the log too. Where the log has released all of them nothing is left to
-// delete, and the commit index stays: a checkpoint has the effects of what was released, so that was committed.
+// cut deletes the entries from an index on, in the log too. If the log has released all of them, nothing is left to
+// delete, and the commit index stays: a checkpoint has the effects of released entries, so they were committed.
 func (m *model) cut(t require.TestingT, l *Log, from uint64) {
 	last := m.last()
 	m.forget(t, l)
@@ -463,7 +463,7 @@ func (m *model) cut(t require.TestingT, l *Log, from uint64) {
 	}
 }
 
-// compare compares a log with the model, and has the model forget what was released.
+// compare compares a log with the model, which first drops released entries.
 func (m *model) compare(t require.TestingT, l *Log) {
 	first := m.forget(t, l)
 	last, err := l.LastIndex()
@@ -568,7 +568,7 @@ func TestLogIsTheModel(t *testing.T) {
 	})
 }
 
-// Readers beside a writer that cuts see an entry of the log as it was at some time, or none.
+// Readers during cuts see an entry as it was at some time, or none.
 func TestReadersBesideAWriter(t *testing.T) {
 	l := openNew(t, Options{SegmentSize: 2000})
 	done := make(chan struct{})

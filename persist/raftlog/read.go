@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	recentEntries = 4096     // how many of the last entries are kept in memory
-	recentSize    = 16 << 20 // and how many bytes of them, but for the last one
-	aheadEntries  = 512      // how many entries are read at once
-	// how many bytes are read at once: an entry that is kept by itself is the last of them
+	recentEntries = 4096     // last entries kept in memory
+	recentSize    = 16 << 20 // limit of their bytes, except for the last one
+	aheadEntries  = 512      // entries read at once
+	// bytes read at once: a longer entry ends the block
 	aheadSize   = journal.LongRecord
-	aheadBlocks = 4 // for how many readers what was read ahead is kept
+	aheadBlocks = 4 // readers whose blocks are kept
 )
 
 // recent is a ring of the last entries.
 type recent struct {
-	slots       []raft.Log // an entry has that of its index modulo their number
+	slots       []raft.Log // by index modulo the number of slots
 	first, next uint64     // indexes of the first entry, and after the last one
 	size        int
 }
@@ -68,7 +68,7 @@ func (r *recent) drop(index uint64) {
 
 func sizeOf(e *raft.Log) int { return len(e.Data) + len(e.Extensions) }
 
-// ahead are entries that were read with others before anybody asked for them, in blocks of successive ones.
+// ahead has entries that were read together with requested ones, in blocks of consecutive entries.
 type ahead struct {
 	blocks [aheadBlocks][]raft.Log
 	next   int // the block to be replaced
@@ -88,7 +88,7 @@ func (a *ahead) add(block []raft.Log) {
 	a.next = (a.next + 1) % aheadBlocks
 }
 
-// GetLog reads an entry. The error is raft.ErrLogNotFound if it is not there.
+// GetLog reads an entry. The error is raft.ErrLogNotFound if it does not exist.
 func (l *Log) GetLog(index uint64, e *raft.Log) error {
 	l.mu.RLock()
 	lsn, ok := l.find(index)
@@ -121,7 +121,7 @@ func (l *Log) GetLog(index uint64, e *raft.Log) error {
 	return nil
 }
 
-// find returns where an entry is. The caller holds mu.
+// find returns the position of an entry. The caller holds mu.
 func (l *Log) find(index uint64) (lsn uint64, ok bool) {
 	if len(l.lsns) == 0 || index < l.first || index > l.last() {
 		return 0, false
@@ -131,7 +131,7 @@ func (l *Log) find(index uint64) (lsn uint64, ok bool) {
 
 var errEnough = errors.New("enough has been read")
 
-// readAhead reads the entry that is at an LSN and some of the following ones.
+// readAhead reads the entry at an LSN and some following ones.
 func (l *Log) readAhead(index, lsn uint64) (entries []raft.Log, err error) {
 	err = l.scan(index, lsn, func(e *raft.Log, at uint64, record []byte) error {
 		if e != nil {
@@ -146,7 +146,7 @@ func (l *Log) readAhead(index, lsn uint64) (entries []raft.Log, err error) {
 		return nil
 	})
 	switch {
-	case len(entries) > 0: // whoever needs those that cannot be read will see why
+	case len(entries) > 0: // a reader of the unreadable ones will get the error
 		return entries, nil
 	case err == nil || err == errEnough || errors.Is(err, journal.ErrReleased):
 		return nil, raft.ErrLogNotFound
@@ -154,9 +154,9 @@ func (l *Log) readAhead(index, lsn uint64) (entries []raft.Log, err error) {
 	return nil, fmt.Errorf("read entry %d: %w", index, err)
 }
 
-// Each calls fn with the entries from one index to another, in order. An entry and what it holds is valid until fn
-// returns. Each ends with the first error of fn, which it returns as it is, and with raft.ErrLogNotFound where an
-// entry is not there, or has been cut or released meanwhile. No lock is held while fn runs.
+// Each calls fn with the entries from one index to another, in order. An entry and its data are valid until fn returns.
+// Each stops with the first error of fn, which it returns unchanged, or with raft.ErrLogNotFound at an entry that does
+// not exist, or has been cut or released meanwhile. No lock is held while fn runs.
 func (l *Log) Each(from, to uint64, fn func(*raft.Log) error) error {
 	if from > to {
 		return nil
@@ -188,8 +188,8 @@ func (l *Log) Each(from, to uint64, fn func(*raft.Log) error) error {
 	return fmt.Errorf("read entry %d: %w", next, err)
 }
 
-// scan calls fn with the records from an LSN on, where the entry with an index is: where they are, and the entries if
-// they are those that follow each other in the log, nil otherwise.
+// scan calls fn with the records from an LSN on, which is the position of the entry with an index: with their
+// positions, and with the entry if it continues the log, else nil.
 func (l *Log) scan(index, lsn uint64, fn func(e *raft.Log, at uint64, record []byte) error) error {
 	_, err := l.journal.Read(lsn, func(at uint64, now int64, record []byte) error {
 		if len(record) == 0 || record[0] != kindEntry {

@@ -11,15 +11,15 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// The format of records. Numbers are as of encoding/binary.Uvarint, and bytes are preceded by their length, but for
-// those at the end.
+// The format of records. Numbers are those of encoding/binary.Uvarint, and bytes follow their length, except at the end
+// of a record.
 //
 //	entry   kind (1), type (1), index, term, commit index or 0, extensions, data
 //	value   kind (1), key, value
 //	state   kind (1), commit index, for each stable value its key and value with its length
 //	cut     kind (1), index: the entries from it on are gone
 //
-// The time of an entry's record is when it was appended by the leader, in ns since 1970, 0 if that is not known.
+// The time of an entry's record is the time when the leader appended it, in ns since 1970, 0 if unknown.
 const (
 	kindEntry = iota + 1
 	kindValue
@@ -28,20 +28,20 @@ const (
 )
 
 const (
-	maxEntry = 1 << 30  // longest data and extensions of an entry, in bytes
-	maxState = 16 << 10 // longest state, in bytes
-	pairSize = 8        // of it, what a key and its value take besides, at most
+	maxEntry = 1 << 30  // limit of an entry's data and extensions, in bytes
+	maxState = 16 << 10 // limit of a state, in bytes
+	pairSize = 8        // maximum overhead of a key and its value in a state
 )
 
 var errRecord = errors.New("unknown or malformed record")
 
-// state is what a segment begins with.
+// state is the record at the start of a segment.
 type state struct {
 	commit uint64
 	values map[string][]byte
 }
 
-// size returns at least how long the values are in a record, in bytes.
+// size returns an upper bound of the values' size in a record, in bytes.
 func (s state) size() int {
 	n := 0
 	for key, value := range s.values {
@@ -79,7 +79,7 @@ func appendBytes(dst, b []byte) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
 }
 
-// decodeEntry reads the record of an entry, which was given a time. What the entry holds is part of the record.
+// decodeEntry decodes the record of an entry; now is the record's time. The entry's data shares the record's memory.
 func decodeEntry(record []byte, now int64) (e raft.Log, commit uint64, err error) {
 	if len(record) < 2 || record[0] != kindEntry {
 		return raft.Log{}, 0, errRecord
@@ -125,7 +125,7 @@ func decodeCut(record []byte) (index uint64, err error) {
 	return index, d.err()
 }
 
-// decoder reads what a record consists of. What it returns once bad is set means nothing.
+// decoder decodes the fields of a record. Its results are invalid once bad is set.
 type decoder struct {
 	rest []byte
 	bad  bool
@@ -140,7 +140,7 @@ func (d *decoder) number() uint64 {
 	return v
 }
 
-// bytes returns nil if there are none.
+// bytes returns nil for an empty field.
 func (d *decoder) bytes() []byte {
 	n := d.number()
 	if n > uint64(len(d.rest)) {
@@ -161,7 +161,7 @@ func (d *decoder) err() error {
 	return nil
 }
 
-// checkEntries returns why entries cannot be stored behind the one with index last, 0 if the log is empty.
+// checkEntries returns why entries cannot be stored after index last, which is 0 if the log is empty.
 func checkEntries(logs []*raft.Log, last uint64) error {
 	for _, e := range logs {
 		switch {
@@ -175,7 +175,7 @@ func checkEntries(logs []*raft.Log, last uint64) error {
 	return nil
 }
 
-// stamp is the time of an entry's record.
+// stamp returns the time for an entry's record.
 func stamp(e *raft.Log) int64 {
 	if e.AppendedAt.IsZero() {
 		return 0

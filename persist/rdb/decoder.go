@@ -8,34 +8,34 @@ import (
 	"strconv"
 )
 
-// decoder reads the primitives of which everything is made. What it returns is valid until recycle.
+// decoder reads the primitives of the format. Its results are valid until recycle.
 type decoder struct {
-	r    io.Reader // nil if all there is is in buf
+	r    io.Reader // nil if buf has everything
 	buf  []byte
 	pos  int
-	crc  uint64 // of all that was read before buf
-	text []byte // strings that are not in buf as they are
+	crc  uint64 // of everything read before buf
+	text []byte // strings that are not contiguous in buf
 }
 
 const (
 	bufferSize = 64 << 10
-	// step is how many bytes of a string there is memory for before as many of it have come.
+	// step is the most memory for a string beyond the bytes that have arrived.
 	step = 1 << 20
-	// keptText is the largest buffer of strings that is kept for the next ones.
+	// keptText is the largest buffer of strings that is kept for reuse.
 	keptText = 1 << 20
 )
 
-// recycle makes the memory of all strings that were returned usable for others.
+// recycle makes the memory of all returned strings reusable.
 func (d *decoder) recycle() {
 	if d.text = d.text[:0]; cap(d.text) > keptText {
 		d.text = nil
 	}
 }
 
-// grow makes room in b for n more bytes, but for no more than a step beyond what it has.
+// grow makes room in b for n more bytes, but at most for a step beyond its present size.
 func grow(b []byte, n int) []byte { return slices.Grow(b, min(n, max(step, len(b)))) }
 
-// fill has n bytes, of at most bufferSize, in buf behind pos.
+// fill makes n bytes, at most bufferSize, available in buf after pos.
 func (d *decoder) fill(n int) error {
 	if len(d.buf)-d.pos >= n {
 		return nil
@@ -64,10 +64,10 @@ func (d *decoder) fill(n int) error {
 	return nil
 }
 
-// sum returns the checksum of all that was read.
+// sum returns the checksum of everything read.
 func (d *decoder) sum() uint64 { return checksum(d.crc, d.buf[:d.pos]) }
 
-// fixed reads n bytes, at most 64 of them. They are valid until the next call of any method.
+// fixed reads n bytes, at most 64. They are valid until the next call of any method.
 func (d *decoder) fixed(n int) ([]byte, error) {
 	if err := d.fill(n); err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (d *decoder) raw(n uint64) ([]byte, error) {
 	return d.text[start:len(d.text):len(d.text)], nil
 }
 
-// The first two bits of a length, and what the rest of the byte says if they are all set.
+// The first two bits of a length, and the meaning of the other bits if both are set.
 const (
 	length6       = 0
 	length14      = 1
@@ -127,7 +127,7 @@ const (
 	specialLZF   = 3
 )
 
-// lengthOrSpecial reads a length, or what stands in the place of one before a string in a special form.
+// lengthOrSpecial reads a length, or the mark of a string in a special form in its place.
 func (d *decoder) lengthOrSpecial() (n uint64, special bool, err error) {
 	first, err := d.byte()
 	if err != nil {
@@ -161,7 +161,7 @@ func (d *decoder) lengthOrSpecial() (n uint64, special bool, err error) {
 	return 0, false, corrupt("a length that begins with %#x", first)
 }
 
-// length reads a length, or a number written as one.
+// length reads a length, or a number encoded as one.
 func (d *decoder) length() (uint64, error) {
 	n, special, err := d.lengthOrSpecial()
 	if err == nil && special {
@@ -201,7 +201,7 @@ func (d *decoder) string() ([]byte, error) {
 	return d.text[start:len(d.text):len(d.text)], nil
 }
 
-// compressed reads a string behind the mark of LZF.
+// compressed reads a string after the mark of LZF.
 func (d *decoder) compressed() ([]byte, error) {
 	n, err := d.length()
 	if err != nil {
@@ -236,7 +236,7 @@ func (d *decoder) millis() (int64, error) {
 	return int64(binary.LittleEndian.Uint64(b)), nil
 }
 
-// numbers reads numbers that are written as lengths.
+// numbers reads numbers encoded as lengths.
 func (d *decoder) numbers(to ...*uint64) (err error) {
 	for _, n := range to {
 		if *n, err = d.length(); err != nil {
@@ -246,7 +246,7 @@ func (d *decoder) numbers(to ...*uint64) (err error) {
 	return nil
 }
 
-// elements calls fn as often as the length says that comes next. It fails if that is 0.
+// elements reads a length and calls fn that many times. It fails if the length is 0.
 func (d *decoder) elements(fn func() error) error {
 	n, err := d.length()
 	if err == nil && n == 0 {

@@ -6,28 +6,28 @@ import (
 	"math"
 )
 
-// Encoder writes. What it has written gathers in memory, or goes to a Writer now and then. The zero value gathers.
+// Encoder encodes. Its output collects in memory, or goes to a Writer now and then. The zero value collects.
 type Encoder struct {
-	w     io.Writer // nil if everything is to stay in buf
+	w     io.Writer // nil if everything stays in buf
 	buf   []byte
-	crc   uint64 // of what has gone to w
+	crc   uint64 // of the output already written to w
 	err   error
 	table *lzfTable // of compress; nil before the first use
 	plain bool      // strings are not compressed
-	alone bool      // keys that values name are left out
+	alone bool      // omit keys named in values
 }
 
-// NewEncoder returns an Encoder of a file that goes to w.
+// NewEncoder returns an Encoder that writes a file to w.
 func NewEncoder(w io.Writer) *Encoder { return &Encoder{w: w} }
 
 const (
 	flushSize = 1 << 20
-	// minCompressed is the length of the shortest string that is compressed, and maxCompressed that of the longest.
+	// minCompressed and maxCompressed are the lengths of the shortest and the longest strings that are compressed.
 	minCompressed = 21
 	maxCompressed = math.MaxInt32
 )
 
-// flush hands what has gathered to w.
+// flush writes the collected output to w.
 func (e *Encoder) flush() {
 	if e.w == nil {
 		return
@@ -83,12 +83,12 @@ func (e *Encoder) string(v []byte) {
 	e.buf = append(e.buf, v...)
 }
 
-// compressed writes a string compressed, if that is worth it.
+// compressed writes a string compressed if that is shorter, and reports whether it did.
 func (e *Encoder) compressed(v []byte) bool {
 	if e.table == nil {
 		e.table = new(lzfTable)
 	}
-	// The compressed string goes behind room for the longest head, and moves to its place.
+	// The compressed string is first written after room for the longest head, and then moved.
 	const room = 1 + 9 + 9
 	start := len(e.buf)
 	e.buf = append(e.buf, make([]byte, room)...)

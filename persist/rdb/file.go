@@ -13,7 +13,7 @@ import (
 	"github.com/atomredis/atomredis/engine"
 )
 
-// Magic is what a file begins with; four digits of the version follow.
+// Magic is the start of a file; four digits of the version follow.
 const Magic = "REDIS"
 
 // Key is a key in a file.
@@ -24,38 +24,38 @@ type Key struct {
 	Value any
 	// Deadline is when the key expires, in ms since 1970; 0 if it does not.
 	Deadline int64
-	// Idle is for how many seconds it has not been used, -1 if that is not known.
+	// Idle is the number of seconds without use, -1 if unknown.
 	Idle int64
 }
 
 // Function is the source of a library of functions in a file.
 type Function string
 
-// Aux is what a file tells of its origin.
+// Aux is information in a file about its origin.
 type Aux struct{ Name, Value string }
 
-// Reader reads a file, from the front to the end once.
+// Reader reads a file once, from start to end.
 type Reader struct {
 	d     decoder
 	lim   Limits
 	began bool
 	ended bool
 	db    int
-	// module is what was returned last, if that is a *Module.
+	// module is the last returned item, if that is a *Module.
 	module *Module
-	// Version is that of the file, known after the first call of Next.
+	// Version is the file's version, known after the first call of Next.
 	Version int
 	// Empty counts the collections without elements that were skipped.
 	Empty int
-	// Announced is how many keys the databases have that were begun, by what the file says.
+	// Announced is the number of keys in the databases begun so far, according to the file.
 	Announced int64
 }
 
-// NewReader returns a Reader of what r gives. It may read beyond the end of the file; Rest has what it did.
+// NewReader returns a Reader of r's data. It may read beyond the end of the file; Rest returns the surplus.
 func NewReader(r io.Reader, lim Limits) *Reader { return &Reader{d: decoder{r: r}, lim: lim} }
 
-// Next returns the next item: a *Key, a Function, an Aux or a *Module; io.EOF if the file has ended as it should. The item is
-// valid until the next call, but for collections, which are the caller's.
+// Next returns the next item: a *Key, a Function, an Aux or a *Module; io.EOF after a proper end of the file. The item
+// is valid until the next call, except collections, which the caller owns.
 func (r *Reader) Next() (any, error) {
 	if r.ended {
 		return nil, io.EOF
@@ -89,7 +89,7 @@ func (r *Reader) Next() (any, error) {
 	}
 }
 
-// Rest returns what was read beyond the end of the file.
+// Rest returns the data read beyond the end of the file.
 func (r *Reader) Rest() []byte { return r.d.buf[r.d.pos:] }
 
 func (r *Reader) header() error {
@@ -111,7 +111,7 @@ func (r *Reader) header() error {
 	return nil
 }
 
-// next reads an opcode with what follows, or a key; the item is nil if there is nothing to tell.
+// next reads an opcode with its data, or a key; the item is nil if there is nothing to return.
 func (r *Reader) next(key *Key) (any, error) {
 	d := &r.d
 	d.recycle()
@@ -129,7 +129,7 @@ func (r *Reader) next(key *Key) (any, error) {
 		}
 		r.db = int(n)
 		return nil, err
-	case opResize: // how many keys there are, and how many of them expire
+	case opResize: // numbers of keys and of expiring keys
 		var keys, expiring uint64
 		err := d.numbers(&keys, &expiring)
 		r.Announced += int64(min(keys, math.MaxInt32))
@@ -181,7 +181,7 @@ func (r *Reader) next(key *Key) (any, error) {
 	return key, err
 }
 
-// end checks the checksum, which a version below 5 does not have and others may have as 0.
+// end checks the checksum. Versions below 5 have none; in others it may be 0.
 func (r *Reader) end() error {
 	if r.Version >= 5 {
 		want := r.d.sum()
@@ -197,7 +197,7 @@ func (r *Reader) end() error {
 	return io.EOF
 }
 
-// Begin writes the head of a file of a version, Version or VersionExpiringFields, with what it tells of its origin.
+// Begin writes the head of a file of a version, Version or VersionExpiringFields, with information about its origin.
 func (e *Encoder) Begin(version int, aux ...Aux) {
 	e.buf = fmt.Appendf(e.buf, "%s%04d", Magic, version)
 	for _, a := range aux {
@@ -214,7 +214,7 @@ func (e *Encoder) Function(code string) {
 	e.written()
 }
 
-// SelectDB writes that the keys to come are in a database, and how many those are and how many of them expire.
+// SelectDB starts a database, and writes its numbers of keys and of expiring keys.
 func (e *Encoder) SelectDB(db, keys, expires int) {
 	e.buf = append(e.buf, opSelectDB)
 	e.length(uint64(db))
@@ -223,7 +223,7 @@ func (e *Encoder) SelectDB(db, keys, expires int) {
 	e.length(uint64(expires))
 }
 
-// Key writes a key with its value and deadline. If values of the type have no form that is an error of the file.
+// Key writes a key with its value and deadline. A value without a form is an error of the file.
 func (e *Encoder) Key(entry *engine.Entry) {
 	k, form, err := kindOf(entry)
 	if err != nil {
@@ -240,7 +240,7 @@ func (e *Encoder) Key(entry *engine.Entry) {
 	e.written()
 }
 
-// Err returns the first error so far: one of the io.Writer, or that of Key.
+// Err returns the first error so far, of the io.Writer or of Key.
 func (e *Encoder) Err() error { return e.err }
 
 // End writes the end of a file, and returns the first error, as Err does.

@@ -98,8 +98,8 @@ func setExpiring(h *hashes.Hash, field, value []byte, at int64, lim *Limits) err
 	return nil
 }
 
-// expiringHash reads a hash of which some fields expire: in front of each stands when, as a time, or since Redis 7.4
-// counted from one millisecond before the earliest, which stands in front of all.
+// expiringHash reads a hash with expiring fields. Each field's deadline stands before it: as a time, or since Redis 7.4
+// relative to one millisecond before the earliest deadline, which comes first.
 func (d *decoder) expiringHash(typ byte, lim *Limits) (any, error) {
 	base := int64(0)
 	if typ == typeHashExpire {
@@ -107,7 +107,7 @@ func (d *decoder) expiringHash(typ byte, lim *Limits) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if first < 0 || first > maxFieldDeadline+1 { // with one more, no field expires
+		if first < 0 || first > maxFieldDeadline+1 { // one above the maximum: no field expires
 			return nil, corrupt("a field that expires at %d", first)
 		}
 		base = first - 1
@@ -138,10 +138,10 @@ func (d *decoder) expiringHash(typ byte, lim *Limits) (any, error) {
 	return h, err
 }
 
-// expiringPack reads a small hash of which some fields expire: a listpack of fields, values and deadlines.
+// expiringPack reads a small hash with expiring fields: a listpack of fields, values and deadlines.
 func (d *decoder) expiringPack(typ byte, lim *Limits) (any, error) {
 	if typ == typeHashPack {
-		if _, err := d.millis(); err != nil { // the earliest of them
+		if _, err := d.millis(); err != nil { // the earliest deadline
 			return nil, err
 		}
 	}
@@ -188,7 +188,7 @@ func (e *Encoder) hash(h *hashes.Hash) {
 	}
 }
 
-// savedHash writes a hash. In a packed one every field has its deadline behind its value if any has one, 0 for none.
+// savedHash writes a hash. If any field of a packed one has a deadline, a deadline follows each value, 0 for none.
 func (e *Encoder) savedHash(h *hashes.Hash) {
 	encoding := h.Encoding()
 	if encoding == "hashtable" {

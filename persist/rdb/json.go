@@ -5,7 +5,7 @@ import (
 	"github.com/atomredis/atomredis/engine/documents"
 )
 
-// jsonKind is that of JSON documents. They belong to a module of Redis, which writes their JSON text.
+// jsonKind is the kind of JSON documents. They belong to a module of Redis, which writes their JSON text.
 var jsonKind = kind{
 	module:        jsonModule,
 	moduleVersion: jsonVersion,

@@ -15,9 +15,9 @@ import (
 	"github.com/atomredis/atomredis/engine/vectors"
 )
 
-// kinds is all that files and payloads know of the types of values. What a type says here stands in a file of its own;
-// string values are short enough to stand at the end of this one. A type that is not in the table has no form: it
-// cannot be dumped, nor written to a file. No other code of this package asks for a type.
+// kinds is all that files and payloads know about the types of values. Each type's functions are in a file of its own;
+// those of strings are short and at the end of this file. A type that is not in the table has no form: it cannot be
+// dumped or written to a file. No other code of this package depends on a type.
 var kinds = [...]kind{
 	engine.String:      stringKind,
 	engine.List:        listKind,
@@ -37,40 +37,40 @@ var kinds = [...]kind{
 	engine.VectorSet:   partsKind("atomVECTR", func(e *engine.Entry) parts { return e.Vectors() }, vectors.NewLoader),
 }
 
-// kind is how values of a type are read and written.
+// kind says how values of a type are read and written.
 type kind struct {
-	// numbers are those of the forms that are read.
+	// numbers are the numbers of the readable forms.
 	numbers []byte
-	// module is the name of the type if its values have the form of modules' values, and no number. moduleVersion is the
+	// module is the name of the type if its values have the form of module values, and no number. moduleVersion is the
 	// version of the form.
 	module        string
 	moduleVersion uint64
-	// laterVersions are read too.
+	// laterVersions can be read too.
 	laterVersions []uint64
-	// read reads a value in the form of a number. It returns a []byte, which is valid until recycle, or a collection of
-	// package engine's. An element that comes twice, and a collection without any, is an error.
+	// read reads a value in the form of a number. It returns a []byte, valid until recycle, or a collection of package
+	// engine's. A repeated element, and an empty collection, is an error.
 	read func(d *decoder, number byte, lim *Limits) (any, error)
-	// form returns the form that write writes a value in.
+	// form returns the form in which write writes a value.
 	form func(entry *engine.Entry) form
-	// write writes a value. One that is not in memory is brought there. Large ones call Encoder.written now and then.
+	// write writes a value, and loads it if it is not in memory. For large ones it calls Encoder.written now and then.
 	write func(e *Encoder, entry *engine.Entry)
-	// saved writes a value as Redis does, for its length; nil if that is what write does. limit is the size of the nodes
-	// of lists.
+	// saved writes a value as Redis does, to determine its length; nil if write does that. limit is the node size of
+	// lists.
 	saved func(e *Encoder, entry *engine.Entry, limit lists.Limit)
 }
 
-// form is what a value is written in.
+// form identifies a stored form.
 type form struct {
 	number  byte
-	version uint16 // the first that knows it, or Version
+	version uint16 // the first that has it, or Version
 }
 
-// plainForm is for types of which all values have one form, which Version knows.
+// plainForm is for types with a single form, which Version has.
 func plainForm(number byte) func(*engine.Entry) form {
 	return func(*engine.Entry) form { return form{number, Version} }
 }
 
-// readers are the kinds by the numbers of their forms.
+// readers has the kinds by the numbers of their forms.
 var readers = func() (r [256]*kind) {
 	for t := range kinds {
 		for _, number := range kinds[t].numbers {
@@ -80,7 +80,7 @@ var readers = func() (r [256]*kind) {
 	return r
 }()
 
-// modules are the kinds by their names as modules.
+// modules has the kinds by their names as modules.
 var modules = func() map[string]*kind {
 	r := map[string]*kind{}
 	for t := range kinds {
@@ -91,8 +91,8 @@ var modules = func() map[string]*kind {
 	return r
 }()
 
-// kindOf returns how an entry's value is written, and in which form. It fails if the type has none, with an error that
-// names the key.
+// kindOf returns the kind of an entry's value, and its form. If the type has none, it returns an error that names the
+// key.
 func kindOf(entry *engine.Entry) (*kind, form, error) {
 	if t := int(entry.Type()); t < len(kinds) && kinds[t].write != nil {
 		return &kinds[t], kinds[t].form(entry), nil

@@ -14,8 +14,8 @@ var listKind = kind{
 }
 
 const (
-	containerPlain  = 1 // a node of a list that is one element
-	containerPacked = 2 // and one that is a listpack
+	containerPlain  = 1 // a node of a list with a single element
+	containerPacked = 2 // a node that is a listpack
 )
 
 func (d *decoder) list(typ byte, lim *Limits) (any, error) {
@@ -79,11 +79,10 @@ func (e *Encoder) list(l *lists.List) {
 	})
 }
 
-// nodeOverhead is what Redis supposes that an element takes beside its bytes when it looks whether a node has room
-// for it.
+// nodeOverhead is Redis's estimate of an element's overhead when it checks whether a node has room.
 const nodeOverhead = 8
 
-// savedList writes a list in the nodes that Redis makes of it when its elements are pushed one behind the other.
+// savedList writes a list in the nodes that Redis creates when the elements are pushed one after the other.
 func (e *Encoder) savedList(l *lists.List, limit lists.Limit) {
 	maxBytes, maxEntries := limit.Bounds()
 	var nodes [][]byte // each after its kind

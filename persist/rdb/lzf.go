@@ -2,22 +2,22 @@ package rdb
 
 import "math"
 
-// LZF, with which Redis compresses strings. A control byte below 32 stands before that many bytes and one more, which
-// are as they were; any other is a reference: its upper three bits are the length less 2 (7 has another byte added),
-// the lower five with the next byte are the distance less 1.
+// LZF is Redis's compression of strings. A control byte below 32 is followed by that many literal bytes plus one. Any
+// other is a reference: its upper three bits are the length less 2 (after 7, another byte is added), the lower five
+// with the next byte are the distance less 1.
 
 const (
-	lzfLiteral   = 32      // bytes in one run at most
-	lzfReference = 264     // bytes that one reference stands for at most,
-	lzfDistance  = 1 << 13 // at most so far back
+	lzfLiteral   = 32      // most bytes in one literal run
+	lzfReference = 264     // most bytes of one reference,
+	lzfDistance  = 1 << 13 // and its largest distance
 	lzfRatio     = lzfReference / 3
 	lzfHashBits  = 16
 )
 
-// decompress appends the size bytes that b stands for to dst.
+// decompress appends the size bytes that b encodes to dst.
 func decompress(dst, b []byte, size int) (out []byte, ok bool) {
 	if size/lzfRatio > len(b) {
-		return dst, false // so that memory is not taken for what cannot be
+		return dst, false // allocate no memory for the impossible
 	}
 	start := len(dst)
 	out = grow(dst, size)
@@ -49,21 +49,21 @@ func decompress(dst, b []byte, size int) (out []byte, ok bool) {
 		if from < start || len(out)-start+length > size {
 			return dst, false
 		}
-		for i := range length { // byte by byte: it may refer to what it appends
+		for i := range length { // byte by byte: it may refer to its own output
 			out = append(out, out[from+i])
 		}
 	}
 	return out, len(out)-start == size
 }
 
-// lzfTable has places in the texts so far, by the hash of the three bytes there. Places of earlier texts are below
-// base, so that the table need not be cleared for each text.
+// lzfTable has positions in texts, by the hash of the three bytes there. Positions in earlier texts are below base, so
+// that the table need not be cleared for each text.
 type lzfTable struct {
 	places [1 << lzfHashBits]uint32
-	base   uint32 // place 0 of the text at hand; the zero value of a place is never one
+	base   uint32 // position 0 of the present text; the zero value is never a valid position
 }
 
-// begin makes room for the places of a text.
+// begin makes room for the positions of a text.
 func (t *lzfTable) begin(size int) {
 	if uint64(t.base)+uint64(size) > math.MaxUint32 {
 		clear(t.places[:])
@@ -74,7 +74,7 @@ func (t *lzfTable) begin(size int) {
 
 func (t *lzfTable) end(size int) { t.base += uint32(size) }
 
-// put notes place i of b, and returns the one that had the same hash before. It is below 1 if there is none that may
+// put records position i of b, and returns the previous one with the same hash. It is below 1 if there is none that may
 // be referred to: Redis never refers to the first byte.
 func (t *lzfTable) put(b []byte, i int) int {
 	three := uint32(b[i])<<16 | uint32(b[i+1])<<8 | uint32(b[i+2])
@@ -84,14 +84,14 @@ func (t *lzfTable) put(b []byte, i int) int {
 	return before
 }
 
-// compress appends what stands for b to dst. ok is false, and dst as it was, if that would not save at least four
-// bytes. It chooses as Redis does, so that the length is the same: DEBUG OBJECT tells it.
+// compress appends the compressed form of b to dst. If that would not save at least four bytes, ok is false and dst is
+// unchanged. It makes the same choices as Redis, so that the length, which DEBUG OBJECT shows, is the same.
 func compress(dst, b []byte, table *lzfTable) (out []byte, ok bool) {
 	table.begin(len(b))
 	defer table.end(len(b))
 	start, limit := len(dst), len(b)-4
 	out = dst
-	from, i := 0, 0 // what is before from has been written
+	from, i := 0, 0 // everything before from has been written
 	literal := func(to int) {
 		for from < to {
 			n := min(to-from, lzfLiteral)
@@ -99,8 +99,8 @@ func compress(dst, b []byte, table *lzfTable) (out []byte, ok bool) {
 			from += n
 		}
 	}
-	// position is where the next byte would go behind the literals up to i, the control byte of their run being there
-	// already.
+	// position returns where the next byte would go after the literals up to i, with the control byte of their run
+	// already written.
 	position := func() (at, run int) {
 		run = (i - from) % lzfLiteral
 		return len(out) - start + (i-from)/lzfLiteral*(lzfLiteral+1) + 1 + run, run
@@ -131,7 +131,7 @@ func compress(dst, b []byte, table *lzfTable) (out []byte, ok bool) {
 		}
 		i += n
 		from = i
-		if i < len(b)-2 { // of the bytes referred from, the last two are places to refer to
+		if i < len(b)-2 { // the last two bytes of a reference are recorded
 			table.put(b, i-2)
 			table.put(b, i-1)
 		}
@@ -143,8 +143,8 @@ func compress(dst, b []byte, table *lzfTable) (out []byte, ok bool) {
 	return out, true
 }
 
-// longestReference returns how many of the bytes that are left a reference may stand for. The last two are left out,
-// but for where Redis compares the first nineteen at once.
+// longestReference returns the maximum length of a reference when so many bytes are left. It excludes the last two,
+// except where Redis compares the first nineteen at once.
 func longestReference(left int) int {
 	most := min(left-2, lzfReference)
 	if most > 16 {

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Data of Redis modules. What they have stored beside the keys is given to the caller, who need not read it; their values are
-// refused, except those of types that exist here.
+// Data of Redis modules. Data stored beside the keys is passed to the caller, who need not read it. Values of modules
+// are refused, except those of types that exist here.
 
-// The kinds of what a module has written, each with its kind in front.
+// The kinds of a module's data; each datum is preceded by its kind.
 const (
 	moduleEnd    = 0
 	moduleInt    = 1
@@ -22,19 +22,19 @@ const (
 	moduleString = 5
 )
 
-// Where data of a module stands.
+// The places of a module's data.
 const (
 	beforeKeys = 1
 	behindKeys = 2
 )
 
-// Module is what a module of a Redis has stored beside the keys. Its methods read the data one by one, until Next of the Reader is
-// called, which skips the rest. A datum of another kind, and the end in place of one, is an error; Err returns the first one, and
-// behind it all data are zero.
+// Module is the data that a Redis module has stored beside the keys. Its methods read the data one by one, until the
+// Reader's next Next, which skips the rest. A datum of another kind, or the end of the data, is an error; Err returns
+// the first one, and afterwards all data is zero.
 type Module struct {
 	Name    string // of the module's type, nine letters
 	Version uint64 // of the form
-	// AfterKeys says that the data stands behind the keys and not before them.
+	// AfterKeys says that the data follows the keys instead of preceding them.
 	AfterKeys bool
 
 	d    *decoder
@@ -42,7 +42,7 @@ type Module struct {
 	over bool
 }
 
-// module reads the head of what a module has stored.
+// module reads the head of a module's data.
 func (d *decoder) module() (*Module, error) {
 	id, err := d.length()
 	if err != nil {
@@ -66,7 +66,7 @@ func (m *Module) next() (kind uint64) {
 	return kind
 }
 
-// expect reads the kind of a datum, and fails if it is another.
+// expect reads the kind of a datum, and fails if it differs.
 func (m *Module) expect(want uint64) bool {
 	if kind := m.next(); m.err == nil && kind != want {
 		m.err = corrupt("the module type %q has a datum of the kind %d in the place of the kind %d", m.Name, kind, want)
@@ -74,7 +74,7 @@ func (m *Module) expect(want uint64) bool {
 	return m.err == nil
 }
 
-// Uint reads a whole number; one with a sign is written as the same bits.
+// Uint reads an integer; a signed one has the same bits.
 func (m *Module) Uint() (n uint64) {
 	if m.expect(moduleUint) {
 		n, m.err = m.d.length()
@@ -82,7 +82,7 @@ func (m *Module) Uint() (n uint64) {
 	return n
 }
 
-// Double reads a number with a fraction.
+// Double reads a floating-point number.
 func (m *Module) Double() (f float64) {
 	if !m.expect(moduleDouble) {
 		return 0
@@ -107,13 +107,13 @@ func (m *Module) Text() string {
 // Err returns the first error.
 func (m *Module) Err() error { return m.err }
 
-// Fail makes err the error, unless there is one. The file cannot be read on.
+// Fail sets the error, unless there is one. The file cannot be read further.
 func (m *Module) Fail(err error) { m.err = cmp.Or(m.err, err) }
 
-// Corrupt is Fail for data that cannot be what the module has written.
+// Corrupt is Fail for data that the module cannot have written.
 func (m *Module) Corrupt(format string, args ...any) { m.Fail(corrupt(format, args...)) }
 
-// skip reads what is left.
+// skip reads the rest of the data.
 func (m *Module) skip() error {
 	for !m.over && m.err == nil {
 		switch kind := m.next(); kind {
@@ -133,10 +133,10 @@ func (m *Module) skip() error {
 	return m.err
 }
 
-// moduleAlphabet has the letters of a module's name, which is nine times six bits of a number.
+// moduleAlphabet has the letters of a module's name, which is nine groups of six bits of a number.
 const moduleAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// moduleValue reads a value in the form of modules, if one of the kinds has the name and the version.
+// moduleValue reads a value in the form of modules, if a kind has its name and version.
 func (d *decoder) moduleValue(number byte, lim *Limits) (any, error) {
 	id, err := d.length()
 	if err != nil {
@@ -154,7 +154,7 @@ const (
 	moduleVersions = 1<<10 - 1
 )
 
-// moduleOf returns the name and the version that a number stands for.
+// moduleOf returns the name and the version encoded in a number.
 func moduleOf(id uint64) (string, uint64) {
 	version := id & moduleVersions
 	var name [moduleNameLen]byte
@@ -166,7 +166,7 @@ func moduleOf(id uint64) (string, uint64) {
 	return string(name[:]), version
 }
 
-// moduleID returns the number that stands for a version of a module's type.
+// moduleID encodes the name and version of a module's type in a number.
 func moduleID(name string, version uint64) (id uint64) {
 	for i := range moduleNameLen {
 		id = id<<6 | uint64(strings.IndexByte(moduleAlphabet, name[i]))
@@ -180,7 +180,7 @@ func (e *Encoder) moduleString(b []byte) {
 	e.string(b)
 }
 
-// moduleString reads a string of a module; end says that the value ends in place of one.
+// moduleString reads a string of a module; end reports the end of the value instead.
 func (d *decoder) moduleString() (b []byte, end bool, err error) {
 	kind, err := d.length()
 	switch {
@@ -193,10 +193,10 @@ func (d *decoder) moduleString() (b []byte, end bool, err error) {
 	return b, false, err
 }
 
-// ModuleWriter writes what a module of a Redis would store beside the keys.
+// ModuleWriter writes the data that a Redis module would store beside the keys.
 type ModuleWriter struct{ e *Encoder }
 
-// Module begins data of a module's type; see Module for what the arguments mean. End of the ModuleWriter ends it.
+// Module begins data of a module's type; Module describes the arguments. End of the ModuleWriter ends it.
 func (e *Encoder) Module(name string, version uint64, afterKeys bool) ModuleWriter {
 	e.buf = append(e.buf, opModuleAux)
 	e.length(moduleID(name, version))

@@ -6,21 +6,21 @@ import (
 	"strconv"
 )
 
-// The flat forms that Redis has for small collections, which stand in files as strings: listpacks, ziplists, zipmaps
-// and sorted integers.
+// Redis's flat forms of small collections, which files contain as strings: listpacks, ziplists, zipmaps and sorted
+// integers.
 
 // packed walks the elements of a listpack or a ziplist.
 type packed struct {
-	b     []byte    // the elements that are left, without the end
-	text  [2][]byte // integers, the last two
+	b     []byte    // the remaining elements, without the end mark
+	text  [2][]byte // text of the last two integers
 	zip   bool
-	prev  int // of a ziplist: the length in bytes of the element before
-	count int // that the header tells, -1 if it does not
+	prev  int // of a ziplist: the length in bytes of the previous element
+	count int // according to the header, -1 if unknown
 	seen  int
 }
 
 const (
-	packedUnknown = 1<<16 - 1 // a count that is not told
+	packedUnknown = 1<<16 - 1 // the count is unknown
 	packedEnd     = 0xff
 )
 
@@ -50,7 +50,7 @@ func ziplist(b []byte) (*packed, error) {
 	return p, nil
 }
 
-// more reports whether elements are left. At the end it fails if there were not as many as there should.
+// more reports whether elements are left. At the end it fails if their number was wrong.
 func (p *packed) more() (bool, error) {
 	if len(p.b) == 0 && p.count >= 0 && p.seen != p.count {
 		return false, corrupt("%d elements where %d are told", p.seen, p.count)
@@ -58,7 +58,7 @@ func (p *packed) more() (bool, error) {
 	return len(p.b) > 0, nil
 }
 
-// next returns the next element. A number is valid until the call after the next, a string as long as what it is in.
+// next returns the next element. A number is valid until the call after the next, a string as long as the data.
 func (p *packed) next() ([]byte, error) {
 	v, n, isInt, err := p.element()
 	if err == nil && isInt {
@@ -81,7 +81,7 @@ func (p *packed) number() (int64, error) {
 	return n, err
 }
 
-// element returns the next element as what it is stored as.
+// element returns the next element in its stored type.
 func (p *packed) element() (v []byte, n int64, isInt bool, err error) {
 	if len(p.b) == 0 {
 		return nil, 0, false, corrupt("an element is missing")
@@ -104,8 +104,8 @@ func (p *packed) element() (v []byte, n int64, isInt bool, err error) {
 	return v, n, isInt, nil
 }
 
-// listHead reads what an element of a listpack begins with: the length of that, and of what follows. A number is n if
-// nothing follows.
+// listHead reads the head of a listpack's element: its length, and the length of the following data. If none follows,
+// the number is n.
 func (p *packed) listHead() (head, size int, isInt bool, n int64) {
 	b := p.b
 	switch c := b[0]; {
@@ -140,7 +140,7 @@ func (p *packed) listHead() (head, size int, isInt bool, n int64) {
 	return 0, 0, false, 0
 }
 
-// backLength returns how many bytes the length of an element takes behind it, which lets listpacks be read backwards.
+// backLength returns the size of an element's trailing length, which lets listpacks be read backwards.
 func backLength(n int) int {
 	switch {
 	case n <= 127:
@@ -155,7 +155,7 @@ func backLength(n int) int {
 	return 5
 }
 
-// appendBack appends the length of an element, seven bits a byte, the lowest in the last byte; all bytes but the
+// appendBack appends the length of an element, seven bits per byte, the lowest in the last byte; all bytes except the
 // first have the high bit.
 func appendBack(dst []byte, n int) []byte {
 	for i := backLength(n) - 1; i >= 0; i-- {
@@ -173,7 +173,7 @@ func checkBack(b []byte, n int) bool {
 	return string(appendBack(want[:0], n)) == string(b)
 }
 
-// littleInt returns a signed number of so many bytes, the lowest first.
+// littleInt decodes a signed little-endian number.
 func littleInt(b []byte) int64 {
 	n := uint64(0)
 	for i, c := range b {
@@ -183,7 +183,7 @@ func littleInt(b []byte) int64 {
 	return int64(n<<shift) >> shift
 }
 
-// zipElement is element in a ziplist.
+// zipElement is element for a ziplist.
 func (p *packed) zipElement() (v []byte, n int64, isInt bool, err error) {
 	b := p.b
 	bad := func() ([]byte, int64, bool, error) { return nil, 0, false, corrupt("an element of a ziplist") }
@@ -234,7 +234,7 @@ func (p *packed) zipElement() (v []byte, n int64, isInt bool, err error) {
 	return v, n, isInt, nil
 }
 
-// appendListpackString appends a string as an element of a listpack: as a number where it is one.
+// appendListpackString appends a string as an element of a listpack, as a number if it is one.
 func appendListpackString(dst, v []byte) []byte {
 	if n, ok := canonicalInt(v); ok {
 		return appendListpackInt(dst, n)
@@ -272,7 +272,7 @@ func appendListpackInt(dst []byte, n int64) []byte {
 	return appendBack(dst, len(dst)-start)
 }
 
-// canonicalInt returns the number that v is the text of, if there is one that has just this text.
+// canonicalInt returns the number whose exact text is v, if there is one.
 func canonicalInt(v []byte) (int64, bool) {
 	if len(v) == 0 || len(v) > 20 || v[0] > '9' || v[0] < '-' || v[0] == '0' && len(v) > 1 {
 		return 0, false
@@ -303,7 +303,7 @@ func zipmap(b []byte, fn func(field, value []byte) error) error {
 			n, head = int(binary.LittleEndian.Uint32(b[1:])), 5
 		}
 		free := 0
-		if extra > 0 { // a byte that tells how many follow the value without a use
+		if extra > 0 { // the number of unused bytes after the value
 			if len(b) <= head {
 				return nil, false
 			}
@@ -333,7 +333,7 @@ func zipmap(b []byte, fn func(field, value []byte) error) error {
 	return nil
 }
 
-// intset calls fn with the numbers of a set of integers, as text that is valid during the call.
+// intset calls fn with the numbers of a set of integers, as text valid during the call.
 func intset(b []byte, fn func(member []byte) error) error {
 	const header = 8
 	if len(b) < header {
@@ -359,7 +359,7 @@ func intset(b []byte, fn func(member []byte) error) error {
 	return nil
 }
 
-// packed reads a string that is a listpack or a ziplist, and calls fn as long as elements are left.
+// packed reads a string that is a listpack or a ziplist, and calls fn while elements are left.
 func (d *decoder) packed(open func(b []byte) (*packed, error), fn func(p *packed) error) error {
 	b, err := d.string()
 	if err != nil {
@@ -380,10 +380,10 @@ func (d *decoder) packed(open func(b []byte) (*packed, error), fn func(p *packed
 	}
 }
 
-// packedBytes are the head and the end of a listpack.
+// packedBytes is the size of a listpack's head and end.
 const packedBytes = 4 + 2 + 1
 
-// sealListpack makes a listpack of its elements, whose number is n.
+// sealListpack makes a listpack of n encoded elements.
 func sealListpack(elements []byte, n int) []byte {
 	size := packedBytes + len(elements)
 	pack := binary.LittleEndian.AppendUint32(make([]byte, 0, size), uint32(size))

@@ -5,10 +5,10 @@ import (
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
-// A sketch, and an array, is a value of a module of our own: names and data of its parts, in the order of the names.
-// Redis refuses it, by the name of the module. Theirs depend on hash functions and layouts that nobody has documented.
+// A sketch or an array is a value of a module of our own: names and data of its parts, in the order of the names. Redis
+// refuses it by the module's name. The forms of Redis's modules depend on undocumented hash functions and layouts.
 
-// parts is a value as it is written.
+// parts is a value for writing.
 type parts interface {
 	delta.Parts
 	Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool)
@@ -20,7 +20,7 @@ type partsLoader[T any] interface {
 	Finish(log *delta.Log) (T, error)
 }
 
-// partsKind returns how the values of a type are written and read that has this name among modules.
+// partsKind returns the kind of a type's values, under this name among modules.
 func partsKind[T any, L partsLoader[T]](module string, of func(*engine.Entry) parts, loader func() L) kind {
 	return kind{
 		module:        module,

@@ -6,26 +6,26 @@ import (
 	"github.com/atomredis/atomredis/engine"
 )
 
-// A payload is what stands in a file for a value, or for libraries of functions, and behind it the version in two
-// bytes and the checksum of everything before in eight, both little-endian.
+// A payload is a value or libraries of functions as in a file, followed by the version in two bytes and the checksum of
+// everything before in eight, both little-endian.
 
 const footerLength = 2 + 8
 
-// footer ends a payload.
+// footer completes a payload.
 func (e *Encoder) footer(version uint16) []byte {
 	e.buf = binary.LittleEndian.AppendUint16(e.buf, version)
 	e.buf = binary.LittleEndian.AppendUint64(e.buf, checksum(0, e.buf))
 	return e.buf
 }
 
-// Seal returns b as a payload, with the footer that it needs: what tools and tests do that make payloads.
+// Seal adds a payload's footer to b, for tools and tests.
 func Seal(b []byte) []byte {
 	e := Encoder{buf: b[:len(b):len(b)]}
 	return e.footer(Version)
 }
 
-// open checks a payload's footer, but perhaps for the checksum, and returns what is before it. A checksum of zero is that
-// of a payload without one.
+// open checks a payload's footer, with skipChecksum except for the checksum, and returns the content. A checksum of
+// zero means none.
 func open(payload []byte, skipChecksum bool) ([]byte, error) {
 	end := len(payload) - footerLength
 	if end < 0 || binary.LittleEndian.Uint16(payload[end:]) > Newest {
@@ -37,11 +37,11 @@ func open(payload []byte, skipChecksum bool) ([]byte, error) {
 	return payload[:end:end], nil
 }
 
-// Dump returns a value as a payload. It fails if values of the type have no form.
+// Dump returns a value as a payload. It fails for a type without a form.
 func Dump(entry *engine.Entry) ([]byte, error) { return payloadOf(entry, Encoder{}) }
 
-// DumpAlone returns a value as a payload for a place where the keys that it names are others, or none: a time series has no
-// rules there and is no compaction.
+// DumpAlone returns a value as a payload without references to other keys: a time series loses its rules and its
+// source.
 func DumpAlone(entry *engine.Entry) ([]byte, error) { return payloadOf(entry, Encoder{alone: true}) }
 
 func payloadOf(entry *engine.Entry, e Encoder) ([]byte, error) {
@@ -54,10 +54,10 @@ func payloadOf(entry *engine.Entry, e Encoder) ([]byte, error) {
 	return e.footer(form.version), nil
 }
 
-// HoldsString reports whether a payload, which need not be one, says that it has a string and not a collection.
+// HoldsString reports whether a payload, which may be invalid, claims to have a string.
 func HoldsString(payload []byte) bool { return len(payload) > 0 && payload[0] == typeString }
 
-// Restore returns the value of a payload: a []byte, which is valid as long as payload, or a collection.
+// Restore returns the value of a payload: a []byte that shares its memory, or a collection.
 func Restore(payload []byte, lim *Limits) (any, error) {
 	b, err := open(payload, lim.SkipChecksum)
 	if err != nil {
@@ -85,8 +85,8 @@ func DumpFunctions(codes []string) []byte {
 	return e.footer(Version)
 }
 
-// RestoreFunctions returns the sources of the libraries in a payload. Beside ErrChecksum and ErrCorrupt it fails with
-// ErrUnsupported if they come from a candidate of Redis 7.0, whose form was another one, and with ErrNotFunction.
+// RestoreFunctions returns the sources of the libraries in a payload. Besides ErrChecksum and ErrCorrupt it fails with
+// ErrUnsupported for a release candidate of Redis 7.0, which had another form, and with ErrNotFunction.
 func RestoreFunctions(payload []byte) (codes []string, err error) {
 	b, err := open(payload, false)
 	if err != nil {

@@ -1,9 +1,9 @@
 // Package rdb is Redis's form of stored data: RDB files, which are read as a stream, and the payloads of DUMP and
-// RESTORE, which have one value each. It reads what Redis 2 to 7.4 have written, in every encoding, and writes the
-// plain forms, which Redis turns into its small ones as it loads them.
+// RESTORE, which have one value each. It reads every encoding of Redis 2 to 7.4 and later forms up to Newest, and
+// writes the plain forms, which Redis converts to its small ones when it loads them.
 //
-// Nothing that is read is believed: memory is taken as bytes arrive, never because a length promises them, and every
-// collection is built element by element with the operations of its type.
+// Input is never trusted: memory is allocated as bytes arrive, not by promised lengths, and every collection is built
+// element by element with the operations of its type.
 package rdb
 
 import (
@@ -17,28 +17,27 @@ import (
 	"github.com/atomredis/atomredis/engine/zsets"
 )
 
-// Limits are those of the small forms that values get as they are read, and of what is checked.
+// Limits are the limits of the small forms of values that are read, and of checks.
 type Limits struct {
 	Hash   hashes.Limits
 	Set    sets.Limits
 	ZSet   zsets.Limits
 	List   lists.Limit
 	Stream streams.Limits
-	// SkipChecksum accepts payloads and files whose checksum is wrong.
+	// SkipChecksum accepts payloads and files with a wrong checksum.
 	SkipChecksum bool
 }
 
 const (
-	// Version is the version that is written: that of Redis 7.0.
+	// Version is the version written: that of Redis 7.0.
 	Version = 10
-	// VersionExpiringFields is the version that is written where fields of hashes expire, which nothing before Redis 7.4
-	// knows.
+	// VersionExpiringFields is the version written for hashes with expiring fields, which first appeared in Redis 7.4.
 	VersionExpiringFields = 12
-	// VersionProducers is the version that is written where streams remember producers, and VersionReleased where entries
-	// are pending that were released: those of Redis 8.6 and 8.8.
+	// VersionProducers is the version written for streams that remember producers, and VersionReleased for released
+	// pending entries: those of Redis 8.6 and 8.8.
 	VersionProducers = 13
 	VersionReleased  = 14
-	// Newest is the latest version that is read: that of Redis 8.8.
+	// Newest is the latest readable version: that of Redis 8.8.
 	Newest = 14
 )
 
@@ -62,15 +61,15 @@ const (
 	typeHashListpack    = 16
 	typeZSetListpack    = 17
 	typeListListpacks   = 18
-	typeStream2         = 19 // with what groups have read
+	typeStream2         = 19 // with the groups' counts of read entries
 	typeSetListpack     = 20
-	typeStream3         = 21 // with when consumers were active
-	typeHashExpireEarly = 22 // of candidates for 7.4, as is 23
+	typeStream3         = 21 // with the consumers' active times
+	typeHashExpireEarly = 22 // of candidates for 7.4, like 23
 	typeHashPackEarly   = 23
 	typeHashExpire      = 24
 	typeHashPack        = 25
 	typeStream4         = 26 // with producers
-	typeStream5         = 27 // with pending entries that were released
+	typeStream5         = 27 // with released pending entries
 )
 
 // The opcodes of a file.
@@ -89,17 +88,17 @@ const (
 	opEOF          = 255
 )
 
-// Errors that callers tell apart.
+// Errors that callers distinguish.
 var (
-	// ErrCorrupt says that something cannot have been written by Redis.
+	// ErrCorrupt says that Redis cannot have written the data.
 	ErrCorrupt = errors.New("corrupt data")
-	// ErrUnsupported says that something is not understood: a later version, or a value that belongs to a module.
+	// ErrUnsupported says that the data is from a later version, or belongs to a module.
 	ErrUnsupported = errors.New("unsupported data")
-	// ErrChecksum says that a payload has another checksum, or a later version, than it should.
+	// ErrChecksum says that a payload has a wrong checksum or a later version.
 	ErrChecksum = errors.New("wrong checksum or version")
-	// ErrNotFunction says that a payload of libraries has something else.
+	// ErrNotFunction says that a payload of libraries has other data.
 	ErrNotFunction = errors.New("not a function")
-	// errEmpty says that a collection has no elements. Redis does not store such, and skips those that it finds.
+	// errEmpty says that a collection has no elements. Redis does not store empty ones, and skips those that it finds.
 	errEmpty = fmt.Errorf("%w: an empty collection", ErrCorrupt)
 )
 

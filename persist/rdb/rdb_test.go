@@ -32,7 +32,7 @@ var limits = Limits{
 	ZSet: zsets.Limits{Entries: 16, Value: 64}, List: lists.DefaultLimit, Stream: streams.DefaultLimits,
 }
 
-// world is a keyspace in which entries can be made.
+// world is a keyspace for creating entries.
 type world struct {
 	ks *engine.Keyspace
 	g  engine.Guard
@@ -64,7 +64,7 @@ func dump(t require.TestingT, e *engine.Entry) []byte {
 
 func describe(value any) string { return samples.For(value).Describe(value) }
 
-// anyText draws a string of one of the kinds that are stored in different ways.
+// anyText draws a string of one of the kinds with different stored forms.
 func anyText(t *rapid.T) []byte {
 	switch rapid.IntRange(0, 5).Draw(t, "kind") {
 	case 0:
@@ -159,7 +159,7 @@ func TestPayloadsHaveWhatWasDumped(t *testing.T) {
 		got, err := Restore(payload, &limits)
 		require.NoError(t, err)
 		require.Equal(t, want, describe(got))
-		require.Equal(t, payload, func() []byte { // also in the order that the same collection has, rebuilt
+		require.Equal(t, payload, func() []byte { // also in the order of the rebuilt collection
 			if _, isSet := got.(*sets.Set); isSet {
 				return payload
 			}
@@ -178,7 +178,7 @@ func TestPayloadsThatAreCutOrChangedAreRefused(t *testing.T) {
 		i := rapid.IntRange(0, len(payload)-1).Draw(t, "at")
 		refused := func(payload []byte) {
 			if bytes.HasSuffix(payload, make([]byte, 8)) {
-				return // it says that it has no checksum
+				return // it claims to have no checksum
 			}
 			_, err := Restore(payload, &limits)
 			require.ErrorIs(t, err, ErrChecksum)
@@ -247,7 +247,7 @@ func TestLengthsThatPromiseMuchTakeNoMemory(t *testing.T) {
 	require.Less(t, allocated, 20.0)
 }
 
-// The forms that are only read.
+// Forms that are only read.
 
 func text(s string) []byte { return append(appendLength(nil, uint64(len(s))), s...) }
 
@@ -261,7 +261,7 @@ func testListpack(elements ...string) string {
 	return string(append(append(out, b...), 0xff))
 }
 
-// testZiplist makes the integer elements of every width, and strings with lengths of every width.
+// testZiplist encodes integers of every width, and strings with lengths of every width.
 func testZiplist(elements ...string) string {
 	var b []byte
 	prev, tail := 0, 10
@@ -355,7 +355,7 @@ func TestOldForms(t *testing.T) {
 	expiring.SetDeadline([]byte("f"), 5000)
 	expiring.SetDeadline([]byte("h"), 7000)
 	millis := func(n uint64) []byte { return binary.LittleEndian.AppendUint64(nil, n) }
-	// The second value has two bytes without a use, and the third a length of five bytes.
+	// The second value is followed by two unused bytes, and the third has a length of five bytes.
 	zipmap := "\x03\x01f\x01\x00v\x03foo\x03\x02bar__\x00\xfe\xff\x00\x00\x00\x00" + long + "\xff"
 
 	for _, form := range []struct {
@@ -405,7 +405,7 @@ func TestOldForms(t *testing.T) {
 			got, err := Restore(Seal(form.body), &limits)
 			require.NoError(t, err)
 			require.Equal(t, describe(form.want), describe(got))
-			for i := 0; i < len(form.body); i += 1 + len(form.body)/500 { // no part of it is a whole
+			for i := 0; i < len(form.body); i += 1 + len(form.body)/500 { // truncation anywhere is an error
 				_, err := Restore(Seal(form.body[:i]), &limits)
 				require.Error(t, err)
 			}
@@ -453,7 +453,7 @@ func TestWhatRedisNeverWritesIsRefused(t *testing.T) {
 }
 
 func TestOldStreams(t *testing.T) {
-	// Two entries with the master's fields, of which the first is deleted, and one with other fields.
+	// Two entries with the master's fields, the first one deleted, and one with other fields.
 	pack := testListpack("2", "1", "2", "f", "g", "0",
 		"3", "0", "0", "gone", "gone", "5",
 		"2", "5", "1", "1", "2", "5",
@@ -494,7 +494,7 @@ func TestOldStreams(t *testing.T) {
 	}
 }
 
-// file is a file with everything that can stand in one.
+// file returns a file with everything that a file can have.
 func file(version int) []byte {
 	b := fmt.Appendf(nil, "REDIS%04d", version)
 	for _, part := range [][]byte{
@@ -518,7 +518,7 @@ func file(version int) []byte {
 	return b
 }
 
-// readAll returns what a Reader says of a file.
+// readAll returns the items of a file.
 func readAll(r *Reader) (items []string, err error) {
 	for {
 		item, err := r.Next()
@@ -532,7 +532,7 @@ func readAll(r *Reader) (items []string, err error) {
 		case *Key:
 			items = append(items, fmt.Sprintf("%d %q %s at %d idle %d", item.DB, item.Key, describe(item.Value), item.Deadline,
 				item.Idle))
-		case *Module: // the data is left to be skipped
+		case *Module: // the data is left for skipping
 			items = append(items, fmt.Sprintf("module %s %d", item.Name, item.Version))
 		default:
 			items = append(items, fmt.Sprintf("%T %v", item, item))
@@ -571,7 +571,7 @@ func TestFilesThatAreCutOrChangedAreRefused(t *testing.T) {
 		changed := bytes.Clone(f)
 		changed[i] ^= 4
 		if i >= len(Magic) && i < len(Magic)+4 || i >= len(f)-8 {
-			continue // another version, and a checksum, may be as good
+			continue // another version or checksum may be valid
 		}
 		_, err = readAll(NewReader(bytes.NewReader(changed), limits))
 		require.Error(t, err, i)
@@ -646,7 +646,7 @@ type writerFunc func(b []byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// FuzzRDB reads a file that anybody may have written. What is read can be written, and read again as the same.
+// FuzzRDB reads an untrusted file. The result can be written, and read again with the same result.
 func FuzzRDB(f *testing.F) {
 	for version := 1; version <= Newest; version++ {
 		f.Add(file(version))
@@ -665,7 +665,7 @@ func FuzzRDB(f *testing.F) {
 	})
 }
 
-// FuzzRestore reads a payload that anybody may have written: b is what the checksum is good for.
+// FuzzRestore reads an untrusted payload with a valid checksum over b.
 func FuzzRestore(f *testing.F) {
 	for typ := byte(0); typ <= typeHashPack; typ++ {
 		f.Add(append([]byte{typ, 1}, text(testListpack("a", "1", "b", "2"))...))
@@ -711,7 +711,7 @@ func listOf(elements ...string) *lists.List {
 	return l
 }
 
-// The lengths are what DEBUG OBJECT of Redis 7.0.15 tells; those of small sets are of 7.4's form.
+// The lengths come from DEBUG OBJECT of Redis 7.0.15; those of small sets follow the form of 7.4.
 func TestSavedLenIsThatOfRedis(t *testing.T) {
 	w := newWorld()
 	list := func(elements ...string) *engine.Entry { return w.entry(listOf(elements...)) }

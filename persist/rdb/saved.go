@@ -5,9 +5,9 @@ import (
 	"github.com/atomredis/atomredis/engine/lists"
 )
 
-// SavedLen returns how many bytes Redis takes for a value in an RDB file, behind its type and key, 0 if it has no form
-// for such a value. Unlike our own files Redis's have small collections, and the nodes of lists, as packed strings.
-// compress says whether strings are compressed, limit is the size of a list's nodes.
+// SavedLen returns the size in bytes of a value in a Redis's RDB file, after its type and key, 0 if Redis has no form
+// for it. Unlike ours, Redis's files have small collections, and the nodes of lists, as packed strings. compress says
+// whether strings are compressed, limit is the size of a list's nodes.
 func SavedLen(entry *engine.Entry, compress bool, limit lists.Limit) int {
 	k, _, err := kindOf(entry)
 	if err != nil {
@@ -24,7 +24,7 @@ func SavedLen(entry *engine.Entry, compress bool, limit lists.Limit) int {
 	return int(n)
 }
 
-// counter counts what is written.
+// counter counts written bytes.
 type counter int
 
 func (n *counter) Write(b []byte) (int, error) {

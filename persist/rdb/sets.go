@@ -76,7 +76,7 @@ func (e *Encoder) savedSet(s *sets.Set) {
 	}
 }
 
-// intsetOf returns the integers as Redis keeps them: all as wide as the widest.
+// intsetOf returns integers in Redis's form: all as wide as the widest.
 func intsetOf(members iter.Seq[[]byte]) []byte {
 	width := 2
 	var numbers []int64

@@ -9,22 +9,22 @@ import (
 	"github.com/atomredis/atomredis/engine/streams"
 )
 
-// A stream is a number of listpacks, each with entries whose IDs are relative to one that stands before it. It begins
+// A stream is several listpacks, each with entries whose IDs are relative to one that precedes it. A listpack begins
 // with a master entry:
 //
 //	count, deleted, number of fields, fields..., 0
 //
 // and every entry is
 //
-//	flags, ms, seq, [number of fields, field, value, ... | values...], how many elements came since flags
+//	flags, ms, seq, [number of fields, field, value, ... | values...], number of elements since flags
 //
-// the second form having the master's fields. Then come the last ID and the like, and the groups. From typeStream4 on
-// what is remembered of producers is at the end,
+// where the second form has the master's fields. The last ID and other numbers follow, and then the groups. From
+// typeStream4 on, the data about producers comes at the end,
 //
-//	duration, largest number, number of producers, [producer, number of entries, [idempotent ID, ms, seq ...] ...],
+//	duration, maximum number, number of producers, [producer, number of entries, [idempotent ID, ms, seq ...] ...],
 //	entries added, duplicates
 //
-// and from typeStream5 on each group ends with the IDs of the entries that were released, in their order.
+// and from typeStream5 on, each group ends with the IDs of its released entries, in order of release.
 
 const (
 	entryDeleted    = 1 // flags
@@ -43,13 +43,13 @@ var streamKind = kind{
 		if e.stream(s, streamForm(s).number); streamForm(s).number != typeStream2 {
 			return
 		}
-		for _, g := range s.Groups() { // every consumer with the time when it was active
+		for _, g := range s.Groups() { // every consumer with its active time
 			e.buf = append(e.buf, make([]byte, 8*len(g.Consumers()))...)
 		}
 	},
 }
 
-// streamForm returns the oldest form that has all that there is to a stream, but for when consumers were active.
+// streamForm returns the oldest form that can represent a stream completely, except for the consumers' active times.
 func streamForm(s *streams.Stream) form {
 	for _, g := range s.Groups() {
 		if g.Released() > 0 {
@@ -86,8 +86,8 @@ func (d *decoder) stream(typ byte, lim *Limits) (any, error) {
 	return s, err
 }
 
-// producers reads what is remembered of a stream's producers. A stream that has the setting that is Redis's, and nothing
-// of producers, is one that was not told to remember any.
+// producers reads the data about a stream's producers. A stream with Redis's default setting and without producers
+// counts as one without a setting.
 func (d *decoder) producers(s *streams.Stream) error {
 	var duration, size, n, added, duplicates uint64
 	if err := d.numbers(&duration, &size, &n); err != nil {
@@ -121,7 +121,7 @@ func (d *decoder) producers(s *streams.Stream) error {
 	return nil
 }
 
-// producer reads what is remembered of one producer.
+// producer reads the data about one producer.
 func (d *decoder) producer(s *streams.Stream, size int) error {
 	text, err := d.string()
 	if err != nil {
@@ -148,7 +148,7 @@ func (d *decoder) producer(s *streams.Stream, size int) error {
 	return err
 }
 
-// streamMeta reads what is between the entries and the groups.
+// streamMeta reads the data between the entries and the groups.
 func (d *decoder) streamMeta(typ byte, s *streams.Stream) error {
 	var length, added uint64
 	var last, first, deleted streams.ID
@@ -235,7 +235,7 @@ func streamMaster(p *packed) (count, deleted int64, fields [][]byte, err error) 
 	return count, deleted, fields, err
 }
 
-// streamEntry reads an entry, and adds it unless it is deleted, which live tells.
+// streamEntry reads an entry, and adds it unless it is deleted, as live reports.
 func streamEntry(s *streams.Stream, p *packed, base streams.ID, master [][]byte, lim streams.Limits) (live bool,
 	err error) {
 	var flags, ms, seq, size int64
@@ -373,8 +373,8 @@ func (d *decoder) streamGroup(typ byte, s *streams.Stream) error {
 	return err
 }
 
-// streamConsumer reads a consumer, and calls claim with what is pending for it, which reports whether it is pending
-// at all.
+// streamConsumer reads a consumer, and calls claim for each of its pending entries; claim reports whether the entry is
+// pending.
 func (d *decoder) streamConsumer(typ byte, g *streams.Group, claim func(streams.ID, *streams.Consumer) bool) error {
 	name, err := d.string()
 	if err != nil {
@@ -421,7 +421,7 @@ func appendStreamID(dst []byte, id streams.ID) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(dst, id.Ms), id.Seq)
 }
 
-// The size of the listpacks that are written, as Redis has it unless configured otherwise.
+// The size of the listpacks that are written: Redis's default.
 const (
 	blockEntries = 100
 	blockBytes   = 4096
@@ -429,11 +429,11 @@ const (
 
 // stream writes a stream in one of its forms.
 func (e *Encoder) stream(s *streams.Stream, typ byte) {
-	var blocks [][]byte // pairs of what comes before a listpack, and it
+	var blocks [][]byte // pairs: the data before a listpack, and the listpack
 	var b []byte        // the elements of a listpack
 	var base streams.ID
-	var fields [][]byte                // of its master entry
-	entries, elements, head := 0, 0, 0 // head is what the listpack has beside b
+	var fields [][]byte                // of the listpack's master entry
+	entries, elements, head := 0, 0, 0 // head is the size of the listpack beside b
 	end := func() {
 		if entries == 0 {
 			return
@@ -509,7 +509,7 @@ func (e *Encoder) stream(s *streams.Stream, typ byte) {
 	}
 }
 
-// producers writes what is remembered of a stream's producers.
+// producers writes the data about a stream's producers.
 func (e *Encoder) producers(s *streams.Stream) {
 	how := s.Idempotence()
 	if how == (streams.Idempotence{}) {
@@ -520,7 +520,7 @@ func (e *Encoder) producers(s *streams.Stream) {
 	sizes := map[string]int{}
 	s.Productions(func(producer, _ []byte, _ streams.ID) { sizes[string(producer)]++ })
 	e.length(uint64(len(sizes)))
-	left := 0 // of the producer
+	left := 0 // entries left for the producer
 	s.Productions(func(producer, iid []byte, entry streams.ID) {
 		if left == 0 {
 			left = sizes[string(producer)]

@@ -9,9 +9,9 @@ import (
 	"github.com/atomredis/atomredis/engine/search/suggest"
 )
 
-// suggestKind is that of dictionaries of suggestions. They belong to a module of Redis, which writes how many suggestions there
-// are, and for each its text, its score and its payload, both texts with a zero behind them. From version 2 on the module adds a
-// number of documents, which it needs for other dictionaries.
+// suggestKind is the kind of dictionaries of suggestions. They belong to a module of Redis, which writes the number of
+// suggestions and, for each, its text, its score and its payload, both texts with a trailing zero. From version 2 on
+// the module adds a number of documents, which it needs for other dictionaries.
 var suggestKind = kind{
 	module:        suggestModule,
 	moduleVersion: suggestVersion,
@@ -89,7 +89,7 @@ func (d *decoder) suggestions() (any, error) {
 	return dict, nil
 }
 
-// zeroEnded reads a text with a zero behind it, whose kind has been read.
+// zeroEnded reads a text with a trailing zero, whose kind has been read.
 func (d *decoder) zeroEnded(kind uint64) ([]byte, error) {
 	if kind != moduleString {
 		return nil, corrupt("a module's datum of the kind %d in the place of a suggestion", kind)
@@ -104,7 +104,7 @@ func (d *decoder) zeroEnded(kind uint64) ([]byte, error) {
 	return b[:len(b)-1], nil
 }
 
-// moduleNumber reads a whole number of a module.
+// moduleNumber reads an integer of a module.
 func (d *decoder) moduleNumber() (uint64, error) {
 	kind, err := d.length()
 	if err == nil && kind != moduleUint {

@@ -5,8 +5,8 @@ import (
 	"github.com/atomredis/atomredis/engine/timeseries"
 )
 
-// A time series is a value of a module of our own, with its stored form as the only datum: the layout of that of
-// RedisTimeSeries is not documented. Redis refuses it, by the name of the module.
+// A time series is a value of a module of our own, whose only datum is its stored form: the layout of RedisTimeSeries
+// is undocumented. Redis refuses it by the module's name.
 
 const (
 	timeSeriesModule  = "atomrd-ts"

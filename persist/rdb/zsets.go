@@ -72,14 +72,14 @@ func (d *decoder) zset(typ byte, lim *Limits) (any, error) {
 	return z, err
 }
 
-// Lengths of a score's text that stand for what is no decimal number.
+// Lengths of a score's text that represent special numbers.
 const (
 	scoreNaN      = 253
 	scoreInfinity = 254
 	scoreMinusInf = 255
 )
 
-// score reads a score in the form that the type of a sorted set has.
+// score reads a score in the form of a sorted set's type.
 func (d *decoder) score(typ byte) (float64, error) {
 	if typ == typeZSet {
 		b, err := d.fixed(8)
@@ -109,13 +109,13 @@ func (d *decoder) score(typ byte) (float64, error) {
 
 func parseScore(text []byte) (float64, error) {
 	f, err := strconv.ParseFloat(string(text), 64)
-	if err != nil && !math.IsInf(f, 0) { // what is out of range is infinite
+	if err != nil && !math.IsInf(f, 0) { // out of range becomes infinite
 		return 0, corrupt("%.20q in the place of a score", text)
 	}
 	return f, nil
 }
 
-// zset writes a sorted set, the last member first, as Redis does: what builds a list from its head is faster so.
+// zset writes a sorted set, last member first as Redis does: that speeds up building a list from its head.
 func (e *Encoder) zset(z *zsets.ZSet) {
 	e.length(uint64(z.Len()))
 	z.RangeByRank(0, z.Len()-1, true, func(member []byte, score float64) bool {
@@ -134,7 +134,7 @@ func (e *Encoder) savedZSet(z *zsets.ZSet) {
 	e.zset(z)
 }
 
-// membersAndScores iterates over both in turn, from the lowest score on.
+// membersAndScores iterates over members and scores alternately, from the lowest score on.
 func membersAndScores(z *zsets.ZSet) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		z.RangeByRank(0, z.Len()-1, false, func(member []byte, score float64) bool {

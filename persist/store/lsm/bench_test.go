@@ -11,7 +11,7 @@ import (
 	"github.com/atomredis/atomredis/persist/store"
 )
 
-// benchKeys is the number of keys in the benchmarks, which are on the disk.
+// benchKeys is the number of keys in the benchmarks, which are on disk.
 const benchKeys = 1_000_000
 
 func fill(b *testing.B, s *Store) {

@@ -15,7 +15,7 @@ import (
 	"github.com/atomredis/atomredis/persist/store"
 )
 
-// Checkpoint is a store.Checkpoint.
+// Checkpoint implements store.Checkpoint.
 type Checkpoint struct {
 	store *Store
 	db    *database
@@ -24,7 +24,7 @@ type Checkpoint struct {
 
 	heads, blobs, parts, meta, metaCopy stream
 
-	files    int // made so far
+	files    int // created so far
 	finished []string
 	key, buf []byte // reused
 }
@@ -34,8 +34,8 @@ var (
 	errInProgress = errors.New("another checkpoint has not ended")
 )
 
-// Begin begins a checkpoint, which must end with Commit or Abort before the next one begins. A store that has failed is
-// opened anew first.
+// Begin begins a checkpoint, which must end with Commit or Abort before the next one begins. A failed store is first
+// reopened.
 func (s *Store) Begin() (store.Checkpoint, error) {
 	c, err := s.begin()
 	if err != nil {
@@ -160,7 +160,7 @@ func (c *Checkpoint) Abort() {
 		st.abandon()
 	}
 	for i := range c.files {
-		// Files that cannot be removed now are removed when the store is opened next.
+		// Files that cannot be removed now are removed at the next start of the store.
 		_ = c.db.fence.Remove(c.path(i))
 	}
 }
@@ -169,7 +169,7 @@ func (c *Checkpoint) streams() []*stream {
 	return []*stream{&c.heads, &c.blobs, &c.parts, &c.meta, &c.metaCopy}
 }
 
-// note remembers the first error, and returns it.
+// note records the first error, and returns it.
 func (c *Checkpoint) note(err error) error {
 	if c.err == nil {
 		c.err = err
@@ -191,24 +191,24 @@ func (c *Checkpoint) path(file int) string {
 	return c.store.o.FS.PathJoin(c.store.o.Dir, checkpointDir, fmt.Sprintf("%06d.sst", file))
 }
 
-// fileSize is the number of bytes of keys and values after which the next file begins.
+// fileSize is the size of keys and values in bytes at which the next file begins.
 const fileSize = 32 << 20
 
-// stream is a sequence of sorted files, which do not overlap, with what a checkpoint changes of one kind.
+// stream is a sequence of sorted, disjoint files with a checkpoint's changes of one kind.
 type stream struct {
 	c    *Checkpoint
 	w    *sstable.Writer // nil between files
-	size int             // of what was written to w
-	last []byte          // key that was written last
+	size int             // written to w
+	last []byte          // last key written
 
-	drops []span // still to be written, in ascending order and disjoint
-	end   []byte // of the drop that was written last
+	drops []span // not written yet, ascending and disjoint
+	end   []byte // end of the last drop written
 }
 
-// span is the keys from start to, but without, end.
+// span is the keys from start to before end.
 type span struct{ start, end []byte }
 
-// drop removes a range of keys when its turn has come.
+// drop schedules the removal of a range of keys at its place in the order.
 func (s *stream) drop(start, end []byte) error {
 	if s.c.err != nil {
 		return s.c.err
@@ -243,7 +243,7 @@ func (s *stream) delete(key []byte) error {
 	return s.wrote(key, 0, s.w.Delete(key))
 }
 
-// before writes the drops that come before a key, and begins a file if there is none.
+// before writes the drops before a key, and begins a file if there is none.
 func (s *stream) before(key []byte) error {
 	if s.c.err != nil {
 		return s.c.err
@@ -272,7 +272,7 @@ func (s *stream) writeDrop() error {
 	return s.w.DeleteRange(d.start, d.end)
 }
 
-// wrote notes that a key was written, and ends the file if it is long enough.
+// wrote records that a key was written, and ends the file if it is long enough.
 func (s *stream) wrote(key []byte, size int, err error) error {
 	if err != nil {
 		return err
@@ -294,7 +294,7 @@ func (s *stream) begin() error {
 	if err != nil {
 		return err
 	}
-	// Written to the disk as it grows, so that the journal does not wait behind it for long.
+	// The file is written to disk as it grows, so that the journal never waits behind it for long.
 	f = vfs.NewSyncingFile(f, vfs.SyncingFileOptions{BytesPerSync: 1 << 20})
 	c.finished = append(c.finished, c.path(c.files))
 	c.files++
@@ -311,7 +311,7 @@ func (s *stream) endFile() error {
 	return w.Close()
 }
 
-// finish writes what is left.
+// finish writes the rest.
 func (s *stream) finish() error {
 	if s.c.err != nil {
 		return s.c.err
@@ -327,7 +327,7 @@ func (s *stream) finish() error {
 	return s.endFile()
 }
 
-// abandon closes the file, which nobody will read.
+// abandon closes the file, which will not be used.
 func (s *stream) abandon() {
 	if s.w != nil {
 		_ = s.endFile() // as above

@@ -1,5 +1,5 @@
-// Package lsm keeps the data set in Pebble, as package store wants it: heads of keys, large values, and the parts of
-// collections. It is changed by checkpoints alone, each of which takes place as a whole or not at all.
+// Package lsm keeps the data set in Pebble, as package store specifies: heads of keys, large values, and the parts of
+// collections. Only checkpoints change it, and each is atomic.
 //
 // # Keys in Pebble
 //
@@ -9,16 +9,17 @@
 //	m              meta: the position of the journal, spaces, numbers; w has it once more
 //
 // A space is the content of a database: SWAPDB exchanges two numbers, FLUSHDB takes a new one and drops the old.
-// Numbers are never used again. What earlier versions stored in one piece is read, and stays so until it changes.
+// Numbers are never reused. Strings that earlier versions stored in one piece can be read, and stay so until they
+// change.
 //
 // # Checkpoints
 //
-// What a checkpoint writes is put into sorted tables beside the data, which one Ingest takes in: it is atomic and
-// durable. Pebble's own log is not used. What Pebble treats as fatal closes a fence in front of its files (fence.go).
+// A checkpoint writes sorted tables beside the data, and one Ingest adds them: it is atomic and durable. Pebble's own
+// log is not used. Errors that are fatal to Pebble close a fence around its files (fence.go).
 //
 // # Opening
 //
-// A directory is refused where Pebble would make an empty store in its place: tables without the marker of their
-// list, or the folder checkpoint without data. What the store made itself can be removed again under its lock
-// (made.go). On a full disk Pebble, which writes when it opens, is opened to be read (openToRead).
+// A directory is refused where Pebble would create an empty store in place of a damaged one: tables without the marker
+// of their list, or the folder checkpoint without data. What the store created itself can be removed again under its
+// lock (made.go). On a full disk Pebble, which writes when it opens, is opened read-only (openToRead).
 package lsm

@@ -7,7 +7,7 @@ import (
 
 func init() { store.Register(engineOfStores{}) }
 
-// engineOfStores is the store.Engine of the package.
+// engineOfStores is the package's store.Engine.
 type engineOfStores struct{}
 
 func (engineOfStores) Open(o store.Options) (store.Store, error) {

@@ -22,7 +22,7 @@ import (
 	"github.com/atomredis/atomredis/persist/store"
 )
 
-// states are those that a store may be in.
+// states are the permitted states of a store.
 type states struct {
 	mu      sync.Mutex
 	allowed []map[string]string
@@ -40,9 +40,8 @@ func (s *states) get() []map[string]string {
 	return s.allowed
 }
 
-// TestCrashAnywhere loses the power before every change of the file system, with some of what was not synced on the
-// disk, and expects to find the last checkpoint that had been committed, or that one or the next if the next was
-// being committed.
+// TestCrashAnywhere cuts the power before every change of the file system, with some of the unsynced data on the disk.
+// It expects the last committed checkpoint or, while the next was being committed, either of the two.
 func TestCrashAnywhere(t *testing.T) {
 	seeds := uint64(3)
 	if testing.Short() {
@@ -120,7 +119,7 @@ func (w *world) clone() *world {
 	return &c
 }
 
-// dryRun returns what a store contains after w.checkpoint.
+// dryRun returns a store's content after w.checkpoint.
 func (w *world) dryRun(t require.TestingT, changes int) map[string]string {
 	s := open(t, crashfs.Mem())
 	require.NoError(t, w.checkpoint(s, changes))
@@ -128,9 +127,9 @@ func (w *world) dryRun(t require.TestingT, changes int) map[string]string {
 	return w.stored()
 }
 
-// TestErrorAnywhere has every operation of the file system fail in turn, once or until the end of a checkpoint.
+// TestErrorAnywhere makes every operation of the file system fail in turn, once or until the end of a checkpoint.
 func TestErrorAnywhere(t *testing.T) {
-	step := 20 // others of them with every seed
+	step := 20 // other operations with every seed
 	if testing.Short() {
 		step = 300
 	}
@@ -145,7 +144,7 @@ func TestErrorAnywhere(t *testing.T) {
 	}
 }
 
-// errorAt reports whether there are so many operations.
+// errorAt makes operation at fail, and reports whether there are that many operations.
 func errorAt(t *testing.T, at int64, once bool) bool {
 	name := fmt.Sprintf("operation %d, once %v", at, once)
 	var left atomic.Int64
@@ -215,7 +214,7 @@ func errorAt(t *testing.T, at int64, once bool) bool {
 	return broken.Load()
 }
 
-// TestFailedStoreIsReadAndOpenedAnew has the MANIFEST fail to be synced.
+// TestFailedStoreIsReadAndOpenedAnew makes the sync of the MANIFEST fail.
 func TestFailedStoreIsReadAndOpenedAnew(t *testing.T) {
 	var broken atomic.Bool
 	fs := crashfs.Wrap(crashfs.Mem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -239,7 +238,7 @@ func TestFailedStoreIsReadAndOpenedAnew(t *testing.T) {
 		require.NotContains(t, s.Err().Error(), "MANIFEST sync failed", "Pebble has got the error")
 		require.ErrorContains(t, <-failed, "input/output error")
 		before.requireReadable(t, s)
-		// Opening anew may succeed, and shows which state it is, but changing anything does not.
+		// Reopening may succeed, and shows the state, but changes fail.
 		require.Error(t, w.clone().checkpoint(s, 50))
 		requireOneOf(t, []map[string]string{before.stored(), next.stored()}, stored(t, s), "opened anew")
 
@@ -253,7 +252,7 @@ func TestFailedStoreIsReadAndOpenedAnew(t *testing.T) {
 		for len(failed) > 0 {
 			<-failed // those of the second attempt
 		}
-		// Everything again, as the keyspace would give it.
+		// Everything again, as the keyspace would write it.
 		c, err := s.Begin()
 		require.NoError(t, err)
 		for space := range before.meta.NextSpace + 9 {
@@ -274,7 +273,7 @@ func TestFailedStoreIsReadAndOpenedAnew(t *testing.T) {
 	require.NoError(t, open(t, fs).Close())
 }
 
-// TestFailedCompactionIsNotRepeatedAtOnce has all compactions fail.
+// TestFailedCompactionIsNotRepeatedAtOnce makes all compactions fail.
 func TestFailedCompactionIsNotRepeatedAtOnce(t *testing.T) {
 	var broken atomic.Bool
 	var attempts atomic.Int64
@@ -298,8 +297,8 @@ func TestFailedCompactionIsNotRepeatedAtOnce(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestFailedStoreDoesNotGatherStatistics has a store fail while Pebble fails to gather statistics, and opens it anew,
-// after which the first Pebble can do that no more.
+// TestFailedStoreDoesNotGatherStatistics makes a store fail while Pebble fails to gather statistics. After a reopening,
+// the first Pebble can no longer gather them.
 func TestFailedStoreDoesNotGatherStatistics(t *testing.T) {
 	var unreadable, broken atomic.Bool
 	fs := crashfs.Wrap(crashfs.Mem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -343,7 +342,7 @@ func TestFailedStoreDoesNotGatherStatistics(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// written counts the bytes that are written.
+// written counts written bytes.
 type written struct {
 	disk.FS
 	bytes *atomic.Int64

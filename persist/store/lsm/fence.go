@@ -14,33 +14,31 @@ import (
 	"github.com/atomredis/atomredis/persist/store/pebblefs"
 )
 
-// fence is the file system that one Pebble works on. Once it is shut nothing can be changed through it any more, so
-// that a Pebble that has failed, whose goroutines may go on for a while, leaves the files alone to the one that is
-// opened after it.
+// fence is the file system of one Pebble instance. Once it is shut, nothing can be changed through it. So a failed
+// Pebble, whose goroutines may continue for a while, cannot touch the files of the one opened after it.
 //
-// Pebble cannot live on after an error while it writes the MANIFEST, the record of which files make up the data set:
-// it does not know whether the record is there, and its state in memory is half changed, so that it panics soon. The
-// goroutine that meets such an error therefore never gets it: it is held where it is. There it has the lock of the
-// MANIFEST and no other, so everything else that would use the half changed state waits for it, and readers, who do
-// not, are not disturbed.
+// Pebble cannot survive an error while it writes the MANIFEST, the record of which files make up the data set: it does
+// not know whether the record was written, and its state in memory is half changed, so it soon panics. Therefore the
+// goroutine with such an error never gets it: it is blocked where it is. There it holds only the lock of the MANIFEST,
+// so everything else that would use the half changed state waits for it, while readers continue.
 type fence struct {
 	vfs.FS
-	fail func(error) // told of an error after which Pebble is of no use; shuts the fence
+	fail func(error) // called after an error that makes Pebble useless; shuts the fence
 
-	mu sync.RWMutex // held for reading by every operation that changes something
+	mu sync.RWMutex // read-locked by every operation that changes something
 
-	state sync.RWMutex // protects what follows; never held during an operation
+	state sync.RWMutex // protects the fields below; never held during an operation
 	err   error        // why it is shut
 	files map[*fencedFile]struct{}
 
-	dead chan struct{} // closed when it is shut
+	dead chan struct{} // closed when the fence is shut
 }
 
 func newFence(fs vfs.FS, fail func(error)) *fence {
 	return &fence{FS: fs, fail: fail, files: map[*fencedFile]struct{}{}, dead: make(chan struct{})}
 }
 
-// shut lets no operation begin any more. Only the first call has an effect, and it reports true.
+// shut blocks all further operations. Only the first call has an effect, and returns true.
 func (f *fence) shut(err error) bool {
 	f.state.Lock()
 	defer f.state.Unlock()
@@ -59,13 +57,13 @@ func (f *fence) Err() error {
 	return f.err
 }
 
-// drain waits for the operations that had begun before the fence was shut.
+// drain waits for the operations that began before the fence was shut.
 func (f *fence) drain() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 }
 
-// closeFiles closes the files that are open.
+// closeFiles closes the open files.
 func (f *fence) closeFiles() {
 	f.state.RLock()
 	var files []*fencedFile
@@ -74,7 +72,7 @@ func (f *fence) closeFiles() {
 	}
 	f.state.RUnlock()
 	for _, file := range files {
-		_ = file.Close() // what was not synced before is lost anyway
+		_ = file.Close() // unsynced data is lost anyway
 	}
 }
 
@@ -91,9 +89,9 @@ func (f *fence) try(op func() error) error {
 // pass is try, but does not return if an error would be fatal.
 func (f *fence) pass(op func() error) error { return f.check(f.try(op)) }
 
-// check returns an error, but does not return if it would be fatal.
+// check returns err, but does not return if it would be fatal.
 func (f *fence) check(err error) error {
-	// The named function writes the MANIFEST, or installs a new one.
+	// This function writes the MANIFEST, or installs a new one.
 	if err != nil && calledBy(".(*versionSet).UpdateVersionLocked") {
 		f.fail(fmt.Errorf("the list of files cannot be written: %w", err))
 		select {}
@@ -101,7 +99,7 @@ func (f *fence) check(err error) error {
 	return err
 }
 
-// calledBy reports whether a function whose name ends so is among the callers.
+// calledBy reports whether a function with this suffix is among the callers.
 func calledBy(suffix string) bool {
 	var pcs [64]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
@@ -116,7 +114,7 @@ func calledBy(suffix string) bool {
 	}
 }
 
-// open is pass for operations that give a file.
+// open is pass for operations that return a file.
 func (f *fence) open(op func() (vfs.File, error)) (vfs.File, error) {
 	var file vfs.File
 	err := f.pass(func() (err error) {
@@ -137,9 +135,8 @@ func (f *fence) wrap(file vfs.File) vfs.File {
 	return w
 }
 
-// Create creates a file. The name of a marker of Pebble's has the name of another file, which must not be missing
-// when the marker is there after a crash: Pebble leaves it to the file system that names appear on the disk in the
-// order of creation.
+// Create creates a file. The name of a Pebble marker contains the name of another file, which must exist if the marker
+// survives a crash: Pebble relies on the file system to make names durable in the order of creation.
 func (f *fence) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	return f.open(func() (vfs.File, error) {
 		if strings.HasPrefix(f.FS.PathBase(name), "marker.") {
@@ -151,7 +148,7 @@ func (f *fence) Create(name string, category vfs.DiskWriteCategory) (vfs.File, e
 	})
 }
 
-// Open opens a file for reading, also when the fence is shut.
+// Open opens a file for reading, even after the fence is shut.
 func (f *fence) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	file, err := f.FS.Open(name, opts...)
 	if err != nil {
@@ -176,7 +173,7 @@ func (f *fence) Link(old, name string) error {
 	return f.pass(func() error { return f.FS.Link(old, name) })
 }
 
-// Remove removes a file. An error is never fatal: what should be gone is in nobody's way.
+// Remove removes a file. An error is never fatal: a leftover file does no harm.
 func (f *fence) Remove(name string) error {
 	return f.try(func() error { return f.FS.Remove(name) })
 }
@@ -193,19 +190,18 @@ func (f *fence) MkdirAll(dir string, perm os.FileMode) error {
 	return f.pass(func() error { return f.FS.MkdirAll(dir, perm) })
 }
 
-// Lock does nothing: the Store holds a lock on the directory above as long as it is open, also from one Pebble to the
-// next.
+// Lock does nothing: the Store locks the directory above while it is open, also between two Pebble instances.
 func (f *fence) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
 
 // Unwrap returns the file system behind the fence.
 func (f *fence) Unwrap() vfs.FS { return f.FS }
 
-// fencedFile is a file that was opened through a fence, which can close it while others use it.
+// fencedFile is a file opened through a fence, which can close it while others use it.
 type fencedFile struct {
 	vfs.File
 	fence *fence
 
-	mu     sync.RWMutex // held for reading by operations that are possible when the fence is shut
+	mu     sync.RWMutex // read-locked by operations that are possible after the fence is shut
 	closed bool
 }
 
@@ -293,8 +289,8 @@ func (f *fencedFile) SyncTo(length int64) (full bool, err error) {
 	return full, err
 }
 
-// run calls op, which may be held for ever because of an error, in a goroutine of its own. It returns what op does,
-// or, if the fence is shut before that, why.
+// run calls op, which an error may block forever, in a goroutine of its own. It returns the result of op or, if the
+// fence is shut first, the reason.
 func (f *fence) run(op func() error) error {
 	done := make(chan error, 1)
 	go func() {

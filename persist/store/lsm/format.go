@@ -10,19 +10,19 @@ import (
 	"github.com/atomredis/atomredis/persist/store"
 )
 
-// The keys in Pebble begin with what is stored under them. Numbers in keys are big-endian, so that their order is
-// that of the numbers. Spaces and the numbers of parts are never used again once they were dropped.
+// The first byte of a key in Pebble says what is stored. Numbers in keys are big-endian, so that they sort by value.
+// Spaces and the numbers of parts are never reused after they were dropped.
 const (
 	prefixHead = 'k' // space, key: a head
-	prefixMeta = 'm' // the key has no more bytes: the store.Meta
-	prefixPart = 'u' // number of the parts, name: a part, as it was given
-	prefixBlob = 'v' // space, key: a value that is not in its head, as it was given
-	prefixCopy = 'w' // nothing: the store.Meta once more, for Verify and Salvage
+	prefixMeta = 'm' // nothing: the store.Meta
+	prefixPart = 'u' // number of the parts, name: a part, unchanged
+	prefixBlob = 'v' // space, key: a value outside its head, unchanged
+	prefixCopy = 'w' // nothing: a copy of the store.Meta, for Verify and Salvage
 )
 
 const (
-	spaceKeySize = 1 + 4 // length of what comes before the key in the name of a head or blob
-	partsKeySize = 1 + 8 // length of what comes before the name of a part
+	spaceKeySize = 1 + 4 // length of a head's or blob's key before the name
+	partsKeySize = 1 + 8 // length of a part's key before the name
 )
 
 var (
@@ -38,7 +38,7 @@ func appendPartsKey(dst []byte, id uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, prefixPart), id)
 }
 
-// after returns the least key that comes after all keys that begin with prefix. No prefix consists of 0xff bytes alone.
+// after returns the lowest key after all keys with a prefix. No prefix consists of 0xff bytes alone.
 func after(prefix []byte) []byte {
 	end := slices.Clone(prefix)
 	for i := len(end) - 1; ; i-- {
@@ -48,10 +48,10 @@ func after(prefix []byte) []byte {
 	}
 }
 
-// A head is stored as its format, type, flags, deadline (varint, if any), number of its parts (uvarint, if any), behind
-// that the length of a string (uvarint), deadline of its fields (varint, if any), number of their parts (uvarint, if
-// any), and value. Versions that know no strings in parts take the head of one for damaged, because there is something
-// behind the number.
+// A head is stored as its format, type, flags, deadline (varint, if any), number of its parts (uvarint, if any)
+// followed by the length of a string (uvarint), deadline of its fields (varint, if any), number of their parts
+// (uvarint, if any), and value. Versions that know no strings in parts treat the head of one as damaged, because of the
+// bytes after the number.
 const (
 	headFormat = 1
 
@@ -60,12 +60,12 @@ const (
 	headExternal = 1 << 2
 	headFields   = 1 << 3 // fields have deadlines
 	headIndex    = 1 << 4 // and these have parts
-	headCount    = 1 << 5 // it is known how many elements there are
+	headCount    = 1 << 5 // the number of elements is known
 )
 
 var errHead = errors.New("damaged head")
 
-// appendHead appends the stored form of a head to dst. The value is in it unless it has parts or is external.
+// appendHead appends the stored form of a head to dst. It includes the value unless that has parts or is external.
 func appendHead(dst []byte, h engine.Head) []byte {
 	var flags byte
 	if h.Deadline != 0 {
@@ -111,7 +111,7 @@ func appendHead(dst []byte, h engine.Head) []byte {
 	return append(dst, h.Blob...)
 }
 
-// decodeHead reads what appendHead wrote. The Blob of the head is part of b.
+// decodeHead reads the output of appendHead. The head's Blob shares the memory of b.
 func decodeHead(b []byte) (engine.Head, error) {
 	if len(b) < 3 || b[0] != headFormat || !engine.Type(b[1]).Known() {
 		return engine.Head{}, errHead
@@ -164,8 +164,8 @@ func decodeHead(b []byte) (engine.Head, error) {
 	return h, nil
 }
 
-// Older formats have no JournalSeed, and the oldest no Extra either. Only the data of a group has its format, so that
-// other data can be opened by versions that know of none.
+// Older formats have no JournalSeed, and the oldest no Extra either. Only the data of a group has the group's format,
+// so that versions without groups can open other data.
 const (
 	metaFormatOld   = 1
 	metaFormatExtra = 2
@@ -175,7 +175,7 @@ const (
 
 var errMeta = errors.New("damaged meta record")
 
-// appendMeta appends the stored form of m to dst: the format, then Group if it has one, numbers, then Extra.
+// appendMeta appends the stored form of m to dst: the format, Group if it has one, the numbers, and Extra.
 func appendMeta(dst []byte, m store.Meta) []byte {
 	if m.Group == nil {
 		dst = append(dst, metaFormat)
@@ -197,7 +197,7 @@ func appendMeta(dst []byte, m store.Meta) []byte {
 	return append(dst, m.Extra...)
 }
 
-// decodeMeta reads what appendMeta wrote.
+// decodeMeta reads the output of appendMeta.
 func decodeMeta(b []byte) (store.Meta, error) {
 	if len(b) == 0 {
 		return store.Meta{}, errMeta
@@ -237,8 +237,7 @@ func decodeMeta(b []byte) (store.Meta, error) {
 	return m, nil
 }
 
-// decoder reads numbers off the front of b, each in the only form in which it is written. Once that has failed it
-// gives zeros.
+// decoder removes numbers from the front of b, accepting only their canonical form. After a failure it returns zeros.
 type decoder struct {
 	b      []byte
 	failed bool
@@ -254,7 +253,7 @@ func (d *decoder) uvarint() uint64 {
 	return v
 }
 
-// bytes reads bytes behind their number.
+// bytes reads bytes after their number.
 func (d *decoder) bytes() []byte {
 	n := d.uvarint()
 	if n > uint64(len(d.b)) {

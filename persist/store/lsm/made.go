@@ -4,14 +4,14 @@ import (
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
-// made is what opening a store makes, so that one that is not wanted after all leaves nothing behind. What was there
-// before, and what others have put there, stays.
+// made records what opening a store has created, so that an unwanted one leaves nothing behind. Earlier content, and
+// that of others, stays.
 type made struct {
-	dirs  []string // directories that did not exist, the innermost first
-	fresh bool     // the directory was empty but for the lock, when that was taken
+	dirs  []string // directories that did not exist, innermost first
+	fresh bool     // when locked, the directory was empty except for the lock
 }
 
-// willMake returns what has to be made for a directory.
+// willMake returns what must be created for a directory.
 func willMake(fs disk.FS, dir string) (m made) {
 	for p := dir; ; p = fs.PathDir(p) {
 		if _, err := fs.Stat(p); err == nil || fs.PathDir(p) == p {
@@ -21,17 +21,17 @@ func willMake(fs disk.FS, dir string) (m made) {
 	}
 }
 
-// lockFile is the name of the file that is locked.
+// lockFile is the name of the lock file.
 const lockFile = "LOCK"
 
-// look finds out whether there is anything in the directory, whose lock is held.
+// look records whether the directory, whose lock is held, is empty.
 func (m *made) look(fs disk.FS, dir string) {
 	names, err := fs.List(dir)
 	m.fresh = err == nil && len(names) <= 1
 }
 
-// removeFiles empties the directory, whose lock is held, if it was empty before. It is best effort: who calls it has
-// failed already.
+// removeFiles empties the directory, whose lock is held, if it was empty before. It ignores errors: its caller has
+// already failed.
 func (m *made) removeFiles(fs disk.FS, dir string) {
 	if !m.fresh {
 		return
@@ -42,8 +42,8 @@ func (m *made) removeFiles(fs disk.FS, dir string) {
 	}
 }
 
-// removeDirs removes the directories that were made, as far as they are empty. The lock is held no longer: some
-// systems remove its file only now.
+// removeDirs removes the created directories as far as they are empty. The lock is no longer held: some systems only
+// now remove its file.
 func (m *made) removeDirs(fs disk.FS, dir string) {
 	if m.fresh {
 		_ = fs.Remove(fs.PathJoin(dir, lockFile))

@@ -4,7 +4,7 @@ import (
 	"github.com/atomredis/atomredis/persist/store"
 )
 
-// Metrics returns the metrics of now; zeros if the store is closed.
+// Metrics returns the present metrics; zeros if the store is closed.
 func (s *Store) Metrics() (m store.Metrics) {
 	db, err := s.use()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/atomredis/atomredis/persist/store/pebblefs"
 )
 
-// database is one Pebble at work, and what surrounds it.
+// database is a running Pebble and its surroundings.
 type database struct {
 	*pebble.DB
 	options *pebble.Options
@@ -27,8 +27,8 @@ type database struct {
 	closing chan struct{}
 }
 
-// openDatabase opens Pebble in a directory. failed, which may be called under locks of Pebble's, is told if it has
-// failed for good. change, which may be nil, changes the options.
+// openDatabase opens Pebble in a directory. failed, which may be called under Pebble's locks, is called if it fails for
+// good. change, which may be nil, changes the options.
 func openDatabase(fs disk.FS, dir string, cache *pebble.Cache, log *slog.Logger, failed func(error),
 	change func(*pebble.Options)) (*database, error) {
 	d := &database{log: log, failed: failed, closing: make(chan struct{})}
@@ -37,13 +37,13 @@ func openDatabase(fs disk.FS, dir string, cache *pebble.Cache, log *slog.Logger,
 	d.options = &pebble.Options{
 		FS:    d.fence,
 		Cache: cache,
-		// Named, so that a newer library does not change what is on the disk by itself.
+		// Explicit, so that a newer library does not change the format on disk by itself.
 		FormatMajorVersion: pebble.FormatValueSeparation,
-		// Everything is ingested; the log and the table in memory stay empty.
+		// Everything is ingested; the log and the memtable stay empty.
 		DisableWAL:   true,
 		MemTableSize: 64 << 10,
-		// Every checkpoint puts a thin layer over all keys. Many are merged together, into a base level that is small and in
-		// small files, so that a checkpoint of a few keys costs little more than these keys.
+		// Every checkpoint adds a thin layer over all keys. Many layers are merged together, into a base level that is
+		// small and has small files, so that a checkpoint of a few keys costs little more than these keys.
 		L0CompactionThreshold: 16,
 		L0StopWritesThreshold: 1 << 20,
 		LBaseMaxBytes:         16 << 20,
@@ -59,15 +59,15 @@ func openDatabase(fs disk.FS, dir string, cache *pebble.Cache, log *slog.Logger,
 	}
 	for i := range d.options.Levels {
 		l := &d.options.Levels[i]
-		// Without C each block that is read is garbage of Go's afterwards, and collecting it costs more than reading. The
-		// index of 20 GB is larger than the cache, so its blocks are small too.
+		// Without C, each block read becomes garbage for Go's collector, which costs more than reading. The index of 20
+		// GB exceeds the cache, so its blocks are small too.
 		l.BlockSize = 4 << 10
 		l.IndexBlockSize = 16 << 10
 		l.FilterPolicy = bloom.FilterPolicy(10)
 	}
 	d.options.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionFastest })
 	d.options.Experimental.CompactionScheduler = d.sched
-	d.options.Experimental.ReadSamplingMultiplier = -1 // reading causes no writing
+	d.options.Experimental.ReadSamplingMultiplier = -1 // reads cause no writes
 	if change != nil {
 		change(d.options)
 	}
@@ -88,7 +88,7 @@ func openDatabase(fs disk.FS, dir string, cache *pebble.Cache, log *slog.Logger,
 	return d, nil
 }
 
-// fail ends all changes after an error of which Pebble does not know what it has left on the disk.
+// fail ends all changes after an error that leaves the state on disk unknown.
 func (d *database) fail(err error) {
 	if d.fence.shut(err) {
 		d.log.Error("the store has failed; it is read-only until it is opened again", "error", err.Error())
@@ -96,16 +96,16 @@ func (d *database) fail(err error) {
 	}
 }
 
-// backgroundError gets errors of Pebble's background work. Pebble tries again.
+// backgroundError handles errors of Pebble's background work, which Pebble retries.
 func (d *database) backgroundError(err error) {
 	if d.fence.Err() == nil {
 		d.log.Warn("background work in the store has failed", "error", err.Error())
 	}
 	if !calledBy(".(*DB).collectTableStats") {
-		d.sched.pause() // it is a compaction; Pebble's lock is held
+		d.sched.pause() // a compaction; Pebble's lock is held
 		return
 	}
-	// Statistics are gathered again at once, without end if the files are closed for good.
+	// Pebble gathers statistics again at once, and endlessly if the files are closed for good.
 	select {
 	case <-time.After(time.Second):
 	case <-d.closing:
@@ -115,8 +115,8 @@ func (d *database) backgroundError(err error) {
 	}
 }
 
-// close closes a database that nobody uses any more. Of one that has failed only the files are closed. Some memory
-// remains in use, and goroutines that wait for ever, because there is no way to end Pebble in the middle of a change.
+// close closes an unused database. For a failed one only the files are closed. Some memory and forever blocked
+// goroutines remain, because Pebble cannot be ended in the middle of a change.
 func (d *database) close() error {
 	close(d.closing)
 	var err error
@@ -130,7 +130,7 @@ func (d *database) close() error {
 	return err
 }
 
-// logger is a database as the logger of its Pebble.
+// logger makes a database the logger of its Pebble.
 type logger database
 
 func (l *logger) Infof(format string, args ...any) {
@@ -143,9 +143,9 @@ func (l *logger) Errorf(format string, args ...any) {
 	l.log.Warn("pebble: " + fmt.Sprintf(format, args...))
 }
 
-// Fatalf is called when Pebble does not know how to go on: if the MANIFEST cannot be written, which the fence does
-// not let it know except while a store is being created, or if its state in memory contradicts itself. When Fatalf
-// returns, Pebble returns an error from what it was doing.
+// Fatalf is called when Pebble cannot continue: if the MANIFEST cannot be written (which the fence hides from it,
+// except while a store is being created), or if its state in memory is inconsistent. When Fatalf returns, Pebble
+// returns an error from its operation.
 func (l *logger) Fatalf(format string, args ...any) {
 	(*database)(l).fail(fmt.Errorf(format, args...))
 }

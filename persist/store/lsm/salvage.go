@@ -9,10 +9,9 @@ import (
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
-// Salvage replaces the data in a directory, which no process has open, by all of it that is sound: keys of which
-// something cannot be read are left out, and so is what belongs to no key. report is told of what is left out, and
-// where the data as it was is kept. If there is an error nothing has been replaced yet, or it will be when the store
-// is opened.
+// Salvage replaces the data in a directory, which no process has open, by all of it that is sound. It omits keys with
+// unreadable data, and data that belongs to no key. report gets what is omitted, and where the old data is kept. After
+// an error nothing has been replaced yet, or it will be when the store is opened.
 func Salvage(fs disk.FS, dir string, report func(string)) error {
 	o := Options{FS: fs, Dir: dir}
 	o.setDefaults()
@@ -38,7 +37,7 @@ func salvageLocked(o Options, report func(string)) error {
 	return finishSalvage(o.FS, o.Dir)
 }
 
-// ForgetJournal has a store, which no process has open, name no segment of a journal any more.
+// ForgetJournal makes a store, which no process has open, name no segment of a journal any more.
 func ForgetJournal(fs disk.FS, dir string) error {
 	s, err := Open(Options{FS: fs, Dir: dir})
 	if err != nil {
@@ -54,12 +53,12 @@ func ForgetJournal(fs disk.FS, dir string) error {
 }
 
 const (
-	salvageDir  = "salvage"      // a store that is being filled
-	salvagedDir = "salvaged"     // data that replaces what is in dataDir; complete if it is there
-	damagedDir  = "data.damaged" // data that was replaced; a number may follow
+	salvageDir  = "salvage"      // a store being filled
+	salvagedDir = "salvaged"     // data that replaces the content of dataDir; complete if it exists
+	damagedDir  = "data.damaged" // replaced data; a number may follow
 )
 
-// salvage leaves the data that is sound in salvagedDir.
+// salvage writes the sound data to salvagedDir.
 func salvage(o Options, report func(string)) error {
 	temporary := o.FS.PathJoin(o.Dir, salvageDir)
 	if err := o.FS.RemoveAll(temporary); err != nil {
@@ -86,7 +85,7 @@ func salvage(o Options, report func(string)) error {
 	return o.FS.RemoveAll(temporary)
 }
 
-// copySound copies what is sound with one checkpoint.
+// copySound copies the sound data with one checkpoint.
 func copySound(old *database, fresh *Store, report func(string)) error {
 	meta, ok, err := old.meta()
 	if err != nil {
@@ -109,7 +108,7 @@ func copySound(old *database, fresh *Store, report func(string)) error {
 	meta.Keys = 0
 	var buf []byte
 	var values []uint64
-	texts := map[uint64]uint64{} // lengths of strings by the numbers of their parts
+	texts := map[uint64]uint64{} // lengths of strings, by the numbers of their parts
 	err = old.walkHeads(func(space uint32, key []byte, h engine.Head) error {
 		if err := old.check(space, key, h, &buf); err != nil {
 			report(fmt.Sprintf("left out: %v", err))
@@ -138,7 +137,7 @@ func copySound(old *database, fresh *Store, report func(string)) error {
 		if length := texts[id]; length != 0 {
 			at := uint64(0)
 			err = engine.ReadText(id, length, old.parts, func(piece []byte) {
-				_ = put(engine.PieceName(at), piece) // the checkpoint remembers what goes wrong
+				_ = put(engine.PieceName(at), piece) // the checkpoint records errors
 				at += uint64(len(piece))
 			})
 		} else {
@@ -151,7 +150,7 @@ func copySound(old *database, fresh *Store, report func(string)) error {
 	return c.Commit(meta)
 }
 
-// finishSalvage puts salvaged data in the place of what was there. It can be interrupted anywhere and called again.
+// finishSalvage puts salvaged data in the place of the old data. It can be interrupted anywhere and called again.
 func finishSalvage(fs disk.FS, dir string) error {
 	salvaged, data := fs.PathJoin(dir, salvagedDir), fs.PathJoin(dir, dataDir)
 	if ok, err := exists(fs, salvaged); err != nil || !ok {
@@ -179,7 +178,7 @@ func finishSalvage(fs disk.FS, dir string) error {
 	return disk.SyncDir(fs, dir)
 }
 
-// damagedName returns where the data that is replaced next will be kept.
+// damagedName returns where the data replaced next will be kept.
 func damagedName(fs disk.FS, dir string) (string, error) {
 	for i := 1; ; i++ {
 		name := fs.PathJoin(dir, damagedDir)

@@ -15,7 +15,7 @@ import (
 	"github.com/atomredis/atomredis/persist/store"
 )
 
-// tables returns the paths of the files with data.
+// tables returns the paths of the data files.
 func tables(t *testing.T, fs disk.FS) []string {
 	names, err := fs.List("some/where/data")
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func tables(t *testing.T, fs disk.FS) []string {
 	return paths
 }
 
-// TestDamageIsFoundAndTheRestSalvaged flips a byte, cuts off the end or removes a file of a store in many ways.
+// TestDamageIsFoundAndTheRestSalvaged flips a byte, truncates or removes a file of a store in many ways.
 func TestDamageIsFoundAndTheRestSalvaged(t *testing.T) {
 	whole := crashfs.New()
 	s := open(t, whole)
@@ -63,7 +63,7 @@ func TestDamageIsFoundAndTheRestSalvaged(t *testing.T) {
 		var found []string
 		_, err = Verify(fs, "some/where", func(msg string) { found = append(found, msg) })
 		if err == nil {
-			// The byte belongs to something that nobody reads.
+			// The byte belongs to something that is never read.
 			require.Empty(t, found, what)
 			continue
 		}
@@ -75,7 +75,7 @@ func TestDamageIsFoundAndTheRestSalvaged(t *testing.T) {
 		if err != nil {
 			require.ErrorContains(t, err, "meta record", what)
 			s, err := Open(Options{FS: fs, Dir: "some/where"})
-			if err == nil { // what was there is still there
+			if err == nil { // the old data is still there
 				require.NoError(t, s.Close())
 			}
 			continue
@@ -122,7 +122,7 @@ func syncAll(t *testing.T, fs disk.FS) {
 	}
 }
 
-// TestOneDamagedBlockCostsFewKeys has a store whose keys are in many blocks.
+// TestOneDamagedBlockCostsFewKeys damages a store whose keys are in many blocks.
 func TestOneDamagedBlockCostsFewKeys(t *testing.T) {
 	fs := crashfs.Mem()
 	s := open(t, fs)
@@ -138,7 +138,7 @@ func TestOneDamagedBlockCostsFewKeys(t *testing.T) {
 	for _, path := range tables(t, fs) {
 		data, err := fs.Bytes(path)
 		require.NoError(t, err)
-		if len(data) > keys { // not that of the meta record
+		if len(data) > keys { // not the meta record's
 			data[len(data)/3] ^= 0xff
 		}
 	}

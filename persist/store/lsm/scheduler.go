@@ -7,22 +7,22 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// scheduler lets one compaction run at a time. Unlike Pebble's own it does not repeat one that has failed at once,
-// without end, but waits a while, and lets none begin when the store has failed.
+// scheduler lets one compaction run at a time. Unlike Pebble's own it does not retry a failed one at once and
+// endlessly, but waits a while, and starts none after the store has failed.
 type scheduler struct {
 	fence *fence
-	db    pebble.DBForCompaction // set before anything else is called
+	db    pebble.DBForCompaction // set before all other calls
 
-	mu       sync.Mutex // never held while db is called
-	running  bool       // a compaction has the permission, or is being offered it
-	refused  bool       // one was refused the permission since it was offered last
+	mu       sync.Mutex // never held during calls of db
+	running  bool       // a compaction has permission, or is being offered it
+	refused  bool       // one was refused permission since the last offer
 	paused   bool
 	closed   bool
 	timer    *time.Timer
 	offering sync.WaitGroup
 }
 
-// compactionRetry is how long after a failure the next compaction begins.
+// compactionRetry is the delay between a failure and the next compaction.
 const compactionRetry = 5 * time.Second
 
 // Register is called by Pebble when it opens.
@@ -42,7 +42,7 @@ func (s *scheduler) Unregister() {
 // free reports whether a compaction may begin.
 func (s *scheduler) free() bool { return !s.running && !s.paused && !s.closed && s.fence.Err() == nil }
 
-// TrySchedule gives Pebble the permission for a compaction, or has it wait until it is offered one.
+// TrySchedule gives Pebble permission for a compaction, or returns false; then Pebble waits for an offer.
 func (s *scheduler) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +54,7 @@ func (s *scheduler) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 	return true, s
 }
 
-// offer gives the permission to a compaction that waits for it, if there is one.
+// offer gives permission to a waiting compaction, if there is one.
 func (s *scheduler) offer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *scheduler) offer() {
 	}
 }
 
-// pause has compactions wait after one has failed.
+// pause delays compactions after one has failed.
 func (s *scheduler) pause() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +92,7 @@ func (s *scheduler) pause() {
 	})
 }
 
-// Done is called by Pebble when the compaction that had the permission has ended.
+// Done is called by Pebble when the permitted compaction has ended.
 func (s *scheduler) Done() {
 	s.mu.Lock()
 	s.running = false

@@ -10,7 +10,7 @@ import (
 	"github.com/atomredis/atomredis/engine"
 )
 
-// snapshot is what the store had at one moment.
+// snapshot is the store at one instant.
 type snapshot struct {
 	store *Store
 	db    *database
@@ -29,7 +29,7 @@ func (s *Store) Snapshot() (engine.SourceSnapshot, error) {
 
 var errReopened = errors.New("the store has been opened anew since")
 
-// use is Store.use for the database that the snapshot is of.
+// use is Store.use for the snapshot's database.
 func (s *snapshot) use() error {
 	db, err := s.store.use()
 	if err == nil && db != s.db {
@@ -74,7 +74,7 @@ func (s *snapshot) Parts(id uint64, fn func(name, data []byte) error) error {
 	return parts(s.data, id, fn)
 }
 
-// Close implements engine.SourceSnapshot. A database that was replaced meanwhile has taken the snapshot with it.
+// Close implements engine.SourceSnapshot. A database replaced meanwhile has already closed the snapshot.
 func (s *snapshot) Close() error {
 	if err := s.use(); err != nil {
 		return nil

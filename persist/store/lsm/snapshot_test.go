@@ -47,7 +47,7 @@ func TestASnapshotStaysAsItIs(t *testing.T) {
 	})
 }
 
-// A store that was opened anew has taken its snapshots with it.
+// Reopening a store ends its snapshots.
 func TestASnapshotEndsWithItsDatabase(t *testing.T) {
 	s := open(t, crashfs.Mem())
 	require.NoError(t, newWorld(1).checkpoint(s, 50))

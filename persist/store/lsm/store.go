@@ -23,13 +23,13 @@ import (
 type Options struct {
 	// FS is the file system; nil is the system's.
 	FS disk.FS
-	// Dir is the directory. It is made, for its owner alone, if it does not exist.
+	// Dir is the directory. It is created, for its owner alone, if it does not exist.
 	Dir string
-	// Log takes what happens; nil discards it.
+	// Log receives events; nil discards them.
 	Log *slog.Logger
-	// CacheSize is how many bytes of blocks that were read are kept in memory; 0 means 32 MiB.
+	// CacheSize is the size in bytes of the cache of read blocks; 0 means 32 MiB.
 	CacheSize int64
-	// Failed is called, by a goroutine of its own, when the store has failed; see Store.Err. It may be nil.
+	// Failed is called, in a goroutine of its own, after the store has failed; see Store.Err. It may be nil.
 	Failed func(error)
 
 	tune func(*pebble.Options) // for tests
@@ -53,26 +53,26 @@ func (o *Options) setDefaults() {
 // and the methods of a Checkpoint must not be called at the same time.
 type Store struct {
 	o      Options
-	around disk.FS   // o.FS as it is for what lies beside the directory
-	lock   io.Closer // that of the directory
-	made   made      // what Open has made
+	around disk.FS   // the original o.FS, for files beside the directory
+	lock   io.Closer // of the directory
+	made   made      // created by Open
 	cache  *pebble.Cache
 
-	writing *Checkpoint // the one under way
+	writing *Checkpoint // the checkpoint under way
 
-	mu     sync.RWMutex // protects what follows; held for short times only
+	mu     sync.RWMutex // protects the fields below; only held briefly
 	db     *database
 	closed bool
 	meta   store.Meta
-	saved  bool // there is a meta
+	saved  bool // there is a meta record
 }
 
 var _ store.Store = (*Store)(nil)
 
-// The directories below that of a store.
+// The directories in a store's directory.
 const (
 	dataDir = store.DataDir // Pebble's
-	// files of the checkpoint under way, worthless after a crash; it is there once there is a Pebble
+	// files of the checkpoint under way, worthless after a crash; it exists once there is a Pebble
 	checkpointDir = "checkpoint"
 )
 
@@ -115,10 +115,10 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// FS returns the file system for what lies in the store's directory.
+// FS returns the file system for the content of the store's directory.
 func (s *Store) FS() disk.FS { return s.o.FS }
 
-// open opens Pebble and reads the meta.
+// open opens Pebble and reads the meta record.
 func (s *Store) open() error {
 	if err := s.clearCheckpoint(); err != nil {
 		return fmt.Errorf("remove what is left of a checkpoint: %w", err)
@@ -136,8 +136,8 @@ func (s *Store) open() error {
 	return s.take(db)
 }
 
-// openToRead opens Pebble as it must be opened when there is no room for what it writes to begin with: the store has
-// failed from the beginning, and Reopen makes it whole.
+// openToRead opens Pebble read-only when there is no room for its first writes: the store has failed from the start,
+// and Reopen makes it usable.
 func (s *Store) openToRead(why error) error {
 	db, err := openDatabase(s.o.FS, s.path(dataDir), s.cache, s.o.Log, s.failed, func(p *pebble.Options) {
 		if s.o.tune != nil {
@@ -157,7 +157,7 @@ func (s *Store) openToRead(why error) error {
 	return nil
 }
 
-// take reads the meta of a database, which becomes the one of the store.
+// take makes a database the store's, and reads its meta record.
 func (s *Store) take(db *database) error {
 	meta, saved, err := db.meta()
 	if err != nil {
@@ -169,11 +169,10 @@ func (s *Store) take(db *database) error {
 	return nil
 }
 
-// path returns the path of something in the directory.
+// path returns the path of a name in the directory.
 func (s *Store) path(name string) string { return s.o.FS.PathJoin(s.o.Dir, name) }
 
-// missing returns an error if there was a Pebble in a directory that is not there any more, in the place of which a
-// new one would be made.
+// missing returns an error if a directory's Pebble is gone, where opening would create a new one.
 func missing(fs disk.FS, dir string) error {
 	data := fs.PathJoin(dir, dataDir)
 	names, err := fs.List(data)
@@ -195,7 +194,7 @@ func missing(fs disk.FS, dir string) error {
 	return nil
 }
 
-// clearCheckpoint removes what a crash has left of a checkpoint.
+// clearCheckpoint removes the remains of a checkpoint after a crash.
 func (s *Store) clearCheckpoint() error {
 	dir := s.path(checkpointDir)
 	names, err := s.o.FS.List(dir)
@@ -210,8 +209,8 @@ func (s *Store) clearCheckpoint() error {
 	return nil
 }
 
-// removeLogs removes Pebble's logs, which are empty. When it finds one it makes a flush of nothing before it opens, and
-// repeats that without end if it fails.
+// removeLogs removes Pebble's logs, which are empty. If Pebble finds one, it flushes nothing before it opens, and
+// retries that endlessly if it fails.
 func (s *Store) removeLogs() error {
 	names, err := s.o.FS.List(s.path(dataDir))
 	if err != nil {
@@ -233,8 +232,8 @@ func (s *Store) failed(err error) {
 	}
 }
 
-// Reopen makes a store that has failed usable again, if the disk is. The state is that before or after the checkpoint
-// during which it failed: Meta tells. It does nothing if the store has not failed.
+// Reopen makes a failed store usable again, if the disk permits. The state is that before or after the checkpoint
+// during which it failed: Meta shows which. It does nothing if the store has not failed.
 func (s *Store) Reopen() error {
 	s.mu.RLock()
 	old, closed := s.db, s.closed
@@ -253,15 +252,15 @@ func (s *Store) Reopen() error {
 		return fmt.Errorf("open the store anew: %w", err)
 	}
 	old.users.Wait()
-	_ = old.close() // which has failed before
+	_ = old.close() // it has already failed
 	s.o.Log.Info("the store works again")
 	return nil
 }
 
-// Close closes the store. A checkpoint must have ended.
+// Close closes the store. No checkpoint may be under way.
 func (s *Store) Close() error { return s.close(func() {}) }
 
-// Abandon closes the store, and removes the directory, with all that is in it, as far as Open has made it.
+// Abandon closes the store, and removes the directory, with all its content, as far as Open has created it.
 func (s *Store) Abandon() error {
 	err := s.close(func() { s.made.removeFiles(s.o.FS, s.o.Dir) })
 	if err != store.ErrClosed {
@@ -270,7 +269,7 @@ func (s *Store) Abandon() error {
 	return err
 }
 
-// close calls last when nothing but the lock is held any more.
+// close calls last while only the lock is still held.
 func (s *Store) close(last func()) error {
 	s.mu.Lock()
 	if s.closed {
@@ -287,22 +286,22 @@ func (s *Store) close(last func()) error {
 	return errors.Join(err, s.lock.Close())
 }
 
-// Err returns why the store has failed, nil if it has not. A store that has failed can be read, and shows what was
-// there before, but not changed until Reopen, which Begin calls.
+// Err returns why the store has failed, nil if it has not. A failed store can be read, and shows its earlier content,
+// but cannot be changed until Reopen, which Begin calls.
 func (s *Store) Err() error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.db.fence.Err()
 }
 
-// Meta returns what was committed with the last checkpoint; ok is false if there was none yet.
+// Meta returns the meta record of the last checkpoint; ok is false if there was none yet.
 func (s *Store) Meta() (m store.Meta, ok bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.meta, s.saved
 }
 
-// use returns the database for an operation, at the end of which users.Done must be called.
+// use returns the database for an operation, which must call users.Done at its end.
 func (s *Store) use() (*database, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -313,7 +312,7 @@ func (s *Store) use() (*database, error) {
 	return s.db, nil
 }
 
-// Head returns what is stored of a key; ok is false if nothing is.
+// Head returns the stored head of a key; ok is false if there is none.
 func (s *Store) Head(space uint32, key string) (h engine.Head, ok bool, err error) {
 	db, err := s.use()
 	if err != nil {
@@ -323,7 +322,7 @@ func (s *Store) Head(space uint32, key string) (h engine.Head, ok bool, err erro
 	return head(db.DB, space, key)
 }
 
-// head is Head for what is read from.
+// head is Head for any reader.
 func head(from pebble.Reader, space uint32, key string) (h engine.Head, ok bool, err error) {
 	b, ok, err := get(from, append(appendSpaceKey(nil, prefixHead, space), key...))
 	if err == nil && ok {
@@ -335,7 +334,7 @@ func head(from pebble.Reader, space uint32, key string) (h engine.Head, ok bool,
 	return h, ok, nil
 }
 
-// Blob returns a value that is stored whole and apart from its head. The caller owns it.
+// Blob returns a value that is stored whole outside its head. The caller owns it.
 func (s *Store) Blob(space uint32, key string) ([]byte, error) {
 	db, err := s.use()
 	if err != nil {
@@ -354,7 +353,7 @@ func (s *Store) Blob(space uint32, key string) ([]byte, error) {
 
 var errMissing = errors.New("it is not in the store")
 
-// Part returns one part of a value; ok is false if there is none of that name. The caller owns it.
+// Part returns one part of a value; ok is false if no part has this name. The caller owns it.
 func (s *Store) Part(id uint64, name []byte) (data []byte, ok bool, err error) {
 	db, err := s.use()
 	if err != nil {
@@ -367,7 +366,8 @@ func (s *Store) Part(id uint64, name []byte) (data []byte, ok bool, err error) {
 	return data, ok, err
 }
 
-// Parts calls fn with the parts of a value in the byte order of their names, until it fails. fn keeps neither argument.
+// Parts calls fn with the parts of a value in the byte order of their names, until fn fails. fn must not keep its
+// arguments.
 func (s *Store) Parts(id uint64, fn func(name, data []byte) error) error {
 	db, err := s.use()
 	if err != nil {
@@ -377,8 +377,8 @@ func (s *Store) Parts(id uint64, fn func(name, data []byte) error) error {
 	return parts(db.DB, id, fn)
 }
 
-// PartsBetween calls fn with the parts of a value from the last one that is not behind from (if there is none, from the
-// first one), up to to, until it returns false; with the last one first if reverse is set. fn keeps neither argument.
+// PartsBetween calls fn with consecutive parts of a value: from the last one not after from (if there is none, from the
+// first), up to to, until fn returns false; in reverse order if reverse is set. fn must not keep its arguments.
 func (s *Store) PartsBetween(id uint64, from, to []byte, reverse bool, fn func(name, data []byte) bool) error {
 	db, err := s.use()
 	if err != nil {
@@ -391,7 +391,7 @@ func (s *Store) PartsBetween(id uint64, from, to []byte, reverse bool, fn func(n
 	return err
 }
 
-// between is PartsBetween for the parts whose keys begin with a prefix.
+// between is PartsBetween for the parts whose keys have a prefix.
 func between(r pebble.Reader, prefix, from, to []byte, reverse bool, fn func(name, data []byte) bool) error {
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
 	if err != nil {
@@ -428,7 +428,7 @@ func (d *database) parts(id uint64, fn func(name, data []byte) error) error {
 	return parts(d.DB, id, fn)
 }
 
-// parts is Parts for what is read from.
+// parts is Parts for any reader.
 func parts(from pebble.Reader, id uint64, fn func(name, data []byte) error) error {
 	prefix := appendPartsKey(nil, id)
 	failed := error(nil)
@@ -442,7 +442,7 @@ func parts(from pebble.Reader, id uint64, fn func(name, data []byte) error) erro
 	return errors.Join(failed, err)
 }
 
-// Heads calls fn for every key in a space, in the order of the keys, until it returns false. fn keeps neither key nor
+// Heads calls fn for every key in a space, in the order of the keys, until fn returns false. fn must not keep key or
 // h.Blob.
 func (s *Store) Heads(space uint32, fn func(key []byte, h engine.Head) bool) error {
 	db, err := s.use()
@@ -466,7 +466,7 @@ func (s *Store) Heads(space uint32, fn func(key []byte, h engine.Head) bool) err
 	return errors.Join(damaged, err)
 }
 
-// HeadBytes returns about how many bytes of the disk the heads take, without reading them; 0 if it is not known.
+// HeadBytes returns about how many bytes of the disk the heads take, without reading them; 0 if unknown.
 func (s *Store) HeadBytes() int64 {
 	db, err := s.use()
 	if err != nil {
@@ -480,10 +480,10 @@ func (s *Store) HeadBytes() int64 {
 	return int64(n)
 }
 
-// get returns a copy of what is stored under a key.
+// get returns a copy of the value of a key.
 func (d *database) get(key []byte) (value []byte, ok bool, err error) { return get(d.DB, key) }
 
-// get is database.get for what is read from.
+// get is database.get for any reader.
 func get(from pebble.Reader, key []byte) (value []byte, ok bool, err error) {
 	v, closer, err := from.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
@@ -496,17 +496,17 @@ func get(from pebble.Reader, key []byte) (value []byte, ok bool, err error) {
 	return value, true, closer.Close()
 }
 
-// scan calls fn for everything that is stored under keys that begin with prefix, until it returns false.
+// scan calls fn for all keys with a prefix and their values, until fn returns false.
 func (d *database) scan(prefix []byte, fn func(key, value []byte) bool) error {
 	return d.scanFrom(prefix, after(prefix), fn)
 }
 
-// scanFrom is scan for the keys from start to, but without, end.
+// scanFrom is scan for the keys from start to before end.
 func (d *database) scanFrom(start, end []byte, fn func(key, value []byte) bool) error {
 	return scan(d.DB, start, end, fn)
 }
 
-// scan is database.scanFrom for what is read from.
+// scan is database.scanFrom for any reader.
 func scan(from pebble.Reader, start, end []byte, fn func(key, value []byte) bool) error {
 	it, err := from.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: end})
 	if err != nil {
@@ -521,7 +521,7 @@ func scan(from pebble.Reader, start, end []byte, fn func(key, value []byte) bool
 			break
 		}
 	}
-	return it.Close() // which is what the iteration has failed with, if it has
+	return it.Close() // the error of the iteration, if any
 }
 
 // meta reads the meta record.
@@ -537,14 +537,14 @@ func (d *database) metaAt(key []byte) (store.Meta, bool, error) {
 	return m, true, err
 }
 
-// lockDir takes the lock of a store's directory.
+// lockDir locks a store's directory.
 func lockDir(fs disk.FS, dir string) (io.Closer, error) {
 	lock, err := fs.Lock(fs.PathJoin(dir, lockFile))
 	if err == nil {
 		return lock, nil
 	}
 	if _, ok := errors.AsType[*os.PathError](err); ok {
-		return nil, fmt.Errorf("lock the directory: %w", err) // the file of the lock cannot be made
+		return nil, fmt.Errorf("lock the directory: %w", err) // the lock file cannot be created
 	}
 	return nil, fmt.Errorf("%w %s: %w", store.ErrInUse, dir, err)
 }

@@ -20,11 +20,11 @@ import (
 	"github.com/atomredis/atomredis/persist/store"
 )
 
-// world is what a store should contain, and what changes it at random.
+// world is the expected content of a store, which it changes at random.
 type world struct {
 	rng    *rand.Rand
 	spaces []uint32
-	heads  map[place]engine.Head // Blob is the value also if External is set
+	heads  map[place]engine.Head // Blob is the value even if External is set
 	parts  map[uint64]map[string]string
 	meta   store.Meta
 }
@@ -48,7 +48,7 @@ func newWorld(seed uint64) *world {
 	}
 }
 
-// stored is the content of Pebble.
+// stored returns the expected content of Pebble.
 func (w *world) stored() map[string]string {
 	m := map[string]string{}
 	for p, h := range w.heads {
@@ -78,7 +78,7 @@ func stored(t require.TestingT, s *Store) map[string]string {
 			return true
 		})
 	}
-	// Errors that goroutines of Pebble's have met before may be those of the first attempts.
+	// Errors met by Pebble's goroutines may be those of the first attempts.
 	var err error
 	for range 10 {
 		if err = read(); err == nil {
@@ -104,7 +104,7 @@ func (w *world) value() (external bool, blob []byte) {
 	return false, []byte(w.bytes(40))
 }
 
-// checkpoint changes the world, and tells a checkpoint.
+// checkpoint changes the world, and passes the changes to a checkpoint.
 func (w *world) checkpoint(s *Store, changes int) error {
 	c, err := s.Begin()
 	if err != nil {
@@ -162,7 +162,7 @@ func (w *world) checkpoint(s *Store, changes int) error {
 			h.External, h.Blob = w.value()
 		}
 		if h.Parts != 0 && h.Type == engine.String {
-			h.Type = engine.Set // the parts of strings are pieces: see TestStringsInPieces
+			h.Type = engine.Set // parts of strings are pieces: see TestStringsInPieces
 		}
 		if !known && old.Parts != 0 {
 			dropped = append(dropped, old.Parts)
@@ -219,7 +219,7 @@ func mapKeys[K comparable, V any](m map[K]V) func(func(K) bool) {
 	}
 }
 
-// often has Pebble compact after nearly every checkpoint, and makes small files.
+// often makes Pebble compact after nearly every checkpoint, and write small files.
 func often(o *pebble.Options) {
 	o.L0CompactionThreshold = 2
 	o.LBaseMaxBytes = 8 << 10
@@ -262,7 +262,7 @@ func TestCheckpointsAreReadBack(t *testing.T) {
 	})
 }
 
-// requireReadable compares what the methods of a store give with what they should.
+// requireReadable compares the results of a store's methods with the expected ones.
 func (w *world) requireReadable(t require.TestingT, s *Store) {
 	for _, space := range w.spaces {
 		keys := []string{}
@@ -305,7 +305,7 @@ func (w *world) requireReadable(t require.TestingT, s *Store) {
 	}
 }
 
-// requireSound verifies a store that is closed.
+// requireSound verifies a closed store.
 func (w *world) requireSound(t require.TestingT, fs disk.FS) {
 	m, err := Verify(fs, "some/where", func(msg string) { t.Errorf("%s", msg) })
 	require.NoError(t, err)

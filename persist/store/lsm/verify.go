@@ -16,9 +16,9 @@ import (
 	"github.com/atomredis/atomredis/persist/store"
 )
 
-// Verify reads everything in the store in a directory, which no process has open, without changing it. report is
-// called for every piece of damage, and for what is superfluous or odd without being damaged. It returns the meta
-// record, as far as it can be read, and the first damage as the error.
+// Verify reads everything in the store in a directory, which no process has open, without changing it. It calls report
+// for every damage, and for anything superfluous or odd that is not damage. It returns the meta record as far as it can
+// be read, and the first damage as the error.
 func Verify(fs disk.FS, dir string, report func(string)) (store.Meta, error) {
 	o := Options{FS: fs, Dir: dir}
 	o.setDefaults()
@@ -39,8 +39,8 @@ func Verify(fs disk.FS, dir string, report func(string)) (store.Meta, error) {
 	return meta, errors.Join(v.err, db.close(), lock.Close())
 }
 
-// openReadOnly opens the data in a directory for Verify and Salvage. If strict is not set, files that are missing or
-// cut show when they are read.
+// openReadOnly opens the data in a directory for Verify and Salvage. Unless strict is set, missing or truncated files
+// only show when they are read.
 func openReadOnly(o Options, strict bool) (*database, error) {
 	dir := o.FS.PathJoin(o.Dir, dataDir)
 	salvaged := o.FS.PathJoin(o.Dir, salvagedDir)
@@ -55,7 +55,7 @@ func openReadOnly(o Options, strict bool) (*database, error) {
 	return openDatabase(o.FS, dir, cache, o.Log, func(error) {}, func(p *pebble.Options) {
 		p.ReadOnly = true
 		p.DisableConsistencyCheck = !strict
-		p.EventListener.DataCorruption = func(pebble.DataCorruptionInfo) {} // is in the error, too
+		p.EventListener.DataCorruption = func(pebble.DataCorruptionInfo) {} // the error has it, too
 	})
 }
 
@@ -67,7 +67,7 @@ func exists(fs disk.FS, path string) (bool, error) {
 	return err == nil, err
 }
 
-// located returns an error with the file that it is about, if Pebble has named it.
+// located adds the file that an error is about, if Pebble has named it.
 func located(err error) error {
 	if info := pebble.ExtractDataCorruptionInfo(err); info != nil {
 		return fmt.Errorf("%s: %w", info.Path, info.Details)
@@ -80,8 +80,8 @@ type verifier struct {
 	db     *database
 	report func(string)
 	err    error
-	spaces map[uint32]bool // those of the databases; false once a key elsewhere was reported
-	values map[uint64]bool // numbers of the values with parts
+	spaces map[uint32]bool // spaces of the databases; false once a key elsewhere was reported
+	values map[uint64]bool // numbers of values with parts
 	key    []byte          // reused
 }
 
@@ -105,7 +105,7 @@ func (v *verifier) run() store.Meta {
 	for _, space := range meta.Spaces {
 		v.spaces[space] = true
 	}
-	// An error of the function would end it; there is none.
+	// Only the function could return an error, and it returns none.
 	_ = v.db.walkHeads(func(space uint32, key []byte, h engine.Head) error {
 		v.head(space, key, h)
 		return nil
@@ -116,7 +116,7 @@ func (v *verifier) run() store.Meta {
 	return meta
 }
 
-// empty reports whether nothing is stored at all.
+// empty reports whether nothing at all is stored.
 func (v *verifier) empty() bool {
 	empty := true
 	err := v.db.scan([]byte{prefixHead}, func(_, _ []byte) bool {
@@ -126,7 +126,7 @@ func (v *verifier) empty() bool {
 	return empty && err == nil
 }
 
-// head verifies what belongs to a key.
+// head verifies the data of a key.
 func (v *verifier) head(space uint32, key []byte, h engine.Head) {
 	if ok, known := v.spaces[space]; !ok && !known {
 		v.report(fmt.Sprintf("space %d belongs to no database; its first key is %q", space, key))
@@ -146,7 +146,7 @@ func (v *verifier) head(space uint32, key []byte, h engine.Head) {
 	}
 }
 
-// orphans reports values and parts that belong to no key.
+// orphans reports values and parts without a key.
 func (v *verifier) orphans() error {
 	failed := error(nil)
 	err := v.db.scan([]byte{prefixBlob}, func(key, _ []byte) bool {
@@ -182,7 +182,7 @@ func (v *verifier) orphans() error {
 	return it.Close()
 }
 
-// check reads what belongs to a head apart from it. buf is reused.
+// check reads the data of a head outside of it. buf is reused.
 func (d *database) check(space uint32, key []byte, h engine.Head, buf *[]byte) error {
 	var err error
 	switch {
@@ -208,8 +208,7 @@ func (d *database) check(space uint32, key []byte, h engine.Head, buf *[]byte) e
 	return nil
 }
 
-// walkHeads calls fn for every head, until it fails, which is what walkHeads returns. Damage is reported and passed
-// over.
+// walkHeads calls fn for every head, until fn fails, and returns its error. Damage is reported and skipped.
 func (d *database) walkHeads(fn func(space uint32, key []byte, h engine.Head) error, damage func(error)) error {
 	end := []byte{prefixHead + 1}
 	for from := []byte{prefixHead}; from != nil; {
@@ -239,7 +238,7 @@ func (d *database) walkHeads(fn func(space uint32, key []byte, h engine.Head) er
 	return nil
 }
 
-// describe names the place of a head for people.
+// describe describes the position of a head for people.
 func describe(key []byte) string {
 	switch {
 	case key == nil:
@@ -250,12 +249,12 @@ func describe(key []byte) string {
 	return fmt.Sprintf("%q in space %d", key[spaceKeySize:], binary.BigEndian.Uint32(key[1:]))
 }
 
-// readableAfter returns a place after last, where reading has failed, from which it succeeds again: the first one if
-// the damage is all in one piece, as far as few steps can tell. It returns nil if there is none before end.
+// readableAfter returns a position after last, where reading has failed, from which it succeeds again: the first one if
+// the damage is contiguous, as far as few steps can tell. It returns nil if there is none before end.
 func (d *database) readableAfter(last, end []byte) []byte {
 	readable := func(place []byte) bool { return d.scanFrom(place, end, func(_, _ []byte) bool { return false }) == nil }
-	// next finds the least byte from first such that one can read from after prefix followed by it, if 0xff is such a
-	// byte.
+	// next finds the lowest byte from first on such that reading works from prefix followed by that byte; ok is false
+	// if even 0xff fails.
 	next := func(prefix []byte, first int) (b int, ok bool) {
 		at := func(b int) bool { return readable(append(bytes.Clone(prefix), byte(b))) }
 		if first > 0xff || !at(0xff) {
@@ -287,5 +286,5 @@ func (d *database) readableAfter(last, end []byte) []byte {
 	return nil
 }
 
-// searchDepth is how much longer than the last readable key the place may be that readableAfter finds.
+// searchDepth is how much longer than the last readable key the position found by readableAfter may be.
 const searchDepth = 32

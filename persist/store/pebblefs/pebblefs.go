@@ -1,5 +1,5 @@
-// Package pebblefs translates between the file systems of Pebble and ours, in both directions: Pebble works on a
-// disk.FS, and tests have the server work on Pebble's file system in memory.
+// Package pebblefs translates between Pebble's file systems and ours, in both directions: Pebble works on a disk.FS,
+// and in tests the server works on Pebble's file system in memory.
 package pebblefs
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
-// To returns a file system of ours for Pebble.
+// To makes our file system usable by Pebble.
 func To(fs disk.FS) vfs.FS {
 	if f, ok := fs.(from); ok {
 		return f.FS
@@ -19,13 +19,13 @@ func To(fs disk.FS) vfs.FS {
 	return to{fs}
 }
 
-// to is what To returns.
+// to is the result of To.
 type to struct{ disk.FS }
 
-// file is a file of ours for Pebble.
+// file is our file for Pebble.
 type file struct{ disk.File }
 
-// fileInfo is what is known of it. Pebble tells its device to users of its file systems only.
+// fileInfo describes it. Pebble only needs the device on its own file systems.
 type fileInfo struct{ os.FileInfo }
 
 func (fileInfo) DeviceID() vfs.DeviceID { return vfs.DeviceID{} }
@@ -42,7 +42,7 @@ func stat(info os.FileInfo, err error) (vfs.FileInfo, error) {
 	return fileInfo{info}, nil
 }
 
-// toFile translates what has opened a file.
+// toFile translates the result of opening a file.
 func toFile(f disk.File, err error, opts ...vfs.OpenOption) (vfs.File, error) {
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (t to) ReuseForWrite(old, name string, category vfs.DiskWriteCategory) (vfs
 
 func (t to) Stat(name string) (vfs.FileInfo, error) { return stat(t.FS.Stat(name)) }
 
-// GetDiskUsage implements vfs.FS: only the operating system knows.
+// GetDiskUsage implements vfs.FS: only the operating system has the figures.
 func (t to) GetDiskUsage(path string) (vfs.DiskUsage, error) {
 	if disk.OfSystem(t.FS) {
 		return vfs.Default.GetDiskUsage(path)
@@ -98,7 +98,7 @@ func (t to) GetDiskUsage(path string) (vfs.DiskUsage, error) {
 // Unwrap implements vfs.FS.
 func (to) Unwrap() vfs.FS { return nil }
 
-// From returns a file system of Pebble's as one of ours.
+// From makes a Pebble file system usable as ours.
 func From(fs vfs.FS) disk.FS {
 	if t, ok := fs.(to); ok {
 		return t.FS
@@ -106,10 +106,10 @@ func From(fs vfs.FS) disk.FS {
 	return from{fs}
 }
 
-// from is what From returns. FS is not promoted: its methods have other types.
+// from is the result of From. FS is not promoted: its methods have other types.
 type from struct{ FS vfs.FS }
 
-// fromFile is a file of Pebble's as one of ours.
+// fromFile is a Pebble file as ours.
 type fromFile struct{ vfs.File }
 
 func (f fromFile) Stat() (os.FileInfo, error) { return f.File.Stat() }
