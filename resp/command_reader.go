@@ -8,21 +8,22 @@ import (
 	"github.com/atomredis/atomredis/internal/buffers"
 )
 
-// AnyBulk is a limit of Parser.MaxBulk for commands that have been accepted before: it is larger than any argument that a
-// client can have sent.
+// AnyBulk is a value of Parser.MaxBulk for commands that were accepted before: it is larger than any argument a client
+// can have sent.
 const AnyBulk = 1 << min(40, strconv.IntSize-2)
 
-// readChunk is how many bytes a CommandReader asks for at least.
+// readChunk is the least number of bytes that a CommandReader asks for at once.
 const readChunk = 256 << 10
 
-// CommandReader splits a stream of commands that have been accepted before: an append-only file, or what a master sends.
+// CommandReader splits a stream of commands that were accepted before: an append-only file, or what a master sends.
 type CommandReader struct {
-	// Count is how many commands Next has returned, and Consumed how many bytes these had, with what is empty between them.
+	// Count is the number of commands that Next has returned. Consumed is the bytes of these commands, with empty lines
+	// between them.
 	Count    int
 	Consumed int64
-	// Received is how many bytes the stream has given.
+	// Received is the number of bytes read from the stream.
 	Received int64
-	// Keep has the bytes of the commands that were returned appended to Raw, which the caller empties.
+	// Keep has the bytes of each returned command appended to Raw. The caller empties Raw.
 	Keep bool
 	Raw  []byte
 
@@ -34,13 +35,13 @@ type CommandReader struct {
 	args   [][]byte
 }
 
-// NewCommandReader returns a CommandReader of what r gives.
+// NewCommandReader returns a CommandReader that reads from r.
 func NewCommandReader(r io.Reader) *CommandReader {
 	return &CommandReader{r: r, parser: Parser{MaxBulk: AnyBulk}}
 }
 
-// Next returns the next command, which is valid until the next call; io.EOF at the end, io.ErrUnexpectedEOF if that
-// is within a command.
+// Next returns the next command, which is valid until the next call. It returns io.EOF at the end, and
+// io.ErrUnexpectedEOF if the end is within a command.
 func (c *CommandReader) Next() ([][]byte, error) {
 	for {
 		args, n, err := c.parser.Next(c.buf[c.pos:], c.args[:0])
@@ -73,7 +74,7 @@ func (c *CommandReader) Next() ([][]byte, error) {
 	}
 }
 
-// CloneArgs copies arguments into memory of their own.
+// CloneArgs copies arguments into new memory.
 func CloneArgs(args [][]byte) [][]byte {
 	size := 0
 	for _, a := range args {

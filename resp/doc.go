@@ -4,14 +4,15 @@
 //
 // # Commands
 //
-// [Parser] finds commands in a buffer; arguments are views into it. [Template] recognizes a command of the form of
-// the one before by comparing what lies around its arguments. Parser.Last and Parser.Join are for a long last
+// [Parser] finds commands in a buffer; arguments are views into it. [Template] recognizes a command of the same form as
+// the one before it, by comparing the bytes around its arguments. Parser.Last and Parser.Join serve a long last
 // argument that is received into memory of its own. [CommandReader] splits a stream.
 //
 // # Replies
 //
-// [Writer] encodes replies into one buffer, in the client's version of the protocol. A long string can be lent to it:
-// the writer notes its place in the output (BulkLent), and the sender of the output writes the pieces. RawPart turns
-// a long stretch of messages into a part that is not moved as more come. Len counts everything; positions within Buf
-// do not count what lies elsewhere. [Reply] is a reply as a value, for the embedding API and doors.
+// [Writer] encodes replies into one buffer, in the client's version of the protocol. A long string can be lent to it
+// (BulkLent): the writer notes where the string belongs in the output, and whoever sends the output writes the pieces.
+// RawPart turns a long stretch of messages into a part that is not moved when more follow. Len counts everything;
+// positions in Buf do not count the parts that lie elsewhere. [Reply] is a reply as a value, for the embedding API and
+// doors.
 package resp

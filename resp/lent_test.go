@@ -30,7 +30,8 @@ type readers int
 // Return implements Loan.
 func (r *readers) Return() { *r-- }
 
-// Whatever is lent, inserted, taken back and sent in parts, what is sent is what a writer sends that copies everything.
+// However strings are lent, inserted, taken back and sent in parts, the output is the same as that of a writer that
+// copies everything.
 func TestLentRepliesAreAsThoseThatAreCopied(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
 		w, plain := Writer{Proto: 3, Lends: true}, Writer{Proto: 3}
@@ -49,7 +50,7 @@ func TestLentRepliesAreAsThoseThatAreCopied(t *testing.T) {
 				plain.Simple("OK")
 			}
 		}
-		sent := 0 // of what plain has written
+		sent := 0 // bytes of what plain has written
 		for i := range rapid.IntRange(1, 40).Draw(t, "steps") {
 			mark, end := len(w.Buf), len(plain.Buf)
 			step := rapid.SampledFrom([]string{"reply", "collection", "truncate", "send", "end", "aside"}).Draw(t, "step")
@@ -84,7 +85,7 @@ func TestLentRepliesAreAsThoseThatAreCopied(t *testing.T) {
 			require.Equal(t, len(plain.Buf)-sent, w.Len())
 			require.Equal(t, string(plain.Buf[sent:]), string(written(&w, w.Len())))
 			require.Equal(t, lentTo(&w), w.Lent(), "what was set aside is the writer's own")
-			// Who still has something to read is counted, and nobody else.
+			// Only readers that still have bytes to read are counted.
 			for i := range readers {
 				n := 0
 				for _, l := range w.parts {
@@ -99,7 +100,7 @@ func TestLentRepliesAreAsThoseThatAreCopied(t *testing.T) {
 	})
 }
 
-// lentTo returns how many bytes of the replies lie in memory of others.
+// lentTo returns how many bytes of the replies lie in memory that is not the writer's.
 func lentTo(w *Writer) int {
 	n := 0
 	for _, l := range w.parts {
@@ -110,8 +111,8 @@ func lentTo(w *Writer) int {
 	return n
 }
 
-// What a client leaves unread takes little more memory than it has bytes, and is not moved as more comes, in whatever
-// portions.
+// Output that a client leaves unread takes little more memory than its length, and is not moved when more output
+// follows, whatever the sizes of the portions.
 func TestWhatPilesUpIsNotMoved(t *testing.T) {
 	const total = 16 << 20
 	for _, portion := range []int{100, 1000, 16_001, 131_001, 1 << 20} {
@@ -134,7 +135,7 @@ func TestWhatPilesUpIsNotMoved(t *testing.T) {
 	}
 }
 
-// Who sends Buf alone has all of it there.
+// A sender that uses only Buf finds all replies there.
 func TestNothingIsSetAsideForWhoDoesNotAskForPieces(t *testing.T) {
 	var w Writer
 	b := bytes.Repeat([]byte("x"), 1000)
@@ -144,7 +145,7 @@ func TestNothingIsSetAsideForWhoDoesNotAskForPieces(t *testing.T) {
 	require.Len(t, w.Buf, 1_000_000)
 }
 
-// A reply that is lent can be cut anywhere.
+// A lent reply can be cut anywhere.
 func TestLentReplyIsSentInParts(t *testing.T) {
 	const want = "+OK\r\n$5\r\nhello\r\n:7\r\n$1\r\nx\r\n$2\r\nyz\r\n"
 	for first := range len(want) + 1 {
@@ -169,7 +170,7 @@ func TestLentReplyIsSentInParts(t *testing.T) {
 	}
 }
 
-// A client that reads slowly must not have what is left moved again and again, and nothing of the room is lost.
+// When a client reads slowly, the remaining output must not be moved again and again, and no room is lost.
 func TestSendingLittleOfALongReplyMovesLittle(t *testing.T) {
 	var w Writer
 	w.Buf = bytes.Repeat([]byte("0123456789abcdef"), 1<<16)

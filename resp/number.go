@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// ParseInt reads a signed 64-bit decimal number as strictly as Redis does: no sign but a leading '-', no leading
-// zeros, no spaces, no overflow.
+// ParseInt reads a signed 64-bit decimal number as strictly as Redis does: the only sign is a leading '-', and there
+// are no leading zeros, spaces or overflows.
 func ParseInt(b []byte) (int64, bool) {
 	if len(b) == 0 || len(b) > 20 {
 		return 0, false
@@ -53,7 +53,7 @@ func ParseFloat(b []byte) (float64, bool) {
 	}
 	s := unsafe.String(&b[0], len(b))
 	if hexPrefix(b) && !hasExponent(b) {
-		// Go wants an exponent on hexadecimal numbers, C does not.
+		// Go requires an exponent in hexadecimal numbers, C does not.
 		s += "p0"
 	}
 	f, err := strconv.ParseFloat(s, 64)
@@ -63,7 +63,7 @@ func ParseFloat(b []byte) (float64, bool) {
 	return f, true
 }
 
-// hasNonZeroDigit looks at the mantissa of a number that was read as zero.
+// hasNonZeroDigit looks at the mantissa of a number that was parsed as zero.
 func hasNonZeroDigit(b []byte) bool {
 	hex := hexPrefix(b)
 	for _, c := range b {
@@ -93,8 +93,8 @@ func hasExponent(b []byte) bool {
 	return false
 }
 
-// AppendFloat appends f in the shortest form that reads back as f, laid out as Redis does since 7.2: integers of up
-// to 62 bits with all their digits, other numbers with a few zeros or decimals at most, or else with an exponent.
+// AppendFloat appends f in the shortest form that reads back as f, laid out as Redis does since 7.2: integers of up to
+// 62 bits with all digits, other numbers with a small number of zeros or decimals, or otherwise with an exponent.
 func AppendFloat(dst []byte, f float64) []byte {
 	switch {
 	case math.IsNaN(f):
@@ -108,7 +108,7 @@ func AppendFloat(dst []byte, f float64) []byte {
 	case math.Abs(f) <= 1<<62 && f == math.Trunc(f):
 		return strconv.AppendInt(dst, int64(f), 10)
 	}
-	// d.ddde-dd: what is between the sign and the exponent are the digits.
+	// d.ddde-dd: the digits are between the sign and the exponent.
 	var scratch [32]byte
 	b := strconv.AppendFloat(scratch[:0], math.Abs(f), 'e', -1, 64)
 	e := bytes.IndexByte(b, 'e')

@@ -9,7 +9,7 @@ import (
 	"github.com/tidwall/redcon"
 )
 
-// headerLimit is the longest line (inline command, or *n and $n header) a client may send, as in Redis.
+// headerLimit is the longest line (an inline command, or a *n or $n header) that a client may send, as in Redis.
 const headerLimit = 64 * 1024
 
 // Limits of a client that has not authenticated yet, as in Redis.
@@ -18,7 +18,7 @@ const (
 	unauthBulk      = 16384
 )
 
-// ProtocolError is a violation of RESP. Its text is what Redis answers after "ERR ", and the client is closed.
+// ProtocolError is a violation of RESP. Redis answers its text after "ERR " and closes the client's connection.
 type ProtocolError string
 
 // Error returns the text as Redis words it.
@@ -36,33 +36,33 @@ const (
 	errUnauthBulk      = ProtocolError("unauthenticated bulk length")
 )
 
-// Parser splits the bytes of one client into commands. Whole multibulk commands are parsed by redcon; what redcon finds
-// incomplete or wrong is scanned here, once, for Redis's limits and error texts, and for how many bytes are still
-// missing, so that a large command arriving in pieces is not parsed again with each piece.
+// Parser splits the bytes of one client into commands. redcon parses whole multibulk commands. Commands that redcon
+// finds incomplete or wrong are scanned here, once, for Redis's limits and error texts and for the number of bytes
+// still missing. So a large command that arrives in pieces is not parsed again with each piece.
 type Parser struct {
 	// MaxBulk is the longest argument in bytes (proto-max-bulk-len).
 	MaxBulk int
-	// Unauthenticated applies the small limits of a client that has yet to authenticate.
+	// Unauthenticated applies the small limits for a client that has not authenticated yet.
 	Unauthenticated bool
-	// Many is called before a command of very many arguments is parsed, which takes long, as does all that is done with them;
-	// it may be nil.
+	// Many is called before a command of very many arguments is parsed: parsing it takes long, as does everything done
+	// with it. It may be nil.
 	Many func()
 
-	// The scan of an incomplete command, as offsets from its first byte: the scan goes on at pos with left arguments to
-	// go once need bytes are there. need is 0 between commands. begun is where the argument begins that is incomplete, 0
-	// if that is not known.
+	// The state of the scan of an incomplete command, as offsets from its first byte: once need bytes have arrived, the
+	// scan continues at pos with left arguments to go. need is 0 between commands. begun is the offset of the
+	// incomplete argument, 0 if unknown.
 	pos, left, need, begun int
 }
 
-// A command of manyArgs arguments has manyBytes bytes at least.
+// A command of manyArgs arguments has at least manyBytes bytes.
 const (
 	manyArgs  = 16384
 	manyBytes = 64 << 10
 )
 
 // Next parses the first command in buf. It returns the command's arguments, appended to args[:0] as views into buf, and
-// the number of bytes it took. n is 0 when buf holds no whole command yet; n > 0 with no arguments is an empty line or
-// an empty array, which Redis skips. After an error the client must be closed.
+// the number of bytes parsed. n is 0 when buf holds no whole command yet. n > 0 without arguments is an empty line or
+// an empty array, which Redis skips. After an error the client's connection must be closed.
 func (p *Parser) Next(buf []byte, args [][]byte) (out [][]byte, n int, err error) {
 	if len(buf) == 0 || len(buf) < p.need {
 		return args[:0], 0, nil
@@ -74,7 +74,7 @@ func (p *Parser) Next(buf []byte, args [][]byte) (out [][]byte, n int, err error
 		if done, n, err := p.scan(buf); !done || n > 0 || err != nil {
 			return args[:0], n, err
 		}
-		// All of it is there, so that the number is no mere claim.
+		// The whole command is present, so the number in its header can be trusted.
 		if count, _, _ := header(buf, 0, nil, nil); int(count) > cap(args) {
 			args = make([][]byte, 0, count)
 		}
@@ -99,15 +99,15 @@ func (p *Parser) Next(buf []byte, args [][]byte) (out [][]byte, n int, err error
 	return out, n, nil
 }
 
-// Missing returns how many bytes at least must follow the n of an incomplete command that are there. It may be 0
-// where that is not known.
+// Missing returns how many bytes at least must follow the n bytes present of an incomplete command. It may be 0 where
+// that is not known.
 func (p *Parser) Missing(n int) int { return max(p.need-n, 0) }
 
-// Reset forgets an incomplete command, for a caller that will present its bytes again from an earlier place.
+// Reset forgets an incomplete command, for a caller that will pass its bytes again from an earlier place.
 func (p *Parser) Reset() { p.pos, p.left, p.need, p.begun = 0, 0, 0, 0 }
 
-// Last returns where the last argument of an incomplete command begins and how many bytes it has. ok is false if not
-// even all that comes before it is there.
+// Last returns where the last argument of an incomplete command begins, and its size in bytes. ok is false until
+// everything before that argument has arrived.
 func (p *Parser) Last() (start, size int, ok bool) {
 	if p.need == 0 || p.left != 1 || p.begun == 0 {
 		return 0, 0, false
@@ -115,8 +115,8 @@ func (p *Parser) Last() (start, size int, ok bool) {
 	return p.begun, p.need - p.begun - 2, true
 }
 
-// Join returns the arguments of a command that Last has told of, appended to args[:0]: those in head, which is what
-// comes before the last one, as views, and the last one. The parser is between commands then.
+// Join returns the arguments of a command that Last has reported, appended to args[:0]: as views those in head, which
+// is everything before the last argument, and then last. Afterwards the parser is between commands.
 func (p *Parser) Join(head, last []byte, args [][]byte) [][]byte {
 	p.Reset()
 	count, n, _ := header(head, 0, nil, nil)
@@ -124,8 +124,8 @@ func (p *Parser) Join(head, last []byte, args [][]byte) [][]byte {
 	return append(out, last)
 }
 
-// split is Next for a command that redcon finds incomplete or wrong, or reads differently. Like Redis it skips the
-// two bytes behind a number and behind an argument without a look at them.
+// split is Next for a command that redcon finds incomplete or wrong, or reads differently. Like Redis, it skips the two
+// bytes after a number and after an argument without checking them.
 func (p *Parser) split(buf []byte, args [][]byte) (out [][]byte, n int, err error) {
 	out = args[:0]
 	if done, n, err := p.scan(buf); !done || n > 0 || err != nil {
@@ -136,8 +136,8 @@ func (p *Parser) split(buf []byte, args [][]byte) (out [][]byte, n int, err erro
 	return out, n, nil
 }
 
-// arguments appends count arguments, the first of which begins at buf[n:], to args. It returns also where the last
-// one ends.
+// arguments appends count arguments, the first of which begins at buf[n:], to args. It also returns where the last one
+// ends.
 func arguments(buf []byte, n, count int, args [][]byte) ([][]byte, int) {
 	for range count {
 		size, start, _ := header(buf, n, nil, nil)
@@ -162,9 +162,8 @@ func readCommand(buf []byte, args [][]byte) (out [][]byte, n int, err error) {
 	return out, len(buf) - len(rest), err
 }
 
-// canonical reports whether a command of n bytes has no header but such as Redis accepts. redcon also reads numbers
-// with leading zeros, which make a command longer than it needs to be, and missing numbers, which stand for empty
-// arguments.
+// canonical reports whether a command of n bytes has only headers that Redis accepts. redcon also reads numbers with
+// leading zeros, which make a command longer than necessary, and missing numbers, which stand for empty arguments.
 func canonical(args [][]byte, n int) bool {
 	size := 1 + digits(len(args)) + 2
 	for _, a := range args {
@@ -185,8 +184,8 @@ func digits(n int) int {
 	return d
 }
 
-// scan checks the headers of the multibulk command at the start of buf, as far as they have arrived. done says that the
-// whole command is there; skip > 0 that it is an empty array of that many bytes.
+// scan checks the headers of the multibulk command at the start of buf, as far as they have arrived. done reports that
+// the whole command is present; skip > 0 is the length of an empty array.
 func (p *Parser) scan(buf []byte) (done bool, skip int, err error) {
 	if p.need == 0 || p.pos == 0 {
 		count, next, err := header(buf, 0, errMultibulkLen, errBigMultibulk)
@@ -242,7 +241,8 @@ func (p *Parser) scan(buf []byte) (done bool, skip int, err error) {
 	return true, 0, nil
 }
 
-// header reads the number of the *n or $n line at buf[at:]. next is the offset behind the line, 0 if it is incomplete.
+// header reads the number in the *n or $n line at buf[at:]. next is the offset after the line, 0 if the line is
+// incomplete.
 func header(buf []byte, at int, invalid, tooBig error) (num int64, next int, err error) {
 	line := buf[at:]
 	i := lineEnd(line, '\r')
@@ -263,7 +263,7 @@ func header(buf []byte, at int, invalid, tooBig error) (num int64, next int, err
 }
 
 // lineEnd returns the place of the byte that ends the line at the start of buf, -1 if the line is incomplete. As in
-// Redis, where lines are C strings, nothing ends a line behind a zero byte: it grows until it is too long.
+// Redis, where lines are C strings, no line ends after a zero byte: it grows until it is too long.
 func lineEnd(buf []byte, end byte) int {
 	i := bytes.IndexByte(buf, end)
 	if i >= 0 && bytes.IndexByte(buf[:i], 0) >= 0 {
@@ -292,7 +292,7 @@ func (p *Parser) inline(buf []byte, args [][]byte) ([][]byte, int, error) {
 	return out, i + 1, nil
 }
 
-// ErrUnbalancedQuotes is returned by SplitArgs for a quote that is not closed, or is closed inside a word.
+// ErrUnbalancedQuotes is returned by SplitArgs for a quote that is not closed, or is closed within a word.
 var ErrUnbalancedQuotes = errors.New("unbalanced quotes")
 
 // SplitArgs splits a line into words the way Redis does for inline commands and redis.conf: words are separated by
@@ -327,7 +327,7 @@ func SplitArgs(line []byte, args [][]byte) ([][]byte, error) {
 	}
 }
 
-// quotedWord reads the rest of a word from the first quote in it on.
+// quotedWord reads the rest of a word, starting at its first quote.
 func quotedWord(line []byte, i int, word []byte) ([]byte, int, bool) {
 	for i < len(line) && !endsWord(line[i]) {
 		quote := line[i]
@@ -391,7 +391,7 @@ func unescape(c byte) byte {
 	return c
 }
 
-// endsWord reports whether a word ends there that has begun without a quote: in it some white space stands for itself.
+// endsWord reports whether c ends a word that began without a quote: some white space stands for itself there.
 func endsWord(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
 func isSpace(c byte) bool {

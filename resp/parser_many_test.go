@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Who parses hears of a command of very many arguments when all of it is there, and again if it is parsed once more.
+// The caller is told of a command of very many arguments when all of it has arrived, and again if it is parsed once
+// more.
 func TestManyArgumentsAreTold(t *testing.T) {
 	told := 0
 	p := Parser{MaxBulk: 1 << 20, Many: func() { told++ }}

@@ -14,7 +14,7 @@ type Error string
 // Error returns the text.
 func (e Error) Error() string { return string(e) }
 
-// Code returns the first word of the text, by which programs tell errors apart: "WRONGTYPE", "MOVED", "ERR". It is ""
+// Code returns the first word of the text, by which programs distinguish errors: "WRONGTYPE", "MOVED", "ERR". It is ""
 // if the text does not begin with a word of capitals.
 func (e Error) Code() string {
 	code, _, _ := strings.Cut(string(e), " ")
@@ -26,24 +26,24 @@ func (e Error) Code() string {
 	return code
 }
 
-// Errors of the accessors of a Reply without a value.
+// Errors that the accessors of a Reply without a value return.
 var (
-	// ErrNull says that the reply is null: the key or element does not exist, or the time of a blocking command was up.
+	// ErrNull reports that the reply is null: the key or element does not exist, or a blocking command timed out.
 	ErrNull = errors.New("atomredis: the reply is null")
-	// ErrNoReply says that there is no reply yet: the Reply is the zero value, or that of a transaction that was not
-	// committed.
+	// ErrNoReply reports that there is no reply yet: the Reply is the zero value, or belongs to a transaction that was
+	// not committed.
 	ErrNoReply = errors.New("atomredis: there is no reply")
 )
 
-// Reply is the answer to a command, with the types of RESP3. Its accessors convert it: an error reply is returned as
-// an Error, null as ErrNull, and a reply that cannot be converted as an error that says so.
+// Reply is the answer to a command, with the types of RESP3. Its accessors convert it. They return an error reply as an
+// Error, null as ErrNull, and for a reply that cannot be converted an error that says so.
 type Reply struct{ raw []byte }
 
-// NewReply returns the reply that b encodes, and b alone. It is the reply's memory from now on, and read when the
-// reply is.
+// NewReply returns the reply that b encodes; b must hold nothing else. The reply keeps b and reads it lazily, so b must
+// not change.
 func NewReply(b []byte) Reply { return Reply{b} }
 
-// NextReply splits the first reply off from encoded ones, whose memory it keeps.
+// NextReply splits the first reply off from encoded ones; it keeps their memory.
 func NextReply(b []byte) (r Reply, rest []byte, err error) {
 	n, err := replyLen(b)
 	if err != nil {
@@ -55,7 +55,7 @@ func NextReply(b []byte) (r Reply, rest []byte, err error) {
 // Encoded returns the reply in RESP3, nil if there is none. The bytes are the reply's own memory.
 func (r Reply) Encoded() []byte { return r.raw }
 
-// Err returns the Error that the reply is, nil if it is none.
+// Err returns the Error if the reply is one, and otherwise nil.
 func (r Reply) Err() error {
 	if len(r.raw) > 0 && (r.raw[0] == '-' || r.raw[0] == '!') {
 		text, err := r.content()
@@ -75,7 +75,7 @@ func (r Reply) IsNull() bool {
 	return r.raw[0] == '_' || len(r.raw) > 1 && r.raw[1] == '-' && bytes.IndexByte([]byte("$*~%"), r.raw[0]) >= 0
 }
 
-// Int returns an integer: also one that is written as a string, and a boolean as 1 or 0.
+// Int returns an integer. It also accepts a string that contains one, and a boolean as 1 or 0.
 func (r Reply) Int() (int64, error) {
 	b, err := r.scalar()
 	if err != nil {
@@ -91,7 +91,7 @@ func (r Reply) Int() (int64, error) {
 	return n, nil
 }
 
-// Float returns a number: also an integer, and one that is written as a string.
+// Float returns a number. It also accepts an integer, and a string that contains a number.
 func (r Reply) Float() (float64, error) {
 	b, err := r.scalar()
 	if err != nil {
@@ -104,13 +104,13 @@ func (r Reply) Float() (float64, error) {
 	return f, nil
 }
 
-// Bool returns a boolean: also an integer, of which all but 0 are true.
+// Bool returns a boolean. It also accepts an integer; all but 0 are true.
 func (r Reply) Bool() (bool, error) {
 	n, err := r.Int()
 	return n != 0, err
 }
 
-// Bytes returns a string, or a number or a boolean (1 or 0) as a string. The bytes are the reply's own memory.
+// Bytes returns a string. It also accepts a number, and a boolean as 1 or 0. The bytes are the reply's own memory.
 func (r Reply) Bytes() ([]byte, error) {
 	b, err := r.scalar()
 	if err != nil {
@@ -128,7 +128,7 @@ func (r Reply) Text() (string, error) {
 	return string(b), err
 }
 
-// Slice returns the elements of an array or a set; of a map every key, each followed by its value.
+// Slice returns the elements of an array or a set, and for a map its keys, each followed by its value.
 func (r Reply) Slice() ([]Reply, error) {
 	if err := r.unusable(); err != nil {
 		return nil, err
@@ -163,7 +163,8 @@ func (r Reply) Texts() ([]string, error) {
 	return out, nil
 }
 
-// Map returns a map, or an array of keys that are each followed by their value, as Redis has them in the place of maps.
+// Map returns a map. It also accepts an array of keys, each followed by its value, which is how Redis sends maps in
+// RESP2.
 func (r Reply) Map() (map[string]Reply, error) {
 	elements, err := r.pairs()
 	if err != nil {
@@ -187,7 +188,7 @@ func boolInt(b []byte) int64 {
 	return 0
 }
 
-// unusable returns why the reply has no value.
+// unusable returns the reason why the reply has no value.
 func (r Reply) unusable() error {
 	switch {
 	case len(r.raw) == 0:
@@ -198,7 +199,7 @@ func (r Reply) unusable() error {
 	return r.Err()
 }
 
-// scalar returns the content of a reply without elements.
+// scalar returns the content of a reply that is not a collection.
 func (r Reply) scalar() ([]byte, error) {
 	if err := r.unusable(); err != nil {
 		return nil, err
@@ -299,7 +300,7 @@ func replyLen(b []byte) (int, error) {
 	return n, nil
 }
 
-// Reply writes a reply, which is in RESP3, in the protocol of w. If it fails, a part of it may be written.
+// Reply writes a reply, which is in RESP3, in the protocol of w. If it fails, part of the reply may have been written.
 func (w *Writer) Reply(r Reply) error {
 	if len(r.raw) == 0 {
 		return ErrNoReply
@@ -312,7 +313,7 @@ func (w *Writer) Reply(r Reply) error {
 	return err
 }
 
-// nextReply writes the first of the replies in b, and returns those behind it.
+// nextReply writes the first of the replies in b, and returns the rest.
 func (w *Writer) nextReply(b []byte) (rest []byte, err error) {
 	r, rest, err := NextReply(b)
 	if err != nil {

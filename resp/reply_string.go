@@ -16,7 +16,7 @@ func (r Reply) String() string {
 	return string(text)
 }
 
-// appendReply appends the first of the replies in b, whose further lines are indented, and returns those behind it.
+// appendReply appends the first of the replies in b, with its further lines indented, and returns the rest.
 func appendReply(dst, b []byte, indent int) (out, rest []byte) {
 	r, rest, err := NextReply(b)
 	if err != nil {

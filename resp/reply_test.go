@@ -131,7 +131,7 @@ func TestMalformedRepliesAreErrors(t *testing.T) {
 	}
 }
 
-// The right sides are what redis-cli -3 shows.
+// The expected texts are what redis-cli -3 shows.
 func TestRepliesAreShownAsByRedisCli(t *testing.T) {
 	for raw, want := range map[string]string{
 		"":                               "(no reply)",
@@ -167,7 +167,7 @@ func TestRepliesAreShownAsByRedisCli(t *testing.T) {
 	}
 }
 
-// What Reply makes of any bytes: no panic, and what is a reply stays the same in being written and read again.
+// For any bytes Reply does not panic, and a valid reply stays the same when it is written and read again.
 func FuzzReply(f *testing.F) {
 	for _, raw := range []string{"", "+OK\r\n", "-ERR x\r\n", ":1\r\n", "$1\r\na\r\n", "*2\r\n:1\r\n%1\r\n+a\r\n#t\r\n",
 		"~1\r\n,1.5\r\n",

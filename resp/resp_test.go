@@ -241,7 +241,7 @@ func BenchmarkParser(b *testing.B) {
 	}
 }
 
-// Who receives the last argument elsewhere gets the arguments that it would have got.
+// A caller that receives the last argument separately gets the same arguments.
 func TestLastArgumentApart(t *testing.T) {
 	command := "*4\r\n$3\r\nSET\r\n$0\r\n\r\n$11\r\nhello world\r\n$8\r\nthe last\r\n"
 	start := strings.Index(command, "the last")
@@ -270,8 +270,8 @@ func TestLastArgumentApart(t *testing.T) {
 	require.False(t, ok)
 }
 
-// The arguments of a long command that came in pieces get their room at once; the number that a client claims gets
-// none.
+// The arguments of a long command that arrived in pieces get room for all of them at once. The number that a client
+// merely claims gets none.
 func TestManyArgumentsGetTheirRoomAtOnce(t *testing.T) {
 	const count = 50_000
 	all := []byte(fmt.Sprintf("*%d\r\n", count) + strings.Repeat("$1\r\na\r\n", count))
@@ -284,7 +284,7 @@ func TestManyArgumentsGetTheirRoomAtOnce(t *testing.T) {
 	}), 4.0, "it is not moved as it grows")
 }
 
-// scanned parses a command of which first only a part is there.
+// scanned parses a command of which only part has arrived at first.
 func (p *Parser) scanned(part, all []byte, args [][]byte) ([][]byte, int, error) {
 	if done, _, err := p.scan(part); done || err != nil {
 		return nil, 0, err

@@ -12,20 +12,20 @@ import (
 	"github.com/atomredis/atomredis/internal/values"
 )
 
-// Scan stores the reply in what dst points to, the other way round from how arguments are made of Go values:
+// Scan stores the reply in the value that dst points to. It is the inverse of how Go values become arguments:
 //
 //   - a string, []byte (a copy), an integer, a float, a bool; types of these kinds
-//   - a time.Duration from nanoseconds, a time.Time from RFC 3339, a net.IP from its bytes, what has
+//   - a time.Duration from nanoseconds, a time.Time from RFC 3339, a net.IP from its bytes, any type with
 //     encoding.BinaryUnmarshaler or encoding.TextUnmarshaler
-//   - a slice or an array from the elements; a map from keys and values, be they a map or an array in turn (HGETALL)
-//   - a struct likewise: the fields with a tag such as `redis:"name"` get the values of these names, and keep what they
-//     have where there is none
-//   - a pointer, which is nil for null; any, which becomes what Redis's types are in Go: nil, string, int64, float64,
+//   - a slice or an array from the elements; a map from keys and values, in a map or in an array in turn (HGETALL)
+//   - a struct likewise: the fields with a tag such as `redis:"name"` get the values of these names, and keep their own
+//     where there is none
+//   - a pointer, which is nil for null; any, which becomes the Go form of Redis's types: nil, string, int64, float64,
 //     bool, []any, map[string]any, or an Error; a Reply, which refers to this one's memory
 //
-// An error reply is returned as an Error. Null is ErrNull, but for pointers and any; elements that are null are zero
-// values. What does not fit, such as a number that is too great, is an error that names the type; dst may then have been
-// changed in part.
+// An error reply is returned as an Error. Null is ErrNull, except for pointers and any; null elements become zero
+// values. A reply that does not fit, such as a number that is too great, is an error that names the type; parts of dst
+// may then have changed.
 func (r Reply) Scan(dst any) error {
 	v := reflect.ValueOf(dst)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
@@ -34,7 +34,7 @@ func (r Reply) Scan(dst any) error {
 	return r.scan(v.Elem(), 0)
 }
 
-// scan stores the reply in v, which can be set; depth is how many collections it is in.
+// scan stores the reply in v, which can be set; depth is the number of collections around it.
 func (r Reply) scan(v reflect.Value, depth int) error {
 	if depth > values.MaxNesting {
 		return fmt.Errorf("atomredis: %w", values.ErrTooDeep)
@@ -74,11 +74,11 @@ func (r Reply) scan(v reflect.Value, depth int) error {
 	return r.scanScalar(v)
 }
 
-// unmarshal stores the reply by the methods of v's type, if it has any.
+// unmarshal stores the reply with the methods of v's type, if it has any.
 func (r Reply) unmarshal(v reflect.Value) (done bool, err error) {
 	var set func(b []byte) error
 	switch u := v.Addr().Interface().(type) {
-	case *time.Time: // whose binary form is not what arguments are
+	case *time.Time: // its binary form differs from that of arguments
 		set = u.UnmarshalText
 	case *net.IP: // likewise
 		set = func(b []byte) error { *u = append(net.IP{}, b...); return nil }
@@ -225,7 +225,7 @@ func (r Reply) scanStruct(v reflect.Value, depth int) error {
 	return nil
 }
 
-// scanAny stores what the reply is in Go.
+// scanAny stores the Go form of the reply.
 func (r Reply) scanAny(v reflect.Value, depth int) error {
 	if v.NumMethod() > 0 {
 		return fmt.Errorf("atomredis: a %s cannot be scanned into", v.Type())
@@ -238,7 +238,7 @@ func (r Reply) scanAny(v reflect.Value, depth int) error {
 	return nil
 }
 
-// value returns the reply as what it is in Go.
+// value returns the Go form of the reply.
 func (r Reply) value(depth int) (any, error) {
 	if len(r.raw) == 0 {
 		return nil, ErrNoReply

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// parseWith parses all commands in input as a session does: with a Template where it helps, unless form is nil. It
-// also returns how often it did.
+// parseWith parses all commands in input as a session does: with a Template where it helps, unless form is nil. It also
+// returns how often the template helped.
 func parseWith(form *Template, input []byte) (commands [][]string, helped int, err error) {
 	p := Parser{MaxBulk: 1 << 20}
 	for len(input) > 0 {
@@ -37,7 +37,7 @@ func parseWith(form *Template, input []byte) (commands [][]string, helped int, e
 	return commands, helped, nil
 }
 
-// requireSame parses input with a Template and without, and returns how often it helped.
+// requireSame parses input with a Template and without, and returns how often the template helped.
 func requireSame(t *testing.T, input []byte) (helped int) {
 	want, _, wantErr := parseWith(nil, input)
 	got, helped, err := parseWith(&Template{}, input)

@@ -15,53 +15,52 @@ import (
 // Writer builds replies in the protocol version of one client. Types that RESP2 lacks are written as Redis does for
 // RESP2 clients: maps and sets as arrays, doubles as bulk strings, booleans as 1 and 0.
 type Writer struct {
-	// Buf holds the replies so far, but for what is lent to them.
+	// Buf holds the replies so far, except for lent parts.
 	Buf []byte
 	// Proto is 2 or 3.
 	Proto int
-	// Lends says that BulkLent may be used: who sends the replies asks for all Pieces of them, and not for Buf alone.
+	// Lends allows BulkLent: the sender of the replies asks for all Pieces of them, and not for Buf alone.
 	Lends bool
-	// Expected is for how many bytes there is to be room once there is for more than a few, so that Buf need not grow,
-	// and move, time and again.
+	// Expected is the number of bytes to make room for once more than a few are written, so that Buf need not grow and
+	// move again and again.
 	Expected int
 
-	whole     []byte // the array of Buf from its first byte on, if Buf begins further behind: see cut
-	parts     []part // in order; behind each there is something in Buf
-	partBytes int    // of all of parts
-	aside     int    // of these, bytes that were set aside: they are the writer's own
+	whole     []byte // the array of Buf from its first byte on, if Buf begins further on: see cut
+	parts     []part // in order; Buf has bytes after each
+	partBytes int    // the sum of parts
+	aside     int    // how many of these bytes were set aside: they are the writer's own
 }
 
-// maxKeptLent is for how many parts a writer keeps room.
+// maxKeptLent is the number of parts that a writer keeps room for.
 const maxKeptLent = 64
 
 // part is a part of the replies that lies in memory of others, or was set aside.
 type part struct {
-	at   int // in Buf, before which byte the part belongs
+	at   int // the index in Buf before which the part belongs
 	data []byte
 	loan Loan // nil if it was set aside
 }
 
-// release gives the memory of a part back. What was set aside is left to the garbage collector: there may be very
-// much of it.
+// release returns the memory of a part. Memory set aside is left to the garbage collector, since it may be very much.
 func (l *part) release() {
 	if l.loan != nil {
 		l.loan.Return()
 	}
 }
 
-// Loan is memory of others that they leave as it is until they have it back.
+// Loan is memory of others that stays unchanged until it is returned.
 type Loan interface {
-	// Return gives it back.
+	// Return returns it.
 	Return()
 }
 
-// lineBreaks writes them as they are written in texts of programs.
+// lineBreaks replaces line breaks by the escapes used in program texts.
 var lineBreaks = strings.NewReplacer("\r", `\r`, "\n", `\n`)
 
 // OK writes the status reply OK.
 func (w *Writer) OK() { w.Buf = redcon.AppendOK(w.Buf) }
 
-// Simple writes a status reply. A line break in it becomes a backslash and a letter: the reply is one line, whatever s is.
+// Simple writes a status reply. The reply is always one line: a line break in s becomes a backslash and a letter.
 func (w *Writer) Simple(s string) {
 	if strings.IndexByte(s, '\n') >= 0 || strings.IndexByte(s, '\r') >= 0 {
 		s = lineBreaks.Replace(s)
@@ -71,7 +70,7 @@ func (w *Writer) Simple(s string) {
 	w.Buf = append(w.Buf, '\r', '\n')
 }
 
-// Error writes an error reply: its code word and text, without the leading '-'. Line breaks at its end are left out,
+// Error writes an error reply: its code word and text, without the leading '-'. Line breaks at its end are dropped,
 // others become spaces.
 func (w *Writer) Error(s string) {
 	s = strings.TrimRight(s, "\r\n")
@@ -108,10 +107,10 @@ func (w *Writer) Uint(n uint64) {
 	w.Buf = append(w.Buf, '\r', '\n')
 }
 
-// largeReply is the length from which on room for replies is shared by all writers.
+// largeReply is the length from which all writers share the room for replies.
 const largeReply = 16 << 10
 
-// room makes room for n more bytes if replies are, or become, so long.
+// room makes room for n more bytes if the replies are, or become, that long.
 func (w *Writer) room(n int) {
 	if cap(w.Buf)-len(w.Buf) < n && len(w.Buf)+n > largeReply {
 		w.Buf = buffers.Grow(w.Buf, max(n, w.Expected-len(w.Buf)))
@@ -123,14 +122,14 @@ func (w *Writer) Reserve(n int) { w.room(n) }
 
 // Bulk writes a bulk string.
 func (w *Writer) Bulk(b []byte) {
-	w.room(len(b) + 32) // with the header
+	w.room(len(b) + 32) // including the header
 	w.header('$', len(b))
 	w.Buf = append(w.Buf, b...)
 	w.Buf = append(w.Buf, '\r', '\n')
 }
 
-// BulkLent is Bulk without a copy. b, which must not be empty, has to stay as it is until the writer returns the
-// loan, once b has been sent or taken away.
+// BulkLent is Bulk without a copy. b, which must not be empty, must not change until the writer returns the loan, once
+// b has been sent or removed.
 func (w *Writer) BulkLent(b []byte, loan Loan) {
 	w.header('$', len(b))
 	w.parts = append(w.parts, part{at: len(w.Buf), data: b, loan: loan})
@@ -200,8 +199,8 @@ func (w *Writer) Push(n int) {
 	w.header('*', n)
 }
 
-// Attribute starts n pairs that tell about the reply that follows, and reports true. RESP2 has no such thing, and
-// nothing must be written then.
+// Attribute starts n pairs of information about the reply that follows, and reports true. RESP2 has no attributes; then
+// it reports false, and nothing must be written.
 func (w *Writer) Attribute(n int) bool {
 	if w.Proto == 3 {
 		w.header('|', n)
@@ -258,17 +257,17 @@ func (w *Writer) Verbatim(format, text string) {
 	w.BulkString(text)
 }
 
-// Raw appends replies that are encoded already.
+// Raw appends replies that are already encoded.
 func (w *Writer) Raw(b []byte) { w.Buf = append(w.Buf, b...) }
 
-// Unread output is kept in parts: one piece would have to be moved as it grows, would take three times its size for a
-// while, and would hold up other clients meanwhile.
+// Unread output is kept in parts. A single piece would be moved as it grows, take three times its size for a while, and
+// delay other clients meanwhile.
 const (
-	asideFrom = 64 << 10  // bytes in Buf from which on they are set aside instead of moved
-	asideRoom = 128 << 10 // bytes that there is room for next
+	asideFrom = 64 << 10  // from this many bytes on, Buf is set aside instead of moved
+	asideRoom = 128 << 10 // bytes of room made next
 )
 
-// RawPart is Raw for what may pile up. It must not be called within a reply: marks do not survive it.
+// RawPart is Raw for output that may pile up. It must not be called within a reply: marks do not survive it.
 func (w *Writer) RawPart(b []byte) {
 	for w.Lends && len(w.Buf) >= asideFrom && cap(w.Buf)-len(w.Buf) < len(b) {
 		n := cap(w.Buf) - len(w.Buf)
@@ -279,7 +278,7 @@ func (w *Writer) RawPart(b []byte) {
 	w.Buf = append(buffers.Grow(w.Buf, len(b)), b...)
 }
 
-// setAside leaves what is in Buf where it lies, but for its last byte and what is before parts that are lent.
+// setAside leaves the content of Buf where it lies, except for its last byte and the bytes before lent parts.
 func (w *Writer) setAside() {
 	from, last := 0, len(w.Buf)-1
 	if k := len(w.parts); k > 0 {
@@ -294,13 +293,13 @@ func (w *Writer) setAside() {
 	w.Buf, w.whole = append(next, w.Buf[last]), nil
 }
 
-// Len returns how many bytes the replies have, with what is lent to them.
+// Len returns the length of the replies in bytes, including lent parts.
 func (w *Writer) Len() int { return len(w.Buf) + w.partBytes }
 
 // Lent returns how many bytes of the replies lie in memory of others.
 func (w *Writer) Lent() int { return w.partBytes - w.aside }
 
-// Pieces returns the first n bytes of the replies as the pieces that they lie in, none of which is empty.
+// Pieces returns the first n bytes of the replies as the pieces in which they lie. No piece is empty.
 func (w *Writer) Pieces(n int) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		from := 0
@@ -330,9 +329,9 @@ func (w *Writer) Pieces(n int) iter.Seq[[]byte] {
 	}
 }
 
-// Sent takes away the first n bytes of the replies.
+// Sent removes the first n bytes of the replies.
 func (w *Writer) Sent(n int) {
-	done := 0 // parts that are sent
+	done := 0 // parts that were sent
 	for ; done < len(w.parts); done++ {
 		l := &w.parts[done]
 		if n <= l.at {
@@ -353,7 +352,7 @@ func (w *Writer) Sent(n int) {
 	w.shift(0, -n)
 }
 
-// took notes that n bytes of a part are taken away.
+// took records that n bytes of a part were removed.
 func (w *Writer) took(l *part, n int) {
 	w.partBytes -= n
 	if l.loan == nil {
@@ -361,9 +360,8 @@ func (w *Writer) took(l *part, n int) {
 	}
 }
 
-// cut takes away the first n bytes of Buf. What is left is moved to the beginning of its array only once at least
-// half as much has been taken away, so that for each byte that is sent no more than two are moved, however slowly a
-// client reads however much.
+// cut removes the first n bytes of Buf. The rest is moved to the beginning of its array only once at least half as much
+// has been removed. So at most two bytes are moved for each byte sent, however slowly a client reads and however much.
 func (w *Writer) cut(n int) {
 	whole, rest := w.whole, w.Buf[n:]
 	if !sameEnd(whole, w.Buf) { // it has grown, and moved
@@ -376,12 +374,12 @@ func (w *Writer) cut(n int) {
 	w.Buf, w.whole = whole[:copy(whole[:len(rest)], rest)], nil
 }
 
-// sameEnd reports whether two slices reach to the end of the same array.
+// sameEnd reports whether two slices end at the same byte of the same array.
 func sameEnd(a, b []byte) bool {
 	return cap(a) > 0 && cap(b) > 0 && &a[:cap(a)][cap(a)-1] == &b[:cap(b)][cap(b)-1]
 }
 
-// Truncate takes away what was written since Buf was mark bytes long.
+// Truncate removes everything written since Buf was mark bytes long.
 func (w *Writer) Truncate(mark int) {
 	keep := len(w.parts)
 	for ; keep > 0 && w.parts[keep-1].at >= mark; keep-- {
@@ -393,8 +391,8 @@ func (w *Writer) Truncate(mark int) {
 	w.Buf = w.Buf[:mark]
 }
 
-// shift notes that what was written since Buf was mark bytes long has moved by n bytes. What was written earlier has
-// its end in Buf, and lies before mark.
+// shift records that everything written since Buf was mark bytes long has moved by n bytes. Earlier parts end in Buf,
+// and lie before mark.
 func (w *Writer) shift(mark, n int) {
 	for i := range w.parts {
 		if l := &w.parts[i]; l.at >= mark {
@@ -403,16 +401,16 @@ func (w *Writer) shift(mark, n int) {
 	}
 }
 
-// Mark is a place in the replies where the header of a collection will be put once its size is known.
+// Mark is the place in the replies where the header of a collection is inserted once its size is known.
 type Mark int
 
-// Defer marks the start of a collection of as yet unknown size; one of the End methods must follow.
+// Defer marks the start of a collection of still unknown size; one of the End methods must follow.
 func (w *Writer) Defer() Mark { return Mark(len(w.Buf)) }
 
-// EndArray puts the header of an array of n replies at the mark.
+// EndArray inserts the header of an array of n replies at the mark.
 func (w *Writer) EndArray(m Mark, n int) { w.insertHeader(m, '*', n) }
 
-// EndMap puts the header of a map of n pairs at the mark.
+// EndMap inserts the header of a map of n pairs at the mark.
 func (w *Writer) EndMap(m Mark, n int) {
 	if w.Proto == 3 {
 		w.insertHeader(m, '%', n)
@@ -421,7 +419,7 @@ func (w *Writer) EndMap(m Mark, n int) {
 	w.insertHeader(m, '*', 2*n)
 }
 
-// EndSet puts the header of a set of n replies at the mark.
+// EndSet inserts the header of a set of n replies at the mark.
 func (w *Writer) EndSet(m Mark, n int) {
 	if w.Proto == 3 {
 		w.insertHeader(m, '~', n)

@@ -11,13 +11,13 @@ import (
 // The functions below read arguments of library functions and raise Lua 5.1's errors.
 
 const (
-	// maxStack is how many values Lua 5.1 gives to a function of a library, its arguments included.
+	// maxStack is the number of values that Lua 5.1 allows a library function, including its arguments.
 	maxStack = 8000
-	// anonymous is how messages call a function that was not called by a name.
+	// anonymous is the name in messages for a function that was not called by a name.
 	anonymous = "?"
 )
 
-// fail raises a message as an error. It begins with the place of the call if Lua has called the running function.
+// fail raises a message as an error. The message begins with the place of the call if Lua called the running function.
 func fail(L *lua.LState, format string, args ...any) {
 	message := format
 	if len(args) > 0 {
@@ -26,8 +26,8 @@ func fail(L *lua.LState, format string, args ...any) {
 	L.Error(lua.LString(where(L, 1)+message), 0)
 }
 
-// badArgument complains about argument n. function is the name of the running function, which messages use if they
-// find no other by which it was called.
+// badArgument complains about argument n. function is the name of the running function, which messages use if they find
+// no other name by which it was called.
 func badArgument(L *lua.LState, n int, function, what string) {
 	fail(L, "bad argument #%d to '%s' (%s)", n, calledName(L, function), what)
 }
@@ -100,7 +100,7 @@ func argNumber(L *lua.LState, n int, function string) float64 {
 	return f
 }
 
-// argInteger reads a number and drops its fraction. Numbers that no int64 holds become its least value.
+// argInteger reads a number and drops its fraction. Numbers that do not fit an int64 become its least value.
 func argInteger(L *lua.LState, n int, function string) int64 {
 	return truncate(argNumber(L, n, function))
 }
@@ -113,7 +113,7 @@ func optInteger(L *lua.LState, n int, function string, otherwise int64) int64 {
 	return argInteger(L, n, function)
 }
 
-// argInt is argInteger cut to limits so far from those of an int that sums of a few of them do not overflow.
+// argInt is argInteger cut to limits so far from those of an int that sums of a few such values do not overflow.
 func argInt(L *lua.LState, n int, function string) int {
 	const limit = 1 << min(60, strconv.IntSize-4)
 	return int(max(-limit, min(argInteger(L, n, function), limit)))
@@ -127,7 +127,7 @@ func optInt(L *lua.LState, n int, function string, otherwise int) int {
 	return argInt(L, n, function)
 }
 
-// argInt32 reads a number as the functions do that count with 32 bits: higher bits are lost.
+// argInt32 reads a number like the functions that count with 32 bits: higher bits are lost.
 func argInt32(L *lua.LState, n int, function string) int32 { return int32(argInteger(L, n, function)) }
 
 // optInt32 is argInt32 for an argument that may be absent or nil.

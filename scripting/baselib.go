@@ -47,7 +47,7 @@ func baseAssert(L *lua.LState) int {
 	return 0
 }
 
-// baseCollectGarbage answers questions; the garbage is not the script's business.
+// baseCollectGarbage answers questions only; scripts do not control the garbage collector.
 func baseCollectGarbage(L *lua.LState) int {
 	switch option := L.Get(1); {
 	case option == lua.LString("count"):
@@ -83,7 +83,8 @@ func (m *vm) baseError(L *lua.LState) int {
 	return 0
 }
 
-// where returns the place of the function at a level of the stack as messages begin with it; empty if it is not Lua.
+// where returns the place of the function at a level of the stack, in the form that begins messages; empty if the
+// function is not Lua.
 func where(L *lua.LState, level int) string {
 	frame, ok := L.GetStack(level)
 	if !ok {
@@ -182,8 +183,8 @@ func (m *vm) baseNext(L *lua.LState) int {
 	return 2
 }
 
-// next returns the key behind key in a table, and its value. Unlike LTable.Next it keeps to the order when the list
-// part got shorter since key was visited.
+// next returns the key after key in a table, and its value. Unlike LTable.Next it keeps to the order even if the list
+// part became shorter since key was visited.
 func next(t *lua.LTable, key lua.LValue) (k, v lua.LValue) {
 	n, ok := key.(lua.LNumber)
 	if !ok || n < 1 || n >= lua.LNumber(lua.MaxArrayIndex) || float64(n) != math.Trunc(float64(n)) {
@@ -222,7 +223,7 @@ func (m *vm) baseRawSet(L *lua.LState) int {
 	return 1
 }
 
-// checkKey refuses what cannot be a table's key.
+// checkKey refuses values that cannot be a table's key.
 func (m *vm) checkKey(L *lua.LState, k lua.LValue) {
 	n, isNumber := k.(lua.LNumber)
 	switch {
@@ -359,7 +360,7 @@ func (m *vm) pushLoaded(L *lua.LState, source, name string) int {
 	return 1
 }
 
-// shownChunkName is the form in which messages name a chunk.
+// shownChunkName is the form of a chunk's name in messages.
 func shownChunkName(name string) string {
 	const longest = 59
 	if rest, ok := strings.CutPrefix(name, "="); ok {
@@ -378,7 +379,7 @@ func shownChunkName(name string) string {
 	return `[string "` + line + `"]`
 }
 
-// concatenate joins its arguments, which the compiler has put here for the operator "..".
+// concatenate joins its arguments. The compiler puts a call of it in the place of the operator "..".
 func concatenate(L *lua.LState) int {
 	n := L.GetTop()
 	right := L.Get(n)
@@ -388,7 +389,7 @@ func concatenate(L *lua.LState) int {
 			right = concatenateByMetatable(L, n, right)
 			continue
 		}
-		first := n // join as many strings as there are in one go
+		first := n // join as many consecutive strings as possible at once
 		for first > 1 && lua.LVCanConvToString(L.Get(first-1)) {
 			first--
 		}
@@ -406,7 +407,7 @@ func concatenate(L *lua.LState) int {
 	return 1
 }
 
-// concatenateList is concatenate for as many operands as its first argument says, in a list.
+// concatenateList is concatenate for operands in a list, whose number is its first argument.
 func concatenateList(L *lua.LState) int {
 	n, list := L.CheckInt(1), L.CheckTable(2)
 	L.SetTop(0)
@@ -426,10 +427,10 @@ func appendText(dst []byte, v lua.LValue) []byte {
 	return dst
 }
 
-// concatFailure is the message of a failed concatenation before it is reworded: which of how many operands is to blame.
+// concatFailure is the message of a failed concatenation before it is reworded: which operand of how many is to blame.
 const concatFailure = "attempt to concatenate operand %d of %d (a %s value)"
 
-// concatenateByMetatable joins argument n and what the arguments behind it have come to.
+// concatenateByMetatable joins argument n and the result for the arguments after it.
 func concatenateByMetatable(L *lua.LState, n int, right lua.LValue) lua.LValue {
 	left := L.Get(n)
 	op := L.GetMetaField(left, "__concat")

@@ -7,8 +7,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// bitLibrary returns the functions that scripts see as bit: operations on signed 32-bit integers, as Lua BitOp has
-// them.
+// bitLibrary returns the functions that scripts see as bit: operations on signed 32-bit integers, like those of Lua
+// BitOp.
 func (m *vm) bitLibrary() *lua.LTable {
 	t := m.state.CreateTable(0, 12)
 	for name, fn := range map[string]func(b uint32) uint32{
@@ -25,7 +25,7 @@ func (m *vm) bitLibrary() *lua.LTable {
 	} {
 		t.RawSetString(name, m.state.NewFunction(func(L *lua.LState) int {
 			b := argBits(L, 1, name)
-			for i := L.GetTop(); i > 1; i-- { // from the last, whose error is reported if several arguments are wrong
+			for i := L.GetTop(); i > 1; i-- { // from the last: if several arguments are wrong, its error is reported
 				b = fn(b, argBits(L, i, name))
 			}
 			return pushBits(L, b)
@@ -47,7 +47,8 @@ func (m *vm) bitLibrary() *lua.LTable {
 	return t
 }
 
-// bitToHex prints the lowest digits of a number, as many as the second argument says: in upper case if it is negative.
+// bitToHex prints the lowest digits of a number. The second argument is their number; if it is negative they are in
+// upper case.
 func bitToHex(L *lua.LState) int {
 	b, n := argBits(L, 1, "tohex"), int32(8)
 	if L.GetTop() >= 2 {
@@ -75,9 +76,9 @@ func pushBits(L *lua.LState, b uint32) int {
 // argBits reads a number modulo 2^32.
 func argBits(L *lua.LState, n int, function string) uint32 { return toBits(argNumber(L, n, function)) }
 
-// toBits rounds a number to an integer, halves to even, and returns its lowest 32 bits. The sum has that integer in
-// the low bits of its mantissa; the result for numbers beyond 2^51 is what this comes to, which is what scripts
-// expect.
+// toBits rounds a number to an integer, halves to even, and returns its lowest 32 bits. The sum has that integer in the
+// low bits of its mantissa. For numbers beyond 2^51 the result is whatever this computation yields, and scripts expect
+// it.
 func toBits(f float64) uint32 {
 	const shift = 1<<52 + 1<<51
 	return uint32(math.Float64bits(f + shift))

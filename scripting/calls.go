@@ -54,8 +54,8 @@ func (m *vm) baseXpcall(L *lua.LState) int {
 
 // protectedCall calls args[0] with the other args. It returns the results, or the error value.
 //
-// The call runs on a stack of its own: where an error passes, the interpreter detaches closures from all variables
-// that are on the same stack, which must not befall the variables of the functions that go on.
+// The call runs on a stack of its own: when an error passes, the interpreter detaches closures from all variables on
+// the same stack, and that must not happen to the variables of functions that continue.
 func (m *vm) protectedCall(L *lua.LState, args []lua.LValue) (results []lua.LValue, failure lua.LValue) {
 	m.enter(L)
 	defer m.leave()
@@ -129,7 +129,7 @@ func (m *vm) openCoroutines(t *lua.LTable) {
 	m.library("coroutine", t)
 }
 
-// interruptible returns a function that creates a coroutine so that the coroutine can be interrupted.
+// interruptible wraps a function that creates a coroutine so that the coroutine can be interrupted.
 func (m *vm) interruptible(create lua.LGFunction) lua.LGFunction {
 	return func(L *lua.LState) (n int) {
 		if _, ok := L.Get(1).(*lua.LFunction); !ok {
@@ -137,7 +137,7 @@ func (m *vm) interruptible(create lua.LGFunction) lua.LGFunction {
 		}
 		m.withoutContext(L, func() { n = create(L) })
 		th := L.Get(-1)
-		if fn, ok := th.(*lua.LFunction); ok { // of coroutine.wrap
+		if fn, ok := th.(*lua.LFunction); ok { // from coroutine.wrap
 			th = fn.Upvalues[0].Value()
 		}
 		th.(*lua.LState).SetContext((*vmContext)(m))
@@ -145,7 +145,7 @@ func (m *vm) interruptible(create lua.LGFunction) lua.LGFunction {
 	}
 }
 
-// placed returns the resuming function of coroutine.wrap so that errors begin with the place where it was called.
+// placed wraps the resuming function of coroutine.wrap so that errors begin with the place where it was called.
 func (m *vm) placed(resume lua.LGFunction) lua.LGFunction {
 	return func(L *lua.LState) int {
 		defer func() {

@@ -7,10 +7,10 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// The library cjson converts values to and from JSON. It is our own because scripts see more than the format: how
-// numbers are printed, which tables are arrays, what counts as a number, and the errors with their positions.
+// The library cjson converts values to and from JSON. It is our own because scripts observe more than the format: how
+// numbers are printed, which tables are arrays, which texts count as numbers, and the errors with their positions.
 
-// jsonNull is what scripts see as cjson.null.
+// jsonNull is the value that scripts see as cjson.null.
 var jsonNull = &lua.LUserData{Metatable: lua.LNil}
 
 // jsonConfig are the settings of one instance of the library.
@@ -22,15 +22,15 @@ type jsonConfig struct {
 	sparseSafe    int32
 	// encodeDepth and decodeDepth bound the nesting.
 	encodeDepth, decodeDepth int32
-	// precision is how many significant digits numbers are printed with.
+	// precision is the number of significant digits with which numbers are printed.
 	precision int32
-	// keepBuffer says that the memory for encoding is kept for the next time.
+	// keepBuffer keeps the memory used for encoding for the next call.
 	keepBuffer bool
-	// encodeInvalid says what becomes of infinities and NaN.
+	// encodeInvalid selects the treatment of infinities and NaN.
 	encodeInvalid invalidNumbers
-	// decodeInvalid allows numbers that JSON does not have: hexadecimal, infinite, with leading zeros or plus signs.
+	// decodeInvalid allows numbers that JSON does not allow: hexadecimal, infinite, with leading zeros or plus signs.
 	decodeInvalid bool
-	// decodeArrays marks tables that were arrays, so that they are arrays again when nothing is in them.
+	// decodeArrays marks tables that were arrays, so that they are encoded as arrays again even when empty.
 	decodeArrays bool
 }
 
@@ -42,7 +42,7 @@ const (
 	nullInvalid
 )
 
-// jsonDefaults are the settings of every script at its start.
+// jsonDefaults are the settings with which every script starts.
 var jsonDefaults = jsonConfig{sparseRatio: 2, sparseSafe: 10, encodeDepth: 1000, decodeDepth: 1000, precision: 14,
 	keepBuffer: true, decodeInvalid: true}
 
@@ -61,7 +61,7 @@ func (m *vm) openJSON() {
 	m.library("cjson", m.json.table())
 }
 
-// table returns what scripts see of an instance.
+// table returns the table of an instance that scripts see.
 func (j *jsonLibrary) table() *lua.LTable {
 	t := j.m.functions(j.m.state.CreateTable(0, 8), map[string]lua.LGFunction{
 		"decode": j.decode,
@@ -91,7 +91,7 @@ func (j *jsonLibrary) table() *lua.LTable {
 	return t
 }
 
-// oneArgument refuses calls with more or fewer arguments than one.
+// oneArgument refuses calls without exactly one argument.
 func oneArgument(L *lua.LState, function string) {
 	if L.GetTop() != 1 {
 		badArgument(L, 1, function, "expected 1 argument")
@@ -101,7 +101,7 @@ func oneArgument(L *lua.LState, function string) {
 // arrayMark is the field of a metatable that makes a table an array.
 const arrayMark = "__is_cjson_array"
 
-// arrayMetatable returns the metatable of tables that were arrays, which scripts cannot change.
+// arrayMetatable returns the metatable of tables that were arrays. Scripts cannot change it.
 func (m *vm) arrayMetatable() *lua.LTable {
 	if m.arrays == nil {
 		marked := m.state.CreateTable(0, 1)
@@ -111,7 +111,7 @@ func (m *vm) arrayMetatable() *lua.LTable {
 	return m.arrays
 }
 
-// isArray reports whether the metatable of a table makes it an array.
+// isArray reports whether a table's metatable makes it an array.
 func (m *vm) isArray(t *lua.LTable) bool {
 	meta, ok := t.Metatable.(*lua.LTable)
 	return ok && lua.LVAsBool(m.behind(meta).RawGetString(arrayMark))
@@ -129,15 +129,15 @@ func argSetting(L *lua.LState, n int, function string, value *int32, low, high i
 	if L.Get(n) != lua.LNil {
 		setting := argInt32(L, n, function)
 		if setting < low || setting > high {
-			// Whichever argument it is, the message blames the first.
+			// The message blames the first argument, whichever it is.
 			badArgument(L, 1, function, "expected integer between "+strconv.Itoa(int(low))+" and "+strconv.Itoa(int(high)))
 		}
 		*value = setting
 	}
 }
 
-// argSwitch sets value to argument n, a boolean or a word, unless it is nil. words are those beside "off" and "on",
-// in the order of their values.
+// argSwitch sets value to argument n, a boolean or a word, unless it is nil. words are the words besides "off" and
+// "on", in the order of their values.
 func argSwitch[T ~uint8](L *lua.LState, n int, function string, value *T, words ...string) {
 	switch v := L.Get(n).(type) {
 	case *lua.LNilType:

@@ -29,7 +29,7 @@ type jsonToken uint8
 
 const (
 	tokenInvalid jsonToken = iota
-	tokenUnknown           // the first byte does not tell the kind
+	tokenUnknown           // the first byte does not determine the kind
 	tokenSpace
 	tokenObject
 	tokenObjectEnd
@@ -44,12 +44,12 @@ const (
 	tokenEnd
 )
 
-// tokenNames are what messages call tokens.
+// tokenNames are the names of tokens in messages.
 var tokenNames = [...]string{tokenObject: "T_OBJ_BEGIN", tokenObjectEnd: "T_OBJ_END", tokenArray: "T_ARR_BEGIN",
 	tokenArrayEnd: "T_ARR_END", tokenString: "T_STRING", tokenNumber: "T_NUMBER", tokenBoolean: "T_BOOLEAN",
 	tokenNull: "T_NULL", tokenColon: "T_COLON", tokenComma: "T_COMMA", tokenEnd: "T_END"}
 
-// firstBytes tells tokens by their first bytes. A text ends at its first zero byte.
+// firstBytes gives the kind of a token by its first byte. A text ends at its first zero byte.
 var firstBytes = func() (kinds [256]jsonToken) {
 	for c, kind := range map[byte]jsonToken{'{': tokenObject, '}': tokenObjectEnd, '[': tokenArray, ']': tokenArrayEnd,
 		',': tokenComma, ':': tokenColon, 0: tokenEnd, ' ': tokenSpace, '\t': tokenSpace, '\n': tokenSpace,
@@ -69,19 +69,19 @@ type jsonDecoder struct {
 	L      *lua.LState
 	config *jsonConfig
 	text   string
-	at     int // what follows the current token
+	at     int // the position after the current token
 
 	token   jsonToken
-	start   int        // of the token, or of what is wrong with it
+	start   int        // where the token, or its mistake, begins
 	trouble string     // of an invalid token
 	string  string     // a string's value
 	scalar  lua.LValue // a number's or a boolean's value
-	// The keys and values of the tables that are being read; the innermost table's are last.
+	// The keys and values of the tables being read; those of the innermost table are last.
 	keys   []string
 	values []lua.LValue
 }
 
-// byteAt returns a byte of the text, 0 behind its end.
+// byteAt returns a byte of the text, and 0 after its end.
 func (d *jsonDecoder) byteAt(i int) byte {
 	if i < len(d.text) {
 		return d.text[i]
@@ -94,7 +94,7 @@ func (d *jsonDecoder) invalid(at int, trouble string) {
 	d.token, d.start, d.trouble = tokenInvalid, at, trouble
 }
 
-// fail complains that the current token is not what was expected.
+// fail complains that the current token is not the expected one.
 func (d *jsonDecoder) fail(expected string) {
 	found := d.trouble
 	if d.token != tokenInvalid {
@@ -145,7 +145,7 @@ func (d *jsonDecoder) next() {
 	}
 }
 
-// beyondJSON reports whether s begins like a number that C's library can read and JSON does not have.
+// beyondJSON reports whether s begins like a number that C's library can read and JSON does not allow.
 func beyondJSON(s string) bool {
 	if s[0] == '+' {
 		return true
@@ -170,7 +170,7 @@ func (d *jsonDecoder) readNumber() {
 	d.at += length
 }
 
-// readString reads a string, whose opening quote is next.
+// readString reads a string; its opening quote is next.
 func (d *jsonDecoder) readString() {
 	d.token = tokenString
 	start := d.at + 1
@@ -190,7 +190,7 @@ func (d *jsonDecoder) readString() {
 	d.invalid(len(d.text), "unexpected end of string")
 }
 
-// readEscaped reads a string from its first escape on, which is at i.
+// readEscaped reads a string, starting at its first escape, which is at i.
 func (d *jsonDecoder) readEscaped(start, i int) {
 	buf := append(make([]byte, 0, i-start+32), d.text[start:i]...)
 	for {
@@ -235,7 +235,7 @@ func (d *jsonDecoder) readEscaped(start, i int) {
 	}
 }
 
-// codePoint reads an escape \uXXXX, or two that are a surrogate pair, at the start of s. A length of 0 says that it
+// codePoint reads an escape \uXXXX, or two that are a surrogate pair, at the start of s. A length of 0 means that there
 // is none.
 func codePoint(s string) (r rune, length int) {
 	const escape = len(`\uXXXX`)
@@ -257,7 +257,7 @@ func codePoint(s string) (r rune, length int) {
 	return 0x10000 + (r&0x3ff)<<10 | low&0x3ff, 2 * escape
 }
 
-// hexRune reads the four digits behind \u.
+// hexRune reads the four digits after \u.
 func hexRune(s string) (r rune, ok bool) {
 	if len(s) < 6 {
 		return 0, false
@@ -272,10 +272,10 @@ func hexRune(s string) (r rune, ok bool) {
 	return r, true
 }
 
-// valueEffort is how many steps it takes to read a value; see effort.
+// valueEffort is the number of steps for reading a value; see effort.
 const valueEffort = 32
 
-// value returns the value that begins with the current token. depth is how many tables are around it, and used how
+// value returns the value that begins with the current token. depth is the number of tables around it, and used how
 // much of Lua's stack is in use there.
 func (d *jsonDecoder) value(depth int32, used int) lua.LValue {
 	d.spend(d.L, valueEffort)
@@ -295,7 +295,7 @@ func (d *jsonDecoder) value(depth int32, used int) lua.LValue {
 	return lua.LNil
 }
 
-// descend bounds the nesting; needed is how much of Lua's stack the table needs.
+// descend bounds the nesting; needed is the part of Lua's stack that the table needs.
 func (d *jsonDecoder) descend(depth int32, used, needed int) {
 	if depth > d.config.decodeDepth || used+needed > maxStack {
 		fail(d.L, "Found too many nested data structures (%d) at character %d", depth, d.at)

@@ -20,7 +20,7 @@ func (j *jsonLibrary) encode(L *lua.LState) int {
 	return 1
 }
 
-// jsonEncoder appends values to buf. Its methods take how many tables are around the value, and how much of Lua's
+// jsonEncoder appends values to buf. Its methods take the number of tables around the value, and how much of Lua's
 // stack is in use there, which bounds the nesting too.
 type jsonEncoder struct {
 	effort
@@ -105,7 +105,7 @@ func (e *jsonEncoder) table(t *lua.LTable, depth int32, used int) {
 	e.buf = append(e.buf, '}')
 }
 
-// arrayLength returns the length of the array that a table is, and 0 if it is an object.
+// arrayLength returns the length if a table is an array, and 0 if it is an object.
 func (e *jsonEncoder) arrayLength(t *lua.LTable) int {
 	items, largest := positions(t)
 	if items <= 0 || largest > math.MaxInt32 {
@@ -121,8 +121,8 @@ func (e *jsonEncoder) arrayLength(t *lua.LTable) int {
 	return int(largest)
 }
 
-// positions returns how many elements a table has and the largest of their keys if these are positive integers, and
-// else -1.
+// positions returns the number of a table's elements and the largest of their keys if all keys are positive integers,
+// and otherwise -1.
 func positions(t *lua.LTable) (items int, largest float64) {
 	last := t.MaxN()
 	for i := 1; i <= last; i++ {
@@ -166,7 +166,7 @@ func (e *jsonEncoder) number(f float64) {
 	e.buf = appendG(e.buf, f, int(e.config.precision))
 }
 
-// jsonEscapes holds what stands for a byte in a string; empty for those that stand for themselves.
+// jsonEscapes holds the text that replaces a byte in a string; empty for bytes that stand for themselves.
 var jsonEscapes = func() (escapes [256]string) {
 	for c := range 0x20 {
 		escapes[c] = "\\u00" + string("0123456789abcdef"[c>>4]) + string("0123456789abcdef"[c&15])

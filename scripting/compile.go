@@ -11,27 +11,27 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// maxSyntaxDepth bounds the depth of the syntax tree, for the compiler recurses on it.
+// maxSyntaxDepth bounds the depth of the syntax tree, since the compiler recurses on it.
 const maxSyntaxDepth = 2 * maxChain
 
-// concatName is the global that the compiler puts in the place of the operator "..", which would print numbers in
-// another way than Lua 5.1. No script can write this name.
+// concatName is the global that the compiler uses instead of the operator "..", which would print numbers differently
+// from Lua 5.1. No script can write this name.
 const concatName = "(concat)"
 
-// concatListName is the global for chains of it that are so long that not each operand can have a register.
+// concatListName is the global for chains of ".." too long for each operand to have a register.
 const concatListName = "(concat list)"
 
 // globalsName is the global that stands for the table of globals as scripts see it. No script can write this name
 // either.
 const globalsName = "(globals)"
 
-// numberName is the global of the function that turns strings into numbers where loops need them.
+// numberName is the global of the function that turns strings into numbers for the bounds of loops.
 const numberName = "(number)"
 
-// callName is the global of redis.call for where nobody looks at what it returns.
+// callName is the global of redis.call for calls whose result is not used.
 const callName = "(redis.call)"
 
-// compile compiles a source. name is how messages call it. The error is a message in the form of Lua's own.
+// compile compiles a source. name is its name in messages. The error is a message in the form of Lua's own.
 func compile(source, name string) (c *chunk, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -58,13 +58,13 @@ func compile(source, name string) (c *chunk, err error) {
 		}
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	// Each call would make the table of the variable "arg", which a chunk, other than a function, cannot see.
+	// Each call would create the table of the variable "arg", which a chunk, unlike a function, cannot see.
 	proto.IsVarArg &^= lua.VarArgNeedsArg
 	return &chunk{proto: proto, names: r.names}, nil
 }
 
-// compileMessage gives an error of the compiler Lua's form. What is left to it are limits of one function, of whose
-// beginning it knows the line.
+// compileMessage gives an error of the compiler Lua's form. The compiler only reports limits of one function, and knows
+// the line where the function begins.
 func compileMessage(name string, e *lua.CompileError) string {
 	message := e.Message
 	if message == "too many local variables" || strings.HasPrefix(message, "register overflow") {
@@ -73,11 +73,11 @@ func compileMessage(name string, e *lua.CompileError) string {
 	return fmt.Sprintf("%s:%d: %s", name, max(e.Line, 1), message)
 }
 
-// rewriter walks over a syntax tree: it replaces concatenations, and notes how the operands of expressions are called.
+// rewriter walks over a syntax tree: it replaces concatenations, and records the names of operands of expressions.
 type rewriter struct {
 	names   *names
 	scopes  []scope
-	level   int // functions around the present place
+	level   int // number of functions around the present place
 	depth   int
 	tooDeep bool
 	concats bool // there is a concatenation
@@ -126,7 +126,7 @@ func (r *rewriter) declare(vars ...string) {
 	}
 }
 
-// enter counts a level of syntax and reports whether it may be walked into; leave must follow.
+// enter counts a level of syntax and reports whether the walk may enter it; leave must follow.
 func (r *rewriter) enter() bool {
 	r.depth++
 	if r.depth > maxSyntaxDepth {
@@ -206,10 +206,9 @@ func (r *rewriter) stmt(s ast.Stmt) {
 	}
 }
 
-// assignment walks over an assignment and returns what is to take its place. The interpreter's compiler writes a
-// value straight to a local variable before it has evaluated those behind it. So an assignment to several variables,
-// one of them local, becomes a block that evaluates everything first, and then assigns from the right to the left as
-// Lua does.
+// assignment walks over an assignment and returns its replacement. The interpreter's compiler writes a value straight
+// to a local variable before it has evaluated those after it. So an assignment to several variables, one of them local,
+// becomes a block that evaluates everything first, and then assigns from right to left as Lua does.
 func (r *rewriter) assignment(s *ast.AssignStmt) ast.Stmt {
 	locals := false
 	for _, e := range s.Lhs {
@@ -259,12 +258,12 @@ func (r *rewriter) assignment(s *ast.AssignStmt) ast.Stmt {
 	return block
 }
 
-// number makes an expression, of a loop's control, a number if it is a string that is one, which the interpreter
-// would refuse.
+// number converts an expression of a loop's control to a number if it is a string that contains one, which the
+// interpreter would refuse.
 func number(e ast.Expr) ast.Expr {
 	switch e.(type) {
 	case *ast.NumberExpr, *ast.ArithmeticOpExpr, *ast.UnaryMinusOpExpr, *ast.UnaryLenOpExpr:
-		return e // which are numbers, or fail
+		return e // numbers, or an error at run time
 	}
 	call := &ast.FuncCallExpr{Func: ident(numberName, e), Args: []ast.Expr{single(e)}, AdjustRet: true}
 	call.SetLine(e.Line())
@@ -295,8 +294,8 @@ func (r *rewriter) exprs(list []ast.Expr) {
 	}
 }
 
-// target is expr for what is assigned to. Functions run with a table of globals that is not protected, which is
-// faster to read, so they must only ever write to the one that is.
+// target is expr for the target of an assignment. Functions run with an unprotected table of globals, which is faster
+// to read, so they must only write to the protected one.
 func (r *rewriter) target(e ast.Expr) ast.Expr {
 	switch e := e.(type) {
 	case *ast.IdentExpr:
@@ -317,7 +316,7 @@ func (r *rewriter) target(e ast.Expr) ast.Expr {
 	return e
 }
 
-// ident returns a use of a global in the place of an expression.
+// ident returns a use of a global to replace an expression.
 func ident(name string, at ast.Expr) *ast.IdentExpr {
 	e := &ast.IdentExpr{Value: name}
 	e.SetLine(at.Line())
@@ -325,7 +324,7 @@ func ident(name string, at ast.Expr) *ast.IdentExpr {
 	return e
 }
 
-// isLocal reports whether a name is a local variable's, of this function or of one around it.
+// isLocal reports whether a name is a local variable of this function or of one around it.
 func (r *rewriter) isLocal(name string) bool {
 	for i := len(r.scopes) - 1; i >= 0; i-- {
 		if r.scopes[i].vars[name] {
@@ -335,7 +334,7 @@ func (r *rewriter) isLocal(name string) bool {
 	return false
 }
 
-// expr walks over an expression and returns what is to take its place.
+// expr walks over an expression and returns its replacement.
 func (r *rewriter) expr(e ast.Expr) ast.Expr {
 	if r.enter() {
 		e = r.rewrite(e)
@@ -404,7 +403,7 @@ func (r *rewriter) index(e *ast.AttrGetExpr) {
 	e.Object, e.Key = r.expr(e.Object), r.expr(e.Key)
 }
 
-// libraryMember returns the name of the global that is what an index expression reads from a library, if it does.
+// libraryMember returns the name of the global that replaces an index expression, if it reads a member of a library.
 func (r *rewriter) libraryMember(e *ast.AttrGetExpr) (name string, ok bool) {
 	library, ok := e.Object.(*ast.IdentExpr)
 	if !ok || r.isLocal(library.Value) {
@@ -418,8 +417,8 @@ func (r *rewriter) libraryMember(e *ast.AttrGetExpr) (name string, ok bool) {
 	return name, libraryMembers()[name]
 }
 
-// memberName is the global that holds a member of a library: libraries do not change, and so their members need not
-// be looked up in two steps. It is no name that a script can write.
+// memberName is the global that holds a member of a library: libraries do not change, so their members can be looked up
+// in one step instead of two. No script can write this name.
 func memberName(library, key string) string { return library + "." + key }
 
 // libraryMembers returns the names of all such globals.
@@ -476,10 +475,10 @@ func (r *rewriter) concat(e *ast.StringConcatOpExpr) ast.Expr {
 	return call
 }
 
-// maxConcat is the most operands of one chain of concatenations that are arguments; they all need a register.
+// maxConcat is the most operands of one chain of concatenations that are passed as arguments; each needs a register.
 const maxConcat = 50
 
-// single makes an expression give exactly one value.
+// single makes an expression return exactly one value.
 func single(e ast.Expr) ast.Expr {
 	switch e := e.(type) {
 	case *ast.FuncCallExpr:
@@ -492,7 +491,7 @@ func single(e ast.Expr) ast.Expr {
 
 func concatKey(at, count int) string { return strconv.Itoa(at) + " of " + strconv.Itoa(count) }
 
-// nameOf returns how messages call what an expression denotes: "local 'x'"; empty if it has no name.
+// nameOf returns the name of an expression in messages, such as "local 'x'"; empty if it has no name.
 func (r *rewriter) nameOf(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.IdentExpr:

@@ -27,8 +27,8 @@ func fieldTable(L *lua.LState, name string, v lua.LValue) *lua.LTable {
 	return t
 }
 
-// fromReply converts the encoded reply at the start of b, which the server has written and which is therefore well
-// formed. It returns what follows the reply.
+// fromReply converts the encoded reply at the start of b. The server wrote the reply, so it is well formed. fromReply
+// returns the bytes after it.
 func (m *vm) fromReply(L *lua.LState, b []byte) (lua.LValue, []byte) {
 	kind := b[0]
 	end := 1
@@ -45,7 +45,7 @@ func (m *vm) fromReply(L *lua.LState, b []byte) (lua.LValue, []byte) {
 		if n, ok := resp.ParseInt(line); ok {
 			return lua.LNumber(n), rest
 		}
-		return lua.LNumber(parseFloat(string(line))), rest // larger than an int64 holds
+		return lua.LNumber(parseFloat(string(line))), rest // too large for an int64
 	case ',':
 		return fieldTable(L, "double", lua.LNumber(parseFloat(string(line)))), rest
 	case '(':
@@ -61,7 +61,7 @@ func (m *vm) fromReply(L *lua.LState, b []byte) (lua.LValue, []byte) {
 	}
 	size := int(n)
 	switch kind {
-	case '|': // attributes, which scripts do not see, and the reply that they belong to
+	case '|': // attributes, which scripts do not see, and the reply that they describe
 		for range 2 * size {
 			_, rest = m.fromReply(L, rest)
 		}
@@ -109,7 +109,7 @@ func (m *vm) writeReply(w *resp.Writer, v lua.LValue) { m.write(w, v, 0) }
 
 func (m *vm) write(w *resp.Writer, v lua.LValue, depth int) {
 	if m.interrupt.stops() {
-		panic(errStopped) // tables that contain themselves can make a reply without end
+		panic(errStopped) // tables that contain themselves can make an endless reply
 	}
 	switch v := v.(type) {
 	case lua.LString:
@@ -136,7 +136,7 @@ func (m *vm) write(w *resp.Writer, v lua.LValue, depth int) {
 	}
 }
 
-// writeTable writes a table: what its special fields say, or else a list.
+// writeTable writes a table: the value of its special field if it has one, and otherwise a list.
 func (m *vm) writeTable(w *resp.Writer, t *lua.LTable, depth int) {
 	if s, ok := t.RawGetString("err").(lua.LString); ok {
 		w.Error(string(s))
@@ -260,7 +260,7 @@ func appendG(dst []byte, f float64, precision int) []byte {
 	return strconv.AppendFloat(dst, f, 'g', precision, 64)
 }
 
-// toText returns a value as text: strings as they are, numbers as Lua prints them.
+// toText returns a value as text: strings unchanged, numbers as Lua prints them.
 func toText(v lua.LValue) string {
 	switch v := v.(type) {
 	case lua.LString:
@@ -276,7 +276,7 @@ func toText(v lua.LValue) string {
 	return v.String()
 }
 
-// toNumber returns a number, or a string that is one.
+// toNumber returns a number, also from a string that contains one.
 func toNumber(v lua.LValue) (f float64, ok bool) {
 	switch v := v.(type) {
 	case lua.LNumber:

@@ -44,7 +44,7 @@ type directive struct {
 	verb             byte
 }
 
-// parseDirective reads the directive at the start of s, which follows a %, and returns its length.
+// parseDirective reads the directive at the start of s, which is the text after a %, and returns its length.
 func parseDirective(L *lua.LState, s string) (d directive, length int) {
 	i := 0
 	for i < len(s) && strings.IndexByte("-+ #0", s[i]) >= 0 {
@@ -105,13 +105,13 @@ func (d *directive) append(L *lua.LState, buf []byte, n int) []byte {
 	return nil
 }
 
-// maxFormatted is the length from which on strings are taken as they are, with their zero bytes, which end shorter
-// ones.
+// maxFormatted is the length from which strings are used whole, including zero bytes. A zero byte ends a shorter
+// string.
 const maxFormatted = 100
 
 func (d *directive) has(flag byte) bool { return strings.IndexByte(d.flags, flag) >= 0 }
 
-// pad appends s, which is a number if numeric, at the directive's width.
+// pad appends s, which is a number if numeric is set, padded to the directive's width.
 func (d *directive) pad(buf []byte, s string, numeric bool) []byte {
 	missing := d.width - len(s)
 	switch {
@@ -136,7 +136,7 @@ func (d *directive) pad(buf []byte, s string, numeric bool) []byte {
 	return append(buf, s...)
 }
 
-// sign returns what a number that is not negative begins with.
+// sign returns the beginning of a number that is not negative.
 func (d *directive) sign() string {
 	switch {
 	case d.has('+'):
@@ -157,7 +157,7 @@ func (d *directive) integer(buf []byte, n int64) []byte {
 	return d.pad(buf, sign+digits, d.precision < 0)
 }
 
-// digits brings an integer's digits to the precision.
+// digits pads an integer's digits to the precision.
 func (d *directive) digits(s string) string {
 	if d.precision == 0 && s == "0" {
 		return ""
@@ -228,7 +228,7 @@ func (d *directive) float(buf []byte, f float64) []byte {
 	return d.pad(buf, sign+s, true)
 }
 
-// appendQuoted appends a string as Lua can read it.
+// appendQuoted appends a string in a form that Lua can read.
 func appendQuoted(buf []byte, s string) []byte {
 	buf = append(buf, '"')
 	for i := range len(s) {

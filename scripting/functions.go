@@ -13,26 +13,26 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Functions are the libraries of functions of a server, as Redis 7 has them. All of them live in one virtual machine,
-// so that the local variables of a library keep their values from one call to the next, until a call is stopped from
-// outside. Load, Delete, Flush, Replace and Run exclude each other: the caller sees to it. The other methods may be
-// called at any time.
+// Functions are the libraries of functions of a server, as in Redis 7. All of them live in one virtual machine, so that
+// the local variables of a library keep their values from one call to the next, until a call is stopped from outside.
+// The caller must ensure that Load, Delete, Flush, Replace and Run exclude each other. The other methods may be called
+// at any time.
 type Functions struct {
 	options *Options
 
-	mu        sync.Mutex // protects what follows; only one goroutine at a time changes it, and reads it without the lock
+	mu        sync.Mutex // protects these fields; only one goroutine at a time changes them, and it reads them unlocked
 	m         *vm        // nil before a library is loaded
 	libraries map[string]*Library
-	functions map[string]*Function // by their names in lower case
+	functions map[string]*Function // by name in lower case
 }
 
-// Library is a library of functions. What others see of it does not change.
+// Library is a library of functions. Its exported fields do not change.
 type Library struct {
-	// Name is what the first line of the source calls it.
+	// Name is the name in the first line of the source.
 	Name string
-	// Code is the source, with the first line.
+	// Code is the source, including the first line.
 	Code string
-	// Functions are those that it has registered, in the order of their names.
+	// Functions are the registered functions, ordered by name.
 	Functions []*Function
 
 	chunk *chunk
@@ -42,9 +42,9 @@ type Library struct {
 type Function struct {
 	// Name is unique among all libraries, whatever its case.
 	Name string
-	// Description is what the library says about it; nil if it says nothing.
+	// Description is the library's description of it; nil if there is none.
 	Description *string
-	// Flags are its promises and wishes.
+	// Flags are the flags the library gave it.
 	Flags Flags
 
 	names   *names
@@ -66,13 +66,13 @@ func (f Flags) Names() []string {
 // flagOrder has the names of the flags in the order of their bits.
 var flagOrder = [...]string{"no-writes", "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys"}
 
-// loadTimeout is how long a library may take to register its functions.
+// loadTimeout is the most time a library may take to register its functions.
 const loadTimeout = 500 * time.Millisecond
 
-// functionsName is what messages call the source of a library.
+// functionsName is the name of a library's source in messages.
 const functionsName = "user_function"
 
-// NewFunctions returns what has no libraries.
+// NewFunctions returns Functions without libraries.
 func NewFunctions(options Options) *Functions {
 	if options.Interrupt == nil {
 		options.Interrupt = new(Interrupt)
@@ -80,8 +80,8 @@ func NewFunctions(options Options) *Functions {
 	return &Functions{options: &options, libraries: map[string]*Library{}, functions: map[string]*Function{}}
 }
 
-// Load compiles a library and has it register its functions. One of the same name is replaced if replace is set. The
-// error is the text of an error reply; nothing has changed then.
+// Load compiles a library and lets it register its functions. If replace is set, it replaces a library of the same
+// name. The error is the text of an error reply; nothing has changed then.
 func (f *Functions) Load(code string, replace bool) (*Library, error) {
 	l, err := f.parse(code)
 	if err != nil {
@@ -95,7 +95,7 @@ func (f *Functions) Load(code string, replace bool) (*Library, error) {
 		return nil, fmt.Errorf("ERR Error compiling function: %w", err)
 	}
 	f.options.Interrupt.Reset()
-	defer f.options.Interrupt.Reset() // of a timeout
+	defer f.options.Interrupt.Reset() // after a timeout
 	if err := f.register(l); err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (f *Functions) Load(code string, replace bool) (*Library, error) {
 	return l, nil
 }
 
-// Replace makes the libraries with the given sources the only ones. If that fails nothing has changed.
+// Replace replaces all libraries by those with the given sources. If that fails nothing has changed.
 func (f *Functions) Replace(codes []string) error {
 	other := NewFunctions(*f.options)
 	for _, code := range codes {
@@ -125,7 +125,7 @@ func (f *Functions) Replace(codes []string) error {
 	return nil
 }
 
-// Delete forgets a library, and reports whether there was one of that name.
+// Delete removes a library, and reports whether there was one of that name.
 func (f *Functions) Delete(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -134,7 +134,7 @@ func (f *Functions) Delete(name string) bool {
 	return l != nil
 }
 
-// Flush forgets all libraries.
+// Flush removes all libraries.
 func (f *Functions) Flush() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -143,21 +143,21 @@ func (f *Functions) Flush() {
 	clear(f.functions)
 }
 
-// Find returns the function of that name, in whatever case, or nil.
+// Find returns the function of that name, in any case, or nil.
 func (f *Functions) Find(name []byte) *Function {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.functions[strings.ToLower(string(name))]
 }
 
-// Count returns how many libraries and functions there are.
+// Count returns the numbers of libraries and functions.
 func (f *Functions) Count() (libraries, functions int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.libraries), len(f.functions)
 }
 
-// VMs returns how many virtual machines there are.
+// VMs returns the number of virtual machines.
 func (f *Functions) VMs() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -167,7 +167,7 @@ func (f *Functions) VMs() int {
 	return 1
 }
 
-// Libraries returns all libraries in the order of their names.
+// Libraries returns all libraries, ordered by name.
 func (f *Functions) Libraries() []*Library {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -201,8 +201,8 @@ func (f *Functions) Run(fn *Function, host Host, keys, args [][]byte, w *resp.Wr
 	}
 }
 
-// restart gives up the virtual machine. The libraries stay: each is loaded into a new one when a function of it is
-// next called, because it may be for now that nothing can be loaded, as while the server is being closed.
+// restart discards the virtual machine. The libraries stay: each is loaded into a new one when one of its functions is
+// next called. Loading them now may be impossible, for example while the server is being closed.
 func (f *Functions) restart() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -226,7 +226,7 @@ func (f *Functions) reload(fn *Function) error {
 			}
 		}
 	}
-	if fn.fn == nil { // it does not do the same every time
+	if fn.fn == nil { // the library registers other functions each time
 		return fmt.Errorf("ERR Error registering functions: library '%s' has not registered function '%s' again", l.Name,
 			fn.Name)
 	}
@@ -254,10 +254,10 @@ func (l *Library) has(name string) bool {
 	return slices.ContainsFunc(l.Functions, func(fn *Function) bool { return strings.EqualFold(fn.Name, name) })
 }
 
-// chunkSource returns the source without the first line, whose line break stays for the line numbers.
+// chunkSource returns the source without the first line, whose line break stays to keep the line numbers.
 func (l *Library) chunkSource() string { return l.Code[strings.IndexByte(l.Code, '\n'):] }
 
-// errLibraryName is the answer to a bad name of a library or function.
+// errLibraryName is the error for an invalid name of a library or function.
 const errLibraryName = "ERR Library names can only contain letters, numbers, or underscores(_) and must be at least one character long"
 
 // parse reads the first line of a library, "#!lua name=library".
@@ -303,7 +303,7 @@ func cutPrefixFold(s, prefix string) (rest string, ok bool) {
 	return s[len(prefix):], true
 }
 
-// validName reports whether a library or a function may have a name.
+// validName reports whether a name is valid for a library or a function.
 func validName(name string) bool {
 	for i := range len(name) {
 		c := name[i]
@@ -314,8 +314,8 @@ func validName(name string) bool {
 	return name != ""
 }
 
-// register runs a library's source, which registers its functions, unless the interrupt stops that. It leaves the
-// interrupt stopped if the time is up: what is loaded for a call ends the call then.
+// register runs a library's source, which registers its functions, unless the interrupt stops it. After a timeout it
+// leaves the interrupt stopped: if the library was loaded for a call, the call then ends too.
 func (f *Functions) register(l *Library) error {
 	m := f.m
 	if m == nil {
@@ -369,7 +369,7 @@ func (f *Functions) register(l *Library) error {
 }
 
 // openFunctions prepares the virtual machine for libraries. Their functions read globals from a table that shows
-// other things while the library is loaded than when the function is called.
+// different things while the library is loaded and when the function is called.
 func (m *vm) openFunctions() {
 	L := m.state
 	m.libraryGlobals, m.libraryEnvironment = L.NewTable(), L.NewTable()
@@ -409,7 +409,7 @@ func (m *vm) openFunctions() {
 // registerFunction is redis.register_function: a name and a function, or a table with named arguments.
 func (m *vm) registerFunction(L *lua.LState) int {
 	if m.loading == nil {
-		// A function may have kept what only a library is meant to see.
+		// A function may have kept a reference that only a loading library is meant to see.
 		m.raiseReply(L, "ERR redis.register_function can only be called on FUNCTION LOAD command")
 	}
 	fn := &Function{names: m.loading.chunk.names, library: m.loading}

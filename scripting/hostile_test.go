@@ -46,7 +46,7 @@ func TestStoppedScriptsSayWhy(t *testing.T) {
 		e.Run(script, &fakeHost{}, nil, nil, &w)
 		timer.Stop()
 		got := string(w.Buf)
-		if where == "" { // it is stopped while its reply is converted, or if that is late, before
+		if where == "" { // it was stopped while its reply was converted, or, if the conversion began late, before
 			got = strings.Replace(got, ", on @user_script:1.", "", 1)
 		}
 		require.Equal(t, "$6\r\nbefore\r\n-ERR Stopped by a test. script: "+script.SHA+where+"\r\n", got, source)
@@ -83,8 +83,8 @@ func TestHeldScriptsGoOn(t *testing.T) {
 	require.Equal(t, 1000, calls)
 }
 
-// FuzzScript runs random scripts, and gives random replies to the commands that they call. Whatever they do there
-// must be one reply, and the next script must find nothing of it.
+// FuzzScript runs random scripts, and answers the commands that they call with random replies. Whatever they do, the
+// result must be one reply, and the next script must see no trace of it.
 func FuzzScript(f *testing.F) {
 	for _, seed := range []string{
 		"return redis.call('get', KEYS[1])", "return {1, 'a', {2, false, nil, 3}}", "while true do end",
@@ -124,7 +124,7 @@ func FuzzScript(f *testing.F) {
 	})
 }
 
-// wellFormed returns s if it is one encoded reply, and otherwise one that has s in it.
+// wellFormed returns s if it is one encoded reply, and otherwise a reply that contains s.
 func wellFormed(s string) []byte {
 	if rest, ok := skipReply([]byte(s)); ok && len(rest) == 0 {
 		return []byte(s)
@@ -134,7 +134,7 @@ func wellFormed(s string) []byte {
 	return w.Buf
 }
 
-// skipReply returns what follows the reply at the start of b, and reports whether there is one.
+// skipReply returns the bytes after the reply at the start of b, and reports whether there is one.
 func skipReply(b []byte) (rest []byte, ok bool) {
 	first, rest, ok := bytes.Cut(b, []byte("\r\n"))
 	if !ok || len(first) == 0 {
@@ -183,8 +183,8 @@ func skipReply(b []byte) (rest []byte, ok bool) {
 	return nil, false
 }
 
-// While the server is being closed, whatever runs is stopped again and again, and what there is must be stored
-// afterwards.
+// While the server is being closed, everything that runs is stopped again and again, and the libraries must still be
+// stored afterwards.
 func TestLibrariesOutliveFunctionsThatAreStopped(t *testing.T) {
 	in := new(Interrupt)
 	f := NewFunctions(Options{Interrupt: in})
@@ -220,7 +220,7 @@ func TestLibrariesOutliveFunctionsThatAreStopped(t *testing.T) {
 	close(closed)
 	<-ended
 
-	// A call that has been stopped before its first instruction stays so though its library must be loaded.
+	// A call that was stopped before its first instruction stays stopped although its library must be loaded.
 	in.Reset()
 	in.Stop("Stopped before.")
 	require.Contains(t, call("one"), "-ERR Error registering functions: ERR Stopped before.")

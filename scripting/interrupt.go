@@ -9,13 +9,13 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// Interrupt is how other goroutines stop the running script of an engine, or hold it up. The interpreter looks at it
-// before each instruction, and library functions that may run long do so now and then. No script can catch being
-// stopped: the next instruction that it executes raises the error again, until it is out.
+// Interrupt lets other goroutines stop or pause the running script of an engine. The interpreter looks at it before
+// each instruction, and library functions that may run long look at it now and then. No script can catch being stopped:
+// the next instruction raises the error again, until the script has ended.
 type Interrupt struct {
 	state atomic.Uint32
 
-	mu  sync.Mutex // held while the script is held up
+	mu  sync.Mutex // held while the script is paused
 	why string     // written before state becomes stopped
 }
 
@@ -26,14 +26,14 @@ const (
 )
 
 // Reset makes the interrupt ready for another script. No script may be running. A call of Hold that was meant for the
-// last one ends first.
+// last script ends first.
 func (in *Interrupt) Reset() {
 	in.mu.Lock()
 	in.state.Store(running)
 	in.mu.Unlock()
 }
 
-// Stop ends the script with an error whose text is why. It does nothing if the script has been stopped before.
+// Stop ends the script with an error whose text is why. It does nothing if the script was already stopped.
 func (in *Interrupt) Stop(why string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -46,8 +46,8 @@ func (in *Interrupt) Stop(why string) {
 // Stopped reports whether Stop has been called since Reset.
 func (in *Interrupt) Stopped() bool { return in.state.Load() == stopped }
 
-// Hold has the script wait while fn runs, and then stops it with the error that fn returns, if it is not nil. A
-// script that is inside a command or library function goes on to the end of it.
+// Hold pauses the script while fn runs, and then stops it if fn returns an error. A script inside a command or library
+// function continues to the end of it.
 func (in *Interrupt) Hold(fn func() error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -63,7 +63,7 @@ func (in *Interrupt) Hold(fn func() error) {
 	in.state.Store(running)
 }
 
-// stops is Stopped for the script itself, which waits here if it is held up.
+// stops is Stopped for the script itself; a paused script waits here.
 func (in *Interrupt) stops() bool {
 	if in.state.Load() == running {
 		return false
@@ -73,12 +73,12 @@ func (in *Interrupt) stops() bool {
 	return in.state.Load() == stopped
 }
 
-// errStopped is what conversions panic with, which run outside of the interpreter, if the script must stop.
+// errStopped is the panic value of conversions, which run outside of the interpreter, when the script must stop.
 var errStopped = errors.New("the script has been stopped")
 
-// vmContext is how the interpreter asks whether it may go on: its main loop looks at the context of a thread before
-// each instruction. Every thread of a virtual machine has this very context, so that Done, as long as the script
-// runs, is no more than the load of a word.
+// vmContext is how the interpreter asks whether it may continue: its main loop looks at a thread's context before each
+// instruction. All threads of a virtual machine share this context, so that while the script runs Done is only the load
+// of a word.
 type vmContext vm
 
 // Done returns a channel only if the script must stop.
@@ -116,10 +116,10 @@ func checkInterrupt(L *lua.LState) {
 	}
 }
 
-// effort bounds how long a library function goes on without a look at the interrupt.
+// effort bounds how long a library function runs without looking at the interrupt.
 type effort struct{ spent int }
 
-// effortLimit is how many steps, each about as long as the comparison of two bytes, are taken between two looks.
+// effortLimit is the number of steps, each about as long as the comparison of two bytes, between two looks.
 const effortLimit = 1 << 14
 
 // spend counts n steps.
@@ -137,8 +137,8 @@ func (m *vm) newThread(L *lua.LState) (th *lua.LState) {
 	return th
 }
 
-// withoutContext calls fn, which creates threads and runs nothing: each would get a context of its own that is
-// derived from that of L, and that nobody cancels.
+// withoutContext calls fn, which creates threads and runs nothing. Otherwise each thread would get its own context
+// derived from that of L, which nobody cancels.
 func (m *vm) withoutContext(L *lua.LState, fn func()) {
 	L.RemoveContext()
 	defer L.SetContext((*vmContext)(m))

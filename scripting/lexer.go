@@ -9,27 +9,27 @@ import (
 
 // lexer splits a source into the tokens of Lua 5.1.
 type lexer struct {
-	name   string // how messages call the source
+	name   string // the source's name in messages
 	source string
-	at     int // what has been read
-	line   int // that at is in
+	at     int // the position up to which the source was read
+	line   int // the line of at
 
 	token token
-	ahead token // behind token, if it has been looked at
-	ready bool  // ahead has been read
-	last  int   // the line that the token before ended in
+	ahead token // the token after token, if ready
+	ready bool  // ahead was read
+	last  int   // the line in which the token before ended
 }
 
-// token is a word of a source.
+// token is a token of a source.
 type token struct {
 	kind  tokenKind
 	text  string // a name, the content of a string, a number in digits
-	shown string // how messages show it
-	line  int    // that it begins in
+	shown string // its form in messages
+	line  int    // the line that it begins in
 	ended int    // the line that it ends in
 }
 
-// tokenKind is the character of a token that is one, or one of the following.
+// tokenKind is a token's character if it consists of one, or one of the following.
 type tokenKind int
 
 const (
@@ -66,7 +66,7 @@ const (
 	tokWhile
 )
 
-// words are the tokens that are always written alike.
+// words are the tokens that are always spelled the same.
 var words = map[tokenKind]string{
 	tokEOF: "<eof>", tokName: "<name>", tokConcat: "..", tokDots: "...", tokEqual: "==", tokNotEqual: "~=",
 	tokLess: "<=", tokGreater: ">=",
@@ -77,7 +77,7 @@ var words = map[tokenKind]string{
 	tokReturn: "return", tokThen: "then", tokTrue: "true", tokUntil: "until", tokWhile: "while",
 }
 
-// reserved are the names that are none.
+// reserved are the names that are keywords.
 var reserved = func() map[string]tokenKind {
 	m := map[string]tokenKind{}
 	for kind := tokAnd; kind <= tokWhile; kind++ {
@@ -86,7 +86,7 @@ var reserved = func() map[string]tokenKind {
 	return m
 }()
 
-// String returns how messages call a token of the kind.
+// String returns the name of the kind of token in messages.
 func (k tokenKind) String() string {
 	if word, ok := words[k]; ok {
 		return word
@@ -97,7 +97,7 @@ func (k tokenKind) String() string {
 	return string([]byte{byte(k)})
 }
 
-// syntaxError is what is wrong with a source, as a message of Lua.
+// syntaxError is a mistake in a source, as a message of Lua.
 type syntaxError string
 
 // fail ends the parsing.
@@ -105,7 +105,7 @@ func (l *lexer) fail(message string) {
 	panic(syntaxError(fmt.Sprintf("%s:%d: %s", l.name, l.line, message)))
 }
 
-// failNear ends the parsing because of a token. As in C nothing is shown behind a zero byte.
+// failNear ends the parsing because of a token. As in C, nothing is shown after a zero byte.
 func (l *lexer) failNear(message, shown string) {
 	shown, _, _ = strings.Cut(shown, "\x00")
 	l.fail(message + " near '" + shown + "'")
@@ -121,7 +121,7 @@ func (l *lexer) next() {
 	l.read(&l.token)
 }
 
-// peek returns the kind of the token behind the present one.
+// peek returns the kind of the token after the present one.
 func (l *lexer) peek() tokenKind {
 	if !l.ready {
 		l.read(&l.ahead)
@@ -130,7 +130,7 @@ func (l *lexer) peek() tokenKind {
 	return l.ahead.kind
 }
 
-// char returns the character that is n behind the present one, -1 at the end.
+// char returns the character n after the present one, -1 at the end.
 func (l *lexer) char(n int) int {
 	if l.at+n < len(l.source) {
 		return int(l.source[l.at+n])
@@ -138,7 +138,7 @@ func (l *lexer) char(n int) int {
 	return -1
 }
 
-// newline goes behind the end of a line, of one or two characters.
+// newline goes past the end of a line, of one or two characters.
 func (l *lexer) newline() {
 	c := l.source[l.at]
 	l.at++
@@ -259,7 +259,7 @@ func (l *lexer) number(t *token) {
 		l.failNear("malformed number", text)
 	}
 	t.kind, t.shown, t.text = tokNumber, text, text
-	if text[0] == '0' && len(text) > 1 || math.IsInf(value, 0) { // what the compiler may read in another way
+	if text[0] == '0' && len(text) > 1 || math.IsInf(value, 0) { // which the compiler may read differently
 		t.text = strconv.FormatFloat(value, 'g', -1, 64)
 	}
 }
@@ -268,7 +268,7 @@ func (l *lexer) number(t *token) {
 func (l *lexer) quoted(t *token, quote byte) {
 	l.at++
 	start := l.at
-	var b []byte // what differs from the source; nil if nothing does
+	var b []byte // the string's bytes if they differ from the source; nil otherwise
 	text := func() string {
 		if b != nil {
 			return string(b)
@@ -301,12 +301,12 @@ func (l *lexer) quoted(t *token, quote byte) {
 	}
 }
 
-// escape reads what begins with a backslash and appends what it stands for.
+// escape reads an escape sequence that begins with a backslash and appends its value.
 func (l *lexer) escape(b []byte, quote byte) []byte {
 	l.at++
 	c := l.char(0)
 	if c < 0 {
-		return b // and the string is not finished
+		return b // the string is not finished
 	}
 	if i := strings.IndexByte("abfnrtv", byte(c)); i >= 0 {
 		l.at++
@@ -331,8 +331,8 @@ func (l *lexer) escape(b []byte, quote byte) []byte {
 	return append(b, byte(value))
 }
 
-// bracket goes behind an opening long bracket, and returns how many '=' it has. ok is false if there is none; nothing
-// is read then.
+// bracket goes past an opening long bracket, and returns its number of '='. ok is false if there is none; then nothing
+// is read.
 func (l *lexer) bracket() (level int, ok bool) {
 	for l.char(1+level) == '=' {
 		level++
@@ -344,7 +344,7 @@ func (l *lexer) bracket() (level int, ok bool) {
 	return level, true
 }
 
-// long reads the content of a long string or comment behind its bracket, and its end.
+// long reads the content of a long string or comment after its opening bracket, and its end.
 func (l *lexer) long(level int, what string) string {
 	if c := l.char(0); c == '\n' || c == '\r' {
 		l.newline()

@@ -8,7 +8,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// document is JSON of about a kilobyte, as programs keep it.
+// document is a kilobyte of JSON, as programs store it.
 const document = `[{"id":255230422,"name":"user 606","email":"user759@example.com","active":true,"balance":625.72,"tags":["a","b","c"],` +
 	`"address":{"street":"Main Street 5","city":"Springfield","zip":"12345"}},{"id":648945391,"name":"user 35","email":"user490@example.com",` +
 	`"active":false,"balance":237.96,"tags":["d","e"],"address":{"street":"Side Street 17","city":"Shelbyville","zip":"54321"}},` +

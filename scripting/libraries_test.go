@@ -11,7 +11,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// evaluate returns what Lua expressions give, as text; or the error, with a minus.
+// evaluate returns the results of Lua expressions as text; or the error, with a minus.
 func evaluate(t require.TestingT, e *Engine, source string, args ...string) string {
 	reply := run(t, e, `
 local function text(ok, ...)
@@ -60,13 +60,13 @@ func TestLibrariesReplyLikeRedis(t *testing.T) {
 		{"return struct.unpack(('b'):rep(7998), ('x'):rep(7998))", "-user_script:9: stack overflow (too many results)"},
 		{"local t = {}; t[1] = t; return #cmsgpack.pack(t)", "17"},
 
-		// Lengths that the data claims and does not have.
+		// Lengths that the data claims but does not have.
 		{"return cmsgpack.unpack('\\221\\255\\255\\255\\255')", "-user_script:9: Missing bytes in input."},
 		{"return cmsgpack.unpack('\\223\\255\\255\\255\\255\\1')", "-user_script:9: Missing bytes in input."},
 		{"return cmsgpack.unpack('\\219\\255\\255\\255\\255abc')", "-user_script:9: Missing bytes in input."},
 		{"return struct.unpack('c2147483647', 'abc')", "-user_script:9: bad argument #2 to 'unpack' (data string too short)"},
 
-		// How messages call the function and count its arguments.
+		// The name of the function, and the numbers of its arguments, in messages.
 		{"return pcall(string.rep)", "false bad argument #1 to '?' (string expected, got no value)"},
 		{"local f = string.rep; return f()", "-user_script:9: bad argument #1 to 'f' (string expected, got no value)"},
 		{"return ({string.rep})[1]()", "-user_script:9: bad argument #1 to '?' (string expected, got no value)"},
@@ -157,7 +157,7 @@ func TestIntegersSurviveStruct(t *testing.T) {
 	})
 }
 
-// fuzzed runs a library's function on text that may be anything.
+// fuzzed runs a library's function on arbitrary text.
 func fuzzed(f *testing.F, source string) {
 	e := newEngine()
 	f.Fuzz(func(t *testing.T, text string) {

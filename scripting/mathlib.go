@@ -47,8 +47,8 @@ func (m *vm) mathLibrary() *lua.LTable {
 	return t
 }
 
-// resultNaN returns f. A NaN gets the sign that it has on common machines, which scripts can see: that of the operand
-// that is one, or else a minus if negative is set.
+// resultNaN returns f. A NaN gets the sign that it has on common machines, which scripts can see: the sign of the
+// operand that is a NaN, or otherwise a minus if negative is set.
 func resultNaN(f float64, negative bool, operands ...float64) float64 {
 	if f == f {
 		return f
@@ -140,12 +140,12 @@ func (m *vm) mathRandomSeed(L *lua.LState) int {
 	return 0
 }
 
-// random gives the numbers of drand48, the same on every machine for one seed.
+// random generates the numbers of drand48, which are the same on every machine for a given seed.
 type random struct{ state uint64 }
 
 func (r *random) seed(n int32) { r.state = uint64(uint32(n))<<16 | 0x330e }
 
-// float returns a number from 0 to below 1.
+// float returns a number in [0, 1).
 func (r *random) float() float64 {
 	r.state = (r.state*0x5deece66d + 0xb) & (1<<48 - 1)
 	const limit = 1<<31 - 1

@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What INFO says a virtual machine takes is what one takes.
+// The size of a virtual machine in INFO is what one really takes.
 func TestVMBytesIsWhatAVirtualMachineTakes(t *testing.T) {
 	inUse := func() int64 {
 		runtime.GC()
-		runtime.GC() // what has finalizers goes with the second one
+		runtime.GC() // objects with finalizers are freed by the second collection
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// names tells how the operands of a chunk's expressions are called, by line, so that error messages can name them.
+// names has the names of the operands of a chunk's expressions, by line, so that error messages can name them.
 type names struct {
 	lines map[int][]operand
 }
@@ -13,7 +13,7 @@ type names struct {
 // operand is an operand of one expression.
 type operand struct {
 	kind operation
-	// what tells it from others of its kind on the line: the field, the operator, the type, the position
+	// distinguishes it from others of its kind on the line: the field, the operator, the type, the position
 	key         string
 	name, other string // other is the right operand of arithmetic
 }
@@ -36,7 +36,7 @@ func (n *names) add(line int, o operand) {
 	n.lines[line] = append(n.lines[line], o)
 }
 
-// find returns the name that all operands of that kind and key have on the line; empty if they differ.
+// find returns the name that all operands of that kind and key on the line have; empty if they differ.
 func (n *names) find(line int, kind operation, key string) operand {
 	if n == nil {
 		return operand{}
@@ -48,7 +48,8 @@ func (n *names) find(line int, kind operation, key string) operand {
 	return o
 }
 
-// only returns the operand that fits; an empty one if several of different names do. It reports whether any does.
+// only returns the operand that fits; an empty one if several with different names do. It also reports whether any
+// fits.
 func (n *names) only(line int, kind operation, fits func(key string) bool) (found operand, ok bool) {
 	for _, o := range n.lines[line] {
 		if o.kind != kind || !fits(o.key) {
@@ -127,8 +128,8 @@ func (m *vm) reword(text string) string {
 	return text
 }
 
-// rewordArgument rewords a message about an argument of a function that was called as a method: Lua does not count
-// the object.
+// rewordArgument rewords a message about an argument of a function that was called as a method: Lua does not count the
+// object as an argument.
 func rewordArgument(n *names, line int, text string) string {
 	number, rest, _ := strings.Cut(text[len("bad argument #"):], " to '")
 	function, what, ok := strings.Cut(rest, "' ")
@@ -158,7 +159,7 @@ func (n *names) onlyMethod(line int, name string) bool {
 	return found
 }
 
-// rewordPlain rewords messages that begin with no position.
+// rewordPlain rewords messages that do not begin with a position.
 func rewordPlain(text string) string {
 	if strings.TrimSpace(text) == "can not yield from outside of a coroutine" {
 		return "attempt to yield across metamethod/C-call boundary"

@@ -7,8 +7,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// The library cmsgpack converts values to and from MessagePack. It is our own because scripts see more than the
-// format: which of several encodings a number and a table take, where the nesting ends, and the errors.
+// The library cmsgpack converts values to and from MessagePack. It is our own because scripts observe more than the
+// format: which of several encodings a number or a table gets, where the nesting ends, and the errors.
 
 // msgpackLibrary returns the functions that scripts see as cmsgpack.
 func (m *vm) msgpackLibrary() *lua.LTable {
@@ -25,10 +25,10 @@ func (m *vm) msgpackLibrary() *lua.LTable {
 	return t
 }
 
-// maxPackDepth is how deep packed tables may be nested. What is deeper becomes nil.
+// maxPackDepth is how deep packed tables may be nested. Deeper values become nil.
 const maxPackDepth = 16
 
-// The first bytes of values that are longer than one byte.
+// The first bytes of values longer than one byte.
 const (
 	packNil, packFalse, packTrue                         = 0xc0, 0xc2, 0xc3
 	packFloat32, packFloat64                             = 0xca, 0xcb
@@ -108,8 +108,8 @@ func (p *packer) length(n int, short, long byte) {
 	p.buf = binary.BigEndian.AppendUint32(append(p.buf, long), uint32(n))
 }
 
-// number packs an integer as such, in as few bytes as possible, and other numbers as the shorter kind of float that
-// holds them.
+// number packs an integer as an integer, in as few bytes as possible, and other numbers as the shorter kind of float
+// that represents them exactly.
 func (p *packer) number(f float64) {
 	if f < -1<<63 || f >= 1<<63 || f != math.Trunc(f) {
 		if single := float32(f); float64(single) == f {
@@ -161,7 +161,7 @@ func (p *packer) table(t *lua.LTable, depth int) {
 	p.pairs(t, depth)
 }
 
-// pairs packs a map. Its length goes before the elements, and is known only behind them.
+// pairs packs a map. Its length precedes the elements, and is known only after them.
 func (p *packer) pairs(t *lua.LTable, depth int) {
 	start := len(p.buf)
 	p.buf = append(p.buf, packShortMap)
@@ -194,8 +194,8 @@ func (m *vm) msgpackUnpackLimit(L *lua.LState) int {
 	return m.unpackValues(L, "unpack_limit", limit, optInteger(L, 3, "unpack_limit", 0))
 }
 
-// unpackValues pushes at most limit values, and before them the offset of what follows them, -1 at the end. Neither
-// limit nor offset stands for all values, without an offset in the results.
+// unpackValues pushes at most limit values, and before them the offset of the bytes after them, -1 at the end. If both
+// limit and offset are 0 it pushes all values, without an offset.
 func (m *vm) unpackValues(L *lua.LState, function string, limit, offset int64) int {
 	data := argString(L, 1, function)
 	switch {
@@ -296,7 +296,7 @@ func (u *unpacker) value(used int) lua.LValue {
 	return lua.LNil
 }
 
-// length reads a length of n bytes; one that an int of 32 bits cannot hold becomes one that no data has either.
+// length reads a length of n bytes. One too large for an int of 32 bits becomes another that exceeds any data.
 func (u *unpacker) length(n int) int { return int(min(u.uint(n), math.MaxInt)) }
 
 // take removes n bytes from the start of the data.
@@ -309,7 +309,7 @@ func (u *unpacker) take(n int) string {
 	return s
 }
 
-// uint reads an unsigned integer of so many bytes.
+// uint reads an unsigned integer of size bytes.
 func (u *unpacker) uint(size int) uint64 {
 	n := uint64(0)
 	for _, c := range []byte(u.take(size)) {
@@ -320,7 +320,7 @@ func (u *unpacker) uint(size int) uint64 {
 
 func (u *unpacker) string(n int) lua.LValue { return lua.LString(u.take(n)) }
 
-// array reads n values. The length that the data claims is no reason to reserve memory.
+// array reads n values. It reserves no memory by the length that the data claims.
 func (u *unpacker) array(n, used int) lua.LValue {
 	if used+2 > maxStack {
 		fail(u.L, "stack overflow (in function mp_decode_to_lua_array)")

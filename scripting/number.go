@@ -11,7 +11,8 @@ import (
 // spaces are the bytes that C's library skips before numbers.
 const spaces = " \t\n\v\f\r"
 
-// parseNumber reads a number as Lua does where it takes a string for one. Like C, it ignores what follows a zero byte.
+// parseNumber reads a number as Lua does where it accepts a string as one. Like C, it ignores the text after a zero
+// byte.
 func parseNumber(s string) (f float64, ok bool) {
 	s = strings.TrimLeft(cString(s), spaces)
 	f, length := leadingNumber(s)
@@ -21,7 +22,7 @@ func parseNumber(s string) (f float64, ok bool) {
 	return f, true
 }
 
-// cString returns s up to its first zero byte, which is all that C's library sees of a string.
+// cString returns s up to its first zero byte, which is the part of a string that C's library sees.
 func cString(s string) string {
 	if end := strings.IndexByte(s, 0); end >= 0 {
 		return s[:end]
@@ -29,8 +30,8 @@ func cString(s string) string {
 	return s
 }
 
-// leadingNumber reads the longest number that s begins with: decimal, hexadecimal, infinite or NaN, as C's strtod
-// does. A length of 0 says that there is none.
+// leadingNumber reads the longest number at the start of s: decimal, hexadecimal, infinite or NaN, as C's strtod does.
+// A length of 0 means that there is none.
 func leadingNumber(s string) (f float64, length int) {
 	i := 0
 	negative := s != "" && s[0] == '-'
@@ -42,7 +43,7 @@ func leadingNumber(s string) (f float64, length int) {
 	for ; i < len(s) && isDigit(s[i]); i++ {
 		n = n*10 + uint64(s[i]-'0')
 	}
-	const exact = 15 // digits that surely fit an integer and a double
+	const exact = 15 // digits that certainly fit an integer and a double
 	if digits := i - first; digits > 0 && digits <= exact && (i == len(s) || !continuesNumber(s[i])) {
 		return signed(float64(n), negative), i
 	}
@@ -74,7 +75,7 @@ func leadingNumber(s string) (f float64, length int) {
 	return signed(f, negative), first + length
 }
 
-// continuesNumber reports whether a byte behind an integer may make more of it.
+// continuesNumber reports whether a byte after an integer may continue the number.
 func continuesNumber(c byte) bool { return c == '.' || c|0x20 == 'e' || c|0x20 == 'x' }
 
 func signed(f float64, negative bool) float64 {
@@ -84,7 +85,7 @@ func signed(f float64, negative bool) float64 {
 	return math.Copysign(f, 1)
 }
 
-// parseFloat reads what is known to be a number. It may be too large or too small for anything but infinity or 0.
+// parseFloat reads a text known to be a number. A number that is too large or too small becomes infinity or 0.
 func parseFloat(s string) float64 {
 	f, _ := strconv.ParseFloat(s, 64)
 	return f
@@ -106,7 +107,7 @@ func hexDigit(c byte) (digit byte, ok bool) {
 	return 0, false
 }
 
-// mantissa returns the length of the digits that s begins with, with at most one point among them; 0 if there is no
+// mantissa returns the length of the digits at the start of s, with at most one point among them; 0 if there is no
 // digit.
 func mantissa(s string, isDigit func(byte) bool) int {
 	digits, point := 0, 0
@@ -131,7 +132,7 @@ func lengthIf(ok bool, n int) int {
 	return 0
 }
 
-// exponent returns the length of the exponent that s begins with; 0 if there is none.
+// exponent returns the length of the exponent at the start of s; 0 if there is none.
 func exponent(s string, mark byte) int {
 	if s == "" || s[0]|0x20 != mark {
 		return 0
@@ -147,8 +148,8 @@ func exponent(s string, mark byte) int {
 	return lengthIf(i > first, i)
 }
 
-// notANumber reads "nan" and the word in parentheses that may follow it. A word that is an integer becomes the low
-// bits of the NaN, which functions of bits show. Without one they are 0, unlike those of Go's own NaN.
+// notANumber reads "nan" and the word in parentheses that may follow it. A word that is an integer becomes the low bits
+// of the NaN, which bit functions show. Without a word these bits are 0, unlike those of Go's own NaN.
 func notANumber(s string) (f float64, length int) {
 	const quiet, payload = 0x7ff8 << 48, 1<<51 - 1
 	length = len("nan")
@@ -185,7 +186,7 @@ func hasWord(s, word string) bool {
 	return len(s) >= len(word) && strings.EqualFold(s[:len(word)], word)
 }
 
-// parseUnsigned reads an integer with a base as C's strtoul does, and nothing but space around it.
+// parseUnsigned reads an integer in a base as C's strtoul does. Only white space may surround it.
 func parseUnsigned(s string, base uint64) (n uint64, ok bool) {
 	s = strings.Trim(cString(s), spaces)
 	negative := strings.HasPrefix(s, "-")
@@ -222,8 +223,8 @@ func parseUnsigned(s string, base uint64) (n uint64, ok bool) {
 	return n, true
 }
 
-// loopNumber returns its argument as a number if it is a string that is one, and as it is otherwise: the interpreter
-// says what is wrong with it.
+// loopNumber returns its argument as a number if it is a string that contains one, and otherwise unchanged: the
+// interpreter then reports what is wrong with it.
 func loopNumber(L *lua.LState) int {
 	v := L.Get(1)
 	if s, ok := v.(lua.LString); ok {

@@ -6,9 +6,9 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// The parser of Lua 5.1, by recursive descent. It refuses what Lua refuses, at the same token and in the same words,
-// as soon as it gets there; what it returns is a syntax tree for the interpreter's compiler. Lua's limits bound how
-// deep it recurses, and chains of operators, members and branches, which Lua does not limit, are made in loops.
+// The parser of Lua 5.1, by recursive descent. It refuses a source that Lua refuses, at the same token and in the same
+// words, as soon as it gets there; it returns a syntax tree for the interpreter's compiler. Lua's limits bound how deep
+// it recurses. Chains of operators, members and branches, which Lua does not limit, are read in loops.
 
 // Lua's limits.
 const (
@@ -17,32 +17,32 @@ const (
 	maxUpvalues = 60  // of a function
 )
 
-// maxChain is how long a chain may be whose tree is as deep as it is long. The compiler recurses on it.
+// maxChain is the longest chain whose tree is as deep as the chain is long. The compiler recurses on it.
 const maxChain = 16_000
 
-// maxEffort bounds what the compiler searches: each constant among those of its function, each variable among those
-// that can be seen and in each branch of a chain. It is a second's work, and more than ten thousand constants of one
-// function. Lua has a limit too, of 2^18 constants.
+// maxEffort bounds the compiler's searches: for each constant among those of its function, for each variable among the
+// visible ones, and in each branch of a chain. It is about a second's work, and allows more than ten thousand constants
+// in one function. Lua has a limit too, of 2^18 constants.
 const maxEffort = 50_000_000
 
 // parser reads one source.
 type parser struct {
 	lexer
 	levels int
-	effort int // spent of maxEffort
+	effort int // how much of maxEffort was spent
 	f      *functionState
 }
 
-// functionState is the function that is being read.
+// functionState is the state of the function that is being read.
 type functionState struct {
 	outer    *functionState
-	line     int // that it begins in; 0 for the whole source
+	line     int // the line it begins in; 0 for the whole source
 	varargs  bool
-	locals   []string // that can be seen
+	locals   []string // the visible ones
 	upvalues map[string]bool
-	loops    int // around the present place
-	branches int // of chains around it, before those that it is in
-	// constants are those that the compiler will find one after the other.
+	loops    int // number of loops around the present place
+	branches int // of chains around it, before the ones it is in
+	// constants are those that the compiler will search linearly.
 	constants map[string]int
 }
 
@@ -77,14 +77,14 @@ func (p *parser) longer(n int) {
 	}
 }
 
-// spend notes what the compiler will have to search.
+// spend counts the work of the compiler's searches.
 func (p *parser) spend(n int, message string) {
 	if p.effort += n; p.effort > maxEffort {
 		p.fail(message)
 	}
 }
 
-// constant notes the use of a constant.
+// constant records the use of a constant.
 func (p *parser) constant(text string) {
 	i, known := p.f.constants[text]
 	if !known {
@@ -97,7 +97,7 @@ func (p *parser) constant(text string) {
 	p.spend(i, "constant table overflow")
 }
 
-// limit checks a number of things of a function.
+// limit checks a function's count of something.
 func (f *functionState) limit(p *parser, n, most int, what string) {
 	if n <= most {
 		return
@@ -108,7 +108,7 @@ func (f *functionState) limit(p *parser, n, most int, what string) {
 	p.fail(fmt.Sprintf("function at line %d has more than %d %s", f.line, most, what))
 }
 
-// test goes behind a token if it is of that kind.
+// test goes past a token if it is of that kind.
 func (p *parser) test(kind tokenKind) bool {
 	if p.token.kind != kind {
 		return false
@@ -124,13 +124,13 @@ func (p *parser) check(kind tokenKind) {
 	}
 }
 
-// skipOver is check, and goes behind the token.
+// skipOver is check, and goes past the token.
 func (p *parser) skipOver(kind tokenKind) {
 	p.check(kind)
 	p.next()
 }
 
-// closing requires the token that ends what a token in some line has begun. It returns its line.
+// closing requires the token that closes what an opening token in some line began. It returns its line.
 func (p *parser) closing(kind, opening tokenKind, line int) int {
 	if p.token.kind != kind && line != p.line {
 		p.wrong(fmt.Sprintf("'%s' expected (to close '%s' at line %d)", kind, opening, line))
@@ -149,13 +149,13 @@ func (p *parser) nameToken() (name string, line int) {
 	return name, line
 }
 
-// declare adds a local variable, which can be seen once the caller has grown f.locals over it.
+// declare adds a local variable, which becomes visible once the caller has extended f.locals over it.
 func (p *parser) declare(names ...string) { p.f.locals = append(p.f.locals, names...) }
 
-// mayDeclare checks that there may be n more local variables.
+// mayDeclare checks that n more local variables are allowed.
 func (p *parser) mayDeclare(n int) { p.f.limit(p, len(p.f.locals)+n, maxLocals, "local variables") }
 
-// use notes the use of a variable.
+// use records the use of a variable.
 func (p *parser) use(name string) {
 	for f := p.f; f != nil; f = f.outer {
 		p.spend(f.branches+len(f.locals), "function or expression too complex")
@@ -224,7 +224,7 @@ func (p *parser) loop() []ast.Stmt {
 	return stmts
 }
 
-// at gives a node its lines.
+// at sets the lines of a node.
 func at[T ast.PositionHolder](node T, line, last int) T {
 	node.SetLine(line)
 	node.SetLastLine(last)
@@ -256,7 +256,7 @@ func (p *parser) statement() (s ast.Stmt, last bool) {
 		s := &ast.RepeatStmt{Stmts: p.chunk()}
 		p.f.loops--
 		p.closing(tokUntil, kind, line)
-		s.Condition = p.expr() // which sees the locals of the block
+		s.Condition = p.expr() // it sees the locals of the block
 		p.f.locals = p.f.locals[:n]
 		return at(s, line, s.Condition.Line()), false
 	case tokFunction:
@@ -440,7 +440,7 @@ func (p *parser) exprs() []ast.Expr {
 	return list
 }
 
-// function reads a function behind its name. line is where it begins.
+// function reads a function after its name. line is where it begins.
 func (p *parser) function(line int, method bool) *ast.FunctionExpr {
 	begun := p.token.line
 	opened := p.line
@@ -480,7 +480,7 @@ func (p *parser) function(line int, method bool) *ast.FunctionExpr {
 	return at(fn, begun, ended)
 }
 
-// binds tells how tightly an operator binds what is left and right of it.
+// binds returns how tightly an operator binds its left and right operands.
 func binds(kind tokenKind) (left, right int) {
 	switch kind {
 	case '+', '-':
@@ -506,8 +506,8 @@ const unaryBinds = 8
 
 func (p *parser) expr() ast.Expr { return p.operation(0) }
 
-// maxFolded is how many operators of a chain the compiler sees at once. It looks for constants in all of a sum at
-// each of its operators; behind "true and" it does not look.
+// maxFolded is the most operators of a chain that the compiler sees at once. At each operator of a sum the compiler
+// looks for constants in all of the sum; behind "true and" it does not look.
 const maxFolded = 50
 
 // operation reads an expression whose operators bind more tightly than limit.
@@ -532,7 +532,7 @@ func (p *parser) operation(limit int) ast.Expr {
 	return e
 }
 
-// join makes an expression of an operator and its operands.
+// join makes an expression from an operator and its operands.
 func join(kind tokenKind, l, r ast.Expr) ast.Expr {
 	switch kind {
 	case tokAnd, tokOr:
@@ -545,7 +545,7 @@ func join(kind tokenKind, l, r ast.Expr) ast.Expr {
 	return &ast.ArithmeticOpExpr{Operator: kind.String(), Lhs: l, Rhs: r}
 }
 
-// operand reads an expression without operators of two operands.
+// operand reads an expression without binary operators.
 func (p *parser) operand() ast.Expr {
 	kind, line := p.token.kind, p.token.line
 	var e ast.Expr
@@ -593,7 +593,8 @@ func (p *parser) operand() ast.Expr {
 	return at(e, line, 0)
 }
 
-// primary reads a variable, a call, a member, or something in parentheses; target says that it can be assigned to.
+// primary reads a variable, a call, a member, or an expression in parentheses; target reports whether it can be
+// assigned to.
 func (p *parser) primary() (e ast.Expr, target bool) {
 	line := p.token.line
 	switch p.token.kind {
@@ -644,7 +645,7 @@ func (p *parser) primary() (e ast.Expr, target bool) {
 	}
 }
 
-// arguments reads those of a call.
+// arguments reads the arguments of a call.
 func (p *parser) arguments() []ast.Expr {
 	switch line := p.line; p.token.kind {
 	case tokString:
@@ -670,7 +671,7 @@ func (p *parser) arguments() []ast.Expr {
 	return nil
 }
 
-// table reads a constructor.
+// table reads a table constructor.
 func (p *parser) table() ast.Expr {
 	line := p.token.line
 	e := at(&ast.TableExpr{Fields: []*ast.Field{}}, line, 0)

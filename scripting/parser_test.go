@@ -12,7 +12,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// The transcripts have many more, recorded from Redis.
+// The transcripts, recorded from Redis, have many more.
 func TestMessagesOfTheParser(t *testing.T) {
 	for source, want := range map[string]string{
 		"if x the":                          "1: 'then' expected near 'the'",
@@ -44,7 +44,7 @@ func TestMessagesOfTheParser(t *testing.T) {
 	}
 }
 
-// Whatever the source is, the message has a line of it and a token.
+// Whatever the source is, the message contains a line of it and a token.
 func TestEveryMessageOfTheParserIsWhole(t *testing.T) {
 	words := []string{"and", "break", "do", "else", "elseif", "end", "for", "function", "if", "in", "local", "not",
 		"repeat", "return", "then", "until", "while",
@@ -60,7 +60,7 @@ func TestEveryMessageOfTheParserIsWhole(t *testing.T) {
 	})
 }
 
-// What nests is refused where Lua 5.1 refuses it, and chains have no such limit. The numbers are those of Redis.
+// Nesting is refused where Lua 5.1 refuses it, and chains have no such limit. The numbers are those of Redis.
 func TestLimitsOfSyntax(t *testing.T) {
 	repeat := strings.Repeat
 	const levels = "chunk has too many syntax levels"
@@ -74,8 +74,8 @@ func TestLimitsOfSyntax(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		source func(n int) string
-		most   int    // that is accepted; 0 if there is no limit up to 10,000
-		why    string // more is not
+		most   int    // the most accepted; 0 if there is no limit up to 10,000
+		why    string // the error for more
 	}{
 		{"parentheses", func(n int) string { return "return " + repeat("(", n) + "1" + repeat(")", n) }, 198, levels},
 		{"blocks", func(n int) string { return repeat("do ", n) + repeat("end ", n) }, 199, levels},
@@ -120,7 +120,7 @@ func TestLimitsOfSyntax(t *testing.T) {
 	}
 }
 
-// Long chains mean what short ones do.
+// Long chains mean the same as short ones.
 func TestLongChains(t *testing.T) {
 	e := newEngine()
 	for source, want := range map[string]string{
@@ -143,7 +143,7 @@ func TestLongChains(t *testing.T) {
 	}
 }
 
-// What is refused has cost little, and what the compiler would search for long is refused.
+// Refusing a source costs little, and sources that the compiler would search for long are refused.
 func TestHugeSourcesAreRefusedEarly(t *testing.T) {
 	repeat := strings.Repeat
 	const n = 1_000_000
@@ -170,7 +170,7 @@ func TestHugeSourcesAreRefusedEarly(t *testing.T) {
 	}
 }
 
-// allocated returns how many bytes have been allocated so far.
+// allocated returns the number of bytes allocated so far.
 func allocated() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)
@@ -209,7 +209,7 @@ func TestLineBreaksAtTheEndOfAnErrorAreLeftOut(t *testing.T) {
 	}
 }
 
-// Redis 7.0.15 ends when a script raises a table without a text; the words are those of later releases.
+// Redis 7.0.15 crashes when a script raises a table without a text; the words are those of later releases.
 func TestErrorsThatAreTablesHaveAText(t *testing.T) {
 	e := newEngine()
 	for source, want := range map[string]string{

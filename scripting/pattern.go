@@ -5,11 +5,11 @@ import (
 )
 
 // matcher matches Lua's patterns. Its methods take positions in the string (at) and in the pattern (pc); they return
-// where the match ends, or noMatch.
+// the end of the match, or noMatch.
 type matcher struct {
 	L        *lua.LState
 	s, p     string
-	level    int // captures that were begun
+	level    int // captures begun
 	captures [maxCaptures]struct {
 		start, size int // size may be one of the constants below
 	}
@@ -24,13 +24,13 @@ const (
 
 	noMatch = -1
 
-	unfinished = -1 // the capture has no end yet
+	unfinished = -1 // the capture has not ended yet
 	placeOnly  = -2 // the capture is a position
 )
 
 func (m *matcher) reset() { m.level, m.depth = 0, 0 }
 
-// search finds the first match at or behind start.
+// search finds the first match that begins at start or later.
 func (m *matcher) search(start int) (from, to int, ok bool) {
 	pc := 0
 	if len(m.p) > 0 && m.p[0] == '^' {
@@ -141,7 +141,7 @@ func (m *matcher) match(at, pc int) int {
 	return at
 }
 
-// classEnd returns where the single-character class that begins at pc ends.
+// classEnd returns the end of the single-character class that begins at pc.
 func (m *matcher) classEnd(pc int) int {
 	c := m.p[pc]
 	pc++
@@ -216,7 +216,7 @@ func (m *matcher) inSet(c byte, pc, last int) bool {
 	return !found
 }
 
-// inClass reports whether c is in the class that is written "%" and name.
+// inClass reports whether c is in the class written as "%" and name.
 func inClass(c, name byte) bool {
 	lower, upper, digit := c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9'
 	in := false
@@ -250,7 +250,7 @@ func inClass(c, name byte) bool {
 	case name >= 'A' && name <= 'Z':
 		return !in
 	}
-	return name == c // not a letter, although it looks like one in lower case
+	return name == c // not a letter, although its lower-case form looks like one
 }
 
 // longest matches as many characters of a class as the rest of the pattern allows.
@@ -295,7 +295,7 @@ func (m *matcher) begin(at, pc, size int) int {
 	return to
 }
 
-// end closes the capture that was opened last.
+// end closes the innermost open capture.
 func (m *matcher) end(at, pc int) int {
 	i := m.level - 1
 	for i >= 0 && m.captures[i].size != unfinished {
@@ -312,7 +312,7 @@ func (m *matcher) end(at, pc int) int {
 	return to
 }
 
-// balanced matches "%b": from an opening to the closing character that belongs to it.
+// balanced matches "%b": from an opening character to its closing one.
 func (m *matcher) balanced(at, pc int) int {
 	if pc+1 >= len(m.p) {
 		fail(m.L, "unbalanced pattern")
@@ -335,7 +335,7 @@ func (m *matcher) balanced(at, pc int) int {
 	return noMatch
 }
 
-// repeated matches what an earlier capture has matched.
+// repeated matches the text of an earlier capture.
 func (m *matcher) repeated(at int, digit byte) int {
 	i := int(digit) - '1'
 	if i < 0 || i >= m.level || m.captures[i].size == unfinished {
@@ -370,7 +370,7 @@ func (m *matcher) capture(i, from, to int) lua.LValue {
 	return lua.LString(m.s[c.start : c.start+c.size])
 }
 
-// pushCaptures pushes all captures of a match and returns how many there are.
+// pushCaptures pushes all captures of a match and returns their number.
 func (m *matcher) pushCaptures(from, to int) int {
 	n := max(m.level, 1)
 	for i := range n {

@@ -48,7 +48,7 @@ func (m *vm) redisCall(L *lua.LState) int {
 	return 1
 }
 
-// redisCallStatement is redisCall for where nobody looks at the reply, which then need not be converted.
+// redisCallStatement is redisCall for statements: the reply is not used, so it need not be converted.
 func (m *vm) redisCallStatement(L *lua.LState) int {
 	if text := m.readArgs(L); text != "" {
 		m.raiseReply(L, text)
@@ -66,7 +66,7 @@ func (m *vm) redisPcall(L *lua.LState) int {
 	return 1
 }
 
-// command executes the command that the arguments make up. An error is a table with the field err.
+// command executes the command given by the arguments. An error is a table with the field err.
 func (m *vm) command(L *lua.LState) lua.LValue {
 	if text := m.readArgs(L); text != "" {
 		return errorTable(L, text)
@@ -81,7 +81,7 @@ const (
 	WrongArityToCheck = "Wrong number of args for"
 )
 
-// redisACLCheckCmd tells whether a command may be executed.
+// redisACLCheckCmd reports whether a command may be executed.
 func (m *vm) redisACLCheckCmd(L *lua.LState) int {
 	if text := m.readArgs(L); text != "" {
 		m.raiseReply(L, text)
@@ -94,8 +94,7 @@ func (m *vm) redisACLCheckCmd(L *lua.LState) int {
 	return 1
 }
 
-// readArgs makes the arguments of the running function those of a command. It returns why that is not possible, if it
-// is not.
+// readArgs turns the arguments of the running function into those of a command. If that is impossible it returns why.
 func (m *vm) readArgs(L *lua.LState) (failure string) {
 	n := L.GetTop()
 	if n == 0 {
@@ -114,7 +113,7 @@ func (m *vm) readArgs(L *lua.LState) (failure string) {
 		}
 		m.args = append(m.args, m.arena[start:len(m.arena):len(m.arena)])
 	}
-	return "" // an argument that was added before the arena moved keeps the old memory, which stays valid and unchanged
+	return "" // an argument added before the arena moved keeps the old memory, which stays valid and unchanged
 }
 
 func redisErrorReply(L *lua.LState) int {
@@ -193,7 +192,7 @@ func (m *vm) redisSetResp(L *lua.LState) int {
 	return 0
 }
 
-// redisSetRepl checks its argument; what is journalled does not depend on the script.
+// redisSetRepl checks its argument, and does nothing else: the journal does not depend on the script.
 func (m *vm) redisSetRepl(L *lua.LState) int {
 	if L.GetTop() != 1 {
 		m.raiseReply(L, "ERR redis.set_repl() requires one argument.")

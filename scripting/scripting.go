@@ -17,35 +17,35 @@ import (
 type Engine struct {
 	options Options
 
-	mu       sync.Mutex // protects what follows
+	mu       sync.Mutex // protects the following fields
 	scripts  map[string]*Script
 	idle     []*vm
-	machines int // the idle ones, and those that are in use
+	machines int // virtual machines, idle and in use
 }
 
-// maxIdle is how many virtual machines are kept for reuse. Scripts of one server exclude each other, so that more would
+// maxIdle is the number of virtual machines kept for reuse. Scripts of one server exclude each other, so more would
 // serve only short overlaps.
 const maxIdle = 4
 
-// VMBytes is how much memory a virtual machine takes before it has run anything, in bytes. What scripts make in it is
-// garbage afterwards.
+// VMBytes is the memory of a virtual machine that has not run anything, in bytes. Objects that scripts make in it
+// become garbage when they end.
 const VMBytes = 97 << 10
 
-// Options tell an engine about its server.
+// Options describe the server to an engine.
 type Options struct {
-	// Version and VersionNum are what scripts see as redis.REDIS_VERSION and redis.REDIS_VERSION_NUM.
+	// Version and VersionNum are the values that scripts see as redis.REDIS_VERSION and redis.REDIS_VERSION_NUM.
 	Version    string
 	VersionNum int
-	// Interrupt stops the scripts of the engine; nil if nobody does.
+	// Interrupt stops the scripts of the engine. It may be nil.
 	Interrupt *Interrupt
-	// Log takes what scripts write with redis.log.
+	// Log receives the messages that scripts write with redis.log.
 	Log func(level Level, message string)
 }
 
 // Level is the importance of a script's log message.
 type Level int
 
-// The levels, as scripts count them.
+// The levels, with the numbers that scripts use.
 const (
 	LevelDebug Level = iota
 	LevelVerbose
@@ -55,11 +55,11 @@ const (
 
 // Host is the server from a script's point of view.
 type Host interface {
-	// Call executes a command and returns its encoded reply in the given version of the protocol. The arguments are views
-	// that die when Call returns; the reply need only stay valid until the next Call.
+	// Call executes a command and returns its encoded reply in the given version of the protocol. The arguments are
+	// views, valid only until Call returns; the reply must stay valid until the next Call.
 	Call(args [][]byte, proto int) []byte
-	// Check reports whether a command may be executed; wrong is UnknownToCheck or WrongArityToCheck if it is none. The
-	// arguments are views that die when it returns.
+	// Check reports whether a command may be executed. If it is not a valid command, wrong is UnknownToCheck or
+	// WrongArityToCheck. The arguments are views, valid only until Check returns.
 	Check(args [][]byte) (allowed bool, wrong string)
 }
 
@@ -67,18 +67,18 @@ type Host interface {
 type Script struct {
 	// SHA is the digest of the source in lower-case hexadecimal.
 	SHA string
-	// Flags are those of the shebang line; meaningful only if Declared.
+	// Flags are those of the shebang line. They are valid only if Declared is set.
 	Flags Flags
-	// Declared says that the source has a shebang line.
+	// Declared reports that the source has a shebang line.
 	Declared bool
 
-	// Source is what was compiled.
+	// Source is the source that was compiled.
 	Source string
 
 	code *chunk
 }
 
-// Flags are promises and wishes of a script, given in its shebang line.
+// Flags are a script's declarations about itself, given in its shebang line.
 type Flags uint8
 
 // The flags of scripts.
@@ -98,7 +98,7 @@ func New(options Options) *Engine {
 	return &Engine{options: options, scripts: map[string]*Script{}}
 }
 
-// Close forgets the scripts and the idle virtual machines.
+// Close removes the scripts and the idle virtual machines.
 func (e *Engine) Close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -107,7 +107,7 @@ func (e *Engine) Close() {
 	e.idle = nil
 }
 
-// Load compiles source, unless it is known already, and keeps it. The error is the text of an error reply.
+// Load compiles source, unless it is already known, and keeps it. The error is the text of an error reply.
 func (e *Engine) Load(source []byte) (*Script, error) {
 	digest := sha1.Sum(source)
 	var sha [2 * sha1.Size]byte
@@ -128,7 +128,7 @@ func (e *Engine) Load(source []byte) (*Script, error) {
 	return script, nil
 }
 
-// Find returns the script with the digest, in whatever case, or nil.
+// Find returns the script with the digest, in any case, or nil.
 func (e *Engine) Find(sha []byte) *Script {
 	if len(sha) != 2*sha1.Size {
 		return nil
@@ -145,14 +145,14 @@ func (e *Engine) Find(sha []byte) *Script {
 	return e.scripts[string(lower[:])]
 }
 
-// Len returns how many scripts are known.
+// Len returns the number of known scripts.
 func (e *Engine) Len() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.scripts)
 }
 
-// SourceBytes returns how long the sources of all known scripts are together.
+// SourceBytes returns the total length of the sources of all known scripts.
 func (e *Engine) SourceBytes() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -163,14 +163,14 @@ func (e *Engine) SourceBytes() int {
 	return n
 }
 
-// VMs returns how many virtual machines there are.
+// VMs returns the number of virtual machines.
 func (e *Engine) VMs() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.machines
 }
 
-// Flush forgets all scripts, and the idle virtual machines.
+// Flush removes all scripts, and the idle virtual machines.
 func (e *Engine) Flush() { e.Close() }
 
 // Run executes a script and writes exactly one reply to w. keys and args are not kept.
@@ -203,10 +203,10 @@ func (e *Engine) give(m *vm, intact bool) {
 	e.mu.Unlock()
 }
 
-// scriptName is what messages call a script.
+// scriptName is the name of scripts in messages.
 const scriptName = "user_script"
 
-// compileScript makes a script of its source.
+// compileScript makes a script from its source.
 func compileScript(sha, source string) (*Script, error) {
 	script := &Script{SHA: sha, Source: source}
 	body := source
@@ -218,7 +218,7 @@ func compileScript(sha, source string) (*Script, error) {
 		if err := script.readShebang(line); err != nil {
 			return nil, err
 		}
-		body = source[len(line):] // the line break stays, for the line numbers
+		body = source[len(line):] // the line break stays to keep the line numbers
 	}
 	code, err := compile(body, scriptName)
 	if err != nil {
@@ -228,7 +228,7 @@ func compileScript(sha, source string) (*Script, error) {
 	return script, nil
 }
 
-// DeclaredFlags returns the flags of the shebang line of a source; ok is false if it has none that can be read.
+// DeclaredFlags returns the flags of a source's shebang line; ok is false if it has no readable one.
 func DeclaredFlags(source []byte) (flags Flags, ok bool) {
 	line, _, found := bytes.Cut(source, []byte("\n"))
 	if !found || !bytes.HasPrefix(line, []byte("#!")) {

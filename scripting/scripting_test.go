@@ -13,7 +13,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// fakeHost answers commands with what answer gives.
+// fakeHost answers commands with the results of answer.
 type fakeHost struct {
 	calls  []string
 	answer func(args [][]byte, w *resp.Writer)
@@ -315,7 +315,7 @@ func BenchmarkHundredCalls(b *testing.B) {
 	}
 }
 
-// BenchmarkLoop measures the interpreter alone, which looks at the interrupt before each of some four thousand
+// BenchmarkLoop measures only the interpreter, which looks at the interrupt before each of about four thousand
 // instructions.
 func BenchmarkLoop(b *testing.B) {
 	e := newEngine()

@@ -54,7 +54,7 @@ func (m *vm) openStrings() {
 	m.stringMeta = m.protect(shown)
 }
 
-// stringArithmetic returns the metamethod for arithmetic with strings that are numbers.
+// stringArithmetic returns the metamethod for arithmetic with strings that contain numbers.
 func stringArithmetic(event string, fn func(a, b float64) float64) lua.LGFunction {
 	return func(L *lua.LState) int {
 		a, ok1 := toNumber(L.Get(1))
@@ -66,7 +66,7 @@ func stringArithmetic(event string, fn func(a, b float64) float64) lua.LGFunctio
 			L.Push(lua.LNumber(fn(a, b)))
 			return 1
 		}
-		for i := 1; i <= 2; i++ { // the other operand may know better
+		for i := 1; i <= 2; i++ { // the other operand may have a metamethod
 			if meta := L.GetMetaField(L.Get(i), "__"+event); meta != lua.LNil && L.Get(i).Type() != lua.LTString {
 				L.Push(call(L, meta, L.Get(1), L.Get(2)))
 				return 1
@@ -166,7 +166,7 @@ func stringSub(L *lua.LState) int {
 	return 1
 }
 
-// startAt reads the position where a search begins, as an index.
+// startAt reads the position where a search begins, and returns it as an index.
 func startAt(L *lua.LState, n int, function string, length int) int {
 	at := optInt(L, n, function, 1)
 	if at < 0 {
@@ -284,7 +284,7 @@ func (m *vm) stringGsub(L *lua.LState) int {
 	return 2
 }
 
-// replace appends what takes the place of the match s[from:to].
+// replace appends the replacement of the match s[from:to].
 func (m *vm) replace(L *lua.LState, buf []byte, ms *matcher, from, to int, replacement lua.LValue) []byte {
 	var v lua.LValue
 	switch r := replacement.(type) {

@@ -8,8 +8,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// structLibrary returns the functions that scripts see as struct: they convert values to and from binary data that a
-// format describes.
+// structLibrary returns the functions that scripts see as struct. They convert values to and from binary data described
+// by a format.
 func (m *vm) structLibrary() *lua.LTable {
 	return m.functions(m.state.CreateTable(0, 8), map[string]lua.LGFunction{
 		"pack":   structPack,
@@ -21,13 +21,13 @@ func (m *vm) structLibrary() *lua.LTable {
 const (
 	// maxIntegerSize is the size of the largest integers, in bytes.
 	maxIntegerSize = 32
-	// nativeAlignment is what "!" without a number stands for.
+	// nativeAlignment is the alignment for "!" without a number.
 	nativeAlignment = 8
 	// maxFormatNumber bounds the numbers within a format.
 	maxFormatNumber = math.MaxInt32
 )
 
-// structFormat reads a format, option by option. It begins with the byte order of common machines and without
+// structFormat reads a format, option by option. It starts with the byte order of common machines and without
 // alignment.
 type structFormat struct {
 	L         *lua.LState
@@ -42,7 +42,7 @@ func argFormat(L *lua.LState, function string) structFormat {
 	return structFormat{L: L, function: function, rest: text, alignment: 1}
 }
 
-// next reads an option and its size, which is 0 where there is none.
+// next reads an option and its size, which is 0 if the option has none.
 func (f *structFormat) next() (option byte, size uint64) {
 	option = f.rest[0]
 	f.rest = f.rest[1:]
@@ -85,7 +85,7 @@ func (f *structFormat) number(otherwise uint64) uint64 {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// padding returns how many bytes bring an offset to the alignment of an option.
+// padding returns the number of bytes that align an offset for an option.
 func (f *structFormat) padding(offset uint64, option byte, size uint64) uint64 {
 	if size == 0 || option == 'c' {
 		return 0
@@ -94,7 +94,7 @@ func (f *structFormat) padding(offset uint64, option byte, size uint64) uint64 {
 	return (size - offset&(size-1)) & (size - 1)
 }
 
-// control executes an option that stands for no data.
+// control executes an option that describes no data.
 func (f *structFormat) control(option byte) {
 	switch option {
 	case ' ':
@@ -153,7 +153,7 @@ func structPack(L *lua.LState) int {
 	return 1
 }
 
-// packNumber reads an argument of pack. One that is absent counts as nil.
+// packNumber reads an argument of pack. A missing one counts as nil.
 func (f *structFormat) packNumber(arg int) float64 {
 	v, ok := toNumber(f.L.Get(arg))
 	if !ok {
@@ -170,7 +170,7 @@ func (f *structFormat) packString(arg int) string {
 	return toText(v)
 }
 
-// appendInteger appends the lowest bytes of an integer, and zeros beyond eight.
+// appendInteger appends the lowest size bytes of an integer, and zeros beyond eight.
 func (f *structFormat) appendInteger(buf []byte, n, size uint64) []byte {
 	var field [maxIntegerSize]byte
 	if f.bigEndian {
@@ -181,7 +181,7 @@ func (f *structFormat) appendInteger(buf []byte, n, size uint64) []byte {
 	return append(buf, field[:size]...)
 }
 
-// readInteger reads the lowest eight bytes of an integer of data's length.
+// readInteger reads an integer as long as data, and returns its lowest eight bytes.
 func (f *structFormat) readInteger(data string) uint64 {
 	var field [8]byte
 	if f.bigEndian {
@@ -196,7 +196,7 @@ func (f *structFormat) readInteger(data string) uint64 {
 func structUnpack(L *lua.LState) int {
 	f := argFormat(L, "unpack")
 	data := argString(L, 2, "unpack")
-	// Positions are unsigned so that those before the start are beyond the end.
+	// Positions are unsigned, so positions before the start appear beyond the end.
 	at, length := uint64(0), uint64(len(data))
 	if L.Get(3) != lua.LNil {
 		start := truncate(argNumber(L, 3, "unpack"))
@@ -225,7 +225,7 @@ func structUnpack(L *lua.LState) int {
 		switch option {
 		case 'b', 'h', 'l', 'i':
 			n := f.readInteger(data[at : at+size])
-			// As in Redis, the sign of integers beyond eight bytes is looked for at the wrong place.
+			// As in Redis, the sign of integers longer than eight bytes is read from the wrong place.
 			if sign := uint64(math.MaxUint64) << ((8*size - 1) & 63); n&sign != 0 {
 				n |= sign
 			}

@@ -71,7 +71,7 @@ func (m *vm) tableForeachI(L *lua.LState) int {
 
 // call calls a function and returns its first result.
 func call(L *lua.LState, fn lua.LValue, args ...lua.LValue) lua.LValue {
-	checkInterrupt(L) // fn may be no Lua, and the caller a loop
+	checkInterrupt(L) // fn may not be Lua, and the caller may be a loop
 	L.Push(fn)
 	for _, a := range args {
 		L.Push(a)
@@ -148,7 +148,7 @@ func (m *vm) tableSort(L *lua.LState) int {
 	return 0
 }
 
-// sorter sorts values by a Lua function, or in Lua's own order.
+// sorter sorts values with a Lua function, or in Lua's own order.
 type sorter struct {
 	m      *vm
 	L      *lua.LState

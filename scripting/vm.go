@@ -9,15 +9,15 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// vm is a Lua virtual machine with Redis's sandbox. It runs one script at a time, and nothing that a script does
-// outlives it: globals and libraries are read-only, so that all that a script made is garbage when it ends.
+// vm is a Lua virtual machine with Redis's sandbox. It runs one script at a time. Nothing that a script does outlives
+// it: globals and libraries are read-only, so everything a script made is garbage when it ends.
 type vm struct {
 	options *Options
 	state   *lua.LState
-	// env is what scripts see as their globals: an empty table that reads from globals and refuses writes.
+	// env is the table that scripts see as their globals: an empty table that reads from globals and refuses writes.
 	env, globals *lua.LTable
-	// environment is what functions read globals from, a copy of globals with the members of the libraries and what else
-	// the compiler needs. Scripts can neither write to it nor get hold of it: see rewriter.
+	// environment is the table that functions read globals from: a copy of globals, with the members of the libraries
+	// and other values the compiler needs. Scripts can neither write to it nor obtain it: see rewriter.
 	environment *lua.LTable
 	// protected maps the read-only tables that scripts see to the tables behind them.
 	protected map[*lua.LTable]*lua.LTable
@@ -29,34 +29,34 @@ type vm struct {
 	arrays                  *lua.LTable // see arrayMetatable; nil before the first use
 	scratch                 scratch
 	threads                 []*lua.LState // idle, for protected calls
-	depth                   int           // nested calls that use the machine's own stack
-	interrupt               *Interrupt    // of all scripts of the engine
+	depth                   int           // nested calls that use Go's stack
+	interrupt               *Interrupt    // shared by all scripts of the engine
 	raised                  raised
 	last                    struct { // the script that ran last
 		chunk *chunk
 		fn    *lua.LFunction
 	}
 
-	// The tables KEYS and ARGV; nil before the first script. No script outlives its run, so that the next one can reuse
+	// The tables KEYS and ARGV; nil before the first script. No script outlives its run, so the next one can reuse
 	// them.
 	keys, argv *lua.LTable
 
-	// Of the machine in which functions live: what their libraries see as their globals, whose metatable libraryGlobals
-	// leads to environment or, while a library is loaded, to loadGlobals.
+	// In the machine of the functions: the table that their libraries see as their globals. Its metatable,
+	// libraryGlobals, leads to environment or, while a library is loaded, to loadGlobals.
 	libraryEnvironment, libraryGlobals, loadGlobals *lua.LTable
-	loading                                         *Library // at present
+	loading                                         *Library // the library being loaded
 
-	// What follows belongs to the running script.
+	// The fields below belong to the running script.
 
 	host   Host
 	proto  int
-	args   [][]byte // of the command that the script calls, views of arena
+	args   [][]byte // of the command that the script calls; views of arena
 	arena  []byte
 	script *names            // of the script itself
 	names  map[string]*names // of what it has loaded, by chunk name
 }
 
-// raised remembers where an error value was raised that does not tell so itself.
+// raised remembers where an error value was raised that does not contain the place.
 type raised struct {
 	value  lua.LValue
 	source string
@@ -66,18 +66,18 @@ type raised struct {
 const (
 	// maxFrames is how deep Lua functions may call each other.
 	maxFrames = 8 * 1024
-	// maxRegisters bounds the values on a stack.
+	// maxRegisters bounds the number of values on a stack.
 	maxRegisters = 256 * 1024
-	// maxDepth bounds the nesting of what uses the machine's own stack: protected calls and coroutines.
+	// maxDepth bounds the nesting of calls that use Go's stack: protected calls and coroutines.
 	maxDepth = 190
 	// maxString is the longest string that a library function makes.
 	maxString = 128 << 20
-	// keepArena is the largest argument buffer that is kept for the next script.
+	// keepArena is the largest argument buffer kept for the next script.
 	keepArena = 64 << 10
 )
 
-// lookedUp are the libraries whose members are looked up in two steps (see memberName): what they do takes so much
-// longer that the memory is worth more.
+// lookedUp are the libraries whose members are looked up in two steps (see memberName): their functions take so much
+// longer than the lookup that saving memory matters more.
 var lookedUp = map[string]bool{"cjson": true, "cmsgpack": true, "struct": true, "coroutine": true, "os": true}
 
 func newVM(options *Options) *vm {
@@ -154,7 +154,7 @@ func (m *vm) protect(t *lua.LTable) *lua.LTable {
 
 const readOnlyTable = "Attempt to modify a readonly table"
 
-// behind returns the table that a read-only view shows, or t itself.
+// behind returns the table behind a read-only view, or t itself.
 func (m *vm) behind(t *lua.LTable) *lua.LTable {
 	if t.Metatable != lua.LNil {
 		if real := m.protected[t]; real != nil {
@@ -184,7 +184,7 @@ func (m *vm) functions(t *lua.LTable, functions map[string]lua.LGFunction) *lua.
 	return t
 }
 
-// load makes a function of compiled code.
+// load makes a function from compiled code.
 func (m *vm) load(c *chunk) *lua.LFunction {
 	fn := m.state.NewFunctionFromProto(c.proto)
 	fn.Env = m.environment
@@ -210,8 +210,8 @@ func (m *vm) run(script *Script, host Host, keys, args [][]byte, w *resp.Writer)
 	})
 }
 
-// execute calls the function that prepare pushes, with the arguments behind it, whose number it returns, and writes
-// the reply. name is what errors call the script. It reports whether the machine may be used again.
+// execute calls the function that prepare pushes, followed by its arguments, and writes the reply. prepare returns the
+// number of arguments. name is the script's name in errors. execute reports whether the machine may be used again.
 func (m *vm) execute(name string, host Host, w *resp.Writer, prepare func(L *lua.LState) int) (reusable bool) {
 	mark := len(w.Buf)
 	defer func() {
@@ -264,7 +264,7 @@ func (m *vm) rest() {
 	}
 }
 
-// variable gives a global a value.
+// variable sets a global.
 func (m *vm) variable(name string, v lua.LValue) {
 	m.globals.RawSetString(name, v)
 	m.environment.RawSetString(name, v)
@@ -277,7 +277,7 @@ func stringsTable(L *lua.LState, list [][]byte) *lua.LTable {
 	return t
 }
 
-// fillTable makes a table, whatever it was, a new list of strings.
+// fillTable replaces the content of a table by a list of strings.
 func fillTable(L *lua.LState, t *lua.LTable, list [][]byte) {
 	*t = *L.CreateTable(len(list), 0)
 	if len(list) == 0 {
@@ -287,7 +287,7 @@ func fillTable(L *lua.LState, t *lua.LTable, list [][]byte) {
 	for _, b := range list {
 		size += len(b)
 	}
-	var all strings.Builder // one piece of memory for all
+	var all strings.Builder // one allocation for all
 	all.Grow(size)
 	for _, b := range list {
 		all.Write(b)
@@ -299,8 +299,8 @@ func fillTable(L *lua.LState, t *lua.LTable, list [][]byte) {
 	}
 }
 
-// translate returns the error value of a failed call with the wording of Lua 5.1. It reports false if the call ended
-// in a way that leaves its stack unusable.
+// translate returns the error value of a failed call in the wording of Lua 5.1. It reports false if the call left its
+// stack unusable.
 func (m *vm) translate(err error) (value lua.LValue, reusable bool) {
 	e, ok := err.(*lua.ApiError)
 	if !ok {
@@ -319,10 +319,10 @@ func (m *vm) translate(err error) (value lua.LValue, reusable bool) {
 	return e.Object, true
 }
 
-// callOverflow is what the interpreter says, and nothing more, when there are too many calls within each other.
+// callOverflow is the whole message of the interpreter when calls are nested too deeply.
 const callOverflow = "lua callstack overflow"
 
-// overflow is the message for callOverflow, with the place where the innermost function was.
+// overflow is the message for callOverflow, with the place of the innermost function.
 func overflow(e *lua.ApiError) string {
 	for line := range strings.Lines(e.StackTrace) {
 		line = strings.TrimPrefix(line, "\t")
@@ -333,7 +333,7 @@ func overflow(e *lua.ApiError) string {
 	return "stack overflow"
 }
 
-// raise raises a value that says nothing of its place as an error, and remembers the place for the script's reply.
+// raise raises a value without a place as an error, and remembers the place for the script's reply.
 func (m *vm) raise(L *lua.LState, value lua.LValue) {
 	source, line, ok := caller(L)
 	if ok {
@@ -347,7 +347,7 @@ func (m *vm) raiseReply(L *lua.LState, text string) {
 	m.raise(L, errorTable(L, text))
 }
 
-// caller tells which line of Lua called the running Go function.
+// caller returns the source and line in Lua that called the running Go function.
 func caller(L *lua.LState) (source string, line int, ok bool) {
 	for level := 0; ; level++ {
 		frame, ok := L.GetStack(level)
@@ -363,7 +363,7 @@ func caller(L *lua.LState) (source string, line int, ok bool) {
 	}
 }
 
-// tableText returns the text of an error that is a table. Redis takes numbers for text, and nothing else.
+// tableText returns the text of an error that is a table. Like Redis it accepts numbers as text, and nothing else.
 func tableText(t *lua.LTable) string {
 	switch v := t.RawGetString("err").(type) {
 	case lua.LString, lua.LNumber:
@@ -395,7 +395,7 @@ func (m *vm) writeError(w *resp.Writer, name string, value lua.LValue) {
 	w.Error(text)
 }
 
-// writeStopped writes the reply of a script that was stopped. value is the error that it ended with.
+// writeStopped writes the reply of a stopped script. value is the error that it ended with.
 func (m *vm) writeStopped(w *resp.Writer, name string, value lua.LValue) {
 	text := "ERR " + m.interrupt.why + " script: " + name
 	if source, line := position(value.String()); source != "" {
@@ -404,7 +404,7 @@ func (m *vm) writeStopped(w *resp.Writer, name string, value lua.LValue) {
 	w.Error(text)
 }
 
-// position reads the source and line that a message begins with.
+// position reads the source and line at the start of a message.
 func position(text string) (source string, line int) {
 	rest := text
 	offset := 0
@@ -428,7 +428,7 @@ func position(text string) (source string, line int) {
 	return source, line
 }
 
-// chunkSource returns the name of a chunk as error replies show it, from the form that messages show.
+// chunkSource returns a chunk's name as error replies show it, from the form shown in messages.
 func chunkSource(shown string) string {
 	if s, ok := strings.CutPrefix(shown, `[string "`); ok {
 		return strings.TrimSuffix(s, `"]`)
