@@ -1,5 +1,5 @@
-// Amplification measures how much a server writes to the disk for a checkpoint after a small change to large values:
-// one field in each of a hundred hashes. It runs the binary bin/atomredis.
+// Amplification measures how much a server writes to disk for a checkpoint after a small change to large values: one
+// field in each of a hundred hashes. It runs the binary bin/atomredis.
 package main
 
 import (
@@ -60,7 +60,7 @@ func main() {
 func hash(i int) string  { return fmt.Sprint("hash:", i) }
 func field(i int) string { return fmt.Sprintf("field:%09d", i) }
 
-// awaitQuiet waits until the server has written nothing for some time.
+// awaitQuiet waits until the server has written nothing for the duration quiet.
 func awaitQuiet(s *servers.Server, quiet time.Duration) {
 	for n := int64(-1); n != s.WriteBytes(); time.Sleep(quiet) {
 		n = s.WriteBytes()

@@ -1,9 +1,9 @@
 //go:build linux
 
-// Checkpoint measures how long requests take while BGREWRITEAOF runs on redis-server and on atomredis, every key
-// having changed since the last one, beside the same without. The load is an open loop: requests are due at fixed
-// times whatever the replies do, and their time counts from then, so that a server that stops for an instant pays for
-// all who would have come.
+// Checkpoint measures how long requests take while BGREWRITEAOF runs on redis-server and on atomredis, after a change
+// to every key, and compares that with the same load without BGREWRITEAOF. The load is an open loop: requests are due
+// at fixed times, whatever the replies, and their time counts from then. So a server that stops for an instant pays for
+// all requests that were due meanwhile.
 package main
 
 import (
@@ -45,7 +45,7 @@ func main() {
 		for i, s := range all {
 			change(s, round)
 			if round == 0 {
-				s.Settle() // of this one everything would be new
+				s.Settle() // otherwise everything would be new to it
 				continue
 			}
 			a := measure(s, func() { time.Sleep(*quiet) })
@@ -55,7 +55,8 @@ func main() {
 			without[i], during[i] = append(without[i], a), append(during[i], b)
 		}
 	}
-	// Medians, not the quantiles of all rounds together: one round in which the machine was busy would make up their tail.
+	// Medians of the rounds, not quantiles over all rounds together: one round on a busy machine would determine their
+	// tail.
 	fmt.Printf("\nmedians of %d rounds, %d keys, %d requests/s, appendfsync %s\n", *rounds, *keys, *rate, *policy)
 	for i, s := range all {
 		medians(without[i]).show(s, "without")
@@ -63,7 +64,7 @@ func main() {
 	}
 }
 
-// quantiles are those of the latency that are shown; the last one is the longest.
+// quantiles are the latency quantiles shown; the last one is the maximum.
 var quantiles = [...]float64{0.5, 0.99, 0.999, 1}
 
 // result is the outcome of one round.
@@ -105,12 +106,12 @@ func change(s *servers.Server, generation int) {
 		return servers.AppendCommand(dst, "HSET", hash(i/hashFields), fmt.Sprint("field:", i%hashFields),
 			servers.Value(i, generation))
 	})
-	time.Sleep(2 * time.Second) // until what was journalled is on the disk
+	time.Sleep(2 * time.Second) // until the journalled changes are on disk
 }
 
 func hash(i int) string { return fmt.Sprintf("hash:%012d", i) }
 
-// client sends random requests: half of them read.
+// client sends random requests: half of them are reads.
 type client struct{}
 
 // Append implements load.Client.

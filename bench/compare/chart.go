@@ -65,7 +65,7 @@ func (r *report) saveChart(file string) error {
 	return p.Save(22*vg.Centimeter, vg.Length(len(r.Rows)+8)*0.45*vg.Centimeter, file)
 }
 
-// label names the row in the chart: what differs from the default.
+// label names the row in the chart by its differences from the default.
 func (r *row) label() string {
 	c := r.Settings
 	s := fmt.Sprintf("%s ×%d", r.Workload, c.Pipeline)

@@ -1,9 +1,9 @@
 //go:build linux
 
-// Compare measures atomredis beside redis-server in one run, at the same settings: both servers are up, the
-// measurements alternate between them, and what is printed are medians, also of the ratios of two measurements side
-// by side, and how far these ratios spread. Where redis-benchmark has a command it makes the load of the closed loop;
-// everything else is our own generator's, bench/internal/load.
+// Compare measures atomredis and redis-server in one run, at the same settings: both servers are up, and the
+// measurements alternate between them. It prints medians, also of the ratios of two measurements side by side, and how
+// far these ratios spread. redis-benchmark makes the load of the closed loop where it has the command; everything else
+// comes from our own generator, bench/internal/load.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
 
-// defaults are the settings that one thing at a time departs from.
+// defaults are the settings of which each measurement varies one.
 var defaults = settings{Durability: "none", Pipeline: 1, Conns: 50, Size: 64, Keys: 100_000}
 
 func main() {
@@ -96,11 +96,11 @@ func main() {
 	servers.Check(r.saveChart(base + ".svg"))
 }
 
-// block is a number of rows that differ in the workload and the pipeline only.
+// block is a number of rows that differ only in workload and pipeline.
 type block struct {
 	settings
 	pipelines []int
-	concerns  func(w workload) bool // whether the settings make a difference for the workload
+	concerns  func(w workload) bool // whether the settings matter for the workload
 }
 
 func everything(workload) bool { return true }
@@ -127,7 +127,7 @@ func fullBlocks(pipelines []int) (blocks []block) {
 	return blocks
 }
 
-// run measures the workloads of a block that are wanted; none wanted means all.
+// run measures the wanted workloads of a block; an empty list means all.
 func (r *report) run(b bench, block block, wanted []string, out io.Writer) {
 	printBlock(out, block.settings)
 	for i := range workloads(block.settings) {

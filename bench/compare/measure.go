@@ -11,17 +11,17 @@ import (
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
 
-// metric is one figure of both servers: what was measured in each round, and what is shown of it.
+// metric is one figure of both servers: the measurements of each round, and the summary that is shown.
 type metric struct {
-	Rounds [][2]float64 // of redis-server and of atomredis, side by side
+	Rounds [][2]float64 // redis-server and atomredis, side by side
 
 	Redis, Ours float64 // medians
-	// The median of the ratios in each round, and how far they spread. Two runs side by side say more than two medians:
-	// what makes the machine slow for a while makes both slow.
+	// The median of the ratios of the rounds, and how far they spread. Two runs side by side say more than two medians:
+	// a disturbance that slows the machine for a while slows both.
 	Ratio, Least, Most float64
 }
 
-// summarize computes what is shown from the rounds.
+// summarize computes the summary of the rounds.
 func (m *metric) summarize() {
 	var redis, ours, ratios []float64
 	for _, v := range m.Rounds {
@@ -44,9 +44,9 @@ type row struct {
 	Rate      float64 // operations per second in the open loop
 
 	PerSecond                           metric // operations in a closed loop
-	CPUMicros, UserMicros, SystemMicros metric // processor time for each command of Redis in it
+	CPUMicros, UserMicros, SystemMicros metric // processor time per Redis command in it
 	P50, P99, P999                      metric // microseconds that operations take in an open loop
-	PeakBytes                           metric // of one round: the most memory that the process has had
+	PeakBytes                           metric // of one round: the process's peak memory
 }
 
 // metrics returns all figures of the row.
@@ -55,22 +55,22 @@ func (r *row) metrics() []*metric {
 }
 
 const (
-	// openShare is the share of what Redis does in the closed loop at which latency is measured.
+	// openShare is the rate at which latency is measured, as a share of Redis's rate in the closed loop.
 	openShare = 0.7
-	// openParts is how many measurements of latency a round has. What else the machine does, some milliseconds now and
-	// then, makes up the tail of the measurement in which it happens, and the medians are those of the others: the
-	// shorter they are, the more there are of these.
+	// openParts is the number of latency measurements in a round. Other activity on the machine, some milliseconds now
+	// and then, makes up the tail of the measurement in which it happens, and the medians come from the others. The
+	// shorter the measurements, the more of them are undisturbed.
 	openParts = 8
-	// warmUp is how long a round goes on before operations count. A server that has rested while the other was measured
-	// begins slowly, whichever it is: after 30 ms the tail is still about twice as long as it is in the end.
+	// warmUp is how long a round runs before operations count. A server that rested while the other was measured begins
+	// slowly, whichever it is: after 30 ms the tail is still about twice its final length.
 	warmUp = 100 * time.Millisecond
 )
 
-// bench is how everything is measured.
+// bench is the way everything is measured.
 type bench struct {
 	program string        // of atomredis
-	rounds  int           // how often each server is measured
-	open    int           // how often its latency is
+	rounds  int           // measurements of each server
+	open    int           // latency measurements of each server
 	time    time.Duration // of each measurement
 }
 
@@ -93,15 +93,14 @@ func (b bench) measure(w workload, c settings) *row {
 		both[i] = s
 	}
 
-	// How many operations a run has. What it takes from the server has to be there before, or what it brings has to find
-	// room.
+	// The number of operations in a run. Data that it removes must exist before, and data that it adds must fit.
 	limit := func(operations int) int {
 		if w.before != nil && w.bytes > 0 {
 			operations = min(operations, budget/w.bytes)
 		}
 		return max(operations, 2*c.Conns*c.Pipeline)
 	}
-	// A short run tells how much each server does in a round, and warms it up.
+	// A short run shows how much each server does in a round, and warms it up.
 	var peak [2]float64
 	for i, s := range both {
 		o := load.Options{Pipeline: c.Pipeline, Duration: b.time / 5, Operations: limit(5000 + 3000*c.Pipeline)}
@@ -138,7 +137,7 @@ func (b bench) measure(w workload, c settings) *row {
 	for _, m := range latencies {
 		m.Rounds = make([][2]float64, b.open*openParts)
 	}
-	var kept [2]*load.Generator // of connections that go on: new ones would be part of what is measured
+	var kept [2]*load.Generator // generators whose connections continue: connecting would be part of the measurement
 	for i, s := range both {
 		if cs := w.connections(); w.before == nil ||
 			!slices.ContainsFunc(cs, func(c load.Connection) bool { return c.Partner }) {
@@ -152,8 +151,8 @@ func (b bench) measure(w workload, c settings) *row {
 		operations := limit(int(r.Rate * duration.Seconds()))
 		o := load.Options{Pipeline: c.Pipeline, Duration: duration, Rate: r.Rate, Operations: operations,
 			WarmUp: int(r.Rate * warmUp.Seconds()), Parts: openParts}
-		// What redis-server does ten times a second, even if it has nothing to do, takes 0.15 ms, for which the other one
-		// would wait if they share a processor.
+		// The periodic work that redis-server does ten times a second, even when idle, takes 0.15 ms. The other server
+		// would wait for it if they shared a processor.
 		other := both[1-i]
 		other.Pause()
 		defer other.Resume()
@@ -175,7 +174,7 @@ func (b bench) measure(w workload, c settings) *row {
 	return r
 }
 
-// eachRound calls f for each server in turn, so often; who is first alternates.
+// eachRound calls f for each server in turn, rounds times; the server that goes first alternates.
 func eachRound(rounds int, both [2]*servers.Server, f func(round, i int)) {
 	for round := range rounds {
 		for i := range both {
@@ -184,12 +183,12 @@ func eachRound(rounds int, both [2]*servers.Server, f func(round, i int)) {
 	}
 }
 
-// benchmark has redis-benchmark send so many requests, or more if they take less time than it can measure. It returns
-// how many.
+// benchmark has redis-benchmark send the given number of requests, or more if they take less time than it can measure.
+// It returns the number sent.
 func benchmark(s *servers.Server, w workload, c settings, requests int) (perSecond float64, cpu servers.CPU, done int) {
 	for {
 		if w.before != nil {
-			w.before(s, requests+c.Conns*c.Pipeline) // the last pipelines may go beyond the number
+			w.before(s, requests+c.Conns*c.Pipeline) // the last pipelines may exceed the number
 		}
 		before := s.CPU()
 		perSecond, err := runBenchmark(s, w, c, requests)
@@ -219,7 +218,7 @@ func connect(s *servers.Server, w workload) *load.Generator {
 	return g
 }
 
-// generate has a generator do what o says: g, or if that is nil one with new connections.
+// generate has a generator do what o says. A nil g stands for one with new connections.
 func generate(s *servers.Server, w workload, g *load.Generator, o load.Options) (r generated) {
 	if w.before != nil {
 		w.before(s, o.Operations)

@@ -10,10 +10,10 @@ import (
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
 
-// nativeQueues is the load of queuePairs, but on atomredis the clients send PRESSURE.PUT and PRESSURE.GET. What a
-// message costs counts as if it were all the commands that these stand for.
+// nativeQueues is the load of queuePairs, except that on atomredis the clients send PRESSURE.PUT and PRESSURE.GET. The
+// cost of a message is divided by the number of commands that these replace.
 func nativeQueues(c settings, value string) workload {
-	native := false // set for the server that the connections are for
+	native := false // set for the server that the connections belong to
 	return workload{name: "pressure-put", commands: putCommands + getCommands, bytes: c.Size, serial: true,
 		before: func(s *servers.Server, _ int) {
 			native = s.Program != servers.Redis
@@ -31,12 +31,12 @@ func nativeQueues(c settings, value string) workload {
 		}}
 }
 
-// entryCommands is how many commands an entry takes that is read on its own: one of the writer, one of the reader.
+// entryCommands is the number of commands for an entry that is read on its own: one of the writer, one of the reader.
 const entryCommands = 2
 
-// entryLoops is atom's entry write and its entry read loop: each of half of the connections writes entries to a
-// stream, and another reads from there. What counts are the entries written. A reader that falls behind reads several
-// at once.
+// entryLoops is atom's entry write and entry read loop: half of the connections each write entries to a stream, and for
+// each of them another connection reads the stream. Entries written are counted. A reader that falls behind reads
+// several at once.
 func entryLoops(c settings, value string) workload {
 	n := pairs(c.Conns)
 	return workload{name: "atom-entries", commands: entryCommands, bytes: c.Size, serial: true,
@@ -52,11 +52,11 @@ func entryLoops(c settings, value string) workload {
 		}}
 }
 
-// entryReader reads a stream from its beginning on, and waits for what comes.
+// entryReader reads a stream from its beginning, and waits for new entries.
 type entryReader struct {
 	stream string
-	value  []byte // that each entry has to have
-	last   string // entry that has been read
+	value  []byte // that each entry must have
+	last   string // the last entry read
 }
 
 // Append implements load.Client.

@@ -12,10 +12,10 @@ import (
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
 
-// apart gives this program the first of the processors that it may use, until together is called, and the servers the
-// others, for good. As long as they may use the same ones the system now and then puts a server beside the generator,
-// which never sleeps, and leaves it there for some milliseconds while another processor is idle: then the tail of the
-// latency says how often that happened. With a single processor it does nothing.
+// apart confines this program to the first of the processors that it may use, until together is called, and the servers
+// to the others, for good. If they shared processors, the system would now and then put a server beside the generator,
+// which never sleeps, and leave it there for some milliseconds while another processor is idle. The tail of the latency
+// would then show how often that happened. With a single processor apart does nothing.
 func apart(both [2]*servers.Server) (together func()) {
 	var all, own, rest unix.CPUSet
 	servers.Check(unix.SchedGetaffinity(0, &all))
@@ -36,7 +36,7 @@ func apart(both [2]*servers.Server) (together func()) {
 	return func() { confine(os.Getpid(), &all) }
 }
 
-// confine makes all threads of a process, and those that they create, use these processors only.
+// confine makes all threads of a process, and those that they create, use only these processors.
 func confine(pid int, to *unix.CPUSet) {
 	done := map[int]bool{}
 	for found := true; found; { // a thread that was not confined yet may have created another
@@ -50,7 +50,7 @@ func confine(pid int, to *unix.CPUSet) {
 				continue
 			}
 			done[tid], found = true, true
-			if err := unix.SchedSetaffinity(tid, to); err != unix.ESRCH { // it has ended
+			if err := unix.SchedSetaffinity(tid, to); err != unix.ESRCH { // the thread has ended
 				servers.Check(err)
 			}
 		}

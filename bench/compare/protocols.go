@@ -13,7 +13,7 @@ import (
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
 
-// listener takes whatever comes, such as messages of a channel.
+// listener accepts whatever arrives, such as messages of a channel.
 type listener struct{}
 
 // Append implements load.Client.
@@ -26,7 +26,7 @@ func (listener) Reply(int, []byte) error { return nil }
 type worker struct {
 	stream, group string
 	read          []byte
-	ids           []string // of the entries that have been read and not yet acknowledged, by operation
+	ids           []string // of the entries read but not yet acknowledged, by operation
 }
 
 func newWorker(stream, group string, i, pipeline int) *worker {
@@ -70,7 +70,7 @@ func expect(reply []byte, begin string) error {
 // entry is an entry of a stream.
 type entry struct {
 	id     []byte
-	fields load.Elements // of which the first is the array of them
+	fields load.Elements // the first is the array of them
 }
 
 // field returns the value of a field, or nil.
@@ -85,7 +85,7 @@ func (e entry) field(name string) []byte {
 	return nil
 }
 
-// entries walks through the entries of one stream in a reply to XREAD or XREADGROUP.
+// entries calls each for the entries of one stream in a reply to XREAD or XREADGROUP.
 func entries(reply []byte, each func(e entry)) {
 	all := load.Elements(reply)
 	if all.Array() != 1 {
@@ -112,14 +112,14 @@ func firstEntry(reply []byte) (first entry, ok bool) {
 	return first, ok
 }
 
-// The commands of putting and getting a message by the pressure protocol, version 0.1.
+// The commands for putting and getting a message in the pressure protocol, version 0.1.
 const (
 	putCommands = 12
 	getCommands = 10
 	queueBound  = 10
 )
 
-// queueStep is a command of the protocol, which waits for its reply, and how that must begin.
+// queueStep is a command of the protocol, and how its reply must begin. The next step waits for the reply.
 type queueStep struct {
 	command []string
 	want    string
@@ -131,7 +131,7 @@ type queueEnd struct {
 	text  [][]byte // of the commands
 	at    int
 	push  int  // the producer's step that pushes the message; -1 for consumers
-	mark  int  // the step from which two are left out if the queue is full
+	mark  int  // the step from which two are skipped if the queue is full
 	full  bool // the queue was full after the push
 }
 
@@ -182,7 +182,7 @@ func createQueues(s *servers.Server, n int) {
 	}
 }
 
-// queuePairs returns the producers and consumers of n queues. What counts are the messages put.
+// queuePairs returns the producers and consumers of n queues. Messages put are counted.
 func queuePairs(n int, value string) (cs []load.Connection) {
 	length := strconv.Itoa(len(value))
 	for i := range n {
@@ -219,8 +219,8 @@ func queuePairs(n int, value string) (cs []load.Connection) {
 	return cs
 }
 
-// atomCommands is how many commands a round trip takes by atom's protocol: three of the caller, four of the element
-// that is called.
+// atomCommands is the number of commands of a round trip in atom's protocol: three of the caller, four of the called
+// element.
 const atomCommands = 7
 
 // createElements leaves n pairs of elements on the server, one of which calls the other, and nothing else.
@@ -235,8 +235,8 @@ func createElements(s *servers.Server, n int) {
 			s.Do("XGROUP", "CREATE", "command:"+name, "command_consumer_group:"+name, "$", "MKSTREAM")
 		}
 	}
-	// A caller takes the ID of its command, on one stream, as the place on another from which it waits for the answer.
-	// If the elements were created in the same millisecond that place may lie behind the answer.
+	// A caller uses the ID of its command, on one stream, as the position on another from which it waits for the
+	// answer. If the elements were created in the same millisecond, that position may be behind the answer.
 	time.Sleep(2 * time.Millisecond)
 }
 
@@ -258,11 +258,11 @@ func elementPairs(n int, value string) (cs []load.Connection) {
 	return cs
 }
 
-// atomCalls is the round trip of elementPairs, but on atomredis the caller sends ATOM.CALL, and the element
-// ATOM.RESPOND together with the ATOM.NEXT for the command after. What it costs counts as if it were all the commands
-// that it stands for.
+// atomCalls is the round trip of elementPairs, except that on atomredis the caller sends ATOM.CALL, and the element
+// ATOM.RESPOND together with the ATOM.NEXT for the next command. The cost is divided by the number of commands that
+// these replace.
 func atomCalls(c settings, value string) workload {
-	native := false // set for the server that the connections are for
+	native := false // set for the server that the connections belong to
 	return workload{name: "atom-call", commands: atomCommands, bytes: 2 * c.Size, serial: true,
 		before: func(s *servers.Server, _ int) {
 			native = s.Program != servers.Redis
@@ -292,9 +292,9 @@ func nativePairs(n int, value string) (cs []load.Connection) {
 type nativeElement struct {
 	name string
 	next []byte
-	// The command that has been handed out and not yet responded to; id is "" if there is none.
+	// The command that was handed out and has no response yet; id is "" if there is none.
 	id, caller, data string
-	responding       bool // the next reply is that to the response
+	responding       bool // the next reply belongs to the response
 }
 
 // Append implements load.Client.
@@ -319,7 +319,7 @@ func (a *nativeElement) Reply(_ int, reply []byte) error {
 	all := load.Elements(reply)
 	n := all.Array()
 	if n <= 0 {
-		return expect(reply, "$-1") // there was no command for some time; it asks again
+		return expect(reply, "$-1") // no command came for some time; it asks again
 	}
 	for ; n > 0; n -= 2 {
 		switch field := string(all.Text()); field {
@@ -342,7 +342,7 @@ type atomCaller struct {
 	name, called string
 	send         []byte
 	id           string // of the command; "" until it is sent
-	last         string // entry that has been read
+	last         string // the last entry read
 	answered     bool
 }
 
@@ -369,7 +369,7 @@ func (a *atomCaller) Reply(_ int, reply []byte) error {
 	before := a.last
 	entries(reply, func(e entry) {
 		a.last = string(e.id)
-		// The acknowledgement may be missing: it has an ID of another stream than the command, perhaps the same one.
+		// The acknowledgement may be missing: its ID belongs to another stream than the command's, and may be the same.
 		if string(e.field("cmd_id")) == a.id && string(e.field("element")) == a.called && e.field("err_code") != nil {
 			a.answered = true
 		}
@@ -384,7 +384,7 @@ func (a *atomCaller) Reply(_ int, reply []byte) error {
 type atomElement struct {
 	name string
 	read []byte
-	// what it waits for: 0 a command, 1 and 2 that acknowledgement and response are written, 3 that it is done with
+	// what it waits for: 0 a command, 1 and 2 the writing of acknowledgement and response, 3 the end of its handling
 	step   int
 	id     string // of the command
 	caller string
@@ -417,7 +417,7 @@ func (a *atomElement) Reply(_ int, reply []byte) error {
 	case 0:
 		e, ok := firstEntry(reply)
 		if !ok {
-			return nil // there was no command for some time; it asks again
+			return nil // no command came for some time; it asks again
 		}
 		a.id, a.caller, a.data = string(e.id), string(e.field("element")), string(e.field("data"))
 	case 3:

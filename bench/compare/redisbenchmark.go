@@ -15,11 +15,11 @@ import (
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
 
-// errTooShort is returned if redis-benchmark has measured no time at all.
+// errTooShort is the error if redis-benchmark measured no time at all.
 var errTooShort = errors.New("redis-benchmark has measured no time")
 
-// runBenchmark runs redis-benchmark with the arguments of a workload and returns how many requests per second it says
-// there were.
+// runBenchmark runs redis-benchmark with the arguments of a workload and returns the requests per second that it
+// reports.
 func runBenchmark(s *servers.Server, w workload, c settings, requests int) (float64, error) {
 	args := []string{"-p", s.Port(), "-P", strconv.Itoa(c.Pipeline), "-c", strconv.Itoa(c.Conns), "-n",
 		strconv.Itoa(requests),
@@ -38,7 +38,7 @@ func runBenchmark(s *servers.Server, w workload, c settings, requests int) (floa
 	return perSecond[0], nil
 }
 
-// requestsPerSecond reads what redis-benchmark prints with --csv: a row for each test.
+// requestsPerSecond reads the output of redis-benchmark --csv: a row for each test.
 func requestsPerSecond(out string) (perSecond []float64, err error) {
 	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
 	if err != nil || len(rows) < 2 || len(rows[0]) < 2 || rows[0][1] != "rps" {

@@ -15,7 +15,7 @@ import (
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
 
-// report is what a run has found, as it is stored.
+// report is the result of a run, as it is stored.
 type report struct {
 	Date       time.Time
 	CPU        string
@@ -27,7 +27,7 @@ type report struct {
 	Rounds     int
 	OpenRounds int
 	Seconds    float64 // of each measurement
-	OpenShare  float64 // of what Redis does in the closed loop
+	OpenShare  float64 // share of Redis's rate in the closed loop
 	Rows       []*row
 }
 
@@ -53,7 +53,7 @@ func output(program string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// processor returns the model's name.
+// processor returns the name of the processor model.
 func processor() string {
 	b, err := os.ReadFile("/proc/cpuinfo")
 	servers.Check(err)
@@ -65,7 +65,7 @@ func processor() string {
 	return runtime.GOARCH
 }
 
-// printHead prints what is the same in all rows.
+// printHead prints what is common to all rows.
 func (r *report) printHead(w io.Writer) {
 	fmt.Fprintf(w, "%s\n%d processors, %s; %s; %s\n%s\n%s\n",
 		r.Date.Format(time.DateTime), r.Processors, r.CPU, r.Kernel, r.Go, r.Redis, r.AtomRedis)
@@ -74,7 +74,7 @@ redis-server's operations per second. Medians; a ratio is ours divided by redis-
 `, r.Rounds, r.Seconds, r.OpenRounds, 100*r.OpenShare)
 }
 
-// String says what is the same in a block of rows.
+// String describes the settings of a block of rows.
 func (c settings) String() string {
 	s := fmt.Sprintf("%d connections, %d-byte values, %d keys", c.Conns, c.Size, c.Keys)
 	if c.Zipf > 0 {
@@ -86,13 +86,13 @@ func (c settings) String() string {
 	return s + ", appendfsync " + c.Durability
 }
 
-// The columns of the table: their names, and a row.
+// The formats of the column names and of a row.
 const (
 	nameColumns = "%-12s %4s %9s %9s %5s %12s %10s %8s %5s %8s %8s %8s %8s %8s %8s %5s %6s %6s\n"
 	rowColumns  = "%-12s %4d %9.0f %9.0f %5.2f %12s %10.3f %8.3f %5.2f %8.0f %8.0f %8.0f %8.0f %8.0f %8.0f %5.2f %6.0f %6.0f\n"
 )
 
-// printBlock prints the settings of the rows that follow, and the names of columns.
+// printBlock prints the settings of the following rows, and the column names.
 func printBlock(w io.Writer, c settings) {
 	fmt.Fprintf(w, "\n%s\n", c)
 	fmt.Fprintf(w, nameColumns, "", "", "", "", "", "", "CPU µs per", "command", "",

@@ -11,7 +11,7 @@ import (
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
 
-// The scripts of the workloads, such as programs have.
+// The scripts of the workloads, similar to those of real programs.
 const (
 	getScript     = `return redis.call('GET', KEYS[1])`
 	threeCalls    = `redis.call('INCR', KEYS[1]) redis.call('SET', KEYS[2], ARGV[1]) return redis.call('GET', KEYS[2])`

@@ -12,42 +12,43 @@ import (
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
 
-// settings are those of a measurement.
+// settings are the settings of a measurement.
 type settings struct {
 	Durability string  // none, everysec or always
-	Pipeline   int     // operations that a connection has under way at once
+	Pipeline   int     // operations under way at once per connection
 	Conns      int     // connections
 	Size       int     // bytes of a value
 	Keys       int     // number of keys, or of elements of one key
-	Zipf       float64 // how much more often some keys are asked for than others; 0 is all alike
+	Zipf       float64 // how unevenly keys are chosen; 0 chooses all alike
 }
 
 // workload is one kind of load.
 type workload struct {
 	name     string
-	commands int  // commands of Redis in an operation
-	bytes    int  // of values in an operation
-	keyed    bool // it picks keys or elements by random numbers
+	commands int  // Redis commands in an operation
+	bytes    int  // bytes of values in an operation
+	keyed    bool // it chooses keys or elements by random numbers
 	serial   bool // it cannot be pipelined: each command waits for the reply to the one before
 
-	fill func(s *servers.Server) // fills the server once; nil if nothing has to be there
-	// prepares for a run of so many operations; nil if runs leave the data as it was
+	fill func(s *servers.Server) // fills the server once; nil if it needs no data
+	// prepares for a run of that many operations; nil if runs leave the data unchanged
 	before func(s *servers.Server, operations int)
 
 	// The load is either an operation that consists of the same commands each time, apart from random numbers below
-	// numbers, with the beginnings of their replies; or a number of connections.
+	// numbers, with the beginnings of their replies; or a list of connections.
 	operation   [][]string
 	want        []string
 	numbers     int
 	connections func() []load.Connection
 
-	benchmark []string // arguments with which redis-benchmark makes the same load; nil if it cannot
+	benchmark []string // arguments for redis-benchmark to make the same load; nil if it cannot
 }
 
-// largest is how many bytes of values an operation may move. Beyond that the connections' buffers alone take gigabytes.
+// largest is the most bytes of values that an operation may move. Beyond it, the connections' buffers alone take
+// gigabytes.
 const largest = 1 << 20
 
-// budget is how many bytes of values the keys of a workload may hold: the larger the values, the fewer the keys.
+// budget is the most bytes of values in the keys of a workload: the larger the values, the fewer the keys.
 const budget = 1 << 30
 
 // Names of keys and elements with a random number, as in redis-benchmark.
@@ -99,9 +100,9 @@ func workloads(c settings) []workload {
 			fill(operations)(s)
 		}
 	}
-	// The subscribers' replies may wait for as long as the generator, which is one thread, has others to see to.
+	// The subscribers' replies may wait while the generator, which is one thread, handles other connections.
 	patient := func(s *servers.Server) { s.Do("CONFIG", "SET", "client-output-buffer-limit", "pubsub 0 0 0") }
-	const hashes, fields = 10, 20 // a key out of so many is a hash, and has so many fields
+	const hashes, fields = 10, 20 // one key in this many is a hash, with this many fields
 
 	all := []workload{
 		{name: "get", bytes: c.Size, keyed: true, fill: values,
@@ -193,7 +194,7 @@ func workloads(c settings) []workload {
 		}
 		numbers := sync.OnceValue(func() load.Keys { return load.Uniform(w.numbers) })
 		if c.Zipf > 0 && w.keyed {
-			w.benchmark = nil // it knows no such distribution
+			w.benchmark = nil // it has no such distribution
 			numbers = sync.OnceValue(func() load.Keys { return load.Zipf(w.numbers, c.Zipf) })
 		}
 		w.connections = func() []load.Connection {
@@ -214,10 +215,10 @@ func connections(n int, client func(i int) load.Client) (cs []load.Connection) {
 	return cs
 }
 
-// pairs returns how many pairs of connections to make of so many.
+// pairs returns the number of pairs to make from conns connections.
 func pairs(conns int) int { return max(conns/2, 1) }
 
-// text returns n characters that do not compress to nothing.
+// text returns n characters that do not compress to almost nothing.
 func text(n int) string {
 	var b strings.Builder
 	for x := uint64(1); b.Len() < n; x++ {
@@ -226,13 +227,13 @@ func text(n int) string {
 	return b.String()[:n]
 }
 
-// number returns a name with a number as the load has it.
+// number returns a name with a number in the form that the load uses.
 func number(prefix string, i int) string { return fmt.Sprintf("%s%0*d", prefix, len(load.Random), i) }
 
-// atOnce is how many elements a command fills in.
+// atOnce is the number of elements that a command of the filling adds.
 const atOnce = 100
 
-// many returns a command with the arguments of n elements, from the i-th n on.
+// many returns a command with the arguments of n elements, starting with element i*n.
 func many(command []string, i, n int, arguments func(i int) []string) []string {
 	for j := range n {
 		command = append(command, arguments(i*n+j)...)

@@ -15,10 +15,10 @@ import (
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
 
-// etcdName is the contender that others are compared with too.
+// etcdName is the contender that others are also compared with.
 const etcdName = "etcd"
 
-// The methods of etcd and the fields of their messages that are used here.
+// The methods of etcd used here, and the fields of their messages.
 const (
 	etcdPut   = "/etcdserverpb.KV/Put"
 	etcdRange = "/etcdserverpb.KV/Range"
@@ -29,7 +29,7 @@ const (
 	etcdWatchEvents = 11
 )
 
-// startEtcd starts etcd as it comes, which syncs every change, with the same keys.
+// startEtcd starts etcd in its default configuration, which syncs every change, with the same keys.
 func startEtcd(o settings) *servers.Server {
 	if _, err := exec.LookPath("etcd"); err != nil {
 		return nil

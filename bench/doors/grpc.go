@@ -21,8 +21,8 @@ import (
 	"github.com/atomredis/atomredis/doors/skein"
 )
 
-// This file has what the clients of Skein and etcd have in common. Both are gRPC over TLS with a certificate for each
-// side, and their messages are written and read by the same few lines, so that a client costs the same.
+// This file is shared by the clients of Skein and etcd. Both use gRPC over TLS with a certificate for each side. The
+// same code writes and reads their messages, so that a client costs the same.
 
 // secrets are the files of a certificate and its key, which all sides share.
 type secrets struct{ cert, key string }
@@ -43,7 +43,7 @@ func newSecrets(s *servers.Server) secrets {
 func dialGRPC(s *servers.Server, addr string) *grpc.ClientConn {
 	pair, err := tls.LoadX509KeyPair(filepath.Join(s.Dir, "cert.pem"), filepath.Join(s.Dir, "key.pem"))
 	servers.Check(err)
-	// The certificate is made out to no host.
+	// The certificate names no host.
 	c := &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true}
 	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(credentials.NewTLS(c)),
 		grpc.WithDefaultCallOptions(grpc.ForceCodec(rawgrpc.Codec{})))
@@ -71,7 +71,7 @@ func (c *grpcClient) do() error {
 	return nil
 }
 
-// count returns how many fields with a number a message has; -1 if it is malformed.
+// count returns the number of fields of a message with the number want; -1 if the message is malformed.
 func count(b []byte, want protowire.Number) (n int) {
 	for len(b) > 0 {
 		number, typ, size := protowire.ConsumeTag(b)
@@ -90,10 +90,10 @@ func count(b []byte, want protowire.Number) (n int) {
 	return n
 }
 
-// rangeLen is how many keys a range has.
+// rangeLen is the number of keys in a range.
 const rangeLen = 100
 
-// randomRange returns the ends of a range of so many keys.
+// randomRange returns the ends of a range of rangeLen keys.
 func randomRange(keys int) (start, end string) {
 	i := rand.IntN(max(keys-rangeLen, 1))
 	return servers.Key(i), servers.Key(i + rangeLen)
@@ -105,14 +105,14 @@ func randomPut(keys int) (key, value string) {
 	return servers.Key(i), servers.Value(i, rand.IntN(256))
 }
 
-// watchers is how many there are of all keys.
+// watchers is the number of watchers of all keys.
 const watchers = 10
 
-// arrivals counts events that watchers were sent.
+// arrivals counts the events that watchers received.
 type arrivals struct{ seen atomic.Int64 }
 
-// watch opens streams on which a request is sent; events counts those in a message. It returns when all are open,
-// which a first message says.
+// watch opens streams and sends a request on each; events counts the events in a message. It returns when all streams
+// are open, which a first message confirms.
 func (a *arrivals) watch(conn *grpc.ClientConn, method string, request []byte, events func(message []byte) int) {
 	for range watchers {
 		stream, err := conn.NewStream(context.Background(), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method)
@@ -128,7 +128,7 @@ func (a *arrivals) watch(conn *grpc.ClientConn, method string, request []byte, e
 	}
 }
 
-// settle waits until all watchers have seen so many events.
+// settle waits until all watchers have seen the given number of events.
 func (a *arrivals) settle(operations int64) {
 	for deadline := time.Now().Add(time.Minute); a.seen.Load() < operations*watchers; time.Sleep(100 * time.Microsecond) {
 		if time.Now().After(deadline) {

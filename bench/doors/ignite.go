@@ -13,7 +13,7 @@ import (
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
 
-// igniteCases are get and put of Ignite's thin clients beside the commands of a hash.
+// igniteCases are get and put of Ignite's thin clients, and for comparison the commands on a hash.
 func igniteCases() []benchmark {
 	hash := func(o settings) *servers.Server {
 		s := startServer(o, "none")
@@ -63,7 +63,7 @@ func igniteCases() []benchmark {
 	return []benchmark{gets, puts}
 }
 
-// The operations that are used here, and the cache.
+// The operations used here, and the cache.
 const (
 	igniteGet         = 1000
 	ignitePut         = 1001
@@ -71,7 +71,7 @@ const (
 	igniteCache       = "bench"
 )
 
-// igniteHandshake is that of a client of version 1.7.0.
+// igniteHandshake is the handshake of a client of version 1.7.0.
 const igniteHandshake = "\x0e\x00\x00\x00\x01\x01\x00\x07\x00\x00\x00\x02\x0c\x01\x00\x00\x00\x04"
 
 // igniteConn is a thin client.
@@ -80,7 +80,7 @@ type igniteConn struct {
 	in    *bufio.Reader
 	out   []byte
 	body  []byte
-	reply []byte // of the last request, behind its flags
+	reply []byte // to the last request, without its flags
 }
 
 func dialIgnite(addr string) *igniteConn {
@@ -130,7 +130,8 @@ func igniteString(b []byte, text string) []byte {
 	return append(binary.LittleEndian.AppendUint32(append(b, 9), uint32(len(text))), text...)
 }
 
-// operation returns the beginning of the body of an operation of the cache, whose number is the hash of its name.
+// operation returns the beginning of the body of a cache operation. It contains the cache's number, the hash of its
+// name.
 func (c *igniteConn) operation() []byte {
 	id := int32(0)
 	for _, b := range []byte(igniteCache) {

@@ -1,8 +1,8 @@
 //go:build linux
 
-// Doors measures the protocols that come through doors, in one run: the same operations through the door, as commands
-// in RESP, and, for Skein, on etcd. All clients are Go programs with as many connections, and none of them pipelines.
-// The servers are up together, measurements alternate between them, and who is not measured stands still.
+// Doors measures the protocols of doors, in one run: the same operations through the door, as commands in RESP, and,
+// for Skein, on etcd. All clients are Go programs with the same number of connections, and none of them pipelines. The
+// servers are up together, measurements alternate between them, and the others are paused meanwhile.
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 type settings struct {
 	program string // of atomredis
 	conns   int
-	keys    int // how many there are
+	keys    int // number of keys
 	rounds  int
 	time    time.Duration // of each measurement
 }
@@ -54,7 +54,7 @@ func main() {
 	servers.Check(file.Close())
 }
 
-// cases returns all cases. The first contender of each is the one that others are compared with, and so is etcd.
+// cases returns all cases. Contenders are compared with the first contender of their case, and with etcd.
 func cases() []benchmark {
 	return slices.Concat([]benchmark{spiderqCase()}, skeinCases(), igniteCases())
 }

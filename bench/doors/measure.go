@@ -12,7 +12,7 @@ import (
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
 
-// benchmark is an operation that several contenders have.
+// benchmark is an operation with several contenders.
 type benchmark struct {
 	name       string
 	contenders []contender
@@ -21,11 +21,11 @@ type benchmark struct {
 // contender is a server with clients of one protocol.
 type contender struct {
 	name string
-	// start starts a server on a new directory, with the keys in it; it is nil if the program is not installed.
+	// start starts a server on a new directory and fills it with the keys; nil if the program is not installed.
 	start func(o settings) *servers.Server
-	// connect returns that many clients.
+	// connect returns the clients.
 	connect func(s *servers.Server, o settings) []client
-	// settle, if it is not nil, waits until everything has arrived that the operations cause, so many in all rounds.
+	// settle, unless nil, waits until all effects of the given number of operations, those of all rounds, have arrived.
 	settle func(operations int64)
 }
 
@@ -35,7 +35,7 @@ type client interface {
 	Close() error
 }
 
-// measured is what came out of a round.
+// measured is the outcome of a round.
 type measured struct{ perSecond, cpuMicros float64 }
 
 // measure measures all contenders and prints a row for each.
@@ -96,7 +96,7 @@ func (b benchmark) measure(o settings, out io.Writer) {
 func (m measured) rate() float64 { return m.perSecond }
 func (m measured) cpu() float64  { return m.cpuMicros }
 
-// run has all clients work for a time, and returns how many operations they have done.
+// run has all clients work for a duration, and returns the number of operations done.
 func run(clients []client, length time.Duration) int64 {
 	var stop atomic.Bool
 	var total atomic.Int64

@@ -12,7 +12,7 @@ import (
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
 
-// The methods of Skein and the fields of their messages that are used here.
+// The methods of Skein used here, and the fields of their messages.
 const (
 	skeinPut   = "/skein.AppMaster/PutKey"
 	skeinRange = "/skein.AppMaster/GetRange"
@@ -43,7 +43,7 @@ func skeinClients(s *servers.Server, o settings, method string, request func() [
 
 func anything([]byte) bool { return true }
 
-// putRequest is that of both.
+// putRequest makes put requests, which are the same for Skein and etcd.
 func putRequest(o settings) func() []byte {
 	return func() []byte {
 		key, value := randomPut(o.keys)
@@ -51,7 +51,7 @@ func putRequest(o settings) func() []byte {
 	}
 }
 
-// rangeRequest is that of both.
+// rangeRequest makes range requests, which are the same for Skein and etcd.
 func rangeRequest(o settings) func() []byte {
 	return func() []byte {
 		start, end := randomRange(o.keys)
@@ -59,7 +59,7 @@ func rangeRequest(o settings) func() []byte {
 	}
 }
 
-// skeinPutCommands are clients that put with commands.
+// skeinPutCommands are clients that put by commands.
 func skeinPutCommands(s *servers.Server, o settings) []client {
 	return clients(o, func() client {
 		return &commandClient{respConn: dialRESP(s.Addr), check: func(r any) bool { return r == "OK" }, command: func() []string {
@@ -69,8 +69,8 @@ func skeinPutCommands(s *servers.Server, o settings) []client {
 	})
 }
 
-// skeinCases are a put, a range of a hundred keys, and a put that ten watchers of all keys are told of. Every put is on
-// the disk when it is answered.
+// skeinCases are a put, a range of a hundred keys, and a put with ten watchers of all keys. Every put is on disk when
+// it is answered.
 func skeinCases() []benchmark {
 	hundred := func(n int) bool { return n == rangeLen }
 	puts := benchmark{"skein put", []contender{

@@ -12,7 +12,7 @@ import (
 	"github.com/atomredis/atomredis/internal/wire/zmtp"
 )
 
-// spiderqCase is the round trip of a worker: Lend and Repay, which are two requests. There is always a task.
+// spiderqCase is the round trip of a worker: Lend and Repay, two requests. A task is always available.
 func spiderqCase() benchmark {
 	start := func(o settings) *servers.Server {
 		s := startServer(o, "none", "--door-spiderq", "127.0.0.1:0")
@@ -61,7 +61,7 @@ type spiderqPeer struct {
 func dialSpiderq(addr string) *spiderqPeer {
 	conn, err := net.Dial("tcp", addr)
 	servers.Check(err)
-	// With the mechanism NULL both sides say the same.
+	// With the mechanism NULL both sides send the same handshake.
 	z, err := zmtp.Accept(conn, "REQ", []string{"ROUTER"}, zmtp.Limits{Message: 1 << 20, Frames: 8, Time: time.Minute})
 	servers.Check(err)
 	return &spiderqPeer{Conn: conn, z: z}
@@ -99,7 +99,7 @@ func (p *spiderqPeer) ask(request []byte, want byte) ([]byte, error) {
 	return frames[1], nil
 }
 
-// doorAddr returns where a door listens.
+// doorAddr returns the address of a door.
 func doorAddr(s *servers.Server, name string) string {
 	return s.InfoField("Door_"+name, "door_"+name+"_address:")
 }

@@ -1,4 +1,4 @@
-// Package embedding measures a server inside a program beside miniredis, and beside redis-server if it is installed.
+// Package embedding compares a server inside a program with miniredis, and with redis-server if it is installed.
 package embedding
 
 import (
@@ -40,8 +40,7 @@ func BenchmarkStart(b *testing.B) {
 	})
 }
 
-// BenchmarkInstances reports the memory of a server that has been opened and has executed a command, of which there
-// are many.
+// BenchmarkInstances reports the memory of one of many servers that were opened and have executed a command.
 func BenchmarkInstances(b *testing.B) {
 	heap := func() float64 {
 		runtime.GC()
@@ -79,7 +78,7 @@ func BenchmarkInstances(b *testing.B) {
 	})
 }
 
-// BenchmarkCommands executes GET and SET from one goroutine, in all the ways that a program has.
+// BenchmarkCommands executes GET and SET from one goroutine, in every way that a program can.
 func BenchmarkCommands(b *testing.B) {
 	ctx := context.Background()
 	db, err := atomredis.Open(atomredis.Options{Addr: "127.0.0.1:0"})

@@ -1,8 +1,8 @@
 //go:build linux
 
-// Group measures what it costs that three servers agree on every write, on one machine: beside one server that syncs
-// every write, a redis-server with a replica whose clients wait for it (WAIT 1), and three servers of etcd. Each is
-// measured by itself, one after the other, in each round.
+// Group measures the cost of three servers agreeing on every write, on one machine. It compares them with one server
+// that syncs every write, with a redis-server with a replica whose clients wait for it (WAIT 1), and with three servers
+// of etcd. In each round every contender is measured alone, one after the other.
 package main
 
 import (
@@ -42,13 +42,14 @@ type shape struct{ pipeline, conns int }
 
 var shapes = []shape{{1, 50}, {16, 50}, {1, 500}, {16, 500}}
 
-// measured is what came out.
+// measured is the outcome.
 type measured struct {
 	perSecond float64
 	p50, p99  time.Duration
 }
 
-// contender starts its servers, and returns what writes to them and what ends them; nil if a program is missing.
+// contender starts its servers. It returns a function that writes to them and one that ends them; nil if a program is
+// missing.
 type contender struct {
 	name  string
 	start func(o settings) (write func(s shape) measured, stop func())
@@ -150,7 +151,7 @@ func startOne(o settings) (func(shape) measured, func()) {
 	return func(sh shape) measured { return writeRESP(s.Addr, o, sh, nil) }, func() { remove([]*servers.Server{s}) }
 }
 
-// startRedis starts a redis-server with a replica. It syncs nothing: WAIT is for what the replica has in memory.
+// startRedis starts a redis-server with a replica. Neither syncs anything: WAIT waits for the replica's memory.
 func startRedis(o settings) (func(shape) measured, func()) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		return nil, nil
@@ -171,7 +172,8 @@ func remove(all []*servers.Server) {
 	}
 }
 
-// writeRESP has clients send so many SETs at once, and then what is given; the time is that of all of them.
+// writeRESP has each client send s.pipeline SETs at once, followed by the command then, and again after their replies.
+// The latency is that of all of them together.
 func writeRESP(addr string, o settings, s shape, then []string) measured {
 	var commands [][]string
 	var want []string
@@ -197,10 +199,10 @@ func writeRESP(addr string, o settings, s shape, then []string) measured {
 	return measured{r.PerSecond() * float64(s.pipeline), time.Duration(h.ValueAtQuantile(50)), time.Duration(h.ValueAtQuantile(99))}
 }
 
-// The method of etcd that is used here.
+// The method of etcd used here.
 const etcdPut = "/etcdserverpb.KV/Put"
 
-// startEtcd starts three servers of etcd as they come, without TLS.
+// startEtcd starts three servers of etcd in their default configuration, without TLS.
 func startEtcd(o settings) (func(shape) measured, func()) {
 	if _, err := exec.LookPath("etcd"); err != nil {
 		return nil, nil
@@ -222,8 +224,8 @@ func startEtcd(o settings) (func(shape) measured, func()) {
 	return func(sh shape) measured { return writeEtcd(all[0].Addr, o, sh) }, func() { remove(all) }
 }
 
-// writeEtcd has clients put one key after the other; each has its own connection. etcd has no pipelines: so many clients
-// as are in one share a connection.
+// writeEtcd has clients put one key after the other. etcd has no pipelines: instead, s.pipeline clients share each
+// connection.
 func writeEtcd(addr string, o settings, s shape) measured {
 	var conns []*grpc.ClientConn
 	for range s.conns {

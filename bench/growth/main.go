@@ -1,5 +1,5 @@
 // Growth measures operations on collections of growing size, through a server in this process, and prints the time of
-// each. What Redis documents as constant must stay flat, what it documents as logarithmic may grow a little.
+// each. Operations that Redis documents as constant must stay flat; those documented as logarithmic may grow a little.
 package main
 
 import (
@@ -92,8 +92,8 @@ func main() {
 	}
 }
 
-// inPipelines calls add for 0 to n-1 and sends what it adds, a thousand at a time. It returns how long the server took,
-// the time to build the pipelines left out.
+// inPipelines calls add for 0 to n-1 and sends the added commands, a thousand at a time. It returns the server's time,
+// without the time to build the pipelines.
 func inPipelines(r *redis.Client, n int, add func(p redis.Pipeliner, i int)) time.Duration {
 	var took time.Duration
 	for i := 0; i < n; {

@@ -13,7 +13,7 @@ import (
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
 
-// attack is the hostile side of a running case. Whatever it does on its connections ends with the time that it has.
+// attack is the hostile side of a running case. Everything it does on its connections ends when its time is over.
 type attack struct {
 	*servers.Server
 	until time.Time
@@ -21,15 +21,15 @@ type attack struct {
 	conns []net.Conn
 }
 
-// note adds to what the table says of the case.
+// note adds a remark to the case's row of the table.
 func (a *attack) note(format string, args ...any) {
 	a.notes = append(a.notes, fmt.Sprintf(format, args...))
 }
 
-// over reports that there is no time left.
+// over reports whether the time is over.
 func (a *attack) over() bool { return time.Now().After(a.until) }
 
-// dial connects; nil if the server does not want to. What is not closed before is closed when the case ends.
+// dial connects; it returns nil if the server refuses. Connections still open when the case ends are closed then.
 func (a *attack) dial() net.Conn {
 	c, err := net.DialTimeout("tcp", a.Addr, time.Until(a.until))
 	if err != nil {
@@ -47,8 +47,8 @@ func (a *attack) close() {
 	}
 }
 
-// flood sends a text again and again until so many bytes are sent. It notes how many that were if the server has hung
-// up before.
+// flood sends a text again and again until limit bytes are sent. If the server hangs up before, it notes how many were
+// sent.
 func (a *attack) flood(c net.Conn, text string, limit int) {
 	b := []byte(strings.Repeat(text, max(1, 64<<10/len(text))))
 	sent := 0
@@ -75,8 +75,8 @@ func (a *attack) send(c net.Conn, args ...string) {
 	c.Write(servers.AppendCommand(nil, args...))
 }
 
-// ask sends a command and returns the first line of its reply. It reads all of the reply if it is a bulk string or an
-// array of them.
+// ask sends a command and returns the first line of its reply. It reads the whole reply if that is a bulk string or an
+// array of bulk strings.
 func (a *attack) ask(args ...string) string {
 	c := a.dial()
 	if c == nil {
@@ -87,7 +87,7 @@ func (a *attack) ask(args ...string) string {
 	return first(bufio.NewReaderSize(c, 1<<20))
 }
 
-// first reads a reply and returns its first line, or why there is none.
+// first reads a reply and returns its first line, or the error if there is none.
 func first(r *bufio.Reader) string {
 	line, err := r.ReadString('\n')
 	if err != nil {
@@ -106,7 +106,7 @@ func first(r *bufio.Reader) string {
 	return line
 }
 
-// value streams a command whose last argument has so many bytes, and returns the first line of the reply.
+// value streams a command whose last argument has size bytes, and returns the first line of the reply.
 func (a *attack) value(size int, args ...string) string {
 	c := a.dial()
 	if c == nil {

@@ -18,9 +18,9 @@ import (
 // hostileCase is one kind of hostile client.
 type hostileCase struct {
 	name   string
-	args   []string // of both servers; in memory if they do not say otherwise
-	ours   bool     // redis-server has nothing like it
-	quiet  bool     // the bystander sends very little: what the server does by itself is measured
+	args   []string // of both servers; data stays in memory unless they say otherwise
+	ours   bool     // redis-server has nothing comparable
+	quiet  bool     // the bystander sends very little: the server's background work is measured
 	fill   func(s *servers.Server)
 	attack func(a *attack)
 }
@@ -130,7 +130,7 @@ func eval(script string) func(a *attack) {
 	}
 }
 
-// whileLocked makes the server ask for a password as long as do runs.
+// whileLocked makes the server require a password while do runs.
 func whileLocked(a *attack, do func()) {
 	admin := a.Dial()
 	defer admin.Close()
@@ -151,7 +151,7 @@ func unauthenticated(text string) func(a *attack) {
 	}
 }
 
-// claims opens n connections that send the beginning of a command and some bytes behind it, and wait.
+// claims opens n connections that send the beginning of a command followed by more bytes, and wait.
 func claims(n int, locks bool, text string, more int) func(a *attack) {
 	claim := func(a *attack) {
 		b := append([]byte(text), piece[:more]...)
@@ -179,7 +179,7 @@ func unreadGets(a *attack) {
 	a.note("keys %s before, %s after, evicted %s", before, a.Do("DBSIZE"), info(a.Server, "evicted_keys"))
 }
 
-// unread is n clients who send a command some times each, and read nothing.
+// unread is n clients that each send a command times times, and read nothing.
 func unread(n, times int, args ...string) func(a *attack) {
 	return func(a *attack) {
 		text := strings.Repeat(string(servers.AppendCommand(nil, args...)), times)
@@ -193,7 +193,7 @@ func unread(n, times int, args ...string) func(a *attack) {
 	}
 }
 
-// values sends n values of so many bytes, at the same time.
+// values sends n values of size bytes at the same time.
 func values(n, size int) func(a *attack) {
 	return func(a *attack) {
 		begun := time.Now()
@@ -211,7 +211,7 @@ func values(n, size int) func(a *attack) {
 	}
 }
 
-// evict writes new keys where old ones have to go.
+// evict writes new keys, for which old ones must be evicted.
 func evict(a *attack) {
 	const n = 500_000
 	begun := time.Now()
@@ -221,8 +221,8 @@ func evict(a *attack) {
 	a.note("%d SET in %.2f s, evicted %s", n, time.Since(begun).Seconds(), info(a.Server, "evicted_keys"))
 }
 
-// functionKill runs a function without end and kills it, ten times, and counts who is told BUSY after the kill was
-// acknowledged.
+// functionKill runs an endless function and kills it, ten times, and counts the clients that get BUSY after the kill
+// was acknowledged.
 func functionKill(a *attack) {
 	a.Do("FUNCTION", "LOAD", "#!lua name=l\nredis.register_function{function_name='f', callback=function() while true do end end, flags={'no-writes'}}")
 	admin, other := a.Dial(), a.Dial()
@@ -266,7 +266,7 @@ func inline(a *attack) {
 	a.hold(time.Second)
 }
 
-// queued queues a million commands, twice; one of the clients has them executed.
+// queued queues a million commands, twice; one of the clients executes them.
 func queued(a *attack) {
 	text := []byte(strings.Repeat(string(servers.AppendCommand(nil, "SET", "key", servers.Value(1, 1))), 1000))
 	for _, end := range []string{"DISCARD", "EXEC"} {
@@ -286,7 +286,7 @@ func queued(a *attack) {
 	a.hold(3 * time.Second)
 }
 
-// subscribers read nothing of what is published.
+// subscribers do not read the published messages.
 func subscribers(a *attack) {
 	for range 10 {
 		if c := a.dial(); c != nil {
@@ -299,7 +299,7 @@ func subscribers(a *attack) {
 	a.hold(time.Second)
 }
 
-// monitors read nothing of what others do.
+// monitors do not read the commands of others.
 func monitors(a *attack) {
 	for range 10 {
 		if c := a.dial(); c != nil {
@@ -312,7 +312,7 @@ func monitors(a *attack) {
 	a.hold(time.Second)
 }
 
-// connects opens ten thousand connections, one after the other, and hangs up.
+// connects opens ten thousand connections, one after the other, and closes them.
 func connects(a *attack) {
 	n := 0
 	for ; n < 10_000 && !a.over(); n++ {
@@ -321,7 +321,7 @@ func connects(a *attack) {
 			break
 		}
 		a.send(c, "PING")
-		c.(*net.TCPConn).SetLinger(0) // leaves no port behind
+		c.(*net.TCPConn).SetLinger(0) // leaves no port in TIME_WAIT
 		c.Close()
 	}
 	a.note("%d connections", n)

@@ -12,7 +12,7 @@ import (
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
 
-// Peers of doors that have not shown who they are, or never will. -case doors has all of these; redis-server has no doors.
+// Peers of doors that have not authenticated, or never will. -case doors runs all of these; redis-server has no doors.
 var doorCases = []hostileCase{
 	doorCase("doors-zmtp", "door-spiderq", func(a *attack, addr string) {
 		a.through(addr, 1, zmtpHello+"\x02\x00\x00\x00\x00\x19\x00\x00\x00", 399*mib)
@@ -27,7 +27,7 @@ var doorCases = []hostileCase{
 	doorCase("doors-grpc", "door-perper-grpc", func(a *attack, addr string) {
 		a.through(addr, 1, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+strings.Repeat("\x00\x00\x00\x04\x00\x00\x00\x00\x00", 1), 100*mib)
 	}),
-	// The same of a peer that may do what it asks for: memory follows what has arrived.
+	// The same from a peer that is admitted: memory grows only with the bytes that have arrived.
 	{name: "doors-admitted-zmtp", args: []string{"--door-spiderq", doorAddr("door-spiderq-admitted")}, ours: true, attack: func(a *attack) {
 		a.through(doorAddr("door-spiderq-admitted"), 1, zmtpHello+"\x02\x00\x00\x00\x00\x19\x00\x00\x00", 399*mib)
 	}},
@@ -41,10 +41,10 @@ var doorCases = []hostileCase{
 var zmtpHello = "\xff\x00\x00\x00\x00\x00\x00\x00\x01\x7f\x03\x00NULL" + strings.Repeat("\x00", 48) +
 	"\x04\x1c\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER"
 
-// doorAddrs are where the doors of cases listen.
+// doorAddrs has the addresses of the doors of cases.
 var doorAddrs = map[string]string{}
 
-// doorAddr returns where a door listens, the same each time.
+// doorAddr returns a door's address, the same each time.
 func doorAddr(name string) string {
 	if doorAddrs[name] == "" {
 		doorAddrs[name] = servers.FreeAddr()
@@ -52,14 +52,14 @@ func doorAddr(name string) string {
 	return doorAddrs[name]
 }
 
-// doorCase is a case of a door while the server asks for a password.
+// doorCase is a case of a door while the server requires a password.
 func doorCase(name, directive string, do func(a *attack, addr string)) hostileCase {
 	addr := doorAddr(directive)
 	return hostileCase{name: name, args: []string{"--" + directive, addr}, ours: true,
 		attack: func(a *attack) { whileLocked(a, func() { do(a, addr) }) }}
 }
 
-// through opens n connections that send a text and so many bytes behind it, and wait.
+// through opens n connections that send a text followed by more bytes, and wait.
 func (a *attack) through(addr string, n int, text string, more int) {
 	sent := 0
 	for range n {

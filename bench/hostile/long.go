@@ -10,7 +10,7 @@ import (
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
 
-// Commands that take long because what they use is large: what users fear most. -case long has all of these.
+// Commands that take long because their data is large, which is what users fear most. -case long runs all of these.
 var longCases = []hostileCase{
 	{name: "long-keys", fill: keys(million), attack: asks("KEYS", "*")},
 	{name: "long-scan", fill: keys(million), attack: asks("SCAN", "0", "COUNT", "1000000")},
@@ -59,7 +59,7 @@ var longCases = []hostileCase{
 	{name: "long-flush", fill: keys(million), attack: asks("FLUSHALL", "SYNC")},
 }
 
-// large makes a hash, a set or a sorted set of a million elements, and another of a few.
+// large makes a hash, a set or a sorted set of a million elements, and a small one.
 func large(command string) func(s *servers.Server) {
 	return func(s *servers.Server) {
 		const each = 100
@@ -109,7 +109,7 @@ func vectors(s *servers.Server) {
 // degrees returns one of a thousand places between -2 and 2 degrees.
 func degrees(i int) string { return strconv.FormatFloat(float64(i)/250-2, 'f', 6, 64) }
 
-// restoring is a case in which what large makes is restored once more.
+// restoring is a case in which the value that large makes is restored again.
 func restoring(name, command string) hostileCase {
 	var payload string
 	fill := func(s *servers.Server) {
@@ -130,7 +130,7 @@ func names(n int) (list []string) {
 	return list
 }
 
-// chosen reports whether a case is among those that are wanted: by its name, or what that begins with.
+// chosen reports whether a case is wanted, by its name or a prefix of it.
 func chosen(name, wanted string) bool {
 	if wanted == "" {
 		return !strings.HasPrefix(name, "long-") && !strings.HasPrefix(name, "doors-")

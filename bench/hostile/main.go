@@ -1,8 +1,8 @@
 //go:build linux
 
-// Hostile runs clients that mean harm, or know no better, against atomredis and redis-server, and prints what an
-// ordinary client beside them and the server's memory and processor had to bear. Each case gets a new server, is
-// bounded in time and in what it sends, and talks to the loopback interface only.
+// Hostile runs clients that are malicious or careless against atomredis and redis-server, and prints the effects on an
+// ordinary client beside them and on the server's memory and processor time. Each case gets a new server, is bounded in
+// time and in the bytes it sends, and uses only the loopback interface.
 package main
 
 import (
@@ -25,11 +25,11 @@ import (
 )
 
 const (
-	attackLimit = 12 * time.Second // how long the hostile clients of a case may go on
-	calm        = time.Second      // how long the bystander goes on behind them
-	// after which the memory that is left is measured; atomredis gives memory back after ten quiet seconds
+	attackLimit = 12 * time.Second // the most time for the hostile clients of a case
+	calm        = time.Second      // how long the bystander continues after them
+	// the time after which the remaining memory is measured; atomredis returns memory after ten quiet seconds
 	rest       = 12 * time.Second
-	rate       = 500     // operations of the bystander in a second
+	rate       = 500     // operations of the bystander per second
 	clientHeap = 1 << 30 // bytes that this program may use
 )
 
@@ -42,7 +42,7 @@ func main() {
 	flag.Parse()
 	log.SetFlags(0)
 	defer servers.Cleanup()
-	debug.SetMemoryLimit(clientHeap) // the load generator switches the garbage collector off otherwise
+	debug.SetMemoryLimit(clientHeap) // otherwise the load generator switches the garbage collector off
 	servers.Check(os.MkdirAll("bench/results", 0o755))
 
 	programs := []string{*program}
@@ -162,7 +162,7 @@ func run(program string, c *hostileCase, r *row) *servers.Server {
 	return s
 }
 
-// bystander counts the errors that it is answered.
+// bystander counts the error replies that it gets.
 type bystander struct {
 	*load.Commands
 	refused int

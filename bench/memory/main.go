@@ -1,5 +1,5 @@
-// Memory measures how much memory atomredis and redis-server need for the same data: what is resident some time after
-// filling, the same without what an empty server needs, and the most that ever was resident.
+// Memory measures how much memory atomredis and redis-server need for the same data: the resident memory some time
+// after filling, the same minus that of an empty server, and the peak.
 package main
 
 import (
@@ -17,12 +17,12 @@ import (
 // dataset is filled by count commands.
 type dataset struct {
 	name    string
-	what    string // with the count before it
+	what    string // after the count
 	count   int
 	command func(i int) []string
 }
 
-// smallFields is how many fields small hashes have.
+// smallFields is the number of fields of small hashes.
 const smallFields = 10
 
 var datasets = []dataset{
@@ -55,7 +55,7 @@ var datasets = []dataset{
 // name returns a name of 16 bytes.
 func name(i int) string { return fmt.Sprintf("element:%08d", scattered(i)) }
 
-// scattered gives each number below a hundred million another one below it.
+// scattered maps the numbers below a hundred million to different ones below it, in no apparent order.
 func scattered(i int) int { return i * 73_939_133 % 100_000_000 }
 
 func main() {
@@ -89,7 +89,7 @@ func main() {
 	}
 }
 
-// memory is bytes that were resident.
+// memory is resident bytes.
 type memory struct{ empty, resident, peak int64 }
 
 // measure fills a new server.

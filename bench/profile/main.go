@@ -1,5 +1,5 @@
-// Command profile is the server of cmd/atomredis, and adds what it uses its processor time for to a file, from which
-// the compiler learns what to make fast. See `make profile`.
+// Command profile is the server of cmd/atomredis, and also adds a profile of its processor time to a file, from which
+// the compiler learns what to optimize. See `make profile`.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/atomredis/atomredis/server"
 )
 
-// fileVariable names the file.
+// fileVariable is the environment variable that names the file.
 const fileVariable = "ATOMREDIS_PROFILE"
 
 func main() {
@@ -50,7 +50,7 @@ func main() {
 	check(add(os.Getenv(fileVariable), &b))
 }
 
-// add adds a profile to those in a file, which may not exist. Nothing in it tells of the machine.
+// add adds a profile to those in a file, which may not exist yet. The result contains nothing about the machine.
 func add(file string, b *bytes.Buffer) error {
 	p, err := profile.Parse(b)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Restart measures how long servers with many keys take from the start of the process to the first value read and to
-// the number of keys: atomredis, and redis-server with its AOF rewritten before and with an RDB file; and how long
-// both take after kill -9, with changes that are only in the journal. It runs the binary bin/atomredis.
+// the number of keys. It measures atomredis, and redis-server with an AOF rewritten before and with an RDB file; and
+// both after kill -9, with changes that are only in the journal. It runs the binary bin/atomredis.
 package main
 
 import (
@@ -26,7 +26,7 @@ type way struct {
 	name   string
 	server *servers.Server
 	args   []string
-	crash  bool // it ended by kill -9
+	crash  bool // the server was ended with kill -9
 
 	value, count []time.Duration // to the first value, to the number of keys
 }
@@ -64,7 +64,7 @@ func main() {
 			}
 			w.start()
 			if w.crash {
-				w.server.Settle() // so that the next start has nothing of it
+				w.server.Settle() // so that the next start does not profit from it
 			}
 			w.server.Stop()
 		}
@@ -78,7 +78,7 @@ func main() {
 	}
 }
 
-// prepareCrash leaves the data of the server as a crash does after some changes.
+// prepareCrash leaves the server's data as after a crash that follows some changes.
 func (w *way) prepareCrash() {
 	w.server.Start(w.args...)
 	generation := rand.IntN(100)

@@ -18,19 +18,19 @@ const (
 	vocabulary = 20_000
 	tags       = 500
 	dimensions = 128
-	clusters   = 200 // around which the vectors are
+	clusters   = 200 // centres of the vectors
 )
 
-// corpus is what both servers get, and what is known of it.
+// corpus is the data that both servers get, and facts about it.
 type corpus struct {
 	documents [][]string
 	vectors   [][]float32
 	queries   [][]float32
-	nearest   []map[string]bool // of each query, the names of the ten nearest vectors
-	in        map[string][]int  // the documents that have a word, ascending
+	nearest   []map[string]bool // for each query, the names of the ten nearest vectors
+	in        map[string][]int  // the documents that contain a word, ascending
 }
 
-// word returns the word of a rank: syllables of a consonant and a vowel.
+// word returns the word with a rank: syllables of a consonant and a vowel.
 func word(rank int) string {
 	const consonants, vowels = "bdfgklmnprstvz", "aeiou"
 	var b []byte
@@ -40,7 +40,7 @@ func word(rank int) string {
 	return string(b)
 }
 
-// newCorpus makes the data of a seed.
+// newCorpus makes the data from a seed.
 func newCorpus(documents, vectors int) *corpus {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(rnd, 1.1, 4, vocabulary-1)
@@ -84,7 +84,7 @@ func around(rnd *rand.Rand, centre []float32, distance float64) []float32 {
 	return v
 }
 
-// exact returns the names of the ten vectors that are nearest to one.
+// exact returns the names of the ten vectors nearest to q.
 func (c *corpus) exact(q []float32) map[string]bool {
 	distances := make([]float64, len(c.vectors))
 	order := make([]int, len(c.vectors))
@@ -116,12 +116,12 @@ func blob(v []float32) string {
 	return string(b)
 }
 
-// words returns n words of which each is in about so many documents.
+// words returns n words that are each in about that many documents.
 func (c *corpus) words(n, documents int) []string {
 	return closest(c.in, n, documents, func(in []int) int { return len(in) })
 }
 
-// closest returns the n keys whose values come nearest to a size. The order of equal ones is that of the keys.
+// closest returns the n keys whose values are nearest to size. Keys with equal values are in key order.
 func closest[V any](m map[string]V, n, size int, of func(V) int) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {
@@ -137,7 +137,7 @@ func closest[V any](m map[string]V, n, size int, of func(V) int) []string {
 	return keys[:min(n, len(keys))]
 }
 
-// pairs returns n pairs of words that are together in about so many documents.
+// pairs returns n pairs of words that occur together in about that many documents.
 func (c *corpus) pairs(n, documents int) []string {
 	common := map[string]int{}
 	frequent := c.words(60, len(c.documents)/20)
@@ -165,7 +165,7 @@ func together(a, b []int) (n int) {
 	return n
 }
 
-// prefixes returns n prefixes of three letters that begin the words of about so many documents.
+// prefixes returns n prefixes of three letters that begin words of about that many documents.
 func (c *corpus) prefixes(n, documents int) []string {
 	in := map[string]map[int]bool{}
 	for w, list := range c.in {

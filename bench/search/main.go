@@ -1,8 +1,8 @@
 //go:build linux
 
-// Search measures the query engine: the time and the memory that an index takes to build, the processor time of queries, queries of
-// several clients at once, and a writer beside queries. With -reference and -module, the paths of a redis-server and of its module, that
-// server is measured beside atomredis in the same run.
+// Search measures the query engine: the time and memory of building an index, the processor time of queries, queries of
+// several clients at once, and a writer beside queries. With -reference and -module, the paths of a redis-server and of
+// its module, that server is measured too, in the same run.
 package main
 
 import (
@@ -34,7 +34,7 @@ type settings struct {
 
 var ctx = context.Background()
 
-// side is one of the servers, with its figures by their rows.
+// side is one of the servers, with its figures by row.
 type side struct {
 	name    string
 	server  *servers.Server
@@ -101,7 +101,7 @@ func main() {
 
 func (s *side) add(row string, value float64) { s.figures[row] = append(s.figures[row], value) }
 
-// The rows that are no queries.
+// The rows that are not queries.
 const (
 	buildRow    = "build: µs a document"
 	memoryRow   = "memory with the hashes: MB"
@@ -135,14 +135,14 @@ func (s *side) resident() int64 {
 	return resident
 }
 
-// micros returns the processor time since an earlier one in microseconds, in steps of 10 ms. The finer clocks are those of threads, and
-// a thread that a long query had to itself has ended.
+// micros returns the processor time since an earlier one in microseconds, in steps of 10 ms. Finer clocks belong to
+// threads, and a thread that ran only one long query has ended.
 func (s *side) micros(before servers.CPU) float64 {
 	used := s.server.CPU().Since(before)
 	return float64((used.User + used.System).Microseconds())
 }
 
-// row is one sort of query, in forms that take about as long.
+// row is a kind of query, in forms that take about as long.
 type row struct {
 	name     string
 	commands [][]any
@@ -199,7 +199,7 @@ func queries(c *corpus) []row {
 
 // query measures the processor time of a row.
 func (s *side) query(r row, d time.Duration) {
-	s.run(r.commands[:1]) // so that no part of the server is asleep
+	s.run(r.commands[:1]) // wakes all parts of the server
 	before, n := s.server.CPU(), 0
 	for end := time.Now().Add(d); n < len(r.commands) || time.Now().Before(end); n++ {
 		s.run(r.commands[n%len(r.commands):][:1])
@@ -216,7 +216,7 @@ func (s *side) run(commands [][]any) {
 	}
 }
 
-// during has some clients send the queries of all rows until a function returns, and returns how many they sent.
+// during has clients send the queries of all rows until do returns, and returns the number sent.
 func (s *side) during(clients int, rows []row, do func()) int64 {
 	var stop atomic.Bool
 	var sent atomic.Int64
@@ -262,7 +262,7 @@ func (s *side) write(c *corpus, rows []row, d time.Duration) {
 	s.during(1, rows, func() { s.add(besideRow, rate()) })
 }
 
-// recall counts how many of the nearest vectors are found.
+// recall measures how many of the nearest vectors are found.
 func (s *side) recall(c *corpus) {
 	found, all := 0, 0
 	for i, q := range c.queries {
@@ -306,7 +306,7 @@ func report(out io.Writer, o settings, sides []*side, rows []row) {
 	fmt.Fprintln(out, strings.TrimSpace(sides[len(sides)-1].server.InfoField("server", "redis_version")))
 }
 
-// ratio returns the median of the ratios of two measurements side by side.
+// ratio returns the median of the ratios of measurements side by side.
 func ratio(a, b []float64) float64 {
 	ratios := make([]float64, len(a))
 	for i := range a {

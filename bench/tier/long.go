@@ -17,7 +17,7 @@ import (
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
 
-// The long run: far more data than memory, of all types, under a mixed load of which every reply is checked.
+// The long run: far more data than memory, of all types, under a mixed load. Every reply is checked.
 
 // longRun is a long run under way.
 type longRun struct {
@@ -26,19 +26,19 @@ type longRun struct {
 	server *servers.Server
 	keys   int
 
-	commands, sent, wrong atomic.Int64 // commands that were answered, bytes of them, and replies that were wrong
+	commands, sent, wrong atomic.Int64 // answered commands, their bytes, and wrong replies
 
-	mu            sync.Mutex              // protects what follows
+	mu            sync.Mutex              // protects the following fields
 	reads, writes *hdrhistogram.Histogram // of the commands since the last line, in ns
 }
 
-// reading is what has been counted until an instant.
+// reading is a set of counters at an instant.
 type reading struct {
 	at             time.Time
 	commands, sent int64
-	waits, values  int   // of clients for values, and values that were read as a whole
-	written, store int   // bytes: by the process, and of that by the store
-	resident, disk int64 // the most since the reading before
+	waits, values  int   // waits of clients for values, and values that were read whole
+	written, store int   // bytes: by the process, and the store's part of them
+	resident, disk int64 // the peaks since the reading before
 	reads, writes  *hdrhistogram.Histogram
 }
 
@@ -71,7 +71,7 @@ func measureLong(o settings, out io.Writer) {
 	}
 }
 
-// each calls work for all workers side by side and waits for them.
+// each calls work for all workers concurrently and waits for them.
 func each(workers []*worker, work func(w *worker)) {
 	var all sync.WaitGroup
 	for _, w := range workers {
@@ -80,8 +80,8 @@ func each(workers []*worker, work func(w *worker)) {
 	all.Wait()
 }
 
-// dispatch gives the workers commands to make, at equal distances if there is a rate. Which keys are popular has
-// nothing to do with their numbers.
+// dispatch gives the workers commands to make, at equal intervals if there is a rate. A key's popularity is unrelated
+// to its number.
 func (l *longRun) dispatch(workers []*worker) {
 	z, begun, factor := newZipf(l.keys, 0.99), time.Now(), coprime(l.keys)
 	for n := 0; ; n++ {
@@ -103,7 +103,7 @@ func (l *longRun) dispatch(workers []*worker) {
 	}
 }
 
-// coprime returns a number by which those from 0 to n-1 are multiplied to give other ones, modulo n.
+// coprime returns a number such that multiplying 0 to n-1 by it modulo n gives a permutation.
 func coprime(n int) int {
 	for f := n*5/8 + 1; ; f++ {
 		a, b := f, n
@@ -160,7 +160,7 @@ func (l *longRun) phase(name string, do func()) {
 	}
 }
 
-// count notes how long a command took.
+// count records how long a command took.
 func (l *longRun) count(took time.Duration, write bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -171,7 +171,7 @@ func (l *longRun) count(took time.Duration, write bool) {
 	_ = h.RecordValue(min(int64(took), h.HighestTrackableValue()))
 }
 
-// take returns the times of the commands since it was called last.
+// take returns the times of the commands since its last call.
 func (l *longRun) take() (reads, writes *hdrhistogram.Histogram) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -187,7 +187,7 @@ func (l *longRun) read() reading {
 		values: n("tier_loaded_values"), written: int(l.server.WriteBytes()), store: n("store_flushed") + n("store_compacted")}
 }
 
-// line prints what was between two readings.
+// line prints the differences between two readings.
 func (l *longRun) line(name string, from, to reading) {
 	seconds := to.at.Sub(from.at).Seconds()
 	commands, sent := to.commands-from.commands, float64(max(to.sent-from.sent, 1))
@@ -205,7 +205,7 @@ func quantiles(h *hdrhistogram.Histogram) string {
 	return fmt.Sprintf("%6.2f %7.1f %7.1f", ms(50), ms(99), ms(99.9))
 }
 
-// infoNumber returns a number of INFO.
+// infoNumber returns a number from INFO.
 func infoNumber(info, name string) (n int) {
 	_, after, _ := strings.Cut(info, "\n"+name+":")
 	_, err := fmt.Sscan(after, &n)
@@ -213,7 +213,7 @@ func infoNumber(info, name string) (n int) {
 	return n
 }
 
-// size returns how many bytes the files of a directory take. Files may go meanwhile.
+// size returns the size of a directory's files in bytes. Files may disappear meanwhile.
 func size(dir string) (n int64) {
 	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() {

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Tier measures a server whose values leave memory (maxmemory-policy tier): reads by how many of the values are in
-// memory, mixed reads and writes, beside what Pebble itself gives for the same data, and beside a server without a
+// Tier measures a server whose values leave memory (maxmemory-policy tier): reads by the share of values in memory,
+// mixed reads and writes, and for comparison the speed of Pebble itself with the same data, and a server without a
 // limit.
 package main
 
@@ -31,7 +31,7 @@ type settings struct {
 	keys, value int
 	pipeline    int
 
-	long  bool // the long run, and what it needs
+	long  bool // the long run, and its settings
 	bytes float64
 	rate  float64
 	dir   string
@@ -98,7 +98,7 @@ func measure(o settings, out io.Writer) {
 	fmt.Fprintf(out, "%-34s %10.0f\n", "Pebble alone, Get", pebbleGets(server.Dir, o))
 }
 
-// run measures GET of keys at random, once all has been asked for about once, or four of them for each SET.
+// run measures GETs of random keys, or four of them for each SET, after a run of the same length to warm up.
 func run(server *servers.Server, o settings, out io.Writer, name string, limit int, mixed bool) {
 	commands, want := [][]string{{"GET", "key:" + load.Random}}, []string{"$"}
 	if mixed {
@@ -131,7 +131,7 @@ func run(server *servers.Server, o settings, out io.Writer, name string, limit i
 		h.ValueAtQuantile(99.9)/1000, resident>>20, limit>>20)
 }
 
-// value returns a value of so many bytes that does not compress to nothing.
+// value returns a value of size bytes that does not compress to almost nothing.
 func value(i, size int) string {
 	var b []byte
 	for generation := 0; len(b) < size; generation++ {
@@ -145,8 +145,7 @@ func count(server *servers.Server, name string) int {
 	return infoNumber(server.Do("INFO", "stats"), name)
 }
 
-// pebbleGets returns how many of the stored values are read in a second, by as many goroutines as there are
-// processors.
+// pebbleGets returns how many of the stored values are read per second, by one goroutine for each processor.
 func pebbleGets(dir string, o settings) float64 {
 	s, err := lsm.Open(lsm.Options{Dir: filepath.Clean(dir)})
 	servers.Check(err)

@@ -8,8 +8,8 @@ import (
 	"math/rand/v2"
 )
 
-// The keys of a long run and what is in them. What a key is, and every element of it, is a function of its number and of
-// how often the element was written: so every reply is known beforehand.
+// The keys of a long run and their contents. A key's content, and that of each element, is a function of its number and
+// of how often the element was written. So every reply is known beforehand.
 
 // Types of values.
 const (
@@ -22,20 +22,20 @@ const (
 
 const (
 	stringSize  = 1000 // bytes of a string
-	elementSize = 100  // bytes of a field's value, an entry's and an element of a list; members are short
+	elementSize = 100  // bytes of a field's value, of an entry and of a list element; members are short
 	shareString = 12   // of 16 keys
 
 	small, large, huge = 40, 4000, 100_000 // elements of a collection: 4 KB, 400 KB and 10 MB
-	oneLarge, oneHuge  = 100, 20_000       // of so many collections one is so large
+	oneLarge, oneHuge  = 100, 20_000       // one collection in this many is that large
 )
 
-// meanSize is about how many bytes the values of a key have.
+// meanSize is the approximate mean size of a key's values in bytes.
 func meanSize() float64 {
 	elements := small + float64(large)/oneLarge + float64(huge)/oneHuge
 	return (shareString*stringSize + (16-shareString)*elements*elementSize) / 16
 }
 
-// mix returns a number that looks random, for another one.
+// mix maps a number to one that looks random.
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -43,7 +43,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// kind returns of which type a key is, and how many elements it has at first.
+// kind returns a key's type and its initial number of elements.
 func kind(key uint32) (typ, elements int) {
 	x := mix(uint64(key))
 	if x%16 < shareString {
@@ -59,7 +59,7 @@ func kind(key uint32) (typ, elements int) {
 	return typ, small
 }
 
-// appendValue appends the content of an element: one half looks random, and the other one does not.
+// appendValue appends the content of an element. One half of it looks random, the other does not.
 func appendValue(dst []byte, key uint32, element int, version uint32, size int) []byte {
 	seed := mix(uint64(key)<<32 | uint64(version))
 	seed = mix(seed ^ uint64(element))
@@ -73,14 +73,14 @@ func appendValue(dst []byte, key uint32, element int, version uint32, size int) 
 	return dst[:end]
 }
 
-// score is the content of a member of a sorted set: an integer, so that its text is known.
+// score is the score of a member of a sorted set: an integer, so that its text is known.
 func score(key uint32, member int, version uint32) uint64 {
 	return mix(mix(uint64(key)<<32|uint64(version))^uint64(member)) >> 24
 }
 
-// model is what the keys have that one connection writes.
+// model is the content of the keys that one connection writes.
 type model struct {
-	versions map[element]uint32 // how often elements have been written since the beginning, if they have been
+	versions map[element]uint32 // how often elements were written since the beginning; missing for none
 	ends     map[uint32]ends    // of lists and streams that have changed
 }
 
@@ -89,7 +89,7 @@ type element struct {
 	at  int32
 }
 
-// ends are the numbers of the first element of a list or a stream, and of the one behind the last.
+// ends are the numbers of the first element of a list or a stream, and of the position after the last.
 type ends struct{ first, behind int }
 
 func (m *model) endsOf(key uint32) ends {

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	batch   = 64  // how many commands of a connection are under way at once, at most
-	atOnce  = 100 // how many elements a command of the filling has
-	logged  = 20  // how many wrong replies are shown
-	inReply = 10  // how many elements are asked for where there are several
+	batch   = 64  // the most commands of a connection under way at once
+	atOnce  = 100 // elements per command of the filling
+	logged  = 20  // the most wrong replies shown
+	inReply = 10  // elements requested where there are several
 )
 
-// worker is a connection that has the keys whose numbers have the same remainder: so it knows what is in them.
+// worker is a connection that owns the keys whose numbers have the same remainder, so it knows their content.
 type worker struct {
 	run    *longRun
 	number int
@@ -32,17 +32,17 @@ type worker struct {
 
 	conn    net.Conn
 	scanner load.Scanner
-	in      []byte // what has come of the next replies
+	in      []byte // received bytes of the next replies
 	calls   []call // under way
 	out     []byte // the commands
-	want    []byte // the replies to them
+	want    []byte // the replies expected for them
 
-	flat        []byte // the arguments of the command that is being made
+	flat        []byte // the arguments of the command being made
 	flatEnds    []int
 	name, value []byte // scratch
 }
 
-// job is a key that a command is to be made for, and since when.
+// job is a key for which a command is to be made, and the time since when.
 type job struct {
 	key uint32
 	due time.Time
@@ -53,8 +53,8 @@ type call struct {
 	job
 	write      bool
 	begin, end int                     // of the command in out
-	want       int                     // where its reply ends in want
-	right      func(reply []byte) bool // instead of that
+	want       int                     // the end of its reply in want
+	right      func(reply []byte) bool // used instead of want
 }
 
 func newWorker(l *longRun, number int) *worker {
@@ -112,7 +112,7 @@ func (w *worker) put(j job, typ, from, to int) {
 	w.end()
 }
 
-// entry gives XADD the entry of a number.
+// entry appends the arguments of XADD for the entry with a number.
 func (w *worker) entry(key uint32, at int) {
 	id := w.id(at)
 	w.arg(id)
@@ -121,7 +121,7 @@ func (w *worker) entry(key uint32, at int) {
 	w.arg(w.current(key, at))
 }
 
-// work makes commands for the jobs, as many at once as there are.
+// work makes commands for the jobs, up to batch at once.
 func (w *worker) work() {
 	for j := range w.jobs {
 		w.command(j)
@@ -349,7 +349,7 @@ func (w *worker) element(kind byte, at int) []byte {
 	return w.name
 }
 
-// number returns the number that follows the first character of a name, -1 if there is none.
+// number returns the number after the first character of a name, -1 if there is none.
 func number(name []byte) int {
 	if len(name) > 0 {
 		if n, err := strconv.Atoi(string(name[1:])); err == nil {
@@ -365,24 +365,24 @@ func (w *worker) id(at int) []byte {
 	return w.name
 }
 
-// content returns what an element of some version has.
+// content returns the content of a version of an element.
 func (w *worker) content(key uint32, at int, version uint32, size int) []byte {
 	w.value = appendValue(w.value[:0], key, at, version, size)
 	return w.value
 }
 
-// current returns what an element has.
+// current returns the content of an element.
 func (w *worker) current(key uint32, at int) []byte {
 	return w.content(key, at, w.model.version(key, at), elementSize)
 }
 
-// score returns what a member has.
+// score returns the score of a member.
 func (w *worker) score(key uint32, at int) []byte {
 	w.value = strconv.AppendUint(w.value[:0], score(key, at, w.model.version(key, at)), 10)
 	return w.value
 }
 
-// begin begins a command; its arguments follow, and what its reply must be, and end.
+// begin begins a command; its arguments, the expected reply and a call of end must follow.
 func (w *worker) begin(j job, write bool, name string) {
 	w.calls = append(w.calls, call{job: j, write: write, begin: len(w.out)})
 	w.flat, w.flatEnds = w.flat[:0], w.flatEnds[:0]
@@ -423,12 +423,12 @@ func (w *worker) end() {
 	c.end, c.want = len(w.out), len(w.want)
 }
 
-// check has a function look at the reply to the last command. No other one is sent before that has come.
+// check has a function check the reply to the last command. No other command is sent before that reply has come.
 func (w *worker) check(right func(e load.Elements) bool) {
 	w.calls[len(w.calls)-1].right = func(reply []byte) bool { return reply[0] == '*' && right(load.Elements(reply)) }
 }
 
-// exchange sends the commands and takes the replies.
+// exchange sends the commands and receives the replies.
 func (w *worker) exchange() {
 	sent := make(chan error, 1)
 	go func() {
@@ -455,7 +455,7 @@ func (w *worker) exchange() {
 	w.calls, w.out, w.want = w.calls[:0], w.out[:0], w.want[:0]
 }
 
-// reply returns the next reply, which stays in in.
+// reply returns the next reply. It stays in w.in.
 func (w *worker) reply() []byte {
 	for {
 		n, err := w.scanner.Next(w.in)

@@ -1,8 +1,8 @@
 //go:build linux
 
-// Types measures the types of Redis 8 against limits of our own, since no Redis of that version is at hand: how many
-// TS.ADD and BF.ADD there are for a SET, how fast TS.RANGE gives samples, what JSON.SET of a path takes as documents
-// grow, how long VSIM takes, and the memory that a sample, an item and a vector need.
+// Types measures the types of Redis 8 against our own limits, since no Redis of that version is at hand: TS.ADD and
+// BF.ADD relative to SET, the speed of TS.RANGE in samples, the time of JSON.SET of a path as documents grow, the time
+// of VSIM, and the memory of a sample, an item and a vector.
 package main
 
 import (
@@ -32,10 +32,10 @@ type settings struct {
 	keys, samples, items, vectors int
 }
 
-// dimensions is what a vector has.
+// dimensions is the number of dimensions of a vector.
 const dimensions = 128
 
-// pipeline is how many commands a connection has under way, conns how many connections there are.
+// pipeline is the number of commands that a connection has under way, conns the number of connections.
 const pipeline, conns = 16, 50
 
 var ctx = context.Background()
@@ -83,7 +83,7 @@ func rates(server *servers.Server, o settings, out io.Writer) {
 	}{
 		{name: "SET", want: "+OK", command: func(int) []string { return []string{"SET", "key:" + load.Random, strings.Repeat("x", 64)} },
 			number: uniform.Source},
-		// A series for each connection, whose times ascend: they have as many digits as load.Random.
+		// A series for each connection, with ascending times: they have as many digits as load.Random.
 		{name: "TS.ADD", want: ":", command: func(i int) []string { return []string{"TS.ADD", fmt.Sprint("series:", i), load.Random, "21.5"} },
 			number: func(int) func() int {
 				n := 100_000_000_000
@@ -123,7 +123,7 @@ func rates(server *servers.Server, o settings, out io.Writer) {
 	fmt.Fprintln(out)
 }
 
-// ranges reads a series with TS.RANGE, and says what a sample takes.
+// ranges reads a series with TS.RANGE, and reports the memory of a sample.
 func ranges(client *redis.Client, o settings, out io.Writer) {
 	fill(client, o.samples, func(p redis.Pipeliner, i int) {
 		p.Do(ctx, "TS.ADD", "range", 1_700_000_000_000+i*1000, strconv.FormatFloat(20+math.Round(500*math.Sin(float64(i)/600))/100, 'f', -1, 64))
@@ -131,13 +131,13 @@ func ranges(client *redis.Client, o settings, out io.Writer) {
 	took := middle(o.rounds*4, func(int) {
 		servers.Check(client.Do(ctx, "TS.RANGE", "range", "-", "+").Err())
 	})
-	// What the client takes to read the reply is not the server's: it is asked for its own time.
+	// The client's time to read the reply is not the server's, so the server is asked for its own time.
 	spent := spentOn(client, "ts.range")
 	fmt.Fprintf(out, "TS.RANGE of %d samples: %.1f million samples/s in the server, %.1f with the client's reading; %.2f bytes a sample\n",
 		o.samples, float64(o.samples)/spent.Seconds()/1e6, float64(o.samples)/took.Seconds()/1e6, perElement(client, "range", o.samples))
 }
 
-// spentOn returns the time of a call of a command, as the server counts it.
+// spentOn returns the time of a call of a command, as the server measures it.
 func spentOn(client *redis.Client, command string) time.Duration {
 	info := client.Info(ctx, "commandstats").Val()
 	_, row, _ := strings.Cut(info, "cmdstat_"+command+":")
@@ -190,7 +190,7 @@ func vector(rnd *rand.Rand) []any {
 	return []any{"FP32", blob}
 }
 
-// sketches says what an item takes in filters that allow one wrong answer in a hundred.
+// sketches reports the memory of an item in filters that allow one wrong answer in a hundred.
 func sketches(client *redis.Client, o settings, out io.Writer) {
 	servers.Check(client.Do(ctx, "BF.RESERVE", "bloom", "0.01", o.items).Err())
 	servers.Check(client.Do(ctx, "CF.RESERVE", "cuckoo", o.items).Err())
@@ -212,7 +212,7 @@ func fill(client *redis.Client, n int, add func(p redis.Pipeliner, i int)) {
 	}
 }
 
-// middle returns the median of the times that n calls take.
+// middle returns the median of the times of n calls.
 func middle(n int, call func(i int)) time.Duration {
 	var times []time.Duration
 	for i := range n {
@@ -223,7 +223,7 @@ func middle(n int, call func(i int)) time.Duration {
 	return servers.Quantile(times, 0.5)
 }
 
-// perElement returns the bytes that an element of a key takes.
+// perElement returns the bytes per element of a key.
 func perElement(client *redis.Client, key string, n int) float64 {
 	bytes, err := client.MemoryUsage(ctx, key, 0).Result()
 	servers.Check(err)

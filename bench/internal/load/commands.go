@@ -7,21 +7,21 @@ import (
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
 
-// Random stands for a number of as many digits in an argument of a command: another one each time it is sent.
+// Random stands for a number of as many digits in a command's argument, a different one each time it is sent.
 const Random = "\x00a number..\x00"
 
-// Commands is a client whose operations are the same commands each time, apart from random numbers.
+// Commands is a client whose operations always consist of the same commands, apart from random numbers.
 type Commands struct {
 	text   []byte // of all commands
-	random []int  // where numbers stand in it
+	random []int  // the positions of numbers in text
 	count  int
 	number func() int
 	want   []string
-	next   int // the reply in want that comes next
+	next   int // the index in want of the next reply
 }
 
-// NewCommands returns a client that sends these commands. It takes the numbers from number, and the replies to each
-// must begin as want says; want may be shorter than commands if the last ones do not matter.
+// NewCommands returns a client that sends these commands. It takes the numbers from number. The replies must begin with
+// the strings in want, which may be shorter than commands if the last replies do not matter.
 func NewCommands(commands [][]string, number func() int, want []string) *Commands {
 	c := &Commands{count: len(commands), number: number, want: make([]string, len(commands))}
 	copy(c.want, want)

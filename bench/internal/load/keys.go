@@ -4,20 +4,20 @@ import (
 	"math/rand/v2"
 )
 
-// Keys says which of n keys are asked for, and how often.
+// Keys chooses among n keys, with a given distribution.
 type Keys struct {
 	n     int
-	drawn []uint32 // by Zipf: numbers drawn beforehand, because drawing one takes longer than sending it
+	drawn []uint32 // for Zipf: numbers drawn beforehand, because drawing one takes longer than sending it
 }
 
-// Uniform asks for all keys alike.
+// Uniform chooses all keys with the same probability.
 func Uniform(n int) Keys { return Keys{n: n} }
 
-// zipfDrawn is how many numbers Zipf draws.
+// zipfDrawn is the number of numbers that Zipf draws.
 const zipfDrawn = 1 << 20
 
-// Zipf asks for the k-th most popular key in proportion to k to the power of -skew, which must be above 1. Which keys
-// are popular has nothing to do with their numbers.
+// Zipf chooses the k-th most popular key in proportion to k to the power of -skew, which must be above 1. A key's
+// popularity is unrelated to its number.
 func Zipf(n int, skew float64) Keys {
 	k := Keys{n: n, drawn: make([]uint32, zipfDrawn)}
 	r := rand.New(rand.NewPCG(1, 2))
@@ -29,7 +29,8 @@ func Zipf(n int, skew float64) Keys {
 	return k
 }
 
-// Source returns a function that gives the number of the next key, from 0 to n-1. Sources of different seeds differ.
+// Source returns a function that returns the number of the next key, from 0 to n-1. Sources with different seeds
+// differ.
 func (k Keys) Source(seed int) func() int {
 	r := rand.New(rand.NewPCG(3, uint64(seed)))
 	if k.drawn == nil {

@@ -1,8 +1,8 @@
 //go:build linux
 
-// Package load puts a server under load and measures how long its replies take. One goroutine drives all connections
-// by epoll, and encodes and parses without allocating: on a machine with few processors the client must not be what
-// limits the server.
+// Package load puts a server under load and measures how long its replies take. One goroutine drives all connections by
+// epoll, and encodes and parses without allocating: on a machine with few processors the client must not be the
+// bottleneck.
 package load
 
 import (
@@ -23,76 +23,76 @@ import (
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
 
-// Client says what a connection sends, as a state machine. An operation is one or more steps, each of which is sent
-// when all replies to the one before have come. Pipelined operations go through their steps together.
+// Client determines what a connection sends, as a state machine. An operation consists of one or more steps; each is
+// sent after all replies to the one before. Pipelined operations go through their steps together.
 type Client interface {
-	// Append appends the commands of a step of one of the pipelined operations to dst and returns how many replies have
-	// to come before the next step. If it returns none the operation has ended.
+	// Append appends the commands of a step of one of the pipelined operations to dst and returns the number of replies
+	// to wait for before the next step. If it returns 0 the operation has ended.
 	Append(dst []byte, op, step int) ([]byte, int)
-	// Reply takes the next reply to an operation. It must not keep it.
+	// Reply receives the next reply to an operation. It must not keep it.
 	Reply(op int, reply []byte) error
 }
 
 // Connection is one connection of a Generator.
 type Connection struct {
 	Client Client
-	// Hello is a command that is sent once, before any load; none if it is empty.
+	// Hello is a command that is sent once, before any load; none if empty.
 	Hello []string
-	// Partner is a connection without which the others cannot go on, such as the consumer of a queue: it begins its next
+	// Partner marks a connection that the others cannot do without, such as the consumer of a queue: it begins its next
 	// operation whenever the last has ended, and its operations are not counted.
 	Partner bool
-	// Errors says that the Client also takes error replies, which end the run otherwise.
+	// Errors passes error replies to the Client; otherwise they end the run.
 	Errors bool
 }
 
-// Options is what a Generator does in a run.
+// Options describe a run of a Generator.
 type Options struct {
 	Pipeline   int           // how many operations a connection has under way at once
-	Duration   time.Duration // how long operations begin
-	Operations int           // how many of them at most; without limit if it is 0
-	// Rate makes an open loop: so many operations are due in a second, at equal distances, and their time counts from
-	// when they were due, whether or not a connection is free, until the system has their reply. What the generator adds
-	// when the machine holds it up does not count, neither that it sends later than it could, nor that it reads later.
-	// Without a Rate the loop is closed: each connection goes on as soon as it can.
+	Duration   time.Duration // for how long operations are begun
+	Operations int           // the most operations; 0 for no limit
+	// Rate makes the loop open: that many operations are due per second, at equal intervals. Their time counts from
+	// when they were due, whether or not a connection was free, until the system received their reply. Delays of the
+	// generator itself, in sending or reading while the machine holds it up, do not count. Without a Rate the loop is
+	// closed: each connection continues as soon as it can.
 	Rate float64
-	// WarmUp is how many operations come first whose time does not count: a server that has rested begins slowly.
+	// WarmUp is the number of operations at first whose time does not count: a server that has rested begins slowly.
 	WarmUp int
-	// Parts is how many parts the operations after the WarmUp make up, in the order in which they are due, for each of
-	// which their time is given; 0 means 1. Only with a Rate.
+	// Parts is the number of parts into which the operations after the WarmUp are divided, in the order in which they
+	// are due. The latency of each part is reported; 0 means 1. Only with a Rate.
 	Parts int
-	// Stop makes no more operations begin once it is true; nil if nothing but the limits above ends the run.
+	// Stop prevents further operations once it is true. If it is nil only the limits above end the run.
 	Stop *atomic.Bool
 }
 
 // Result is the outcome of a run.
 type Result struct {
 	Operations int
-	Elapsed    time.Duration             // from the first operation's beginning to the last one's end
-	Latency    []*hdrhistogram.Histogram // of operations after the WarmUp, in nanoseconds: one for each of the Parts
+	Elapsed    time.Duration             // from the start of the first operation to the end of the last
+	Latency    []*hdrhistogram.Histogram // of operations after the WarmUp, in nanoseconds: one per part
 }
 
-// PerSecond returns how many operations were done in a second.
+// PerSecond returns the number of operations done per second.
 func (r Result) PerSecond() float64 { return float64(r.Operations) / r.Elapsed.Seconds() }
 
-// stallTimeout is how long a run waits when nothing happens.
+// stallTimeout is how long a run waits while nothing happens.
 const stallTimeout = 30 * time.Second
 
-// errStuck is the outcome of a run in which nothing happens any more.
+// errStuck is the error of a run in which nothing happens any more.
 var errStuck = errors.New("load: no reply comes any more")
 
-// Generator is a number of connections to a server. It is used by one goroutine.
+// Generator is a set of connections to a server. Only one goroutine may use it.
 type Generator struct {
 	epoll int
 	conns []*conn
-	base  time.Time // from which times are counted
+	base  time.Time // the origin of times
 
 	// Of the run:
 	Options
-	message  *message // with which an open loop reads
-	idle     []*conn  // connections whose operations have ended, the longest idle first
-	begun    int      // pipelines
+	message  *message // for reading in an open loop
+	idle     []*conn  // connections without operations under way, the longest idle first
+	begun    int      // pipelines begun
 	active   int      // pipelines that have not ended
-	ended    int      // operations
+	ended    int      // operations ended
 	last     time.Duration
 	interval float64 // between two pipelines, in nanoseconds
 	latency  []*hdrhistogram.Histogram
@@ -103,26 +103,26 @@ type conn struct {
 	Connection
 	fd      int
 	index   int    // in conns
-	in      []byte // received, from the reply that is incomplete
+	in      []byte // received bytes, from the first incomplete reply
 	scanner Scanner
 	out     []byte // to send
-	sent    int    // of out
+	sent    int    // bytes of out already sent
 	waiting bool   // for room to send
 
-	// the operations under way, or when they were due, and as much later as the generator was late
+	// when the operations under way began, or when they were due, plus the generator's own delay
 	began time.Duration
-	came  time.Duration           // the last bytes, as the system notes it
-	part  *hdrhistogram.Histogram // where their time counts; nil if it does not
+	came  time.Duration           // when the last bytes arrived, as the system recorded
+	part  *hdrhistogram.Histogram // where their time is recorded; nil if it does not count
 	step  int
-	op    int   // whose reply comes next
+	op    int   // the one whose reply comes next
 	left  int   // operations that have not ended
-	now   []int // replies that have to come in this step, for each operation
-	next  []int // those of the next step
+	now   []int // replies still to come in this step, for each operation
+	next  []int // replies of the next step
 }
 
 // New connects to a server.
 func New(addr string, connections []Connection) (*Generator, error) {
-	g := &Generator{base: time.Now().Round(0)} // not by the monotonic clock: the system's notes are not
+	g := &Generator{base: time.Now().Round(0)} // without the monotonic clock, which the system's records do not use
 	var err error
 	if g.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("epoll: %w", err)
@@ -147,7 +147,7 @@ func (g *Generator) connect(addr string, connection Connection) error {
 	}
 	c := &conn{Connection: connection, fd: fd, index: len(g.conns), in: make([]byte, 0, 16<<10),
 		scanner: Scanner{Errors: connection.Errors}}
-	g.conns = append(g.conns, c) // Close closes it from here on
+	g.conns = append(g.conns, c) // from here on Close closes it
 	if err := unix.Connect(fd, &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())}); err != nil {
 		return err
 	}
@@ -185,14 +185,14 @@ func (g *Generator) Close() {
 	unix.Close(g.epoll)
 }
 
-// Run puts the server under load until all operations have ended. The garbage collector rests meanwhile, and what it
-// would do with garbage that there is already is done before.
+// Run puts the server under load until all operations have ended. The garbage collector is off meanwhile; existing
+// garbage is collected before.
 func (g *Generator) Run(o Options) (Result, error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	debug.FreeOSMemory()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // sleeps end when they should
+	unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // makes sleeps end when they should
 
 	g.Options = o
 	g.message = nil
@@ -214,7 +214,7 @@ func (g *Generator) Run(o Options) (Result, error) {
 	}
 	for _, c := range g.conns {
 		if c.Partner {
-			if c.left == 0 { // otherwise it waits since the run before
+			if c.left == 0 { // otherwise it still waits since the run before
 				if err := g.begin(c, g.now()); err != nil {
 					return Result{}, err
 				}
@@ -233,10 +233,10 @@ func (g *Generator) Run(o Options) (Result, error) {
 
 func (g *Generator) now() time.Duration { return time.Since(g.base) }
 
-// loop begins at most so many pipelines, and returns when all have ended.
+// loop begins at most this many pipelines, and returns when all have ended.
 func (g *Generator) loop(start time.Duration, most int) error {
 	events := make([]unix.EpollEvent, 256)
-	last := start // when something happened
+	last := start // the last time anything happened
 	for {
 		now := g.now()
 		wait := stallTimeout
@@ -251,7 +251,8 @@ func (g *Generator) loop(start time.Duration, most int) error {
 					wait = early
 					break
 				}
-				// Held up for so long that not every operation which is due has a free connection, they would wait for one another.
+				// After a delay so long that some due operations have no free connection, these would wait for one
+				// another.
 				if late := now - max(due, g.idle[0].came); float64(late) > g.interval*float64(len(g.idle)) {
 					start += late
 					due += late
@@ -289,11 +290,11 @@ func (g *Generator) loop(start time.Duration, most int) error {
 	}
 }
 
-// spin is the longest distance between operations at which the generator polls instead of sleeping. It then keeps a
-// processor busy; beyond that it sleeps, so that it does not keep others from a processor that it hardly needs.
+// spin is the longest interval between operations for which the generator polls instead of sleeping. Polling keeps a
+// processor busy; with longer intervals the generator sleeps, so that it does not occupy a processor it hardly needs.
 const spin = 30 * time.Microsecond
 
-// await waits for events. It polls without the scheduler's knowledge if the wait is a short one.
+// await waits for events. For a short wait it polls without the scheduler's knowledge.
 func (g *Generator) await(events []unix.EpollEvent, wait time.Duration) (int, error) {
 	var n uintptr
 	var errno unix.Errno
@@ -325,7 +326,7 @@ func (g *Generator) begin(c *conn, at time.Duration) error {
 	return g.send(c)
 }
 
-// late returns for how long the generator has not done what it could do since then, in an open loop.
+// late returns the time since the generator could have acted; 0 in a closed loop.
 func (g *Generator) late(since time.Duration) time.Duration {
 	if g.Rate == 0 {
 		return 0
@@ -333,7 +334,7 @@ func (g *Generator) late(since time.Duration) time.Duration {
 	return max(g.now()-since, 0)
 }
 
-// ready handles what epoll says of a connection.
+// ready handles the events that epoll reports for a connection.
 func (g *Generator) ready(c *conn, events uint32) error {
 	if c.waiting && events&unix.EPOLLOUT != 0 {
 		if err := g.send(c); err != nil {
@@ -373,7 +374,7 @@ func (g *Generator) ready(c *conn, events uint32) error {
 	return nil
 }
 
-// reply hands a reply to the client and goes on if it was the last one of a step.
+// reply hands a reply to the client and continues if it was the last one of a step.
 func (g *Generator) reply(c *conn, reply []byte, now time.Duration) error {
 	if c.left == 0 {
 		return fmt.Errorf("a reply to nothing: %.60q", reply)
@@ -413,7 +414,7 @@ func (g *Generator) reply(c *conn, reply []byte, now time.Duration) error {
 	return nil
 }
 
-// part returns where the time of the next pipeline counts, of so many at most.
+// part returns where the time of the next pipeline counts, given the most pipelines of the run.
 func (g *Generator) part(most int) *hdrhistogram.Histogram {
 	first := (g.WarmUp + g.Pipeline - 1) / g.Pipeline
 	switch {
@@ -425,7 +426,7 @@ func (g *Generator) part(most int) *hdrhistogram.Histogram {
 	return g.latency[(g.begun-first)*len(g.latency)/(most-first)]
 }
 
-// record notes how long an operation has taken that ends now.
+// record records the duration of an operation that ends now.
 func (c *conn) record(now time.Duration) error {
 	if c.part == nil {
 		return nil
@@ -436,14 +437,14 @@ func (c *conn) record(now time.Duration) error {
 	return nil
 }
 
-// skip goes to the next operation that has replies to come in this step.
+// skip advances to the next operation that still has replies to come in this step.
 func (c *conn) skip() {
 	for c.op++; c.op < len(c.now) && c.now[c.op] == 0; {
 		c.op++
 	}
 }
 
-// send sends what the connection has to send, as far as there is room.
+// send sends the connection's output as far as there is room.
 func (g *Generator) send(c *conn) error {
 	for c.sent < len(c.out) {
 		b := c.out[c.sent:]
@@ -474,7 +475,7 @@ func (g *Generator) send(c *conn) error {
 	return unix.EpollCtl(g.epoll, unix.EPOLL_CTL_MOD, c.fd, &e)
 }
 
-// read reads once, by the message if there is one, and returns whether something has come.
+// read reads once, with m if it is not nil, and reports whether anything arrived.
 func (c *conn) read(m *message) (bool, error) {
 	if len(c.in) == cap(c.in) {
 		c.in = slices.Grow(c.in, len(c.in))
@@ -499,7 +500,7 @@ func (c *conn) read(m *message) (bool, error) {
 	return true, nil
 }
 
-// message is what the system needs to say when it was that something came.
+// message is what the system needs in order to report when bytes arrived.
 type message struct {
 	header  unix.Msghdr
 	piece   unix.Iovec
@@ -519,7 +520,7 @@ func (m *message) receive(fd int, b []byte) (uintptr, unix.Errno) {
 	return n, errno
 }
 
-// came returns when the last bytes came that were received. The system may not know that for the very first ones.
+// came returns when the last received bytes arrived. For the very first bytes the system may not know.
 func (m *message) came() (at time.Time, ok bool) {
 	if m.header.Controllen == 0 || m.control.Level != unix.SOL_SOCKET || m.control.Type != unix.SCM_TIMESTAMPNS {
 		return at, false

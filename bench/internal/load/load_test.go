@@ -121,7 +121,7 @@ func TestCommandsFillInNumbersAndCheckReplies(t *testing.T) {
 	require.ErrorContains(t, c.Reply(0, []byte("$-1\r\n")), `should begin with "+OK"`)
 }
 
-// respond answers every PING that comes to the listener, after delay, which gets the number of the PING.
+// respond answers every PING on the listener after a delay; delay gets the number of the PING.
 func respond(t *testing.T, delay func(n int)) (addr string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -185,12 +185,12 @@ func TestOpenLoopCountsTheTimeSinceOperationsWereDue(t *testing.T) {
 	r, err := g.Run(Options{Pipeline: 1, Duration: 200 * time.Millisecond, Rate: 1000})
 	require.NoError(t, err)
 	require.Equal(t, 200, r.Operations, "also those that were due during the stall")
-	// One operation took the stall, those due meanwhile what was left of it: half of them at least half.
+	// One operation took the whole stall, those due meanwhile the rest of it: half of them at least half.
 	require.Greater(t, r.Latency[0].ValueAtQuantile(80), int64(stall)/4)
 	require.GreaterOrEqual(t, r.Latency[0].Max(), int64(stall))
 }
 
-// dozing is a client that holds the generator up once.
+// dozing is a client that delays the generator once.
 type dozing struct {
 	Client
 	replies *int
@@ -277,7 +277,7 @@ func TestRunFailsOnAnErrorReply(t *testing.T) {
 	require.ErrorContains(t, err, "error reply: ERR no")
 }
 
-// relay is a client of two steps whose second sends what came in reply to the first.
+// relay is a client of two steps; the second sends the content of the reply to the first.
 type relay struct {
 	number []byte
 	sent   []string

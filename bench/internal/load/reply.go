@@ -6,18 +6,18 @@ import (
 	"strconv"
 )
 
-// Scanner finds where the replies end in a stream of RESP2 that arrives in pieces. It goes on where it stopped when
-// more has come, so that a large reply is not read again and again.
+// Scanner finds the ends of replies in a stream of RESP2 that arrives in pieces. It resumes where it stopped, so that a
+// large reply is not read again and again.
 type Scanner struct {
-	// Errors says that error replies are replies like others.
+	// Errors treats error replies like other replies.
 	Errors bool
 
 	pos  int // where the next element of the reply begins
-	left int // how many elements the reply still has; 0 before its beginning
+	left int // elements of the reply still to come; 0 before its beginning
 }
 
-// Next returns the length of the reply with which b begins, or 0 if its end has not come yet; then it must be called
-// again with the same bytes and more. An error anywhere in the reply, also within an array, is returned as an error.
+// Next returns the length of the reply at the start of b, or 0 if its end has not arrived yet; then it must be called
+// again with the same bytes and more. An error reply, also within an array, is returned as an error.
 func (s *Scanner) Next(b []byte) (int, error) {
 	if s.left == 0 {
 		s.pos, s.left = 0, 1
@@ -61,11 +61,11 @@ func (s *Scanner) Next(b []byte) (int, error) {
 	return s.pos, nil
 }
 
-// Elements walks through the elements of a complete reply, arrays before what they hold.
+// Elements iterates over the elements of a complete reply, arrays before their elements.
 type Elements []byte
 
-// Next returns the next element: its kind (the character it begins with), the length of an array or the text of
-// anything else. The kind is 0 at the end.
+// Next returns the next element: its kind (its first character), and the length of an array or the text of any other
+// element. The kind is 0 at the end.
 func (e *Elements) Next() (kind byte, n int, text []byte) {
 	end := bytes.IndexByte(*e, '\n')
 	if end < 0 {
@@ -74,7 +74,7 @@ func (e *Elements) Next() (kind byte, n int, text []byte) {
 	kind, text = (*e)[0], (*e)[1:end-1]
 	*e = (*e)[end+1:]
 	if kind == '$' || kind == '*' {
-		n, _ = strconv.Atoi(string(text)) // a Scanner has read it before
+		n, _ = strconv.Atoi(string(text)) // a Scanner has already parsed it
 		text = nil
 	}
 	if kind == '$' && n >= 0 {
@@ -83,13 +83,13 @@ func (e *Elements) Next() (kind byte, n int, text []byte) {
 	return kind, n, text
 }
 
-// Array returns the length of the array that comes next. Something else counts as an empty one.
+// Array returns the length of the next array, and 0 for another element.
 func (e *Elements) Array() int {
 	_, n, _ := e.Next()
 	return max(n, 0)
 }
 
-// Text returns the text that comes next.
+// Text returns the next text.
 func (e *Elements) Text() []byte {
 	_, _, text := e.Next()
 	return text

@@ -1,4 +1,4 @@
-// Package rawgrpc has gRPC messages that are bytes already, so that clients of different services cost the same.
+// Package rawgrpc handles gRPC messages as bytes, so that clients of different services cost the same.
 package rawgrpc
 
 import "google.golang.org/protobuf/encoding/protowire"

@@ -47,8 +47,8 @@ func (c *Conn) do(args ...string) (string, error) {
 	return c.Reply()
 }
 
-// Reply reads a reply: the content of a bulk string, anything else as its line with the leading character. Arrays are
-// not supported.
+// Reply reads a reply: the content of a bulk string, and any other reply as its line including the first character.
+// Arrays are not supported.
 func (c *Conn) Reply() (string, error) {
 	line, err := c.r.ReadString('\n')
 	if err != nil {
@@ -67,7 +67,7 @@ func (c *Conn) Reply() (string, error) {
 	return string(bulk[:n]), err
 }
 
-// AppendCommand appends a command as RESP.
+// AppendCommand appends a command encoded as RESP.
 func AppendCommand(dst []byte, args ...string) []byte {
 	dst = append(strconv.AppendInt(append(dst, '*'), int64(len(args)), 10), '\r', '\n')
 	for _, a := range args {
@@ -77,8 +77,8 @@ func AppendCommand(dst []byte, args ...string) []byte {
 	return dst
 }
 
-// Fill sends n commands in one pipeline; add appends command i. Their replies must be
-// lines that are no errors, or bulk strings.
+// Fill sends n commands in one pipeline; add appends command i. Their replies must be lines without errors, or bulk
+// strings.
 func (s *Server) Fill(n int, add func(dst []byte, i int) []byte) {
 	c := s.Dial()
 	defer c.Close()
@@ -115,7 +115,7 @@ func (s *Server) Fill(n int, add func(dst []byte, i int) []byte) {
 
 const valueSize = 64
 
-// Value returns a value of 64 bytes that belongs to i and generation, and does not compress to nothing.
+// Value returns a value of 64 bytes that depends on i and generation, and does not compress to almost nothing.
 func Value(i, generation int) string {
 	b := make([]byte, 0, valueSize+16)
 	for x := uint64(i)<<8 | uint64(generation); len(b) < valueSize; {

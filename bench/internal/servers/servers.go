@@ -1,5 +1,5 @@
-// Package servers starts atomredis and redis-server for the benchmarks, talks to them and measures what they use.
-// Errors end the program: a benchmark has nothing to do about them.
+// Package servers starts atomredis and redis-server for the benchmarks, talks to them and measures their resources.
+// Errors end the program: a benchmark cannot handle them.
 package servers
 
 import (
@@ -24,19 +24,19 @@ const (
 	AtomRedis = "bin/atomredis"
 )
 
-// Server is one of the servers. Its data stays when it ends, so that it can be started again.
+// Server is one of the servers. Its data remains when it ends, so that it can be started again.
 type Server struct {
 	Program string
 	Addr    string // set by Start
 	Dir     string // of its data, on a real disk
 
 	cmd   *exec.Cmd
-	ended chan struct{} // closed when the process has
+	ended chan struct{} // closed when the process has ended
 }
 
 var (
 	mu          sync.Mutex
-	started     []*Server // all that New has made and that have not been discarded
+	started     []*Server // all that New has made and that were not discarded
 	onInterrupt sync.Once
 )
 
@@ -44,7 +44,7 @@ var (
 // disk.
 func New(program string) *Server { return NewIn("bench/results", program) }
 
-// NewIn is New with the directory in another one than bench/results, which must be on a real disk too.
+// NewIn is New with the directory under parent, which must be on a real disk too.
 func NewIn(parent, program string) *Server {
 	Check(os.MkdirAll(parent, 0o755))
 	dir, err := os.MkdirTemp(parent, "data-")
@@ -69,7 +69,7 @@ func NewIn(parent, program string) *Server {
 	return s
 }
 
-// Fatal is log.Fatal that ends the servers before and removes their directories.
+// Fatal is log.Fatal, but first ends the servers and removes their directories.
 func Fatal(v ...any) {
 	Cleanup()
 	log.Fatal(v...)
@@ -95,7 +95,7 @@ func Cleanup() {
 	started = nil
 }
 
-// Discard ends the server, which need not save anything, and removes its data.
+// Discard ends the server without saving, and removes its data.
 func (s *Server) Discard() {
 	c := s.Dial()
 	c.do("SHUTDOWN", "NOSAVE") // it does not answer
@@ -117,8 +117,8 @@ func (s *Server) forget() {
 	started = slices.DeleteFunc(started, func(other *Server) bool { return other == s })
 }
 
-// Durability returns the arguments for a policy of appendfsync, or "none" for data in memory only. Neither server
-// makes snapshots by save points.
+// Durability returns the arguments for a policy of appendfsync, or "none" for data in memory only. Neither server makes
+// snapshots by save points.
 func Durability(policy string) []string {
 	if policy == "none" {
 		return []string{"--save", "", "--appendonly", "no"}
@@ -126,7 +126,7 @@ func Durability(policy string) []string {
 	return []string{"--save", "", "--appendonly", "yes", "--appendfsync", policy}
 }
 
-// OnDemand returns the arguments with which the server makes no checkpoint that is not asked for.
+// OnDemand returns the arguments with which the server makes a checkpoint only on request.
 func (s *Server) OnDemand() []string {
 	if s.Program == Redis {
 		return []string{"--auto-aof-rewrite-percentage", "0"}
@@ -156,7 +156,7 @@ func (s *Server) Run(args ...string) {
 	s.cmd = cmd
 	s.ended = make(chan struct{})
 	go func() {
-		s.cmd.Wait() // what it says does not matter: servers are also killed
+		s.cmd.Wait() // the error does not matter: servers are also killed
 		close(s.ended)
 	}()
 }
@@ -168,13 +168,13 @@ func (s *Server) Start(args ...string) {
 	s.Await("\nloading:0", "INFO", "persistence")
 }
 
-// Await sends a command, on a new connection each time, until the reply contains want. It asks every millisecond and
+// Await sends a command, on a new connection each time, until the reply contains want. It tries every millisecond and
 // gives up after ten minutes.
 func (s *Server) Await(want string, args ...string) {
 	s.await(func(reply string) bool { return strings.Contains(reply, want) }, args...)
 }
 
-// AwaitValue waits like Await until a key has a value as Value gives it.
+// AwaitValue waits like Await until a key has a value made by Value.
 func (s *Server) AwaitValue(key string) {
 	s.await(func(reply string) bool { return len(reply) == valueSize && reply[0] != '-' }, "GET", key)
 }
@@ -208,10 +208,10 @@ func (s *Server) Stop() { s.end(syscall.SIGTERM) }
 // Kill ends the server as a crash would.
 func (s *Server) Kill() { s.end(syscall.SIGKILL) }
 
-// Pause makes the process stand still until Resume.
+// Pause stops the process until Resume.
 func (s *Server) Pause() { Check(s.cmd.Process.Signal(syscall.SIGSTOP)) }
 
-// Resume lets the process go on.
+// Resume lets the process continue.
 func (s *Server) Resume() { Check(s.cmd.Process.Signal(syscall.SIGCONT)) }
 
 func (s *Server) end(sig os.Signal) {
@@ -225,7 +225,7 @@ func (s *Server) Port() string {
 	return port
 }
 
-// PID returns the number of the server's process.
+// PID returns the server's process ID.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
 // Do sends one command on a connection of its own and returns the reply. An error reply ends the program.
@@ -235,16 +235,16 @@ func (s *Server) Do(args ...string) string {
 	return c.Do(args...)
 }
 
-// InfoField returns what follows a name at the beginning of a line of a section of INFO.
+// InfoField returns the rest of a line of a section of INFO that begins with name.
 func (s *Server) InfoField(section, name string) string { return field(s.Do("INFO", section), name) }
 
-// BeginCheckpoint starts what makes the log short again.
+// BeginCheckpoint starts shortening the log.
 func (s *Server) BeginCheckpoint() { s.Do("BGREWRITEAOF") }
 
-// idleWithin is how long a checkpoint takes at most.
+// idleWithin is the most time a checkpoint may take.
 const idleWithin = 10 * time.Minute
 
-// AwaitIdle waits until no checkpoint is being made. It asks so seldom that the server need not work for it.
+// AwaitIdle waits until no checkpoint is being made. It asks so rarely that it costs the server next to nothing.
 func (s *Server) AwaitIdle() {
 	c := s.Dial()
 	defer c.Close()
@@ -257,7 +257,7 @@ func (s *Server) AwaitIdle() {
 	Fatal(s.Program, ": the checkpoint does not end")
 }
 
-// Settle makes a checkpoint of everything there is until now and waits for it.
+// Settle makes a checkpoint of everything written until now and waits for it.
 func (s *Server) Settle() {
 	s.AwaitIdle()
 	s.BeginCheckpoint()
@@ -265,15 +265,15 @@ func (s *Server) Settle() {
 	s.AwaitIdle()
 }
 
-// CPU is processor time of a server. What it has used in user mode and in the system is known in steps of 10 ms only.
+// CPU is processor time of a server. User and system time are known only in steps of 10 ms.
 type CPU struct{ Total, User, System time.Duration }
 
-// Since returns what has been used since before.
+// Since returns the time used since before.
 func (c CPU) Since(before CPU) CPU {
 	return CPU{c.Total - before.Total, c.User - before.User, c.System - before.System}
 }
 
-// CPU returns how much processor time the server has used, with children that have ended.
+// CPU returns the processor time that the server and its ended children have used.
 func (s *Server) CPU() (cpu CPU) {
 	stat := s.proc("stat")
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
@@ -294,12 +294,12 @@ func (s *Server) CPU() (cpu CPU) {
 	return cpu
 }
 
-// Memory returns how many bytes of the server are in memory, and the most that ever were.
+// Memory returns how many bytes of the server are resident, and the peak.
 func (s *Server) Memory() (resident, peak int64) {
 	return s.status("VmRSS:"), s.status("VmHWM:")
 }
 
-// ResetPeak makes the peak of Memory that since now.
+// ResetPeak resets the peak of Memory to the present.
 func (s *Server) ResetPeak() {
 	Check(os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", s.PID()), []byte("5"), 0))
 }
@@ -308,10 +308,10 @@ func (s *Server) status(name string) int64 {
 	return number(strings.TrimSuffix(field(s.proc("status"), name), " kB")) << 10
 }
 
-// WriteBytes returns how many bytes the server has caused to be written to the disk, with children that have ended.
+// WriteBytes returns how many bytes the server and its ended children have caused to be written to disk.
 func (s *Server) WriteBytes() int64 { return number(field(s.proc("io"), "write_bytes:")) }
 
-// field returns what follows a name at the beginning of a line.
+// field returns the rest of a line that begins with name.
 func field(text, name string) string {
 	for line := range strings.Lines(text) {
 		if v, ok := strings.CutPrefix(line, name); ok {
@@ -346,7 +346,7 @@ func Quantile[T int64 | float64 | time.Duration](values []T, q float64) T {
 	return values[min(int(q*float64(len(values))), len(values)-1)]
 }
 
-// Median returns the median of what the rounds of a measurement gave.
+// Median returns the median over the rounds of a measurement.
 func Median[M any](rounds []M, of func(M) float64) float64 {
 	var values []float64
 	for _, m := range rounds {
@@ -355,7 +355,7 @@ func Median[M any](rounds []M, of func(M) float64) float64 {
 	return Quantile(values, 0.5)
 }
 
-// Ratio returns the median of the ratios in each round, and how far they spread.
+// Ratio returns the median of the rounds' ratios, and how far they spread.
 func Ratio[M any](rounds, beside []M, of func(M) float64) string {
 	var ratios []float64
 	for i := range rounds {
