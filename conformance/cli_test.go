@@ -70,7 +70,7 @@ DEBUG PROTOCOL false
 SUBSCRIBE channel
 `
 
-// cliModes are the options for which the output is compared.
+// cliModes are the options with which the output is compared.
 var cliModes = []string{"", "--no-raw", "--raw", "--csv", "--json", "--no-raw -3", "--raw -3", "--csv -3", "--json -2"}
 
 func TestTheClientOfTheProgram(t *testing.T) {
@@ -94,7 +94,7 @@ func redisCli7(t *testing.T) string {
 	return path
 }
 
-// The lines that tell of keys are those of redis-cli 7, but for the order of types and the plural of hash.
+// The lines about keys are those of redis-cli 7, except for the order of types and the plural of hash.
 func testSamplesAgainstRedisCli(t *testing.T, binary string) {
 	redisCli, addr := redisCli7(t), serverAddr(t)
 	for line := range strings.Lines("FLUSHALL\nCONFIG SET maxmemory-policy allkeys-lfu lfu-decay-time 0\n" +
@@ -121,10 +121,10 @@ func testSamplesAgainstRedisCli(t *testing.T, binary string) {
 	}
 }
 
-// sampleLine matches the lines of a summary that tell of keys.
+// sampleLine matches the lines of a summary that are about keys.
 var sampleLine = regexp.MustCompile(`^(Biggest +\w+ found |\d+ \w+ with |hot key )`)
 
-// atomredis cli writes what redis-cli 7 writes.
+// atomredis cli prints the same as redis-cli 7.
 func testAgainstRedisCli(t *testing.T, binary string) {
 	redisCli := redisCli7(t)
 	addr := serverAddr(t)
@@ -137,7 +137,7 @@ func testAgainstRedisCli(t *testing.T, binary string) {
 		var out lockedBuffer
 		cmd.Stdout, cmd.Stderr = &out, &out
 		require.NoError(t, cmd.Start())
-		// The last command subscribes, which only a signal ends.
+		// The last command subscribes; only a signal ends it.
 		require.Eventually(t, func() bool { return subscribed.MatchString(out.String()) }, 15*time.Second, time.Millisecond,
 			"%v %s", program, &out)
 		require.NoError(t, cmd.Process.Kill())
@@ -149,10 +149,10 @@ func testAgainstRedisCli(t *testing.T, binary string) {
 	}
 }
 
-// subscribed matches the output when the reply of the last command has come.
+// subscribed matches the output once the reply to the last command has come.
 var subscribed = regexp.MustCompile(`(?s)subscribe.*channel.*1]?\n$`)
 
-// A person types, with hints and completion, interrupts what waits, and goes on. The history has no passwords.
+// A person types, with hints and completion, interrupts a waiting command, and continues. The history has no passwords.
 func testOnATerminal(t *testing.T, binary string) {
 	history := filepath.Join(t.TempDir(), "history")
 	addr := serverAddr(t)
@@ -168,7 +168,7 @@ func testOnATerminal(t *testing.T, binary string) {
 		for {
 			n, err := terminal.Read(chunk)
 			out.Write(chunk[:n])
-			if bytes.Contains(chunk[:n], []byte("\x1b[6n")) { // it asks where the cursor is
+			if bytes.Contains(chunk[:n], []byte("\x1b[6n")) { // it asks for the cursor's position
 				io.WriteString(terminal, "\x1b[1;1R")
 			}
 			if err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
-// oracleVersion is the last release of Redis whose facts are compared: what came later, its replies do not have.
+// oracleVersion is the last release of Redis whose facts are compared. Its replies lack everything later.
 var oracleVersion = []int{7, 0, 15}
 
-// isLater reports whether a version came after that of the reference.
+// isLater reports whether a version is later than that of the reference.
 func isLater(version string) bool {
 	var v []int
 	for _, part := range strings.Split(version, ".") {
@@ -28,7 +28,7 @@ func isLater(version string) bool {
 	return slices.Compare(v, oracleVersion) > 0
 }
 
-// knownDocs are the differences in COMMAND DOCS: where the facts of Redis say old, ours say new.
+// knownDocs are the differences in COMMAND DOCS: where Redis has the text old, we have new.
 var knownDocs = []struct{ commands, field, old, new, why string }{
 	{"getset", "replaced_by", "`!GET`", "`GET`", "the ! is for the pages of Redis's documentation"},
 	{"bitop", "arguments", "operation:string", "operation:oneof{and:pure-token/AND or:pure-token/OR xor:pure-token/XOR not:pure-token/NOT}", "as since Redis 7.2"},
@@ -77,8 +77,8 @@ var knownDocs = []struct{ commands, field, old, new, why string }{
 		"as since Valkey 9"},
 }
 
-// TestCommandDocsAreThoseOfRedis compares what clients read about commands and their arguments. Summaries, costs and
-// histories are told in other words: there they must be.
+// TestCommandDocsAreThoseOfRedis compares the documentation of commands and their arguments. Summaries, complexities
+// and histories are worded differently: they only have to exist.
 func TestCommandDocsAreThoseOfRedis(t *testing.T) {
 	theirs, here := bothDocs(t)
 	require.Greater(t, len(theirs), 300)
@@ -96,7 +96,7 @@ func TestCommandDocsAreThoseOfRedis(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(theirs)) {
 		want, got := theirs[name], here[name]
 		if got == nil {
-			continue // the transcripts and the documentation say which commands are not there
+			continue // the transcripts and the documentation list the missing commands
 		}
 		for field := range want {
 			require.Contains(t, []string{"summary", "since", "group", "complexity", "doc_flags", "deprecated_since",
@@ -129,7 +129,7 @@ func bothDocs(t *testing.T) (theirs, here map[string]map[string]string) {
 	return docs(redis), docs(ours)
 }
 
-// addDocs adds the facts about commands and their sub-commands, from a reply of COMMAND DOCS in RESP2.
+// addDocs adds the facts about commands and their sub-commands from a reply to COMMAND DOCS in RESP2.
 func addDocs(out map[string]map[string]string, docs transcript.Value) {
 	for name, value := range fields(docs) {
 		facts := map[string]string{}
@@ -151,7 +151,7 @@ func addDocs(out map[string]map[string]string, docs transcript.Value) {
 	}
 }
 
-// fields returns the values of a map that RESP2 carries as an array, by their names.
+// fields returns the values of a map, by name, which RESP2 encodes as an array.
 func fields(v transcript.Value) map[string]transcript.Value {
 	out := map[string]transcript.Value{}
 	for i := 0; i+1 < len(v.Elems); i += 2 {
@@ -172,8 +172,8 @@ func historyVersions(v transcript.Value) string {
 }
 
 // argumentsOutline shows arguments on one line: name:type, the key spec, /TOKEN, @since, !deprecated, then ? for
-// optional, + for multiple, ++ if with its token, and what it consists of in braces. Arguments that came later than
-// the reference are left out.
+// optional, + for multiple, ++ if the token is repeated too, and its parts in braces. Arguments later than the
+// reference are left out.
 func argumentsOutline(v transcript.Value) string {
 	var out []string
 	for _, arg := range v.Elems {
@@ -198,7 +198,8 @@ func argumentsOutline(v transcript.Value) string {
 	return strings.Join(out, " ")
 }
 
-// TestCommandListIsThatOfRedis compares the lists of commands by category and pattern, of commands that both have.
+// TestCommandListIsThatOfRedis compares the lists of commands by category and pattern, among the commands that both
+// have.
 func TestCommandListIsThatOfRedis(t *testing.T) {
 	redis, ours := bothServers(t)
 	names := func(c *transcript.Conn, filter ...string) map[string]bool {
@@ -238,7 +239,7 @@ func TestCommandListIsThatOfRedis(t *testing.T) {
 		command := append([]string{"COMMAND", "LIST"}, strings.Fields(words)...)
 		require.Equal(t, reply(t, redis, command...), reply(t, ours, command...), words)
 	}
-	// Sub-commands are listed, and not counted.
+	// Sub-commands are listed, but not counted.
 	containers := 0
 	for name := range here {
 		if !strings.Contains(name, "|") {

@@ -18,23 +18,23 @@ import (
 var knownFacts = map[string]bool{
 	"zrank: arity": true, "zrevrank: arity": true,
 	"command|getkeys: arity": true, "command|getkeysandflags: arity": true,
-	// Scripts may call what blocks, as since Redis 7.2.
+	// Scripts may call blocking commands, as since Redis 7.2.
 	"blpop: flags": true, "brpop: flags": true, "blmove: flags": true, "brpoplpush: flags": true, "bzpopmin: flags": true,
 	"bzpopmax: flags": true, "wait: flags": true, "wait: categories": true,
-	// script_runner, and denyoom of what subscribes, are those of Redis 8.
+	// script_runner, and denyoom of subscribing commands, are those of Redis 8.
 	"eval: flags": true, "eval_ro: flags": true, "evalsha: flags": true, "evalsha_ro: flags": true, "fcall: flags": true,
 	"fcall_ro: flags": true, "psubscribe: flags": true, "ssubscribe: flags": true, "subscribe: flags": true,
-	// They answer while data is loaded, as since Redis 8.
+	// They are allowed while data is loaded, as since Redis 8.
 	"cluster|count-failure-reports: flags": true, "cluster|info: flags": true, "cluster|keyslot: flags": true,
 	"cluster|links: flags": true, "cluster|myid: flags": true, "cluster|nodes: flags": true, "cluster|replicas: flags": true,
 	"cluster|shards: flags": true, "cluster|slaves: flags": true, "cluster|slots: flags": true,
-	// Tips and key specs are those of Redis 8.6, with which package server compares them.
+	// Tips and key specs are those of Redis 8.6; a test of package server compares them with it.
 	"sinterstore: key specs": true, "msetnx: tips": true, "latency|reset: tips": true, "acl|deluser: tips": true,
 	"acl|save: tips": true, "acl|setuser: tips": true, "scan: tips": true, "randomkey: tips": true,
 	"config|resetstat: tips": true, "config|rewrite: tips": true, "client|setname: tips": true,
 }
 
-// TestCommandInfoIsThatOfRedis compares the facts about all commands that both have.
+// TestCommandInfoIsThatOfRedis compares the facts about all commands that both servers have.
 func TestCommandInfoIsThatOfRedis(t *testing.T) {
 	redis, ours := bothServers(t)
 	theirs, here := commandInfo(t, redis), commandInfo(t, ours)
@@ -65,14 +65,14 @@ func bothServers(t *testing.T) (redis, ours *transcript.Conn) {
 	return open(func() (net.Conn, error) { return transcript.Dial(addr) }), open(startServer(t, server.Options{}))
 }
 
-// reply returns what the server says to a command.
+// reply returns the server's reply to a command.
 func reply(t *testing.T, c *transcript.Conn, words ...string) transcript.Value {
 	v, err := c.Do(10*time.Second, words...)
 	require.NoError(t, err)
 	return v
 }
 
-// commandInfo returns the facts about all commands and sub-commands, by their names.
+// commandInfo returns the facts about all commands and sub-commands, by name.
 func commandInfo(t *testing.T, c *transcript.Conn) map[string]map[string]string {
 	all := map[string]map[string]string{}
 	var add func(v transcript.Value)
@@ -92,7 +92,7 @@ func commandInfo(t *testing.T, c *transcript.Conn) map[string]map[string]string 
 	return all
 }
 
-// keySpecs returns the specs without their notes, which are for people, and the flags in order.
+// keySpecs returns the specs without their notes, which are for humans, and with sorted flags.
 func keySpecs(specs transcript.Value) string {
 	var out []string
 	for _, spec := range specs.Elems {
@@ -109,7 +109,7 @@ func keySpecs(specs transcript.Value) string {
 	return strings.Join(out, " ")
 }
 
-// sortedText returns the elements, whose order means nothing, in the order of their texts.
+// sortedText returns the elements, whose order is meaningless, sorted by their texts.
 func sortedText(v transcript.Value) string {
 	words := make([]string, len(v.Elems))
 	for i, e := range v.Elems {

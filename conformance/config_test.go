@@ -1,4 +1,5 @@
-// Starts servers with what configuration files contain in the wild, and compares what CONFIG SET accepts with Redis.
+// Starts servers with configuration files found in the wild, and compares the values that CONFIG SET accepts with
+// Redis.
 
 package conformance
 
@@ -52,7 +53,7 @@ func readRows(t *testing.T, file string) (rows [][3]string) {
 	return rows
 }
 
-// inDirWithFiles moves to a directory of the test's own, with the files that directives name.
+// inDirWithFiles changes to a directory of the test's own that contains the files named in directives.
 func inDirWithFiles(t *testing.T) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -75,7 +76,7 @@ func inDirWithFiles(t *testing.T) {
 	require.NoError(t, os.WriteFile("users.acl", []byte("user default on nopass ~* &* +@all\n"), 0o600))
 }
 
-// startsWith returns an error if a server in memory does not start with a configuration.
+// startsWith returns an error if a server in memory does not start with the configuration.
 func startsWith(conf *config.Config) error {
 	conf.InMemory()
 	conf.ListenNowhere()
@@ -89,7 +90,7 @@ func startsWith(conf *config.Config) error {
 	return srv.Close()
 }
 
-// withTLS are lines that make TLS possible, for directives that mean nothing without it.
+// withTLS returns lines that enable TLS, for directives that require it.
 func withTLS(t *testing.T) string {
 	return "bind 127.0.0.1\n" +
 		"tls-cert-file redis.crt\ntls-key-file redis.key\n" +
@@ -97,7 +98,7 @@ func withTLS(t *testing.T) string {
 		"tls-ca-cert-file ca.crt\ntls-port " + freeport.Port(t) + "\n"
 }
 
-// alone are directives of TLS that are tried without TLS: the first with a value that cannot be had, the last with a
+// alone are directives of TLS that are tried without TLS: the first with a value that cannot be used, the last with a
 // port that others may use.
 var alone = map[string]bool{"tls-ciphersuites": true, "tls-auth-clients-user": true, "tls-port": true}
 
@@ -172,7 +173,7 @@ func TestStockConfigurationFilesStartTheServer(t *testing.T) {
 	}
 }
 
-// knownConfig are directives that differ on purpose, and why.
+// knownConfig are directives that differ on purpose, with the reasons.
 var knownConfig = map[string]string{
 	"appendonly":           "the journal cannot be switched on or off while the server runs",
 	"activedefrag":         "Redis refuses it where it was built without its own allocator",
@@ -192,14 +193,14 @@ var knownConfig = map[string]string{
 	"maxmemory-samples":    "at most 64, as since Redis 8.0",
 }
 
-// knownValues are values that are accepted here alone, or by Redis alone.
+// knownValues are values that only we accept, or only Redis.
 var knownValues = map[string]string{
 	"latency-tracking-info-percentiles": " 1",                  // spaces do not matter
 	"tls-protocols":                     " 1",                  // spaces do not matter
 	"notify-keyspace-events":            "no",                  // two classes of Redis 8
-	"maxmemory":                         "9223372036854775808", // more than there can be
+	"maxmemory":                         "9223372036854775808", // more than possible
 	"maxmemory-clients":                 "9223372036854775808", // refused in other words
-	"cluster-link-sendbuf-limit":        "9223372036854775808", // more than there can be
+	"cluster-link-sendbuf-limit":        "9223372036854775808", // more than possible
 	"maxclients":                        "2147483648",          // Redis takes too long to make room for them
 }
 
@@ -235,7 +236,7 @@ func TestDirectivesAcceptWhatRedisAccepts(t *testing.T) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	// reworded are parts of errors that differ on purpose.
+	// reworded are the parts of errors that differ on purpose.
 	reworded := strings.NewReplacer(", nothing", "", "0 and 9223372036854 inclusive",
 		"0 and 9223372036854775807 inclusive", "KEtmdnocaSTIV'", "KEtmdn'")
 	answer := func(c *redis.Client, name, value string) string {
@@ -269,10 +270,10 @@ func TestDirectivesAcceptWhatRedisAccepts(t *testing.T) {
 	}
 }
 
-// What CONFIG REWRITE writes Redis 7.0 can read: with every directive, after a promotion, and with the defaults of
+// Redis 7.0 can read what CONFIG REWRITE writes: with every directive, after a promotion, and with the defaults of
 // directives that it lacks.
 func TestRedisReadsWhatIsRewritten(t *testing.T) {
-	socket := oracle.Start(t, "--port", "0") // skips the test where there is none
+	socket := oracle.Start(t, "--port", "0") // skips the test if there is none
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile("redis.conf", []byte("port 0\nreplicaof 127.0.0.1 1\nunixsocket ours\nshards 4\n"),
 		0o600))

@@ -33,7 +33,7 @@ func TestServerGivesTheRecordedReplies(t *testing.T) {
 	}
 }
 
-// replayedBeside returns the groups that tests beside the commands replay on a server in their process.
+// replayedBeside returns the groups that tests in command packages replay on a server in their process.
 func replayedBeside(t *testing.T) map[string]bool {
 	groups := map[string]bool{}
 	call := regexp.MustCompile(`servertest\.Transcripts\(t, "(\w+)"\)`)
@@ -52,7 +52,7 @@ func replayedBeside(t *testing.T) map[string]bool {
 	return groups
 }
 
-// startServer starts a server in this process for as long as the test runs, and returns how to reach it.
+// startServer starts a server in this process for as long as the test runs, and returns a dialer for it.
 func startServer(t *testing.T, options server.Options) transcript.Dialer {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -76,7 +76,7 @@ func TestRedisGivesTheRecordedReplies(t *testing.T) {
 	replayGroups(t, func() (net.Conn, error) { return transcript.Dial(addr) }, nil)
 }
 
-// replayGroups replays the transcripts of all groups but some.
+// replayGroups replays the transcripts of all groups except some.
 func replayGroups(t *testing.T, dial transcript.Dialer, without map[string]bool) {
 	files, err := filepath.Glob("testdata/*/*.txt")
 	require.NoError(t, err)

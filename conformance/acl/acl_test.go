@@ -15,8 +15,8 @@ import (
 	"github.com/atomredis/atomredis/server"
 )
 
-// The environment of the comparison with a live Redis: the server to compare, which is one in the test's own process
-// when the variable is not set, and the seed.
+// The environment variables of the comparison with a live Redis: the server to compare, by default one in the test's
+// own process, and the seed.
 const (
 	addrVariable = "ATOMREDIS_CONFORMANCE_ADDR"
 	seedVariable = "ATOMREDIS_DIFFERENTIAL_SEED"

@@ -24,7 +24,7 @@ var categories = []string{"all", "keyspace", "read", "write", "set", "sortedset"
 	"hyperloglog", "geo", "stream",
 	"pubsub", "admin", "fast", "slow", "blocking", "dangerous", "connection", "transaction", "scripting"}
 
-// arguments are what random commands have beside keys.
+// arguments are the arguments of random commands other than keys.
 var arguments = []string{"0", "1", "2", "3", "-1", "10", "x", "*", "STORE", "STREAMS", "KEYS", "GET", "get", "SET",
 	"BY", "LIMIT", "COUNT", "EX", "NX",
 	"INCRBY", "OVERFLOW", "WRAP", "u8", "STOREDIST", "LEFT", "RIGHT", "AGGREGATE", "WEIGHTS", "a", "b", "c", "k:1",
@@ -36,7 +36,7 @@ func newGenerator(rnd *rand.Rand, known []commandInfo) *generator {
 
 func (g *generator) pick(list []string) string { return list[g.IntN(len(list))] }
 
-// commands returns n commands: those of the random comparison, and any others with arguments that make sense or not.
+// commands returns n commands: those of the random comparison, and any others with arguments that may make no sense.
 func (g *generator) commands(n int, seed uint64) (list [][]string) {
 	for _, op := range differential.Generate(seed, n) {
 		for _, cmd := range op.Cmds {
@@ -63,8 +63,8 @@ func (g *generator) commands(n int, seed uint64) (list [][]string) {
 	return list
 }
 
-// storesTwice reports whether a command names two destinations. Redis checks the first, and GEORADIUS stores at the
-// last.
+// storesTwice reports whether a command names two destinations. Redis checks permissions for the first, and GEORADIUS
+// stores at the last.
 func storesTwice(cmd []string) bool {
 	n := 0
 	for _, word := range cmd {
@@ -103,7 +103,7 @@ func (g *generator) rules() (rules []string) {
 	return rules
 }
 
-// rule returns a rule that can stand in a selector.
+// rule returns a rule that may occur in a selector.
 func (g *generator) rule() string {
 	sign := g.pick([]string{"+", "-"})
 	switch roll := g.IntN(100); {
@@ -138,7 +138,7 @@ func (g *generator) argument() string {
 	return "x"
 }
 
-// pattern returns a beginning of a word with a star behind it, or all of it.
+// pattern returns the beginning of a word followed by a star, or the whole word.
 func (g *generator) pattern() string {
 	word := g.argument()
 	if g.IntN(2) == 0 {
@@ -147,7 +147,7 @@ func (g *generator) pattern() string {
 	return word[:1+g.IntN(len(word))] + "*"
 }
 
-// unfit are commands that are not executed: they block, change the connection or the server, or have not one reply.
+// unfit are commands that are not executed: they block, change the connection or the server, or have no single reply.
 var unfit = map[string]bool{"acl": true, "auth": true, "hello": true, "quit": true, "reset": true, "monitor": true,
 	"subscribe": true, "psubscribe": true,
 	"ssubscribe": true, "unsubscribe": true, "punsubscribe": true, "sunsubscribe": true, "client": true, "config": true,

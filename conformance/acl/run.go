@@ -1,5 +1,5 @@
-// Package acl compares the decisions of access control with Redis's: it makes random users from random rules in both
-// servers, and asks for each whether it may execute random commands, by ACL DRYRUN and by executing them. It also
+// Package acl compares the decisions of access control with Redis's. It makes random users from random rules in both
+// servers, and asks for each user whether it may execute random commands, by ACL DRYRUN and by executing them. It also
 // compares the categories of commands.
 package acl
 
@@ -14,28 +14,28 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
-// Options say what a check does.
+// Options configure a check.
 type Options struct {
 	// A is the address of the reference, B that of the server under test.
 	A, B string
 	// Seed is the seed of users and commands.
 	Seed uint64
-	// Users is how many users there are, and Commands how many commands each is asked about.
+	// Users is the number of users, and Commands the number of commands checked for each.
 	Users, Commands int
-	// KeepGoing is how many differences may be found before the check ends.
+	// KeepGoing is the number of differences after which the check ends.
 	KeepGoing int
-	// Log gets the report.
+	// Log receives the report.
 	Log io.Writer
 }
 
 const (
-	// timeout is how long a server may take for a batch.
+	// timeout is the most time that a server may take for a batch.
 	timeout = 20 * time.Second
-	// batch is how many commands are sent before the replies are read.
+	// batch is the number of commands sent before the replies are read.
 	batch = 200
-	// executed is how many commands each user executes.
+	// executed is the number of commands that each user executes.
 	executed = 100
-	// userName is the name of the user, one at a time.
+	// userName is the name of the user; only one exists at a time.
 	userName = "acl-check"
 )
 
@@ -47,13 +47,13 @@ type pair struct {
 	found    int
 }
 
-// commandInfo is what is known of a command.
+// commandInfo is what the check knows about a command.
 type commandInfo struct {
-	words []string // its name, and that of the sub-command
+	words []string // its name, and its sub-command's
 	arity int
 }
 
-// Check makes random users in both servers and returns how many decisions differed. It deletes their data.
+// Check makes random users in both servers and returns the number of decisions that differed. It deletes their data.
 func Check(o Options) (int, error) {
 	p := pair{Options: o}
 	for i, addr := range []string{o.A, o.B} {
@@ -151,7 +151,7 @@ func doAll(conns [2]*transcript.Conn, commands [][]string, fn func(i int, a, b t
 	return nil
 }
 
-// newCategories are those of the types and the query engine that Redis has since 8.0.
+// newCategories are the categories that Redis has had since 8.0 for its new types and the query engine.
 var newCategories = map[string]bool{"bloom": true, "cuckoo": true, "cms": true, "topk": true, "tdigest": true, "json": true,
 	"timeseries": true, "array": true, "search": true}
 
@@ -170,7 +170,7 @@ func (p *pair) prepare() error {
 		addArities(arity[i], v)
 	}
 	for _, a := range arity {
-		delete(a, "wait") // which is in another category since Redis 7.2
+		delete(a, "wait") // in another category since Redis 7.2
 	}
 	for name, n := range arity[0] {
 		if m, ok := arity[1][name]; ok && n == m {
@@ -223,7 +223,7 @@ func (p *pair) prepare() error {
 	return nil
 }
 
-// addArities reads a reply of COMMAND.
+// addArities reads a reply to COMMAND.
 func addArities(arity map[string]int, reply transcript.Value) {
 	for _, info := range reply.Elems {
 		n := 0
@@ -235,7 +235,7 @@ func addArities(arity map[string]int, reply transcript.Value) {
 	}
 }
 
-// makeUser makes the user from rules, and compares how the servers describe it. It reports whether they accept the
+// makeUser makes the user from rules, and compares the servers' descriptions of it. It reports whether they accept the
 // rules.
 func (p *pair) makeUser(rules []string) (bool, error) {
 	made, err := p.do(append([]string{"ACL", "SETUSER", userName, "reset", "on", "nopass"}, rules...)...)
@@ -258,8 +258,8 @@ func (p *pair) makeUser(rules []string) (bool, error) {
 	return true, nil
 }
 
-// withoutCommands leaves out the rules for commands: they depend on which commands a server has, and their order on
-// chance. What follows from a pattern for all keys, as "%RW~*", is left out too.
+// withoutCommands leaves out the rules for commands: they depend on which commands a server has, and their order is
+// random. It also leaves out what follows from a pattern for all keys, such as "%RW~*".
 func withoutCommands(v transcript.Value) transcript.Value {
 	elems := slices.Clone(v.Elems)
 	for i := range elems {
@@ -292,7 +292,7 @@ func (p *pair) dryrun(rules []string, commands [][]string) error {
 	})
 }
 
-// older puts the words of Redis 7.0 in the place of those that later releases refuse commands with.
+// older replaces the words with which later releases refuse commands by those of Redis 7.0.
 var older = strings.NewReplacer(
 	"NOPERM User "+userName+" has", "NOPERM this user has",
 	"User "+userName+" has", "This user has",
@@ -319,7 +319,7 @@ func (p *pair) execute(rules []string, commands [][]string) error {
 	})
 }
 
-// denial returns the text of a reply that refuses a command, "" for any other.
+// denial returns the text of a reply that refuses a command, and "" for any other reply.
 func denial(v transcript.Value) string {
 	if v.Kind == transcript.Error && (strings.HasPrefix(v.Text, "NOPERM ") || strings.HasPrefix(v.Text, "WRONGPASS ")) {
 		return older.Replace(v.Text)

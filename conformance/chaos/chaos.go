@@ -1,10 +1,10 @@
-// Package chaos tests a group of servers in one process. The servers have disks in memory that lose and damage data, and a
-// network in memory that is slow, breaks and can be cut, while clients read and write. The clients' history must be
-// linearizable, with a register or a list for each key (github.com/anishathalye/porcupine).
+// Package chaos tests a group of servers in one process. The servers have disks in memory that lose and damage data,
+// and a network in memory that is slow, breaks and can be cut, while clients read and write. The clients' history must
+// be linearizable, with a register or a list for each key (github.com/anishathalye/porcupine).
 //
-// Run is meant for a bubble of testing/synctest: time passes only while all goroutines wait for it, so that a run takes as
-// long as its work and the machine's load has no influence. The seed decides which faults happen, and when. It does not
-// decide the order of goroutines and the times of Raft's elections, so that a seed repeats a run only nearly.
+// Run is meant for a bubble of testing/synctest: time passes only while all goroutines wait for it, so a run takes as
+// long as its work, and the machine's load has no influence. The seed decides which faults happen, and when. It does
+// not decide the order of goroutines or the times of Raft's elections, so a seed repeats a run only approximately.
 package chaos
 
 import (
@@ -37,9 +37,9 @@ type Options struct {
 	Seed    uint64
 	Nodes   int
 	Clients int
-	// Keys is how many keys there are of each sort: strings, pairs of strings that are written in one transaction, lists.
+	// Keys is the number of keys of each kind: strings, pairs of strings written in one transaction, hashes, lists.
 	Keys int
-	// Faults is how many faults there are, Timeout raft-timeout; clocks go up to drift faster or slower.
+	// Faults is the number of faults, Timeout the raft-timeout; clocks run faster or slower by up to drift.
 	Faults  int
 	Timeout time.Duration
 	// Settings are further directives of all servers, name=value.
@@ -77,17 +77,17 @@ type group struct {
 type node struct {
 	addr string
 	fs   *crashfs.FS
-	full atomic.Bool                   // its disk has no room
-	out  bool                          // it does not belong to the group
-	srv  atomic.Pointer[server.Server] // nil while it does not run
-	pace float64                       // of its clock: a second of it takes so much of a second
+	full atomic.Bool                   // its disk is full
+	out  bool                          // it is not a member of the group
+	srv  atomic.Pointer[server.Server] // nil while it is stopped
+	pace float64                       // of its clock: the length of its second
 }
 
 // group starts a group.
 func (o Options) group() (*group, error) {
 	g := &group{o: o, rnd: rand.New(rand.NewPCG(o.Seed, 1)), net: newNetwork(rand.New(rand.NewPCG(o.Seed, 0))),
 		began: time.Now()}
-	for i := range o.Nodes + 1 { // the last one is to take the place of another
+	for i := range o.Nodes + 1 { // the last one is to replace another
 		g.nodes = append(g.nodes, &node{addr: fmt.Sprintf("node%d:1", i), fs: crashfs.New(), out: i == o.Nodes,
 			pace: 1 - drift + 2*drift*g.rnd.Float64()})
 	}
@@ -100,7 +100,7 @@ func (o Options) group() (*group, error) {
 	return g, nil
 }
 
-// members are the nodes that belong to the group.
+// members are the nodes in the group.
 func (g *group) members() (list []*node) {
 	for _, n := range g.nodes {
 		if !n.out {
@@ -190,10 +190,10 @@ func (g *group) start(n *node) error {
 	return nil
 }
 
-// clientsOf is where the clients of a node reach it.
+// clientsOf is the address at which clients reach a node.
 func clientsOf(addr string) string { return addr + "/clients" }
 
-// crash ends a node as a loss of power would, and starts it again with what its disk has kept.
+// crash ends a node as a loss of power would, and starts it again with the surviving data of its disk.
 func (g *group) crash(n *node) error {
 	g.stop(n)
 	return g.start(n)
@@ -201,7 +201,7 @@ func (g *group) crash(n *node) error {
 
 // stop ends a node as a loss of power would.
 func (g *group) stop(n *node) {
-	g.net.isolate(n.addr) // first: what it acknowledges now must be on disks
+	g.net.isolate(n.addr) // first: anything it acknowledges from now on must be on disks
 	cfg := crashfs.CloneCfg{UnsyncedDataPercent: g.rnd.IntN(2) * g.rnd.IntN(101), RNG: g.rnd}
 	clone := n.fs.CrashClone(cfg)
 	if srv := n.srv.Swap(nil); srv != nil {
@@ -211,15 +211,15 @@ func (g *group) stop(n *node) {
 	n.fs = clone
 }
 
-// loseDisk ends a node, which finds an empty directory when it starts again.
+// loseDisk ends a node, and restarts it with an empty directory.
 func (g *group) loseDisk(n *node) error {
 	g.stop(n)
 	n.fs = crashfs.New()
 	return g.start(n)
 }
 
-// damage ends a node, flips some bits on its disk, and starts it. The node works if nothing depends on these bits. Otherwise
-// it must find the damage and take no part; then it gets an empty directory, and found is true.
+// damage ends a node, flips some bits on its disk, and starts it. The node works if nothing depends on these bits.
+// Otherwise it must find the damage and stay out of the group; then it gets an empty directory, and found is true.
 func (g *group) damage(n *node) (found bool, err error) {
 	g.stop(n)
 	files, err := filesIn(n.fs, "/db")
@@ -256,7 +256,7 @@ func (g *group) flip(fs disk.FS, name string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// filesIn returns the files of a directory and those in it, in their order.
+// filesIn returns the files in a directory and its sub-directories, in order.
 func filesIn(fs disk.FS, dir string) (files []string, err error) {
 	names, err := fs.List(dir)
 	slices.Sort(names)
@@ -279,7 +279,7 @@ func filesIn(fs disk.FS, dir string) (files []string, err error) {
 	return files, err
 }
 
-// fill leaves a node's disk without room for some time, after which it starts again.
+// fill makes a node's disk full for some time, and then restarts the node.
 func (g *group) fill(n *node) error {
 	n.full.Store(true)
 	time.Sleep(time.Duration(g.rnd.Int64N(int64(6 * g.o.Timeout))))
@@ -288,8 +288,8 @@ func (g *group) fill(n *node) error {
 	return g.start(n)
 }
 
-// replace has the node that is outside join the group, on an empty disk, and takes another out, while the network
-// is slow for one of them all.
+// replace has the outside node join the group, on an empty disk, and removes another, while the network is slow for one
+// of the nodes.
 func (g *group) replace(n *node) error {
 	i := slices.IndexFunc(g.nodes, func(n *node) bool { return n.out })
 	joins := g.nodes[i]
@@ -301,7 +301,7 @@ func (g *group) replace(n *node) error {
 	if err := g.start(joins); err != nil {
 		return err
 	}
-	if g.rnd.IntN(2) == 0 { // the other one leaves when this one counts, or before
+	if g.rnd.IntN(2) == 0 { // the other one leaves once this one counts, or before
 		if err := g.awaitWhole(); err != nil {
 			return err
 		}
@@ -314,14 +314,14 @@ func (g *group) replace(n *node) error {
 	return nil
 }
 
-// knows reports whether a node belongs to the group by what its leader says.
+// knows reports whether the leader considers a node a member of the group.
 func (g *group) knows(n *node) bool {
 	l := g.leader()
 	return l != nil && slices.ContainsFunc(l.srv.Load().GroupStatus().Members, func(m quorum.Member) bool { return m.Addr == n.addr })
 }
 
-// ask repeats a question to the leader about a node until it is done. The leader may lose the lead meanwhile, or refuse a
-// change that leaves no majority online.
+// ask repeats a request about a node to the leader until done returns true. The leader may lose its role meanwhile, or
+// refuse a change that leaves no majority online.
 func (g *group) ask(command, addr string, done func() bool) error {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(g.o.Timeout / 10) {
 		if done() {
@@ -439,7 +439,7 @@ func (g *group) faults(count map[string]int) error {
 	return nil
 }
 
-// leader returns the node that says that it leads, nil if none does.
+// leader returns the node that considers itself the leader, nil if none does.
 func (g *group) leader() *node {
 	for _, n := range g.nodes {
 		if srv := n.srv.Load(); srv != nil && srv.GroupStatus().State == "leader" {
@@ -451,8 +451,8 @@ func (g *group) leader() *node {
 
 var errNotWhole = errors.New("the group does not become whole")
 
-// awaitWhole waits until a node leads and all count for majorities and know so: Raft's library gives no vote to a node that
-// it does not know to count yet.
+// awaitWhole waits until a node leads and all nodes count for majorities and know that they do: Raft's library gives no
+// vote to a node that it does not yet know to count.
 func (g *group) awaitWhole() error {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		l := g.leader()
@@ -479,7 +479,8 @@ func (g *group) awaitWhole() error {
 const (
 	// replyTimeout is how long a client waits for a reply.
 	replyTimeout = 2 * time.Second
-	// thinking is how long a client rests at most before it asks again: time passes only when everybody waits for it.
+	// thinking is the longest rest of a client before its next request: time passes only when every goroutine waits for
+	// it.
 	thinking = 10 * time.Millisecond
 )
 
@@ -526,13 +527,14 @@ func (g *group) connect(node int) *transcript.Conn {
 	return transcript.NewConn(nc)
 }
 
-// operations are those of the sorts of keys: of strings, of pairs of them, of hashes that are read through an index, and of lists.
+// operations are the operations on each kind of key: on strings, on pairs of them, on hashes read through an index, and
+// on lists.
 var operations = [4][]int{{opRead, opWrite, opAppend}, {opRead, opWrite}, {opRead, opWrite}, {opPush, opPop}}
 
-// readable is how many sorts, the first ones, can be read.
+// readable is the number of kinds, the first ones, that can be read.
 const readable = 3
 
-// index finds a hash by its number, and has its value.
+// index finds a hash by its number, and returns its value.
 const index = "hashes"
 
 // createIndex creates the index.
@@ -558,7 +560,7 @@ func (g *group) createIndex() error {
 	return errNotWhole
 }
 
-// commands returns the commands of an operation. The last one's reply is that of the operation.
+// commands returns the commands of an operation. The reply to the last one is the operation's result.
 func (g *group) commands(in input) [][]string {
 	number := strconv.Itoa(in.key)
 	key := "key:" + number
@@ -591,8 +593,8 @@ func (g *group) commands(in input) [][]string {
 	return [][]string{{"GET", key}}
 }
 
-// do does an operation, in a transaction that tells whether a leader has done it. It reports whether the connection can
-// be used further.
+// do does an operation, in a transaction whose reply shows whether a leader executed it. It reports whether the
+// connection can still be used.
 func (g *group) do(c *transcript.Conn, client int, in input) bool {
 	commands := g.commands(in)
 	op := porcupine.Operation{ClientId: client, Input: in, Call: int64(time.Since(g.began))}
@@ -615,7 +617,7 @@ func (g *group) do(c *transcript.Conn, client int, in input) bool {
 		if in.op == opRead {
 			return false // there is no reply
 		}
-		// It may be done later, or never.
+		// It may still be executed later, or never.
 		op.Output, op.Return = output{unknown: true}, 1<<62
 		g.note(op, true)
 		return false
@@ -633,7 +635,7 @@ func (g *group) do(c *transcript.Conn, client int, in input) bool {
 	return true
 }
 
-// valueOf returns the value in the rows that were found: there is at most one.
+// valueOf returns the value in the found rows, of which there is at most one.
 func valueOf(rows transcript.Value) transcript.Value {
 	switch len(rows.Elems) {
 	case 1:
@@ -641,7 +643,7 @@ func valueOf(rows transcript.Value) transcript.Value {
 	case 2:
 		return rows.Elems[1].Elems[1]
 	}
-	return transcript.Value{Text: rows.String()} // which nobody has written
+	return transcript.Value{Text: rows.String()} // a value that nobody has written
 }
 
 func (g *group) note(op porcupine.Operation, unknown bool) {
@@ -653,7 +655,7 @@ func (g *group) note(op porcupine.Operation, unknown bool) {
 	}
 }
 
-// readAll reads every key, so that nothing acknowledged can be missing in the end.
+// readAll reads every key, so that losing anything acknowledged is noticed in the end.
 func (g *group) readAll() error {
 	for key := range readable * g.o.Keys {
 		for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Nothing that a group has acknowledged is lost, and nothing old is read, whatever breaks. CHAOS_SEEDS says how many
-// runs there are, CHAOS_SEED the first of them, CHAOS_LOG in which directory the logs of those that fail are left.
+// Nothing that a group has acknowledged is lost, and nothing old is read, whatever breaks. CHAOS_SEEDS is the number of
+// runs, CHAOS_SEED the first seed, CHAOS_LOG the directory where the logs of failed runs are left.
 func TestAGroupIsLinearizable(t *testing.T) {
 	first, seeds := number("CHAOS_SEED", 1), number("CHAOS_SEEDS", 6)
 	if testing.Short() {
@@ -44,8 +44,8 @@ func TestAGroupIsLinearizable(t *testing.T) {
 	}
 }
 
-// A write goes to the others once, however many they are, and takes a round trip; a lost leader costs between one and
-// three times raft-timeout. CHAOS_GROWTH prints the table of docs/scaling.md.
+// A write is sent to the others once, however many they are, and takes one round trip; losing the leader costs between
+// one and three times raft-timeout. CHAOS_GROWTH prints the table of docs/scaling.md.
 func TestTheCostOfAWriteGrowsWithTheServersOnly(t *testing.T) {
 	sizes, writes, losses := []int{3, 5}, 50, 1
 	if os.Getenv("CHAOS_GROWTH") != "" {
@@ -69,7 +69,7 @@ func TestTheCostOfAWriteGrowsWithTheServersOnly(t *testing.T) {
 	}
 }
 
-// logOf is where a run logs; what it has said is removed if it passes.
+// logOf returns the logger of a run; its file is removed if the run passes.
 func logOf(t *testing.T, seed int) *slog.Logger {
 	out := io.Discard
 	if dir := os.Getenv("CHAOS_LOG"); dir != "" {

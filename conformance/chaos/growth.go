@@ -5,19 +5,20 @@ import (
 	"time"
 )
 
-// Growth is what a group of some size needs when nothing else goes wrong, in the time of the simulation, in which only
-// the network takes any.
+// Growth is the cost of a group of some size when nothing else goes wrong, in simulated time, in which only the network
+// takes time.
 type Growth struct {
 	Nodes int
-	// Writes is how long each of the writes of one client took, one after the other, and Messages how many packets the
-	// servers have sent each other for one.
+	// Writes has the durations of the writes of one client, one after the other. Messages is the number of packets that
+	// the servers sent each other per write.
 	Writes   []time.Duration
 	Messages float64
-	// Failovers is for how long no write was acknowledged after each loss of the leader.
+	// Failovers has the periods without an acknowledged write after each loss of the leader.
 	Failovers []time.Duration
 }
 
-// Grow measures a group of o.Nodes servers with so many writes and losses of the leader. It is meant for a bubble.
+// Grow measures a group of o.Nodes servers with the given numbers of writes and losses of the leader. It is meant for a
+// bubble.
 func Grow(o Options, writes, losses int) (r Growth, err error) {
 	o.Keys = max(o.Keys, 1)
 	g, err := o.group()
@@ -60,7 +61,7 @@ func Grow(o Options, writes, losses int) (r Growth, err error) {
 	return r, nil
 }
 
-// write writes once, at whichever node takes it, and returns how long that node took.
+// write writes once, to whichever node accepts it, and returns how long that node took.
 func (g *group) write(n int) (time.Duration, error) {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		for i := range g.nodes {

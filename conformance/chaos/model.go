@@ -7,13 +7,13 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// What clients do with a key.
+// The operations of clients on a key.
 const (
 	opRead = iota
 	opWrite
-	opAppend // adds to what there is, and returns the last 40 bytes, which it leaves
-	opPush   // puts a value behind the others of a list, and returns how many there are
-	opPop    // takes the first one
+	opAppend // appends to the value, keeps only its last 40 bytes, and returns them
+	opPush   // appends a value to a list, and returns the list's length
+	opPop    // removes and returns the first value
 )
 
 type input struct {
@@ -24,16 +24,16 @@ type input struct {
 type output struct {
 	value   string
 	absent  bool
-	unknown bool // whether it was done
+	unknown bool // whether it was executed
 }
 
-// register is the state of a key. That of a list are its values, a comma before each.
+// register is the state of a key. For a list it contains the values, each after a comma.
 type register struct {
 	value string
 	there bool
 }
 
-// registers is what the keys of a server that nobody else uses do.
+// registers describes the keys of a server that nobody else uses.
 var registers = porcupine.Model{
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 		byKey := map[int][]porcupine.Operation{}

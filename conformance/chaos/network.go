@@ -14,24 +14,24 @@ import (
 	"github.com/atomredis/atomredis/internal/memconn"
 )
 
-// network connects the servers of a group in memory. Everything takes a while to arrive; servers can be cut off from
-// each other, in both directions or in one, and connections break.
+// network connects the servers of a group in memory. Every message takes a while; servers can be cut off from each
+// other, in both directions or in one, and connections break.
 type network struct {
 	mu        sync.Mutex
 	rnd       *rand.Rand
 	listeners map[string]*listener
 	cuts      map[link]bool
-	slow      map[string]time.Duration // by address: how long what it sends takes at most
-	isolated  map[string]int           // by address: how often it was isolated; what was connected before hears nothing any more
+	slow      map[string]time.Duration // by address: the longest delay of its messages
+	isolated  map[string]int           // by address: how often it was isolated; older connections receive nothing any more
 	conns     map[*conn]bool
-	packets   atomic.Int64 // that servers have sent each other
+	packets   atomic.Int64 // sent between servers
 	running   sync.WaitGroup
 }
 
 // link is a direction between two servers.
 type link struct{ from, to string }
 
-// usualDelay is how long it takes at most until something arrives, if nothing is wrong.
+// usualDelay is the longest delay of a message if nothing is wrong.
 const usualDelay = time.Millisecond
 
 func newNetwork(rnd *rand.Rand) *network {
@@ -41,7 +41,7 @@ func newNetwork(rnd *rand.Rand) *network {
 
 var errUnreachable = errors.New("unreachable")
 
-// listen returns where the server with an address takes connections.
+// listen returns the listener of the server with an address.
 func (n *network) listen(addr string) net.Listener {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -50,7 +50,7 @@ func (n *network) listen(addr string) net.Listener {
 	return l
 }
 
-// dialer returns how that server connects to others.
+// dialer returns the function with which that server connects to others.
 func (n *network) dialer(from string) func(to string, timeout time.Duration) (net.Conn, error) {
 	n.mu.Lock()
 	born := n.isolated[from]
@@ -77,21 +77,21 @@ func (n *network) dialer(from string) func(to string, timeout time.Duration) (ne
 	}
 }
 
-// cut has nothing arrive any more from one server at another.
+// cut makes one server's messages to another disappear.
 func (n *network) cut(from, to string) {
 	n.mu.Lock()
 	n.cuts[link{from, to}] = true
 	n.mu.Unlock()
 }
 
-// delay has what a server sends take up to most to arrive.
+// delay makes a server's messages take up to most to arrive.
 func (n *network) delay(from string, most time.Duration) {
 	n.mu.Lock()
 	n.slow[from] = most
 	n.mu.Unlock()
 }
 
-// heal ends all cuts and delays. Connections of which something got lost break.
+// heal ends all cuts and delays. Connections that lost messages break.
 func (n *network) heal() {
 	n.mu.Lock()
 	clear(n.cuts)
@@ -100,10 +100,10 @@ func (n *network) heal() {
 	n.breakConns(func(c *conn) bool { return c.lost })
 }
 
-// reset breaks about every second connection between servers.
+// reset breaks about half of the connections between servers.
 func (n *network) reset() { n.breakConns(func(*conn) bool { return n.rnd.IntN(2) == 0 }) }
 
-// close breaks all that is left, and waits until nothing is under way any more.
+// close breaks all remaining connections, and waits until no message is under way.
 func (n *network) close() {
 	n.breakConns(func(*conn) bool { return true })
 	n.running.Wait()
@@ -123,7 +123,7 @@ func (n *network) breakConns(which func(c *conn) bool) {
 	}
 }
 
-// isolate has a server that is about to crash neither hear nor say anything any more.
+// isolate makes a server that is about to crash neither receive nor send anything any more.
 func (n *network) isolate(addr string) {
 	n.mu.Lock()
 	n.isolated[addr]++
@@ -141,22 +141,22 @@ type conn struct {
 	net.Conn
 	n      *network
 	link   link        // from this end to the other
-	sent   chan packet // what is under way
+	sent   chan packet // messages under way
 	closed chan struct{}
 	once   sync.Once
-	lost   bool // protected by network.mu: something was swallowed
+	lost   bool // protected by network.mu: something was lost
 	dead   bool // likewise: an end has crashed
 }
 
-// packet is something that is under way, and when it arrives.
+// packet is a message under way, and its time of arrival.
 type packet struct {
 	data []byte
 	due  time.Time
 }
 
 const (
-	maxPackets = 1024            // that are under way on a connection
-	stuck      = 5 * time.Second // how long a peer may read nothing
+	maxPackets = 1024            // under way on a connection
+	stuck      = 5 * time.Second // how long a peer may go without reading
 )
 
 func newConn(n *network, nc net.Conn, l link) *conn {
@@ -168,7 +168,7 @@ func newConn(n *network, nc net.Conn, l link) *conn {
 	return c
 }
 
-// deliver has what was sent arrive, one after the other, until the end is closed; what was sent before that too.
+// deliver delivers the sent packets, one after the other, until the end is closed, including those sent before that.
 func (c *conn) deliver() {
 	defer c.Conn.Close()
 	for {
@@ -198,7 +198,7 @@ func (c *conn) deliver() {
 	}
 }
 
-// Write implements net.Conn. What is sent over a cut link is lost without notice.
+// Write implements net.Conn. Bytes sent over a cut link are lost without notice.
 func (c *conn) Write(b []byte) (int, error) {
 	c.n.mu.Lock()
 	most := max(c.n.slow[c.link.from], usualDelay)
@@ -217,7 +217,7 @@ func (c *conn) Write(b []byte) (int, error) {
 	}
 }
 
-// Read implements net.Conn. An end of a server that has crashed hears nothing, not even what had arrived.
+// Read implements net.Conn. An end of a crashed server receives nothing, not even bytes that had arrived.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.n.mu.Lock()
@@ -235,12 +235,12 @@ func (c *conn) Close() error {
 		delete(c.n.conns, c)
 		c.n.mu.Unlock()
 		close(c.closed)
-		c.Conn.SetReadDeadline(time.Unix(1, 0)) // who reads at this end is told at once
+		c.Conn.SetReadDeadline(time.Unix(1, 0)) // wakes readers at this end at once
 	})
 	return nil
 }
 
-// listener is where a server takes connections.
+// listener accepts connections for a server.
 type listener struct {
 	n        *network
 	addr     string

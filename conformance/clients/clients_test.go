@@ -1,5 +1,5 @@
-// Package clients_test goes through what Go's clients are used for, over TCP and in both protocols. The programs
-// beside it do the same with the clients of other languages; run.sh runs all.
+// Package clients_test exercises the main uses of Go's clients, over TCP and in both protocols. The programs in the
+// directories beside it do the same with clients in other languages; run.sh runs all of them.
 package clients_test
 
 import (
@@ -22,12 +22,12 @@ import (
 // addrVariable names a server to test instead of one in this process.
 const addrVariable = "ATOMREDIS_CONFORMANCE_ADDR"
 
-// pipelined is how many commands a test sends before it reads replies.
+// pipelined is the number of commands that a test sends before it reads replies.
 const pipelined = 5000
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// server returns the address of a server, and a prefix for the keys of the test, which are removed at its end.
+// server returns the address of a server, and a prefix for the keys of the test, which are removed at the end.
 func server(t *testing.T) (addr, prefix string) {
 	if addr = os.Getenv(addrVariable); addr == "" {
 		config := map[string]string{}
@@ -50,7 +50,7 @@ func server(t *testing.T) (addr, prefix string) {
 	return addr, prefix
 }
 
-// binary has every byte.
+// binary returns a string of all byte values.
 func binary() string {
 	b := make([]byte, 256)
 	for i := range b {
@@ -68,7 +68,7 @@ func TestGoRedis(t *testing.T) {
 			c := redis.NewClient(&redis.Options{Addr: addr, Protocol: protocol, ClientName: "smoke"})
 			defer c.Close()
 
-			// What tools ask.
+			// Requests of tools.
 			info, err := c.Info(ctx).Result()
 			require.NoError(t, err)
 			require.Contains(t, info, "redis_version:")
@@ -141,14 +141,14 @@ func TestGoRedis(t *testing.T) {
 			}
 			require.NoError(t, sub.Close())
 
-			// Blocking pops: the time is up, and somebody pushes.
+			// Blocking pops: a timeout, and a push by another client.
 			require.Equal(t, redis.Nil, c.BLPop(ctx, time.Second, key("l")).Err())
 			popped := make(chan []string, 1)
 			go func() { popped <- c.BLPop(ctx, time.Minute, key("l"), key("l2")).Val() }()
 			require.NoError(t, c.RPush(ctx, key("l2"), "x").Err())
 			require.Equal(t, []string{key("l2"), "x"}, <-popped)
 
-			// Scripts: EVALSHA, and EVAL when the server does not know it.
+			// Scripts: EVALSHA, and EVAL if the server does not know the script.
 			script := redis.NewScript("-- " + prefix + "\nreturn {redis.call('INCRBY', KEYS[1], ARGV[1]), {ok = 'fine'}}")
 			require.True(t, redis.HasErrorPrefix(script.EvalSha(ctx, c, []string{key("e")}, 5).Err(), "NOSCRIPT"))
 			for _, want := range []int64{5, 10} {
@@ -424,7 +424,7 @@ func TestRueidis(t *testing.T) {
 			require.Len(t, keys, 1000)
 
 			if !resp2 {
-				// Its cache is told of changes.
+				// Its cache is notified of changes.
 				cached := b().Get().Key(key("t")).Cache().Pin()
 				for i, hit := range []bool{false, true} {
 					r := c.DoCache(ctx, cached, time.Minute)

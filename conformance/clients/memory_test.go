@@ -38,7 +38,7 @@ func do(t *testing.T, db *atomredis.DB, args ...any) string {
 	return s
 }
 
-// Each of these does what a connection in memory must be good for: a long pipeline, a blocked command, a deadline,
+// Each of these tests what a connection in memory must support: a long pipeline, a blocked command, a deadline,
 // messages.
 
 func TestRedigoWorksInMemory(t *testing.T) {
@@ -98,7 +98,7 @@ func TestRueidisWorksInMemory(t *testing.T) {
 	}
 	require.Equal(t, fmt.Sprint(n), do(t, db, "DBSIZE"))
 
-	// Its cache in the program is told of changes.
+	// Its cache in the program is notified of changes.
 	get := client.B().Get().Key("key:1").Cache()
 	got, err := client.DoCache(ctx, get, time.Minute).ToString()
 	require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// inBoth runs a test of go-redis in both protocols; key makes a name.
+// inBoth runs a test of go-redis in both protocols; key makes the name of a key.
 func inBoth(t *testing.T, check func(t *testing.T, ctx context.Context, c *redis.Client, key func(string) string)) {
 	for _, protocol := range []int{2, 3} {
 		t.Run(fmt.Sprint("RESP", protocol), func(t *testing.T) {
@@ -17,7 +17,7 @@ func inBoth(t *testing.T, check func(t *testing.T, ctx context.Context, c *redis
 			c := redis.NewClient(&redis.Options{Addr: addr, Protocol: protocol})
 			defer c.Close()
 			err := c.TSQueryIndex(t.Context(), []string{"of=nothing"}).Err()
-			if redis.HasErrorPrefix(err, "ERR unknown command") { // a Redis without the types
+			if redis.HasErrorPrefix(err, "ERR unknown command") { // a Redis without these types
 				t.Skip(err)
 			}
 			require.NoError(t, err)
@@ -26,7 +26,7 @@ func inBoth(t *testing.T, check func(t *testing.T, ctx context.Context, c *redis
 	}
 }
 
-// result is a reply that must be no error.
+// result returns a value and fails if there is an error.
 func result[V any](t *testing.T) func(V, error) V {
 	return func(v V, err error) V {
 		t.Helper()

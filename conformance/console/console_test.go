@@ -1,6 +1,6 @@
-// Package console tries the console of the HTTP door in a real browser, if there is one: Chromium without a window.
-// ATOMREDIS_BROWSER=1 has it tried; ATOMREDIS_SCREENSHOTS names a folder for pictures of each view; ATOMREDIS_FULL_TESTS
-// makes it a million keys and ten thousand clients.
+// Package console tests the console of the HTTP door in a real browser, headless Chromium, if there is one.
+// ATOMREDIS_BROWSER=1 enables the tests; ATOMREDIS_SCREENSHOTS names a folder for pictures of each view;
+// ATOMREDIS_FULL_TESTS raises the size to a million keys and ten thousand clients.
 package console
 
 import (
@@ -28,7 +28,7 @@ import (
 	_ "github.com/atomredis/atomredis/doors/http"
 )
 
-// pageTimeout is how long the page may take for what it is asked; tests wait for it, and do not measure.
+// pageTimeout is the most time that the page may take for an action; tests wait for it, but do not measure.
 const pageTimeout = 30 * time.Second
 
 // open opens a server with the console, in memory if dir is "".
@@ -43,7 +43,7 @@ func open(t *testing.T, dir string, config map[string]string) *atomredis.DB {
 	return db
 }
 
-// do executes a line of words, which spaces separate.
+// do executes lines of words separated by spaces.
 func do(t *testing.T, db *atomredis.DB, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
@@ -52,18 +52,18 @@ func do(t *testing.T, db *atomredis.DB, lines ...string) {
 	}
 }
 
-// tab is a page that is open in the browser.
+// tab is a page open in the browser.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
 	url string
 
-	mu       sync.Mutex // protects what follows
-	problems []string   // what the browser has complained about: scripts that failed, what the policy has refused
+	mu       sync.Mutex // protects the following fields
+	problems []string   // the browser's complaints: failed scripts, refusals by the policy
 	outside  []string   // requests to anybody but the server
 }
 
-// browser returns the path of the browser. The test is skipped where there is none, or nobody has asked for it.
+// browser returns the path of the browser. The test is skipped if there is none, or if nobody has asked for it.
 func browser(t *testing.T) (path string) {
 	if os.Getenv("ATOMREDIS_BROWSER") == "" {
 		t.Skip("ATOMREDIS_BROWSER=1 tries the console in Chromium")
@@ -104,14 +104,14 @@ func browse(t *testing.T, path string, db *atomredis.DB) *tab {
 	return b
 }
 
-// enable has the browser tell of something.
+// enable makes the browser report a kind of event.
 func enable[P any](ctx context.Context, command cdp.Command[P, cdp.Empty]) error {
 	var all P
 	_, err := chromedp.Call(ctx, command, all)
 	return err
 }
 
-// hear notes what the browser tells.
+// hear records an event from the browser.
 func (b *tab) hear(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -129,7 +129,7 @@ func (b *tab) hear(event any) {
 	}
 }
 
-// run carries out actions.
+// run executes actions.
 func (b *tab) run(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	require.NoError(b.t, chromedp.Do(b.ctx, actions...))
@@ -167,7 +167,7 @@ func (b *tab) until(expression string) {
 	}
 }
 
-// has waits until an element has some text.
+// has waits until an element contains some texts.
 func (b *tab) has(selector string, texts ...string) {
 	b.t.Helper()
 	for _, text := range texts {
@@ -182,7 +182,7 @@ func (b *tab) view(name string) {
 	b.until(fmt.Sprintf("document.querySelector('main').className === %q", strings.Split(name, "/")[0]))
 }
 
-// press clicks on the first button, or what else fits, that has a text.
+// press clicks on the first button, or other element matching the selector, that has a text.
 func (b *tab) press(selector, text string) {
 	b.t.Helper()
 	find := fmt.Sprintf("[...document.querySelectorAll(%q)].find((e) => e.innerText.includes(%q) && !e.disabled)", selector, text)
@@ -190,7 +190,7 @@ func (b *tab) press(selector, text string) {
 	b.script(find + ".click()")
 }
 
-// fill writes into a field, by its label, as if somebody typed.
+// fill types into a field, found by its label, as a user would.
 func (b *tab) fill(label, value string) {
 	b.t.Helper()
 	find := fmt.Sprintf("document.querySelector('[aria-label=\"%s\"]')", label)
@@ -198,13 +198,13 @@ func (b *tab) fill(label, value string) {
 	b.script(fmt.Sprintf("(e => { e.focus(); e.value = %q; e.dispatchEvent(new Event('input', {bubbles: true})) })(%s)", value, find))
 }
 
-// text returns what can be seen of an element.
+// text returns the visible text of an element.
 func (b *tab) text(selector string) string {
 	b.t.Helper()
 	return value[string](b, fmt.Sprintf("document.querySelector(%q)?.innerText ?? ''", selector))
 }
 
-// picture keeps a picture of the page, if one wants pictures.
+// picture saves a picture of the page, if pictures are wanted.
 func (b *tab) picture(name string) {
 	b.t.Helper()
 	dir := os.Getenv("ATOMREDIS_SCREENSHOTS")
@@ -217,17 +217,17 @@ func (b *tab) picture(name string) {
 	require.NoError(b.t, os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644))
 }
 
-// enter opens the page and waits until it knows the user.
+// enter opens the page and waits until the page knows the user.
 func (b *tab) enter() {
 	b.t.Helper()
 	b.run(chromedp.Navigate(b.url + "/"))
 	b.until("!document.querySelector('#user').hidden")
 }
 
-// full says that tests have their full size.
+// full reports whether tests run at full size.
 func full() bool { return os.Getenv("ATOMREDIS_FULL_TESTS") != "" }
 
-// populate writes values of all types, and things of all systems.
+// populate writes values of all types, and objects of all systems.
 func populate(t *testing.T, db *atomredis.DB) {
 	do(t, db, "SET user:1:name Ada", "SET user:2:name Grace", "SET user:2:mail g@example.org EX 86400", "SET plain text",
 		"HSET user:1 name Ada born 1815 language English", "RPUSH jobs:list a b c d", "SADD tags red green blue", "ZADD ranking 1 one 2.5 two",
@@ -299,7 +299,7 @@ func TestViews(t *testing.T) {
 	b.fill("command", "status")
 	b.fill("ms", "10")
 	b.press("main section form button", "Call")
-	b.has("main section form output", "NOACK") // nobody is there
+	b.has("main section form output", "NOACK") // nobody is waiting
 	b.picture("atom")
 
 	b.view("spiderq")
@@ -314,7 +314,7 @@ func TestViews(t *testing.T) {
 	b.has("main section table td", "config", "web_0", "RUNNING")
 	b.press("main section button", "Watch")
 	b.has("main section", "waiting for changes")
-	require.Eventually(t, func() bool { // what the page says is true when the server has its request
+	require.Eventually(t, func() bool { // the page's message is true once the server has its request
 		info, err := db.Do(t.Context(), "INFO", "clients")
 		return err == nil && strings.Contains(info.String(), "blocked_clients:1")
 	}, pageTimeout, 10*time.Millisecond)
@@ -354,7 +354,7 @@ func TestSearch(t *testing.T) {
 	b.has("main section details td", "title", "weight 2", "separator ,", "sortable", "dim 2")
 	b.has("main section [aria-live]", "1–20 of 50 documents")
 
-	// Found words are marked, and nothing in them is taken for HTML.
+	// Found words are marked, and nothing in them is interpreted as HTML.
 	b.fill("Query", "run @price:[10 40]")
 	b.script("(e => { e.value = 'DESC price'; e.dispatchEvent(new Event('change')) })(document.querySelector('[aria-label=Sort]'))")
 	b.press("main section form button", "Search")
@@ -394,7 +394,7 @@ func TestSearch(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "(integer) 1", reply.String())
 
-	// Another user sees and drops what the ACL lets him.
+	// Another user sees and drops only what the ACL permits.
 	do(t, db, "ACL SETUSER viewer on >v ~* +@read +info -ft.explain")
 	b.press("#user", "default")
 	b.press("#message button", "another user")
@@ -455,7 +455,7 @@ func TestValuesOfEveryType(t *testing.T) {
 	b.press(".split button", "near")
 	b.has(".split section:last-child", "similarity")
 
-	// What is written through the page is there.
+	// Data written through the page exists.
 	b.view("keys/user:1")
 	b.fill("field", "city")
 	b.fill("value", "London")
@@ -467,7 +467,7 @@ func TestValuesOfEveryType(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "London", text)
 
-	// Bytes are shown and can be addressed, and nothing in them is taken for HTML.
+	// Bytes are shown and can be addressed, and nothing in them is interpreted as HTML.
 	b.press(".tree .node", `binary:`)
 	b.press(".tree .node", `\xff\x00<img src=x`)
 	b.has(".split .keyname", `"binary:\xff\x00<img src=x onerror=alert(1)>"`)
@@ -479,7 +479,7 @@ func TestValuesOfEveryType(t *testing.T) {
 	b.picture("key-hostile")
 }
 
-// What is shown and set unchanged is as it was, for every type that has a form with a value.
+// Setting a value exactly as it is shown leaves it unchanged, for every type that has a form with a value.
 func TestSettingWhatIsShownChangesNothing(t *testing.T) {
 	path := browser(t)
 	t.Parallel()
@@ -524,7 +524,8 @@ func TestSettingWhatIsShownChangesNothing(t *testing.T) {
 		b.has(section+" td form output", "unchanged")
 		require.Equal(t, before, dump(key), key)
 	}
-	// A path of a document: its value is in the form, and set with a blank behind it, which is no change of the document.
+	// A path of a document: its value is in the form, and is set with a trailing blank, which does not change the
+	// document.
 	b.view("keys/json")
 	b.has(section+" form button", "Set")
 	b.fill("Path", "$.a[1].b")
@@ -539,13 +540,13 @@ func TestSettingWhatIsShownChangesNothing(t *testing.T) {
 	b.has(section+" pre", "\"a\": {", "2.50", "\"e\": []")
 }
 
-// jsBytes returns an expression for bytes as the page has them: a character for each.
+// jsBytes returns an expression for bytes in the page's form: one character for each byte.
 func jsBytes(key string) string {
 	runes := make([]rune, len(key))
 	for i := range len(key) {
 		runes[i] = rune(key[i])
 	}
-	text, _ := json.Marshal(string(runes)) // strings have no errors
+	text, _ := json.Marshal(string(runes)) // strings cannot fail
 	return string(text)
 }
 
@@ -593,7 +594,7 @@ func TestCommandLine(t *testing.T) {
 	b.run(chromedp.KeyEvent("c", chromedp.KeyModifiers(chromedp.ModifierCtrl)))
 	b.has(".out", "given up")
 
-	// Another user sees what the ACL lets him, and no forms for what he may not do.
+	// Another user sees only what the ACL permits, and no forms for forbidden actions.
 	b.press("#user", "default")
 	b.press("#message button", "another user")
 	b.script("document.querySelector('[name=user]').value = 'viewer'")
@@ -610,7 +611,7 @@ func TestCommandLine(t *testing.T) {
 	b.picture("viewer")
 }
 
-// A million keys and ten thousand clients: no view takes the server's time, or the page's.
+// A million keys and ten thousand clients: no view takes long in the server, or in the page.
 func TestMuch(t *testing.T) {
 	path := browser(t)
 	t.Parallel()
@@ -657,7 +658,7 @@ func TestMuch(t *testing.T) {
 	b.has("main table td", "no queue")
 }
 
-// How long it takes until the page can be used, on the loopback interface.
+// The time until the page can be used, on the loopback interface.
 func TestTimeUntilUsable(t *testing.T) {
 	path := browser(t)
 	db := open(t, "", nil)
@@ -680,7 +681,7 @@ func TestTimeUntilUsable(t *testing.T) {
 	}
 }
 
-// The page is as good on a phone, in the dark, and with the keyboard alone.
+// The page works equally well on a phone, in dark mode, and with the keyboard alone.
 func TestPhoneAndKeyboard(t *testing.T) {
 	path := browser(t)
 	t.Parallel()

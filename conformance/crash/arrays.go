@@ -10,7 +10,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
-// arrays changes a sparse array, a large one, a log and a ring. A value of this kind has the elements by their indices in
+// arrays changes a sparse array, a large one, a log and a ring. A value of this kind has the elements, by index, in
 // elems, and the cursor in text.
 type arrays struct {
 	noObserver
@@ -27,7 +27,7 @@ const (
 
 func (g *arrays) restart(model) {}
 
-// content makes an element that no other is like, rarely a long one.
+// content makes a unique element, rarely a long one.
 func (g *arrays) content(r *rand.Rand) string {
 	g.n++
 	length := r.IntN(20)
@@ -37,7 +37,7 @@ func (g *arrays) content(r *rand.Rand) string {
 	return strconv.Itoa(g.n) + strings.Repeat("c", length)
 }
 
-// contents appends elements to the arguments of a command.
+// contents appends elements to a command's arguments.
 func (g *arrays) contents(r *rand.Rand, args ...string) []string {
 	for range 1 + r.IntN(5) {
 		args = append(args, g.content(r))
@@ -45,7 +45,7 @@ func (g *arrays) contents(r *rand.Rand, args ...string) []string {
 	return args
 }
 
-// index is one of a few that are far from one another, or of many that are next to each other.
+// index is one of a few indices far from one another, or of many adjacent ones.
 func (g *arrays) index(r *rand.Rand, kind string) uint64 {
 	if kind == "sparse" {
 		return uint64(1) << r.IntN(63) * uint64(r.IntN(3))
@@ -104,7 +104,7 @@ func (c *call) number(i int) uint64 {
 	return n
 }
 
-// openArray gives the array of a key, and makes an empty one where there is none.
+// openArray returns the array of a key, and makes an empty one if there is none.
 func (m model) openArray(p place) *value {
 	v := m.open(p, arrayKind)
 	if v.text == "" {
@@ -147,7 +147,7 @@ func (v *value) put(contents []string, size uint64) {
 
 func arinsert(m model, c *call) { m.openArray(c.place(1)).put(c.args[2:], 1<<63) }
 
-// arring knows ARRING with always the same size, of an array that nothing is deleted of.
+// arring models ARRING with a constant size, of an array from which nothing is deleted.
 func arring(m model, c *call) { m.openArray(c.place(1)).put(c.args[3:], c.number(2)) }
 
 func arseek(m model, c *call) {

@@ -14,21 +14,21 @@ import (
 type command struct {
 	db   int
 	args []string
-	// reply is what the server answered to the command that tells its outcome; nil while that is not known.
+	// reply is the server's reply that shows the command's outcome; nil while it is unknown.
 	reply *transcript.Value
 }
 
 // call is one execution of a command on a model.
 type call struct {
 	command
-	// when is between sending and reply.
+	// when is the time between sending and reply.
 	when window
-	// found is what the server holds in the end. It decides what the server was free to choose and did not tell any more.
+	// found is the server's state in the end. It decides choices of the server whose reply was lost.
 	found   *snapshot
 	touched []place
 }
 
-// place names the key in an argument, and notes that it may change.
+// place names the key in an argument, and records that it may change.
 func (c *call) place(i int) place {
 	p := place{c.db, c.args[i]}
 	c.touched = append(c.touched, p)
@@ -43,7 +43,8 @@ func (c *call) int(i int) int {
 	return n
 }
 
-// effects are the commands that the model knows, as far as the generators use them. Keys are always of the right type.
+// effects are the commands that the model implements, as far as the generators use them. Keys always have the right
+// type.
 var effects = map[string]func(model, *call){}
 
 func init() {
@@ -71,7 +72,7 @@ func init() {
 	})
 }
 
-// apply executes a command on the model and gives the keys that may have changed.
+// apply executes a command on the model and returns the keys that may have changed.
 func (m model) apply(c *call) []place {
 	effects[c.args[0]](m, c)
 	for _, p := range c.touched {
@@ -153,7 +154,7 @@ func addInt(text string, by int) string {
 	return strconv.Itoa(n + by)
 }
 
-// addFloat adds as Redis does, for numbers that are exact in binary and not large.
+// addFloat adds as Redis does, for small numbers that are exact in binary.
 func addFloat(text, by string) string {
 	a, _ := strconv.ParseFloat(text, 64)
 	b, _ := strconv.ParseFloat(by, 64)
@@ -188,7 +189,7 @@ func rename(m model, c *call) {
 	}
 }
 
-// copyKey knows COPY from to [DB n] REPLACE.
+// copyKey models COPY from to [DB n] REPLACE.
 func copyKey(m model, c *call) {
 	v := m[place{c.db, c.args[1]}]
 	to := place{c.db, c.args[2]}
@@ -300,7 +301,7 @@ func lset(m model, c *call) {
 	}
 }
 
-// ltrim knows LTRIM key start stop with start from the left and stop from the right, counted negatively.
+// ltrim models LTRIM key start stop with start counted from the left and stop from the right, as a negative number.
 func ltrim(m model, c *call) {
 	v := m.peek(c.place(1), "list")
 	start, end := c.int(2), len(v.list)+c.int(3)+1
@@ -324,7 +325,7 @@ func linsert(m model, c *call) {
 	}
 }
 
-// lrem knows LREM key 1 element.
+// lrem models LREM key 1 element.
 func lrem(m model, c *call) {
 	v := m.peek(c.place(1), "list")
 	if i := slices.Index(v.list, c.args[3]); i >= 0 {
@@ -332,7 +333,7 @@ func lrem(m model, c *call) {
 	}
 }
 
-// lmove knows LMOVE from to LEFT RIGHT.
+// lmove models LMOVE from to LEFT RIGHT.
 func lmove(m model, c *call) {
 	from, to := c.place(1), c.place(2)
 	if v := m[from]; v != nil {
@@ -356,7 +357,7 @@ func hincrby(m model, c *call) {
 	v.elems[c.args[2]] = addInt(v.elems[c.args[2]], c.int(3))
 }
 
-// remove is HDEL, SREM and ZREM.
+// remove models HDEL, SREM and ZREM.
 func remove(m model, c *call) {
 	v := m.peek(c.place(1), "hash")
 	for _, e := range c.args[2:] {
@@ -380,7 +381,7 @@ func smove(m model, c *call) {
 	}
 }
 
-// spop knows SPOP key n. What it took says the reply, or else what is missing in the end.
+// spop models SPOP key n. The reply names the removed members; without it they are the ones missing in the end.
 func spop(m model, c *call) {
 	p := c.place(1)
 	v := m.peek(p, "set")
@@ -398,7 +399,7 @@ func spop(m model, c *call) {
 			n--
 		}
 	}
-	if n > 0 { // fewer are missing than it takes, so it cannot have been executed: make the difference show
+	if n > 0 { // fewer are missing than it removes, so it cannot have been executed: make the difference show
 		clear(v.elems)
 	}
 }
@@ -430,7 +431,7 @@ func zincrby(m model, c *call) {
 	v.elems[c.args[3]] = addFloat(v.elems[c.args[3]], c.args[2])
 }
 
-// ranked lists the members of a sorted set in its order.
+// ranked lists the members of a sorted set in order.
 func (v *value) ranked() []string {
 	type member struct {
 		name  string
@@ -459,7 +460,7 @@ func zpopmin(m model, c *call) {
 	}
 }
 
-// zremrangebyrank knows ranks from 0 on.
+// zremrangebyrank models ZREMRANGEBYRANK with ranks from 0 on.
 func zremrangebyrank(m model, c *call) {
 	v := m.peek(c.place(1), "zset")
 	names := v.ranked()
@@ -468,7 +469,7 @@ func zremrangebyrank(m model, c *call) {
 	}
 }
 
-// zunionstore knows ZUNIONSTORE to 2 a b.
+// zunionstore models ZUNIONSTORE to 2 a b.
 func zunionstore(m model, c *call) {
 	to := c.place(1)
 	result := maps.Clone(m.peek(place{c.db, c.args[3]}, "zset").elems)

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// compared sends commands that depend on what a key holds: a few keys hold one of a few values.
+// compared sends commands that depend on a key's value: a few keys hold one of a few values.
 type compared struct {
 	noObserver
 	label string
@@ -38,7 +38,7 @@ func (g *compared) next(r *rand.Rand) *op {
 	}
 }
 
-// meets reports whether a value that may not be there meets IFEQ or IFNE text.
+// meets reports whether a value, which may be nil, meets IFEQ or IFNE text.
 func (v *value) meets(condition, text string) bool {
 	if v == nil {
 		return condition == "IFNE"
@@ -46,14 +46,14 @@ func (v *value) meets(condition, text string) bool {
 	return (v.text == text) == (condition == "IFEQ")
 }
 
-// delex knows DELEX key IFEQ|IFNE text.
+// delex models DELEX key IFEQ|IFNE text.
 func delex(m model, c *call) {
 	if p := c.place(1); m[p] != nil && m[p].meets(c.args[2], c.args[3]) {
 		delete(m, p)
 	}
 }
 
-// msetex knows MSETEX 2 key text key text [NX|XX|KEEPTTL|EX n].
+// msetex models MSETEX 2 key text key text [NX|XX|KEEPTTL|EX n].
 func msetex(m model, c *call) {
 	keys := []place{c.place(2), c.place(4)}
 	option := ""

@@ -17,14 +17,14 @@ type consumers struct {
 	label string
 
 	mu sync.Mutex
-	// base is the stream as it was after the last restart; nil if there was none.
+	// base is the stream after the last restart; nil if there was none.
 	base *stream
-	// adds are the entries sent since, numbered from the length of base on.
+	// adds are the entries sent since, numbered from the length of base.
 	adds []added
-	// delivered has the entries given out since, acks those that XACK was sent for.
+	// delivered has the entries delivered since, acks those for which XACK was sent.
 	delivered map[streamID]delivery
 	acks      map[streamID]time.Time
-	// reading counts what the XREADGROUP in flight of each consumer may have taken.
+	// reading is the number of entries that each consumer's XREADGROUP in flight may have taken.
 	reading [streamConsumers]int
 }
 
@@ -81,7 +81,7 @@ func (w *consumers) run(dial dialer, r *rand.Rand) error {
 	return runTasks(w.label, dial, r, tasks)
 }
 
-// known is how many entries there were after the last restart.
+// known is the number of entries after the last restart.
 func (w *consumers) known() int {
 	if w.base == nil {
 		return 0
@@ -154,7 +154,7 @@ func (w *consumers) consume(c *transcript.Conn, r *rand.Rand, i int) error {
 	}
 }
 
-// acknowledge acknowledges some of a consumer's pending entries with one command, and gives the others.
+// acknowledge acknowledges some of a consumer's pending entries with one command, and returns the others.
 func (w *consumers) acknowledge(c *transcript.Conn, r *rand.Rand, own []streamID) ([]streamID, error) {
 	n := min(r.IntN(2*readCount), len(own))
 	if n == 0 {
@@ -239,12 +239,12 @@ func (w *consumers) check(found *stream, e ending) error {
 	return w.checkPending(found, found.groups[groupName], e)
 }
 
-// deliveredBefore reports whether the entry had been delivered to somebody by the last restart.
+// deliveredBefore reports whether the entry had been delivered by the last restart.
 func (w *consumers) deliveredBefore(id streamID) bool {
 	return w.base != nil && !id.after(w.base.groups[groupName].last)
 }
 
-// checkPending checks what the group has given out. Every entry up to its last one is pending, or XACK was sent for it.
+// checkPending checks the group's deliveries. Every entry up to its last one is pending, or XACK was sent for it.
 func (w *consumers) checkPending(found *stream, g *group, e ending) error {
 	room := map[string]int{}
 	for i, n := range w.reading {

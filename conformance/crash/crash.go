@@ -1,5 +1,5 @@
 // Package crash kills a server at random instants under load, starts it again on the same data, and checks that
-// everything it had acknowledged is there, once, and nothing in part.
+// everything it had acknowledged is there, exactly once, and nothing is there in part.
 package crash
 
 import (
@@ -24,28 +24,28 @@ var scriptSHA = func() string {
 	return hex.EncodeToString(sum[:])
 }()
 
-// Options say what Run does.
+// Options configure a run.
 type Options struct {
 	// Server is the binary: atomredis, or redis-server.
 	Server string
-	// Rounds is how often the server is loaded and ended.
+	// Rounds is the number of times the server is loaded and ended.
 	Rounds int
-	// Seed chooses commands and instants. The server's timing is not repeatable.
+	// Seed determines commands and instants. The server's timing is not repeatable.
 	Seed uint64
-	// Fsync is the server's appendfsync: with always nothing acknowledged may be missing, with everysec nothing that was
-	// acknowledged a second before the end.
+	// Fsync is the server's appendfsync: with always nothing acknowledged may be missing, with everysec nothing that
+	// was acknowledged a second before the end.
 	Fsync string
-	// Dir is where data directories and the log go. It must exist.
+	// Dir is the directory for data directories and the log. It must exist.
 	Dir string
-	// Progress is told of every tenth round; it may be nil.
+	// Progress receives a line every ten rounds; it may be nil.
 	Progress io.Writer
-	// Tamper, if not nil, is called after every start before the check, to test whether the check notices.
+	// Tamper, if not nil, is called after every start and before the check, to test that the check notices changes.
 	Tamper func(*transcript.Conn) error
 	// Damage, if not nil, is called with the data directory before every start, for the same purpose.
 	Damage func(dir string) error
 }
 
-// Result counts what Run has done.
+// Result counts the work of Run.
 type Result struct {
 	Rounds, Kills, Restarts int
 	// Writes is the number of acknowledged writes that were checked.
@@ -53,9 +53,9 @@ type Result struct {
 }
 
 const (
-	// freshRounds is after how many rounds the data directory is a new one.
+	// freshRounds is the number of rounds after which the data directory is replaced by a new one.
 	freshRounds = 50
-	// lossWindow is how old what everysec loses may be.
+	// lossWindow is the greatest age of data that everysec may lose.
 	lossWindow = time.Second
 )
 
@@ -68,12 +68,13 @@ type tester struct {
 	launch  *launcher
 	dir     string
 	workers []worker
-	// idle counts for how many rounds nothing of a worker was acknowledged.
+	// idle is the number of rounds in which nothing of a worker was acknowledged.
 	idle map[string]int
 	last ending
 }
 
-// Run loads, ends and checks the server again and again. The error tells the first loss, and Dir keeps the data then.
+// Run loads, ends and checks the server again and again. The error describes the first loss; the data is then left in
+// Dir.
 func Run(ctx context.Context, o Options) (Result, error) {
 	l, err := newLauncher(o.Server, o.Fsync, filepath.Join(o.Dir, "server.log"))
 	if err != nil {
@@ -109,7 +110,7 @@ func (t *tester) failure(err error) error {
 		tail(t.launch.log.Name()))
 }
 
-// fresh begins with no data.
+// fresh starts without data.
 func (t *tester) fresh() (err error) {
 	if t.dir, err = os.MkdirTemp(t.Dir, "data-"); err != nil {
 		return err
@@ -118,7 +119,7 @@ func (t *tester) fresh() (err error) {
 	add := func(w worker) { t.workers = append(t.workers, w) }
 	var pause time.Duration
 	if t.Fsync != "always" {
-		pause = 4 * time.Millisecond // there is more to search for the point up to which the data goes
+		pause = 4 * time.Millisecond // there are more candidates for the point up to which the data goes
 	}
 	for i := range 2 {
 		add(newLinear(fmt.Sprintf("transaction%d", i), &sequence{label: fmt.Sprintf("transaction%d", i)}, 4, pause))
@@ -159,7 +160,7 @@ func (t *tester) fresh() (err error) {
 	return nil
 }
 
-// finish checks what is there for the last time, shuts the server down, and deletes the data.
+// finish checks the data for the last time, shuts the server down, and deletes the data.
 func (t *tester) finish() error {
 	if t.dir == "" {
 		return nil
@@ -229,7 +230,7 @@ func (t *tester) killEarly() error {
 	}
 }
 
-// check compares what the server holds with what the workers know.
+// check compares the server's data with the workers' records.
 func (t *tester) check(s *server) error {
 	c, err := s.dial()
 	if err != nil {
@@ -297,7 +298,7 @@ func (t *tester) load(s *server) error {
 	return errors.Join(append(errs, early, err)...)
 }
 
-// disturb waits a random time, in which it may start checkpoints. That a worker ends in this time is an error.
+// disturb waits a random time, in which it may start checkpoints. A worker that ends in this time is an error.
 func (t *tester) disturb(s *server, ended <-chan string) error {
 	length := time.Duration(t.rand.Int64N(int64(150 * time.Millisecond)))
 	if n := t.rand.IntN(100); n < 3 || t.Fsync != "always" && n < 20 {
@@ -319,14 +320,14 @@ func (t *tester) disturb(s *server, ended <-chan string) error {
 				command = "BGREWRITEAOF"
 			}
 			if c, err := s.dial(); err == nil {
-				do(c, []string{command}) // it may be under way already
+				do(c, []string{command}) // it may already be under way
 				c.Close()
 			}
 		}
 	}
 }
 
-// end kills the server, or rarely shuts it down.
+// end kills the server, or occasionally shuts it down.
 func (t *tester) end(s *server) error {
 	if t.rand.IntN(20) == 0 {
 		if err := s.shutdown(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// redis are options to test redis-server, where an oracle is asked for.
+// redis returns options for testing redis-server, if an oracle is requested.
 func redis(t *testing.T) Options {
 	if os.Getenv(oracle.Variable) != "1" {
 		t.Skipf("%s is not 1", oracle.Variable)
@@ -28,7 +28,7 @@ func TestRedisLosesNothing(t *testing.T) {
 
 func TestTamperingIsNoticed(t *testing.T) {
 	for name, c := range map[string]struct {
-		// report is a part of the error.
+		// report is part of the error.
 		report   string
 		commands [][]string
 	}{
@@ -69,7 +69,7 @@ func TestTamperingIsNoticed(t *testing.T) {
 	}
 }
 
-// The end of the append-only file is what a server loses that does not wait for the disk.
+// A server that does not wait for the disk loses the end of the append-only file.
 func TestLostEndIsNoticed(t *testing.T) {
 	o := redis(t)
 	starts := 0

@@ -13,7 +13,7 @@ type whole struct {
 	n     int
 }
 
-// The databases of the worker: one to be emptied, two to be swapped, and one that keys are moved to.
+// The databases of the worker: one is emptied, two are swapped, and keys are moved to the last.
 const (
 	flushed = 8
 	swapA   = 9
@@ -24,7 +24,7 @@ const (
 const (
 	// bigSize is the length of a big value.
 	bigSize = 1 << 20
-	// manyKeys is how many small keys there are, manyStep how many of them a command writes.
+	// manyKeys is the number of small keys, manyStep the number that one command writes.
 	manyKeys = 3000
 	manyStep = 100
 )
@@ -33,7 +33,7 @@ func (g *whole) restart(model) {}
 
 func (g *whole) key(kind string, i int) string { return g.label + ":" + kind + strconv.Itoa(i) }
 
-// big makes a text of a size, different from every other.
+// big makes a text of a given size, different from every other.
 func (g *whole) big(size int) string {
 	g.n++
 	unit := strconv.Itoa(g.n) + "-0123456789abcdef."

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// documents changes JSON documents, a large one among them, at paths. A value of this kind is in doc, of Go values.
+// documents changes JSON documents, one of them large, at paths. A value of this kind has a Go value in doc.
 type documents struct {
 	noObserver
 	label string
@@ -19,7 +19,7 @@ type documents struct {
 
 const (
 	documentKind = "ReJSON-RL"
-	// largeDocument is the number of the document that has many people, manyPeople how many.
+	// largeDocument is the number of the document that has many people, manyPeople their number.
 	largeDocument = 2
 	manyPeople    = 1500
 )
@@ -61,7 +61,7 @@ func (g *documents) next(r *rand.Rand) *op {
 		return plain("JSON.SET", key, "$", g.whole(g.n, r.IntN(people)))
 	}
 	o := g.change(r, key, person, count, number)
-	o.mayFail = true // there may be no such document; what this leaves is checked
+	o.mayFail = true // the document may not exist; the result is checked
 	return o
 }
 
@@ -110,7 +110,7 @@ func parse(text string) any {
 	return v
 }
 
-// cloneJSON copies a Go value of JSON.
+// cloneJSON copies a Go value that represents JSON.
 func cloneJSON(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -129,7 +129,7 @@ func cloneJSON(v any) any {
 	return v
 }
 
-// flat lists the scalars of a document by their paths, to show differences.
+// flat lists the scalars of a document by path, to show differences.
 func flat(v any) map[string]string {
 	all := map[string]string{}
 	var walk func(path string, v any)
@@ -151,7 +151,7 @@ func flat(v any) map[string]string {
 	return all
 }
 
-// object finds the object that has what a path of names leads to, and its name there; nil if there is none.
+// object finds the object that contains the target of a path of names, and its name there; nil if there is none.
 func (c *call) object(m model, key int) (map[string]any, string) {
 	v := m[c.place(key)]
 	if v == nil {
@@ -165,7 +165,7 @@ func (c *call) object(m model, key int) (map[string]any, string) {
 	return at, names[len(names)-1]
 }
 
-// jsonset knows JSON.SET key path value, with $ or a path of names.
+// jsonset models JSON.SET key path value, with $ or a path of names.
 func jsonset(m model, c *call) {
 	if c.args[2] == "$" {
 		m[c.place(1)] = &value{kind: documentKind, doc: parse(c.args[3])}
@@ -194,12 +194,12 @@ func jsonarrappend(m model, c *call) {
 	})
 }
 
-// jsonarrinsert knows JSON.ARRINSERT key path 0 value.
+// jsonarrinsert models JSON.ARRINSERT key path 0 value.
 func jsonarrinsert(m model, c *call) {
 	c.changeArray(m, func(a []any) []any { return slices.Insert(a, 0, parse(c.args[4])) })
 }
 
-// jsonarrpop knows JSON.ARRPOP key path 0|-1.
+// jsonarrpop models JSON.ARRPOP key path 0|-1.
 func jsonarrpop(m model, c *call) {
 	c.changeArray(m, func(a []any) []any {
 		switch {
@@ -212,7 +212,7 @@ func jsonarrpop(m model, c *call) {
 	})
 }
 
-// jsonarrtrim knows JSON.ARRTRIM key path 0 last.
+// jsonarrtrim models JSON.ARRTRIM key path 0 last.
 func jsonarrtrim(m model, c *call) {
 	c.changeArray(m, func(a []any) []any { return a[:min(len(a), c.int(4)+1)] })
 }
@@ -236,7 +236,7 @@ func jsonstrappend(m model, c *call) {
 	}
 }
 
-// jsonmerge knows JSON.MERGE key $ value. Where there is no such key the value is stored as it is, with its nulls.
+// jsonmerge models JSON.MERGE key $ value. If there is no such key, the value is stored unchanged, with its nulls.
 func jsonmerge(m model, c *call) {
 	p := c.place(1)
 	if v := m[p]; v != nil {
@@ -246,7 +246,7 @@ func jsonmerge(m model, c *call) {
 	m[p] = &value{kind: documentKind, doc: parse(c.args[3])}
 }
 
-// merged is what JSON Merge Patch (RFC 7396) makes.
+// merged is the result of JSON Merge Patch (RFC 7396).
 func merged(v, patch any) any {
 	changes, ok := patch.(map[string]any)
 	if !ok {

@@ -23,16 +23,16 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
-// This file has what workers have in common that come through doors.
+// This file is shared by the workers that use doors.
 
-// doors are the doors of the server that is tested: where they listen, and what opens them.
+// doors are the doors of the tested server: their addresses, and what opens them.
 type doors struct {
 	addrs   map[string]string // by name
 	options []string          // of the server
 	secrets *tls.Config       // of clients of Skein
 }
 
-// newDoors chooses addresses. Files go to a directory.
+// newDoors chooses addresses. Files go to dir.
 func newDoors(dir string) (d doors, err error) {
 	d.addrs = map[string]string{}
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
@@ -55,11 +55,11 @@ func newDoors(dir string) (d doors, err error) {
 	return d, nil
 }
 
-// doorChange is what one request does to keys, all of it or nothing: their new values, or "" if they are removed.
+// doorChange is the effect of one request on keys, all of it or nothing: their new values, or "" if they are removed.
 type doorChange map[string]string
 
-// doorHistory is what the keys of one client hold that waits for each reply: what they held after the last restart, and
-// what was sent since. So they hold what some first part of that leaves.
+// doorHistory is the state of the keys of one client that waits for each reply: their values after the last restart,
+// and the changes sent since. So their values now are the result of some first part of these changes.
 type doorHistory struct {
 	base map[string]string
 	sent []doorSent
@@ -72,21 +72,21 @@ type doorSent struct {
 
 func newDoorHistory() *doorHistory { return &doorHistory{base: map[string]string{}} }
 
-// send notes a change that will be sent, and returns its number.
+// send records a change that will be sent, and returns its number.
 func (h *doorHistory) send(c doorChange) int {
 	h.sent = append(h.sent, doorSent{change: c})
 	return len(h.sent) - 1
 }
 
-// answered notes that a change was acknowledged, unless there is an error.
+// answered records that a change was acknowledged, unless there is an error.
 func (h *doorHistory) answered(n int, err error) {
 	if err == nil {
 		h.sent[n].acked = time.Now()
 	}
 }
 
-// settle checks what the keys hold, takes it for the truth from then on, and returns how many changes were
-// acknowledged.
+// settle checks the values of the keys, accepts them as the state from then on, and returns the number of acknowledged
+// changes.
 func (h *doorHistory) settle(found map[string]string, e ending) (acked int, err error) {
 	sure := 0
 	for i, s := range h.sent {
@@ -123,7 +123,7 @@ func (c doorChange) apply(state map[string]string) {
 	}
 }
 
-// differences describes a few keys that are not as they should be.
+// differences describes a few keys that have wrong values.
 func differences(want, found map[string]string) string {
 	var b strings.Builder
 	shown := 0
@@ -142,13 +142,13 @@ func differences(want, found map[string]string) string {
 	return b.String()
 }
 
-// inquirer is a worker that asks the server itself for what it checks, beside the snapshot, before each settle. Doors
-// may change their keys at any time, as deadlines do.
+// inquirer is a worker that queries the server itself, besides the snapshot, before each settle. Doors may change their
+// keys at any time, for example by deadlines.
 type inquirer interface {
 	inquire(c *transcript.Conn) error
 }
 
-// freePort returns a port of the loopback interface that is free.
+// freePort returns a free port of the loopback interface.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -181,7 +181,7 @@ func runDoorTasks[C any](label string, dial func() (C, func(), error), r *rand.R
 	return errors.Join(errs...)
 }
 
-// ended makes every error of a connection errEnded, but for a reply that does not come.
+// ended turns every error of a connection into errEnded, except for a missing reply.
 func ended(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("no reply in %v", replyTimeout)
@@ -189,7 +189,7 @@ func ended(err error) error {
 	return errEnded
 }
 
-// callRPC makes a call. That the server is gone is errEnded.
+// callRPC makes a call. If the server is gone it returns errEnded.
 func callRPC[Request, Reply any](method func(context.Context, Request, ...grpc.CallOption) (Reply, error), request Request) (
 	reply Reply, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), replyTimeout)

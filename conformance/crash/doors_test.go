@@ -47,7 +47,7 @@ func TestDoorHistorySettle(t *testing.T) {
 	}
 }
 
-// An owned key is there as long as its container.
+// An owned key exists as long as its container.
 func TestSkeinSettle(t *testing.T) {
 	type keys = map[string]string
 	for name, c := range map[string]struct {
@@ -86,7 +86,7 @@ func TestSkeinSettle(t *testing.T) {
 	}
 }
 
-// An execution that has finished stays so, or is removed.
+// An execution that has finished stays finished, or is removed.
 func TestPerperSettle(t *testing.T) {
 	for name, c := range map[string]struct {
 		found string

@@ -11,13 +11,13 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
-// databases is how many there are.
+// databases is the number of databases.
 const databases = 16
 
-// chunk is how many keys are read in one pipeline.
+// chunk is the number of keys read in one pipeline.
 const chunk = 200
 
-// takeSnapshot reads everything that the server holds.
+// takeSnapshot reads all data of the server.
 func takeSnapshot(c *transcript.Conn) (*snapshot, error) {
 	s := &snapshot{data: model{}, owned: map[string][]place{}}
 	s.read.from = time.Now().UnixMilli()
@@ -140,7 +140,7 @@ func (s *snapshot) readKeys(c *transcript.Conn, db int, keys []string) error {
 	return nil
 }
 
-// fill puts what the server replied into the value of a key.
+// fill stores the server's reply in the value of a key.
 func (s *snapshot) fill(c *transcript.Conn, p place, reply transcript.Value) error {
 	v, elems := s.data[p], reply.Elems
 	switch v.kind {
@@ -243,7 +243,7 @@ func (s *stream) readGroup(c *transcript.Conn, key, name string, last streamID) 
 	return nil
 }
 
-// fields reads a flat list of names and values; those that are no texts or numbers come out empty.
+// fields reads a flat list of names and values; values that are neither texts nor numbers become empty.
 func fields(v transcript.Value) map[string]string {
 	m := map[string]string{}
 	for i := 0; i+1 < len(v.Elems); i += 2 {

@@ -10,11 +10,11 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
-// fieldsOwner is the worker of whose hashes the deadlines of fields are read.
+// fieldsOwner is the worker whose hashes have deadlines of fields that are read.
 const fieldsOwner = "fields"
 
-// fieldDeadlines gives fields of hashes short and long times to live. A field with a short one is never written
-// again, and its hash has a field that stays, so that no command depends on whether it has expired yet.
+// fieldDeadlines gives fields of hashes short and long times to live. A field with a short one is never written again,
+// and its hash has a permanent field, so no command depends on whether the field has expired yet.
 type fieldDeadlines struct {
 	noObserver
 	label string
@@ -83,8 +83,7 @@ func (g *fieldDeadlines) next(r *rand.Rand) *op {
 	}
 }
 
-// alive gives what is left of a hash whose fields may have expired when it was read: those that may have are those
-// that were not found.
+// alive returns a hash without the fields that may have expired when it was read and were not found.
 func (v *value) alive(got *value, read window) *value {
 	if v == nil || len(v.fields) == 0 {
 		return v
@@ -106,12 +105,12 @@ func (v *value) alive(got *value, read window) *value {
 	return left
 }
 
-// sameFields reports whether the deadlines that were found lie where they are wanted.
+// sameFields reports whether the found deadlines are within the expected windows.
 func sameFields(want, got map[string]window) bool {
 	return maps.EqualFunc(want, got, func(w, g window) bool { return w.from <= g.from && g.to <= w.to })
 }
 
-// settleFields makes what was found of a hash the truth.
+// settleFields accepts the found deadlines of a hash as its state.
 func (v *value) settleFields(found *value) {
 	maps.DeleteFunc(v.elems, func(f, _ string) bool {
 		_, there := found.elems[f]
@@ -148,7 +147,7 @@ func (v *value) setField(field string, w window) {
 	v.fields[field] = w
 }
 
-// expireField gives a field that there is a deadline; one that is over removes it.
+// expireField sets the deadline of an existing field; a deadline in the past removes it.
 func (c *call) expireField(v *value, field, unit string, n int64) {
 	if _, ok := v.elems[field]; !ok {
 		return
@@ -163,7 +162,7 @@ func (c *call) expireField(v *value, field, unit string, n int64) {
 	v.setField(field, window{d.lo, d.hi})
 }
 
-// hexpire knows the commands HEXPIRE, HPEXPIRE and HPEXPIREAT key n FIELDS numfields field ….
+// hexpire models the commands HEXPIRE, HPEXPIRE and HPEXPIREAT key n FIELDS numfields field ….
 func hexpire(m model, c *call) {
 	v := m.peek(c.place(1), "hash")
 	for _, f := range c.args[5:] {
@@ -171,7 +170,7 @@ func hexpire(m model, c *call) {
 	}
 }
 
-// hpersist knows HPERSIST key FIELDS numfields field ….
+// hpersist models HPERSIST key FIELDS numfields field ….
 func hpersist(m model, c *call) {
 	v := m.peek(c.place(1), "hash")
 	for _, f := range c.args[4:] {
@@ -179,7 +178,7 @@ func hpersist(m model, c *call) {
 	}
 }
 
-// hgetex knows HGETEX key PERSIST|(unit n) FIELDS numfields field ….
+// hgetex models HGETEX key PERSIST|(unit n) FIELDS numfields field ….
 func hgetex(m model, c *call) {
 	v := m.peek(c.place(1), "hash")
 	if c.args[2] == "PERSIST" {
@@ -193,7 +192,7 @@ func hgetex(m model, c *call) {
 	}
 }
 
-// hgetdel knows HGETDEL key FIELDS numfields field ….
+// hgetdel models HGETDEL key FIELDS numfields field ….
 func hgetdel(m model, c *call) {
 	v := m.peek(c.place(1), "hash")
 	for _, f := range c.args[4:] {
@@ -202,7 +201,7 @@ func hgetdel(m model, c *call) {
 	}
 }
 
-// hsetex knows HSETEX key [FNX|FXX] KEEPTTL|(unit n) FIELDS numfields field value ….
+// hsetex models HSETEX key [FNX|FXX] KEEPTTL|(unit n) FIELDS numfields field value ….
 func hsetex(m model, c *call) {
 	p := c.place(1)
 	at := slices.Index(c.args, "FIELDS")

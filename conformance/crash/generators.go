@@ -7,19 +7,19 @@ import (
 )
 
 // sequence writes the same number to keys of several types at once, in a transaction or a script, so that after a
-// restart all of them agree on one number.
+// restart all of them have the same number.
 type sequence struct {
 	label  string
 	script bool
-	// loaded says that the server knows the script.
+	// loaded reports that the server knows the script.
 	loaded bool
 	n      int
 }
 
-// sequenceKept is how many elements the collections of a sequence keep.
+// sequenceKept is the number of elements that the collections of a sequence keep.
 const sequenceKept = 300
 
-// sequenceScript does what commands does. The first seven keys are given, the eighth is in database 1.
+// sequenceScript does the same as commands. The first seven keys are given, the eighth is in database 1.
 const sequenceScript = `
 local n, k, old = ARGV[1], KEYS, ARGV[2]
 redis.call('SET', k[1], n)
@@ -170,11 +170,11 @@ func (g *expiring) next(r *rand.Rand) *op {
 	}
 }
 
-// grouped works on a stream with a group, in the name of three consumers on one connection, so that the state of the
-// group is known exactly.
+// grouped works on a stream with a group, as three consumers on one connection, so that the state of the group is known
+// exactly.
 type grouped struct {
 	label string
-	// newer says that the server has XDELEX and XACKDEL.
+	// newer reports that the server has XDELEX and XACKDEL.
 	newer   bool
 	created bool
 	added   int
@@ -182,7 +182,7 @@ type grouped struct {
 	given []string
 }
 
-// groupedLimit is the number of entries at which the stream begins anew.
+// groupedLimit is the number of entries at which a new stream is begun.
 const groupedLimit = 2000
 
 func (g *grouped) next(r *rand.Rand) *op {
@@ -215,7 +215,7 @@ func (g *grouped) next(r *rand.Rand) *op {
 		i := r.IntN(len(g.given))
 		id := g.given[i]
 		references := []string{"KEEPREF", "DELREF", "ACKED"}[r.IntN(3)]
-		if g.newer && n < 15 && references != "KEEPREF" { // which would leave entries pending that are gone
+		if g.newer && n < 15 && references != "KEEPREF" { // it would leave entries pending that are gone
 			return plain("XDELEX", key, references, "IDS", "1", id)
 		}
 		g.given[i] = g.given[len(g.given)-1]

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// large changes random elements of one collection that has many, and now and then moves or deletes it.
+// large changes random elements of one collection with many elements, and occasionally moves or deletes it.
 type large struct {
 	noObserver
 	label, kind string
-	// size is how many elements it should have; have, about how many it has.
+	// size is the intended number of elements; have is the approximate number.
 	size, have int
 	// n numbers the contents, so that no two are equal.
 	n int
 }
 
-// fillStep is how many elements a command adds while the collection grows.
+// fillStep is the number of elements that a command adds while the collection grows.
 const fillStep = 500
 
 func (g *large) key() string { return g.label + ":large" }
@@ -98,7 +98,7 @@ func (g *large) grow(r *rand.Rand) *op {
 	return plain(args...)
 }
 
-// change makes a command that changes some elements and about keeps their number.
+// change makes a command that changes some elements and leaves their number about the same.
 func (g *large) change(r *rand.Rand) []string {
 	switch g.kind {
 	case "list":

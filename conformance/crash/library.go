@@ -9,7 +9,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
-// library replaces and deletes a library of functions, and calls its function, which writes down which version it is.
+// library replaces and deletes a library of functions, and calls its function, which writes its version to a key.
 type library struct {
 	noObserver
 	label string
@@ -18,13 +18,13 @@ type library struct {
 
 const (
 	libraryName = "crashlibrary"
-	// libraryDatabase stands in a place for what is in no database.
+	// libraryDatabase is the database of places that belong to no database.
 	libraryDatabase = -1
-	// libraryOwner is the worker that the library belongs to.
+	// libraryOwner is the worker that owns the library.
 	libraryOwner = "library"
 )
 
-// libraryPlace is where the model has the source of the library, as a string.
+// libraryPlace is where the model stores the source of the library, as a string.
 var libraryPlace = place{libraryDatabase, libraryOwner + ":source"}
 
 func librarySource(version int) string {
@@ -36,7 +36,7 @@ redis.register_function('crashnote', function(keys, args)
 end)`, libraryName, version)
 }
 
-// version gives the version that a source says.
+// version returns the version in a source.
 func version(source string) string {
 	_, rest, _ := strings.Cut(source, "' by ")
 	number, _, _ := strings.Cut(rest, "'")
@@ -61,11 +61,11 @@ func (g *library) next(r *rand.Rand) *op {
 	default:
 		o = plain("FCALL", "crashnote", "2", g.label+":list", g.label+":count", strconv.Itoa(g.n))
 	}
-	o.mayFail = true // there may be no library; what this leaves is checked
+	o.mayFail = true // the library may not exist; the result is checked
 	return o
 }
 
-// function knows FUNCTION LOAD REPLACE source and FUNCTION DELETE name.
+// function models FUNCTION LOAD REPLACE source and FUNCTION DELETE name.
 func function(m model, c *call) {
 	c.touched = append(c.touched, libraryPlace)
 	if c.args[1] == "DELETE" {

@@ -16,7 +16,7 @@ type mixed struct {
 
 func (g *mixed) restart(model) {}
 
-// mixedLength is about how long lists and streams become.
+// mixedLength is the approximate length that lists and streams reach.
 const mixedLength = 200
 
 func (g *mixed) next(r *rand.Rand) *op {
@@ -39,7 +39,7 @@ func (g *mixed) next(r *rand.Rand) *op {
 	return o
 }
 
-// fails reports whether a command may find no key or no such element.
+// fails reports whether a command may find its key or element missing.
 func fails(args []string) bool { return args[0] == "RENAME" || args[0] == "LSET" }
 
 // key names one of n keys of a kind.
@@ -78,7 +78,7 @@ func (g *mixed) chosenByServer(r *rand.Rand) *op {
 	return o
 }
 
-// command makes a command whose outcome follows from what is there.
+// command makes a command whose outcome follows from the data.
 func (g *mixed) command(r *rand.Rand) []string {
 	switch r.IntN(6) {
 	case 0:
@@ -201,7 +201,7 @@ func (g *mixed) zsetCommand(r *rand.Rand) []string {
 	}
 }
 
-// anyCommand makes a command on streams, or one that is for keys of all types.
+// anyCommand makes a command on streams, or one that works on keys of all types.
 func (g *mixed) anyCommand(r *rand.Rand) []string {
 	kind := []string{"text", "list", "hash", "set", "zset"}[r.IntN(5)]
 	key, to := g.pair(r, kind)

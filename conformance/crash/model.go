@@ -23,28 +23,29 @@ func (p place) String() string {
 // window is a span of wall-clock time in Unix milliseconds.
 type window struct{ from, to int64 }
 
-// value is what a key holds, in the model as on the server.
+// value is the value of a key, in the model and on the server.
 type value struct {
-	// kind is what TYPE says.
+	// kind is the reply to TYPE.
 	kind string
 	text string
 	list []string
-	// elems are the fields and values of a hash, the members of a set, or the members and scores of a sorted set; series,
-	// sketches, vector sets and arrays say what theirs are.
+	// elems are the fields and values of a hash, the members of a set, or the members and scores of a sorted set;
+	// series, sketches, vector sets and arrays describe their own use.
 	elems  map[string]string
 	stream *stream
 	// fields are the deadlines of fields of a hash, like lo and hi.
 	fields map[string]window
 	// doc is a JSON document.
 	doc any
-	// The deadline, in Unix milliseconds, lies between lo and hi; both are 0 without one. What the server tells is exact.
+	// The deadline, in Unix milliseconds, lies between lo and hi; both are 0 without one. Deadlines read from the
+	// server are exact.
 	lo, hi int64
 }
 
-// model is what a worker's keys should hold.
+// model is the expected state of a worker's keys.
 type model map[place]*value
 
-// snapshot is all that a server holds, read while nobody writes.
+// snapshot is all data of a server, read while nobody writes.
 type snapshot struct {
 	data model
 	read window
@@ -52,7 +53,7 @@ type snapshot struct {
 	owned map[string][]place
 }
 
-// clockSlack is by how many milliseconds the clock that a server reads once per round may be behind or ahead of ours.
+// clockSlack is how many milliseconds the clock that a server reads once per round may be behind or ahead of ours.
 const clockSlack = 20
 
 // newValue makes an empty value.
@@ -68,7 +69,7 @@ func newValue(kind string) *value {
 	return v
 }
 
-// open gives the value of a key, and makes an empty one where there is none.
+// open returns the value of a key, and makes an empty one if there is none.
 func (m model) open(p place, kind string) *value {
 	if m[p] == nil {
 		m[p] = newValue(kind)
@@ -76,7 +77,7 @@ func (m model) open(p place, kind string) *value {
 	return m[p]
 }
 
-// peek gives the value of a key, or an empty one that the model does not keep.
+// peek returns the value of a key, or an empty one that the model does not keep.
 func (m model) peek(p place, kind string) *value {
 	if v := m[p]; v != nil {
 		return v
@@ -84,7 +85,7 @@ func (m model) peek(p place, kind string) *value {
 	return newValue(kind)
 }
 
-// clone copies a value with all that it holds.
+// clone makes a deep copy of a value.
 func (v *value) clone() *value {
 	w := *v
 	w.list = slices.Clone(v.list)
@@ -97,7 +98,7 @@ func (v *value) clone() *value {
 	return &w
 }
 
-// empty reports whether the value is one that Redis deletes.
+// empty reports whether Redis would delete the key of the value.
 func (v *value) empty() bool {
 	switch v.kind {
 	case "list":
@@ -108,7 +109,7 @@ func (v *value) empty() bool {
 	return false
 }
 
-// same reports whether what was read within the window is what is wanted; nil stands for no key.
+// same reports whether a value read within the window is the expected one; nil means no key.
 func same(want, got *value, read window) bool {
 	if want != nil && want.hi != 0 {
 		if want.hi+clockSlack < read.from {
@@ -126,7 +127,7 @@ func same(want, got *value, read window) bool {
 		want.stream.equal(got.stream) && reflect.DeepEqual(want.doc, got.doc)
 }
 
-// difference says in short how two values differ.
+// difference describes briefly how two values differ.
 func difference(want, got *value) string {
 	switch {
 	case want == nil && got == nil:

@@ -14,7 +14,7 @@ import (
 	atomredis "github.com/atomredis/atomredis/server"
 )
 
-// What the model says that commands leave is what a server has that is not killed.
+// The model's result of commands is that of a server that is not killed.
 func TestModelAgreesWithAServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -34,7 +34,7 @@ func TestModelAgreesWithAServer(t *testing.T) {
 	c, reader := connect(), connect()
 
 	all := generators("worker")
-	all["fields"] = &fieldDeadlines{label: fieldsOwner} // by whose name their deadlines are read
+	all["fields"] = &fieldDeadlines{label: fieldsOwner} // the worker whose deadlines are read
 	all["library"] = &library{label: libraryOwner}
 	all["grouped"] = &grouped{label: "worker", newer: true}
 	for name, g := range all {

@@ -16,7 +16,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
-// under is a server in this process, whose data survives it.
+// under is a server in this process; its data survives it.
 type under struct {
 	t  *testing.T
 	o  atomredis.Options
@@ -44,7 +44,7 @@ func (u *under) ask(commands ...[]string) []transcript.Value {
 	return replies
 }
 
-// each asks for something for each key but those of compactions, whose rules are not copied.
+// each executes commands for each key except those of compactions, whose rules are not copied.
 func (u *under) each(commands func(key string) [][]string) {
 	keys, err := scan(u.c)
 	require.NoError(u.t, err)
@@ -55,7 +55,7 @@ func (u *under) each(commands func(key string) [][]string) {
 	}
 }
 
-// journeys are the ways that values go, after which they are what they were.
+// journeys are the ways that values travel; afterwards they must be unchanged.
 var journeys = map[string]func(u *under){
 	"nowhere":    func(*under) {},
 	"checkpoint": func(u *under) { u.ask([]string{"SAVE"}) },
@@ -77,8 +77,8 @@ var journeys = map[string]func(u *under){
 	},
 }
 
-// TestTypesAreLikeModels sends random commands, takes the values every way they can go, and compares them with what plain
-// code has done.
+// TestTypesAreLikeModels sends random commands, sends the values on every journey, and compares them with the results
+// of plain code.
 func TestTypesAreLikeModels(t *testing.T) {
 	operations, between := 20_000, 2000
 	switch {

@@ -19,9 +19,9 @@ import (
 	"github.com/atomredis/atomredis/internal/wire/fabric"
 )
 
-// perper is a worker that comes through the door for thin clients of Ignite. Two writers put and remove entries of a
-// cache, also two of them at once; a third one creates executions, finishes them, and removes some. One that has
-// finished does not come back: after each start the door for agents is asked for those that have not.
+// perper is a worker that uses the door for thin clients of Ignite. Two writers put and remove entries of a cache, also
+// two at once; a third one creates executions, finishes them, and removes some. A finished execution does not come
+// back: after each start the door for agents is asked for the unfinished ones.
 type perper struct {
 	addr    string
 	fabric  string                      // the address of the other door
@@ -34,7 +34,7 @@ type perper struct {
 const (
 	perperWriters = 3
 	perperCaller  = perperWriters - 1
-	// perperKeys is how many keys a writer has, perperCalls how many executions there are at most.
+	// perperKeys is the number of keys of a writer, perperCalls the most executions at once.
 	perperKeys, perperCalls = 20, 10
 	perperCache             = "crash"
 	perperExecutions        = "executions"
@@ -60,7 +60,7 @@ func (w *perper) run(_ dialer, r *rand.Rand) error {
 	return runDoorTasks("perper", w.dial, r, tasks)
 }
 
-// The operations of the protocol that are used here.
+// The operations of the protocol used here.
 const (
 	ignitePut             = 1001
 	ignitePutIfAbsent     = 1002
@@ -70,7 +70,7 @@ const (
 	igniteGetOrCreate     = 1052
 )
 
-// igniteHandshake is that of a client of version 1.7.0.
+// igniteHandshake is the handshake of a client of version 1.7.0.
 const igniteHandshake = "\x0e\x00\x00\x00\x01\x01\x00\x07\x00\x00\x00\x02\x0c\x01\x00\x00\x00\x04"
 
 // thinClient is a thin client of Ignite.
@@ -134,7 +134,7 @@ func (c *thinClient) ask(op uint16, body []byte) ([]byte, error) {
 	return reply[header:], nil
 }
 
-// entryOf appends parts to the head of an operation of a cache, whose number is the hash of its name.
+// entryOf appends parts to the head of a cache operation. The cache's number is the hash of its name.
 func entryOf(cache string, parts ...[]byte) []byte {
 	b := append(binary.LittleEndian.AppendUint32(nil, uint32(objects.Hash(cache))), 0)
 	for _, o := range parts {
@@ -181,7 +181,7 @@ func execution(id string, state string) []byte {
 		text("instance", id), text("delegate", "Run"), {ID: objects.ID("finished"), Value: objects.AppendBool(nil, state == perperFinished)}})
 }
 
-// call creates executions, finishes them as agents do, and removes some that have finished.
+// call creates executions, finishes them as agents do, and removes some finished ones.
 func (w *perper) call(c *thinClient, r *rand.Rand) error {
 	h := w.writers[perperCaller]
 	state := maps.Clone(h.base)
@@ -247,7 +247,7 @@ func (w *perper) inquire(c *transcript.Conn) error {
 	return w.inquireAgent()
 }
 
-// inquireAgent asks as an agent does which executions there are for it.
+// inquireAgent asks, as an agent does, for the executions that it has to run.
 func (w *perper) inquireAgent() error {
 	conn, err := grpc.NewClient("passthrough:///"+w.fabric, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -270,7 +270,7 @@ func (w *perper) inquireAgent() error {
 	return nil
 }
 
-// plainText is the text of an object that is a string; of another one, its bytes.
+// plainText is the text of a string object, and the bytes of any other object.
 func plainText(object string) string {
 	if len(object) > 5 && object == string(objects.AppendString(nil, object[5:])) {
 		return object[5:]

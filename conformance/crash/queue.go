@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// backlog is how many elements wait in a queue or stream before its producers pause.
+	// backlog is the number of waiting elements at which the producers of a queue or stream pause.
 	backlog = 100
-	// idlePause is the longest pause of a producer, in which consumers come to block.
+	// idlePause is the longest pause of a producer, in which consumers begin to block.
 	idlePause = 4 * time.Millisecond
 )
 
 // queue is a worker whose producers push numbered elements and whose consumers take them with a blocking command. Each
-// element must be in exactly one place. As every producer pushes in order and consumers take from the front, what a
-// queue holds of a producer is a run of consecutive numbers.
+// element must be in exactly one place. Every producer pushes in order and consumers take from the front, so the
+// elements of a producer in a queue are a run of consecutive numbers.
 type queue struct {
 	label string
 	// kind is the command of the consumers.
@@ -30,21 +30,21 @@ type queue struct {
 
 	mu        sync.Mutex
 	producers [queueProducers]producer
-	// taken has the elements that were taken since the last restart, and when that was acknowledged.
+	// taken has the elements that were taken since the last restart, and when their removal was acknowledged.
 	taken map[element]time.Time
 	// processing has the elements that were in the processing list after the last restart, or were moved there since.
 	processing map[element]bool
-	// done has the elements that the consumer wants to remove from the processing list; the time is zero until
+	// done has the elements that the consumer removes from the processing list; the time is zero until that is
 	// acknowledged.
 	done map[element]time.Time
-	// inFlight is how many elements the commands without a reply may have taken.
+	// inFlight is the number of elements that commands without a reply may have taken.
 	inFlight int
 }
 
 const queueProducers = 2
 
-// producer is what one producer has pushed: base, the first number that is not taken and the last that was pushed as
-// of the last restart, and what was pushed since.
+// producer is the state of one producer: base, the first number not taken and the last number pushed, both as of the
+// last restart, and the pushes since.
 type producer struct {
 	first, last int
 	pushes      []pushed
@@ -136,7 +136,7 @@ func (q *queue) produce(c *transcript.Conn, r *rand.Rand, i int) error {
 			time.Sleep(time.Duration(r.Int64N(int64(idlePause))))
 		}
 		if full {
-			if _, err := ask(c, []string{"PING"}); err != nil { // to learn of the end
+			if _, err := ask(c, []string{"PING"}); err != nil { // to notice the end
 				return err
 			}
 			continue
@@ -160,7 +160,7 @@ func (q *queue) produce(c *transcript.Conn, r *rand.Rand, i int) error {
 	}
 }
 
-// push makes the command that pushes the next n elements, and notes it.
+// push makes the command that pushes the next n elements, and records it.
 func (q *queue) push(p *producer, i, n int) []string {
 	next := p.sent()
 	args := []string{"RPUSH", q.key()}
@@ -179,7 +179,7 @@ func (q *queue) push(p *producer, i, n int) []string {
 	return args
 }
 
-// sent is the last number that was sent.
+// sent is the last number sent.
 func (p *producer) sent() int {
 	if len(p.pushes) == 0 {
 		return p.last
@@ -187,7 +187,7 @@ func (p *producer) sent() int {
 	return p.pushes[len(p.pushes)-1].last
 }
 
-// blmpopCount is how many elements BLMPOP takes at once.
+// blmpopCount is the number of elements that BLMPOP takes at once.
 const blmpopCount = 3
 
 // take takes elements until the connection ends.
@@ -210,7 +210,7 @@ func (q *queue) take(c *transcript.Conn, _ *rand.Rand) error {
 	}
 }
 
-// request sends a command that takes up to most elements, which are in flight until it is answered.
+// request sends a command that takes up to most elements, which count as in flight until the reply.
 func (q *queue) request(most int, send func() ([]transcript.Value, error),
 	answered func(transcript.Value) error) error {
 	q.mu.Lock()
@@ -226,7 +226,7 @@ func (q *queue) request(most int, send func() ([]transcript.Value, error),
 	return answered(replies[0])
 }
 
-// note enters elements that were taken just now.
+// note records elements that were just taken.
 func (q *queue) note(elems []transcript.Value) error {
 	for _, v := range elems {
 		e, err := parseElement(v.Text)
@@ -242,7 +242,7 @@ func (q *queue) note(elems []transcript.Value) error {
 	return nil
 }
 
-// move moves elements to the processing list and removes most of them from there afterwards.
+// move moves elements to the processing list and afterwards removes most of them from it.
 func (q *queue) move(c *transcript.Conn, r *rand.Rand) error {
 	for {
 		command := []string{"BLMOVE", q.key(), q.processed(), "LEFT", "RIGHT", "0"}
@@ -264,7 +264,7 @@ func (q *queue) move(c *transcript.Conn, r *rand.Rand) error {
 	}
 }
 
-// finish removes some element from the processing list.
+// finish removes an element from the processing list.
 func (q *queue) finish(c *transcript.Conn) error {
 	var e element
 	q.mu.Lock()
@@ -348,9 +348,9 @@ func (q *queue) read(v *value) ([]element, error) {
 	return elems, nil
 }
 
-// settleProducer checks the elements of a producer, of which found are in the queue, and gives the number of
-// acknowledged pushes. Missing elements beyond those that the commands in flight may have taken are lost; room counts
-// these down.
+// settleProducer checks the elements of a producer, of which found are in the queue, and returns the number of
+// acknowledged pushes. Missing elements are lost, except for as many as the commands in flight may have taken. room
+// counts these down.
 func (q *queue) settleProducer(i int, found []int, processing map[element]bool, room *int, e ending) (int, error) {
 	p := &q.producers[i]
 	sure, acked, boundary := p.last, 0, map[int]bool{p.last: true}
@@ -363,7 +363,7 @@ func (q *queue) settleProducer(i int, found []int, processing map[element]bool, 
 			sure = push.last
 		}
 	}
-	first := sure + 1 // the first number that has not been taken
+	first := sure + 1 // the first number that was not taken
 	if len(found) > 0 {
 		first = found[0]
 		last := found[len(found)-1]
@@ -416,7 +416,7 @@ func (q *queue) settleProducer(i int, found []int, processing map[element]bool, 
 	return acked, nil
 }
 
-// adopt takes what is in the queue for what the producer has pushed so far.
+// adopt accepts the elements in the queue as all that the producer has pushed so far.
 func (q *queue) adopt(i int, queued []element) {
 	p := &q.producers[i]
 	last, count, first := p.sent(), 0, p.sent()+1

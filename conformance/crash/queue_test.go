@@ -14,7 +14,7 @@ func TestQueueSettle(t *testing.T) {
 	e := ending{killed: second(4), sure: second(2)}
 	for name, c := range map[string]struct {
 		queue, processing string
-		// what was pushed by producer 0: one by one, then 7 and 8 together
+		// the pushes of producer 0: one by one, then 7 and 8 together
 		acked    []time.Time
 		taken    map[int]time.Time
 		inFlight int

@@ -12,8 +12,9 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
-// searched makes, changes and drops search indexes, aliases, synonyms and a dictionary, and writes the hashes that the indexes cover.
-// The model has the definitions. What the indexes find is compared with the hashes themselves, after each restart.
+// searched makes, changes and drops search indexes, aliases, synonyms and a dictionary, and writes the hashes that the
+// indexes cover. The model has the definitions. After each restart the results of queries are compared with the hashes
+// themselves.
 type searched struct {
 	noObserver
 	label string
@@ -21,19 +22,20 @@ type searched struct {
 
 const (
 	indexKind = "index"
-	// indexDatabase stands in a place for what is in no database.
+	// indexDatabase is the database of places that belong to no database.
 	indexDatabase = -2
-	// dictionary ends the name of the dictionary.
+	// dictionary is the suffix of the dictionary's name.
 	dictionary = ":dictionary"
 	// indexedOver is the number above which hashes are in the filtered index.
 	indexedOver = 500
 )
 
-// indexNames end the names of the indexes: over all hashes, over those whose keys begin with 1, and over those that pass a filter.
+// indexNames are suffixes of the names of the indexes: over all hashes, over those whose keys begin with 1, and over
+// those that pass a filter.
 var indexNames = []string{":all", ":ones", ":filtered"}
 
 var (
-	indexedWords = []string{"amber", "blue", "cyan", "dun", "ecru"} // which have no stems but themselves
+	indexedWords = []string{"amber", "blue", "cyan", "dun", "ecru"} // each has only itself as stem
 	indexedTags  = []string{"x", "y", "z"}
 )
 
@@ -86,7 +88,7 @@ func (g *searched) next(r *rand.Rand) *op {
 	default:
 		return plain(g.set(r)...)
 	}
-	o.mayFail = true // there may be an index already, or none; what this leaves is checked
+	o.mayFail = true // the index may already exist, or not; the result is checked
 	return o
 }
 
@@ -109,22 +111,22 @@ func init() {
 	})
 }
 
-// indexPlace is where the model has an index, or a dictionary.
+// indexPlace is where the model stores an index, or a dictionary.
 func (c *call) indexPlace(i int) place {
 	p := place{indexDatabase, c.args[i]}
 	c.touched = append(c.touched, p)
 	return p
 }
 
-// ftCreate knows FT.CREATE index PREFIX 1 prefix [FILTER filter] SCHEMA … An index has its fields and their types, its aliases and
-// its synonyms in elems.
+// ftCreate models FT.CREATE index PREFIX 1 prefix [FILTER filter] SCHEMA … An index has its fields and their types, its
+// aliases and its synonyms in elems.
 func ftCreate(m model, c *call) {
 	if p := c.indexPlace(1); m[p] == nil {
 		m[p] = &value{kind: indexKind, elems: map[string]string{"field w": "TEXT", "field t": "TAG", "field n": "NUMERIC"}}
 	}
 }
 
-// ftDrop knows FT.DROPINDEX index [DD].
+// ftDrop models FT.DROPINDEX index [DD].
 func ftDrop(m model, c *call) {
 	p := c.indexPlace(1)
 	x := m[p]
@@ -143,7 +145,7 @@ func ftDrop(m model, c *call) {
 	}
 }
 
-// covers reports whether an index has a hash.
+// covers reports whether an index contains a hash.
 func covers(index, key string, v *value) bool {
 	label, name, _ := strings.Cut(index, ":")
 	switch name {
@@ -156,14 +158,14 @@ func covers(index, key string, v *value) bool {
 	return strings.HasPrefix(key, label+":")
 }
 
-// ftAlter knows FT.ALTER index SCHEMA ADD field NUMERIC.
+// ftAlter models FT.ALTER index SCHEMA ADD field NUMERIC.
 func ftAlter(m model, c *call) {
 	if x := m[c.indexPlace(1)]; x != nil {
 		x.elems["field "+c.args[4]] = c.args[5]
 	}
 }
 
-// ftAlias knows FT.ALIASUPDATE alias index and FT.ALIASDEL alias.
+// ftAlias models FT.ALIASUPDATE alias index and FT.ALIASDEL alias.
 func ftAlias(m model, c *call) {
 	var to place
 	if len(c.args) > 2 {
@@ -182,14 +184,14 @@ func ftAlias(m model, c *call) {
 	}
 }
 
-// ftSynonym knows FT.SYNUPDATE index group term.
+// ftSynonym models FT.SYNUPDATE index group term.
 func ftSynonym(m model, c *call) {
 	if x := m[c.indexPlace(1)]; x != nil {
 		x.elems["synonym "+c.args[3]+" "+c.args[2]] = ""
 	}
 }
 
-// ftDict knows FT.DICTADD and FT.DICTDEL dictionary term.
+// ftDict models FT.DICTADD and FT.DICTDEL dictionary term.
 func ftDict(m model, c *call) {
 	p := c.indexPlace(1)
 	if c.args[0] == "FT.DICTADD" {
@@ -199,8 +201,8 @@ func ftDict(m model, c *call) {
 	}
 }
 
-// readIndexes reads the definitions of all indexes and their dictionaries, and compares what the indexes find with the hashes. Servers
-// without indexes have none.
+// readIndexes reads the definitions of all indexes and their dictionaries, and compares the results of queries with the
+// hashes. Servers without indexes have none.
 func (s *snapshot) readIndexes(c *transcript.Conn) error {
 	replies, err := do(c, []string{"SELECT", "0"}, []string{"FT._LIST"})
 	if err != nil || strings.HasPrefix(replies[1].Text, "ERR unknown command") {
@@ -229,7 +231,7 @@ func (s *snapshot) readIndexes(c *transcript.Conn) error {
 	return nil
 }
 
-// readIndex reads one index, when all keys are in it.
+// readIndex reads one index once it contains all keys.
 func (s *snapshot) readIndex(c *transcript.Conn, index string) error {
 	v := &value{kind: indexKind, elems: map[string]string{}}
 	s.data[place{indexDatabase, index}] = v
@@ -268,7 +270,7 @@ func (s *snapshot) readIndex(c *transcript.Conn, index string) error {
 	return s.compareIndex(c, index, v)
 }
 
-// compareIndex compares the answers to a few queries with what a search through all hashes finds.
+// compareIndex compares the answers to a few queries with those of a search through all hashes.
 func (s *snapshot) compareIndex(c *transcript.Conn, index string, x *value) error {
 	queries := map[string]func(hash *value) bool{
 		"*":            func(*value) bool { return true },

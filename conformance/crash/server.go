@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// startTimeout is how long a server may take to recover.
+	// startTimeout is the most time that a server may take to recover.
 	startTimeout = 60 * time.Second
-	// stopTimeout is how long it may take to shut down.
+	// stopTimeout is the most time that it may take to shut down.
 	stopTimeout = 30 * time.Second
 )
 
@@ -29,10 +29,10 @@ type server struct {
 	exited chan struct{}
 }
 
-// launcher starts servers, one after the other, at one port.
+// launcher starts servers, one after the other, on the same port.
 type launcher struct {
 	binary, fsync string
-	// redis says that the binary is a redis-server, which lacks some options.
+	// redis reports that the binary is a redis-server, which lacks some options.
 	redis bool
 	port  int
 	doors doors
@@ -58,10 +58,11 @@ func newLauncher(binary, fsync, logPath string) (*launcher, error) {
 	return l, nil
 }
 
-// tierMemory is the maxmemory of servers whose values leave memory: keys and clients take less, and the values more.
+// tierMemory is the maxmemory of servers whose values leave memory: more than keys and clients need, less than the
+// values.
 const tierMemory = "5mb"
 
-// start starts a server on a data directory, whose values leave memory if tier is set. It does not wait until the server
+// start starts a server on a data directory; its values leave memory if tier is set. It does not wait until the server
 // answers.
 func (l *launcher) start(dir string, shards, ioThreads int, tier bool) (*server, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -158,7 +159,7 @@ func (s *server) shutdown() error {
 	return nil
 }
 
-// tail gives the last lines of a file.
+// tail returns the last lines of a file.
 func tail(path string) string {
 	f, err := os.Open(path)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	pb "github.com/atomredis/atomredis/internal/wire/skein"
 )
 
-// skein is a worker that comes through the door of Skein. Two writers put and delete keys, also two of them in a
-// transaction; a third one adds containers, gives them keys, and kills them. An owned key does not survive its container.
+// skein is a worker that uses the door of Skein. Two writers put and delete keys, also two in a transaction; a third
+// one adds containers, gives them keys, and kills them. An owned key does not survive its container.
 type skein struct {
 	addr    string
 	secrets *tls.Config
@@ -32,15 +32,15 @@ type skein struct {
 const (
 	skeinWriters = 3
 	skeinOwner   = skeinWriters - 1
-	// skeinKeys is how many keys a writer has, skeinOwned how many a container.
+	// skeinKeys is the number of keys of a writer, skeinOwned that of a container.
 	skeinKeys, skeinOwned = 20, 3
 	skeinService          = "crash"
-	// skeinContainer is what containers are called in the history, before their numbers.
+	// skeinContainer is the prefix of containers' names in the history, before their numbers.
 	skeinContainer        = "container "
 	skeinLive, skeinEnded = "live", "ended"
 )
 
-// skeinFiles writes the certificate and the key that all sides have, and returns what clients use.
+// skeinFiles writes the certificate and the key that all sides share, and returns the clients' configuration.
 func skeinFiles(certFile, keyFile string) (*tls.Config, error) {
 	cert, key, err := doorskein.NewCredentials()
 	if err != nil {
@@ -50,7 +50,7 @@ func skeinFiles(certFile, keyFile string) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The certificate is made out to no host.
+	// The certificate names no host.
 	return &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true},
 		errors.Join(os.WriteFile(certFile, cert, 0o600), os.WriteFile(keyFile, key, 0o600))
 }
@@ -166,7 +166,7 @@ func (w *skein) contain(c pb.AppMasterClient, r *rand.Rand) error {
 	}
 }
 
-// skeinState is what the keys of the application hold.
+// skeinState is the content of the application's keys.
 type skeinState struct {
 	values, owners, containers map[string]string
 	indexed, owned             int
@@ -196,7 +196,7 @@ func (w *skein) settle(_ *snapshot, e ending) (acked int, err error) {
 	for i := range have {
 		have[i] = map[string]string{}
 	}
-	w.next = 0 // what was added last may be lost with everysec
+	w.next = 0 // the last containers added may be lost with everysec
 	for id, stored := range w.found.containers {
 		number, ok := strings.CutPrefix(id, skeinService+"_")
 		if !ok {

@@ -11,14 +11,14 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
-// sketches adds to sketches of all kinds, which are so wide that they are exact for the few items there are. In a value
-// of these kinds elems has how often each item was added, or of a t-digest what is known of its numbers.
+// sketches adds to sketches of all kinds, which are so wide that they are exact for the few items used. A value of
+// these kinds has in elems how often each item was added, or the known facts about a t-digest's numbers.
 type sketches struct {
 	noObserver
 	label string
-	// only is the kind of all of them, if it is not empty.
+	// only, if not empty, is the kind of all of them.
 	only string
-	// made are the sketches that there are.
+	// made are the existing sketches.
 	made map[string]bool
 	// added are the items of cuckoo filters, by key and item: they may be deleted as often as they were added.
 	added map[string]int
@@ -33,7 +33,7 @@ const (
 	bloomItems  = 1000
 	sketchItems = 200
 	topItems    = 50
-	// mostCopies is how often a cuckoo filter has an item, at most.
+	// mostCopies is the most copies of an item in a cuckoo filter.
 	mostCopies = 3
 )
 
@@ -51,7 +51,8 @@ func (g *sketches) restart(m model) {
 	}
 }
 
-// reservations are how each sketch is made: small filters that grow, large ones, and enough of the others to be merged.
+// reservations describe how each sketch is made: small filters that grow, large ones, and enough of the others to be
+// merged.
 var reservations = []struct{ kind, args []string }{
 	{[]string{"bloom", "0"}, []string{"BF.RESERVE", "", "0.0000001", "50"}},
 	{[]string{"bloom", "1"}, []string{"BF.RESERVE", "", "0.0000001", "500000"}},
@@ -125,7 +126,7 @@ func (g *sketches) next(r *rand.Rand) *op {
 	}
 }
 
-// cuckoo adds an item that the filter does not have too often, or deletes one that it has.
+// cuckoo adds an item of which the filter does not have the most copies, or deletes one that it has.
 func (g *sketches) cuckoo(r *rand.Rand, key string) *op {
 	e := item(r.IntN(sketchItems))
 	at := key + " " + e
@@ -178,7 +179,7 @@ func cfdel(m model, c *call) {
 	}
 }
 
-// incrItems is CMS.INCRBY and TOPK.INCRBY.
+// incrItems models CMS.INCRBY and TOPK.INCRBY.
 func incrItems(m model, c *call) {
 	v := m[c.place(1)]
 	for i := 2; i < len(c.args); i += 2 {
@@ -188,7 +189,7 @@ func incrItems(m model, c *call) {
 	}
 }
 
-// cmsmerge knows CMS.MERGE to 2 a b WEIGHTS 2 1.
+// cmsmerge models CMS.MERGE to 2 a b WEIGHTS 2 1.
 func cmsmerge(m model, c *call) {
 	v := m[c.place(1)]
 	clear(v.elems)
@@ -218,7 +219,7 @@ func tdigestadd(m model, c *call) {
 	}
 }
 
-// tdigestmerge knows TDIGEST.MERGE to 2 a b OVERRIDE.
+// tdigestmerge models TDIGEST.MERGE to 2 a b OVERRIDE.
 func tdigestmerge(m model, c *call) {
 	v := newValue(digestKind)
 	for _, key := range c.args[3:5] {
@@ -227,7 +228,7 @@ func tdigestmerge(m model, c *call) {
 	m[c.place(1)] = v
 }
 
-// join adds the numbers of one t-digest to those of another.
+// join adds the numbers of one t-digest to another's.
 func (v *value) join(other map[string]string) {
 	if v.elems["observations"] == "0" || len(v.elems) == 0 {
 		v.elems = maps.Clone(other)
@@ -249,7 +250,7 @@ func (v *value) join(other map[string]string) {
 	}
 }
 
-// readSketch asks for all items that there may be. The reply is that of the kind's entry in readCommands.
+// readSketch queries all items. reply is the reply to the kind's entry in readCommands.
 func (v *value) readSketch(c *transcript.Conn, key string, reply transcript.Value) error {
 	command, items := "", sketchItems
 	switch v.kind {

@@ -11,8 +11,8 @@ import (
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
-// special sends commands that see more in a value than its type says (bits, sketches, positions), or make a value
-// from others or from a payload.
+// special sends commands that treat a value as something other than its type (bits, sketches, positions), or make a
+// value from others or from a payload.
 type special struct {
 	noObserver
 	label string
@@ -21,7 +21,7 @@ type special struct {
 
 func (g *special) restart(model) {}
 
-// restored are payloads of RESTORE with the values that they have.
+// restored are payloads of RESTORE and their values.
 var restored = []struct {
 	payload string
 	value   value
@@ -36,7 +36,7 @@ var restored = []struct {
 
 func seal(body string) string { return string(rdb.Seal([]byte(body))) }
 
-// The places of GEOADD lie around the origin, or so far from it that GEOSEARCHSTORE does not find them.
+// The places of GEOADD are near the origin, or so far from it that GEOSEARCHSTORE does not find them.
 const (
 	nearPlace = "near"
 	farPlace  = "far"
@@ -99,7 +99,7 @@ func (g *special) next(r *rand.Rand) *op {
 	}
 }
 
-// grow makes a text at least n bytes long and gives its bytes.
+// grow extends a text to at least n bytes and returns its bytes.
 func grow(text string, n int) []byte {
 	b := []byte(text)
 	return append(b, make([]byte, max(0, n-len(b)))...)
@@ -115,7 +115,7 @@ func setbit(m model, c *call) {
 	v.text = string(b)
 }
 
-// bitfield knows SET and INCRBY of u8 at #n.
+// bitfield models SET and INCRBY of u8 at #n.
 func bitfield(m model, c *call) {
 	v := m.open(c.place(1), "string")
 	for i := 2; i < len(c.args); i += 4 {
@@ -132,7 +132,7 @@ func bitfield(m model, c *call) {
 	}
 }
 
-// bitop knows BITOP XOR to a b.
+// bitop models BITOP XOR to a b.
 func bitop(m model, c *call) {
 	a, b := m.peek(place{c.db, c.args[3]}, "string").text, m.peek(place{c.db, c.args[4]}, "string").text
 	result := grow(a, len(b))
@@ -149,7 +149,7 @@ func bitop(m model, c *call) {
 // maxSparse is the default of hll-sparse-max-bytes.
 const maxSparse = 3000
 
-// sketch gives an editor for a HyperLogLog.
+// sketch returns an editor for a HyperLogLog.
 func sketch(v *value) hyperloglog.Editor {
 	b := []byte(v.text)
 	if len(b) == 0 {
@@ -174,7 +174,7 @@ func pfadd(m model, c *call) {
 	}
 }
 
-// pfmerge knows PFMERGE to from.
+// pfmerge models PFMERGE to from.
 func pfmerge(m model, c *call) {
 	var all hyperloglog.Registers
 	dense := false
@@ -210,7 +210,7 @@ func geoadd(m model, c *call) {
 	v.elems[c.args[4]] = strconv.FormatUint(geo.Position{Lon: lon, Lat: lat}.Score(), 10)
 }
 
-// geosearchstore knows searches that find the near places.
+// geosearchstore models searches that find the near places.
 func geosearchstore(m model, c *call) {
 	found := newValue("zset")
 	for name, score := range m.peek(place{c.db, c.args[2]}, "zset").elems {
@@ -221,7 +221,7 @@ func geosearchstore(m model, c *call) {
 	m[c.place(1)] = found
 }
 
-// sortStore knows SORT list ASC|DESC STORE to, of integers.
+// sortStore models SORT list ASC|DESC STORE to, of integers.
 func sortStore(m model, c *call) {
 	sorted := slices.Clone(m.peek(place{c.db, c.args[1]}, "list").list)
 	slices.SortFunc(sorted, func(a, b string) int {
@@ -235,7 +235,7 @@ func sortStore(m model, c *call) {
 	m[c.place(4)] = &value{kind: "list", list: sorted}
 }
 
-// firstOf gives the first of two keys that there is, as LMPOP and ZMPOP 2 a b choose it.
+// firstOf returns the first of two keys that exists, as LMPOP and ZMPOP 2 a b choose it.
 func firstOf(m model, c *call) place {
 	for i := range 2 {
 		if p := (place{c.db, c.args[2+i]}); m[p] != nil {
@@ -266,7 +266,7 @@ func zmpop(m model, c *call) {
 	}
 }
 
-// restore knows RESTORE key ms payload REPLACE.
+// restore models RESTORE key ms payload REPLACE.
 func restore(m model, c *call) {
 	p := c.place(1)
 	for i := range restored {

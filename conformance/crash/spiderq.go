@@ -14,34 +14,34 @@ import (
 	"github.com/atomredis/atomredis/internal/wire/zmtp"
 )
 
-// spiderq is a worker that comes through the door of spiderq. A producer adds numbered tasks; consumers are lent them,
-// repay them with a higher number, and drop and remove some in the end. Some forget what they were lent for a short
-// time. A task is queued, lent or dropped, and never two of these; a lend key is given out once.
+// spiderq is a worker that uses the door of spiderq. A producer adds numbered tasks; consumers borrow them, repay them
+// with a higher number, and finally drop and remove some. Some are borrowed for a short time and forgotten. A task is
+// queued, lent or dropped, and never two of these; a lend key is given out only once.
 type spiderq struct {
 	addr string
 
 	mu    sync.Mutex
 	tasks map[string]*spiderqTask
 	next  int // the number of the next task
-	// given has the loans of all times, and when they were acknowledged.
+	// given has all loans ever, and when they were acknowledged.
 	given map[loanID]time.Time
-	// inFlight is how many requests for a loan are not answered.
+	// inFlight is the number of unanswered requests for a loan.
 	inFlight int
 	found    spiderqState
 }
 
 const (
 	spiderqConsumers = 3
-	// spiderqTasks is how many tasks there are at most.
+	// spiderqTasks is the most tasks at once.
 	spiderqTasks = 60
-	// spiderqLong is a time that does not run out in a round, spiderqShort one that does.
+	// spiderqLong is a loan that does not expire in a round, spiderqShort one that does.
 	spiderqLong  = 20 * time.Second
 	spiderqShort = 10 * time.Millisecond
-	// spiderqLate is how long after its time a task may still be lent: as long as a start takes.
+	// spiderqLate is how long after its expiry a task may still be lent: the duration of a start.
 	spiderqLate = 10 * time.Second
 )
 
-// The requests and replies of the protocol that are used here.
+// The requests and replies of the protocol used here.
 const (
 	spiderqAdd, spiderqLend, spiderqRepay, spiderqHeartbeat, spiderqPing, spiderqRemove = 2, 4, 5, 6, 0x0b, 0x0c
 
@@ -51,25 +51,25 @@ const (
 	spiderqDrop = 4 // the last of the statuses
 )
 
-// loanID tells a loan from all others.
+// loanID identifies a loan.
 type loanID struct {
 	task string
 	key  uint64
 }
 
-// loan is what a consumer was lent.
+// loan is a task lent to a consumer.
 type loan struct {
 	id          loanID
 	value       int
 	sent, acked time.Time
-	// due is when its time is up, at the earliest and at the latest.
+	// due is when the loan expires, at the earliest and at the latest.
 	due    window
 	repaid bool // a repayment was sent
-	// repayment is when it was acknowledged, if it was.
+	// repayment is when the repayment was acknowledged, if it was.
 	repayment time.Time
 }
 
-// outcome is what a task can be besides queued or lent: its value, 0 if it is not there, and whether it was dropped.
+// outcome is the state of a task besides queued or lent: its value, 0 if it does not exist, and whether it was dropped.
 type outcome struct {
 	value   int
 	dropped bool
@@ -82,7 +82,7 @@ type spiderqWrite struct {
 	void    bool // it was refused
 }
 
-// spiderqTask is what is known of a task: its outcome after the last restart, what was sent since, and its loans.
+// spiderqTask is the record of a task: its outcome after the last restart, the requests since, and its loans.
 type spiderqTask struct {
 	base   outcome
 	writes []*spiderqWrite
@@ -124,7 +124,7 @@ func (w *spiderq) dial() (*spiderqPeer, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	// With NULL both sides say the same.
+	// With NULL both sides send the same handshake.
 	z, err := zmtp.Accept(conn, "REQ", []string{"ROUTER"}, zmtp.Limits{Message: 1 << 20, Frames: 8, Time: replyTimeout})
 	if err != nil {
 		conn.Close()
@@ -154,7 +154,7 @@ func field(b []byte, text string) []byte {
 	return append(binary.BigEndian.AppendUint32(b, uint32(len(text))), text...)
 }
 
-// cutField cuts what field has appended.
+// cutField splits off a text that field has appended.
 func cutField(b []byte) (text string, rest []byte, ok bool) {
 	if len(b) < 4 || uint64(len(b)-4) < uint64(binary.BigEndian.Uint32(b)) {
 		return "", nil, false
@@ -163,7 +163,7 @@ func cutField(b []byte) (text string, rest []byte, ok bool) {
 	return string(b[4:n]), b[n:], true
 }
 
-// write notes a request that gives a task an outcome, sends it, and returns the tag of the reply.
+// write records a request that gives a task an outcome, sends it, and returns the tag of the reply.
 func (w *spiderq) write(p *spiderqPeer, task string, o outcome, request []byte) (tag byte, err error) {
 	write := &spiderqWrite{outcome: o}
 	w.mu.Lock()
@@ -210,7 +210,7 @@ func (w *spiderq) produce(p *spiderqPeer, r *rand.Rand) error {
 	}
 }
 
-// consume repays what is held from before the restart, and then borrows and repays.
+// consume repays the loans from before the restart, and then borrows and repays.
 func (w *spiderq) consume(p *spiderqPeer, r *rand.Rand, held []*loan) error {
 	for _, l := range held {
 		if r.IntN(4) == 0 {
@@ -243,7 +243,7 @@ func (w *spiderq) consume(p *spiderqPeer, r *rand.Rand, held []*loan) error {
 	}
 }
 
-// lend borrows a task; it is nil if there is none.
+// lend borrows a task; it returns nil if there is none.
 func (w *spiderq) lend(p *spiderqPeer, length time.Duration, mode byte) (*loan, error) {
 	w.mu.Lock()
 	w.inFlight++
@@ -314,7 +314,7 @@ func (w *spiderq) heartbeat(p *spiderqPeer, l *loan) error {
 	return nil
 }
 
-// repay ends a loan, and removes the task if it drops it.
+// repay ends a loan, and also removes the task if it drops it.
 func (w *spiderq) repay(p *spiderqPeer, r *rand.Rand, l *loan) error {
 	status := byte(1 + r.IntN(spiderqDrop-1))
 	if r.IntN(8) == 0 {
@@ -349,7 +349,7 @@ func (w *spiderq) repay(p *spiderqPeer, r *rand.Rand, l *loan) error {
 	return err
 }
 
-// spiderqState is what the keys of the queue hold.
+// spiderqState is the content of the queue's keys.
 type spiderqState struct {
 	at                                 time.Time
 	values, queue, lent, loans, boosts map[string]string
@@ -403,7 +403,7 @@ func (w *spiderq) settle(_ *snapshot, e ending) (int, error) {
 	return acked, nil
 }
 
-// settleTask checks what there is of a task. room is how many loans there may be that nobody was told of.
+// settleTask checks the state of a task. room is the number of possible loans whose reply was lost.
 func (w *spiderq) settleTask(task string, t *spiderqTask, room *int, e ending) (acked int, err error) {
 	possible := map[outcome]bool{t.base: true}
 	for _, write := range t.writes {
@@ -470,7 +470,7 @@ func (w *spiderq) settleTask(task string, t *spiderqTask, room *int, e ending) (
 	return acked, nil
 }
 
-// settleLoan returns the loan that a lend key stands for, as it is from now on, and whether anybody was told of it.
+// settleLoan returns the loan with a lend key, in its state from now on, and whether its reply had been received.
 func (w *spiderq) settleLoan(task string, t *spiderqTask, lendKey, deadline string, e ending) (l *loan, known bool,
 	err error) {
 	key, err := strconv.ParseUint(lendKey, 10, 64)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A task that was there, lent once and perhaps repaid, beside what can be found of it.
+// A task that existed, lent once and perhaps repaid, and the states in which it may be found.
 func TestSpiderqSettle(t *testing.T) {
 	start := time.Now()
 	second := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
@@ -94,7 +94,7 @@ func TestSpiderqSettle(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			// What was found is known from now on, and nothing else.
+			// From now on the found state is what is known, and nothing else.
 			_, err = w.settle(nil, ending{killed: second(6), sure: second(6)})
 			require.NoError(t, err)
 			if len(c.found.values) > 0 {

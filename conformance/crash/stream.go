@@ -18,7 +18,7 @@ func (a streamID) compare(b streamID) int {
 func (a streamID) after(b streamID) bool { return a.compare(b) > 0 }
 func (a streamID) String() string        { return fmt.Sprintf("%d-%d", a.ms, a.seq) }
 
-// parseID reads a complete ID; what is none gives 0-0.
+// parseID reads a complete ID; for any other text it returns 0-0.
 func parseID(s string) streamID {
 	ms, seq, _ := strings.Cut(s, "-")
 	a, errMs := strconv.ParseUint(ms, 10, 64)
@@ -34,7 +34,7 @@ type entry struct {
 	fields string // joined by NUL
 }
 
-// stream is the content of a stream as XRANGE, XINFO and XPENDING tell it.
+// stream is the content of a stream as XRANGE, XINFO and XPENDING show it.
 type stream struct {
 	entries       []entry
 	last, deleted streamID
@@ -116,7 +116,7 @@ func (s *stream) difference(t *stream) string {
 	return b.String()
 }
 
-// find gives the index of an entry, or where it would be.
+// find returns the index of an entry, or where it would be.
 func (s *stream) find(id streamID) (int, bool) {
 	return slices.BinarySearchFunc(s.entries, id, func(e entry, id streamID) int { return e.id.compare(id) })
 }
@@ -127,7 +127,7 @@ type limit struct {
 	n                  int
 }
 
-// takeLimit reads the clause at args[i] and gives the index after it.
+// takeLimit reads the clause at args[i] and returns the index after it.
 func takeLimit(args []string, i int) (limit, int) {
 	if args[i] != "MAXLEN" {
 		return limit{}, i
@@ -140,8 +140,8 @@ func takeLimit(args []string, i int) (limit, int) {
 	return l, i + 2
 }
 
-// trim cuts the stream. How much an approximate limit cuts is the server's choice: the reply of XLEN after it tells,
-// or else what was found.
+// trim trims the stream. How much an approximate limit trims is the server's choice: the reply to the XLEN after it
+// shows it, or otherwise the stream found in the end.
 func (s *stream) trim(l limit, c *call, p place) {
 	if !l.given {
 		return
@@ -172,7 +172,7 @@ func xadd(m model, c *call) {
 		}
 	}
 	if !id.after(s.last) {
-		return // refused, or for * a wrong answer, which then shows as a difference
+		return // refused, or for * a wrong reply, which then shows as a difference
 	}
 	s.entries = append(s.entries, entry{id, strings.Join(c.args[i+1:], "\x00")})
 	s.last = id
@@ -213,14 +213,14 @@ func (s *stream) needed(id streamID) bool {
 	return false
 }
 
-// forget takes an entry out of what is pending in all groups.
+// forget removes an entry from the pending entries of all groups.
 func (s *stream) forget(id streamID) {
 	for _, g := range s.groups {
 		delete(g.pending, id)
 	}
 }
 
-// xdelex knows XDELEX key KEEPREF|DELREF|ACKED IDS n id ….
+// xdelex models XDELEX key KEEPREF|DELREF|ACKED IDS n id ….
 func xdelex(m model, c *call) {
 	s := m.peek(c.place(1), "stream").stream
 	for _, arg := range c.args[5:] {
@@ -234,7 +234,7 @@ func xdelex(m model, c *call) {
 	}
 }
 
-// xackdel knows XACKDEL key group KEEPREF|DELREF|ACKED IDS n id ….
+// xackdel models XACKDEL key group KEEPREF|DELREF|ACKED IDS n id ….
 func xackdel(m model, c *call) {
 	s := m.peek(c.place(1), "stream").stream
 	g := s.groups[c.args[2]]
@@ -256,7 +256,7 @@ func xackdel(m model, c *call) {
 	}
 }
 
-// xgroup knows XGROUP CREATE key group 0 MKSTREAM and XGROUP CREATECONSUMER key group consumer.
+// xgroup models XGROUP CREATE key group 0 MKSTREAM and XGROUP CREATECONSUMER key group consumer.
 func xgroup(m model, c *call) {
 	s := m.open(c.place(2), "stream").stream
 	if c.args[1] == "CREATE" {
@@ -266,7 +266,7 @@ func xgroup(m model, c *call) {
 	s.groups[c.args[3]].consumers[c.args[4]] = true
 }
 
-// xreadgroup knows XREADGROUP GROUP group consumer COUNT n STREAMS key >.
+// xreadgroup models XREADGROUP GROUP group consumer COUNT n STREAMS key >.
 func xreadgroup(m model, c *call) {
 	s := m.peek(c.place(7), "stream").stream
 	g := s.groups[c.args[2]]
@@ -291,7 +291,7 @@ func xack(m model, c *call) {
 	}
 }
 
-// xautoclaim knows XAUTOCLAIM key group consumer 0 0-0 COUNT n, on streams that keep their pending entries.
+// xautoclaim models XAUTOCLAIM key group consumer 0 0-0 COUNT n, on streams that keep their pending entries.
 func xautoclaim(m model, c *call) {
 	if g := m.peek(c.place(1), "stream").stream.groups[c.args[2]]; g != nil {
 		ids := slices.SortedFunc(maps.Keys(g.pending), streamID.compare)
@@ -299,7 +299,7 @@ func xautoclaim(m model, c *call) {
 	}
 }
 
-// xclaim knows XCLAIM key group consumer 0 id ….
+// xclaim models XCLAIM key group consumer 0 id ….
 func xclaim(m model, c *call) {
 	if g := m.peek(c.place(1), "stream").stream.groups[c.args[2]]; g != nil {
 		for _, id := range c.args[5:] {

@@ -11,21 +11,22 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
-// series adds samples, late ones too, to series that others are compacted from, and to one that keeps the last ones.
-// A value of this kind has its samples in elems, the time of the last one in text and its rules in list.
+// series adds samples, also late ones, to series from which others are compacted, and to one that keeps only the last
+// samples. A value of this kind has its samples in elems, the time of the last one in text and its rules in list.
 type series struct {
 	noObserver
 	label string
-	// last is the last time of each series, which is there once it has an entry.
+	// last is the last time of each series; a series exists if it has an entry.
 	last map[string]int64
 }
 
 const (
 	seriesKind = "TSDB-TYPE"
-	// bucket is the width of the buckets of compactions, recent the retention of the series that keeps the last samples, in ms.
+	// bucket is the width of the buckets of compactions, recent the retention of the series that keeps the last
+	// samples, in ms.
 	bucket = 100
 	recent = 5000
-	// oldest is how far before the last sample late ones lie, at most; what is deleted lies before that.
+	// oldest is how far before the last sample late ones may lie; deletions are further back.
 	oldest = 1000
 )
 
@@ -38,7 +39,7 @@ func (g *series) restart(m model) {
 	}
 }
 
-// create makes series 0 or 1 with what is compacted from it, or series 2, which keeps the last samples only.
+// create makes series 0 or 1 with its compactions, or series 2, which keeps only the last samples.
 func (g *series) create(i int) *op {
 	key := g.key("series", i)
 	g.last[key] = 0
@@ -58,7 +59,7 @@ func (g *series) create(i int) *op {
 		one("TS.CREATERULE", key, most, "AGGREGATION", "max", strconv.Itoa(bucket)))
 }
 
-// at gives a time for a sample: a later one than all before, or now and then one that is late.
+// at returns a time for a sample: a later one than all before, or occasionally a late one.
 func (g *series) at(r *rand.Rand, key string) string {
 	if last := g.last[key]; r.IntN(5) == 0 && last > 2*oldest {
 		return strconv.FormatInt(last-r.Int64N(oldest), 10)
@@ -110,14 +111,14 @@ func (v *value) lastTime() int64 {
 	return n
 }
 
-// tscreate knows TS.CREATE key … with RETENTION recent, or none.
+// tscreate models TS.CREATE key … with RETENTION recent, or none.
 func tscreate(m model, c *call) {
 	v := newValue(seriesKind)
 	v.text = "0"
 	m[c.place(1)] = v
 }
 
-// tscreaterule knows TS.CREATERULE from to AGGREGATION aggregator bucket of a series without samples.
+// tscreaterule models TS.CREATERULE from to AGGREGATION aggregator bucket of a series without samples.
 func tscreaterule(m model, c *call) {
 	v := m[c.place(1)]
 	v.list = append(v.list, c.args[2]+" "+strings.ToUpper(c.args[4]))
@@ -131,7 +132,7 @@ func tsmadd(m model, c *call) {
 	}
 }
 
-// tsincrby knows TS.INCRBY and TS.DECRBY key n TIMESTAMP time, not before the last one.
+// tsincrby models TS.INCRBY and TS.DECRBY key n TIMESTAMP time, not before the last one.
 func tsincrby(m model, c *call) {
 	p, by := c.place(1), c.int(2)
 	if c.args[0] == "TS.DECRBY" {
@@ -141,7 +142,7 @@ func tsincrby(m model, c *call) {
 	c.sample(m, p, c.args[4], addInt(v.elems[v.text], by))
 }
 
-// sample puts a sample in a series, and in those that are compacted from it what that changes.
+// sample adds a sample to a series, and updates the series compacted from it.
 func (c *call) sample(m model, p place, at, number string) {
 	v := m[p]
 	before := v.lastTime()
@@ -164,7 +165,7 @@ func (c *call) sample(m model, p place, at, number string) {
 	}
 }
 
-// tsdel knows TS.DEL key from to that deletes nothing from the last bucket.
+// tsdel models TS.DEL key from to that deletes nothing from the last bucket.
 func tsdel(m model, c *call) {
 	p := c.place(1)
 	v := m[p]
@@ -177,7 +178,7 @@ func tsdel(m model, c *call) {
 	}
 }
 
-// compact makes the bucket of a time anew in what is compacted from a series, unless it is the last one.
+// compact recomputes the bucket of a time in the series compacted from a series, unless it is the last one.
 func (c *call) compact(m model, p place, at int64) {
 	v := m[p]
 	start := at - at%bucket
@@ -216,7 +217,7 @@ func (c *call) compact(m model, p place, at int64) {
 	}
 }
 
-// readSeries fills a series with the samples that TS.RANGE has told, and asks for the rest.
+// readSeries fills a series with the samples from TS.RANGE, and queries the rest.
 func (v *value) readSeries(c *transcript.Conn, key string, samples []transcript.Value) error {
 	for _, e := range samples {
 		v.elems[e.Elems[0].Text] = e.Elems[1].Text

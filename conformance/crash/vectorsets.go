@@ -12,23 +12,23 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
-// vectorSets adds vectors to a set of each quantisation, and takes elements away. A value of this kind has in elems, for each
-// element, the components and the attributes. The components are such that no quantisation rounds them.
+// vectorSets adds vectors to a set of each quantisation, and removes elements. A value of this kind has in elems, for
+// each element, the components and the attributes. No quantisation rounds the components.
 type vectorSets struct {
 	noObserver
 	label string
-	// elements has the set and the name of each element that there is.
+	// elements has the set and the name of each existing element.
 	elements map[place]map[string]bool
 	n        int
 }
 
 const (
 	vectorKind = "vectorset"
-	// largestComponent is what Q8 has for the largest component of a vector, so that all integers below are exact.
+	// largestComponent is Q8's value for the largest component of a vector, so all integers up to it are exact.
 	largestComponent = 127
 )
 
-// spaces are what the sets are like.
+// spaces describe the sets.
 var spaces = []struct {
 	quantisation string
 	dim, size    int
@@ -112,7 +112,7 @@ func vectorText(components []string, attributes string) string {
 	return strings.Join(components, " ") + " " + attributes
 }
 
-// vadd knows VADD key VALUES dim … element quantisation M 8 EF ef with SETATTR attributes, or none.
+// vadd models VADD key VALUES dim … element quantisation M 8 EF ef with SETATTR attributes, or none.
 func vadd(m model, c *call) {
 	v := m.open(c.place(1), vectorKind)
 	dim := c.int(3)
@@ -144,7 +144,7 @@ func vsetattr(m model, c *call) {
 	}
 }
 
-// readVectors reads the elements, by their names, and looks for some of them in the graph.
+// readVectors reads the elements, by name, and looks up some of them in the graph.
 func (v *value) readVectors(c *transcript.Conn, key string, names []transcript.Value) error {
 	with := 0
 	for part := range slices.Chunk(names, chunk) {

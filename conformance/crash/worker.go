@@ -14,25 +14,25 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
-// replyTimeout is how long any reply may take. Blocked commands are ended by the end of the server.
+// replyTimeout is the most time that a reply may take. Blocked commands end when the server ends.
 const replyTimeout = 30 * time.Second
 
-// worker writes to keys of its own, which begin with its name and a colon, and knows what they should hold.
+// worker writes to keys of its own, which begin with its name and a colon, and knows their expected values.
 type worker interface {
 	name() string
-	// run loads the server until the connection ends, which is no error.
+	// run loads the server until the connection ends, which is not an error.
 	run(dial dialer, r *rand.Rand) error
-	// settle compares what the server holds after a restart with what was sent and acknowledged since the last time, takes
-	// it for the truth from then on, and gives the number of acknowledged writes that were checked.
+	// settle compares the server's data after a restart with everything sent and acknowledged since the last time,
+	// accepts it as the state from then on, and returns the number of acknowledged writes that were checked.
 	settle(s *snapshot, e ending) (int, error)
 }
 
 // dialer makes a new connection to the server.
 type dialer func() (*transcript.Conn, error)
 
-// ending is how a server's life ended.
+// ending describes how a server ended.
 type ending struct {
-	// killed is when.
+	// killed is the time of its end.
 	killed time.Time
 	// sure is the time up to which everything acknowledged must have survived.
 	sure time.Time
@@ -41,17 +41,19 @@ type ending struct {
 // op is the unit that is executed completely or not at all: a command, a transaction, a script.
 type op struct {
 	wire [][]string
-	// commands are what it does, in order.
+	// commands are its commands, in order.
 	commands []command
-	// replyAt says for each command which reply tells its outcome; commands that have none need none.
+	// replyAt has for each command the index of the reply that shows its outcome. It may be shorter than commands: the
+	// other ones need no reply.
 	replyAt []int
-	// exec says that the wire is a transaction, and that replyAt counts in the reply of its EXEC.
+	// exec means that the wire is a transaction, and that replyAt counts in the reply to its EXEC.
 	exec bool
-	// loose says that the server chooses something that only the reply tells. It is sent as the last one of a pipeline.
+	// loose means that the server makes a choice that only the reply shows. The op is sent as the last one of a
+	// pipeline.
 	loose bool
-	// mayFail says that an error is a possible reply, with no effect.
+	// mayFail means that an error is a possible reply, with no effect.
 	mayFail bool
-	// void says that the server has refused it: it has no effect.
+	// void means that the server has refused it: it has no effect.
 	void        bool
 	sent, acked time.Time
 	replies     []transcript.Value
@@ -89,7 +91,7 @@ func transaction(commands ...command) *op {
 	return o
 }
 
-// learn keeps the replies, and finds the error among them that was not expected.
+// learn keeps the replies, and returns an unexpected error among them.
 func (o *op) learn(replies []transcript.Value) error {
 	o.replies = replies
 	outcome, sent := replies, o.wire
@@ -101,7 +103,7 @@ func (o *op) learn(replies []transcript.Value) error {
 		if v.Kind != transcript.Error {
 			continue
 		}
-		// A script that comes while the server is being closed is stopped before its first instruction.
+		// A script that arrives while the server is being closed is stopped before its first instruction.
 		if strings.HasPrefix(v.Text, "NOSCRIPT") || strings.Contains(v.Text, "killed because the server is shutting down") {
 			o.void = true
 		} else if !o.mayFail {
@@ -125,11 +127,10 @@ func (o *op) send(c *transcript.Conn) {
 	}
 }
 
-// errEnded says that the connection has ended, as it does when the server is killed.
+// errEnded means that the connection has ended, which happens when the server is killed.
 var errEnded = errors.New("the connection has ended")
 
-// receive reads n replies. Only a reply that does not come is a failure; every other error is the end of the
-// connection.
+// receive reads n replies. Only a missing reply is a failure; every other error is the end of the connection.
 func receive(c *transcript.Conn, n int) ([]transcript.Value, error) {
 	replies := make([]transcript.Value, 0, n)
 	for range n {
@@ -160,9 +161,9 @@ func do(c *transcript.Conn, commands ...[]string) ([]transcript.Value, error) {
 type generator interface {
 	// next makes an operation.
 	next(r *rand.Rand) *op
-	// observe is told of an acknowledged operation.
+	// observe receives an acknowledged operation.
 	observe(o *op)
-	// restart tells what the keys hold after a restart.
+	// restart receives the state of the keys after a restart.
 	restart(m model)
 }
 
@@ -171,16 +172,16 @@ type noObserver struct{}
 
 func (noObserver) observe(*op) {}
 
-// linear is a worker with one connection: its operations happen in the order in which they are sent, so what is there
-// after a restart must be what some first part of them leaves.
+// linear is a worker with one connection: its operations happen in the order in which they are sent, so the state after
+// a restart must be the result of some first part of them.
 type linear struct {
 	label string
 	gen   generator
-	// depth is the most operations in a pipeline; pause, the longest time between two of them.
+	// depth is the most operations in a pipeline; pause is the longest time between two pipelines.
 	depth int
 	pause time.Duration
 	model model
-	// log is what was sent since the last restart.
+	// log has the operations sent since the last restart.
 	log []*op
 }
 
@@ -235,7 +236,7 @@ func (w *linear) exchange(c *transcript.Conn, r *rand.Rand) error {
 	return nil
 }
 
-// ignoreNet drops the error of a connection that cannot be made, as happens when the server is killed early.
+// ignoreNet drops the error of a connection that cannot be made, which happens when the server is killed early.
 func ignoreNet(err error) error {
 	var netErr net.Error
 	if errors.As(err, &netErr) {
@@ -244,7 +245,7 @@ func ignoreNet(err error) error {
 	return err
 }
 
-// survives reports whether what was acknowledged at the given time, or not if that is zero, must be there.
+// survives reports whether data acknowledged at the given time must exist; a zero time means not acknowledged.
 func (e ending) survives(acked time.Time) bool { return !acked.IsZero() && !acked.After(e.sure) }
 
 func (w *linear) settle(s *snapshot, e ending) (int, error) {
@@ -318,7 +319,7 @@ func (w *linear) report(differing map[place]bool, s *snapshot, n int) string {
 	return b.String()
 }
 
-// execute applies an operation to the model and gives the keys that may have changed.
+// execute applies an operation to the model and returns the keys that may have changed.
 func (w *linear) execute(o *op, s *snapshot, e ending) []place {
 	if o.void {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// generators are those of linear workers, each with its label.
+// generators returns those of linear workers, with their labels.
 func generators(label string) map[string]generator {
 	gens := map[string]generator{
 		"transactions": &sequence{label: label}, "scripts": &sequence{label: label, script: true},
@@ -41,7 +41,7 @@ func history(g generator, r *rand.Rand, n int, at time.Time) []*op {
 	return log
 }
 
-// snapshotOf is what a server would show that holds the model.
+// snapshotOf is the snapshot of a server that has the model's data.
 func snapshotOf(m model, now time.Time) *snapshot {
 	s := &snapshot{data: model{}, owned: map[string][]place{}, read: window{now.UnixMilli(), now.UnixMilli()}}
 	for p, v := range m {
@@ -68,7 +68,7 @@ func snapshotOf(m model, now time.Time) *snapshot {
 	return s
 }
 
-// after makes a worker that has sent the operations, and gives what the first k of them leave.
+// after makes a worker that has sent the operations, and returns the state after the first k of them.
 func after(log []*op, g generator, k int, e ending) (*linear, model) {
 	w := newLinear("w", g, 1, 0)
 	server := newLinear("w", g, 1, 0)
@@ -79,7 +79,7 @@ func after(log []*op, g generator, k int, e ending) (*linear, model) {
 	return w, server.model
 }
 
-// leaves reports whether some number of operations between from and all leaves what was found.
+// leaves reports whether the first n operations result in the snapshot, for some n of at least from.
 func leaves(log []*op, g generator, from int, s *snapshot, e ending) bool {
 	w, _ := after(log, g, 0, e)
 	for i := 0; ; i++ {

@@ -1,4 +1,4 @@
-// Command cmd makes random users in two servers and compares what they may do. It deletes the servers' data.
+// Command cmd makes random users in two servers and compares their permissions. It deletes the servers' data.
 //
 //	go run ./conformance/acl/cmd -a 127.0.0.1:6379 -b 127.0.0.1:6380 -users 200 -n 2000 -seed 1
 package main

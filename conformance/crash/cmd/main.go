@@ -1,4 +1,4 @@
-// Command crash kills a server under load, again and again, and checks what is there after each restart.
+// Command crash kills a server under load, again and again, and checks its data after each restart.
 package main
 
 import (
@@ -50,7 +50,7 @@ func run() int {
 	return 0
 }
 
-// makeDir gives an absolute path, of a temporary directory if no path is given.
+// makeDir returns an absolute path, that of a temporary directory if no path is given.
 func makeDir(path string) (dir string, temporary bool, err error) {
 	if path == "" {
 		dir, err = os.MkdirTemp("", "crash")
