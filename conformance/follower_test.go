@@ -24,7 +24,7 @@ func TestAtomredisFollowsUnderLoad(t *testing.T) {
 	})
 }
 
-// follow checks that what start returns follows a server of ours.
+// follow checks that the server that start returns follows a server of ours.
 func follow(t *testing.T, start func() *redis.Client) {
 	ctx := context.Background()
 	first, second := start(), start()
@@ -44,7 +44,7 @@ func follow(t *testing.T, start func() *redis.Client) {
 	}
 	require.Eventually(t, up, followTimeout, followTick)
 	require.Equal(t, "2", infoField(t, master, "replication", "connected_slaves"))
-	time.Sleep(500 * time.Millisecond) // in which there is load
+	time.Sleep(500 * time.Millisecond) // some time under load
 	proxy.cut(false)
 	require.Eventually(t, up, followTimeout, followTick)
 	time.Sleep(500 * time.Millisecond)

@@ -13,7 +13,7 @@ import (
 	"github.com/atomredis/atomredis/server"
 )
 
-// refused are commands that ask for too much; after each is how the error begins.
+// refused are commands that request too much, each with the beginning of the error.
 var refused = [][2]string{
 	{`BF.RESERVE k 1e-300 100`, "ERR error rate must not be below"},
 	{`BF.RESERVE k nan 100`, "ERR bad error rate"},
@@ -89,8 +89,8 @@ var refused = [][2]string{
 	{`RESTORE k 0 garbage`, ""},
 }
 
-// TestHostileValuesHurtNobody asks for values of the types of Redis 8 that no memory and no time suffices for. Each is
-// refused, and other clients notice nothing.
+// TestHostileValuesHurtNobody requests values of the types of Redis 8 for which no memory or time suffices. Each
+// request is refused, and other clients notice nothing.
 func TestHostileValuesHurtNobody(t *testing.T) {
 	dial := startServer(t, server.Options{})
 	connect := func() *transcript.Conn {
@@ -132,7 +132,7 @@ func TestHostileValuesHurtNobody(t *testing.T) {
 	}
 	require.Equal(t, "0", ask(c, "EXISTS", "k").Text)
 
-	// A tree of 10,000 leaves, and paths of which each step takes all below.
+	// A tree of 10,000 leaves, and paths of which each step selects all descendants.
 	tree := "1"
 	for range 4 {
 		tree = "[" + strings.Repeat(tree+",", 9) + tree + "]"
@@ -140,7 +140,7 @@ func TestHostileValuesHurtNobody(t *testing.T) {
 	require.Equal(t, "OK", ask(c, "JSON.SET", "tree", "$", tree).Text)
 	for _, path := range []string{"$..*..*..*..*", "$" + strings.Repeat("..*", 500), "$" + strings.Repeat("..[0,0,0,0]", 100),
 		"$..[?(@..*..*..* == 2)]..[?($..*..* == 2)]"} {
-		ask(c, "JSON.TYPE", "tree", path) // what it selects is few
+		ask(c, "JSON.TYPE", "tree", path) // it selects few values
 		bystander()
 	}
 	for path, limit := range map[string]string{"$" + strings.Repeat("[*,*,*,*,*,*,*,*]", 100): "too many steps",

@@ -1,4 +1,4 @@
-// What clients send that do not know the protocol, or mean harm. Whatever it is, the others notice nothing of it.
+// Input of clients that do not know the protocol, or are malicious. Whatever it is, other clients notice nothing.
 
 package conformance
 
@@ -26,16 +26,16 @@ import (
 )
 
 const (
-	// malformedInputs is how many inputs are sent, each over a connection of its own; of every tenth the client is not
+	// malformedInputs is the number of inputs, each sent over a connection of its own; in every tenth the client is not
 	// authenticated.
 	malformedInputs = 10_000
-	// malformedClients is how many send at the same time.
+	// malformedClients is the number of clients that send at the same time.
 	malformedClients = 8
 	malformedSeed    = 1
 	malformedTimeout = 30 * time.Second
-	// malformedGrowth is by how many bytes the heap may grow meanwhile, garbage included.
+	// malformedGrowth is how many bytes the heap may grow meanwhile, garbage included.
 	malformedGrowth = 256 << 20
-	// malformedRest is by how many bytes it may be larger in the end.
+	// malformedRest is how many bytes larger it may be in the end.
 	malformedRest = 8 << 20
 
 	malformedPassword = "secret"
@@ -44,9 +44,9 @@ const (
 // malformed is one input.
 type malformed struct {
 	input string
-	// single says that it is sent byte by byte.
+	// single means that it is sent byte by byte.
 	single bool
-	// want is how the replies begin: those to the commands before the first mistake.
+	// want is the beginning of the replies: those to the commands before the first mistake.
 	want string
 }
 
@@ -54,7 +54,7 @@ type malformed struct {
 func newMalformed(n int) malformed {
 	r := rand.New(rand.NewPCG(malformedSeed, uint64(n)))
 	pick := func(s ...string) string { return s[r.IntN(len(s))] }
-	// Keys differ in so many bytes that a spoiled one is nobody else's.
+	// Keys differ in so many bytes that a corrupted one belongs to nobody else.
 	key := fmt.Sprintf("k%016x", r.Uint64())
 	var m malformed
 	valid := func() (input, reply string) {
@@ -96,7 +96,7 @@ func newMalformed(n int) malformed {
 		m.input = "*" + number() + "\r\n" + last
 	case 1:
 		m.input = "*2\r\n$4\r\nECHO\r\n$" + number() + "\r\nhello\r\n" + last
-	case 2: // a length that is not that of the argument, or none at all
+	case 2: // a length other than the argument's, or an invalid one
 		m.input = pick("*1\r\n$3\r\nPING\r\n", "*1\r\n$5\r\nPING\r\n", "*1\r\nPING\r\n", "*2\r\n$4\r\nECHO\r\n\r\n",
 			"*3\r\n$4\r\nECHO\r\n$1\r\na\r\n", "*1\r\n$4\nPING\n", "*1\n",
 			"*1\r\n\r\n", "*1\r\n$4\r\rPING\r\n", "*1\r\n*1\r\n$4\r\nPING\r\n") + last
@@ -120,7 +120,7 @@ func newMalformed(n int) malformed {
 			"!5\r\nERR x", "|1\r\n+a\r\n+b", ".", "$?\r\n;4\r\nPING\r\n;0") + "\r\n" + last
 	case 7:
 		if r.IntN(4) != 0 { // large inputs cost more than all others
-			// The connection of a web browser is closed without the replies that have not been sent yet.
+			// The connection of a web browser is closed, and unsent replies are lost.
 			m.want, whole = "", true
 			m.input = pick("GET / HTTP/1.1\r\nHost: x\r\n\r\n", "POST / HTTP/1.1\r\n\r\n", "Host: x\r\n",
 				"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n") + last
@@ -128,7 +128,7 @@ func newMalformed(n int) malformed {
 		}
 		m.input = pick("", "*", "*1\r\n$", "*2\r\n$4\r\nECHO\r\n$", "*1\r\n!", "ECHO \"") +
 			strings.Repeat(pick("a", "1", "\x00", " ", "\""), 150_000)
-	case 8: // a length that is promised, and little of it
+	case 8: // a promised length, and only a little of it
 		m.input = fmt.Sprintf("*%d\r\n$%d\r\n%s", 1+r.IntN(1<<20), 1<<(10+r.IntN(19)), strings.Repeat("x", r.IntN(1000)))
 	default: // commands in which a few bytes are wrong
 		for range 1 + r.IntN(5) {
@@ -154,7 +154,7 @@ func newMalformed(n int) malformed {
 	return m
 }
 
-// newUnauthenticated makes input number n for a server that asks for a password.
+// newUnauthenticated makes input number n for a server that requires a password.
 func newUnauthenticated(n int) malformed {
 	r := rand.New(rand.NewPCG(malformedSeed, uint64(n)))
 	forms := []string{
@@ -189,7 +189,7 @@ func multibulk(args ...string) string {
 	return b.String()
 }
 
-// send sends the input, hangs up, and returns all that came back.
+// send sends the input, hangs up, and returns all replies.
 func (m *malformed) send(dial transcript.Dialer) (string, error) {
 	nc, err := dial()
 	if err != nil {
@@ -221,7 +221,7 @@ func (m *malformed) send(dial transcript.Dialer) (string, error) {
 	return string(got), nil
 }
 
-// check finds what is wrong with replies whatever the server is.
+// check checks the replies for mistakes that no server may make.
 func (m *malformed) check(got string) error {
 	if !strings.HasPrefix(got, m.want) {
 		return fmt.Errorf("the replies do not begin with %q", m.want)
@@ -239,7 +239,7 @@ func (m *malformed) check(got string) error {
 	}
 }
 
-// replay is a connection on which a text comes in.
+// replay is a connection from which a text is read.
 type replay struct{ *strings.Reader }
 
 func (replay) Close() error                     { return nil }
@@ -250,7 +250,7 @@ func (replay) SetDeadline(time.Time) error      { return nil }
 func (replay) SetReadDeadline(time.Time) error  { return nil }
 func (replay) SetWriteDeadline(time.Time) error { return nil }
 
-// hostility sends all inputs to two servers, of which the second asks for a password, and gives each reply to check.
+// hostility sends all inputs to two servers, of which the second requires a password, and passes each reply to check.
 func hostility(open, closed transcript.Dialer, check func(n int, m *malformed, got string) error) error {
 	errs := make([]error, malformedClients)
 	var wg sync.WaitGroup
@@ -298,7 +298,7 @@ func TestMalformedInputHarmsNobodyElse(t *testing.T) {
 			open, closed := startServer(t, options), startServer(t, options)
 			admin := connect(t, closed)
 			expectReply(t, admin, "+OK", "CONFIG", "SET", "requirepass", malformedPassword)
-			first := connect(t, open) // so that all that is made once has been made
+			first := connect(t, open) // so that everything made once has been made
 			expectReply(t, first, "+PONG", "PING")
 
 			before := measure()
@@ -325,7 +325,7 @@ func TestMalformedInputHarmsNobodyElse(t *testing.T) {
 			expectReply(t, admin, "+OK", "FLUSHALL")
 			after := measure()
 			for end := time.Now().Add(malformedTimeout); after.exceeds(before) && time.Now().Before(end); after = measure() {
-				time.Sleep(time.Millisecond) // connections that were closed last
+				time.Sleep(time.Millisecond) // the last connections may still be closing
 			}
 			require.False(t, after.exceeds(before), "%+v before, %+v after", before, after)
 		})
@@ -351,35 +351,35 @@ func expectReply(t *testing.T, c *transcript.Conn, want string, args ...string) 
 	require.Equal(t, want, v.String())
 }
 
-// resources are what must not become more.
+// resources are amounts that must not grow.
 type resources struct {
 	goroutines, files int
 	heap              int64
 }
 
-// exceeds reports whether r is more than there was before.
+// exceeds reports whether r is more than before.
 func (r resources) exceeds(before resources) bool {
 	return r.goroutines > before.goroutines || r.files > before.files || r.heap-before.heap > malformedRest
 }
 
 func measure() resources {
 	runtime.GC()
-	runtime.GC() // what finalizers have left
+	runtime.GC() // objects freed by finalizers
 	r := resources{goroutines: runtime.NumGoroutine(), heap: heapSize()}
-	if files, err := os.ReadDir("/proc/self/fd"); err == nil { // which not every system has
+	if files, err := os.ReadDir("/proc/self/fd"); err == nil { // not every system has it
 		r.files = len(files)
 	}
 	return r
 }
 
-// heapSize returns how many bytes the objects of the heap take, garbage included.
+// heapSize returns the size of the heap's objects in bytes, garbage included.
 func heapSize() int64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)
 	return int64(sample[0].Value.Uint64())
 }
 
-// watchHeap looks at the heap until peak is called, which returns by how much it was larger than a size.
+// watchHeap watches the heap until peak is called, which returns by how much the heap exceeded a size.
 func watchHeap(than int64) (peak func() int64) {
 	stop, done := make(chan struct{}), make(chan int64)
 	go func() {
@@ -400,7 +400,7 @@ func watchHeap(than int64) (peak func() int64) {
 	}
 }
 
-// bystander is a client that goes about its business, and one that waits for it.
+// bystander is an ordinary client, and another one that waits for it.
 type bystander struct {
 	end  chan struct{}
 	done chan struct{}
@@ -432,7 +432,7 @@ func startBystander(t *testing.T, dial transcript.Dialer) *bystander {
 	return b
 }
 
-// round sends some commands of which every reply is known.
+// round sends some commands whose replies are all known.
 func (b *bystander) round(c, blocked *transcript.Conn, n string) error {
 	blocked.Append("BLPOP", "bystander:list", "0")
 	if err := blocked.Flush(); err != nil {
@@ -467,7 +467,7 @@ func (b *bystander) round(c, blocked *transcript.Conn, n string) error {
 	return err
 }
 
-// stop ends the bystander and returns how many replies were right: all of them.
+// stop ends the bystander and returns the number of right replies, which must be all.
 func (b *bystander) stop(t *testing.T) int {
 	close(b.end)
 	<-b.done

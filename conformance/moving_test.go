@@ -1,4 +1,5 @@
-// Moves data between a live Redis and a server in this process, in every form and both ways, and compares what arrives.
+// Moves data between a live Redis and a server in this process, in every format and in both directions, and compares
+// the result.
 
 package conformance
 
@@ -22,13 +23,13 @@ import (
 	"github.com/atomredis/atomredis/server"
 )
 
-// moveTimeout is how long Redis may take to rewrite its append-only file, and moveTick how often it is asked.
+// moveTimeout is the most time Redis may take to rewrite its append-only file, and moveTick the interval of polling.
 const (
 	moveTimeout = 20 * time.Second
 	moveTick    = 20 * time.Millisecond
 )
 
-// everyEncoding makes keys of every type in every form that Redis 7.0 has for it.
+// everyEncoding makes keys of every type in each of its encodings in Redis 7.0.
 func everyEncoding() (commands [][]any) {
 	add := func(words ...any) { commands = append(commands, words) }
 	add("SET", "text", "value")
@@ -82,7 +83,7 @@ func redisClient(t *testing.T, socket string) *redis.Client {
 	return c
 }
 
-// dataOf returns a digest of all that a Redis has, with the details of a stream that the digest leaves out.
+// dataOf returns a digest of all data of a Redis, and the details of a stream that the digest does not include.
 func dataOf(t *testing.T, c *redis.Client) []string {
 	ctx := context.Background()
 	digest, err := c.Do(ctx, "DEBUG", "DIGEST").Text()
@@ -92,7 +93,7 @@ func dataOf(t *testing.T, c *redis.Client) []string {
 	functions, err := c.Do(ctx, "FUNCTION", "LIST").Result()
 	require.NoError(t, err)
 	text := fmt.Sprint(stream)
-	// The form of the blocks, and when consumers were seen, are not part of the data.
+	// The form of the blocks, and when consumers were last seen, are not part of the data.
 	_, entries, _ := strings.Cut(text, "last-generated-id")
 	for _, word := range []string{"seen-time:", "seen-time "} {
 		for {
@@ -110,7 +111,7 @@ func dataOf(t *testing.T, c *redis.Client) []string {
 	return []string{digest, entries, fmt.Sprint(functions)}
 }
 
-// imported starts a server on an empty directory that reads a file, and calls use with it.
+// imported starts a server that loads a file into an empty directory, and calls use with it.
 func imported(t *testing.T, file string, use func(srv *server.Server)) {
 	conf := config.NewConfig()
 	conf.ListenNowhere()
@@ -135,7 +136,7 @@ func TestDataMovesBetweenRedisAndHere(t *testing.T) {
 		return err == nil && strings.Contains(info, "aof_rewrite_in_progress:0") &&
 			strings.Contains(info, "aof_rewrite_scheduled:0")
 	}, moveTimeout, moveTick)
-	require.NoError(t, source.Do(ctx, "INCR", "number:0").Err()) // which is in the part behind the base
+	require.NoError(t, source.Do(ctx, "INCR", "number:0").Err()) // it is in the part after the base
 	require.NoError(t, source.Do(ctx, "SAVE").Err())
 	want := dataOf(t, source)
 

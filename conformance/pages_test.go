@@ -15,7 +15,7 @@ import (
 	"github.com/atomredis/atomredis/server"
 )
 
-// TestPagesOfDocsRunAsWritten runs the sessions of pages of docs, one after the other.
+// TestPagesOfDocsRunAsWritten runs the sessions on pages of docs, one after the other.
 func TestPagesOfDocsRunAsWritten(t *testing.T) {
 	for name, last := range map[string]string{"sketches": "TDIGEST.TRIMMED_MEAN", "arrays": "ARRING", "search": "FT.SUGGET"} {
 		t.Run(name, func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestPagesOfDocsRunAsWritten(t *testing.T) {
 	}
 }
 
-// blocks returns the blocks of a page that are in a language; sessions are in none.
+// blocks returns a page's blocks in a language; sessions have none.
 func blocks(page, language string) (found []string) {
 	in := false // a block
 	for line := range strings.Lines(page) {
@@ -52,7 +52,7 @@ func blocks(page, language string) (found []string) {
 // skipped stands for a block in another language.
 const skipped = "\x00"
 
-// The Python of docs/search.md prints what its comments say, if there is a redis-py.
+// The Python of docs/search.md prints the output shown in its comments, if there is a redis-py.
 func TestPythonOfDocsRunsAsWritten(t *testing.T) {
 	if err := exec.Command("/usr/bin/python3", "-c", "import redis").Run(); err != nil {
 		t.Skip("apt-get install python3-redis")

@@ -28,18 +28,18 @@ import (
 	"github.com/atomredis/atomredis/server"
 )
 
-// followTimeout is how long a replica may take to catch up, and followTick how often it is looked at.
+// followTimeout is the most time for a replica to catch up, and followTick the interval of polling.
 const (
 	followTimeout = 15 * time.Second
 	followTick    = 20 * time.Millisecond
 )
 
-// brittleProxy passes on connections to a Unix socket, until told to break them.
+// brittleProxy forwards connections to a Unix socket, until it is told to break them.
 type brittleProxy struct {
 	net.Listener
 	socket string
 
-	mu      sync.Mutex // protects what follows
+	mu      sync.Mutex // protects the following fields
 	conns   map[net.Conn]bool
 	refuses bool
 	running sync.WaitGroup
@@ -77,7 +77,7 @@ func newBrittleProxy(t *testing.T, socket string) *brittleProxy {
 	return p
 }
 
-// add notes a pair of connections, unless they are refused; then it closes out.
+// add records a pair of connections, unless connections are refused; then it closes out.
 func (p *brittleProxy) add(in, out net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,7 +89,7 @@ func (p *brittleProxy) add(in, out net.Conn) bool {
 	return true
 }
 
-// cut breaks all connections; refuse says that there will be no others until the next call.
+// cut breaks all connections. refuse rejects new ones until the next call.
 func (p *brittleProxy) cut(refuse bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,7 +136,7 @@ func infoField(t require.TestingT, c *redis.Client, section, field string) strin
 	return value
 }
 
-// requireEqualSoon waits until the replica has all that its master has.
+// requireEqualSoon waits until the replica has all data of its master.
 func requireEqualSoon(t *testing.T, master, replica *redis.Client) {
 	require.Eventually(t, func() bool {
 		return infoField(t, replica, "replication", "master_link_status") == "up" &&
@@ -147,8 +147,8 @@ func requireEqualSoon(t *testing.T, master, replica *redis.Client) {
 	require.Equal(t, "0", infoField(t, replica, "stats", "unexpected_error_replies"))
 }
 
-// copyAtRest copies the directory of a server that is running but, for a moment, writes nothing: keys that expire, and
-// checkpoints, come when they come.
+// copyAtRest copies the directory of a running server that writes nothing for a moment. Expiring keys and checkpoints
+// may still write at any time.
 func copyAtRest(t *testing.T, to, from string) {
 	state := func() (files []string) {
 		_ = filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
@@ -158,7 +158,7 @@ func copyAtRest(t *testing.T, to, from string) {
 					files = append(files, fmt.Sprint(path, info.Size(), info.ModTime()))
 				}
 			}
-			return nil // what is gone by now is missing
+			return nil // a file that is gone by now is left out
 		})
 		return files
 	}
@@ -179,7 +179,7 @@ func requireSame(t *testing.T, a, b *redis.Client) {
 	require.Equal(t, replicaData(t, a), replicaData(t, b))
 }
 
-// replicaData returns a digest of what a server has.
+// replicaData returns a digest of a server's data.
 func replicaData(t *testing.T, c *redis.Client) []string {
 	ctx := context.Background()
 	digest, err := c.Do(ctx, "DEBUG", "DIGEST").Text()
@@ -194,7 +194,7 @@ func replicaData(t *testing.T, c *redis.Client) []string {
 	return data
 }
 
-// keysOf returns digests and deadlines of all keys, which tell where two servers differ.
+// keysOf returns digests and deadlines of all keys, which show where two servers differ.
 func keysOf(t *testing.T, c *redis.Client) map[string]string {
 	ctx := context.Background()
 	data := map[string]string{}
@@ -215,7 +215,7 @@ func keysOf(t *testing.T, c *redis.Client) map[string]string {
 	return data
 }
 
-// randomWrites returns commands that belong together: one, or those of a transaction.
+// randomWrites returns commands that belong together: one command, or those of a transaction.
 func randomWrites(r *rand.Rand) [][]any {
 	if r.IntN(10) == 0 {
 		unit := make([][]any, 2+r.IntN(4))
@@ -296,7 +296,7 @@ func writers(t *testing.T, socket string, n int) (stop func()) {
 			for ctx.Err() == nil {
 				unit := randomWrites(r)
 				if len(unit) == 1 {
-					c.Do(ctx, unit[0]...) // whatever it answers
+					c.Do(ctx, unit[0]...) // whatever the reply
 					continue
 				}
 				c.TxPipelined(ctx, func(p redis.Pipeliner) error {
@@ -339,7 +339,7 @@ func TestReplicaFollowsARedisUnderLoad(t *testing.T) {
 			linkUp := func() bool { return infoField(t, replica, "replication", "master_link_status") == "up" }
 			require.Eventually(t, linkUp, followTimeout, followTick)
 			for range 5 {
-				time.Sleep(300 * time.Millisecond) // in which there is load
+				time.Sleep(300 * time.Millisecond) // some time under load
 				before := infoField(t, master, "stats", "sync_partial_ok")
 				proxy.cut(false)
 				require.Eventually(t, func() bool {
@@ -352,7 +352,7 @@ func TestReplicaFollowsARedisUnderLoad(t *testing.T) {
 			require.Equal(t, "1", infoField(t, master, "stats", "sync_full"))
 			require.ErrorContains(t, replica.Set(ctx, "a", "b", 0).Err(), "READONLY")
 
-			// What the master does not remember any more is copied anew.
+			// Data that the master's backlog no longer has is copied anew.
 			require.NoError(t, master.ConfigSet(ctx, "repl-backlog-size", "16384").Err())
 			proxy.cut(true)
 			require.Eventually(t, func() bool { return infoField(t, master, "replication", "connected_slaves") == "0" },
@@ -374,7 +374,7 @@ func TestReplicaFollowsARedisUnderLoad(t *testing.T) {
 			require.NoError(t, master.Set(ctx, "mine", "value", 0).Err())
 			requireSame(t, master, replica)
 
-			// What the replica has is durable, by its journal and, when it is closed, by a checkpoint.
+			// The replica's data is durable through its journal and, when it is closed, through a checkpoint.
 			crashed := filepath.Join(t.TempDir(), "copy")
 			copyAtRest(t, crashed, dir)
 			require.NoError(t, srv.Close())

@@ -22,7 +22,7 @@ import (
 	"github.com/atomredis/atomredis/server"
 )
 
-// startShard starts a server that is a shard by itself, and returns its port and that for other shards.
+// startShard starts a server that is a shard by itself, and returns its port and the port for other shards.
 func startShard(t *testing.T, slots string) (port, bus string, c *redis.Client) {
 	port, bus = freeport.Port(t), freeport.Port(t)
 	conf := config.NewConfig()
@@ -40,7 +40,7 @@ func startShard(t *testing.T, slots string) (port, bus string, c *redis.Client) 
 	return port, bus, c
 }
 
-// redis-cli reshards and rebalances while go-redis counts: nothing is lost, and nothing counted twice.
+// redis-cli reshards and rebalances while go-redis counts: nothing is lost, and nothing is counted twice.
 func TestRedisCliReshardsUnderLoad(t *testing.T) {
 	if os.Getenv(oracle.Variable) != "1" {
 		t.Skipf("%s is not 1", oracle.Variable)

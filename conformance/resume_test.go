@@ -1,5 +1,5 @@
-// Cuts the links between a live Redis and a server of ours again and again, in both directions and in a chain, and has
-// them change places.
+// Cuts the links between a live Redis and a server of ours again and again, in both directions and in a chain, and
+// makes them change places.
 
 package conformance
 
@@ -62,7 +62,7 @@ func TestServersChangePlacesWithARedis(t *testing.T) {
 	ctx := context.Background()
 	theirs := redisClient(t, oracle.Start(t, "--repl-diskless-sync-delay", "0"))
 	_, mine := startReplica(t, t.TempDir())
-	announce := func(c *redis.Client) string { // where the others find it
+	announce := func(c *redis.Client) string { // the address at which others find it
 		host, port, err := net.SplitHostPort(newBrittleProxy(t, c.Options().Addr).Addr().String())
 		require.NoError(t, err)
 		require.NoError(t, c.Do(ctx, "CONFIG", "SET", "replica-announce-ip", host, "replica-announce-port", port).Err())

@@ -1,4 +1,4 @@
-// A whole check: many sequences, until enough commands or the first difference.
+// A whole check: many sequences, until enough commands or differences.
 
 package differential
 
@@ -11,25 +11,25 @@ import (
 	"time"
 )
 
-// Options say what a check does.
+// Options configure a check.
 type Options struct {
-	// Language is what is sent; nil stands for Commands.
+	// Language is the language of the commands; nil stands for Commands.
 	Language *Language
 	// A is the address of the reference, B that of the server under test.
 	A, B string
 	// Seed is the seed of the first sequence; each further one adds one.
 	Seed uint64
-	// Commands is how many commands are sent in all, SequenceLength how many in one sequence.
+	// Commands is the total number of commands, SequenceLength that of one sequence.
 	Commands, SequenceLength int
-	// Dir is where files of differences go; they are named after their seeds.
+	// Dir is the directory for files of differences; they are named after their seeds.
 	Dir string
-	// KeepGoing is how many differences may be found before the check ends.
+	// KeepGoing is the number of differences after which the check ends.
 	KeepGoing int
-	// Log gets the report.
+	// Log receives the report.
 	Log io.Writer
 }
 
-// Check compares the two servers and returns how many sequences differed.
+// Check compares the two servers and returns the number of sequences that differed.
 func Check(o Options) (int, error) {
 	if o.Language == nil {
 		o.Language = &Commands
@@ -79,7 +79,7 @@ func report(r *Runner, o Options, seed uint64, ops []Op, d *Difference) error {
 	}
 	text, err := r.Transcript(ops, d)
 	if err != nil {
-		// A transcript is a convenience; what was found stands without it.
+		// A transcript is a convenience; the difference stands without it.
 		fmt.Fprintf(o.Log, "no transcript: %v\n", err)
 	}
 	text = fmt.Sprintf("# Seed %d.\n%s", seed, text)

@@ -1,4 +1,4 @@
-// When two replies count as the same: equal to the byte, except where the command leaves something open.
+// When two replies count as the same: if they are equal to the byte, except where the command leaves something open.
 
 package differential
 
@@ -14,10 +14,10 @@ import (
 // value is short for the replies that this package handles.
 type value = transcript.Value
 
-// comparison is how the replies to one command are compared.
+// comparison is the way in which the replies to one command are compared.
 type comparison struct {
 	same func(args []string, a, b value) bool
-	// marker is what a transcript has for such a reply before it is recorded.
+	// marker is the content of a transcript for such a reply before it is recorded.
 	marker string
 }
 
@@ -43,7 +43,7 @@ var comparisons = map[string]comparison{
 	"ZRANDMEMBER": {sameShape, "*"},
 	"SPOP":        {sameShape, "*"},
 	"RANDOMKEY":   {sameShape, "*"},
-	"DUMP":        {sameShape, "*"}, // collections are in other forms
+	"DUMP":        {sameShape, "*"}, // collections are encoded differently
 	"HELLO":       {sameShape, "*"},
 
 	"SCAN":  {scan(unordered), "*"},
@@ -114,7 +114,7 @@ func near(tolerance int64) func([]string, value, value) bool {
 	}
 }
 
-// sameShape accepts any content in the same types and sizes.
+// sameShape accepts any content with the same types and sizes.
 func sameShape(_ []string, a, b value) bool {
 	if a.Kind != b.Kind || a.Null != b.Null || a.Kind == transcript.Error || len(a.Elems) != len(b.Elems) {
 		return false
@@ -127,8 +127,8 @@ func sameShape(_ []string, a, b value) bool {
 	return true
 }
 
-// scan compares the elements of a complete pass: from cursor 0 with a COUNT of 10000, which the generator
-// uses for that. Of any other pass only the form is certain.
+// scan compares the elements of a complete pass: from cursor 0 with a COUNT of 10000, which the generator uses for
+// that. Of any other pass only the form is defined.
 func scan(elements func([]string, value, value) bool) func([]string, value, value) bool {
 	return func(args []string, a, b value) bool {
 		if len(a.Elems) != 2 || len(b.Elems) != 2 {
@@ -143,8 +143,8 @@ func scan(elements func([]string, value, value) bool) func([]string, value, valu
 	}
 }
 
-// sorted compares what SORT leaves open: the order of a set that is not sorted, and that of elements with the same
-// text to be sorted by.
+// sorted compares the parts of a reply that SORT defines. It leaves open the order of a set that is not sorted, and
+// that of elements with the same text to sort by.
 func sorted(args []string, a, b value) bool {
 	by := slices.Index(args, "BY") + 1
 	switch {
@@ -158,7 +158,7 @@ func sorted(args []string, a, b value) bool {
 	return unordered(args, a, b)
 }
 
-// pending compares XPENDING, in whose extended form the third column is an idle time.
+// pending compares XPENDING. In its extended form the third column is an idle time.
 func pending(_ []string, a, b value) bool {
 	if a.Kind != b.Kind || len(a.Elems) != len(b.Elems) {
 		return false
@@ -181,14 +181,14 @@ func pending(_ []string, a, b value) bool {
 	return true
 }
 
-// streamInfo compares XINFO without the sizes of the radix tree, without the fields that came with Redis 7.2 and later,
-// and with times masked.
+// streamInfo compares XINFO without the sizes of the radix tree, without the fields added in Redis 7.2 and later, and
+// with times masked.
 func streamInfo(_ []string, a, b value) bool { return maskInfo(a).Equal(maskInfo(b)) }
 
 // firstTimestamp is well below the present in milliseconds and above every count.
 const firstTimestamp = 1_000_000_000_000
 
-// laterInfo are the fields of XINFO that came after Redis 7.0.
+// laterInfo are the fields of XINFO that were added after Redis 7.0.
 var laterInfo = []string{"inactive", "active-time", "idmp-duration", "idmp-maxsize", "pids-tracked", "iids-tracked",
 	"iids-added", "iids-duplicates", "nacked-count"}
 
@@ -218,10 +218,10 @@ func maskInfo(v value) value {
 	return masked
 }
 
-// firstArg is where the command stands in the arguments of an EVAL that runs one.
+// firstArg is the index of the command in the arguments of an EVAL that runs one.
 const firstArg = 4
 
-// scripted compares a script that runs its arguments as a command by the rule of that command.
+// scripted compares a script that runs its arguments as a command by the rule for that command.
 func scripted(args []string, a, b value) bool {
 	if len(args) <= firstArg || !strings.Contains(args[1], "unpack(ARGV)") {
 		return false
@@ -229,8 +229,8 @@ func scripted(args []string, a, b value) bool {
 	return same(args[firstArg:], a, b)
 }
 
-// chosenFrom checks a random choice against the full read before it: members only, distinct if the count
-// is positive, and as many as there are. It knows nothing of replies that are not lists, such as QUEUED.
+// chosenFrom checks a random choice against the full read before it: members only, distinct if the count is positive,
+// and the right number of them. It ignores replies that are not lists, such as QUEUED.
 func chosenFrom(full value, args []string, chosen value) bool {
 	if !full.IsAggregate() || len(full.Elems) == 0 || len(args) != 3 || !chosen.IsAggregate() {
 		return true
@@ -256,14 +256,14 @@ func chosenFrom(full value, args []string, chosen value) bool {
 	return len(chosen.Elems) == -count
 }
 
-// known is a difference that has an explanation and is counted, not reported.
+// known is a difference that has an explanation and is counted, but not reported.
 type known struct {
 	reason  string
 	matches func(args []string, a, b value) bool
 }
 
-// knownDifferences is empty for Redis against Redis, and should stay as short as it can. docs/compatibility.md says
-// more of each.
+// knownDifferences is empty for Redis against Redis, and should stay as short as possible. docs/compatibility.md
+// explains each.
 var knownDifferences []known
 
 // init breaks the cycle of a table whose entries look into the table.
@@ -292,10 +292,10 @@ func init() {
 	}
 }
 
-// knownReason returns why a difference is known, "" if it is not.
+// knownReason returns the reason for which a difference is known, "" if it is not.
 func knownReason(args []string, a, b value) string {
 	if len(args) > firstArg && strings.Contains(args[1], "unpack(ARGV)") {
-		args = args[firstArg:] // what the script calls
+		args = args[firstArg:] // the command that the script calls
 	}
 	for _, k := range knownDifferences {
 		if k.matches(args, a, b) {
@@ -305,13 +305,13 @@ func knownReason(args []string, a, b value) string {
 	return ""
 }
 
-// fewerSamples accepts that maxmemory-samples has a lower limit.
+// fewerSamples accepts a lower limit of maxmemory-samples.
 func fewerSamples(args []string, _, b value) bool {
 	return containsWord(args, "maxmemory-samples") && b.Kind == transcript.Error &&
 		strings.HasSuffix(b.Text, "argument must be between 1 and 64 inclusive")
 }
 
-// listedModules accepts that there are modules, in MODULE LIST and at the end of HELLO.
+// listedModules accepts modules in MODULE LIST and at the end of HELLO.
 func listedModules(args []string, a, b value) bool {
 	switch n := len(a.Elems); {
 	case strings.EqualFold(args[0], "MODULE"):
@@ -322,12 +322,12 @@ func listedModules(args []string, a, b value) bool {
 	return false
 }
 
-// fullPositions accepts that a coordinate is rounded.
+// fullPositions accepts coordinates with fewer digits.
 func fullPositions(args []string, a, b value) bool {
 	return strings.HasPrefix(strings.ToUpper(args[0]), "GEO") && nearly(shortest(a, false), shortest(b, false))
 }
 
-// nearly compares two replies, in which numbers may differ by what lies behind 17 decimals.
+// nearly compares two replies; numbers may differ beyond 17 decimals.
 func nearly(a, b value) bool {
 	if a.Equal(b) {
 		return true
@@ -345,12 +345,12 @@ func nearly(a, b value) bool {
 	return len(a.Elems) > 0 || errX == nil && errY == nil && math.Abs(x-y) <= 1e-16
 }
 
-// noTimeout accepts that a timeout which ends at no time is an error.
+// noTimeout accepts an error for a timeout that would never end.
 func noTimeout(_ []string, _, b value) bool {
 	return b.Kind == transcript.Error && b.Text == "ERR timeout is out of range"
 }
 
-// checkedWithoutKey accepts that the arguments of BITCOUNT and BITPOS are checked although the key is missing.
+// checkedWithoutKey accepts that the arguments of BITCOUNT and BITPOS are checked even if the key is missing.
 func checkedWithoutKey(args []string, a, b value) bool {
 	name := strings.ToUpper(args[0])
 	return (name == "BITCOUNT" || name == "BITPOS") && a.Kind == transcript.Integer && b.Kind == transcript.Error
@@ -362,14 +362,14 @@ func negativeCursor(args []string, _, b value) bool {
 		b.Text == "ERR invalid cursor" && slices.ContainsFunc(args, func(w string) bool { return strings.HasPrefix(w, "-") })
 }
 
-// noOpposite accepts that the smallest integer is an error for LREM and LPOS.
+// noOpposite accepts an error for the smallest integer in LREM and LPOS.
 func noOpposite(args []string, _, b value) bool {
 	name := strings.ToUpper(args[0])
 	return (name == "LREM" || name == "LPOS") && containsWord(args, "-9223372036854775808") && b.Kind == transcript.Error
 }
 
-// ofStreams accepts what later releases say of groups and consumers: consumers that got nothing, other lags, and
-// errors that name the command.
+// ofStreams accepts the replies of later releases about groups and consumers: consumers that got nothing, other lags,
+// and errors that name the command.
 func ofStreams(args []string, a, b value) bool {
 	switch strings.ToUpper(args[0]) {
 	case "XREAD", "XREADGROUP":
@@ -383,20 +383,21 @@ func ofStreams(args []string, a, b value) bool {
 	return false
 }
 
-// allStreams accepts that XREAD has more streams than the one that woke it, which it is given first or later.
+// allStreams accepts an XREAD that returns more streams than the one that woke it, which it may be given first or
+// later.
 func allStreams(args []string, a, b value) bool {
 	return strings.ToUpper(args[0]) == "XREAD" && len(a.Elems) == 1 && len(b.Elems) > 1 &&
 		slices.ContainsFunc(b.Elems, a.Elems[0].Equal)
 }
 
-// nothingLeft accepts that XREAD went on waiting where Redis has given it a stream without entries.
+// nothingLeft accepts an XREAD that continued to wait where Redis returned a stream without entries.
 func nothingLeft(args []string, a, _ value) bool {
 	return strings.ToUpper(args[0]) == "XREAD" && len(a.Elems) == 1 && len(a.Elems[0].Elems) == 2 &&
 		len(a.Elems[0].Elems[1].Elems) == 0
 }
 
-// withoutIdlers leaves out of a reply to XINFO what differs between releases: lags, what they follow from, consumers
-// to which nothing is pending, and how many there are.
+// withoutIdlers removes from a reply to XINFO everything that differs between releases: lags, the numbers from which
+// they follow, consumers without pending entries, and the number of consumers.
 func withoutIdlers(v value) value {
 	var elems []value
 	for i := 0; i < len(v.Elems); i++ {
@@ -413,7 +414,7 @@ func withoutIdlers(v value) value {
 	return v
 }
 
-// idles reports whether v describes a consumer to which nothing is pending. A group, which has such numbers too, has
+// idles reports whether v describes a consumer without pending entries. A group has such numbers too, but it also has
 // consumers.
 func idles(v value) bool {
 	idle := false
@@ -428,16 +429,16 @@ func idles(v value) bool {
 	return idle
 }
 
-// shorterDoubles accepts doubles that are written with different digits and are the same number.
+// shorterDoubles accepts doubles that are written with different digits but are the same number.
 func shorterDoubles(args []string, a, b value) bool {
-	// ZSCAN of a small sorted set prints what Redis has stored, where a double without a fraction is an integer of any
+	// ZSCAN of a small sorted set prints Redis's stored form, in which a double without a fraction is an integer of any
 	// length.
 	integers := strings.EqualFold(args[0], "ZSCAN")
 	x, y := shortest(a, integers), shortest(b, integers)
 	return x.Equal(y) || same(args, x, y)
 }
 
-// shortest rewrites every text that is a double with a fraction or an exponent, and integers if so told.
+// shortest rewrites every text that is a double with a fraction or an exponent, and integers too if integers is set.
 func shortest(v value, integers bool) value {
 	if (v.Kind == transcript.Bulk || v.Kind == transcript.Double) &&
 		(integers || strings.ContainsAny(v.Text, ".e") || len(v.Text) > 17) {
@@ -453,7 +454,7 @@ func shortest(v value, integers bool) value {
 	return v
 }
 
-// getKeysErrors accepts that another error tells what is wrong with the command whose keys are asked for.
+// getKeysErrors accepts a different error about the command whose keys are requested.
 func getKeysErrors(args []string, a, b value) bool {
 	return strings.EqualFold(args[0], "COMMAND") && a.Kind == transcript.Error && b.Kind == transcript.Error
 }
@@ -470,25 +471,25 @@ func smallCollections(args []string, a, b value) bool {
 		(a.Text == "quicklist" || a.Text == "hashtable") && b.Text == "listpack"
 }
 
-// moreReferences accepts that a value has more references in Redis: of a transaction, or because it is a shared integer.
+// moreReferences accepts a higher reference count in Redis, of a transaction or of a shared integer.
 func moreReferences(args []string, a, b value) bool {
 	return len(args) == 3 && strings.EqualFold(args[0], "OBJECT") && strings.EqualFold(args[1], "REFCOUNT") &&
 		(a.Text == "2" || a.Text == "2147483647") && b.Text == "1"
 }
 
-// setIDText accepts another error for an ID that is below the largest deleted one.
+// setIDText accepts another error for an ID below the largest deleted one.
 func setIDText(args []string, a, b value) bool {
 	return strings.EqualFold(args[0], "XSETID") && a.Kind == transcript.Error && b.Kind == transcript.Error
 }
 
-// staleRange accepts that only Redis finds no numbers, after it has met one that no double can hold.
+// staleRange accepts that only Redis finds no numbers, after a number that no double can hold.
 func staleRange(args []string, a, b value) bool {
 	return strings.HasPrefix(strings.ToUpper(args[0]), "SORT") && b.Kind != transcript.Error &&
 		a.Kind == transcript.Error && a.Text == "ERR One or more scores can't be converted into double"
 }
 
-// sameDistance accepts another order of what a search with COUNT finds: of places at the same distance, where
-// distances are shown.
+// sameDistance accepts another order of the results of a search with COUNT, if distances are shown: that of places at
+// the same distance.
 func sameDistance(args []string, a, b value) bool {
 	if !strings.HasPrefix(strings.ToUpper(args[0]), "GEO") || !containsWord(args, "COUNT") || !unordered(args, a, b) {
 		return false
@@ -502,7 +503,7 @@ func containsWord(args []string, word string) bool {
 	return slices.ContainsFunc(args, func(a string) bool { return strings.EqualFold(a, word) })
 }
 
-// distKeys are the sorted sets that distances are stored in.
+// distKeys are the sorted sets in which distances are stored.
 var distKeys = []string{"dist1", "dist2"}
 
 // lastDigit accepts stored distances that agree in 14 digits.

@@ -17,8 +17,8 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
-// The environment of the comparison with a live Redis: the server to compare, which is another Redis when
-// the variable is not set, the number of commands and the seed.
+// The environment variables of the comparison with a live Redis: the server to compare, by default another Redis, the
+// number of commands and the seed.
 const (
 	addrVariable     = "ATOMREDIS_CONFORMANCE_ADDR"
 	commandsVariable = "ATOMREDIS_DIFFERENTIAL_COMMANDS"
@@ -69,7 +69,7 @@ func TestEachNumberOfALineIsReplacedInTurn(t *testing.T) {
 	require.Len(t, calls, 1+3*len(extremeNumbers)-14)
 }
 
-// failures collects what a transcript finds.
+// failures collects the failures of a transcript.
 type failures struct{ found []string }
 
 func (f *failures) Helper() {}

@@ -1,4 +1,4 @@
-// Numbers at and beyond the edges, in the place of every numeric argument of every command.
+// Numbers at and beyond the limits, in the place of every numeric argument of every command.
 
 package differential
 
@@ -11,7 +11,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
-// extremeNumbers are numbers, and what is nearly one.
+// extremeNumbers are extreme numbers, and texts that are almost numbers.
 var extremeNumbers = []string{
 	"0", "-0", "1", "-1", "2", "+1", "01", "-01", "00", "1 ", " 1", "1x", "x", "", " ", "-", "+", ".", "1\x00", "\x001",
 	"1\n", "--1", "1_0", "1,0",
@@ -27,7 +27,7 @@ var extremeNumbers = []string{
 	"65535", "65536", "-65536", "1000000000000000000", "-1000000000000000000",
 }
 
-// extremeData is what the commands find.
+// extremeData is the data on which the commands work.
 var extremeData = strings.Split(strings.TrimSpace(`
 SET s hello
 SET n 10
@@ -46,8 +46,8 @@ XGROUP CREATE x g 0
 XREADGROUP GROUP g c COUNT 2 STREAMS x >
 PFADD hll a b c`), "\n")
 
-// extremeCommands have a number in each pair of braces, which is what stands there while the others are tried. One
-// with an exclamation mark is asked for only numbers that do not make a server hold gigabytes or wait.
+// extremeCommands have a number in each pair of braces, which is used while the others are varied. A number with an
+// exclamation mark is only varied by numbers that do not make a server hold gigabytes or wait.
 var extremeCommands = strings.Split(strings.TrimSpace(`
 SET s v EX {10}
 SET s v PX {10000}
@@ -219,8 +219,8 @@ COMMAND GETKEYS EVAL x {!1} k
 COMMAND GETKEYS ZUNION {!1} z
 CLUSTER KEYSLOT {1}`), "\n")
 
-// Extremes replaces each number of each command by every extreme one in turn, on both servers, and returns how many
-// replies differ. What the commands have left in the keys that they use is compared too.
+// Extremes replaces each number of each command by every extreme one in turn, on both servers, and returns the number
+// of differing replies. The final state of the keys that the commands use is compared too.
 func Extremes(a, b string, log io.Writer) (int, error) {
 	var conns [2]*transcript.Conn
 	for i, addr := range []string{a, b} {
@@ -247,7 +247,7 @@ func Extremes(a, b string, log io.Writer) (int, error) {
 	return found, nil
 }
 
-// extremeCalls are the calls that a line stands for, of which the first has all numbers as they are.
+// extremeCalls are the calls described by a line. In the first of them all numbers are the original ones.
 func extremeCalls(line string) (calls [][]string) {
 	words := strings.Fields(line)
 	if quoted := strings.SplitN(line, `"`, 3); len(quoted) == 3 { // a script
@@ -338,7 +338,7 @@ func tryExtreme(conns [2]*transcript.Conn, args []string) (difference string, er
 			continue
 		}
 		if knownReason(cmd, a, b) != "" {
-			return "", nil // and what it has left is different too
+			return "", nil // and its effects differ too
 		}
 		return fmt.Sprintf("  %q\n    A: %v\n    B: %v\n", cmd, a, b), nil
 	}

@@ -1,5 +1,5 @@
-// What the generator puts in place of a placeholder: mostly ordinary words from small pools, so that
-// commands meet each other's keys, and some from the edges.
+// What the generator inserts for a placeholder: mostly ordinary words from small pools, so that commands share keys,
+// and some extreme ones.
 
 package differential
 
@@ -11,7 +11,7 @@ import (
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
-// keyPools holds few keys per group, so that commands meet.
+// keyPools holds few keys per group, so that commands share them.
 var keyPools = map[string][]string{
 	"string":     {"str1", "str2", "str3", "str4"},
 	"hash":       {"hash1", "hash2", "hash3"},
@@ -28,15 +28,15 @@ var keyPools = map[string][]string{
 // keyGroups fixes the order of keyPools.
 var keyGroups = []string{"string", "hash", "list", "set", "sorted_set", "stream", "bitmap", "hyperloglog", "geo"}
 
-// lexKeys are the sorted sets whose members all have the same score. Ranges by name are only defined there,
-// so no other command writes to these keys.
+// lexKeys are the sorted sets whose members all have the same score. Ranges by name are only defined there, so no other
+// command writes to these keys.
 var lexKeys = []string{"lex1", "lex2"}
 
-// edgeInts are integers at which something changes.
+// edgeInts are integers at which behaviour changes.
 var edgeInts = []string{"9223372036854775807", "-9223372036854775808", "9223372036854775806", "4294967296",
 	"2147483647", "-2147483648", "65535", "32768", "-129"}
 
-// payloads are values for RESTORE, in several of their forms, and some that are none.
+// payloads are values for RESTORE, in several of their encodings, and some invalid ones.
 var payloads = func() (out []string) {
 	for _, body := range []string{"\x00\x05hello", "\x00\xc0\x2a", "\x00\xc3\x05\x0aa\xe0\x00\x00",
 		"\x01\x03\x01a\x01b\x01c", "\x02\x03\x011\x012\x013", "\x02\x02\x01a\x01b",
@@ -53,7 +53,7 @@ var payloads = func() (out []string) {
 	return append(out, "junk", "")
 }()
 
-// fill makes the word for a placeholder. Anything that is not one stands for itself.
+// fill makes the word for a placeholder. Any other word stands for itself.
 func (g *generator) fill(placeholder string) string {
 	switch placeholder {
 	case "key":
@@ -205,7 +205,7 @@ func (g *generator) fill(placeholder string) string {
 	return placeholder
 }
 
-// sortElement picks what may be an element of the keys that are sorted.
+// sortElement picks a possible element of the keys that are sorted.
 func (g *generator) sortElement() string {
 	if g.chance(70) {
 		return strconv.Itoa(g.rnd.IntN(20))
@@ -213,7 +213,7 @@ func (g *generator) sortElement() string {
 	return g.fill("member")
 }
 
-// coordinate picks a longitude or latitude: near each other, so that searches find something, or anywhere, or at the
+// coordinate picks a longitude or latitude: one near the others, so that searches find something, or any other, or the
 // limit.
 func (g *generator) coordinate(limit float64) string {
 	switch roll := g.rnd.IntN(100); {
@@ -237,8 +237,8 @@ func (g *generator) key(stray int) string {
 	return g.pick(pool...)
 }
 
-// value is short most of the time; it may be binary, empty, a number, or as long as the limits at which
-// Redis changes an encoding.
+// value is usually short; it may be binary, empty, a number, or as long as the limits at which Redis changes an
+// encoding.
 func (g *generator) value() string {
 	switch roll := g.rnd.IntN(100); {
 	case roll < 40:

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// The connections of a sequence, by the number in Op.Conn.
+// The connections of a sequence, as numbers for Op.Conn.
 const (
 	mainConn = iota
-	// otherConn touches watched keys and unblocks the blocked.
+	// otherConn modifies watched keys and unblocks the blocked client.
 	otherConn
 	// subscriber only subscribes and receives.
 	subscriber
@@ -21,16 +21,16 @@ const (
 	connCount
 )
 
-// connNames name the connections in transcripts.
+// connNames are the names of the connections in transcripts.
 var connNames = [connCount]string{"", "b", "s", "w"}
 
-// Op is what the minimiser keeps or drops as a whole: commands sent in one batch on one connection.
+// Op is the unit that the minimiser keeps or drops: commands sent in one batch on one connection.
 type Op struct {
 	Conn int
 	Cmds [][]string
-	// Settles has the servers settle (Language.Settle) between operations without it and this one.
+	// Settles has the servers settle (Language.Settle) between an operation without it and this one.
 	Settles bool
-	// Chained sends the commands one by one, each made from the reply before it (Language.Rewrite).
+	// Chained sends the commands one by one, each built from the reply before it (Language.Rewrite).
 	Chained bool
 }
 
@@ -38,11 +38,11 @@ type Op struct {
 type generator struct {
 	rnd *rand.Rand
 	ops []Op
-	// group is the kind of key that the command being made mostly uses.
+	// group is the kind of key that the current command mostly uses.
 	group string
-	// blocks says that a client may be waiting on keys.
+	// blocks reports that a client may be waiting on keys.
 	blocks bool
-	// lastID makes stream IDs grow more often than not.
+	// lastID makes stream IDs increase most of the time.
 	lastID int
 }
 
@@ -69,7 +69,7 @@ func parseGrammar() map[string][]rule {
 	return all
 }
 
-// splitForm splits at spaces that are not inside brackets.
+// splitForm splits at spaces outside of brackets.
 func splitForm(form string) []string {
 	var words []string
 	depth, start := 0, 0
@@ -87,7 +87,7 @@ func splitForm(form string) []string {
 	return words
 }
 
-// splitChoice splits at bars that are not inside inner brackets.
+// splitChoice splits at bars outside of inner brackets.
 func splitChoice(s string) []string {
 	var parts []string
 	depth, start := 0, 0
@@ -105,11 +105,11 @@ func splitChoice(s string) []string {
 	return parts
 }
 
-// Generate makes the sequence of operations that belongs to a seed, with about the given number of commands.
+// Generate makes the sequence of operations for a seed, with about the given number of commands.
 func Generate(seed uint64, commands int) []Op {
 	g := &generator{rnd: rand.New(rand.NewPCG(seed, 0x61746f6d))}
 	g.opening()
-	// A sequence dwells on one group, so that its keys grow and meet many commands.
+	// A sequence favours one group, so that its keys grow and are used by many commands.
 	favourite := groups[g.rnd.IntN(len(groups))]
 	for n := 0; n < commands; n++ {
 		group := favourite
@@ -144,7 +144,7 @@ func Generate(seed uint64, commands int) []Op {
 	return g.ops
 }
 
-// opening decides on protocol versions and keyspace events.
+// opening chooses protocol versions and keyspace events.
 func (g *generator) opening() {
 	if g.chance(35) {
 		g.add(mainConn, []string{"HELLO", "3"})
@@ -166,7 +166,7 @@ func (g *generator) chance(percent int) bool { return g.rnd.IntN(100) < percent 
 
 func (g *generator) pick(choices ...string) string { return choices[g.rnd.IntN(len(choices))] }
 
-// command makes one command of a group, now and then a broken one.
+// command makes one command of a group, occasionally a broken one.
 func (g *generator) command(group string) []string {
 	g.group = group
 	rules := parsed[group]
@@ -182,19 +182,19 @@ func (g *generator) command(group string) []string {
 			break
 		}
 	}
-	// A wait costs the time of many commands, so most of them are left out.
+	// A wait costs as much time as many commands, so most waits are left out.
 	if (words[0][0] == 'B' || slices.Contains(words, "BLOCK")) && !g.chance(15) {
 		return g.command(group)
 	}
-	// In which order SWAPDB serves the keys that a client waits for depends on Redis's random hash seed.
+	// The order in which SWAPDB serves the keys that a client waits for depends on Redis's random hash seed.
 	if words[0] == "SWAPDB" && g.blocks {
 		return g.command(group)
 	}
 	return g.spoil(words)
 }
 
-// spoil breaks three commands in a hundred. A blocking command is only ever cut short: any other change
-// could make it wait for ever.
+// spoil breaks three commands in a hundred. A blocking command is only ever shortened: any other change could make it
+// wait forever.
 func (g *generator) spoil(words []string) []string {
 	if !g.chance(3) {
 		if g.chance(3) {
@@ -203,12 +203,12 @@ func (g *generator) spoil(words []string) []string {
 		return words
 	}
 	blocking := words[0][0] == 'B' || words[0] == "XREAD" || words[0] == "XREADGROUP" || words[0] == "WAIT"
-	// One that is a port would make replicas of both servers.
+	// A word that is a valid port would make both servers replicas.
 	replica := words[0] == "REPLICAOF" || words[0] == "SLAVEOF"
 	sameScores := words[0] == "ZADD" && slices.Contains(lexKeys, words[1])
-	// A random choice of minus two thousand million members would fill the memory of both servers.
+	// A random choice of minus two thousand million members would exhaust the memory of both servers.
 	choice := strings.Contains(words[0], "RAND")
-	// Without ABSTTL a time long past is a time to live of a millisecond.
+	// Without ABSTTL, a time long past becomes a time to live of a millisecond.
 	if slices.Contains(words, "ABSTTL") {
 		return words
 	}
@@ -216,11 +216,11 @@ func (g *generator) spoil(words []string) []string {
 		return words[:1+g.rnd.IntN(len(words))]
 	}
 	i := 1 + g.rnd.IntN(len(words)-1)
-	// One more argument is an error of ZRANK in Redis 7.0 and an option since, which EXEC would show as a difference.
+	// An additional argument of ZRANK is an error in Redis 7.0 and an option since; EXEC would show it as a difference.
 	if g.chance(30) && words[0] != "ZRANK" && words[0] != "ZREVRANK" {
 		return append(words, g.fill("val"))
 	}
-	// What a number means for the time to live must stay far from the present.
+	// A number that determines the time to live must stay far from the present.
 	if isTTL(words, i) {
 		words[i] = g.pick("", "abc", "1.5", "9223372036854775808", "-1", "0")
 		return words
@@ -288,7 +288,7 @@ func (g *generator) trim() []string {
 	return []string{"MINID", g.fill("id")}
 }
 
-// transaction adds a transaction, watched or not, disturbed or not, and returns its number of commands.
+// transaction adds a transaction, with or without WATCH and disturbances, and returns its number of commands.
 func (g *generator) transaction(group string) int {
 	if g.chance(60) {
 		g.add(mainConn, []string{"WATCH", g.fill("anykey"), g.fill("anykey")})
@@ -307,7 +307,8 @@ func (g *generator) transaction(group string) int {
 			g.add(otherConn, g.command(group))
 		}
 	}
-	// Without memory 7.0 refuses to queue commands that need none, as newer versions do not: so it runs out behind them.
+	// When memory is exhausted, 7.0 refuses to queue even commands that need none, unlike newer versions. So memory is
+	// exhausted after queueing.
 	full := g.chance(10)
 	if full {
 		g.limitMemory(true)
@@ -319,7 +320,7 @@ func (g *generator) transaction(group string) int {
 	return n
 }
 
-// outOfMemory adds a time in which commands that need memory are refused, because nothing may be evicted.
+// outOfMemory adds a period in which commands that need memory are refused, because nothing may be evicted.
 func (g *generator) outOfMemory(group string) {
 	g.limitMemory(true)
 	for range 1 + g.rnd.IntN(6) {
@@ -341,7 +342,7 @@ func (g *generator) limitMemory(on bool) {
 	g.add(otherConn, []string{"CONFIG", "SET", "maxmemory", limit})
 }
 
-// callScript runs its arguments as a command; comparing its reply goes by the rule of that command.
+// callScript runs its arguments as a command; its reply is compared by the rule for that command.
 const callScript = "return redis.call(unpack(ARGV))"
 
 // script adds a script that runs one or several generated commands.
@@ -372,8 +373,8 @@ func (g *generator) script(group string) {
 	g.add(mainConn, append([]string{name, body, "1", g.fill("anykey")}, cmd...))
 }
 
-// mayBeScripted reports whether a script may run a command with the same effect on all servers: those that block are
-// refused before Redis 7.2.
+// mayBeScripted reports whether a script may run a command with the same effect on all servers. Redis before 7.2
+// refuses commands that block.
 func mayBeScripted(cmd []string) bool {
 	switch strings.ToUpper(cmd[0]) {
 	case "SELECT", "CLIENT", "BLPOP", "BRPOP", "BLMPOP", "BLMOVE", "BRPOPLPUSH", "BZPOPMIN", "BZPOPMAX", "BZMPOP", "WAIT":
@@ -436,7 +437,7 @@ func (g *generator) subscribe() {
 		"SSUBSCRIBE channel", "SUNSUBSCRIBE channel"))))
 }
 
-// spop adds SPOP where what it leaves is certain: it takes everything, or the key is deleted afterwards.
+// spop adds SPOP in a way whose effect is certain: it takes everything, or the key is deleted afterwards.
 func (g *generator) spop() {
 	g.group = "set"
 	key := g.fill("key")
@@ -451,7 +452,7 @@ func (g *generator) spop() {
 	g.add(mainConn, []string{"SMEMBERS", key}, cmd, []string{"DEL", key})
 }
 
-// verified adds a random choice after the full read that tells what may be chosen.
+// verified adds a random choice after the full read that shows the possible choices.
 func (g *generator) verified() {
 	switch g.rnd.IntN(3) {
 	case 0:

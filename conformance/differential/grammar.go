@@ -2,11 +2,10 @@
 
 package differential
 
-// grammar lists the commands by the type of key they mostly meet. A line is a weight, the command and its
-// arguments: literals in capitals, placeholders in small letters (see fill), [optional] parts, (one|of) the
-// alternatives, and x... for one to three times x. SET gets no deadline in the past: Redis stores the key and
-// then removes it when it comes round to it. GT and LT come with absolute times only: between two relative ones the
-// milliseconds that have passed decide.
+// grammar lists the commands by the type of key that they mostly use. A line is a weight, the command and its
+// arguments: literals in capitals, placeholders in lower case (see fill), [optional] parts, (one|of) the alternatives,
+// and x... for one to three times x. SET gets no deadline in the past: Redis stores the key and removes it later. GT
+// and LT occur only with absolute times: with two relative ones the elapsed milliseconds would decide.
 var grammar = map[string]string{
 	"string": `
 4 SET key val [NX|XX] [GET] [EX sec|PX ms|EXAT (4102444800|0|-1)|PXAT (4102444800123|0|-1)|KEEPTTL]
@@ -296,6 +295,6 @@ var grammar = map[string]string{
 1 DEL key`,
 }
 
-// groups fixes an order of the grammar's groups, so that a seed always means the same commands.
+// groups fixes an order of the grammar's groups, so that a seed always produces the same commands.
 var groups = []string{"string", "generic", "hash", "list", "set", "sorted_set", "stream", "sort", "bitmap",
 	"hyperloglog", "geo"}

@@ -1,4 +1,4 @@
-// Making a difference small, and a file of it that the transcript runner can replay.
+// Minimising a difference, and writing it to a file that the transcript runner can replay.
 
 package differential
 
@@ -11,11 +11,11 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
-// minimiseTime bounds the search for a smaller sequence.
+// minimiseTime bounds the search for a shorter sequence.
 const minimiseTime = 30 * time.Second
 
-// Minimise drops operations, first many at a time and then single ones, while any difference remains, and
-// returns the shortest sequence found with its difference.
+// Minimise drops operations, first many at a time and then single ones, as long as any difference remains, and returns
+// the shortest sequence found with its difference.
 func (r *Runner) Minimise(ops []Op, d *Difference) ([]Op, *Difference, error) {
 	if d.Op >= 0 {
 		shorter := ops[:d.Op+1]
@@ -56,7 +56,7 @@ func (r *Runner) Transcript(ops []Op, d *Difference) (string, error) {
 	if slices.ContainsFunc(ops, func(op Op) bool { return op.Conn == blocker }) {
 		b.WriteString("w> CLIENT ID\n$w=*\n")
 	}
-	// One more run tells which blocking commands wait.
+	// Another run determines which blocking commands wait.
 	if _, err := r.Run(ops); err != nil {
 		return "", err
 	}

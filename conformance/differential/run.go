@@ -12,17 +12,18 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
-// Language is what a check sends, and how it compares the replies.
+// Language determines the commands that a check sends, and how it compares the replies.
 type Language struct {
-	// Generate returns the sequence of operations that belongs to a seed, with about the given number of commands.
+	// Generate returns the sequence of operations for a seed, with about the given number of commands.
 	Generate func(seed uint64, commands int) []Op
 	// Same reports whether two servers' replies to a command agree.
 	Same func(args []string, a, b transcript.Value) bool
-	// Known returns why a difference is known, "" if it is not.
+	// Known returns the reason for which a difference is known, "" if it is not.
 	Known func(args []string, a, b transcript.Value) string
 	// Settle is called before an operation with Op.Settles, with a connection to each server.
 	Settle func(a, b *transcript.Conn) error
-	// Rewrite returns a command of an operation with Op.Chained, given the command before it and the server's reply.
+	// Rewrite returns a command of an operation with Op.Chained, built from the command before it and the server's
+	// reply to that.
 	Rewrite func(cmd, before []string, reply transcript.Value) []string
 }
 
@@ -35,22 +36,22 @@ type Runner struct {
 	addrs [2]string
 	sides [2]*side
 
-	// Known counts the known differences by their reasons.
+	// Known counts the known differences by reason.
 	Known map[string]int
 
-	// waited holds the blocking operations of the last run that did not get a reply at once.
+	// waited holds the blocking operations of the last run that got no reply at once.
 	waited map[int]bool
 }
 
 // Difference is the first disagreement of the two servers in a sequence.
 type Difference struct {
-	// Op is the index of the operation, or -1 when it showed after the last one.
+	// Op is the index of the operation, or -1 if the difference appeared after the last one.
 	Op int
-	// What is the command, or what else was compared.
+	// What is the command, or a description of what else was compared.
 	What string
-	// A and B are what the servers replied.
+	// A and B are the servers' replies.
 	A, B string
-	// Check holds the commands that show a difference in the final state, on a connection of its own.
+	// Check holds the commands that show a difference in the final state, on a connection of their own.
 	Check [][]string
 }
 
@@ -59,11 +60,11 @@ func (d *Difference) String() string {
 }
 
 const (
-	// batchTimeout is how long a server may take for one batch.
+	// batchTimeout is the most time that a server may take for one batch.
 	batchTimeout = 5 * time.Second
 	// batchLimit bounds the commands sent before replies are read.
 	batchLimit = 100
-	// databases is how many databases the generator uses.
+	// databases is the number of databases that the generator uses.
 	databases = 3
 )
 
@@ -74,7 +75,7 @@ type side struct {
 	markers   int
 }
 
-// batchError is trouble with a connection. It is a difference too: one server hangs or broke off.
+// batchError is a failure of a connection. It counts as a difference: one server hangs or disconnected.
 type batchError struct {
 	side int
 	err  error
@@ -82,7 +83,7 @@ type batchError struct {
 
 func (e *batchError) Error() string { return fmt.Sprintf("server %c: %v", 'A'+e.side, e.err) }
 
-// NewRunner makes a runner for servers at two addresses, in the form of transcript.Dial.
+// NewRunner makes a runner for the servers at two addresses, in the form that transcript.Dial accepts.
 func NewRunner(lang Language, a, b string) *Runner {
 	return &Runner{lang: lang, addrs: [2]string{a, b}, Known: map[string]int{}}
 }
@@ -102,7 +103,7 @@ func (r *Runner) Close() {
 	}
 }
 
-// connect makes sure that both sides have fresh or reset connections and no data.
+// connect ensures that both sides have fresh or reset connections and no data.
 func (r *Runner) connect() error {
 	for i := range r.sides {
 		if r.sides[i] != nil {
@@ -122,8 +123,8 @@ func (r *Runner) connect() error {
 			return &batchError{i, err}
 		}
 		s.blockerID = id.Text
-		// Redis notices timeouts of blocked clients as often as its timer ticks. A server without the
-		// parameter refuses, which does no harm.
+		// Redis notices timeouts of blocked clients only when its timer ticks. A server without the parameter refuses
+		// it, which does no harm.
 		if _, err := s.conns[otherConn].Do(batchTimeout, "CONFIG", "SET", "hz", "500"); err != nil {
 			return &batchError{i, err}
 		}
@@ -143,8 +144,8 @@ func (r *Runner) connect() error {
 	return nil
 }
 
-// Run sends a sequence to both servers and returns the first difference, or nil. The error is for trouble
-// that is not a difference: a server that cannot be reached.
+// Run sends a sequence to both servers and returns the first difference, or nil. The error is for failures that are not
+// a difference, such as an unreachable server.
 func (r *Runner) Run(ops []Op) (*Difference, error) {
 	if err := r.connect(); err != nil {
 		r.Close()
@@ -193,7 +194,7 @@ func (r *Runner) batch(conn int, cmds [][]string) ([2][]value, error) {
 	return replies, nil
 }
 
-// drain reads everything that has arrived at the subscriber, up to the reply of a PING.
+// drain reads everything that has arrived at the subscriber, up to the reply to a PING.
 func (r *Runner) drain() ([2][]value, error) {
 	var replies [2][]value
 	for i, s := range r.sides {
@@ -213,7 +214,7 @@ func (r *Runner) drain() ([2][]value, error) {
 				break
 			}
 			if aboutConsumer(v) {
-				continue // more consumers are made since Redis 7.2, and so more are removed
+				continue // since Redis 7.2 more consumers are created, and so more are removed
 			}
 			replies[i] = append(replies[i], v)
 			if v.Kind == transcript.Closed {
@@ -224,7 +225,7 @@ func (r *Runner) drain() ([2][]value, error) {
 	return replies, nil
 }
 
-// aboutConsumer reports whether a message tells that a consumer was created or removed.
+// aboutConsumer reports whether a message is about the creation or removal of a consumer.
 func aboutConsumer(v value) bool {
 	n := len(v.Elems)
 	if n < 2 {
@@ -242,18 +243,18 @@ func aboutConsumer(v value) bool {
 type sequence struct {
 	*Runner
 	ops []Op
-	// at is the operation under way.
+	// at is the index of the current operation.
 	at int
 	// queued holds the commands between MULTI and EXEC, per connection.
 	queued [connCount][][]string
-	// unsettled says that an operation without Settles was sent after the servers settled.
+	// unsettled reports that an operation without Settles was sent after the servers settled.
 	unsettled bool
-	// blocked says that the blocker waits, and waiting on which command.
+	// blocked reports that the blocker waits, and waiting is its command.
 	blocked bool
 	waiting []string
 }
 
-// play sends all operations, those next to each other on one connection in one batch.
+// play sends all operations; consecutive ones on the same connection go in one batch.
 func (q *sequence) play() (*Difference, error) {
 	for q.at = 0; q.at < len(q.ops); {
 		conn, end, n := q.ops[q.at].Conn, q.at, 0
@@ -298,7 +299,8 @@ func (q *sequence) joins(op int) bool {
 	return b.Conn != blocker && !a.Chained && !b.Chained && a.Settles == b.Settles
 }
 
-// chain sends the commands of an operation one by one, as each may depend on the reply before it. It ends at a known difference.
+// chain sends the commands of an operation one by one, since each may depend on the reply before it. It stops at a
+// known difference.
 func (q *sequence) chain(op Op) (*Difference, error) {
 	var replies [2]value
 	for i, cmd := range op.Cmds {
@@ -316,7 +318,7 @@ func (q *sequence) chain(op Op) (*Difference, error) {
 		switch a, b := replies[0], replies[1]; {
 		case q.lang.Same(cmd, a, b):
 		case q.agreeOne(cmd, a, b) || q.agreeOne(op.Cmds[0], a, b):
-			return nil, nil // what follows hangs on it
+			return nil, nil // the following commands depend on it
 		default:
 			return &Difference{Op: q.at, What: transcript.QuoteCommand(cmd), A: a.String(), B: b.String()}, nil
 		}
@@ -356,7 +358,7 @@ func (q *sequence) exchange(conn int, ops []Op) (*Difference, error) {
 	return nil, nil
 }
 
-// agree compares two replies, those within EXEC each by the rule of its own command.
+// agree compares two replies; those within EXEC are each compared by the rule for their own command.
 func (q *sequence) agree(conn int, cmd []string, a, b value) bool {
 	queue := q.queued[conn]
 	switch name := strings.ToUpper(cmd[0]); {
@@ -388,7 +390,7 @@ func (q *sequence) agreeOne(cmd []string, a, b value) bool {
 	return reason != ""
 }
 
-// block sends a command that may wait for ever, and returns when both servers have replied or wait.
+// block sends a command that may wait forever, and returns when both servers have replied or are waiting.
 func (q *sequence) block(cmd []string) (*Difference, error) {
 	if d, err := q.unblock(); d != nil || err != nil {
 		return d, err
@@ -423,7 +425,7 @@ func (q *sequence) block(cmd []string) (*Difference, error) {
 	return q.collect()
 }
 
-// unblock ends the wait of the blocker, if it still waits, and compares what it got.
+// unblock ends the wait of the blocker, if it still waits, and compares its replies.
 func (q *sequence) unblock() (*Difference, error) {
 	if !q.blocked {
 		return nil, nil
@@ -436,7 +438,7 @@ func (q *sequence) unblock() (*Difference, error) {
 		}
 		replies[i] = v
 	}
-	// Which streams wake XREAD differs between releases: then what it has been given must be a known difference.
+	// Which streams wake XREAD differs between releases; then its reply must be a known difference.
 	if !replies[0].Equal(replies[1]) && !strings.EqualFold(q.waiting[0], "XREAD") {
 		return &Difference{Op: q.at, What: "CLIENT UNBLOCK of " + transcript.QuoteCommand(q.waiting),
 			A: replies[0].String(), B: replies[1].String()}, nil
@@ -461,7 +463,7 @@ func (q *sequence) collect() (*Difference, error) {
 	return nil, nil
 }
 
-// subscribe sends the subscriber's commands and compares all that it has received so far.
+// subscribe sends the subscriber's commands and compares everything that it has received so far.
 func (q *sequence) subscribe(ops []Op) (*Difference, error) {
 	for i, s := range q.sides {
 		for _, op := range ops {
@@ -496,8 +498,8 @@ func (q *sequence) subscribe(ops []Op) (*Difference, error) {
 	return nil, nil
 }
 
-// compareSources orders messages by their kind and their channel or pattern. One source's messages keep
-// their order; which of a client's patterns gets a message first is open.
+// compareSources orders messages by kind and by channel or pattern. The messages of one source keep their order. Which
+// of a client's patterns receives a message first is undefined.
 func compareSources(a, b value) int {
 	for i := range min(2, len(a.Elems), len(b.Elems)) {
 		if c := strings.Compare(a.Elems[i].Text, b.Elems[i].Text); c != 0 {
@@ -512,7 +514,7 @@ func isGreeting(a, b value) bool {
 	return a.Kind == transcript.Map && b.Kind == transcript.Map && listedModules([]string{"HELLO"}, a, b)
 }
 
-// stateReads maps a type to the command that reads all of a key, without the key.
+// stateReads maps a type to the command, without the key, that reads the whole value of a key.
 var stateReads = map[string][]string{
 	"string": {"GET", ""},
 	"hash":   {"HGETALL", ""},
@@ -522,7 +524,7 @@ var stateReads = map[string][]string{
 	"stream": {"XINFO", "STREAM", "", "FULL", "COUNT", "0"},
 }
 
-// compareState ends all sessions and compares everything that the servers hold.
+// compareState ends all sessions and compares all data of the servers.
 func (q *sequence) compareState() (*Difference, error) {
 	if err := q.reset(); err != nil {
 		return nil, err
@@ -598,7 +600,7 @@ func (q *sequence) stateDifference(db int, cmd []string, a, b value) *Difference
 		Check: [][]string{{"SELECT", strconv.Itoa(db)}, cmd}}
 }
 
-// reset brings every connection back to its initial state.
+// reset returns every connection to its initial state.
 func (q *sequence) reset() error {
 	for conn := range connCount {
 		replies, err := q.batch(conn, [][]string{{"RESET"}})

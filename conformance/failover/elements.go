@@ -15,22 +15,22 @@ import (
 	"github.com/atomredis/atomredis/atom"
 )
 
-// elements are two elements of atom that go on through all rounds: one serves a command and writes entries, the other sends
-// the command. Entries that were acknowledged stay, and after each fault the command is answered again.
+// elements are two elements of atom that run through all rounds: one serves a command and writes entries, the other
+// sends the command. Acknowledged entries remain, and after each fault the command is answered again.
 type elements struct {
 	clients []redis.UniversalClient
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
 	mu       sync.Mutex
-	written  []string  // IDs of entries that were acknowledged
-	answered time.Time // when the command was answered last
+	written  []string  // IDs of acknowledged entries
+	answered time.Time // when the command was last answered
 	answers  int
 	wrong    error
 }
 
 const (
-	serves, calls = "lamp{1}", "hand{1}" // whose keys are of one slot
+	serves, calls = "lamp{1}", "hand{1}" // their keys are in one slot
 	command       = "echo"
 	stream        = "ticks"
 	mostEntries   = 1 << 20 // more than there will be
@@ -121,7 +121,7 @@ func (e *elements) close() (err error) {
 	return err
 }
 
-// end ends the elements, and returns how many entries were acknowledged and found, and how many commands answered.
+// end ends the elements, and returns the numbers of entries acknowledged and found, and of commands answered.
 func (e *elements) end(ctx context.Context) (entries, answers int, err error) {
 	e.cancel()
 	e.running.Wait()

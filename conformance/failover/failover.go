@@ -1,9 +1,9 @@
 //go:build linux
 
-// Package failover runs a group of three servers as processes of their own, each in a network namespace, and has their
-// leader killed, stopped and cut off, again and again, while plain clients, clients of Sentinel and clients of clusters
-// write, and a queue of pressure goes on. Nothing that was acknowledged may be missing, and nothing old may be read; how
-// long nobody could write is measured.
+// Package failover runs a group of three servers as separate processes, each in a network namespace. Again and again
+// the leader is killed, stopped or cut off, while plain clients, clients of Sentinel and clients of clusters write, and
+// a queue of pressure is in use. Nothing acknowledged may be missing, and nothing old may be read; the time in which
+// nobody could write is measured.
 package failover
 
 import (
@@ -16,30 +16,30 @@ import (
 	"time"
 )
 
-// Options say what Run does.
+// Options configure a run.
 type Options struct {
 	Server string // the binary
-	// Before is the binary of an earlier version, "" for none. The servers begin with it, and the first faults are that one
-	// after the other ends and goes on with Server.
+	// Before is the binary of an earlier version, "" for none. The servers begin with it, and the first faults upgrade
+	// them to Server, one after the other.
 	Before string
 	Rounds int
 	Seed   uint64
 	Dir    string // for data and logs
-	// Clients are the sorts of clients that write: plain, sentinel, cluster.
+	// Clients are the kinds of clients that write: plain, sentinel, cluster.
 	Clients []string
-	// Progress is told what happens.
+	// Progress receives lines about what happens.
 	Progress io.Writer
 }
 
-// Result is what Run did.
+// Result counts the work of Run.
 type Result struct {
 	Faults   map[string]int
 	Writes   int // acknowledged, and found
-	Reads    int // of what was acknowledged before
+	Reads    int // of data acknowledged before
 	Messages int // of the queue, acknowledged, and received
 	Entries  int // of an element of atom, acknowledged, and found
 	Answers  int // of an element to another one's command
-	// Gaps is for how long no write was acknowledged around each fault, by the sort of clients.
+	// Gaps has the periods without an acknowledged write around each fault, by kind of client.
 	Gaps map[string][]time.Duration
 }
 
@@ -61,7 +61,7 @@ var faults = []fault{
 
 var upgrade = fault{"upgraded", (*group).end, 0, (*group).upgrade}
 
-// choose returns what happens next: long pauses are rare, and every fifth fault hits one that does not lead.
+// choose chooses the next fault: long pauses are rare, and every fifth fault hits a server other than the leader.
 func choose(r *rand.Rand) (f fault, leader bool) {
 	if r.IntN(25) == 0 {
 		return faults[4], true
@@ -69,8 +69,8 @@ func choose(r *rand.Rand) (f fault, leader bool) {
 	return faults[r.IntN(4)], r.IntN(5) > 0
 }
 
-// Run runs the group, and returns an error if something that was acknowledged is missing, or old, or if the group does
-// not recover. When the context ends the round that is under way is the last one.
+// Run runs the group, and returns an error if acknowledged data is missing or old, or if the group does not recover.
+// When the context ends, the current round is the last one.
 func Run(until context.Context, o Options) (result Result, err error) {
 	ctx := context.WithoutCancel(until)
 	result = Result{Faults: map[string]int{}, Gaps: map[string][]time.Duration{}}
@@ -111,7 +111,7 @@ func Run(until context.Context, o Options) (result Result, err error) {
 	return result, err
 }
 
-// round has one fault happen under load, and checks everything afterwards.
+// round causes one fault under load, and checks everything afterwards.
 func (g *group) round(ctx context.Context, round int, rnd *rand.Rand, result *Result) error {
 	leader, err := g.awaitWhole(ctx)
 	if err != nil {
@@ -160,7 +160,7 @@ func (g *group) round(ctx context.Context, round int, rnd *rand.Rand, result *Re
 	return nil
 }
 
-// Percentile returns what a part of the gaps is not longer than.
+// Percentile returns the duration that the given share of the gaps does not exceed.
 func Percentile(gaps []time.Duration, part float64) time.Duration {
 	if len(gaps) == 0 {
 		return 0

@@ -19,8 +19,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The servers are in network namespaces, whose interfaces meet in a bridge; clients are where this process is. Routes
-// that lead nowhere cut a server off from the others and not from its clients. It needs the right to make namespaces.
+// The servers are in network namespaces, whose interfaces are joined by a bridge; clients are in the namespace of this
+// process. Routes that lead nowhere cut a server off from the others, but not from its clients. Creating namespaces
+// needs root.
 const (
 	bridge       = "atomfail"
 	subnet       = "10.83.7."
@@ -38,12 +39,12 @@ type node struct {
 	binary          string
 	cmd             *exec.Cmd
 	exited          chan struct{}
-	client          *redis.Client // that asks how it is
+	client          *redis.Client // queries its status
 }
 
 func (n *node) addr() string { return n.ip + ":" + port }
 
-// silent is a log of go-redis that says nothing.
+// silent is a log of go-redis that drops everything.
 type silent struct{}
 
 // Printf implements go-redis's interface of logs.
@@ -64,7 +65,7 @@ func ip(args ...string) error {
 }
 
 func newGroup(o Options) (g *group, err error) {
-	redis.SetLogger(silent{}) // that servers cannot be reached is what this is about
+	redis.SetLogger(silent{}) // unreachable servers are the purpose of the test
 	g = &group{o: o}
 	if g.log, err = os.Create(filepath.Join(o.Dir, "servers.log")); err != nil {
 		return nil, err
@@ -73,7 +74,7 @@ func newGroup(o Options) (g *group, err error) {
 		g.nodes = append(g.nodes, &node{name: "server " + strconv.Itoa(i+1), ip: subnet + strconv.Itoa(i+1),
 			space: bridge + strconv.Itoa(i+1), binary: cmp.Or(o.Before, o.Server)})
 	}
-	g.removeNetwork() // what a run that was killed has left
+	g.removeNetwork() // remains of a killed run
 	steps := [][]string{
 		{"link", "add", bridge, "type", "bridge"},
 		{"addr", "add", own + "/24", "dev", bridge},
@@ -105,7 +106,7 @@ func (g *group) removeNetwork() {
 	_ = ip("link", "del", bridge)
 }
 
-// start starts a server on what its directory has.
+// start starts a server on its directory.
 func (g *group) start(n *node) error {
 	dir := filepath.Join(g.o.Dir, n.space)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -122,7 +123,7 @@ func (g *group) start(n *node) error {
 		n.cmd.Args = append(n.cmd.Args, "--sentinel-port", sentinelPort, "--sentinel-master-name", masterName)
 	}
 	n.cmd.Stdout, n.cmd.Stderr = g.log, g.log
-	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true} // an interrupt is not for it
+	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true} // an interrupt must not reach it
 	fmt.Fprintf(g.log, "--- %s starts %s\n", time.Now().Format(time.StampMilli), n.name)
 	if err := n.cmd.Start(); err != nil {
 		return err
@@ -138,7 +139,7 @@ func (g *group) start(n *node) error {
 	return nil
 }
 
-// kill kills a server, as if its machine's kernel had.
+// kill kills a server, as its machine's kernel would.
 func (g *group) kill(n *node) error {
 	if err := n.cmd.Process.Kill(); err != nil {
 		return err
@@ -147,7 +148,7 @@ func (g *group) kill(n *node) error {
 	return nil
 }
 
-// end ends a server in good order.
+// end ends a server cleanly.
 func (g *group) end(n *node) error {
 	if err := n.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -162,7 +163,7 @@ func (g *group) upgrade(n *node) error {
 	return g.start(n)
 }
 
-// old returns a server of the version before, the leader last, nil if there is none any more.
+// old returns a server of the earlier version, the leader last, and nil if there is none left.
 func (g *group) old(leader *node) (old *node) {
 	for _, n := range g.nodes {
 		if n.binary != g.o.Server && (old == nil || old == leader) {
@@ -187,7 +188,7 @@ func (g *group) cutOff(n *node) error {
 	return err
 }
 
-// silence has nothing arrive any more at the others from a server.
+// silence makes a server's messages to the others disappear.
 func (g *group) silence(n *node) (err error) {
 	for _, p := range g.nodes {
 		if p != n {
@@ -197,7 +198,7 @@ func (g *group) silence(n *node) (err error) {
 	return err
 }
 
-// reconnect ends cutOff and silence.
+// reconnect undoes cutOff and silence.
 func (g *group) reconnect(*node) error {
 	for _, n := range g.nodes {
 		for _, p := range g.nodes {
@@ -207,7 +208,7 @@ func (g *group) reconnect(*node) error {
 	return nil
 }
 
-// status is what a server says of itself in INFO replication.
+// status returns INFO replication of a server.
 func (n *node) status(ctx context.Context) (map[string]string, error) {
 	text, err := n.client.Info(ctx, "replication").Result()
 	fields := map[string]string{}
@@ -219,7 +220,7 @@ func (n *node) status(ctx context.Context) (map[string]string, error) {
 	return fields, err
 }
 
-// awaitWhole waits until one server leads and the others have what it had then. It returns the leader.
+// awaitWhole waits until one server leads and the others have the data that it had then. It returns the leader.
 func (g *group) awaitWhole(ctx context.Context) (leader *node, err error) {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 		var states []map[string]string
@@ -255,7 +256,7 @@ func whole(states []map[string]string) bool {
 		}
 	}
 	for _, st := range states {
-		// The load goes on, so that a follower is always a little behind.
+		// The load continues, so a follower is always slightly behind.
 		if st["raft_state"] == "follower" && number(st["raft_applied_index"])+100 > committed && st["raft_leader"] != "" {
 			followers++
 		}

@@ -14,11 +14,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// How clients behave: they give up soon, and do not repeat by themselves what may have been done.
+// How clients behave: they give up quickly, and do not repeat operations that may have been executed.
 const (
 	replyTimeout = time.Second
 	dialTimeout  = 300 * time.Millisecond
-	workers      = 4 // of each sort of clients
+	workers      = 4 // of each kind of client
 )
 
 func plainOptions(addr string) *redis.Options {
@@ -36,7 +36,8 @@ func sentinelClient(g *group) redis.UniversalClient {
 }
 
 func clusterClient(g *group) redis.UniversalClient {
-	// A client of clusters learns of a new master from the others only when it asks for the map: by default rarely.
+	// A client of clusters learns of a new master from the others only when it requests the map, which it rarely does
+	// by default.
 	o := &redis.ClusterOptions{ClusterStateReloadInterval: 500 * time.Millisecond, DialTimeout: dialTimeout,
 		ReadTimeout: replyTimeout, WriteTimeout: replyTimeout, ContextTimeoutEnabled: true}
 	for _, n := range g.nodes {
@@ -53,7 +54,7 @@ func (g *group) client() redis.UniversalClient {
 	return clusterClient(g)
 }
 
-// load is clients of one sort that write during a round.
+// load is a set of clients of one kind that write during a round.
 type load struct {
 	kind    string
 	round   int
@@ -61,13 +62,13 @@ type load struct {
 	running sync.WaitGroup
 
 	mu    sync.Mutex
-	acked [workers][]int // by worker: which numbers its set has
-	times []time.Time    // when a write was acknowledged
+	acked [workers][]int // by worker: the numbers in its set
+	times []time.Time    // when writes were acknowledged
 	reads int
 	wrong error
 }
 
-// load begins to write with clients of every sort.
+// load starts writing with clients of every kind.
 func (g *group) load(ctx context.Context, round int) (all []*load) {
 	for _, kind := range g.o.Clients {
 		ctx, cancel := context.WithCancel(ctx)
@@ -83,7 +84,7 @@ func (g *group) load(ctx context.Context, round int) (all []*load) {
 // key is the set of a worker.
 func (l *load) key(worker int) string { return fmt.Sprintf("%s:%d:%d", l.kind, worker, l.round) }
 
-// work adds one number after the other to the worker's set. What was acknowledged must be there whenever it looks.
+// work adds one number after the other to the worker's set. Acknowledged numbers must be there whenever it looks.
 func (l *load) work(ctx context.Context, g *group, worker int) {
 	var client redis.UniversalClient
 	at := worker
@@ -159,7 +160,7 @@ func (l *load) counts() (writes, reads int) {
 	return len(l.times), l.reads
 }
 
-// check looks whether everything that was acknowledged is there, and removes it.
+// check checks that all acknowledged numbers are there, and removes them.
 func (l *load) check(ctx context.Context, leader *node) error {
 	if l.wrong != nil {
 		return l.wrong
@@ -181,7 +182,7 @@ func (l *load) check(ctx context.Context, leader *node) error {
 	return nil
 }
 
-// gap returns for how long at most nothing was acknowledged from a moment on.
+// gap returns the longest period without an acknowledgement from a moment on.
 func (l *load) gap(from time.Time) (longest time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,18 +15,18 @@ import (
 	"github.com/atomredis/atomredis/pressure"
 )
 
-// queue is a queue of pressure that goes on through all rounds: a producer puts numbers in, a consumer takes them out
-// and acknowledges them. What was put in comes out at least once; a number whose fate the producer does not know may
-// not.
+// queue is a queue of pressure that is in use through all rounds: a producer puts numbers in, a consumer takes them out
+// and acknowledges them. Every number put in comes out at least once, except that a number may be missing if the
+// producer does not know whether it was put.
 type queue struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
 	mu       sync.Mutex
-	put      map[int]bool // those that the server has acknowledged
+	put      map[int]bool // those acknowledged by the server
 	got      map[int]bool
 	produced bool
-	last     error // of the consumer, and when it was
+	last     error // the consumer's last error, and when it happened
 	lastAt   time.Time
 	wrong    error
 }
@@ -39,7 +39,7 @@ const (
 func newQueue(ctx context.Context, g *group) (*queue, error) {
 	producer, consumer := g.client(), g.client()
 	if _, err := pressure.Create(ctx, producer, queueName, bound, pressure.Options{}); err != nil &&
-		!errors.Is(err, pressure.ErrQueueExists) { // a client whose first reply is late asks again
+		!errors.Is(err, pressure.ErrQueueExists) { // a client whose first reply is late repeats the request
 		return nil, errors.Join(err, producer.Close(), consumer.Close())
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -65,7 +65,7 @@ func (q *queue) produce(ctx context.Context, client redis.UniversalClient) {
 				q.mu.Unlock()
 			}
 			if err == nil || !errors.Is(err, context.DeadlineExceeded) {
-				n++ // it may be there
+				n++ // it may be in the queue
 			}
 		}
 		if err != nil {
@@ -78,7 +78,7 @@ func (q *queue) produce(ctx context.Context, client redis.UniversalClient) {
 	q.mu.Unlock()
 }
 
-// consume takes numbers out until the producer has ended and everything that it knows to be there has come.
+// consume takes numbers out until the producer has ended and all acknowledged numbers have come.
 func (q *queue) consume(ctx context.Context, client redis.UniversalClient) {
 	defer client.Close()
 	var open *pressure.Queue
@@ -121,7 +121,7 @@ func (q *queue) consume(ctx context.Context, client redis.UniversalClient) {
 	}
 }
 
-// take notes a message.
+// take records a message.
 func (q *queue) take(message string) {
 	n, err := strconv.Atoi(message)
 	q.mu.Lock()
@@ -136,7 +136,7 @@ func (q *queue) failed() error {
 	return q.wrong
 }
 
-// end ends the queue, and returns how many messages came that were acknowledged.
+// end ends the queue, and returns the number of acknowledged messages that came.
 func (q *queue) end() (int, error) {
 	q.cancel()
 	q.running.Wait()

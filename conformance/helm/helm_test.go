@@ -1,4 +1,4 @@
-// Package helm renders the Helm chart as Helm does, and holds what comes out against the server.
+// Package helm renders the Helm chart as Helm does, and checks the result against the server.
 package helm
 
 import (
@@ -34,14 +34,14 @@ const (
 	chart    = "../../packaging/helm/atomredis"
 	release  = "cache"
 	name     = release + "-atomredis"
-	mounted  = "/etc/atomredis" // where the pod has its configuration
+	mounted  = "/etc/atomredis" // the pod's configuration directory
 	password = `a"b\ '#é $(HOME)`
 )
 
-// values are those of a chart, which others replace in part.
+// values are the values of a chart, which others replace in part.
 type values = map[string]any
 
-// sets are values as users give them.
+// sets are values as users specify them.
 var sets = map[string]values{
 	"the default values with a password": {"auth": values{"password": password}},
 	"a secret that exists": {"auth": values{"existingSecret": "theirs", "secretKey": "lines", "password": "unused"},
@@ -62,7 +62,7 @@ func readYAML(t *testing.T, file string) (v values) {
 	return v
 }
 
-// merge replaces values by those that a user gives: maps in part, others as a whole.
+// merge replaces values by a user's values: maps in part, others as a whole.
 func merge(into, with values) values {
 	for k, v := range with {
 		inner, isMap := v.(values)
@@ -74,7 +74,8 @@ func merge(into, with values) values {
 	return into
 }
 
-// functions are those that templates have: sprig's but for two, and the ones of Helm's own that charts use most.
+// functions are the functions that templates have: all but two of sprig's, and those of Helm's own that charts use
+// most.
 func functions(all *template.Template) template.FuncMap {
 	f := sprig.TxtFuncMap()
 	delete(f, "env")
@@ -111,7 +112,7 @@ func functions(all *template.Template) template.FuncMap {
 	return f
 }
 
-// render returns what the templates make of values, by kind.
+// render returns the output of the templates for values, by kind.
 func render(t *testing.T, with values) (map[string]values, error) {
 	t.Helper()
 	about := readYAML(t, "Chart.yaml")
@@ -155,7 +156,7 @@ func render(t *testing.T, with values) (map[string]values, error) {
 	return objects, nil
 }
 
-// at returns what is at a path of keys, nil if there is nothing.
+// at returns the value at a path of keys, nil if there is none.
 func at(v any, path ...any) any {
 	for _, step := range path {
 		switch key := step.(type) {
@@ -181,7 +182,7 @@ func named(v any) (names []string) {
 	return names
 }
 
-// files returns what the pod has in the directory of its configuration. theirs is a secret that the chart does not make.
+// files returns the files in the pod's configuration directory. theirs is a secret that the chart does not create.
 func files(t *testing.T, objects map[string]values, theirs values) map[string]string {
 	pod := at(objects["StatefulSet"], "spec", "template", "spec")
 	found := map[string]string{}
@@ -202,8 +203,8 @@ func files(t *testing.T, objects map[string]values, theirs values) map[string]st
 	return found
 }
 
-// What the templates make of each set of values is what Kubernetes can put together: names and selectors agree, ports
-// and volumes that are named exist.
+// For each set of values, the templates produce consistent objects: names and selectors agree, and all named ports and
+// volumes exist.
 func TestTheObjectsOfTheChartAgree(t *testing.T) {
 	for what, with := range sets {
 		t.Run(what, func(t *testing.T) {
@@ -259,8 +260,8 @@ func TestTheObjectsOfTheChartAgree(t *testing.T) {
 	}
 }
 
-// A server accepts the configuration that is mounted, has the password, and answers at the ports and paths of the
-// probes and of Prometheus.
+// A server accepts the mounted configuration, has the password, and answers at the ports and paths of the probes and of
+// Prometheus.
 func TestTheServerAnswersAsTheChartSays(t *testing.T) {
 	for what, with := range sets {
 		t.Run(what, func(t *testing.T) {
@@ -322,13 +323,13 @@ func TestTheServerAnswersAsTheChartSays(t *testing.T) {
 	}
 }
 
-// toString returns a number as a template shows it.
+// toString returns a number as a template prints it.
 func toString(v any) string {
 	b, _ := yaml.Marshal(v)
 	return strings.TrimSpace(string(b))
 }
 
-// A pod is replaced when what it reads at its start has changed, and only then.
+// A pod is replaced if, and only if, its configuration or secrets have changed.
 func TestAnotherConfigurationRestartsThePod(t *testing.T) {
 	sum := func(with values) any {
 		objects, err := render(t, merge(values{"auth": values{"password": "a"}}, with))
@@ -345,7 +346,7 @@ func TestAnotherConfigurationRestartsThePod(t *testing.T) {
 	}
 }
 
-// The chart asks for a password, and keeps none if a secret has it.
+// The chart requires a password, and stores none if a secret has it.
 func TestWhoHasThePassword(t *testing.T) {
 	_, err := render(t, values{})
 	require.ErrorContains(t, err, "auth.password or auth.existingSecret is needed")

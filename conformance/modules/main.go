@@ -1,10 +1,11 @@
-// Command modules runs the flow tests of a Redis module (RedisTimeSeries, RedisBloom, RedisJSON) against atomredis, and compares which of
-// them fail with a file of those that are known to.
+// Command modules runs the flow tests of a Redis module (RedisTimeSeries, RedisBloom, RedisJSON) against atomredis, and
+// compares the failures with a file of the expected ones.
 //
 //	go run ./conformance/modules -suite DIR -server bin/atomredis -expected conformance/modules/timeseries.txt
 //
-// The tests are those of the modules' own repositories, with RLTest and redis-py, all three from directories that the flags or the
-// environment name. Each test has a server and a process of its own, so one that hangs costs only itself.
+// The tests are those of the modules' own repositories, run with RLTest and redis-py; flags or environment variables
+// name the directories of all three. Each test has a server and a process of its own, so a test that hangs affects only
+// itself.
 package main
 
 import (
@@ -37,7 +38,7 @@ var harness []byte
 // startTimeout is how long a server may take until it answers.
 const startTimeout = 20 * time.Second
 
-// settings are how the program was called.
+// settings are the program's arguments.
 type settings struct {
 	suite, server, python string
 	paths                 []string // of RLTest and redis-py
@@ -137,7 +138,7 @@ func run(s *settings, expectedFile, only, logFile string, workers int) error {
 	if err != nil {
 		return err
 	}
-	// Some tests depend on how fast the machine is at the moment: an unexpected failure has a second try, alone.
+	// Some tests depend on the machine's present speed: an unexpected failure is tried again, alone.
 	for i, r := range results {
 		if r.failed() && known.find(r.name) == nil {
 			again, err := s.all(work, []string{r.name}, 1)
@@ -165,7 +166,7 @@ func run(s *settings, expectedFile, only, logFile string, workers int) error {
 	return nil
 }
 
-// report prints the table, and returns a sentence for each test that did not end as expected.
+// report prints the table, and returns a sentence for each test that ended unexpectedly.
 func report(results []result, left map[string]int, known expectations) (faults []string) {
 	type row struct{ passed, failed, skipped int }
 	rows := map[string]*row{}
@@ -222,7 +223,7 @@ func fileOf(name string) string {
 	return file
 }
 
-// lastLine returns the last line of a test's output that says something: the error, of a Python trace.
+// lastLine returns the last meaningful line of a test's output: the error at the end of a Python trace.
 func lastLine(output string) string {
 	lines := strings.Split(strings.TrimSpace(output), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])
@@ -278,7 +279,7 @@ func readExpected(file string) (expectations, error) {
 	return known, nil
 }
 
-// A process is a harness that takes requests.
+// A process is a harness that serves requests.
 type process struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -291,7 +292,7 @@ func (s *settings) start(work string) (*process, error) {
 		return nil, err
 	}
 	cmd := exec.Command(s.python, script, s.suite)
-	cmd.Dir = work // what tests write
+	cmd.Dir = work // the tests' files
 	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1",
 		"PYTHONPATH="+strings.Join(append(s.paths, os.Getenv("PYTHONPATH")), string(os.PathListSeparator)))
 	cmd.Stderr = s.log
@@ -344,7 +345,7 @@ func (s *settings) list(work string) (tests []string, broken map[string]string, 
 	return found.Tests, found.Broken, err
 }
 
-// all runs the tests, several at once, and returns the results in their order.
+// all runs the tests, several at once, and returns the results in order.
 func (s *settings) all(work string, tests []string, workers int) ([]result, error) {
 	results := make([]result, len(tests))
 	next := make(chan int)
@@ -412,7 +413,7 @@ func (s *settings) one(p *process, name string) (r result, err error) {
 	return r, err
 }
 
-// freePort returns a port that nobody listened on a moment ago.
+// freePort returns a port that was free a moment ago.
 func freePort() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -423,7 +424,7 @@ func freePort() (string, error) {
 	return port, err
 }
 
-// awaitServer waits until the server has read its data, of which there is none.
+// awaitServer waits until the server has loaded its data, of which there is none.
 func awaitServer(addr string) error {
 	for deadline := time.Now().Add(startTimeout); ; time.Sleep(10 * time.Millisecond) {
 		reply, err := ask(addr, "DBSIZE")

@@ -13,19 +13,19 @@ import (
 	"github.com/atomredis/atomredis/atom"
 )
 
-// metricsClient sends what an element of atom with metrics on sends (the forms of RedisTimeSeries 1.4).
+// metricsClient sends the commands of an atom element with metrics (the forms of RedisTimeSeries 1.4).
 type metricsClient struct {
 	t      *testing.T
 	client *redis.Client
 }
 
-// aggregation is a rule of a metric: a way to aggregate and a bucket in minutes, kept for a number of milliseconds.
+// aggregation is a rule of a metric: an aggregator and a bucket in minutes, kept for a number of milliseconds.
 type aggregation struct {
 	how             string
 	minutes, retain int64
 }
 
-// create makes a series, or, as any error of TS.CREATE means that there is one, alters it.
+// create makes a series, or alters it after any error of TS.CREATE, which means that it exists.
 func (m metricsClient) create(key string, retain int64, labels ...any) {
 	options := append([]any{key, "RETENTION", retain, "DUPLICATE_POLICY", "last", "LABELS"}, labels...)
 	if m.client.Do(m.t.Context(), append([]any{"TS.CREATE"}, options...)...).Err() != nil {
@@ -33,7 +33,7 @@ func (m metricsClient) create(key string, retain int64, labels ...any) {
 	}
 }
 
-// metric makes a series and those that its rules fill, and asks for the rules that are there before it adds one.
+// metric makes a series and those that its rules fill. It requests the existing rules before it adds one.
 func (m metricsClient) metric(key string, labels []any, rules []aggregation) {
 	m.create(key, 3600_000, append(labels, "agg", "none", "agg_type", "none")...)
 	there := map[string]bool{}
@@ -77,8 +77,8 @@ func (m metricsClient) samples(command ...any) []string {
 	return samples
 }
 
-// An element with metrics on talks to two Unix sockets: the nucleus, where streams and commands are, and the metrics. They
-// may be two servers, or one under both names.
+// An element with metrics uses two Unix sockets: the nucleus, with streams and commands, and the metrics. They may
+// belong to two servers, or to one under both names.
 func TestAnElementOfAtomWithMetrics(t *testing.T) {
 	for _, servers := range []int{1, 2} {
 		t.Run(fmt.Sprint(servers), func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestAnElementOfAtomWithMetrics(t *testing.T) {
 					require.NoError(t, err)
 					t.Cleanup(func() { require.NoError(t, db.Close()) })
 				}
-				// Of version 2 of the protocol, as the clients of atom are.
+				// With version 2 of the protocol, like the clients of atom.
 				sockets[i] = redis.NewClient(&redis.Options{Network: "unix", Addr: path, Protocol: 2, DisableIdentity: true})
 				t.Cleanup(func() { sockets[i].Close() })
 			}
@@ -114,13 +114,13 @@ func elementWithMetrics(t *testing.T, nucleus *redis.Client, metrics metricsClie
 	labels := []any{"element", "camera", "type", "atom_core", "subtype0", "entry_write", "container", "c1",
 		"device", "d1", "language", "Go", "version", "1", "level", "INFO"}
 	rules := []aggregation{{"SUM", 10, 3 * 86400_000}, {"avg", 1, 86400_000}, {"std.p", 1, 86400_000}, {"LAST", 60, 7 * 86400_000}}
-	for range 2 { // The second time as after a restart of the element: all of it is there.
+	for range 2 { // The second time is that after a restart of the element: everything exists.
 		metrics.metric(written, labels, rules)
 		metrics.metric(length, []any{"level", "INFO", "desc", "size", "type", "queue", "subtype0", "fifo", "subtype1", "frames"},
 			[]aggregation{{"MAX", 1, 86400_000}})
 	}
 
-	// What is measured in a call goes in one pipeline.
+	// The measurements of a call go in one pipeline.
 	pipe := metrics.client.Pipeline()
 	var replies []*redis.Cmd
 	for i := range 180 {
@@ -152,14 +152,14 @@ func elementWithMetrics(t *testing.T, nucleus *redis.Client, metrics metricsClie
 	require.NoError(t, err)
 	require.Equal(t, []any{int64(779_000), "2"}, last)
 
-	// Of metrics that nobody made before: with enforce_exists it is an error in the reply, else they are made.
+	// Metrics that do not exist: with enforce_exists the reply contains an error, otherwise they are created.
 	refused, err := metrics.client.Do(t.Context(), "TS.MADD", "camera:new", 1, 1).Slice()
 	require.NoError(t, err)
 	require.EqualError(t, refused[0].(error), "ERR TSDB: the key is not a TSDB key")
 	require.Equal(t, int64(1), metrics.client.Do(t.Context(), "TS.ADD", "camera:new", 1, 1, "RETENTION", 60_000,
 		"LABELS", "element", "camera").Val())
 
-	// The parameter log, and what dashboards ask.
+	// The parameter log, and the requests of dashboards.
 	require.NoError(t, metrics.client.XAdd(t.Context(), &redis.XAddArgs{Stream: "camera:parameters", MaxLen: 100, Approx: true,
 		Values: []any{"2026-11-26 key", "value"}}).Err())
 	found, err := metrics.client.Do(t.Context(), "TS.QUERYINDEX", "element=camera", "agg_type=avg").Slice()

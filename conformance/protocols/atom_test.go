@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// referenceScript makes a reference from each field of a stream entry, without the data leaving the server: our own
-// version of the script that atom's clients load. ARGV: stream, entry ID or "", reference key, timeout in ms.
+// referenceScript makes a reference from each field of a stream entry, without transferring the data: our own version
+// of the script that atom's clients load. ARGV: stream, entry ID or "", reference key, timeout in ms.
 const referenceScript = `
 local stream, id, reference, timeout = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local entries
@@ -43,7 +43,7 @@ for i = 1, #fields, 2 do
 end
 return keys`
 
-// element is an atom element with the sequences of commands that the specification names.
+// element is an atom element with the command sequences of the specification.
 type element struct {
 	r    *redis.Client
 	name string
@@ -306,14 +306,14 @@ func TestAtomElements(t *testing.T) {
 	})
 }
 
-// client2 returns a client of the same server that speaks RESP2, as atom's clients do.
+// client2 returns a client of the same server that uses RESP2, like atom's clients.
 func client2(t *testing.T, r *redis.Client) *redis.Client {
 	c := redis.NewClient(&redis.Options{Addr: r.Options().Addr, Protocol: 2, DisableIdentity: true})
 	t.Cleanup(func() { c.Close() })
 	return c
 }
 
-// TestAtomThroughRedisCLI sends the same commands the way a person would.
+// TestAtomThroughRedisCLI sends the same commands as a person would.
 func TestAtomThroughRedisCLI(t *testing.T) {
 	cli, err := exec.LookPath("redis-cli")
 	if err != nil {

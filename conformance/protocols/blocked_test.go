@@ -14,15 +14,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// clientsVariable chooses how many clients are blocked at once.
+// clientsVariable determines how many clients are blocked at once.
 const clientsVariable = "ATOMREDIS_BLOCKED_CLIENTS"
 
-// blockedKind is one command to block in, and how to feed it.
+// blockedKind is one command that blocks, and how to feed it.
 type blockedKind struct {
 	name    string
 	command []string
 	feed    func(r *redis.Client, n int) error
-	// shared elements go to every client instead of to one.
+	// shared means that elements go to every client instead of to one.
 	shared bool
 }
 
@@ -85,7 +85,7 @@ func TestBlockedClientsThatLiveGetEveryElementInOrderOfArrival(t *testing.T) {
 	}
 	waitFor(t, "blocking", func() bool { return blockedNow() == clients })
 
-	// Every second client of each kind dies without a goodbye.
+	// Half of the clients of each kind close without a goodbye.
 	var live [5][]net.Conn
 	dead := 0
 	for i, conn := range conns {
@@ -141,7 +141,7 @@ func encode(args []string) []byte {
 	return []byte(b.String())
 }
 
-// readSome returns what the server sends at once; replies here fit into one packet.
+// readSome returns the bytes that the server sends at once; replies here fit into one packet.
 func readSome(conn net.Conn) string {
 	r := bufio.NewReaderSize(conn, 4096)
 	if _, err := r.Peek(1); err != nil {

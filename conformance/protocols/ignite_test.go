@@ -14,10 +14,10 @@ import (
 	_ "github.com/atomredis/atomredis/doors/perper-ignite"
 )
 
-// igniteClient is the client of Node.js that the test is for.
+// igniteClient is the Node.js client that the test uses.
 const igniteClient = "apache-ignite-client@1.0.0"
 
-// nodeWithIgnite returns a directory of packages that has the client.
+// nodeWithIgnite returns a directory of packages that contains the client.
 func nodeWithIgnite(t *testing.T) string {
 	for _, name := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(name); err != nil {
@@ -53,7 +53,7 @@ func TestTheThinClientOfNode(t *testing.T) {
 	require.NoError(t, err, string(out))
 	require.Equal(t, "ok\n", string(out))
 
-	// What it wrote is there for others.
+	// Others see the data that it wrote.
 	r, err := db.Do(t.Context(), "PERPER.GET", "items", "int(7)")
 	require.NoError(t, err)
 	require.Equal(t, `"Item{name: \"item 7\", price: 3.5}"`, r.String())

@@ -1,6 +1,5 @@
 // Package protocols_test runs the command sequences of the atom and pressure protocols, as their specifications give
-// them, through ordinary clients. It needs nothing but the server: pressure's clients are processes of the test
-// binary itself.
+// them, through ordinary clients. It needs only the server: pressure's clients are processes of the test binary itself.
 package protocols_test
 
 import (
@@ -20,7 +19,7 @@ import (
 // addrVariable names a server to test instead of one in this process.
 const addrVariable = "ATOMREDIS_CONFORMANCE_ADDR"
 
-// messagesVariable chooses how many messages pass through each pressure queue.
+// messagesVariable determines how many messages pass through each pressure queue.
 const messagesVariable = "ATOMREDIS_PRESSURE_MESSAGES"
 
 func TestMain(m *testing.M) {
@@ -34,7 +33,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// server returns the address of an empty server that lives as long as the test.
+// server returns the address of an empty server that runs as long as the test.
 func server(t *testing.T) string {
 	addr := os.Getenv(addrVariable)
 	if addr == "" {
@@ -61,10 +60,10 @@ func client(t *testing.T, addr string) *redis.Client {
 	return c
 }
 
-// setting returns a number from the environment.
-// ctxBackground is for calls that outlive no test.
+// ctxBackground is for calls that need no context of a test.
 var ctxBackground = context.Background()
 
+// setting returns a number from the environment.
 func setting(t *testing.T, variable string, otherwise int) int {
 	text := os.Getenv(variable)
 	if text == "" {

@@ -29,7 +29,7 @@ import (
 	"github.com/atomredis/atomredis/internal/wire/fabric"
 )
 
-// tasks are functions that run at the same time.
+// tasks are functions that run concurrently.
 type tasks struct {
 	sync.WaitGroup
 	mu  sync.Mutex
@@ -62,7 +62,7 @@ func perperServer(t *testing.T) *atomredis.DB {
 	return db
 }
 
-// perperAgent is a program that speaks both protocols as the agents of Perper do: it changes caches by frames of Ignite,
+// perperAgent is a program that uses both protocols as the agents of Perper do: it changes caches by frames of Ignite,
 // and waits by gRPC.
 type perperAgent struct {
 	fabric.FabricClient
@@ -135,7 +135,7 @@ func (a *perperAgent) answer(id uint64) ([]byte, error) {
 	return reply[10:], nil
 }
 
-// cache does an operation on objects in a cache, and returns the object in the reply.
+// cache executes an operation on objects in a cache, and returns the object in the reply.
 func (a *perperAgent) cache(op uint16, name string, args ...[]byte) ([]byte, error) {
 	return a.ask(op, onCache(name, args...))
 }
@@ -152,7 +152,7 @@ func onCache(name string, args ...[]byte) []byte {
 func text(s string) []byte { return objects.AppendString(nil, s) }
 func long(n int64) []byte  { return objects.AppendLong(nil, n) }
 
-// The operations of Ignite that the test uses.
+// The operations of Ignite used in the tests.
 const (
 	opGet            = 1000
 	opPut            = 1001
@@ -188,7 +188,7 @@ func array(elements ...[]byte) []byte {
 	return b
 }
 
-// field returns a field of an object that came wrapped.
+// field returns a field of a wrapped object.
 func field(wrapped []byte, name string) ([]byte, error) {
 	inner, err := objects.Unwrap(wrapped)
 	if err != nil {
@@ -218,10 +218,10 @@ func (a *perperAgent) call(agent, instance, delegate, id string, parameters ...[
 	if err != nil {
 		return nil, err
 	}
-	return result[9:], nil // behind the head of the array
+	return result[9:], nil // after the head of the array
 }
 
-// serve executes what the agent is called to do until it is told to stop.
+// serve executes the agent's calls until it is told to stop.
 func (a *perperAgent) serve(name string, do func(e *fabric.ExecutionsResponse, parameters []byte) ([]byte, error)) error {
 	s, err := a.ReservedExecutions(a.ctx)
 	if err != nil {
@@ -281,7 +281,7 @@ func (a *perperAgent) position(stream, listener string, at int64) error {
 	return err
 }
 
-// read reads n items of a stream as agents do, and calls ready when it listens.
+// read reads n items of a stream as agents do, and calls ready once it listens.
 func (a *perperAgent) read(stream, listener string, n int, ready func()) (keys []int64, err error) {
 	s, err := a.StreamItems(a.ctx, &fabric.StreamItemsRequest{Stream: stream, StartKey: -1})
 	if err != nil {
@@ -311,7 +311,7 @@ func (a *perperAgent) read(stream, listener string, n int, ready func()) (keys [
 	return keys, err
 }
 
-// One agent calls another: it starts it, calls it, reads streams that it writes, cancels a call, keeps a state.
+// One agent calls another: it starts it, calls it, reads streams that it writes, cancels a call, and keeps a state.
 func TestTwoAgentsOfPerper(t *testing.T) {
 	db := perperServer(t)
 	const items = 50
@@ -340,7 +340,7 @@ func TestTwoAgentsOfPerper(t *testing.T) {
 						return nil, err
 					}
 				}
-			case "pack": // in an order of its own
+			case "pack": // in its own order
 				if _, err := callee.ask(opGetOrCreate, text(e.Execution)); err != nil {
 					return nil, err
 				}
@@ -436,7 +436,7 @@ func TestTwoAgentsOfPerper(t *testing.T) {
 }
 
 // write puts items into a stream one by one, without waiting for the answers to the last ones. It calls progress with
-// the keys that have been answered.
+// the answered keys.
 func (a *perperAgent) write(stream string, items int64, progress func(key int64)) error {
 	const ahead = 100
 	answered := int64(0)
@@ -459,8 +459,8 @@ func (a *perperAgent) write(stream string, items int64, progress func(key int64)
 	return nil
 }
 
-// follow reads the keys of a stream behind start up to end, or from the next one on if start is -1, and moves its
-// listener along. None may be missing, and they must come in order.
+// follow reads the keys of a stream after start up to end, or from the next one on if start is -1, and moves its
+// listener along. None may be missing, and they must arrive in order.
 func (a *perperAgent) follow(stream, listener string, start, end int64, ready func()) error {
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
@@ -497,8 +497,8 @@ func (a *perperAgent) follow(stream, listener string, start, end int64, ready fu
 	return nil
 }
 
-// Many streams, whose readers join and leave: each sees the items in order, none is missing, and what nobody will read
-// is removed.
+// Many streams, whose readers join and leave: each sees the items in order, none is missing, and items that nobody will
+// read are removed.
 func TestManyStreamsOfPerper(t *testing.T) {
 	streams, items := 100, int64(1000)
 	switch {
@@ -563,7 +563,7 @@ func TestManyStreamsOfPerper(t *testing.T) {
 				switch key {
 				case items / 4:
 					close(quarter)
-				case items / 2: // so that there is something left to join
+				case items / 2: // so that items remain for those who join
 					<-joined
 				}
 			})
@@ -581,7 +581,7 @@ func TestManyStreamsOfPerper(t *testing.T) {
 	}
 }
 
-// The tutorial's programs and command lines do what the page says.
+// The tutorial's programs and command lines work as the page says.
 func TestTheTutorialOfPerperRunsAsWritten(t *testing.T) {
 	const interpreter = "/usr/bin/python3"
 	if exec.Command(interpreter, "-c", "import grpc, google.protobuf").Run() != nil {

@@ -18,9 +18,9 @@ import (
 // The kinds of clients that share queues.
 const (
 	cKind       = "c"       // the steps of the protocol's C client, one by one
-	packageKind = "package" // package pressure with the commands of Redis only
+	packageKind = "package" // package pressure with only the commands of Redis
 	nativeKind  = "native"  // the server's own commands
-	reserveKind = "reserve" // as native, but each message that is got is reserved, and then acknowledged
+	reserveKind = "reserve" // like native, but each message is reserved, and then acknowledged
 )
 
 // leaseMillis is how long messages are reserved.
@@ -29,12 +29,12 @@ const leaseMillis = 300
 // user is a client of one queue.
 type user interface {
 	put(ctx context.Context, value string) error
-	// get returns a message and its place in the order in which messages were taken: the exact one, or one that may be a
-	// little too great. It is 0 if the message was not counted.
+	// get returns a message and its place in the order in which messages were taken. The place is exact, or may be
+	// slightly too great; it is 0 if the message was not counted.
 	get(ctx context.Context) (value string, place int64, exact bool, err error)
 }
 
-// newUser returns a client of the kind that uses one connection, which dial makes.
+// newUser returns a client of the kind that uses one connection made by dial.
 func newUser(ctx context.Context, kind, name, id string,
 	dial func(ctx context.Context, network, addr string) (net.Conn, error),
 	addr string) (u user, close func() error, err error) {
@@ -64,8 +64,8 @@ func newUser(ctx context.Context, kind, name, id string,
 	return u, r.Close, err
 }
 
-// cUser does what the protocol's C client does. It departs from the specification in these points: the bound is read
-// once; without one Put leaves :not_full alone; what is got from a closed queue is neither counted nor marked in
+// cUser acts like the protocol's C client, which departs from the specification in these points: the bound is read
+// once; without a bound Put leaves :not_full alone; a message from a closed queue is neither counted nor marked in
 // :not_full.
 type cUser struct {
 	queue
@@ -129,7 +129,7 @@ func (c *cUser) getAsConsumer(ctx context.Context) (string, int64, error) {
 	return popped[1], 0, nil
 }
 
-// alone fails if somebody else has had the role since the client took it: whoever has it writes down its name.
+// alone fails if another client has had the role since this one took it: whoever has it writes down its name.
 func (c *cUser) alone(ctx context.Context, role string) error {
 	who, err := c.r.Get(ctx, c.key(":"+role)).Result()
 	if err == nil && who != c.id {
@@ -138,11 +138,11 @@ func (c *cUser) alone(ctx context.Context, role string) error {
 	return err
 }
 
-// packageUser uses package pressure. It sees the counter of messages as a hook of the package's client.
+// packageUser uses package pressure. A hook of the package's client sees the counter of messages.
 type packageUser struct {
 	queue *pressure.Queue
 	key   string // of the counter
-	place int64  // its value when it was last increased
+	place int64  // its value after the last increment
 }
 
 func (p *packageUser) put(ctx context.Context, value string) error {
@@ -155,7 +155,7 @@ func (p *packageUser) get(ctx context.Context) (string, int64, bool, error) {
 	return string(message), p.place, true, ownError(err)
 }
 
-// ownError returns the error of this package for one of package pressure.
+// ownError converts an error of package pressure to one of this package.
 func ownError(err error) error {
 	if errors.Is(err, pressure.ErrClosed) {
 		return errClosed
@@ -196,7 +196,7 @@ func (n *nativeUser) put(ctx context.Context, value string) error {
 	return nativeClosed(err)
 }
 
-// get asks for the counter right behind the message: nobody else is likely to have taken another one meanwhile.
+// get reads the counter right after the message: another client is unlikely to have taken a message in between.
 func (n *nativeUser) get(ctx context.Context) (string, int64, bool, error) {
 	p := n.r.Pipeline()
 	message := p.Do(ctx, "PRESSURE.GET", n.name, "CLIENT", n.id)
@@ -210,7 +210,7 @@ func (n *nativeUser) get(ctx context.Context) (string, int64, bool, error) {
 	return value, place, false, err
 }
 
-// getReserved reserves a message. It is the caller's to acknowledge.
+// getReserved reserves a message. The caller must acknowledge it.
 func (n *nativeUser) getReserved(ctx context.Context) (id, value string, err error) {
 	pair, err := n.r.Do(ctx, "PRESSURE.GET", n.name, "CLIENT", n.id, "RESERVE", leaseMillis).StringSlice()
 	if err == nil && len(pair) != 2 {
@@ -236,8 +236,8 @@ func nativeClosed(err error) error {
 // kindVariable makes a client process one of the kind.
 const kindVariable = "ATOMREDIS_PRESSURE_KIND"
 
-// work has a client put count messages, or get messages until the queue is closed. Each operation that has succeeded
-// gives a line, which is written at once: "put <number>", or "got <place> <whether it is exact> <message>".
+// work has a client put count messages, or get messages until the queue is closed. It writes a line at once for each
+// successful operation: "put <number>", or "got <place> <whether it is exact> <message>".
 func work(ctx context.Context, u user, role, id string, count int, out io.Writer) error {
 	if role == "producer" {
 		for i := range count {

@@ -23,24 +23,25 @@ import (
 )
 
 const (
-	// killsVariable chooses how many clients are killed.
+	// killsVariable determines how many clients are killed.
 	killsVariable = "ATOMREDIS_PRESSURE_KILLS"
-	// crashesVariable chooses how often the server is killed.
+	// crashesVariable determines how often the server is killed.
 	crashesVariable = "ATOMREDIS_PRESSURE_CRASHES"
-	// serverKind makes a process of the test binary a server, with its data in dirVariable and as many shards as
-	// shardsVariable says.
+	// serverKind makes a process of the test binary a server, with its data in dirVariable and the number of shards in
+	// shardsVariable.
 	serverKind     = "server"
 	dirVariable    = "ATOMREDIS_PRESSURE_DIR"
 	shardsVariable = "ATOMREDIS_PRESSURE_SHARDS"
 
-	// operationTimeout is how long a client may take for its first operation: much longer than it does unless the queue is stuck.
+	// operationTimeout is the most time for a client's first operation: much more than it takes unless the queue is
+	// stuck.
 	operationTimeout = 60 * time.Second
-	// longestHold is how long a client has a reserved message at most before it acknowledges it.
+	// longestHold is the longest time for which a client holds a reserved message before it acknowledges it.
 	longestHold = 3 * time.Millisecond
-	endlessPuts = 1 << 30 // more messages than a producer puts in its life
+	endlessPuts = 1 << 30 // more messages than a producer ever puts
 )
 
-// ledger has what clients say that they have done.
+// ledger has the operations that clients have reported.
 type ledger struct {
 	mu      sync.Mutex
 	put     map[string]int // by producer: how many messages it knows to be in the queue
@@ -54,7 +55,7 @@ func (l *ledger) fail(err error) {
 	l.failure = errors.Join(l.failure, err)
 }
 
-// place is what a client of the queue does, whoever it is just now.
+// place is the function of a client of the queue, whichever client has it at the moment.
 type place struct{ kind, role string }
 
 // member is a client that may be killed.
@@ -62,13 +63,13 @@ type member struct {
 	place
 	id     string
 	ledger *ledger
-	begun  chan struct{} // closed once it has done something
-	ended  chan struct{} // closed when it is gone and all it has said is in the ledger
+	begun  chan struct{} // closed after its first operation
+	ended  chan struct{} // closed when it is gone and its whole report is in the ledger
 	end    func()        // kills it
 
-	// The lock of the ledger protects these.
+	// The ledger's lock protects these.
 	killed bool
-	before map[string]int // by producer: the number of the message that was got last, and one
+	before map[string]int // by producer: the number of the last message got, plus one
 }
 
 // Write implements io.Writer for the lines that clients write, one at a time.
@@ -108,10 +109,10 @@ func (m *member) kill() {
 	<-m.ended
 }
 
-// losesMessages reports whether a message can be lost with the client.
+// losesMessages reports whether a message can be lost together with the client.
 func (m *member) losesMessages() bool { return m.role == "consumer" && m.kind != reserveKind }
 
-// done notes how the member has ended.
+// done records how the member has ended.
 func (m *member) done(err error) {
 	m.ledger.mu.Lock()
 	killed := m.killed
@@ -131,7 +132,7 @@ type siege struct {
 	members []*member
 	started int
 	random  *rand.Rand
-	lost    int // messages that may be lost: those which clients that were killed may have taken
+	lost    int // messages that may be lost: those that killed clients may have taken
 }
 
 func newSiege(t *testing.T, addr, name string, places ...place) *siege {
@@ -161,7 +162,7 @@ func (s *siege) start(p place) *member {
 	return m
 }
 
-// startProcess makes the client a process.
+// startProcess runs the client as a process.
 func (s *siege) startProcess(m *member) {
 	cmd := processCommand(s.addr, s.name, m.role, m.id, endlessPuts, kindVariable+"="+m.kind)
 	out, err := cmd.StdoutPipe()
@@ -182,7 +183,7 @@ func (s *siege) startProcess(m *member) {
 	}()
 }
 
-// startHere makes the client a goroutine, which dies by its connection.
+// startHere runs the client as a goroutine; it dies when its connection is closed.
 func (s *siege) startHere(m *member) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var mu sync.Mutex
@@ -243,7 +244,7 @@ func workReserved(ctx context.Context, n *nativeUser, r *rand.Rand, out io.Write
 	}
 }
 
-// allBegin waits until every client has done something: a queue that is stuck lets nobody.
+// allBegin waits until every client has done an operation; a stuck queue allows none.
 func (s *siege) allBegin() {
 	for _, m := range s.members {
 		select {
@@ -259,7 +260,7 @@ func (s *siege) allBegin() {
 	}
 }
 
-// describe says how the queue is.
+// describe describes the state of the queue.
 func (s *siege) describe() string {
 	r := redis.NewClient(&redis.Options{Addr: s.addr, DisableIdentity: true})
 	defer r.Close()
@@ -272,7 +273,7 @@ func (s *siege) describe() string {
 	return text + r.ClientList(ctx).Val()
 }
 
-// killOne kills a client at some instant and has another one take its place.
+// killOne kills a client at some instant and starts another one in its place.
 func (s *siege) killOne() {
 	i := s.random.IntN(len(s.members))
 	time.Sleep(time.Duration(s.random.Int64N(int64(5 * time.Millisecond))))
@@ -284,8 +285,8 @@ func (s *siege) killOne() {
 	s.members[i] = s.start(m.place)
 }
 
-// finish ends the producers, closes the queue, waits until the consumers have emptied it, and checks what became of
-// all messages. At last it deletes the queue. twice is how often messages came again.
+// finish ends the producers, closes the queue, waits until the consumers have emptied it, checks what became of all
+// messages, and deletes the queue. twice is the number of messages that came again.
 func (s *siege) finish() (twice int) {
 	t, l := s.t, s.ledger
 	for _, m := range s.members {
@@ -324,7 +325,7 @@ func (s *siege) finish() (twice int) {
 	return twice
 }
 
-// delete deletes the queue, which leaves nothing.
+// delete deletes the queue, which must leave nothing.
 func (s *siege) delete(r *redis.Client) {
 	deleted, err := r.Do(s.t.Context(), "PRESSURE.DELETE", s.name, "TIMEOUT", operationTimeout.Milliseconds()).Result()
 	require.NoError(s.t, err)
@@ -334,8 +335,8 @@ func (s *siege) delete(r *redis.Client) {
 
 var siegeProducers = []place{{cKind, "producer"}, {packageKind, "producer"}, {nativeKind, "producer"}}
 
-// Whenever a client is killed, another one that takes its place must get to work. What is lost are at most the
-// messages that consumers had popped when they were killed.
+// Whenever a client is killed, its replacement must get to work. At most the messages that consumers had popped when
+// they were killed are lost.
 func TestPressureQueuesSurviveKilledClients(t *testing.T) {
 	kills := setting(t, killsVariable, 10)
 	onShards(t, func(t *testing.T, addr string) {
@@ -361,7 +362,7 @@ func TestPressureReservedMessagesSurviveKilledClients(t *testing.T) {
 		r := client(t, addr)
 		require.NoError(t, (&queue{r: r, name: "siege"}).create(ctx, 10))
 		s := newSiege(t, addr, "siege", siegeProducers...)
-		// At least this one comes again: who takes it goes away.
+		// At least this one comes again: its consumer goes away.
 		first, closeFirst, err := newUser(ctx, reserveKind, s.name, "first", nil, addr)
 		require.NoError(t, err)
 		_, message, err := first.(*nativeUser).getReserved(ctx)
@@ -384,7 +385,7 @@ func TestPressureReservedMessagesSurviveKilledClients(t *testing.T) {
 		info, err := r.Do(ctx, "PRESSURE.INFO", s.name).Result()
 		require.NoError(t, err)
 		number := func(name string) int64 { return info.(map[any]any)[name].(int64) }
-		// A consumer that is killed may not have seen what was reserved for it.
+		// A consumer that was killed may not have seen the message reserved for it.
 		require.GreaterOrEqual(t, number("redelivered"), max(again, 1))
 		require.LessOrEqual(t, number("redelivered"), again+consumerKills)
 		require.Zero(t, number("reserved"))
@@ -393,7 +394,7 @@ func TestPressureReservedMessagesSurviveKilledClients(t *testing.T) {
 	})
 }
 
-// serverProcess is the main function of a server process. It writes its address, and ends when its input does.
+// serverProcess is the main function of a server process. It writes its address, and ends when its input ends.
 func serverProcess() error {
 	config := shardConfig(os.Getenv(shardsVariable))
 	config["appendfsync"] = "always"
@@ -428,8 +429,8 @@ func startServer(t *testing.T, dir, shards string) (addr string, kill func()) {
 	return strings.TrimSpace(addr), kill
 }
 
-// Clients that were connected when the server was killed have lost their roles: after the restart nobody has one, and
-// other clients get to work. Nothing is lost but what a consumer that reserves nothing had popped.
+// Clients that were connected when the server was killed have lost their roles: after the restart the roles are free,
+// and other clients get to work. At most the messages that consumers without reservations had popped are lost.
 func TestPressureQueuesSurviveKilledServers(t *testing.T) {
 	crashes := setting(t, crashesVariable, 2)
 	for _, kind := range []string{cKind, reserveKind} {
@@ -462,7 +463,7 @@ func killServers(t *testing.T, crashes int, shards string, places ...place) {
 			}
 		}
 		s.addr, kill = startServer(t, dir, shards)
-		// Which kind of client is the first to ask for a role differs from time to time.
+		// The kind of client that first asks for a role should vary.
 		s.random.Shuffle(len(s.members), func(i, j int) { s.members[i], s.members[j] = s.members[j], s.members[i] })
 		for i, m := range s.members {
 			s.members[i] = s.start(m.place)

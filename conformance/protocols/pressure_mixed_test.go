@@ -15,11 +15,11 @@ import (
 	"github.com/atomredis/atomredis"
 )
 
-// mixedVariable chooses how many messages pass through a queue that clients of all kinds share.
+// mixedVariable determines how many messages pass through a queue that clients of all kinds share.
 const mixedVariable = "ATOMREDIS_PRESSURE_MIXED"
 
-// onShards runs a test on the server that the environment names, or on one with one shard and on one with sixteen and
-// two event loops.
+// onShards runs a test on the server that the environment names, or otherwise on one with one shard and on one with
+// sixteen shards and two event loops.
 func onShards(t *testing.T, test func(t *testing.T, addr string)) {
 	if os.Getenv(addrVariable) != "" {
 		test(t, server(t))
@@ -50,11 +50,11 @@ func shardConfig(shards string) map[string]string {
 	return config
 }
 
-// got is a message as its consumer has seen it.
+// got is a message as its consumer saw it.
 type got struct {
 	producer string
 	number   int   // the producer's
-	place    int64 // in the order in which messages were taken, or a little more; 0 if it was not counted
+	place    int64 // in the order in which messages were taken, or slightly more; 0 if it was not counted
 	exact    bool
 }
 
@@ -63,12 +63,12 @@ func parseGot(line string) (g got, err error) {
 	return g, err
 }
 
-// limits are the first and the last place that a message can have had.
+// limits are the first and the last place that a message can have.
 type limits struct{ first, last int64 }
 
-// checkOrder fails if messages of a producer were not taken in the order in which it has put them. As each place was
-// that of one message, upper limits alone say much: if n messages have places up to n, all others come behind. It
-// returns how many places are known exactly.
+// checkOrder fails if messages of a producer were not taken in the order in which it put them. Each place belongs to
+// one message, so upper limits alone say much: if n messages have places up to n, all others come after them.
+// checkOrder returns the number of places that are known exactly.
 func checkOrder(all []got) (exact int, err error) {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b got) int { return cmp.Compare(a.place, b.place) })
@@ -139,8 +139,8 @@ func TestCheckOrderNoticesWhatIsOutOfOrder(t *testing.T) {
 	}
 }
 
-// startUser starts a process that is a client of some kind, or a goroutine for the server's own commands. The
-// function that it returns waits until the client has ended and returns the lines that it has written.
+// startUser starts a process that is a client of some kind, or a goroutine for the server's own commands. wait waits
+// until the client has ended and returns the lines that it wrote.
 func startUser(t *testing.T, addr, name, kind, role, id string, count int) (wait func() []string) {
 	lines := func(s string) []string { return strings.FieldsFunc(s, func(r rune) bool { return r == '\n' }) }
 	if kind != nativeKind {
@@ -159,8 +159,8 @@ func startUser(t *testing.T, addr, name, kind, role, id string, count int) (wait
 	}
 }
 
-// Two clients of each role use the server's commands, and two more, each a process of its own, go through the steps
-// of the protocol: one as the C client does, the other with package pressure.
+// Two clients of each role use the server's commands, and two more, each a separate process, go through the steps of
+// the protocol: one like the C client, the other with package pressure.
 func TestPressureMixedClientsShareAQueue(t *testing.T) {
 	messages := setting(t, mixedVariable, 2000)
 	onShards(t, func(t *testing.T, addr string) {
@@ -169,7 +169,7 @@ func TestPressureMixedClientsShareAQueue(t *testing.T) {
 	})
 }
 
-// mixedClients has so many messages pass through a queue with a bound, or without if it is 0.
+// mixedClients passes a number of messages through a queue with a bound, or without one if bound is 0.
 func mixedClients(t *testing.T, addr string, bound, messages int) {
 	kinds := []string{nativeKind, cKind, nativeKind, packageKind}
 	each := messages / len(kinds)
@@ -193,7 +193,7 @@ func mixedClients(t *testing.T, addr string, bound, messages int) {
 	bytes, countedBytes := 0, 0
 	seen := map[string]bool{}
 	for _, wait := range consumers {
-		before := map[string]int{} // the number of the message before, and one
+		before := map[string]int{} // the number of the message before, plus one
 		for _, line := range wait() {
 			g, err := parseGot(line)
 			require.NoError(t, err, line)
@@ -212,7 +212,7 @@ func mixedClients(t *testing.T, addr string, bound, messages int) {
 	}
 	total := each * len(kinds)
 	require.Len(t, all, total, "none is lost")
-	// The C client does not count what it gets from a closed queue.
+	// The C client does not count messages that it gets from a closed queue.
 	if bound > 0 {
 		require.LessOrEqual(t, total-len(counted), bound+2, "messages that were left when the queue was closed")
 	}

@@ -10,36 +10,36 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// roleChecker follows a queue by the events of its keys, which tell of every change in one order, and says when a
-// role was not exclusive. Who has popped the element of a role, and not yet pushed it back, has the role; the
-// server's own commands act as producer or consumer in one step if the element is there, and their events come
-// without any other in between. So at any instant there is one turn of a producer and one of a consumer at most, and
-// each turn goes through its stages in order.
+// roleChecker follows a queue by the events of its keys, which report every change in one order, and fails if a role
+// was not exclusive. A client has a role from when it pops the role's element until it pushes it back. The server's own
+// commands act as producer or consumer in one step if the element is there, and no other event comes between theirs. So
+// at any instant there is at most one turn of a producer and one of a consumer, and each turn goes through its stages
+// in order.
 type roleChecker struct {
 	producer, consumer turn
 	closed             bool
 }
 
-// turn is that of the producer or the consumer.
+// turn is a turn of the producer or the consumer.
 type turn struct {
-	taken bool // the element of the role has been popped
+	taken bool // the role's element was popped
 	stage stage
 
-	heldMoves, instantMoves int // messages that were put or got by who has popped the element, and by who has not
+	heldMoves, instantMoves int // messages put or got in turns with the element popped, and without
 }
 
-// stage is how far a turn has come.
+// stage is the progress of a turn.
 type stage uint8
 
 const (
-	noTurn  stage = iota // or one that has begun with the element of the role
-	named                // the client's name has been written down
+	noTurn  stage = iota // or one that began by popping the role's element
+	named                // the client's name was written
 	moved                // the message is in, or out
 	counted              // as a message
-	weighed              // its bytes too: the next message can follow
+	weighed              // and its bytes; the next message can follow
 )
 
-// event takes an event of the key base+suffix. It fails if the event cannot happen while roles are exclusive.
+// event handles an event of the key base+suffix. It fails if the event cannot happen while roles are exclusive.
 func (r *roleChecker) event(suffix, event string) error {
 	t, other := &r.producer, &r.consumer
 	switch suffix {
@@ -50,10 +50,10 @@ func (r *roleChecker) event(suffix, event string) error {
 			t, other = other, t
 		}
 	case ":not_full", ":bound":
-		return nil // they belong to both
+		return nil // they belong to both roles
 	}
 	if event == "del" {
-		return nil // of lists that have become empty
+		return nil // of lists that became empty
 	}
 	if other.stage != noTurn && !other.taken {
 		return fmt.Errorf("%s %q in the middle of a single step of the other role", event, suffix)
@@ -62,7 +62,7 @@ func (r *roleChecker) event(suffix, event string) error {
 	ok := false
 	switch what := event + " " + suffix; what {
 	case "rpop :producer_free", "rpop :consumer_free":
-		ok = !t.taken && (from == noTurn || from == named) // who waits writes down its name first
+		ok = !t.taken && (from == noTurn || from == named) // a waiting client writes down its name first
 		t.taken = true
 	case "lpush :producer_free", "lpush :consumer_free":
 		ok = t.taken && (from != moved && from != counted || from == moved && t == &r.consumer && r.closed)
@@ -143,8 +143,8 @@ func TestRoleCheckerNoticesRolesThatAreNotExclusive(t *testing.T) {
 	}
 }
 
-// watchRoles has the events of a queue checked, which nobody uses yet, until the function that it returns is called.
-// That one returns the checker; the first violation fails the test.
+// watchRoles checks the events of a queue that is not in use yet, until the returned function is called. That function
+// returns the checker; the first violation fails the test.
 func watchRoles(t *testing.T, r *redis.Client, q *queue) (end func() *roleChecker) {
 	ctx := t.Context()
 	for name, value := range map[string]string{"notify-keyspace-events": "KA",

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// roleVariable makes a process of the test binary a client: "producer", "consumer", "close" or "delete". Its
-// arguments are in the variables below.
+// roleVariable makes a process of the test binary a client: "producer", "consumer", "close" or "delete". Its arguments
+// are in the variables below.
 const (
 	roleVariable  = "ATOMREDIS_PRESSURE_ROLE"
 	queueVariable = "ATOMREDIS_PRESSURE_QUEUE"
@@ -107,8 +107,9 @@ func (q *queue) putAsProducer(ctx context.Context, value string) error {
 	if err != nil {
 		return err
 	}
-	// The protocol itself can let a message too many in: between a consumer's LPUSH and LTRIM of :not_full there are two
-	// elements, of which a producer may take one and leave the other for the next. (Observed once in 150,000 messages.)
+	// The protocol itself can exceed the bound by a message: between a consumer's LPUSH and LTRIM of :not_full there
+	// are two elements, and a producer may take one and leave the other for the next producer. (Observed once in
+	// 150,000 messages.)
 	if bound > 0 && length > bound+2 {
 		return fmt.Errorf("%d messages in a queue bounded to %d", length, bound)
 	}
@@ -201,7 +202,7 @@ func (q *queue) delete(ctx context.Context) error {
 }
 
 // pressureProcess is the main function of a client process. A consumer prints a line for every message: its place and
-// the message; it ends when it sees the queue closed, with a line that says so.
+// the message. When it sees the queue closed, it prints a line that says so and ends.
 func pressureProcess() error {
 	if kind := os.Getenv(kindVariable); kind != "" {
 		return userProcess(kind)
@@ -247,7 +248,7 @@ func pressureProcess() error {
 	return errors.New("no such role")
 }
 
-// processCommand returns the command that is a client process. more are variables of its environment.
+// processCommand returns the command that runs a client process. more are variables of its environment.
 func processCommand(addr, queue, role, name string, count int, more ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(append(os.Environ(), roleVariable+"="+role, addrVariable+"="+addr, queueVariable+"="+queue,
@@ -255,7 +256,7 @@ func processCommand(addr, queue, role, name string, count int, more ...string) *
 	return cmd
 }
 
-// process starts a client process and returns a function that waits for it and returns what it printed.
+// process starts a client process and returns a function that waits for it and returns its output.
 func process(t *testing.T, addr, queue, role, name string, count int, more ...string) (wait func() string) {
 	cmd := processCommand(addr, queue, role, name, count, more...)
 	var out, errs strings.Builder

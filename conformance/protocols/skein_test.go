@@ -54,14 +54,14 @@ func newSkeinServer(t *testing.T) *skeinServer {
 	return s
 }
 
-// secure is how clients of the door secure a connection.
+// secure returns the TLS configuration of the door's clients.
 func (s *skeinServer) secure(t *testing.T) *tls.Config {
 	pair, err := tls.LoadX509KeyPair(s.cert, s.key)
 	require.NoError(t, err)
 	roots := x509.NewCertPool()
 	roots.AddCert(pair.Leaf)
 	return &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2"}, InsecureSkipVerify: true,
-		VerifyConnection: func(c tls.ConnectionState) error { // there is no name that crypto/tls would look at
+		VerifyConnection: func(c tls.ConnectionState) error { // the certificate names no host that crypto/tls could check
 			_, err := c.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots})
 			return err
 		}}
@@ -94,7 +94,7 @@ func skeinPython(t *testing.T) (interpreter, stubs string) {
 	return interpreter, stubs
 }
 
-// The walkthrough of Skein's documentation, through a client in Python.
+// The walkthrough of Skein's documentation, with a client in Python.
 func TestTheWalkthroughOfSkein(t *testing.T) {
 	interpreter, stubs := skeinPython(t)
 	s := newSkeinServer(t)
@@ -106,7 +106,7 @@ func TestTheWalkthroughOfSkein(t *testing.T) {
 		"its last step has ended the door")
 }
 
-// The tutorial's program and its command lines do what the page says.
+// The tutorial's program and its command lines work as the page says.
 func TestTheTutorialOfSkeinRunsAsWritten(t *testing.T) {
 	interpreter, stubs := skeinPython(t)
 	s := newSkeinServer(t)
@@ -133,8 +133,8 @@ func (rawCodec) Marshal(v any) ([]byte, error)      { return v.([]byte), nil }
 func (rawCodec) Unmarshal(data []byte, v any) error { *v.(*[]byte) = bytes.Clone(data); return nil }
 func (rawCodec) Name() string                       { return "proto" }
 
-// Ten thousand malformed inputs, to the port, behind the handshake, and in the place of messages: who speaks properly
-// beside them, through the door or on the Redis port, notices nothing.
+// Ten thousand malformed inputs: to the port, after the handshake, and in place of messages. Well-behaved clients,
+// through the door or on the Redis port, notice nothing.
 func TestMalformedInputHurtsNobodyAtTheDoorOfSkein(t *testing.T) {
 	inputs := 10_000
 	if testing.Short() {
@@ -173,7 +173,7 @@ func TestMalformedInputHurtsNobodyAtTheDoorOfSkein(t *testing.T) {
 		value := fmt.Appendf(nil, "%d", i+1)
 		_, err := bystander.PutKey(t.Context(), &pb.PutKeyRequest{Key: "k", Value: value})
 		require.NoError(t, err)
-		for { // the hostile messages may be proper ones by accident
+		for { // a hostile message may be valid by accident
 			r, err := watch.Recv()
 			require.NoError(t, err)
 			if len(r.Event) == 1 && bytes.Equal(r.Event[0].Value, value) {
@@ -195,7 +195,7 @@ func randomBytes(r *rand.Rand, n int) []byte {
 	return b
 }
 
-// hostileFrames returns the preface of HTTP/2 and frames that are none, or of random types and contents.
+// hostileFrames returns the preface of HTTP/2 followed by invalid frames, or by frames with random types and contents.
 func hostileFrames(r *rand.Rand) []byte {
 	b := []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
 	for range r.IntN(20) {
@@ -210,7 +210,7 @@ func hostileFrames(r *rand.Rand) []byte {
 	return b
 }
 
-// dialAndWrite connects, with TLS if secure is set, writes, and reads what comes while it does not take long.
+// dialAndWrite connects, with TLS if secure is set, writes, and reads what comes within a short time.
 func dialAndWrite(t *testing.T, address string, secure *tls.Config, input []byte) {
 	conn, err := net.Dial("tcp", address)
 	require.NoError(t, err)
@@ -227,7 +227,7 @@ func dialAndWrite(t *testing.T, address string, secure *tls.Config, input []byte
 	conn.Write(input)
 }
 
-// skeinMessages are proper messages of all methods.
+// skeinMessages are valid messages of all methods.
 func skeinMessages(t *testing.T) map[string][]byte {
 	owner := &pb.ContainerInstance{ServiceName: "sleeper"}
 	put := &pb.PutKeyRequest{Key: "a", Value: []byte("v"), Owner: owner, ReturnPrevious: true}
@@ -253,8 +253,8 @@ func skeinMessages(t *testing.T) map[string][]byte {
 	return seeds
 }
 
-// malformedCall calls a method with a message that has been damaged. Ranges that it may delete do not have the
-// bystander's key.
+// malformedCall calls a method with a damaged message. The ranges that it may delete do not contain the bystander's
+// key.
 func malformedCall(t *testing.T, r *rand.Rand, conn *grpc.ClientConn, seeds map[string][]byte) {
 	methods := slices.Sorted(maps.Keys(seeds))
 	method := methods[r.IntN(len(methods))]
@@ -272,7 +272,7 @@ func malformedCall(t *testing.T, r *rand.Rand, conn *grpc.ClientConn, seeds map[
 		}
 	}
 	if strings.HasPrefix(method, "Delete") || method == "Transaction" {
-		message = append(message, 0xff) // which nobody can read
+		message = append(message, 0xff) // which is never valid
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -281,7 +281,7 @@ func malformedCall(t *testing.T, r *rand.Rand, conn *grpc.ClientConn, seeds map[
 	require.NotContains(t, []codes.Code{codes.Unavailable, codes.DeadlineExceeded}, status.Code(err), "%s: %v", method, err)
 }
 
-// Handshakes that do not end keep nobody waiting, and not the end of the server.
+// Unfinished handshakes delay neither other clients nor the end of the server.
 func TestHandshakesThatStopInTheMiddle(t *testing.T) {
 	s := newSkeinServer(t)
 	for i := range 200 {

@@ -36,7 +36,7 @@ func spiderqServer(t *testing.T, door string) *atomredis.DB {
 	return db
 }
 
-// The tutorial's program and its command lines do what the page says.
+// The tutorial's program and its command lines work as the page says.
 func TestTheTutorialOfSpiderqRunsAsWritten(t *testing.T) {
 	interpreter := python(t)
 	db := spiderqServer(t, "127.0.0.1:0")
@@ -55,7 +55,7 @@ func TestTheTutorialOfSpiderqRunsAsWritten(t *testing.T) {
 	runConsole(t, db, console)
 }
 
-// runConsole runs the command lines of a page and compares what they write. redis-cli speaks with the server.
+// runConsole runs the command lines of a page and compares their output. redis-cli connects to the server.
 func runConsole(t *testing.T, db *atomredis.DB, console string) {
 	_, port, err := net.SplitHostPort(db.Addr())
 	require.NoError(t, err)
@@ -64,7 +64,7 @@ func runConsole(t *testing.T, db *atomredis.DB, console string) {
 	if err != nil {
 		t.Skip("there is no redis-cli")
 	}
-	// redis-cli writes replies as for people only where it thinks that people read them
+	// redis-cli formats replies for humans only if it thinks that humans read them.
 	script := fmt.Sprintf("#!/bin/sh\nexec %s --no-raw -p %s \"$@\"\n", real, port)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "redis-cli"), []byte(script), 0o700))
 	steps := regexp.MustCompile(`(?m)^\$ `).Split(console, -1)[1:]
@@ -79,8 +79,8 @@ func runConsole(t *testing.T, db *atomredis.DB, console string) {
 	}
 }
 
-// Clients of libzmq: REQ and DEALER sockets, several of them, with heartbeats, over TCP and over a Unix socket; a
-// DEALER with requests in flight, one of which waits; and one that comes late.
+// Clients of libzmq: several REQ and DEALER sockets, with heartbeats, over TCP and over a Unix socket; a DEALER with
+// requests in flight, one of which waits; and one that arrives late.
 func TestSocketsOfLibzmq(t *testing.T) {
 	interpreter := python(t)
 	path := filepath.Join(t.TempDir(), "spiderq")
@@ -95,7 +95,7 @@ func TestSocketsOfLibzmq(t *testing.T) {
 	require.NoFileExists(t, path)
 }
 
-// socketsProgram connects to the endpoint that is its argument.
+// socketsProgram connects to the endpoint given as its argument.
 const socketsProgram = `
 import struct, sys, zmq
 text = lambda b: struct.pack(">I", len(b)) + b

@@ -10,7 +10,7 @@ import (
 	"github.com/atomredis/atomredis"
 )
 
-// The command lines of the pages of types write what the pages say.
+// The command lines on the pages of types print what the pages say.
 func TestTutorialsOfTypesRunAsWritten(t *testing.T) {
 	for _, name := range []string{"json", "timeseries", "vectors"} {
 		t.Run(name, func(t *testing.T) {

@@ -1,4 +1,4 @@
-// Command record fills in and refreshes the replies of transcripts from a live Redis.
+// Command record adds and refreshes the replies of transcripts from a live Redis.
 //
 //	go run ./conformance/record -addr 127.0.0.1:6379 conformance/testdata/string/*.txt
 package main

@@ -8,13 +8,13 @@ import (
 
 // expr is a Lua expression.
 type expr interface {
-	// source appends the expression as Lua reads it.
+	// source appends the expression as Lua source.
 	source(b *strings.Builder)
 	// smaller returns simpler expressions, the simplest first, that may show the same difference.
 	smaller() []expr
 }
 
-// atom is source that is taken as it is.
+// atom is source that is not changed.
 type atom string
 
 func (a atom) source(b *strings.Builder) { b.WriteString(string(a)) }
@@ -147,7 +147,7 @@ func (c call) smaller() []expr {
 		list = append(list, call{c.before, c.function, c.args, direct})
 	}
 	for i := range c.before {
-		if i > 0 { // the first declares what the function belongs to
+		if i > 0 { // the first declares the function's object
 			list = append(list, call{slices.Delete(slices.Clone(c.before), i, i+1), c.function, c.args, c.form})
 		}
 	}
@@ -163,7 +163,7 @@ func (c call) smaller() []expr {
 	return list
 }
 
-// replaced returns a copy of a list with another element at i.
+// replaced returns a copy of a list with element i replaced.
 func replaced[S ~[]E, E any](list S, i int, e E) S {
 	list = slices.Clone(list)
 	list[i] = e

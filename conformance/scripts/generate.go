@@ -24,7 +24,7 @@ func (g *generator) call() expr {
 		g.mathematics, g.lists}
 	c := makers[g.rnd.IntN(len(makers))]()
 	switch c.function {
-	case "f", "unpack", "table.concat": // with other tables the results depend on what the length of one with holes is
+	case "f", "unpack", "table.concat": // with other tables the results depend on the length of a table with holes
 		return c
 	}
 	if g.chance(3) && len(c.args) > 0 {
@@ -68,7 +68,7 @@ func (g *generator) anything() expr {
 	return atom("function() end")
 }
 
-// edges are numbers near which conversions change their ways.
+// edges are numbers near which conversions change behaviour.
 var edges = []float64{0, 1, 2, 10, 15, 16, 31, 32, 99, 100, 127, 128, 255, 256, 1000, 32767, 32768, 65535, 65536,
 	1 << 24, 1<<31 - 1, 1 << 31,
 	1<<32 - 1, 1 << 32, 1 << 51, 1 << 52, 1 << 53, 1e14, 1e15, 1e16, 1e17, 1 << 62, 1 << 63, 1 << 64, 1e20, 1e22, 1e100,
@@ -100,8 +100,8 @@ func (g *generator) float() float64 {
 	return f
 }
 
-// number returns a number as Lua's parser reads it the same everywhere. Negative zero has no literal, for Lua 5.1
-// takes it for the zero that it has met first in a script.
+// number returns a number that Lua's parser reads the same everywhere. Negative zero has no literal, because Lua 5.1
+// identifies it with the zero that occurred first in a script.
 func (g *generator) number() expr {
 	switch g.rnd.IntN(25) {
 	case 0:
@@ -121,7 +121,7 @@ func literal(f float64) string {
 	return strconv.FormatFloat(f, 'g', 17, 64)
 }
 
-// small returns an integer that positions and sizes are made of.
+// small returns an integer suitable for positions and sizes.
 func (g *generator) small() expr {
 	if g.chance(8) {
 		return g.number()
@@ -132,7 +132,7 @@ func (g *generator) small() expr {
 	return atom(strconv.Itoa(g.rnd.IntN(16) - 5))
 }
 
-// numberText returns a string that is a number, or nearly.
+// numberText returns a string that is a number, or almost one.
 func (g *generator) numberText() expr {
 	s := ""
 	switch g.rnd.IntN(8) {
@@ -197,7 +197,7 @@ func (g *generator) mutate(b []byte, alphabet string) []byte {
 	return b
 }
 
-// value returns a value to encode. A table has a list or one key, so that there is one order of its elements only.
+// value returns a value to encode. A table has a list or one key, so its elements have only one possible order.
 func (g *generator) value(depth int) expr {
 	kinds := 6
 	if depth > 0 {
@@ -250,7 +250,7 @@ func (g *generator) plain(depth int) expr {
 	return t
 }
 
-// key returns what can be the key of a table. Large positive integers would make long arrays: of the table in the
+// key returns a possible key of a table. Large positive integers would make long arrays: of the table in the
 // interpreter under test, and of its JSON in both.
 func (g *generator) key() expr {
 	for {
@@ -267,7 +267,7 @@ func (g *generator) key() expr {
 	}
 }
 
-// settings returns statements that make a JSON library of its own, c, with random settings.
+// settings returns statements that create a JSON library c with random settings.
 func (g *generator) settings() []string {
 	list := []string{"local c=cjson.new()"}
 	for range g.rnd.IntN(4) {
@@ -295,7 +295,7 @@ func (g *generator) encode() call {
 		for range g.rnd.IntN(4) {
 			t = append(t, field{nil, atom("1")})
 		}
-		if len(t) > 1 { // what becomes an object then has keys in an order of its own
+		if len(t) > 1 { // if it becomes an object, the order of its keys is undefined
 			return call{before: []string{"local c=cjson.new()"}, function: "c.encode", args: []expr{t}}
 		}
 		return g.json("encode", t)
@@ -441,7 +441,7 @@ func (g *generator) unpack() call {
 	return c
 }
 
-// message appends a value in MessagePack. Integers that may become keys are no large positive ones.
+// message appends a value in MessagePack. Integers that may become keys are not large positive ones.
 func (g *generator) message(b []byte, depth int, large bool) []byte {
 	random := func(first byte, n int) []byte {
 		b = append(b, first)

@@ -67,7 +67,7 @@ func (g *generator) format() call {
 	return c
 }
 
-// pattern returns a pattern of Lua's, sometimes a wrong one.
+// pattern returns a Lua pattern, sometimes an invalid one.
 func (g *generator) pattern() string {
 	var b strings.Builder
 	if g.chance(15) {
@@ -203,7 +203,7 @@ func (g *generator) toString() call {
 	switch g.rnd.IntN(5) {
 	case 0: // numbers that are not literals
 		return call{function: "tostring", args: []expr{call{function: "tonumber", args: []expr{g.numberText()}}}}
-	case 1: // what the operators make of strings and numbers; the interpreter under test knows no negative zero
+	case 1: // results of operators on strings and numbers; the interpreter under test has no negative zero
 		operation := "local function f(a,b) local r=a" + g.pick("+", "-", "*", "/", "..") + "b " +
 			"\nif type(r)=='number' then r=r+0 end return r end"
 		return call{before: []string{operation}, function: "f", args: []expr{g.operand(), g.operand()}}

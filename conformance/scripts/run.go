@@ -1,5 +1,5 @@
 // Package scripts compares the libraries that Lua scripts use with Redis's: it makes random calls of them in both
-// servers and compares what they return and the errors that they raise.
+// servers and compares the results and errors.
 package scripts
 
 import (
@@ -12,31 +12,31 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
-// Options say what a check does.
+// Options configure a check.
 type Options struct {
 	// A is the address of the reference, B that of the server under test.
 	A, B string
 	// Seed is the seed of the calls.
 	Seed uint64
-	// Calls is how many calls are made.
+	// Calls is the number of calls made.
 	Calls int
-	// KeepGoing is how many differences may be found before the check ends.
+	// KeepGoing is the number of differences after which the check ends.
 	KeepGoing int
-	// Log gets the report.
+	// Log receives the report.
 	Log io.Writer
 }
 
 const (
-	// batch is how many calls one script makes.
+	// batch is the number of calls in one script.
 	batch = 50
-	// timeout is how long a server may take for a script.
+	// timeout is the most time that a server may take for a script.
 	timeout = 20 * time.Second
 	// attempts bounds the search for a smaller call with a difference.
 	attempts = 3000
 )
 
-// runner is the script that makes the calls in ARGV and returns what they return, in a form in which equal values
-// look the same.
+// runner is the script that makes the calls in ARGV and returns their results, in a form in which equal values look the
+// same.
 const runner = `
 local function show(v, depth)
 	local kind = type(v)
@@ -76,7 +76,7 @@ for i = 1, #ARGV do
 end
 return results`
 
-// Check makes random calls in both servers and returns how many of them differed.
+// Check makes random calls in both servers and returns the number that differed.
 func Check(o Options) (int, error) {
 	a, err := dial(o.A)
 	if err != nil {
@@ -91,8 +91,8 @@ func Check(o Options) (int, error) {
 	return pair{a, b}.check(o)
 }
 
-// Record makes random calls in server A and writes them and their results to w, a quoted call and a quoted result to
-// a line.
+// Record makes random calls in server A and writes them and their results to w: on each line a quoted call and a quoted
+// result.
 func Record(o Options, w io.Writer) error {
 	a, err := dial(o.A)
 	if err != nil {
@@ -116,7 +116,7 @@ func Record(o Options, w io.Writer) error {
 	return nil
 }
 
-// server makes calls and returns what they return.
+// server makes calls and returns their results.
 type server interface {
 	run(calls []string) ([]string, error)
 }
@@ -140,10 +140,10 @@ func (r remote) run(calls []string) ([]string, error) {
 	return texts(v, len(calls))
 }
 
-// addresses are what tells one table or function from another in its text.
+// addresses are the parts of the texts of tables and functions that differ from one to another.
 var addresses = regexp.MustCompile(`((?:table|function|userdata|thread): )0x[0-9a-f]+`)
 
-// texts returns the results in a reply of the runner to n calls.
+// texts returns the results in the runner's reply to n calls.
 func texts(v transcript.Value, n int) ([]string, error) {
 	if len(v.Elems) != n {
 		return nil, fmt.Errorf("%d calls were answered by %v", n, v)
@@ -204,8 +204,8 @@ func (p pair) run(exprs ...expr) (a, b []string, err error) {
 	return a, b, nil
 }
 
-// minimise returns the smallest call that it finds with a difference, and both results. The call that it begins with
-// gave a and b.
+// minimise returns the smallest call found with a difference, and both results. The call that it starts with gave a and
+// b.
 func (p pair) minimise(e expr, a, b string) (expr, string, string, error) {
 	for tries := 0; tries < attempts; {
 		better := false

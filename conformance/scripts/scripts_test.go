@@ -17,15 +17,15 @@ import (
 	"github.com/atomredis/atomredis/scripting"
 )
 
-// The environment of the comparison with a live Redis: the server to compare, which is the scripting engine of the
-// test's own process when the variable is not set, the number of calls and the seed.
+// The environment variables of the comparison with a live Redis: the server to compare, by default the scripting engine
+// of the test's own process, the number of calls and the seed.
 const (
 	addrVariable  = "ATOMREDIS_CONFORMANCE_ADDR"
 	callsVariable = "ATOMREDIS_SCRIPT_CALLS"
 	seedVariable  = "ATOMREDIS_DIFFERENTIAL_SEED"
 )
 
-// local is a server that is nothing but a scripting engine.
+// local is a server that consists only of a scripting engine.
 type local struct{ engine *scripting.Engine }
 
 func newLocal() local {
@@ -114,7 +114,7 @@ func TestLibrariesReplyLikeRedisToRandomCalls(t *testing.T) {
 	require.Zero(t, found)
 }
 
-// wrong is a server that gives wrong results to calls with a word in them.
+// wrong is a server that returns wrong results to calls that contain a word.
 type wrong struct {
 	server
 	word string

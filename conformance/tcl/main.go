@@ -1,13 +1,14 @@
-// Command tcl runs the test suite of Redis 8.6.3, unit by unit, against atomredis, and tells which tests Redis passes and
-// atomredis does not.
+// Command tcl runs the test suite of Redis 8.6.3, unit by unit, against atomredis, and reports the tests that Redis
+// passes and atomredis does not.
 //
 //	go run ./conformance/tcl -suite "$(conformance/tcl/fetch.sh)" -server bin/atomredis unit/scripting unit/type/list
 //
-// The suite runs in the mode for a server that it has not started itself, which leaves out what needs a server's
-// files or a second server. Each unit has a fresh server. Without units it takes all.
+// The suite runs in its mode for an external server, which leaves out tests that need a server's files or a second
+// server. Each unit has a fresh server. Without units it runs all.
 //
-// What Redis passes is in passed.txt, so that no Redis is needed. The flag -record writes that list anew, with a
-// redis-server of the version of the suite: the one of the flag -redis, else of ATOMREDIS_REDIS, else in PATH.
+// The tests that Redis passes are in passed.txt, so that no Redis is needed. The flag -record writes that list anew,
+// with a redis-server of the suite's version: the one given by the flag -redis, or by ATOMREDIS_REDIS, or the one in
+// PATH.
 package main
 
 import (
@@ -45,17 +46,17 @@ var inapplicable string
 var passed string
 
 const (
-	// version is that of the suite.
+	// version is the suite's version.
 	version = "8.6.3"
-	// cliUnit is about redis-cli more than about the server.
+	// cliUnit tests redis-cli more than the server.
 	cliUnit = "integration/redis-cli"
-	// startTimeout is how long a server may take until it answers.
+	// startTimeout is the most time before a server must answer.
 	startTimeout = 10 * time.Second
-	// maxHung is how many tests of a unit may hang before the rest of the unit is given up.
+	// maxHung is the number of hanging tests after which the rest of a unit is skipped.
 	maxHung = 8
 )
 
-// settings are how the program was called.
+// settings are the program's arguments.
 type settings struct {
 	suite   string              // directory of the suite
 	server  string              // the binary under test
@@ -64,14 +65,14 @@ type settings struct {
 	options []string            // of the suite
 	silence time.Duration       // how long one test may take
 	left    map[string][]string // the names of tests that are not counted, by unit
-	log     io.Writer           // takes every test that failed, with details
+	log     io.Writer           // receives every failed test, with details
 }
 
-// outcome is what became of the tests of a unit in one server.
+// outcome is the result of the tests of a unit in one server.
 type outcome struct {
 	passed map[string]bool
 	failed map[string]string // with the reason
-	order  []string          // all names, in the order in which they ended
+	order  []string          // all names, in the order in which the tests ended
 	faults []string          // errors outside of tests
 	took   time.Duration
 }
@@ -155,7 +156,7 @@ func (s *settings) run(record, floorFile string, update bool, units []string) er
 		n, out := len(names), len(theirs[unit])-len(names)
 		left += out
 		if n == 0 {
-			continue // nothing of it can run in this mode
+			continue // none of its tests can run in this mode
 		}
 		if unit == cliUnit && !s.hasCLI() {
 			fmt.Printf("%-24s left out: redis-cli is not of version %s\n", unit, version)
@@ -168,7 +169,7 @@ func (s *settings) run(record, floorFile string, update bool, units []string) er
 		s.report(unit, "atomredis", ours)
 		lost := without(names, ours.passed)
 		if len(lost) > allowed[unit] && floorFile != "" && !update {
-			// Some tests depend on how fast the machine is at the moment.
+			// Some tests depend on the machine's present speed.
 			again, err := s.try(unit, s.atomredis)
 			if err != nil {
 				return fmt.Errorf("%s: %w", unit, err)
@@ -201,7 +202,7 @@ func (s *settings) run(record, floorFile string, update bool, units []string) er
 	return nil
 }
 
-// record runs units in Redis, and writes what it passes to a file. Other units keep the names that they have.
+// record runs units in Redis, and writes the passed tests to a file. Other units keep their names in it.
 func (s *settings) record(path string, all, units []string) error {
 	if out, err := exec.Command(s.redis, "--version").Output(); err != nil {
 		return err
@@ -251,7 +252,7 @@ func byUnit(list string) map[string][]string {
 	return names
 }
 
-// withoutCount returns the name of a test that is one of several with the same.
+// withoutCount returns the name of a test without the number that distinguishes it from others of the same name.
 func withoutCount(name string) string {
 	if at := strings.LastIndex(name, " ["); at > 0 && strings.HasSuffix(name, "]") {
 		if _, err := strconv.Atoi(name[at+2 : len(name)-1]); err == nil {
@@ -263,7 +264,7 @@ func withoutCount(name string) string {
 
 func percent(n, of int) float64 { return 100 * float64(n) / float64(of) }
 
-// without returns the names that are not among those that have passed.
+// without returns the names that are not among the passed ones.
 func without(names []string, passed map[string]bool) []string {
 	var lost []string
 	for _, name := range names {
@@ -274,13 +275,13 @@ func without(names []string, passed map[string]bool) []string {
 	return lost
 }
 
-// hasCLI reports whether the redis-cli that the suite uses has its version.
+// hasCLI reports whether the redis-cli that the suite uses has the suite's version.
 func (s *settings) hasCLI() bool {
 	out, err := exec.Command(filepath.Join(s.suite, "src", "redis-cli"), "--version").Output()
 	return err == nil && strings.Contains(string(out), " "+version)
 }
 
-// allUnits asks the suite.
+// allUnits asks the suite for its units.
 func allUnits(suite string) ([]string, error) {
 	cmd := exec.Command("tclsh", "tests/test_helper.tcl", "--list-tests")
 	cmd.Dir = suite
@@ -299,7 +300,7 @@ func (s *settings) atomredis(port, dir string) *exec.Cmd {
 	return exec.Command(s.server, "--port", port, "--dir", dir, "--save", "", "--enable-debug-command", "yes")
 }
 
-// try runs a unit in fresh servers. A test that hangs has failed; the unit is run again without it.
+// try runs a unit in fresh servers. A test that hangs counts as failed; the unit is then run again without it.
 func (s *settings) try(unit string, server func(port, dir string) *exec.Cmd) (*outcome, error) {
 	began := time.Now()
 	hung := map[string]string{}
@@ -317,7 +318,7 @@ func (s *settings) try(unit string, server func(port, dir string) *exec.Cmd) (*o
 	}
 }
 
-// once runs a unit in a fresh server, without the tests in skip. It returns the test that did not end, if there is one.
+// once runs a unit in a fresh server, without the tests in skip. It returns the name of a test that hung, if any.
 func (s *settings) once(unit string, server func(port, dir string) *exec.Cmd, skip []string) (o *outcome, hung string,
 	err error) {
 	dir, err := os.MkdirTemp("", "tcl")
@@ -349,7 +350,7 @@ func (s *settings) once(unit string, server func(port, dir string) *exec.Cmd, sk
 	}
 	cmd := exec.CommandContext(ctx, "tclsh", args...)
 	cmd.Dir = s.suite
-	cmd.WaitDelay = time.Second // programs that a test has started may have the pipe
+	cmd.WaitDelay = time.Second // programs started by a test may hold the pipe
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, "", err
@@ -357,7 +358,7 @@ func (s *settings) once(unit string, server func(port, dir string) *exec.Cmd, sk
 	if err := cmd.Start(); err != nil {
 		return nil, "", err
 	}
-	// Whoever says nothing for so long is stopped.
+	// A suite that prints nothing for so long is stopped.
 	watchdog := time.AfterFunc(s.silence, stop)
 	o = &outcome{passed: map[string]bool{}, failed: map[string]string{}}
 	seen := map[string]int{}
@@ -395,7 +396,7 @@ func (s *settings) once(unit string, server func(port, dir string) *exec.Cmd, sk
 	return o, "", lines.Err()
 }
 
-// freePort returns a port that nobody listened on a moment ago.
+// freePort returns a port that was free a moment ago.
 func freePort() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -406,7 +407,7 @@ func freePort() (string, error) {
 	return port, err
 }
 
-// awaitServer waits until the server has read its data, of which there is none.
+// awaitServer waits until the server has loaded its data, of which there is none.
 func awaitServer(addr string) error {
 	for deadline := time.Now().Add(startTimeout); ; time.Sleep(20 * time.Millisecond) {
 		reply, err := ask(addr, "DBSIZE")
@@ -434,7 +435,7 @@ func ask(addr, command string) (string, error) {
 	return strings.TrimSpace(line), err
 }
 
-// The file of floors has a line for each unit: its name, and how many tests that Redis passes may be missing.
+// The file of floors has a line for each unit: its name, and how many of the tests that Redis passes may be missing.
 
 func readFloors(path string) (map[string]int, error) {
 	data, err := os.ReadFile(path)

@@ -1,7 +1,8 @@
 //go:build unix
 
-// Package upgrade runs servers of an earlier version beside those of this one: a group that is upgraded one server at a time
-// and goes back again, shards that exchange slots, replicas, and a data directory. It needs git with the earlier commit.
+// Package upgrade runs servers of an earlier version beside those of this one: a group that is upgraded one server at a
+// time and downgraded again, shards that exchange slots, replicas, and a data directory. It needs git with the earlier
+// commit.
 package upgrade
 
 import (
@@ -44,7 +45,7 @@ type builds struct {
 	sync.Once
 	dir      string
 	old, new string
-	skip     string // why they cannot be
+	skip     string // why they cannot be built
 	err      error
 }
 
@@ -118,7 +119,7 @@ type node struct {
 	log        bytes.Buffer
 }
 
-// newNode returns a server that does not run yet.
+// newNode returns a server that is not running yet.
 func newNode(t *testing.T, settings ...string) *node {
 	n := &node{t: t, addr: freeport.Addr(t), raft: freeport.Addr(t), dir: t.TempDir(), settings: settings}
 	n.Client = redis.NewClient(&redis.Options{Addr: n.addr, MaxRetries: -1})
@@ -150,7 +151,7 @@ func (n *node) start(binary string) {
 	})
 }
 
-// restart ends the server in good order and starts another version on its data.
+// restart ends the server cleanly and starts another version on its data.
 func (n *node) restart(binary string) {
 	n.t.Helper()
 	require.NoError(n.t, n.cmd.Process.Signal(syscall.SIGTERM))
@@ -214,7 +215,7 @@ func newGroup(t *testing.T, binary string) (g group) {
 	return g
 }
 
-// whole waits until nothing is wrong with the group, as RAFT.CHECK of each server sees it. It returns the leader.
+// whole waits until RAFT.CHECK of each server finds nothing wrong with the group. It returns the leader.
 func (g group) whole() (leader *node) {
 	g[0].t.Helper()
 	for _, n := range g {
@@ -237,13 +238,13 @@ func (g group) whole() (leader *node) {
 	return leader
 }
 
-// lead makes a server lead.
+// lead makes a server the leader.
 func (g group) lead(n *node) {
 	g[0].t.Helper()
 	n.until("it leads", func() bool {
 		for _, other := range g {
 			if other != n && other.field("raft_state") == "leader" {
-				_ = other.Do(ctx, "RAFT.TRANSFER", n.raft).Err() // which may have lost the lead by now
+				_ = other.Do(ctx, "RAFT.TRANSFER", n.raft).Err() // it may no longer be the leader
 			}
 		}
 		return n.field("raft_state") == "leader"
@@ -251,7 +252,7 @@ func (g group) lead(n *node) {
 	g.whole()
 }
 
-// load writes through each server until stop, and returns what was acknowledged.
+// load writes through each server until stop, which returns the acknowledged writes.
 func (g group) load() (stop func() map[string]string) {
 	var writing sync.WaitGroup
 	done := make(chan struct{})
@@ -286,7 +287,7 @@ func (g group) load() (stop func() map[string]string) {
 	}
 }
 
-// requireForwards checks that a follower's clients reach the leader: with pipelines, transactions, blocking commands and
+// requireForwards checks that a follower's clients reach the leader with pipelines, transactions, blocking commands and
 // long values.
 func requireForwards(t *testing.T, n *node, name string) {
 	t.Helper()
@@ -334,8 +335,8 @@ func requireStream(t *testing.T, n *node) {
 	})
 }
 
-// A group is upgraded one server at a time under load, the leader last, and goes back the same way. Forwarded commands
-// and streams for replicas work between the versions in both directions.
+// A group is upgraded one server at a time under load, the leader last, and downgraded in the same way. Forwarded
+// commands and streams for replicas work between the versions in both directions.
 func TestAGroupIsUpgradedServerByServerAndBack(t *testing.T) {
 	old, new := versions(t)
 	g := newGroup(t, old)
@@ -390,7 +391,7 @@ func TestShardsOfTwoVersionsExchangeSlots(t *testing.T) {
 		return n
 	}
 	a, b := shard(old, "0-16383"), shard(new, "none")
-	for i, from := range []*node{a, b} { // each meets the other one, which does nothing the second time
+	for i, from := range []*node{a, b} { // each meets the other one; the second time does nothing
 		to := []*node{b, a}[i]
 		host, port, _ := net.SplitHostPort(to.addr)
 		_, bus, _ := net.SplitHostPort(to.raft)
@@ -481,7 +482,7 @@ func TestReplicasOfTheOtherVersion(t *testing.T) {
 	}
 }
 
-// The data directory of the earlier version opens with this one.
+// This version can open the data directory of the earlier one.
 func TestADataDirectoryOfTheEarlierVersion(t *testing.T) {
 	old, new := versions(t)
 	n := newNode(t)

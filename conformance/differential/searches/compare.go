@@ -1,4 +1,4 @@
-// What counts as the same reply.
+// Which replies count as the same.
 
 package searches
 
@@ -16,7 +16,7 @@ import (
 type value = transcript.Value
 
 const (
-	// scoreDigits is how far scores may be from each other, relatively.
+	// scoreDigits is the largest relative difference between scores.
 	scoreDigits = 1e-9
 	// distanceDigits is the same for distances of vectors, which have 32 bits.
 	distanceDigits = 1e-6
@@ -31,13 +31,13 @@ func same(args []string, a, b value) bool {
 	case "HELLO":
 		return true
 	case "FT.SEARCH":
-		// Fields of a document have no order of their own.
+		// Fields of a document have no defined order.
 		a, b = sortedDocuments(a), sortedDocuments(b)
 		return near(a, b, digitsOf(args))
 	case "FT.AGGREGATE":
 		return aggregates(args, a, b)
 	case "FT.CURSOR":
-		// Which rows a page has depends on the order, which groups do not have: the generator asks for one.
+		// The rows of a page depend on the order, which groups do not have unless the generator requests one.
 		return pages(a, b, false)
 	case "FT.SYNDUMP":
 		return near(sorted(a), sorted(b), 0)
@@ -47,7 +47,8 @@ func same(args []string, a, b value) bool {
 	return differential.Commands.Same(args, a, b)
 }
 
-// withoutInternal takes away the stems and sounds that the reference suggests for spelling: its own terms, with a sign in front.
+// withoutInternal removes the stems and sounds that the reference suggests for spelling: its internal terms, with a
+// prefix character.
 func withoutInternal(v value) value {
 	v.Elems = slices.Clone(v.Elems)
 	v.Elems = slices.DeleteFunc(v.Elems, func(e value) bool {
@@ -57,7 +58,7 @@ func withoutInternal(v value) value {
 		v.Elems[i] = withoutInternal(v.Elems[i])
 	}
 	if len(v.Elems) > 0 && v.Elems[0].IsAggregate() && len(v.Elems[0].Elems) == 2 {
-		// Equal suggestions have no order.
+		// Equal suggestions have no defined order.
 		slices.SortStableFunc(v.Elems, func(a, b value) int { return strings.Compare(a.String(), b.String()) })
 	}
 	return v
@@ -70,7 +71,7 @@ func digitsOf(args []string) float64 {
 	return scoreDigits
 }
 
-// near compares replies whose numbers may differ in their last digits. Maps have no order.
+// near compares replies whose numbers may differ in their last digits. Maps have no defined order.
 func near(a, b value, digits float64) bool {
 	if a.Kind != b.Kind || a.Null != b.Null || len(a.Elems) != len(b.Elems) {
 		return false
@@ -98,7 +99,7 @@ func nearText(a, b string, digits float64) bool {
 	return x == y || math.IsNaN(x) && math.IsNaN(y) || math.Abs(x-y) <= digits*max(math.Abs(x), math.Abs(y))
 }
 
-// sorted orders the pairs of a map or of a flat list of pairs by their names.
+// sorted orders the pairs of a map or of a flat list of pairs by name.
 func sorted(v value) value {
 	if len(v.Elems)%2 != 0 {
 		return v
@@ -145,7 +146,7 @@ func pages(a, b value, anyOrder bool) bool {
 	return nearRows(a.Elems[0], b.Elems[0], distanceDigits, false)
 }
 
-// unsortedGroups reports whether the rows are groups that nothing has sorted.
+// unsortedGroups reports whether the rows are groups that no step has sorted.
 func unsortedGroups(args []string) bool {
 	last := func(word string) int {
 		for i := len(args) - 1; i >= 0; i-- {
@@ -180,7 +181,7 @@ func nearRows(a, b value, digits float64, anyOrder bool) bool {
 	return true
 }
 
-// unsigned is the text of a row. What is no number has a sign that the processor chooses.
+// unsigned is the text of a row. The sign of a NaN depends on the processor.
 func unsigned(row value) string { return strings.ReplaceAll(row.String(), "-nan", "nan") }
 
 // rows returns the rows of an FT.AGGREGATE.
@@ -198,7 +199,7 @@ func rows(v value) []value {
 	return []value{v}
 }
 
-// unlist orders the values that TOLIST and RANDOM_SAMPLE have gathered, which have no order.
+// unlist orders the values collected by TOLIST and RANDOM_SAMPLE, which have no defined order.
 func unlist(row value) value {
 	row.Elems = slices.Clone(row.Elems)
 	for i, e := range row.Elems {
@@ -214,7 +215,7 @@ func unlist(row value) value {
 	return row
 }
 
-// known is a difference that has an explanation and is counted, not reported.
+// known is a difference that has an explanation and is counted, but not reported.
 type known struct {
 	reason  string
 	matches func(args []string, a, b value) bool
@@ -348,7 +349,7 @@ var knownDifferences = []known{
 	}},
 }
 
-// cut reports whether all texts of a are those of b, or begin as they do.
+// cut reports whether each text of a equals that of b or is a prefix of it.
 func cut(a, b value) bool {
 	if a.Kind == transcript.Map {
 		a, b = sorted(a), sorted(b)
@@ -365,7 +366,7 @@ func cut(a, b value) bool {
 	return a.Text == b.Text || nearText(a.Text, b.Text, scoreDigits) || strings.HasPrefix(whole, strings.Join(strings.Fields(a.Text), " "))
 }
 
-// unexplained takes away what explains scores.
+// unexplained removes the explanations of scores.
 func unexplained(v value) value {
 	if len(v.Elems) == 2 && (v.Elems[1].Kind == transcript.Simple ||
 		v.Elems[1].Kind == transcript.Array && len(v.Elems[1].Elems) > 0 && v.Elems[1].Elems[0].Kind == transcript.Simple) {
@@ -385,7 +386,7 @@ var opposites = regexp.MustCompile(`[-~]\(*[-~]`)
 
 var phrases = regexp.MustCompile(`"[^"]*"|'[^']*'`)
 
-// twice reports whether a query has a phrase with a word twice.
+// twice reports whether a query has a phrase that contains a word twice.
 func twice(query string) bool {
 	return slices.ContainsFunc(phrases.FindAllString(query, -1), func(phrase string) bool {
 		words := strings.Fields(strings.ToLower(strings.Trim(phrase, `"'`)))
@@ -399,7 +400,7 @@ func sameKeys(a, b value) bool {
 	return slices.Equal(keysOf(a), keysOf(b))
 }
 
-// keysOf returns the names of documents in a reply.
+// keysOf returns the names of the documents in a reply.
 func keysOf(v value) (keys []string) {
 	for _, e := range v.Elems {
 		if e.Kind == transcript.Bulk && documentKey.MatchString(e.Text) {
@@ -412,11 +413,11 @@ func keysOf(v value) (keys []string) {
 
 var documentKey = regexp.MustCompile(`^[dex]:[0-9]+$`)
 
-// rowErrors are how errors of expressions begin.
+// rowErrors are the beginnings of errors of expressions.
 var rowErrors = []string{"Could not find the value for a parameter name", "Could not convert value to a number",
 	"Error converting string", "to_number: cannot convert"}
 
-// knownReason returns why a difference is known, "" if it is not.
+// knownReason returns the reason for which a difference is known, "" if it is not.
 func knownReason(args []string, a, b value) string {
 	for _, k := range knownDifferences {
 		if k.matches(args, a, b) {

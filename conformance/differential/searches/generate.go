@@ -25,31 +25,31 @@ type generator struct {
 	rnd    *rand.Rand
 	ops    []differential.Op
 	fields []field
-	// dialect is that of the command being made; 0 leaves it out.
+	// dialect is the dialect of the current command; 0 leaves it out.
 	dialect int
-	// wrong lets a command have mistakes.
+	// wrong allows mistakes in a command.
 	wrong bool
-	// changes says that documents change after they were first written.
+	// changes means that documents change after they were first written.
 	changes bool
-	// suffixes says that texts have WITHSUFFIXTRIE.
+	// suffixes means that texts have WITHSUFFIXTRIE.
 	suffixes bool
-	// written are the keys so far.
+	// written are the keys written so far.
 	written map[string]bool
-	// depth is how many rules are being expanded.
+	// depth is the number of rules being expanded.
 	depth int
 }
 
-// maxDepth bounds nested rules: deeper ones take their first alternative.
+// maxDepth bounds nested rules: deeper ones use their first alternative.
 const maxDepth = 9
 
-// Generate returns the sequence of a seed.
+// Generate returns the sequence for a seed.
 func Generate(seed uint64, commands int) []differential.Op {
 	g := &generator{rnd: rand.New(rand.NewPCG(seed, 0x736561726368)), written: map[string]bool{}}
 	g.changes = g.chance(50)
 	if g.chance(40) {
 		g.add([]string{"HELLO", "3"})
 	}
-	// Fields of larger hashes have no order.
+	// Fields of larger hashes have no defined order.
 	g.add([]string{"CONFIG", "SET", "hash-max-listpack-value", "4096"}, []string{"CONFIG", "SET", "search-enable-unstable-features", "yes"})
 	g.schema()
 	for range 20 + g.rnd.IntN(40) {
@@ -74,7 +74,7 @@ func (g *generator) chance(percent int) bool { return g.rnd.IntN(100) < percent 
 
 func (g *generator) pick(choices ...string) string { return choices[g.rnd.IntN(len(choices))] }
 
-// query adds one query, and the reads of its cursor if it makes one.
+// query adds one query, and the reads of its cursor if it creates one.
 func (g *generator) query() {
 	g.dialect = g.rnd.IntN(5)
 	g.wrong = g.chance(10)
@@ -97,7 +97,7 @@ func (g *generator) query() {
 	}
 	words = g.scored(words)
 	if g.dialect == 4 && (words[0] == "FT.SEARCH" || words[0] == "FT.AGGREGATE") && len(words) > 2 {
-		// Without it the reference leaves out scores, or the documents without the field of SORTBY, or crashes.
+		// Without it the reference omits scores, or the documents without the field of SORTBY, or crashes.
 		words = slices.Insert(words, 3, "WITHCOUNT")
 	}
 	op.Cmds = [][]string{words}
@@ -110,7 +110,8 @@ func (g *generator) query() {
 	g.ops = append(g.ops, op)
 }
 
-// repeated reports whether a search has an option twice, of which the last one counts, but not all that the first one says is forgotten.
+// repeated reports whether a search has an option twice. The last one counts, but the reference keeps parts of the
+// first one.
 func repeated(words []string) bool {
 	seen := map[string]bool{}
 	for _, w := range words {
@@ -124,9 +125,9 @@ func repeated(words []string) bool {
 	return false
 }
 
-// scored changes the scorer of a query where the reference has no score to compare. It keeps the lengths of documents that are gone in
-// the average length, which BM25 needs, in TFIDF and BM25 a range of numbers has places among the words if its tree has several nodes, and the score is 0 where others
-// are higher, which shows in results that have another order.
+// scored changes the scorer of a query where the reference has no comparable score. For BM25 it counts the lengths of
+// removed documents in the average length. With TFIDF and BM25, a range of numbers gets positions among the words if
+// its tree has several nodes. And the score is 0 where others are higher, which shows in results with another order.
 func (g *generator) scored(words []string) []string {
 	scores := words[0] == "FT.SEARCH" || words[0] == "FT.AGGREGATE" && slices.Contains(words, "ADDSCORES")
 	if !scores || len(words) < 3 {
@@ -134,7 +135,7 @@ func (g *generator) scored(words []string) []string {
 	}
 	ranges := strings.ContainsAny(words[2], "[<>={|") || slices.Contains(words, "FILTER") || slices.Contains(words, "GEOFILTER")
 	if g.suffixes && strings.ContainsAny(words[2], "*%") || strings.Contains(words[2], "w'") {
-		// Which word counts for a pattern depends on the order in tries.
+		// Which word of a pattern counts depends on the order in tries.
 		return withScorer(words, "DOCSCORE")
 	}
 	cut := words[0] == "FT.AGGREGATE" || slices.Contains(words, "SORTBY")
@@ -164,7 +165,7 @@ func withScorer(words []string, scorer string) []string {
 	return slices.Insert(words, 3, "SCORER", scorer)
 }
 
-// spoil makes a command wrong in one place, more often than not.
+// spoil puts a mistake into one place of a command, most of the time.
 func (g *generator) spoil(words []string) []string {
 	i := 2 + g.rnd.IntN(len(words)-2)
 	switch g.rnd.IntN(6) {
@@ -190,7 +191,8 @@ func (g *generator) garble(s string) string {
 	return s[:at] + with + s[at:]
 }
 
-// rule returns an alternative of a rule. One with a dialect is for that and later ones, one with 9 is an error; a few slip through.
+// rule returns an alternative of a rule. One with a dialect is for that and later ones, one with 9 is an error; a few
+// are used anyway.
 func (g *generator) rule(name string) string {
 	lines := parsed[name]
 	if lines == nil {
@@ -208,7 +210,7 @@ func (g *generator) rule(name string) string {
 	}
 }
 
-// applies reports whether the index has the kinds of fields that a line names.
+// applies reports whether the index has the kinds of fields that a line requires.
 func (g *generator) applies(line string) bool {
 	for _, kind := range []string{"VECTOR", "GEO"} {
 		if strings.Contains(line, "<<"+strings.ToLower(kind)+"field>>") &&
@@ -237,7 +239,7 @@ func (g *generator) words(name string) []string {
 	return out
 }
 
-// counted expands a rule one to three times, behind the number of arguments that gives.
+// counted expands a rule one to three times, after the resulting number of arguments.
 func (g *generator) counted(name string) []string {
 	var out []string
 	for range 1 + g.rnd.IntN(3) {
@@ -250,7 +252,7 @@ func (g *generator) counted(name string) []string {
 	return append([]string{strconv.Itoa(n)}, out...)
 }
 
-// text expands the rules of one argument: {name} stands for a rule, or for what fill knows.
+// text expands the rules in one argument: {name} stands for a rule, or for a name that fill knows.
 func (g *generator) text(s string) string {
 	var b strings.Builder
 	for {

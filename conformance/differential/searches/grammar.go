@@ -1,4 +1,4 @@
-// The rules that commands are made by.
+// The rules by which commands are made.
 
 package searches
 
@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// grammar has the alternatives of each rule. A line is a weight, with @2 behind it for dialects from 2 on, and a text. In the rules of arguments
-// (a name in capitals) words are arguments: +RULE is several by another rule, #RULE one to three times another rule behind their number.
-// <<name>> is a rule within an argument, or what fill knows. The first line of a rule that can contain itself does not.
+// grammar has the alternatives of each rule. A line is a weight, with @2 after it for dialects from 2 on, and a text.
+// In the rules for arguments (names in capitals) each word is an argument: +RULE is several arguments by another rule,
+// #RULE is one to three times another rule, after their number. <<name>> is a rule within an argument, or a name that
+// fill knows. The first line of a recursive rule is not recursive.
 var grammar = map[string]string{
 	"COMMAND": `
 60 FT.SEARCH idx <<query>> +SEARCHOPTIONS
@@ -304,7 +305,7 @@ var grammar = map[string]string{
 type line struct {
 	text    string
 	dialect int
-	// upTo is the sum of the weights so far.
+	// upTo is the sum of the weights up to this line.
 	upTo int
 }
 
@@ -327,7 +328,7 @@ var parsed = func() map[string][]line {
 	return all
 }()
 
-// fill returns what a name that is no rule stands for.
+// fill returns the text for a name that is not a rule.
 func (g *generator) fill(name string) (string, bool) {
 	switch name {
 	case "word":
@@ -344,7 +345,7 @@ func (g *generator) fill(name string) (string, bool) {
 	case "vectorfield":
 		return g.named("VECTOR", false).name, true
 	case "anyfield":
-		// The reference takes a vector for a text that ends at its first byte of zero.
+		// The reference takes a vector for a text that ends at its first zero byte.
 		return g.named(g.pick("TEXT", "TEXT", "TAG", "TAG", "NUMERIC", "NUMERIC", "GEO"), false).name, true
 	case "scalarfield":
 		return g.named(g.pick("TEXT", "TAG", "NUMERIC"), false).name, true

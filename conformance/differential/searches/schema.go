@@ -16,7 +16,7 @@ type field struct {
 	sortable   bool
 	separator  string
 	dimensions int
-	// wide has numbers of 64 bits in a vector.
+	// wide means that a vector has 64-bit numbers.
 	wide bool
 }
 
@@ -77,11 +77,11 @@ func (g *generator) create() []string {
 		case "TEXT":
 			maybe(15, "NOSTEM")
 			maybe(20, "WEIGHT", g.pick("2", "0.5", "3.7", "1"))
-			// The reference does not find sounds in a field that has others of another kind before it.
+			// The reference does not find sounds in a field that comes after fields of another kind.
 			if texts {
 				maybe(10, "PHONETIC", "dm:en")
 			}
-			// With some fields that have it and others without, the reference leaves out words in wildcards.
+			// If only some fields have it, the reference leaves out words in wildcards.
 			if g.suffixes {
 				words = append(words, "WITHSUFFIXTRIE")
 			}
@@ -115,7 +115,7 @@ func (g *generator) create() []string {
 	return words
 }
 
-// key is the name of a document; some are of no index that has prefixes.
+// key is the name of a document; some belong to no index with prefixes.
 func (g *generator) key() string {
 	return g.pick("d:", "d:", "d:", "d:", "d:", "e:", "x:") + strconv.Itoa(g.rnd.IntN(60))
 }
@@ -206,7 +206,7 @@ func (g *generator) value(f field) string {
 	panic("searches: no values for " + f.kind)
 }
 
-// vector makes a vector of small integers: their distances have no rounding.
+// vector makes a vector of small integers: their distances are not rounded.
 func (g *generator) vector(f field) string {
 	var b []byte
 	for range f.dimensions {
@@ -220,7 +220,7 @@ func (g *generator) vector(f field) string {
 	return string(b)
 }
 
-// words are what texts are made of.
+// words are the vocabulary of texts.
 var words = []string{"run", "running", "runs", "runner", "hello", "help", "helper", "helping", "world", "word", "words", "sword", "cat", "cats",
 	"concatenate", "the", "a", "an", "is", "quick", "quickly", "fox", "foxes", "12", "3.5", "foo_bar", "Hello", "WORLD", "ünïcode", "Straße", "smith", "smyth",
 	"a1", "ab", "abc", "abcd", "bcd", "x", "relate", "relational", "hopping", "hope"}
@@ -242,7 +242,7 @@ func (g *generator) number() string {
 	return strconv.Itoa(g.rnd.IntN(20))
 }
 
-// named picks a field of a kind, "" for any; the name is unknown if the index has none.
+// named picks a field of a kind, "" for any; if the index has none the name is unknown.
 func (g *generator) named(kind string, sortable bool) field {
 	var all []field
 	for _, f := range g.fields {

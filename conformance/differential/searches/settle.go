@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// cursor stands for the cursor that the command before made or went on with.
+	// cursor stands for the cursor that the command before created or used.
 	cursor = "$cursor"
 
 	settleTime = 10 * time.Second
 	replyTime  = 5 * time.Second
 )
 
-// settle waits until both servers have indexed all keys, and has the reference forget the counts of what was deleted, which it
-// otherwise does after a while.
+// settle waits until both servers have indexed all keys, and makes the reference forget the counts of deleted
+// documents, which it otherwise does after a while.
 func settle(a, b *transcript.Conn) error {
 	for _, c := range []*transcript.Conn{a, b} {
 		for end := time.Now().Add(settleTime); ; {
@@ -51,7 +51,7 @@ func entry(v transcript.Value, name string) string {
 	return ""
 }
 
-// rewrite puts in the cursor that a reply has.
+// rewrite inserts the cursor from a reply.
 func rewrite(cmd, _ []string, reply transcript.Value) []string {
 	if cmd[len(cmd)-1] != cursor || len(reply.Elems) != 2 {
 		return cmd

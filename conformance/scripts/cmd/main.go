@@ -2,8 +2,7 @@
 //
 //	go run ./conformance/scripts/cmd -a 127.0.0.1:6379 -b 127.0.0.1:6380 -n 200000 -seed 1
 //
-// With -record it writes the calls and the results of the first server to a file instead, which the package's tests
-// read.
+// With -record it instead writes the calls and the first server's results to a file, which the package's tests read.
 //
 //	go run ./conformance/scripts/cmd -a 127.0.0.1:6379 -n 1500 -seed 7 -record conformance/scripts/testdata/calls.txt
 package main
