@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// priority is the nice value of a thread that works in the background. It computes for seconds where there are many
-// keys, and clients are not to wait for it when there are fewer processors than threads with work.
+// priority is the nice value of background threads. With many keys they compute for seconds, and clients must not
+// wait for them when there are fewer processors than busy threads.
 const priority = 5
 
 // Work gives the calling goroutine a thread of its own with a low priority. The thread ends with the goroutine.
 func Work() {
 	runtime.LockOSThread()
-	unix.Setpriority(unix.PRIO_PROCESS, 0, priority) // on Linux 0 is the calling thread; without it everything works too
+	unix.Setpriority(unix.PRIO_PROCESS, 0, priority) // on Linux 0 is the calling thread; an error does no harm
 }
 
 const (

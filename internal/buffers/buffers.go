@@ -1,6 +1,6 @@
-// Package buffers shares large pieces of memory, and allocates them without clearing them. A large one is needed for a
-// moment, to send, receive or store something: allocating it each time costs more than filling it, and keeping it for
-// each client or key costs memory for good.
+// Package buffers reuses large buffers, and allocates them without clearing them. A large buffer is needed only
+// briefly, to send, receive or store something. Allocating one each time costs more than filling it, and keeping one
+// for each client or key wastes memory.
 package buffers
 
 import (
@@ -14,9 +14,9 @@ const (
 	// Large is the size in bytes of the smallest buffer that is worth sharing.
 	Large = 32 << 10
 
-	classes = 9 // of buffers, each twice as large as the one before
+	classes = 9 // classes of buffers, each twice the size of the one before
 
-	page = 8 << 10 // bytes, whole ones of which the allocator gives to what is large
+	page = 8 << 10 // in bytes; the Go allocator gives large objects whole pages
 )
 
 var shared [classes]sync.Pool // of *[]byte
@@ -36,8 +36,7 @@ func Get(n int) []byte {
 	return Uncleared(Large << class)
 }
 
-// GetFitting returns an empty buffer with room for n bytes and not much more, which may be kept for what it is filled
-// with.
+// GetFitting returns an empty buffer with room for n bytes and little more. The caller may keep it for good.
 func GetFitting(n int) []byte {
 	if class := classOf(n); class >= 0 && class < classes {
 		if b, ok := shared[class].Get().(*[]byte); ok {
@@ -50,7 +49,8 @@ func GetFitting(n int) []byte {
 	return Uncleared(n)
 }
 
-// Put takes back a buffer that nobody uses any more, whoever has made it. Small ones are left to the garbage collector.
+// Put takes an unused buffer for reuse; any package may have allocated it. Small ones are left to the garbage
+// collector.
 func Put(b []byte) {
 	if class := classOf(cap(b)); class >= 0 && class < classes {
 		b = b[:0]
@@ -58,10 +58,10 @@ func Put(b []byte) {
 	}
 }
 
-// classOf returns the class that a buffer of n bytes is taken back to.
+// classOf returns the class of a buffer of n bytes.
 func classOf(n int) int { return bits.Len(uint(n)) - bits.Len(uint(Large)) }
 
-// Grow returns b with room for n more bytes. If it has to move, its former memory is taken back: nobody else may use
+// Grow returns b with room for n more bytes. If it moves, the former memory is reused, so nobody else may refer to
 // it.
 func Grow(b []byte, n int) []byte {
 	if cap(b)-len(b) >= n {
@@ -72,15 +72,14 @@ func Grow(b []byte, n int) []byte {
 	return grown
 }
 
-// Uncleared returns an empty slice with room for at least n bytes, as many as append would give it for so many.
-// Whatever lay in the memory before is beyond the slice's length: to clear 256 KiB first may take as long as to fill
-// them.
+// Uncleared returns an empty slice with room for at least n bytes, rounded up as append does. The memory is not
+// cleared, because clearing 256 KiB may take as long as filling them.
 func Uncleared(n int) []byte {
 	if n <= 0 {
 		return nil
 	}
-	// A Builder is the one part of the standard library that hands out such memory. It is the only owner, so that nobody
-	// takes for a constant string what is written there.
+	// Only strings.Builder of the standard library hands out uncleared memory. No string refers to it, so writing to
+	// it is safe.
 	var b strings.Builder
 	b.Grow(n)
 	b.WriteByte(0)

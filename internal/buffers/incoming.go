@@ -1,26 +1,26 @@
 package buffers
 
-// Incoming receives bytes whose number the sender has announced. What is only announced takes no memory: at first they
-// are received into parts, each at most as large as half of what has arrived, and once a quarter of all is there into
-// memory of the size of all. The parts are moved there meanwhile, one with each piece that comes, because to move
-// hundreds of megabytes at once would hold up other work of the goroutine.
+// Incoming receives bytes whose number the sender has announced. The announcement alone takes no memory. The first
+// bytes go into parts, each at most half as large as what has arrived. Once a quarter has arrived, a buffer for all
+// bytes takes the rest. The parts are copied to it one at a time, with each piece that arrives, because copying
+// hundreds of megabytes at once would delay other work of the goroutine.
 type Incoming struct {
 	size  int
-	b     []byte   // what has arrived behind the parts; if own is set all that has, of which the parts are still to be copied
-	parts [][]byte // full ones, in order
-	had   int      // bytes of the parts that there were when own was set, or of all parts before
-	left  int      // bytes of the parts that are still to be copied; used if own is set
+	b     []byte   // bytes after the parts; if own is set all bytes, where some parts may still be missing
+	parts [][]byte // full parts, in order
+	had   int      // bytes of the parts; fixed when own is set
+	left  int      // bytes of the parts not yet copied; used if own is set
 	own   bool     // b has room for all of it
 }
 
 const (
 	firstPart = 64 << 10 // bytes
-	lastPart  = 4 << 20  // bytes of the largest parts
-	// incomingShare is the part of all after which there is memory for all of it.
+	lastPart  = 4 << 20  // bytes, of the largest parts
+	// incomingShare: after 1/incomingShare of the bytes, memory for all of them is allocated.
 	incomingShare = 4
 )
 
-// Begin begins to receive size bytes, of which expected are known to be there already, or are cheap to make room for.
+// Begin starts to receive size bytes. Of these, expected bytes have already arrived, or cost little memory.
 func (in *Incoming) Begin(size, expected int) {
 	*in = Incoming{size: size}
 	if in.own = size <= max(firstPart, incomingShare*expected); in.own {
@@ -30,7 +30,7 @@ func (in *Incoming) Begin(size, expected int) {
 	in.b = Get(partAfter(expected))
 }
 
-// partAfter returns how large a part is when so many bytes have arrived: a size that Get gives exactly.
+// partAfter returns the size of the next part after so many bytes. Get returns buffers of exactly this size.
 func partAfter(arrived int) int {
 	n := firstPart
 	for n < lastPart && 4*n <= arrived {
@@ -42,10 +42,10 @@ func partAfter(arrived int) int {
 // Active reports whether Begin was called, and neither Whole nor Drop since then.
 func (in *Incoming) Active() bool { return in.size > 0 }
 
-// Size returns how many bytes there will be.
+// Size returns the announced number of bytes.
 func (in *Incoming) Size() int { return in.size }
 
-// Arrived returns how many bytes there are.
+// Arrived returns how many bytes have arrived.
 func (in *Incoming) Arrived() int {
 	if in.own {
 		return len(in.b)
@@ -61,7 +61,7 @@ func (in *Incoming) Memory() int {
 	return in.had + cap(in.b)
 }
 
-// Room returns where the next bytes should be put. Received tells how many there are.
+// Room returns the space for the next bytes. The caller then reports their number with Received.
 func (in *Incoming) Room() []byte {
 	if in.own {
 		return in.b[len(in.b):in.size]
@@ -69,7 +69,7 @@ func (in *Incoming) Room() []byte {
 	return in.b[len(in.b):min(cap(in.b), in.size-in.had)]
 }
 
-// Received notes that n bytes are in the room.
+// Received records that n bytes were put into the space that Room returned.
 func (in *Incoming) Received(n int) {
 	in.b = in.b[:len(in.b)+n]
 	switch {
@@ -85,7 +85,7 @@ func (in *Incoming) Received(n int) {
 	}
 }
 
-// movePart copies a part to its place, if there is one.
+// movePart copies the next part to its place, if a part is left.
 func (in *Incoming) movePart() {
 	i := len(in.parts) - 1
 	if i < 0 {
@@ -99,7 +99,7 @@ func (in *Incoming) movePart() {
 	in.parts = in.parts[:i]
 }
 
-// Take takes those of the bytes that belong to it, and returns the others.
+// Take consumes the bytes that are still missing from the front of b, and returns the rest of b.
 func (in *Incoming) Take(b []byte) []byte {
 	for len(b) > 0 && in.Arrived() < in.size {
 		n := copy(in.Room(), b)
@@ -109,7 +109,7 @@ func (in *Incoming) Take(b []byte) []byte {
 	return b
 }
 
-// Whole returns all of the bytes, which have arrived. The caller owns them.
+// Whole returns all bytes once they have arrived. The caller owns them.
 func (in *Incoming) Whole() []byte {
 	for len(in.parts) > 0 {
 		in.movePart()
@@ -119,7 +119,7 @@ func (in *Incoming) Whole() []byte {
 	return b
 }
 
-// Drop gives the memory back.
+// Drop releases the memory.
 func (in *Incoming) Drop() {
 	for _, part := range in.parts {
 		Put(part)

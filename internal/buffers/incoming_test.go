@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// However it is cut, it is put together, and before a quarter has arrived it takes at most half more than has, or the
-// first part.
+// The bytes are complete however they were split. Until a quarter has arrived, the memory is at most the first part
+// or one and a half times what has arrived.
 func TestIncoming(t *testing.T) {
 	for _, size := range []int{1, firstPart, firstPart + 1, 4*firstPart - 1, 1_000_003, 40 << 20} {
 		want := make([]byte, size)

@@ -1,5 +1,5 @@
-// Package clients has what may be known of clients, as CLIENT LIST shows it, how some of them are chosen, and what a
-// client can choose for its connection.
+// Package clients describes clients as CLIENT LIST shows them, filters them, and holds the options that a client
+// chooses.
 package clients
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// Info is what others may know of a client. Sizes are in bytes.
+// Info is the visible state of a client. Sizes are in bytes.
 type Info struct {
 	ID int64
 	// Addr and Local are the two ends of the connection, FD is its file descriptor, 0 if it has none.
@@ -20,7 +20,7 @@ type Info struct {
 	FD          int
 	Unix        bool  // the connection is a Unix socket
 	Started     int64 // ms since 1970
-	// Account is the client's user; nil if it may do everything, because it is the program.
+	// Account is the client's user; nil for the embedding program, which may do everything.
 	Account *acl.Account
 
 	DB, Protocol                  int
@@ -29,14 +29,14 @@ type Info struct {
 	LastActive                    int64            // ms since 1970
 	Channels, Patterns            int
 	ShardChannels, Watched        int
-	Multi                         int // queued commands, in EXEC too, -1 outside of MULTI
+	Multi                         int // queued commands, also during EXEC; -1 outside of MULTI
 	Input, InputFree              int
 	Output                        int
-	Buffer, Peak                  int   // of replies: what is kept for them, and most that was used of late
-	Queued                        int64 // what waits for EXEC
-	Memory                        int64 // as counted
+	Buffer, Peak                  int   // of replies: the buffer's size, and the most that was used recently
+	Queued                        int64 // commands that wait for EXEC
+	Memory                        int64 // total
 	Received, Sent                int64 // bytes since the client has connected
-	Calls                         int64 // commands that have ended, those of scripts too
+	Calls                         int64 // completed commands, including those of scripts
 	Blocked, Monitor, Paused      bool
 	Tracking                      tracking.Flags
 	Redirect                      int64
@@ -47,7 +47,7 @@ type Info struct {
 	ImportSource                  bool
 }
 
-// Subscriptions counts those of all kinds.
+// Subscriptions returns the number of subscriptions of all kinds.
 func (d *Info) Subscriptions() int { return d.Channels + d.Patterns + d.ShardChannels }
 
 // User is the name of the client's user.
@@ -61,7 +61,7 @@ func UserName(a *acl.Account) string {
 	return "(superuser)"
 }
 
-// Type is what CLIENT LIST and CLIENT KILL tell clients apart by.
+// Type is the type of a client in CLIENT LIST and CLIENT KILL.
 type Type uint8
 
 // The types of clients.
@@ -69,7 +69,7 @@ const (
 	Any Type = iota
 	Normal
 	PubSub
-	Master // there are none: the link to a master is no client
+	Master // never set: the link to a master is no client
 	Replica
 )
 
@@ -101,15 +101,15 @@ func (d *Info) Type() Type {
 
 // Filter chooses clients.
 type Filter struct {
-	// With is what clients must have, all of it, and Without what they must not have, none of it.
+	// A client must meet all criteria of With and none of Without.
 	With, Without Criteria
-	Except        int64 // the client with this number is spared; 0 = none
-	MaxAge        int64 // seconds for which they are connected at least; 0 = whatever
-	Idle          int64 // seconds since their last command at least; 0 = whatever
-	First         bool  // no more than one
+	Except        int64 // the client with this number does not match; 0 = none
+	MaxAge        int64 // seconds since the client connected, at least; 0 = any
+	Idle          int64 // seconds since the last command, at least; 0 = any
+	First         bool  // the first match only
 }
 
-// Criteria are properties of clients. Those that are nil, empty or 0 are not asked for.
+// Criteria are properties of clients. A property that is nil, empty or 0 is ignored.
 type Criteria struct {
 	IDs         []int64 // one of these
 	Type        Type
@@ -124,7 +124,7 @@ type Criteria struct {
 	DB          *int
 }
 
-// Matches reports whether a client is meant. now is in ms since 1970.
+// Matches reports whether the filter chooses a client. now is in ms since 1970.
 func (f *Filter) Matches(d *Info, now int64) bool {
 	switch {
 	case f.Except != 0 && d.ID == f.Except,
@@ -137,7 +137,7 @@ func (f *Filter) Matches(d *Info, now int64) bool {
 	return met == asked && unwanted == 0
 }
 
-// count returns how many criteria are asked for, and how many of these the client meets.
+// count returns how many criteria are set, and how many of these the client meets.
 func (k *Criteria) count(d *Info) (asked, met int) {
 	check := func(ask, meets bool) {
 		if ask {
@@ -168,14 +168,13 @@ func containsAll(s, letters string) bool {
 	return !strings.ContainsFunc(letters, func(r rune) bool { return !strings.ContainsRune(s, r) })
 }
 
-// The letters that CLIENT LIST knows: flags of clients, some of which none has here, and capabilities.
+// The letters of CLIENT LIST: flags of clients, some of them never set here, and capabilities.
 const (
 	flagLetters       = "AbBcdeiIMNOPrRStTuUx"
 	capabilityLetters = "r"
 )
 
-// ValidFlags and ValidCapabilities report whether all letters are flags of clients, or capabilities, and that there
-// are any.
+// ValidFlags and ValidCapabilities report whether letters is a non-empty list of client flags or capabilities.
 func ValidFlags(letters string) bool { return letters != "" && containsAll(flagLetters, letters) }
 
 // ValidCapabilities is documented with ValidFlags.
@@ -192,7 +191,7 @@ func (d *Info) IP() string {
 	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 }
 
-// capabilities returns a letter for each that the client has declared.
+// capabilities returns a letter for each capability that the client has declared.
 func (d *Info) capabilities() string {
 	if d.Capable {
 		return "r"
@@ -252,17 +251,17 @@ func (d *Info) AppendLine(dst []byte, now int64) []byte {
 	number("resp", int64(d.Protocol))
 	text("lib-name", d.Library)
 	text("lib-ver", d.LibraryVersion)
-	number("io-thread", 0) // an event loop is none of Redis's threads
+	number("io-thread", 0) // the server has no I/O threads as Redis has
 	number("tot-net-in", d.Received)
 	number("tot-net-out", d.Sent)
 	number("tot-cmds", d.Calls)
-	if capa := d.capabilities(); capa != "" { // which Redis does not have
+	if capa := d.capabilities(); capa != "" { // Redis has no such field
 		text("capa", capa)
 	}
 	return dst
 }
 
-// letters returns a letter for everything that is special about a client.
+// letters returns the flags of a client, a letter each.
 func (d *Info) letters() string {
 	var letters []byte
 	for _, f := range []struct {

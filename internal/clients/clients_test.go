@@ -31,7 +31,7 @@ func TestFilterSparesWhoIsNotMeant(t *testing.T) {
 		require.False(t, (&clients.Filter{With: k}).Matches(&d, 5000), "%+v", k)
 		require.True(t, (&clients.Filter{Without: k}).Matches(&d, 5000), "%+v", k)
 	}
-	both := clients.Criteria{Name: []byte("n"), Flags: "N"} // of which one is met
+	both := clients.Criteria{Name: []byte("n"), Flags: "N"} // the client meets one of the two
 	require.False(t, (&clients.Filter{With: both}).Matches(&d, 5000))
 	require.False(t, (&clients.Filter{Without: both}).Matches(&d, 5000))
 	for _, f := range []clients.Filter{{}, {Except: 8}, {MaxAge: 4}, {Idle: 2}} {

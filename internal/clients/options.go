@@ -4,15 +4,15 @@ package clients
 type Options struct {
 	// Name is that of CLIENT SETNAME.
 	Name string
-	// Library and LibraryVersion are what the client has told with CLIENT SETINFO.
+	// Library and LibraryVersion are those of CLIENT SETINFO.
 	Library, LibraryVersion string
 	// NoEvict keeps the client when clients are disconnected to save memory.
 	NoEvict bool
-	// ReadOnly says that the client has sent READONLY, which clusters know, and replicas from clients with Redirect.
+	// ReadOnly says that the client has sent READONLY, in a cluster or to a replica with Redirect.
 	ReadOnly bool
-	// Redirect says that the client wants to be told of the master where it uses keys of a replica.
+	// Redirect says that the client wants a redirection to the master when it uses keys of a replica.
 	Redirect bool
-	// Replies says which commands are answered.
+	// Replies says which commands get a reply.
 	Replies Replies
 }
 
@@ -23,11 +23,11 @@ type Replies uint8
 const (
 	ReplyOn Replies = iota
 	ReplyOff
-	SkipNext // the command that follows CLIENT REPLY SKIP is to have no reply
-	SkipThis // the present command has no reply
+	SkipNext // the command after CLIENT REPLY SKIP gets no reply
+	SkipThis // the present command gets no reply
 )
 
-// Begin reports whether the command that begins is to have no reply.
+// Begin reports whether the command that begins gets no reply.
 func (r *Replies) Begin() (skip bool) {
 	if *r == SkipNext {
 		*r = SkipThis

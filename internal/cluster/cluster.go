@@ -1,6 +1,6 @@
-// Package cluster is cluster mode (cluster-enabled yes): the server is the only node of a cluster and has all slots, or
-// one of a group that shares a journal, which is a shard. Clients of clusters find what they look for, and what they
-// must not do is refused as in a cluster of many nodes. The commands are in internal/commands/cluster.
+// Package cluster is cluster mode (cluster-enabled yes): The server is the only node of a cluster and has all slots,
+// or it belongs to a group that shares a journal, which is a shard. Cluster clients work as with a cluster of many
+// nodes, and get the same errors. The commands are in internal/commands/cluster.
 package cluster
 
 import (
@@ -10,18 +10,18 @@ import (
 	"github.com/atomredis/atomredis/internal/config"
 )
 
-// Node is the server as the node of a cluster. Its names are not changed.
+// Node is the server as a node of a cluster. Its names never change.
 type Node struct {
 	ID string
-	// Run is another name each time that the server starts.
+	// Run is a new name for each start of the server.
 	Run string
-	// Stats are what commands cost for each slot; nil unless cluster-slot-stats-enabled is on.
+	// Stats is the cost of commands by slot; nil unless cluster-slot-stats-enabled is on.
 	Stats atomic.Pointer[SlotStats]
 }
 
-// Announcement is where a client is told that the node is.
+// Announcement is the node's address as a client gets it.
 type Announcement struct {
-	IP, Hostname string // "" if it is not known
+	IP, Hostname string // "" if unknown
 	// Port and TLSPort are 0 if nothing listens there.
 	Port, TLSPort, BusPort int
 	// TLS says that the client has connected to TLSPort.
@@ -29,8 +29,8 @@ type Announcement struct {
 	Preferred config.ClusterEndpoint
 }
 
-// Announce returns what a client is told that has connected to the address local: that address, as far as the settings
-// have nothing else to be announced. TLS is told apart by the ports that the settings have.
+// Announce returns the announcement for a client that has connected to the address local. The settings override
+// parts of local. The port in local decides whether the client uses TLS.
 func Announce(set *config.Settings, local string) Announcement {
 	o := &set.Cluster
 	a := Announcement{Hostname: o.AnnounceHostname, Port: set.Network.Port, TLSPort: set.TLS.Port, BusPort: o.AnnounceBusPort,
@@ -53,7 +53,7 @@ func Announce(set *config.Settings, local string) Announcement {
 	return a
 }
 
-// ClientPort is the port for a client that connects as this one has.
+// ClientPort is the port for clients that use TLS as this client does.
 func (a *Announcement) ClientPort() int {
 	if a.TLS {
 		return a.TLSPort
@@ -61,7 +61,7 @@ func (a *Announcement) ClientPort() int {
 	return a.Port
 }
 
-// Endpoint is what clients are to connect to; "" is the address that they have already.
+// Endpoint is the host that clients should connect to; "" is the address that they already use.
 func (a *Announcement) Endpoint() string {
 	switch {
 	case a.Preferred == config.EndpointIP:

@@ -33,7 +33,7 @@ func TestClientsWithoutAnAddressLearnTheConfiguredPort(t *testing.T) {
 	require.Equal(t, 7002, a.ClientPort())
 }
 
-// The CRC as it is defined, bit by bit.
+// The CRC computed bit by bit, from its definition.
 func TestSlotsAreThoseOfTheCRC(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
 		key := rapid.SliceOf(rapid.ByteRange('a', 'z')).Draw(t, "key")

@@ -10,8 +10,8 @@ import (
 	"github.com/atomredis/atomredis/internal/cluster"
 )
 
-// BenchmarkSlotsOfKeys shows what it costs that keys are known by their slots: memory for a million keys, the time to
-// create a key and to remove one, that to overwrite one, and that to look at the keys of a slot.
+// BenchmarkSlotsOfKeys measures the cost of finding keys by slot: the memory of a million keys, and the time to
+// create, remove and overwrite a key and to list the keys of a slot.
 func BenchmarkSlotsOfKeys(b *testing.B) {
 	const n = 1_000_000
 	value := make([]byte, 10)

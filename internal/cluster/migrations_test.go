@@ -11,18 +11,18 @@ import (
 	"github.com/atomredis/atomredis/internal/cluster"
 )
 
-// modelShard is a shard in a model of how slots migrate: what its servers have agreed on, and what its leader has said
-// since, of which the next leader knows a part at most.
+// modelShard is a shard in a model of slot migration: the record that its servers have agreed on, and the leader's
+// pending changes, of which the next leader may know only the first.
 type modelShard struct {
 	committed *cluster.Record
 	pending   []*cluster.Record
-	// tasks for which the leader sends keys, and whether the other shard's leader has said that it has them
+	// tasks for which the leader sends keys, and whether the other shard's leader has acknowledged all keys
 	exports map[string]bool
-	// tasks that the leader has begun itself, and for which it says that
+	// tasks that the leader has begun itself, and whether it has acknowledged all keys
 	imports map[string]bool
 }
 
-// message is what a leader has told, whenever it arrives.
+// message is a leader's message, which may arrive at any time.
 type message struct {
 	to    string
 	shard []byte
@@ -39,7 +39,7 @@ type migrationModel struct {
 	checked  [3]*cluster.Record
 }
 
-// now is the record as the leader has it.
+// now returns the leader's record, with pending changes.
 func (s *modelShard) now() *cluster.Record {
 	if n := len(s.pending); n > 0 {
 		return s.pending[n-1]
@@ -55,7 +55,7 @@ func (s *modelShard) change(fn func(r *cluster.Record) bool) {
 	}
 }
 
-// commit has the first n of what is pending agreed on.
+// commit commits the first n pending changes.
 func (s *modelShard) commit(n int) {
 	if n > 0 {
 		s.committed, s.pending = s.pending[n-1], s.pending[n:]
@@ -86,7 +86,7 @@ func (m *migrationModel) deliver(msg message) {
 	})
 }
 
-// ask has the source of a task end it, if it is not exported, and say so.
+// ask makes the source of a task end it unless it is exported, and answer.
 func (m *migrationModel) ask(task, from, to string) {
 	s := m.shards[from]
 	delete(m.shards[to].imports, task)
@@ -136,7 +136,7 @@ func (m *migrationModel) step() {
 	case 0:
 		s.loseLead(m.r)
 	case 1:
-		for _, i := range s.committed.Imports { // somebody cancels, or the next leader wants to know
+		for _, i := range s.committed.Imports { // a user cancels, or the next leader asks
 			m.ask(i.Task, i.From, id)
 		}
 	}
@@ -145,7 +145,7 @@ func (m *migrationModel) step() {
 		if len(s.now().Imports) < 3 {
 			m.begin(id)
 		}
-	case 1: // the source hears of a task and begins to send, perhaps long after it was asked
+	case 1: // the source gets the request and begins to send, perhaps long after it was made
 		for _, i := range s.committed.Imports {
 			m.shards[i.From].exports[i.Task] = false
 		}
@@ -171,7 +171,7 @@ func (m *migrationModel) step() {
 		if n := len(m.messages); n > 0 {
 			i := m.r.IntN(n)
 			m.deliver(m.messages[i])
-			if m.r.IntN(4) > 0 { // otherwise it comes once more
+			if m.r.IntN(4) > 0 { // otherwise the message arrives again
 				m.messages = append(m.messages[:i], m.messages[i+1:]...)
 			}
 		}
@@ -195,8 +195,8 @@ func (m *migrationModel) check(seed uint64) {
 	}
 }
 
-// Whatever order commitments, losses of leaders, cancellations and messages come in, no slot is ever served by two
-// shards, and none is lost when all has been told.
+// In any order of commits, lost leaders, cancellations and messages, no slot is ever served by two shards, and none
+// is lost once all messages have arrived.
 func TestMigratingSlotsHaveOneOwner(t *testing.T) {
 	moved := 0
 	for seed := range uint64(25) {

@@ -19,8 +19,8 @@ type Other struct {
 	Exports []Export `json:"Gifts,omitempty"` // the name that all versions have on the wire and in journals
 }
 
-// Record is what the servers of a shard agree on about the cluster. It is part of their journal. The zero value is the
-// record of a shard without a name.
+// Record is the state of the cluster on which the servers of a shard agree. It is part of their journal. The zero
+// value is the record of a shard without a name.
 type Record struct {
 	ID      string
 	Version uint64
@@ -29,10 +29,10 @@ type Record struct {
 	// Slots that migrate; see migrations.go.
 	Exports []Export `json:"Gifts,omitempty"` // as in Other
 	Imports []Import `json:",omitempty"`
-	Trims   []Range  `json:",omitempty"` // slots of others whose keys are to be removed
+	Trims   []Range  `json:",omitempty"` // slots of other shards; their keys here must be removed
 }
 
-// Clone returns a copy that shares nothing which is changed in place.
+// Clone returns a copy that can be changed without changing r.
 func (r *Record) Clone() *Record {
 	c := *r
 	c.Claims, c.Others = slices.Clone(r.Claims), slices.Clone(r.Others)

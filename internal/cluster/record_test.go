@@ -40,7 +40,7 @@ func TestSetsOfSlotsAreRanges(t *testing.T) {
 	require.False(t, (&cluster.SlotSet{}).Has(cluster.NoSlot))
 }
 
-// Shards that claim and give up slots, and hear of each other late, agree in the end on one owner for each slot.
+// Shards that claim and give up slots, and learn of each other late, finally agree on one owner for each slot.
 func TestShardsAgreeOnTheOwnersOfSlots(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -13,8 +13,9 @@ const (
 	NoSlot = -1
 )
 
-// crcTables are those of CRC-16/XMODEM: polynomial x^16 + x^12 + x^5 + 1, highest bit first. The first is for the last
-// byte of some, each further one for the byte before: so four bytes are looked up side by side.
+// crcTables are those of CRC-16/XMODEM: polynomial x^16 + x^12 + x^5 + 1, highest bit first. The first table is for
+// the last byte of a group of four, the next one for the byte before, and so on: so four bytes are looked up at
+// once.
 var crcTables = func() (tables [4][256]uint16) {
 	for i := range 256 {
 		crc := uint16(i) << 8
@@ -34,8 +35,8 @@ var crcTables = func() (tables [4][256]uint16) {
 	return tables
 }()
 
-// SlotOf returns the slot of a key. If the key has braces with something between them, that decides alone: from
-// the first opening brace to the first closing one behind it.
+// SlotOf returns the slot of a key. If the key has a non-empty tag in braces, only the tag counts: from the first
+// opening brace to the next closing one.
 func SlotOf(key []byte) int {
 	if open := bytes.IndexByte(key, '{'); open >= 0 {
 		if n := bytes.IndexByte(key[open+1:], '}'); n > 0 {
@@ -52,11 +53,10 @@ func SlotOf(key []byte) int {
 	return int(crc % Slots)
 }
 
-// SlotOfKeys returns the slot of the command's keys, shard channels included, or NoSlot if it has none; ok is false if
-// they are of different slots. The arity fits.
+// SlotOfKeys returns the slot of the command's keys, shard channels included, or NoSlot if it has none; ok is false
+// if they are in different slots. The number of arguments fits the command.
 //
-// Keys that commands use without having them among their arguments do not count. Those commands are our own, and what
-// they do is no matter of slots where one node has them all.
+// Derived keys do not count.
 func SlotOfKeys(cmd *command.Command, args [][]byte) (slot int, ok bool) {
 	slot, ok = NoSlot, true
 	use := func(key []byte) {
@@ -79,8 +79,8 @@ func SlotOfKeys(cmd *command.Command, args [][]byte) (slot int, ok bool) {
 	}) {
 		return slot, ok
 	}
-	// The arguments do not fit the specs, which need not be wrong: PFMERGE without sources. What is in the range of keys
-	// counts.
+	// The arguments do not fit the specs. That may be valid, as in PFMERGE without sources; the keys in the range
+	// count.
 	slot, ok = NoSlot, true
 	first, last, step := cmd.KeyRange()
 	if last < 0 {

@@ -2,10 +2,10 @@ package cluster
 
 import "sync"
 
-// tagLetters are what the tags of slots consist of, in the order in which they are tried.
+// tagLetters are the letters of tags, in the order in which they are tried.
 const tagLetters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// tags has a short text for each slot, the first and shortest that hashes to it.
+// tags has the tag of each slot: the first of the shortest texts that hash to it.
 var tags = sync.OnceValue(func() *[Slots]string {
 	list, left := new([Slots]string), Slots
 	level := []string{""}
@@ -26,5 +26,5 @@ var tags = sync.OnceValue(func() *[Slots]string {
 	return list
 })
 
-// TagOf returns a short text that, as a key or in the braces of one, belongs to the slot.
+// TagOf returns a short text that hashes to the slot, alone or in the braces of a key.
 func TagOf(slot int) string { return tags()[slot] }

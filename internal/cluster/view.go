@@ -2,17 +2,17 @@ package cluster
 
 import "strconv"
 
-// View is what clients are told of the cluster.
+// View is the cluster as clients see it.
 type View struct {
-	Shards []ShardView // that of the server first
+	Shards []ShardView // the server's own shard first
 }
 
-// ShardView is a shard as clients are told of it: servers with the same data.
+// ShardView is a shard as clients see it: servers with the same data.
 type ShardView struct {
 	ID    string
 	Epoch uint64
 	Slots SlotSet
-	// Members has at least one server, and the one that leads first. If none does nobody serves the slots.
+	// Members has at least one server, the leader first. Without a leader, nobody serves the slots.
 	Members []Member
 }
 
@@ -21,10 +21,10 @@ type Member struct {
 	ID string
 	Announcement
 	Myself, Leads, Online bool
-	Offset                int64 // how much of the shard's journal it has done
+	Offset                int64 // the position in the shard's journal that it has applied
 }
 
-// Served reports whether somebody serves the slots of the shard.
+// Served reports whether a server serves the slots of the shard.
 func (s *ShardView) Served() bool { return s.Members[0].Leads && s.Members[0].Online }
 
 // Find returns the server with an ID, and its shard; nil if there is none.
@@ -46,7 +46,7 @@ func (v *View) Leads() bool {
 	return m.Myself && m.Leads
 }
 
-// Range is slots that follow each other, Last included.
+// Range is the slots from First to Last, both included.
 type Range struct{ First, Last int }
 
 // String returns the range as CLUSTER NODES shows it.

@@ -21,7 +21,8 @@ type Command struct {
 	Deprecated, Instead string
 	// Complexity is the documented cost, for COMMAND DOCS.
 	Complexity string
-	// Capital says that errors name the command in capitals, as Redis does where a module has registered it so.
+	// Capital says that errors name the command in capitals, as Redis does for commands that modules register in
+	// capitals.
 	Capital bool
 	// Arity counts the arguments including the name (for sub-commands: both names); negative means "at least".
 	Arity int
@@ -29,20 +30,21 @@ type Command struct {
 	Flags Flag
 	// ACL lists the categories that do not follow from Flags.
 	ACL Category
-	// Keys tells where the keys are among the arguments.
+	// Keys says where the keys are among the arguments.
 	Keys []KeySpec
-	// DerivedKeys calls fn with each key that the command uses beside those that Keys finds, because it follows from the
-	// arguments without being one of them; nil if there are none. fn does not keep the key.
+	// DerivedKeys calls fn with each derived key: a key that follows from the arguments without being one of them;
+	// nil if there are none. fn must not keep the key.
 	DerivedKeys func(args [][]byte, fn func(key []byte))
-	// KeyIndices returns the indices of the keys where Keys cannot say exactly which they are; nil if they do. The
-	// slots of a cluster follow from it, and if one of Keys is INCOMPLETE everything else does too.
+	// KeyIndices returns the indices of the keys if Keys cannot describe them exactly; otherwise it is nil. Cluster
+	// slots are computed from it. If a spec of Keys is INCOMPLETE, everything else uses it too.
 	KeyIndices func(args [][]byte) []int
-	// KeyUse returns the flags of a key that Keys gives VARIABLE_FLAGS; nil if they are the others that Keys gives.
+	// KeyUse returns the flags of a key with VARIABLE_FLAGS for these arguments; if it is nil, the other flags of
+	// the spec hold.
 	KeyUse func(args [][]byte) []string
 	// Channels returns the channels that the arguments name, or the patterns of channels; nil if the command has none.
 	Channels func(args [][]byte) (names [][]byte, patterns bool)
-	// Databases returns the indices of the arguments that name databases, some of which may not be there; nil if there are
-	// none. Commands with keys use that of their client too.
+	// Databases returns the indices of the arguments that name databases, which may exceed the arguments; nil if
+	// there are none. Commands with keys also use their client's database.
 	Databases func(args [][]byte) []int
 	// AllDatabases says that the command uses all databases.
 	AllDatabases bool
@@ -52,71 +54,70 @@ type Command struct {
 	Secrets func(args [][]byte, fn func(i int))
 	// Script returns what the script or function that the arguments name declares; nil if the command runs none.
 	Script func(host Host, args [][]byte) Script
-	// Element is the index of the argument that names a field or member of the collection at the first key, 0 if there
-	// is none. It only says what memory to fetch ahead.
+	// Element is the index of the argument that names a field or member of the collection at the first key, or 0. It
+	// is only a hint which memory to prefetch.
 	Element int
 	// Summary says in a few words what the command does.
 	Summary string
 	// Syntax is the grammar of the arguments as users read it; COMMAND DOCS derives its argument tree from it.
 	Syntax string
-	// Do carries the command out: it reads c.Args and writes exactly one reply.
+	// Do executes the command: it reads c.Args and writes exactly one reply.
 	Do func(c *Ctx)
 	// Subs are the sub-commands, if the command is only a container of them.
 	Subs []*Command
 
 	// Immediate commands are executed, not queued, between MULTI and EXEC.
 	Immediate bool
-	// RunsQueue says that the command executes those that a transaction has queued.
+	// RunsQueue says that the command executes the queued commands of a transaction.
 	RunsQueue bool
-	// Repeated says that the journal and a master's stream have the command although it writes nothing.
+	// Repeated says that the command can be in the journal or a master's stream although it writes nothing.
 	Repeated bool
 	// WhileSubscribed commands may be sent by a RESP2 client that has subscriptions.
 	WhileSubscribed bool
-	// Stateful says that the command changes what later commands of the same connection do, or turns it into something
-	// else.
+	// Stateful says that the command changes the effect of later commands on the connection, or the connection's
+	// purpose.
 	Stateful bool
-	// KeepsCaching says, of a container, that CLIENT CACHING still holds for the next command behind its sub-commands.
+	// KeepsCaching says that sub-commands of this container do not end the effect of CLIENT CACHING.
 	KeepsCaching bool
-	// TellsOfFailure says that the command fails, as commands that write do, while changes cannot be made durable: it
-	// asks whether the server is well.
+	// TellsOfFailure says that the command fails like a write while changes cannot be made durable, because it asks
+	// for the server's health.
 	TellsOfFailure bool
-	// NoData says that the reply tells nothing of the data: a client that has waited for it gets it although the server
-	// has lost its lead, or its journal, meanwhile.
+	// NoData says that the reply does not depend on the data. A waiting client gets it even if the server has lost
+	// its lead or its journal meanwhile.
 	NoData bool
-	// InSteps says that the reply need not be of one instant: an offloaded call works in steps, each under a guard of
-	// its own. See Ctx.ScanSteps.
+	// InSteps says that the reply need not show one instant: an offloaded call works in steps, each under its own
+	// guard. See Ctx.ScanSteps.
 	InSteps bool
-	// Custom says that the program that has the server in it has added the command.
+	// Custom says that the embedding program has added the command.
 	Custom bool
-	// AtLeader says that a client whose commands another server forwards means that one by the command, although it uses no
-	// data.
+	// AtLeader says that the command is forwarded to the leader although it uses no data.
 	AtLeader bool
-	// CallableNow returns whether scripts may call the command now although it is NoScript; nil if they never may.
+	// CallableNow reports whether scripts may call the NoScript command now; nil if they never may.
 	CallableNow func(host Host, client Client) bool
 	// Allowed reports whether the client may use a command that is Protected.
 	Allowed func(host Host, client Client) bool
 
-	// The table fills in what follows.
+	// The table fills in the fields below.
 
 	// Parent is the container of a sub-command.
 	Parent *Command
 	// Index is its place in the server's statistics.
 	Index int
-	// Lock says which shards a guard for this command takes.
+	// Lock says which shards the guard for the command takes.
 	Lock LockSet
-	// Incomplete says that Keys miss keys of some calls, and that KeyIndices tells which they are.
+	// Incomplete says that Keys misses keys of some calls, which KeyIndices returns.
 	Incomplete bool
-	// Slow says that the time that it takes depends on more than a few lookups.
+	// Slow says that the command may take longer than a few lookups.
 	Slow bool
 }
 
-// Script is what a script or function says of itself.
+// Script is what a script or function declares about itself.
 type Script struct {
-	// Declared says that it says anything; if not, nobody knows what it does before it does it.
+	// Declared says that there is a declaration; otherwise the effects are unknown until the script runs.
 	Declared bool
-	// ReadOnly says that it writes nothing, which it is held to.
+	// ReadOnly says that the script writes nothing; the server enforces that.
 	ReadOnly bool
-	// AllowOOM says that it may run however much memory is in use.
+	// AllowOOM says that the script may run above maxmemory.
 	AllowOOM bool
 }
 
@@ -152,15 +153,15 @@ const (
 	Asking
 	ScriptRunner
 
-	// WholeKeyspace is not shown to clients: the command needs a guard over all shards.
+	// WholeKeyspace says that the command needs a guard over all shards. Clients do not see the flag.
 	WholeKeyspace
-	// AllKeys is not shown to clients: the command has to know all keys of a database, and cannot run while they are
-	// loaded.
+	// AllKeys says that the command needs all keys of a database, and cannot run while they are loaded. Clients do
+	// not see the flag.
 	AllKeys
-	// OwnGuard is not shown to clients: the command takes its guards itself.
+	// OwnGuard says that the command takes its guards itself. Clients do not see the flag.
 	OwnGuard
-	// FollowsKeys is not shown to clients: values lead the command to keys that are not among its arguments, for which
-	// it asks with Ctx.Holds.
+	// FollowsKeys says that values lead the command to keys that are not among its arguments; it asks for them with
+	// Ctx.Holds. Clients do not see the flag.
 	FollowsKeys
 )
 
@@ -237,34 +238,33 @@ func (c Category) Names() []string {
 	return out
 }
 
-// KeySpec is one rule that finds keys among a command's arguments, with Redis's meaning: where to begin, and how to
-// go on from there.
+// KeySpec is a rule that finds keys among a command's arguments, as in Redis: where to begin, and how to continue.
 type KeySpec struct {
-	// Begin: at argument Index, or, if Keyword is set, behind the first Keyword, searched from argument StartFrom on
-	// (from the end backward if negative). Index 0 without Keyword means that the place cannot be told.
+	// Begin: at argument Index, or, if Keyword is set, after the first Keyword, searched from argument StartFrom on
+	// (from the end backward if negative). Index 0 without Keyword means that the place is unknown.
 	Index     int
 	Keyword   string
 	StartFrom int
 	// Find, by range: up to LastKey (relative to the beginning; negative counts from the last argument), every Step
 	// arguments, Limit > 1 takes only the first 1/Limit of them.
 	LastKey, Step, Limit int
-	// Find, by number: ByNumber says that argument NumIndex (relative to the beginning) holds the number of keys, the
-	// first of which is FirstKey arguments behind the beginning.
+	// Find, by number: ByNumber says that argument NumIndex (relative to the beginning) holds the number of keys,
+	// the first of which is FirstKey arguments after the beginning.
 	ByNumber           bool
 	NumIndex, FirstKey int
 	// Flags in lower case, as COMMAND INFO shows them.
 	Flags []string
-	// Notes say for people what the rest does not.
+	// Notes is Redis's text for readers of the spec.
 	Notes string
 
-	// Find returns the index of the key, 0 if there is none, where the rest says that the place cannot be told; nil if
-	// nobody knows.
+	// Find returns the index of a key whose place is unknown to the other fields, 0 if there is no key; nil if there
+	// is no way to find it.
 	Find func(args [][]byte) int
 }
 
 // Keys parses key specs in the notation "i1+r-1/2/0[RW,ACCESS]": begin at index 1 (or kw:WORD@from), then a range
-// last/step/limit (or n, numidx/first/step), then flags; several are separated by spaces, ? stands for unknown. A
-// spec that cannot be read is a mistake in the table and panics at start.
+// last/step/limit (or n, numidx/first/step), then flags; several are separated by spaces, ? stands for unknown. An
+// invalid spec is a mistake in the table and panics at start.
 func Keys(notation string) []KeySpec {
 	var specs []KeySpec
 	for _, word := range strings.Fields(notation) {
@@ -380,7 +380,7 @@ func (k *KeySpec) positions(args [][]byte, fn func(i int) bool) bool {
 	return true
 }
 
-// keywordAt returns the index behind the keyword, 0 if it is not there.
+// keywordAt returns the index after the keyword, 0 if there is no keyword.
 func (k *KeySpec) keywordAt(args [][]byte) int {
 	if k.StartFrom > 0 {
 		for i := k.StartFrom; i < len(args)-1; i++ {
@@ -398,8 +398,8 @@ func (k *KeySpec) keywordAt(args [][]byte) int {
 	return 0
 }
 
-// leadingInt returns the number that an argument begins with, behind white space, as Redis counts keys: 1 for "1x", 0
-// if there is none. One that no int holds is the largest.
+// leadingInt returns the number at the beginning of an argument, after white space, as Redis counts keys: 1 for
+// "1x", 0 without a number. A number too large for an int becomes the largest int.
 func leadingInt(arg []byte) int {
 	arg = bytes.TrimLeft(arg, " \t\n\v\f\r")
 	negative := len(arg) > 0 && arg[0] == '-'
@@ -431,7 +431,7 @@ func (cmd *Command) SecretArgs(args [][]byte) (indices []int) {
 }
 
 // KeyRange returns the places of keys in the old form: first, last (negative counts from the end) and step; zeros if
-// the keys are not at fixed places. It is the range of the first spec, extended by specs that follow without a gap.
+// the places are not fixed. The range is that of the first spec, extended by specs that follow without a gap.
 func (cmd *Command) KeyRange() (first, last, step int) {
 	end := func(k *KeySpec) int {
 		if k.LastKey < 0 {

@@ -16,9 +16,9 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Ctx is what a command's handler works with: its arguments, a guard over the shards of its keys, and the writer that
-// its reply goes to. It is valid only during the call, and so are the arguments, which are views into the client's
-// input: what is kept must be copied.
+// Ctx gives a handler its arguments, a guard over the shards of its keys, and the writer for its reply. It is valid
+// only during the call. So are the arguments, which are views into the client's input: a handler must copy what it
+// keeps.
 type Ctx struct {
 	// Args are the command's name and arguments. For a sub-command Args[0] and Args[1] are its names.
 	Args [][]byte
@@ -28,7 +28,7 @@ type Ctx struct {
 	G *engine.Guard
 	// DB is the selected database.
 	DB int
-	// Client is on whose behalf the command runs; nil if it is nobody's.
+	// Client is the client of the command; nil if there is none.
 	Client Client
 	// Host is the server.
 	Host Host
@@ -36,7 +36,7 @@ type Ctx struct {
 	Cmd *Command
 	// NoBlock says that a blocking command must answer at once: it is in a transaction or in a script.
 	NoBlock bool
-	// Origin is where the command comes from; 0 if it is nobody's.
+	// Origin is the origin of the command; 0 without a client.
 	Origin Origin
 
 	// Micros is the time of TIME in µs since 1970, which stands still for a script; 0 elsewhere.
@@ -44,16 +44,16 @@ type Ctx struct {
 
 	// Journalled says that the handler has called Journal.
 	Journalled bool
-	// Missing are shards that the handler has asked for with Holds, and that the guard does not hold.
+	// Missing are shards that the handler has asked for with Holds, but the guard does not hold.
 	Missing uint64
-	// Wait is that of the blocked client, in a call of Block.Try or Block.Cancel.
+	// Wait is the blocked client's, in a call of Block.Try or Block.Cancel.
 	Wait Wait
 	// Offload is not nil in an offloaded call of the handler, and in the one that gets its result.
 	Offload *Offload
 }
 
-// Client is the client of a command, as far as the commands of data types need to know it. Those that need more
-// declare an interface of their own.
+// Client is the client of a command, as the commands of data types see it. Other commands declare their own
+// interfaces.
 type Client interface {
 	// Block suspends the client; see Ctx.Block.
 	Block(c *Ctx, b Block)
@@ -69,43 +69,43 @@ type Client interface {
 	MayRead(cmd *Command, key []byte, db int) bool
 	// MayKeep reports whether the command that runs may keep the memory of an argument.
 	MayKeep(arg []byte) bool
-	// Kept tells that e has kept the argument, and that old is memory that nobody uses any more.
+	// Kept reports that e has kept the argument, and that the memory old is unused now.
 	Kept(g *engine.Guard, e *engine.Entry, old []byte)
-	// State is what a service keeps with the client.
+	// State returns a service's state for the client.
 	State(id ServiceID) any
-	// After has fn called as soon as the command has ended and no guard is held. Only handlers of the client's own
-	// commands may call it.
+	// After makes the session call fn when the command has ended and no guard is held. Only handlers of the client's
+	// own commands may call it.
 	After(fn func(now int64))
 }
 
-// Host is the server that a command runs in, as far as the commands of data types need to know it.
+// Host is the server, as the commands of data types see it.
 type Host interface {
 	Keyspace() *engine.Keyspace
 	// Service returns one of the server's services.
 	Service(id ServiceID) Service
-	// Follows reports whether the server follows a master, which alone changes keys.
+	// Follows reports whether the server follows a master; only the master changes keys then.
 	Follows() bool
 	// Loading reports whether some keys are not in memory yet.
 	Loading() bool
 	// Directive returns the value of a directive of the configuration.
 	Directive(name string) string
-	// Log takes what operators must know.
+	// Log returns the server's log.
 	Log() *slog.Logger
 	// Clustered reports whether the server is in cluster mode.
 	Clustered() bool
-	// Foreign reports which keys belong to other servers of the cluster although they are here, on their way, so that
-	// clients must not see them; nil if none do.
+	// Foreign returns a function that reports whether a key belongs to another server of the cluster. Clients must
+	// not see such keys, which are here because their slots migrate. It returns nil if there are none.
 	Foreign() func(key []byte) bool
-	// ForeignLen returns the number of such keys in a database. The guard holds everything.
+	// ForeignLen returns the number of foreign keys in a database. The guard holds everything.
 	ForeignLen(g *engine.Guard, db int) int
 	// MayFlush returns the error for a command that is about to remove all keys of a database, "" if it may. The guard holds
 	// everything.
 	MayFlush() Error
-	// Writable reports whether a command that only reads may keep a result under guard g.
+	// Writable reports whether a read-only command may store a result under guard g.
 	Writable(g *engine.Guard) bool
 	// MaxBulk is the setting proto-max-bulk-len, in bytes.
 	MaxBulk() int
-	// The forms that small values have.
+	// These methods return the limits of the compact forms of small values.
 	HashLimits() hashes.Limits
 	ListLimit() lists.Limit
 	SetLimits() sets.Limits
@@ -113,31 +113,30 @@ type Host interface {
 	StreamLimits() streams.Limits
 	// HyperLogLogSparse is the setting hll-sparse-max-bytes.
 	HyperLogLogSparse() int
-	// RDBLimits are those of values that come from elsewhere.
+	// RDBLimits are the limits of serialized values from outside.
 	RDBLimits() *rdb.Limits
-	// PayloadChecked counts a payload of DUMP that RESTORE has looked at.
+	// PayloadChecked counts a payload that RESTORE has checked.
 	PayloadChecked()
 }
 
 // Wait is the wait of a blocked client.
 type Wait interface {
-	// SetTimeout changes how long the client goes on waiting: timeout ms from now on, 0 for ever.
+	// SetTimeout changes how long the client still waits: timeout ms from now on, 0 for ever.
 	SetTimeout(now, timeout int64)
 	// TryAgain sets when Try must be called although no key has changed, in ms since 1970.
 	TryAgain(at int64)
 }
 
-// SetTimeout changes, in a call of Block.Try, how long the client goes on waiting if Try returns false: timeout ms
-// from now on; 0 is for ever.
+// SetTimeout changes how long the client still waits if Block.Try, which calls it, returns false: timeout ms from
+// now on; 0 is for ever.
 func (c *Ctx) SetTimeout(timeout int64) { c.Wait.SetTimeout(c.Now(), timeout) }
 
-// TryAgain sets, in a call of Block.Try that returns false, when it must be called the next time although no key has
-// changed.
+// TryAgain sets when Block.Try, which calls it and returns false, must be called again although no key has changed.
 func (c *Ctx) TryAgain(at int64) { c.Wait.TryAgain(at) }
 
-// Journal has args, a command in the client's database, written to the journal instead of the command itself. A
-// handler whose effect does not follow from its arguments and the data alone calls it with each of the commands that
-// repeat what it did, whenever they are executed, in order: deadlines are points in time there. args are not kept.
+// Journal adds args, a command in the client's database, to the journal in place of the command itself. A handler
+// whose effect does not follow from its arguments and the data alone calls it, in order, with commands that repeat
+// its effect at any later time: their deadlines are absolute. args are not kept.
 func (c *Ctx) Journal(args ...[]byte) { c.JournalIn(c.DB, args...) }
 
 // JournalIn is Journal for a command in another database.
@@ -146,29 +145,29 @@ func (c *Ctx) JournalIn(db int, args ...[]byte) {
 	c.G.Log(db, args)
 }
 
-// JournalRecord is Journal for commands that are ready.
+// JournalRecord is Journal for commands that are already encoded.
 func (c *Ctx) JournalRecord(r *engine.Record) {
 	c.Journalled = true
 	c.G.LogRecord(c.DB, r)
 }
 
-// The words of what many commands are journalled as.
+// Names of commands that many commands are journalled as.
 var (
 	delWord       = []byte("DEL")
 	pexpireatWord = []byte("PEXPIREAT")
 )
 
-// JournalDelete is Journal for a command whose effect is that a key is gone.
+// JournalDelete is Journal for a command that removes a key.
 func (c *Ctx) JournalDelete(key []byte) { c.Journal(delWord, key) }
 
-// JournalDeadline is Journal for a command whose effect is that a key has a deadline, in ms since 1970.
+// JournalDeadline is Journal for a command that gives a key a deadline, in ms since 1970.
 func (c *Ctx) JournalDeadline(key []byte, at int64) {
 	var room [20]byte
 	c.Journal(pexpireatWord, key, strconv.AppendInt(room[:0], at, 10))
 }
 
-// Holds reports whether the guard holds some shards, of keys to which values have led the handler of a command that
-// FollowsKeys. If it does not, the handler must return, having changed and written nothing: it is called again under a
+// Holds reports whether the guard holds shards of keys that the handler of a FollowsKeys command has found in
+// values. If not, the handler must return without having changed or written anything: it is called again under a
 // guard that holds them too.
 func (c *Ctx) Holds(shards uint64) bool {
 	if c.G.Holds(shards) {
@@ -178,10 +177,10 @@ func (c *Ctx) Holds(shards uint64) bool {
 	return false
 }
 
-// Over reports whether a deadline that a command sets has passed, so that the key or field goes at once. It never has
-// for what another server has accepted earlier, and which says what has gone. A command of the master, or of a client
-// that takes over data, is executed at a time before such a deadline, for it ran there by another clock: so its record
-// can be repeated at the record's time.
+// Over reports whether a deadline that a command sets has passed, so that the key or field is removed at once. It
+// returns false for commands that another server accepted earlier, because that server sends removals itself. Its
+// clock may differ, so the guard's time is set back before the deadline: then the record can be repeated at its own
+// time.
 func (c *Ctx) Over(at int64) bool {
 	switch {
 	case at > c.Now() || c.Origin.In(FromImport):
@@ -201,12 +200,12 @@ func (c *Ctx) Err(e Error) { c.W.Error(string(e)) }
 // Now returns the time of the command in ms since 1970.
 func (c *Ctx) Now() int64 { return c.G.Now() }
 
-// Read returns the entry of a key that the command reads, of whatever type, or nil.
+// Read returns the entry of a key that the command reads, of any type, or nil.
 func (c *Ctx) Read(key []byte) *engine.Entry { return c.G.Read(c.DB, key) }
 
-// WarmKeys is called before each key by handlers that go through all their arguments, step apart. At every WarmBatch-th it
-// has the memory of the next ones fetched, unless there are so few that it has been. Apart stepBatches of these are a step;
-// see LongKeys.
+// WarmKeys must be called before each key by handlers that go through all their arguments; step is the distance
+// between keys. It prefetches the memory of the next WarmBatch keys, unless the keys are so few that this was done
+// before the command. A step of LongKeys is stepBatches such batches.
 func (c *Ctx) WarmKeys(i, step int) {
 	if len(c.Args) > MaxHints && (i-1)%(step*engine.WarmBatch) == 0 {
 		if (i-1)%(step*engine.WarmBatch*stepBatches) == 0 {
@@ -216,7 +215,8 @@ func (c *Ctx) WarmKeys(i, step int) {
 	}
 }
 
-// ReplyCount replies with the number of elements of a collection, 0 if there is none, without its value.
+// ReplyCount replies with the number of elements of a collection, 0 if it does not exist. It does not load the
+// value.
 func (c *Ctx) ReplyCount(key []byte, typ engine.Type) {
 	e, ok := c.ReadAs(key, typ)
 	switch {
@@ -253,7 +253,7 @@ func (c *Ctx) typed(e *engine.Entry, typ engine.Type) (*engine.Entry, bool) {
 	return e, true
 }
 
-// Int reads a 64-bit integer argument; if it is none an error is written and ok is false.
+// Int reads a 64-bit integer argument; if it is not one, it writes an error and ok is false.
 func (c *Ctx) Int(arg []byte) (n int64, ok bool) {
 	if n, ok = resp.ParseInt(arg); !ok {
 		c.Err(ErrNotInteger)
@@ -261,7 +261,7 @@ func (c *Ctx) Int(arg []byte) (n int64, ok bool) {
 	return n, ok
 }
 
-// OppositeInt is Int for a number of which the opposite is needed too, which the smallest has not.
+// OppositeInt is Int for a number that will be negated; it refuses the smallest int64, which cannot be.
 func (c *Ctx) OppositeInt(arg []byte) (n int64, ok bool) {
 	if n, ok = c.Int(arg); ok && n == math.MinInt64 {
 		c.Err(ErrOpposite)
@@ -270,7 +270,7 @@ func (c *Ctx) OppositeInt(arg []byte) (n int64, ok bool) {
 	return n, ok
 }
 
-// IntIn reads an integer argument between min and max; if it is none an error is written and ok is false.
+// IntIn reads an integer argument between min and max; otherwise it writes an error and ok is false.
 func (c *Ctx) IntIn(arg []byte, min, max int64, otherwise Error) (n int64, ok bool) {
 	n, ok = resp.ParseInt(arg)
 	if ok = ok && n >= min && n <= max; !ok {
@@ -279,10 +279,10 @@ func (c *Ctx) IntIn(arg []byte, min, max int64, otherwise Error) (n int64, ok bo
 	return n, ok
 }
 
-// AsInt converts a number of a client; one that an int of 32 bits cannot hold becomes the nearest that it can.
+// AsInt converts a client's number to an int; on 32-bit systems it is clamped.
 func AsInt(n int64) int { return int(min(max(n, math.MinInt), math.MaxInt)) }
 
-// Float reads a double argument; if it is none an error is written and ok is false.
+// Float reads a double argument; if it is not one, it writes an error and ok is false.
 func (c *Ctx) Float(arg []byte) (f float64, ok bool) {
 	if f, ok = resp.ParseFloat(arg); !ok {
 		c.Err(ErrNotFloat)
@@ -327,7 +327,7 @@ func (o *OptionArgs) Next() bool {
 	return true
 }
 
-// Is reports whether the present argument is the word, given in lower case, in whatever case.
+// Is reports whether the present argument is word, which is in lower case; the argument's case does not matter.
 func (o *OptionArgs) Is(word string) bool { return EqualFold(o.word, word) }
 
 // Word returns the present argument.
@@ -339,26 +339,26 @@ func (o *OptionArgs) More() bool { return len(o.rest) > 0 }
 // Left returns how many arguments follow.
 func (o *OptionArgs) Left() int { return len(o.rest) }
 
-// Arg takes the argument that follows.
+// Arg takes the next argument.
 func (o *OptionArgs) Arg() []byte {
 	o.word, o.rest = o.rest[0], o.rest[1:]
 	return o.word
 }
 
-// Take takes n of the arguments that follow.
+// Take takes the next n arguments.
 func (o *OptionArgs) Take(n int) [][]byte {
 	taken := o.rest[:n:n]
 	o.rest = o.rest[n:]
 	return taken
 }
 
-// Rest returns the arguments that follow, without taking them.
+// Rest returns the remaining arguments without taking them.
 func (o *OptionArgs) Rest() [][]byte { return o.rest }
 
-// Skip takes n of the arguments that follow.
+// Skip skips the next n arguments.
 func (o *OptionArgs) Skip(n int) { o.rest = o.rest[n:] }
 
-// EqualFold reports whether b is word, which is in lower case, but for ASCII case.
+// EqualFold reports whether b equals word, which is in lower case, ignoring ASCII case.
 func EqualFold(b []byte, word string) bool {
 	if len(b) != len(word) {
 		return false
@@ -375,32 +375,32 @@ func EqualFold(b []byte, word string) bool {
 	return true
 }
 
-// Block is a request to suspend the client until one of some keys has what the command needs.
+// Block is a request to suspend the client until one of its keys has what the command needs.
 type Block struct {
-	// Keys are waited for.
+	// Keys are the keys that the client waits for.
 	Keys [][]byte
-	// Shards are used by Try beside those of Keys, as Keyspace.ShardOf gives them.
+	// Shards are further shards that Try uses, as Keyspace.ShardOf returns them.
 	Shards uint64
 	// OnRemoval says that Try must also be called when a key was removed.
 	OnRemoval bool
 	// Timeout in ms; 0 waits for ever.
 	Timeout int64
-	// Again is when Try must be called for all keys although none has changed, in ms since 1970; 0 if there is no need.
-	// See TryAgain.
+	// Again is the time when Try must be called for all keys although none has changed, in ms since 1970; 0 for
+	// never. See TryAgain.
 	Again int64
-	// Try is called when key has changed, with a Ctx of the blocked client that has its own copy of the arguments. It
-	// writes the reply and returns true, or writes nothing and returns false; then it has changed nothing, or what Cancel
-	// can take back.
+	// Try is called when key has changed, with a Ctx of the blocked client that has its own copy of the arguments.
+	// It writes the reply and returns true, or writes nothing and returns false; then it has changed nothing, or
+	// Cancel can undo its change.
 	Try func(c *Ctx, key []byte) bool
-	// Cancel, if it is not nil, takes back what Try, or the handler before, has done in part. It is called before Empty,
-	// and when the client hangs up, under a guard over Keys and Shards, and must write no reply.
+	// Cancel, if not nil, undoes partial work of Try or of the handler. It is called before Empty and when the
+	// client disconnects, under a guard over Keys and Shards. It must write no reply.
 	Cancel func(c *Ctx)
-	// Empty writes the reply of a client whose time is up.
+	// Empty writes the reply after the timeout.
 	Empty func(w *resp.Writer)
 }
 
-// Block suspends the client; the handler must have written no reply, and must return. Where a command must not block it
-// answers as if the time were up.
+// Block suspends the client; the handler must have written no reply, and must return. Where a command must not
+// block, it replies as after the timeout.
 func (c *Ctx) Block(b Block) {
 	if c.NoBlock {
 		b.Empty(c.W)
@@ -412,15 +412,15 @@ func (c *Ctx) Block(b Block) {
 // Reply writes a reply.
 type Reply func(w *resp.Writer)
 
-// Await suspends the client until finish is called, by any goroutine but with no guard held, with what writes the
-// reply; or until timeout ms have passed (0 is never), when empty writes it. As with Block the handler must have
-// written no reply, and must return. It must not be used where a command must not block.
+// Await suspends the client until finish is called with a Reply, or until timeout ms have passed (0 is never); then
+// empty writes the reply. Any goroutine may call finish, with no guard held. The handler must have written no reply,
+// and must return. It must not call Await where a command must not block.
 func (c *Ctx) Await(timeout int64, empty Reply) (finish func(Reply)) {
 	return c.Client.Await(c, timeout, empty)
 }
 
-// Timeout reads the timeout of a blocking command, in seconds with a fraction, and returns it in ms, rounded up; if it
-// is none an error is written and ok is false.
+// Timeout reads the timeout of a blocking command, in seconds with a fraction, and returns it in ms, rounded up; if
+// it is invalid, it writes an error and ok is false.
 func (c *Ctx) Timeout(arg []byte) (ms int64, ok bool) {
 	f, ok := resp.ParseFloat(arg)
 	if !ok {
@@ -448,7 +448,7 @@ func (c *Ctx) Timeout(arg []byte) (ms int64, ok bool) {
 // maxTimeout keeps deadlines within 64 bits.
 const maxTimeout = float64(1<<63 - 1)
 
-// IntTimeout reads a timeout in ms; if it is none an error is written and ok is false.
+// IntTimeout reads a timeout in ms; if it is invalid, it writes an error and ok is false.
 func (c *Ctx) IntTimeout(arg []byte) (ms int64, ok bool) {
 	if ms, ok = c.IntIn(arg, math.MinInt64, math.MaxInt64, ErrTimeoutNotInteger); !ok {
 		return 0, false
@@ -456,7 +456,7 @@ func (c *Ctx) IntTimeout(arg []byte) (ms int64, ok bool) {
 	return c.InTime(ms)
 }
 
-// InTime returns a timeout in ms if there is a time at which it ends; if not an error is written and ok is false.
+// InTime returns a timeout in ms if its end is a valid time; otherwise it writes an error and ok is false.
 func (c *Ctx) InTime(ms int64) (_ int64, ok bool) {
 	if err := timeoutError(ms, c.Now()); err != "" {
 		c.Err(err)
@@ -465,7 +465,7 @@ func (c *Ctx) InTime(ms int64) (_ int64, ok bool) {
 	return ms, true
 }
 
-// timeoutError returns what is wrong with a timeout that begins now; "" if nothing is.
+// timeoutError returns the error for a timeout that begins now; "" if it is valid.
 func timeoutError(ms, now int64) Error {
 	switch {
 	case ms < 0:
@@ -479,7 +479,7 @@ func timeoutError(ms, now int64) Error {
 // Lower returns an argument as a string in lower case.
 func Lower(b []byte) string { return strings.ToLower(string(b)) }
 
-// Look is Read, but it is the command that decides, not the client, whether the key's time of last access changes.
+// Look is Read, but touch, not the client, decides whether the key's time of last access changes.
 func (c *Ctx) Look(key []byte, touch bool) *engine.Entry {
 	was := c.G.NoTouch
 	c.G.NoTouch = !touch
@@ -488,11 +488,10 @@ func (c *Ctx) Look(key []byte, touch bool) *engine.Entry {
 	return e
 }
 
-// ClusterMode reports whether the command obeys the rules of a cluster. Those that have been accepted before
-// did then.
+// ClusterMode reports whether the command must obey the rules of a cluster. Accepted commands were checked before.
 func (c *Ctx) ClusterMode() bool { return c.Host.Clustered() && !c.Origin.In(Accepted) }
 
-// Databases returns how many databases the command can use: all that there are, but for cluster mode.
+// Databases returns how many databases the command can use: all, except in cluster mode.
 func (c *Ctx) Databases() int {
 	n := c.Host.Keyspace().Databases()
 	if !c.ClusterMode() {

@@ -2,15 +2,15 @@ package command
 
 import "math"
 
-// This file reads deadlines, and the conditions under which they replace others.
+// This file reads deadlines, and the conditions for replacing a deadline.
 
-// TimeUnit is how a command gives a time: in units of so many ms, from now on or since 1970.
+// TimeUnit is the form of a command's time: its unit in ms, relative to now or to 1970.
 type TimeUnit struct {
 	MS       int64
 	Absolute bool // since 1970
 }
 
-// The ways in which EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT give a time.
+// The units of EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT.
 var (
 	InSeconds = TimeUnit{MS: 1000}
 	InMillis  = TimeUnit{MS: 1}
@@ -18,7 +18,7 @@ var (
 	AtMillis  = TimeUnit{MS: 1, Absolute: true}
 )
 
-// Deadline returns in ms since 1970 what n units mean at the time now; ok is false if that exceeds 64 bits.
+// Deadline converts n units at the time now to ms since 1970; ok is false if the result exceeds 64 bits.
 func (u TimeUnit) Deadline(now, n int64) (at int64, ok bool) {
 	if n > math.MaxInt64/u.MS || n < math.MinInt64/u.MS {
 		return 0, false
@@ -43,10 +43,10 @@ const (
 	errExpireGTLT Error = "ERR GT and LT options at the same time are not compatible"
 )
 
-// ExpireConditions say which deadlines EXPIRE and its like replace: they are its options.
+// ExpireConditions are the options of EXPIRE and its variants: which deadlines they replace.
 type ExpireConditions struct{ NX, XX, GT, LT bool }
 
-// ExpireConditions reads the options from argument from on; if they are wrong an error is written and ok is false.
+// ExpireConditions reads the options from argument from on; if they are wrong, it writes an error and ok is false.
 func (c *Ctx) ExpireConditions(from int) (cond ExpireConditions, ok bool) {
 	for o := c.Options(from); o.Next(); {
 		switch {
@@ -74,8 +74,8 @@ func (c *Ctx) ExpireConditions(from int) (cond ExpireConditions, ok bool) {
 	return cond, true
 }
 
-// Allow reports whether the deadline at may replace old, which is 0 if the key never expires: that is later than any
-// time.
+// Allow reports whether the deadline at may replace old. If old is 0, the key never expires, which counts as later
+// than any deadline.
 func (cond ExpireConditions) Allow(old, at int64) bool {
 	switch {
 	case cond.NX && old != 0, cond.XX && old == 0:

@@ -12,20 +12,20 @@ import (
 // ones do not.
 type Digest [sha1.Size]byte
 
-// Xor adds data without regard to its place.
+// Xor adds data; its order does not matter.
 func (d *Digest) Xor(data []byte) {
 	for i, b := range sha1.Sum(data) {
 		d[i] ^= b
 	}
 }
 
-// Mix adds data behind what is there.
+// Mix appends data; its order matters.
 func (d *Digest) Mix(data []byte) {
 	d.Xor(data)
 	*d = sha1.Sum(d[:])
 }
 
-// MixNumber adds a number behind what is there.
+// MixNumber appends a number.
 func (d *Digest) MixNumber(n uint32) { d.Mix(binary.BigEndian.AppendUint32(nil, n)) }
 
 // String returns the digest in hexadecimal digits.
@@ -41,7 +41,7 @@ func (d *Digest) Value(e *engine.Entry) {
 	}
 }
 
-// Pair adds two things that belong together, without regard to the place of the pair.
+// Pair adds a pair; the order of pairs does not matter.
 func (d *Digest) Pair(a, b []byte) {
 	var pair Digest
 	pair.Mix(a)

@@ -9,7 +9,7 @@ import (
 // Error is an error reply: its code word and text, exactly as Redis sends them.
 type Error string
 
-// Errors that more than one command gives.
+// Errors that several commands share.
 const (
 	ErrWrongType         Error = "WRONGTYPE Operation against a key holding the wrong kind of value"
 	ErrSyntax            Error = "ERR syntax error"
@@ -40,7 +40,7 @@ const (
 	ErrReadOnly          Error = "READONLY You can't write against a read only replica."
 )
 
-// Errors of commands while the disk fails. What it has failed with follows ErrMisconfAOF.
+// Errors of commands while the disk fails. The system's error text follows ErrMisconfAOF.
 const (
 	ErrMisconfAOF Error = "MISCONF Errors writing to the AOF file: "
 	ErrMisconfRDB Error = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. " +
@@ -66,13 +66,13 @@ func UnknownCommand(args [][]byte) Error {
 	return Error(b.String())
 }
 
-// UntilNUL returns what C would print of b.
+// UntilNUL returns b up to its first NUL, as C prints it.
 func UntilNUL(b []byte) []byte {
 	b, _, _ = bytes.Cut(b, []byte{0})
 	return b
 }
 
-// Printed is untilNUL for errors that show 128 bytes of a word at most; the precision of a format counts characters.
+// Printed is UntilNUL cut to 128 bytes, for errors. A precision in a Go format would count characters.
 func Printed(b []byte) []byte {
 	b = UntilNUL(b)
 	return b[:min(len(b), 128)]

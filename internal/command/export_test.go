@@ -1,6 +1,6 @@
 package command
 
-// UnusedNotes returns, for tests, the patterns of what is said of arguments that are none of the command's.
+// UnusedNotes returns the patterns of notes that match no argument of their command.
 func UnusedNotes(t *Table) map[string][]string {
 	unused := map[string][]string{}
 	for name, notes := range argumentNotes() {

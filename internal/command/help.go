@@ -2,7 +2,7 @@ package command
 
 import "fmt"
 
-// HelpReply answers a HELP sub-command: one status line each.
+// HelpReply replies to a HELP sub-command with a status line for each line.
 func HelpReply(c *Ctx, lines ...string) {
 	c.W.Array(len(lines))
 	for _, line := range lines {
@@ -10,8 +10,8 @@ func HelpReply(c *Ctx, lines ...string) {
 	}
 }
 
-// WrongUse answers a sub-command of a container, given in upper case, with a wrong number of arguments that its arity
-// lets pass.
+// WrongUse replies to a sub-command whose number of arguments is wrong although its arity allows it. container is in
+// upper case.
 func WrongUse(c *Ctx, container string) {
 	c.Err(Error(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%.128s'. Try %s HELP.",
 		c.Args[1], container)))

@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is fetched long before it is used has left the cache by then, and to list a hundred thousand keys takes time.
+// Memory that is prefetched too early has left the cache when it is used, and listing a hundred thousand keys takes
+// time.
 func TestOnlySomeKeysOfACommandAreWarmedBefore(t *testing.T) {
 	cmd := &Command{Keys: Keys("i1+r-1/1/0[RO,ACCESS]"), Lock: LockKeys}
 	for _, n := range []int{1, MaxHints - 1, MaxHints, MaxHints + 1, 100_000} {

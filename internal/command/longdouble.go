@@ -3,21 +3,21 @@ package command
 import "math/big"
 
 // The float increments of strings and hashes are computed as Redis computes them on x86: in the 80-bit extended
-// format, whose mantissa has 64 bits, and printed with at most 17 decimals. A *big.Float of precision 64 stands for
-// such a number here.
+// format, whose mantissa has 64 bits, and printed with at most 17 decimals. Here such a number is a *big.Float of
+// precision 64.
 
 const (
 	longDoublePrec     = 64
-	longDoubleMaxExp   = 16384 // of the largest number, as big.Float counts: the mantissa is below 1
+	longDoubleMaxExp   = 16384 // of the largest number, in big.Float's form with a mantissa below 1
 	longDoubleDecimals = 17
-	longDoubleMaxText  = 5*1024 - 1 // longer texts are not taken for numbers
+	longDoubleMaxText  = 5*1024 - 1 // longer texts are not numbers
 )
 
-// longDoubleUnderflow is half of the smallest number above 0. What is not larger would be rounded to 0.
+// longDoubleUnderflow is half of the smallest positive number. Numbers up to it are rounded to 0.
 var longDoubleUnderflow = new(big.Float).SetMantExp(big.NewFloat(1), -16446)
 
 // ParseLongDouble reads a number as C's strtold does, over the whole text: decimal or hexadecimal or an infinity,
-// without spaces. A number that the format cannot hold is not one, and neither is NaN.
+// without spaces. It refuses NaN, and numbers that the format cannot hold.
 func ParseLongDouble(text []byte) (x *big.Float, ok bool) {
 	if len(text) > longDoubleMaxText {
 		return nil, false
@@ -46,8 +46,8 @@ func ParseLongDouble(text []byte) (x *big.Float, ok bool) {
 	return x, true
 }
 
-// checkNumber reports whether s, which has no sign any more, is a number in C's notation, and in what base; zero says
-// that its value is 0, whatever its exponent.
+// checkNumber reports whether s, without a sign, is a number in C's notation, and its base; zero says that its value
+// is 0, whatever its exponent.
 func checkNumber(s string) (base int, zero, ok bool) {
 	base, exponent := 10, byte('e')
 	if len(s) > 2 && s[0] == '0' && s[1]|0x20 == 'x' {
@@ -91,7 +91,7 @@ mantissa:
 	return base, zero, true
 }
 
-// fitsLongDouble reports whether the format can hold x, which has no sign and is not meant to be 0.
+// fitsLongDouble reports whether the format can hold x, which is not negative and was not written as 0.
 func fitsLongDouble(x *big.Float) bool {
 	return !x.IsInf() && x.MantExp(nil) <= longDoubleMaxExp && x.Cmp(longDoubleUnderflow) > 0
 }

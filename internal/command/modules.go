@@ -5,7 +5,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// WriteModules writes the parts that are modules in Redis, as MODULE LIST and HELLO tell of them. They have no files.
+// WriteModules writes the parts that are modules in Redis, for MODULE LIST and HELLO. They have no files.
 func WriteModules(w *resp.Writer) {
 	w.Array(len(version.Modules))
 	for _, m := range version.Modules {

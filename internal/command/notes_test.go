@@ -10,7 +10,7 @@ import (
 	_ "github.com/atomredis/atomredis/server" // registers the commands
 )
 
-// What is said of arguments beside the table must be said of some.
+// Each note on arguments must match an argument.
 func TestEveryNoteOfDocumentationBelongsToAnArgument(t *testing.T) {
 	table := command.NewTable()
 	require.NotNil(t, table.Original("set"))

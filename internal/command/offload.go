@@ -2,44 +2,46 @@ package command
 
 import "iter"
 
-// Commands that take long are offloaded. A handler that has much to do says so (Ctx.Long), before it has changed or
-// written anything. Where the command can be offloaded the call ends there ([Retry]): the client waits, a view of the command's
-// keys is taken, the guard is released, and a goroutine in the background calls the handler again, on a keyspace that has
-// nothing but these keys. The reply of that call is the reply of a command that only reads. A value to store is computed
-// in a function that the handler passes to Result. Then the handler is called a third time, under a guard of the client's.
-// It gets the result if none of the keys that were read has changed meanwhile, and otherwise computes it again, at once.
+// Commands that take long are offloaded. A handler with much work announces it (Ctx.Long), before it has changed or
+// written anything. If the command can be offloaded, the call ends there ([Retry]). The session takes a view of the
+// command's keys and releases the guard, and the client waits. A background goroutine calls the handler again, on a
+// keyspace that has only these keys. If the command only reads, the reply of that call is its reply. If it stores a
+// value, the handler passes a function that computes the value to Result. Then the handler is called a third time,
+// under the client's guard. It gets the result if no key that was read has changed meanwhile; otherwise it computes
+// the value again, at once.
 //
-// Where a reply need not be of one instant, as in the SCAN family (Command.InSteps), there is no view: the offloaded
+// If a reply need not show one instant, as in the SCAN family (Command.InSteps), there is no view: the offloaded
 // handler works on the keyspace itself, and releases its guard after each step (Offload.Unlock).
 //
 // A command that reads very many keys has no view either, because taking it costs time for each key. The offloaded
 // handler goes through the keys in steps (LongKeys). Its reply is used if no key has changed before the last step.
 //
-// A command that takes no shards (its Flags are AllKeys and FollowsKeys) locks what it reads itself. It has no view either: the
-// offloaded handler works on the server's keyspace, as it would in place, and its reply is used as it is. LongQuery says that
-// such a command has much to compute.
+// A command that takes no shards (its Flags are AllKeys and FollowsKeys) locks what it reads itself. It has no view
+// either: the offloaded handler works on the server's keyspace, and its reply is used unchanged. Such a command
+// announces much work with LongQuery.
 //
 // So a handler needs no more than these calls. A key that a command reads, and that writes another one, must be RO in its
 // key specs. A command that changes values in place calls LongChange instead of Long: its view includes the keys that it
 // writes, the offloaded handler changes the copies, and its Result says what becomes of them.
 
-// LongFrom is how much work is long: about so many elements to go through, each of which takes a fraction of a
-// microsecond.
+// LongFrom is the number of elements from which work is long. Each element takes a fraction of a microsecond.
 const LongFrom = 16384
 
-// LongQueryFrom is how many documents take a query as long: each has a score, or a place in an order or a group.
+// LongQueryFrom is the number of documents from which a query is long: scoring, sorting or grouping each one takes
+// longer.
 const LongQueryFrom = LongFrom / 2
 
-// longBytes is how many bytes of strings take as long as an element.
+// longBytes is the number of bytes of strings that take as long as one element.
 const longBytes = 256
 
-// Offload is what the handler of an offloaded command has, in the offloaded call and in the one that gets its result.
+// Offload is the state of an offloaded command for its handler, in the offloaded call and in the one that gets its
+// result.
 type Offload struct {
 	// Keys are the names of all keys of the database, for an offloaded call of a command that declares no keys.
 	Keys iter.Seq[string]
-	// Unlock gives the guard of a command that is InSteps, or has called LongKeys, back between two steps, and after the
-	// last. Lock takes it again; everything may have changed. It reports false if nobody wants the reply any more. They are
-	// nil for other commands.
+	// Unlock and Lock are for commands that are InSteps or have called LongKeys; otherwise they are nil. Unlock
+	// releases the guard between two steps, and after the last. Lock takes it again; everything may have changed. It
+	// returns false if the reply is no longer wanted.
 	Unlock func()
 	Lock   func() bool
 	// Changes says that the keyspace includes the keys that the command changes: the handler has called LongChange.
@@ -48,12 +50,12 @@ type Offload struct {
 	Result any
 	// Done says that the handler is called for the last time.
 	Done bool
-	// Unwanted is closed when nobody wants the reply any more. It is nil for commands that have a view.
+	// Unwanted is closed when the reply is no longer wanted. It is nil for commands that have a view.
 	Unwanted <-chan struct{}
 }
 
-// Wanted reports whether somebody still wants the reply: the client has not gone, and has not been killed. Handlers that have
-// called LongQuery ask it now and then, and end soon when it reports false; what they reply then does not matter.
+// Wanted reports whether the reply is still wanted: the client has not disconnected or been killed. Handlers that
+// have called LongQuery ask now and then, and end soon after it returns false; their reply is dropped.
 func (a *Offload) Wanted() bool {
 	if a == nil {
 		return true
@@ -66,8 +68,8 @@ func (a *Offload) Wanted() bool {
 	}
 }
 
-// Long must be called before work on n elements, of values with so many elements: to take a view of these takes time
-// for all of them, which is worth it only if n is not much less. It does not return if the command is offloaded.
+// Long must be called before work on n elements of values whose size is of. A view costs time for all elements of
+// the values, so it pays only if n is not much smaller. Long does not return if the command is offloaded.
 func (c *Ctx) Long(n, of int) {
 	if isLong(n, of) {
 		c.long(OnView)
@@ -95,11 +97,11 @@ func (c *Ctx) LongQuery(n int) {
 	}
 }
 
-// Way is how a command is offloaded.
+// Way is a way to offload a command.
 type Way uint8
 
 const (
-	OnView     Way = iota // on a view of the keys that it reads; one that is InSteps on the keyspace itself
+	OnView     Way = iota // on a view of the keys that it reads; if it is InSteps, on the keyspace itself
 	OnCopies              // on a view of all its keys, which it changes
 	OnKeys                // on the keyspace itself, if none of its keys changes
 	OnOwnLocks            // on the keyspace itself, with locks that the handler takes
@@ -107,7 +109,7 @@ const (
 
 func isLong(n, of int) bool { return n >= LongFrom && n >= of/longShare }
 
-// longShare is the part of values that a command must go through to be offloaded.
+// longShare: a command is offloaded only if it goes through at least 1/longShare of its values.
 const longShare = 16
 
 // LongBytes is Long for work on n bytes of strings.
@@ -125,8 +127,8 @@ func (c *Ctx) long(way Way) {
 	}
 }
 
-// stepBatches is how many batches of keys are read under each lock: their values take some ten microseconds, and the locks of
-// all shards about one.
+// stepBatches is the number of batches of keys that are read under each lock. Reading their values takes some ten
+// microseconds, and locking all shards about one.
 const stepBatches = 8
 
 // nextKeys ends a step of a command that goes through many keys.
@@ -139,8 +141,8 @@ func (c *Ctx) nextKeys() {
 	}
 }
 
-// Result returns what compute returns, which the command will store. It may have been computed by an offloaded call,
-// where Result does not return.
+// Result returns what compute returns, which the command will store. An offloaded call may have computed it; in that
+// call Result does not return.
 func Result[T any](c *Ctx, compute func() T) (result T) {
 	switch a := c.Offload; {
 	case a == nil:

@@ -7,7 +7,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Shared by the commands that pop from lists and sorted sets.
+// This file is shared by the commands that pop from lists and sorted sets.
 
 // ErrCountPositive is the error of LMPOP and ZMPOP for a COUNT of 0 or less.
 const ErrCountPositive Error = "ERR count should be greater than 0"
@@ -15,7 +15,7 @@ const ErrCountPositive Error = "ERR count should be greater than 0"
 // MultiPopArgs are the arguments of LMPOP, ZMPOP and their blocking forms.
 type MultiPopArgs struct {
 	Keys    [][]byte
-	Second  bool // the second of the two ends was chosen
+	Second  bool // the second of the two ends is named
 	Count   int64
 	Timeout int64 // in ms
 }

@@ -9,18 +9,18 @@ import (
 
 // Rebuilder encodes keys as the commands that make them, in the form of an append-only file that Redis 7 loads.
 type Rebuilder struct {
-	// Emit takes what has been encoded, whole commands, now and then. It does not keep it.
+	// Emit gets encoded commands, always complete ones. It must not keep the bytes.
 	Emit func(commands []byte)
 
 	buf []byte
 }
 
-// RebuildElements is how many elements are in one command at most.
+// RebuildElements is the largest number of elements in one command.
 const RebuildElements = 64
 
 const (
-	rebuildBytes = 64 << 10 // the elements of one command make about so many bytes at most
-	rebuildChunk = 1 << 20  // bytes from which on Emit is called
+	rebuildBytes = 64 << 10 // about the largest size of the elements of one command
+	rebuildChunk = 1 << 20  // Emit is called from so many bytes on
 )
 
 // Command encodes one command.
@@ -31,7 +31,7 @@ func (r *Rebuilder) Command(args ...[]byte) {
 	}
 }
 
-// Flush gives what has been encoded to Emit. It is called at the end.
+// Flush passes the encoded commands to Emit. It must be called at the end.
 func (r *Rebuilder) Flush() {
 	if len(r.buf) > 0 {
 		r.Emit(r.buf)
@@ -49,7 +49,7 @@ func AppendRequest(dst []byte, args [][]byte) []byte {
 	return w.Buf
 }
 
-// Select makes a database that of the commands that follow.
+// Select selects a database for the next commands.
 func (r *Rebuilder) Select(db int) {
 	r.Command([]byte("SELECT"), strconv.AppendInt(nil, int64(db), 10))
 }
@@ -72,7 +72,7 @@ type Elements struct {
 	bytes    int
 }
 
-// Collection returns what distributes the elements of a collection over commands that begin with a name and the key.
+// Collection returns an Elements whose commands begin with name and the key.
 func (r *Rebuilder) Collection(name string, key []byte) *Elements {
 	return &Elements{r: r, head: 2, args: [][]byte{[]byte(name), key}}
 }
@@ -88,7 +88,7 @@ func (c *Elements) Add(element ...[]byte) {
 	}
 }
 
-// End encodes what has gathered.
+// End encodes the remaining elements.
 func (c *Elements) End() {
 	if c.elements > 0 {
 		c.r.Command(c.args...)

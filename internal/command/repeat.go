@@ -2,14 +2,14 @@ package command
 
 import "math"
 
-// This file has what commands share that draw random elements.
+// This file is shared by commands that draw random elements.
 
-// Repeat writes as many random elements, which may repeat, as a negative count asks for. Nothing but the count bounds
-// such a reply, and it must fit into memory: it may be as long as two strings of proto-max-bulk-len. The command is
-// refused at once if the shortest elements would take more than that, and else as soon as what is written does.
+// Repeat writes -count random elements, which may repeat, for a negative count. Only the count bounds such a reply,
+// and it must fit into memory: its limit is twice proto-max-bulk-len. The command is refused at once if even the
+// shortest elements would exceed the limit, and otherwise when the written reply does.
 //
-// begin writes the header of n elements, and draw writes the next n of them; it leaves out those for which room is
-// false.
+// begin writes the header for n elements, and draw writes the next n of them; it skips elements for which room
+// returns false.
 func (c *Ctx) Repeat(count int64, begin func(n int), draw func(n int, room func() bool)) {
 	const (
 		shortest = len("$0\r\n\r\n")

@@ -2,8 +2,8 @@ package command
 
 import "github.com/atomredis/atomredis/engine"
 
-// A call of a handler does not always come to its end. If the handler cannot go on, the call ends by a panic with a
-// [Retry], and the handler is called again from its start later:
+// A call of a handler may end early. If the handler cannot continue, the call ends by a panic with a [Retry], and
+// the handler is called again from its start later:
 //
 //	reason          why the call ends                           when the handler is called again
 //	RetryAway       it reads a value that is not in memory      the value has been read from the store
@@ -11,14 +11,14 @@ import "github.com/atomredis/atomredis/engine"
 //	                                                            place for one; then by the client, with the result
 //	RetryComputed   the offloaded call has its result (Result)  by the client, with the result
 //
-// A handler need not know of this, because a call ends early only before it has changed anything: engine.Guard.OnAway
-// and Ctx.Long see to that. What it has written is dropped. A handler that recovers from panics must pass a Retry on.
+// Handlers need no code for this, because a call ends early only before it has changed anything: engine.Guard.OnAway
+// and Ctx.Long ensure that. Its output is dropped. A handler that recovers from panics must pass a Retry on.
 //
 // Only this file panics with a Retry. The two functions that call handlers recover it: Session.run for a client, and
 // offload.compute, which has a goroutine of its own; both ask EndedEarly. A panic with anything else is a bug, or a
 // stored value that cannot be read (engine.LoadError).
 
-// Retry says why a call of a handler has ended early. The zero value says that it has come to its end.
+// Retry says why a call of a handler has ended early. The zero value says that it has not.
 type Retry struct {
 	Reason RetryReason
 	Away   *engine.Away // the value, if it is one that is not in memory
@@ -34,7 +34,7 @@ const (
 	RetryComputed
 )
 
-// EndedEarly returns why a call has ended early, which has panicked with p; ok is false if that is a failure.
+// EndedEarly returns why a call that panicked with p has ended early; ok is false if p is not a Retry.
 func EndedEarly(p any) (retry Retry, ok bool) {
 	retry, ok = p.(Retry)
 	return retry, ok

@@ -10,8 +10,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file reads what SCAN, HSCAN, SSCAN and ZSCAN have in common: a cursor, and options that say how much to return
-// of what is found.
+// This file is shared by SCAN, HSCAN, SSCAN and ZSCAN: the cursor, and the options that filter and limit the reply.
 
 const (
 	errNoValues Error = "ERR NOVALUES option can only be used in HSCAN"
@@ -20,7 +19,7 @@ const (
 
 // ScanOptions are the arguments of a command of the SCAN family.
 type ScanOptions struct {
-	// Cursor is where to go on.
+	// Cursor is the place to continue from.
 	Cursor uint64
 	// Count is about how many elements to visit, at least 1.
 	Count int
@@ -44,13 +43,13 @@ const (
 	ScanSlot                           // SLOT
 )
 
-// Match reports whether MATCH lets key pass. A lone "*" is no filter at all: unlike in glob.Match it lets an empty key
-// pass too.
+// Match reports whether key matches the pattern. A lone "*" is no filter: unlike in glob.Match, the empty key passes
+// too.
 func (o *ScanOptions) Match(key []byte) bool {
 	return o.Pattern == nil || glob.Match(o.Pattern, key, false)
 }
 
-// Matcher returns what tells which keys the pattern means; nil if there is no pattern.
+// Matcher returns a function that reports whether a key matches the pattern; nil if there is no pattern.
 func (o *ScanOptions) Matcher() func(key string) bool {
 	if o.Pattern == nil {
 		return nil
@@ -62,8 +61,8 @@ func (o *ScanOptions) Matcher() func(key string) bool {
 	}
 }
 
-// ScanOptions reads the cursor, argument from, and the options behind it; if they are wrong an error is written and
-// ok is false.
+// ScanOptions reads the cursor, which is argument from, and the options after it; if they are wrong, it writes an
+// error and ok is false.
 func (c *Ctx) ScanOptions(from int, allow ScanAllow) (o ScanOptions, ok bool) {
 	cursor, ok := c.scanCursor(c.Args[from])
 	if !ok {
@@ -112,14 +111,14 @@ func (c *Ctx) ScanFilter(from int, allow ScanAllow) (o ScanOptions, ok bool) {
 	return o, true
 }
 
-// ScanCollection reads the arguments of a command that walks the collection of type typ under key argument 1. If
-// there is nothing to walk, because an argument is wrong or the key does not exist, the reply is written and ok is
-// false. The key is looked at before the options are: a missing key hides mistakes in them.
+// ScanCollection reads the arguments of a command that walks the collection of type typ under key argument 1. If an
+// argument is wrong or the key does not exist, it writes the reply and ok is false. The key is read before the
+// options: a missing key hides mistakes in them.
 func (c *Ctx) ScanCollection(typ engine.Type, allow ScanAllow) (e *engine.Entry, o ScanOptions, ok bool) {
 	if _, ok = c.scanCursor(c.Args[2]); !ok {
 		return nil, o, false
 	}
-	if c.Offload != nil { // it has been read, and that is counted once
+	if c.Offload != nil { // the first call has counted the read
 		e = c.G.Peek(c.DB, c.Args[1])
 	}
 	if e == nil || e.Type() != typ {
@@ -138,16 +137,16 @@ func (c *Ctx) ScanCollection(typ engine.Type, allow ScanAllow) (e *engine.Entry,
 }
 
 const (
-	// scanStep is how many elements are visited under one guard by an offloaded command,
+	// scanStep is how many elements an offloaded command visits under one guard.
 	scanStep = 256
-	// scanRoom is for how many bytes of them there is room before, so that what has been found is not moved under the guard.
+	// scanRoom is the initial buffer for found elements in bytes, so that it rarely grows under the guard.
 	scanRoom = 64 << 10
 )
 
-// ScanSteps visits as many elements as the options say, of so many, and returns the cursor to reply with. scan visits
-// count elements from a cursor on, adds what it finds to found, and returns the next cursor. A long scan is offloaded,
-// as if the client sent commands with small counts one after the other: the same is found if nothing changes meanwhile, and
-// what the SCAN family promises holds if something does. No guard is held afterwards then.
+// ScanSteps visits as many elements as the options say, of a collection whose size is of, and returns the cursor for
+// the reply. scan visits count elements from a cursor on, adds what it finds to found, and returns the next cursor.
+// A long scan is offloaded, as if the client sent commands with small counts one after the other, with the
+// guarantees of the SCAN family. No guard is held after an offloaded scan.
 func (c *Ctx) ScanSteps(o *ScanOptions, of int, found *resp.Writer, scan func(cursor uint64, count int) (next uint64)) (next uint64) {
 	c.Long(min(o.Count, of), 0)
 	if c.Offload == nil {
@@ -170,8 +169,8 @@ func (c *Ctx) ScanSteps(o *ScanOptions, of int, found *resp.Writer, scan func(cu
 	}
 }
 
-// ScanValue is ScanSteps for the collection e, which ScanCollection has returned. scan gets it as it is at the step. The
-// walk ends if it has gone.
+// ScanValue is ScanSteps for the collection e, which ScanCollection has returned. scan gets its present state at
+// each step. The walk ends if the key is gone.
 func (c *Ctx) ScanValue(e *engine.Entry, o *ScanOptions, found *resp.Writer,
 	scan func(e *engine.Entry, cursor uint64, count int) uint64) (next uint64) {
 	typ := e.Type()
@@ -186,8 +185,8 @@ func (c *Ctx) ScanValue(e *engine.Entry, o *ScanOptions, found *resp.Writer,
 }
 
 // scanCursor reads a cursor as C's strtoul reads numbers: signs, leading zeros and the empty text are accepted, a
-// negative number that begins with zero counts back from 2^64, and a zero byte ends the text. As since Redis 7.2 other
-// negative numbers are not accepted. Spaces and anything else are not accepted.
+// negative number that begins with zero counts back from 2^64, and a zero byte ends the text. Other negative numbers
+// are refused, as since Redis 7.2, and so is any other text.
 func (c *Ctx) scanCursor(arg []byte) (cursor uint64, ok bool) {
 	i, negative := 0, false
 	if len(arg) > 0 && (arg[0] == '-' || arg[0] == '+') {
@@ -203,7 +202,7 @@ func (c *Ctx) scanCursor(arg []byte) (cursor uint64, ok bool) {
 		}
 		cursor = cursor*10 + d
 	}
-	if digits == 1 && i == digits || negative && arg[digits] != '0' && i == len(arg) { // only a sign, or as -1
+	if digits == 1 && i == digits || negative && arg[digits] != '0' && i == len(arg) { // only a sign, or a negative number such as -1
 		c.Err(ErrInvalidCursor)
 		return 0, false
 	}
@@ -213,7 +212,7 @@ func (c *Ctx) scanCursor(arg []byte) (cursor uint64, ok bool) {
 	return cursor, true
 }
 
-// ScanReply replies with the cursor to go on with and the n elements that were found, which are bulk strings.
+// ScanReply replies with the next cursor and the n found elements, which are bulk strings.
 func (c *Ctx) ScanReply(next uint64, n int, found *resp.Writer) {
 	var scratch [20]byte
 	c.W.Array(2)

@@ -2,53 +2,53 @@ package command
 
 import "github.com/atomredis/atomredis/engine"
 
-// Service is what a protocol has in a server beside its commands: what it remembers that is in no key, and what it
-// does when clients change keys or go away.
+// Service is a protocol's part of the server beside its commands: state outside of keys, and hooks for changes of
+// keys and for clients that disconnect.
 type Service interface {
 	// Start is called once, before there are clients and keys.
 	Start(h Host)
-	// Loaded says that keys may be there of which the service has heard nothing: behind a start, and when a follower
-	// becomes a master.
+	// Loaded says that keys may exist for which Heard was not called: after a start, and when a follower becomes a
+	// master.
 	Loaded()
-	// Following says that the server follows another one from now on: what clients have of the service here is theirs no
-	// more. A guard over everything is held.
+	// Following says that the server follows another one from now on: its clients lose what they hold in the
+	// service. A guard over everything is held.
 	Following()
-	// Close ends what the service does by itself, and waits for it.
+	// Close stops the service's goroutines and waits for them.
 	Close()
 
 	// Events are the classes of keyspace events that Heard is called with, whatever notify-keyspace-events says.
 	Events() engine.EventClass
-	// Heard tells of an event that a client has caused, under the guard of its command. own says that the client's own
-	// goroutine runs, and not another one that serves it. What a server that follows another one repeats no client of its
-	// own has caused.
+	// Heard is called for an event that a client has caused, under the guard of its command. own says that the
+	// client's own goroutine calls it, and not another one that serves the client. It is not called for commands
+	// that a follower repeats.
 	Heard(by Client, own bool, event string, db int, key string)
 
-	// NewClient returns what the service keeps with a new client, which Client.State gives back.
+	// NewClient returns the service's state for a new client, which Client.State returns.
 	NewClient() any
-	// Gone tells that a client has gone. No guard is held.
+	// Gone is called when a client has disconnected. No guard is held.
 	Gone(c Client)
 	// MustSee reports whether Gone would change anything.
 	MustSee(c Client) bool
 }
 
-// Keeper is a Service with something that belongs to the data but is no key, like indexes. It is stored with checkpoints, and
-// is part of copies and files, as the commands that make it again.
+// Keeper is a Service with data outside of keys, such as indexes. The data is part of checkpoints, copies and files,
+// as commands that make it again.
 type Keeper interface {
 	Service
 	// Stored returns the commands as RESP arrays, nil if there are none. A guard over everything is held.
 	Stored() []byte
-	// Restore makes what Stored has returned, in the place of what there is; nil is nothing. A guard over everything is held, or
-	// nothing else runs yet. The keys are loaded afterwards.
+	// Restore replaces the data by that of Stored; nil is no data. A guard over everything is held, or nothing else
+	// runs yet. The keys are loaded afterwards.
 	Restore(commands []byte) error
 }
 
-// ServiceID tells services apart.
+// ServiceID identifies a service.
 type ServiceID int
 
-// services are those that servers have, in the order of their IDs.
+// services create the services of a server, in the order of their IDs.
 var services []func() Service
 
-// RegisterService says that servers have a service, which create makes. It is called while the program starts.
+// RegisterService adds a service, made by create, to every server. It is called while the program starts.
 func RegisterService(create func() Service) ServiceID {
 	services = append(services, create)
 	return ServiceID(len(services) - 1)

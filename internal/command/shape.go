@@ -8,7 +8,7 @@ import (
 	"github.com/atomredis/atomredis/engine"
 )
 
-// This file has what follows from the entry of a command.
+// This file derives facts from the entry of a command.
 
 // LockSet says which shards a command's guard takes.
 type LockSet uint8
@@ -17,11 +17,11 @@ type LockSet uint8
 const (
 	LockNone  LockSet = iota // the command uses no keys
 	LockFirst                // its only key is argument 1
-	LockKeys                 // the keys that its specs find, and those that it derives
+	LockKeys                 // the keys that its specs find, and its derived keys
 	LockAll                  // the whole keyspace
 )
 
-// sub returns the sub-command of that name, in whatever case, or nil.
+// sub returns the sub-command of that name, in any case, or nil.
 func (cmd *Command) sub(name []byte) *Command {
 	for _, sub := range cmd.Subs {
 		if EqualFold(name, sub.Name[len(cmd.Name)+1:]) {
@@ -31,7 +31,7 @@ func (cmd *Command) sub(name []byte) *Command {
 	return nil
 }
 
-// derive fills in what follows from the facts of the entry.
+// derive fills in the derived fields of the entry.
 func (cmd *Command) derive() {
 	for i := range cmd.Keys {
 		k := &cmd.Keys[i]
@@ -72,7 +72,7 @@ func (cmd *Command) derive() {
 	}
 }
 
-// among is the end of lookup, for cmd, which args[0] names; cmd may be nil.
+// among is the last step of a lookup: args[0] names cmd, which may be nil.
 func (cmd *Command) among(args [][]byte) (found, container *Command) {
 	if cmd == nil || cmd.Subs == nil || len(args) < 2 {
 		return cmd, nil
@@ -115,8 +115,8 @@ func (cmd *Command) Shards(ks *engine.Keyspace, args [][]byte) uint64 {
 	return 0
 }
 
-// ShardsAmong is Shards for a command that shares its guard with others, which cannot get more shards when values lead
-// it to further keys.
+// ShardsAmong is Shards for a command that shares its guard with others. Such a guard cannot be extended when values
+// lead to further keys.
 func (cmd *Command) ShardsAmong(ks *engine.Keyspace, args [][]byte) uint64 {
 	if cmd.Flags&FollowsKeys != 0 {
 		return engine.AllShards
@@ -124,11 +124,11 @@ func (cmd *Command) ShardsAmong(ks *engine.Keyspace, args [][]byte) uint64 {
 	return cmd.Shards(ks, args)
 }
 
-// MaxHints is how many keys are warmed before commands use them: what is fetched must still be in the cache then.
+// MaxHints is how many keys are warmed before commands use them: more would leave the cache again.
 const MaxHints = 256
 
-// AppendHints appends what the command will use, until there are MaxHints. A command that may have more keys warms them as
-// it goes through them: Ctx.WarmKeys.
+// AppendHints appends the keys that the command will use, until there are MaxHints. A command with more keys warms
+// them as it goes through them: Ctx.WarmKeys.
 func (cmd *Command) AppendHints(hints []engine.Hint, args [][]byte) []engine.Hint {
 	switch cmd.Lock {
 	case LockFirst:
@@ -136,7 +136,7 @@ func (cmd *Command) AppendHints(hints []engine.Hint, args [][]byte) []engine.Hin
 		if i := cmd.Element; i != 0 && i < len(args) {
 			h.Element = args[i]
 		} else if n := len(hints); n > 0 && bytes.Equal(hints[n-1].Key, h.Key) {
-			return hints // as in many pipelines
+			return hints // the common case in pipelines
 		}
 		hints = append(hints, h)
 	case LockKeys, LockAll:
@@ -169,7 +169,7 @@ func (cmd *Command) EachKey(args [][]byte, fn func(i int, spec *KeySpec) bool) b
 	return fit
 }
 
-// UseOfKey returns the flags of a key that spec finds among args: what the command does to it.
+// UseOfKey returns the flags of a key that spec finds among args: how the command uses it.
 func (cmd *Command) UseOfKey(spec *KeySpec, args [][]byte) []string {
 	if !slices.Contains(spec.Flags, variableFlags) {
 		return spec.Flags
@@ -182,11 +182,11 @@ func (cmd *Command) UseOfKey(spec *KeySpec, args [][]byte) []string {
 	return slices.DeleteFunc(slices.Clone(spec.Flags), func(f string) bool { return f == variableFlags })
 }
 
-// variableFlags is the flag of a spec that says that others depend on the arguments.
+// variableFlags is the flag of a spec whose other flags depend on the arguments.
 const variableFlags = "variable_flags"
 
-// MayReplicate reports whether the command may write or publish. A script or function that declares that it does not
-// is taken at its word, which it is held to when it runs.
+// MayReplicate reports whether the command may write or publish. A script or function that declares no-writes counts
+// as a reader; the server enforces that when it runs.
 func (cmd *Command) MayReplicate(host Host, args [][]byte) bool {
 	if cmd.Flags&MayReplicate == 0 || cmd.Script == nil {
 		return cmd.Flags&(Write|MayReplicate) != 0
@@ -195,8 +195,8 @@ func (cmd *Command) MayReplicate(host Host, args [][]byte) bool {
 	return !script.Declared || !script.ReadOnly
 }
 
-// NeedsMemory reports whether the command may need more memory. What a script does that declares nothing is seen when
-// it does it.
+// NeedsMemory reports whether the command may need more memory. A script without a declaration counts as false; its
+// commands are checked when it runs them.
 func (cmd *Command) NeedsMemory(host Host, args [][]byte) bool {
 	if cmd.Script == nil {
 		return cmd.Flags&DenyOOM != 0
@@ -205,8 +205,8 @@ func (cmd *Command) NeedsMemory(host Host, args [][]byte) bool {
 	return script.Declared && !script.ReadOnly && !script.AllowOOM
 }
 
-// MayNeedMemory is NeedsMemory for those that can tell a command to wait, but not to fail: a script that declares nothing
-// may need memory too, and once it has begun to write nothing stops it.
+// MayNeedMemory is NeedsMemory for callers that make a command wait, but not fail. Here a script without a
+// declaration counts as true, because nothing stops it once it has begun to write.
 func (cmd *Command) MayNeedMemory(host Host, args [][]byte) bool {
 	if cmd.Script == nil || cmd.Flags&MayReplicate == 0 {
 		return cmd.NeedsMemory(host, args)
@@ -215,7 +215,7 @@ func (cmd *Command) MayNeedMemory(host Host, args [][]byte) bool {
 	return !script.Declared || !script.ReadOnly && !script.AllowOOM
 }
 
-// mayBeSlow reports whether the time that a command takes depends on more than a few lookups.
+// mayBeSlow reports whether a command may take longer than a few lookups.
 func (cmd *Command) mayBeSlow() bool {
 	constant := strings.HasPrefix(cmd.Complexity, "O(1)") ||
 		strings.HasPrefix(cmd.Complexity, "O(log") && !strings.ContainsAny(cmd.Complexity, "+*")

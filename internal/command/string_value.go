@@ -2,9 +2,9 @@ package command
 
 import "github.com/atomredis/atomredis/engine"
 
-// This file has what all commands on strings need, and those on what is kept in strings.
+// This file is shared by all commands on strings, and on types that are stored as strings.
 
-// LengthAllowed reports whether a string may be n + more bytes long; if not an error is written.
+// LengthAllowed reports whether a string may be n + more bytes long; if not, it writes an error.
 func (c *Ctx) LengthAllowed(n, more int) bool {
 	if limit := c.Host.MaxBulk(); (n > limit || more > limit-n) && !c.Origin.In(Accepted) {
 		c.Err(ErrStringTooLong)
@@ -13,8 +13,8 @@ func (c *Ctx) LengthAllowed(n, more int) bool {
 	return true
 }
 
-// Store makes a copy of v the value of e, a string, or of a new entry if e is nil, and reports the change. The deadline
-// stays.
+// Store makes a copy of v the value of the string e, or of a new entry if e is nil, and reports the change. The
+// deadline stays.
 func (c *Ctx) Store(e *engine.Entry, key, v []byte, event string) *engine.Entry {
 	if e == nil {
 		e = c.G.CreateString(c.DB, key, v)
@@ -25,7 +25,7 @@ func (c *Ctx) Store(e *engine.Entry, key, v []byte, event string) *engine.Entry 
 	return e
 }
 
-// ReplyString replies with the string of e, a null if that is nil.
+// ReplyString replies with the string of e, or a null if e is nil.
 func (c *Ctx) ReplyString(e *engine.Entry) {
 	if e == nil {
 		c.W.Null()
@@ -34,8 +34,8 @@ func (c *Ctx) ReplyString(e *engine.Entry) {
 	}
 }
 
-// MaxCopied is the length in bytes up to which strings are copied into the output. Longer ones are sent from where they
-// lie, if the transport can.
+// MaxCopied is the length in bytes up to which strings are copied into the output. Longer ones are sent without a
+// copy, if the transport can.
 const MaxCopied = 32 << 10
 
 // Bulk replies with the string of e.
@@ -48,8 +48,8 @@ func (c *Ctx) Bulk(e *engine.Entry) {
 	}
 }
 
-// SetString makes v the value of e, of whatever type it was, or of a new entry if e is nil, without a deadline, and
-// reports the change.
+// SetString makes v the value of e, of any type, or of a new entry if e is nil. It removes the deadline and reports
+// the change.
 func (c *Ctx) SetString(e *engine.Entry, key, v []byte) *engine.Entry {
 	existed := e != nil
 	if e = c.Overwrite(e, key, v); existed {
@@ -59,8 +59,8 @@ func (c *Ctx) SetString(e *engine.Entry, key, v []byte) *engine.Entry {
 	return e
 }
 
-// SetOwnString is SetString for v that belongs to the value from now on. It returns memory that nobody uses any more:
-// that of the value before, or v itself if it was short; nil if there is none.
+// SetOwnString is SetString, but the value takes over the memory of v. It returns memory that is unused now: that of
+// the old value, or v itself if it was short; otherwise nil.
 func (c *Ctx) SetOwnString(e *engine.Entry, key, v []byte) (_ *engine.Entry, spare []byte) {
 	if len(v) <= MaxCopied {
 		return c.SetString(e, key, v), v
@@ -75,8 +75,8 @@ func (c *Ctx) SetOwnString(e *engine.Entry, key, v []byte) (_ *engine.Entry, spa
 	return e, spare
 }
 
-// Overwrite makes v the value of e, of whatever type it was, or of a new entry if e is nil: a copy of it, or v itself
-// if the command may keep it.
+// Overwrite makes v the value of e, of any type, or of a new entry if e is nil. It stores a copy, or v itself if the
+// command may keep it.
 func (c *Ctx) Overwrite(e *engine.Entry, key, v []byte) *engine.Entry {
 	keep := c.Client.MayKeep(v)
 	switch {

@@ -4,8 +4,8 @@ package command
 //
 //	key value [NX | XX] [EX seconds | PX milliseconds] [GET]
 //
-// Words in lower case are arguments, others are literal tokens. A token takes the arguments behind it. […] is optional,
-// <…> is not, | separates choices, and "x [x ...]" repeats x, which may be several words.
+// Words in lower case are arguments, others are literal tokens. A token takes the arguments after it. […] is
+// optional, <…> is not, | separates choices, and "x [x ...]" repeats x, which may be several words.
 
 import (
 	"errors"
@@ -56,8 +56,8 @@ func (cmd *Command) Arguments() ([]*Argument, error) {
 	return args, nil
 }
 
-// numberKeys finds the key spec of each key argument: the first belongs to the first spec, and so on; what is left
-// belongs to the last.
+// numberKeys finds the key spec of each key argument: the first belongs to the first spec, and so on; the remaining
+// ones belong to the last.
 func (cmd *Command) numberKeys(args []*Argument, next *int) {
 	for _, a := range args {
 		if a.Kind == ArgKey {
@@ -71,8 +71,7 @@ func (cmd *Command) numberKeys(args []*Argument, next *int) {
 	}
 }
 
-// syntaxWords splits a grammar into words and brackets. Brackets touch what they enclose, which tells them from the
-// tokens < and >.
+// syntaxWords splits a grammar into words and brackets. Brackets touch what they enclose, unlike the tokens < and >.
 func syntaxWords(s string) []string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -205,7 +204,7 @@ func (p *syntaxParser) group() (*Argument, error) {
 	return a, nil
 }
 
-// repetition parses "[x ...]" if x is what the sequence ends with, and marks that as repeatable.
+// repetition parses "[x ...]" if the sequence ends with x, and marks x as repeatable.
 func (p *syntaxParser) repetition(seq *[]*Argument) bool {
 	if p.peek() != "[" {
 		return false
@@ -259,7 +258,7 @@ func joinNames(args []*Argument) string {
 	return strings.Join(names, "_")
 }
 
-// isToken reports whether a word stands for itself.
+// isToken reports whether a word is a literal token.
 func isToken(word string) bool {
 	return !strings.Contains("[]()|...", word) &&
 		!strings.ContainsFunc(word, func(r rune) bool { return r >= 'a' && r <= 'z' })
@@ -281,7 +280,7 @@ func tokenName(token string) string {
 	return strings.ToLower(token)
 }
 
-// argumentKind tells from the name of an argument what it is.
+// argumentKind returns the kind of an argument, which follows from its name.
 func argumentKind(cmd *Command, name string) string {
 	switch name {
 	case "key", "key1", "key2", "newkey", "source", "destination", "src", "dst", "destkey", "sourcekey",

@@ -10,25 +10,25 @@ import (
 	"github.com/atomredis/atomredis/engine/glob"
 )
 
-// This file has what COMMAND DOCS says of arguments beside what follows from their grammar.
+// This file has the facts about arguments that COMMAND DOCS shows and the grammar does not have.
 
-// argumentNote is what COMMAND DOCS says of an argument and the syntax does not.
+// argumentNote is what COMMAND DOCS shows of an argument beside its syntax.
 type argumentNote struct {
-	pattern           string // of the name that follows from the syntax
-	name, kind        string // instead; "" if it stays
-	keySpec           int    // 0 if it stays
+	pattern           string // matches the name from the syntax
+	name, kind        string // replace those of the syntax; "" keeps them
+	keySpec           int    // 0 keeps that of the syntax
 	since, deprecated string
 }
 
-// newerFilters are the notes of what CLIENT LIST and CLIENT KILL have of Valkey 9.
+// newerFilters are the notes of the filters that CLIENT LIST and CLIENT KILL have from Valkey 9.
 const newerFilters = "name @9.0.0; idle @9.0.0; flags @9.0.0; lib-name @9.0.0; lib-ver @9.0.0; db @9.0.0; capa @9.0.0; ip " +
 	"@9.0.0; not-client-id @9.0.0; normal_* @9.0.0; not-username @9.0.0; not-ip:port @9.0.0; not-laddr " +
 	"@9.0.0; not-name @9.0.0; not-flags @9.0.0; not-lib-name @9.0.0; not-lib-ver @9.0.0; not-db @9.0.0; " +
 	"not-capa @9.0.0; not-ip @9.0.0"
 
-// argumentNotes are the notes of each command, in the order of the arguments: a note is for the first argument that
-// its pattern fits, counted from the outside inward and from left to right, and for no other. A note is a pattern,
-// and then a name, :kind, #key spec, @since, !deprecated, as far as they are there.
+// argumentNotes are the notes of each command, in the order of the arguments. A note belongs only to the first
+// argument that its pattern matches, from the outside inward and from left to right. A note is a pattern, then
+// optionally a name, :kind, #key spec, @since, !deprecated.
 var argumentNotes = sync.OnceValue(func() map[string][]argumentNote {
 	notes := map[string][]argumentNote{}
 	for _, g := range []struct{ notes, commands string }{
@@ -122,7 +122,7 @@ var argumentNotes = sync.OnceValue(func() map[string][]argumentNote {
 	return notes
 })
 
-// parseArgumentNote reads a note. One that cannot be read is a mistake in the table.
+// parseArgumentNote reads a note. An invalid note is a mistake in the table.
 func parseArgumentNote(s string) argumentNote {
 	words := strings.Fields(s)
 	n := argumentNote{pattern: words[0]}
@@ -147,7 +147,7 @@ func parseArgumentNote(s string) argumentNote {
 	return n
 }
 
-// annotate adds the notes to the arguments that they fit, and returns those that fit none.
+// annotate adds the notes to the arguments that they match, and returns the notes that match none.
 func annotate(args []*Argument, notes []argumentNote) []argumentNote {
 	for _, a := range args {
 		i := slices.IndexFunc(notes, func(n argumentNote) bool {

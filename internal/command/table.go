@@ -12,33 +12,33 @@ import (
 )
 
 const (
-	// MaxCustom is how many custom commands a server can have: their statistics have a place from the start.
+	// MaxCustom is the largest number of custom commands of a server: their statistics are allocated at the start.
 	MaxCustom = 256
-	// MaxCommandName is how long the name of a command can be, in bytes; see Table.find.
+	// MaxCommandName is the length of the longest name of a command, in bytes; see Table.findIn.
 	MaxCommandName = 32
 )
 
-// Table is the command table in the form in which the dispatcher uses it.
+// Table is the command table as the dispatcher uses it.
 type Table struct {
-	ByName map[string]*Command // the built-in commands and sub-commands, these as "config|get", by their own names
+	ByName map[string]*Command // built-in commands, and sub-commands ("config|get"), by their original names
 	List   []*Command          // top-level commands in order of their names
 	Count  int                 // commands and sub-commands, the size of per-command statistics
 
 	// Changed by rename-command; see Rename.
-	called  map[string]*Command // top-level commands by the names that clients use; byName if all have their own
-	visible []*Command          // those of list that clients can use
-	real    map[*Command][]byte // the own names of those that have others; nil if none has
+	called  map[string]*Command // top-level commands by the names that clients use; ByName without renamed commands
+	visible []*Command          // the commands of List that clients can use
+	real    map[*Command][]byte // original names of renamed commands; nil without any
 	longest int                 // the length of the longest name that clients use, if real is not nil
 
 	extending sync.Mutex                // held by extend
 	custom    atomic.Pointer[extension] // nil if there are no custom commands
 }
 
-// extension is the custom commands. It never changes: adding a command makes a new one. It is looked at only when
-// there is no built-in command of a name, so that those are found without any synchronisation.
+// extension holds the custom commands. It is immutable: adding a command makes a new one. It is consulted only for
+// names that no built-in command has, so those are found without synchronisation.
 type extension struct {
 	byName map[string]*Command
-	list   []*Command // all top-level commands, the built-in ones too, in order of their names
+	list   []*Command // all top-level commands, including the built-in ones, in order of their names
 }
 
 // registered are the built-in commands.
@@ -47,8 +47,8 @@ var registered []*Command
 // Register adds entries to the built-in commands. It is called by init functions only.
 func Register(entries []*Command) { registered = append(registered, entries...) }
 
-// NewTable returns a table without custom commands. The others are the same for all servers of the process, and must
-// not be changed.
+// NewTable returns a table without custom commands. All servers of the process share the built-in commands, which
+// must not be changed.
 func NewTable() *Table {
 	t := builtin()
 	return &Table{ByName: t.ByName, List: t.List, Count: t.Count, called: t.ByName, visible: t.List}
@@ -56,11 +56,11 @@ func NewTable() *Table {
 
 var builtin = sync.OnceValue(BuildTable)
 
-// BuildTable puts the groups together and derives what follows from each entry.
+// BuildTable joins the groups and fills in the derived fields of each entry.
 func BuildTable() *Table {
 	t := &Table{ByName: map[string]*Command{}}
 	for _, entry := range registered {
-		cmd := *entry // index and parent are filled in
+		cmd := *entry // a copy, because Index and Parent are filled in
 		t.List = append(t.List, &cmd)
 	}
 	slices.SortFunc(t.List, func(a, b *Command) int { return compare(a.Name, b.Name) })
@@ -115,8 +115,8 @@ var (
 	ErrCommandNameTaken  = errors.New("Target command name already exists")
 )
 
-// Rename carries out the lines rename-command of a configuration: a name, and the one that clients are to use
-// instead, or "" for none. Within the server, in the rules of users and in the journal commands keep their own names.
+// Rename applies the rename-command lines of a configuration: a name, and the name that clients must use instead, or
+// "" for none. Inside the server, in users' rules and in the journal, commands keep their original names.
 func (t *Table) Rename(lines [][]string) error {
 	if len(lines) == 0 {
 		return nil
@@ -151,7 +151,7 @@ func (t *Table) Rename(lines [][]string) error {
 	return nil
 }
 
-// Called returns the name that clients call a top-level command by; "" if they cannot.
+// Called returns the name by which clients call a top-level command; "" if they cannot.
 func (t *Table) Called(cmd *Command) string {
 	if t.real == nil || cmd.Custom {
 		return cmd.Name
@@ -164,7 +164,7 @@ func (t *Table) Called(cmd *Command) string {
 	return ""
 }
 
-// Commands returns all top-level commands that clients can use, in order of their own names.
+// Commands returns all top-level commands that clients can use, in order of their original names.
 func (t *Table) Commands() []*Command {
 	if x := t.custom.Load(); x != nil {
 		return x.list
@@ -172,7 +172,7 @@ func (t *Table) Commands() []*Command {
 	return t.visible
 }
 
-// Everything returns all top-level commands in order of their own names.
+// Everything returns all top-level commands in order of their original names.
 func (t *Table) Everything() []*Command {
 	x := t.custom.Load()
 	switch {
@@ -186,7 +186,7 @@ func (t *Table) Everything() []*Command {
 	return all
 }
 
-// Original returns the command or sub-command ("config|get") that has the name, in whatever case, as its own, or nil.
+// Original returns the command or sub-command ("config|get") with that original name, in any case, or nil.
 func (t *Table) Original(name string) *Command {
 	name = strings.ToLower(name)
 	if cmd := t.ByName[name]; cmd != nil {
@@ -198,7 +198,7 @@ func (t *Table) Original(name string) *Command {
 	return nil
 }
 
-// Named returns the command or sub-command ("config|get") that clients call so, in whatever case, or nil.
+// Named returns the command or sub-command ("config|get") that clients call by that name, in any case, or nil.
 func (t *Table) Named(name []byte) *Command {
 	name, sub, isSub := bytes.Cut(name, []byte("|"))
 	cmd := t.Find(name)
@@ -208,9 +208,8 @@ func (t *Table) Named(name []byte) *Command {
 	return cmd
 }
 
-// Lookup finds the command that args of a client name; for a container the sub-command. cmd is nil if there is none,
-// container then tells whether only the sub-command is unknown. If the command is called by another name than its
-// own, args get its own.
+// Lookup finds the command that a client's args name; for a container, the sub-command. cmd is nil if it is unknown;
+// container is not nil if only the sub-command is unknown. A renamed command's original name is put into args[0].
 func (t *Table) Lookup(args [][]byte) (cmd, container *Command) {
 	cmd = t.Find(args[0])
 	if t.real != nil && cmd != nil {
@@ -221,12 +220,12 @@ func (t *Table) Lookup(args [][]byte) (cmd, container *Command) {
 	return cmd.among(args)
 }
 
-// LookupOriginal is lookup for commands that are called by their own names.
+// LookupOriginal is Lookup by original names.
 func (t *Table) LookupOriginal(args [][]byte) (cmd, container *Command) {
 	return t.findIn(t.ByName, args[0]).among(args)
 }
 
-// LookupEither is lookup for those who may use both names.
+// LookupEither is Lookup for callers that may use both names.
 func (t *Table) LookupEither(args [][]byte) (cmd, container *Command) {
 	if cmd, container = t.Lookup(args); cmd == nil && container == nil && t.real != nil {
 		return t.LookupOriginal(args)
@@ -234,11 +233,11 @@ func (t *Table) LookupEither(args [][]byte) (cmd, container *Command) {
 	return cmd, container
 }
 
-// Find returns the top-level command that clients call so, in whatever case.
+// Find returns the top-level command that clients call by that name, in any case.
 func (t *Table) Find(name []byte) *Command { return t.findIn(t.called, name) }
 
-// findIn returns the top-level command that has the name in names, or as a custom command, in whatever case. It does
-// not allocate, but for the long names that rename-command may give.
+// findIn returns the top-level command that has the name in names, or the custom command of that name, in any case.
+// It allocates only for long names from rename-command.
 func (t *Table) findIn(names map[string]*Command, name []byte) *Command {
 	var scratch [MaxCommandName]byte
 	if len(name) > len(scratch) {
@@ -260,7 +259,7 @@ func (t *Table) findIn(names map[string]*Command, name []byte) *Command {
 			return x.byName[string(scratch[:len(name)])]
 		}
 	case cmd.Parent != nil:
-		return nil // "config|get" is no name that a client can send
+		return nil // clients cannot call a command "config|get"
 	}
 	return cmd
 }

@@ -15,17 +15,17 @@ type Key struct {
 	At int
 }
 
-// Call is a command with its arguments that somebody wants to execute.
+// Call is a command with its arguments that a user wants to execute.
 type Call struct {
 	// Command is the command's index.
 	Command int
-	// Always says that everybody may execute the command.
+	// Always says that every user may execute the command.
 	Always bool
 	// Args are the command's name and arguments.
 	Args [][]byte
 	Keys []Key
-	// Unknown is what the command does with keys that cannot be told before it runs: it takes the permission to do that
-	// with every key.
+	// Unknown is what the command does with keys that are known only when it runs. It needs this permission for all
+	// keys.
 	Unknown Access
 	// Channels are those that the command publishes to or subscribes to; Patterns says that they are patterns.
 	Channels [][]byte
@@ -38,11 +38,11 @@ type Call struct {
 // Database is a database that a command uses.
 type Database struct {
 	Number int
-	// Name is the argument that names it, or the command that uses that of its client.
+	// Name is the argument with its number, or the command's name for the client's own database.
 	Name []byte
 }
 
-// Reason says what of a command is refused. Of several selectors that refuse a command, the greatest reason counts.
+// Reason says why a command is refused. If several selectors refuse it, the greatest reason counts.
 type Reason uint8
 
 // The reasons.
@@ -167,7 +167,7 @@ func (s *selector) allowsChannel(name []byte, pattern bool) bool {
 // Refusal returns the error for a command of a user that the verdict refuses.
 func (v Verdict) Refusal(from command.Origin, cmd *command.Command, user string) command.Error {
 	switch {
-	case from.In(command.FromQueue): // it was allowed when it was queued
+	case from.In(command.FromQueue): // the command was allowed when it was queued
 		return command.Error("NOPERM ACLs rules changed between the moment the transaction was accumulated and the " +
 			"EXEC call. This command is no longer allowed for the following reason: " + v.whyNow())
 	case from.In(command.FromScript):

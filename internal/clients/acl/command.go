@@ -8,7 +8,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file is what rules and decisions know of the command table.
+// This file connects rules and decisions with the command table.
 
 // tableForRules shows the command table to the rules of users.
 type tableForRules struct {
@@ -107,7 +107,7 @@ func (u *User) MayReadAll(cmd *command.Command, args [][]byte, db int) bool {
 	return u.Check(&c).Reason == Allowed
 }
 
-// describeCall describes the command with its arguments, but for the keys, for a decision.
+// describeCall fills in the call, except for its keys.
 func describeCall(cmd *command.Command, c *Call, args [][]byte) {
 	*c = Call{Command: cmd.Index, Always: cmd.Flags&command.NoAuth != 0, Args: args}
 	if cmd.Channels != nil {
@@ -115,7 +115,7 @@ func describeCall(cmd *command.Command, c *Call, args [][]byte) {
 	}
 }
 
-// describeKeys describes the keys.
+// describeKeys fills in the keys of the call.
 func describeKeys(cmd *command.Command, c *Call, args [][]byte) {
 	fit := cmd.EachKey(args, func(i int, spec *command.KeySpec) bool {
 		if access, ok := neededAccess(cmd, spec, args); ok {
@@ -124,21 +124,21 @@ func describeKeys(cmd *command.Command, c *Call, args [][]byte) {
 		return true
 	})
 	if !fit {
-		c.Keys = nil // the command will be an error, whatever its keys
+		c.Keys = nil // the command fails, whatever its keys
 	}
 	const arbitrary = command.TouchesArbitraryKeys | command.WholeKeyspace
 	switch {
-	case !cmd.ArityOK(len(args)): // a script may ask so
+	case !cmd.ArityOK(len(args)): // possible in a script's question
 	case cmd.DerivedKeys != nil:
 		c.Keys = appendDerivedKeys(cmd, c.Keys, args)
 	case cmd.Flags&(arbitrary|command.AllKeys) == arbitrary:
-		// commands with AllKeys tell names, as KEYS does, and not what is there
+		// commands with AllKeys return names of keys, as KEYS does, and no values
 		c.Unknown = keyAccess(cmd)
 	}
 }
 
-// describeDatabases describes the databases of a command of a client that uses db. Numbers of databases that there are
-// not make the command an error, whatever the user may do.
+// describeDatabases fills in the databases of the call; the client uses db. A command with an invalid number fails,
+// whatever the user's rights, so such numbers are left out.
 func describeDatabases(cmd *command.Command, c *Call, args [][]byte, db, databases int) {
 	c.AllDatabases = cmd.AllDatabases
 	if usesOwnDatabase(cmd) {

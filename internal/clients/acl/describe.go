@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// This file has the description of users by rules, from which they can be made again.
+// This file describes users as rules from which they can be made again.
 
 // Selector describes one set of permissions of a user, by rules for commands, keys, channels and databases.
 type Selector struct {
 	Commands, Keys, Channels, Databases string
-	// AllDatabases says that it may use all of them, as those of Redis may.
+	// AllDatabases allows all databases, as in Redis.
 	AllDatabases bool
 }
 
-// Selectors describes what a user may do, first of which what it may do itself and then its selectors.
+// Selectors returns a user's permissions: first those of the user itself, then those of its selectors.
 func (r Rules) Selectors(u *User) []Selector {
 	list := make([]Selector, len(u.selectors))
 	for i, s := range u.selectors {
@@ -37,7 +37,7 @@ func (r Rules) Describe(u *User) string {
 		}
 		rules = append(rules, s.channelRules()...)
 		switch {
-		case s.allDBs: // which is so until a rule says otherwise
+		case s.allDBs: // the default, which needs no rule
 		case len(s.dbs) == 0:
 			rules = append(rules, "resetdbs")
 		default:
@@ -56,8 +56,8 @@ func (r Rules) Describe(u *User) string {
 	return strings.Join(words, " ")
 }
 
-// quoteInSelector returns a rule in the form in which it is read back between parentheses, where quotes have a
-// meaning and a word that ends with one closes the selector.
+// quoteInSelector quotes a rule so that it can be read back between parentheses: there quotes have a meaning, and a
+// word that ends with a parenthesis closes the selector.
 func quoteInSelector(rule string) string {
 	if !strings.ContainsAny(rule, `"'`) && !strings.HasSuffix(rule, ")") {
 		return rule
@@ -103,8 +103,8 @@ func (s *selector) databaseRule() string {
 	return rule
 }
 
-// commandRules returns the rules for the commands of a selector. They begin with all commands or with none, the
-// difference being whether commands that are added later are allowed.
+// commandRules returns the rules for the commands of a selector. They begin with all commands or with none, which
+// decides whether commands that are added later are allowed.
 func (s *selector) commandRules() []string {
 	first := "-@all"
 	if s.commands.all {

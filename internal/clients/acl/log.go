@@ -14,7 +14,7 @@ type Entry struct {
 	Context string
 	// Object is what was refused: a command, key or channel.
 	Object string
-	// User is the name of the user, or the name that a client claimed in vain.
+	// User is the name of the user, or the name in a failed authentication.
 	User string
 	// Time is when it happened last, in ms since 1970, and Created when it happened first.
 	Time, Created int64
@@ -25,20 +25,20 @@ type Entry struct {
 }
 
 const (
-	// sameSpan is how many ms may lie between refusals that are counted in one entry.
+	// sameSpan is the time in ms within which equal refusals are counted in one entry.
 	sameSpan = 60_000
-	// sameDepth is how many entries are looked at for one that is the same.
+	// sameDepth is how many of the newest entries are compared with a new one.
 	sameDepth = 10
 )
 
-// Log keeps refusals, those that happened last. Its methods may be called by any goroutine.
+// Log keeps the latest refusals. Any goroutine may call its methods.
 type Log struct {
 	mu      sync.Mutex
 	entries []*Entry // the newest is the last
 	nextID  int64
 }
 
-// Add adds a refusal, or counts it in an entry that is the same. At most limit entries are kept.
+// Add adds a refusal, or counts it in an equal entry. At most limit entries are kept.
 func (l *Log) Add(e Entry, limit int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,10 +13,10 @@ import (
 // and channels.
 type selector struct {
 	commands commandSet
-	// firstArgs are, for commands that are not allowed, the first arguments with which they are nevertheless, by index.
+	// firstArgs are the first arguments with which otherwise forbidden commands are allowed, by the command's index.
 	firstArgs map[int][]string
-	// rules are those for commands since the last one for all of them, in the order in which they were given. They
-	// describe commands and firstArgs, and outlive what a later rule contradicts.
+	// rules are the rules for commands since the last rule for all commands, in order. Together they make commands
+	// and firstArgs.
 	rules       []string
 	allKeys     bool
 	keys        []keyPattern // none if allKeys
@@ -55,9 +55,9 @@ func (p keyPattern) String() string {
 // all reports whether the pattern allows everything with every key. Redis takes "%RW~*" for a pattern like others.
 func (p keyPattern) all() bool { return p.pattern == "*" && p.access == Read|Write }
 
-// commandSet is a set of commands that also says whether commands are in it that will be added later.
+// commandSet is a set of commands. It also decides whether commands that are added later belong to it.
 type commandSet struct {
-	all    bool     // all commands are in the set, but for the exceptions; otherwise only the exceptions are
+	all    bool     // all commands except the exceptions are in the set; otherwise only the exceptions are
 	except []uint64 // a bit per index
 }
 
@@ -115,7 +115,7 @@ func (s *selector) usesAllKeys() bool {
 	return s.allKeys || slices.ContainsFunc(s.keys, keyPattern.all)
 }
 
-// allow allows a command and its sub-commands, or does not.
+// allow allows or forbids a command with its sub-commands.
 func (s *selector) allow(cmd *Command, allowed bool) {
 	s.commands.set(cmd.Index, allowed)
 	delete(s.firstArgs, cmd.Index)
@@ -124,8 +124,8 @@ func (s *selector) allow(cmd *Command, allowed bool) {
 	}
 }
 
-// allowCategory does that with all commands of a category. The sub-commands of a container in the category are
-// allowed or not, whatever their own categories.
+// allowCategory allows or forbids all commands of a category. A container in the category includes its sub-commands,
+// whatever their own categories.
 func (s *selector) allowCategory(cmds []Command, category uint32, allowed bool) {
 	for i := range cmds {
 		cmd := &cmds[i]
@@ -207,8 +207,8 @@ func (r Rules) applyToCommands(s *selector, name string, allowed bool) error {
 	return nil
 }
 
-// keepRule notes a rule for commands. Those for the same command or category, and for sub-commands and first
-// arguments of the command, mean nothing any more.
+// keepRule records a rule for commands. It drops earlier rules for the same command or category, and for the
+// command's sub-commands and first arguments.
 func (s *selector) keepRule(rule string) {
 	name := rule[1:]
 	s.rules = slices.DeleteFunc(s.rules, func(old string) bool {
@@ -237,7 +237,7 @@ func (r Rules) applyCommand(s *selector, name string, allowed bool) error {
 		return errUnknown
 	case cmd.Sub:
 		return errSubFirstArg
-	case arg == "" || hasSpaces(arg): // Redis accepts spaces, and cannot read the file that it writes then
+	case arg == "" || hasSpaces(arg): // Redis accepts spaces, but cannot read back the file with them
 		return errSyntax
 	case len(cmd.Subs) > 0:
 		if cmd, ok = r.Commands.Command(name); !ok {

@@ -1,6 +1,6 @@
-// Package acl decides what users may do. It has the rules of users as ACL SETUSER and files state them (Rules), the
-// decision whether a user may execute a command (User), the users of a server (Users), and the log of what was refused
-// (Log). Rules know commands by numbers, names and categories only; clients are an interface that Users has.
+// Package acl decides what users may do. Rules are those of ACL SETUSER and ACL files, a User decides whether a
+// command may run, Users are the users of a server, and a Log records refusals. Rules know commands only by number,
+// name and category; Users see clients through an interface.
 package acl
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// DefaultName is the name of the user that clients are before they authenticate.
+// DefaultName is the name of the user of clients that have not authenticated.
 const DefaultName = "default"
 
 // Command is what rules need to know of a command.
@@ -36,7 +36,7 @@ type Command struct {
 
 // Commands is the command table as rules see it. Commands may be added while there are users.
 type Commands interface {
-	// Command returns the command or sub-command of that name, in whatever case.
+	// Command returns the command or sub-command of that name, in any case.
 	Command(name string) (cmd Command, ok bool)
 	// All returns the commands, without sub-commands, in order of their names.
 	All() []Command
@@ -53,15 +53,15 @@ type Rules struct {
 	Databases int
 }
 
-// User is a user as it is at one moment. It never changes: rules that are applied make a new one.
+// User is a user with its rights at one time. It is immutable: applying rules makes a new one.
 type User struct {
 	name         string
 	flags        flags
 	passwords    []password
-	selectors    []*selector // the first, which is always there, is what the user may do itself
+	selectors    []*selector // the first, which always exists, has the user's own permissions
 	unrestricted bool        // a selector allows everything
-	checksKeys   bool        // a selector does not allow all keys
-	checksDBs    bool        // a selector does not allow all databases
+	checksKeys   bool        // at least one selector does not allow all keys
+	checksDBs    bool        // at least one selector does not allow all databases
 	databases    int         // how many there are
 }
 
@@ -110,16 +110,16 @@ func (r Rules) New(name string) *User {
 	return &User{name: name, flags: disabled | sanitize, selectors: []*selector{r.newSelector()}, checksKeys: true}
 }
 
-// Default returns the default user as it is until somebody changes it: it may do everything, without a password.
+// Default returns the default user before any change: it may do everything, without a password.
 func (r Rules) Default() *User {
 	u, err := r.Apply(r.New(DefaultName), "+@all", "~*", "&*", "on", "nopass")
 	if err != nil {
-		panic("acl: " + err.Error()) // these rules name nothing that may be missing
+		panic("acl: " + err.Error()) // cannot happen: these rules name nothing that can be unknown
 	}
 	return u
 }
 
-// Apply returns the user that rules make of u. The error is a *RuleError.
+// Apply returns a copy of u with rules applied. The error is a *RuleError.
 func (r Rules) Apply(u *User, rules ...string) (*User, error) {
 	next := &User{name: u.name, flags: u.flags, passwords: slices.Clone(u.passwords)}
 	for _, s := range u.selectors {
@@ -181,8 +181,8 @@ func (r Rules) apply(u *User, rule string) error {
 	return r.applyTo(u.selectors[0], rule)
 }
 
-// applyPassword adds a password (kind '>' or '#') or removes one ('<' or '!'), which is given itself or by its digest
-// in hexadecimal.
+// applyPassword adds a password (kind '>' or '#') or removes one ('<' or '!'). With '#' and '!' the text is its
+// digest in hexadecimal.
 func (u *User) applyPassword(kind byte, text string) error {
 	var p password
 	if kind == '>' || kind == '<' {
@@ -207,7 +207,7 @@ func (u *User) applyPassword(kind byte, text string) error {
 	return nil
 }
 
-// addSelector adds a selector, rules in parentheses. As in Redis one with unbalanced quotes has no rules.
+// addSelector adds a selector: rules in parentheses. As in Redis, a selector with unbalanced quotes has no rules.
 func (r Rules) addSelector(u *User, rule string) error {
 	s := r.newSelector()
 	words, err := resp.SplitArgs([]byte(rule[1:max(len(rule)-1, 1)]), nil)
@@ -224,7 +224,7 @@ func (r Rules) addSelector(u *User, rule string) error {
 }
 
 // Merge makes one rule of the arguments of each selector: "(~a" and "+get)" become "(~a +get)". unmatched is the
-// index of the argument that opens a selector which is never closed, -1 if there is none.
+// index of the argument that opens a selector without closing it, or -1.
 func Merge(args []string) (rules []string, unmatched int) {
 	open, unmatched := "", -1
 	for i, arg := range args {
@@ -273,7 +273,7 @@ func (u *User) Name() string { return u.name }
 // Enabled reports whether clients can authenticate as the user.
 func (u *User) Enabled() bool { return u.flags&disabled == 0 }
 
-// NeedsPassword reports whether a password must be shown to authenticate as the user.
+// NeedsPassword reports whether authentication as the user needs a password.
 func (u *User) NeedsPassword() bool { return u.flags&noPassword == 0 }
 
 // Unrestricted reports whether the user may do everything.
@@ -282,8 +282,8 @@ func (u *User) Unrestricted() bool { return u.unrestricted }
 // ChecksKeys reports whether decisions can depend on the keys of a call.
 func (u *User) ChecksKeys() bool { return u.checksKeys }
 
-// Admits reports whether a client may be the user that shows the password of which this is the digest (SHA-256). How
-// long it takes does not depend on what passwords have in common.
+// Admits reports whether digest is the SHA-256 digest of a password of the user. Its time does not depend on how
+// similar the passwords are.
 func (u *User) Admits(digest [sha256.Size]byte) bool {
 	if !u.Enabled() {
 		return false
@@ -316,8 +316,8 @@ func (u *User) Passwords() (digests []string) {
 	return digests
 }
 
-// ParseFile reads the users of a file as ACL SAVE writes it: a user to a line, and no comments. If there is something
-// wrong with it, problems tells all of it, in Redis's words.
+// ParseFile reads the users of a file as ACL SAVE writes it: a user to a line, and no comments. If it has errors,
+// problems describes all of them, in Redis's words.
 func (r Rules) ParseFile(file string, content []byte) (users []*User, problems string) {
 	seen := map[string]bool{}
 	for i, line := range bytes.Split(content, []byte("\n")) {
@@ -355,7 +355,7 @@ func (r Rules) parseLine(line, file string, number int, seen map[string]bool) (u
 	for _, rule := range rules {
 		next, err := r.Apply(u, strings.Trim(rule, "\t\r\n"))
 		switch {
-		case errors.Is(err, errUnknown): // such a rule cannot have a password in it
+		case errors.Is(err, errUnknown): // such a rule contains no password
 			problem += fmt.Sprintf("%s: Error in applying operation '%s': %v. ", place, rule, errUnknown)
 		case err != nil:
 			problem += fmt.Sprintf("%s: %v. ", place, errors.Unwrap(err))

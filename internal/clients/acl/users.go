@@ -27,25 +27,24 @@ type Users struct {
 	logger  *slog.Logger
 	clients Clients
 
-	// held while users change, and while a client becomes one of them; the methods of clients are called under it
+	// held while users change and while a client gets an account; the methods of clients are called under it
 	mu       sync.Mutex
 	accounts map[string]*Account
 	byNobody *Account     // the default user, which is in accounts too
 	file     files.States // the ACL file as it was when it was last read or written
 
-	// Log has what was refused.
+	// Log records refusals.
 	Log Log
 }
 
-// Account is a user through all changes of what it may do. Clients refer to it. When it is deleted nothing is allowed
-// any more.
+// Account is a user across all changes of its rights; clients refer to it. A deleted account may do nothing.
 type Account struct{ user atomic.Pointer[User] }
 
-// User is the user as it is now.
+// User returns the user with its present rights.
 func (a *Account) User() *User { return a.user.Load() }
 
-// Clients are the clients of the server, of whom by is the one that wants its users changed; nil if none does. That one
-// still gets its reply when it is disconnected.
+// Clients are the clients of the server. The argument by is the client that changes users, or nil. If it is
+// disconnected, it still gets its reply.
 type Clients interface {
 	// Expel disconnects the clients of accounts that have been deleted.
 	Expel(by command.Client, accounts []*Account)
@@ -53,8 +52,8 @@ type Clients interface {
 	ExpelListeners(by command.Client, a *Account)
 }
 
-// NewUsers makes the users that the configuration asks for. The error says what is wrong with it. foreign are commands that
-// rules can name although the table does not have them; their indices are none of the table's.
+// NewUsers makes the users of the configuration. foreign are commands that rules can name although they are not in
+// the table; their indices differ from those of the table.
 func NewUsers(table *command.Table, foreign []*command.Command, conf *config.Config, log *slog.Logger, clients Clients) (*Users, error) {
 	set := conf.Get()
 	u := &Users{table: table, foreign: foreign, config: conf, logger: log, clients: clients, accounts: map[string]*Account{}}
@@ -80,13 +79,13 @@ func NewUsers(table *command.Table, foreign []*command.Command, conf *config.Con
 	return u, nil
 }
 
-// Rules returns what makes users from rules.
+// Rules returns the Rules that make users of this server.
 func (u *Users) Rules() Rules {
 	set := u.config.Get()
 	return Rules{Commands: tableForRules{u.table, u.foreign}, AllChannels: set.ACL.PubSubDefault, Databases: set.DatabaseCount()}
 }
 
-// configured returns the user of a line of the configuration file, of which words are the name and the rules.
+// configured returns the user of a line of the configuration file; words are its name and rules.
 func (u *Users) configured(words []string) (*User, error) {
 	name := words[0]
 	if !ValidName(name) {
@@ -118,7 +117,7 @@ func withPassword(r Rules, user *User, password string) *User {
 	}
 	user, err := r.Apply(user, "resetpass", rule)
 	if err != nil {
-		panic("acl: " + err.Error()) // there is no password that cannot be one
+		panic("acl: " + err.Error()) // cannot happen: any text can be a password
 	}
 	return user
 }
@@ -141,10 +140,10 @@ func (u *Users) put(user *User) *Account {
 	return a
 }
 
-// Default is the account that clients have before they authenticate. It is always the same.
+// Default is the account of clients that have not authenticated. It is always the same.
 func (u *Users) Default() *Account { return u.byNobody }
 
-// Open reports whether clients need not authenticate.
+// Open reports whether clients may run commands without authentication.
 func (u *Users) Open() bool {
 	user := u.byNobody.User()
 	return user.Enabled() && !user.NeedsPassword()
@@ -169,19 +168,19 @@ func (u *Users) All() []*User {
 	return list
 }
 
-// Authenticate gives a client the account of that name if the password of which this is the digest (SHA-256) is right, and
-// reports whether it is.
+// Authenticate gives a client the account of that name if digest is the SHA-256 digest of its password, and reports
+// whether it is.
 func (u *Users) Authenticate(client *atomic.Pointer[Account], name string, digest [sha256.Size]byte) bool {
 	return u.enter(client, name, func(user *User) bool { return user.Admits(digest) })
 }
 
-// Become gives a client the account of that name without a password, and reports whether there is one that is not
-// disabled.
+// Become gives a client the account of that name without a password. It reports whether an enabled account exists.
 func (u *Users) Become(client *atomic.Pointer[Account], name string) bool {
 	return u.enter(client, name, (*User).Enabled)
 }
 
-// enter gives a client the account of that name if its user is right. Whoever deletes it afterwards finds the client.
+// enter gives a client the account of that name if right accepts its user. A later deletion of the account finds the
+// client.
 func (u *Users) enter(client *atomic.Pointer[Account], name string, right func(user *User) bool) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -193,8 +192,8 @@ func (u *Users) enter(client *atomic.Pointer[Account], name string, right func(u
 	return true
 }
 
-// Set applies rules to a user, which is made if there is none. Clients of the user that listen to channels that it may
-// not use any more are disconnected. by is the client that wants it, or nil. The error is a *RuleError.
+// Set applies rules to a user, and creates it if needed. It disconnects the user's clients that listen to channels
+// that are now forbidden. by is the client that asks, or nil. The error is a *RuleError.
 func (u *Users) Set(by command.Client, name string, rules []string) error {
 	r := u.Rules()
 	u.mu.Lock()
@@ -216,7 +215,8 @@ func (u *Users) Set(by command.Client, name string, rules []string) error {
 	return nil
 }
 
-// Delete removes a user and disconnects its clients; it reports whether there was one. by is the client that wants it.
+// Delete removes a user and disconnects its clients; it reports whether the user existed. by is the client that
+// asks.
 func (u *Users) Delete(by command.Client, name string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -240,9 +240,9 @@ func (u *Users) retire(by command.Client, accounts []*Account) {
 // HasFile reports whether the users are in a file of their own (aclfile).
 func (u *Users) HasFile() bool { return u.config.Get().ACL.File != "" }
 
-// Load replaces all users by those of the ACL file, if there is nothing wrong with it; otherwise it tells what. Clients
-// of users that are there no more are disconnected, and those that listen to channels that they may not use any more.
-// by is the client that wants it, or nil.
+// Load replaces all users by those of the ACL file; if the file has errors, it changes nothing and returns them. It
+// disconnects clients of removed users, and those that listen to channels that are now forbidden. by is the client
+// that asks, or nil.
 func (u *Users) Load(by command.Client) (problems string) {
 	file, r := u.config.Get().ACL.File, u.Rules()
 	states := files.Stat(file)
@@ -290,7 +290,7 @@ func (u *Users) Save() error {
 	return nil
 }
 
-// Reread loads the ACL file, if there is one and it is not as it was when it was last read or written.
+// Reread loads the ACL file if it exists and has changed since it was last read or written.
 func (u *Users) Reread() {
 	if !u.HasFile() {
 		return
@@ -302,15 +302,15 @@ func (u *Users) Reread() {
 		return
 	}
 	if problems := u.Load(nil); problems != "" {
-		u.logger.Error("the ACL file has changed and cannot be used; the users stay as they are", "problem", problems)
+		u.logger.Error("the ACL file has changed but has errors; the users stay unchanged", "problem", problems)
 		return
 	}
 	u.logger.Info("the ACL file has changed and was read again")
 }
 
-// Lines returns the users as lines of a configuration file, for CONFIG REWRITE: none if they are in a file of their own.
-// The default user is left out if it is as without such a line. Users of included files stay there, where they cannot
-// be changed.
+// Lines returns the users as lines of a configuration file, for CONFIG REWRITE: none if they are in a file of their
+// own. The default user is left out if a line would not change it. Users of included files stay in those files,
+// which are not rewritten.
 func (u *Users) Lines(set *config.Settings, included [][]string) (lines []string, err error) {
 	if set.ACL.File != "" {
 		return nil, nil

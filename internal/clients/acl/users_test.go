@@ -18,7 +18,7 @@ import (
 	"github.com/atomredis/atomredis/internal/config"
 )
 
-// clients notes the accounts whose clients are to be disconnected; those of listeners alone have a star.
+// clients records the accounts whose clients are to be disconnected; a star marks listeners alone.
 type clients struct{ expelled []string }
 
 func (c *clients) Expel(_ command.Client, accounts []*acl.Account) {
@@ -31,7 +31,7 @@ func (c *clients) ExpelListeners(_ command.Client, a *acl.Account) {
 	c.expelled = append(c.expelled, a.User().Name()+"*")
 }
 
-// newUsers returns the users that a configuration asks for.
+// newUsers returns the users of a configuration.
 func newUsers(conf *config.Config, c *clients) (*acl.Users, error) {
 	table := command.NewTable()
 	if err := table.Rename(conf.Get().Commands.Renamed); err != nil {
@@ -149,7 +149,7 @@ func TestRewriteReplacesTheUsersOfTheConfigurationFile(t *testing.T) {
 		`user a on nopass sanitize-payload "~x\"y" resetchannels -@all +get`+"\n"+
 		`user "c c" off sanitize-payload resetchannels -@all "(\"~z\\\"w\"" resetchannels -@all +set)`+"\n# between\n# end\n")
 
-	// The default user has a line as soon as requirepass does not say it all.
+	// The default user has a line once requirepass does not describe it completely.
 	users, conf, err = configured(t, "requirepass secret")
 	require.NoError(t, err)
 	for _, step := range []struct{ rule, want string }{
@@ -167,7 +167,7 @@ func TestRewriteReplacesTheUsersOfTheConfigurationFile(t *testing.T) {
 	}
 }
 
-// Users of an included file stay in that file; a file that would define them twice could not be read again.
+// Users of an included file stay in that file; a file that defines them twice could not be read.
 func TestRewriteLeavesUsersOfIncludedFilesThere(t *testing.T) {
 	other := writeFile(t, "other.conf", "user bob on nopass +get ~b*\n")
 	file := writeFile(t, "redis.conf", "user alice on nopass +@all\ninclude "+other+"\n")
@@ -192,7 +192,7 @@ func TestRewriteLeavesUsersOfIncludedFilesThere(t *testing.T) {
 	require.Len(t, again.Get().ACL.Users, 3)
 }
 
-// The users that a configuration defines are written so that the next one has the same.
+// The users of a configuration are written so that reading it again gives the same users.
 func FuzzUsersOfConfigFile(f *testing.F) {
 	f.Add("user alice on >secret ~a* +@all (+get ~b)\nrename-command config \"\"\nuser bob on nopass %R~x resetchannels &c -@all +client|id")
 	f.Add("user default on #2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b\nrequirepass x")

@@ -1,8 +1,8 @@
 // Package pubsub delivers published messages: a Hub knows which clients have subscribed to which channels.
 //
-// While the next command of a pipeline publishes too, the hub keeps messages, to give them to subscribers together. It
-// sends them before that client does anything else, and before anybody else's message, and before a subscription begins
-// or ends, so that all clients see one order.
+// While the next command of a pipeline publishes too, the hub keeps messages to deliver them together. It delivers
+// them before that client does anything else, before another client's message, and before a subscription begins or
+// ends. So all clients see one order.
 package pubsub
 
 import (
@@ -24,23 +24,23 @@ const (
 	kinds
 )
 
-// Subscriber is who gets messages. Its methods may be called by any goroutine, under any lock.
+// Subscriber is a client that gets messages. Any goroutine may call its methods, under any lock.
 type Subscriber interface {
-	// ThroughDoor reports whether it has come through a door.
+	// ThroughDoor reports whether the client connected through a door.
 	ThroughDoor() bool
-	// Deliver gives it messages, which it must not keep. own says that its own command has published them; they belong
-	// behind the reply.
+	// Deliver passes messages, which the subscriber must not keep. own says that its own command published them;
+	// they follow its reply.
 	Deliver(messages []byte, own bool)
 }
 
 // Hub knows who has subscribed to what. Its zero value is ready for use.
 type Hub struct {
-	// mu is taken last: nothing else is locked under it but what subscribers lock in Deliver.
+	// mu is taken last: under it, only Deliver locks anything else.
 	mu          sync.Mutex
 	subscribers [kinds]map[string]*subscribers
-	// count of channels and patterns of all kinds, so that nobody prepares a message that nobody hears.
+	// count is the number of channels and patterns of all kinds. At 0, no message is encoded.
 	count atomic.Int64
-	// buf is where messages are encoded; reused.
+	// buf is a reused buffer for encoded messages.
 	buf []byte
 	// kept is what a pipeline has published so far; see sendOrKeep.
 	kept keptMessages
@@ -86,10 +86,9 @@ func (s *subscribers) remove(c *Subscriptions) {
 	delete(s.place, c)
 }
 
-// Publish sends a message to the subscribers of a channel and of patterns that match it, and returns how many there
-// were. by is the client whose command publishes it, or nil. more says that the client's next command publishes too,
-// and that nobody can tell a message that is sent then from one that is sent now: the message may be kept until
-// EndPublishing, and the arguments must stay as they are until then.
+// Publish sends a message to the subscribers of a channel and of patterns that match it, and returns their number.
+// by is the client whose command publishes it, or nil. more says that the client's next command publishes too. The
+// hub may then keep the message until EndPublishing, and the arguments must not change until then.
 func (h *Hub) Publish(by *Subscriptions, channel, payload []byte, more bool) int {
 	if !h.Heard() {
 		return 0
@@ -103,7 +102,7 @@ func (h *Hub) Publish(by *Subscriptions, channel, payload []byte, more bool) int
 	return h.sendToAll(by, channel, payload, false)
 }
 
-// PublishToDoors is Publish for subscribers that have come through doors.
+// PublishToDoors is Publish for subscribers that connected through doors only.
 func (h *Hub) PublishToDoors(by *Subscriptions, channel, payload []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,7 +118,7 @@ func (h *Hub) PublishShard(by *Subscriptions, channel, payload []byte, more bool
 }
 
 // sendToAll delivers a message to the subscribers of a channel and of patterns that match it, and returns how many
-// there are. doors leaves out those that have not come through doors.
+// there are. doors leaves out clients that did not connect through a door.
 func (h *Hub) sendToAll(by *Subscriptions, channel, payload []byte, doors bool) int {
 	payloads := [][]byte{payload}
 	n := h.send(by, h.subscribers[Channel][string(channel)], doors, "message", payloads, channel)
@@ -131,12 +130,11 @@ func (h *Hub) sendToAll(by *Subscriptions, channel, payload []byte, doors bool) 
 	return n
 }
 
-// maxKept is how long a message is that is kept, in bytes: with longer ones it is the copies that take the time.
+// maxKept is the size of the longest message that is kept, in bytes. For longer ones copying dominates the cost.
 const maxKept = 4 << 10
 
-// sendOrKeep delivers one message to the subscribers of a channel and returns how many there are. If the client has
-// more to publish, it may be delivered with what comes: to give subscribers a pipeline's messages at once takes much
-// less time than one after the other.
+// sendOrKeep delivers one message to the subscribers of a channel and returns their number. If the client has more
+// to publish, it may keep the message: delivering a pipeline's messages together takes much less time.
 func (h *Hub) sendOrKeep(by *Subscriptions, to *subscribers, word string, channel, payload []byte, more bool) int {
 	n := len(to.list())
 	if n == 0 {
@@ -156,7 +154,7 @@ func (h *Hub) sendOrKeep(by *Subscriptions, to *subscribers, word string, channe
 	return n
 }
 
-// sendKept delivers what has been kept.
+// sendKept delivers the kept messages.
 func (h *Hub) sendKept() {
 	k := &h.kept
 	if k.to == nil {
@@ -198,7 +196,7 @@ func (h *Hub) send(by *Subscriptions, to *subscribers, doors bool, word string, 
 	return len(to.list())
 }
 
-// Heard reports whether there are any subscriptions.
+// Heard reports whether any client has a subscription.
 func (h *Hub) Heard() bool { return h.count.Load() != 0 }
 
 // Len returns how many channels or patterns of a kind have subscribers.
@@ -219,7 +217,7 @@ func (h *Hub) Names(kind Kind) []string {
 	return names
 }
 
-// Counts returns how many have subscribed to each of some names, all at one moment.
+// Counts returns the number of subscribers of each name, all at one instant.
 func (h *Hub) Counts(kind Kind, names [][]byte) []int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -230,7 +228,7 @@ func (h *Hub) Counts(kind Kind, names [][]byte) []int {
 	return counts
 }
 
-// Except returns those who have subscribed to a name that allowed is false for; patterns are names of kind Pattern.
+// Except returns the subscribers of names for which allowed returns false; patterns are names of kind Pattern.
 func (h *Hub) Except(allowed func(kind Kind, name string) bool) map[Subscriber]bool {
 	found := map[Subscriber]bool{}
 	h.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"github.com/atomredis/atomredis/internal/clients/pubsub"
 )
 
-// client notes what it is given: the text of the messages, and what was its own.
+// client records the messages that it gets, and which of them are its own.
 type client struct {
 	pubsub.Subscriptions
 	door     bool
@@ -23,7 +23,7 @@ func (c *client) Deliver(messages []byte, own bool) {
 	}
 }
 
-// take returns what the client was given since the last call.
+// take returns what the client got since the last call.
 func (c *client) take() string {
 	got := c.got
 	c.got = ""
@@ -44,7 +44,7 @@ func message(payloads ...string) (text string) {
 	return text
 }
 
-// A message may be kept only until somebody could tell that it was.
+// A message is kept only as long as no client can notice.
 func TestKeptMessagesAreSentBeforeAnythingElseHappens(t *testing.T) {
 	h := new(pubsub.Hub)
 	publisher, listener, other := join(h, 2), join(h, 2), join(h, 3)

@@ -6,27 +6,28 @@ import (
 	"sync/atomic"
 )
 
-// Subscriptions are those of one client, and its right to publish. They belong to the client's goroutine.
+// Subscriptions are one client's subscriptions; the client also publishes through them. Only the client's goroutine
+// uses them.
 type Subscriptions struct {
 	hub   *Hub
 	to    Subscriber
 	names [kinds]map[string]struct{}
 	count int // of all kinds
-	bytes int // that their names take
-	// publishing says that the hub may keep messages of this client. It is changed under hub.mu, and by the client.
+	bytes int // of memory for their names
+	// publishing says that the hub may have kept messages of this client. Only the client's goroutine uses it.
 	publishing bool
 	// protocol is the version of RESP in which the client reads messages.
 	protocol atomic.Int32
 }
 
-// Join lets a subscriber use the hub. It is called once, before anything else.
+// Join connects the subscriber with the hub. It is called once, before anything else.
 func (s *Subscriptions) Join(h *Hub, to Subscriber) { s.hub, s.to = h, to }
 
 // SetProtocol says in which version of RESP, 2 or 3, the client reads messages. It is called before the client
-// subscribes, and whenever that changes.
+// subscribes, and whenever the version changes.
 func (s *Subscriptions) SetProtocol(version int) { s.protocol.Store(int32(version)) }
 
-// Subscribe subscribes to a name, unless the client has.
+// Subscribe subscribes to a name, unless the client already has.
 func (s *Subscriptions) Subscribe(kind Kind, name string) {
 	if _, ok := s.names[kind][name]; ok {
 		return
@@ -84,7 +85,7 @@ func (s *Subscriptions) UnsubscribeAll() {
 	}
 }
 
-// Names returns what the client has subscribed to. It may be unsubscribed from meanwhile.
+// Names returns the names that the client has subscribed to. The caller may unsubscribe while it iterates.
 func (s *Subscriptions) Names(kind Kind) iter.Seq[string] { return maps.Keys(s.names[kind]) }
 
 // Len returns how many subscriptions of a kind there are.
@@ -96,13 +97,13 @@ func (s *Subscriptions) Bytes() int { return s.bytes }
 // nameOverhead is about how many bytes a subscription takes beside its name, here and in the hub.
 const nameOverhead = 64
 
-// Any reports whether there are any.
+// Any reports whether the client has any subscription.
 func (s *Subscriptions) Any() bool { return s.count > 0 }
 
 // Publishing reports whether the hub may have kept messages of this client; EndPublishing delivers them.
 func (s *Subscriptions) Publishing() bool { return s.publishing }
 
-// EndPublishing delivers what has been kept of the client's messages.
+// EndPublishing delivers the client's kept messages.
 func (s *Subscriptions) EndPublishing() {
 	s.publishing = false
 	s.hub.mu.Lock()
@@ -110,8 +111,8 @@ func (s *Subscriptions) EndPublishing() {
 	s.hub.mu.Unlock()
 }
 
-// Publish is Hub.Publish for this client. more says that its next command publishes too. Messages are not kept for who
-// has subscriptions, because it might hear them.
+// Publish is Hub.Publish for this client. more says that its next command publishes too. Messages of a client with
+// subscriptions are not kept, because it might receive them itself.
 func (s *Subscriptions) Publish(channel, payload []byte, more bool) int {
 	return s.hub.Publish(s, channel, payload, more && s.count == 0)
 }

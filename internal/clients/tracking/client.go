@@ -7,16 +7,16 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// Client is one client's part in a table: what it chose with CLIENT TRACKING. It belongs to the client's goroutine,
-// which changes redirect and mode under the table's mu, so that it may read them without, and others under mu.
+// Client is one client's state of CLIENT TRACKING. It belongs to the client's goroutine. That goroutine changes
+// redirect and mode under the table's mu and reads them without it; others read them under mu.
 type Client struct {
 	table    *Table
 	peer     Peer
 	on       bool
 	redirect int64 // the client that gets the messages instead; 0 = this one
 	mode     Flags
-	caching  bool     // CLIENT CACHING was given for the command that follows
-	prefixes []string // in order
+	caching  bool     // CLIENT CACHING was given for the next command
+	prefixes []string // sorted
 	broken   atomic.Bool
 }
 
@@ -26,24 +26,24 @@ type Flags uint8
 // Options of a client, and its state.
 const (
 	On     Flags = 1 << iota
-	Bcast        // it gets messages about all keys with its prefixes
-	OptIn        // only keys read behind CLIENT CACHING yes
-	OptOut       // only keys not read behind CLIENT CACHING no
-	NoLoop       // it is not told of its own changes
+	Bcast        // messages about all keys with its prefixes
+	OptIn        // only keys read after CLIENT CACHING yes
+	OptOut       // only keys not read after CLIENT CACHING no
+	NoLoop       // no messages about its own changes
 	Caching
-	Broken // the client that was to be told instead has gone
+	Broken // the client that it redirects to has disconnected
 )
 
-// Join lets a client use the table. It is called once, before anything else.
+// Join connects a client with the table. It is called once, before anything else.
 func (c *Client) Join(t *Table, peer Peer) { c.table, c.peer = t, peer }
 
 // On reports whether the client tracks.
 func (c *Client) On() bool { return c.on }
 
-// Pristine reports whether the client has chosen nothing.
+// Pristine reports whether the client has set nothing.
 func (c *Client) Pristine() bool { return !c.on && !c.caching }
 
-// Flags returns everything that is to be known of how the client tracks; 0 if it does not.
+// Flags returns the client's options and state; 0 if it does not track.
 func (c *Client) Flags() Flags {
 	if !c.on {
 		return 0
@@ -66,10 +66,10 @@ func (c *Client) Redirection() int64 {
 	return c.redirect
 }
 
-// Prefixes returns the prefixes that the client listens to, in order.
+// Prefixes returns the prefixes that the client listens to, sorted.
 func (c *Client) Prefixes() []string { return c.prefixes }
 
-// Start makes the client track, or changes how it does; prefixes come on top of those that it has.
+// Start makes the client track, or changes its options. prefixes are added to those that it has.
 func (c *Client) Start(mode Flags, redirect int64, prefixes []string) {
 	t := c.table
 	t.mu.Lock()
@@ -116,15 +116,15 @@ func (c *Client) Stop() {
 	delete(t.clients, c.peer.ID())
 	if len(t.clients) == 0 {
 		t.host.ObserveChanges(false)
-		t.keys = nil // nobody would be told
+		t.keys = nil // nobody would get a message
 	}
 }
 
-// Read notes the keys that a command of the client, which tracks, has read. by is the client's; within says that the
-// command is one of a transaction or a script. It is called under the command's guard, so that no change of the keys can
-// be missed.
+// Read records the keys that a command of a tracking client has read. by is the client's Changer; within says that
+// the command belongs to a transaction or script. It is called under the command's guard, so that no change of the
+// keys is missed.
 func (c *Client) Read(by *Changer, cmd *command.Command, args [][]byte, within bool) {
-	// a script's commands are the ones that read
+	// a script's own commands record what they read
 	read := cmd.Flags&command.ReadOnly != 0 && cmd.ACL&command.CatScripting == 0
 	switch {
 	case !read || c.mode&Bcast != 0:
@@ -139,11 +139,11 @@ func (c *Client) Read(by *Changer, cmd *command.Command, args [][]byte, within b
 	}
 }
 
-// Cache makes CLIENT CACHING hold for the next command.
+// Cache makes CLIENT CACHING apply to the next command.
 func (c *Client) Cache() { c.caching = true }
 
-// EndCaching makes CLIENT CACHING have no effect any more after a command that was executed or, in vain, tried; nil is
-// one that does not exist.
+// EndCaching ends the effect of CLIENT CACHING after a command, whether it ran or was refused; nil is an unknown
+// command.
 func (c *Client) EndCaching(cmd *command.Command) {
 	if cmd == nil || cmd.Parent == nil || !cmd.Parent.KeepsCaching {
 		c.caching = false

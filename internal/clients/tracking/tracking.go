@@ -1,5 +1,5 @@
-// Package tracking is the server's part in client-side caching: a Table knows which keys clients have read, or which
-// prefixes they asked for, and tells them when such a key changes.
+// Package tracking implements the server's side of client-side caching. A Table knows which keys clients have read,
+// and which prefixes they asked for. It sends them a message when such a key changes.
 package tracking
 
 import (
@@ -12,16 +12,16 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Peer is a client to which messages go. Its methods may be called by any goroutine, under any lock.
+// Peer is a client that gets messages. Any goroutine may call its methods, under any lock.
 type Peer interface {
 	// ID is the client's number. Numbers are not used again.
 	ID() int64
 	// Protocol is the version of RESP that it speaks.
 	Protocol() int
-	// Subscribed reports whether it has subscriptions, so that it can be sent messages in RESP2.
+	// Subscribed reports whether it has subscriptions, without which it gets no messages in RESP2.
 	Subscribed() bool
-	// Tell gives it a message, which it must not keep. by is who made the change, nil if nobody did: if that is the
-	// client itself, the message follows the reply.
+	// Tell passes a message, which the peer must not keep. by made the change, or is nil. If by is the client
+	// itself, the message follows the reply.
 	Tell(by *Changer, message []byte)
 }
 
@@ -29,9 +29,9 @@ type Peer interface {
 type Host interface {
 	// Peer returns the client with that number, nil if there is none. It is called with the table locked.
 	Peer(id int64) Peer
-	// ObserveChanges says whether the table wants to hear of changes.
+	// ObserveChanges says whether the table needs to know of changes.
 	ObserveChanges(on bool)
-	// MaxKeys is how many keys the table may know, 0 for as many as there are.
+	// MaxKeys is the largest number of keys in the table; 0 is no limit.
 	MaxKeys() int
 }
 
@@ -41,27 +41,27 @@ type Table struct {
 	// mu is taken under guards; under it only the register of clients and mailboxes are locked.
 	mu      sync.Mutex
 	clients map[int64]*Client // those that track, by number
-	// keys tells who read a key since it last changed. Clients that have gone or track no more stay until then: their
-	// numbers are not used again. Databases make no difference.
+	// keys has the clients that read a key since it last changed. Clients that disconnect or stop tracking stay in
+	// it until then: numbers are never reused. Equal names in different databases are one key.
 	keys map[string]map[int64]struct{}
-	// prefixes tells who wants to hear of all keys that begin so (BCAST).
+	// prefixes has the clients that want messages about all keys with a prefix (BCAST).
 	prefixes map[string]map[*Client]struct{}
 }
 
 // New returns a table in which nobody tracks.
 func New(host Host) *Table { return &Table{host: host} }
 
-// Changer is who makes changes: a client, or what serves it while it is blocked. It is used by the goroutine that makes
-// them.
+// Changer is the source of changes: a client, or the code that serves it while it is blocked. Only the goroutine
+// that makes the changes uses it.
 type Changer struct {
-	// Client is whose changes they are.
+	// Client is the client whose changes they are.
 	Client *Client
 	// Later are messages for the client itself, which follow the reply to its command.
 	Later   []byte
 	changed []string // keys that clients with prefixes get messages about at the end of the command
 }
 
-// Changed reports whether there is something for Table.Broadcast to tell.
+// Changed reports whether Table.Broadcast has anything to send.
 func (s *Changer) Changed() bool { return len(s.changed) > 0 }
 
 // invalidation is one message in the forms in which clients understand it, encoded when first needed.
@@ -107,8 +107,8 @@ func (m *invalidation) write(w *resp.Writer) {
 	}
 }
 
-// Invalidate tells everybody who tracks the key that it has changed. by is who changed it, nil if nobody did. Those
-// who listen to prefixes are told of all changes of a command at once, by Broadcast.
+// Invalidate tells all clients that track the key that it has changed. by changed it, or is nil. Clients with
+// prefixes get one message for all changes of a command, from Broadcast.
 func (t *Table) Invalidate(by *Changer, key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,7 +132,7 @@ func (t *Table) Invalidate(by *Changer, key string) {
 	}
 }
 
-// Broadcast tells those who listen to prefixes what by has changed since it was called last.
+// Broadcast tells clients with prefixes what by has changed since the last call.
 func (t *Table) Broadcast(by *Changer) {
 	if len(by.changed) == 0 {
 		return
@@ -145,8 +145,7 @@ func (t *Table) Broadcast(by *Changer) {
 	by.changed = by.changed[:0]
 }
 
-// tellListeners sends those who listen to prefixes one message for each of these that some of the keys begin with. mu
-// is held.
+// tellListeners sends clients with prefixes a message for each prefix that matches some of the keys. mu is held.
 func (t *Table) tellListeners(by *Changer, keys []string) {
 	for _, prefix := range slices.Sorted(maps.Keys(t.prefixes)) {
 		var m invalidation
@@ -164,7 +163,7 @@ func (t *Table) tellListeners(by *Changer, keys []string) {
 	}
 }
 
-// reader returns the client with that number if it still tracks what it reads.
+// reader returns the client with that number if it still tracks the keys that it reads.
 func (t *Table) reader(id int64) *Client {
 	if s := t.clients[id]; s != nil && s.mode&Bcast == 0 {
 		return s
@@ -172,7 +171,7 @@ func (t *Table) reader(id int64) *Client {
 	return nil
 }
 
-// InvalidateAll tells everybody who tracks that all keys have gone.
+// InvalidateAll tells all tracking clients that all keys are gone.
 func (t *Table) InvalidateAll(by *Changer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -183,7 +182,7 @@ func (t *Table) InvalidateAll(by *Changer) {
 	clear(t.keys)
 }
 
-// tellUnlessLoop is tell, but for a client that made the change itself and does not want to hear of that.
+// tellUnlessLoop is tell, but skips a client with NoLoop that made the change itself.
 func (t *Table) tellUnlessLoop(s *Client, by *Changer, m *invalidation) {
 	if by == nil || s != by.Client || s.mode&NoLoop == 0 {
 		t.tell(s, by, m)
@@ -212,10 +211,10 @@ func (t *Table) tell(s *Client, by *Changer, m *invalidation) {
 	case s.redirect != 0 && target.Subscribed():
 		target.Tell(by, m.asMessage())
 	}
-	// A RESP2 client cannot be reached otherwise.
+	// A RESP2 client without subscriptions gets no message.
 }
 
-// remember notes that the client has read keys of a command.
+// remember records that the client has read the keys of a command.
 func (t *Table) remember(by *Changer, cmd *command.Command, args [][]byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -235,14 +234,15 @@ func (t *Table) remember(by *Changer, cmd *command.Command, args [][]byte) {
 	t.shrink(by, t.host.MaxKeys())
 }
 
-// Limit puts a change of the largest number of keys into effect.
+// Limit applies a new largest number of keys.
 func (t *Table) Limit(keys int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.shrink(nil, keys)
 }
 
-// shrink forgets some keys, and tells who has read them, until at most limit are left; 0 is no limit. mu is held.
+// shrink drops some keys, and invalidates them for their readers, until at most limit are left; 0 is no limit. mu is
+// held.
 func (t *Table) shrink(by *Changer, limit int) {
 	if limit <= 0 {
 		return

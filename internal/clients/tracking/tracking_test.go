@@ -25,7 +25,7 @@ func (h *host) Peer(id int64) tracking.Peer {
 func (h *host) ObserveChanges(on bool) { h.observing = on }
 func (h *host) MaxKeys() int           { return h.max }
 
-// peer is a client in RESP3 that notes what it is told by others, and what it is to be told behind its reply.
+// peer is a client in RESP3 that records messages about others' changes, and messages that follow its own reply.
 type peer struct {
 	tracking.Client
 	tracking.Changer
@@ -44,7 +44,7 @@ func (p *peer) Tell(by *tracking.Changer, message []byte) {
 	p.got += string(message)
 }
 
-// take returns what the client was told since the last call.
+// take returns the messages to the client since the last call.
 func (p *peer) take() string {
 	got := p.got
 	p.got = ""

@@ -16,7 +16,7 @@ import (
 type Host interface {
 	// Leader returns the address of the leader; "" without one.
 	Leader() string
-	// Refuse returns the error for a client of another server that is one too many; "" if it may stay.
+	// Refuse returns the error for another server's client if the server has too many clients; otherwise "".
 	Refuse() string
 }
 

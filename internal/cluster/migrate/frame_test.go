@@ -46,7 +46,7 @@ func TestFramesAreReadAsTheyWereWritten(t *testing.T) {
 		got, err := parseFrame(f.kind, payload)
 		require.NoError(t, err)
 		requireFrame(t, f, got)
-		for n := range min(len(payload), 100) { // what breaks off is an error, and not a shorter frame
+		for n := range min(len(payload), 100) { // a truncated payload is an error, and no shorter frame
 			_, err := parseFrame(f.kind, payload[:n])
 			require.ErrorIs(t, err, peer.ErrFrame)
 		}

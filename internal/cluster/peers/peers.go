@@ -1,5 +1,5 @@
-// Package peers has what the servers of a group, and of the shards of a cluster, ask each other, and [Broadcast], which
-// passes published messages on to the other servers. Package internal/wire/peer has the connections.
+// Package peers has the questions that servers of a group and of a cluster's shards ask each other, and [Broadcast],
+// which passes published messages on to the other servers. Package internal/wire/peer has the connections.
 package peers
 
 import (
@@ -18,17 +18,17 @@ const (
 
 // The values of Question.Ask.
 const (
-	AskNews = "news" // what the server's shard has agreed on
-	AskMeet = "meet" // the shard is to learn of another one
-	AskEnd  = "end"  // a migration is to end, unless the slots are exported
+	AskNews = "news" // asks for the committed record of the shard
+	AskMeet = "meet" // makes the shard learn of another one
+	AskEnd  = "end"  // ends a migration, unless the slots are exported
 )
 
 // Question is the request of a connection of peer.Shards. News is the reply.
 type Question struct {
 	Ask string
-	// Shard is for AskMeet the shard that asks, with the addresses of its servers.
+	// Shard is the shard that asks, with the addresses of its servers; only for AskMeet.
 	Shard *cluster.Other `json:",omitempty"`
-	// Task is for AskEnd the migration.
+	// Task is the migration; only for AskEnd.
 	Task string `json:",omitempty"`
 }
 

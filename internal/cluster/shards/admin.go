@@ -12,7 +12,7 @@ import (
 	"github.com/atomredis/atomredis/internal/cluster/peers"
 )
 
-// Changes of the record by administrators.
+// This file has the changes of the record that administrators make.
 
 // Meet makes the shards of two servers known to each other. bus is the port of the other server's raft-addr.
 func (h *Shards) Meet(host string, bus int) error {

@@ -8,7 +8,7 @@ import (
 	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
-// What commands need that ask all shards.
+// This file has the methods for commands that ask all shards.
 
 // Leads reports whether the server leads its shard.
 func (h *Shards) Leads() bool { return h.host.Leads() }
@@ -18,7 +18,7 @@ func (h *Shards) Dial(addr string, purpose peer.Purpose, timeout time.Duration) 
 	return h.node.Dial(addr, purpose, timeout)
 }
 
-// Servers returns the addresses of another shard's servers, the one that led last first.
+// Servers returns the addresses of another shard's servers, the last known leader first.
 func (h *Shards) Servers(id string) []string {
 	o := h.Record().Other(id)
 	if o == nil {
@@ -30,7 +30,7 @@ func (h *Shards) Servers(id string) []string {
 	return leaderFirst(o.Addrs, leader)
 }
 
-// leaderFirst returns addresses with that of the leader in front of the others.
+// leaderFirst returns addresses with the leader's first.
 func leaderFirst(addrs []string, leader string) []string {
 	addrs = slices.Clone(addrs)
 	slices.SortStableFunc(addrs, func(x, y string) int {
@@ -45,7 +45,8 @@ func leaderFirst(addrs []string, leader string) []string {
 	return addrs
 }
 
-// Confirm waits until all that the server shows now is committed, and no other server can have led before.
+// Confirm waits until the server's present state is committed. It then knows that it was the leader when it was
+// called.
 func (h *Shards) Confirm(ctx context.Context) error {
 	epoch := h.node.Epoch()
 	if h.node.WaitPosition() == 0 || !h.host.Leads() {

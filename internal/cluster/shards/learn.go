@@ -12,7 +12,7 @@ import (
 	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
-// This file is how the shard learns of the other shards.
+// This file asks the other shards for their records, and answers them.
 
 // watch asks the other shards periodically, and calls Tick.
 func (h *Shards) watch() {
@@ -37,7 +37,7 @@ func (h *Shards) watch() {
 	}
 }
 
-// askAll asks all other shards. The leader records what they have agreed on.
+// askAll asks all other shards. The leader records their answers.
 func (h *Shards) askAll() {
 	var asking sync.WaitGroup
 	for _, o := range h.Record().Others {
@@ -130,7 +130,7 @@ func (h *Shards) Answer(q *peers.Question) (a peers.News, err error) {
 
 var errQuestion = errors.New("unknown question")
 
-// News returns what the shard has agreed on, for other shards.
+// News returns the shard's committed record, for other shards.
 func (h *Shards) News() peers.News {
 	r := h.committed.Load()
 	st := h.host.Status()
@@ -144,7 +144,7 @@ func (h *Shards) News() peers.News {
 	return a
 }
 
-// conflict returns why two shards cannot be of one cluster.
+// conflict returns why two shards cannot be in one cluster.
 func conflict(a *cluster.Record, b *cluster.Other) error {
 	if a.Other(b.ID) != nil {
 		return nil
@@ -158,7 +158,7 @@ func conflict(a *cluster.Record, b *cluster.Other) error {
 	return nil
 }
 
-// met records a shard that has been met.
+// met records the shard that CLUSTER MEET has introduced.
 func (h *Shards) met(o cluster.Other) error {
 	return UnlessUnchanged(h.Change(func(_ *engine.Guard, r *cluster.Record) error {
 		if r.ID == "" {

@@ -24,21 +24,21 @@ import (
 	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
-// A model of a cluster: the records of some shards, which administrators change, between which slots migrate, and whose
-// leaders fail. Connections are in memory, and each step ends before the next one begins.
+// A model of a cluster: the records of some shards. Administrators change them, slots migrate, and leaders fail.
+// Connections are in memory, and each step ends before the next one begins.
 
-// model is the cluster. It knows what administrators have done with success.
+// model is the cluster. It knows the successful changes of administrators.
 type model struct {
 	t        *testing.T
 	r        *rand.Rand
 	trace    []string // the steps
 	list     []*member
-	assigned cluster.SlotSet // slots that some shard is to serve
+	assigned cluster.SlotSet // slots that some shard must serve
 	tasks    int
-	exported int // counts exports that were agreed on at once
-	migrated int // counts slots that have another owner
+	exported int // counts exports that were committed at once
+	migrated int // counts slots that changed their owner
 
-	// As they were when check was called last.
+	// The values at the last call of check.
 	before cluster.SlotSet // assigned
 	states []any           // committed and present
 	owners *cluster.Owners // by the committed claims
@@ -51,19 +51,19 @@ type member struct {
 	ks    *engine.Keyspace
 	addr  string
 	leads atomic.Bool
-	down  bool // nobody reaches it, and it reaches nobody
-	fails bool // the next change loses the lead: it is agreed on or not
+	down  bool // it has no connections
+	fails bool // the next change loses the lead: it may or may not be committed
 	epoch uint64
-	// unsure is what follows for the model if the change that has lost the lead is agreed on; nil without one.
+	// unsure updates the model if the change that has lost the lead is committed; nil without such a change.
 	unsure func()
 
-	// What only the leader knows: tasks whose keys it sends, and whether the target has them; tasks that it has begun.
+	// State of the leader only: tasks whose keys it sends, and whether the target has them; tasks that it has begun.
 	exports map[string]bool
 	imports map[string]bool
 
-	version uint64          // of the committed record, when check was called last
-	own     cluster.SlotSet // that were served then
-	lost    cluster.SlotSet // since, as SlotsLost was told
+	version uint64          // of the committed record, at the last call of check
+	own     cluster.SlotSet // slots that were served then
+	lost    cluster.SlotSet // slots that SlotsLost was called with since
 }
 
 func (x *member) Leads() bool { return x.leads.Load() }
@@ -137,8 +137,8 @@ func (x *member) start(text []byte) {
 	require.NoError(x.m.t, x.s.Apply(text))
 }
 
-// elect makes the shard's server lead again. committed says that what the last leader has not heard the end of is agreed
-// on; restarts, that the server is a new one.
+// elect makes the shard's server lead again. committed says that the last leader's pending change is committed;
+// restarts says that the server has restarted.
 func (x *member) elect(committed, restarts bool) {
 	r := x.s.Committed()
 	if committed {
@@ -160,7 +160,7 @@ func (x *member) elect(committed, restarts bool) {
 	x.s.Led()
 }
 
-// done notes the result of a change, and what it means for the model.
+// done records the result of a change. means updates the model for a committed change.
 func (x *member) done(err error, means func()) {
 	x.fails = false
 	switch {
@@ -171,14 +171,14 @@ func (x *member) done(err error, means func()) {
 	}
 }
 
-// change changes the record; it is no matter whether with success.
+// change tries to change the record; it may fail.
 func (x *member) change(fn func(r *cluster.Record) error) error {
 	err := x.s.Change(func(_ *engine.Guard, r *cluster.Record) error { return fn(r) })
 	x.done(err, func() {})
 	return err
 }
 
-// newModel returns a cluster of shards, of which the first has all slots.
+// newModel returns a cluster of shards. The first one has all slots.
 func newModel(t *testing.T, r *rand.Rand, shards int) *model {
 	m := &model{t: t, r: r}
 	t.Cleanup(func() {
@@ -231,7 +231,7 @@ func (m *model) meet() {
 	}
 }
 
-// part draws a part of slots: one, or some that follow each other.
+// part draws a part of slots: one slot, or a run of them.
 func (m *model) part(slots cluster.SlotSet) (part cluster.SlotSet) {
 	ranges := slots.Ranges()
 	if len(ranges) == 0 {
@@ -269,7 +269,7 @@ func (m *model) migration(ok func(*migration) bool) *migration {
 	return list[m.r.IntN(len(list))]
 }
 
-// steps are what may happen, and how often it does.
+// steps are the possible steps, with their frequencies.
 var steps = []struct {
 	name  string
 	often int
@@ -310,13 +310,13 @@ var steps = []struct {
 			m.exported++
 		}
 	}},
-	{"end", 3, func(m *model, x *member) { // somebody cancels it, or a new leader wants to know
+	{"end", 3, func(m *model, x *member) { // a user cancels it, or a new leader asks
 		if list := x.s.Committed().Imports; len(list) > 0 {
 			m.end(x, list[m.r.IntN(len(list))].Task)
 		}
 	}},
 	{"add", 20, func(m *model, x *member) {
-		if !m.knowEachOther() { // or else two could add the same slots
+		if !m.knowEachOther() { // otherwise two could add the same slots
 			return
 		}
 		m.electAll()
@@ -352,13 +352,13 @@ var steps = []struct {
 	{"up", 30, func(m *model, x *member) { x.down = false }},
 }
 
-// trimmed notes that the keys of slots that were to be trimmed are removed.
+// trimmed records that the keys of trimmed slots are removed.
 func (m *model) trimmed(x *member) {
 	slots := cluster.SetOf(x.s.Record().Trims...)
 	_ = x.change(func(r *cluster.Record) error { r.Trimmed(&slots); return nil })
 }
 
-// end has the target of a task ask the source to end it, and do what follows.
+// end makes the target of a task ask the source to end it, and settles the answer.
 func (m *model) end(x *member, task string) {
 	from := m.of(x.s.Committed().Import(task).From)
 	if x.down || from.down || !from.Leads() {
@@ -397,7 +397,7 @@ func (m *model) knowEachOther() bool {
 	return true
 }
 
-// check checks what must be true at any time.
+// check checks the invariants.
 func (m *model) check() {
 	var states []any
 	for _, x := range m.list {
@@ -484,7 +484,7 @@ func (m *model) checkEpochs() {
 	m.owners, m.before = owners, m.assigned
 }
 
-// settle has all servers reach each other, until all migrations have ended.
+// settle restores all connections, and waits until all migrations have ended.
 func (m *model) settle() {
 	for _, x := range m.list {
 		x.down = false
@@ -519,8 +519,8 @@ func (m *model) settle() {
 	require.Equal(m.t, m.assigned, served)
 }
 
-// Whatever administrators do and whichever leaders fail, a slot that a shard is to have is served by one shard, or is on
-// its way to one; its epoch grows with each new owner; and of migrations that have ended nothing is left.
+// Whatever administrators do and whichever leaders fail, each assigned slot is served by one shard or migrates to
+// one. Its epoch grows with each new owner. Ended migrations leave nothing behind.
 func TestShardsAgreeWhateverHappens(t *testing.T) {
 	var names []int // indices of steps
 	for i, step := range steps {

@@ -28,14 +28,14 @@ type Host interface {
 	Tick()
 	// Definitions returns a digest of the server's search indexes, "" if it has none.
 	Definitions() string
-	// Defined is called with that of another shard.
+	// Defined is called with the digest of another shard.
 	Defined(shard, digest string)
 }
 
 // Node is the shared journal of the group, and the connections of its servers; quorum.Node is one.
 type Node interface {
 	peers.Node
-	// Sync waits until all that was appended is committed.
+	// Sync waits until all appended records are committed.
 	Sync(ctx context.Context) error
 	// Epoch changes when appended records may have been taken back.
 	Epoch() uint64
@@ -141,7 +141,7 @@ func (h *Shards) BetweenChanges(fn func() error) error {
 // put replaces the record. A guard over everything is held, or the server has no clients yet.
 func (h *Shards) put(r *cluster.Record) {
 	shown := r
-	if r.ID == "" { // nothing is agreed on yet
+	if r.ID == "" { // no record is committed yet
 		shown = h.first()
 	}
 	st := &State{Record: r, ID: shown.ID, Owners: shown.Owners(), replaced: make(chan struct{})}
@@ -184,7 +184,7 @@ func (h *Shards) Apply(text []byte) error {
 	return nil
 }
 
-// Stored returns what a checkpoint keeps of the record, nil if h is nil. The guard over everything is held.
+// Stored returns the record as a checkpoint stores it, nil if h is nil. The guard over everything is held.
 func (h *Shards) Stored() []byte {
 	if h == nil || h.Record().ID == "" {
 		return nil

@@ -30,7 +30,7 @@ func (h *Shards) View(st *State) (list []cluster.ShardView) {
 			v.Members = append(v.Members, w)
 		}
 		for _, addr := range o.Addrs {
-			if len(last.Members) == 0 { // only where servers reach it is known
+			if len(last.Members) == 0 { // only the addresses for servers are known
 				v.Members = append(v.Members, cluster.Member{ID: Name("node", addr), Announcement: AnnouncementAt("", addr)})
 			}
 		}
@@ -43,7 +43,7 @@ func (h *Shards) View(st *State) (list []cluster.ShardView) {
 	return list
 }
 
-// LeaderOf returns where clients reach the leader of another shard, "" if that is not known.
+// LeaderOf returns the address of another shard's leader for clients, "" if it is unknown.
 func (h *Shards) LeaderOf(id string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -55,8 +55,7 @@ func (h *Shards) LeaderOf(id string) string {
 	return ""
 }
 
-// Name returns the constant name of a server or a shard: 40 hexadecimal digits, as long as those of
-// Redis.
+// Name returns the constant name of a server or a shard: 40 hexadecimal digits, as in Redis.
 func Name(what, of string) string {
 	sum := sha1.Sum([]byte(what + " " + of))
 	return hex.EncodeToString(sum[:])
@@ -75,7 +74,7 @@ func LeaderFirst(list []cluster.Member) {
 	})
 }
 
-// AnnouncementAt is where clients and other servers reach a server.
+// AnnouncementAt returns a server's announcement from its addresses for clients and for servers.
 func AnnouncementAt(client, raft string) (a cluster.Announcement) {
 	split := func(addr string) (string, int) {
 		host, text, _ := net.SplitHostPort(addr)

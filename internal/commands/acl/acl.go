@@ -209,8 +209,8 @@ func getuser(c *command.Ctx) {
 	}
 }
 
-// selectorFields returns how many fields writeSelector writes. The databases, a field that Redis does not have, are among them
-// only if not all are allowed.
+// selectorFields returns how many fields writeSelector writes. The databases, which Redis does not have, are a field
+// only if some are forbidden.
 func selectorFields(s acl.Selector) int {
 	if s.AllDatabases {
 		return 3

@@ -30,7 +30,7 @@ func TestUsersAreSavedToAFileAndLoadedFromIt(t *testing.T) {
 		"user b on nopass sanitize-payload resetchannels +@all\nuser default on nopass sanitize-payload ~* &* +@all\n",
 		string(content))
 
-	// A file that is wrong changes nothing.
+	// A file with errors changes nothing.
 	b := s.Connect()
 	require.Equal(t, "+OK", b.Line("AUTH b x"))
 	before := c.Line("ACL LIST")
@@ -64,7 +64,7 @@ func TestLoadDisconnectsClientsOfUsersThatAreGone(t *testing.T) {
 	require.Equal(t, "-NOPERM No permissions to access a key", b.Line("GET x"))
 	require.Empty(t, c.Line("GET k"), "the default user is as new, and its clients stay")
 
-	// Who loads gets the reply first.
+	// The client that loads gets its reply first.
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	require.Equal(t, "+OK", b.Line("ACL LOAD"))
 	require.Equal(t, "closed", b.Next())
@@ -77,7 +77,7 @@ func TestLoadDisconnectsClientsOfUsersThatAreGone(t *testing.T) {
 	require.EqualValues(t, 0o600, info.Mode().Perm())
 	require.NoError(t, os.Remove(file))
 	require.NoError(t, os.Mkdir(file, 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(file, "x"), nil, 0o600)) // so that no file can take the place
+	require.NoError(t, os.WriteFile(filepath.Join(file, "x"), nil, 0o600)) // so that no file can be moved there
 	require.Equal(t, "-ERR There was an error trying to save the ACLs. Please check the server logs for more information",
 		c.Line("ACL SAVE"))
 }
@@ -91,7 +91,7 @@ func TestCustomCommandsAreRefusedWhenTheyShouldBe(t *testing.T) {
 	c, u := s.Connect(), s.Connect()
 	require.Equal(t, "+OK", c.Line("ACL SETUSER u on nopass +@all -one ~k %R~r"))
 	require.Equal(t, "+OK", c.Line("ACL SETUSER v on nopass +@read +@write ~k"))
-	add(command.Command{Name: "two", Arity: 1, Flags: command.ReadOnly}) // after the users
+	add(command.Command{Name: "two", Arity: 1, Flags: command.ReadOnly}) // added after the users
 
 	require.Equal(t, "+OK", u.Line("AUTH u x"))
 	require.Equal(t, "-NOPERM User u has no permissions to run the 'one' command", u.Line("ONE k"))
@@ -120,12 +120,12 @@ func TestKeysThatAreNoArgumentsAreCheckedToo(t *testing.T) {
 		"ATOM.INFO mine":                     false,
 		"ATOM.INFO other":                    true,
 		"ATOM.CALL other c FROM mine NOWAIT": true,
-		"ATOM.NEXT mine":                     true, // whom it answers is not known before
+		"ATOM.NEXT mine":                     true, // the client that it answers is unknown before
 		"ATOM.LOG info mine text":            true,
 		"KEYS *":                             false,
 		"PRESSURE.LIST":                      false,
 		"ATOM.ELEMENTS":                      false,
-		"EVAL return#redis.call('pressure.len','q') 0": false, // refused inside
+		"EVAL return#redis.call('pressure.len','q') 0": false, // refused inside the script
 	} {
 		args := strings.ReplaceAll(strings.Join(strings.Fields(command), "\x00"), "#", " ")
 		v, err := u.Do(testclient.Timeout, strings.Split(args, "\x00")...)
@@ -137,13 +137,13 @@ func TestKeysThatAreNoArgumentsAreCheckedToo(t *testing.T) {
 	require.NotEqual(t, denied, u.Line("PRESSURE.LEN mine"))
 }
 
-// A client is not served with what its user has lost the right to while it waited, whatever its command waits for.
+// A blocked client gets nothing that its user has lost the right to while it waited, for every blocking command.
 func TestBlockedClientsAreRefusedWhatTheirUserMayNotHave(t *testing.T) {
 	cases := map[string]struct {
 		command string
 		before  []string // what the command needs
-		serve   string   // what would serve it
-		after   string   // a command whose reply must be that of nothing taken
+		serve   string   // would serve it
+		after   string   // its reply must show that nothing was taken
 		left    string
 	}{
 		"blpop":      {command: "BLPOP l 0", serve: "RPUSH l v", after: "LLEN l", left: "1"},
@@ -178,7 +178,7 @@ func TestBlockedClientsAreRefusedWhatTheirUserMayNotHave(t *testing.T) {
 			serve: "PERPER.RELEASE g", after: "PERPER.LOCKS", left: "[]"},
 		"perper.attached": {command: "PERPER.ATTACHED st", serve: "PERPER.LISTEN st l", after: "PERPER.LOCKS", left: "[]"},
 	}
-	// These wait for servers, disks or roles, and are given nothing.
+	// These wait for servers, disks or roles, and get no data.
 	waits := []string{"wait", "waitaof", "spiderq.flush", "pressure.close", "pressure.delete", "skein.wait", "skein.await"}
 	s := servertest.Start(t, server.Options{}, "appendonly", "no")
 	for _, cmd := range s.Table().Everything() {

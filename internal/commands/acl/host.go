@@ -12,10 +12,10 @@ type Host interface {
 	Users() *acl.Users
 }
 
-// Client is what they need of the client.
+// Client is what the commands need of the client.
 type Client interface {
 	command.Client
-	// Account is that of the client's user, nil if it has none and may do everything.
+	// Account is the account of the client's user, nil for a client without a user, which may do everything.
 	Account() *acl.Account
 }
 

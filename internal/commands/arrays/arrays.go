@@ -1,8 +1,8 @@
-// Package arrays has the commands on sparse arrays. This file has the table and what they share; read.go and write.go
-// have the commands on elements, op.go and grep.go those on ranges, and kind.go registers arrays for commands on keys of any
-// type.
+// Package arrays has the commands on sparse arrays. This file has the table and shared functions; read.go and
+// write.go have the commands on elements, op.go and grep.go those on ranges, and kind.go registers arrays for
+// commands on keys of any type.
 //
-// All of them read all indices before they change anything. The journal has the commands as they are, because their effect
+// All of them read all indices before they change anything. They are journalled unchanged, because their effect
 // follows from their arguments and the array.
 package arrays
 
@@ -101,7 +101,7 @@ const (
 	errMatch     command.Error = "ERR MATCH requires a value argument"
 )
 
-// maxItems is the largest number of indices that a reply tells of whether they have elements or not.
+// maxItems is the largest number of indices, with or without elements, in a reply.
 const maxItems = 1_000_000
 
 // parseIndex reads an index up to max.
@@ -110,7 +110,7 @@ func parseIndex(arg []byte, max uint64) (index uint64, ok bool) {
 	return index, err == nil && index <= max && arg[0] != '+'
 }
 
-// index reads an index; if it is none an error is written and ok is false.
+// index reads an index; if it is invalid, it writes an error and ok is false.
 func index(c *command.Ctx, arg []byte) (index uint64, ok bool) {
 	if index, ok = parseIndex(arg, arrays.MaxIndex); !ok {
 		c.Err(errIndex)
@@ -126,7 +126,7 @@ func twoIndices(c *command.Ctx, args [][]byte) (from, to uint64, ok bool) {
 	return from, to, ok
 }
 
-// indicesIn reads the indices among some arguments: each of so many.
+// indicesIn reads the first of every each arguments as an index.
 func indicesIn(c *command.Ctx, args [][]byte, each int) (indices []uint64, ok bool) {
 	indices = make([]uint64, 0, len(args)/each)
 	for i := 0; i < len(args); i += each {
@@ -139,7 +139,7 @@ func indicesIn(c *command.Ctx, args [][]byte, each int) (indices []uint64, ok bo
 	return indices, true
 }
 
-// limit reads a positive number; if it is none an error is written and ok is false.
+// limit reads a positive number; if it is invalid, it writes an error and ok is false.
 func limit(c *command.Ctx, arg []byte) (n int64, ok bool) {
 	if n, ok = c.Int(arg); ok && n <= 0 {
 		c.Err(errLimit)

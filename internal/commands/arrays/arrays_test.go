@@ -17,7 +17,7 @@ func TestBackreferences(t *testing.T) {
 	}
 }
 
-// FuzzGrep reads conditions that may be anything, and compares what NOCASE finds with what is found in lower case.
+// FuzzGrep reads arbitrary conditions, and compares NOCASE with a search in lower-case elements.
 func FuzzGrep(f *testing.F) {
 	for _, s := range []string{"a", "^a|b$", "[[:alpha:]]+", "(", `\x{1`, "a{3}", "*", "[^]]", `\Q`} {
 		f.Add(s, "some Text")
@@ -47,7 +47,7 @@ func lower(r rune) rune {
 
 func isASCII(s string) bool { return strings.IndexFunc(s, func(r rune) bool { return r >= 0x80 }) < 0 }
 
-// An expression of many instructions, on many long elements, is given up.
+// A search with an expression of many instructions, on many long elements, is stopped.
 func TestSearchesEnd(t *testing.T) {
 	c := commandtest.New(t)
 	for range 100 {
@@ -57,7 +57,7 @@ func TestSearchesEnd(t *testing.T) {
 	require.Equal(t, "*1\r\n:0\r\n", c.Line(t, "ARGREP a - + RE a+$ LIMIT 1"))
 }
 
-// BenchmarkCommands answers commands on an array of 100,000 elements.
+// BenchmarkCommands runs commands on an array of 100,000 elements.
 func BenchmarkCommands(b *testing.B) {
 	c := commandtest.New(b)
 	for i := range 100_000 {

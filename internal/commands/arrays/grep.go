@@ -15,9 +15,9 @@ import (
 const (
 	maxConditions = 250
 	maxExpression = 2048   // bytes
-	maxProgram    = 10_000 // instructions that an expression is compiled to
-	// maxWork is how many bytes a command may match with an expression, times its instructions. Most expressions execute
-	// few of them for each byte; those that execute all take some tens of seconds.
+	maxProgram    = 10_000 // instructions of a compiled expression
+	// maxWork limits the bytes that a command matches, times the instructions of its expressions. Most expressions
+	// execute few instructions for each byte; in the worst case the limit takes tens of seconds.
 	maxWork = 1 << 32
 )
 
@@ -31,16 +31,16 @@ const (
 	errWork           command.Error = "ERR regular expressions take too long for so many elements"
 )
 
-// search is what ARGREP looks for.
+// search holds the conditions of ARGREP.
 type search struct {
 	conditions       []func(v []byte) bool
-	all              bool // of the conditions must hold, not any
+	all              bool // all of the conditions must hold, not any
 	nocase, withText bool
 	limit            int64
-	work             int64  // that was done for expressions, at most
-	size             int    // of all expressions: how many instructions they have
-	lower            []byte // room for the element in lower case, which lowered returns
-	lowered          bool   // lower has it
+	work             int64  // upper bound of the work for expressions so far
+	size             int    // instructions of all expressions
+	lower            []byte // room for the element in lower case
+	lowered          bool   // lower has the present element
 }
 
 func cmdGrep(c *command.Ctx) {
@@ -96,10 +96,10 @@ func cmdGrep(c *command.Ctx) {
 	c.W.EndArray(mark, n)
 }
 
-// elementsAsked is after how many elements a search that may end early asks whether it is long.
+// elementsAsked is the number of elements after which a search that may end early calls long.
 const elementsAsked = 256
 
-// long is Ctx.Long for n elements that are looked at.
+// long is Ctx.Long for n elements to search.
 func (s *search) long(c *command.Ctx, a *arrays.Array, n int) {
 	each := len(s.conditions) + s.size/instructionsAsOne + a.MemoryUsage()/max(a.Count(), 1)/bytesAsOne
 	if n > math.MaxInt/each {
@@ -108,13 +108,13 @@ func (s *search) long(c *command.Ctx, a *arrays.Array, n int) {
 	c.Long(n*each, a.Count())
 }
 
-// Sizes that cost about as much time as an empty element: of expressions, and of the element.
+// Sizes that take about as long as an empty element: of expressions, and of the element.
 const (
 	instructionsAsOne = 8
 	bytesAsOne        = 256
 )
 
-// parse reads the arguments behind the range. If they are wrong an error is written, and it returns false.
+// parse reads the arguments after the range. If they are wrong, it writes an error and returns false.
 func (s *search) parse(c *command.Ctx) bool {
 	type condition struct {
 		kind string
@@ -161,7 +161,7 @@ func (s *search) parse(c *command.Ctx) bool {
 	return true
 }
 
-// matches reports whether an element is looked for.
+// matches reports whether an element meets the conditions.
 func (s *search) matches(v []byte) bool {
 	s.lowered = false
 	for _, fn := range s.conditions {
@@ -206,7 +206,7 @@ func (s *search) inLower(v []byte) []byte {
 	return s.lower
 }
 
-// appendLower appends a text, its ASCII letters in lower case.
+// appendLower appends a text with its ASCII letters in lower case.
 func appendLower(dst, text []byte) []byte {
 	for _, b := range text {
 		if 'A' <= b && b <= 'Z' {
@@ -217,7 +217,8 @@ func appendLower(dst, text []byte) []byte {
 	return dst
 }
 
-// compile reads a regular expression, and returns how many instructions it has. A point stands for a line break too.
+// compile compiles a regular expression, and returns the number of its instructions. A point also matches a line
+// break.
 func (s *search) compile(text []byte) (re *regexp.Regexp, size int, wrong command.Error) {
 	switch {
 	case len(text) == 0:

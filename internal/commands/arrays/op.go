@@ -10,7 +10,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Operations on numbers, by their names. Others are those that count.
+// Operations on numbers, by their names. The other operations count elements.
 var (
 	ofNumbers = map[string]func(x, y float64) float64{
 		"sum": func(x, y float64) float64 { return x + y },
@@ -73,7 +73,7 @@ func cmdOp(c *command.Ctx) {
 	}
 }
 
-// appendNumber appends a number with 17 digits, as far as they are not zeros at the end.
+// appendNumber appends a number with 17 digits, without zeros at the end.
 func appendNumber(dst []byte, x float64) []byte {
 	if math.IsInf(x, 0) || math.IsNaN(x) {
 		return resp.AppendFloat(dst, x)
@@ -97,7 +97,7 @@ func fold[T any](a *arrays.Array, from, to uint64, parse func([]byte) (T, bool),
 	return x, ok
 }
 
-// parseNumber reads an element as a number, which it may not be.
+// parseNumber reads an element as a number; ok is false if it is not one.
 func parseNumber(v []byte) (x float64, ok bool) {
 	if n, ok := resp.ParseInt(v); ok {
 		return float64(n), true
@@ -105,8 +105,7 @@ func parseNumber(v []byte) (x float64, ok bool) {
 	return resp.ParseFloat(v)
 }
 
-// parseBits reads an element as an integer: of other numbers it is what stands before the point, and of those too large
-// the nearest one.
+// parseBits reads an element as an integer. It truncates fractions and clamps numbers that are too large.
 func parseBits(v []byte) (n int64, ok bool) {
 	if n, ok = resp.ParseInt(v); ok {
 		return n, true

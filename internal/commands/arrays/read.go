@@ -6,7 +6,7 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// array returns the array that a command reads, without elements if there is none.
+// array returns the array that a command reads, an empty one for a missing key.
 func array(c *command.Ctx) (a *arrays.Array, ok bool) {
 	e, ok := c.ReadAs(c.Args[1], engine.Array)
 	switch {
@@ -18,7 +18,7 @@ func array(c *command.Ctx) (a *arrays.Array, ok bool) {
 	return e.Array(), true
 }
 
-// element writes what is at an index.
+// element writes the element at an index.
 func element(c *command.Ctx, v []byte, ok bool) {
 	if ok {
 		c.W.Bulk(v)
@@ -27,8 +27,8 @@ func element(c *command.Ctx, v []byte, ok bool) {
 	}
 }
 
-// long must be called before what goes through the elements of a range, in any order, or through limit of them if that is
-// less and not negative.
+// long must be called before a walk through the elements of a range, in any order, or through limit of them if limit
+// is less and not negative.
 func long(c *command.Ctx, a *arrays.Array, from, to uint64, limit int64) {
 	n := uint64(a.Count())
 	n = min(n, max(from, to)-min(from, to)+1)
@@ -209,7 +209,7 @@ func cmdInfo(c *command.Ctx) {
 		c.W.BulkString(name)
 		c.W.Uint(n)
 	}
-	// average writes a part of a whole, 0 if there is none.
+	// average writes part/whole, 0 if whole is 0.
 	average := func(name string, part, whole int) {
 		c.W.BulkString(name)
 		c.W.Double(float64(part) / float64(max(whole, 1)))

@@ -6,7 +6,7 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// change calls do with the array that a command changes, which it makes if there is none.
+// change calls do with the array that a command changes, and creates the array if needed.
 func change(c *command.Ctx, event string, do func(a *arrays.Array)) {
 	e, ok := c.WriteAs(c.Args[1], engine.Array)
 	if !ok {

@@ -52,7 +52,7 @@ var bitmapCommands = []*command.Command{
 		Complexity: "O(1), and the growth of the string", Do: cmdSetbit},
 }
 
-// bitfieldUse says what BITFIELD does to its key: nothing but GET, and OVERFLOW, only reads.
+// bitfieldUse returns how BITFIELD uses its key: it only reads if all operations are GET or OVERFLOW.
 func bitfieldUse(args [][]byte) []string {
 	o := command.OptionsIn(args[min(2, len(args)):])
 	for o.Next() {
@@ -78,14 +78,14 @@ const (
 	errFieldReadOnly command.Error = "ERR BITFIELD_RO only supports the GET subcommand"
 )
 
-// bitOffset reads the offset of a bit; if it is none, or beyond the longest string, an error is written and ok is
+// bitOffset reads the offset of a bit; if it is invalid or beyond the longest string, it writes an error and ok is
 // false.
 func bitOffset(c *command.Ctx, arg []byte) (offset int, ok bool) {
 	n, ok := resp.ParseInt(arg)
 	return offsetAllowed(c, n, ok)
 }
 
-// fieldOffset is bitOffset for a field of size bits: behind # is the number of a field.
+// fieldOffset is bitOffset for a field of size bits: "#3" is the offset of field 3.
 func fieldOffset(c *command.Ctx, arg []byte, size int) (offset int, ok bool) {
 	number, numbered := bytes.CutPrefix(arg, []byte("#"))
 	n, ok := resp.ParseInt(number)
@@ -104,7 +104,7 @@ func offsetAllowed(c *command.Ctx, n int64, ok bool) (int, bool) {
 }
 
 // bitString returns the string under key argument 1 in a form that may be changed, long enough to have the bit at an
-// offset; grown says that it was not. If it is of another type, an error is written and e is nil.
+// offset; grown says that it was not. If it is of another type, it writes an error and e is nil.
 func bitString(c *command.Ctx, offset int) (e *engine.Entry, b []byte, grown bool) {
 	e, ok := c.WriteAs(c.Args[1], engine.String)
 	if !ok {
@@ -180,7 +180,7 @@ func cmdBitcount(c *command.Ctx) {
 	switch {
 	case !ok:
 		return
-	case e == nil, start < 0 && end < 0 && start > end: // both may lie before the string, where they would become the same
+	case e == nil, start < 0 && end < 0 && start > end: // both may lie before the string, where both become 0
 		c.W.Int(0)
 		return
 	}
@@ -193,7 +193,7 @@ func cmdBitcount(c *command.Ctx) {
 	c.W.Int(int64(bitmap.Count(b, from, to)))
 }
 
-// bitUnit reads argument i, BIT or BYTE, which is the default; if it is neither an error is written and ok is false.
+// bitUnit reads argument i, BIT or BYTE; BYTE is the default. If it is neither, it writes an error and ok is false.
 func bitUnit(c *command.Ctx, i int) (inBits, ok bool) {
 	switch {
 	case len(c.Args) <= i || command.EqualFold(c.Args[i], "byte"):
@@ -224,7 +224,7 @@ func bitRange(n int, start, end int64, inBits bool) (from, to int) {
 	return int(start * unit), int((end + 1) * unit)
 }
 
-// nearBits is how many bits BITPOS looks at before it asks how much there is to do.
+// nearBits is how many bits BITPOS examines before it calls Ctx.LongBytes.
 const nearBits = 8 << 20
 
 func cmdBitpos(c *command.Ctx) {
@@ -267,14 +267,14 @@ func cmdBitpos(c *command.Ctx) {
 	if len(c.Args) > 3 {
 		from, to = bitRange(len(b), start, end, inBits)
 	}
-	near := min(to, from+nearBits) // where it is mostly found
+	near := min(to, from+nearBits) // the bit is usually here
 	pos := bitmap.Find(b, int(bit), from, near)
 	if pos < 0 && near < to {
 		c.LongBytes((to - from) / 8)
 		pos = bitmap.Find(b, int(bit), near, to)
 	}
 	if pos < 0 && bit == 0 && !endGiven && from < to {
-		pos = to // the string counts as followed by zeros
+		pos = to // zeros follow the string
 	}
 	c.W.Int(int64(pos))
 }
@@ -283,7 +283,7 @@ func cmdBitpos(c *command.Ctx) {
 var bitOps = [...]struct {
 	name string
 	op   bitmap.Op
-	// tooFew is the error if there is no string beside the first; "" if it needs none.
+	// tooFew is the error if there is only one string; "" if one is enough.
 	tooFew command.Error
 }{
 	{"and", bitmap.And, ""},
@@ -384,8 +384,8 @@ func bitfield(c *command.Ctx, readOnly bool) {
 	}
 }
 
-// fieldOps reads the operations; last is the last bit that any of them may change, -1 if there is none. If something
-// is wrong an error is written and ok is false.
+// fieldOps reads the operations; last is the last bit that any of them may change, or -1. If an operation is wrong,
+// it writes an error and ok is false.
 func fieldOps(c *command.Ctx, ops []fieldOp) (_ []fieldOp, last int, ok bool) {
 	last = -1
 	var overflow bitmap.Overflow
@@ -453,7 +453,7 @@ func (op *fieldOp) read(b []byte) int64 {
 	return int64(bitmap.Field(b, op.offset, op.size))
 }
 
-// changeFields carries out operations that change bits up to last.
+// changeFields executes operations that change bits up to last.
 func changeFields(c *command.Ctx, ops []fieldOp, last int) {
 	e, b, grown := bitString(c, last)
 	if e == nil {

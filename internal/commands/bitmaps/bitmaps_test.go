@@ -24,7 +24,7 @@ func conversation(t *testing.T, lines ...string) []string {
 	return replies
 }
 
-// TestBitopHasTheOperationsOfRedis82 checks what transcripts of Redis 7.0 cannot have.
+// TestBitopHasTheOperationsOfRedis82 checks operations that are newer than the transcripts of Redis 7.0.
 func TestBitopHasTheOperationsOfRedis82(t *testing.T) {
 	// 11111000 11001100 00101010
 	bits := []string{"BITFIELD a SET u8 0 248", "BITFIELD b SET u8 0 204", "BITFIELD c SET u8 0 42 SET u8 8 1"}
@@ -36,7 +36,7 @@ func TestBitopHasTheOperationsOfRedis82(t *testing.T) {
 		"BITOP ANDOR d a x":   {":1", "*2 :0 :0"},   // 00000000
 		"BITOP ONE d a b c":   {":2", "*2 :22 :1"},  // 00010110
 		"BITOP ONE d a":       {":1", "*2 :248 :0"}, // 11111000
-		"BITOP ONE d x y":     {":0", "*2 :0 :0"},   // nothing at all
+		"BITOP ONE d x y":     {":0", "*2 :0 :0"},   // both keys are missing
 		"BITOP DIFF d a":      {"-ERR BITOP DIFF must be called with at least two source keys.", "*2 :0 :0"},
 		"BITOP diff1 d a":     {"-ERR BITOP DIFF1 must be called with at least two source keys.", "*2 :0 :0"},
 		"BITOP ANDOR d a":     {"-ERR BITOP ANDOR must be called with at least two source keys.", "*2 :0 :0"},
@@ -53,8 +53,8 @@ func TestBitsBeyondTheLongestStringAreRefused(t *testing.T) {
 			"BITFIELD k SET u8 #1048576 1", "STRLEN k"))
 }
 
-// The result of BITOP is made in memory that is used again, and lies in that of the key it replaces. Not every time:
-// the race detector has each pool forget a quarter of what it is given.
+// BITOP computes its result in reused memory, and stores it in the memory of the key that it replaces. Not every
+// time: the race detector makes each pool drop a quarter of its buffers.
 func TestBitopMakesNoGarbage(t *testing.T) {
 	const size, times = 1 << 20, 20
 	b := servertest.NewStepped(t)

@@ -1,4 +1,4 @@
-// Package cluster has the commands of clusters; package cluster at the top says what those are.
+// Package cluster has the commands of clusters; package internal/cluster explains them.
 package cluster
 
 import (
@@ -18,10 +18,10 @@ import (
 
 func init() { command.Register(clusterCommands) }
 
-// clusterCommands are the commands of a cluster's node. Slots are assigned to shards and move between them, and shards
-// meet and are forgotten. What would change the servers of a shard, or its leader, is an error, for a shard does that
-// itself. On a server that is no member of a group all changes are errors: Redis's own where it has one for a node
-// without others.
+// clusterCommands are the commands of a cluster's node. They assign slots to shards and move them, and make shards
+// meet and forget each other. Changing the servers of a shard, or its leader, is an error, because the shard does
+// that itself. On a server outside a group all changes are errors: those of Redis for a single node, where it has
+// one.
 var clusterCommands = []*command.Command{
 	{Name: "asking", Group: "cluster", Since: "3.0.0", Arity: 1, Flags: command.Fast, ACL: command.CatConnection,
 		Summary:    "Lets the next command use a slot that is being imported; without effect",
@@ -186,7 +186,7 @@ const (
 	errServed          command.Error = "ERR the slots are served by this node"
 )
 
-// inCluster makes a handler refuse to work where cluster mode is off.
+// inCluster makes a handler return an error if cluster mode is off.
 func inCluster(do func(c *command.Ctx)) func(c *command.Ctx) {
 	return func(c *command.Ctx) {
 		if nodeOf(c) == nil {
@@ -197,10 +197,10 @@ func inCluster(do func(c *command.Ctx)) func(c *command.Ctx) {
 	}
 }
 
-// asking has nothing to do: no slot is ever on its way from one node to another.
+// asking does nothing: no client ever gets ASK.
 func asking(c *command.Ctx) { c.W.OK() }
 
-// readonly and readwrite are for nodes of clusters, and for replicas whose client would be redirected otherwise.
+// readonly and readwrite are for nodes of clusters, and for replicas that redirect the client otherwise.
 func readonly(c *command.Ctx) {
 	if nodeOf(c) == nil && !clientOf(c).Options().Redirect {
 		c.Err(errDisabled)
@@ -298,7 +298,7 @@ func slots(c *command.Ctx) {
 	for i := range v.Shards {
 		s := &v.Shards[i]
 		if !s.Members[0].Leads {
-			continue // nobody serves them
+			continue // no server serves the slots
 		}
 		shown := slices.DeleteFunc(slices.Clone(s.Members), func(m cluster.Member) bool { return !m.Leads && !m.Online })
 		for _, r := range s.Slots.Ranges() {
@@ -314,7 +314,7 @@ func slots(c *command.Ctx) {
 	w.EndArray(mark, n)
 }
 
-// slotsNode writes a server as CLUSTER SLOTS has it.
+// slotsNode writes a server as CLUSTER SLOTS shows it.
 func slotsNode(c *command.Ctx, m *cluster.Member) {
 	w := c.W
 	w.Array(4)
@@ -357,7 +357,7 @@ func shards(c *command.Ctx) {
 	}
 }
 
-// shardsNode writes a server as CLUSTER SHARDS has it.
+// shardsNode writes a server as CLUSTER SHARDS shows it.
 func shardsNode(c *command.Ctx, m *cluster.Member) {
 	node := fieldWriter{w: c.W, mark: c.W.Defer()}
 	node.text("id", m.ID)
@@ -385,7 +385,7 @@ func shardsNode(c *command.Ctx, m *cluster.Member) {
 	node.end()
 }
 
-// fieldWriter writes a map whose number of fields is known in the end.
+// fieldWriter writes a map whose number of fields is known only at the end.
 type fieldWriter struct {
 	w    *resp.Writer
 	mark resp.Mark
@@ -459,7 +459,7 @@ func getkeysinslot(c *command.Ctx) {
 	c.W.EndArray(mark, n)
 }
 
-// unsupported answers what can be done to the nodes of other clusters only.
+// unsupported returns the error for sub-commands that make sense only in other clusters.
 func unsupported(c *command.Ctx) {
 	why := "this server is always a cluster of one node, which has all slots"
 	if shardsOf(c) != nil {
@@ -468,7 +468,7 @@ func unsupported(c *command.Ctx) {
 	c.Err(command.Error(fmt.Sprintf("ERR CLUSTER %.128s is not supported: %s", strings.ToUpper(c.Cmd.Name[len("cluster|"):]), why)))
 }
 
-// memberOf returns the server that an argument names by its ID, and its shard. If there is none an error is written.
+// memberOf returns the server that an argument names by its ID, and its shard. If there is none, it writes an error.
 func memberOf(c *command.Ctx, id []byte) (*cluster.ShardView, *cluster.Member) {
 	s, m := viewOf(c).Find(string(id))
 	if m == nil {
@@ -522,7 +522,7 @@ func replicate(c *command.Ctx) {
 	}
 }
 
-// slot reads the number of a slot; if it is none an error is written and ok is false.
+// slot reads the number of a slot; if it is invalid, it writes an error and ok is false.
 func slot(c *command.Ctx, arg []byte) (slot int, ok bool) {
 	n, ok := resp.ParseInt(arg)
 	if !ok || n < 0 || n >= cluster.Slots {
@@ -532,8 +532,8 @@ func slot(c *command.Ctx, arg []byte) (slot int, ok bool) {
 	return int(n), true
 }
 
-// slotRange reads the range of slots at argument i and returns the first one; if it is none an error is written and
-// ok is false.
+// slotRange reads the range of slots at argument i and returns the first one; if it is invalid, it writes an error
+// and ok is false.
 func slotRange(c *command.Ctx, i int) (first int, ok bool) {
 	if (len(c.Args)-i)%2 != 0 {
 		c.Err(command.WrongArity(c.Cmd))
@@ -542,8 +542,8 @@ func slotRange(c *command.Ctx, i int) (first int, ok bool) {
 	return slotPair(c, i)
 }
 
-// slotPair reads the arguments i and i+1 as a range of slots and returns the first; if they are none an error is written
-// and ok is false.
+// slotPair reads the arguments i and i+1 as a range of slots and returns the first; if they are invalid, it writes
+// an error and ok is false.
 func slotPair(c *command.Ctx, i int) (first int, ok bool) {
 	first, ok = slot(c, c.Args[i])
 	if !ok {
@@ -557,15 +557,15 @@ func slotPair(c *command.Ctx, i int) (first int, ok bool) {
 	return first, ok
 }
 
-// shardsOf returns what changes the cluster, nil if the server is one by itself.
+// shardsOf returns the Shards with which commands change the cluster, nil if the server belongs to no group.
 func shardsOf(c *command.Ctx) Shards { return c.Host.(Host).Shards() }
 
-// later has something done that waits for other servers, and answers when it is.
+// later runs do, which waits for other servers, in the background, and replies when it is done.
 func later(c *command.Ctx, do func() error) {
 	laterReply(c, func() (command.Reply, error) { return (*resp.Writer).OK, do() })
 }
 
-// laterReply is later for what has a reply of its own.
+// laterReply is later for a function that returns its reply.
 func laterReply(c *command.Ctx, do func() (command.Reply, error)) {
 	if c.NoBlock {
 		c.Err(errNotNow)
@@ -632,7 +632,7 @@ func addslots(c *command.Ctx) {
 func addslotsrange(c *command.Ctx) {
 	if shardsOf(c) == nil {
 		if first, ok := slotRange(c, 2); ok {
-			slotBusy(c, first) // whatever the ranges that follow
+			slotBusy(c, first) // whatever the next ranges are
 		}
 		return
 	}
@@ -677,7 +677,7 @@ func flushslots(c *command.Ctx) {
 	unsupported(c)
 }
 
-// syncslots is how the record of the shard stands in the journal. Nobody else may send it.
+// syncslots is the form of the shard's record in the journal. Clients may not send it.
 func syncslots(c *command.Ctx) {
 	if !c.Origin.In(command.FromJournal) || len(c.Args) != 4 || !command.EqualFold(c.Args[2], "record") {
 		if nodeOf(c) == nil {
@@ -694,7 +694,7 @@ func syncslots(c *command.Ctx) {
 	c.W.OK()
 }
 
-// trimslots removes keys of slots that the node does not serve, which there are none of.
+// trimslots does nothing: there are no keys of slots that the node does not serve.
 func trimslots(c *command.Ctx) {
 	if !command.EqualFold(c.Args[1], "ranges") {
 		c.Err(errNoRanges)
@@ -736,7 +736,7 @@ func reset(c *command.Ctx) {
 	}
 }
 
-// busPortOffset is by how much the port of a node's bus is greater than its own, if nothing else is said.
+// busPortOffset is the default distance from a node's port to its bus port.
 const busPortOffset = 10000
 
 func validPort(port int64) bool { return port > 0 && port <= math.MaxUint16 }

@@ -11,11 +11,12 @@ type Host interface {
 	command.Host
 	// Node returns the server as a node of its cluster, nil if cluster mode is off.
 	Node() *cluster.Node
-	// Shards returns what changes the cluster, nil if the server is one by itself.
+	// Shards changes the cluster; it is nil if the server belongs to no group.
 	Shards() Shards
 	// ApplyShardRecord installs the record of the shard from the journal. The guard over everything is held.
 	ApplyShardRecord(text []byte) error
-	// ClusterView returns the cluster as a client sees it that has connected to an address, if cluster mode is on.
+	// ClusterView returns the cluster as seen by a client that has connected to the address local, if cluster mode
+	// is on.
 	ClusterView(local string) *cluster.View
 }
 
@@ -37,7 +38,7 @@ type Shards interface {
 	Tasks() []cluster.MigrationTask
 }
 
-// Client is what they need of the client.
+// Client is what the commands need of the client.
 type Client interface {
 	command.Client
 	// LocalAddr is the address that the client has connected to, as CLIENT LIST shows it.

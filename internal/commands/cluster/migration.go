@@ -15,7 +15,7 @@ const (
 	errOwnSlots  command.Error = "ERR this node is already the owner of the slot range"
 )
 
-// migration is CLUSTER MIGRATION: it moves slots with their keys here, and tells of that.
+// migration is CLUSTER MIGRATION: it moves slots with their keys here, and shows such tasks.
 func migration(c *command.Ctx) {
 	switch what := c.Args[2]; {
 	case command.EqualFold(what, "import"):
@@ -37,7 +37,7 @@ func migration(c *command.Ctx) {
 	}
 }
 
-// taskArg reads which task is meant, "" for all; if the arguments do not say an error is written and ok is false.
+// taskArg reads the name of a task, "" for all; if the arguments are invalid, it writes an error and ok is false.
 func taskArg(c *command.Ctx) (id string, ok bool) {
 	byID, all := command.EqualFold(c.Args[3], "id"), command.EqualFold(c.Args[3], "all")
 	switch {
@@ -93,7 +93,7 @@ func writeTask(w *resp.Writer, t *cluster.MigrationTask) {
 	f.text("operation", t.Operation)
 	f.text("state", t.State)
 	f.text("last_error", t.LastError)
-	f.number("retries", 0) // a task that has failed is not begun again
+	f.number("retries", 0) // failed tasks are not retried
 	f.number("create_time", millis(t.Created))
 	f.number("start_time", millis(t.Started))
 	f.number("end_time", millis(t.Ended))

@@ -10,9 +10,9 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// Cursors of CLUSTERSCAN have three parts, "1f3c5a-{06S}-42": what tells the run of the server that made them, by which
-// clients find the node, and the cursor of SCAN. As the node has all slots one cursor of SCAN goes through all of them; with
-// SLOT it goes through the keys of the slot.
+// Cursors of CLUSTERSCAN have three parts, "1f3c5a-{06S}-42": the fingerprint of the server's run, a tag by which
+// clients find the node, and a cursor of SCAN. The cursor of SCAN goes through all slots of the node; with SLOT it
+// goes through the keys of that slot.
 
 const (
 	errScanCursor command.Error = "ERR invalid cursor"
@@ -21,7 +21,7 @@ const (
 
 const (
 	fingerprintLen = 6
-	noFingerprint  = "0" // of a cursor that has not begun
+	noFingerprint  = "0" // of the cursor that starts a scan
 )
 
 func clusterscan(c *command.Ctx) {
@@ -59,8 +59,8 @@ func clusterscan(c *command.Ctx) {
 	}
 }
 
-// scanKeys visits some keys from a cursor of SCAN on. It returns those that the options mean, and where to go on; 0 is
-// the end.
+// scanKeys visits some keys from a cursor of SCAN on. It returns those that match the options, and the next cursor;
+// 0 is the end.
 func scanKeys(c *command.Ctx, o *command.ScanOptions, at uint64) (found []string, next uint64) {
 	typ, known := engine.ParseType(string(o.TypeName))
 	var key []byte
@@ -80,17 +80,17 @@ func scanKeys(c *command.Ctx, o *command.ScanOptions, at uint64) (found []string
 	return found, next
 }
 
-// fingerprint tells cursors of this run of the server from others, which mean nothing to it.
+// fingerprint identifies this run of the server; cursors of other runs are meaningless to it.
 func fingerprint(c *command.Ctx) string { return nodeOf(c).Run[:fingerprintLen] }
 
-// replyCursor begins a reply with a cursor.
+// replyCursor writes the cursor at the beginning of a reply.
 func replyCursor(c *command.Ctx, fingerprint string, slot int64, at uint64) {
 	c.W.Array(2)
 	c.W.BulkString(fmt.Sprintf("%s-{%s}-%d", fingerprint, cluster.TagOf(int(slot)), at))
 }
 
-// parseCursor returns the parts of a cursor. One of another run begins anew. If it is none an error is written and ok is
-// false.
+// parseCursor returns the parts of a cursor. A cursor of another run starts the scan again. If it is invalid, it
+// writes an error and ok is false.
 func parseCursor(c *command.Ctx, arg []byte) (slot int64, at uint64, ok bool) {
 	mark, rest, ok := bytes.Cut(arg, []byte("-{"))
 	tag, number, ok2 := bytes.Cut(rest, []byte("}-"))

@@ -53,7 +53,7 @@ func ownerOf(v *cluster.View, slot int) *cluster.ShardView {
 	return nil
 }
 
-// otherNode returns the shard of a node, which must lead it; else an error is written.
+// otherNode returns the shard of a node, which must lead it; otherwise it writes an error.
 func otherNode(c *command.Ctx, v *cluster.View, id []byte) *cluster.ShardView {
 	s, m := v.Find(string(id))
 	switch {
@@ -79,7 +79,7 @@ func stableSlot(c *command.Ctx, slot int) {
 	c.W.OK()
 }
 
-// migratingSlot only looks: the target moves the slot, or has done so.
+// migratingSlot only checks: the target moves the slot, or has done so.
 func migratingSlot(c *command.Ctx, slot int, id []byte) {
 	v := viewOf(c)
 	owner := ownerOf(v, slot)
@@ -93,7 +93,7 @@ func migratingSlot(c *command.Ctx, slot int, id []byte) {
 	}
 }
 
-// importingSlot has the slot move here.
+// importingSlot moves the slot here.
 func importingSlot(c *command.Ctx, slot int, id []byte) {
 	v := viewOf(c)
 	h := shardsOf(c)
@@ -115,7 +115,8 @@ func importingSlot(c *command.Ctx, slot int, id []byte) {
 	})
 }
 
-// nodeOfSlot confirms the owner of the slot, as soon as this shard has learned it. It also assigns a slot without an owner.
+// nodeOfSlot confirms the owner of the slot once this shard has learned of it. It also assigns a slot without an
+// owner.
 func nodeOfSlot(c *command.Ctx, slot int, id []byte) {
 	host, local := c.Host.(Host), clientOf(c).LocalAddr()
 	v := host.ClusterView(local)
@@ -139,7 +140,7 @@ func nodeOfSlot(c *command.Ctx, slot int, id []byte) {
 					return nil
 				}
 				if v.Shards[0].Slots.Has(slot) {
-					break // it has not been given to anybody
+					break // the slot has not moved
 				}
 			}
 			return errors.New("the slot has not moved: CLUSTER SETSLOT IMPORTING at its new node moves it")

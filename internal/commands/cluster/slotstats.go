@@ -14,10 +14,10 @@ const (
 	errSlotLimit  command.Error = "ERR LIMIT has to lie in between 1 and 16384 (maximum number of slots)."
 )
 
-// slotMetrics are the metrics of a slot: the first always, the others if they are counted.
+// slotMetrics are the metrics of a slot. The first always exists, the others only if they are counted.
 var slotMetrics = []string{"key-count", "cpu-usec", "network-bytes-in", "network-bytes-out"}
 
-// slotNumbers are those of a slot, in the order of slotMetrics.
+// slotNumbers are the numbers of a slot, in the order of slotMetrics.
 type slotNumbers [4]int64
 
 func slotStats(c *command.Ctx) {
@@ -55,13 +55,12 @@ func slotStats(c *command.Ctx) {
 // slotOrder says which slots the reply has, and in which order.
 type slotOrder struct {
 	first, last int // the slots
-	metric      int // they are ordered by; -1 is by their numbers
+	metric      int // the sort key; -1 sorts by slot
 	ascending   bool
 	limit       int
 }
 
-// readSlotOrder reads the arguments of CLUSTER SLOT-STATS. If there is something wrong with them an error is written and
-// ok is false.
+// readSlotOrder reads the arguments of CLUSTER SLOT-STATS. If they are invalid, it writes an error and ok is false.
 func readSlotOrder(c *command.Ctx, metrics []string) (o slotOrder, ok bool) {
 	args := c.Options(2)
 	args.Next()
@@ -113,7 +112,7 @@ func readSlotRange(c *command.Ctx, args *command.OptionArgs) (o slotOrder, ok bo
 	return slotOrder{first: int(first), last: int(last), metric: -1, limit: cluster.Slots}, true
 }
 
-// choose returns the slots to tell of.
+// choose returns the slots for the reply.
 func (o *slotOrder) choose(all *[cluster.Slots]slotNumbers) []int {
 	slots := make([]int, 0, o.last-o.first+1)
 	for slot := o.first; slot <= o.last; slot++ {

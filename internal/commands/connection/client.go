@@ -165,7 +165,7 @@ func clientImportSource(c *command.Ctx) {
 	onOff(c, &c.G.SeesExpired)
 }
 
-// onOff sets a switch as the argument says.
+// onOff sets a switch by the argument ON or OFF.
 func onOff(c *command.Ctx, to *bool) {
 	switch {
 	case command.EqualFold(c.Args[2], "on"):
@@ -179,7 +179,7 @@ func onOff(c *command.Ctx, to *bool) {
 	c.W.OK()
 }
 
-// clientReply answers ON alone.
+// clientReply replies only to ON.
 func clientReply(c *command.Ctx) {
 	replies := &clientOf(c).Options().Replies
 	switch {
@@ -197,7 +197,7 @@ func clientReply(c *command.Ctx) {
 	}
 }
 
-// typeArg reads a type of clients; if it is none an error is written and ok is false.
+// typeArg reads a type of clients; if it is invalid, it writes an error and ok is false.
 func typeArg(c *command.Ctx, arg []byte) (t clients.Type, ok bool) {
 	if t, ok = clients.ParseType(arg); !ok {
 		c.Err(command.Error(fmt.Sprintf("ERR Unknown client type '%s'", arg)))
@@ -223,7 +223,7 @@ func clientList(c *command.Ctx) {
 	c.W.Verbatim("txt", string(text))
 }
 
-// chosen returns the clients that the filter means. If it names their numbers they come in this order.
+// chosen returns the clients that the filter chooses. If the filter lists IDs, they come in this order.
 func chosen(c *command.Ctx, f *clients.Filter) iter.Seq[*clients.Info] {
 	host, now := hostOf(c), c.Now()
 	all := host.Clients(now)

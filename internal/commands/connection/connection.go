@@ -1,4 +1,4 @@
-// Package connection has what a client says about its own connection: AUTH, HELLO, SELECT and others, and CLIENT.
+// Package connection has the commands about connections: AUTH, HELLO, SELECT and others, and CLIENT.
 package connection
 
 import (
@@ -203,7 +203,7 @@ func selectDB(c *command.Ctx) {
 	c.W.OK()
 }
 
-// printable reports whether a name has no spaces and nothing but printable ASCII characters.
+// printable reports whether a name has only printable ASCII characters and no spaces.
 func printable(name []byte) bool {
 	for _, b := range name {
 		if b < '!' || b > '~' {

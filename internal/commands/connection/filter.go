@@ -10,9 +10,9 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file reads the options by which CLIENT LIST and CLIENT KILL choose clients.
+// This file reads the filter options of CLIENT LIST and CLIENT KILL.
 
-// Options of CLIENT LIST beside TYPE and ID, and of CLIENT KILL beside its others, as in COMMAND DOCS.
+// Further options of CLIENT LIST and CLIENT KILL, as COMMAND DOCS shows them.
 const (
 	listSyntax = "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]] [USER username] " +
 		"[ADDR ip:port] [LADDR laddr] [SKIPME <YES | NO>] [MAXAGE maxage] " + moreForList
@@ -37,7 +37,7 @@ type filterReader struct {
 	c *command.Ctx
 	o command.OptionArgs
 	f clients.Filter
-	// Numbers of clients are at least leastID, and badID is the error for what is none.
+	// leastID is the smallest valid number of a client, and badID the error for an invalid one.
 	leastID int64
 	badID   command.Error
 }
@@ -68,7 +68,7 @@ func (r *filterReader) read() (f clients.Filter, ok bool) {
 	return r.f, true
 }
 
-// option reads the present option with its value. If there is something wrong with them an error is written.
+// option reads the present option with its value. If they are invalid, it writes an error.
 func (r *filterReader) option() bool {
 	name := command.Lower(r.o.Word())
 	switch name {
@@ -109,8 +109,8 @@ func (r *filterReader) seconds(name string, to *int64) (ok bool) {
 	return true
 }
 
-// criterion reads the value of the option of that name. The last one of several with the same name counts, but numbers
-// of clients add up.
+// criterion reads the value of the option of that name. If a name is repeated, the last value counts; numbers of
+// clients are collected.
 func (r *filterReader) criterion(name string, to *clients.Criteria) (ok bool) {
 	value := r.o.Arg()
 	switch name {
@@ -156,7 +156,7 @@ func (r *filterReader) criterion(name string, to *clients.Criteria) (ok bool) {
 	return true
 }
 
-// ids reads numbers of clients, of which value is the first.
+// ids reads numbers of clients, beginning with value.
 func (r *filterReader) ids(value []byte, to *clients.Criteria) bool {
 	for {
 		id, ok := r.c.IntIn(value, r.leastID, math.MaxInt64, r.badID)

@@ -17,14 +17,15 @@ type Host interface {
 	// Mode and Role are what clients see of the server: "standalone" or "cluster", "master" or "replica".
 	Mode() string
 	Role() string
-	// Clients returns all clients that are not about to be disconnected, in the order in which they came. now is in ms
-	// since 1970.
+	// Clients returns all clients that are not being disconnected, in the order in which they connected. now is in
+	// ms since 1970.
 	Clients(now int64) iter.Seq[*clients.Info]
-	// ClientByID returns one of them; ok is false if there is none with that number.
+	// ClientByID returns the client with that number; ok is false if there is none.
 	ClientByID(id, now int64) (info clients.Info, ok bool)
-	// Kill disconnects clients, and returns how many. by is who wants it, and gets its reply if it is among them.
+	// Kill disconnects clients, and returns how many. by is the client that asks; it gets its reply even if it is
+	// one of them.
 	Kill(by command.Client, f *clients.Filter, now int64) int
-	// Unblock ends the wait of a blocked client, with an error or as if its time were up. It reports false if there is no
+	// Unblock ends the wait of a blocked client, with an error or as at its timeout. It returns false if there is no
 	// such client.
 	Unblock(id int64, withError bool) bool
 	// Pause makes all commands wait until a time, or those that may write; Unpause ends it. Times are in ms since 1970.
@@ -32,11 +33,11 @@ type Host interface {
 	Unpause()
 }
 
-// Client is what they need of the client.
+// Client is what the commands need of the client.
 type Client interface {
 	command.Client
 	ID() int64
-	// Authenticate makes the client a user, and reports whether the password was right.
+	// Authenticate authenticates the client, and reports whether the password was right.
 	Authenticate(name, password []byte) bool
 	// Authenticated reports whether the client may execute commands.
 	Authenticated() bool

@@ -8,7 +8,7 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// This file is CLIENT TRACKING and what goes with it.
+// This file has CLIENT TRACKING and related commands.
 
 func clientTracking(c *command.Ctx) {
 	t := clientOf(c).Tracking()
@@ -61,7 +61,7 @@ func clientTracking(c *command.Ctx) {
 	c.W.OK()
 }
 
-// conflict returns the error if options of CLIENT TRACKING ON contradict each other or what is on already.
+// conflict returns the error if options of CLIENT TRACKING ON contradict each other or the present mode.
 func conflict(t *tracking.Client, mode tracking.Flags, prefixes []string) command.Error {
 	const optInOut = tracking.OptIn | tracking.OptOut
 	old := t.Flags()
@@ -94,7 +94,7 @@ func conflict(t *tracking.Client, mode tracking.Flags, prefixes []string) comman
 	return ""
 }
 
-// overlap reports whether some key could begin with both.
+// overlap reports whether a key could begin with both.
 func overlap(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
 
 func clientCaching(c *command.Ctx) {

@@ -104,7 +104,7 @@ const (
 	errGeoSearchStore command.Error = "ERR GEOSEARCHSTORE is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
 )
 
-// position reads a longitude and a latitude; if they are none an error is written and ok is false.
+// geoPosition reads a longitude and a latitude; if they are invalid, it writes an error and ok is false.
 func geoPosition(c *command.Ctx, lon, lat []byte) (p geo.Position, ok bool) {
 	if p.Lon, ok = c.Float(lon); !ok {
 		return p, false
@@ -130,7 +130,7 @@ func decimals(f float64) string {
 	return strconv.FormatFloat(f, 'f', 6, 64)
 }
 
-// unit reads a unit of length and returns it in metres; if it is none an error is written and ok is false.
+// geoUnit reads a unit of length and returns it in metres; if it is invalid, it writes an error and ok is false.
 func geoUnit(c *command.Ctx, arg []byte) (metres float64, ok bool) {
 	switch {
 	case command.EqualFold(arg, "m"):
@@ -239,7 +239,7 @@ func cmdGeopos(c *command.Ctx) {
 	eachPosition(c, c.W.NullArray, func(p geo.Position) { replyPosition(c, p) })
 }
 
-// eachPosition replies with a list that has something for each member asked for.
+// eachPosition replies with a list that has an item for each requested member.
 func eachPosition(c *command.Ctx, missing func(), found func(p geo.Position)) {
 	e, ok := c.ReadAs(c.Args[1], engine.ZSet)
 	if !ok {
@@ -255,7 +255,7 @@ func eachPosition(c *command.Ctx, missing func(), found func(p geo.Position)) {
 	}
 }
 
-// geoQuery is what a search is asked for.
+// geoQuery holds the options of a search.
 type geoQuery struct {
 	shape geo.Shape
 	unit  float64 // of distances in the reply, in metres
@@ -264,10 +264,10 @@ type geoQuery struct {
 
 	order geoOrder
 	count int64 // 0 = all
-	any   bool  // as soon as count members are found, whichever
+	any   bool  // any count members are enough
 
 	store     []byte // the key to store the result under, nil if it is the reply
-	storeDist bool   // with the distances as scores
+	storeDist bool   // store the distances as scores
 }
 
 type geoOrder uint8
@@ -280,7 +280,7 @@ const (
 
 // geoFound is a member that a search has found.
 type geoFound struct {
-	member   []byte // a view that is valid as long as the set does not change
+	member   []byte // a view, valid until the set changes
 	score    float64
 	distance float64 // in metres; 0 if the search does not need it
 }
@@ -303,7 +303,7 @@ func cmdGeoradiusbymember(c *command.Ctx) {
 		return
 	}
 	var q geoQuery
-	if e != nil { // of a missing key only the options are checked
+	if e != nil { // for a missing key only the options are checked
 		if q.shape.Center, ok = memberPosition(e, c.Args[2]); !ok {
 			c.Err(errGeoMember)
 			return
@@ -315,7 +315,7 @@ func cmdGeoradiusbymember(c *command.Ctx) {
 	georadius(c, e, &q, 5)
 }
 
-// geoRadius reads a radius and its unit; if they are none an error is written and the result is false.
+// geoRadius reads a radius and its unit; if they are invalid, it writes an error and returns false.
 func geoRadius(c *command.Ctx, q *geoQuery, radius, unit []byte) (ok bool) {
 	if q.shape.Radius, ok = resp.ParseFloat(radius); !ok {
 		c.Err(errGeoRadius)
@@ -332,7 +332,7 @@ func geoRadius(c *command.Ctx, q *geoQuery, radius, unit []byte) (ok bool) {
 	return true
 }
 
-// geoBox reads the sides of a box and their unit; if they are none an error is written and the result is false.
+// geoBox reads the sides of a box and their unit; if they are invalid, it writes an error and returns false.
 func geoBox(c *command.Ctx, q *geoQuery, width, height, unit []byte) (ok bool) {
 	s := &q.shape
 	if s.Width, ok = resp.ParseFloat(width); !ok {
@@ -356,7 +356,7 @@ func geoBox(c *command.Ctx, q *geoQuery, width, height, unit []byte) (ok bool) {
 	return true
 }
 
-// geoPolygon reads the number of vertices, and these; if they are none an error is written and the result is false.
+// geoPolygon reads the number of vertices, and these; if they are invalid, it writes an error and returns false.
 func geoPolygon(c *command.Ctx, q *geoQuery, o *command.OptionArgs) (ok bool) {
 	n, ok := c.Int(o.Arg())
 	switch {
@@ -379,8 +379,8 @@ func geoPolygon(c *command.Ctx, q *geoQuery, o *command.OptionArgs) (ok bool) {
 	return true
 }
 
-// option reads the present option if it is one that all searches have. If it is wrong an error is written and ok is
-// false.
+// option reads the present option if it is one that all searches have. If its value is wrong, it writes an error and
+// ok is false.
 func (q *geoQuery) option(c *command.Ctx, o *command.OptionArgs) (known, ok bool) {
 	switch {
 	case o.Is("withdist"):
@@ -434,8 +434,8 @@ func georadius(c *command.Ctx, e *engine.Entry, q *geoQuery, from int) {
 	geosearch(c, e, q, "georadiusstore")
 }
 
-// sourceAndStore finds the keys that GEORADIUS uses in the end: its source, and the last destination. Its options
-// begin at argument from.
+// sourceAndStore finds the keys that GEORADIUS really uses: its source, and the last destination. Its options begin
+// at argument from.
 func sourceAndStore(from int) func(args [][]byte) []int {
 	return func(args [][]byte) []int {
 		for i := len(args) - 2; i >= from; i-- {
@@ -447,8 +447,8 @@ func sourceAndStore(from int) func(args [][]byte) []int {
 	}
 }
 
-// storeKeys finds the keys behind STORE and STOREDIST among the options of GEORADIUS, which begin at argument from.
-// The key specs know only the first of each, but the last one counts.
+// storeKeys finds the keys after STORE and STOREDIST among the options of GEORADIUS, which begin at argument from.
+// The key specs find only the first of each, but the last one counts.
 func storeKeys(from int) func(args [][]byte, fn func(key []byte)) {
 	return func(args [][]byte, fn func(key []byte)) {
 		for i := from; i+1 < len(args); i++ {
@@ -462,7 +462,7 @@ func storeKeys(from int) func(args [][]byte, fn func(key []byte)) {
 func cmdGeosearch(c *command.Ctx)      { readGeosearch(c, 1, nil) }
 func cmdGeosearchstore(c *command.Ctx) { readGeosearch(c, 2, c.Args[1]) }
 
-// readGeosearch reads the options of GEOSEARCH behind the key to search, argument at, and searches.
+// readGeosearch reads the options of GEOSEARCH after the key to search, which is argument at, and searches.
 func readGeosearch(c *command.Ctx, at int, store []byte) {
 	e, ok := c.ReadAs(c.Args[at], engine.ZSet)
 	if !ok {
@@ -550,7 +550,7 @@ func geosearch(c *command.Ctx, e *engine.Entry, q *geoQuery, event string) {
 	zsetcommands.Store(c, q.store, result, event)
 }
 
-// long calls Ctx.Long if the ranges have many members. The end of a search with ANY cannot be foreseen.
+// long calls Ctx.Long if the ranges have many members. The work of a search with ANY is not known before.
 func (q *geoQuery) long(c *command.Ctx, z *zsets.ZSet, ranges []geo.Range) {
 	if q.any || z.Len() < command.LongFrom {
 		return
@@ -567,7 +567,7 @@ func scoresOf(r geo.Range) zsets.ScoreRange {
 	return zsets.ScoreRange{Min: r.Min, Max: r.Max, MaxEx: true}
 }
 
-// scored returns what has been found as a sorted set, as it is to be stored.
+// scored returns the found members as a sorted set to store.
 func (q *geoQuery) scored(found []geoFound, limits zsets.Limits) *zsets.ZSet {
 	result := zsets.New()
 	for i := range found {
@@ -580,11 +580,11 @@ func (q *geoQuery) scored(found []geoFound, limits zsets.Limits) *zsets.ZSet {
 	return zsetcommands.Compact(result, limits)
 }
 
-// find returns the members in the area, all of which are in the ranges, as many and in the order as asked for.
+// find returns the members in the area, in the requested number and order. They are all in the ranges.
 func (q *geoQuery) find(z *zsets.ZSet, ranges []geo.Range) []geoFound {
 	order := q.order
 	if order == unsorted && q.count != 0 && !q.any {
-		order = nearestFirst // the first ones of any others would mean nothing
+		order = nearestFirst // a limit without an order means the nearest members
 	}
 	var found []geoFound
 	enough := func() bool { return q.any && int64(len(found)) >= q.count }
@@ -614,9 +614,9 @@ func (q *geoQuery) find(z *zsets.ZSet, ranges []geo.Range) []geoFound {
 	return found
 }
 
-// sortFound returns the first count members in an order, all if count is 0; those that are equally far stay as they
-// were found. It is places that are sorted, not members, which are three times as long; and of very many only those that
-// may be among the first.
+// sortFound returns the first count members in an order, all if count is 0. Members at the same distance keep their
+// order. It sorts places, which are a third of a member's size, and of very many members only those that may be
+// among the first.
 func sortFound(found []geoFound, order geoOrder, count int64) []geoFound {
 	type place struct {
 		distance float64
@@ -636,7 +636,7 @@ func sortFound(found []geoFound, order geoOrder, count int64) []geoFound {
 		wanted = int(min(count, int64(wanted)))
 	}
 	places := make([]place, 0, min(2*wanted, len(found)))
-	limit := math.Inf(1) // none that is farther is among the first
+	limit := math.Inf(1) // farther members are not among the first
 	for i := range found {
 		p := place{found[i].distance, i}
 		if order == farthestFirst {
@@ -661,7 +661,7 @@ func sortFound(found []geoFound, order geoOrder, count int64) []geoFound {
 	return sorted
 }
 
-// replyFound replies with members: by themselves, or each in a list with what else was asked for.
+// replyFound replies with members: alone, or each in a list with the other requested values.
 func replyFound(c *command.Ctx, found []geoFound, q *geoQuery) {
 	parts := 1
 	for _, with := range [...]bool{q.withDistance, q.withHash, q.withPosition} {

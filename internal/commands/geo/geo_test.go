@@ -11,8 +11,8 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// Members that are equally far stay in the order in which they were found, and sorting takes a fixed number of pieces
-// of memory.
+// Members at the same distance keep the order in which they were found, and sorting makes a fixed number of
+// allocations.
 func TestFoundMembersAreSortedByDistanceAndThenAsFound(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
 		var found []geoFound

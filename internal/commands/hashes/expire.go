@@ -9,8 +9,8 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// This file has the commands on the deadlines of fields. Fields whose time has come are gone before a command sees
-// the hash: see engine/expire.go.
+// This file has the commands on the deadlines of fields. Expired fields are removed before a command sees the hash:
+// see engine/expire.go.
 
 var hashExpireCommands = []*command.Command{
 	{Name: "hexpire", Group: "hash", Since: "7.4.0", Arity: -6, Flags: command.Write | command.Fast,
@@ -107,8 +107,7 @@ const (
 // maxFieldDeadline is the last time at which a field can expire, in ms since 1970. Redis keeps it in 46 bits.
 const maxFieldDeadline = 1<<46 - 1
 
-// fieldDeadline reads the time that an argument means as the deadline of fields; if it is none an error is written
-// and ok is false.
+// fieldDeadline reads an argument as the deadline of fields; if it is invalid, it writes an error and ok is false.
 func fieldDeadline(c *command.Ctx, arg []byte, unit command.TimeUnit) (at int64, ok bool) {
 	n, ok := c.Int(arg)
 	if !ok {
@@ -125,8 +124,8 @@ func fieldDeadline(c *command.Ctx, arg []byte, unit command.TimeUnit) (at int64,
 	return at, true
 }
 
-// fieldArgs returns the fields among the arguments: the word FIELDS stands at index i, their number behind it, and
-// then they follow. If that is not so an error is written and ok is false; notPositive is that for a wrong number.
+// fieldArgs returns the fields among the arguments: the word FIELDS at index i, their number, and the fields. If the
+// arguments are invalid, it writes an error and ok is false; notPositive is the error for a wrong number.
 func fieldArgs(c *command.Ctx, i int, notPositive command.Error) (fields [][]byte, ok bool) {
 	switch {
 	case i >= len(c.Args) || !command.EqualFold(c.Args[i], "fields"):
@@ -148,7 +147,7 @@ func fieldArgs(c *command.Ctx, i int, notPositive command.Error) (fields [][]byt
 	return fields, true
 }
 
-// replyForEach replies with the same number for each of some fields.
+// replyForEach replies with the same number for each field.
 func replyForEach(c *command.Ctx, fields [][]byte, n int64) {
 	c.W.Array(len(fields))
 	for range fields {
@@ -156,7 +155,8 @@ func replyForEach(c *command.Ctx, fields [][]byte, n int64) {
 	}
 }
 
-// expireField gives a field a deadline, or removes it if that has passed, and returns what HEXPIRE replies for it.
+// expireField gives a field a deadline, or removes the field if the deadline has passed, and returns HEXPIRE's reply
+// for it.
 func expireField(c *command.Ctx, h *hashes.Hash, field []byte, at int64, cond command.ExpireConditions) int64 {
 	old, ok := h.Deadline(field)
 	switch {
@@ -172,10 +172,10 @@ func expireField(c *command.Ctx, h *hashes.Hash, field []byte, at int64, cond co
 	return fieldChanged
 }
 
-// expired are fields that have got a deadline, or were removed because it had passed.
+// expired are fields that got a deadline, or were removed because it had passed.
 type expired struct{ changed, deleted [][]byte }
 
-// note adds a field of which expireField has returned the result.
+// note adds a field with the result of expireField.
 func (x *expired) note(field []byte, result int64) {
 	switch result {
 	case fieldChanged:
@@ -185,7 +185,7 @@ func (x *expired) note(field []byte, result int64) {
 	}
 }
 
-// tell reports and journals what has been done to fields of a hash.
+// tell reports and journals the changes of the fields.
 func (x *expired) tell(c *command.Ctx, e *engine.Entry, at int64) {
 	if len(x.changed) > 0 {
 		journalDeadline(c, at, x.changed...)
@@ -199,7 +199,7 @@ func (x *expired) tell(c *command.Ctx, e *engine.Entry, at int64) {
 	}
 }
 
-// Words that the commands on fields are journalled with.
+// Words of journalled commands on fields.
 var (
 	hsetWord       = []byte("HSET")
 	hdelWord       = []byte("HDEL")
@@ -208,7 +208,7 @@ var (
 	fieldsWord     = []byte("FIELDS")
 )
 
-// journalFields has the values of fields journalled, and their deadlines. pairs are fields and values in turn.
+// journalFields journals the values and deadlines of fields. pairs are fields and values in turn.
 func journalFields(c *command.Ctx, h *hashes.Hash, pairs [][]byte) {
 	if !c.G.Journals() {
 		return
@@ -221,7 +221,7 @@ func journalFields(c *command.Ctx, h *hashes.Hash, pairs [][]byte) {
 	}
 }
 
-// journalDeadline has the deadline of fields journalled.
+// journalDeadline journals the deadline of fields.
 func journalDeadline(c *command.Ctx, at int64, fields ...[]byte) {
 	if !c.G.Journals() {
 		return
@@ -235,7 +235,7 @@ func appendFields(args [][]byte, n int) [][]byte {
 	return append(args, fieldsWord, strconv.AppendInt(nil, int64(n), 10))
 }
 
-// fieldsDeleted tells that fields of a hash have gone, and with the last one the key.
+// fieldsDeleted reports that fields of a hash were removed, and removes the key with the last one.
 func fieldsDeleted(c *command.Ctx, e *engine.Entry, fields [][]byte) {
 	c.G.ChangedFields(e, "hdel", fields, 1)
 	if e.Count() == 0 {
@@ -248,8 +248,8 @@ func cmdHexpireat(c *command.Ctx)  { hexpire(c, command.AtSeconds) }
 func cmdHpexpire(c *command.Ctx)   { hexpire(c, command.InMillis) }
 func cmdHpexpireat(c *command.Ctx) { hexpire(c, command.AtMillis) }
 
-// readFieldConditions reads the fields of HEXPIRE and the like, and the condition before or behind them; if they are wrong
-// an error is written and ok is false.
+// readFieldConditions reads the fields of HEXPIRE and its variants, and the condition before or after them; if they
+// are wrong, it writes an error and ok is false.
 func readFieldConditions(c *command.Ctx) (fields [][]byte, cond command.ExpireConditions, ok bool) {
 	for o := c.Options(3); o.Next(); {
 		switch {
@@ -339,7 +339,7 @@ func cmdHpexpiretime(c *command.Ctx) { replyFieldDeadlines(c, command.AtMillis) 
 func cmdHttl(c *command.Ctx)         { replyFieldDeadlines(c, command.InSeconds) }
 func cmdHpttl(c *command.Ctx)        { replyFieldDeadlines(c, command.InMillis) }
 
-// replyFieldDeadlines replies when fields of the key argument 1 expire, rounded up to the unit.
+// replyFieldDeadlines replies with the deadlines of fields of the key argument 1, rounded up to the unit.
 func replyFieldDeadlines(c *command.Ctx, unit command.TimeUnit) {
 	e, ok := c.ReadAs(c.Args[1], engine.Hash)
 	if !ok {
@@ -472,8 +472,8 @@ func cmdHgetex(c *command.Ctx) {
 // fieldOptions are the options of HSETEX and HGETEX.
 type fieldOptions struct {
 	flags  fieldFlags
-	at     int64    // when the fields expire, if fieldExpire
-	fields [][]byte // of HSETEX with their values, in turn
+	at     int64    // the deadline of the fields, with fieldExpire
+	fields [][]byte // for HSETEX, fields and values in turn
 }
 
 type fieldFlags uint8
@@ -486,8 +486,9 @@ const (
 	fieldFXX
 )
 
-// readFieldOptions reads the arguments of HSETEX and HGETEX behind the key, in any order; each field has so many arguments.
-// If they are wrong an error is written and ok is false; exclusive is the one for times that exclude each other.
+// readFieldOptions reads the arguments of HSETEX and HGETEX after the key, in any order; each field has perField
+// arguments. If they are wrong, it writes an error and ok is false; exclusive is the error for times that exclude
+// each other.
 func readFieldOptions(c *command.Ctx, perField int, exclusive command.Error) (x fieldOptions, ok bool) {
 	refuse := func(e command.Error) (fieldOptions, bool) {
 		c.Err(e)

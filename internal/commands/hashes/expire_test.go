@@ -11,7 +11,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/servertest"
 )
 
-// fieldServer is a server with a clock to move, a client, and one that hears of events.
+// fieldServer is a server with a clock of its own, a client, and a subscriber to events.
 type fieldServer struct{ *servertest.Stepped }
 
 func newFieldServer(t *testing.T, settings ...string) fieldServer {
@@ -23,8 +23,8 @@ func newFieldServer(t *testing.T, settings ...string) fieldServer {
 // keyEvent is a message about an event.
 var keyEvent = regexp.MustCompile(`__keyevent@0__:(\w+)\r\n\$\d+\r\n(\w+)`)
 
-// step does what a line says: "+1000" lets so many ms pass, "listen" has events be heard from now on, "events" tells
-// which came since, and anything else is a command. It returns the reply on one line.
+// step executes a line: "+1000" moves the clock by so many ms, "listen" subscribes to events, "events" returns the
+// events since then, and anything else is a command. It returns the reply on one line.
 func (f fieldServer) step(line string) string {
 	switch line {
 	case "events":
@@ -42,7 +42,7 @@ func (f fieldServer) step(line string) string {
 	return strings.TrimSpace(servertest.OnOneLine(f.Step(line)))
 }
 
-// fieldSteps are lines and what they give.
+// fieldSteps are lines and their replies.
 var fieldSteps = []struct {
 	name  string
 	steps []string // a line and its reply in turn
@@ -295,7 +295,7 @@ func TestFieldsExpire(t *testing.T) {
 						got := f.step(tt.steps[i])
 						switch tt.steps[i] {
 						case "HGETALL h", "events":
-							// Large hashes, and keys of several shards, come in another order.
+							// Large hashes, and keys of several shards, have another order.
 							require.ElementsMatch(t, strings.Fields(tt.steps[i+1]), strings.Fields(got), tt.steps[i])
 						default:
 							require.Equal(t, tt.steps[i+1], got, tt.steps[i])
@@ -339,7 +339,7 @@ func TestDeadlinesOfFieldsAreThereAfterARestart(t *testing.T) {
 		d.Lines("HSET "+key+" a 1 b 2 c 3", "HPEXPIREAT "+key+" "+at+" FIELDS 2 a b")
 	}
 	d.Lines("HSET long c "+long, "HSET large d 4 e 5 f 6", "HSET moved d 4 e 5 f 6", "HSET without a 1 b 2 c 3 d 4 e 5 f 6")
-	d.End() // with a checkpoint
+	d.End() // it makes a checkpoint
 
 	d = open()
 	for _, key := range []string{"small", "long", "large", "moved"} {

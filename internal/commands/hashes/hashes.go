@@ -88,8 +88,8 @@ const (
 	errNotFinite      command.Error = "ERR value is NaN or Infinity"
 )
 
-// readHash returns the hash under key argument 1; an empty one, which must not be changed, if there is none. If the
-// key is of another type an error is written and ok is false.
+// readHash returns the hash under key argument 1, or an empty one, which must not be changed, for a missing key. If
+// the key is of another type, it writes an error and ok is false.
 func readHash(c *command.Ctx) (h *hashes.Hash, ok bool) {
 	e, ok := c.ReadAs(c.Args[1], engine.Hash)
 	if e == nil {
@@ -98,7 +98,7 @@ func readHash(c *command.Ctx) (h *hashes.Hash, ok bool) {
 	return e.Hash(), true
 }
 
-// readFields is readHash for a command that asks for no other fields than these.
+// readFields is readHash for a command that uses only these fields.
 func readFields(c *command.Ctx, fields [][]byte) (h *hashes.Hash, ok bool) {
 	e, ok := c.ReadAs(c.Args[1], engine.Hash)
 	if e == nil {
@@ -107,9 +107,9 @@ func readFields(c *command.Ctx, fields [][]byte) (h *hashes.Hash, ok bool) {
 	return e.Elements(fields, 1).Hash(), true
 }
 
-// fieldsToChange returns the entry under key argument 1, and its hash for a command that asks for no other fields than
-// those at the beginning of each step of list. If there is none both are nil. If the key is of another type an error is
-// written and ok is false.
+// fieldsToChange returns the entry under key argument 1, and its hash for a command that uses only the first of
+// every step items of list as fields. For a missing key both are nil. If the key is of another type, it writes an
+// error and ok is false.
 func fieldsToChange(c *command.Ctx, list [][]byte, step int) (e *engine.Entry, h *hashes.Hash, ok bool) {
 	e, ok = c.WriteAs(c.Args[1], engine.Hash)
 	if e == nil {
@@ -118,7 +118,7 @@ func fieldsToChange(c *command.Ctx, list [][]byte, step int) (e *engine.Entry, h
 	return e, e.Elements(list, step).Hash(), true
 }
 
-// orNew returns an entry and its hash, or if there is none a new one with an empty hash under key argument 1.
+// orNew returns an entry and its hash; if e is nil, it creates an empty hash under key argument 1.
 func orNew(c *command.Ctx, e *engine.Entry, h *hashes.Hash) (*engine.Entry, *hashes.Hash) {
 	if e == nil {
 		h = new(hashes.Hash)
@@ -133,7 +133,7 @@ func cmdHdel(c *command.Ctx) {
 		return
 	}
 	removed := 0
-	var gone [][]byte // for those who want to know
+	var gone [][]byte // for the event
 	if e != nil {
 		wanted := c.G.WantsFields()
 		for _, field := range c.Args[2:] {
@@ -289,8 +289,8 @@ func cmdHmset(c *command.Ctx) {
 	}
 }
 
-// hset gives fields the values that follow them among the arguments and returns how many are new. If that is not
-// possible an error is written and ok is false.
+// hset gives fields the values that follow them among the arguments and returns how many are new. If it cannot, it
+// writes an error and ok is false.
 func hset(c *command.Ctx) (created int, ok bool) {
 	if len(c.Args)%2 != 0 {
 		c.Err(command.WrongArity(c.Cmd))

@@ -2,9 +2,9 @@ package hashes
 
 import "github.com/atomredis/atomredis/internal/command"
 
-// Client is the client of a command, as far as the commands on hashes need it.
+// Client is what the commands on hashes need of the client.
 type Client interface {
-	// Fieldsets returns those of the client.
+	// Fieldsets returns the client's fieldsets.
 	Fieldsets() *Fieldsets
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// HIMPORT makes hashes that have the same fields: a client names the fields once, and then sends values alone.
+// HIMPORT makes hashes with the same fields: a client names the fields once, and then sends only values.
 
 // Fieldsets are the lists of fields that a client has named. The zero value is empty.
 type Fieldsets struct {
@@ -55,7 +55,7 @@ func size(name string, fields []string) int {
 	return n
 }
 
-// forget removes a fieldset, and reports whether there was one.
+// forget removes a fieldset, and reports whether it existed.
 func (f *Fieldsets) forget(name string) bool {
 	fields, ok := f.sets[name]
 	if ok {

@@ -42,7 +42,7 @@ const (
 	errPfdebugDense         command.Error = "ERR HLL encoding is not sparse"
 )
 
-// aHyperLogLog reports whether e, unless it is nil, holds a HyperLogLog; if not an error is written.
+// aHyperLogLog reports whether e is nil or holds a HyperLogLog; if not, it writes an error.
 func aHyperLogLog(c *command.Ctx, e *engine.Entry) bool {
 	switch {
 	case e == nil:
@@ -58,12 +58,12 @@ func aHyperLogLog(c *command.Ctx, e *engine.Entry) bool {
 
 type sparseRoom [3072]byte
 
-// sparseRooms has memory in which sparse HyperLogLogs are edited: about as much as they need, unless
-// hll-sparse-max-bytes says otherwise.
+// sparseRooms has buffers in which sparse HyperLogLogs are edited, large enough for the default of
+// hll-sparse-max-bytes.
 var sparseRooms = sync.Pool{New: func() any { return new(sparseRoom) }}
 
 // editHyperLogLog returns an editor of the HyperLogLog in e, or of a new one if that is nil. Dense ones are changed
-// where they are, sparse ones in room.
+// in place, sparse ones in room.
 func editHyperLogLog(c *command.Ctx, e *engine.Entry, room []byte) hyperloglog.Editor {
 	maxSparse := c.Host.HyperLogLogSparse()
 	switch {
@@ -110,7 +110,7 @@ func cmdPfadd(c *command.Ctx) {
 	}
 	switch {
 	case err != nil:
-		if changed { // as in Redis, what was added before stays, without an event
+		if changed { // as in Redis, elements added before the error stay, without an event
 			c.G.ChangedBookkeeping(e, 0, "")
 		}
 		c.Err(errCorruptedHyperLogLog)
@@ -151,8 +151,8 @@ func cmdPfcount(c *command.Ctx) {
 	c.W.Int(int64(n))
 }
 
-// keepEstimate stores the estimate of the HyperLogLog under a key, unless nothing may be changed at present. Replies
-// do not depend on it.
+// keepEstimate stores the estimate of the HyperLogLog under a key, unless writes are forbidden now. Replies do not
+// depend on it.
 func keepEstimate(c *command.Ctx, key []byte, n uint64) {
 	if !c.Host.Writable(c.G) {
 		return
@@ -161,13 +161,13 @@ func keepEstimate(c *command.Ctx, key []byte, n uint64) {
 	b := e.Resize(len(e.Bytes()))
 	hyperloglog.SetEstimate(b, n)
 	c.G.Changed(e, 0, "")
-	// PFCOUNT does not count as a command that writes, so the journal gets one that does.
+	// PFCOUNT is no write command, so the journal gets one that is.
 	at, estimate := hyperloglog.EstimateBytes(b)
 	c.Journal([]byte("SETRANGE"), key, strconv.AppendInt(nil, int64(at), 10), estimate)
 }
 
-// union adds the registers of the HyperLogLogs under keys to all; anyDense says that not all of them are sparse. If
-// one is none an error is written and ok is false.
+// mergedRegisters merges the registers of the HyperLogLogs under keys into all; anyDense says that not all of them
+// are sparse. If a key holds another value, it writes an error and ok is false.
 func mergedRegisters(c *command.Ctx, all *hyperloglog.Registers, keys [][]byte) (anyDense, ok bool) {
 	for _, key := range keys {
 		e := c.Read(key)
@@ -251,7 +251,7 @@ func cmdPfdebug(c *command.Ctx) {
 	}
 }
 
-// pfdebugSIMD changes nothing: there is one way to merge.
+// pfdebugSIMD does nothing: there is only one way to merge.
 func pfdebugSIMD(c *command.Ctx) {
 	if how := c.Args[2]; !command.EqualFold(how, "on") && !command.EqualFold(how, "off") {
 		c.Err(errPfdebugSIMD)
@@ -260,8 +260,8 @@ func pfdebugSIMD(c *command.Ctx) {
 	c.W.Simple("disabled")
 }
 
-// densify makes a HyperLogLog dense and returns 1 if it was not; if it is corrupted an error is written and ok is
-// false. As in Redis, that is no change for WATCH and for events.
+// densify makes a HyperLogLog dense and returns 1 if it was sparse; if it is corrupted, it writes an error and ok is
+// false. As in Redis, WATCH and events ignore this change.
 func densify(c *command.Ctx, e *engine.Entry) (converted int64, ok bool) {
 	if hyperloglog.IsDense(e.Bytes()) {
 		return 0, true

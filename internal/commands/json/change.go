@@ -12,19 +12,19 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// changer is a command that changes each value that a path selects, if it is of a kind, and tells what became of it.
+// changer is a command that changes each value of some kind that a path selects, and replies with the results.
 type changer struct {
 	kind  documents.Kind
-	what  string // is wanted, for an error
+	what  string // the expected value, for an error
 	event string
 	// copied are arguments that are copied for each value.
 	copied [][]byte
-	// check returns an error for a value that cannot be changed so; it may be nil.
+	// check returns an error for a value that the command cannot change; it may be nil.
 	check func(at *documents.Place, v documents.Value) command.Error
-	// do changes a value, and returns its part of the reply, nil for null.
+	// do changes a value, and returns a function that writes its part of the reply, nil for null.
 	do func(d *documents.Document, at *documents.Place, v documents.Value) (told func(), changed bool)
-	// seed is what the command finds where nothing is, if objects on the path are made; nil if it makes none. What it adds has
-	// depth levels in the seed.
+	// seed is the value that the command starts from where the path leads to nothing and objects on the path are
+	// created; nil if it creates none. The command adds depth levels to the seed.
 	seed  *documents.Value
 	depth int
 	// moves says that a change may move the elements behind it: later elements are changed before earlier ones, and inner
@@ -32,8 +32,8 @@ type changer struct {
 	moves bool
 }
 
-// selectedIn returns the entry of the first argument, and what a path selects in its document. If there is none, or the
-// path selects too much, an error is written and ok is false.
+// selectedIn returns the entry of the first argument, and the values that a path selects in its document. If the key
+// is missing, or the path selects too much, it writes an error and ok is false.
 func selectedIn(c *command.Ctx, p *path.Path) (e *engine.Entry, matches []path.Match, ok bool) {
 	if e, ok = toWrite(c, c.Args[1]); !ok {
 		return nil, nil, false
@@ -50,7 +50,7 @@ func selectedIn(c *command.Ctx, p *path.Path) (e *engine.Entry, matches []path.M
 	return e, matches, true
 }
 
-// run carries the command out.
+// run executes the command.
 func (ch *changer) run(c *command.Ctx, p *path.Path) {
 	e, matches, ok := selectedIn(c, p)
 	if !ok {
@@ -116,8 +116,8 @@ func (ch *changer) run(c *command.Ctx, p *path.Path) {
 	}
 }
 
-// growth returns what makes a place for a seed where a path selects nothing, no change if none is made. If it would be too
-// deep an error is written and ok is false.
+// growth plans a place for a seed where a path selects nothing; the plan is empty if none is needed. If the place
+// would be too deep, it writes an error and ok is false.
 func growth(c *command.Ctx, d *documents.Document, p *path.Path, matches []path.Match, seed *documents.Value, depth int) (ch change, ok bool) {
 	if seed == nil || len(matches) > 0 || !p.Static() || !makesPaths(c) {
 		return change{}, true
@@ -161,7 +161,7 @@ func (ch *changer) order(matches []path.Match) []int {
 	return order
 }
 
-// placesOf returns where the values are that a path selects.
+// placesOf returns the places of matches.
 func placesOf(matches []path.Match) []*documents.Place {
 	at := make([]*documents.Place, len(matches))
 	for i, m := range matches {
@@ -201,7 +201,8 @@ func cmdArrInsert(c *command.Ctx) {
 	})
 }
 
-// insert inserts values into arrays at what place says for their length. makes says that an array may be made for them.
+// insert inserts values into arrays, at the index that place returns for an array's length. makes says that a
+// missing array may be created.
 func insert(c *command.Ctx, p *path.Path, args [][]byte, event string, moves, makes bool, place func(n int64) (int64, bool)) {
 	vals, ok := parsedAll(c, args, documents.Parse, !p.Static())
 	if !ok {
@@ -284,7 +285,7 @@ func cmdArrPop(c *command.Ctx) {
 	}
 	index := int64(-1)
 	if len(c.Args) > at+1 {
-		if i, ok := resp.ParseInt(c.Args[at+1]); ok { // else it is as if there were none
+		if i, ok := resp.ParseInt(c.Args[at+1]); ok { // an invalid number is ignored
 			index = i
 		}
 	}
@@ -304,7 +305,7 @@ func cmdArrPop(c *command.Ctx) {
 
 func cmdStrAppend(c *command.Ctx) {
 	at, text := 2, 3
-	if len(c.Args) == 3 { // there is no path
+	if len(c.Args) == 3 { // without a path
 		at, text = 3, 2
 	}
 	p, ok := selecting(c, at)
@@ -359,17 +360,17 @@ func cmdToggle(c *command.Ctx) {
 	changer.run(c, p)
 }
 
-// arithmetic is what a command does to numbers.
+// arithmetic is a command that computes with numbers.
 type arithmetic struct {
 	event string
-	// ints returns a result; nil if it is no integer, or one that is far too large.
+	// ints returns an integer result; nil if the result is no integer or far too large.
 	ints   func(z, x, y *big.Int) *big.Int
 	floats func(x, y float64) float64
-	// small returns a result that is an int64; ok is false if it is none. It may be nil.
+	// small returns an int64 result; ok is false if the result is not an int64. small may be nil.
 	small func(x, y int64) (z int64, ok bool)
-	// seed is that of a changer.
+	// seed is the seed of the changer.
 	seed *documents.Value
-	// inexact says that other processors may have other results. They are journalled, and not how they come about.
+	// inexact says that results may differ between processors. So the results are journalled, not the command.
 	inexact bool
 }
 
@@ -388,7 +389,7 @@ func cmdNumPowBy(c *command.Ctx) {
 	(&arithmetic{event: "json.numpowby", ints: power, floats: math.Pow, inexact: true}).run(c)
 }
 
-// power is a power of integers.
+// power computes a power of integers.
 func power(z, base, exponent *big.Int) *big.Int {
 	switch {
 	case exponent.Sign() < 0:
@@ -407,7 +408,7 @@ func power(z, base, exponent *big.Int) *big.Int {
 	return z.Exp(base, exponent, nil)
 }
 
-// run carries the command out. If a result is no number nothing changes.
+// run executes the command. If a result is not a number, nothing changes.
 func (a *arithmetic) run(c *command.Ctx) {
 	p, ok := selecting(c, 2)
 	if !ok {
@@ -488,10 +489,10 @@ func (a *arithmetic) run(c *command.Ctx) {
 	}
 }
 
-// twice has what has become of values, by their paths, for a path that may select one twice; else it is nil.
+// twice has the new values by their paths, for a path that may select a value twice; otherwise it is nil.
 type twice map[string]documents.Value
 
-// value returns what a value is by now.
+// value returns the present value of a match.
 func (t twice) value(m path.Match) documents.Value {
 	if t != nil {
 		if v, ok := t[string(path.AppendPlace(nil, m.Place))]; ok {
@@ -507,8 +508,8 @@ func (t twice) note(m path.Match, v documents.Value) {
 	}
 }
 
-// result returns what becomes of a number. Integers stay integers: an int64 one, but among other integers of an array
-// also an uint64. Everything else becomes a double.
+// result computes the new value of a number. Integers stay integers if they fit into an int64, or, among integers of
+// an array, into a uint64. All other results are doubles.
 func (a *arithmetic) result(v, by documents.Value, s *siblings) (documents.Value, command.Error) {
 	_, isInt := v.Int()
 	_, byInt := by.Int()
@@ -535,7 +536,7 @@ func (a *arithmetic) result(v, by documents.Value, s *siblings) (documents.Value
 		if typed, ok := documents.Typed(f, v.FloatType()); ok {
 			return typed, ""
 		}
-		return documents.Double(f), "" // which the type of the array is too small for
+		return documents.Double(f), "" // the type of the array is too small for it
 	}
 	if v.Kind() == documents.Number && s.all(documents.Number) {
 		return v, errOverflow
@@ -543,16 +544,16 @@ func (a *arithmetic) result(v, by documents.Value, s *siblings) (documents.Value
 	return v, errNoNumber
 }
 
-// siblings knows of the elements of the array that a value is in, if it is in one.
+// siblings describes the other elements of the array that a value is in, if it is in one.
 type siblings struct {
 	d     *documents.Document
 	at    *documents.Place // of the value
-	array *documents.Place // for which known is
+	array *documents.Place // the array that known describes
 	known map[documents.Kind]bool
 }
 
-// all reports whether the value is an element of an array, and all elements are of a kind. Integers beyond int64 are of
-// one kind with others only if the first element is one, and none is negative.
+// all reports whether the value is an element of an array, and all elements are of a kind. Integers beyond int64
+// count as the kind of the others only if the first element is one of them and none is negative.
 func (s *siblings) all(kind documents.Kind) bool {
 	if s.at == nil || s.at.Index < 0 {
 		return false

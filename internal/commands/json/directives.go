@@ -2,7 +2,7 @@ package json
 
 import "github.com/atomredis/atomredis/internal/config"
 
-// autoCreate says whether commands that set values make the objects that their paths lead through.
+// autoCreate says whether commands that set values create missing objects on their paths.
 const autoCreate = "json-auto-create-deep-paths"
 
 func init() {

@@ -145,10 +145,10 @@ const (
 	errWrongArgs  command.Error = "ERR wrong number of arguments for '%s' command"
 )
 
-// missingOr returns the error for a legacy path that leads to nothing of the kind that is wanted.
+// missingOr returns the error for a legacy path that leads to no value of the expected kind.
 func missingOr(what string) command.Error { return errNoPath + command.Error(" or "+what) }
 
-// expected returns the error for a value that is not of the kind that is wanted.
+// expected returns the error for a value of another kind.
 func expected(want documents.Kind) command.Error {
 	return command.Error("WRONGTYPE wrong type of path value - expected " + want.String())
 }
@@ -166,7 +166,7 @@ func printed(s string) string {
 func failed(c *command.Ctx, err error) { c.Err(command.Error(printed(err.Error()))) }
 
 // document returns the document under the key that the command reads, nil if there is none. If the key is of another
-// type an error is written and ok is false.
+// type, it writes an error and ok is false.
 func document(c *command.Ctx, key []byte) (d *documents.Document, ok bool) {
 	e := c.Read(key)
 	switch {
@@ -179,8 +179,8 @@ func document(c *command.Ctx, key []byte) (d *documents.Document, ok bool) {
 	return e.JSON(), true
 }
 
-// toWrite returns the entry of the key that the command writes, nil if there is none. If the key is of another type an
-// error is written and ok is false.
+// toWrite returns the entry of the key that the command writes, nil if there is none. If the key is of another type,
+// it writes an error and ok is false.
 func toWrite(c *command.Ctx, key []byte) (e *engine.Entry, ok bool) {
 	e = c.G.Write(c.DB, key)
 	if e != nil && e.Type() != engine.JSON {
@@ -190,8 +190,8 @@ func toWrite(c *command.Ctx, key []byte) (e *engine.Entry, ok bool) {
 	return e, true
 }
 
-// pathAt returns the path that is argument i, or the legacy root if there is none. If it is no path an error is written
-// and ok is false.
+// pathAt returns the path in argument i, or the legacy root without that argument. If the path is invalid, it writes
+// an error and ok is false.
 func pathAt(c *command.Ctx, i int) (p *path.Path, ok bool) {
 	if i >= len(c.Args) {
 		return path.LegacyRoot, true
@@ -213,12 +213,12 @@ func selecting(c *command.Ctx, i int) (p *path.Path, ok bool) {
 	return p, ok
 }
 
-// parsed returns the value of an argument that is JSON. If it is none an error is written and ok is false.
+// parsed returns the value of an argument that is JSON. If it is invalid, it writes an error and ok is false.
 func parsed(c *command.Ctx, arg []byte) (v documents.Value, ok bool) {
 	return parsedAs(c, arg, documents.Parse, false)
 }
 
-// parsedAs is parsed for another format. inPlace is that of parsedAll.
+// parsedAs is parsed for another format. inPlace is as in parsedAll.
 func parsedAs(c *command.Ctx, arg []byte, parse func([]byte) (documents.Value, error), inPlace bool) (v documents.Value, ok bool) {
 	if isShort(len(arg)) {
 		v, err := parse(arg)
@@ -234,11 +234,11 @@ func parsedAs(c *command.Ctx, arg []byte, parse func([]byte) (documents.Value, e
 	return vals[0], true
 }
 
-// isShort reports whether n bytes are parsed in a short time.
+// isShort reports whether n bytes can be parsed in a short time.
 func isShort(n int) bool { return n/elementSize < command.LongFrom }
 
-// parsedAll parses arguments. Long ones are parsed in an offloaded call, and with inPlace the command uses them there too.
-// If one cannot be parsed, it writes the error and returns false.
+// parsedAll parses arguments. It parses long ones in an offloaded call, and with inPlace the command uses them there
+// too. If one cannot be parsed, it writes the error and returns false.
 func parsedAll(c *command.Ctx, args [][]byte, parse func([]byte) (documents.Value, error), inPlace bool) (vals []documents.Value, ok bool) {
 	type result struct {
 		vals []documents.Value
@@ -254,7 +254,7 @@ func parsedAll(c *command.Ctx, args [][]byte, parse func([]byte) (documents.Valu
 			if err != nil {
 				return result{err: err}
 			}
-			v.Depth() // which it knows then
+			v.Depth() // computes the depth, which the value stores
 			r.vals = append(r.vals, v)
 		}
 		return r
@@ -275,7 +275,7 @@ func parsedAll(c *command.Ctx, args [][]byte, parse func([]byte) (documents.Valu
 	return r.vals, r.err == nil
 }
 
-// fitsTimes writes an error and is false if n copies of a text would be too much.
+// fitsTimes writes an error and returns false if n copies of a text would be too large.
 func fitsTimes(c *command.Ctx, n int, text []byte) bool {
 	if n > 1 && len(text) > c.Host.MaxBulk()/n && !c.Origin.In(command.Accepted) {
 		c.Err(errTooLarge)
@@ -284,7 +284,7 @@ func fitsTimes(c *command.Ctx, n int, text []byte) bool {
 	return true
 }
 
-// fitsReply writes an error and is false if values, which may be parts of each other, are too large together.
+// fitsReply writes an error and returns false if values, which may contain each other, are too large together.
 func fitsReply(c *command.Ctx, vals []documents.Value) bool {
 	left := expansionRoom * c.Host.MaxBulk()
 	for _, v := range vals {
@@ -296,10 +296,10 @@ func fitsReply(c *command.Ctx, vals []documents.Value) bool {
 	return true
 }
 
-// expansionRoom is how much memory the values of a reply may take, in units of what a string may have.
+// expansionRoom is the limit of the values in a reply, as a multiple of the longest string.
 const expansionRoom = 2
 
-// atMost writes an error and is false if the command has more than n arguments.
+// atMost writes an error and returns false if the command has more than n arguments.
 func atMost(c *command.Ctx, n int) bool {
 	if len(c.Args) > n {
 		wrongArgs(c)
@@ -308,5 +308,5 @@ func atMost(c *command.Ctx, n int) bool {
 	return true
 }
 
-// wrongArgs writes the error for arguments that are missing, or too many.
+// wrongArgs writes the error for too few or too many arguments.
 func wrongArgs(c *command.Ctx) { c.Err(command.Error(fmt.Sprintf(string(errWrongArgs), c.Cmd.Name))) }

@@ -15,7 +15,7 @@ var (
 	rootPath = []byte("$")
 )
 
-// Registers documents for commands on keys of any type. In Redis they belong to a module.
+// Registers documents for commands on keys of any type. In Redis a module has them.
 func init() {
 	command.RegisterKind(engine.JSON, command.Kind{
 		Number:   5,
@@ -33,7 +33,7 @@ func init() {
 	})
 }
 
-// eachTyped calls fn with the arrays in a value at a place whose numbers have a smaller type, which JSON does not tell.
+// eachTyped calls fn with the arrays in a value whose numbers have a smaller type, which JSON does not show.
 func eachTyped(v documents.Value, at *documents.Place, fn func(*documents.Place, documents.Value, *floatType)) {
 	object := v.Kind() == documents.Object
 	v.Elements(func(i int, name string, element documents.Value) bool {
@@ -53,7 +53,7 @@ func eachTyped(v documents.Value, at *documents.Place, fn func(*documents.Place,
 	})
 }
 
-// typeNamed returns what FPHA calls a type.
+// typeNamed returns the type with its name in FPHA.
 func typeNamed(t documents.FloatType) *floatType {
 	i := slices.IndexFunc(floatTypes, func(f floatType) bool { return f.typ == t })
 	return &floatTypes[i]

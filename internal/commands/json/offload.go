@@ -17,14 +17,14 @@ type edits struct {
 	reply  []byte
 	record engine.Record // for the journal, in place of the command; empty if the command itself is journalled
 
-	has map[*documents.Document]bool // those in docs
+	has map[*documents.Document]bool // the documents in docs
 }
 
 // edit is a change of the document whose key is an argument.
 type edit struct {
 	arg  int
-	doc  *documents.Document // the changed copy; nil if an earlier edit has it
-	goes bool                // the key is to be removed
+	doc  *documents.Document // the changed copy; nil if it belongs to an earlier edit
+	goes bool                // the key must be removed
 }
 
 // changing returns the handler of a command that changes documents. do makes the change, unless an offloaded call has computed it.
@@ -43,8 +43,8 @@ func changing(do func(c *command.Ctx)) func(c *command.Ctx) {
 // onCopies reports whether this is an offloaded call, which changes copies.
 func onCopies(c *command.Ctx) bool { return c.Offload != nil && c.Offload.Changes && !c.Offload.Done }
 
-// finish ends a command that has changed the document of its first argument and has written its reply. goes removes the
-// key. record is journalled in place of a command that would not repeat its effect.
+// finish ends a command that has changed the document of its first argument and has written its reply. goes says
+// that the key must be removed. record is journalled in place of a command that would not repeat its effect.
 func finish(c *command.Ctx, e *engine.Entry, event string, goes bool, record engine.Record) {
 	if onCopies(c) {
 		made := edits{event: event, record: record}
@@ -61,7 +61,7 @@ func finish(c *command.Ctx, e *engine.Entry, event string, goes bool, record eng
 	}
 }
 
-// add records that the copy of a document has changed, or that its key is to be removed.
+// add records that the copy of a document has changed, or that its key must be removed.
 func (made *edits) add(c *command.Ctx, arg int, e *engine.Entry, goes bool) {
 	d := edit{arg: arg, goes: goes}
 	if doc := e.JSON(); !goes && !made.has[doc] {
@@ -108,12 +108,12 @@ func (made *edits) use(c *command.Ctx) {
 // placeWork is how many elements of another value take as long as a change of one place in a document.
 const placeWork = 4
 
-// longPlaces must be called before a change of n places in a document, each of which gets about so many bytes.
+// longPlaces must be called before a change of n places in a document, each of which gets about each bytes.
 func longPlaces(c *command.Ctx, d *documents.Document, n, each int) {
 	c.LongChange(n*(placeWork+each/elementSize), d.MemoryUsage()/elementSize)
 }
 
-// matchesIn returns what a path selects in a document that is to be changed.
+// matchesIn returns the matches of a path in a document that will be changed.
 func matchesIn(c *command.Ctx, d *documents.Document, p *path.Path) ([]path.Match, error) {
 	return p.Matches(d.Root(), func() { c.LongChange(command.LongFrom, command.LongFrom) })
 }

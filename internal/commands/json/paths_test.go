@@ -23,7 +23,7 @@ func TestObjectsOnThePathAreMade(t *testing.T) {
 		{`JSON.SET k $.n.o.p 1`, `$-1`},                            // of a number
 		{`JSON.SET k $.x[0].y 1`, `$-1`},                           // an array is not made
 		{`JSON.SET k $.x.y[0] 1`, `-ERR array index out of range`}, // nor an element
-		{`JSON.SET k $..x.y 1`, `-Err wrong static path`},          // nor in several places
+		{`JSON.SET k $..x.y 1`, `-Err wrong static path`},          // nor objects in several places
 		{`JSON.SET none $.x.y 1 XX`, `$-1`},
 		{`JSON.SET none $.x[0] 1`, `-ERR new objects must be created at the root`},
 		{`JSON.SET new $.x.y 1`, `+OK`},
@@ -40,7 +40,7 @@ func TestObjectsOnThePathAreMade(t *testing.T) {
 		{`JSON.GET k $.m`, `[{"n":{"o":1}}]`},
 		{`JSON.GET k $.q`, `[{"r":{"s":1,"t":2},"u":3}]`},
 		{`JSON.GET k $.w`, `[{"x":1}]`},
-		// What other commands find where nothing is.
+		// What other commands start from where the path leads to nothing.
 		{`JSON.NUMINCRBY k $.c.d 5`, `[5]`},
 		{`JSON.NUMINCRBY k $.c.d 2`, `[7]`},
 		{`JSON.NUMINCRBY k .c.e 0.5`, `0.5`},
@@ -60,7 +60,7 @@ func TestObjectsOnThePathAreMade(t *testing.T) {
 	b.Finish()
 }
 
-// A change is there after a restart, whatever the directive says by then.
+// A change survives a restart, whatever the directive is then.
 func TestObjectsOnThePathAreMadeAgain(t *testing.T) {
 	fs := crashfs.Mem()
 	d := servertest.OpenDurable(t, fs, makesPaths, "yes")

@@ -13,16 +13,16 @@ import (
 
 // reader describes how a command replies about the values that its path selects.
 type reader struct {
-	// one writes the reply about a value; it returns false if the value has none.
+	// one writes the reply for a value; it returns false if the value has none.
 	one func(c *command.Ctx, v documents.Value) bool
-	// noKey is the error for a key that does not exist, if the path is no legacy one.
+	// noKey is the error for a missing key, unless the path is a legacy one.
 	noKey command.Error
-	// noPath and noKind are the errors for a legacy path that leads nowhere, or to a value of which there is nothing to
-	// tell. noPath is empty if the reply is null then.
+	// noPath and noKind are the errors for a legacy path that leads nowhere, or to a value of the wrong kind. If
+	// noPath is empty, the reply is null.
 	noPath, noKind command.Error
 }
 
-// tell carries out a command that has a key and perhaps a path.
+// tell executes a command with a key and an optional path.
 func (r *reader) tell(c *command.Ctx) {
 	p, ok := selecting(c, 2)
 	if !ok {
@@ -140,7 +140,7 @@ func cmdType(c *command.Ctx) {
 			return
 		}
 	}
-	if c.W.Proto == 3 { // which has one more array around everything
+	if c.W.Proto == 3 { // RESP3 has one more array around the reply
 		c.W.Array(1)
 	}
 	switch {
@@ -156,7 +156,7 @@ func cmdType(c *command.Ctx) {
 	}
 }
 
-// expansion says how values are given in RESP3.
+// expansion is the form of values in RESP3.
 type expansion int
 
 const (
@@ -165,7 +165,7 @@ const (
 	expandAll
 )
 
-// expansionOf reads the argument of FORMAT; plain is the command's word for plain JSON.
+// expansionOf parses the argument of FORMAT; plain is the command's word for plain JSON.
 func expansionOf(arg []byte, plain string) (x expansion, ok bool) {
 	switch string(arg) {
 	case plain:
@@ -178,7 +178,7 @@ func expansionOf(arg []byte, plain string) (x expansion, ok bool) {
 	return 0, false
 }
 
-// reply writes a value as an expansion has it.
+// reply writes a value in that form.
 func (x expansion) reply(w *resp.Writer, v documents.Value) {
 	kind := v.Kind()
 	isContainer := kind == documents.Array || kind == documents.Object
@@ -203,18 +203,18 @@ func (x expansion) reply(w *resp.Writer, v documents.Value) {
 	})
 }
 
-// longer returns what is called when finding values takes long.
+// longer returns the function to call when finding values takes long.
 func longer(c *command.Ctx) func() {
 	return func() { c.Long(command.LongFrom, command.LongFrom) }
 }
 
-// longValues must be called before going through all of some values, and all that they contain.
+// longValues must be called before a walk through whole values.
 func longValues(c *command.Ctx, results ...[]documents.Value) {
 	n := textLen(results) / elementSize
 	c.Long(n, n)
 }
 
-// textLen returns about how long values are as JSON.
+// textLen estimates the length of values as JSON.
 func textLen(results [][]documents.Value) (n int) {
 	for _, vals := range results {
 		for _, v := range vals {
@@ -259,7 +259,7 @@ func cmdGet(c *command.Ctx) {
 	for o := c.Options(2); o.Next(); {
 		var ok bool
 		switch {
-		case o.Is("noescape"): // from the first version, in which others were escaped than now
+		case o.Is("noescape"): // an option of the first version, which escaped other characters
 		case !o.Is("indent") && !o.Is("newline") && !o.Is("space") && !o.Is("format"):
 			paths = append(paths, string(o.Word()))
 		case o.Is("format") && c.W.Proto != 3 && len(paths) == 0:
@@ -296,8 +296,8 @@ func cmdGet(c *command.Ctx) {
 	}
 }
 
-// parsedPaths returns the paths that texts are, each once, and the error for the first that is none. Without a text
-// there is the legacy root.
+// parsedPaths parses texts as paths and drops duplicates; err is the error of the first invalid one. Without a text
+// it returns the legacy root.
 func parsedPaths(texts []string) (paths []*path.Path, err error) {
 	if len(texts) == 0 {
 		return []*path.Path{path.LegacyRoot}, nil
@@ -317,7 +317,7 @@ func parsedPaths(texts []string) (paths []*path.Path, err error) {
 	return paths, err
 }
 
-// expand replies with what each path has, as values of RESP3.
+// expand replies with the values of each path, as values of RESP3.
 func expand(c *command.Ctx, d *documents.Document, texts []string, x expansion) {
 	paths, err := parsedPaths(texts)
 	if err != nil {
@@ -344,7 +344,7 @@ func expand(c *command.Ctx, d *documents.Document, texts []string, x expansion) 
 	}
 }
 
-// print replies with the values of the paths as JSON. Of several paths, invalid ones are left out.
+// print replies with the values of the paths as JSON. If there are several paths, it skips invalid ones.
 func print(c *command.Ctx, d *documents.Document, texts []string, l documents.Layout) {
 	paths, err := parsedPaths(texts)
 	if err != nil && len(texts) < 2 {
@@ -367,7 +367,8 @@ func print(c *command.Ctx, d *documents.Document, texts []string, l documents.La
 	reply(c, paths, results, legacy, len(texts) > 1, l)
 }
 
-// selected returns what a path has, the first value alone if only that is wanted. A projection has all that it computes.
+// selected returns the values of a path, or only the first one if first is set. For a projection it returns all
+// computed values.
 func selected(c *command.Ctx, p *path.Path, root documents.Value, first bool) ([]documents.Value, error) {
 	if !first || p.IsProjection() {
 		return p.Values(root, longer(c))
@@ -379,7 +380,7 @@ func selected(c *command.Ctx, p *path.Path, root documents.Value, first bool) ([
 	return []documents.Value{v}, err
 }
 
-// reply writes what paths have as one JSON text, or an error if that is too long.
+// reply writes the results of paths as one JSON text, or an error if the text is too long.
 func reply(c *command.Ctx, paths []*path.Path, results [][]documents.Value, legacy, named bool, l documents.Layout) {
 	l.Limit = c.Host.MaxBulk()
 	one := func(dst []byte, i, level int) []byte {
@@ -489,8 +490,8 @@ func cmdArrIndex(c *command.Ctx) {
 	}
 }
 
-// indexOf returns the index of the first element from start to before stop that is the same value, -1 if there is none.
-// Negative bounds count from the end, a start behind the end is the last element, and a stop of 0 is the end.
+// indexOf returns the index of the first element equal to want, from start up to but not including stop, or -1.
+// Negative bounds count from the end, a start after the end is the last element, and a stop of 0 is the end.
 func indexOf(array, want documents.Value, start, stop int64) int {
 	n := int64(array.Len())
 	if stop == 0 {
@@ -513,7 +514,7 @@ func indexOf(array, want documents.Value, start, stop int64) int {
 	return found
 }
 
-// fromEnd returns an index of n elements, or n, that one of a client means.
+// fromEnd converts a client's index into n elements, which may count from the end, to one from 0 to n.
 func fromEnd(i, n int64) int64 {
 	if i < 0 {
 		i = max(i, -n) + n

@@ -10,18 +10,18 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// change is what setting a value does to a document.
+// change is a plan to set a value in a document.
 type change struct {
-	replaced []*documents.Place // values that are there
-	parents  []*documents.Place // objects that get a member
-	names    []string           // of the member, and of those inside it, each an object, down to the value
-	failed   bool               // in one place at least
+	replaced []*documents.Place // existing values
+	parents  []*documents.Place // objects that get a new member
+	names    []string           // of the new member and of the objects inside it, down to the value
+	failed   bool               // in at least one place
 }
 
 // count returns how many places change.
 func (ch *change) count() int { return len(ch.replaced) + len(ch.parents) }
 
-// limit leaves out the places that are too deep for a value.
+// limit drops the places that are too deep for a value.
 func (ch *change) limit(v documents.Value) {
 	depth := v.Depth()
 	drop := func(places []*documents.Place, more int) []*documents.Place {
@@ -32,7 +32,8 @@ func (ch *change) limit(v documents.Value) {
 	ch.replaced, ch.parents = drop(ch.replaced, 0), drop(ch.parents, len(ch.names))
 }
 
-// condition says whether a value is set only if there is none, or only if there is one, or merged with what is there.
+// condition says whether a value is set only if none exists (NX), only if one exists (XX), or merged with the
+// existing one.
 type condition int
 
 const (
@@ -42,8 +43,8 @@ const (
 	toMerge
 )
 
-// plan returns what setting a value, which is an argument, changes in a document. If that is an error it is written and ok is
-// false.
+// plan returns the change that sets the value of an argument in a document. If it cannot be set, it writes an error
+// and ok is false.
 func plan(c *command.Ctx, d *documents.Document, p *path.Path, arg []byte, cond condition) (ch change, ok bool) {
 	matches, err := matchesIn(c, d, p)
 	if err != nil {
@@ -51,7 +52,7 @@ func plan(c *command.Ctx, d *documents.Document, p *path.Path, arg []byte, cond 
 		return ch, false
 	}
 	if n := len(matches); n > 0 {
-		longPlaces(c, d, n-1, len(arg)) // to put it in one place takes no longer than to parse it
+		longPlaces(c, d, n-1, len(arg)) // the first place costs no more than parsing
 		switch cond {
 		case ifNone:
 		case toMerge:
@@ -96,7 +97,7 @@ func plan(c *command.Ctx, d *documents.Document, p *path.Path, arg []byte, cond 
 	return ch, true
 }
 
-// planNew returns what setting a value changes in a document that is not there yet; nil if it does not make one.
+// planNew returns the change that creates a document; nil if the path does not create one.
 func planNew(c *command.Ctx, p *path.Path) *change {
 	ch := &change{parents: []*documents.Place{nil}}
 	for ; !p.IsRoot(); p, _, _ = p.Parent() {
@@ -110,7 +111,7 @@ func planNew(c *command.Ctx, p *path.Path) *change {
 	return ch
 }
 
-// newDocument returns the document of planNew with a value, nil if that would be too deep.
+// newDocument returns the document of planNew with a value, nil if the document would be too deep.
 func (ch *change) newDocument(v documents.Value) *documents.Document {
 	if len(ch.names) == 0 {
 		return documents.New(v)
@@ -122,19 +123,19 @@ func (ch *change) newDocument(v documents.Value) *documents.Document {
 	return d
 }
 
-// makesPaths reports whether a value may be set in an object that is not there. A command that another server has
-// accepted, or that is repeated, was carried out with the settings of then.
+// makesPaths reports whether missing objects on a path may be created. Accepted and repeated commands were executed
+// under the directive's value at that time.
 func makesPaths(c *command.Ctx) bool {
 	return c.Origin.In(command.Accepted) || c.Host.Directive(autoCreate) == "yes"
 }
 
-// set puts a value in the places of a plan that are not too deep for it, and reports whether there are any.
+// set puts a value in the places of a plan that are not too deep for it, and reports whether it changed any.
 func (ch *change) set(d *documents.Document, v documents.Value) (changed bool) {
 	ch.limit(v)
 	left := ch.count()
 	next := func() documents.Value {
 		if left--; left == 0 {
-			return v // which nobody else needs
+			return v // the last place takes the value itself
 		}
 		return v.Clone()
 	}
@@ -147,8 +148,8 @@ func (ch *change) set(d *documents.Document, v documents.Value) (changed bool) {
 	return changed
 }
 
-// create gives an object a member, of which the first name is that in the object, and the others lead to the value inside
-// it. It reports whether it could.
+// create adds a member to an object: the first name is the member's, and the others lead to the value inside it. It
+// reports whether it could.
 func create(d *documents.Document, at *documents.Place, names []string, v documents.Value) (changed bool) {
 	for { // an earlier change of the same command may have made some of the objects
 		parent, ok := d.Find(at)
@@ -227,7 +228,7 @@ func cmdSet(c *command.Ctx) {
 	}
 }
 
-// createDocument makes a value, at a path, the document of the first argument, which has none, and replies.
+// createDocument creates the missing document of the first argument, with a value at a path, and replies.
 func createDocument(c *command.Ctx, p *path.Path, v documents.Value) {
 	ch := planNew(c, p)
 	if ch == nil {
@@ -243,7 +244,7 @@ func createDocument(c *command.Ctx, p *path.Path, v documents.Value) {
 	c.W.OK()
 }
 
-// inputFormat reads the argument of FORMAT. If it is none an error is written and ok is false.
+// inputFormat reads the argument of FORMAT. If it is invalid, it writes an error and ok is false.
 func inputFormat(c *command.Ctx, arg []byte) (isBSON, ok bool) {
 	switch string(arg) {
 	case "STRING", "JSON":
@@ -255,8 +256,8 @@ func inputFormat(c *command.Ctx, arg []byte) (isBSON, ok bool) {
 	return false, false
 }
 
-// input returns the value of an argument in the format that was given, its arrays of numbers in a type if there is one.
-// If it has no value an error is written and ok is false. inPlace is that of parsedAll.
+// input parses an argument in its format; if float is not nil, its arrays of numbers get that type. If the argument
+// is invalid, it writes an error and ok is false. inPlace is as in parsedAll.
 func input(c *command.Ctx, arg []byte, isBSON bool, float *floatType, inPlace bool) (v documents.Value, ok bool) {
 	parse := documents.Parse
 	if isBSON {
@@ -277,7 +278,7 @@ func input(c *command.Ctx, arg []byte, isBSON bool, float *floatType, inPlace bo
 	}, inPlace)
 }
 
-// floatType is a type that FPHA names for the numbers of an array.
+// floatType is a type of FPHA for the numbers of an array.
 type floatType struct {
 	word, name string
 	typ        documents.FloatType
@@ -296,8 +297,9 @@ func floatTypeOf(arg []byte) *floatType {
 var floatTypes = []floatType{{"bf16", "BF16", documents.BFloat16}, {"fp16", "F16", documents.Float16},
 	{"fp32", "F32", documents.Float32}, {"fp64", "F64", documents.Float64}}
 
-// in returns a value whose arrays of numbers have numbers of the type alone. Of an array that has anything else the
-// numbers in front of that are rounded, but have no type. ok is false if a number is out of the type's range.
+// in returns the value with its arrays of numbers in the type. In an array with other elements, only the numbers
+// before the first of these are rounded, and the array gets no type. ok is false if a number is out of the type's
+// range.
 func (t *floatType) in(v documents.Value) (_ documents.Value, ok bool) {
 	kind := v.Kind()
 	if kind != documents.Array && kind != documents.Object {
@@ -462,7 +464,7 @@ func cmdMerge(c *command.Ctx) {
 	finish(c, e, "json.merge", false, engine.Record{})
 }
 
-// mergeable reports whether nothing would be too deep after a patch of a value at a depth.
+// mergeable reports whether a value at a depth stays within the depth limit after a patch.
 func mergeable(v, patch documents.Value, depth int) bool {
 	if patch.Kind() != documents.Object || v.Kind() != documents.Object {
 		return depth+patch.Depth() <= documents.MaxDepth
@@ -478,7 +480,7 @@ func mergeable(v, patch documents.Value, depth int) bool {
 	return ok
 }
 
-// merge changes what is at a place by a JSON merge patch, of which it keeps nothing.
+// merge applies a JSON merge patch to the value at a place. It keeps no part of the patch.
 func merge(d *documents.Document, at *documents.Place, patch documents.Value) {
 	v, ok := d.Find(at)
 	if !ok {
@@ -504,7 +506,7 @@ func merge(d *documents.Document, at *documents.Place, patch documents.Value) {
 	})
 }
 
-// withoutNulls returns a copy of a patch as it stands where nothing was: objects without the members that are null.
+// withoutNulls returns a copy of a patch for a place without a value: its objects lose their null members.
 func withoutNulls(patch documents.Value) documents.Value {
 	if patch.Kind() != documents.Object {
 		return patch.Clone()
@@ -546,11 +548,11 @@ func cmdDel(c *command.Ctx) {
 	batch := e.JSON().Batch()
 	switch elements {
 	case 0:
-		for _, p := range at { // in this order, as it says in which the other members are then
+		for _, p := range at { // in this order, because it decides the order of the other members
 			batch.Remove(p)
 		}
 	case n:
-		for _, p := range slices.Backward(at) { // so that the next one is found from the one before
+		for _, p := range slices.Backward(at) { // so that each place is found from the one before
 			batch.Remove(p)
 		}
 	default:
@@ -563,8 +565,9 @@ func cmdDel(c *command.Ctx) {
 	finish(c, e, "json.del", e.JSON().Root().Len() == 0, engine.Record{})
 }
 
-// toChange returns the document of a command with a key and an optional path, and the values that the path selects, none for a
-// missing key; distinct says that no value occurs twice. On an error it writes the reply and returns false.
+// toChange returns the entry of a command with a key and an optional path, and the values that the path selects; for
+// a missing key there are none. distinct says that no value occurs twice. On an error it writes the reply and
+// returns false.
 func toChange(c *command.Ctx) (e *engine.Entry, matches []path.Match, distinct, ok bool) {
 	p, ok := selecting(c, 2)
 	if !ok {
@@ -616,7 +619,7 @@ func cmdClear(c *command.Ctx) {
 	}
 }
 
-// emptied returns what JSON.CLEAR makes of a value, null if it leaves it as it is.
+// emptied returns the value that JSON.CLEAR puts in place of v, null if it keeps v.
 func emptied(v documents.Value) documents.Value {
 	switch kind := v.Kind(); {
 	case kind == documents.Array && v.Len() > 0:

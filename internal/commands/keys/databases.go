@@ -52,8 +52,8 @@ func cmdDbsize(c *command.Ctx) {
 func cmdFlushall(c *command.Ctx) { flush(c, -1) }
 func cmdFlushdb(c *command.Ctx)  { flush(c, c.DB) }
 
-// flush deletes all keys of a database, or of all if db is -1. ASYNC and SYNC are the same here: either way the keys
-// are gone at once and their memory is freed in the background.
+// flush deletes all keys of a database, or of all if db is -1. ASYNC and SYNC do the same here: the keys are gone at
+// once and their memory is freed in the background.
 func flush(c *command.Ctx, db int) {
 	o := c.Options(1)
 	if o.Next() && (o.More() || !o.Is("async") && !o.Is("sync")) {
@@ -107,7 +107,7 @@ const (
 	lolwutMaxColumns, lolwutMaxRows = 400, 100
 )
 
-// cmdLolwut draws an atom. There is one picture, whatever version is asked for.
+// cmdLolwut draws an atom. The picture is the same for every version.
 func cmdLolwut(c *command.Ctx) {
 	size := [2]int64{lolwutColumns, lolwutRows}
 	o := c.Options(1)

@@ -9,8 +9,7 @@ import (
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
-// This file has DUMP and RESTORE. A payload is always checked to the last byte: sanitize-dump-payload has nothing to
-// turn off.
+// This file has DUMP and RESTORE. A payload is always checked completely, so sanitize-dump-payload has no effect.
 
 func init() { command.Register(dumpCommands) }
 
@@ -61,7 +60,7 @@ func cmdDump(c *command.Ctx) {
 // payloadElement is about how many bytes a small element takes in a payload.
 const payloadElement = 16
 
-// restored returns the value of the payload, or the error to answer with.
+// restored returns the value of the payload, or the error to reply with.
 func restored(c *command.Ctx) any {
 	limits := c.Host.RDBLimits()
 	// The checksum may have been skipped when the command was accepted.
@@ -136,7 +135,7 @@ func cmdRestore(c *command.Ctx) {
 		ttl += c.Now()
 	}
 	c.W.OK()
-	if ttl != 0 && c.Over(ttl) { // it would be gone at once
+	if ttl != 0 && c.Over(ttl) { // the key would expire at once
 		if old != nil {
 			c.G.Remove(old, engine.EventGeneric, "del")
 			c.JournalDelete(key)

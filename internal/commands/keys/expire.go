@@ -106,8 +106,8 @@ func cmdPexpiretime(c *command.Ctx) { replyDeadline(c, command.AtMillis) }
 func cmdTtl(c *command.Ctx)         { replyDeadline(c, command.InSeconds) }
 func cmdPttl(c *command.Ctx)        { replyDeadline(c, command.InMillis) }
 
-// replyDeadline replies when the key argument 1 expires, rounded to the unit, -1 if it does not, -2 if it does not
-// exist.
+// replyDeadline replies with the deadline of the key argument 1, rounded to the unit, -1 without a deadline, -2 for
+// a missing key.
 func replyDeadline(c *command.Ctx, unit command.TimeUnit) {
 	e := c.Look(c.Args[1], false)
 	switch {
@@ -123,7 +123,7 @@ func replyDeadline(c *command.Ctx, unit command.TimeUnit) {
 		at -= c.Now()
 	}
 	if unit.MS > 1 {
-		at = int64((uint64(at) + uint64(unit.MS/2)) / uint64(unit.MS)) // unsigned: the last deadline of all is in use
+		at = int64((uint64(at) + uint64(unit.MS/2)) / uint64(unit.MS)) // unsigned, because the largest deadline is valid
 	}
 	c.W.Int(at)
 }

@@ -144,7 +144,7 @@ func cmdCopy(c *command.Ctx) {
 	c.W.Int(1)
 }
 
-// long says that it takes long to go through the value of an entry, if it does.
+// long calls Ctx.Long for a walk through the value of an entry.
 func long(c *command.Ctx, e *engine.Entry) {
 	if e.Type() == engine.String {
 		c.LongBytes(len(e.Bytes()))
@@ -157,12 +157,12 @@ func long(c *command.Ctx, e *engine.Entry) {
 // elementSize is about how many bytes an element takes.
 const elementSize = 32
 
-// database reads the number of a database; if it is none an error is written and ok is false.
+// database reads the number of a database; if it is invalid, it writes an error and ok is false.
 func database(c *command.Ctx, arg []byte) (db int, ok bool) {
 	n, ok := c.Int(arg)
 	limit := c.Databases()
 	if limit == 1 && c.ClusterMode() {
-		limit = c.Host.Keyspace().Databases() // others are refused for another reason
+		limit = c.Host.Keyspace().Databases() // larger numbers get another error
 	}
 	switch {
 	case !ok:
@@ -267,7 +267,7 @@ func cmdRandomkey(c *command.Ctx) {
 	}
 }
 
-// randomTries is how often a key is drawn where some must not be seen.
+// randomTries is how often a random key is drawn if clients must not see some keys.
 const randomTries = 100
 
 // randomKey returns a random key that the client may see, nil if there is none.
@@ -281,7 +281,7 @@ func randomKey(c *command.Ctx) (found *engine.Entry) {
 			return e
 		}
 	}
-	c.G.Each(c.DB, func(e *engine.Entry) bool { // there are few
+	c.G.Each(c.DB, func(e *engine.Entry) bool { // few keys are visible
 		if !foreign([]byte(e.Key())) {
 			found = e
 		}
@@ -306,8 +306,8 @@ func cmdRenamenx(c *command.Ctx) {
 	}
 }
 
-// rename gives the key argument 1 the name argument 2, unless there is such a key already and replace is false. If
-// there is nothing to rename an error is written and ok is false.
+// rename gives the key argument 1 the name argument 2, unless that key exists and replace is false. If the key to
+// rename is missing, it writes an error and ok is false.
 func rename(c *command.Ctx, replace bool) (renamed, ok bool) {
 	from, to := c.Args[1], c.Args[2]
 	e := c.G.Write(c.DB, from)
@@ -344,7 +344,7 @@ func cmdScan(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	// An unknown type is no mistake: no key has it.
+	// An unknown type is no error: no key has it.
 	typ, known := engine.ParseType(string(o.TypeName))
 	var found resp.Writer
 	var scratch []byte

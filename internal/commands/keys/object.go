@@ -5,7 +5,7 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// objectCommand looks at how a value is kept, and how it is used.
+// objectCommand shows the representation of a value, and its use.
 var objectCommand = &command.Command{Name: "object", Group: "generic", Since: "2.2.3", Arity: -2,
 	Summary: "Inspects how a value is kept", Complexity: "That of the sub-command",
 	Subs: []*command.Command{
@@ -40,8 +40,8 @@ const (
 	errLFUSwitch = "Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."
 )
 
-// object returns the entry of the key in argument 2 without counting as a use of it; if there is none a null is
-// written.
+// object returns the entry of the key in argument 2, without counting as a use of it; for a missing key it writes a
+// null.
 func object(c *command.Ctx) *engine.Entry {
 	e := c.G.Peek(c.DB, c.Args[2])
 	if e == nil {
@@ -80,7 +80,7 @@ func cmdObjectIdletime(c *command.Ctx) {
 
 func cmdObjectRefcount(c *command.Ctx) {
 	if e := object(c); e != nil {
-		c.W.Int(1) // nobody shares a value
+		c.W.Int(1) // values are not shared
 	}
 }
 

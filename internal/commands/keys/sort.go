@@ -11,7 +11,7 @@ import (
 
 func init() { command.Register(sortCommands) }
 
-// SORT and SORT_RO. They read keys that follow from the data, so that they need the whole keyspace.
+// SORT and SORT_RO. They read keys whose names follow from the data, so they need the whole keyspace.
 var sortCommands = []*command.Command{
 	{Name: "sort", Group: "generic", Since: "1.0.0", Arity: -2,
 		Flags:      command.Write | command.DenyOOM | command.WholeKeyspace,
@@ -36,8 +36,8 @@ const (
 	errSortGet          command.Error = "ERR GET option of SORT denied due to insufficient ACL permissions."
 )
 
-// sortKeys completes the key specs of SORT: no notation says where the destination is, because STORE may stand
-// anywhere, and the value of another option may read STORE.
+// sortKeys completes the key specs of SORT. The notation cannot describe the destination, because STORE may stand
+// anywhere, and the value of another option may be the word STORE.
 func sortKeys(notation string) []command.KeySpec {
 	specs := command.Keys(notation)
 	specs[1].Notes = "Which keys BY and GET read follows from the elements"
@@ -75,10 +75,10 @@ type sorting struct {
 	by            *sortPattern
 	get           []sortPattern
 	offset, count int64
-	store         []byte // the destination; nil if the result is to be replied
+	store         []byte // the destination; nil if the result is the reply
 }
 
-// sortOptions reads the options; if they are wrong an error is written and ok is false.
+// sortOptions reads the options; if they are wrong, it writes an error and ok is false.
 func sortOptions(c *command.Ctx, mayStore bool) (s sorting, ok bool) {
 	s.count = -1
 	for o := c.Options(2); o.Next(); {
@@ -128,12 +128,12 @@ func sortOptions(c *command.Ctx, mayStore bool) (s sorting, ok bool) {
 	return s, true
 }
 
-// sortPattern finds a value for an element: the one of the key that has the element in the place of the star, or of a
-// field there.
+// sortPattern finds a value for an element: that of the key with the element in place of the star, or of a field of
+// that key.
 type sortPattern struct {
 	text  []byte
 	star  int // index of the star, -1 if there is none
-	after int // index of the end of what follows the star in the key
+	after int // index of the end of the text after the star in the key
 	field []byte
 	key   []byte // scratch
 }
@@ -149,7 +149,7 @@ func newSortPattern(text []byte) sortPattern {
 	return p
 }
 
-// itself reports whether the pattern stands for the element.
+// itself reports whether the pattern stands for the element itself.
 func (p *sortPattern) itself() bool { return string(p.text) == "#" }
 
 // value returns the value of the pattern for an element, a view that is valid until the keyspace changes. ok is false without
@@ -177,7 +177,7 @@ func (p *sortPattern) value(c *command.Ctx, element []byte) (v []byte, ok bool) 
 	return e.Bytes(), true
 }
 
-// sort carries out SORT.
+// replySorted executes SORT.
 func replySorted(c *command.Ctx, mayStore bool) {
 	s, ok := sortOptions(c, mayStore)
 	if !ok {
@@ -230,14 +230,14 @@ func replySorted(c *command.Ctx, mayStore bool) {
 	})
 }
 
-// alone reports whether no key is read but the one that is sorted.
+// alone reports whether the sorted key is the only key that is read.
 func (s *sorting) alone() bool {
 	return (s.by == nil || s.by.star < 0 || s.by.itself()) &&
 		!slices.ContainsFunc(s.get, func(p sortPattern) bool { return !p.itself() })
 }
 
-// sort returns elements of e, of which there are n, and those from first to last in their order; ok is false if
-// something that they are sorted by is no number and has to be one.
+// sort returns the elements of e, which has n, and the sorted order from first to last; ok is false if a sort key
+// must be a number and is not.
 func (s *sorting) sort(c *command.Ctx, e *engine.Entry, first, last, n int) (elements texts, order []sortKey, ok bool) {
 	isSet := e != nil && e.Type() == engine.Set
 	if s.keep {
@@ -252,8 +252,8 @@ func (s *sorting) sort(c *command.Ctx, e *engine.Entry, first, last, n int) (ele
 	return elements, o.choose(first, last), true
 }
 
-// bounds returns the indices of the first and the last element of n that LIMIT leaves; the last is the smaller one if
-// it leaves none.
+// bounds returns the indices of the first and the last of n elements within LIMIT; last is smaller than first if
+// there are none.
 func (s *sorting) bounds(n int) (first, last int) {
 	offset := min(max(s.offset, 0), int64(n))
 	count := min(max(s.count, -1), int64(n))
@@ -263,7 +263,7 @@ func (s *sorting) bounds(n int) (first, last int) {
 	return int(offset), int(min(offset+count, int64(n))) - 1
 }
 
-// eachSorted calls fn with what is to be returned, in order; ok is false where GET finds nothing.
+// eachSorted calls fn with the values of the result, in order; ok is false if GET finds nothing.
 func eachSorted(c *command.Ctx, elements texts, order []sortKey, s *sorting, fn func(v []byte, ok bool)) {
 	for _, k := range order {
 		element := elements.at(k.element)
@@ -276,7 +276,8 @@ func eachSorted(c *command.Ctx, elements texts, order []sortKey, s *sorting, fn 
 	}
 }
 
-// storeSorted puts a result in the place of what is under key, and replies with its size. nil is one that there is not.
+// storeSorted replaces the value under key by a result, and replies with its size. A nil result is an error: a sort
+// key is not a number.
 func storeSorted(c *command.Ctx, key []byte, result *lists.List) {
 	if result == nil {
 		c.Err(errSortScore)
@@ -311,7 +312,8 @@ func sortLength(e *engine.Entry) int {
 	}
 }
 
-// sortElements returns copies of the elements first to last, from the end if reverse; a set has no end to begin at.
+// sortElements returns copies of the elements first to last, from the end if reverse is set; for sets reverse has no
+// effect.
 func sortElements(e *engine.Entry, first, last int, reverse bool) texts {
 	var elements texts
 	if last < first {

@@ -12,8 +12,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file puts the elements of SORT in order. What an element is sorted by is looked up once and becomes a number
-// of eight bytes, so that few comparisons look at anything else, and none allocates.
+// This file sorts the elements of SORT. The sort key of an element is looked up once and becomes a number of eight
+// bytes, so that few comparisons need more than that, and none allocates.
 
 // texts is a list of byte strings in one piece of memory.
 type texts struct {
@@ -38,11 +38,11 @@ func (t *texts) at(i int) []byte {
 
 // sortKey is an element in the order.
 type sortKey struct {
-	weight  uint64 // an element with a smaller one comes first
-	element int    // its place before
+	weight  uint64 // smaller weights come first
+	element int    // its original index
 }
 
-// inTurn returns n elements in the order in which they are.
+// inTurn returns n elements in their original order.
 func inTurn(n int) []sortKey {
 	keys := make([]sortKey, n)
 	for i := range keys {
@@ -51,25 +51,25 @@ func inTurn(n int) []sortKey {
 	return keys
 }
 
-// sortOrder is how elements are put in order.
+// sortOrder is the order of the elements.
 type sortOrder struct {
 	keys     []sortKey
 	elements texts
-	// texts are what is compared between equal weights: the elements unless BY and ALPHA name others.
+	// texts are compared if weights are equal: the elements, or what BY finds with ALPHA.
 	texts     texts
 	cut       bool // texts end at a zero byte
 	desc      bool
-	unordered bool // the order before means nothing
+	unordered bool // the original order does not matter
 }
 
-// newSortOrder looks up what each element is sorted by; ok is false if something of it is no number and has to be one.
+// newSortOrder looks up the sort key of each element; ok is false if one must be a number and is not.
 func newSortOrder(c *command.Ctx, s *sorting, elements texts, unordered bool) (o *sortOrder, ok bool) {
 	o = &sortOrder{keys: make([]sortKey, elements.len()), elements: elements, texts: elements, desc: s.desc,
 		unordered: unordered}
 	if !s.alpha {
 		return o, weighByNumber(c, s, o)
 	}
-	// As in Redis, what is to be replied is compared as C does, up to a zero byte.
+	// As in Redis, a result that is not stored is compared like C strings, up to a zero byte.
 	o.cut = s.store == nil && s.by == nil && bytes.IndexByte(elements.data, 0) >= 0
 	if s.by != nil {
 		o.texts = sortTexts(c, s, elements)
@@ -78,7 +78,8 @@ func newSortOrder(c *command.Ctx, s *sorting, elements texts, unordered bool) (o
 	return o, true
 }
 
-// weighByNumber weighs elements by the numbers that they are, or that BY finds; it reports false if one is no number.
+// weighByNumber weighs elements by their numbers, or by those that BY finds; it returns false if one is not a
+// number.
 func weighByNumber(c *command.Ctx, s *sorting, o *sortOrder) bool {
 	for i := range o.keys {
 		v, found := o.elements.at(i), true
@@ -86,7 +87,7 @@ func weighByNumber(c *command.Ctx, s *sorting, o *sortOrder) bool {
 			v, found = s.by.value(c, v)
 		}
 		score, ok := 0.0, true
-		if found { // what is not found counts as 0
+		if found { // a missing value counts as 0
 			score, ok = sortScore(v)
 		}
 		if !ok {
@@ -97,8 +98,7 @@ func weighByNumber(c *command.Ctx, s *sorting, o *sortOrder) bool {
 	return true
 }
 
-// sortTexts returns the texts that BY finds. A byte in front of them puts those that are there behind those that are
-// not.
+// sortTexts returns the texts that BY finds. A byte before each sorts missing texts first.
 func sortTexts(c *command.Ctx, s *sorting, elements texts) (found texts) {
 	found.ends = make([]int, 0, elements.len())
 	for i := range elements.len() {
@@ -133,7 +133,7 @@ func (o *sortOrder) weighByText() {
 	}
 }
 
-// direct returns a weight for the direction in which elements are sorted.
+// direct adjusts a weight to the direction of the sort.
 func (o *sortOrder) direct(weight uint64) uint64 {
 	if o.desc {
 		return ^weight
@@ -141,7 +141,7 @@ func (o *sortOrder) direct(weight uint64) uint64 {
 	return weight
 }
 
-// orderOf returns a number that is smaller than that of another score exactly if the score is.
+// orderOf maps scores to numbers in the same order.
 func orderOf(score float64) uint64 {
 	const sign = 1 << 63
 	if score == 0 {
@@ -161,7 +161,7 @@ func (o *sortOrder) text(i int) []byte {
 	return o.texts.at(i)
 }
 
-// compare tells which element comes first. Two elements are never equal, unless they are the same.
+// compare compares two elements. Different elements are never equal.
 func (o *sortOrder) compare(a, b sortKey) int {
 	if a.weight != b.weight {
 		return cmp.Compare(a.weight, b.weight)
@@ -178,12 +178,11 @@ func (o *sortOrder) compare(a, b sortKey) int {
 	return cmp.Compare(a.element, b.element)
 }
 
-// fewKeys is how many elements are sorted rather than divided.
+// fewKeys is the number of elements up to which choose sorts instead of dividing.
 const fewKeys = 64
 
-// choose returns the elements from index first to last of the order, in order. What does not belong there is put
-// aside by dividing the elements at one drawn by chance, as quicksort does, which takes O(n) on average whatever the
-// elements are.
+// choose returns the elements from index first to last of the order, sorted. It drops others by dividing the
+// elements at a random one, as quicksort does, which takes O(n) on average for any input.
 func (o *sortOrder) choose(first, last int) []sortKey {
 	if last < first {
 		return nil
@@ -207,7 +206,7 @@ func (o *sortOrder) choose(first, last int) []sortKey {
 	return keys[first : first+n]
 }
 
-// divide puts what comes before element i in front of it and the rest behind it, and returns where it is then.
+// divide moves elements smaller than element i before it and the rest after it, and returns its new index.
 func (o *sortOrder) divide(keys []sortKey, i int) int {
 	end := len(keys) - 1
 	keys[i], keys[end] = keys[end], keys[i]
@@ -222,7 +221,7 @@ func (o *sortOrder) divide(keys []sortKey, i int) int {
 	return at
 }
 
-// sortScore reads a number as SORT does: C's strtod up to a zero byte, with spaces in front; nothing at all is 0.
+// sortScore reads a number as SORT does: C's strtod up to a zero byte, with leading spaces; an empty text is 0.
 func sortScore(v []byte) (score float64, ok bool) {
 	v = command.UntilNUL(v)
 	if len(v) == 0 {

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/internal/command"
-	_ "github.com/atomredis/atomredis/internal/commands/hashes" // what SORT reads is made with them
+	_ "github.com/atomredis/atomredis/internal/commands/hashes" // makes the values that SORT reads
 	_ "github.com/atomredis/atomredis/internal/commands/lists"
 	_ "github.com/atomredis/atomredis/internal/commands/sets"
 	_ "github.com/atomredis/atomredis/internal/commands/strings"
@@ -27,7 +27,7 @@ func sortOf(b *commandtest.Ctx, t testing.TB, words ...string) string {
 	return b.Call(commandtest.Named(t, "sort"), append([]string{"sort"}, words...)...)
 }
 
-// sortModel is what SORT does, said plainly.
+// sortModel is a simple model of SORT.
 type sortModel struct {
 	desc, alpha, stored, set bool
 	by                       map[string]string // nil without BY
@@ -66,7 +66,7 @@ func (m *sortModel) compareWeights(a, b string) int {
 		return bytes.Compare(command.UntilNUL([]byte(x)), command.UntilNUL([]byte(y)))
 	}
 	number := func(s string) float64 {
-		n, _ := strconv.ParseFloat(s, 64) // nothing is 0
+		n, _ := strconv.ParseFloat(s, 64) // an empty text is 0
 		return n
 	}
 	return cmp.Compare(number(x), number(y))
@@ -156,7 +156,7 @@ func TestOrderOfScoresIsThatOfNumbers(t *testing.T) {
 	require.Equal(t, orderOf(0), orderOf(math.Copysign(0, -1)))
 }
 
-// A comparison that allocates would show as many allocations as there are elements, and more.
+// An allocation in each comparison would show as at least one per element.
 func TestSortAllocatesNothingForAnElement(t *testing.T) {
 	const n = 20_000
 	b := commandtest.New(t)

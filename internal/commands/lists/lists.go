@@ -169,7 +169,7 @@ func (s Side) Peek(l *lists.List) []byte {
 	return v
 }
 
-// list returns the list of an entry for a command that uses no more than n elements at this end.
+// list returns the list of an entry for a command that uses at most n elements at this end.
 func (s Side) list(e *engine.Entry, n int) *lists.List {
 	if s == Left {
 		return e.Ends(n, 0).List()
@@ -180,7 +180,7 @@ func (s Side) list(e *engine.Entry, n int) *lists.List {
 // listToMove returns the list of an entry for a command that takes n elements at one end and adds some at the other, or
 // at the same.
 func listToMove(e *engine.Entry, from, to Side, n int) *lists.List {
-	n++ // one of which stays
+	n++ // one more, which stays
 	switch {
 	case from == to:
 		return from.list(e, n)
@@ -190,7 +190,7 @@ func listToMove(e *engine.Entry, from, to Side, n int) *lists.List {
 	return e.Ends(1, n).List()
 }
 
-// elements returns the list of an entry for a command that reads no others than those from first to last.
+// elements returns the list of an entry for a command that reads only elements first to last.
 func elements(e *engine.Entry, first, last int) *lists.List {
 	n := e.Count()
 	if last < n-first {
@@ -224,7 +224,7 @@ func (s Side) PopEvent() string {
 	return "rpop"
 }
 
-// The words for the two ends, and the commands that pop there, as they are journalled.
+// Words of journalled commands: the two ends, and the commands that pop there.
 var (
 	leftWord, rightWord       = []byte("LEFT"), []byte("RIGHT")
 	leftPopWord, RightPopWord = []byte("LPOP"), []byte("RPOP")
@@ -249,7 +249,7 @@ func cmdLpushx(c *command.Ctx) { push(c, Left, false) }
 func cmdRpush(c *command.Ctx)  { push(c, Right, true) }
 func cmdRpushx(c *command.Ctx) { push(c, Right, false) }
 
-// push adds the arguments at an end of a list, which is created if it is missing and create is set.
+// push adds the arguments at an end of a list. If the list is missing, create says whether to create it.
 func push(c *command.Ctx, s Side, create bool) {
 	e, ok := c.WriteAs(c.Args[1], engine.List)
 	if !ok {
@@ -293,7 +293,7 @@ func cmdLindex(c *command.Ctx) {
 	}
 }
 
-// listIndex turns an index that may count from the end into one from the start, -1 if it is out of range.
+// listIndex converts an index that may count from the end to one from the start, -1 if it is out of range.
 func listIndex(i int64, n int) int {
 	if i < 0 {
 		i += int64(n)
@@ -304,7 +304,7 @@ func listIndex(i int64, n int) int {
 	return int(i)
 }
 
-// listRange turns a range that may count from the end into one from the start; it is empty if start > stop.
+// listRange converts a range that may count from the end to one from the start; it is empty if start > stop.
 func listRange(start, stop int64, n int) (int, int) {
 	if start < 0 {
 		start = max(start+int64(n), 0)
@@ -447,7 +447,7 @@ func cmdLtrim(c *command.Ctx) {
 	case to-from < n-1:
 		front, back := from, n-1-to
 		if front > 0 {
-			front++ // one stays
+			front++ // one more, which stays
 		}
 		if back > 0 {
 			back++
@@ -457,7 +457,7 @@ func cmdLtrim(c *command.Ctx) {
 	c.G.Changed(e, engine.EventList, "ltrim")
 }
 
-// Grown reports that a list has more elements than before. Clients may wait until it has as many as they want.
+// Grown reports that a list has new elements. Clients may wait for a number of elements.
 func Grown(c *command.Ctx, e *engine.Entry, event string) {
 	c.G.Changed(e, engine.EventList, event)
 	c.G.Wake(e)
@@ -472,7 +472,7 @@ func Removed(c *command.Ctx, e *engine.Entry, event string) {
 	emptied(c, e, event)
 }
 
-// emptied removes a list of which no element is left, and reports it.
+// emptied removes a list without elements, and reports it.
 func emptied(c *command.Ctx, e *engine.Entry, event string) {
 	c.G.Notify(engine.EventList, event, c.DB, e.Key())
 	c.G.Remove(e, engine.EventGeneric, "del")

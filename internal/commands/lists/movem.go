@@ -12,17 +12,17 @@ import (
 
 // This file has LMOVEM and BLMOVEM, which move several elements.
 
-// manyMove is what such a command moves, and how.
+// manyMove holds the options of such a command.
 type manyMove struct {
 	from, to Side
-	count    int64 // at most
-	exactly  bool  // all of them or none
-	oneByOne bool  // each of them is moved to the end alone, so that they come in the opposite order if the ends are the same
+	count    int64 // the largest number of elements
+	exactly  bool  // count elements or none
+	oneByOne bool  // elements move one after the other, so equal ends reverse their order
 	options  [][]byte
 }
 
-// readManyMove reads the arguments but for the timeout; the options begin at one of them. If they are wrong an error is
-// written and ok is false.
+// readManyMove reads the arguments except the timeout; the options begin at argument options. If they are wrong, it
+// writes an error and ok is false.
 func readManyMove(c *command.Ctx, options int) (m manyMove, ok bool) {
 	if m.from, m.to, ok = moveSides(c); !ok {
 		return m, false
@@ -45,13 +45,13 @@ func readManyMove(c *command.Ctx, options int) (m manyMove, ok bool) {
 	return m, ok
 }
 
-// enough reports whether a list, nil for a missing one, has what is to be moved.
+// enough reports whether a list, nil if it is missing, has enough elements to move.
 func (m *manyMove) enough(src *engine.Entry) bool {
 	return src != nil && (!m.exactly || int64(src.Count()) >= m.count)
 }
 
 // move moves elements of src, the list in argument 1, which has enough, to the list in argument 2, which may be the
-// same, and replies them in their order there, or the error that the destination is no list.
+// same. It replies with the elements in their new order, or with an error if the destination is no list.
 func (m *manyMove) move(c *command.Ctx, src *engine.Entry) {
 	dst, ok := c.WriteAs(c.Args[2], engine.List)
 	if !ok {
@@ -68,7 +68,7 @@ func (m *manyMove) move(c *command.Ctx, src *engine.Entry) {
 			added = m.to.list(dst, 1)
 		}
 	}
-	moved := make([][]byte, n) // in their order in the list
+	moved := make([][]byte, n) // in list order
 	for i := range moved {
 		at := i
 		if m.from == Right {
@@ -152,7 +152,7 @@ func cmdBlmovem(c *command.Ctx) {
 			if src == nil || src.Type() != engine.List {
 				return false
 			}
-			m, ok := readManyMove(c, 6) // of the client's own copy of the arguments
+			m, ok := readManyMove(c, 6) // from the client's own copy of the arguments
 			if ok = ok && m.enough(src); ok {
 				m.move(c, src)
 			}

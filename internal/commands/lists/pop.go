@@ -10,7 +10,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file has the commands that take elements from the ends of lists, at once or as soon as there are any.
+// This file has the commands that pop from the ends of lists, with or without waiting.
 
 func cmdLpop(c *command.Ctx) { pop(c, Left) }
 func cmdRpop(c *command.Ctx) { pop(c, Right) }
@@ -46,18 +46,18 @@ func pop(c *command.Ctx, s Side) {
 	}
 }
 
-// popOne takes the element at an end of the list and replies it.
+// popOne pops the element at an end of the list and replies with it.
 func popOne(c *command.Ctx, e *engine.Entry, s Side) {
-	l := s.list(e, 2) // one of which stays
+	l := s.list(e, 2) // one more, which stays
 	c.W.Bulk(s.Peek(l))
 	s.drop(l)
 	Removed(c, e, s.PopEvent())
 }
 
-// popMany takes up to count elements at an end of the list and replies them.
+// popMany pops up to count elements at an end of the list and replies with them.
 func popMany(c *command.Ctx, e *engine.Entry, s Side, count int64) {
 	n := int(min(count, int64(e.Count())))
-	l := s.list(e, n+1) // one of which stays
+	l := s.list(e, n+1) // one more, which stays
 	c.W.Array(n)
 	for range n {
 		c.W.Bulk(s.Peek(l))
@@ -136,8 +136,8 @@ func move(c *command.Ctx, from, to Side) {
 	moveFrom(c, src, from, to)
 }
 
-// moveFrom moves an element of src, the list in argument 1, to the list in argument 2, which may be the same, and
-// replies the element, or the error that the destination is no list.
+// moveFrom moves an element of src, the list in argument 1, to the list in argument 2, which may be the same. It
+// replies with the element, or with an error if the destination is no list.
 func moveFrom(c *command.Ctx, src *engine.Entry, from, to Side) {
 	dst, ok := c.WriteAs(c.Args[2], engine.List)
 	if !ok {
@@ -145,7 +145,7 @@ func moveFrom(c *command.Ctx, src *engine.Entry, from, to Side) {
 	}
 	if dst == src {
 		l := listToMove(src, from, to, 1)
-		v := append([]byte(nil), from.Peek(l)...) // a list must not be given a view of itself
+		v := append([]byte(nil), from.Peek(l)...) // a copy, because a list must not store a view of itself
 		from.drop(l)
 		to.Push(l, v)
 		c.W.Bulk(v)
@@ -154,7 +154,7 @@ func moveFrom(c *command.Ctx, src *engine.Entry, from, to Side) {
 		journalMove(c, from, to)
 		return
 	}
-	taken := from.list(src, 2) // one of which stays
+	taken := from.list(src, 2) // one more, which stays
 	if dst == nil {
 		dst = c.G.Create(c.DB, c.Args[2], lists.New(c.Host.ListLimit()))
 	}
@@ -168,7 +168,7 @@ func moveFrom(c *command.Ctx, src *engine.Entry, from, to Side) {
 	journalMove(c, from, to)
 }
 
-// journalMove has a move journalled as one that does not wait.
+// journalMove journals a move as its form that does not wait.
 func journalMove(c *command.Ctx, from, to Side) {
 	c.Journal([]byte("LMOVE"), c.Args[1], c.Args[2], from.word(), to.word())
 }
@@ -196,7 +196,7 @@ func blockingMove(c *command.Ctx, from, to Side, timeoutArg []byte) {
 	}
 	c.G.NotifyEmpty(c.DB, c.Args[1])
 	if c.NoBlock {
-		c.W.Null() // but the reply at the timeout is a null array
+		c.W.Null() // although the reply at the timeout is a null array
 		return
 	}
 	c.Block(command.Block{

@@ -1,6 +1,6 @@
-// Package migrate has the command MIGRATE, which sends keys to another Redis with RESTORE, and removes those that have
-// arrived. As in Redis the keys cannot be used by anybody meanwhile, and the client's event loop waits, up to the
-// timeout; that is what makes it atomic. Connections are kept for some seconds for the next call.
+// Package migrate has the command MIGRATE, which sends keys to another Redis with RESTORE, and removes those that
+// have arrived. As in Redis no client can use the keys meanwhile, which makes it atomic; the client's event loop
+// waits, up to the timeout. Connections are kept for some seconds for the next call.
 package migrate
 
 import (
@@ -21,9 +21,9 @@ import (
 // Host is what MIGRATE needs of the server.
 type Host interface {
 	command.Host
-	// Migrations returns the connections that earlier calls have left.
+	// Migrations returns the idle connections of earlier calls.
 	Migrations() *Conns
-	// DialNode connects to another server, within timeout, in the way that the configuration says of nodes of a cluster.
+	// DialNode connects to another server within timeout, with the configured way to connect to nodes of a cluster.
 	DialNode(addr string, timeout time.Duration) (net.Conn, error)
 }
 
@@ -40,8 +40,8 @@ var commands = []*command.Command{{Name: "migrate", Group: "generic", Since: "2.
 	Databases:  func([][]byte) []int { return []int{4} },
 	KeyIndices: keyIndices, Secrets: secrets, Do: migrate}}
 
-// keyIndices returns the indices of the keys. The specs cannot tell the first KEYS from a key of that name, nor that
-// there must be no other key with it, which is an error whatever the keys.
+// keyIndices returns the indices of the keys. The specs can mistake a key named "keys" for the option, and do not
+// know that the key argument must be empty with KEYS.
 func keyIndices(args [][]byte) (indices []int) {
 	first, end := 3, min(4, len(args))
 	for i := 6; i < len(args)-1; i++ {
@@ -93,27 +93,27 @@ type migration struct {
 	c                   *command.Ctx
 	copy, replace       bool
 	user, password      []byte
-	authenticate, named bool // named: user is to be sent
+	authenticate, named bool // named: AUTH2 has given a user
 	db                  int64
 	timeout             time.Duration
 	keys                [][]byte
 
 	*link
-	timedOut bool // that is why it does not work
+	timedOut bool // the cause of the failure
 }
 
-// link is a connection to a server to which keys are moved.
+// link is a connection to a target of MIGRATE.
 type link struct {
 	net.Conn
 	in   *bufio.Reader
-	db   int64 // that is selected; noDatabase if that is not known
-	used int64 // when, in ms since 1970
-	kept bool  // it has been used for an earlier call
+	db   int64 // the selected database; noDatabase if unknown
+	used int64 // time of the last use, in ms since 1970
+	kept bool  // an earlier call has used it
 }
 
 // Conns are the idle connections to other servers, by address.
 type Conns struct {
-	mu    sync.Mutex // protects what follows
+	mu    sync.Mutex // protects the fields below
 	idle  map[string]*link
 	timer engine.Timer // closes those that have been idle for too long
 }
@@ -132,7 +132,7 @@ func (m *Conns) take(addr string) *link {
 	return conn
 }
 
-// put keeps a connection that works.
+// put keeps a working connection.
 func (m *Conns) put(clock engine.Clock, addr string, conn *link) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -140,7 +140,7 @@ func (m *Conns) put(clock engine.Clock, addr string, conn *link) {
 		m.idle = map[string]*link{}
 	}
 	if len(m.idle) >= maxConns {
-		for other := range m.idle { // any, as in Redis
+		for other := range m.idle { // a random one, as in Redis
 			m.idle[other].Close()
 			delete(m.idle, other)
 			break
@@ -151,7 +151,7 @@ func (m *Conns) put(clock engine.Clock, addr string, conn *link) {
 	m.arm(clock)
 }
 
-// arm makes sure that somebody looks for connections that are idle. mu is locked.
+// arm starts the timer that closes idle connections. mu is locked.
 func (m *Conns) arm(clock engine.Clock) {
 	if m.timer != nil || len(m.idle) == 0 {
 		return
@@ -171,14 +171,14 @@ func (m *Conns) arm(clock engine.Clock) {
 	})
 }
 
-// Len returns how many there are.
+// Len returns the number of idle connections.
 func (m *Conns) Len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.idle)
 }
 
-// Close closes all.
+// Close closes all connections.
 func (m *Conns) Close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -191,7 +191,7 @@ func (m *Conns) Close() {
 	m.idle = nil
 }
 
-// movedKey is a key that is sent.
+// movedKey is a key to send.
 type movedKey struct {
 	key     []byte
 	payload []byte
@@ -233,7 +233,7 @@ func migrate(c *command.Ctx) {
 	}
 	reply, answered, works := m.move(present)
 	if !answered && m.kept && !m.timedOut {
-		// The other server has closed the connection since it was used last. It has got nothing.
+		// The other server has closed the connection since its last use, so it has received nothing.
 		m.Close()
 		if err := m.connect(addr); err != nil {
 			c.Err(connectError(err))
@@ -253,11 +253,11 @@ func migrate(c *command.Ctx) {
 	c.W.OK()
 }
 
-// move sends keys, and removes those that have arrived. It returns the error to reply, "" if there is none; answered
-// says that the other server has said anything, and works that the connection can be used again.
+// move sends keys, and removes those that have arrived. It returns the error to reply with, or "". answered says
+// that the other server has replied at all, and works that the connection can be reused.
 func (m *migration) move(keys []movedKey) (reply command.Error, answered, works bool) {
 	var request []byte
-	before := 0 // replies that come before those of the keys
+	before := 0 // number of replies before those of the keys
 	if m.authenticate {
 		before++
 		args := [][]byte{[]byte("AUTH")}
@@ -308,7 +308,7 @@ func (m *migration) move(keys []movedKey) (reply command.Error, answered, works 
 	m.link.db = m.db
 	switch {
 	case refused != "":
-		m.link.db = noDatabase // SELECT may be what was refused
+		m.link.db = noDatabase // perhaps SELECT was refused
 		return command.Error("ERR Target instance replied with error: " + command.OneLine(refused[1:])), true, !broken
 	case broken:
 		return errRead, answered, false
@@ -316,7 +316,7 @@ func (m *migration) move(keys []movedKey) (reply command.Error, answered, works 
 	return "", true, true
 }
 
-// options reads the arguments; if something is wrong with them an error is written and ok is false.
+// options reads the arguments; if they are wrong, it writes an error and ok is false.
 func (m *migration) options() (ok bool) {
 	c := m.c
 	m.keys = c.Args[3:4]
@@ -365,18 +365,18 @@ func (m *migration) options() (ok bool) {
 	return true
 }
 
-// noDatabase is the number of none.
+// noDatabase is the number of no database.
 const noDatabase = -1
 
 // number returns n as an argument.
 func number(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
 
-// maxTimeout keeps it within a Duration.
+// maxTimeout limits the timeout, so that it fits into a Duration.
 const maxTimeout = 24 * time.Hour
 
-// address returns where the keys go.
+// address returns the address of the target.
 func (m *migration) address() string {
-	port, _ := strconv.Atoi(string(m.c.Args[2])) // no number is a port to which nobody listens
+	port, _ := strconv.Atoi(string(m.c.Args[2])) // with an invalid number, connecting fails
 	return net.JoinHostPort(string(m.c.Args[1]), strconv.Itoa(port))
 }
 
@@ -388,8 +388,7 @@ func (m *migration) connect(addr string) error {
 	return err
 }
 
-// connectError returns the error for a connection that could not be made. Redis learns only when it writes that one
-// was refused.
+// connectError returns the error for a failed connection. Redis notices a refused connection only when it writes.
 func connectError(err error) command.Error {
 	var timeout net.Error
 	var name *net.DNSError
@@ -399,7 +398,7 @@ func connectError(err error) command.Error {
 	return errWrite
 }
 
-// chunk is how many bytes must go, or come, within the timeout.
+// chunk is how many bytes must be sent or received within the timeout.
 const chunk = 64 << 10
 
 func (m *migration) write(b []byte) bool {
@@ -417,10 +416,10 @@ func (m *migration) write(b []byte) bool {
 	return true
 }
 
-// maxReply bounds the line that is the reply to AUTH, SELECT or RESTORE.
+// maxReply limits the length of the reply to AUTH, SELECT or RESTORE.
 const maxReply = 4096
 
-// read reads a reply, which is not empty.
+// read reads a reply, which must not be empty.
 func (m *migration) read() (reply string, ok bool) {
 	if m.SetDeadline(time.Now().Add(m.timeout)) != nil {
 		return "", false
@@ -434,7 +433,7 @@ func (m *migration) read() (reply string, ok bool) {
 	return reply, reply != ""
 }
 
-// remove removes keys that have arrived, unless they were to be copied.
+// remove removes keys that have arrived, unless COPY was given.
 func (m *migration) remove(keys [][]byte) {
 	if m.copy {
 		return
@@ -442,7 +441,7 @@ func (m *migration) remove(keys [][]byte) {
 	c := m.c
 	args := [][]byte{[]byte("DEL")}
 	for _, key := range keys {
-		if e := c.G.Write(c.DB, key); e != nil { // not if it came twice
+		if e := c.G.Write(c.DB, key); e != nil { // nil if the key was named twice
 			c.G.Remove(e, engine.EventGeneric, "del")
 			args = append(args, key)
 		}

@@ -1,4 +1,5 @@
-// Package pubsub has the commands of publishing and subscribing; package pubsub at the top delivers the messages.
+// Package pubsub has the commands for publishing and subscribing; package internal/clients/pubsub delivers the
+// messages.
 package pubsub
 
 import (
@@ -87,7 +88,7 @@ func channelToTell(args [][]byte) ([][]byte, bool)  { return args[1:min(2, len(a
 func channelsToHear(args [][]byte) ([][]byte, bool) { return args[1:], false }
 func patternsToHear(args [][]byte) ([][]byte, bool) { return args[1:], true }
 
-// kind is how the commands speak of a kind of subscription.
+// kind describes a kind of subscription for the commands.
 type kind struct {
 	pubsub.Kind
 	subscribed, unsubscribed string // the first word of the confirmations
@@ -100,7 +101,7 @@ var (
 	byShard   = kind{pubsub.ShardChannel, "ssubscribe", "sunsubscribe", sharded}
 )
 
-// The numbers that confirmations show.
+// The numbers in confirmations.
 func ordinary(s *pubsub.Subscriptions) int { return s.Len(pubsub.Channel) + s.Len(pubsub.Pattern) }
 func sharded(s *pubsub.Subscriptions) int  { return s.Len(pubsub.ShardChannel) }
 
@@ -118,7 +119,7 @@ func ssubscribe(c *command.Ctx) {
 	subscribeTo(c, byShard)
 }
 
-// subscribeTo subscribes to the names in the arguments and confirms each.
+// subscribeTo subscribes to the names in the arguments and confirms each one.
 func subscribeTo(c *command.Ctx, k kind) {
 	for _, name := range c.Args[1:] {
 		clientOf(c).Subscriptions().Subscribe(k.Kind, string(name))

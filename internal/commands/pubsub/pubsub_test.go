@@ -16,8 +16,8 @@ import (
 
 func TestTranscripts(t *testing.T) { servertest.Transcripts(t, "pubsub") }
 
-// TestPipelinesPublishInOrder compares what clients with all kinds of subscriptions are sent with what they should
-// be, for pipelines that publish to several channels and do other things in between.
+// TestPipelinesPublishInOrder checks the messages to clients with all kinds of subscriptions, for pipelines that
+// publish to several channels with other commands in between.
 func TestPipelinesPublishInOrder(t *testing.T) {
 	servertest.EachTransport(t, func(t *testing.T, o server.Options, settings ...string) {
 		t.Run("channels", func(t *testing.T) { publishInOrder(t, servertest.Start(t, o, settings...), false) })
@@ -29,7 +29,7 @@ func publishInOrder(t *testing.T, s *servertest.Server, patterns bool) {
 	random := rand.New(rand.NewPCG(1, 2))
 	type subscriber struct {
 		*testclient.Client
-		gets map[string]string // for a command and a channel the first words of the message
+		gets map[string]string // the first words of the message, by command and channel
 		want []string
 	}
 	var all []*subscriber
@@ -132,15 +132,14 @@ func publishInOrder(t *testing.T, s *servertest.Server, patterns bool) {
 	}
 }
 
-// TestWhatWasPublishedArrivesHoweverThePipelineGoesOn has something other than the next PUBLISH come behind a message
-// that waits for it.
+// TestWhatWasPublishedArrivesHoweverThePipelineGoesOn lets other input than the next PUBLISH follow a kept message.
 func TestWhatWasPublishedArrivesHoweverThePipelineGoesOn(t *testing.T) {
 	servertest.EachTransport(t, func(t *testing.T, o server.Options, settings ...string) {
 		s := servertest.Start(t, o, settings...)
 		listener, publisher, other := s.Connect(), s.Connect(), s.Connect()
 		listener.Line("SUBSCRIBE c")
 
-		// The client is to be closed between two of them.
+		// The client is closed between two messages.
 		id := publisher.Line("CLIENT ID")
 		publisher.Append("PUBLISH", "c", "1")
 		publisher.Append("CLIENT", "KILL", "ID", id, "SKIPME", "no")
@@ -148,7 +147,7 @@ func TestWhatWasPublishedArrivesHoweverThePipelineGoesOn(t *testing.T) {
 		require.NoError(t, publisher.Flush())
 		require.Equal(t, `["message" "c" "1"]`, listener.Next())
 
-		// The second must wait: it may, because the first has paused all.
+		// The second command waits, because the first has paused all clients.
 		publisher = s.Connect()
 		publisher.Append("PUBLISH", "c", "2")
 		publisher.Append("CLIENT", "PAUSE", "1000000", "WRITE")
@@ -157,12 +156,12 @@ func TestWhatWasPublishedArrivesHoweverThePipelineGoesOn(t *testing.T) {
 		require.NoError(t, publisher.Flush())
 		require.Equal(t, `["message" "c" "2"]`, listener.Next())
 		require.Equal(t, "1", publisher.Next())
-		require.Equal(t, "+OK", publisher.Next()) // the pause has begun
+		require.Equal(t, "+OK", publisher.Next()) // clients are paused now
 		require.Equal(t, "OK", strings.TrimPrefix(other.Line("CLIENT UNPAUSE"), "+"))
 		require.Equal(t, `["message" "c" "3"]`, listener.Next())
 		require.Equal(t, `["message" "c" "4"]`, listener.Next())
 
-		// The protocol is violated behind it.
+		// A protocol error follows the message.
 		publisher = s.Connect()
 		publisher.Append("PUBLISH", "c", "5")
 		publisher.Append("PUBLISH", "c", "6")
@@ -171,7 +170,7 @@ func TestWhatWasPublishedArrivesHoweverThePipelineGoesOn(t *testing.T) {
 		require.Equal(t, `["message" "c" "5"]`, listener.Next())
 		require.Equal(t, `["message" "c" "6"]`, listener.Next())
 
-		// The publisher listens too: its messages come behind the replies to what published them.
+		// The publisher also subscribes: its messages follow the replies to its PUBLISH.
 		publisher = s.Connect()
 		publisher.Line("HELLO 3")
 		publisher.Line("SUBSCRIBE c")
@@ -187,9 +186,9 @@ func TestWhatWasPublishedArrivesHoweverThePipelineGoesOn(t *testing.T) {
 	})
 }
 
-// TestPublishersOfManyLoopsAreHeardInTheirOrder has several clients publish to the same channels at once, while
-// others subscribe and end it: each listener gets each publisher's messages in order, none twice, and those that
-// listen all the time get all.
+// TestPublishersOfManyLoopsAreHeardInTheirOrder lets several clients publish to the same channels at once, while
+// others subscribe and unsubscribe. Each subscriber gets each publisher's messages in order, none twice; those that
+// are always subscribed get all.
 func TestPublishersOfManyLoopsAreHeardInTheirOrder(t *testing.T) {
 	servertest.EachTransport(t, func(t *testing.T, o server.Options, settings ...string) {
 		s := servertest.Start(t, o, settings...)

@@ -11,10 +11,10 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Host is what the commands need of the server.
+// Host is what the commands of this package need of the server.
 type Host interface {
 	command.Host
-	// GroupNode returns the server's part in its group, nil if it belongs to none.
+	// GroupNode returns the server's node in its group, nil without a group.
 	GroupNode() quorum.Node
 }
 
@@ -68,7 +68,7 @@ const (
 	errNoLeader command.Error = "NOTLEADER The group has no leader"
 )
 
-// inGroup is a handler that needs a group.
+// inGroup makes a handler that needs a group.
 func inGroup(do func(c *command.Ctx, n quorum.Node)) func(c *command.Ctx) {
 	return func(c *command.Ctx) {
 		if n := c.Host.(Host).GroupNode(); n != nil {
@@ -79,7 +79,7 @@ func inGroup(do func(c *command.Ctx, n quorum.Node)) func(c *command.Ctx) {
 	}
 }
 
-// refusal is the error for what could not be done; one that only the leader can do names it.
+// refusal returns the error reply for a failed operation; if only the leader can do it, the reply names the leader.
 func refusal(n quorum.Node, err error) string {
 	if !errors.Is(err, quorum.ErrNotLeader) {
 		return "ERR " + command.OneLine(err.Error())
@@ -91,7 +91,7 @@ func refusal(n quorum.Node, err error) string {
 	return fmt.Sprintf("NOTLEADER The leader of the group is %s, for clients %s", st.Leader, st.LeaderAt)
 }
 
-// change has the client wait for the end of what takes the agreement of others.
+// change makes the client wait for an operation that needs the agreement of other servers.
 func change(c *command.Ctx, n quorum.Node, do func() error) {
 	finish := c.Await(0, (*resp.Writer).OK)
 	go func() {

@@ -7,7 +7,7 @@ import (
 	"github.com/atomredis/atomredis/server"
 )
 
-// The replies of Redis 7.0 when nobody follows the server and it follows nobody.
+// The replies of Redis 7.0 when the server has no replicas and no master.
 func TestAServerAlone(t *testing.T) {
 	servertest.Start(t, server.Options{}).Connect().Replies(
 		"ROLE", `["master" 0 []]`,

@@ -34,7 +34,7 @@ func sync(c *command.Ctx) {
 	}
 }
 
-// psync continues a follower's stream where it was, or begins a full synchronization.
+// psync continues a follower's stream at its offset, or begins a full synchronization.
 func psync(c *command.Ctx) {
 	from, ok := c.Int(c.Args[2])
 	if !ok {
@@ -54,7 +54,7 @@ func psync(c *command.Ctx) {
 	}
 }
 
-// mayFollow reports whether the client may become a follower. Redis does not answer those who are.
+// mayFollow reports whether the client may become a follower. As in Redis, a follower gets no reply.
 func mayFollow(c *command.Ctx) bool {
 	if clientOf(c).Following() {
 		return false
@@ -66,7 +66,7 @@ func mayFollow(c *command.Ctx) bool {
 	return true
 }
 
-// maxFollowerHost is how long the address may be that a follower says it has.
+// maxFollowerHost is the length of the longest address that a follower may announce.
 const maxFollowerHost = 45
 
 const errFilterMissing command.Error = "ERR Missing rdb-filter-only values"
@@ -117,7 +117,7 @@ func replconf(c *command.Ctx) {
 			}
 			return
 		case "getack":
-			return // neither is answered by a master
+			return // a master replies to neither
 		case "group":
 			w.Ours = true
 			g, ok := hostOf(c).Group()

@@ -9,15 +9,16 @@ import (
 // Host is what the commands of this package need of the server.
 type Host interface {
 	command.Host
-	// Master tells of the link to the master; ok is false if there is none.
+	// Master returns the state of the link to the master; ok is false if there is none.
 	Master() (link replication.Link, ok bool)
-	// Followers tells of those that follow the server, and the offset at which their stream is.
+	// Followers returns the server's followers, and the offset of their stream.
 	Followers() (list []replication.Follower, offset int64)
-	// InGroup reports whether the server is one of a group that elects its leader.
+	// InGroup reports whether the server belongs to a group that elects its leader.
 	InGroup() bool
 	// Group returns the server's group for replicas; ok is false without a group.
 	Group() (g replication.Group, ok bool)
-	// Follow makes the server a replica, and Lead a master with the data that it has. The guard holds everything.
+	// Follow makes the server a replica, and Lead makes it a master with its present data. The guard holds
+	// everything.
 	Follow(g *engine.Guard, host string, port int)
 	Lead(g *engine.Guard)
 	// HasStream reports whether others can follow the server now: not while it is not connected with its own master, or while
