@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// How changes take effect while the server runs: the owner of a directive registers what is to be done.
+// This file applies changes while the server runs: the owner of a directive registers a function for it.
 
 // applier is a function of Apply and its directives.
 type applier struct {
@@ -20,28 +20,29 @@ type follower struct {
 	follow func(set *Settings)
 }
 
-// Apply registers a function that puts a change of the named directives into effect and may refuse it. It is called while
-// the server runs, when the value of one of them changes, or when one that names files is set. Functions are called in the
-// order in which they were registered, one change at a time. One that fails has changed nothing; those before it are undone,
-// the last one first, and no directive changes. undo may be nil. The function must not set directives.
+// Apply registers a function that puts a change of the named directives into effect and may refuse it. It is called
+// while the server runs, when one of the values changes, or when a directive that names files is set. Functions are
+// called in the order in which they were registered, one change at a time. A function that fails must have changed
+// nothing; the functions called before it are undone, the last one first, and no directive changes. undo may be nil.
+// The function must not set directives.
 //
-// A [ChangeError] says which directive is to blame for which error; any other error is blamed on the first of the named
-// directives that changes.
+// A [ChangeError] has an error for each directive at fault; any other error is attributed to the first named
+// directive that changes.
 func (c *Config) Apply(apply func(old, set *Settings) (undo func() error, err error), names ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.appliers = append(c.appliers, applier{known(names), apply})
 }
 
-// Follow registers a function that puts a change of the named directives into effect and cannot fail. It is called as those
-// of Apply are, after all of them.
+// Follow registers a function that puts a change of the named directives into effect and cannot fail. It is called
+// in the same cases as functions of Apply, after all of them.
 func (c *Config) Follow(follow func(set *Settings), names ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.followers = append(c.followers, follower{known(names), follow})
 }
 
-// known returns the names, each of which must be a directive's own.
+// known returns names, and panics unless each is the main name of a directive.
 func known(names []string) []string {
 	for _, name := range names {
 		if d := directiveNamed(name); d == nil || d.name != name {
@@ -60,7 +61,7 @@ func changeOf(changes []Assignment, names []string) (a Assignment, ok bool) {
 	return changes[i], true
 }
 
-// applyAll calls the registered functions for assignments. If one fails it tells which of them is to blame.
+// applyAll calls the registered functions for assignments. If one fails, it returns the directive at fault.
 func (c *Config) applyAll(pairs []Assignment, old, set *Settings) (culprit string, err error) {
 	changes := slices.DeleteFunc(slices.Clone(pairs), func(p Assignment) bool { return !p.d.reread && p.d.show(old) == p.d.show(set) })
 	var undos []func() error
@@ -89,8 +90,8 @@ func (c *Config) applyAll(pairs []Assignment, old, set *Settings) (culprit strin
 	return "", nil
 }
 
-// blame returns which of the assignments is to blame for an error of a function of Apply, and what is wrong with it. first
-// is the first one that the function is for.
+// blame returns the assignment at fault for an error of a function of Apply, and the reason. first is the first
+// assignment that the function is registered for.
 func blame(changes []Assignment, first Assignment, err error) (culprit string, reason error) {
 	var change ChangeError
 	if errors.As(err, &change) {

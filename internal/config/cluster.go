@@ -11,7 +11,7 @@ import (
 // ClusterSettings are the directives of cluster mode.
 type ClusterSettings struct {
 	Enabled bool
-	// The address that clients see of the node; "" and 0 stand for the one that they have connected to.
+	// The address that the node announces; "" and 0 stand for the one that the client has connected to.
 	AnnounceIP, AnnounceHostname                   string
 	AnnouncePort, AnnounceTLSPort, AnnounceBusPort int
 	PreferredEndpoint                              ClusterEndpoint
@@ -19,11 +19,11 @@ type ClusterSettings struct {
 	Databases int
 	// Slots are the slots that a new shard begins with: pairs of the first and the last of a range.
 	Slots [][2]int
-	// SlotStats says that what commands cost is counted for each slot.
+	// SlotStats says that the cost of commands is counted for each slot.
 	SlotStats bool
 }
 
-// DatabaseCount is how many databases there are. In cluster mode clients can use Cluster.Databases of them.
+// DatabaseCount is the number of databases. In cluster mode clients can use Cluster.Databases of them.
 func (s *Settings) DatabaseCount() int {
 	if s.Cluster.Enabled {
 		return max(s.Databases, s.Cluster.Databases)
@@ -31,14 +31,14 @@ func (s *Settings) DatabaseCount() int {
 	return s.Databases
 }
 
-// ClusterEndpoint says what clients are to use to connect to a node.
+// ClusterEndpoint says which address of a node clients should use.
 type ClusterEndpoint uint8
 
 // The values of cluster-preferred-endpoint-type.
 const (
 	EndpointIP ClusterEndpoint = iota
 	EndpointHostname
-	EndpointUnknown // the address that they have already
+	EndpointUnknown // the address that the client already uses
 )
 
 // clusterDirectives are the directives of cluster mode.
@@ -68,7 +68,7 @@ func clusterDirectives() []*directive {
 	}
 }
 
-// checkHostname returns why a name cannot be announced.
+// checkHostname returns an error if a name cannot be announced.
 func checkHostname(name string) error {
 	allowed := func(c rune) bool {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '.'

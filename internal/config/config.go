@@ -1,6 +1,6 @@
-// Package config is what can be set in redis.conf, on the command line and with CONFIG SET. The directives themselves
-// are in directives.go, reading and rewriting files in file.go. Settings never change: a change makes new ones, which
-// owners of directives put into effect or refuse by functions of Apply and Follow.
+// Package config has the configuration of redis.conf, the command line and CONFIG SET. The directives are in
+// directives.go, reading and rewriting files in file.go. Settings are immutable: a change makes new ones, which the
+// owners of directives apply or refuse in functions of Apply and Follow.
 package config
 
 import (
@@ -24,24 +24,23 @@ import (
 	"github.com/atomredis/atomredis/persist/journal"
 )
 
-// Config is the configuration of a server. Get may be called by any goroutine at any time and costs one atomic load.
+// Config is the configuration of a server. Any goroutine may call Get at any time; it costs one atomic load.
 type Config struct {
 	current atomic.Pointer[Settings]
 
-	mu        sync.Mutex // protects what follows, and is held while settings change
+	mu        sync.Mutex // protects the fields below, and is held while settings change
 	appliers  []applier
 	followers []follower
 	file      string          // the absolute path of the configuration file, "" without one
-	changed   map[string]bool // directives set by other means than the file
-	used      map[string]bool // directives set by whatever means
+	changed   map[string]bool // directives that were not set by the file alone
+	used      map[string]bool // directives that were set by any means
 	// included are the users of files that the configuration file includes: a name and its rules.
 	included [][]string
-	// users returns the lines that define the users of a server that runs; nil before it does. See onRewrite.
+	// users returns the lines that define the users of a running server; nil before the server runs. See OnRewrite.
 	users func(set *Settings, included [][]string) ([]string, error)
 }
 
-// Settings are the values of all directives at one moment, grouped by what they belong to. They are never changed: a change makes new
-// ones.
+// Settings are the values of all directives at one time, in groups. They are immutable: a change makes new ones.
 type Settings struct {
 	Network     NetworkSettings
 	TLS         TLSSettings
@@ -65,42 +64,43 @@ type Settings struct {
 
 	// Registered are the values of the directives that doors and protocols have registered, by name.
 	Registered map[string]string
-	// Unused are the values of directives on which nothing depends, those that are not the default.
+	// Unused are the values other than the default of directives without an effect.
 	Unused map[string]string
 
-	// RereadFiles says, to functions of Apply alone, that a directive was set that names files.
+	// RereadFiles tells functions of Apply that a directive that names files was set.
 	RereadFiles bool
 }
 
-// NetworkSettings are those of listeners and connections.
+// NetworkSettings are the settings of listeners and connections.
 type NetworkSettings struct {
-	Bind            []string    // addresses to listen on; with a '-' in front, ones that may be missing
+	Bind            []string    // addresses to listen on; a leading '-' marks one that may be missing
 	Port            int         // 0 = no TCP
 	UnixSocket      string      // "" = none
 	UnixSocketPerm  os.FileMode // 0 = as created
-	UnixSocketGroup string      // "" = that of the process
+	UnixSocketGroup string      // "" = the group of the process
 	TCPBacklog      int
 	TCPKeepAlive    int    // seconds; 0 = off
-	BindSourceAddr  string // of connections that the server opens; "" = chosen by the system
+	BindSourceAddr  string // for connections that the server opens; "" = chosen by the system
 	ProtectedMode   bool
 	Timeout         int // seconds; 0 = never
 	MaxClients      int
-	// DoorMaxClients is how many connections all doors may have together; 0 is half of what maxclients allows.
+	// DoorMaxClients limits the connections of all doors together; 0 is half of maxclients.
 	DoorMaxClients int
-	// DoorFirstRequest is how many seconds the peer of a door may take until its first request; 0 is for ever.
+	// DoorFirstRequest is the time in seconds within which the peer of a door must send its first request; 0 is for
+	// ever.
 	DoorFirstRequest int
 }
 
-// ACLSettings are those of users and passwords.
+// ACLSettings are the settings of users and passwords.
 type ACLSettings struct {
 	RequirePass   string     // "" = none
-	Users         [][]string // those of configuration files: a name and its rules
+	Users         [][]string // users in configuration files: a name and its rules
 	File          string     // "" = none
 	LogMaxLen     int
 	PubSubDefault bool // new users may use all channels
 }
 
-// CommandSettings say which commands there are, and who may use the dangerous ones.
+// CommandSettings say which commands exist, and who may use the dangerous ones.
 type CommandSettings struct {
 	Modules                []string   // the files of loadmodule, which are not loaded
 	Renamed                [][]string // the old name, and the new one or ""
@@ -109,26 +109,26 @@ type CommandSettings struct {
 	EnableModule           Access
 }
 
-// ClientSettings limit what one client may use, and say what clients are told.
+// ClientSettings limit a client's resources, and say which messages clients get.
 type ClientSettings struct {
 	ProtoMaxBulkLen      int
 	QueryBufferLimit     int
 	OutputLimits         OutputLimits
 	TrackingTableMaxKeys int
 	NotifyKeyspaceEvents engine.EventClass
-	// ImportMode says that clients which take over another server's data see keys that have expired.
+	// ImportMode says that clients that import another server's data see expired keys.
 	ImportMode bool
 }
 
-// ScriptSettings limit what a script may use.
+// ScriptSettings limit a script's resources.
 type ScriptSettings struct {
-	// BusyReplyThreshold is how long in ms a script may run before clients are told that the server is busy; 0 is for ever.
+	// BusyReplyThreshold is the time in ms after which other clients get BUSY while a script runs; 0 is for ever.
 	BusyReplyThreshold int
-	// MemoryLimit is how many bytes a script may use before it is ended with an error; 0 is without limit.
+	// MemoryLimit is how many bytes a script may use before it is stopped with an error; 0 is no limit.
 	MemoryLimit int
 }
 
-// MonitoringSettings say which commands are logged, and what is measured.
+// MonitoringSettings say which commands are logged, and which figures are measured.
 type MonitoringSettings struct {
 	// SlowlogLogSlowerThan is the duration in µs from which on a command is logged as slow; negative is never.
 	SlowlogLogSlowerThan int
@@ -140,7 +140,7 @@ type MonitoringSettings struct {
 	// logged as large; negative is never.
 	CommandlogRequestLargerThan, CommandlogReplyLargerThan   int
 	CommandlogLargeRequestMaxLen, CommandlogLargeReplyMaxLen int
-	// LatencyMonitorThreshold is the duration in ms from which on the latency monitor takes note of an event; 0 is never.
+	// LatencyMonitorThreshold is the duration in ms from which on the latency monitor records an event; 0 is never.
 	LatencyMonitorThreshold int
 	LatencyTracking         bool
 	LatencyPercentiles      []float64
@@ -161,7 +161,7 @@ type TypeSettings struct {
 	ZSet   zsets.Limits
 	List   lists.Limit
 	Stream streams.Limits
-	// Producers is how streams remember their producers that were not told otherwise.
+	// Producers is the default of how streams remember producers.
 	Producers streams.Idempotence
 	// HyperLogLogSparse is the length in bytes up to which HyperLogLogs have the sparse encoding.
 	HyperLogLogSparse int
@@ -171,23 +171,23 @@ type TypeSettings struct {
 type FileSettings struct {
 	Dir            string
 	DBFilename     string // of RDB files in Dir
-	AppendFilename string // the beginning of the names of append-only files of a Redis
-	AppendDirname  string // of the directory in Dir where they are
-	BackupDirname  string // of the directory in Dir where BACKUP writes
-	// BackupSealedTTL is after how many seconds a sealed backup is removed; 0 is never.
+	AppendFilename string // prefix of the names of a Redis's append-only files
+	AppendDirname  string // their directory in Dir
+	BackupDirname  string // the directory in Dir where BACKUP writes
+	// BackupSealedTTL is the time in seconds after which a sealed backup is removed; 0 is never.
 	BackupSealedTTL int
 	// AOFLoadTruncated says that an append-only file of a Redis may end in the middle of a command.
 	AOFLoadTruncated bool
 }
 
-// PersistenceSettings say what is stored, and when.
+// PersistenceSettings say how and when data is stored.
 type PersistenceSettings struct {
 	Save                    []persist.SavePoint
 	AppendOnly              bool
 	AppendFsync             journal.Policy
 	CheckpointSize          int // bytes of journal
 	StopWritesOnBgsaveError bool
-	// KeyLoadDelay and KeySaveDelay slow down, for tests, what brings keys into memory after a start and what writes
+	// KeyLoadDelay and KeySaveDelay slow down, for tests, the loading of keys after a start and the writing of
 	// checkpoints.
 	KeyLoadDelay, KeySaveDelay persist.KeyDelay
 }
@@ -196,23 +196,23 @@ type PersistenceSettings struct {
 type ReplicationSettings struct {
 	ReplicaOf              ReplicaOf
 	MasterUser, MasterAuth string // "" = none
-	Timeout                int    // seconds for which a master may be silent, and a follower may leave its stream unread
+	Timeout                int    // seconds of silence of a master, or of unread stream at a follower, after which the link closes
 	PingPeriod             int    // seconds between pings to followers
 	ServeStaleData         bool   // while the link to the master is down
 	ReadOnly               bool   // clients of a replica do not write
-	IgnoreDiskErrors       bool   // a replica goes on although it cannot store what its master sends
-	IgnoreMaxMemory        bool   // a replica evicts only what its master does
+	IgnoreDiskErrors       bool   // a replica continues although it cannot store its master's stream
+	IgnoreMaxMemory        bool   // a replica evicts only the keys that its master evicts
 	Priority               int    // for Sentinel; 0 = never to become a master
 	Announced              bool   // Sentinel may show the replica
 	AnnounceIP             string // announced to masters; "" = the address that they see
 	AnnouncePort           int    // 0 = the port
-	BacklogSize            int    // how much of the stream is kept for replicas that were away, in bytes
-	BacklogTTL             int    // seconds after which nothing is kept if there is no replica; 0 = for ever
-	MinReplicas            int    // that must follow before clients may write; 0 = none
+	BacklogSize            int    // bytes of the stream that are kept for disconnected replicas
+	BacklogTTL             int    // seconds without a replica after which the backlog is dropped; 0 = for ever
+	MinReplicas            int    // number of replicas without which clients may not write; 0 = none
 	MinReplicasMaxLag      int    // seconds; 0 = without limit
 }
 
-// ProcessSettings are those of the process.
+// ProcessSettings are the settings of the process.
 type ProcessSettings struct {
 	PidFile                             string
 	Daemonize                           bool
@@ -222,14 +222,14 @@ type ProcessSettings struct {
 	ShutdownOnSigint, ShutdownOnSigterm ShutdownFlags
 }
 
-// ThreadSettings say how work is shared out among processors.
+// ThreadSettings say how work is divided among processors.
 type ThreadSettings struct {
-	Shards  int  // of the keyspace; 0 = choose by the size of the machine
+	Shards  int  // of the keyspace; 0 = chosen by the number of processors
 	Loops   int  // event loops
-	IOUring bool // loops may make several system calls at once, if the system can do that
+	IOUring bool // loops may use io_uring to make several system calls at once, if the system supports it
 }
 
-// LogSettings say what is logged, and where to.
+// LogSettings are the level, format and destination of the log.
 type LogSettings struct {
 	File           string // "" = standard output
 	Level          slog.Level
@@ -240,17 +240,17 @@ type LogSettings struct {
 	SyslogFacility SyslogFacility
 }
 
-// Of returns a configuration with settings that have been made of another's.
+// Of returns a configuration with settings that were derived from another's.
 func Of(set Settings) *Config {
 	c := NewConfig()
 	c.current.Store(&set)
 	return c
 }
 
-// Durable reports whether the data is stored: there are save points, or appendonly is on.
+// Durable reports whether the data is stored: save points are set, or appendonly is on.
 func (s *Settings) Durable() bool { return s.Persistence.AppendOnly || len(s.Persistence.Save) > 0 }
 
-// InMemory makes the configuration, of a server that has not started, one that stores nothing.
+// InMemory changes the configuration of a server that has not started, so that it stores nothing.
 func (c *Config) InMemory() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -259,7 +259,7 @@ func (c *Config) InMemory() {
 	c.current.Store(&next)
 }
 
-// ListenNowhere makes the configuration, of a server that has not started, one for the program alone.
+// ListenNowhere changes the configuration of a server that has not started, so that only the program can use it.
 func (c *Config) ListenNowhere() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -268,29 +268,29 @@ func (c *Config) ListenNowhere() {
 	c.current.Store(&next)
 }
 
-// OutputLimits are the limits on output that waits for clients, by their class.
+// OutputLimits are the limits on unsent output, by the class of the client.
 type OutputLimits struct {
 	Normal, Replica, PubSub OutputLimit
 }
 
-// OutputLimit closes a client for which more than Hard bytes wait, or more than Soft bytes for SoftSeconds. 0 = no
-// limit.
+// OutputLimit disconnects a client with more than Hard bytes of unsent output, or with more than Soft bytes for
+// SoftSeconds. 0 = no limit.
 type OutputLimit struct {
 	Hard, Soft  int64
 	SoftSeconds int
 }
 
-// Access says who may do something dangerous.
+// Access says which clients may use a dangerous command.
 type Access uint8
 
-// The values of enable-debug-command and the like.
+// The values of enable-debug-command and similar directives.
 const (
 	AccessNo Access = iota
 	AccessYes
 	AccessLocal // clients on the same machine
 )
 
-// Levels of the log that slog has no name for. LevelNothing is above everything that is ever logged.
+// Levels of the log that slog has no name for. LevelNothing is above every message.
 const (
 	LevelVerbose = slog.LevelDebug + 2
 	LevelNothing = slog.LevelError + 100
@@ -300,14 +300,14 @@ const (
 func NewConfig() *Config {
 	c := &Config{changed: map[string]bool{}, used: map[string]bool{}}
 	set := *defaults()
-	if err := parseDir(&set, []string{defaultDir}); err != nil { // it depends on where the program is now
+	if err := parseDir(&set, []string{defaultDir}); err != nil { // it depends on the working directory
 		panic("server: default of dir: " + err.Error())
 	}
 	c.current.Store(&set)
 	return c
 }
 
-// defaults returns the settings where nothing is set.
+// defaults returns the default settings.
 var defaults = sync.OnceValue(func() *Settings {
 	set := new(Settings)
 	for _, d := range directives() {
@@ -328,8 +328,8 @@ func (c *Config) File() string {
 	return c.file
 }
 
-// Set changes one directive; several words in value are separated by spaces. runtime says that the server is running,
-// so that directives that only matter at start are refused.
+// Set changes one directive; several words in value are separated by spaces. runtime says that the server is
+// running, so that directives that only have an effect at the start are refused.
 func (c *Config) Set(name, value string, runtime bool) error {
 	d := directiveNamed(name)
 	if d == nil {
@@ -353,22 +353,22 @@ func (c *Config) Set(name, value string, runtime bool) error {
 // Assignment is one pair of CONFIG SET; see Assign.
 type Assignment struct {
 	d     *directive
-	name  string // the one of the directive's names that was used
+	name  string // the name that was used, of the directive's names
 	value string
 }
 
-// Assign returns the assignment of a value to a directive, by any of its names; ok is false if there is no such
-// directive.
+// Assign returns the assignment of a value to a directive, by any of its names; ok is false if the directive does
+// not exist.
 func Assign(name, value string) (a Assignment, ok bool) {
 	d := directiveNamed(name)
 	return Assignment{d, strings.ToLower(name), value}, d != nil
 }
 
-// Value returns the value of a directive, which there must be, as CONFIG GET shows it.
+// Value returns the value of a directive, which must exist, as CONFIG GET shows it.
 func (c *Config) Value(name string) string { return directiveNamed(name).show(c.Get()) }
 
-// CheckAssignments finds out whether a running server may make the changes, whatever the values. trusted says that
-// protected directives may change too. If not it tells which is to blame.
+// CheckAssignments checks whether a running server may change these directives; it ignores the values. trusted says
+// that protected directives may change too. On an error it returns the directive at fault.
 func (c *Config) CheckAssignments(pairs []Assignment, trusted bool) (culprit string, err error) {
 	seen := make(map[string]bool, len(pairs))
 	for _, p := range pairs {
@@ -386,7 +386,7 @@ func (c *Config) CheckAssignments(pairs []Assignment, trusted bool) (culprit str
 	return "", nil
 }
 
-// SetAll changes several directives of a running server, all or none. If it fails it tells which is to blame.
+// SetAll changes several directives of a running server, all or none. On an error it returns the directive at fault.
 func (c *Config) SetAll(pairs []Assignment, trusted bool) (culprit string, err error) {
 	if culprit, err := c.CheckAssignments(pairs, trusted); err != nil {
 		return culprit, err
@@ -413,7 +413,7 @@ func (c *Config) SetAll(pairs []Assignment, trusted bool) (culprit string, err e
 	return "", nil
 }
 
-// ChangeError is why a change cannot take effect: what is wrong with each of the directives that may be to blame, by
+// ChangeError says why a change cannot take effect: it has the error of each directive that may be at fault, by
 // name.
 type ChangeError map[string]error
 
@@ -423,25 +423,26 @@ func (e ChangeError) Error() string {
 	return name + ": " + e[name].Error()
 }
 
-// noteChange remembers that a directive was set by other means than the file.
+// noteChange records that a directive was set by other means than the file.
 func (c *Config) noteChange(d *directive) {
 	c.changed[d.name] = true
 	c.used[d.name] = true
 }
 
-// IsSet reports whether a directive was set, by whatever means.
+// IsSet reports whether a directive was set, by any means.
 func (c *Config) IsSet(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.used[name]
 }
 
-// WithoutEffect returns the directives that have another value than their default although nothing depends on them:
-// they steer machinery that this server does not have.
+// WithoutEffect returns the directives that have another value than their default but no effect: they tune machinery
+// that this server does not have.
 func (c *Config) WithoutEffect() []string { return slices.Sorted(maps.Keys(c.Get().Unused)) }
 
-// Match calls fn for every directive, aliases included, that one of the patterns names, once each: in their order for
-// patterns that are names, and then in order of the names for glob patterns, which do not find those that are hidden.
+// Match calls fn once for every directive, including aliases, that one of the patterns matches. Patterns that are
+// plain names come first, in their order; then the matches of glob patterns, sorted by name, without hidden
+// directives.
 func (c *Config) Match(patterns [][]byte, fn func(name, value string)) {
 	set := c.Get()
 	named := map[string]bool{}

@@ -506,7 +506,7 @@ func TestRewriteKeepsTheFileAndPutsChangesIn(t *testing.T) {
 	require.Equal(t, ErrNoConfigFile, NewConfig().Rewrite())
 }
 
-// Whatever words a directive accepts, the line that is written for them means the same.
+// For all words that a directive accepts, the rewritten line means the same.
 func TestEveryAcceptedLineIsRewrittenToTheSame(t *testing.T) {
 	words := []string{"", "a", "a b", " ", "\x00", "\xff\"'\\\n#", "0", "1", "-1", "007", "64", "1kb", "10%", "1.50",
 		"nan", "inf", "1e2", "yes", "NO", "normal", "Replica", "always", "debug", "KEA",
@@ -530,7 +530,7 @@ func TestEveryAcceptedLineIsRewrittenToTheSame(t *testing.T) {
 	}
 }
 
-// A configuration that can be read can be written, after any change, and is read again with the same result. Both
+// A configuration that can be read can be written after any change, and reading it again gives the same result. Both
 // files of an input may include the second one.
 func FuzzConfigFile(f *testing.F) {
 	redis, err := os.ReadFile("testdata/redis-7.0.conf")
@@ -562,8 +562,8 @@ func FuzzConfigFile(f *testing.F) {
 			return
 		}
 		name, value, _ := strings.Cut(change, " ")
-		_ = c.Set(name, value, true) // it may be none
-		rewrite := func(c *Config) { // without waiting for the disk
+		_ = c.Set(name, value, true) // the directive may not exist
+		rewrite := func(c *Config) { // does not wait for the disk
 			before, err := os.ReadFile(file)
 			require.NoError(t, err)
 			after, err := c.rewritten(before, false)

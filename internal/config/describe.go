@@ -6,11 +6,11 @@ import "strings"
 type Description struct {
 	Name    string
 	Default string
-	Values  []string // the possible ones; nil if they cannot be listed
+	Values  []string // the possible values; nil if they cannot be listed
 }
 
-// Describe returns the directives that have an effect, in the order of the table. Doors and directives cannot be registered
-// after it.
+// Describe returns the directives that have an effect, in the order of the table. Doors and directives cannot be
+// registered afterwards.
 func Describe() (list []Description) {
 	for _, d := range directives() {
 		if d.unused || d.hidden {

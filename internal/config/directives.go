@@ -1,6 +1,7 @@
 package config
 
-// The table of configuration directives, from which CONFIG GET and SET, redis.conf and command-line options all follow.
+// The table of configuration directives. CONFIG GET and SET, redis.conf and command-line options are derived from
+// it.
 
 import (
 	"fmt"
@@ -19,17 +20,17 @@ import (
 	"github.com/atomredis/atomredis/persist/journal"
 )
 
-// defaultDir is where data is stored unless the configuration says otherwise.
+// defaultDir is the default directory of the data.
 const defaultDir = "./data"
 
-// directives returns the table. No kind of door can be registered from then on.
+// directives returns the table. No kind of door can be registered afterwards.
 var directives = sync.OnceValue(func() []*directive {
 	return slices.Concat(directiveTable, tlsDirectives, clusterDirectives(), doorDirectives(), registeredDirectives(), unusedDirectives())
 })
 
-// directiveTable are the directives that have no table of their own.
+// directiveTable has the directives that are in no other table.
 var directiveTable = []*directive{
-	// Where clients come in.
+	// Listeners.
 	{name: "bind", initial: "127.0.0.1 -::1", many: true, parse: parseBind,
 		show: func(s *Settings) string { return strings.Join(s.Network.Bind, " ") }},
 	number("port", "6379", 0, 65535, func(s *Settings) *int { return &s.Network.Port }),
@@ -249,14 +250,15 @@ var directiveNames = sync.OnceValue(func() (list []named) {
 	return list
 })
 
-// named is a name under which a directive is known.
+// named is a name of a directive.
 type named struct {
 	name    string
 	d       *directive
-	foreign bool // it is one of directive.others
+	foreign bool // the name is one of directive.others
 }
 
-// unknown returns the error for a name that is no directive, nor one of others that can stand in its place.
+// unknown returns the error for a name that is neither a directive nor one of others, which are allowed in its
+// place.
 func unknown(name string, others ...string) error {
 	names := others
 	for _, n := range directiveNames() {
@@ -265,7 +267,7 @@ func unknown(name string, others ...string) error {
 	return fmt.Errorf("%w%s", ErrUnknownDirective, nearest.Question(name, names))
 }
 
-// directiveNamed returns the directive of that name or alias, in whatever case, or nil.
+// directiveNamed returns the directive of that name or alias, in any case, or nil.
 func directiveNamed(name string) *directive {
 	names := directiveNames()
 	i, ok := slices.BinarySearchFunc(names, strings.ToLower(name), func(n named, name string) int {

@@ -46,7 +46,7 @@ func checkPort(value string) error {
 	return nil
 }
 
-// DoorEndpoints returns where a door with a Kind.PortDirective listens.
+// DoorEndpoints returns the endpoints of a door with a Kind.PortDirective.
 func (s *Settings) DoorEndpoints(k *door.Kind) (list []Endpoint) {
 	if port, _ := strconv.Atoi(s.Registered[k.PortDirective]); port != 0 {
 		list = s.endpoints(Endpoint{Port: port})
@@ -54,10 +54,10 @@ func (s *Settings) DoorEndpoints(k *door.Kind) (list []Endpoint) {
 	return list
 }
 
-// DoorUser returns as which user the clients of a door act, "" if the settings name none.
+// DoorUser returns the user of a door's clients, "" if the settings name none.
 func (s *Settings) DoorUser(k *door.Kind) string { return s.Registered[k.Directive()+"-user"] }
 
-// DoorAddress returns where a door listens, "" if it does not.
+// DoorAddress returns the address of a door, "" if it does not listen.
 func (s *Settings) DoorAddress(k *door.Kind) string {
 	if k.PortDirective != "" {
 		if port := s.Registered[k.PortDirective]; port != "0" {

@@ -1,6 +1,6 @@
 package config
 
-// Configuration files and command lines: reading them, and CONFIG REWRITE.
+// This file reads configuration files and command lines, and has CONFIG REWRITE.
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// ConfigError says which line of a configuration cannot be used, and why.
+// ConfigError is an error in a line of a configuration.
 type ConfigError struct {
 	// File is the name of the file, "" for a command-line option.
 	File string
@@ -44,10 +44,10 @@ var (
 	ErrDuplicateUser = errors.New("Duplicate user found. A user can only be defined once in config files")
 )
 
-// maxIncludes is how deep files may include each other.
+// maxIncludes is the largest depth of included files.
 const maxIncludes = 16
 
-// LoadFile reads a configuration file. If it fails nothing has changed.
+// LoadFile reads a configuration file. If it fails, the configuration is unchanged.
 func (c *Config) LoadFile(path string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +64,7 @@ func (c *Config) LoadFile(path string) error {
 	return nil
 }
 
-// SetLine takes a line of a configuration file. If it fails the configuration is good for nothing.
+// SetLine applies a line of a configuration file. If it fails, the configuration must not be used.
 func (c *Config) SetLine(line string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,12 +80,12 @@ func (c *Config) SetLine(line string) error {
 	return nil
 }
 
-// LoadArgs reads the arguments of a command line: at first a configuration file or "-" for standard input, then
+// LoadArgs reads the arguments of a command line: first a configuration file or "-" for standard input, then
 // options, each two dashes and a directive, followed by its value: "redis.conf --port 6380 --bind 10.0.0.1
-// 127.0.0.1". A "-" at the end reads standard input as well. If it fails the configuration is good for nothing.
+// 127.0.0.1". A "-" at the end reads standard input as well. If it fails, the configuration must not be used.
 func (c *Config) LoadArgs(args []string) error { return c.LoadArgsFrom(args, os.Stdin) }
 
-// LoadArgsFrom is LoadArgs with what takes the place of standard input.
+// LoadArgsFrom is LoadArgs with stdin in place of standard input.
 func (c *Config) LoadArgsFrom(args []string, stdin io.Reader) error {
 	if len(args) > 0 && args[0] != "-" && !strings.HasPrefix(args[0], "--") {
 		if err := c.LoadFile(args[0]); err != nil {
@@ -125,9 +125,9 @@ func (c *Config) LoadArgsFrom(args []string, stdin io.Reader) error {
 	return nil
 }
 
-// optionWords returns the words of the line that the first option of a command line stands for: its own, which may be
-// several ("--port 1" in one argument), and the arguments behind it up to the next option. The first of those may
-// begin with dashes if the option has no value otherwise, except that of save, for which no value is none at all.
+// optionWords returns the words of the first option of a command line: those of its own argument, which may be
+// several ("--port 1" in one argument), and the arguments after it up to the next option. If the option has no value
+// otherwise, the first of these may begin with dashes, except for save, which may have no value.
 func optionWords(args []string) (words, rest []string, err error) {
 	option, ok := strings.CutPrefix(args[0], "--")
 	rest = args[1:]
@@ -170,7 +170,7 @@ func (c *Config) read(r io.Reader, name string, s *Settings, depth int, note fun
 			err = c.line(words[0], words[1:], s, depth, note)
 		}
 		if included := new(ConfigError); errors.As(err, &included) {
-			return err // it tells the line of the file that was included
+			return err // the error names the line of the included file
 		}
 		if err != nil {
 			return &ConfigError{File: name, Line: i + 1, Text: string(line), Err: err}
@@ -179,7 +179,7 @@ func (c *Config) read(r io.Reader, name string, s *Settings, depth int, note fun
 	return nil
 }
 
-// line carries out one line.
+// line applies one line.
 func (c *Config) line(name string, words []string, s *Settings, depth int, note func(*directive)) error {
 	if strings.EqualFold(name, includeLine) {
 		if len(words) != 1 {
@@ -217,15 +217,15 @@ func (c *Config) line(name string, words []string, s *Settings, depth int, note 
 	return nil
 }
 
-// includeLine begins a line that names files to be read in its place.
+// includeLine begins a line that names files to read in its place.
 const includeLine = "include"
 
-// userLine begins a line that defines a user. It is no directive: there may be many, and only files and command lines
-// have them.
+// userLine begins a line that defines a user. It is no directive: there may be many such lines, and only in files
+// and command lines.
 const userLine = "user"
 
-// addUser adds a user, of which words are the name and the rules. They are looked at when the server starts, which
-// knows the commands.
+// addUser adds a user; words are its name and rules. The server, which knows the commands, checks them when it
+// starts.
 func (s *Settings) addUser(words []string) error {
 	if len(words) == 0 {
 		return ErrWordCount
@@ -239,7 +239,7 @@ func (s *Settings) addUser(words []string) error {
 	return nil
 }
 
-// renameLine begins a line that gives a command another name. As for users there may be many.
+// renameLine begins a line that gives a command another name. As for users, there may be many.
 const renameLine = "rename-command"
 
 // addRenaming adds the renaming of a command.
@@ -260,13 +260,13 @@ const moduleLine = "loadmodule"
 
 var errNoModules = errors.New("modules cannot be loaded; take the line out, and see docs/compatibility.md for what is built in")
 
-// knownModules are beginnings of the file names of modules that need no loading, without "lib": what Redis and Valkey ship, and the
-// names of modules.
+// knownModules are prefixes of the file names of built-in modules, without "lib": the names of the files that Redis
+// and Valkey ship, and of the modules.
 var knownModules = []string{"redistimeseries", "redisbloom", "rebloom", "rejson", "redisearch", "valkey_bloom", "json", "search",
 	"module-oss", "module-enterprise", "bf", "timeseries", "vectorset"}
 
-// addModule notes a module that a line loads. One that is known to be built in, or to come, is no error: its commands are
-// there or are unknown, as without the line.
+// addModule records the module of a loadmodule line. A known module is no error: its commands exist or are unknown,
+// with or without the line.
 func (s *Settings) addModule(words []string) error {
 	if len(words) == 0 {
 		return ErrWordCount
@@ -279,7 +279,8 @@ func (s *Settings) addModule(words []string) error {
 	return nil
 }
 
-// include reads the files that a glob pattern names. A pattern may match nothing, a plain name must exist.
+// include reads the files that a glob pattern names. A pattern may match nothing, but a file with a plain name must
+// exist.
 func (c *Config) include(pattern string, s *Settings, depth int) error {
 	if depth >= maxIncludes {
 		return errors.New("too many nested includes")
@@ -323,8 +324,9 @@ func lineWords(line []byte) ([]string, error) {
 	return words, nil
 }
 
-// OnRewrite has Rewrite replace the lines that define users by those that the function returns, but for users of
-// included files, which the function gets as a name and rules each: it fails if they are not as these say.
+// OnRewrite makes Rewrite replace the lines that define users by those that the function returns. The function gets
+// the users of included files, each a name and rules: these users must be left out, and the function fails if they
+// have changed.
 func (c *Config) OnRewrite(users func(set *Settings, included [][]string) (lines []string, err error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -332,13 +334,13 @@ func (c *Config) OnRewrite(users func(set *Settings, included [][]string) (lines
 }
 
 // Rewrite writes the directives that were set on the command line or while the server was running, and the users,
-// into the configuration file, and leaves the rest of the file as it is. The file is replaced at once or not at all.
+// into the configuration file, and leaves the rest of the file as it is. The file is replaced atomically.
 func (c *Config) Rewrite() error { return c.rewrite(false) }
 
 // RewriteAll is Rewrite for every directive, whether or not it was set.
 func (c *Config) RewriteAll() error { return c.rewrite(true) }
 
-// rewrite is Rewrite; all writes every directive, whether or not it was set.
+// rewrite is Rewrite, or with all RewriteAll.
 func (c *Config) rewrite(all bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -355,8 +357,8 @@ func (c *Config) rewrite(all bool) error {
 	return ReplaceFile(c.file, content)
 }
 
-// rewritten returns the content of the file with the present values of changed directives: in the place of the last
-// line that sets them, or at the end if a later include might set them otherwise.
+// rewritten returns the content of the file with the present values of changed directives: in place of the last line
+// that sets them, or at the end if a later include might override them.
 func (c *Config) rewritten(content []byte, all bool) ([]byte, error) {
 	set := c.Get()
 	wanted := func(d *directive) bool { return all || c.changed[d.name] }
@@ -365,7 +367,7 @@ func (c *Config) rewritten(content []byte, all bool) ([]byte, error) {
 	if len(content) == 0 {
 		lines = nil
 	}
-	owner := make([]*directive, len(lines)) // of lines that set a changed directive
+	owner := make([]*directive, len(lines)) // the changed directive that a line sets
 	last := map[*directive]int{}
 	hasHeading, includes := false, false
 	isUser := map[int]bool{}
@@ -402,14 +404,14 @@ func (c *Config) rewritten(content []byte, all bool) ([]byte, error) {
 			return
 		}
 		if d.accumulates && includes {
-			out.WriteString(d.name + " \"\"\n") // so that what an included file says is not added to
+			out.WriteString(d.name + " \"\"\n") // so that the next lines do not add to values of an included file
 		}
 		out.WriteString(d.line(set))
 	}
 	for i, line := range lines {
 		d := owner[i]
 		if isUser[i] {
-			// All users stand where the first one stood.
+			// All users are written in place of the first one.
 			for _, user := range users {
 				out.WriteString(user + "\n")
 			}
@@ -452,7 +454,7 @@ func (d *directive) line(s *Settings) string {
 	return strings.Join(words, " ") + "\n"
 }
 
-// QuoteWord returns a word in the form in which resp.SplitArgs reads it back.
+// QuoteWord quotes a word so that resp.SplitArgs reads it back.
 func QuoteWord(w string) string {
 	plain := func(b byte) bool { return b > ' ' && b < 0x7f && b != '"' && b != '\'' && b != '\\' && b != '#' }
 	if w != "" && !slices.ContainsFunc([]byte(w), func(b byte) bool { return !plain(b) }) {
@@ -475,8 +477,8 @@ func QuoteWord(w string) string {
 	return out.String()
 }
 
-// ReplaceFile gives a file new content, with its permissions kept, at once or not at all. A file that did not exist
-// is for its owner only.
+// ReplaceFile replaces the content of a file atomically, and keeps its permissions. Only the owner can access a new
+// file.
 func ReplaceFile(path string, content []byte) error {
 	mode := os.FileMode(0o600)
 	switch info, err := os.Stat(path); {

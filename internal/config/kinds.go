@@ -1,6 +1,6 @@
 package config
 
-// Directives and the kinds of their values.
+// This file has directives and the kinds of their values.
 
 import (
 	"errors"
@@ -17,36 +17,36 @@ import (
 type directive struct {
 	name    string
 	aliases []string
-	others  []string // names that Redis 7 does not have, which patterns of CONFIG GET do not find
+	others  []string // names that Redis 7 does not have, hidden from patterns of CONFIG GET
 	initial string
 	choices []string // the words that the value can be; nil if they cannot be listed
 	// startOnly directives cannot be changed while the server runs.
 	startOnly bool
-	// protected directives are changed at run time only by clients that enable-protected-configs allows it.
+	// protected directives can be changed at run time only by clients that enable-protected-configs allows.
 	protected bool
-	// reread says that the directive names files, which are read again whenever it is set.
+	// reread says that the directive names files, which are read again each time it is set.
 	reread bool
-	// sameAllowed says that such a directive accepts the value that it has: those that Redis does not have do, because
-	// programs that know Redis's set everything else to what CONFIG GET shows.
+	// sameAllowed says that a startOnly directive accepts its present value. Directives that Redis does not have do,
+	// because programs that know Redis's directives set all others to the value that CONFIG GET shows.
 	sameAllowed bool
-	// many says that the value may be several words (or none); all others are exactly one.
+	// many says that the value may be several words or none; all others are exactly one word.
 	many bool
 	// accumulates says that in files, and on the command line, a further line adds to the value instead of replacing it.
 	accumulates bool
-	// hidden directives are found by CONFIG GET under their whole name only.
+	// hidden directives are shown by CONFIG GET only under their full name.
 	hidden bool
 	// quiet directives are hidden as long as they have their default: Redis 7 does not know them.
 	quiet bool
 	// later directives are written into a file only if they do not have their default: Redis 7.0 cannot read them.
 	later bool
-	// noneLine is what a file has for the default, where an included file may say something else; "" if that is the
-	// usual line. Otherwise a file does not have the default, because Redis could not read it.
+	// noneLine is the line for the default, written only where an included file may set another value, because Redis
+	// could not read the usual line; "" if the default has the usual line.
 	noneLine string
 	// unused directives have no effect.
 	unused bool
-	// parse reads the value into s, which it changes only if it returns nil.
+	// parse reads the value into s; on an error s is unchanged.
 	parse func(s *Settings, words []string) error
-	// show returns the value as CONFIG GET does.
+	// show returns the value as CONFIG GET shows it.
 	show func(s *Settings) string
 }
 
@@ -80,7 +80,7 @@ func (d *directive) hiddenFrom(s *Settings) bool {
 	return d.hidden || d.quiet && d.hasDefault(s)
 }
 
-// unwritten reports whether a file has no line for the value.
+// unwritten reports whether the value needs no line in a file.
 func (d *directive) unwritten(s *Settings) bool {
 	return (d.later || d.noneLine != "") && d.hasDefault(s)
 }
@@ -96,7 +96,7 @@ func (d *directive) set(s *Settings, words []string) error {
 	return d.parse(s, words)
 }
 
-// words splits a value that came as one string.
+// words splits a value that is one string.
 func (d *directive) words(value string) []string {
 	if !d.many {
 		return []string{value}
@@ -120,43 +120,43 @@ func (d *directive) also(aliases ...string) *directive {
 	return d
 }
 
-// foreign gives the directive names that others than Redis 7 have for it.
+// foreign gives the directive the names that it has outside Redis 7.
 func (d *directive) foreign(names ...string) *directive {
 	d.others = append(d.others, names...)
 	return d
 }
 
-// atStart makes the directive one that cannot be changed while the server runs.
+// atStart makes the directive immutable while the server runs.
 func (d *directive) atStart() *directive {
 	d.startOnly = true
 	return d
 }
 
-// hide makes the directive one that patterns of CONFIG GET do not find.
+// hide hides the directive from patterns of CONFIG GET.
 func (d *directive) hide() *directive {
 	d.hidden = true
 	return d
 }
 
-// unlessSame makes the directive accept the value that it has.
+// unlessSame makes the directive accept its present value.
 func (d *directive) unlessSame() *directive {
 	d.sameAllowed = true
 	return d
 }
 
-// protect makes the directive one that a client needs a permission to change.
+// protect makes the directive protected.
 func (d *directive) protect() *directive {
 	d.protected = true
 	return d
 }
 
-// quietly makes the directive one that Redis 7 does not have.
+// quietly marks the directive as one that Redis 7 does not have.
 func (d *directive) quietly() *directive {
 	d.quiet, d.later = true, true
 	return d
 }
 
-// ours makes the directive one that no Redis 7.0 has.
+// ours marks the directive as one that Redis 7.0 does not have.
 func (d *directive) ours() *directive {
 	d.later = true
 	return d
@@ -187,7 +187,7 @@ func parseNumber(word string, min, max int64) (int64, error) {
 	return n, nil
 }
 
-// memory is a directive whose value is a size of at least min bytes, with a unit or without.
+// memory is a directive whose value is a size of at least min bytes, with an optional unit.
 func memory(name, initial string, min int64, field func(*Settings) *int) *directive {
 	return &directive{name: name, initial: initial,
 		parse: func(s *Settings, words []string) error {
@@ -226,14 +226,14 @@ func text(name, initial string, field func(*Settings) *string) *directive {
 	}
 }
 
-// file is a text that names a file, or a directory, that is read.
+// file is a text that names a file or directory to read.
 func file(name string, field func(*Settings) *string) *directive {
 	d := text(name, "", field)
 	d.reread = true
 	return d
 }
 
-// fileName is a text that names a file, or a directory, in another directory.
+// fileName is a text that names a file or directory within another directory.
 func fileName(name, initial, what string, field func(*Settings) *string) *directive {
 	return checked(text(name, initial, field), func(value string) error {
 		if strings.ContainsAny(value, `/\\`) {
@@ -253,7 +253,7 @@ func notEmpty(d *directive) *directive {
 	})
 }
 
-// checked makes a directive of one word refuse what does not pass a check.
+// checked makes a directive of one word refuse values that fail a check.
 func checked(d *directive, check func(word string) error) *directive {
 	parse := d.parse
 	d.parse = func(s *Settings, words []string) error {
@@ -265,7 +265,7 @@ func checked(d *directive, check func(word string) error) *directive {
 	return d
 }
 
-// access is a directive that says which clients may do something dangerous.
+// access is a directive that says which clients may use a dangerous command.
 func access(name string, field func(*Settings) *Access) *directive {
 	return choice(name, "no", field, option[Access]{"no", AccessNo}, option[Access]{"yes", AccessYes},
 		option[Access]{"local", AccessLocal}).atStart()
@@ -334,7 +334,7 @@ func choice[T comparable](name, initial string, field func(*Settings) *T, option
 	}
 }
 
-// unknownWord is the error for a word that is none of those that are allowed.
+// unknownWord is the error for a word that is not allowed.
 func unknownWord(allowed []string) error {
 	return errors.New("argument(s) must be one of the following: " + strings.Join(allowed, ", "))
 }
@@ -365,7 +365,7 @@ func ParseMemory(s string) (bytes int64, ok bool) {
 		return 0, false
 	}
 	if digits == "" {
-		return 0, true // as Redis has it
+		return 0, true // as in Redis
 	}
 	n, err := strconv.ParseUint(digits, 10, 63)
 	if err != nil || int64(n) > math.MaxInt64/unit {

@@ -8,8 +8,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Settings of the process: who watches it, how it ends, and where its log goes besides a file. The program puts them
-// into effect.
+// This file has settings of the process: its service manager, how it ends, and destinations of its log besides a
+// file. The program applies them.
 
 // Supervision is the service manager that is notified when the server is ready.
 type Supervision uint8
@@ -19,10 +19,10 @@ const (
 	SupervisedNo Supervision = iota
 	SupervisedUpstart
 	SupervisedSystemd
-	SupervisedAuto // whichever has started the process, if any
+	SupervisedAuto // the one that has started the process, if any
 )
 
-// String returns the word that INFO has for it.
+// String returns its word in INFO.
 func (s Supervision) String() string {
 	switch s {
 	case SupervisedUpstart:
@@ -33,18 +33,18 @@ func (s Supervision) String() string {
 	return "no"
 }
 
-// OOMScore says what oom-score-adj-values are.
+// OOMScore says how oom-score-adj-values are used.
 type OOMScore uint8
 
 // The values of oom-score-adj.
 const (
 	OOMScoreNo       OOMScore = iota
 	OOMScoreYes               // the same as relative
-	OOMScoreRelative          // they are added to what the process had at start
+	OOMScoreRelative          // they are added to the process's initial score
 	OOMScoreAbsolute
 )
 
-// maxOOMScore is the greatest of oom-score-adj-values. What a process can have ends at half of it.
+// maxOOMScore is the largest of oom-score-adj-values. The system's limit is half of it.
 const maxOOMScore = 2000
 
 var errOOMScores = fmt.Errorf("Invalid oom-score-adj-values, elements must be between -%d and %d.", maxOOMScore,
@@ -71,7 +71,7 @@ func showOOMScores(s *Settings) string {
 	return fmt.Sprintf("%d %d %d", v[0], v[1], v[2])
 }
 
-// ErrOOMScore says that the system did not take the score.
+// ErrOOMScore says that the system refused the score.
 var ErrOOMScore = errors.New("Failed to apply new oom_score_adj configuration, check server logs.")
 
 // SyslogFacility is a facility of the system's log: -1 is user, others are local0 to local7.
@@ -85,7 +85,7 @@ func syslogFacilities() []option[SyslogFacility] {
 	return list
 }
 
-// ShutdownFlags are the options of SHUTDOWN that a signal has.
+// ShutdownFlags are the options of SHUTDOWN for a signal.
 type ShutdownFlags uint8
 
 // The values of shutdown-on-sigint and shutdown-on-sigterm.
@@ -135,24 +135,24 @@ func (f ShutdownFlags) String() string {
 	return strings.Join(words, " ")
 }
 
-// LogFormat is how lines of the log look.
+// LogFormat is the format of lines in the log.
 type LogFormat uint8
 
 // The formats of log-format.
 const (
 	LogLogfmt LogFormat = iota
 	LogJSON
-	LogText           // for people: time, level, message, attributes
-	LogLegacy         // as Redis writes it, and then the attributes
+	LogText           // readable: time, level, message, attributes
+	LogLegacy         // as Redis writes it, with the attributes at the end
 	LogFormats = iota // how many there are
 )
 
-// LogTimestamps is how times in the log look.
+// LogTimestamps is the format of times in the log.
 type LogTimestamps uint8
 
 // The forms of log-timestamp-format.
 const (
-	TimestampsLegacy LogTimestamps = iota // what is usual in the format
+	TimestampsLegacy LogTimestamps = iota // the usual one of the log format
 	TimestampsISO8601
 	TimestampsMilliseconds // since 1970
 )

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// RaftSettings say which group of servers, that share a journal, the server belongs to.
+// RaftSettings are the settings of the server's group, whose servers share a journal.
 type RaftSettings struct {
-	Addr    string   // where the others of the group reach it, and its name in the group; "" = it belongs to none
-	Peers   []string // the addresses of those that form the group, this one among them
+	Addr    string   // the server's address for the others, and its name in the group; "" = no group
+	Peers   []string // the addresses of the servers that form the group, including this one
 	Timeout int      // ms for which a leader may be silent
 	Quorum  bool     // replies wait until a majority has confirmed the leader
-	MaxLag  int      // seconds; a follower that has not heard of the leader for longer answers no reads. 0 = without limit
-	Proxy   bool     // a follower has the leader do what only that can
+	MaxLag  int      // seconds; a follower without contact to the leader for longer refuses reads. 0 = no limit
+	Proxy   bool     // a follower forwards to the leader what only the leader can do
 }
 
 var errRaftAddr = errors.New("raft-peers must be addresses of the form host:port, separated by commas or spaces")

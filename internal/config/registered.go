@@ -6,13 +6,13 @@ import (
 	"github.com/atomredis/atomredis/doors/door"
 )
 
-// Directive is a directive that a protocol or a door has of its own. Its value is one word.
+// Directive is a directive of a protocol or a door. Its value is one word.
 type Directive = door.Directive
 
 // registered are the directives of protocols.
 var registered []Directive
 
-// Register says that there is a directive. It is called while the program starts.
+// Register registers a directive. It is called while the program starts.
 func Register(d Directive) { registered = append(registered, d) }
 
 // CheckYesNo is the Check of a directive that is yes or no.
@@ -36,7 +36,7 @@ func registeredDirective(d Directive) *directive {
 					return err
 				}
 			}
-			next := maps.Clone(s.Registered) // which other settings share
+			next := maps.Clone(s.Registered) // a copy, because other settings share the map
 			if next == nil {
 				next = map[string]string{}
 			}

@@ -9,8 +9,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// SetReplicaOf notes whose replica the server is; host "" is nobody's. CONFIG GET shows it, and CONFIG REWRITE stores
-// it.
+// SetReplicaOf records the server's master; host "" is no master. CONFIG GET shows it, and CONFIG REWRITE stores it.
 func (c *Config) SetReplicaOf(host string, port int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -20,14 +19,14 @@ func (c *Config) SetReplicaOf(host string, port int) {
 	c.current.Store(&next)
 }
 
-// ReplicaOf names the server whose replica this one is.
+// ReplicaOf is the address of the server's master.
 type ReplicaOf struct {
-	Host string // "" = nobody's
+	Host string // "" = no master
 	Port int
 }
 
 func parseReplicaOf(s *Settings, words []string) error {
-	words = strings.Fields(strings.Join(words, " ")) // a name with a space in it could not be written
+	words = strings.Fields(strings.Join(words, " ")) // a name with a space could not be written to a file
 	switch {
 	case len(words) == 0, len(words) == 2 && strings.EqualFold(words[0], "no") && strings.EqualFold(words[1], "one"):
 		s.Replication.ReplicaOf = ReplicaOf{}
@@ -61,7 +60,7 @@ func (s *Settings) AnnouncedPort() int {
 	return s.TcpPort()
 }
 
-// minBacklogSize is the least that repl-backlog-size can be, in bytes. As in Redis less is taken for it.
+// minBacklogSize is the smallest effective repl-backlog-size in bytes. As in Redis, smaller values are raised to it.
 const minBacklogSize = 16 << 10
 
 func parseBacklogSize(s *Settings, words []string) error {

@@ -8,16 +8,15 @@ import (
 	"github.com/atomredis/atomredis/persist/journal"
 )
 
-// CompressesRDB reports whether strings are to be compressed in RDB files. Only DEBUG OBJECT follows it: files are
-// always compressed.
+// CompressesRDB returns rdbcompression. Only DEBUG OBJECT uses it: RDB files are always compressed.
 func (s *Settings) CompressesRDB() bool { return s.Unused["rdbcompression"] != "no" }
 
-// BusyAfter returns busy-reply-threshold; what no duration can hold is the longest one.
+// BusyAfter returns busy-reply-threshold, capped at the longest Duration.
 func (s *Settings) BusyAfter() time.Duration {
 	return time.Duration(min(int64(s.Scripts.BusyReplyThreshold), math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }
 
-// LeastHard returns the least of the hard limits that there are, math.MaxInt64 if there are none.
+// LeastHard returns the smallest hard limit, math.MaxInt64 if there is none.
 func (l *OutputLimits) LeastHard() int64 {
 	least := int64(math.MaxInt64)
 	for _, hard := range [...]int64{l.Normal.Hard, l.Replica.Hard, l.PubSub.Hard} {
@@ -33,11 +32,11 @@ type Endpoint struct {
 	Host string // as in bind, without '-'
 	Port int
 	Tls  bool
-	// Optional addresses are left out if the machine does not have them.
+	// Optional addresses are skipped if the machine does not have them.
 	Optional bool
 }
 
-// Endpoints returns the addresses with their ports where the server is to listen.
+// Endpoints returns the addresses and ports on which the server must listen.
 func (s *Settings) Endpoints() []Endpoint {
 	var list []Endpoint
 	for _, e := range []Endpoint{{Port: s.Network.Port}, {Port: s.TLS.Port, Tls: true}} {

@@ -20,9 +20,9 @@ func (s *Settings) WantsTLS() bool {
 type TLSSettings struct {
 	Port                          int // 0 = no TLS
 	CertFile, KeyFile, KeyPass    string
-	ClientCertFile, ClientKeyFile string // of connections that the server opens; "" = as for clients
+	ClientCertFile, ClientKeyFile string // for connections that the server opens; "" = as for clients
 	ClientKeyPass                 string
-	CAFile, CADir                 string // of those who certify the other side
+	CAFile, CADir                 string // certificate authorities of the other side
 	AuthClients                   tls.ClientAuthType
 	Protocols                     []string // as written; empty = 1.2 and 1.3
 	Ciphers, CipherSuites         string   // up to TLS 1.2, and of TLS 1.3; "" = those of crypto/tls
@@ -33,11 +33,11 @@ type TLSSettings struct {
 // tlsProtocols are the names of versions in tls-protocols.
 var tlsProtocols = []string{"TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"}
 
-// ErrTLSProtocols says what is wrong with a value of tls-protocols.
+// ErrTLSProtocols is the error for an invalid value of tls-protocols.
 var ErrTLSProtocols = errors.New("argument(s) must be neighbours among the following: " +
 	strings.Join(tlsProtocols, ", "))
 
-// TLSVersions returns the oldest and the newest version that is named. There must be no gap between them.
+// TLSVersions returns the oldest and the newest named version. There must be no gap between them.
 func TLSVersions(names []string) (oldest, newest uint16, ok bool) {
 	if len(names) == 0 {
 		return tls.VersionTLS12, tls.VersionTLS13, true // those of crypto/tls
@@ -95,7 +95,7 @@ var (
 	}
 )
 
-// TcpPort returns the port that INFO names: that of TCP, or if there is none that of TLS.
+// TcpPort returns the port that INFO shows: that of TCP, or without it that of TLS.
 func (s *Settings) TcpPort() int {
 	if s.Network.Port == 0 {
 		return s.TLS.Port

@@ -1,8 +1,8 @@
 package config
 
-// Directives of Redis and Valkey on which nothing depends here: they tune machinery that this server does not have.
-// They are accepted with the values that they have there, shown and kept, so that no configuration that works there
-// is refused.
+// This file has the directives of Redis and Valkey without an effect here: they tune machinery that this server does
+// not have. They accept the same values as there, and are shown and kept, so that every configuration that works
+// there is accepted.
 
 import (
 	"errors"
@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// form reads a value and returns it as CONFIG GET shows it.
+// form parses a value and returns it as CONFIG GET shows it.
 type form func(words []string) (shown string, err error)
 
 // unused is a row of the table.
 type unused struct {
-	names   string // with the other names behind the first; those that Redis 7 does not have are in parentheses
+	names   string // the main name and then aliases; names that Redis 7 does not have are in parentheses
 	initial string
 	form    form
 	when    unusedFlags
@@ -29,11 +29,11 @@ type unusedFlags uint8
 const (
 	// unusedStart rows cannot be changed while the server runs.
 	unusedStart unusedFlags = 1 << iota
-	// unusedHidden rows are found by CONFIG GET under their whole name only.
+	// unusedHidden rows are shown by CONFIG GET only under their full name.
 	unusedHidden
 	// unusedLater rows came after Redis 7.0.
 	unusedLater
-	// unusedQuiet rows are not Redis 7's: CONFIG GET finds them by a pattern once they have been set.
+	// unusedQuiet rows do not exist in Redis 7: a pattern of CONFIG GET finds them only once they have been set.
 	unusedQuiet
 	// unusedWords rows may have several words, or none.
 	unusedWords
@@ -50,7 +50,7 @@ var unusedRows = []unused{
 	{"crash-log-enabled", "yes", bit, 0},
 	{"crash-memcheck-enabled", "yes", bit, 0},
 	{"use-exit-on-panic", "no", bit, unusedHidden},
-	{"lazyexpire-nested-arbitrary-keys", "yes", bit, unusedHidden | unusedLater}, // what has expired goes wherever it is found
+	{"lazyexpire-nested-arbitrary-keys", "yes", bit, unusedHidden | unusedLater}, // expired keys are always removed
 	{"watchdog-period", "0", whole(0, maxInt32), unusedHidden},
 	{"ignore-warnings", "", anything, 0},
 	{"server_cpulist (server-cpulist)", "", anything, unusedStart},
@@ -149,7 +149,7 @@ var unusedRows = []unused{
 	{"dual-channel-replication-enabled", "no", bit, unusedQuiet},
 	{"shutdown-timeout", "10", whole(0, maxInt32), 0},
 
-	// Nodes of a cluster of many.
+	// Nodes of a cluster.
 	{"cluster-config-file", "nodes.conf", notNothing("cluster-config-file can't be empty"), unusedStart},
 	{"cluster-port", "0", whole(0, 65535), unusedStart},
 	{"cluster-node-timeout", "15000", whole(0, maxInt64), 0},
@@ -200,7 +200,7 @@ var unusedRows = []unused{
 	{"vset-force-single-threaded-execution", "no", bit, unusedQuiet},
 }
 
-// unusedDirectives makes directives of the table.
+// unusedDirectives makes directives from the table.
 func unusedDirectives() []*directive {
 	list := make([]*directive, len(unusedRows))
 	for i, row := range unusedRows {
@@ -245,8 +245,8 @@ func (row unused) directive() *directive {
 	return d
 }
 
-// setUnused keeps a value of a directive on which nothing depends. Other settings may share the map, which is
-// therefore not changed.
+// setUnused keeps the value of a directive without an effect. It copies the map, because other settings may share
+// it.
 func (s *Settings) setUnused(name, value string, isDefault bool) {
 	next := maps.Clone(s.Unused)
 	if isDefault {
@@ -262,7 +262,7 @@ func (s *Settings) setUnused(name, value string, isDefault bool) {
 	s.Unused = next
 }
 
-// word makes a form of a function that reads the only word.
+// word makes a form from a function that reads one word.
 func word(read func(string) (string, error)) form {
 	return func(words []string) (string, error) { return read(words[0]) }
 }
@@ -329,7 +329,7 @@ func oneOf(allowed ...string) form {
 	})
 }
 
-// only is the form of a directive whose other values promise what the server cannot do.
+// only is the form of a directive whose other values the server does not support.
 func only(value, why string) form {
 	refused := fmt.Errorf("only '%s' is supported: %s", value, why)
 	return word(func(w string) (string, error) {
@@ -344,10 +344,10 @@ var (
 	errTitleTemplate = errors.New("template format is invalid or contains unknown variables")
 )
 
-// titleVariables are what a title of the process may contain.
+// titleVariables are the variables in a title of the process.
 var titleVariables = []string{"title", "listen-addr", "server-mode", "port", "tls-port", "unixsocket", "config-file"}
 
-// checkTitleTemplate returns why a template of titles cannot be used.
+// checkTitleTemplate returns an error if a template of titles is invalid.
 func checkTitleTemplate(template string) error {
 	if template == "" {
 		return errTitleTemplate

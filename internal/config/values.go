@@ -1,6 +1,6 @@
 package config
 
-// Values that only one directive has: how they are read and shown.
+// This file reads and shows the values of single directives.
 
 import (
 	"fmt"
@@ -47,7 +47,7 @@ func showMaxMemoryClients(s *Settings) string {
 	return strconv.Itoa(s.Memory.MaxClients)
 }
 
-// maxBind is how many addresses bind may have.
+// maxBind is the largest number of addresses of bind.
 const maxBind = 16
 
 func parseBind(s *Settings, words []string) error {
@@ -68,7 +68,7 @@ func parseDir(s *Settings, words []string) error {
 	return nil
 }
 
-// parseSave reads pairs of seconds and changes. Nothing, or one empty word, is no save point at all.
+// parseSave reads pairs of seconds and changes. No words, or one empty word, mean no save points.
 func parseSave(s *Settings, words []string) error {
 	if len(words) == 1 {
 		words = strings.Fields(words[0])
@@ -163,8 +163,7 @@ func parseEvents(s *Settings, words []string) error {
 	return nil
 }
 
-// parseOutputLimits reads groups of class, hard limit, soft limit and soft seconds. Classes that are not named keep
-// theirs.
+// parseOutputLimits reads groups of class, hard limit, soft limit and soft seconds. Other classes keep their limits.
 func parseOutputLimits(s *Settings, words []string) error {
 	if len(words)%4 != 0 {
 		return errOutputWords

@@ -29,7 +29,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// admit returns the connection as the door sees it, or closes it and returns nil.
+// admit wraps an admitted connection for the door; a refused one it closes, and returns nil.
 func (d *openDoor) admit(conn net.Conn) net.Conn {
 	d.accepted.Add(1)
 	ds, sh, loopback := d.in, d.in.sh, true
@@ -40,7 +40,7 @@ func (d *openDoor) admit(conn net.Conn) net.Conn {
 	}
 	count := sh.Clients.Len()
 	if ds.conns.Load() >= ds.maxConns() {
-		count = sh.Host.MaxClients() // they leave the others to clients of Redis
+		count = sh.Host.MaxClients() // doors leave the rest to Redis clients
 	}
 	protected := !d.kind.Authenticates && set.Network.ProtectedMode
 	if d.kind.PortDirective != "" {

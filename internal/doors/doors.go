@@ -1,9 +1,9 @@
-// Package doors opens the doors of a server, has them serve, and closes them. A door (package doors/door) translates a
+// Package doors opens the doors of a server, starts and closes them. A door (package doors/door) translates a
 // foreign protocol into commands; this package gives it a listener, the clients of its peers, limits and counters.
 //
-// A change of an address opens the new one first, then closes the old listener at once and the old door in the background,
-// because a client of that door may be the one that waits for the change. Nothing that may wait for a command happens under
-// Doors.mu, which INFO locks under a guard over everything.
+// A change of an address opens the new door first. Then it closes the old listener at once and the old door in the
+// background, because a client of that door may be waiting for the change. INFO locks Doors.mu under a guard over
+// everything, so nothing may wait for a command under Doors.mu.
 package doors
 
 import (
@@ -26,8 +26,8 @@ import (
 
 // Host is what Doors needs of the server beside its sessions. Any goroutine may call its methods.
 type Host interface {
-	// Refuse counts a new connection. It returns the error if there are count clients and that is too many, or if
-	// protected-mode forbids the connection; "" if it may stay.
+	// Refuse counts a new connection. It returns the error if count clients are too many, or if protected-mode
+	// forbids the connection; "" if it may stay.
 	Refuse(count int64, protected bool) string
 	// Reject counts a client as rejected.
 	Reject()
@@ -45,27 +45,27 @@ type Options struct {
 	Host      Host
 }
 
-// Doors are the doors of a server that are open.
+// Doors are the open doors of a server.
 type Doors struct {
-	// Sent is how many bytes the peers of all doors have been sent.
+	// Sent is the number of bytes sent to the peers of all doors.
 	Sent atomic.Int64
 
 	o     Options
 	sh    *session.Shared
 	conns atomic.Int64 // connections to all doors
 
-	mu      sync.Mutex // protects what follows; nothing else is locked under it
+	mu      sync.Mutex // protects the fields below; nothing else is locked under it
 	open    map[string]*openDoor
 	serving bool // from Serve on
 	closed  bool
-	running sync.WaitGroup // doors that serve, or are being closed in the background
-	idle    engine.Timer   // for endIdle; nil if it is not to be called
+	running sync.WaitGroup // doors that serve, or close in the background
+	idle    engine.Timer   // calls endIdle; nil without a timeout
 }
 
-// New returns Doors of which none is open.
+// New returns Doors without an open door.
 func New(o Options) *Doors { return &Doors{o: o, sh: o.Sessions, open: map[string]*openDoor{}} }
 
-// Open opens the doors of the configuration. Serve has them serve, or Close closes them.
+// Open opens the doors of the configuration. Serve or Close must follow.
 func (ds *Doors) Open() error {
 	set := ds.sh.Config.Get()
 	for _, k := range door.Kinds() {
@@ -83,7 +83,7 @@ func (ds *Doors) Open() error {
 	return nil
 }
 
-// Serve has the doors that are open serve.
+// Serve makes the open doors serve.
 func (ds *Doors) Serve() {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -97,15 +97,16 @@ func (ds *Doors) Serve() {
 	ds.watchIdle(ds.sh.Config.Get())
 }
 
-// watchIdle has endIdle called in a second if there is a timeout. mu is locked.
+// watchIdle calls endIdle in a second if there is a timeout. mu is locked.
 func (ds *Doors) watchIdle(set *config.Settings) {
 	if set.Network.Timeout > 0 && ds.serving && !ds.closed && ds.idle == nil && len(ds.open) > 0 {
 		ds.idle = ds.sh.Keyspace.Clock().AfterFunc(time.Second, ds.endIdle)
 	}
 }
 
-// endIdle ends the clients of peers that have been idle for longer than the timeout, as CLIENT KILL does. The activity of
-// several clients of one peer counts for all of them. A peer that waits or has subscribed is not idle.
+// endIdle ends the clients of peers that have been idle for longer than the timeout, as CLIENT KILL does. The
+// activity of several clients of one peer counts for all of them. A peer that is blocked or has subscribed is not
+// idle.
 func (ds *Doors) endIdle() {
 	set := ds.sh.Config.Get()
 	if set.Network.Timeout > 0 {
@@ -125,7 +126,7 @@ func (ds *Doors) checkUser(k *door.Kind, set *config.Settings) error {
 	return nil
 }
 
-// Follow puts changes of the doors' directives into effect from now on.
+// Follow applies changes of the doors' directives from now on.
 func (ds *Doors) Follow() {
 	var names []string
 	for _, k := range door.Kinds() {
@@ -141,8 +142,8 @@ func (ds *Doors) Follow() {
 	}, "timeout")
 }
 
-// update opens doors where new settings say, and then closes those that were somewhere else. If it fails all are as they
-// were.
+// update opens doors at the addresses of new settings, and then closes those at other addresses. If it fails, all
+// doors stay unchanged.
 func (ds *Doors) update(old, set *config.Settings) error {
 	failed, opened := config.ChangeError{}, map[string]*openDoor{}
 	for _, k := range door.Kinds() {
@@ -159,7 +160,7 @@ func (ds *Doors) update(old, set *config.Settings) error {
 			failed[k.AddressDirective()] = err
 			continue
 		}
-		opened[k.Name] = d // or nil, which closes it
+		opened[k.Name] = d // nil closes the door
 	}
 	if len(failed) > 0 {
 		closeUnused(opened)
@@ -183,8 +184,8 @@ func closeUnused(list map[string]*openDoor) {
 	}
 }
 
-// replace puts doors, or nil for none, in the places of those that have the same names. The address of a door that goes is
-// free when it returns. Its peers are disconnected in the background: one of them may wait for this.
+// replace replaces doors by name; nil removes one. The addresses of removed doors are free when it returns. Their
+// peers are disconnected in the background: one of them may be waiting for this.
 func (ds *Doors) replace(with map[string]*openDoor) error {
 	if !ds.put(with) {
 		closeUnused(with)
@@ -217,7 +218,7 @@ func (ds *Doors) put(with map[string]*openDoor) bool {
 	return true
 }
 
-// noteEvents computes the classes of events that clients of doors can hear. mu is locked.
+// noteEvents computes the classes of events that clients of doors can subscribe to. mu is locked.
 func (ds *Doors) noteEvents() {
 	var classes engine.EventClass
 	for _, d := range ds.open {
@@ -227,7 +228,7 @@ func (ds *Doors) noteEvents() {
 	ds.sh.DoorEvents.Store(uint32(classes))
 }
 
-// all returns the doors that are open, in order of their names.
+// all returns the open doors in order of their names.
 func (ds *Doors) all() []*openDoor {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -249,7 +250,7 @@ func (ds *Doors) Addr(name string) net.Addr {
 	return nil
 }
 
-// End closes a door, in the background, if it is open and a directive of it has the value.
+// End closes an open door, in the background, if one of its directives has the value.
 func (ds *Doors) End(name, directive, value string) {
 	for _, d := range ds.all() {
 		if d.kind.Name != name || d.Setting(directive) != value {
@@ -257,7 +258,7 @@ func (ds *Doors) End(name, directive, value string) {
 		}
 		d.Log().Info("a client closes a door", "door", name)
 		if e, ok := d.door.(door.Ender); ok {
-			e.End() // Serve returns, which removes it
+			e.End() // Serve then returns and removes the door
 		} else {
 			ds.remove(d)
 		}
@@ -274,7 +275,7 @@ func (ds *Doors) StopListening() {
 	}
 }
 
-// Close closes all doors, for good, and returns when no goroutine of theirs is left.
+// Close closes all doors for good, and returns when all their goroutines have ended.
 func (ds *Doors) Close() {
 	ds.StopListening()
 	ds.mu.Lock()
@@ -289,7 +290,7 @@ func (ds *Doors) Close() {
 	ds.running.Wait()
 }
 
-// remove forgets a door that has ended by itself, unless it is being closed.
+// remove removes a door that has ended by itself, unless it is already being closed.
 func (ds *Doors) remove(d *openDoor) (removed bool) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -302,7 +303,7 @@ func (ds *Doors) remove(d *openDoor) (removed bool) {
 	return true
 }
 
-// maxConns returns how many connections all doors may have together.
+// maxConns returns the limit of connections of all doors together.
 func (ds *Doors) maxConns() int64 {
 	most := ds.sh.Host.MaxClients()
 	if n := int64(ds.sh.Config.Get().Network.DoorMaxClients); n > 0 {

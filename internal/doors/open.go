@@ -21,9 +21,9 @@ type openDoor struct {
 	kind     *door.Kind
 	door     door.Door
 	listener net.Listener
-	set      atomic.Pointer[config.Settings] // those that are about to be in effect, if they are changing
+	set      atomic.Pointer[config.Settings] // the settings, new ones before they take effect
 
-	ending  chan struct{} // closed when it is being closed
+	ending  chan struct{} // closed when the door begins to close
 	serving bool          // protected by Doors.mu
 	served  chan struct{} // closed when Serve has returned
 
@@ -32,7 +32,8 @@ type openDoor struct {
 	sessions                 session.Door
 }
 
-// openDoor opens a door as the settings say; it is nil if they say that there is none. It does not serve yet.
+// openDoor opens the door of a kind with settings; it returns nil if the settings have no such door. The door does
+// not serve yet.
 func (ds *Doors) openDoor(k *door.Kind, set *config.Settings) (*openDoor, error) {
 	l, err := ds.listen(k, set)
 	if err != nil || l == nil {
@@ -47,7 +48,7 @@ func (ds *Doors) openDoor(k *door.Kind, set *config.Settings) (*openDoor, error)
 	return d, nil
 }
 
-// listen begins to listen where the settings say that a door is; l is nil if they say that there is none.
+// listen listens on the door's address in the settings; l is nil if there is none.
 func (ds *Doors) listen(k *door.Kind, set *config.Settings) (l net.Listener, err error) {
 	if k.PortDirective == "" {
 		network, address, err := k.ParseAddress(set.Registered[k.Directive()])
@@ -63,7 +64,7 @@ func (ds *Doors) listen(k *door.Kind, set *config.Settings) (l net.Listener, err
 	return ds.o.Listeners.OpenCombined(set, endpoints)
 }
 
-// serve has peers accepted in the background. Doors.mu is locked.
+// serve accepts peers in the background. Doors.mu is locked.
 func (d *openDoor) serve() {
 	d.serving = true
 	log := d.Log().With("door", d.kind.Name, "address", d.listener.Addr().String())
@@ -82,7 +83,7 @@ func (d *openDoor) serve() {
 	})
 }
 
-// close disconnects all peers and returns when nothing of the door is left. Doors does not have it any more.
+// close disconnects all peers and returns when the door has ended. Doors does not have it any more.
 func (d *openDoor) close() {
 	close(d.ending)
 	d.listener.Close()
@@ -150,7 +151,7 @@ func (d *openDoor) enter(e session.Entrance) (door.Client, error) {
 	return door.NewClient(c), nil
 }
 
-// InfoSections returns the sections of INFO of the doors that are open.
+// InfoSections returns the sections of INFO of the open doors.
 func (ds *Doors) InfoSections() (sections []servercommands.InfoSection) {
 	for _, d := range ds.all() {
 		name := strings.ReplaceAll(d.kind.Name, "-", "_")
@@ -160,7 +161,7 @@ func (ds *Doors) InfoSections() (sections []servercommands.InfoSection) {
 	return sections
 }
 
-// info writes the door's section: the fields of every door, and its own ones, each with a prefix.
+// info writes the door's section: the common fields with the prefix common, and its own fields with the prefix own.
 func (d *openDoor) info(b *servercommands.InfoText, common, own string) {
 	b.Text(common+"address", d.listener.Addr().String())
 	b.Number(common+"connections", d.conns.Load())

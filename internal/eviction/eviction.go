@@ -1,6 +1,6 @@
-// Package eviction keeps the memory of data and clients within maxmemory: beyond it keys are evicted, values leave memory
-// for the store, or commands are refused. Package session counts the memory of clients and asks for room before a command
-// that needs memory.
+// Package eviction keeps the memory of data and clients within maxmemory: above it, keys are evicted, values are
+// moved to the store, or commands are refused. Package session counts the memory of clients and asks for room before
+// a command that needs memory.
 package eviction
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/atomredis/atomredis/internal/session"
 )
 
-// Eviction makes room in memory. Its methods may be called from any goroutine.
+// Eviction makes room in memory. Any goroutine may call its methods.
 type Eviction struct {
 	sh *session.Shared
 	ks *engine.Keyspace
@@ -22,15 +22,15 @@ type Eviction struct {
 	// restricted.
 	replayed func() bool
 
-	tiering sync.Mutex // held by the one who calls SetTier; taken before any shard
+	tiering sync.Mutex // held during SetTier; taken before any shard
 
-	// Times are those of Shared.Ticks.
-	since atomic.Int64 // when the limit was first seen to be exceeded; 0 if it is not
-	total atomic.Int64 // ns for which it was exceeded before
+	// Times are from Shared.Ticks.
+	since atomic.Int64 // when the present excess was first seen; 0 within the limit
+	total atomic.Int64 // ns of earlier excesses
 	asked atomic.Int64 // when a checkpoint was last asked for
-	later atomic.Int64 // until when nothing more can leave memory
+	later atomic.Int64 // until this time no more values can leave memory
 
-	mu      sync.Mutex // protects what follows; a leaf in the order of locks
+	mu      sync.Mutex // protects the fields below; a leaf in the order of locks
 	timer   engine.Timer
 	closed  bool
 	running sync.WaitGroup // timers that have fired and not finished
@@ -41,7 +41,7 @@ func New(sh *session.Shared, replayed func() bool) *Eviction {
 	return &Eviction{sh: sh, ks: sh.Keyspace, replayed: replayed}
 }
 
-// Apply puts the settings about memory into effect.
+// Apply applies the settings about memory.
 func (e *Eviction) Apply(set *config.Settings) {
 	e.sh.Limits.Memory.Store(int64(set.Memory.Max))
 	e.sh.Limits.Clients.Store(clientLimit(&set.Memory))
@@ -49,18 +49,18 @@ func (e *Eviction) Apply(set *config.Settings) {
 	e.ks.SetEviction(set.Memory.Eviction)
 }
 
-// Follow puts changes of the settings about memory into effect from now on.
+// Follow applies changes of the settings about memory from now on.
 func (e *Eviction) Follow() {
 	e.sh.Config.Follow(func(set *config.Settings) {
 		e.Apply(set)
-		e.Schedule(0) // a guard may be held, under which nothing can be evicted
+		e.Schedule(0) // by a timer, because a guard may be held, under which nothing can be evicted
 	}, "maxmemory", "maxmemory-policy", "tier", "maxmemory-samples", "lfu-log-factor", "lfu-decay-time",
 		"maxmemory-clients", "client-output-buffer-limit")
 }
 
-// MakeRoom implements session.Host: it evicts keys until data and clients are within maxmemory, but only for as long as
-// maxmemory-eviction-tenacity allows. A timer does the rest. No guard may be held. Before the journal has been read no
-// keys can be evicted.
+// MakeRoom implements session.Host: it evicts keys until data and clients are within maxmemory, but only for as long
+// as maxmemory-eviction-tenacity allows. A timer continues. No guard may be held. No keys are evicted before the
+// journal has been read.
 func (e *Eviction) MakeRoom(now int64) session.Room {
 	if e.sh.Restricted.Load() && !e.replayed() {
 		return session.RoomEnough
@@ -87,7 +87,7 @@ func (e *Eviction) MakeRoom(now int64) session.Room {
 		return session.RoomNowhere
 	}
 	e.note(false)
-	if relief == engine.Relieved { // the time is over
+	if relief == engine.Relieved { // only the time limit ended it
 		e.Schedule(0)
 		return session.RoomSoon
 	}
@@ -99,10 +99,10 @@ func (e *Eviction) MakeRoom(now int64) session.Room {
 	return session.RoomLater
 }
 
-// keysPerCheck is after how many evicted keys the clock is read.
+// keysPerCheck is the number of evicted keys between readings of the clock.
 const keysPerCheck = 16
 
-// evict evicts keys for as long as one command may.
+// evict evicts keys within the time limit of one command.
 func (e *Eviction) evict(now int64, set *config.Settings) engine.Relief {
 	limit, start, n := timeLimit(set.Memory.EvictionTenacity), e.sh.Ticks(), 0
 	relief := e.ks.Evict(now, func() bool {
@@ -121,12 +121,12 @@ func (e *Eviction) over() bool {
 	return limit != 0 && e.sh.UsedMemory() > limit
 }
 
-// elsewhere reports whether the server that the data come from evicts, and this one does not.
+// elsewhere reports whether the server's master or leader evicts, and not this server.
 func (e *Eviction) elsewhere(set *config.Settings) bool {
 	return set.Clients.ImportMode || e.sh.Following.Load() || e.sh.Replica.Following() && set.Replication.IgnoreMaxMemory
 }
 
-// switchTier makes values leave memory, or stay in it, as the settings say. No guard may be held.
+// switchTier lets values leave memory or not, as configured. No guard may be held.
 func (e *Eviction) switchTier() {
 	if on := e.tiers(); on != e.sh.Tiered.Load() {
 		e.tiering.Lock()
@@ -137,7 +137,7 @@ func (e *Eviction) switchTier() {
 	}
 }
 
-// tiers reports whether values leave memory.
+// tiers reports whether values may leave memory.
 func (e *Eviction) tiers() bool {
 	return e.sh.Limits.Memory.Load() != 0 && e.sh.Storage != nil && e.sh.Config.Get().Memory.Eviction.Tiers()
 }
@@ -184,8 +184,7 @@ func (e *Eviction) Exceeded() (current, total int64) {
 // ResetStats sets the total of Exceeded to zero.
 func (e *Eviction) ResetStats() { e.total.Store(0) }
 
-// retryAfter is the interval between attempts to make room if nothing can leave memory before it is stored: an attempt
-// takes time.
+// retryAfter is the interval between attempts to make room while values must be stored first: an attempt takes time.
 const retryAfter = 20 * time.Millisecond
 
 // Schedule makes a timer call MakeRoom after some time.
@@ -222,11 +221,11 @@ func (e *Eviction) Close() {
 // checkpointInterval is the least time in ns between two checkpoints that are made for more room.
 const checkpointInterval = 100e6
 
-// askForCheckpoint begins a checkpoint, after which values can leave memory. If one is under way the next attempt to make
-// room asks again.
+// askForCheckpoint begins a checkpoint, after which values can leave memory. If one is under way, the next attempt
+// to make room asks again.
 func (e *Eviction) askForCheckpoint() {
 	last, now := e.asked.Load(), e.sh.Ticks()
 	if now-last >= checkpointInterval && e.asked.CompareAndSwap(last, now) {
-		_ = e.sh.Storage.Begin() // which fails if one is under way
+		_ = e.sh.Storage.Begin() // fails if one is under way
 	}
 }

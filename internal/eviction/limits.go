@@ -7,7 +7,7 @@ import (
 	"github.com/atomredis/atomredis/internal/config"
 )
 
-// timeLimit returns how many ns one command may evict keys for.
+// timeLimit returns how long one command may evict keys, in ns.
 func timeLimit(tenacity int) int64 {
 	const least = 500 * time.Microsecond
 	switch {
@@ -19,8 +19,8 @@ func timeLimit(tenacity int) int64 {
 	return int64(least) * int64(tenacity) / 10
 }
 
-// minClientLimit is the smallest effective maxmemory-clients in bytes: with less no client could send the command that
-// raises it.
+// minClientLimit is the smallest effective maxmemory-clients in bytes: below it, no client could send the command
+// that raises it.
 const minClientLimit = 128 << 10
 
 // clientLimit returns maxmemory-clients in bytes.
@@ -40,8 +40,8 @@ func clientLimit(memory *config.MemorySettings) int64 {
 // unstoredPart is the fraction of maxmemory, as a divisor, that may be journalled before a checkpoint stores it.
 const unstoredPart = 8
 
-// CheckpointSize returns how long the journal may grow, in bytes, until a checkpoint makes it short again: values can leave
-// memory only once they are stored.
+// CheckpointSize returns the length of the journal in bytes at which a checkpoint begins: values can leave memory
+// only once they are stored.
 func CheckpointSize(set *config.Settings) int64 {
 	size := int64(set.Persistence.CheckpointSize)
 	if set.Memory.Max != 0 && set.Memory.Eviction.Tiers() {

@@ -28,7 +28,7 @@ func TestTenacityIsATimeLimit(t *testing.T) {
 	}
 }
 
-// With tiered values the journal stays short against maxmemory.
+// With tiered values the journal stays short compared to maxmemory.
 func TestCheckpointsComeBeforeMemoryIsFull(t *testing.T) {
 	tier := engine.Eviction{Policy: engine.Tier}
 	for _, c := range []struct {

@@ -2,9 +2,9 @@ package eviction
 
 import "math"
 
-// This file is for tests, which must decide when values leave memory.
+// This file is for tests that must control when values leave memory.
 
-// HoldValues keeps all values in memory, as if nothing could leave it, until it is called with false.
+// HoldValues(true) keeps all values in memory until HoldValues(false).
 func (e *Eviction) HoldValues(hold bool) {
 	until := int64(0)
 	if hold {

@@ -1,4 +1,4 @@
-// Package family says in which family of addresses a listener belongs.
+// Package family finds the address family of a listener.
 package family
 
 import (
@@ -6,8 +6,9 @@ import (
 	"net/netip"
 )
 
-// Network returns the network for net.Listen at an address of TCP, a host and a port: that of the family of its host, so
-// that 0.0.0.0 takes no connections of IPv6, and :: none of IPv4. It is "tcp" if the host is a name, or is missing.
+// Network returns the network for net.Listen at a TCP address, a host and a port. It follows the host's family, so
+// that 0.0.0.0 accepts no IPv6 connections, and :: no IPv4 connections. It is "tcp" if the host is a name or
+// missing.
 func Network(address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

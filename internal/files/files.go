@@ -1,4 +1,4 @@
-// Package files watches files for changes, explains errors of the file system, creates directories that can be undone, and
+// Package files detects changes of files, explains errors of the file system, creates directories with an undo, and
 // replaces files atomically.
 package files
 
@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// States tells of files, by name, what changes when they do. Files that are missing are not in it.
+// States are the states of files by name, to detect changes. Missing files are not in it.
 type States map[string]os.FileInfo
 
 // Stat returns the states of files.
@@ -26,7 +26,7 @@ func Stat(names ...string) States {
 	return states
 }
 
-// Equal reports whether the files are as they were.
+// Equal reports whether the files are unchanged since before.
 func (s States) Equal(before States) bool {
 	if len(s) != len(before) {
 		return false
@@ -40,7 +40,7 @@ func (s States) Equal(before States) bool {
 	return true
 }
 
-// Reason returns the innermost cause of an error: what the system said, as C libraries write it.
+// Reason returns the innermost cause of an error, with the text of C libraries for errors of the system.
 func Reason(err error) string {
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		text := errno.Error()
@@ -55,10 +55,10 @@ func Reason(err error) string {
 	}
 }
 
-// MakeDir makes a directory and those above it that do not exist. undo removes the directories that were made, as far as
-// they are empty.
+// MakeDir makes a directory and those above it that do not exist. undo removes those of the created directories that
+// are empty.
 func MakeDir(dir string, perm os.FileMode) (undo func(), err error) {
-	var missing []string // the innermost first
+	var missing []string // the deepest first
 	for p := filepath.Clean(dir); ; p = filepath.Dir(p) {
 		if _, err := os.Stat(p); !errors.Is(err, os.ErrNotExist) {
 			break
@@ -79,9 +79,9 @@ func MakeDir(dir string, perm os.FileMode) (undo func(), err error) {
 	return undo, nil
 }
 
-// Replace writes a temporary file with write, and renames it to name once it is complete and on the disk.
+// Replace writes a temporary file with write, and renames it to name once it is complete and on disk.
 func Replace(name string, write func(w io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".tmp*") // for its owner alone
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".tmp*") // only the owner can access it
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
-// Package house has the rules about who may import whom: the table of packages in docs/architecture.md, which a test
-// compares with the code.
+// Package house tests the rules about imports: it compares the table of packages in docs/architecture.md with the
+// code.
 package house
 
 import (
@@ -28,14 +28,14 @@ const (
 
 var update = flag.Bool("update", false, "write the numbers of lines that are far off into the table")
 
-// row is a line of the table. A package is named by its folder, "." is that of the root.
+// row is a line of the table. A package is named by its folder; "." is the root.
 type row struct {
 	what  string
 	lines int
-	may   []string // patterns as of path.Match, of packages of ours and of libraries
+	may   []string // patterns of path.Match for packages, ours and those of libraries
 }
 
-// pkg is a package as it is.
+// pkg is a package of the code.
 type pkg struct {
 	ImportPath, Dir string
 	Imports         []string
@@ -43,7 +43,7 @@ type pkg struct {
 	IgnoredGoFiles  []string // for other systems
 }
 
-// Nobody imports what the table does not allow, every package is in the table, and the numbers of lines are about
+// No package imports what the table forbids, every package is in the table, and the numbers of lines are about
 // right.
 func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {
 	table := readTable(t)
@@ -80,7 +80,7 @@ func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {
 	}
 }
 
-// The root has few folders, so that a stranger finds what programs may import.
+// The root has few folders, so that newcomers find the packages that programs may import.
 func TestTheRootHasFewFolders(t *testing.T) {
 	cmd := exec.Command("git", "ls-files")
 	cmd.Dir = "../.."
@@ -97,8 +97,8 @@ func TestTheRootHasFewFolders(t *testing.T) {
 	require.LessOrEqual(t, len(folders), 24, folders)
 }
 
-// No package is so large that nobody can know it. The server composes, starts and stops: whatever is long there is a room
-// of its own.
+// Packages stay small enough to understand. The server only composes, starts and stops: long parts of it become
+// packages of their own.
 func TestPackagesAreNotTooLarge(t *testing.T) {
 	for _, p := range packages(t) {
 		name, _ := nameOf(p.ImportPath)
@@ -132,7 +132,7 @@ func TestTheMapNamesFilesThatExist(t *testing.T) {
 	}
 }
 
-// linesOf counts the lines of a file that is no test.
+// linesOf counts the lines of a file; test files have 0.
 func linesOf(t *testing.T, p pkg, file string) int {
 	if strings.HasSuffix(file, "_test.go") {
 		return 0
@@ -142,7 +142,7 @@ func linesOf(t *testing.T, p pkg, file string) int {
 	return bytes.Count(content, []byte("\n"))
 }
 
-// A program that embeds the server has the doors that it imports and no others, and their libraries only with them.
+// A program that embeds the server links only the doors that it imports, and their libraries only with them.
 func TestDoorsAreInProgramsThatImportThem(t *testing.T) {
 	cmd := exec.Command("go", "list", "-deps", ".", "./memory", "./atomredistest", "./atom", "./pressure")
 	cmd.Dir = "../.."
@@ -150,7 +150,7 @@ func TestDoorsAreInProgramsThatImportThem(t *testing.T) {
 	require.NoError(t, err)
 	for name := range strings.Lines(string(out)) {
 		switch strings.TrimSpace(name) {
-		case module + "/doors/door": // what all doors have in common, and the Go API is made of
+		case module + "/doors/door": // the common code of doors and of the Go API
 			continue
 		case module + "/internal/wire/peer", module + "/internal/wire/peer/old": // the framing between servers
 			continue
@@ -162,7 +162,7 @@ func TestDoorsAreInProgramsThatImportThem(t *testing.T) {
 	}
 }
 
-// nameOf returns the folder of a package of ours; of others it is the path.
+// nameOf returns the folder of a package of this module, and the path of any other.
 func nameOf(importPath string) (name string, ours bool) {
 	name, ours = strings.CutPrefix(importPath, module)
 	if name = strings.TrimPrefix(name, "/"); ours && name == "" {
@@ -179,7 +179,7 @@ func (r row) allows(imported string) bool {
 	return slices.ContainsFunc(r.may, func(pattern string) bool { return matches(pattern, imported) })
 }
 
-// matches reports whether a pattern means a package. That of a library is part of its path.
+// matches reports whether a pattern matches a package. A library's pattern matches a part of its path.
 func matches(pattern, importPath string) bool {
 	name, ours := nameOf(importPath)
 	if !ours {
@@ -229,7 +229,7 @@ func readTable(t *testing.T) map[string]row {
 	return table
 }
 
-// cellsOf returns the four cells of a row that begins with a name in backquotes.
+// cellsOf returns the four cells of a row that begins with a name in backticks.
 func cellsOf(line string) (cells []string, ok bool) {
 	if !strings.HasPrefix(line, "| `") {
 		return nil, false
@@ -241,13 +241,13 @@ func cellsOf(line string) (cells []string, ok bool) {
 	return cells, len(cells) == 4
 }
 
-// farOff reports whether a number of lines in the table says too little about a package that has so many.
+// farOff reports whether a number of lines in the table is too far from the real one.
 func farOff(said, lines int) bool {
 	return math.Abs(float64(said-lines)) > 100+float64(lines)/4
 }
 
-// writeLines writes those numbers of lines into the table that are far off: each other would be a conflict between two
-// changes that have nothing to do with each other.
+// writeLines corrects the numbers of lines in the table that are far off. Correcting others would only cause merge
+// conflicts between unrelated changes.
 func writeLines(t *testing.T, lines map[string]int) {
 	content, err := os.ReadFile("../../" + doc)
 	require.NoError(t, err)

@@ -14,14 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// public are the packages that programs import, by folder, each with the most modules that one may need beside ours.
+// public are the packages that programs import, by folder, each with its largest number of other modules.
 var public = map[string]int{".": 48, "atom": 8, "atomredistest": 11, "doors/door": 4, "doors/http": 13, "doors/perper-grpc": 10,
 	"doors/perper-ignite": 4, "doors/sentinel": 4, "doors/skein": 10, "doors/spiderq": 4, "memory": 11, "pressure": 6, "search": 5}
 
-// links is the folder with a file for each public package: what a program on Linux links that imports it.
+// links is the folder with a file for each public package: what a program on Linux links if it imports the package.
 const links = "docs/links"
 
-// What the public packages link stands in docs/links: a library that comes in unseen fails this test.
+// docs/links lists what the public packages link, so a library that is added unnoticed fails this test.
 func TestPublicPackagesLinkWhatIsListed(t *testing.T) {
 	listed, err := os.ReadDir("../../" + links)
 	require.NoError(t, err)
@@ -50,8 +50,8 @@ func TestPublicPackagesLinkWhatIsListed(t *testing.T) {
 	}
 }
 
-// The binary is built without the pages of gRPC's traces. Their templates call methods by name, so that the linker has to
-// keep all that any type has: a quarter of the binary.
+// The binary is built without the trace pages of gRPC. Their templates call methods by name, which forces the linker
+// to keep all methods of all types: a quarter of the binary.
 func TestTheBinaryIsBuiltWithoutTraces(t *testing.T) {
 	const tag = "-tags grpcnotrace"
 	for _, file := range []string{"Makefile", "packaging/Dockerfile", "packaging/build.sh"} {
@@ -66,8 +66,9 @@ func TestTheBinaryIsBuiltWithoutTraces(t *testing.T) {
 	require.NotContains(t, strings.Fields(string(out)), "golang.org/x/net/trace")
 }
 
-// linked returns what a program links that imports a package: modules, and their packages indented below them. Packages of
-// ours are left out, which docs/architecture.md has; of the standard library are those that are imported from outside of it.
+// linked returns what a program links if it imports a package: modules, and their packages indented below them. It
+// leaves out this module's packages, which docs/architecture.md has; of the standard library it has packages that
+// are imported from outside of it.
 func linked(t *testing.T, folder string) (text string, modules []string) {
 	cmd := exec.Command("go", "list", "-pgo=off", "-deps",
 		"-f", `{{with .Module}}{{.Path}} {{$.ImportPath}} {{join $.Imports " "}}{{end}}`, "./"+folder)

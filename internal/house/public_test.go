@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A program can name every type that it gets from a public package or has to give to one.
+// A program can name every type in the API of a public package.
 func TestPublicPackagesShowNoInternalTypes(t *testing.T) {
 	exports := exported(t)
 	imp := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
@@ -39,7 +39,7 @@ func TestPublicPackagesShowNoInternalTypes(t *testing.T) {
 	require.Greater(t, checked, 100)
 }
 
-// exported returns where the export data of the public packages and of all that they import are.
+// exported returns the files with the export data of the public packages and all their imports.
 func exported(t *testing.T) map[string]string {
 	args := []string{"list", "-pgo=off", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"}
 	for folder := range public {
@@ -58,8 +58,8 @@ func exported(t *testing.T) map[string]string {
 	return files
 }
 
-// hiddenTypes returns the types of internal packages that an exported name shows: as the type of a value, among parameters
-// and results, and in exported fields and methods.
+// hiddenTypes returns the types of internal packages that an exported name exposes: as its type, in parameters and
+// results, and in exported fields and methods.
 func hiddenTypes(o types.Object) (hidden []string) {
 	seen := map[types.Type]bool{}
 	var visit func(t types.Type)

@@ -14,11 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// seeded are the functions of math/rand and math/rand/v2 that take a seed or a source that has one; and types.
+// seeded are the functions of math/rand and math/rand/v2 that take a seed or a seeded source, and the types.
 var seeded = []string{"New", "NewPCG", "NewChaCha8", "NewSource", "NewZipf", "Rand", "Source", "PCG", "ChaCha8", "Zipf"}
 
-// Tests take random numbers from a seed of their own or from internal/testing/testseed, so that `make test` draws no new ones.
-// What conformance and internal/testing have beside tests is there for tests.
+// Tests take random numbers from their own seed or from internal/testing/testseed, so that `make test` draws no new
+// ones. All files of conformance and internal/testing count as tests.
 func TestTestsDrawNoNewRandomNumbers(t *testing.T) {
 	files, checked := 0, 0
 	require.NoError(t, filepath.WalkDir("../..", func(name string, entry fs.DirEntry, err error) error {

@@ -7,7 +7,7 @@ import (
 	"github.com/atomredis/atomredis/internal/config"
 )
 
-// OpenCombined opens one listener for all of the endpoints. The caller accepts from it and closes it.
+// OpenCombined opens one listener for all endpoints. The caller accepts from it and closes it.
 func (ls *Listeners) OpenCombined(set *config.Settings, endpoints []config.Endpoint) (net.Listener, error) {
 	opened, err := ls.open(set, endpoints)
 	switch {
@@ -30,13 +30,13 @@ type combined struct {
 	running  sync.WaitGroup
 }
 
-// accepted is a result of Accept of one of them.
+// accepted is a result of Accept of one listener.
 type accepted struct {
 	conn net.Conn
 	err  error
 }
 
-// combine returns a listener that has the connections of all the others, and closes them.
+// combine returns a listener that accepts the connections of all listeners in list, and closes them.
 func combine(list []*listener) *combined {
 	l := &combined{all: list, accepted: make(chan accepted), closed: make(chan struct{})}
 	for _, one := range list {
@@ -80,5 +80,5 @@ func (l *combined) Close() error {
 	return nil
 }
 
-// Addr implements net.Listener: it is that of the first.
+// Addr implements net.Listener: it returns the address of the first listener.
 func (l *combined) Addr() net.Addr { return l.all[0].Addr() }

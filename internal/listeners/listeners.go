@@ -1,5 +1,5 @@
-// Package listeners holds the sockets on which a server's clients connect: those of bind, port, tls-port and unixsocket,
-// and those that a program has handed over. The first three can change while the server runs. Sockets that a change keeps
+// Package listeners holds a server's listening sockets: those of bind, port, tls-port and unixsocket, and those that
+// a program has passed. The first three directives can change while the server runs. Sockets that a change keeps
 // stay open, and so do the connections of clients.
 package listeners
 
@@ -21,31 +21,32 @@ import (
 	"github.com/atomredis/atomredis/internal/transport"
 )
 
-// DefaultGrace is how long clients wait in the queue of a socket while stored data is read, before they are accepted and
-// get LOADING. Programs that connect as soon as a server listens do not expect that error of one with little data.
+// DefaultGrace is how long clients wait in the queue of a socket while stored data is read, before they are accepted
+// and get LOADING. Programs that connect as soon as a server listens do not expect that error if there is little
+// data.
 const DefaultGrace = 300 * time.Millisecond
 
-// Listeners are the sockets of a server. Their methods may be called from any goroutine.
+// Listeners are the listening sockets of a server. Any goroutine may call their methods.
 type Listeners struct {
 	// Grace is DefaultGrace; only tests change it.
 	Grace time.Duration
 
 	config *config.Config
 	log    *slog.Logger
-	// Attach sets these.
+	// Set by Attach.
 	tls             *tlsconfig.TLS
 	sockets, others transport.Transport
 
-	mu      sync.Mutex // protects what follows, and is held while sockets are opened and closed
+	mu      sync.Mutex // protects the fields below, and is held while sockets are opened and closed
 	all     []*listener
-	serving bool // from Open on; before that no change has an effect
+	serving bool // set by Open; before, changes have no effect
 	closed  bool
 }
 
-// listener is one of them.
+// listener is a listening socket.
 type listener struct {
 	net.Listener
-	// at is its name in the configuration; zero for a Unix socket, and for one that a program has handed over.
+	// at is its endpoint in the configuration; zero for a Unix socket, and for one that a program has passed.
 	at config.Endpoint
 	// stop ends accepting and frees the address at once. It is nil before the listener is served.
 	stop func()
@@ -66,7 +67,7 @@ func closeAll(list []*listener) {
 	}
 }
 
-// New returns Listeners with those that a program has handed over.
+// New returns Listeners with the sockets that a program has passed.
 func New(conf *config.Config, log *slog.Logger, given []net.Listener) *Listeners {
 	ls := &Listeners{Grace: DefaultGrace, config: conf, log: log}
 	for _, l := range given {
@@ -75,7 +76,7 @@ func New(conf *config.Config, log *slog.Logger, given []net.Listener) *Listeners
 	return ls
 }
 
-// Wanted reports whether there are listeners, or will be once they are opened.
+// Wanted reports whether there are listeners, or Open will make some.
 func (ls *Listeners) Wanted() bool {
 	set := ls.config.Get()
 	return len(ls.all) > 0 || set.Network.Port != 0 || set.TLS.Port != 0 || set.Network.UnixSocket != ""
@@ -90,7 +91,7 @@ func (ls *Listeners) Attach(t *tlsconfig.TLS, sockets, others transport.Transpor
 	}, "bind", "port", "tls-port")
 }
 
-// openEndpoint begins to listen; l is nil if the address is optional and the machine does not have it.
+// openEndpoint listens on an endpoint; l is nil if the address is optional and the machine does not have it.
 func openEndpoint(e config.Endpoint, set *config.Settings) (l net.Listener, err error) {
 	network, host := "tcp", e.Host
 	switch host {
@@ -106,7 +107,7 @@ func openEndpoint(e config.Endpoint, set *config.Settings) (l net.Listener, err 
 	return l, err
 }
 
-// open begins to listen at all of the endpoints, or at none if there is an error.
+// open listens on all endpoints, or on none if there is an error.
 func (ls *Listeners) open(set *config.Settings, list []config.Endpoint) (opened []*listener, err error) {
 	for _, e := range list {
 		var l net.Listener
@@ -128,7 +129,8 @@ func (ls *Listeners) open(set *config.Settings, list []config.Endpoint) (opened 
 	return opened, nil
 }
 
-// serve makes the transports accept clients from listeners that are not served yet. After an error all are closed.
+// serve makes the transports accept clients from listeners that are not served yet. On an error it closes all of
+// them.
 func (ls *Listeners) serve(list []*listener) error {
 	for _, l := range list {
 		if l.stop != nil {
@@ -136,7 +138,7 @@ func (ls *Listeners) serve(list []*listener) error {
 		}
 		by := ls.others
 		switch l.Listener.(type) {
-		case *net.TCPListener, *net.UnixListener: // others have TLS, or are of a program's own kind
+		case *net.TCPListener, *net.UnixListener: // others use TLS, or are a program's own
 			by = ls.sockets
 		}
 		stop, err := by.Listen(l.Listener)
@@ -149,7 +151,7 @@ func (ls *Listeners) serve(list []*listener) error {
 	return nil
 }
 
-// Open opens the addresses of the configuration. AcceptSoon has them served.
+// Open opens the addresses of the configuration. AcceptSoon must follow.
 func (ls *Listeners) Open() error {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -173,7 +175,7 @@ func (ls *Listeners) Open() error {
 	return nil
 }
 
-// AcceptSoon has clients accepted after Grace. now has them accepted at once, and returns the error if that is impossible.
+// AcceptSoon starts to accept clients after Grace. now starts at once, and returns the error if that fails.
 func (ls *Listeners) AcceptSoon() (now func() error) {
 	accept := sync.OnceValue(func() error {
 		ls.mu.Lock()
@@ -195,8 +197,8 @@ var (
 	errBind   = errors.New("Failed to bind to specified addresses.")
 )
 
-// update makes the server listen where new settings say. Sockets that both settings have stay as they are. New sockets are
-// opened before old ones are closed, unless an old one may be in the way of a new one, as 127.0.0.1 is of *. If it fails
+// update makes the server listen on the addresses of new settings. Sockets in both settings stay open. New sockets
+// are opened before old ones are closed, unless an old one may block a new one, as 127.0.0.1 blocks *. If it fails,
 // the server listens where it did before.
 func (ls *Listeners) update(old, set *config.Settings) error {
 	ls.mu.Lock()
@@ -234,8 +236,8 @@ func (ls *Listeners) update(old, set *config.Settings) error {
 	return nil
 }
 
-// compare returns the listeners that new settings keep and those that they do not, and the endpoints without a listener.
-// mu is locked.
+// compare returns the listeners that new settings keep, the obsolete ones, and the endpoints without a listener. mu
+// is locked.
 func (ls *Listeners) compare(set *config.Settings) (kept, obsolete []*listener, wanted []config.Endpoint) {
 	wanted = set.Endpoints()
 	for _, l := range ls.all {
@@ -255,7 +257,7 @@ func (ls *Listeners) compare(set *config.Settings) (kept, obsolete []*listener, 
 	return kept, obsolete, wanted
 }
 
-// reopen listens again where listeners were closed.
+// reopen listens again on the addresses of closed listeners.
 func (ls *Listeners) reopen(set *config.Settings, list []*listener) (opened []*listener) {
 	for _, l := range list {
 		again, err := ls.open(set, []config.Endpoint{l.at})
@@ -318,7 +320,7 @@ func (ls *Listeners) Shown() (list []string) {
 	return list
 }
 
-// Close closes all listeners for good. The transports, which are closed next, notice it then.
+// Close closes all listeners for good. The transports, which are closed next, then notice it.
 func (ls *Listeners) Close() error {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()

@@ -39,7 +39,7 @@ type listening struct {
 	t *testing.T
 }
 
-// startListening starts a server at a port of its own, as redis.conf would have it.
+// startListening starts a server on its own port, with settings as in redis.conf.
 func startListening(t *testing.T, o server.Options, port string, settings ...string) *listening {
 	conf := config.NewConfig()
 	conf.InMemory()
@@ -65,7 +65,7 @@ func (s *listening) at(port string) *testclient.Client {
 	return testclient.New(s.t, nc)
 }
 
-// requireNobodyAt fails if somebody listens on the port.
+// requireNobodyAt fails if the port accepts connections.
 func requireNobodyAt(t *testing.T, port string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:"+port)
@@ -92,7 +92,7 @@ func TestPortAndBindChangeWhileTheServerRuns(t *testing.T) {
 		requireNobodyAt(t, first)
 		require.Equal(t, `["port" "`+second+`"]`, c.Line("CONFIG GET port"), "a client that is connected stays")
 
-		// What cannot be had changes nothing, whichever directive comes first.
+		// A failed change changes nothing, whichever directive comes first.
 		require.Equal(t, portFailed, c.Line("CONFIG SET maxmemory 1000000000 port "+portOf(t, taken)))
 		require.Equal(t, bindFailed, c.Line("CONFIG SET timeout 9 bind 203.0.113.1"))
 		require.Equal(t, bindFailed, c.Line("CONFIG SET bind 203.0.113.1 port "+first))
@@ -102,7 +102,7 @@ func TestPortAndBindChangeWhileTheServerRuns(t *testing.T) {
 		require.Equal(t, "+PONG", s.at(second).Line("PING"))
 		requireNobodyAt(t, first)
 
-		// The old socket stands in the way of the new one.
+		// The old socket blocks the new one.
 		require.Equal(t, "+OK", c.Line("CONFIG SET bind *"))
 		require.Equal(t, "+PONG", s.at(second).Line("PING"))
 		require.Equal(t, bindFailed, c.Call("CONFIG", "SET", "bind", "127.0.0.1 127.0.0.1"))
@@ -123,8 +123,8 @@ func TestPortAndBindChangeWhileTheServerRuns(t *testing.T) {
 	})
 }
 
-// An address of one family takes connections of that family only, as in Redis: a firewall for one is no firewall for the
-// other.
+// An address of one family accepts only connections of that family, as in Redis: a firewall for one family does not
+// protect the other.
 func TestListenersBelongToOneFamily(t *testing.T) {
 	if l, err := net.Listen("tcp6", "[::1]:0"); err != nil {
 		t.Skip("this machine has no IPv6")
@@ -252,7 +252,7 @@ func TestListenersChangeAtAnyTime(t *testing.T) {
 	})
 }
 
-// failingListener cannot accept for the first times.
+// failingListener fails in the first calls of Accept.
 type failingListener struct {
 	net.Listener
 	failures atomic.Int32
@@ -265,7 +265,7 @@ func (l *failingListener) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-// A server that was out of files accepts clients again, and can be closed while it waits for that.
+// A server that had no free file descriptor accepts clients again, and can be closed while it waits for one.
 func TestClientsAreAcceptedAfterAFailure(t *testing.T) {
 	for _, failures := range []int32{3, math.MaxInt32} {
 		tcp, err := net.Listen("tcp", "127.0.0.1:0")

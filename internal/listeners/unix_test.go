@@ -19,7 +19,7 @@ import (
 
 func TestTheUnixSocketBelongsToAGroup(t *testing.T) {
 	start := func(group string) (socket string, err error) {
-		dir, err := os.MkdirTemp("", "group") // a path that is short enough
+		dir, err := os.MkdirTemp("", "group") // its path is short enough for a socket
 		require.NoError(t, err)
 		t.Cleanup(func() { os.RemoveAll(dir) })
 		socket = filepath.Join(dir, "s")
@@ -44,9 +44,9 @@ func TestTheUnixSocketBelongsToAGroup(t *testing.T) {
 	require.ErrorContains(t, err, "unixsocketgroup: ")
 }
 
-// Redis removes what has the name of its socket.
+// As Redis does, the server removes a file with the name of its socket.
 func TestTheUnixSocketTakesThePlaceOfAFile(t *testing.T) {
-	dir, err := os.MkdirTemp("", "place") // a path that is short enough
+	dir, err := os.MkdirTemp("", "place") // its path is short enough for a socket
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	start := func(socket string) error {

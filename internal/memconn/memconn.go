@@ -1,6 +1,6 @@
 // Package memconn is a connection in memory: a net.Conn at both ends, with a buffer for each direction, deadlines,
-// and ends that close as those of a TCP connection do. It uses no port, no file and no goroutine, and whoever waits
-// does so durably in the sense of testing/synctest.
+// and ends that close as those of a TCP connection do. It uses no port, no file and no goroutine, and waiting on it
+// is durable blocking in the sense of testing/synctest.
 package memconn
 
 import (
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// DefaultBuffer is how many bytes wait in each direction at most, if Pipe is not told otherwise.
+// DefaultBuffer is the default limit of buffered bytes in each direction.
 const DefaultBuffer = 64 << 10
 
 // Addr is the address of both ends of every connection.
@@ -25,8 +25,8 @@ func (Addr) Network() string { return "memory" }
 // String returns "memory".
 func (Addr) String() string { return "memory" }
 
-// Pipe returns the two ends of a new connection. What is written to one can be read from the other; buffer is how
-// many bytes can wait in each direction before a writer has to, DefaultBuffer if it is 0.
+// Pipe returns the two ends of a new connection. Bytes written to one can be read from the other. buffer is the
+// number of bytes in each direction after which writers block, DefaultBuffer if it is 0.
 func Pipe(buffer int) (*Conn, *Conn) {
 	if buffer <= 0 {
 		buffer = DefaultBuffer
@@ -35,38 +35,39 @@ func Pipe(buffer int) (*Conn, *Conn) {
 	return &Conn{in: back, out: there}, &Conn{in: there, out: back}
 }
 
-// Conn is one end of a connection. Its methods may be called from any goroutine. Errors are *net.OpError but for
-// io.EOF: with os.ErrDeadlineExceeded (a net.Error whose Timeout is true), net.ErrClosed after Close at this end, and
-// syscall.EPIPE when the other end does not read any more.
+// Conn is one end of a connection. Any goroutine may call its methods. Errors other than io.EOF are *net.OpError
+// with os.ErrDeadlineExceeded (a net.Error whose Timeout is true), with net.ErrClosed after Close at this end, or
+// with syscall.EPIPE when the other end does not read any more.
 type Conn struct{ in, out *flow }
 
-// Read returns what the other end has written, and io.EOF once that has closed and everything has been read.
+// Read returns bytes that the other end has written, and io.EOF once that end has closed and everything has been
+// read.
 func (c *Conn) Read(b []byte) (int, error) {
 	n, err := c.in.read(b)
 	return n, opError("read", err)
 }
 
-// Write returns when all of b is in the buffer. If it fails, n bytes are.
+// Write returns when all of b is in the buffer. If it fails, the first n bytes are.
 func (c *Conn) Write(b []byte) (n int, err error) {
 	n, err = c.out.write(b)
 	return n, opError("write", err)
 }
 
-// Close ends both directions. What was written before can still be read at the other end; what it has sent and was
-// not read is gone.
+// Close ends both directions. The other end can still read what was written before; its own unread bytes are
+// dropped.
 func (c *Conn) Close() error {
 	c.in.closeReader()
 	c.out.closeWriter()
 	return nil
 }
 
-// CloseWrite says that nothing more will be written: the other end reads io.EOF behind what there is.
+// CloseWrite ends writing: the other end reads io.EOF after the buffered bytes.
 func (c *Conn) CloseWrite() error {
 	c.out.closeWriter()
 	return nil
 }
 
-// CloseRead says that nothing more will be read: the other end cannot write any more.
+// CloseRead ends reading: the other end cannot write any more.
 func (c *Conn) CloseRead() error {
 	c.in.closeReader()
 	return nil
@@ -78,7 +79,7 @@ func (c *Conn) LocalAddr() net.Addr { return Addr{} }
 // RemoteAddr returns Addr{}.
 func (c *Conn) RemoteAddr() net.Addr { return Addr{} }
 
-// SetDeadline sets the time after which reads and writes fail, also those that are waiting; the zero time is never.
+// SetDeadline sets the time after which reads and writes fail, including blocked ones; the zero time is never.
 func (c *Conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
@@ -100,9 +101,9 @@ func opError(op string, err error) error {
 	return &net.OpError{Op: op, Net: "memory", Source: Addr{}, Addr: Addr{}, Err: err}
 }
 
-// flow is one direction. The bytes that wait are buf[start:]; there are never more than limit.
+// flow is one direction. The unread bytes are buf[start:]; there are never more than limit.
 type flow struct {
-	mu             sync.Mutex // protects what follows
+	mu             sync.Mutex // protects the fields below
 	buf            []byte
 	start, limit   int
 	reader, writer side
@@ -110,10 +111,10 @@ type flow struct {
 
 // side is the reader or the writer of a flow.
 type side struct {
-	changed  sync.Cond // something has changed that this side may wait for
+	changed  sync.Cond // a condition of this side may have changed
 	closed   bool
 	deadline time.Time
-	timer    *time.Timer // wakes who waits at the deadline; nil before it was first needed
+	timer    *time.Timer // wakes waiters at the deadline; nil until first needed
 	waiting  int
 }
 
@@ -174,8 +175,8 @@ func (f *flow) write(b []byte) (n int, err error) {
 	}
 }
 
-// add puts bytes behind those that wait. The buffer moves them to its start only when at least half of it has been
-// read, so that each byte is moved no more than once on average.
+// add appends bytes. The unread bytes move to the start of the buffer only when at least half of it has been read,
+// so that each byte is moved at most once on average.
 func (f *flow) add(b []byte) {
 	if len(f.buf)+len(b) > cap(f.buf) && f.start >= len(f.buf)/2 {
 		f.buf = f.buf[:copy(f.buf, f.buf[f.start:])]
@@ -218,11 +219,11 @@ func (f *flow) setDeadline(s *side, t time.Time) error {
 		return net.ErrClosed
 	}
 	s.deadline = t
-	s.changed.Broadcast() // those that wait look at it anew
+	s.changed.Broadcast() // waiters check the new deadline
 	return nil
 }
 
-// closeReader drops what waits.
+// closeReader drops the unread bytes.
 func (f *flow) closeReader() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -97,7 +97,7 @@ func TestDeadlinesEndReadsAndWrites(t *testing.T) {
 		require.Equal(t, time.Minute, time.Since(start))
 		require.Equal(t, "ab", read(t, b, 2))
 
-		// A deadline set while somebody waits counts for him.
+		// A deadline that is set during a read ends that read.
 		require.NoError(t, a.SetDeadline(time.Time{}))
 		go func() {
 			time.Sleep(time.Hour)
@@ -106,7 +106,7 @@ func TestDeadlinesEndReadsAndWrites(t *testing.T) {
 		timeout(a.Read(make([]byte, 1)))
 		require.Equal(t, time.Hour+time.Minute, time.Since(start))
 
-		// Without one the connection is as good as new.
+		// Without a deadline the connection works again.
 		require.NoError(t, a.SetReadDeadline(time.Time{}))
 		_, err = b.Write([]byte("x"))
 		require.NoError(t, err)

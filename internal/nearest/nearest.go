@@ -1,14 +1,14 @@
-// Package nearest finds the name that somebody meant who typed another one.
+// Package nearest finds the name that is meant by a mistyped one.
 package nearest
 
 import "strings"
 
-// minPrefix is how many letters the beginning of a name must have to stand for it.
+// minPrefix is the length of the shortest prefix that can stand for a name.
 const minPrefix = 3
 
-// Of returns the name among names that a mistyped word is likely to mean, "" if none is near. A third of the letters may be
-// wrong; where nothing is as near as that it is the shortest name that begins with the word. Case does not matter, and of
-// names that are equally near the first is returned.
+// Of returns the name among names that a mistyped word is likely to mean, "" if none is near. A third of the letters
+// may be wrong. If no name is that near, it returns the shortest name that begins with the word. Case does not
+// matter; of equally near names it returns the first.
 func Of(word string, names []string) (found string) {
 	typed := strings.ToLower(word)
 	within := len(typed) / 3
@@ -28,7 +28,7 @@ func Of(word string, names []string) (found string) {
 	return found
 }
 
-// Question returns what is put behind an error that names an unknown word: a question for the name that is meant, or
+// Question returns a suffix for an error about an unknown word: a question that suggests the nearest name, or
 // nothing.
 func Question(word string, names []string) string {
 	if name := Of(word, names); name != "" {
@@ -37,13 +37,13 @@ func Question(word string, names []string) string {
 	return ""
 }
 
-// distance returns how many letters have to be added, left out, replaced or exchanged with the next one to make b of a, or
-// more than limit if it is more than that.
+// distance returns how many letters must be added, removed, replaced or swapped with the next one to turn a into b.
+// If that exceeds limit, the result is any number above limit.
 func distance(a, b string, limit int) int {
 	if len(a)-len(b) > limit || len(b)-len(a) > limit {
 		return limit + 1
 	}
-	// rows[i%3][j] is the distance of the first i letters of a and the first j letters of b.
+	// rows[i%3][j] is the distance between the first i letters of a and the first j letters of b.
 	var rows [3][]int
 	for i := range rows {
 		rows[i] = make([]int, len(b)+1)

@@ -9,14 +9,14 @@ import (
 func TestTheNameThatIsMeant(t *testing.T) {
 	names := []string{"import", "export", "cli", "top", "man", "maxmemory", "maxmemory-policy", "maxclients", "port", "tls-port", "appendonly"}
 	for word, want := range map[string]string{
-		"improt":          "import", // two letters exchanged
-		"xport":           "export", // the first of those that are equally near
+		"improt":          "import", // two letters swapped
+		"xport":           "export", // the first of equally near names
 		"IMPRT":           "import",
 		"maxmemroy":       "maxmemory",
 		"maxmemory_polic": "maxmemory-policy",
 		"clii":            "cli",
 		"tpo":             "top",
-		"maxmem":          "maxmemory", // the shortest that begins so
+		"maxmem":          "maxmemory", // the shortest with this prefix
 		"app":             "appendonly",
 		"ap":              "",
 		"import":          "import",

@@ -1,6 +1,6 @@
-// Portable checks that the packages it is given, with their tests, compile for other systems: GOOS/GOARCH pairs
-// before "--", packages behind. It only checks types, and of what is imported only the declarations, which takes
-// seconds where compiling everything takes minutes.
+// Portable checks that packages and their tests compile for other systems. Its arguments are GOOS/GOARCH pairs, "--"
+// and packages. It only checks types, and only the declarations of imported packages, which takes seconds where
+// compiling everything takes minutes.
 package main
 
 import (
@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// listed is what go list tells of a package.
+// listed is the output of go list for a package.
 type listed struct {
 	ImportPath, Dir string
 	GoFiles         []string
@@ -75,7 +75,7 @@ func check(system string, patterns []string) error {
 	return errors.Join(append(c.errs, list.Wait())...)
 }
 
-// checker has checked some packages; what they import comes before them.
+// checker has the packages checked so far; imports are checked before their importers.
 type checker struct {
 	sizes types.Sizes
 	done  map[string]*types.Package
@@ -83,7 +83,7 @@ type checker struct {
 }
 
 func (c *checker) add(p *listed) {
-	if p.ImportPath == "unsafe" || strings.HasSuffix(p.ImportPath, ".test") { // the latter is generated
+	if p.ImportPath == "unsafe" || strings.HasSuffix(p.ImportPath, ".test") { // test mains are generated
 		return
 	}
 	if p.Error != nil {
@@ -102,7 +102,7 @@ func (c *checker) add(p *listed) {
 	conf := types.Config{Sizes: c.sizes, IgnoreFuncBodies: p.DepOnly, FakeImportC: true,
 		Importer: importer{c.done, p.ImportMap},
 		Error: func(err error) {
-			if !p.DepOnly { // what it imports is somebody else's, and uses the compiler's liberties
+			if !p.DepOnly { // imported packages may use what only the compiler accepts
 				c.errs = append(c.errs, err)
 			}
 		}}

@@ -21,23 +21,23 @@ type Host interface {
 	// everything.
 	Follow(g *engine.Guard, host string, port int)
 	Lead(g *engine.Guard)
-	// HasStream reports whether others can follow the server now: not while it is not connected with its own master, or while
-	// the leader of its group makes no stream.
+	// HasStream reports whether others can follow the server now: not while the link to its own master is down, or
+	// while the leader of its group makes no stream.
 	HasStream() bool
-	// Recall does what a note of the history says that the journal has, in database db.
+	// Recall applies a note about the replication history from the journal, in database db.
 	Recall(note [][]byte, db int) error
-	// Acked returns how many followers have executed the stream up to an offset, or, if synced is set, have that on the
-	// disk. AwaitAcked asks them, and has finish called once n have; a client waits for one such thing at a time.
+	// Acked returns how many followers have executed the stream up to an offset, or, if synced is set, have it on
+	// disk. AwaitAcked asks them, and calls finish once n have; a client waits for one such number at a time.
 	Acked(offset int64, synced bool) int64
 	AwaitAcked(client Client, offset, n int64, synced bool, finish func())
 	// Failover begins to hand the lead over to a follower: the one at host and port, or with host "" the first that has all
 	// data. After timeout ms (0 is for ever) the server keeps the lead, or with force hands it over although the follower
 	// lacks data.
 	Failover(host string, port int64, force bool, timeout int64)
-	// FailingOver reports whether that is under way; AbortFailover ends it.
+	// FailingOver reports whether a failover is under way; AbortFailover ends it.
 	FailingOver() bool
 	AbortFailover()
-	// TakeOver makes the server, a replica, a master, if id is the name of its history: its master asks for that.
+	// TakeOver makes a replica a master at its master's request, if id is the name of its history.
 	TakeOver(id string) command.Error
 	// HasJournal reports whether there is a journal, and Durable whether all of it is on the disk.
 	HasJournal() bool
@@ -46,23 +46,24 @@ type Host interface {
 	AwaitDurable(finish func())
 }
 
-// Client is what they need of the client.
+// Client is what the commands need of the client.
 type Client interface {
 	command.Client
 	ID() int64
-	// Following reports whether the client is a follower: it gets the data, and perhaps what changes.
+	// Following reports whether the client is a follower: it gets a copy of the data, and perhaps the changes.
 	Following() bool
-	// StartFollowing makes the client a follower, by its capabilities; announce says that the reply names the history.
+	// StartFollowing makes the client a follower with its announced capabilities; announce says that the reply names
+	// the history.
 	StartFollowing(announce bool)
-	// GoOn makes it a follower that has the first bytes of a history, up to an offset, if it can be sent all that followed;
-	// ok is false if it cannot.
+	// GoOn makes the client a follower that already has a history up to an offset. ok is false if the server cannot
+	// send all changes since then.
 	GoOn(id string, offset int64) (ok bool)
-	// Capabilities returns what the client has announced as a follower, for changes.
+	// Capabilities returns the client's announced capabilities as a follower, for changes.
 	Capabilities() *replication.Capabilities
-	// Acknowledge notes the offset up to which it has executed the stream, if it is a follower, and up to which that is
-	// on the disk, -1 if that is not known.
+	// Acknowledge records the offset up to which a follower has executed the stream, and the offset up to which it
+	// has the stream on disk, -1 if unknown.
 	Acknowledge(offset, synced int64)
-	// Wrote returns the offset of the stream behind everything that the client has changed.
+	// Wrote returns the offset of the stream after the client's last change.
 	Wrote() int64
 }
 

@@ -1,5 +1,5 @@
-// Package replication has the commands by which servers follow each other, and those that wait until others have what
-// the client wrote.
+// Package replication has the commands by which servers follow each other, and those that wait until others have the
+// client's writes.
 package replication
 
 import (
@@ -50,7 +50,7 @@ const (
 	errReplicaOfFailing  command.Error = "ERR REPLICAOF not allowed while failing over."
 )
 
-// failover has the server change places with one that follows it.
+// failover makes the server change places with a follower.
 func failover(c *command.Ctx) {
 	if c.ClusterMode() {
 		c.Err(errFailoverInCluster)

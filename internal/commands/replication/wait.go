@@ -5,7 +5,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// The commands that wait until followers have the client's writes.
+// This file has the commands that wait until followers have the client's writes.
 
 func init() { command.Register(waitCommands) }
 
@@ -107,7 +107,7 @@ func waitaof(c *command.Ctx) {
 			finish(counts)
 			return
 		}
-		// It has been on the disk then, whatever has come since.
+		// The client's changes are on disk then, even if later ones are not.
 		host.AwaitDurable(func() {
 			finish(func(w *resp.Writer) { writeAOFCounts(w, 1, host.Acked(offset, true)) })
 		})

@@ -9,7 +9,7 @@ import (
 	"github.com/atomredis/atomredis/scripting"
 )
 
-// FUNCTION DUMP and RESTORE, and what a checkpoint keeps of libraries: payloads as Redis has them.
+// This file has FUNCTION DUMP and RESTORE, and the form of libraries in checkpoints: payloads as in Redis.
 
 const (
 	errPayloadType   command.Error = "ERR given type is not a function"
@@ -17,7 +17,7 @@ const (
 	errPayloadBroken command.Error = "ERR failed loading the given functions payload"
 )
 
-// Stored returns what a checkpoint keeps of the libraries: nothing if there are none.
+// Stored returns the libraries for a checkpoint, nil if there are none.
 func (s *Scripts) Stored() []byte {
 	codes := s.Libraries()
 	if len(codes) == 0 {
@@ -63,8 +63,8 @@ func restoredFunctions(payload []byte) (codes []string, e command.Error) {
 	return nil, errPayloadBroken
 }
 
-// Restore adds libraries, given by their sources, to the present ones. With flush it replaces all, with replace those of the
-// same names. If it fails it adds none, and returns the error; flushed libraries are gone.
+// Restore adds libraries, given by their sources, to the present ones. With flush it removes all present libraries
+// first, with replace it replaces those of the same names. On an error it adds none; flushed libraries stay removed.
 func (s *Scripts) Restore(codes []string, flush, replace bool) command.Error {
 	fresh := scripting.NewFunctions(s.options())
 	for _, code := range codes {

@@ -95,13 +95,13 @@ func evalRo(c *command.Ctx)    { evalSource(c, true) }
 func evalsha(c *command.Ctx)   { evalDigest(c, false) }
 func evalshaRo(c *command.Ctx) { evalDigest(c, true) }
 
-// scriptInSource returns what a script that is the first argument declares.
+// scriptInSource returns the declarations of the script in the first argument.
 func scriptInSource(_ command.Host, args [][]byte) command.Script {
 	flags, ok := scripting.DeclaredFlags(args[1])
 	return declared(flags, ok)
 }
 
-// scriptOfDigest returns the declarations of the script that the first argument names.
+// scriptOfDigest returns the declarations of the script whose digest is the first argument.
 func scriptOfDigest(host command.Host, args [][]byte) command.Script {
 	script := host.(Host).Scripts().engine.Find(args[1])
 	if script == nil {
@@ -110,12 +110,12 @@ func scriptOfDigest(host command.Host, args [][]byte) command.Script {
 	return declared(script.Flags, script.Declared)
 }
 
-// declared returns what scripts and functions with these flags declare; ok is false if they have none.
+// declared converts flags of a script or function to declarations; ok says whether it has flags.
 func declared(flags scripting.Flags, ok bool) command.Script {
 	return command.Script{Declared: ok, ReadOnly: flags&scripting.NoWrites != 0, AllowOOM: flags&scripting.AllowOOM != 0}
 }
 
-// evalSource runs the script that is the first argument, and keeps it.
+// evalSource runs the script in the first argument, and caches it.
 func evalSource(c *command.Ctx, readOnly bool) {
 	if clientOf(c).Debugging() {
 		refuseDebugging(c)
@@ -134,7 +134,7 @@ func evalSource(c *command.Ctx, readOnly bool) {
 	s.runScript(c, script, keys, args, readOnly)
 }
 
-// evalDigest runs the script that the first argument names.
+// evalDigest runs the script whose digest is the first argument.
 func evalDigest(c *command.Ctx, readOnly bool) {
 	if len(c.Args[1]) != 40 {
 		c.Err(errNoScript)
@@ -157,8 +157,8 @@ func evalDigest(c *command.Ctx, readOnly bool) {
 	s.runScript(c, script, keys, args, readOnly)
 }
 
-// numberedKeys splits the arguments behind the script or function into keys and others. otherwise is the error if
-// their number is no number.
+// numberedKeys splits the arguments after the script or function into keys and others. otherwise is the error for an
+// invalid number of keys.
 func numberedKeys(c *command.Ctx, otherwise command.Error) (keys, args [][]byte, ok bool) {
 	n, ok := resp.ParseInt(c.Args[2])
 	switch {
@@ -269,9 +269,9 @@ func scriptDebug(c *command.Ctx) {
 	}
 }
 
-// refuseDebugging answers a script that is to be debugged as Redis does when it cannot begin.
+// refuseDebugging replies to a script to debug as Redis does when it cannot start a debugging session.
 func refuseDebugging(c *command.Ctx) {
-	if !c.NoBlock { // in a transaction there is no room for two replies
+	if !c.NoBlock { // a transaction allows only one reply
 		c.W.Array(1)
 		c.W.Simple("<endsession>")
 	}

@@ -121,7 +121,7 @@ func TestFunctionsAreDurable(t *testing.T) {
 				if journal == "no" {
 					d.End()
 				} else {
-					d.Drop() // the journal is all that tells of what happened since the last checkpoint
+					d.Drop() // only the journal has the changes since the last checkpoint
 				}
 			}
 			d = servertest.OpenDurable(t, fs, "appendonly", journal, "save", "3600 1")

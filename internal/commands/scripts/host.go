@@ -9,34 +9,35 @@ import (
 type Host interface {
 	command.Host
 	Scripts() *Scripts
-	// WriteRestriction returns the error that keeps the command of c from writing because of the state of the storage or
-	// the replica; "" if nothing does.
+	// WriteRestriction returns the error if the state of the storage or the replicas forbids the command of c to
+	// write; otherwise "".
 	WriteRestriction(c *command.Ctx) command.Error
-	// IsStale reports whether the data may be old, and only commands that do not mind may run.
+	// IsStale reports whether the data may be stale, so that only commands with the flag Stale may run.
 	IsStale(c *command.Ctx) bool
 }
 
-// Client is what they need of the client.
+// Client is what scripts need of the client.
 type Client interface {
 	command.Client
-	// BeginScript returns what executes the commands of a script, or function, that runs under the guard of c. EndScript
-	// must follow: until then SELECT counts for the script alone.
+	// BeginScript returns the host that executes the commands of a script or function under the guard of c.
+	// EndScript must follow: until then SELECT affects only the script.
 	BeginScript(c *command.Ctx, l Limits) scripting.Host
 	EndScript()
-	// Debugging reports whether the client wants its scripts debugged, and SetDebugging says so.
+	// Debugging reports whether the client wants to debug its scripts; SetDebugging sets that.
 	Debugging() bool
 	SetDebugging(yes bool)
 	// End closes the connection once the client has its reply.
 	End()
 }
 
-// Limits are what a script may do beyond what its client may.
+// Limits are the rights of a script beside those of its client.
 type Limits struct {
-	// ReadOnly says that it must not write.
+	// ReadOnly says that the script must not write.
 	ReadOnly bool
-	// AllowOOM says that it may write however much memory is in use.
+	// AllowOOM says that the script may write above maxmemory.
 	AllowOOM bool
-	// CrossSlots says that in cluster mode its commands may use keys of different slots, though not one command.
+	// CrossSlots says that in cluster mode different commands of the script may use different slots; each command
+	// must still use one.
 	CrossSlots bool
 }
 

@@ -8,16 +8,16 @@ import (
 	"github.com/atomredis/atomredis/scripting"
 )
 
-// memoryWatch bounds the memory of a script. It counts the growth of the whole process since the script began, because no other
-// client changes data while a script runs. The heap at the beginning has garbage that the script may replace, so the bound
-// holds for the process rather than for the script alone. Before a script is stopped its garbage is collected; that happens
-// again only when the heap has grown by the same amount once more.
+// memoryWatch limits the memory of a script. It measures the growth of the whole process since the script began,
+// because no other client changes data while a script runs. The initial heap contains garbage that the script may
+// replace, so the limit is one of the process, not of the script alone. Before a script is stopped its garbage is
+// collected; that happens again only when the heap has grown by the same amount once more.
 type memoryWatch struct {
 	base int64 // bytes in use when the script began
-	next int64 // bytes of growth at which it is judged, 0 if that is not known yet
+	next int64 // growth in bytes at which the script is checked, 0 if not yet known
 }
 
-// begin notes that there is another script.
+// begin starts to watch another script.
 func (w *memoryWatch) begin() { w.base, w.next = stats.ReadMemory().Heap, 0 }
 
 // check stops the script if it uses more than limit bytes.

@@ -11,16 +11,16 @@ import (
 	"github.com/atomredis/atomredis/scripting"
 )
 
-// A running script: it is watched, clients get BUSY if it takes long, and it can be killed.
+// This file watches the running script, makes clients get BUSY if it takes long, and kills it.
 
-// ErrBusyScript and ErrBusyFunction are the answers to those who come while a script, or a function, has been running
-// for too long.
+// ErrBusyScript and ErrBusyFunction are the errors for clients while a script or a function has been running for too
+// long.
 const (
 	ErrBusyScript   command.Error = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
 	ErrBusyFunction command.Error = "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
 )
 
-// The answers to those who want to kill one.
+// Errors of SCRIPT KILL and FUNCTION KILL.
 const (
 	errNotBusy    command.Error = "NOTBUSY No scripts in execution right now."
 	errUnkillable command.Error = "UNKILLABLE Sorry the script already executed write commands against the dataset. You can " +
@@ -34,15 +34,15 @@ const (
 	killedForMemory  = "Script killed because it used more memory than script-memory-limit allows."
 )
 
-// Running is a script or a function that runs.
+// Running is a running script or function.
 type Running struct {
 	// Function is the name of the function; empty for a script.
 	Function string
-	// Args are those of FCALL, for FUNCTION STATS. They are views.
+	// Args are the arguments of FCALL, for FUNCTION STATS. They are views.
 	Args [][]byte
 }
 
-// busyAnswer returns what clients are answered while it runs for too long.
+// busyAnswer returns the error for clients while the script runs for too long.
 func (r *Running) busyAnswer() command.Error {
 	if r.Function != "" {
 		return ErrBusyFunction
@@ -50,28 +50,28 @@ func (r *Running) busyAnswer() command.Error {
 	return ErrBusyScript
 }
 
-// running is the script that is running. There is at most one, for it runs under a guard over the whole keyspace.
-// While scripts are in use a timer looks every few milliseconds whether it is still the same one as before, so that a
-// script that ends soon costs no timer.
+// running is the state of the running script. At most one runs, under a guard over the whole keyspace. While scripts
+// are in use, a timer checks every few milliseconds whether the same script still runs, so that a short script needs
+// no timer of its own.
 type running struct {
 	interrupt scripting.Interrupt
-	base      time.Time // of times in what follows
+	base      time.Time // origin of the times below
 
-	// busy is what clients are answered because a script runs for too long; nil if none does, or if it has been stopped.
+	// busy is the error for clients while a script runs for too long; nil if none does, or if it has been stopped.
 	// It can be read at any time, without mu.
 	busy atomic.Pointer[command.Error]
-	// used says that a script may have run.
+	// used says that scripts are in use.
 	used atomic.Bool
 
-	mu      sync.Mutex // protects what follows; a leaf in the order of locks
+	mu      sync.Mutex // protects the fields below; a leaf in the order of locks
 	runs    bool
-	current Running       // if runs
-	began   time.Duration // when the current one began, if it is a function
-	number  uint64        // of scripts that were begun
-	wrote   bool          // the current one has called a command that may write
-	slow    bool          // the current one has made the server busy
-	closing bool          // the server is being closed
-	// Run at the end of the current script's guard; see Under.
+	current Running       // valid if runs is set
+	began   time.Duration // start of the current function
+	number  uint64        // count of started scripts
+	wrote   bool          // the current script has called a command that may write
+	slow    bool          // the current script has made the server busy
+	closing bool          // the server is closing
+	// Functions to run at the end of the current script's guard; see Under.
 	atItsEnd []func(g *engine.Guard, written bool)
 	timer    *time.Timer
 	watching bool // the timer is set
@@ -79,20 +79,20 @@ type running struct {
 	// becomesBusy is closed when a script makes the server busy; nil without waiters.
 	becomesBusy chan struct{}
 
-	// What follows is used by the timer's function only.
-	seen  uint64        // number when it looked last
-	since time.Duration // since when the current script is known to run
+	// Only the timer's function uses the fields below.
+	seen  uint64        // number at the last check
+	since time.Duration // when the current script was first seen
 	heap  memoryWatch
 }
 
 const (
-	// watchInterval is how often a running script is looked at.
+	// watchInterval is the interval of checks of a running script.
 	watchInterval = 10 * time.Millisecond
-	// closeTimeout is how long a script may go on when the server is to be closed.
+	// closeTimeout is how long a script may continue when the server closes.
 	closeTimeout = time.Second
 )
 
-// run runs a script of the client of c and watches it; do runs it, with h executing its commands.
+// run watches a script of the client of c. do runs the script; h executes its commands.
 func (s *Scripts) run(c *command.Ctx, what Running, l Limits, do func(h scripting.Host)) {
 	client := clientOf(c)
 	h := client.BeginScript(c, l)
@@ -102,7 +102,7 @@ func (s *Scripts) run(c *command.Ctx, what Running, l Limits, do func(h scriptin
 	client.EndScript()
 }
 
-// Begin notes that a script begins. End must follow.
+// Begin records that a script begins. End must follow.
 func (s *Scripts) Begin(what Running) {
 	s.mu.Lock()
 	s.runs, s.current, s.wrote, s.slow = true, what, false, false
@@ -125,7 +125,7 @@ func (s *Scripts) Begin(what Running) {
 	s.mu.Unlock()
 }
 
-// End notes that the script that was begun last, under g, has ended.
+// End records that the last script, which ran under g, has ended.
 func (s *Scripts) End(g *engine.Guard) {
 	s.mu.Lock()
 	s.runs, s.current = false, Running{}
@@ -141,10 +141,10 @@ func (s *Scripts) End(g *engine.Guard) {
 	}
 }
 
-// now returns the time since base. Unlike the server's clock it cannot be moved.
+// now returns the time since base. Unlike the server's clock, it never jumps.
 func (s *Scripts) now() time.Duration { return time.Since(s.base) }
 
-// watchEvery returns how long the timer is set for: a script must be found to be over the limit soon after it is.
+// watchEvery returns the interval of the timer: short enough to find a script over the limit soon.
 func (s *Scripts) watchEvery() time.Duration {
 	limit := s.server.Config.Get().BusyAfter()
 	if limit <= 0 {
@@ -216,8 +216,8 @@ func (s *Scripts) Lock(g *engine.Guard, shards uint64, now int64) command.Error 
 	return ""
 }
 
-// Under calls do under a guard over the shards. It does not wait for a script that has made the server busy: do then runs at
-// the end of the script's guard, with the script's writes. The caller must hold no guard.
+// Under calls do under a guard over the shards. It does not wait for a script that has made the server busy: do then
+// runs at the end of the script's guard; written says whether the script wrote. The caller must hold no guard.
 func (s *Scripts) Under(shards uint64, now int64, do func(g *engine.Guard, written bool)) {
 	var g engine.Guard
 	for !g.TryLock(s.server.Keyspace, shards, now) {
@@ -241,7 +241,8 @@ func (s *Scripts) lockUnlessBusy(g *engine.Guard, shards uint64, now int64) bool
 	return s.busy.Load() == nil && g.LockUnless(busy, s.server.Keyspace, shards, now)
 }
 
-// atEnd leaves something to the guard of the script that has made the server busy. It reports whether there is one.
+// atEnd registers do to run at the end of the script that has made the server busy. It reports whether there is such
+// a script.
 func (s *Scripts) atEnd(do func(g *engine.Guard, written bool)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -252,14 +253,14 @@ func (s *Scripts) atEnd(do func(g *engine.Guard, written bool)) bool {
 	return true
 }
 
-// Expect must be called before shards are locked under which a script may run, which are all.
+// Expect must be called before shards are locked. A script may run if they are all shards.
 func (s *Scripts) Expect(shards uint64) {
 	if shards == engine.AllShards && !s.used.Load() {
 		s.used.Store(true)
 	}
 }
 
-// nextBusy returns what is closed when a script next makes the server busy.
+// nextBusy returns a channel that is closed when a script next makes the server busy.
 func (s *Scripts) nextBusy() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -276,7 +277,7 @@ func (s *Scripts) Stop() {
 	s.closing = true
 }
 
-// MayWrite reports whether the script may call its first command that may write. From then on it cannot be killed.
+// MayWrite reports whether the script may call its first write command. From then on the script cannot be killed.
 func (s *Scripts) MayWrite() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -284,7 +285,7 @@ func (s *Scripts) MayWrite() bool {
 	return s.wrote
 }
 
-// kill ends the running script, a function or not, and returns why that is not possible.
+// kill stops the running script or function, or returns the error if it cannot.
 func (s *Scripts) kill(function bool) command.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -296,12 +297,12 @@ func (s *Scripts) kill(function bool) command.Error {
 	case (s.current.Function != "") != function:
 		return s.current.busyAnswer()
 	}
-	s.interrupt.Stop(killedByUser) // Redis's text says the same of functions
-	s.busy.Store(nil)              // it ends at once: who comes now waits for that
+	s.interrupt.Stop(killedByUser) // Redis has the same text for functions
+	s.busy.Store(nil)              // it ends at once: new commands wait for its end
 	return ""
 }
 
-// function returns the name and the command of the function that is running, and for how long it has run.
+// function returns the name, the command and the running time of the running function.
 func (s *Scripts) function() (name string, args [][]byte, ran time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -322,8 +323,7 @@ func (s *Scripts) Busy() command.Error {
 	return ""
 }
 
-// Refusal returns the error that keeps a command from running because a script has been running for too long; "" if it
-// may run.
+// Refusal returns the error for a command while a script has been running for too long; "" if the command may run.
 func (s *Scripts) Refusal(cmd *command.Command) command.Error {
 	if answer := s.busy.Load(); answer != nil && cmd.Flags&command.AllowBusy == 0 {
 		return *answer

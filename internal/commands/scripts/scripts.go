@@ -12,8 +12,7 @@ import (
 	"github.com/atomredis/atomredis/scripting"
 )
 
-// Scripts are the scripts and functions of a server, and the one that is running. Their methods may be called by any
-// goroutine.
+// Scripts are the scripts and functions of a server, and the running one. Any goroutine may call their methods.
 type Scripts struct {
 	server    Options
 	engine    *scripting.Engine
@@ -22,18 +21,18 @@ type Scripts struct {
 	running
 }
 
-// Options has the parts of the server that scripts need beside command.Host.
+// Options has what scripts need of the server beside command.Host.
 type Options struct {
 	Keyspace *engine.Keyspace
 	Config   *config.Config
 	Log      *slog.Logger
-	// Relieve has other goroutines go on with what is held up because a client's command waits for the end of a script, or
-	// is one. It is called by one goroutine at a time, again and again while a script makes the server busy. Resume is
-	// called when that one has ended.
+	// Relieve makes other goroutines continue the work of goroutines that run a script or wait for its end. One
+	// goroutine calls it repeatedly while a script makes the server busy. Resume is called when that script has
+	// ended.
 	Relieve, Resume func()
 }
 
-// New prepares a server for scripts.
+// New returns the Scripts of a server.
 func New(o Options) *Scripts {
 	s := &Scripts{server: o}
 	s.running.base = time.Now()
@@ -52,16 +51,16 @@ func (s *Scripts) log(level scripting.Level, message string) {
 	s.server.Log.Log(context.Background(), levels[level], message, "source", "script")
 }
 
-// Close gives back what scripts have used. None is running any more.
+// Close releases the memory of scripts. No script is running any more.
 func (s *Scripts) Close() { s.engine.Close() }
 
-// LetDebug says whether scripts may call DEBUG, and MayDebug reports it.
+// LetDebug sets whether scripts may call DEBUG.
 func (s *Scripts) LetDebug(may bool) { s.mayDebug.Store(may) }
 
 // MayDebug reports whether scripts may call DEBUG.
 func (s *Scripts) MayDebug() bool { return s.mayDebug.Load() }
 
-// Usage has the numbers of scripts and functions, and their memory in bytes.
+// Usage is the number of scripts and functions, and their memory in bytes.
 type Usage struct {
 	Scripts, Libraries, Functions int
 	ScriptSources, LibrarySources int64

@@ -30,7 +30,7 @@ func untilBusy(c *testclient.Client) {
 	c.WaitFor("PING", "-BUSY")
 }
 
-// endless are scripts that do not end, and do not want to be ended.
+// endless are scripts that do not end, and try to survive a stop.
 var endless = map[string]string{
 	"loop":                  "while true do end",
 	"pcall":                 "while true do pcall(function() while true do end end) end",
@@ -107,7 +107,7 @@ func TestWritersCannotBeKilled(t *testing.T) {
 		s := servertest.Start(t, o, append(settings, "busy-reply-threshold", scriptLimit)...)
 		runner, other := s.Connect(), s.Connect()
 		kill := "+OK"
-		for tries := 0; kill == "+OK" && tries < 100; tries++ { // on a slow machine it may be killed before it writes
+		for tries := 0; kill == "+OK" && tries < 100; tries++ { // on a slow machine the script may be killed before it writes
 			if tries > 0 {
 				require.Contains(t, runner.Next(), "-ERR Script killed")
 			}
@@ -125,7 +125,7 @@ func TestWritersCannotBeKilled(t *testing.T) {
 	})
 }
 
-// Those who wait for the keyspace when the script exceeds its limit do not keep others from being answered.
+// Clients that wait for the keyspace when the script exceeds its limit do not delay replies to others.
 func TestClientsThatWaitForAScriptHoldNobodyUp(t *testing.T) {
 	for _, loops := range []string{"1", "2"} {
 		s := servertest.Start(t, server.Options{}, "busy-reply-threshold", "30", "io-threads", loops, "shards", "4")
@@ -166,8 +166,8 @@ func TestClientsThatWaitForAScriptHoldNobodyUp(t *testing.T) {
 	}
 }
 
-// What may be used while a script runs is answered at once, and what is refused too, although watched keys are the
-// script's.
+// While a script runs, allowed and refused commands get their replies at once, although the script holds the watched
+// keys.
 func TestTransactionsWhileAScriptRuns(t *testing.T) {
 	const aborted = "-EXECABORT Transaction discarded because of: BUSY Redis is busy running a script. " +
 		"You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
@@ -215,7 +215,7 @@ func TestTransactionsWhileAScriptRuns(t *testing.T) {
 		at("touched", "EXEC", "nil[]")
 		at("untouched", "UNWATCH", "+OK")
 
-		// A watch that the server promised while the script could still write does not hold beyond its writes.
+		// A WATCH that got its reply while the script could still write is broken by the script's writes.
 		var g engine.Guard
 		s.Scripts().Expect(engine.AllShards)
 		g.Lock(s.Keyspace(), engine.AllShards, s.Keyspace().Now())
@@ -234,8 +234,8 @@ func TestTransactionsWhileAScriptRuns(t *testing.T) {
 	})
 }
 
-// TestClientsReadTogetherWithAScriptAreServed has what several clients send be there before any of it is executed,
-// and one of them keep the loop.
+// TestClientsReadTogetherWithAScriptAreServed lets a loop read from several clients in one round, one of which runs
+// a script that blocks the loop.
 func TestClientsReadTogetherWithAScriptAreServed(t *testing.T) {
 	s := servertest.Start(t, server.Options{}, "busy-reply-threshold", scriptLimit, "enable-debug-command", "yes")
 	sleeper, runner, last := s.Connect(), s.Connect(), s.Connect()
@@ -264,7 +264,7 @@ func TestClientsReadTogetherWithAScriptAreServed(t *testing.T) {
 	}
 }
 
-// Who comes after the reply to a kill is never told that the server is busy.
+// A command after the reply to a kill never gets BUSY.
 func TestNobodyIsToldBusyAfterAKill(t *testing.T) {
 	servertest.EachTransport(t, func(t *testing.T, o server.Options, settings ...string) {
 		s := servertest.Start(t, o, append(settings, "busy-reply-threshold", scriptLimit)...)
@@ -297,8 +297,8 @@ func TestNobodyIsToldBusyAfterAKill(t *testing.T) {
 	})
 }
 
-// A command that has come before the threshold, and waits for a script that somebody else's goroutine runs, is
-// answered too: the link to a master, or another loop.
+// A command that began to wait before the threshold gets BUSY too, if another goroutine runs the script: the link to
+// a master, or another loop.
 func TestWhoWaitsForAScriptIsToldBusy(t *testing.T) {
 	servertest.EachTransport(t, func(t *testing.T, o server.Options, settings ...string) {
 		s := servertest.Start(t, o, append(settings, "busy-reply-threshold", "50", "shards", "4")...)
@@ -374,22 +374,22 @@ func TestMemoryOfScriptsIsBounded(t *testing.T) {
 		"fields":     "local t = {}; for i = 1, 1e12 do t[i + 0.5] = true end",
 		"reply":      "local s = string.rep('x', 1e6); local t = {}; for i = 1, 100000 do t[i] = s end; return t",
 	} {
-		if testing.Short() && name != "coroutines" && name != "reply" { // they differ in nothing that is shared
+		if testing.Short() && name != "coroutines" && name != "reply" { // they share all relevant code
 			continue
 		}
-		runtime.GC() // garbage that is there when a script begins is not held against it
+		runtime.GC() // so that the script does not start with garbage in the heap
 		began := time.Now()
 		require.Regexp(t, `^-ERR Script killed because it used more memory than script-memory-limit allows\. script: [0-9a-f]{40}`,
 			script(c, source), name)
 		t.Log(name, "ended after", time.Since(began))
 	}
-	require.Equal(t, "v", c.Line("GET k")) // what it wrote stays, as with every error
+	require.Equal(t, "v", c.Line("GET k")) // its writes stay, as after every error
 	require.Equal(t, "200", script(c, "local n = 0; for i = 1, 200 do n = n + #string.rep('x', 1e6) / 1e6 end; return n"),
 		"garbage does not count")
 }
 
-// script returns the reply to a script without keys. It waits as long as go test lets it: how long a script takes to use
-// up what it may is a matter of the machine.
+// script returns the reply to a script without keys. It has no timeout of its own: how fast a script reaches its
+// memory limit depends on the machine.
 func script(c *testclient.Client, source string) string {
 	c.T.Helper()
 	eval(c, source)
@@ -398,7 +398,7 @@ func script(c *testclient.Client, source string) string {
 	return v.String()
 }
 
-// A program that has the server inside is told as clients are, and can end the script.
+// The embedding program gets the same errors as clients, and can end the script.
 func TestProgramsAreToldThatAScriptRuns(t *testing.T) {
 	s := servertest.Start(t, server.Options{}, "busy-reply-threshold", scriptLimit)
 	runner, other := s.Connect(), s.Connect()
@@ -421,7 +421,7 @@ func TestProgramsAreToldThatAScriptRuns(t *testing.T) {
 	}
 }
 
-// A debugging session is expected to have its changes rolled back.
+// Users expect that a debugging session rolls its changes back.
 func TestScriptsThatAreToBeDebuggedAreNotExecuted(t *testing.T) {
 	s := servertest.NewStepped(t)
 	defer s.Finish()

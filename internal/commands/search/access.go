@@ -9,7 +9,8 @@ import (
 
 const errNotPermitted command.Error = "NOPERM User does not have the required permissions to query the index"
 
-// mayUse reports whether the client's user may read all keys that an index can have: who uses an index sees what they hold.
+// mayUse reports whether the client's user may read all keys that an index can have, because the index shows their
+// values.
 func mayUse(c *command.Ctx, x *catalog.Index) bool {
 	if c.Client == nil || c.Client.MayReadAll(c.Cmd, c.Args) {
 		return true
@@ -26,8 +27,9 @@ func mayUse(c *command.Ctx, x *catalog.Index) bool {
 	return true
 }
 
-// readsPrefix reports whether the client's user may read all keys that begin with a prefix. A pattern that allows the prefix itself, and
-// the prefix with something nobody knows before each possible last byte, ends with the star that allows all.
+// readsPrefix reports whether the client's user may read all keys that begin with a prefix. It tries the prefix
+// alone, and the prefix with an unlikely text before each possible last byte: a pattern that matches all of these
+// ends with a star.
 func readsPrefix(c *command.Ctx, prefix string) bool {
 	if !c.Client.MayRead(c.Cmd, []byte(prefix), 0) {
 		return false

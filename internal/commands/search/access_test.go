@@ -10,7 +10,7 @@ import (
 	"github.com/atomredis/atomredis/server"
 )
 
-// An index shows what its keys hold, so a user must be allowed to read all of them.
+// An index shows the values of its keys, so a user must be allowed to read all of them.
 func TestIndexesNeedPermissionForTheirPrefixes(t *testing.T) {
 	s := servertest.Start(t, server.Options{})
 	c := s.Connect()

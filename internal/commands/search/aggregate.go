@@ -20,16 +20,16 @@ import (
 	"github.com/atomredis/atomredis/internal/search/value"
 )
 
-// maxAggregateMemory is how many bytes the groups and the sorted rows of one command may take.
+// maxAggregateMemory limits the groups and the sorted rows of one command, in bytes.
 const maxAggregateMemory = 1 << 30
 
-// rowsRun is an FT.AGGREGATE, whose rows a cursor may take one after the other.
+// rowsRun is an FT.AGGREGATE. A cursor may read its rows in pieces.
 type rowsRun struct {
 	*run
 	pipeline *aggregate.Pipeline
 	scores   bool
-	resumed  bool       // a cursor goes on with it
-	from     *shardRows // other shards' rows too; nil if there are none
+	resumed  bool       // a cursor continues it
+	from     *shardRows // the rows of all shards; nil on a single shard
 }
 
 // aggregateCommand is FT.AGGREGATE.
@@ -66,7 +66,7 @@ func aggregateCommand(c *command.Ctx) {
 	}
 }
 
-// newRowsRun makes the plan and the pipeline of a request, which is to be started.
+// newRowsRun makes the plan and the pipeline of a request, without starting them.
 func newRowsRun(c *command.Ctx, x *catalog.Index, q *request.Request, profiled bool) (*rowsRun, error) {
 	r, err := newRun(c, x, q, profiled)
 	if err != nil {
@@ -76,7 +76,7 @@ func newRowsRun(c *command.Ctx, x *catalog.Index, q *request.Request, profiled b
 	return a, a.build(r.plan.Yields())
 }
 
-// build makes the pipeline. The query gives rows some names.
+// build makes the pipeline. yields are the names that the query adds to rows.
 func (a *rowsRun) build(yields []string) (err error) {
 	c, q, r := a.c, a.q, a.run
 	if q.AddScores {
@@ -91,10 +91,10 @@ func (a *rowsRun) build(yields []string) (err error) {
 	return err
 }
 
-// What a row costs in a pipeline, in documents that are looked at: with the source, and in each step.
+// The cost of a row in a pipeline, as a number of visited documents: in the source, and in each step.
 const stepWork = 4
 
-// work returns about how many documents FT.AGGREGATE looks at until all rows are written.
+// work estimates the cost of all rows, as a number of visited documents.
 func (a *rowsRun) work() int {
 	n, rows := a.plan.Work(), a.plan.Estimate()
 	if a.first() {
@@ -111,7 +111,7 @@ func (a *rowsRun) first() bool {
 	return l.Limited && l.Num > 0 && !a.gathers() && !a.filters()
 }
 
-// rowWork returns what one row costs.
+// rowWork returns the cost of one row.
 func (a *rowsRun) rowWork() int {
 	n := stepWork * (1 + len(a.q.Plan.Steps))
 	if a.pipeline.Loads() {
@@ -120,7 +120,7 @@ func (a *rowsRun) rowWork() int {
 	return n
 }
 
-// gathers reports whether all rows are read before the first one comes.
+// gathers reports whether the pipeline must read all rows before it returns the first.
 func (a *rowsRun) gathers() bool {
 	return slices.ContainsFunc(a.q.Plan.Steps, func(s aggregate.Step) bool {
 		switch s := s.(type) {
@@ -133,7 +133,7 @@ func (a *rowsRun) gathers() bool {
 	})
 }
 
-// filters reports whether rows are left out.
+// filters reports whether the pipeline drops rows.
 func (a *rowsRun) filters() bool {
 	return slices.ContainsFunc(a.q.Plan.Steps, func(s aggregate.Step) bool {
 		_, ok := s.(*aggregate.Filter)
@@ -141,10 +141,10 @@ func (a *rowsRun) filters() bool {
 	})
 }
 
-// pageWork returns about how many documents the next rows of a cursor need.
+// pageWork estimates the cost of the next rows of a cursor, as a number of visited documents.
 func (a *rowsRun) pageWork(rows int) int {
 	if a.from != nil {
-		return 0 // the shards do it
+		return 0 // the shards do the work
 	}
 	if a.filters() && !a.gathers() {
 		rows = max(rows, a.plan.Estimate())
@@ -167,7 +167,7 @@ func (s aggregateSchema) Field(name string) (aggregate.Field, bool) {
 	if !ok {
 		return aggregate.Field{}, false
 	}
-	sortable := f.Sortable && (s.def.Source == schema.Hash || s.dialect < 3) // from then on a field has all values of a path
+	sortable := f.Sortable && (s.def.Source == schema.Hash || s.dialect < 3) // from dialect 3 on, a field has all values of a path
 	return aggregate.Field{Path: f.Path, Sortable: sortable, Exact: f.Unfolded || f.Kind == query.NumericKind}, true
 }
 
@@ -225,7 +225,7 @@ func (a *rowsRun) Load(r *aggregate.Row, fields []aggregate.Column) (bool, error
 	return kept, nil
 }
 
-// columnOf returns what is loaded for a column of the pipeline.
+// columnOf returns the column to load for a column of the pipeline.
 func (a *rowsRun) columnOf(f aggregate.Column) column {
 	c := column{name: f.Name, path: f.Path}
 	if f.Field != "" {
@@ -246,7 +246,7 @@ func (a *rowsRun) LoadAll(r *aggregate.Row, put func(name string, v value.Value)
 	return kept, nil
 }
 
-// warnings returns what clients are told beside the rows.
+// warnings returns the warnings of the reply.
 func (a *rowsRun) warnings() []string {
 	if a.from != nil {
 		return a.from.warnings
@@ -254,14 +254,14 @@ func (a *rowsRun) warnings() []string {
 	return a.run.warnings()
 }
 
-// reply writes the rows that are left, or the next of them. It reports whether there may be more. It writes nothing if there is an
-// error.
+// reply writes the remaining rows, or the next most of them. It reports whether there may be more. On an error it
+// writes nothing.
 func (a *rowsRun) reply(most int) (more bool, err error) {
 	w := a.c.W
 	start := len(w.Buf)
 	if w.Proto < 3 {
 		mark := w.Defer()
-		w.Int(0) // the total is known behind the rows
+		w.Int(0) // replaced when the total is known, after the rows
 		place := len(w.Buf)
 		n, err := a.rows(most)
 		if err != nil {
@@ -305,7 +305,7 @@ func (a *rowsRun) reply(most int) (more bool, err error) {
 	return most >= 0 && n == most, nil
 }
 
-// total returns the total that is told beside n rows. A cursor that has no more rows tells of none.
+// total returns the total for a reply with n rows. For a cursor without more rows it is 0.
 func (a *rowsRun) total(n int) int64 {
 	if n == 0 && a.resumed {
 		return 0
@@ -313,7 +313,7 @@ func (a *rowsRun) total(n int) int64 {
 	return int64(a.pipeline.Total())
 }
 
-// rows writes at most so many rows, all if it is negative, and returns how many.
+// rows writes at most most rows, all if most is negative, and returns their number.
 func (a *rowsRun) rows(most int) (n int, err error) {
 	w := a.c.W
 	for most < 0 || n < most {
@@ -346,7 +346,7 @@ func (a *rowsRun) rows(most int) (n int, err error) {
 	return n, nil
 }
 
-// open answers with the first rows and a cursor.
+// open replies with the first rows and a cursor.
 func (a *rowsRun) open() error {
 	c, q := a.c, a.q
 	longest := integer(c.Host, "search-cursor-max-idle")
@@ -368,11 +368,11 @@ func (a *rowsRun) open() error {
 	return a.page(cursor, 0)
 }
 
-// defaultCursorCount is how many rows a piece has if nothing says it.
+// defaultCursorCount is the default number of rows of a read.
 const defaultCursorCount = 1000
 
-// page answers with the next rows and the cursor, which ends with the last of them. id is 0 for a new cursor. It writes nothing if
-// there is an error; the cursor has ended then.
+// page replies with the next rows and the cursor, which ends with the last row. id is 0 for a new cursor. On an
+// error it writes nothing, and the cursor has ended.
 func (a *rowsRun) page(cursor *catalog.Cursor, id int64) error {
 	c := a.c
 	start := len(c.W.Buf)
@@ -403,10 +403,10 @@ func (a *rowsRun) page(cursor *catalog.Cursor, id int64) error {
 // codeTimeout is the code of errTimeout.
 const codeTimeout query.Code = "SEARCH_TIMEOUT"
 
-// errTimeout is what a query answers whose time is up, if it is to fail then.
+// errTimeout is the error of a query that fails at its timeout.
 var errTimeout = args.Errorf(codeTimeout, "Timeout limit was reached")
 
-// cursorCommand returns a handler of FT.CURSOR, which gives the index and the number to do.
+// cursorCommand returns a handler of FT.CURSOR, which calls do with the index and the number of the cursor.
 func cursorCommand(do func(c *command.Ctx, x *catalog.Index, id int64)) func(*command.Ctx) {
 	return func(c *command.Ctx) {
 		x := find(c, c.Args[2])
@@ -449,7 +449,7 @@ func cursorRead(c *command.Ctx, x *catalog.Index, id int64) {
 	cursorNext(c, x, id, count)
 }
 
-// cursorNext answers with the next rows of a cursor, count of them unless it is 0.
+// cursorNext replies with the next rows of a cursor: count rows, or the cursor's own number if count is 0.
 func cursorNext(c *command.Ctx, x *catalog.Index, id int64, count int) {
 	cursor := x.Cursors.Take(id)
 	if cursor == nil {
@@ -457,7 +457,7 @@ func cursorNext(c *command.Ctx, x *catalog.Index, id int64, count int) {
 		return
 	}
 	if count > 0 {
-		cursor.Count = count // for this read and those behind it
+		cursor.Count = count // for this read and later ones
 	}
 	a := cursor.Rest.(*rowsRun)
 	a.resume(c)
@@ -478,5 +478,5 @@ func cursorDel(c *command.Ctx, x *catalog.Index, id int64) {
 	c.W.OK()
 }
 
-// cursorGC is FT.CURSOR GC. Cursors whose time is up are removed whenever one looks, so there is nothing to collect.
+// cursorGC is FT.CURSOR GC. Expired cursors are removed at each access, so there is nothing to collect.
 func cursorGC(c *command.Ctx, _ *catalog.Index, _ int64) { c.W.Int(-1) }

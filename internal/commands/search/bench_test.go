@@ -9,7 +9,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/servertest"
 )
 
-// BenchmarkSmallQueries has queries that are executed in place.
+// BenchmarkSmallQueries runs queries that are executed in place.
 func BenchmarkSmallQueries(b *testing.B) {
 	s := servertest.NewStepped(b)
 	defer s.Finish()

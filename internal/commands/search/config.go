@@ -18,8 +18,8 @@ type setting struct {
 	directive string
 	name      string // in FT.CONFIG; "" if it has none
 	initial   string
-	min, max  int64    // of a number; both 0 if it is none
-	words     []string // that it may be; nil if it is a number, a switch or any text
+	min, max  int64    // of a number; otherwise both are 0
+	words     []string // the allowed words; nil for a number, a switch or any text
 	isSwitch  bool     // yes or no
 	atStart   bool     // it cannot change while the server runs
 	help      string
@@ -31,7 +31,8 @@ const (
 	long          = math.MaxInt64
 )
 
-// settings are all of them. Those without an effect here tune what works otherwise, and are accepted and shown.
+// settings are all settings. Some tune mechanisms that do not exist here; they are accepted and shown, without
+// effect.
 var settings = []setting{
 	{directive: "search-default-dialect", name: "DEFAULT_DIALECT", initial: "1", min: 1, max: 4,
 		help: "The dialect of queries that name none"},
@@ -109,7 +110,7 @@ var settings = []setting{
 	{directive: "search-cursor-reply-threshold", initial: "1", min: 1, max: long, help: "Has no effect"},
 }
 
-// olderNames are names of FT.CONFIG beside the first ones, and names without a directive.
+// olderNames are further names of settings in FT.CONFIG.
 var olderNames = map[string]string{"MAXEXPANSIONS": "MAXPREFIXEXPANSIONS"}
 
 func init() {
@@ -153,7 +154,7 @@ func findSetting(name []byte) (s *setting, shown string) {
 	return &settings[i], shown
 }
 
-// value returns what FT.CONFIG shows of a setting.
+// value returns the value of a setting as FT.CONFIG shows it.
 func (s *setting) value(c *command.Ctx) string {
 	v := c.Host.Directive(s.directive)
 	switch {
@@ -184,10 +185,10 @@ func configGet(c *command.Ctx) {
 	}
 }
 
-// shownSetting is a setting as FT.CONFIG tells of it.
+// shownSetting is a setting as FT.CONFIG shows it.
 type shownSetting struct{ name, value, help string }
 
-// askedFor returns the settings of a name, which are all of them for a star.
+// askedFor returns the settings with a name; a star means all.
 func askedFor(c *command.Ctx, name []byte) (list []shownSetting) {
 	policy := shownSetting{"GC_POLICY", "fork", "Has no effect"}
 	if string(name) == "*" {
@@ -268,7 +269,7 @@ func configSet(c *command.Ctx) {
 	c.W.OK()
 }
 
-// refuse returns what FT.CONFIG SET answers to a value that a setting cannot have.
+// refuse returns the error of FT.CONFIG SET for an invalid value.
 func (s *setting) refuse(value string) command.Error {
 	switch {
 	case s.isSwitch:
@@ -305,7 +306,7 @@ func integer(h command.Host, directive string) int64 {
 	return n
 }
 
-// documentOptions are what the configuration says about new documents.
+// documentOptions returns the configured options for new documents.
 func documentOptions(h command.Host) index.Options {
 	return index.Options{MinStem: int(integer(h, "search-min-stem-len")), MinSound: int(integer(h, "search-min-phonetic-term-len")),
 		TextGap: int(integer(h, "search-multi-text-slop"))}

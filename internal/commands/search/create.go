@@ -27,7 +27,7 @@ var (
 	delWord    = []byte("DEL")
 )
 
-// noSuchIndex says that there is no index of a name.
+// noSuchIndex is the error for an index that does not exist.
 func noSuchIndex(name []byte) command.Error { return command.Error(name) + ": no such index" }
 
 // find returns the index that an argument names. If there is no such index, or the user may not use it, find writes the error and
@@ -46,7 +46,7 @@ func find(c *command.Ctx, name []byte) *catalog.Index {
 	return x
 }
 
-// fail answers with an error of one of the packages of search.
+// fail replies with an error of one of the packages of search.
 func fail(c *command.Ctx, err error) {
 	if c.Cmd.Flags&queries == queries {
 		serviceOf(c.Host).counters.failed(err)
@@ -54,7 +54,7 @@ func fail(c *command.Ctx, err error) {
 	c.Err(command.Error(err.Error()))
 }
 
-// create is FT.CREATE; quiet is FT._CREATEIFNX, to which an index that exists is right.
+// create is FT.CREATE; quiet is FT._CREATEIFNX, which accepts an existing index.
 func create(c *command.Ctx, quiet bool) {
 	if c.DB != 0 {
 		c.Err(errNotDB0)
@@ -95,7 +95,7 @@ func create(c *command.Ctx, quiet bool) {
 	c.W.OK()
 }
 
-// alter is FT.ALTER; quiet is FT._ALTERIFNX, to which a field that exists is right.
+// alter is FT.ALTER; quiet is FT._ALTERIFNX, which accepts an existing field.
 func alter(c *command.Ctx, quiet bool) {
 	x := find(c, c.Args[1])
 	if x == nil {
@@ -140,8 +140,8 @@ func alter(c *command.Ctx, quiet bool) {
 	c.W.OK()
 }
 
-// drop drops an index. old is FT.DROP, which deletes the documents unless it is told to keep them; FT.DROPINDEX keeps them unless it is
-// told to delete them. quiet says that an index that does not exist is right.
+// drop drops an index. old is FT.DROP, which deletes the documents by default; FT.DROPINDEX keeps them by default.
+// quiet accepts a missing index.
 func drop(c *command.Ctx, quiet, old bool) {
 	cat := catalogOf(c)
 	if len(c.Args) > 3 {
@@ -192,7 +192,7 @@ func copyArgs(args [][]byte) [][]byte {
 	return own
 }
 
-// checks are what a schema asks other packages.
+// checks are checks of a schema that other packages make.
 var checks = schema.Checks{
 	Filter:    checkFilter,
 	Path:      func(path string) bool { return new(index.Paths).Get(path) != nil },
@@ -204,8 +204,8 @@ func checkFilter(expression string) error {
 	return err
 }
 
-// compileFilter returns what the index's filter wants; nil if it has none. A document that the expression cannot be computed for,
-// because it lacks a field, is not wanted.
+// compileFilter returns a function that reports whether a document passes the index's filter; nil without a filter.
+// A document for which the expression fails, because it lacks a field, does not pass.
 func compileFilter(def *schema.Definition) (func(key string, d index.Document) bool, error) {
 	if def.Filter == "" {
 		return nil, nil
@@ -234,7 +234,7 @@ func compileFilter(def *schema.Definition) (func(key string, d index.Document) b
 	}, nil
 }
 
-// filterRow is a document as the expression of an index's filter sees it.
+// filterRow is a document as the filter expression of an index sees it.
 type filterRow struct {
 	key   string
 	doc   index.Document

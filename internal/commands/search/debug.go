@@ -18,8 +18,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// FT.DEBUG shows what an index has. Documents are shown by their numbers, and only those that are alive: garbage is not shown. The
-// sub-commands of the garbage collector are accepted and do nothing, because there is no collector.
+// FT.DEBUG shows the content of an index. It shows documents by their numbers, and only live ones. The sub-commands
+// of the garbage collector are accepted and do nothing, because there is no collector.
 
 func init() { command.Register([]*command.Command{debugCommand}) }
 
@@ -90,7 +90,7 @@ func fieldOf(c *command.Ctx, kinds query.Kind, do func(index.View, *query.Field)
 	})
 }
 
-// living returns the documents of a list that are alive.
+// living returns the live documents of a list.
 func living(v index.View, list *postings.List) (found []uint64) {
 	docs := v.Docs()
 	for r := list.View().Reader(); r.Next(); {
@@ -213,7 +213,7 @@ func debugLast(c *command.Ctx) {
 	view(c, func(v index.View) { c.W.Int(int64(v.Docs().Last())) })
 }
 
-// debugDocument shows a document. Of its flags those are shown that say something here.
+// debugDocument shows a document, with those of its flags that have a meaning here.
 func debugDocument(c *command.Ctx) {
 	view(c, func(v index.View) {
 		ids := v.Lookup([]string{string(c.Args[3])})
@@ -271,7 +271,7 @@ func writeSortables(w *resp.Writer, v index.View, d *docs.Doc) {
 	w.EndArray(mark, n)
 }
 
-// debugSound shows how a word sounds: there are two ways in Redis, and one here.
+// debugSound shows the phonetic code of a word. Redis has two codes for a word; there is one here.
 func debugSound(c *command.Ctx) {
 	sound := "<" + string(text.AppendMetaphone(nil, c.Args[2]))
 	c.W.Array(2)
@@ -301,7 +301,7 @@ func debugNothing(c *command.Ctx) {
 	c.W.OK()
 }
 
-// debugCollect answers as a collector that is done.
+// debugCollect replies as after a completed collection.
 func debugCollect(c *command.Ctx) {
 	if debugged(c) != nil {
 		c.W.Simple("DONE")

@@ -25,22 +25,22 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// All shards of a cluster have the same definitions. An index with its fields and synonyms is one item, and so are an alias and a
-// dictionary. Each item has a stamp: a count that is higher than all that the shard knew, and the shard that changed the item. Of
-// two versions of an item the one with the later stamp counts on all shards. What was dropped keeps its stamp, so it does not
-// come back from a shard that did not hear of it.
+// All shards of a cluster have the same definitions. An index with its fields and synonyms is one item, and so are
+// an alias and a dictionary. Each item has a stamp: a count that is higher than all that the shard knew, and the
+// shard that changed the item. Of two versions of an item the one with the later stamp counts on all shards. A
+// dropped item keeps its stamp, so it does not come back from a shard that missed the drop.
 //
-// The shard where a client changes a definition sends the item to all others before the client gets its reply. A shard that was not
-// there finds out by itself: shards tell each other a digest of their items when they ask each other for news, and fetch the
-// items if digests differ. So does a new shard that meets the cluster.
+// The shard where a client changes a definition sends the item to all others before the client gets its reply. A
+// shard that was unreachable catches up by itself: shards exchange a digest of their items when they ask each other
+// for news, and fetch the items if digests differ. A new shard that meets the cluster does the same.
 //
 // Stamps are stored and journalled as commands, FT._STAMP. Servers without shards have none.
 
-// stamp is the version of an item. The zero value is that of what was defined before there were shards.
+// stamp is the version of an item. The zero value belongs to items from before there were shards.
 type stamp struct {
 	Count   uint64
 	Shard   string
-	Gone    bool // it was dropped
+	Gone    bool // the item was dropped
 	Deletes bool // with its documents
 }
 
@@ -48,19 +48,19 @@ type stamp struct {
 type item struct {
 	catalog.Item
 	stamp
-	// Commands make it; none if it is gone.
+	// Commands make the item; none if it was dropped.
 	Commands [][][]byte `json:",omitempty"`
 }
 
-// maxGone is how many dropped items are remembered, the latest.
+// maxGone is how many dropped items are remembered: the latest ones.
 const maxGone = 10_000
 
-// definitions is the stamps of a server's items.
+// definitions has the stamps of a server's items.
 type definitions struct {
 	mu     sync.Mutex
 	stamps map[catalog.Item]stamp
 	count  uint64 // the highest
-	gone   int    // how many of stamps are
+	gone   int    // number of dropped items in stamps
 
 	// noted are the items that the present command has changed. All shards of the keyspace are held.
 	noted []catalog.Item
@@ -76,14 +76,14 @@ func (d *definitions) get(k catalog.Item) (st stamp, ok bool) {
 	return st, ok
 }
 
-// next returns the count of a change.
+// next returns the count for a new change.
 func (d *definitions) next() uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.count + 1
 }
 
-// set gives an item a stamp. Of dropped items only the latest are remembered.
+// set gives an item a stamp. It forgets old dropped items.
 func (d *definitions) set(k catalog.Item, st stamp) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -116,7 +116,7 @@ func (d *definitions) oldestGone() (oldest catalog.Item) {
 	return oldest
 }
 
-// earlier orders stamps, those of one change by their items.
+// earlier orders stamps; stamps of one change are ordered by item.
 func earlier(a catalog.Item, as stamp, b catalog.Item, bs stamp) bool {
 	return cmp.Or(cmp.Compare(as.Count, bs.Count), cmp.Compare(as.Shard, bs.Shard), cmp.Compare(a.Kind, b.Kind),
 		cmp.Compare(a.Name, b.Name)) < 0
@@ -133,7 +133,7 @@ func (d *definitions) forgotten(k catalog.Item, st stamp) bool {
 	return earlier(k, st, oldest, d.stamps[oldest])
 }
 
-// reset forgets all stamps.
+// reset drops all stamps.
 func (d *definitions) reset() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -157,7 +157,7 @@ func (d *definitions) each(do func(k catalog.Item, st stamp)) {
 	}
 }
 
-// used is the definition that a query uses: two shards with the same one mean the same index.
+// used identifies the definition that a query uses: if two shards have equal ones, they mean the same index.
 type used struct {
 	Name         string
 	Index, Alias stamp
@@ -199,7 +199,7 @@ func (s *service) setStamp(args [][]byte) error {
 	return errors.New("a stamp is damaged")
 }
 
-// stampCommand is FT._STAMP, which only journals have.
+// stampCommand is FT._STAMP, which occurs only in journals.
 func stampCommand(c *command.Ctx) {
 	if !c.Origin.In(command.Accepted) {
 		c.Err("ERR FT._STAMP is only allowed in journals")
@@ -213,8 +213,8 @@ func stampCommand(c *command.Ctx) {
 	c.W.OK()
 }
 
-// defining returns the handler of a command that changes definitions: the other shards get what do has changed before the client
-// has its reply.
+// defining returns the handler of a command that changes definitions: the other shards get the changes of do before
+// the client gets its reply.
 func defining(do func(c *command.Ctx)) func(c *command.Ctx) {
 	return func(c *command.Ctx) {
 		s := c.Host.Service(serviceID).(*service)
@@ -244,7 +244,7 @@ func defining(do func(c *command.Ctx)) func(c *command.Ctx) {
 	}
 }
 
-// note gives an item that a command has changed the next stamp. It comes behind the change.
+// note gives an item the next stamp, after a command has changed it.
 func note(c *command.Ctx, kind, name string, gone, deletes bool) {
 	s := c.Host.Service(serviceID).(*service)
 	if sh := shardsOf(s.host); sh != nil && !c.Origin.In(command.Accepted) {
@@ -252,7 +252,7 @@ func note(c *command.Ctx, kind, name string, gone, deletes bool) {
 	}
 }
 
-// noteIn is note where there is no command. It returns what is to be journalled.
+// noteIn is note without a command. It returns the command to journal.
 func (s *service) noteIn(kind, name string, gone, deletes bool) [][]byte {
 	k := catalog.Item{Kind: kind, Name: name}
 	st := stamp{s.defs.next(), shardsOf(s.host).Now().ID, gone, deletes}
@@ -261,7 +261,8 @@ func (s *service) noteIn(kind, name string, gone, deletes bool) [][]byte {
 	return stampArgs(k, st)
 }
 
-// emptied says that all keys are gone, and the indexes with them. Servers that repeat the command give the same stamps.
+// emptied stamps all items as dropped, because all keys are gone and the indexes with them. Servers that repeat the
+// command give the same stamps.
 func (s *service) emptied() {
 	sh := shardsOf(s.host)
 	if sh == nil {
@@ -280,7 +281,7 @@ func (s *service) emptied() {
 	}
 }
 
-// items returns the items with some names, or all if there are none, indexes first.
+// items returns the named items, or all items without names, indexes first.
 func (s *service) items(only []catalog.Item) []item {
 	stamps := s.defs.all()
 	var list []item
@@ -304,7 +305,7 @@ func (s *service) items(only []catalog.Item) []item {
 	return list
 }
 
-// Definitions returns a digest of a server's definitions: it is the same for the same ones.
+// Definitions returns a digest of a server's definitions. Equal definitions have equal digests.
 func Definitions(h command.Host) string {
 	list := h.Service(serviceID).(*service).items(nil)
 	if len(list) == 0 {
@@ -313,7 +314,7 @@ func Definitions(h command.Host) string {
 	sum := sha1.New()
 	for _, it := range list {
 		if it.Count > 0 {
-			it.Commands = nil // the stamp says it
+			it.Commands = nil // the stamp identifies them
 		}
 		text, _ := json.Marshal(it)
 		sum.Write(text)
@@ -321,7 +322,8 @@ func Definitions(h command.Host) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// Heard says that another shard has definitions with a digest. If the server leads, it fetches them unless they are its own.
+// Heard receives the digest of another shard's definitions. If the server leads and its own digest differs, it
+// fetches them.
 func Heard(h command.Host, shard, digest string) {
 	s := h.Service(serviceID).(*service)
 	sh := shardsOf(h)
@@ -351,7 +353,7 @@ func Heard(h command.Host, shard, digest string) {
 // defineTimeout is how long another shard may take to agree on definitions.
 const defineTimeout = 5 * time.Second
 
-// fetch takes the definitions of another shard.
+// fetch gets and adopts the definitions of another shard.
 func (s *service) fetch(shard string) error {
 	a, err := s.caller().Ask(shard, &fanout.Question{What: askItems}, time.Now().Add(defineTimeout))
 	if err != nil {
@@ -387,7 +389,7 @@ func (s *service) takeItems(q *fanout.Question) (fanout.Answer, error) {
 	return &given{fanout.View{Shard: shardsOf(s.host).Now().ID}, nil}, nil
 }
 
-// push sends items to all other shards. The error names the first shard that lacks them.
+// push sends items to all other shards. The error names the first shard that did not take them.
 func (s *service) push(list []item) error {
 	text, err := json.Marshal(list)
 	if err != nil {
@@ -426,7 +428,7 @@ func reason(err error) error {
 	return err
 }
 
-// later reports whether an item is to replace another version of it.
+// later reports whether an item must replace the version old.
 func (it *item) later(old *item) bool {
 	if c := cmp.Or(cmp.Compare(it.Count, old.Count), cmp.Compare(it.Shard, old.Shard), cmp.Compare(boolInt(it.Gone), boolInt(old.Gone))); c != 0 {
 		return c > 0
@@ -437,7 +439,7 @@ func (it *item) later(old *item) bool {
 	return slices.CompareFunc(it.Commands, old.Commands, func(a, b [][]byte) int { return slices.CompareFunc(a, b, bytes.Compare) }) > 0
 }
 
-// adopt takes those items of another shard that are later than the server's own.
+// adopt installs those items of another shard that are later than the server's own.
 func (s *service) adopt(list []item) error {
 	ks := s.host.Keyspace()
 	var g engine.Guard
@@ -469,7 +471,7 @@ func (s *service) adopt(list []item) error {
 	return errors.Join(failed...)
 }
 
-// install makes or drops what an item says, and journals it.
+// install makes or drops an item, and journals that.
 func (s *service) install(g *engine.Guard, it *item) error {
 	if !it.Gone && (len(it.Commands) == 0 || len(it.Commands[0]) < 3) {
 		return peer.ErrFrame
@@ -496,7 +498,7 @@ func (s *service) install(g *engine.Guard, it *item) error {
 	return nil
 }
 
-// installDictionary makes a dictionary have the words of an item.
+// installDictionary gives a dictionary the words of an item.
 func (s *service) installDictionary(g *engine.Guard, it *item) {
 	var want []string
 	if !it.Gone {
@@ -515,8 +517,8 @@ func (s *service) installDictionary(g *engine.Guard, it *item) {
 	}
 }
 
-// installIndex makes an index as another shard has it. One that has further fields gets them; another one is made anew, and keeps
-// its aliases.
+// installIndex makes an index equal to that of another shard. If only fields are missing, it adds them; otherwise it
+// makes the index again, with its aliases.
 func (s *service) installIndex(g *engine.Guard, it *item) error {
 	x := s.Named(it.Name)
 	if it.Gone {

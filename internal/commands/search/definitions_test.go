@@ -10,7 +10,7 @@ import (
 	"github.com/atomredis/atomredis/internal/search/catalog"
 )
 
-// Of two versions of an item exactly one is later, and the same one for all shards.
+// Of two versions of an item exactly one is later, and all shards agree on it.
 func TestOneOfTwoVersionsIsLater(t *testing.T) {
 	args := func(text string) [][][]byte { return [][][]byte{{[]byte("FT._CREATEIFNX"), []byte(text)}} }
 	versions := []item{ // in order
@@ -42,7 +42,7 @@ func TestTheLatestDroppedItemsAreRemembered(t *testing.T) {
 		require.Equal(t, n < 20, d.forgotten(key(n), stamp{Count: uint64(n + 1), Shard: "s", Gone: true}), n)
 	}
 	require.Equal(t, uint64(maxGone+21), d.next())
-	d.set(key(maxGone), stamp{Count: uint64(maxGone + 30), Shard: "s"}) // it is made again
+	d.set(key(maxGone), stamp{Count: uint64(maxGone + 30), Shard: "s"}) // the item is made again
 	require.Equal(t, maxGone-1, d.gone)
 }
 

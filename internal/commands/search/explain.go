@@ -9,7 +9,7 @@ import (
 	"github.com/atomredis/atomredis/internal/search/request"
 )
 
-// explained returns the tree of a query as text. It answers itself if there is none.
+// explained returns the tree of a query as text. On an error it writes the reply and returns false.
 func explained(c *command.Ctx) (tree string, ok bool) {
 	x := find(c, c.Args[1])
 	if x == nil {

@@ -14,22 +14,22 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// An index that has lived through any history of commands must be equal to one that is made at its end. history has a server with
-// the index "a" in database 0, draws commands, and compares it with an index "b" that it makes for that.
+// An index after any history of commands must equal an index that is made afterwards. history has a server with the
+// index "a" in database 0, draws commands, and compares it with a new index "b".
 type history struct {
 	*rapid.T
 	s *servertest.Stepped
 
 	head     []string   // of FT.CREATE, up to SCHEMA
-	fields   [][]string // that FT.CREATE gets
-	more     [][]string // that FT.ALTER may add
-	added    int        // how many of them it has added
+	fields   [][]string // the fields of FT.CREATE
+	more     [][]string // fields that FT.ALTER may add
+	added    int        // how many of more FT.ALTER has added
 	synonyms [][]string // group and words
-	queries  [][]string // the words behind the index; "+" in front of one says that it needs the first of more
+	queries  [][]string // the words after the index; a leading "+" says that the query needs the first of more
 	changes  []func(h *history) []string
 }
 
-// do sends a command and returns its reply, in words.
+// do sends a command and returns its parsed reply.
 func (h *history) do(client string, args ...string) any {
 	raw := h.s.Send(client, args...)
 	v, rest := parseReply(raw)
@@ -61,16 +61,16 @@ func parseReply(raw string) (v any, rest string) {
 	return line, rest
 }
 
-// draw returns one of some words.
+// draw returns a random word.
 func (h *history) draw(words ...string) string { return words[h.number(0, len(words)-1)] }
 
-// number returns a number.
+// number returns a random number.
 func (h *history) number(least, most int) int { return rapid.IntRange(least, most).Draw(h.T, "number") }
 
-// key returns a key, which is seldom one that the index does not cover.
+// key returns a random key, which the index usually covers.
 func (h *history) key() string { return h.draw("d:1", "d:2", "d:3", "d:4", "d:5", "d:6", "x:1", "x:2") }
 
-// creation returns the commands that make an index with all that a has by now.
+// creation returns the commands that make an index with the present definition of a.
 func (h *history) creation(name string) (commands [][]string) {
 	args := slices.Concat([]string{"FT.CREATE", name}, h.head, []string{"SCHEMA"})
 	commands = append(commands, slices.Concat(args, slices.Concat(slices.Concat(h.fields, h.more[:h.added])...)))
@@ -94,7 +94,7 @@ func (h *history) run(transaction bool, commands ...[]string) (replies []any) {
 	return replies
 }
 
-// rows returns the rows of a reply to FT.SEARCH without their order, as equal scores and values leave it open.
+// rows returns the sorted rows of a reply to FT.SEARCH, because equal scores and values leave their order open.
 func rows(reply any, size int) (total any, list []string) {
 	all, ok := reply.([]any)
 	if !ok || len(all) == 0 {
@@ -107,7 +107,7 @@ func rows(reply any, size int) (total any, list []string) {
 	return all[0], list
 }
 
-// compare makes the index b and compares the two. In a transaction it does so behind some changes.
+// compare makes the index b and compares the two. With transaction it does so in a transaction, after some changes.
 func (h *history) compare(transaction bool) {
 	var commands [][]string
 	if transaction {
@@ -137,7 +137,7 @@ func (h *history) compare(transaction bool) {
 	}
 }
 
-// facts returns what two indexes must have in common of a reply.
+// facts returns the part of a reply that must be equal for both indexes.
 func facts(command []string, reply any) string {
 	switch command[0] {
 	case "FT.TAGVALS":
@@ -160,10 +160,10 @@ func facts(command []string, reply any) string {
 	return fmt.Sprint(total, "\n", strings.Join(list, "\n"))
 }
 
-// change returns a command that changes keys.
+// change returns a random command that changes keys.
 func (h *history) change() []string { return h.changes[h.number(0, len(h.changes)-1)](h) }
 
-// step does one thing.
+// step takes one random step.
 func (h *history) step() {
 	switch h.number(0, 29) {
 	case 0:
@@ -238,7 +238,7 @@ func (h *history) live(t *rapid.T) {
 	h.compare(h.number(0, 1) == 1)
 }
 
-// keyChanges are commands that know no type.
+// keyChanges are commands for keys of any type.
 var keyChanges = []func(h *history) []string{
 	func(h *history) []string { return []string{h.draw("DEL", "UNLINK"), h.key(), h.key()} },
 	func(h *history) []string { return []string{"RENAME", h.key(), h.key()} },
@@ -260,7 +260,7 @@ func (h *history) hashField() string {
 	return h.draw("t", "u", "g", "n", "p", "place", "lang", "score", "other", "late", "vec", "area")
 }
 
-// hashValue returns a value for a field, which seldom does not fit.
+// hashValue returns a random value for a field, which usually fits its type.
 func (h *history) hashValue(field string) string {
 	switch field {
 	case "g":
@@ -286,7 +286,7 @@ func (h *history) hashValue(field string) string {
 	return text
 }
 
-// hashWithField returns a command with a field and its value.
+// hashWithField completes a command with a field and its value.
 func (h *history) hashWithField(command ...string) []string {
 	field := h.hashField()
 	return append(command, field, h.hashValue(field))
@@ -361,7 +361,7 @@ func TestAHistoryOfHashesLeavesTheIndexAsOneBuiltAnew(t *testing.T) {
 	}
 }
 
-// jsonValue returns a JSON value for a path, which seldom does not fit.
+// jsonValue returns a random JSON value for a path, which usually fits its type.
 func (h *history) jsonValue(path string) string {
 	switch path {
 	case "$.n":
@@ -382,7 +382,7 @@ func (h *history) jsonPath() string {
 	return h.draw("$.t", "$.t", "$.g", "$.n", "$.place", "$.list", "$.other", "$.vec")
 }
 
-// jsonWith returns a command with a path and its value.
+// jsonWith completes a command with a path and its value.
 func (h *history) jsonWith(command ...string) []string {
 	path := h.jsonPath()
 	return append(command, path, h.jsonValue(path))

@@ -20,49 +20,49 @@ import (
 	"github.com/atomredis/atomredis/internal/search/value"
 )
 
-// FT.HYBRID runs two plans over the same view of the index: one of text and one of vectors. Each gives its best documents; they are
-// fused, and the best of all pass through a pipeline as those of FT.AGGREGATE do.
+// FT.HYBRID runs two plans over the same view of the index, one for text and one for vectors. It fuses their best
+// documents, and the best of these pass through a pipeline as in FT.AGGREGATE.
 
-// hybridRun is an FT.HYBRID. Its run has the plan of the text.
+// hybridRun is an FT.HYBRID. Its embedded run has the plan for text.
 type hybridRun struct {
 	*rowsRun
 	h       *request.Hybrid
 	vectors *plan.Plan
 	metric  schema.Metric
-	text    []candidate // what the search of text has found, the best first
-	near    []candidate // what the search of vectors has found, the nearest first
+	text    []candidate // results of the text search, the best first
+	near    []candidate // results of the vector search, the nearest first
 	fused   []*fused    // the best first
 	byID    map[uint64]*fused
 	at      int
 
-	// With documents that other shards have sent: their warnings, and what they have measured.
+	// From other shards: their warnings and measurements.
 	told, profiles []string
 }
 
-// candidate is a document that one search has found.
+// candidate is a document in the result of one search.
 type candidate struct {
 	*fused
 	value float64 // a score, or a distance
 }
 
-// fused is a document that one search has found, or both.
+// fused is a document in the result of one search or of both.
 type fused struct {
 	id           uint64
 	key          string
-	doc          *docs.Doc // nil if it was sent
-	sent         *sentDoc  // nil unless several shards were asked
+	doc          *docs.Doc // nil for a document of another shard
+	sent         *sentDoc  // nil with a single shard
 	text, vector part
 	score        float64
 	explanation  plan.Explanation // of the text's score
 }
 
-// part is what one search says of a document.
+// part is the result of one search for a document.
 type part struct {
-	rank  int // 1 is the best; 0: it was not found
+	rank  int // 1 is the best; 0 means not found
 	score float64
 }
 
-// count returns what a part adds to the fused score.
+// count returns a part's contribution to the fused score.
 func (p part) count(f *request.Fusion, weight float64) float64 {
 	switch {
 	case p.rank == 0:
@@ -167,7 +167,7 @@ func (h *hybridRun) build() (err error) {
 	return err
 }
 
-// prepare makes both plans on the index as it is now.
+// prepare makes both plans on the present index.
 func (h *hybridRun) prepare() (err error) {
 	r := h.run
 	synonyms := r.x.Synonyms()
@@ -184,7 +184,7 @@ func (h *hybridRun) prepare() (err error) {
 		}
 		query.IgnoreTags(text)
 		o := r.options()
-		o.SortBy = nil // that is of the rows
+		o.SortBy = nil // the order applies to the rows
 		if r.plan, err = plan.New(text, view, o); err != nil {
 			return
 		}
@@ -204,7 +204,7 @@ func isVector(n query.Node) bool {
 	return false
 }
 
-// yield is the name by which the plan of the vectors gives distances.
+// yield is the name under which the vector plan returns distances.
 func (h *hybridRun) yield() string {
 	if name := h.h.Vector.Score; name != "" {
 		return name
@@ -254,8 +254,8 @@ func (h *hybridRun) vectorTree(view index.View) (query.Node, error) {
 	return query.Filter(near, filter), nil
 }
 
-// similarity returns a distance as a score: higher is nearer. Distances of IP and COSINE are 1 minus the product. Redis takes the distance
-// of IP for the product, so that there what is nearer counts less.
+// similarity converts a distance to a score: higher is nearer. Distances of IP and COSINE are 1 minus the product.
+// Redis takes the distance of IP for the product, so there nearer documents get a lower score.
 func similarity(m schema.Metric, distance float64) float64 {
 	if m == schema.L2 {
 		return 1 / (1 + distance)
@@ -300,7 +300,7 @@ func (h *hybridRun) search() error {
 	return nil
 }
 
-// fuse scores what the searches have found.
+// fuse scores the results of both searches.
 func (h *hybridRun) fuse() {
 	f := &h.h.Fusion
 	for i, o := range h.text {
@@ -361,10 +361,10 @@ func (h *hybridRun) Next(r *aggregate.Row) (bool, error) {
 // hybridRow is a row of the result.
 type hybridRow struct {
 	fields []field
-	of     *fused // nil behind a GROUPBY
+	of     *fused // nil after a GROUPBY
 }
 
-// rows returns the result. The reply has their number in front of them.
+// rows returns the rows of the result. The reply needs their number before the rows.
 func (h *hybridRun) rows() (rows []hybridRow, err error) {
 	for {
 		row, err := h.pipeline.Next()
@@ -412,7 +412,7 @@ func (h *hybridRun) reply(p *pairs, rows []hybridRow, began time.Time) {
 
 const timeoutWarning = "Timeout limit was reached"
 
-// warnings returns what clients are told beside the result.
+// warnings returns the warnings of the reply.
 func (h *hybridRun) warnings() []string {
 	warnings := h.told
 	if h.plan != nil {
@@ -440,7 +440,7 @@ func (h *hybridRun) found() (warnings []string) {
 	return warnings
 }
 
-// explain returns how a score comes about.
+// explain explains a score.
 func (h *hybridRun) explain(o *fused) plan.Explanation {
 	f := &h.h.Fusion
 	leaf := func(format string, a ...any) plan.Explanation {
@@ -455,7 +455,7 @@ func (h *hybridRun) explain(o *fused) plan.Explanation {
 		}
 		return fmt.Sprintf("1 / (constant %.2f + rank %d)", f.Constant, p.rank)
 	}
-	// share is what a part says of itself: its rank, or what it adds.
+	// share describes a part: its rank, or its contribution.
 	share := func(p part, weight float64, name string) string {
 		switch {
 		case f.Linear && p.rank == 0:

@@ -10,7 +10,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// profileHybrid is FT.PROFILE HYBRID, behind QUERY.
+// profileHybrid is FT.PROFILE HYBRID; rest follows QUERY.
 func profileHybrid(c *command.Ctx, x *catalog.Index, p *profiling, rest [][]byte) error {
 	h, err := newHybridRun(c, x, words(rest), true)
 	if err != nil {
@@ -25,7 +25,8 @@ func profileHybrid(c *command.Ctx, x *catalog.Index, p *profiling, rest [][]byte
 	return nil
 }
 
-// writeProfiled writes the result and what the shards have measured, which stands in the result itself, without a name in RESP2.
+// writeProfiled writes the result and the measurements of the shards. They are part of the result, in RESP2 without
+// a name.
 func (h *hybridRun) writeProfiled(p *profiling, rows []hybridRow, shards ...string) {
 	w := h.c.W
 	result := newPairs(w)
@@ -57,7 +58,7 @@ func (h *hybridRun) writeProfiled(p *profiling, rows []hybridRow, shards ...stri
 	}
 }
 
-// searches returns what this shard has measured, as clients get it.
+// searches returns this shard's measurements, as encoded for clients.
 func (p *profiling) searches(h *hybridRun) string {
 	p.answered = time.Now()
 	w := &resp.Writer{Proto: h.c.W.Proto}
@@ -70,7 +71,7 @@ func (p *profiling) searches(h *hybridRun) string {
 	return string(w.Buf)
 }
 
-// writeSearch writes what was measured of one of the searches.
+// writeSearch writes the measurements of one search.
 func (p *profiling) writeSearch(w *resp.Writer, of *plan.Plan, steps []aggregate.Stage) {
 	one := newPairs(w)
 	one.double("Total profile time", milliseconds(p.answered.Sub(p.began)))
@@ -93,7 +94,7 @@ func (p *profiling) writeSearch(w *resp.Writer, of *plan.Plan, steps []aggregate
 	one.end()
 }
 
-// writeStages writes what steps have done.
+// writeStages writes the measurements of pipeline steps.
 func writeStages(p *pairs, steps []aggregate.Stage) {
 	w := p.name("Result processors profile")
 	w.Array(len(steps))

@@ -15,7 +15,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/servertest"
 )
 
-// vector returns numbers as a vector of FLOAT32.
+// vector encodes numbers as a vector of FLOAT32.
 func vector(numbers ...float32) string {
 	var b []byte
 	for _, n := range numbers {
@@ -43,7 +43,7 @@ func hybridIndex(t *testing.T) (send func(words string, more ...string) string) 
 	}
 }
 
-// number prints a number as rows have it.
+// number formats a number as in rows.
 func number(f float64) string { return strconv.FormatFloat(f, 'g', 12, 64) }
 
 func TestHybridFusesTwoSearches(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 
 // FT.INFO. All names and most texts are simple strings; numbers that need not be whole are doubles, which are texts in RESP2.
 
-// pairs writes a map whose length follows from what was written: a flat array in RESP2.
+// pairs writes a map whose length is known only at the end: a flat array in RESP2.
 type pairs struct {
 	w    *resp.Writer
 	mark resp.Mark
@@ -50,7 +50,7 @@ func info(c *command.Ctx) {
 	}
 }
 
-// figures are what FT.INFO tells of an index beside its definition.
+// figures are the figures that FT.INFO shows of an index beside its definition.
 type figures struct {
 	index.Stats
 	Filling      bool
@@ -151,7 +151,7 @@ func writeInfo(c *command.Ctx, x *catalog.Index, s *figures) {
 	p.end()
 }
 
-// ratio returns a quotient, which is no number if there is nothing to divide by.
+// ratio returns a/b, NaN if b is 0.
 func ratio(a, b int64) float64 {
 	if b == 0 {
 		return math.NaN()
@@ -166,13 +166,13 @@ func boolInt(b bool) int64 {
 	return 0
 }
 
-// flag is a word that is shown if it holds.
+// flag is a word and whether to show it.
 type flag struct {
 	word string
 	is   bool
 }
 
-// writeFlags writes the words that hold.
+// writeFlags writes the words of the flags that are set.
 func writeFlags(w *resp.Writer, flags []flag) {
 	mark, n := w.Defer(), 0
 	for _, f := range flags {
@@ -184,7 +184,7 @@ func writeFlags(w *resp.Writer, flags []flag) {
 	w.EndArray(mark, n)
 }
 
-// writeDefinition writes what FT.CREATE said of the index as a whole.
+// writeDefinition writes the options of FT.CREATE for the index as a whole.
 func writeDefinition(w *resp.Writer, def *schema.Definition) {
 	p := newPairs(w)
 	p.simple("key_type", def.Source.String())
@@ -220,7 +220,7 @@ func writeDefinition(w *resp.Writer, def *schema.Definition) {
 	p.end()
 }
 
-// writeAttribute writes a field. Its flags stand behind the pairs in RESP2 and in a list of their own in RESP3.
+// writeAttribute writes a field. Its flags follow the pairs in RESP2, and are a list of their own in RESP3.
 func writeAttribute(w *resp.Writer, f *schema.Field) {
 	mark, n := w.Defer(), 0
 	simple := func(name, value string) {
@@ -307,7 +307,7 @@ func writeFailures(p *pairs, f index.Failures) {
 	p.name("last indexing error key").BulkString(key)
 }
 
-// writeCollector writes about garbage, which indexes do not collect at times of their own: lists are rewritten as their documents go.
+// writeCollector writes figures of a garbage collector. There is none: lists are rewritten as their documents go.
 func writeCollector(w *resp.Writer) {
 	p := newPairs(w)
 	p.double("bytes_collected", 0)

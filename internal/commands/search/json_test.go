@@ -68,7 +68,7 @@ func TestJSONValuesThatDoNotFitTheirField(t *testing.T) {
 	}
 }
 
-// The first word of a value stands search-multi-text-slop places behind the last one of the value before it.
+// The first word of a value is search-multi-text-slop positions after the last word of the value before.
 func TestJSONValuesStandApart(t *testing.T) {
 	s := servertest.NewStepped(t)
 	defer s.Finish()
@@ -82,7 +82,7 @@ func TestJSONValuesStandApart(t *testing.T) {
 	} {
 		require.Equal(t, test.reply, send("FT.SEARCH", "x", test.query, "NOCONTENT", "SLOP", test.slop), test.query)
 	}
-	// Without places of words there is no order that could be missing.
+	// Without word positions, INORDER and SLOP have no effect.
 	require.Equal(t, "*1 :0", send("FT.SEARCH", "y", "a1 nosuch", "SLOP", "1", "INORDER"))
 }
 

@@ -22,7 +22,7 @@ type loader struct {
 	paths   index.Paths
 }
 
-// column is what a reply has of a document.
+// column is a part of a document in replies.
 type column struct {
 	name  string
 	path  string
@@ -40,7 +40,7 @@ func (l *loader) column(path, name string) column {
 	return column{name, path, nil}
 }
 
-// document returns the entry of a document; nil if it is gone or is none any more.
+// document returns the entry of a document; nil if it is gone or has become another type.
 func (l *loader) document(key string) *engine.Entry {
 	e := l.g.PeekString(0, key)
 	want := engine.Hash
@@ -66,7 +66,7 @@ func (l *loader) value(e *engine.Entry, d *docs.Doc, c column) value.Value {
 	return l.raw(e, c.path)
 }
 
-// raw returns what a document has under a path; Absent if it has nothing.
+// raw returns the value of a document under a path; Absent if there is none.
 func (l *loader) raw(e *engine.Entry, path string) value.Value {
 	if l.def.Source == schema.Hash {
 		if v, ok := e.Hash().Get([]byte(path)); ok {
@@ -77,8 +77,8 @@ func (l *loader) raw(e *engine.Entry, path string) value.Value {
 	return l.json(l.paths.Find(e.JSON().Root(), path))
 }
 
-// json returns the values under a path. Expressions and orders see the first of them, and so do replies up to dialect 2; from dialect 3
-// on replies have all as an array.
+// json returns the values under a path. Expressions and orders see only the first value, and so do replies up to
+// dialect 2; from dialect 3 on replies have all values as an array.
 func (l *loader) json(found []documents.Value) value.Value {
 	if len(found) == 0 {
 		return value.Value{}
@@ -121,12 +121,12 @@ func scalar(v documents.Value) value.Value {
 	}
 	n := value.Num(v.Float())
 	if v.Kind() == documents.Integer && math.Abs(v.Float()) >= 1<<53 {
-		return n.WithForms(value.Str(string(v.AppendJSON(nil, documents.Layout{}))), value.Value{}) // a float64 lacks its last digits
+		return n.WithForms(value.Str(string(v.AppendJSON(nil, documents.Layout{}))), value.Value{}) // a float64 would lose digits
 	}
 	return n
 }
 
-// expanded returns a JSON value as replies with FORMAT EXPAND have it.
+// expanded returns a JSON value as in replies with FORMAT EXPAND.
 func expanded(v documents.Value) value.Value {
 	if v.Kind() != documents.Array && v.Kind() != documents.Object {
 		return scalar(v)
@@ -145,7 +145,7 @@ func expanded(v documents.Value) value.Value {
 	return value.List(items)
 }
 
-// all calls put for all fields of a document that are shown without RETURN, in their order.
+// all calls put for all fields that a reply without RETURN has, in their order.
 func (l *loader) all(e *engine.Entry, put func(name string, v value.Value)) {
 	if l.def.Source == schema.JSON {
 		put("$", l.json([]documents.Value{e.JSON().Root()}))
@@ -170,7 +170,7 @@ func sortValue(v docs.Value) value.Value {
 	return value.Value{}
 }
 
-// stored is value for LOAD, which returns what documents have, with the kind that the field's type says.
+// stored is value for LOAD, which returns stored values, converted to the field's type.
 func (l *loader) stored(e *engine.Entry, d *docs.Doc, c column) value.Value {
 	if c.field != nil && c.field.Kind == query.NumericKind && l.def.Source == schema.Hash {
 		if v, ok := e.Hash().Get([]byte(c.path)); ok {
@@ -181,7 +181,7 @@ func (l *loader) stored(e *engine.Entry, d *docs.Doc, c column) value.Value {
 	return l.value(e, d, c)
 }
 
-// typed gives a field of LOAD * the kind that the schema says.
+// typed converts a field of LOAD * to its type in the schema.
 func (l *loader) typed(name string, v value.Value) value.Value {
 	f, ok := l.def.Lookup(name)
 	if !ok || f.Path != name || f.Kind != query.NumericKind || v.Kind() != value.String {

@@ -16,7 +16,7 @@ import (
 	"github.com/atomredis/atomredis/server"
 )
 
-// queryClock is a clock that tells a test when a query looks whether its time is up.
+// queryClock is a clock that tells a test when a query checks its timeout.
 type queryClock struct {
 	*engine.ManualClock
 	asked atomic.Pointer[func()]
@@ -33,7 +33,7 @@ func (c *queryClock) Now() time.Time {
 	return c.ManualClock.Now()
 }
 
-// inQuery reports whether a query asks.
+// inQuery reports whether a query reads the clock.
 func inQuery() bool {
 	var callers [8]uintptr
 	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
@@ -83,7 +83,8 @@ func newLongHarnessAt(t *testing.T, clock engine.Clock, settings ...string) *lon
 	return h
 }
 
-// hold has the next query wait when it asks the clock for the first time. It returns what tells that it waits, and what lets it go on.
+// hold makes the next query wait at its first reading of the clock. It returns a channel that reports the wait, and
+// a function that ends it.
 func (h *longHarness) hold() (waits <-chan struct{}, goOn func()) {
 	reached, open := make(chan struct{}), make(chan struct{})
 	var once atomic.Bool
@@ -97,7 +98,7 @@ func (h *longHarness) hold() (waits <-chan struct{}, goOn func()) {
 	return reached, func() { close(open) }
 }
 
-// await waits until a query does.
+// await waits until a query is held.
 func (h *longHarness) await(waits <-chan struct{}, line string) {
 	select {
 	case <-waits:
@@ -106,7 +107,7 @@ func (h *longHarness) await(waits <-chan struct{}, line string) {
 	}
 }
 
-// longQueries are offloaded, and take more steps than are between two looks at the clock.
+// longQueries are offloaded, and take long enough to read the clock more than once.
 var longQueries = []string{
 	"FT.SEARCH x common NOCONTENT LIMIT 0 2 TIMEOUT 100000",
 	"FT.SEARCH x common SORTBY u RETURN 1 n LIMIT 0 2 TIMEOUT 100000",
@@ -118,7 +119,7 @@ var longQueries = []string{
 	"FT.SEARCH x *=>[KNN~2~@v~$q] PARAMS 2 q AAAAAAAA NOCONTENT DIALECT 2 TIMEOUT 100000",
 }
 
-// queryWords returns the words of a query, in which ~ stands for spaces within one.
+// queryWords splits a query into words; ~ stands for a space within a word.
 func queryWords(line string) []string {
 	words := strings.Fields(line)
 	for i := range words {
@@ -127,7 +128,7 @@ func queryWords(line string) []string {
 	return words
 }
 
-// While a query runs, other clients of the same event loop go on. The query sees what its client has written before it.
+// While a query runs, other clients of the same event loop continue. The query sees its client's earlier writes.
 func TestQueriesDoNotHoldUpOthers(t *testing.T) {
 	h := newLongHarness(t)
 	c, other := h.s.Connect(), h.s.Connect()
@@ -156,7 +157,7 @@ func TestQueriesDoNotHoldUpOthers(t *testing.T) {
 	h.clock.asked.Store(nil)
 }
 
-// The reply of an offloaded query is that of one in a transaction, which is executed in place.
+// The reply of an offloaded query equals that of the same query in a transaction, which is executed in place.
 func TestOffloadedQueriesReplyAsOthers(t *testing.T) {
 	h := newLongHarness(t)
 	c := h.s.Connect()
@@ -164,7 +165,7 @@ func TestOffloadedQueriesReplyAsOthers(t *testing.T) {
 		c.Call("HELLO", strconv.Itoa(proto))
 		for _, line := range append([]string{"FT.SPELLCHECK x wordd77~cmmon~comon~wrd5"}, longQueries...) {
 			if strings.Contains(line, "PROFILE") || strings.Contains(line, "CURSOR") || strings.Contains(line, "HYBRID") {
-				continue // these have times or numbers of cursors
+				continue // their replies have times or cursor numbers
 			}
 			got := c.Call(queryWords(line)...)
 			c.Line("MULTI")
@@ -174,7 +175,7 @@ func TestOffloadedQueriesReplyAsOthers(t *testing.T) {
 	}
 }
 
-// Cursors may be read by an offloaded command, and go on where it ended.
+// An offloaded command may read a cursor, and the next read continues where it ended.
 func TestOffloadedReadsOfCursors(t *testing.T) {
 	h := newLongHarness(t)
 	c := h.s.Connect()
@@ -191,7 +192,7 @@ func TestOffloadedReadsOfCursors(t *testing.T) {
 	require.Equal(t, manyDocs, rows)
 }
 
-// CLIENT KILL ends a query, and its place is free for the next.
+// CLIENT KILL ends a query, and frees its place for the next.
 func TestKillingClientsEndsTheirQueries(t *testing.T) {
 	h := newLongHarness(t)
 	other := h.s.Connect()
@@ -207,7 +208,7 @@ func TestKillingClientsEndsTheirQueries(t *testing.T) {
 		var asked atomic.Int64
 		count := func() { asked.Add(1) }
 		h.clock.asked.Store(&count)
-		require.NotContains(t, other.Call(queryWords(line)...), "-ERR", line) // there is a place for one more on two processors
+		require.NotContains(t, other.Call(queryWords(line)...), "-ERR", line) // two processors have a place for one more
 		require.NotZero(t, asked.Load())
 	}
 	h.clock.asked.Store(nil)
@@ -232,7 +233,8 @@ var limitQueries = append([]string{
 	"FT.AGGREGATE x common LOAD 1 @u GROUPBY 1 @u REDUCE QUANTILE 2 @n 0.5 AS q TIMEOUT 100000",
 }, longQueries...)
 
-// The time limit of a query holds wherever it spends its time: each has some looks at the clock until it is up.
+// The time limit of a query holds wherever it spends its time: each query may read the clock a few times until the
+// limit.
 func TestTimeLimitHoldsEverywhere(t *testing.T) {
 	h := newLongHarness(t, "search-on-timeout", "fail")
 	c := h.s.Connect()
@@ -260,7 +262,7 @@ func TestTimeLimitHoldsEverywhere(t *testing.T) {
 	}
 }
 
-// Queries that are made to take long or to need much memory are bounded or refused.
+// Queries designed to take long or to need much memory are limited or refused.
 func TestHostileQueries(t *testing.T) {
 	h := newLongHarnessAt(t, engine.SystemClock{}, "search-timeout", "100")
 	c := h.s.Connect()

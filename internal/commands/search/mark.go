@@ -12,10 +12,10 @@ import (
 	"github.com/atomredis/atomredis/internal/search/value"
 )
 
-// HIGHLIGHT and SUMMARIZE. The stored text is cut into words once more, and a word was found if it, its stem, its sound or one of its
-// groups of synonyms is a term that the plan has matched.
+// HIGHLIGHT and SUMMARIZE. The stored text is split into words again. A word is marked if the word, its stem, its
+// phonetic code or one of its synonym groups is a term that the plan has matched.
 
-// checkSummary refuses them where the index cannot do them.
+// checkSummary returns an error if the index does not support them.
 func checkSummary(q *request.Request, def *schema.Definition) error {
 	switch {
 	case q.Summary.Empty():
@@ -49,7 +49,7 @@ func checkMarked(q *request.Request, def *schema.Definition) error {
 	return nil
 }
 
-// mark gives the texts of a row their style.
+// mark highlights and summarizes the texts of a row.
 func (r *run) mark(o *row) {
 	var m *marker
 	for i := range o.fields {
@@ -70,7 +70,7 @@ func (r *run) mark(o *row) {
 	}
 }
 
-// marker knows which words a query has found in a document.
+// marker finds the matched words in the texts of a document.
 type marker struct {
 	tokens   text.Tokenizer
 	terms    map[string]int // index in matched
@@ -78,7 +78,7 @@ type marker struct {
 	stemmer  *text.Stemmer
 	synonyms *text.Synonyms
 	scratch  []byte
-	field    postings.Mask // whose text is being read
+	field    postings.Mask // the field of the text
 }
 
 func (r *run) newMarker(matched []plan.Matched) *marker {
@@ -103,7 +103,7 @@ func (m *marker) match(word []byte) (term int, idf float64, ok bool) {
 		return ok && m.matched[term].Fields.Meets(m.field)
 	}
 	hit := found(word)
-	if stem, has := m.stemmer.Stem(word); !hit && has && stem != string(word) { // only other stems are terms
+	if stem, has := m.stemmer.Stem(word); !hit && has && stem != string(word) { // a stem equal to its word is no term
 		m.scratch = append(append(m.scratch[:0], text.Stem...), stem...)
 		hit = found(m.scratch)
 	}

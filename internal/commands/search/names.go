@@ -27,7 +27,7 @@ var (
 	aliasUpdateWord = []byte("FT.ALIASUPDATE")
 )
 
-// aliasAdd is FT.ALIASADD; quiet is FT._ALIASADDIFNX, to which an alias that exists is right.
+// aliasAdd is FT.ALIASADD; quiet is FT._ALIASADDIFNX, which accepts an existing alias.
 func aliasAdd(c *command.Ctx, quiet bool) {
 	cat, alias := catalogOf(c), string(c.Args[1])
 	x := aliased(c)
@@ -55,7 +55,7 @@ func aliasUpdate(c *command.Ctx) {
 	}
 }
 
-// aliased returns the index that is to get an alias. It answers itself and returns nil if that cannot be.
+// aliased returns the index that gets an alias. On an error it writes the reply and returns nil.
 func aliased(c *command.Ctx) *catalog.Index {
 	cat, x := catalogOf(c), find(c, c.Args[2])
 	switch {
@@ -71,7 +71,7 @@ func aliased(c *command.Ctx) *catalog.Index {
 	return x
 }
 
-// aliasDel is FT.ALIASDEL; quiet is FT._ALIASDELIFX, to which an alias that does not exist is right.
+// aliasDel is FT.ALIASDEL; quiet is FT._ALIASDELIFX, which accepts a missing alias.
 func aliasDel(c *command.Ctx, quiet bool) {
 	cat, alias := catalogOf(c), string(c.Args[1])
 	if cat.Alias(alias) == nil {
@@ -91,7 +91,7 @@ func aliasDel(c *command.Ctx, quiet bool) {
 	c.W.OK()
 }
 
-// aliasList is FT.ALIASLIST, which takes no alias for an index. It is of a release whose errors have codes.
+// aliasList is FT.ALIASLIST. It accepts no alias in place of an index, and its errors have codes, as in its release.
 func aliasList(c *command.Ctx) {
 	if catalogOf(c).Named(string(c.Args[1])) == nil {
 		c.Err("SEARCH_INDEX_NOT_FOUND Index not found: " + command.Error(c.Args[1]))

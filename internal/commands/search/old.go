@@ -13,15 +13,15 @@ import (
 	"github.com/atomredis/atomredis/internal/search/value"
 )
 
-// The commands of RediSearch 1, whose documents are hashes now: FT.ADD, FT.DEL, FT.GET and FT.MGET.
+// This file has the commands of RediSearch 1: FT.ADD, FT.DEL, FT.GET and FT.MGET. Their documents are hashes now.
 
-// added is the arguments of FT.ADD.
+// added has the arguments of FT.ADD.
 type added struct {
 	score                      []byte
 	language, payload          []byte
 	replace, partial, noCreate bool
 	condition                  *expr.Expr
-	names                      []string // of the condition, by slot
+	names                      []string // names in the condition, by slot
 	fields                     [][]byte // names and values
 }
 
@@ -87,13 +87,13 @@ func add(c *command.Ctx) {
 	c.W.OK()
 }
 
-// isOne reports whether a score is the one that documents have by default.
+// isOne reports whether a score is 1, the default.
 func isOne(score []byte) bool {
 	f, err := strconv.ParseFloat(string(score), 64)
 	return err == nil && f == 1
 }
 
-// readAdded reads the arguments of FT.ADD behind the key.
+// readAdded reads the arguments of FT.ADD after the key.
 func readAdded(c *command.Ctx, x *catalog.Index) (a *added, e command.Error) {
 	a = &added{score: c.Args[3]}
 	score, err := strconv.ParseFloat(string(a.score), 64)
@@ -171,7 +171,7 @@ func (a *added) parseCondition(s string, x *catalog.Index) command.Error {
 	return ""
 }
 
-// holds reports whether the condition of IF is true for the document that is there.
+// holds reports whether the condition of IF is true for the present document.
 func (a *added) holds(e *engine.Entry) bool {
 	v, err := a.condition.Eval(&filterRow{e.Key(), &index.HashDocument{Hash: e.Hash()}, a.names})
 	return err == nil && v.Truth()
@@ -220,7 +220,8 @@ func get(several bool) func(c *command.Ctx) {
 	}
 }
 
-// documentsOf returns the fields of the documents with the keys that the command names; nil for those that the index does not have.
+// documentsOf returns the fields of the documents that the command names; nil for those that the index does not
+// have.
 func documentsOf(c *command.Ctx, x *catalog.Index) (list [][]field) {
 	r := &run{c: c, x: x, def: x.Definition()}
 	r.loader = loader{def: r.def, dialect: 1}

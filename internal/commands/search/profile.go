@@ -13,7 +13,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// profiling is what FT.PROFILE measures of a query.
+// profiling has the measurements of FT.PROFILE.
 type profiling struct {
 	limited  bool // children of unions are counted, not shown
 	began    time.Time
@@ -22,7 +22,7 @@ type profiling struct {
 	answered time.Time
 }
 
-// profiled is the arguments of FT.PROFILE.
+// profiled has the arguments of FT.PROFILE.
 type profiled struct {
 	kind string // SEARCH, AGGREGATE or HYBRID, in lower case
 	rest [][]byte
@@ -103,7 +103,7 @@ func profile(c *command.Ctx) {
 	}
 }
 
-// beginResults writes what stands before the results.
+// beginResults writes the beginning of the reply, up to the results.
 func beginResults(w *resp.Writer) {
 	if w.Proto >= 3 {
 		w.Map(2)
@@ -147,7 +147,7 @@ func profileAggregate(c *command.Ctx, x *catalog.Index, p *profiling, q *request
 	return nil
 }
 
-// searchStages returns the steps of FT.SEARCH behind the iterators, which are not measured one by one.
+// searchStages returns the steps of FT.SEARCH after the iterators, which are not measured one by one.
 func searchStages(q *request.Request) []aggregate.Stage {
 	stages := []aggregate.Stage{{Type: "Index"}}
 	if len(q.Arrange().Keys) == 0 {
@@ -163,7 +163,7 @@ func searchStages(q *request.Request) []aggregate.Stage {
 	return stages
 }
 
-// writeProfiles writes what the shards have measured.
+// writeProfiles writes the measurements of the shards.
 func writeProfiles(w *resp.Writer, shards ...string) {
 	if w.Proto >= 3 {
 		w.Simple("Profile")
@@ -177,7 +177,7 @@ func writeProfiles(w *resp.Writer, shards ...string) {
 	all.end()
 }
 
-// shard returns what this shard has measured, as clients get it.
+// shard returns this shard's measurements, as encoded for clients.
 func (p *profiling) shard(proto int, r *run, steps []aggregate.Stage) string {
 	p.answered = time.Now()
 	w := &resp.Writer{Proto: proto}

@@ -15,7 +15,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// found returns the index of a query, or answers that there is none.
+// found returns the index of a query. If there is none, it writes the error and returns nil.
 func found(c *command.Ctx) *catalog.Index {
 	x := catalogOf(c).Lookup(string(c.Args[1]))
 	if x == nil {
@@ -34,7 +34,7 @@ func found(c *command.Ctx) *catalog.Index {
 	return x
 }
 
-// uses notes that a query is in a dialect.
+// uses records that a query used a dialect.
 func uses(c *command.Ctx, x *catalog.Index, dialect int) {
 	x.Dialect[dialect].Store(true)
 	serviceOf(c.Host).counters.dialects[dialect].Store(true)
@@ -68,7 +68,7 @@ func searchCommand(c *command.Ctx) {
 	fail(c, err)
 }
 
-// attempts runs the query, again when a document changes meanwhile.
+// attempts runs the query, and runs it again if a document changes meanwhile.
 func (r *run) attempts(offset, num int) (found *result, err error) {
 	for attempt := 1; ; attempt++ {
 		var current bool
@@ -86,21 +86,21 @@ type result struct {
 	rows     []row
 	total    int
 	warnings []string
-	profiles []string // of other shards, if they were measured
+	profiles []string // measurements of other shards
 }
 
 // row is a result of FT.SEARCH.
 type row struct {
 	id          uint64
-	doc         *docs.Doc // nil if another shard has it
+	doc         *docs.Doc // nil for a document of another shard
 	key         string
 	score       float64
-	order       docs.Value // what it was sorted by
+	order       docs.Value // its sort key
 	payload     value.Value
 	explanation plan.Explanation
 	matched     []plan.Matched
 	fields      []field
-	gone        bool // the document went before it could be loaded
+	gone        bool // the document was removed before it was loaded
 }
 
 // field is a field of a row.
@@ -109,10 +109,10 @@ type field struct {
 	value value.Value
 }
 
-// defaultRows is how many results there are without LIMIT.
+// defaultRows is the number of results without LIMIT.
 const defaultRows = 10
 
-// page returns which of the results a client wants.
+// page returns the requested range of results.
 func page(h command.Host, q *request.Request) (offset, num int) {
 	num = defaultRows
 	if limit := q.Arrange(); limit.Limited {
@@ -121,13 +121,13 @@ func page(h command.Host, q *request.Request) (offset, num int) {
 	return offset, max(0, min(num, int(integer(h, "search-max-search-results"))-offset))
 }
 
-// What a row costs, in documents that are looked at.
+// The cost of a row, as a number of visited documents.
 const (
 	loadWork = 8  // to read its fields, and to write them
 	markWork = 40 // to look for words in its texts
 )
 
-// work returns about how many documents FT.SEARCH looks at.
+// work estimates the cost of FT.SEARCH, as a number of visited documents.
 func (r *run) work() int {
 	offset, num := page(r.c.Host, r.q)
 	if num == 0 {
@@ -150,7 +150,7 @@ func (r *run) work() int {
 	return n
 }
 
-// stopRows is how many rows are loaded between two looks at the clock.
+// stopRows is how many rows are loaded between two checks of the timeout.
 const stopRows = 16
 
 // rows runs the query and returns num results from an offset on. current is false if a document has changed while it ran.
@@ -257,7 +257,7 @@ func (r *run) fill(o *row, e *engine.Entry, columns []column, keys []aggregate.K
 	if len(keys) > 0 {
 		c := r.loader.column(keys[0].Name, keys[0].Name)
 		if c.field != nil {
-			// Under the name that it has in the hash a field is as it is there, under another one as it is sorted by.
+			// A field under its own name has its stored value; under another name it has its sort value.
 			v := r.loader.raw(e, c.path)
 			if c.path != c.name && r.def.Source == schema.Hash {
 				v = sortValue(o.order)
@@ -372,7 +372,7 @@ func (o *row) writeFields(w *resp.Writer, q *request.Request) {
 	}
 }
 
-// writeScore writes a score, with the way to it if that is asked for.
+// writeScore writes a score, with its explanation if requested.
 func (o *row) writeScore(w *resp.Writer, q *request.Request) {
 	if !q.ExplainScore {
 		w.Double(o.score)
@@ -396,7 +396,7 @@ func writeExplanation(w *resp.Writer, x plan.Explanation) {
 	}
 }
 
-// writeSortKey writes what a row was sorted by.
+// writeSortKey writes the sort key of a row.
 func writeSortKey(w *resp.Writer, v docs.Value) {
 	switch v.Kind {
 	case docs.Number:
@@ -414,7 +414,7 @@ func formatG(f float64, digits int) string {
 	return s
 }
 
-// writeValue writes a value of a row. Numbers are texts; only FORMAT EXPAND has them as they are.
+// writeValue writes a value of a row. Numbers are written as texts, except with FORMAT EXPAND.
 func writeValue(w *resp.Writer, v value.Value, expand bool) {
 	v = v.Shown(expand)
 	switch v.Kind() {

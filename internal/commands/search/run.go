@@ -17,9 +17,9 @@ import (
 	"github.com/atomredis/atomredis/internal/search/value"
 )
 
-// run is one execution of a query. It needs no shards: the plan has views of the index, and rows are loaded under a lock of their
-// own key alone. A row whose document has changed since the plan was made is not what the query found, so the query runs again
-// then, and counts as it is after some attempts.
+// run is one execution of a query. It holds no shards: the plan has views of the index, and each row is loaded under
+// a lock of its own key. If a row's document has changed since the plan was made, the query runs again; after some
+// attempts the result is used anyway.
 type run struct {
 	c        *command.Ctx
 	x        *catalog.Index
@@ -31,10 +31,10 @@ type run struct {
 	guard    engine.Guard // for a row
 	deadline time.Time    // zero: none
 	profiled bool         // iterators are measured
-	cut      bool         // the time was up while rows were loaded
+	cut      bool         // the timeout came while rows were loaded
 }
 
-// maxAttempts is how often a query runs whose documents change meanwhile.
+// maxAttempts is how often a query runs if documents change meanwhile.
 const maxAttempts = 3
 
 // newRun makes the plan of a request.
@@ -58,7 +58,7 @@ func newRun(c *command.Ctx, x *catalog.Index, q *request.Request, profiled bool)
 	return r, err
 }
 
-// checkFormat refuses FORMAT EXPAND where it means nothing.
+// checkFormat returns the error for FORMAT EXPAND where it is not supported.
 func checkFormat(c *command.Ctx, q *request.Request, def *schema.Definition) error {
 	switch {
 	case q.Format != request.ExpandFormat:
@@ -73,10 +73,11 @@ func checkFormat(c *command.Ctx, q *request.Request, def *schema.Definition) err
 	return nil
 }
 
-// maxTimeout keeps deadlines within what a time can have.
+// maxTimeout keeps deadlines within the range of time.Time.
 const maxTimeout = 24 * 365 * time.Hour
 
-// settle has the indexes be exact: without what has expired, and with what the command's transaction or script has written before.
+// settle brings the indexes up to date: it removes expired documents, and adds the earlier writes of the command's
+// transaction or script.
 func settle(c *command.Ctx) {
 	if c.G.Locked() {
 		for c.G.RemoveExpired() {
@@ -95,7 +96,7 @@ func settle(c *command.Ctx) {
 	}
 }
 
-// prepare makes the plan, on the index as it is now.
+// prepare makes the plan on the present index.
 func (r *run) prepare() error {
 	synonyms := r.x.Synonyms()
 	var err error
@@ -114,7 +115,7 @@ func (r *run) prepare() error {
 	return err
 }
 
-// differ refuses two distances of one name.
+// differ returns an error if two distances have the same name.
 func differ(yields []string) error {
 	for i, name := range yields {
 		if slices.Contains(yields[:i], name) {
@@ -124,7 +125,7 @@ func differ(yields []string) error {
 	return nil
 }
 
-// options returns what plans are made with.
+// options returns the options of plans.
 func (r *run) options() plan.Options {
 	tanh := r.q.TanhFactor
 	if tanh == 0 {
@@ -136,7 +137,8 @@ func (r *run) options() plan.Options {
 		Profile: r.profiled, Hidden: hidden(r.c.Host)}
 }
 
-// hidden returns what reports whether a key belongs to another shard although it is here; nil if none does.
+// hidden returns a function that reports whether a key belongs to another shard although it is here; nil if there
+// are no such keys.
 func hidden(h command.Host) func(key string) bool {
 	foreign := h.Foreign()
 	if foreign == nil {
@@ -145,13 +147,13 @@ func hidden(h command.Host) func(key string) bool {
 	return func(key string) bool { return foreign([]byte(key)) }
 }
 
-// resume lets another command go on with the query. Its time begins anew.
+// resume lets another command continue the query. Its timeout starts again.
 func (r *run) resume(c *command.Ctx) {
 	r.c = c
 	r.begin()
 }
 
-// begin sets when the query's time is up.
+// begin sets the query's deadline.
 func (r *run) begin() {
 	timeout := integer(r.c.Host, "search-timeout")
 	if r.q.Timeout != nil {
@@ -162,7 +164,7 @@ func (r *run) begin() {
 	}
 }
 
-// stop reports whether the query's time is up, or nobody wants its reply any more.
+// stop reports whether the query is past its deadline, or its reply is no longer wanted.
 func (r *run) stop() bool {
 	return !r.deadline.IsZero() && r.now().After(r.deadline) || !r.c.Offload.Wanted()
 }
@@ -179,7 +181,7 @@ func (r *run) sortedBy() *query.Field {
 	return nil
 }
 
-// timedOut returns the error for a query that was stopped, if it is to fail then.
+// timedOut returns the error for a query that was stopped, if it must fail then.
 func (r *run) timedOut() error {
 	if r.plan.Stopped() {
 		return r.timeout()
@@ -187,7 +189,7 @@ func (r *run) timedOut() error {
 	return nil
 }
 
-// timeout returns the error of a query that is stopped; nil if the reply is what has been found so far.
+// timeout returns the error of a stopped query; nil if the reply is the partial result.
 func (r *run) timeout() error {
 	if r.c.Host.Directive("search-on-timeout") == "fail" || !r.c.Offload.Wanted() {
 		return errTimeout
@@ -195,7 +197,7 @@ func (r *run) timeout() error {
 	return nil
 }
 
-// warnings returns what clients are told beside the results.
+// warnings returns the warnings of the reply.
 func (r *run) warnings() []string {
 	list := r.plan.Warnings()
 	if r.plan.Stopped() || r.cut {
@@ -204,7 +206,7 @@ func (r *run) warnings() []string {
 	return list
 }
 
-// locked calls do while the shard of a key is held.
+// locked calls do under a guard over the shard of a key.
 func (r *run) locked(key string, do func(g *engine.Guard)) {
 	ks := r.c.Host.Keyspace()
 	shard := ks.ShardOf([]byte(key))
@@ -217,8 +219,8 @@ func (r *run) locked(key string, do func(g *engine.Guard)) {
 	r.guard.Unlock()
 }
 
-// load calls do with a document of the plan as it is stored; e is nil if it is gone. current reports whether it is the one
-// that the query found.
+// load calls do with the entry of a document of the plan; e is nil if it is gone. current reports whether the
+// document is unchanged since the query found it.
 func (r *run) load(id uint64, d *docs.Doc, do func(e *engine.Entry)) (current bool) {
 	r.locked(d.Key(), func(g *engine.Guard) {
 		r.loader.g = g

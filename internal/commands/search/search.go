@@ -1,12 +1,12 @@
-// Package search has the commands of the query engine, FT.*. This file has the table and what a server keeps beside keys;
-// create.go makes, changes and drops indexes, temporary.go drops those that nobody uses, names.go has aliases, dictionaries and
-// synonyms, info.go describes an index, config.go has the directives and FT.CONFIG, old.go the commands of RediSearch 1.
+// Package search has the commands of the query engine, FT.*. This file has the table and the service; create.go
+// makes, changes and drops indexes, temporary.go drops unused ones, names.go has aliases, dictionaries and synonyms,
+// info.go describes an index, config.go has the directives and FT.CONFIG, old.go the commands of RediSearch 1.
 //
 // A query passes through tree.go (its tree, from a request), run.go (its plan and how rows are loaded), and query.go (FT.SEARCH) or
 // aggregate.go (FT.AGGREGATE and FT.CURSOR); load.go reads fields of documents, mark.go highlights.
 //
-// Indexes are in a catalog (package catalog), which is a service of the server. What makes them again is journalled, and stored
-// with checkpoints, as commands.
+// Indexes are in a catalog (package catalog), which is a service of the server. The journal and checkpoints have
+// them as commands that make them again.
 package search
 
 import (
@@ -31,18 +31,18 @@ const (
 	reads  = command.ReadOnly | command.Module
 	writes = command.Write | command.Module
 	grows  = writes | command.DenyOOM
-	// makes are the flags of commands that make or change indexes, for which nothing else may happen.
+	// makes are the flags of commands that make or change indexes; nothing else runs meanwhile.
 	makes = grows | command.WholeKeyspace
 	drops = writes | command.WholeKeyspace
 
-	// queries are the flags of commands that run a query. They know all keys that are loaded, and take locks of their own, for one
-	// document at a time; a transaction has those of all keys.
+	// queries are the flags of commands that run a query. They need all keys loaded, and lock one document at a time
+	// themselves; in a transaction they run under its guard.
 	queries = reads | command.AllKeys | command.FollowsKeys
 
 	dangerous = command.CatSearch | command.CatSlow | command.CatDangerous
 )
 
-// Host is the server, as these commands need to know it.
+// Host is what the commands of this package need of the server.
 type Host interface {
 	command.Host
 	Config() *config.Config
@@ -56,11 +56,11 @@ type service struct {
 	temporary temporaries
 	defs      definitions
 
-	// For questions to other shards.
+	// For questions to and from other shards.
 	calls   *fanout.Caller
 	calling sync.Once
 	asking  sync.WaitGroup
-	places  chan struct{} // taken while a part of a query of all shards is computed
+	places  chan struct{} // a place is taken while this shard computes its part of a query
 }
 
 var serviceID = command.RegisterService(func() command.Service { return &service{} })
@@ -82,7 +82,7 @@ func (s *service) Start(h command.Host) {
 	s.places = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))
 }
 
-// Loaded implements command.Service: indexes find out by themselves when keys are loaded.
+// Loaded implements command.Service: indexes notice loaded keys by themselves.
 func (s *service) Loaded() {}
 
 // Stored implements command.Keeper.
@@ -140,7 +140,7 @@ func (s *service) repeat(args [][]byte) error {
 	return nil
 }
 
-// define adds an index, and has it dropped when nobody uses it if it is TEMPORARY. It keeps args, those of FT.CREATE.
+// define adds an index. A TEMPORARY one is dropped when it is unused. define keeps args, the arguments of FT.CREATE.
 func (s *service) define(def *schema.Definition, args [][]byte) (*catalog.Index, error) {
 	filter, err := compileFilter(def)
 	if err != nil {
@@ -151,7 +151,7 @@ func (s *service) define(def *schema.Definition, args [][]byte) (*catalog.Index,
 	return x, nil
 }
 
-// Following implements command.Service: the indexes follow whatever changes the keys.
+// Following implements command.Service: the indexes follow changes of keys from any source.
 func (s *service) Following() {}
 
 // Close implements command.Service.
@@ -164,7 +164,7 @@ func (s *service) Close() {
 	s.Catalog.Close()
 }
 
-// Events implements command.Service: the engine itself tells of changes.
+// Events implements command.Service: the engine itself reports changes to the indexes.
 func (s *service) Events() engine.EventClass { return 0 }
 
 // Heard implements command.Service.

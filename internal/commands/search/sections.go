@@ -17,11 +17,11 @@ import (
 	"github.com/atomredis/atomredis/internal/version"
 )
 
-// The sections of INFO. Without an index there are only few of them, as in Redis.
+// This file has the sections of INFO. Without an index there are only a few, as in Redis.
 
 // counters count queries since the start.
 type counters struct {
-	queries, commands                  atomic.Int64 // FT.CURSOR READ is a command of a query that was counted
+	queries, commands                  atomic.Int64 // FT.CURSOR READ counts as a command, and not as a query
 	active                             atomic.Int64
 	spent                              atomic.Int64 // in ns
 	syntax, arguments, timeouts        atomic.Int64 // errors
@@ -29,14 +29,15 @@ type counters struct {
 	dialects                           [5]atomic.Bool
 }
 
-// counted returns a handler that counts what do answers. A query that goes on with an earlier one is none of its own.
+// counted returns a handler that counts the queries of do. With goesOn the command continues a query, and no new
+// query is counted.
 func counted(do func(*command.Ctx), goesOn bool) func(*command.Ctx) {
 	return func(c *command.Ctx) {
 		n := &serviceOf(c.Host).counters
 		n.active.Add(1)
 		defer n.active.Add(-1)
 		start, reply := time.Now(), len(c.W.Buf)
-		do(c) // which does not return if the query is to be offloaded: it begins anew then
+		do(c) // does not return if the query is offloaded; the handler is called again then
 		n.spent.Add(int64(time.Since(start)))
 		if len(c.W.Buf) > reply && c.W.Buf[reply] == '-' {
 			return
@@ -64,9 +65,9 @@ func (n *counters) failed(err error) {
 	}
 }
 
-// warned counts the warnings of a query that has ended, whether its client is told or not.
+// warned counts the warnings of an ended query, even if its client does not get them.
 func (r *run) warned() {
-	if r.plan == nil { // other shards have run it
+	if r.plan == nil { // other shards have run the query
 		return
 	}
 	n := &serviceOf(r.c.Host).counters
@@ -93,7 +94,7 @@ type kindTotals struct {
 	fields, sortable, noIndex, caseSensitive, flat, hnsw, svs, compressed, failures int64
 }
 
-// kindWords are the kinds of fields, as their lines and the number in it are named.
+// kindWords are the names of the kinds of fields in INFO.
 var kindWords = [...]struct {
 	kind        query.Kind
 	line, count string
@@ -148,7 +149,7 @@ func (t *totals) addField(f *schema.Field, s *index.FieldStats) {
 	}
 }
 
-// line returns the line of a kind of fields. Numbers that are zero are left out, but those that every kind has.
+// line returns the line of a kind of fields. Zeros are left out, except those that every kind has.
 func (n *kindTotals) line(count string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s=%d", count, n.fields)
@@ -165,11 +166,11 @@ func (n *kindTotals) line(count string) string {
 	return b.String()
 }
 
-// InfoSections returns the sections of INFO that tell of a server's query engine.
+// InfoSections returns the sections of INFO about a server's query engine.
 func InfoSections(h command.Host) []server.InfoSection {
 	s := serviceOf(h)
 	list := s.List()
-	var t totals // of all sections of an INFO
+	var t totals // shared by all sections of one INFO
 	var known bool
 	section := func(name string, write func(b *server.InfoText, t *totals)) server.InfoSection {
 		return server.InfoSection{Name: "search_" + name, Module: version.Search, Write: func(b *server.InfoText, _ *command.Ctx) {
@@ -233,7 +234,7 @@ func infoCursors(b *server.InfoText, t *totals) {
 	b.Number("search_global_total_internal", 0)
 }
 
-// infoCollector tells of garbage, which lists do not leave to a collector.
+// infoCollector shows the figures of a garbage collector, which does not exist here.
 func infoCollector(b *server.InfoText, t *totals) {
 	b.Zeros("search_gc_bytes_collected", "search_gc_total_cycles", "search_gc_total_ms_run", "search_gc_total_docs_not_collected")
 	b.Number("search_gc_marked_deleted_vectors", t.removed)
@@ -266,7 +267,7 @@ func (s *service) infoDialects(b *server.InfoText, _ *totals) {
 	}
 }
 
-// shownSettings are the settings that INFO shows, as it names them.
+// shownSettings are the settings that INFO shows, with their names there.
 var shownSettings = []struct{ name, directive string }{
 	{"minimal_term_prefix", "search-min-prefix"}, {"minimal_stem_length", "search-min-stem-len"},
 	{"maximal_prefix_expansions", "search-max-prefix-expansions"}, {"query_timeout_ms", "search-timeout"},

@@ -19,9 +19,10 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// In a cluster of several shards the server that a client has asked has all shards answer, and merges the answers (package
-// fanout). This file has both ends: fan is the coordinator's, answer a shard's. The client waits, and a goroutine does the work,
-// so nothing is held up. What a shard computes for another server is computed by the goroutine of the connection.
+// In a cluster of several shards, the server that a client asks is the coordinator: it asks all shards and merges
+// their answers (package fanout). This file has both ends: fan is the coordinator's, answer a shard's. The client
+// waits while a goroutine does the work, so other clients continue. A shard computes its answer in the goroutine of
+// the connection.
 
 // Sharded is a server that may be one of several shards.
 type Sharded interface {
@@ -44,22 +45,22 @@ func (s *service) others() bool {
 	return sh != nil && len(sh.Now().Record.Others) > 0
 }
 
-// caller returns what asks the other shards.
+// caller returns the Caller that asks the other shards.
 func (s *service) caller() *fanout.Caller {
 	s.calling.Do(func() { s.calls = fanout.NewCaller(shardsOf(s.host)) })
 	return s.calls
 }
 
-// fan is a command that all shards answer. c has no guard and no client.
+// fan is a command to all shards, at the coordinator. c has no guard and no client.
 type fan struct {
 	c *command.Ctx
 	s *service
-	// partial is set if not all shards have answered, and need not.
+	// partial is set if some shards have not answered, and the query accepts that.
 	partial bool
 }
 
-// spread has all shards answer a client's command, if there are several: do runs on a goroutine and writes the reply. Otherwise it
-// returns false.
+// spread sends a client's command to all shards, if there are several: do runs on a goroutine and writes the reply.
+// Otherwise spread returns false.
 func spread(c *command.Ctx, do func(f *fan)) bool {
 	s := c.Host.Service(serviceID).(*service)
 	if c.Client == nil || c.Offload != nil || c.Origin.In(command.Accepted) || !s.others() {
@@ -75,7 +76,7 @@ func spread(c *command.Ctx, do func(f *fan)) bool {
 	return true
 }
 
-// await has the client wait for what do writes as the reply to own, on a goroutine of its own.
+// await makes the client wait while do runs on its own goroutine and writes the reply to own.
 func (s *service) await(c, own *command.Ctx, do func()) {
 	finish := c.Await(0, func(w *resp.Writer) { w.Error("UNBLOCKED the command was ended before all shards had answered") })
 	s.asking.Go(func() {
@@ -91,12 +92,12 @@ func (s *service) await(c, own *command.Ctx, do func()) {
 	})
 }
 
-// cannotBlock refuses a command of all shards where nothing may wait.
+// cannotBlock returns the error for a command to all shards where commands must not block.
 func cannotBlock(c *command.Ctx) command.Error {
 	return "Cannot perform `" + command.Error(bytes.ToUpper(c.Args[0])) + "`: Cannot block"
 }
 
-// What shards are asked.
+// The kinds of questions to shards.
 const (
 	askSearch    = "search"
 	askAggregate = "aggregate"
@@ -106,12 +107,12 @@ const (
 	askSpelling  = "spelling"
 	askInfo      = "info"
 	askDocuments = "documents"
-	askIdle      = "idle"   // for how long nobody has used an index
+	askIdle      = "idle"   // for how long an index has been unused
 	askItems     = "items"  // the definitions
 	askDefine    = "define" // takes definitions
 )
 
-// asked are the directives of the coordinator that all shards heed.
+// asked are the directives whose values at the coordinator apply on all shards.
 var asked = []string{"search-default-dialect", "search-max-search-results", "search-max-aggregate-results", "search-max-aggregate-groups",
 	"search-bm25std-tanh-factor", "search-min-prefix", "search-max-prefix-expansions", "search-timeout", "search-on-timeout",
 	"search-default-scorer"}
@@ -130,13 +131,14 @@ func (h *askedHost) Directive(name string) string {
 	return h.Host.Directive(name)
 }
 
-// longAnswer is how long a shard may take beside the timeout of a query.
+// longAnswer is how long a shard may take beyond the timeout of a query.
 const longAnswer = 5 * time.Second
 
 // noTimeout is how long a shard may take for a query without a timeout.
 const noTimeout = 5 * time.Minute
 
-// gather asks all shards for what about the command. timeout is that of the query, nil for the directive's.
+// gather asks all shards the question what about the command. timeout is the query's own timeout, nil for the
+// directive's.
 func (f *fan) gather(what string, timeout *int64) ([]fanout.Answer, error) {
 	limit := integer(f.c.Host, "search-timeout")
 	if timeout != nil {
@@ -160,14 +162,14 @@ func (f *fan) gather(what string, timeout *int64) ([]fanout.Answer, error) {
 	return answers, err
 }
 
-// fail answers with an error of a shard, or of its connection.
+// fail replies with an error of a shard, or of its connection.
 func (f *fan) fail(err error) { fail(f.c, err) }
 
-// partialWarning is what clients are told if shards are missing.
+// partialWarning is the warning for clients if shards have not answered.
 const partialWarning = "Some shards did not answer: the results are incomplete"
 
-// whole calls do with the answers of all shards, and asks them again if slots move or a leader is lost before all is read. do must
-// write nothing before it has read everything.
+// whole calls do with the answers of all shards. If slots move or a leader is lost before all is read, it asks
+// again. do must read everything before it writes.
 func (f *fan) whole(what string, timeout *int64, do func(answers []fanout.Answer) error) {
 	for attempt := 1; ; attempt++ {
 		answers, err := f.gather(what, timeout)
@@ -237,7 +239,7 @@ func ServePeer(h command.Host, c *peer.Conn) {
 	})
 }
 
-// confirm waits until all that an answer shows is committed.
+// confirm waits until everything that an answer shows is committed.
 func confirm(sh *shards.Shards) error {
 	ctx, cancel := context.WithTimeout(context.Background(), longAnswer)
 	defer cancel()
@@ -247,7 +249,7 @@ func confirm(sh *shards.Shards) error {
 	return nil
 }
 
-// confirmed is an answer for another server, whose parts show only what is committed.
+// confirmed is an answer for another server. Its parts show only committed data.
 type confirmed struct {
 	fanout.Answer
 	sh *shards.Shards
@@ -319,7 +321,7 @@ func (s *service) part(q *fanout.Question, c *command.Ctx, x *catalog.Index) (fa
 	return nil, fanout.Refused(fmt.Sprintf("ERR a shard runs a version that does not know the question %q", q.What))
 }
 
-// placed is an answer whose parts are made in turn with those of others, so that a processor is left for commands.
+// placed is an answer that computes its parts only while it has a place, so that a processor is left for commands.
 type placed struct {
 	fanout.Answer
 	s *service
@@ -338,14 +340,15 @@ func (a *placed) Part() (part []byte, more bool, err error) {
 	return a.Answer.Part()
 }
 
-// notDefined is the error for an index of which this shard has another definition than the coordinator. It asks for news at once.
+// notDefined is the error for an index whose definition here differs from the coordinator's. It asks the other
+// shards for news at once.
 func (s *service) notDefined(q *fanout.Question) error {
 	shardsOf(s.host).Kick()
 	return &peer.Error{Code: peer.Again, Text: "ERR a shard has another definition of index " + string(q.Args[1])}
 }
 
-// steadily calls do until no slot has changed its shard meanwhile, and returns which slots the shard served. do must look at the index
-// only once, and leave out what is hidden.
+// steadily calls do until no slot has moved meanwhile, and returns the slots that the shard served. do must take one
+// view of the index, and leave out hidden keys.
 func (s *service) steadily(do func() error) (*fanout.View, error) {
 	sh := shardsOf(s.host)
 	for range 10 {
@@ -360,7 +363,7 @@ func (s *service) steadily(do func() error) (*fanout.View, error) {
 	return nil, fanout.ErrAgain
 }
 
-// given is an answer of one part.
+// given is an answer with one part.
 type given struct {
 	view fanout.View
 	part []byte
@@ -386,7 +389,7 @@ func (s *service) give(make func() ([]byte, error)) (fanout.Answer, error) {
 	return a, nil
 }
 
-// still reports whether the shard serves what it did when it looked.
+// still reports whether the shard still serves the slots of the view.
 func (s *service) still(v *fanout.View) bool {
 	return cluster.SetOf(v.Slots...) == shardsOf(s.host).Now().Own
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
-// FT.AGGREGATE on several shards. Each runs the pipeline up to its first GROUPBY, SORTBY or LIMIT; the coordinator runs the rest on
-// what they send. With a cursor the shards wait between its reads, each on its connection.
+// FT.AGGREGATE on several shards. Each shard runs the pipeline up to its first GROUPBY, SORTBY or LIMIT; the
+// coordinator runs the rest on their rows. With a cursor the shards wait between its reads, each on its connection.
 
 // aggregateView is the body of a shard's view.
 type aggregateView struct {
-	Yields []string // the names that the query gives to rows
+	Yields []string // the names that the query adds to rows
 }
 
-// aggregate answers FT.AGGREGATE.
+// aggregate replies to FT.AGGREGATE.
 func (f *fan) aggregate(x *catalog.Index, q *request.Request) {
 	if q.Cursor == nil {
 		f.whole(askAggregate, q.Timeout, func(answers []fanout.Answer) error {
@@ -75,12 +75,12 @@ func (f *fan) rows(x *catalog.Index, q *request.Request, answers []fanout.Answer
 
 // shardRows are the parts of all shards, one shard after the other.
 type shardRows struct {
-	answers  []fanout.Answer // those that have more
+	answers  []fanout.Answer // those that are not finished
 	warnings []string
-	profiles []string // if they are measured
+	profiles []string // measurements of the shards
 }
 
-// next implements aggregate.Parts. The next part of a shard is made while this one is merged.
+// next implements aggregate.Parts. A shard makes its next part while this one is merged.
 func (p *shardRows) next() ([]byte, error) {
 	if len(p.answers) == 0 {
 		return nil, nil
@@ -108,7 +108,7 @@ func (p *shardRows) next() ([]byte, error) {
 	return rest, nil
 }
 
-// close ends all that the shards have not sent.
+// close ends the unfinished answers.
 func (p *shardRows) close() {
 	fanout.CloseAll(p.answers)
 	p.answers = nil
@@ -119,10 +119,10 @@ type rowsPart struct {
 	s    *service
 	a    *rowsRun
 	view *fanout.View
-	p    *profiling // nil unless it is measured
+	p    *profiling // nil unless measured
 }
 
-// partRows is how many rows or groups a part has at most.
+// partRows is the largest number of rows or groups in a part.
 const partRows = 1000
 
 // answerAggregate begins FT.AGGREGATE on this shard.
@@ -168,8 +168,9 @@ func (p *rowsPart) Keep(n int) error {
 	return nil
 }
 
-// Part implements fanout.Answer: a part of the pipeline behind warnings and what was measured, which only the last has. What a cursor has given cannot be taken
-// back if slots move, so its rows are those of the first look.
+// Part implements fanout.Answer: warnings, measurements, and a part of the pipeline; only the last part has
+// measurements. Rows that a cursor has returned cannot be taken back if slots move, so all its rows are those of the
+// first view.
 func (p *rowsPart) Part() (part []byte, more bool, err error) {
 	if p.a.q.Cursor != nil {
 		p.a.begin() // each read has its own time
@@ -190,7 +191,7 @@ func (p *rowsPart) Part() (part []byte, more bool, err error) {
 	return append(rowsHead(p.a.run.warnings(), profiles), body...), false, nil
 }
 
-// rowsHead returns what stands before a part.
+// rowsHead returns the warnings and measurements before a part.
 func rowsHead(warnings, profiles []string) []byte {
 	return value.List([]value.Value{value.Strings(warnings), value.Strings(profiles)}).Append(nil)
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
-// FT.HYBRID on several shards. Each sends what its two searches have found, with all that the pipeline needs of these documents. The
-// coordinator merges the lists, fuses them and runs the pipeline.
+// FT.HYBRID on several shards. Each shard sends the results of its two searches, with all values of these documents
+// that the pipeline needs. The coordinator merges the lists, fuses them and runs the pipeline.
 
-// sentDoc is what a shard sends of a document.
+// sentDoc is a document as a shard sends it.
 type sentDoc struct {
 	gone    bool
 	inputs  []value.Value       // by their place in Pipeline.Inputs
@@ -59,7 +59,7 @@ func (h *hybridRun) LoadAll(r *aggregate.Row, put func(name string, v value.Valu
 	return !d.gone, nil
 }
 
-// hybrid answers FT.HYBRID.
+// hybrid replies to FT.HYBRID.
 func (f *fan) hybrid(x *catalog.Index, began time.Time) {
 	h, err := readHybrid(f.c, x, words(f.c.Args[2:]))
 	if err != nil {
@@ -92,7 +92,7 @@ func (f *fan) fused(x *catalog.Index, args [][]byte, profiled bool, answers []fa
 	return h, nil
 }
 
-// merge fuses what all shards have found, and begins the pipeline.
+// merge fuses the results of all shards, and begins the pipeline.
 func (h *hybridRun) merge(parts [][]byte) error {
 	if err := h.build(); err != nil {
 		return err
@@ -120,10 +120,10 @@ func (h *hybridRun) merge(parts [][]byte) error {
 	return nil
 }
 
-// A part is what a shard has found: warnings, the documents, for each search the places of its documents with their values, and what was
-// measured.
+// A part is the result of a shard: warnings, the documents, for each search the indices of its documents with their
+// values, and measurements.
 
-// part returns what this shard has found and measured.
+// part returns this shard's part.
 func (h *hybridRun) part(profiles []string) ([]byte, error) {
 	if err := h.build(); err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (h *hybridRun) part(profiles []string) ([]byte, error) {
 		value.Strings(profiles)}).Append(nil), nil
 }
 
-// values returns a document with what the pipeline needs of it.
+// values returns a document with the values that the pipeline needs.
 func (h *hybridRun) values(o *fused, columns []aggregate.Column, all bool) value.Value {
 	var inputs, loaded, fields []value.Value
 	for _, in := range h.pipeline.Inputs() {
@@ -179,7 +179,7 @@ func (h *hybridRun) values(o *fused, columns []aggregate.Column, all bool) value
 		value.List(loaded), value.List(fields)})
 }
 
-// add adds what a shard has found.
+// add adds the part of a shard.
 func (h *hybridRun) add(part []byte) error {
 	values, err := decoded(part, 5)
 	if err != nil {

@@ -13,9 +13,10 @@ import (
 	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
-// The commands of all shards that are answered in one part: FT.TAGVALS, FT.SPELLCHECK, FT.INFO, FT.GET and FT.MGET.
+// This file has the commands to all shards whose answers have one part: FT.TAGVALS, FT.SPELLCHECK, FT.INFO, FT.GET
+// and FT.MGET.
 
-// each asks all shards, and calls add with their parts and then reply.
+// each asks all shards, calls add with each part, and then reply.
 func (f *fan) each(what string, add func(part []byte) error, reply func()) {
 	f.whole(what, nil, func(answers []fanout.Answer) error {
 		parts, err := only(answers)
@@ -41,7 +42,7 @@ func decoded(part []byte, n int) ([]value.Value, error) {
 	return v.Items(), nil
 }
 
-// tags answers FT.TAGVALS.
+// tags replies to FT.TAGVALS.
 func (f *fan) tags() {
 	all := map[string]bool{}
 	f.each(askTags, func(part []byte) error {
@@ -65,7 +66,7 @@ func tagsPart(c *command.Ctx, x *catalog.Index) ([]byte, error) {
 	return value.Strings(x.Tags(field.Name, hidden(c.Host))).Append(nil), nil
 }
 
-// spelling answers FT.SPELLCHECK.
+// spelling replies to FT.SPELLCHECK.
 func (f *fan) spelling(o spell.Options) {
 	var lists [][]spell.Word
 	total := 0
@@ -92,14 +93,14 @@ func (f *fan) spelling(o spell.Options) {
 	}, func() { writeWords(f.c, spell.Merge(lists, total, o), o.Full, total) })
 }
 
-// What a shard says of a word beside its suggestions.
+// Markers for a word in a shard's answer, in place of suggestions.
 const (
 	isUnknown = iota
 	isKnown
 	isExcluded
 )
 
-// spellingPart returns what this shard knows of the words: the number of its documents, and a list for each word.
+// spellingPart returns this shard's part: the number of its documents, and a list for each word.
 func spellingPart(c *command.Ctx, x *catalog.Index) ([]byte, error) {
 	if len(c.Args) < 3 {
 		return nil, peer.ErrFrame
@@ -133,7 +134,7 @@ func spellingPart(c *command.Ctx, x *catalog.Index) ([]byte, error) {
 	return value.List(values).Append(nil), nil
 }
 
-// info answers FT.INFO with the sums of all shards.
+// info replies to FT.INFO with the sums of all shards.
 func (f *fan) info(x *catalog.Index) {
 	var all *figures
 	progress, shards := 0.0, 0
@@ -163,7 +164,7 @@ func (f *fan) info(x *catalog.Index) {
 	})
 }
 
-// documents answers FT.GET and FT.MGET: each document is on one shard.
+// documents replies to FT.GET and FT.MGET: each document is on one shard.
 func (f *fan) documents(several bool) {
 	keys := len(f.c.Args) - 2
 	found := make([][]field, keys)
@@ -193,7 +194,7 @@ func (f *fan) documents(several bool) {
 	})
 }
 
-// documentsPart returns the documents that this shard has of those that are asked for; null for others.
+// documentsPart returns the requested documents; null for those that this shard does not have.
 func documentsPart(c *command.Ctx, x *catalog.Index) []byte {
 	var list []value.Value
 	for _, fields := range documentsOf(c, x) {

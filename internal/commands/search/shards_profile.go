@@ -7,16 +7,16 @@ import (
 	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
-// FT.PROFILE on several shards: each measures its part, and the coordinator lists what they have measured.
+// FT.PROFILE on several shards: each shard measures its part, and the coordinator lists the measurements.
 
-// profile answers FT.PROFILE.
+// profile replies to FT.PROFILE.
 func (f *fan) profile(x *catalog.Index, p *profiling, of profiled) {
 	var timeout *int64
 	if of.q != nil {
 		timeout = of.q.Timeout
 	}
 	w := f.c.W
-	of.rest = f.c.Args[len(f.c.Args)-len(of.rest):] // the client's own are gone
+	of.rest = f.c.Args[len(f.c.Args)-len(of.rest):] // the fan's copy of the arguments, because the client's are invalid by now
 	f.whole(askProfile, timeout, func(answers []fanout.Answer) error {
 		switch of.kind {
 		case "hybrid":
@@ -54,7 +54,7 @@ func (f *fan) profile(x *catalog.Index, p *profiling, of profiled) {
 	})
 }
 
-// drain reads what is left, behind which is what the shards have measured.
+// drain reads the remaining parts; the measurements of the shards are in the last ones.
 func (p *shardRows) drain() {
 	for {
 		if part, err := p.next(); part == nil || err != nil {

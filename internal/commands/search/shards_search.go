@@ -15,10 +15,10 @@ import (
 	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
-// FT.SEARCH on several shards. Each sends its results up to the end of the page, in order. Equal ones keep the order of the
-// shards' names, and that of their shard: so pages do not overlap, whatever server is asked.
+// FT.SEARCH on several shards. Each shard sends its sorted results up to the end of the page. Equal results are in
+// the order of the shards' names, then in their shard's order: so pages do not overlap, whichever server is asked.
 
-// search answers FT.SEARCH.
+// search replies to FT.SEARCH.
 func (f *fan) search(q *request.Request) {
 	f.whole(askSearch, q.Timeout, func(answers []fanout.Answer) error {
 		found, err := f.merged(q, answers)
@@ -52,7 +52,7 @@ func (f *fan) merged(q *request.Request, answers []fanout.Answer) (*result, erro
 	return all, nil
 }
 
-// warnings returns what clients are told because shards are missing.
+// warnings returns the warning if shards have not answered.
 func (f *fan) warnings() []string {
 	if f.partial {
 		return []string{partialWarning}
@@ -60,7 +60,7 @@ func (f *fan) warnings() []string {
 	return nil
 }
 
-// sort puts the results of several shards, which follow each other, in one order.
+// sort merges the concatenated results of several shards into one order.
 func (found *result) sort(q *request.Request) {
 	keys := q.Arrange().Keys
 	if len(keys) == 0 {
@@ -76,12 +76,12 @@ type searchPart struct {
 	s    *service
 	r    *run
 	view *fanout.View
-	most int // results that are wanted
+	most int // largest number of results
 	part []byte
 	p    *profiling // nil unless it is measured
 }
 
-// answerSearch runs FT.SEARCH. With KNN the coordinator says first how many of the nearest documents count.
+// answerSearch runs FT.SEARCH. With KNN the coordinator first says how many of the shard's nearest documents count.
 func (s *service) answerSearch(c *command.Ctx, x *catalog.Index) (fanout.Answer, error) {
 	q, err := request.Search(words(c.Args[2:]), settingsOf(c.Host))
 	if err != nil {
@@ -153,9 +153,9 @@ func (a *searchPart) Part() (part []byte, more bool, err error) {
 	return a.part, false, nil
 }
 
-// A result is sent as values: the total, the warnings, a list for each row, and what was measured.
+// A result is sent as values: the total, the warnings, a list for each row, and measurements.
 
-// append appends a result so that add reads it.
+// append appends a result in the form that add reads.
 func (found *result) append(b []byte) []byte {
 	rows := make([]value.Value, len(found.rows))
 	for i := range found.rows {
@@ -184,7 +184,7 @@ func (found *result) add(part []byte) error {
 	return nil
 }
 
-// warn adds warnings, each once.
+// warn adds warnings, without duplicates.
 func (found *result) warn(list ...string) {
 	for _, text := range list {
 		if !slices.Contains(found.warnings, text) {
@@ -202,7 +202,7 @@ func texts(v value.Value) []string {
 	return list
 }
 
-// rowValues is how many values a row has beside its fields.
+// rowValues is the number of values of a row beside its fields.
 const rowValues = 7
 
 // values returns a row as values.
@@ -215,7 +215,7 @@ func (o *row) values() value.Value {
 	return value.List(list)
 }
 
-// rowOf returns the row of values.
+// rowOf converts values to a row.
 func rowOf(list []value.Value) (o row, err error) {
 	if len(list) < rowValues || (len(list)-rowValues)%2 != 0 {
 		return o, peer.ErrFrame
@@ -228,7 +228,7 @@ func rowOf(list []value.Value) (o row, err error) {
 	return o, nil
 }
 
-// orderOf returns a value by which rows are sorted.
+// orderOf converts a value to a sort key.
 func orderOf(v value.Value) docs.Value {
 	switch v.Kind() {
 	case value.Number:
@@ -239,7 +239,7 @@ func orderOf(v value.Value) docs.Value {
 	return docs.Value{}
 }
 
-// explanationValue returns the way to a score as values: a text and those below it.
+// explanationValue converts an explanation to values: a text and the explanations below it.
 func explanationValue(x plan.Explanation) value.Value {
 	list := []value.Value{value.Str(x.Text)}
 	for _, child := range x.Children {
@@ -248,7 +248,7 @@ func explanationValue(x plan.Explanation) value.Value {
 	return value.List(list)
 }
 
-// explanationOf returns the way to a score.
+// explanationOf converts values to an explanation.
 func explanationOf(v value.Value) (x plan.Explanation) {
 	for i, item := range v.Items() {
 		if i == 0 {

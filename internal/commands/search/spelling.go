@@ -43,7 +43,8 @@ func spellCheck(c *command.Ctx) {
 	writeWords(c, spell.Merge([][]spell.Word{list}, total, o), o.Full, total)
 }
 
-// spellings returns what the server's own keys say about the words of a query, and how many documents there are.
+// spellings returns suggestions for the words of a query from the server's own index, and the number of its
+// documents.
 func spellings(c *command.Ctx, x *catalog.Index, o spell.Options) (list []spell.Word, total int, err error) {
 	cat := catalogOf(c)
 	dict := func(name string) (found *spell.Dict) {
@@ -112,7 +113,7 @@ func writeWords(c *command.Ctx, list []spell.Word, full bool, total int) {
 	w.EndArray(mark, n)
 }
 
-// termsWork is how many terms take as long to compare with a word as a document takes in a query.
+// termsWork is how many terms can be compared with a word in the time of visiting one document.
 const termsWork = 4
 
 // spelled is an index as package spell sees it. The index is locked for reading.
@@ -141,7 +142,7 @@ func (s spelled) Near(word string, distance int) iter.Seq[string] {
 	}
 }
 
-// unwanted reports whether nobody wants the reply any more.
+// unwanted reports whether the reply is no longer wanted.
 func (s spelled) unwanted() bool { return !s.offload.Wanted() }
 
 // Docs implements spell.Index.

@@ -12,14 +12,14 @@ import (
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
-// Dictionaries of suggestions are values of keys: FT.SUGADD and its like know no index.
+// Dictionaries of suggestions are values of keys: FT.SUGADD and its relatives use no index.
 
 func init() {
 	command.RegisterKind(engine.Suggestions, command.Kind{
 		Number:   5, // shared by all values of modules
 		Encoding: func(*engine.Entry) string { return "raw" },
 		Rebuild: func(r *command.Rebuilder, key []byte, e *engine.Entry) {
-			if payload, err := rdb.Dump(e); err == nil { // all dictionaries have a form
+			if payload, err := rdb.Dump(e); err == nil { // cannot fail: every dictionary can be dumped
 				r.Command([]byte("RESTORE"), key, []byte("0"), payload)
 			}
 		},
@@ -101,7 +101,7 @@ func sugAdd(c *command.Ctx) {
 	c.W.Int(int64(d.Len()))
 }
 
-// sugDel is FT.SUGDEL. A dictionary without suggestions goes.
+// sugDel is FT.SUGDEL. It removes a dictionary without suggestions.
 func sugDel(c *command.Ctx) {
 	e, ok := c.WriteAs(c.Args[1], engine.Suggestions)
 	if !ok {

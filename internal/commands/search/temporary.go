@@ -11,9 +11,10 @@ import (
 	"github.com/atomredis/atomredis/internal/search/fanout"
 )
 
-// Indexes with TEMPORARY go with their documents when nobody has used them for that time: no query, no change of a document.
+// An index with TEMPORARY is dropped with its documents when it has been unused for that time: no query, and no
+// change of a document.
 
-// temporaries drops them.
+// temporaries watches and drops such indexes.
 type temporaries struct {
 	mu     sync.Mutex
 	timers map[*catalog.Index]engine.Timer
@@ -28,12 +29,13 @@ func (s *service) watch(x *catalog.Index) {
 	}
 }
 
-// idleLimit returns for how long an index may be unused; 0 is forever. What a Duration cannot hold is its longest, 292 years.
+// idleLimit returns for how long an index may be unused; 0 is forever. The limit is capped at the longest Duration,
+// 292 years.
 func idleLimit(x *catalog.Index) time.Duration {
 	return time.Duration(min(x.Definition().Temporary, math.MaxInt64/int64(time.Second))) * time.Second
 }
 
-// lookLater looks at an index again after some time.
+// lookLater checks an index again after some time.
 func (s *service) lookLater(x *catalog.Index, after time.Duration) {
 	t := &s.temporary
 	t.mu.Lock()
@@ -47,7 +49,7 @@ func (s *service) lookLater(x *catalog.Index, after time.Duration) {
 	t.timers[x] = s.host.Keyspace().Clock().AfterFunc(min(after, time.Hour), func() { s.look(x) })
 }
 
-// look drops an index if its time is up. A follower leaves that to its master.
+// look drops an index that has been unused for too long. A follower leaves that to its master.
 func (s *service) look(x *catalog.Index) {
 	t := &s.temporary
 	t.mu.Lock()
@@ -84,8 +86,8 @@ func (s *service) look(x *catalog.Index) {
 	g.Unlock()
 }
 
-// idleElsewhere returns for how long no other shard has used an index, at most a time without end. ok is false if a shard does not
-// answer.
+// idleElsewhere returns for how long no other shard has used an index; without other shards that is the longest
+// Duration. ok is false if a shard does not answer.
 func (s *service) idleElsewhere(x *catalog.Index) (idle time.Duration, ok bool) {
 	idle = math.MaxInt64
 	if !s.others() {
@@ -107,7 +109,7 @@ func (s *service) idleElsewhere(x *catalog.Index) (idle time.Duration, ok bool) 
 	return idle, true
 }
 
-// answerIdle answers askIdle. An index that there is not has been idle for ever.
+// answerIdle answers askIdle. A missing index has been idle for ever.
 func (s *service) answerIdle(q *fanout.Question) (fanout.Answer, error) {
 	ms := int64(math.MaxInt64 / int64(time.Millisecond))
 	if len(q.Args) == 1 {
@@ -118,7 +120,7 @@ func (s *service) answerIdle(q *fanout.Question) (fanout.Answer, error) {
 	return &given{fanout.View{Shard: shardsOf(s.host).Now().ID}, binary.AppendVarint(nil, ms)}, nil
 }
 
-// close ends that indexes are looked at.
+// close ends the watching of indexes.
 func (t *temporaries) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -128,7 +130,7 @@ func (t *temporaries) close() {
 	}
 }
 
-// dropIndex drops an index, and deletes its documents if it is to.
+// dropIndex drops an index, and deletes its documents if deletes is set.
 func dropIndex(g *engine.Guard, cat *catalog.Catalog, x *catalog.Index, deletes bool) {
 	var keys []string
 	if deletes {

@@ -12,7 +12,7 @@ import (
 	"github.com/atomredis/atomredis/internal/search/text"
 )
 
-// settingsOf returns what the configuration says about requests.
+// settingsOf returns the configuration of requests.
 func settingsOf(h command.Host) request.Config {
 	return request.Config{Dialect: int(integer(h, "search-default-dialect")), MaxSearch: int(integer(h, "search-max-search-results")),
 		MaxAggregate: int(integer(h, "search-max-aggregate-results"))}
@@ -43,7 +43,7 @@ func scorer(h command.Host, q *request.Request) (plan.Scorer, error) {
 	return s, nil
 }
 
-// treeOf returns the query as a tree, with the filters beside it.
+// treeOf returns the query with its filters as a tree.
 func treeOf(q *request.Request, def *schema.Definition, synonyms *text.Synonyms, ids func(keys []string) []uint64) (query.Node, error) {
 	language, err := language(q, def)
 	if err != nil {
@@ -80,7 +80,7 @@ func treeOf(q *request.Request, def *schema.Definition, synonyms *text.Synonyms,
 			return nil, err
 		}
 	}
-	// Words are expanded as if there was no INFIELDS: also where all of its fields have no stems.
+	// Words are expanded as without INFIELDS, even if none of its fields has stems.
 	if len(q.InFields) > 0 {
 		var fields []*query.Field
 		for _, name := range q.InFields {

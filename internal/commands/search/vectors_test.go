@@ -11,7 +11,7 @@ import (
 	"github.com/atomredis/atomredis/server"
 )
 
-// A document is found by its vector while it changes, whether it keeps its vector or not.
+// A query by vector finds a document while it changes, whether its vector changes or not.
 func TestVectorsOfDocumentsThatChange(t *testing.T) {
 	for _, algorithm := range []string{"FLAT", "HNSW"} {
 		s := servertest.Start(t, server.Options{}, "io-threads", "2")

@@ -48,7 +48,7 @@ func backupStart(c *command.Ctx) {
 func backupSeal(c *command.Ctx)  { awaitBackup(c, hostOf(c).Backups().Seal) }
 func backupAbort(c *command.Ctx) { awaitBackup(c, hostOf(c).Backups().Abort) }
 
-// awaitBackup has the client wait for the end of a backup.
+// awaitBackup makes the client wait for the end of a backup.
 func awaitBackup(c *command.Ctx, end func() (wait func() error, err error)) {
 	wait, err := end()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 func init() { command.Register(commandCommands) }
 
-// The COMMAND commands: the command table for clients.
+// This file has COMMAND and its sub-commands, which show the command table to clients.
 var commandCommands = []*command.Command{
 	{Name: "command", Group: "server", Since: "2.8.13", Arity: -1, Flags: command.Loading | command.Stale,
 		ACL:     command.CatConnection,
@@ -116,8 +116,8 @@ type keyPlace struct {
 	spec *command.KeySpec
 }
 
-// commandKeys finds the keys of the command that follows the first two arguments. If there are none an error is
-// written and ok is false.
+// commandKeys finds the keys of the command that follows the first two arguments. If there are none, it writes an
+// error and ok is false.
 func commandKeys(c *command.Ctx) (cmd *command.Command, keys []keyPlace, args [][]byte, ok bool) {
 	args = c.Args[2:]
 	cmd, _ = hostOf(c).Table().Lookup(args)
@@ -209,7 +209,7 @@ func commandList(c *command.Ctx) {
 	c.W.EndArray(m, n)
 }
 
-// groupsOf returns the groups of the commands that a module of Redis has.
+// groupsOf returns the groups of commands of a module of Redis.
 func groupsOf(module string) []string {
 	for _, m := range version.Modules {
 		if m.Name == module {
@@ -219,7 +219,7 @@ func groupsOf(module string) []string {
 	return nil
 }
 
-// unlisted are flags that Redis keeps to itself.
+// unlisted are flags that Redis does not show.
 const unlisted = command.MayReplicate | command.TouchesArbitraryKeys | command.Protected
 
 // writeCommandInfo writes an element of the reply to COMMAND INFO.
@@ -289,7 +289,7 @@ func writeKeySpec(w *resp.Writer, k *command.KeySpec) {
 	}
 }
 
-// writeSpecPart writes the kind of a part of a key spec and its fields, which are names and values in turn.
+// writeSpecPart writes a part of a key spec: its kind and its fields, which are names and values in turn.
 func writeSpecPart(w *resp.Writer, kind string, fields ...any) {
 	w.Map(2)
 	w.BulkString("type")
@@ -354,7 +354,7 @@ func writeCommandDocs(w *resp.Writer, cmd *command.Command) {
 	w.EndMap(m, n)
 }
 
-// docFlags returns what COMMAND DOCS says of the whole command.
+// docFlags returns the flags of a command in COMMAND DOCS.
 func docFlags(cmd *command.Command) (names []string) {
 	if cmd.Deprecated != "" {
 		names = append(names, "deprecated")

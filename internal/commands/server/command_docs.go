@@ -5,13 +5,12 @@ import (
 	"sync"
 )
 
-// This file is what COMMAND DOCS says beside what the command table does. It means nothing to the server.
+// This file has facts that only COMMAND DOCS shows. The server does not use them.
 
-// internalCommands are those that servers send to each other, or that are for the tests of Redis: doc_flags calls
-// them syscmd.
+// internalCommands are commands between servers or for the tests of Redis: their doc_flags have syscmd.
 var internalCommands = []string{"debug", "pfdebug", "pfselftest", "replconf", "restore-asking"}
 
-// change is an element of a command's history: what a version of Redis has brought.
+// change is an entry of a command's history: a change in a version of Redis.
 type change struct{ Since, what string }
 
 // commandHistory is the histories of commands, oldest changes first.

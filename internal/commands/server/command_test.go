@@ -11,10 +11,10 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 	servercommands "github.com/atomredis/atomredis/internal/commands/server"
 	"github.com/atomredis/atomredis/resp"
-	_ "github.com/atomredis/atomredis/server" // for all commands that there are
+	_ "github.com/atomredis/atomredis/server" // registers all commands
 )
 
-// host is a server that has nothing but the table.
+// host is a server that has only the table.
 type host struct {
 	servercommands.Host
 	table *command.Table
@@ -22,7 +22,7 @@ type host struct {
 
 func (h host) Table() *command.Table { return h.table }
 
-// reply runs a handler that needs nothing but the table and returns what it writes.
+// reply runs a handler that needs only the table, and returns its reply.
 func reply(t *testing.T, args ...string) string {
 	t.Helper()
 	table := command.NewTable()
@@ -108,7 +108,7 @@ func TestCommandDocsDescribesArguments(t *testing.T) {
 		"$9 doc_flags *1 +deprecated $16 deprecated_since $5 6.2.0 $11 replaced_by ")
 }
 
-// What is said of commands beside the table must be said of some.
+// Each history must belong to a command.
 func TestEveryHistoryBelongsToACommand(t *testing.T) {
 	table := command.NewTable()
 	for name, history := range servercommands.History() {

@@ -2,8 +2,8 @@ package server
 
 import "strings"
 
-// commandTips are the hints of COMMAND INFO: what replies leave open, and what a client of a cluster does with a
-// command. They mean nothing to the server.
+// commandTips are the tips of COMMAND INFO: properties of replies, and how a cluster client should send a command.
+// The server does not use them.
 var commandTips = func() map[string][]string {
 	tips := map[string][]string{}
 	for _, g := range []struct{ tips, commands string }{
@@ -49,5 +49,5 @@ var commandTips = func() map[string][]string {
 	return tips
 }()
 
-// Tips returns the hints of COMMAND INFO for a command.
+// Tips returns the tips of COMMAND INFO for a command.
 func Tips(name string) []string { return commandTips[name] }

@@ -56,7 +56,7 @@ const (
 // logNames are the names of the logs.
 var logNames = [stats.LogKinds]string{"slow", "large-request", "large-reply"}
 
-// logNamed returns the log of that name. If there is none an error is written and ok is false.
+// logNamed returns the log of that name. If there is none, it writes an error and ok is false.
 func logNamed(c *command.Ctx, name []byte) (l *stats.CommandLog, ok bool) {
 	kind := slices.Index(logNames[:], command.Lower(name))
 	if kind < 0 {
@@ -68,7 +68,8 @@ func logNamed(c *command.Ctx, name []byte) (l *stats.CommandLog, ok bool) {
 
 func slowLog(c *command.Ctx) *stats.CommandLog { return hostOf(c).CommandLog(stats.SlowCommands) }
 
-// logCount reads how many entries are wanted, -1 being all. If it is no number an error is written and ok is false.
+// logCount reads the number of requested entries; -1 means all. If it is invalid, it writes an error and ok is
+// false.
 func logCount(c *command.Ctx, arg []byte) (count int64, ok bool) {
 	if count, ok = c.IntIn(arg, -1, math.MaxInt64, errLogCount); ok && count == -1 {
 		count = math.MaxInt64
@@ -100,7 +101,7 @@ func commandlogGet(c *command.Ctx) {
 	}
 }
 
-// writeEntries writes the latest entries of a log, with the number of all arguments if that is wanted.
+// writeEntries writes the latest entries of a log; argc adds the number of all arguments.
 func writeEntries(c *command.Ctx, l *stats.CommandLog, count int64, argc bool) {
 	entries := l.Latest(count)
 	c.W.Array(len(entries))

@@ -33,7 +33,7 @@ var configCommands = []*command.Command{
 		}},
 }
 
-// configSecrets calls fn with the indices of the values of CONFIG SET that are secret.
+// configSecrets calls fn with the indices of secret values in CONFIG SET.
 func configSecrets(args [][]byte, fn func(i int)) {
 	for i := 2; i+1 < len(args); i += 2 {
 		switch command.Lower(args[i]) {
@@ -70,7 +70,7 @@ func configResetstat(c *command.Ctx) {
 
 func configRewrite(c *command.Ctx) { rewriteConfig(c, false) }
 
-// rewriteConfig writes the present values into the configuration file: all of them, or those that were changed.
+// rewriteConfig writes the present values into the configuration file: all of them, or only changed ones.
 func rewriteConfig(c *command.Ctx, all bool) {
 	rewrite := (*config.Config).Rewrite
 	if all {
@@ -101,7 +101,7 @@ func configSet(c *command.Ctx) {
 		pair, ok := config.Assign(name, string(args[i+1]))
 		if !ok {
 			if culprit, err := hostOf(c).Config().CheckAssignments(pairs, trusted); err != nil {
-				// what is wrong with an earlier pair comes first
+				// an error in an earlier pair comes first
 				configSetFailed(c, culprit, err)
 				return
 			}

@@ -24,10 +24,10 @@ var debugCommand = &command.Command{Name: "debug", Group: "server", Since: "1.0.
 	Syntax:  "subcommand [arg [arg ...]]", Complexity: "Depends on the argument",
 	Allowed: DebugAllowed, CallableNow: debugFromScript, Do: debugServer}
 
-// DEBUG is for test suites: it looks into the server, or makes it do what it would not do at that time. What it has
-// of Redis's sub-commands are those that can mean something here; those that end Redis's process are refused.
+// DEBUG is for test suites: it shows internals of the server, or makes it do something out of turn. It has those of
+// Redis's sub-commands that make sense here; those that crash Redis's process are refused.
 
-// debugCommands are the sub-commands with the numbers of arguments that they take.
+// debugCommands are the sub-commands with their numbers of arguments.
 var debugCommands = map[string]struct {
 	min, max int
 	do       func(c *command.Ctx, args [][]byte)
@@ -106,10 +106,10 @@ func DebugAllowed(host command.Host, client command.Client) bool {
 
 func debugRefused(c *command.Ctx, _ [][]byte) { c.Err(errDebugRefused) }
 
-// maxDebugSleep in seconds keeps the pause within a Duration.
+// maxDebugSleep limits the pause, in seconds, so that it fits into a Duration.
 const maxDebugSleep = 1e9
 
-// debugSleep holds up all commands that use keys.
+// debugSleep blocks all commands that use keys.
 func debugSleep(c *command.Ctx, args [][]byte) {
 	if seconds, ok := resp.ParseFloat(args[0]); ok && seconds > 0 {
 		time.Sleep(time.Duration(min(seconds, maxDebugSleep) * float64(time.Second)))
@@ -117,7 +117,7 @@ func debugSleep(c *command.Ctx, args [][]byte) {
 	c.W.OK()
 }
 
-// debugNumber reads a number as C's atoi does: what is none is 0.
+// debugNumber reads a number as C's atoi does: an invalid number is 0.
 func debugNumber(arg []byte) int64 {
 	n, _ := resp.ParseInt(arg)
 	return n
@@ -128,16 +128,16 @@ func debugActiveExpire(c *command.Ctx, args [][]byte) {
 	c.W.OK()
 }
 
-// debugAccessExpired says whether keys can be used although they have expired.
+// debugAccessExpired sets whether commands can use expired keys.
 func debugAccessExpired(c *command.Ctx, args [][]byte) {
 	hostOf(c).Keyspace().SetExpiredSeen(debugNumber(args[0]) != 0)
 	c.W.OK()
 }
 
-// debugCopyAvoidance changes nothing: which values are lent to a reply and not copied nobody can tell.
+// debugCopyAvoidance does nothing: clients cannot tell whether a reply was copied or lent.
 func debugCopyAvoidance(c *command.Ctx, _ [][]byte) { c.W.OK() }
 
-// debugInScripts says whether scripts may call DEBUG, which no other setting allows them.
+// debugInScripts sets whether scripts may call DEBUG; no other setting does.
 func debugInScripts(c *command.Ctx, args [][]byte) {
 	hostOf(c).LetScriptsDebug(debugNumber(args[0]) != 0)
 	c.W.OK()
@@ -148,10 +148,10 @@ func debugFromScript(host command.Host, client command.Client) bool {
 	return host.(Host).ScriptsMayDebug() && DebugAllowed(host, client)
 }
 
-// debugPauseCron has nothing to do: no command's work is put off to be done periodically.
+// debugPauseCron does nothing: commands leave no work to a periodic task.
 func debugPauseCron(c *command.Ctx, _ [][]byte) { c.W.OK() }
 
-// debugPackedThreshold has nothing to do: elements of any size lie in the same kind of node.
+// debugPackedThreshold does nothing: elements of any size are in the same kind of node.
 func debugPackedThreshold(c *command.Ctx, args [][]byte) {
 	if n, ok := config.ParseMemory(string(args[0])); !ok || n >= 4<<30 {
 		c.Err(errPackedSize)
@@ -160,26 +160,26 @@ func debugPackedThreshold(c *command.Ctx, args [][]byte) {
 	c.W.OK()
 }
 
-// debugFlushSleep has the journal wait, for so many microseconds, before it writes.
+// debugFlushSleep makes the journal wait before it writes; the argument is in microseconds.
 func debugFlushSleep(c *command.Ctx, args [][]byte) {
 	hostOf(c).DelayJournal(time.Duration(min(max(debugNumber(args[0]), 0), maxFlushSleep)) * time.Microsecond)
 	c.W.OK()
 }
 
-// maxFlushSleep in µs keeps a mistake from stopping the journal for good.
+// maxFlushSleep limits the pause, in µs, so that a mistake does not stop the journal for good.
 const maxFlushSleep = int64(time.Minute / time.Microsecond)
 
-// debugSkipChecksums accepts payloads and files with a wrong checksum, so that damage behind it can be tested.
+// debugSkipChecksums accepts payloads and files with a wrong checksum, so that tests can damage their content.
 func debugSkipChecksums(c *command.Ctx, args [][]byte) {
 	hostOf(c).SkipChecksums(debugNumber(args[0]) != 0)
 	c.W.OK()
 }
 
-// DefaultReplyBufferPeakAge is for how many ms the largest reply of a client counts unless DEBUG has said otherwise.
+// DefaultReplyBufferPeakAge is the default time in ms for which a client's largest reply counts.
 const DefaultReplyBufferPeakAge = int64(5 * time.Second / time.Millisecond)
 
-// debugReplyBuffer says for how long a client's largest reply counts when the size of its buffer is chosen, and
-// whether it is chosen.
+// debugReplyBuffer sets for how long a client's largest reply counts for the size of its buffer, and whether that
+// size may change.
 func debugReplyBuffer(c *command.Ctx, args [][]byte) {
 	host := hostOf(c)
 	switch {
@@ -231,7 +231,7 @@ func debugClientEviction(c *command.Ctx, _ [][]byte) {
 	c.W.Verbatim("txt", b.String())
 }
 
-// debugSDSLen tells how long a key and its string are, and what memory both have.
+// debugSDSLen shows the lengths of a key and its string, and their memory.
 func debugSDSLen(c *command.Ctx, args [][]byte) {
 	e := debugEntry(c, args[0])
 	switch {
@@ -246,7 +246,7 @@ func debugSDSLen(c *command.Ctx, args [][]byte) {
 	}
 }
 
-// debugStructSize tells how large the records are that there is one of for each key and each client.
+// debugStructSize shows the sizes of the structs for each key and each client.
 func debugStructSize(c *command.Ctx, _ [][]byte) {
 	c.W.Simple(fmt.Sprintf("bits:%d entry:%d session:%d", strconv.IntSize, unsafe.Sizeof(engine.Entry{}),
 		hostOf(c).SessionSize()))
@@ -266,7 +266,7 @@ func debugChangeReplID(c *command.Ctx, _ [][]byte) {
 
 func debugConfigRewrite(c *command.Ctx, _ [][]byte) { rewriteConfig(c, true) }
 
-// debugEntry returns the entry of a key without counting as a use of it; if there is none an error is written.
+// debugEntry returns the entry of a key, without counting as a use of it; if there is none, it writes an error.
 func debugEntry(c *command.Ctx, key []byte) *engine.Entry {
 	e := c.G.Peek(c.DB, key)
 	if e == nil {
@@ -284,7 +284,7 @@ func debugObject(c *command.Ctx, args [][]byte) {
 	if e.Type() == engine.List {
 		l := e.List()
 		nodes := l.Nodes()
-		compressed := 1 // what Redis would do: nothing is compressed here
+		compressed := 1 // Redis's default; nothing is compressed here
 		if hostOf(c).Directive("list-compress-depth") == "0" {
 			compressed = 0
 		}
@@ -321,7 +321,7 @@ func debugQuicklist(c *command.Ctx, args [][]byte) {
 	}
 }
 
-// tableStats describes a table of so many elements for people.
+// tableStats describes a hash table with so many elements.
 func tableStats(elements int) string {
 	if elements == 0 {
 		return "No stats available for empty dictionaries\n"
@@ -365,7 +365,7 @@ func debugHTStatsKey(c *command.Ctx, args [][]byte) {
 	c.W.Verbatim("txt", tableStats(elements))
 }
 
-// debugPopulate creates keys, as they are needed in tests.
+// debugPopulate creates keys for tests.
 func debugPopulate(c *command.Ctx, args [][]byte) {
 	n, ok := c.IntIn(args[0], 0, math.MaxInt64, command.ErrNotPositive)
 	if !ok {
@@ -455,7 +455,7 @@ func debugProtocol(c *command.Ctx, args [][]byte) {
 	}
 }
 
-// debugReload has no keys but those that are there, so MERGE and NOFLUSH change nothing.
+// debugReload reloads only existing keys, so MERGE and NOFLUSH change nothing.
 func debugReload(c *command.Ctx, args [][]byte) {
 	save := true
 	for _, a := range args {
@@ -473,9 +473,9 @@ func debugReload(c *command.Ctx, args [][]byte) {
 
 func debugLoadAOF(c *command.Ctx, _ [][]byte) { reload(c, true) }
 
-// reload makes all values what is stored of them. If it saves there is a checkpoint before. What has changed since the
-// latest one stays as it is: the journal has it. A server that stores nothing takes the values apart and puts them
-// together again in memory.
+// reload reads all values from the store. With save it makes a checkpoint first. Values that have changed since the
+// latest checkpoint stay, because the journal has them. A server without storage encodes and decodes its values in
+// memory.
 func reload(c *command.Ctx, save bool) {
 	host := hostOf(c)
 	if !save || !host.Stores() {

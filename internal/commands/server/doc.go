@@ -1,3 +1,3 @@
-// Package server has the commands that tell about the server and steer it: INFO, CONFIG, COMMAND, SLOWLOG, LATENCY,
-// MEMORY, DEBUG, SAVE and its like, SHUTDOWN and MODULE.
+// Package server has the commands that show and control the server: INFO, CONFIG, COMMAND, SLOWLOG, LATENCY, MEMORY,
+// DEBUG, SAVE and its variants, SHUTDOWN and MODULE.
 package server

@@ -18,23 +18,23 @@ type Host interface {
 	CommandLog(kind stats.LogKind) *stats.CommandLog
 	Latency() *stats.Latency
 	CommandStats() *stats.Commands
-	// InfoSections returns the parts of INFO, in their order.
+	// InfoSections returns the sections of INFO, in order.
 	InfoSections() []InfoSection
 	// ResetStats sets the counters of INFO to zero.
 	ResetStats()
-	// Memory tells where the memory is; now is in ms since 1970.
+	// Memory returns the use of memory; now is in ms since 1970.
 	Memory(now int64) Memory
 	// ClientCount returns how many clients are connected.
 	ClientCount() int64
-	// ProcessorTime returns how many seconds of the processor the process has used, 0 where the system does not tell.
+	// ProcessorTime returns the processor time of the process in seconds, 0 where the system does not report it.
 	ProcessorTime() (system, user float64)
 	// MeasureKeys begins to measure the use of keys; nil ends it.
 	MeasureKeys(hot *stats.HotKeys)
-	// HotKeys is where the commands keep what they measure.
+	// HotKeys returns the state of HOTKEYS.
 	HotKeys() *HotKeys
 	// Busy returns the error for clients while a script runs for too long; "" if none does.
 	Busy() command.Error
-	// Backups are what BACKUP makes.
+	// Backups are the backups of BACKUP.
 	Backups() *transfer.Backups
 	Saver
 	Debugger
@@ -42,15 +42,15 @@ type Host interface {
 
 // Saver writes the data to the disk.
 type Saver interface {
-	// Stores reports whether the data are stored, and not in memory only.
+	// Stores reports whether the data is stored on disk, and not in memory only.
 	Stores() bool
 	// Checkpoint begins a checkpoint of stored data. The error is persist.ErrInProgress if one is under way.
 	Checkpoint() error
-	// FinishCheckpoint makes a checkpoint of stored data, and returns when it is there.
+	// FinishCheckpoint makes a checkpoint of stored data, and returns when it is complete.
 	FinishCheckpoint() error
-	// Dump is the RDB file, and what is saved with it.
+	// Dump is the RDB file, and the files saved with it.
 	Dump() *transfer.Dump
-	// Stop stops the server, and returns when nothing of it is running any more. Without save what the journal does not
+	// Stop stops the server, and returns when all of it has stopped. Without save, data that the journal does not
 	// have is lost.
 	Stop(save bool) error
 }
@@ -61,36 +61,36 @@ type Debugger interface {
 	DelayJournal(d time.Duration)
 	// ChangeReplicationID gives the history of the data a new name.
 	ChangeReplicationID()
-	// SkipChecksums says whether payloads and files with a wrong checksum are accepted.
+	// SkipChecksums sets whether payloads and files with a wrong checksum are accepted.
 	SkipChecksums(skip bool)
-	// LetScriptsDebug says whether scripts may call DEBUG, and ScriptsMayDebug reports it.
+	// LetScriptsDebug sets whether scripts may call DEBUG, and ScriptsMayDebug reports it.
 	LetScriptsDebug(may bool)
 	ScriptsMayDebug() bool
-	// SetReplyBufferPeakAge says for how many ms the largest reply of a client counts for the size of its buffer; less than
-	// 0 is for ever.
+	// SetReplyBufferPeakAge sets for how many ms the largest reply of a client counts for the size of its buffer;
+	// less than 0 is for ever.
 	SetReplyBufferPeakAge(ms int64)
-	// FixReplyBuffers says whether these buffers keep their sizes.
+	// FixReplyBuffers sets whether these buffers keep their sizes.
 	FixReplyBuffers(fixed bool)
 	// EvictsClients reports whether maxmemory-clients is set.
 	EvictsClients() bool
-	// EvictableClients returns how many bytes each client uses that it may disconnect.
+	// EvictableClients returns the memory in bytes of each client that maxmemory-clients may disconnect.
 	EvictableClients() []int64
-	// SessionSize returns the size in bytes of what is kept for every client.
+	// SessionSize returns the fixed size of a client's state in bytes.
 	SessionSize() uintptr
 }
 
-// Client is what they need of the client.
+// Client is what the commands need of the client.
 type Client interface {
 	command.Client
-	// Has reports whether the client is one of those that have an access.
+	// Has reports whether the client has an access.
 	Has(a config.Access) bool
 	// ID is the client's number.
 	ID() int64
-	// Addr is where it is, as CLIENT LIST shows it.
+	// Addr is the client's address, as CLIENT LIST shows it.
 	Addr() string
-	// Monitor has the client see the commands of all others; it reports false if it did already.
+	// Monitor makes the client see the commands of all others; it returns false if it already does.
 	Monitor() bool
-	// End closes its connection once it has its reply.
+	// End closes the client's connection once it has its reply.
 	End()
 }
 

@@ -13,7 +13,7 @@ import (
 
 func init() { command.Register([]*command.Command{hotkeysCommand}) }
 
-// hotkeysCommand measures which keys cost most.
+// hotkeysCommand measures which keys cost the most.
 var hotkeysCommand = &command.Command{Name: "hotkeys", Group: "server", Since: "8.6.0", Arity: -2,
 	Summary: "Groups the commands about the use of keys", Complexity: "That of the sub-command",
 	Subs: []*command.Command{
@@ -32,11 +32,11 @@ var hotkeysCommand = &command.Command{Name: "hotkeys", Group: "server", Since: "
 			Summary: "Ends the measurement and keeps its results", Complexity: "O(1)", Do: hotkeysStop},
 	}}
 
-// HotKeys is the measurement of the use of keys that runs, or the last one that did.
+// HotKeys is the running or the last measurement of the use of keys.
 type HotKeys struct {
-	mu  sync.Mutex // protects what follows
+	mu  sync.Mutex // protects the fields below
 	now *stats.HotKeys
-	// system and user are the seconds of the processor that had been used when it began.
+	// system and user are the processor time in seconds when the measurement began.
 	system, user float64
 }
 
@@ -78,8 +78,7 @@ func hotkeysStart(c *command.Ctx) {
 	c.W.OK()
 }
 
-// readHotKeysOptions reads the options of HOTKEYS START. If there is something wrong with them an error is written and
-// ok is false.
+// readHotKeysOptions reads the options of HOTKEYS START. If they are wrong, it writes an error and ok is false.
 func readHotKeysOptions(c *command.Ctx) (o stats.HotKeysOptions, ok bool) {
 	words := c.Options(2)
 	if words.Left() < 2 || !words.Next() || !words.Is("metrics") {
@@ -119,7 +118,7 @@ func readHotKeysOptions(c *command.Ctx) (o stats.HotKeysOptions, ok bool) {
 	return o, true
 }
 
-// readMetrics reads so many metrics; those that nobody knows are left out.
+// readMetrics reads n metrics; unknown ones are ignored.
 func readMetrics(c *command.Ctx, words *command.OptionArgs, n int64, o *stats.HotKeysOptions) bool {
 	if int64(words.Left()) < n {
 		c.Err(errHotNumber)
@@ -205,7 +204,7 @@ func hotkeysReset(c *command.Ctx) {
 // nanosPerMicro converts the measured ns into the µs of the reply.
 const nanosPerMicro = 1000
 
-// hotkeysGet answers a map in an array, which several nodes' replies make longer.
+// hotkeysGet replies with an array of one map. A cluster client can join the arrays of several nodes.
 func hotkeysGet(c *command.Ctx) {
 	h := hostOf(c).HotKeys()
 	h.mu.Lock()
@@ -275,7 +274,7 @@ func hotkeysGet(c *command.Ctx) {
 	w.EndMap(m, fields)
 }
 
-// writeSlots answers slots, nil being all, as ranges; one of a single slot has one number.
+// writeSlots writes slots, nil meaning all, as ranges; a range of one slot has one number.
 func writeSlots(c *command.Ctx, slots []int) {
 	if slots == nil {
 		c.W.Array(1)

@@ -22,9 +22,9 @@ var infoCommand = &command.Command{Name: "info", Group: "server", Since: "1.0.0"
 // InfoSection is one part of INFO.
 type InfoSection struct {
 	Name   string
-	Extra  bool   // shown only when asked for, or with everything
-	Named  bool   // shown only when asked for by its name: it takes long
-	Module string // of which module of Redis it tells; shown with "modules", and with everything but not with "all"
+	Extra  bool   // shown only by name, or with "all" or "everything"
+	Named  bool   // shown only by name: it takes long
+	Module string // the module of Redis it is about; shown with "modules" and "everything", but not with "all"
 	Write  func(b *InfoText, c *command.Ctx)
 }
 
@@ -39,7 +39,7 @@ func info(c *command.Ctx) {
 	c.W.Verbatim("txt", b.String())
 }
 
-// wanted reports whether the section is among those asked for.
+// wanted reports whether the section is requested.
 func (s *InfoSection) wanted(words [][]byte) bool {
 	if len(words) == 0 {
 		return s.usual()
@@ -60,10 +60,10 @@ func (s *InfoSection) wanted(words [][]byte) bool {
 	})
 }
 
-// usual reports whether INFO shows the section if it is asked for none.
+// usual reports whether INFO without arguments shows the section.
 func (s *InfoSection) usual() bool { return !s.Extra && !s.Named && s.Module == "" }
 
-// InfoText is the reply of INFO as it grows.
+// InfoText builds the reply of INFO.
 type InfoText struct{ strings.Builder }
 
 func (b *InfoText) section(name string) {
@@ -73,13 +73,13 @@ func (b *InfoText) section(name string) {
 	b.WriteString("# " + name + "\r\n")
 }
 
-// Text writes a field.
+// Text writes a text field.
 func (b *InfoText) Text(name, value string) { b.WriteString(name + ":" + value + "\r\n") }
 
-// Number writes a field that is a number.
+// Number writes an integer field.
 func (b *InfoText) Number(name string, n int64) { b.Text(name, strconv.FormatInt(n, 10)) }
 
-// Zeros writes fields of zero for numbers of what there is none of here.
+// Zeros writes zeros for fields that have no meaning here.
 func (b *InfoText) Zeros(names ...string) {
 	for _, name := range names {
 		b.Number(name, 0)
@@ -95,7 +95,7 @@ func (b *InfoText) Flag(name string, set bool) {
 	}
 }
 
-// Bytes writes a size in bytes as a number and for people.
+// Bytes writes a size as a number of bytes and in a readable form.
 func (b *InfoText) Bytes(name string, n int64) {
 	b.Number(name, n)
 	b.Text(name+"_human", humanBytes(n))
@@ -116,7 +116,7 @@ func humanBytes(n int64) string {
 	return fmt.Sprintf("%.2fP", f)
 }
 
-// Float writes a number that need not be whole.
+// Float writes a number with a fraction.
 func (b *InfoText) Float(name string, f float64) { b.Text(name, strconv.FormatFloat(f, 'g', 17, 64)) }
 
 // Ratio writes a ratio of two sizes.

@@ -6,7 +6,7 @@ import (
 
 func init() { command.Register([]*command.Command{latencyCommand}) }
 
-// latencyCommand tells how long commands take, and about those that take long.
+// latencyCommand shows the latencies of commands, and slow events.
 var latencyCommand = &command.Command{Name: "latency", Group: "server", Since: "2.8.13", Arity: -2,
 	Summary: "Groups the commands about how long things take", Complexity: "That of the sub-command",
 	Subs: []*command.Command{
@@ -90,8 +90,8 @@ func latencyGraph(c *command.Ctx) {
 	c.W.Verbatim("txt", s.Graph(event, hostOf(c).Keyspace().Now()/1000))
 }
 
-// latencyHistogram replies with the distributions of the commands named, with those of their sub-commands, or of
-// all commands.
+// latencyHistogram replies with the latency distributions of the named commands and their sub-commands, or of all
+// commands.
 func latencyHistogram(c *command.Ctx) {
 	cmds := hostOf(c).Table().Commands()
 	if len(c.Args) > 2 {

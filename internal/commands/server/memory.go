@@ -14,7 +14,7 @@ import (
 
 func init() { command.Register([]*command.Command{memoryCommand}) }
 
-// memoryCommand tells about memory.
+// memoryCommand shows the use of memory.
 var memoryCommand = &command.Command{Name: "memory", Group: "server", Since: "4.0.0", Arity: -2,
 	Summary: "Groups the commands about memory", Complexity: "That of the sub-command",
 	Subs: []*command.Command{
@@ -35,7 +35,7 @@ var memoryCommand = &command.Command{Name: "memory", Group: "server", Since: "4.
 			Complexity: "O(1); O(N) for a stream, where N is the number of its groups", Do: memoryUsage},
 	}}
 
-// memoryUsage has no use for SAMPLES: what a large collection takes is known.
+// memoryUsage ignores SAMPLES: collections know their size.
 func memoryUsage(c *command.Ctx) {
 	for o := c.Options(3); o.Next(); {
 		if !o.Is("samples") || !o.More() {
@@ -64,29 +64,29 @@ func memoryPurge(c *command.Ctx) {
 	c.W.OK()
 }
 
-// Estimates of what a key needs beside its value: the entry, its place in the table and its slot in the index; and
-// one with a deadline.
+// Estimates of a key's memory beside its value: the entry, its place in the table and its slot in the index; and of
+// a key with a deadline.
 const (
 	keyOverhead      = int64(unsafe.Sizeof(engine.Entry{})) + 2*8
 	deadlineOverhead = 2 * 8
 )
 
-// Memory is where the memory is, in bytes.
+// Memory is the use of memory in bytes.
 type Memory struct {
 	stats.Memory
-	// Used is what data and clients use, which maxmemory limits; Peak is the most that was.
+	// Used is the memory of data and clients, which maxmemory limits; Peak is its maximum so far.
 	Used, Peak int64
-	// Clients is what clients use, with what waits to be read or sent; Followers what those do that follow the server,
-	// of which Streamed waits to be sent.
+	// Clients is the memory of clients, including unread input and unsent output; Followers is that of followers, of
+	// which Streamed waits to be sent.
 	Clients, Followers, Streamed int64
-	// JournalBuffer waits to be written to the journal.
+	// JournalBuffer is the memory of records that wait to be written to the journal.
 	JournalBuffer int64
-	// Scripts and Functions are the sources that EVALSHA and FCALL know.
+	// Scripts and Functions are the memory of the sources for EVALSHA and FCALL.
 	Scripts, Functions int64
 }
 
-// MemoryReport is Memory and what follows from it and the keyspace: of what is in use, Overhead is for clients and for
-// finding keys, and Dataset the rest.
+// MemoryReport is Memory with derived figures: Overhead is the used memory for clients and for finding keys, and
+// Dataset the rest.
 type MemoryReport struct {
 	Memory
 	Overhead, Dataset int64
@@ -96,13 +96,13 @@ type MemoryReport struct {
 	databases []databaseMemory
 }
 
-// databaseMemory is the memory that the table of keys of a database takes.
+// databaseMemory is the memory of a database's table of keys.
 type databaseMemory struct {
 	db              int
 	table, expiring int64
 }
 
-// ReportMemory asks the server and the keyspace.
+// ReportMemory collects the figures from the server and the keyspace.
 func ReportMemory(c *command.Ctx) MemoryReport {
 	r := MemoryReport{Memory: hostOf(c).Memory(c.Now())}
 	r.resident = r.Mapped
@@ -183,7 +183,7 @@ func memoryStats(c *command.Ctx) {
 	c.W.EndMap(m, n)
 }
 
-const smallUse = 5 << 20 // of which nothing can be said
+const smallUse = 5 << 20 // too little memory to give advice
 
 func memoryDoctor(c *command.Ctx) {
 	r := ReportMemory(c)
@@ -212,7 +212,7 @@ func memoryDoctor(c *command.Ctx) {
 	c.W.Verbatim("txt", b.String())
 }
 
-// memoryMallocStats shows what the runtime knows of its memory.
+// memoryMallocStats shows the memory statistics of the Go runtime.
 func memoryMallocStats(c *command.Ctx) {
 	var b strings.Builder
 	for _, d := range metrics.All() {

@@ -9,7 +9,8 @@ import (
 
 func init() { command.Register([]*command.Command{moduleCommand}) }
 
-// moduleCommand is there because tools ask which modules are loaded. Those of Redis 8 are parts of the server, and none can be loaded.
+// moduleCommand exists because tools ask which modules are loaded. The modules of Redis 8 are parts of the server,
+// and no module can be loaded.
 var moduleCommand = &command.Command{Name: "module", Group: "server", Since: "4.0.0", Arity: -2,
 	Summary: "Tells of modules that are built in", Complexity: "Depends on the sub-command",
 	Subs: []*command.Command{

@@ -15,6 +15,6 @@ func monitor(c *command.Ctx) {
 		return
 	}
 	if clientOf(c).Monitor() {
-		c.W.OK() // Redis does not answer a second time
+		c.W.OK() // as in Redis, a second MONITOR gets no reply
 	}
 }

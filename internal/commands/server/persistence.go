@@ -37,7 +37,7 @@ const (
 func bgrewriteaof(c *command.Ctx) {
 	host := hostOf(c)
 	if !host.Stores() {
-		host.Log().Info("BGREWRITEAOF: the data is in memory only, and there is nothing to make short")
+		host.Log().Info("BGREWRITEAOF: the data is in memory only, so there is no journal to shorten")
 		c.W.Simple(aofStarted)
 		return
 	}
@@ -65,7 +65,7 @@ func bgsave(c *command.Ctx) {
 	case !dump.Begin():
 		c.Err(errSaveInProgress)
 	default:
-		go dump.Save() // which logs, and tells INFO
+		go dump.Save() // logs the result and records it for INFO
 		c.W.Simple("Background saving started")
 	}
 }

@@ -12,12 +12,12 @@ import (
 	servercommands "github.com/atomredis/atomredis/internal/commands/server"
 )
 
-// reference has what Redis 8.6.3 says of its commands.
+// reference has the facts of Redis 8.6.3 about its commands.
 //
 //go:embed testdata/commands-8.6.3.tsv
 var reference string
 
-// The places of keys, what is done with them, and the tips are those of Redis.
+// The places of keys, their flags, and the tips are those of Redis.
 func TestKeysAndTipsAreThoseOfRedis(t *testing.T) {
 	table := command.NewTable()
 	n := 0
@@ -39,7 +39,7 @@ func TestKeysAndTipsAreThoseOfRedis(t *testing.T) {
 	require.Greater(t, n, 400)
 }
 
-// assertKnown reports whether there is such a command. Those that are missing are about what Redis has alone.
+// assertKnown reports whether the command exists. Missing commands are about features that only Redis has.
 func assertKnown(t *testing.T, cmd *command.Command, name string) bool {
 	if cmd == nil {
 		require.Contains(t, missingCommands, name)
@@ -47,10 +47,10 @@ func assertKnown(t *testing.T, cmd *command.Command, name string) bool {
 	return cmd != nil
 }
 
-// missingCommands are those of Redis that are not there.
+// missingCommands are the commands of Redis that do not exist here.
 var missingCommands = []string{}
 
-// keysInOrder returns specs with their flags in order, and without what is no matter of Redis's.
+// keysInOrder returns specs with sorted flags, without fields that Redis does not have.
 func keysInOrder(specs []command.KeySpec) []command.KeySpec {
 	var plain []command.KeySpec
 	for _, s := range specs {
@@ -61,9 +61,9 @@ func keysInOrder(specs []command.KeySpec) []command.KeySpec {
 	return plain
 }
 
-// Who may only write to a key reads nothing of it, and who may only read does not change it: beside Redis's own commands
-// that only tell how long a value is and the like, every command asks for the permission that it needs. Those of
-// Redis's modules do not say so of themselves.
+// A user with write permission alone cannot read a key, and one with read permission alone cannot change it. Every
+// command asks for the permission that it needs, except those of Redis's own commands that only show a length or the
+// like. In Redis, commands of modules do not declare this.
 func TestKeysOfModulesNeedPermission(t *testing.T) {
 	inRedis := map[string]bool{}
 	for line := range strings.Lines(reference) {

@@ -12,9 +12,8 @@ var shutdownCommand = &command.Command{Name: "shutdown", Group: "server", Since:
 	Summary: "Stops the server", Syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
 	Complexity: "O(N), where N is the number of clients", Do: shutdown}
 
-// shutdown stops the server; the client sees its connection close. What is stored is brought up to date before,
-// unless NOSAVE is given, so that the next start has no journal to read; if that fails the server stays, unless FORCE
-// is given.
+// shutdown stops the server; the client sees its connection close. Before, it makes a checkpoint, unless NOSAVE is
+// given, so that the next start has no journal to read. If that fails, the server continues, unless FORCE is given.
 func shutdown(c *command.Ctx) {
 	var save, noSave, now, force, abort bool
 	for o := c.Options(1); o.Next(); {
@@ -39,7 +38,7 @@ func shutdown(c *command.Ctx) {
 		c.Err(command.ErrSyntax)
 		return
 	case abort:
-		c.Err("ERR No shutdown in progress.") // it takes no time that another client could see
+		c.Err("ERR No shutdown in progress.") // other clients never see a shutdown in progress
 		return
 	}
 	host, client := hostOf(c), clientOf(c)
@@ -55,7 +54,7 @@ func shutdown(c *command.Ctx) {
 	}
 	if noSave || !save && !host.Stores() || !host.Dump().CanSave() {
 		client.End()
-		go host.Stop(!noSave) // which waits for the goroutine that is executing this
+		go host.Stop(!noSave) // in a goroutine, because Stop waits for this one
 		return
 	}
 	write := host.Dump().Save

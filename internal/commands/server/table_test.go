@@ -23,7 +23,7 @@ func TestTheSyntaxOfEveryCommandParsesAndFitsItsArity(t *testing.T) {
 		if cmd.Arity > 0 {
 			require.Equal(t, cmd.Arity, least, "%s: %s", cmd.Name, cmd.Syntax)
 		} else if cmd.Group != "geo" || !strings.Contains(cmd.Syntax, "BYPOLYGON") {
-			// What is optional for a polygon is not for other shapes: no syntax says so.
+			// An argument is optional only for a polygon, which the syntax cannot express.
 			require.GreaterOrEqual(t, least, -cmd.Arity, "%s: %s", cmd.Name, cmd.Syntax)
 		}
 		used := make([]bool, len(cmd.Keys))
@@ -49,11 +49,11 @@ var otherFacts = map[string]string{
 	"JSON.DEBUG flags":      "a container, whose subcommands have the keys",
 }
 
-// TestCommandsAreThoseOfRedis compares the facts about all commands with those that the reference of Redis 8.10 has.
+// TestCommandsAreThoseOfRedis compares the facts about all commands with the reference of Redis 8.10.
 func TestCommandsAreThoseOfRedis(t *testing.T) {
 	file, err := os.ReadFile("testdata/redis-8.10.tsv")
 	require.NoError(t, err)
-	// COMMAND tells of these neither in Redis nor here.
+	// COMMAND does not show these flags, neither in Redis nor here.
 	const unlisted = command.Protected | command.MayReplicate | command.TouchesArbitraryKeys
 	ours := map[string]*command.Command{}
 	for cmd := range command.NewTable().All {
@@ -81,7 +81,7 @@ func TestCommandsAreThoseOfRedis(t *testing.T) {
 		}
 		same("arity", row[1], strconv.Itoa(cmd.Arity))
 		same("flags", words(strings.Split(row[2], ",")), words((cmd.Flags &^ unlisted).Names()))
-		if row[3] != "" { // vector commands are in none in Redis
+		if row[3] != "" { // in Redis vector commands have no group
 			same("categories", words(strings.Split(row[3], ",")), words(cmd.ACL.Names()))
 		}
 	}
@@ -116,7 +116,7 @@ func TestEveryCommandIsDocumented(t *testing.T) {
 	}
 }
 
-// minimum returns how many words the arguments take at least.
+// minimum returns the smallest number of words of the arguments.
 func minimum(args []*command.Argument) int {
 	n := 0
 	for _, a := range args {
@@ -127,7 +127,7 @@ func minimum(args []*command.Argument) int {
 	return n
 }
 
-// shortest returns how many words the argument takes at least if it is given.
+// shortest returns the smallest number of words of a given argument.
 func shortest(a *command.Argument) int {
 	n := 1
 	switch a.Kind {

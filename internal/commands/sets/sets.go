@@ -96,8 +96,8 @@ var setCommands = []*command.Command{
 		Complexity: "O(N), where N is the number of members in all sets", Do: cmdSunionstore},
 }
 
-// readSet returns the set under a key, or nil, which reads as an empty set, if there is none. If the key is of another
-// type an error is written and ok is false.
+// readSet returns the set under a key, nil for a missing key; a nil set reads as an empty one. If the key is of
+// another type, it writes an error and ok is false.
 func readSet(c *command.Ctx, key []byte) (s *sets.Set, ok bool) {
 	e, ok := c.ReadAs(key, engine.Set)
 	if e == nil {
@@ -106,7 +106,7 @@ func readSet(c *command.Ctx, key []byte) (s *sets.Set, ok bool) {
 	return e.Set(), true
 }
 
-// readMembers is readSet for argument 1 and a command that asks for no other members than these.
+// readMembers is readSet for argument 1 and a command that uses only these members.
 func readMembers(c *command.Ctx, members [][]byte) (s *sets.Set, ok bool) {
 	e, ok := c.ReadAs(c.Args[1], engine.Set)
 	if e == nil {
@@ -151,9 +151,9 @@ func cmdScard(c *command.Ctx) { c.ReplyCount(c.Args[1], engine.Set) }
 
 // setOperation is a combination of sets.
 type setOperation struct {
-	// each calls add with the members that the combination of some sets has, once each.
+	// each calls add once with each member of the combination.
 	each    func(operands []*sets.Set, lim sets.Limits, add func(member []byte))
-	through func(operands []*sets.Set) int // as long has it
+	through func(operands []*sets.Set) int // as for long
 }
 
 var (
@@ -162,7 +162,7 @@ var (
 	union        = setOperation{setUnion, ofAll}
 )
 
-// long says that a combination of sets takes long, if it does. through returns how many members are looked up in each.
+// long calls Ctx.Long for a combination of sets. through returns how many members it looks up in each set.
 func long(c *command.Ctx, operands []*sets.Set, through func(operands []*sets.Set) int) {
 	sum := 0
 	for _, s := range operands {
@@ -219,8 +219,8 @@ func combine(c *command.Ctx, op setOperation) {
 	c.W.EndSet(mark, n)
 }
 
-// combineStore puts the result of an operation in the place of what is under key argument 1, and replies with its
-// size. An empty result removes the key.
+// combineStore replaces the value under key argument 1 by the result of an operation, and replies with its size. An
+// empty result removes the key.
 func combineStore(c *command.Ctx, op setOperation, event string) {
 	operands, ok := readSets(c, c.Args[2:])
 	if !ok {
@@ -253,8 +253,8 @@ type cardOptions struct {
 	approx bool
 }
 
-// readCard reads the number of sets, the sets and the options of a command that counts; mayGuess says that APPROX is one
-// of them, through is as for long. If something is wrong an error is written and ok is false.
+// readCard reads the number of sets, the sets and the options of a command that counts; mayGuess says that APPROX is
+// one of them, through is as for long. If they are wrong, it writes an error and ok is false.
 func readCard(c *command.Ctx, mayGuess bool, through func([]*sets.Set) int) (operands []*sets.Set, options cardOptions, ok bool) {
 	numKeys, ok := c.IntIn(c.Args[1], 1, math.MaxInt64, command.ErrNumKeys)
 	if !ok {
@@ -334,7 +334,7 @@ func cmdSismember(c *command.Ctx) {
 	}
 }
 
-// isMember replies with 1 if the set has the member, else with 0.
+// isMember replies with 1 if the set has the member, otherwise with 0.
 func isMember(c *command.Ctx, s *sets.Set, member []byte) {
 	if s.Contains(member) {
 		c.W.Int(1)
@@ -369,7 +369,7 @@ func cmdSmismember(c *command.Ctx) {
 func cmdSmove(c *command.Ctx) {
 	member := c.Args[3]
 	src := c.G.Write(c.DB, c.Args[1])
-	if src == nil { // then the destination may be of any type
+	if src == nil { // the destination may be of any type
 		c.W.Int(0)
 		return
 	}
@@ -384,7 +384,7 @@ func cmdSmove(c *command.Ctx) {
 	}
 	var to *sets.Set
 	if dst != nil {
-		to = dst.Elements(c.Args[3:], 1).Set() // if it cannot be brought into memory nothing must have changed
+		to = dst.Elements(c.Args[3:], 1).Set() // loaded before any change, because loading may fail
 	}
 	if !src.Elements(c.Args[3:], 1).Set().Remove(member) {
 		c.W.Int(0)
@@ -436,7 +436,7 @@ func cmdSpop(c *command.Ctx) {
 	if counted {
 		c.W.Set(n)
 	}
-	if n == e.Set().Len() { // to take them out one by one would cost more
+	if n == e.Set().Len() { // removing them one by one would cost more
 		for member := range e.Set().All() {
 			c.W.Bulk(member)
 		}
@@ -453,7 +453,7 @@ func cmdSpop(c *command.Ctx) {
 	} else {
 		removed := append(make([][]byte, 0, n+2), []byte("SREM"), c.Args[1])
 		for range n {
-			member, _ := e.Set().Pop(nil) // without memory that is used again: it lasts until it is journalled
+			member, _ := e.Set().Pop(nil) // in new memory, because it is journalled later
 			c.W.Bulk(member)
 			removed = append(removed, member)
 		}

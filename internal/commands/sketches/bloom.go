@@ -92,7 +92,7 @@ const (
 	minRate = bloom.MinRate
 )
 
-// createBloom returns a new filter under key argument 1; nil if an error was written.
+// createBloom returns a new filter under key argument 1. On an error it writes the reply and returns nil.
 func createBloom(c *command.Ctx, o bloom.Options) *engine.Entry {
 	bytes, ok := o.Bytes()
 	if !ok || lacksRoom(c, bytes) {
@@ -102,8 +102,8 @@ func createBloom(c *command.Ctx, o bloom.Options) *engine.Entry {
 	return c.G.Create(c.DB, c.Args[1], bloom.New(o))
 }
 
-// bloomToAdd returns the filter under key argument 1 for items that are added, and makes it as the directives say if
-// it does not exist; nil if an error was written.
+// bloomToAdd returns the filter under key argument 1 to add items to, and creates it with the directives' options if
+// needed. On an error it writes the reply and returns nil.
 func bloomToAdd(c *command.Ctx) *engine.Entry {
 	e, ok := c.WriteAs(c.Args[1], engine.Bloom)
 	if !ok || e != nil {
@@ -112,15 +112,15 @@ func bloomToAdd(c *command.Ctx) *engine.Entry {
 	return createDefaultBloom(c, defaultBloom(c))
 }
 
-// defaultBloom returns the options that the directives say.
+// defaultBloom returns the options of the directives.
 func defaultBloom(c *command.Ctx) bloom.Options {
 	rate, _ := resp.ParseFloat([]byte(c.Host.Directive("bf-error-rate")))
 	return bloom.Options{Rate: rate, Capacity: setting(c, "bf-initial-size"),
 		Expansion: uint32(setting(c, "bf-expansion-factor"))}
 }
 
-// createDefaultBloom is createBloom for a command that does not say all of the options, which therefore go to the
-// journal before it.
+// createDefaultBloom is createBloom for a command that does not have all options, so the options are journalled
+// before it.
 func createDefaultBloom(c *command.Ctx, o bloom.Options) *engine.Entry {
 	e := createBloom(c, o)
 	if e != nil {
@@ -266,7 +266,7 @@ func cmdBFReserve(c *command.Ctx) {
 	}
 	o.Capacity = uint64(capacity)
 	scaling, expansion := true, int64(-1)
-	for words := c.Options(4); words.Next(); { // others are ignored, as in Redis
+	for words := c.Options(4); words.Next(); { // other words are ignored, as in Redis
 		switch {
 		case words.Is("nonscaling"):
 			scaling = false

@@ -91,7 +91,7 @@ func cmdCMSInitbyprob(c *command.Ctx) {
 		c.Err(errCMSProb)
 		return
 	}
-	if float32(probability) == 1 { // RedisBloom has it in 32 bits
+	if float32(probability) == 1 { // RedisBloom stores it in 32 bits
 		c.Err(errCMSArguments)
 		return
 	}
@@ -120,7 +120,7 @@ func createCountMin(c *command.Ctx, width, depth uint64) {
 		c.Err(command.WrongArity(c.Cmd))
 		return
 	}
-	if c.G.Write(c.DB, c.Args[1]) != nil { // whatever it is
+	if c.G.Write(c.DB, c.Args[1]) != nil { // of any type
 		c.Err(errCMSExists)
 		return
 	}

@@ -95,14 +95,14 @@ const (
 	errCFMemory        command.Error = "ERR insufficient memory to create filter"
 )
 
-// defaultCuckoo returns the options that the directives say.
+// defaultCuckoo returns the options of the directives.
 func defaultCuckoo(c *command.Ctx) cuckoo.Options {
 	return cuckoo.Options{Capacity: setting(c, "cf-initial-size"), BucketSize: uint32(setting(c, "cf-bucket-size")),
 		Iterations: uint32(setting(c, "cf-max-iterations")), Expansion: uint32(setting(c, "cf-expansion-factor"))}
 }
 
-// createCuckoo returns a new filter under key argument 1, of which the journal has all options; nil if an error was
-// written.
+// createCuckoo returns a new filter under key argument 1, and journals all its options. On an error it writes the
+// reply and returns nil.
 func createCuckoo(c *command.Ctx, o cuckoo.Options) *engine.Entry {
 	o.Capacity = max(o.Capacity, 2*uint64(o.BucketSize)) // directives may contradict each other
 	bytes, ok := o.Bytes()
@@ -116,8 +116,8 @@ func createCuckoo(c *command.Ctx, o cuckoo.Options) *engine.Entry {
 	return c.G.Create(c.DB, c.Args[1], cuckoo.New(o))
 }
 
-// cuckooToAdd returns the filter under key argument 1 for items that are added, and makes it if it does not exist; nil
-// if an error was written.
+// cuckooToAdd returns the filter under key argument 1 to add items to, and creates it if needed. On an error it
+// writes the reply and returns nil.
 func cuckooToAdd(c *command.Ctx, o cuckoo.Options) *engine.Entry {
 	e, ok := c.WriteAs(c.Args[1], engine.Cuckoo)
 	if !ok || e != nil {
@@ -129,7 +129,7 @@ func cuckooToAdd(c *command.Ctx, o cuckoo.Options) *engine.Entry {
 	return e
 }
 
-// addToCuckoo adds an item. What was added elsewhere finds no limit here.
+// addToCuckoo adds an item. cf-max-expansions does not limit accepted commands.
 func addToCuckoo(c *command.Ctx, e *engine.Entry, item []byte) error {
 	links := math.MaxInt
 	if !c.Origin.In(command.Accepted) {
@@ -191,8 +191,8 @@ func cmdCFInsertnx(c *command.Ctx) {
 	})
 }
 
-// insertIntoCuckoo adds items, if new says so only those that seem not to be there, and calls reply for each that is
-// added or for which there is no room.
+// insertIntoCuckoo adds items; with new it skips those that the filter seems to have. It calls reply for each item
+// that is added or for which there is no room.
 func insertIntoCuckoo(c *command.Ctx, new bool, reply func(added bool)) {
 	o, create := defaultCuckoo(c), true
 	words := c.Options(2)
@@ -293,7 +293,7 @@ func cmdCFReserve(c *command.Ctx) {
 	}
 }
 
-// cuckooOption reads an option of CF.RESERVE; if it is not right an error is written and ok is false.
+// cuckooOption reads an option of CF.RESERVE; if it is wrong, it writes an error and ok is false.
 func cuckooOption(c *command.Ctx, name string, value []byte, min, max int64, to *uint32) (ok bool) {
 	n, ok := c.IntIn(value, math.MinInt64, math.MaxInt64, command.Error("Couldn't parse "+name))
 	if !ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Defaults of filters that a command creates implicitly.
+// Defaults of filters that commands create implicitly.
 func init() {
 	config.Register(config.Directive{Name: "bf-error-rate", Default: "0.01", Check: checkRate})
 	integer("bf-initial-size", 100, 1, maxCapacity)
@@ -23,7 +23,7 @@ func init() {
 	integer("cf-max-expansions", 32, 1, 65536)
 }
 
-// integer registers a directive that is a number between min and max.
+// integer registers an integer directive between min and max.
 func integer(name string, initial, min, max int64) {
 	config.Register(config.Directive{Name: name, Default: strconv.FormatInt(initial, 10), Check: func(value string) error {
 		n, ok := resp.ParseInt([]byte(value))

@@ -13,7 +13,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Redis has these types as modules, and their commands as commands of modules.
+// In Redis modules have these types and commands.
 const (
 	writes   = command.Write | command.DenyOOM | command.Module
 	reads    = command.ReadOnly | command.Module
@@ -31,13 +31,13 @@ const (
 	maxCapacity                = 1 << 30
 )
 
-// kindOf is what commands on keys of any type must know of a type of sketches. Redis counts all modules' types alike.
+// kindOf returns the command.Kind of a type of sketches. Redis gives the types of all modules the same number.
 func kindOf(value func(e *engine.Entry) *paged.Value) command.Kind {
 	return command.Kind{
 		Number:   5,
 		Encoding: func(*engine.Entry) string { return "raw" },
 		Rebuild: func(r *command.Rebuilder, key []byte, e *engine.Entry) {
-			if payload, err := rdb.Dump(e); err == nil { // all sketches have a form
+			if payload, err := rdb.Dump(e); err == nil { // cannot fail: every sketch can be dumped
 				r.Command([]byte("RESTORE"), key, []byte("0"), payload)
 			}
 		},
@@ -62,8 +62,8 @@ func rebuildInChunks(r *command.Rebuilder, loadChunk string, key, header []byte,
 	}
 }
 
-// scanDump answers a call of SCANDUMP: with the header if at is 0, and then with the chunks.
-// end writes what stands in the place of data at the end.
+// scanDump replies to a call of SCANDUMP: with the header if at is 0, and then with the chunks. end writes the data
+// of the last reply.
 func scanDump(c *command.Ctx, at int64, v *paged.Value, header func() []byte, end func()) {
 	c.W.Array(2)
 	if at == 0 {
@@ -84,14 +84,14 @@ func scanDump(c *command.Ctx, at int64, v *paged.Value, header func() []byte, en
 	c.W.Bulk(data)
 }
 
-// lacksRoom reports whether a value that may take so many bytes has no place under maxmemory, even if there were
-// nothing else. What was accepted before has one.
+// lacksRoom reports whether a value of so many bytes exceeds maxmemory by itself. It is false for accepted commands.
 func lacksRoom(c *command.Ctx, bytes uint64) bool {
 	limit, ok := resp.ParseInt([]byte(c.Host.Directive("maxmemory")))
 	return ok && limit > 0 && bytes > uint64(limit) && !c.Origin.In(command.Accepted)
 }
 
-// of returns the entry of a key if it is of a type, otherwise nil: some commands take another type for no key.
+// of returns the entry of a key if it is of a type, otherwise nil: for some commands another type counts as a
+// missing key.
 func of(c *command.Ctx, key []byte, typ engine.Type) *engine.Entry {
 	if e := c.Read(key); e != nil && e.Type() == typ {
 		return e
@@ -99,7 +99,7 @@ func of(c *command.Ctx, key []byte, typ engine.Type) *engine.Entry {
 	return nil
 }
 
-// existing is ReadAs for a key that must be there; otherwise the error is written.
+// existing is ReadAs for a key that must exist; otherwise it writes the error missing.
 func existing(c *command.Ctx, typ engine.Type, missing command.Error) *engine.Entry {
 	e, ok := c.ReadAs(c.Args[1], typ)
 	if ok && e == nil {
@@ -108,7 +108,7 @@ func existing(c *command.Ctx, typ engine.Type, missing command.Error) *engine.En
 	return e
 }
 
-// toChange is WriteAs for a key that must be there; otherwise the error is written.
+// toChange is WriteAs for a key that must exist; otherwise it writes the error missing.
 func toChange(c *command.Ctx, typ engine.Type, missing command.Error) *engine.Entry {
 	e, ok := c.WriteAs(c.Args[1], typ)
 	if ok && e == nil {
@@ -117,7 +117,7 @@ func toChange(c *command.Ctx, typ engine.Type, missing command.Error) *engine.En
 	return e
 }
 
-// changed tells that the command has changed an entry.
+// changed reports that the command has changed an entry.
 func changed(c *command.Ctx, e *engine.Entry) { c.G.Changed(e, engine.EventModule, c.Cmd.Name) }
 
 // field is a field of INFO.
@@ -130,7 +130,7 @@ func number[T int | int64 | uint64](name string, n T) field {
 	return field{name, func(w *resp.Writer) { w.Int(int64(n)) }}
 }
 
-// info answers with fields. Their names are status replies.
+// info replies with fields. Their names are status replies.
 func info(c *command.Ctx, fields []field) {
 	c.W.Map(len(fields))
 	for _, f := range fields {

@@ -99,7 +99,7 @@ const (
 	defaultCompression = 100
 )
 
-// compression reads a compression; if it is none an error is written and ok is false.
+// compression reads a compression; if it is invalid, it writes an error and ok is false.
 func compression(c *command.Ctx, arg []byte) (n int, ok bool) {
 	v, ok := c.IntIn(arg, math.MinInt64, math.MaxInt64, errTDCompression)
 	switch {
@@ -299,7 +299,7 @@ func cmdTDigestByrevrank(c *command.Ctx) {
 	askTDigest(c, rankArg(c), func(d *tdigest.Digest, rank int64) { c.W.Double(d.ByReverseRank(rank)) })
 }
 
-// rankArg returns what reads a rank.
+// rankArg returns a function that reads a rank.
 func rankArg(c *command.Ctx) func(arg []byte) (int64, bool) {
 	return func(arg []byte) (rank int64, ok bool) {
 		if rank, ok = c.IntIn(arg, math.MinInt64, math.MaxInt64, errTDRank); ok && rank < 0 {
@@ -310,7 +310,7 @@ func rankArg(c *command.Ctx) func(arg []byte) (int64, bool) {
 	}
 }
 
-// float reads a number; if it is none an error is written and ok is false.
+// float reads a number; if it is invalid, it writes an error and ok is false.
 func float(c *command.Ctx, arg []byte, otherwise command.Error) (x float64, ok bool) {
 	if x, ok = resp.ParseFloat(arg); !ok {
 		c.Err(otherwise)
@@ -318,7 +318,7 @@ func float(c *command.Ctx, arg []byte, otherwise command.Error) (x float64, ok b
 	return x, ok
 }
 
-// askTDigest answers each of the arguments behind the key, once read could read all of them.
+// askTDigest reads all arguments after the key with read, and then replies to each with answer.
 func askTDigest[T any](c *command.Ctx, read func(arg []byte) (T, bool), answer func(d *tdigest.Digest, question T)) {
 	e := existing(c, engine.TDigest, errTDMissing)
 	if e == nil {

@@ -63,7 +63,7 @@ func cmdTopKReserve(c *command.Ctx) {
 		c.Err(command.WrongArity(c.Cmd))
 		return
 	}
-	if c.G.Write(c.DB, c.Args[1]) != nil { // whatever it is
+	if c.G.Write(c.DB, c.Args[1]) != nil { // of any type
 		c.Err(errTopKExists)
 		return
 	}
@@ -105,7 +105,7 @@ func cmdTopKAdd(c *command.Ctx) {
 	changed(c, e)
 }
 
-// countTopK counts an item, and replies with what it expels.
+// countTopK counts an item, and replies with the item that it displaces.
 func countTopK(c *command.Ctx, e *engine.Entry, item []byte, n uint32) {
 	if expelled, ok := e.TopK().Add(item, n); ok {
 		c.W.BulkString(expelled)

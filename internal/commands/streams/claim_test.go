@@ -76,7 +76,7 @@ func TestTrimmingRegardsGroups(t *testing.T) {
 		require.Equal(t, step.pending, pendingIDs(c, "s", "g"), step.command)
 	}
 	c.Replies(
-		// Without groups there is nothing to regard.
+		// Without groups, references have no effect.
 		"XGROUP DESTROY s g", "1",
 		"XTRIM s MAXLEN 3 ACKED", "8",
 		"XTRIM s MAXLEN 2 DELREF", "1",
@@ -124,12 +124,12 @@ func TestReadersClaimWhatHasBeenPendingForLong(t *testing.T) {
 	)
 	pass(5)
 	c.Replies(
-		// NOACK does not concern what is claimed, and what is pending of entries that are gone is passed over.
+		// NOACK does not affect claimed entries, and pending entries that were deleted are skipped.
 		"XREADGROUP GROUP g c NOACK CLAIM 5 STREAMS s >", reply(entry(1, 5, 3), entry(5, 5, 1), entry(6, 0, 0)),
 		"XREADGROUP GROUP g c CLAIM 1 STREAMS s >", "nil[]",
 		"XREADGROUP GROUP g c CLAIM 9223372036854775807 STREAMS s >", "nil[]",
 		"XPENDING s g", `[3 "1-0" "5-0" [["b" "1"] ["c" "2"]]]`,
-		// Only the ID > is concerned, and the last CLAIM counts.
+		// CLAIM affects only the ID >, and the last CLAIM counts.
 		"XREADGROUP GROUP g c CLAIM 0 STREAMS s 0", `[["s" [["1-0" ["f" "v"]] ["5-0" ["f" "v"]]]]]`,
 		"XREADGROUP CLAIM 1000 GROUP g c CLAIM 0 COUNT 1 STREAMS s >", reply(entry(1, 0, 5)),
 		// A group that is set back has entries that are both pending and new.
@@ -158,8 +158,7 @@ func TestReadersClaimWhatHasBeenPendingForLong(t *testing.T) {
 		"XREAD CLAIM 1 STREAMS s 0", "-ERR The CLAIM option is only supported by XREADGROUP. You called XREAD instead.",
 		"XREAD COUNT 1 CLAIM", "-ERR syntax error",
 	)
-	// Several streams: those of which there is nothing to be had are left out, and what is said for > concerns no other
-	// ID.
+	// Several streams: those without entries to return are left out, and CLAIM affects no ID but >.
 	c.Line("XADD t 1-0 f v")
 	c.Line("XGROUP CREATE t g 0")
 	c.Line("XADD u 1-0 f v")
@@ -193,8 +192,8 @@ func TestConsumersTellWhenTheyWereGivenSomethingLast(t *testing.T) {
 // claimReply is a reply to XREADGROUP with CLAIM about one stream.
 func claimReply(key string, entries ...string) string { return "*1\r\n" + streamReply(key, entries...) }
 
-// streamReply is the part of a reply that is about one stream: its key, and entries that have one field, each with
-// how long it has been idle and how often it was delivered.
+// streamReply is the part of a reply about one stream: its key, and entries with one field, their idle time and
+// their number of deliveries.
 func streamReply(key string, entries ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*2\r\n$%d\r\n%s\r\n*%d\r\n", len(key), key, len(entries))
@@ -206,10 +205,10 @@ func streamReply(key string, entries ...string) string {
 	return b.String()
 }
 
-// after lets time pass, and returns what a client has got since.
+// after moves the clock, and returns what a client has received since.
 func after(b *servertest.Stepped, ms, client int) string {
 	b.Pass(ms)
-	b.Advance() // who was served reads it
+	b.Advance() // served clients read their replies
 	return b.Reply(fmt.Sprint(client))
 }
 
@@ -220,13 +219,13 @@ func TestBlockedReadersClaimWhatBecomesIdle(t *testing.T) {
 		"XREADGROUP GROUP g a COUNT 1 STREAMS s >", "+30", "XREADGROUP GROUP g a STREAMS s t > >"} {
 		b.Step(line)
 	}
-	// The entry that becomes idle first ends the wait, and the stream that it is in is the one that is read.
+	// The entry that becomes idle first ends the wait, and its stream is read.
 	require.Empty(t, b.Step("1:XREADGROUP GROUP g b BLOCK 0 CLAIM 100 STREAMS s t > >"))
 	require.Empty(t, after(b, 69, 1))
 	require.Equal(t, claimReply("s", "1-0 100 1"), after(b, 1, 1))
 	require.Equal(t, string(commandtest.Request(strings.Fields("XCLAIM s g b 0 1-0 TIME 1000000000100")...)), b.LastRecord())
 
-	// Who came first is served first, and the others go on waiting for the next one.
+	// The client that waited first is served first; the others wait for the next entry.
 	b.Step("XACK t g 1-0")
 	require.Empty(t, b.Step("1:XREADGROUP GROUP g b COUNT 1 BLOCK 0 CLAIM 100 STREAMS s >"))
 	require.Empty(t, b.Step("2:XREADGROUP GROUP g c COUNT 1 BLOCK 0 NOACK CLAIM 100 STREAMS t s > >"))
@@ -257,7 +256,7 @@ func TestBlockedReadersClaimWhatBecomesIdle(t *testing.T) {
 	require.Empty(t, after(b, 200, 1))
 	require.Contains(t, after(b, 200, 1), "3-0")
 
-	// A key that is given twice.
+	// A key that is named twice.
 	require.Empty(t, b.Step("1:XREADGROUP GROUP h b BLOCK 0 CLAIM 50 STREAMS s s > >"))
 	b.Step("XACK s h 3-0")
 	require.Empty(t, after(b, 500, 1))
@@ -277,7 +276,7 @@ func TestEveryTransportLooksAfterReadersThatClaim(t *testing.T) {
 		a.Line("XGROUP CREATE s g 0")
 		a.Line("XREADGROUP GROUP g a STREAMS s >")
 		for i := range 3 {
-			a.Line("XCLAIM s g a 0 1-0 JUSTID") // the clock may have moved since b was answered
+			a.Line("XCLAIM s g a 0 1-0 JUSTID") // the clock may have moved since b got its reply
 			b.Send("XREADGROUP", "GROUP", "g", "b", "BLOCK", "100000", "CLAIM", "1000", "STREAMS", "s", ">")
 			a.WaitFor("INFO clients", "blocked_clients:1\r\n")
 			for !b.Ready(time.Millisecond) {
@@ -321,13 +320,14 @@ func TestTheProgramWaitsForWhatItClaims(t *testing.T) {
 	require.Contains(t, string(reply), "*4\r\n$3\r\n1-0\r\n")
 }
 
-// claimModel is what should be pending in the group g of some streams: when and how often each entry was delivered.
+// claimModel is a model of the pending entries in the group g of some streams: when and how often each was
+// delivered.
 type claimModel map[string]map[int]*claimed
 
 type claimed struct{ at, times int64 }
 
-// claim returns the reply of a reader that claims one entry of a stream at most, nil if there is none: that which was
-// delivered first of those that were delivered at latest or before.
+// claim returns the reply for a reader that claims at most one entry of a stream, nil if there is none: the earliest
+// delivered entry that was delivered at latest or before.
 func (m claimModel) claim(key string, latest, now int64) []string {
 	first := 0
 	for id, e := range m[key] {
@@ -345,8 +345,8 @@ func (m claimModel) claim(key string, latest, now int64) []string {
 	return reply
 }
 
-// A client that waits with CLAIM gets the entry that becomes idle first, at that time, whatever happens to the others
-// meanwhile.
+// A client that waits with CLAIM gets the entry that becomes idle first, at that time, whatever happens to other
+// entries meanwhile.
 func TestBlockedReadersClaimInTime(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
 		b := servertest.NewStepped(t).Journalled()

@@ -8,8 +8,7 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// XDELEX and XACKDEL, which came with Redis 8.2: removing entries with regard to the consumer groups in which they
-// are pending.
+// XDELEX and XACKDEL of Redis 8.2: they remove entries depending on the consumer groups in which they are pending.
 
 func init() { command.Register(streamDeleteCommands) }
 
@@ -40,7 +39,7 @@ const (
 	idNeeded   = 2
 )
 
-// deletion is the arguments of XDELEX and XACKDEL behind the key and the group.
+// deletion parses the arguments of XDELEX and XACKDEL after the key and the group.
 func deletion(c *command.Ctx, from int) (refs streams.References, ids []streams.ID, ok bool) {
 	chosen := false
 	for o := c.Options(from); o.Next(); {
@@ -93,7 +92,7 @@ func cmdXdelex(c *command.Ctx) {
 		result := int64(idNotFound)
 		if e != nil {
 			s := some.Stream()
-			if refs == streams.DeleteReferences && s.AckAll(id) { // also if there is no such entry any more
+			if refs == streams.DeleteReferences && s.AckAll(id) { // even if the entry does not exist any more
 				acknowledged = true
 			}
 			switch {
@@ -146,7 +145,7 @@ func cmdXackdel(c *command.Ctx) {
 	deletionChanged(c, e, changed, acknowledged)
 }
 
-// deletionChanged reports that entries were removed, or only what was pending of them.
+// deletionChanged reports that entries were removed, or only acknowledged.
 func deletionChanged(c *command.Ctx, e *engine.Entry, removed, acknowledged bool) {
 	switch {
 	case removed:

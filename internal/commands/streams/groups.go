@@ -10,7 +10,7 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// This file has the commands on consumer groups but for XREADGROUP: XGROUP, XACK, XPENDING, XCLAIM and XAUTOCLAIM.
+// This file has the commands on consumer groups except XREADGROUP: XGROUP, XACK, XPENDING, XCLAIM and XAUTOCLAIM.
 
 var xgroupCommands = []*command.Command{
 	{Name: "xgroup|create", Group: "stream", Since: "5.0.0", Arity: -5, Flags: command.Write | command.DenyOOM,
@@ -52,13 +52,14 @@ const (
 // maxAutoClaimCount is the largest COUNT of XAUTOCLAIM.
 const maxAutoClaimCount = math.MaxInt64 / 16
 
-// errUnknownForm is the error for a subcommand with arguments that it does not have.
+// errUnknownForm writes the error for a sub-command with wrong arguments.
 func errUnknownForm(c *command.Ctx, container string) {
 	c.Err(command.Error(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%.128s'. Try %s HELP.",
 		c.Args[1], container)))
 }
 
-// GroupChanged reports a change in a group that may have created a consumer and that Redis has no other event for.
+// GroupChanged reports a change in a group for which Redis has no event, except that created says that it made a
+// consumer.
 func GroupChanged(c *command.Ctx, e *engine.Entry, created bool) {
 	if created {
 		c.G.ChangedBookkeeping(e, engine.EventStream, "xgroup-createconsumer")
@@ -67,8 +68,8 @@ func GroupChanged(c *command.Ctx, e *engine.Entry, created bool) {
 	c.G.ChangedBookkeeping(e, 0, "")
 }
 
-// groupOf returns the group of the stream of e, which may be nil, that arguments 1 and 2 name. If there is none an error is
-// written and ok is false.
+// groupOf returns the group that arguments 1 and 2 name, in the stream of e, which may be nil. If there is none, it
+// writes an error and ok is false.
 func groupOf(c *command.Ctx, e *engine.Entry) (g *streams.Group, ok bool) {
 	if e != nil {
 		g = e.Entries().Stream().Group(c.Args[2])
@@ -81,7 +82,7 @@ func groupOf(c *command.Ctx, e *engine.Entry) (g *streams.Group, ok bool) {
 	return g, true
 }
 
-// xgroupEntry returns the stream that XGROUP changes; if there is none an error is written and ok is false.
+// xgroupEntry returns the stream that XGROUP changes; if there is none, it writes an error and ok is false.
 func xgroupEntry(c *command.Ctx) (e *engine.Entry, ok bool) {
 	if e, ok = c.WriteAs(c.Args[2], engine.Stream); ok && e == nil {
 		c.Err(errGroupNeedsKey)
@@ -90,7 +91,7 @@ func xgroupEntry(c *command.Ctx) (e *engine.Entry, ok bool) {
 	return e, ok
 }
 
-// xgroupGroup returns the group that XGROUP changes and its stream; if there is none an error is written and ok is
+// xgroupGroup returns the group that XGROUP changes and its stream; if there is none, it writes an error and ok is
 // false.
 func xgroupGroup(c *command.Ctx) (e *engine.Entry, g *streams.Group, ok bool) {
 	if e, ok = xgroupEntry(c); !ok {
@@ -103,7 +104,7 @@ func xgroupGroup(c *command.Ctx) (e *engine.Entry, g *streams.Group, ok bool) {
 	return e, g, true
 }
 
-// errNoGroup says that the group that arguments 2 and 3 name is not there.
+// errNoGroup writes the error for a missing group; arguments 2 and 3 name it.
 func errNoGroup(c *command.Ctx) {
 	c.Err(command.Error(fmt.Sprintf("NOGROUP No such consumer group '%s' for key name '%s'", command.UntilNUL(c.Args[3]),
 		command.UntilNUL(c.Args[2]))))
@@ -112,7 +113,7 @@ func errNoGroup(c *command.Ctx) {
 // isDollar reports whether an argument stands for the end of the stream.
 func isDollar(arg []byte) bool { return len(arg) == 1 && arg[0] == '$' }
 
-// entriesRead reads the argument of ENTRIESREAD; if it is wrong an error is written and ok is false.
+// entriesRead reads the argument of ENTRIESREAD; if it is wrong, it writes an error and ok is false.
 func entriesRead(c *command.Ctx, arg []byte) (n int64, ok bool) {
 	if n, ok = c.Int(arg); ok && n < 0 && n != streams.UnknownEntriesRead {
 		c.Err(errEntriesRead)
@@ -121,8 +122,8 @@ func entriesRead(c *command.Ctx, arg []byte) (n int64, ok bool) {
 	return n, ok
 }
 
-// entriesReadOf returns how many entries a group has read that is said to have read n: no more than were added. What
-// was stored stays as it is, because XSETID may have lowered that count since.
+// entriesReadOf limits a group's count of read entries, n, to the number of added entries. Counts from the journal
+// stay unchanged, because XSETID may have lowered that number since.
 func entriesReadOf(c *command.Ctx, e *engine.Entry, n int64) int64 {
 	if c.Origin.In(command.Accepted) {
 		return n
@@ -211,7 +212,7 @@ func cmdXgroupDestroy(c *command.Ctx) {
 		return
 	}
 	c.G.ChangedBookkeeping(e, engine.EventStream, "xgroup-destroy")
-	c.G.Wake(e) // those who wait in the group must be told
+	c.G.Wake(e) // wakes clients that wait in the group
 	c.W.Int(1)
 }
 
@@ -253,7 +254,7 @@ func cmdXgroupSetid(c *command.Ctx) {
 	}
 	id := e.Entries().Stream().LastID()
 	if !isDollar(c.Args[4]) {
-		if id, ok = streams.ParseRangeID(c.Args[4], 0); !ok { // unlike CREATE it takes - and +
+		if id, ok = streams.ParseRangeID(c.Args[4], 0); !ok { // unlike CREATE it accepts - and +
 			c.Err(errStreamID)
 			return
 		}
@@ -407,13 +408,13 @@ func pendingList(c *command.Ctx) {
 	w.EndArray(mark, int(n))
 }
 
-// claimOptions are those of XCLAIM.
+// claimOptions are the options of XCLAIM.
 type claimOptions struct {
 	streams.ClaimOptions
 	lastID streams.ID
 }
 
-// parse reads the options of XCLAIM that o holds; if they are wrong an error is written and ok is false.
+// parse reads the options of XCLAIM from o; if they are wrong, it writes an error and ok is false.
 func (opt *claimOptions) parse(c *command.Ctx, o command.OptionArgs) (ok bool) {
 	delivered := int64(-1)
 	opt.DeliveryCount = -1
@@ -464,7 +465,7 @@ func cmdXclaim(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	// The options begin where an argument is no ID.
+	// The options begin at the first argument that is no ID.
 	var scratch [8]streams.ID
 	ids := scratch[:0]
 	for _, arg := range c.Args[5:] {
@@ -509,20 +510,20 @@ func cmdXclaim(c *command.Ctx) {
 	GroupChanged(c, e, created)
 }
 
-// claims are what XCLAIM or XAUTOCLAIM has done.
+// claims are the changes of an XCLAIM or XAUTOCLAIM.
 type claims struct {
 	runs    []claimRun
-	dropped []streams.ID // what was pending, and is not in the stream any more
-	lastID  streams.ID   // that the group was given, if any
+	dropped []streams.ID // pending entries that are no longer in the stream
+	lastID  streams.ID   // the group's new last ID, if it was set
 }
 
-// claimRun are entries one after the other that were delivered at the same time and as often.
+// claimRun is a run of entries with the same time and number of deliveries.
 type claimRun struct {
 	ids          []streams.ID
 	time, counts int64
 }
 
-// add notes that an entry was claimed.
+// add records that an entry was claimed.
 func (cl *claims) add(n *streams.NACK) {
 	if i := len(cl.runs) - 1; i >= 0 && cl.runs[i].time == n.DeliveryTime() && cl.runs[i].counts == n.DeliveryCount {
 		cl.runs[i].ids = append(cl.runs[i].ids, n.ID)
@@ -531,10 +532,11 @@ func (cl *claims) add(n *streams.NACK) {
 	cl.runs = append(cl.runs, claimRun{[]streams.ID{n.ID}, n.DeliveryTime(), n.DeliveryCount})
 }
 
-// noClaim stands for that the consumer was there: there is no such entry.
+// noClaim only records that the consumer was seen: its entry cannot exist.
 var noClaim = claimRun{ids: []streams.ID{{}}}
 
-// journal has what was claimed journalled, whoever else may be idle enough when it is repeated, and what was dropped.
+// journal journals the claimed entries by their IDs, because others may be idle enough when the command is repeated,
+// and the dropped ones.
 func (cl *claims) journal(c *command.Ctx) {
 	if !c.G.Journals() {
 		return
@@ -613,7 +615,7 @@ func cmdXautoclaim(c *command.Ctx) {
 				writeStreamEntry(w, e)
 			}
 		})
-	// The head of the reply is known only now.
+	// The beginning of the reply is known only now.
 	end := len(w.Buf)
 	w.Array(3)
 	WriteID(w, next)

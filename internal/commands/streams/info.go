@@ -28,7 +28,7 @@ var xinfoCommands = []*command.Command{
 		Do: cmdXinfoStream},
 }
 
-// xinfoEntry returns the stream that XINFO describes; if there is none an error is written and ok is false.
+// xinfoEntry returns the stream that XINFO describes; if there is none, it writes an error and ok is false.
 func xinfoEntry(c *command.Ctx) (e *engine.Entry, ok bool) {
 	if e, ok = c.ReadAs(c.Args[2], engine.Stream); ok && e == nil {
 		c.Err(command.ErrNoKey)
@@ -59,7 +59,7 @@ func cmdXinfoConsumers(c *command.Ctx) {
 		w.Int(max(c.Now()-consumer.SeenTime, 0))
 		w.BulkString("inactive")
 		if consumer.ActiveTime < 0 {
-			w.Int(-1) // it was never given anything
+			w.Int(-1) // the consumer never got an entry
 		} else {
 			w.Int(max(c.Now()-consumer.ActiveTime, 0))
 		}
@@ -85,7 +85,7 @@ func cmdXinfoGroups(c *command.Ctx) {
 	}
 }
 
-// groupProgress writes the three pairs that tell how far a group is.
+// groupProgress writes the three pairs about the progress of a group.
 func groupProgress(c *command.Ctx, s *streams.Stream, g *streams.Group) {
 	w := c.W
 	w.BulkString("last-delivered-id")
@@ -143,7 +143,7 @@ func cmdXinfoStream(c *command.Ctx) {
 	}
 }
 
-// defaultInfoCount is how many entries of each kind XINFO STREAM FULL shows unless COUNT says otherwise.
+// defaultInfoCount is the default of COUNT in XINFO STREAM FULL: how many entries of each kind it shows.
 const defaultInfoCount = 10
 
 // streamFacts writes the thirteen pairs that both forms of XINFO STREAM begin with.
@@ -235,7 +235,7 @@ func streamInfoFull(c *command.Ctx, s *streams.Stream, count int) {
 	}
 }
 
-// consumerInfo writes what XINFO STREAM FULL tells of a consumer.
+// consumerInfo writes a consumer as XINFO STREAM FULL shows it.
 func consumerInfo(c *command.Ctx, consumer *streams.Consumer, count int) {
 	w := c.W
 	w.Map(5)

@@ -9,7 +9,7 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// This file is what commands on keys of any type must know of streams.
+// This file describes streams for commands on keys of any type.
 
 func init() {
 	command.RegisterKind(engine.Stream, command.Kind{
@@ -34,10 +34,10 @@ func init() {
 // number returns n as an argument.
 func number(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
 
-// rebuild encodes a stream with its groups and producers. XCLAIM, XNACK and XIDMPRECORD do not take entries that do
-// not exist, and a group can have such pending that were deleted since they were delivered. They are added, in their
-// place, and removed again once they are claimed: with XDEL if they were deleted one by one, which shows in
-// MaxDeletedID, and otherwise with XTRIM, because then they precede all that are left.
+// rebuild encodes a stream with its groups and producers. XCLAIM, XNACK and XIDMPRECORD do not accept deleted
+// entries, but a group can have such entries pending. Placeholders are added for them, and removed once they are
+// claimed: with XDEL if the entries were deleted one by one, which shows in MaxDeletedID, and otherwise with XTRIM,
+// because then they precede all present entries.
 func rebuild(r *command.Rebuilder, key []byte, e *engine.Entry) {
 	s := e.Stream()
 	ghosts := missingEntries(s)
@@ -76,11 +76,11 @@ func rebuild(r *command.Rebuilder, key []byte, e *engine.Entry) {
 		[]byte("MAXDELETEDID"), s.MaxDeletedID().Append(nil))
 }
 
-// ghostField is the field, and the value, of entries that do not stay.
+// ghostField is the field and the value of placeholders.
 var ghostField = []byte("x")
 
-// missingEntries returns the IDs, in order and each once, of entries that are pending in a group or remembered of a
-// producer, and not in the stream.
+// missingEntries returns the sorted IDs, without duplicates, of entries that a group or a producer refers to and
+// that are not in the stream.
 func missingEntries(s *streams.Stream) []streams.ID {
 	var ids []streams.ID
 	for _, g := range s.Groups() {
@@ -100,7 +100,7 @@ func missingEntries(s *streams.Stream) []streams.ID {
 	return slices.Compact(ids)
 }
 
-// removeGhosts removes entries that were added for their groups' sake.
+// removeGhosts removes placeholders.
 func removeGhosts(r *command.Rebuilder, key []byte, s *streams.Stream, ghosts []streams.ID) {
 	c := r.Collection("XDEL", key)
 	trim := false
@@ -121,8 +121,7 @@ func removeGhosts(r *command.Rebuilder, key []byte, s *streams.Stream, ghosts []
 	}
 }
 
-// rebuildGroup encodes a consumer group: pending entries that follow one another and were delivered together are
-// claimed together.
+// rebuildGroup encodes a consumer group. A run of pending entries that were delivered together is claimed together.
 func rebuildGroup(r *command.Rebuilder, key []byte, g *streams.Group) {
 	name := []byte(g.Name)
 	r.Command([]byte("XGROUP"), []byte("CREATE"), key, name, g.LastID.Append(nil), []byte("ENTRIESREAD"),
@@ -130,7 +129,7 @@ func rebuildGroup(r *command.Rebuilder, key []byte, g *streams.Group) {
 	for _, c := range g.Consumers() {
 		r.Command([]byte("XGROUP"), []byte("CREATECONSUMER"), key, name, []byte(c.Name))
 	}
-	var run streams.NACK // what those in ids have in common
+	var run streams.NACK // the common properties of ids
 	var ids [][]byte
 	claim := func() {
 		if len(ids) == 0 {
@@ -157,8 +156,8 @@ func rebuildGroup(r *command.Rebuilder, key []byte, g *streams.Group) {
 	rebuildReleased(r, key, g)
 }
 
-// rebuildReleased encodes the pending entries that are nobody's, in their order: those that follow one another and were
-// delivered as often are released together.
+// rebuildReleased encodes the pending entries without a consumer, in order. A run of entries with the same number of
+// deliveries is released together.
 func rebuildReleased(r *command.Rebuilder, key []byte, g *streams.Group) {
 	count := int64(0)
 	var ids [][]byte
@@ -181,7 +180,7 @@ func rebuildReleased(r *command.Rebuilder, key []byte, g *streams.Group) {
 	release()
 }
 
-// rebuildProducers encodes what a stream remembers of its producers, but for how often they came in vain.
+// rebuildProducers encodes a stream's producers, without their counts of duplicates.
 func rebuildProducers(r *command.Rebuilder, key []byte, s *streams.Stream) {
 	how := s.Idempotence()
 	if how == (streams.Idempotence{}) {

@@ -9,7 +9,7 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// This file has XNACK, with which a consumer gives pending entries back.
+// This file has XNACK, with which a consumer releases pending entries.
 
 func init() { command.Register(nackCommands) }
 
@@ -33,12 +33,12 @@ const (
 type nackMode uint8
 
 const (
-	nackSilent nackMode = iota // as if it had not been
-	nackFail                   // as it was
-	nackFatal                  // as the last of too many
+	nackSilent nackMode = iota // as if not delivered
+	nackFail                   // as a delivery
+	nackFatal                  // as the last of too many deliveries
 )
 
-// deliveries returns how often an entry counts as delivered that was delivered so often.
+// deliveries returns the new delivery count of an entry that was delivered n times.
 func (m nackMode) deliveries(n int64) int64 {
 	switch m {
 	case nackSilent:
@@ -49,7 +49,7 @@ func (m nackMode) deliveries(n int64) int64 {
 	return n
 }
 
-// nack is the arguments of XNACK.
+// nack has the arguments of XNACK.
 type nack struct {
 	mode    nackMode
 	ids     []streams.ID
@@ -57,7 +57,7 @@ type nack struct {
 	force   bool
 }
 
-// parse reads the arguments; if they are wrong an error is written and ok is false.
+// parse reads the arguments; if they are wrong, it writes an error and ok is false.
 func (n *nack) parse(c *command.Ctx) (ok bool) {
 	switch {
 	case command.EqualFold(c.Args[3], "silent"):
@@ -146,7 +146,7 @@ func cmdXnack(c *command.Ctx) {
 	}
 	if released > 0 {
 		c.G.ChangedBookkeeping(e, 0, "")
-		c.G.Wake(e) // those who claim need not wait any longer
+		c.G.Wake(e) // wakes clients that wait with CLAIM
 	}
 	c.W.Int(released)
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// This file is what lets producers send entries again that may have arrived: XADD with IDMP and IDMPAUTO, XCFGSET and
+// This file lets producers resend entries that may have arrived: XADD with IDMP and IDMPAUTO, XCFGSET and
 // XIDMPRECORD.
 //
-// Such an XADD is journalled as one without, and an XIDMPRECORD. If the stream remembers producers from now on, an XCFGSET
-// is between them: the directives can have changed when it is repeated.
+// Such an XADD is journalled as an XADD without these options, and an XIDMPRECORD. If the stream begins to remember
+// producers, an XCFGSET is between them, because the directives may have changed when the record is repeated.
 
 func init() { command.Register(producerCommands) }
 
@@ -47,13 +47,13 @@ const (
 	errRecordIID      command.Error = "ERR idempotent ID must be non-empty"
 )
 
-// idempotentID is under what a producer adds an entry.
+// idempotentID is a producer's ID of an entry that it adds.
 type idempotentID struct {
-	producer, iid []byte // no producer: under nothing
-	byContent     bool   // the fields make the iid
+	producer, iid []byte // no producer means no idempotent ID
+	byContent     bool   // the iid is computed from the fields
 }
 
-// option takes IDMP or IDMPAUTO, if o is at one. If its arguments are wrong an error is written and ok is false.
+// option takes IDMP or IDMPAUTO, if o is at one. If its arguments are wrong, it writes an error and ok is false.
 func (i *idempotentID) option(c *command.Ctx, o *command.OptionArgs) (taken, ok bool) {
 	auto := o.Is("idmpauto") && o.More()
 	if !auto && (!o.Is("idmp") || o.Left() < 2) {
@@ -81,7 +81,7 @@ func (i *idempotentID) option(c *command.Ctx, o *command.OptionArgs) (taken, ok 
 	return true, true
 }
 
-// contentID returns the idempotent ID of an entry with the given fields, whatever their order.
+// contentID returns the idempotent ID of an entry with the given fields; their order does not matter.
 func contentID(fields [][]byte) []byte {
 	var sum xxh3.Uint128
 	var h xxh3.Hasher
@@ -100,7 +100,7 @@ func contentID(fields [][]byte) []byte {
 	return id[:]
 }
 
-// defaultIdempotence is that of streams that were not told otherwise.
+// defaultIdempotence returns the settings of streams without XCFGSET.
 func defaultIdempotence(c *command.Ctx) streams.Idempotence {
 	how := streams.DefaultIdempotence
 	if n, err := strconv.Atoi(c.Host.Directive("stream-idmp-duration")); err == nil {
@@ -112,7 +112,7 @@ func defaultIdempotence(c *command.Ctx) streams.Idempotence {
 	return how
 }
 
-// idempotence returns how a stream remembers producers, or will.
+// idempotence returns the settings for remembering producers of a stream, the defaults if it has none.
 func idempotence(c *command.Ctx, s *streams.Stream) streams.Idempotence {
 	if how := s.Idempotence(); how != (streams.Idempotence{}) {
 		return how
@@ -120,15 +120,15 @@ func idempotence(c *command.Ctx, s *streams.Stream) streams.Idempotence {
 	return defaultIdempotence(c)
 }
 
-// setIdempotence sets how a stream remembers producers, and has that journalled.
+// setIdempotence sets how a stream remembers producers, and journals that.
 func setIdempotence(c *command.Ctx, s *streams.Stream, how streams.Idempotence) {
 	s.SetIdempotence(how)
 	c.Journal([]byte("XCFGSET"), c.Args[1], []byte("IDMP-DURATION"), number(int64(how.Duration)), []byte("IDMP-MAXSIZE"),
 		number(int64(how.MaxSize)))
 }
 
-// produced returns the entry that was added before under an idempotent ID. What is repeated does not ask for the time,
-// and is only about the entry whose ID it has.
+// produced returns the entry that was added before under an idempotent ID. For a repeated command it ignores the
+// time, and accepts only the entry with the command's ID.
 func (n *newEntry) produced(c *command.Ctx, s *streams.Stream) (entry streams.ID, ok bool) {
 	if n.as.byContent {
 		n.as.iid = contentID(n.fields)
@@ -140,14 +140,14 @@ func (n *newEntry) produced(c *command.Ctx, s *streams.Stream) (entry streams.ID
 	return entry, ok && entry == n.id
 }
 
-// duplicate counts that an entry was not added again.
+// duplicate counts a duplicate that was not added.
 func duplicate(c *command.Ctx, e *engine.Entry, as idempotentID, entry streams.ID) {
 	e.Stream().Duplicate()
 	c.G.ChangedBookkeeping(e, 0, "")
 	journalProduced(c, as, entry)
 }
 
-// produce remembers that an entry was added under an idempotent ID.
+// produce remembers the idempotent ID of an added entry.
 func produce(c *command.Ctx, s *streams.Stream, as idempotentID, entry streams.ID) {
 	if s.Idempotence() == (streams.Idempotence{}) {
 		setIdempotence(c, s, defaultIdempotence(c))
@@ -156,7 +156,7 @@ func produce(c *command.Ctx, s *streams.Stream, as idempotentID, entry streams.I
 	journalProduced(c, as, entry)
 }
 
-// journalProduced has an idempotent ID journalled: as remembered, or as a duplicate if it is.
+// journalProduced journals an idempotent ID; for one that is already known, the record counts a duplicate.
 func journalProduced(c *command.Ctx, as idempotentID, entry streams.ID) {
 	if c.G.Journals() {
 		c.Journal([]byte("XIDMPRECORD"), c.Args[1], as.producer, as.iid, entry.Append(nil))
@@ -212,8 +212,8 @@ func cmdXcfgset(c *command.Ctx) {
 	c.W.OK()
 }
 
-// cmdXidmprecord takes what is repeated as it was, also if the entry is gone by now, or has taken the place of one that
-// was too old. An entry that is known already was a duplicate then.
+// cmdXidmprecord accepts repeated records even if the entry is gone by now, or has replaced one that was too old. A
+// known ID counts as a duplicate.
 func cmdXidmprecord(c *command.Ctx) {
 	id, ok := ParseID(c, c.Args[4])
 	if !ok {

@@ -13,7 +13,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file has XREAD and XREADGROUP, which return what is new in streams, or wait for it.
+// This file has XREAD and XREADGROUP, which return new entries of streams, or wait for them.
 
 // Errors of XREAD and XREADGROUP.
 const (
@@ -35,42 +35,42 @@ const (
 	errReadCounts   command.Error = "ERR MAXCOUNT must be greater than or equal to COUNT"
 )
 
-// streamRead is what a call of XREAD or XREADGROUP asks for. It holds no views: places of arguments are indexes.
+// streamRead has the arguments of XREAD or XREADGROUP. It holds no views: it refers to arguments by index.
 type streamRead struct {
-	group   int   // where the group's name is, and behind it the consumer's; 0 for XREAD
-	keys, n int   // where the keys are, and how many; the IDs follow
-	count   int   // of entries for each stream, if positive
-	all     int   // of entries of all streams together, if positive
-	size    int   // of the reply in bytes, if positive; the first entry may be larger
+	group   int   // index of the group's name, which the consumer's follows; 0 for XREAD
+	keys, n int   // index and number of the keys; the IDs follow
+	count   int   // limit of entries for each stream, if positive
+	all     int   // limit of entries of all streams together, if positive
+	size    int   // limit of the reply in bytes, if positive; the first entry may be larger
 	wait    bool  // BLOCK was given
 	timeout int64 // in ms
 	noAck   bool
-	claim   bool  // CLAIM was given: who reads what is new is also given what has been pending
-	minIdle int64 // for so many ms
+	claim   bool  // CLAIM was given: a read of new entries also claims pending ones
+	minIdle int64 // that have been idle for so many ms
 }
 
-// forms reports whether what is delivered to a group is journalled in another form than as the command that delivers
-// it: as it turns out, whoever else is idle enough and however long a reply is when it is repeated.
+// forms reports whether a delivery to a group is journalled by its result and not as the command, because idle times
+// or the length of the reply may differ when it is repeated.
 func (r streamRead) forms() bool { return r.claim || r.all > 0 || r.size > 0 }
 
-// allowance is what a read may still give of what MAXCOUNT and MAXSIZE allow for all streams.
+// allowance is the rest of what MAXCOUNT and MAXSIZE allow for all streams.
 type allowance struct {
-	entries int // if it is limited
-	end     int // of the reply, if that is limited
+	entries int // with MAXCOUNT
+	end     int // of the reply, with MAXSIZE
 	given   int // entries
 }
 
-// allowance returns what a read that has written nothing may give.
+// allowance returns the allowance at the beginning of a read.
 func (r streamRead) allowance(w *resp.Writer) allowance {
 	return allowance{entries: r.all, end: len(w.Buf) + r.size}
 }
 
-// spent reports whether a read may give no more.
+// spent reports whether the allowance is used up.
 func (r streamRead) spent(c *command.Ctx, a *allowance) bool {
 	return r.all > 0 && a.given >= r.all || r.size > 0 && a.given > 0 && len(c.W.Buf) >= a.end
 }
 
-// countOf returns how many entries a read may give of a stream as to their number, 0 if as many as there are.
+// countOf returns the limit of entries for the next stream, 0 for no limit.
 func (r streamRead) countOf(a *allowance) int {
 	if r.all > 0 && (r.count == 0 || r.all-a.given < r.count) {
 		return r.all - a.given
@@ -78,8 +78,7 @@ func (r streamRead) countOf(a *allowance) int {
 	return r.count
 }
 
-// wrote notes that an entry was written from start on. If that is more than MAXSIZE allows it is taken back, and the
-// result is false.
+// wrote records an entry that was written from start on. If it exceeds MAXSIZE, wrote removes it and returns false.
 func (r streamRead) wrote(w *resp.Writer, a *allowance, start int) bool {
 	if r.size > 0 && a.given > 0 && len(w.Buf) > a.end {
 		w.Buf = w.Buf[:start]
@@ -89,11 +88,11 @@ func (r streamRead) wrote(w *resp.Writer, a *allowance, start int) bool {
 	return true
 }
 
-// streamPosition is where to read in one stream.
+// streamPosition is the place to read from in one stream.
 type streamPosition struct {
 	e     *engine.Entry // nil if there is no stream
 	group *streams.Group
-	after streams.ID // MaxID in a group: what the group was not given yet
+	after streams.ID // MaxID in a group: the group's new entries
 }
 
 func cmdXread(c *command.Ctx)      { xread(c, false) }
@@ -128,7 +127,7 @@ func xread(c *command.Ctx, grouped bool) {
 	}
 }
 
-// parseStreamRead reads the arguments; if they are wrong an error is written and ok is false.
+// parseStreamRead reads the arguments; if they are wrong, it writes an error and ok is false.
 func parseStreamRead(c *command.Ctx, grouped bool) (r streamRead, ok bool) {
 	o := c.Options(1)
 	for r.keys == 0 && o.Next() {
@@ -209,17 +208,17 @@ func parseStreamRead(c *command.Ctx, grouped bool) (r streamRead, ok bool) {
 	return r, false
 }
 
-// positive reads a positive number; if it is none an error is written and ok is false.
+// positive reads a positive number; if it is invalid, it writes an error and ok is false.
 func positive(c *command.Ctx, arg []byte, err command.Error) (n int, ok bool) {
 	value, ok := c.IntIn(arg, 1, math.MaxInt64, err)
 	return command.AsInt(value), ok
 }
 
-// firstStreamsWord is where the key spec of XREADGROUP begins to look for the word STREAMS.
+// firstStreamsWord is the index from which the key spec of XREADGROUP searches for the word STREAMS.
 const firstStreamsWord = 4
 
-// holdsKeys reports whether the guard holds the shards of the keys. It does, unless the key spec, by which the guard
-// was made, took a group or a consumer for the word STREAMS.
+// holdsKeys reports whether the guard holds the shards of the keys. It does not if the key spec took a group or a
+// consumer named "streams" for the word STREAMS.
 func (r streamRead) holdsKeys(c *command.Ctx) bool {
 	for i := max(r.group, firstStreamsWord); i < r.group+2; i++ {
 		if !command.EqualFold(c.Args[i], "streams") {
@@ -234,14 +233,14 @@ func (r streamRead) holdsKeys(c *command.Ctx) bool {
 	return true
 }
 
-// noGroupToRead is the error of a read from a group that is not there, or not there any more.
+// noGroupToRead is the error of a read from a missing group.
 func noGroupToRead(key, group []byte) command.Error {
 	const text = "NOGROUP No such key '%s' or consumer group '%s' in XREADGROUP with GROUP option"
 	return command.Error(fmt.Sprintf(text, command.UntilNUL(key), command.UntilNUL(group)))
 }
 
-// positions appends to dst where to read in each stream. If a key or an ID is wrong an error is written and ok is
-// false.
+// positions appends the place to read from in each stream to dst. If a key or an ID is wrong, it writes an error and
+// ok is false.
 func (r streamRead) positions(c *command.Ctx, dst []streamPosition) (from []streamPosition, ok bool) {
 	for i, key := range c.Args[r.keys : r.keys+r.n] {
 		p := streamPosition{}
@@ -273,24 +272,24 @@ func (r streamRead) positions(c *command.Ctx, dst []streamPosition) (from []stre
 	return dst, true
 }
 
-// stream returns the stream at p, in which is what ready and deliver need.
+// stream returns the stream at p, with everything loaded that ready and deliver need.
 func (r streamRead) stream(c *command.Ctx, p streamPosition, a *allowance) *streams.Stream {
 	need := streams.Stretch{To: streams.MaxID, N: r.countOf(a)}
 	switch {
 	case !p.e.InParts(), r.claim:
 		return p.e.Stream()
 	case p.group == nil:
-		need.From, _ = p.after.Next() // if there is no next one the last one does no harm
+		need.From, _ = p.after.Next() // without a next ID the last one does no harm
 	case p.after == streams.MaxID:
 		need.From, _ = p.group.LastID.Next()
-		return p.e.Entries(need, firstEntry).Stream() // the first tells how many the group has read
+		return p.e.Entries(need, firstEntry).Stream() // the first entry is needed to count what the group has read
 	default:
 		return r.history(c, p, need.N)
 	}
 	return p.e.Entries(need).Stream()
 }
 
-// history is stream for what is pending for the consumer.
+// history is stream for the consumer's pending entries.
 func (r streamRead) history(c *command.Ctx, p streamPosition, count int) *streams.Stream {
 	start, _ := p.after.Next()
 	var ids []streams.ID
@@ -335,15 +334,15 @@ func (r streamRead) after(c *command.Ctx, arg []byte, e *engine.Entry) (id strea
 			if !ok {
 				return s.LastID(), true // the next entry will be the last
 			}
-			id, _ = last.ID.Prev() // no entry has the ID 0-0
+			id, _ = last.ID.Prev() // always exists: no entry has the ID 0-0
 			return id, true
 		}
 	}
 	return ParseID(c, arg)
 }
 
-// noteConsumers makes the consumer in the groups that do not have it, and notes in all that it was seen, also if there is
-// nothing to read. That it was seen without having read anything is not journalled: who polls would fill the journal.
+// noteConsumers creates the consumer in groups that lack it, and records in all groups that it was seen. A consumer
+// that was seen but read nothing is not journalled, because polling would fill the journal.
 func (r streamRead) noteConsumers(c *command.Ctx, from []streamPosition) {
 	for i, p := range from {
 		if p.group == nil {
@@ -363,12 +362,13 @@ func (r streamRead) noteConsumers(c *command.Ctx, from []streamPosition) {
 	}
 }
 
-// journalSeen has it journalled that the consumer was there: it claims an entry that there cannot be.
+// journalSeen journals that the consumer was seen, as a claim of an entry that cannot exist.
 func (r streamRead) journalSeen(c *command.Ctx, key []byte) {
 	c.Journal([]byte("XCLAIM"), key, c.Args[r.group], c.Args[r.group+1], []byte("0"), streams.MinID.Append(nil))
 }
 
-// ready reports whether there is something to read at p. The history of a consumer is always there, if only empty.
+// ready reports whether there is anything to read at p. The history of a consumer always counts, even if it is
+// empty.
 func (r streamRead) ready(c *command.Ctx, p streamPosition, a *allowance) (ready bool) {
 	if p.e == nil {
 		return false
@@ -389,8 +389,8 @@ func (r streamRead) ready(c *command.Ctx, p streamPosition, a *allowance) (ready
 	return ready
 }
 
-// deliver writes the key and the entries at p, and reports whether there is something to give: MAXSIZE may allow no
-// entry of a stream.
+// deliver writes the key and the entries at p, and reports whether it wrote any: MAXSIZE may allow no entry of a
+// stream.
 func (r streamRead) deliver(c *command.Ctx, key []byte, p streamPosition, a *allowance) (given bool) {
 	start, before := len(c.W.Buf), a.given
 	if c.W.Proto != 3 {
@@ -448,8 +448,8 @@ func (r streamRead) deliverToGroup(c *command.Ctx, key []byte, p streamPosition,
 	GroupChanged(c, p.e, created)
 }
 
-// readNew delivers what is new in the group at p to a consumer, at most count entries if count is positive. How many
-// MAXSIZE allows is found first, because what is delivered is recorded at once.
+// readNew delivers the new entries of the group at p to a consumer, at most count entries if count is positive. It
+// first finds how many MAXSIZE allows, because a delivery is recorded at once.
 func (r streamRead) readNew(c *command.Ctx, key []byte, p streamPosition, to *streams.Consumer, a *allowance, count int,
 	write func(*resp.Writer, streams.Entry)) (n int) {
 	w, s := c.W, r.stream(c, p, a)
@@ -477,7 +477,7 @@ func (r streamRead) readNew(c *command.Ctx, key []byte, p streamPosition, to *st
 	return n
 }
 
-// readHistory delivers again what is pending for a consumer in the group at p.
+// readHistory delivers a consumer's pending entries in the group at p again.
 func (r streamRead) readHistory(c *command.Ctx, key []byte, p streamPosition, to *streams.Consumer,
 	a *allowance) (n int) {
 	w, s, count := c.W, r.stream(c, p, a), r.countOf(a)
@@ -516,9 +516,9 @@ func (r streamRead) readHistory(c *command.Ctx, key []byte, p streamPosition, to
 	return n
 }
 
-// claimAndRead writes the entries that have been pending for long in the group at p and then, if the reply may have more,
-// new ones. It is journalled as a claim of these entries and a read of as many new ones, because other entries may be idle
-// when it is repeated.
+// claimAndRead writes the entries of the group at p that have been pending for long enough, and then, within the
+// limits, new ones. It is journalled as a claim of these entries and a read of as many new ones, because other
+// entries may be idle when it is repeated.
 func (r streamRead) claimAndRead(c *command.Ctx, key []byte, p streamPosition, consumer *streams.Consumer,
 	a *allowance) int {
 	w, s, now, count := c.W, p.e.Stream(), c.Now(), r.countOf(a)
@@ -548,8 +548,8 @@ func (r streamRead) claimAndRead(c *command.Ctx, key []byte, p streamPosition, c
 	})
 }
 
-// writeDelivery writes an entry as a read with CLAIM does: also how long ago it was delivered before, in ms, and how
-// often, which for a new entry are both 0.
+// writeDelivery writes an entry in the form of reads with CLAIM: with the time since its previous delivery in ms,
+// and its number of deliveries. For a new entry both are 0.
 func writeDelivery(w *resp.Writer, e streams.Entry, idle, deliveries int64) {
 	w.Array(4)
 	WriteID(w, e.ID)
@@ -573,7 +573,7 @@ func (r streamRead) block(c *command.Ctx, from []streamPosition) {
 	for i, p := range from {
 		after[i] = p.after
 	}
-	var idle []int64 // when an entry of each stream can be claimed, at the earliest
+	var idle []int64 // for each stream the earliest time at which an entry can be claimed
 	if r.claim {
 		idle = make([]int64, len(from))
 		for i, p := range from {
@@ -598,12 +598,12 @@ func (r streamRead) block(c *command.Ctx, from []streamPosition) {
 	c.Block(b)
 }
 
-// claimAnew in ms is how soon at the earliest a client that would claim anything looks again if nothing is pending.
-// It bounds what a tiny CLAIM costs.
+// claimAnew is the shortest pause in ms before a client with CLAIM checks again if nothing is pending. It limits the
+// cost of a tiny CLAIM.
 const claimAnew = 10
 
-// claimable returns when an entry that is pending in the group at p will have been idle for long enough. If there is
-// none, what others are given from now on cannot have been before the time that it returns.
+// claimable returns the time at which a pending entry of the group at p will be idle for long enough. If none is
+// pending, it returns the earliest time at which an entry delivered from now on can be.
 func (r streamRead) claimable(c *command.Ctx, p streamPosition) int64 {
 	from, wait := c.Now(), max(r.minIdle, claimAnew)
 	if delivered, ok := p.group.EarliestDelivery(p.e.Stream()); ok {
@@ -615,7 +615,7 @@ func (r streamRead) claimable(c *command.Ctx, p streamPosition) int64 {
 	return from + wait
 }
 
-// claimLater has a client that waits look again as soon as an entry can be claimed, now that the stream of a key has
+// claimLater makes a waiting client check again as soon as an entry can be claimed, after the stream of a key has
 // changed. idle has the times of all streams.
 func (r streamRead) claimLater(c *command.Ctx, key []byte, idle []int64) {
 	e := c.G.Write(c.DB, key)
@@ -628,9 +628,9 @@ func (r streamRead) claimLater(c *command.Ctx, key []byte, idle []int64) {
 	c.TryAgain(slices.Min(idle))
 }
 
-// runAgain executes the command of a client that waits again, now that a stream has changed or its time to look again
-// has come. It reports whether the client has its reply. A stream whose shard the guard does not hold has not
-// changed, and there is nothing to read in it.
+// runAgain executes the command of a waiting client again, after a change of a stream or at the time of claimLater.
+// It reports whether the client has its reply. A stream whose shard the guard does not hold has not changed, so
+// there is nothing to read in it.
 func (r streamRead) runAgain(c *command.Ctx, after []streams.ID) bool {
 	keys := c.Args[r.keys : r.keys+r.n]
 	var scratch [4]streamPosition
@@ -651,7 +651,7 @@ func (r streamRead) runAgain(c *command.Ctx, after []streams.ID) bool {
 		if r.spent(c, &a) || !r.ready(c, p, &a) || !r.deliver(c, keys[i], p, &a) {
 			continue
 		}
-		if r.group != 0 && !r.forms() { // else deliver has journalled it
+		if r.group != 0 && !r.forms() { // otherwise deliver has journalled it
 			r.journal(c, keys[i], NewEntriesID, r.count)
 		}
 		n++
@@ -662,8 +662,8 @@ func (r streamRead) runAgain(c *command.Ctx, after []streams.ID) bool {
 	return n > 0
 }
 
-// find looks up the stream, and the group, that a client which waits reads at p. Who reads without a group is not
-// told that there is something else now.
+// find looks up the stream and the group that a waiting client reads at p. A client without a group gets no error if
+// the key now has another type.
 func (r streamRead) find(c *command.Ctx, key []byte, p *streamPosition) command.Error {
 	e := c.G.Write(c.DB, key)
 	if e != nil && e.Type() == engine.Stream {
@@ -683,10 +683,10 @@ func (r streamRead) find(c *command.Ctx, key []byte, p *streamPosition) command.
 	return ""
 }
 
-// NewEntriesID stands for what a group was not given yet.
+// NewEntriesID stands for the new entries of a group.
 var NewEntriesID = []byte(">")
 
-// journal has a delivery journalled as a read of the one stream from which it is.
+// journal journals a delivery as a read of its one stream.
 func (r streamRead) journal(c *command.Ctx, key, id []byte, count int) {
 	args := [][]byte{[]byte("XREADGROUP"), []byte("GROUP"), c.Args[r.group], c.Args[r.group+1]}
 	if count > 0 {

@@ -9,11 +9,11 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/servertest"
 )
 
-// A consumer was seen when it asked, also if there was nothing to read, and that is no change of the data.
+// A consumer counts as seen when it asks, even if there is nothing to read; that is no change of the data.
 func TestConsumersAreSeenThatFindNothing(t *testing.T) {
 	b := servertest.NewStepped(t)
 	defer b.Finish()
-	second := func(line string) string { // which passes after the command
+	second := func(line string) string { // moves the clock by a second after the command
 		reply := b.Step(line)
 		b.Pass(1000)
 		return reply + b.Reply("0")

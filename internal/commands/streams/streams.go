@@ -108,8 +108,8 @@ const (
 	errSetIDBelowCurrent command.Error = "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id"
 )
 
-// ParseID reads an ID that has to be complete but for its second part, which is 0 by default; if it is none an error
-// is written and ok is false.
+// ParseID reads an ID whose second part is optional, 0 by default; if it is invalid, it writes an error and ok is
+// false.
 func ParseID(c *command.Ctx, arg []byte) (id streams.ID, ok bool) {
 	if id, ok = streams.ParseID(arg, 0); !ok {
 		c.Err(errStreamID)
@@ -117,7 +117,7 @@ func ParseID(c *command.Ctx, arg []byte) (id streams.ID, ok bool) {
 	return id, ok
 }
 
-// streamIDs is streamID for several, which it appends to dst.
+// streamIDs is ParseID for several IDs, which it appends to dst.
 func streamIDs(c *command.Ctx, dst []streams.ID, args [][]byte) (ids []streams.ID, ok bool) {
 	for _, arg := range args {
 		id, ok := ParseID(c, arg)
@@ -129,7 +129,7 @@ func streamIDs(c *command.Ctx, dst []streams.ID, args [][]byte) (ids []streams.I
 	return dst, true
 }
 
-// Interval reads the two ends of a range of IDs; '(' excludes the end. If one is wrong an error is written and ok is
+// Interval reads the two ends of a range of IDs; '(' excludes the end. If one is wrong, it writes an error and ok is
 // false.
 func Interval(c *command.Ctx, first, last []byte) (start, end streams.ID, ok bool) {
 	if start, ok = intervalStart(c, first); !ok {
@@ -155,7 +155,7 @@ func intervalStart(c *command.Ctx, arg []byte) (start streams.ID, ok bool) {
 	return start, ok
 }
 
-// intervalEnd reads an end of a range of IDs. - and + can not be excluded.
+// intervalEnd reads an end of a range of IDs. It refuses "(-" and "(+".
 func intervalEnd(c *command.Ctx, arg []byte, defaultSeq uint64) (id streams.ID, exclusive, ok bool) {
 	if exclusive = len(arg) > 1 && arg[0] == '('; exclusive {
 		id, ok = streams.ParseID(arg[1:], defaultSeq)
@@ -201,7 +201,7 @@ func writeStreamRange(w *resp.Writer, s *streams.Stream, start, end streams.ID, 
 	w.EndArray(mark, n)
 }
 
-// trimming says what XADD and XTRIM remove.
+// trimming has the trimming options of XADD and XTRIM.
 type trimming struct {
 	by      trimStrategy
 	maxLen  int64
@@ -209,7 +209,7 @@ type trimming struct {
 	limited bool // LIMIT was given
 	limit   int64
 	how     streams.Trim
-	chosen  bool // what becomes of references was said
+	chosen  bool // the treatment of references was given
 }
 
 type trimStrategy uint8
@@ -220,7 +220,7 @@ const (
 	trimByMinID
 )
 
-// option takes one of the options for trimming, if o is at one. If its argument is wrong an error is written and ok is
+// option takes one of the trimming options, if o is at one. If its argument is wrong, it writes an error and ok is
 // false.
 func (t *trimming) option(c *command.Ctx, o *command.OptionArgs) (taken, ok bool) {
 	if refs, is := referencesOption(o); is && !t.chosen {
@@ -258,7 +258,7 @@ func (t *trimming) option(c *command.Ctx, o *command.OptionArgs) (taken, ok bool
 	return false, true
 }
 
-// threshold takes what stands between the strategy and its argument, and the argument.
+// threshold takes the optional = or ~ after the strategy, and the argument.
 func (t *trimming) threshold(c *command.Ctx, o *command.OptionArgs, by trimStrategy) (arg []byte, ok bool) {
 	if t.by != trimNothing {
 		c.Err(errTwoTrims)
@@ -305,8 +305,8 @@ func (t *trimming) apply(s *streams.Stream, lim streams.Limits) int {
 	return 0
 }
 
-// needs returns an entry for reading and changing the stream of e, which gets so many more entries first, of which is in
-// memory what apply needs of it, and its last entry.
+// needs returns the entry of e with its last entry and everything that apply needs in memory, for a stream that
+// first gets more new entries.
 func (t *trimming) needs(e *engine.Entry, more int) *engine.Entry {
 	switch {
 	case !e.InParts():
@@ -324,13 +324,13 @@ func (t *trimming) needs(e *engine.Entry, more int) *engine.Entry {
 	return e.Entries(lastEntry)
 }
 
-// firstEntry and lastEntry are what stands at the ends of a stream.
+// firstEntry and lastEntry are the needs for the ends of a stream.
 var (
 	firstEntry = streams.Stretch{To: streams.MaxID, N: 1}
 	lastEntry  = streams.Stretch{To: streams.MaxID, N: 1, Reverse: true}
 )
 
-// The words with which XADD and XTRIM are journalled.
+// Words of journalled XADD and XTRIM.
 var (
 	XaddWord   = []byte("XADD")
 	MaxLenWord = []byte("MAXLEN")
@@ -339,11 +339,11 @@ var (
 	AnyIDWord  = []byte("*")
 )
 
-// referenceWords are the words for what becomes of references, in lower case.
+// referenceWords are the words for the treatment of references, in lower case.
 var referenceWords = [...]string{streams.KeepReferences: "keepref", streams.DeleteReferences: "delref",
 	streams.OnlyAcknowledged: "acked"}
 
-// referencesOption returns what becomes of references, if o is at a word that says so.
+// referencesOption returns the treatment of references, if o is at a word for one.
 func referencesOption(o *command.OptionArgs) (refs streams.References, is bool) {
 	for i, word := range referenceWords {
 		if o.Is(word) {
@@ -353,7 +353,7 @@ func referencesOption(o *command.OptionArgs) (refs streams.References, is bool) 
 	return 0, false
 }
 
-// appendReferences appends the word for what becomes of references, unless they are kept: that goes without saying.
+// appendReferences appends the word for the treatment of references, unless they are kept, the default.
 func appendReferences(args [][]byte, refs streams.References) [][]byte {
 	if refs == streams.KeepReferences {
 		return args
@@ -361,19 +361,19 @@ func appendReferences(args [][]byte, refs streams.References) [][]byte {
 	return append(args, bytes.ToUpper([]byte(referenceWords[refs])))
 }
 
-// newEntry is what XADD adds.
+// newEntry has the arguments of XADD.
 type newEntry struct {
 	id      streams.ID
 	auto    bool // the server chooses the ID
 	autoSeq bool // the server chooses its second part
-	at      int  // which argument the ID is
+	at      int  // index of the ID
 	fields  [][]byte
 	trim    trimming
-	noMake  bool // only to a stream that exists
+	noMake  bool // NOMKSTREAM: only to an existing stream
 	as      idempotentID
 }
 
-// parse reads the arguments of XADD; if they are wrong an error is written and ok is false.
+// parse reads the arguments of XADD; if they are wrong, it writes an error and ok is false.
 func (n *newEntry) parse(c *command.Ctx) (ok bool) {
 	o := c.Options(2)
 	for o.Next() {
@@ -418,7 +418,7 @@ func (n *newEntry) parse(c *command.Ctx) (ok bool) {
 	return false
 }
 
-// resolve completes the ID; if none is left, or the given one is too small, an error is written and ok is false.
+// resolve completes the ID; if no ID is left, or the given one is too small, it writes an error and ok is false.
 func (n *newEntry) resolve(c *command.Ctx, s *streams.Stream) (id streams.ID, ok bool) {
 	switch {
 	case s.LastID() == streams.MaxID:
@@ -498,7 +498,7 @@ func Add(c *command.Ctx) {
 	WriteID(c.W, id)
 }
 
-// journalID has an XADD journalled as it was sent, but with the ID that the server chose, which argument at names.
+// journalID journals an XADD as it was sent, except that argument at becomes the ID that the server chose.
 func journalID(c *command.Ctx, at int, id streams.ID) {
 	if !c.G.Journals() {
 		return
@@ -511,8 +511,8 @@ func journalID(c *command.Ctx, at int, id streams.ID) {
 	argLists.Put(l)
 }
 
-// journalXadd has an XADD journalled with its ID, and with what trimming did exactly, because approximate trimming
-// depends on how the entries lie in blocks: the stream was trimmed to a length, or not at all.
+// journalXadd journals an XADD with its ID and the exact result of trimming: the length, or no trimming. Approximate
+// trimming depends on the blocks of the stream, so it cannot be repeated.
 func journalXadd(c *command.Ctx, id streams.ID, fields [][]byte, trimmed bool, length int, refs streams.References) {
 	if !c.G.Journals() {
 		return
@@ -532,13 +532,13 @@ func journalXadd(c *command.Ctx, id streams.ID, fields [][]byte, trimmed bool, l
 	argLists.Put(l)
 }
 
-// argList is memory for the arguments of an XADD that is journalled, unless they are many.
+// argList is reused memory for the arguments of a journalled XADD, if they are few.
 type argList struct {
 	room [32][]byte
 	text [64]byte // of an ID and a length
 }
 
-// argLists spare the most frequent command on streams allocations.
+// argLists save allocations in the most frequent command on streams.
 var argLists = sync.Pool{New: func() any { return new(argList) }}
 
 func cmdXdel(c *command.Ctx) {
@@ -579,7 +579,7 @@ func entriesNamed(e *engine.Entry, ids []streams.ID) *engine.Entry {
 	return e.Entries(need...)
 }
 
-// fewNamed is for how many entries that are named not all others are read.
+// fewNamed is the number of named entries up to which only these are read, and not the whole stream.
 const fewNamed = 64
 
 func cmdXlen(c *command.Ctx) { c.ReplyCount(c.Args[1], engine.Stream) }
@@ -614,7 +614,7 @@ func xrange(c *command.Ctx, first, last []byte, reverse bool) {
 	default:
 		some := e.Entries(streams.Stretch{From: start, To: end, N: command.AsInt(max(count, 0)), Reverse: reverse})
 		s := some.Stream()
-		// Of others it is not known how many entries they have.
+		// Other ranges have an unknown number of entries.
 		if some == e && !s.FirstID().Less(start) && !end.Less(s.LastID()) {
 			n := s.Len()
 			if count >= 0 {

@@ -200,7 +200,7 @@ func TestAConsumerNamedStreamsMeetsNoKeyOutsideTheGuard(t *testing.T) {
 	}
 }
 
-// Random arguments must never panic, and every call must write exactly one reply.
+// Random arguments must never cause a panic, and every call must write exactly one reply.
 func TestAnyArgumentsOfStreamCommandsGiveOneReply(t *testing.T) {
 	words := []string{"s", "none", "str", "g", "c", "d", "0", "1", "-1", "5", "1-1", "2-2", "3-*", "*", "-", "+", "$",
 		">", "(1", "abc", "~", "=",
@@ -258,7 +258,7 @@ func afterReply(t require.TestingT, s string) string {
 	return rest
 }
 
-// The IDs that XADD gives out must grow, whatever the clock and the IDs given before.
+// The IDs that XADD chooses must grow, whatever the clock and earlier IDs are.
 func TestIDsGivenOutByTheServerGrow(t *testing.T) {
 	testseed.Check(t, func(rt *rapid.T) {
 		b := commandtest.New(t)

@@ -12,8 +12,7 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// Comparing before writing: the conditions IFEQ, IFNE, IFDEQ and IFDNE of SET and DELEX, and DIGEST. They, and
-// MSETEX, came with Redis 8.4.
+// This file has the conditions IFEQ, IFNE, IFDEQ and IFDNE of SET and DELEX, and DIGEST. Redis has them since 8.4.
 
 func init() { command.Register(stringDigestCommands) }
 
@@ -42,7 +41,7 @@ var stringDigestCommands = []*command.Command{
 		Complexity: "O(N), where N is the number of keys", Do: cmdMsetex},
 }
 
-// delexUse says what DELEX does to its key: without a condition it does not look at the value.
+// delexUse returns how DELEX uses its key: without a condition it does not read the value.
 func delexUse(args [][]byte) []string {
 	if len(args) == 2 {
 		return []string{"RM", "delete"}
@@ -58,7 +57,7 @@ const (
 	errMsetexValues   command.Error = "ERR wrong number of key-value pairs"
 )
 
-// condition is what a string must be, or must not be; zero is none.
+// condition is a value that a string must have or must not have; the zero value is no condition.
 type condition struct {
 	operand []byte // a view
 	digest  bool   // operand is a digest, not a value
@@ -87,19 +86,19 @@ func (q *condition) option(o *command.OptionArgs) bool {
 	return true
 }
 
-// check reports whether the operand can be what it should be; if not an error is written.
+// check reports whether the operand is valid; if not, it writes an error.
 func (q *condition) check(c *command.Ctx) bool {
 	if !q.digest {
 		return true
 	}
-	if len(q.operand) != 2*8 { // other digits are equal to none
+	if len(q.operand) != 2*8 { // other characters are allowed, but match no digest
 		c.Err(errDigest)
 		return false
 	}
 	return true
 }
 
-// holds reports whether a string is as wanted; what does not exist is different from everything.
+// holds reports whether a string meets the condition; a missing key differs from every value.
 func (q *condition) holds(e *engine.Entry) bool {
 	switch {
 	case e == nil:
@@ -135,7 +134,7 @@ func cmdDelex(c *command.Ctx) {
 		return
 	}
 	e := c.G.Write(c.DB, c.Args[1])
-	if e == nil { // whatever the condition is
+	if e == nil { // with any condition
 		c.W.Int(0)
 		return
 	}

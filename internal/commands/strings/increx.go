@@ -10,7 +10,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// INCREX increments a number within bounds, and sets when it expires.
+// INCREX increments a number within bounds, and sets its deadline.
 
 func init() {
 	command.Register([]*command.Command{{Name: "increx", Group: "string", Since: "8.8.0", Arity: -2,
@@ -37,7 +37,7 @@ const (
 	errIncrexApplied    command.Error = "ERR applied increment would overflow"
 )
 
-// increx is what the arguments of INCREX say.
+// increx has the arguments of INCREX.
 type increx struct {
 	byFloat, byInt   []byte // nil if not given
 	lower, upper     []byte
@@ -45,9 +45,9 @@ type increx struct {
 	expires          setOptions // only setExpire and setPersist
 }
 
-// read reads the arguments. If they are wrong an error is written, and it returns false.
+// read reads the arguments. If they are wrong, it writes an error and returns false.
 func (x *increx) read(c *command.Ctx) bool {
-	// value takes the argument of an option that may be there once.
+	// value takes the argument of an option that may occur once.
 	value := func(o *command.OptionArgs, into *[]byte) bool {
 		if *into != nil || !o.More() {
 			return false
@@ -114,7 +114,7 @@ func cmdIncrex(c *command.Ctx) {
 	}
 }
 
-// int carries out INCREX on an integer.
+// int executes INCREX on an integer.
 func (x *increx) int(c *command.Ctx) {
 	by, lower, upper := int64(1), int64(math.MinInt64), int64(math.MaxInt64)
 	for _, arg := range []struct {
@@ -175,7 +175,7 @@ func (x *increx) int(c *command.Ctx) {
 // largest is the largest number that is finite.
 var largest = new(big.Float).SetMantExp(new(big.Float).SetPrec(64).SetInt(new(big.Int).SetUint64(math.MaxUint64)), 16384-64)
 
-// float carries out INCREX on a number of any kind.
+// float executes INCREX on a number of any kind.
 func (x *increx) float(c *command.Ctx) {
 	by, ok := command.ParseLongDouble(x.byFloat)
 	switch {
@@ -254,8 +254,8 @@ func (x *increx) float(c *command.Ctx) {
 	reply(result, by)
 }
 
-// entry returns the string under key argument 1, nil if there is none, and when it will expire, 0 if never or as it
-// does. ok is false if an error was written.
+// entry returns the string under key argument 1, nil if there is none, and its new deadline, 0 for none or
+// unchanged. On an error it writes the reply and ok is false.
 func (x *increx) entry(c *command.Ctx) (e *engine.Entry, at int64, ok bool) {
 	if at, ok = setDeadline(c, &x.expires); !ok {
 		return nil, 0, false
@@ -266,7 +266,7 @@ func (x *increx) entry(c *command.Ctx) (e *engine.Entry, at int64, ok bool) {
 	return e, at, ok
 }
 
-// store makes a text the value of e, or of a new entry if that is nil, which expires at a time unless that is 0.
+// store makes a text the value of e, or of a new entry if e is nil. It sets the deadline at unless at is 0.
 func (x *increx) store(c *command.Ctx, e *engine.Entry, text []byte, event string, at int64) {
 	key := c.Args[1]
 	if at != 0 && c.Over(at) {

@@ -6,7 +6,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file is what commands on keys of any type must know of strings.
+// This file describes strings for commands on keys of any type.
 
 func init() {
 	command.RegisterKind(engine.String, command.Kind{
@@ -17,7 +17,7 @@ func init() {
 	})
 }
 
-// encoding returns the name that Redis has for the representation of such a string.
+// encoding returns Redis's name for the representation of such a string.
 func encoding(e *engine.Entry) string {
 	v := e.Bytes()
 	switch form := e.StringForm(); {
@@ -30,7 +30,7 @@ func encoding(e *engine.Entry) string {
 	}
 }
 
-// maxEmbedded is the length in bytes of the longest string that Redis keeps in one piece with its header.
+// maxEmbedded is the length in bytes of the longest string that Redis allocates together with its header.
 const maxEmbedded = 44
 
 func isInteger(v []byte) bool {

@@ -44,7 +44,7 @@ func cmdLcs(c *command.Ctx) {
 		c.Err(errLCSLenAndIdx)
 		return
 	}
-	// Redis keeps 4 bytes for each pair of positions. This limit bounds the time as much as the memory.
+	// Redis needs 4 bytes for each pair of positions. The same limit here bounds the time, too.
 	if cells := uint64(len(a)+1) * uint64(len(b)+1); cells > uint64(c.Host.MaxBulk())/4 {
 		c.Err(errLCSTooLarge)
 		return
@@ -68,7 +68,7 @@ func cmdLcs(c *command.Ctx) {
 	c.W.Bulk(common)
 }
 
-// cellsAsOne is how many pairs of positions take as long as an element elsewhere.
+// cellsAsOne is the number of pairs of positions that take as long as one element in command.LongFrom.
 const cellsAsOne = 64
 
 // lcsOperand returns the value of an entry; a missing one counts as the empty string.
@@ -117,11 +117,11 @@ type bitset []uint64
 func (s bitset) add(i int)      { s[i/64] |= 1 << (i % 64) }
 func (s bitset) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
 
-// lcsLength returns the length of the longest common subsequence of a and b. If up is not nil it notes there, for every
-// pair of positions (i, j) at i*len(b)+j, that the longest one of a[:i+1] and b[:j+1] is found by dropping a[i] rather
-// than b[j]; where the two bytes are equal that means nothing.
+// lcsLength returns the length of the longest common subsequence of a and b. If up is not nil, it gets the bit
+// i*len(b)+j for every pair of positions (i, j) for which dropping a[i], and not b[j], leads to the longest one of
+// a[:i+1] and b[:j+1]. The bit has no meaning where the two bytes are equal.
 func lcsLength(a, b []byte, up bitset) int {
-	row := make([]uint32, len(b)+1) // row[j] is the length for b[:j] and what was seen of a
+	row := make([]uint32, len(b)+1) // row[j] is the length for b[:j] and the part of a so far
 	for i, x := range a {
 		diagonal := uint32(0)
 		for j, y := range b {

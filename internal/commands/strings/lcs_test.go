@@ -31,7 +31,7 @@ func TestLCSIsALongestCommonSubsequence(t *testing.T) {
 	})
 }
 
-// longestCommon is the textbook's recursion.
+// longestCommon is the textbook recursion.
 func longestCommon(a, b []byte) int {
 	memo := map[[2]int]int{}
 	var length func(i, j int) int

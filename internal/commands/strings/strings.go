@@ -114,7 +114,7 @@ var stringCommands = []*command.Command{
 		Syntax:  "key start end", Complexity: "O(N), where N is the length of the part", Do: cmdGetrange},
 }
 
-// setUse says what SET does to its key: without an option that makes it look at the old value it only writes.
+// setUse returns how SET uses its key: without an option that reads the old value it only writes.
 func setUse(args [][]byte) []string {
 	compares := false
 	for _, option := range args[min(3, len(args)):] {
@@ -168,7 +168,7 @@ func cmdDecrby(c *command.Ctx) {
 	by, ok := c.Int(c.Args[2])
 	switch {
 	case !ok:
-	case by == math.MinInt64: // its opposite is no integer of 64 bits
+	case by == math.MinInt64: // it cannot be negated in 64 bits
 		c.Err(errDecrOverflow)
 	default:
 		increment(c, -by)
@@ -235,8 +235,8 @@ func cmdGet(c *command.Ctx) {
 	}
 }
 
-// replyOldString replies with the string under key argument 1 and returns its entry, which may be changed then; ok is
-// false if an error was written.
+// replyOldString replies with the string under key argument 1 and returns its entry, which may then be changed. If
+// the key is of another type, it writes an error and ok is false.
 func replyOldString(c *command.Ctx) (e *engine.Entry, ok bool) {
 	if e, ok = c.ReadToWriteAs(c.Args[1], engine.String); ok {
 		c.ReplyString(e)
@@ -260,7 +260,7 @@ func cmdGetex(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	if e == nil { // a bad time is no error then
+	if e == nil { // a bad time is no error for a missing key
 		c.W.Null()
 		return
 	}
@@ -316,7 +316,7 @@ func cmdGetrange(c *command.Ctx) {
 	if end < 0 {
 		end += n
 	}
-	start, end = max(start, 0), min(max(end, 0), n-1) // an end before the first byte means that byte
+	start, end = max(start, 0), min(max(end, 0), n-1) // an end before the first byte means the first byte
 	if start > end {
 		c.W.Bulk(nil)
 		return
@@ -376,7 +376,7 @@ func setPairs(c *command.Ctx) {
 	}
 }
 
-// Set is SET, for those who carry it out on behalf of another command.
+// Set is the handler of SET. Other commands call it too.
 func Set(c *command.Ctx) {
 	key, v := c.Args[1], c.Args[2]
 	if len(c.Args) == 3 {
@@ -409,7 +409,7 @@ func cmdSetnx(c *command.Ctx) {
 // setOptions are the options of SET and GETEX.
 type setOptions struct {
 	flags setFlags
-	time  []byte // when or after how long the key expires, if setExpire; a view
+	time  []byte // the time argument, with setExpire; a view
 	unit  command.TimeUnit
 	match condition // what the old value must be
 }
@@ -426,8 +426,8 @@ const (
 	setMatch
 )
 
-// readSetOptions reads the options from argument from on: those in allowed and the times. If they are wrong an error is
-// written and ok is false.
+// readSetOptions reads the options from argument from on: those in allowed and the times. If they are wrong, it
+// writes an error and ok is false.
 func readSetOptions(c *command.Ctx, from int, allowed setFlags) (o setOptions, ok bool) {
 	for p := c.Options(from); p.Next(); {
 		var flag, excluded setFlags
@@ -454,7 +454,7 @@ func readSetOptions(c *command.Ctx, from int, allowed setFlags) (o setOptions, o
 		}
 		if unit.MS != 0 && p.More() {
 			flag, excluded = setExpire, setKeepTTL|setPersist
-			if o.unit != unit { // the same unit again is accepted, and the last one counts
+			if o.unit != unit { // the same unit may be repeated, and the last one counts
 				excluded |= setExpire
 			}
 		}
@@ -473,8 +473,7 @@ func readSetOptions(c *command.Ctx, from int, allowed setFlags) (o setOptions, o
 	return o, true
 }
 
-// setDeadline returns the deadline that the options ask for, 0 if none; if it is not possible an error is written and
-// ok is false.
+// setDeadline returns the deadline in the options, 0 if none; if it is invalid, it writes an error and ok is false.
 func setDeadline(c *command.Ctx, o *setOptions) (at int64, ok bool) {
 	if o.flags&setExpire == 0 {
 		return 0, true
@@ -490,7 +489,7 @@ func setDeadline(c *command.Ctx, o *setOptions) (at int64, ok bool) {
 	return at, true
 }
 
-// set carries out SET with options.
+// set executes SET with options.
 func set(c *command.Ctx, key, v []byte, o *setOptions) {
 	at, ok := setDeadline(c, o)
 	if !ok {
@@ -505,7 +504,7 @@ func set(c *command.Ctx, key, v []byte, o *setOptions) {
 	default:
 		e = c.G.Write(c.DB, key)
 	}
-	if !ok || e != nil && !o.match.check(c) { // a key that is not there is equal to nothing, whatever the digest
+	if !ok || e != nil && !o.match.check(c) { // a missing key matches no digest, so the digest is not checked
 		return
 	}
 	if o.flags&setGet != 0 {
@@ -523,8 +522,8 @@ func set(c *command.Ctx, key, v []byte, o *setOptions) {
 	}
 }
 
-// put makes v the value of e, or of a new entry if e is nil, with the deadline at unless the old one is to stay, and
-// reports the change.
+// put makes v the value of e, or of a new entry if e is nil, with the deadline at unless the options keep the old
+// one, and reports the change.
 func put(c *command.Ctx, e *engine.Entry, key, v []byte, o *setOptions, at int64) {
 	e = c.Overwrite(e, key, v)
 	if o.flags&setKeepTTL == 0 {
@@ -545,7 +544,7 @@ func put(c *command.Ctx, e *engine.Entry, key, v []byte, o *setOptions, at int64
 	}
 }
 
-// The words that SET is journalled with.
+// Words of a journalled SET.
 var setWord, keepTTLWord, pxatWord = []byte("SET"), []byte("KEEPTTL"), []byte("PXAT")
 
 func cmdSetrange(c *command.Ctx) {

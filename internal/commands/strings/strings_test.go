@@ -73,7 +73,8 @@ func TestGetrangeIsASliceOfTheValue(t *testing.T) {
 				to += 10
 			}
 			want := ""
-			// As in Redis a range that ends before the first byte has that one, unless both ends are negative and crossed.
+			// As in Redis, a range that ends before the first byte is that byte, unless both ends are negative and
+			// crossed.
 			crossed := start < 0 && end < 0 && start > end
 			if from, to = max(from, 0), max(to, 0); !crossed && from <= to && from < 10 {
 				want = value[from : min(to, 9)+1]

@@ -10,8 +10,8 @@ import (
 )
 
 // CL.THROTTLE limits a rate, as the module redis-cell and Dragonfly do. The string under the key is the theoretical
-// arrival time of the generic cell rate algorithm, in ns since 1970: when as much will be allowed again as if nothing
-// had ever been used. The key expires then, so that a limit that is not used needs no memory.
+// arrival time of the generic cell rate algorithm, in ns since 1970: the time when all tokens will be back. The key
+// expires at that time, so an unused limit needs no memory.
 
 func init() {
 	command.Register([]*command.Command{{Name: "cl.throttle", Group: "string", Since: "0.2.0", Arity: -5,
@@ -27,16 +27,16 @@ const (
 	nsPerSecond = 1_000_000_000
 )
 
-// throttle is what the arguments of CL.THROTTLE say.
+// throttle has the limit of CL.THROTTLE.
 type throttle struct {
-	limit     int64 // so many tokens there are if none is taken
-	interval  int64 // in which one token comes back, in ns
-	tolerance int64 // in which all of them come back, in ns
-	cost      int64 // in which what is taken comes back, in ns
+	limit     int64 // the number of tokens when none is taken
+	interval  int64 // time in which one token comes back, in ns
+	tolerance int64 // time in which all tokens come back, in ns
+	cost      int64 // time in which the taken tokens come back, in ns
 }
 
-// readThrottle reads the arguments; ok is false if one is no integer, is negative, or means a time that 64 bits of ns
-// cannot express.
+// readThrottle reads the arguments; ok is false if one is no integer, is negative, or means a time beyond 64 bits of
+// ns.
 func readThrottle(args [][]byte) (t throttle, ok bool) {
 	var numbers [4]int64 // the burst, the count, the period and the quantity
 	numbers[3] = 1
@@ -57,9 +57,9 @@ func readThrottle(args [][]byte) (t throttle, ok bool) {
 	return t, true
 }
 
-// take takes the tokens at the time now if the limit allows that, where full, not before now, is when all tokens will be
-// there. It returns when they will be then. If the limit does not allow it, wait is the time after which it will, negative
-// if never.
+// take takes the tokens at the time now if the limit allows that. full is the time when all tokens will be back, not
+// before now; then is that time afterwards. If the limit forbids it, wait is the time until it will be allowed,
+// negative for never.
 func (t *throttle) take(now, full int64) (then, wait int64, limited bool) {
 	then = full + t.cost
 	if wait = then - now - t.tolerance; wait <= 0 {
@@ -71,11 +71,11 @@ func (t *throttle) take(now, full int64) (then, wait int64, limited bool) {
 	return full, wait, true
 }
 
-// left returns how many tokens there are if all of them are there after some time.
+// left returns the number of tokens if all of them will be back after some time.
 func (t *throttle) left(after int64) int64 { return max(t.tolerance-after, 0) / t.interval }
 
-// throttleSeconds returns a time in seconds. One that has begun counts, so that a client does not come back too early,
-// but for a part of less than a ms; a negative time is -1.
+// throttleSeconds converts ns to seconds. It rounds up, so that a client does not come back too early, but ignores a
+// rest of less than a ms; a negative time is -1.
 func throttleSeconds(ns int64) int64 {
 	if ns < 0 {
 		return -1

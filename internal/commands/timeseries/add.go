@@ -32,7 +32,7 @@ func parseSample(c *command.Ctx, time, value []byte) (x timeseries.Sample, err c
 		if !c.Origin.In(command.Accepted) {
 			return x, errValue
 		}
-		if x.Value, ok = resp.ParseFloat(value); !ok { // what TS.INCRBY has made, which may be infinite
+		if x.Value, ok = resp.ParseFloat(value); !ok { // a result of TS.INCRBY may be infinite
 			return x, errValue
 		}
 	}
@@ -55,7 +55,7 @@ func parseTime(c *command.Ctx, arg []byte) (int64, command.Error) {
 	return t, ""
 }
 
-// parseValue reads a number as JSON has them, or nan.
+// parseValue reads a number in JSON's notation, or nan.
 func parseValue(b []byte) (float64, bool) {
 	i, negative := 0, false
 	if i < len(b) && b[i] == '-' {
@@ -184,12 +184,12 @@ func addToNew(c *command.Ctx, key []byte, x timeseries.Sample, from int, event s
 	} else {
 		args = appendOptions(args, &o)
 	}
-	add(c, e, x, timeseries.Last, event) // which a new series takes
+	add(c, e, x, timeseries.Last, event) // cannot fail for a new series
 	c.Journal(args...)
 	c.W.Int(x.Time)
 }
 
-// make creates the destination of a compaction that ts-compaction-policy asks for, unless there is such a key.
+// make creates the destination of a compaction of ts-compaction-policy, unless the key exists.
 func (r *compaction) make(c *command.Ctx, source *engine.Entry, o *options) {
 	key := []byte(r.name)
 	if c.G.Write(c.DB, key) != nil {
@@ -210,8 +210,8 @@ func (r *compaction) make(c *command.Ctx, source *engine.Entry, o *options) {
 // number returns a value as an argument that reads back as the same.
 func number(f float64) []byte { return strconv.AppendFloat(nil, f, 'g', -1, 64) }
 
-// add adds a sample to a series, and to what is made of it. It returns the time of the sample, or of the newest if it
-// was too close to that. The guard holds the links.
+// add adds a sample to a series and its compactions. It returns the sample's time, or the newest time if the sample
+// was ignored because it is too close to the newest one. The guard holds the links.
 func add(c *command.Ctx, e *engine.Entry, x timeseries.Sample, p timeseries.Policy, event string) (int64, command.Error) {
 	s := e.Series()
 	linked := len(s.Rules()) > 0

@@ -12,7 +12,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// The directives: what a series has that is created without saying so.
+// The directives: defaults of new series.
 const (
 	dirRetention   = "ts-retention-policy"
 	dirChunkSize   = "ts-chunk-size-bytes"
@@ -79,7 +79,7 @@ func defaults(h command.Host) timeseries.Settings {
 	return s
 }
 
-// compaction is what ts-compaction-policy says of one: series that come with samples get it.
+// compaction is a rule of ts-compaction-policy for series that are created by adding a sample.
 type compaction struct {
 	aggregator    timeseries.Aggregator
 	bucket, align int64  // ms
@@ -87,8 +87,8 @@ type compaction struct {
 	name          string // of the destination
 }
 
-// parseCompactions reads rules between semicolons: aggregator:bucket:retention, and perhaps :align. Times have a unit:
-// m (milliseconds), s, M (minutes), h or d; a retention of 0 needs none.
+// parseCompactions reads rules separated by semicolons: aggregator:bucket:retention, optionally with :align. Times
+// have a unit: m (milliseconds), s, M (minutes), h or d; a retention of 0 needs none.
 func parseCompactions(text string) (rules []compaction, ok bool) {
 	for _, rule := range strings.FieldsFunc(text, func(r rune) bool { return r == ';' }) {
 		parts := strings.Split(rule, ":")

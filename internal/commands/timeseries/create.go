@@ -20,7 +20,7 @@ const (
 	errLabels    command.Error = "ERR TSDB: Couldn't parse LABELS"
 )
 
-// options are what a series can be created with.
+// options are the options of a new series.
 type options struct {
 	settings  timeseries.Settings
 	labels    []labels.Label
@@ -31,13 +31,13 @@ func validChunkSize(n int64) bool {
 	return n >= timeseries.MinChunkSize && n <= timeseries.MaxChunkSize && n%8 == 0
 }
 
-// parseEncoding reads the name of an encoding, in whatever case.
+// parseEncoding reads the name of an encoding, in any case.
 func parseEncoding(word []byte) (plain, ok bool) {
 	plain = command.EqualFold(word, "uncompressed")
 	return plain, plain || command.EqualFold(word, "compressed")
 }
 
-// parseOptions reads the options that stand from index from on into o.
+// parseOptions reads the options from index from on into o.
 func parseOptions(args [][]byte, from int, o *options) command.Error {
 	s := &o.settings
 	argument := func(i int) []byte {
@@ -69,7 +69,7 @@ func parseOptions(args [][]byte, from int, o *options) command.Error {
 		if s.Plain, ok = parseEncoding(argument(i + 1)); !ok {
 			return errEncoding
 		}
-	} else if i := find(args, from, "uncompressed"); i > 0 && (at == 0 || i < at) { // as long ago
+	} else if i := find(args, from, "uncompressed"); i > 0 && (at == 0 || i < at) { // the form of old versions
 		s.Plain = true
 	}
 	if i := find(args, from, "duplicate_policy"); i > 0 {
@@ -103,7 +103,7 @@ func parseOptions(args [][]byte, from int, o *options) command.Error {
 	return ""
 }
 
-// parseLabels reads pairs of names and values; a word that is left at the end is no mistake.
+// parseLabels reads pairs of names and values; it ignores a single word at the end.
 func parseLabels(words [][]byte) (l []labels.Label, ok bool) {
 	for ; len(words) >= 2; words = words[2:] {
 		if len(words[0]) == 0 || len(words[1]) == 0 || bytes.ContainsAny(words[1], "(),") {
@@ -130,7 +130,7 @@ func cmdCreate(c *command.Ctx) {
 	c.W.OK()
 }
 
-// create adds a series.
+// create creates a series.
 func create(c *command.Ctx, key []byte, o *options, event string) *engine.Entry {
 	s := timeseries.New(o.settings)
 	s.SetLabels(o.labels)
@@ -141,7 +141,7 @@ func create(c *command.Ctx, key []byte, o *options, event string) *engine.Entry 
 	return e
 }
 
-// appendOptions appends all options of a series, as a command has them that does not depend on directives.
+// appendOptions appends all options of a series, for a command that does not depend on directives.
 func appendOptions(args [][]byte, o *options) [][]byte {
 	s := &o.settings
 	encoding := "COMPRESSED"
@@ -184,13 +184,12 @@ func cmdAlter(c *command.Ctx) {
 	c.W.OK()
 }
 
-// writeSeries returns the entry of a series that is to be changed; if there is none an error is written and ok is
-// false.
+// writeSeries returns the entry of a series to change; if there is none, it writes an error and ok is false.
 func writeSeries(c *command.Ctx, key []byte) (e *engine.Entry, ok bool) {
 	return series(c, c.G.Write(c.DB, key))
 }
 
-// readSeries is writeSeries for a series that is read.
+// readSeries is writeSeries for a series to read.
 func readSeries(c *command.Ctx, key []byte) (e *engine.Entry, ok bool) {
 	return series(c, c.G.Read(c.DB, key))
 }

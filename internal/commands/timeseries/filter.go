@@ -15,7 +15,7 @@ const (
 	errMatcher command.Error = "ERR TSDB: please provide at least one matcher"
 )
 
-// parseFilter reads conditions on labels, one of which at least must select series:
+// parseFilter reads conditions on labels, at least one of which must select series:
 //
 //	label=value  label=(value,…)  label!=value  label!=(value,…)  label=  label!=
 func parseFilter(args [][]byte) (list []labels.Matcher, err command.Error) {
@@ -34,8 +34,8 @@ func parseFilter(args [][]byte) (list []labels.Matcher, err command.Error) {
 	return list, ""
 }
 
-// parseMatcher reads a condition. As in RedisTimeSeries the characters of the operator part words, however many there are in
-// a row, and what is behind the second word does not count.
+// parseMatcher reads a condition. As in RedisTimeSeries, any run of operator characters separates words, and text
+// after the second word is ignored.
 func parseMatcher(arg []byte) (m labels.Matcher, ok bool) {
 	operator := "="
 	for _, o := range []string{"!=(", "!=", "=("} {
@@ -59,14 +59,14 @@ func parseMatcher(arg []byte) (m labels.Matcher, ok bool) {
 		m.Values, ok = parseValues(words[1])
 		return m, ok
 	case len(words) == 1:
-		m.Values = []string{""} // no label of the name
+		m.Values = []string{""} // matches series without the label
 	default:
 		m.Values = []string{string(words[1])}
 	}
 	return m, true
 }
 
-// parseValues reads values between commas, which a parenthesis ends.
+// parseValues reads values separated by commas, up to a parenthesis.
 func parseValues(list []byte) (values []string, ok bool) {
 	list, ok = bytes.CutSuffix(list, []byte(")"))
 	if !ok || len(list) == 0 {
@@ -81,17 +81,17 @@ func parseValues(list []byte) (values []string, ok bool) {
 	return values, true
 }
 
-// selection is what commands on many series have in common: which ones, and which of their labels are shown.
+// selection has the common options of commands on many series: which series, and which of their labels to show.
 type selection struct {
 	matchers []labels.Matcher
 	shown    shown
 }
 
-// optionWords end a list of labels that are to be shown.
+// optionWords end a list of labels to show.
 var optionWords = []string{"filter", "withlabels", "selected_labels", "latest", "count", "aggregation", "align", "empty",
 	"buckettimestamp", "filter_by_ts", "filter_by_value", "excludeempty", "limit", "groupby", "reduce"}
 
-// maxSelected is the most labels that SELECTED_LABELS names.
+// maxSelected is the largest number of labels of SELECTED_LABELS.
 const maxSelected = 50
 
 // parseShown reads WITHLABELS and SELECTED_LABELS.
@@ -140,7 +140,7 @@ func writeNames(c *command.Ctx, names []string) {
 	}
 }
 
-// cmdQueryLabels passes over series that the user may not read, unlike TS.QUERYINDEX.
+// cmdQueryLabels skips series that the user may not read, unlike TS.QUERYINDEX.
 func cmdQueryLabels(c *command.Ctx) {
 	readable := func(db int, key string) bool { return c.Client.MayRead(c.Cmd, []byte(key), db) }
 	args, name := c.Args[1:], ""
@@ -191,12 +191,12 @@ func cmdQueryLabels(c *command.Ctx) {
 	writeNames(c, slices.Compact(names))
 }
 
-// errUnreadable is the reply where a condition selects a series that the user may not read.
+// errUnreadable is the error if a condition selects a series that the user may not read.
 const errUnreadable command.Error = "NOPERM TSDB: current user doesn't have read permission to one or more keys that " +
 	"match the specified filter"
 
-// selected returns the series of the client's database that the conditions select, in the order of their keys. If the
-// user may not read one of them an error is written and ok is false.
+// selected returns the series of the client's database that the conditions select, in the order of their keys. If
+// the user may not read one of them, it writes an error and ok is false.
 func selected(c *command.Ctx, matchers []labels.Matcher) (found []engine.Labelled, ok bool) {
 	found = slices.DeleteFunc(c.G.FindLabelled(matchers), func(l engine.Labelled) bool { return l.DB != c.DB })
 	for _, l := range found {

@@ -93,7 +93,7 @@ func cmdInfo(c *command.Ctx) {
 		chunks++
 	}
 	s.EachChunk(chunk)
-	if chunks == 0 { // the one that the first sample will be in
+	if chunks == 0 { // the chunk for the first sample
 		chunk(timeseries.Chunk{First: -1, Last: -1, Size: s.ChunkSize})
 	}
 	w.EndArray(mark, chunks)

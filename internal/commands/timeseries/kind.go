@@ -24,7 +24,7 @@ func init() {
 }
 
 // rebuild encodes a series. A series with rules, and a compaction, is encoded as a payload: commands would compute
-// compactions again, from keys that may come later.
+// compactions again, from keys that may be encoded later.
 func rebuild(r *command.Rebuilder, key []byte, e *engine.Entry) {
 	s := e.Series()
 	if s.Source() != "" || len(s.Rules()) > 0 {
@@ -54,13 +54,13 @@ func rebuild(r *command.Rebuilder, key []byte, e *engine.Entry) {
 // each calls fn with the samples of a series.
 func each(s *timeseries.Series, fn func(t int64, v float64)) {
 	var rows timeseries.Rows
-	s.Run(&timeseries.Query{To: math.MaxInt64}, nil, &rows) // which fails only for buckets
+	s.Run(&timeseries.Query{To: math.MaxInt64}, nil, &rows) // cannot fail without buckets
 	for i, t := range rows.Times {
 		fn(t, rows.Values[i])
 	}
 }
 
-// digest adds what users see of a series.
+// digest adds the visible content of a series.
 func digest(d *command.Digest, e *engine.Entry) {
 	s := e.Series()
 	o := options{settings: s.Settings, labels: s.Labels()}

@@ -11,7 +11,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// query is what the options of a range say.
+// query has the options of a range.
 type query struct {
 	timeseries.Query
 	latest bool
@@ -19,7 +19,7 @@ type query struct {
 	each [][]timeseries.Aggregator
 }
 
-// errLists is for TS.NRANGE.
+// errLists is an error of TS.NRANGE.
 const errLists command.Error = "ERR TSDB: the number of AGGREGATION arguments must be equal to numkeys"
 
 func isNumber(arg []byte) bool {
@@ -27,10 +27,10 @@ func isNumber(arg []byte) bool {
 	return ok
 }
 
-// maxAggregators is the most aggregators of a key.
+// maxAggregators is the largest number of aggregators of a key.
 const maxAggregators = 64
 
-// parseRange reads the first and the last time of a range. open says which of them were left open.
+// parseRange reads the first and the last time of a range. openFrom and openTo say which of them were left open.
 func parseRange(first, last []byte) (from, to int64, openFrom, openTo bool, err command.Error) {
 	from, to = 0, math.MaxInt64
 	if openFrom = string(first) == "-"; !openFrom {
@@ -40,7 +40,7 @@ func parseRange(first, last []byte) (from, to int64, openFrom, openTo bool, err 
 		}
 		from = n
 	}
-	// -1 was the newest time in RedisTimeSeries 1.4, and is sent for it still.
+	// -1 was the newest time in RedisTimeSeries 1.4, and some clients still send it.
 	if openTo = string(last) == "+" || string(last) == "-1"; !openTo {
 		n, ok := resp.ParseInt(last)
 		if !ok || n < 0 {
@@ -51,8 +51,8 @@ func parseRange(first, last []byte) (from, to int64, openFrom, openTo bool, err 
 	return from, to, openFrom, openTo, ""
 }
 
-// parseQuery reads the times of a range, which args[0] and args[1] are, and the options behind them. series is the
-// number of keys whose aggregators are told one by one, 0 if there is one list for all.
+// parseQuery reads the times of a range, args[0] and args[1], and the options after them. series is the number of
+// keys with their own lists of aggregators, 0 if there is one list for all.
 func parseQuery(c *command.Ctx, args [][]byte, series int) (q query, err command.Error) {
 	var openFrom, openTo bool
 	if q.From, q.To, openFrom, openTo, err = parseRange(args[0], args[1]); err != "" {
@@ -71,7 +71,7 @@ func parseQuery(c *command.Ctx, args [][]byte, series int) (q query, err command
 	return q, q.parseFilters(args)
 }
 
-// parseCount reads COUNT, which is the name of an aggregator too.
+// parseCount reads COUNT, which is also the name of an aggregator.
 func (q *query) parseCount(args [][]byte) command.Error {
 	for i := 2; i < len(args); i++ {
 		if !command.EqualFold(args[i], "count") || command.EqualFold(args[i-1], "aggregation") ||
@@ -99,7 +99,7 @@ func (q *query) parseCount(args [][]byte) command.Error {
 	return ""
 }
 
-// inAggregation reports whether an argument is among the words behind AGGREGATION that name aggregators.
+// inAggregation reports whether an argument is among the names of aggregators after AGGREGATION.
 func (q *query) inAggregation(args [][]byte, i int) bool {
 	at := find(args, 2, "aggregation")
 	if at == 0 || i < at {
@@ -113,7 +113,7 @@ func (q *query) inAggregation(args [][]byte, i int) bool {
 	return true
 }
 
-// parseAggregators reads names of aggregators between commas.
+// parseAggregators reads names of aggregators separated by commas.
 func parseAggregators(arg []byte) (list []timeseries.Aggregator, err command.Error) {
 	if len(arg) == 0 {
 		return nil, errAggregator

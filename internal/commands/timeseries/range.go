@@ -15,7 +15,7 @@ import (
 // width returns how many values a row of a query has.
 func (q *query) width() int { return max(len(q.Aggregators), 1) }
 
-// run runs the query on the series of an entry. The guard holds the links if LATEST is wanted.
+// run runs the query on the series of an entry. With LATEST the guard holds the links.
 func (q *query) run(c *command.Ctx, e *engine.Entry, rows *timeseries.Rows) command.Error {
 	s := e.Series()
 	var last *timeseries.Sample
@@ -117,7 +117,7 @@ func cmdMget(c *command.Ctx) {
 	}
 }
 
-// begin begins a reply about so many series: a map by their keys, in RESP2 an array.
+// begin begins a reply about n series: a map by their keys, in RESP2 an array.
 func begin(w *resp.Writer, n int) {
 	if w.Proto == 3 {
 		w.Map(n)
@@ -231,7 +231,7 @@ func mrange(c *command.Ctx, reverse bool) {
 	}
 }
 
-// parseGroups reads GROUPBY label REDUCE reducer, which args are.
+// parseGroups reads args, which are GROUPBY label REDUCE reducer.
 func parseGroups(c *command.Ctx, q *query, args [][]byte, excludeEmpty bool) (reducer timeseries.Aggregator, err command.Error) {
 	if excludeEmpty {
 		return 0, "ERR TSDB: EXCLUDEEMPTY is not allowed with GROUPBY"
@@ -300,7 +300,7 @@ func writeGroups(w *resp.Writer, q *query, show *shown, label string, reducer ti
 	}
 }
 
-// reduce makes one row of the rows of each time, of which each has one value.
+// reduce combines the rows with the same time into one row. Each row has one value.
 func (g *group) reduce(q *query, reducer timeseries.Aggregator) *timeseries.Rows {
 	times := g.members[0].Times
 	for _, r := range g.members[1:] {
@@ -322,11 +322,11 @@ func (g *group) reduce(q *query, reducer timeseries.Aggregator) *timeseries.Rows
 	return &out
 }
 
-// merge is reduce for members that do not have the same times.
+// merge is reduce for members with different times.
 func (g *group) merge(q *query, reducer timeseries.Aggregator) *timeseries.Rows {
 	var out timeseries.Rows
 	at := make([]int, len(g.members))
-	heads := make([]int, 0, len(g.members)) // a heap of the members that have rows left, the one whose time is next first
+	heads := make([]int, 0, len(g.members)) // a heap of the members with rows left, the earliest next time first
 	next := func(m int) int64 {
 		if t := g.members[m].Times[at[m]]; q.Reverse {
 			return -t
@@ -365,7 +365,7 @@ func (g *group) merge(q *query, reducer timeseries.Aggregator) *timeseries.Rows 
 	return &out
 }
 
-// sink moves an element of a heap down to where it belongs. Elements of the same time are in the order of their numbers.
+// sink moves an element of a heap down to its place. Elements with the same time are in the order of their numbers.
 func sink(heap []int, i int, next func(int) int64) {
 	less := func(a, b int) bool {
 		if x, y := next(a), next(b); x != y {
@@ -434,7 +434,7 @@ func nrange(c *command.Ctx, reverse bool) {
 	writeJoined(c.W, &q, rows, widths, width)
 }
 
-// writeJoined writes a row for each time that any of rows have, with the values of all of them.
+// writeJoined writes a row for each time in any of rows, with the values of all of them.
 func writeJoined(w *resp.Writer, q *query, rows []timeseries.Rows, widths []int, width int) {
 	at := make([]int, len(rows))
 	mark, n := w.Defer(), 0

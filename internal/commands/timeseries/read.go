@@ -9,7 +9,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// The errors of TS.READ, of which some have no code as in RedisTimeSeries.
+// The errors of TS.READ. As in RedisTimeSeries, some have no code.
 const (
 	errReadMillis   command.Error = "TSDB: BLOCK milliseconds must be a non-negative integer"
 	errReadLeast    command.Error = "TSDB: BLOCK min_count must be a positive integer"
@@ -97,7 +97,7 @@ func cmdRead(c *command.Ctx) {
 	wait(c, key, q, timeout, least)
 }
 
-// readFrom returns the time that the cursor of TS.READ stands for; s is nil if there is no series.
+// readFrom returns the time of the cursor of TS.READ; s is nil if there is no series.
 func readFrom(s *timeseries.Series, cursor []byte) (from int64, ok bool) {
 	var last timeseries.Sample
 	some, first := false, int64(0)
@@ -120,7 +120,7 @@ func readFrom(s *timeseries.Series, cursor []byte) (from int64, ok bool) {
 	return from, ok && from >= 0
 }
 
-// atLeast reports whether a query gives so many rows.
+// atLeast reports whether a query returns at least n rows.
 func atLeast(s *timeseries.Series, q *timeseries.Query, n int64) bool {
 	few := *q
 	few.Count = command.AsInt(n)
@@ -134,13 +134,13 @@ func writeRead(w *resp.Writer, s *timeseries.Series, q *timeseries.Query) {
 	rows := spareRows.Get().(*timeseries.Rows)
 	defer giveBack(rows)
 	if s != nil {
-		s.Run(q, nil, rows) // which fails only for buckets
+		s.Run(q, nil, rows) // cannot fail without buckets
 	}
 	writeRows(w, rows, 1)
 }
 
-// wait blocks the client until there are so many samples, or the series has gone. When the time is up it gets what is
-// there: Cancel, which is called under a guard, takes that down for Empty.
+// wait blocks the client until the series has so many samples or is gone. At the timeout the client gets the present
+// samples: Cancel, which runs under a guard, saves them for Empty.
 func wait(c *command.Ctx, key []byte, q timeseries.Query, timeout, least int64) {
 	existed := c.G.Peek(c.DB, key) != nil
 	var rest *timeseries.Rows

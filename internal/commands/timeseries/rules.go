@@ -18,7 +18,7 @@ const (
 	errNoRule          command.Error = "ERR TSDB: compaction rule does not exist"
 )
 
-// eachLink calls fn with the keys that a series names: its source and the destinations of its rules.
+// eachLink calls fn with the keys that a series is linked with: its source and the destinations of its rules.
 func eachLink(s *timeseries.Series, fn func(key string)) {
 	if s.Source() != "" {
 		fn(s.Source())
@@ -28,8 +28,8 @@ func eachLink(s *timeseries.Series, fn func(key string)) {
 	}
 }
 
-// holdsLinks reports whether the guard holds the shards of all keys that a series names; see command.Ctx.Holds. It
-// costs next to nothing for a series that names none.
+// holdsLinks reports whether the guard holds the shards of all keys that a series is linked with; see
+// command.Ctx.Holds. It is cheap for a series without links.
 func holdsLinks(c *command.Ctx, s *timeseries.Series) bool {
 	if s.Source() == "" && len(s.Rules()) == 0 {
 		return true
@@ -39,8 +39,8 @@ func holdsLinks(c *command.Ctx, s *timeseries.Series) bool {
 	return c.Holds(shards)
 }
 
-// sourceRule returns the source of the series at a key, and the rule that it is the compaction of; nil if there are
-// none. The guard holds the links.
+// sourceRule returns the source of the compaction at a key, and the source's rule for it; nil if the series is no
+// compaction. The guard holds the links.
 func sourceRule(c *command.Ctx, key string, s *timeseries.Series) (*timeseries.Series, *timeseries.Rule) {
 	if s.Source() == "" {
 		return nil, nil
@@ -65,7 +65,7 @@ func destination(c *command.Ctx, key string, r *timeseries.Rule) *engine.Entry {
 	return e
 }
 
-// rules returns the rules of the series at a key that are not void. The guard holds the links.
+// rules returns the valid rules of the series at a key. The guard holds the links.
 func rules(c *command.Ctx, key string, s *timeseries.Series) (live []*timeseries.Rule) {
 	for _, r := range s.Rules() {
 		if destination(c, key, r) != nil {
@@ -75,7 +75,7 @@ func rules(c *command.Ctx, key string, s *timeseries.Series) (live []*timeseries
 	return live
 }
 
-// prune removes the rules that are void from an entry that is to be changed.
+// prune removes void rules from an entry that will be changed.
 func prune(c *command.Ctx, e *engine.Entry) {
 	s := e.Series()
 	if live := rules(c, e.Key(), s); len(live) < len(s.Rules()) {
@@ -91,8 +91,8 @@ func prune(c *command.Ctx, e *engine.Entry) {
 	}
 }
 
-// latest returns what the open bucket of the rule gives that the series at a key is the compaction of, if that is
-// newer than all samples of the series; nil if it is not, or the series is no compaction.
+// latest returns the sample of the open bucket for the compaction at a key, if it is newer than all samples of the
+// series. It returns nil if it is not, or if the series is no compaction.
 func latest(c *command.Ctx, key string, s *timeseries.Series) *timeseries.Sample {
 	_, r := sourceRule(c, key, s)
 	if r == nil {
@@ -105,7 +105,7 @@ func latest(c *command.Ctx, key string, s *timeseries.Series) *timeseries.Sample
 	return &sample
 }
 
-// destinations are the compactions of a series, as its rules change them. The guard holds them.
+// destinations applies the changes of a series' rules to its compactions. The guard holds them.
 type destinations struct{ c *command.Ctx }
 
 func (d destinations) Close(r *timeseries.Rule, sample timeseries.Sample) {
@@ -200,11 +200,11 @@ func link(c *command.Ctx, source, dest *engine.Entry, a timeseries.Aggregator, b
 	s, d := source.Series(), dest.Series()
 	s.RemoveRule(dest.Key())
 	s.AddRule(dest.Key(), a, bucket, align)
-	s.SetSource("") // which was void
+	s.SetSource("") // the old link was void
 	d.SetSource(source.Key())
 }
 
-// parseBucket reads the length of a bucket; if it is none an error is written and ok is false.
+// parseBucket reads the length of a bucket; if it is invalid, it writes an error and ok is false.
 func parseBucket(c *command.Ctx, arg []byte) (bucket int64, ok bool) {
 	bucket, ok = resp.ParseInt(arg)
 	switch {
@@ -237,12 +237,12 @@ func cmdDeleteRule(c *command.Ctx) {
 	c.W.OK()
 }
 
-// renamed tells the other sides of the rules of a series that it has another key.
+// renamed updates the other sides of a series' rules after its key has changed.
 func renamed(c *command.Ctx, e *engine.Entry, was string) {
 	s := e.Series()
 	if source, r := sourceRule(c, was, s); r != nil {
 		from := c.G.Write(c.DB, []byte(s.Source()))
-		source.RemoveRule(e.Key()) // one that is void: the key was another series', or none
+		source.RemoveRule(e.Key()) // a void rule: the key belonged to another series, or did not exist
 		source.RenameDestination(was, e.Key())
 		c.G.Changed(from, engine.EventNone, "")
 	}
@@ -253,11 +253,11 @@ func renamed(c *command.Ctx, e *engine.Entry, was string) {
 	}
 }
 
-// compactions returns those that ts-compaction-policy asks for, for a series that comes with a sample. ok is false if
-// the guard does not hold their shards; see command.Ctx.Holds.
+// compactions returns the compactions of ts-compaction-policy for a series that is created by a sample. ok is false
+// if the guard does not hold their shards; see command.Ctx.Holds.
 func compactions(c *command.Ctx, key []byte) (made []compaction, ok bool) {
 	if c.Origin.In(command.Accepted) {
-		return nil, true // the command was journalled with what it did
+		return nil, true // the command was journalled with its effects
 	}
 	text := c.Host.Directive(dirCompaction)
 	if text == "" {

@@ -1,15 +1,15 @@
 // Package timeseries has the commands on time series. This file has the table; create.go makes and changes series,
-// add.go adds and deletes samples, rules.go makes compactions, query.go reads the options of ranges, range.go answers
-// them, filter.go finds series by their labels, info.go and read.go have one command each, reply.go writes what most
-// have in common, config.go has the directives.
+// add.go adds and deletes samples, rules.go makes compactions, query.go reads the options of ranges, range.go runs
+// them, filter.go finds series by their labels, info.go and read.go have one command each, reply.go writes common
+// parts of replies, config.go has the directives.
 //
-// The destination of a rule is another key, to which the value of the source leads: such commands FollowsKeys. A rule
-// holds only while both sides know each other: the source has a rule with the destination, and the destination names
-// the source. So a key that goes, or makes room for another, needs to tell nobody; who looks at a rule sees that it is
-// void. Renaming tells the other side.
+// The destination of a rule is another key, whose name is in the value of the source: such commands have the flag
+// FollowsKeys. A rule is valid only while both sides refer to each other: the source has a rule with the
+// destination, and the destination names the source. So removing or replacing a key needs no update of the other
+// side; a reader of the rule sees that it is void. Renaming updates the other side.
 //
-// The journal has TS.ADD and the like as they are, with explicit times and settings: what rules make of a sample
-// follows from the source alone.
+// TS.ADD and similar commands are journalled with explicit times and settings. The effects of rules follow from the
+// source, so they are not journalled.
 package timeseries
 
 import (
@@ -161,8 +161,8 @@ const (
 	errPolicy      command.Error = "ERR TSDB: Unknown DUPLICATE_POLICY"
 )
 
-// find returns the index of a word, given in lower case, from index from on, 0 if it is not there. Words that are not
-// known are no mistake, so that options are looked for one by one.
+// find returns the index of a word, given in lower case, from index from on, 0 if it is missing. Each option is
+// searched separately, because unknown words are ignored.
 func find(args [][]byte, from int, word string) int {
 	for i := from; i < len(args); i++ {
 		if command.EqualFold(args[i], word) {

@@ -13,7 +13,8 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/commandtest"
 )
 
-// TestValuesReadBack as the same doubles, and are no longer than the shortest text but for its exponent.
+// TestValuesReadBack checks that values read back as the same doubles, and that their texts are the shortest, apart
+// from the exponent.
 func TestValuesReadBack(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	values := []float64{0, math.Copysign(0, -1), 0.1, 1.5, -2.25, 1e15, 1e16, 1e21, 5e-324, math.MaxFloat64, 999999999999.999, 1e12}
@@ -56,7 +57,7 @@ func TestTimesAreWrittenInDecimal(t *testing.T) {
 	}
 }
 
-// FuzzParse reads values and conditions that may be anything.
+// FuzzParse reads arbitrary values and conditions.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"1", "-1.5e3", "nan", "a=b", "a!=(b,c)", "a=", "x='(y y,z)'", "007", "1e", "="} {
 		f.Add(s)
@@ -76,7 +77,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// BenchmarkRange answers TS.RANGE of 100,000 samples.
+// BenchmarkRange runs TS.RANGE over 100,000 samples.
 func BenchmarkRange(b *testing.B) {
 	c := commandtest.New(b)
 	c.Line(b, "TS.CREATE k RETENTION 0 CHUNK_SIZE 4096 ENCODING COMPRESSED DUPLICATE_POLICY LAST IGNORE 0 0")

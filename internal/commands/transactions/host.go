@@ -2,7 +2,7 @@ package transactions
 
 import "github.com/atomredis/atomredis/internal/command"
 
-// Client is the client of a command, as far as transactions need it. Its methods lock what they need themselves.
+// Client is what transactions need of the client. Its methods take the locks that they need.
 type Client interface {
 	// InTransaction reports whether the client is between MULTI and EXEC or DISCARD.
 	InTransaction() bool
@@ -10,12 +10,12 @@ type Client interface {
 	Multi()
 	// Discard ends the transaction without executing it, and all watches.
 	Discard()
-	// Watch has the next EXEC fail if one of the keys, in database db, changes before. keys are not kept.
+	// Watch makes the next EXEC fail if one of the keys, in database db, changes before. keys are not kept.
 	Watch(db int, keys [][]byte)
 	// Unwatch ends all watches.
 	Unwatch()
-	// Exec executes the transaction under the guard of c and writes the reply of EXEC to c. The
-	// transaction and the watches have ended afterwards, whether it was executed or not.
+	// Exec executes the transaction under the guard of c and writes the reply of EXEC to c. It ends the transaction
+	// and the watches, whether the transaction was executed or not.
 	Exec(c *command.Ctx)
 }
 

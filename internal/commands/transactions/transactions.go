@@ -1,5 +1,5 @@
-// Package transactions has the commands of transactions. The client keeps what it has queued and what it watches, and
-// executes it.
+// Package transactions has the commands of transactions. The session keeps the queue and the watches, and executes
+// the queue.
 package transactions
 
 import "github.com/atomredis/atomredis/internal/command"

@@ -16,10 +16,10 @@ const (
 	errProjection command.Error = "ERR cannot add projection to existing set without projection"
 )
 
-// addition is what VADD says.
+// addition has the arguments of VADD.
 type addition struct {
 	vector       []float32
-	reduce       int // 0 if it says nothing of a projection
+	reduce       int // 0 without a projection
 	element      []byte
 	quant        vectors.Quantisation
 	m, ef        int
@@ -27,7 +27,7 @@ type addition struct {
 	setAttribute bool
 }
 
-// parseAddition reads the arguments behind the key.
+// parseAddition reads the arguments after the key.
 func parseAddition(c *command.Ctx) (a addition, err command.Error) {
 	args := c.Args[2:]
 	var ok bool
@@ -83,7 +83,7 @@ func (a *addition) settings() (vectors.Settings, bool) {
 	return s, s.Dim <= vectors.MaxDim && s.Input <= vectors.MaxProjection/s.Dim
 }
 
-// fits returns an error if a set cannot have the addition.
+// fits returns an error if the addition does not fit into a set.
 func (a *addition) fits(s *vectors.Set) command.Error {
 	p := s.Projection()
 	switch {
@@ -101,12 +101,12 @@ func (a *addition) fits(s *vectors.Set) command.Error {
 	return ""
 }
 
-// otherInput is the error for a vector that does not have the dimensions that a projection begins with.
+// otherInput is the error for a vector whose dimensions do not match a projection's input.
 func otherInput(v []float32, p *vectors.Projection) command.Error {
 	return command.Error(fmt.Sprintf("ERR Input dimension mismatch for projection - got %d but projection expects %d", len(v), p.Input))
 }
 
-// otherDimensions is the error for a vector that does not have the dimensions of a set.
+// otherDimensions is the error for a vector whose dimensions do not match a set.
 func otherDimensions(v []float32, s *vectors.Set) command.Error {
 	return command.Error(fmt.Sprintf("ERR Vector dimension mismatch - got %d but set has %d", len(v), s.Dim()))
 }
@@ -145,7 +145,7 @@ func cmdAdd(c *command.Ctx) {
 				a.attributes = append([]byte{}, was...)
 			}
 		} else if len(a.attributes) == 0 {
-			a.attributes = nil // as in Redis, where only a new element can have empty ones
+			a.attributes = nil // as in Redis, only a new element can have empty attributes
 		}
 		s.Remove(id)
 	}

@@ -11,19 +11,19 @@ import (
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
-// This file is what commands on keys of any type must know of vector sets.
+// This file describes vector sets for commands on keys of any type.
 
 func init() {
 	command.RegisterKind(engine.VectorSet, command.Kind{
-		Number:   5, // of all values of modules
+		Number:   5, // shared by all values of modules
 		Encoding: func(*engine.Entry) string { return "raw" },
 		Rebuild:  rebuild,
 		Digest:   digest,
 	})
 }
 
-// rebuild encodes a set as VADDs of its elements in their order, of which the graph is made anew. One with a projection
-// is encoded as a payload: what was projected is not known any more.
+// rebuild encodes a set as VADDs of its elements in their order, which build the graph again. A set with a
+// projection is encoded as a payload, because the original vectors are not kept.
 func rebuild(r *command.Rebuilder, key []byte, e *engine.Entry) {
 	s := e.Vectors()
 	if s.Projection() != nil {
@@ -53,7 +53,7 @@ func quantWord(q vectors.Quantisation) []byte {
 	return []byte([...]string{"Q8", "BIN", "NOQUANT"}[q])
 }
 
-// digest adds what users see of a set.
+// digest adds the visible content of a set.
 func digest(d *command.Digest, e *engine.Entry) {
 	s := e.Vectors()
 	var b []byte

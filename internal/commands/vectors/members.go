@@ -18,7 +18,7 @@ const (
 	errBound  command.Error = "ERR min or max not valid string range item"
 )
 
-// uid is what VINFO gives for the identity of each set: they are not numbered.
+// uid is the ID of every set in VINFO: sets are not numbered.
 const uid = 1
 
 func cmdCard(c *command.Ctx) {
@@ -175,7 +175,7 @@ func cmdRandMember(c *command.Ctx) {
 	case !ok:
 		c.Err(errNoInt)
 		return
-	case count == math.MinInt64: // which has no opposite
+	case count == math.MinInt64: // it cannot be negated
 		c.Err(command.ErrOutOfRange)
 		return
 	}
@@ -202,11 +202,11 @@ func cmdRandMember(c *command.Ctx) {
 // bound is an end of a range of names.
 type bound struct {
 	name []byte
-	open bool // the name itself is not in the range
-	none bool // there is no end
+	open bool // the range excludes the name itself
+	none bool // the range has no end here
 }
 
-// parseBound reads an end of a range; none is what stands for no end.
+// parseBound reads an end of a range; none is the text for no end.
 func parseBound(arg []byte, none string) (b bound, ok bool) {
 	switch {
 	case string(arg) == none:
@@ -259,7 +259,7 @@ func cmdRange(c *command.Ctx) {
 	c.W.EndArray(mark, n)
 }
 
-// changed finds the element that a command changes, lets change change it, and replies whether it is there.
+// changed calls change with the element that a command changes, and replies whether the element exists.
 func changed(c *command.Ctx, event string, change func(s *vectors.Set, id uint32)) {
 	e, ok := c.WriteAs(c.Args[1], engine.VectorSet)
 	if !ok {

@@ -20,13 +20,13 @@ const (
 // Defaults of VSIM.
 const (
 	defaultCount = 10
-	// defaultFilterEF is how many nodes are looked at for each element that is wanted, if there is a filter.
+	// defaultFilterEF is the default number of visited nodes for each requested element, with a filter.
 	defaultFilterEF = 100
 )
 
-// similarity is what VSIM says.
+// similarity has the arguments of VSIM.
 type similarity struct {
-	element    []byte // nil if there is a vector
+	element    []byte // nil if a vector is given
 	vector     []float32
 	search     vectors.Search
 	filter     *filter.Filter
@@ -35,7 +35,7 @@ type similarity struct {
 	epsilon    float64
 }
 
-// parseSimilarity reads the arguments behind the key.
+// parseSimilarity reads the arguments after the key.
 func parseSimilarity(c *command.Ctx) (q similarity, err command.Error) {
 	args := c.Args[2:]
 	var ok bool
@@ -54,7 +54,7 @@ func parseSimilarity(c *command.Ctx) (q similarity, err command.Error) {
 			q.attributes = true
 		case o.Is("truth"):
 			q.search.All = true
-		case o.Is("nothread"): // there are no threads
+		case o.Is("nothread"): // no effect: there are no threads
 		case o.Is("count") && o.More():
 			if q.search.Count, ok = natural(o.Arg(), 1, math.MaxInt64); !ok {
 				return q, errCount
@@ -91,7 +91,7 @@ func cmdSim(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	if s == nil { // whatever the rest says
+	if s == nil { // whatever the other arguments are
 		c.W.Array(0)
 		return
 	}
@@ -121,7 +121,7 @@ func cmdSim(c *command.Ctx) {
 			return attributes != "" && q.filter.Match(attributes)
 		}
 	}
-	c.Long(s.Work(q.search), 8*s.Len()) // it takes about that to copy the set
+	c.Long(s.Work(q.search), 8*s.Len()) // copying the set takes about that long
 	found := s.Similar(from, q.search)
 	n := 0
 	for n < len(found) && 1-found[n].Score <= q.epsilon {
@@ -157,7 +157,7 @@ func (q *similarity) reply(w *resp.Writer, s *vectors.Set, found []vectors.Found
 	}
 }
 
-// writeAttributes writes the attributes of an element; null if it has none.
+// writeAttributes writes the attributes of an element, or null.
 func writeAttributes(w *resp.Writer, s *vectors.Set, id uint32) {
 	attributes, ok := s.Attributes(id)
 	if !ok {

@@ -1,7 +1,7 @@
-// Package vectors has the commands on vector sets. This file has the table and what the commands have in common, add.go
-// and sim.go have VADD and VSIM, members.go the others, kind.go what commands on keys of any type must know.
+// Package vectors has the commands on vector sets. This file has the table and shared functions, add.go and sim.go
+// have VADD and VSIM, members.go the others, kind.go registers vector sets for commands on keys of any type.
 //
-// The journal has the commands as they are: what they make of a set follows from it and from their words alone.
+// The commands are journalled unchanged: their effect follows from the set and their arguments.
 package vectors
 
 import (
@@ -79,14 +79,14 @@ var commands = []*command.Command{
 		Do:         cmdSim},
 }
 
-// Errors that more than one command gives.
+// Errors that several commands share.
 const (
 	errVector command.Error = "ERR invalid vector specification"
 	errEF     command.Error = "ERR invalid EF"
 )
 
-// set returns the set under the key that the command reads, nil if there is none. If the key is of another type an
-// error is written and ok is false.
+// set returns the set under the key that the command reads, nil if there is none. If the key is of another type, it
+// writes an error and ok is false.
 func set(c *command.Ctx) (s *vectors.Set, ok bool) {
 	e, ok := c.ReadAs(c.Args[1], engine.VectorSet)
 	if e == nil {
@@ -96,7 +96,7 @@ func set(c *command.Ctx) (s *vectors.Set, ok bool) {
 }
 
 // member returns the set under the key that the command reads, and the node of the element that the next argument
-// names; s is nil if there is no such element. If the key is of another type an error is written and ok is false.
+// names; s is nil if there is no such element. If the key is of another type, it writes an error and ok is false.
 func member(c *command.Ctx) (s *vectors.Set, id uint32, ok bool) {
 	s, ok = set(c)
 	if s == nil {
@@ -109,7 +109,7 @@ func member(c *command.Ctx) (s *vectors.Set, id uint32, ok bool) {
 	return s, id, ok
 }
 
-// parseVector reads a vector from the arguments that begin with FP32 or VALUES, and returns the rest.
+// parseVector reads a vector from arguments that begin with FP32 or VALUES, and returns the other arguments.
 func parseVector(args [][]byte) (v []float32, rest [][]byte, ok bool) {
 	switch {
 	case len(args) < 2:

@@ -13,7 +13,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/commandtest"
 )
 
-// blob returns a vector as FP32 has it.
+// blob encodes a vector for FP32.
 func blob(v ...float32) string {
 	var b []byte
 	for _, x := range v {
@@ -85,7 +85,7 @@ func FuzzCommands(f *testing.F) {
 	})
 }
 
-// BenchmarkSimilar answers VSIM among 20,000 elements of 128 dimensions.
+// BenchmarkSimilar runs VSIM among 20,000 elements of 128 dimensions.
 func BenchmarkSimilar(b *testing.B) {
 	c := commandtest.New(b)
 	rnd := rand.New(rand.NewPCG(1, 2))

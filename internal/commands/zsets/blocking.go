@@ -8,7 +8,7 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// This file has the commands that remove members at the ends of sorted sets, at once or as soon as there are any.
+// This file has the commands that pop from the ends of sorted sets, with or without waiting.
 
 // zend is an end of a sorted set.
 type zend bool
@@ -18,7 +18,7 @@ const (
 	highest zend = true
 )
 
-// The commands that pop at the two ends, as they are journalled.
+// The journalled commands that pop at the two ends.
 var popMinWord, popMaxWord = []byte("ZPOPMIN"), []byte("ZPOPMAX")
 
 func (end zend) popWord() []byte {
@@ -28,8 +28,7 @@ func (end zend) popWord() []byte {
 	return popMinWord
 }
 
-// pop removes count members, of which there must be as many, at the end of a sorted set, reports it, and writes each of
-// them to out.
+// pop removes count members, which must exist, at an end of a sorted set, reports it, and writes them to out.
 func (end zend) pop(c *command.Ctx, e *engine.Entry, count int, out zsetReply) {
 	z, event := e.ZSet(), "zpopmin"
 	if end == highest {
@@ -41,7 +40,7 @@ func (end zend) pop(c *command.Ctx, e *engine.Entry, count int, out zsetReply) {
 			rank = z.Len() - 1
 		}
 		out.add(z.At(rank))
-		z.RemoveRangeByRank(rank, rank, nil) // without a function value, which would be an allocation
+		z.RemoveRangeByRank(rank, rank, nil) // nil, because a function value would be an allocation
 	} else {
 		add := func(member []byte, score float64) { out.add(member, score) }
 		if end == highest {
@@ -69,7 +68,7 @@ func zpop(c *command.Ctx, end zend) {
 			return
 		}
 	} else {
-		out.pairs = false // a count makes pairs, even if it is 1
+		out.pairs = false // with a count the reply has pairs, even if the count is 1
 	}
 	e, ok := c.WriteAs(c.Args[1], engine.ZSet)
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file is what commands on keys of any type must know of sorted sets.
+// This file describes sorted sets for commands on keys of any type.
 
 func init() {
 	command.RegisterKind(engine.ZSet, command.Kind{

@@ -13,15 +13,15 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file has the commands that combine several sorted sets: unions, intersections and differences. Plain sets may
-// take part; their members have the score 1.
+// This file has the commands that combine several sorted sets: unions, intersections and differences. Operands may
+// be plain sets, whose members have the score 1.
 
 // Errors about combinations.
 const (
 	errWeight command.Error = "ERR weight value is not a float"
 )
 
-// zoperand is one of the sets that are combined: a sorted set or a plain one, which is nil for a missing key.
+// zoperand is an operand: a sorted set or a plain one, nil for a missing key.
 type zoperand struct {
 	zset   *zsets.ZSet
 	set    *sets.Set
@@ -36,7 +36,7 @@ func (o *zoperand) len() int {
 	return o.set.Len()
 }
 
-// score returns the score of a member before it is weighed.
+// score returns the score of a member without its weight.
 func (o *zoperand) score(member []byte) (float64, bool) {
 	if o.zset != nil {
 		score, ok := o.zset.Score(member)
@@ -73,12 +73,12 @@ func (o *zoperand) weigh(score float64) float64 {
 	return score
 }
 
-// zcombination is what a command combines, and how.
+// zcombination has the operands of a command and its options.
 type zcombination struct {
 	operands   []zoperand
 	aggregate  func(a, b float64) float64
 	withScores bool
-	limit      int64 // of ZINTERCARD; 0 is none
+	limit      int64 // of ZINTERCARD; 0 is no limit
 }
 
 // zcombinationAllow says which options a command has.
@@ -90,8 +90,8 @@ const (
 	allowLimit                                 // LIMIT
 )
 
-// readCombination reads the number of keys, argument at, then the keys, then the options. If something is wrong an
-// error is written and ok is false.
+// readCombination reads the number of keys, argument at, then the keys, then the options. If they are wrong, it
+// writes an error and ok is false.
 func readCombination(c *command.Ctx, at int, allow zcombinationAllow) (z zcombination, ok bool) {
 	n, ok := c.Int(c.Args[at])
 	if !ok {
@@ -170,7 +170,7 @@ func (z *zcombination) readOptions(c *command.Ctx, from int, allow zcombinationA
 	return true
 }
 
-// sumScores adds; opposite infinities cancel each other out.
+// sumScores adds scores; the sum of opposite infinities is 0.
 func sumScores(a, b float64) float64 {
 	if a += b; math.IsNaN(a) {
 		return 0
@@ -194,8 +194,8 @@ func maxScore(a, b float64) float64 {
 	return a
 }
 
-// smallestFirst puts the operands in the order in which scores are aggregated. It shows in the result, because sums of
-// doubles depend on the order.
+// smallestFirst sorts the operands into the order of aggregation. The order is visible, because sums of doubles
+// depend on it.
 func (z *zcombination) smallestFirst() {
 	slices.SortStableFunc(z.operands, func(a, b zoperand) int { return a.len() - b.len() })
 }
@@ -211,7 +211,7 @@ func (z *zcombination) union() *zsets.ZSet {
 			if before, ok := result.Score(member); ok {
 				score = z.aggregate(before, score)
 				if score == 0 && before == 0 {
-					result.Remove(member) // to a set the zeros are the same, and it would keep the first
+					result.Remove(member) // a set treats 0 and -0 as equal, and would keep the old one
 				}
 			}
 			result.Set(member, score, Unstored)
@@ -221,11 +221,11 @@ func (z *zcombination) union() *zsets.ZSet {
 	return result
 }
 
-// Unstored are the limits of a set while it is not the value of a key. It is large from the start, which is quicker to
+// Unstored are the limits of a set that is not the value of a key. Such a set has the large form, which is faster to
 // search.
 var Unstored = zsets.Limits{}
 
-// intersection returns the members that all operands have.
+// intersection returns the members common to all operands.
 func (z *zcombination) intersection() *zsets.ZSet {
 	result := zsets.New()
 	z.eachCommon(func(member []byte, score float64) bool {
@@ -235,7 +235,7 @@ func (z *zcombination) intersection() *zsets.ZSet {
 	return result
 }
 
-// eachCommon calls fn with the members that all operands have until fn returns false.
+// eachCommon calls fn with the members common to all operands until fn returns false.
 func (z *zcombination) eachCommon(fn func(member []byte, score float64) bool) {
 	z.smallestFirst()
 	first, others := &z.operands[0], z.operands[1:]
@@ -252,8 +252,8 @@ func (z *zcombination) eachCommon(fn func(member []byte, score float64) bool) {
 	})
 }
 
-// difference returns the members of the first operand that no other has. It takes the cheaper of two ways: to look up
-// the first operand's members in all others, or the others' members in the first.
+// difference returns the members of the first operand that no other has. It looks up the first operand's members in
+// all others, or the others' members in the first, whichever is cheaper.
 func (z *zcombination) difference() *zsets.ZSet {
 	first, others := &z.operands[0], z.operands[1:]
 	total := 0
@@ -304,7 +304,7 @@ const (
 	zdiff
 )
 
-// options returns the options that the operation has beside WITHSCORES.
+// options returns the operation's options beside WITHSCORES.
 func (op zoperation) options() zcombinationAllow {
 	if op == zdiff {
 		return 0
@@ -323,7 +323,7 @@ func (op zoperation) of(z *zcombination) *zsets.ZSet {
 	return z.difference()
 }
 
-// long says that an operation takes long, if it does.
+// long calls Ctx.Long for an operation.
 func (z *zcombination) long(c *command.Ctx, op zoperation) {
 	sum, smallest := 0, math.MaxInt32
 	for i := range z.operands {

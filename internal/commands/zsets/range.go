@@ -13,8 +13,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file has the commands on ranges of sorted sets: they read, count, store and remove what lies between two ranks,
-// scores or names.
+// This file has the commands on ranges of sorted sets: they read, count, store and remove the members between two
+// ranks, scores or names.
 
 // Errors about ranges.
 const (
@@ -24,17 +24,17 @@ const (
 	errScoresWithLex command.Error = "ERR syntax error, WITHSCORES not supported in combination with BYLEX"
 )
 
-// zrange is a part of a sorted set, as the arguments of a command give it.
+// zrange is a range of a sorted set, from the arguments of a command.
 type zrange struct {
 	by            zrangeBy
 	reverse       bool
 	start, stop   int64 // by rank; negative ones count from the end
 	scores        zsets.ScoreRange
 	names         zsets.LexRange // its bounds are views of the arguments
-	offset, limit int            // by score and by name; a negative limit is none
+	offset, limit int            // by score and by name; a negative limit is no limit
 }
 
-// zrangeBy is what a range is measured in.
+// zrangeBy is the kind of a range's ends.
 type zrangeBy uint8
 
 const (
@@ -43,8 +43,8 @@ const (
 	byLex
 )
 
-// readBounds reads the ends of a range. In reverse the first of them is the upper one, except for ranks, which count
-// from the other end then. If they are wrong an error is written and ok is false.
+// readBounds reads the ends of a range. In reverse the first one is the upper end, except for ranks, which then
+// count from the other end. If they are wrong, it writes an error and ok is false.
 func (r *zrange) readBounds(c *command.Ctx, min, max []byte) (ok bool) {
 	if r.reverse && r.by != byRank {
 		min, max = max, min
@@ -72,7 +72,7 @@ func (r *zrange) readBounds(c *command.Ctx, min, max []byte) (ok bool) {
 	return ok
 }
 
-// parseScoreBound reads a bound of a range of scores: a number, behind '(' if it is excluded itself.
+// parseScoreBound reads a bound of a range of scores: a number, after '(' if it is excluded.
 func parseScoreBound(b []byte) (bound float64, exclusive, ok bool) {
 	if len(b) > 0 && b[0] == '(' {
 		exclusive, b = true, b[1:]
@@ -83,8 +83,9 @@ func parseScoreBound(b []byte) (bound float64, exclusive, ok bool) {
 	return bound, exclusive, ok
 }
 
-// parseLooseFloat reads a number as generously as C's strtod does, where resp.ParseFloat refuses it: empty text is 0,
-// spaces may precede, a zero byte ends the text, and what is too large or too small for a double becomes infinite or 0.
+// parseLooseFloat reads a number as generously as C's strtod does, where resp.ParseFloat refuses it: empty text is
+// 0, leading spaces are allowed, a zero byte ends the text, and numbers beyond the range of a double become infinite
+// or 0.
 func parseLooseFloat(b []byte) (float64, bool) {
 	if i := bytes.IndexByte(b, 0); i >= 0 {
 		b = b[:i]
@@ -151,7 +152,7 @@ func (r *zrange) each(z *zsets.ZSet, fn func(member []byte, score float64) bool)
 	}
 }
 
-// count returns the number of members in a range by score or by name, without regard to offset and limit.
+// count returns the number of members in a range by score or by name. It ignores offset and limit.
 func (r *zrange) count(z *zsets.ZSet) int {
 	if r.by == byScore {
 		return z.CountByScore(r.scores)
@@ -159,7 +160,7 @@ func (r *zrange) count(z *zsets.ZSet) int {
 	return z.CountByLex(r.names)
 }
 
-// remove removes the members in the range, without regard to offset and limit, and returns how many there were.
+// remove removes the members in the range and returns their number. It ignores offset and limit.
 func (r *zrange) remove(z *zsets.ZSet) int {
 	switch r.by {
 	case byScore:
@@ -196,7 +197,8 @@ func cmdZrevrange(c *command.Ctx)        { zrangeReply(c, zrange{reverse: true},
 func cmdZrevrangebylex(c *command.Ctx)   { zrangeReply(c, zrange{by: byLex, reverse: true}, false) }
 func cmdZrevrangebyscore(c *command.Ctx) { zrangeReply(c, zrange{by: byScore, reverse: true}, false) }
 
-// zrange replies with a range. free says that the kind and the direction of the range are options of the command.
+// zrangeReply replies with a range. free says that the kind and the direction of the range are options of the
+// command.
 func zrangeReply(c *command.Ctx, r zrange, free bool) {
 	withScores, ok := r.readArgs(c, 2, free, false)
 	if !ok {
@@ -220,7 +222,7 @@ func zrangeReply(c *command.Ctx, r zrange, free bool) {
 	c.W.EndArray(mark, out.length(n))
 }
 
-// long says that it takes long to go through the range, if it does.
+// long calls Ctx.Long for a walk through the range.
 func (r *zrange) long(c *command.Ctx, z *zsets.ZSet) {
 	if z.Len() < command.LongFrom {
 		return
@@ -235,8 +237,8 @@ func (r *zrange) long(c *command.Ctx, z *zsets.ZSet) {
 	c.Long(n, z.Len())
 }
 
-// readArgs reads a range from argument at on: its ends and the options behind them. If they are wrong an error is
-// written and ok is false.
+// readArgs reads a range from argument at on: its ends and the options after them. If they are wrong, it writes an
+// error and ok is false.
 func (r *zrange) readArgs(c *command.Ctx, at int, free, store bool) (withScores, ok bool) {
 	turned, limited := false, false
 	r.limit = -1
@@ -254,7 +256,7 @@ func (r *zrange) readArgs(c *command.Ctx, at int, free, store bool) (withScores,
 				return false, false
 			}
 			r.offset, r.limit = command.AsInt(offset), command.AsInt(limit)
-			limited = limit != -1 // Redis takes this limit for none at all
+			limited = limit != -1 // in Redis a limit of -1 counts as not given
 		case free && !turned && o.Is("rev"):
 			r.reverse, turned = true, true
 		case free && r.by == byRank && o.Is("bylex"):
@@ -292,13 +294,13 @@ func cmdZrangestore(c *command.Ctx) {
 	Store(c, c.Args[1], command.Result(c, func() *zsets.ZSet { return r.copy(c, e) }), "zrangestore")
 }
 
-// copy returns a sorted set of the range in that of e, which may be nil.
+// copy returns a new sorted set with the range of e, which may be nil.
 func (r *zrange) copy(c *command.Ctx, e *engine.Entry) *zsets.ZSet {
 	result := zsets.New()
 	if e != nil {
 		lim := c.Host.ZSetLimits()
 		if first, last := r.ranks(e.ZSet().Len()); r.by == byRank && last-first >= lim.Entries {
-			lim = zsets.Limits{} // the result is known to become large, so it is from the start
+			lim = zsets.Limits{} // the result will be large, so it starts in the large form
 		}
 		r.each(e.ZSet(), func(member []byte, score float64) bool {
 			setScore(result, member, score, lim)
@@ -308,8 +310,8 @@ func (r *zrange) copy(c *command.Ctx, e *engine.Entry) *zsets.ZSet {
 	return result
 }
 
-// Store puts a sorted set, which the key owns from now on, in the place of what is under the key, and replies with its
-// size. An empty set removes the key.
+// Store replaces the value under a key by a sorted set, which the key owns from now on, and replies with its size.
+// An empty set removes the key.
 func Store(c *command.Ctx, key []byte, result *zsets.ZSet, event string) {
 	e := c.G.Write(c.DB, key)
 	n := result.Len()

@@ -1,5 +1,5 @@
-// Package zsets has the commands on sorted sets. This file names members; range.go has ranges, operations.go combines
-// several sets, blocking.go removes members at the ends.
+// Package zsets has the commands on sorted sets. This file has commands on named members; range.go has ranges,
+// operations.go combines several sets, blocking.go pops at the ends.
 package zsets
 
 import (
@@ -207,12 +207,12 @@ const (
 	errScoreNaN      command.Error = "ERR resulting score is not a number (NaN)"
 )
 
-// AddRule says what ZADD does with members, depending on what is there.
+// AddRule has the options of ZADD.
 type AddRule struct {
-	NX, XX bool // only new members, only those that exist
+	NX, XX bool // only new members, only existing members
 	gt, lt bool // change scores only upward, only downward
 	CH     bool // count changed members too
-	incr   bool // add the score to what is there, and return the sum
+	incr   bool // add the score to the present one, and return the sum
 }
 
 func cmdZadd(c *command.Ctx) {
@@ -268,8 +268,8 @@ func zadd(c *command.Ctx, r AddRule, pairs [][]byte) {
 	AddScores(c, r, scores, pairs)
 }
 
-// AddScores applies the rule to scores and the members that they belong to. A member is the last of several
-// arguments, as many for each.
+// AddScores applies the rule to scores and their members. args has the same number of arguments for each score, the
+// last of which is the member.
 func AddScores(c *command.Ctx, r AddRule, scores []float64, args [][]byte) {
 	each := len(args) / len(scores)
 	e, ok := c.WriteAs(c.Args[1], engine.ZSet)
@@ -281,7 +281,7 @@ func AddScores(c *command.Ctx, r AddRule, scores []float64, args [][]byte) {
 			zaddReply(c, r, 0, 0, 0, false)
 			return
 		}
-		// Every rule but XX takes new members, so the set will not stay empty.
+		// Every rule except XX adds new members, so the set will not stay empty.
 		e = c.G.Create(c.DB, c.Args[1], zsets.New())
 	}
 	var added, changed int
@@ -293,7 +293,7 @@ func AddScores(c *command.Ctx, r AddRule, scores []float64, args [][]byte) {
 		switch last, was = r.apply(z, args[each*(i+1)-1], score, lim); was {
 		case zaddNaN:
 			c.Err(errScoreNaN)
-			return // it was the only pair: nothing has changed
+			return // with incr there is only one pair, so nothing has changed
 		case zaddAdded:
 			added++
 		case zaddChanged:
@@ -324,18 +324,18 @@ func zaddReply(c *command.Ctx, r AddRule, added, changed int, last float64, done
 	}
 }
 
-// zaddOutcome is what became of a member.
+// zaddOutcome is the outcome for a member.
 type zaddOutcome uint8
 
 const (
 	zaddRefused zaddOutcome = iota // the rule forbids the change
-	zaddSame                       // it has the score already
+	zaddSame                       // the member already has the score
 	zaddChanged
 	zaddAdded
-	zaddNaN // there is no sum
+	zaddNaN // the sum is not a number
 )
 
-// apply gives a member a score as far as the rule allows, and returns the score that it has then.
+// apply sets the score of a member if the rule allows it, and returns the resulting score.
 func (r *AddRule) apply(z *zsets.ZSet, member []byte, score float64, lim zsets.Limits) (float64, zaddOutcome) {
 	if r.NX || r.XX || r.gt || r.lt || r.incr {
 		old, existed := z.Score(member)
@@ -360,8 +360,8 @@ func (r *AddRule) apply(z *zsets.ZSet, member []byte, score float64, lim zsets.L
 	return score, zaddSame
 }
 
-// setScore gives a member its score in a set that is, or will be, the value of a key. There, small sets know no
-// negative zero, while large ones do.
+// setScore gives a member its score in a set that is, or will be, the value of a key. In such sets, small ones have
+// no negative zero, but large ones do.
 func setScore(z *zsets.ZSet, member []byte, score float64, lim zsets.Limits) (old float64, existed bool) {
 	if score == 0 && z.Encoding() == "listpack" && z.Len() < lim.Entries && len(member) <= lim.Value {
 		score = 0
@@ -460,7 +460,7 @@ func cmdZrandmember(c *command.Ctx) {
 	}
 }
 
-// zsetReply writes members, with their scores if they are wanted: as pairs, or all in one list.
+// zsetReply writes members, with or without their scores: as pairs, or all in one list.
 type zsetReply struct {
 	w             *resp.Writer
 	scores, pairs bool
@@ -479,7 +479,7 @@ func (r zsetReply) length(n int) int {
 	return n
 }
 
-// add writes a member; the result, true, suits the functions that walk sets.
+// add writes a member; it returns true, as callbacks of walks through sets must to continue.
 func (r zsetReply) add(member []byte, score float64) bool {
 	if r.scores && r.pairs {
 		r.w.Array(2)
@@ -559,7 +559,7 @@ func zremoved(c *command.Ctx, e *engine.Entry, n int, event string) {
 	}
 }
 
-// cmdZscan writes scores as text in both protocols, as the SCAN family does with everything.
+// cmdZscan writes scores as text in both protocols, as in the whole SCAN family.
 func cmdZscan(c *command.Ctx) {
 	e, o, ok := c.ScanCollection(engine.ZSet, 0)
 	if !ok {

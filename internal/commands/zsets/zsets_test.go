@@ -221,7 +221,7 @@ func TestCombinationsAgreeWithAModel(t *testing.T) {
 			})
 			return got
 		}
-		require.Equal(t, diff, contents(zdiff.of(&z))) // first: the others sort the operands
+		require.Equal(t, diff, contents(zdiff.of(&z))) // before the others, which sort the operands
 		require.Equal(t, union, contents(zunion.of(&z)))
 		require.Equal(t, inter, contents(zinter.of(&z)))
 	})
