@@ -40,7 +40,7 @@ var ErrTLSProtocols = errors.New("argument(s) must be neighbours among the follo
 // TLSVersions returns the oldest and the newest named version. There must be no gap between them.
 func TLSVersions(names []string) (oldest, newest uint16, ok bool) {
 	if len(names) == 0 {
-		return tls.VersionTLS12, tls.VersionTLS13, true // those of crypto/tls
+		return tls.VersionTLS12, tls.VersionTLS13, true // the defaults of crypto/tls
 	}
 	var named [4]bool
 	for _, name := range names {

@@ -109,7 +109,7 @@ func (c *checker) add(p *listed) {
 	if p.Module != nil {
 		conf.GoVersion = "go" + p.Module.GoVersion
 	}
-	path, _, _ := strings.Cut(p.ImportPath, " ") // of a package that is compiled for a test
+	path, _, _ := strings.Cut(p.ImportPath, " ") // a package compiled for a test has a suffix
 	c.done[p.ImportPath], _ = conf.Check(path, fset, files, nil)
 }
 

@@ -12,10 +12,10 @@ import (
 // oomScoreFile has the adjustment that the kernel adds to the process's score.
 const oomScoreFile = "/proc/self/oom_score_adj"
 
-// maxOOMAdjustment is the greatest value that the kernel takes.
+// maxOOMAdjustment is the largest value that the kernel accepts.
 const maxOOMAdjustment = 1000
 
-// oomScore is the process's adjustment as it was before a server changed it.
+// oomScore is the process's adjustment before a server changed it.
 var oomScore struct {
 	sync.Mutex
 	read     bool
@@ -23,8 +23,8 @@ var oomScore struct {
 	changed  bool
 }
 
-// AdjustOOMScore changes the process's score by a value, as oom-score-adj says. With config.OOMScoreNo it restores the
-// original score.
+// AdjustOOMScore sets the process's adjustment to a value, as configured by oom-score-adj. With config.OOMScoreNo it
+// restores the original score.
 func AdjustOOMScore(how config.OOMScore, value int) error {
 	o := &oomScore
 	o.Lock()

@@ -8,7 +8,7 @@ import (
 	"github.com/atomredis/atomredis/internal/config"
 )
 
-// AdjustOOMScore fails unless there is nothing to change: only Linux has such a score.
+// AdjustOOMScore fails unless no change is requested: only Linux has such a score.
 func AdjustOOMScore(how config.OOMScore, _ int) error {
 	if how == config.OOMScoreNo {
 		return nil

@@ -4,7 +4,7 @@ package process
 
 import "golang.org/x/sys/unix"
 
-// CPUSeconds returns the processor time that the process has used, where the system tells it.
+// CPUSeconds returns the processor time of the process, where the system reports it.
 func CPUSeconds() (system, user float64, ok bool) {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
@@ -14,7 +14,7 @@ func CPUSeconds() (system, user float64, ok bool) {
 	return seconds(u.Stime), seconds(u.Utime), true
 }
 
-// FileLimit returns how many files and sockets the process may have open, where the system tells it.
+// FileLimit returns how many files and sockets the process may have open, where the system reports it.
 func FileLimit() (n int64, ok bool) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {

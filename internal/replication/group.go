@@ -2,11 +2,11 @@ package replication
 
 import "strings"
 
-// Group is what a server of a group tells a replica, so that the replica finds the leader.
+// Group is the information about a group with which a replica finds the leader.
 type Group struct {
-	Leads   bool     // the server itself does
-	Leader  string   // otherwise, where clients reach who does, "" if that is not known
-	Members []string // where they reach all servers, as far as that is known
+	Leads   bool     // the server itself leads
+	Leader  string   // otherwise the leader's address for clients, "" if unknown
+	Members []string // the known addresses of all servers for clients
 }
 
 // The words for a leader that is the server itself, and for one that is not known.
@@ -27,7 +27,7 @@ func (g Group) String() string {
 	return strings.Join(append([]string{leader}, g.Members...), " ")
 }
 
-// ParseGroup returns what String has returned; ok is false if it is nothing of the kind.
+// ParseGroup parses the text of String; ok is false if it is invalid.
 func ParseGroup(text string) (g Group, ok bool) {
 	words := strings.Fields(text)
 	if len(words) == 0 {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// NoDatabase says that it is not known which database is selected.
+// NoDatabase says that the selected database is unknown.
 const NoDatabase = -1
 
 // History is the past of the stream: its ID, its length, and the end that is kept. The caller must keep it in step with the
@@ -19,24 +19,24 @@ type History struct {
 	Known bool
 	// Relayed says that the stream is a master's, passed on byte for byte. Otherwise it is made here.
 	Relayed bool
-	// ID is the name of the history, and Offset how many bytes of the stream there were.
+	// ID is the name of the history, and Offset the length of the stream in bytes.
 	ID     string
 	Offset int64
-	// Former are names that it had, the last one first.
+	// Former are earlier names of the history, the latest first.
 	Former []Former
 
 	limit int    // how much of the stream may be kept, in bytes
-	ring  []byte // what is kept; once it has limit bytes they begin at head
+	ring  []byte // the kept end; once it has limit bytes, it begins at head
 	head  int
 }
 
-// Former is a name that a history had: it is good for the first Shared bytes.
+// Former is an earlier name of a history; it is valid for the first Shared bytes.
 type Former struct {
 	ID     string
 	Shared int64
 }
 
-// maxFormer is how many of them are known: those of whom replicas may not have heard that they have changed.
+// maxFormer is the number of remembered former names, for replicas that have missed changes of the name.
 const maxFormer = 8
 
 // NewID returns a random ID of a history, a server or a node.
@@ -46,20 +46,20 @@ func NewID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// Begin begins a history of that name, of which a number of bytes are gone.
+// Begin begins a history of that name at an offset; nothing before it is kept.
 func (h *History) Begin(id string, offset int64) {
 	h.Known, h.Relayed = true, false
 	h.ID, h.Offset, h.Former = id, offset, nil
 	h.forget()
 }
 
-// End says that the data has no history any more; a later one has another name.
+// End ends the history: the data has none any more. id is the name of the next one.
 func (h *History) End(id string) {
 	h.Begin(id, h.Offset)
 	h.Known = false
 }
 
-// Rename gives the history another name from here on. By the present one it is known up to here.
+// Rename gives the history a new name from here on. The present name stays valid up to here.
 func (h *History) Rename(id string) {
 	h.Former = slices.Insert(h.Former, 0, Former{h.ID, h.Offset})
 	h.Former = h.Former[:min(len(h.Former), maxFormer)]
@@ -84,13 +84,13 @@ func (h *History) Add(b []byte) {
 	}
 }
 
-// Skip says that the stream went on up to an offset, of which nothing is known.
+// Skip moves the stream on to an offset; the bytes in between are unknown.
 func (h *History) Skip(offset int64) {
 	h.forget()
 	h.Offset = offset
 }
 
-// forget keeps nothing of the stream.
+// forget drops the kept end.
 func (h *History) forget() { h.ring, h.head = nil, 0 }
 
 // Limit sets how many bytes of the stream are kept at most. The kept end stays as far as it fits.
@@ -123,7 +123,7 @@ func (h *History) Since(id string, offset int64) (b []byte, ok bool) {
 	return h.tail(int(h.Offset - offset)), true
 }
 
-// Remember has the end of the stream, as it was kept elsewhere, be kept, if nothing of the stream is yet.
+// Remember adds an end of the stream that was kept elsewhere, if nothing is kept yet.
 func (h *History) Remember(end []byte) {
 	offset := h.Offset
 	h.Add(end)

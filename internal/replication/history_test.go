@@ -90,7 +90,7 @@ func TestAHistoryIsKnownByItsFormerNameUpToWhereItGotTheOther(t *testing.T) {
 	require.Equal(t, 7, db)
 	again.Remember(h.All())
 	require.Equal(t, h, again)
-	// What is kept stays if the history is the same, under whatever name.
+	// The kept end stays if the history is the same, under any name.
 	_, err = again.Recall(h.Note(3))
 	require.NoError(t, err)
 	require.Equal(t, h, again)

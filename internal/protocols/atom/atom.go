@@ -1,9 +1,9 @@
-// Package atom has the commands that speak the atom protocol on behalf of a client. This file has the table, and
-// those that list elements and streams, make references and write to the log. They use the keys of the protocol as
-// any of its elements does, so that programs that know nothing of these commands take part. ATOM.CALL, ATOM.NEXT with
-// ATOM.RESPOND, and ATOM.INFO are in files of their own.
+// Package atom has the commands that speak the atom protocol on behalf of a client. This file has the table, and the
+// commands that list elements and streams, make references and write to the log. They use the keys of the protocol
+// as any element does, so that they work together with programs that do not use these commands. ATOM.CALL, ATOM.NEXT
+// with ATOM.RESPOND, and ATOM.INFO are in files of their own.
 //
-// ATOM.CALL waits as a reader of the caller's response stream, and looks only at entries that are new to it.
+// ATOM.CALL waits as a reader of the caller's response stream, and reads only entries that are new to it.
 package atom
 
 import (
@@ -77,7 +77,7 @@ var atomCommands = []*command.Command{
 
 var (
 	atomLogKey = []byte(keys.Log)
-	// atomMaxLen is the length to which streams of commands, responses and the log are trimmed at least.
+	// atomMaxLen is the approximate length to which streams of commands, responses and the log are trimmed.
 	atomMaxLen = []byte("1024")
 )
 
@@ -91,11 +91,11 @@ func atomKey(prefix string, name []byte) []byte {
 	return append(append(make([]byte, 0, len(prefix)+len(name)), prefix...), name...)
 }
 
-// A part is another command that is carried out under the guard as a part of a command, and memory for what it needs.
+// A part is another command that is executed under the guard as a part of a command, with the memory that it needs.
 type part struct {
 	ctx   command.Ctx
 	w     resp.Writer
-	args  [][]byte // to be filled before perform; the name first
+	args  [][]byte // filled before perform; the name first
 	text  []byte   // see join
 	first [24][]byte
 }
@@ -106,10 +106,11 @@ var parts = sync.Pool{New: func() any {
 	return p
 }}
 
-// newPart returns a part without arguments. It must be freed when nothing of it is used any more.
+// newPart returns a part without arguments. It must be freed after its last use.
 func newPart() *part { return parts.Get().(*part) }
 
-// perform carries out the command of p and returns its reply. What it has had journalled counts as the command's of c.
+// perform executes the command of p and returns its reply. What it journals counts as journalled by the command of
+// c.
 func perform(c *command.Ctx, do func(*command.Ctx), p *part) (reply []byte) {
 	p.ctx = *c
 	p.w.Buf, p.w.Proto = p.w.Buf[:0], c.W.Proto
@@ -119,7 +120,7 @@ func perform(c *command.Ctx, do func(*command.Ctx), p *part) (reply []byte) {
 	return p.w.Buf
 }
 
-// join returns prefix and name as one, which is valid as long as p is.
+// join returns prefix and name in one slice, which is valid as long as p is.
 func (p *part) join(prefix string, name []byte) []byte {
 	start := len(p.text)
 	p.text = append(append(p.text, prefix...), name...)
@@ -133,7 +134,7 @@ func (p *part) id(id streams.ID) []byte {
 	return p.text[start:len(p.text):len(p.text)]
 }
 
-// maxPart is how many bytes of memory are kept for a later part at most.
+// maxPart limits the memory that is kept for a later part, in bytes.
 const maxPart = 64 << 10
 
 func (p *part) free() {
@@ -145,8 +146,8 @@ func (p *part) free() {
 	parts.Put(p)
 }
 
-// addAtomEntry adds an entry to a stream as all elements do, and returns the reply of XADD: the entry's ID, or an
-// error. It is valid as long as p is.
+// addAtomEntry adds an entry to a stream as all elements do. It returns the reply of XADD, the entry's ID or an
+// error, which is valid as long as p is.
 func addAtomEntry(c *command.Ctx, p *part, key []byte, fields ...[]byte) (reply []byte) {
 	p.args = append(append(p.args[:0], streamcommands.XaddWord, key, streamcommands.MaxLenWord,
 		streamcommands.ApproxWord, atomMaxLen,
@@ -154,7 +155,7 @@ func addAtomEntry(c *command.Ctx, p *part, key []byte, fields ...[]byte) (reply 
 	return perform(c, streamcommands.Add, p)
 }
 
-// peekStream returns the stream at a key, or nil if there is none.
+// peekStream returns the stream at a key, or nil.
 func peekStream(c *command.Ctx, key []byte) *streams.Stream {
 	if e := c.G.Peek(c.DB, key); e != nil && e.Type() == engine.Stream {
 		return e.Stream()
@@ -162,7 +163,7 @@ func peekStream(c *command.Ctx, key []byte) *streams.Stream {
 	return nil
 }
 
-// atomNames returns what follows prefix in the keys of streams, in byte order.
+// atomNames returns the parts after prefix of the keys of streams, in byte order.
 func atomNames(c *command.Ctx, prefix string) []string {
 	var names []string
 	c.G.Each(c.DB, func(e *engine.Entry) bool {
@@ -217,8 +218,8 @@ func allAtomStreams(c *command.Ctx) {
 	}
 }
 
-// splitAtomStream splits "<element>:<stream>". Both may contain colons: the longest name of an element that exists
-// wins, and without one the first colon. Without any colon the name is that of a stream that no element has.
+// splitAtomStream splits "<element>:<stream>". Both may contain colons: it takes the longest existing element's
+// name, and otherwise splits at the first colon. Without a colon the name is that of a stream without an element.
 func splitAtomStream(name string, elements []string) (pair [2]string) {
 	at := -1
 	for i := range len(name) {
@@ -284,7 +285,7 @@ func cmdAtomStreamref(c *command.Ctx) {
 			values = append(values, value)
 		}
 	}
-	// The values lie in the stream until they are stored.
+	// The values are views of the stream until they are stored.
 	if slices.ContainsFunc(references, func(r []byte) bool { return string(r) == string(key) }) {
 		c.Err(command.ErrSameObject)
 		return
@@ -300,7 +301,7 @@ func cmdAtomStreamref(c *command.Ctx) {
 			c.W.Raw(reply)
 			return
 		}
-		if timeout == 0 { // otherwise SET has its deadline journalled
+		if timeout == 0 { // otherwise SET journals its deadline
 			c.Journal(p.args...)
 		}
 	}
@@ -310,8 +311,8 @@ func cmdAtomStreamref(c *command.Ctx) {
 	}
 }
 
-// entryToRefer returns an entry of a stream, the newest if id is empty. If there is none the entry has no fields; if
-// something is wrong an error is written and ok is false.
+// entryToRefer returns an entry of a stream, the newest if id is empty. If it does not exist, the entry has no
+// fields. On an error it writes the reply and ok is false.
 func entryToRefer(c *command.Ctx, key, id []byte) (entry streams.Entry, ok bool) {
 	start, end := streams.MinID, streams.MaxID
 	if len(id) > 0 {

@@ -35,16 +35,16 @@ func onShards(t *testing.T, test func(t *testing.T, b *atomServer)) {
 // do sends a command of client 0 and returns the reply.
 func (b *atomServer) do(args ...string) string { return b.as(0, args...) }
 
-// as sends a command of a client and returns what the client was answered since.
+// as sends a command of a client and returns the replies that the client has received since.
 func (b *atomServer) as(client int, args ...string) string {
 	return b.Send(fmt.Sprint(client), args...)
 }
 
-// answer returns what a client was answered since it was asked last.
+// answer returns the replies to a client since the last call.
 func (b *atomServer) answer(client int) string { return b.Reply(fmt.Sprint(client)) }
 
-// after lets ms pass, one at a time, so that nothing is late, and returns how many of them it took until the client
-// was answered.
+// after moves the clock by single ms, so that nothing is late, and returns how many passed until the client got a
+// reply.
 func (b *atomServer) after(client, ms int) (passed int, answer string) {
 	for passed < ms {
 		b.Pass(1)
@@ -56,7 +56,7 @@ func (b *atomServer) after(client, ms int) (passed int, answer string) {
 	return passed, answer
 }
 
-// comeUp makes the streams of an element.
+// comeUp creates the streams of an element.
 func (b *atomServer) comeUp(name string) {
 	for _, stream := range []string{"response:", "command:"} {
 		require.NotContains(b.t, b.do("XADD", stream+name, "MAXLEN", "~", "1024", "*", "language", "Python", "version",
@@ -143,7 +143,7 @@ func TestStrangeNamesWorkEverywhere(t *testing.T) {
 			require.Equal(t, commandtest.Bulks("reference:"+name+":1:ser:"+name+":"+name), b.do("ATOM.STREAMREF",
 				"stream:"+name+":"+name, "", "reference:"+name+":1", "0"), "%q", name)
 			require.Equal(t, "", b.as(1, "ATOM.CALL", name, name, "FROM", name, "DATA", name))
-			id := fmt.Sprintf("%d-1", b.Now()) // the first one is that of coming up
+			id := fmt.Sprintf("%d-1", b.Now()) // the first entry is that of coming up
 			b.do("XADD", "response:"+name, "*", "element", name, "cmd_id", id, "err_code", "0", "data", name, name, name)
 			require.Equal(t, "*12\r\n"+bulk("cmd_id")+bulk(id)+bulk("err_code")+":0\r\n"+bulk("err_str")+"$-1\r\n"+
 				bulk("data")+bulk(name)+
@@ -233,7 +233,7 @@ func TestEntriesOf64MiB(t *testing.T) {
 		b.do("XADD", "stream:e:s", "*", "f", large)
 		b.do("ATOM.STREAMREF", "stream:e:s", "", "r", "0")
 		require.Equal(t, bulk(large), b.do("GET", "r:ser:none:f"))
-		b.do("FLUSHALL") // to compare it all again would take long
+		b.do("FLUSHALL") // comparing everything again would take long
 	})
 }
 

@@ -11,15 +11,14 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file has ATOM.CALL. It does what a caller does by the protocol: it adds an entry to the command stream of an
-// element, and reads the response stream of the caller for the acknowledgement and the response that name this
-// command.
+// This file has ATOM.CALL. It acts as a caller of the protocol: it adds an entry to the command stream of an
+// element, and waits in the caller's response stream for the acknowledgement and the response to this command.
 
-// atomAnonymous is the caller's name if none is given. All who give none share its response stream, which those who
-// answer make and trim; an answer is found by the command's ID, not by the stream that it is in.
+// atomAnonymous is the caller's name if none is given. All anonymous callers share its response stream, which the
+// elements create and trim. An answer is identified by the command's ID, not by its stream.
 var atomAnonymous = []byte("atomredis")
 
-// atomAckTimeout is how long a caller waits for the acknowledgement unless told, in ms.
+// atomAckTimeout is the default time for which a caller waits for the acknowledgement, in ms.
 const atomAckTimeout = 1000
 
 const (
@@ -27,14 +26,14 @@ const (
 	errAckTimeout command.Error = "ERR the element acknowledged the command with a timeout that is not a number of milliseconds"
 )
 
-// atomCall is what a call of ATOM.CALL asks for; views.
+// atomCall has the arguments of ATOM.CALL, as views.
 type atomCall struct {
 	element, command, data, from []byte
 	timeout                      int64 // for the acknowledgement, in ms; 0 is for ever
 	noWait                       bool
 }
 
-// parseAtomCall reads the arguments. If they are wrong it returns an error.
+// parseAtomCall reads the arguments. If they are wrong, it returns an error.
 func parseAtomCall(args [][]byte) (a atomCall, e command.Error) {
 	a = atomCall{element: args[1], command: args[2], from: atomAnonymous, timeout: atomAckTimeout}
 	for o := command.OptionsIn(args[3:]); o.Next(); {
@@ -63,7 +62,8 @@ func parseAtomCall(args [][]byte) (a atomCall, e command.Error) {
 	return a, ""
 }
 
-// atomCallKeys calls fn with the keys that ATOM.CALL uses. Arguments that are wrong are refused before any key is used.
+// atomCallKeys calls fn with the keys that ATOM.CALL uses. It needs no error: wrong arguments are refused before any
+// key is used.
 func atomCallKeys(args [][]byte, fn func(key []byte)) {
 	if a, e := parseAtomCall(args); e == "" {
 		fn(atomKey(keys.Command, a.element))
@@ -78,7 +78,7 @@ func cmdAtomCall(c *command.Ctx) {
 		return
 	}
 	if c.NoBlock && !a.noWait {
-		c.Err(errCallWaits) // nobody would get the answer
+		c.Err(errCallWaits) // no client could get the answer
 		return
 	}
 	p := newPart()
@@ -109,24 +109,24 @@ func cmdAtomCall(c *command.Ctx) {
 	if w.stream != nil {
 		w.last = w.stream.LastID()
 	}
-	// The data need not be kept while the client waits. The names must be: the permission for them is checked again.
+	// While the client waits, the data is not needed. The names are: the permission for them is checked again.
 	c.Args = [][]byte{c.Args[0], a.element, a.command, []byte("FROM"), a.from}
 	c.Block(command.Block{Keys: [][]byte{responses}, OnRemoval: true, Timeout: a.timeout, Try: w.try, Empty: w.missing})
 }
 
-// atomWait is a call whose command has been sent. It belongs to the blocked client: to whoever calls its Try, and
-// afterwards to the client's own goroutine.
+// atomWait is a call whose command has been sent. It belongs to the blocked client: to the goroutine that calls its
+// Try, and afterwards to the client's own goroutine.
 type atomWait struct {
 	element, id []byte // of the command
 	acked       bool
-	timeout     int64           // that runs, in ms: for the acknowledgement, or if that has come for the response
-	stream      *streams.Stream // that was read last
-	last        streams.ID      // of its last entry then
+	timeout     int64           // the present one, in ms: for the acknowledgement, and then for the response
+	stream      *streams.Stream // the last stream that was read
+	last        streams.ID      // its last entry at that time
 }
 
-// try looks through what is new in the response stream, the newest first: one entry as a rule, and the end of a
-// stream is found at once however many calls look there. A stream that has taken the place of the one before may have
-// IDs that the other one had, and is read from its beginning.
+// try reads the new entries of the response stream, the newest first: usually one, and finding the end of a stream
+// is fast even for many calls. A stream that has replaced another may have the same IDs again, so it is read from
+// its beginning.
 func (w *atomWait) try(c *command.Ctx, key []byte) (done bool) {
 	s := peekStream(c, key)
 	if s != w.stream {
@@ -135,13 +135,13 @@ func (w *atomWait) try(c *command.Ctx, key []byte) (done bool) {
 	if s == nil || !w.last.Less(s.LastID()) {
 		return false
 	}
-	start, _ := w.last.Next() // there is a next one: it was added
+	start, _ := w.last.Next() // always exists: a later entry was added
 	w.last = s.LastID()
 	var ack []byte // the timeout of the first acknowledgement
 	s.Range(start, streams.MaxID, true, func(e streams.Entry) bool {
 		timeout, isResponse := w.read(e)
 		switch {
-		case isResponse: // also without an acknowledgement, as the specification answers unsupported commands
+		case isResponse: // even without an acknowledgement, as the specification has it for unsupported commands
 			w.reply(c.W, e)
 			done = true
 		case timeout != nil:
@@ -162,8 +162,8 @@ func (w *atomWait) try(c *command.Ctx, key []byte) (done bool) {
 	return false
 }
 
-// read reports what an entry of the response stream is to this call: its response, or with a timeout that is not nil
-// its acknowledgement.
+// read classifies an entry of the response stream for this call: isResponse for its response; a timeout that is not
+// nil for its acknowledgement.
 func (w *atomWait) read(e streams.Entry) (timeout []byte, isResponse bool) {
 	var byElement, forCommand bool
 	for field, value := range e.Fields() {
@@ -190,11 +190,11 @@ func (w *atomWait) read(e streams.Entry) (timeout []byte, isResponse bool) {
 	return timeout, isResponse
 }
 
-// atomReplyFields are the fields of a response that every reply has, in their order; the others follow as the element
+// atomReplyFields are the fields of a response that every reply has, in order; other fields follow as the element
 // sent them.
 var atomReplyFields = [...]string{"err_code", "err_str", "data"}
 
-// reply writes the response e as a map. What the element left out is null.
+// reply writes the response e as a map. Missing fields are null.
 func (w *atomWait) reply(out *resp.Writer, e streams.Entry) {
 	mark, n := out.Defer(), 1+len(atomReplyFields)
 	out.BulkString("cmd_id")
@@ -234,7 +234,7 @@ func fieldOf(e streams.Entry, name string) (value []byte, ok bool) {
 	return nil, false
 }
 
-// missing writes the error of a call whose time is up.
+// missing writes the error of a call that has timed out.
 func (w *atomWait) missing(out *resp.Writer) {
 	if w.acked {
 		out.Error(fmt.Sprintf("NORESPONSE no response to command %s within %d ms of its acknowledgement", w.id, w.timeout))

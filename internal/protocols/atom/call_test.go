@@ -20,7 +20,7 @@ func (b *atomServer) call(options ...string) (id string) {
 	return strings.Split(reply, "\r\n")[3]
 }
 
-// respond adds an entry to the response stream of anonymous callers.
+// respond adds an entry to the response stream of the anonymous caller.
 func (b *atomServer) respond(fields ...string) {
 	b.t.Helper()
 	require.NotContains(b.t, b.do(append([]string{"XADD", "response:atomredis", "*"}, fields...)...), "-ERR")
@@ -30,7 +30,7 @@ func (b *atomServer) ack(id, timeout string) {
 	b.respond("element", "e", "cmd_id", id, "timeout", timeout)
 }
 
-// done is the reply to a call whose response had only the fields that it needs.
+// done is the reply to a call whose response has only the required fields.
 func done(id string) string {
 	return "*10\r\n" + bulk("cmd_id") + bulk(id) + bulk("err_code") + ":0\r\n" + bulk("err_str") + "$-1\r\n" +
 		bulk("data") + "$-1\r\n" + bulk("element") + bulk("e")
@@ -228,7 +228,7 @@ func TestCallSurvivesTheRemovalOfTheResponseStream(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onElement(t, func(t *testing.T, b *atomServer) {
 				for range 5 {
-					b.respond("some", "entry") // its IDs are behind those that come after the removal within this millisecond
+					b.respond("some", "entry") // its ID is larger than those after the removal in the same millisecond
 				}
 				id := b.call()
 				remove(b)

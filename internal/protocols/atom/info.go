@@ -9,20 +9,20 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file has ATOM.INFO, which tells what can be known of an element from its keys and its connections.
+// This file has ATOM.INFO, which describes an element from its keys and its connections.
 
-// atomGoneAfter is after how many ms without a sign of life an element counts as gone if nobody is connected for it.
+// atomGoneAfter is the time in ms without a sign of life after which an element without connections counts as gone.
 const atomGoneAfter = 10_000
 
-// atomElement is what is known of an element.
+// atomElement is the known state of an element.
 type atomElement struct {
 	commands, responses *streams.Stream // nil if there is none
-	group               *streams.Group  // that shares out the commands; nil if there is none
-	language, version   []byte          // nil if it has not said, or if that was trimmed; views
-	cameUp              int64           // when it wrote its first entries, in ms since 1970; 0 if that is not known
+	group               *streams.Group  // the group that distributes the commands; nil if missing
+	language, version   []byte          // views; nil if not sent, or trimmed
+	cameUp              int64           // time of its first entries, in ms since 1970; 0 if unknown
 	data                []atomStream
 	connections         int
-	instances           []byte // as its counter says; nil if there is none
+	instances           []byte // the value of its counter; nil if missing
 }
 
 // atomStream is a data stream.
@@ -75,7 +75,7 @@ func cmdAtomInfo(c *command.Ctx) {
 	}
 }
 
-// atomElement looks an element up. exists is false if it has neither a command nor a response stream.
+// findAtomElement looks an element up. exists is false if it has neither a command nor a response stream.
 func findAtomElement(c *command.Ctx, name []byte) (e atomElement, exists bool) {
 	commands := atomKey(keys.Command, name)
 	e.commands, e.responses = peekStream(c, commands), peekStream(c, atomKey(keys.Response, name))
@@ -98,7 +98,7 @@ func findAtomElement(c *command.Ctx, name []byte) (e atomElement, exists bool) {
 	return e, true
 }
 
-// introduce reads what the element wrote at the beginning of one of its streams when it came up.
+// introduce reads the entry that the element wrote at the beginning of one of its streams when it came up.
 func (e *atomElement) introduce(s *streams.Stream) {
 	if s == nil {
 		return
@@ -114,8 +114,7 @@ func (e *atomElement) introduce(s *streams.Stream) {
 	}
 }
 
-// atomConnections counts the clients that are connected for an element: those that bear its name, and those that wait
-// for its commands.
+// atomConnections counts the clients of an element: those with its name, and those that wait for its commands.
 func atomConnections(c *command.Ctx, name string, commands []byte) int {
 	waiters := map[*engine.Waiter]bool{}
 	c.G.EachWaiter(c.DB, commands, func(w *engine.Waiter) { waiters[w] = true })
@@ -130,8 +129,8 @@ func atomConnections(c *command.Ctx, name string, commands []byte) int {
 	return n
 }
 
-// lastSeen returns when the element last did something that its streams show, in ms since 1970: it came up, wrote
-// data, or was given a command. What others write, commands and responses, is no sign of its life.
+// lastSeen returns the time of the element's last sign of life in its streams, in ms since 1970: it came up, wrote
+// data, or got a command. Entries of others, commands and responses, do not count.
 func (e *atomElement) lastSeen() int64 {
 	at := e.cameUp
 	for _, d := range e.data {
@@ -145,8 +144,8 @@ func (e *atomElement) lastSeen() int64 {
 	return at
 }
 
-// backlog returns how many commands the element has still to do: those that its group was not given yet, and those
-// that are pending there. Without a group nobody knows what was read, and every command counts that is in the stream.
+// backlog returns the number of unfinished commands: those that its group has not read, and those that are pending
+// there. Without a group it is unknown what was read, so every command in the stream counts.
 func (e *atomElement) backlog() int {
 	if e.commands == nil {
 		return 0
@@ -168,7 +167,7 @@ func (e *atomElement) backlog() int {
 	return n
 }
 
-// writeConsumers writes the pairs that tell of those who serve the commands.
+// writeConsumers writes the pairs about the consumers of the commands.
 func (e *atomElement) writeConsumers(c *command.Ctx) {
 	w := c.W
 	w.BulkString("pending")
@@ -191,7 +190,7 @@ func (e *atomElement) writeConsumers(c *command.Ctx) {
 	}
 }
 
-// writeStreamSize writes the length and the last ID of a stream, or null if there is none.
+// writeStreamSize writes the length and the last ID of a stream, or null if it is missing.
 func writeStreamSize(w *resp.Writer, s *streams.Stream) {
 	if s == nil {
 		w.Null()

@@ -12,32 +12,32 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file has ATOM.NEXT and ATOM.RESPOND, with which an element serves commands. They do what a command loop does
-// by the protocol: it reads the command stream as a consumer of the element's group, acknowledges each command in the
-// caller's response stream, writes the response there, and says in the group that the command has been done.
+// This file has ATOM.NEXT and ATOM.RESPOND, with which an element serves commands. They act as a command loop of the
+// protocol, which reads the command stream as a consumer of the element's group, acknowledges each command in the
+// caller's response stream, writes the response there, and acknowledges the entry in the group.
 
-// atomResponseTimeout is how long callers wait for a response unless the element says otherwise, in ms.
+// atomResponseTimeout is the default time for which callers wait for a response, in ms.
 const atomResponseTimeout = 1000
 
 // atomNoAck stands for the timeout of an acknowledgement that is not written.
 const atomNoAck = -1
 
-// Errors of a client whose stream or group goes while it waits for a command, in the words of Redis 7.0.
+// Errors if the stream or group is removed while a client waits for a command, as in Redis 7.0.
 const (
 	errStreamGone command.Error = "UNBLOCKED the stream key no longer exists"
 	errGroupGone  command.Error = "NOGROUP the consumer group this client was blocked on no longer exists"
 )
 
-// atomNext is what a call of ATOM.NEXT asks for; views.
+// atomNext has the arguments of ATOM.NEXT, as views.
 type atomNext struct {
 	element, consumer []byte
-	timeout           int64    // for a command to come, in ms; 0 is for ever
-	noMake            bool     // a group that is missing is not made
-	ack               int64    // that acknowledgements name, in ms, or atomNoAck
-	acks              [][]byte // pairs of a command and the timeout for it that counts instead of ack
+	timeout           int64    // for a command, in ms; 0 is for ever
+	noMake            bool     // a missing group is not created
+	ack               int64    // timeout in acknowledgements, in ms, or atomNoAck
+	acks              [][]byte // pairs of a command and its timeout in place of ack
 }
 
-// parseAtomNext reads the arguments. If they are wrong it returns an error.
+// parseAtomNext reads the arguments. If they are wrong, it returns an error.
 func parseAtomNext(args [][]byte) (n atomNext, e command.Error) {
 	n = atomNext{element: args[1], consumer: args[1], ack: atomResponseTimeout}
 	for o := command.OptionsIn(args[2:]); o.Next() && e == ""; {
@@ -116,14 +116,14 @@ func cmdAtomNext(c *command.Ctx) {
 	if n.take(c, stream, stream.Stream().Group(group)) {
 		return
 	}
-	// The response stream for the acknowledgement is known only when there is a command.
+	// All shards, because the response stream for the acknowledgement follows from the command.
 	c.Block(command.Block{Keys: [][]byte{key}, Shards: engine.AllShards, OnRemoval: true, Timeout: n.timeout,
 		Try:   tryAtomNext,
 		Empty: (*resp.Writer).Null})
 }
 
-// makeAtomGroup makes the group of an element, and the stream if need be. It begins with the first command that was
-// sent since the element came up; if the entry is gone with which it did, at the end.
+// makeAtomGroup creates the group of an element, and the stream if needed. The group begins after the entry with
+// which the element came up, or at the end if that entry is gone.
 func makeAtomGroup(c *command.Ctx, key, group []byte) *engine.Entry {
 	var after streams.ID
 	if s := peekStream(c, key); s != nil {
@@ -146,9 +146,9 @@ func makeAtomGroup(c *command.Ctx, key, group []byte) *engine.Entry {
 	return c.G.Write(c.DB, key)
 }
 
-// tryAtomNext is what a client that waits for a command tries when the stream has changed.
+// tryAtomNext is the Try of a client that waits for a command.
 func tryAtomNext(c *command.Ctx, key []byte) bool {
-	n, _ := parseAtomNext(c.Args) // they have been read before
+	n, _ := parseAtomNext(c.Args) // valid: they were read before
 	stream := c.G.Write(c.DB, key)
 	if stream == nil || stream.Type() != engine.Stream {
 		c.Err(errStreamGone)
@@ -164,9 +164,9 @@ func tryAtomNext(c *command.Ctx, key []byte) bool {
 	return n.take(c, stream, g)
 }
 
-// take hands out the next command, if there is one, and reports whether it has. What cannot be answered is passed
-// over: the entries with which elements come up, and commands that name no caller or one whose response stream cannot
-// be written.
+// take hands out the next command, if there is one, and reports whether it has. It skips entries that cannot be
+// answered: those with which elements come up, and commands without a caller or with one whose response stream
+// cannot be written.
 func (n *atomNext) take(c *command.Ctx, e *engine.Entry, g *streams.Group) bool {
 	s, now := e.Stream(), c.Now()
 	key, group := []byte(e.Key()), []byte(g.Name)
@@ -191,7 +191,7 @@ func (n *atomNext) take(c *command.Ctx, e *engine.Entry, g *streams.Group) bool 
 	}
 }
 
-// The words of commands that are journalled for those in this file.
+// Words of journalled commands.
 var (
 	xreadgroupWord = []byte("XREADGROUP")
 	groupWord      = []byte("GROUP")
@@ -215,8 +215,8 @@ var (
 	atomCmdField     = []byte("cmd")
 )
 
-// handOut acknowledges the command in an entry and writes it as a map. It reports false, and has done nothing, if the
-// caller cannot be told anything.
+// handOut acknowledges the command in an entry and writes it as a map. If it cannot write to the caller, it does
+// nothing and returns false.
 func (n *atomNext) handOut(c *command.Ctx, entry streams.Entry) bool {
 	caller, _ := fieldOf(entry, "element")
 	if len(caller) == 0 {
@@ -269,12 +269,12 @@ func (n *atomNext) handOut(c *command.Ctx, entry streams.Entry) bool {
 	return true
 }
 
-// atomResponse is what a call of ATOM.RESPOND says; views.
+// atomResponse has the arguments of ATOM.RESPOND, as views.
 type atomResponse struct {
 	element, id, caller, command, data, ser, errCode, errText []byte
 }
 
-// parseAtomRespond reads the arguments but for the ID of the command. If they are wrong it returns an error.
+// parseAtomRespond reads the arguments except the ID of the command. If they are wrong, it returns an error.
 func parseAtomRespond(args [][]byte) (r atomResponse, e command.Error) {
 	r = atomResponse{element: args[1], id: args[2], caller: args[3], ser: noneWord, errCode: zeroWord}
 	for o := command.OptionsIn(args[4:]); o.Next(); {
@@ -300,8 +300,8 @@ func parseAtomRespond(args [][]byte) (r atomResponse, e command.Error) {
 	return r, ""
 }
 
-// atomRespondKeys calls fn with the keys that ATOM.RESPOND uses. Arguments that are wrong are refused before any key
-// is used.
+// atomRespondKeys calls fn with the keys that ATOM.RESPOND uses. It needs no error: wrong arguments are refused
+// before any key is used.
 func atomRespondKeys(args [][]byte, fn func(key []byte)) {
 	if r, e := parseAtomRespond(args); e == "" {
 		fn(atomKey(keys.Command, r.element))
@@ -326,7 +326,7 @@ func cmdAtomRespond(c *command.Ctx) {
 		c.Err(command.ErrWrongType)
 		return
 	}
-	id := p.id(parsed) // the caller compares it with what it got
+	id := p.id(parsed) // in the form that the caller knows, which compares it
 	reply := addAtomEntry(c, p, p.join(keys.Response, r.caller), atomDataField, r.data, atomSerField, r.ser,
 		atomErrCodeField, r.errCode,
 		atomErrStrField, r.errText, atomCmdIDField, id, atomElementField, r.element, atomCmdField, r.command)

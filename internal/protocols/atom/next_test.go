@@ -25,14 +25,14 @@ func (b *atomServer) send(fields ...string) (id string) {
 	return reply[len("$15\r\n") : len(reply)-len("\r\n")]
 }
 
-// handed is the reply to ATOM.NEXT with a command that has no data, and with the acknowledgement as it is encoded.
+// handed is the reply to ATOM.NEXT with a command without data, and an encoded acknowledgement.
 func handed(id, caller, command, ack string) string {
 	return "*12\r\n" + bulk("cmd_id") + bulk(id) + bulk("element") + bulk(caller) + bulk("cmd") + bulk(command) +
 		bulk("data") + "$-1\r\n" +
 		bulk("ack") + ack + bulk("raw") + "*0\r\n"
 }
 
-// pending returns how many commands of the element e have been handed out and not been done.
+// pending returns the number of commands of the element e that were handed out and are unfinished.
 func (b *atomServer) pending() string {
 	return b.do("XPENDING", "command:e", "command_consumer_group:e")[:len("*4\r\n:0")]
 }
@@ -94,7 +94,7 @@ func TestNextRepliesWithAMapOfEverythingInTheCommand(t *testing.T) {
 func TestNextAcknowledgesAsItIsTold(t *testing.T) {
 	for _, tc := range []struct {
 		options []string
-		want    string // the timeout; "" if there is no acknowledgement
+		want    string // the timeout; "" without an acknowledgement
 	}{
 		{nil, "1000"},
 		{[]string{"ACK", "70"}, "70"},
@@ -399,7 +399,7 @@ func TestServingWithStrangeNames(t *testing.T) {
 			b.comeUp(name)
 			require.Equal(t, "", b.as(1, "ATOM.NEXT", name, "CONSUMER", name, "ACK", "NO", "ACKFOR", name, "5"))
 			require.Equal(t, "", b.as(2, "ATOM.CALL", name, name, "FROM", name, "DATA", name))
-			id := fmt.Sprintf("%d-1", b.Now()) // the first one is that of coming up
+			id := fmt.Sprintf("%d-1", b.Now()) // the first entry is that of coming up
 			require.Equal(t, "*12\r\n"+bulk("cmd_id")+bulk(id)+bulk("element")+bulk(name)+bulk("cmd")+bulk(name)+bulk("data")+
 				bulk(name)+
 				bulk("ack")+":5\r\n"+bulk("raw")+"*0\r\n", b.answer(1), "%q", name)

@@ -1,6 +1,6 @@
-// Package due calls protocols when something of theirs is due: messages or tasks that were handed out for some time and
-// have to go back. When that is stands in the keys themselves, so that a restart forgets nothing; this package only
-// knows where to look next.
+// Package due calls protocols when a deadline of theirs has passed, such as that of a message or task that was
+// handed out for some time. The deadlines are in the keys themselves, so they survive a restart; this package only
+// knows which key to check next.
 package due
 
 import (
@@ -13,13 +13,13 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// ID names what has deadlines: a database, and a key in it.
+// ID names a key with deadlines: its database and its name.
 type ID struct {
 	DB  int
 	Key string
 }
 
-// Schedule knows when to look after what. Its lock is taken last.
+// Schedule knows which item to check when. Its lock is taken last.
 type Schedule struct {
 	host   command.Host
 	look   func(id ID, now int64)
@@ -28,17 +28,17 @@ type Schedule struct {
 	mu      sync.Mutex
 	items   map[ID]*item
 	due     expiry.Index[*item]
-	timer   engine.Timer // fires at armed; nil if there is none
+	timer   engine.Timer // fires at armed; nil without a timer
 	armed   int64        // ms since 1970
 	closed  bool
-	finding bool           // there may be something stored of which nothing is known
+	finding bool           // there may be stored items that the schedule does not know
 	running sync.WaitGroup // timers that will fire or have fired and not finished
 }
 
-// item is something that will be due.
+// item is an ID with a future deadline.
 type item struct {
 	ID
-	earliest int64 // it is not due before, in ms since 1970
+	earliest int64 // no deadline is earlier; ms since 1970
 	slot     int
 }
 
@@ -48,14 +48,15 @@ func (i *item) SetSlot(slot int) { i.slot = slot }
 // Slot implements expiry.Item.
 func (i *item) Slot() int { return i.slot }
 
-// Start prepares a schedule. look is called, with no guard held, when an item is due; it is forgotten then, and noted
-// again if it will be due another time. stored reports whether an entry has deadlines, and the key of its ID.
+// Start prepares a schedule. look is called, with no guard held, when an item is due. The item is then removed; look
+// must note it again if it has further deadlines. stored reports whether an entry has deadlines, and the key of its
+// ID.
 func (s *Schedule) Start(h command.Host, look func(id ID, now int64), stored func(e *engine.Entry) (key string, ok bool)) {
 	s.host, s.look, s.stored = h, look, stored
 	s.items = map[ID]*item{}
 }
 
-// Close ends the timer and waits for what it has begun.
+// Close stops the timer and waits for running calls.
 func (s *Schedule) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -64,7 +65,7 @@ func (s *Schedule) Close() {
 	s.running.Wait()
 }
 
-// Note says that an item will be due at a time, in ms since 1970, or before.
+// Note records that an item will be due at a time, in ms since 1970, or earlier.
 func (s *Schedule) Note(id ID, at int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +79,7 @@ func (s *Schedule) Note(id ID, at int64) {
 	s.arm()
 }
 
-// Earliest returns a time before which the item is not due, in ms since 1970; 0 if nothing is known.
+// Earliest returns a time before which the item is not due, in ms since 1970; 0 if the item is unknown.
 func (s *Schedule) Earliest(id ID) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +89,7 @@ func (s *Schedule) Earliest(id ID) int64 {
 	return 0
 }
 
-// Forget says that nothing that was noted of the item is due any more.
+// Forget removes an item that has no deadlines any more.
 func (s *Schedule) Forget(id ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +99,7 @@ func (s *Schedule) Forget(id ID) {
 	}
 }
 
-// arm makes sure that the timer fires when the next item is due. mu must be locked.
+// arm sets the timer to the deadline of the next item. mu must be locked.
 func (s *Schedule) arm() {
 	now := s.host.Keyspace().Now()
 	_, at, ok := s.due.Min()
@@ -118,7 +119,7 @@ func (s *Schedule) arm() {
 	})
 }
 
-// maxSleep in ms keeps far deadlines within a Duration.
+// maxSleep in ms limits the timer, so that far deadlines fit into a Duration.
 const maxSleep = int64(time.Hour / time.Millisecond)
 
 // disarm stops the timer. mu must be locked.
@@ -129,7 +130,7 @@ func (s *Schedule) disarm() {
 	s.timer = nil
 }
 
-// fire looks after the items that are due.
+// fire calls look for the items that are due.
 func (s *Schedule) fire() {
 	s.mu.Lock()
 	s.timer = nil
@@ -154,14 +155,15 @@ func (s *Schedule) fire() {
 	}
 }
 
-// After a start, there may be something stored of which nothing is known. It is looked for once all keys are in memory.
+// After a start, there may be stored items that the schedule does not know. It searches for them once all keys are
+// in memory.
 
 const (
-	findEvery = 100  // ms between looks whether the keys are in memory
-	findBatch = 1000 // keys that are looked at under one guard
+	findEvery = 100  // ms between checks whether the keys are in memory
+	findBatch = 1000 // keys that are checked under one guard
 )
 
-// FindStored has items looked for that were there before the start.
+// FindStored searches in the background for items from before the start.
 func (s *Schedule) FindStored() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,14 +171,14 @@ func (s *Schedule) FindStored() {
 	s.arm()
 }
 
-// Found reports whether all has been looked at that was there when FindStored was called last.
+// Found reports whether the search of the last FindStored is complete.
 func (s *Schedule) Found() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.finding
 }
 
-// find looks for stored items, a piece of the keyspace at a time, and reports whether it could.
+// find searches the keyspace for stored items, in pieces, and reports whether it could.
 func (s *Schedule) find() bool {
 	ks := s.host.Keyspace()
 	if s.host.Loading() {
@@ -207,8 +209,8 @@ func (s *Schedule) isClosed() bool {
 	return s.closed
 }
 
-// Under calls fn with a Ctx that has a guard of its own over some shards, on behalf of no client; not while the server
-// follows a master, which does it. If a value cannot be read everything stays as it is. No guard may be held.
+// Under calls fn with a Ctx without a client, under its own guard over some shards. It does nothing while the server
+// follows a master, which does the work. If a value cannot be read, nothing changes. No guard may be held.
 func Under(h command.Host, id ID, shards uint64, now int64, fn func(c *command.Ctx)) {
 	var g engine.Guard
 	g.Lock(h.Keyspace(), shards, now)
@@ -218,7 +220,7 @@ func Under(h command.Host, id ID, shards uint64, now int64, fn func(c *command.C
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			h.Log().Error("cannot look after what is due", "key", id.Key, "panic", p, "stack", string(debug.Stack()))
+			h.Log().Error("cannot handle a deadline", "key", id.Key, "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
 	fn(&command.Ctx{G: &g, DB: id.DB, Host: h, NoBlock: true})

@@ -11,8 +11,8 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/servertest"
 )
 
-// start returns a schedule, and a function that tells what was looked at since it was called last, and when. Lists have
-// deadlines.
+// start returns a schedule, and a function that returns the calls of look since its last call, with their times. In
+// this test lists have deadlines.
 func start(t *testing.T, b *servertest.Stepped) (s *due.Schedule, looked func() []string) {
 	s = &due.Schedule{}
 	var list []string
@@ -34,7 +34,7 @@ func TestItemsAreLookedAtOnceWhenTheyAreDue(t *testing.T) {
 	s.Note(due.ID{DB: 1, Key: "early"}, at(10))
 	s.Note(due.ID{DB: 0, Key: "earlier"}, at(40))
 	s.Note(due.ID{DB: 0, Key: "earlier"}, at(20))
-	s.Note(due.ID{DB: 0, Key: "earlier"}, at(50)) // which changes nothing
+	s.Note(due.ID{DB: 0, Key: "earlier"}, at(50)) // changes nothing
 	s.Note(due.ID{DB: 0, Key: "gone"}, at(10))
 	require.Equal(t, at(20), s.Earliest(due.ID{DB: 0, Key: "earlier"}))
 	s.Forget(due.ID{DB: 0, Key: "gone"})
@@ -50,7 +50,7 @@ func TestItemsAreLookedAtOnceWhenTheyAreDue(t *testing.T) {
 	require.Equal(t, []string{"0 earlier +20"}, looked())
 	b.Pass(1000)
 	require.Len(t, looked(), 1)
-	s.Note(due.ID{DB: 0, Key: "late"}, at(5000)) // once more
+	s.Note(due.ID{DB: 0, Key: "late"}, at(5000)) // a second time
 	b.Pass(5000)
 	require.Len(t, looked(), 1)
 	s.Note(due.ID{DB: 0, Key: "never"}, at(20_000))

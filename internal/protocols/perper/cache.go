@@ -16,7 +16,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// The keys that all caches have together.
+// The keys that all caches share.
 var (
 	cachesKey    = []byte(keys.Caches)
 	typesKey     = []byte(keys.Types)
@@ -41,18 +41,17 @@ var suffixes = [numberOfKeys]string{configKey: keys.Config, orderKey: keys.Order
 var types = [numberOfKeys]engine.Type{valuesKey: engine.Hash, configKey: engine.String, orderKey: engine.ZSet,
 	insertedKey: engine.ZSet, expiresKey: engine.ZSet}
 
-// cache is a cache under a guard that holds all its keys. The keys and values that its methods take and give are
-// encoded.
+// cache is a cache under a guard that holds all its keys. Its methods take and return encoded keys and values.
 type cache struct {
 	c     *command.Ctx
 	name  []byte
 	names *[numberOfKeys][]byte
-	// channel gets the changes; nil without subscribers.
+	// channel is the channel for changes; nil without subscribers.
 	channel []byte
-	items   []byte // the channel of new items, once there is one
-	asked   bool   // whether anybody listens
+	items   []byte // the channel of new items; nil before the first
+	asked   bool   // subscribers were looked up
 	message []byte // the last event; reused
-	// expiry is how long entries stay; nil as long as nobody has asked.
+	// expiry is the expiry policy; nil until it is read.
 	expiry *binary.Expiry
 }
 
@@ -73,18 +72,18 @@ func namesOf(name []byte) *[numberOfKeys][]byte {
 	return all
 }
 
-// keysOf is the DerivedKeys of commands on a cache, which is their first argument.
+// keysOf is the DerivedKeys of commands whose first argument is a cache.
 func keysOf(args [][]byte, fn func(key []byte)) {
 	for _, k := range namesOf(args[1]) {
 		fn(k)
 	}
 	if isFabric(args[1]) {
-		fn(typesKey) // their changes are read
+		fn(typesKey) // their changes need the types
 	}
 }
 
-// shownKeysOf is keysOf for commands whose replies have objects, unless they end with RAW: the names of their types are
-// read too. Options begin at args[n], before which a key may be called RAW.
+// shownKeysOf is keysOf for commands whose replies have objects. Unless they end with RAW, the names of types are
+// read too. Options begin at args[n]; a key before it may be the word RAW.
 func shownKeysOf(n int) func(args [][]byte, fn func(key []byte)) {
 	return func(args [][]byte, fn func(key []byte)) {
 		keysOf(args, fn)
@@ -100,13 +99,13 @@ func shownKeysOfMany(args [][]byte, fn func(key []byte)) {
 	shownKeysOf(3+int(min(max(n, 0), int64(len(args)))))(args, fn)
 }
 
-// directoryKeysOf is keysOf for commands that create and destroy caches.
+// directoryKeysOf is keysOf for commands that create or destroy a cache.
 func directoryKeysOf(args [][]byte, fn func(key []byte)) {
 	keysOf(args, fn)
 	fn(cachesKey)
 }
 
-// typesFit reports whether all keys have the types that they must have. If not an error is written.
+// typesFit reports whether all keys have the right types. If not, it writes an error.
 func (ca *cache) typesFit() bool {
 	for k, name := range ca.names {
 		if !effect.Is(ca.c, name, types[k]) {
@@ -116,10 +115,10 @@ func (ca *cache) typesFit() bool {
 	return true
 }
 
-// exists reports whether there is the cache.
+// exists reports whether the cache exists.
 func (ca *cache) exists() bool { return ca.c.G.Peek(ca.c.DB, ca.names[configKey]) != nil }
 
-// check reports whether there is the cache and can be used. If not an error is written.
+// check reports whether the cache exists and can be used. If not, it writes an error.
 func (ca *cache) check() bool {
 	if !ca.typesFit() {
 		return false
@@ -131,8 +130,8 @@ func (ca *cache) check() bool {
 	return true
 }
 
-// create makes the cache, which must not exist, with the configuration as it came. It returns an error if another cache
-// has its id.
+// create creates the cache, which must not exist, with the configuration as received. It returns an error if another
+// cache has its id.
 func (ca *cache) create(config []byte) command.Error {
 	id := strconv.AppendInt(nil, int64(binary.Hash(string(ca.name))), 10)
 	if other, ok := effect.HGet(ca.c, cachesKey, id); ok && !bytes.Equal(other, ca.name) {
@@ -158,7 +157,7 @@ func (ca *cache) destroy() {
 	ca.tell(event.Destroyed, nil, nil, nil)
 }
 
-// config returns the configuration as it came, empty if there came none.
+// config returns the configuration as received, empty without one.
 func (ca *cache) config() []byte {
 	if e := ca.c.G.Peek(ca.c.DB, ca.names[configKey]); e != nil && e.Type() == engine.String {
 		return e.Bytes()
@@ -166,10 +165,10 @@ func (ca *cache) config() []byte {
 	return nil
 }
 
-// len returns how many keys there are.
+// len returns the number of keys.
 func (ca *cache) len() int { return effect.HLen(ca.c, ca.names[valuesKey]) }
 
-// get returns the value of a key, valid until the cache changes; ok is false if there is none.
+// get returns the value of a key, valid until the cache changes; ok is false if the key is missing.
 func (ca *cache) get(k []byte) (v []byte, ok bool) {
 	if ca.overdue(k) {
 		return nil, false
@@ -177,7 +176,7 @@ func (ca *cache) get(k []byte) (v []byte, ok bool) {
 	return effect.HGet(ca.c, ca.names[valuesKey], k)
 }
 
-// put sets the value of a key and tells it.
+// put sets the value of a key and sends the event.
 func (ca *cache) put(k, v []byte) {
 	ca.expireOverdue(k)
 	ca.changing()
@@ -206,13 +205,13 @@ func (ca *cache) put(k, v []byte) {
 	ca.stay(k, ca.stays().Created)
 }
 
-// remove removes a key and tells it. It reports whether there was one.
+// remove removes a key and sends the event. It reports whether the key existed.
 func (ca *cache) remove(k []byte) bool {
 	ca.expireOverdue(k)
 	return ca.drop(k, event.Removed)
 }
 
-// drop removes a key and tells it as a kind of event. It reports whether there was one.
+// drop removes a key and sends an event of a kind. It reports whether the key existed.
 func (ca *cache) drop(k []byte, kind event.Kind) bool {
 	ca.changing()
 	old, had := effect.HGet(ca.c, ca.names[valuesKey], k)
@@ -233,7 +232,7 @@ func (ca *cache) drop(k []byte, kind event.Kind) bool {
 	return true
 }
 
-// clear removes everything that is in the cache, and returns how many keys that were.
+// clear removes all keys of the cache, and returns their number.
 func (ca *cache) clear() int {
 	n := ca.len()
 	if n == 0 {
@@ -255,8 +254,8 @@ func (ca *cache) clear() int {
 	return n
 }
 
-// ordered calls fn with the keys that are longs from from to to, both included, in order or in reverse, until fn
-// returns false or there were most of them; a negative most is no limit. fn must not change the cache.
+// ordered calls fn with the keys that are longs between from and to, both included, in order or in reverse, until fn
+// returns false or after most keys; a negative most is no limit. fn must not change the cache.
 func (ca *cache) ordered(from, to int64, reverse bool, most int, fn func(n int64) bool) {
 	z := effect.ZSet(ca.c, ca.names[orderKey])
 	if z == nil {
@@ -267,8 +266,8 @@ func (ca *cache) ordered(from, to int64, reverse bool, most int, fn func(n int64
 	z.RangeByLex(r, reverse, 0, most, longs(fn))
 }
 
-// oldest calls fn with the keys that are longs in the order in which they came, until fn returns false or there were
-// most of them; a negative most is no limit. fn must not change the cache.
+// oldest calls fn with the keys that are longs in order of insertion, until fn returns false or after most keys; a
+// negative most is no limit. fn must not change the cache.
 func (ca *cache) oldest(most int, fn func(n int64) bool) {
 	z := effect.ZSet(ca.c, ca.names[insertedKey])
 	if z == nil || most == 0 {
@@ -281,7 +280,7 @@ func (ca *cache) oldest(most int, fn func(n int64) bool) {
 	z.RangeByRank(0, last, false, longs(fn))
 }
 
-// longs calls fn for members of Order and Inserted. What is none is passed over.
+// longs returns a function that calls fn with members of Order and Inserted, and skips invalid ones.
 func longs(fn func(n int64) bool) func(member []byte, _ float64) bool {
 	return func(member []byte, _ float64) bool {
 		n, ok := keys.FromOrder(member)
@@ -289,7 +288,7 @@ func longs(fn func(n int64) bool) func(member []byte, _ float64) bool {
 	}
 }
 
-// heard reports whether anybody may hear of changes.
+// heard reports whether there may be subscribers to changes.
 func (ca *cache) heard() bool {
 	if !ca.asked {
 		if ca.asked = true; feed.Heard(ca.c) {
@@ -299,7 +298,7 @@ func (ca *cache) heard() bool {
 	return ca.channel != nil
 }
 
-// watched reports whether anybody may hear of changes, or they mean something.
+// watched reports whether there may be subscribers to changes, or the Fabric uses them.
 func (ca *cache) watched() bool { return ca.heard() || isFabric(ca.name) }
 
 // changing must be called before the cache is changed.
@@ -309,7 +308,7 @@ func (ca *cache) changing() {
 	}
 }
 
-// changed tells of a change that was made: of a key with its new value and the one before.
+// changed reports a change that was made: a key with its new and its old value.
 func (ca *cache) changed(kind event.Kind, k, value, old []byte) {
 	if isFabric(ca.name) {
 		fabricOf(ca.c.Host).changed(ca.c, ca.name, k, value, old)
@@ -317,7 +316,7 @@ func (ca *cache) changed(kind event.Kind, k, value, old []byte) {
 	ca.tell(kind, k, value, old)
 }
 
-// tellItem tells that there is a new key that is a long.
+// tellItem publishes a new key that is a long.
 func (ca *cache) tellItem(n int64) {
 	if !ca.heard() {
 		return
@@ -329,7 +328,7 @@ func (ca *cache) tellItem(n int64) {
 	feed.Send(ca.c, ca.items, ca.message)
 }
 
-// tell sends an event.
+// tell publishes an event.
 func (ca *cache) tell(kind event.Kind, k, value, old []byte) {
 	if !ca.heard() {
 		return
@@ -339,7 +338,7 @@ func (ca *cache) tell(kind event.Kind, k, value, old []byte) {
 	feed.Send(ca.c, ca.channel, ca.message)
 }
 
-// registered tells what is registered of types, for a guard that holds their key.
+// registered returns the registered types. The guard must hold their key.
 func registered(c *command.Ctx) binary.Types {
 	known := map[int32]*binary.Type{}
 	return func(id int32) *binary.Type {

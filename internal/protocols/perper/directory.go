@@ -12,9 +12,9 @@ import (
 	"github.com/atomredis/atomredis/internal/protocols/perper/binary"
 )
 
-// This file has the commands on caches as a whole, and on the types that are registered.
+// This file has the commands on whole caches, and on registered types.
 
-// create replies with 1, or 0 if there is the cache already and IFMISSING is given.
+// create replies with 1, or with 0 if the cache exists and IFMISSING is given.
 func create(c *command.Ctx) {
 	ifMissing, config, expiry := false, []byte{}, (*binary.Expiry)(nil)
 	for o := c.Options(2); o.Next(); {
@@ -82,7 +82,7 @@ func listCaches(c *command.Ctx) {
 	}
 }
 
-// id32 reads a number of 32 bits; if it is none an error is written and ok is false.
+// id32 reads a number of 32 bits; if it is invalid, it writes an error and ok is false.
 func id32(c *command.Ctx, arg []byte) (field []byte, ok bool) {
 	n, err := strconv.ParseInt(string(arg), 10, 32)
 	if err != nil {
@@ -118,7 +118,7 @@ func showConfig(c *command.Ctx) {
 
 const errType command.Error = "BADTYPE not the definition of a type"
 
-// putType merges a definition into what is known of the type.
+// putType merges a definition into the registered type.
 func putType(c *command.Ctx) {
 	t, err := binary.ParseType(c.Args[1])
 	if err != nil {
@@ -135,7 +135,7 @@ func putType(c *command.Ctx) {
 	c.W.OK()
 }
 
-// register adds a definition to what is known of the type.
+// register merges a definition into the registered type.
 func register(c *command.Ctx, t *binary.Type) error {
 	id := strconv.AppendInt(nil, int64(t.ID), 10)
 	stored, has := effect.HGet(c, typesKey, id)
@@ -159,7 +159,7 @@ func codeName(code int32) string {
 	return strconv.Itoa(int(code))
 }
 
-// showType takes an id or a name, of which the id follows.
+// showType accepts an id or a name, which determines the id.
 func showType(c *command.Ctx) {
 	raw := len(c.Args) == 3 && command.EqualFold(c.Args[2], rawWord)
 	if len(c.Args) > 2 && !raw {
@@ -224,8 +224,8 @@ func listTypes(c *command.Ctx) {
 	}
 }
 
-// nameField returns the field of TypeNames for a platform and an id, its arguments; if one is no number an error is
-// written and ok is false.
+// nameField returns the field of TypeNames for the arguments, a platform and an id; if one is no number, it writes
+// an error and ok is false.
 func nameField(c *command.Ctx) (field []byte, ok bool) {
 	platform, ok := c.IntIn(c.Args[1], 0, 255, command.ErrOutOfRange)
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/atomredis/atomredis/internal/protocols/perper/binary"
 )
 
-// This file has the commands on executions: what agents are called to do.
+// This file has the commands on executions, the calls of agents.
 
 func init() { command.Register(executionCommands) }
 
@@ -45,13 +45,13 @@ var executionCommands = []*command.Command{
 // executionKeysOf is the DerivedKeys of commands on executions.
 func executionKeysOf(_ [][]byte, fn func(key []byte)) { fabricKeys(executionsCache, fn) }
 
-// calledKeysOf is that of PERPER.CALL, which creates the cache and registers the type.
+// calledKeysOf is the DerivedKeys of PERPER.CALL, which creates the cache and registers the type.
 func calledKeysOf(_ [][]byte, fn func(key []byte)) {
 	fabricKeys(executionsCache, fn)
 	fn(cachesKey)
 }
 
-// fabricKeys calls fn with the keys of a cache that is to be read.
+// fabricKeys calls fn with the keys for reading a cache.
 func fabricKeys(cache []byte, fn func(key []byte)) {
 	for _, k := range namesOf(cache) {
 		fn(k)
@@ -59,7 +59,7 @@ func fabricKeys(cache []byte, fn func(key []byte)) {
 	fn(typesKey)
 }
 
-// fitting reports whether the executions can be read. If not an error is written.
+// fitting reports whether the executions can be read. If not, it writes an error.
 func fitting(c *command.Ctx) bool {
 	return cacheOf(c, executionsCache).typesFit() && effect.Is(c, typesKey, engine.Hash)
 }
@@ -70,7 +70,7 @@ const (
 	errUnread    command.Error = "BADOBJECT the execution cannot be read"
 )
 
-// executionType is what is registered of executions if no agent has said it before.
+// executionType is the type of executions, which is registered unless an agent has done so.
 var executionType = &binary.Type{ID: binary.ID("ExecutionData"), Name: "ExecutionData", Fields: []binary.TypeField{
 	{Name: "agent", Code: int32(binary.String), ID: agentField},
 	{Name: "instance", Code: int32(binary.String), ID: instanceField},
@@ -83,7 +83,7 @@ var executionType = &binary.Type{ID: binary.ID("ExecutionData"), Name: "Executio
 	schemaOf(agentField, instanceField, delegateField, finishedField, parametersField, resultField, errorField),
 }}
 
-// call creates the execution with a name of its own, unless one is given. The cache and the type are there afterwards.
+// call creates an execution with the given or a random name. It creates the cache and registers the type if needed.
 func call(c *command.Ctx) {
 	agent, instance, delegate := string(c.Args[1]), string(c.Args[2]), string(c.Args[3])
 	id, parameters := "", [][]byte(nil)
@@ -136,13 +136,14 @@ func call(c *command.Ctx) {
 // newUUID returns a random UUID.
 func newUUID() string {
 	var b [16]byte
-	rand.Read(b[:]) // which never fails
+	rand.Read(b[:]) // never fails
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	h := hex.EncodeToString(b[:])
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// objectArray returns an array of objects as people write them. If one is none an error is written and ok is false.
+// objectArray returns an array of objects from readable texts. If one is invalid, it writes an error and ok is
+// false.
 func objectArray(c *command.Ctx, texts [][]byte) (array []byte, ok bool) {
 	const anyType = -1
 	array = binary.AppendArray(nil, anyType, len(texts))
@@ -157,7 +158,7 @@ func objectArray(c *command.Ctx, texts [][]byte) (array []byte, ok bool) {
 	return array, true
 }
 
-// finish sets what an execution results in. It replies 0 if the execution is gone or has been finished.
+// finish sets the result of an execution. It replies with 0 if the execution is gone or already finished.
 func finish(c *command.Ctx) {
 	result, failure := [][]byte(nil), binary.AppendNull(nil)
 	for o := c.Options(2); o.Next(); {
@@ -195,7 +196,7 @@ func finish(c *command.Ctx) {
 	c.W.Int(1)
 }
 
-// withFields returns a complex object in which some fields have other values.
+// withFields returns a copy of a complex object with some fields changed.
 func withFields(c *command.Ctx, object []byte, changed map[int32][]byte) ([]byte, error) {
 	o, err := binary.ParseObject(object)
 	if err != nil {
@@ -221,8 +222,8 @@ func cancel(c *command.Ctx) {
 	}
 }
 
-// listExecutions replies with name, instance and delegate of each. With WITHSERIAL that is behind the number of the last
-// change of executions.
+// listExecutions replies with the name, instance and delegate of each execution. With WITHSERIAL the number of the
+// last change comes first.
 func listExecutions(c *command.Ctx) {
 	q := newFilter(c.Args[1])
 	for o := c.Options(2); o.Next(); {
@@ -280,7 +281,7 @@ func showAgent(c *command.Ctx) {
 	c.W.Int(int64(unfinished))
 }
 
-// endReply is the reply of PERPER.WAIT: 1 if the execution is finished, 0 if it is gone.
+// endReply returns the reply of PERPER.WAIT: 1 if the execution is finished, 0 if it is gone.
 func endReply(finished bool) command.Reply {
 	if finished {
 		return yesReply
@@ -288,7 +289,7 @@ func endReply(finished bool) command.Reply {
 	return noReply
 }
 
-// wait replies 1 when the execution is finished, and 0 when it is gone.
+// wait replies with 1 when the execution is finished, and with 0 when it is gone.
 func wait(c *command.Ctx) {
 	timeout, ok := timeoutOption(c, 2)
 	if !ok || !fitting(c) {

@@ -24,15 +24,15 @@ var (
 	errorField      = binary.ID("error")
 )
 
-// execution is an entry of the cache of executions. One that cannot be read has no agent, and nobody hears of it.
+// execution is an entry of the cache of executions. An unreadable one has no agent, and no client learns of it.
 type execution struct {
 	id, agent, instance, delegate string
 	finished                      bool
 
-	place *list.Element // in agent.unfinished; nil if it is finished or cannot be read
+	place *list.Element // in agent.unfinished; nil if it is finished or unreadable
 }
 
-// active reports whether there is something to be done.
+// active reports whether the execution is readable and unfinished.
 func (e *execution) active() bool { return e != nil && e.agent != "" && !e.finished }
 
 // readExecution reads an entry of the cache. The guard must hold the key of the types.
@@ -67,23 +67,23 @@ func readExecution(c *command.Ctx, k, value []byte) *execution {
 	return e
 }
 
-// executionIndex has the executions of a database by what is asked for.
+// executionIndex has the executions of a database, indexed for queries.
 type executionIndex struct {
 	seen    seen
 	entries map[string]*execution
 	agents  map[string]*agent
-	// instances are how many executions say that an instance of an agent runs.
+	// instances are the numbers of executions that mark a running instance of an agent.
 	instances map[string]int
-	serial    int64 // how many changes there were
+	serial    int64 // number of changes so far
 }
 
 // agent has the executions of an agent.
 type agent struct {
 	all        int
-	unfinished list.List // of *execution, in the order in which they came
+	unfinished list.List // of *execution, the oldest first
 }
 
-// registry is the agent whose executions say that an instance runs of the agent that they call their instance.
+// registry is the agent whose executions mark running instances; their instance field names the agent.
 const registry = "Registry"
 
 // executions returns the index of the executions. The guard must hold the keys of the cache and of the types, and mu be
@@ -97,7 +97,7 @@ func (f *Fabric) executions(c *command.Ctx) (*fabricDB, *executionIndex) {
 	return d, x
 }
 
-// indexExecutions makes the index anew, and tells those who have waited for what has happened unseen.
+// indexExecutions builds the index again, and serves waiters for which a change was missed.
 func (f *Fabric) indexExecutions(c *command.Ctx, d *fabricDB) {
 	before := d.executions
 	d.executions = executionIndex{seen: before.seen, entries: map[string]*execution{}, agents: map[string]*agent{},
@@ -166,7 +166,7 @@ func (x *executionIndex) remove(key string) {
 	}
 }
 
-// executionChanged hears of a change of the cache of executions.
+// executionChanged handles a change of the cache of executions.
 func (f *Fabric) executionChanged(c *command.Ctx, k, value, old []byte) {
 	var was, is *execution
 	if old != nil {
@@ -181,7 +181,7 @@ func (f *Fabric) executionChanged(c *command.Ctx, k, value, old []byte) {
 	}
 }
 
-// noteExecution brings the index up to date, and tells those who wait. It returns the number of the change.
+// noteExecution updates the index, and serves waiters. It returns the number of the change.
 func (f *Fabric) noteExecution(c *command.Ctx, key string, was, is *execution) (serial int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -197,7 +197,7 @@ func (f *Fabric) noteExecution(c *command.Ctx, key string, was, is *execution) (
 	return x.serial
 }
 
-// executionMoved tells those who wait of a change that the index has.
+// executionMoved serves waiters after a change of the index.
 func (f *Fabric) executionMoved(d *fabricDB, was, is *execution) {
 	if was.active() && (!is.active() || is.agent != was.agent) {
 		for _, g := range d.groups {
@@ -219,13 +219,13 @@ func (f *Fabric) executionMoved(d *fabricDB, was, is *execution) {
 	}
 }
 
-// tellExecution publishes what has become of an execution.
+// tellExecution publishes a change of an execution.
 func tellExecution(c *command.Ctx, serial int64, was, is *execution) {
 	send := func(kind string, e *execution) {
 		message, err := json.Marshal(event.Execution{Kind: kind, Serial: serial, Execution: e.id, Instance: e.instance,
 			Delegate: e.delegate})
 		if err != nil {
-			return // strings always can be
+			return // cannot happen: strings can always be encoded
 		}
 		feed.Send(c, []byte(keys.Agent(e.agent)), message)
 		if e.agent == registry {
@@ -242,18 +242,18 @@ func tellExecution(c *command.Ctx, serial int64, was, is *execution) {
 	}
 }
 
-// filter says which executions are meant.
+// filter selects executions.
 type filter struct {
 	agent, instance, delegate string
 	withSerial                bool // the reply has the number of the last change
 }
 
-// matches reports whether an execution of the agent is meant.
+// matches reports whether the filter selects an execution of the agent.
 func (q *filter) matches(e *execution) bool {
 	return (q.instance == "" || q.instance == e.instance) && (q.delegate == "" || q.delegate == e.delegate)
 }
 
-// option reads an option of a filter, if o stands before one.
+// option reads an option of a filter, if o is at one.
 func (q *filter) option(o *command.OptionArgs) bool {
 	switch {
 	case o.Is("instance") && o.More():

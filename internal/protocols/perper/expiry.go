@@ -13,8 +13,8 @@ import (
 	"github.com/atomredis/atomredis/internal/protocols/perper/keys"
 )
 
-// Entries of a cache expire as its configuration says, or the command that touches them. When they do is in a sorted
-// set of the cache. What is overdue is not there for commands on single keys; it is removed at its time.
+// Entries of a cache expire by its configuration, or by the command that touches them. The deadlines are in a sorted
+// set of the cache. Commands on single keys treat an overdue entry as missing; a timer removes it.
 
 func init() {
 	command.Register([]*command.Command{
@@ -48,7 +48,7 @@ func ttl(c *command.Ctx) {
 
 const errExpiry command.Error = "ERR a duration is a number of milliseconds, -1 for ever, or -2 to leave it"
 
-// expiryOption reads the three durations behind EXPIRY. If they are wrong an error is written and ok is false.
+// expiryOption reads the three durations after EXPIRY. If they are wrong, it writes an error and ok is false.
 func expiryOption(c *command.Ctx, args [][]byte) (e binary.Expiry, ok bool) {
 	if len(args) < 3 {
 		c.Err(command.ErrSyntax)
@@ -66,10 +66,10 @@ func expiryOption(c *command.Ctx, args [][]byte) (e binary.Expiry, ok bool) {
 	return e, true
 }
 
-// expiryCode is that of the property in a configuration.
+// expiryCode is the property's code in a configuration.
 var expiryCode = []byte{byte(binary.PropertyExpiry & 0xff), byte(binary.PropertyExpiry >> 8)}
 
-// stays returns how long entries stay.
+// stays returns the cache's expiry policy.
 func (ca *cache) stays() binary.Expiry {
 	if ca.expiry == nil {
 		e := binary.NoExpiry
@@ -83,7 +83,7 @@ func (ca *cache) stays() binary.Expiry {
 	return *ca.expiry
 }
 
-// deadline returns when an entry expires, in ms since 1970; ok is false if it does not.
+// deadline returns the deadline of an entry in ms since 1970; ok is false without one.
 func (ca *cache) deadline(k []byte) (at int64, ok bool) {
 	z := effect.ZSet(ca.c, ca.names[expiresKey])
 	if z == nil {
@@ -93,7 +93,7 @@ func (ca *cache) deadline(k []byte) (at int64, ok bool) {
 	return int64(score), ok
 }
 
-// overdue reports whether an entry should not be there any more.
+// overdue reports whether an entry's deadline has passed.
 func (ca *cache) overdue(k []byte) bool {
 	at, ok := ca.deadline(k)
 	return ok && at <= ca.c.Now()
@@ -106,10 +106,10 @@ func (ca *cache) expireOverdue(k []byte) {
 	}
 }
 
-// longest is the longest duration in ms that is not for ever: deadlines are whole numbers as a float64 holds them.
+// longest is the longest finite duration in ms: deadlines must be integers that a float64 represents exactly.
 const longest = 1 << 52
 
-// stay has an entry, which is there, expire after some time.
+// stay sets the deadline of an existing entry to some time from now.
 func (ca *cache) stay(k []byte, ms int64) {
 	switch {
 	case ms == binary.AsBefore:
@@ -124,10 +124,11 @@ func (ca *cache) stay(k []byte, ms int64) {
 	}
 }
 
-// dueID is what the cache is to the schedule of those that expire.
+// dueID is the ID of the cache in the schedule of deadlines.
 func (ca *cache) dueID() due.ID { return due.ID{DB: ca.c.DB, Key: string(ca.names[expiresKey])} }
 
-// accessed notes that an entry has been read. A command that only reads has it noted soon.
+// accessed updates the deadline of an entry that was read. For a read-only command this happens soon after, in the
+// background.
 func (ca *cache) accessed(k []byte) {
 	ms := ca.stays().Accessed
 	if ms == binary.AsBefore {
@@ -153,14 +154,14 @@ func (ca *cache) accessed(k []byte) {
 	}
 }
 
-// access is an entry that has been read, and how long it stays since.
+// access is an entry that was read, and its new lifetime.
 type access struct {
 	db         int
 	cache, key string
 	ms         int64
 }
 
-// noteAccesses notes what has been read.
+// noteAccesses updates the deadlines of entries that were read.
 func (f *Fabric) noteAccesses() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,8 +181,7 @@ func (f *Fabric) noteAccesses() {
 	f.accessing = false
 }
 
-// onCache calls fn with a cache, unless it does not exist or cannot be used, under a guard of its own. No guard may be
-// held.
+// onCache calls fn with a cache under its own guard, if the cache exists and can be used. No guard may be held.
 func (f *Fabric) onCache(db int, name string, fn func(ca *cache)) {
 	ks := f.host.Keyspace()
 	shards := uint64(0)
@@ -193,13 +193,13 @@ func (f *Fabric) onCache(db int, name string, fn func(ca *cache)) {
 	})
 }
 
-// storedExpiry reports whether an entry has deadlines of a cache.
+// storedExpiry reports whether a key has the deadlines of a cache.
 func storedExpiry(e *engine.Entry) (key string, ok bool) {
 	name := string(e.Key())
 	return name, e.Type() == engine.ZSet && cacheOfExpiry(name) != ""
 }
 
-// cacheOfExpiry returns the cache whose deadlines a key has, "" if it is not such a key.
+// cacheOfExpiry returns the cache whose deadlines are in a key, "" for any other key.
 func cacheOfExpiry(key string) string {
 	name, ok := strings.CutPrefix(key, keys.Prefix+"{")
 	if !ok {
@@ -214,7 +214,7 @@ func cacheOfExpiry(key string) string {
 // expireBatch is how many entries are removed under one guard.
 const expireBatch = 128
 
-// expireDue removes what is overdue in a cache.
+// expireDue removes overdue entries of a cache.
 func (f *Fabric) expireDue(id due.ID, _ int64) {
 	for more := true; more; {
 		more = false
@@ -232,7 +232,7 @@ func (f *Fabric) expireDue(id due.ID, _ int64) {
 			}
 			for _, k := range overdue {
 				if !ca.drop(k, event.Expired) {
-					effect.ZRem(ca.c, ca.names[expiresKey], k) // somebody has removed only the entry
+					effect.ZRem(ca.c, ca.names[expiresKey], k) // the entry alone was removed by another command
 				}
 			}
 			if next != 0 {

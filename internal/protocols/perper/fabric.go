@@ -12,33 +12,33 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Fabric is what a server knows of executions and listeners that is in no key: indexes of the two caches, which follow
-// from them and are made again when they do not fit; who has reserved which executions; and who waits for what.
+// Fabric is a server's state of executions and listeners outside of keys: indexes of the two caches, which are built
+// again when they do not match the keys, reservations of executions, and waiting clients.
 type Fabric struct {
 	host command.Host
-	due  due.Schedule // of the caches whose entries expire, by the keys of their deadlines
+	due  due.Schedule // deadlines of entries; an ID is a cache's key of deadlines
 
-	// mu protects what follows, and what belongs to it. It is taken last, and no reply is given under it.
+	// mu protects the fields below and what they refer to. It is taken last, and no reply is given under it.
 	mu  sync.Mutex
 	dbs map[int]*fabricDB
 
-	answers    []answer // that the goroutine which gives them has still to give
-	answering  bool     // there is that goroutine
+	answers    []answer // replies that the answering goroutine has still to give
+	answering  bool     // that goroutine runs
 	dirty      []streamID
-	cleaning   bool // there is a goroutine that cleans the streams in dirty
+	cleaning   bool // a goroutine cleans the streams in dirty
 	accesses   []access
-	accessing  bool // there is a goroutine that notes what is in accesses
+	accessing  bool // a goroutine runs noteAccesses
 	closed     bool
 	background sync.WaitGroup
 }
 
-// fabricDB is what is known of a database.
+// fabricDB is the state of a database.
 type fabricDB struct {
 	executions executionIndex
 	listeners  listenerIndex
 	groups     map[string]*group
-	ends       map[string]*list.List // of *waiter: those for the end of an execution
-	attached   map[string]*list.List // of *waiter: those for a listener of a stream
+	ends       map[string]*list.List // of *waiter: waiting for the end of an execution
+	attached   map[string]*list.List // of *waiter: waiting for a listener of a stream
 }
 
 // streamID is a stream of a database.
@@ -58,7 +58,7 @@ func (f *Fabric) Start(h command.Host) {
 	f.due.Start(h, f.expireDue, storedExpiry)
 }
 
-// Loaded implements command.Service. The indexes are made when they are needed.
+// Loaded implements command.Service. The indexes are built when they are needed.
 func (f *Fabric) Loaded() { f.due.FindStored() }
 
 // Close implements command.Service.
@@ -76,19 +76,19 @@ func (f *Fabric) Events() engine.EventClass { return 0 }
 // Heard implements command.Service.
 func (f *Fabric) Heard(command.Client, bool, string, int, string) {}
 
-// session is what the service keeps with a client.
+// session is the service's state of a client.
 type session struct {
-	// Fabric.mu protects what follows.
+	// Fabric.mu protects the fields below.
 	locks map[*lock]struct{}
-	wait  *waiter // what it waits for, or has waited for last
+	wait  *waiter // the present or last waiter
 
-	busy atomic.Bool // it has locks or a waiter
+	busy atomic.Bool // the client has locks or a waiter
 }
 
 // NewClient implements command.Service.
 func (f *Fabric) NewClient() any { return new(session) }
 
-// sessionOf returns what is kept with a client.
+// sessionOf returns the service's state of a client.
 func sessionOf(c command.Client) *session { return c.State(fabricID).(*session) }
 
 // Following implements command.Service.
@@ -97,7 +97,7 @@ func (*Fabric) Following() {}
 // MustSee implements command.Service.
 func (f *Fabric) MustSee(c command.Client) bool { return sessionOf(c).busy.Load() }
 
-// Gone implements command.Service: the locks of the client are others' now.
+// Gone implements command.Service: it releases the locks of the client.
 func (f *Fabric) Gone(c command.Client) {
 	s := sessionOf(c)
 	if !s.busy.Load() {
@@ -111,7 +111,7 @@ func (f *Fabric) Gone(c command.Client) {
 	}
 }
 
-// db returns what is known of a database. mu must be locked.
+// db returns the state of a database. mu must be locked.
 func (f *Fabric) db(n int) *fabricDB {
 	d := f.dbs[n]
 	if d == nil {
@@ -121,18 +121,18 @@ func (f *Fabric) db(n int) *fabricDB {
 	return d
 }
 
-// waiter is a client that waits.
+// waiter is a waiting client.
 type waiter struct {
 	session *session
 	finish  func(command.Reply)
-	leave   func() // takes it out of where it waits; nil if it does not any more
-	// of what it takes, if it waits in a pool
+	leave   func() // removes it from its queue; nil if it does not wait any more
+	// if it waits in a pool: the database and filter of executions that it takes
 	db     *fabricDB
 	filter *filter
 }
 
-// await suspends the client until a waiter is answered. try is called once more, and if it fails join, which puts the
-// waiter where it waits; both with mu locked. try answers the waiter that it is given.
+// await suspends the client until its waiter is answered. It calls try once more, and if that fails, join, which
+// adds the waiter to a queue; both with mu locked. try answers the waiter if it succeeds.
 func (f *Fabric) await(c *command.Ctx, timeout int64, try func(w *waiter) bool, join func(w *waiter) (leave func())) {
 	s := sessionOf(c.Client)
 	w := &waiter{session: s}
@@ -152,7 +152,7 @@ func (f *Fabric) await(c *command.Ctx, timeout int64, try func(w *waiter) bool, 
 	}
 }
 
-// stopWaiting ends what the client has waited for before: who executes a command has been answered, or given up.
+// stopWaiting removes the client's last waiter: a client that executes a command does not wait any more.
 func (s *session) stopWaiting() {
 	if s.wait != nil {
 		s.wait.stop()
@@ -161,10 +161,10 @@ func (s *session) stopWaiting() {
 	}
 }
 
-// settle notes whether the session has anything.
+// settle updates busy.
 func (s *session) settle() { s.busy.Store(s.wait != nil || len(s.locks) > 0) }
 
-// stop takes the waiter out of where it waits.
+// stop removes the waiter from its queue.
 func (w *waiter) stop() {
 	if w.leave != nil {
 		w.leave()
@@ -172,7 +172,7 @@ func (w *waiter) stop() {
 	}
 }
 
-// joinList puts a waiter at the end of the list that a map has for a name, and returns how it leaves.
+// joinList appends a waiter to the list for a name, and returns the function that removes it.
 func joinList(lists map[string]*list.List, name string, w *waiter) (leave func()) {
 	l := lists[name]
 	if l == nil {
@@ -192,7 +192,7 @@ func joinList(lists map[string]*list.List, name string, w *waiter) (leave func()
 type answer struct {
 	waiter *waiter
 	reply  command.Reply
-	lock   *lock // that the waiter has got with it; nil if none
+	lock   *lock // the lock that the waiter gets with it, or nil
 }
 
 // answer gives a waiter its reply. mu must be locked.
@@ -216,7 +216,7 @@ func (f *Fabric) answerAll(l *list.List, reply command.Reply) {
 	}
 }
 
-// giveAnswers gives the replies that there are. A waiter that has gone does not keep its lock.
+// giveAnswers gives the pending replies. A waiter that has disconnected loses its lock.
 func (f *Fabric) giveAnswers() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -247,7 +247,7 @@ func yesReply(w *resp.Writer) { w.Int(1) }
 // noReply is a reply of 0.
 func noReply(w *resp.Writer) { w.Int(0) }
 
-// The caches that mean something here.
+// The caches that the Fabric uses.
 var (
 	executionsCache = []byte(keys.Executions)
 	listenersCache  = []byte(keys.StreamListeners)
@@ -255,33 +255,33 @@ var (
 	listenersKey    = []byte(keys.Of(keys.StreamListeners, ""))
 )
 
-// isFabric reports whether the cache is one of the two whose changes mean something.
+// isFabric reports whether the cache is one of the two that the Fabric uses.
 func isFabric(cache []byte) bool {
 	return string(cache) == keys.Executions || string(cache) == keys.StreamListeners
 }
 
-// seen says up to which change of a key an index has it all. Others than the commands here may change the key too.
+// seen says whether an index matches a key, which other commands may change too.
 type seen struct {
-	watch   *engine.Watch // nil if the index has nothing
+	watch   *engine.Watch // nil without an index
 	version uint64
 }
 
-// note says that the index has all that is under the key. The guard must hold it.
+// note records that the index matches the key. The guard must hold it.
 func (s *seen) note(c *command.Ctx, key []byte) {
 	w, version := c.G.Watch(c.DB, key)
 	if s.watch != nil {
-		c.G.Unwatch(w) // the first one is kept
+		c.G.Unwatch(w) // keeps the first watch
 	}
 	s.watch, s.version = w, version
 }
 
-// current reports whether the key is as it was when note was called last. The guard must hold it.
+// current reports whether the key is unchanged since the last call of note. The guard must hold it.
 func (s *seen) current(c *command.Ctx) bool {
 	return s.watch != nil && !c.G.Touched(s.watch, s.version)
 }
 
-// changing must be called before a cache that isFabric is changed, under the guard of the change: what others have
-// done to it is seen first.
+// changing must be called before a change of a cache that isFabric, under the guard of the change: the index first
+// catches up with changes of other commands.
 func (f *Fabric) changing(c *command.Ctx, cache []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -292,8 +292,8 @@ func (f *Fabric) changing(c *command.Ctx, cache []byte) {
 	}
 }
 
-// changed hears of a change of a cache that isFabric, after it was made and under its guard: value is the new value
-// of a key, and old the one before.
+// changed handles a change of a cache that isFabric, after it was made and under its guard: value is the new value
+// of a key, and old its old one.
 func (f *Fabric) changed(c *command.Ctx, cache, k, value, old []byte) {
 	if string(cache) == keys.Executions {
 		f.executionChanged(c, k, value, old)
@@ -302,7 +302,7 @@ func (f *Fabric) changed(c *command.Ctx, cache, k, value, old []byte) {
 	}
 }
 
-// timeoutOption reads what stands behind TIMEOUT, if anything does. If it is wrong an error is written and ok is false.
+// timeoutOption reads the option TIMEOUT, if it is given. If it is wrong, it writes an error and ok is false.
 func timeoutOption(c *command.Ctx, from int) (ms int64, ok bool) {
 	for o := c.Options(from); o.Next(); {
 		if !o.Is("timeout") || !o.More() {

@@ -104,7 +104,7 @@ func later(t *testing.T, s *atomredistest.Server, args ...any) <-chan string {
 
 const deadline = 30 * time.Second
 
-// blocked returns how many clients are.
+// blocked returns the number of blocked clients.
 func blocked(t testing.TB, s *atomredistest.Server) int {
 	_, rest, _ := strings.Cut(infoOf(t, s, "clients"), "blocked_clients:")
 	n, _, _ := strings.Cut(rest, "\r\n")
@@ -144,7 +144,7 @@ func TestWaitingForTheEndOfAnExecution(t *testing.T) {
 	`)
 }
 
-// What happens to the cache as a whole is heard of too.
+// Changes of the whole cache end the waiting, too.
 func TestWaitingEndsWithTheCache(t *testing.T) {
 	for _, how := range [][]any{{"PERPER.CLEAR", "executions"}, {"PERPER.DESTROY", "executions"},
 		{"PERPER.MREMOVE", "executions", 2, "x", "y"}} {
@@ -161,7 +161,7 @@ func TestWaitingEndsWithTheCache(t *testing.T) {
 	}
 }
 
-// An index that does not fit the cache any more is made anew.
+// An index that does not match the cache any more is built again.
 func TestExecutionsThatOrdinaryCommandsHaveChanged(t *testing.T) {
 	s := atomredistest.Run(t)
 	s.MustDo(t, "PERPER.CALL", "a", "", "d", "ID", "x")
@@ -191,7 +191,7 @@ func TestExecutionsThatOrdinaryCommandsHaveChanged(t *testing.T) {
 	`)
 }
 
-// client is a connection of its own.
+// client is a client with its own connection.
 type client struct {
 	*redis.Conn
 	rdb *redis.Client
@@ -216,8 +216,8 @@ func (c client) do(args ...any) string {
 	return fmt.Sprint(r)
 }
 
-// Random clients take, release, finish and die: an execution never has two holders, and in the end each was finished
-// once.
+// Random clients take, release, finish and disconnect: an execution never has two holders, and finally each was
+// finished once.
 func TestEveryExecutionIsTakenByOneAtATime(t *testing.T) {
 	s := atomredistest.Run(t)
 	n := 2000
@@ -318,7 +318,7 @@ func TestWorkGroups(t *testing.T) {
 	require.NotContains(t, two.do("PERPER.LOCKS"), "x]")
 }
 
-// What a client has ends with it.
+// A client's locks end with it.
 func TestLocksEndWithTheirClient(t *testing.T) {
 	s := atomredistest.Run(t)
 	c := connect(t, s)
@@ -331,7 +331,7 @@ func TestLocksEndWithTheirClient(t *testing.T) {
 	require.Contains(t, []string{`1) "x" 2) "" 3) "d"`, `1) "y" 2) "" 3) "d"`}, <-x)
 }
 
-// A client that has given up does not get what comes later.
+// A client that has given up gets nothing that comes later.
 func TestClientsThatGiveUpGetNothing(t *testing.T) {
 	s := atomredistest.Run(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -398,7 +398,7 @@ func becomes(t testing.TB, s *atomredistest.Server, stream string, want ...strin
 func TestItemsThatNobodyWillReadAreRemoved(t *testing.T) {
 	s := atomredistest.Run(t)
 	s.MustDo(t, "PERPER.CREATE", "s")
-	for _, k := range []int{1, 2, 5, 3, 4} { // 5 came before 3
+	for _, k := range []int{1, 2, 5, 3, 4} { // 5 was inserted before 3
 		s.MustDo(t, "PERPER.PUT", "s", k, "v")
 	}
 	listen := func(id string, position any) { s.MustDo(t, "PERPER.LISTEN", "s", id, position) }
@@ -423,7 +423,7 @@ func TestItemsThatNobodyWillReadAreRemoved(t *testing.T) {
 	becomes(t, s, "s")
 }
 
-// All items of a long stream go, though few go at a time.
+// All items of a long stream are removed, although few are removed at a time.
 func TestLongStreamsAreRemovedInPieces(t *testing.T) {
 	s := atomredistest.Run(t)
 	s.MustDo(t, "PERPER.CREATE", "s")
@@ -478,7 +478,7 @@ func TestTheFabricAfterARestart(t *testing.T) {
 	becomes(t, s, "s", "2") // 7 is the oldest
 }
 
-// What others write to the caches counts, also if they leave as many entries as there were.
+// Changes of the caches by other commands count, even if the number of entries stays the same.
 func TestChangesByOtherCommandsAreSeen(t *testing.T) {
 	s := atomredistest.Run(t)
 	play(t, s, `

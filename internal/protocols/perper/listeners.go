@@ -13,7 +13,7 @@ import (
 	"github.com/atomredis/atomredis/internal/protocols/perper/keys"
 )
 
-// This file has the commands on listeners of streams, and removes the items that nobody will read.
+// This file has the commands on listeners of streams, and removes items that no listener will read.
 
 func init() { command.Register(listenerCommands) }
 
@@ -29,13 +29,13 @@ var listenerCommands = []*command.Command{
 // listenerKeysOf is the DerivedKeys of commands on listeners.
 func listenerKeysOf(_ [][]byte, fn func(key []byte)) { fabricKeys(listenersCache, fn) }
 
-// listenedKeysOf is that of PERPER.LISTEN, which creates the cache and registers the type.
+// listenedKeysOf is the DerivedKeys of PERPER.LISTEN, which creates the cache and registers the type.
 func listenedKeysOf(_ [][]byte, fn func(key []byte)) {
 	fabricKeys(listenersCache, fn)
 	fn(cachesKey)
 }
 
-// listenerType is what is registered of listeners if no agent has said it before.
+// listenerType is the type of listeners, which is registered unless an agent has done so.
 var listenerType = &binary.Type{ID: binary.ID("StreamListener"), Name: "StreamListener", Fields: []binary.TypeField{
 	{Name: "stream", Code: int32(binary.String), ID: streamField},
 	{Name: "position", Code: int32(binary.Long), ID: positionField},
@@ -46,7 +46,7 @@ func schemaOf(fields ...int32) binary.Schema {
 	return binary.Schema{ID: binary.SchemaID(fields), Fields: fields}
 }
 
-// listen puts the listener behind all items unless a position is given.
+// listen places the listener after all items unless a position is given.
 func listen(c *command.Ctx) {
 	position, ok := int64(math.MaxInt64), true
 	if len(c.Args) > 4 {
@@ -69,8 +69,8 @@ func listen(c *command.Ctx) {
 	c.W.OK()
 }
 
-// createFor creates the cache unless it is there, and registers a type of its values. If it cannot an error is written
-// and ok is false.
+// createFor creates the cache if needed, and registers a type of its values. If it cannot, it writes an error and ok
+// is false.
 func (ca *cache) createFor(t *binary.Type) (ok bool) {
 	if !effect.Is(ca.c, cachesKey, engine.Hash) {
 		return false
@@ -88,7 +88,7 @@ func (ca *cache) createFor(t *binary.Type) (ok bool) {
 	return true
 }
 
-// attached replies 1 when there is a listener.
+// attached replies with 1 when the stream has a listener.
 func attached(c *command.Ctx) {
 	timeout, ok := timeoutOption(c, 2)
 	if !ok || !listenersFit(c) {
@@ -115,12 +115,12 @@ func attached(c *command.Ctx) {
 	}
 }
 
-// listenersFit reports whether the listeners can be read. If not an error is written.
+// listenersFit reports whether the listeners can be read. If not, it writes an error.
 func listenersFit(c *command.Ctx) bool {
 	return cacheOf(c, listenersCache).typesFit() && effect.Is(c, typesKey, engine.Hash)
 }
 
-// listListeners replies with name and position of each, in the order of their positions.
+// listListeners replies with the name and position of each listener, in order of position.
 func listListeners(c *command.Ctx) {
 	if !listenersFit(c) {
 		return
@@ -146,8 +146,8 @@ func listListeners(c *command.Ctx) {
 	}
 }
 
-// When the last listener of a stream leaves a position, by a move or for ever, the items of the stream go, from the
-// oldest on, that came before the first one at which a listener is. A listener at the smallest position keeps all.
+// When the last listener at a position of a stream moves on or is removed, items are removed from the oldest on, up
+// to the first item at which a listener is. A listener at the smallest position keeps all items.
 
 // persistent is the position of listeners that keep all items.
 const persistent = math.MinInt64
@@ -155,7 +155,7 @@ const persistent = math.MinInt64
 // cleanBatch is how many items are removed under one guard.
 const cleanBatch = 128
 
-// clean has a stream cleaned soon. mu must be locked.
+// clean makes a goroutine clean a stream soon. mu must be locked.
 func (f *Fabric) clean(id streamID) {
 	if slices.Contains(f.dirty, id) || f.closed {
 		return
@@ -219,7 +219,7 @@ func (f *Fabric) cleanSome(id streamID) (more bool) {
 	return more
 }
 
-// quietlyFit is typesFit where nobody can be told.
+// quietlyFit is typesFit without a reply.
 func (ca *cache) quietlyFit() bool {
 	for k, name := range ca.names {
 		if e := ca.c.G.Peek(ca.c.DB, name); e != nil && e.Type() != types[k] {

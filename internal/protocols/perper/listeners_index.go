@@ -12,7 +12,7 @@ var (
 	positionField = binary.ID("position")
 )
 
-// listener is an entry of the cache of listeners. One that cannot be read listens to nothing.
+// listener is an entry of the cache of listeners. An unreadable one has no stream.
 type listener struct {
 	id, stream string
 	position   int64
@@ -49,10 +49,10 @@ type listenerIndex struct {
 	streams map[string]*listened
 }
 
-// listened is a stream that has listeners.
+// listened is a stream with listeners.
 type listened struct {
 	listeners map[string]*listener // by the key of the cache
-	at        map[int64]int        // how many have a position
+	at        map[int64]int        // number of listeners by position
 }
 
 // listeners returns the index of the listeners. The guard must hold the keys of the cache and of the types, and mu be
@@ -66,7 +66,7 @@ func (f *Fabric) listeners(c *command.Ctx) (*fabricDB, *listenerIndex) {
 	return d, x
 }
 
-// indexListeners makes the index anew, and tells those who have waited for what has happened unseen.
+// indexListeners builds the index again, and serves waiters for which a change was missed.
 func (f *Fabric) indexListeners(c *command.Ctx, d *fabricDB) {
 	d.listeners = listenerIndex{seen: d.listeners.seen, entries: map[string]*listener{}, streams: map[string]*listened{}}
 	d.listeners.seen.note(c, listenersKey)
@@ -122,7 +122,7 @@ func (x *listenerIndex) count(stream string, position int64) int {
 	return 0
 }
 
-// listenerChanged hears of a change of the cache of listeners.
+// listenerChanged handles a change of the cache of listeners.
 func (f *Fabric) listenerChanged(c *command.Ctx, k, value, old []byte) {
 	var was, is *listener
 	if old != nil {

@@ -8,35 +8,35 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file has work groups. Each execution has a lock in each of them, which one client has at most. It ends with the
-// client, when the client releases it, and when the execution is removed. Locks are not stored: after a restart their
-// holders are gone.
+// This file has work groups. Each execution has a lock in each group, which at most one client holds. The lock ends
+// when the client disconnects or releases it, and when the execution is removed. Locks are not stored: after a
+// restart their holders are gone.
 
-// group is a work group. It is forgotten when it has no locks and nobody waits in it.
+// group is a work group. It is removed when it has no locks and no waiters.
 type group struct {
 	name  string
 	locks map[string]*lock // by execution
 	pools map[string]*pool // by agent
 }
 
-// lock is that of an execution in a group.
+// lock is the lock of an execution in a group.
 type lock struct {
 	group     *group
 	db        *fabricDB
 	execution string
 	holder    *session
-	pending   *waiter   // who is about to hear that it has the lock; nil if the holder knows
-	waiters   list.List // of *waiter, in the order in which they came
+	pending   *waiter   // the holder's waiter, if it has not been answered yet
+	waiters   list.List // of *waiter, the oldest first
 }
 
-// pool has the executions of an agent that can be had in a group, once somebody has asked for them.
+// pool has the free executions of an agent in a group. It is made at the first request.
 type pool struct {
 	free    list.List // of string: ids of executions
 	places  map[string]*list.Element
 	waiters list.List // of *waiter
 }
 
-// group returns a work group, which is made if need be. mu must be locked.
+// group returns a work group, and makes it if needed. mu must be locked.
 func (d *fabricDB) group(name string) *group {
 	g := d.groups[name]
 	if g == nil {
@@ -46,7 +46,7 @@ func (d *fabricDB) group(name string) *group {
 	return g
 }
 
-// forget forgets a group that nobody uses.
+// forget removes an unused group.
 func (d *fabricDB) forget(g *group) {
 	if len(g.locks) > 0 {
 		return
@@ -70,7 +70,7 @@ func (g *group) pool(x *executionIndex, agent string) *pool {
 	return p
 }
 
-// fill makes what is free anew.
+// fill computes the free executions again.
 func (p *pool) fill(g *group, x *executionIndex, agent string) {
 	p.free.Init()
 	clear(p.places)
@@ -85,7 +85,7 @@ func (p *pool) fill(g *group, x *executionIndex, agent string) {
 	}
 }
 
-// remove removes an execution that cannot be had any more.
+// remove removes an execution that is no longer free.
 func (p *pool) remove(id string) {
 	if e := p.places[id]; e != nil {
 		p.free.Remove(e)
@@ -93,7 +93,7 @@ func (p *pool) remove(id string) {
 	}
 }
 
-// take gives a session the lock of an execution that is free.
+// take gives a session the lock of a free execution.
 func (d *fabricDB) take(g *group, id, agent string, s *session) *lock {
 	l := &lock{group: g, db: d, execution: id}
 	g.locks[id] = l
@@ -104,7 +104,7 @@ func (d *fabricDB) take(g *group, id, agent string, s *session) *lock {
 	return l
 }
 
-// give makes a session the holder of a lock that nobody has.
+// give makes a session the holder of a free lock.
 func (l *lock) give(s *session) {
 	l.holder = s
 	if s.locks == nil {
@@ -121,7 +121,7 @@ func (l *lock) end() {
 	l.holder, l.pending = nil, nil
 }
 
-// unlock ends a lock that has a holder, and gives it to who waits. mu must be locked.
+// unlock takes a lock from its holder, and gives it to the first waiter. mu must be locked.
 func (f *Fabric) unlock(l *lock) {
 	if l.holder == nil {
 		return
@@ -144,13 +144,13 @@ func (f *Fabric) unlock(l *lock) {
 	}
 	delete(g.locks, l.execution)
 	if p := g.pools[e.agent]; p != nil {
-		p.places[e.id] = p.free.PushFront(e.id) // it has waited before the others
+		p.places[e.id] = p.free.PushFront(e.id) // first, because it is older than the others
 		f.serve(g, p, e)
 	}
 	d.forget(g)
 }
 
-// offer makes an execution one that can be had in a group, unless it has a lock. mu must be locked.
+// offer makes an execution free in a group, unless it is locked. mu must be locked.
 func (f *Fabric) offer(g *group, e *execution) {
 	p := g.pools[e.agent]
 	if p == nil || p.places[e.id] != nil || g.locks[e.id] != nil {
@@ -160,7 +160,7 @@ func (f *Fabric) offer(g *group, e *execution) {
 	f.serve(g, p, e)
 }
 
-// serve gives an execution that is free to the first who waits for it.
+// serve gives a free execution to the first waiter that it matches.
 func (f *Fabric) serve(g *group, p *pool, e *execution) {
 	for at := p.waiters.Front(); at != nil; at = at.Next() {
 		w := at.Value.(*waiter)
@@ -173,7 +173,7 @@ func (f *Fabric) serve(g *group, p *pool, e *execution) {
 	}
 }
 
-// withdraw makes an execution one that cannot be had any more.
+// withdraw makes an execution unavailable in the group.
 func (g *group) withdraw(e *execution) {
 	if p := g.pools[e.agent]; p != nil {
 		p.remove(e.id)
@@ -192,7 +192,7 @@ func (f *Fabric) drop(d *fabricDB, g *group, id string) {
 	d.forget(g)
 }
 
-// reindex brings a group in line with executions that are known anew. mu must be locked.
+// reindex updates a group after the index of executions was built again. mu must be locked.
 func (f *Fabric) reindex(d *fabricDB, g *group) {
 	for id := range g.locks {
 		if d.executions.get(id) == nil {
@@ -227,7 +227,7 @@ func takenReply(e *execution, q *filter, serial int64) command.Reply {
 	}
 }
 
-// next takes the first execution that matches and that nobody has in the group.
+// next takes the first matching execution that is free in the group.
 func next(c *command.Ctx) {
 	q, poll, timeout := newFilter(c.Args[2]), false, int64(0)
 	for o := c.Options(3); o.Next(); {
@@ -249,7 +249,7 @@ func next(c *command.Ctx) {
 		return
 	}
 	f, name, db := fabricOf(c.Host), string(c.Args[1]), c.DB
-	// take returns what to reply, nil if there is no execution.
+	// take returns the reply, nil without an execution.
 	take := func(s *session) (reply command.Reply, l *lock) {
 		d := f.db(db)
 		x := &d.executions
@@ -297,8 +297,8 @@ func next(c *command.Ctx) {
 	}
 }
 
-// reserve takes the lock of an execution, and waits for it. It replies 0, and there is no lock, if the execution is
-// finished or gone.
+// reserve takes the lock of an execution, and waits for it. If the execution is finished or gone, it takes no lock
+// and replies with 0.
 func reserve(c *command.Ctx) {
 	timeout, poll, ok := int64(0), false, true
 	for o := c.Options(3); o.Next(); {
@@ -318,7 +318,7 @@ func reserve(c *command.Ctx) {
 		return
 	}
 	f, name, id, db := fabricOf(c.Host), string(c.Args[1]), string(c.Args[2]), c.DB
-	// try returns what to reply; nil if another session has the lock.
+	// try returns the reply, nil if another session has the lock.
 	try := func(s *session) (reply command.Reply, got *lock) {
 		d := f.db(db)
 		e := d.executions.get(id)
@@ -365,7 +365,7 @@ func reserve(c *command.Ctx) {
 	}
 }
 
-// release ends locks of the client: one, or all that it has in a group. It replies how many they were.
+// release ends locks of the client: one, or all of a group. It replies with their number.
 func release(c *command.Ctx) {
 	if !fitting(c) {
 		return
@@ -395,7 +395,7 @@ func release(c *command.Ctx) {
 	c.W.Int(n)
 }
 
-// locks lists the executions that are reserved: of a group, or of all groups.
+// locks lists the locked executions of a group, or of all groups.
 func locks(c *command.Ctx) {
 	if !fitting(c) {
 		return

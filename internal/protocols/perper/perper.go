@@ -1,12 +1,12 @@
-// Package perper has the commands on caches of Perper Fabric, which are those of Ignite: keys and values that are objects
-// with types (package binary). docs/perper.md explains it to users.
+// Package perper has the commands on caches of Perper Fabric. These are caches as in Ignite: keys and values are
+// objects with types (package binary). docs/perper.md explains it to users.
 //
-// Everything lies in ordinary keys (package keys), and every change is journalled as the ordinary commands that make
-// it. Each change is published on the channel of its cache (package event), under its guard, if there are subscribers. Keys
-// that are longs, as streams have them, are also kept in order, and in the order in which they came.
+// All data is in ordinary keys (package keys), and every change is journalled as ordinary commands. Each change is
+// published on the channel of its cache (package event), under its guard, if there are subscribers. Keys that are
+// longs, as in streams, are also indexed by value and by order of insertion.
 //
-// Commands take objects as people write them, and show them so. With RAW as the last argument they are bytes, as the
-// door has them. This file has the table and what reads the arguments.
+// Commands take and show objects as readable text. With RAW as the last argument, objects are bytes, as the door
+// uses them. This file has the table and reads the arguments.
 package perper
 
 import (
@@ -108,7 +108,7 @@ var commands = []*command.Command{
 		"O(N), where N is the number of types", listTypes),
 }
 
-// one is the DerivedKeys of commands that use one key, whatever their arguments.
+// one is the DerivedKeys of commands that always use the same key.
 func one(key []byte) func(args [][]byte, fn func(key []byte)) {
 	return func(_ [][]byte, fn func(key []byte)) { fn(key) }
 }
@@ -126,18 +126,18 @@ const (
 // rawWord says that objects are bytes.
 const rawWord = "raw"
 
-// arguments are those of a command on a cache.
+// arguments are the arguments of a command on a cache.
 type arguments struct {
 	*cache
 	objects [][]byte // encoded
-	raw     bool     // whether they came so, and are to be returned so
+	raw     bool     // objects are bytes, in arguments and replies
 	types   binary.Types
 
 	mayExpire bool           // the command has EXPIRY
-	expiry    *binary.Expiry // nil if it is not given
+	expiry    *binary.Expiry // nil if not given
 }
 
-// read reads a cache that must exist, and n objects. If anything is wrong an error is written and ok is false.
+// read reads a cache that must exist, and n objects. On an error it writes the reply and ok is false.
 func read(c *command.Ctx, n int) (a arguments, ok bool) {
 	ok = a.read(c, n)
 	return a, ok
@@ -154,15 +154,14 @@ func (a *arguments) read(c *command.Ctx, n int) bool {
 	return a.take(c, 2, n) && a.use(c)
 }
 
-// use is what follows once all arguments have been read.
+// use prepares the cache once all arguments have been read.
 func (a *arguments) use(c *command.Ctx) bool {
 	a.cache = cacheOf(c, c.Args[1])
 	a.cache.expiry = a.expiry
 	return a.check()
 }
 
-// readMany is read for a number of objects, or of groups of objects, that stands before them. expiring is as with
-// readExpiring.
+// readMany is read for objects, or groups of objects, with their number before them. expiring is as in readExpiring.
 func readMany(c *command.Ctx, group int, expiring bool) (a arguments, ok bool) {
 	a.mayExpire = expiring
 	n, ok := c.IntIn(c.Args[2], 1, int64(len(c.Args)), command.ErrNumKeys)
@@ -177,7 +176,7 @@ func readMany(c *command.Ctx, group int, expiring bool) (a arguments, ok bool) {
 	return a, ok
 }
 
-// take reads n objects that are keys and values, from argument from on, and EXPIRY and RAW behind them.
+// take reads n objects that are keys and values, from argument from on, and EXPIRY and RAW after them.
 func (a *arguments) take(c *command.Ctx, from, n int) bool {
 	if !a.takeAny(c, from, n) {
 		return false

@@ -23,7 +23,7 @@ import (
 
 var indent = regexp.MustCompile(`\n +`)
 
-// play executes commands, words separated by spaces, and compares their replies on one line each.
+// play executes the commands of a session, and compares their replies, each on one line.
 func play(t *testing.T, s *atomredistest.Server, session string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(session), "\n")
@@ -328,7 +328,7 @@ func TestChangesAreToldInOrder(t *testing.T) {
 	}
 }
 
-// Random operations do what they do on a map, and everything is there after a restart.
+// Random operations have the same results as on a map, and survive a restart.
 func TestRandomOperationsAgainstAModel(t *testing.T) {
 	n := 20000
 	if testing.Short() {
@@ -533,7 +533,7 @@ func TestEntriesExpireWhenTheCacheSaysSo(t *testing.T) {
 	`)
 }
 
-// Deadlines survive a restart, and what is overdue then goes.
+// Deadlines survive a restart, and overdue entries are then removed.
 func TestEntriesExpireAfterARestart(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *atomredis.DB {

@@ -13,7 +13,7 @@ import (
 // errOtherCache says that a statement names another cache.
 var errOtherCache = errors.New("the statement asks another cache")
 
-// queryKeysOf is keysOf for a command that needs to know types, also if no reply shows them.
+// queryKeysOf is keysOf for a command that needs the types even if its reply does not show them.
 func queryKeysOf(args [][]byte, fn func(key []byte)) {
 	keysOf(args, fn)
 	fn(typesKey)
@@ -54,7 +54,7 @@ func ask(c *command.Ctx) {
 	}
 }
 
-// query executes a statement. Without ORDER BY, rows are in the order of keys that are longs if all are.
+// query executes a statement. Without ORDER BY, rows are in the order of their keys if all keys are longs.
 func (a *arguments) query(text string) (rows [][][]byte, columns []string, err error) {
 	st, err := query.Parse(text)
 	if err != nil {

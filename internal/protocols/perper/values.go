@@ -187,7 +187,7 @@ func clearCache(c *command.Ctx) {
 	}
 }
 
-// scan walks as HSCAN does: what is there all the time is returned, possibly twice.
+// scan iterates as HSCAN does: keys that exist all the time are returned, possibly twice.
 func scan(c *command.Ctx) {
 	cursor, err := strconv.ParseUint(string(c.Args[2]), 10, 64)
 	if err != nil {
@@ -225,8 +225,8 @@ func scan(c *command.Ctx) {
 	c.ScanReply(next, n, &found)
 }
 
-// bound reads an end of a range of keys: "-", "+", a number, or one behind "(" that is not in the range. If it is
-// wrong an error is written and ok is false; none says that the range is empty.
+// bound reads an end of a range of keys: "-", "+", a number, or an excluded number after "(". If it is wrong, it
+// writes an error and ok is false; none says that the range is empty.
 func bound(c *command.Ctx, arg []byte, step int64) (n int64, none, ok bool) {
 	switch {
 	case len(arg) == 1 && arg[0] == '-':

@@ -19,19 +19,19 @@ const (
 	optBound
 	optCount
 	optReserve
-	pressureOptions // how many there are
+	pressureOptions // number of options
 )
 
 // pressureWords are the words of the options, in lower case.
 var pressureWords = [pressureOptions]string{"prefix", "client", "timeout", "bound", "count", "reserve"}
 
-// pressureGrammar says how the arguments of a command are to be read.
+// pressureGrammar is the form of a command's arguments.
 type pressureGrammar struct {
 	options []pressureOption
-	// unnamed says that no queue is named.
+	// unnamed says that the command names no queue.
 	unnamed bool
-	// list says that values, at least one, stand between the name and the options. Options are then read from the end,
-	// each at most once, so that values may look like them if all options are given.
+	// list says that one or more values are between the name and the options. Options are then read from the end,
+	// each at most once, so values may look like options if all options are given.
 	list bool
 }
 
@@ -46,14 +46,14 @@ var (
 	pressureList   = pressureGrammar{options: []pressureOption{optPrefix}, unnamed: true}
 )
 
-// pressureArgs are arguments that have been read.
+// pressureArgs are parsed arguments.
 type pressureArgs struct {
 	name    []byte
 	values  [][]byte
 	options [pressureOptions][]byte // nil if it is not given
 }
 
-// defaultPressurePrefix is what the keys of all queues begin with unless a client says otherwise.
+// defaultPressurePrefix is the default prefix of the keys of queues.
 var defaultPressurePrefix = []byte(keys.DefaultPrefix)
 
 func (a *pressureArgs) prefix() []byte {
@@ -63,7 +63,7 @@ func (a *pressureArgs) prefix() []byte {
 	return defaultPressurePrefix
 }
 
-// read splits the arguments of a command. ok is false if they do not fit the grammar.
+// read parses the arguments of a command. ok is false if they do not fit the grammar.
 func (g *pressureGrammar) read(args [][]byte) (a pressureArgs, ok bool) {
 	rest := args[1:]
 	if !g.unnamed {
@@ -97,14 +97,14 @@ func (g *pressureGrammar) take(a *pressureArgs, words [][]byte) bool {
 
 // keys is the DerivedKeys of commands with this grammar.
 func (g *pressureGrammar) keys(args [][]byte, fn func(key []byte)) {
-	a, _ := g.read(args) // with the wrong arguments no key is used
+	a, _ := g.read(args) // with wrong arguments no key is used
 	base := queueBase(&a)
 	for _, suffix := range queueSuffixes {
 		fn(append(base, suffix...))
 	}
 }
 
-// readPressureArgs reads the arguments of the command; if they are wrong an error is written and ok is false.
+// readPressureArgs reads the arguments of the command; if they are wrong, it writes an error and ok is false.
 func readPressureArgs(c *command.Ctx, g *pressureGrammar) (a *pressureArgs, ok bool) {
 	read, ok := g.read(c.Args)
 	if !ok {
@@ -113,8 +113,8 @@ func readPressureArgs(c *command.Ctx, g *pressureGrammar) (a *pressureArgs, ok b
 	return &read, ok
 }
 
-// wait reads the option TIMEOUT, in ms: 0, also if it is not given, waits for ever. If it is wrong an error is
-// written and ok is false.
+// wait reads the option TIMEOUT in ms; 0, the default, is for ever. If it is wrong, it writes an error and ok is
+// false.
 func (a *pressureArgs) wait(c *command.Ctx) (ms int64, ok bool) {
 	v := a.options[optTimeout]
 	if v == nil {
@@ -123,8 +123,8 @@ func (a *pressureArgs) wait(c *command.Ctx) (ms int64, ok bool) {
 	return c.IntTimeout(v)
 }
 
-// client returns what the command writes down as the client in a role: the option CLIENT, or else the name of the
-// connection, or else its address. It must be called by the session itself.
+// client returns the name that the command stores for the client in a role: the option CLIENT, or the name of the
+// connection, or its address. Only the session's own goroutine may call it.
 func (a *pressureArgs) client(c *command.Ctx) []byte {
 	if v := a.options[optClient]; v != nil {
 		return append([]byte(nil), v...)

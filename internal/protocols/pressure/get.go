@@ -16,7 +16,7 @@ type getting struct {
 	client  []byte
 	count   int64
 	counted bool  // COUNT is given: the reply is an array
-	reserve int64 // ms for which the messages are reserved; 0 if they are not
+	reserve int64 // ms for which the messages are reserved; 0 for no reservation
 	holds   bool  // the client is the consumer, and waits for a message
 }
 
@@ -61,7 +61,7 @@ func cmdPressureGet(c *command.Ctx) {
 	})
 }
 
-// empty replies that there was no message.
+// empty writes the reply without a message.
 func (r *getting) empty(w *resp.Writer) {
 	if r.counted || r.reserve > 0 {
 		w.NullArray()
@@ -71,19 +71,19 @@ func (r *getting) empty(w *resp.Writer) {
 }
 
 // step takes messages, if there are any and the client is the consumer or can become it, and reports whether it has
-// replied. If it has not, and mayWait is set, the client is the consumer from now on unless another one is.
+// replied. If it has not, and mayWait is set, the client becomes the consumer unless another client is.
 func (r *getting) step(c *command.Ctx, mayWait bool) (done bool) {
-	a, _ := readPressureArgs(c, &pressureGet) // they have been read before
+	a, _ := readPressureArgs(c, &pressureGet) // valid: they were read before
 	q := queueOf(c, a)
 	ok := q.open()
 	if ok {
 		q.refresh()
-		r.holds = r.holds && !q.has(qConsumerFree) // the queue may have been made anew
+		r.holds = r.holds && !q.has(qConsumerFree) // the queue may have been created again
 	}
 	n := q.length()
 	if drained := ok && n == 0 && q.has(qClosed) && !q.has(qReserved); !ok || drained {
 		if drained {
-			c.Err(errQueueClosed) // a message that is reserved might have come back
+			c.Err(errQueueClosed) // a reserved message might have come back
 		}
 		if r.holds {
 			q.giveRole(qConsumerFree)
@@ -110,8 +110,8 @@ func (r *getting) step(c *command.Ctx, mayWait bool) (done bool) {
 	return true
 }
 
-// take replies n messages, which there are. Messages that are only reserved are counted as consumed, and make room,
-// when they are acknowledged.
+// take replies with n messages, which must exist. Reserved messages count as consumed, and free their room, when
+// they are acknowledged.
 func (r *getting) take(q *pressureQueue, n int64) {
 	w := q.c.W
 	if r.counted {
@@ -146,7 +146,7 @@ func (r *getting) take(q *pressureQueue, n int64) {
 	q.settleNotFull(false)
 }
 
-// cancel gives the role back that a client had that waits no longer.
+// cancel releases the role of a client that does not wait any more.
 func (r *getting) cancel(c *command.Ctx) {
 	if !r.holds {
 		return
@@ -157,7 +157,7 @@ func (r *getting) cancel(c *command.Ctx) {
 	}
 }
 
-// cmdPressureAck counts reserved messages as consumed, and gives their room away.
+// cmdPressureAck counts reserved messages as consumed, and frees their room.
 func cmdPressureAck(c *command.Ctx) {
 	q, ids, ok := reservedArgs(c)
 	if !ok {
@@ -185,8 +185,8 @@ func cmdPressureReturn(c *command.Ctx) {
 	}
 }
 
-// reservedArgs reads the arguments of PRESSURE.ACK and PRESSURE.RETURN, and returns those of the ids, each once, that
-// are of messages which are reserved now. If there is no such queue an error is written and ok is false.
+// reservedArgs reads the arguments of PRESSURE.ACK and PRESSURE.RETURN, and returns the ids of messages that are
+// reserved now, without duplicates. If the queue does not exist, it writes an error and ok is false.
 func reservedArgs(c *command.Ctx) (q *pressureQueue, ids [][]byte, ok bool) {
 	a, ok := readPressureArgs(c, &pressureAck)
 	if !ok {
@@ -211,7 +211,7 @@ func reservedArgs(c *command.Ctx) (q *pressureQueue, ids [][]byte, ok bool) {
 	return q, ids, true
 }
 
-// giveBack puts reserved messages back to the head of the queue, in the order in which they were taken from there.
+// giveBack puts reserved messages back at the head of the queue, in their original order.
 func (q *pressureQueue) giveBack(ids [][]byte) {
 	if len(ids) == 0 {
 		return
@@ -233,14 +233,14 @@ func (q *pressureQueue) giveBack(ids [][]byte) {
 	q.settleNotFull(false)
 }
 
-// reservedMessage is a message on its way back.
+// reservedMessage is a message that is put back.
 type reservedMessage struct {
 	id      reservedID
 	message []byte
 }
 
-// reservedID is the id of a reserved message: the time of its reservation in ms since 1970, and a number that grows
-// from one to the next. It is written "<ms>-<n>".
+// reservedID is the id of a reserved message: the time of its reservation in ms since 1970, and a growing number. It
+// is written "<ms>-<n>".
 type reservedID struct{ ms, n uint64 }
 
 func (id reservedID) append(dst []byte) []byte {

@@ -20,8 +20,8 @@ import (
 	"github.com/atomredis/atomredis/server"
 )
 
-// pressureModel is what must be true of queue q whatever its clients do. Some of them use the commands on queues, the
-// others do the steps of the protocol; all come, wait and go as they please.
+// pressureModel has the invariants of queue q for arbitrary clients. Some use the commands on queues, others do the
+// steps of the protocol; all connect, wait and disconnect at random.
 type pressureModel struct {
 	*pressureServer
 	t         *rapid.T
@@ -34,12 +34,12 @@ type pressureModel struct {
 	closed    bool
 }
 
-// pressureClient is a client that does one thing and then goes.
+// pressureClient is a client with one task.
 type pressureClient struct {
 	name string
 	next func(reply string) (line string) // takes a reply and returns the next line, "" at the end
-	line string                           // what has been sent and not been answered
-	role string                           // whose element it has popped, as far as it knows; empty if none
+	line string                           // the last line sent, without a reply yet
+	role string                           // the role whose element it knows that it has popped, or ""
 	ids  []string                         // of messages that it has reserved
 }
 
@@ -88,7 +88,7 @@ func (m *pressureModel) put(c *pressureClient) {
 	}
 }
 
-// get is a client that takes messages with one command, or reserves and then mostly acknowledges or returns them.
+// get is a client that takes messages with one command, or reserves them and usually acknowledges or returns them.
 func (m *pressureModel) get(c *pressureClient) {
 	line := fmt.Sprintf("PRESSURE.GET q COUNT %d TIMEOUT %d", rapid.IntRange(1, 3).Draw(m.t, "count"),
 		rapid.SampledFrom([]int{0, 7, 30}).Draw(m.t, "timeout"))
@@ -214,7 +214,7 @@ func (m *pressureModel) proceed(c *pressureClient) {
 	m.Advance()
 }
 
-// die has a client hang up in the middle of what it does. A message that was taken for it is its own affair.
+// die disconnects a client in the middle of its task. A message that was already taken for it may be lost.
 func (m *pressureModel) die(c *pressureClient) {
 	if !strings.Contains(c.line, "RESERVE") {
 		m.deliver(m.step(c.name))
@@ -228,7 +228,7 @@ func (m *pressureModel) leave(name string) {
 	m.Hangup(name)
 }
 
-// check looks at what must be true at every instant.
+// check checks the invariants that hold at every instant.
 func (m *pressureModel) check() {
 	var reserved int
 	m.underQueue(func(length func(suffix string) int) {
@@ -246,8 +246,8 @@ func (m *pressureModel) check() {
 				}
 			}
 		}
-		// In the protocol a consumer says that there is room after it has made it, and whether or not there still is: while
-		// it is between the two, producers can fill the queue, and one more of them gets in.
+		// In the protocol a consumer announces room after it has made it, without checking that the room still
+		// exists. Between the two steps producers can fill the queue, and one more message gets in.
 		if m.bound > 0 && !m.reserves {
 			require.LessOrEqual(m.t, int64(length("")), m.bound+1)
 		}
@@ -257,7 +257,7 @@ func (m *pressureModel) check() {
 	}
 }
 
-// underQueue calls fn while nobody changes the queue; length returns how many elements the value of a key has.
+// underQueue calls fn under a guard of the queue; length returns the number of elements of a key.
 func (m *pressureModel) underQueue(fn func(length func(suffix string) int)) {
 	var g engine.Guard
 	g.Lock(m.Keyspace(), engine.AllShards, m.Now())
@@ -274,7 +274,7 @@ func (m *pressureModel) underQueue(fn func(length func(suffix string) int)) {
 	})
 }
 
-// settle lets all clients go on until they wait for others, and checks that none waits without a reason.
+// settle runs all clients until they wait for others, and checks that each one waits for a reason.
 func (m *pressureModel) settle() {
 	for range 100 {
 		for _, name := range slices.Sorted(maps.Keys(m.clients)) {
@@ -288,7 +288,7 @@ func (m *pressureModel) settle() {
 	}
 	m.underQueue(func(length func(suffix string) int) {
 		for _, c := range m.clients {
-			// A client that waits for the producer's role may be right, but then the producer waits for room.
+			// A client may wait for the producer's role, but then the producer must wait for room.
 			if c.line == "BRPOP $:not_full 0" || strings.HasPrefix(c.line, "PRESSURE.PUT") ||
 				c.line == "BRPOP $:producer_free 0" {
 				require.True(m.t, m.bound > 0 && int64(length("")+length(":reserved")) >= m.bound, "%s waits\n%s", c.name, state)
@@ -312,8 +312,8 @@ func (m *pressureModel) contents() (out []string) {
 	return out
 }
 
-// TestPressureQueuesSurviveTheirClients lets clients of all kinds come and go at random. Roles have exactly one place
-// at every instant, accepted messages are not lost, and afterwards the queue works for everybody.
+// TestPressureQueuesSurviveTheirClients lets clients of all kinds come and go at random. At every instant each role
+// is held once or free, accepted messages are not lost, and afterwards the queue works for all clients.
 func TestPressureQueuesSurviveTheirClients(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
 		m := &pressureModel{t: t, clients: map[string]*pressureClient{}, sent: map[string]bool{}, delivered: map[string]int{}}
@@ -407,8 +407,8 @@ func (m *pressureModel) require(prefix, line string) {
 	require.True(m.t, strings.HasPrefix(reply, prefix) && reply != "", "%s: %q", line, reply)
 }
 
-// Clients of both kinds at once, over sockets; some are killed. Every message that was accepted arrives once, in the
-// order in which it was put, but for those that were on their way to a client that was killed.
+// Clients of both kinds at once, over sockets; some are killed. Every accepted message arrives once, in order,
+// except those on their way to a killed client.
 func TestPressureQueuesUnderConcurrency(t *testing.T) {
 	servertest.EachTransport(t, func(t *testing.T, o server.Options, settings ...string) {
 		s := servertest.Start(t, o, settings...)

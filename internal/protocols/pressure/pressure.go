@@ -1,20 +1,20 @@
 // Package pressure has the commands on queues of the pressure protocol. They use the keys of the protocol exactly as
-// its clients do with commands of their own, so that both kinds of clients share queues; see pressureQueue.
-// This file has the table, and the commands that never wait.
+// its clients do with ordinary commands, so that both kinds of clients share queues; see pressureQueue. This file
+// has the table, and the commands that never wait.
 //
 // # Waiting in stages
 //
-// PUT waits in the queues of all keys that may matter, takes the producer's role when it is its turn, as any client
-// of the protocol would, and waits on for room (command.Block with Try and Cancel). A command that can do everything
-// at once leaves the element of the role where it is.
+// PUT waits for all keys that may matter. When it is its turn it takes the producer's role, as any client of the
+// protocol does, and then waits for room (command.Block with Try and Cancel). A command that can do everything at
+// once does not pop the element of the role.
 //
 // # Roles
 //
-// roles.go knows which client has popped an element that stands for a role or for room. It hears of pushes, pops and
-// empty lists as events (engine.EventList, engine.EventEmpty); the commands of lists know nothing of it. What a
-// client still has when it goes is given back. After a restart nobody is known to have anything: the role is given
-// back when somebody finds such a list empty. Reserved messages lie in a hash until they are acknowledged; one timer
-// on the earliest deadline returns them to the head of their queue.
+// roles.go knows which client has popped an element that stands for a role or for room. It learns of pushes, pops
+// and empty lists from events (engine.EventList, engine.EventEmpty); the commands on lists know nothing of it. When
+// a client disconnects, its elements are given back. After a restart no holder is known: a role is given back when a
+// client finds its list empty. Reserved messages are in a hash until they are acknowledged; a timer on the earliest
+// deadline returns them to the head of their queue.
 package pressure
 
 import (
@@ -86,7 +86,7 @@ const (
 	errQueueClosed command.Error = "QUEUECLOSED the queue is closed"
 )
 
-// cmdPressureCreate makes a queue, and removes what a deletion that has not come to its end may have left of one.
+// cmdPressureCreate creates a queue. It first removes the rest of an incomplete deletion.
 func cmdPressureCreate(c *command.Ctx) {
 	a, ok := readPressureArgs(c, &pressureCreate)
 	if !ok {
@@ -149,8 +149,8 @@ func cmdPressureList(c *command.Ctx) {
 	}
 }
 
-// cmdPressureInfo describes a queue. Whoever waits for a role, for room or for a message counts as blocked, with
-// commands of whatever kind.
+// cmdPressureInfo describes a queue. Clients that wait for a role, for room or for a message count as blocked,
+// whatever commands they use.
 func cmdPressureInfo(c *command.Ctx) {
 	q, ok := openQueue(c, &pressureInfo)
 	if !ok {
@@ -187,8 +187,7 @@ func cmdPressureInfo(c *command.Ctx) {
 	number("redelivered", q.service().reservations.redeliveredFrom(q.id()))
 }
 
-// counter returns the value of one of the four counters: what clients have counted under either spelling of its key
-// belongs together.
+// counter returns the value of one of the four counters: the sum over both spellings of its key.
 func (q *pressureQueue) counter(k queueKey) int64 {
 	n, plain := q.integer(k), q.integer(k-qProducedMessages+qPlainProducedMessages)
 	if plain > 0 {

@@ -224,7 +224,7 @@ func TestPressureNamesAndValuesHoldAnyBytes(t *testing.T) {
 	p.Finish()
 }
 
-// Whichever of the keys holds something else, nothing is changed.
+// If any of the keys has the wrong type, nothing is changed.
 func TestPressureWrongTypesChangeNothing(t *testing.T) {
 	for _, suffix := range []string{"", keys.Bound, keys.Producer, keys.Consumer, keys.ProducerFree, keys.ConsumerFree,
 		keys.NotFull,
@@ -384,7 +384,7 @@ func TestPressurePutWaitsForRoomAsTheProducer(t *testing.T) {
 	})
 }
 
-// Who is told that the queue is closed or gone while it waits gives its role back.
+// A client that learns that the queue is closed or gone while it waits gives its role back.
 func TestPressureWaitersLearnOfTheEnd(t *testing.T) {
 	eachSharding(t, func(t *testing.T, p *pressureServer) {
 		p.play([][2]string{
@@ -396,7 +396,7 @@ func TestPressureWaitersLearnOfTheEnd(t *testing.T) {
 			{"a PRESSURE.DELETE q", "+OK"},
 			{"a PRESSURE.CREATE q BOUND 1", "+OK"},
 			{"g PRESSURE.PUT q 1 2", ""}, {"h PRESSURE.PUT q 3", ""},
-			{"a LPUSH $:closed 0 0", ":2"}, // by one who is not the producer
+			{"a LPUSH $:closed 0 0", ":2"}, // by a client that is not the producer
 			{"g", ":1"}, {"h", queueClosed},
 			{"a PRESSURE.DELETE q", "+OK"},
 			{"a PRESSURE.CREATE q BOUND 1", "+OK"},

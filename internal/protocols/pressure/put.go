@@ -7,7 +7,7 @@ import (
 
 // This file has PRESSURE.PUT, and PRESSURE.CLOSE and PRESSURE.DELETE, which wait for roles too.
 
-// putting is how far a PRESSURE.PUT has come.
+// putting is the progress of a PRESSURE.PUT.
 type putting struct {
 	client   []byte
 	timeout  int64
@@ -34,8 +34,8 @@ func cmdPressurePut(c *command.Ctx) {
 	})
 }
 
-// step puts what there is room for, if the client is the producer or can become it, and reports whether it has
-// replied. If it has not, and mayWait is set, the client is the producer from now on unless another one is.
+// step puts as many values as there is room for, if the client is the producer or can become it, and reports whether
+// it has replied. If it has not, and mayWait is set, the client becomes the producer unless another client is.
 func (p *putting) step(c *command.Ctx, mayWait bool) (done bool) {
 	a, _ := readPressureArgs(c, &pressurePut) // they have been read before
 	q := queueOf(c, a)
@@ -54,7 +54,7 @@ func (p *putting) step(c *command.Ctx, mayWait bool) (done bool) {
 		return true
 	}
 	q.refresh()
-	p.holds = p.holds && !q.has(qProducerFree) // the queue may have been made anew
+	p.holds = p.holds && !q.has(qProducerFree) // the queue may have been created again
 	if !p.holds && !q.has(qProducerFree) {
 		return false
 	}
@@ -90,7 +90,7 @@ func (p *putting) step(c *command.Ctx, mayWait bool) (done bool) {
 	return true
 }
 
-// cancel gives the role back that a client had that waits no longer.
+// cancel releases the role of a client that does not wait any more.
 func (p *putting) cancel(c *command.Ctx) {
 	if !p.holds {
 		return
@@ -139,8 +139,8 @@ func cmdPressureClose(c *command.Ctx) {
 		Try:     step, Empty: (*resp.Writer).Null})
 }
 
-// cmdPressureDelete ends a queue for everybody at once, and removes its keys when nobody has a role any more. A
-// deletion that did not come to its end can be repeated.
+// cmdPressureDelete closes a queue for all clients at once, and removes its keys when no client has a role any more.
+// An incomplete deletion can be repeated.
 func cmdPressureDelete(c *command.Ctx) {
 	a, ok := readPressureArgs(c, &pressureDelete)
 	if !ok {
@@ -167,7 +167,7 @@ func cmdPressureDelete(c *command.Ctx) {
 	step := func(c *command.Ctx, _ []byte) bool {
 		a, _ := readPressureArgs(c, &pressureDelete) // they have been read before
 		q := queueOf(c, a)
-		if q.has(qClosed) && !q.has(qBound) { // otherwise somebody else has removed the keys
+		if q.has(qClosed) && !q.has(qBound) { // otherwise another client has removed the keys
 			if !q.available(qProducerFree) || !q.available(qConsumerFree) {
 				return false
 			}
@@ -184,8 +184,8 @@ func cmdPressureDelete(c *command.Ctx) {
 		Timeout: timeout, OnRemoval: true, Try: step, Empty: (*resp.Writer).Null})
 }
 
-// available reports whether nobody has a role in a queue that is being deleted. If it is known who has roles, one
-// that nobody has needs no element to say so.
+// available reports whether a role is free in a queue that is being deleted. If holders are known, a role without a
+// holder is free even without its element.
 func (q *pressureQueue) available(free queueKey) bool {
 	r := &q.service().roles
 	return q.has(free) || r.on && r.holder(q.role(free)) == nil

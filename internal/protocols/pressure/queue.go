@@ -18,9 +18,9 @@ import (
 type queueKey uint8
 
 const (
-	// a list: messages come in at the left and go at the right, which is the head of the queue
+	// a list: messages are pushed at the left and popped at the right, which is the head of the queue
 	qMessages queueKey = iota
-	// the number of messages that fit in, 0 for any number; it exists as long as the queue does
+	// the largest number of messages, 0 for no limit; exists as long as the queue
 	qBound
 	qProducer     // who was the producer last
 	qConsumer     // who was the consumer last
@@ -32,7 +32,7 @@ const (
 	qConsumedBytes
 	qNotFull  // a list with one element while there is room
 	qClosed   // a list with elements once the queue is closed
-	qReserved // a hash of messages that were handed out for some time; ours, and there only while there are any
+	qReserved // a hash of reserved messages; our own addition to the protocol
 
 	// The counter of clients that follow the samples of the specification literally.
 	qPlainProducedMessages
@@ -45,7 +45,7 @@ const (
 	qChecked = qReserved + 1
 )
 
-// queueSuffixes are what the keys have behind the prefix, a colon and the name of the queue.
+// queueSuffixes are the ends of the keys, after the prefix, a colon and the name of the queue.
 var queueSuffixes = [queueKeys]string{
 	qMessages: "", qBound: keys.Bound, qProducer: keys.Producer, qConsumer: keys.Consumer,
 	qProducerFree: keys.ProducerFree, qConsumerFree: keys.ConsumerFree,
@@ -74,14 +74,13 @@ var (
 	incrbyWord, hdelWord            = []byte("INCRBY"), []byte("HDEL")
 )
 
-// pressureQueue is a queue of the pressure protocol under a guard that holds all its keys. What it does to them is
-// what a client of the protocol would do with ordinary commands: events, WATCH, waiting clients and the journal see
-// nothing else. So every change is journalled by its effect, and the commands on queues themselves are never
-// repeated.
+// pressureQueue is a queue of the pressure protocol under a guard that holds all its keys. It changes them as a
+// client of the protocol does with ordinary commands: events, WATCH, blocked clients and the journal see no
+// difference. So every change is journalled by its effect, and the commands on queues themselves are never repeated.
 type pressureQueue struct {
 	c     *command.Ctx
 	keys  *[queueKeys][]byte
-	bound int64 // as open has found it
+	bound int64 // as read by open
 }
 
 // maxSuffix is the length of the longest of queueSuffixes; all together are not longer than allSuffixes.
@@ -122,8 +121,8 @@ func queueOf(c *command.Ctx, a *pressureArgs) *pressureQueue {
 	return &pressureQueue{c: c, keys: newQueueKeys(queueBase(a))}
 }
 
-// openQueue returns the queue that the arguments name; if they are wrong, or there is no such queue, an error is
-// written and ok is false.
+// openQueue returns the queue that the arguments name; if they are wrong, or the queue does not exist, it writes an
+// error and ok is false.
 func openQueue(c *command.Ctx, g *pressureGrammar) (q *pressureQueue, ok bool) {
 	a, ok := readPressureArgs(c, g)
 	if !ok {
@@ -133,8 +132,8 @@ func openQueue(c *command.Ctx, g *pressureGrammar) (q *pressureQueue, ok bool) {
 	return q, q.open()
 }
 
-// open looks at all keys before anything is changed. If one is not what it should be, or there is no queue, an error
-// is written and ok is false.
+// open checks all keys before anything is changed. If one is wrong, or the queue does not exist, it writes an error
+// and ok is false.
 func (q *pressureQueue) open() (ok bool) {
 	if !q.check() {
 		return false
@@ -147,8 +146,8 @@ func (q *pressureQueue) open() (ok bool) {
 	return true
 }
 
-// check looks at all keys and brings their values into memory. If one is of the wrong type or is no number an error
-// is written and ok is false.
+// check checks all keys and loads their values into memory. If one is of the wrong type or is no number, it writes
+// an error and ok is false.
 func (q *pressureQueue) check() (ok bool) {
 	for k := range qChecked {
 		e := q.peek(k)
@@ -171,7 +170,7 @@ func (q *pressureQueue) check() (ok bool) {
 	return true
 }
 
-// id tells the queue from all others.
+// id identifies the queue.
 func (q *pressureQueue) id() due.ID { return due.ID{DB: q.c.DB, Key: string(q.keys[qMessages])} }
 
 // peek returns the entry of a key, or nil.
@@ -233,7 +232,7 @@ func (q *pressureQueue) pushAt(s listcommands.Side, word []byte, k queueKey, ele
 	case e == nil:
 		e = c.G.Create(c.DB, q.keys[k], lists.New(c.Host.ListLimit()))
 	case e.Type() != engine.List:
-		return // somebody has put something else there while a client waited
+		return // the type of the key has changed while a client waited
 	}
 	for _, v := range elements {
 		s.Push(e.List(), v)
@@ -273,7 +272,7 @@ func (q *pressureQueue) add(k queueKey, by int64) {
 	q.c.Journal(incrbyWord, q.keys[k], strconv.AppendInt(nil, by, 10))
 }
 
-// count adds messages to the numbers of those that were produced or consumed.
+// count adds n messages of some size to the counters of produced or consumed messages and bytes.
 func (q *pressureQueue) count(messages, bytes queueKey, n, size int64) {
 	q.add(messages, n)
 	q.add(bytes, size)
@@ -296,8 +295,8 @@ func (q *pressureQueue) removeAll() {
 // reserve hands out a message under an id.
 func (q *pressureQueue) reserve(id, value []byte) { effect.HSet(q.c, q.keys[qReserved], id, value) }
 
-// unreserve ends reservations that exist. If no other is left for a queue that is closed and empty, those who wait
-// for one of these messages need wait no longer.
+// unreserve ends existing reservations. If the queue is closed and empty and has no reservation left, it wakes
+// clients that wait for a message.
 func (q *pressureQueue) unreserve(ids [][]byte) {
 	if len(ids) == 0 {
 		return
@@ -317,7 +316,7 @@ func (q *pressureQueue) unreserve(ids [][]byte) {
 	q.wakeClosed()
 }
 
-// wakeClosed lets those who wait for the queue to be closed look again, although it was before.
+// wakeClosed wakes clients that wait for the queue to be closed, although it was closed before.
 func (q *pressureQueue) wakeClosed() {
 	if e := q.peek(qClosed); e != nil {
 		q.c.G.Wake(e)
@@ -332,9 +331,9 @@ func (q *pressureQueue) room() int64 {
 	return max(q.bound-q.length()-q.reservedCount(), 0)
 }
 
-// settleNotFull brings :not_full in line with the room there is, as far as it can be done without letting a message
-// too many in: a client in the role of the producer may have popped the element and not yet pushed its message. The
-// element may be added by who is the producer, and by who has made room.
+// settleNotFull makes :not_full match the room, without letting in one message too many: the producer may have
+// popped the element and not yet pushed its message. mayAdd is for the producer and for a client that has made room,
+// which may add the element.
 func (q *pressureQueue) settleNotFull(mayAdd bool) {
 	n, room := q.size(qNotFull), q.room() > 0
 	switch {
@@ -342,7 +341,7 @@ func (q *pressureQueue) settleNotFull(mayAdd bool) {
 		r, role := &q.service().roles, q.role(qNotFull)
 		holder := r.holder(role)
 		q.pop(qNotFull, n, nil)
-		r.set(role, holder) // who removes the element has not taken it
+		r.set(role, holder) // removing the element does not make the client its holder
 	case n == 0 && mayAdd:
 		q.push(qNotFull, pressureMark)
 	case n > 1:
@@ -353,15 +352,16 @@ func (q *pressureQueue) settleNotFull(mayAdd bool) {
 	}
 }
 
-// A client that waits takes its role as any client of the protocol does, by popping the element that says that it is
-// free, and holds it while it waits for room or for a message. Whoever can do all at once leaves that element alone.
+// A waiting client takes its role as any client of the protocol does, by popping the element for a free role, and
+// holds it while it waits for room or for a message. A client that can do everything at once does not pop the
+// element.
 
-// takeRole pops the element of a role, which there is, for the client.
+// takeRole pops the element of a free role for the client.
 func (q *pressureQueue) takeRole(free queueKey) {
 	q.pop(free, 1, nil)
 }
 
-// giveRole ends takeRole, unless the queue has gone meanwhile.
+// giveRole gives the role back, unless the queue is gone by now.
 func (q *pressureQueue) giveRole(free queueKey) {
 	q.service().roles.forget(q.role(free))
 	if !q.has(free) && (q.has(qBound) || q.has(qClosed)) {

@@ -13,12 +13,12 @@ import (
 	"github.com/atomredis/atomredis/internal/protocols/due"
 )
 
-// Reserved messages lie in a hash beside their queue until they are acknowledged, returned, or due. The field is the
-// id, and the value
+// Reserved messages are in a hash beside their queue until they are acknowledged, returned, or due. The field is the
+// id, and the value is
 //
 //	<deadline> <message>
 //
-// where the deadline, at which the message goes back, is in ms since 1970. Both are all that a restart needs.
+// with the time at which the message goes back, in ms since 1970. A restart needs nothing else.
 
 // reservations knows when messages are due, and returns them then. Its lock is taken last.
 type reservations struct {
@@ -29,8 +29,8 @@ type reservations struct {
 	redelivered map[due.ID]int64
 }
 
-// start prepares r for its service. Numbers begin anywhere, so that ids differ from those of the server's earlier
-// lives even if the clock has been set back.
+// start prepares r for its service. Numbers begin at a random one, so that ids differ from those of earlier runs of
+// the server even if the clock has been set back.
 func (r *reservations) start(s *Service) {
 	r.redelivered = map[due.ID]int64{}
 	r.last.n = uint64(rand.Uint32())
@@ -53,7 +53,7 @@ func (r *reservations) newID(now int64) []byte {
 	return r.last.append(nil)
 }
 
-// forget drops what is known of a queue that has gone.
+// forget drops the state of a removed queue.
 func (r *reservations) forget(id due.ID) {
 	r.Forget(id)
 	r.mu.Lock()
@@ -75,7 +75,7 @@ func (r *reservations) redeliveredFrom(id due.ID) int64 {
 	return r.redelivered[id]
 }
 
-// underQueue calls fn with a queue under a guard of its own, on behalf of no client. No guard may be held.
+// underQueue calls fn with a queue under its own guard, without a client. No guard may be held.
 func (s *Service) underQueue(id due.ID, now int64, fn func(q *pressureQueue)) {
 	keys := newQueueKeys([]byte(id.Key))
 	due.Under(s.host, id, queueShards(s.host.Keyspace(), keys), now, func(c *command.Ctx) {
@@ -85,8 +85,7 @@ func (s *Service) underQueue(id due.ID, now int64, fn func(q *pressureQueue)) {
 	})
 }
 
-// returnDue puts those messages back whose time has come, or drops what is reserved of a queue that has gone, and
-// notes when the next are due.
+// returnDue puts due messages back, or drops the reservations of a removed queue, and notes the next deadline.
 func (q *pressureQueue) returnDue() {
 	r := &q.service().reservations
 	e := q.peek(qReserved)
@@ -121,7 +120,7 @@ func (q *pressureQueue) returnDue() {
 	q.giveBack(ids)
 }
 
-// refresh gives back what nobody has any more: roles, and messages that are due.
+// refresh gives back roles without a holder, and due messages.
 func (q *pressureQueue) refresh() {
 	q.recoverRoles()
 	if q.has(qReserved) {
@@ -134,7 +133,7 @@ func appendReserved(dst []byte, deadline int64, message []byte) []byte {
 	return append(append(strconv.AppendInt(dst, deadline, 10), ' '), message...)
 }
 
-// parseReserved reads such a value. One that we have not written is a message that is due.
+// parseReserved reads such a value. An invalid one counts as a message that is due.
 func parseReserved(v []byte) (deadline int64, message []byte) {
 	at, message, ok := bytes.Cut(v, []byte{' '})
 	if ok {
@@ -146,7 +145,7 @@ func parseReserved(v []byte) (deadline int64, message []byte) {
 	return 0, v
 }
 
-// parseReservedID reads an id. One that we have not given comes before all others.
+// parseReservedID reads an id. An invalid one comes before all others.
 func parseReservedID(b []byte) (id reservedID) {
 	ms, n, _ := strings.Cut(string(b), "-")
 	id.ms, _ = strconv.ParseUint(ms, 10, 64)

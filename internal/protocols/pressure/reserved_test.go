@@ -81,7 +81,7 @@ func TestPressureReservedMessagesComeBackInOrder(t *testing.T) {
 	})
 }
 
-// A message that comes back goes to who waits, at the deadline.
+// A message that comes back at its deadline goes to a waiting client.
 func TestPressureWaitersGetReturnedMessages(t *testing.T) {
 	eachSharding(t, func(t *testing.T, p *pressureServer) {
 		p.play([][2]string{{"a PRESSURE.CREATE q", "+OK"}, {"a PRESSURE.PUT q 1 2", ":2"}}...)
@@ -94,7 +94,7 @@ func TestPressureWaitersGetReturnedMessages(t *testing.T) {
 	})
 }
 
-// Of a closed queue the reserved messages may still come back; only then it is drained.
+// A closed queue is drained only when no reserved message can come back.
 func TestPressureClosedQueueWithReservedMessages(t *testing.T) {
 	eachSharding(t, func(t *testing.T, p *pressureServer) {
 		p.play([][2]string{{"a PRESSURE.CREATE q", "+OK"}, {"a PRESSURE.PUT q 1 2", ":2"}}...)
@@ -128,7 +128,7 @@ func TestPressureReservedMessagesOfADeletedQueueAreDropped(t *testing.T) {
 	})
 }
 
-// What others write into the hash does no harm, and no message is lost for it.
+// Values that other commands write into the hash do no harm, and no message is lost.
 func TestPressureStrangeReservationsComeBack(t *testing.T) {
 	p := newPressureServer(t)
 	p.play([][2]string{
@@ -159,7 +159,7 @@ func TestPressureReservationsOutliveARestart(t *testing.T) {
 			d.Line("PRESSURE.GET q COUNT 2 RESERVE 1")
 			d.Drop()
 			d = servertest.OpenDurable(t, fs, "shards", shards)
-			// Nobody uses a command on queues: the messages come back by themselves.
+			// Without any command on queues, the messages come back by themselves.
 			d.Await("*2\r\n$1\r\n3\r\n$1\r\n2\r\n", "LRANGE __pressure__:q 0 -1")
 			d.Expect(":1\r\n", "PRESSURE.ACK q "+kept[0])
 			d.Expect("*2\r\n$1\r\n2\r\n$1\r\n3\r\n", "PRESSURE.GET q COUNT 3")

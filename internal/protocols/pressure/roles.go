@@ -10,47 +10,46 @@ import (
 	"github.com/atomredis/atomredis/internal/protocols/pressure/keys"
 )
 
-// Roles of pressure queues. A client that does the steps of the protocol with commands of its own takes the role of a
-// queue's producer by popping the element of :producer_free, and gives it back by pushing one; likewise the
-// consumer's with :consumer_free, and the producer takes the element of :not_full before it puts a message in. A
-// client that goes away between the two would leave the queue without the element for ever. So the server notes who
-// has popped which of them: what a session still has when it is closed is given back. Nobody has anything after a
-// restart; roles that were taken then are given back when somebody asks for them.
+// Roles of pressure queues. A client that does the steps of the protocol with ordinary commands takes the producer's
+// role by popping the element of :producer_free, and gives it back by pushing one. The same holds for the consumer
+// and :consumer_free. The producer also pops the element of :not_full before it pushes a message. A client that
+// disconnects in between would leave the queue without the element for ever. So the server records which client has
+// popped which element, and gives them back when the session closes. After a restart no holder is known; a role that
+// was taken before is given back when a client asks for it.
 
-// roleKey is one of the lists whose elements stand for what at most one client can have.
+// roleKey is a list whose element stands for a right that at most one client has.
 type roleKey struct {
 	db  int
 	key string
 }
 
-// roles knows who has what. Its lock is taken last.
+// roles knows the holders of elements. Its lock is taken last.
 type roles struct {
-	on bool // pressure-role-recovery; never changes, because who has what must be known from the start
+	on bool // pressure-role-recovery; constant, because holders must be known from the start
 
 	mu sync.Mutex
-	// who has popped the element and is still connected; each is also in the owned of the client
+	// the connected client that has popped the element; also in the client's owned
 	holders map[roleKey]command.Client
 }
 
-// ownRoles is what a client has. The lock of roles protects owned.
+// ownRoles has the elements that a client holds. The lock of roles protects owned.
 type ownRoles struct {
 	owned map[roleKey]struct{}
-	limit int          // of len(owned), from which the session looks for queues that have gone
-	count atomic.Int32 // len(owned), for those who have not locked
+	limit int          // of len(owned), from which the session checks for removed queues
+	count atomic.Int32 // len(owned), readable without the lock
 
-	// suspects are queues whose roles the session has to look at once its command has ended. Only its own goroutine uses
+	// suspects are queues whose roles the session must check once its command has ended. Only its own goroutine uses
 	// them.
 	suspects []due.ID
 }
 
-// minHeldLimit is the least ownRoles.limit.
+// minHeldLimit is the smallest ownRoles.limit.
 const minHeldLimit = 64
 
-// ownedBy returns what a client has.
+// ownedBy returns the elements that a client holds.
 func ownedBy(c command.Client) *ownRoles { return c.State(serviceID).(*ownRoles) }
 
-// isRoleList reports whether a key ends like those of the lists. It is asked for every list that is pushed to or
-// popped from.
+// isRoleList reports whether a key ends like a role list. It is called for every push to and pop from any list.
 func isRoleList[K string | []byte](key K) bool {
 	n := len(key)
 	if n < len(keys.NotFull) || key[n-5] != '_' {
@@ -59,7 +58,7 @@ func isRoleList[K string | []byte](key K) bool {
 	return roleListBase(string(key)) >= 0
 }
 
-// roleListBase returns where in the key of one of the lists its suffix begins, -1 if the key is of no such list.
+// roleListBase returns the index of the suffix in the key of a role list, -1 for any other key.
 func roleListBase(key string) int {
 	for _, k := range roleLists {
 		if strings.HasSuffix(key, queueSuffixes[k]) {
@@ -91,16 +90,16 @@ func (s *Service) Heard(by command.Client, own bool, event string, db int, key s
 	}
 }
 
-// pushed notes that a client has pushed to a list of whatever kind.
+// pushed records that a client has pushed to a list, of a role or not.
 func (r *roles) pushed(c command.Client, db int, key string) {
 	switch {
 	case isRoleList(key):
 		r.forget(roleKey{db, key})
 		if base, ok := strings.CutSuffix(key, queueSuffixes[qProducerFree]); ok {
-			r.forget(roleKey{db, base + queueSuffixes[qNotFull]}) // who was the producer needs it no more
+			r.forget(roleKey{db, base + queueSuffixes[qNotFull]}) // the former producer does not need it any more
 		}
 	case ownedBy(c).count.Load() > 0:
-		// The message takes the place that the element of :not_full stood for.
+		// The message uses the room that the element of :not_full stood for.
 		k := roleKey{db, key + queueSuffixes[qNotFull]}
 		if r.holder(k) == c {
 			r.forget(k)
@@ -108,8 +107,8 @@ func (r *roles) pushed(c command.Client, db int, key string) {
 	}
 }
 
-// missed notes that a client has found a list empty. If it is that of something which nobody is known to have, the
-// client will look at the queue. Only its own goroutine finds lists empty.
+// missed records that a client has found a role list empty. If no holder is known, the client will check the queue.
+// Only the client's own goroutine calls it.
 func (s *Service) missed(c command.Client, k roleKey) {
 	if s.roles.holder(k) == nil {
 		s.suspect(c, k.queue())
@@ -122,8 +121,8 @@ func (s *Service) took(c command.Client, own bool, k roleKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.put(k, c)
-	// Clients that delete queues pop roles and never give them back. Others that serve the client leave it to the next command
-	// of its own.
+	// Clients that delete queues pop roles and never give them back. Other goroutines that serve the client leave
+	// the check to its next own command.
 	if len(h.owned) > max(h.limit, minHeldLimit) && own {
 		h.limit = 2 * len(h.owned)
 		for k := range h.owned {
@@ -132,7 +131,7 @@ func (s *Service) took(c command.Client, own bool, k roleKey) {
 	}
 }
 
-// suspect has a client look at a queue as soon as its command has ended.
+// suspect makes a client check a queue when its command has ended.
 func (s *Service) suspect(c command.Client, id due.ID) {
 	h := ownedBy(c)
 	if len(h.suspects) == 0 {
@@ -141,7 +140,7 @@ func (s *Service) suspect(c command.Client, id due.ID) {
 	h.suspects = append(h.suspects, id)
 }
 
-// set makes a client the holder; nil says that nobody is.
+// set makes a client the holder; nil is no holder.
 func (r *roles) set(k roleKey, c command.Client) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,7 +151,7 @@ func (r *roles) set(k roleKey, c command.Client) {
 	}
 }
 
-// put is set for those who have locked mu.
+// put is set with mu locked.
 func (r *roles) put(k roleKey, c command.Client) {
 	r.drop(k)
 	r.holders[k] = c
@@ -164,14 +163,14 @@ func (r *roles) put(k roleKey, c command.Client) {
 	h.count.Store(int32(len(h.owned)))
 }
 
-// forget says that nobody has the element any more.
+// forget removes the holder of an element.
 func (r *roles) forget(k roleKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.drop(k)
 }
 
-// clear says that nobody has anything any more.
+// clear removes all holders.
 func (r *roles) clear() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -180,7 +179,7 @@ func (r *roles) clear() {
 	}
 }
 
-// drop is forget for those who have locked mu.
+// drop is forget with mu locked.
 func (r *roles) drop(k roleKey) {
 	c := r.holders[k]
 	if c == nil {
@@ -192,19 +191,19 @@ func (r *roles) drop(k roleKey) {
 	h.count.Store(int32(len(h.owned)))
 }
 
-// holder returns who has the element, nil if nobody is known to have it.
+// holder returns the known holder of an element, or nil.
 func (r *roles) holder(k roleKey) command.Client {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.holders[k]
 }
 
-// Holder returns the client that has popped the element of a list, nil if nobody is known to have it.
+// Holder returns the client that has popped the element of a list, nil if none is known.
 func (s *Service) Holder(db int, list string) command.Client {
 	return s.roles.holder(roleKey{db, list})
 }
 
-// Holders returns of how many lists it is known who has the element.
+// Holders returns the number of lists with a known holder.
 func (s *Service) Holders() int {
 	s.roles.mu.Lock()
 	defer s.roles.mu.Unlock()
@@ -214,7 +213,7 @@ func (s *Service) Holders() int {
 // MustSee implements command.Service: closing a client that has roles gives them back.
 func (s *Service) MustSee(c command.Client) bool { return ownedBy(c).count.Load() > 0 }
 
-// Gone implements command.Service. It gives back what the client had.
+// Gone implements command.Service. It gives back the client's elements.
 func (s *Service) Gone(c command.Client) {
 	h := ownedBy(c)
 	if h.count.Load() == 0 {
@@ -231,8 +230,8 @@ func (s *Service) Gone(c command.Client) {
 	}
 }
 
-// lookAt gives back the roles of a client's suspects that nobody has, and forgets queues that have gone. No guard may
-// be held.
+// lookAt gives back the roles without a holder of a client's suspects, and drops removed queues. No guard may be
+// held.
 func (s *Service) lookAt(h *ownRoles, now int64) {
 	suspects := h.suspects
 	h.suspects = nil
@@ -248,7 +247,7 @@ func (s *Service) lookAt(h *ownRoles, now int64) {
 	}
 }
 
-// releaseRoles gives back what a client has of the queue.
+// releaseRoles gives back a client's elements of the queue.
 func (q *pressureQueue) releaseRoles(c command.Client) {
 	r := &q.service().roles
 	for _, k := range roleLists {
@@ -264,8 +263,8 @@ func (q *pressureQueue) releaseRoles(c command.Client) {
 	q.restoreNotFull()
 }
 
-// recoverRoles gives back the roles that were taken by clients that were connected before the server started. Of a
-// queue that is being created by a client step by step nobody has had a role yet: its later keys are missing.
+// recoverRoles gives back the roles of clients from before the server's start. It skips a queue that a client is
+// creating step by step: its later keys are missing, and no client has had a role in it yet.
 func (q *pressureQueue) recoverRoles() {
 	r := &q.service().roles
 	if !r.on || !q.has(qBound) {
@@ -285,9 +284,9 @@ func (q *pressureQueue) recoverRoles() {
 	}
 }
 
-// restoreNotFull brings :not_full in line with the room there is, after a role was given back: whoever had it may
-// have taken the element, or have gone before adding it, or between adding it and removing another. Who still has the
-// element will add it.
+// restoreNotFull makes :not_full match the room after a role was given back. The former holder may have taken the
+// element, or have disconnected before it added the element, or before it removed a second one. If another client
+// still holds the element, that client will add it.
 func (q *pressureQueue) restoreNotFull() {
 	if q.has(qBound) {
 		q.settleNotFull(q.service().roles.holder(q.role(qNotFull)) == nil)

@@ -22,7 +22,7 @@ var (
 		"LTRIM $:not_full 0 0", "LPUSH $:consumer_free 0"}
 )
 
-// Wherever a client goes away while it does its steps, others can go on at once, and nobody counts twice.
+// At whatever step a client disconnects, others can continue at once, and no role or room is given back twice.
 func TestRolesComeBackWhenTheirHolderHangsUp(t *testing.T) {
 	for name, steps := range map[string][]string{"producer": producing, "consumer": consuming} {
 		for n := range len(steps) + 1 {
@@ -49,7 +49,7 @@ func TestRolesComeBackWhenTheirHolderHangsUp(t *testing.T) {
 	}
 }
 
-// What a full queue, or one that is closed, or is being deleted, or has gone, gets back.
+// The elements that are given back to a full, a closed, a deleted or a removed queue.
 func TestRolesComeBackToTheStateOfTheQueue(t *testing.T) {
 	eachSharding(t, func(t *testing.T, p *pressureServer) {
 		p.play([][2]string{
@@ -57,7 +57,8 @@ func TestRolesComeBackToTheStateOfTheQueue(t *testing.T) {
 			{"b RPOP $:producer_free", "0"}, {"b RPOP $:not_full", "0"}, {"b LPUSH $ x", ":1"},
 			{"hangup b", ""},
 			{"a LLEN $:producer_free", ":1"}, {"a EXISTS $:not_full", ":0"},
-			// A token whose message is in the queue is nobody's, although the producer has not said so yet.
+			// An element whose message is in the queue has no holder, although the producer has not finished its
+			// steps.
 			{"a PRESSURE.GET q", "x"},
 			{"b RPOP $:producer_free", "0"}, {"b RPOP $:not_full", "0"}, {"b LPUSH $ x", ":1"}, {"a PRESSURE.GET q", "x"},
 			{"a LLEN $:not_full", ":1"},
@@ -86,12 +87,12 @@ func TestRolesComeBackToTheStateOfTheQueue(t *testing.T) {
 	})
 }
 
-// Whether there is room is not told twice, and is told although the client that had the element of :not_full is still
-// there.
+// Room is announced once, even while the client that popped the element of :not_full is still connected.
 func TestRolesKnowWhoHasTheElementOfNotFull(t *testing.T) {
 	eachSharding(t, func(t *testing.T, p *pressureServer) {
 		p.play([][2]string{
-			// The producer's message is in the queue, so its element is used up. The consumer takes the message and goes.
+			// The producer's message is in the queue, so its element is used up. The consumer takes the message and
+			// disconnects.
 			{"a PRESSURE.CREATE q BOUND 1", "+OK"},
 			{"b RPOP $:producer_free", "0"}, {"b RPOP $:not_full", "0"}, {"b LPUSH $ x", ":1"},
 			{"c RPOP $:consumer_free", "0"}, {"c RPOP $", "x"}, {"hangup c", ""},
@@ -99,7 +100,7 @@ func TestRolesKnowWhoHasTheElementOfNotFull(t *testing.T) {
 			// The producer has gone on without it.
 			{"b RPOP $:producer_free", "0"}, {"b RPOP $:not_full", "0"}, {"b LPUSH $:producer_free 0", ":1"},
 			{"c RPOP $:consumer_free", "0"}, {"hangup c", ""}, {"a LLEN $:not_full", ":1"},
-			// The producer has it, and the only place.
+			// The producer holds the element, and the only room.
 			{"b RPOP $:producer_free", "0"}, {"b RPOP $:not_full", "0"},
 			{"c RPOP $:consumer_free", "0"}, {"hangup c", ""}, {"a EXISTS $:not_full", ":0"},
 			{"b LPUSH $ x", ":1"}, {"b LPUSH $:producer_free 0", ":1"},
@@ -115,7 +116,7 @@ func TestRolesKnowWhoHasTheElementOfNotFull(t *testing.T) {
 	})
 }
 
-// Who waits in a role finds a new queue under the old name, and is one of those who wait for a role there.
+// A client that waits in a role finds a new queue under the old name, and waits for a role there.
 func TestPressureWaitersFindAnotherQueue(t *testing.T) {
 	eachSharding(t, func(t *testing.T, p *pressureServer) {
 		p.play([][2]string{
@@ -132,7 +133,8 @@ func TestPressureWaitersFindAnotherQueue(t *testing.T) {
 	})
 }
 
-// Every command that can pop the element is noticed, also from transactions, scripts, and when it is served later.
+// Every command that pops the element is noticed, also in transactions, in scripts, and when a blocked client is
+// served.
 func TestRolesAreNoticedWhateverPopsThem(t *testing.T) {
 	for _, steps := range [][]string{
 		{"RPOP $:consumer_free"}, {"LPOP $:consumer_free"}, {"LPOP $:consumer_free 5"}, {"BLPOP x $:consumer_free 0"},
@@ -169,7 +171,7 @@ func TestRolesAreNoticedWhateverPopsThem(t *testing.T) {
 	}
 }
 
-// A role that was pushed back, by whomever, is not given back again.
+// A role that any client has pushed back is not given back again.
 func TestRolesThatWereGivenBackAreForgotten(t *testing.T) {
 	for _, push := range []string{"LPUSH $:producer_free 0", "RPUSH $:producer_free 0", "RPOPLPUSH x $:producer_free",
 		"LMOVE x $:producer_free LEFT LEFT"} {
@@ -216,7 +218,7 @@ func TestRolesAreLeftAloneIfTheDirectiveSaysSo(t *testing.T) {
 	p.Finish()
 }
 
-// Who hangs up, or is unblocked, while it waits leaves nothing behind, whatever it waits for.
+// A client that disconnects or is unblocked while it waits leaves nothing behind, whatever it waits for.
 func TestPressureWaitersThatGoGiveTheirRoleBack(t *testing.T) {
 	for name, prepare := range map[string][]string{
 		"PUT waits for the role": {"b RPOP $:producer_free", "w PRESSURE.PUT q x"},

@@ -6,7 +6,7 @@ import (
 	"github.com/atomredis/atomredis/internal/config"
 )
 
-// Service is what a server knows of queues that is in no key: who has which role, and when reserved messages are due.
+// Service is the state of queues outside of keys: the holders of roles, and the deadlines of reserved messages.
 type Service struct {
 	host         command.Host
 	roles        roles
@@ -36,13 +36,13 @@ func (s *Service) Start(h command.Host) {
 // Loaded implements command.Service. Messages may have been reserved before.
 func (s *Service) Loaded() { s.reservations.FindStored() }
 
-// Following implements command.Service: the leader gives back the roles that clients of this server had.
+// Following implements command.Service: the leader gives back the roles of this server's clients.
 func (s *Service) Following() { s.roles.clear() }
 
 // Close implements command.Service.
 func (s *Service) Close() { s.reservations.Close() }
 
-// Events implements command.Service: who has which role follows from these.
+// Events implements command.Service: the holders of roles follow from these events.
 func (s *Service) Events() engine.EventClass {
 	if s.roles.on {
 		return engine.EventList | engine.EventEmpty

@@ -16,9 +16,9 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file has applications, and what operations do with their keys.
+// This file has applications, and the operations on their keys.
 
-// key is one of the keys of an application. Those that hold its keys and values come first.
+// key is one of the keys of an application, first those with its keys and values.
 type key uint8
 
 const (
@@ -52,7 +52,7 @@ type app struct {
 	names   *[numberOfKeys][]byte
 }
 
-// named reports whether a name can be that of an application: its keys have to be in one slot.
+// named reports whether a name is valid for an application: its keys must be in one slot.
 func named(name []byte) bool { return len(name) > 0 && !bytes.ContainsAny(name, "{}") }
 
 func appOf(c *command.Ctx, name []byte) *app {
@@ -96,10 +96,10 @@ func nameIn(e *engine.Entry, k key) (name string, ok bool) {
 	return strings.Clone(rest), true
 }
 
-// id tells the application from all others.
+// id identifies the application.
 func (a *app) id() due.ID { return due.ID{DB: a.c.DB, Key: string(a.names[valuesKey])} }
 
-// check reports whether the first n keys are of the right types. If not an error is written.
+// check reports whether the first n keys are of the right types. If not, it writes an error.
 func (a *app) check(n key) bool {
 	for k, name := range a.names[:n] {
 		if !effect.Is(a.c, name, types[k]) {
@@ -109,7 +109,7 @@ func (a *app) check(n key) bool {
 	return true
 }
 
-// typesFit is check of all keys where nobody can be told.
+// typesFit is check of all keys without a reply.
 func (a *app) typesFit() bool {
 	for k, name := range a.names {
 		if e := a.c.G.Peek(a.c.DB, name); e != nil && e.Type() != types[k] {
@@ -171,7 +171,7 @@ func (a *app) countWithin(start, end []byte) int {
 	return 0
 }
 
-// perform carries out an operation that is allowed, and replies its result.
+// perform executes an allowed operation, and replies with its result.
 func (a *app) perform(op *operation) {
 	switch op.kind {
 	case putOperation:
@@ -189,7 +189,7 @@ func (a *app) perform(op *operation) {
 	}
 }
 
-// reply replies keys.
+// reply replies with keys.
 func (a *app) reply(found [][]byte, how results) {
 	w := a.c.W
 	if how == count {
@@ -210,7 +210,7 @@ func (a *app) reply(found [][]byte, how results) {
 	}
 }
 
-// replyText replies a text, or null if it is nil.
+// replyText replies with a text, or null if it is nil.
 func replyText(w *resp.Writer, text []byte) {
 	if text == nil {
 		w.Null()
@@ -219,7 +219,7 @@ func replyText(w *resp.Writer, text []byte) {
 	w.Bulk(text)
 }
 
-// replyOne replies the value and the owner of a key, or null.
+// replyOne replies with the value and the owner of a key, or null.
 func (a *app) replyOne(k []byte) {
 	v, ok := a.value(k)
 	if !ok {
@@ -231,7 +231,7 @@ func (a *app) replyOne(k []byte) {
 	replyText(a.c.W, a.owner(k))
 }
 
-// performPut replies what was there, if that is asked for, or OK.
+// performPut replies with the previous value if that is requested, otherwise with OK.
 func (a *app) performPut(op *operation) {
 	if op.previous {
 		a.replyOne(op.key)
@@ -253,8 +253,8 @@ func (a *app) performPut(op *operation) {
 	a.service.tell(a, &event.Event{Type: event.Put, Keys: [][]byte{op.key}, Value: value, Owner: a.owner(op.key)})
 }
 
-// ownedMember returns the member for a key of an owner. The number of a container ends with a digit, and no name of a
-// service has a NUL, so that those of an owner are all that begin with it and a NUL.
+// ownedMember returns the member for a key of an owner. Container IDs contain no NUL, so the members of an owner are
+// exactly those that begin with the owner and a NUL.
 func ownedMember(owner, k []byte) []byte {
 	m := make([]byte, 0, len(owner)+1+len(k)+len(k)/2)
 	return keys.Member(append(append(m, owner...), 0), k)
@@ -277,7 +277,7 @@ func (a *app) setOwner(k, owner []byte) {
 	effect.ZAdd(a.c, a.names[ownedKey], ownedMember(owner, k), 0)
 }
 
-// delete removes keys, which exist and are in their order, and tells of it.
+// delete removes existing keys, in order, and publishes the event.
 func (a *app) delete(found [][]byte) {
 	if len(found) == 0 {
 		return
@@ -302,7 +302,7 @@ const (
 	errNotSet     = "ignore_value=True & key isn't already set"
 )
 
-// allowed returns why a put must not be done; "" if it may, or the operation is another one.
+// allowed returns the error for a forbidden put; "" if it is allowed, or for another operation.
 func (a *app) allowed(op *operation) command.Error {
 	switch {
 	case op.kind != putOperation:
@@ -321,9 +321,9 @@ func (a *app) allowed(op *operation) command.Error {
 	return a.active(op.owner)
 }
 
-// allAllowed returns why operations must not be done, which come one after the other; "" if they may. Each is checked
-// against what there is before all of them, as Skein does. Beside that a put of an owner must find its key when its
-// turn comes: one before it may remove it.
+// allAllowed returns the error for a forbidden sequence of operations, "" if it is allowed. As in Skein, each
+// operation is checked against the state before all of them. In addition, a put of an owner must find its key when
+// its turn comes, because an earlier operation may remove the key.
 func (a *app) allAllowed(ops []operation) command.Error {
 	removes := false
 	for i := range ops {
@@ -335,7 +335,7 @@ func (a *app) allAllowed(ops []operation) command.Error {
 	if !removes {
 		return ""
 	}
-	there := zsets.New() // the keys that puts of owners need, and which will be there
+	there := zsets.New() // the keys that puts of owners need and that will exist
 	limits := a.c.Host.ZSetLimits()
 	for i := range ops {
 		if ops[i].kind == putOperation && !ops[i].hasValue {
@@ -362,7 +362,8 @@ func (a *app) holdAll(all []condition) bool {
 	return !slices.ContainsFunc(all, func(cond condition) bool { return !a.holds(&cond) })
 }
 
-// holds reports whether a condition does. What is missing equals what is missing, and compares with nothing else.
+// holds reports whether a condition is true. A missing value equals only a missing value, and is neither less nor
+// greater than others.
 func (a *app) holds(cond *condition) bool {
 	var order int
 	var there bool

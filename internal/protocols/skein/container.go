@@ -16,7 +16,7 @@ import (
 	"github.com/atomredis/atomredis/internal/protocols/skein/keys"
 )
 
-// This file has containers: what is stored of them, how they begin, and how they end.
+// This file has containers: their stored form, their start and their end.
 
 // containerID is a container: the number of an instance of a service. It is written "service_instance".
 type containerID struct {
@@ -42,7 +42,7 @@ func (id containerID) compare(other containerID) int {
 	return cmp.Or(keys.Compare(id.service, other.service), cmp.Compare(id.instance, other.instance))
 }
 
-// containerState is how far a container is.
+// containerState is the state of a container.
 type containerState uint8
 
 const (
@@ -60,17 +60,17 @@ var states = [...]string{waiting: "WAITING", requested: "REQUESTED", running: "R
 // completed reports whether the container has ended.
 func (s containerState) completed() bool { return s >= succeeded }
 
-// stateOf returns the state of that name, in whatever case.
+// stateOf returns the state of that name, in any case.
 func stateOf(name []byte) (s containerState, ok bool) {
 	i := slices.IndexFunc(states[:], func(state string) bool { return strings.EqualFold(state, string(name)) })
 	return containerState(i), i >= 0
 }
 
-// lease is how long a container lives: some ms unless it is renewed, or one of these.
+// lease is the lifetime of a container: the ms until it must be renewed, or one of these.
 type lease int64
 
 const (
-	forever     lease = 0  // until somebody ends it
+	forever     lease = 0  // until a client ends it
 	withSession lease = -1 // as long as the client's session
 )
 
@@ -95,11 +95,11 @@ func parseLease(text string) (l lease, ok bool) {
 	return lease(n), err == nil && n > 0
 }
 
-// container is what is stored of one.
+// container is the stored state of a container.
 type container struct {
 	containerID
 	state         containerState
-	start, finish int64 // when it began to run and when it ended, in ms since 1970; 0 if it has not
+	start, finish int64 // times of its start and end, in ms since 1970; 0 before
 	lease         lease // while it runs
 	message       string
 }
@@ -155,7 +155,7 @@ func (a *app) hasService(name string) bool {
 	return ok
 }
 
-// container returns a container. If there is none the error says why.
+// container returns a container, or the error if it does not exist.
 func (a *app) container(id containerID) (ct container, err command.Error) {
 	if !a.hasService(id.service) {
 		return container{}, errUnknownService(id.service)
@@ -170,7 +170,7 @@ func (a *app) container(id containerID) (ct container, err command.Error) {
 	return ct, ""
 }
 
-// active returns why a container cannot own keys; "" if it can.
+// active returns the error if a container cannot own keys; otherwise "".
 func (a *app) active(id containerID) command.Error {
 	ct, err := a.container(id)
 	if err == "" && ct.state.completed() {
@@ -179,7 +179,7 @@ func (a *app) active(id containerID) command.Error {
 	return err
 }
 
-// store keeps what has changed of a container.
+// store stores a changed container.
 func (a *app) store(ct *container) {
 	effect.HSet(a.c, a.names[containersKey], []byte(ct.String()), ct.append(nil))
 }
@@ -203,20 +203,20 @@ func (a *app) containersOf(fn func(ct *container) bool) (all []container) {
 	return all
 }
 
-// setNext makes a service known, and sets the number of its next container.
+// setNext registers a service, and sets the number of its next container.
 func (a *app) setNext(service string, n int64) {
 	effect.HSet(a.c, a.names[servicesKey], []byte(service), strconv.AppendInt(nil, n, 10))
 }
 
 const (
-	// maxContainers is how many containers of a service there can be that have not ended.
+	// maxContainers is the largest number of active containers of a service.
 	maxContainers = 10_000
-	// maxStored is how many containers of an application are stored; those that ended first go.
+	// maxStored is the largest number of stored containers of an application; those that ended first are dropped.
 	maxStored = 4 * maxContainers
 )
 
-// next makes a container of a service, which is known from now on. It is not stored yet. ok is false if there are no
-// more numbers.
+// next makes a container of a service, and registers the service. The container is not stored yet. ok is false if
+// there are no more numbers.
 func (a *app) next(service string) (ct container, ok bool) {
 	n := int64(0)
 	if stored, known := effect.HGet(a.c, a.names[servicesKey], []byte(service)); known {
@@ -230,7 +230,7 @@ func (a *app) next(service string) (ct container, ok bool) {
 	return container{containerID: containerID{service, int32(n)}, state: requested}, true
 }
 
-// request makes n containers of a service that are to run.
+// request makes n requested containers of a service.
 func (a *app) request(service string, n int) (added []container) {
 	for range n {
 		ct, ok := a.next(service)
@@ -243,7 +243,7 @@ func (a *app) request(service string, n int) (added []container) {
 	return added
 }
 
-// prune forgets half of the containers that have ended if there are very many.
+// prune drops half of the ended containers if there are very many.
 func (a *app) prune() {
 	if effect.HLen(a.c, a.names[containersKey]) < maxStored {
 		return
@@ -257,10 +257,10 @@ func (a *app) prune() {
 	effect.HDel(a.c, a.names[containersKey], fields...)
 }
 
-// sessionLease is the score of the containers that are tied to a session: it is later than any time.
+// sessionLease is the score of containers that are tied to a session: it is later than any time.
 const sessionLease = 1 << 53
 
-// run lets a container run that does not yet, or only gives it another lease.
+// run starts a container, or gives a running one another lease.
 func (a *app) run(ct *container, l lease) {
 	if ct.state != running {
 		ct.state, ct.start = running, a.c.Now()
@@ -282,8 +282,7 @@ func (a *app) run(ct *container, l lease) {
 	}
 }
 
-// end ends a container with a state and a message, and removes the keys that it owns. One that has ended stays as it
-// is.
+// end ends a container with a state and a message, and removes its keys. An ended container stays unchanged.
 func (a *app) end(ct *container, state containerState, message string) {
 	if ct.state.completed() {
 		return
@@ -310,12 +309,12 @@ func (a *app) ownedBy(owner []byte) (found [][]byte) {
 	return found
 }
 
-// endOf is end for the ID of a container that was found in the keys.
+// endOf is end for a container ID from the keys.
 func (a *app) endOf(id []byte, state containerState, message string) {
 	parsed, _ := parseContainerID(id)
 	ct, err := a.container(parsed)
 	if err != "" || ct.state.completed() {
-		effect.ZRem(a.c, a.names[leasesKey], id) // somebody has changed the keys
+		effect.ZRem(a.c, a.names[leasesKey], id) // other commands have changed the keys
 		return
 	}
 	a.end(&ct, state, message)
@@ -335,7 +334,7 @@ func (a *app) refresh() {
 	}
 }
 
-// expire ends the containers whose leases have expired, and notes when the next one will.
+// expire ends the containers whose leases have expired, and notes the next deadline.
 func (a *app) expire() {
 	a.service.schedule.Forget(a.id())
 	for {
@@ -355,7 +354,7 @@ func (a *app) expire() {
 	}
 }
 
-// sessions are the scores of containers that are tied to one.
+// sessions are the scores of containers that are tied to a session.
 var sessions = zsets.ScoreRange{Min: sessionLease, Max: math.Inf(1)}
 
 // endTied ends the containers that are tied to sessions for which fn is true; its argument is the container's ID.

@@ -41,8 +41,8 @@ func init() {
 	}
 }
 
-// containerArg opens the application and finds the container that the arguments name. If there is none an error is
-// written and ok is false.
+// containerArg opens the application and finds the container that the arguments name. If there is none, it writes an
+// error and ok is false.
 func containerArg(c *command.Ctx) (a *app, ct container, ok bool) {
 	id, ok := parseContainerID(c.Args[3])
 	if !ok {
@@ -59,8 +59,8 @@ func containerArg(c *command.Ctx) (a *app, ct container, ok bool) {
 	return a, ct, err == ""
 }
 
-// serviceArg opens the application and returns the service that the arguments name. If it must be known and is not, or
-// cannot be one, an error is written and ok is false.
+// serviceArg opens the application and returns the service that the arguments name. If the name is invalid, or the
+// service must be known and is not, it writes an error and ok is false.
 func serviceArg(c *command.Ctx, known bool) (a *app, service string, isNew, ok bool) {
 	if a, ok = opened(c, 2); !ok {
 		return nil, "", false, false
@@ -78,7 +78,7 @@ func serviceArg(c *command.Ctx, known bool) (a *app, service string, isNew, ok b
 	return a, service, isNew, true
 }
 
-// reply replies a container.
+// reply replies with a container.
 func (ct *container) reply(c *command.Ctx) {
 	text := func(name, value string) {
 		c.W.BulkString(name)
@@ -106,8 +106,8 @@ func replyContainers(c *command.Ctx, all []container) {
 	}
 }
 
-// activeOf returns the containers of a service that have not ended, those that wait first, then those that were
-// requested, then those that run; the oldest of each first.
+// activeOf returns the active containers of a service: the waiting ones, then the requested, then the running; the
+// oldest of each first.
 func (a *app) activeOf(service string) []container {
 	all := a.containersOf(func(ct *container) bool { return ct.service == service && !ct.state.completed() })
 	slices.SortStableFunc(all, func(a, b container) int { return int(a.state) - int(b.state) })
@@ -166,7 +166,7 @@ const (
 	errScale      = "count must be >= 0"
 )
 
-// containerScale is SKEIN.CONTAINER SCALE. A count or delta of 0 is as good as none, as in Skein's messages.
+// containerScale is SKEIN.CONTAINER SCALE. As in Skein's messages, a count or delta of 0 counts as missing.
 func containerScale(c *command.Ctx) {
 	var n, delta int64
 	for o := c.Options(4); o.Next(); {
@@ -206,7 +206,7 @@ func containerScale(c *command.Ctx) {
 	replyContainers(c, a.scale(service, active, int(n)))
 }
 
-// scale makes a service have n containers and returns those that were added, or killed.
+// scale gives a service n containers, and returns the added or killed ones.
 func (a *app) scale(service string, active []container, n int) (changed []container) {
 	if n <= len(active) {
 		changed = active[:len(active)-n]
@@ -221,7 +221,7 @@ func (a *app) scale(service string, active []container, n int) (changed []contai
 // maxLease is how long a lease can be, in ms.
 const maxLease = 100 * 366 * 24 * 60 * 60 * 1000
 
-// leaseArg reads how long a container lives from argument 4 on. If it is wrong an error is written and ok is false.
+// leaseArg reads a lease from argument 4 on. If it is wrong, it writes an error and ok is false.
 func leaseArg(c *command.Ctx, sessions bool) (l lease, ok bool) {
 	o := c.Options(4)
 	if !o.Next() {
@@ -314,7 +314,7 @@ func containerRenew(c *command.Ctx) {
 	c.W.OK()
 }
 
-// The messages of containers that somebody ends without one of his own.
+// The default messages of containers that a client ends.
 var endMessages = map[containerState]string{succeeded: "Completed successfully.", failedState: "Failed.", killed: messageKilled}
 
 func containerEnd(c *command.Ctx) {
@@ -351,7 +351,7 @@ func containerEnd(c *command.Ctx) {
 	c.W.Int(1)
 }
 
-// containerKill does nothing to a container that has ended, which is no error.
+// containerKill ignores a container that has ended.
 func containerKill(c *command.Ctx) {
 	if a, ct, ok := containerArg(c); ok {
 		a.end(&ct, killed, messageKilled)

@@ -9,7 +9,7 @@ import (
 	"unicode/utf16"
 )
 
-// model is an application in plain code: a map, sorted when somebody asks, and containers.
+// model is a simple model of an application: a map, which is sorted when needed, and containers.
 type model struct {
 	app        string
 	now        int64
@@ -105,7 +105,7 @@ func netstrings(texts ...string) string {
 	return b.String()
 }
 
-// modelOp is an operation, and what its words are.
+// modelOp is an operation, and its words.
 type modelOp struct {
 	kind, key, end, how  string
 	value                string
@@ -137,7 +137,7 @@ func (o *modelOp) words() []any {
 	return w
 }
 
-// refusal is why an operation is refused, "" if it is not.
+// refusal returns the error of a refused operation, or "".
 func (m *model) refusal(o *modelOp) string {
 	if o.kind != "PUT" {
 		return ""
@@ -154,7 +154,7 @@ func (m *model) refusal(o *modelOp) string {
 	return ""
 }
 
-// inactive is why a container cannot own keys.
+// inactive returns the error if a container cannot own keys.
 func (m *model) inactive(id string) string {
 	if why := m.missing(id); why != "" {
 		return why
@@ -302,7 +302,7 @@ var (
 
 func pick(r *rand.Rand, of []string) string { return of[r.IntN(len(of))] }
 
-// randomContainer prefers containers that there are.
+// randomContainer prefers existing containers.
 func (m *model) randomContainer(r *rand.Rand) string {
 	if r.IntN(8) > 0 && len(m.containers) > 0 {
 		active := slices.DeleteFunc(slices.Sorted(maps.Keys(m.containers)), func(id string) bool { return !m.containers[id].active() })
@@ -426,7 +426,8 @@ func (m *model) randomTransaction(r *rand.Rand) (words []any, want string) {
 			return words, why
 		}
 	}
-	// A put without a value may find that an operation before it has deleted its key: then it is as if it was never there.
+	// A put without a value may find that an earlier operation has deleted its key: then the transaction has no
+	// effect.
 	before, events := maps.Clone(m.pairs), len(m.events)
 	var replies []string
 	for i := range chosen {

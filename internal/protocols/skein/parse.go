@@ -6,10 +6,10 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// This file reads the arguments of operations and transactions. A word stands where only words can, and keys and values
-// where only those can, so that they may be any bytes.
+// This file reads the arguments of operations and transactions. Words and keys never share a position, so keys and
+// values may be any bytes.
 
-// operationKind is what an operation does.
+// operationKind is a kind of operation.
 type operationKind uint8
 
 const (
@@ -18,7 +18,7 @@ const (
 	delOperation
 )
 
-// results says what an operation on a range returns.
+// results is the kind of result of an operation on a range.
 type results uint8
 
 const (
@@ -27,7 +27,7 @@ const (
 	count
 )
 
-// operation is one of a transaction, or a command of its own. Its texts are views of the arguments.
+// operation is an operation of a transaction, or a command of its own. Its texts are views of the arguments.
 type operation struct {
 	kind       operationKind
 	start, end []byte  // of a range
@@ -42,12 +42,12 @@ type operation struct {
 	previous   bool // it returns what was there before
 }
 
-// condition is one of a transaction.
+// condition is a condition of a transaction.
 type condition struct {
 	ofOwner  bool // it is about the owner, and not the value
 	key      []byte
 	operator operator
-	set      bool // there is something to compare with:
+	set      bool // there is an operand:
 	value    []byte
 	owner    containerID
 }
@@ -75,7 +75,7 @@ type transaction struct {
 // parser takes arguments from the front.
 type parser struct {
 	args [][]byte      // what is left
-	err  command.Error // the first that was found; nothing is taken then
+	err  command.Error // the first error; nothing more is taken then
 }
 
 // fail notes an error.
@@ -188,8 +188,9 @@ func (p *parser) transaction() (t transaction) {
 	return t
 }
 
-// conditionWord takes the word for a condition, if there is one: whether it is about the owner, and whether there is
-// something to compare with. No more than one argument is taken, because the next one is a key, which may be any word.
+// conditionWord takes the word for a condition, if it is next. It returns whether the condition is about the owner,
+// and whether it has an operand. It takes at most one argument, because the next one is a key, which may be any
+// word.
 func (p *parser) conditionWord() (ofOwner, set, ok bool) {
 	switch {
 	case p.is("value"):

@@ -15,7 +15,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Service is what a server knows of applications that is in no key. Its lock is taken last.
+// Service is the state of applications outside of keys. Its lock is taken last.
 type Service struct {
 	host      command.Host
 	schedule  due.Schedule
@@ -34,11 +34,11 @@ type tied struct {
 	container string
 }
 
-// session is what the service keeps with a client. The lock of the service protects it.
+// session is the service's state of a client. The lock of the service protects it.
 type session struct {
-	watch *watch            // that the client waits for, or did
+	watch *watch            // the present or last watch
 	tied  map[tied]struct{} // the containers that end with it
-	busy  atomic.Bool       // there is any of these, for those who have not locked
+	busy  atomic.Bool       // watch or tied is set; readable without the lock
 }
 
 // settle sets busy.
@@ -62,8 +62,8 @@ func (s *Service) Start(h command.Host) {
 	})
 }
 
-// look ends what is due. While what was stored is looked for, the containers are ended too whose sessions the server
-// does not have any more.
+// look ends containers that are due. During the search for stored items, it also ends containers whose sessions the
+// server does not have any more.
 func (s *Service) look(id due.ID, now int64) {
 	found := s.schedule.Found()
 	s.under(id, now, func(a *app) {
@@ -74,7 +74,7 @@ func (s *Service) look(id due.ID, now int64) {
 	})
 }
 
-// under calls fn with an application under a guard of its own, on behalf of no client. No guard may be held.
+// under calls fn with an application under its own guard, without a client. No guard may be held.
 func (s *Service) under(id due.ID, now int64, fn func(a *app)) {
 	name := strings.TrimSuffix(strings.TrimPrefix(id.Key, keys.Prefix+"{"), "}")
 	names := namesOf([]byte(name))
@@ -136,14 +136,14 @@ func (s *Service) Gone(c command.Client) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for t := range own.tied { // what is left if the server follows another one by now
+	for t := range own.tied { // some are left if the server has become a follower
 		delete(s.holders, t)
 	}
 	clear(own.tied)
 	own.settle()
 }
 
-// tie says that a container ends with a client.
+// tie ties a container to a client.
 func (s *Service) tie(app due.ID, container string, c command.Client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +156,7 @@ func (s *Service) tie(app due.ID, container string, c command.Client) {
 	own.settle()
 }
 
-// untie says that a container ends with no client.
+// untie removes the tie of a container to a client.
 func (s *Service) untie(app due.ID, container string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,22 +169,22 @@ func (s *Service) untie(app due.ID, container string) {
 	}
 }
 
-// holder returns the client that a container ends with, nil if there is none.
+// holder returns the client that a container is tied to, or nil.
 func (s *Service) holder(app due.ID, container string) command.Client {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.holders[tied{app, container}]
 }
 
-// revision returns how many events of an application there were.
+// revision returns the number of events of an application so far.
 func (s *Service) revision(app due.ID) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.revisions[app]
 }
 
-// tell tells everybody of a change of an application. The guard of the Ctx holds its keys, so that events have the
-// order of the changes.
+// tell publishes a change of an application, and answers watches. The guard of the Ctx holds its keys, so events are
+// in the order of the changes.
 func (s *Service) tell(a *app, e *event.Event) {
 	id := a.id()
 	s.mu.Lock()
@@ -211,17 +211,17 @@ type watch struct {
 	puts       bool // it waits for puts,
 	deletes    bool // for deletes
 	finish     func(command.Reply)
-	event      *seen // that it waited for
+	event      *seen // the event that has ended the wait
 }
 
-// seen is an event with the keys of a watch's range alone.
+// seen is an event with only the keys in a watch's range.
 type seen event.Event
 
 // wait adds a watch.
 func (s *Service) wait(w *watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unwatch(w.session.watch) // its wait was ended by somebody else
+	s.unwatch(w.session.watch) // that wait has been ended
 	if s.watches[w.app] == nil {
 		s.watches[w.app] = map[*watch]struct{}{}
 	}
@@ -230,7 +230,7 @@ func (s *Service) wait(w *watch) {
 	w.session.settle()
 }
 
-// forget removes a watch whose time is up.
+// forget removes a watch at its timeout.
 func (s *Service) forget(w *watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,7 +263,7 @@ func (s *Service) take(id due.ID, e *event.Event) (ready []*watch) {
 	return ready
 }
 
-// see returns what a watch sees of an event, nil if that is nothing.
+// see returns the part of an event that a watch sees, or nil.
 func (w *watch) see(e *event.Event) *seen {
 	if e.Type == event.Put && !w.puts || e.Type == event.Delete && !w.deletes {
 		return nil

@@ -1,9 +1,9 @@
-// Package skein has the commands of applications of Skein: a store of keys and values in their order, containers that
-// own keys, transactions, and events. docs/skein.md explains it to users.
+// Package skein has the commands of Skein applications: a sorted store of keys and values, containers that own keys,
+// transactions, and events. docs/skein.md explains it to users.
 //
-// Everything lies in ordinary keys (package keys), and every change is journalled as the ordinary commands that make
-// it. What is not stored: the revision of events, who waits for one, which client a container is tied to, and when to
-// look after which leases (package due), which follows from the keys.
+// All data is in ordinary keys (package keys), and every change is journalled as ordinary commands. Not stored are
+// the revision of events, watches, the ties of containers to clients, and the schedule of leases (package due),
+// which follows from the keys.
 package skein
 
 import (
@@ -67,8 +67,8 @@ const (
 	errKey  command.Error = "ERR the key is not valid UTF-8"
 )
 
-// opened returns the application that an argument names, ready for a command that may change it. If it is no name, or
-// a key is of a wrong type, an error is written and ok is false.
+// opened returns the application that an argument names, ready for a command that may change it. If the name is
+// invalid, or a key is of a wrong type, it writes an error and ok is false.
 func opened(c *command.Ctx, at int) (a *app, ok bool) {
 	if a, ok = openedToRead(c, at, numberOfKeys); ok {
 		a.refresh()
@@ -86,7 +86,7 @@ func openedToRead(c *command.Ctx, at int, n key) (a *app, ok bool) {
 	return a, a.check(n)
 }
 
-// keysFit reports whether all keys are UTF-8. If not an error is written.
+// keysFit reports whether all keys are UTF-8. If not, it writes an error.
 func keysFit(c *command.Ctx, all ...[]byte) bool {
 	for _, key := range all {
 		if !utf8.Valid(key) {
@@ -97,7 +97,7 @@ func keysFit(c *command.Ctx, all ...[]byte) bool {
 	return true
 }
 
-// get replies the value and the owner of a key.
+// get replies with the value and the owner of a key.
 func get(c *command.Ctx) {
 	if !keysFit(c, c.Args[2]) {
 		return
@@ -117,7 +117,7 @@ func keyRange(c *command.Ctx) {
 	}
 }
 
-// only reads the operation that a command is. If the arguments are wrong an error is written and ok is false.
+// only reads the single operation of a command. If the arguments are wrong, it writes an error and ok is false.
 func only(c *command.Ctx, kind operationKind) (op operation, ok bool) {
 	p := parser{args: c.Args[2:]}
 	op = p.operation(kind)
@@ -133,7 +133,7 @@ func only(c *command.Ctx, kind operationKind) (op operation, ok bool) {
 func put(c *command.Ctx) { change(c, putOperation) }
 func del(c *command.Ctx) { change(c, delOperation) }
 
-// change carries out a command that is one operation, which changes something.
+// change executes a command that is a single write operation.
 func change(c *command.Ctx, kind operationKind) {
 	op, ok := only(c, kind)
 	if !ok {

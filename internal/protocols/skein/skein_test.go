@@ -74,8 +74,8 @@ const (
 	completed        = "SKEININVALID Container 's_1' has already completed"
 )
 
-// Each test begins with the services s, with the containers s_0, which runs, and s_1, which was killed, and t, with
-// t_0; and the keys k = 1, m = 3, which s_0 owns, and l = 2.
+// Each test begins with two services and three keys. Service s has the running container s_0 and the killed
+// container s_1; service t has t_0. The keys are k = 1, l = 2, and m = 3, which s_0 owns.
 func TestTheSemanticsAreThoseOfSkein(t *testing.T) {
 	for _, test := range []struct{ what, command, want, then, thenWant string }{
 		// Ranges.
@@ -214,13 +214,13 @@ func wasKilled(service string, n int) string {
 	return container(service, n, "KILLED", 1e12, 1e12, "Killed by user request.")
 }
 
-// What is missing equals only what is missing, and is neither less nor greater. Bytes have a sign.
+// A missing value equals only a missing value, and is neither less nor greater. Bytes are signed.
 func TestConditions(t *testing.T) {
 	s := opened(t)
 	do(t, s, "SKEIN.CONTAINER SERVICE a s 11")
 	do(t, s, "SKEIN.CONTAINER SERVICE a \U0001f600 1")
 	do(t, s, "SKEIN.TXN a THEN PUT k VALUE b PUT e VALUE \"\" PUT high VALUE \x80 PUT owned VALUE 1 OWNER s_2 PUT far VALUE 1 OWNER \U0001f600_0")
-	for _, test := range []struct{ condition, holds string }{ // with which of the operators
+	for _, test := range []struct{ condition, holds string }{ // holds lists the operators for which the condition is true
 		{"VALUE k ? b", "= <= >="}, {"VALUE k ? a", "!= > >="}, {"VALUE k ? c", "!= < <="}, {"VALUE k ? bb", "!= < <="},
 		{`VALUE k ? ""`, "!= > >="}, {`VALUE e ? ""`, "= <= >="}, {"VALUE none ? b", "!="}, {`VALUE none ? ""`, "!="},
 		{"VALUE high ? \x00", "!= < <="}, {"VALUE high ? \x7f", "!= < <="}, {"VALUE high ? \x81", "!= < <="}, {"VALUE k ? \x80", "!= > >="},
@@ -258,7 +258,7 @@ func TestContainersEndWhenTheirLeasesExpire(t *testing.T) {
 	require.Equal(t, "[4 nil]", do(t, s, "SKEIN.GET a d"))
 	require.Equal(t, "[3 w_1]", do(t, s, "SKEIN.GET a c"))
 	s.FastForward(time.Millisecond)
-	require.Equal(t, "OK", do(t, s, "SKEIN.PUT a e VALUE 5")) // whether the timer has been here or not
+	require.Equal(t, "OK", do(t, s, "SKEIN.PUT a e VALUE 5")) // before or after the timer
 	require.Equal(t, "nil", do(t, s, "SKEIN.GET a c"))
 	want := []string{"PUT 1 1:z,1:1,3:w_0,", "PUT 2 1:b,1:2,3:w_0,", "PUT 3 1:c,1:3,3:w_1,", "PUT 4 1:d,1:4,",
 		"DELETE 5 1:b,1:z,", "DELETE 6 1:c,", "PUT 7 1:e,1:5,"}
@@ -374,7 +374,7 @@ func TestContainersAndTheirKeysAfterARestart(t *testing.T) {
 		t.Helper()
 		require.Eventually(t, func() bool { return do(t, db, `SKEIN.RANGE a "" "" KEYS`) == want }, 30*time.Second, time.Millisecond)
 	}
-	clock.Advance(time.Second) // the stored keys are looked for
+	clock.Advance(time.Second) // the schedule searches for stored keys
 	keysAre("[l m n \uffff]")
 	clock.Advance(59 * time.Second)
 	keysAre("[m n \uffff]")
@@ -424,8 +424,8 @@ func TestAWatchSeesTheNextEventInItsRange(t *testing.T) {
 	require.Equal(t, "[PUT 5 [[k 1 nil]]]", timed.receive())
 }
 
-// A server and a plain model of it get the same random commands, and reply the same. So are the events, and what is
-// stored, also after a restart. Each application gets a thousand.
+// A server and a simple model get the same thousand random commands for each application. Their replies, events and
+// stored keys are equal, also after a restart.
 func TestRandomCommandsAgainstAModel(t *testing.T) {
 	applications := 40
 	if testing.Short() {
@@ -448,7 +448,7 @@ func TestRandomCommandsAgainstAModel(t *testing.T) {
 				for _, m := range models {
 					m.forward(ms)
 				}
-				s.MustDo(t, "SKEIN.DEL", m.app, "none", "none") // what is due is done by now, by this or by the timer
+				s.MustDo(t, "SKEIN.DEL", m.app, "none", "none") // due work is done by now, by this command or by the timer
 				continue
 			}
 			reply, err := s.Do(t.Context(), words...)
@@ -477,7 +477,7 @@ func TestRandomCommandsAgainstAModel(t *testing.T) {
 	require.NoError(t, again.Close())
 }
 
-// compareStored compares all keys with what they have to be.
+// compareStored compares all keys with the model.
 func (m *model) compareStored(t *testing.T, s doer) {
 	t.Helper()
 	require.Equal(t, m.listed(m.within("", ""), "ITEMS"), do(t, s, `SKEIN.RANGE `+m.app+` "" ""`))

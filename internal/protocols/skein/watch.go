@@ -13,7 +13,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file has the commands that wait for events and that tell about applications, and the end of one.
+// This file has the commands that wait for events, list and finish applications.
 
 // watchRange waits for the next event in a range.
 func watchRange(c *command.Ctx) {
@@ -66,7 +66,7 @@ func revision(c *command.Ctx) {
 	}
 }
 
-// apps lists the applications that have a key, or a service.
+// apps lists the applications with a key or a service.
 func apps(c *command.Ctx) {
 	var names []string
 	c.G.Each(c.DB, func(e *engine.Entry) bool {
@@ -85,7 +85,7 @@ func apps(c *command.Ctx) {
 	}
 }
 
-// status returns with what an application has finished; both are empty if it has not.
+// status returns the status and message of a finished application; both are empty before.
 func (a *app) status() (status, message []byte) {
 	if e := a.c.G.Peek(a.c.DB, a.names[statusKey]); e != nil {
 		status, message, _ = bytes.Cut(e.Bytes(), []byte(" "))
@@ -122,10 +122,10 @@ func info(c *command.Ctx) {
 	c.W.Bulk(message)
 }
 
-// finalStatuses are those that an application can finish with.
+// finalStatuses are the possible final statuses of an application.
 var finalStatuses = []string{"UNDEFINED", states[succeeded], states[failedState], states[killed]}
 
-// messageFinished is that of the containers that end because the application does.
+// messageFinished is the message of containers that end with their application.
 const messageFinished = "The application has finished."
 
 // Host is what SKEIN.FINISH needs of the server.
@@ -159,7 +159,7 @@ func finish(c *command.Ctx) {
 	if feed.Heard(c) {
 		feed.Send(c, keys.AppendFinished(bytes.Clone(a.names[valuesKey]), c.DB), final)
 	}
-	if c.DB == 0 { // which doors serve
+	if c.DB == 0 { // doors serve database 0
 		c.Host.(Host).CloseDoor("skein", "skein-application", string(c.Args[1]))
 	}
 	c.W.OK()

@@ -83,7 +83,7 @@ func nameIn(e *engine.Entry, typ engine.Type, suffix string) (name string, ok bo
 	return strings.Clone(rest), true
 }
 
-// id tells the queue from all others.
+// id identifies the queue.
 func (q *queue) id() due.ID { return due.ID{DB: q.c.DB, Key: string(q.names[valuesKey])} }
 
 // shards returns the shards of its keys.
@@ -96,7 +96,7 @@ func shardsOf(ks *engine.Keyspace, names *[numberOfKeys][]byte) (shards uint64) 
 	return shards
 }
 
-// check prepares the queue for a command. If a key is of a wrong type an error is written and ok is false.
+// check prepares the queue for a command. If a key is of a wrong type, it writes an error and ok is false.
 func (q *queue) check() (ok bool) {
 	for k, name := range q.names {
 		if !effect.Is(q.c, name, types[k]) {
@@ -109,7 +109,7 @@ func (q *queue) check() (ok bool) {
 	return true
 }
 
-// typesFit is check where nobody can be told.
+// typesFit is check without a reply.
 func (q *queue) typesFit() bool {
 	for k, name := range q.names {
 		if e := q.c.G.Peek(q.c.DB, name); e != nil && e.Type() != types[k] {
@@ -144,7 +144,7 @@ func (q *queue) len() int {
 	return n
 }
 
-// firstSerial is the serial of a queue to which nothing has happened.
+// firstSerial is the serial of a new queue.
 const firstSerial = 1
 
 // serial returns the number of the last change of the queue.
@@ -182,8 +182,9 @@ func (q *queue) first() (priority int64, k []byte, ok bool) {
 	return int64(score), bytes.Clone(member), true
 }
 
-// lend lends the first key that has a value for some ms, replies it with its lend key, and reports whether there was
-// one. The lend key is the serial, which does not change: together with the key it tells a loan from all others.
+// lend lends the first key that has a value for some ms, replies with it and its lend key, and reports whether there
+// was one. The lend key is the present serial, which lending does not change: together with the key it identifies a
+// loan.
 func (q *queue) lend(ms int64) bool {
 	for {
 		_, k, ok := q.first()
@@ -227,7 +228,7 @@ func (q *queue) has(lendKey int64, k []byte) bool {
 	return err == nil && n == lendKey
 }
 
-// outcome says where a key goes that is given back.
+// outcome is the new place of a key that is given back.
 type outcome int
 
 const (
@@ -239,8 +240,8 @@ const (
 
 var outcomes = [...]string{penalty: "penalty", reward: "reward", front: "front", drop: "drop"}
 
-// giveBack ends a loan. A boost of 0 is the end of the queue, and one of b its b-th half: the distance from the end is
-// all of the queue's priorities but 1/2^b of them.
+// giveBack ends a loan. A key with boost 0 goes to the end of the queue. A boost of b halves the distance from the
+// front b times: 1/2^b of the queue's priorities stay before the key.
 func (q *queue) giveBack(k []byte, how outcome) {
 	effect.HDel(q.c, q.names[loansKey], k)
 	effect.ZRem(q.c, q.names[lentKey], k)
@@ -281,10 +282,10 @@ func (q *queue) boost(k []byte) int64 {
 	return min(max(n, 0), maxBoost)
 }
 
-// maxBoost is more than there can be halves.
+// maxBoost is larger than any number of effective halvings.
 const maxBoost = 62
 
-// setBoost stores the boost of a key; only those other than 0 are.
+// setBoost stores the boost of a key; 0 is not stored.
 func (q *queue) setBoost(k []byte, boost int64) {
 	if boost == 0 {
 		effect.HDel(q.c, q.names[boostsKey], k)
@@ -293,14 +294,14 @@ func (q *queue) setBoost(k []byte, boost int64) {
 	}
 }
 
-// refresh does what is due, or has not been done yet since the start.
+// refresh returns keys that are due, and requeues the queue after a start if configured.
 func (q *queue) refresh() {
 	if at := q.service.schedule.Earliest(q.id()); at != 0 && at <= q.c.Now() || q.service.stale(q.id()) {
 		q.returnDue()
 	}
 }
 
-// returnDue gives the keys back whose time is up, to the front of the queue, and notes when the next one's is.
+// returnDue returns keys whose loans have expired to the front of the queue, and notes the next deadline.
 func (q *queue) returnDue() {
 	q.service.schedule.Forget(q.id())
 	switch {
@@ -323,8 +324,7 @@ func (q *queue) returnDue() {
 	}
 }
 
-// requeue makes the queue what the original makes of it when it starts: every key is queued at its end, and nothing is
-// lent or boosted.
+// requeue resets the queue as the original does at its start: every key is queued, and no key is lent or boosted.
 func (q *queue) requeue() {
 	q.service.fresh(q.id())
 	for _, k := range []key{queueKey, lentKey, loansKey, boostsKey, serialKey} {

@@ -12,14 +12,14 @@ import (
 	"github.com/atomredis/atomredis/internal/protocols/spiderq/keys"
 )
 
-// Service is what a server knows of queues that is in no key.
+// Service is the state of queues outside of keys.
 type Service struct {
 	host     command.Host
 	schedule due.Schedule
 	mu       sync.Mutex // protects what follows
 	counters map[due.ID]*[numberOfCounters]int64
-	// requeues says that spiderq-restart is requeue, and the server has started with what was stored: queues in which keys
-	// were lent, boosted or dropped are made anew. requeued are those that have been.
+	// requeues says that spiderq-restart is requeue and the server has started with stored data: queues with lent,
+	// boosted or dropped keys must be requeued. requeued are those that have been.
 	requeues bool
 	requeued map[due.ID]bool
 	loaded   bool // Loaded has been called
@@ -55,14 +55,14 @@ func (s *Service) Start(h command.Host) {
 		})
 }
 
-// stale reports whether a queue is still as it was before the start although spiderq-restart is requeue.
+// stale reports whether a queue must still be requeued.
 func (s *Service) stale(id due.ID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.requeues && !s.requeued[id] && !s.schedule.Found()
 }
 
-// fresh says that a queue is not stale.
+// fresh records that a queue need not be requeued.
 func (s *Service) fresh(id due.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,8 +78,8 @@ func (s *Service) under(id due.ID, now int64, fn func(q *queue)) {
 	})
 }
 
-// Loaded implements command.Service. Keys may have been lent before. Only a start requeues; a follower that becomes a
-// master goes on with what it has.
+// Loaded implements command.Service. Keys may have been lent before. Only a start requeues; a follower that becomes
+// a master keeps its queues.
 func (s *Service) Loaded() {
 	s.mu.Lock()
 	s.requeues = s.requeues && !s.loaded
@@ -100,7 +100,7 @@ func (s *Service) Heard(command.Client, bool, string, int, string) {}
 // NewClient implements command.Service.
 func (s *Service) NewClient() any { return nil }
 
-// Gone implements command.Service. A client that goes keeps what it was lent until its time is up.
+// Gone implements command.Service. The loans of a disconnected client last until their deadlines.
 func (s *Service) Gone(command.Client) {}
 
 // Following implements command.Service.
@@ -109,7 +109,7 @@ func (*Service) Following() {}
 // MustSee implements command.Service.
 func (s *Service) MustSee(command.Client) bool { return false }
 
-// counter is what SPIDERQ.STATS counts, in the order in which the newer version of the protocol has it.
+// counter is a counter of SPIDERQ.STATS, in the order of the newer version of the protocol.
 type counter int
 
 const (

@@ -2,9 +2,8 @@
 // its keys are ordered by priority. A key is lent for some time, and repaid with a new value and a new place in the
 // queue; if it is not repaid in time it returns to the front. docs/spiderq.md explains it to users.
 //
-// Everything lies in ordinary keys (package keys), and every change is journalled as the ordinary commands that make
-// it. What is not stored: the counters of SPIDERQ.STATS, and when to look after which loans (package due), which
-// follows from the keys.
+// All data is in ordinary keys (package keys), and every change is journalled as ordinary commands. Not stored are
+// the counters of SPIDERQ.STATS, and the schedule of loans (package due), which follows from the keys.
 package spiderq
 
 import (
@@ -87,7 +86,7 @@ const (
 )
 
 // opened returns the queue that the first argument names, counted as used by a command. If one of its keys is of a
-// wrong type an error is written and ok is false.
+// wrong type, it writes an error and ok is false.
 func opened(c *command.Ctx, n counter) (q *queue, ok bool) {
 	q = queueOf(c, c.Args[1])
 	if !q.check() {
@@ -161,13 +160,13 @@ type Host interface {
 	CloseDoor(name, directive, value string)
 	// HasJournal reports whether changes are written to a journal.
 	HasJournal() bool
-	// Durable reports whether all changes that have been made are.
+	// Durable reports whether all changes so far are durable.
 	Durable() bool
-	// AwaitDurable calls finish, in any goroutine, when all changes are durable that have been made.
+	// AwaitDurable calls finish, in any goroutine, when all changes so far are durable.
 	AwaitDurable(finish func())
 }
 
-// flush replies at once where nothing ever becomes durable, or the command must not block.
+// flush replies at once if the server has no journal, or the command must not block.
 func flush(c *command.Ctx) {
 	if q := queueOf(c, c.Args[1]); !q.check() {
 		return
@@ -182,7 +181,7 @@ func flush(c *command.Ctx) {
 	host.AwaitDurable(func() { finish(flushed) })
 }
 
-// terminate closes the server's door if it serves the queue, which stays. Doors serve queues of database 0.
+// terminate closes the server's door if it serves the queue. The queue stays. Doors serve queues of database 0.
 func terminate(c *command.Ctx) {
 	if c.DB == 0 {
 		c.Host.(Host).CloseDoor("spiderq", "spiderq-queue", string(c.Args[1]))
@@ -202,7 +201,7 @@ func count(c *command.Ctx) {
 	}
 }
 
-// milliseconds reads a time. One of 2^63 and more is none: it ends at once.
+// milliseconds reads a time. 2^63 and more count as 0: the time ends at once.
 func milliseconds(c *command.Ctx, arg []byte) (ms int64, ok bool) {
 	n, err := strconv.ParseUint(string(arg), 10, 64)
 	if err != nil {
@@ -215,7 +214,7 @@ func milliseconds(c *command.Ctx, arg []byte) (ms int64, ok bool) {
 	return int64(n), true
 }
 
-// lend takes the first key of the queue. A command that waits counts when it is served.
+// lend takes the first key of the queue. A blocked command is counted when it is served.
 func lend(c *command.Ctx) {
 	ms, ok := milliseconds(c, c.Args[2])
 	if !ok {
@@ -273,14 +272,14 @@ func repay(c *command.Ctx) {
 	c.W.Simple("REPAID")
 }
 
-// lendKeyArg reads the lend key; if it is no number an error is written and ok is false.
+// lendKeyArg reads the lend key; if it is no number, it writes an error and ok is false.
 func lendKeyArg(c *command.Ctx) (lendKey int64, ok bool) {
 	n, err := strconv.ParseUint(string(c.Args[2]), 10, 64)
 	if err != nil {
 		c.Err(errLendKey)
 		return 0, false
 	}
-	return int64(n), true // one of 2^63 and more is no one's
+	return int64(n), true // 2^63 and more match no loan
 }
 
 func heartbeat(c *command.Ctx) {

@@ -1,5 +1,6 @@
-// Package membership is what a server knows of its group, in the words of those who ask: replication (ROLE, INFO, REPLCONF
-// GROUP), clusters, and doors. It takes no part in the group; package quorum has the contract with the one that does.
+// Package membership has a server's knowledge of its group, as replication (ROLE, INFO, REPLCONF GROUP), clusters
+// and doors need it. It takes no part in the group itself; package quorum has the contract with the implementation
+// that does.
 package membership
 
 import (
@@ -27,7 +28,7 @@ type Membership struct {
 	node      Node
 	following *atomic.Bool // whether another server leads
 	status    atomic.Pointer[quorum.Status]
-	// lastLeader is the address of the leader, or of the last one if there is none; nil if no leader is known yet.
+	// lastLeader is the address of the leader, or without one of the last leader; nil if no leader is known yet.
 	lastLeader atomic.Pointer[string]
 }
 
@@ -59,10 +60,10 @@ func (m *Membership) Refresh() (leader string) {
 // Status returns the status as of the last Refresh; nil without a group.
 func (m *Membership) Status() *quorum.Status { return m.status.Load() }
 
-// Silence returns for how long nothing has been heard of the leader.
+// Silence returns the time since the last contact with the leader.
 func (m *Membership) Silence() time.Duration { return time.Since(m.node.LastContact()) }
 
-// Leader returns where clients reach the leader, if it is another server.
+// Leader returns the leader's address for clients, if it is another server.
 func (m *Membership) Leader() (host string, port int, ok bool) {
 	if !m.Follows() {
 		return "", 0, false

@@ -14,7 +14,7 @@ type ackWaiter struct {
 	finish    func()
 }
 
-// Wrote returns the offset of the stream behind all changes of a client; changes is the result of Changes of its guard.
+// Wrote returns the offset of the stream after all changes of a client; changes is the result of Guard.Changes.
 func (f *Followers) Wrote(of *Follower, changes int) int64 {
 	if changes != of.changes {
 		of.changes, of.wrote = changes, f.Present().Offset

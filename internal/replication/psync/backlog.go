@@ -94,7 +94,7 @@ func (f *Followers) DropBacklog() {
 	}
 }
 
-// writeBacklog writes a file that a power loss may destroy: the checksum tells.
+// writeBacklog writes the file without a sync: the checksum detects damage by a power loss.
 func writeBacklog(fs disk.FS, path string, b []byte) error {
 	file, err := fs.Create(path)
 	if err != nil {

@@ -12,14 +12,15 @@
 // waits for a slow connection; commands never do. The stream (replication.Stream) is made of the journal's records; a
 // record of several commands becomes a transaction.
 //
-// The end of the stream is the backlog (replication.History). A follower that was disconnected continues from it with
-// PSYNC. history.go explains how it survives a restart. The stream of a master is a function of the journal's records in
-// their order: [Followers.Follow] appends to both under one lock. Whatever else enters the stream (PING), and the offset
-// at which it begins, is a note in the journal. After a crash the backlog is therefore made again from the journal since
-// the last checkpoint. The stream of a replica is the bytes of its master; its records end with their offset instead. A
-// master that was killed may have sent what its journal has lost: it takes a new replication ID, and accepts the old one
-// up to the offset that it has. All servers of a group make this stream from the log and send it to their own followers.
-// The leader decides where it begins and when it has a PING; the others tell the leader that they have followers.
+// The end of the stream is the backlog (replication.History). A follower that was disconnected continues from it
+// with PSYNC. history.go explains how it survives a restart. The stream of a master is a function of the journal's
+// records in their order: [Followers.Follow] appends to both under one lock. Whatever else enters the stream (PING),
+// and the offset at which it begins, is a note in the journal. After a crash the backlog is therefore made again
+// from the journal since the last checkpoint. The stream of a replica is the bytes of its master; its records end
+// with their offset instead. A killed master may have sent changes that its journal has lost: it takes a new
+// replication ID, and accepts the old one up to its own offset. All servers of a group make this stream from the log
+// and send it to their own followers. The leader decides where it begins and when it has a PING; the others report
+// to the leader that they have followers.
 //
 // # Replicas
 //

@@ -1,6 +1,6 @@
-// Package effect changes ordinary keys as ordinary commands would, for protocols whose state lies in them: events,
-// WATCH, waiting clients, caches and followers see nothing else, and the journal gets the ordinary commands. The guard
-// of the Ctx must hold the keys, which must be of the right types or missing.
+// Package effect changes ordinary keys as ordinary commands do, for protocols that keep their state in such keys.
+// Events, WATCH, blocked clients, caches and followers see no difference, and the journal gets ordinary commands.
+// The guard of the Ctx must hold the keys, which must be of the right types or missing.
 package effect
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// The commands that changes are journalled as.
+// The commands as which changes are journalled.
 var (
 	delWord            = []byte("DEL")
 	hdelWord, hsetWord = []byte("HDEL"), []byte("HSET")
@@ -21,10 +21,10 @@ var (
 	zaddWord, zremWord = []byte("ZADD"), []byte("ZREM")
 )
 
-// largestExact is up to where every whole number is a float64.
+// largestExact is the limit up to which a float64 represents every integer.
 const largestExact = 1 << 53
 
-// Is reports whether a key is of a type, or does not exist. If it is of another one an error is written.
+// Is reports whether a key is of a type, or does not exist. If it is of another type, it writes an error.
 func Is(c *command.Ctx, key []byte, typ engine.Type) bool {
 	e := c.G.Peek(c.DB, key)
 	if e != nil && e.Type() != typ {
@@ -75,7 +75,7 @@ func HSet(c *command.Ctx, key, field, value []byte) {
 	c.Journal(hsetWord, key, field, value)
 }
 
-// HDel removes fields, and the key with its last one. It returns how many there were.
+// HDel removes fields, and the key with its last one. It returns how many existed.
 func HDel(c *command.Ctx, key []byte, fields ...[]byte) int {
 	h := Hash(c, key)
 	if h == nil || !slices.ContainsFunc(fields, h.Has) {
@@ -93,7 +93,7 @@ func HDel(c *command.Ctx, key []byte, fields ...[]byte) int {
 	return n
 }
 
-// journalEach journals a command on a key and elements of it: several if there are very many.
+// journalEach journals a command on a key and some elements. For very many elements it journals several commands.
 func journalEach(c *command.Ctx, word, key []byte, elements [][]byte) {
 	const most = 1000
 	args := make([][]byte, 0, 2+min(len(elements), most))
@@ -118,7 +118,7 @@ func ZCard(c *command.Ctx, key []byte) int {
 	return 0
 }
 
-// ZAdd gives a member a score, a whole number that a float64 holds exactly: what is larger becomes the largest.
+// ZAdd gives a member a score, an integer that a float64 represents exactly: larger ones are capped.
 func ZAdd(c *command.Ctx, key, member []byte, score int64) {
 	e := c.G.Write(c.DB, key)
 	switch {
@@ -133,7 +133,7 @@ func ZAdd(c *command.Ctx, key, member []byte, score int64) {
 	c.Journal(zaddWord, key, strconv.AppendInt(nil, exact, 10), member)
 }
 
-// ZRem removes members, and the key with its last one. It returns how many there were.
+// ZRem removes members, and the key with its last one. It returns how many existed.
 func ZRem(c *command.Ctx, key []byte, members ...[]byte) int {
 	z := ZSet(c, key)
 	if z == nil || !slices.ContainsFunc(members, func(m []byte) bool { _, ok := z.Score(m); return ok }) {
@@ -151,7 +151,7 @@ func ZRem(c *command.Ctx, key []byte, members ...[]byte) int {
 	return n
 }
 
-// removed reports that something of a collection was removed, and removes it if it is empty.
+// removed reports that elements of a collection were removed, and removes the key if none is left.
 func removed(c *command.Ctx, e *engine.Entry, left int, class engine.EventClass, event string) {
 	if left > 0 {
 		c.G.Changed(e, class, event)
@@ -161,7 +161,7 @@ func removed(c *command.Ctx, e *engine.Entry, left int, class engine.EventClass,
 	c.G.Remove(e, engine.EventGeneric, "del")
 }
 
-// Integer returns the number under a key; otherwise if there is none.
+// Integer returns the number under a key, or otherwise if there is none.
 func Integer(c *command.Ctx, key []byte, otherwise int64) int64 {
 	if e := c.G.Peek(c.DB, key); e != nil && e.Type() == engine.String {
 		if n, err := strconv.ParseInt(string(e.Bytes()), 10, 64); err == nil {

@@ -1,5 +1,5 @@
-// Package binary reads and writes the data objects of the Ignite thin client protocol: a byte that says the type, and what
-// belongs to it, all numbers little endian. It knows objects and types; what they mean is its users' matter.
+// Package binary reads and writes the data objects of the Ignite thin client protocol: a byte for the type, and then
+// its content, with little-endian numbers. It knows objects and types, and leaves their meaning to its users.
 package binary
 
 import (
@@ -52,29 +52,29 @@ const (
 	TimeArray      Code = 37
 	BinaryEnum     Code = 38
 	Null           Code = 101
-	Handle         Code = 102 // an object of before, by its distance
+	Handle         Code = 102 // a reference to an earlier object, by its distance
 	Complex        Code = 103
 )
 
 // Errors of objects.
 var (
-	// ErrMalformed says that bytes are no object, or end before it does.
+	// ErrMalformed says that bytes are no object, or end too early.
 	ErrMalformed = errors.New("malformed object")
-	// ErrTooDeep says that objects contain each other more than 64 deep.
+	// ErrTooDeep says that objects are nested more than 64 deep.
 	ErrTooDeep = errors.New("objects are nested too deep")
 )
 
-// maxDepth is how deep objects may contain each other.
+// maxDepth is the largest depth of nested objects.
 const maxDepth = 64
 
-// sizes are the lengths of the objects that have one of their own, or of the elements of arrays, without the type.
+// sizes are the lengths of fixed-size objects, or of the elements of arrays, without the type.
 var sizes = [256]int{
 	Byte: 1, Short: 2, Int: 4, Long: 8, Float: 4, Double: 8, Char: 2, Bool: 1, UUID: 16, Date: 8, Timestamp: 12, Time: 8,
 	Enum: 8, BinaryEnum: 8, Handle: 4,
 	ByteArray: 1, ShortArray: 2, IntArray: 4, LongArray: 8, FloatArray: 4, DoubleArray: 8, CharArray: 2, BoolArray: 1,
 }
 
-// Len returns the length of the first object in b, with its type. Of a complex object only the header is looked at.
+// Len returns the length of the first object in b, with its type. Of a complex object it reads only the header.
 func Len(b []byte) (int, error) { return length(b, 0) }
 
 func length(b []byte, depth int) (int, error) {
@@ -126,7 +126,7 @@ func length(b []byte, depth int) (int, error) {
 	return n, nil
 }
 
-// counted returns the length of an object with a number of elements of one size, the number being at an offset.
+// counted returns the length of an object with fixed-size elements, whose number is at an offset.
 func counted(b []byte, at, size int) (int, error) {
 	n, ok := count(b, at)
 	if !ok || n > (len(b)-at-4)/size {
@@ -144,8 +144,8 @@ func count(b []byte, at int) (n int, ok bool) {
 	return n, n >= 0
 }
 
-// elements returns the length of an object with a number of others, the number being at an offset, behind which come
-// so many more bytes. each is how many objects an element has.
+// elements returns the length of an object that contains others. Their number is at an offset, which more further
+// bytes follow. each is the number of objects of an element.
 func elements(b []byte, at, more, each, depth int) (int, error) {
 	n, ok := count(b, at)
 	at += 4 + more
@@ -171,8 +171,8 @@ func Next(b []byte) (object, rest []byte, err error) {
 	return b[:n:n], b[n:], nil
 }
 
-// Unwrap returns the object that is wrapped in a well-formed one, or else the object itself. Of what an array, a collection or
-// a map has, the same is done with each element.
+// Unwrap returns the object inside a well-formed wrapped object, and any other object unchanged. In arrays,
+// collections and maps it unwraps each element.
 func Unwrap(object []byte) ([]byte, error) {
 	for range maxDepth {
 		if len(object) == 0 {
@@ -207,8 +207,9 @@ func appendUnwrapped(dst, element []byte) ([]byte, error) {
 	return append(dst, element...), err
 }
 
-// AppendWrapped appends an object as replies must have it: a complex one is wrapped, and so are those in arrays, collections
-// and maps, because a client reads them before it knows their types. Those in the fields of a complex one are not.
+// AppendWrapped appends an object in the form for replies. Complex objects are wrapped, also in arrays, collections
+// and maps, because a client reads them before it knows their types. Objects in the fields of a complex one are not
+// wrapped.
 func AppendWrapped(dst, object []byte) []byte {
 	if len(object) > 0 && contains(Code(object[0])) {
 		each := func(dst, element []byte) ([]byte, error) { return AppendWrapped(dst, element), nil }
@@ -223,10 +224,10 @@ func AppendWrapped(dst, object []byte) []byte {
 	return append(append(dst, object...), 0, 0, 0, 0)
 }
 
-// contains reports whether an object of a type has others of any type.
+// contains reports whether objects of a type contain objects of any type.
 func contains(code Code) bool { return code == ObjectArray || code == Collection || code == Map }
 
-// elementsAt returns where the elements of an array, a collection or a map begin.
+// elementsAt returns the offset of the first element of an array, a collection or a map.
 func elementsAt(code Code) int {
 	if code == ObjectArray {
 		return 1 + 4 + 4 // code, type, number
@@ -234,7 +235,8 @@ func elementsAt(code Code) int {
 	return 1 + 4 + 1 // code, number, kind
 }
 
-// hasWrapped reports whether an array, a collection or a map has a wrapped object, at any depth of such containers.
+// hasWrapped reports whether an array, a collection or a map contains a wrapped object, at any depth of such
+// containers.
 func hasWrapped(container []byte) bool {
 	for rest := container[elementsAt(Code(container[0])):]; len(rest) > 0; {
 		element, more, err := Next(rest)
@@ -249,7 +251,7 @@ func hasWrapped(container []byte) bool {
 	return false
 }
 
-// appendElements appends a well-formed array, collection or map, each of whose elements is appended by each.
+// appendElements appends a well-formed array, collection or map. The function each appends each of its elements.
 func appendElements(dst, container []byte, each func(dst, element []byte) ([]byte, error)) ([]byte, error) {
 	at := elementsAt(Code(container[0]))
 	dst = append(dst, container[:at]...)
@@ -297,7 +299,7 @@ func AppendString(dst []byte, s string) []byte {
 	return append(le.LittleEndian.AppendUint32(append(dst, byte(String)), uint32(len(s))), s...)
 }
 
-// AppendArray appends the head of an array of n objects of a type, behind which they follow; -1 is any type.
+// AppendArray appends the head of an array of n objects of a type; the objects must follow. The type -1 is any type.
 func AppendArray(dst []byte, typeID int32, n int) []byte {
 	dst = le.LittleEndian.AppendUint32(append(dst, byte(ObjectArray)), uint32(typeID))
 	return le.LittleEndian.AppendUint32(dst, uint32(n))
@@ -327,7 +329,7 @@ func AsLong(object []byte) (n int64, ok bool) {
 	return int64(le.LittleEndian.Uint64(object[1:])), true
 }
 
-// Hash returns the hash of a string in Java, which caches have as their ids.
+// Hash returns Java's hash of a string, which is the id of a cache of that name.
 func Hash(s string) int32 {
 	h := int32(0)
 	for _, r := range s {
@@ -341,7 +343,7 @@ func Hash(s string) int32 {
 	return h
 }
 
-// ID returns the id of a type or a field of that name, which has no package in it.
+// ID returns the id of a type or a field of that name, which must have no package.
 func ID(name string) int32 { return Hash(lower(name)) }
 
 // lower is Java's lower case, of each letter by itself.

@@ -35,7 +35,7 @@ func TestIDs(t *testing.T) {
 	require.Zero(t, binary.SchemaID(nil))
 }
 
-// objects have one of every type, with their texts.
+// objects has an object of every type, with its text.
 var objects = []struct{ hex, text string }{
 	{"01 ff", "byte(-1)"},
 	{"02 ffff", "short(-1)"},
@@ -144,7 +144,7 @@ func TestWrappedObjects(t *testing.T) {
 	}
 }
 
-// Complex objects in arrays, collections and maps are wrapped one by one, and are stored without that.
+// Complex objects in arrays, collections and maps are wrapped one by one in replies, and stored unwrapped.
 func TestWrappedElements(t *testing.T) {
 	object := binary.AppendObject(nil, 5, []binary.Field{{ID: 7, Value: binary.AppendBool(nil, true)}})
 	inner := append(unhex(t, "17 ffffffff 02000000 65"), object...)
@@ -192,7 +192,7 @@ func TestFieldsOfComplexObjects(t *testing.T) {
 	_, err = o.Field(func(int32, int32) []int32 { return nil }, ids[2])
 	require.ErrorContains(t, err, "schema 5")
 
-	// What we make says which fields it has.
+	// Our objects contain the ids of their fields.
 	full := binary.AppendObject(nil, 922529474, []binary.Field{{ID: ids[0], Value: binary.AppendString(nil, "i")},
 		{ID: ids[2], Value: binary.AppendBool(nil, true)}})
 	o, err = binary.ParseObject(full)
@@ -243,7 +243,7 @@ func TestNestingIsBounded(t *testing.T) {
 	_, err := binary.Len(append(deep, 0x65))
 	require.ErrorIs(t, err, binary.ErrTooDeep)
 
-	// Fields that overlap make a small object long to read.
+	// Overlapping fields give a small object a long text.
 	object := []byte{0x65}
 	for range 20 {
 		fields := make([]binary.Field, 1)
@@ -285,7 +285,7 @@ func FuzzObjects(f *testing.F) {
 			back, err := binary.ParseText(text)
 			if object[0] <= byte(binary.UUID) && object[0] != byte(binary.Char) {
 				require.NoError(t, err)
-				if object[0] != byte(binary.String) { // one that is no UTF-8 is shown as best as can be
+				if object[0] != byte(binary.String) { // invalid UTF-8 is shown approximately
 					require.Equal(t, object, back)
 				}
 			}

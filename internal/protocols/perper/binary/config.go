@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-// Property is a property of a cache, as configurations have it.
+// Property is the code of a property in the configuration of a cache.
 type Property int16
 
-// The properties that matter to somebody here. The others are kept, and mean nothing.
+// The properties that are used here. Others are stored without effect.
 const (
 	PropertyName     Property = 0
 	PropertyEntities Property = 200
@@ -17,7 +17,7 @@ const (
 	PropertyExpiry   Property = 407
 )
 
-// form is how the value of a property is written.
+// form is the encoding of a property's value.
 type form byte
 
 const (
@@ -41,20 +41,20 @@ var forms = map[Property]form{
 var shown = []Property{2, 3, 1, 5, 100, 405, 406, 400, 402, 403, 206, 0, 101, 404, 202, 201, 6, 303, 304, 301, 300, 305, 306,
 	302, 205, 204, 203, 4, 401, 200}
 
-// defaults are the values of properties that are not given, other than 0, false, null or none.
+// defaults are the default values of properties, where they are not 0, false, null or none.
 var defaults = map[Property]int64{1: 2, 2: 1, 5: 1, 6: 1, 201: 1, 206: 1024, 300: 1, 302: 10000, 303: 524288, 304: 2, 403: 500,
 	404: 4, 405: 1, 4: 2, 204: -1}
 
 // Config is the configuration of a cache.
 type Config struct {
-	values map[Property][]byte // as they came
+	values map[Property][]byte // encoded, as received
 }
 
-// ErrConfig says that a configuration has a property that nobody knows, whose length is therefore not known either.
+// ErrConfig says that a configuration has an unknown property, whose length is therefore unknown.
 var ErrConfig = errors.New("unknown property")
 
-// ParseConfig reads a configuration: the number of its properties, and each behind its code. It must be all of b. The
-// configuration keeps the memory of b.
+// ParseConfig reads a configuration: the number of its properties, and each value after its code. It must be all of
+// b. The configuration refers to the memory of b.
 func ParseConfig(b []byte) (*Config, error) {
 	r := Reader{b: b}
 	c := &Config{values: map[Property][]byte{}}
@@ -77,7 +77,7 @@ func ParseConfig(b []byte) (*Config, error) {
 	return c, r.err
 }
 
-// skip reads the value of a property.
+// skip skips the value of a property.
 func (r *Reader) skip(f form) {
 	switch f {
 	case formBool:
@@ -106,7 +106,7 @@ func (r *Reader) skip(f form) {
 // Name returns the name of the cache.
 func (c *Config) Name() string { return c.text(PropertyName) }
 
-// Schema returns the name that SQL has for the cache, if it is another one.
+// Schema returns the name of the cache in SQL, if that differs.
 func (c *Config) Schema() string { return c.text(PropertySchema) }
 
 func (c *Config) text(p Property) string {
@@ -114,22 +114,23 @@ func (c *Config) text(p Property) string {
 	return r.String()
 }
 
-// Expiry says how long entries of a cache stay after they were created, updated and read, in ms; 0 is not at all.
+// Expiry is the lifetime of a cache's entries after they were created, updated and read, in ms; 0 removes them at
+// once.
 type Expiry struct{ Created, Updated, Accessed int64 }
 
-// The durations that are none.
+// Special durations.
 const (
 	ForEver  int64 = -1
-	AsBefore int64 = -2 // which is for ever for what is created
+	AsBefore int64 = -2 // for new entries this is for ever
 )
 
-// NoExpiry is that of caches that do not say how long entries stay.
+// NoExpiry is the Expiry of caches without an expiry policy.
 var NoExpiry = Expiry{AsBefore, AsBefore, AsBefore}
 
-// Valid reports whether the durations are such.
+// Valid reports whether the durations are valid.
 func (e Expiry) Valid() bool { return min(e.Created, e.Updated, e.Accessed) >= AsBefore }
 
-// Expiry returns how long entries of the cache stay.
+// Expiry returns the expiry policy of the cache.
 func (c *Config) Expiry() Expiry {
 	r := Reader{b: c.values[PropertyExpiry]}
 	if !r.Bool() {
@@ -138,7 +139,7 @@ func (c *Config) Expiry() Expiry {
 	return r.Expiry()
 }
 
-// Expiry reads how long entries stay.
+// Expiry reads an expiry policy.
 func (r *Reader) Expiry() Expiry {
 	e := Expiry{r.Int64(), r.Int64(), r.Int64()}
 	if !e.Valid() {
@@ -147,7 +148,7 @@ func (r *Reader) Expiry() Expiry {
 	return e
 }
 
-// AppendExpiring appends the configuration of a cache, as clients send it, that says only how long entries stay.
+// AppendExpiring appends the configuration of a cache with only an expiry policy, as clients send it.
 func AppendExpiring(dst []byte, name string, e Expiry) []byte {
 	dst = le.LittleEndian.AppendUint16(dst, 2)
 	dst = AppendString(le.LittleEndian.AppendUint16(dst, uint16(PropertyName)), name)
@@ -158,7 +159,7 @@ func AppendExpiring(dst []byte, name string, e Expiry) []byte {
 	return dst
 }
 
-// Entity says what SQL can ask of the values of a type.
+// Entity is a table of SQL: the values of a type.
 type Entity struct {
 	KeyType, ValueType, Table, KeyField, ValueField string
 	Fields                                          []EntityField
@@ -168,7 +169,7 @@ type Entity struct {
 // EntityField is a column.
 type EntityField struct{ Name, Type string }
 
-// Entities returns what SQL can ask of the cache.
+// Entities returns the tables of the cache.
 func (c *Config) Entities() (entities []Entity) {
 	r := Reader{b: c.values[PropertyEntities]}
 	if len(r.b) == 0 {
@@ -184,7 +185,7 @@ func (r *Reader) entity() (e Entity) {
 	e.KeyType, e.ValueType, e.Table, e.KeyField, e.ValueField = r.String(), r.String(), r.String(), r.String(), r.String()
 	for range r.Count(13) {
 		e.Fields = append(e.Fields, EntityField{r.String(), r.String()})
-		r.Take(2) // whether it is of the key, and whether it cannot be null
+		r.Take(2) // flags: part of the key, not null
 		r.Object()
 		r.Take(8)
 	}
@@ -206,8 +207,8 @@ func (r *Reader) entity() (e Entity) {
 	return e
 }
 
-// Append appends the configuration as clients are told it, with its length. name is that of the cache; expiry says that
-// the client knows expiry policies.
+// Append appends the configuration as clients get it, with its length. name is the name of the cache; expiry says
+// that the client supports expiry policies.
 func (c *Config) Append(dst []byte, name string, expiry bool) []byte {
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
@@ -242,5 +243,5 @@ func (f form) appendDefault(dst []byte, n int64) []byte {
 	case formString:
 		return AppendNull(dst)
 	}
-	return le.LittleEndian.AppendUint32(dst, uint32(n)) // a number, or how many there are
+	return le.LittleEndian.AppendUint32(dst, uint32(n)) // a number, or the number of elements
 }

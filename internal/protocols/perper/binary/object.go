@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// headerLen is the length of what a complex object begins with.
+// headerLen is the length of a complex object's header.
 const headerLen = 24
 
 // The flags of complex objects.
@@ -22,7 +22,7 @@ const (
 type Object struct {
 	TypeID, Hash, SchemaID int32
 
-	b      []byte // all of it
+	b      []byte // the whole object
 	flags  uint16
 	footer []byte // ids and offsets
 }
@@ -33,7 +33,8 @@ type Field struct {
 	Value []byte // an object
 }
 
-// Schemas tells the fields of schemas that objects do not have in them; nil if it is not known.
+// Schemas returns the fields of a schema, for objects that do not contain their field ids; nil if the schema is
+// unknown.
 type Schemas func(typeID, schemaID int32) []int32
 
 // ParseObject reads a complex object.
@@ -64,7 +65,7 @@ func ParseObject(object []byte) (o Object, err error) {
 	return o, nil
 }
 
-// entryLen is the length of what the footer has of each field.
+// entryLen is the length of a field's entry in the footer.
 func (o *Object) entryLen() int {
 	n := 4
 	if o.flags&flagCompactFooter != 0 {
@@ -79,8 +80,8 @@ func (o *Object) entryLen() int {
 	return n + 4
 }
 
-// Fields calls fn with the fields of the object until fn returns false. schemas is asked if the object does not say
-// which they are.
+// Fields calls fn with the fields of the object until fn returns false. It uses schemas if the object does not
+// contain its field ids.
 func (o *Object) Fields(schemas Schemas, fn func(f Field) bool) error {
 	size := o.entryLen()
 	n := len(o.footer) / size
@@ -133,7 +134,7 @@ func (o *Object) Field(schemas Schemas, id int32) (value []byte, err error) {
 	return value, err
 }
 
-// AppendObject appends a complex object of a type that says itself which fields it has.
+// AppendObject appends a complex object that contains its field ids.
 func AppendObject(dst []byte, typeID int32, fields []Field) []byte {
 	start := len(dst)
 	dst = append(dst, make([]byte, headerLen)...)

@@ -2,16 +2,16 @@ package binary
 
 import le "encoding/binary"
 
-// Reader reads values that stand one behind the other. After an error all that it reads is zero.
+// Reader reads consecutive values. After an error, all values that it returns are zero.
 type Reader struct {
 	b   []byte
 	err error
 }
 
-// NewReader returns a reader of b, whose memory what it reads has.
+// NewReader returns a reader of b. Slices that it returns share the memory of b.
 func NewReader(b []byte) *Reader { return &Reader{b: b} }
 
-// Err returns ErrMalformed, or an error that says more, if something could not be read.
+// Err returns the first error: ErrMalformed, or a more specific error.
 func (r *Reader) Err() error { return r.err }
 
 // Len returns how many bytes are left.
@@ -33,7 +33,7 @@ func (r *Reader) Take(n int) []byte {
 	return b
 }
 
-// Fail has everything that follows fail.
+// Fail makes all later reads fail.
 func (r *Reader) Fail(err error) {
 	if r.err == nil {
 		r.err, r.b = err, nil

@@ -17,19 +17,19 @@ import (
 	le "encoding/binary"
 )
 
-// This file shows objects to people, and reads what they write:
+// This file converts objects to and from readable text:
 //
 //	null true false 5 -1.5 text "text"   null, booleans, a long, a double, strings
 //	int(5) short(5) byte(5) float(1.5)   numbers of other types
 //	uuid(8-4-4-4-12) hex(09…)            a UUID, the bytes of any object
 //
-// What has other types is only shown: char("c"), date("…"), int[1, 2], list[…], {key: value}, Type{field: value}.
+// Other types are only shown, not read: char("c"), date("…"), int[1, 2], list[…], {key: value}, Type{field: value}.
 
-// maxText is how many bytes of an object are shown, or a little more: fields may overlap, so that a small object can
-// have a long text.
+// maxText is the approximate limit of an object's text in bytes: fields may overlap, so a small object can have a
+// long text.
 const maxText = 1 << 20
 
-// AppendText appends an object as people read it; a very long one ends with "…". types may be nil.
+// AppendText appends an object as readable text; a very long one ends with "…". types may be nil.
 func AppendText(dst, object []byte, types Types) []byte {
 	if s, ok := AsString(object); ok && plain(s) {
 		return append(dst, s...)
@@ -43,7 +43,7 @@ func AppendText(dst, object []byte, types Types) []byte {
 	return w.dst
 }
 
-// plain reports whether a string needs no quotes: it is read as what it is.
+// plain reports whether a string needs no quotes, because it is read back as the same string.
 func plain(s string) bool {
 	if s == "" || !utf8.ValidString(s) {
 		return false
@@ -57,7 +57,7 @@ func plain(s string) bool {
 type textWriter struct {
 	dst   []byte
 	types Types
-	most  int // the length of dst at which no more is shown
+	most  int // the length of dst at which the text ends
 }
 
 func (w *textWriter) full() bool { return len(w.dst) >= w.most }
@@ -74,7 +74,7 @@ func (w *textWriter) quote(s string) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if e.Encode(s) == nil { // a string always can be
+	if e.Encode(s) == nil { // always succeeds for a string
 		w.dst = append(w.dst, bytes.TrimRight(b.Bytes(), "\n")...)
 	}
 }
@@ -182,9 +182,9 @@ func (w *textWriter) scalar(code Code, b []byte) {
 	}
 }
 
-// time appends a point in time in ms since 1970, with nanoseconds of its last millisecond.
+// time appends a time in ms since 1970, with the nanoseconds within the millisecond.
 func (w *textWriter) time(ms int64, nanos int32, layout string) {
-	const most = 1 << 53 // where years still have few digits
+	const most = 1 << 53 // years beyond have too many digits
 	if ms < -most || ms > most {
 		w.dst = strconv.AppendInt(w.dst, ms, 10)
 		return
@@ -192,7 +192,7 @@ func (w *textWriter) time(ms int64, nanos int32, layout string) {
 	w.quote(time.UnixMilli(ms).Add(time.Duration(nanos)).UTC().Format(layout))
 }
 
-// float appends a number that has a point, or an exponent, or is a word.
+// float appends a number with a point or an exponent, or a word such as NaN.
 func (w *textWriter) float(f float64, bits int) {
 	text := strconv.FormatFloat(f, 'g', -1, bits)
 	if !strings.ContainsAny(text, ".eIN") {
@@ -210,7 +210,7 @@ func (w *textWriter) comma(needed bool) {
 	}
 }
 
-// list appends objects that stand one behind the other.
+// list appends consecutive objects.
 func (w *textWriter) list(open string, b []byte, end string, depth int) {
 	w.add(open)
 	for first := true; len(b) > 0 && !w.full(); first = false {
@@ -220,7 +220,7 @@ func (w *textWriter) list(open string, b []byte, end string, depth int) {
 	w.add(end)
 }
 
-// next appends the first of some objects and returns the others.
+// next appends the first object and returns the rest.
 func (w *textWriter) next(b []byte, depth int) (rest []byte) {
 	object, rest, err := Next(b)
 	if err != nil {
@@ -244,7 +244,7 @@ func (w *textWriter) pairs(b []byte, depth int) {
 	w.add("}")
 }
 
-// named returns a type that is registered, nil if it is not.
+// named returns a registered type, or nil.
 func (w *textWriter) named(id int32) *Type {
 	if w.types == nil {
 		return nil
@@ -252,7 +252,7 @@ func (w *textWriter) named(id int32) *Type {
 	return w.types(id)
 }
 
-// typeName appends the name of a type, or else its id.
+// typeName appends the name of a type, or its id if t is nil.
 func (w *textWriter) typeName(t *Type, id int32) {
 	if t != nil && t.Name != "" {
 		w.add(t.Name)
@@ -278,9 +278,9 @@ func (w *textWriter) enum(id, ordinal int32) {
 	w.dst = strconv.AppendInt(w.dst, int64(ordinal), 10)
 }
 
-// decimal appends a number that is a whole one, big-endian, divided by ten so many times.
+// decimal appends the number magnitude / 10^scale; magnitude is a big-endian integer.
 func (w *textWriter) decimal(scale int32, magnitude []byte) {
-	const most = 1 << 12 // digits that people read
+	const most = 1 << 12 // more digits are not readable
 	w.add("decimal(")
 	defer w.add(")")
 	if len(magnitude) > most/4 || scale > most || scale < -most {
@@ -351,7 +351,7 @@ func (w *textWriter) complex(b []byte, depth int) {
 // ErrText says that a text is no object.
 var ErrText = errors.New("not a value")
 
-// ParseText reads an object as people write it.
+// ParseText reads an object from readable text.
 func ParseText(text []byte) (object []byte, err error) {
 	s := string(text)
 	switch s {
@@ -390,7 +390,7 @@ func ParseText(text []byte) (object []byte, err error) {
 	return AppendString(nil, s), nil
 }
 
-// calls read what stands between the brackets behind a name; nil if it does not fit.
+// calls read the text between the brackets after a name; nil if it is invalid.
 var calls map[string]func(arg string) []byte
 
 func init() {
@@ -437,7 +437,7 @@ func init() {
 	}
 }
 
-// integer encodes a whole number; nil if it is none, or too large for its type.
+// integer encodes an integer; nil if it is invalid, or too large for its type.
 func integer(code Code, arg string) []byte {
 	size := sizes[code]
 	n, err := strconv.ParseInt(arg, 10, 8*size)

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Type is what is registered of a type.
+// Type is a registered type.
 type Type struct {
 	ID       int32
 	Name     string
@@ -31,13 +31,13 @@ type EnumValue struct {
 	Ordinal int32
 }
 
-// Schema is a list of fields that objects of a type have.
+// Schema is the list of fields of some objects of a type.
 type Schema struct {
 	ID     int32
 	Fields []int32
 }
 
-// ParseType reads a type in the form in which it is registered. It must be all of b.
+// ParseType reads a type in its registered form. It must be all of b.
 func ParseType(b []byte) (*Type, error) {
 	r := Reader{b: b}
 	t := &Type{ID: r.Int32(), Name: r.String(), Affinity: r.String()}
@@ -62,7 +62,7 @@ func ParseType(b []byte) (*Type, error) {
 	return t, r.err
 }
 
-// Append appends the type in the form in which it is registered.
+// Append appends the type in its registered form.
 func (t *Type) Append(dst []byte) []byte {
 	i32 := func(n int32) { dst = le.LittleEndian.AppendUint32(dst, uint32(n)) }
 	i32(t.ID)
@@ -99,8 +99,8 @@ func (t *Type) Append(dst []byte) []byte {
 	return dst
 }
 
-// Merge adds what other has to what t has, whose name it keeps. The error says why both cannot be one type; t is as it
-// was then.
+// Merge adds the fields, values and schemas of other to t, which keeps its name. The error says why both cannot be
+// one type; t is then unchanged.
 func (t *Type) Merge(other *Type) error {
 	if t.Affinity != "" && other.Affinity != "" && t.Affinity != other.Affinity {
 		return fmt.Errorf("type %q has another affinity key", t.Name)
@@ -138,7 +138,7 @@ func (t *Type) Merge(other *Type) error {
 	return nil
 }
 
-// Schema returns the fields of a schema, nil if it is not known.
+// Schema returns the fields of a schema, nil if it is unknown.
 func (t *Type) Schema(id int32) []int32 {
 	for _, s := range t.Schemas {
 		if s.ID == id {
@@ -159,7 +159,7 @@ func (t *Type) Names() map[int32]string {
 	})
 }
 
-// Types tells what is registered of a type; nil if nothing is.
+// Types returns the registered type with an id, or nil.
 type Types func(id int32) *Type
 
 // Schemas returns the schemas of the types.

@@ -1,4 +1,4 @@
-// Package event has the messages that tell of the changes of a cache, on the channel keys.Events.
+// Package event has the messages about changes of a cache, on the channel keys.Events.
 package event
 
 import (
@@ -6,7 +6,7 @@ import (
 	"errors"
 )
 
-// Kind is what has happened.
+// Kind is the kind of a change.
 type Kind byte
 
 // The kinds of events.
@@ -15,16 +15,16 @@ const (
 	Updated   Kind = 2
 	Removed   Kind = 3
 	Destroyed Kind = 4 // the cache with everything in it: the last event, without a key
-	Expired   Kind = 5 // removed because its time was up
+	Expired   Kind = 5 // removed at its deadline
 )
 
 // Event is a change of a cache. Keys and values are encoded.
 type Event struct {
 	Kind Kind
 	Key  []byte
-	// Value is the new one, of Created and Updated.
+	// Value is the new value, for Created and Updated.
 	Value []byte
-	// Old is the one before, of Updated, Removed and Expired.
+	// Old is the old value, for Updated, Removed and Expired.
 	Old []byte
 }
 

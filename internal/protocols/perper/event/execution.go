@@ -2,7 +2,7 @@ package event
 
 // The kinds of events of executions.
 const (
-	ExecutionCreated  = "created" // or it was finished and is not any more
+	ExecutionCreated  = "created" // or a finished execution became unfinished again
 	ExecutionFinished = "finished"
 	ExecutionRemoved  = "removed"
 )
@@ -10,7 +10,8 @@ const (
 // Execution is the JSON message about an execution on the channels keys.Agent and keys.Instances.
 type Execution struct {
 	Kind string `json:"event"`
-	// Serial numbers the changes of executions. PERPER.EXECUTIONS and PERPER.NEXT say up to which one they know.
+	// Serial numbers the changes of executions. PERPER.EXECUTIONS and PERPER.NEXT return the last one that they
+	// include.
 	Serial    int64  `json:"serial"`
 	Execution string `json:"execution"`
 	Instance  string `json:"instance"`

@@ -5,23 +5,23 @@ import (
 	"strconv"
 )
 
-// Prefix is what the keys of all caches begin with. The name of the cache follows in braces, so that a cluster has all
+// Prefix is the prefix of the keys of all caches. The name of the cache follows in braces, so that a cluster has all
 // keys of a cache in one slot: "perper:{name}" is the hash from its encoded keys to its encoded values.
 const Prefix = "perper:"
 
-// The suffixes of the other keys of a cache. Config is there as long as the cache is; the others only while they have
-// something.
+// The suffixes of the other keys of a cache. Config exists as long as the cache; the others exist only while they
+// are not empty.
 const (
-	Config   = ":config"   // a string: the configuration as it came, empty if there came none
-	Order    = ":order"    // a sorted set of the keys that are longs, as OrderOf has them, all with score 0
-	Inserted = ":inserted" // a sorted set of the same, by the order in which they came
-	Expires  = ":expires"  // a sorted set of the encoded keys that expire, by when that is, in ms since 1970
+	Config   = ":config"   // a string: the configuration as received, empty without one
+	Order    = ":order"    // a sorted set of the keys that are longs, encoded by OrderOf, all with score 0
+	Inserted = ":inserted" // a sorted set of the same members, by order of insertion
+	Expires  = ":expires"  // a sorted set of the encoded keys that expire, by deadline in ms since 1970
 )
 
-// The keys that all caches have together.
+// The keys that all caches share.
 const (
 	Caches    = Prefix + "caches"    // a hash from the ids of caches, in decimal, to their names
-	Types     = Prefix + "types"     // a hash from the ids of types, in decimal, to what is registered of them
+	Types     = Prefix + "types"     // a hash from the ids of types, in decimal, to the registered types
 	TypeNames = Prefix + "typenames" // a hash from "platform:id" to the names that types have there
 )
 
@@ -31,7 +31,7 @@ const (
 	StreamListeners = "stream-listeners"
 )
 
-// Of returns the key of a cache with a suffix, or "" for the hash of its values.
+// Of returns the key of a cache with a suffix; "" is the suffix of the hash of its values.
 func Of(cache, suffix string) string { return Prefix + "{" + cache + "}" + suffix }
 
 // Events returns the channel for changes of a cache. Package event reads them.
@@ -40,7 +40,7 @@ func Events(cache string) string { return Of(cache, ":events") }
 // orderLen is the length of what OrderOf returns.
 const orderLen = 16
 
-// OrderOf returns a text of a key that is a long; texts have the order of their keys.
+// OrderOf encodes a key that is a long as a text; texts sort in the order of their keys.
 func OrderOf(n int64) []byte {
 	const digits = "0123456789abcdef"
 	u := uint64(n) ^ 1<<63
@@ -51,7 +51,7 @@ func OrderOf(n int64) []byte {
 	return b
 }
 
-// FromOrder returns the key that has a text; ok is false if none has.
+// FromOrder decodes a text of OrderOf; ok is false if it is invalid.
 func FromOrder(b []byte) (n int64, ok bool) {
 	if len(b) != orderLen {
 		return 0, false

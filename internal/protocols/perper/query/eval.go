@@ -14,7 +14,7 @@ import (
 	"github.com/atomredis/atomredis/internal/protocols/perper/binary"
 )
 
-// kind is a type of values that can be compared.
+// kind is a kind of comparable values.
 type kind uint8
 
 const (
@@ -23,15 +23,15 @@ const (
 	kindInt
 	kindFloat
 	kindText
-	kindOther // can be equal or not
+	kindOther // values that are only equal or not
 )
 
 // value is a value of a condition.
 type value struct {
 	kind kind
-	i    int64 // of a whole number, or a boolean
+	i    int64 // of an integer or a boolean
 	f    float64
-	s    string // a text, or an object
+	s    string // a text or an object
 }
 
 func truth(v bool) value {
@@ -41,7 +41,7 @@ func truth(v bool) value {
 	return value{kind: kindBool}
 }
 
-// valueOf returns the value of an object, nil of which is null.
+// valueOf returns the value of an object; nil is null.
 func valueOf(object []byte) value {
 	if len(object) == 0 {
 		return value{}
@@ -72,7 +72,8 @@ func valueOf(object []byte) value {
 	return value{kind: kindOther, s: string(object)}
 }
 
-// order compares two values; ok is false if they cannot be compared. Values that are only equal or not are 0 or 1.
+// order compares two values; ok is false if they cannot be compared. For values that are only equal or not, n is 0
+// or 1.
 func order(a, b value) (n int, ok bool) {
 	number := func(v value) bool { return v.kind == kindInt || v.kind == kindFloat }
 	switch {
@@ -123,7 +124,7 @@ type (
 	}
 )
 
-// walk calls fn with a node and all in it.
+// walk calls fn with a node and all nodes in it.
 func walk(n node, fn func(n node)) {
 	switch n := n.(type) {
 	case nil:
@@ -154,7 +155,7 @@ func (l literal) eval(*row) value { return l.value }
 
 func (a argument) eval(r *row) value { return r.run.args[a] }
 
-// eval knows three truths: null is what nobody knows.
+// eval uses three-valued logic: null means unknown.
 func (l *logic) eval(r *row) value {
 	a := l.a.eval(r)
 	if l.op == "NOT" {
@@ -207,7 +208,7 @@ func (l *like) eval(r *row) value {
 	return truth(matches(a.s, pattern.s))
 }
 
-// matches reports whether a text fits a pattern with % for any letters and _ for one.
+// matches reports whether a text matches a pattern with % for any letters and _ for one.
 func matches(s, pattern string) bool {
 	star, from := -1, 0
 	i, j := 0, 0
@@ -251,17 +252,17 @@ type Run struct {
 	st     *Statement
 	types  binary.Types
 	args   []value
-	typeID int32    // of the objects that are asked for
-	code   int      // the type of simple values that are asked for; -1 if they are complex
+	typeID int32    // of the objects in the table
+	code   int      // the type of simple values in the table; -1 for complex ones
 	fields []string // of the type
-	cells  []string // the fields that the columns have
+	cells  []string // the fields in the columns
 	ids    map[string]int32
 	rows   []result
 	count  int64
 	err    error
 }
 
-// result is a row that fits.
+// result is a matching row.
 type result struct {
 	cells  [][]byte
 	orders []value
@@ -273,7 +274,7 @@ type row struct {
 	key, value []byte
 }
 
-// simple are the names that tables of simple values have.
+// simple are the names of tables of simple values.
 var simple = map[string]binary.Code{"BYTE": binary.Byte, "SHORT": binary.Short, "INTEGER": binary.Int, "INT": binary.Int,
 	"LONG": binary.Long, "FLOAT": binary.Float, "DOUBLE": binary.Double, "BOOLEAN": binary.Bool, "STRING": binary.String,
 	"CHARACTER": binary.Char, "UUID": binary.UUID, "DATE": binary.Date, "TIMESTAMP": binary.Timestamp, "TIME": binary.Time}
@@ -328,7 +329,7 @@ func (st *Statement) NewRun(config *binary.Config, types binary.Types, args [][]
 	return r, r.err
 }
 
-// check reports fields that the type does not have.
+// check sets an error for fields that the type does not have.
 func (r *Run) check(n node) {
 	f, ok := n.(*field)
 	if !ok || r.err != nil || strings.EqualFold(f.name, "_KEY") || strings.EqualFold(f.name, "_VAL") {
@@ -339,10 +340,10 @@ func (r *Run) check(n node) {
 	}
 }
 
-// simpleName is the name of a type without what it is in.
+// simpleName is the name of a type without its package or outer class.
 func simpleName(name string) string { return name[strings.LastIndexAny(name, ".+")+1:] }
 
-// Add looks at a key with its value. It reports false if no more are needed.
+// Add adds a key with its value to the result if it matches. It returns false if no more keys are needed.
 func (r *Run) Add(key, value []byte) (more bool) {
 	row := &row{run: r, key: key, value: value}
 	if !row.typed() {
@@ -367,7 +368,7 @@ func (r *Run) Add(key, value []byte) (more bool) {
 	return r.err == nil && !enough
 }
 
-// typed reports whether the value is of the type that is asked for.
+// typed reports whether the value is of the table's type.
 func (r *row) typed() bool {
 	if r.run.code >= 0 {
 		return len(r.value) > 0 && int(r.value[0]) == r.run.code
@@ -446,7 +447,7 @@ func (r *Run) Rows() ([][][]byte, error) {
 	return out, nil
 }
 
-// sorted compares values of any kinds: null is before all others.
+// sorted compares values of any kinds; null is first.
 func sorted(a, b value) int {
 	if n, ok := order(a, b); ok && a.kind != kindOther {
 		return n

@@ -1,11 +1,11 @@
-// Package query has the part of SQL in which caches can be asked:
+// Package query implements the subset of SQL for queries of caches:
 //
 //	SELECT _VAL | _KEY | * | field, … | COUNT(*) FROM ["cache".]type [[AS] alias]
 //	[WHERE condition] [ORDER BY field [ASC | DESC], …] [LIMIT n] [OFFSET n]
 //
 // A condition compares fields of the objects of a type, "_KEY" and "_VAL" with each other, with literals and with
-// arguments ("?") by = <> != < <= > >=, BETWEEN, IN, LIKE and IS [NOT] NULL, joined by AND, OR, NOT and brackets. What is
-// null is neither equal nor unequal to anything.
+// arguments ("?") by = <> != < <= > >=, BETWEEN, IN, LIKE and IS [NOT] NULL, joined by AND, OR, NOT and brackets.
+// Null is neither equal nor unequal to anything.
 package query
 
 import (
@@ -18,27 +18,27 @@ import (
 	"github.com/atomredis/atomredis/internal/protocols/perper/binary"
 )
 
-// Statement is a statement that has been read.
+// Statement is a parsed statement.
 type Statement struct {
-	// Cache is the name that stands before the type; "" if there is none. Quoted says that case matters.
+	// Cache is the name before the type, or "". Quoted says that case matters.
 	Cache  string
 	Quoted bool
-	// Table is the type whose objects are asked for, as it was written.
+	// Table is the type whose objects are selected, as written.
 	Table string
 
 	alias   string
-	columns []column // nil is "*", which are the fields of the type
-	count   bool     // COUNT(*) alone
+	columns []column // nil is "*", all fields of the type
+	count   bool     // only COUNT(*)
 	where   node
 	order   []ordering
-	limit   int // -1 is none
+	limit   int // -1 is no limit
 	offset  int
-	args    int // how many there are
+	args    int // number of arguments
 }
 
-// column is what a column of the result has.
+// column is a column of the result.
 type column struct {
-	name string // as the result has it
+	name string // its name in the result
 	node node
 }
 
@@ -54,7 +54,7 @@ const (
 	maxDepth = 64
 )
 
-// ErrUnsupported says that a statement is of no form that is served; its text says where.
+// ErrUnsupported says that a statement is not supported; its text says where.
 var ErrUnsupported = errors.New("unsupported SQL")
 
 // Parse reads a statement.
@@ -68,7 +68,8 @@ func Parse(text string) (*Statement, error) {
 	return st, p.err
 }
 
-// In reports whether the statement asks the cache with a name and a configuration, which may have another name for it.
+// In reports whether the statement selects from the cache with a name and a configuration, which may give it another
+// name.
 func (st *Statement) In(name string, config *binary.Config) bool {
 	if st.Cache == "" {
 		return true
@@ -84,7 +85,7 @@ func (st *Statement) In(name string, config *binary.Config) bool {
 // token is a word or a sign of a statement.
 type token struct {
 	kind tokenKind
-	text string // in upper case, if it is a word
+	text string // in upper case for a word
 	from string // the statement from here on, for errors
 }
 
@@ -165,7 +166,7 @@ func (p *parser) next() {
 
 func isIn(c byte, set string) bool { return strings.IndexByte(set, c) >= 0 }
 
-// quoted reads what stands between quotes, which are doubled where they are meant.
+// quoted reads a text in quotes; quotes within it are doubled.
 func quoted(s string) (text string, end int, ok bool) {
 	var b strings.Builder
 	for i := 1; i < len(s); i++ {
@@ -182,7 +183,7 @@ func quoted(s string) (text string, end int, ok bool) {
 	return "", 0, false
 }
 
-// takes moves over a word or a sign and reports whether it stands there.
+// takes skips a word or sign if it is next, and reports whether it was.
 func (p *parser) takes(text string) bool {
 	if p.tok.text != text || p.tok.kind != tokenWord && p.tok.kind != tokenSign {
 		return false
@@ -191,7 +192,7 @@ func (p *parser) takes(text string) bool {
 	return true
 }
 
-// needs is takes for what must stand there.
+// needs is takes for required words.
 func (p *parser) needs(texts ...string) {
 	for _, text := range texts {
 		if !p.takes(text) {
@@ -200,7 +201,7 @@ func (p *parser) needs(texts ...string) {
 	}
 }
 
-// reserved are the words that are no names.
+// reserved are the words that cannot be names.
 var reserved = map[string]bool{"SELECT": true, "FROM": true, "WHERE": true, "ORDER": true, "BY": true, "LIMIT": true,
 	"OFFSET": true, "AND": true, "OR": true, "NOT": true, "IN": true, "LIKE": true, "BETWEEN": true, "IS": true, "NULL": true,
 	"AS": true, "ASC": true, "DESC": true, "TRUE": true, "FALSE": true, "GROUP": true, "HAVING": true, "UNION": true,
@@ -287,7 +288,7 @@ func (p *parser) columns(st *Statement) {
 	}
 }
 
-// whole reads a number that is not negative.
+// whole reads a non-negative integer.
 func (p *parser) whole() int {
 	n, err := strconv.ParseInt(p.tok.text, 10, 64)
 	if p.tok.kind != tokenNumber || err != nil {
@@ -298,7 +299,7 @@ func (p *parser) whole() int {
 	return int(min(n, math.MaxInt))
 }
 
-// field reads the name of a field, with whose it is.
+// field reads the name of a field, with an optional qualifier.
 func (p *parser) field() node {
 	f := new(field)
 	if f.name, _ = p.name(); p.takes(".") {
@@ -311,7 +312,7 @@ func (p *parser) field() node {
 	return f
 }
 
-// unqualify checks what stands before the names of fields: it must be the type, the alias or the cache.
+// unqualify checks the qualifiers of fields: they must be the type, the alias or the cache.
 func (st *Statement) unqualify(p *parser) {
 	check := func(n node) {
 		if f, ok := n.(*field); ok && f.of != "" && !strings.EqualFold(f.of, st.alias) &&
@@ -410,7 +411,7 @@ func negate(n node, negated bool) node {
 	return n
 }
 
-// operand reads a field, a literal or the place of an argument.
+// operand reads a field, a literal or a placeholder of an argument.
 func (p *parser) operand() node {
 	negative := p.takes("-")
 	tok := p.tok

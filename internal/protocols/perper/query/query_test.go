@@ -11,7 +11,7 @@ import (
 	"github.com/atomredis/atomredis/internal/protocols/perper/query"
 )
 
-// item is the type that the tests ask for.
+// item is the type in the tests.
 var item = &binary.Type{ID: binary.ID("Item"), Name: "Item", Fields: []binary.TypeField{
 	{Name: "name", Code: 9, ID: binary.ID("name")}, {Name: "Price", Code: 6, ID: binary.ID("price")},
 	{Name: "sold", Code: 8, ID: binary.ID("sold")}, {Name: "note", Code: 9, ID: binary.ID("note")}}}
@@ -23,7 +23,7 @@ func types(id int32) *binary.Type {
 	return nil
 }
 
-// items are the keys and values of the cache: five items, and something else.
+// items are the keys and values of the cache: five items, and a value of another type.
 func items(t testing.TB) (pairs [][2][]byte) {
 	text := func(s string) []byte {
 		b, err := binary.ParseText([]byte(s))

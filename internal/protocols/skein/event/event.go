@@ -1,12 +1,12 @@
-// Package event has the messages that tell of the changes of a Skein application. A message is a word, the revision
-// and netstrings, separated and ended as netstrings are:
+// Package event has the messages about changes of a Skein application. A message is a word, the revision and
+// netstrings:
 //
 //	PUT 12 6:apples,4:1.22,7:owner_0,
 //	DELETE 13 6:apples,8:apricots,
 //	FINISH 14 9:SUCCEEDED,5:done.,
 //
-// A PUT has the key and its value, and its owner if it has one; a DELETE has all keys that one operation has removed,
-// in their order; FINISH has the status with which the application ended, and a message.
+// A PUT has the key, its value, and its owner if any; a DELETE has all keys that one operation has removed, in
+// order; FINISH has the final status of the application, and a message.
 package event
 
 import (
@@ -68,7 +68,7 @@ func appendText(dst, text []byte) []byte {
 	return append(append(dst, text...), ',')
 }
 
-// errMalformed is the error of a message that is none.
+// errMalformed is the error for an invalid message.
 var errMalformed = errors.New("event: malformed message")
 
 // Decode reads a message. The event is a view of it.
@@ -105,7 +105,7 @@ func Decode(message []byte) (e Event, err error) {
 	return e, nil
 }
 
-// number reads a number of as few digits as it needs.
+// number reads a number without leading zeros.
 func number(b []byte) (n int64, ok bool) {
 	n, err := strconv.ParseInt(string(b), 10, 64)
 	return n, err == nil && n >= 0 && string(strconv.AppendInt(nil, n, 10)) == string(b)

@@ -4,23 +4,23 @@ package keys
 
 import "strconv"
 
-// Prefix is what the keys of all applications begin with. The name of the application follows in braces, so that a
-// cluster has all of them in one slot: "skein:{app}" is the hash of its keys and values.
+// Prefix is the prefix of the keys of all applications. The name of the application follows in braces, so that a
+// cluster has all its keys in one slot: "skein:{app}" is the hash of its keys and values.
 const Prefix = "skein:"
 
-// The suffixes of the other keys of an application, which are there only while they have something.
+// The suffixes of the other keys of an application, which exist only while they are not empty.
 const (
 	Owners     = ":owners"     // a hash from keys to the containers that own them
 	Index      = ":index"      // a sorted set of the keys in their order, as Member writes them; all scores are 0
 	Owned      = ":owned"      // a sorted set of owner, NUL and key, as Member writes it; all scores are 0
 	Containers = ":containers" // a hash from containers to "state start finish lease message"
 	Services   = ":services"   // a hash from services to the number of their next container
-	Leases     = ":leases"     // a sorted set of containers that end by themselves, by the time of that in ms since 1970
+	Leases     = ":leases"     // a sorted set of containers with leases, by deadline in ms since 1970
 	Status     = ":status"     // a string, "status message", of an application that has finished
 )
 
-// AppendChannel makes the name of an application's values that of the channel on which changes of it are published;
-// package event reads the messages. Applications of other databases than 0 have channels of their own.
+// AppendChannel turns the key of an application's values into the name of the channel for its changes; package event
+// reads the messages. Applications of other databases than 0 have channels of their own.
 func AppendChannel(values []byte, db int) []byte {
 	values = append(values, ":events"...)
 	if db != 0 {
@@ -29,8 +29,8 @@ func AppendChannel(values []byte, db int) []byte {
 	return values
 }
 
-// AppendFinished makes the name of an application's values that of the channel on which its end is published too, as
-// status and message with a space between them.
+// AppendFinished turns the key of an application's values into the name of the channel on which its end is also
+// published, as status and message with a space between them.
 func AppendFinished(values []byte, db int) []byte {
 	values = append(values, ":finished"...)
 	if db != 0 {
@@ -48,8 +48,7 @@ func Channel(app string, db int) string { return string(AppendChannel([]byte(Of(
 // Of returns the key of an application with a suffix; "" is the hash of its values.
 func Of(app, suffix string) string { return Prefix + "{" + app + "}" + suffix }
 
-// The words before the text of an error that Skein's own clients get too: it is a matter of the arguments, or of what
-// there is.
+// The code words of errors whose text Skein's own clients get too: wrong arguments, or a failed precondition.
 const (
 	Invalid      = "SKEININVALID "
 	Precondition = "SKEINPRECONDITION "

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Keys are ordered as strings of Java are, by UTF-16 code units. That is the order of UTF-8 bytes but for characters
-// beyond U+FFFF, which come before those from U+E000 on.
+// Keys are ordered as strings of Java are, by UTF-16 code units. That is the order of UTF-8 bytes, except that
+// characters beyond U+FFFF come before those from U+E000 on.
 
 // text is UTF-8.
 type text interface{ ~string | ~[]byte }
@@ -47,7 +47,7 @@ func Contains[K, B text](start, end B, key K) bool {
 	return (FromFirst(start) || Compare(key, start) >= 0) && (len(end) == 0 || Compare(key, end) < 0)
 }
 
-// FromFirst reports whether a range that starts there has the first key.
+// FromFirst reports whether a range with this start includes the first key.
 func FromFirst[B text](start B) bool { return len(start) == 0 || len(start) == 1 && start[0] == 0 }
 
 // Member appends a key in the form whose byte order is the order of keys: UTF-8, but the two surrogates of a character
@@ -74,7 +74,7 @@ func appendUnit(dst []byte, unit rune) []byte {
 // surrogates is the length of two of them in Member's form.
 const surrogates = 6
 
-// Key appends the key that Member has written. What it cannot have written stays as it is.
+// Key appends the key from which Member made a text. It copies invalid parts unchanged.
 func Key(dst, member []byte) []byte {
 	for {
 		i := bytes.IndexByte(member, 0xed)
