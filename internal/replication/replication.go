@@ -1,4 +1,4 @@
-// Package replication has what masters and replicas tell of each other, and the stream of commands that followers
+// Package replication has the visible state of masters and replicas, and the stream of commands that followers
 // execute. Package psync has both ends of the connection.
 package replication
 
@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// LinkState is how far a replica's link to its master has got.
+// LinkState is the state of a replica's link to its master.
 type LinkState uint8
 
 // The states of a link.
@@ -19,7 +19,7 @@ const (
 	LinkConnected
 )
 
-// String returns the word that ROLE has for it.
+// String returns its word in ROLE.
 func (s LinkState) String() string {
 	return [...]string{"connect", "connecting", "handshake", "sync", "connected"}[s]
 }
@@ -33,33 +33,33 @@ type Link struct {
 	Heard          time.Time // when the master sent something
 	Down           time.Time // since when the link is not connected
 	Problem        string    // why it broke last; "" once it is connected
-	Size, Received int64     // of the copy that is under way, in bytes; the size is -1 if it is not known
+	Size, Received int64     // of the copy under way, in bytes; an unknown size is -1
 }
 
-// FollowerState is how far a follower has got.
+// FollowerState is the state of a follower.
 type FollowerState uint8
 
 // The states of a follower.
 const (
 	FollowerWaiting FollowerState = iota // for the copy to begin
-	FollowerCopy                         // of which it gets parts, or which is being made
+	FollowerCopy                         // the copy is being made or sent
 	FollowerOnline
 )
 
-// String returns the word that INFO has for it.
+// String returns its word in INFO.
 func (s FollowerState) String() string { return [...]string{"wait_bgsave", "send_bulk", "online"}[s] }
 
 // Follower is the visible state of a follower.
 type Follower struct {
 	Host  string
-	Port  int64 // 0 if it has not said any
+	Port  int64 // 0 if it has announced none
 	State FollowerState
 	Acked int64 // the offset that it has executed
-	Lag   int64 // seconds since it said so
+	Lag   int64 // seconds since that acknowledgement
 }
 
-// Capabilities are what a follower has announced with REPLCONF. Only the client's goroutine uses them, but for the atomic
-// fields.
+// Capabilities are what a follower has announced with REPLCONF. Only the client's goroutine uses them, except the
+// atomic fields.
 type Capabilities struct {
 	// Port is where the follower listens (listening-port), 0 without one, and Host its address (ip-address), nil without one.
 	Port atomic.Int64

@@ -7,14 +7,14 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// The stream that followers execute is made of the journal's records, whose commands need no time and no chance to be
-// repeated. A record is repeated as a whole; a follower executes commands when they come, one by one. So a record of
-// several commands becomes a transaction. Notes of the history (REPLCONF), which are for the journal alone, are left
-// out: what is made of a record is the same whenever it is made.
+// The stream that followers execute is made of the journal's records, whose commands depend on neither time nor
+// chance. A record is repeated as a whole, but a follower executes commands one by one as they arrive. So a record
+// of several commands becomes a transaction. Notes of the history (REPLCONF), which are only for the journal, are
+// left out. A record always becomes the same stream.
 
-// Stream makes it of records. The zero value begins one.
+// Stream converts records to the stream. The zero value is at its beginning.
 type Stream struct {
-	selected int // the database in which the stream is, and one more; 0 if that is not known
+	selected int // the stream's database plus one; 0 if unknown
 	commands []streamCommand
 	buf      []byte
 }
@@ -25,13 +25,13 @@ type streamCommand struct {
 	encoded []byte
 }
 
-// Restart has the next command preceded by SELECT.
+// Restart makes the stream begin with SELECT again.
 func (r *Stream) Restart() { r.selected = 0 }
 
-// Resume has the stream be in a database; NoDatabase is Restart.
+// Resume sets the stream's database; NoDatabase is Restart.
 func (r *Stream) Resume(db int) { r.selected = db + 1 }
 
-// Database returns the one in which the stream is, NoDatabase if that is not known.
+// Database returns the stream's database, NoDatabase if unknown.
 func (r *Stream) Database() int { return r.selected - 1 }
 
 // Translate returns what followers execute for the commands that were journalled under one guard. It is valid until
@@ -46,7 +46,7 @@ func (r *Stream) Translate(record []byte) []byte {
 	for len(record) > 0 {
 		args, n, err := parser.Next(record, nil)
 		if err != nil || n == 0 {
-			break // which the server itself does not write
+			break // the server itself never writes this
 		}
 		encoded := record[:n]
 		record = record[n:]

@@ -23,8 +23,8 @@ import (
 type MasterHost interface {
 	// Hold calls fn with a guard over everything. It fails while a full synchronization replaces the data.
 	Hold(fn func(g *engine.Guard)) error
-	// RepeatKept logs the commands that make what belongs to the data but is no key, for a follower that has not read that from its
-	// copy. They change nothing where it is there.
+	// RepeatKept logs the commands that make the data outside of keys, for a follower that has not read it from its
+	// copy. They change nothing at followers that have.
 	RepeatKept() error
 	// SpoolDir returns the directory for temporary files.
 	SpoolDir() string
@@ -66,16 +66,16 @@ type Followers struct {
 	exporter Exporter
 	replica  *Replica
 
-	mu          sync.Mutex // protects what follows; under it only the journal, mailboxes, the pause and the tail are locked
+	mu          sync.Mutex // protects the fields below; under it only the journal, mailboxes, the pause and the tail are locked
 	history     replication.History
 	changes     replication.Stream
 	list        []*feed
 	tail        *transfer.Tail     // of the backup that receives the stream; nil if there is none
 	tailChanges replication.Stream // its stream, which begins with SELECT
 	waiters     map[*Follower]ackWaiter
-	asked       int64    // the offset behind the last REPLCONF GETACK
+	asked       int64    // the offset after the last REPLCONF GETACK
 	failing     failover // the failover under way
-	alone       int64    // when a follower last left, or the history went on without one, in ms since 1970
+	alone       int64    // when the last follower left, or the history continued without one, in ms since 1970
 	wanted      int64    // until when other servers of the group have followers, in ms since 1970
 	asking      bool     // TellLeader is running
 	timer       engine.Timer
@@ -128,7 +128,7 @@ func (f *Followers) attach(g *engine.Guard) {
 	}
 }
 
-// Published adds a published message to the stream, behind the changes that its client has made before.
+// Published adds a published message to the stream, after its client's earlier changes.
 func (f *Followers) Published(c *command.Ctx) {
 	if !f.Active() || c.Origin.In(command.FromMaster) { // relay passes it on
 		return

@@ -22,8 +22,8 @@ import (
 // can continue with the next leader. A new leader renames the history, because its predecessor may have sent records that
 // the group has not agreed on.
 //
-// A master that was killed may have sent more than its journal has. It renames the history, and accepts the old ID up to the
-// offset that it has. A replica keeps the ID: the history is its master's.
+// A killed master may have sent more than its journal has. It renames the history, and accepts the old ID up to its
+// own offset. A replica keeps the ID: the history is its master's.
 
 // Notes in the journal are REPLCONF with one of these words. They are not part of the stream.
 const (
@@ -306,10 +306,10 @@ func (f *Followers) copied(at *Position) {
 	f.changes.Resume(at.db)
 }
 
-// Backlog is what INFO shows of the history.
+// Backlog is the state of the history for INFO.
 type Backlog struct {
 	ID     string
-	Former replication.Former // the ID before; "" if there was none
+	Former replication.Former // the previous ID; "" if there was none
 	Known  bool
 	Offset int64
 	// Kept is the length of the backlog, and Max its size, in bytes.

@@ -17,7 +17,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// link is the connection to a master, made again until the link is stopped.
+// link is the connection to a master. It reconnects until it is stopped.
 type link struct {
 	r *Replica
 
@@ -39,10 +39,10 @@ type link struct {
 
 	mu     sync.Mutex // protects what follows
 	now    replication.Link
-	latest synced // behind the last executed command
-	next   synced // an earlier one, which will be on the disk before
+	latest synced // after the last executed command
+	next   synced // an earlier one, which will be on disk first
 	safe   int64  // the offset on the disk
-	owes   bool   // the master waits for an acknowledgement of what is not on the disk yet
+	owes   bool   // the master waits for an acknowledgement that needs more of the journal on disk
 }
 
 // synced is an offset in the master's stream, and the position of the journal behind the commands before it.
@@ -154,7 +154,7 @@ func (l *link) stores() error {
 		return nil
 	}
 	if err := l.r.host.StorageFailure(); err != nil {
-		return fmt.Errorf("what the master sends cannot be stored: %w", err)
+		return fmt.Errorf("the master's commands cannot be stored: %w", err)
 	}
 	return nil
 }
@@ -246,7 +246,7 @@ func (l *link) handshake(in *bufio.Reader) error {
 			return fmt.Errorf("the master's answer to AUTH: %s", reply[1:])
 		}
 	}
-	// Masters that do not know an option answer an error, which is ignored.
+	// Masters reply with an error to an unknown option; it is ignored.
 	options := [][]string{{"REPLCONF", "listening-port", strconv.Itoa(set.AnnouncedPort())}}
 	if set.Replication.AnnounceIP != "" {
 		options = append(options, []string{"REPLCONF", "ip-address", set.Replication.AnnounceIP})

@@ -130,7 +130,8 @@ func (l *link) replace(file *os.File, at *Position) error {
 	} else {
 		err = st.Replace(fill)
 		for err != nil && failed == nil {
-			// The data is in memory but not stored. The stored data is another: no record may be journalled behind it.
+			// The data is in memory but not stored. The stored data is still the old one, so no record may be
+			// journalled after it.
 			r.log.Error("cannot store the full synchronization; retrying", "error", err.Error())
 			select {
 			case <-l.ctx.Done():

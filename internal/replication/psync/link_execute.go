@@ -12,7 +12,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// How a replica executes the commands of its master, and acknowledges those that are on its disk.
+// This file executes the commands of the master, and acknowledges those that are on disk.
 
 // execute executes the master's commands until the connection breaks.
 func (l *link) execute(commands *resp.CommandReader) error {

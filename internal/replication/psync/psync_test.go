@@ -27,7 +27,7 @@ const (
 	testCopy    = "all data" // in place of an RDB file
 )
 
-// testHost is a master with a keyspace and a journal, which has nothing but the stream.
+// testHost is a master with a keyspace and a journal that has only the stream.
 type testHost struct {
 	Followers
 	replica Replica
@@ -112,7 +112,7 @@ func (h *testHost) recover(t *testing.T, note []byte) {
 	require.NoError(t, h.Hold(func(g *engine.Guard) { h.Recovered(g, true) }))
 }
 
-// testClient is a follower that reads what it is sent, unless it is stuck.
+// testClient is a follower that reads the stream, unless it is stuck.
 type testClient struct {
 	of     Follower
 	stuck  bool
@@ -244,7 +244,7 @@ func TestFullSynchronizationWaitsForItsFollower(t *testing.T) {
 	require.Len(t, c.text(), 3*feedWindow)
 }
 
-// A backup has a stream of its own, also without followers, and until another backup takes its place.
+// A backup has its own stream, even without followers, until another backup replaces it.
 func TestABackupReceivesTheStream(t *testing.T) {
 	h := newTestHost(t, crashfs.Mem())
 	var first, second transfer.Tail

@@ -17,61 +17,64 @@ import (
 
 // Options describe the group.
 type Options struct {
-	// Addr is where the server's peers reach it, a host and a port. It is also its name in the group, for ever.
+	// Addr is the server's address for its peers, a host and a port. It is also its permanent name in the group.
 	Addr string
-	// Peers are the addresses of the servers that form the group together if none has anything yet, this one among them.
-	// Later they are where the group is looked for.
+	// Peers are the addresses of the servers that form a new group, including this one. Later the group is searched
+	// at these addresses.
 	Peers []string
-	// Listener takes the connections of the peers, and the node closes it; nil is TCP at Addr. Dial connects to one.
+	// Listener accepts the connections of peers, and the node closes it; nil is TCP at Addr. Dial connects to a
+	// peer.
 	Listener net.Listener
 	Dial     func(addr string, timeout time.Duration) (net.Conn, error)
-	// Connections is how many connections of peers there may be at the same time; 0 is no limit. Beyond that the one that
-	// has been silent for longest is closed.
+	// Connections limits the connections of peers; 0 is no limit. Above the limit, the connection that has been
+	// silent for longest is closed.
 	Connections int
 	// TLS is for the connections that peers open; nil is plain text. Dial encrypts those that it opens itself.
 	TLS *tls.Config
-	// Timeout is for how long a leader may be silent before another is elected: from it on to twice as
-	// long. It must be the same on all servers.
+	// Timeout is the silence of a leader after which another one is elected, within one more Timeout. It must be the
+	// same on all servers.
 	Timeout time.Duration
-	// Quorum has replies wait until a majority has confirmed the leader, instead of a lease.
+	// Quorum makes replies wait until a majority has confirmed the leader, instead of a lease.
 	Quorum bool
-	// Serve takes a connection that another server has opened with Node.Dial, which is closed when it returns; nil refuses
-	// all.
+	// Serve serves a connection that another server has opened with Node.Dial; the connection is closed when Serve
+	// returns. nil refuses all connections.
 	Serve func(*peer.Conn)
 	// Client is the address for clients that peers learn, a host and a port.
 	Client string
-	// Sentinel is where clients of Redis Sentinel reach it, "" if they do not.
+	// Sentinel is the address for clients of Redis Sentinel, "" without one.
 	Sentinel string
-	// FS and Dir are the place of the log and of files with copies. State is the group's state in the store, nil if the data
-	// belonged to no group.
+	// FS and Dir are the place of the log and of files with copies. State is the group's state in the store, nil if
+	// the data has never belonged to a group.
 	FS    disk.FS
 	Dir   string
 	State []byte
-	// SegmentSize is how long a segment of the log is, in bytes; 0 means 64 MiB.
+	// SegmentSize is the length of a segment of the log in bytes; 0 means 64 MiB.
 	SegmentSize int64
-	// HasData says that the server had data before it belonged to a group. Of the servers that form one only one may.
+	// HasData says that the server has data from before it belonged to a group. Only one of the servers that form a
+	// group may.
 	HasData bool
-	// Log takes what happens; it must not be nil.
+	// Log is the server's log; it must not be nil.
 	Log *slog.Logger
 	// Waited is journal.Options.Waited.
 	Waited func(forWhat journal.Wait, took time.Duration)
 }
 
-// Node is a server's part in the group: its journal, as persist.Options.Group wants it. Open makes it, Start has it take
-// part.
+// Node is a server's part in the group: its journal, as persist.Options.Group needs it. Open makes it, and Start
+// lets it take part.
 type Node interface {
 	journal.Journal
-	// Start has the node take part in the group, as soon as it is known that it may.
+	// Start lets the node take part in the group, once it is known that it may.
 	Start(m Machine) error
-	// Leave ends that. Afterwards nothing of the Machine is called, and connections of Dial are closed.
+	// Leave ends the node's part in the group. Afterwards no method of the Machine is called, and connections of
+	// Dial are closed.
 	Leave()
-	// Status returns how the node and its group are.
+	// Status returns the state of the node and its group.
 	Status() Status
-	// LastContact is when a follower has last heard of the leader.
+	// LastContact is the time of a follower's last contact with the leader.
 	LastContact() time.Time
 	// Dial connects to another server, whose Options.Serve gets the connection.
 	Dial(addr string, purpose peer.Purpose, timeout time.Duration) (*peer.Conn, error)
-	// Detach says that a connection that Options.Serve has been given counts elsewhere from now on, as that of a client.
+	// Detach stops counting a connection of Options.Serve as one of a peer; from now on it counts as a client's.
 	Detach(conn *peer.Conn)
 	// Add adds a server to the group: it gets a copy of the data, and votes when it has it. Remove removes a server. Transfer
 	// hands the lead over to a server, to any one with "". Only the leader can do these: see ErrNotLeader.
@@ -85,18 +88,18 @@ type Node interface {
 // Member is a server of the group.
 type Member struct {
 	Addr string // its name, too
-	// Voter says that the server counts for majorities; otherwise it is still getting the data.
+	// Voter says that the server counts for majorities; otherwise it is still copying the data.
 	Voter bool
-	// Client is where clients reach it, "" if that is not known, and Sentinel where clients of Redis Sentinel do, "" also
-	// if they do not.
+	// Client is its address for clients, "" if unknown, and Sentinel the one for clients of Redis Sentinel, "" also
+	// without one.
 	Client, Sentinel string
-	// Online says that it has answered lately.
+	// Online says that it has answered recently.
 	Online bool
-	// Index is the entry that it has done last.
+	// Index is the last entry that it has applied.
 	Index uint64
 }
 
-// Status is how a node and its group are.
+// Status is the state of a node and its group.
 type Status struct {
 	Addr, State string // of this server: leader, follower, candidate, learner, joining, removed, failed
 	Leader      string // its address, "" without a leader
@@ -109,10 +112,10 @@ type Status struct {
 	Err         error
 }
 
-// ErrNotLeader is returned by what only a leader can do.
+// ErrNotLeader is the error of operations that only a leader can do.
 var ErrNotLeader = errors.New("this server does not lead its group")
 
-// ErrNone is why a group cannot be joined in a program that has none.
+// ErrNone is the error of Open in a program without groups.
 var ErrNone = errors.New(`this program has no groups of servers; one with import _ "github.com/atomredis/atomredis" has them`)
 
 // Open opens the journal of the group. It exchanges nothing with peers before Start.

@@ -6,15 +6,15 @@ import (
 	"fmt"
 )
 
-// An entry of Raft's log is its level, which says how it is to be understood, the term in which its commands were
+// An entry of Raft's log has a level, which is the version of its format, the term in which its commands were
 // executed, and records: the time, the length of the commands, and the commands as the journal gets them.
 const (
-	entryLevel   = 1 // the highest that this version knows
+	entryLevel   = 1 // the highest level that this version knows
 	entryHeader  = 1 + 8
 	recordHeader = 8 + 4
 )
 
-var errEntry = errors.New("an entry of the group's journal is not in a form that is known")
+var errEntry = errors.New("an entry of the group's journal has an unknown format")
 
 // appendHeader begins an entry.
 func appendHeader(dst []byte, term uint64) []byte {

@@ -11,8 +11,8 @@ import (
 	"github.com/atomredis/atomredis/persist/journal"
 )
 
-// proposals is the journal of a node: what its server does while it leads, on its way to being committed. Positions
-// count the bytes of records that were appended or, while it follows, done; they begin anew with the process.
+// proposals is the journal of a node: the records of a leader until they are committed. Positions count the bytes of
+// records that were appended or, at a follower, executed; they start again with the process.
 type proposals struct {
 	appended atomic.Uint64 // written under mu
 	durable  atomic.Uint64 // likewise
@@ -21,56 +21,56 @@ type proposals struct {
 	lost     atomic.Uint64 // callers that wait for positions up to here are never woken
 	lease    lease
 	timeout  time.Duration // raft-timeout
-	wanted   atomic.Bool   // somebody has asked whether the lease is valid
+	wanted   atomic.Bool   // the lease was used since the last renewal
 	confirm  atomic.Bool   // the lease is not used: every reply waits for an entry
 
 	mu      sync.Mutex
 	changed *sync.Cond // on mu
 	term    uint64     // in which the server leads
-	open    []byte     // the entry that is being filled, nil if there is none
-	openEnd uint64     // the position behind it
-	sealed  []entry    // those that are full, or that a checkpoint has ended
-	flying  []flight   // those that Raft has and has not committed
+	open    []byte     // the entry that is being filled, or nil
+	openEnd uint64     // the position after it
+	sealed  []entry    // entries that are full, or that a checkpoint has ended
+	flying  []flight   // entries that Raft has and has not committed
 	cuts    map[uint64]*cut
-	at      state // what is before durable
+	at      state // the state at durable
 	inside  bool  // the keyspace has a part of an entry of another leader
 	stored  state // of the last checkpoint
-	halted  bool  // nothing is appended any more; what waits in Append must not
+	halted  bool  // nothing is appended any more, and Append does not wait
 	closed  bool
 	failure error
 
-	wake chan struct{} // has something when there is something to propose
+	wake chan struct{} // signals that there is something to propose
 }
 
-// entry is one that Raft is to get.
+// entry is an entry to propose to Raft.
 type entry struct {
 	data []byte
 	end  uint64
-	term uint64 // in which it was executed
+	term uint64 // the term in which it was executed
 }
 
-// cut is a position between two entries, at which a checkpoint or a copy was begun.
+// cut is a position between two entries, at which a checkpoint or a copy began.
 type cut struct {
 	epoch   uint64
 	settled bool
-	state   state // of what is before it, once that is settled
+	state   state // the state there, once it is committed
 }
 
 // flight is an entry that Raft has.
 type flight struct {
 	end   uint64
-	asked time.Time // when Raft got it: if it is committed, a majority has heard of this leader later
+	asked time.Time // when Raft got it: once it is committed, a majority has heard of this leader after this time
 }
 
 const (
 	maxEntry    = 1 << 20   // bytes from which on an entry is full
 	maxWaiting  = 64 << 20  // bytes that may wait to be committed before Append waits
-	firstLSN    = 1         // so that no position is 0, which means none
+	firstLSN    = 1         // no position is 0, which means none
 	maxRecord   = 1<<31 - 1 // longest commands of a record, in bytes
-	maxKeptCuts = 64        // of those that nobody has come back for
+	maxKeptCuts = 64        // cuts that settled was not called for
 )
 
-var errTakenBack = errors.New("the lead was lost before what was changed was agreed on")
+var errTakenBack = errors.New("the lead was lost before the changes were committed")
 
 func newProposals(timeout time.Duration) *proposals {
 	p := &proposals{timeout: timeout, lease: lease{began: time.Now()}, cuts: map[uint64]*cut{}, wake: make(chan struct{}, 1)}
@@ -88,7 +88,7 @@ func (p *proposals) Append(now int64, commands []byte) {
 		p.changed.Wait()
 	}
 	if !p.usable() {
-		p.appended.Add(1) // a position that is never durable: who asks must not hear that everything is
+		p.appended.Add(1) // a position that never becomes durable, so that the record does not count as committed
 		return
 	}
 	if len(commands) >= maxRecord {
@@ -133,7 +133,7 @@ func (p *proposals) kick() {
 	}
 }
 
-// next returns the next entry for Raft; ok is false if there is none. It counts as flying.
+// next returns the next entry for Raft, which counts as flying; ok is false if there is none.
 func (p *proposals) next() (e entry, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,12 +148,12 @@ func (p *proposals) next() (e entry, ok bool) {
 	return e, true
 }
 
-// committed notes that the first of the entries that fly is committed, and with which state.
+// committed records that the first flying entry is committed, and the state after it.
 func (p *proposals) committed(s state) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.flying) == 0 {
-		return errors.New("an entry of this server was committed that it does not know")
+		return errors.New("an unknown entry of this server was committed")
 	}
 	p.durable.Store(p.flying[0].end)
 	p.lease.extend(p.flying[0].asked, p.timeout)
@@ -166,14 +166,14 @@ func (p *proposals) committed(s state) error {
 	return nil
 }
 
-// entered notes that an entry of another leader is being done, or a copy read: the keyspace has a part of it.
+// entered records that an entry of another leader is being executed, or a copy read: the keyspace has a part of it.
 func (p *proposals) entered() {
 	p.mu.Lock()
 	p.inside = true
 	p.mu.Unlock()
 }
 
-// done notes that the keyspace is at a state, to which records of n bytes have brought it.
+// done records that the keyspace has reached a state by records of n bytes.
 func (p *proposals) done(n int, s state) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,7 +189,7 @@ func (p *proposals) termOf() uint64 {
 	return p.term
 }
 
-// begin makes later records be proposed in a term; confirm says that the lease is not to be used.
+// begin proposes later records in a term; confirm says that the lease must not be used.
 func (p *proposals) begin(term uint64, confirm bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -199,7 +199,7 @@ func (p *proposals) begin(term uint64, confirm bool) {
 	p.leading.Store(true)
 }
 
-// halt keeps Append from waiting: the lead in a term, or the present one if that is 0, is lost.
+// halt stops Append from waiting: the lead in a term is lost, or in the present one if term is 0.
 func (p *proposals) halt(term uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -209,8 +209,8 @@ func (p *proposals) halt(term uint64) {
 	}
 }
 
-// end ends what begin has begun. It reports whether something has to be taken back. Callers that still
-// wait are not woken: what they have seen may be older than what the next leader has.
+// end ends the proposals of a term. It reports whether changes must be taken back. Callers that still wait are not
+// woken: they may have read data that is older than the next leader's.
 func (p *proposals) end() (lost bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -256,17 +256,17 @@ func (p *proposals) WaitPosition() uint64 {
 	return p.appended.Load()
 }
 
-// ask has an entry proposed, of nothing if there is nothing else. The caller holds mu.
+// ask proposes an entry, an empty one if there are no records. The caller holds mu.
 func (p *proposals) ask() {
 	switch {
 	case !p.usable():
-		p.appended.Add(1) // nobody can confirm it
+		p.appended.Add(1) // never becomes durable
 	case p.open == nil:
 		p.add(func(b []byte) []byte { return b })
 	}
 }
 
-// renew has the lease extended, if somebody has used it since the last call.
+// renew extends the lease, if it was used since the last call.
 func (p *proposals) renew() {
 	if !p.leading.Load() || p.confirm.Load() || !p.wanted.Swap(false) {
 		return
@@ -327,7 +327,7 @@ func (p *proposals) Kick() { p.kick() }
 // Commit implements journal.Journal. The proposer does it.
 func (p *proposals) Commit() { p.kick() }
 
-// SetPolicy implements journal.Journal. There is only one.
+// SetPolicy implements journal.Journal. There is only one policy.
 func (p *proposals) SetPolicy(journal.Policy) {}
 
 // Err implements journal.Journal.
@@ -349,7 +349,7 @@ func (p *proposals) fail(err error) {
 // FailedNext implements journal.Journal.
 func (p *proposals) FailedNext() uint64 { return p.appended.Load() }
 
-// Resume implements journal.Journal. A server that has failed comes back by starting again.
+// Resume implements journal.Journal. A failed server must be restarted.
 func (p *proposals) Resume() error { return p.Err() }
 
 // Rotate implements journal.Journal.
@@ -358,7 +358,7 @@ func (p *proposals) Rotate() uint64 {
 	return lsn
 }
 
-// cut returns the position of a checkpoint or copy that has all changes until now; ok is false within an entry.
+// cut returns the position of a checkpoint or copy with all changes until now; ok is false within an entry.
 func (p *proposals) cut() (lsn uint64, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -387,7 +387,7 @@ func (p *proposals) settled(lsn uint64) (state, error) {
 	defer p.mu.Unlock()
 	c := p.cuts[lsn]
 	if c == nil {
-		return state{}, fmt.Errorf("nothing was begun at position %d", lsn)
+		return state{}, fmt.Errorf("no checkpoint or copy began at position %d", lsn)
 	}
 	for !c.settled {
 		switch {

@@ -8,15 +8,15 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// newLogger returns a logger for Raft that writes to ours. Once the node has stopped nothing is an error: connections
-// that end then are what Raft complains of.
+// newLogger returns a logger for Raft that writes to ours. Once the node has stopped, errors are not logged as such,
+// because Raft only reports that connections end.
 func newLogger(log *slog.Logger, stopped func() bool) hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{
 		Name: "raft", Level: hclog.Info, DisableTime: true, Output: lines{log, stopped},
 	})
 }
 
-// lines takes lines of the form "[LEVEL] raft: what: key=value".
+// lines receives lines of the form "[LEVEL] raft: what: key=value".
 type lines struct {
 	log     *slog.Logger
 	stopped func() bool
@@ -31,7 +31,7 @@ func (l lines) Write(b []byte) (int, error) {
 		case "WARN":
 			level = slog.LevelWarn
 		case "INFO":
-			level = slog.LevelDebug // Raft tells more than operators want to know
+			level = slog.LevelDebug // Raft logs too much for operators
 		}
 	}
 	if l.stopped() {

@@ -24,11 +24,11 @@ var (
 	errAddress   = errors.New("the address of a server is a host and a port")
 )
 
-// removedKey is set in the log of a server that was removed, so that it does not come back by itself.
+// removedKey is set in the log of a removed server, so that it does not come back by itself.
 var removedKey = []byte("Removed")
 
-// Add lets a server into the group, which may not have been started yet: it learns, and counts for majorities once it
-// has everything. It does nothing if the server belongs to the group already.
+// Add adds a server to the group, which need not run yet. It is a learner, and counts for majorities once it has all
+// data. Add does nothing if the server already belongs to the group.
 func (n *Node) Add(addr string) error {
 	if host, port, err := net.SplitHostPort(addr); err != nil || host == "" || port == "" {
 		return errAddress
@@ -56,8 +56,8 @@ func (n *Node) changeMembers(change func(r *consensus.Raft) error) error {
 	}
 }
 
-// Remove takes a server out of the group. A leader that is to remove itself hands the lead over, and the next one does
-// it. It is refused if a majority of the servers that are left would not be online.
+// Remove removes a server from the group. A leader that must remove itself hands the lead over, and the next one
+// removes it. Remove fails unless a majority of the remaining servers is online.
 func (n *Node) Remove(addr string) error {
 	return n.changeMembers(func(r *consensus.Raft) error {
 		c, index := n.config()
@@ -88,7 +88,7 @@ func (n *Node) Remove(addr string) error {
 	})
 }
 
-// online asks servers, and returns how many of them take part in the group.
+// online asks servers, and returns how many take part in the group.
 func (n *Node) online(addrs []string) int {
 	var count atomic.Int64
 	var asking sync.WaitGroup
@@ -107,7 +107,7 @@ func (n *Node) online(addrs []string) int {
 	return int(count.Load())
 }
 
-// removeSelf has another server lead, and asks it to remove this one.
+// removeSelf hands the lead to another server, and asks it to remove this one.
 func (n *Node) removeSelf() error {
 	if err := n.Transfer(""); err != nil {
 		return err
@@ -118,7 +118,7 @@ func (n *Node) removeSelf() error {
 			continue
 		}
 		_, err := n.peers.ask(string(id), question{Remove: n.o.Addr})
-		if !errors.Is(err, peer.NotLeading) { // it has been elected, and does not lead yet
+		if !errors.Is(err, peer.NotLeading) { // otherwise it is elected but does not lead yet
 			return err
 		}
 	}
@@ -131,7 +131,7 @@ func isMember(c consensus.Configuration, addr string) bool {
 
 // membership is the leader's answer to a server about itself.
 type membership struct {
-	Term   uint64 // in which it leads
+	Term   uint64 // the leader's term
 	Member bool
 }
 
@@ -151,8 +151,8 @@ func (n *Node) config() (consensus.Configuration, uint64) {
 	return n.applied.config, n.applied.configIndex
 }
 
-// heed ends the node's part in the group if the leader says that it was removed. Who has joined since an older leader
-// led has heard of the newer term when it hears of the group's servers.
+// heed ends the node's part in the group if the leader says that it was removed. It ignores an older leader: a
+// server that joined later knows the newer term.
 func (n *Node) heed(m *membership) {
 	if m == nil || m.Member || m.Term < n.raft.CurrentTerm() {
 		return
@@ -167,7 +167,7 @@ func (n *Node) heed(m *membership) {
 	n.giveUp(err)
 }
 
-// readmitted waits, as a server that was removed, until the leader says that it belongs to the group again. It reports
+// readmitted makes a removed server wait until the leader says that it belongs to the group again. It reports
 // whether it does.
 func (n *Node) readmitted() (bool, error) {
 	n.removed.Store(true)
@@ -189,7 +189,7 @@ func (n *Node) readmitted() (bool, error) {
 	return false, nil
 }
 
-// others returns the addresses at which the group is looked for: those of Peers and of the last known members.
+// others returns the addresses at which the server searches for the group: Peers and the last known members.
 func (n *Node) others() (addrs []string) {
 	addrs = slices.Clone(n.o.Peers)
 	c, _ := n.config()
@@ -200,7 +200,7 @@ func (n *Node) others() (addrs []string) {
 	return slices.DeleteFunc(slices.Compact(addrs), func(a string) bool { return a == n.o.Addr })
 }
 
-// Clocks of servers may differ by so much before Check says so: a new leader's clock decides what has expired.
+// maxSkew is the difference of clocks that Check tolerates: a new leader's clock decides what has expired.
 const maxSkew = time.Second
 
 // Check asks all servers of the group for their state, and returns the problems as sentences; none if all is well.

@@ -24,9 +24,9 @@ type mux struct {
 	raft     *stream
 	old      old.Peers
 
-	mu     sync.Mutex // protects what follows
+	mu     sync.Mutex // protects the fields below
 	open   map[net.Conn]struct{}
-	peers  map[*tracked]struct{} // connections that others have opened, but for those that Detach was called for
+	peers  map[*tracked]struct{} // connections from others, except detached ones
 	closed bool
 }
 
@@ -60,7 +60,8 @@ func (m *mux) accept() {
 	}
 }
 
-// keep has a connection closed with the mux. It is closed at once if that is.
+// keep makes the mux close a connection when it closes. If the mux is already closed, it closes the connection at
+// once.
 func (m *mux) keep(c net.Conn) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -72,8 +73,8 @@ func (m *mux) keep(c net.Conn) bool {
 	return true
 }
 
-// count counts a connection that another server has opened. If there are too many, which those of the group never are,
-// the one that has been silent for longest ends.
+// count counts a connection from another server. If there are too many, it closes the one that has been silent for
+// longest; the group's own servers never have too many.
 func (m *mux) count(conn net.Conn) *tracked {
 	c := &tracked{Conn: conn, m: m}
 	c.heard.Store(time.Now().UnixNano())
@@ -87,13 +88,13 @@ func (m *mux) count(conn net.Conn) *tracked {
 			}
 		}
 		delete(m.peers, silent)
-		silent.Conn.Close() // its goroutine forgets it
+		silent.Conn.Close() // its goroutine removes it
 	}
 	m.peers[c] = struct{}{}
 	return c
 }
 
-// Detach says that a connection that Options.Serve has been given counts elsewhere from now on, as that of a client.
+// Detach stops counting a connection of Options.Serve as one of a peer; from now on it counts as a client's.
 func (n *Node) Detach(conn *peer.Conn) {
 	if c, ok := conn.Raw().(*tracked); ok {
 		c.m.mu.Lock()
@@ -109,7 +110,7 @@ func (m *mux) forget(c *tracked) {
 	m.mu.Unlock()
 }
 
-// greet reads the hello of a connection and gives the connection to whom it is for.
+// greet reads the hello of a connection and passes the connection on by its purpose.
 func (m *mux) greet(c *tracked) {
 	conn, err := m.hello(c)
 	if err != nil {
@@ -119,7 +120,7 @@ func (m *mux) greet(c *tracked) {
 	switch conn.Purpose() {
 	case peer.Raft:
 		c.SetReadDeadline(time.Now().Add(greeting))
-		c.first.Store(true) // it must say more in the time that it has
+		c.first.Store(true) // the next bytes must arrive before the same deadline
 		select {
 		case m.raft.accepted <- c:
 		case <-m.n.stop:
@@ -131,11 +132,11 @@ func (m *mux) greet(c *tracked) {
 		m.n.peers.answer(conn)
 	default:
 		defer c.Close()
-		m.n.o.Serve(conn) // which sets deadlines of its own
+		m.n.o.Serve(conn) // Serve sets its own deadlines
 	}
 }
 
-// hello reads the hello of a connection, which may be one of an old server.
+// hello reads the hello of a connection, which may be from an old server.
 func (m *mux) hello(c *tracked) (*peer.Conn, error) {
 	deadline := time.Now().Add(greeting)
 	c.SetDeadline(deadline)
@@ -158,10 +159,10 @@ var (
 	errPurpose     = &peer.Error{Code: peer.BadPurpose, Text: "the server has no connections of this purpose"}
 )
 
-// admits returns why there is no connection of a purpose.
+// admits returns an error if a connection of a purpose is refused.
 func (m *mux) admits(purpose peer.Purpose) error {
 	switch purpose {
-	case peer.Raft: // a server that knows nothing must not vote before the group has said that it may
+	case peer.Raft: // an empty server must not vote before the group allows it
 		if !m.n.peers.admitted() {
 			return errNotAdmitted
 		}
@@ -186,7 +187,7 @@ func (m *mux) close() {
 	}
 }
 
-// dial connects to another server. One that does not know hellos is dialled again, in its own form.
+// dial connects to another server. A server that does not know hellos is dialled again in the old form.
 func (m *mux) dial(addr string, purpose peer.Purpose, timeout time.Duration) (*peer.Conn, error) {
 	deadline := time.Now().Add(timeout)
 	known := m.old.Has(addr)
@@ -234,8 +235,8 @@ func (m *mux) connect(addr string, deadline time.Time) (net.Conn, error) {
 type tracked struct {
 	net.Conn
 	m     *mux
-	heard atomic.Int64 // when something was read last, in ns since 1970
-	first atomic.Bool  // there is a deadline for what is read next
+	heard atomic.Int64 // time of the last read, in ns since 1970
+	first atomic.Bool  // the next read has a deadline
 }
 
 // Read implements net.Conn.
@@ -279,7 +280,7 @@ func (s *stream) Close() error {
 	return nil
 }
 
-// Addr implements net.Listener: where peers reach the server.
+// Addr implements net.Listener: it is the server's address for peers.
 func (s *stream) Addr() net.Addr { return address(s.m.n.o.Addr) }
 
 // Dial implements consensus.StreamLayer.
@@ -291,7 +292,7 @@ func (s *stream) Dial(addr consensus.ServerAddress, timeout time.Duration) (net.
 	return conn.Raw(), nil
 }
 
-// address is one that is not resolved.
+// address is an unresolved address.
 type address string
 
 func (a address) Network() string { return "tcp" }

@@ -69,7 +69,7 @@ func hello(purpose peer.Purpose) string {
 	return string(h.Append(nil))
 }
 
-// A connection that says nothing, or no more than what it is for, is closed.
+// A connection that sends nothing, or only its purpose, is closed.
 func TestConnectionsThatSayNothing(t *testing.T) {
 	connect := listening(t, quorum.Options{})
 	var all []net.Conn
@@ -82,7 +82,7 @@ func TestConnectionsThatSayNothing(t *testing.T) {
 	}
 }
 
-// When there are too many connections the one that has been silent for longest is closed, but none that counts elsewhere.
+// When there are too many connections, the one that has been silent for longest is closed, but no detached one.
 func TestTooManyConnections(t *testing.T) {
 	served := make(chan struct{})
 	connect := listening(t, quorum.Options{Connections: 3, Serve: func(c *peer.Conn) {
@@ -128,7 +128,7 @@ func TestTooManyConnections(t *testing.T) {
 	}
 }
 
-// A server dials others as they understand it.
+// A server dials others in the form that they understand.
 func TestOldAndNewServersAreDialled(t *testing.T) {
 	dialling := func(addr string) *mux {
 		n := &Node{o: quorum.Options{Dial: func(_ string, timeout time.Duration) (net.Conn, error) {
@@ -155,7 +155,7 @@ func TestOldAndNewServersAreDialled(t *testing.T) {
 		require.NoError(t, err)
 		defer l.Close()
 		firsts := make(chan byte, 10)
-		go func() { // which knows only questions
+		go func() { // an old server that only answers questions
 			for {
 				c, err := l.Accept()
 				if err != nil {

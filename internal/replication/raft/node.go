@@ -20,14 +20,14 @@ import (
 	"github.com/atomredis/atomredis/persist/raftlog"
 )
 
-// trailing is how many entries before a checkpoint are kept, for servers that were away for a while.
+// trailing is how many entries before a checkpoint are kept, for servers that were offline for a while.
 const trailing = 10_000
 
-// rpcTimeout is for how long a peer may take to answer; for more it may for a copy, by its length.
+// rpcTimeout is the timeout for a peer's answer; a copy gets more time, by its length.
 const rpcTimeout = 2 * time.Second
 
-// Node is a server's part in the group: its journal, as persist.Options.Group wants it. Open makes it, Start has it take
-// part.
+// Node is a server's part in the group: its journal, as persist.Options.Group needs it. Open makes it, and Start
+// lets it take part.
 type Node struct {
 	*proposals
 	o       quorum.Options
@@ -42,8 +42,8 @@ type Node struct {
 	turn lock
 	held sync.Mutex
 	// Protected by held, and by all shards where they change the keyspace.
-	applied state  // the last entry that the keyspace has, and who was in the group then
-	lost    bool   // the keyspace has what was not committed
+	applied state  // the last entry that the keyspace has, and the members of the group then
+	lost    bool   // the keyspace has uncommitted changes
 	handed  uint64 // the term in which the lead was to be handed over last
 
 	snapshots snapshots
@@ -52,7 +52,7 @@ type Node struct {
 	handing   atomic.Bool   // the lead is being handed over
 	full      atomic.Bool   // the log has failed
 	removed   atomic.Bool   // the server does not belong to its group any more
-	recheck   chan struct{} // has something when the role may have changed
+	recheck   chan struct{} // signals that the role may have changed
 	stop      chan struct{}
 	running   sync.WaitGroup
 	closing   sync.Once
@@ -63,8 +63,8 @@ type Node struct {
 	}
 }
 
-// lock is a mutex whose holder may wait for time to pass: in a bubble of testing/synctest time stands still while
-// somebody waits for a sync.Mutex.
+// lock is a mutex whose holder may sleep: in a bubble of testing/synctest time stands still while a goroutine waits
+// for a sync.Mutex.
 type lock chan struct{}
 
 func (l lock) Lock()   { l <- struct{}{} }
@@ -102,7 +102,7 @@ func Open(o quorum.Options) (*Node, error) {
 		return nil, err
 	}
 	if last, err := n.log.LastIndex(); err != nil || last > 0 && last < stored.index {
-		// A copy was stored, and the log that it stands for was not cleared yet.
+		// A copy was stored, but the log that it replaces was not cleared yet.
 		if first, _ := n.log.FirstIndex(); err == nil {
 			err = n.log.DeleteRange(first, last)
 		}
@@ -116,7 +116,7 @@ func Open(o quorum.Options) (*Node, error) {
 	return n, nil
 }
 
-// logDir makes the directory of the log; what its journal notes of itself lies beside it.
+// logDir creates the directory of the log.
 func logDir(fs disk.FS, in string) (string, error) {
 	dir := fs.PathJoin(in, "journal")
 	if err := fs.MkdirAll(dir, 0o700); err != nil {
@@ -125,7 +125,7 @@ func logDir(fs disk.FS, in string) (string, error) {
 	return dir, disk.SyncDir(fs, in)
 }
 
-// Start has the node take part in the group, as soon as it is known that it may.
+// Start lets the node take part in the group, once it is known that it may.
 func (n *Node) Start(m quorum.Machine) error {
 	n.machine = m
 	listener := n.o.Listener
@@ -145,7 +145,7 @@ func (n *Node) Start(m quorum.Machine) error {
 	return nil
 }
 
-// run has fn run in the background until Close.
+// run runs fn in the background; Close waits for it.
 func (n *Node) run(fn func()) {
 	n.running.Add(1)
 	go func() {
@@ -173,7 +173,7 @@ func (n *Node) pause(d time.Duration) bool {
 	}
 }
 
-// giveUp ends the node's part in the group: something is wrong that only people can mend.
+// giveUp ends the node's part in the group after an error that only an operator can repair.
 func (n *Node) giveUp(err error) {
 	n.o.Log.Error("the server takes no part in its group any more", "error", err.Error())
 	n.failed.Lock()
@@ -183,14 +183,13 @@ func (n *Node) giveUp(err error) {
 	n.fail(err)
 	n.mu.Unlock()
 	if r := n.consensus(); r != nil {
-		go r.Shutdown() // it waits for whom it has called us from
+		go r.Shutdown() // in the background, because it waits for the goroutine that may have called giveUp
 	}
 	n.machine.Told()
 	n.machine.Changed()
 }
 
-// join takes part in the group: in the one that the log and the store know, or in one that exists among the peers, or
-// in a new one.
+// join joins the group: the one in the log and the store, an existing one among the peers, or a new one.
 func (n *Node) join() error {
 	if !n.log.Empty() || n.o.State != nil {
 		if gone, err := n.log.GetUint64(removedKey); err != nil {
@@ -201,7 +200,7 @@ func (n *Node) join() error {
 			}
 		}
 		n.peers.may.Store(true)
-		// It may have promised a leader not to elect another, and does not know.
+		// The server may have promised a leader not to elect another, and has forgotten that.
 		if !n.pause(n.o.Timeout) {
 			return nil
 		}
@@ -227,14 +226,14 @@ func (n *Node) begin(first *consensus.Configuration) error {
 	conf.NoSnapshotRestoreOnStart = true
 	conf.NoLegacyTelemetry = true
 	conf.Logger = logger
-	// Without pipelining: in v1.8.0 a sender waits for ever if the receiver of its pipeline ends while a request is under
-	// way. What gathers meanwhile goes in one request.
+	// Without pipelining: in v1.8.0 a sender waits for ever if the receiver of its pipeline ends during a request.
+	// Entries that gather meanwhile go into one request.
 	trans := consensus.NewNetworkTransportWithConfig(&consensus.NetworkTransportConfig{
 		Stream: n.mux.raft, MaxPool: 4, MaxRPCsInFlight: 1, Timeout: max(rpcTimeout, 3*n.o.Timeout), Logger: logger,
 		MsgpackUseNewTimeFormat: true,
 	})
 	if first != nil && n.o.HasData {
-		// The present data precedes everything that will be agreed on, as if it were the first entry.
+		// The present data precedes all later entries, as if it were the first entry.
 		n.applied = state{index: 1, term: 1, config: *first, configIndex: 1}
 		n.proposals.done(0, n.applied)
 		if err := errors.Join(n.log.SetUint64(termKey, 1), n.machine.Store()); err != nil {
@@ -277,7 +276,7 @@ func (n *Node) consensus() *consensus.Raft {
 	return n.raft
 }
 
-// proposed is what Raft was given, in a term.
+// proposed is an entry that Raft got, with its term.
 type proposed struct {
 	consensus.ApplyFuture
 	term uint64
@@ -290,7 +289,7 @@ func (n *Node) propose() {
 		if !ok {
 			select {
 			case <-n.wake:
-			case <-time.After(n.o.Timeout / 10): // what nobody waits for
+			case <-time.After(n.o.Timeout / 10): // collects results that nobody waits for
 			case <-n.stop:
 				return
 			}
@@ -305,7 +304,7 @@ func (n *Node) propose() {
 	}
 }
 
-// awaitFutures looks whether Raft has taken everything.
+// awaitFutures checks whether Raft has accepted all proposed entries.
 func (n *Node) awaitFutures() {
 	for {
 		select {
@@ -357,7 +356,7 @@ func (n *Node) watchRole() {
 	}
 }
 
-// takeRole makes the server what Raft says.
+// takeRole gives the server its role in Raft.
 func (n *Node) takeRole() {
 	for !n.stopped() {
 		leads, term := n.raft.State() == consensus.Leader, n.raft.CurrentTerm()
@@ -388,9 +387,9 @@ func (n *Node) takeRole() {
 	}
 }
 
-// lead has the server lead in a term, and reports whether it does.
+// lead makes the server lead in a term, and reports whether it does.
 func (n *Node) lead(term uint64) bool {
-	if n.raft.Barrier(n.o.Timeout).Error() != nil { // everything that is committed has been done
+	if n.raft.Barrier(n.o.Timeout).Error() != nil { // after it, all committed entries have been executed
 		return false
 	}
 	n.turn.Lock()
@@ -422,14 +421,14 @@ func (n *Node) follow() error {
 	if !lost {
 		return nil
 	}
-	last := n.applied.index // nobody does anything further before the lost is found
+	last := n.applied.index // no further entry is executed before the lost changes are found
 	err := n.machine.Reset(func(group []byte) (err error) {
 		n.applied, err = decodeState(group)
 		n.proposals.done(0, n.applied)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("what was not agreed on cannot be taken back: %w", err)
+		return fmt.Errorf("uncommitted changes cannot be taken back: %w", err)
 	}
 	n.held.Lock()
 	defer n.held.Unlock()
@@ -461,7 +460,7 @@ func (f *fsm) ApplyBatch(logs []*consensus.Log) []any {
 	return make([]any, len(logs))
 }
 
-// take takes an entry that is committed.
+// take applies a committed entry.
 func (n *Node) take(l *consensus.Log) error {
 	if err := n.Err(); err != nil {
 		return err
@@ -476,7 +475,7 @@ func (n *Node) take(l *consensus.Log) error {
 	}
 	defer n.held.Unlock()
 	if l.Index <= n.applied.index {
-		return nil // the store had it, or it has been done again
+		return nil // the store has it, or it was executed again
 	}
 	if n.leading.Load() && l.Type == consensus.LogCommand {
 		term, _, err := splitEntry(l.Data)
@@ -493,7 +492,7 @@ func (n *Node) take(l *consensus.Log) error {
 	return n.do(l)
 }
 
-// do does an entry. The caller holds held.
+// do executes an entry. The caller holds held.
 func (n *Node) do(l *consensus.Log) error {
 	before := n.applied
 	n.applied.index, n.applied.term = l.Index, l.Term
@@ -501,7 +500,7 @@ func (n *Node) do(l *consensus.Log) error {
 	case consensus.LogConfiguration:
 		n.applied.config, n.applied.configIndex = consensus.DecodeConfiguration(l.Data), l.Index
 		n.kickRole()
-		if !n.leading.Load() { // a leader's state moves on with its own entries
+		if !n.leading.Load() { // a leader's state advances with its own entries
 			n.proposals.done(0, n.applied)
 		}
 	case consensus.LogCommand:
@@ -509,7 +508,7 @@ func (n *Node) do(l *consensus.Log) error {
 		if err != nil || term != l.Term {
 			return err
 		}
-		n.applied = before // until all of it is done
+		n.applied = before // until the whole entry is executed
 		n.entered()
 		size := 0
 		err = eachRecord(records, func(now int64, commands []byte) error {
@@ -525,7 +524,7 @@ func (n *Node) do(l *consensus.Log) error {
 	return nil
 }
 
-// keepLease has the lease extended before it ends, as long as clients read.
+// keepLease extends the lease before it ends, as long as clients read.
 func (n *Node) keepLease() {
 	for n.pause(n.o.Timeout / 5) {
 		n.renew()
@@ -541,8 +540,8 @@ func (n *Node) Dial(addr string, purpose peer.Purpose, timeout time.Duration) (*
 	return n.mux.dial(addr, purpose, timeout)
 }
 
-// Leave ends the node's part in the group: nothing is done any more, and nothing is appended. It hands the lead over if
-// the node has it and somebody can take it.
+// Leave ends the node's part in the group: no entry is executed or appended any more. A leader first hands the lead
+// over if another server can take it.
 func (n *Node) Leave() {
 	if n.leading.Load() {
 		if err := n.Transfer(""); err == nil {
@@ -565,7 +564,7 @@ func (n *Node) leave() {
 			ended = r.Shutdown()
 		}
 		if n.mux != nil {
-			n.mux.close() // Raft waits for what it has asked its peers
+			n.mux.close() // ends Raft's pending requests to peers, for which it waits
 		}
 		if ended != nil {
 			ended.Error()
@@ -581,7 +580,7 @@ func (n *Node) Close() error {
 	return n.log.Close()
 }
 
-// Status returns how the node and its group are.
+// Status returns the state of the node and its group.
 func (n *Node) Status() quorum.Status {
 	n.failed.Lock()
 	r, failed := n.raft, n.failed.err
@@ -638,7 +637,7 @@ func compare(a, b string) int {
 	return 0
 }
 
-// LastContact returns when the leader was heard of last; a leader hears of itself.
+// LastContact returns the time of the last contact with the leader; at a leader that is now.
 func (n *Node) LastContact() time.Time {
 	r := n.consensus()
 	switch {
@@ -650,9 +649,10 @@ func (n *Node) LastContact() time.Time {
 	return r.LastContact()
 }
 
-// Transfer has another server lead, the one with an address or, if that is "", the one that has most. One that does not
-// take the lead within the group's timeout, as a busy one may, is asked again for a while. If none does in the end this one
-// leads on, without a lease: the other one may still be elected, although this one is heard of.
+// Transfer hands the lead to another server: the one with an address or, if that is "", the one with the most
+// entries. If the server does not take the lead within the group's timeout, because it is busy, it is asked again
+// for a while. If no server takes the lead, this one continues to lead, without a lease: the other one may still be
+// elected although this one is alive.
 func (n *Node) Transfer(addr string) error {
 	return n.asLeader(func(r *consensus.Raft) error {
 		if err := n.canLead(addr); err != nil {
@@ -673,10 +673,10 @@ func (n *Node) Transfer(addr string) error {
 				handed = r.LeadershipTransferToServer(consensus.ServerID(addr), consensus.ServerAddress(addr))
 			}
 			err := handed.Error()
-			if err == nil || r.State() != consensus.Leader { // it has been taken, if late
+			if err == nil || r.State() != consensus.Leader { // the lead was taken, even if late
 				return nil
 			}
-			if problem == nil || !errors.Is(err, consensus.ErrLeadershipTransferInProgress) { // which a try before this one is
+			if problem == nil || !errors.Is(err, consensus.ErrLeadershipTransferInProgress) { // from an earlier attempt
 				problem = err
 			}
 			if time.Now().After(end) || !n.pause(n.o.Timeout/20) {
@@ -714,7 +714,7 @@ var (
 	errNobody = errors.New("no other server can lead: it must be online and count for majorities")
 )
 
-// settle ends the lead when everything that was done is committed, so that nothing has to be taken back.
+// settle ends the lead when all changes are committed, so that nothing must be taken back.
 func (n *Node) settle() {
 	n.turn.Lock()
 	defer n.turn.Unlock()
@@ -728,7 +728,7 @@ func (n *Node) settle() {
 	n.held.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), n.o.Timeout)
 	defer cancel()
-	_ = n.Sync(ctx) // what is not committed by then is taken back
+	_ = n.Sync(ctx) // changes that are not committed by then are taken back
 	n.held.Lock()
 	defer n.held.Unlock()
 	if n.leading.Load() {

@@ -14,13 +14,13 @@ import (
 	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
-// Servers of a group, and those that want to belong to it, ask each other a few questions, in JSON, one connection of
-// peer.Members for each.
+// Servers of a group, and those that want to join it, ask each other a few questions in JSON. Each question has its
+// own connection of peer.Members.
 
 // question is a question of one server to another.
 type question struct {
-	// Join asks the leader to take the server with this address, which has nothing, into the group, and Remove to take
-	// one out of it. Without them the question is for news.
+	// Join asks the leader to add the empty server with this address to the group, and Remove asks it to remove one.
+	// Without them the question is for news.
 	Join   string `json:",omitempty"`
 	Remove string `json:",omitempty"`
 	// From is the address of the asking server, and may be "".
@@ -32,8 +32,8 @@ func (q question) changes() bool { return q.Join != "" || q.Remove != "" }
 
 // news is the answer of a server about itself.
 type news struct {
-	Client string // where clients reach it
-	// Sentinel is where clients of Redis Sentinel do; "" if they do not.
+	Client string // its address for clients
+	// Sentinel is the address for clients of Redis Sentinel; "" without one.
 	Sentinel string `json:",omitempty"`
 	// Established says that the server's group has committed something; Leader is the group's leader.
 	Established bool
@@ -42,10 +42,10 @@ type news struct {
 	Index       uint64
 	Now         int64         // ns since 1970
 	Timeout     time.Duration // raft-timeout
-	Level       int           // of the entries that it knows
-	// Problem is why the server takes no part in the group any more.
+	Level       int           // the highest level of entries that it knows
+	// Problem says why the server takes no part in the group any more.
 	Problem string `json:",omitempty"`
-	// Membership is what a leader says of who asks.
+	// Membership is the leader's answer about the asking server.
 	Membership *membership `json:",omitempty"`
 	// Joined says that Join has succeeded, to servers that do not know peer.Failed.
 	Joined bool
@@ -76,7 +76,7 @@ const (
 	closeBy = 1000
 )
 
-// admitted reports whether the node may take part in the group: it has something, or the leader has said so.
+// admitted reports whether the node may take part in the group: it has data, or the leader has allowed it.
 func (p *peers) admitted() bool { return p.may.Load() }
 
 // ask asks a server.
@@ -155,8 +155,8 @@ func (p *peers) own() news {
 	return a
 }
 
-// find looks among the peers for the group. It returns the configuration of a new one if there is none: all of them
-// have answered, and none belongs to one.
+// find searches for the group among the peers. If all peers have answered and none belongs to a group, it returns
+// the configuration of a new one.
 func (p *peers) find() (first *consensus.Configuration, err error) {
 	n := p.n
 	others := n.others()
@@ -213,8 +213,8 @@ func (p *peers) find() (first *consensus.Configuration, err error) {
 	return nil, nil
 }
 
-// first is the configuration of a new group. One that begins with a server's data has only that server: the others
-// get the data when they join.
+// first returns the configuration of a new group. A group that begins with a server's data has only that server: the
+// others get the data when they join.
 func (p *peers) first() *consensus.Configuration {
 	addrs := slices.Clone(p.n.o.Peers)
 	if p.n.o.HasData {
@@ -232,8 +232,8 @@ func (p *peers) first() *consensus.Configuration {
 	return c
 }
 
-// take adds an empty server to the group, also one that was a member and has lost its data. It does not count for
-// majorities until it has everything.
+// take adds an empty server to the group, also a former member that has lost its data. It does not count for
+// majorities until it has all data.
 func (p *peers) take(addr string) error {
 	return p.n.asLeader(func(r *consensus.Raft) error {
 		f := r.GetConfiguration()
@@ -260,7 +260,7 @@ func (p *peers) kick() {
 	}
 }
 
-// watch asks the servers of the group for news, and has learners that know enough count for majorities.
+// watch asks the servers of the group for news, and promotes learners that have enough data.
 func (p *peers) watch() {
 	p.may.Store(true)
 	n := p.n
@@ -269,7 +269,7 @@ func (p *peers) watch() {
 		next := newsEvery
 		if f.Error() == nil {
 			if slices.ContainsFunc(f.Configuration().Servers, isLearner) {
-				next /= 10 // until it counts, the group can do without fewer others
+				next /= 10 // soon, because without this vote the group tolerates fewer failures
 			}
 			var asking sync.WaitGroup
 			for _, s := range f.Configuration().Servers {
@@ -297,8 +297,8 @@ func (p *peers) watch() {
 
 func isLearner(s consensus.Server) bool { return s.Suffrage != consensus.Voter }
 
-// promote has learners of a configuration, which has an index, count for majorities if they have nearly everything. It
-// does one at a time, because nothing is done to a configuration that is not the latest any more.
+// promote makes a learner of a configuration count for majorities if it has nearly all data. It promotes one at a
+// time, because a change of a configuration that is not the latest is refused.
 func (p *peers) promote(c consensus.Configuration, index uint64) {
 	for _, s := range c.Servers {
 		m := p.known(string(s.ID))
@@ -312,7 +312,7 @@ func (p *peers) promote(c consensus.Configuration, index uint64) {
 	}
 }
 
-// known returns what is known of a server.
+// known returns the last known state of a server.
 func (p *peers) known(addr string) quorum.Member {
 	p.mu.Lock()
 	defer p.mu.Unlock()

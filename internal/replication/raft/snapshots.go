@@ -13,15 +13,15 @@ import (
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
-// snapshots is what Raft takes for a store of snapshots: the stored state, of which a copy is made when a server needs
-// one, and copies that came from a leader.
+// snapshots is Raft's store of snapshots: the stored state, of which a copy is made when a server needs one, and
+// copies from a leader.
 type snapshots struct {
 	n *Node
 
 	mu       sync.Mutex
 	made     int
 	received map[string]*consensus.SnapshotMeta
-	opened   *consensus.SnapshotMeta // the last of those; Restore is for it
+	opened   *consensus.SnapshotMeta // the last copy that was opened; Restore reads it
 }
 
 const (
@@ -82,7 +82,7 @@ func (s *snapshots) remove(id string) error {
 	return nil
 }
 
-// copyReader reads a copy, which goes with it.
+// copyReader reads a copy. Closing it removes the copy.
 type copyReader struct {
 	disk.File
 	s  *snapshots
@@ -91,7 +91,7 @@ type copyReader struct {
 
 func (r *copyReader) Close() error { return errors.Join(r.File.Close(), r.s.remove(r.id)) }
 
-// makeCopy writes the keyspace to a file, and returns what it shows when that is committed.
+// makeCopy writes the keyspace to a file, and returns its description once its content is committed.
 func (s *snapshots) makeCopy(name string) (*consensus.SnapshotMeta, error) {
 	file, err := s.n.o.FS.Create(s.path(name))
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *snapshots) makeCopy(name string) (*consensus.SnapshotMeta, error) {
 	whole := false
 	err = s.n.machine.Copy(file, func() { lsn, whole = s.n.proposals.cut() })
 	if err == nil && !whole {
-		err = errors.New("the keyspace had a part of an entry")
+		err = errors.New("the keyspace has only a part of an entry")
 	}
 	var at state
 	if err == nil {
@@ -120,7 +120,7 @@ func (s *snapshots) makeCopy(name string) (*consensus.SnapshotMeta, error) {
 	return m, nil
 }
 
-// Create implements consensus.SnapshotStore, for what comes from a leader.
+// Create implements consensus.SnapshotStore, for a copy from a leader.
 func (s *snapshots) Create(_ consensus.SnapshotVersion, index, term uint64, c consensus.Configuration,
 	configIndex uint64, _ consensus.Transport) (consensus.SnapshotSink, error) {
 	s.mu.Lock()
@@ -135,7 +135,7 @@ func (s *snapshots) Create(_ consensus.SnapshotVersion, index, term uint64, c co
 		nil
 }
 
-// sink takes a copy.
+// sink receives a copy.
 type sink struct {
 	disk.File
 	s    *snapshots
@@ -156,7 +156,7 @@ func (k *sink) ID() string { return k.meta.ID }
 // Cancel implements consensus.SnapshotSink.
 func (k *sink) Cancel() error { return errors.Join(k.File.Close(), k.s.remove(k.meta.ID)) }
 
-// Close implements consensus.SnapshotSink: all is there.
+// Close implements consensus.SnapshotSink: the copy is complete.
 func (k *sink) Close() error {
 	if err := k.File.Close(); err != nil {
 		return err

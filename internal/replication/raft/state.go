@@ -9,8 +9,8 @@ import (
 	"github.com/atomredis/atomredis/persist/journal"
 )
 
-// state is what a checkpoint notes of the group: the last entry that it has, who was in the group then, and where the
-// log must be read from.
+// state is the group's state in a checkpoint: the last entry that it has, the members then, and the place from which
+// the log must be read.
 type state struct {
 	index, term uint64
 	configIndex uint64
@@ -20,7 +20,7 @@ type state struct {
 
 const stateFormat = 1
 
-var errState = errors.New("what is stored of the group is damaged, or of a later version")
+var errState = errors.New("the stored state of the group is damaged, or of a later version")
 
 // appendTo appends the stored form: the format, numbers, and the configuration as Raft encodes it.
 func (s *state) appendTo(dst []byte) []byte {
@@ -31,7 +31,7 @@ func (s *state) appendTo(dst []byte) []byte {
 	return append(dst, consensus.EncodeConfiguration(s.config)...)
 }
 
-// decodeState reads what appendTo wrote. That of no group is empty.
+// decodeState decodes the result of appendTo. Without a group it is empty.
 func decodeState(b []byte) (s state, err error) {
 	if b == nil {
 		return s, nil
@@ -50,7 +50,7 @@ func decodeState(b []byte) (s state, err error) {
 	}
 	s.start.Seed = uint32(seed)
 	defer func() {
-		if recover() != nil { // which DecodeConfiguration does of what it does not understand
+		if recover() != nil { // DecodeConfiguration panics on invalid input
 			err = errState
 		}
 	}()

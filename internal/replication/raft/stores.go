@@ -9,8 +9,8 @@ import (
 	"github.com/atomredis/atomredis/persist/raftlog"
 )
 
-// stores is the log as Raft sees it. When something cannot be stored the node gives up: the log stays failed, and a
-// server that stores nothing is of no use to its group.
+// stores is the log as Raft sees it. When a write fails the node gives up: the log stays failed, and a server that
+// stores nothing is useless to its group.
 type stores struct {
 	*raftlog.Log
 	n *Node
@@ -28,8 +28,8 @@ func (s stores) DeleteRange(min, max uint64) error { return s.look(s.Log.DeleteR
 // Set implements consensus.StableStore.
 func (s stores) Set(key, value []byte) error { return s.look(s.Log.Set(key, value)) }
 
-// SetUint64 implements consensus.StableStore. Raft panics when it cannot store its term, so it is not told if the log
-// has failed. No harm comes of that: no vote and no entry of such a term is stored, so none is given or acknowledged.
+// SetUint64 implements consensus.StableStore. It hides a failed log, because Raft panics when it cannot store its
+// term. This is harmless: no vote and no entry of such a term can be stored, so none is given or acknowledged.
 func (s stores) SetUint64(key []byte, value uint64) error {
 	err := s.look(s.Log.SetUint64(key, value))
 	if bytes.Equal(key, termKey) && s.Log.Err() != nil {
@@ -41,7 +41,7 @@ func (s stores) SetUint64(key []byte, value uint64) error {
 // termKey is where Raft stores its term.
 var termKey = []byte("CurrentTerm")
 
-// look has the node give up if the log has failed.
+// look makes the node give up if the log has failed.
 func (s stores) look(err error) error {
 	if err != nil && s.Log.Err() != nil && !s.n.full.Swap(true) {
 		s.n.giveUp(fmt.Errorf("the journal cannot be written: %w", err))

@@ -38,7 +38,7 @@ type sorting struct {
 	at   int
 }
 
-// kept is a row that waits for its turn, and which one it was.
+// kept is a kept row, and its number in the input.
 type kept struct {
 	Row
 	seq int
@@ -161,7 +161,7 @@ func (s *sorting) sink(i int) {
 	}
 }
 
-// sizeOf returns about how much memory a row takes.
+// sizeOf estimates the memory of a row.
 func sizeOf(r *Row) int {
 	n := 100 + 40*len(r.Values)
 	for _, v := range r.Values {

@@ -8,7 +8,7 @@ import (
 	"github.com/atomredis/atomredis/internal/search/expr"
 )
 
-// Options is what a pipeline needs beside its steps. Zero limits are none.
+// Options is what a pipeline needs beside its steps. A limit of zero is no limit.
 type Options struct {
 	Schema Schema
 
@@ -19,18 +19,18 @@ type Options struct {
 	// dialects before 3 return.
 	ForceLoad bool
 
-	// Prefixed has names in the arguments of REDUCE need their @.
+	// Prefixed requires the @ of names in the arguments of REDUCE.
 	Prefixed bool
 
-	MaxRows   int // of the result, and what a SORTBY keeps at most
+	MaxRows   int // of the result, and of the rows that a SORTBY keeps
 	MaxGroups int // of a GROUPBY
-	MaxMemory int // of groups and of sorted rows, in bytes, about
+	MaxMemory int // of groups and sorted rows, in bytes, approximately
 
 	// Rand chooses the samples of RANDOM_SAMPLE; nil is a random seed.
 	Rand *rand.Rand
 }
 
-// stage is a step as it runs. open begins it behind up.
+// stage is a step that can run. open starts it; up yields its input.
 type stage interface {
 	open(p *Pipeline, up operator) operator
 	String() string // its name in profiles
@@ -79,7 +79,7 @@ func Build(plan *Plan, o Options) (*Pipeline, error) {
 // push adds stages.
 func (p *Pipeline) push(stages ...stage) { p.stages = append(p.stages, stages...) }
 
-// pushCut adds a stage where the parts of shards meet, if there is none yet.
+// pushCut adds a stage at which the parts of shards are merged; the first such stage is the cut.
 func (p *Pipeline) pushCut(s stage) {
 	if p.cut < 0 {
 		p.cut = len(p.stages)
@@ -87,7 +87,7 @@ func (p *Pipeline) pushCut(s stage) {
 	p.push(s)
 }
 
-// settle adds the loads that were put off.
+// settle adds the deferred loads.
 func (p *Pipeline) settle() {
 	p.push(p.deferred...)
 	p.deferred = nil
@@ -212,7 +212,7 @@ func (p *Pipeline) buildGroup(g *Group) error {
 func (p *Pipeline) buildArrange(a *Arrange, countOnly bool) error {
 	if countOnly {
 		p.pushCut(countStage{})
-		p.deferred = nil // nobody sees what they would load
+		p.deferred = nil // no later step sees their values
 		return nil
 	}
 	most := DefaultLimit

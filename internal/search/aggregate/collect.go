@@ -11,7 +11,7 @@ import (
 	"github.com/atomredis/atomredis/internal/search/value"
 )
 
-// maxCollected is how many fields COLLECT names at most.
+// maxCollected is the largest number of fields in COLLECT.
 const maxCollected = 1025
 
 // collect is COLLECT: the rows of a group as maps, all or the first ones of an order.
@@ -24,10 +24,10 @@ type collect struct {
 	keys     []sortKey
 	distinct bool
 	offset   int
-	most     int // how many rows of a group count, with those before the offset
+	most     int // how many rows of a group are needed, including those before the offset
 }
 
-// collection is what is kept of a group.
+// collection has the kept rows of a group.
 type collection struct {
 	rows  []collected
 	known map[string]struct{} // the keys of rows, if they must differ and have no order
@@ -192,7 +192,7 @@ func (c *collect) add(group int, r *Row) {
 	c.put(group, collected{row: c.project(r), keys: keys})
 }
 
-// project returns the row as a map, without what it has no value for.
+// project returns the row as a map of the fields that have a value.
 func (c *collect) project(r *Row) value.Value {
 	var pairs []value.Value
 	if c.names == nil {
@@ -210,7 +210,7 @@ func (c *collect) project(r *Row) value.Value {
 	return value.Dict(pairs)
 }
 
-// put keeps a row, unless enough others are before it.
+// put keeps a row, unless enough others come before it.
 func (c *collect) put(group int, row collected) {
 	s := &c.states[group]
 	row.seq = s.seen

@@ -10,7 +10,7 @@ type groupStage struct {
 	by       []int // the slots of the keys
 	reducers []reducer
 	budget   *budget
-	max      int // how many groups there may be; 0 is any number
+	max      int // largest number of groups; 0 is no limit
 }
 
 func (*groupStage) String() string { return "Grouper" }

@@ -5,11 +5,12 @@ import (
 	"math/bits"
 )
 
-// registers is a HyperLogLog of 8 bits with hashes of 32: the estimate is off by 6.5 percent or so. It has the form of the reference.
-// Its hashes are others, because those of the reference have hardly any different upper bits for numbers.
+// registers is a HyperLogLog of 8 bits with hashes of 32: the estimate is off by 6.5 percent or so. It has the
+// format of the reference, but other hashes, because the upper bits of the reference's hashes hardly differ for
+// numbers.
 type registers [1 << 8]byte
 
-// sketchHeader is what a sketch as a string begins with: no flags, 8 bits.
+// sketchHeader is the beginning of a sketch's string form: no flags, 8 bits.
 const sketchHeader = "\x00\x00\x00\x00\x08"
 
 // add adds a hash. The upper bits choose the register, which keeps the largest number of zeros at the lower end.
@@ -20,7 +21,7 @@ func (h *registers) add(hash uint32) {
 	h[i] = max(h[i], rank)
 }
 
-// union adds what another sketch has seen. Registers that no sketch can have are ignored.
+// union adds the registers of another sketch. It ignores impossible values.
 func (h *registers) union(o []byte) {
 	for i, rank := range o {
 		if rank <= 32-8+1 {

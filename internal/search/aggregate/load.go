@@ -14,8 +14,8 @@ func (l *loadStage) open(p *Pipeline, up operator) operator {
 	return &loading{loadStage: l, p: p, up: up}
 }
 
-// loading runs a loadStage. Behind a step that has read all rows it is the one that asks whether to stop; but what that step was
-// left with when it was stopped is the result, and is loaded.
+// loading runs a loadStage. After a step that has read all rows, only it asks whether to stop. If that step was
+// stopped, its rows are the partial result and are loaded without asking.
 type loading struct {
 	*loadStage
 	p    *Pipeline
@@ -56,7 +56,8 @@ func (l *loading) next(r *Row) (bool, error) {
 	return false, nil
 }
 
-// put sets a value that LOAD * has found. Names that a step has made keep theirs, and so do original values that are there.
+// put sets a value that LOAD * has found. Names from a step keep their values, and so do fields that already have
+// their original value.
 func (s *scope) put(r *Row, name string, v value.Value) {
 	c, ok := s.byName[name]
 	if !ok {

@@ -128,7 +128,7 @@ func (e *extreme) merge(group int, b []byte) ([]byte, error) {
 	return b, err
 }
 
-// spread is how numbers lie around their mean: square is the sum of the squares of the distances.
+// spread is the variance of numbers: square is the sum of the squared distances from the mean.
 type spread struct {
 	n            float64
 	mean, square float64

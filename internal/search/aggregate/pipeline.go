@@ -9,7 +9,7 @@ import (
 // Row is a row. Steps change it in place, so what Next returns is valid until the next call.
 type Row struct {
 	Doc    uint64        // the document's number in its index, by which equal rows are ordered; 0 behind a GROUPBY
-	Ref    any           // is the source's and the loader's
+	Ref    any           // data of the source and the loader
 	Terms  []string      // the terms of the query that the document matched, if Pipeline.UsesTerms
 	Values []value.Value // by slot
 }
@@ -59,8 +59,8 @@ type Loader interface {
 	LoadAll(r *Row, put func(name string, v value.Value)) (bool, error)
 }
 
-// Interrupt is asked from time to time. If stop is true the source yields no more rows, and what has come so far is the result; an
-// error ends the pipeline.
+// Interrupt is called from time to time. If stop is true, the source yields no more rows, and the rows so far are
+// the result; an error ends the pipeline.
 type Interrupt func() (stop bool, err error)
 
 // Pipeline is a plan for one execution. It is not safe for concurrent use.
@@ -68,22 +68,22 @@ type Pipeline struct {
 	options    Options
 	root, last *scope
 	stages     []stage
-	cut        int     // the first stage that shards leave to the server that was asked; -1 if there is none
-	deferred   []stage // loads that wait for a SORTBY or LIMIT
+	cut        int     // the first stage that only the coordinator runs; -1 if there is none
+	deferred   []stage // loads that are deferred after a SORTBY or LIMIT
 	terms      bool
 
 	loader    Loader
 	interrupt Interrupt
-	asked     int // rows since interrupt was asked
+	asked     int // rows since the last call of interrupt
 	stopped   bool
 	end       operator
 	row       Row
 	rows      int // that Next has returned
 	total     int // see Total
 
-	// In a cluster.
+	// For parts of shards.
 	shardEnd   bool // the shard has sent all rows
-	fromShards int  // how many rows reached the cut on all shards; 0 if that is counted already
+	fromShards int  // number of rows that reached the cut on all shards; 0 once it is counted
 
 	profile []*timed
 	clock   func() time.Time
@@ -94,8 +94,8 @@ type operator interface {
 	next(r *Row) (bool, error)
 }
 
-// Inputs returns what the source puts in rows: first the names of Options.Yields, whose Field is "", then values of SORTABLE
-// fields. A source sets no other slots.
+// Inputs returns the columns that the source fills: first the names of Options.Yields, whose Field is "", then
+// values of SORTABLE fields. A source sets no other slots.
 func (p *Pipeline) Inputs() []Column { return p.root.inputs }
 
 // UsesTerms reports whether the source fills Row.Terms.
@@ -111,7 +111,7 @@ func (p *Pipeline) Loads() bool {
 	return false
 }
 
-// Loaded returns all columns that a Loader is asked for; all reports whether it is asked for all fields too.
+// Loaded returns all columns that a Loader must load; all reports whether it must also load all fields.
 func (p *Pipeline) Loaded() (columns []Column, all bool) {
 	for _, s := range p.stages {
 		if l, ok := s.(*loadStage); ok {
@@ -122,8 +122,8 @@ func (p *Pipeline) Loaded() (columns []Column, all bool) {
 	return columns, all
 }
 
-// Columns returns the names of the result's rows in their order. A row has no value for some of them. With LOAD * there are
-// more of them as rows come.
+// Columns returns the columns of the result, in order. A row may lack some of them. With LOAD * their number grows
+// as rows come.
 func (p *Pipeline) Columns() []Column {
 	columns := make([]Column, len(p.last.columns))
 	for i, c := range p.last.columns {
@@ -132,7 +132,7 @@ func (p *Pipeline) Columns() []Column {
 	return columns
 }
 
-// Profile has Start measure how long each step takes, by a clock.
+// Profile makes Start measure the time of each step with a clock.
 func (p *Pipeline) Profile(clock func() time.Time) { p.clock = clock }
 
 // Start begins the pipeline.
@@ -169,11 +169,11 @@ func (p *Pipeline) Next() (*Row, error) {
 	return &p.row, nil
 }
 
-// Total returns how many rows the result has: all that reached the last SORTBY, LIMIT or GROUPBY before LIMIT was applied, as far as
-// they are known, else those that Next has returned.
+// Total returns the size of the result: the rows that reached the last SORTBY, LIMIT or GROUPBY before LIMIT was
+// applied. If they are unknown, it is the number of rows that Next has returned.
 func (p *Pipeline) Total() int { return max(p.rows, p.total) }
 
-// arrived counts the rows that a stage has read. Shards know of more than they have sent.
+// arrived counts the rows that a stage has read. Shards may know of more rows than they have sent.
 func (p *Pipeline) arrived(n int) {
 	p.total = max(n, p.fromShards)
 	p.fromShards = 0
@@ -185,7 +185,7 @@ func (p *Pipeline) dropped() { p.total = max(0, p.total-1) }
 // Stopped reports whether Interrupt has cut the result short.
 func (p *Pipeline) Stopped() bool { return p.stopped }
 
-// ask asks Interrupt, but not for every row.
+// ask calls Interrupt, but not for every row.
 func (p *Pipeline) ask() error {
 	const often = 100
 	if p.asked++; p.asked < often {
@@ -211,14 +211,14 @@ func (s *scan) next(r *Row) (bool, error) {
 	return s.source.Next(r)
 }
 
-// Stage is what a step has done, for FT.PROFILE.
+// Stage is the measurement of a step, for FT.PROFILE.
 type Stage struct {
 	Type string
 	Time time.Duration // without the steps before it
-	Rows int           // that it passed on
+	Rows int           // rows that the step passed on
 }
 
-// Stages returns what each step has done, from the source on, if Profile was called.
+// Stages returns the measurements of the steps, from the source on, if Profile was called.
 func (p *Pipeline) Stages() []Stage {
 	var stages []Stage
 	for _, t := range p.profile {
@@ -231,7 +231,7 @@ func (p *Pipeline) Stages() []Stage {
 	return stages
 }
 
-// timed measures an operator with all before it.
+// timed measures an operator, including all operators before it.
 type timed struct {
 	operator
 	up    operator
@@ -241,7 +241,7 @@ type timed struct {
 	rows  int
 }
 
-// measure puts a timed around an operator, if that is asked for.
+// measure wraps an operator in a timed, if Profile was called.
 func (p *Pipeline) measure(name string, op, up operator) operator {
 	if p.clock == nil {
 		return op
@@ -261,7 +261,7 @@ func (t *timed) next(r *Row) (bool, error) {
 	return ok, err
 }
 
-// budget is how much memory a stage may take.
+// budget limits the memory of a stage.
 type budget struct{ used, max int }
 
 // take counts bytes.

@@ -18,16 +18,16 @@ type stream struct {
 	n       float64  // how many numbers the samples stand for
 }
 
-// sample stands for width numbers that are not larger than it. Its rank is uncertain by delta.
+// sample represents width numbers up to its own. Its rank is uncertain by delta.
 type sample struct {
 	number       float64
 	width, delta float32
 }
 
-// slack is how many numbers a sample at a rank may stand for.
+// slack is how many numbers a sample at a rank may represent.
 func slack(rank float64) float64 { return 0.01 * 2 * rank }
 
-// insert adds a number. The buffer holds so many as the resolution says.
+// insert adds a number. The buffer holds resolution numbers.
 func (s *stream) insert(f float64, resolution int) {
 	s.buffer = append(s.buffer, f)
 	if len(s.buffer) >= resolution {
@@ -50,7 +50,7 @@ func (s *stream) flush() {
 			merged = append(merged, s.samples[at])
 			at++
 		}
-		delta := 0.0 // behind all samples the rank is certain
+		delta := 0.0 // after all samples the rank is exact
 		if at < len(s.samples) {
 			delta = math.Floor(slack(rank)) - 1
 		}
@@ -61,7 +61,7 @@ func (s *stream) flush() {
 	s.buffer = s.buffer[:0]
 }
 
-// compress lets samples stand for those before them where the error allows it.
+// compress merges samples into later ones where the error bound allows it.
 func (s *stream) compress() {
 	if len(s.samples) < 2 {
 		return
@@ -82,7 +82,7 @@ func (s *stream) compress() {
 	s.samples = append(s.samples[:0], s.samples[kept:]...)
 }
 
-// quantile returns the estimate for a part of 1, NaN without numbers.
+// quantile returns the estimate for a fraction, NaN without numbers.
 func (s *stream) quantile(part float64) float64 {
 	s.flush()
 	if len(s.samples) == 0 {
@@ -101,7 +101,7 @@ func (s *stream) quantile(part float64) float64 {
 	return s.samples[len(s.samples)-1].number
 }
 
-// merge adds the numbers that another stream's samples stand for. The errors of both add up.
+// merge adds the numbers of another stream's samples. The errors of both add up.
 func (s *stream) merge(o *stream) {
 	s.flush()
 	s.samples = append(s.samples, o.samples...)

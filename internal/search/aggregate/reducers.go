@@ -17,7 +17,7 @@ type reducer interface {
 	grow()
 	// add adds a row to a group.
 	add(group int, r *Row)
-	// result returns the value of a group. Nothing is added after it.
+	// result returns the value of a group. No row may be added afterwards.
 	result(group int) value.Value
 	// encode appends the state of a group.
 	encode(dst []byte, group int) []byte
@@ -25,13 +25,13 @@ type reducer interface {
 	merge(group int, b []byte) ([]byte, error)
 }
 
-// errPart is why a part of another server cannot be merged.
+// errPart is the error for an invalid part of another server.
 var errPart = errors.New("invalid part of an aggregation")
 
 // maxSample is the largest number of values that RANDOM_SAMPLE returns, and the largest resolution of QUANTILE.
 const maxSample = 1000
 
-// reducerBuilder makes reducers of their arguments.
+// reducerBuilder makes reducers from their arguments.
 type reducerBuilder struct {
 	args.Reader
 	name    string // as written
@@ -132,7 +132,7 @@ func numbers(v value.Value, add func(float64)) {
 	}
 }
 
-// Appending and taking apart the states of reducers.
+// Functions to append and parse the states of reducers.
 
 func appendFloat(dst []byte, f float64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(f))
@@ -145,7 +145,7 @@ func cutFloat(b []byte) (float64, []byte, error) {
 	return math.Float64frombits(binary.LittleEndian.Uint64(b)), b[8:], nil
 }
 
-// cutInt reads a number that is not negative.
+// cutInt reads a non-negative number.
 func cutInt(b []byte) (int, []byte, error) {
 	n, size := binary.Uvarint(b)
 	if size <= 0 || n > math.MaxInt {
@@ -154,7 +154,7 @@ func cutInt(b []byte) (int, []byte, error) {
 	return int(n), b[size:], nil
 }
 
-// cutCount reads how many things follow, each of which takes a byte at least.
+// cutCount reads a number of items that follow, each of at least one byte.
 func cutCount(b []byte) (int, []byte, error) {
 	n, b, err := cutInt(b)
 	if err == nil && n > len(b) {

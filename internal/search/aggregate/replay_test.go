@@ -22,7 +22,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
-// world is hashes and indexes, with as much of a search as the transcripts of aggregations need.
+// world has hashes and indexes, and a simple search for the transcripts of aggregations.
 type world struct {
 	docs    []*doc
 	indexes map[string]*index
@@ -193,7 +193,7 @@ func (s *source) Next(r *aggregate.Row) (bool, error) {
 	return true, nil
 }
 
-// value is what a document has in a field.
+// value is the value of a document's field.
 func (s *source) value(d *doc, name string) value.Value {
 	v, ok := d.fields[name]
 	switch {
@@ -365,7 +365,7 @@ func (w *world) page(p *aggregate.Pipeline, n int) (transcript.Value, error) {
 	return transcript.Value{Kind: transcript.Array, Elems: []transcript.Value{rows, {Kind: transcript.Integer, Text: strconv.Itoa(id)}}}, nil
 }
 
-// notOurs are errors that other packages have.
+// notOurs are errors of other packages.
 var notOurs = regexp.MustCompile(`^(No such index|ERR |Unknown field|Syntax error at offset 1 near x|EXPAND format|NOPERM|INDEX_CURSOR_LIMIT)`)
 
 // replay answers the FT.AGGREGATE commands of a transcript.
@@ -457,7 +457,7 @@ func replay(t *testing.T, file string, start starter, skip ...string) (answered 
 	return answered
 }
 
-// chunk is how many rows the page of a cursor has: as many as the transcript shows, or more if it is the last one.
+// chunk is the number of rows of a cursor's page: as many as the transcript shows, or more for the last page.
 func (w *world) chunk(step *transcript.Step) int {
 	rows := step.Want[0].Elems[0].Elems
 	n := len(rows) - 1
@@ -470,7 +470,7 @@ func (w *world) chunk(step *transcript.Step) int {
 	return max(n, 1)
 }
 
-// transcripts returns those of aggregations and cursors.
+// transcripts returns the transcripts of aggregations and cursors.
 func transcripts(t *testing.T) (files []string) {
 	for _, name := range []string{"search_aggregate*", "search_cursor"} {
 		found, err := filepath.Glob("../../../conformance/testdata/search/" + name + ".txt")
@@ -493,7 +493,7 @@ func TestTranscripts(t *testing.T) {
 // onOneServer is a command whose result depends on the order of documents, which shards do not share.
 const onOneServer = "> FT.AGGREGATE shop * LOAD * SORTBY 2 @title DESC LIMIT 0 2"
 
-// The transcripts say the same of three shards.
+// The transcripts are the same for three shards.
 func TestTranscriptsOnShards(t *testing.T) {
 	files := transcripts(t)
 	for _, file := range files {

@@ -2,7 +2,7 @@ package aggregate
 
 import "github.com/atomredis/atomredis/internal/search/args"
 
-// Schema is what a pipeline must know of an index.
+// Schema is an index as pipelines see it.
 type Schema interface {
 	// Field returns the field of a name.
 	Field(name string) (Field, bool)
@@ -10,7 +10,7 @@ type Schema interface {
 
 // Field is a field of an index.
 type Field struct {
-	Path     string // where documents have it
+	Path     string // its path in documents
 	Sortable bool   // the index keeps its value beside the document
 	Exact    bool   // that value is the original one, not a normalized form: NUMERIC, UNF
 }
@@ -19,28 +19,28 @@ type Field struct {
 type Column struct {
 	Name string
 	Slot int
-	// Path is where documents have the field that a Loader puts in the slot; "__key" is the key.
+	// Path is the path in documents of the field that a Loader puts into the slot; "__key" is the key.
 	Path string
-	// Field is the name of the field of the schema, "" if it is none of them.
+	// Field is the name of the field in the schema, "" if it is not in the schema.
 	Field string
 }
 
-// scope is the names that are visible at one place of a pipeline.
+// scope has the names that are visible at one place of a pipeline.
 type scope struct {
 	columns []*column // in the order in which rows are printed
 	byName  map[string]*column
 	width   int
-	schema  Schema // nil behind a GROUPBY: nothing can be loaded
-	force   bool   // sort values do not count: see Options.ForceLoad
+	schema  Schema // nil after a GROUPBY: nothing can be loaded
+	force   bool   // ignore sort values: see Options.ForceLoad
 	all     *loadStage
 	inputs  []Column
 }
 
-// column is a Column and where its value comes from.
+// column is a Column and the source of its value.
 type column struct {
 	Column
 	exact  bool // the source puts the original value in
-	loaded bool // a LOAD puts it in
+	loaded bool // a LOAD fills it in
 	made   bool // the query, an APPLY or a GROUPBY has made it
 }
 
@@ -55,7 +55,8 @@ func (s *scope) add(name string) *column {
 	return c
 }
 
-// set says which field a column has. It reports whether the source puts the original value in, so that nobody has to load it.
+// set sets the field of a column. It reports whether the source fills in the original value, so that it need not be
+// loaded.
 func (s *scope) set(c *column, field string, f Field, loading bool) bool {
 	c.Path, c.Field = f.Path, field
 	c.exact = f.Sortable && f.Exact && !s.force
@@ -94,7 +95,7 @@ func (s *scope) slot(name string) (int, bool) {
 	return c.Slot, true
 }
 
-// load returns the column for a field that must be loaded; false if its value is there anyway.
+// load returns the column for a field that must be loaded; false if its value is present without loading.
 func (s *scope) load(name, path string) (*column, bool) {
 	c, ok := s.byName[name]
 	switch {
@@ -111,7 +112,7 @@ func (s *scope) load(name, path string) (*column, bool) {
 	return c, true
 }
 
-// make returns the column of a name that a step makes. A name that is there already is replaced if that is allowed.
+// make returns the column of a name that a step makes. With replace it replaces an existing name.
 func (s *scope) make(name string, replace bool) (*column, error) {
 	c, ok := s.byName[name]
 	switch {

@@ -12,16 +12,16 @@ import (
 	"github.com/atomredis/atomredis/internal/search/value"
 )
 
-// list is different values in the order in which they came.
+// list has distinct values in the order in which they came.
 type list struct {
 	values []value.Value
 	known  map[string]struct{} // by their keys; nil while there are few
 }
 
-// few is up to how many values are compared one by one.
+// few is the number of values up to which they are compared one by one.
 const few = 8
 
-// add adds a value unless it is there. It returns the memory that this takes.
+// add adds a value unless the list has it. It returns the memory that this takes.
 func (l *list) add(v value.Value, buf *[]byte) int {
 	key := v.AppendKey((*buf)[:0])
 	*buf = key
@@ -108,7 +108,7 @@ func cutValues(b []byte) (values []value.Value, rest []byte, err error) {
 	return values, b, err
 }
 
-// first is the value of the row that is first.
+// first is the value of the first row, by the order of FIRST_VALUE.
 type first struct {
 	any       bool
 	value, by value.Value
@@ -153,7 +153,7 @@ func orNull(v value.Value) value.Value {
 	return v
 }
 
-// put replaces the first row if another one is before it. A row that has nothing to order by is behind all others.
+// put replaces the first row if row comes before it. Rows without a sort value come last.
 func (f *firstValue) put(group int, row first) {
 	s := &f.states[group]
 	switch {
@@ -248,7 +248,7 @@ func (s *randomSample) encode(dst []byte, group int) []byte {
 	return appendValues(binary.AppendUvarint(dst, uint64(state.seen)), state.sample)
 }
 
-// merge draws from both samples as often as each has seen values.
+// merge draws from both samples in proportion to the values that each has seen.
 func (s *randomSample) merge(group int, b []byte) ([]byte, error) {
 	seen, b, err := cutInt(b)
 	if err != nil {

@@ -6,12 +6,13 @@ import (
 	"github.com/atomredis/atomredis/internal/search/value"
 )
 
-// In a cluster each shard runs the pipeline up to its cut, the first GROUPBY, SORTBY or LIMIT, and sends what it has there in parts:
-// the states of groups, or rows. The server that was asked merges the parts at the cut and runs the rest. All of them build the
-// pipeline of the same arguments.
+// In a cluster each shard runs the pipeline up to its cut, the first GROUPBY, SORTBY or LIMIT, and sends its result
+// in parts: the states of groups, or rows. The coordinator merges the parts at the cut and runs the rest. All of
+// them build the pipeline from the same arguments.
 //
-// A part begins with its kind. Groups are the values of their keys and the states of all reducers. Rows begin with their
-// names; each has a value for each name, and the matched terms if an expression asks for them. A total comes with both.
+// A part begins with its kind. Groups are the values of their keys and the states of all reducers. Rows begin with
+// their names; each row has a value for each name, and the matched terms if an expression uses them. Both kinds have
+// a total.
 
 // The kinds of parts.
 const (
@@ -28,7 +29,7 @@ func (p *Pipeline) StartShard(s Source, l Loader, interrupt Interrupt) {
 		if page, ok := stages[p.cut].(*pageStage); ok {
 			stages = append(stages[:p.cut:p.cut], &pageStage{num: page.offset + page.num})
 		}
-		// Only this server has the documents.
+		// Later steps need fields of the documents, which only this server has.
 		for _, later := range p.stages[p.cut+1:] {
 			if load, ok := later.(*loadStage); ok {
 				stages = append(stages[:len(stages):len(stages)], load)
@@ -56,7 +57,7 @@ func (p *Pipeline) Part(dst []byte, rows int) ([]byte, bool, error) {
 			break
 		}
 		p.rows++
-		columns = p.root.columns // LOAD * adds some
+		columns = p.root.columns // LOAD * may have added some
 		body = binary.AppendUvarint(body, uint64(len(columns)))
 		for _, c := range columns {
 			body = p.row.Get(c.Slot).Append(body)
@@ -111,7 +112,7 @@ func (g *grouping) part(dst []byte, most int, r *Row) ([]byte, bool, error) {
 // Parts returns the next part of any shard, nil at the end. The pipeline does not keep it.
 type Parts func() ([]byte, error)
 
-// StartMerge begins the part of the pipeline that is left to the server that was asked.
+// StartMerge begins the coordinator's part of the pipeline.
 func (p *Pipeline) StartMerge(parts Parts, interrupt Interrupt) {
 	p.begin(nil, interrupt)
 	source := &merging{p: p, parts: parts}
@@ -167,7 +168,7 @@ func (m *merging) next(r *Row) (bool, error) {
 	return true, m.row(r)
 }
 
-// begin reads what a part of rows begins with.
+// begin reads the head of a part of rows.
 func (m *merging) begin(part []byte) error {
 	if len(part) == 0 || part[0] != rowPart {
 		return errPart

@@ -45,7 +45,7 @@ type Arrange struct {
 	Sorted  bool  // there is a SORTBY
 	Limited bool  // there is a LIMIT
 	Offset  int
-	Num     int // how many rows are kept, 0 if nothing says it; also MAX
+	Num     int // how many rows are kept, 0 if not given; also MAX
 }
 
 // Key is a key of SORTBY.
@@ -60,10 +60,10 @@ func (*Apply) step()   {}
 func (*Filter) step()  {}
 func (*Arrange) step() {}
 
-// DefaultLimit is how many rows a SORTBY keeps if nothing says it.
+// DefaultLimit is how many rows a SORTBY keeps by default.
 const DefaultLimit = 10
 
-// arrange returns the last step if it is an Arrange, else a new one.
+// arrange returns the last step if it is an Arrange, otherwise a new one.
 func (p *Plan) arrange() *Arrange {
 	if n := len(p.Steps); n > 0 {
 		if a, ok := p.Steps[n-1].(*Arrange); ok {

@@ -1,5 +1,5 @@
-// Package args reads the words of a command: keywords, numbers, counted lists. Errors have the words that the reference puts behind a
-// colon, as in "Bad arguments for LIMIT: Expected an argument, but none provided".
+// Package args reads the words of a command: keywords, numbers, counted lists. Errors have the reference's words
+// after a colon, as in "Bad arguments for LIMIT: Expected an argument, but none provided".
 package args
 
 import (
@@ -19,7 +19,7 @@ const (
 	AddArguments  query.Code = "SEARCH_ADD_ARGS"
 )
 
-// Problem is what is wrong with one word. The zero value is no problem.
+// Problem is an error in one word. The zero value is no problem.
 type Problem uint8
 
 // The problems.
@@ -36,7 +36,7 @@ func (p Problem) String() string {
 		"Value is outside acceptable bounds"}[p]
 }
 
-// For returns the error for a problem with the words behind a keyword, nil if there is none.
+// For returns the error for a problem with the words after a keyword, nil if there is none.
 func (p Problem) For(keyword string) error {
 	if p == None {
 		return nil
@@ -106,12 +106,12 @@ func (r *Reader) Text() (string, Problem) {
 	return s, None
 }
 
-// Int reads a whole number between bounds; 3.0 is one too. What is not read stays the next word.
+// Int reads an integer between bounds; 3.0 counts as one. On a problem the word stays unread.
 func (r *Reader) Int(least, most int64) (int64, Problem) {
 	return r.whole(least, most, false)
 }
 
-// IntOf is Int for a word that may be any number, whose fraction is dropped.
+// IntOf is Int for any number; it drops the fraction.
 func (r *Reader) IntOf(least, most int64) (int64, Problem) {
 	return r.whole(least, most, true)
 }
@@ -136,7 +136,7 @@ func (r *Reader) whole(least, most int64, cut bool) (int64, Problem) {
 	return n, None
 }
 
-// Count reads a whole number that is not negative and has 32 bits.
+// Count reads a non-negative integer of 32 bits.
 func (r *Reader) Count() (int, Problem) {
 	n, problem := r.Int(0, min(math.MaxUint32, math.MaxInt))
 	return int(n), problem
@@ -156,10 +156,10 @@ func (r *Reader) Double() (float64, Problem) {
 	return f, None
 }
 
-// float returns the finite number that a text is.
+// float parses a finite number.
 func float(s string) (float64, bool) {
 	if s == "" {
-		return 0, true // as strtod has it, whose end is that of the word
+		return 0, true // as in the reference: strtod accepts the empty word
 	}
 	s = strings.TrimLeft(s, " \t\n\v\f\r")
 	if strings.ContainsAny(s, "_pP") {
@@ -188,7 +188,7 @@ func (r *Reader) List() (Reader, Problem) {
 	return r.Take(n)
 }
 
-// Unknown returns the error for the next word, which no option has. There must be one.
+// Unknown returns the error for the next word, which is no option. There must be a next word.
 func (r *Reader) Unknown(where string) error {
 	return Errorf(query.BadArguments, "Unknown argument `%s` at position %d for %s", r.words[r.at], r.at, where)
 }

@@ -1,11 +1,12 @@
-// Package catalog has the search indexes of a server, by their names and aliases, and has them follow the keyspace: it is the
-// engine's Indexer. It knows neither commands nor replies.
+// Package catalog has the search indexes of a server, by their names and aliases, and keeps them up to date with the
+// keyspace: it is the engine's Indexer. It knows neither commands nor replies.
 //
-// Who changes the catalog holds a guard over the whole keyspace (Create, Alter, Drop, …). Who reads it needs none. The engine calls
-// Update at the end of each guard, so the index has what a command has written before anybody gets its reply.
+// Changes of the catalog (Create, Alter, Drop, …) need a guard over the whole keyspace; reading needs none. The
+// engine calls Update at the end of each guard, so the index has the changes of a command before its client gets the
+// reply.
 //
-// An index over keys that exist is filled by Fill: at once if there are few, else in steps beside commands. Until it is full
-// queries find what is there already, and Index.Progress says how much that is.
+// Fill fills a new index with existing keys: at once if there are few, otherwise in steps between commands. Until it
+// is full, queries find only the documents so far, and Index.Progress says how far it is.
 package catalog
 
 import (
@@ -31,21 +32,21 @@ type Catalog struct {
 
 	ks     *engine.Keyspace
 	log    *slog.Logger
-	active atomic.Pointer[[]*Index] // those that follow keys; replaced as a whole
+	active atomic.Pointer[[]*Index] // indexes that follow keys; replaced as a whole
 
 	mu      sync.RWMutex // protects what follows
 	byName  map[string]*Index
 	aliases map[string]*Index
 	dicts   map[string]*spell.Dict
 
-	// OnEmptied is called before all goes because the keys have gone; nil for nothing.
+	// OnEmptied is called before everything is removed because the keyspace was emptied; it may be nil.
 	OnEmptied func()
 
 	stop    chan struct{}
-	running sync.WaitGroup // of what fills indexes
+	running sync.WaitGroup // goroutines that fill indexes
 }
 
-// builder is what reads documents, with what it reads them from.
+// builder reads documents; it has an index.Builder and reused memory.
 type builder struct {
 	*index.Builder
 	hash  index.HashDocument
@@ -59,14 +60,14 @@ type builder struct {
 type Index struct {
 	*index.Index
 	Name string
-	// Filter reports whether a document is wanted; nil if the index has no filter.
+	// Filter reports whether a document passes the filter; nil if the index has no filter.
 	Filter index.Filter
 
 	Uses    atomic.Int64 // by queries and FT.INFO
 	Dialect [5]atomic.Bool
 	Cursors Cursors
 
-	touched atomic.Int64 // when a query or a change has used it, in ms since 1970; of those with TEMPORARY
+	touched atomic.Int64 // time of the last query or change, in ms since 1970; only for TEMPORARY
 
 	args    [][]byte    // of the command that makes it: FT._CREATEIFNX, with the fields of FT.ALTER
 	waiting atomic.Bool // for the keys that are being loaded
@@ -79,7 +80,7 @@ type scan struct {
 	done, total atomic.Int64
 }
 
-// Progress returns how much of the keyspace has been looked at since the index was made, 0 to 1; 1 if it is full.
+// Progress returns which part of the keyspace has been indexed since the index was made, from 0 to 1.
 func (x *Index) Progress() float64 {
 	s := x.scan.Load()
 	if s == nil {
@@ -92,7 +93,7 @@ func (x *Index) Progress() float64 {
 	return min(float64(s.done.Load())/float64(total), 1)
 }
 
-// Filling reports whether existing keys are being put.
+// Filling reports whether existing keys are being indexed.
 func (x *Index) Filling() bool { return x.scan.Load() != nil }
 
 // Touch notes that the index is used.
@@ -104,7 +105,7 @@ func (x *Index) Touched() int64 { return x.touched.Load() }
 // Gone reports whether the index was dropped.
 func (x *Index) Gone() bool { return x.gone.Load() }
 
-// New returns an empty catalog over a keyspace. options are asked for when documents are read.
+// New returns an empty catalog over a keyspace. It calls options before it reads documents.
 func New(ks *engine.Keyspace, log *slog.Logger, options func() index.Options) *Catalog {
 	c := &Catalog{ks: ks, log: log, options: options, byName: map[string]*Index{}, aliases: map[string]*Index{}, dicts: map[string]*spell.Dict{},
 		stop: make(chan struct{})}
@@ -112,7 +113,7 @@ func New(ks *engine.Keyspace, log *slog.Logger, options func() index.Options) *C
 	return c
 }
 
-// Reconfigured has documents be read with other options from now on.
+// Reconfigured makes the catalog read documents with new options.
 func (c *Catalog) Reconfigured() { c.generation.Add(1) }
 
 // builder returns a builder with the present options, to be put into builders.
@@ -124,7 +125,7 @@ func (c *Catalog) builder() *builder {
 	return &builder{Builder: index.NewBuilder(c.options()), generation: now}
 }
 
-// Close ends what the catalog does by itself.
+// Close ends the catalog's goroutines.
 func (c *Catalog) Close() {
 	close(c.stop)
 	c.running.Wait()
@@ -154,8 +155,8 @@ func (c *Catalog) List() []*Index {
 	return slices.SortedFunc(maps.Values(c.byName), func(a, b *Index) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// Create adds an index, which is empty. args are those of the FT._CREATEIFNX that makes it again; they are kept. As for all that
-// changes which indexes there are, all shards are held, or nothing else runs yet.
+// Create adds an index, which is empty. args are those of the FT._CREATEIFNX that makes it again; they are kept. As
+// for every change of the set of indexes, all shards are held, or nothing else runs yet.
 func (c *Catalog) Create(def *schema.Definition, filter index.Filter, args [][]byte) *Index {
 	x := &Index{Index: index.New(def), Name: def.Name, Filter: filter, args: args}
 	c.mu.Lock()
@@ -195,7 +196,8 @@ func (c *Catalog) Clear() {
 	c.follow()
 }
 
-// follow has the engine tell of changes as long as there is an index, or a dictionary, which goes when the keyspace is emptied.
+// follow makes the engine report changes as long as there is an index, or a dictionary, which is removed when the
+// keyspace is emptied.
 func (c *Catalog) follow() {
 	list := c.List()
 	c.active.Store(&list)
@@ -222,7 +224,8 @@ func (c *Catalog) Update(g *engine.Guard, keys []string) {
 	}
 }
 
-// safely has an index see documents. A panic is a bug that must not reach the client that changed them.
+// safely calls do, which updates an index. A panic is a bug that must not reach the client that changed the
+// documents.
 func (c *Catalog) safely(x *Index, do func()) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -232,7 +235,7 @@ func (c *Catalog) safely(x *Index, do func()) {
 	do()
 }
 
-// update has an index see keys as they are now. Those that were changed together are seen together.
+// update updates an index with the present state of keys. Keys that were changed together are updated together.
 func (b *builder) update(g *engine.Guard, x *Index, keys []string) {
 	if x.waiting.Load() {
 		return
@@ -249,7 +252,7 @@ func (b *builder) update(g *engine.Guard, x *Index, keys []string) {
 	}
 	covered := keys[:0:0]
 	for i, key := range keys {
-		// The last mention of a key counts. To look for it among all would take the square of their number.
+		// The last mention of a key counts. Searching all of them would take quadratic time.
 		if def.Covers(key) && !slices.Contains(keys[i+1:min(len(keys), i+maxLook)], key) {
 			covered = append(covered, key)
 		}
@@ -268,10 +271,11 @@ func (b *builder) update(g *engine.Guard, x *Index, keys []string) {
 	}, b.Builder)
 }
 
-// maxLook is how far ahead update looks for a key that is mentioned again; to put one twice is right too.
+// maxLook is how far ahead update searches for another mention of a key; updating a key twice does no harm.
 const maxLook = 32
 
-// put has an index see a key as it is now. Its shard is held. e is its entry, nil if it is to be looked up.
+// put updates an index with the present state of a key. Its shard is held. e is its entry, nil if it must be looked
+// up.
 func (b *builder) put(g *engine.Guard, x *Index, key string, e *engine.Entry) {
 	if e == nil {
 		e = g.PeekString(0, key)
@@ -285,7 +289,7 @@ func (b *builder) put(g *engine.Guard, x *Index, key string, e *engine.Entry) {
 	x.Put(b.Builder)
 }
 
-// document returns what an entry is to an index over some type of keys; nil if it is no document of it.
+// document returns an entry as a document of an index over a type of keys; nil if it is none.
 func (b *builder) document(e *engine.Entry, s schema.Source) index.Document {
 	switch {
 	case e == nil:
@@ -299,7 +303,7 @@ func (b *builder) document(e *engine.Entry, s schema.Source) index.Document {
 	return nil
 }
 
-// Emptied implements engine.Indexer. As in Redis, indexes go with the keys that they were made for.
+// Emptied implements engine.Indexer. As in Redis, indexes are removed with the keyspace.
 func (c *Catalog) Emptied(_ *engine.Guard, db int) {
 	if db == 0 {
 		if c.OnEmptied != nil {
@@ -324,7 +328,7 @@ func (c *Catalog) Alias(name string) *Index {
 	return c.aliases[name]
 }
 
-// SetAlias gives an index another name; nil takes the alias away.
+// SetAlias sets an alias of an index; nil removes the alias.
 func (c *Catalog) SetAlias(name string, x *Index) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,17 +10,17 @@ type Cursors struct {
 
 // Cursor is a result that is read in pieces.
 type Cursor struct {
-	// Rest goes on with the query; only one who has taken the cursor may call it.
+	// Rest continues the query; only the caller that has taken the cursor may use it.
 	Rest any
-	// Count is how many rows a piece has unless the client says otherwise.
+	// Count is the default number of rows of a read.
 	Count int
-	// Idle is for how many ms the cursor lives without a read, and Until when it ends, in ms since 1970.
+	// Idle is the time in ms after which an unread cursor expires, and Until its deadline, in ms since 1970.
 	Idle, Until int64
-	// End is called when nobody will read the rest, and after the last row; nil for nothing.
+	// End is called when the rest will not be read, and after the last row; it may be nil.
 	End func()
 }
 
-// Close says that nobody will read the rest.
+// Close ends a cursor whose rest will not be read.
 func (c *Cursor) Close() {
 	if c.End != nil {
 		c.End()
@@ -41,7 +41,8 @@ func (c *Cursors) Add(id int64, cursor *Cursor) bool {
 	return true
 }
 
-// Look calls do with a cursor, which it may not change, if there is one of that number. Nobody can take it meanwhile.
+// Look calls do with the cursor of that number, if it exists. do must not change it, and nobody can take it
+// meanwhile.
 func (c *Cursors) Look(id int64, do func(cursor *Cursor)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,7 +60,7 @@ func (c *Cursors) Take(id int64) *Cursor {
 	return cursor
 }
 
-// Expire removes the cursors whose time is up and returns how many.
+// Expire removes expired cursors and returns their number.
 func (c *Cursors) Expire(now int64) (removed int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,7 +81,7 @@ func (c *Cursors) Len() int {
 	return len(c.byID)
 }
 
-// dropped forgets all cursors of an index that is gone.
+// dropped removes all cursors of a dropped index.
 func (c *Cursors) dropped() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,13 +6,14 @@ import (
 	"github.com/atomredis/atomredis/engine"
 )
 
-// fillAtOnce is up to how many keys are put into an index under the guard of the command that asks for it: some ten milliseconds.
+// fillAtOnce is the number of keys up to which an index is filled under the guard of the command that makes it: some
+// ten milliseconds.
 const fillAtOnce = 4096
 
-// fillStep is about how many keys are put under one guard, beside other commands.
+// fillStep is about how many keys are indexed under one guard in the background.
 const fillStep = 128
 
-// loadedPause is between two looks whether the keys are loaded.
+// loadedPause is the pause between checks whether the keys are loaded.
 const loadedPause = 20 * time.Millisecond
 
 // Fill puts the keys that exist into an index: at once if there are few, else in steps in the background. The guard holds
@@ -37,7 +38,7 @@ func (c *Catalog) Fill(g *engine.Guard, x *Index) {
 	c.running.Go(func() { c.fillInSteps(x, s) })
 }
 
-// FillWhenLoaded is Fill for an index whose keys are being loaded after a start. It sees no changes before.
+// FillWhenLoaded is Fill for an index whose keys are being loaded after a start. It receives no changes before.
 func (c *Catalog) FillWhenLoaded(x *Index) {
 	s := &scan{}
 	x.waiting.Store(true)
@@ -45,8 +46,8 @@ func (c *Catalog) FillWhenLoaded(x *Index) {
 	c.running.Go(func() { c.fillInSteps(x, s) })
 }
 
-// fillInSteps waits for the keys and goes through them as SCAN does. Those that change meanwhile are put by Update; to put one
-// twice is right.
+// fillInSteps waits for the keys and iterates over them as SCAN does. Update handles keys that change meanwhile;
+// indexing a key twice does no harm.
 func (c *Catalog) fillInSteps(x *Index, s *scan) {
 	b := c.builder()
 	defer c.builders.Put(b)

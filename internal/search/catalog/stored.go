@@ -7,7 +7,7 @@ import (
 	"github.com/atomredis/atomredis/internal/search/text"
 )
 
-// Item names something that a catalog has: an index with its synonyms, an alias or a dictionary.
+// Item names a part of a catalog: an index with its synonyms, an alias or a dictionary.
 type Item struct{ Kind, Name string }
 
 // The kinds of items.

@@ -25,7 +25,7 @@ const (
 	NoValue       query.Code = "SEARCH_VALUE_NOT_FOUND"
 )
 
-// Row is what an expression reads.
+// Row has the values that an expression reads.
 type Row interface {
 	// Get returns the value in a slot, Absent if the row has none.
 	Get(slot int) value.Value
@@ -52,7 +52,7 @@ func (e *Expr) Bind(slot func(name string) (int, bool)) error {
 	return nil
 }
 
-// Names returns the names of the expression in the order of the text, each as often as it is there.
+// Names returns the names of the expression in the order of the text, with repetitions.
 func (e *Expr) Names() []string {
 	names := make([]string, len(e.props))
 	for i, p := range e.props {
@@ -67,14 +67,14 @@ func (e *Expr) UsesTerms() bool { return e.matched }
 // Eval computes the expression for a row.
 func (e *Expr) Eval(row Row) (value.Value, error) { return e.root.eval(row) }
 
-// Holds reports whether the expression is true for a row. A comparison that cannot be computed, since a value is missing or of another
-// kind, holds as little as its opposite.
+// Holds reports whether the expression is true for a row. If a comparison cannot be computed, because a value is
+// missing or of another kind, neither it nor its negation holds.
 func (e *Expr) Holds(row Row) bool {
 	holds, _ := holds(e.root, row)
 	return holds
 }
 
-// holds reports whether a node is true, and whether that is known.
+// holds reports whether a node is true; known is false if it cannot be computed.
 func holds(n node, row Row) (is, known bool) {
 	switch n := n.(type) {
 	case *inverted:
@@ -86,7 +86,7 @@ func holds(n node, row Row) (is, known bool) {
 		}
 		left, leftKnown := holds(n.left, row)
 		right, rightKnown := holds(n.right, row)
-		decides := n.op == "||" // the side that is known to be so decides alone
+		decides := n.op == "||" // a side with this value decides alone
 		if leftKnown && left == decides || rightKnown && right == decides {
 			return decides, true
 		}
@@ -150,7 +150,7 @@ func (p *property) eval(row Row) (value.Value, error) {
 func (p *property) depth() int     { return 1 }
 func (p *property) String() string { return "Property " + p.name }
 
-// binary is what operators with two sides have.
+// binary is the common part of operators with two sides.
 type binary struct {
 	op          string
 	left, right node
@@ -231,7 +231,7 @@ func (p *predicate) eval(row Row) (value.Value, error) {
 	return value.Bool(holds), nil
 }
 
-// ordered compares the sides with <, <=, > or >=. Nothing holds for NaN.
+// ordered compares the sides with <, <=, > or >=. With NaN the result is false.
 func (p *predicate) ordered(left, right value.Value) (bool, error) {
 	order, err := value.Compare(left, right)
 	if err != nil || isNaN(left) || isNaN(right) {
@@ -250,7 +250,7 @@ func (p *predicate) ordered(left, right value.Value) (bool, error) {
 
 func isNaN(v value.Value) bool { return v.Kind() == value.Number && math.IsNaN(v.Float()) }
 
-// inverted is an expression behind !.
+// inverted is an expression after !.
 type inverted struct {
 	child node
 	deep  int
@@ -293,7 +293,7 @@ func (c *call) eval(row Row) (value.Value, error) {
 	return c.f.call(args)
 }
 
-// choose computes the condition of case and only that branch which it selects.
+// choose computes the condition of case and only the selected branch.
 func (c *call) choose(row Row) (value.Value, error) {
 	condition, err := c.args[0].eval(row)
 	if err != nil {
@@ -305,7 +305,8 @@ func (c *call) choose(row Row) (value.Value, error) {
 	return c.args[2].eval(row)
 }
 
-// exists reports whether a name has a value. That a larger expression lacks one stays an error, except for the branch of a case.
+// exists reports whether a name has a value. A missing value within a larger expression stays an error, except in
+// the branch of a case.
 func (c *call) exists(row Row) (value.Value, error) {
 	v, err := c.args[0].eval(row)
 	if err != nil && mayLack(c.args[0]) && errors.As(err, new(*missing)) {

@@ -10,7 +10,7 @@ import (
 // function is a function. A lazy one computes its own arguments, or asks the row.
 type function struct {
 	name     string
-	min, max int // how many arguments it has
+	min, max int // number of arguments
 	call     func(args []value.Value) (value.Value, error)
 	lazy     func(c *call, row Row) (value.Value, error)
 }
@@ -62,7 +62,7 @@ var functions = func() map[string]*function {
 	return all
 }()
 
-// ofNumber makes a function of one number. What is no number gives NaN.
+// ofNumber makes a function of one number. For other arguments its result is NaN.
 func ofNumber(f func(float64) float64) func([]value.Value) (value.Value, error) {
 	return func(args []value.Value) (value.Value, error) {
 		x, ok := args[0].ToNumber()
@@ -78,7 +78,7 @@ var kindNames = map[value.Kind]string{
 	value.Null: "null", value.Number: "number", value.String: "string", value.Array: "array", value.Map: "map",
 }
 
-// must refuses an argument of another kind.
+// must returns an error for an argument of another kind.
 func must(kind value.Kind, function string, args []value.Value, i int) error {
 	if got := args[i].Kind(); got != kind {
 		return errorf(query.BadArguments, "Invalid type (%s) for argument %d in function '%s'. Expected %s",
@@ -87,7 +87,7 @@ func must(kind value.Kind, function string, args []value.Value, i int) error {
 	return nil
 }
 
-// mustText refuses arguments that are no strings, from the first to the one before n.
+// mustText returns an error unless the first n arguments are strings.
 func mustText(function string, args []value.Value, n int) error {
 	for i := range n {
 		if err := must(value.String, function, args, i); err != nil {

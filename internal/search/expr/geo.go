@@ -9,11 +9,12 @@ import (
 	"github.com/atomredis/atomredis/internal/search/value"
 )
 
-// geoDistance is the distance of two places in metres. A place is "lon,lat", a score, or two numbers; what is none of these gives NaN.
+// geoDistance is the distance of two places in metres. A place is "lon,lat", a score, or two numbers; otherwise the
+// result is NaN.
 func geoDistance(args []value.Value) (value.Value, error) {
 	var places [2]geo.Position
 	for i := range places {
-		// Of three arguments the first decides which place has two.
+		// With three arguments, the first decides which place has two.
 		_, isNumber := args[0].ToNumber()
 		if pair := len(args) == 4 || i == 0 && len(args) == 3 && isNumber || i == 1 && len(args) == 2; pair {
 			lon, ok := args[0].ToNumber()
@@ -37,7 +38,7 @@ func geoDistance(args []value.Value) (value.Value, error) {
 	return value.Num(math.Round(geo.Distance(places[0], places[1])*100) / 100), nil
 }
 
-// place returns the place that a value is.
+// place converts a value to a place.
 func place(v value.Value) (geo.Position, bool, error) {
 	switch v.Kind() {
 	case value.Number:

@@ -16,13 +16,13 @@ const (
 	symbol
 	text
 	operator // also ( ) and ,
-	foreign  // a byte that nothing begins with
+	foreign  // a byte that begins no token
 )
 
 // token is a token.
 type token struct {
 	kind   kind
-	text   string // as it is; of a property without @, of the others all of it
+	text   string // the text of the token; for a property without @
 	number float64
 	pos    int
 }
@@ -37,8 +37,8 @@ func isCntrl(c byte) bool { return c < ' ' || c == 0x7f }
 // operators are the tokens that are signs, the longer ones first.
 var operators = []string{"==", "!=", "<=", ">=", "&&", "||", "<", ">", "!", "+", "-", "*", "/", "%", "^", "(", ")", ","}
 
-// lexer cuts a text into tokens. A sign in front of a digit belongs to the number, so 1+2 is the two tokens 1 and +2. Other
-// punctuation is skipped like blanks.
+// lexer splits a text into tokens. A sign before a digit belongs to the number, so 1+2 is the two tokens 1 and +2.
+// Other punctuation is skipped like blanks.
 type lexer struct {
 	s  string
 	at int
@@ -147,8 +147,8 @@ func propertyLen(s string) int {
 	return n
 }
 
-// stringLen returns the length of the string that s begins with, with its quotes; 0 if it does not end. A quote behind a
-// backslash ends it only if no other one does.
+// stringLen returns the length of the string that s begins with, with its quotes; 0 if it does not end. A quote
+// after a backslash ends it only if no other quote does.
 func stringLen(s string) int {
 	last := 0
 	for n := 1; n < len(s) && s[n] != '\n'; n++ {
@@ -165,7 +165,7 @@ func stringLen(s string) int {
 	return last
 }
 
-// unescape takes away the backslashes in front of punctuation and blanks.
+// unescape removes the backslashes before punctuation and blanks.
 func unescape(s string) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s

@@ -13,7 +13,7 @@ const (
 	maxDepth   = 10_000 // of the tree: a + b + c + … is as deep as it is long
 )
 
-// errTooDeep is the answer to an expression beyond the limits.
+// errTooDeep is the error for an expression beyond the limits.
 var errTooDeep = &query.Error{Code: query.Syntax, Text: "Parser stack overflow. Try moving nested parentheses more to the left"}
 
 // Parse parses an expression.
@@ -54,8 +54,8 @@ var levels = map[string]int{
 
 // parser parses an expression, with one token of lookahead.
 //
-// The error for an unknown function waits in pending until the next token is read, because the reference adds it to a syntax error at
-// that token. A syntax error names the last token that has a text of its own: signs have none.
+// The error for an unknown function waits in pending until the next token is read, because the reference adds it to
+// a syntax error at that token. A syntax error names the last token that is no sign.
 type parser struct {
 	lexer   lexer
 	token   token
@@ -142,7 +142,7 @@ func (p *parser) expression(above int) (node, error) {
 	return left, err
 }
 
-// operand parses what stands on a side of an operator.
+// operand parses an operand of an operator.
 func (p *parser) operand() (node, error) {
 	t := p.token
 	switch {

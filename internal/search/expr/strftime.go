@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// composed are the conversions that stand for others, in the C locale.
+// composed are the conversions that expand to others, in the C locale.
 var composed = map[byte]string{
 	'c': "%a %b %e %H:%M:%S %Y", 'D': "%m/%d/%y", 'F': "%Y-%m-%d", 'r': "%I:%M:%S %p", 'R': "%H:%M", 'T': "%H:%M:%S",
 	'x': "%m/%d/%y", 'X': "%H:%M:%S",
@@ -124,7 +124,7 @@ func appendConversion(dst []byte, t time.Time, c, pad byte) ([]byte, bool) {
 	return dst, false
 }
 
-// appendPadded appends a number of a width. The padding is 0, _ for blanks or - for none.
+// appendPadded appends a number with a width. The padding is 0, _ for blanks or - for none.
 func appendPadded(dst []byte, n, width int, usual, pad byte) []byte {
 	if pad == 0 {
 		pad = usual

@@ -7,7 +7,7 @@ import (
 	"github.com/atomredis/atomredis/internal/search/value"
 )
 
-// lower and upper change ASCII letters. They are null for what is no string.
+// lower and upper change ASCII letters. For other values they are null.
 func lower(args []value.Value) (value.Value, error) { return mapASCII(args[0], 'A', 'Z') }
 func upper(args []value.Value) (value.Value, error) { return mapASCII(args[0], 'a', 'z') }
 
@@ -24,7 +24,8 @@ func mapASCII(v value.Value, from, to byte) (value.Value, error) {
 	return value.Str(string(s)), nil
 }
 
-// substr is some bytes of a string. An offset below 0 counts from the end; a length below 0 leaves so many bytes out at the end.
+// substr is some bytes of a string. A negative offset counts from the end; a negative length drops so many bytes at
+// the end.
 func substr(args []value.Value) (value.Value, error) {
 	for i := 1; i <= 2; i++ {
 		if err := must(value.Number, "substr", args, i); err != nil {
@@ -65,7 +66,7 @@ func strlen(args []value.Value) (value.Value, error) {
 	return value.Num(float64(len(args[0].Text()))), nil
 }
 
-// contains counts the places where a string begins in another, overlapping ones too.
+// contains counts the occurrences of a string in another, including overlapping ones.
 func contains(args []value.Value) (value.Value, error) {
 	if err := mustText("contains", args, 2); err != nil {
 		return value.Value{}, err
@@ -89,7 +90,7 @@ func startsWith(args []value.Value) (value.Value, error) {
 	return value.Bool(strings.HasPrefix(args[0].Text(), args[1].Text())), nil
 }
 
-// maxText is how long a string that format makes may become.
+// maxText is the length of the longest result of format.
 const maxText = 16 << 20
 
 // format replaces each %s by the next argument, and %% by %.
@@ -131,7 +132,7 @@ func format(args []value.Value) (value.Value, error) {
 	}
 }
 
-// split cuts a string at each byte of the second argument, and those of the third off the ends of the parts.
+// split splits a string at each byte of the second argument, and trims the bytes of the third from the parts.
 func split(args []value.Value) (value.Value, error) {
 	const most = 1024
 	if err := mustText("split", args, len(args)); err != nil {

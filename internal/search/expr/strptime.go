@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// timeParser has what a text says about an instant. Fields that it does not mention keep the values of an empty struct tm: the
-// year 1900, and the day 0 of January.
+// timeParser has the fields of a parsed time. Missing fields keep the values of an empty struct tm: the year 1900,
+// and the day 0 of January.
 type timeParser struct {
 	year, month, day     int // the month from 0 on
 	hour, minute, second int
@@ -51,7 +51,7 @@ func (p *timeParser) parse(s, layout string) (string, bool) {
 	return s, true
 }
 
-// conversion reads what one conversion stands for.
+// conversion reads the text of one conversion.
 func (p *timeParser) conversion(s string, c byte) (rest string, ok bool) {
 	if layout, ok := composed[c]; ok {
 		return p.parse(s, layout)
@@ -218,7 +218,7 @@ func nameOf(s string, n int, of func(int) string) (rest string, number int, ok b
 	return s, 0, false
 }
 
-// zone reads Z, +hh, +hhmm or +hh:mm. It does not change the instant, as in the reference.
+// zone reads Z, +hh, +hhmm or +hh:mm. As in the reference, it does not change the time.
 func zone(s string) (string, bool) {
 	s = skipSpace(s)
 	if rest, ok := strings.CutPrefix(s, "Z"); ok {

@@ -21,7 +21,7 @@ func instant(f float64) (time.Time, bool) {
 	return time.Unix(int64(f), 0).UTC(), true
 }
 
-// ofInstant makes a function of an instant. It is null for what is no instant since 1970.
+// ofInstant makes a function of an instant. For other values its result is null.
 func ofInstant(of func(time.Time) int64) func([]value.Value) (value.Value, error) {
 	return func(args []value.Value) (value.Value, error) {
 		f, ok := args[0].ToNumber()

@@ -16,15 +16,15 @@ import (
 	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
-// Cluster is what a Caller asks of the server; shards.Shards is one.
+// Cluster is what a Caller needs of the server; shards.Shards is one.
 type Cluster interface {
 	Now() *shards.State
-	// Servers returns the addresses of another shard's servers, the one that led last first.
+	// Servers returns the addresses of another shard's servers, the last known leader first.
 	Servers(shard string) []string
 	Dial(addr string, purpose peer.Purpose, timeout time.Duration) (*peer.Conn, error)
 }
 
-// Caller asks the other shards. Its connections are used again. Any goroutine may call its methods.
+// Caller asks the other shards. It reuses connections. Any goroutine may call its methods.
 type Caller struct {
 	cluster  Cluster
 	retryFor time.Duration // for which shards are asked again
@@ -34,7 +34,7 @@ type Caller struct {
 	closed bool
 }
 
-// idleConn is a connection that nobody uses, and since when.
+// idleConn is an idle connection, and the time since when.
 type idleConn struct {
 	*peer.Conn
 	since time.Time
@@ -53,7 +53,7 @@ func NewCaller(c Cluster) *Caller {
 	return &Caller{cluster: c, retryFor: retryFor, idle: map[string][]idleConn{}}
 }
 
-// Close closes the connections that nobody uses, now and later.
+// Close closes idle connections, now and as they become idle.
 func (c *Caller) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,7 +204,7 @@ func (a *remote) receive(want peer.Kind) ([]byte, error) {
 	return payload, nil
 }
 
-// release keeps the connection for others.
+// release keeps the connection for the next question.
 func (a *remote) release() {
 	a.caller.put(a.addr, a.conn)
 	a.conn = nil
@@ -271,7 +271,7 @@ func (a *remote) Close() {
 	if a.conn == nil {
 		return
 	}
-	if a.wanted { // a part is on its way
+	if a.wanted { // a requested part will still arrive
 		a.drop()
 		return
 	}
@@ -286,9 +286,9 @@ func (a *remote) Close() {
 // ErrIncomplete says that no shard has answered for some slots.
 var ErrIncomplete = errors.New("CLUSTERDOWN Hash slot not served")
 
-// Gather asks all shards what ask returns, and again until each slot that has an owner is in one view. own is the answer of the
-// server's own shard. timeout is how long a shard may take. If partial is set, what there is counts in the end; whole reports whether
-// it is all. The answers are in the order of their shards' names.
+// Gather asks all shards the question of ask, and repeats that until each slot with an owner is in exactly one view.
+// own answers for the server's own shard. timeout is how long a shard may take. With partial, incomplete answers are
+// accepted in the end; whole reports whether they are complete. The answers are in the order of their shards' names.
 func (c *Caller) Gather(ask func() *Question, own func(q *Question) (Answer, error), timeout time.Duration, partial bool) (answers []Answer, whole bool, err error) {
 	for until := time.Now().Add(c.retryFor); ; time.Sleep(pause) {
 		answers, err = c.askAll(ask(), own, time.Now().Add(timeout))
@@ -325,8 +325,8 @@ func CloseAll(answers []Answer) {
 	}
 }
 
-// askAll asks each shard once. Of shards without slots no answer is needed. It returns the answers that there are beside an
-// error.
+// askAll asks each shard once. It needs no answer of shards without slots. With an error, it also returns the
+// answers so far.
 func (c *Caller) askAll(q *Question, own func(q *Question) (Answer, error), deadline time.Time) (answers []Answer, err error) {
 	st := c.cluster.Now()
 	var mu sync.Mutex

@@ -140,7 +140,7 @@ func TestAllSlotsAreAnsweredOnce(t *testing.T) {
 	require.Equal(t, []string{"a", "b", "c"}, names(answers))
 	CloseAll(answers)
 
-	// A slot that two shards have, or none, is asked about again.
+	// If two shards have a slot, or none, all shards are asked again.
 	tries := 0
 	c.answers["c"] = func(*Question) (Answer, error) {
 		switch tries++; tries {
@@ -172,7 +172,7 @@ func TestWhatThereIsCountsIfItMay(t *testing.T) {
 	require.False(t, whole)
 	require.Equal(t, []string{"a", "b"}, names(answers))
 
-	c.record.Others[1].Claims = nil // nobody needs a shard without slots
+	c.record.Others[1].Claims = nil // a shard without slots is not needed
 	answers, whole, err = caller.Gather(func() *Question { return &Question{} }, own, time.Minute, false)
 	require.NoError(t, err)
 	require.True(t, whole)

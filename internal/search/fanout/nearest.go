@@ -7,7 +7,7 @@ import (
 	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
-// SetNear enters the distances of the nearest vectors, ascending, of which a query wants most.
+// SetNear sets the distances of the nearest vectors, ascending. The query needs most of them.
 func (v *View) SetNear(distances []float64, most int) {
 	for _, d := range distances {
 		v.Near = binary.LittleEndian.AppendUint64(v.Near, math.Float64bits(d))
@@ -23,8 +23,8 @@ func (v *View) at(i int) float64 {
 	return math.Float64frombits(binary.LittleEndian.Uint64(v.Near[8*i:]))
 }
 
-// KeepNearest has the nearest vectors of all shards count, and no more than the query wants. Of equal ones those of earlier
-// answers do.
+// KeepNearest selects the nearest vectors of all shards, as many as the query needs. Of equally near ones it takes
+// those of earlier answers.
 func KeepNearest(answers []Answer) error {
 	counts := make([]int, len(answers))
 	most := 0

@@ -7,29 +7,29 @@ import (
 	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
-// Question is what a shard is asked; it is the request of a connection of peer.Search.
+// Question is a question to a shard; it is the request of a connection of peer.Search.
 type Question struct {
 	What string
-	// Args are those of the command, its name first.
+	// Args are the arguments of the command, its name first.
 	Args [][]byte `json:",omitempty"`
 	// Proto is the version of RESP that the client speaks.
 	Proto int `json:",omitempty"`
 	// Directives are the coordinator's settings that matter for the answer.
 	Directives map[string]string `json:",omitempty"`
-	// Body is what only some questions have.
+	// Body is the part that depends on the kind of question.
 	Body json.RawMessage `json:",omitempty"`
 }
 
-// View is how an answer begins.
+// View is the beginning of an answer.
 type View struct {
 	Shard string
-	// Slots are those that the shard served while it looked.
+	// Slots are the slots that the shard served at that time.
 	Slots []cluster.Range `json:",omitempty"`
-	// Near are the distances of the nearest vectors, ascending, of which the query wants Most. The coordinator says how many of
-	// them count, unless there are none. JSON cannot have all numbers, so they are bytes.
+	// Near are the distances of the nearest vectors, ascending; the query needs Most. If there are any, the
+	// coordinator says how many of them count. They are bytes because JSON cannot represent all numbers.
 	Near []byte `json:",omitempty"`
 	Most int    `json:",omitempty"`
-	// Body is what only some answers have.
+	// Body is the part that depends on the kind of answer.
 	Body json.RawMessage `json:",omitempty"`
 }
 
@@ -38,7 +38,7 @@ type Answer interface {
 	View() *View
 	// Keep says that only the n nearest vectors count. It comes before Part.
 	Keep(n int) error
-	// Want says that Part will be called, so that another server can begin.
+	// Want announces a call of Part, so that another server can begin.
 	Want() error
 	// Part returns the next part, and whether there are more.
 	Part() (part []byte, more bool, err error)
@@ -50,12 +50,12 @@ type Answer interface {
 const (
 	viewFrame peer.Kind = 'v' // a View in JSON
 	keepFrame peer.Kind = 'k' // how many of the nearest vectors count
-	nextFrame peer.Kind = 'n' // the next part is wanted
+	nextFrame peer.Kind = 'n' // requests the next part
 	partFrame peer.Kind = 'p' // whether there are more, and a part
-	endFrame  peer.Kind = 'e' // no further part is wanted
+	endFrame  peer.Kind = 'e' // requests no further part
 )
 
-// ErrAgain says that slots or documents have changed while a shard looked: all shards are to be asked again.
+// ErrAgain says that slots or documents have changed meanwhile: all shards must be asked again.
 var ErrAgain = &peer.Error{Code: peer.Again, Text: "slots have moved"}
 
 // Refused returns the error for a question that has a wrong argument. Its text is for the client.

@@ -24,7 +24,7 @@ const (
 	dynamic
 	unfolded
 	suffixes
-	hasNoOrder // of JSON, which the path says
+	hasNoOrder // only for JSON, follows from the path
 	indexesEmpty
 	indexesMissing
 )
@@ -35,7 +35,7 @@ const (
 	usualTagFlags = 2 | 4
 )
 
-// The algorithms of vectors. A graph is always behind a list.
+// The algorithms of vectors. The module always puts a list before a graph.
 const (
 	flat = iota
 	hnsw
@@ -43,13 +43,14 @@ const (
 	svs
 )
 
-// usualSize is what INITIAL_CAP and BLOCK_SIZE are if FT.CREATE has not said so.
+// usualSize is the default of INITIAL_CAP and BLOCK_SIZE.
 const usualSize = 1024
 
 var (
 	vectorTypes   = []string{"FLOAT32", "FLOAT64", "BFLOAT16", "FLOAT16", "INT8", "UINT8"}
 	vectorMetrics = []string{"L2", "IP", "COSINE"}
-	// compressions are those of SVS-VAMANA by the bits that they use. The first is what a processor does that cannot do better.
+	// compressions are those of SVS-VAMANA by the bits that they use. The first is for processors without support
+	// for the others.
 	compressions = map[uint64]string{1: "LVQ8", 4: "LVQ4", 8: "LVQ8", 4 | 4<<8: "LVQ4x4", 4 | 8<<8: "LVQ4x8",
 		4 | 8<<8 | 1<<16: "LeanVec4x8", 8 | 8<<8 | 1<<16: "LeanVec8x8"}
 )
@@ -74,10 +75,10 @@ func (r *reader) field() []string {
 		list = []string{r.text(), "AS", name}
 	}
 	kind, options := r.Uint(), r.Uint()
-	r.Uint() // which of the sortable fields it is
+	r.Uint() // its index among the sortable fields
 	weight, flags, separator := 1.0, uint64(0), ""
 	if kind&text != 0 || options&dynamic != 0 {
-		r.Uint() // which of the fields with texts it is
+		r.Uint() // its index among the TEXT fields
 		weight = r.Double()
 	}
 	if kind&tag != 0 || options&dynamic != 0 {
@@ -107,7 +108,7 @@ func (r *reader) field() []string {
 		list = append(list, chosen(flags, caseSensitive, "CASESENSITIVE")...)
 	case numeric:
 		list = append(list, "NUMERIC")
-		options &^= unfolded // which says nothing
+		options &^= unfolded // it has no meaning here
 	case geo:
 		list = append(list, "GEO")
 	case shape:
@@ -137,7 +138,7 @@ func chosen(options, option uint64, words ...string) []string {
 	return words
 }
 
-// vector reads how vectors are indexed, as arguments behind VECTOR.
+// vector reads the options of a vector index, as arguments after VECTOR.
 func (r *reader) vector(name string) []string {
 	if r.Version >= versionBlobs {
 		r.Uint() // the size of a vector
@@ -146,7 +147,7 @@ func (r *reader) vector(name string) []string {
 	if algorithm == tiered && r.Version >= versionTiered {
 		algorithm = r.Uint()
 	} else if algorithm != flat && (algorithm != hnsw || r.Version >= versionTiered) {
-		// What follows depends on the algorithm, so nothing can be read on.
+		// The rest depends on the algorithm, so it cannot be read.
 		r.Corrupt("index %q: field %q has the algorithm %d", r.name, name, algorithm)
 	}
 	var list []string
@@ -160,7 +161,7 @@ func (r *reader) vector(name string) []string {
 	}
 	threshold := uint64(0)
 	if algorithm != flat && r.Version >= versionTiered {
-		threshold = r.Uint() // of SVS: for how many vectors it waits; of HNSW: of its deletions
+		threshold = r.Uint() // for SVS the number of vectors that it waits for; for HNSW of deletions
 	}
 	kind, dim, metric := r.Uint(), r.Uint(), r.Uint()
 	if kind >= uint64(len(vectorTypes)) || metric >= uint64(len(vectorMetrics)) {

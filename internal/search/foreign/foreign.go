@@ -1,8 +1,8 @@
-// Package foreign reads and writes what the query engine of a Redis, a module, stores beside the keys in RDB files: definitions of
-// indexes with their aliases and synonyms, and dictionaries. Both directions go by the commands that make them here. Contents of
-// indexes are in the files of neither side.
+// Package foreign reads and writes the data that Redis's query engine, a module, stores beside the keys in RDB
+// files: definitions of indexes with their aliases and synonyms, and dictionaries. It converts them from and to the
+// commands that make them here. The contents of indexes are in no file of either side.
 //
-// foreign.go reads what a module has stored, index.go an index of it and field.go its fields; write.go writes all of that.
+// foreign.go reads a module's data, index.go an index and field.go its fields; write.go writes them.
 package foreign
 
 import (
@@ -31,8 +31,8 @@ const (
 	maxFields = 1 << 10
 )
 
-// Read returns the commands that make what a module has stored. leftOut has the reasons why something of it cannot be made. The error
-// is that of m.
+// Read returns the commands that make the data of a module. leftOut has an error for each part that cannot be made.
+// err is the error of m.
 func Read(m *rdb.Module) (commands [][]string, leftOut []error, err error) {
 	switch {
 	case m.Name == indexType && m.Version >= oldestIndex && m.Version <= newestIndex:
@@ -45,7 +45,7 @@ func Read(m *rdb.Module) (commands [][]string, leftOut []error, err error) {
 			commands = append(commands, made...)
 		}
 	case m.Name == dictionaryType && m.Version <= newestDictionary:
-		if m.AfterKeys { // what stands before them is empty
+		if m.AfterKeys { // the part before the keys is empty
 			commands = dictionaries(m)
 		}
 	default:
@@ -69,7 +69,7 @@ func dictionaries(m *rdb.Module) (commands [][]string) {
 	return commands
 }
 
-// zeroEnded reads a text with a zero behind it.
+// zeroEnded reads a zero-terminated text.
 func zeroEnded(m *rdb.Module) string {
 	text := m.Text()
 	if m.Err() != nil {
@@ -89,14 +89,14 @@ type reader struct {
 	refused error
 }
 
-// refuse says why the index cannot be made; the first reason counts.
+// refuse records why the index cannot be made; the first reason counts.
 func (r *reader) refuse(format string, args ...any) {
 	if r.refused == nil {
 		r.refused = fmt.Errorf("index %q: %s", r.name, fmt.Sprintf(format, args...))
 	}
 }
 
-// text reads a text with a zero behind it.
+// text reads a zero-terminated text.
 func (r *reader) text() string { return zeroEnded(r.Module) }
 
 // optional reads a text that may be missing, as option and argument.

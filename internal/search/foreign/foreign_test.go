@@ -41,7 +41,7 @@ func read(file []byte) (commands []string, leftOut []error, err error) {
 	}
 }
 
-// The file was written by Redis 8.6.3 with RediSearch 8.0.2, on which these commands had been executed.
+// Redis 8.6.3 with RediSearch 8.0.2 wrote the file after these commands.
 func TestAFileOfTheModuleBecomesItsCommands(t *testing.T) {
 	file, err := os.ReadFile("testdata/redisearch-8.0.rdb")
 	require.NoError(t, err)
@@ -173,7 +173,7 @@ func write(t *testing.T, commands [][]string) []byte {
 	for _, words := range commands {
 		var args [][]byte
 		for _, word := range words {
-			if words[0] != "FT.SYNUPDATE" || word != "SKIPINITIALSCAN" { // a server does not keep that
+			if words[0] != "FT.SYNUPDATE" || word != "SKIPINITIALSCAN" { // a server does not store it
 				args = append(args, []byte(word))
 			}
 		}
@@ -204,7 +204,7 @@ func modules(t *testing.T, file []byte, each func(m *rdb.Module)) {
 	}
 }
 
-// What is written is what the module has written, which loads such files.
+// The written data equals that of the module, which can load such files.
 func TestDefinitionsAreWrittenAsTheModuleDoes(t *testing.T) {
 	file, err := os.ReadFile("testdata/redisearch-8.0.rdb")
 	require.NoError(t, err)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The flags of an index. Those from hasPhonetics on only repeat what its fields say.
+// The flags of an index. Those from hasPhonetics on follow from its fields.
 const (
 	storesOffsets     = 1 << 0
 	storesFields      = 1 << 1
@@ -31,12 +31,12 @@ const (
 	fewTextFields = 32   // above which hasManyTextFields is set
 )
 
-// languages are the module's, in the order of its numbers.
+// languages are the module's languages, by number.
 var languages = []string{"english", "arabic", "basque", "catalan", "chinese", "danish", "dutch", "finnish", "french", "german", "greek",
 	"hindi", "hungarian", "italian", "indonesian", "irish", "lithuanian", "nepali", "norwegian", "portuguese", "romanian", "russian",
 	"spanish", "swedish", "tamil", "turkish", "armenian", "serbian", "yiddish", "tagalog", "malay"}
 
-// index reads an index. It returns the commands that make it, or why it cannot be made.
+// index reads an index. It returns the commands that make it, or an error if it cannot be made.
 func (r *reader) index() (commands [][]string, refused error) {
 	r.name = r.text()
 	flags := r.Uint()
@@ -99,7 +99,7 @@ func (r *reader) index() (commands [][]string, refused error) {
 	return commands, nil
 }
 
-// rule reads which keys the index covers, as options, with its score and language.
+// rule reads the keys of the index, as options, with its score and language.
 func (r *reader) rule() (options []string, score float64, language string) {
 	options = []string{"ON", strings.ToUpper(r.text())}
 	if prefixes := r.list(r.text); len(prefixes) > 1 || len(prefixes) == 1 && prefixes[0] != "" {

@@ -15,13 +15,13 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Definitions are indexes and dictionaries that are written as the module stores them.
+// Definitions are indexes and dictionaries to write in the module's format.
 type Definitions struct {
 	indexes      []*definition
 	dictionaries [][]string // name and words
 }
 
-// definition is an index with what belongs to it.
+// definition is an index with its aliases and synonyms.
 type definition struct {
 	*schema.Definition
 	aliases []string
@@ -33,7 +33,7 @@ func Parse(commands []byte) (d Definitions, err error) {
 	for p := (&resp.Parser{MaxBulk: resp.AnyBulk}); len(commands) > 0; {
 		args, n, err := p.Next(commands, nil)
 		if err != nil || len(args) == 0 {
-			return d, errors.New("what is kept of indexes is damaged")
+			return d, errors.New("the stored definitions of indexes are damaged")
 		}
 		if err := d.add(args); err != nil {
 			return d, fmt.Errorf("%s: %w", args[0], err)
@@ -43,7 +43,7 @@ func Parse(commands []byte) (d Definitions, err error) {
 	return d, nil
 }
 
-// add adds what a command makes.
+// add adds the result of a command.
 func (d *Definitions) add(args [][]byte) error {
 	words := make([]string, len(args))
 	for i, a := range args {
@@ -81,7 +81,7 @@ func (d *Definitions) index(name string) *definition {
 	return nil
 }
 
-// BeforeKeys writes what stands before the keys of a file.
+// BeforeKeys writes the part before the keys of a file.
 func (d *Definitions) BeforeKeys(e *rdb.Encoder) {
 	if len(d.indexes) == 0 {
 		return
@@ -94,7 +94,7 @@ func (d *Definitions) BeforeKeys(e *rdb.Encoder) {
 	w.End()
 }
 
-// AfterKeys writes what stands behind the keys.
+// AfterKeys writes the part after the keys.
 func (d *Definitions) AfterKeys(e *rdb.Encoder) {
 	if len(d.dictionaries) == 0 {
 		return
@@ -112,10 +112,10 @@ func (d *Definitions) AfterKeys(e *rdb.Encoder) {
 	w.End()
 }
 
-// usualEpsilon is EPSILON of vectors if FT.CREATE has not said it.
+// usualEpsilon is the default of EPSILON.
 const usualEpsilon = 0.01
 
-// version returns the first version that can say all of the indexes: that of 8.0, or of 8.2.
+// version returns the first version that can represent the indexes: that of 8.0, or of 8.2.
 func (d *Definitions) version() uint64 {
 	for _, x := range d.indexes {
 		for _, f := range x.Fields {
@@ -133,10 +133,10 @@ type writer struct {
 	version uint64
 }
 
-// text writes a text with a zero behind it.
+// text writes a zero-terminated text.
 func (w writer) text(s string) { w.Text(s + "\x00") }
 
-// flag writes whether something is so.
+// flag writes a boolean.
 func (w writer) flag(is bool) { w.Uint(bits(is, 1)) }
 
 // optional writes a text that may be missing.
@@ -154,7 +154,7 @@ func (w writer) texts(list []string) {
 	}
 }
 
-// bits returns bits if they are to be set.
+// bits returns bits if is is set, otherwise 0.
 func bits(is bool, bits uint64) uint64 {
 	if is {
 		return bits
@@ -200,7 +200,7 @@ func (w writer) index(x *definition) {
 	w.texts(x.aliases)
 }
 
-// flags returns the flags of an index, with those that repeat what its fields say.
+// flags returns the flags of an index, including those that follow from its fields.
 func (x *definition) flags() uint64 {
 	flags := bits(!x.NoOffsets, storesOffsets) | bits(!x.NoHighlight, storesByteOffsets) | bits(!x.NoFields, storesFields) |
 		bits(!x.NoFreqs, storesFrequencies) | bits(x.CustomStopwords, hasStopwords) | bits(len(x.groups) > 0, hasSynonyms) |
@@ -261,7 +261,7 @@ func (w writer) field(x *definition, f *schema.Field, texts, sorted *uint64) {
 var kinds = map[query.Kind]uint64{query.TextKind: text, query.NumericKind: numeric, query.GeoKind: geo, query.TagKind: tag,
 	query.VectorKind: vector, query.GeoShapeKind: shape}
 
-// vector writes how vectors are indexed. many says that a document may have several.
+// vector writes the options of a vector index. many says that a document may have several vectors.
 func (w writer) vector(v *schema.Vector, many bool) {
 	w.Uint(uint64(v.Bytes()))
 	basics := func() {

@@ -12,8 +12,8 @@ import (
 	"github.com/atomredis/atomredis/engine/search/postings"
 )
 
-// Put enters a document in the place of what its key had. If the document does not fit the schema its key has nothing
-// afterwards. Links of vectors take long to find, so that is done while queries may read.
+// Put replaces the document of a key. If the new document does not fit the schema, the key has no document
+// afterwards. Finding the links of vectors takes long, so it is done while queries may read.
 func (x *Index) Put(b *Builder) {
 	x.writing.Lock()
 	defer x.writing.Unlock()
@@ -30,7 +30,8 @@ func (x *Index) Remove(key string) {
 	x.leaveVectors(id)
 }
 
-// Change calls do with functions that put a document and remove that of a key. Queries see all of it or nothing.
+// Change calls do with functions that put a document and remove that of a key. Queries see all of these changes or
+// none.
 func (x *Index) Change(do func(put func(key string, d Document, filter Filter), remove func(key string)), b *Builder) {
 	x.writing.Lock()
 	defer x.writing.Unlock()
@@ -42,7 +43,7 @@ func (x *Index) Change(do func(put func(key string, d Document, filter Filter), 
 	}, func(key string) { x.leaveVectors(x.remove(key)) })
 }
 
-// noLock is for who holds the lock already.
+// noLock is a lock for callers that already hold the index's lock.
 type noLock struct{}
 
 // Lock implements sync.Locker.
@@ -51,7 +52,7 @@ func (noLock) Lock() {}
 // Unlock implements sync.Locker.
 func (noLock) Unlock() {}
 
-// put is Put for who holds writing, and takes the lock of the index by itself.
+// put is Put with writing held; it takes lock where it needs it.
 func (x *Index) put(b *Builder, lock sync.Locker) {
 	began := time.Now()
 	if b.def != x.def { // FT.ALTER came in between
@@ -65,7 +66,7 @@ func (x *Index) put(b *Builder, lock sync.Locker) {
 	x.spent.Add(int64(time.Since(began)))
 }
 
-// replace enters a document, if it fits, in the place of that of its key, and returns the number of the latter.
+// replace replaces the document of a key by the new one, if that fits, and returns the number of the old one.
 func (x *Index) replace(b *Builder, fits bool, lock sync.Locker) (old uint64) {
 	lock.Lock()
 	defer lock.Unlock()
@@ -85,8 +86,8 @@ func (x *Index) replace(b *Builder, fits bool, lock sync.Locker) (old uint64) {
 	return old
 }
 
-// enterVectors enters the vectors of a document under the number that it will get. Queries skip numbers that they do not know. A
-// document whose vectors are as before keeps them, and they get its number together with it.
+// enterVectors enters the vectors of a document under the number that it will get. Queries skip unknown numbers.
+// Unchanged vectors are kept, and get the new number together with the document.
 func (x *Index) enterVectors(b *Builder) {
 	if len(b.vectors) == 0 {
 		return
@@ -111,8 +112,8 @@ func (x *Index) leaveVectors(id uint64) {
 	}
 }
 
-// add enters a document whose key has none. What it is entered under is kept with it, for remove: the numbers of its words, of its
-// tags by field, and its numbers.
+// add enters a document whose key has none. For remove, it stores with the document the numbers of its words, its
+// tags by field, and its numeric values.
 func (x *Index) add(b *Builder) {
 	id := x.docs.Last() + 1
 	b.terms = b.terms[:0]
@@ -153,7 +154,7 @@ func (x *Index) add(b *Builder) {
 	x.docs.Add(docs.Fields{Key: b.key, Score: b.score, Len: b.length, MaxFreq: b.maxFreq, Payload: b.payload, Sort: b.sort, Terms: own})
 }
 
-// enter returns the number and the list of a term, which it adds if it is new.
+// enter returns the number and the list of a term, and adds the term if it is new.
 func enter(d *dictionary, text string, keep postings.Keep) (uint32, *postings.List) {
 	if number, ok := d.Number(text); ok {
 		return number, d.At(number)
@@ -174,7 +175,8 @@ func appendNumbers(b []byte, numbers []uint32) []byte {
 	return b
 }
 
-// leave takes a document, which is dead already, out of the lists whose numbers begin own. Terms without documents go.
+// leave removes a dead document from the lists whose numbers are at the beginning of own. It removes terms without
+// documents.
 func (x *Index) leave(d *dictionary, own *[]byte) {
 	count := takeUvarint(own)
 	x.records -= int64(count)
@@ -189,7 +191,7 @@ func (x *Index) leave(d *dictionary, own *[]byte) {
 	}
 }
 
-// remove takes the document of a key out of all structures but those of vectors. It returns its number, 0 if there is none.
+// remove removes the document of a key from all structures except those of vectors. It returns its number, or 0.
 func (x *Index) remove(key string) uint64 {
 	id, d := x.docs.Remove(key)
 	if d == nil {
@@ -219,14 +221,15 @@ func (x *Index) remove(key string) uint64 {
 	return id
 }
 
-// removeMissing takes a document out of the list of those that lack a field, if it is there.
+// removeMissing removes a document from the list of those that lack a field.
 func (x *Index) removeMissing(f *field, id uint64) {
 	if r := f.missing.View().Reader(); r.Seek(id) && r.Doc() == id {
 		f.missing.Remove(x.docs.Alive)
 	}
 }
 
-// takeUvarint returns the number that begins b, which it takes off. What the index itself has written is never short.
+// takeUvarint removes and returns the number at the beginning of b. The index itself has written b, so it is never
+// too short.
 func takeUvarint(b *[]byte) uint64 {
 	n, size := binary.Uvarint(*b)
 	*b = (*b)[size:]

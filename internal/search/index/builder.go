@@ -16,10 +16,10 @@ import (
 
 // Document is a value that can be indexed.
 type Document interface {
-	// Values returns the values that a field of an index finds under its path: none if the document lacks it. failure says that
-	// there is something that the field cannot have.
+	// Values returns the values under the path of a field: none if the document lacks it. failure says that a value
+	// does not fit the field.
 	Values(f *schema.Field) (values []Value, failure string)
-	// Text returns the text under a path, for what a document says of itself: its language, score and payload.
+	// Text returns the text under a path, for a document's own language, score and payload.
 	Text(path string) (value []byte, ok bool)
 }
 
@@ -34,7 +34,7 @@ type Value struct {
 	Vector   []byte // of a VECTOR field, in the field's own form
 }
 
-// Builder reads documents. It belongs to one goroutine and is used again and again.
+// Builder reads documents. It belongs to one goroutine and is reused.
 type Builder struct {
 	def      *schema.Definition
 	synonyms *text.Synonyms
@@ -45,8 +45,8 @@ type Builder struct {
 
 	key      string
 	wanted   bool     // the document fulfils the index's filter
-	failed   *Failure // why it cannot be indexed
-	badShape *Failure // a GEOSHAPE field that it is indexed without
+	failed   *Failure // the error if it cannot be indexed
+	badShape *Failure // the error of a GEOSHAPE field, without which it is indexed
 	score    float64
 	length   uint32
 	maxFreq  uint32
@@ -67,10 +67,10 @@ type Builder struct {
 	scratch []byte
 }
 
-// Options are what the server's configuration says about new documents.
+// Options are the configured options for new documents.
 type Options struct {
-	MinStem  int // bytes that a word must have to be stemmed
-	MinSound int // bytes that a word must have to get a code of its sound
+	MinStem  int // length in bytes from which words are stemmed
+	MinSound int // length in bytes from which words get a phonetic code
 	TextGap  int // from the last word of a value to the first of the next one of the same field
 }
 
@@ -100,7 +100,7 @@ type shape struct {
 type vector struct {
 	field   string
 	vectors [][]byte
-	same    bool // that the document of the key has already
+	same    bool // the key's document already has these vectors
 }
 
 // NewBuilder returns a builder.
@@ -116,7 +116,7 @@ func (b *Builder) Build(x *Index, key string, d Document, filter Filter) {
 	b.read(key, d, filter)
 }
 
-// build is Build for who holds the index's lock.
+// build is Build with the index's lock held.
 func (b *Builder) build(x *Index, key string, d Document, filter Filter) {
 	b.def, b.synonyms = x.def, x.synonyms
 	b.read(key, d, filter)
@@ -181,7 +181,7 @@ func (b *Builder) stemmer(l text.Language) *text.Stemmer {
 	return s
 }
 
-// reset forgets the document before. Memory of its words is kept, unless it was very much.
+// reset drops the previous document. It keeps the memory of its words, unless that is very large.
 func (b *Builder) reset() {
 	clear(b.byText)
 	const muchText, manyWords = 1 << 20, 1 << 14
@@ -194,7 +194,7 @@ func (b *Builder) reset() {
 	b.sort = append(b.sort[:0], make([]docs.Value, b.def.Sortables())...)
 }
 
-// field reads the values of a field and returns what does not fit.
+// field reads the values of a field and returns the error if one does not fit.
 func (b *Builder) field(place int, f *schema.Field, values []Value, position *int, stemmer *text.Stemmer) (failure string) {
 	if len(values) == 0 {
 		if f.IndexMissing {
@@ -253,7 +253,7 @@ func (b *Builder) field(place int, f *schema.Field, values []Value, position *in
 		b.distinct(before)
 	case query.GeoShapeKind:
 		s, failure := parseShape(f, values[0].Text)
-		if failure != "" { // as in the reference, the others are indexed
+		if failure != "" { // as in the reference, the other values are indexed
 			b.badShape = &Failure{f.Name, failure}
 			return ""
 		}
@@ -271,7 +271,7 @@ func (b *Builder) field(place int, f *schema.Field, values []Value, position *in
 	return ""
 }
 
-// sortValue keeps the value by which documents are sorted.
+// sortValue stores the value by which documents are sorted.
 func (b *Builder) sortValue(f *schema.Field, v Value) (failure string) {
 	at := &b.sort[f.SortIndex]
 	switch {
@@ -291,7 +291,7 @@ func (b *Builder) sortValue(f *schema.Field, v Value) (failure string) {
 	return ""
 }
 
-// failures returns what did not fit.
+// failures returns the errors of values that did not fit.
 func (b *Builder) failures() []*Failure {
 	switch {
 	case b.failed != nil:
@@ -302,7 +302,7 @@ func (b *Builder) failures() []*Failure {
 	return nil
 }
 
-// distinct has each of a field's numbers once. They begin at a place in values.
+// distinct removes duplicates of a field's numbers, which begin at from in values.
 func (b *Builder) distinct(from int) {
 	own := b.values[from:]
 	if len(own) > 1 {
@@ -365,10 +365,10 @@ func (b *Builder) text(f *schema.Field, value []byte, position *int, stemmer *te
 	}
 }
 
-// stemWeight is what an occurrence of a stem counts, beside one of a word.
+// stemWeight is the weight of an occurrence of a stem, relative to one of a word.
 const stemWeight = 0.2
 
-// repeats returns how often an occurrence counts in a field of some weight.
+// repeats returns how often an occurrence counts in a field with a weight.
 func repeats(weight float64) uint32 { return uint32(max(1, weight)) }
 
 // add adds an occurrence of a term, which is one of the texts.
@@ -379,7 +379,7 @@ func (b *Builder) add(bytes []byte, str string, mask postings.Mask, times, posit
 	i, known := b.byText[string(bytes)]
 	if !known {
 		i = len(b.words)
-		if i < cap(b.words) { // its offsets' memory is used again
+		if i < cap(b.words) { // reuses the memory of its offsets
 			b.words = b.words[:i+1]
 			w := &b.words[i]
 			*w = word{offsets: w.offsets[:0]}

@@ -5,7 +5,7 @@ import (
 	"github.com/atomredis/atomredis/internal/search/schema"
 )
 
-// Fields is what a hash must have to be a document.
+// Fields is a hash as a document sees it.
 type Fields interface {
 	Get(field []byte) (value []byte, ok bool)
 }

@@ -6,11 +6,11 @@ type Failure struct {
 	Text  string // as FT.INFO shows it
 }
 
-// Failures counts them.
+// Failures counts failures.
 type Failures struct {
 	Count int64
 	Last  string // the text of the last one; "" before the first
-	Key   string // of which document
+	Key   string // the key of that document
 }
 
 func (f *Failures) add(key string, failed *Failure) {
@@ -18,7 +18,7 @@ func (f *Failures) add(key string, failed *Failure) {
 	f.Last, f.Key = failed.Text, key
 }
 
-// merge adds those of another shard.
+// merge adds the failures of another shard.
 func (f *Failures) merge(o Failures) {
 	if o.Count > 0 {
 		*f = Failures{f.Count + o.Count, o.Last, o.Key}

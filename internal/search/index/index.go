@@ -17,8 +17,8 @@ import (
 
 // Index is a search index. Its methods may be called from several goroutines.
 type Index struct {
-	writing sync.Mutex   // is held by who changes the index, and is taken before mu
-	mu      sync.RWMutex // protects all below; who holds writing may read without it
+	writing sync.Mutex   // held during changes of the index; taken before mu
+	mu      sync.RWMutex // protects all below; holders of writing may read without it
 
 	def          *schema.Definition
 	synonyms     *text.Synonyms // does not change; UpdateSynonyms replaces it
@@ -32,7 +32,7 @@ type Index struct {
 	spent        atomic.Int64 // ns in Put
 }
 
-// field is what an index has of a field beside its text.
+// field has the structures of a field beside its text.
 type field struct {
 	*schema.Field
 	tags     *dictionary
@@ -44,7 +44,7 @@ type field struct {
 	failures Failures
 }
 
-// dictionary is the terms of all TEXT fields, or the tags of one field, each with its documents.
+// dictionary has the terms of all TEXT fields, or the tags of one field, each with its documents.
 type dictionary = terms.Dict[*postings.List]
 
 // New returns an empty index.
@@ -68,7 +68,7 @@ func New(def *schema.Definition) *Index {
 	return x
 }
 
-// define takes a definition, whose new fields get their structures.
+// define installs a definition, and makes the structures of its new fields.
 func (x *Index) define(def *schema.Definition) {
 	x.def = def
 	for _, f := range def.Fields {
@@ -117,7 +117,7 @@ func (x *Index) Synonyms() *text.Synonyms {
 	return x.synonyms
 }
 
-// Extend takes a definition with further fields. Documents have them once they are put again.
+// Extend installs a definition with further fields. Documents have these fields once they are put again.
 func (x *Index) Extend(def *schema.Definition) {
 	x.writing.Lock()
 	defer x.writing.Unlock()
@@ -126,8 +126,8 @@ func (x *Index) Extend(def *schema.Definition) {
 	x.define(def)
 }
 
-// UpdateSynonyms adds words to a group of synonyms. It changes nothing and returns a text of why not when a limit would be
-// passed. Documents have the group once they are put again.
+// UpdateSynonyms adds words to a group of synonyms. If a limit would be exceeded, it changes nothing and returns the
+// error. Documents have the group once they are put again.
 func (x *Index) UpdateSynonyms(group string, words []string) (refused string) {
 	x.writing.Lock()
 	defer x.writing.Unlock()
@@ -150,7 +150,7 @@ func (x *Index) Clear() {
 	x.docs, x.text, x.fields, x.vectorFields, x.records = empty.docs, empty.text, empty.fields, empty.vectorFields, 0
 }
 
-// View calls do with the index as plans read it, which is locked for reading meanwhile.
+// View calls do with the index as plans read it. The index is locked for reading meanwhile.
 func (x *Index) View(do func(View)) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

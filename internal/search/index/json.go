@@ -23,7 +23,7 @@ type JSONDocument struct {
 // Paths are JSONPaths that were parsed already. They belong to one goroutine.
 type Paths struct{ parsed map[string]*path.Path }
 
-// Get returns a path; nil if the text is none.
+// Get returns a path; nil if the text is invalid.
 func (p *Paths) Get(text string) *path.Path {
 	if parsed, ok := p.parsed[text]; ok {
 		return parsed
@@ -67,7 +67,8 @@ func (d *JSONDocument) Text(path string) ([]byte, bool) {
 	return found[0].AppendJSON(nil, documents.Layout{}), true
 }
 
-// Values implements Document. One value may be an array, whose elements are the values then; of several none may.
+// Values implements Document. A single value may be an array, whose elements are then the values; if there are
+// several values, none may be an array.
 func (d *JSONDocument) Values(f *schema.Field) (values []Value, failure string) {
 	found := d.Paths.Find(d.Root, f.Path)
 	d.values = d.values[:0]
@@ -105,7 +106,7 @@ func (d *JSONDocument) Values(f *schema.Field) (values []Value, failure string) 
 	return d.values, ""
 }
 
-// misfit returns why a field cannot have a value of a kind, "" if it can.
+// misfit returns the error if a field cannot have a value of a kind, otherwise "".
 func misfit(f query.Kind, v documents.Kind) string {
 	fits, what := true, ""
 	switch v {
@@ -126,7 +127,7 @@ func misfit(f query.Kind, v documents.Kind) string {
 	return "Invalid JSON type: " + what
 }
 
-// element adds one of several values, and reports whether it fits. A null is none.
+// element adds one of several values, and reports whether it fits. It ignores null.
 func (d *JSONDocument) element(f *schema.Field, v documents.Value) bool {
 	switch {
 	case v.Kind() == documents.Null:
@@ -140,7 +141,7 @@ func (d *JSONDocument) element(f *schema.Field, v documents.Value) bool {
 	return true
 }
 
-// badElement says that one of several values does not fit.
+// badElement is the error for one of several values that does not fit.
 func badElement(k query.Kind) string {
 	if k == query.NumericKind {
 		return "NUMERIC fields can only contain numeric or nulls"
@@ -165,7 +166,7 @@ func KindName(k query.Kind) string {
 	return "VECTOR"
 }
 
-// vectors reads the vectors of a field: an array of numbers, or several. A null among several is none.
+// vectors reads the vectors of a field: an array of numbers, or several. It ignores null among several.
 func (d *JSONDocument) vectors(f *schema.Field, found []documents.Value) (values []Value, failure string) {
 	lists := found
 	if len(found) == 1 && found[0].Kind() == documents.Array {
@@ -204,7 +205,7 @@ func (d *JSONDocument) vectors(f *schema.Field, found []documents.Value) (values
 	return d.values, ""
 }
 
-// appendNumber appends a number as vectors of a type have it.
+// appendNumber appends a number in the form of a vector type.
 func appendNumber(b []byte, t schema.VectorType, v float64) []byte {
 	le := binary.LittleEndian
 	switch t {
@@ -223,7 +224,7 @@ func appendNumber(b []byte, t schema.VectorType, v float64) []byte {
 	return append(b, byte(max(0, min(255, v))))
 }
 
-// halfBits returns a number as 16 bits of IEEE 754, rounded to even.
+// halfBits converts a number to 16 bits of IEEE 754, rounded to even.
 func halfBits(f float32) uint16 {
 	bits := math.Float32bits(f)
 	sign := uint16(bits>>16) & 0x8000

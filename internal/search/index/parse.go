@@ -41,7 +41,7 @@ func parsePlace(b []byte) (score float64, failure string) {
 	return float64(geo.Position{Lon: lon, Lat: lat}.Score()), ""
 }
 
-// SortForm returns a text as it is sorted by: each character in lower case.
+// SortForm returns the sort key of a text: each character in lower case.
 func SortForm(b []byte) string {
 	var out strings.Builder
 	for _, r := range string(b) {
@@ -55,7 +55,7 @@ func SortForm(b []byte) string {
 	return out.String()
 }
 
-// cutByte returns what stands before and behind a byte; 0 is no byte.
+// cutByte splits a text at a byte; 0 is no byte.
 func cutByte(b []byte, separator byte) (before, after []byte, found bool) {
 	if separator == 0 {
 		return b, nil, false
@@ -68,7 +68,7 @@ func cutByte(b []byte, separator byte) (before, after []byte, found bool) {
 
 func trimBlanks(b []byte) []byte { return bytes.Trim(b, " \t\r\n\v\f") }
 
-// badVectorSize says that a vector does not fit its field.
+// badVectorSize is the error for a vector of the wrong size.
 func badVectorSize(is, want int) string {
 	return fmt.Sprintf("Could not add vector with blob size %d (expected size %d)", is, want)
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/atomredis/atomredis/engine/search/postings"
 )
 
-// Stats is what FT.INFO tells of an index.
+// Stats has the figures of an index for FT.INFO.
 type Stats struct {
 	Docs     int
 	MaxDoc   uint64 // the highest number of a document
 	Terms    int
 	Records  int64 // entries of documents under terms, tags and numbers
 	Failures Failures
-	Spent    time.Duration // in entering documents
+	Spent    time.Duration // time spent entering documents
 
 	// Memory in bytes.
 	Inverted, Offsets, DocTable, SortValues, KeyTable, Tags, Text, Vectors, Shapes int64
@@ -27,7 +27,7 @@ func (s *Stats) Bytes() int64 {
 	return s.Inverted + s.Offsets + s.DocTable + s.SortValues + s.KeyTable + s.Tags + s.Text + s.Vectors + s.Shapes
 }
 
-// FieldStats is what FT.INFO tells of a field.
+// FieldStats has the figures of a field for FT.INFO.
 type FieldStats struct {
 	Failures Failures
 	Vectors  int64 // bytes
@@ -91,7 +91,7 @@ func (x *Index) Current(key string) uint64 {
 	return x.docs.Lookup(key)
 }
 
-// Hidden returns how many documents have keys that are hidden.
+// Hidden returns the number of documents with hidden keys.
 func (x *Index) Hidden(hidden func(key string) bool) (n int) {
 	for _, key := range x.Keys() {
 		if hidden(key) {
@@ -101,8 +101,8 @@ func (x *Index) Hidden(hidden func(key string) bool) (n int) {
 	return n
 }
 
-// Tags returns the tags of a TAG field in the order of their bytes. Those that only hidden documents have are left out; hidden
-// may be nil.
+// Tags returns the tags of a TAG field in the order of their bytes. It leaves out tags that only hidden documents
+// have; hidden may be nil.
 func (x *Index) Tags(field string, hidden func(key string) bool) []string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

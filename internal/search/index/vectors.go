@@ -19,16 +19,16 @@ type vectorField = *fieldVectors
 type fieldVectors struct {
 	x         *vectors.Index
 	algorithm schema.Algorithm
-	queries   sync.Pool // of *madeQuery: a plan asks for many distances from the same vector
+	queries   sync.Pool // of *madeQuery: a plan computes many distances from the same vector
 }
 
-// madeQuery is a query with the vector that it was made of.
+// madeQuery is a query with its vector.
 type madeQuery struct {
 	vector string
 	*vectors.Query
 }
 
-// The types and metrics of package schema have the numbers of package vectors.
+// The types and metrics of package schema as those of package vectors.
 var (
 	_ = [1]struct{}{}[vectors.Uint8-vectors.Type(schema.Uint8)]
 	_ = [1]struct{}{}[vectors.Cosine-vectors.Metric(schema.Cosine)]
@@ -41,7 +41,7 @@ func newVectorField(f *schema.Field) vectorField {
 	switch v.Algorithm {
 	case schema.HNSW:
 		o.Graph, o.M, o.BuildEF, o.EF = true, v.M, v.EfConstruction, v.EfRuntime
-	case schema.SVS: // has one level, on which a vector has twice M links
+	case schema.SVS: // one level, on which a vector has 2 M links
 		o.Graph, o.M, o.BuildEF, o.EF = true, v.GraphMaxDegree/2, v.ConstructionWidth, v.SearchWidth
 	}
 	return &fieldVectors{x: vectors.New(o), algorithm: v.Algorithm}
@@ -51,8 +51,8 @@ func newVectorField(f *schema.Field) vectorField {
 func (f *fieldVectors) add(doc uint64, vectors [][]byte) { f.x.Add(doc, vectors...) }
 func (f *fieldVectors) remove(doc uint64)                { f.x.Remove(doc) }
 
-// holds reports whether a document has just these vectors. Then move, which gives it another number, takes a thousandth of the
-// time of remove and add.
+// holds reports whether a document has exactly these vectors. If so, move gives them another number in a thousandth
+// of the time of remove and add.
 func (f *fieldVectors) holds(doc uint64, vectors [][]byte) bool { return f.x.Holds(doc, vectors...) }
 func (f *fieldVectors) move(from, to uint64)                    { f.x.Move(from, to) }
 
@@ -90,8 +90,7 @@ func (f *fieldVectors) Check(vector string, options []query.Option) error {
 	return err
 }
 
-// search reads the options of a query, each of which may be there once. Those about the documents of a filter are the
-// plan's.
+// search reads the options of a query, each of which may occur once. The plan reads those about filters.
 func (f *fieldVectors) search(options []query.Option) (s vectors.Search, err error) {
 	for i, o := range options {
 		positive := func(of schema.Algorithm) (n int) {
@@ -112,7 +111,7 @@ func (f *fieldVectors) search(options []query.Option) (s vectors.Search, err err
 			s.EF = positive(schema.HNSW)
 		case "SEARCH_WINDOW_SIZE":
 			s.EF = positive(schema.SVS)
-		case "SEARCH_BUFFER_CAPACITY": // has no effect: the graph keeps as many candidates as it looks at
+		case "SEARCH_BUFFER_CAPACITY": // has no effect: the graph keeps all candidates that it visits
 			positive(schema.SVS)
 		case "USE_SEARCH_HISTORY": // likewise
 			switch value := strings.ToUpper(o.Value); {
@@ -148,7 +147,7 @@ func (f *fieldVectors) query(vector string) *madeQuery {
 // Nearest implements plan.Vectors.
 func (f *fieldVectors) Nearest(vector string, k int, options []query.Option, allowed func(doc uint64) bool, exact bool,
 	stop func() bool) []plan.Near {
-	s, _ := f.search(options) // which Check has seen
+	s, _ := f.search(options) // valid: Check has accepted them
 	s.Allowed, s.Exact, s.Stop = allowed, exact, stop
 	return nears(f.x.Query([]byte(vector)).Nearest(k, s))
 }

@@ -31,7 +31,7 @@ var corpus = sync.OnceValue(func() *memory {
 	return m
 })
 
-// wordWith returns the word that about so many documents have.
+// wordWith returns a word that about n documents have.
 func (m *memory) wordWith(n int) string {
 	found, best := "", math.MaxInt
 	for name, list := range m.text.All() {

@@ -7,10 +7,10 @@ type best[T any] struct {
 	k     int
 	less  func(a, b *T) bool // a is better
 	items []T                // once there are k, a heap with the worst on top
-	next  T                  // what offer was given last; here it takes no memory of its own
+	next  T                  // the last offered item; a field, so that it needs no allocation
 }
 
-// full reports whether there are k, so that only better ones than the worst are taken.
+// full reports whether there are k items, so that only items better than the worst are accepted.
 func (b *best[T]) full() bool { return len(b.items) == b.k }
 
 // offer takes an item if it is among the k best so far.

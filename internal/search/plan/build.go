@@ -17,41 +17,41 @@ type builder struct {
 	plan  *Plan
 	index Index
 	names *terms.Dict[*postings.List] // of text
-	bytes int                         // about how much memory the iterators take
-	work  int                         // that New has done, in documents
+	bytes int                         // approximate memory of the iterators
+	work  int                         // work of New so far, in documents
 	time  bool                        // of PROFILE
 }
 
-// termSize is about how many bytes the iterator of a term takes.
+// termSize is the approximate memory of a term's iterator in bytes.
 const termSize = 1 << 10
 
 // errTooLarge is the error of a query that needs more memory than Options.MaxMemory.
 var errTooLarge = &query.Error{Code: query.NoSuchFeature, Text: "The query needs too much memory"}
 
-// spend counts memory. The builder goes on, and New returns an error at the end.
+// spend counts memory. The builder continues, and New returns an error at the end.
 func (b *builder) spend(n int) { b.bytes += n }
 
-// works counts work on about n documents, which is about to begin.
+// works counts coming work on about n documents.
 func (b *builder) works(n int) {
 	if b.work += n; b.plan.options.Long != nil {
 		b.plan.options.Long(b.work)
 	}
 }
 
-// termsWork is how many terms take as long to look at as a document.
+// termsWork is the number of terms that take as long as one document.
 const termsWork = 4
 
-// looksAtAll counts the work of a pattern that is compared with all terms, unless these are known by their ends.
+// looksAtAll counts the work of a pattern that is compared with all terms, unless an index of suffixes finds them.
 func (b *builder) looksAtAll(d *terms.Dict[*postings.List], open bool) {
 	if open && !d.Suffixes() {
 		b.works(d.Len() / termsWork)
 	}
 }
 
-// full reports whether so much memory is used that nothing needs to be built any more.
+// full reports whether the memory limit is exceeded, so that nothing more need be built.
 func (b *builder) full() bool { return b.bytes > b.plan.options.MaxMemory }
 
-// wrap has an iterator measured if the query is profiled.
+// wrap measures an iterator if the query is profiled.
 func (b *builder) wrap(it iterator) iterator {
 	if b.time {
 		return &timed{iterator: it}
@@ -105,7 +105,7 @@ func (b *builder) node(n query.Node) (iterator, error) {
 		child, err := b.node(n.Child)
 		return b.wrap(&not{all: *b.all(n.Weight), child: orNone(child), watch: &b.plan.watch}), err
 	case *query.Optional:
-		n.Child.Of().Weight = n.Weight // which replaces that of the child
+		n.Child.Of().Weight = n.Weight // replaces that of the child
 		child, err := b.node(n.Child)
 		return b.wrap(&optional{all: *b.all(n.Weight), child: orNone(child)}), err
 	case *query.Intersect:
@@ -175,7 +175,7 @@ func (b *builder) union(n *query.Union) (iterator, error) {
 	return b.either(children, n.Weight, "UNION", false), nil
 }
 
-// either makes the union of some iterators. A union of one is that one, unless it has a weight.
+// either makes the union of some iterators. A single iterator without a weight is returned itself.
 func (b *builder) either(children []iterator, weight float64, kind string, first bool) iterator {
 	switch {
 	case len(children) == 0:
@@ -211,7 +211,8 @@ func (b *builder) every(children []iterator, weight float64, slop int, inOrder b
 	return b.wrap(newIntersect(children, weight, slop, inOrder, &b.plan.watch))
 }
 
-// fields returns the mask of some text fields. It is not limited if it has all of them, and not ok if it has none.
+// fields returns the mask of some text fields. limited is false if it has all fields, and ok is false if it has
+// none.
 func (b *builder) fields(f query.Fields) (m postings.Mask, limited, ok bool) {
 	if f.All() {
 		return m, false, true
@@ -286,7 +287,7 @@ func (b *builder) hasSuffixes() bool {
 	return slices.ContainsFunc(b.index.TextFields(), func(f *query.Field) bool { return f.Suffixes })
 }
 
-// filled leaves the empty text out.
+// filled skips the empty text.
 func filled(found iter.Seq2[string, *postings.List]) iter.Seq2[string, *postings.List] {
 	return func(yield func(string, *postings.List) bool) {
 		for name, list := range found {
@@ -297,7 +298,7 @@ func filled(found iter.Seq2[string, *postings.List]) iter.Seq2[string, *postings
 	}
 }
 
-// words leaves the terms out that stand for others: stems, sounds and groups of synonyms.
+// words skips terms that represent words: stems, phonetic codes and groups of synonyms.
 func words(found iter.Seq2[string, *postings.List]) iter.Seq2[string, *postings.List] {
 	return func(yield func(string, *postings.List) bool) {
 		for name, list := range found {
@@ -311,8 +312,8 @@ func words(found iter.Seq2[string, *postings.List]) iter.Seq2[string, *postings.
 	}
 }
 
-// mayContain reports whether ends and parts of words may be looked for in some fields: in all, or if there are fields with
-// WITHSUFFIXTRIE, where one of them is.
+// mayContain reports whether suffixes and infixes may be searched in some fields. If the index has fields with
+// WITHSUFFIXTRIE, one of them must be among these.
 func (b *builder) mayContain(f query.Fields) bool {
 	if f.All() {
 		return true
@@ -353,10 +354,10 @@ func (b *builder) pattern(c *query.Common, pattern, kind string, found iter.Seq2
 	return b.either(children, c.Weight, kind, true), nil
 }
 
-// tooMany is the warning about a pattern with more terms than are looked at.
+// tooMany is the warning about a pattern with too many terms.
 const tooMany = "Max prefix expansions limit was reached"
 
-// expand makes the iterators of the terms of a pattern, of as many as there may be.
+// expand makes the iterators of the terms of a pattern, up to the limit.
 func (b *builder) expand(found iter.Seq2[string, *postings.List], make func(string, *postings.List) iterator) (list []iterator) {
 	n := 0
 	for name, docs := range found {
@@ -371,7 +372,8 @@ func (b *builder) expand(found iter.Seq2[string, *postings.List], make func(stri
 	return list
 }
 
-// tag makes the iterator of some tags. The weight of the node is that of each of its values, and of several together once more.
+// tag makes the iterator of some tags. The weight of the node applies to each of its values, and again to the union
+// of several.
 func (b *builder) tag(n *query.Tag) iterator {
 	if n.Field == nil || n.Field.Kind&query.TagKind == 0 {
 		return nil

@@ -1,5 +1,5 @@
-// Package plan answers queries: it turns a tree of package query into iterators over an index and scores what they find. It knows
-// no protocol and no options of commands, and has no locks.
+// Package plan runs queries: it turns a tree of package query into iterators over an index and scores the matches.
+// It knows no protocol and no options of commands, and has no locks.
 //
 // A plan is made while its index is locked for reading, and runs without the lock:
 //
@@ -20,23 +20,24 @@
 //
 // # Iterators
 //
-// The iterators of a query are the tree of its results too: a scorer goes through them where they stand, and nothing is allocated for
-// a match. An iterator has one movement, to the first match from a number on. An intersection has its rarest child lead. Ranges
-// of numbers are collected into a set when the first is asked for, unless they are beside something much rarer: then they are
-// asked for each of its documents. A NOT and an optional part look at their child only where something else stands.
+// The iterators of a query are also the tree of its results: a scorer reads them at their present position, and
+// nothing is allocated for a match. An iterator has one movement, to the first match from a number on. An
+// intersection has its rarest child lead. A range of numbers is collected into a set at its first use. If another
+// child of the intersection is much rarer, the range is instead checked for each document of that child. A NOT and
+// an optional part check their child only at documents of other parts.
 //
-// Numbers of dead documents come through all of this; the plan's own loop leaves them out.
+// Iterators may return dead documents; the plan's own loop skips them.
 //
 // # Scores
 //
-// All formulas have the constants and roundings of the reference, so scores are equal to nine digits and more. Terms count with how
-// often they occur in all fields, whatever fields the query names. The expansions of a pattern are one term for the score: the
-// first that a document has. Positions go on from field to field of a document, which shows in the scorers that divide by the distance
-// between words.
+// All formulas have the constants and roundings of the reference, so scores are equal to nine digits and more. The
+// frequency of a term counts all fields, whichever fields the query names. The expansions of a pattern count as one
+// term: the first that a document has. Positions continue from field to field of a document, which affects the
+// scorers that divide by the distance between words.
 //
 // # Limits
 //
-// A plan takes memory for each term and for the sets of its ranges, about Options.MaxMemory at most. A pattern has at most
-// Options.MaxExpansions terms. Options.Stop is asked every hundred steps. The functions here that descend into a tree rely on the
-// parser's limit of its depth.
+// A plan takes memory for each term and for the sets of its ranges, about Options.MaxMemory at most. A pattern has
+// at most Options.MaxExpansions terms. Options.Stop is called every hundred steps. The functions here that descend
+// into a tree rely on the parser's limit of its depth.
 package plan

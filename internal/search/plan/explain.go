@@ -8,8 +8,8 @@ type Explanation struct {
 	Children []Explanation
 }
 
-// setf sets the text. Without an explanation it does nothing; callers that run for each document look themselves, since
-// arguments take memory.
+// setf sets the text. Without an explanation it does nothing; callers that run for each document check that
+// themselves, because the arguments would be allocated.
 func (x *Explanation) setf(format string, args ...any) {
 	if x != nil {
 		x.Text = fmt.Sprintf(format, args...)

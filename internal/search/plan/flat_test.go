@@ -12,7 +12,7 @@ import (
 	"github.com/atomredis/atomredis/internal/search/query"
 )
 
-// flat is the vectors of a field, which looks at all of them.
+// flat is a vector field that compares all vectors.
 type flat struct {
 	of     map[uint64][]float64
 	dim    int
@@ -21,7 +21,7 @@ type flat struct {
 	hnsw   bool // it has the options of a graph
 }
 
-// vector makes the vectors of a field from what stands behind VECTOR, and returns the words behind that.
+// vector makes the vectors of a field from the words after VECTOR, and returns the rest of the words.
 func (m *memory) vector(name string, words []string) []string {
 	f := &flat{of: map[uint64][]float64{}, size: 4, hnsw: words[0] == "HNSW"}
 	n, _ := strconv.Atoi(words[1])

@@ -20,8 +20,9 @@ type Index interface {
 	Tags(f *query.Field) (tags *terms.Dict[*postings.List], caseSensitive bool)
 	// Numbers returns the numbers of a NUMERIC field, or of a GEO field the scores of its places.
 	Numbers(f *query.Field) *numbers.Tree
-	// Single returns where Doc.Sort has the numbers of a SORTABLE NUMERIC field of which no document has more than one; false
-	// for other fields. Such numbers are compared document by document, and their order is that of SORTBY.
+	// Single returns the index in Doc.Sort of a SORTABLE NUMERIC field of which no document has more than one
+	// number; false for other fields. Such numbers are compared document by document, and their order is that of
+	// SORTBY.
 	Single(f *query.Field) (place int, ok bool)
 	// Missing returns the documents that lack a field with INDEXMISSING; nil if there are none.
 	Missing(f *query.Field) *postings.List
@@ -39,10 +40,10 @@ type Shapes interface {
 
 // Vectors is the vectors of a VECTOR field.
 type Vectors interface {
-	// Check refuses a vector and options that the index cannot search with, with the text of the reference.
+	// Check returns the reference's error for a vector or options with which the index cannot search.
 	Check(vector string, options []query.Option) error
-	// Nearest returns the k documents nearest to a vector among those that may be found; nil allows all. Most of them are
-	// the nearest, unless exact is set. stop is asked now and then, and ends the search.
+	// Nearest returns the k documents nearest to a vector among the allowed ones; nil allows all. Without exact the
+	// result is approximate. stop is called now and then, and ends the search.
 	Nearest(vector string, k int, options []query.Option, allowed func(doc uint64) bool, exact bool, stop func() bool) []Near
 	// Within returns the documents within a distance, in ascending order of their numbers. stop is as in Nearest.
 	Within(vector string, radius float64, options []query.Option, stop func() bool) []Near

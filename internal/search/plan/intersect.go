@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// intersect is the documents that match all children, if wanted with their words near to each other.
+// intersect has the documents that match all children, optionally with their words near each other.
 type intersect struct {
 	cursor
-	children []iterator // in the order in which their words must stand, else the cheapest first
+	children []iterator // in the required order of words, otherwise the cheapest first
 	steps    []iterator // those that are advanced, the cheapest first
-	filters  []*ranges  // those that are only asked whether they have a document
+	filters  []*ranges  // ranges that are only checked for each document
 	weight   float64
 	watch    *watch
 
@@ -20,7 +20,7 @@ type intersect struct {
 	places  []places // of the children that have positions; memory for within
 }
 
-// anySlop is the slop of words that only have an order.
+// anySlop is the slop of words of which only the order matters.
 const anySlop = math.MaxInt
 
 // newIntersect returns the intersection of at least two iterators. Without slop and order, slop is -1.
