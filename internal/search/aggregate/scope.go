@@ -39,7 +39,7 @@ type scope struct {
 // column is a Column and the source of its value.
 type column struct {
 	Column
-	exact  bool // the source puts the original value in
+	exact  bool // the source fills in the original value
 	loaded bool // a LOAD fills it in
 	made   bool // the query, an APPLY or a GROUPBY has made it
 }

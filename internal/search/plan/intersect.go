@@ -69,7 +69,7 @@ func (n *intersect) seek(to uint64) uint64 {
 	return n.at
 }
 
-// agree returns the first document from a number on at which all steps stand.
+// agree returns the first document from a number on that all steps match.
 func (n *intersect) agree(to uint64) uint64 {
 	doc := n.steps[0].seek(to)
 	for i := 1; i < len(n.steps) && doc != end; i++ {

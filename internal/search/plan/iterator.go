@@ -6,34 +6,34 @@ import (
 	"github.com/atomredis/atomredis/engine/search/docs"
 )
 
-// end is the number at which an iterator stands behind its last match.
+// end is the position of an iterator after its last match.
 const end = math.MaxUint64
 
 // iterator goes through the documents that match a part of a query, in ascending order.
 type iterator interface {
-	// seek goes to the first match from a number on and returns it, or end. An iterator that stands there or behind stays.
-	// Numbers may be those of dead documents: only the plan's own loop looks at that.
+	// seek moves to the first match from a number on and returns it, or end. An iterator that is already there or
+	// later does not move. Matches may be dead documents: only the plan's own loop checks that.
 	seek(to uint64) uint64
-	// doc returns the match at which the iterator stands: 0 in front of the first, end behind the last.
+	// doc returns the present match: 0 before the first, end after the last.
 	doc() uint64
-	// estimate returns about how many matches there are, and seldom fewer than there are.
+	// estimate estimates the number of matches; it is rarely too low.
 	estimate() int
-	// rewind goes in front of the first match again.
+	// rewind moves before the first match again.
 	rewind()
 }
 
-// watch asks now and then whether the query has to stop. All iterators of a plan share one.
+// watch checks now and then whether the query must stop. All iterators of a plan share one.
 type watch struct {
 	stop    func() bool // nil if nothing stops the query
 	steps   int
-	width   int // of a step: how many iterators it may move, in units of between
+	width   int // cost of a step: how many iterators it may move, in units of between
 	stopped bool
 }
 
-// between is how many steps are made between two questions.
+// between is the number of steps between two checks.
 const between = 100
 
-// tick counts a step and reports whether the query has to stop.
+// tick counts a step and reports whether the query must stop.
 func (w *watch) tick() bool {
 	if w.steps += 1 + w.width; w.steps >= between {
 		w.steps = 0
@@ -93,7 +93,7 @@ func (n *not) seek(to uint64) uint64 {
 
 func (n *not) rewind() { n.at = 0; n.child.rewind() }
 
-// optional is all documents. Its child is only looked at when a document is scored.
+// optional matches all documents. Its child is only checked when a document is scored.
 type optional struct {
 	all
 	child iterator
@@ -104,7 +104,7 @@ func (o *optional) matches() bool { return o.child.seek(o.at) == o.at }
 
 func (o *optional) rewind() { o.at = 0; o.child.rewind() }
 
-// listed is documents that are known by their numbers. They do not score.
+// listed matches documents given by their numbers. They have no score.
 type listed struct {
 	cursor
 	set    set

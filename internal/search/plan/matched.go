@@ -9,14 +9,14 @@ import (
 // Matched is a term of the query that a document has.
 type Matched struct {
 	Term      string
-	IDF       float64       // how rare it is, as TFIDF has it
+	IDF       float64       // its inverse document frequency, as in TFIDF
 	Tag       bool          // it is a tag; tags have no positions
-	Fields    postings.Mask // in which it occurs in the document
-	Positions []uint32      // where it stands, ascending
+	Fields    postings.Mask // the document's fields with the term
+	Positions []uint32      // ascending
 }
 
-// Matched returns the terms of the query that the present match has, in no order. Of a pattern it is only the first one. The
-// positions are a copy.
+// Matched returns the terms of the query that the present match has, in no order. For a pattern it returns only the
+// first one. The positions are a copy.
 func (p *Plan) Matched() []Matched { return matched(nil, p.root) }
 
 // matched appends the terms below an iterator.

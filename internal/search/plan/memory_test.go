@@ -25,7 +25,7 @@ type attribute struct {
 	sensitive bool
 	place     int // in Doc.Sort; -1 if it is not SORTABLE
 	noIndex   bool
-	asIs      bool // UNF: what it is sorted by is not folded
+	asIs      bool // UNF: its sort values are not folded
 }
 
 // memory is a small index over hashes.
@@ -94,7 +94,7 @@ func (m *memory) named(name string) *attribute {
 	return nil
 }
 
-// newMemory makes the index of an FT.CREATE; words are those behind its name.
+// newMemory makes the index of an FT.CREATE; words follow its name.
 func newMemory(words ...string) *memory {
 	m := &memory{
 		score: 1, stopwords: text.English, hashes: map[string]map[string]string{}, docs: docs.New(),
@@ -131,7 +131,7 @@ func newMemory(words ...string) *memory {
 	return m
 }
 
-// schema adds the fields behind SCHEMA.
+// schema adds the fields after SCHEMA.
 func (m *memory) schema(words []string) {
 	kinds := map[string]query.Kind{
 		"TEXT": query.TextKind, "TAG": query.TagKind, "NUMERIC": query.NumericKind, "GEO": query.GeoKind, "VECTOR": query.VectorKind,
@@ -195,7 +195,7 @@ func (m *memory) schema(words []string) {
 	}
 }
 
-// sortable returns what a text is sorted by.
+// sortable returns the sort value of a text.
 func (a *attribute) sortable(value string) string {
 	if a.asIs || a.sensitive {
 		return value

@@ -8,7 +8,7 @@ import (
 	"github.com/atomredis/atomredis/internal/search/query"
 )
 
-// Options are what a plan is made with. Of the zero value only Slop must be set.
+// Options are the options of a plan. Only Slop has no useful zero value.
 type Options struct {
 	Scorer     Scorer
 	TanhFactor int    // of BM25STD_TANH_FACTOR; 0 is 4
@@ -17,19 +17,19 @@ type Options struct {
 	Slop    int  // of SLOP, -1 without it
 	InOrder bool // of INORDER
 
-	// SortBy is the field by whose values TopBy will order, nil if there is none. If it is NUMERIC and SORTABLE, it may save TopBy
-	// from looking at all matches.
+	// SortBy is the field by which TopBy will sort, or nil. If it is NUMERIC and SORTABLE, TopBy may not need to
+	// visit all matches.
 	SortBy *query.Field
 
-	MinPrefix     int // bytes of the shortest affix that is looked for; 0 is 2
-	MaxExpansions int // terms of a pattern that are looked at; 0 is 200
-	MaxMemory     int // bytes that the iterators may take, about; 0 is 256 MB
+	MinPrefix     int // bytes of the shortest affix; 0 means 2
+	MaxExpansions int // largest number of terms of a pattern; 0 means 200
+	MaxMemory     int // approximate limit of the iterators' memory in bytes; 0 means 256 MB
 
-	// Hidden reports whether a document does not count although it is in the index, by its key; nil if all count.
+	// Hidden reports whether the document of a key must be ignored although it is in the index; nil if none is.
 	Hidden func(key string) bool
 
-	Stop    func() bool // is asked every hundred steps whether the query has to stop; may be nil
-	Long    func(n int) // is told before New works on about n documents so far, and may panic to end it; may be nil
+	Stop    func() bool // called every hundred steps, ends the query if true; may be nil
+	Long    func(n int) // called before New has worked on about n documents in all, and may panic to end it; may be nil
 	Profile bool        // the iterators are measured
 }
 
@@ -47,19 +47,19 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Plan is a query that is ready to run. It goes through the matches once, by Next or by one of Top, TopBy, First and Count.
-// It is not safe for concurrent use.
+// Plan is a query that is ready to run. It visits the matches once, by Next or by one of Top, TopBy, First and
+// Count. It is not safe for concurrent use.
 type Plan struct {
 	options  Options
 	docs     docs.View
 	root     iterator
-	sorted   *ranges // the matches with a value in the order of Options.SortBy, if they are one range of it
+	sorted   *ranges // the matches as a range of Options.SortBy, if they are one
 	watch    watch
 	scorer   scorer
 	yields   []string
 	warnings []string
 
-	nearest []uint64 // the matches of KNN by their distance, of which Next has gone to so many as step says
+	nearest []uint64 // the matches of KNN by distance; Next has visited the first step of them
 	step    int
 
 	id     uint64
@@ -69,8 +69,8 @@ type Plan struct {
 	normed bool    // most is known
 }
 
-// New makes the plan of a query. The index is locked for reading while it runs, and need not be afterwards. Errors have the
-// texts that clients know.
+// New makes the plan of a query. The index is locked for reading while it runs, and need not be afterwards. Errors
+// have the reference's texts.
 func New(root query.Node, ix Index, o Options) (*Plan, error) {
 	o = o.withDefaults()
 	p := &Plan{options: o, docs: ix.Docs(), watch: watch{stop: o.Stop}}
@@ -96,8 +96,8 @@ func (p *Plan) warn(text string) {
 	}
 }
 
-// Next goes to the next match, in the order in which documents were indexed, or by distance if the query is KNN. It reports
-// false at the end or when the query was stopped.
+// Next moves to the next match, in the order in which documents were indexed, or by distance if the query is KNN. It
+// returns false at the end or when the query was stopped.
 func (p *Plan) Next() bool {
 	if k, ok := bare(p.root).(*knn); ok {
 		return p.nextNearest(k)
@@ -114,7 +114,7 @@ func (p *Plan) Next() bool {
 	return false
 }
 
-// nextNearest is Next for KNN. The iterators only go forward, so they start again for each match.
+// nextNearest is Next for KNN. The iterators only move forward, so they start again for each match.
 func (p *Plan) nextNearest(k *knn) bool {
 	if p.nearest == nil {
 		near := slices.Clone(k.near)
@@ -137,10 +137,10 @@ func (p *Plan) nextNearest(k *knn) bool {
 	return false
 }
 
-// hides reports whether a document does not count.
+// hides reports whether a document must be ignored.
 func (p *Plan) hides(d *docs.Doc) bool { return p.options.Hidden != nil && p.options.Hidden(d.Key()) }
 
-// counts reports whether a document lives and counts.
+// counts reports whether a document is alive and not hidden.
 func (p *Plan) counts(id uint64) bool {
 	if p.options.Hidden == nil {
 		return p.docs.Alive(id)
@@ -199,7 +199,7 @@ func (p *Plan) distance(it iterator, name string) (float64, bool) {
 // Score returns the score of the present match.
 func (p *Plan) Score() float64 { return p.score(nil) }
 
-// Explain returns how the score of the present match comes about.
+// Explain explains the score of the present match.
 func (p *Plan) Explain() Explanation {
 	var x Explanation
 	p.score(&x)
@@ -238,7 +238,7 @@ func (p *Plan) normalize() {
 	})
 }
 
-// again does something with the iterators from the beginning on, and then goes back to the present match.
+// again calls do with rewound iterators, and then returns to the present match.
 func (p *Plan) again(do func()) {
 	id, doc, step := p.id, p.doc, p.step
 	p.root.rewind()
@@ -254,5 +254,5 @@ func (p *Plan) again(do func()) {
 // Stopped reports whether the query was stopped before its end.
 func (p *Plan) Stopped() bool { return p.watch.stopped }
 
-// Warnings returns what clients are told beside the results. That the query was stopped is not among it.
+// Warnings returns the warnings of the result, except that the query was stopped.
 func (p *Plan) Warnings() []string { return p.warnings }

@@ -24,7 +24,7 @@ func (m *memory) planOf(t testing.TB, q string, o Options, words ...string) (*Pl
 	return New(n, m, o)
 }
 
-// must is planOf for a query that is not refused.
+// must is planOf for a valid query.
 func (m *memory) must(t testing.TB, q string, o Options, words ...string) *Plan {
 	p, err := m.planOf(t, q, o, words...)
 	require.NoError(t, err)
@@ -87,7 +87,7 @@ func TestExplanationOfNorm(t *testing.T) {
 	})
 }
 
-// TFIDF counts one document more than there are, and takes the logarithm's whole part.
+// TFIDF counts one document too many, and truncates the logarithm.
 func TestIDFs(t *testing.T) {
 	for _, tc := range []struct {
 		n, some  int
@@ -168,7 +168,7 @@ func TestSets(t *testing.T) {
 	}
 }
 
-// numbered makes an index of n documents that have a word each, and some a tag.
+// numbered makes an index of n documents with a word each; some have a tag.
 func numbered(n int) *memory {
 	m := newMemory(strings.Fields("SCHEMA t TEXT g TAG n NUMERIC SORTABLE loc GEO v VECTOR FLAT 6 TYPE FLOAT32 DIM 1 DISTANCE_METRIC L2")...)
 	for i := range n {
@@ -178,7 +178,7 @@ func numbered(n int) *memory {
 	return m
 }
 
-// A range beside a much rarer tag is not collected, but asked about the few documents.
+// A range beside a much rarer tag is not collected, but checked for the few documents.
 func TestRangesFilterRareMatches(t *testing.T) {
 	m := numbered(200)
 	p := m.must(t, "@g:{g7} @n:[50 (157]", Options{Profile: true})
@@ -192,7 +192,7 @@ func TestRangesFilterRareMatches(t *testing.T) {
 	require.Equal(t, []string{"57"}, keys(p))
 }
 
-// The first of a range in its own order, or of all documents, are found without a look at the others.
+// The first documents of a range in its own order, or of all documents, are found without visiting the others.
 func TestSortedRangesStopEarly(t *testing.T) {
 	m := numbered(200)
 	n, _ := m.Field("n")
@@ -215,7 +215,7 @@ func TestSortedRangesStopEarly(t *testing.T) {
 		require.Equal(t, tc.total, p.Total())
 		require.False(t, p.Next())
 	}
-	// Documents without a number come last, so all have to be looked at when there are too few with one.
+	// Documents without a number come last, so all must be visited if too few have one.
 	m.hset("none", "t", "foo")
 	o = Order{Key: func(p *Plan) docs.Value { return p.Doc().Sort(0) }}
 	hits := m.must(t, "*", Options{SortBy: n}).TopBy(300, o)
@@ -248,7 +248,7 @@ func TestLargeQueriesAreRefused(t *testing.T) {
 	}
 }
 
-// A query that is stopped returns what it has found, and can still explain that.
+// A stopped query returns its partial result, and can still explain it.
 func TestStop(t *testing.T) {
 	m := numbered(1000)
 	for _, q := range []string{"foo", "*", "-zzz", "foo bar", "foo -bar", "foo ~bar", "@n:[0 1000]", "@n:[0 1000] foo", "(foo bar)=>{$slop:0}"} {
@@ -398,7 +398,7 @@ func TestCirclesAreExact(t *testing.T) {
 			}
 		}
 		if want == nil {
-			continue // too near to the edge for a plain formula
+			continue // too near to the edge for a simple formula
 		}
 		got := map[string]bool{}
 		p := m.must(t, fmt.Sprintf("@loc:[%f %f %f km]", c.lon, c.lat, radius), Options{})
@@ -409,7 +409,7 @@ func TestCirclesAreExact(t *testing.T) {
 	}
 }
 
-// Ends and parts of words are looked for in the fields with WITHSUFFIXTRIE if there are any.
+// Suffixes and infixes are searched only in fields with WITHSUFFIXTRIE, if there are any.
 func TestContainsNeedsSuffixes(t *testing.T) {
 	m := newMemory(strings.Fields("SCHEMA a TEXT b TEXT WITHSUFFIXTRIE")...)
 	m.hset("1", "a", "alphabet", "b", "betalphas")
@@ -442,7 +442,7 @@ func TestRandomQueries(t *testing.T) {
 		req, _ := m.parse([]string{"DIALECT", "2", "PARAMS", "2", "q", blob(40)})
 		n, err := m.tree(q, req)
 		if err != nil {
-			continue // most are no queries
+			continue // most are invalid queries
 		}
 		p, err := New(n, m, Options{Slop: -1, Scorer: Scorer(r.IntN(len(scorers))), Profile: r.IntN(2) == 0})
 		if err != nil {
@@ -462,7 +462,7 @@ func TestRandomQueries(t *testing.T) {
 	require.Greater(t, ran, 500)
 }
 
-// A plan finds what there was when it was made, while the index changes beside it.
+// A plan finds the documents of the time when it was made, while the index changes.
 func TestPlansRunBesideWrites(t *testing.T) {
 	m := numbered(300)
 	var mu sync.RWMutex

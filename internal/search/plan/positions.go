@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// places is the positions of a child's words in a document, ascending, and how far they have been read.
+// places has the positions of a child's words in a document, ascending, and how far they have been read.
 type places struct {
 	list []uint32
 	at   int
 }
 
-// appendPositions appends where the words of an iterator's match stand, ascending.
+// appendPositions appends the positions of the words of an iterator's match, ascending.
 func appendPositions(buf []uint32, it iterator) []uint32 {
 	begin := len(buf)
 	switch it := bare(it).(type) {
@@ -41,8 +41,8 @@ func appendPositions(buf []uint32, it iterator) []uint32 {
 	return buf
 }
 
-// within reports whether the words of the present document are as near to each other, and in such an order, as they must be.
-// Children without positions do not count.
+// within reports whether the words of the present document meet the required slop and order. It ignores children
+// without positions.
 func (n *intersect) within() bool {
 	list := n.places[:0]
 	for _, c := range n.children {
@@ -67,7 +67,8 @@ func (n *intersect) within() bool {
 	return unordered(list, n.slop)
 }
 
-// ordered reports whether there is a place for each child, one behind the other, with at most slop other words between them.
+// ordered reports whether each child has a position after that of the child before, with at most slop other words
+// between them.
 func ordered(list []places, slop int) bool {
 	for _, first := range list[0].list {
 		last, gaps := first, 0
@@ -92,7 +93,7 @@ func ordered(list []places, slop int) bool {
 	return false
 }
 
-// unordered reports whether there is a place for each child such that there are at most slop other words between the first and
+// unordered reports whether each child has a position such that at most slop other words are between the first and
 // the last of them.
 func unordered(list []places, slop int) bool {
 	last := uint32(0)
@@ -116,11 +117,12 @@ func unordered(list []places, slop int) bool {
 	}
 }
 
-// distances measures by how much the words of matches stand apart. It has memory for their positions.
+// distances measures the distances between the words of matches. It has memory for their positions.
 type distances struct{ before, next []uint32 }
 
-// of returns the distance of a match: the older scorers divide by it. It is the root of the sum of the squares of the least
-// distances between each child with words and the next one. Children whose words stand at the same place count as one apart.
+// of returns the distance of a match: the older scorers divide by it. It is the square root of the sum of the
+// squared smallest distances between each child with words and the next one. Words at the same position count as one
+// apart.
 func (d *distances) of(it iterator) int {
 	switch it := bare(it).(type) {
 	case *knn:
@@ -164,7 +166,7 @@ func (d *distances) between(n int, child func(i int) iterator) int {
 	return int(math.Sqrt(float64(sum)))
 }
 
-// least returns the least distance between two ascending lists.
+// least returns the smallest distance between two ascending lists.
 func least(a, b []uint32) int {
 	found := -1
 	for len(a) > 0 && len(b) > 0 && (found < 0 || found > 1) {

@@ -2,7 +2,7 @@ package plan
 
 import "time"
 
-// timed is an iterator that is measured.
+// timed is a measured iterator.
 type timed struct {
 	iterator
 	reads int
@@ -28,17 +28,17 @@ func bare(it iterator) iterator {
 // Profile is a node of the tree of iterators that PROFILE shows.
 type Profile struct {
 	Type     string // TEXT, TAG, UNION, …
-	Query    string // of a UNION: what it comes from
+	Query    string // the origin of a UNION
 	Term     string // of TEXT, TAG, NUMERIC, GEO, MISSING
 	Mode     string // of VECTOR: how it was searched
 	Reads    int
-	Time     time.Duration // with what is below
-	Size     int           // about how many documents it has
+	Time     time.Duration // including the iterators below
+	Size     int           // estimated number of documents
 	Leaf     bool          // it cannot have children
 	Children []Profile
 }
 
-// Profile returns the iterators with what they have done, if the plan was made with Options.Profile.
+// Profile returns the iterators with their measurements, if the plan was made with Options.Profile.
 func (p *Plan) Profile() Profile { return profile(p.root) }
 
 // profile describes an iterator.

@@ -48,7 +48,7 @@ func newNaive(m *memory, o Options) *naive {
 	return n
 }
 
-// in reports whether a node's fields have one.
+// in reports whether a node's fields include one.
 func in(c *query.Common, field string) bool {
 	return c.Fields.All() || slices.ContainsFunc(c.Fields.List(), func(f *query.Field) bool { return f.Name == field })
 }
@@ -164,7 +164,7 @@ func (n *naive) nearest(q *query.KNN) (list []uint64) {
 	return list[:min(int(q.K), len(list))]
 }
 
-// positions returns where the words of a match stand.
+// positions returns the positions of the words of a match.
 func (n *naive) positions(id uint64, node query.Node) (list []int) {
 	switch q := node.(type) {
 	case *query.Token:
@@ -306,7 +306,7 @@ func (n *naive) score(id uint64, node query.Node) float64 {
 // vocabulary has words without stems, some with the same beginning.
 var vocabulary = []string{"aab", "aac", "aad", "aae", "aaf", "aag", "aah", "aai", "aaj", "aak", "bb", "bbc", "cc", "dd"}
 
-// build makes a random index: documents that come, change and go.
+// build makes a random index: documents are added, changed and removed.
 func build(t *rapid.T) *memory {
 	m := newMemory(strings.Fields("SCHEMA t TEXT u TEXT g TAG n NUMERIC SORTABLE INDEXMISSING v VECTOR FLAT 6 TYPE FLOAT32 DIM 1 DISTANCE_METRIC L2")...)
 	words := rapid.Map(rapid.SliceOfN(rapid.SampledFrom(vocabulary), 0, 8), func(w []string) string { return strings.Join(w, " ") })
@@ -398,7 +398,7 @@ func drawTree(t *rapid.T, m *memory, depth int) query.Node {
 	return &query.Intersect{Common: c, Children: children()}
 }
 
-// Plans find what a look at each document finds, with the same scores, in all ways in which they can be asked.
+// Plans find the same documents with the same scores as a check of each document, in all ways to run them.
 func TestPlansFindWhatDocumentsHave(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
 		m := build(t)

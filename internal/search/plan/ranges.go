@@ -10,8 +10,8 @@ import (
 	"github.com/atomredis/atomredis/internal/search/query"
 )
 
-// ranges is the documents with a number in one of some ranges, or with a place in a circle. They are collected when the first
-// is asked for.
+// ranges matches documents with a number in one of some ranges, or with a place in a circle. They are collected at
+// the first use.
 type ranges struct {
 	listed
 	numbers numbers.View
@@ -54,10 +54,11 @@ func (r *ranges) seek(to uint64) uint64 {
 	return r.listed.seek(to)
 }
 
-// canFilter reports whether it is quicker to look at the numbers of n documents than to collect all that are in the ranges.
+// canFilter reports whether checking the numbers of n documents is faster than collecting all documents in the
+// ranges.
 func (r *ranges) canFilter(n int) bool { return r.single && r.keep == nil && r.count > 4*n }
 
-// has reports whether a document has a number in a range. Only filters are asked.
+// has reports whether a document has a number in a range. It is only for filters.
 func (r *ranges) has(doc uint64) bool {
 	d := r.docs.Get(doc)
 	if d == nil {
@@ -80,10 +81,11 @@ func (b *builder) numeric(n *query.Numeric) iterator {
 	return b.ranges(r)
 }
 
-// rangeWeight is the weight of ranges and circles, whatever the query says of them alone.
+// rangeWeight is the weight of ranges and circles; weights in the query do not change it.
 const rangeWeight = 1
 
-// inOrder returns the matches of the query as a range of a field, in whose order they will be sorted; nil if they are none.
+// inOrder returns the matches of the query as a range of the field by which they will be sorted; nil if they are not
+// such a range.
 func (b *builder) inOrder(f *query.Field) *ranges {
 	if f == nil || f.Kind != query.NumericKind {
 		return nil
@@ -124,7 +126,7 @@ func (b *builder) addRange(r *ranges, tree *numbers.Tree, within numbers.Range) 
 	}
 }
 
-// ranges is what the two kinds of ranges have in common at the end.
+// ranges completes both kinds of ranges.
 func (b *builder) ranges(r *ranges) iterator {
 	if r.count == 0 {
 		return nil
@@ -133,10 +135,10 @@ func (b *builder) ranges(r *ranges) iterator {
 	return b.wrap(r)
 }
 
-// metres is how long the units of length are.
+// metres are the lengths of the units.
 var metres = map[string]float64{"m": 1, "km": 1000, "mi": 1609.34, "ft": 0.3048}
 
-// farthest is the greatest radius in metres for which the ranges of package geo are sure to have all places.
+// farthest is the largest radius in metres for which the ranges of package geo are complete.
 const farthest = 1_000_000
 
 // geo makes the iterator of a circle.
@@ -161,8 +163,8 @@ func (b *builder) geo(n *query.Geo) iterator {
 	return b.ranges(r)
 }
 
-// onMap reports whether a circle is far from the ends of the map. Beyond them, and where it has much of the earth, the ranges of
-// package geo may miss places.
+// onMap reports whether a circle is far from the edges of the map. Across an edge, and for very large circles, the
+// ranges of package geo may miss places.
 func onMap(c *geo.Shape) bool {
 	const degree = 111_000 // in metres, or a little less
 	up := c.Radius / degree

@@ -23,7 +23,7 @@ const (
 	Hamming
 )
 
-// scorers are their names, which are compared with their case.
+// scorers are the names of scorers, which are case-sensitive.
 var scorers = [...]string{"BM25STD", "BM25STD.TANH", "BM25STD.NORM", "BM25", "TFIDF", "TFIDF.DOCNORM", "DISMAX", "DOCSCORE", "HAMMING"}
 
 // ParseScorer returns the scorer of a name.
@@ -39,7 +39,7 @@ func ParseScorer(name string) (s Scorer, ok bool) {
 // String returns the name.
 func (s Scorer) String() string { return scorers[s] }
 
-// The constants of BM25. Redis has them with the precision of 32 bits, which shows in the eighth digit.
+// The constants of BM25. Redis stores them in 32 bits, which shows in the eighth digit.
 const (
 	k1, k1More   = float64(float32(1.2)), float64(float32(1.2) + 1)
 	bStd, bPlain = 0.75, 0.5
@@ -53,8 +53,8 @@ type scorer struct {
 	average float64 // length of a document
 
 	doc    *docs.Doc
-	length float64 // k1 times what the length of the document does in BM25STD
-	plain  float64 // the same in BM25, where only the average counts
+	length float64 // k1 times the length factor of the document in BM25STD
+	plain  float64 // the same for BM25, which uses only the average
 	apart  distances
 }
 
@@ -113,9 +113,9 @@ func (s *scorer) score(root iterator, d *docs.Doc, x *Explanation) float64 {
 	return own * sum
 }
 
-// measure sets what BM25STD needs of a document's length.
+// measure sets the length factor of a document for BM25STD.
 func (s *scorer) measure(d *docs.Doc) {
-	relative := 1.0 // the document is as long as the average if no document has text
+	relative := 1.0 // the average length, if no document has text
 	if s.average > 0 {
 		relative = float64(d.Len) / s.average
 	}
@@ -162,7 +162,7 @@ func (s *scorer) hamming(x *Explanation) float64 {
 	return score
 }
 
-// node returns what an iterator's match adds to the score of the document.
+// node returns the contribution of an iterator's match to the score of the document.
 func (s *scorer) node(it iterator, x *Explanation) float64 {
 	switch it := it.(type) {
 	case *timed:
@@ -248,7 +248,7 @@ func (s *scorer) std(name string, weight, idf, f float64, x *Explanation) float6
 	return score
 }
 
-// every returns the score of a document among all documents.
+// every returns the score of a match of all documents.
 func (s *scorer) every(weight float64, x *Explanation) float64 {
 	switch s.Scorer {
 	case BM25STD, BM25STDTanh, BM25STDNorm:
@@ -301,21 +301,23 @@ func (s *scorer) group(weight, sum float64, x *Explanation) float64 {
 	return weight * sum
 }
 
-// bounded reports whether most and words are of use: the score is at most that of its words, since no document's own is above 1.
+// bounded reports whether most and words bound the score: it is at most that of the document's words, because a
+// document's own score is at most 1.
 func (s *scorer) bounded() bool { return s.Scorer == BM25STD || s.Scorer == BM25STDTanh }
 
-// most returns a score that no document exceeds whose words are as frequent as at the present match. It needs no document.
+// most returns an upper bound of the score for the word frequencies of the present match, without reading the
+// document.
 func (s *scorer) most(root iterator) float64 {
-	return s.stretch(s.bound(root) * (1 + 1e-12)) // more than roundings make of it
+	return s.stretch(s.bound(root) * (1 + 1e-12)) // more than rounding can add
 }
 
-// words returns the score of a document as if its own were the highest, which takes a look at nothing but its length.
+// words returns the score of a document as if its own score were the highest; it reads only the document's length.
 func (s *scorer) words(root iterator, d *docs.Doc) float64 {
 	s.measure(d)
 	return s.stretch(s.node(root, nil))
 }
 
-// stretch is what BM25STD.TANH does to a score of BM25STD.
+// stretch converts a score of BM25STD to one of BM25STD.TANH.
 func (s *scorer) stretch(score float64) float64 {
 	if s.Scorer == BM25STDTanh {
 		return math.Tanh(score / float64(s.factor))
@@ -323,7 +325,7 @@ func (s *scorer) stretch(score float64) float64 {
 	return score
 }
 
-// bound is most for BM25STD: the score of a document whose length is nothing.
+// bound is most for BM25STD: the score of a document of length 0.
 func (s *scorer) bound(it iterator) float64 {
 	const shortest = k1 * (1 - bStd)
 	sum := 0.0

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// set is the numbers of documents, as a list or as bits, whichever is smaller. It is read in ascending order.
+// set is a set of document numbers, as a list or as bits, whichever is smaller. It is read in ascending order.
 type set struct {
 	list []uint64
 	bits []uint64
@@ -24,7 +24,7 @@ func newSet(n int, last uint64) set {
 // setSize returns how many bytes such a set takes.
 func setSize(n int, last uint64) int { return 8 * min(n, int(last/64)+1) }
 
-// add adds a number, in any order. Numbers above last are left out.
+// add adds a number, in any order. Numbers above last are ignored.
 func (s *set) add(doc uint64) {
 	if s.bits == nil {
 		s.list = append(s.list, doc)
@@ -33,7 +33,7 @@ func (s *set) add(doc uint64) {
 	}
 }
 
-// done is called when all numbers have been added.
+// done must be called when all numbers have been added.
 func (s *set) done() {
 	if s.bits == nil {
 		if !slices.IsSorted(s.list) {
@@ -61,7 +61,7 @@ func (s *set) has(doc uint64) bool {
 	return i < uint64(len(s.bits)) && s.bits[i]>>(doc%64)&1 != 0
 }
 
-// next returns the first number from doc on, or end. It is called with ascending numbers.
+// next returns the first number from doc on, or end. It must be called with ascending numbers.
 func (s *set) next(doc uint64) uint64 {
 	if s.bits == nil {
 		if s.at = ahead(len(s.list), s.at, func(i int) bool { return s.list[i] < doc }); s.at == len(s.list) {

@@ -6,7 +6,7 @@ import (
 	"github.com/atomredis/atomredis/engine/search/postings"
 )
 
-// source is where the term of an iterator comes from.
+// source is the origin of an iterator's term.
 type source uint8
 
 const (
@@ -39,8 +39,8 @@ func newTerm(name string, list *postings.List, from source, weight float64, n in
 	return t
 }
 
-// idf returns how rare a term is that some of n documents have, for BM25STD. Redis computes the argument of the logarithm with 32
-// bits, which shows in the eighth digit.
+// idf returns the inverse document frequency for BM25STD of a term in some of n documents. Redis computes the
+// argument of the logarithm in 32 bits, which shows in the eighth digit.
 func idf(n, some int) float64 {
 	return math.Log(float64(1 + (float32(n-some)+0.5)/(float32(some)+0.5)))
 }

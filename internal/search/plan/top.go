@@ -11,7 +11,7 @@ import (
 	"github.com/atomredis/atomredis/engine/search/numbers"
 )
 
-// Hit is a match that was selected.
+// Hit is a selected match.
 type Hit struct {
 	ID    uint64
 	Doc   *docs.Doc
@@ -19,14 +19,14 @@ type Hit struct {
 	Key   docs.Value // of TopBy
 }
 
-// Total returns how many matches there are, after one of Top, TopBy, First and Count. When the query was stopped it is how many
-// were found.
+// Total returns the number of matches after one of Top, TopBy, First and Count. For a stopped query it is the number
+// found so far.
 func (p *Plan) Total() int { return p.total }
 
-// alive reports whether all numbers that were given are those of living documents that count, so that no match has to be asked.
+// alive reports whether all document numbers belong to living, visible documents, so that matches need no check.
 func (p *Plan) alive() bool { return uint64(p.docs.Len()) == p.docs.Last() && p.options.Hidden == nil }
 
-// Count goes through all matches and returns how many there are.
+// Count visits all matches and returns their number.
 func (p *Plan) Count() int {
 	if n, ok := p.known(); ok {
 		p.total = n
@@ -36,7 +36,7 @@ func (p *Plan) Count() int {
 	return p.total
 }
 
-// known returns how many matches there are, if that needs no look at them.
+// known returns the number of matches, if it is known without visiting them.
 func (p *Plan) known() (n int, ok bool) {
 	if p.options.Hidden != nil {
 		return 0, false
@@ -54,7 +54,7 @@ func (p *Plan) known() (n int, ok bool) {
 	return 0, false
 }
 
-// First returns the first k matches in the order in which documents were indexed, and counts all.
+// First returns the first k matches in the order in which documents were indexed, and counts all matches.
 func (p *Plan) First(k int) (hits []Hit) {
 	known, ok := p.known()
 	p.each(ok && k == 0, func(id uint64) bool {
@@ -97,7 +97,7 @@ func (p *Plan) Top(k int) []Hit {
 	bounded := p.scorer.bounded()
 	p.each(false, func(id uint64) bool {
 		if bounded && top.full() && p.scorer.most(p.root) <= top.items[0].Score {
-			return true // equal scores of later documents come behind
+			return true // later documents with equal scores come after
 		}
 		d := p.docs.Get(id)
 		if bounded && top.full() && p.scorer.words(p.root, d) <= top.items[0].Score {
@@ -118,9 +118,9 @@ func (p *Plan) Top(k int) []Hit {
 	return hits
 }
 
-// Order is by what TopBy orders.
+// Order is the order of TopBy.
 type Order struct {
-	// Key returns what the present match of a plan is ordered by.
+	// Key returns the sort value of a plan's present match.
 	Key  func(p *Plan) docs.Value
 	Desc bool
 }
@@ -133,7 +133,7 @@ func (o *Order) before(a, b *Hit) bool {
 	return a.ID < b.ID != o.Desc
 }
 
-// Compare compares what two hits are ordered by. Those without a value come last in both directions.
+// Compare compares the sort values of two hits. Hits without a value come last in both directions.
 func (o *Order) Compare(a, b *docs.Value) int {
 	switch c := compare(a, b); {
 	case a.Kind == b.Kind && a.Kind == docs.None:
@@ -149,7 +149,7 @@ func (o *Order) Compare(a, b *docs.Value) int {
 	}
 }
 
-// compare compares two values. A text is compared with a number as the number that it is, if it is one.
+// compare compares two values. A text that is a number is compared with numbers as one.
 func compare(a, b *docs.Value) int {
 	switch {
 	case a.Kind == docs.Number && b.Kind == docs.Number:
@@ -187,8 +187,7 @@ func (p *Plan) TopBy(k int, o Order) []Hit {
 	return top.sorted()
 }
 
-// walk is TopBy where the matches are a range of the numbers that they are ordered by: it goes through the numbers in their
-// order and stops after k.
+// walk is TopBy for matches that are a range of their sort field: it visits the numbers in order and stops after k.
 func (p *Plan) walk(k int, o Order) (hits []Hit, ok bool) {
 	total, known := p.known()
 	if p.sorted == nil || !known {
@@ -209,14 +208,14 @@ func (p *Plan) walk(k int, o Order) (hits []Hit, ok bool) {
 		p.sorted.numbers.Ascend(p.sorted.within[0], take)
 	}
 	if len(hits) < min(k, total) && !p.Stopped() {
-		return nil, false // those without a number are missing
+		return nil, false // documents without a number are missing
 	}
 	p.total, p.id = total, end
 	return hits, true
 }
 
-// Visit goes to some hits, which do gets with the plan standing at them, so that Score, Explain, Distance and Matched tell of
-// them. It goes in the order in which they were indexed, also when the query was stopped.
+// Visit moves the plan to each hit and calls do, so that Score, Explain, Distance and Matched describe it. It visits
+// hits in the order in which they were indexed, even if the query was stopped.
 func (p *Plan) Visit(hits []Hit, do func(h *Hit)) {
 	order := make([]*Hit, len(hits))
 	for i := range hits {

@@ -15,7 +15,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
-// request is an FT.SEARCH as the commands will read it.
+// request is a parsed FT.SEARCH.
 type request struct {
 	o         query.Options
 	e         query.Expansion
@@ -36,7 +36,7 @@ type request struct {
 	returns   []string
 }
 
-// parse reads what stands behind the query. It reports false if that is more than these tests know.
+// parse reads the options after the query. It returns false for options that these tests do not support.
 func (m *memory) parse(words []string) (r request, ok bool) {
 	r = request{n: 10, plan: Options{Slop: -1}}
 	r.o = query.Options{Dialect: 1, Schema: m, Stopwords: m.stopwords, Slop: -1, Language: m.language}
@@ -211,7 +211,7 @@ func (m *memory) tree(q string, r request) (query.Node, error) {
 	return n, nil
 }
 
-// value returns what a document is sorted by.
+// value returns the sort value of a document.
 func (m *memory) value(d *docs.Doc, field string) docs.Value {
 	a := m.named(field)
 	if a == nil {
@@ -246,7 +246,7 @@ func (x Explanation) reply() transcript.Value {
 
 func bulk(s string) transcript.Value { return transcript.Value{Kind: transcript.Bulk, Text: s} }
 
-// distances reports whether RETURN asks for nothing but distances, which are the only contents that are a plan's.
+// distances reports whether RETURN names only distances, the only contents that a plan has.
 func (r *request) distances(yields []string) bool {
 	return len(r.returns) > 0 && !slices.ContainsFunc(r.returns, func(name string) bool { return !slices.Contains(yields, name) })
 }
@@ -324,7 +324,7 @@ func (m *memory) search(q string, r request) (transcript.Value, error) {
 	return reply, nil
 }
 
-// replayed is what came of the steps of a file.
+// replayed counts the outcomes of the steps of a file.
 type replayed struct{ equal, refused, left int }
 
 // replay replays a file of transcripts as far as plans determine the replies.
@@ -419,7 +419,7 @@ func replay(t *testing.T, file string) (count replayed) {
 				}
 				t.Errorf("%sgot error %v", message, err)
 			default:
-				if !r.noContent && !slices.ContainsFunc(got.Elems, transcript.Value.IsAggregate) { // the contents are not a plan's
+				if !r.noContent && !slices.ContainsFunc(got.Elems, transcript.Value.IsAggregate) { // plans have no contents
 					want.Elems = slices.DeleteFunc(slices.Clone(want.Elems), func(p transcript.Pattern) bool { return p.Order == transcript.Pairs })
 				}
 				if r.o.Dialect == 4 {
@@ -438,8 +438,9 @@ func replay(t *testing.T, file string) (count replayed) {
 // different are queries that package query refuses because INDEXEMPTY is missing; see its own test of transcripts.
 var different = []string{"@tags:{''}", "@b:{''}", "@d:{''}"}
 
-// Every FT.SEARCH of the transcripts has the documents, the scores and the explanations of the recorded server, as far as a plan
-// determines them. What is left are errors of options, which the commands check, HIGHLIGHT, and four queries for empty tags.
+// Every FT.SEARCH of the transcripts has the documents, scores and explanations of the recorded server, as far as a
+// plan determines them. The exceptions are errors of options, which the commands check, HIGHLIGHT, and four queries
+// for empty tags.
 func TestTranscripts(t *testing.T) {
 	for file, want := range map[string]replayed{
 		"search_scores":            {equal: 83, left: 6},

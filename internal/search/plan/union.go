@@ -6,10 +6,11 @@ import "slices"
 type union struct {
 	cursor
 	children []iterator
-	docs     []uint64 // where each child stands
-	// heap has the indexes of the children, the one with the lowest document and then the lowest index first. Few children have none.
+	docs     []uint64 // present match of each child
+	// heap has the indexes of the children, the one with the lowest document and then the lowest index first. It is
+	// nil for few children.
 	heap   []int
-	first  bool // only the first child that matches counts for the score: expansions of a pattern
+	first  bool // only the first matching child scores, for expansions of a pattern
 	weight float64
 	kind   string // for PROFILE
 	size   int
@@ -34,7 +35,7 @@ func newUnion(children []iterator, weight float64, kind string, first bool) *uni
 	return u
 }
 
-// start stands in front of the first match, as the children do.
+// start puts the union before the first match, as its children are.
 func (u *union) start() {
 	u.at, u.hitsOf = 0, 0
 	clear(u.docs)
@@ -75,7 +76,7 @@ func (u *union) seek(to uint64) uint64 {
 	return u.at
 }
 
-// before reports whether a child stands before another one in the heap.
+// before reports whether a child comes before another one in the heap.
 func (u *union) before(a, b int) bool {
 	return u.docs[a] < u.docs[b] || u.docs[a] == u.docs[b] && a < b
 }
@@ -125,7 +126,7 @@ func (u *union) matching() []int {
 	return u.hits
 }
 
-// collect adds the children below a place of the heap that stand at the present document.
+// collect adds the children below a place of the heap that match the present document.
 func (u *union) collect(at int) {
 	if at >= len(u.heap) || u.docs[u.heap[at]] != u.at {
 		return

@@ -11,12 +11,12 @@ import (
 	"github.com/atomredis/atomredis/internal/search/query"
 )
 
-// nearest is documents with their distances from a vector, ascending by their numbers.
+// nearest has documents with their distances from a vector, ascending by number.
 type nearest struct {
 	cursor
 	near  []Near
 	i     int
-	yield string // the name of the distance; "" if nobody asked for it
+	yield string // the name of the distance; "" if not requested
 }
 
 func (n *nearest) seek(to uint64) uint64 {
@@ -32,12 +32,12 @@ func (n *nearest) seek(to uint64) uint64 {
 func (n *nearest) estimate() int { return len(n.near) }
 func (n *nearest) rewind()       { n.at, n.i = 0, 0 }
 
-// knn is the nearest documents. Its filter has matched them, and scores them.
+// knn matches the nearest documents. Its filter has selected them, and scores them.
 type knn struct {
 	nearest
 	filter iterator // nil without one
 	mode   string   // how they were found, for PROFILE
-	most   int      // how many the query asks for
+	most   int      // number of documents that the query requests
 }
 
 // matches moves the filter to the present document.
@@ -62,13 +62,13 @@ func badVector(format string, args ...any) error {
 	return &query.Error{Code: query.BadArguments, Text: "Error parsing vector similarity parameters: " + fmt.Sprintf(format, args...)}
 }
 
-// policy is what a query says about searching among the documents of a filter.
+// policy has a query's options for searching among the documents of a filter.
 type policy struct {
 	mode  string // "" leaves the choice to the plan
 	batch bool
 }
 
-// policy takes the options out that concern the filter, and returns those for the index.
+// policy separates the options for the filter from those for the index.
 func (b *builder) policy(options []query.Option, filtered bool) (p policy, rest []query.Option, err error) {
 	for _, o := range options {
 		name := strings.ToUpper(o.Name)
@@ -90,7 +90,7 @@ func (b *builder) policy(options []query.Option, filtered bool) (p policy, rest 
 				return p, nil, badVector("Invalid value was given")
 			}
 			p.batch = true
-		case "SHARD_K_RATIO": // every shard has all it needs
+		case "SHARD_K_RATIO": // no effect: every shard returns all that the query needs
 		default:
 			rest = append(rest, o)
 		}
@@ -111,7 +111,7 @@ func option(options []query.Option, name string) string {
 	return ""
 }
 
-// yields refuses the name of a distance that is a field of the index.
+// yields returns an error if the name of a distance is a field of the index.
 func (b *builder) yields(name string) error {
 	if name == "" {
 		return nil
@@ -123,7 +123,8 @@ func (b *builder) yields(name string) error {
 	return nil
 }
 
-// knn finds the nearest documents of a query. All of it is done while the plan is made, since only then the index is locked.
+// knn finds the nearest documents of a query. It does so while the plan is made, because only then the index is
+// locked.
 func (b *builder) knn(n *query.KNN) (iterator, error) {
 	if err := b.yields(n.Yield); err != nil {
 		return nil, err
@@ -157,7 +158,7 @@ func (b *builder) knn(n *query.KNN) (iterator, error) {
 		b.works(vectors.Effort(count, options))
 		k.near = vectors.Nearest(n.Vector, count, options, nil, false, b.plan.watch.tick)
 		if slices.ContainsFunc(k.near, func(n Near) bool { return !b.plan.counts(n.Doc) }) {
-			// A document has been changing: it takes the places of two, of which one is dead. Or some are hidden.
+			// A document was changing, so that it counts twice, with one dead entry. Or some are hidden.
 			k.near = vectors.Nearest(n.Vector, count, options, b.plan.counts, false, b.plan.watch.tick)
 		}
 	} else {
@@ -179,8 +180,8 @@ func (b *builder) knn(n *query.KNN) (iterator, error) {
 	return b.wrap(k), nil
 }
 
-// Nearest returns the distances of the nearest documents that the query has found, ascending, and how many it asks for; none
-// if it asks for no nearest ones.
+// Nearest returns the distances of the nearest documents of a KNN query, ascending, and the requested number; for
+// other queries it returns none.
 func (p *Plan) Nearest() (distances []float64, most int) {
 	k := nearestOf(p.root)
 	if k == nil {
@@ -193,7 +194,8 @@ func (p *Plan) Nearest() (distances []float64, most int) {
 	return distances, k.most
 }
 
-// KeepNearest leaves only the n nearest documents: others are nearer. It comes before the plan runs.
+// KeepNearest keeps only the n nearest documents, because other shards have nearer ones. It must be called before
+// the plan runs.
 func (p *Plan) KeepNearest(n int) {
 	k := nearestOf(p.root)
 	if k == nil || n >= len(k.near) {
@@ -223,9 +225,9 @@ func nearestOf(it iterator) *knn {
 	return nil
 }
 
-// choose returns how to search the nearest of total vectors among some of them. A search in the graph visits about ef documents
-// for each of which it also meets those that the filter does not allow, with all their neighbours; a search without it
-// computes one distance for each that is allowed.
+// choose returns how to search the nearest vectors among allowed of total vectors. A search in the graph visits
+// about ef allowed documents; for each it also meets forbidden ones, with all their neighbours. A search without the
+// graph computes one distance for each allowed vector.
 func choose(allowed, total, k int, options []query.Option) string {
 	const neighbours = 16
 	ef, _ := strconv.Atoi(option(options, "EF_RUNTIME"))

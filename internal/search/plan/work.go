@@ -2,11 +2,11 @@ package plan
 
 import "slices"
 
-// Estimate returns about how many matches there are, and seldom fewer than there are.
+// Estimate estimates the number of matches; it is rarely too low.
 func (p *Plan) Estimate() int { return min(p.root.estimate(), p.docs.Len()) }
 
-// Work returns about how many documents are looked at to go through all matches. That is 0 if the first k matches in the order of
-// Options.SortBy are found without a look at the others.
+// Work estimates how many documents must be visited for all matches. It is 0 if the first matches in the order of
+// Options.SortBy are found without visiting the others.
 func (p *Plan) Work() int {
 	if _, known := p.known(); known && p.sorted != nil {
 		return 0
@@ -22,7 +22,7 @@ func (p *Plan) CountWork() int {
 	return p.Work()
 }
 
-// work returns about how many documents an iterator and those below it look at.
+// work estimates how many documents an iterator and those below it visit.
 func work(it iterator) (n int) {
 	switch it := bare(it).(type) {
 	case *union:
@@ -34,7 +34,7 @@ func work(it iterator) (n int) {
 		least := it.estimate()
 		for _, c := range it.children {
 			if r, ok := bare(c).(*ranges); ok && !slices.Contains(it.filters, r) {
-				n += work(r) // which are collected first
+				n += work(r) // the ranges are collected first
 			} else {
 				n += min(work(c), least)
 			}
@@ -56,7 +56,7 @@ func work(it iterator) (n int) {
 	return n + it.estimate()
 }
 
-// placeWork is how many documents take as long as to find out whether a place is in a circle.
+// placeWork is the number of documents that take as long as checking whether a place is in a circle.
 const placeWork = 2
 
 // width returns how many iterators there are.

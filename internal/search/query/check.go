@@ -1,6 +1,7 @@
 package query
 
-// check refuses a tree that no document could match, or that asks a field for what it does not have.
+// check returns an error for a tree that no document can match, or that uses a field in a way that its kind does not
+// support.
 func check(n Node, o Options) error {
 	switch n := n.(type) {
 	case *Numeric:
@@ -32,10 +33,10 @@ func check(n Node, o Options) error {
 	return children(n, func(child Node) error { return check(child, o) })
 }
 
-// emptyText is the error for an empty text where empty texts are not indexed.
+// emptyText is the error for an empty text in a field that does not index empty texts.
 var emptyText = errorf(Syntax, "Use `INDEXEMPTY` in field creation in order to index and query for empty strings")
 
-// checkOrder refuses SLOP and INORDER where one of the fields has no order.
+// checkOrder returns an error for SLOP and INORDER if one of the fields has no order.
 func checkOrder(c *Common, o Options) error {
 	if o.Slop < 0 && !o.InOrder && c.Slop < 0 && !c.ordered {
 		return nil
@@ -48,7 +49,7 @@ func checkOrder(c *Common, o Options) error {
 	return nil
 }
 
-// checkGeo refuses a circle that is not on the earth.
+// checkGeo returns an error for a circle that is not on the earth.
 func checkGeo(n *Geo) error {
 	switch n.Unit {
 	case "m", "km", "mi", "ft":

@@ -2,7 +2,7 @@ package query
 
 import "fmt"
 
-// Error is why a query is refused. Its text is what a client gets.
+// Error is the error of a refused query. Clients get its text.
 type Error struct {
 	Code Code
 	Text string
@@ -11,7 +11,7 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return e.Text }
 
-// Code is the kind of an error. Releases from 8.8 on write its name in front of the text.
+// Code is the kind of an error. Releases from 8.8 on write its name before the text.
 type Code string
 
 // The codes that queries have.

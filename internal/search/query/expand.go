@@ -7,7 +7,7 @@ import (
 	"github.com/atomredis/atomredis/internal/search/text"
 )
 
-// Expander names what is added to words. They are those of EXPANDER; other names add nothing.
+// Expander is a name in EXPANDER; it says what is added to words. Unknown names add nothing.
 type Expander string
 
 // The expanders.
@@ -18,7 +18,7 @@ const (
 	PhoneticExpander Expander = "PHONETIC"
 )
 
-// Expansion is what Expand works with.
+// Expansion has the options of Expand.
 type Expansion struct {
 	Expander Expander // "" is DefaultExpander
 	Schema   Schema
@@ -26,8 +26,8 @@ type Expansion struct {
 	Synonyms *text.Synonyms
 }
 
-// Expand replaces each word of a tree by a Union of the word, its groups of synonyms, its sound and its stem, as far as its fields have
-// them. A word to which nothing is added stays. A tree is expanded once.
+// Expand replaces each word of a tree by a Union of the word, its groups of synonyms, its phonetic code and its
+// stem, as far as its fields have them. A word without additions stays. A tree must be expanded only once.
 func (e *Expansion) Expand(n Node) (Node, error) {
 	if n.Of().Verbatim || e.unstemmed(n) {
 		return n, nil
@@ -51,7 +51,7 @@ func (e *Expansion) Expand(n Node) (Node, error) {
 	return n, nil // phrases and tags have no expansion, and neither have patterns
 }
 
-// in expands what stands at a place of the tree.
+// in expands the node at a place of the tree.
 func (e *Expansion) in(place *Node) (err error) {
 	*place, err = e.Expand(*place)
 	return err
@@ -67,7 +67,7 @@ func (e *Expansion) all(list []Node) error {
 	return nil
 }
 
-// unstemmed reports whether a node is limited to fields that have no stems: such a node is not expanded at all.
+// unstemmed reports whether a node is limited to fields without stems: such a node is not expanded at all.
 func (e *Expansion) unstemmed(n Node) bool {
 	fields := n.Of().Fields
 	return !fields.All() && !fields.with(e.Schema, func(f *Field) bool { return !f.NoStem })

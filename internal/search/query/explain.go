@@ -39,7 +39,7 @@ func (e *explainer) block(begin string, list []Node, depth int) {
 	e.write("}")
 }
 
-// node writes a node with its fields in front and its attributes behind.
+// node writes a node, with its fields before and its attributes after it.
 func (e *explainer) node(n Node, depth int) {
 	e.indent(depth)
 	c := n.Of()
@@ -135,7 +135,7 @@ func (e *explainer) affix(n *Affix) {
 	}
 }
 
-// vector writes what both kinds of vector searches have.
+// vector writes the common part of both kinds of vector searches.
 func (e *explainer) vector(f *Field, options []Option, yield string) {
 	e.write("in vector index associated with field @", f.Name)
 	for _, o := range options {
@@ -147,7 +147,7 @@ func (e *explainer) vector(f *Field, options []Option, yield string) {
 	e.write("}")
 }
 
-// attributes writes those that are not the default.
+// attributes writes the attributes that differ from the defaults.
 func (e *explainer) attributes(c *Common) {
 	if c.Weight == 1 && c.Slop == -1 && !c.InOrder {
 		return
@@ -173,7 +173,7 @@ func less(exclusive bool) string {
 	return " <= "
 }
 
-// long writes a number with six digits behind the point.
+// long writes a number with six decimals.
 func long(f float64) string {
 	if math.IsInf(f, 0) {
 		return strings.ToLower(strings.TrimPrefix(strconv.FormatFloat(f, 'g', -1, 64), "+"))

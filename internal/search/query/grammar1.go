@@ -2,7 +2,7 @@ package query
 
 import "strings"
 
-// How tightly tokens bind in dialect 1. Words one behind the other are one operand there.
+// How tightly tokens bind in dialect 1, where consecutive words are one operand.
 const (
 	tilde1 = iota + 1
 	quote1
@@ -19,7 +19,7 @@ const (
 	arrow1
 )
 
-// binds1 returns how tightly a token binds that begins an operand, 0 if none begins with it.
+// binds1 returns how tightly the next token binds as the beginning of an operand, 0 if it cannot begin one.
 func (p *parser) binds1() int {
 	switch p.tok.kind {
 	case tildeToken:
@@ -144,7 +144,7 @@ func (p *parser) operand1() Node {
 	return nil
 }
 
-// words1 reads words up to a stop-word. A number may stand in the second place only.
+// words1 reads words up to a stop-word. A number is allowed only in the second place.
 func (p *parser) words1() Node {
 	list := []Node{p.textNode(p.advance())}
 	for p.tok.kind == termToken || p.tok.kind == numberToken && len(list) == 1 {
@@ -156,7 +156,8 @@ func (p *parser) words1() Node {
 	return &Intersect{common(), list}
 }
 
-// quoted1 reads a phrase. A stop-word may stand behind two words. A phrase of one word is the word, without its stems.
+// quoted1 reads a phrase. A stop-word is allowed after two words. A phrase of one word is the word, without its
+// stems.
 func (p *parser) quoted1() Node {
 	p.advance()
 	n := node[Phrase]()
@@ -179,7 +180,7 @@ func (p *parser) quoted1() Node {
 	return n
 }
 
-// modifier1 reads a field and what is looked for in it. Unknown fields and fields of other kinds match nothing.
+// modifier1 reads a field and its condition. Unknown fields and fields of other kinds match nothing.
 func (p *parser) modifier1() Node {
 	name := unescape(p.advance().text)
 	names := []string{name}
@@ -244,7 +245,7 @@ func (p *parser) tag1(f *Field) Node {
 	}
 }
 
-// tagWords1 reads a tag of one or more words. Stop-words behind the second one are left out.
+// tagWords1 reads a tag of one or more words. Stop-words after the second word are skipped.
 func (p *parser) tagWords1() Node {
 	list := []Node{p.tokenNode(p.advance(), true)}
 	for {
@@ -259,7 +260,7 @@ func (p *parser) tagWords1() Node {
 	}
 }
 
-// number1 reads a number with signs and, for an exclusive end, parentheses in front.
+// number1 reads a number after signs and, for an exclusive end, parentheses.
 func (p *parser) number1() (b bound) {
 	sign := 1.0
 	for {

@@ -20,10 +20,10 @@ const (
 	and2  // two operands side by side
 	arrow2
 	colon2
-	number2 // and all tokens behind it in the grammar; they are never compared with each other
+	number2 // and all later tokens of the grammar; they are never compared with each other
 )
 
-// binds2 returns how tightly a token binds that begins an operand, 0 if none begins with it.
+// binds2 returns how tightly the next token binds as the beginning of an operand, 0 if it cannot begin one.
 func (p *parser) binds2(in scope) int {
 	switch p.operandToken(in) {
 	case ismissingToken:
@@ -49,16 +49,16 @@ func (p *parser) binds2(in scope) int {
 	return 0
 }
 
-// ending is how an expression ended.
+// ending says how an expression ended.
 type ending uint8
 
 const (
 	plainEnd ending = iota
-	starEnd         // it was a star, to which nothing can be added
+	starEnd         // it was a star, which nothing may follow
 	arrowEnd        // an arrow that belongs to the whole query has been read
 )
 
-// operandToken returns the kind of the next token at the beginning of an operand. In front of text, ismissing is a word.
+// operandToken returns the kind of the next token at the beginning of an operand. Before text, ismissing is a word.
 func (p *parser) operandToken(in scope) kind {
 	if p.tok.kind == ismissingToken && (in == textOnly || (in == textFirst || in == textParens) && !p.lex.fieldInParens()) {
 		return termToken
@@ -81,15 +81,15 @@ func (p *parser) query2() Node {
 	return e.Node
 }
 
-// scope is what an expression may have.
+// scope says which parts an expression may have.
 type scope uint8
 
 const (
 	anything   scope = iota
-	textOnly         // text behind a field
-	textFirst        // text ends in front of what is no text
-	textParens       // parentheses inside of textFirst
-	textUnion        // text may be an OR of its own
+	textOnly         // text after a field
+	textFirst        // ends before anything that is no text
+	textParens       // parentheses inside textFirst
+	textUnion        // text may form its own OR
 )
 
 // operands returns the scope of the operands of a sign or of two operands side by side.
@@ -111,7 +111,7 @@ func (s scope) parens() scope {
 // expression is a part of a query.
 type expression struct {
 	Node
-	text bool // has text only, and no fields
+	text bool // only text, without fields
 	end  ending
 }
 
@@ -144,10 +144,11 @@ func (p *parser) expr2(around int, in scope, first bool) expression {
 			switch {
 			case in == textOnly || !union:
 			case left.text:
-				// From the second | on, an OR of text goes only as far as there is text: a|b|c @n:[1 2] is (a|b|c) AND @n:[1 2].
+				// From the second | on, an OR of text continues only as long as there is text: a|b|c @n:[1 2] is
+				// (a|b|c) AND @n:[1 2].
 				next = textFirst
 			default:
-				// An OR of other things takes up text as an OR of its own: @n:[1 2]|@n:[3 4]|a|b|c.
+				// Within an OR of other parts, text forms its own OR: @n:[1 2]|@n:[3 4]|a|b|c.
 				next = textUnion
 			}
 			right := p.nested2(2, or2, next)
@@ -165,7 +166,7 @@ func (p *parser) expr2(around int, in scope, first bool) expression {
 	}
 }
 
-// nested2 reads an expression inside a rule that has some symbols open.
+// nested2 reads an expression inside a rule with some open symbols.
 func (p *parser) nested2(symbols, around int, in scope) expression {
 	p.open(symbols)
 	e := p.expr2(around, in, false)
@@ -201,7 +202,7 @@ func union2(b, c Node) Node {
 	return &Union{common(), []Node{b, c}}
 }
 
-// either returns the side of an operator that has words.
+// either returns the side of an operator that is not nil.
 func either(b, c Node) Node {
 	if b == nil {
 		return c
@@ -239,7 +240,7 @@ func (p *parser) operand2(in scope, first bool) expression {
 	case quoteToken:
 		p.advance()
 		if p.accept(attributeToken) {
-			p.fail() // "$name" is a quoted text, so the closing quote is not there
+			p.fail() // "$name" is a quoted text, so its closing quote is missing
 		}
 	case termToken, asToken, numberToken, sizeToken, attributeToken:
 		return textExpression(p.word2())
@@ -265,7 +266,7 @@ func negated2(sign kind, child Node) Node {
 	return negated(sign, child)
 }
 
-// negated makes the node of a sign. A sign without words is nothing.
+// negated makes the node of a sign, nil without a child.
 func negated(sign kind, child Node) Node {
 	switch {
 	case child == nil:
@@ -276,7 +277,7 @@ func negated(sign kind, child Node) Node {
 	return &Optional{common(), child}
 }
 
-// word2 reads one word, number or parameter. Stop-words are nothing.
+// word2 reads one word, number or parameter. It returns nil for stop-words.
 func (p *parser) word2() Node {
 	t := p.advance()
 	if t.kind != numberToken && t.kind != sizeToken && t.kind != attributeToken && p.Stopwords.HasString(t.text) {
@@ -285,7 +286,7 @@ func (p *parser) word2() Node {
 	return p.textNode(t)
 }
 
-// exact makes the phrase of a quoted text. It is cut like a document, except that $ does not separate.
+// exact makes the phrase of a quoted text. It is split like a document, except that $ does not separate.
 func (p *parser) exact(s string) Node {
 	n := node[Phrase]()
 	n.Verbatim = true
@@ -305,7 +306,7 @@ func (p *parser) exact(s string) Node {
 // separates reports whether a byte ends a word of a quoted text.
 func separates(c byte) bool { return c != '$' && text.IsSeparator(c) }
 
-// modifier2 reads a field and what is looked for in it.
+// modifier2 reads a field and its condition.
 func (p *parser) modifier2() Node {
 	t := p.advance()
 	f := p.lookup(&t)
@@ -345,7 +346,7 @@ func (p *parser) modifier2() Node {
 	return nil
 }
 
-// lookup returns the field of a token, whose text becomes its name.
+// lookup returns the field of a token, and sets the token's text to the field's name.
 func (p *parser) lookup(t *token) *Field {
 	t.text = unescape(t.text)
 	f, ok := p.Schema.Field(t.text)
@@ -460,7 +461,7 @@ func (p *parser) mustNumber() bound {
 	return b
 }
 
-// set has a number set to a bound, now or when its parameter is known.
+// set sets a number to a bound, now or when its parameter is known.
 func (c *Common) set(to *float64, b bound, k paramKind) {
 	if !b.isParam {
 		*to = b.num
@@ -469,7 +470,7 @@ func (c *Common) set(to *float64, b bound, k paramKind) {
 	c.params = append(c.params, param{name: b.param, kind: k, sign: b.sign, num: to})
 }
 
-// comparison reads the operator and the number behind a field.
+// comparison reads the operator and the number after a field.
 func (p *parser) comparison(f *Field, t token) Node {
 	n := node[Numeric]()
 	n.Field = f
@@ -491,7 +492,7 @@ func (p *parser) comparison(f *Field, t token) Node {
 	return n
 }
 
-// bracket2 reads what stands in brackets: a range, a circle, a shape or a distance between vectors.
+// bracket2 reads a condition in brackets: a range, a circle, a shape or a distance between vectors.
 func (p *parser) bracket2(f *Field, t token) Node {
 	p.advance()
 	if p.word() == termToken {
@@ -585,7 +586,7 @@ func (p *parser) namedBracket(f *Field, t token) Node {
 	return n
 }
 
-// knn reads [KNN …] behind the arrow.
+// knn reads [KNN …] after the arrow.
 func (p *parser) knn(filter Node) Node {
 	p.expect(leftBracket)
 	n := node[KNN]()
@@ -620,7 +621,7 @@ func (p *parser) knn(filter Node) Node {
 	return n
 }
 
-// knnOptions reads the pairs behind the vector, and AS.
+// knnOptions reads the pairs after the vector, and AS.
 func (p *parser) knnOptions(n *KNN) {
 	for p.tok.kind != asToken && p.word() == termToken {
 		n.Options = append(n.Options, Option{Name: p.advance().text})

@@ -7,12 +7,12 @@ func NewKNN(f *Field, k int64, vector string, options []Option, yield string, fi
 	return &KNN{Common: common(), Field: f, K: k, Vector: vector, Options: options, Yield: yield, Filter: filter}
 }
 
-// NewVectorRange returns the node of the documents that are not farther than a radius from a vector.
+// NewVectorRange returns the node of the documents within a radius of a vector.
 func NewVectorRange(f *Field, radius float64, vector string, options []Option, yield string) *VectorRange {
 	return &VectorRange{Common: common(), Field: f, Radius: radius, Vector: vector, Options: options, Yield: yield}
 }
 
-// IgnoreTags has tags count nothing in scores: they only choose.
+// IgnoreTags excludes tags from scores: they only filter.
 func IgnoreTags(n Node) {
 	if t, ok := n.(*Tag); ok {
 		t.Weight = 0

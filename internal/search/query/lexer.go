@@ -52,14 +52,14 @@ const (
 // token is a piece of a query.
 type token struct {
 	kind  kind
-	pos   int    // where it begins, in bytes
-	text  string // of punctuation it is the text of the token before: errors name it
+	pos   int    // its offset in bytes
+	text  string // for punctuation the text of the token before, which errors name
 	num   float64
 	param bool // the text of an affix or a wildcard is the name of a parameter
-	sign  int  // of a parameter behind a comparison: 1 or -1
+	sign  int  // of a parameter after a comparison: 1 or -1
 }
 
-// charClass is what a byte is to the lexer.
+// charClass is the class of a byte.
 type charClass uint8
 
 const (
@@ -90,16 +90,16 @@ var punctuation = [256]kind{
 	';': semicolonToken, '-': minusToken, '~': tildeToken, '*': starToken, '%': percentToken, '"': quoteToken,
 }
 
-// lexer cuts a query into tokens. Each takes the longest piece that is one; what begins none is skipped.
+// lexer splits a query into tokens. Each token is the longest possible one; bytes that begin none are skipped.
 type lexer struct {
 	src       string
 	at        int
 	old       bool // dialect 1
 	stopwords *text.Stopwords
-	last      token    // the last one, whose place and text the end of the query has in errors
+	last      token    // the last token; errors at the end of the query use its offset and text
 	queue     [2]token // the rest of a comparison, which is three tokens
 	queued    int
-	before    token // the last one before the comparison: it counts as the last one behind it too
+	before    token // the last token before a comparison, which still counts as the last one after it
 }
 
 // next returns the next token, and endToken at the end.
@@ -128,7 +128,7 @@ func (l *lexer) next() token {
 	return l.last
 }
 
-// scan reads a token and goes behind it. If none begins here it returns endToken and stays.
+// scan reads a token and moves behind it. If none begins here, it returns endToken and does not move.
 func (l *lexer) scan() token {
 	c := l.src[l.at]
 	switch {
@@ -145,7 +145,7 @@ func (l *lexer) scan() token {
 			return l.take(attributeToken, end, name, false)
 		}
 	case c == '=' && l.peek(l.at+1) == '>':
-		// Errors name the byte behind the = and the next one.
+		// Errors name the byte after the = and the next one.
 		return l.take(arrowToken, l.at+2, l.src[l.at+1:min(l.at+3, len(l.src))], false)
 	case c == '*':
 		if t := l.affix(); t.kind != endToken {
@@ -180,13 +180,13 @@ func (l *lexer) scan() token {
 	return token{}
 }
 
-// take returns a token that ends at end, and goes there.
+// take returns a token that ends at end, and moves there.
 func (l *lexer) take(k kind, end int, s string, param bool) token {
 	l.at = end
 	return token{kind: k, text: s, param: param}
 }
 
-// peek returns a byte of the query, 0 behind it.
+// peek returns a byte of the query, 0 beyond its end.
 func (l *lexer) peek(i int) byte {
 	if i < len(l.src) {
 		return l.src[i]
@@ -194,7 +194,7 @@ func (l *lexer) peek(i int) byte {
 	return 0
 }
 
-// termEnd returns where the word ends that begins at a place. Escaped punctuation and blanks belong to it.
+// termEnd returns the end of the word that begins at i. Escaped punctuation and blanks belong to it.
 func (l *lexer) termEnd(i int) int {
 	for i < len(l.src) {
 		switch {
@@ -209,7 +209,7 @@ func (l *lexer) termEnd(i int) int {
 	return i
 }
 
-// digitsEnd returns where digits end.
+// digitsEnd returns the end of a run of digits.
 func (l *lexer) digitsEnd(i int) int {
 	for i < len(l.src) && '0' <= l.src[i] && l.src[i] <= '9' {
 		i++
@@ -217,7 +217,8 @@ func (l *lexer) digitsEnd(i int) int {
 	return i
 }
 
-// numberEnd returns where the number ends that begins at a place, and whether it has only digits. Without a number end is 0.
+// numberEnd returns the end of the number that begins at start, and whether it has only digits. Without a number end
+// is 0.
 func (l *lexer) numberEnd(start int) (end int, size bool) {
 	i := start
 	if c := l.peek(i); c == '-' || c == '+' && !l.old {
@@ -249,7 +250,7 @@ func (l *lexer) numberEnd(start int) (end int, size bool) {
 	return end, end == whole && whole > start && l.src[start] != '-' && l.src[start] != '+'
 }
 
-// infinityEnd returns where inf ends, 0 if it is not there.
+// infinityEnd returns the end of inf, 0 if it is not at i.
 func (l *lexer) infinityEnd(i int) int {
 	if i+3 <= len(l.src) && (l.src[i:i+3] == "inf" || !l.old && strings.EqualFold(l.src[i:i+3], "inf")) {
 		return i + 3
@@ -257,8 +258,8 @@ func (l *lexer) infinityEnd(i int) int {
 	return 0
 }
 
-// exactEnd returns where the quoted text ends that begins at a place, 0 if it does not end or is empty. An escaped quote ends it
-// only if no other one does.
+// exactEnd returns the end of the quoted text that begins at start, 0 if it does not end or is empty. An escaped
+// quote ends it only if no other quote does.
 func (l *lexer) exactEnd(start int) int {
 	quote := l.src[start]
 	if l.peek(start+1) == quote {
@@ -297,7 +298,7 @@ func (l *lexer) wildcardEnd(start int) int {
 	return 0
 }
 
-// affix reads what begins with a star.
+// affix reads a token that begins with a star.
 func (l *lexer) affix() token {
 	start := l.at + 1
 	c := l.peek(start)
@@ -334,7 +335,7 @@ func (l *lexer) word() token {
 	end := l.termEnd(l.at)
 	number, size := l.numberEnd(l.at)
 	if c := l.src[l.at]; (c == '-' || c == '+') && (chars[l.peek(number)] == wordChar && number < len(l.src) || l.peek(number) == '*') {
-		number = 0 // a sign belongs to a number that is a word of its own
+		number = 0 // a sign belongs only to a number that is a whole word
 	}
 	longest := max(end, number)
 	if longest <= l.at {
@@ -363,7 +364,7 @@ func (l *lexer) word() token {
 	return l.take(termToken, longest, s, false)
 }
 
-// comparisons are the operators behind a field, the long ones first.
+// comparisons are the operators after a field, the long ones first.
 var comparisons = []struct {
 	text string
 	kind kind
@@ -371,7 +372,7 @@ var comparisons = []struct {
 	{"!=", notEqualToken}, {"==", equalToken}, {">=", greaterEqualToken}, {"<=", lessEqualToken}, {">", greaterToken}, {"<", lessToken},
 }
 
-// modifier reads a field whose name ends at end, with the comparison behind it.
+// modifier reads a field whose name ends at end, with the comparison after it.
 func (l *lexer) modifier(end int) token {
 	start := l.at
 	t := l.take(modifierToken, end, l.src[l.at+1:end], false)
@@ -415,7 +416,7 @@ func (l *lexer) fieldInParens() bool {
 	return l.peek(i) == '(' && l.peek(l.blanksEnd(i+1)) == '@'
 }
 
-// blanksEnd returns where blanks end.
+// blanksEnd returns the end of a run of blanks.
 func (l *lexer) blanksEnd(i int) int {
 	for i < len(l.src) && chars[l.src[i]] == blankChar {
 		i++
@@ -423,7 +424,7 @@ func (l *lexer) blanksEnd(i int) int {
 	return i
 }
 
-// parseNumber returns the value of a number that the lexer has found. One that is too large is infinite.
+// parseNumber returns the value of a number that the lexer has found. A number that is too large becomes infinite.
 func parseNumber(s string) float64 {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil && !math.IsInf(f, 0) {
@@ -432,7 +433,7 @@ func parseNumber(s string) float64 {
 	return f
 }
 
-// unescape takes the backslashes in front of punctuation and blanks out of a text.
+// unescape removes the backslashes before punctuation and blanks.
 func unescape(s string) string {
 	i := strings.IndexByte(s, '\\')
 	if i < 0 {
@@ -449,5 +450,5 @@ func unescape(s string) string {
 	return string(b)
 }
 
-// normalize returns a word as the index has it.
+// normalize returns a word in the form of the index.
 func normalize(s string) string { return text.Fold(unescape(s)) }

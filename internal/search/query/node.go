@@ -2,80 +2,81 @@ package query
 
 // Node is a node of a query's tree. Its types are those below and no others.
 type Node interface {
-	// Of returns what all nodes have.
+	// Of returns the properties that all nodes have.
 	Of() *Common
 }
 
-// Common is what all nodes have.
+// Common has the properties that all nodes have.
 type Common struct {
-	Fields   Fields   // where text is looked for; below a node only in fields of that node
-	Weight   float64  // the score is multiplied by it; 1 unless the query says otherwise
-	Slop     int      // how far the words of an Intersect may be apart; -1 is any distance
-	InOrder  bool     // the words of an Intersect stand in the order of the query
-	Phonetic Phonetic // what the query says about words that sound alike
+	Fields   Fields   // the fields to search; children search only fields of their parent
+	Weight   float64  // factor of the score; 1 by default
+	Slop     int      // largest distance of the words of an Intersect; -1 is any distance
+	InOrder  bool     // the words of an Intersect must be in the order of the query
+	Phonetic Phonetic // the query's attribute for words that sound alike
 	Verbatim bool     // the words are not expanded
 
-	ordered bool    // the query says something about order
-	params  []param // values that PARAMS has
+	ordered bool    // the query sets the order
+	params  []param // parameters, whose values are in PARAMS
 }
 
 // Of implements Node.
 func (c *Common) Of() *Common { return c }
 
-// common is what a node has if the query says nothing.
+// common returns the default properties.
 func common() Common { return Common{Weight: 1, Slop: -1} }
 
-// Phonetic says whether words that sound alike are found.
+// Phonetic says whether to find words that sound alike.
 type Phonetic uint8
 
-// What a query may say.
+// The values of Phonetic.
 const (
 	PhoneticAsIndexed Phonetic = iota
 	PhoneticOn
 	PhoneticOff
 )
 
-// The leaves that look for text.
+// The leaves that search text.
 type (
-	// Token is one term: a word, or with Expanded what was added to it, with the prefix of package text. In a Tag it is a value.
+	// Token is one term: a word, or with Expanded a term that was added for it, with the prefix of package text. In
+	// a Tag it is a value.
 	Token struct {
 		Common
 		Text     string
 		Expanded bool
 
-		shown string // how EXPLAIN writes it, if not as Text
+		shown string // its form in EXPLAIN, if not Text
 	}
 
-	// Phrase is words that stand side by side in this order. Without words it matches nothing.
+	// Phrase matches consecutive words in this order. Without words it matches nothing.
 	Phrase struct {
 		Common
 		Words []*Token
 	}
 
-	// Affix is all terms that begin or end with a text, or contain it.
+	// Affix matches terms that begin or end with a text, or contain it.
 	Affix struct {
 		Common
 		Text   string
-		Before bool // anything may stand before the text: *ing
-		After  bool // anything may stand behind it: conn*
+		Before bool // any text may precede: *ing
+		After  bool // any text may follow: conn*
 	}
 
-	// Fuzzy is all terms that become a text by a few insertions, deletions and replacements of characters.
+	// Fuzzy matches terms within an edit distance of a text.
 	Fuzzy struct {
 		Common
 		Text     string
 		Distance int  // 1 to 3
-		Filled   bool // without the empty text, which dialect 1 does not know
+		Filled   bool // does not match the empty text, as in dialect 1
 	}
 
-	// Wildcard is all terms that match a pattern, where ? is one character, * any number, and a backslash takes their meaning away.
+	// Wildcard matches terms by a pattern, where ? is one character, * any number, and a backslash escapes them.
 	Wildcard struct {
 		Common
 		Pattern string
 	}
 )
 
-// The leaves that look into fields of other kinds.
+// The leaves that search fields of other kinds.
 type (
 	// Tag is documents with one of some tags. Values are Token, Affix, Wildcard and Intersect; the tokens of an Intersect are one
 	// tag, with a blank between them. They have the case of the query. In dialect 1 the field may be of another kind: nothing matches.
@@ -123,7 +124,7 @@ type (
 		named bool // Yield comes from AS
 	}
 
-	// VectorRange is the documents whose vectors are not farther than Radius from one.
+	// VectorRange is the documents whose vectors are within Radius of one.
 	VectorRange struct {
 		Common
 		Field   *Field
@@ -131,7 +132,7 @@ type (
 		Param   string
 		Vector  string
 		Options []Option
-		Yield   string // "" if nobody asked
+		Yield   string // "" if not requested
 	}
 
 	// Missing is documents without a field.
@@ -161,7 +162,7 @@ type (
 		Child Node
 	}
 
-	// Optional is all documents. Those that match score higher.
+	// Optional is all documents. Those that match its child score higher.
 	Optional struct {
 		Common
 		Child Node
@@ -173,7 +174,7 @@ type (
 		Children []Node
 	}
 
-	// Union is the documents that match a child. The expansion of a word is one too.
+	// Union is the documents that match a child. The expansion of a word is also a Union.
 	Union struct {
 		Common
 		Children []Node
@@ -204,7 +205,7 @@ func (p Predicate) String() string {
 	return "UNKNOWN"
 }
 
-// Option is a setting of a vector search, as the query has it. Only the index knows which ones there are.
+// Option is a setting of a vector search in the query. Only the index knows the valid ones.
 type Option struct {
 	Name, Value string
 
@@ -233,7 +234,7 @@ func NewGeo(f *Field, lon, lat, radius float64, unit string) *Geo {
 	return &Geo{Common: common(), Field: f, Lon: lon, Lat: lat, Radius: radius, Unit: unit}
 }
 
-// Filter returns the tree that a filter beside the query makes of it. The filter comes first; below a KNN it joins the KNN's own.
+// Filter adds a filter to a tree. The filter comes first; below a KNN it joins the KNN's own filter.
 func Filter(root, filter Node) Node {
 	switch n := root.(type) {
 	case *KNN:

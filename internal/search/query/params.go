@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// paramKind is how the value of a parameter is read.
+// paramKind says how to read the value of a parameter.
 type paramKind uint8
 
 const (
-	wordParam   paramKind = iota // a word; one that is a number is not expanded
-	rawParam                     // as it is
+	wordParam   paramKind = iota // a word; a number is not expanded
+	rawParam                     // unchanged
 	tagParam                     // without escapes
 	numberParam                  // a number
 	minParam                     // the lower end of a range
@@ -21,17 +21,17 @@ const (
 	unitParam                    // a unit of length
 )
 
-// param is a parameter of a query and where its value belongs.
+// param is a parameter of a query and the target of its value.
 type param struct {
 	name string
 	kind paramKind
-	sign int // of a number: -1 turns it round
+	sign int // of a number: -1 negates it
 	text *string
 	num  *float64
 	size *int64
 	of   *Common // of the word
 
-	shown *string // what EXPLAIN shows of a tag; nil for others
+	shown *string // a tag's form in EXPLAIN; nil for others
 }
 
 // noParameter is the error for a parameter that PARAMS does not have.
@@ -110,7 +110,8 @@ func (p param) apply(value string) error {
 	return nil
 }
 
-// applyBound sets an end of a range. Its parenthesis, which the query itself would need, does nothing.
+// applyBound sets an end of a range. A parenthesis in the value is ignored: only one in the query makes the end
+// exclusive.
 func (p param) applyBound(value string) error {
 	value = strings.TrimPrefix(value, "(")
 	f, ok := parseDouble(value)
@@ -125,10 +126,10 @@ func (p param) applyBound(value string) error {
 	return nil
 }
 
-// parseDouble returns the number that a text is.
+// parseDouble parses a number.
 func parseDouble(s string) (float64, bool) {
 	if s == "" || strings.ContainsAny(s, "_xXpP") {
-		return 0, false // Go's numbers have more forms
+		return 0, false // Go accepts more forms of numbers
 	}
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil && !(errors.Is(err, strconv.ErrRange) && math.Abs(f) < 1) {

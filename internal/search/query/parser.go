@@ -8,7 +8,7 @@ import (
 	"github.com/atomredis/atomredis/internal/search/text"
 )
 
-// Options are what a query is read with.
+// Options are the options of Parse.
 type Options struct {
 	Dialect   int               // 1 to 4; 2 to 4 have the same grammar
 	Schema    Schema            // of the index
@@ -16,7 +16,7 @@ type Options struct {
 	Params    map[string]string // of PARAMS
 	Language  text.Language     // of the query; matters for Chinese
 
-	Slop    int  // of SLOP, -1 without it; text without order cannot have it
+	Slop    int  // of SLOP, -1 without it; invalid for text without order
 	InOrder bool // of INORDER
 }
 
@@ -54,7 +54,7 @@ func Parse(query string, o Options) (root Node, err error) {
 	return root, nil
 }
 
-// parser reads a query by recursive descent. Its functions stop by a panic with an *Error, which Parse turns into a result.
+// parser reads a query by recursive descent. Its functions fail by a panic with an *Error, which Parse recovers.
 type parser struct {
 	Options
 	lex   lexer
@@ -62,14 +62,14 @@ type parser struct {
 	depth int   // how many symbols are open
 }
 
-// advance goes to the next token and returns the one that was next.
+// advance moves to the next token and returns the previous one.
 func (p *parser) advance() token {
 	t := p.tok
 	p.tok = p.lex.next()
 	return t
 }
 
-// accept goes behind the next token if it is of a kind.
+// accept skips the next token if it is of a kind.
 func (p *parser) accept(k kind) bool {
 	if p.tok.kind == k {
 		p.advance()
@@ -78,7 +78,7 @@ func (p *parser) accept(k kind) bool {
 	return false
 }
 
-// expect goes behind the next token, which must be of a kind.
+// expect skips the next token, which must be of a kind.
 func (p *parser) expect(k kind) token {
 	if p.tok.kind != k {
 		p.fail()
@@ -94,14 +94,14 @@ func (p *parser) refuse(what string, t token) {
 	panic(errorf(Syntax, "%s at offset %d near %s", what, t.pos, t.text))
 }
 
-// open counts symbols that stay open until close has the same number.
+// open counts symbols that stay open until close is called with the same number.
 func (p *parser) open(symbols int) {
 	if p.depth += symbols; p.depth >= maxDepth {
 		panic(errorf(Syntax, "Parser stack overflow. Try moving nested parentheses more to the left"))
 	}
 }
 
-// close is the end of what open began.
+// close undoes open.
 func (p *parser) close(symbols int) { p.depth -= symbols }
 
 // mustBe refuses a field that is not of a kind.
@@ -194,7 +194,7 @@ func (p *parser) textNode(t token) Node {
 	return n
 }
 
-// split returns the words of the index that a word of a query is: itself, or the characters of Chinese.
+// split returns the terms of a word of a query: the word itself, or the characters of Chinese.
 func (p *parser) split(n *Token) (words []*Token) {
 	if p.Language != text.Chinese {
 		return []*Token{n}
@@ -273,7 +273,7 @@ func setVectorAttribute(n Node, lowerName, name, value string) *Error {
 	return nil
 }
 
-// attributes reads { $name: value; … } behind the arrow and sets the attributes of a node, unless there is none.
+// attributes reads { $name: value; … } after the arrow and sets the attributes of a node, which may be nil.
 func (p *parser) attributes(n Node) {
 	p.expect(leftBrace)
 	type pair struct{ name, value string }
@@ -312,7 +312,8 @@ func (p *parser) attributes(n Node) {
 	}
 }
 
-// word returns the kind of the next token where only words count: keywords and quoted texts are words there.
+// word returns the kind of the next token where only words are allowed: keywords and quoted texts count as words
+// there.
 func (p *parser) word() kind {
 	switch p.tok.kind {
 	case exactToken, asToken, ismissingToken:

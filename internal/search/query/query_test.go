@@ -25,7 +25,7 @@ func flat(s string) string {
 	return strings.NewReplacer("{ ", "{", " }", "}").Replace(s)
 }
 
-// asked answers a query without expansion, on one line. Options follow the query behind a slash.
+// asked explains a query without expansion, on one line. Options follow the query after a slash.
 func asked(f *fields, query string, dialect int, params map[string]string) string {
 	n, err := Parse(query, Options{Dialect: dialect, Schema: f, Stopwords: f.stopwords, Params: params, Slop: -1})
 	if err != nil {
@@ -34,10 +34,10 @@ func asked(f *fields, query string, dialect int, params map[string]string) strin
 	return flat(Explain(n))
 }
 
-// nearest is the end of what EXPLAIN shows of [KNN 1 @v $p].
+// nearest is the end of EXPLAIN's text for [KNN 1 @v $p].
 const nearest = "K=1 nearest vectors to `$p` in vector index associated with field @v, yields distance as `__v_score`}"
 
-// Probes of the syntax in dialect 2.
+// Examples of the syntax in dialect 2.
 func TestSyntax(t *testing.T) {
 	f := indexed()
 	for query, want := range map[string]string{
@@ -171,7 +171,7 @@ func TestSyntax(t *testing.T) {
 	}
 }
 
-// What dialect 1 reads differently from the later ones.
+// Queries that dialect 1 reads differently from the later ones.
 func TestDialects(t *testing.T) {
 	f := indexed()
 	for _, row := range []struct{ query, one, two string }{
@@ -218,7 +218,7 @@ func TestDialects(t *testing.T) {
 	}
 }
 
-// The answers in the file are those that Redis's own parser gave for random queries.
+// The file has the results of Redis's own parser for random queries.
 func TestGrammar(t *testing.T) {
 	content, err := os.ReadFile("testdata/grammar.golden")
 	require.NoError(t, err)
@@ -350,7 +350,7 @@ func TestShortNumbers(t *testing.T) {
 	}
 }
 
-// Whatever nests ends in an error, not in a stack that grows.
+// Deep nesting of any kind ends in an error, not in a growing stack.
 func TestDepthIsLimited(t *testing.T) {
 	f := indexed()
 	const tooDeep = "-Parser stack overflow. Try moving nested parentheses more to the left"
@@ -411,7 +411,7 @@ func hostile(n int) map[string]string {
 	}
 }
 
-// Time grows with the length of a query, not with its square: then each of these would take minutes.
+// Time is linear in the length of a query: with quadratic time each of these would take minutes.
 func TestHostileQueriesEnd(t *testing.T) {
 	f := indexed()
 	for name, query := range hostile(1 << 17) {
@@ -423,7 +423,7 @@ func TestHostileQueriesEnd(t *testing.T) {
 	}
 }
 
-// No query may stop the server. What is understood can be explained and expanded.
+// No query may crash the server. A valid query can be explained and expanded.
 func FuzzParse(f *testing.F) {
 	schema := indexed()
 	for _, query := range []string{"hello -@t:(world|5) ~x=>{$weight:2}", `"a b"* w'x?' %%y%% *z*`, "@n:[(1 $p] @g:{a b|c*} @l:[1 2 3 km]",

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Kind is a set of kinds that a field has. A field of an index has one; two fields may have the same path.
+// Kind is a set of kinds of fields. A field of an index has one kind; two fields may have the same path.
 type Kind uint8
 
 // The kinds.
@@ -18,20 +18,20 @@ const (
 	VectorKind
 )
 
-// Field is what a query must know of a field. The tree points to it, so an index keeps it as long as queries run.
+// Field is a field as queries see it. The tree points to it, so an index keeps it as long as queries run.
 type Field struct {
-	Name string // by which queries call it
+	Name string // its name in queries
 	Kind Kind
 
 	// Number is the place of a text field among the text fields. EXPLAIN writes several fields in this order.
 	Number int
 
 	NoStem       bool // text that is indexed without stems
-	Phonetic     bool // text that is indexed with its sounds
+	Phonetic     bool // text that is indexed with phonetic codes
 	IndexEmpty   bool // text and tags: empty values can be found
 	IndexMissing bool // documents without the field can be found
 	Unordered    bool // text from several places of a document, which has no order: no SLOP, no INORDER
-	Suffixes     bool // text and tags with WITHSUFFIXTRIE: ends and parts of words are found quickly
+	Suffixes     bool // text and tags with WITHSUFFIXTRIE: suffixes and infixes are found quickly
 }
 
 // Schema has the fields of an index.
@@ -42,7 +42,7 @@ type Schema interface {
 	TextFields() []*Field
 }
 
-// Fields says in which text fields a node looks. The zero value means all of them.
+// Fields is the set of text fields that a node searches. The zero value means all of them.
 type Fields struct {
 	limited bool
 	list    []*Field // by Number; without duplicates
@@ -61,7 +61,7 @@ func (f Fields) All() bool { return !f.limited }
 // None reports whether the set is empty: the node matches nothing.
 func (f Fields) None() bool { return f.limited && len(f.list) == 0 }
 
-// List returns the fields of a set that does not have all. The slice is not to be changed.
+// List returns the fields of a set that does not have all. The slice must not be changed.
 func (f Fields) List() []*Field { return f.list }
 
 // and returns the fields that are in both sets.
@@ -86,7 +86,7 @@ func (f Fields) in(s Schema) []*Field {
 // with reports whether a field of the set has a property.
 func (f Fields) with(s Schema, has func(*Field) bool) bool { return slices.ContainsFunc(f.in(s), has) }
 
-// String returns the names as a query writes them, "" for all.
+// String returns the names in the form of a query, "" for all.
 func (f Fields) String() string {
 	if !f.limited {
 		return ""

@@ -31,7 +31,7 @@ func (f *fields) Field(name string) (*Field, bool) {
 
 func (f *fields) TextFields() []*Field { return f.text }
 
-// add adds the fields that FT.CREATE has behind SCHEMA.
+// add adds the fields that follow SCHEMA in FT.CREATE.
 func (f *fields) add(words []string) {
 	kinds := map[string]Kind{
 		"TEXT": TextKind, "TAG": TagKind, "NUMERIC": NumericKind, "GEO": GeoKind, "GEOSHAPE": GeoShapeKind, "VECTOR": VectorKind,
@@ -98,7 +98,7 @@ func create(words []string) *fields {
 // schemaOf makes a Schema for a test.
 func schemaOf(text string) *fields { return create(strings.Fields("SCHEMA " + text)) }
 
-// options reads what stands behind a query.
+// options reads the options after a query.
 func (f *fields) options(words []string) (o Options, e Expansion, verbatim bool) {
 	o = Options{Dialect: 1, Schema: f, Stopwords: f.stopwords, Slop: -1}
 	e = Expansion{Schema: f, Stemmer: text.NewStemmer(f.language), Synonyms: &f.synonyms}
@@ -144,7 +144,7 @@ func (f *fields) explain(query string, words ...string) (string, error) {
 	return Explain(n), nil
 }
 
-// ours are the errors that this package has. Others come from options, from the index, or while a query runs.
+// ours are the errors of this package. Others come from options, from the index, or while a query runs.
 var ours = regexp.MustCompile(`^(Syntax error|Unknown field|Expected a [A-Z]+ field|No such parameter|` +
 	`Invalid (value|attribute|numeric|GeoFilter)|` +
 	"Bad (lower|upper) range|Use `INDEXEMPTY`|field does not support phonetics|'ismissing'|Distance field)")
@@ -152,7 +152,7 @@ var ours = regexp.MustCompile(`^(Syntax error|Unknown field|Expected a [A-Z]+ fi
 // expressions are the errors of APPLY and FILTER, which quote the word.
 var expressions = regexp.MustCompile(`^Syntax error at offset \d+ near '.*'$`)
 
-// Every query of the transcripts is understood or refused as there, and explained as there.
+// Every query of the transcripts is accepted or refused, and explained, as there.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("../../../conformance/testdata/search/*.txt")
 	require.NoError(t, err)

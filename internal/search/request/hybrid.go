@@ -11,9 +11,10 @@ import (
 	"github.com/atomredis/atomredis/internal/search/query"
 )
 
-// Hybrid is what FT.HYBRID asks for: a search of text and one of vectors, whose results are fused and then pass through a pipeline.
+// Hybrid has the arguments of FT.HYBRID: a text search and a vector search, whose results are fused and then pass
+// through a pipeline.
 type Hybrid struct {
-	Request // of SEARCH, with what is common to both and the pipeline
+	Request // of SEARCH, with the common options and the pipeline
 
 	SearchScore string // the name of the score of SEARCH; "" if it is not shown
 	Vector      VectorSearch
@@ -46,11 +47,11 @@ type Fusion struct {
 	Score       string // the name of the fused score; "" is __score
 }
 
-// The names that rows have beside those of the request.
+// Names of rows beside those of the request.
 const (
 	KeyName   = "__key"
 	ScoreName = "__score"
-	// OrderName is the place of a row in the order of scores. It is not shown.
+	// OrderName is the name of a row's rank by score. It is not shown.
 	OrderName = "\x00"
 )
 
@@ -69,11 +70,11 @@ type hybridParser struct {
 	args.Reader
 	*Hybrid
 	config Config
-	seen   map[string]bool // options that may be there once
+	seen   map[string]bool // options that may occur once
 	sorted bool
 }
 
-// ParseHybrid reads the arguments of FT.HYBRID behind the name of the index.
+// ParseHybrid reads the arguments of FT.HYBRID after the name of the index.
 func ParseHybrid(words []string, c Config) (*Hybrid, error) {
 	h := &Hybrid{Request: Request{Slop: -1, Dialect: max(2, c.Dialect)},
 		Vector: VectorSearch{K: defaultK}, Fusion: Fusion{Constant: 60, Alpha: 0.3, Beta: 0.7, Window: defaultWindow}}
@@ -223,7 +224,7 @@ func (p *hybridParser) clause(name string, options ...string) error {
 	return nil
 }
 
-// setting reads the value of an option of KNN or RANGE, and reports whether it is right.
+// setting reads the value of an option of KNN or RANGE, and reports whether it is valid.
 func (p *hybridParser) setting(option string) bool {
 	v := &p.Vector
 	text, _ := p.Peek()
@@ -288,7 +289,7 @@ func (p *hybridParser) filter() error {
 	return nil
 }
 
-// once refuses a word that is there for the second time.
+// once returns an error for a repeated option.
 func (p *hybridParser) once(option string) error {
 	if p.seen[option] {
 		return args.Errorf(query.BadArguments, "%s: Argument specified multiple times", option)
@@ -364,7 +365,7 @@ func (p *hybridParser) option(option string) (err error) {
 
 var errNoSort = args.Errorf(query.BadArguments, "NOSORT is not allowed with SORTBY")
 
-// combine reads what follows COMBINE. YIELD_SCORE_AS may stand among the arguments of the method, or behind them.
+// combine reads what follows COMBINE. YIELD_SCORE_AS may be among the arguments of the method, or after them.
 func (p *hybridParser) combine() error {
 	method, ok := p.Next()
 	f := &p.Fusion
@@ -475,7 +476,7 @@ func (p *hybridParser) limit() error {
 	return nil
 }
 
-// prefixed cuts the prefix off a name: JSON paths keep theirs.
+// prefixed removes the prefix of a name: JSON paths keep theirs.
 func prefixed(name, context string) (string, error) {
 	if strings.HasPrefix(name, "$") {
 		return name, nil
@@ -520,7 +521,7 @@ func (p *hybridParser) sortBy() error {
 	return nil
 }
 
-// load looks at the LOAD that comes next: its names need prefixes.
+// load checks the next LOAD: its names need prefixes.
 func (p *hybridParser) load() error {
 	ahead := p.Reader
 	ahead.Next()
@@ -543,7 +544,7 @@ func (p *hybridParser) load() error {
 	return nil
 }
 
-// arrangeAll puts the steps in order: what is loaded comes first, and the best rows are the result unless it says otherwise.
+// arrangeAll orders the steps: loads come first, and by default the result is sorted by score.
 func (p *hybridParser) arrangeAll() {
 	plan := &p.Plan
 	slices.SortStableFunc(plan.Steps, func(a, b aggregate.Step) int {
@@ -584,7 +585,7 @@ func (h *Hybrid) ShownScore() string {
 	return ScoreName
 }
 
-// Hides reports whether rows do not show a name: the key and the score, if a LOAD is there without them.
+// Hides reports whether rows do not show a name: the key and the score, if a LOAD does not name them.
 func (h *Hybrid) Hides(name string) bool {
 	switch {
 	case name == OrderName:
@@ -595,7 +596,7 @@ func (h *Hybrid) Hides(name string) bool {
 	return (h.Loads != nil || h.All) && !slices.Contains(h.Loads, name)
 }
 
-// String returns how scores are fused, as EXPLAINSCORE shows it.
+// String describes the fusion, as EXPLAINSCORE shows it.
 func (f *Fusion) String() string {
 	if f.Linear {
 		return fmt.Sprintf("Hybrid score (LINEAR: alpha=%.4f, beta=%.4f, window=%d)", f.Alpha, f.Beta, f.Window)

@@ -53,7 +53,7 @@ func (p *parser) params() (err error) {
 	return err
 }
 
-// Params reads what follows PARAMS. What has been read before must be nil: there may be one PARAMS only.
+// Params reads what follows PARAMS. before must be nil: only one PARAMS is allowed.
 func Params(r *args.Reader, before map[string]string) (map[string]string, error) {
 	list, bad := r.List()
 	switch {
@@ -109,7 +109,7 @@ func (p *parser) format() error {
 	return nil
 }
 
-// expandNeedsDialect refuses a DIALECT behind FORMAT EXPAND that does not know it.
+// expandNeedsDialect returns an error for a DIALECT that does not support FORMAT EXPAND.
 func (p *parser) expandNeedsDialect() error {
 	if p.Format == ExpandFormat && p.Dialect < 3 {
 		return args.Errorf(args.LimitExceeded, "EXPAND format requires dialect 3 or greater")
@@ -149,8 +149,7 @@ func (p *parser) numericFilter() (err error) {
 	return nil
 }
 
-// bound reads an end of a range: a number, with a parenthesis in front if it does not belong to the range. Infinity must be on
-// its own side.
+// bound reads an end of a range: a number, after a parenthesis if it is excluded. Infinity must be on its own side.
 func bound(word, side string, infinity int) (f float64, exclusive bool, err error) {
 	number, exclusive := strings.CutPrefix(word, "(")
 	if number == "" {

@@ -1,5 +1,5 @@
-// Package request reads the arguments of FT.SEARCH and FT.AGGREGATE behind the name of the index. It checks what can be checked without
-// an index, with the errors of the reference in their order.
+// Package request reads the arguments of FT.SEARCH and FT.AGGREGATE after the name of the index. It makes all checks
+// that need no index, with the reference's errors in its order.
 package request
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/atomredis/atomredis/internal/search/summary"
 )
 
-// Request is what a command asks for.
+// Request has the arguments of a command.
 type Request struct {
 	Query string
 
@@ -74,10 +74,10 @@ type GeoFilter struct {
 // Returned is a field of RETURN.
 type Returned struct{ Path, Name string }
 
-// Counting says whether the exact number of results is wanted.
+// Counting says whether the exact number of results is requested.
 type Counting uint8
 
-// What WITHCOUNT and WITHOUTCOUNT say.
+// The values of Counting.
 const (
 	CountByDialect Counting = iota
 	CountAll
@@ -94,10 +94,10 @@ const (
 	ExpandFormat
 )
 
-// Cursor is WITHCURSOR. What is not given is 0.
+// Cursor is WITHCURSOR. Missing values are 0.
 type Cursor struct{ Count, MaxIdle int }
 
-// Config is what the configuration says.
+// Config has the configured limits and defaults.
 type Config struct {
 	Dialect      int
 	MaxSearch    int // results of FT.SEARCH, and the largest offset of LIMIT
@@ -150,7 +150,7 @@ func parse(words []string, c Config, search bool) (*Request, error) {
 	return p.Request, nil
 }
 
-// options reads the options of queries, up to the first word that is none.
+// options reads the options of queries, up to the first other word.
 func (p *parser) options() error {
 	for !p.Done() {
 		for _, read := range []func() (bool, error){p.flag, p.word, p.special, p.common} {
@@ -203,7 +203,7 @@ func (p *parser) flag() (bool, error) {
 	return false, nil
 }
 
-// word reads an option with a word, a number or a list behind it.
+// word reads an option with an argument: a word, a number or a list.
 func (p *parser) word() (bool, error) {
 	for _, o := range []struct {
 		keyword string
@@ -246,7 +246,7 @@ func (p *parser) word() (bool, error) {
 	return false, nil
 }
 
-// special reads the options that not both commands have.
+// special reads the options that only one of the commands has.
 func (p *parser) special() (bool, error) {
 	switch {
 	case p.Match("SUMMARIZE"):
@@ -302,7 +302,7 @@ func (p *parser) common() (bool, error) {
 	return false, nil
 }
 
-// check refuses options that contradict each other, once all options of the query are read.
+// check returns an error for contradictory options, once all options of the query are read.
 func (p *parser) check() error {
 	switch {
 	case p.emptyFilter && p.Dialect >= 2:

@@ -16,12 +16,12 @@ import (
 const (
 	MaxFields     = 1024
 	MaxTextFields = 128
-	plainTexts    = 32 // TEXT fields that FT.ALTER may add up to, without MAXTEXTFIELDS
+	plainTexts    = 32 // largest number of TEXT fields with FT.ALTER, without MAXTEXTFIELDS
 	MaxPrefixes   = 1_000_000
 	MaxStopwords  = 1024
 )
 
-// Error is what is wrong with the arguments of FT.CREATE or FT.ALTER, as clients see it.
+// Error is an error in the arguments of FT.CREATE or FT.ALTER, as clients get it.
 type Error string
 
 // Error implements error.
@@ -29,10 +29,10 @@ func (e Error) Error() string { return string(e) }
 
 func errorf(format string, args ...any) Error { return Error(fmt.Sprintf(format, args...)) }
 
-// Checks are what other packages know of the parts of a definition.
+// Checks are checks of parts of a definition by other packages.
 type Checks struct {
 	Filter func(expression string) error // of an expression
-	Path   func(path string) bool        // whether a JSONPath can be read
+	Path   func(path string) bool        // whether a JSONPath is valid
 	// Unordered reports whether the values under a JSONPath may be in no order.
 	Unordered func(path string) bool
 }
@@ -69,8 +69,8 @@ func (r *reader) text(option string) (string, error) {
 	return word, nil
 }
 
-// choice reads the argument of an option that must be one of some words, in any case. It returns the argument too, and -1 if it
-// is none of them.
+// choice reads the argument of an option that must be one of some words, in any case. It returns the index of the
+// word, or -1, and the argument.
 func (r *reader) choice(option string, words ...string) (i int, word string, err error) {
 	word, err = r.text(option)
 	return indexFold(words, word), word, err
@@ -85,7 +85,7 @@ func (r *reader) list(option string) ([]string, error) {
 	return list.Rest(), nil
 }
 
-// Parse reads the arguments of FT.CREATE behind the index's name.
+// Parse reads the arguments of FT.CREATE after the index's name.
 func Parse(name string, words [][]byte, checks Checks) (*Definition, error) {
 	d := &Definition{Name: name, Score: 1, Stopwords: text.English}
 	r := newReader(words, checks)
@@ -205,7 +205,7 @@ func (d *Definition) option(r *reader) (err error) {
 	return err
 }
 
-// ParseFields reads the arguments of FT.ALTER behind ADD and returns the definition with them.
+// ParseFields reads the arguments of FT.ALTER after ADD and returns the definition with the new fields.
 func (d *Definition) ParseFields(words [][]byte, checks Checks) (*Definition, error) {
 	if len(words) == 0 {
 		return nil, Error("No fields provided")
@@ -373,7 +373,7 @@ func (f *Field) tagOptions(r *reader, s Source) error {
 			}
 			separator := r.next()
 			if len(separator) != 1 {
-				return errorf("Tag separator must be a single character. Got `%%s`%s", separator) // the reference has the verb too
+				return errorf("Tag separator must be a single character. Got `%%s`%s", separator) // the reference also prints the verb
 			}
 			f.Separator = separator[0]
 		case r.Match("CASESENSITIVE"):

@@ -1,4 +1,4 @@
-// Package schema has the definitions of search indexes: what FT.CREATE and FT.ALTER say. It reads their arguments and knows
+// Package schema has the definitions of search indexes. It reads the arguments of FT.CREATE and FT.ALTER, and knows
 // neither documents nor an index.
 package schema
 
@@ -26,7 +26,7 @@ func (s Source) String() string {
 	return "HASH"
 }
 
-// Definition is what defines an index. One that is in use does not change: With makes a new one.
+// Definition is the definition of an index. It is immutable once in use: With makes a new one.
 type Definition struct {
 	Name     string
 	Source   Source
@@ -45,8 +45,8 @@ type Definition struct {
 	NoHighlight   bool
 	NoFields      bool
 	NoFreqs       bool
-	Temporary     int64 // for how many seconds without use the index stays; 0 is for ever
-	SkipScan      bool  // keys that exist when it is created are not indexed
+	Temporary     int64 // seconds without use after which the index is dropped; 0 is never
+	SkipScan      bool  // keys that exist at its creation are not indexed
 
 	Stopwords       *text.Stopwords
 	CustomStopwords bool
@@ -55,7 +55,7 @@ type Definition struct {
 
 	byName map[string]*Field
 	texts  []*query.Field
-	skips  []int // how many arguments are behind each SKIPINITIALSCAN
+	skips  []int // number of arguments after each SKIPINITIALSCAN
 }
 
 // Field is a field of an index.
@@ -63,7 +63,7 @@ type Field struct {
 	query.Field
 	Path string // of the value: a hash's field, or a JSONPath
 
-	Weight       float64 // TEXT: each occurrence counts this often, cut to a whole number
+	Weight       float64 // TEXT: how often each occurrence counts, truncated
 	PhoneticCode string  // TEXT: dm:en and the like; "" is none
 
 	Separator     byte // TAG: between the tags of a value; 0 is none
@@ -79,7 +79,7 @@ type Field struct {
 	NoIndex   bool // it can be sorted by, not searched
 }
 
-// finish computes what follows from the fields.
+// finish computes derived fields.
 func (d *Definition) finish() {
 	d.byName = make(map[string]*Field, len(d.Fields))
 	d.texts = nil
@@ -133,7 +133,7 @@ func (d *Definition) Sortables() int {
 	return n
 }
 
-// Covers reports whether keys of a name are indexed, if they are of the right type.
+// Covers reports whether a key is indexed by its name, if it has the right type.
 func (d *Definition) Covers(key string) bool {
 	if len(d.Prefixes) == 0 {
 		return true

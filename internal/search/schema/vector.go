@@ -9,7 +9,7 @@ import (
 	"github.com/atomredis/atomredis/internal/search/args"
 )
 
-// Algorithm is how vectors are found.
+// Algorithm is the algorithm of a vector index.
 type Algorithm uint8
 
 // The algorithms. SVS is SVS-VAMANA.
@@ -49,13 +49,13 @@ type Vector struct {
 	Dim       int
 	Metric    Metric
 
-	InitialCap int // accepted and shown; memory grows with what is there
+	InitialCap int // accepted and shown, without effect: memory grows with the vectors
 	BlockSize  int // FLAT: likewise
 
 	M              int // HNSW: links of a vector; on the lowest layer twice as many
 	EfConstruction int
 	EfRuntime      int
-	Epsilon        float64 // HNSW and SVS: how far beyond a radius a range search looks
+	Epsilon        float64 // HNSW and SVS: how far beyond the radius a range search goes
 
 	Compression       string // SVS: the name that FT.CREATE gave; "" is none
 	GraphMaxDegree    int
@@ -88,14 +88,14 @@ func (m Metric) String() string { return metricNames[m] }
 // Bytes returns how many bytes a vector has.
 func (v *Vector) Bytes() int { return v.Dim * v.Type.Size() }
 
-// Bounds of what FT.CREATE takes.
+// Limits of the arguments of FT.CREATE.
 const (
 	maxDim        = 32768
 	minTraining   = 1024
 	maxParameters = 1 << 20
 )
 
-// parseVector reads what follows VECTOR.
+// parseVector reads the arguments after VECTOR.
 func parseVector(r *reader) (*Vector, error) {
 	v := &Vector{M: 16, EfConstruction: 200, EfRuntime: 10, Epsilon: 0.01, BlockSize: 1024, GraphMaxDegree: 32,
 		ConstructionWidth: 200, SearchWidth: 10}
@@ -135,7 +135,7 @@ func parseVector(r *reader) (*Vector, error) {
 	return v, v.checkSVS(seen)
 }
 
-// unknown returns the error for an argument that is none of the words of an option.
+// unknown returns the error for an invalid argument of an option.
 func unknown(option string) Error { return errorf("Bad arguments for %s: Unknown argument", option) }
 
 // parameter sets one parameter.
@@ -219,7 +219,7 @@ func (v *Vector) parameter(name, value string) error {
 // compressions are those of SVS-VAMANA.
 var compressions = []string{"LVQ4", "LVQ8", "LVQ4x4", "LVQ4x8", "LeanVec4x8", "LeanVec8x8"}
 
-// checkSVS refuses parameters that mean nothing without others.
+// checkSVS returns an error for parameters that need other ones.
 func (v *Vector) checkSVS(seen map[string]bool) error {
 	if v.Algorithm != SVS {
 		return nil
@@ -241,7 +241,7 @@ func (v *Vector) checkSVS(seen map[string]bool) error {
 	return nil
 }
 
-// indexFold returns where a word is in a list, in whatever case; -1 if it is not.
+// indexFold returns the index of a word in a list, in any case, or -1.
 func indexFold(list []string, word string) int {
 	return slices.IndexFunc(list, func(s string) bool { return strings.EqualFold(s, word) })
 }

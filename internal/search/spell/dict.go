@@ -8,7 +8,8 @@ import (
 	"github.com/atomredis/atomredis/internal/search/text"
 )
 
-// Dict is a dictionary of FT.DICTADD. Words keep their case and are found in any. The zero value is empty, and a nil Dict too.
+// Dict is a dictionary of FT.DICTADD. Words keep their case and are found in any case. The zero value is empty, and
+// so is a nil Dict.
 type Dict struct {
 	folded map[string]string           // by word
 	bySize map[int]map[string]struct{} // the words by the number of their characters when folded
@@ -66,7 +67,7 @@ func (d *Dict) Words() []string {
 	return words
 }
 
-// Has reports whether a word is there, in any case.
+// Has reports whether the dictionary has a word, in any case.
 func (d *Dict) Has(word string) bool {
 	for range d.Near(word, 0) {
 		return true
@@ -118,7 +119,7 @@ func within(a, b []rune, distance int) bool {
 	return row[len(b)] <= distance
 }
 
-// Clone returns a copy that does not change with the dictionary; nil of nil.
+// Clone returns a copy; nil for nil.
 func (d *Dict) Clone() *Dict {
 	if d == nil {
 		return nil

@@ -17,7 +17,7 @@ type Options struct {
 	Params           map[string]string
 }
 
-// ParseOptions reads what stands behind the query. Words that are no options are ignored, as in the reference.
+// ParseOptions reads the options after the query. As in the reference, it ignores unknown words.
 func ParseOptions(words []string) (Options, error) {
 	o := Options{Distance: 1}
 	for r := args.New(words...); !r.Done(); {
@@ -71,7 +71,7 @@ func (o *Options) terms(r *args.Reader) error {
 	return nil
 }
 
-// Missing returns the error for a dictionary that does not exist, nil if all of the options do.
+// Missing returns the error for a dictionary in the options that does not exist, nil if all exist.
 func (o *Options) Missing(has func(name string) bool) error {
 	for _, names := range [][]string{o.Include, o.Exclude} {
 		for _, name := range names {

@@ -1,5 +1,5 @@
-// Package spell finds what the words of a query may have meant, for FT.SPELLCHECK, and has the dictionaries of FT.DICTADD. It knows
-// an index only as an interface.
+// Package spell suggests corrections for the words of a query, for FT.SPELLCHECK, and has the dictionaries of
+// FT.DICTADD. It knows an index only as an interface.
 package spell
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/atomredis/atomredis/internal/search/text"
 )
 
-// Index is what must be known of an index.
+// Index is a search index as the package sees it.
 type Index interface {
 	// Len returns how many documents there are.
 	Len() int
@@ -32,20 +32,21 @@ type Word struct {
 	Suggestions []Suggestion
 }
 
-// Suggestion is what a word may have meant.
+// Suggestion is a suggested correction.
 type Suggestion struct {
 	Term  string
-	Score float64 // which part of the documents has it; with Options.Full and of Candidates how many
+	Score float64 // the fraction of documents that have it; with Options.Full, and from Candidates, their number
 }
 
-// Check returns the words of a query that the index does not have, in the order of the tree, with the best suggestions first. The query
-// must be parsed without stop-words and not be expanded. Dictionaries are found by name.
+// Check returns the words of a query that the index does not have, in the order of the tree, with the best
+// suggestions first. The query must be parsed without stop-words, and must not be expanded. Dictionaries are found
+// by name.
 func Check(root query.Node, index Index, o Options, dict func(name string) *Dict) []Word {
 	return Merge([][]Word{Candidates(root, index, o, dict)}, index.Len(), o)
 }
 
-// Candidates returns all words of a query with what one shard knows of them, for Merge. Words that the shard has, or that are
-// excluded, have no suggestions.
+// Candidates returns all words of a query with the knowledge of one shard, for Merge. Words that the shard has, or
+// that are excluded, have no suggestions.
 func Candidates(root query.Node, index Index, o Options, dict func(name string) *Dict) []Word {
 	var words []Word
 	for token := range tokens(root) {
@@ -63,7 +64,7 @@ func Candidates(root query.Node, index Index, o Options, dict func(name string) 
 	return words
 }
 
-// Merge returns the result of what all shards, which have so many documents, know of the words of a query.
+// Merge merges the Candidates of all shards, which together have docs documents.
 func Merge(lists [][]Word, docs int, o Options) []Word {
 	total := float64(max(1, docs))
 	if o.Full {
@@ -134,7 +135,7 @@ func suggest(word string, fields query.Fields, index Index, o Options, dict func
 	return list
 }
 
-// internal reports whether a term is no word: a stem, a sound, a group of synonyms, or an empty text.
+// internal reports whether a term is no word: a stem, a phonetic code, a group of synonyms, or an empty text.
 func internal(term string) bool { return term == "" || text.IsAdded(term) }
 
 // tokens yields the words of a tree.

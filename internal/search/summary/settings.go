@@ -8,7 +8,7 @@ import (
 	"github.com/atomredis/atomredis/internal/search/query"
 )
 
-// Settings are the styles that HIGHLIGHT and SUMMARIZE give to fields.
+// Settings are the styles of fields by HIGHLIGHT and SUMMARIZE.
 type Settings struct {
 	all    Style
 	fields []named
@@ -23,8 +23,8 @@ type named struct {
 // Empty reports whether no option was given.
 func (s *Settings) Empty() bool { return s.all == Style{} && len(s.fields) == 0 }
 
-// For returns the style of a field: what was said of it, and what was said of all. If there is a FIELDS, a field that no FIELDS
-// names stays as it is.
+// For returns the style of a field: its own style combined with the style for all fields. If there is a FIELDS,
+// other fields stay unchanged.
 func (s *Settings) For(name string) Style {
 	if len(s.fields) == 0 {
 		return s.all
@@ -117,7 +117,7 @@ func number(r *args.Reader) (int, bool) {
 	return min(n, math.MaxInt32/8), bad == args.None
 }
 
-// parseFields reads FIELDS, if it is there.
+// parseFields reads FIELDS, if it is next.
 func parseFields(r *args.Reader) ([]string, bool) {
 	if !r.Match("FIELDS") {
 		return nil, true

@@ -1,7 +1,7 @@
-// Package summary marks the words of a text that a query has found (HIGHLIGHT), and makes short texts of long ones (SUMMARIZE). It
-// is pure: the caller says which words were found.
+// Package summary marks the matched words of a text (HIGHLIGHT), and shortens long texts (SUMMARIZE). It is pure:
+// the caller says which words were matched.
 //
-// Words that were found not far from each other form a fragment. A summary is the best fragments in the order of the text, each
+// Matched words near each other form a fragment. A summary has the best fragments in the order of the text, each
 // with some words around it.
 package summary
 
@@ -12,30 +12,30 @@ import (
 	"github.com/atomredis/atomredis/internal/search/text"
 )
 
-// Style is what becomes of a field. Without both it stays as it is.
+// Style is the style of a field. The zero value leaves it unchanged.
 type Style struct {
 	Highlight *Highlight
 	Summarize *Summarize
 }
 
-// Highlight has what stands around a word that was found.
+// Highlight has the texts before and after a matched word.
 type Highlight struct{ Open, Close string }
 
-// Summarize has the measures of a summary.
+// Summarize has the options of a summary.
 type Summarize struct {
 	Fragments int
 	Words     int // of a fragment, about
 	Separator string
 }
 
-// DefaultHighlight and DefaultSummarize return the settings that hold if the options say nothing.
+// DefaultHighlight returns the default settings of HIGHLIGHT.
 func DefaultHighlight() Highlight { return Highlight{"<b>", "</b>"} }
 
-// DefaultSummarize returns the settings of SUMMARIZE that hold if the options say nothing.
+// DefaultSummarize returns the default settings of SUMMARIZE.
 func DefaultSummarize() Summarize { return Summarize{Fragments: 3, Words: 20, Separator: "... "} }
 
-// Match reports whether a word of the text was found, as a tokenizer returns it: by which term, and the term's inverse document
-// frequency.
+// Match reports whether a word of the text, as a tokenizer returns it, was matched; it returns the term and the
+// term's inverse document frequency.
 type Match func(word []byte) (term int, idf float64, ok bool)
 
 const (
@@ -43,7 +43,7 @@ const (
 	wordSize    = 6 // bytes of a word with its blank, about
 )
 
-// fragment is some words of the text that were found, with all between them.
+// fragment is a range of the text from one matched word to another.
 type fragment struct {
 	start, end int
 	hits       []hit
@@ -52,7 +52,7 @@ type fragment struct {
 	score      float32
 }
 
-// hit is a word that was found.
+// hit is a matched word.
 type hit struct{ term, start, end int }
 
 // Render returns a stored text in a style. The tokenizer is the one with which the text was indexed.
@@ -167,8 +167,8 @@ func (s Style) summary(stored string, fragments []*fragment) string {
 	return b.String()
 }
 
-// around returns what is shown of the text around a fragment, between limits. Words that were not found and stand in the fragment
-// count. Where the text is cut it is cut between words; what was cut through is left out, at the ends of the text too.
+// around returns the range of the text around a fragment to show, within limits. Other words in the fragment count
+// for its length. The text is cut between words; a word that would be cut is dropped, also at the ends of the text.
 func (s *Summarize) around(stored string, f *fragment, least, most int) (from, to int) {
 	words := s.Words - (f.words - len(f.hits))
 	if words <= 0 {
@@ -192,7 +192,7 @@ func (s *Summarize) around(stored string, f *fragment, least, most int) (from, t
 	return from, max(to+1, f.end)
 }
 
-// head returns the beginning of a text in which nothing was found.
+// head returns the beginning of a text without a matched word.
 func (s *Summarize) head(stored string) string {
 	n := wordSize
 	if room := len(stored) / wordSize; s.Words > 0 && s.Fragments > room/s.Words {

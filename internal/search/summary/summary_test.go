@@ -33,7 +33,7 @@ func found(words []string, stems bool) Match {
 	}
 }
 
-// Every field of the transcript's results that HIGHLIGHT or SUMMARIZE has changed is changed so.
+// Every field that HIGHLIGHT or SUMMARIZE has changed in the transcript is changed in the same way.
 func TestTranscript(t *testing.T) {
 	script, err := transcript.ParseFile("../../../conformance/testdata/search/search_highlight.txt")
 	require.NoError(t, err)
@@ -113,7 +113,7 @@ func render(s *Settings, doc map[string]string, name string, command []string) s
 	words := strings.FieldsFunc(query, func(r rune) bool { return strings.ContainsRune(`"% |`, r) })
 	for i, w := range words {
 		if w == "forst" {
-			words[i] = "forest" // what %forst% has found
+			words[i] = "forest" // the match of %forst%
 		}
 	}
 	return s.For(name).Render(doc[name], &text.Tokenizer{Stopwords: text.English}, found(words, stems))
@@ -184,7 +184,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// A highlighted text without its tags is the text, and a summary is made of it.
+// A highlighted text without its tags is the original text, and a summary consists of parts of it.
 func TestNothingIsAddedToATextButTags(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
 		stored := rapid.StringOf(rapid.SampledFrom([]rune("hit ,.\n\\x'é"))).Draw(t, "text")
