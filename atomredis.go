@@ -7,8 +7,8 @@
 //	defer db.Close()
 //	client := redis.NewClient(&redis.Options{Addr: db.Addr()})
 //
-// Without an address there is nothing to connect to from outside: commands are executed with DB.Do, DB.DoMany and
-// DB.Tx, messages received with DB.Subscribe, and clients of any library connected with DB.Dial.
+// Without an address the server accepts no connections from outside. The program executes commands with DB.Do,
+// DB.DoMany and DB.Tx, receives messages with DB.Subscribe, and connects clients of any library with DB.Dial.
 //
 // The types are those of package memory, which has their methods. This package adds what Options.Dir and Options.Raft
 // need: storage on disk, and groups of servers. Programs that use neither can import package memory instead and link
@@ -20,26 +20,26 @@ import (
 	"github.com/atomredis/atomredis/memory"
 )
 
-// Open starts a server. It fails if the options contradict each other, if a directive is unknown or has a bad value,
-// if an address cannot be listened on, or if Dir cannot be used: ErrInUse says that another server uses it. Then
-// nothing is left of what it has begun.
+// Open starts a server. It fails if the options contradict each other, if a directive is unknown or has a bad value, if
+// it cannot listen on an address, or if Dir cannot be used: ErrInUse says that another server uses it. An Open that
+// fails leaves nothing behind.
 func Open(o Options) (*DB, error) { return memory.Open(o) }
 
 type (
 	// Options configure an embedded server. The zero value is a private server in memory without a listener.
 	Options = memory.Options
-	// Raft makes a server one of a group that shares what it has: what is acknowledged is on the disks of a majority, and
-	// if the one that leads fails another one does.
+	// Raft makes a server a member of a group that replicates its data: acknowledged changes are on the disks of a
+	// majority, and another member takes over when the leader fails.
 	Raft = memory.Raft
-	// DB is a running server, and the database of it in which Do, DoMany and Tx execute commands.
+	// DB is a running server, and the database in which Do, DoMany and Tx execute commands.
 	DB = memory.DB
-	// Clock is where a server takes its time from; see Options.Clock.
+	// Clock gives a server its time; see Options.Clock.
 	Clock = memory.Clock
-	// Timer is a call that a Clock will make.
+	// Timer is a pending call of Clock.AfterFunc.
 	Timer = memory.Timer
 	// Args are a command: its name and its arguments.
 	Args = memory.Args
-	// Tx is a transaction that is being prepared.
+	// Tx is a transaction in preparation; see DB.Tx.
 	Tx = memory.Tx
 	// Reply is the answer to a command, with the types of RESP3. Its accessors convert it: an error reply is returned as
 	// an Error, null as ErrNull, and a reply that cannot be converted as an error that says so.
@@ -53,8 +53,8 @@ type (
 	//	func (r Reply) Texts() ([]string, error)        // the elements as strings
 	//	func (r Reply) Map() (map[string]Reply, error)  // a map, or an array of keys and values
 	//	func (r Reply) Scan(dst any) error              // into values of Go: scalars, slices, maps, structs with redis tags
-	//	func (r Reply) IsNull() bool                    // there is no such key or element, or time was up
-	//	func (r Reply) Err() error                      // the Error that the reply is
+	//	func (r Reply) IsNull() bool                    // no such key or element, or a timeout
+	//	func (r Reply) Err() error                      // the Error, if the reply is one
 	//	func (r Reply) Encoded() []byte                 // the reply in RESP3; its own memory
 	//	func (r Reply) String() string                  // as redis-cli shows it
 	//
@@ -65,15 +65,15 @@ type (
 	//	func (e Error) Code() string   // the first word: "WRONGTYPE", "NOPERM", "ERR"
 	//	func (e Error) Error() string  // the whole text
 	Error = memory.Error
-	// Message is what was published on a channel; Pattern is the subscriber's, which matches Channel.
+	// Message is a published message; Pattern is the subscriber's pattern that matched Channel.
 	Message = memory.Message
 	// Command is a command of the program, for DB.Handle.
 	Command = memory.Command
 	// CommandFlags are facts about a Command.
 	CommandFlags = memory.CommandFlags
-	// Ctx is what the handler of a Command works with.
+	// Ctx gives the handler of a Command its arguments and lets it call commands.
 	Ctx = memory.Ctx
-	// Status is a status reply in what the handler of a Command returns.
+	// Status is a string that the handler of a Command returns as a status reply.
 	Status = memory.Status
 )
 
@@ -81,41 +81,40 @@ type (
 const (
 	// ReadOnly commands cannot call commands that write. Read-only scripts may call them.
 	ReadOnly = memory.ReadOnly
-	// Fast says that the command takes constant or logarithmic time; COMMAND tells it to clients.
+	// Fast says that the command takes constant or logarithmic time; COMMAND reports it to clients.
 	Fast = memory.Fast
 	// NoScript commands cannot be called by scripts.
 	NoScript = memory.NoScript
 	// NoMulti commands cannot be part of a transaction.
 	NoMulti = memory.NoMulti
-	// WholeKeyspace commands may use other keys than those that they declare, and everybody waits for them.
+	// WholeKeyspace commands may use keys that they do not declare; all other clients wait for them.
 	WholeKeyspace = memory.WholeKeyspace
 )
 
 // Errors of Open and of the methods of a DB; errors.Is finds them.
 var (
-	// ErrInUse is found in the error of Open if another server, of this process or another one, uses the directory.
+	// ErrInUse is wrapped in the error of Open if another server, of this process or another one, uses the directory.
 	ErrInUse = memory.ErrInUse
-	// ErrNotEmpty is returned by DB.Restore if there are keys.
+	// ErrNotEmpty is returned by DB.Restore if the server has keys.
 	ErrNotEmpty = memory.ErrNotEmpty
-	// ErrClosed says that the DB is closed. What a command did that was executed meanwhile may have happened or not.
+	// ErrClosed says that the DB is closed. A command that was under way may have been executed or not.
 	ErrClosed = memory.ErrClosed
-	// ErrKilled says that CLIENT KILL ended the command, or that a subscriber did not take its messages.
+	// ErrKilled says that CLIENT KILL ended the command, or that a subscriber was too slow for its messages.
 	ErrKilled = memory.ErrKilled
-	// ErrNotDurable says that the journal has failed: what the command did may be lost.
+	// ErrNotDurable says that the journal has failed: the command's changes may be lost.
 	ErrNotDurable = memory.ErrNotDurable
-	// ErrNeedsConnection says that the command changes the state of its connection, which Do has none of: use Tx,
+	// ErrNeedsConnection says that the command changes the state of a connection, and Do has no connection: use Tx,
 	// Subscribe, Database or Dial.
 	ErrNeedsConnection = memory.ErrNeedsConnection
 	// ErrTxFailed is returned by DB.Tx if watched keys changed before the commit in every attempt.
 	ErrTxFailed = memory.ErrTxFailed
 	// ErrSubscriptionEnded says that the iterator of Subscribe or PSubscribe was used before.
 	ErrSubscriptionEnded = memory.ErrSubscriptionEnded
-	// ErrInHandler is what the methods of a DB return to a handler of a Command of the same server, which must use
-	// Ctx.Call instead.
+	// ErrInHandler is returned by the methods of a DB when a handler of a Command of the same server calls them. The
+	// handler must use Ctx.Call instead.
 	ErrInHandler = memory.ErrInHandler
-	// ErrNull says that the reply is null: the key or element does not exist, or the time of a blocking command was up.
+	// ErrNull says that the reply is null: the key or element does not exist, or a blocking command timed out.
 	ErrNull = memory.ErrNull
-	// ErrNoReply says that there is no reply yet: the Reply is the zero value, or that of a transaction that was not
-	// committed.
+	// ErrNoReply says that there is no reply yet: the Reply is the zero value, or its transaction was not committed.
 	ErrNoReply = memory.ErrNoReply
 )

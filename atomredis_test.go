@@ -89,7 +89,7 @@ func ExampleOpen_durable() {
 	defer os.RemoveAll(dir)
 
 	for range 2 {
-		// The second time the data of the first is there.
+		// The second server finds the data of the first.
 		db, err := atomredis.Open(atomredis.Options{Addr: "127.0.0.1:0", Dir: dir,
 			Config: map[string]string{"appendfsync": "always"}})
 		if err != nil {

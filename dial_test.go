@@ -17,7 +17,7 @@ import (
 
 // dial returns a client of go-redis that is connected in memory.
 func dial(db *atomredis.DB, o *redis.Options) *redis.Client {
-	o.Addr = "127.0.0.1:6379" // without an address go-redis looks "localhost" up, which cannot be done in a bubble
+	o.Addr = "127.0.0.1:6379" // without an address go-redis resolves "localhost", which blocks a bubble
 	o.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) { return db.Dial(ctx) }
 	return redis.NewClient(o)
 }
@@ -66,7 +66,7 @@ func TestGoRedisWorksInMemory(t *testing.T) {
 	}
 }
 
-// Commands that nobody reads the replies of do not stop the client that writes them, nor anybody else.
+// Unread replies stop neither the client that writes the commands nor other clients.
 func TestClientMayWriteAHundredThousandCommandsBeforeItReads(t *testing.T) {
 	db := open(t, atomredis.Options{})
 	conn, err := db.Dial(t.Context())
@@ -127,7 +127,7 @@ func TestConnectionsInMemoryCountForMaxclients(t *testing.T) {
 	require.Equal(t, "PONG", text(t, do(t, db, "PING")), "the program itself is always welcome")
 }
 
-// A client that does not read must neither keep the server from closing nor stay when it is killed.
+// A client that does not read must not delay Close, and CLIENT KILL must end it.
 func TestClientsThatDoNotReadCanBeClosed(t *testing.T) {
 	db, err := atomredis.Open(atomredis.Options{})
 	require.NoError(t, err)

@@ -49,14 +49,14 @@ func text(t testing.TB, r atomredis.Reply) string {
 	return s
 }
 
-// waitForInfo waits until a section of INFO has a text in it.
+// waitForInfo waits until a section of INFO contains a text.
 func waitForInfo(t testing.TB, db *atomredis.DB, section, want string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return strings.Contains(text(t, do(t, db, "INFO", section)), want) },
 		time.Minute, time.Millisecond)
 }
 
-// waitForSubscribers waits until there are subscriptions to so many patterns.
+// waitForSubscribers waits until there are subscriptions to n patterns.
 func waitForSubscribers(t testing.TB, db *atomredis.DB, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -93,7 +93,7 @@ func TestDoTakesArgumentsAsGoRedisDoes(t *testing.T) {
 	}
 }
 
-// go-redis sends each of these, or would if it did not only know basic types; what it knows is held against it.
+// Do sends each value as go-redis does. Types that go-redis does not know are compared with the expected text only.
 func TestDoTakesAnyTypeAsGoRedisDoes(t *testing.T) {
 	db := open(t, atomredis.Options{})
 	client := redis.NewClient(&redis.Options{Dialer: func(ctx context.Context, _, _ string) (net.Conn,
@@ -150,7 +150,7 @@ func TestDoTakesAnyTypeAsGoRedisDoes(t *testing.T) {
 	require.Equal(t, []string{"a", "b", "1"}, texts(t, do(t, db, "MGET", 1, 2, "x")))
 }
 
-// tagged is a struct as go-redis has them.
+// tagged is a struct with the tags of go-redis.
 type tagged struct {
 	Name     string `redis:"name"`
 	Born     int    `redis:"born"`
@@ -344,7 +344,7 @@ func TestDoManyGivesRepliesInOrder(t *testing.T) {
 }
 
 func TestDoManyGivesTheRepliesBeforeItsContextEnded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // its clock stands until PING is answered and BLPOP waits
+	synctest.Test(t, func(t *testing.T) { // its clock stands still until PING is answered and BLPOP waits
 		db := open(t, atomredis.Options{})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -377,7 +377,7 @@ func TestBlockedCommandsObeyTheContextAndTakeNothing(t *testing.T) {
 	})
 }
 
-// Whoever is served at the moment at which its context ends either returns the element or leaves it in the list.
+// A client that is served while its context ends either returns the element or leaves it in the list.
 func TestNothingIsLostBetweenServingAndCancelling(t *testing.T) {
 	db := open(t, atomredis.Options{})
 	const rounds = 300
@@ -438,7 +438,7 @@ func TestCommandsEndWhenTheirClientIsKilledOrUnblocked(t *testing.T) {
 		require.ErrorIs(t, <-errs, atomredis.ErrKilled)
 		require.Equal(t, "PONG", text(t, do(t, db, "PING")))
 
-		// Who is killed while it is not used is replaced.
+		// The pool replaces a client that was killed while idle.
 		do(t, db, "CLIENT", "KILL", "ADDR", "@embedded:0", "SKIPME", "no")
 		require.Equal(t, "PONG", text(t, do(t, db, "PING")))
 	})

@@ -71,7 +71,7 @@ func ExampleCommand_result() {
 	err = db.Handle(atomredis.Command{
 		Name: "text.size", Arity: 2, FirstKey: 1, Flags: atomredis.ReadOnly,
 		Do: func(c *atomredis.Ctx) (any, error) {
-			text, err := c.Call("GET", c.Args[1]) // not db.Do: that is ErrInHandler
+			text, err := c.Call("GET", c.Args[1]) // db.Do would return ErrInHandler
 			if err != nil {
 				return nil, err
 			}

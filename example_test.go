@@ -36,7 +36,7 @@ func Example() {
 	// Output: hello <nil>
 }
 
-// Directives of redis.conf: those that are given once by name, and those that are given several times as lines.
+// Directives of redis.conf: a directive that is given once goes by name; one that may be repeated goes by line.
 func ExampleOpen_configLines() {
 	db, err := atomredis.Open(atomredis.Options{
 		Config:      map[string]string{"maxmemory": "100mb", "maxmemory-policy": "allkeys-lru"},
@@ -54,8 +54,8 @@ func ExampleOpen_configLines() {
 	// 3) "guest" <nil>
 }
 
-// Clients of spiderq connect to the door, and find what the program has put into the queue. The door is there because
-// its package is imported: _ "github.com/atomredis/atomredis/doors/spiderq".
+// Clients of spiderq connect to the door and find the messages that the program has put into the queue. The program has
+// the door because it imports its package: _ "github.com/atomredis/atomredis/doors/spiderq".
 func ExampleOpen_doors() {
 	db, err := atomredis.Open(atomredis.Options{Doors: map[string]string{"spiderq": "127.0.0.1:0"}})
 	if err != nil {
@@ -95,7 +95,7 @@ func ExampleOpen_inUse() {
 	// Output: true
 }
 
-// Slices, maps and structs are as many arguments as they have elements.
+// Slices, maps and structs become one argument per element.
 func ExampleDB_Do_values() {
 	db, err := atomredis.Open(atomredis.Options{})
 	if err != nil {
@@ -179,7 +179,7 @@ func ExampleDB_DoMany() {
 	// Output: Earth <nil>
 }
 
-// Money moves from one account to another only if there is enough, and nobody sees it on the way.
+// Money moves from one account to another only if there is enough, and no client sees it on the way.
 func ExampleDB_Tx() {
 	db, err := atomredis.Open(atomredis.Options{})
 	if err != nil {

@@ -101,7 +101,7 @@ func TestCustomCommandsAreInTheCommandTable(t *testing.T) {
 	client := dialled(t, db)
 	infos := client.Command(t.Context()).Val()
 	for _, info := range infos {
-		info.CommandPolicy = nil // what the client makes of it
+		info.CommandPolicy = nil // go-redis derives it from the rest
 	}
 	require.Equal(t, &redis.CommandInfo{Name: "bank.transfer", Arity: 4, Flags: []string{"write"},
 		ACLFlags:    []string{"@write", "@slow"},
@@ -137,7 +137,7 @@ func TestCustomCommandsAreInTheCommandTable(t *testing.T) {
 	require.Regexp(t, `cmdstat_get:calls=1,`, stats, "what it calls is counted too")
 }
 
-// dialled returns a client that is connected in memory.
+// dialled returns a client with an in-memory connection.
 func dialled(t testing.TB, db *atomredis.DB) *redis.Client {
 	c := redis.NewClient(&redis.Options{Protocol: 2,
 		Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return db.Dial(ctx) }})
@@ -198,7 +198,7 @@ func TestCustomCommandsAreRefusedToWhoMustNotUseThem(t *testing.T) {
 		return c
 	}
 	const key = "No permissions to access a key"
-	// refused has the user transfer money in all ways, which must fail.
+	// refused checks that every way in which the user transfers money fails.
 	refused := func(c *redis.Client, from, to, want string) {
 		t.Helper()
 		require.EqualError(t, c.Do(t.Context(), "bank.transfer", from, to, 1).Err(), "NOPERM "+want)
@@ -215,7 +215,7 @@ func TestCustomCommandsAreRefusedToWhoMustNotUseThem(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{"10", "0", "1000"}, values)
 	}
-	for _, name := range []string{"teller", "clerk"} { // the commands of programs are in no category
+	for _, name := range []string{"teller", "clerk"} { // commands of the program have no category
 		refused(as(name), "account:a", "account:b", "User "+name+" has no permissions to run the 'bank.transfer' command")
 		do(t, db, "ACL", "SETUSER", name, "+bank.transfer")
 		c := as(name)
@@ -241,7 +241,7 @@ func TestCustomCommandsAreRefusedToWhoMustNotUseThem(t *testing.T) {
 
 func TestCustomCommandsUseWhatTheyDeclare(t *testing.T) {
 	db := open(t, atomredis.Options{})
-	var call atomredis.Args // that the handlers make
+	var call atomredis.Args // made by the handlers
 	try := func(c *atomredis.Ctx) (any, error) { return c.Call(call...) }
 	handle(t, db, atomredis.Command{Name: "keyed", Arity: -2, FirstKey: 1, LastKey: -1, Do: try})
 	handle(t, db, atomredis.Command{Name: "paired", Arity: -3, FirstKey: 1, LastKey: -1, KeyStep: 2, Do: try})
@@ -407,7 +407,8 @@ type (
 	kindOfBytes  []byte
 )
 
-// A handler that uses its DB would wait for itself. It gets an error; others, and other servers, are as ever.
+// A handler that uses its DB would wait for itself, so it gets an error. Other clients and other servers are not
+// affected.
 func TestHandlersMustNotUseTheirDB(t *testing.T) {
 	db := open(t, atomredis.Options{})
 	other := open(t, atomredis.Options{})
@@ -446,7 +447,7 @@ func TestHandlersMustNotUseTheirDB(t *testing.T) {
 			use = func(db *atomredis.DB) error { _, err := db.Do(ctx, "PING"); return err }
 			_, err := other.Do(ctx, "BACK")
 			if err != nil && strings.Contains(err.Error(), atomredis.ErrInHandler.Error()) {
-				return atomredis.ErrInHandler // what the handler of other says
+				return atomredis.ErrInHandler // the result of other's handler
 			}
 			return err
 		},
@@ -461,7 +462,7 @@ func TestHandlersMustNotUseTheirDB(t *testing.T) {
 	require.Equal(t, `"not refused"`, do(t, db, "USE").String())
 	require.Equal(t, `"v"`, do(t, other, "GET", "k").String())
 
-	// Others wait until the handler has ended, as ever.
+	// Other clients still wait until the handler has ended.
 	started, finish := make(chan struct{}), make(chan struct{})
 	use = func(*atomredis.DB) error { close(started); <-finish; return nil }
 	done := make(chan error, 2)
@@ -473,7 +474,7 @@ func TestHandlersMustNotUseTheirDB(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
-// deep calls f below many others.
+// deep calls f below n other calls.
 func deep(n int, f func() error) error {
 	if n == 0 {
 		return f()
@@ -481,7 +482,7 @@ func deep(n int, f func() error) error {
 	return deep(n-1, f)
 }
 
-// readTo reads up to a mark, and returns what was before it.
+// readTo reads up to a mark, and returns the bytes before it.
 func readTo(t *testing.T, r io.ByteReader, mark string) string {
 	var got []byte
 	for !strings.HasSuffix(string(got), mark) {

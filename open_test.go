@@ -99,14 +99,14 @@ func TestOpenThatFailsLeavesNothing(t *testing.T) {
 			require.DirExists(t, good.Dir)
 		})
 	}
-	// What was there before stays.
+	// Existing files stay.
 	content, err := os.ReadFile(filepath.Join(garbage, "data", "CURRENT"))
 	require.NoError(t, err)
 	require.Equal(t, "nonsense", string(content))
 	require.FileExists(t, file)
 }
 
-// Doors is the same as the directives of doors; what is wrong with it is said in its own words.
+// Doors sets the same directives as Config does; its errors name the option Doors.
 func TestDoorsAreOpenWhereTheOptionSays(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "door")
 	db := open(t, atomredis.Options{Doors: map[string]string{"spiderq": "ipc://" + socket}})
@@ -175,7 +175,7 @@ func TestUnixSocketThatAKilledServerLeft(t *testing.T) {
 	left.(*net.UnixListener).SetUnlinkOnClose(false)
 
 	_, err = atomredis.Open(atomredis.Options{UnixSocket: path})
-	require.ErrorContains(t, err, "address already in use") // somebody listens there
+	require.ErrorContains(t, err, "address already in use") // another socket listens there
 	require.NoError(t, left.Close())
 	require.FileExists(t, path)
 	db := open(t, atomredis.Options{UnixSocket: path})
@@ -217,7 +217,7 @@ func TestConfigLinesRepeatDirectives(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, list, 3)
 	require.True(t, strings.HasPrefix(list[0], "user alice on "), list[0])
-	conn, err := db.Dial(t.Context()) // the program itself has both names
+	conn, err := db.Dial(t.Context()) // connections of the program itself have both addresses
 	require.NoError(t, err)
 	defer conn.Close()
 	_, err = conn.Write([]byte("FLUSHALL\r\n"))

@@ -104,8 +104,8 @@ func leader(dbs []*atomredis.DB) *atomredis.DB {
 	}
 }
 
-// Three servers share what they have. They are in one program here, and their connections in memory; without Listener
-// and Dial they find each other by TCP.
+// Three servers share their data. Here they run in one program, with connections in memory; without Listener and Dial
+// they connect by TCP.
 func ExampleOptions_raft() {
 	dir, err := os.MkdirTemp("", "group")
 	if err != nil {
@@ -126,7 +126,7 @@ func ExampleOptions_raft() {
 	// Output: OK <nil>
 }
 
-// In a bubble of testing/synctest no time is lost with waiting. What the leader has acknowledged the next one has.
+// In a bubble of testing/synctest waits take no time. The next leader has every change that the first one acknowledged.
 func TestAGroupOfEmbeddedServers(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -144,7 +144,7 @@ func streamState(t testing.TB, client *redis.Client, key string) string {
 	return text
 }
 
-// states describes the databases that fill has filled, and how many keys there are in all.
+// states describes the databases that fill has filled, and counts all keys.
 func states(t testing.TB, dial func(db int) *redis.Client) []map[string]string {
 	t.Helper()
 	var out []map[string]string
@@ -255,7 +255,7 @@ func TestRestoreThatFailsLeavesNothing(t *testing.T) {
 	require.ErrorIs(t, db.Snapshot(failingWriter{failing}), failing)
 }
 
-// failingReader gives a byte at a time, and an error instead of the end if there is one.
+// failingReader returns one byte at a time, and then err or io.EOF.
 type failingReader struct {
 	r   *strings.Reader
 	err error
@@ -273,7 +273,7 @@ type failingWriter struct{ err error }
 
 func (f failingWriter) Write([]byte) (int, error) { return 0, f.err }
 
-// Two counters are always changed together: in no snapshot do they differ.
+// Two counters are always changed together, so they are equal in every snapshot.
 func TestSnapshotIsOfOneMoment(t *testing.T) {
 	db := open(t, atomredis.Options{Config: map[string]string{"shards": "16"}})
 	var wg sync.WaitGroup

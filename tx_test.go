@@ -85,7 +85,7 @@ func TestTxBeginsAnewWhenWatchedKeysChange(t *testing.T) {
 	require.Equal(t, 16, attempts)
 	require.True(t, do(t, db, "GET", "k").IsNull())
 
-	// Counting without INCR, from many goroutines: no step may be lost.
+	// Many goroutines count without INCR; no increment may be lost.
 	const workers, steps = 4, 25
 	var wg sync.WaitGroup
 	for range workers {

@@ -8,15 +8,15 @@ import (
 	"github.com/atomredis/atomredis/doors/door"
 )
 
-// Errors of commands that were not executed, or whose reply is not known; for errors.Is.
+// Errors of commands that were not executed, or whose reply is unknown. Use them with errors.Is.
 var (
-	// ErrClosed says that the DB is closed. What a command did that was executed meanwhile may have happened or not.
+	// ErrClosed says that the DB is closed. A command that was under way may have been executed or not.
 	ErrClosed = door.ErrClosed
-	// ErrKilled says that CLIENT KILL ended the command, or that a subscriber did not take its messages.
+	// ErrKilled says that CLIENT KILL ended the command, or that a subscriber was too slow for its messages.
 	ErrKilled = door.ErrKilled
-	// ErrNotDurable says that the journal has failed: what the command did may be lost.
+	// ErrNotDurable says that the journal has failed: the command's changes may be lost.
 	ErrNotDurable = door.ErrNotDurable
-	// ErrNeedsConnection says that the command changes the state of its connection, which Do has none of: use Tx,
+	// ErrNeedsConnection says that the command changes the state of a connection, and Do has no connection: use Tx,
 	// Subscribe, Database or Dial.
 	ErrNeedsConnection = door.ErrNeedsConnection
 )
@@ -25,18 +25,17 @@ var (
 type Args []any
 
 // Do executes a command without a connection, in the caller's goroutine, and returns its reply. Under appendfsync
-// always the reply comes when what it tells is durable.
+// always it returns when the changes are durable.
 //
 // Arguments may be strings, []byte, integers, floats, booleans (sent as 1 and 0), types of these kinds, pointers to
 // them (nil stands for the zero value), nil (the empty string), time.Time (RFC 3339 with nanoseconds), time.Duration
-// (nanoseconds), net.IP (its bytes), encoding.BinaryMarshaler, and what else has encoding.TextMarshaler. Slices,
-// arrays and maps are as many arguments as they have elements, or keys and values in order of the keys, and structs
-// are the names and values of their fields with a tag such as `redis:"name"` or `redis:"name,omitempty"`, as go-redis
-// has them. Anything else is an error. Arguments are not kept.
+// (nanoseconds), net.IP (its bytes), encoding.BinaryMarshaler and encoding.TextMarshaler. Slices and arrays become one
+// argument per element, maps their keys and values in order of the keys. Structs become the names and values of the
+// fields with a tag such as `redis:"name"` or `redis:"name,omitempty"`, as in go-redis. Anything else is an error. Do
+// does not keep its arguments.
 //
-// The error is an Error if the reply is one. Blocking commands wait as long as ctx lasts; when it ends they have
-// taken nothing, or return what they have taken. Commands that change the state of a connection are refused with
-// ErrNeedsConnection.
+// The error is an Error if the reply is one. Blocking commands wait until ctx ends; then they have taken nothing, or
+// return what they have taken. Commands that change the state of a connection are refused with ErrNeedsConnection.
 func (db *DB) Do(ctx context.Context, args ...any) (Reply, error) {
 	c, err := db.client()
 	if err != nil {
@@ -56,11 +55,11 @@ func (db *DB) client() (door.Client, error) {
 	return door.NewClient(d), nil
 }
 
-// batches are used by DoMany again and again.
+// batches holds the batches of finished DoMany calls for reuse.
 var batches = sync.Pool{New: func() any { return new(door.Batch) }}
 
-// DoMany executes commands one after the other, others' commands possibly between them, and returns their replies
-// when all are there. Error replies are among them; the error says why there are fewer replies than commands.
+// DoMany executes commands one after the other and returns their replies when all have come. Commands of other clients
+// may run between them. Error replies are among the replies; the error says why there are fewer replies than commands.
 func (db *DB) DoMany(ctx context.Context, commands ...Args) ([]Reply, error) {
 	b := batches.Get().(*door.Batch)
 	defer func() {
@@ -81,7 +80,7 @@ func (db *DB) DoMany(ctx context.Context, commands ...Args) ([]Reply, error) {
 	return replies, wrap(err)
 }
 
-// wrap says where an error comes from, if it is not a reply.
+// wrap adds the package's name to an error that is not a reply.
 func wrap(err error) error {
 	if err == nil {
 		return nil

@@ -15,21 +15,22 @@ import (
 type Command struct {
 	// Name has up to 32 letters, digits and characters of ".:_-". Case does not matter.
 	Name string
-	// Arity is the number of arguments with the name, as in COMMAND INFO: exactly so many, or at least -Arity if it is
-	// negative. 0 stands for -1, any number.
+	// Arity is the number of arguments including the name, as in COMMAND INFO: exactly Arity, or at least -Arity if it
+	// is negative. 0 stands for -1, any number.
 	Arity int
 	// Flags say what the command does. Without any it may write.
 	Flags CommandFlags
-	// FirstKey is the index of the first argument that is a key, LastKey that of the last one (negative counts from the
-	// end, -1 being the last argument; 0 means that there is one key), and KeyStep the distance between two of them (0
-	// means 1), as in COMMAND INFO. A command that declares its keys runs beside those that use other keys, and may use
-	// no others. With a FirstKey of 0 it may use all, and everybody waits for it.
+	// The indexes of the keys among the arguments, as in COMMAND INFO. FirstKey is the index of the first key. LastKey
+	// is that of the last one: negative numbers count from the end (-1 is the last argument), 0 means that there is one
+	// key. KeyStep is the distance between two keys; 0 means 1. A command that declares its keys may use no others, and
+	// runs beside commands that use other keys. With a FirstKey of 0 it may use all keys, and all other clients wait
+	// for it.
 	FirstKey, LastKey, KeyStep int
-	// Summary, Complexity and Syntax are what COMMAND DOCS tells. Syntax is the grammar of the arguments as Redis's
-	// documentation writes it, for example "key [key ...] [LIMIT count]".
+	// Summary, Complexity and Syntax appear in COMMAND DOCS. Syntax is the grammar of the arguments in the notation of
+	// Redis's documentation, for example "key [key ...] [LIMIT count]".
 	Summary, Complexity, Syntax string
-	// Do carries the command out: all of it is one atomic step, in clients' eyes and after a crash. What it returns is
-	// the reply:
+	// Do executes the command as one atomic step, both for other clients and after a crash. Its result becomes the
+	// reply:
 	//
 	//	nil                                       null
 	//	string, []byte                            string
@@ -45,13 +46,12 @@ type Command struct {
 	//	Reply                                     the reply of Ctx.Call
 	//	error                                     error: an Error as it is, others with "ERR " before their text
 	//
-	// and types of these kinds, where clients of RESP2 get a map as an array, a boolean as 1 or 0, and a float, or an
-	// integer of more than 63 bits, as a string. An error as second result takes the place of the reply; what was done
-	// before stays done. So it is if Do panics, which is logged and answered with "ERR internal error".
+	// and types of these kinds. Clients of RESP2 get a map as an array, a boolean as 1 or 0, and a float, or an integer
+	// of more than 63 bits, as a string. An error as second result replaces the reply; earlier changes stay. If Do
+	// panics, earlier changes stay too, the panic is logged, and the client gets "ERR internal error".
 	//
-	// Do holds up others, in many cases all clients, so it must not wait for anything, and it must return (t.FailNow
-	// does not). It must not use the DB, whose locks it holds: see ErrInHandler. Other servers of the program may be
-	// used.
+	// Do delays other clients, often all of them. It must not wait for anything, and it must return (t.FailNow does
+	// not). It must not use the DB, whose locks it holds: see ErrInHandler. It may use other servers of the program.
 	Do func(c *Ctx) (any, error)
 }
 
@@ -62,30 +62,29 @@ type CommandFlags uint
 const (
 	// ReadOnly commands cannot call commands that write. Read-only scripts may call them.
 	ReadOnly CommandFlags = 1 << iota
-	// Fast says that the command takes constant or logarithmic time; COMMAND tells it to clients.
+	// Fast says that the command takes constant or logarithmic time; COMMAND reports it to clients.
 	Fast
 	// NoScript commands cannot be called by scripts.
 	NoScript
 	// NoMulti commands cannot be part of a transaction.
 	NoMulti
-	// WholeKeyspace commands may use other keys than those that they declare, and everybody waits for them.
+	// WholeKeyspace commands may use keys that they do not declare; all other clients wait for them.
 	WholeKeyspace
 )
 
-// ErrInHandler is found by errors.Is in what Do and the other methods of a DB return to a handler of a Command of the
-// same server, which must use Ctx.Call instead. Nobody can tell if a handler waits for another goroutine, or for a
-// client, that uses the DB: that waits for ever.
+// ErrInHandler is wrapped in the errors of Do and the other methods of a DB when a handler of a Command of the same
+// server calls them. The handler must use Ctx.Call instead. A handler that waits for another goroutine or a client that
+// uses the DB is not detected, and waits for ever.
 var ErrInHandler = session.ErrInHandler
 
-// Status is a status reply in what the handler of a Command returns.
+// Status is a string that the handler of a Command returns as a status reply.
 type Status string
 
-// Handle adds a command, which all clients, scripts and transactions can use from now on, until the DB is closed; it
-// is not stored. It fails if there is a command of that name, or if cmd contradicts itself. A server has up to 256
-// such commands.
+// Handle adds a command that all clients, scripts and transactions can use until the DB is closed; it is not stored. It
+// fails if a command of that name exists, or if cmd contradicts itself. A server has up to 256 such commands.
 //
-// What the command calls is journalled, not the command: data that it has changed is there after a restart, with or
-// without Handle.
+// The journal has the commands that the handler calls, not the command itself, so its changes survive a restart without
+// Handle.
 func (db *DB) Handle(cmd Command) error {
 	if cmd.Do == nil {
 		return fmt.Errorf("atomredis: command %q has no Do", cmd.Name)
@@ -155,7 +154,8 @@ func (cmd *Command) run(h *session.Caller) {
 	}
 }
 
-// Ctx is what the handler of a Command works with. It is valid only until the handler returns, and for its goroutine.
+// Ctx gives the handler of a Command its arguments and lets it call commands. It is valid until the handler returns,
+// and only in the handler's goroutine.
 type Ctx struct {
 	// Args are the name of the command and its arguments, which the handler must neither change nor keep.
 	Args [][]byte
@@ -163,9 +163,9 @@ type Ctx struct {
 	caller *session.Caller
 }
 
-// Call executes a command as a part of this one, in the database of the client; arguments are as for DB.Do. The error
-// is an Error if the reply is one. Blocking commands answer at once, as in a transaction. Other commands that scripts
-// cannot call, and keys that this command does not declare, are refused.
+// Call executes a command as a part of this one, in the client's database; arguments are as for DB.Do. The error is an
+// Error if the reply is one. Blocking commands answer at once, as in a transaction. Call refuses other commands that
+// scripts cannot call, and keys that this command does not declare.
 func (c *Ctx) Call(args ...any) (Reply, error) {
 	e := values.NewEncoder()
 	defer e.Release()
@@ -179,5 +179,5 @@ func (c *Ctx) Call(args ...any) (Reply, error) {
 // Database returns the number of the database that the client has selected.
 func (c *Ctx) Database() int { return c.caller.DB() }
 
-// Now returns the time of the command, in whole milliseconds, which is that of all commands that it calls.
+// Now returns the time of the command, in whole milliseconds. All commands that it calls have the same time.
 func (c *Ctx) Now() time.Time { return time.UnixMilli(c.caller.Now()) }

@@ -5,12 +5,12 @@ import (
 	"iter"
 )
 
-// keysAtOnce is how many keys the steps of Keys look at.
+// keysAtOnce is the COUNT of each SCAN that Keys sends.
 const keysAtOnce = 512
 
-// Keys returns an iterator over the names of the keys that match a pattern of KEYS, "*" for all, in no order (SCAN). Commands
-// go on between its steps: a key that is there all the time comes at least once, one that appears or goes meanwhile may
-// come or not. The loop may delete and write keys. The last step has an error if there is one, of ctx or ErrClosed.
+// Keys returns an iterator over the names of the keys that match a pattern of KEYS, "*" for all, in no order (SCAN).
+// Commands run between its steps: a key that exists throughout comes at least once, one that appears or goes meanwhile
+// may come or not. The loop may delete and write keys. An error, of ctx or ErrClosed, comes as the last step.
 func (db *DB) Keys(ctx context.Context, pattern string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for cursor := "0"; ; {
@@ -35,7 +35,7 @@ func (db *DB) Keys(ctx context.Context, pattern string) iter.Seq2[string, error]
 	}
 }
 
-// scanned takes the reply to SCAN apart.
+// scanned reads the reply to SCAN.
 func scanned(reply Reply) (cursor string, keys []string, err error) {
 	parts, err := reply.Slice()
 	if err != nil {

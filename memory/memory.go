@@ -1,5 +1,5 @@
-// Package memory is package atomredis for programs that keep nothing on a disk, above all for tests: the same server and
-// the same types, but without the storage engine, the consensus library and all that these need.
+// Package memory is package atomredis for programs that keep nothing on a disk, above all for tests. It has the same
+// server and the same types without the storage engine, the consensus library and their dependencies.
 //
 //	db, err := memory.Open(memory.Options{Addr: "127.0.0.1:0"})
 //	if err != nil {
@@ -8,8 +8,8 @@
 //	defer db.Close()
 //	client := redis.NewClient(&redis.Options{Addr: db.Addr()})
 //
-// Options.Dir and Options.Raft work in a program that imports package atomredis anywhere. In others Open refuses them
-// with ErrNoStorage.
+// Options.Dir and Options.Raft work in a program that imports package atomredis anywhere. In other programs Open
+// refuses them with ErrNoStorage.
 package memory
 
 import (
@@ -37,56 +37,54 @@ import (
 type Options struct {
 	// Addr is the TCP address to listen on, "host:port". Port 0 picks a free one; see DB.Addr. Empty means no TCP.
 	Addr string
-	// TLSConfig, if it is not nil, has clients at Addr use TLS. It must have a certificate, or a function that gives
-	// one, and asks for those of clients if it says so; its sessions are those of net/tls. The directives of redis.conf
-	// for TLS ("tls-port" and others) can be set in Config instead.
+	// TLSConfig makes clients at Addr use TLS; nil means no TLS. It must have a certificate or a function that returns
+	// one. ClientAuth decides about certificates of clients, and net/tls manages the sessions. The directives of
+	// redis.conf for TLS ("tls-port" and others) can be set in Config instead.
 	TLSConfig *tls.Config
-	// UnixSocket is the path of a Unix socket to listen on. Empty means none. A socket that a server has left there that
-	// was killed is removed; one that somebody listens on is not, and nothing else.
+	// UnixSocket is the path of a Unix socket to listen on. Empty means none. Open removes a socket that a killed
+	// server has left there, but no socket in use and no other file.
 	UnixSocket string
-	// Dir is the directory in which the data is stored, as a server that is started without arguments does: every change
-	// goes to a journal that is synced once a second; "appendfsync" in Config chooses otherwise. It is made if it does
-	// not exist. One server at a time can use it: see ErrInUse. Empty keeps the data in memory. The program must import
-	// package atomredis: see ErrNoStorage.
+	// Dir is the directory of the data; Open creates it if it does not exist. Every change goes to a journal that is
+	// synced once a second, unless "appendfsync" in Config says otherwise. One server at a time can use a directory:
+	// see ErrInUse. Empty keeps the data in memory. The program must import package atomredis: see ErrNoStorage.
 	Dir string
 	// ConfigLines are lines of redis.conf, for directives that can be given several times, such as "user alice on
 	// >secret ~* +@all".
 	ConfigLines []string
-	// Config holds further directives of redis.conf by name, each with its value as it would stand in the file. They are
-	// set after ConfigLines.
+	// Config holds further directives of redis.conf: names, and values as in the file. They are set after ConfigLines.
 	Config map[string]string
-	// Doors are the doors of foreign protocols that are open, by name, each with where it listens: what the directive
-	// door-<name> takes, such as "127.0.0.1:5550", "127.0.0.1:0" for a free port, or "/path" of a Unix socket. See
-	// DB.DoorAddr. The program must import the door's package, which costs nothing otherwise:
+	// Doors opens doors for foreign protocols, by name. The value is the address, as in the directive door-<name>:
+	// "127.0.0.1:5550", "127.0.0.1:0" for a free port, or "/path" of a Unix socket. See DB.DoorAddr. The program must
+	// import the door's package:
 	//
 	//	import _ "github.com/atomredis/atomredis/doors/spiderq"
 	Doors map[string]string
-	// Raft makes the server one of a group that shares what it has, and needs Dir. nil: it is alone.
+	// Raft makes the server a member of a group that replicates its data. It needs Dir. nil means no group.
 	Raft *Raft
-	// Logger takes the server's log. nil discards it.
+	// Logger receives the server's log. nil discards it.
 	Logger *slog.Logger
-	// Clock gives the time that keys expire and commands time out by. nil is the system's clock, which in a
-	// testing/synctest bubble is that of the bubble.
+	// Clock gives the time by which keys expire and commands time out. nil means the system's clock, or the bubble's
+	// clock in a testing/synctest bubble.
 	Clock Clock
 }
 
-// Clock is where a server takes its time from. Its methods are called by any goroutine.
+// Clock gives a server its time. The server calls its methods from any goroutine.
 type Clock = engine.Clock
 
-// Timer is a call that a Clock will make.
+// Timer is a pending call of Clock.AfterFunc.
 type Timer = engine.Timer
 
-// DB is a running server, and the database of it in which Do, DoMany and Tx execute commands: 0, unless it comes from
-// Database. Its methods may be called from any goroutine.
+// DB is a running server, and the database in which Do, DoMany and Tx execute commands: 0, unless Database returned it.
+// Its methods may be called from any goroutine.
 type DB struct {
 	srv    *server.Server
 	number int
 	opened bool // by Open, so that Close closes the server
 }
 
-// Open starts a server. It fails if the options contradict each other, if a directive is unknown or has a bad value,
-// if an address cannot be listened on, or if Dir cannot be used: ErrInUse says that another server uses it. Then
-// nothing is left of what it has begun.
+// Open starts a server. It fails if the options contradict each other, if a directive is unknown or has a bad value, if
+// it cannot listen on an address, or if Dir cannot be used: ErrInUse says that another server uses it. An Open that
+// fails leaves nothing behind.
 func Open(o Options) (*DB, error) {
 	conf, err := o.config()
 	if err != nil {
@@ -101,7 +99,7 @@ func Open(o Options) (*DB, error) {
 		if o.TLSConfig != nil {
 			l = tls.NewListener(l, o.TLSConfig)
 		}
-		listeners = []net.Listener{l} // which the server closes
+		listeners = []net.Listener{l} // the server closes it
 	}
 	log := o.Logger
 	if log == nil {
@@ -121,7 +119,7 @@ func Open(o Options) (*DB, error) {
 	return &DB{srv: srv, opened: true}, nil
 }
 
-// config returns the configuration that the options stand for.
+// config returns the configuration that the options describe.
 func (o *Options) config() (*config.Config, error) {
 	if c := o.TLSConfig; c != nil {
 		switch {
@@ -169,13 +167,13 @@ func (o *Options) config() (*config.Config, error) {
 	return conf, nil
 }
 
-// ownOption is an option that stands for a directive, and how the settings tell its value.
+// ownOption is an option that sets a directive, and the form in which the settings show its value.
 type ownOption struct {
 	option, directive, value string
 	now                      func(*config.Settings) string
 }
 
-// own returns the options that are set and stand for directives.
+// own returns the directives that Dir, UnixSocket, Raft and Doors set.
 func (o *Options) own() (list []ownOption, err error) {
 	if o.Dir != "" {
 		list = append(list, ownOption{"Dir", "dir", o.Dir, func(s *config.Settings) string { return s.Files.Dir }})
@@ -201,7 +199,7 @@ func (o *Options) own() (list []ownOption, err error) {
 	return list, nil
 }
 
-// doorNames returns the names of the doors that the program has.
+// doorNames returns the names of the doors that the program imports.
 func doorNames() (names []string) {
 	for _, k := range door.Kinds() {
 		names = append(names, k.Name)
@@ -209,7 +207,7 @@ func doorNames() (names []string) {
 	return names
 }
 
-// Addr returns the TCP address that the server listens on, or the path of its Unix socket; "" if it listens nowhere.
+// Addr returns the TCP address that the server listens on, or the path of its Unix socket; "" if it has neither.
 func (db *DB) Addr() string {
 	addr := ""
 	for _, a := range db.srv.Addrs() {
@@ -230,8 +228,8 @@ func (db *DB) DoorAddr(name string) string {
 	return ""
 }
 
-// Database returns a DB for the same server whose commands are executed in database n, from 0 on. Its Close fails: only
-// the DB that Open returned closes the server. Everything else concerns the server as a whole.
+// Database returns a DB of the same server whose commands run in database n, counted from 0. Its Close fails: only the
+// DB that Open returned closes the server. All other methods act on the server as a whole.
 func (db *DB) Database(n int) (*DB, error) {
 	if count := db.srv.Keyspace().Databases(); n < 0 || n >= count {
 		return nil, fmt.Errorf("atomredis: there is no database %d, only 0 to %d", n, count-1)
@@ -239,8 +237,8 @@ func (db *DB) Database(n int) (*DB, error) {
 	return &DB{srv: db.srv, number: n}, nil
 }
 
-// Dial returns a new connection to the server, in memory, without a port or a socket. It is buffered in both
-// directions and has deadlines, so that it can take the place of a network connection in any client.
+// Dial returns a new connection to the server, in memory, without a port or a socket. It is buffered in both directions
+// and supports deadlines, so any client can use it like a network connection.
 func (db *DB) Dial(ctx context.Context) (net.Conn, error) {
 	if ctx.Err() != nil {
 		return nil, wrap(door.ContextError(ctx))
@@ -252,10 +250,10 @@ func (db *DB) Dial(ctx context.Context) (net.Conn, error) {
 	return client, nil
 }
 
-// Snapshot writes all databases, as they are at one moment, as the commands that make them: an append-only file that
-// redis-server loads too. Commands go on meanwhile; what they change is kept in memory as it was until it is written,
-// so w should not be slow where much is changed. w is called by another goroutine, and must not take a snapshot
-// itself. Scripts, and when consumers of a stream were last seen, are not part of it.
+// Snapshot writes the state of all databases at one instant, as the commands that rebuild it: an append-only file that
+// redis-server can load. Commands continue meanwhile; the old state of the entries that they change stays in memory
+// until it is written, so a slow w costs memory. Another goroutine calls w, which must not take a snapshot itself.
+// Scripts, and the times at which consumers of a stream were last seen, are not included.
 func (db *DB) Snapshot(w io.Writer) error {
 	if err := db.srv.Sessions().NotInHandler(); err != nil {
 		return wrap(err)
@@ -263,8 +261,8 @@ func (db *DB) Snapshot(w io.Writer) error {
 	return wrap(db.srv.Snapshot(w))
 }
 
-// Restore executes what Snapshot has written, in a server that must be empty: otherwise it fails with ErrNotEmpty.
-// Commands of others may come between. If it fails half-way all databases are emptied again, unless the server was
+// Restore executes the commands that Snapshot has written. It fails with ErrNotEmpty unless the server is empty. Other
+// clients' commands may run in between. If it fails half-way it empties all databases again, unless the server was
 // closed meanwhile.
 func (db *DB) Restore(r io.Reader) error {
 	if err := db.srv.Sessions().NotInHandler(); err != nil {
@@ -273,21 +271,19 @@ func (db *DB) Restore(r io.Reader) error {
 	return wrap(db.srv.Restore(r))
 }
 
-// ErrNotEmpty is returned by DB.Restore if there are keys.
+// ErrNotEmpty is returned by DB.Restore if the server has keys.
 var ErrNotEmpty = server.ErrNotEmpty
 
-// ErrNoStorage is found by errors.Is in the error of Open if Options.Dir is set in a program that does not import package
+// ErrNoStorage is wrapped in the error of Open if Options.Dir is set in a program that does not import package
 // atomredis.
 var ErrNoStorage = server.ErrNoStorage
 
-// ErrInUse is found by errors.Is in the error of Open if another server, of this process or another one, uses the
-// directory.
+// ErrInUse is wrapped in the error of Open if another server, of this process or another one, uses the directory.
 var ErrInUse = server.ErrInUse
 
-// Close disconnects all clients, makes everything durable and stops the server. Commands that are waiting end with
-// ErrClosed, and those that are being executed come to their end first, so that a handler of a Command cannot close
-// its server. When it returns nothing of the server is running any more. Of a DB that Database returned it does nothing
-// but fail.
+// Close disconnects all clients, makes all changes durable and stops the server. Waiting commands end with ErrClosed.
+// Running commands end first, so a handler of a Command cannot close its server. When Close returns, no goroutine of
+// the server is left. Close of a DB that Database returned only fails.
 func (db *DB) Close() error {
 	if !db.opened {
 		return errors.New("atomredis: Database has returned this DB: close the one that Open has returned")

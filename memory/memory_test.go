@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The tests of package atomredis are those of what it has from here.
+// The tests of package atomredis cover the rest of this package.
 func TestTheServerWorksWithoutStorage(t *testing.T) {
 	db, err := memory.Open(memory.Options{})
 	require.NoError(t, err)
@@ -24,7 +24,7 @@ func TestTheServerWorksWithoutStorage(t *testing.T) {
 	require.EqualValues(t, 1, n)
 }
 
-// A program that does not import package atomredis has no storage, and is told so.
+// In a program that does not import package atomredis, Open reports the missing storage.
 func TestADirectoryNeedsStorage(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
 	for _, o := range []memory.Options{{Dir: dir}, {Dir: dir, Raft: &memory.Raft{Addr: "a:1", Peers: []string{"a:1"}}}} {

@@ -9,20 +9,21 @@ import (
 	"github.com/atomredis/atomredis/server"
 )
 
-// Raft makes a server one of a group that shares what it has: what is acknowledged is on the disks of a majority, and if
-// the one that leads fails another one does.
+// Raft makes a server a member of a group that replicates its data: acknowledged changes are on the disks of a
+// majority, and another member takes over when the leader fails.
 type Raft struct {
-	// Addr is where the others reach this server, a host and a port. It is its name in the group, for ever.
+	// Addr is the host and port at which the other members reach this server. It is the member's permanent name in the
+	// group.
 	Addr string
-	// Peers are the addresses of all servers that form the group, this one among them; the same for each.
+	// Peers are the addresses of all members, including this one; the same list for each.
 	Peers []string
-	// Listener takes the connections of the others, and the server closes it; nil is TCP at Addr.
+	// Listener accepts the connections of other members; the server closes it. nil listens on TCP at Addr.
 	Listener net.Listener
-	// Dial connects to another one; nil is TCP.
+	// Dial connects to the member at addr; nil uses TCP.
 	Dial func(addr string, timeout time.Duration) (net.Conn, error)
 }
 
-// own returns the directives that it stands for.
+// own returns the directives that Raft sets.
 func (r *Raft) own() []ownOption {
 	peers := strings.Join(r.Peers, ",")
 	return []ownOption{
@@ -31,7 +32,7 @@ func (r *Raft) own() []ownOption {
 	}
 }
 
-// network returns how the server reaches the others.
+// network returns the connections to other members.
 func (r *Raft) network() server.GroupNetwork {
 	if r == nil {
 		return server.GroupNetwork{}

@@ -15,9 +15,8 @@ type Error = resp.Error
 
 // Errors of the accessors of a Reply without a value.
 var (
-	// ErrNull says that the reply is null: the key or element does not exist, or the time of a blocking command was up.
+	// ErrNull says that the reply is null: the key or element does not exist, or a blocking command timed out.
 	ErrNull = resp.ErrNull
-	// ErrNoReply says that there is no reply yet: the Reply is the zero value, or that of a transaction that was not
-	// committed.
+	// ErrNoReply says that there is no reply yet: the Reply is the zero value, or its transaction was not committed.
 	ErrNoReply = resp.ErrNoReply
 )

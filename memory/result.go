@@ -13,8 +13,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// writeResult writes what the handler of a Command has returned, in the protocol of w; depth is how many collections
-// it is in. If it fails, a part of it may be written.
+// writeResult writes the result of a Command's handler in the protocol of w; depth counts the collections around v. If
+// it fails, a part of v may be written.
 func writeResult(w *resp.Writer, v any, depth int) error {
 	switch v := v.(type) {
 	case nil:
@@ -53,7 +53,7 @@ func writeResult(w *resp.Writer, v any, depth int) error {
 	return nil
 }
 
-// writeReflected writes a value of a type that writeResult does not know.
+// writeReflected writes values of other types than those in writeResult.
 func writeReflected(w *resp.Writer, a any, depth int) error {
 	if depth > values.MaxNesting {
 		return values.ErrTooDeep
@@ -112,7 +112,7 @@ func writeReflected(w *resp.Writer, a any, depth int) error {
 // oneLine replaces line breaks, which would end a status reply.
 func oneLine(s string) string { return strings.NewReplacer("\r", " ", "\n", " ").Replace(s) }
 
-// errorText returns an error as a reply words it.
+// errorText returns the text of an error reply.
 func errorText(err error) string {
 	if e, ok := err.(Error); ok && e != "" {
 		return string(e)

@@ -10,28 +10,27 @@ import (
 	"github.com/atomredis/atomredis/doors/door"
 )
 
-// Message is a published message. Pattern is the one of PSubscribe that matches Channel; Subscribe leaves it empty.
+// Message is a published message. Pattern is the pattern of PSubscribe that matched Channel; Subscribe leaves it empty.
 type Message = door.Message
 
-// Subscribe subscribes to channels by their names (SUBSCRIBE), and returns an iterator over the messages that are
-// published there. The subscription is in place when Subscribe returns, and ends with the loop or with ctx. Keyspace
-// events are messages too, on channels such as __keyevent@0__:expired, if notify-keyspace-events is configured.
+// Subscribe subscribes to channels by their names (SUBSCRIBE), and returns an iterator over their messages. The
+// subscription is in place when Subscribe returns, and ends with the loop or with ctx. Keyspace events are messages
+// too, on channels such as __keyevent@0__:expired, if notify-keyspace-events is configured.
 //
-// The last step of the iterator has an error, unless the loop was left before: that of ctx, ErrClosed if the DB was
-// closed, or ErrKilled if more messages waited than client-output-buffer-limit allows a subscriber. The iterator can
-// be used once: a second loop has ErrSubscriptionEnded as its only step. An iterator that is dropped without a loop
-// is unsubscribed when the garbage collector finds it.
+// The last step of the iterator has an error: that of ctx, ErrClosed if the DB was closed, or ErrKilled if more
+// messages waited than client-output-buffer-limit allows a subscriber. The iterator can be used once: a second loop has
+// ErrSubscriptionEnded as its only step. The garbage collector unsubscribes an iterator that is dropped without a loop.
 func (db *DB) Subscribe(ctx context.Context, channels ...string) iter.Seq2[Message, error] {
 	return db.messages(ctx, door.Subscribe, channels)
 }
 
 // PSubscribe is Subscribe for all channels whose names match one of the patterns, with * ? and [] as in PSUBSCRIBE.
-// Message.Pattern is the pattern that matched; a message comes once for each that does.
+// Message.Pattern is the pattern that matched; a message comes once for each pattern that matches.
 func (db *DB) PSubscribe(ctx context.Context, patterns ...string) iter.Seq2[Message, error] {
 	return db.messages(ctx, door.PSubscribe, patterns)
 }
 
-// subscribe is a way to subscribe in a session.
+// subscribe is door.Subscribe or door.PSubscribe.
 type subscribe func(ctx context.Context, s door.Session, names ...string) (*door.Subscription, error)
 
 // messages subscribes in a session of its own.
@@ -53,8 +52,8 @@ func (db *DB) messages(ctx context.Context, by subscribe, names []string) iter.S
 // ErrSubscriptionEnded says that the iterator of Subscribe or PSubscribe was used before.
 var ErrSubscriptionEnded = errors.New("atomredis: the subscription has ended with the loop over it")
 
-// subscription is what an iterator over messages works with. Nothing that the server or the context refers to may
-// refer to it, so that it is found to be garbage.
+// subscription is the state of an iterator over messages. The server and the context must not refer to it, not even
+// indirectly, so that it can become garbage.
 type subscription struct {
 	ctx      context.Context
 	messages *door.Subscription
@@ -62,7 +61,7 @@ type subscription struct {
 	stop     func() bool
 }
 
-// each is the iterator.
+// each implements the iterator.
 func (s *subscription) each(yield func(Message, error) bool) {
 	if s.used.Swap(true) {
 		yield(Message{}, ErrSubscriptionEnded)

@@ -10,29 +10,28 @@ import (
 // ErrTxFailed is returned by DB.Tx if watched keys changed before the commit in every attempt.
 var ErrTxFailed = errors.New("atomredis: watched keys have changed during every attempt of the transaction")
 
-// txAttempts is how often Tx calls its function.
+// txAttempts is how often Tx calls its function at most.
 const txAttempts = 16
 
-// Tx is a transaction that is being prepared. One goroutine uses it, until the function that it was given to returns;
-// then Watch and Query fail.
+// Tx is a transaction in preparation. Only one goroutine may use it, until the function of DB.Tx returns; after that
+// Watch and Query fail.
 type Tx struct {
 	ctx     context.Context
 	c       door.Client
 	queue   door.Batch
 	replies []*Reply
 	err     error // of a command that could not be queued
-	ended   bool  // c is not its own any more
+	ended   bool  // c is back in the pool
 }
 
 var errTxEnded = errors.New("atomredis: the transaction has ended")
 
-// Tx calls fn to prepare a transaction, and then executes what fn has queued with Tx.Do, all at once: nobody sees a
-// part of it, and nobody's commands come between. If fn returns an error nothing is executed, and Tx returns it.
+// Tx calls fn to prepare a transaction, and then executes the commands that fn has queued with Tx.Do as one atomic
+// step. If fn returns an error, no command is executed and Tx returns the error.
 //
-// If a key that fn gave to Tx.Watch has changed since, nothing is executed and fn is called again, up to 16 times in
-// all; then Tx returns ErrTxFailed. A command that cannot be queued makes the whole fail. One that fails while the
-// transaction is executed does not keep the others from being executed, as in Redis; Tx returns the first such Error,
-// and the replies are there.
+// If a key that fn gave to Tx.Watch has changed since, Tx executes nothing and calls fn again. After 16 calls Tx
+// returns ErrTxFailed. If a command cannot be queued, the transaction fails. If a command fails during execution, the
+// others are executed nevertheless, as in Redis; Tx returns the first such Error, and all replies are set.
 func (db *DB) Tx(ctx context.Context, fn func(tx *Tx) error) error {
 	for range txAttempts {
 		if done, err := db.tryTx(ctx, fn); done {
@@ -42,13 +41,13 @@ func (db *DB) Tx(ctx context.Context, fn func(tx *Tx) error) error {
 	return ErrTxFailed
 }
 
-// tryTx makes one attempt; done is false if it should be made again.
+// tryTx makes one attempt; done is false if another one should follow.
 func (db *DB) tryTx(ctx context.Context, fn func(tx *Tx) error) (done bool, err error) {
 	c, err := db.client()
 	if err != nil {
 		return true, wrap(err)
 	}
-	defer c.Close() // which ends the session if it still watches keys
+	defer c.Close() // ends the session if it still watches keys
 	tx := &Tx{ctx: ctx, c: c}
 	defer func() { tx.ended = true }()
 	if err := fn(tx); err != nil {
@@ -60,7 +59,8 @@ func (db *DB) tryTx(ctx context.Context, fn func(tx *Tx) error) (done bool, err 
 	return tx.commit()
 }
 
-// Watch makes the transaction fail, and its function be called again, if one of the keys changes before it is executed.
+// Watch makes the transaction start again, with a new call of its function, if one of the keys changes before the
+// commit.
 func (tx *Tx) Watch(keys ...string) error {
 	if tx.ended {
 		return errTxEnded
@@ -68,7 +68,8 @@ func (tx *Tx) Watch(keys ...string) error {
 	return wrap(tx.c.Watch(tx.ctx, keys...))
 }
 
-// Query executes a command at once, outside of the transaction: to read what the transaction depends on, after Watch.
+// Query executes a command at once, outside of the transaction. Use it after Watch to read the values that the
+// transaction depends on.
 func (tx *Tx) Query(args ...any) (Reply, error) {
 	if tx.ended {
 		return Reply{}, errTxEnded
@@ -77,8 +78,8 @@ func (tx *Tx) Query(args ...any) (Reply, error) {
 	return r, wrap(err)
 }
 
-// Do queues a command. Its reply is there when Tx has returned without an error, or with an Error; before that,
-// accessors return ErrNoReply. []byte arguments must not be changed before Tx returns.
+// Do queues a command. Its reply is set when Tx has returned without an error or with an Error; until then its
+// accessors return ErrNoReply. The caller must not change []byte arguments before Tx returns.
 func (tx *Tx) Do(args ...any) *Reply {
 	r := new(Reply)
 	if err := tx.queue.Add(args...); err != nil && tx.err == nil {
