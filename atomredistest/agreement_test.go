@@ -18,7 +18,7 @@ import (
 )
 
 // commandForms are commands of all types of keys. A word in braces stands for one of the words of that name in
-// commandWords. None depends on chance, and only those in unordered leave the order of elements open.
+// commandWords. No command has a random effect; only those in unordered return elements in any order.
 var commandForms = []string{
 	"SET {str} {word}", "SET {str} {word} EX 2000 GET", "GET {str}", "APPEND {str} {word}", "SETRANGE {str} {n} {word}",
 	"GETRANGE {str} 1 -2", "GETDEL {str}",
@@ -65,7 +65,7 @@ var commandWords = map[string][]string{
 	"score": {"0.1", "-3", "1e10", "2.5"},
 }
 
-// randomCommand is a command of commandForms with words of commandWords.
+// randomCommand draws a command of commandForms with words of commandWords.
 var randomCommand = rapid.Custom(func(t *rapid.T) []any {
 	var args []any
 	for _, word := range strings.Fields(rapid.SampledFrom(commandForms).Draw(t, "form")) {
@@ -80,7 +80,7 @@ var randomCommand = rapid.Custom(func(t *rapid.T) []any {
 	return args
 })
 
-// property is a test whose failures are those of a property.
+// property is a testing.TB that reports failures to a property.
 type property struct {
 	testing.TB
 	t *rapid.T
@@ -92,10 +92,10 @@ func (p property) Errorf(format string, args ...any) { p.t.Errorf(format, args..
 func (p property) Fatalf(format string, args ...any) { p.t.Fatalf(format, args...) }
 
 // The same operations, by the methods of a server in the test and by a client library over TCP, have the same replies
-// and lead to the same data; and what the methods find is what the library finds.
+// and lead to the same data. The methods and the library also read the same data.
 func TestHelpersAndProtocolAgree(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	servers := [2]*atomredistest.Server{} // of the methods, of the library
+	servers := [2]*atomredistest.Server{} // for the methods, for the library
 	for i := range servers {
 		servers[i] = atomredistest.RunOptions(t, atomredis.Options{Clock: atomredistest.NewClock(start), Addr: "127.0.0.1:0"})
 	}
@@ -151,7 +151,7 @@ func TestHelpersAndProtocolAgree(t *testing.T) {
 	})
 }
 
-// many executes commands with DoMany, and as a pipeline.
+// many executes commands with DoMany and as a pipeline, and compares the replies.
 func many(t testing.TB, db *atomredis.DB, c *redis.Client, commands [][]any) {
 	var list []atomredis.Args
 	pipe := c.Pipeline()
@@ -169,7 +169,8 @@ func many(t testing.TB, db *atomredis.DB, c *redis.Client, commands [][]any) {
 	}
 }
 
-// transaction executes commands with Tx, and between MULTI and EXEC. Either executes nothing if one cannot be queued.
+// transaction executes commands with Tx, and between MULTI and EXEC. Both execute nothing if one command cannot be
+// queued.
 func transaction(t testing.TB, db *atomredis.DB, c *redis.Client, commands [][]any) {
 	var replies []*atomredis.Reply
 	err := db.Tx(t.Context(), func(tx *atomredis.Tx) error {
@@ -197,8 +198,8 @@ func transaction(t testing.TB, db *atomredis.DB, c *redis.Client, commands [][]a
 	}
 }
 
-// agree compares what Do returns with what a client library makes of the reply that it got. Do has the types of
-// RESP3; of a reply in RESP2 only strings and numbers are compared, for it has another shape.
+// agree compares the reply of Do with the value that a client library returns. Do has the types of RESP3. A reply in
+// RESP2 has another shape, so only its strings and numbers are compared.
 func agree(t testing.TB, protocol int, args []any, reply atomredis.Reply, err error, got any, gotErr error) {
 	if gotErr == redis.Nil {
 		got, gotErr = nil, nil
@@ -219,7 +220,7 @@ func agree(t testing.TB, protocol int, args []any, reply atomredis.Reply, err er
 	require.Equal(t, want, have, "%q", args)
 }
 
-// leaves are the strings and numbers that a client library returns.
+// leaves returns the strings and numbers in a client library's value.
 func leaves(v any) []string {
 	switch v := v.(type) {
 	case nil:
@@ -255,7 +256,7 @@ func replyLeaves(t testing.TB, r atomredis.Reply) []string {
 	return out
 }
 
-// describe has a line for each part of what a client library returns.
+// describe returns a line for each part of a client library's value.
 func describe(v any) []string {
 	switch v := v.(type) {
 	case nil:
@@ -279,7 +280,7 @@ func describe(v any) []string {
 	return []string{fmt.Sprintf("%T %v", v, v)}
 }
 
-// converted is describe for a Reply, by the accessors that return what the library has returned.
+// converted is describe for a Reply, read with the accessors for the type that the library returned.
 func converted(t testing.TB, r atomredis.Reply, like any) []string {
 	var v any
 	var err error

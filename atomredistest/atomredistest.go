@@ -20,8 +20,7 @@ import (
 	"github.com/atomredis/atomredis/memory"
 )
 
-// Server is a server in a test. Its DB can do everything that memory.DB can; what Server adds is for tests. Its
-// methods may be called from any goroutine.
+// Server is a server in a test: a memory.DB with methods for tests. Its methods may be called from any goroutine.
 type Server struct {
 	*memory.DB
 
@@ -30,22 +29,22 @@ type Server struct {
 	hook  *testhook.Hook
 }
 
-// Run starts a server in memory that has no address: use it with the methods of its DB, or connect clients with Dial.
-// It is closed when the test ends, and logs to the test.
+// Run starts a server in memory without an address: use the methods of its DB, or connect clients with Dial. The server
+// logs to the test and is closed when the test ends.
 func Run(t testing.TB) *Server {
 	t.Helper()
 	return RunOptions(t, memory.Options{})
 }
 
-// RunAddr is Run with a TCP port on 127.0.0.1; Addr tells which. It is no use in a testing/synctest bubble, as no
-// network is.
+// RunAddr is Run with a TCP port on 127.0.0.1; Addr returns its address. Network connections do not work in a
+// testing/synctest bubble: use Run and Dial there.
 func RunAddr(t testing.TB) *Server {
 	t.Helper()
 	return RunOptions(t, memory.Options{Addr: "127.0.0.1:0"})
 }
 
-// RunOptions is Run with options. A Clock among them that NewClock has returned is used as it is; another one, or the
-// system's, is the one that FastForward and SetTime move on from. A Logger takes the place of the test's log.
+// RunOptions is Run with options. A Clock of NewClock is used as it is. With any other Clock, or the system's,
+// FastForward and SetTime shift the time that it shows. A Logger replaces the test's log.
 func RunOptions(t testing.TB, o memory.Options) *Server {
 	t.Helper()
 	s := &Server{t: t, hook: testhook.New()}
@@ -76,7 +75,7 @@ func RunOptions(t testing.TB, o memory.Options) *Server {
 	return s
 }
 
-// MustDo is DB.Do for a command that must succeed: otherwise the test fails and ends.
+// MustDo is DB.Do for a command that must succeed: an error ends the test with t.Fatal.
 func (s *Server) MustDo(t testing.TB, args ...any) memory.Reply {
 	t.Helper()
 	r, err := s.Do(t.Context(), args...)
@@ -89,21 +88,21 @@ func (s *Server) MustDo(t testing.TB, args ...any) memory.Reply {
 // Now returns the time of the server.
 func (s *Server) Now() time.Time { return s.clock.Now() }
 
-// FastForward moves the server's clock forward by d. Timers that fall due fire in their order. When FastForward returns,
-// keys have expired and blocked clients whose timeout has passed have their replies on the way. Only the server's clock
-// moves, neither that of clients nor that of SetLatency.
+// FastForward moves the server's clock forward by d. Timers fire in the order of their times. When FastForward returns,
+// keys have expired, and the replies of blocked clients whose timeout has passed are on the way. Only the server's
+// clock moves, not that of clients or SetLatency.
 func (s *Server) FastForward(d time.Duration) { s.clock.FastForward(d) }
 
-// SetTime makes the server's clock show now, and go on from there. If that is later than it showed, it is FastForward
-// by the difference. If it is earlier nothing happens at once; keys expire and clients time out when the clock shows
-// their time.
+// SetTime makes the server's clock show now, and continue from there. A later time works like FastForward by the
+// difference. At an earlier time nothing happens at once; keys expire and clients time out when the clock shows their
+// time.
 func (s *Server) SetTime(now time.Time) { s.clock.SetTime(now) }
 
-// FailNext has the next n executions of a command answered with an error reply, such as "LOADING the data set", and
-// not executed; if n is negative all are until ClearFaults. A command may be one with sub-commands, or one of these,
-// such as "CONFIG GET"; one that the server does not have fails the test. An empty command stands for any, but for
-// HELLO, AUTH, SELECT and CLIENT, with which client libraries open connections. Commands that a script, or a custom
-// command, executes are spared; those of a transaction fail when EXEC executes them.
+// FailNext makes the server answer the next n executions of a command with an error reply, such as "LOADING the data
+// set", without executing them. A negative n means all until ClearFaults. The command may also be a container or a
+// sub-command, such as "CONFIG GET"; an unknown command fails the test. An empty command stands for any except HELLO,
+// AUTH, SELECT and CLIENT, with which client libraries open connections. Commands that a script or a custom command
+// executes do not fail; those of a transaction fail when EXEC executes them.
 func (s *Server) FailNext(n int, command string, reply memory.Error) {
 	s.t.Helper()
 	if n != 0 {
@@ -111,29 +110,28 @@ func (s *Server) FailNext(n int, command string, reply memory.Error) {
 	}
 }
 
-// Fault is something that goes wrong with executions of commands, for Server.AddFault. Fields that are empty do not
-// narrow down which.
+// Fault is an error or a delay of commands, for Server.AddFault. Command, Key and Client select the executions; an
+// empty field selects all.
 type Fault struct {
-	// Command is as for FailNext.
+	// Command is a name as in FailNext.
 	Command string
-	// Key is a pattern as of KEYS that one of the keys of the command must match.
+	// Key is a pattern of KEYS that one of the command's keys must match.
 	Key string
-	// Client is the client's name (CLIENT SETNAME), its id, or its address; "@embedded:0" are DB.Do and clients of
+	// Client is the client's name (CLIENT SETNAME), its id, or its address; "@embedded:0" selects DB.Do and clients of
 	// DB.Dial.
 	Client string
-	// Percent is how many of the executions go wrong for which the rest holds, evenly distributed and the same in every
-	// run. 0 stands for all.
+	// Percent is the share of the selected executions that fail, from 0 to 100, evenly distributed and the same in
+	// every run. 0 stands for all.
 	Percent float64
-	// Times is how often it goes wrong; 0 stands for always, until ClearFaults.
+	// Times is how often the fault happens; 0 means until ClearFaults.
 	Times int
-	// Reply is the error reply that takes the place of the execution. If it is empty the command is executed.
+	// Reply is the error reply; the command is then not executed. If it is empty the command is executed.
 	Reply memory.Error
-	// Latency is how late the reply comes. Replies of a pipeline, and those of EXEC, come together, as late as the last
-	// of them.
+	// Latency delays the reply. The replies of a pipeline, and those of EXEC, come together, with the latest of them.
 	Latency time.Duration
 }
 
-// AddFault has something go wrong from now on, beside what does already. A fault that cannot happen fails the test.
+// AddFault adds a fault to those that are active. A fault that cannot happen fails the test.
 func (s *Server) AddFault(f Fault) {
 	s.t.Helper()
 	left := f.Times
@@ -159,15 +157,14 @@ func (s *Server) AddFault(f Fault) {
 	}
 }
 
-// SetLatency makes the replies to commands, and messages, come d late: on connections, where the replies of a
-// pipeline come together, and from Do, DoMany and Tx, unless their context ends before. What has been executed by
-// then stays done; of several commands in DoMany and Tx, those that follow the first are not executed if the context
-// ends. It replaces the latency that was set before.
+// SetLatency delays replies and published messages by d, on connections and from Do, DoMany and Tx. The replies of a
+// pipeline come together. Do, DoMany and Tx return earlier if their context ends. Commands that were executed by then
+// stay executed; DoMany and Tx then do not execute the commands after the first. It replaces the former latency.
 func (s *Server) SetLatency(d time.Duration) { s.hook.SetLatency(d) }
 
-// DropAfter breaks one connection, the first to which the server sends anything from now on: it is closed when n more
-// bytes have been sent to it. With 0 a command has been executed, but its reply is lost.
+// DropAfter breaks the next connection to which the server sends anything, after n bytes. With n = 0 the command is
+// executed, but its reply is lost.
 func (s *Server) DropAfter(n int) { s.hook.DropAfter(n) }
 
-// ClearFaults ends what FailNext, AddFault, SetLatency and DropAfter have begun; replies that are late come now.
+// ClearFaults ends the effects of FailNext, AddFault, SetLatency and DropAfter, and sends delayed replies at once.
 func (s *Server) ClearFaults() { s.hook.Clear() }

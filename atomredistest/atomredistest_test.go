@@ -45,10 +45,10 @@ func number(t testing.TB, r atomredis.Reply) int64 {
 	return n
 }
 
-// address is no name: without an address go-redis looks "localhost" up, which cannot be done in a bubble.
+// address is numeric: without an address go-redis resolves "localhost", which blocks a bubble.
 const address = "127.0.0.1:6379"
 
-// client returns a client that is connected in memory, and tries no command twice.
+// client returns a client with an in-memory connection and without retries.
 func client(t testing.TB, s *atomredistest.Server) *redis.Client {
 	c := redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1, PoolSize: 1,
 		Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return s.Dial(ctx) }})
@@ -57,7 +57,7 @@ func client(t testing.TB, s *atomredistest.Server) *redis.Client {
 	return c
 }
 
-// recorder is a test whose failures are collected.
+// recorder is a testing.TB that collects failures.
 type recorder struct {
 	testing.TB
 	errors []string
@@ -69,7 +69,7 @@ func (r *recorder) Errorf(format string, args ...any) {
 }
 func (r *recorder) Fatalf(format string, args ...any) {
 	r.Errorf(format, args...)
-	panic(r) // which ends the call, as Fatalf does
+	panic(r) // ends the call, as Fatalf does
 }
 
 // fill makes a key of every type.
@@ -206,7 +206,7 @@ func TestFastForwardExpiresKeysAndWaits(t *testing.T) {
 	require.InDelta(t, 86400-7200, number(t, do(t, s.DB, "TTL kept")), 60)
 }
 
-// waitForBlocked returns when so many clients are blocked.
+// waitForBlocked returns when n clients are blocked.
 func waitForBlocked(t testing.TB, s *atomredistest.Server, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -436,7 +436,7 @@ func TestRepliesAreLateOnDemand(t *testing.T) {
 		require.Zero(t, took(func() { do(t, s.DB, "PING") }))
 		_, err := c.Pipelined(t.Context(), func(p redis.Pipeliner) error { return p.Ping(t.Context()).Err() })
 		require.NoError(t, err)       // there is a connection for pipelines now
-		s.SetLatency(2 * time.Second) // longer than a client that does not read is waited for
+		s.SetLatency(2 * time.Second) // longer than the server waits for a client that does not read
 		require.Equal(t, 2*time.Second, took(func() { c.Set(t.Context(), "k", "v", 0) }))
 		require.Equal(t, 2*time.Second, took(func() {
 			_, err := s.DoMany(t.Context(), atomredis.Args{"GET", "k"}, atomredis.Args{"GET", "k"})

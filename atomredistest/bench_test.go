@@ -6,7 +6,7 @@ import (
 	"github.com/atomredis/atomredis"
 )
 
-// What a server for each test costs.
+// BenchmarkOpenAndClose measures the cost of a server for each test.
 func BenchmarkOpenAndClose(b *testing.B) {
 	for b.Loop() {
 		db, err := atomredis.Open(atomredis.Options{Addr: "127.0.0.1:0"})

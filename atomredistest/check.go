@@ -11,20 +11,20 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Set is a set among the values that CheckKeys expects, in any order.
+// Set is an expected set of CheckKeys, in any order.
 type Set []string
 
-// Entry is an entry of a stream among the values that CheckKeys expects: fields and values in turn.
+// Entry is an expected entry of a stream, for CheckKeys: fields and values in turn.
 type Entry struct {
 	ID     string
 	Fields []string
 }
 
-// Any stands for any value among those that CheckKeys expects: the key must exist.
+// Any is an expected value of CheckKeys that matches any value; the key must exist.
 type Any struct{}
 
-// Dump returns all keys with their values as text for people, in order of their names, the values being cut at 1000
-// bytes. The text depends on nothing but the keys, apart from times to live, which are rounded to seconds.
+// Dump returns all keys and values as readable text, in order of the names. It cuts values at 1000 bytes and rounds
+// times to live to seconds. Equal data gives equal text.
 func (s *Server) Dump(t testing.TB) string {
 	t.Helper()
 	im := s.snapshot(t)
@@ -42,7 +42,7 @@ func (s *Server) Dump(t testing.TB) string {
 	return b.String()
 }
 
-// shorten cuts long texts.
+// shorten cuts texts at 1000 bytes.
 func shorten(s string) string {
 	const most = 1000
 	if len(s) <= most {
@@ -51,10 +51,10 @@ func shorten(s string) string {
 	return fmt.Sprintf("%s... (%d bytes)", s[:most], len(s))
 }
 
-// CheckKeys reports an error to t unless database 0 has exactly the wanted keys and values. Values are string,
-// []byte, integers and floats for strings, []string for lists, Set for sets, map[string]string for hashes,
-// map[string]float64 for sorted sets, []Entry for the entries of streams, and Any for whatever there is. Times to
-// live are not compared. It reports whether all is as wanted.
+// CheckKeys reports an error to t unless database 0 has exactly the wanted keys and values. Values are string, []byte,
+// integers and floats for strings, []string for lists, Set for sets, map[string]string for hashes, map[string]float64
+// for sorted sets, []Entry for the entries of streams, and Any for any value. Times to live are not compared. It
+// reports whether the keys are as wanted.
 func (s *Server) CheckKeys(t testing.TB, want map[string]any) bool {
 	t.Helper()
 	return s.CheckDatabase(t, 0, want)

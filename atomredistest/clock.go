@@ -11,15 +11,15 @@ import (
 	"github.com/atomredis/atomredis/memory"
 )
 
-// Clock is the clock of one server or of several, which a test moves. Its methods may be called from any goroutine.
+// Clock is a clock of one or more servers that a test moves. Its methods may be called from any goroutine.
 type Clock struct {
 	base memory.Clock
 
-	moving sync.Mutex // held by who moves the clock; taken before mu
+	moving sync.Mutex // held while the clock moves; taken before mu
 
 	mu     sync.Mutex // protects what follows
 	offset time.Duration
-	timers map[*timer]struct{} // those that are pending
+	timers map[*timer]struct{} // pending timers
 	hooks  []*testhook.Hook    // of the servers that use the clock
 }
 
@@ -38,30 +38,30 @@ type timer struct {
 	at    time.Time // on the moved clock
 	f     func()
 	base  memory.Timer
-	armed int // how often base was set: an older one that fires is too late to be stopped, and is ignored
+	armed int // how often base was set; a call of an older base is ignored
 }
 
-// NewClock returns a clock that shows at and stands still until it is moved. Options.Clock of RunOptions takes it, for
-// several servers too, which then have the same time.
+// NewClock returns a clock that shows the time at and stands still until a test moves it. Set it as Options.Clock for
+// RunOptions; several servers may share it.
 func NewClock(at time.Time) *Clock { return newClock(engine.NewManualClock(at)) }
 
 func newClock(base memory.Clock) *Clock { return &Clock{base: base, timers: map[*timer]struct{}{}} }
 
-// FastForward moves the clock forward by d. What falls due on the way happens in its order, and before FastForward
-// returns keys have expired and blocked clients have timed out, in all servers that use the clock.
+// FastForward moves the clock forward by d. Timers fire in the order of their times. When FastForward returns, keys
+// have expired and blocked clients have timed out in all servers that use the clock.
 func (c *Clock) FastForward(d time.Duration) {
 	c.advance(d)
 	c.settle()
 }
 
-// SetTime makes the clock show now. If that is later than it showed, it is FastForward by the difference. If it is
-// earlier nothing happens at once; keys expire and clients time out when the clock shows their time.
+// SetTime makes the clock show now. A later time works like FastForward by the difference. At an earlier time nothing
+// happens at once; keys expire and clients time out when the clock shows their time.
 func (c *Clock) SetTime(now time.Time) {
 	c.set(now)
 	c.settle()
 }
 
-// settle waits for the goroutines of clients whose time is up.
+// settle waits for the goroutines of clients that have timed out.
 func (c *Clock) settle() {
 	const yields, naps = 1000, 10_000
 	c.mu.Lock()
@@ -77,7 +77,7 @@ func (c *Clock) settle() {
 	}
 }
 
-// of returns the clock as one of its servers has it.
+// of returns the clock for the server with hook h.
 func (c *Clock) of(h *testhook.Hook) memory.Clock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +85,7 @@ func (c *Clock) of(h *testhook.Hook) memory.Clock {
 	return hooked{c, h}
 }
 
-// leave says that a server does not use the clock any more.
+// leave removes a server that no longer uses the clock.
 func (c *Clock) leave(h *testhook.Hook) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,7 +111,7 @@ func (c *Clock) AfterFunc(d time.Duration, f func()) memory.Timer {
 	return t
 }
 
-// arm has the base clock call fire when the time has come. clock.mu must be locked.
+// arm makes the base clock call fire at the timer's time. clock.mu must be locked.
 func (t *timer) arm() {
 	if t.base != nil {
 		t.base.Stop()
@@ -131,7 +131,7 @@ func (t *timer) fire(number int) {
 	}
 }
 
-// remove reports whether the timer was pending; it no longer is. clock.mu must be locked.
+// remove removes a pending timer, and reports whether it was pending. clock.mu must be locked.
 func (t *timer) remove() bool {
 	_, pending := t.clock.timers[t]
 	delete(t.clock.timers, t)
@@ -146,7 +146,7 @@ func (t *timer) Stop() bool {
 	return t.remove()
 }
 
-// advance moves the clock by d, and calls what falls due on the way, each when the clock shows its time.
+// advance moves the clock by d, and fires each timer when the clock shows its time.
 func (c *Clock) advance(d time.Duration) {
 	c.moving.Lock()
 	defer c.moving.Unlock()
@@ -189,7 +189,7 @@ func (c *Clock) moveTo(end time.Duration) {
 	}
 }
 
-// earliest returns the pending timer that falls due first; nil if there is none.
+// earliest returns the pending timer with the earliest time; nil if there is none.
 func (c *Clock) earliest() (first *timer) {
 	for t := range c.timers {
 		if first == nil || t.at.Before(first.at) {

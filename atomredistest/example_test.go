@@ -16,7 +16,7 @@ import (
 	"github.com/atomredis/atomredis/atomredistest"
 )
 
-// exampleTB stands for the *testing.T that a test has: an example has none. end does what the end of a test does.
+// exampleTB replaces *testing.T, which examples do not have. end runs the cleanups of a test.
 type exampleTB struct {
 	testing.TB
 	cleanups []func()
@@ -37,7 +37,7 @@ func (t *exampleTB) end() {
 	}
 }
 
-// A server for one test: a client connects to it, and the test compares what it has left.
+// A server for one test: a client connects to it, and the test checks the keys that it leaves.
 func Example() {
 	t := new(exampleTB) // the *testing.T of the test
 	defer t.end()
@@ -55,7 +55,7 @@ func Example() {
 	//   "visits": string "1"
 }
 
-// Keys expire, and clients that wait time out, without waiting.
+// Keys expire and blocked clients time out without a wait.
 func ExampleServer_FastForward() {
 	t := new(exampleTB) // the *testing.T of the test
 	defer t.end()
@@ -67,7 +67,7 @@ func ExampleServer_FastForward() {
 	// Output: (nil)
 }
 
-// A clock that stands still, for deadlines that are exact, and for several servers.
+// A clock that stands still gives exact deadlines, and several servers can share it.
 func ExampleNewClock() {
 	t := new(exampleTB) // the *testing.T of the test
 	defer t.end()
@@ -98,14 +98,14 @@ func ExampleServer_FailNext() {
 	// <nil>
 }
 
-// sessions is what the tests below test: it remembers who is logged in, for an hour.
+// sessions is the code under test: it remembers for an hour which user is logged in.
 type sessions struct{ client *redis.Client }
 
 func (s sessions) login(ctx context.Context, token, user string) error {
 	return s.client.Set(ctx, "session:"+token, user, time.Hour).Err()
 }
 
-// user returns who is logged in; false if nobody is.
+// user returns the user of a token; false if there is none.
 func (s sessions) user(ctx context.Context, token string) (string, bool, error) {
 	user, err := s.client.Get(ctx, "session:"+token).Result()
 	if errors.Is(err, redis.Nil) {
@@ -175,7 +175,7 @@ func TestExampleOfFaultsOfSomeKeys(t *testing.T) {
 		t.Errorf("%d of 10 have failed", failed)
 	}
 	s.ClearFaults()
-	s.AddFault(atomredistest.Fault{Command: "GET", Latency: 5 * time.Millisecond}) // slow, and as ever otherwise
+	s.AddFault(atomredistest.Fault{Command: "GET", Latency: 5 * time.Millisecond}) // slow, but with its usual reply
 	if user, ok, err := users.user(t.Context(), "abc"); user != "ada" || !ok || err != nil {
 		t.Errorf("user is %q, %v, %v", user, ok, err)
 	}

@@ -19,14 +19,14 @@ type value struct {
 	words   []string // the string; elements; fields and values or members and scores in turn
 	entries []Entry
 	groups  []string
-	expires int64            // ms since 1970, 0 for never
-	fields  map[string]int64 // of a hash: those that expire, and when
+	expires int64            // ms since 1970; 0 means never
+	fields  map[string]int64 // hash fields that expire, with their times
 }
 
-// image is all keys, by database.
+// image has all keys, by database.
 type image map[int]map[string]*value
 
-// snapshot returns all keys as they are at one moment. It executes no commands, so that it neither counts nor fails.
+// snapshot returns all keys at one instant. It executes no commands, so it changes no statistics and meets no faults.
 func (s *Server) snapshot(t testing.TB) image {
 	t.Helper()
 	var b bytes.Buffer
@@ -57,7 +57,7 @@ func (s *Server) snapshot(t testing.TB) image {
 	return im
 }
 
-// apply repeats a command of a snapshot, which makes a key or adds to it.
+// apply repeats a command of a snapshot that creates a key or adds to it.
 func (im image) apply(db int, args []string) {
 	key := args[1]
 	if args[0] == "XGROUP" {
@@ -95,23 +95,23 @@ func (im image) apply(db int, args []string) {
 	}
 }
 
-// applyToStream repeats a command that makes a stream.
+// applyToStream repeats a command that builds a stream.
 func (v *value) applyToStream(args []string) {
 	switch {
-	case args[0] == "XADD" && args[2] != "MAXLEN": // with which an empty stream is made
+	case args[0] == "XADD" && args[2] != "MAXLEN": // that form creates an empty stream
 		v.entries = append(v.entries, Entry{args[2], args[3:]})
 	case args[0] == "XDEL":
 		v.entries = slices.DeleteFunc(v.entries, func(e Entry) bool { return slices.Contains(args[2:], e.ID) })
 	case args[0] == "XTRIM" && args[2] == "MAXLEN": // to 0
 		v.entries = nil
-	case args[0] == "XTRIM": // to an entry that there is
+	case args[0] == "XTRIM": // to an existing entry
 		v.entries = v.entries[max(slices.IndexFunc(v.entries, func(e Entry) bool { return e.ID == args[3] }), 0):]
 	case args[0] == "XGROUP" && args[1] == "CREATE":
 		v.groups = append(v.groups, args[3])
 	}
 }
 
-// String describes the value on one line; the order does not depend on chance.
+// String describes the value on one line, in a fixed order.
 func (v *value) String() string {
 	var b strings.Builder
 	b.WriteString(v.kind)
@@ -165,7 +165,7 @@ func (v *value) pairs() string {
 	return "{" + strings.Join(pairs, " ") + "}"
 }
 
-// ttl describes when the key and its fields expire, seen from now.
+// ttl describes the times to live of the key and its fields at the time now.
 func (v *value) ttl(now time.Time) string {
 	var b strings.Builder
 	until := func(at int64) time.Duration { return time.UnixMilli(at).Sub(now).Round(time.Second) }

@@ -14,7 +14,7 @@ import (
 	"github.com/atomredis/atomredis/atomredistest"
 )
 
-// TestMigrationFromMiniredis has the right-hand sides of the table in docs/miniredis.md, in its order.
+// TestMigrationFromMiniredis runs the right-hand sides of the table in docs/miniredis.md, in its order.
 func TestMigrationFromMiniredis(t *testing.T) {
 	s := atomredistest.RunOptions(t, atomredis.Options{Addr: "127.0.0.1:0",
 		Config: map[string]string{"requirepass": "secret"},

@@ -13,10 +13,9 @@ import (
 	"github.com/atomredis/atomredis/memory"
 )
 
-// Sentinel is a stand-in for Redis Sentinel, for tests of clients that fail over: it tells who the master is and who
-// the replicas are, and changes that when the test says so. It watches nobody. It answers SENTINEL with
-// GET-MASTER-ADDR-BY-NAME, MASTERS, MASTER, REPLICAS (SLAVES), SENTINELS, CKQUORUM and MYID, and publishes
-// +switch-master.
+// Sentinel stands in for Redis Sentinel in tests of clients that fail over. It reports the master and the replicas, and
+// changes them only when the test calls Failover; it monitors no server. It answers SENTINEL GET-MASTER-ADDR-BY-NAME,
+// MASTERS, MASTER, REPLICAS (SLAVES), SENTINELS, CKQUORUM and MYID, and publishes +switch-master.
 type Sentinel struct {
 	*Server
 
@@ -27,8 +26,8 @@ type Sentinel struct {
 	replicas []*Server
 }
 
-// RunSentinel starts a Sentinel that has a name for a master, and makes other servers its replicas; it returns when
-// they have its data. All of them need a TCP port (RunAddr).
+// RunSentinel starts a Sentinel that knows master under a name, and makes the other servers replicas of master. It
+// returns when they have its data. All of them need a TCP port (RunAddr).
 //
 //	a, b := atomredistest.RunAddr(t), atomredistest.RunAddr(t)
 //	sentinel := atomredistest.RunSentinel(t, "mymaster", a, b)
@@ -52,23 +51,23 @@ func RunSentinel(t testing.TB, name string, master *Server, replicas ...*Server)
 	return s
 }
 
-// Master returns the server that is the master now.
+// Master returns the current master.
 func (s *Sentinel) Master() *Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.master
 }
 
-// Replicas returns the others, the one that is the next master first.
+// Replicas returns the replicas; the first one is the next master.
 func (s *Sentinel) Replicas() []*Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.replicas)
 }
 
-// Failover makes the first replica the master, and the old master the last of the replicas, as Sentinel does: the new
-// one has all that was written to the old one, the clients of the old one are disconnected, and subscribers of
-// +switch-master get the message.
+// Failover makes the first replica the master and the old master the last replica. As with Redis Sentinel, the new
+// master has all writes of the old one, the clients of the old one are disconnected, and subscribers of +switch-master
+// get the message.
 func (s *Sentinel) Failover(t testing.TB) {
 	t.Helper()
 	s.mu.Lock()
@@ -77,7 +76,7 @@ func (s *Sentinel) Failover(t testing.TB) {
 		t.Fatal("there is no replica that could become the master")
 	}
 	old, next := s.master, s.replicas[0]
-	old.MustDo(t, "CLIENT", "PAUSE", 60_000, "WRITE") // so that nothing is written that the new master does not get
+	old.MustDo(t, "CLIENT", "PAUSE", 60_000, "WRITE") // the new master must get every write
 	caughtUp(t, next, old)
 	next.MustDo(t, "REPLICAOF", "NO", "ONE")
 	s.master, s.replicas = next, append(s.replicas[1:len(s.replicas):len(s.replicas)], old)
@@ -94,7 +93,7 @@ func (s *Sentinel) Failover(t testing.TB) {
 	s.MustDo(t, "PUBLISH", "+switch-master", strings.Join([]string{s.name, was[0], was[1], is[0], is[1]}, " "))
 }
 
-// hostPort returns where a server listens.
+// hostPort returns the host and port of a server.
 func hostPort(s *Server) [2]string {
 	host, port, _ := net.SplitHostPort(s.Addr())
 	return [2]string{host, port}
@@ -110,10 +109,10 @@ func follow(t testing.TB, replica, master *Server) {
 	replica.MustDo(t, "REPLICAOF", at)
 }
 
-// catchUpTime is how long a replica may take to have what its master has.
+// catchUpTime limits how long a replica may take to get its master's data.
 const catchUpTime = time.Minute
 
-// caughtUp waits until a replica has what its master has.
+// caughtUp waits until a replica has its master's data.
 func caughtUp(t testing.TB, replica, master *Server) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), catchUpTime)
@@ -126,7 +125,7 @@ func caughtUp(t testing.TB, replica, master *Server) {
 		select {
 		case <-time.After(time.Millisecond):
 		case <-ctx.Done():
-			t.Fatalf("the replica %s does not get what its master has: %v", replica.Addr(), ours)
+			t.Fatalf("the replica %s does not catch up with its master: %v", replica.Addr(), ours)
 		}
 	}
 }
@@ -147,7 +146,7 @@ func replication(t testing.TB, s *Server) map[string]string {
 	return fields
 }
 
-// answer carries out SENTINEL.
+// answer executes SENTINEL.
 func (s *Sentinel) answer(c *memory.Ctx) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +177,7 @@ func (s *Sentinel) answer(c *memory.Ctx) (any, error) {
 	case "master":
 		return s.describe(s.master, "master"), nil
 	case "sentinels":
-		return []any{}, nil // it has no colleagues
+		return []any{}, nil // there are no other Sentinels
 	case "ckquorum":
 		return memory.Status("OK 1 usable Sentinels. Quorum and failover authorization can be reached"), nil
 	}
@@ -189,7 +188,7 @@ func (s *Sentinel) answer(c *memory.Ctx) (any, error) {
 	return replicas, nil
 }
 
-// describe returns what SENTINEL tells of a server. mu is held.
+// describe returns the fields of a server in replies of SENTINEL. mu is held.
 func (s *Sentinel) describe(server *Server, role string) map[string]string {
 	at := hostPort(server)
 	d := map[string]string{"name": s.name, "ip": at[0], "port": at[1], "flags": role, "role-reported": role,
