@@ -8,18 +8,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// commands does operations by the commands that atomredis has for them, each of which is one atomic step.
+// commands implements operations with the queue commands of atomredis; each is one atomic step.
 type commands struct {
 	connections
 	name, prefix, id string
 }
 
-// hasCommands asks a server whether it has these commands.
+// hasCommands asks a server whether it has the queue commands.
 func hasCommands(ctx context.Context, client redis.UniversalClient) (bool, error) {
 	cmd := redis.NewSliceCmd(ctx, "command", "info", "pressure.put")
 	err := client.Process(ctx, cmd)
 	if isReply(err) {
-		return false, nil // it does not say
+		return false, nil // the server refuses to say
 	}
 	return len(cmd.Val()) == 1 && cmd.Val()[0] != nil, err
 }
@@ -29,8 +29,7 @@ func (q *commands) run(ctx context.Context, cmd redis.Cmder) error {
 	return nativeError(q.client.Process(ctx, cmd))
 }
 
-// wait runs commands that wait until one is done. Each is made by command with the time in ms that it may wait, and
-// read by done.
+// wait runs blocking commands until one succeeds. command makes each, given its timeout in ms; done reads its reply.
 func (q *commands) wait(ctx context.Context, command func(ms int64) redis.Cmder, done func() (bool, error)) error {
 	c := q.begin(ctx)
 	defer c.end()
@@ -42,7 +41,7 @@ func (q *commands) wait(ctx context.Context, command func(ms int64) redis.Cmder,
 	})
 }
 
-// milliseconds rounds up, because 0 would mean something else.
+// milliseconds rounds up, because 0 has a meaning of its own.
 func milliseconds(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
 func (q *commands) create(ctx context.Context, bound int64) error {
@@ -62,7 +61,7 @@ func (q *commands) put(ctx context.Context, messages [][]byte) (n int, err error
 		for _, m := range messages[n:] {
 			args = append(args, m)
 		}
-		// Options are read from the end, each once: with all of them given no message is taken for one.
+		// The server reads options from the end, each once. All are given, so that it takes no message for an option.
 		cmd = redis.NewIntCmd(ctx, append(args, "timeout", ms, "client", q.id, "prefix", q.prefix)...)
 		return cmd
 	}, func() (bool, error) {
@@ -98,7 +97,7 @@ func (q *commands) reserve(ctx context.Context, n int, d time.Duration) (reserva
 	return reservations, err
 }
 
-// take takes up to n messages, and passes what the server sends for each to add.
+// take takes up to n messages, and passes the server's reply for each to add.
 func (q *commands) take(ctx context.Context, n int, options []any, add func(reply any) error) error {
 	var cmd *redis.SliceCmd
 	return q.wait(ctx, func(ms int64) redis.Cmder {

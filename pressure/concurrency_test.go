@@ -17,7 +17,7 @@ import (
 	"github.com/atomredis/atomredis/pressure"
 )
 
-// TestExactlyOnceInOrder has several producers and consumers at a queue. Each message must arrive once, each consumer
+// TestExactlyOnceInOrder runs several producers and consumers on a queue. Each message must arrive once, each consumer
 // must see those of each producer in their order, and the queue must never hold more than its bound.
 func TestExactlyOnceInOrder(t *testing.T) {
 	const producers, consumers, each = 4, 3, 40
@@ -101,8 +101,8 @@ func TestExactlyOnceInOrder(t *testing.T) {
 	}
 }
 
-// onEachClient runs a test on each server with a client that can give connections away, with one whose pieces of
-// waits are so short that most waits take several, and with one that cannot give connections away.
+// onEachClient runs a test on each server with three clients: one with dedicated connections, one that splits most
+// waits into several short commands, and one without dedicated connections.
 func onEachClient(t *testing.T, test func(t *testing.T, s server, c redis.UniversalClient)) {
 	onEachServer(t, func(t *testing.T, s server) {
 		t.Run("connections of their own", func(t *testing.T) {
@@ -119,8 +119,8 @@ func onEachClient(t *testing.T, test func(t *testing.T, s server, c redis.Univer
 	})
 }
 
-// TestCancelledAtAnyMoment ends the contexts of operations at random moments. What was put without an error must
-// arrive once, what was not must not, and the queue must be usable at the end.
+// TestCancelledAtAnyMoment ends the contexts of operations at random moments. A message that was put without an error
+// must arrive once, any other not at all, and the queue must be usable at the end.
 func TestCancelledAtAnyMoment(t *testing.T) {
 	onEachClient(t, func(t *testing.T, s server, client redis.UniversalClient) {
 		for _, bound := range []int64{1, 10, 0} {
@@ -216,7 +216,7 @@ func TestCancelledAtAnyMoment(t *testing.T) {
 	})
 }
 
-// TestLongWaits has waits of several pieces end in every way.
+// TestLongWaits ends waits of several pieces in every way.
 func TestLongWaits(t *testing.T) {
 	onEachServer(t, func(t *testing.T, s server) {
 		for name, client := range map[string]redis.UniversalClient{
@@ -271,7 +271,7 @@ func longWaits(t *testing.T, s server, name string, client redis.UniversalClient
 	cancel(nil)
 	s.rolesAreFree(t, name)
 
-	// The deletion has to wake the one that waits for room and the one that waits for its role.
+	// The deletion must wake the producer that waits for room and the consumer that waits for its role.
 	producer, cancelProducer := start("producer", put)
 	defer cancelProducer(nil)
 	another, cancelAnother := start("producer", put)
@@ -282,8 +282,7 @@ func longWaits(t *testing.T, s server, name string, client redis.UniversalClient
 	waitFor(t, "no keys", func() bool { return len(s.Keys(ctx, key(name, "*")).Val()) == 0 })
 }
 
-// TestWaitsAreServedInTheOrderOfArrival has three consumers wait, one after the other, for as long as most waits last
-// at most.
+// TestWaitsAreServedInTheOrderOfArrival starts three waiting consumers, each after the first piece of the one before.
 func TestWaitsAreServedInTheOrderOfArrival(t *testing.T) {
 	onEachServer(t, func(t *testing.T, s server) {
 		ctx := t.Context()
@@ -298,7 +297,7 @@ func TestWaitsAreServedInTheOrderOfArrival(t *testing.T) {
 				m, err := q.Get(ctx)
 				got[i] <- fmt.Sprint(string(m), err)
 			}()
-			time.Sleep(150 * time.Millisecond) // it has begun the wait that keeps its place
+			time.Sleep(150 * time.Millisecond) // it has begun the long wait, which keeps its place
 		}
 		for i := range got {
 			require.NoError(t, q.Put(ctx, fmt.Appendf(nil, "%d:", i)))
@@ -307,8 +306,8 @@ func TestWaitsAreServedInTheOrderOfArrival(t *testing.T) {
 	})
 }
 
-// TestWaitsEndWithTheQueue has a client wait for a role that never becomes free, in a queue that goes without anybody
-// telling it.
+// TestWaitsEndWithTheQueue lets a client wait for a role that never becomes free, in a queue that disappears without
+// notice.
 func TestWaitsEndWithTheQueue(t *testing.T) {
 	onSequences(t, func(t *testing.T, s server) {
 		ctx := t.Context()
@@ -391,7 +390,7 @@ func TestLeavingTheLoopOverMessagesLosesNone(t *testing.T) {
 	})
 }
 
-// TestKeysOfOtherTypes has the keys of a queue hold something else: an error, and both roles stay free.
+// TestKeysOfOtherTypes gives the keys of a queue other types: operations fail, and both roles stay free.
 func TestKeysOfOtherTypes(t *testing.T) {
 	onEachServer(t, func(t *testing.T, s server) {
 		ctx := t.Context()
@@ -416,7 +415,7 @@ func TestKeysOfOtherTypes(t *testing.T) {
 	})
 }
 
-// TestSequencesAndCommandsShareAQueue has producers and consumers of both kinds at one queue.
+// TestSequencesAndCommandsShareAQueue runs producers and consumers of both kinds on one queue.
 func TestSequencesAndCommandsShareAQueue(t *testing.T) {
 	ctx := t.Context()
 	c := client(t, startAtomredis(t))

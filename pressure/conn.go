@@ -8,38 +8,39 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// An operation runs on one connection from its first command to its last. A server that looks after roles can then
-// give back those of a client that dies, and a command is never sent again on another connection when one breaks.
+// An operation runs on one connection from its first command to its last. The server can then free the roles of a
+// client that dies, and no command is sent again on another connection when one breaks.
 //
-// A command that blocks cannot be abandoned: what the server hands out in the same moment would be lost. It is
-// released by CLIENT UNBLOCK from another connection instead: either it has been released and has got nothing, or it
-// has been served and its reply is used. So a wait ends promptly, and keeps its place among those who wait. Where
-// that is not possible (clients that cannot give a connection away, users without the permission) waits are made of
-// short pieces.
+// A blocking command cannot be abandoned: an element that the server hands out in the same moment would be lost.
+// Instead CLIENT UNBLOCK from another connection releases the command. Either it was released and got nothing, or it
+// was served and its reply is used. So a wait ends promptly, and keeps its place in the queue of waiters. Where that is
+// impossible (clients without dedicated connections, users without the permission) a wait is a series of short
+// commands, called pieces.
 
 const (
-	// shortPiece is how long a command blocks at most if it cannot be released, and the first time: most waits are
-	// shorter, and need no preparation.
+	// shortPiece limits how long a command blocks if it cannot be released, and in the first piece of every wait: most
+	// waits are shorter, and need no preparation.
 	shortPiece = 100 * time.Millisecond
-	// longPiece is how long a command blocks at most in any case, so that a server that has gone is noticed.
+	// longPiece limits how long any command blocks, so that the client notices a server that has gone.
 	longPiece = 5 * time.Second
-	// checkInterval is how often a long wait looks whether what it waits for can still come.
+	// checkInterval is the time between two checks of a long wait whether its queue still exists.
 	checkInterval = time.Second
 	// unblockInterval is the time between two attempts to release a command.
 	unblockInterval = 10 * time.Millisecond
 )
 
-// commander is what commands are sent through.
+// commander sends commands: a client or a connection.
 type commander interface {
 	redis.Cmdable
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
-// connections gives each operation its connection.
+// connections gives each operation a connection.
 type connections struct {
 	client redis.UniversalClient
-	single *redis.Client // client, or nil if it is of a kind that cannot give a connection away
-	// short and long are the pieces of a wait. They are well below the client's read timeout, which breaks connections.
+	single *redis.Client // the client, or nil if its type has no dedicated connections
+	// short and long are the pieces of a wait, well below the client's read timeout: when it passes, the client drops
+	// the connection.
 	short, long time.Duration
 }
 
@@ -54,7 +55,7 @@ func newConnections(client redis.UniversalClient) connections {
 	return c
 }
 
-// begin takes a connection for an operation that ends with ctx. The caller calls end.
+// begin takes a connection for an operation that ends with ctx. The caller must call end.
 func (c connections) begin(ctx context.Context) *conn {
 	n := &conn{connections: c, commander: c.client, ctx: context.WithoutCancel(ctx)}
 	n.first = n.ctx
@@ -70,13 +71,13 @@ func (c connections) begin(ctx context.Context) *conn {
 
 // conn is the connection of one operation.
 type conn struct {
-	connections // for commands that must not wait for this connection
+	connections // for commands on other connections
 	commander
-	own *redis.Conn // nil if commands take any connection
-	id  int64       // as the server knows it; 0 if it has not been asked, -1 if commands cannot be released
-	// ctx is for all commands but the first: it never ends, because replies must be read.
+	own *redis.Conn // nil if commands use any connection
+	id  int64       // CLIENT ID; 0 is not known yet, -1 means that commands cannot be released
+	// ctx is the context of all commands but the first. It never ends, because replies must be read.
 	ctx context.Context
-	// first is for the first command. It ends the wait for a connection of the pool, and has no effect on the command
+	// first is the context of the first command. It ends the wait for a connection of the pool, but not the command
 	// itself.
 	first context.Context
 }
@@ -84,7 +85,7 @@ type conn struct {
 // end gives the connection back to the pool.
 func (c *conn) end() {
 	if c.own != nil {
-		_ = c.own.Close() // the error says that the connection has broken, which its command has said already
+		_ = c.own.Close() // a broken connection was reported by its command already
 	}
 }
 
@@ -104,7 +105,7 @@ func (c *conn) do(cmd redis.Cmder) error {
 	return err
 }
 
-// transaction runs commands in one step. It returns the first error among them; null replies are none.
+// transaction runs commands in one step. It returns the first error among the replies; null replies are no errors.
 func (c *conn) transaction(build func(ctx context.Context, tx redis.Pipeliner)) error {
 	return run(c.TxPipelined, c.context(), build)
 }
@@ -127,9 +128,9 @@ func run(pipelined func(context.Context, func(redis.Pipeliner) error) ([]redis.C
 	return nil
 }
 
-// wait calls try, which blocks for at most the given time, until it reports that it is done or fails; or until the
-// context ends, whose cause it returns; or until check fails, which is called now and then if it is not nil. A null
-// reply in try is no error.
+// wait calls try, which blocks for at most the given time, until try is done or fails. It also ends when the context
+// ends, with its cause, and when check fails. It calls check, if not nil, from time to time. A null reply in try is no
+// error.
 func (c *conn) wait(ctx context.Context, check func(context.Context, commander) error,
 	try func(block time.Duration) (done bool, err error)) error {
 	for long := false; ; long = true {
@@ -173,7 +174,7 @@ func (c *conn) releasable() (bool, error) {
 	}
 	var id, unblock *redis.IntCmd
 	err := run(c.Pipelined, c.context(), func(ctx context.Context, p redis.Pipeliner) {
-		id, unblock = p.ClientID(ctx), p.ClientUnblock(ctx, 0) // no client has this number: only the permission is asked for
+		id, unblock = p.ClientID(ctx), p.ClientUnblock(ctx, 0) // no client has id 0: a test of the permission
 	})
 	if c.id = id.Val(); isReply(id.Err()) || isReply(unblock.Err()) {
 		c.id, err = -1, nil
@@ -181,16 +182,16 @@ func (c *conn) releasable() (bool, error) {
 	return c.id > 0, err
 }
 
-// isReply reports whether err is an error that the server has replied.
+// isReply reports whether err is an error reply of the server.
 func isReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
 }
 
-// releaseWhen releases the command that this connection is about to send when ctx ends or check fails. The function
-// that it returns is called when the command has ended; it returns what check has failed with.
+// releaseWhen releases the next command of this connection when ctx ends or check fails. The caller calls ended when
+// the command has ended; ended returns the error of check.
 func (c *conn) releaseWhen(ctx context.Context, check func(context.Context, commander) error) (ended func() error) {
-	stop, stopNow := context.WithCancel(c.ctx) // also ends waits for a connection
+	stop, stopNow := context.WithCancel(c.ctx) // stop also ends waits for a connection
 	stopped := make(chan struct{})
 	var failure error
 	go func() {
@@ -208,10 +209,10 @@ func (c *conn) releaseWhen(ctx context.Context, check func(context.Context, comm
 				}
 			}
 		}
-		// The command may not have reached the server yet, and then this has no effect: it is repeated until the command has
-		// ended.
+		// CLIENT UNBLOCK has no effect if the command has not reached the server yet, so it is repeated until the
+		// command ends.
 		for {
-			_ = c.client.ClientUnblock(stop, c.id).Err() // if it fails the command ends with its piece
+			_ = c.client.ClientUnblock(stop, c.id).Err() // if this fails, the command ends with its piece
 			select {
 			case <-stop.Done():
 				return

@@ -7,14 +7,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Embedded is a server inside the program, which is reached without a socket: an *atomredis.DB.
+// Embedded is a server inside the program, such as an *atomredis.DB.
 type Embedded interface {
 	// Dial returns a connection to the server.
 	Dial(ctx context.Context) (net.Conn, error)
 }
 
-// EmbeddedClient returns a client of a server inside the program, an *atomredis.DB, to be used with Create, Open and
-// the others. Nothing goes through a port or a socket:
+// EmbeddedClient returns a client for a server inside the program, for use with Create, Open and the other functions.
+// It uses no port or socket:
 //
 //	db, err := atomredis.Open(atomredis.Options{})
 //	...
@@ -22,11 +22,10 @@ type Embedded interface {
 //	defer client.Close()
 //	queue, err := pressure.Create(ctx, client, "jobs", 100, pressure.Options{})
 //
-// The caller closes it before the server. It is like any other client, and has as many connections as operations that
-// wait.
+// The caller closes the client before the server. It opens a connection for each operation that waits.
 func EmbeddedClient(db Embedded) *redis.Client {
 	return redis.NewClient(&redis.Options{
-		Addr:   "embedded", // for messages only
+		Addr:   "embedded", // appears only in errors
 		Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return db.Dial(ctx) },
 	})
 }

@@ -8,17 +8,18 @@ import (
 )
 
 var (
-	// ErrQueueExists says that a queue cannot be created because there is one of that name.
+	// ErrQueueExists says that Create found a queue of that name.
 	ErrQueueExists = errors.New("the queue exists already")
 	// ErrNoQueue says that there is no queue of that name, or that it was deleted while an operation waited.
 	ErrNoQueue = errors.New("the queue does not exist")
-	// ErrClosed says that the queue is closed: nothing can be put into it, and nothing is left to be got from it.
+	// ErrClosed says that the queue is closed: Put fails, and so does Get once the queue is empty.
 	ErrClosed = errors.New("the queue is closed")
-	// ErrTimeout says that an operation has waited for as long as Options.Timeout allows.
+	// ErrTimeout says that an operation did not finish within Options.Timeout.
 	ErrTimeout = errors.New("timed out")
 )
 
-// failed says what failed on which queue. What is due to the end of the context wraps the context's cause.
+// failed adds the operation and the queue to an error. An error due to the end of the context wraps the context's
+// cause.
 func failed(ctx context.Context, op, name string, err error) error {
 	if err == nil {
 		return nil
@@ -29,10 +30,10 @@ func failed(ctx context.Context, op, name string, err error) error {
 	return fmt.Errorf("pressure: %s %q: %w", op, name, err)
 }
 
-// nativeErrors are the errors of the server's own commands, by the first word of the reply.
+// nativeErrors are the errors of the queue commands of atomredis, by the first word of the reply.
 var nativeErrors = map[string]error{"QUEUEEXISTS": ErrQueueExists, "NOQUEUE": ErrNoQueue, "QUEUECLOSED": ErrClosed}
 
-// nativeError returns the error of this package that an error of the server stands for, or err itself.
+// nativeError returns the error of this package for an error reply, or err itself.
 func nativeError(err error) error {
 	if err == nil {
 		return nil

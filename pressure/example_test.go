@@ -13,7 +13,7 @@ import (
 	"github.com/atomredis/atomredis/pressure"
 )
 
-// broker starts a server for an example. A program would make a client for the server of its system.
+// broker starts a server for an example. A program would connect a client to its own server.
 func broker() (client *redis.Client, stop func()) {
 	db, err := atomredis.Open(atomredis.Options{Addr: "127.0.0.1:0"})
 	if err != nil {
@@ -48,7 +48,7 @@ func Example() {
 		}
 	}()
 
-	// As a rule this is another program.
+	// The consumer is usually another program.
 	queue, err := pressure.Open(ctx, client, "frames", pressure.Options{})
 	if err != nil {
 		log.Fatal(err)
@@ -104,7 +104,7 @@ func ExampleQueue_PutAll() {
 	if err != nil {
 		log.Fatal(err) // n of them are in the queue
 	}
-	lines, err := queue.GetN(ctx, 100) // waits for the first, and takes what is there
+	lines, err := queue.GetN(ctx, 100) // waits for the first line, and takes up to 100
 	if err != nil {
 		log.Fatal(err)
 	}

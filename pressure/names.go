@@ -9,22 +9,22 @@ import (
 	"github.com/atomredis/atomredis/internal/protocols/pressure/keys"
 )
 
-// DefaultPrefix is what the keys of all queues begin with unless Options.Prefix says otherwise.
+// DefaultPrefix begins the keys of all queues unless Options.Prefix is set.
 const DefaultPrefix = keys.DefaultPrefix
 
 // queueKeys are the names of the keys that make up a queue: the twelve of the specification, and the other spelling
 // of four of them.
 type queueKeys struct {
 	queue string // list of the messages, the newest first
-	// string: how many messages the queue holds, 0 without limit; exists as long as the queue does
+	// string: how many messages the queue holds, 0 for no limit; exists as long as the queue does
 	bound                      string
 	producer, consumer         string // strings: the client that has, or last had, the role
 	producerFree, consumerFree string // lists: one element while nobody has the role
 	notFull                    string // list: one element while a message may be put
 	closed                     string // list: elements once the queue is closed
 	stats                      [statCount]string
-	// sampleStats are the counters as the sample commands of the specification spell them. They are read, and go with
-	// the queue.
+	// sampleStats are the counters in the spelling of the specification's sample commands. This package reads them, and
+	// deletes them with the queue.
 	sampleStats [statCount]string
 }
 
@@ -59,13 +59,13 @@ func (k *queueKeys) rest() []string {
 	return append(append(rest, k.stats[:]...), k.sampleStats[:]...)
 }
 
-// globQuoter makes a pattern of SCAN from a name that is meant literally.
+// globQuoter escapes a name for use in a pattern of SCAN.
 var globQuoter = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
-// handles counts the handles of this process, which the names of clients tell apart.
+// handles numbers the handles of this process, so that their client names differ.
 var handles atomic.Int64
 
-// newClientID returns a unique name that tells people who inspect a queue where its user runs.
+// newClientID returns a unique name with the host and the process of a queue's user.
 func newClientID() string {
 	host, err := os.Hostname()
 	if err != nil {

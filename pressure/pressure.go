@@ -1,4 +1,4 @@
-// Package pressure has distributed, bounded FIFO queues of messages: the pressure protocol, version 0.1, over any
+// Package pressure implements distributed, bounded FIFO queues of messages: the pressure protocol, version 0.1, on any
 // Redis.
 //
 //	queue, err := pressure.Create(ctx, client, "frames", 10, pressure.Options{})
@@ -12,14 +12,13 @@
 //	queue, err := pressure.Open(ctx, client, "frames", pressure.Options{})
 //	for frame, err := range queue.Messages(ctx) { // until the queue is closed and empty
 //
-// A queue has one producer and one consumer at a time; others wait for their turn. On atomredis the operations are
-// commands of the server; on any other Redis they are the sequences of commands of the specification. Both work on
-// the same keys, so all kinds of clients, in whatever language, can share a queue.
+// A queue has one producer and one consumer at a time; others wait for their turn. On atomredis each operation is one
+// command of the server; on any other Redis it is the sequence of commands in the specification. Both use the same
+// keys, so clients of all languages can share a queue.
 //
-// A Queue may be used by any number of goroutines. An operation occupies a connection of the client's pool for as
-// long as it lasts, and now and then a second one when it waits. When its context ends it stops waiting within a
-// tenth of a second, gives back its role, and has lost nothing: what the server has handed out in that moment is
-// returned.
+// Any number of goroutines may use a Queue. An operation occupies a connection of the client's pool for as long as it
+// lasts, and at times a second one while it waits. When its context ends, it stops waiting within a tenth of a second
+// and gives back its role. It loses nothing: it returns a message that the server hands out in that moment.
 package pressure
 
 import (
@@ -32,17 +31,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Options say how a queue is used. The zero value is ready to use.
+// Options configure a handle on a queue. The zero value is ready to use.
 type Options struct {
-	// Prefix is what the keys of the queue begin with. Empty means DefaultPrefix.
+	// Prefix begins the keys of the queue. Empty means DefaultPrefix.
 	Prefix string
-	// ClientID is how this handle is known to others who look at the queue; it must be unique. Empty means
-	// "<host>_pid<process>_<number>".
+	// ClientID is the name of this handle in Info; it must be unique. Empty means "<host>_pid<process>_<number>".
 	ClientID string
-	// Timeout is how long an operation waits at most, after which it fails with ErrTimeout. 0 leaves that to the context.
+	// Timeout limits each operation, which then fails with ErrTimeout. 0 means no limit but the context.
 	Timeout time.Duration
-	// OnlyRedisCommands leaves the commands unused that atomredis has for queues: the sequences of the specification are
-	// used there as well. What the operations do is the same.
+	// OnlyRedisCommands uses the specification's sequences on atomredis too, not its queue commands. The operations do
+	// the same.
 	OnlyRedisCommands bool
 }
 
@@ -53,18 +51,18 @@ type Queue struct {
 	protocol protocol
 }
 
-// protocol is a way to do the operations on a queue. Its errors are those of this package, those of the server, and
-// the cause of a context that has ended.
+// protocol implements the operations on a queue. Its errors are those of this package, those of the server, and the
+// cause of a context that has ended.
 type protocol interface {
 	create(ctx context.Context, bound int64) error
 	// exists fails with ErrNoQueue if there is no queue.
 	exists(ctx context.Context) error
-	// put returns how many messages, the first ones, are in the queue; less than all only with an error.
+	// put puts messages in order and returns how many are in the queue; fewer than all only with an error.
 	put(ctx context.Context, messages [][]byte) (int, error)
 	// get returns 1 to n messages, or an error.
 	get(ctx context.Context, n int) ([][]byte, error)
 	reserve(ctx context.Context, n int, d time.Duration) ([]Reservation, error)
-	// settle acknowledges reservations, or returns their messages, and says how many there were.
+	// settle acknowledges reservations, or returns their messages, and returns how many still existed.
 	settle(ctx context.Context, acknowledge bool, ids []string) (int, error)
 	close(ctx context.Context) error
 	delete(ctx context.Context) error
@@ -74,8 +72,8 @@ type protocol interface {
 	list(ctx context.Context) ([]string, error)
 }
 
-// Create makes a queue that holds at most bound messages, or any number if it is 0. The error is ErrQueueExists if
-// there is one of that name. The client stays the caller's.
+// Create makes a queue that holds at most bound messages, or any number if bound is 0. The error is ErrQueueExists if a
+// queue of that name exists. The caller still owns the client.
 func Create(ctx context.Context, client redis.UniversalClient, name string, bound int64, o Options) (*Queue, error) {
 	q, err := newQueue(ctx, client, name, o)
 	if err == nil && bound < 0 {
@@ -90,7 +88,8 @@ func Create(ctx context.Context, client redis.UniversalClient, name string, boun
 	return q, nil
 }
 
-// Open returns a handle on a queue that exists; the error is ErrNoQueue if it does not. The client stays the caller's.
+// Open returns a handle on a queue that exists; the error is ErrNoQueue if it does not. The caller still owns the
+// client.
 func Open(ctx context.Context, client redis.UniversalClient, name string, o Options) (*Queue, error) {
 	q, err := newQueue(ctx, client, name, o)
 	if err == nil {
@@ -102,8 +101,8 @@ func Open(ctx context.Context, client redis.UniversalClient, name string, o Opti
 	return q, nil
 }
 
-// Await is Open that waits until there is such a queue, as long as ctx and Options.Timeout allow. Nothing tells of a
-// new queue, so it looks for it several times a second.
+// Await is Open that waits until the queue exists, as long as ctx and Options.Timeout allow. It polls the server
+// several times a second.
 func Await(ctx context.Context, client redis.UniversalClient, name string, o Options) (*Queue, error) {
 	q, err := newQueue(ctx, client, name, o)
 	if err != nil {
@@ -127,14 +126,14 @@ func Await(ctx context.Context, client redis.UniversalClient, name string, o Opt
 	return q, nil
 }
 
-// How long Await pauses between two looks.
+// The shortest and the longest pause of Await between two polls.
 const (
 	awaitMin = 5 * time.Millisecond
 	awaitMax = 200 * time.Millisecond
 )
 
-// Delete is Queue.Delete without a handle: it also goes on with a deletion that was not finished, for which Open
-// finds no queue.
+// Delete is Queue.Delete without a handle. It also finishes an interrupted deletion, after which Open no longer finds
+// the queue.
 func Delete(ctx context.Context, client redis.UniversalClient, name string, o Options) error {
 	q, err := newQueue(ctx, client, name, o)
 	if err != nil {
@@ -164,8 +163,8 @@ func newQueue(ctx context.Context, client redis.UniversalClient, name string, o 
 		o.ClientID = newClientID()
 	}
 	q := &Queue{name: name, id: o.ClientID, timeout: o.Timeout}
-	// This is also the first command: go-redis settles what the server can do with the first connection of a client, and
-	// does not do so safely with connections that are given away.
+	// This must be the first command: go-redis detects the server's features on a client's first connection, and that
+	// is not safe on a dedicated connection.
 	native, err := hasCommands(ctx, client)
 	if err != nil {
 		return nil, err
@@ -181,7 +180,7 @@ func newQueue(ctx context.Context, client redis.UniversalClient, name string, o 
 // Name returns the queue's name.
 func (q *Queue) Name() string { return q.name }
 
-// ClientID returns how this handle is known to others who look at the queue.
+// ClientID returns the name of this handle, as Info shows it.
 func (q *Queue) ClientID() string { return q.id }
 
 // WithTimeout returns the same handle with another Options.Timeout.
@@ -191,7 +190,7 @@ func (q *Queue) WithTimeout(timeout time.Duration) *Queue {
 	return &other
 }
 
-// within returns a context that also ends with the time that operations may take.
+// within returns a context that also ends after the timeout for operations.
 func (q *Queue) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	if q.timeout <= 0 {
 		return ctx, func() {}
@@ -199,22 +198,22 @@ func (q *Queue) within(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeoutCause(ctx, q.timeout, ErrTimeout)
 }
 
-// Put puts a message into the queue. It waits while another producer is at it and while the queue is full. Without an
-// error the message is in the queue; with ErrClosed, ErrNoQueue, ErrTimeout or the cause of the context it is not.
-// The message may hold any bytes.
+// Put puts a message, which may hold any bytes, into the queue. It waits while another producer has the role and while
+// the queue is full. Without an error the message is in the queue; with ErrClosed, ErrNoQueue, ErrTimeout or the cause
+// of the context it is not.
 func (q *Queue) Put(ctx context.Context, message []byte) error {
 	_, err := q.PutAll(ctx, message)
 	return err
 }
 
-// A batch is what is put at once of many messages, so that no command becomes too long.
+// The limits of a batch: PutAll splits many messages into batches, so that no command becomes too long.
 const (
 	batchMessages = 1024
 	batchBytes    = 4 << 20
 )
 
-// PutAll is Put for many messages, which come in their order, though those of other producers may come in between. It
-// returns how many of them, the first ones, are in the queue; less than all only with an error.
+// PutAll is Put for many messages, in order; messages of other producers may come in between. It returns how many, from
+// the first on, are in the queue; fewer than all only with an error.
 func (q *Queue) PutAll(ctx context.Context, messages ...[]byte) (n int, err error) {
 	ctx, cancel := q.within(ctx)
 	defer cancel()
@@ -233,9 +232,8 @@ func (q *Queue) PutAll(ctx context.Context, messages ...[]byte) (n int, err erro
 	return n, failed(ctx, "put into", q.name, err)
 }
 
-// Get takes the oldest message out of the queue. It waits while another consumer is at it and while there is none.
-// The error is ErrClosed if the queue is closed and empty. Without an error the message is the caller's alone;
-// otherwise it is still in the queue.
+// Get takes the oldest message out of the queue. It waits while another consumer has the role and while the queue is
+// empty. The error is ErrClosed if the queue is closed and empty. After an error the message is still in the queue.
 func (q *Queue) Get(ctx context.Context) ([]byte, error) {
 	messages, err := q.GetN(ctx, 1)
 	if err != nil {
@@ -244,7 +242,7 @@ func (q *Queue) Get(ctx context.Context) ([]byte, error) {
 	return messages[0], nil
 }
 
-// GetN is Get for up to n messages: it waits for the first, and takes what is there then.
+// GetN is Get for up to n messages: it waits for the first, and takes the others that are there then.
 func (q *Queue) GetN(ctx context.Context, n int) (messages [][]byte, err error) {
 	err = q.take(ctx, "get from", n, func(ctx context.Context) (err error) {
 		messages, err = q.protocol.get(ctx, n)
@@ -267,8 +265,8 @@ func (q *Queue) take(ctx context.Context, op string, n int, get func(ctx context
 	return failed(ctx, op, q.name, err)
 }
 
-// Messages takes messages out of the queue until it is closed and empty, or until the loop over them is left, which
-// loses none. An error, such as the end of the context, is the last thing it yields.
+// Messages takes messages out of the queue until the queue is closed and empty. Leaving the loop early loses no
+// message. An error, such as the end of the context, comes as the last step.
 func (q *Queue) Messages(ctx context.Context) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for {
@@ -280,16 +278,15 @@ func (q *Queue) Messages(ctx context.Context) iter.Seq2[[]byte, error] {
 	}
 }
 
-// Reservation is a message that has been handed out, and comes back to the head of the queue unless it is
+// Reservation is a message that a consumer has received, and that returns to the head of the queue unless it is
 // acknowledged in time.
 type Reservation struct {
 	ID      string
 	Message []byte
 }
 
-// Reserve is Get for a message that is not lost with its consumer: it returns to the head of the queue unless Ack is
-// called with the reservation's ID within d. Servers other than atomredis have no reservations; the error is then
-// errors.ErrUnsupported.
+// Reserve is Get for a message that survives its consumer: it returns to the head of the queue unless Ack is called
+// with the reservation's ID within d. On servers other than atomredis the error is errors.ErrUnsupported.
 func (q *Queue) Reserve(ctx context.Context, d time.Duration) (Reservation, error) {
 	reservations, err := q.ReserveN(ctx, 1, d)
 	if err != nil {
@@ -298,7 +295,7 @@ func (q *Queue) Reserve(ctx context.Context, d time.Duration) (Reservation, erro
 	return reservations[0], nil
 }
 
-// ReserveN is Reserve for up to n messages: it waits for the first, and takes what is there then.
+// ReserveN is Reserve for up to n messages: it waits for the first, and takes the others that are there then.
 func (q *Queue) ReserveN(ctx context.Context, n int, d time.Duration) (reservations []Reservation, err error) {
 	err = q.take(ctx, "reserve from", n, func(ctx context.Context) (err error) {
 		if d <= 0 {
@@ -310,14 +307,14 @@ func (q *Queue) ReserveN(ctx context.Context, n int, d time.Duration) (reservati
 	return reservations, err
 }
 
-// Ack says that reserved messages have been dealt with. It returns for how many that was still possible: the others
-// have gone back.
+// Ack acknowledges reserved messages. It returns how many it has acknowledged; the others had returned to the queue
+// before.
 func (q *Queue) Ack(ctx context.Context, ids ...string) (int, error) {
 	return q.settle(ctx, "acknowledge messages of", true, ids)
 }
 
-// Return puts reserved messages back at the head of the queue. It returns how many that were: the others had gone
-// back already.
+// Return puts reserved messages back at the head of the queue. It returns how many it has put back; the others had
+// returned before.
 func (q *Queue) Return(ctx context.Context, ids ...string) (int, error) {
 	return q.settle(ctx, "return messages to", false, ids)
 }
@@ -329,15 +326,15 @@ func (q *Queue) settle(ctx context.Context, op string, acknowledge bool, ids []s
 	return n, failed(ctx, op, q.name, err)
 }
 
-// Close says that no more messages will come. It waits while a producer is at the queue. What is in the queue can
-// still be got. A queue is closed once: the error of a second time is ErrClosed.
+// Close ends the queue: Put fails from then on, and Get still returns the remaining messages. Close waits while a
+// producer has the role. The error is ErrClosed if the queue is closed already.
 func (q *Queue) Close(ctx context.Context) error {
 	return q.end(ctx, "close", q.protocol.close)
 }
 
-// Delete removes the queue with all that is in it. Operations that wait end with ErrNoQueue; it waits for those that
-// are at work. If its context ends before that, nobody can use the queue any more, and Delete, here or without a
-// handle, can be called again for the rest.
+// Delete removes the queue and its messages. Waiting operations end with ErrNoQueue; Delete waits for running ones. If
+// its context ends before that, the queue is unusable already, and a further call of Delete, with or without a handle,
+// finishes the deletion.
 func (q *Queue) Delete(ctx context.Context) error {
 	return q.end(ctx, "delete", q.protocol.delete)
 }
@@ -366,7 +363,7 @@ type Info struct {
 	// Producer and Consumer are the clients that have, or had last, the role; empty if there were none.
 	Producer     string `json:"producer"`
 	Consumer     string `json:"consumer"`
-	ProducerFree bool   `json:"producer_free"` // nobody has the role
+	ProducerFree bool   `json:"producer_free"` // no client has the role
 	ConsumerFree bool   `json:"consumer_free"`
 
 	ProducedMessages int64 `json:"produced_messages"`
@@ -374,15 +371,15 @@ type Info struct {
 	ConsumedMessages int64 `json:"consumed_messages"`
 	ConsumedBytes    int64 `json:"consumed_bytes"`
 
-	// Known to atomredis only; -1 with another server.
+	// The following are -1 on servers other than atomredis.
 
 	BlockedProducers int64 `json:"blocked_producers"` // clients that wait to put
 	BlockedConsumers int64 `json:"blocked_consumers"` // clients that wait to get
-	Reserved         int64 `json:"reserved"`          // messages that are handed out and not acknowledged
-	Redelivered      int64 `json:"redelivered"`       // messages that have come back because they were not acknowledged
+	Reserved         int64 `json:"reserved"`          // messages that are reserved and not acknowledged
+	Redelivered      int64 `json:"redelivered"`       // messages that returned unacknowledged
 }
 
-// Info returns what is known of the queue.
+// Info returns the state of the queue.
 func (q *Queue) Info(ctx context.Context) (*Info, error) {
 	info, err := q.protocol.info(ctx)
 	return info, failed(ctx, "get info of", q.name, err)

@@ -28,10 +28,10 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// long is a wait that ends only when a test is going to fail.
+// long is a timeout that only passes if the test fails.
 const long = 30 * time.Second
 
-// realRedis is redis-server, started once for all tests that want it.
+// realRedis is redis-server, started once for all tests that use it.
 var realRedis struct {
 	once sync.Once
 	addr string
@@ -52,7 +52,7 @@ func startRedis() {
 	addr := l.Addr().String()
 	l.Close()
 	_, port, _ := net.SplitHostPort(addr)
-	// The shell ends the server when its input ends, so that none is left behind however the tests end.
+	// The shell ends the server when its input ends, so that no server is left behind when the tests crash.
 	cmd := exec.Command("sh", "-c", `"$0" --port "$1" --bind 127.0.0.1 --save "" --appendonly no >/dev/null & read _; kill $!; wait`, path, port)
 	alive, err := cmd.StdinPipe()
 	if err == nil {
@@ -75,11 +75,11 @@ func startRedis() {
 	}
 }
 
-// server is a server to test with, and the way to use it.
+// server is a client of a server under test, and the commands that it uses.
 type server struct {
 	*redis.Client
 	o      pressure.Options
-	native bool // the server's own commands are used
+	native bool // the queue commands of atomredis are used
 }
 
 // onEachServer runs a test with the commands of atomredis, with the sequences on atomredis, and with the sequences on
@@ -145,7 +145,7 @@ func (s server) keys(t *testing.T, name string) map[string]string {
 
 func key(name, suffix string) string { return "__pressure__:" + name + suffix }
 
-// roles requires that a queue is as operations leave it: both roles free.
+// rolesAreFree requires that both roles of a queue are free, as after every operation.
 func (s server) rolesAreFree(t *testing.T, name string) {
 	t.Helper()
 	require.EqualValues(t, 1, s.LLen(t.Context(), key(name, ":producer_free")).Val(), "the producer's role")
@@ -173,7 +173,7 @@ func messages(texts ...string) [][]byte {
 	return m
 }
 
-// recorder notes the commands that a client sends.
+// recorder records the commands that a client sends.
 type recorder struct {
 	mu   sync.Mutex
 	sent []string
@@ -198,14 +198,14 @@ func (rec *recorder) note(cmds ...redis.Cmder) {
 		}
 		words[0] = strings.ToUpper(words[0])
 		switch words[0] {
-		case "HELLO", "CLIENT", "MULTI", "EXEC": // of the connection, and not of the protocol
+		case "HELLO", "CLIENT", "MULTI", "EXEC": // they set up connections and are no part of the protocol
 			continue
 		}
 		rec.sent = append(rec.sent, strings.Join(words, " "))
 	}
 }
 
-// take returns what has been sent since the last call, with the keys of the queue q as suffixes.
+// take returns the commands since the last call, with the keys of the queue q as suffixes.
 func (rec *recorder) take() []string {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()

@@ -14,33 +14,32 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// sequences does operations by the command sequences of the specification. Steps that follow each other without a
-// wait are sent as one transaction where their order allows it, which saves round trips and hides states in between
-// from others.
+// sequences implements operations with the command sequences of the specification. Where their order allows it, steps
+// without a wait between them form one transaction, which saves round trips and hides intermediate states.
 //
-// What must stay true: a client that pops the element of a role's list pushes it back however the operation ends, and a
-// client that pops the element of :not_full either puts a message or pushes it back. Only a broken connection prevents
-// that.
+// What must stay true: a client that pops the element of a role's list pushes it back however the operation ends. A
+// client that pops the element of :not_full either puts a message or pushes the element back. Only a broken connection
+// prevents that.
 type sequences struct {
 	connections
 	queueKeys
 	prefix, id string
 }
 
-// marker is the value of elements of which only the presence counts.
+// marker is the value of elements whose presence alone counts.
 const marker = "0"
 
 // role is the role of producer or consumer.
 type role struct {
-	holder string // key of the name of who has it
-	free   string // key of the list with one element while nobody has it
+	holder string // key with the name of the client that has it
+	free   string // key of the list with one element while no client has it
 }
 
 func (q *sequences) producerRole() role { return role{q.producer, q.producerFree} }
 func (q *sequences) consumerRole() role { return role{q.consumer, q.consumerFree} }
 
-// create makes all keys in one step, so that nobody sees, and no failure leaves, a queue without roles. What is left
-// of a queue that was not deleted completely goes.
+// create makes all keys in one step, so that no client and no failure meets a queue without roles. It removes the
+// remains of an interrupted deletion.
 func (q *sequences) create(ctx context.Context, bound int64) error {
 	existed, err := q.ifBound(ctx, false, func(ctx context.Context, tx redis.Pipeliner) {
 		tx.SetNX(ctx, q.bound, bound, 0)
@@ -66,7 +65,7 @@ func (q *sequences) ifBound(ctx context.Context, want bool,
 			}
 			return run(watch.TxPipelined, ctx, build)
 		}, q.bound)
-		if !errors.Is(err, redis.TxFailedErr) { // otherwise somebody else has just made or deleted the queue
+		if !errors.Is(err, redis.TxFailedErr) { // otherwise another client has just made or deleted the queue
 			return had, err
 		}
 	}
@@ -80,8 +79,8 @@ func (q *sequences) exists(ctx context.Context) error {
 	return err
 }
 
-// stillThere ends waits for a queue that has been deleted. A server that does not answer is found out by the wait
-// itself.
+// stillThere is a check that ends waits for a deleted queue. It ignores errors: the wait itself notices a server that
+// does not answer.
 func (q *sequences) stillThere(ctx context.Context, c commander) error {
 	if n, err := c.Exists(ctx, q.bound).Result(); err == nil && n == 0 {
 		return ErrNoQueue
@@ -89,7 +88,7 @@ func (q *sequences) stillThere(ctx context.Context, c commander) error {
 	return nil
 }
 
-// take takes a role, waiting for it while another client has it. It fails with ErrNoQueue if there is no queue.
+// take takes a role, and waits while another client has it. It fails with ErrNoQueue if there is no queue.
 func (q *sequences) take(ctx context.Context, c *conn, r role) error {
 	var bound *redis.IntCmd
 	var free *redis.StringCmd
@@ -125,7 +124,7 @@ func (c *conn) pop(ctx context.Context, check func(context.Context, commander) e
 		for _, key := range lists {
 			args = append(args, key)
 		}
-		args = append(args, strconv.FormatFloat(block.Seconds(), 'f', 3, 64)) // BRPop of the client knows whole seconds only
+		args = append(args, strconv.FormatFloat(block.Seconds(), 'f', 3, 64)) // BRPop of go-redis only takes whole seconds
 		cmd := redis.NewStringSliceCmd(c.ctx, args...)
 		if err := c.Process(c.context(), cmd); err != nil {
 			return false, err
@@ -184,8 +183,8 @@ func (q *sequences) put(ctx context.Context, messages [][]byte) (n int, err erro
 	}
 }
 
-// room waits, as the producer, until messages can be put, and takes the element of :not_full. It returns how many
-// fit: they are not more later than they are now, because nobody else puts any.
+// room waits, as the producer, until the queue has room, and takes the element of :not_full. It returns how many
+// messages fit. The room cannot shrink before they are put, because there is no other producer.
 func (q *sequences) room(ctx context.Context, c *conn, first bool) (int, error) {
 	for waited := false; ; waited = true {
 		var boundText, popped *redis.StringCmd
@@ -217,15 +216,15 @@ func (q *sequences) room(ctx context.Context, c *conn, first bool) (int, error) 
 		case mayPut && length.Val() < bound:
 			return int(min(bound-length.Val(), math.MaxInt)), nil
 		}
-		// A consumer that pushes to :not_full long after it has taken its message can leave an element although the queue is
-		// full. That one is dropped: the consumer of the next message pushes another.
+		// A consumer that pushes to :not_full long after it took its message can leave an element although the queue is
+		// full. That element is dropped: the consumer of the next message pushes another.
 		if _, _, err := c.pop(ctx, q.stillThere, q.notFull); err != nil {
 			return 0, err
 		}
 	}
 }
 
-// push puts messages for which there is room, and at last gives the role back.
+// push puts messages for which there is room, and with the last ones gives the role back.
 func (q *sequences) push(c *conn, messages [][]byte, roomLeft, last bool) (pushed, givenBack bool, err error) {
 	values, bytes := make([]any, len(messages)), 0
 	for i, m := range messages {
@@ -263,7 +262,8 @@ func (q *sequences) get(ctx context.Context, n int) ([][]byte, error) {
 		result[i] = []byte(m)
 	}
 	var free *redis.IntCmd
-	// A failure must not lose the messages, which are out of the queue: if it lasts, the next operation reports it.
+	// The messages are out of the queue, so a failure here must not lose them. If it lasts, the next operation reports
+	// it.
 	if err := c.transaction(func(ctx context.Context, tx redis.Pipeliner) {
 		if !madeRoom {
 			q.setNotFull(ctx, tx)
@@ -286,8 +286,8 @@ func (q *sequences) popMessages(ctx context.Context, c *conn, n int) (messages [
 	err = c.transaction(func(ctx context.Context, tx redis.Pipeliner) {
 		tx.Set(ctx, q.consumer, q.id, 0)
 		bound, closed = tx.Exists(ctx, q.bound), tx.Exists(ctx, q.closed)
-		// The message and the element of :not_full move in one step, so that no producer finds room that is not there. The
-		// message itself does not stay in :not_full.
+		// Taking the message and filling :not_full are one step, so that no producer finds room that does not exist.
+		// The message itself does not stay in :not_full.
 		first = tx.RPopLPush(ctx, q.queue, q.notFull)
 		more = q.popMore(ctx, tx, n-1)
 		tx.LPushX(ctx, q.notFull, marker)
@@ -320,7 +320,7 @@ func (q *sequences) popMessages(ctx context.Context, c *conn, n int) (messages [
 	return collect(message, more), err == nil, nil
 }
 
-// popMore takes up to n messages that are there. They come the newest first.
+// popMore takes up to n messages without a wait. The reply has the newest first.
 func (q *sequences) popMore(ctx context.Context, tx redis.Pipeliner, n int) *redis.StringSliceCmd {
 	if n == 0 {
 		return nil
@@ -341,7 +341,7 @@ func collect(first string, more *redis.StringSliceCmd) []string {
 	return messages
 }
 
-// The protocol has no reservations: they are commands of atomredis.
+// The protocol has no reservations; only the commands of atomredis do.
 var errNoReservations = fmt.Errorf("reservations need the commands of atomredis: %w", errors.ErrUnsupported)
 
 func (q *sequences) reserve(context.Context, int, time.Duration) ([]Reservation, error) {
@@ -370,13 +370,13 @@ func (q *sequences) close(ctx context.Context) error {
 	case closed.Val() > 0:
 		err = ErrClosed
 	default:
-		// Two, because a consumer that waits takes one.
+		// Two elements, because a waiting consumer takes one.
 		err = c.LPush(c.context(), q.closed, marker, marker).Err()
 	}
 	return errors.Join(err, q.giveBack(c, q.producerRole()))
 }
 
-// delete deletes a queue, or goes on with a deletion that was not finished: then there is no bound, but still :closed.
+// delete deletes a queue, or finishes an interrupted deletion: then :bound is gone, but :closed still exists.
 func (q *sequences) delete(ctx context.Context) error {
 	ours, err := q.ifBound(ctx, true, func(ctx context.Context, tx redis.Pipeliner) {
 		tx.Del(ctx, q.bound)
@@ -390,13 +390,13 @@ func (q *sequences) delete(ctx context.Context) error {
 		err = q.finishDelete(ctx)
 	}
 	if ours && errors.Is(err, ErrNoQueue) {
-		return nil // somebody else has finished what we have begun
+		return nil // another client has finished this deletion
 	}
 	return err
 }
 
-// unfinished fails with ErrNoQueue if there is no deletion to finish. As with stillThere, a server
-// that does not answer is found out by the wait itself.
+// unfinished is a check that fails with ErrNoQueue if there is no deletion to finish. Like stillThere it ignores other
+// errors.
 func (q *sequences) unfinished(ctx context.Context, c commander) error {
 	if n, err := c.Exists(ctx, q.closed).Result(); err == nil && n == 0 {
 		return ErrNoQueue
@@ -404,7 +404,7 @@ func (q *sequences) unfinished(ctx context.Context, c commander) error {
 	return nil
 }
 
-// finishDelete waits for both roles and removes what is left of a queue.
+// finishDelete waits for both roles and removes the remaining keys of a queue.
 func (q *sequences) finishDelete(ctx context.Context) error {
 	c := q.begin(ctx)
 	defer c.end()
@@ -455,7 +455,7 @@ func (q *sequences) info(ctx context.Context) (*Info, error) {
 	if info.Bound, err = parseBound(bound); err != nil {
 		return nil, err
 	}
-	// Counters under either spelling are added.
+	// The counters under both spellings are added.
 	for i, value := range stats.Val() {
 		text, _ := value.(string)
 		n, _ := strconv.ParseInt(text, 10, 64)

@@ -446,14 +446,14 @@ func TestOpenLenInfoList(t *testing.T) {
 	})
 }
 
-// strange are names that must work: with spaces, colons, glob characters, NUL, line ends, no UTF-8.
+// strange are unusual names that must work: spaces, colons, glob characters, NUL, line ends, invalid UTF-8.
 var strange = []string{"two words", "a:b:c", "*", "[a-z]?", `back\slash`, "nul\x00byte", "line\r\nend", "\xff\xfe",
 	strings.Repeat("long", 1000)}
 
 func TestStrangeNamesAndMessages(t *testing.T) {
 	onEachServer(t, func(t *testing.T, s server) {
 		ctx := t.Context()
-		// Words that the server's own commands know, and what would end a text.
+		// Options of the queue commands, and characters that could end a text.
 		values := append([]string{"", "TIMEOUT", "1", "CLIENT", "PREFIX", "COUNT", "RESERVE", strings.Repeat("x", 1<<20)},
 			strange...)
 		for _, name := range append([]string{""}, strange...) {
@@ -519,8 +519,7 @@ func TestManyMessagesAtOnce(t *testing.T) {
 	})
 }
 
-// TestBothSpellingsOfStatistics has counters under the names that the sample commands of the specification have for
-// them.
+// TestBothSpellingsOfStatistics sets counters under the names in the specification's sample commands.
 func TestBothSpellingsOfStatistics(t *testing.T) {
 	onSequences(t, func(t *testing.T, s server) {
 		ctx := t.Context()
@@ -535,7 +534,7 @@ func TestBothSpellingsOfStatistics(t *testing.T) {
 	})
 }
 
-// TestReservations has messages that come back unless they are acknowledged.
+// TestReservations checks that reserved messages return unless they are acknowledged.
 func TestReservations(t *testing.T) {
 	ctx := t.Context()
 	s := server{client(t, startAtomredis(t)), pressure.Options{}, true}
@@ -567,7 +566,7 @@ func TestReservations(t *testing.T) {
 	require.NoError(t, q.Put(ctx, []byte("d")))
 	_, err = q.Reserve(ctx, time.Millisecond)
 	require.NoError(t, err)
-	d, err := q.Get(ctx) // waits for it to come back
+	d, err := q.Get(ctx) // waits until it returns
 	require.NoError(t, err)
 	require.Equal(t, "d", string(d))
 	_, err = q.Reserve(ctx, 0)
