@@ -28,10 +28,10 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// long is a wait that ends only when a test is going to fail.
+// long is a timeout that only passes if the test fails.
 const long = 30 * time.Second
 
-// realRedis is redis-server, started once for all tests that want it.
+// realRedis is redis-server, started once for all tests that use it.
 var realRedis struct {
 	once sync.Once
 	addr string
@@ -52,7 +52,7 @@ func startRedis() {
 	addr := l.Addr().String()
 	l.Close()
 	_, port, _ := net.SplitHostPort(addr)
-	// The shell ends the server when its input ends, so that none is left behind however the tests end.
+	// The shell ends the server when its input ends, so that no server is left behind when the tests crash.
 	cmd := exec.Command("sh", "-c", `"$0" --port "$1" --bind 127.0.0.1 --save "" --appendonly no >/dev/null & read _; kill $!; wait`, path, port)
 	alive, err := cmd.StdinPipe()
 	if err == nil {
@@ -104,10 +104,10 @@ func openServer(t *testing.T) (addr string) {
 	return db.Addr()
 }
 
-// plain has the addresses of servers whose clients are told that they have only the commands of Redis.
+// plain has the addresses of servers whose clients see only the commands of Redis.
 var plain sync.Map
 
-// likeRedis answers a client that asks for the commands of atomredis.
+// likeRedis is a hook that answers for the server that it has no ATOM commands.
 type likeRedis struct{}
 
 func (likeRedis) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -119,7 +119,7 @@ func (likeRedis) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			return nil
 		}
 		if strings.HasPrefix(cmd.Name(), "atom.") {
-			panic("a command of atomredis is sent to what is taken for Redis: " + cmd.String())
+			panic("a command of atomredis is sent to a server without it: " + cmd.String())
 		}
 		return next(ctx, cmd)
 	}
@@ -129,7 +129,7 @@ func (likeRedis) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 	return next
 }
 
-// native reports whether the commands of atomredis are used on the server of r.
+// native reports whether elements on r use the commands of atomredis.
 func native(r *redis.Client) bool {
 	_, isPlain := plain.Load(r.Options().Addr)
 	return !isPlain && r.Options().Addr != realRedis.addr
@@ -166,7 +166,7 @@ func waitFor(t *testing.T, what string, ready func() bool) {
 	require.Eventually(t, ready, long, time.Millisecond, what)
 }
 
-// recorder notes the commands that a client sends.
+// recorder records the commands that a client sends.
 type recorder struct {
 	mu   sync.Mutex
 	sent []string
@@ -190,14 +190,14 @@ func (rec *recorder) note(cmds ...redis.Cmder) {
 			words = append(words, fmt.Sprint(arg))
 		}
 		words[0] = strings.ToUpper(words[0])
-		if words[0] == "HELLO" || words[0] == "CLIENT" || words[0] == "COMMAND" { // no part of an operation
+		if words[0] == "HELLO" || words[0] == "CLIENT" || words[0] == "COMMAND" { // connection setup, no part of an operation
 			continue
 		}
 		rec.sent = append(rec.sent, strings.Join(words, " "))
 	}
 }
 
-// take returns what has been sent since the last call.
+// take returns the commands since the last call.
 func (rec *recorder) take() []string {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
@@ -222,15 +222,15 @@ func (rec *recorder) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 	}
 }
 
-// peer is an element of another language, played by the commands that it sends.
+// peer simulates an element of another language by the commands that it sends.
 type peer struct {
 	t    *testing.T
 	r    *redis.Client
 	name string
-	last string // ID of the last response that it has read
+	last string // ID of the last response that it read
 }
 
-// pythonPeer comes up as the Python client 2.7.0 does.
+// pythonPeer registers as the Python client 2.7.0 does.
 func pythonPeer(t *testing.T, r *redis.Client, name string) *peer {
 	p := &peer{t: t, r: r, name: name}
 	require.NoError(t, r.IncrBy(t.Context(), "command_consumer_group_counter:"+name, 1).Err())
@@ -240,7 +240,7 @@ func pythonPeer(t *testing.T, r *redis.Client, name string) *peer {
 	return p
 }
 
-// cPeer comes up as the C library does.
+// cPeer registers as the C library does.
 func cPeer(t *testing.T, r *redis.Client, name string) *peer {
 	p := &peer{t: t, r: r, name: name}
 	p.last = p.add("response:"+name, "language", "c", "version", "v0.1.0")
@@ -250,7 +250,7 @@ func cPeer(t *testing.T, r *redis.Client, name string) *peer {
 
 func (p *peer) add(key string, fields ...any) string {
 	id, err := p.r.XAdd(p.t.Context(), &redis.XAddArgs{Stream: key, MaxLen: 1024, Approx: true, Values: fields}).Result()
-	if p.t.Context().Err() == nil { // otherwise the test had all it waits for before this reply came
+	if p.t.Context().Err() == nil { // otherwise the test ended before this reply came
 		require.NoError(p.t, err)
 	}
 	return id
@@ -293,6 +293,6 @@ func (p *peer) call(element, cmd, data string) (ack, response map[string]any) {
 	return next(), next()
 }
 
-// strange are names that must work everywhere: with spaces, colons, glob characters, NUL, line ends, no UTF-8.
+// strange are unusual names that must work everywhere: spaces, colons, glob characters, NUL, line ends, invalid UTF-8.
 var strange = []string{"two words", "a:b:c", "*", "[a-z]?", `back\slash`, "nul\x00byte", "line\r\nend", "\xff\xfe",
 	strings.Repeat("long", 1000)}

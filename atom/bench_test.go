@@ -13,8 +13,8 @@ import (
 	"github.com/atomredis/atomredis/atom"
 )
 
-// BenchmarkCommands measures commands that one element sends another on atomredis: with the commands of Redis, where
-// all callers share one reader of the response stream, and with those of atomredis.
+// BenchmarkCommands measures commands between two elements on atomredis. With the commands of Redis all callers share
+// one reader of the response stream; ATOM.CALL needs none.
 func BenchmarkCommands(b *testing.B) {
 	db, err := atomredis.Open(atomredis.Options{Addr: "127.0.0.1:0"})
 	require.NoError(b, err)

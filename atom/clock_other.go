@@ -4,5 +4,5 @@ package atom
 
 import "time"
 
-// monotonicSeconds is the time of day where the clock by which Python elements order their queues is not at hand.
+// monotonicSeconds returns the time of day, because the clock of Python elements is not available here.
 func monotonicSeconds() float64 { return float64(time.Now().UnixNano()) / 1e9 }

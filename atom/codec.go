@@ -17,45 +17,44 @@ import (
 const (
 	None    = "none"
 	Msgpack = "msgpack"
-	Pickle  = "pickle" // for queues, whose items are pickles in Python; other elements do not expect it elsewhere
+	Pickle  = "pickle" // for queues: Python pickles their items; elements expect pickles nowhere else
 )
 
-// Codec turns values into the bytes that travel, and back. Its methods may be called by several goroutines.
+// Codec serializes values. Its methods may be called by several goroutines.
 type Codec interface {
-	// Name is what the field "ser" of a packet says.
+	// Name is the value of the field "ser" in packets.
 	Name() string
-	// Encode returns the bytes of a value.
+	// Encode serializes a value.
 	Encode(v any) ([]byte, error)
-	// Decode stores the value in what into points to. It keeps no part of data.
+	// Decode stores the value at the pointer into. It keeps no part of data.
 	Decode(data []byte, into any) error
 }
 
-// Decoding says how to read what does not say itself how it was written.
+// Decoding says how to read data that does not name its serialization.
 type Decoding struct {
 	// Serialization is for data without a serialization of its own. Empty means None.
 	Serialization string
-	// Force takes Serialization even if the data names another one.
+	// Force uses Serialization even if the data names another one.
 	Force bool
 }
 
-// Value is data as it was stored, together with how to understand it. The zero Value stands for data that does not
-// exist.
+// Value is stored data together with its serialization. The zero Value means that there is no data.
 type Value struct {
-	// Bytes is the data as it was stored: nil if there is none, not nil if it is empty.
+	// Bytes is the stored data: nil if there is none, not nil if it is empty.
 	Bytes []byte
-	// Serialization is how the data will be decoded.
+	// Serialization is the one with which Decode and Any read the data.
 	Serialization string
 
 	codec Codec // nil if the serialization is not known
 }
 
-// Exists tells whether there is data, which may be empty.
+// Exists reports whether there is data, which may be empty.
 func (v Value) Exists() bool { return v.Bytes != nil }
 
-// String returns the data as it was stored.
+// String returns the stored data.
 func (v Value) String() string { return string(v.Bytes) }
 
-// Decode stores the value in what into points to.
+// Decode stores the value at the pointer into. The error is an *Error with DeserializationError.
 func (v Value) Decode(into any) error {
 	const op = "decode"
 	switch {
@@ -70,7 +69,7 @@ func (v Value) Decode(into any) error {
 	return nil
 }
 
-// Any returns the value with the type that its serialization gives it: []byte for None; nil, bool, int64, uint64,
+// Any returns the value with the type that its serialization defines: []byte for None; nil, bool, int64, uint64,
 // float64, string, []byte, time.Time, []any, map[string]any and map[any]any for the others.
 func (v Value) Any() (any, error) {
 	var value any
@@ -78,7 +77,7 @@ func (v Value) Any() (any, error) {
 	return value, err
 }
 
-// codecs are the serializations that an element knows, by name.
+// codecs has the serializations of an element by name.
 type codecs map[string]Codec
 
 func newCodecs(more []Codec) codecs {
@@ -89,7 +88,7 @@ func newCodecs(more []Codec) codecs {
 	return all
 }
 
-// encode returns the bytes of a value and the full name of the serialization, of which "" is short for None.
+// encode serializes a value, and returns the name of the serialization with "" replaced by None.
 func (c codecs) encode(op, serialization string, v any) (data []byte, name string, err error) {
 	name = orNone(serialization)
 	codec, ok := c[name]
@@ -102,8 +101,8 @@ func (c codecs) encode(op, serialization string, v any) (data []byte, name strin
 	return data, name, nil
 }
 
-// value applies the rules of the specification: what the data says of itself (ser, "" if it says nothing) comes
-// before what the reader expects, unless the reader insists.
+// value applies the rules of the specification: the serialization that the data names (ser, "" if it names none)
+// overrides d.Serialization, unless d.Force is set.
 func (c codecs) value(data []byte, ser string, d Decoding) Value {
 	name := orNone(d.Serialization)
 	if ser != "" && !d.Force {
@@ -164,7 +163,7 @@ func (noneCodec) Decode(data []byte, into any) (err error) {
 	return err
 }
 
-// msgpackCodec writes what Python's msgpack reads with its defaults, and reads what it writes.
+// msgpackCodec is compatible with the defaults of Python's msgpack.
 type msgpackCodec struct{}
 
 func (msgpackCodec) Name() string { return Msgpack }
@@ -195,7 +194,7 @@ func (msgpackCodec) Decode(data []byte, into any) error {
 	return dec.Decode(into)
 }
 
-// decodeAny returns integers as int64 if they fit, and bytes as bytes; the library would return text for them.
+// decodeAny returns integers as int64 if they fit, and bytes as []byte; the library would return a string.
 func decodeAny(d *msgpack.Decoder) (any, error) {
 	code, err := d.PeekCode()
 	if err != nil {
@@ -224,7 +223,7 @@ func decodeAny(d *msgpack.Decoder) (any, error) {
 	return v, err
 }
 
-// decodeMap returns a map[string]any if all keys are text or bytes (Python programs use both), else a map[any]any.
+// decodeMap returns a map[string]any if all keys are text or bytes (Python programs use both), otherwise a map[any]any.
 func decodeMap(d *msgpack.Decoder) (any, error) {
 	n, err := d.DecodeMapLen()
 	if err != nil || n < 0 {
@@ -241,7 +240,7 @@ func decodeMap(d *msgpack.Decoder) (any, error) {
 	return mapOf(pairs)
 }
 
-// mapOf makes a map from keys and values that follow each other.
+// mapOf makes a map from alternating keys and values.
 func mapOf(pairs []any) (any, error) {
 	byName, byValue := make(map[string]any, len(pairs)/2), map[any]any(nil)
 	for i := 0; i < len(pairs); i += 2 {
@@ -277,10 +276,10 @@ const maxDepth = 512
 
 var errTruncated = errors.New("the data ends too early")
 
-// checkMsgpack walks over data before it is decoded. The decoder allocates what lengths announce and recurses; a few
-// bytes from another element must not be able to end the process by that.
+// checkMsgpack validates data before it is decoded. The decoder trusts announced lengths and recurses, so a few bytes
+// from another element could otherwise end the process.
 func checkMsgpack(data []byte) error {
-	open := []int64{1} // values still to come, for each level
+	open := []int64{1} // values still missing at each level
 	for len(open) > 0 {
 		last := len(open) - 1
 		if open[last] == 0 {
@@ -309,11 +308,11 @@ func checkMsgpack(data []byte) error {
 	return nil
 }
 
-// msgpackHead returns how many bytes the value at the start of data has itself, negative if they are not all there,
-// and how many values it contains.
+// msgpackHead returns the number of bytes of the value at the start of data, without contained values, and the number
+// of contained values. The size is negative if bytes are missing.
 func msgpackHead(data []byte) (size, children int64) {
 	c := data[0]
-	number := func(width int64) int64 { // the length that follows the code
+	number := func(width int64) int64 { // reads the length after the code
 		if int64(len(data)) <= width {
 			return -1 << 40
 		}
@@ -358,7 +357,8 @@ func msgpackHead(data []byte) (size, children int64) {
 	return -1, 0 // 0xc1 is never used
 }
 
-// sized is the head of a container whose length has the given width.
+// sized returns the head of a value whose length field has the given width; each unit of length has per contained
+// values.
 func sized(width, length, per int64) (size, children int64) {
 	if length < 0 {
 		return -1, 0
@@ -366,7 +366,7 @@ func sized(width, length, per int64) (size, children int64) {
 	return 1 + width, length * per
 }
 
-// sortedKeys returns the names of a map in order, so that equal data is written equally.
+// sortedKeys returns the keys of a map in order, so that equal maps have equal bytes.
 func sortedKeys[V any](m map[string]V) []string {
 	names := make([]string, 0, len(m))
 	for name := range m {

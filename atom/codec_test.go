@@ -97,7 +97,7 @@ func TestDamagedDataIsRefused(t *testing.T) {
 func TestSharedListsOfAPickleCannotGrowWithoutBound(t *testing.T) {
 	data := []byte("]\x94") // memo 0
 	for i := range byte(60) {
-		data = append(data, ']', 0x94, 'h', i, 'a', 'h', i, 'a') // a list of twice the list before, memo i+1
+		data = append(data, ']', 0x94, 'h', i, 'a', 'h', i, 'a') // a list with the previous list twice, memo i+1
 	}
 	data = append(append([]byte("("), data...), 't', '.')
 	var got any

@@ -11,31 +11,31 @@ import (
 	"time"
 )
 
-// Request is a command that another element has sent.
+// Request is a received command.
 type Request struct {
-	ID     string // of the entry in our command stream
-	Caller string // the element that has sent it
-	Name   string // of the command
+	ID     string // ID of the entry in the element's command stream
+	Caller string // the element that sent it
+	Name   string // name of the command
 	Data   Value
-	// Raw holds the fields of the packet beside those that the specification names.
+	// Raw holds the fields of the packet that the specification does not name.
 	Raw map[string][]byte
 }
 
-// Handler does a command. What it returns is serialized and becomes the response's data, also beside an error. An
-// error that is a *UserError travels with its code, any other as CallbackFailed; so does a panic. Handlers may run at
-// the same time. The context ends with the command loop.
+// Handler executes a command. Its result is serialized as the response's data, even if it returns an error too. A
+// *UserError is sent with its code; any other error, or a panic, as CallbackFailed. Handlers may run at the same time.
+// The context ends with the command loop.
 type Handler func(ctx context.Context, r *Request) (any, error)
 
 // CommandOptions say how a command is served.
 type CommandOptions struct {
-	// Timeout is how long callers wait for the response. 0 means DefaultResponseTimeout.
+	// Timeout limits how long callers wait for the response. 0 means DefaultResponseTimeout.
 	Timeout time.Duration
-	// Serialization is for the request's data, which does not say itself how it was written, and for the response's. Empty
-	// means None.
+	// Serialization is that of the data of the request, which does not name its own, and of the response. Empty means
+	// None.
 	Serialization string
 }
 
-// command is what an element serves under a name.
+// command is a handler of an element with its options.
 type command struct {
 	handler       Handler
 	timeout       time.Duration
@@ -44,9 +44,9 @@ type command struct {
 
 var reserved = []string{versionCommand, healthcheckCommand, commandListCommand}
 
-// CommandAdd makes the element serve a command, from its next command loop or, if one is running, at once. A command
-// that is there already is replaced; a loop that is running may acknowledge it with the former timeout for a tenth of
-// a second. The names "version", "healthcheck" and "command_list" are reserved.
+// CommandAdd makes the element serve a command; a running command loop serves it at once. It replaces a command of the
+// same name. A running loop may still acknowledge it with the former timeout for a tenth of a second. The names
+// "version", "healthcheck" and "command_list" are reserved.
 func (e *Element) CommandAdd(name string, handler Handler, o CommandOptions) error {
 	op := fmt.Sprintf("add command %q", name)
 	switch {
@@ -87,15 +87,15 @@ func (e *Element) addReserved() {
 		}})
 }
 
-// HealthcheckSet replaces the check that tells others whether this element is ready. Without one an element is
-// healthy while it runs a command loop. The text of the error is the reason that others get to see.
+// HealthcheckSet replaces the check by which other elements learn whether this one is ready. Without a check an element
+// is healthy while it runs a command loop. The text of the error is reported to other elements as the reason.
 func (e *Element) HealthcheckSet(check func(ctx context.Context) error) {
 	e.setCommand(healthcheckCommand, command{handler: func(ctx context.Context, _ *Request) (any, error) {
 		return nil, check(ctx)
 	}})
 }
 
-// CommandLoopOptions say how a command loop works.
+// CommandLoopOptions configure a command loop.
 type CommandLoopOptions struct {
 	// Workers is how many commands are served at the same time. 0 means one.
 	Workers int
@@ -103,9 +103,9 @@ type CommandLoopOptions struct {
 	Loops int
 }
 
-// CommandLoop serves the commands that are sent to the element, those since New included, until the context ends,
-// with whose error it returns. Before that it finishes what it has begun. Loops of elements with the same name,
-// whatever language they are written in, share the commands: each is served by one of them.
+// CommandLoop serves the commands sent to the element since New, until the context ends. It finishes the commands that
+// it has begun, and returns the error of the context. Loops of elements with the same name, in any language, share the
+// commands: each command is served by one of them.
 func (e *Element) CommandLoop(ctx context.Context, o CommandLoopOptions) error {
 	op := fmt.Sprintf("command loop of %q", e.name)
 	if o.Workers < 0 || o.Loops < 0 {
@@ -120,12 +120,12 @@ func (e *Element) CommandLoop(ctx context.Context, o CommandLoopOptions) error {
 	if err := e.protocol.makeGroup(ctx, e.name, e.joinedAt); err != nil {
 		return failed(ctx, op, err)
 	}
-	// A worker that fails stops the others; what it failed of is what the loop returns.
+	// A worker that fails stops the others, and the loop returns its error.
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var failure error
 	var first sync.Once
-	var left atomic.Int64 // commands that nobody has set out to serve yet
+	var left atomic.Int64 // commands that no worker has claimed yet
 	left.Store(int64(o.Loops))
 	var workers sync.WaitGroup
 	for range max(o.Workers, 1) {
@@ -141,40 +141,39 @@ func (e *Element) CommandLoop(ctx context.Context, o CommandLoopOptions) error {
 	return failure
 }
 
-// SendOptions say how a command is sent.
+// SendOptions configure CommandSend.
 type SendOptions struct {
-	// Serialization is for the data of the command, and for that of a response that does not name its own. Empty means
-	// None.
+	// Serialization is that of the command's data, and of a response that does not name its own. Empty means None.
 	Serialization string
-	// Force takes Serialization for the response even if that names another one.
+	// Force uses Serialization for the response even if the response names another one.
 	Force bool
-	// AckTimeout is how long to wait for the acknowledgement. 0 means DefaultAckTimeout.
+	// AckTimeout limits the wait for the acknowledgement. 0 means DefaultAckTimeout.
 	AckTimeout time.Duration
-	// AckOnly returns when the command is acknowledged, with a Response without data.
+	// AckOnly makes CommandSend return when the command is acknowledged, with a Response without data.
 	AckOnly bool
-	// Raw holds further fields for the packet; the Raw of the Request has them.
+	// Raw holds further fields of the packet; the handler finds them in Request.Raw.
 	Raw map[string][]byte
 }
 
 // Response is the answer to a command.
 type Response struct {
-	ID   string // of the command, in the command stream of the element that served it
+	ID   string // ID of the command in the command stream of the element that served it
 	Data Value
-	// Code and Message are the error of the response, which CommandSend also returns as an *Error.
+	// Code and Message are the error in the response, which CommandSend also returns as an *Error.
 	Code    Code
 	Message string
 }
 
 // CommandSend sends a command to an element and waits for the response, for as long as the element's acknowledgement
-// says. The error is an *Error: with NoAck or NoResponse if the element did not answer in time, with the code of the
-// response if that is not NoError (then the Response is returned too).
+// allows. The error is an *Error. Its code is NoAck or NoResponse if the element did not answer in time, or the code of
+// the response if that is not NoError; in this case the Response is returned too.
 func (e *Element) CommandSend(ctx context.Context, element, command string, data any, o SendOptions) (*Response,
 	error) {
 	op := fmt.Sprintf("send command %q to %q", command, element)
 	if element == "" || command == "" {
 		return nil, misuse(op, "both need a name")
 	}
-	payload := []byte{} // no data is empty in every serialization, as in Python
+	payload := []byte{} // nil is empty data in every serialization, as in Python
 	if data != nil {
 		var err error
 		if payload, _, err = e.codecs.encode(op, o.Serialization, data); err != nil {
@@ -200,7 +199,7 @@ func (e *Element) CommandSend(ctx context.Context, element, command string, data
 	var p packet
 	var err error
 	called := false
-	if !o.AckOnly && len(o.Raw) == 0 { // which ATOM.CALL does not know
+	if !o.AckOnly && len(o.Raw) == 0 { // ATOM.CALL supports neither
 		p, called, err = e.protocol.call(ctx, e.name, element, command, payload, o.AckTimeout)
 	}
 	if !called {
@@ -215,7 +214,7 @@ func (e *Element) CommandSend(ctx context.Context, element, command string, data
 	return e.response(op, p, Decoding{o.Serialization, o.Force})
 }
 
-// response reads a response packet, or an acknowledgement if that is all that was waited for.
+// response reads a response packet, or the acknowledgement of a call with AckOnly.
 func (e *Element) response(op string, p packet, d Decoding) (*Response, error) {
 	r := &Response{ID: idOf(p).id}
 	if data, ok := p.field("data"); ok {

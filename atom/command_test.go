@@ -24,7 +24,7 @@ func TestCommands(t *testing.T) {
 	onEachServer(t, func(t *testing.T, r *redis.Client) {
 		ctx := t.Context()
 		server, caller := element(t, r, "server"), element(t, r, "caller")
-		require.NoError(t, server.CommandAdd("echo", echo, atom.CommandOptions{Timeout: long})) // of much data too
+		require.NoError(t, server.CommandAdd("echo", echo, atom.CommandOptions{Timeout: long})) // long: some data is large
 		type point struct{ X, Y int }
 		require.NoError(t, server.CommandAdd("swap", func(_ context.Context, r *atom.Request) (any, error) {
 			var p point
@@ -168,8 +168,8 @@ func TestAHandlerThatPanicsAnswersCode7AndTheLoopGoesOn(t *testing.T) {
 	})
 }
 
-// Error 3 after the time to wait for an acknowledgement, 1000 ms by default; error 4 after the time that the
-// acknowledgement named.
+// Error 3 comes when the wait for an acknowledgement times out, after 1000 ms by default; error 4 comes after the
+// timeout in the acknowledgement.
 func TestAnElementThatNeverAnswers(t *testing.T) {
 	onEachServer(t, func(t *testing.T, r *redis.Client) {
 		ctx := t.Context()
@@ -188,20 +188,20 @@ func TestAnElementThatNeverAnswers(t *testing.T) {
 		acked := make(chan struct{})
 		go func() {
 			defer close(acked)
-			deaf.next() // the one command sent since the group was made
+			deaf.next() // the only command since the group was made
 		}()
 		send(atom.SendOptions{AckTimeout: 50 * time.Millisecond}, atom.NoAck, 50*time.Millisecond)
 		<-acked
 		go func() { deaf.ack(deaf.next(), 150) }()
 		send(atom.SendOptions{AckTimeout: long}, atom.NoResponse, 150*time.Millisecond)
-		// A late answer to an earlier command confuses nobody.
+		// A late answer to an earlier command has no effect.
 		go func() {
 			cmd := deaf.next()
 			deaf.add("response:caller", "element", "deaf", "cmd_id", "1-1", "timeout", "1")
 			deaf.add("response:caller", "element", "stranger", "cmd_id", cmd.ID, "timeout", "1")
 			deaf.add("response:caller", "unrelated", "")
 			deaf.ack(cmd, long.Milliseconds())
-			deaf.ack(cmd, 1) // only the first counts
+			deaf.ack(cmd, 1) // only the first acknowledgement counts
 			deaf.respond(cmd, "late", "none", 0, "")
 		}()
 		response, err := caller.CommandSend(ctx, "deaf", "x", nil, atom.SendOptions{AckTimeout: long})
@@ -335,7 +335,7 @@ func TestCommandsOfPythonAndCElements(t *testing.T) {
 			}
 			require.Equal(t, "1000", read()["timeout"])
 			require.Equal(t, "5", read()["err_code"], "invalid command packet")
-			id := p.add("command:server", "element", "broken", "cmd", "echo") // data is not required
+			id := p.add("command:server", "element", "broken", "cmd", "echo") // the field data may be missing
 			require.Equal(t, id, read()["cmd_id"])
 			require.Equal(t, "0", read()["err_code"])
 			waitFor(t, "nothing pending", func() bool {
@@ -345,7 +345,7 @@ func TestCommandsOfPythonAndCElements(t *testing.T) {
 	})
 }
 
-// Elements of one name share the consumer group command_consumer_group:<element>, so that each command is served once.
+// Elements of one name share the consumer group command_consumer_group:<element>, so each command is served once.
 func TestWorkersShareCommands(t *testing.T) {
 	onEachServer(t, func(t *testing.T, r *redis.Client) {
 		ctx := t.Context()
@@ -359,7 +359,7 @@ func TestWorkersShareCommands(t *testing.T) {
 			atOnce++
 			peak = max(peak, atOnce)
 			mu.Unlock()
-			time.Sleep(time.Millisecond) // the work
+			time.Sleep(time.Millisecond) // some work
 			mu.Lock()
 			atOnce--
 			mu.Unlock()
@@ -416,7 +416,7 @@ func TestCommandLoopServesWhatWasSentBeforeItBegan(t *testing.T) {
 	})
 }
 
-// XREADGROUP blocked while the key is removed: UNBLOCKED or NOGROUP, and the loop ends with the error.
+// If the key is removed while XREADGROUP blocks, the reply is UNBLOCKED or NOGROUP, and the loop ends with this error.
 func TestCommandLoopEndsWhenItsStreamGoes(t *testing.T) {
 	onEachServer(t, func(t *testing.T, r *redis.Client) {
 		server := element(t, r, "server")
@@ -458,7 +458,7 @@ func TestCommandsWithStrangeNames(t *testing.T) {
 	})
 }
 
-// version, healthcheck and command_list, as Python elements ask for and answer them.
+// version, healthcheck and command_list work with Python elements in both directions.
 func TestReservedCommands(t *testing.T) {
 	onEachServer(t, func(t *testing.T, r *redis.Client) {
 		ctx := t.Context()

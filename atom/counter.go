@@ -19,13 +19,13 @@ func (e *Element) CounterGet(ctx context.Context, key string) (int64, error) {
 	return value, found(ctx, fmt.Sprintf("get counter %q", key), err)
 }
 
-// CounterUpdate adds to a counter, which begins with 0 if there is none, and returns its new value.
+// CounterUpdate adds change to a counter and returns its new value. A missing counter counts as 0.
 func (e *Element) CounterUpdate(ctx context.Context, key string, change int64) (int64, error) {
 	value, err := e.protocol.client.IncrBy(ctx, counterKey(key), change).Result()
 	return value, failed(ctx, fmt.Sprintf("update counter %q", key), err)
 }
 
-// CounterDelete deletes a counter. One that does not exist is no error.
+// CounterDelete deletes a counter. It is no error if the counter does not exist.
 func (e *Element) CounterDelete(ctx context.Context, key string) error {
 	return failed(ctx, fmt.Sprintf("delete counter %q", key), e.protocol.client.Del(ctx, counterKey(key)).Err())
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// protocolVersion is the version as elements tell it each other: major.minor as a number.
+// protocolVersion is the version in the form that elements exchange: major.minor as a number.
 var protocolVersion, _ = strconv.ParseFloat(Version[:strings.LastIndex(Version, ".")], 64)
 
 // healthcheckSince is the version from which elements answer health checks.
@@ -24,15 +24,15 @@ func (e *Element) Elements(ctx context.Context) ([]string, error) {
 // StreamName names a data stream.
 type StreamName struct{ Element, Stream string }
 
-// Streams returns the data streams of an element, or of all elements if the name is empty, in order. Names may
-// contain colons, and then "a" may have a stream "b:c" and "a:b" a stream "c" with the same key. Among all streams, a
-// key counts for the longest name of an element that exists.
+// Streams returns the data streams of an element, or of all elements if the name is empty, in order. Names may contain
+// colons, so the stream "b:c" of "a" and the stream "c" of "a:b" have the same key. The list of all streams assigns
+// such a key to the existing element with the longest name.
 func (e *Element) Streams(ctx context.Context, element string) ([]StreamName, error) {
 	names, err := e.protocol.streams(ctx, element)
 	return names, failed(ctx, "list streams", err)
 }
 
-// VersionInfo is what an element says of itself.
+// VersionInfo is an element's answer to the command "version".
 type VersionInfo struct {
 	Language string  `msgpack:"language"`
 	Version  float64 `msgpack:"version"` // major.minor
@@ -44,7 +44,7 @@ func (e *Element) ElementVersion(ctx context.Context, element string) (info Vers
 	return info, err
 }
 
-// CommandList asks an element for the names of its commands, the reserved ones left out.
+// CommandList asks an element for the names of its commands, without the reserved ones.
 func (e *Element) CommandList(ctx context.Context, element string) (names []string, err error) {
 	err = e.ask(ctx, element, commandListCommand, &names)
 	return names, err
@@ -58,14 +58,16 @@ func (e *Element) ask(ctx context.Context, element, command string, into any) er
 	return response.Data.Decode(into)
 }
 
-// Healthcheck asks an element whether it is ready. It returns nil if it is, or if it is of a kind that cannot tell.
+// Healthcheck asks an element whether it is ready. It returns nil if the element is ready, or cannot answer because it
+// is of an older version or another language.
 func (e *Element) Healthcheck(ctx context.Context, element string) error {
 	info, err := e.ElementVersion(ctx, element)
 	switch {
 	case errors.Is(err, UnsupportedCommand):
 		return nil
 	case errors.Is(err, NoAck):
-		// An element that only publishes runs no command loop. Those of other languages than these need not be waited for.
+		// An element that only publishes runs no command loop. Only elements in these languages can answer a health
+		// check.
 		language, infoErr := e.protocol.language(ctx, element)
 		if infoErr != nil {
 			return failed(ctx, fmt.Sprintf("check the health of %q", element), infoErr)
@@ -85,8 +87,8 @@ func (e *Element) Healthcheck(ctx context.Context, element string) error {
 
 func answersHealthchecks(language string) bool { return language == Language || language == "Python" }
 
-// WaitForElementsHealthy returns when all the elements are up and healthy, asking again after the interval (0 means
-// DefaultRetryInterval). The error when the context ends says which element was not healthy, and why.
+// WaitForElementsHealthy returns when all elements are up and healthy. It asks again after the interval (0 means
+// DefaultRetryInterval). If the context ends before, the error names the element that was not healthy, and the reason.
 func (e *Element) WaitForElementsHealthy(ctx context.Context, elements []string, retryInterval time.Duration) error {
 	if retryInterval <= 0 {
 		retryInterval = DefaultRetryInterval

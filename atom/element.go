@@ -1,4 +1,4 @@
-// Package atom lets a Go program take part in a system of atom elements: programs, in any language, that publish data
+// Package atom makes a Go program an element of an atom system. Elements are programs in any language that publish data
 // on streams and serve each other's commands through one Redis server.
 //
 //	element, err := atom.New(ctx, client, "camera", atom.Options{})
@@ -8,10 +8,9 @@
 //	defer element.Close(ctx)
 //	_, err = element.EntryWrite(ctx, "frames", map[string]any{"jpeg": jpeg}, atom.WriteOptions{})
 //
-// An Element may be used by any number of goroutines. Each loop and each wait for commands, entries or items of a
-// queue occupies a connection of the client's pool for as long as it lasts; commands that are sent occupy a quarter
-// of the pool, four connections at most, and beyond that share one. When the context of an operation ends, such a
-// wait ends within a tenth of a second.
+// Any number of goroutines may use an Element. Each loop and each wait for commands, entries or items of a queue
+// occupies a connection of the client's pool. Calls of CommandSend occupy up to a quarter of the pool, at most four
+// connections; further calls share one. A wait ends within a tenth of a second after its context.
 package atom
 
 import (
@@ -25,13 +24,14 @@ import (
 
 // Options configure an Element. The zero value is ready to use.
 type Options struct {
-	// Codecs are serializations beside None, Msgpack and Pickle.
+	// Codecs are serializations in addition to None, Msgpack and Pickle.
 	Codecs []Codec
-	// Logger takes what concerns no caller: handlers that panic, packets that cannot be answered. nil discards it.
+	// Logger receives errors that no caller gets: handlers that panic, packets that cannot be answered. nil discards
+	// them.
 	Logger *slog.Logger
-	// OnlyRedisCommands leaves the commands unused that atomredis has beside those of Redis. Without it the server is
-	// asked for them once. What the operations do is the same, but hooks of the client do not see ATOM.CALL, ATOM.NEXT
-	// and what is sent together with the latter.
+	// OnlyRedisCommands makes the element use only the commands of Redis, not the ATOM commands of atomredis. Without
+	// it the element asks the server once whether it has them. The operations do the same either way. Hooks of the
+	// client do not see ATOM.CALL, nor ATOM.NEXT and the commands that are sent with it.
 	OnlyRedisCommands bool
 }
 
@@ -43,23 +43,23 @@ type Element struct {
 	log      *slog.Logger
 	protocol *protocol
 	inbox    *inbox
-	joinedAt string // ID of our first entry in the command stream: commands begin after it
+	joinedAt string // ID of the element's first entry in the command stream: its commands follow
 
 	life context.Context // ends with Close
 	end  context.CancelCauseFunc
 
 	closing sync.Mutex // held by Close
-	left    bool       // the server has forgotten us; protected by closing
+	left    bool       // the element is removed from the server; protected by closing
 
-	workers sync.WaitGroup // command loops and the inbox's reader; added to under mu, and not after closed
+	workers sync.WaitGroup // command loops and the inbox's reader; grows only under mu and before closed
 
 	mu       sync.Mutex // protects what follows
 	closed   bool
-	streams  map[string]bool // data streams that we have written to
+	streams  map[string]bool // data streams that this element has written
 	commands map[string]command
 }
 
-// New makes an element known to the system. The client stays the caller's: it must not be closed before the element is.
+// New registers an element. The caller still owns the client, and must not close it before the element.
 func New(ctx context.Context, client redis.UniversalClient, name string, o Options) (*Element, error) {
 	op := fmt.Sprintf("new element %q", name)
 	if name == "" {
@@ -93,9 +93,9 @@ func New(ctx context.Context, client redis.UniversalClient, name string, o Optio
 // Name returns the element's name.
 func (e *Element) Name() string { return e.name }
 
-// Close ends what the element is doing, waits for handlers that are running, and removes the element: with the last
-// element of its name go the response and the command stream and the data streams that this one has written. It must
-// not be called from a handler of a command. After an error it may be called again; after success it does nothing.
+// Close ends the element's operations, waits for running handlers, and removes the element. The last element of a name
+// also removes the response and the command stream, and the data streams that it has written. A handler of a command
+// must not call Close. After an error Close may be called again; after success it does nothing.
 func (e *Element) Close(ctx context.Context) error {
 	e.closing.Lock()
 	defer e.closing.Unlock()

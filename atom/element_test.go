@@ -154,7 +154,7 @@ func TestErrorsOfTheServerHaveTheirCode(t *testing.T) {
 	})
 }
 
-// The error codes of the specification.
+// The codes are those of the specification.
 func TestErrorCodes(t *testing.T) {
 	for code, want := range map[atom.Code]int{
 		atom.NoError: 0, atom.InternalError: 1, atom.RedisError: 2, atom.NoAck: 3, atom.NoResponse: 4, atom.InvalidCommand: 5,

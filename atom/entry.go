@@ -17,9 +17,9 @@ type Entry struct {
 	Fields  map[string]Value
 }
 
-// WriteOptions say how EntryWrite writes.
+// WriteOptions configure EntryWrite.
 type WriteOptions struct {
-	// MaxLen is how many entries the stream keeps at least. 0 means DefaultMaxLen, a negative number all of them.
+	// MaxLen is the least number of entries that the stream keeps. 0 means DefaultMaxLen, a negative number keeps all.
 	MaxLen int64
 	// Serialization is applied to each field. Empty means None.
 	Serialization string
@@ -58,7 +58,7 @@ func (e *Element) EntryWrite(ctx context.Context, stream string, data map[string
 	return id, failed(ctx, op, err)
 }
 
-// ownStream notes a stream for Close to remove.
+// ownStream records a stream that Close must remove.
 func (e *Element) ownStream(stream string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -69,7 +69,7 @@ func (e *Element) ownStream(stream string) error {
 	return nil
 }
 
-// EntryReadN returns the newest n entries of a stream, the newest first; fewer if there are not so many.
+// EntryReadN returns up to n newest entries of a stream, the newest first.
 func (e *Element) EntryReadN(ctx context.Context, element, stream string, n int, d Decoding) ([]Entry, error) {
 	op := fmt.Sprintf("read entries of %q %q", element, stream)
 	if n < 0 {
@@ -85,20 +85,21 @@ func (e *Element) EntryReadN(ctx context.Context, element, stream string, n int,
 	return e.entries(element, stream, found, d), nil
 }
 
-// ReadOptions say what to read of a stream.
+// ReadOptions select the entries of a read.
 type ReadOptions struct {
-	// After is the ID of the last entry that has been seen; "0" begins with the oldest. Empty means what is written
-	// after the call, and needs Block.
+	// After is the ID after which reading begins; "0" begins with the oldest entry. Empty begins with the next entry
+	// that is written, and needs Block.
 	After string
-	// Count is how many entries are returned at most. 0 means no limit.
+	// Count limits the number of entries. 0 means no limit.
 	Count int
-	// Block is how long to wait for an entry if there is none; a negative time waits until the context ends.
+	// Block is how long to wait for an entry if there is none. 0 does not wait; a negative time waits until the context
+	// ends.
 	Block time.Duration
 	Decoding
 }
 
-// EntryReadSince returns entries in the order in which they were written. It returns none if there are none and the
-// time to wait for them is over.
+// EntryReadSince returns entries in the order in which they were written. It returns no entries and no error if none
+// came in time.
 func (e *Element) EntryReadSince(ctx context.Context, element, stream string, o ReadOptions) ([]Entry, error) {
 	op := fmt.Sprintf("read entries of %q %q", element, stream)
 	if o.After == "" && o.Block == 0 {
@@ -124,10 +125,9 @@ func (e *Element) EntryReadSince(ctx context.Context, element, stream string, o 
 	return e.entries(element, stream, found[0].Messages, o.Decoding), nil
 }
 
-// Entries goes through a stream from After on, and then waits for what is written, until the loop over it is left.
-// The end of the context, or another failure, is the last thing it yields. Count is how many entries are fetched at a
-// time; Block limits how long it waits for the next entry, after which it ends without an error, and is without limit
-// if it is 0.
+// Entries iterates over the entries of a stream after o.After, and then waits for further ones. The end of the context,
+// or another error, comes as the last step. o.Count is how many entries are fetched at a time. If no entry comes within
+// o.Block, the iteration ends without an error; 0 means no limit.
 func (e *Element) Entries(ctx context.Context, element, stream string, o ReadOptions) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if o.Block == 0 {
@@ -163,32 +163,33 @@ func (e *Element) Entries(ctx context.Context, element, stream string, o ReadOpt
 	}
 }
 
-// StreamHandler names a stream and what to do with its entries.
+// StreamHandler is a stream and the function that handles its entries.
 type StreamHandler struct {
 	Element, Stream string
-	// After is the ID of the last entry that has been seen; "0" begins with the oldest, and empty with what is written
-	// once the loop has begun.
+	// After is the ID after which reading begins; "0" begins with the oldest entry, empty with the first that is
+	// written after the loop has begun.
 	After string
 	// Handle is called for each entry, one at a time. An error ends the loop, and so does a panic.
 	Handle func(ctx context.Context, entry Entry) error
 }
 
-// ReadLoopOptions say how long EntryReadLoop goes on.
+// ReadLoopOptions configure EntryReadLoop.
 type ReadLoopOptions struct {
-	// Loops is how many reads that brought something to make; one read may bring several entries. 0 means no limit.
+	// Loops is the number of successful reads after which the loop returns; one read may return several entries. 0
+	// means no limit.
 	Loops int
-	// Timeout is how long to wait for data at most; then the loop ends with ErrTimeout. 0 means no limit.
+	// Timeout limits each wait for data; then the loop ends with ErrTimeout. 0 means no limit.
 	Timeout time.Duration
-	// Count is how many entries of each stream one read brings at most. 0 means 100.
+	// Count limits the entries of each stream in one read. 0 means 100.
 	Count int
 	Decoding
 }
 
-// loopCount bounds the memory that one read of many streams can take.
+// loopCount is the default of ReadLoopOptions.Count; it bounds the memory of one read.
 const loopCount = 100
 
-// EntryReadLoop passes what is written to any of the streams to their handlers, until the context ends, a handler
-// fails, or the options say so. Entries of one stream come in order; each comes once.
+// EntryReadLoop passes new entries of all the streams to their handlers, until the context ends, a handler fails, or a
+// limit of the options is reached. Entries of one stream come in order, each once.
 func (e *Element) EntryReadLoop(ctx context.Context, handlers []StreamHandler, o ReadLoopOptions) error {
 	const op = "read loop"
 	loop, err := newReadLoop(handlers)
@@ -234,7 +235,7 @@ func (e *Element) EntryReadLoop(ctx context.Context, handlers []StreamHandler, o
 	return nil
 }
 
-// call turns a panic into an error, so that the loop ends in order.
+// call turns a panic into an error, so that the loop ends normally.
 func (h StreamHandler) call(ctx context.Context, entry Entry) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -244,11 +245,11 @@ func (h StreamHandler) call(ctx context.Context, entry Entry) (err error) {
 	return h.Handle(ctx, entry)
 }
 
-// readLoop is where a loop stands: for each stream its key, the last ID and the handlers.
+// readLoop is the state of a loop: for each stream its key, the last ID and the handlers.
 type readLoop struct {
 	keys, ids []string
 	handlers  [][]StreamHandler
-	index     map[string]int // the place of each key
+	index     map[string]int // index of each key
 }
 
 func newReadLoop(handlers []StreamHandler) (*readLoop, error) {
@@ -277,7 +278,7 @@ func newReadLoop(handlers []StreamHandler) (*readLoop, error) {
 	return loop, nil
 }
 
-// begin finds out where streams end that are to be read from there.
+// begin looks up the last IDs of the streams that are read from their end.
 func (l *readLoop) begin(ctx context.Context, p *protocol) error {
 	var keys []string
 	for i, key := range l.keys {
@@ -308,7 +309,7 @@ func (e *Element) entries(element, stream string, found []redis.XMessage, d Deco
 	return entries
 }
 
-// entry makes an Entry of what the server has sent. The field that names the serialization is not one of its fields.
+// entry converts an entry of the server. The field that names the serialization is left out.
 func (e *Element) entry(element, stream string, msg redis.XMessage, d Decoding) Entry {
 	ser, _ := msg.Values[serField].(string)
 	entry := Entry{ID: msg.ID, Element: element, Stream: stream, Fields: make(map[string]Value, len(msg.Values))}

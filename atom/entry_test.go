@@ -122,7 +122,7 @@ func TestEntryReadSince(t *testing.T) {
 		_, err = e.EntryReadSince(ctx, "robot", "pose", atom.ReadOptions{After: ms})
 		require.NoError(t, err)
 
-		// Nothing to read: nothing, no error.
+		// Without new entries there is no result and no error.
 		for _, o := range []atom.ReadOptions{{After: ids[9]}, {After: ids[9], Block: time.Millisecond},
 			{Block: time.Millisecond}} {
 			entries, err = e.EntryReadSince(ctx, "robot", "pose", o)
@@ -134,7 +134,7 @@ func TestEntryReadSince(t *testing.T) {
 	})
 }
 
-// What is written after the call comes, however much time passes before; what was there does not.
+// Entries that are written after the call come, after any time; older ones do not.
 func TestEntryReadSinceWaits(t *testing.T) {
 	onEachServer(t, func(t *testing.T, r *redis.Client) {
 		e := element(t, r, "robot")
@@ -315,7 +315,7 @@ func TestEntriesIterates(t *testing.T) {
 	})
 }
 
-// The data entries of other languages: Python adds ser, C adds timestamp and never ser.
+// Entries of other languages: Python adds ser, C adds timestamp and never ser.
 func TestEntriesOfOtherLanguages(t *testing.T) {
 	onEachServer(t, func(t *testing.T, r *redis.Client) {
 		e := element(t, r, "reader")
@@ -373,7 +373,7 @@ func TestStrangeNamesAndLargeEntries(t *testing.T) {
 	})
 }
 
-// log: fields level, element, msg, host; a stream without an element.
+// The log is a stream without an element, with the fields level, element, msg and host.
 func TestLog(t *testing.T) {
 	onEachServer(t, func(t *testing.T, r *redis.Client) {
 		ctx := t.Context()

@@ -6,8 +6,7 @@ import (
 	"fmt"
 )
 
-// Code is an error code of the atom specification. It is an error itself, so that errors.Is(err, atom.NoAck) asks for
-// it.
+// Code is an error code of the atom specification. It is an error itself, so that errors.Is(err, atom.NoAck) works.
 type Code int
 
 // The codes of the specification, and two that the C and C++ libraries add (SerializationError and
@@ -17,14 +16,14 @@ const (
 	InternalError        Code = 1 // something in the library, or a wrong argument
 	RedisError           Code = 2 // the server refused a command or cannot be reached
 	NoAck                Code = 3 // the element did not acknowledge the command in time
-	NoResponse           Code = 4 // the element did not respond in the time that its acknowledgement promised
+	NoResponse           Code = 4 // the element did not respond within the timeout in its acknowledgement
 	InvalidCommand       Code = 5 // the command packet lacks a field
 	UnsupportedCommand   Code = 6 // the element has no such command
 	CallbackFailed       Code = 7 // the handler failed or panicked
 	SerializationError   Code = 8
 	DeserializationError Code = 9
 
-	// UserErrors is where the codes of handlers begin: a handler's own error n travels as UserErrors + n.
+	// UserErrors is the first code for handlers: a handler's own error n is sent as UserErrors + n.
 	UserErrors Code = 1000
 )
 
@@ -41,7 +40,7 @@ var codeTexts = map[Code]string{
 	DeserializationError: "cannot deserialize",
 }
 
-// Error says what the code means.
+// Error returns the meaning of the code.
 func (c Code) Error() string {
 	if text, ok := codeTexts[c]; ok {
 		return text
@@ -52,14 +51,14 @@ func (c Code) Error() string {
 	return fmt.Sprintf("error %d", int(c))
 }
 
-// User returns the handler's own number of a code from UserErrors on.
+// User returns the handler's own error number; ok is false for codes below UserErrors.
 func (c Code) User() (n int, ok bool) { return int(c - UserErrors), c >= UserErrors }
 
-// Error is a failure with its code. errors.Is finds the code and what Err wraps.
+// Error is an error with a code. errors.Is matches the code and the errors that Err wraps.
 type Error struct {
 	Code Code
-	Op   string // what was being done, and with what
-	Err  error  // what is known beyond the code; may be nil
+	Op   string // the operation and its object
+	Err  error  // further details; may be nil
 }
 
 // Error returns the operation, the meaning of the code, and the cause.
@@ -78,8 +77,7 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Code, e.Err}
 }
 
-// UserError is returned by a handler that wants its caller to see a code of its own: the response carries UserErrors
-// + Code.
+// UserError is an error of a handler with a code of its own: the response has UserErrors + Code.
 type UserError struct {
 	Code    int // from 1 on
 	Message string
@@ -97,16 +95,17 @@ var (
 	ErrExists = errors.New("exists already")
 	// ErrNoOverride says that a parameter does not allow its fields to be changed.
 	ErrNoOverride = errors.New("the parameter does not allow to override its fields")
-	// ErrTimeout says that a read loop got no data for the time that it was told to wait at most.
+	// ErrTimeout says that a read loop got no data within ReadLoopOptions.Timeout.
 	ErrTimeout = errors.New("no data in time")
 )
 
-// misuse is a mistake in the arguments of an operation, or in what another element has sent.
+// misuse returns the error for a mistake in the arguments of an operation, or in a packet of another element.
 func misuse(op, format string, args ...any) error {
 	return &Error{Code: InternalError, Op: op, Err: fmt.Errorf(format, args...)}
 }
 
-// failed is the error of an operation on the server. The end of a context has no code: it is the caller's own doing.
+// failed returns the error of an operation on the server. The end of a context has no code, because the caller caused
+// it.
 func failed(ctx context.Context, op string, err error) error {
 	if err == nil {
 		return nil

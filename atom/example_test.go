@@ -13,7 +13,7 @@ import (
 	"github.com/atomredis/atomredis/atom"
 )
 
-// nucleus starts a server for an example. A program would make a client for the server of its system.
+// nucleus starts a server for an example. A program would connect a client to its own server.
 func nucleus() (client *redis.Client, stop func()) {
 	db, err := atomredis.Open(atomredis.Options{Addr: "127.0.0.1:0"})
 	if err != nil {
@@ -297,7 +297,7 @@ func ExampleElement_PriorityQueue() {
 
 	frames := e.FIFOQueue("frames", atom.QueueOptions{MaxLen: 2})
 	for i := range 3 {
-		frames.Put(ctx, i) // the third drops the first
+		frames.Put(ctx, i) // the third item drops the first
 	}
 	items, err := frames.GetN(ctx, 10)
 	for _, item := range items {
@@ -325,7 +325,7 @@ func ExampleElement_Log() {
 	// Output: robot the battery is low
 }
 
-// bracketed is a serialization of one's own.
+// bracketed is a custom serialization.
 type bracketed struct{}
 
 func (bracketed) Name() string { return "bracketed" }

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// packet is an entry of a response stream, or the failure to read any.
+// packet is an entry of a response stream, or the error of the reader.
 type packet struct {
 	redis.XMessage
 	err error
@@ -19,35 +19,32 @@ func (p packet) field(name string) (string, bool) {
 	return text, ok
 }
 
-// callID names a command in the whole system: the element that was called, and the ID of the entry in its command
-// stream.
+// callID identifies a command in the whole system by the called element and the ID of the entry in its command stream.
 type callID struct{ element, id string }
 
-// inbox reads the response stream of an element once for all calls that wait for something in it, however many there
-// are, and only while there are any.
+// inbox reads the response stream of an element once for all waiting calls, and only while calls wait.
 type inbox struct {
 	protocol *protocol
 	key      string
-	// spawn runs the reader on a goroutine that the element waits for when it closes.
+	// spawn starts the reader on a goroutine that Element.Close waits for.
 	spawn func(func(context.Context))
 
 	mu      sync.Mutex               // protects what follows
 	last    string                   // ID of the last entry that was read
-	reading bool                     // there is a reader
-	sending int                      // calls whose command has no ID yet
-	early   []packet                 // what came while there were such calls, and nobody waited for
-	waiting map[callID]chan<- packet // calls by what they wait for
+	reading bool                     // a reader is running
+	sending int                      // calls whose command has no ID yet: it is being sent
+	early   []packet                 // unexpected packets that came while sending > 0
+	waiting map[callID]chan<- packet // waiting calls
 }
 
 const (
 	inboxBatch = 128   // entries of one read
-	inboxEarly = 16384 // entries that are kept for calls whose command has no ID yet
-	// inboxPackets is how many packets a call can have that it has not looked at yet: an acknowledgement and a response,
-	// and some more from elements that repeat themselves.
+	inboxEarly = 16384 // limit of early
+	// inboxPackets limits the unread packets of a call: an acknowledgement, a response, and some repetitions.
 	inboxPackets = 16
 )
 
-// begin announces a call before its command is sent, so that an answer cannot be missed.
+// begin announces a call before its command is sent, so that no answer is missed.
 func (b *inbox) begin() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -55,7 +52,7 @@ func (b *inbox) begin() {
 	b.start()
 }
 
-// start makes sure that there is a reader. The caller holds mu.
+// start ensures that a reader runs. The caller holds mu.
 func (b *inbox) start() {
 	if !b.reading {
 		b.reading = true
@@ -63,7 +60,7 @@ func (b *inbox) start() {
 	}
 }
 
-// sent tells how the command of a call is known. Packets for it come through the channel.
+// sent registers the ID of a call's command. The packets for it come through the channel.
 func (b *inbox) sent(id callID) <-chan packet {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,7 +72,7 @@ func (b *inbox) sent(id callID) <-chan packet {
 		}
 	}
 	b.settled()
-	b.start() // it may have failed since begin
+	b.start() // the reader may have failed since begin
 	return ch
 }
 
@@ -86,7 +83,7 @@ func (b *inbox) notSent() {
 	b.settled()
 }
 
-// settled counts a call that begin has announced. The caller holds mu.
+// settled ends the announcement of a call by begin. The caller holds mu.
 func (b *inbox) settled() {
 	if b.sending--; b.sending == 0 {
 		b.early = nil
@@ -131,7 +128,7 @@ func (b *inbox) read(ctx context.Context) {
 	}
 }
 
-// deliver hands a packet to the call that it is for. The caller holds mu.
+// deliver passes a packet to the call that waits for it. The caller holds mu.
 func (b *inbox) deliver(p packet) {
 	b.last = p.ID
 	if ch, ok := b.waiting[idOf(p)]; ok {
@@ -150,7 +147,7 @@ func idOf(p packet) callID {
 	return callID{element, id}
 }
 
-// post drops the packet if the call has more of them than any correct element sends.
+// post sends the packet, or drops it if the channel has more than any correct element sends.
 func post(ch chan<- packet, p packet) {
 	select {
 	case ch <- p:
@@ -158,8 +155,8 @@ func post(ch chan<- packet, p packet) {
 	}
 }
 
-// call sends a command, whose fields are given, to an element. It returns the response, or the acknowledgement if
-// that is all that is wanted, or as an error the code of what did not come in time.
+// call sends a command with the given fields to an element. It returns the response, or the acknowledgement with
+// ackOnly. If that does not come in time, the error is NoAck or NoResponse.
 func (b *inbox) call(ctx context.Context, element string, fields []any, ackTimeout time.Duration,
 	ackOnly bool) (packet, error) {
 	b.begin()
@@ -193,7 +190,7 @@ func (b *inbox) call(ctx context.Context, element string, fields []any, ackTimeo
 				return p, err
 			}
 			missing = NoResponse
-			if over = nil; timeout > 0 { // 0 is a wait without end, as for XREAD
+			if over = nil; timeout > 0 { // 0 waits for ever, as in XREAD
 				over = time.After(timeout)
 			}
 		case <-over:

@@ -21,8 +21,8 @@ const (
 	LogDebug
 )
 
-// Log writes a message to the log that all elements share. The log is a stream without an element: EntryReadN(ctx,
-// "", "log", …) and the other ways to read entries read it.
+// Log writes a message to the log that all elements share. The log is a stream without an element: read it with
+// EntryReadN(ctx, "", "log", …) and the other functions for entries.
 func (e *Element) Log(ctx context.Context, level LogLevel, message string) error {
 	const op = "log"
 	if level < LogEmergency || level > LogDebug {

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// nativeCommands is whether the server has the ATOM commands of atomredis, which do in one step what takes several of
-// the commands that Redis has.
+// nativeCommands records whether the server has the ATOM commands of atomredis. Each replaces several commands of
+// Redis.
 type nativeCommands struct{ state atomic.Int32 }
 
 const (
@@ -19,8 +19,8 @@ const (
 	nativeAbsent
 )
 
-// native runs a command of atomredis. ok is false, and nothing has happened, if the server does not have such
-// commands, or if it cannot tell: what is done instead then shows what is wrong.
+// native runs an ATOM command. ok is false, and nothing has happened, if the server does not have it or gives no
+// answer. The caller then uses the commands of Redis, which report what is wrong.
 func (p *protocol) native(ctx context.Context, args ...any) (cmd *redis.Cmd, ok bool) {
 	if !p.hasCommands(ctx) {
 		return nil, false
@@ -33,12 +33,13 @@ func (p *protocol) native(ctx context.Context, args ...any) (cmd *redis.Cmd, ok 
 	return cmd, true
 }
 
-// isUnknownCommand reports whether another server has taken the place of the one that has said what it knows.
+// isUnknownCommand reports whether the server has no such command, because another server has replaced the one that was
+// asked.
 func isUnknownCommand(err error) bool {
 	return err != nil && strings.HasPrefix(err.Error(), "ERR unknown command")
 }
 
-// hasCommands reports whether the server has the commands, as far as is known.
+// hasCommands reports whether the server has the ATOM commands. It asks if that is unknown.
 func (p *protocol) hasCommands(ctx context.Context) bool {
 	if p.commands.state.Load() == nativeUnknown {
 		p.askForCommands(ctx)
@@ -46,7 +47,7 @@ func (p *protocol) hasCommands(ctx context.Context) bool {
 	return p.commands.state.Load() == nativePresent
 }
 
-// askForCommands asks the server whether it has the commands. An error is forgotten, so that it is asked again.
+// askForCommands asks the server whether it has the ATOM commands. After an error it is asked again later.
 func (p *protocol) askForCommands(ctx context.Context) {
 	info, err := p.client.Do(ctx, "command", "info", "atom.next").Slice()
 	switch {
@@ -58,7 +59,7 @@ func (p *protocol) askForCommands(ctx context.Context) {
 	}
 }
 
-// eachPair goes through a reply that is a map, in either version of the client's protocol.
+// eachPair iterates over a map in a reply, in RESP2 or RESP3.
 func eachPair(command string, reply any, each func(name string, value any)) error {
 	switch r := reply.(type) {
 	case map[any]any:

@@ -9,25 +9,25 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// caller sends commands with ATOM.CALL, which spares the round trips for the acknowledgement and the response but
-// occupies a connection for as long as it waits. So only a part of the pool may be occupied; other calls go through
-// the inbox.
+// caller sends commands with ATOM.CALL. This saves the round trips for the acknowledgement and the response, but
+// occupies a connection while it waits. So calls may occupy only a part of the pool; others go through the inbox.
 type caller struct {
-	client *redis.Client // shares the pool of the element's client, but waits for replies without a limit
-	room   chan struct{} // holds one for each call that is under way
+	client *redis.Client // shares the pool of the element's client, but has no read timeout
+	room   chan struct{} // has one element for each running call
 }
 
 const (
-	// poolShare is which part of the pool calls may occupy: loops, workers and everything else need connections too.
+	// poolShare: calls may occupy 1/poolShare of the pool, because loops, workers and other operations need connections
+	// too.
 	poolShare = 4
-	// maxCalls is how many calls may be under way at most: with many at once the shared reader of the inbox is as fast.
+	// maxCalls limits the running calls: with more, the shared reader of the inbox is as fast.
 	maxCalls = 4
 )
 
-// checkInterval is after how long without a reply the server is asked whether it is there at all.
+// checkInterval is the time without a reply after which the server gets a PING.
 const checkInterval = 10 * time.Second
 
-// newCaller returns nil if the client is of a kind that cannot wait without a limit.
+// newCaller returns nil if the client's type cannot wait without a limit.
 func newCaller(client redis.UniversalClient) *caller {
 	c, ok := client.(*redis.Client)
 	if !ok {
@@ -36,14 +36,14 @@ func newCaller(client redis.UniversalClient) *caller {
 	return &caller{c.WithTimeout(0), make(chan struct{}, min(max(c.Options().PoolSize/poolShare, 1), maxCalls))}
 }
 
-// callCmd is a command that is not sent again if the connection breaks: the element may have it already.
+// callCmd is a command that is not sent again when the connection breaks: the element may have it already.
 type callCmd struct{ *redis.Cmd }
 
 // NoRetry implements redis.Cmder.
 func (callCmd) NoRetry() bool { return true }
 
-// call sends a command and returns the response, or as an error the code of what did not come in time. ok is false,
-// and nothing has happened, if the command must be sent in the other way.
+// call sends a command and returns the response. If that does not come in time, the error is NoAck or NoResponse. ok is
+// false, and nothing has happened, if the command must go through the inbox.
 func (p *protocol) call(ctx context.Context, from, element, command string, data []byte, ackTimeout time.Duration) (
 	response packet, ok bool, err error,
 ) {
@@ -55,14 +55,14 @@ func (p *protocol) call(ctx context.Context, from, element, command string, data
 	default:
 		return packet{}, false, nil
 	}
-	// The call itself cannot be taken back. If the context ends it goes on by itself, at the longest until the client is
-	// closed.
+	// The call itself cannot be cancelled. If the context ends, it continues in the background, at most until the
+	// client is closed.
 	patient := context.WithoutCancel(ctx)
 	cmd := callCmd{redis.NewCmd(patient, "atom.call", element, command, "data", data, "from", from,
 		"timeout", milliseconds(ackTimeout))}
 	answered := make(chan struct{})
 	go func() {
-		_ = p.caller.client.Process(patient, cmd) // cmd has the error
+		_ = p.caller.client.Process(patient, cmd) // the error is in cmd
 		<-p.caller.room
 		close(answered)
 	}()
@@ -94,7 +94,7 @@ func (p *protocol) callResult(cmd *redis.Cmd) (response packet, ok bool, err err
 		return packet{}, true, NoAck
 	case "NORESPONSE":
 		return packet{}, true, NoResponse
-	case "NOELEMENT": // it may come up while we wait
+	case "NOELEMENT": // the element may come up during the wait
 		return packet{}, false, nil
 	}
 	if isUnknownCommand(err) {
@@ -104,7 +104,7 @@ func (p *protocol) callResult(cmd *redis.Cmd) (response packet, ok bool, err err
 	return packet{}, true, err
 }
 
-// responsePacket makes of the reply to ATOM.CALL the packet that the element has sent.
+// responsePacket converts the reply to ATOM.CALL into the packet that the element has sent.
 func responsePacket(reply any) (packet, error) {
 	fields := map[string]any{}
 	err := eachPair("ATOM.CALL", reply, func(name string, value any) {

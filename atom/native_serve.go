@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// newWaiting returns a client that shares the pool of the given one but does not give up while a command waits on the
-// server for a piece of time; nil if the client is of a kind that cannot be told.
+// newWaiting returns a client that shares the pool of the given one, and whose read timeout is longer than a piece of a
+// wait; nil if the client's type does not support that.
 func newWaiting(client redis.UniversalClient) *redis.Client {
 	c, ok := client.(*redis.Client)
 	if !ok {
@@ -17,13 +17,13 @@ func newWaiting(client redis.UniversalClient) *redis.Client {
 	}
 	timeout := c.Options().ReadTimeout
 	if timeout <= 0 {
-		return c.WithTimeout(0) // as without a limit as the client is
+		return c.WithTimeout(0) // the client has no limit either
 	}
 	return c.WithTimeout(timeout + piece)
 }
 
-// nativeNext sends the answer to the command before, and takes and acknowledges the next one in the same round trip.
-// known is false, and nothing has happened, if the server does not have the commands for it.
+// nativeNext sends the answer to the previous command, and takes and acknowledges the next one in the same round trip.
+// known is false, and nothing has happened, if the server does not have the ATOM commands.
 func (w *worker) nativeNext(ctx context.Context, block time.Duration) (c handedOut, found, known bool, err error) {
 	e, p := w.element, w.element.protocol
 	if p.waiting == nil || !p.hasCommands(ctx) {
@@ -35,7 +35,7 @@ func (w *worker) nativeNext(ctx context.Context, block time.Duration) (c handedO
 		responded = pipe.Do(ctx, w.answer.native(e.name)...)
 	}
 	next := pipe.Do(ctx, e.nextArgs(w.consumer, block)...)
-	_, _ = pipe.Exec(ctx) // the commands have the errors
+	_, _ = pipe.Exec(ctx) // the errors are in the commands
 	if isUnknownCommand(next.Err()) {
 		p.commands.state.Store(nativeAbsent)
 		return c, false, false, nil
@@ -55,8 +55,8 @@ func (w *worker) nativeNext(ctx context.Context, block time.Duration) (c handedO
 	}
 }
 
-// nextArgs returns the command that takes the next command of the element. The server acknowledges those that the
-// element has by now; the others it cannot know the timeout of.
+// nextArgs returns the ATOM.NEXT that takes the element's next command. It lists the commands that the element has now,
+// with their timeouts, for the server to acknowledge; commands that are added later are not acknowledged by the server.
 func (e *Element) nextArgs(consumer string, block time.Duration) []any {
 	args := []any{"atom.next", e.name, "consumer", consumer, "timeout", milliseconds(block), "nomkstream", "ack", "no",
 		"ackfor"}
@@ -68,13 +68,13 @@ func (e *Element) nextArgs(consumer string, block time.Duration) []any {
 	return args
 }
 
-// native returns the command that sends the answer in the name of an element.
+// native returns the ATOM.RESPOND that sends the answer for an element.
 func (a *answer) native(element string) []any {
 	return []any{"atom.respond", element, a.id, a.caller, "cmd", a.command, "data", a.data, "ser", a.serialization,
 		"err", int(a.code), a.text}
 }
 
-// responded reports an answer that could not be sent. The command has been done all the same.
+// responded logs an answer that could not be sent. The command was executed nevertheless.
 func (e *Element) responded(ctx context.Context, a *answer, err error) {
 	if err != nil {
 		e.report("respond to a command", a.id, err)
@@ -97,7 +97,7 @@ func commandHandedOut(reply any) (c handedOut, err error) {
 		case "ack":
 			c.acknowledged = value != nil
 		case "raw":
-			_ = eachPair("ATOM.NEXT", value, field) // without a map there are no further fields
+			_ = eachPair("ATOM.NEXT", value, field) // a reply without a map has no further fields
 		default:
 			field(name, value)
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/atomredis/atomredis/atom"
 )
 
-// commandCalls returns how often a server was sent a command.
+// commandCalls returns how often a server has executed a command.
 func commandCalls(t *testing.T, r *redis.Client, name string) (n int) {
 	section, err := r.InfoMap(t.Context(), "commandstats").Result()
 	require.NoError(t, err)
@@ -106,7 +106,7 @@ func TestACallThatWaitsLeavesRoomForOthers(t *testing.T) {
 		_, err := caller.CommandSend(canceled, "slow", "x", nil, atom.SendOptions{})
 		ended <- err
 	}()
-	slow.ack(slow.next(), 0) // the caller is to wait for ever
+	slow.ack(slow.next(), 0) // makes the caller wait for ever
 	for range 5 {
 		_, err := caller.CommandSend(ctx, "fast", "echo", "x", atom.SendOptions{})
 		require.NoError(t, err)
@@ -170,7 +170,7 @@ func TestAServerThatHasLostTheCommandsIsServedByThoseOfRedis(t *testing.T) {
 	serve(t, server, 1)
 	names, err := caller.Elements(ctx)
 	require.NoError(t, err)
-	// From now on the server answers as one does that does not know the commands.
+	// From now on the server answers like one without the ATOM commands.
 	r.AddHook(forgetful{})
 	again, err := caller.Elements(ctx)
 	require.NoError(t, err)
@@ -196,7 +196,7 @@ func TestAWorkerWaitsOnAnImpatientClient(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// The server acknowledges commands for a worker that waits, but not those that were added since it began to wait.
+// The server acknowledges commands for a waiting worker, except those that were added after the wait began.
 func TestACommandThatIsAddedLaterIsAcknowledgedWithItsTimeout(t *testing.T) {
 	onEachServer(t, func(t *testing.T, r *redis.Client) {
 		server := element(t, r, "server")
@@ -223,7 +223,7 @@ func TestAResponseThatCannotBeWrittenIsReportedAndTheLoopGoesOn(t *testing.T) {
 		}, atom.CommandOptions{}))
 		p := cPeer(t, r, "c")
 		p.add("command:server", "element", "c", "cmd", "spoil")
-		p.add("command:server", "element", "c", "cmd", "spoil") // which cannot even be acknowledged
+		p.add("command:server", "element", "c", "cmd", "spoil") // this cannot even be acknowledged
 		p.add("command:server", "element", "d", "cmd", "spoil")
 		require.NoError(t, server.CommandAdd("echo", echo, atom.CommandOptions{}))
 		p.add("command:server", "element", "other", "cmd", "echo", "data", "x")
@@ -239,8 +239,8 @@ func TestAResponseThatCannotBeWrittenIsReportedAndTheLoopGoesOn(t *testing.T) {
 	})
 }
 
-// pendingCommands returns how many commands of the element "server" are handed out and not acknowledged, -1 if it
-// takes none yet.
+// pendingCommands returns how many commands of the element "server" are handed out and not acknowledged, -1 if there is
+// no group yet.
 func pendingCommands(ctx context.Context, r *redis.Client) int64 {
 	p, err := r.XPending(ctx, "command:server", "command_consumer_group:server").Result()
 	if err != nil {
@@ -276,7 +276,7 @@ func TestAWorkerGoesOnOnAServerThatHasLostTheCommands(t *testing.T) {
 	require.Equal(t, "1", <-served)
 	p.add("command:server", "element", "c", "cmd", "note", "data", "2")
 	require.Equal(t, "2", <-served)
-	// and the entry of coming up
+	// 5 entries, including the first one of the element
 	waitFor(t, "both responses", func() bool { return other.XLen(ctx, "response:c").Val() == 5 })
 	waitFor(t, "nothing pending", func() bool {
 		return pendingCommands(ctx, other) == 0
@@ -285,7 +285,7 @@ func TestAWorkerGoesOnOnAServerThatHasLostTheCommands(t *testing.T) {
 	require.Positive(t, commandCalls(t, other, "xreadgroup"))
 }
 
-// losing is a connection on which, from a time on, the commands of atomredis that serve others are not known.
+// losing is a connection whose server, once now is set, no longer knows the ATOM commands that serve other elements.
 type losing struct {
 	net.Conn
 	now *atomic.Bool
@@ -299,13 +299,13 @@ func (l losing) Write(b []byte) (int, error) {
 	return l.Conn.Write(b)
 }
 
-// forgetful answers the commands of atomredis as Redis does.
+// forgetful answers ATOM commands as Redis does.
 type forgetful struct{ likeRedis }
 
 func (forgetful) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if cmd.Name() == "atom.elements" {
-			// The error comes from a server, so that it is of the type that such errors have.
+			// A server must send the error, so that the error has the type of a reply.
 			return next(ctx, redis.NewCmd(ctx, "unknown.command"))
 		}
 		return next(ctx, cmd)

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// ParameterOptions say how ParameterWrite writes.
+// ParameterOptions configure ParameterWrite.
 type ParameterOptions struct {
-	// NoOverride keeps the fields from being changed by later writes. It cannot be taken back; new fields can still be
-	// added.
+	// NoOverride makes the fields immutable, for ever. New fields can still be added.
 	NoOverride bool
-	// Serialization is applied to each field, and must be the one that the parameter has already. Empty means None.
+	// Serialization is applied to each field. It must be that of the parameter's existing fields. Empty means None.
 	Serialization string
-	// Timeout is how long the parameter lives from now on. 0 leaves that as it is: a new one lives until it is deleted.
+	// Timeout is how long the parameter lives from now on. 0 does not change that: a new parameter lives until it is
+	// deleted.
 	Timeout time.Duration
 }
 
-// ParameterWrite sets fields of a parameter, which it makes if there is none, and returns their names. Either all are
-// set or none. The fields "ser" and "override" are reserved.
+// ParameterWrite sets fields of a parameter and returns their names. It creates the parameter if it does not exist. It
+// sets either all fields or none. The fields "ser" and "override" are reserved.
 func (e *Element) ParameterWrite(ctx context.Context, key string, data map[string]any, o ParameterOptions) ([]string,
 	error) {
 	op := fmt.Sprintf("write parameter %q", key)
@@ -54,8 +54,8 @@ func (e *Element) ParameterWrite(ctx context.Context, key string, data map[strin
 	return names, nil
 }
 
-// ParameterRead returns the fields of a parameter that are named, or all if none are. Fields that it does not have
-// are left out. The error is ErrNotFound if there is no such parameter.
+// ParameterRead returns the named fields of a parameter, or all if none are named. It leaves out missing fields. The
+// error is ErrNotFound if there is no such parameter.
 func (e *Element) ParameterRead(ctx context.Context, key string, d Decoding, fields ...string) (map[string]Value,
 	error) {
 	op := fmt.Sprintf("read parameter %q", key)
@@ -90,14 +90,13 @@ func (e *Element) ParameterDelete(ctx context.Context, key string) error {
 	return found(ctx, fmt.Sprintf("delete parameter %q", key), err)
 }
 
-// ParameterTimeout returns how long a parameter has to live, or NoTimeout.
+// ParameterTimeout returns the time that a parameter has left to live, or NoTimeout.
 func (e *Element) ParameterTimeout(ctx context.Context, key string) (time.Duration, error) {
 	left, err := e.protocol.expiry(ctx, parameterPrefix+key)
 	return left, found(ctx, fmt.Sprintf("get the timeout of parameter %q", key), err)
 }
 
-// ParameterSetTimeout sets how long a parameter has to live from now on; 0 and NoTimeout make it live until it is
-// deleted.
+// ParameterSetTimeout sets how long a parameter lives from now on. With 0 and NoTimeout it lives until it is deleted.
 func (e *Element) ParameterSetTimeout(ctx context.Context, key string, timeout time.Duration) error {
 	return found(ctx, fmt.Sprintf("set the timeout of parameter %q", key),
 		e.protocol.expire(ctx, parameterPrefix+key, timeout))

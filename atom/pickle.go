@@ -12,8 +12,8 @@ import (
 )
 
 // pickleCodec reads and writes pickles of plain data: None, booleans, numbers, text, bytes, lists, tuples and
-// dictionaries. The items of queues are pickles, because the Python client makes them so. Objects of Python classes
-// are refused; reading a pickle never runs anything.
+// dictionaries. The Python client pickles the items of queues. Objects of Python classes are refused; reading a pickle
+// never executes code.
 type pickleCodec struct{}
 
 func (pickleCodec) Name() string { return Pickle }
@@ -97,8 +97,7 @@ func appendPickle(out []byte, v any, depth int) ([]byte, error) {
 		}
 		return append(out, opSetItems), nil
 	}
-	// Everything else becomes one of the types above by way of msgpack, whose rules for structs are then those of
-	// pickles too.
+	// Other values are converted to the types above through msgpack, so structs follow the same rules in both.
 	plain, err := viaMsgpack(v)
 	if err != nil {
 		return nil, err
@@ -158,28 +157,27 @@ func (pickleCodec) Decode(data []byte, into any) error {
 	return msgpackCodec{}.Decode(packed, into)
 }
 
-// unpickler is the stack machine that a pickle is a program for.
+// unpickler is the stack machine that executes a pickle.
 type unpickler struct {
 	data  []byte
 	stack []any
 	memo  []any
 }
 
-// mark is where the items of a list, tuple or dictionary begin on the stack.
+// mark is the stack entry before the items of a list, tuple or dictionary.
 type mark struct{}
 
-// container is a list, tuple or dictionary that is being filled. The memo may refer to it while it grows.
+// container is a list, tuple or dictionary. The memo may refer to it while it grows.
 type container struct {
 	dict  bool
-	items []any // keys and values that follow each other, if dict
+	items []any // alternating keys and values, if dict
 
 	done, visiting bool
 	value          any // the finished value, once done
-	size           int // how many values that is, those that are shared counted each time
+	size           int // number of values; shared values count each time
 }
 
-// maxPickled bounds the values of a pickle: lists that hold each other several times would grow without bound when
-// copied.
+// maxPickled limits the values of a pickle: nested lists that share elements grow exponentially when copied.
 const maxPickled = 1 << 24
 
 var errPickle = errors.New("damaged pickle")
@@ -300,7 +298,7 @@ func (u *unpickler) take(n int) ([]byte, error) {
 	return b, nil
 }
 
-// number reads an unsigned number; one that is too large for an int becomes negative, and nothing accepts it.
+// number reads an unsigned number. A number that is too large for an int becomes negative, which every caller refuses.
 func (u *unpickler) number(width int) (int, error) {
 	b, err := u.take(width)
 	if err != nil {
@@ -319,7 +317,7 @@ func (u *unpickler) sized(width int) ([]byte, error) {
 	return u.take(n)
 }
 
-// put keeps the top of the stack under a number. Python numbers them in order; anything else is refused.
+// put stores the top of the stack in the memo. Python numbers memo entries in order; other numbers are refused.
 func (u *unpickler) put(width int) error {
 	i, err := u.number(width)
 	if err != nil {
@@ -394,8 +392,8 @@ func (u *unpickler) tuple(n int) error {
 	return nil
 }
 
-// finish turns containers into slices and maps. One that several others hold is turned once; one that holds itself is
-// refused.
+// finish turns containers into slices and maps. It converts a shared container once, and refuses one that contains
+// itself.
 func finish(v any, depth int) (any, error) {
 	c, ok := v.(*container)
 	if !ok {

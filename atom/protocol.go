@@ -14,24 +14,23 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// protocol is the one place that knows which commands of the server make up an operation that takes more than one of
-// them. It returns the server's errors as they are; the methods of Element say what was being done.
+// protocol has every operation that takes several commands of the server. It returns the server's errors as they are;
+// the methods of Element add the operation's name.
 type protocol struct {
 	client   redis.UniversalClient
 	commands nativeCommands
-	caller   *caller       // nil if commands are never sent by ATOM.CALL
-	waiting  *redis.Client // nil if commands are never served by ATOM.NEXT; see newWaiting
+	caller   *caller       // nil if commands are never sent with ATOM.CALL
+	waiting  *redis.Client // nil if commands are never taken with ATOM.NEXT; see newWaiting
 }
 
-// piece is how long one blocking command waits at most. A client cannot take back a command that blocks, and giving
-// up its reply would lose what it has popped; so waits are made of short pieces, and the end of a context is noticed
-// between two of them.
+// piece limits how long one blocking command waits. A client cannot cancel a blocking command, and ignoring its reply
+// would lose the popped element. So a wait consists of short pieces, and the end of a context is noticed between them.
 const piece = 100 * time.Millisecond
 
-// forever is a wait that only the end of the context ends.
+// forever is the limit of a wait that ends only with the context.
 const forever time.Duration = -1
 
-// wait calls try with the time that it may block until it succeeds, the limit is over (false) or the context ends.
+// wait calls try, with the time that it may block, until it succeeds, the limit passes (false) or the context ends.
 func wait(ctx context.Context, limit time.Duration, try func(block time.Duration) (bool, error)) (bool, error) {
 	deadline := time.Now().Add(limit)
 	for {
@@ -56,7 +55,7 @@ func wait(ctx context.Context, limit time.Duration, try func(block time.Duration
 	}
 }
 
-// add appends an entry of alternating fields and values, trimming as all elements do.
+// add appends an entry of alternating fields and values, and trims the stream approximately.
 func (p *protocol) add(ctx context.Context, c redis.Cmdable, key string, maxLen int64, values ...any) *redis.StringCmd {
 	return c.XAdd(ctx, &redis.XAddArgs{Stream: key, MaxLen: maxLen, Approx: maxLen > 0, Values: values})
 }
@@ -76,8 +75,8 @@ func (p *protocol) join(ctx context.Context, element string) (responseID, comman
 	return response.Val(), command.Val(), nil
 }
 
-// leaveScript counts an element down and removes its keys with the last one of that name, so that none can join in
-// between.
+// leaveScript decrements the count of elements of a name, and removes their keys with the last one. As a script it is
+// atomic: no element can join in between.
 var leaveScript = redis.NewScript(`
 if redis.call('DECRBY', KEYS[1], 1) > 0 then
 	return 0
@@ -95,7 +94,7 @@ func (p *protocol) leave(ctx context.Context, element string, streams []string) 
 	return leaveScript.Run(ctx, p.client, keys).Err()
 }
 
-// newestScript returns the ID of each stream's newest entry, so that entries need not be fetched for it.
+// newestScript returns the ID of each stream's newest entry without its data.
 var newestScript = redis.NewScript(`
 local ids = {}
 for i, key in ipairs(KEYS) do
@@ -104,13 +103,13 @@ for i, key in ipairs(KEYS) do
 end
 return ids`)
 
-// newest returns the IDs after which everything that is written from now on will come. It stands in for the ID "$",
-// which would lose what is written between two pieces of a wait.
+// newest returns the last ID of each stream, for use in place of the ID "$", which would lose entries that are written
+// between two pieces of a wait.
 func (p *protocol) newest(ctx context.Context, keys ...string) ([]string, error) {
 	return newestScript.Run(ctx, p.client, keys).StringSlice()
 }
 
-// read returns entries after the given IDs, waiting for them for the time of limit; 0 does not wait.
+// read returns entries after the given IDs. It waits for entries up to limit; 0 does not wait.
 func (p *protocol) read(ctx context.Context, keys, ids []string, count int, limit time.Duration) (
 	found []redis.XStream, err error,
 ) {
@@ -130,7 +129,7 @@ func (p *protocol) read(ctx context.Context, keys, ids []string, count int, limi
 	return found, err
 }
 
-// makeGroup makes the group that shares out an element's commands, beginning after the given entry, unless it is there.
+// makeGroup creates the consumer group for an element's commands after the given entry, unless it exists.
 func (p *protocol) makeGroup(ctx context.Context, element, after string) error {
 	err := p.client.XGroupCreateMkStream(ctx, commandKey(element), groupName(element), after).Err()
 	if err != nil && strings.HasPrefix(err.Error(), "BUSYGROUP") {
@@ -139,7 +138,7 @@ func (p *protocol) makeGroup(ctx context.Context, element, after string) error {
 	return err
 }
 
-// popWait takes the lowest or highest member of a sorted set, waiting for it for the time of limit.
+// popWait takes the lowest or highest member of a sorted set. It waits for a member up to limit.
 func (p *protocol) popWait(ctx context.Context, key string, maximum bool,
 	limit time.Duration) (member *redis.ZWithKey, err error) {
 	name := "bzpopmin"
@@ -147,9 +146,9 @@ func (p *protocol) popWait(ctx context.Context, key string, maximum bool,
 		name = "bzpopmax"
 	}
 	_, err = wait(ctx, limit, func(block time.Duration) (bool, error) {
-		// A member that the server has handed out must not be lost because the context ends in that moment.
+		// The end of the context must not lose a member that the server hands out in that moment.
 		ctx := context.WithoutCancel(ctx)
-		cmd := redis.NewZWithKeyCmd(ctx, name, key, block.Seconds()) // BZPopMin of the client knows whole seconds only
+		cmd := redis.NewZWithKeyCmd(ctx, name, key, block.Seconds()) // BZPopMin of go-redis only takes whole seconds
 		_ = p.client.Process(ctx, cmd)
 		member, err = cmd.Result()
 		return err == nil, err
@@ -157,7 +156,7 @@ func (p *protocol) popWait(ctx context.Context, key string, maximum bool,
 	return member, err
 }
 
-// scan goes through the keys that match a pattern, each once.
+// scan iterates over the keys that match a pattern, each once.
 func (p *protocol) scan(ctx context.Context, pattern string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		seen := map[string]bool{}
@@ -183,7 +182,7 @@ func (p *protocol) scan(ctx context.Context, pattern string) iter.Seq2[string, e
 	}
 }
 
-// names returns what follows prefix in the keys that match prefix and pattern, in order.
+// names returns the rest after prefix of the keys that match prefix + pattern, in order.
 func (p *protocol) names(ctx context.Context, prefix, pattern string) ([]string, error) {
 	var names []string
 	for key, err := range p.scan(ctx, globQuoter.Replace(prefix)+pattern) {
@@ -289,7 +288,8 @@ func splitStream(name string, elements []string) StreamName {
 	return StreamName{name[:split], name[split+1:]}
 }
 
-// language returns what an element said of itself when it came up; "" if it has not, or if that has been trimmed.
+// language returns the language in the first entry of an element's command stream; "" if that entry names none or was
+// trimmed.
 func (p *protocol) language(ctx context.Context, element string) (string, error) {
 	first, err := p.client.XRangeN(ctx, commandKey(element), "-", "+", 1).Result()
 	if err != nil || len(first) == 0 {
@@ -299,9 +299,8 @@ func (p *protocol) language(ctx context.Context, element string) (string, error)
 	return language, nil
 }
 
-// referenceScript copies the fields of an entry to keys of their own without the data leaving the server. ARGV: key
-// of the stream, entry ID or "" for the newest, beginning of the references, timeout in milliseconds or 0. It returns
-// the references.
+// referenceScript copies each field of an entry to a key of its own, on the server. ARGV: key of the stream, entry ID
+// or "" for the newest, prefix of the references, timeout in milliseconds or 0. It returns the references.
 var referenceScript = redis.NewScript(`
 local stream, id, reference, timeout = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local entry
@@ -333,7 +332,7 @@ for i = 1, #fields, 2 do
 end
 return references`)
 
-// reference makes references to the fields of an entry, which begin with prefix; none if there is no such entry.
+// reference makes references, which begin with prefix, to the fields of an entry; none if there is no such entry.
 func (p *protocol) reference(ctx context.Context, stream, id, prefix string, timeout time.Duration) ([]string, error) {
 	if cmd, ok := p.native(ctx, "atom.streamref", stream, id, prefix, lifetime(timeout)); ok {
 		return cmd.StringSlice()
@@ -354,7 +353,7 @@ func (p *protocol) log(ctx context.Context, level LogLevel, element, message, ho
 		"host", host).Err()
 }
 
-// lifetime is a timeout in milliseconds, where 0 means none.
+// lifetime returns a timeout in milliseconds; 0 means none.
 func lifetime(timeout time.Duration) int64 {
 	if timeout < 0 {
 		return 0
@@ -363,7 +362,8 @@ func lifetime(timeout time.Duration) int64 {
 }
 
 // parameterScript checks and writes a parameter in one step. KEYS: the parameter. ARGV: serialization, "true" or
-// "false" for override, timeout in milliseconds or 0, then fields and values. It returns "" or what is in the way.
+// "false" for override, timeout in milliseconds or 0, then fields and values. It returns "" or the reason for a
+// refusal.
 var parameterScript = redis.NewScript(`
 local key, ser, override, timeout = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3])
 if redis.call('EXISTS', key) == 1 then
@@ -398,7 +398,7 @@ func (p *protocol) writeParameter(ctx context.Context, key, ser string, override
 	return parameterScript.Run(ctx, p.client, []string{key}, args...).Text()
 }
 
-// expiry returns how long a key has to live, or NoTimeout.
+// expiry returns the time that a key has left to live, or NoTimeout.
 func (p *protocol) expiry(ctx context.Context, key string) (time.Duration, error) {
 	left, err := p.client.PTTL(ctx, key).Result()
 	switch {
@@ -412,7 +412,7 @@ func (p *protocol) expiry(ctx context.Context, key string) (time.Duration, error
 	return left, nil
 }
 
-// expire sets how long a key has to live; 0 and NoTimeout make it stay.
+// expire sets how long a key lives; 0 and NoTimeout remove the limit.
 func (p *protocol) expire(ctx context.Context, key string, timeout time.Duration) error {
 	var exists *redis.IntCmd
 	_, err := p.client.TxPipelined(ctx, func(tx redis.Pipeliner) error {

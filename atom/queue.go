@@ -8,33 +8,33 @@ import (
 	"time"
 )
 
-// QueueOptions say how a queue works. All that use a queue should say the same.
+// QueueOptions configure a queue. All users of a queue should have the same options.
 type QueueOptions struct {
-	// MaxLen is how many items a queue holds; what is put into a full one drives others out. 0 means DefaultQueueMaxLen.
+	// MaxLen is how many items a queue holds; a full queue drops items for new ones. 0 means DefaultQueueMaxLen.
 	MaxLen int64
-	// Maximum takes the item with the largest priority first. Without it, it is the one with the smallest.
+	// Maximum makes Get take the item with the largest priority first, not the smallest.
 	Maximum bool
-	// Serialization is for the items. Empty means Pickle, which Python elements need.
+	// Serialization is that of the items. Empty means Pickle, which Python elements need.
 	Serialization string
 }
 
-// Item is what a queue holds: a value and its priority.
+// Item is an item of a queue: a value and its priority.
 type Item struct {
 	Value    Value
 	Priority float64
 }
 
-// PriorityQueue is a queue on the server, for any number of producers and consumers. Like the sorted set that it is
-// made of it holds each value once: putting one that is there changes its priority.
+// PriorityQueue is a queue on the server, for any number of producers and consumers. It is a sorted set, so it holds
+// each value once: putting a value again changes its priority.
 type PriorityQueue struct {
 	element *Element
-	key     string // of the sorted set
+	key     string // key of the sorted set
 	o       QueueOptions
-	// dropFirst drops what would be taken first from a full queue, and not what would be taken last.
+	// dropFirst makes a full queue drop the items that Get would take first, not last.
 	dropFirst bool
 }
 
-// PriorityQueue returns the queue of that name. What is in it stays.
+// PriorityQueue returns a handle on the queue of that name. Existing items stay.
 func (e *Element) PriorityQueue(name string, o QueueOptions) *PriorityQueue {
 	if o.MaxLen <= 0 {
 		o.MaxLen = DefaultQueueMaxLen
@@ -45,8 +45,8 @@ func (e *Element) PriorityQueue(name string, o QueueOptions) *PriorityQueue {
 	return &PriorityQueue{element: e, key: "atom-prio-queue-" + name, o: o}
 }
 
-// Put adds an item. It returns how many there are now, and what had to go from a full queue: the items with the least
-// priority.
+// Put adds an item. It returns the new number of items, and the items that a full queue has dropped: those with the
+// least priority.
 func (q *PriorityQueue) Put(ctx context.Context, value any, priority float64) (size int64, dropped []Item, err error) {
 	op := fmt.Sprintf("put into queue %q", q.key)
 	if math.IsNaN(priority) {
@@ -65,8 +65,8 @@ func (q *PriorityQueue) Put(ctx context.Context, value any, priority float64) (s
 	return size, dropped, err
 }
 
-// Get takes the item with the highest priority. If there is none it waits for one as long as limit says; 0 does not
-// wait, and a negative time waits until the context ends. The error is ErrNotFound if there was none.
+// Get takes the item with the highest priority. It waits for an item up to limit; 0 does not wait, and a negative limit
+// waits until the context ends. The error is ErrNotFound if no item came.
 func (q *PriorityQueue) Get(ctx context.Context, limit time.Duration) (Item, error) {
 	member, err := q.element.SortedSetPopWait(ctx, q.key, q.o.Maximum, limit)
 	if err != nil {
@@ -90,12 +90,12 @@ func (q *PriorityQueue) PeekN(ctx context.Context, n int64) ([]Item, error) {
 	return q.items(members), err
 }
 
-// Size returns how many items there are.
+// Size returns the number of items.
 func (q *PriorityQueue) Size(ctx context.Context) (int64, error) {
 	return q.element.SortedSetSize(ctx, q.key)
 }
 
-// Delete removes the queue with all that is in it. It can be used again after that.
+// Delete removes the queue with its items. The queue can be used again after that.
 func (q *PriorityQueue) Delete(ctx context.Context) error {
 	return q.element.SortedSetDelete(ctx, q.key)
 }
@@ -112,28 +112,27 @@ func (q *PriorityQueue) items(members []Member) []Item {
 	return items
 }
 
-// FIFOQueue is a PriorityQueue whose priority is the time at which an item was put into it. A full one drops its
-// oldest items.
+// FIFOQueue is a PriorityQueue that uses the time of Put as the priority. A full queue drops its oldest items.
 type FIFOQueue struct{ PriorityQueue }
 
-// FIFOQueue returns the queue of that name. What is in it stays.
+// FIFOQueue returns a handle on the queue of that name. Existing items stay.
 func (e *Element) FIFOQueue(name string, o QueueOptions) *FIFOQueue {
 	q := &FIFOQueue{*e.PriorityQueue(name, o)}
 	q.dropFirst = true
 	return q
 }
 
-// Put adds an item. It returns how many there are now, and what had to go from a full queue.
+// Put adds an item. It returns the new number of items, and the items that a full queue has dropped.
 func (q *FIFOQueue) Put(ctx context.Context, value any) (size int64, dropped []Item, err error) {
 	return q.PutAt(ctx, value, fifoClock.next())
 }
 
-// PutAt is Put with a time of the caller's, in seconds, for items that do not come in the order in which they belong.
+// PutAt is Put with a time in seconds from the caller, for items that are put out of order.
 func (q *FIFOQueue) PutAt(ctx context.Context, value any, seconds float64) (size int64, dropped []Item, err error) {
 	return q.PriorityQueue.Put(ctx, value, seconds)
 }
 
-// fifoClock keeps the items of this process apart that are put within one tick.
+// fifoClock gives each Put of this process a different time, even within one tick.
 var fifoClock risingClock
 
 type risingClock struct {
@@ -141,7 +140,7 @@ type risingClock struct {
 	last float64 // protected by mu
 }
 
-// next returns the time in seconds, and always more than before.
+// next returns the time in seconds, always greater than the last one.
 func (c *risingClock) next() float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

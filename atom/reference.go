@@ -10,9 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ReferenceOptions say how references are made.
+// ReferenceOptions configure ReferenceCreate.
 type ReferenceOptions struct {
-	// Keys name the references, one for each value. Without them they are named by UUIDs.
+	// Keys are the names of the references, one for each value. nil means random UUIDs.
 	Keys []string
 	// Serialization is applied to each value and becomes part of the reference. Empty means None.
 	Serialization string
@@ -20,8 +20,8 @@ type ReferenceOptions struct {
 	Timeout time.Duration
 }
 
-// ReferenceCreate stores values and returns a reference to each. All are made or none: if one of the keys is in use
-// the error is ErrExists.
+// ReferenceCreate stores values and returns a reference to each. It makes either all or none: if one of the keys is in
+// use, the error is ErrExists.
 func (e *Element) ReferenceCreate(ctx context.Context, values []any, o ReferenceOptions) ([]string, error) {
 	const op = "create references"
 	if o.Keys != nil && len(o.Keys) != len(values) {
@@ -74,8 +74,8 @@ func (e *Element) ReferenceCreate(ctx context.Context, values []any, o Reference
 	return nil, failed(ctx, op, err)
 }
 
-// ReferenceCreateFromStream makes a reference to each field of an entry, without the data leaving the server, and
-// returns them by field. An empty id means the newest entry. The timeout is as in ReferenceOptions.
+// ReferenceCreateFromStream makes a reference to each field of an entry, on the server, and returns them by field. An
+// empty id means the newest entry. The timeout is as in ReferenceOptions.
 func (e *Element) ReferenceCreateFromStream(ctx context.Context, element, stream, id string,
 	timeout time.Duration) (map[string]string, error) {
 	op := fmt.Sprintf("create references from %q %q", element, stream)
@@ -98,7 +98,7 @@ func (e *Element) ReferenceCreateFromStream(ctx context.Context, element, stream
 	return refs, nil
 }
 
-// ReferenceGet returns what the references refer to. What is gone is a Value that does not exist.
+// ReferenceGet returns the values of references. The Value of a reference that is gone does not exist (Value.Exists).
 func (e *Element) ReferenceGet(ctx context.Context, refs []string, d Decoding) ([]Value, error) {
 	const op = "get references"
 	if err := checkReferences(op, refs); err != nil || len(refs) == 0 {
@@ -126,7 +126,7 @@ func (e *Element) ReferenceGet(ctx context.Context, refs []string, d Decoding) (
 	return values, nil
 }
 
-// ReferenceDelete deletes references. Those that are gone already are no error.
+// ReferenceDelete deletes references. It ignores references that are gone already.
 func (e *Element) ReferenceDelete(ctx context.Context, refs ...string) error {
 	const op = "delete references"
 	if err := checkReferences(op, refs); err != nil || len(refs) == 0 {
@@ -135,7 +135,7 @@ func (e *Element) ReferenceDelete(ctx context.Context, refs ...string) error {
 	return failed(ctx, op, e.protocol.client.Unlink(ctx, refs...).Err())
 }
 
-// ReferenceTimeout returns how long a reference has to live, or NoTimeout.
+// ReferenceTimeout returns the time that a reference has left to live, or NoTimeout.
 func (e *Element) ReferenceTimeout(ctx context.Context, ref string) (time.Duration, error) {
 	const op = "get the timeout of a reference"
 	if err := checkReferences(op, []string{ref}); err != nil {
@@ -145,8 +145,7 @@ func (e *Element) ReferenceTimeout(ctx context.Context, ref string) (time.Durati
 	return left, found(ctx, op, err)
 }
 
-// ReferenceSetTimeout sets how long a reference has to live from now on; 0 and NoTimeout make it live until it is
-// deleted.
+// ReferenceSetTimeout sets how long a reference lives from now on. With 0 and NoTimeout it lives until it is deleted.
 func (e *Element) ReferenceSetTimeout(ctx context.Context, ref string, timeout time.Duration) error {
 	const op = "set the timeout of a reference"
 	if err := checkReferences(op, []string{ref}); err != nil {
@@ -157,9 +156,9 @@ func (e *Element) ReferenceSetTimeout(ctx context.Context, ref string, timeout t
 
 func (e *Element) referenceKey(id string) string { return referencePrefix + e.name + ":" + id }
 
-// serializationOf reads the serialization off a reference: "reference:<element>:<id>:ser:<serialization>", with
-// ":<field>" behind it if it comes from a stream. Names may contain ":ser:" themselves, so the first one counts
-// behind which there is a serialization that we know.
+// serializationOf reads the serialization from a reference: "reference:<element>:<id>:ser:<serialization>", followed by
+// ":<field>" if it comes from a stream. Names may contain ":ser:" too, so the first ":ser:" that precedes a known
+// serialization counts.
 func (e *Element) serializationOf(ref string) string {
 	rest := strings.TrimPrefix(ref, e.referenceKey(""))
 	first := ""
@@ -185,7 +184,7 @@ func referenceTimeout(timeout time.Duration) time.Duration {
 	return timeout
 }
 
-// checkReferences keeps what is no reference from being read or deleted as one.
+// checkReferences refuses keys that are not references, so that they are neither read nor deleted.
 func checkReferences(op string, refs []string) error {
 	for _, ref := range refs {
 		if !strings.HasPrefix(ref, referencePrefix) {
@@ -195,7 +194,7 @@ func checkReferences(op string, refs []string) error {
 	return nil
 }
 
-// found is failed for operations on what may not be there.
+// found is failed for operations whose object may be missing.
 func found(ctx context.Context, op string, err error) error {
 	if errors.Is(err, ErrNotFound) || errors.Is(err, redis.Nil) {
 		return &Error{Code: InternalError, Op: op, Err: ErrNotFound}

@@ -10,7 +10,8 @@ import (
 
 func sortedSetKey(key string) string { return "sorted_set:" + key }
 
-// Member is a member of a sorted set with its value. Members with the same value are in the order of their bytes.
+// Member is a member of a sorted set with its value. Members with the same value are ordered by the bytes of their
+// names.
 type Member struct {
 	Name  string
 	Value float64
@@ -29,7 +30,7 @@ func membersOf(found []redis.Z) []Member {
 	return members
 }
 
-// SortedSetAdd gives a member its value, adding it if it is not there, and returns how many members there are now.
+// SortedSetAdd adds a member or changes its value, and returns the new number of members.
 func (e *Element) SortedSetAdd(ctx context.Context, key, member string, value float64) (size int64, err error) {
 	pipe := e.protocol.client.Pipeline()
 	pipe.ZAdd(ctx, sortedSetKey(key), redis.Z{Member: member, Score: value})
@@ -77,8 +78,8 @@ func (e *Element) popAndCount(ctx context.Context, key string, maximum bool) (po
 	return membersOf(members.Val()), count.Val(), failed(ctx, fmt.Sprintf("pop from sorted set %q", key), err)
 }
 
-// SortedSetPopWait is SortedSetPop that waits for a member, for as long as limit says or, if that is negative, until
-// the context ends. Of several that wait, any may be the first to be served.
+// SortedSetPopWait is SortedSetPop that waits for a member up to limit; a negative limit waits until the context ends.
+// Several waiting clients are served in no particular order.
 func (e *Element) SortedSetPopWait(ctx context.Context, key string, maximum bool, limit time.Duration) (Member, error) {
 	if limit == 0 {
 		return e.SortedSetPop(ctx, key, maximum)
@@ -95,20 +96,20 @@ func (e *Element) SortedSetPopWait(ctx context.Context, key string, maximum bool
 	return memberOf(member.Z), nil
 }
 
-// SortedSetRead returns the value of a member. The error is ErrNotFound if there is none.
+// SortedSetRead returns the value of a member. The error is ErrNotFound if there is no such member.
 func (e *Element) SortedSetRead(ctx context.Context, key, member string) (float64, error) {
 	value, err := e.protocol.client.ZScore(ctx, sortedSetKey(key), member).Result()
 	return value, found(ctx, fmt.Sprintf("read sorted set %q", key), err)
 }
 
-// SortedSetRemove removes a member. One that is not there is no error.
+// SortedSetRemove removes a member. It is no error if there is no such member.
 func (e *Element) SortedSetRemove(ctx context.Context, key, member string) error {
 	err := e.protocol.client.ZRem(ctx, sortedSetKey(key), member).Err()
 	return failed(ctx, fmt.Sprintf("remove from sorted set %q", key), err)
 }
 
-// SortedSetRange returns the members from index start to index stop, both included, in order of their values, or with
-// maximum from the largest on. -1 as stop is the last one.
+// SortedSetRange returns the members from index start to index stop, both included, in ascending order of their values,
+// or in descending order with maximum. Negative indexes count from the end: -1 is the last member.
 func (e *Element) SortedSetRange(ctx context.Context, key string, start, stop int64, maximum bool) ([]Member, error) {
 	read := e.protocol.client.ZRangeWithScores
 	if maximum {
@@ -128,13 +129,13 @@ func (e *Element) SortedSetNames(ctx context.Context, key string, start, stop in
 	return names, failed(ctx, fmt.Sprintf("read sorted set %q", key), err)
 }
 
-// SortedSetSize returns how many members a sorted set has.
+// SortedSetSize returns the number of members.
 func (e *Element) SortedSetSize(ctx context.Context, key string) (int64, error) {
 	size, err := e.protocol.client.ZCard(ctx, sortedSetKey(key)).Result()
 	return size, failed(ctx, fmt.Sprintf("size of sorted set %q", key), err)
 }
 
-// SortedSetDelete deletes a sorted set. One that does not exist is no error.
+// SortedSetDelete deletes a sorted set. It is no error if the set does not exist.
 func (e *Element) SortedSetDelete(ctx context.Context, key string) error {
 	return failed(ctx, fmt.Sprintf("delete sorted set %q", key), e.protocol.client.Unlink(ctx, sortedSetKey(key)).Err())
 }

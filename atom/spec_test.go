@@ -12,8 +12,8 @@ import (
 	"github.com/atomredis/atomredis/atom"
 )
 
-// specification has the sections of the specification, each with a test of what it asks for. The other tests of this
-// package go into the details; the keys and fields here are those that other languages use.
+// specification has a test for each section of the specification, with the keys and fields that other languages use.
+// The other tests of this package cover the details.
 var specification = []struct {
 	section string
 	test    func(t *testing.T, s *specSystem)
@@ -294,7 +294,7 @@ func (s *specSystem) parameter(t *testing.T, key string) {
 	require.NoError(t, err)
 }
 
-// counted checks what an operation on the counter k returns, and that it is what is stored.
+// counted checks the result of an operation on the counter k, and that the server has stored it.
 func (s *specSystem) counted(t *testing.T, want int64) func(got int64, err error) {
 	return func(got int64, err error) {
 		require.NoError(t, err)

@@ -123,7 +123,7 @@ func TestReferences(t *testing.T) {
 	})
 }
 
-// reference:<element>:<uuid>:ser:<ser>:<field>, one for each field except ser.
+// The keys are reference:<element>:<uuid>:ser:<ser>:<field>, one for each field except ser.
 func TestReferenceCreateFromStream(t *testing.T) {
 	onEachServer(t, func(t *testing.T, r *redis.Client) {
 		ctx := t.Context()
@@ -172,7 +172,7 @@ func TestReferenceCreateFromStream(t *testing.T) {
 	})
 }
 
-// parameter:<key>: a hash of the fields, with ser and override.
+// A parameter is a hash parameter:<key> of the fields, with ser and override.
 func TestParameters(t *testing.T) {
 	onEachServer(t, func(t *testing.T, r *redis.Client) {
 		ctx := t.Context()
@@ -435,7 +435,7 @@ func TestPriorityQueue(t *testing.T) {
 	})
 }
 
-// put is ZADD and ZCARD in one pipeline, get BZPOPMIN.
+// Put sends ZADD and ZCARD in one pipeline, Get sends BZPOPMIN.
 func TestQueueCommands(t *testing.T) {
 	onEachServer(t, func(t *testing.T, r *redis.Client) {
 		ctx := t.Context()
@@ -506,7 +506,7 @@ func TestQueueLosesAndDoublesNothing(t *testing.T) {
 		for range consumers {
 			working.Go(func() {
 				for len(got) < cap(got) {
-					// Contexts that end while an item comes must not lose it.
+					// A context that ends while an item comes must not lose the item.
 					once, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
 					item, err := q.Get(once, -1)
 					cancel()
@@ -532,7 +532,7 @@ func TestQueueLosesAndDoublesNothing(t *testing.T) {
 	})
 }
 
-// pythonPickles asks Python itself.
+// pythonPickles runs Python's own pickle module.
 type pythonPickles struct{ t *testing.T }
 
 func (p pythonPickles) run(program, stdin string) []string {
@@ -547,7 +547,7 @@ func (p pythonPickles) run(program, stdin string) []string {
 	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
 }
 
-// dumps returns the pickles of an expression in each line, for one protocol after the other.
+// dumps returns the pickles of the expressions, for one protocol after the other.
 func (p pythonPickles) dumps(expressions []string, protocols string) []string {
 	var pickles []string
 	for _, line := range p.run("import pickle, sys, os\nfor line in open(0, encoding='utf-8').read().split('\\n'):\n for n in "+protocols+
@@ -559,7 +559,7 @@ func (p pythonPickles) dumps(expressions []string, protocols string) []string {
 	return pickles
 }
 
-// loads returns how Python writes the values of pickles.
+// loads returns Python's text form of the values of pickles.
 func (p pythonPickles) loads(pickles []string) []string {
 	var lines []string
 	for _, data := range pickles {
@@ -569,7 +569,7 @@ func (p pythonPickles) loads(pickles []string) []string {
 		strings.Join(lines, "\n"))
 }
 
-// The members of queues are pickles: what Python has put can be got, and the other way round.
+// Items of queues are pickles: Go reads the items of Python, and Python those of Go.
 func TestQueueItemsOfPython(t *testing.T) {
 	onEachServer(t, func(t *testing.T, r *redis.Client) {
 		ctx, python := t.Context(), pythonPickles{t}

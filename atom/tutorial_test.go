@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// words is text with one space between any two words: lines may be broken elsewhere.
+// words joins the words of text with single spaces, so that line breaks may differ.
 func words(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func TestTheTutorialQuotesTheExamples(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 
 // The names and numbers that all elements of a system share, whatever language they are written in.
 
-// Language and Version are what an element says about itself.
+// Language and Version are an element's answer to the command "version".
 const (
 	Language = "Go"
 	Version  = "1.0.0"
@@ -21,18 +21,18 @@ const (
 
 // Defaults of operations.
 const (
-	DefaultMaxLen           = 1024             // entries that a stream keeps at least
+	DefaultMaxLen           = 1024             // least number of entries that a stream keeps
 	DefaultAckTimeout       = time.Second      // how long a caller waits for the acknowledgement of a command
 	DefaultResponseTimeout  = time.Second      // how long a caller waits for the response after the acknowledgement
 	DefaultReferenceTimeout = 10 * time.Second // how long a reference lives
-	DefaultRetryInterval    = 5 * time.Second  // how long WaitForElementsHealthy rests between two rounds
-	DefaultQueueMaxLen      = 1000             // items that a queue holds at most
+	DefaultRetryInterval    = 5 * time.Second  // pause of WaitForElementsHealthy between two rounds
+	DefaultQueueMaxLen      = 1000             // largest number of items in a queue
 )
 
 // NoTimeout stands for a key that does not expire.
 const NoTimeout time.Duration = -1
 
-// The commands that every element answers without having added them.
+// The commands that every element answers.
 const (
 	versionCommand     = "version"
 	healthcheckCommand = "healthcheck"
@@ -52,7 +52,7 @@ func commandKey(element string) string   { return keys.Command + element }
 func groupName(element string) string    { return keys.Group + element }
 func counterOfKey(element string) string { return keys.Counter + element }
 
-// streamKey returns the key of a data stream. A stream without an element, such as the log, is its own key.
+// streamKey returns the key of a data stream. The key of a stream without an element, such as the log, is its name.
 func streamKey(element, stream string) string {
 	if element == "" {
 		return stream
@@ -60,7 +60,7 @@ func streamKey(element, stream string) string {
 	return keys.Stream + element + ":" + stream
 }
 
-// globQuoter makes a pattern of SCAN from a name that is meant literally.
+// globQuoter escapes a name for use in a pattern of SCAN.
 var globQuoter = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
 // uuid returns a random UUID (version 4).
@@ -72,7 +72,7 @@ func uuid() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// milliseconds rounds up, so that a wait or a lifetime that was asked for never becomes none.
+// milliseconds rounds up, so that a positive time never becomes 0, which means none.
 func milliseconds(d time.Duration) int64 {
 	ms := d.Milliseconds()
 	if d > time.Duration(ms)*time.Millisecond {
@@ -81,7 +81,8 @@ func milliseconds(d time.Duration) int64 {
 	return ms
 }
 
-// parseMilliseconds reads a timeout that another element has sent. What does not fit becomes the longest time there is.
+// parseMilliseconds reads a timeout that another element has sent. A number that does not fit becomes the longest
+// Duration.
 func parseMilliseconds(text string) (time.Duration, error) {
 	ms, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || ms < 0 {

@@ -14,16 +14,16 @@ import (
 type worker struct {
 	element  *Element
 	consumer string
-	answer   *answer // to the command that was served last; nil once it has been sent
+	answer   *answer // answer to the last command; nil once it was sent
 }
 
 // handedOut is a command that the server has given to a worker.
 type handedOut struct {
 	redis.XMessage
-	acknowledged bool // by the server
+	acknowledged bool // the server has acknowledged it
 }
 
-// answer is the response to a command that has been executed.
+// answer is the response to an executed command.
 type answer struct {
 	id, caller, command string
 	data                []byte
@@ -32,7 +32,7 @@ type answer struct {
 	text                string
 }
 
-// run serves commands as long as there is to be one more. What was handed out is served and answered even if the
+// run serves commands while oneMore returns true. A command that was handed out is served and answered even if the
 // context ends.
 func (w *worker) run(ctx context.Context, oneMore func() bool) error {
 	var err error
@@ -44,13 +44,13 @@ func (w *worker) run(ctx context.Context, oneMore func() bool) error {
 	}
 	ctx = context.WithoutCancel(ctx)
 	w.respond(ctx)
-	// A consumer without pending commands would only stay behind in the group.
+	// The consumer has no pending commands; without this it would stay in the group.
 	e := w.element
 	e.protocol.client.XGroupDelConsumer(ctx, commandKey(e.name), groupName(e.name), w.consumer)
 	return err
 }
 
-// next sends the answer to the command before and takes the next one. A command that the server has handed out is
+// next sends the answer to the previous command and takes the next one. A command that the server has handed out is
 // returned even if the context ends in that moment.
 func (w *worker) next(ctx context.Context) (c handedOut, err error) {
 	_, err = wait(ctx, forever, func(block time.Duration) (found bool, err error) {
@@ -76,7 +76,7 @@ func (w *worker) tryNext(ctx context.Context, block time.Duration) (c handedOut,
 	return handedOut{XMessage: read[0].Messages[0]}, true, nil
 }
 
-// respond sends the answer to the last command unless that has been done.
+// respond sends the answer to the last command unless it was sent already.
 func (w *worker) respond(ctx context.Context) {
 	a, e := w.answer, w.element
 	if a == nil {
@@ -95,12 +95,12 @@ func (w *worker) respond(ctx context.Context) {
 	e.report("respond to a command", a.id, err)
 }
 
-// serve does a command and leaves the answer in w.
+// serve executes a command and leaves the answer in w.
 func (w *worker) serve(ctx context.Context, msg handedOut) {
 	e := w.element
 	request, caller, name := e.request(msg.XMessage)
 	reply := context.WithoutCancel(ctx)
-	if caller == "" { // the first entry of an element, or nobody to answer to
+	if caller == "" { // the first entry of an element, or a command without a caller
 		e.report("mark a command as served", msg.ID, e.commandServed(reply, e.protocol.client, msg.ID))
 		return
 	}
@@ -114,7 +114,7 @@ func (w *worker) serve(ctx context.Context, msg handedOut) {
 		_, err := e.protocol.add(reply, e.protocol.client, responseKey(caller), DefaultMaxLen,
 			"element", e.name, "cmd_id", msg.ID, "timeout", milliseconds(c.timeout)).Result()
 		e.report("acknowledge a command", msg.ID, err)
-		if err != nil { // the caller will take it for not done, so it is not done
+		if err != nil { // the caller gets NoAck, so the command must not be executed
 			e.report("mark a command as served", msg.ID, e.commandServed(reply, e.protocol.client, msg.ID))
 			return
 		}
@@ -139,7 +139,7 @@ func (w *worker) serve(ctx context.Context, msg handedOut) {
 	}
 }
 
-// request reads a command packet. The data of a packet without any is empty.
+// request reads a command packet. Missing data is empty data.
 func (e *Element) request(msg redis.XMessage) (r *Request, caller, name string) {
 	r = &Request{ID: msg.ID, Data: Value{Bytes: []byte{}}, Raw: map[string][]byte{}}
 	for field, value := range msg.Values {
@@ -158,7 +158,7 @@ func (e *Element) request(msg redis.XMessage) (r *Request, caller, name string) 
 	return r, r.Caller, r.Name
 }
 
-// commandServed takes a command out of what the group holds for its consumers.
+// commandServed removes a command from the group's pending entries.
 func (e *Element) commandServed(ctx context.Context, c redis.Cmdable, id string) error {
 	return c.XAck(ctx, commandKey(e.name), groupName(e.name), id).Err()
 }
@@ -175,7 +175,7 @@ func (e *Element) run(ctx context.Context, handler Handler, r *Request) (data an
 	return handler(ctx, r)
 }
 
-// outcome returns what a response says of a handler's error.
+// outcome returns the code and the text of a handler's error in a response.
 func outcome(err error) (Code, string) {
 	var user *UserError
 	switch {
@@ -187,7 +187,7 @@ func outcome(err error) (Code, string) {
 	return CallbackFailed, err.Error()
 }
 
-// report logs what nobody can be told.
+// report logs an error that no caller gets.
 func (e *Element) report(what, command string, err error) {
 	if err != nil {
 		e.log.Error("atom: cannot "+what, "element", e.name, "command", command, "error", err)
