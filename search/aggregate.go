@@ -12,10 +12,10 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Step is a step of an aggregation. Steps are executed in the order in which they are given, each on the rows of the one before.
+// Step is a step of an aggregation. Steps are executed in the given order, each on the rows of the step before.
 //
-// Their names of fields and their expressions are parts of the program: texts that users have entered belong in the query, or
-// in an expression as Quote has them.
+// Names of fields and expressions must come from the program, not from users. Put text that users enter into the query,
+// or quote it with Quote.
 type Step interface {
 	// args appends the arguments of the step.
 	args(dst []any) []any
@@ -25,10 +25,10 @@ type stepFunc func(dst []any) []any
 
 func (f stepFunc) args(dst []any) []any { return f(dst) }
 
-// property is a name with what the server wants before it.
+// property returns a name with a single @ before it.
 func property(name string) string { return "@" + strings.TrimPrefix(name, "@") }
 
-// properties appends names behind their number.
+// properties appends the number of names and the names.
 func properties(dst []any, names []string) []any {
 	dst = append(dst, len(names))
 	for _, name := range names {
@@ -37,12 +37,12 @@ func properties(dst []any, names []string) []any {
 	return dst
 }
 
-// Load has rows have fields of the documents. Apply and Filter need it for fields that are not sortable.
+// Load adds fields of the documents to the rows. Apply and Filter need it for fields that are not sortable.
 func Load(fields ...string) Step {
 	return stepFunc(func(dst []any) []any { return properties(append(dst, "LOAD"), fields) })
 }
 
-// Apply computes a value from an expression, such as "@price * 2".
+// Apply adds the value of an expression, such as "@price * 2", to the rows under the name as.
 func Apply(expression, as string) Step {
 	return stepFunc(func(dst []any) []any { return append(dst, "APPLY", expression, "AS", as) })
 }
@@ -57,12 +57,12 @@ func Quote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", "\\\n").Replace(s) + `"`
 }
 
-// Page keeps n rows from a place on.
+// Page keeps n rows after the first offset rows.
 func Page(offset, n int) Step {
 	return stepFunc(func(dst []any) []any { return append(dst, "LIMIT", offset, n) })
 }
 
-// Key is what rows are sorted by.
+// Key is a field by which rows are sorted, and the direction.
 type Key struct {
 	name       string
 	descending bool
@@ -74,7 +74,7 @@ func Asc(name string) Key { return Key{name, false} }
 // Desc sorts from the highest value to the lowest.
 func Desc(name string) Key { return Key{name, true} }
 
-// maxRows is how many rows are sorted: all.
+// maxRows makes the server sort all rows.
 const maxRows = 1_000_000
 
 // OrderBy sorts the rows.
@@ -88,13 +88,13 @@ func OrderBy(keys ...Key) Step {
 	})
 }
 
-// Group makes one row of all that have the same values; its methods add what the row has of them.
+// Group merges rows with the same values into one; its methods add values to the merged row.
 type Group struct {
 	by       []string
 	reducers []any
 }
 
-// GroupBy groups rows by fields, or makes one row of all without any.
+// GroupBy groups rows by fields. Without fields it merges all rows into one.
 func GroupBy(fields ...string) *Group { return &Group{by: fields} }
 
 func (g *Group) args(dst []any) []any {
@@ -135,16 +135,17 @@ func (g *Group) Quantile(field string, q float64, as string) *Group {
 	return g.reduce("QUANTILE", as, property(field), number(q))
 }
 
-// List adds the different values of a field.
+// List adds the list of different values of a field.
 func (g *Group) List(field, as string) *Group { return g.reduce("TOLIST", as, property(field)) }
 
-// First adds the value of a field in the row that comes first in the order of another one.
+// First adds the value of field in the row that comes first in the order of by.
 func (g *Group) First(field string, by Key, as string) *Group {
 	return g.reduce("FIRST_VALUE", as, property(field), "BY", property(by.name), map[bool]string{false: "ASC", true: "DESC"}[by.descending])
 }
 
-// Aggregate yields the rows that steps make of the documents that a query finds. R is a struct, whose fields have the names of
-// their search tags, or a map[string]string. Values that a row lacks are zero.
+// Aggregate executes steps on the documents that a query finds, and yields the resulting rows. R is a
+// map[string]string, or a struct whose search tags name the values. Missing values are zero. An error ends the loop as
+// its last step.
 func Aggregate[R, T any](ctx context.Context, x *Index[T], q Query, steps ...Step) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
 		fail := func(err error) {
@@ -195,7 +196,7 @@ func (x *Index[T]) aggregate(q Query, steps []Step) ([]any, error) {
 	return args, nil
 }
 
-// scanner returns what sets an R from the values of a row.
+// scanner returns the function that sets an R from a row.
 func scanner[R any]() (func(v *R, row map[string]resp.Reply) error, error) {
 	t := reflect.TypeFor[R]()
 	if t == reflect.TypeFor[map[string]string]() {
@@ -211,14 +212,14 @@ func scanner[R any]() (func(v *R, row map[string]resp.Reply) error, error) {
 	if t.Kind() != reflect.Struct {
 		return nil, fmt.Errorf("search: rows are structs or map[string]string, not %s", t)
 	}
-	s, err := schemaOf(t, true) // a row may have lists
+	s, err := schemaOf(t, true) // JSON, because a row may have lists
 	if err != nil {
 		return nil, err
 	}
 	return func(v *R, row map[string]resp.Reply) error { return s.row(reflect.ValueOf(v).Elem(), row) }, nil
 }
 
-// textOrList returns a value as text; lists are quoted texts between brackets.
+// textOrList returns a value as text; a list becomes its elements, quoted, in brackets.
 func textOrList(r resp.Reply) string {
 	parts, err := r.Slice()
 	if err != nil {
@@ -251,7 +252,7 @@ func (s *schema) row(v reflect.Value, row map[string]resp.Reply) error {
 	return nil
 }
 
-// fromRow sets a value from one of a row.
+// fromRow sets v from a value of a row.
 func (f *field) fromRow(v reflect.Value, r resp.Reply) error {
 	if v.Kind() != reflect.Slice || f.typ == vectorType {
 		s, err := r.Text()

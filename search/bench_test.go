@@ -10,7 +10,7 @@ import (
 	"github.com/atomredis/atomredis/search"
 )
 
-// What the types cost beside DB.Do, which gets the words of the same commands.
+// BenchmarkSearch compares this package with DB.Do and the same commands.
 func BenchmarkSearch(b *testing.B) {
 	type item struct {
 		Title string  `search:"title,text"`

@@ -15,18 +15,18 @@ import (
 	"unicode/utf8"
 )
 
-// Point is a place on the earth, in degrees.
+// Point is a point on the earth, in degrees.
 type Point struct {
 	Lon, Lat float64
 }
 
-// The places that an index can have end here.
+// The limits of points in an index.
 const (
 	maxLon = 180
 	maxLat = 85.05112878
 )
 
-// String returns a point as documents have it: longitude, comma, latitude.
+// String returns a point in the form of documents: longitude, comma, latitude.
 func (p Point) String() string { return number(p.Lon) + "," + number(p.Lat) }
 
 // MarshalText implements encoding.TextMarshaler.
@@ -47,10 +47,10 @@ func (p *Point) UnmarshalText(text []byte) error {
 // value is the value of a field in a document.
 type value struct {
 	field *field
-	text  string // as a hash has it; as JSON text in a JSON document
+	text  string // the field of a hash, or JSON text in a JSON document
 }
 
-// encode returns the fields of a document that it has, and those that it does not have.
+// encode returns the values of a document and the fields without a value.
 func (s *schema) encode(v reflect.Value) (has []value, absent []*field, err error) {
 	for _, f := range s.fields {
 		fv := v.FieldByIndex(f.at)
@@ -75,7 +75,7 @@ func (s *schema) encode(v reflect.Value) (has []value, absent []*field, err erro
 	return has, absent, nil
 }
 
-// lacks reports whether a document does not have a field.
+// lacks reports whether a document has no value for a field.
 func (f *field) lacks(v reflect.Value) bool {
 	switch {
 	case f.pointer && v.IsNil(), f.goType.Kind() == reflect.Slice && v.Len() == 0:
@@ -108,7 +108,7 @@ func (f *field) toHash(v reflect.Value) (string, error) {
 	return f.plainText(v)
 }
 
-// tag refuses a tag that would be cut.
+// tag refuses a tag that the separator would split.
 func (f *field) tag(s string) (string, error) {
 	if f.separator != "" && strings.Contains(s, f.separator) {
 		return "", fmt.Errorf("the tag %q has the separator %q in it", s, f.separator)
@@ -116,7 +116,7 @@ func (f *field) tag(s string) (string, error) {
 	return s, nil
 }
 
-// plainText returns a value as text, and refuses what the index would not take.
+// plainText returns a value as text, and refuses values that cannot be indexed.
 func (f *field) plainText(v reflect.Value) (string, error) {
 	switch {
 	case f.typ == numericType && f.goType == timeType:
@@ -124,7 +124,7 @@ func (f *field) plainText(v reflect.Value) (string, error) {
 	case f.goType == pointType:
 		p := v.Interface().(Point)
 		if f.typ == geoType && !(math.Abs(p.Lon) <= maxLon && math.Abs(p.Lat) <= maxLat) {
-			return "", fmt.Errorf("%s is outside of what an index can have: longitudes to %d, latitudes to %g", p, maxLon, maxLat)
+			return "", fmt.Errorf("%s cannot be indexed: longitudes go to %d, latitudes to %g", p, maxLon, maxLat)
 		}
 		return p.String(), nil
 	case f.typ == "" && f.marshals():
@@ -153,7 +153,7 @@ func scalar(v reflect.Value) string {
 	return v.String()
 }
 
-// seconds returns a time as seconds since 1970, without loss.
+// seconds returns a time in seconds since 1970, to the nanosecond.
 func seconds(t time.Time) string {
 	whole, ns := t.Unix(), int64(t.Nanosecond())
 	sign := ""
@@ -170,7 +170,7 @@ func seconds(t time.Time) string {
 	return text
 }
 
-// parseSeconds reads a time as seconds has written it, or as a float. It is in UTC.
+// parseSeconds reads the result of seconds, or a float. The time is in UTC.
 func parseSeconds(s string) (time.Time, error) {
 	whole, fraction, _ := strings.Cut(s, ".")
 	n, err := strconv.ParseInt(whole, 10, 64)
@@ -270,7 +270,7 @@ func (f *field) quoted(s string) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
-// decode sets the fields of a struct that get finds in a document. Those that a document does not have keep what they have.
+// decode sets the fields of a struct to the values that get finds in a document. Other fields do not change.
 func (s *schema) decode(v reflect.Value, json bool, get func(name string) (text string, ok bool)) error {
 	for _, f := range s.fields {
 		text, ok := get(f.name)
@@ -370,7 +370,7 @@ func setScalar(v reflect.Value, s string) error {
 	return nil
 }
 
-// whole returns an integer that is written as a float, such as 1e6: aggregations and JSON have such numbers.
+// whole reads an integer in the form of a float, such as 1e6, as in aggregations and JSON.
 func whole(s string) (float64, bool) {
 	f, err := strconv.ParseFloat(s, 64)
 	return f, err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<63
@@ -417,7 +417,7 @@ func (f *field) fromJSON(v reflect.Value, s string) error {
 	}
 	var parts []json.RawMessage
 	if !strings.HasPrefix(s, "[") {
-		parts = []json.RawMessage{json.RawMessage(s)} // one value in the place of several
+		parts = []json.RawMessage{json.RawMessage(s)} // a single value in place of a list
 	} else if err := json.Unmarshal([]byte(s), &parts); err != nil {
 		return err
 	}
@@ -435,7 +435,7 @@ func (f *field) fromJSON(v reflect.Value, s string) error {
 	return nil
 }
 
-// jsonText returns what a string of JSON says, and anything else as it is written.
+// jsonText decodes a JSON string, and returns any other JSON as it is.
 func jsonText(s string) (text string, err error) {
 	if !strings.HasPrefix(s, `"`) {
 		return s, nil

@@ -14,7 +14,7 @@ type Doer interface {
 	Do(ctx context.Context, args ...any) (resp.Reply, error)
 }
 
-// Caller executes commands as parts of one: the atomredis.Ctx of the handler of a command of the program's own.
+// Caller executes commands as parts of another one: the atomredis.Ctx in the handler of a custom command.
 type Caller interface {
 	Call(args ...any) (resp.Reply, error)
 }
@@ -25,23 +25,23 @@ type DoFunc func(ctx context.Context, args ...any) (resp.Reply, error)
 // Do calls f.
 func (f DoFunc) Do(ctx context.Context, args ...any) (resp.Reply, error) { return f(ctx, args...) }
 
-// Errors for errors.Is. The errors that have them in their chain also have the reply of the server, for errors.As.
+// Errors for errors.Is. errors.As also finds the error reply of the server, a resp.Error, if there is one.
 var (
 	// ErrNoIndex says that the index does not exist.
 	ErrNoIndex = errors.New("search: there is no such index")
 	// ErrNotFound says that there is no document with the ID.
 	ErrNotFound = errors.New("search: there is no such document")
-	// ErrDifferent says that the index that exists is not the one that the struct describes; errors.As finds a
-	// *DifferenceError, which has the differences.
+	// ErrDifferent says that the existing index differs from the one that the struct describes; errors.As finds a
+	// *DifferenceError with the differences.
 	ErrDifferent = errors.New("search: the index is different")
 	// ErrTimeout says that a query took too long, and search-on-timeout is fail.
 	ErrTimeout = errors.New("search: the query took too long")
 )
 
-// DifferenceError says how an index differs from what its struct and options describe. It is an ErrDifferent.
+// DifferenceError says how an index differs from its struct and options. errors.Is(err, ErrDifferent) holds for it.
 type DifferenceError struct {
 	Index       string
-	Differences []string // one for each, such as "field price: TAG, not NUMERIC"
+	Differences []string // such as "field price: TAG, not NUMERIC"
 }
 
 // Error lists the differences.
@@ -52,7 +52,7 @@ func (e *DifferenceError) Error() string {
 // Is reports whether target is ErrDifferent.
 func (e *DifferenceError) Is(target error) bool { return target == ErrDifferent }
 
-// explained adds to the error of a reply what errors.Is finds.
+// explained wraps an error reply with the error of this package that it means.
 func explained(err error) error {
 	reply := resp.Error("")
 	if !errors.As(err, &reply) {

@@ -19,7 +19,7 @@ type Item struct {
 	Look  []float32    `search:"look,vector,hnsw,dim=2,metric=cosine"`
 }
 
-// openShop returns an index of items in a new server, and what closes it.
+// openShop returns a new server and an index of items in it.
 func openShop() (*atomredis.DB, *search.Index[Item]) {
 	ctx := context.Background()
 	db, err := atomredis.Open(atomredis.Options{})
@@ -71,14 +71,14 @@ func Example() {
 		fmt.Println(hit.ID, hit.Value.Title, hit.Value.Price)
 	}
 
-	// What was stored is an ordinary hash.
+	// The document is an ordinary hash.
 	fmt.Println(db.Do(ctx, "HGET", "shop:1", "tags"))
 	// Output:
 	// 3 a book about running 20
 	// "sport,shoes" <nil>
 }
 
-// With JSON the documents are JSON documents.
+// With the option JSON the documents are JSON documents.
 func ExampleOpen_json() {
 	ctx := context.Background()
 	db, err := atomredis.Open(atomredis.Options{})
@@ -105,7 +105,7 @@ func ExampleOpen_json() {
 	// "{\"name\":\"Emmy\",\"langs\":[\"de\"]}" <nil>
 }
 
-// A struct that has grown adds its fields to the index; what cannot be added is an error.
+// Open adds new fields of the struct to the index; other differences are errors.
 func ExampleOpen_changed() {
 	ctx := context.Background()
 	db, _ := openShop()
@@ -164,7 +164,7 @@ func ExampleNear() {
 	// Output: 1 <nil>
 }
 
-// Values that users enter are parameters, also those of queries in the query language.
+// Values that users enter are parameters, also in queries in the query language.
 func ExampleRaw() {
 	ctx := context.Background()
 	db, shop := openShop()
@@ -206,7 +206,7 @@ func ExampleAggregate() {
 	// book 1 20
 }
 
-// A transaction finds what it has written.
+// A query in a transaction finds the transaction's own documents.
 func ExampleIndex_In() {
 	ctx := context.Background()
 	db, shop := openShop()

@@ -18,13 +18,13 @@ import (
 // Hit is a document that a query has found.
 type Hit[T any] struct {
 	ID         string
-	Score      float64           // how well it fits; 0 with SortBy, unless WithScores is given
-	Distance   float64           // of its vector from that of KNN or Similar
+	Score      float64           // relevance; 0 with SortBy, unless WithScores is given
+	Distance   float64           // distance of its vector from that of KNN or Similar
 	Value      T                 // the document
-	Highlights map[string]string // texts with their words marked, by field; of Highlight and Summarize
+	Highlights map[string]string // marked texts by field, with Highlight and Summarize
 }
 
-// Option is how a query is executed.
+// Option changes how a query is executed.
 type Option func(*request)
 
 // request is a query with its options.
@@ -36,17 +36,17 @@ type request struct {
 	highlight     []string
 	tags          []any
 	summarize     []any
-	words         []any // options that are passed on
+	words         []any // further arguments of the command
 	language      string
 }
 
-// Limit has at most n documents found.
+// Limit makes a query find at most n documents.
 func Limit(n int) Option { return func(r *request) { r.limit = max(n, 0) } }
 
-// Offset leaves the first n documents out.
+// Offset skips the first n documents.
 func Offset(n int) Option { return func(r *request) { r.offset = max(n, 0) } }
 
-// SortBy has the documents come in the order of a field, which should be sortable. Documents without it come last.
+// SortBy sorts the documents by a field, which should be sortable. Documents without it come last.
 func SortBy(field string) Option {
 	return func(r *request) { r.sortBy, r.descending = field, false }
 }
@@ -56,42 +56,43 @@ func SortByDesc(field string) Option {
 	return func(r *request) { r.sortBy, r.descending = field, true }
 }
 
-// WithScores sets the scores of hits that are sorted by something else.
+// WithScores sets Hit.Score also with SortBy.
 func WithScores() Option { return func(r *request) { r.scores = true } }
 
-// Scorer names how scores are computed: "TFIDF". Without one it is BM25STD.
+// Scorer sets the function that computes scores, such as "TFIDF". The default is BM25STD.
 func Scorer(name string) Option { return pass("SCORER", name) }
 
-// Language is the language of the query's words, if it is not that of the index.
+// Language sets the language of the query's words. The default is that of the index.
 func Language(name string) Option { return func(r *request) { r.language = name } }
 
-// Verbatim looks for the words as they are, without stems and synonyms.
+// Verbatim searches for the exact words, without stems and synonyms.
 func Verbatim() Option { return pass("VERBATIM") }
 
-// Slop says how many other words may be between the words of a Text.
+// Slop sets how many other words may be between the words of a Text.
 func Slop(n int) Option { return pass("SLOP", n) }
 
-// InOrder says that the words of a Text are in the order in which they were given.
+// InOrder requires the words of a Text in their order.
 func InOrder() Option { return pass("INORDER") }
 
-// Timeout ends a query that takes longer. Whether it then has what was found, or ErrTimeout, says search-on-timeout.
+// Timeout ends a query that takes longer than d. The directive search-on-timeout decides whether the query then returns
+// the documents found so far, or ErrTimeout.
 func Timeout(d time.Duration) Option { return pass("TIMEOUT", max(d.Milliseconds(), 1)) }
 
 func pass(words ...any) Option { return func(r *request) { r.words = append(r.words, words...) } }
 
-// Highlight has Hit.Highlights have the texts of some fields, or of all of type text, with the words that were found between
-// <b> and </b>. It is for hashes.
+// Highlight fills Hit.Highlights with the texts of the given fields, or of all fields of type text. Found words are
+// between <b> and </b>. It works on hashes only.
 func Highlight(fields ...string) Option {
 	return func(r *request) { r.highlight, r.tags = append([]string{}, fields...), nil }
 }
 
-// HighlightWith is Highlight with other marks.
+// HighlightWith is Highlight with other marks around the words.
 func HighlightWith(before, behind string, fields ...string) Option {
 	return func(r *request) { r.highlight, r.tags = append([]string{}, fields...), []any{"TAGS", before, behind} }
 }
 
-// Summarize has Hit.Highlights have only parts of the texts: at most a number of parts, of some words each, around the words
-// that were found. Fields are those of Highlight, which it implies.
+// Summarize shortens the texts in Hit.Highlights to parts around found words: at most so many parts, of so many words
+// each. It implies Highlight, and works on the same fields.
 func Summarize(parts, words int) Option {
 	return func(r *request) {
 		r.summarize = []any{"FRAGS", parts, "LEN", words}
@@ -101,19 +102,19 @@ func Summarize(parts, words int) Option {
 	}
 }
 
-// pageSize is how many documents Find asks for first. Each page is twice as long as the one before, up to maxPage: the server finds
-// again what comes before a page.
+// pageSize is the length of Find's first page. Each page is twice as long as the one before, up to maxPage, because the
+// server searches again through all earlier documents for each page.
 const (
 	pageSize = 1000
 	maxPage  = 32 * pageSize
 )
 
-// unmarkedPrefix begins the name of a field in a reply whose own name has the text with marks.
+// unmarkedPrefix begins the names of unmarked fields in a reply; the plain names have the marked texts.
 const unmarkedPrefix = "\x1f"
 
-// Find yields the documents that a query finds, the best first. An error ends it. Without Limit all documents come, a page at a
-// time: those that others write meanwhile may then be left out or come twice, and after search-max-search-results documents there
-// is an error.
+// Find yields the documents that a query finds, the best first. An error ends the loop as its last step. Without Limit
+// Find yields all documents, page by page. Documents that other clients write meanwhile may then be missing or come
+// twice, and more than search-max-search-results documents are an error.
 func (x *Index[T]) Find(ctx context.Context, q Query, options ...Option) iter.Seq2[Hit[T], error] {
 	return func(yield func(Hit[T], error) bool) {
 		r := request{limit: -1}
@@ -267,8 +268,8 @@ func (x *Index[T]) search(q Query, r request, offset, size int) ([]any, error) {
 	return append(append(args, "LIMIT", offset, size, "DIALECT", 2), params...), nil
 }
 
-// marked appends the options of Highlight and Summarize. The reply has the fields with marks under their names, and those that
-// the struct has under others, without marks.
+// marked appends the options of Highlight and Summarize. In the reply the fields of the struct have marks under their
+// own names, and none under names with unmarkedPrefix.
 func (x *Index[T]) marked(args []any, r request, t rendered) ([]any, error) {
 	marks := r.highlight
 	if len(marks) == 0 {
@@ -306,7 +307,7 @@ type found struct {
 	rows  []map[string]resp.Reply
 }
 
-// rows takes a reply apart.
+// rows reads the rows of a reply.
 func rows(reply resp.Reply) (found, error) {
 	m, err := reply.Map()
 	if err != nil {
@@ -329,7 +330,7 @@ func rows(reply resp.Reply) (found, error) {
 	return f, nil
 }
 
-// hit returns a document that was found. It reports false for one that has gone since.
+// hit returns a found document; ok is false if the document is gone.
 func (x *Index[T]) hit(row map[string]resp.Reply, r request) (hit Hit[T], ok bool, err error) {
 	values, ok := row["extra_attributes"]
 	if !ok || values.IsNull() {

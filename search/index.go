@@ -16,15 +16,15 @@ import (
 
 // Options describe an index as a whole. The zero value is an index of hashes in English.
 type Options struct {
-	// JSON says that documents are JSON documents. Else they are hashes.
+	// JSON stores documents as JSON documents; the default is hashes.
 	JSON bool
-	// Prefix is what the keys of documents have before their IDs. Without one it is the name of the index and a colon.
+	// Prefix begins the keys of documents; the ID follows. The default is the name of the index and a colon.
 	Prefix string
-	// Language is that of the texts: "german". Without one it is English.
+	// Language is the language of the texts, such as "german". The default is English.
 	Language string
-	// StopWords are words that are not indexed. Nil are some English ones, such as "the"; an empty slice is none.
+	// StopWords are words that are not indexed. nil means some English words, such as "the"; an empty slice means none.
 	StopWords []string
-	// Filter is an expression over the fields; documents for which it is false are not in the index.
+	// Filter is an expression over the fields. Documents for which it is false are not indexed.
 	Filter string
 }
 
@@ -35,12 +35,12 @@ type Index[T any] struct {
 	o      Options
 	schema *schema
 	stop   *text.Stopwords
-	alone  bool // nobody sees what is between two commands of db
+	alone  bool // no other client runs commands between those of db
 }
 
-// Open returns the index of a name. If there is none it is created, over the documents that exist as well. If there is one it
-// has to be as the struct and the options describe it: fields that the struct has and the index lacks are added, fields that
-// only the index has are left alone, and everything else that differs is a DifferenceError.
+// Open returns the index of a name. If the index does not exist, Open creates it, and the server indexes existing
+// documents too. If it exists, it must agree with the struct and the options. Open adds fields that only the struct
+// has, ignores fields that only the index has, and returns a DifferenceError for all other differences.
 func Open[T any](ctx context.Context, db Doer, name string, o Options) (*Index[T], error) {
 	s, err := schemaOf(reflect.TypeFor[T](), o.JSON)
 	if err != nil {
@@ -58,7 +58,7 @@ func Open[T any](ctx context.Context, db Doer, name string, o Options) (*Index[T
 	return x, x.open(ctx)
 }
 
-// openAttempts is how often open reads what there is, while others create, drop and alter the index.
+// openAttempts limits how often open starts again because other clients create, drop or alter the index.
 const openAttempts = 5
 
 // open creates the index or adds the fields that it lacks.
@@ -173,7 +173,7 @@ func (x *Index[T]) compare(ctx context.Context) (missing []*field, err error) {
 	return missing, nil
 }
 
-// compare tells how a field of an index differs.
+// compare reports how a field of an index differs.
 func (f *field) compare(a map[string]resp.Reply, json bool, differs func(what, is, want string)) {
 	if is := textOf(a["type"]); is != f.typ {
 		differs("", is, f.typ)
@@ -206,7 +206,7 @@ func (f *field) compare(a map[string]resp.Reply, json bool, differs func(what, i
 	}
 	is, _ := a["flags"].Texts()
 	want := slices.DeleteFunc(slices.Clone(f.flags), func(w string) bool { return w == "FLAT" })
-	// UNF holds without being said where values are sorted as they are.
+	// Values that are sorted unchanged have UNF implicitly.
 	unfolded := func(w string) bool { return w == "UNF" }
 	if f.typ != textType && f.typ != tagType || json || slices.Contains(want, "CASESENSITIVE") {
 		is, want = slices.DeleteFunc(is, unfolded), slices.DeleteFunc(want, unfolded)
@@ -237,7 +237,7 @@ func (x *Index[T]) Name() string { return x.name }
 // Key returns the key of the document with an ID.
 func (x *Index[T]) Key(id string) string { return x.o.Prefix + id }
 
-// Within returns the index within the handler of a command of the program's own: what it does is a part of that command.
+// Within returns the index for the handler of a custom command; its operations are a part of that command.
 func (x *Index[T]) Within(c Caller) *Index[T] {
 	other := *x
 	other.db = DoFunc(func(_ context.Context, args ...any) (resp.Reply, error) { return c.Call(args...) })
@@ -245,18 +245,18 @@ func (x *Index[T]) Within(c Caller) *Index[T] {
 	return &other
 }
 
-// Info is what an index has.
+// Info is the state of an index.
 type Info struct {
 	Documents   int64
-	Indexing    bool    // documents that existed before are being indexed
-	Progress    float64 // how much of them is done, from 0 to 1
-	Failures    int64   // values of documents that could not be indexed, of those that other clients have written
+	Indexing    bool    // the server still indexes older documents
+	Progress    float64 // progress of Indexing, from 0 to 1
+	Failures    int64   // values, written by other clients, that could not be indexed
 	LastFailure string
 	LastKey     string // the document of LastFailure
-	Bytes       int64  // the memory that the index takes, without the documents
+	Bytes       int64  // memory of the index, without the documents
 }
 
-// Info returns what the index has.
+// Info returns the state of the index.
 func (x *Index[T]) Info(ctx context.Context) (Info, error) {
 	m, err := x.info(ctx)
 	if err != nil {
@@ -288,8 +288,8 @@ func (x *Index[T]) DropAll(ctx context.Context) error {
 	return err
 }
 
-// Put stores a document. It has no field any more that v lacks; fields of a hash that are not of the struct remain. What the
-// index could not take, such as a vector of another dimension, is an error, and nothing is stored.
+// Put stores a document. It removes fields that v has no value for, but keeps fields of a hash that the struct does not
+// have. If a value cannot be indexed, such as a vector of another dimension, Put returns an error and stores nothing.
 func (x *Index[T]) Put(ctx context.Context, id string, v T) error {
 	set, remove, err := x.put(id, v)
 	if err != nil {
@@ -308,20 +308,20 @@ func (x *Index[T]) Put(ctx context.Context, id string, v T) error {
 	return err
 }
 
-// replaceScript removes fields of a hash and stores others, so that nobody sees it in between. ARGV has the number of those to
-// remove, their names, and the others with their values.
+// replaceScript removes fields of a hash and sets others in one atomic step. ARGV: the number of fields to remove,
+// their names, then the names and values to set.
 const replaceScript = `local n = tonumber(ARGV[1])
 for i = 2, n + 1 do redis.call('HDEL', KEYS[1], ARGV[i]) end
 for i = n + 2, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end`
 
-// replace returns the command that does what an HSET and an HDEL of the same hash do.
+// replace merges an HSET and an HDEL of the same hash into one command.
 func replace(set, remove []any) []any {
 	args := append([]any{"EVAL", replaceScript, 1, set[1], len(remove) - 2}, remove[2:]...)
 	return append(args, set[2:]...)
 }
 
-// put returns the command that stores a document, and the one before it that removes what the document lacks; nil if there is
-// no such thing.
+// put returns the command that stores a document, and the command to run before it that removes fields without a value;
+// remove is nil if there are none.
 func (x *Index[T]) put(id string, v T) (set, remove []any, err error) {
 	has, absent, err := x.schema.encode(reflect.ValueOf(v))
 	if err != nil {
@@ -376,7 +376,7 @@ func (x *Index[T]) get(id string) []any {
 	return []any{"HGETALL", x.Key(id)}
 }
 
-// document returns the document that a reply to get is.
+// document decodes the reply to get.
 func (x *Index[T]) document(r resp.Reply) (v T, err error) {
 	if x.o.JSON {
 		text, err := r.Bytes()
@@ -397,7 +397,7 @@ func (x *Index[T]) document(r resp.Reply) (v T, err error) {
 	return v, x.decodeHash(&v, m)
 }
 
-// Delete removes documents and returns how many there were.
+// Delete removes documents and returns how many it has removed.
 func (x *Index[T]) Delete(ctx context.Context, ids ...string) (int, error) {
 	if len(ids) == 0 {
 		return 0, nil

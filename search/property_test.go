@@ -16,14 +16,14 @@ import (
 	"github.com/atomredis/atomredis/search"
 )
 
-// note is a document of which nobody but its owner may see anything.
+// note is a document that only its owner may find.
 type note struct {
 	Owner string `search:"owner,tag"`
 	Text  string `search:"text,text"`
 	Label string `search:"la-bel: x,tag,empty"`
 }
 
-// notes has a document of somebody else.
+// notes returns an index with a document of another owner.
 func notes(t testing.TB, o search.Options) *search.Index[note] {
 	x, err := search.Open[note](t.Context(), atomredistest.Run(t), "notes", o)
 	require.NoError(t, err)
@@ -31,7 +31,7 @@ func notes(t testing.TB, o search.Options) *search.Index[note] {
 	return x
 }
 
-// try stores a document that has a text everywhere and looks for it in all ways.
+// try stores a document with the text s in every field, and searches for it with every query.
 func try(t require.TestingT, x *search.Index[note], s string) {
 	ctx := context.Background()
 	v := note{"me", s, s}
@@ -67,7 +67,7 @@ func try(t require.TestingT, x *search.Index[note], s string) {
 	words.Start([]byte(s), 0)
 	switch has := words.Next(); {
 	case has && !utf8.ValidString(s):
-		// A control character that is dropped may leave a letter that the query folds and the document has not.
+		// A dropped control character may leave a letter that the query folds and the document does not.
 		for _, q := range []search.Query{search.Text(s), search.Phrase(s), search.Fuzzy(s, 1), search.Not(search.Text(s))} {
 			mine(q)
 		}
@@ -82,7 +82,7 @@ func try(t require.TestingT, x *search.Index[note], s string) {
 			n, err := x.Count(ctx, q)
 			require.NoError(t, err)
 			require.Zero(t, n, "%q", s)
-			require.Equal(t, one, mine(q), "%q", s) // which has no effect
+			require.Equal(t, one, mine(q), "%q", s) // the text has no effect
 		}
 	}
 	mine(search.Prefix(s))
@@ -94,7 +94,7 @@ func try(t require.TestingT, x *search.Index[note], s string) {
 	}
 }
 
-// hostile are texts of what means something to a query, an expression, a tokenizer or a document.
+// hostile draws texts with special meanings in queries, expressions, tokenizers or documents.
 var hostile = rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.SampledFrom([]string{
 	"a", "b", "run", "the", "as", "AS", "ismissing", "ISMISSING(@owner)", "inf", "1", "-1e5", "w'*'", "w", "'", `"`, `\`, "*", "(", ")",
 	"|", "-", "~", "@", "@owner:{other}", "$", "$_0", "$_1", "%", "%%", "{", "}", "[", "]", ":", ";", "=>", "=>[KNN 1 @v $v]",
@@ -102,7 +102,7 @@ var hostile = rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.SampledF
 	"日本", "\u2028", "secret", "other", "_"})),
 	func(parts []string) string { return strings.Join(parts, "") }))
 
-// Any text comes back as it was and is found, and no text changes what else a query asks for.
+// Any text is stored unchanged and found, and no text changes the rest of a query.
 func TestTextsCannotChangeQueries(t *testing.T) {
 	both(t, func(t *testing.T, o search.Options) {
 		x := notes(t, o)
@@ -118,7 +118,7 @@ func FuzzTexts(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) { try(t, x, s) })
 }
 
-// Any number comes back as it was, and a range of it alone finds it.
+// Any number is stored exactly, and a range of this number alone finds it.
 func TestNumbersAreExact(t *testing.T) {
 	type row struct {
 		F float64 `search:"f,numeric"`
@@ -142,7 +142,7 @@ func TestNumbersAreExact(t *testing.T) {
 	})
 }
 
-// Queries of any shape are understood, and find what they should.
+// Queries of any shape are valid, and find the right documents.
 func TestQueriesOfAnyShape(t *testing.T) {
 	type row struct {
 		Bits []string `search:"bits,tag"`
@@ -162,7 +162,7 @@ func TestQueriesOfAnyShape(t *testing.T) {
 		v.Text = strings.Join(v.Bits, " ")
 		require.NoError(t, x.Put(t.Context(), v.Text, v))
 	}
-	// shape returns a query and what it finds, as bits.
+	// shape returns a query and a bit set of the documents that it finds.
 	var shape func(t *rapid.T, depth int) (search.Query, uint16)
 	leaf := func(has func(n int) bool) (found uint16) {
 		for n := range 16 {

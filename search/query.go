@@ -13,15 +13,15 @@ import (
 	"github.com/atomredis/atomredis/internal/search/text"
 )
 
-// Query says which documents are looked for. It is a value that can be kept, and used by several goroutines. The zero value
-// finds nothing. An error in it, such as the name of a field that the struct does not have, is returned by what executes it.
+// Query selects documents. It is immutable and may be used by several goroutines. The zero value finds nothing. Errors
+// in it, such as an unknown field, are returned when it is executed.
 type Query struct {
 	node node
 }
 
 // node is a part of a query.
 type node interface {
-	// render returns the part as an operand of anything, "" if it has nothing to look for.
+	// render returns the part as an operand, "" if it has no words.
 	render(r *renderer) (string, error)
 }
 
@@ -32,15 +32,15 @@ type renderer struct {
 	language  text.Language
 	params    []any // names and values
 	distance  bool  // a part of the query yields the distance of its vectors
-	nearest   int   // the number of nearest vectors that the query asks for, 0 if it asks for none
+	nearest   int   // k of KNN, 0 without KNN
 }
 
-// nodeFunc is a node that is a function.
+// nodeFunc is a function as a node.
 type nodeFunc func(r *renderer) (string, error)
 
 func (f nodeFunc) render(r *renderer) (string, error) { return f(r) }
 
-// distanceName is what the distance of a vector is called in replies.
+// distanceName is the name of a vector's distance in replies.
 const distanceName = "__distance"
 
 // everything is the query of all documents.
@@ -58,14 +58,14 @@ func (r *renderer) query(q Query) (string, error) {
 	}
 }
 
-// param adds a parameter and returns how the query refers to it.
+// param adds a parameter and returns its reference for the query.
 func (r *renderer) param(value any) string {
 	name := "_" + strconv.Itoa(len(r.params)/2)
 	r.params = append(r.params, name, value)
 	return "$" + name
 }
 
-// field returns a field of one of some types.
+// field returns the field of a name, which must have one of the types.
 func (r *renderer) field(name string, types ...string) (*field, error) {
 	f := r.schema.byName[name]
 	switch {
@@ -77,7 +77,7 @@ func (r *renderer) field(name string, types ...string) (*field, error) {
 	return f, nil
 }
 
-// modifier returns what limits text to some fields, "" for all.
+// modifier returns the text that limits a query to some fields, "" for all.
 func (r *renderer) modifier(fields []string) (string, error) {
 	if len(fields) == 0 {
 		return "", nil
@@ -92,7 +92,7 @@ func (r *renderer) modifier(fields []string) (string, error) {
 	return "@" + strings.Join(names, "|") + ":", nil
 }
 
-// escape returns a name as a query has it: a backslash before all that is no part of a word.
+// escape returns a name for a query: with a backslash before every character that is not part of a word.
 func escape(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -104,7 +104,7 @@ func escape(s string) string {
 	return b.String()
 }
 
-// words returns the words of a text, as an index has them.
+// words splits a text into words as the index does.
 func (r *renderer) words(s string) (list []string) {
 	t := text.Tokenizer{Stopwords: r.stopwords, Language: r.language}
 	for t.Start([]byte(s), 0); t.Next(); {
@@ -121,9 +121,9 @@ func All() Query {
 	return Query{nodeFunc(func(*renderer) (string, error) { return everything, nil })}
 }
 
-// Text finds documents that have all words of a text, in any order, in the fields that are named or else in any field of type
-// text. Words have the stems of the index's language, punctuation separates them, and words that are not indexed are ignored.
-// A text without other words has no effect beside other queries, and finds nothing alone.
+// Text finds documents that have all words of a text, in any order, in the named fields, or in any field of type text
+// if none is named. Words are stemmed in the index's language, punctuation separates them, and stop words are ignored.
+// A text of stop words alone has no effect beside other queries, and finds nothing on its own.
 func Text(s string, fields ...string) Query {
 	return Query{nodeFunc(func(r *renderer) (string, error) {
 		list := r.words(s)
@@ -134,7 +134,7 @@ func Text(s string, fields ...string) Query {
 	})}
 }
 
-// inFields limits text to some fields.
+// inFields limits a query text to some fields.
 func (r *renderer) inFields(s string, fields []string) (string, error) {
 	modifier, err := r.modifier(fields)
 	if s == "" || err != nil {
@@ -143,8 +143,8 @@ func (r *renderer) inFields(s string, fields []string) (string, error) {
 	return "(" + modifier + "(" + s + "))", nil
 }
 
-// Phrase finds documents in which the words of a text follow each other, as they are written. Words that are not indexed are
-// ignored, also between the others.
+// Phrase finds documents in which the exact words of a text follow each other. Stop words are ignored, also between the
+// others.
 func Phrase(s string, fields ...string) Query {
 	return Query{nodeFunc(func(r *renderer) (string, error) {
 		list := r.words(s)
@@ -154,16 +154,16 @@ func Phrase(s string, fields ...string) Query {
 		for i, w := range list {
 			list[i] = escape(w)
 		}
-		// The blank keeps a backslash at the end of the last word away from the quote.
+		// The blank separates a backslash at the end of the last word from the quote.
 		return r.inFields(`"`+strings.Join(list, " ")+` "`, fields)
 	})}
 }
 
-// Prefix finds documents that have all words of a text, the last of which need only begin a word: for search as one types. A
-// beginning of a single byte finds nothing, unless search-min-prefix says otherwise.
+// Prefix is Text for search while typing: the last word may be the beginning of a word. A beginning of a single byte
+// finds nothing, unless search-min-prefix allows it.
 func Prefix(s string, fields ...string) Query {
 	return Query{nodeFunc(func(r *renderer) (string, error) {
-		all := renderer{language: r.language} // the beginning of a word may be one that is not indexed
+		all := renderer{language: r.language} // the beginning of a word may look like a stop word
 		list := all.words(s)
 		for i, w := range list {
 			switch {
@@ -180,8 +180,8 @@ func Prefix(s string, fields ...string) Query {
 	})}
 }
 
-// Fuzzy finds documents that have words like those of a text: with up to 1, 2 or 3 characters that were changed, added or left
-// out.
+// Fuzzy finds documents with words that are similar to those of a text: up to distance characters, 1 to 3, are changed,
+// added or missing.
 func Fuzzy(s string, distance int, fields ...string) Query {
 	return Query{nodeFunc(func(r *renderer) (string, error) {
 		if distance < 1 || distance > 3 {
@@ -196,13 +196,13 @@ func Fuzzy(s string, distance int, fields ...string) Query {
 	})}
 }
 
-// Tag finds documents that have one of some tags in a field. Blanks around a tag do not matter, nor does its case unless the
+// Tag finds documents that have one of the tags in a field. It ignores blanks around a tag, and the case unless the
 // field is case-sensitive.
 func Tag(field string, tags ...string) Query {
 	return Query{nodeFunc(func(r *renderer) (string, error) { return r.tags(field, tags, "") })}
 }
 
-// TagPrefix finds documents that have a tag in a field that begins with a text.
+// TagPrefix finds documents that have a tag with this prefix in a field.
 func TagPrefix(field, prefix string) Query {
 	return Query{nodeFunc(func(r *renderer) (string, error) { return r.tags(field, []string{prefix}, "*") })}
 }
@@ -222,7 +222,7 @@ func (r *renderer) tags(field string, tags []string, behind string) (string, err
 	return "(@" + escape(f.name) + ":{" + strings.Join(list, "|") + "})", nil
 }
 
-// Number is what ranges are of.
+// Number is a type of number for ranges.
 type Number interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
 }
@@ -232,7 +232,7 @@ func Range[N Number](field string, min, max N) Query {
 	return bounds(field, "", bound(min), "", bound(max))
 }
 
-// Equal finds documents with a number.
+// Equal finds documents with the number n.
 func Equal[N Number](field string, n N) Query { return bounds(field, "", bound(n), "", bound(n)) }
 
 // AtLeast finds documents with a number of min or more.
@@ -247,7 +247,7 @@ func Above[N Number](field string, min N) Query { return bounds(field, "(", boun
 // Below finds documents with a number of less than max.
 func Below[N Number](field string, max N) Query { return bounds(field, "", "-inf", "(", bound(max)) }
 
-// Between finds documents with a time from from on and before to. A zero time is no limit.
+// Between finds documents with a time from from (included) to to (excluded). A zero time means no limit.
 func Between(field string, from, to time.Time) Query {
 	least, most := "-inf", "+inf"
 	if !from.IsZero() {
@@ -262,7 +262,7 @@ func Between(field string, from, to time.Time) Query {
 // bound returns a number of any type as text.
 func bound[N Number](n N) string { return scalar(reflect.ValueOf(n)) }
 
-// bounds is a range, whose ends are texts behind nothing or a parenthesis.
+// bounds returns a range. The text "(" before an end excludes it, "" includes it.
 func bounds(field, before, min, before2, max string) Query {
 	return Query{nodeFunc(func(r *renderer) (string, error) {
 		f, err := r.field(field, numericType)
@@ -284,7 +284,7 @@ func bounds(field, before, min, before2, max string) Query {
 // Distance is a distance on the earth, in meters.
 type Distance float64
 
-// Units of Distance: 5*search.Kilometer.
+// Units of Distance, for use as in 5*search.Kilometer.
 const (
 	Meter     Distance = 1
 	Kilometer Distance = 1000
@@ -292,7 +292,7 @@ const (
 	Foot      Distance = 0.3048
 )
 
-// Near finds documents with a place at most a distance away from a place.
+// Near finds documents with a point within a radius around a point.
 func Near(field string, at Point, radius Distance) Query {
 	return Query{nodeFunc(func(r *renderer) (string, error) {
 		f, err := r.field(field, geoType)
@@ -306,18 +306,18 @@ func Near(field string, at Point, radius Distance) Query {
 	})}
 }
 
-// Shape says how the shape of a document and that of a query are to each other.
+// Shape is a relation between the shape of a document and that of a query.
 type Shape string
 
-// How the shape of a document may be.
+// Relations of a document's shape to the query's shape.
 const (
-	Within     Shape = "WITHIN"     // inside of the query's
-	Contains   Shape = "CONTAINS"   // around the query's
-	Intersects Shape = "INTERSECTS" // has a point of the query's
-	Disjoint   Shape = "DISJOINT"   // has none
+	Within     Shape = "WITHIN"     // lies inside the query's
+	Contains   Shape = "CONTAINS"   // contains the query's
+	Intersects Shape = "INTERSECTS" // shares a point with the query's
+	Disjoint   Shape = "DISJOINT"   // shares none
 )
 
-// Shapes finds documents whose shape is in a relation to one that is given in WKT.
+// Shapes finds documents whose shape has the relation is to the shape wkt, in WKT.
 func Shapes(field string, is Shape, wkt string) Query {
 	return Query{nodeFunc(func(r *renderer) (string, error) {
 		f, err := r.field(field, geoShapeType)
@@ -331,7 +331,7 @@ func Shapes(field string, is Shape, wkt string) Query {
 	})}
 }
 
-// Missing finds documents that do not have a field, which needs the option missing.
+// Missing finds documents without a field. The field needs the option missing.
 func Missing(field string) Query {
 	return Query{nodeFunc(func(r *renderer) (string, error) {
 		f, err := r.field(field, textType, tagType, numericType, geoType, geoShapeType, vectorType)
@@ -342,12 +342,12 @@ func Missing(field string) Query {
 	})}
 }
 
-// Element is a number of a vector.
+// Element is the type of a vector's elements.
 type Element interface {
 	float32 | float64 | int8 | uint8
 }
 
-// vector returns a vector as the parameter for a field.
+// vector returns a reference to a vector, which it adds as a parameter.
 func vector[E Element](r *renderer, f *field, v []E) (string, error) {
 	of := reflect.MakeSlice(f.goType, len(v), len(v))
 	for i := range v {
@@ -360,7 +360,7 @@ func vector[E Element](r *renderer, f *field, v []E) (string, error) {
 	return r.param(b), nil
 }
 
-// nearest is the query of the nearest vectors. It can be no part of another one.
+// nearest is a query for the nearest vectors. It cannot be a part of another query.
 type nearest struct {
 	query func(r *renderer) (string, error)
 }
@@ -369,8 +369,8 @@ func (nearest) render(*renderer) (string, error) {
 	return "", errors.New("search: KNN cannot be a part of another query: give it its filters")
 }
 
-// KNN finds the k documents whose vectors are nearest to one, the nearest first, among those that all filters find. Their hits
-// have a Distance.
+// KNN finds the k documents whose vectors are nearest to v, the nearest first, among those that all filters find. It
+// sets Hit.Distance.
 func KNN[E Element](field string, k int, v []E, filters ...Query) Query {
 	return Query{nearest{func(r *renderer) (string, error) {
 		f, err := r.field(field, vectorType)
@@ -393,8 +393,7 @@ func KNN[E Element](field string, k int, v []E, filters ...Query) Query {
 	}}}
 }
 
-// Similar finds documents whose vectors are at most a distance away from one. Their hits have a Distance, that of the first
-// Similar of the query.
+// Similar finds documents whose vectors are within a distance of v. Hit.Distance is that of the query's first Similar.
 func Similar[E Element](field string, v []E, distance float64) Query {
 	return Query{nodeFunc(func(r *renderer) (string, error) {
 		f, err := r.field(field, vectorType)
@@ -414,25 +413,25 @@ func Similar[E Element](field string, v []E, distance float64) Query {
 	})}
 }
 
-// list is AND or OR.
+// list is a conjunction or a disjunction.
 type list struct {
 	or    bool
 	parts []node
 }
 
-// And finds documents that all queries find.
+// And finds documents that all of the queries find.
 func And(queries ...Query) Query { return join(false, queries) }
 
-// Or finds documents that one of the queries finds.
+// Or finds documents that at least one of the queries finds.
 func Or(queries ...Query) Query { return join(true, queries) }
 
 // And finds documents that q and all others find.
 func (q Query) And(others ...Query) Query { return join(false, append([]Query{q}, others...)) }
 
-// Or finds documents that q or one of the others finds.
+// Or finds documents that q or at least one of the others finds.
 func (q Query) Or(others ...Query) Query { return join(true, append([]Query{q}, others...)) }
 
-// join makes one list of queries, also of those that are such lists themselves.
+// join makes one list of queries, and flattens lists of the same kind.
 func join(or bool, queries []Query) Query {
 	l := list{or: or}
 	for _, q := range queries {
@@ -470,13 +469,13 @@ func (l list) render(r *renderer) (string, error) {
 	return "(" + strings.Join(parts, " ") + ")", nil
 }
 
-// Not finds documents that a query does not find.
+// Not finds documents that q does not find.
 func Not(q Query) Query { return around(q, "(-", ")") }
 
-// Optional finds all documents, and those that a query finds have higher scores.
+// Optional finds all documents, and raises the scores of those that q finds.
 func Optional(q Query) Query { return around(q, "(~", ")") }
 
-// Boost finds the same documents and multiplies what the query adds to their scores.
+// Boost finds the same documents and multiplies the query's part of their scores by weight, which must not be negative.
 func (q Query) Boost(weight float64) Query {
 	if !(weight >= 0 && weight < math.MaxFloat64) {
 		return Query{nodeFunc(func(*renderer) (string, error) { return "", fmt.Errorf("search: a weight of %g", weight) })}
@@ -484,7 +483,7 @@ func (q Query) Boost(weight float64) Query {
 	return around(q, "(", "=>{$weight: "+number(weight)+"})")
 }
 
-// around puts something around a query.
+// around returns a query between two texts.
 func around(q Query, before, behind string) Query {
 	return Query{nodeFunc(func(r *renderer) (string, error) {
 		if q.node == nil {
@@ -504,7 +503,8 @@ func around(q Query, before, behind string) Query {
 // Params are values that a Raw query refers to as $name. They may be strings, []byte, numbers and vectors.
 type Params map[string]any
 
-// Raw is a query in the query language (dialect 2), for what the others cannot say. What users have entered belongs in params.
+// Raw is a query in the query language (dialect 2), for queries that the other functions cannot express. Put text that
+// users enter into params.
 func Raw(query string, params Params) Query {
 	return Query{raw{query, params}}
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The types of fields, as FT.CREATE and FT.INFO have them. A field that is only stored has none.
+// The types of fields, in the words of FT.CREATE and FT.INFO. A field that is only stored has no type.
 const (
 	textType     = "TEXT"
 	tagType      = "TAG"
@@ -21,7 +21,7 @@ const (
 	vectorType   = "VECTOR"
 )
 
-// wholeTag separates tags where a string is one tag whatever it contains.
+// wholeTag is the separator for strings, which are a single tag each.
 const wholeTag = "\x1f"
 
 // field is a field of the struct that is stored.
@@ -30,21 +30,21 @@ type field struct {
 	typ       string // "" is stored and not indexed
 	at        []int  // for reflect.Value.FieldByIndex
 	goType    reflect.Type
-	pointer   bool // goType is what it points to
+	pointer   bool // goType is the type that it points to
 	omitEmpty bool
 
 	weight        float64
 	phonetic      string
 	separator     string
-	flags         []string // of FT.CREATE, in its order: SORTABLE and what follows come last
+	flags         []string // flags of FT.CREATE in its order: SORTABLE and those after it come last
 	algorithm     string
-	element       string // the type of a vector's elements
+	element       string // type of a vector's elements, as in FT.CREATE
 	dim           int
 	metric        string
 	vectorOptions []string // names and values, in the order of the tag
 }
 
-// schema is what a struct says about its documents.
+// schema describes the documents of a struct.
 type schema struct {
 	fields []*field
 	byName map[string]*field
@@ -123,7 +123,7 @@ func (s *schema) parse(t reflect.Type, sf reflect.StructField, tag string) (*fie
 		}
 	}
 	if last["unf"] && !last["sortable"] {
-		return nil, errors.New("unf is for what is sortable")
+		return nil, errors.New("unf needs the option sortable")
 	}
 	for _, word := range []string{"sortable", "unf", "noindex"} {
 		if last[word] {
@@ -136,7 +136,7 @@ func (s *schema) parse(t reflect.Type, sf reflect.StructField, tag string) (*fie
 	return f, nil
 }
 
-// types are the types of a field, as tags have them.
+// types has the types of fields by their names in tags.
 var types = map[string]string{"text": textType, "tag": tagType, "numeric": numericType, "geo": geoType, "geoshape": geoShapeType,
 	"vector": vectorType}
 
@@ -145,7 +145,8 @@ func (f *field) sorts() bool {
 	return f.typ != "" && f.typ != vectorType && f.typ != geoShapeType
 }
 
-// checkType refuses fields whose Go type is none of their type in the index, and sets what follows from it.
+// checkType refuses fields whose Go type does not fit their type in the index, and sets the properties that follow from
+// it.
 func (f *field) checkType(json bool) error {
 	kind := f.goType.Kind()
 	list := kind == reflect.Slice
@@ -188,7 +189,7 @@ func (f *field) checkType(json bool) error {
 	return nil
 }
 
-// plain reports whether a hash can have the values of a field that is not indexed.
+// plain reports whether a hash can store the values of a field that is not indexed.
 func (f *field) plain() bool {
 	if f.goType == pointType || f.marshals() {
 		return true
@@ -203,12 +204,12 @@ func (f *field) plain() bool {
 	}
 }
 
-// marshals reports whether the field's values make texts of themselves.
+// marshals reports whether the field's type implements encoding.TextMarshaler and TextUnmarshaler.
 func (f *field) marshals() bool {
 	return f.goType.Implements(textMarshaler) && reflect.PointerTo(f.goType).Implements(textUnmarshaler)
 }
 
-// options of types that are words of FT.CREATE.
+// words has the options that are words of FT.CREATE.
 var words = map[string]struct {
 	word string
 	of   string // the types that have it
@@ -218,7 +219,7 @@ var words = map[string]struct {
 	"flat": {"FLAT", geoShapeType},
 }
 
-// option sets one that is not of those that come last.
+// option sets an option other than sortable, unf and noindex.
 func (f *field) option(name, value, all string) error {
 	if all == "omitempty" {
 		f.omitEmpty = true
@@ -281,7 +282,7 @@ func (f *field) vectorOption(name, value string, unknown error) error {
 	return nil
 }
 
-// identifier returns where the index finds the field.
+// identifier returns the name or the path at which the index finds the field.
 func (f *field) identifier(json bool) string {
 	if !json {
 		return f.name
@@ -289,7 +290,7 @@ func (f *field) identifier(json bool) string {
 	return "$[" + strconv.Quote(f.name) + "]"
 }
 
-// args appends what FT.CREATE and FT.ALTER say about the field.
+// args appends the field's arguments of FT.CREATE and FT.ALTER.
 func (f *field) args(args []any, json bool) []any {
 	args = append(args, f.identifier(json))
 	if json {
@@ -318,7 +319,7 @@ func (f *field) args(args []any, json bool) []any {
 	return args
 }
 
-// number returns the shortest text that is the number.
+// number returns the shortest text of the number.
 func number(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 
 // indexed yields the fields that are in the index.

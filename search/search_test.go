@@ -47,7 +47,7 @@ func shop(t *testing.T, o search.Options) (*atomredistest.Server, *search.Index[
 	return db, x
 }
 
-// ids returns what a query finds.
+// ids returns the IDs that a query finds.
 func ids[T any](t *testing.T, x *search.Index[T], q search.Query, options ...search.Option) (found []string) {
 	t.Helper()
 	for hit, err := range x.Find(t.Context(), q, options...) {
@@ -70,7 +70,7 @@ func TestDocumentsComeBackAsTheyWere(t *testing.T) {
 			require.NoError(t, err)
 			hit, err := x.First(t.Context(), search.Text(want.Title))
 			require.NoError(t, err)
-			if o.JSON { // whose numbers are floats
+			if o.JSON { // numbers of JSON are floats
 				for _, at := range []*time.Time{&got.Made, &hit.Value.Made, &want.Made} {
 					*at = at.Round(time.Microsecond)
 				}
@@ -223,7 +223,7 @@ func TestOptions(t *testing.T) {
 	_, err = x.First(ctx, search.Text("nothing"))
 	require.ErrorIs(t, err, search.ErrNotFound)
 	for range x.Find(ctx, search.All()) {
-		break // the rest is not wanted
+		break // leave the loop early
 	}
 	plain, err := x.Hits(ctx, search.Text("red"), search.Scorer("DISMAX"))
 	require.NoError(t, err)
@@ -281,7 +281,7 @@ func TestDocumentsThatCannotBeIndexedAreRefused(t *testing.T) {
 		_, x := shop(t, o)
 		for text, v := range map[string]item{
 			"the vector has 3 elements, not 2": {Look: []float32{1, 2, 3}},
-			"outside of what an index":         {Place: &search.Point{Lon: 181}},
+			"cannot be indexed: longitudes":    {Place: &search.Point{Lon: 181}},
 			"NaN cannot be indexed":            {Price: math.NaN()},
 		} {
 			require.ErrorContains(t, x.Put(t.Context(), "bad", v), text)
@@ -305,7 +305,7 @@ func TestDocumentsThatCannotBeIndexedAreRefused(t *testing.T) {
 	})
 }
 
-// All types of fields, at the ends of what they can be.
+// wide has all types of fields; the test uses their extreme values.
 type wide struct {
 	S     string        `search:"s,text,empty,missing,phonetic=dm:en,suffixes,sortable,unf"`
 	I8    int8          `search:"i8,numeric"`
@@ -476,7 +476,7 @@ func TestStructsThatCannotBeIndexed(t *testing.T) {
 	_, err = search.Open[struct {
 		A string `search:"a,tag,unf"`
 	}](t.Context(), db, "x", search.Options{})
-	refused(err, "unf is for what is sortable")
+	refused(err, "unf needs the option sortable")
 	_, err = search.Open[struct {
 		A *[]string `search:"a,tag"`
 	}](t.Context(), db, "x", search.Options{})

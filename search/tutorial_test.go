@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// squeezed is text with one space between any two words: lines may be broken and indented otherwise.
+// squeezed joins the words of text with single spaces, so that line breaks and indentation may differ.
 func squeezed(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func TestTheTutorialQuotesTheExamples(t *testing.T) {

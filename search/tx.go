@@ -6,13 +6,13 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Queuer queues commands, whose replies are there later: an atomredis.Tx.
+// Queuer queues commands whose replies come later: an atomredis.Tx.
 type Queuer interface {
 	Do(args ...any) *resp.Reply
 }
 
-// Queued is an index within a transaction. What it finds is there when the transaction has been executed; until then errors are
-// atomredis.ErrNoReply.
+// Queued is an index within a transaction. Its results are available when the transaction has been executed; until then
+// their error is atomredis.ErrNoReply.
 //
 //	var left *search.Found[Item]
 //	err := db.Tx(ctx, func(tx *atomredis.Tx) error {
@@ -31,7 +31,7 @@ type Queued[T any] struct {
 // In returns the index within a transaction.
 func (x *Index[T]) In(tx Queuer) *Queued[T] { return &Queued[T]{x, tx} }
 
-// Put is Index.Put. The error is that v cannot be stored; nothing is queued then.
+// Put queues Index.Put. If v cannot be stored, it returns an error and queues nothing.
 func (t *Queued[T]) Put(id string, v T) error {
 	set, remove, err := t.x.put(id, v)
 	if err != nil {
@@ -44,10 +44,10 @@ func (t *Queued[T]) Put(id string, v T) error {
 	return nil
 }
 
-// Delete is Index.Delete; the reply is how many documents there were.
+// Delete queues Index.Delete; the reply is the number of removed documents.
 func (t *Queued[T]) Delete(ids ...string) *resp.Reply { return t.tx.Do(t.x.del(ids)...) }
 
-// Get is Index.Get.
+// Get queues Index.Get.
 func (t *Queued[T]) Get(id string) *Got[T] { return &Got[T]{t.x, t.tx.Do(t.x.get(id)...)} }
 
 // Got is a document that a transaction reads.
@@ -59,7 +59,7 @@ type Got[T any] struct {
 // Value returns the document, or ErrNotFound.
 func (g *Got[T]) Value() (T, error) { return g.x.document(*g.r) }
 
-// Find is Index.Find. Without Limit at most 1,000 documents come; Found.Total says how many there are.
+// Find queues Index.Find. Without Limit it finds at most 1,000 documents; Found.Total returns how many match.
 func (t *Queued[T]) Find(q Query, options ...Option) (*Found[T], error) {
 	r := request{limit: pageSize}
 	for _, o := range options {
@@ -76,14 +76,14 @@ func (t *Queued[T]) Find(q Query, options ...Option) (*Found[T], error) {
 	return &Found[T]{t.x, r, t.tx.Do(args...)}, nil
 }
 
-// Found is what a query finds in a transaction.
+// Found is the result of a query in a transaction.
 type Found[T any] struct {
 	x     *Index[T]
 	r     request
 	reply *resp.Reply
 }
 
-// Total returns how many documents the query finds, also beyond its limit.
+// Total returns how many documents match the query, also beyond its limit.
 func (f *Found[T]) Total() (int, error) {
 	found, err := f.rows()
 	return found.total, err
