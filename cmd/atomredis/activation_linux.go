@@ -12,19 +12,19 @@ import (
 	"github.com/atomredis/atomredis/internal/config"
 )
 
-// firstSocket is the number of the first file that systemd hands over.
+// firstSocket is the number of the first file descriptor that systemd passes.
 const firstSocket = 3
 
-// inheritedSockets returns the sockets that a service manager has opened for this process (LISTEN_FDS): it may start
-// the server with the first client, and no client is refused during a restart. The port of one of them is taken out
-// of the configuration, which would have it opened again.
+// inheritedSockets returns the sockets that a service manager has opened for this process (LISTEN_FDS). With them the
+// manager can start the server with the first client, and no client is refused during a restart. If the port of the
+// configuration is among them, inheritedSockets removes it from the configuration, so that it is not opened again.
 func inheritedSockets(conf *config.Config) (list []net.Listener, err error) {
 	pid, count := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS")
 	if pid != strconv.Itoa(os.Getpid()) || count == "" {
 		return nil, nil
 	}
 	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
-		os.Unsetenv(name) // a process that this one starts inherits none
+		os.Unsetenv(name) // child processes must not inherit them
 	}
 	n, err := strconv.Atoi(count)
 	if err != nil || n < 0 {
@@ -33,7 +33,7 @@ func inheritedSockets(conf *config.Config) (list []net.Listener, err error) {
 	for i := range n {
 		unix.CloseOnExec(firstSocket + i)
 		file := os.NewFile(uintptr(firstSocket+i), "inherited socket")
-		l, err := net.FileListener(file) // which has a copy
+		l, err := net.FileListener(file) // duplicates file
 		file.Close()
 		if err != nil {
 			return nil, fmt.Errorf("inherited socket %d: %w", i, err)
@@ -56,7 +56,7 @@ func inheritedSockets(conf *config.Config) (list []net.Listener, err error) {
 	return list, nil
 }
 
-// monotonic returns the time that systemd wants to have with RELOADING=1.
+// monotonic returns the time that systemd expects with RELOADING=1.
 func monotonic() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A shell stands for the service manager: it knows the number of the process that it becomes.
+// A shell plays the service manager: it knows the pid of the process that it becomes.
 func TestSocketsOfTheServiceManagerAreServed(t *testing.T) {
 	socket := t.TempDir() + "/s"
 	unix, err := net.Listen("unix", socket)

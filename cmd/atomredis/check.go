@@ -14,17 +14,17 @@ import (
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
-// checkCommand verifies, and on demand repairs, the data of a server that is not running. The exit code is 0 if
-// everything is sound (or is now), 1 if there is damage, 2 if it was not used rightly.
+// checkCommand verifies, and with --repair repairs, the data of a server that is not running. The exit code is 0 if the
+// data is sound, also after a repair, 1 if there is damage, and 2 for wrong arguments.
 func checkCommand(stdout, stderr io.Writer) *cobra.Command {
 	var repair bool
-	c := &cobra.Command{Use: "check [--repair] DIR", Short: "verify the data that a server has stored",
-		Long: `Verifies the data that a server has stored in a directory. The server must not run. With --repair what is
-sound is kept, and the rest set aside.`,
+	c := &cobra.Command{Use: "check [--repair] DIR", Short: "verify the data in a directory",
+		Long: `Verifies the data that a server has stored in a directory. The server must not run. With --repair it keeps
+the sound data and sets the rest aside.`,
 		Example: "  atomredis check --repair ./data",
 		Args:    cli.Arguments(1, 1), DisableFlagsInUseLine: true, ValidArgsFunction: completeDirs,
 		RunE: func(_ *cobra.Command, args []string) error { return check(args[0], repair, stdout, stderr) }}
-	c.Flags().BoolVar(&repair, "repair", false, "keep what is sound and set the rest aside")
+	c.Flags().BoolVar(&repair, "repair", false, "keep the sound data and set the rest aside")
 	return c
 }
 
@@ -41,7 +41,7 @@ func check(dir string, repair bool, stdout, stderr io.Writer) error {
 	defer bar.Done()
 	out := bar.Around(stdout)
 	report := func(line string) { fmt.Fprintln(out, line) }
-	// A step reads everything so many times.
+	// files returns the file system of a step that reads all data so many times.
 	files := func(step string, times int64) disk.FS {
 		bar.Done()
 		return progress.Files(disk.System, times*persist.Size(disk.System, dir), bar, step)

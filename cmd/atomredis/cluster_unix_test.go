@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// output is what a program has written so far.
+// output collects the output of a program.
 type output struct {
 	mu  sync.Mutex
 	all bytes.Buffer
@@ -35,7 +35,7 @@ func (o *output) String() string {
 	return o.all.String()
 }
 
-// processAt returns the number of the process that serves an address.
+// processAt returns the pid of the process that serves an address.
 func processAt(t *testing.T, addr string) int {
 	conn, err := net.Dial("tcp", addr)
 	require.NoError(t, err)
@@ -53,7 +53,7 @@ func processAt(t *testing.T, addr string) int {
 	return 0
 }
 
-// A cluster of one command lives on when a leader is killed, with all servers of its process, and ends with an interrupt.
+// A cluster from "cluster start" survives the kill of a leader's process, and an interrupt ends it.
 func TestClusterStart(t *testing.T) {
 	var out output
 	cmd := program(t, "cluster", "start", "--dir", "c", "--shards", "2")

@@ -12,19 +12,21 @@ import (
 	"github.com/atomredis/atomredis/internal/config"
 )
 
-// daemonize yes: a process cannot leave its terminal alone, so it starts the program once more in a session of its
-// own, and ends when that one is ready. If it does not become ready it tells why.
+// daemonize yes: a Go process cannot detach itself from its terminal. So it starts the program again in a session of
+// its own, and ends when the second process is ready, or reports why it is not.
 
 const (
 	// daemonEnv is set in the environment of the process in the background.
 	daemonEnv = "ATOMREDIS_DAEMON"
-	// daemonReady is what that process writes to its parent when it is ready. Anything else is why it is not.
+	// daemonReady is what the process in the background writes to its parent when it is ready. Anything else is an
+	// error message.
 	daemonReady = "ready\n"
-	// daemonPidFile is written if the configuration names no other.
+	// daemonPidFile is the pid file unless the configuration names another.
 	daemonPidFile = "/var/run/redis.pid"
 )
 
-// loadConfig reads the configuration of a command line. stdin is what was read of standard input.
+// loadConfig reads the configuration of a command line. stdin is the content of standard input, if the arguments have
+// -.
 func loadConfig(args []string) (conf *config.Config, stdin []byte, err error) {
 	if slices.Contains(args, "-") {
 		if stdin, err = io.ReadAll(os.Stdin); err != nil {
@@ -35,7 +37,7 @@ func loadConfig(args []string) (conf *config.Config, stdin []byte, err error) {
 	return conf, stdin, conf.LoadArgsFrom(args, bytes.NewReader(stdin))
 }
 
-// inBackground reports whether the configuration wants the server in the background.
+// inBackground reports whether the server must run in the background.
 func inBackground(set *config.Settings, s *supervisor) bool {
 	return set.Process.Daemonize && s.kind == config.SupervisedNo
 }
@@ -59,15 +61,15 @@ func startDaemon(args []string, stdin []byte) error {
 	case string(words) == daemonReady:
 		return nil
 	case len(words) == 0:
-		return errors.New("the server in the background has ended without a word; its log may say more")
+		return errors.New("the server in the background ended without an error message; see its log")
 	}
 	return errors.New(strings.TrimSpace(string(words)))
 }
 
-// daemonParent is the way to the process that has put this one into the background. It is nil if there is none.
+// daemonParent is the pipe to the process that started this one in the background, nil if none did.
 type daemonParent struct{ *os.File }
 
-// newDaemonParent returns the way to the parent.
+// newDaemonParent returns the pipe to the parent.
 func newDaemonParent() *daemonParent {
 	if os.Getenv(daemonEnv) == "" {
 		return nil
@@ -76,7 +78,7 @@ func newDaemonParent() *daemonParent {
 	return &daemonParent{os.NewFile(3, "parent")}
 }
 
-// tell says that the server is ready, or why it is not. Only the first time counts.
+// tell reports that the server is ready, or why it is not. Only the first call has an effect.
 func (p *daemonParent) tell(problem error) {
 	if p == nil || p.File == nil {
 		return

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// spawnDaemon starts the program in a session of its own; says is the file to which it tells how that went.
+// spawnDaemon starts the program in a session of its own. The program reports to the file says whether it is ready.
 func spawnDaemon(args []string, stdin []byte, says *os.File) error {
 	binary, err := os.Executable()
 	if err != nil {
@@ -25,7 +25,7 @@ func spawnDaemon(args []string, stdin []byte, says *os.File) error {
 	return cmd.Start()
 }
 
-// stopForUpstart stops the process until upstart, which has seen that, lets it go on.
+// stopForUpstart stops the process, which upstart takes for readiness, until upstart continues it.
 func stopForUpstart() error {
 	os.Unsetenv("UPSTART_JOB")
 	return syscall.Kill(os.Getpid(), syscall.SIGSTOP)

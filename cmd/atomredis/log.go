@@ -13,12 +13,11 @@ import (
 	"github.com/atomredis/atomredis/internal/config"
 )
 
-// Where the log goes. Nobody may wait for it: a line goes into a queue, and one goroutine for each destination
-// writes. What cannot be written is dropped and counted, and the next line that can be written is preceded by the
-// count.
+// The destinations of the log. No caller waits for the log: a line goes into a queue, and one goroutine per destination
+// writes it. Lines that cannot be written are dropped and counted, and the count precedes the next written line.
 
 const (
-	// logQueue is how many bytes of lines may wait.
+	// logQueue is the size of the queue in bytes.
 	logQueue = 1 << 20
 	// logFlushTimeout is how long the end of the program waits for the last lines.
 	logFlushTimeout = time.Second
@@ -30,9 +29,9 @@ type logLine struct {
 	text  []byte
 }
 
-// logOutput is what lines are written to, by one goroutine.
+// logOutput is a destination of lines. One goroutine uses it.
 type logOutput interface {
-	// write writes lines. Without lines it only looks whether what it writes to is still the right thing.
+	// write writes lines. Without lines it only checks whether its file or connection must be opened again.
 	write(lines []logLine) error
 	close()
 }
@@ -40,7 +39,7 @@ type logOutput interface {
 // logSink is one destination of the log.
 type logSink struct {
 	out logOutput
-	// format makes the line of a record that the sink itself has.
+	// format formats the records of the sink itself.
 	format slog.Handler
 	wake   chan struct{}
 	done   chan struct{}
@@ -48,18 +47,18 @@ type logSink struct {
 	mu      sync.Mutex // protects what follows; nothing waits while it is held
 	buf     bytes.Buffer
 	queue   []logLine
-	size    int // of the queue in bytes, with what is being written
-	dropped int // lines
+	size    int // bytes in the queue and in the current write
+	dropped int // lines not written
 	closed  bool
 }
 
-// logHandler formats records and gives them to a sink.
+// logHandler formats records and passes them to a sink.
 type logHandler struct {
 	slog.Handler // writes to sink.buf
 	sink         *logSink
 }
 
-// newLogHandler returns a handler whose lines are written by a goroutine that ends with the sink.
+// newLogHandler returns a handler with a new sink. The sink's goroutine writes the lines, and ends with it.
 func newLogHandler(conf *config.Config, options slog.HandlerOptions, out logOutput) logHandler {
 	s := &logSink{out: out, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	s.format = newLogFormat(conf, &s.buf, options)
@@ -103,7 +102,7 @@ func (s *logSink) line(ctx context.Context, format slog.Handler, r slog.Record) 
 	return logLine{r.Level, bytes.Clone(s.buf.Bytes())}, err
 }
 
-// poke has the goroutine look at the queue and at the destination.
+// poke wakes the goroutine to check the queue and the destination.
 func (s *logSink) poke() {
 	select {
 	case s.wake <- struct{}{}:
@@ -111,7 +110,7 @@ func (s *logSink) poke() {
 	}
 }
 
-// run writes what is queued until the sink is closed.
+// run writes queued lines until the sink is closed.
 func (s *logSink) run() {
 	defer close(s.done)
 	defer s.out.close()
@@ -130,7 +129,7 @@ func (s *logSink) run() {
 	}
 }
 
-// take empties the queue. If lines were dropped one that tells so comes first.
+// take empties the queue. If lines were dropped, a line with their number comes first.
 func (s *logSink) take() (lines []logLine, dropped int, closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,8 +146,8 @@ func (s *logSink) take() (lines []logLine, dropped int, closed bool) {
 	return lines, dropped, s.closed
 }
 
-// written counts lines that were taken: those that could not be written are dropped, and dropped ones have been told
-// of otherwise.
+// written records the result of writing lines of take. On an error it adds them to the dropped lines; otherwise the
+// dropped lines of the note are reported.
 func (s *logSink) written(lines []logLine, dropped int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,11 +160,11 @@ func (s *logSink) written(lines []logLine, dropped int, err error) {
 	}
 	s.dropped += len(lines)
 	if dropped > 0 {
-		s.dropped-- // the note was not a line of the log
+		s.dropped-- // the note itself is no line of the log
 	}
 }
 
-// close has the rest written, for which it waits a moment only.
+// close waits up to logFlushTimeout until the rest is written.
 func (s *logSink) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -184,22 +183,22 @@ type appLog struct {
 	level slog.LevelVar
 }
 
-// close has what was logged written, if that is possible soon.
+// close waits a short time until all lines are written.
 func (l *appLog) close() {
 	for _, s := range l.sinks {
 		s.close()
 	}
 }
 
-// reopen has files looked for at their paths again.
+// reopen makes file destinations open their paths again.
 func (l *appLog) reopen() {
 	for _, s := range l.sinks {
 		s.poke()
 	}
 }
 
-// openLog opens the log: at the configured level and in the configured format, which CONFIG SET changes, to the log
-// file or to stdout, and to the system's log.
+// openLog opens the log: to the log file or stdout, and to syslog if configured. CONFIG SET changes the level and the
+// format.
 func openLog(conf *config.Config, stdout io.Writer) (*appLog, error) {
 	set := conf.Get()
 	l := new(appLog)
@@ -232,7 +231,7 @@ func (l *appLog) sink(conf *config.Config, out logOutput, attr func([]string, sl
 	return h
 }
 
-// logStream is an output that stays as it is.
+// logStream is a destination that is never opened again.
 type logStream struct{ io.Writer }
 
 func (l logStream) write(lines []logLine) error {
@@ -249,7 +248,7 @@ func (l logStream) write(lines []logLine) error {
 
 func (l logStream) close() {}
 
-// logFile is a file that may be renamed or removed while it is written to: then a new one takes its place.
+// logFile is a log file. If it is renamed or removed meanwhile, a new file is created.
 type logFile struct {
 	path string
 	file *os.File
@@ -268,7 +267,7 @@ func openForLog(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 }
 
-// write writes to the file that is now at the path. If none can be opened there the old one gets the lines.
+// write writes to the file that is now at the path. If it cannot open that, the old file gets the lines.
 func (l *logFile) write(lines []logLine) error {
 	there, err := os.Stat(l.path)
 	mine, mineErr := l.file.Stat()
@@ -283,7 +282,7 @@ func (l *logFile) write(lines []logLine) error {
 
 func (l *logFile) close() { l.file.Close() }
 
-// withoutTimeAndLevel leaves out what the system's log has itself.
+// withoutTimeAndLevel leaves out attributes that syslog adds itself.
 func withoutTimeAndLevel(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
 		return slog.Attr{}
@@ -291,7 +290,7 @@ func withoutTimeAndLevel(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// nameLevel gives levels the names that the loglevel directive has for them.
+// nameLevel gives levels the names of the directive loglevel.
 func nameLevel(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) > 0 || a.Key != slog.LevelKey {
 		return a

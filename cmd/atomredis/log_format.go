@@ -11,22 +11,22 @@ import (
 	"github.com/atomredis/atomredis/internal/config"
 )
 
-// How lines of the log look, as log-format and log-timestamp-format have it when they are written.
+// The formats of log lines, by log-format and log-timestamp-format at the time of each line.
 
 // redisTime is the layout of times in Redis's log.
 const redisTime = "02 Jan 2006 15:04:05.000"
 
-// isoTime is that of iso8601.
+// isoTime is the layout of iso8601.
 const isoTime = "2006-01-02T15:04:05.000Z07:00"
 
-// logFormat is a slog.Handler that formats records as the settings have it.
+// logFormat is a slog.Handler that formats records as configured.
 type logFormat struct {
 	conf *config.Config
 	by   [config.LogFormats]slog.Handler
 }
 
-// newLogFormat returns a handler that writes to buf. The attributes that every line has pass through the function of the
-// options.
+// newLogFormat returns a handler that writes to buf. The time, the level and the message pass through
+// options.ReplaceAttr.
 func newLogFormat(conf *config.Config, buf *bytes.Buffer, options slog.HandlerOptions) slog.Handler {
 	replace := options.ReplaceAttr
 	if replace == nil {
@@ -93,7 +93,7 @@ type plainFormat struct {
 	conf         *config.Config
 	buf          *bytes.Buffer
 	replace      func([]string, slog.Attr) slog.Attr
-	legacy       bool // as Redis does: the process and its role come first, and the level is a sign
+	legacy       bool // Redis's form: the process and its role first, and the level as a sign
 }
 
 // Handle implements slog.Handler.
@@ -121,14 +121,14 @@ func (p plainFormat) Handle(ctx context.Context, r slog.Record) error {
 	p.buf.WriteByte(' ')
 	mark := p.buf.Len()
 	err := p.Handler.Handle(ctx, r)
-	if p.buf.Len() == mark+1 { // there are no attributes
+	if p.buf.Len() == mark+1 { // no attributes
 		p.buf.Truncate(mark - 1)
 		p.buf.WriteByte('\n')
 	}
 	return err
 }
 
-// shown reports whether a line has an attribute.
+// shown reports whether lines include an attribute.
 func (p plainFormat) shown(a slog.Attr) bool { return p.replace(nil, a).Key != "" }
 
 // WithAttrs implements slog.Handler.
@@ -143,7 +143,7 @@ func (p plainFormat) WithGroup(name string) slog.Handler {
 	return p
 }
 
-// timestamp returns a time as lines for people have it.
+// timestamp returns a time in the form for plain lines.
 func timestamp(set *config.Settings, t time.Time) string {
 	switch set.Log.Timestamps {
 	case config.TimestampsISO8601:
@@ -154,7 +154,7 @@ func timestamp(set *config.Settings, t time.Time) string {
 	return t.Format(redisTime)
 }
 
-// levelSign returns the sign that Redis has for a level.
+// levelSign returns Redis's sign for a level.
 func levelSign(level slog.Level) byte {
 	switch {
 	case level < config.LevelVerbose:

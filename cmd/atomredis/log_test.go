@@ -21,7 +21,7 @@ import (
 	"github.com/atomredis/atomredis/internal/config"
 )
 
-// asProgram is the variable of the environment that makes the test binary the program.
+// asProgram is the environment variable that makes the test binary run as the program.
 const asProgram = "ATOMREDIS_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// program returns the program as a process of its own.
+// program returns a command that runs the program.
 func program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	binary, err := os.Executable()
@@ -78,7 +78,7 @@ func TestTheServerOutlivesTheReaderOfItsLog(t *testing.T) {
 		r.Close()
 		listening(t, socket)
 		for range 3 {
-			require.NoError(t, cmd.Process.Signal(syscall.SIGHUP)) // which is logged
+			require.NoError(t, cmd.Process.Signal(syscall.SIGHUP)) // SIGHUP is logged
 			require.Equal(t, "+OK", ask(t, socket, "SET a b"))
 		}
 		require.Empty(t, ask(t, socket, "SHUTDOWN NOSAVE"))
@@ -92,7 +92,7 @@ func TestAFullPipeDoesNotHoldUpTheServer(t *testing.T) {
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
 	defer r.Close()
-	_, err = w.Write(make([]byte, 65536)) // what it holds, and nobody reads
+	_, err = w.Write(make([]byte, 65536)) // fill the pipe, which has no reader
 	require.NoError(t, err)
 	cmd.Stdout = w
 	require.NoError(t, cmd.Start())
@@ -116,7 +116,7 @@ func TestNoStandardOutputAtAll(t *testing.T) {
 	require.NoError(t, shell.Wait())
 }
 
-// gate is a writer that waits, or fails, as long as it is told to.
+// gate is a writer that blocks or fails until the test changes it.
 type gate struct {
 	mu      sync.Mutex
 	err     error
@@ -193,7 +193,7 @@ func TestAQueueOfLinesIsBounded(t *testing.T) {
 	log.Info("first")
 	<-g.waiting
 	const lines = 300
-	for range lines { // each longer than a hundredth of what may wait
+	for range lines { // each longer than a hundredth of the queue
 		log.Info("x", "text", strings.Repeat("y", logQueue/100))
 	}
 	sink.mu.Lock()
@@ -225,12 +225,12 @@ func TestALogFileThatWasRenamedIsOpenedAgain(t *testing.T) {
 	eventually(t, has(path, "msg=two"))
 	require.False(t, has(rotated, "msg=two")())
 
-	require.NoError(t, os.Remove(path)) // without a line of the log, as by SIGHUP
+	require.NoError(t, os.Remove(path)) // reopen without a log line, as after SIGHUP
 	log.reopen()
 	eventually(t, func() bool { _, err := os.Stat(path); return err == nil })
 
 	require.NoError(t, os.Rename(path, rotated))
-	require.NoError(t, os.Mkdir(path, 0o700)) // where there can be no file
+	require.NoError(t, os.Mkdir(path, 0o700)) // no file can be created here
 	log.Info("three")
 	eventually(t, has(rotated, "msg=three"))
 	require.NoError(t, os.Remove(path))
@@ -239,7 +239,7 @@ func TestALogFileThatWasRenamedIsOpenedAgain(t *testing.T) {
 	require.True(t, has(path, "msg=four")())
 }
 
-// The directives for the format have an effect at once, on every line.
+// Changes of the format take effect with the next line.
 func TestFormatsOfTheLog(t *testing.T) {
 	conf := config.NewConfig()
 	var out bytes.Buffer

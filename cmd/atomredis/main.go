@@ -1,6 +1,6 @@
 // Command atomredis is a Redis server. It is started like redis-server: with a configuration file, with options named
-// like the directives of such a file, or with both. With the name of a sub-command it is a client of a server, or
-// works on data.
+// like the directives of such a file, or with both. With the name of a sub-command it is a client of a server, or works
+// on stored data.
 package main
 
 import (
@@ -33,14 +33,14 @@ import (
 const usage = `Usage: atomredis [redis.conf] [--directive value ...] [-]
        atomredis - (reads the configuration from standard input)
        atomredis serve FILE [FILE ...] (runs a server for each configuration file, in one process)
-       atomredis check [--repair] DIR (verifies the data that a server has stored there)
+       atomredis check [--repair] DIR (verifies the data in a directory)
        atomredis import FILE [--dir DIR] (reads an RDB file or an append-only file of a Redis into an empty DIR)
        atomredis import --spiderq FILE [--dir DIR] (reads a snapshot of a spiderq)
        atomredis export --rdb FILE | --aof FILE [--dir DIR] (writes a file that a Redis loads)
-       atomredis backup DIR [-h host] [-p port] (writes all that a running server has to DIR/dump.rdb)
+       atomredis backup DIR [-h host] [-p port] (writes all data of a running server to DIR/dump.rdb)
        atomredis cli [-h host] [-p port] [COMMAND ...] (sends commands to a server, as redis-cli; see atomredis cli --help)
        atomredis ping [-h host] [-p port] (ends with 0 if a server answers)
-       atomredis top [-h host] [-p port] (shows what a server is doing; see atomredis top --help)
+       atomredis top [-h host] [-p port] (shows the activity of a server; see atomredis top --help)
        atomredis atom COMMAND (atom elements on a server; see atomredis atom --help)
        atomredis pressure COMMAND (queues on a server; see atomredis pressure --help)
        atomredis skein COMMAND (a Skein application on a server; see atomredis skein --help)
@@ -63,14 +63,13 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, signals))
 }
 
-// dataCommands are the sub-commands that work on files, or ask a server one thing, and then end.
+// dataCommands returns the sub-commands that work on files or send a server a single request.
 func dataCommands(stdout, stderr io.Writer) []*cobra.Command {
 	return []*cobra.Command{checkCommand(stdout, stderr), importCommand(stdout, stderr), exportCommand(stdout, stderr),
 		backupCommand(stdout, stderr), pingCommand(stdout)}
 }
 
-// run is the program; it returns the exit code. The server runs until a signal arrives that ends it, or a client
-// shuts it down.
+// run runs the program and returns the exit code. The server runs until a signal or SHUTDOWN ends it.
 func run(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) int {
 	if len(args) == 1 {
 		switch args[0] {
@@ -87,13 +86,13 @@ func run(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) int 
 	isOnData := func(c *cobra.Command) bool { return c.Name() == args[0] }
 	if len(args) > 0 && slices.ContainsFunc(onData, isOnData) {
 		if args[0] != serveName {
-			signal.Reset() // a signal ends the process at once, which harms no data
+			signal.Reset() // a signal ends the process at once, and harms no data
 		}
 		return cli.Run(context.Background(), args, os.Stdin, stdout, stderr, onData...)
 	}
 	if len(args) > 0 && slices.Contains(cli.Names, args[0]) {
 		if args[0] == cli.Interactive {
-			signal.Reset(os.Interrupt) // which ends the program, or what is running at its prompt
+			signal.Reset(os.Interrupt) // the sub-command handles it, at its prompt too
 		}
 		ctx, cancel := context.WithCancelCause(context.Background())
 		defer cancel(nil)
@@ -101,7 +100,7 @@ func run(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) int 
 			for ctx.Err() == nil {
 				select {
 				case sig := <-signals:
-					if sig != syscall.SIGHUP { // it outlives the terminal that it was started from
+					if sig != syscall.SIGHUP { // the command survives its terminal
 						cancel(fmt.Errorf("stopped by a signal (%s)", sig))
 					}
 				case <-ctx.Done():
@@ -123,13 +122,13 @@ func run(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) int 
 	return 0
 }
 
-// commandNames returns what the first argument can be, if it is no file: the names of the sub-commands, of which some are given.
+// commandNames returns the names of all sub-commands: those of given and of package cli.
 func commandNames(given []*cobra.Command) (names []string) {
 	for _, c := range given {
 		names = append(names, c.Name())
 	}
 	for _, name := range cli.Names {
-		if !strings.HasPrefix(name, "_") { // for the scripts of completion
+		if !strings.HasPrefix(name, "_") { // the others are for completion scripts
 			names = append(names, name)
 		}
 	}

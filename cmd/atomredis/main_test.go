@@ -23,7 +23,7 @@ import (
 // start runs the program in the background until stop is called, and returns when the log says that it is ready.
 func start(t *testing.T, args ...string) (signals chan os.Signal, exit chan int) {
 	t.Helper()
-	t.Chdir(t.TempDir()) // the directory of the process, which serve changes, is put back after the test
+	t.Chdir(t.TempDir()) // restores the working directory, which serve changes, after the test
 	r, w := io.Pipe()
 	signals, exit = make(chan os.Signal, 1), make(chan int, 1)
 	go func() {
@@ -151,7 +151,7 @@ func TestVersionAndHelp(t *testing.T) {
 	require.Equal(t, usage, stdout.String())
 }
 
-// Every sub-command is in the usage, in the README, among the completions, and has a page of the manual.
+// Every sub-command is in the usage, the README and the completions, and has a page of the manual.
 func TestEverySubCommandIsDescribed(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)

@@ -10,20 +10,19 @@ import (
 	"time"
 )
 
-// The garbage collector of a data store: most of the heap is data that stays, and to look at all of it is dear. So
-// there may be half as much garbage as data, and with little data more than data, which keeps collections rare. How
-// much is decided after each collection: data may become many times as much within a second, and as little again.
-// Once nobody needs the memory any more, the system gets it back: garbage, and the pages of the program that only its
-// start needed. Not at once: memory that is needed again comes back page by page, and on a virtual machine that took
-// 6 to 10 µs for each.
+// Garbage collection in a data store: most of the heap is long-lived data, and marking it is expensive. So the heap may
+// have half as much garbage as data, and more than that with little data, which keeps collections rare. The percentage
+// is set anew after each collection, because the data may grow or shrink many times within a second. In a pause of use
+// the system gets memory back: garbage, and pages of the program that only the start needed. This does not happen at
+// once, because each page that is needed again costs a page fault: 6 to 10 µs on a virtual machine.
 
 const (
-	someGarbage = 64 << 20 // bytes of garbage that there may be with little data
-	leastHeap   = 4 << 20  // bytes of data that the runtime takes less for: with 100 % there may be as much garbage
+	someGarbage = 64 << 20 // bytes of garbage allowed with little data
+	leastHeap   = 4 << 20  // the runtime's smallest heap; less data counts as this much
 )
 
-// garbagePercent returns how much garbage there may be, in percent of so many bytes of data. What maxmemory limits is
-// data without garbage; with it there may be half as much.
+// garbagePercent returns GOGC for live bytes of data. With maxmemory, which limits data without garbage, garbage is
+// limited to half of the data.
 func garbagePercent(live uint64, limited bool) int {
 	live = max(live, leastHeap)
 	garbage := max(live/2, someGarbage)
@@ -34,29 +33,30 @@ func garbagePercent(live uint64, limited bool) int {
 }
 
 const (
-	quiet        = 1 << 20 // bytes allocated in a second below which it is a quiet one
-	pauseSeconds = 10      // quiet seconds in a row that make a pause
-	worth        = 4 << 20 // bytes of possible garbage, and free memory, that are worth a collection in a pause
+	quiet        = 1 << 20 // a second with fewer allocated bytes is quiet
+	pauseSeconds = 10      // consecutive quiet seconds that make a pause
+	worth        = 4 << 20 // bytes of possible garbage and free memory that justify a collection in a pause
 )
 
-// With maxmemory, the memory beside the data should add at most half of it, or this much if that is more. The limit given
-// to the runtime adds three eighths, because the runtime exceeds its limit a little and does not count the program itself.
+// With maxmemory, memory other than data should add at most half of maxmemory, or this much if that is more. The limit
+// for the runtime adds three eighths, because the runtime exceeds its limit a little and does not count the program
+// itself.
 const beside = 128 << 20
 
-// memoryLimit returns how much memory the runtime may take with maxmemory before it collects more often than else, when it
-// has found live bytes of data and takes fixed bytes for what it cannot give back. However little that leaves, there
-// may be an eighth as much garbage as data: otherwise it would collect all the time.
+// memoryLimit returns the runtime's memory limit with maxmemory, above which it collects more often, for live bytes of
+// data and fixed bytes that it cannot give back. The limit always allows garbage of an eighth of the data: otherwise
+// the runtime would collect all the time.
 func memoryLimit(maxMemory int64, live, fixed uint64) int64 {
 	return max(maxMemory+max(maxMemory*3/8, beside), int64(fixed+live+live/8))
 }
 
-// heap is what the runtime tells of the heap, in bytes.
+// heap has the runtime's figures of the heap, in bytes.
 type heap struct {
 	allocated uint64 // since the start
-	live      uint64 // what the last collection saw
-	objects   uint64 // which includes garbage
-	free      uint64 // not used and not given back
-	cycles    uint64 // how many collections there were
+	live      uint64 // found by the last collection
+	objects   uint64 // including garbage
+	free      uint64 // unused and not given back
+	cycles    uint64 // number of collections
 }
 
 func readHeap() heap {
@@ -70,40 +70,40 @@ func readHeap() heap {
 		samples[3].Value.Uint64() + samples[4].Value.Uint64(), samples[5].Value.Uint64()}
 }
 
-// releases finds out, once a second, when data has gone of which the collector does not know: it looks at how much has
-// been allocated, and after a FLUSHALL little may be for long.
+// releases detects, once a second, that data was removed without the collector's notice. The collector only watches
+// allocations, and after a FLUSHALL there may be few for a long time.
 type releases struct {
-	last, most int64  // bytes of data, a second ago and at most since the last collection
-	cycles     uint64 // collections until then
+	last, most int64  // bytes of data: a second ago, and the maximum since the last collection
+	cycles     uint64 // number of collections a second ago
 }
 
-const muchGone = 8 << 20 // bytes of data that are worth a collection once they have gone
+const muchGone = 8 << 20 // bytes of removed data that justify a collection
 
-// next reports whether so much has gone since the last collection that another one is worth its while.
+// next reports whether enough data was removed since the last collection to justify another one.
 func (r *releases) next(h heap, used int64) bool {
 	if h.cycles != r.cycles {
-		r.cycles, r.most = h.cycles, r.last // what has gone in this second may have been seen as it was
+		r.cycles, r.most = h.cycles, r.last // the collection may have seen data that was removed in this second
 	}
 	r.last, r.most = used, max(r.most, used)
 	return r.most-used > max(muchGone, int64(h.live/4))
 }
 
-// pauses finds out, once a second, when there is a pause in the use of memory.
+// pauses detects, once a second, a pause in the use of memory.
 type pauses struct {
 	last     heap
-	dirty    bool   // there was a second that was not quiet since the last pause
-	quiet    int    // seconds in a row
-	released uint64 // what had been allocated when memory was last given back
+	dirty    bool   // a second since the last pause was not quiet
+	quiet    int    // consecutive quiet seconds
+	released uint64 // value of allocated when memory was last given back
 }
 
-// next returns whether a pause has begun, and whether there is garbage that is worth giving back in it.
+// next returns whether a pause has begun, and whether there is enough garbage to give back.
 func (p *pauses) next(h heap) (pause, release bool) {
 	if h.allocated-p.last.allocated > quiet {
 		p.dirty, p.quiet = true, 0
 	} else if p.quiet++; p.dirty && p.quiet >= pauseSeconds {
 		p.dirty, pause = false, true
-		// As much of what is there may be garbage as was allocated meanwhile: what the last collection still saw may have
-		// become garbage since.
+		// Up to all bytes that were allocated since the last release may be garbage: live objects of the last
+		// collection may have become garbage too.
 		garbage := min(h.objects, h.allocated-p.released)
 		if release = garbage+h.free > max(worth, h.live/8); release {
 			p.released = h.allocated
@@ -113,21 +113,21 @@ func (p *pauses) next(h heap) (pause, release bool) {
 	return pause, release
 }
 
-// tuner sets how much garbage there may be. While nothing happens it keeps the runtime from looking at all data every
-// two minutes, which finds nothing: then there may be as much garbage as else, but it is the size of the heap that
-// says so, and not the time.
+// tuner sets the garbage percentage. While the server is idle, it prevents the runtime's collection every two minutes,
+// which would find nothing. Then the same amount of garbage is allowed, but only the heap's size triggers collections,
+// not time.
 type tuner struct {
-	maxMemory func() int64 // within how many bytes the server is to keep its data, 0 if there is no limit
+	maxMemory func() int64 // limit of the data in bytes; 0 means none
 	stopped   atomic.Bool
 
 	mu      sync.Mutex // protects what follows
-	percent int        // what was set
+	percent int        // the current percentage
 	resting bool
-	limit   int64 // that of the memory, unless resting
-	given   int64 // that of the environment; 0 until it is known
+	limit   int64 // the current memory limit, unless resting
+	given   int64 // the limit of the environment; 0 until known
 }
 
-// start sets how much garbage there may be, now and after each collection, which ends a rest.
+// start sets the garbage percentage, now and after each collection. A collection ends a rest.
 func (t *tuner) start() {
 	if t.stopped.Load() {
 		return
@@ -138,17 +138,17 @@ func (t *tuner) start() {
 	t.mu.Lock()
 	t.limitMemory(maxMemory, h)
 	if difference := percent - t.percent; max(difference, -difference) > t.percent/8 {
-		// to set it stops everything for a moment
+		// setting it stops the world for a moment
 		t.percent = percent
 		debug.SetGCPercent(percent)
 	}
 	t.mu.Unlock()
-	// what the next collection finds; not without a pointer, because it would share memory with others then
+	// garbage whose cleanup tells of the next collection; the pointer keeps it out of the shared blocks of tiny objects
 	type unused struct{ _ *byte }
 	runtime.AddCleanup(new(unused), (*tuner).start, t)
 }
 
-// limitMemory has the runtime collect more often if it would take too much memory beside maxmemory. mu is held.
+// limitMemory makes the runtime collect more often when it would exceed the memory allowed with maxmemory. mu is held.
 func (t *tuner) limitMemory(maxMemory int64, h heap) {
 	now := debug.SetMemoryLimit(-1)
 	if t.given == 0 {
@@ -163,11 +163,11 @@ func (t *tuner) limitMemory(maxMemory int64, h heap) {
 		limit = min(limit, memoryLimit(maxMemory, h.live, used-min(used, h.objects)))
 	}
 	if difference := limit - now; max(difference, -difference) > limit/32 {
-		debug.SetMemoryLimit(limit) // which stops everything for a moment
+		debug.SetMemoryLimit(limit) // stops the world for a moment
 	}
 }
 
-// rest begins or ends a time in which nothing happens.
+// rest begins or ends an idle time.
 func (t *tuner) rest(on bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -189,8 +189,8 @@ func (t *tuner) rest(on bool) {
 	debug.SetGCPercent(-1)
 }
 
-// tuneCollector looks after the garbage collector until stop is closed, unless the environment has set it (GOGC).
-// maxMemory tells within how many bytes the server is to keep its data, 0 if there is no limit, and used how many it has.
+// tuneCollector tunes the garbage collector until stop is closed, unless the environment sets GOGC. maxMemory returns
+// the limit of the data in bytes, 0 for none; used returns the bytes of data.
 func tuneCollector(stop <-chan struct{}, maxMemory, used func() int64) {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -217,7 +217,7 @@ func tuneCollector(stop <-chan struct{}, maxMemory, used func() int64) {
 		case release:
 			debug.FreeOSMemory()
 		case gone:
-			runtime.GC() // beside clients
+			runtime.GC() // concurrently with clients
 		}
 		if pause {
 			releaseProgram()

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// releaseProgram gives back the pages of the program's own file, its code and its constants, which count as resident
-// because they were needed once. What is needed again comes back from the page cache at the next access. Parts that
-// somebody has written to, as a debugger does for its breakpoints, are left alone: what was written would be lost.
+// releaseProgram gives back the pages of the program file, code and constants, which count as resident after their
+// first use. A page that is needed again comes back from the page cache. It does not touch writable mappings, or
+// mappings that were written to, for example by a debugger for its breakpoints: the changes would be lost.
 func releaseProgram() {
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -22,7 +22,7 @@ func releaseProgram() {
 		return
 	}
 	defer maps.Close()
-	var start, end uint64 // of the part that the lines are about, if it is one of the program's
+	var start, end uint64 // of the current mapping, if it is one of the program
 	inside := false
 	lines := bufio.NewScanner(maps)
 	for lines.Scan() {
@@ -35,7 +35,7 @@ func releaseProgram() {
 		}
 		ours := strings.HasSuffix(line, " "+self)
 		if inside && !ours {
-			return // its parts are next to each other; there may be a great many others
+			return // the program's mappings are adjacent; skip the rest, which may be long
 		}
 		inside = ours
 		if start, end = 0, 0; ours {
@@ -44,7 +44,7 @@ func releaseProgram() {
 	}
 }
 
-// readOnly returns the addresses of a part that cannot be written to, or zeros.
+// readOnly returns the addresses of a mapping that is not writable, or zeros.
 func readOnly(header string) (start, end uint64) {
 	addresses, rest, _ := strings.Cut(header, " ")
 	if !strings.HasPrefix(rest, "r-") {

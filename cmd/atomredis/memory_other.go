@@ -2,5 +2,5 @@
 
 package main
 
-// releaseProgram does nothing where it is not known how.
+// releaseProgram does nothing on this system.
 func releaseProgram() {}

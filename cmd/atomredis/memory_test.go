@@ -69,7 +69,7 @@ func TestGarbageIsDecidedAfterEachCollection(t *testing.T) {
 	tuner.start()
 	defer tuner.stopped.Store(true)
 	var data []byte
-	for _, size := range []int{400 * mb, 1} { // nothing of it is touched
+	for _, size := range []int{400 * mb, 1} { // memory that is never touched
 		data = make([]byte, size)
 		runtime.GC()
 		low, high := garbagePercent(uint64(size), false), garbagePercent(uint64(size+12*mb), false)
@@ -81,8 +81,8 @@ func TestGarbageIsDecidedAfterEachCollection(t *testing.T) {
 	runtime.KeepAlive(data)
 }
 
-// Without a rest the runtime collects every two minutes; a limit that a rest leaves behind would have it collect all
-// the time.
+// Without a rest the runtime collects every two minutes. A memory limit that a rest leaves behind would make it collect
+// all the time.
 func TestARestLeavesCollectionsToTheSizeOfTheHeap(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	before := debug.SetMemoryLimit(-1)
@@ -107,7 +107,7 @@ func TestARestLeavesCollectionsToTheSizeOfTheHeap(t *testing.T) {
 	}
 	tuner.rest(true)
 	var data [][]byte
-	require.Eventually(t, func() bool { // what comes all the same is collected, which ends the rest
+	require.Eventually(t, func() bool { // further garbage is still collected, which ends the rest
 		data = append(data, make([]byte, 8*mb))
 		return percent() > 0 && debug.SetMemoryLimit(-1) == before
 	}, time.Minute, time.Millisecond)
@@ -119,8 +119,8 @@ func TestPauses(t *testing.T) {
 	p := pauses{}
 	for i, step := range []struct {
 		heap    heap
-		rest    int  // quiet seconds that follow
-		release bool // at the end of them
+		rest    int  // quiet seconds after the step
+		release bool // expected at the end
 	}{
 		{heap{0, 1 * mb, 2 * mb, 0, 0}, 0, false},
 		{heap{200 * mb, 100 * mb, 200 * mb, 0, 0}, pauseSeconds - 1, false}, // busy
@@ -129,7 +129,7 @@ func TestPauses(t *testing.T) {
 		{heap{402 * mb, 150 * mb, 300 * mb, 0, 0}, 2 * pauseSeconds, false}, // only once
 		{heap{600 * mb, 110 * mb, 120 * mb, 0, 0}, pauseSeconds - 1, false},
 		{heap{602 * mb, 110 * mb, 120 * mb, 10 * mb, 0}, pauseSeconds, true}, // free memory
-		{heap{800 * mb, 90 * mb, 95 * mb, 0, 0}, pauseSeconds, true},         // what the last collection saw may be garbage by now
+		{heap{800 * mb, 90 * mb, 95 * mb, 0, 0}, pauseSeconds, true},         // the last collection's live data may be garbage by now
 		{heap{805 * mb, 90 * mb, 95 * mb, 0, 0}, pauseSeconds, false},        // not worth it
 		{heap{900 * mb, 26 * mb, 40 * mb, 1 * mb, 0}, pauseSeconds - 1, false},
 		{heap{960 * mb, 2 * mb, 40 * mb, 1 * mb, 0}, pauseSeconds, true},
@@ -144,7 +144,7 @@ func TestPauses(t *testing.T) {
 	require.NotZero(t, readHeap().objects)
 }
 
-// What has gone is collected once, unless a collection has seen that it has.
+// Removed data causes one collection, unless another collection has found it.
 func TestDataThatHasGoneIsCollected(t *testing.T) {
 	var r releases
 	for i, step := range []struct {
@@ -158,13 +158,13 @@ func TestDataThatHasGoneIsCollected(t *testing.T) {
 		{2 * mb, 1, 41 * mb, true},  // in more than one second
 		{40 * mb, 2, 41 * mb, false},
 		{40 * mb, 2, 0, true},        // FLUSHALL
-		{2 * mb, 3, 0, false},        // which was collected
+		{2 * mb, 3, 0, false},        // collected
 		{2 * mb, 3, 100 * mb, false}, // and filled again
 		{100 * mb, 4, 100 * mb, false},
 		{100 * mb, 5, 0, true}, // a collection in the same second may have been too early
 		{2 * mb, 6, 0, false},
 		{1000 * mb, 7, 1000 * mb, false},
-		{1000 * mb, 7, 800 * mb, false}, // little of it
+		{1000 * mb, 7, 800 * mb, false}, // a small part of the data
 		{1000 * mb, 7, 700 * mb, true},
 		{700 * mb, 8, 700 * mb, false},
 		{700 * mb, 8, 700 * mb, false},

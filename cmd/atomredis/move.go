@@ -30,14 +30,14 @@ import (
 	"github.com/atomredis/atomredis/server"
 )
 
-// The sub-commands that move data in and out.
+// The sub-commands that import and export data.
 
 // importCommand fills an empty data directory from files of a Redis, or of a spiderq.
 func importCommand(stdout, stderr io.Writer) *cobra.Command {
 	return &cobra.Command{Use: "import FILE | --spiderq FILE [redis.conf] [--dir DIR] [--directive value ...]",
 		Short: "read a file of a Redis into an empty data directory",
-		Long: `Reads an RDB file, or an append-only file (a file or the directory of it), of a Redis into a data directory,
-which must be empty: that of the directive dir. With --spiderq the file is a snapshot of a spiderq.
+		Long: `Reads an RDB file or an append-only file (the file or its directory) of a Redis into the directory that the
+directive dir names, which must be empty. With --spiderq the file is a snapshot of a spiderq.
 
 The exit code is 3 if the end of the file could not be read and was left out.`,
 		Example: `  atomredis import dump.rdb --dir ./data
@@ -56,7 +56,7 @@ The exit code is 3 if the end of the file could not be read and was left out.`,
 		}}
 }
 
-// asksForHelp reports whether the arguments of a command that parses them itself are those that ask what they can be.
+// asksForHelp reports whether the arguments of a command that parses them itself ask for help.
 func asksForHelp(args []string) bool {
 	return len(args) == 1 && (args[0] == "--help" || args[0] == "-h")
 }
@@ -84,14 +84,14 @@ func importData(file string, options []string, stdout, stderr io.Writer) error {
 	return err
 }
 
-// exitIncomplete is the exit code of an import that has stored what could be read, and left out the end of the file.
+// exitIncomplete is the exit code of an import that has stored the readable part of a file without its end.
 const exitIncomplete = 3
 
-// exportCommand writes the data of a server that is not running to a file that a Redis loads.
+// exportCommand writes the data of a stopped server to a file that a Redis loads.
 func exportCommand(stdout, stderr io.Writer) *cobra.Command {
 	return &cobra.Command{Use: "export --rdb FILE | --aof FILE [redis.conf] [--dir DIR] [--directive value ...]",
 		Short: "write the stored data to a file that a Redis loads",
-		Long: `Writes the data of a server that is not running, in the directory of the directive dir, to a file that a Redis
+		Long: `Writes the data in the directory that the directive dir names, whose server must not run, to a file that a Redis
 loads: an RDB file or an append-only file. If there are search indexes, it must be a Redis with the query engine.`,
 		Example:            "  atomredis export --rdb dump.rdb --dir ./data",
 		DisableFlagParsing: true, ValidArgsFunction: completeExport,
@@ -106,7 +106,7 @@ loads: an RDB file or an append-only file. If there are search indexes, it must 
 		}}
 }
 
-// completeExport completes the arguments of export, of which the first one says what is written.
+// completeExport completes the arguments of export; the first one selects the kind of file.
 func completeExport(c *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return []string{"--rdb", "--aof"}, cobra.ShellCompDirectiveNoFileComp
@@ -136,14 +136,14 @@ func exportData(form, file string, options []string, stdout, stderr io.Writer) e
 	return err
 }
 
-// source says what a server is made of that is not for clients.
+// source says what data an offline server starts from.
 type source struct {
-	file  string // of a Redis, to be imported; "" if none is
-	empty bool   // there must be no data
+	file  string // file of a Redis to import; "" for none
+	empty bool   // the directory must have no data
 }
 
-// offline returns a server for the data in a directory that listens nowhere; bar, on stderr, shows what takes long. There
-// must be data unless from says otherwise.
+// offline returns a server for the data in a directory that does not listen; bar, on stderr, shows the progress. The
+// directory must have data unless from says otherwise.
 func offline(args []string, stderr io.Writer, bar *progress.Bar, from source) (*server.Server, *config.Settings, error) {
 	conf := config.NewConfig()
 	if err := conf.LoadArgs(args); err != nil {
@@ -152,7 +152,7 @@ func offline(args []string, stderr io.Writer, bar *progress.Bar, from source) (*
 	conf.ListenNowhere()
 	set := conf.Get()
 	if !set.Durable() {
-		return nil, nil, errors.New("the configuration says that nothing is stored: neither appendonly nor save")
+		return nil, nil, errors.New("the configuration stores nothing: set appendonly or save")
 	}
 	exists := persist.Exists(disk.System, set.Files.Dir)
 	switch {
@@ -170,7 +170,7 @@ func offline(args []string, stderr io.Writer, bar *progress.Bar, from source) (*
 	return srv, set, err
 }
 
-// openable returns why a file or directory cannot be read, before anything is made for it.
+// openable returns an error if a file or directory cannot be opened, before anything is created.
 func openable(name string) error {
 	f, err := os.Open(name)
 	if err != nil {
@@ -179,13 +179,13 @@ func openable(name string) error {
 	return f.Close()
 }
 
-// connectOptions say which server is meant.
+// connectOptions select the server.
 type connectOptions struct {
 	host, socket, password, user string
 	port                         int
 }
 
-// flags has the options set by flags of a command.
+// flags adds the flags for the options to a command.
 func (o *connectOptions) flags(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVarP(&o.host, "host", "h", "127.0.0.1", "`host` of the server")
@@ -195,7 +195,7 @@ func (o *connectOptions) flags(c *cobra.Command) {
 	flags.StringVar(&o.user, "user", "", "`user` that the password belongs to")
 }
 
-// dial connects with the server.
+// dial connects to the server.
 func (o *connectOptions) dial(timeout time.Duration) (net.Conn, error) {
 	if o.password == "" {
 		o.password = os.Getenv("REDISCLI_AUTH")
@@ -207,12 +207,12 @@ func (o *connectOptions) dial(timeout time.Duration) (net.Conn, error) {
 	return net.DialTimeout(network, addr, timeout)
 }
 
-// backupCommand writes everything that a running server has to dump.rdb in a directory.
+// backupCommand writes all data of a running server to dump.rdb in a directory.
 func backupCommand(stdout, stderr io.Writer) *cobra.Command {
 	var o connectOptions
-	c := &cobra.Command{Use: "backup DIR", Short: "write all that a running server has to a file",
-		Long: `Writes everything that a running server, atomredis or Redis, has to DIR/dump.rdb, as of one instant. The file
-takes the place of an older one when it is whole.`,
+	c := &cobra.Command{Use: "backup DIR", Short: "write all data of a running server to a file",
+		Long: `Writes all data of a running server, atomredis or Redis, at one instant to DIR/dump.rdb. The file replaces an
+older one when it is complete.`,
 		Example: "  atomredis backup /var/backups/redis -h db.example.org",
 		Args:    cli.Arguments(1, 1), ValidArgsFunction: completeDirs,
 		RunE: func(_ *cobra.Command, args []string) error { return backup(args[0], o, stdout, stderr) }}
@@ -249,10 +249,10 @@ func backup(dir string, o connectOptions, stdout, stderr io.Writer) error {
 	return err
 }
 
-// backupTimeout is how long the server may be silent: it may have to make other copies first.
+// backupTimeout is how long the server may be silent: it may have to finish other copies first.
 const backupTimeout = 10 * time.Minute
 
-// receive writes what the server has to w. It reads it too: what is accepted can be restored.
+// receive writes the server's data to w. It also parses it, so that an accepted file can be restored.
 func receive(w io.Writer, l *link.Link, o connectOptions, bar *progress.Bar) (size int64, keys int, err error) {
 	if err := l.Auth(o.user, o.password); err != nil {
 		return 0, 0, err
@@ -285,7 +285,7 @@ func receive(w io.Writer, l *link.Link, o connectOptions, bar *progress.Bar) (si
 	return out.n, keys, err
 }
 
-// countingWriter counts what is written.
+// countingWriter counts the bytes that are written.
 type countingWriter struct {
 	out io.Writer
 	n   int64

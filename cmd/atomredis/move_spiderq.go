@@ -36,7 +36,7 @@ func readSpiderq(file string, args []string, stderr io.Writer) (n int, dir strin
 	}
 	defer func() {
 		if err != nil {
-			srv.Discard() // a part of the snapshot would keep it from being imported again
+			srv.Discard() // with a part of the snapshot stored, a second import would be refused
 		}
 		err = errors.Join(err, srv.Close())
 	}()

@@ -69,7 +69,7 @@ func TestDataMovesOutAndIn(t *testing.T) {
 		"no"}, &stdout, &stderr, nil))
 }
 
-// The exit code of import says whether all of a file was read.
+// The exit code of import shows whether the whole file was read.
 func TestImportSaysWhatItLeavesOut(t *testing.T) {
 	set := "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n"
 	for name, test := range map[string]struct {
@@ -106,7 +106,7 @@ func TestImportSaysWhatItLeavesOut(t *testing.T) {
 	}
 }
 
-// check of a running server's directory does not take for damage what is being written.
+// check of a running server's directory does not report unfinished writes as damage.
 func TestCheckOfARunningServer(t *testing.T) {
 	dir := t.TempDir()
 	signals, exit := start(t, "--port", "0", "--unixsocket", filepath.Join(dir, "s"), "--dir", filepath.Join(dir, "data"))

@@ -30,7 +30,7 @@ func TestTheScoreForLackOfMemory(t *testing.T) {
 	require.Equal(t, "860", score())
 	require.Equal(t, "+OK", ask(t, socket, "REPLICAOF NO ONE"))
 	require.Equal(t, "820", score())
-	if reply := ask(t, socket, "CONFIG SET oom-score-adj no"); reply == "+OK" { // who may not lower the score is told so
+	if reply := ask(t, socket, "CONFIG SET oom-score-adj no"); reply == "+OK" { // otherwise the process may not lower its score
 		require.Equal(t, strings.TrimSpace(string(own)), score())
 	} else {
 		require.Contains(t, reply, "Failed to apply new oom_score_adj configuration")

@@ -11,13 +11,13 @@ import (
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/link"
 )
 
-// pingCommand asks whether a server answers, for health checks where there is no other program.
+// pingCommand checks whether a server answers, for health checks in images without another client.
 func pingCommand(stdout io.Writer) *cobra.Command {
 	var o connectOptions
 	var timeout time.Duration
 	c := &cobra.Command{Use: "ping", Short: "ask whether a server answers",
-		Long: `Sends PING and ends with 0 if the server answers PONG. A server that is loading its data, or wants a
-password that it was not given, does not.`,
+		Long: `Sends PING and ends with 0 if the server answers PONG. A server that is loading its data, or that needs a
+password and gets none, does not.`,
 		Example: "  atomredis ping -h db.example.org",
 		Args:    cli.Arguments(0, 0),
 		RunE: func(*cobra.Command, []string) error {

@@ -23,15 +23,15 @@ import (
 	"github.com/atomredis/atomredis/server"
 )
 
-// instance is one of the servers of the process, of which there is usually one.
+// instance is a server of the process, which usually has one.
 type instance struct {
 	conf *config.Config
 	log  *appLog
 	srv  *server.Server
-	exit []func() // what is done when it has ended, the last first
+	exit []func() // cleanups after the server has ended, in reverse order
 }
 
-// newInstance makes a server, which does not run yet. What it logs has the attributes of label, too.
+// newInstance makes a server that does not run yet. Its log lines have the attributes label.
 func newInstance(conf *config.Config, stdout io.Writer, options server.Options, label ...any) (in *instance, err error) {
 	in = &instance{conf: conf}
 	defer func() {
@@ -57,8 +57,8 @@ func newInstance(conf *config.Config, stdout io.Writer, options server.Options, 
 	}
 	options.RDBFile, options.SpareProcessors = true, !strings.Contains(os.Getenv("GODEBUG"), "asyncpreemptoff=1")
 	if options.SpareProcessors {
-		// The loops have processors of the scheduler to themselves, so that what runs beside them need not wait for them,
-		// nor they for it.
+		// Each loop gets a processor of the scheduler (GOMAXPROCS) in addition, so that loops and other goroutines do
+		// not wait for each other.
 		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + set.Threads.Loops)
 	}
 	if endpoint := set.Registered[tracing.Directive]; endpoint != "" {
@@ -66,14 +66,14 @@ func newInstance(conf *config.Config, stdout io.Writer, options server.Options, 
 		if err != nil {
 			return in, fmt.Errorf("%s: %w", tracing.Directive, err)
 		}
-		in.exit = append(in.exit, func() { exporter.Close() }) // what cannot be exported is logged
+		in.exit = append(in.exit, func() { exporter.Close() }) // New logs failures of exports
 		options.Slow = exporter.Slow
 	}
 	in.srv, err = server.New(conf, in.log.Logger, options)
 	return in, err
 }
 
-// start has the server serve clients.
+// start makes the server accept clients.
 func (in *instance) start() error {
 	if err := in.srv.Start(); err != nil {
 		return err
@@ -94,14 +94,14 @@ func (in *instance) start() error {
 	return nil
 }
 
-// cleanUp does what is to be done when the server has ended.
+// cleanUp runs the cleanups after the server has ended.
 func (in *instance) cleanUp() {
 	for i := len(in.exit) - 1; i >= 0; i-- {
 		in.exit[i]()
 	}
 }
 
-// ends ends the server, as what has come from the signal, if one did, is to end it.
+// ends ends the server, after a signal in the way that the configuration has for it.
 func (in *instance) ends(sig os.Signal) error {
 	end := in.srv.Close
 	if sig != nil {
@@ -117,7 +117,7 @@ func (in *instance) ends(sig os.Signal) error {
 
 // serve runs the server, in the background if the configuration says so.
 func serve(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) (err error) {
-	signal.Ignore(syscall.SIGPIPE) // the reader of the log may end first
+	signal.Ignore(syscall.SIGPIPE) // the reader of the log may end before the server
 	parent := newDaemonParent()
 	defer func() { parent.tell(err) }()
 	conf, stdin, err := loadConfig(args)
@@ -142,7 +142,7 @@ func serve(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) (e
 		return dirError(set, err)
 	}
 	options := server.Options{Supervised: supervisor.kind}
-	// On a terminal a bar takes the place of lines of the log.
+	// On a terminal a bar replaces log lines.
 	if set.Log.File == "" && !set.Log.SyslogEnabled && progress.Terminal(stderr) {
 		bar := progress.New(stderr)
 		defer bar.Done()
@@ -158,9 +158,8 @@ func serve(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) (e
 	return serveAll([]*instance{in}, supervisor, signals, func() { parent.tell(nil) })
 }
 
-// makeDir makes the directory of the data, if there is none. The data is its owner's alone. A directory that exists keeps
-// its permissions, and what is made in it is private. undo removes a directory that was made, unless there is something
-// in it by now.
+// makeDir creates the data directory if it does not exist, readable by the owner alone. An existing directory keeps its
+// permissions; files in it are private. undo removes a directory that makeDir has created, unless it has files by now.
 func makeDir(set *config.Settings) (undo func(), err error) {
 	if !set.Durable() {
 		return func() {}, nil
@@ -175,7 +174,7 @@ func makeDir(set *config.Settings) (undo func(), err error) {
 	return func() { os.Remove(set.Files.Dir) }, nil
 }
 
-// dirError says, as Redis does, why the server cannot work in its directory.
+// dirError returns Redis's error for a directory that the server cannot use.
 func dirError(set *config.Settings, err error) error {
 	return fmt.Errorf("Can't chdir to '%s': %s", set.Files.Dir, files.Reason(err))
 }
@@ -185,10 +184,10 @@ const serveName = "serve"
 // serveCommand runs several servers in one process.
 func serveCommand(stdout io.Writer, signals <-chan os.Signal) *cobra.Command {
 	return &cobra.Command{Use: serveName + " FILE [FILE ...]", Short: "run a server for each configuration file, in one process",
-		Long: `Runs a server for each configuration file, in one process: servers of several shards on one machine, for
-instance. Each needs a dir, a port, and what else it listens on, of its own; relative paths count from the working directory.
-They log to their log files, or to standard output with their port. SHUTDOWN ends one of them, a signal all; the process ends
-with the last one.`,
+		Long: `Runs a server for each configuration file, in one process, for example servers of several shards on one
+machine. Each needs its own dir, port and other addresses; relative paths start at the working directory.
+They log to their log files, or to standard output with their ports. SHUTDOWN ends one of them, a signal ends
+all; the process ends with the last one.`,
 		Example: "  atomredis serve shard1.conf shard2.conf",
 		Args:    cli.Arguments(1, -1), DisableFlagsInUseLine: true,
 		RunE: func(_ *cobra.Command, files []string) error { return serveFiles(files, stdout, signals) }}
@@ -238,7 +237,8 @@ func instanceOf(file string, stdout io.Writer) (*instance, error) {
 	return in, nil
 }
 
-// serveAll runs servers until a signal ends them, or clients have ended all of them. ready is called when all serve.
+// serveAll runs servers until a signal ends them, or SHUTDOWN has ended each of them. It calls ready when all accept
+// clients.
 func serveAll(all []*instance, supervisor *supervisor, signals <-chan os.Signal, ready func()) error {
 	ended := make(chan struct{})
 	defer close(ended)
@@ -258,7 +258,7 @@ func serveAll(all []*instance, supervisor *supervisor, signals <-chan os.Signal,
 	if err := supervisor.ready(); err != nil {
 		all[0].log.Warn("cannot tell the service manager that the server is ready", "error", err.Error())
 	}
-	quit := make(chan struct{}) // closed by the signal that ends all
+	quit := make(chan struct{}) // closed by the signal that ends all servers
 	var by os.Signal
 	done := make(chan struct{})
 	errs := make([]error, len(all))
@@ -285,7 +285,7 @@ func serveAll(all []*instance, supervisor *supervisor, signals <-chan os.Signal,
 				continue
 			}
 			if sig != syscall.SIGHUP {
-				signal.Reset(syscall.SIGINT, syscall.SIGTERM) // a second one ends the process at once
+				signal.Reset(syscall.SIGINT, syscall.SIGTERM) // a second signal ends the process at once
 				by, ending = sig, true
 				supervisor.stopping()
 				close(quit)
@@ -293,7 +293,7 @@ func serveAll(all []*instance, supervisor *supervisor, signals <-chan os.Signal,
 			}
 			supervisor.reloading()
 			for _, in := range all {
-				in.log.Info("looking at files again", "signal", sig.String())
+				in.log.Info("reopening the log and reloading certificates", "signal", sig.String())
 				in.log.reopen()
 				in.srv.RereadFiles()
 			}
@@ -307,7 +307,7 @@ func serveAll(all []*instance, supervisor *supervisor, signals <-chan os.Signal,
 	}
 }
 
-// maxMemoryOf is within how many bytes servers are to keep their data, 0 if one of them has no limit.
+// maxMemoryOf returns the sum of the servers' maxmemory in bytes, 0 if one of them has no limit.
 func maxMemoryOf(all []*instance) (sum int64) {
 	for _, in := range all {
 		n := int64(in.conf.Get().Memory.Max)
@@ -319,7 +319,7 @@ func maxMemoryOf(all []*instance) (sum int64) {
 	return sum
 }
 
-// usedMemoryOf is how many bytes the data of servers takes.
+// usedMemoryOf returns the bytes of data of all servers.
 func usedMemoryOf(all []*instance) (sum int64) {
 	for _, in := range all {
 		sum += in.srv.UsedMemory()
@@ -327,7 +327,7 @@ func usedMemoryOf(all []*instance) (sum int64) {
 	return sum
 }
 
-// pidFile returns where the number of the process is written, "" for nowhere.
+// pidFile returns the path of the pid file, "" for none.
 func pidFile(process *config.ProcessSettings) string {
 	if process.PidFile == "" && process.Daemonize {
 		return daemonPidFile
@@ -335,7 +335,7 @@ func pidFile(process *config.ProcessSettings) string {
 	return process.PidFile
 }
 
-// shutdownFlags returns how a signal ends the server.
+// shutdownFlags returns the configured flags for a shutdown by a signal.
 func shutdownFlags(conf *config.Config, sig os.Signal) config.ShutdownFlags {
 	if sig == syscall.SIGINT {
 		return conf.Get().Process.ShutdownOnSigint

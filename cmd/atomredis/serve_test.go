@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// One process runs several servers; one that a client ends leaves the others, and a signal ends all.
+// One process runs several servers. SHUTDOWN ends one of them, and a signal ends all.
 func TestServeRunsServersOfSeveralFiles(t *testing.T) {
 	dir := t.TempDir()
 	var files []string
@@ -52,7 +52,7 @@ func TestServeRunsServersOfSeveralFiles(t *testing.T) {
 		signals <- syscall.SIGTERM
 		require.Zero(t, <-code, stderr.String())
 	}
-	// What one cannot start with starts none.
+	// An error in one configuration prevents the start of all servers.
 	require.NoError(t, os.WriteFile(files[1], []byte("no-directive yes\n"), 0o600))
 	var stderr bytes.Buffer
 	require.Equal(t, 1, run(append([]string{"serve"}, files...), &stderr, &stderr, nil))

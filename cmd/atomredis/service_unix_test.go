@@ -21,7 +21,7 @@ import (
 	"github.com/atomredis/atomredis/internal/config"
 )
 
-// inMemory are arguments for a server that stores nothing and listens at a socket only.
+// inMemory returns the arguments for a server that stores nothing and listens on a socket only.
 func inMemory(socket string, args ...string) []string {
 	return append([]string{"--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no"}, args...)
 }
@@ -192,12 +192,12 @@ func TestASignalEndsTheServerAsConfigured(t *testing.T) {
 
 func TestASignalEndsWhatWorksOnFiles(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
-	silent, err := net.Listen("unix", socket) // a server that never answers
+	silent, err := net.Listen("unix", socket) // never answers
 	require.NoError(t, err)
 	defer silent.Close()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		if signal.Ignored(sig) {
-			continue // as under nohup, and the program is right to ignore it too
+			continue // as under nohup; the program then rightly ignores the signal too
 		}
 		cmd := program(t, "backup", t.TempDir(), "-s", socket)
 		require.NoError(t, cmd.Start())

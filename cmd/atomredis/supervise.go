@@ -10,15 +10,15 @@ import (
 	"github.com/atomredis/atomredis/internal/config"
 )
 
-// Notifies the service manager that has started the process (supervised).
+// Notifications for the service manager that has started the process (directive supervised).
 
-// supervisor is the service manager.
+// supervisor notifies the service manager.
 type supervisor struct {
 	kind config.Supervision
 	stop chan struct{} // ends the watchdog
 }
 
-// newSupervisor returns the service manager of the configuration, or for auto the one whose variable is in the
+// newSupervisor returns the notifier for the configured service manager; auto means the one whose variable is in the
 // environment.
 func newSupervisor(configured config.Supervision) *supervisor {
 	kind := configured
@@ -35,7 +35,7 @@ func newSupervisor(configured config.Supervision) *supervisor {
 	return &supervisor{kind: kind, stop: make(chan struct{})}
 }
 
-// ready tells that the server serves clients, and from then on that it lives.
+// ready reports that the server accepts clients, and starts the watchdog.
 func (s *supervisor) ready() error {
 	switch s.kind {
 	case config.SupervisedUpstart:
@@ -51,7 +51,7 @@ func (s *supervisor) ready() error {
 	return nil
 }
 
-// reloading tells that files are read again, as systemctl reload asks for with a signal; reloaded ends it.
+// reloading reports the start of a reload, which systemctl reload requests with a signal; reloaded reports its end.
 func (s *supervisor) reloading() {
 	if s.kind == config.SupervisedSystemd {
 		notifySystemd("RELOADING=1", "MONOTONIC_USEC="+strconv.FormatInt(monotonic().Microseconds(), 10))
@@ -64,7 +64,7 @@ func (s *supervisor) reloaded() {
 	}
 }
 
-// stopping tells that the server is about to end.
+// stopping reports that the server is about to end.
 func (s *supervisor) stopping() {
 	close(s.stop)
 	if s.kind == config.SupervisedSystemd {
@@ -72,7 +72,7 @@ func (s *supervisor) stopping() {
 	}
 }
 
-// watchdog tells systemd again and again that the process lives.
+// watchdog reports to systemd in each period that the process is alive.
 func (s *supervisor) watchdog(period time.Duration) {
 	tick := time.NewTicker(period)
 	defer tick.Stop()
@@ -86,8 +86,7 @@ func (s *supervisor) watchdog(period time.Duration) {
 	}
 }
 
-// watchdogPeriod returns how often systemd wants to hear of this process: twice within the time that it waits; 0 if
-// it does not want to.
+// watchdogPeriod returns half of systemd's watchdog time, 0 if systemd has no watchdog for this process.
 func watchdogPeriod() time.Duration {
 	micros, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64)
 	if err != nil || micros <= 0 {
@@ -99,13 +98,13 @@ func watchdogPeriod() time.Duration {
 	return time.Duration(micros) * time.Microsecond / 2
 }
 
-// notifySystemd sends states to the socket of systemd; without one, nobody wants to know.
+// notifySystemd sends states to the socket of systemd, if there is one.
 func notifySystemd(states ...string) error {
 	socket := os.Getenv("NOTIFY_SOCKET")
 	if socket == "" {
 		return nil
 	}
-	conn, err := net.Dial("unixgram", socket) // a name that begins with @ is an abstract one
+	conn, err := net.Dial("unixgram", socket) // net.Dial takes a name that begins with @ for an abstract socket
 	if err != nil {
 		return err
 	}

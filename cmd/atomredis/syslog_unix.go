@@ -9,14 +9,13 @@ import (
 	"github.com/atomredis/atomredis/internal/config"
 )
 
-// syslogOutput is the log of the system. It is connected to when there is something to write, and again after it was
-// away.
+// syslogOutput writes to syslog. It connects when there is something to write, and again after the connection was lost.
 type syslogOutput struct {
 	dial func() (*syslog.Writer, error)
 	w    *syslog.Writer
 }
 
-// openSyslog returns the log of the system as the configuration has it.
+// openSyslog returns syslog with the configured facility and name.
 func openSyslog(log *config.LogSettings) (logOutput, error) {
 	facility := syslog.LOG_USER
 	if f := log.SyslogFacility; f >= 0 {
@@ -46,7 +45,7 @@ func (o *syslogOutput) write(lines []logLine) error {
 	return nil
 }
 
-// send writes a line with the severity that Redis gives its levels.
+// send writes a line with Redis's severity for its level.
 func (o *syslogOutput) send(l logLine) error {
 	switch {
 	case l.level < config.LevelVerbose:

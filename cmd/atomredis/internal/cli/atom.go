@@ -25,8 +25,8 @@ func (a *app) atom() *cobra.Command {
 	return c
 }
 
-// withElement calls do with an element that exists for that long. Its name belongs to this process alone: an element
-// under the name of another would take part in the other's work, and remove its streams when it goes.
+// withElement calls do with an element that it closes afterwards. The element's name is unique to this process: an
+// element with the name of another would share its commands, and remove its streams when it is closed.
 func (a *app) withElement(c *cobra.Command, do func(ctx context.Context, e *atom.Element) error) error {
 	ctx := c.Context()
 	host, err := os.Hostname()
@@ -133,8 +133,8 @@ func (a *app) atomCall() *cobra.Command {
 	var timeout time.Duration
 	c := &cobra.Command{Use: "call ELEMENT COMMAND [DATA|-]",
 		Short: "send a command to an element and write its response", Args: Arguments(2, 3),
-		Long: "Sends a command to an element and writes the data of its response. DATA - is read from standard input. With --ser msgpack DATA is JSON.\n" +
-			"A response that says how it is serialized is written as JSON; others are written as they are.",
+		Long: "Sends a command to an element and writes the data of its response. With DATA - it reads the data from standard input. With --ser msgpack DATA is JSON.\n" +
+			"A response that names its serialization is written as JSON, any other unchanged.",
 		Example: "  atomredis atom call arm move '{\"x\": 1}' --ser msgpack",
 		RunE: func(c *cobra.Command, args []string) error {
 			var data any
@@ -174,7 +174,7 @@ func (a *app) atomCall() *cobra.Command {
 	return c
 }
 
-// argument returns an argument, or standard input if it is "-".
+// argument returns an argument, or the content of standard input for "-".
 func (a *app) argument(arg string) ([]byte, error) {
 	if arg != "-" {
 		return []byte(arg), nil
@@ -182,8 +182,7 @@ func (a *app) argument(arg string) ([]byte, error) {
 	return io.ReadAll(a.in)
 }
 
-// parseValue returns what stands for text in a serialization: the text itself for none, and what it says as JSON for
-// others.
+// parseValue converts an argument into a value: for the serialization none the text itself, for others the JSON in it.
 func parseValue(text []byte, ser string) (any, error) {
 	switch ser {
 	case atom.None:
@@ -200,7 +199,7 @@ func parseValue(text []byte, ser string) (any, error) {
 	return nil, Usagef("unknown serialization %q", ser)
 }
 
-// numbers replaces numbers of JSON by numbers of Go.
+// numbers replaces each json.Number in a value by an int64, uint64 or float64.
 func numbers(value any) any {
 	switch v := value.(type) {
 	case json.Number:
@@ -221,13 +220,13 @@ func numbers(value any) any {
 	return value
 }
 
-// jsonValue returns a value in a form that JSON can hold.
+// jsonValue returns a value in a form that can be encoded as JSON.
 func jsonValue(v atom.Value) any {
 	if !v.Exists() {
 		return nil
 	}
 	value, err := v.Any()
-	if err != nil { // of an unknown serialization, or not what it says
+	if err != nil { // an unknown serialization, or malformed data
 		return v.String()
 	}
 	return plain(value)
@@ -255,7 +254,7 @@ func plain(value any) any {
 	return value
 }
 
-// text returns a value as a person reads it: as it is without a serialization, and as JSON with one.
+// text returns a value for people: unchanged without a serialization, as JSON with one.
 func text(v atom.Value) string {
 	if v.Serialization == atom.None {
 		return v.String()

@@ -66,8 +66,8 @@ func (a *app) paramSet() *cobra.Command {
 				return err
 			})
 		}}
-	c.Flags().StringVar(&ser, "ser", atom.None, "serialization of the values, none or msgpack, which then are JSON")
-	c.Flags().BoolVar(&o.NoOverride, "no-override", false, "keep the fields from being changed later")
+	c.Flags().StringVar(&ser, "ser", atom.None, "serialization of the values, none or msgpack; with msgpack they are JSON")
+	c.Flags().BoolVar(&o.NoOverride, "no-override", false, "do not allow later changes of the fields")
 	c.Flags().DurationVar(&o.Timeout, "timeout", 0, "how long the parameter lives (0: unchanged)")
 	return c
 }
@@ -130,7 +130,7 @@ func (a *app) refCreate() *cobra.Command {
 				return a.printed(refs[0])
 			})
 		}}
-	c.Flags().StringVar(&ser, "ser", atom.None, "serialization of the data, none or msgpack, which then is JSON")
+	c.Flags().StringVar(&ser, "ser", atom.None, "serialization of the data, none or msgpack; with msgpack it is JSON")
 	c.Flags().StringVar(&key, "key", "", "name of the reference (default: a UUID)")
 	c.Flags().DurationVar(&timeout, "timeout", atom.DefaultReferenceTimeout,
 		"how long the reference lives (0: until it is deleted)")
@@ -190,7 +190,7 @@ func (a *app) atomCounter() *cobra.Command {
 			}))
 }
 
-// counter is a command on a counter, which writes its value.
+// counter returns a command that changes or reads a counter and writes its value.
 func (a *app) counter(use, short, example string,
 	do func(ctx context.Context, e *atom.Element, key string, n int64) (int64, error)) *cobra.Command {
 	n := len(strings.Fields(use)) - 1

@@ -30,7 +30,7 @@ func (a *app) atomInfo() *cobra.Command {
 		}}
 }
 
-// elementInfo asks atomredis, which knows most, or puts together what the streams of the element tell.
+// elementInfo returns the reply of ATOM.INFO, or on another server the facts that the element's streams contain.
 func (a *app) elementInfo(c *cobra.Command, element string) (map[string]any, error) {
 	reply, err := a.client.Do(c.Context(), "atom.info", element).Result()
 	if err == nil {
@@ -119,7 +119,7 @@ func (a *app) streamSize(ctx context.Context, key string) (any, error) {
 	return map[string]any{"length": info.Length, "last-id": info.LastGeneratedID}, nil
 }
 
-// stringKeys makes maps of a reply what JSON can hold.
+// stringKeys converts the maps of a reply into maps that can be encoded as JSON.
 func stringKeys(v any) any {
 	switch v := v.(type) {
 	case []any:
@@ -136,7 +136,7 @@ func stringKeys(v any) any {
 	return v
 }
 
-// flatten makes rows of a map, with the names of maps in it before those of their fields.
+// flatten converts a map into rows. Fields of nested maps have the outer names as prefixes.
 func flatten(prefix string, info map[string]any, rows *[][]string) {
 	names := make([]string, 0, len(info))
 	for name := range info {

@@ -20,7 +20,7 @@ func (a *app) atomRead() *cobra.Command {
 	var count int
 	var follow bool
 	c := &cobra.Command{Use: "read ELEMENT STREAM",
-		Short: "write the newest entries of a stream, the oldest of them first", Args: Arguments(2, 2),
+		Short: "show the newest entries of a stream, in order", Args: Arguments(2, 2),
 		Example: "  atomredis atom read camera frames --count 1\n  atomredis atom read sensor temperature --follow",
 		RunE: func(c *cobra.Command, args []string) error {
 			if args[1] == "" {
@@ -28,12 +28,12 @@ func (a *app) atomRead() *cobra.Command {
 			}
 			return a.entries(c, args[0], args[1], count, follow, a.entry)
 		}}
-	c.Flags().IntVar(&count, "count", 10, "how many entries that are there")
-	c.Flags().BoolVar(&follow, "follow", false, "go on with what is written, until interrupted")
+	c.Flags().IntVar(&count, "count", 10, "how many existing entries")
+	c.Flags().BoolVar(&follow, "follow", false, "continue with new entries, until interrupted")
 	return c
 }
 
-// entries passes the newest entries of a stream to show, and with follow what is written after them.
+// entries passes the newest entries of a stream to show, and with follow also new ones.
 func (a *app) entries(c *cobra.Command, element, stream string, count int, follow bool,
 	show func(atom.Entry) error) error {
 	if count < 0 {
@@ -96,7 +96,7 @@ func (a *app) atomWrite() *cobra.Command {
 	var maxLen int64
 	c := &cobra.Command{Use: "write ELEMENT STREAM FIELD=VALUE...",
 		Short: "write an entry to a stream, and write its ID", Args: Arguments(3, -1),
-		Long:    "Writes an entry to a stream as the element does. With --ser msgpack values are JSON.",
+		Long:    "Writes an entry to a stream in the name of the element. With --ser msgpack values are JSON.",
 		Example: "  atomredis atom write sensor temperature celsius=21.5",
 		RunE: func(c *cobra.Command, args []string) error {
 			if args[0] == "" || args[1] == "" {
@@ -117,7 +117,7 @@ func (a *app) atomWrite() *cobra.Command {
 				}
 				fields = append(fields, name, data)
 			}
-			// Not through an element of that name, which would remove the stream when it goes.
+			// Without an element of that name: closing it would remove the stream.
 			id, err := a.client.XAdd(c.Context(), &redis.XAddArgs{Stream: "stream:" + args[0] + ":" + args[1], MaxLen: maxLen,
 				Approx: maxLen > 0,
 				Values: append(fields, "ser", ser)}).Result()
@@ -130,11 +130,11 @@ func (a *app) atomWrite() *cobra.Command {
 			return a.printed(id)
 		}}
 	c.Flags().StringVar(&ser, "ser", atom.None, "serialization of the values, none or msgpack")
-	c.Flags().Int64Var(&maxLen, "maxlen", atom.DefaultMaxLen, "how many entries the stream keeps at least (0: all)")
+	c.Flags().Int64Var(&maxLen, "maxlen", atom.DefaultMaxLen, "least number of entries that the stream keeps (0: all)")
 	return c
 }
 
-// levels are the levels of the log by their numbers.
+// levels has the names of the log's levels by their numbers.
 var levels = []string{"emergency", "alert", "critical", "error", "warning", "notice", "info", "debug"}
 
 func (a *app) atomLog() *cobra.Command {
@@ -146,8 +146,8 @@ func (a *app) atomLog() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.entries(c, "", "log", count, follow, a.logEntry)
 		}}
-	c.Flags().IntVar(&count, "count", 10, "how many messages that are there")
-	c.Flags().BoolVar(&follow, "follow", false, "go on with what is logged, until interrupted")
+	c.Flags().IntVar(&count, "count", 10, "how many existing messages")
+	c.Flags().BoolVar(&follow, "follow", false, "continue with new messages, until interrupted")
 	c.AddCommand(a.atomLogWrite())
 	return c
 }

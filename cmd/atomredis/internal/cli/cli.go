@@ -1,6 +1,6 @@
-// Package cli is the tree of the sub-commands of atomredis. It has those that are clients itself: "atom" for atom
-// elements, "pressure" for queues, and "cli" for whatever command, which work with any Redis server, and "skein" for
-// applications of Skein; and those about the tree: "completion" and "man".
+// Package cli has the tree of sub-commands of atomredis. It implements the clients: "cli" for any command, "top",
+// "cluster", "atom" for atom elements, "pressure" for queues and "skein" for applications of Skein. It also implements
+// "completion" and "man", which describe the tree.
 package cli
 
 import (
@@ -27,18 +27,18 @@ import (
 // The exit codes.
 const (
 	exitOK    = 0
-	exitError = 1 // what was to be done could not be done
+	exitError = 1 // the command has failed
 	ExitUsage = 2 // the arguments are wrong
 )
 
-// Names are the words that the first argument of the program can be for this package.
+// Names are the first arguments of the program that this package handles.
 var Names = []string{"atom", "cli", "cluster", "completion", "man", "pressure", "skein", "top", cobra.ShellCompRequestCmd,
 	cobra.ShellCompNoDescRequestCmd}
 
-// Interactive is the one among them that handles an interrupt itself.
+// Interactive is the name in Names whose command handles interrupts itself.
 const Interactive = "cli"
 
-// ExitError is an error with which the program has another exit code than 1.
+// ExitError is an error with an exit code other than 1.
 type ExitError struct {
 	Code int
 	Err  error
@@ -47,7 +47,7 @@ type ExitError struct {
 func (e ExitError) Error() string { return e.Err.Error() }
 func (e ExitError) Unwrap() error { return e.Err }
 
-// Usagef returns an error in the arguments.
+// Usagef returns the error for wrong arguments.
 func Usagef(format string, args ...any) error {
 	return ExitError{ExitUsage, fmt.Errorf(format, args...)}
 }
@@ -56,15 +56,14 @@ func Usagef(format string, args ...any) error {
 type app struct {
 	in       io.Reader
 	out      *bufio.Writer
-	terminal bool // out is shown to a person as it is written
+	terminal bool // out is a terminal
 	server   serverFlags
 	json     bool
 	client   *redis.Client // set once a command runs
 }
 
-// Run runs the command that args stand for, until it is done or ctx ends: they begin with one of Names, or with the
-// name of one of the commands that are given, which the tree gets as well. It returns the exit code. What fails is
-// written to stderr in one line.
+// Run runs a command until it is done or ctx ends. args begin with one of Names, or with the name of one of others,
+// which Run adds to the tree. It returns the exit code, and writes an error to stderr in one line.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, others ...*cobra.Command) int {
 	a := &app{in: stdin, out: newWriter(stdout), terminal: progress.Terminal(stdout)}
 	root := a.root()
@@ -82,7 +81,7 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err == nil {
 		return exitOK
 	}
-	if errors.Is(err, shell.ErrReply) { // which has been written
+	if errors.Is(err, shell.ErrReply) { // the command has written it
 		return exitError
 	}
 	fmt.Fprintln(stderr, "atomredis:", strings.ReplaceAll(err.Error(), "\n", "; "))
@@ -92,8 +91,7 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return exitError
 }
 
-// root is the tree. The program itself is the server, which does not go through it: the flags of the root are there to
-// be described.
+// root returns the tree. The server itself does not use it: the flags of the root only appear in descriptions.
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{Use: "atomredis [redis.conf] [--directive value ...] [-]", Short: "a Redis server",
 		Long: `A server for Redis clients. It is started like redis-server: with a configuration file, with options named like
@@ -109,7 +107,7 @@ Without a sub-command the server runs until a signal (SIGTERM, SIGINT) or SHUTDO
 		RunE:              func(*cobra.Command, []string) error { return nil },
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}}
 	root.SetHelpCommand(&cobra.Command{Hidden: true})
-	root.PersistentFlags().Bool("help", false, "show this help") // without a short form: -h is the host, as for redis-cli
+	root.PersistentFlags().Bool("help", false, "show this help") // no short form: -h is the host, as in redis-cli
 	root.SetFlagErrorFunc(badFlag)
 	addServerFlags(root)
 	root.AddCommand(a.withServer(a.pressure()), a.withServer(a.atom()), a.withServer(a.skein()), a.withServer(a.top()),
@@ -126,7 +124,7 @@ func badFlag(c *cobra.Command, err error) error {
 	}
 	name := unknown.GetSpecifiedName()
 	if short := unknown.GetSpecifiedShortnames(); short != "" {
-		name = short // a word with one dash is taken for letters
+		name = short // pflag reads a word after a single dash as letters
 	}
 	var names []string
 	c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -140,7 +138,7 @@ func badFlag(c *cobra.Command, err error) error {
 	return Usagef("%w", err)
 }
 
-// withServer makes a command one that asks a server.
+// withServer adds the flags and the connection for a server to a command.
 func (a *app) withServer(c *cobra.Command) *cobra.Command {
 	flags := c.PersistentFlags()
 	flags.StringVarP(&a.server.host, "host", "h", "127.0.0.1", "host of the server")
@@ -154,7 +152,7 @@ func (a *app) withServer(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-// group is a command that only has others below it.
+// group returns a command that only has sub-commands.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short}
 	c.Args = cobra.ArbitraryArgs
@@ -175,7 +173,7 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// Arguments takes from min to max arguments; a negative max is any number.
+// Arguments accepts from min to max arguments; a negative max means any number.
 func Arguments(min, max int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < min || max >= 0 && len(args) > max {
@@ -185,13 +183,13 @@ func Arguments(min, max int) cobra.PositionalArgs {
 	}
 }
 
-// serverFlags say which server to use.
+// serverFlags select the server.
 type serverFlags struct {
 	host, socket, user, password string
 	port, db                     int
 }
 
-// connect makes the client; connections are made when they are needed.
+// connect makes the client, which connects when it needs to.
 func (a *app) connect() error {
 	s := a.server
 	if s.port < 1 || s.port > 65535 {
@@ -205,11 +203,11 @@ func (a *app) connect() error {
 	}
 	o := &redis.Options{
 		Addr: fmt.Sprintf("%s:%d", s.host, s.port), Username: s.user, Password: s.password, DB: s.db,
-		MaxRetries:    -1, // nothing is done twice because a connection breaks
+		MaxRetries:    -1, // no command is executed twice when a connection breaks
 		DialerRetries: 1,
 		DialTimeout:   5 * time.Second,
 		ReadTimeout:   10 * time.Second,
-		// The feature is not used, and servers that do not know it would be asked for it.
+		// The feature is not used; enabled, the client would ask servers that do not have it.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	if strings.Contains(s.host, ":") { // IPv6
@@ -218,7 +216,7 @@ func (a *app) connect() error {
 	if s.socket != "" {
 		o.Network, o.Addr = "unix", s.socket
 	}
-	quiet.Do(func() { redis.SetLogger(discard{}) }) // what fails is in the error
+	quiet.Do(func() { redis.SetLogger(discard{}) }) // errors have the details
 	a.client = redis.NewClient(o)
 	return nil
 }
@@ -230,7 +228,7 @@ type discard struct{}
 
 func (discard) Printf(context.Context, string, ...any) {}
 
-// ended makes the end of the context the end of a command that goes on until then.
+// ended returns nil if err comes from the end of ctx, for commands that run until an interrupt.
 func ended(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return nil

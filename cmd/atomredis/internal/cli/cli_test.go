@@ -22,7 +22,7 @@ import (
 	"github.com/atomredis/atomredis/atom"
 )
 
-// long is a wait that ends only when a test is going to fail.
+// long is a timeout that only passes if the test fails.
 const long = 30 * time.Second
 
 func start(t *testing.T, config map[string]string) (addr string) {
@@ -38,14 +38,14 @@ func newClient(t *testing.T, addr string) *redis.Client {
 	return c
 }
 
-// at returns the arguments that name a server.
+// at returns the arguments that select a server.
 func at(addr string) []string {
 	host, port, _ := net.SplitHostPort(addr)
 	return []string{"-h", host, "-p", port}
 }
 
-// step is one run of the program: its arguments (those in quotes are one), its input, and what it must do. What
-// begins with "re:" is a regular expression.
+// step is one run of the program: its arguments (quotes join words to one), its input, and the expected result.
+// Expected text that begins with "re:" is a regular expression.
 type step struct {
 	line   string
 	stdin  string
@@ -259,8 +259,7 @@ func TestUsage(t *testing.T) {
 	require.Equal(t, "atomredis: invalid port 0\n", stderr.String())
 }
 
-// TestHelp requires of every command that does something an example, which its help shows, and which begins as
-// commands do.
+// TestHelp requires that the help of every command that does something has an example.
 func TestHelp(t *testing.T) {
 	a := &app{}
 	var visit func(c *cobra.Command)
@@ -316,7 +315,7 @@ func TestServers(t *testing.T) {
 	})
 }
 
-// TestPipeline moves many lines from one program to another through a small queue.
+// TestPipeline passes many lines from one program to another through a small queue.
 func TestPipeline(t *testing.T) {
 	addr := start(t, nil)
 	var lines strings.Builder
@@ -337,7 +336,7 @@ func TestPipeline(t *testing.T) {
 	require.Equal(t, lines.String(), stdout.String())
 }
 
-// TestALineDoesNotWaitForTheNext has a line of the input arrive while the input goes on.
+// TestALineDoesNotWaitForTheNext requires that a line arrives before the input ends.
 func TestALineDoesNotWaitForTheNext(t *testing.T) {
 	addr := start(t, nil)
 	c := newClient(t, addr)
@@ -355,7 +354,7 @@ func TestALineDoesNotWaitForTheNext(t *testing.T) {
 	require.Equal(t, []string{"two", "one"}, c.LRange(t.Context(), "__pressure__:q", 0, -1).Val())
 }
 
-// screen is an output that is read while it is written.
+// screen is an output that a test reads while a command writes it.
 type screen struct{ lines chan string }
 
 func (s *screen) Write(p []byte) (int, error) {
@@ -367,13 +366,13 @@ func (s *screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestWhatGoesOn follows a log and a stream and watches a queue until it is interrupted, which is no failure.
+// TestWhatGoesOn follows a log and a stream and watches a queue. An interrupt ends each with exit code 0.
 func TestWhatGoesOn(t *testing.T) {
 	addr := start(t, nil)
 	play(t, addr, []step{{line: "pressure create q"}, {line: "atom log write info first"}})
 	for _, tc := range []struct {
 		line  string
-		then  string // another command
+		then  string // a command that causes new output
 		wants []string
 	}{
 		{"atom log --follow", "atom log write info second", []string{"first", "second"}},
@@ -386,7 +385,7 @@ func TestWhatGoesOn(t *testing.T) {
 		code := make(chan int, 1)
 		go func() { code <- Run(ctx, append(split(tc.line), at(addr)...), nil, s, &stderr) }()
 		c := newClient(t, addr)
-		if strings.HasPrefix(tc.line, "atom") { // it has joined when its streams are there
+		if strings.HasPrefix(tc.line, "atom") { // the element has joined when its streams exist
 			require.Eventually(t, func() bool { return len(c.Keys(ctx, "response:atomredis_*").Val()) == 1 }, long,
 				time.Millisecond)
 		}
@@ -425,7 +424,7 @@ func TestAnInterruptedPutSaysHowFarItGot(t *testing.T) {
 	require.Zero(t, c.Exists(t.Context(), "__pressure__:q:closed").Val())
 }
 
-// failing is an output that is full.
+// failing is an output without space.
 type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, errors.New("no space left") }
@@ -483,7 +482,7 @@ func TestPressureGetWaitsForAQueue(t *testing.T) {
 	client := newClient(t, addr)
 	require.Eventually(t, func() bool {
 		return strings.Contains(client.Info(t.Context(), "commandstats").Val(), "cmdstat_command")
-	}, long, time.Millisecond) // it has looked
+	}, long, time.Millisecond) // wait for the first look
 	play(t, addr, []step{{line: "pressure put later --create --bound 1 --close a b c"}})
 	require.Equal(t, "a\nb\nc\n", <-got)
 }

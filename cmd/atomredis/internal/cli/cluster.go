@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// cluster shows and changes a group of servers that share a journal, by the port for redis-cli of any of them.
+// cluster shows and changes a group of servers that share a journal. It connects to the client port of any of them.
 func (a *app) cluster() *cobra.Command {
 	c := group("cluster", "a group of servers that share a journal", a.clusterStatus(), a.clusterCheck(),
 		a.clusterChange("add ADDR", "let a server in, by its raft-addr; it votes once it has everything", "RAFT.ADD", 1),
@@ -23,7 +23,7 @@ func (a *app) cluster() *cobra.Command {
 }
 
 func (a *app) clusterStatus() *cobra.Command {
-	return &cobra.Command{Use: "status", Short: "show the servers of the group, and who leads", Args: Arguments(0, 0),
+	return &cobra.Command{Use: "status", Short: "show the servers of the group and the leader", Args: Arguments(0, 0),
 		Example: "  atomredis cluster status -p 7001",
 		RunE: func(c *cobra.Command, _ []string) error {
 			g, err := a.group(c.Context())
@@ -66,7 +66,7 @@ func orElse(text, otherwise string) string {
 }
 
 func (a *app) clusterCheck() *cobra.Command {
-	return &cobra.Command{Use: "check", Short: "ask all servers how they are; ends with 1 if something is wrong",
+	return &cobra.Command{Use: "check", Short: "ask all servers for problems; the exit code is 1 if there are any",
 		Args: Arguments(0, 0), Example: "  atomredis cluster check -p 7001",
 		RunE: func(c *cobra.Command, _ []string) error {
 			problems, err := a.client.Do(c.Context(), "RAFT.CHECK").StringSlice()
@@ -87,7 +87,7 @@ func (a *app) clusterCheck() *cobra.Command {
 		}}
 }
 
-// clusterChange has the leader execute a command, whichever server was named.
+// clusterChange sends a command to the leader of the group, whichever server was named.
 func (a *app) clusterChange(use, short, command string, least int) *cobra.Command {
 	return &cobra.Command{Use: use, Short: short, Args: Arguments(least, 1),
 		Example: "  atomredis cluster " + strings.NewReplacer("[ADDR]", "127.0.0.1:17002", "ADDR", "127.0.0.1:17002").Replace(use) +
@@ -99,7 +99,7 @@ func (a *app) clusterChange(use, short, command string, least int) *cobra.Comman
 			}
 			send := []any{command}
 			for _, addr := range args {
-				for _, m := range g.Members { // by the address for clients, too
+				for _, m := range g.Members { // also by the address for clients
 					if m.Client == addr {
 						addr = m.Addr
 					}
@@ -120,7 +120,7 @@ func (a *app) clusterChange(use, short, command string, least int) *cobra.Comman
 		}}
 }
 
-// groupState is what RAFT.STATUS tells.
+// groupState is the reply of RAFT.STATUS.
 type groupState struct {
 	Addr         string        `json:"addr"`
 	State        string        `json:"state"`
@@ -164,7 +164,7 @@ func groupOf(ctx context.Context, client *redis.Client) (*groupState, error) {
 	return g, nil
 }
 
-// pairs returns a map, which a client of RESP2 gets as a list.
+// pairs returns a map of a reply, which is a list in RESP2.
 func pairs(reply any) map[string]any {
 	all := map[string]any{}
 	switch reply := reply.(type) {

@@ -22,12 +22,12 @@ import (
 const (
 	clusterSize = 3
 	firstPort   = 7001
-	// raftOffset is between a server's port for clients and the one for the others of its group.
+	// raftOffset is the distance from a server's port for clients to its port for the group.
 	raftOffset = 10_000
-	// afterEnd is when a server that has ended is started again, and quitting how long one may take to end.
+	// afterEnd is the pause before a server that ended is started again. quitting is how long a server may take to end.
 	afterEnd = 500 * time.Millisecond
 	quitting = 10 * time.Second
-	// slots is how many there are in a cluster.
+	// slots is the number of slots of a cluster.
 	slots     = 16384
 	maxShards = 100
 )
@@ -36,12 +36,12 @@ func (a *app) clusterStart() *cobra.Command {
 	var dir string
 	var shards int
 	c := &cobra.Command{Use: "start [--dir DIR] [--shards N]", Short: "run a group of three servers on this machine, to try it",
-		Long: `Runs three servers on 127.0.0.1 that share a journal, on the first ports from 7001 on that are free, and
-their journal 10000 above. Data, configuration files and logs are in the directory; with the same one the same servers start
-again. A server that ends is started again. An interrupt ends all of them.
+		Long: `Runs three servers on 127.0.0.1 that share a journal. They listen on the first free ports from 7001 on, and
+for each other on ports 10000 above. Data, configuration files and logs are in the directory; with the same
+directory the same servers start again. A server that ends is started again. An interrupt ends all of them.
 
-With several shards each of the three processes runs a server of each shard, and the shards make a cluster in which each has
-its part of the slots.`,
+With several shards each of the three processes runs a server of each shard, and the shards form a cluster
+with equal parts of the slots.`,
 		Example: "  atomredis cluster start --dir ./cluster\n  atomredis cluster start --dir ./cluster --shards 2",
 		Args:    Arguments(0, 0), DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -75,7 +75,7 @@ func (a *app) runCluster(ctx context.Context, dir string, shards int) error {
 		defer printing.Unlock()
 		a.printed(fmt.Sprintf(format, args...))
 	}
-	files := make([][]string, clusterSize) // of the processes
+	files := make([][]string, clusterSize) // configuration files by process
 	each := ""
 	if len(groups) > 1 {
 		each = fmt.Sprintf(", for each of %d shards", len(groups))
@@ -99,7 +99,7 @@ func (a *app) runCluster(ctx context.Context, dir string, shards int) error {
 				select {
 				case <-ctx.Done():
 					return
-				case <-time.After(afterEnd): // which an interrupt reaches, too, if it ended the server
+				case <-time.After(afterEnd): // if an interrupt ended the server, ctx ends meanwhile
 				}
 				say("The server of port %d has ended (%s), and is started again.", groups[0][i], err)
 			}
@@ -110,7 +110,7 @@ func (a *app) runCluster(ctx context.Context, dir string, shards int) error {
 	return nil
 }
 
-// configurationOf is the configuration file of a server.
+// configurationOf returns the configuration file of a server.
 func configurationOf(dir string, groups [][]int, shard, port int) []byte {
 	var peers []string
 	for _, p := range groups[shard] {
@@ -125,7 +125,7 @@ func configurationOf(dir string, groups [][]int, shard, port int) []byte {
 	return []byte(lines)
 }
 
-// runServer runs a server until it ends, or ctx does and so has it ended.
+// runServer runs a server until it ends; the end of ctx ends it.
 func runServer(ctx context.Context, binary string, args []string) error {
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -136,7 +136,7 @@ func runServer(ctx context.Context, binary string, args []string) error {
 	return errors.New("without an error")
 }
 
-// tellLeaders says who leads each shard, whenever that has changed, and lets the shards know each other.
+// tellLeaders reports the leader of each shard whenever it changes, and introduces the shards to each other.
 func tellLeaders(ctx context.Context, groups [][]int, say func(format string, args ...any)) {
 	var clients [][]*redis.Client
 	for _, ports := range groups {
@@ -149,7 +149,7 @@ func tellLeaders(ctx context.Context, groups [][]int, say func(format string, ar
 		}
 		clients = append(clients, of)
 	}
-	leaders := make([]int, len(groups)) // their ports, 0 for those that nobody leads yet
+	leaders := make([]int, len(groups)) // ports by shard; 0 without a leader
 	for met := len(groups) == 1; ; {
 		for shard, of := range clients {
 			for i, c := range of {
@@ -175,7 +175,7 @@ func tellLeaders(ctx context.Context, groups [][]int, say func(format string, ar
 	}
 }
 
-// meet lets the shards of these leaders know each other.
+// meet introduces the shards of these leaders to each other.
 func meet(ctx context.Context, leaders []int) error {
 	c := redis.NewClient(&redis.Options{Addr: loopback(leaders[0]), MaxRetries: -1})
 	defer c.Close()
@@ -187,7 +187,8 @@ func meet(ctx context.Context, leaders []int) error {
 	return nil
 }
 
-// clusterPorts returns the ports of the servers that a directory has, by shard, or makes it for new ones.
+// clusterPorts returns the ports of the servers in a directory, by shard. It creates the directory for new servers if
+// it does not exist.
 func clusterPorts(dir string, shards int) (groups [][]int, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err

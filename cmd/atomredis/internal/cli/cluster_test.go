@@ -16,7 +16,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/freeport"
 )
 
-// ask runs the program, and returns what it writes.
+// ask runs the program, and returns its output and exit code.
 func ask(args ...string) (out string, code int) {
 	var b bytes.Buffer
 	code = Run(context.Background(), args, nil, &b, &b)
@@ -44,7 +44,7 @@ func TestClusterShowsAndChangesAGroup(t *testing.T) {
 	require.Equal(t, 1, strings.Count(out, "\tleader\tyes\t"), out)
 	require.Equal(t, 2, strings.Count(out, "\tvoter\tyes\t"), out)
 
-	// Each is asked in turn, also where it does not lead.
+	// Ask each server, also those that do not lead.
 	for i := range client {
 		require.Eventually(t, func() bool {
 			out, code = ask(append([]string{"cluster", "transfer", client[i]}, at(client[(i+1)%3])...)...)
@@ -72,7 +72,7 @@ func TestTheServersOfAClusterKeepTheirPorts(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, ports, 1)
 	require.Len(t, ports[0], clusterSize)
-	again, err := clusterPorts(dir, 2) // which it has already
+	again, err := clusterPorts(dir, 2) // a directory that has its ports already
 	require.NoError(t, err)
 	require.Equal(t, ports, again)
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "1"), 0o700))

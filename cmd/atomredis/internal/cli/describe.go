@@ -16,7 +16,7 @@ import (
 
 // Descriptions of the tree of commands: completion for shells, and pages of the manual.
 
-// addServerFlags adds the directives of the server to the root, with the words that their values can be.
+// addServerFlags adds the directives of the server to the root as flags, with their possible values.
 func addServerFlags(root *cobra.Command) {
 	for _, d := range config.Describe() {
 		root.Flags().Var(&directive{d.Default}, d.Name, strings.Join(d.Values, ", "))
@@ -27,14 +27,14 @@ func addServerFlags(root *cobra.Command) {
 	}
 }
 
-// directive is a flag that stands for a directive.
+// directive is the flag of a directive.
 type directive struct{ initial string }
 
 func (d *directive) String() string   { return d.initial }
 func (d *directive) Set(string) error { return nil }
 func (d *directive) Type() string     { return "value" }
 
-// CompleteDirectives completes the arguments of a command that takes those of the server.
+// CompleteDirectives completes the arguments of a command that accepts those of the server.
 func CompleteDirectives(c *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	if !strings.HasPrefix(toComplete, "-") {
 		return nil, cobra.ShellCompDirectiveDefault
@@ -52,7 +52,7 @@ func (a *app) completion() *cobra.Command {
 	shells := []string{"bash", "zsh", "fish"}
 	return &cobra.Command{Use: "completion bash|zsh|fish", Short: "write a script that makes a shell complete arguments",
 		Long: `Writes a script that makes a shell complete the arguments of atomredis: sub-commands, their flags, and the
-directives of the server. The script asks the program, so it need not be made again for another version.`,
+directives of the server. The script asks the program, so it also works with other versions.`,
 		Example: `  atomredis completion bash > /usr/share/bash-completion/completions/atomredis
   atomredis completion zsh > "${fpath[1]}/_atomredis"
   atomredis completion fish > ~/.config/fish/completions/atomredis.fish`,
@@ -72,7 +72,7 @@ directives of the server. The script asks the program, so it need not be made ag
 
 func (a *app) man() *cobra.Command {
 	return &cobra.Command{Use: "man DIR", Short: "write pages of the manual into a directory",
-		Long:    "Writes a page of the manual for the server and for each sub-command into a directory, which is made.",
+		Long:    "Writes a page of the manual for the server and for each sub-command into a directory, which it creates.",
 		Example: "  atomredis man /usr/local/share/man/man1",
 		Args:    Arguments(1, 1), DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -83,7 +83,7 @@ func (a *app) man() *cobra.Command {
 		}}
 }
 
-// writePages writes the page of a command and those of what is below it.
+// writePages writes the pages of a command and its sub-commands.
 func writePages(c *cobra.Command, dir string) error {
 	err := os.WriteFile(filepath.Join(dir, pageName(c)+".1"), page(c), 0o644)
 	for _, sub := range c.Commands() {
@@ -94,10 +94,10 @@ func writePages(c *cobra.Command, dir string) error {
 	return err
 }
 
-// pageName is what a page is found by.
+// pageName returns the name of a command's page.
 func pageName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
-// page returns the page of a command in the macros of man(7). It has no date: it is the same whenever it is made.
+// page returns the page of a command in the macros of man(7). It has no date, so that it is reproducible.
 func page(c *cobra.Command) []byte {
 	var b roff
 	b.line(`.TH "` + strings.ToUpper(pageName(c)) + `" 1 "" "atomredis ` + version.Number + `" "atomredis"`)
@@ -138,12 +138,12 @@ func parentPath(c *cobra.Command) string {
 	return c.Parent().CommandPath()
 }
 
-// roff is a page.
+// roff is a page in the making.
 type roff []byte
 
 var escapes = strings.NewReplacer(`\`, `\e`, "-", `\-`)
 
-// escaped returns text that shows as it is. A line must not begin as requests do.
+// escaped escapes text for roff, also a first character that would begin a request.
 func escaped(s string) string {
 	if s = escapes.Replace(s); strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {
 		return `\&` + s
@@ -155,7 +155,7 @@ func (b *roff) line(s string)       { *b = append(append(*b, s...), '\n') }
 func (b *roff) section(name string) { b.line(`.SH "` + name + `"`) }
 func (b *roff) bold(s string)       { b.line(`\fB` + escapes.Replace(s) + `\fP`) }
 
-// text writes paragraphs, which empty lines separate.
+// text writes paragraphs, which are separated by empty lines.
 func (b *roff) text(s string) {
 	for line := range strings.SplitSeq(strings.Trim(s, "\n"), "\n") {
 		if line == "" {
@@ -166,7 +166,7 @@ func (b *roff) text(s string) {
 	}
 }
 
-// verbatim writes lines as they are.
+// verbatim writes lines unchanged.
 func (b *roff) verbatim(s string) {
 	b.line(".nf")
 	for line := range strings.SplitSeq(s, "\n") {
@@ -195,7 +195,7 @@ func (b *roff) flags(section string, flags *pflag.FlagSet) {
 	}
 }
 
-// sortedFlags returns the flags that are shown.
+// sortedFlags returns the visible flags in order.
 func sortedFlags(flags *pflag.FlagSet) (list []*pflag.Flag) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden {

@@ -41,7 +41,7 @@ func TestCompletionScripts(t *testing.T) {
 	require.Equal(t, "atomredis: unknown shell \"tcsh\": there are bash, zsh, fish\n", stderr.String())
 }
 
-// Every command has a page, which says what its help says, in requests that exist.
+// Every command has a page with the text of its help, and uses only requests that exist.
 func TestPagesOfTheManual(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "man1")
 	require.Zero(t, Run(t.Context(), []string{"man", dir}, nil, io.Discard, io.Discard))

@@ -8,20 +8,20 @@ import (
 	"iter"
 )
 
-// batch is some messages of the input, or the failure to read more.
+// batch has messages of the input, or the error of reading more.
 type batch struct {
 	messages [][]byte
 	err      error
 }
 
-// How much of the input makes a batch.
+// The limits of a batch.
 const (
 	inputMessages = 1024
 	inputBytes    = 1 << 20
 )
 
-// batches returns the messages: args, or if there are none those of the input, which end with delim. Whole messages
-// do not wait for those that have not arrived yet. It ends early if ctx does.
+// batches yields the messages: args, or without args those of the input, each of which ends with delim. A whole message
+// does not wait for later ones. It ends early when ctx ends.
 func (a *app) batches(ctx context.Context, args []string, delim byte) iter.Seq[batch] {
 	return func(yield func(batch) bool) {
 		if len(args) > 0 {
@@ -35,7 +35,7 @@ func (a *app) batches(ctx context.Context, args []string, delim byte) iter.Seq[b
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		input := make(chan batch)
-		go readInput(ctx, a.in, delim, input) // reading cannot be interrupted, so it is left alone if it takes too long
+		go readInput(ctx, a.in, delim, input) // a read cannot be interrupted, so batches does not wait for it
 		for {
 			select {
 			case b, more := <-input:
@@ -49,7 +49,7 @@ func (a *app) batches(ctx context.Context, args []string, delim byte) iter.Seq[b
 	}
 }
 
-// readInput sends the messages of r to out, which it closes at the end.
+// readInput sends the messages of r to out, and closes out at the end.
 func readInput(ctx context.Context, r io.Reader, delim byte, out chan<- batch) {
 	defer close(out)
 	buffered := bufio.NewReaderSize(r, 64<<10)
@@ -61,7 +61,7 @@ func readInput(ctx context.Context, r io.Reader, delim byte, out chan<- batch) {
 		if b.err == nil {
 			message = message[:len(message)-1]
 		}
-		if b.err == nil || len(message) > 0 { // the last one need not end with delim
+		if b.err == nil || len(message) > 0 { // the last message need not end with delim
 			b.messages = append(b.messages, message)
 			size += len(message)
 		}

@@ -32,7 +32,7 @@ func (a *app) table(header []string, rows [][]string) error {
 	return a.out.Flush()
 }
 
-// cells quotes what would break a table.
+// cells quotes cells that would break a table.
 func cells(row []string) []string {
 	quoted := make([]string, len(row))
 	for i, cell := range row {
@@ -43,7 +43,7 @@ func cells(row []string) []string {
 	return quoted
 }
 
-// printJSON writes a value as one line. Bytes that are no UTF-8 are replaced.
+// printJSON writes a value as one line of JSON. Invalid UTF-8 is replaced.
 func (a *app) printJSON(v any) error {
 	e := json.NewEncoder(a.out)
 	e.SetEscapeHTML(false)
@@ -65,14 +65,14 @@ func (a *app) names(header string, names []string) error {
 	return a.table([]string{header}, rows)
 }
 
-// clear makes a terminal begin again at its top.
+// clear clears a terminal.
 func (a *app) clear() {
 	if a.terminal {
 		a.out.WriteString("\x1b[H\x1b[2J")
 	}
 }
 
-// printed writes lines, and shows them at once.
+// printed writes lines and flushes the output.
 func (a *app) printed(lines ...string) error {
 	for _, line := range lines {
 		a.out.WriteString(line)

@@ -29,7 +29,7 @@ func (a *app) pressure() *cobra.Command {
 		a.pressureList(f))
 	c.Example = `  seq 1000 | atomredis pressure put numbers --create --bound 100 --close
   atomredis pressure get numbers --all -h server`
-	c.PersistentFlags().StringVar(&f.prefix, "prefix", pressure.DefaultPrefix, "what the keys of queues begin with")
+	c.PersistentFlags().StringVar(&f.prefix, "prefix", pressure.DefaultPrefix, "prefix of the keys of queues")
 	return c
 }
 
@@ -52,7 +52,7 @@ func (a *app) pressureCreate(f *queueFlags) *cobra.Command {
 }
 
 func (a *app) pressureClose(f *queueFlags) *cobra.Command {
-	return f.waiting(&cobra.Command{Use: "close QUEUE", Short: "say that no more messages will come",
+	return f.waiting(&cobra.Command{Use: "close QUEUE", Short: "close a queue: no more messages can be put",
 		Args:    Arguments(1, 1),
 		Example: "  atomredis pressure close frames",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -65,7 +65,7 @@ func (a *app) pressureClose(f *queueFlags) *cobra.Command {
 }
 
 func (a *app) pressureDelete(f *queueFlags) *cobra.Command {
-	return f.waiting(&cobra.Command{Use: "delete QUEUE", Short: "delete a queue with all that is in it",
+	return f.waiting(&cobra.Command{Use: "delete QUEUE", Short: "delete a queue and its messages",
 		Args:    Arguments(1, 1),
 		Example: "  atomredis pressure delete frames --timeout 5s",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -119,7 +119,7 @@ func (a *app) pressureInfo(f *queueFlags) *cobra.Command {
 				}
 			}
 		}}
-	c.Flags().BoolVar(&watch, "watch", false, "show it again and again, until interrupted")
+	c.Flags().BoolVar(&watch, "watch", false, "repeat, until interrupted")
 	c.Flags().DurationVar(&interval, "interval", time.Second, "time between two looks")
 	return c
 }
@@ -131,7 +131,7 @@ func (a *app) queueInfo(info *pressure.Info) error {
 	var rows [][]string
 	text := func(name, value string) { rows = append(rows, []string{name, value}) }
 	number := func(name string, n int64) {
-		if n >= 0 { // otherwise the server does not tell
+		if n >= 0 { // the server does not report negative ones
 			text(name, strconv.FormatInt(n, 10))
 		}
 	}
@@ -223,7 +223,7 @@ func delimiter(null bool) byte {
 	return '\n'
 }
 
-// getBatch is how many messages are got at once.
+// getBatch is how many messages one request gets.
 const getBatch = 1024
 
 func (a *app) pressureGet(f *queueFlags) *cobra.Command {
@@ -285,7 +285,7 @@ func (a *app) pressureGet(f *queueFlags) *cobra.Command {
 	return f.waiting(c)
 }
 
-// getMessages writes up to n messages. If they are reserved they are out of the queue only when they have been written.
+// getMessages writes up to n messages. Reserved messages leave the queue only after they have been written.
 func (a *app) getMessages(ctx context.Context, q *pressure.Queue, n int, reserve time.Duration, end byte) (int, error) {
 	if reserve == 0 {
 		messages, err := q.GetN(ctx, n)

@@ -46,11 +46,11 @@ func (a *app) shell() *cobra.Command {
 	c := &cobra.Command{Use: "cli [flags] [COMMAND [ARGUMENT ...]]", Short: "send commands to a server, as redis-cli does",
 		Long: `Sends a command to a server, atomredis or Redis, and writes the reply. Without a command it reads commands: from a
 terminal with editing, a history, completion and hints, otherwise one from each line of the input. The options are those
-of redis-cli, as far as they are there.
+of redis-cli, as far as they are implemented.
 
 The exit code is 1 if the server cannot be reached, if a command of the input fails, or with -e if the command fails.
 
-The history is kept in the file that REDISCLI_HISTFILE names, or ~/.atomredis_history, without the lines that set or
+The history is in the file that REDISCLI_HISTFILE names, or ~/.atomredis_history, without the lines that set or
 show passwords.`,
 		Example: `  atomredis cli SET greeting hello
   atomredis cli -h db.example.org -p 6380 --tls --cacert ca.crt
@@ -64,7 +64,7 @@ show passwords.`,
 		Args: cobra.ArbitraryArgs, DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, args []string) error { return a.runShell(c, &f, args) }}
 	flags := c.Flags()
-	flags.SetInterspersed(false) // what follows the command is its own
+	flags.SetInterspersed(false) // flags after the command belong to the command
 	flags.StringVarP(&f.address.Host, "host", "h", "127.0.0.1", "host of the server")
 	flags.IntVarP(&f.address.Port, "port", "p", 6379, "port of the server")
 	flags.StringVarP(&f.address.Socket, "socket", "s", "", "Unix socket of the server, instead of host and port")
@@ -73,41 +73,41 @@ show passwords.`,
 	flags.BoolVar(&f.noAuthWarning, "no-auth-warning", false, "do not warn of passwords on the command line")
 	flags.StringVarP(&f.uri, "uri", "u", "", "redis://[[user:]password@]host[:port][/db], or rediss:// for TLS")
 	flags.IntVarP(&f.address.DB, "db", "n", 0, "number of the database")
-	flags.BoolVarP(&f.resp2, "resp2", "2", false, "talk RESP2")
-	flags.BoolVarP(&f.resp3, "resp3", "3", false, "talk RESP3")
+	flags.BoolVarP(&f.resp2, "resp2", "2", false, "use RESP2")
+	flags.BoolVarP(&f.resp3, "resp3", "3", false, "use RESP3")
 	flags.BoolVar(&f.useTLS, "tls", false, "use TLS")
 	flags.StringVar(&f.tls.ServerName, "sni", "", "name that the certificate of the server must have (default: the host)")
-	flags.StringVar(&f.tls.CAFile, "cacert", "", "file with certificates of those who certify the server")
+	flags.StringVar(&f.tls.CAFile, "cacert", "", "file with certificates of authorities for the server's certificate")
 	flags.StringVar(&f.tls.CADir, "cacertdir", "", "directory with such files")
 	flags.StringVar(&f.tls.CertFile, "cert", "", "file with the certificate of this client")
-	flags.StringVar(&f.tls.KeyFile, "key", "", "file with its private key")
+	flags.StringVar(&f.tls.KeyFile, "key", "", "file with the private key of that certificate")
 	flags.BoolVar(&f.tls.Insecure, "insecure", false, "accept any certificate of the server")
-	flags.BoolVarP(&f.cluster, "cluster", "c", false, "go where MOVED and ASK of a cluster say")
-	flags.BoolVar(&f.raw, "raw", false, "write replies as they are (default if the output is no terminal)")
+	flags.BoolVarP(&f.cluster, "cluster", "c", false, "follow MOVED and ASK of a cluster")
+	flags.BoolVar(&f.raw, "raw", false, "write replies without their types (default if the output is no terminal)")
 	flags.BoolVar(&f.noRaw, "no-raw", false, "write replies with their types")
 	flags.BoolVar(&f.csv, "csv", false, "write replies as CSV")
 	flags.BoolVar(&f.json, "json", false, "write replies as JSON; implies -3 unless -2 is given")
 	flags.StringVar(&f.pushes, "show-pushes", "", "write messages of the server that no command asked for: yes or no "+
 		"(default: on a terminal)")
-	flags.BoolVarP(&f.fromStdin, "stdin", "x", false, "the last argument is what the input has")
+	flags.BoolVarP(&f.fromStdin, "stdin", "x", false, "append the input as the last argument")
 	flags.BoolVarP(&f.exitCode, "exit-code", "e", false, "exit with 1 if the command fails")
-	flags.IntVarP(&f.repeat, "repeat", "r", 1, "run the command that often (-1: without end)")
+	flags.IntVarP(&f.repeat, "repeat", "r", 1, "how often to run the command (-1: for ever)")
 	flags.Float64VarP(&f.interval, "interval", "i", 0, "seconds between the runs of -r, the lines of --stat and those of "+
 		"--latency-history, and after 100 SCAN commands")
-	flags.BoolVar(&f.pipe, "pipe", false, "send the input, which is in the form of the protocol, and count replies")
+	flags.BoolVar(&f.pipe, "pipe", false, "send the input, which is in RESP, and count replies")
 	flags.IntVar(&f.pipeTimeout, "pipe-timeout", 30, "seconds that --pipe waits for a reply after the input (0: forever)")
 	flags.BoolVar(&f.scan, "scan", false, "write the names of all keys")
 	flags.BoolVar(&f.bigKeys, "bigkeys", false, "find the keys of each type with the most elements")
 	flags.BoolVar(&f.memKeys, "memkeys", false, "find the keys of each type that take the most memory")
-	flags.IntVar(&f.memSamples, memSamplesFlag, 0, "--memkeys, for which so many elements of each key are looked at (0: all)")
+	flags.IntVar(&f.memSamples, memSamplesFlag, 0, "--memkeys with so many sampled elements of each key (0: all)")
 	flags.BoolVar(&f.hotKeys, "hotkeys", false, "find the keys that are used most; needs a maxmemory-policy of LFU")
-	flags.StringVar(&f.pattern, "pattern", "", "of the keys that --scan, --bigkeys, --memkeys and --hotkeys look at")
+	flags.StringVar(&f.pattern, "pattern", "", "names of keys for --scan, --bigkeys, --memkeys and --hotkeys")
 	flags.IntVar(&f.count, "count", 0, "COUNT of the SCAN commands of --scan and the like")
 	flags.BoolVar(&f.latency, "latency", false, "measure how long PING takes, until an interrupt; one line if the output is "+
 		"no terminal")
-	flags.BoolVar(&f.history, "latency-history", false, "measure it anew every 15 seconds, or as -i says")
+	flags.BoolVar(&f.history, "latency-history", false, "as --latency, with a new line every 15 seconds, or as -i says")
 	flags.BoolVar(&f.stat, "stat", false, "write figures of the server every second, or as -i says")
-	flags.StringVar(&f.rdb, "rdb", "", "write all that the server has to an RDB `file` (-: to the output)")
+	flags.StringVar(&f.rdb, "rdb", "", "write all data of the server to an RDB `file` (-: to the output)")
 	flags.StringVar(&f.eval, "eval", "", "run the script in this file; arguments before a comma are keys")
 	return c
 }
@@ -116,7 +116,7 @@ func (a *app) runShell(c *cobra.Command, f *shellFlags, args []string) error {
 	s := shell.Shell{Address: f.address, Out: a.out, Err: c.ErrOrStderr()}
 	defer s.Close()
 	if f.memKeys = f.memKeys || c.Flags().Changed(memSamplesFlag); !c.Flags().Changed(memSamplesFlag) {
-		f.memSamples = -1 // as many as the server chooses
+		f.memSamples = -1 // the server's default
 	}
 	if err := f.complete(&s, a.terminal); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (a *app) runShell(c *cobra.Command, f *shellFlags, args []string) error {
 	interval := time.Duration(f.interval * float64(time.Second))
 	keys := shell.Sampling{Pattern: f.pattern, Count: f.count, Pause: interval}
 	if f.bigKeys || f.memKeys || f.hotKeys || f.latency || f.history || f.stat || f.rdb != "" {
-		// An interrupt ends them with what they have found so far.
+		// After an interrupt they report the results so far.
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt)
 		defer stop()
@@ -167,8 +167,8 @@ func (a *app) runShell(c *cobra.Command, f *shellFlags, args []string) error {
 	return f.exit(s.Repeat(ctx, args, f.repeat, interval))
 }
 
-// dump writes what the server has to an RDB file, or to the output if it is "-". A file is replaced when the new one is
-// whole.
+// dump writes the server's data to an RDB file, or to the output for "-". It replaces an existing file when the new one
+// is complete.
 func (a *app) dump(ctx context.Context, s *shell.Shell, file string) error {
 	bar := progress.New(s.Err)
 	defer bar.Done()
@@ -193,7 +193,7 @@ func (a *app) dump(ctx context.Context, s *shell.Shell, file string) error {
 	return err
 }
 
-// writeInto has write write to a file that there is.
+// writeInto calls write with an existing file.
 func writeInto(file string, write func(w io.Writer) error) error {
 	f, err := os.OpenFile(file, os.O_WRONLY, 0)
 	if err != nil {
@@ -202,7 +202,7 @@ func writeInto(file string, write func(w io.Writer) error) error {
 	return errors.Join(write(f), f.Close())
 }
 
-// exit makes the failure of a command no failure of the program unless that was asked for.
+// exit ignores the error reply of a command unless -e is set.
 func (f *shellFlags) exit(err error) error {
 	if errors.Is(err, shell.ErrReply) && !f.exitCode {
 		return nil
@@ -210,7 +210,7 @@ func (f *shellFlags) exit(err error) error {
 	return err
 }
 
-// complete makes of the flags what they mean together.
+// complete applies the flags that depend on each other to the shell.
 func (f *shellFlags) complete(s *shell.Shell, terminal bool) error {
 	if f.useTLS {
 		s.Address.TLS = &f.tls

@@ -21,7 +21,7 @@ import (
 	"github.com/atomredis/atomredis/internal/protocols/skein/keys"
 )
 
-// skeinApp names the application of all commands.
+// skeinApp has the name of the application, a flag of all commands.
 type skeinApp struct{ name string }
 
 func (a *app) skein() *cobra.Command {
@@ -35,7 +35,7 @@ func (a *app) skein() *cobra.Command {
 	return c
 }
 
-// skeinDo executes a command whose errors are written as clients of Skein know them.
+// skeinDo executes a command, and returns its errors in the words of Skein.
 func (a *app) skeinDo(ctx context.Context, args ...any) (any, error) {
 	reply, err := a.client.Do(ctx, args...).Result()
 	if err != nil {
@@ -99,12 +99,12 @@ func (a *app) skeinPut(s *skeinApp) *cobra.Command {
 			_, err := a.skeinDo(c.Context(), command...)
 			return err
 		}}
-	c.Flags().StringVar(&owner, "owner", "", "container that owns the key (otherwise the owner stays as it is)")
-	c.Flags().BoolVar(&none, "no-owner", false, "nobody owns the key any more")
+	c.Flags().StringVar(&owner, "owner", "", "container that owns the key (default: the owner does not change)")
+	c.Flags().BoolVar(&none, "no-owner", false, "remove the owner of the key")
 	return c
 }
 
-// rangeFlags choose keys.
+// rangeFlags select a range of keys.
 type rangeFlags struct{ prefix, start, end string }
 
 func (f *rangeFlags) add(c *cobra.Command) {
@@ -113,7 +113,7 @@ func (f *rangeFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.end, "end", "", "keys before this one")
 }
 
-// bounds returns the range: that of the key in args, if there is one, or what the flags say.
+// bounds returns the range of the key in args, or without one that of the flags.
 func (f *rangeFlags) bounds(args []string) (start, end string, err error) {
 	chosen := f.start != "" || f.end != ""
 	switch {
@@ -127,7 +127,7 @@ func (f *rangeFlags) bounds(args []string) (start, end string, err error) {
 	return f.start, f.end, nil
 }
 
-// prefixEnd returns what is behind all keys with a prefix in the order of UTF-16 code units; "" if that is nothing.
+// prefixEnd returns the first key after all keys with a prefix, in the order of UTF-16 code units; "" if there is none.
 func prefixEnd(prefix string) string {
 	for prefix != "" {
 		r, size := utf8.DecodeLastRuneInString(prefix)
@@ -138,7 +138,7 @@ func prefixEnd(prefix string) string {
 		case utf8.MaxRune:
 			return prefix + "\ue000"
 		case 0xffff:
-			continue // the last one
+			continue // the last code point
 		}
 		return prefix + string(r+1)
 	}
@@ -148,7 +148,7 @@ func prefixEnd(prefix string) string {
 func (a *app) skeinDel(s *skeinApp) *cobra.Command {
 	var f rangeFlags
 	var all bool
-	c := &cobra.Command{Use: "del [KEY]", Short: "remove a key, or those of a range, and write how many there were",
+	c := &cobra.Command{Use: "del [KEY]", Short: "remove a key or a range of keys, and write how many were removed",
 		Args:    Arguments(0, 1),
 		Example: "  atomredis skein del --prefix workers/",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -224,7 +224,7 @@ func (a *app) skeinKeys(list []any) error {
 	return a.table([]string{"key", "value", "owner"}, rows)
 }
 
-// ownerOf is how an owner, or none, is written for people.
+// ownerOf returns an owner, or the absence of one, as text for people.
 func ownerOf(owner string) string {
 	if owner == "" {
 		return "-"
@@ -232,7 +232,7 @@ func ownerOf(owner string) string {
 	return owner
 }
 
-// keyJSON is a key as JSON has it.
+// keyJSON returns a key in the form for JSON.
 func keyJSON(key string, value, owner any) any {
 	return struct {
 		Key   string `json:"key"`
@@ -244,7 +244,7 @@ func keyJSON(key string, value, owner any) any {
 func (a *app) skeinWatch(s *skeinApp) *cobra.Command {
 	var f rangeFlags
 	var count int
-	c := &cobra.Command{Use: "watch [KEY]", Short: "write what happens to keys, until interrupted", Args: Arguments(0, 1),
+	c := &cobra.Command{Use: "watch [KEY]", Short: "write the events of keys, until interrupted", Args: Arguments(0, 1),
 		Example: "  atomredis skein watch --prefix workers/",
 		RunE: func(c *cobra.Command, args []string) error {
 			start, end, err := f.bounds(args)
@@ -281,7 +281,7 @@ func (a *app) skeinWatch(s *skeinApp) *cobra.Command {
 	return c
 }
 
-// skeinEvent writes an event of a key.
+// skeinEvent writes one event of a key.
 func (a *app) skeinEvent(e *event.Event, key string) error {
 	if a.json {
 		var owner any
@@ -304,7 +304,7 @@ func (a *app) skeinEvent(e *event.Event, key string) error {
 
 func (a *app) skeinTxn(s *skeinApp) *cobra.Command {
 	return &cobra.Command{Use: "txn [IF CONDITION...] [THEN OPERATION...] [ELSE OPERATION...]",
-		Short: "carry out operations if conditions hold; docs/skein.md has their form (SKEIN.TXN)", Args: Arguments(1, -1),
+		Short: "execute operations if conditions hold; docs/skein.md describes them (SKEIN.TXN)", Args: Arguments(1, -1),
 		Example: "  atomredis skein txn IF NOVALUE lock = THEN PUT lock VALUE me ELSE RANGE lock ''",
 		RunE: func(c *cobra.Command, args []string) error {
 			command := []any{"SKEIN.TXN", s.name}
@@ -332,7 +332,7 @@ func (a *app) skeinTxn(s *skeinApp) *cobra.Command {
 		}}
 }
 
-// described writes what an operation replies in one line.
+// described returns the reply of an operation in one line.
 func described(reply any) string {
 	list, ok := reply.([]any)
 	if !ok {
@@ -356,7 +356,7 @@ func described(reply any) string {
 
 func (a *app) skeinContainers(s *skeinApp) *cobra.Command {
 	var states, services []string
-	c := &cobra.Command{Use: "containers", Short: "list containers, those that have not ended unless states are given",
+	c := &cobra.Command{Use: "containers", Short: "list containers; without --state those that have not ended",
 		Args:    Arguments(0, 0),
 		Example: "  atomredis skein containers --state failed --state killed",
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -393,7 +393,7 @@ func (a *app) skeinContainers(s *skeinApp) *cobra.Command {
 	return c
 }
 
-// moment writes a time in ms since 1970; 0 is none.
+// moment returns a time in ms since 1970 as text; 0 means none.
 func moment(v any) string {
 	ms, _ := v.(int64)
 	if ms == 0 {
@@ -453,7 +453,7 @@ func elements(reply any, n int) []any {
 	return append(list[:min(len(list), n):min(len(list), n)], make([]any, n-min(len(list), n))...)
 }
 
-// textOf returns a reply as text; null is nothing.
+// textOf returns a reply as text; null is "".
 func textOf(v any) string {
 	if v == nil {
 		return ""

@@ -14,7 +14,7 @@ import (
 	"github.com/atomredis/atomredis/pressure"
 )
 
-// top shows what a server is doing, from INFO, LATENCY HISTOGRAM and the queues that it has.
+// top shows the activity of a server, from INFO, LATENCY HISTOGRAM and the server's queues.
 
 // topCommands is how many commands are shown.
 const topCommands = 15
@@ -24,13 +24,13 @@ func (a *app) top() *cobra.Command {
 	var count int
 	var interval time.Duration
 	f := &queueFlags{}
-	c := &cobra.Command{Use: "top", Short: "show what a server is doing, again and again",
-		Long: `Shows rates, latency, the commands that take most time, memory, clients, what is stored, and pressure queues, of
-atomredis or of Redis; what a server does not tell is left out. On a terminal it refreshes in place, until it is
-interrupted; otherwise a look follows the other.
+	c := &cobra.Command{Use: "top", Short: "show the activity of a server, again and again",
+		Long: `Shows rates, latency, the commands that take most time, memory, clients, storage, and pressure queues, of
+atomredis or of Redis. It leaves out figures that a server does not report. On a terminal it refreshes in place,
+until it is interrupted; otherwise it appends.
 
-Rates and percentiles are those of the interval, the first ones those since the server was started. Percentiles are
-upper bounds, since histograms have steps of a factor of two.`,
+Rates and percentiles cover the interval, the first ones the time since the server was started. Percentiles are
+upper bounds: the steps of the histograms are a factor of two apart.`,
 		Example: `  atomredis top --interval 5s
   atomredis top --once -h db.example.org`,
 		Args: Arguments(0, 0),
@@ -59,24 +59,24 @@ upper bounds, since histograms have steps of a factor of two.`,
 				}
 			}
 		}}
-	c.Flags().BoolVar(&once, "once", false, "look once")
-	c.Flags().IntVar(&count, "count", 0, "look that often (0: until interrupted)")
+	c.Flags().BoolVar(&once, "once", false, "show the figures once and end")
+	c.Flags().IntVar(&count, "count", 0, "how often to show the figures (0: until interrupted)")
 	c.Flags().DurationVar(&interval, "interval", time.Second, "time between two looks")
-	c.Flags().StringVar(&f.prefix, "prefix", pressure.DefaultPrefix, "what the keys of queues begin with")
+	c.Flags().StringVar(&f.prefix, "prefix", pressure.DefaultPrefix, "prefix of the keys of queues")
 	return c
 }
 
-// sample is what a server told at one time. What it did not tell is 0, or missing.
+// sample has the figures of a server at one time. Figures that the server does not report are 0 or missing.
 type sample struct {
 	at        time.Time
 	info      map[string]string
 	commands  map[string]commandCount
-	histogram map[string]map[int64]int64 // of each command, the calls up to so many µs, all in all
+	histogram map[string]map[int64]int64 // by command: cumulative calls by their latency in µs
 	queues    []*pressure.Info
-	names     []string // of the queues
+	names     []string // names of the queues
 }
 
-// commandCount is how often a command was called, and how long that took.
+// commandCount has the number of calls of a command and their total duration.
 type commandCount struct{ calls, micros int64 }
 
 func (a *app) sample(ctx context.Context, o pressure.Options) (*sample, error) {
@@ -96,13 +96,13 @@ func (a *app) sample(ctx context.Context, o pressure.Options) (*sample, error) {
 			s.commands[command] = commandCount{number(fields["calls"]), number(fields["usec"])}
 		}
 	}
-	if reply, err := a.client.Do(ctx, "LATENCY", "HISTOGRAM").Result(); err == nil { // Redis before 7 does not know it
+	if reply, err := a.client.Do(ctx, "LATENCY", "HISTOGRAM").Result(); err == nil { // Redis before 7 does not have it
 		s.histogram = readHistograms(reply)
 	}
-	// Queues are looked for where the names of all are kept, so that no key but theirs is read.
+	// List reads the set of all queues' names, so no other keys are read.
 	names, err := pressure.List(ctx, a.client, o)
 	if err != nil {
-		return s, ctx.Err() // this user may not see them
+		return s, ctx.Err() // this user may not list queues
 	}
 	slices.Sort(names)
 	for _, name := range names {
@@ -132,7 +132,7 @@ func number(s string) int64 {
 	return n
 }
 
-// eachPair calls fn for what a reply maps to each other, in either version of the protocol.
+// eachPair calls fn for the keys and values of a map in a reply, in RESP2 or RESP3.
 func eachPair(reply any, fn func(key, value any)) {
 	switch reply := reply.(type) {
 	case map[any]any:
@@ -165,7 +165,7 @@ func readHistograms(reply any) map[string]map[int64]int64 {
 	return all
 }
 
-// since returns the calls of each step of a histogram that have come since another one.
+// since returns the calls of each step of a histogram since an older one.
 func since(now, before map[int64]int64) map[int64]int64 {
 	var steps []int64
 	for micros := range now {
@@ -175,7 +175,7 @@ func since(now, before map[int64]int64) map[int64]int64 {
 	calls := map[int64]int64{}
 	last, lastBefore := int64(0), int64(0)
 	for _, micros := range steps {
-		// A step that was not there had as many calls as the one below.
+		// A missing step of the older histogram has as many calls as the step below.
 		b, ok := before[micros]
 		if !ok {
 			b = lastBefore
@@ -186,7 +186,7 @@ func since(now, before map[int64]int64) map[int64]int64 {
 	return calls
 }
 
-// percentiles returns the steps below which 50, 99 and 99.9 % of the calls are, "-" for each if there are none.
+// percentiles returns the steps up to which 50, 99 and 99.9 % of the calls lie, "-" for each without calls.
 func percentiles(calls map[int64]int64) (texts [3]string) {
 	steps := make([]int64, 0, len(calls))
 	all := int64(0)
@@ -215,7 +215,7 @@ type hot struct {
 	percentiles   [3]string
 }
 
-// lines describe the sample, and what has happened since the one before, nil for the start of the server.
+// lines describes the sample and the difference to the sample before; nil means the start of the server.
 func (s *sample) lines(before *sample, addr string) []string {
 	seconds := float64(max(1, number(s.info["uptime_in_seconds"])))
 	if before == nil {
@@ -228,7 +228,7 @@ func (s *sample) lines(before *sample, addr string) []string {
 	var commands []hot
 	for name, count := range s.commands {
 		h := hot{name: name, calls: count.calls - before.commands[name].calls, micros: count.micros - before.commands[name].micros}
-		if h.calls <= 0 { // none, or the counts were reset
+		if h.calls <= 0 { // no calls, or the counts were reset
 			continue
 		}
 		calls := since(s.histogram[name], before.histogram[name])
@@ -283,7 +283,7 @@ func (s *sample) memory(rate func(string) float64) string {
 	return line + fmt.Sprintf("  expired %.0f/s  evicted %.0f/s", rate("expired_keys"), rate("evicted_keys"))
 }
 
-// stored says how the journal and the checkpoints of atomredis are, or the files of Redis.
+// stored describes the journal and the checkpoints of atomredis, or the files of Redis.
 func (s *sample) stored() string {
 	if s.info["aof_enabled"] != "1" && s.info["journal_since_checkpoint"] == "" {
 		return "storage   no journal, " + s.info["rdb_changes_since_last_save"] + " changes since the last save"
@@ -322,7 +322,7 @@ func (s *sample) queueLines(before *sample, seconds float64) []string {
 	return lines
 }
 
-// size returns a number of bytes for people.
+// size returns a number of bytes as text for people.
 func size(bytes float64) string {
 	for _, unit := range []string{"B", "KB", "MB", "GB"} {
 		if bytes < 1024 {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// programVariable makes a process of the test binary the program.
+// programVariable makes the test binary run as the program.
 const programVariable = "ATOMREDIS_CLI_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The command lines of the pages write what the pages say.
+// The output of the command lines in the pages is that in the pages.
 func TestTheTutorialsRunAsWritten(t *testing.T) {
 	for page, section := range map[string]string{"pressure.md": "\n## Tutorial\n", "skein.md": "\n### From the shell\n"} {
 		t.Run(page, func(t *testing.T) { runSection(t, page, section) })
@@ -53,7 +53,7 @@ func runSection(t *testing.T, page, section string) {
 		block, _, _ = strings.Cut(block, "\n```")
 		for _, part := range strings.Split("\n"+block, "\n$ ")[1:] {
 			line, want, _ := strings.Cut(part+"\n", "\n")
-			if command, background := strings.CutSuffix(line, " &"); background { // it must not keep the output open
+			if command, background := strings.CutSuffix(line, " &"); background { // a background command must not keep the output open
 				line = "{ " + command + "; } >/dev/null 2>&1 &"
 			}
 			cmd := exec.Command(shell, "-c", line)

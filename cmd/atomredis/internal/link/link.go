@@ -13,19 +13,19 @@ import (
 	"time"
 )
 
-// Link is the connection.
+// Link is a connection to a server.
 type Link struct {
 	conn    net.Conn
 	in      *bufio.Reader
 	timeout time.Duration
 }
 
-// Refusal is the reply of a command that fails.
+// Refusal is an error reply.
 type Refusal string
 
 func (r Refusal) Error() string { return string(r) }
 
-// New returns a link over a connection, on which the server may be silent for the timeout.
+// New returns a link over a connection. A server that is silent for longer than the timeout is an error.
 func New(conn net.Conn, timeout time.Duration) *Link {
 	return &Link{conn: conn, in: bufio.NewReaderSize(conn, 1<<20), timeout: timeout}
 }
@@ -38,7 +38,7 @@ func (l *Link) Read(p []byte) (int, error) {
 	return l.in.Read(p)
 }
 
-// Command sends a command and returns the first line of the reply. The error of a command that fails is a Refusal.
+// Command sends a command and returns the first line of the reply. An error reply is returned as a Refusal.
 func (l *Link) Command(args ...string) (string, error) {
 	request := fmt.Sprintf("*%d\r\n", len(args))
 	for _, a := range args {
@@ -58,7 +58,7 @@ func (l *Link) Command(args ...string) (string, error) {
 		switch line = strings.TrimRight(line, "\r\n"); {
 		case strings.HasPrefix(line, "-"):
 			return "", Refusal(line[1:])
-		case line != "": // an empty one says that the server is still there
+		case line != "": // empty lines keep the connection alive
 			return line, nil
 		}
 	}
@@ -82,7 +82,7 @@ func (l *Link) Auth(user, password string) error {
 func (l *Link) RDB() (file io.Reader, size int64, err error) {
 	for _, option := range [][2]string{{"capa", "eof"}, {"rdb-only", "1"}} {
 		_, err := l.Command("REPLCONF", option[0], option[1])
-		// An older server does not know the option, and sends changes behind the file, which are not read.
+		// An older server does not know the option, and sends changes after the file. They are not read.
 		if _, refused := errors.AsType[Refusal](err); err != nil && !refused {
 			return nil, 0, err
 		}
@@ -91,7 +91,8 @@ func (l *Link) RDB() (file io.Reader, size int64, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	// A server that knows the length tells it, and one that does not sends a mark, which it repeats behind the end.
+	// The server sends the length of the file, or, if it does not know the length, a mark that it repeats after the
+	// file.
 	if mark, ok := strings.CutPrefix(line, "$EOF:"); ok && mark != "" {
 		return &marked{in: l, mark: []byte(mark)}, 0, nil
 	}
@@ -102,7 +103,7 @@ func (l *Link) RDB() (file io.Reader, size int64, err error) {
 	return &measured{in: l, left: n}, n, nil
 }
 
-// measured reads so many bytes.
+// measured reads a given number of bytes.
 type measured struct {
 	in   io.Reader
 	left int64
@@ -123,9 +124,9 @@ func (m *measured) Read(p []byte) (int, error) {
 type marked struct {
 	in   io.Reader
 	mark []byte
-	held []byte // what has been read but not returned; the mark may begin in it
+	held []byte // bytes that were read but not returned; the mark may begin in them
 
-	found bool // the mark, at end in held
+	found bool // the mark was found, at end in held
 	end   int
 }
 
@@ -148,7 +149,7 @@ func (m *marked) Read(p []byte) (int, error) {
 	}
 	ready := m.end
 	if !m.found {
-		ready = len(m.held) - len(m.mark) + 1 // a mark in it would have been found, but for one that begins behind
+		ready = len(m.held) - len(m.mark) + 1 // the rest may be the beginning of the mark
 	}
 	if ready == 0 && m.found {
 		return 0, io.EOF

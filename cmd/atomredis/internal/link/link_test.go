@@ -76,7 +76,7 @@ func TestRDB(t *testing.T) {
 	}
 }
 
-// The mark is found however the data arrives.
+// The mark is found however the data is split.
 func TestMarked(t *testing.T) {
 	for _, data := range []string{"", "x", mark[:39], mark[1:] + mark[:20], strings.Repeat(mark[:20], 9)} {
 		for name, in := range map[string]io.Reader{

@@ -6,8 +6,8 @@ import (
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
-// Files returns a file system of which a step of a bar shows how much has been read, beside a total in bytes. What is read
-// twice counts twice; when it is more than the total, that is not shown any more.
+// Files returns a file system whose reads a step of a bar shows, out of a total in bytes. Repeated reads count again;
+// when the sum exceeds the total, the bar no longer shows the total.
 func Files(fs disk.FS, total int64, b *Bar, step string) disk.FS {
 	done := new(atomic.Int64)
 	return files{fs, func(n int) {
@@ -15,7 +15,7 @@ func Files(fs disk.FS, total int64, b *Bar, step string) disk.FS {
 		if read < total {
 			b.Show(step, Bytes, read, total)
 		} else {
-			b.Show(step, Bytes, read, 0) // the caller knows when it has ended
+			b.Show(step, Bytes, read, 0) // without a total, the caller ends the step
 		}
 	}}
 }
@@ -34,7 +34,7 @@ func (f files) Open(name string) (disk.File, error) {
 	return file{opened, f.read}, nil
 }
 
-// file counts what is read of a file.
+// file counts the bytes that are read from a file.
 type file struct {
 	disk.File
 	read func(n int)

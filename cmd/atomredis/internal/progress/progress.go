@@ -1,4 +1,4 @@
-// Package progress shows how far something is that takes long: in place on a terminal, in lines elsewhere.
+// Package progress shows the progress of a long task: in place on a terminal, in lines elsewhere.
 package progress
 
 import (
@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	redraw = 200 * time.Millisecond // between two times that the line of a terminal is written
-	lines  = 5 * time.Second        // between two lines elsewhere
-	width  = 79                     // of a line of a terminal, at most
-	cells  = 10                     // of the bar
+	redraw = 200 * time.Millisecond // between two updates of a terminal's line
+	lines  = 5 * time.Second        // between two lines of another output
+	width  = 79                     // greatest width of a terminal's line
+	cells  = 10                     // width of the bar
 )
 
 // Bytes is the unit of steps that are measured in bytes.
@@ -27,12 +27,12 @@ type Bar struct {
 	terminal bool
 
 	mu    sync.Mutex           // protects what follows, and out
-	began map[string]time.Time // when the steps did
+	began map[string]time.Time // start of each step
 	next  time.Time            // when the next line is due
-	shown bool                 // there is a line in the terminal, to be erased
+	shown bool                 // the terminal shows a line that must be erased
 }
 
-// New returns a bar that is shown on out, in place if it is a terminal. Nothing is shown of what ends soon.
+// New returns a bar that is shown on out, in place if out is a terminal. Short steps are not shown.
 func New(out io.Writer) *Bar {
 	return newBar(out, Terminal(out) && os.Getenv("TERM") != "dumb", time.Now)
 }
@@ -64,8 +64,8 @@ func (b *Bar) interval() time.Duration {
 	return lines
 }
 
-// Show tells how far a step is: so much of a total, which is 0 if it is not known, in a unit. A step ends with its total,
-// or with Done.
+// Show sets the progress of a step: done of total, in a unit; a total of 0 is unknown. A step ends when done reaches
+// total, or with Done.
 func (b *Bar) Show(step, unit string, done, total int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,7 +109,7 @@ func (b *Bar) erase() {
 	}
 }
 
-// Around returns a writer to w, which may be the same terminal: what it writes does not mix with the bar.
+// Around returns a writer to w, which may be the same terminal; its output does not mix with the bar.
 func (b *Bar) Around(w io.Writer) io.Writer { return around{b, w} }
 
 type around struct {
@@ -124,13 +124,13 @@ func (a around) Write(p []byte) (int, error) {
 	return a.w.Write(p)
 }
 
-// describe returns a line without its end.
+// describe returns a line without the line break.
 func describe(step, unit string, done, total int64, took time.Duration, bar bool) string {
 	of, behind := "", " "+unit
 	if unit == Bytes {
 		of, behind = Bytes, ""
 	}
-	rate := 0.0 // in a second, if it is known
+	rate := 0.0 // per second; 0 is unknown
 	if took > 0 {
 		rate = float64(done) / took.Seconds()
 	}
@@ -157,7 +157,7 @@ func describe(step, unit string, done, total int64, took time.Duration, bar bool
 	return line.String()
 }
 
-// amount returns a number with one decimal: 1.5k, or 1.5 kB if it is of bytes.
+// amount returns a number with one decimal: 1.5k, or 1.5 kB for bytes.
 func amount(n int64, of string) string {
 	f, prefix := float64(n), ""
 	for _, p := range []string{"k", "M", "G", "T"} {

@@ -13,7 +13,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 )
 
-// clock is a time that stands still between calls of Add.
+// clock is a time that stands still between calls of add.
 type clock struct{ t time.Time }
 
 func (c *clock) now() time.Time      { return c.t }
@@ -51,7 +51,7 @@ func TestATerminalHasOneLineWithRateAndTimeLeft(t *testing.T) {
 	b.Done()
 	require.Empty(t, out.String())
 
-	// Another step has a rate of its own, and what is too long for a line is cut.
+	// Another step has its own rate, and a long line is cut.
 	b.Show(strings.Repeat("x", 100), Bytes, 0, 0)
 	c.add(time.Second)
 	b.Show(strings.Repeat("x", 100), Bytes, 5, 0)
@@ -108,7 +108,7 @@ func TestWhatIsReadOfFilesIsShown(t *testing.T) {
 	var out bytes.Buffer
 	c := &clock{time.Unix(1, 0)}
 	counted := Files(fs, 1000, newBar(&out, false, c.now), "checking")
-	for range 3 { // as a second pass does, too
+	for range 3 { // as in a second pass
 		f, err := counted.Open("a")
 		require.NoError(t, err)
 		c.add(lines)

@@ -17,11 +17,11 @@ import (
 	"time"
 )
 
-// Address says which server to use, and as whom.
+// Address is a server with the user and the database to use.
 type Address struct {
 	Host     string
 	Port     int
-	Socket   string // of Unix, instead of host and port
+	Socket   string // path of a Unix socket, instead of host and port
 	User     string // "" for the default user
 	Password string // "" for none
 	DB       int
@@ -29,14 +29,14 @@ type Address struct {
 	TLS      *TLS // nil for none
 }
 
-// TLS says how the sides of a connection know each other. Files are in PEM.
+// TLS has the names and certificates of a TLS connection. Files are in PEM.
 type TLS struct {
-	ServerName string // that the certificate must have; "" for the host
-	CAFile     string // of those who certify the server; "" for CADir, or those of the system
+	ServerName string // name that the server's certificate must have; "" for the host
+	CAFile     string // certificates of authorities; "" for CADir, or those of the system
 	CADir      string
-	CertFile   string // of this side
+	CertFile   string // certificate of this client
 	KeyFile    string
-	Insecure   bool // without a check of the certificate
+	Insecure   bool // accept any certificate of the server
 }
 
 // ParseURI reads redis://[[user:]password@]host[:port][/db], or rediss:// for TLS, into the address.
@@ -69,7 +69,7 @@ func (a *Address) ParseURI(uri string) error {
 	return nil
 }
 
-// String returns the address as it is shown.
+// String returns the address as prompts and errors show it.
 func (a *Address) String() string {
 	if a.Socket != "" {
 		return a.Socket
@@ -125,13 +125,13 @@ func (t *TLS) config(host string) (*tls.Config, error) {
 type conn struct {
 	net.Conn
 	replies chan reply // closed when the connection has ended
-	err     error      // why; to be read once replies is closed
+	err     error      // why it has ended; valid once replies is closed
 	stop    chan struct{}
 }
 
 const dialTimeout = 10 * time.Second
 
-// dial connects, without a word to the server.
+// dial connects without sending anything.
 func (a *Address) dial(ctx context.Context) (net.Conn, error) {
 	network, addr := "tcp", a.String()
 	if a.Socket != "" {
@@ -152,7 +152,7 @@ func (a *Address) dial(ctx context.Context) (net.Conn, error) {
 	}
 	if err != nil {
 		if call := (*os.SyscallError)(nil); errors.As(err, &call) {
-			err = call.Err // the rest names what is named here
+			err = call.Err // the rest repeats the address
 		}
 		return nil, fmt.Errorf("could not connect to %s: %w", a, err)
 	}
@@ -185,7 +185,7 @@ func (c *conn) read() {
 	}
 }
 
-// close ends the connection and its goroutine.
+// close closes the connection and ends its goroutine.
 func (c *conn) close() {
 	close(c.stop)
 	c.Conn.Close()

@@ -11,7 +11,7 @@ import (
 
 // The server's documentation of its commands, for hints and completion.
 
-// docs are the commands by name, in lower case; that of a sub-command has a space in it.
+// docs has the commands by name, in lower case; the name of a sub-command contains a space.
 type docs map[string]*doc
 
 // doc describes a command.
@@ -20,19 +20,19 @@ type doc struct {
 	args                  []argument
 }
 
-// argument is an argument of a command, or several.
+// argument is an argument of a command, or a group of arguments.
 type argument struct {
 	name, kind, token string // kind is that of COMMAND DOCS: oneof and block have parts
 	hasToken          bool
 	optional          bool
 	multiple          bool // may be repeated
-	repeatsToken      bool // with the token
-	given             bool // once already, so that only its repetition is left
+	repeatsToken      bool // the repetition includes the token
+	given             bool // present already: only repetitions may follow
 	parts             []argument
 }
 
-// loadDocs asks the server for the descriptions of its commands. One that does not have them, or does not give them to
-// this user, leaves the names or nothing.
+// loadDocs asks the server for the descriptions of its commands. If the server or the user's rights do not allow that,
+// it loads only the names, or nothing.
 func (s *Shell) loadDocs(ctx context.Context) error {
 	s.docs = docs{}
 	r, err := s.ask(ctx, []string{"COMMAND", "DOCS"})
@@ -123,7 +123,7 @@ func (a argument) String() string {
 	return text
 }
 
-// once returns the argument without its repetition.
+// once returns the syntax of the argument without its repetition.
 func (a argument) once() string {
 	if a.kind == "pure-token" {
 		return a.tokenText()
@@ -141,7 +141,7 @@ func (a argument) tokenText() string {
 	return a.token
 }
 
-// value returns the argument without its token.
+// value returns the syntax of the argument without its token.
 func (a argument) value() string {
 	switch a.kind {
 	case "oneof":
@@ -160,7 +160,7 @@ func joined(list []argument, separator string) string {
 	return strings.Join(texts, separator)
 }
 
-// match reports whether the argument can begin with a word, which is its token, and how many more words belong to it.
+// match reports whether word is the token with which the argument begins, and how many more words belong to it.
 func (a argument) match(word string) (more int, ok bool) {
 	if a.hasToken {
 		if !strings.EqualFold(a.token, word) {
@@ -189,7 +189,7 @@ func (a argument) match(word string) (more int, ok bool) {
 	return 0, false
 }
 
-// words returns how many words the argument has at least, without its token.
+// words returns the least number of words of the argument, without its token.
 func (a argument) words() int {
 	if a.kind != "block" {
 		return 1
@@ -203,7 +203,7 @@ func (a argument) words() int {
 	return n
 }
 
-// after returns what may follow the words of a command that have been typed.
+// after returns the arguments that may follow the typed words of a command.
 func after(args []argument, words []string) []argument {
 	left := slices.Clone(args)
 	skip := 0
@@ -212,7 +212,7 @@ func after(args []argument, words []string) []argument {
 			skip--
 			continue
 		}
-		// Options can come in any order, up to the next argument that must be there.
+		// Options can come in any order, up to the next required argument.
 		found := false
 		for i, a := range left {
 			more, ok := a.match(word)
@@ -251,7 +251,7 @@ func (a argument) tokensOnly() bool {
 		!slices.ContainsFunc(a.parts, func(p argument) bool { return !p.hasToken && !p.tokensOnly() })
 }
 
-// find returns the command that words begin with, and how many of them are its name.
+// find returns the command with which words begin, and how many of the words are its name.
 func (d docs) find(words []string) (found *doc, n int) {
 	for n = min(2, len(words)); n > 0; n-- {
 		if found = d[strings.ToLower(strings.Join(words[:n], " "))]; found != nil {
@@ -261,7 +261,7 @@ func (d docs) find(words []string) (found *doc, n int) {
 	return nil, 0
 }
 
-// hint returns the syntax of what may follow a line, "" if nothing is known.
+// hint returns the syntax of the arguments that may follow a line, "" if unknown.
 func (d docs) hint(line string) string {
 	words := strings.Fields(line)
 	command, n := d.find(words)
@@ -275,7 +275,7 @@ func (d docs) hint(line string) string {
 	return text
 }
 
-// complete returns the words that can stand at the end of a line in place of the last one, which may be empty.
+// complete returns the words that can replace the last word of a line, which may be empty.
 func (d docs) complete(line string) (candidates []string, last string) {
 	words := strings.Fields(line)
 	if n := len(words); n > 0 && !strings.HasSuffix(line, " ") {
@@ -320,7 +320,7 @@ func (d docs) complete(line string) (candidates []string, last string) {
 	return slices.Compact(candidates), last
 }
 
-// tokens returns what the next word can be, if it is a token.
+// tokens returns the tokens that can be the next word.
 func tokens(args []argument) (list []string) {
 	for _, a := range args {
 		switch {
@@ -338,7 +338,7 @@ func tokens(args []argument) (list []string) {
 	return list
 }
 
-// optionals returns the arguments as if each could be missing.
+// optionals returns the arguments, all marked as optional.
 func optionals(args []argument) []argument {
 	list := slices.Clone(args)
 	for i := range list {
@@ -347,10 +347,10 @@ func optionals(args []argument) []argument {
 	return list
 }
 
-// help writes what is known of a command and its sub-commands, of the commands of a group, or what can be asked for.
+// help describes a command and its sub-commands, or the commands of a group; without words it describes itself.
 func (s *Shell) help(ctx context.Context, words []string) {
 	if s.docs == nil && !s.tx && s.connect(ctx) == nil {
-		s.loadDocs(ctx) // without them there is nothing to say
+		s.loadDocs(ctx) // on failure there is no help
 	}
 	if len(words) == 0 {
 		s.Out.WriteString("help COMMAND: what a command does    help @GROUP: the commands of a group, such as @list\n" +
@@ -403,7 +403,7 @@ func (s *Shell) helpGroup(group string) {
 	}
 }
 
-// describe writes what a command does.
+// describe writes the syntax and the summary of a command.
 func (s *Shell) describe(name string) {
 	command := s.docs[name]
 	syntax := strings.TrimRight(strings.ToUpper(name)+" "+joined(command.args, " "), " ")

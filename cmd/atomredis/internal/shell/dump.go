@@ -8,11 +8,11 @@ import (
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/link"
 )
 
-// dumpTimeout is how long a server may be silent that is to send everything: it may have to make other copies first.
+// dumpTimeout is how long a server may be silent before it sends its data: it may have to finish other copies first.
 const dumpTimeout = 10 * time.Minute
 
-// Dump writes what the server has, as an RDB file, to out, and returns its size. show is called with how much there is
-// already, and the size if it is known, or 0.
+// Dump writes the server's data as an RDB file to out, and returns its size. It calls show with the bytes written so
+// far and the size, 0 if unknown.
 func (s *Shell) Dump(ctx context.Context, out io.Writer, show func(written, size int64)) (written int64, err error) {
 	conn, err := s.Address.dial(ctx)
 	if err != nil {

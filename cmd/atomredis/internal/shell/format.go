@@ -9,18 +9,18 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Format is how replies are written.
+// Format is a form in which replies are written.
 type Format int
 
-// The formats, as those of redis-cli.
+// The formats, as in redis-cli.
 const (
-	Raw   Format = iota // as they are, one item in a line
-	Plain               // for people
+	Raw   Format = iota // without types, one item per line
+	Plain               // with types and numbers, for people
 	CSV
 	JSON
 )
 
-// appendReply appends a reply with the line break behind it.
+// appendReply appends a reply and a line break.
 func (f Format) appendReply(dst []byte, r reply) []byte {
 	switch f {
 	case Plain:
@@ -66,7 +66,7 @@ func boolText(r reply) string {
 	return "(false)"
 }
 
-// appendPlain appends a reply with the line break behind it. Lines of an array but the first begin with prefix.
+// appendPlain appends a reply and a line break. All lines of an array but the first begin with prefix.
 func appendPlain(dst []byte, r reply, prefix string) []byte {
 	switch r.kind {
 	case '-':
@@ -186,7 +186,7 @@ func appendJSONKey(dst []byte, r reply) []byte {
 	return appendJSONString(dst, key)
 }
 
-// appendJSONString appends a string. Bytes that are no UTF-8 stay as they are.
+// appendJSONString appends a JSON string. Invalid UTF-8 stays unchanged.
 func appendJSONString(dst, s []byte) []byte {
 	dst = append(dst, '"')
 	for _, c := range s {

@@ -16,14 +16,14 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// historyLines is how many lines the file of the history keeps.
+// historyLines is the length of the history file.
 const historyLines = 1000
 
-// Interactive reads lines from a terminal, with editing, history, hints and completion, until the user ends it or ctx
-// ends. Ctrl-C stops what is running, for which the connection is given up.
+// Interactive reads lines from a terminal, with editing, history, hints and completion, until the user quits or ctx
+// ends. Ctrl-C stops the running command by closing the connection.
 func (s *Shell) Interactive(ctx context.Context) error {
 	if err := s.connect(ctx); err != nil {
-		fmt.Fprintln(s.Err, err) // it can be there later
+		fmt.Fprintln(s.Err, err) // the server may start later
 	} else if err := s.loadDocs(ctx); err != nil {
 		return err
 	}
@@ -74,21 +74,21 @@ func (s *Shell) Interactive(ctx context.Context) error {
 	}
 }
 
-// editor is what the shell has to do with the line that is being typed.
+// editor adds hints and completion to the line that the user types.
 type editor struct {
 	s      *Shell
-	size   func() (width, height int) // of the terminal
-	length int                        // of the line
-	hinted bool                       // there is a hint behind the cursor
+	size   func() (width, height int) // size of the terminal
+	length int                        // length of the line
+	hinted bool                       // a hint is visible behind the cursor
 }
 
-// typed is called when a key has changed something. Its result has the whole line painted, with the hint.
+// typed is called after a key has changed the line. Its result makes readline paint the whole line, with the hint.
 func (e *editor) typed(line []rune, pos int, key rune) ([]rune, int, bool) {
 	e.length = len(line)
 	return line, pos, key != 0
 }
 
-// key is called before a key does something. A hint does not stay behind a line that has been typed.
+// key is called before a key takes effect. It removes the hint when the line is complete.
 func (e *editor) key(r rune) (rune, bool) {
 	switch r {
 	case readline.CharEnter, readline.CharCtrlJ, readline.CharInterrupt:
@@ -99,14 +99,14 @@ func (e *editor) key(r rune) (rune, bool) {
 	return r, true
 }
 
-// paint adds the hint behind the cursor, if that is at the end of the line.
+// paint adds a hint if the cursor is at the end of the line.
 func (e *editor) paint(line []rune, pos int) []rune {
 	if e.hinted = false; pos != len(line) || pos == 0 || e.size == nil {
 		return line
 	}
 	hint := []rune(e.s.docs.hint(string(line)))
 	width, _ := e.size()
-	// It must not make the terminal scroll.
+	// The hint must not make the terminal scroll.
 	room := width - len([]rune(e.s.prompt())) - len(line) - 1
 	if hint = hint[:max(0, min(len(hint), room))]; len(hint) == 0 {
 		return line
@@ -116,7 +116,7 @@ func (e *editor) paint(line []rune, pos int) []rune {
 	return []rune(string(line) + saveCursor + grey + string(hint) + plain + restoreCursor)
 }
 
-// Do implements readline.AutoCompleter for what is in front of the cursor.
+// Do implements readline.AutoCompleter for the text before the cursor.
 func (e *editor) Do(line []rune, pos int) (endings [][]rune, length int) {
 	candidates, last := e.s.docs.complete(string(line[:pos]))
 	for _, word := range candidates {
@@ -125,7 +125,7 @@ func (e *editor) Do(line []rune, pos int) (endings [][]rune, length int) {
 	return endings, len([]rune(last))
 }
 
-// historyFile returns where the history is kept, "" for nowhere. The file is for its owner alone.
+// historyFile returns the path of the history file, "" for no history. Only the owner can read the file.
 func historyFile() string {
 	path := os.Getenv("REDISCLI_HISTFILE")
 	if path == "" {
@@ -143,7 +143,7 @@ func historyFile() string {
 	return path
 }
 
-// secret reports whether a line may have a password in it, and is not kept.
+// secret reports whether a line may contain a password, and must not go into the history.
 func secret(line string) bool {
 	split, err := resp.SplitArgs([]byte(line), nil)
 	if err != nil || len(split) == 0 {
@@ -154,7 +154,7 @@ func secret(line string) bool {
 		words[i] = strings.ToLower(string(w))
 	}
 	if _, err := strconv.Atoi(words[0]); err == nil && len(words) > 1 {
-		words = words[1:] // it is repeated
+		words = words[1:] // the number of repetitions
 	}
 	has := func(list ...string) bool {
 		for _, word := range words[1:] {

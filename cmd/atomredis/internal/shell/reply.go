@@ -11,12 +11,12 @@ import (
 
 // reply is a reply of a server, of RESP2 or RESP3.
 type reply struct {
-	kind  byte    // the first byte of its form; '_' for every null
-	text  []byte  // of what has no items; of a verbatim string without its format
-	items []reply // of a map keys and values by turns
+	kind  byte    // first byte in RESP; '_' for every null
+	text  []byte  // content of a reply without items; of a verbatim string without its format
+	items []reply // elements; in a map keys and values alternate
 }
 
-// Limits on what a server sends.
+// Limits of replies.
 const (
 	maxBulk  = 4 << 30 // bytes
 	maxDepth = 256
@@ -24,7 +24,7 @@ const (
 
 var errProtocol = errors.New("the server does not speak the protocol")
 
-// readReply reads a reply. Attributes in front of it are left out.
+// readReply reads a reply and skips its attributes.
 func readReply(r *bufio.Reader) (reply, error) { return readNested(r, 0) }
 
 func readNested(r *bufio.Reader, depth int) (reply, error) {
@@ -75,7 +75,7 @@ func readNested(r *bufio.Reader, depth int) (reply, error) {
 	return made, nil
 }
 
-// readLine reads a line, which has at least one byte, without its end.
+// readLine reads a line of at least one byte, without the line break.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	line, err := r.ReadBytes('\n')
 	if err != nil {
@@ -91,7 +91,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 }
 
 func readBulk(r *bufio.Reader, kind byte, n int64) (reply, error) {
-	var text bytes.Buffer // grows with what arrives
+	var text bytes.Buffer // grows with the bytes that arrive
 	if _, err := io.CopyN(&text, r, n+2); err != nil {
 		return reply{}, unexpected(err)
 	}
@@ -115,10 +115,10 @@ func unexpected(err error) error {
 	return err
 }
 
-// isError reports whether a command has failed.
+// isError reports whether the reply is an error.
 func (r reply) isError() bool { return r.kind == '-' }
 
-// pairs calls fn for the keys and values of a map, or of an array that stands for one.
+// pairs calls fn for the keys and values of a map, or of an array in place of one (RESP2).
 func (r reply) pairs(fn func(key string, value reply)) {
 	for i := 0; i+1 < len(r.items); i += 2 {
 		fn(string(r.items[i].text), r.items[i+1])

@@ -12,12 +12,12 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Going through all keys, to find the largest and those that are used most.
+// Scans of all keys, for the largest and the most used ones.
 
-// Sampling says which keys are looked at, and how fast.
+// Sampling says which keys a scan examines, and how fast.
 type Sampling struct {
-	Pattern string        // of the names of keys; "" for all
-	Count   int           // COUNT of the SCAN commands; 0 for what the server chooses
+	Pattern string        // pattern of the keys' names; "" for all
+	Count   int           // COUNT of the SCAN commands; 0 for the server's default
 	Pause   time.Duration // after each pauseEvery SCAN commands
 }
 
@@ -26,7 +26,7 @@ const (
 	hottest    = 16 // how many keys HotKeys finds
 )
 
-// scan calls fn with the names of all keys, some at a time.
+// scan calls fn with the names of all keys, in batches.
 func (s *Shell) scan(ctx context.Context, o Sampling, fn func(keys []reply) error) error {
 	cursor := "0"
 	for n := 1; ; n++ {
@@ -81,7 +81,7 @@ func (s *Shell) askAll(ctx context.Context, commands [][]string) ([]reply, error
 	return replies, nil
 }
 
-// number asks for a reply that is a number.
+// number sends a command whose reply is a number.
 func (s *Shell) number(ctx context.Context, args ...string) (int, error) {
 	r, err := s.ask(ctx, args)
 	if err != nil {
@@ -94,10 +94,10 @@ func (s *Shell) number(ctx context.Context, args ...string) (int, error) {
 	return n, nil
 }
 
-// sizes says what is measured of the keys of a type.
+// sizes has the measurements of the keys of a type.
 type sizes struct {
-	kind    string // as TYPE has it
-	command string // that tells the size of a key; "" if none does
+	kind    string // in the words of TYPE
+	command string // command that returns the size of a key; "" if there is none
 	unit    string
 
 	keys, sum, largest int
@@ -113,7 +113,7 @@ func knownSizes() []*sizes {
 	}
 }
 
-// plural returns the name of several values of a type.
+// plural returns the plural of a type's name.
 func plural(kind string) string {
 	if strings.HasSuffix(kind, "sh") {
 		return kind + "es"
@@ -121,7 +121,7 @@ func plural(kind string) string {
 	return kind + "s"
 }
 
-// BigKeys finds the keys of each type that have the most elements, and writes how many there are of each type.
+// BigKeys finds the key with the most elements of each type, and counts the keys of each type.
 func (s *Shell) BigKeys(ctx context.Context, o Sampling) error {
 	return s.sampleSizes(ctx, o, "", func(t *sizes, key string) []string {
 		if t.command == "" {
@@ -131,8 +131,8 @@ func (s *Shell) BigKeys(ctx context.Context, o Sampling) error {
 	})
 }
 
-// MemKeys finds the keys of each type that take the most memory, for which the server looks at so many elements of each, all
-// if it is 0, or as many as it chooses if it is negative.
+// MemKeys finds the key of each type that takes the most memory. The server samples so many elements of each key; 0
+// means all, a negative number the server's default.
 func (s *Shell) MemKeys(ctx context.Context, o Sampling, samples int) error {
 	return s.sampleSizes(ctx, o, "bytes", func(_ *sizes, key string) []string {
 		if samples < 0 {
@@ -142,8 +142,8 @@ func (s *Shell) MemKeys(ctx context.Context, o Sampling, samples int) error {
 	})
 }
 
-// sampleSizes finds the largest key of each type. measure returns the command that tells the size of a key, in units of unit
-// or those of the type.
+// sampleSizes finds the largest key of each type. measure returns the command for the size of a key, in units of unit,
+// or those of the type if unit is "".
 func (s *Shell) sampleSizes(ctx context.Context, o Sampling, unit string, measure func(t *sizes, key string) []string) error {
 	if err := s.connect(ctx); err != nil {
 		return err
@@ -165,7 +165,7 @@ func (s *Shell) sampleSizes(ctx context.Context, o Sampling, unit string, measur
 		var asked []int
 		for i, t := range found {
 			if t == nil {
-				continue // it has gone meanwhile
+				continue // the key has gone meanwhile
 			}
 			if args := measure(t, string(keys[i].text)); args != nil {
 				commands, asked = append(commands, args), append(asked, i)
@@ -178,11 +178,11 @@ func (s *Shell) sampleSizes(ctx context.Context, o Sampling, unit string, measur
 		size := make([]int, len(keys))
 		for n, r := range replies {
 			key := keys[asked[n]].text
-			if r.isError() { // it has another type now
+			if r.isError() { // the key has another type now
 				fmt.Fprintf(s.Err, "%s %s: %s\n", commands[n][0], resp.AppendQuoted(nil, key), r.text)
 				continue
 			}
-			size[asked[n]], _ = strconv.Atoi(string(r.text)) // null, if it has gone, is 0
+			size[asked[n]], _ = strconv.Atoi(string(r.text)) // null, for a missing key, is 0
 		}
 		for i, t := range found {
 			if t == nil {
@@ -216,7 +216,7 @@ func (s *Shell) sampleSizes(ctx context.Context, o Sampling, unit string, measur
 	return s.Out.Flush()
 }
 
-// units returns the unit of the sizes, unless the caller has one of its own.
+// units returns own, or if that is "" the unit of the type's sizes.
 func (t *sizes) units(own string) string {
 	if own != "" {
 		return own
@@ -224,7 +224,7 @@ func (t *sizes) units(own string) string {
 	return t.unit
 }
 
-// typesOf returns the types of keys, nil for those that are gone, and adds types that were not known.
+// typesOf returns the types of keys, nil for missing keys, and adds new types to types.
 func (s *Shell) typesOf(ctx context.Context, keys []reply, types *[]*sizes) ([]*sizes, error) {
 	commands := make([][]string, len(keys))
 	for i, key := range keys {
@@ -253,7 +253,7 @@ func (s *Shell) typesOf(ctx context.Context, keys []reply, types *[]*sizes) ([]*
 	return found, nil
 }
 
-// typeOf returns how values are measured that Redis has not had from the beginning.
+// typeOf returns the measurement of a type that knownSizes does not have.
 func typeOf(kind string) *sizes {
 	if kind == "vectorset" {
 		return &sizes{kind: kind, command: "VCARD", unit: "elements"}
@@ -261,13 +261,13 @@ func typeOf(kind string) *sizes {
 	return &sizes{kind: kind, unit: "?"}
 }
 
-// hotKey is a key and how often it is used, as the counter of the server has it.
+// hotKey is a key with the server's counter of its use.
 type hotKey struct {
 	key     []byte
 	counter int
 }
 
-// HotKeys finds the keys that are used most. The server counts uses only with a maxmemory-policy of LFU.
+// HotKeys finds the most used keys. The server counts uses only with a maxmemory-policy of LFU.
 func (s *Shell) HotKeys(ctx context.Context, o Sampling) error {
 	if err := s.connect(ctx); err != nil {
 		return err
@@ -292,13 +292,13 @@ func (s *Shell) HotKeys(ctx context.Context, o Sampling) error {
 		for i, r := range replies {
 			switch {
 			case r.isError():
-				return errors.New(string(r.text)) // it says which policy it takes
+				return errors.New(string(r.text)) // the error names the required policy
 			case r.kind == '_':
-				continue // it has gone meanwhile
+				continue // the key has gone meanwhile
 			}
 			counter, _ := strconv.Atoi(string(r.text))
 			sampled++
-			// Keys that are used as much stay in the order in which they are found.
+			// Keys with equal counters stay in the order in which they are found.
 			at := slices.IndexFunc(hot, func(h hotKey) bool { return h.counter < counter })
 			if at < 0 {
 				at = len(hot)

@@ -1,5 +1,5 @@
-// Package shell is a client of a Redis server for people and for shell scripts, as redis-cli is: it sends commands that
-// are words, and writes the replies.
+// Package shell is a client of a Redis server for people and shell scripts, like redis-cli: it sends commands and
+// writes the replies.
 package shell
 
 import (
@@ -17,27 +17,27 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Shell sends commands to one server, or to those of a cluster. It connects when it has something to send, and again if the connection has
-// ended by then. A command whose reply is lost is not repeated.
+// Shell sends commands to one server, or to the servers of a cluster. It connects when it sends a command, and again if
+// the connection has ended before. A command whose reply is lost is not repeated.
 type Shell struct {
 	Address Address
 	Format  Format
 	Out     *bufio.Writer
 	Err     io.Writer
-	// Pushes says that messages are written that no command has asked for.
+	// Pushes makes the shell write messages that no command asked for.
 	Pushes bool
-	// Cluster says that commands go where MOVED and ASK say.
+	// Cluster makes the shell follow MOVED and ASK.
 	Cluster bool
-	// Clock is what durations are measured with; nil is that of the system.
+	// Clock measures durations; nil means the system's clock.
 	Clock Clock
 
 	conn     *conn
 	tx       bool // within MULTI
 	docs     docs
-	terminal bool // lines are typed on one
+	terminal bool // the user types lines on a terminal
 }
 
-// ErrReply says that a command has failed, which has been written.
+// ErrReply says that a command has failed; its error reply has been written.
 var ErrReply = errors.New("a command failed")
 
 // Close ends the connection.
@@ -49,13 +49,13 @@ func (s *Shell) Close() {
 	s.tx = false
 }
 
-// connect makes sure that there is a connection, and that it is usable.
+// connect ensures a connection that is ready for commands.
 func (s *Shell) connect(ctx context.Context) error {
 	for s.conn != nil {
 		select {
 		case r, ok := <-s.conn.replies:
 			if !ok {
-				s.Close() // it has ended meanwhile
+				s.Close() // the connection has ended meanwhile
 			} else if s.Pushes {
 				s.write(r)
 			}
@@ -75,14 +75,14 @@ func (s *Shell) connect(ctx context.Context) error {
 			s.Close()
 			return err
 		}
-		if r.isError() { // the server says no more to commands that need it
+		if r.isError() { // commands that need it will fail too
 			fmt.Fprintf(s.Err, "%s failed: %s\n", args[0], r.text)
 		}
 	}
 	return nil
 }
 
-// greeting are the commands that a connection begins with.
+// greeting returns the commands with which a connection begins.
 func (s *Shell) greeting() (list [][]string) {
 	a := &s.Address
 	if a.Password != "" && a.User != "" {
@@ -99,7 +99,7 @@ func (s *Shell) greeting() (list [][]string) {
 	return list
 }
 
-// next waits for a reply. If ctx ends first the connection is given up.
+// next waits for a reply. If ctx ends first, it closes the connection.
 func (s *Shell) next(ctx context.Context) (reply, error) {
 	select {
 	case r, ok := <-s.conn.replies:
@@ -132,13 +132,13 @@ func (s *Shell) ask(ctx context.Context, args []string) (reply, error) {
 	}
 }
 
-// write writes a reply and shows it.
+// write writes a reply and flushes the output.
 func (s *Shell) write(r reply) error {
 	s.Out.Write(s.Format.appendReply(nil, r))
 	return s.Out.Flush()
 }
 
-// subscribes reports whether a command has the server send messages until the connection ends.
+// subscribes reports whether a command makes the server send messages until the connection ends.
 func subscribes(args []string) bool {
 	switch strings.ToLower(args[0]) {
 	case "subscribe", "psubscribe", "ssubscribe":
@@ -147,7 +147,7 @@ func subscribes(args []string) bool {
 	return false
 }
 
-// isText reports whether the reply of a command is lines of text, which are written as they are.
+// isText reports whether the reply of a command is text for people, to be written unchanged.
 func isText(args []string) bool {
 	second := ""
 	if len(args) > 1 {
@@ -170,8 +170,8 @@ func isText(args []string) bool {
 	return false
 }
 
-// Do runs a command and writes its reply. MONITOR and commands that subscribe go on until ctx ends, which is no
-// failure. ErrReply says that the reply is an error.
+// Do runs a command and writes its reply. MONITOR and commands that subscribe run until ctx ends, which is not an
+// error. ErrReply says that the reply is an error.
 func (s *Shell) Do(ctx context.Context, args []string) error {
 	if err := s.connect(ctx); err != nil {
 		return err
@@ -213,10 +213,11 @@ func (s *Shell) Do(ctx context.Context, args []string) error {
 	return err
 }
 
-// mostRedirects is how often a command is sent elsewhere.
+// mostRedirects limits how often a command is redirected.
 const mostRedirects = 5
 
-// follow sends a command where MOVED and ASK say, if r says so, and returns the reply. The connection stays there.
+// follow sends a command to the server that r, a MOVED or ASK, names, and returns the reply. The connection stays with
+// that server. Any other r is returned.
 func (s *Shell) follow(ctx context.Context, args []string, r reply) (reply, error) {
 	for range mostRedirects {
 		words := strings.Fields(string(r.text))
@@ -229,7 +230,7 @@ func (s *Shell) follow(ctx context.Context, args []string, r reply) (reply, erro
 			break
 		}
 		s.Close()
-		if s.Address.Port, s.Address.Socket = port, ""; host != "" { // without one it is the server that said so
+		if s.Address.Port, s.Address.Socket = port, ""; host != "" { // without a host it is that of the current server
 			s.Address.Host = host
 		}
 		if s.Format != Raw {
@@ -250,7 +251,7 @@ func (s *Shell) follow(ctx context.Context, args []string, r reply) (reply, erro
 	return r, nil
 }
 
-// note keeps what a command that was executed has changed for the connection.
+// note records the effect of an executed command on the connection.
 func (s *Shell) note(args []string) {
 	switch strings.ToLower(args[0]) {
 	case "multi":
@@ -273,8 +274,8 @@ func (s *Shell) note(args []string) {
 	}
 }
 
-// Repeat runs a command n times, or until ctx ends if n is negative, with an interval between them. It goes on after
-// errors of the command and returns the last one.
+// Repeat runs a command n times, or until ctx ends if n is negative, with an interval between the runs. It continues
+// after error replies and returns the last one.
 func (s *Shell) Repeat(ctx context.Context, args []string, n int, interval time.Duration) (failed error) {
 	for ; n != 0; n-- {
 		err := s.Do(ctx, args)
@@ -291,8 +292,8 @@ func (s *Shell) Repeat(ctx context.Context, args []string, n int, interval time.
 	return failed
 }
 
-// Run runs the commands that are lines of in. A line may begin with how often it is repeated. It goes on after commands
-// that fail and returns ErrReply then.
+// Run runs each line of in as a command. A line may begin with a number of repetitions. Run continues after error
+// replies, and then returns ErrReply.
 func (s *Shell) Run(ctx context.Context, in io.Reader) (failed error) {
 	lines := bufio.NewReaderSize(in, 64<<10)
 	for {
@@ -310,7 +311,7 @@ func (s *Shell) Run(ctx context.Context, in io.Reader) (failed error) {
 	}
 }
 
-// line runs a line that was typed, and reports whether it is the last one.
+// line runs a typed line, and reports whether it is the last one.
 func (s *Shell) line(ctx context.Context, line string) (last bool, err error) {
 	split, err := resp.SplitArgs([]byte(strings.TrimRight(line, "\r\n")), nil)
 	if err != nil {
@@ -352,7 +353,7 @@ func (s *Shell) line(ctx context.Context, line string) (last bool, err error) {
 	return false, s.Repeat(ctx, args, repeat, 0)
 }
 
-// prompt returns what is shown in front of a line.
+// prompt returns the prompt before a line.
 func (s *Shell) prompt() string {
 	if s.conn == nil {
 		return "not connected> "
@@ -367,7 +368,7 @@ func (s *Shell) prompt() string {
 	return p + "> "
 }
 
-// Scan writes the names of all keys, one in a line.
+// Scan writes the names of all keys, one per line.
 func (s *Shell) Scan(ctx context.Context, o Sampling) error {
 	if err := s.connect(ctx); err != nil {
 		return err
@@ -382,7 +383,7 @@ func (s *Shell) Scan(ctx context.Context, o Sampling) error {
 	})
 }
 
-// Eval runs a script: of args those before a comma are its keys.
+// Eval runs a script. The args before a comma are its keys.
 func (s *Shell) Eval(ctx context.Context, script string, args []string) error {
 	keys := len(args)
 	command := []string{"EVAL", script, ""}
@@ -397,8 +398,8 @@ func (s *Shell) Eval(ctx context.Context, script string, args []string) error {
 	return s.Do(ctx, command)
 }
 
-// Pipe sends commands in the form of the protocol, without waiting for their replies, which are only counted. After the
-// end of in the server may be silent for at most the timeout, forever if it is 0.
+// Pipe sends commands in RESP without waiting for their replies, and counts the replies. After the end of in the server
+// may be silent for the timeout at most; 0 means no limit.
 func (s *Shell) Pipe(ctx context.Context, in io.Reader, timeout time.Duration) error {
 	if err := s.connect(ctx); err != nil {
 		return err
@@ -441,7 +442,7 @@ func (s *Shell) Pipe(ctx context.Context, in io.Reader, timeout time.Duration) e
 				timer.Reset(timeout)
 			}
 			if bytes.Equal(r.text, []byte(mark)) {
-				if sent != nil { // the reply was quicker
+				if sent != nil { // the reply was faster
 					if err := allSent(<-sent); err != nil {
 						return err
 					}

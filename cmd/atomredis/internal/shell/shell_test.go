@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// start returns a shell for a server, and where it writes.
+// start returns a shell for a new server, and the shell's output.
 func start(t *testing.T) (*Shell, *bytes.Buffer) {
 	db, err := atomredis.Open(atomredis.Options{Addr: "127.0.0.1:0"})
 	require.NoError(t, err)
@@ -144,7 +144,7 @@ func TestPipeScanAndEval(t *testing.T) {
 	require.Equal(t, "1) \"k\"\n2) (integer) 2\n3) \"m\"\n", out.String())
 }
 
-// A connection that has ended is made again for the next command, with what was chosen for it.
+// The next command makes an ended connection again, with its database and protocol.
 func TestConnectsAgain(t *testing.T) {
 	s, out := start(t)
 	require.NoError(t, s.Do(t.Context(), []string{"SELECT", "5"}))
@@ -165,7 +165,7 @@ func TestConnectsAgain(t *testing.T) {
 	require.Contains(t, out.String(), " db=5 ")
 }
 
-// What waits ends with its context.
+// A waiting command ends with its context.
 func TestInterrupt(t *testing.T) {
 	s, _ := start(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -177,7 +177,7 @@ func TestInterrupt(t *testing.T) {
 	require.True(t, err == nil || errors.Is(err, context.Canceled), err)
 }
 
-// Servers that send nonsense, or too much, are left.
+// The shell disconnects from servers that send malformed or too large replies.
 func TestRepliesThatAreNone(t *testing.T) {
 	for _, text := range []string{"", "\r\n", "?\r\n", "$x\r\n", "$-2\r\n", "$99999999999999\r\n", "$5\r\nab", "*2\r\n:1\r\n", "#x\r\n",
 		"=2\r\nab\r\n", strings.Repeat("*1\r\n", maxDepth+2), "*1000000000\r\n:1\r\n"} {
@@ -233,7 +233,7 @@ func TestSecretsAreNotKept(t *testing.T) {
 	}
 }
 
-// Lines of the server's choice do not end the shell, nor does one that hangs up.
+// Neither unexpected lines nor a closed connection end the shell.
 func TestAServerThatHangsUp(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Watching a server: how long it takes to answer, and what it does.
+// Continuous measurements of a server: latency and figures of INFO.
 
-// Clock is what measures and waits. Tests have one of their own.
+// Clock measures time and sleeps. Tests have their own.
 type Clock interface {
 	Now() time.Time
 	// Sleep waits, or returns the error of ctx if that ends first.
@@ -43,11 +43,11 @@ func (s *Shell) sleep(ctx context.Context, d time.Duration) error { return s.clo
 // The times of Latency.
 const (
 	betweenPings   = 10 * time.Millisecond
-	latencyOnce    = time.Second      // how long it looks for one line
-	latencyHistory = 15 * time.Second // how long for each line of a history
+	latencyOnce    = time.Second      // duration of the measurement for one line
+	latencyHistory = 15 * time.Second // the same for each line of a history
 )
 
-// latencies are the durations of commands.
+// latencies summarizes durations of commands.
 type latencies struct {
 	n             int
 	sum, min, max time.Duration
@@ -74,9 +74,9 @@ func (l *latencies) appendTo(dst []byte, f Format) []byte {
 	return fmt.Appendf(dst, text, l.min.Milliseconds(), l.max.Milliseconds(), l.sum.Seconds()*1000/float64(max(l.n, 1)), l.n)
 }
 
-// Latency measures how long PING takes. In the format for people it shows the figures in place until ctx ends; in others it
-// writes one line after the interval, 0 for a second. With history it begins anew after each interval, 0 for 15 seconds, and
-// goes on until ctx ends.
+// Latency measures how long PING takes. In the format for people it shows the figures in place until ctx ends. In other
+// formats it writes one line after the interval; 0 means a second. With history it starts a new line after each
+// interval, 0 means 15 seconds, until ctx ends.
 func (s *Shell) Latency(ctx context.Context, interval time.Duration, history bool) error {
 	if err := s.connect(ctx); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (s *Shell) Latency(ctx context.Context, interval time.Duration, history boo
 	}
 }
 
-// end ends what goes on until ctx does, which is no failure. A line that is written in place is left.
+// end returns nil if ctx has ended, otherwise err. It leaves a line that is written in place.
 func (s *Shell) end(ctx context.Context, inPlace bool, err error) error {
 	if inPlace {
 		s.Out.WriteByte('\n')
@@ -139,14 +139,14 @@ func (s *Shell) end(ctx context.Context, inPlace bool, err error) error {
 	return err
 }
 
-// headEvery is after how many lines Stat repeats what the columns are.
+// headEvery is after how many lines Stat repeats the header.
 const headEvery = 20
 
 const statHead = `------- data ------ --------------------- load -------------------- - child -
 keys       mem      clients blocked requests            connections          
 `
 
-// Stat writes a line of figures of the server after each interval, 0 for a second, until ctx ends.
+// Stat writes a line of figures of the server after each interval, until ctx ends; 0 means a second.
 func (s *Shell) Stat(ctx context.Context, interval time.Duration) error {
 	if err := s.connect(ctx); err != nil {
 		return err
@@ -182,10 +182,10 @@ func (s *Shell) Stat(ctx context.Context, interval time.Duration) error {
 	}
 }
 
-// figures are what Stat shows.
+// figures has the figures of one line of Stat.
 type figures struct {
 	keys, memory, clients, blocked, requests, connections int64
-	children                                              string // what the server does beside
+	children                                              string // what the server does in the background
 }
 
 func readFigures(info string) (f figures) {
@@ -215,7 +215,7 @@ func readFigures(info string) (f figures) {
 	return f
 }
 
-// human returns so many bytes in the unit that suits them.
+// human returns a number of bytes in a suitable unit.
 func human(bytes int64) string {
 	if bytes < 1<<10 {
 		return strconv.FormatInt(bytes, 10) + "B"

@@ -16,7 +16,7 @@ import (
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
-// steps is a clock on which each command takes as long as the next of took says, and that ends a context after so many sleeps.
+// steps is a clock on which each command takes the next duration of took, and which ends a context after some sleeps.
 type steps struct {
 	t      time.Time
 	took   []time.Duration
@@ -26,7 +26,7 @@ type steps struct {
 	slept  []time.Duration
 }
 
-// Now is called before a command and behind it, by turns, after one call at the beginning.
+// Now is called once at the beginning, and then in turn before and after each command.
 func (c *steps) Now() time.Time {
 	if c.calls > 0 && c.calls%2 == 0 {
 		c.t = c.t.Add(c.took[(c.calls/2-1)%len(c.took)])
@@ -182,7 +182,7 @@ func TestHotKeys(t *testing.T) {
 	s, out := start(t)
 	require.NoError(t, s.Run(t.Context(), strings.NewReader("SET before 1\n")))
 	require.ErrorContains(t, s.HotKeys(t.Context(), Sampling{}), "LFU maxmemory policy")
-	// A new key counts 5, and the first use is counted whatever chance says.
+	// The counter of a new key is 5, and the first use always increments it.
 	require.NoError(t, s.Run(t.Context(), strings.NewReader("FLUSHALL\nCONFIG SET maxmemory-policy allkeys-lfu\n")))
 	for i := range 2 * hottest {
 		require.NoError(t, s.Do(t.Context(), []string{"SET", "key:" + strconv.Itoa(i), "x"}))
@@ -203,7 +203,7 @@ func TestHotKeys(t *testing.T) {
 	require.Contains(t, lines[2], "counter: 5\t")
 }
 
-// A sample pauses after each hundred commands, and an interrupt ends it with what has been found.
+// A sample pauses after each hundred commands. After an interrupt it reports the results so far.
 func TestAnInterruptEndsASample(t *testing.T) {
 	s, out := start(t)
 	var lines strings.Builder

@@ -21,7 +21,7 @@ import (
 	"github.com/atomredis/atomredis/internal/version"
 )
 
-// Directive names where spans go: the URL of a collector, "" for nowhere.
+// Directive is the directive with the URL of the collector; "" exports nothing.
 const Directive = "otel-endpoint"
 
 func init() {
@@ -29,15 +29,16 @@ func init() {
 }
 
 const (
-	// queue is how many spans may wait. More are dropped, so that no command waits.
+	// queue is how many spans may wait; further ones are dropped, so that no command waits. batch is the size of an
+	// export.
 	queue, batch = 2048, 256
 	// flushTimeout is how long the end of the program waits for the last spans.
 	flushTimeout = 2 * time.Second
-	// path is where collectors listen unless the URL says otherwise.
+	// path is the default path of the URL.
 	path = "/v1/traces"
 )
 
-// check returns what is wrong with an endpoint.
+// check returns an error for a malformed endpoint.
 func check(value string) error {
 	if value == "" {
 		return nil
@@ -77,7 +78,7 @@ func New(endpoint string, log *slog.Logger) (*Exporter, error) {
 	return &Exporter{provider, provider.Tracer("github.com/atomredis/atomredis")}, nil
 }
 
-// Slow exports a command. It does not wait. Neither keys nor values are in the span.
+// Slow exports a command without waiting. The span has neither keys nor values.
 func (e *Exporter) Slow(c session.SlowCommand) {
 	_, span := e.tracer.Start(context.Background(), c.Name, trace.WithTimestamp(c.End.Add(-c.Took)),
 		trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
@@ -91,7 +92,7 @@ func (e *Exporter) Slow(c session.SlowCommand) {
 	span.End(trace.WithTimestamp(c.End))
 }
 
-// Close exports what waits, if that is possible soon.
+// Close exports the waiting spans, for flushTimeout at most.
 func (e *Exporter) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()

@@ -67,7 +67,7 @@ func TestSlowCommandsAreExported(t *testing.T) {
 	require.Fail(t, "there is no span with the number of keys", request.String())
 }
 
-// Commands do not wait for a collector that does not answer: more than what may wait is dropped.
+// Commands do not wait for a collector that does not answer: spans beyond the queue are dropped.
 func TestNobodyWaitsForTheCollector(t *testing.T) {
 	hang := make(chan struct{})
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
