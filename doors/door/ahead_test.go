@@ -21,7 +21,7 @@ import (
 // slowDisk syncs the journal only while it is open.
 type slowDisk struct {
 	mu     sync.RWMutex // locked while the disk is shut
-	failed error        // protected by mu: what syncs return
+	failed error        // protected by mu: the error of syncs
 }
 
 // MaybeError implements errorfs.Injector.
@@ -40,7 +40,7 @@ func (d *slowDisk) MaybeError(op errorfs.Op) error {
 // String implements errorfs.Injector.
 func (d *slowDisk) String() string { return "slow disk" }
 
-// runOnDisk starts a server whose replies wait for a disk.
+// runOnDisk starts a server whose replies wait for the disk d.
 func runOnDisk(t *testing.T, d *slowDisk) *server.Server {
 	conf := config.NewConfig()
 	conf.ListenNowhere()

@@ -8,20 +8,20 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Client executes commands in a session. Arguments may be of any type that can be sent: strings, []byte, [][]byte (as
-// many arguments), numbers, booleans (1 and 0), times and durations, slices, maps, structs with tags `redis:"name"`,
-// encoding.BinaryMarshaler and encoding.TextMarshaler. They are not kept.
+// Client executes commands in a session. Arguments may be strings, []byte, [][]byte (one argument per element),
+// numbers, booleans (1 and 0), times and durations, slices, maps, structs with tags `redis:"name"`,
+// encoding.BinaryMarshaler and encoding.TextMarshaler. The client does not keep them.
 //
-// One goroutine uses a Client at a time; Settle, Admitted, Close and Done may be called by any. A peer that has several commands
-// in flight needs several clients if one of them may block.
+// One goroutine uses a Client at a time; any goroutine may call Settle, Admitted, Close and Done. A peer with several
+// commands in flight needs several clients if one of the commands may block.
 type Client struct{ s Session }
 
 // NewClient returns a client that executes commands in s, and ends it with Close.
 func NewClient(s Session) Client { return Client{s} }
 
 // Do executes a command and returns its reply. The error is a resp.Error if the reply is one. Blocking commands wait
-// as long as ctx lasts; when it ends they have taken nothing, or return what they have taken. Commands that change
-// the state of the connection are refused with ErrNeedsConnection.
+// until ctx ends; then they have taken nothing, or return what they have taken. Commands that change the state of the
+// connection are refused with ErrNeedsConnection.
 func (c *Client) Do(ctx context.Context, args ...any) (resp.Reply, error) {
 	e := values.NewEncoder()
 	defer e.Release()
@@ -32,9 +32,9 @@ func (c *Client) Do(ctx context.Context, args ...any) (resp.Reply, error) {
 	return c.reply(err)
 }
 
-// DoAhead is Do without the wait for what the reply tells to be durable, so that the client's next command can begin:
-// nobody outside may be told of the reply, also of one that is an error, before Settle has returned position or a later
-// one; 0 is nothing to wait for.
+// DoAhead is Do without the wait until the changes are durable, so that the client's next command can begin. The door
+// must not send the reply, not even an error reply, before Settle has returned position or a later one. Position 0
+// means that there is nothing to wait for.
 func (c *Client) DoAhead(ctx context.Context, args ...any) (r resp.Reply, position uint64, err error) {
 	e := values.NewEncoder()
 	defer e.Release()
@@ -53,12 +53,12 @@ func (c *Client) DoAhead(ctx context.Context, args ...any) (r resp.Reply, positi
 	return r, position, r.Err()
 }
 
-// Settle waits until what DoAhead has returned up to a position is durable, and returns up to which one everything is.
-// With an error nobody may be told of any of it.
+// Settle waits until the replies of DoAhead up to a position are durable, and returns the position up to which all are.
+// After an error the door must send none of these replies.
 func (c *Client) Settle(position uint64) (settled uint64, err error) { return c.s.Settle(position) }
 
-// Control is Do for commands that change the state of the connection, for doors whose peers send commands. Those that
-// begin transactions or subscriptions, or change the protocol, are not for it.
+// Control is Do for commands that change the state of the connection, for doors whose peers send commands. It is not
+// for commands that begin transactions or subscriptions, or change the protocol.
 func (c *Client) Control(ctx context.Context, args ...any) (resp.Reply, error) {
 	e := values.NewEncoder()
 	defer e.Release()
@@ -74,8 +74,8 @@ func (c *Client) control(ctx context.Context, args ...[]byte) error {
 	return err
 }
 
-// reply returns the reply of the command that was run last. err is that of running it, after which nothing must be
-// left for the next command.
+// reply returns the reply of the last command. err is the error of running it; then reply discards what the command has
+// left behind.
 func (c *Client) reply(err error) (resp.Reply, error) {
 	raw, failure := c.s.Flush()
 	if err == nil {
@@ -91,18 +91,19 @@ func (c *Client) reply(err error) (resp.Reply, error) {
 // Batch is a list of commands. The zero value is empty.
 type Batch struct{ e values.Encoder }
 
-// Add appends a command. []byte arguments must not be changed before the batch is executed. After an error the batch
-// is as it was before.
+// Add appends a command. []byte arguments must not be changed before the batch is executed. After an error the batch is
+// unchanged.
 func (b *Batch) Add(args ...any) error { return b.e.Add(args) }
 
-// Len returns how many commands there are.
+// Len returns the number of commands.
 func (b *Batch) Len() int { return b.e.Len() }
 
-// Reset empties the batch, to be used again.
+// Reset empties the batch for another use.
 func (b *Batch) Reset() { b.e.Reset() }
 
-// Pipeline executes commands one after the other, others' commands possibly between them, and returns their replies
-// when all are there. Error replies are among them; the error says why there are fewer replies than commands.
+// Pipeline executes commands one after the other and returns their replies when all have come. Commands of other
+// clients may run between them. Error replies are among the replies; the error says why there are fewer replies than
+// commands.
 func (c *Client) Pipeline(ctx context.Context, b *Batch) ([]resp.Reply, error) {
 	var err error
 	for _, args := range b.e.Commands() {
@@ -137,12 +138,11 @@ func (c *Client) Watch(ctx context.Context, keys ...string) error {
 // Unwatch forgets all watched keys.
 func (c *Client) Unwatch() { c.s.Discard() }
 
-// Transact executes commands all at once: nobody sees a part of it, and nobody's commands come between. Nothing is
-// watched any more when it returns.
+// Transact executes commands as one atomic step, and ends all watches.
 //
-// The error is ErrConflict if a watched key has changed; then, and with every other error, nothing was executed,
-// unless it is ErrClosed, ErrKilled or ErrNotDurable, with which that is not known. Error replies of single commands
-// are among the replies.
+// The error is ErrConflict if a watched key has changed. After an error nothing was executed, except that after
+// ErrClosed, ErrKilled and ErrNotDurable the outcome is unknown. Error replies of single commands are among the
+// replies.
 func (c *Client) Transact(ctx context.Context, b *Batch) ([]resp.Reply, error) {
 	raw, err := c.transact(ctx, b.e.Commands())
 	if err != nil {
@@ -150,7 +150,7 @@ func (c *Client) Transact(ctx context.Context, b *Batch) ([]resp.Reply, error) {
 		return nil, err
 	}
 	var r resp.Reply
-	for range 1 + b.Len() { // what MULTI and the queued commands say
+	for range 1 + b.Len() { // the replies of MULTI and QUEUED
 		if r, raw, err = resp.NextReply(raw); err == nil {
 			err = r.Err()
 		}
@@ -165,7 +165,7 @@ func (c *Client) Transact(ctx context.Context, b *Batch) ([]resp.Reply, error) {
 	return r.Slice()
 }
 
-// transact returns what MULTI, the commands and EXEC reply.
+// transact returns the replies of MULTI, the commands and EXEC.
 func (c *Client) transact(ctx context.Context, commands [][][]byte) ([]byte, error) {
 	if err := c.s.Control(ctx, [][]byte{[]byte("MULTI")}); err != nil {
 		return nil, err
@@ -181,8 +181,8 @@ func (c *Client) transact(ctx context.Context, commands [][][]byte) ([]byte, err
 	return c.s.Flush()
 }
 
-// Permitted returns the error with which a command would be refused because of the client's user, a resp.Error, or nil
-// if the user may execute it: for requests whose answer must be sent before the command is executed.
+// Permitted returns nil if the client's user may execute a command, and otherwise the resp.Error with which it would be
+// refused. It is for requests that must be answered before their command is executed.
 func (c *Client) Permitted(args ...any) error {
 	e := values.NewEncoder()
 	defer e.Release()
@@ -207,21 +207,20 @@ func (c *Client) Select(ctx context.Context, db int) error {
 	return c.control(ctx, []byte("SELECT"), strconv.AppendInt(nil, int64(db), 10))
 }
 
-// SetUnobserved keeps the commands that follow out of the slow log, the latency monitor and the latencies of commands, or
-// ends that: for who looks after the server and would see himself there.
+// SetUnobserved(true) keeps further commands out of the slow log, the latency monitor and the latencies of commands;
+// false ends that. It is for monitoring, which would otherwise measure itself.
 func (c *Client) SetUnobserved(yes bool) { c.s.SetUnobserved(yes) }
 
-// Stranger is how many bytes a peer may send at once whose client is not Admitted: the most that a door keeps of it.
+// Stranger limits the bytes that a door buffers for a peer whose client is not Admitted.
 const Stranger = 64 << 10
 
-// Admitted reports whether the client may execute commands: it has authenticated, or need not. Until then a peer gets no
-// more memory than Stranger.
+// Admitted reports whether the client may execute commands: it has authenticated, or needs no password. Until then a
+// peer gets no more memory than Stranger.
 func (c *Client) Admitted() bool { return c.s.Admitted() }
 
-// Done is closed when the client has ended: by Close, by the server, which closes, or by CLIENT KILL. Whoever serves
-// a peer closes its connection then, and the client.
+// Done is closed when the client has ended: by Close, by the end of the server, or by CLIENT KILL. The door then closes
+// the peer's connection and the client.
 func (c *Client) Done() <-chan struct{} { return c.s.Done() }
 
-// Close ends the client. A command that waits has taken nothing and ends with ErrClosed; one that is being executed
-// comes to its end first.
+// Close ends the client. A waiting command takes nothing and ends with ErrClosed; a running command ends first.
 func (c *Client) Close() { c.s.Release() }

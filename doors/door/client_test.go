@@ -16,12 +16,12 @@ import (
 	"github.com/atomredis/atomredis/server"
 )
 
-// prepare makes a server that has no listeners but those of doors. settings are directives and their values.
+// prepare makes a server whose only listeners are doors. settings are directives and their values.
 func prepare(t *testing.T, settings ...string) *server.Server {
 	return prepareAt(t, nil, settings...)
 }
 
-// prepareAt is prepare with a clock; nil is that of the system.
+// prepareAt is prepare with a clock; nil means the system's.
 func prepareAt(t *testing.T, clock engine.Clock, settings ...string) *server.Server {
 	conf := config.NewConfig()
 	conf.InMemory()
@@ -55,7 +55,7 @@ func clientOf(t *testing.T, srv *server.Server) *door.Client {
 	return &c
 }
 
-// start starts a server and returns how to make clients of it that are no door's.
+// start starts a server and returns a function that makes clients without a door.
 func start(t *testing.T, settings ...string) (client func() *door.Client) {
 	first, err := run(t, settings...).Direct(0)
 	require.NoError(t, err)
@@ -225,7 +225,7 @@ func TestClientHasStateOfItsOwn(t *testing.T) {
 	require.ErrorContains(t, err, "NOPERM")
 	require.Contains(t, do(t, other, "ACL", "LOG"), "name=peer")
 
-	// What it forks is the same client.
+	// A fork is the same client.
 	_, err = c.Subscribe(t.Context(), "c")
 	require.ErrorContains(t, err, "NOPERM")
 	s, err := c.PSubscribe(t.Context(), "c")
@@ -303,7 +303,7 @@ func TestDoneTellsThatTheClientHasEnded(t *testing.T) {
 	_, err := idle.Do(t.Context(), "PING")
 	require.ErrorIs(t, err, door.ErrKilled)
 
-	// What it has killed itself gets its reply first.
+	// A client that kills itself gets the reply first.
 	self := client()
 	done := self.Done()
 	require.Equal(t, "1", do(t, self, "CLIENT", "KILL", "ID", id(self), "SKIPME", "no"))
@@ -345,7 +345,7 @@ func TestPoolExecutesRequestsAtTheSameTime(t *testing.T) {
 		_, err = p.Do(t.Context(), "PING")
 		require.NoError(t, err)
 
-		// Whichever of them is killed, all end.
+		// The kill of one ends all clients of a pool.
 		for line := range strings.Lines(do(t, other, "CLIENT", "LIST")) {
 			if strings.Contains(line, "cmd=blpop") && strings.Contains(line, "flags=bU") {
 				do(t, other, "CLIENT", "KILL", "ID", strings.TrimPrefix(strings.Fields(line)[0], "id="))

@@ -8,77 +8,77 @@ import (
 
 // Door serves the peers of a foreign protocol.
 type Door interface {
-	// Serve accepts peers until the listener is closed, or until the door ends by itself: then it returns nil, or why. A
-	// peer gets a Client of its own; when that is done its connection is closed, and when the peer has gone the Client
-	// is.
+	// Serve accepts peers until the listener is closed, or until the door ends by itself; then it returns nil, or the
+	// reason. Each peer gets a Client. When the Client is done, Serve closes the connection; when the peer is gone, it
+	// closes the Client.
 	Serve(l net.Listener) error
 	// Close disconnects all peers, and returns when no goroutine of the door is left. It is called once, after the
-	// listener was closed: while Serve returns, before it has begun, after the door has ended by itself, or without
-	// Serve. Commands of its clients that wait end with ErrClosed when they are closed.
+	// listener was closed: before, during or after Serve, or without Serve. Closing a client ends its waiting command
+	// with ErrClosed.
 	Close() error
-	// Info calls add with fields for INFO. It must not execute commands, or wait for anybody who does.
+	// Info calls add with fields for INFO. It must not execute commands, nor wait for a goroutine that does.
 	Info(add func(field, value string))
 }
 
-// Ender is a Door that can end by itself without breaking off what its peers have asked for.
+// Ender is a Door that can end by itself without aborting the requests of its peers.
 type Ender interface {
-	// End has the door end: Serve returns when the requests that are being executed have been answered. It does not wait
-	// for that, and may be called several times, under any lock.
+	// End makes the door end: Serve returns when running requests have been answered. End does not wait for that, and
+	// may be called several times and under any lock.
 	End()
 }
 
-// Host is what a door knows of the server. Its methods may be called by any goroutine.
+// Host is the server as a door sees it. Any goroutine may call its methods.
 type Host interface {
-	// Client returns a client for a peer. It acts as the user that the directive door-<name>-user names; without one it
-	// is what a new connection of Redis is: the default user, who may have to use Client.Auth first. The error is
-	// ErrTooManyClients, ErrNoUser or ErrClosed. New must not call it, because the data may not be there yet.
+	// Client returns a client for a peer. It acts as the user in the directive door-<name>-user. Without one it acts
+	// like a new connection of Redis: as the default user, who may need Client.Auth first. The error is
+	// ErrTooManyClients, ErrNoUser or ErrClosed. Kind.New must not call it, because the data may not be loaded yet.
 	Client(p Peer) (Client, error)
-	// OwnClient returns a client for the door's own work. It may do everything, and may be used until Close has returned. It
-	// must not execute what waits for the door to close, as SHUTDOWN does, or what a peer asks for: that is the peer's
-	// client's.
+	// OwnClient returns a client for the door's own work. It has all permissions, and may be used until Close has
+	// returned. It must not execute commands that wait for the door to close, such as SHUTDOWN, nor requests of peers,
+	// which belong to the peer's client.
 	OwnClient() (Client, error)
-	// Setting returns the value of a directive of the door, as it is now.
+	// Setting returns the current value of a directive of the door.
 	Setting(name string) string
-	// FirstRequest returns how long a peer may take until its first request is there; 0 is for ever.
+	// FirstRequest returns how long a peer may take to send its first request; 0 means no limit.
 	FirstRequest() time.Duration
-	// Topology returns who has the same data as the server. It executes no command, and waits for nobody.
+	// Topology returns the servers with the same data. It executes no command and does not wait.
 	Topology() Topology
 	// Log returns the server's log.
 	Log() *slog.Logger
 }
 
-// Topology is who has the same data as a server, as far as it knows.
+// Topology lists the servers with the same data, as far as this server knows.
 type Topology struct {
-	// Members are the servers, the one that tells first.
+	// Members are the servers; the first one is this server.
 	Members []Member
-	// InGroup says that they agree on who leads. Otherwise they are a master and replicas of it.
+	// InGroup says that they elect their leader. Otherwise they are a master and its replicas.
 	InGroup bool
-	// Epoch is the term of the leader; 0 without a group. Timeout is for how long it may be silent.
+	// Epoch is the term of the leader; 0 without a group. Timeout is how long the leader may be silent.
 	Epoch   uint64
 	Timeout time.Duration
 }
 
 // Member is one of the servers.
 type Member struct {
-	// ID has 40 hexadecimal digits that stay as they are; "" if nothing is known.
+	// ID has 40 hexadecimal digits and does not change; "" if it is unknown.
 	ID string
-	// Addr is where clients reach it, a host and a port. The host may be missing from that of the server itself: clients
-	// reach it where they have reached the door.
+	// Addr is the host and port for clients. This server's own Addr may lack the host: clients then use the host at
+	// which they have reached the door.
 	Addr string
-	// Sentinel is where clients of Redis Sentinel reach it, in the same way; "" if they do not.
+	// Sentinel is the host and port for clients of Redis Sentinel, in the same form; "" if there is none.
 	Sentinel string
-	// Master says that it takes writes. In a group no server may be known to do that.
+	// Master says that it accepts writes. In a group there may be no known master.
 	Master bool
-	// Voter says that it counts for majorities, and Online that it has been heard of lately.
+	// Voter says that it counts for majorities, Online that it is reachable.
 	Voter, Online bool
-	// Offset is how far it is in the history of the data.
+	// Offset is its position in the history of the data.
 	Offset int64
 }
 
-// Peer says where a client comes from: the two ends of its connection as CLIENT LIST shows them.
+// Peer has the two addresses of a client's connection, as CLIENT LIST shows them.
 type Peer struct{ Addr, Local string }
 
-// PeerOf returns the peer at the other end of a connection.
+// PeerOf returns the addresses of a connection.
 func PeerOf(conn net.Conn) Peer {
 	local := conn.LocalAddr().String()
 	if _, ok := conn.RemoteAddr().(*net.UnixAddr); ok {

@@ -29,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// opened starts a server with the door "lines" at a free port, and returns it with a client that may do everything.
+// opened starts a server with the door "lines" at a free port, and returns it with a client that has all permissions.
 func opened(t *testing.T, settings ...string) (*server.Server, *door.Client) {
 	srv := run(t, append([]string{"door-lines", "127.0.0.1:0"}, settings...)...)
 	return srv, clientOf(t, srv)
@@ -42,7 +42,7 @@ type peer struct {
 	in   *bufio.Reader
 }
 
-// deadline is how long a test waits for what must come.
+// deadline limits each wait of a test.
 const deadline = 20 * time.Second
 
 // connect connects to a door and reads its greeting.
@@ -98,14 +98,14 @@ func (p *peer) requireGone() {
 // addr is the peer's address as the server sees it.
 func (p *peer) addr() string { return p.conn.LocalAddr().String() }
 
-// eventually waits until a reply contains what is wanted.
+// eventually waits until the reply to a command contains want.
 func eventually(t *testing.T, c *door.Client, want string, args ...any) {
 	t.Helper()
 	has := func() bool { return strings.Contains(do(t, c, args...), want) }
 	require.Eventually(t, has, deadline, time.Millisecond, want)
 }
 
-// A door at 0.0.0.0 takes no connections of IPv6.
+// A door at 0.0.0.0 accepts no connections over IPv6.
 func TestDoorsListenInOneFamily(t *testing.T) {
 	srv, _ := opened(t, "door-lines", "0.0.0.0:0")
 	_, port, err := net.SplitHostPort(srv.DoorAddr("lines").String())
@@ -115,11 +115,11 @@ func TestDoorsListenInOneFamily(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A peer that has said nothing is disconnected, and one that is not admitted once it has been silent for as long.
+// A silent peer is disconnected. A peer that is not admitted is disconnected whenever it is silent for that long.
 func TestPeersThatSayNothing(t *testing.T) {
 	srv, c := opened(t, "door-first-request", "1")
 	silent, half := connect(t, srv, "lines"), connect(t, srv, "lines")
-	_, err := half.conn.Write([]byte("PI")) // is no request
+	_, err := half.conn.Write([]byte("PI")) // not a whole request
 	require.NoError(t, err)
 	legitimate := connect(t, srv, "lines")
 	require.Equal(t, "PONG", legitimate.do("PING"))
@@ -137,7 +137,7 @@ func TestPeersThatSayNothing(t *testing.T) {
 	require.Equal(t, "PONG", legitimate.do("PING"))
 }
 
-// The doors together leave connections to clients of Redis.
+// All doors together leave some connections to clients of Redis.
 func TestDoorsLeaveConnections(t *testing.T) {
 	srv, c := opened(t, "maxclients", "6")
 	first := []*peer{connect(t, srv, "lines"), connect(t, srv, "lines"), connect(t, srv, "lines")}
@@ -150,7 +150,8 @@ func TestDoorsLeaveConnections(t *testing.T) {
 	connect(t, srv, "lines")
 }
 
-// timeout applies to the peers of doors: what all clients of one do counts, and who waits or has subscribed is not idle.
+// The directive timeout applies to peers of doors. Activity of any of a peer's clients counts, and peers that wait or
+// have subscribed are not idle.
 func TestIdlePeersAreDisconnected(t *testing.T) {
 	clock := engine.NewManualClock(time.UnixMilli(1e12))
 	srv := prepareAt(t, clock, "door-lines", "127.0.0.1:0")
@@ -272,7 +273,7 @@ func TestDoorMovesWhileTheServerRuns(t *testing.T) {
 	require.Equal(t, "OK", second.do("NAME second"))
 	require.Contains(t, do(t, c, "CLIENT", "LIST"), "addr="+path+":0 laddr="+path+":0 fd=0 name=second ")
 
-	// A peer of the door may move it too, and may not see the reply.
+	// A peer of the door may move the door too, and then may not get the reply.
 	second.send("CONFIG SET door-lines 127.0.0.1:0")
 	eventually(t, c, "127.0.0.1:0", "CONFIG", "GET", "door-lines")
 	require.Equal(t, "PONG", connect(t, srv, "lines").do("PING"))
@@ -280,7 +281,7 @@ func TestDoorMovesWhileTheServerRuns(t *testing.T) {
 	require.Nil(t, srv.DoorAddr("lines"))
 	require.NoError(t, set("127.0.0.1:0"))
 
-	// What the door itself refuses.
+	// The door itself refuses this value.
 	do(t, c, "CONFIG", "SET", "lines-greeting", "impossible")
 	require.NoError(t, set(""))
 	require.ErrorContains(t, set("127.0.0.1:0"), "nobody can be greeted so")
@@ -422,7 +423,7 @@ func TestDoorsHearEventsThatNobodyElseHasAskedFor(t *testing.T) {
 	other, err := c.PSubscribe(t.Context(), "*")
 	require.NoError(t, err)
 	defer other.Close()
-	do(t, c, "LPUSH", "list", "x") // of a class that the door has not asked for
+	do(t, c, "LPUSH", "list", "x") // the door has not asked for this class
 	do(t, c, "SET", "k", "v")
 	do(t, c, "DEL", "k")
 	do(t, c, "PUBLISH", "end", "of events")
@@ -432,7 +433,7 @@ func TestDoorsHearEventsThatNobodyElseHasAskedFor(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "end", m.Channel)
 
-	// Together with those that everybody has asked for, each comes once.
+	// With notify-keyspace-events set too, each event still comes once.
 	do(t, c, "CONFIG", "SET", "notify-keyspace-events", "E$")
 	do(t, c, "SET", "k", "v")
 	require.Equal(t, "__keyspace@0__:k set", p.line())

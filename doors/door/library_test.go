@@ -14,7 +14,7 @@ import (
 	"github.com/atomredis/atomredis/doors/door"
 )
 
-// A door whose protocol is a library's, which accepts connections itself: GET /SET/k/v executes a command.
+// A door on a library (net/http) that accepts connections itself: GET /SET/k/v executes a command.
 
 func init() {
 	door.Register(door.Kind{Name: "http", New: func(h door.Host) (door.Door, error) {
@@ -46,7 +46,7 @@ func (d *web) Info(func(field, value string)) {}
 func (d *web) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := d.peers.Find(r.RemoteAddr)
 	if c == nil {
-		return // it has just ended
+		return // the connection has just ended
 	}
 	reply, err := c.Client.Do(r.Context(), strings.Split(r.URL.Path[1:], "/"))
 	if err != nil {

@@ -15,9 +15,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// The door of these tests: a line is a command, its words separated by spaces, and so is its reply, as text. "AUTH
-// user password" and "NAME name" are what they say; "EVENTS pattern" shows the messages that are published from then
-// on.
+// The door of these tests. A line is a command, its words separated by spaces; the reply is a line of text. "AUTH user
+// password" authenticates, "NAME name" names the client, and "EVENTS pattern" shows messages published from then on.
 
 func init() {
 	door.Register(door.Kind{
@@ -41,7 +40,7 @@ func checkGreeting(value string) error {
 // lines is the door.
 type lines struct {
 	door.Peers
-	stop  chan struct{} // Serve returns when something comes
+	stop  chan struct{} // a value makes Serve return
 	count atomic.Int64  // lines that were read
 
 	mu     sync.Mutex // protects what follows
@@ -75,7 +74,7 @@ func (d *lines) Serve(l net.Listener) error {
 	}
 }
 
-// begin makes the door's own client, unless the door is closed already.
+// begin makes the door's own client, unless the door is closed.
 func (d *lines) begin() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -94,7 +93,7 @@ func (d *lines) Close() error {
 	d.mu.Unlock()
 	err := d.Peers.Close()
 	if d.own == nil {
-		return err // it has never served
+		return err // it was never served
 	}
 	defer d.own.Close()
 	_, err = d.own.Do(context.Background(), "INCR", "doors closed")
@@ -160,7 +159,7 @@ func (d *lines) answer(c *door.Conn, words []string) string {
 	return "OK"
 }
 
-// events has messages sent to the peer.
+// events sends messages to the peer.
 func events(ctx context.Context, c *door.Conn, pattern string) string {
 	s, err := c.Client.PSubscribe(ctx, pattern)
 	if err != nil {

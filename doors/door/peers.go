@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// Peers serves the connections of a door. Each has a client and goroutines of its own, and all of that ends together:
-// when the peer hangs up, when the client is killed, when a goroutine panics, and with Close. A connection on which no
-// request has arrived in the time of Host.FirstRequest is closed; the door says that one has with Conn.Requested.
+// Peers serves the connections of a door. Each connection has its own client and goroutines. They end together: when
+// the peer disconnects, when the client is killed, when a goroutine panics, and with Close. A connection without a
+// request within Host.FirstRequest is closed; the door reports a request with Conn.Requested.
 type Peers struct {
 	// Host makes the clients.
 	Host Host
-	// Peer serves a connection until it returns. It should read all the time, also while a command waits: that is how a
-	// peer that hangs up is noticed.
+	// Peer serves a connection until it returns. It should read at all times, also while a command waits, to notice
+	// that the peer disconnects.
 	Peer func(c *Conn)
-	// Refuse tells a peer why it is not served; nil if the protocol has no words for it. It has a second.
+	// Refuse sends a peer the reason for a refusal, within a second; nil if the protocol has no message for that.
 	Refuse func(conn net.Conn, why error)
 
 	mu       sync.Mutex // protects what follows
@@ -38,16 +38,16 @@ type Conn struct {
 	peers  *Peers
 	ctx    context.Context
 	remote net.Addr
-	first  *time.Timer // closes the connection; nil if it may wait for ever
+	first  *time.Timer // closes the connection; nil without a limit
 }
 
-// RemoteAddr implements net.Conn. No two connections of a door have the same, also not of a Unix socket.
+// RemoteAddr implements net.Conn. It is unique among the connections of a door, also on a Unix socket.
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
-// refusalTimeout is how long a peer may take to hear that it is not served.
+// refusalTimeout is how long Refuse may take.
 const refusalTimeout = time.Second
 
-// Serve is Door.Serve.
+// Serve implements Door.Serve.
 func (p *Peers) Serve(l net.Listener) error {
 	for {
 		conn, err := l.Accept()
@@ -62,18 +62,19 @@ func (p *Peers) Serve(l net.Listener) error {
 	}
 }
 
-// Listener returns a listener for a library that accepts connections itself. They are *Conn; Peer is not called.
+// Listener returns a listener for a library that accepts connections itself. Its connections are *Conn; Peer is not
+// called.
 func (p *Peers) Listener(l net.Listener) net.Listener { return &peerListener{l, p} }
 
-// Find returns the connection whose RemoteAddr is addr, for a library that tells of its connections only that; nil if
-// there is none.
+// Find returns the connection whose RemoteAddr is addr, nil if there is none. It is for libraries that pass on only the
+// address.
 func (p *Peers) Find(addr string) *Conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.byAddr[addr]
 }
 
-// peerListener accepts connections that have clients.
+// peerListener accepts connections and gives them clients.
 type peerListener struct {
 	net.Listener
 	peers *Peers
@@ -92,8 +93,7 @@ func (l *peerListener) Accept() (net.Conn, error) {
 	}
 }
 
-// welcome gives a connection a client, or ends it and returns nil. serve, unless it is nil, is called in the
-// background.
+// welcome gives a connection a client, or closes it and returns nil. It starts serve, unless nil, on a goroutine.
 func (p *Peers) welcome(conn net.Conn, serve func(c *Conn)) *Conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,7 +137,7 @@ func (p *Peers) welcome(conn net.Conn, serve func(c *Conn)) *Conn {
 	return c
 }
 
-// forget forgets a connection that has ended.
+// forget removes an ended connection.
 func (p *Peers) forget(c *Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,7 +146,7 @@ func (p *Peers) forget(c *Conn) {
 	}
 }
 
-// turnAway ends a connection that is not served.
+// turnAway refuses and closes a connection.
 func (p *Peers) turnAway(conn net.Conn, why error) {
 	defer conn.Close()
 	if p.Refuse != nil {
@@ -155,7 +155,7 @@ func (p *Peers) turnAway(conn net.Conn, why error) {
 	}
 }
 
-// Close is Door.Close.
+// Close implements Door.Close.
 func (p *Peers) Close() error {
 	p.mu.Lock()
 	p.closed = true
@@ -167,8 +167,8 @@ func (p *Peers) Close() error {
 	return nil
 }
 
-// Requested says that a whole request has arrived. A peer whose client is admitted may be silent from then on; another
-// one has the time for its next request that it had for the first. Any goroutine may call it.
+// Requested reports that a whole request has arrived. A peer whose client is admitted may be silent from then on; any
+// other peer gets the same time again for its next request. Any goroutine may call it.
 func (c *Conn) Requested() {
 	if c.first == nil {
 		return
@@ -183,13 +183,13 @@ func (c *Conn) Requested() {
 // Context ends with the connection.
 func (c *Conn) Context() context.Context { return c.ctx }
 
-// Go calls a function in a goroutine that Peers.Close waits for. It must return soon after the end of Context. Only
-// goroutines that were begun so may call Go, and Peer.
+// Go calls a function on a goroutine that Peers.Close waits for. The function must return soon after the end of
+// Context. Only Peers.Peer and functions that Go has started may call Go.
 func (c *Conn) Go(fn func()) {
 	c.peers.wg.Go(func() { c.protect(fn) })
 }
 
-// protect calls a function. If it panics, which is a bug, nobody else suffers from it.
+// protect calls a function. A panic in it, which is a bug, ends only this connection.
 func (c *Conn) protect(fn func()) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -7,24 +7,23 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Pool has several clients for one peer, whose requests are executed at the same time. Its methods may be called by
-// any goroutine.
+// Pool has several clients for one peer with concurrent requests. Any goroutine may call its methods.
 type Pool struct {
-	first *Client // whose end is that of all
+	first *Client // its end ends all clients
 	most  int
 
 	mu   sync.Mutex // protects what follows
 	idle []*Client
-	made int // clients, with first
+	made int // number of clients, including first
 }
 
-// NewPool returns a pool of up to most clients. The first is c, of which the others are forks: Auth, SetName and
-// Select come before. They end with c, which nobody uses any more but for Done and Close.
+// NewPool returns a pool of up to most clients: c and forks of it. Call Auth, SetName and Select before. All clients
+// end with c; from now on the caller may use c only for Done and Close.
 func NewPool(c *Client, most int) *Pool {
 	return &Pool{first: c, most: most, idle: []*Client{c}, made: 1}
 }
 
-// Get returns a client that nobody else uses before Put. The error is ErrTooManyClients if all are in use.
+// Get returns a client for exclusive use until Put. The error is ErrTooManyClients if all are in use.
 func (p *Pool) Get() (*Client, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,7 +43,7 @@ func (p *Pool) Get() (*Client, error) {
 	return &Client{s}, nil
 }
 
-// Put gives a client back. If it has ended, because it was killed, all of them end.
+// Put gives a client back. If it was killed, all clients end.
 func (p *Pool) Put(c *Client) {
 	select {
 	case <-c.Done():

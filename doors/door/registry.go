@@ -9,68 +9,67 @@ import (
 	"sync"
 )
 
-// Kind is what the server has to know of a door. From its name follow the directives
+// Kind describes a door to the server. Its name gives the directives
 //
-//	door-<name>       where it listens; "" is nowhere. See ParseAddress
-//	door-<name>-user  as which user its peers act, without a password; "" is as the default user
+//	door-<name>       the address; "" is off. See ParseAddress
+//	door-<name>-user  the user of its peers, without a password; "" is the default user
 //	door-<name>-tls   whether its peers use TLS, if the kind allows it
 //
 // and the section Door_<name> of INFO.
 type Kind struct {
 	// Name has lower-case letters, digits and '-'.
 	Name string
-	// Port is where it listens if its directive names none.
+	// Port is the default port.
 	Port int
-	// PortDirective names a directive with a port that takes the place of door-<name>; "" is none. The door listens on the
-	// addresses that bind has at the start, and protected-mode keeps away whom it keeps away from port. 0 is off.
+	// PortDirective names a directive with a port that replaces door-<name>; "" means none. The door listens on the
+	// addresses that bind has at the start, under the same protected-mode as port. Port 0 is off.
 	PortDirective string
-	// Alias gives door-<name>, door-<name>-user and door-<name>-tls other names too: <alias>-port, <alias>-user and
-	// <alias>-tls; "" gives none.
+	// Alias adds the names <alias>-port, <alias>-user and <alias>-tls for door-<name>, door-<name>-user and
+	// door-<name>-tls; "" adds none.
 	Alias string
-	// New returns a door that has not begun to serve.
+	// New returns a door that does not serve yet.
 	New func(h Host) (Door, error)
-	// Directives are those that it has beside the ones that follow from its name.
+	// Directives are further directives of the door.
 	Directives []Directive
-	// Events are the keyspace events that its clients can subscribe to although notify-keyspace-events does not ask for
-	// them, written as there.
+	// Events are classes of keyspace events, as in notify-keyspace-events. Its clients can subscribe to them even if
+	// that directive does not enable them.
 	Events string
-	// Commands are those that peers send and the server does not have, so that users can be allowed them: see
-	// Client.Allowed.
+	// Commands are commands that peers send and the server does not have, so that the ACL can permit them: see
+	// Client.Permitted.
 	Commands []Command
-	// TLS says that the protocol can be spoken over TLS.
+	// TLS says that the protocol works over TLS.
 	TLS bool
-	// Authenticates says that peers show credentials before they can do anything. Other doors serve only peers on the
+	// Authenticates says that peers must authenticate before any request. Without it the door serves only peers on the
 	// same machine while protected-mode is on.
 	Authenticates bool
 }
 
-// Command is a command that the server does not have.
+// Command is a command of a door that the server does not have.
 type Command struct {
 	Name string
-	// Categories are those of ACL rules.
+	// Categories are its categories in ACL rules.
 	Categories []string
 	// Subs are the names of the sub-commands.
 	Subs []string
 }
 
-// Directive is one of a door's own. Its value is one word, which CONFIG SET changes while the door serves: see
-// Host.Setting.
+// Directive is a directive of a door. Its value is one word, which CONFIG SET can change at any time: see Host.Setting.
 type Directive struct {
 	Name, Default string
-	// Check returns what is wrong with a value; nil if any is good.
+	// Check returns an error for a bad value; a nil Check accepts any value.
 	Check func(value string) error
 	// AtStart says that the value cannot change while the server runs.
 	AtStart bool
 }
 
-// registry holds the kinds of doors that there are.
+// registry holds the registered kinds of doors.
 var registry struct {
 	mu     sync.Mutex
 	kinds  []*Kind
 	closed bool
 }
 
-// Register adds a kind of door. It is called by init functions; a mistake in k panics.
+// Register adds a kind of door. Init functions call it; it panics if k is malformed.
 func Register(k Kind) {
 	registry.mu.Lock()
 	defer registry.mu.Unlock()
@@ -88,7 +87,7 @@ func Register(k Kind) {
 	registry.kinds = append(registry.kinds, &k)
 }
 
-// Kinds returns all kinds of doors, in order of their names. None can be added from now on.
+// Kinds returns all kinds of doors, in order of their names. After it no kind can be registered.
 func Kinds() []*Kind {
 	registry.mu.Lock()
 	defer registry.mu.Unlock()
@@ -99,10 +98,10 @@ func Kinds() []*Kind {
 	return registry.kinds
 }
 
-// Directive returns door-<name>, with which the names of the door's directives begin.
+// Directive returns door-<name>, the prefix of the door's directives.
 func (k *Kind) Directive() string { return "door-" + k.Name }
 
-// AddressDirective returns the name of the directive that says where the door listens.
+// AddressDirective returns the name of the directive with the door's address.
 func (k *Kind) AddressDirective() string {
 	if k.PortDirective != "" {
 		return k.PortDirective
@@ -125,8 +124,8 @@ func (k *Kind) DirectiveNames() []string {
 var errAddress = errors.New("argument must be 'yes', 'no', a port, host:port with '*' for all hosts, " +
 	"or the path of a Unix socket")
 
-// ParseAddress reads the value of door-<name>, and returns what net.Listen takes; network is "" if the door is off.
-// "" and "no" are off, "yes" and a port alone mean the loopback interface, and so does ":port". "tcp://" may stand
+// ParseAddress reads the value of door-<name>, and returns the arguments of net.Listen; network is "" if the door is
+// off. "" and "no" are off, "yes" and a port alone mean the loopback interface, and so does ":port". "tcp://" may stand
 // before an address, and "unix://" or "ipc://" before a path, which begins with '/'.
 func (k *Kind) ParseAddress(value string) (network, address string, err error) {
 	host, port := "127.0.0.1", strconv.Itoa(k.Port)

@@ -9,21 +9,21 @@ import (
 // Message is a published message. A keyspace event is a message on __keyspace@<db>__:<key> whose payload
 // is the event, or on __keyevent@<db>__:<event> whose payload is the key.
 type Message struct {
-	// Pattern is the one of PSubscribe that matches Channel; "" after Subscribe.
+	// Pattern is the pattern of PSubscribe that matched Channel; "" after Subscribe.
 	Pattern, Channel, Payload string
 }
 
-// Subscription receives messages in the order of their publication. client-output-buffer-limit pubsub limits the unread
-// ones.
+// Subscription receives messages in the order of their publication. client-output-buffer-limit pubsub limits unread
+// messages.
 //
-// One goroutine uses it at a time; Close may be called by any.
+// One goroutine uses it at a time; any goroutine may call Close.
 type Subscription struct {
 	s   Session
 	raw []byte // received messages
 }
 
-// Subscribe subscribes to channels. The subscription has a session of its own, which ends with the client at the
-// latest. It is in place when Subscribe returns.
+// Subscribe subscribes to channels. The subscription has its own session, which ends with the client at the latest. It
+// is active when Subscribe returns.
 func (c *Client) Subscribe(ctx context.Context, channels ...string) (*Subscription, error) {
 	return c.subscribe(ctx, "SUBSCRIBE", channels)
 }
@@ -65,7 +65,7 @@ func newSubscription(ctx context.Context, s Session, command string, names []str
 	return &Subscription{s: s}, nil
 }
 
-// Next waits for a message until ctx ends. It returns ErrSlow if too many messages were left unread.
+// Next waits for a message until ctx ends. The error is ErrSlow if too many messages were unread.
 func (s *Subscription) Next(ctx context.Context) (Message, error) {
 	for {
 		for len(s.raw) > 0 {

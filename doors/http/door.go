@@ -1,5 +1,5 @@
-// Package http is the door for those who look after the server: its metrics for Prometheus, whether it is alive and
-// ready, profiles, and the console. What it tells are the replies of commands. docs/operations.md is its page.
+// Package http is the door for operators: metrics for Prometheus, health checks, profiles, and the console. All of them
+// show replies of commands. docs/operations.md describes it.
 package http
 
 import (
@@ -37,8 +37,8 @@ func yesOrNo(value string) error {
 }
 
 const (
-	// headTimeout is how long a peer may take to send the head of a request, bodyTimeout the rest of it, idleTimeout how
-	// long it may send none, answerTimeout how long it may take to read an answer; profiles take their own time.
+	// headTimeout limits the time for the head of a request, bodyTimeout for the rest, idleTimeout between requests,
+	// and answerTimeout for reading an answer. Profiles have no answerTimeout.
 	headTimeout, bodyTimeout, idleTimeout, answerTimeout = 10 * time.Second, 30 * time.Second, 2 * time.Minute, 30 * time.Second
 	maxHead                                              = 16 << 10
 )
@@ -49,12 +49,12 @@ type server struct {
 	mux              *http.ServeMux
 	http             http.Server
 	console          *console.Console
-	process          *prometheus.Registry // of the Go runtime and the process
+	process          *prometheus.Registry // metrics of the Go runtime and the process
 	requests, failed atomic.Int64
 
 	mu     sync.Mutex // protects what follows
 	closed bool
-	wg     sync.WaitGroup // of requests; none is added once closed
+	wg     sync.WaitGroup // running requests; none is added once closed
 }
 
 func newDoor(h door.Host) *server {
@@ -74,11 +74,11 @@ func newDoor(h door.Host) *server {
 	return d
 }
 
-// The probes, which anybody may ask under any name.
+// The probes, which need no login and accept any Host.
 const healthPath, readyPath = "/healthz", "/readyz"
 
-// ServeHTTP implements http.Handler for all paths. A page that somebody else's DNS has given this address to is no page
-// of ours, and must not read what is here: only probes are served under any name.
+// ServeHTTP implements http.Handler for all paths. It refuses requests with a foreign Host, because a page whose DNS
+// name was rebound to this address must not read the answers. Only probes accept any Host.
 func (d *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !d.begins() {
 		return
@@ -98,7 +98,7 @@ func (d *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.mux.ServeHTTP(w, r)
 }
 
-// begins adds a request to wg, unless the door is closed. The caller ends it with wg.Done.
+// begins adds a request to wg, unless the door is closed. The caller must call wg.Done.
 func (d *server) begins() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -108,7 +108,7 @@ func (d *server) begins() bool {
 	return !d.closed
 }
 
-// known reports whether the door is served under the name in the Host of a request.
+// known reports whether the Host of a request is a name of this door.
 func (d *server) known(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -157,11 +157,11 @@ func connOf(r *http.Request) net.Conn { return r.Context().Value(connKey{}).(net
 
 func peerOf(r *http.Request) door.Peer { return door.PeerOf(connOf(r)) }
 
-// handler answers a request with commands of a client. An error is the answer if nothing was written.
+// handler answers a request with commands of a client. A returned error is sent as the answer if nothing was written.
 type handler func(w http.ResponseWriter, r *http.Request, c *door.Client) error
 
-// as runs a handler with a client of the user whose name and password the request has, or without them of the door's
-// user. The client exists during the request only.
+// as runs a handler with a client of the user in the request's credentials, or of the door's user without credentials.
+// The client lasts for the request.
 func (d *server) as(h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c, err := d.host.Client(peerOf(r))
@@ -196,8 +196,9 @@ func (d *server) refuse(w http.ResponseWriter, err error) {
 	http.Error(w, err.Error(), code)
 }
 
-// healthy answers that the server executes commands. ready answers whether clients should be sent here: the data is
-// loaded, writes are possible, and a follower has all data of its master. Both need no permission and reveal nothing else.
+// healthy checks that the server executes commands. ready checks whether the server can take clients: the data is
+// loaded, writes are possible, and a follower has all data of its master. Both need no permission and reveal nothing
+// else.
 func (d *server) healthy(ctx context.Context, c *door.Client) (string, error) {
 	_, err := c.Do(ctx, "PING")
 	return "", err
@@ -223,7 +224,7 @@ func (d *server) ready(ctx context.Context, c *door.Client) (string, error) {
 	return "", nil
 }
 
-// probe answers what a check finds: "" is that all is well.
+// probe serves a check. The check returns "", or the reason why the server is not healthy or ready.
 func (d *server) probe(check func(ctx context.Context, c *door.Client) (string, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		why := ""
@@ -240,11 +241,11 @@ func (d *server) probe(check func(ctx context.Context, c *door.Client) (string, 
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		w.Write([]byte("ok\n")) // a peer that has gone needs no answer
+		w.Write([]byte("ok\n")) // an error means that the peer is gone
 	}
 }
 
-// ask returns the text that a command replies with.
+// ask returns the reply of a command as text.
 func ask(ctx context.Context, c *door.Client, args ...any) (string, error) {
 	reply, err := c.Do(ctx, args...)
 	if err != nil {

@@ -41,7 +41,7 @@ func do(t *testing.T, db *atomredis.DB, args ...any) {
 	require.NoError(t, err)
 }
 
-// browser is a client of HTTP with connections of its own.
+// browser is an HTTP client with its own connections.
 type browser struct {
 	t    *testing.T
 	http *http.Client
@@ -54,7 +54,7 @@ func browse(t *testing.T, db *atomredis.DB) browser {
 	return browser{t, &http.Client{Transport: transport}, "http://" + db.DoorAddr("http")}
 }
 
-// get asks for a page, as a user if there is a name.
+// get requests a page, as a user unless the name is "".
 func (b browser) get(path, user, password string, headers ...string) (int, string) {
 	b.t.Helper()
 	r, err := http.NewRequestWithContext(b.t.Context(), "GET", b.url+path, nil)
@@ -73,7 +73,7 @@ func (b browser) get(path, user, password string, headers ...string) (int, strin
 	return answer.StatusCode, string(body)
 }
 
-// requireValue fails unless the metrics have a line that begins so, with a value.
+// requireValue requires a line of the metrics with this name and value.
 func requireValue(t *testing.T, metrics, name, value string) {
 	t.Helper()
 	require.True(t, regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(name)+" "+value+"$").MatchString(metrics), "%s is not %s", name, value)
@@ -177,7 +177,7 @@ func TestUsersOfTheDoor(t *testing.T) {
 	code, text = b.get("/metrics", "default", "secret")
 	require.Equal(t, 200, code)
 	require.Contains(t, text, "redis_commands_latency_seconds")
-	// The connection is the same; without credentials one is nobody again.
+	// The connection is the same; credentials apply to one request only.
 	code, _ = b.get("/metrics", "", "")
 	require.Equal(t, 401, code)
 
@@ -189,7 +189,7 @@ func TestUsersOfTheDoor(t *testing.T) {
 	require.Contains(t, text, "NOPERM")
 	code, _ = b.get("/metrics", "nobody", "n")
 	require.Equal(t, 403, code)
-	// Whether it is alive and ready is no secret, and says nothing else.
+	// Probes need no login, and reveal nothing else.
 	code, text = b.get("/healthz", "", "")
 	require.Equal(t, 200, code)
 	require.Equal(t, "ok\n", text)
@@ -198,7 +198,7 @@ func TestUsersOfTheDoor(t *testing.T) {
 	require.Equal(t, "ok\n", text)
 }
 
-// Profiles follow enable-debug-command, and need no permission beside it; a user who has authenticated they need.
+// Profiles need enable-debug-command and an authenticated user, but no further permission.
 func TestWhoGetsProfiles(t *testing.T) {
 	for setting, want := range map[string]int{"no": 403, "local": 200, "yes": 200} {
 		db := open(t, "", map[string]string{"requirepass": "secret", "enable-debug-command": setting})
@@ -219,7 +219,7 @@ func TestAFollowerWithoutItsMasterIsNotReady(t *testing.T) {
 	db := open(t, "", nil)
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	defer free.Close() // nobody answers there
+	defer free.Close() // without a server behind it
 	host, port, err := net.SplitHostPort(free.Addr().String())
 	require.NoError(t, err)
 	do(t, db, "REPLICAOF", host, port)
@@ -236,7 +236,7 @@ func TestAFollowerWithoutItsMasterIsNotReady(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 }
 
-// A name that somebody else's DNS has given to this address is not ours, whatever is asked for; only probes do not care.
+// Requests with a foreign Host are refused, except probes.
 func TestNamesOfTheDoor(t *testing.T) {
 	db := open(t, "", map[string]string{"console-hosts": "redis.example.org,other", "enable-debug-command": "yes"})
 	b := browse(t, db)
@@ -268,7 +268,7 @@ func TestNamesOfTheDoor(t *testing.T) {
 	require.Equal(t, 200, asUnder("any.example", "/metrics"))
 }
 
-// A connection that is idle, or whose request is not there yet, is no client.
+// An idle connection, or one with an incomplete request, is not a client of the server.
 func TestConnectionsAreNoClients(t *testing.T) {
 	db := open(t, "", nil)
 	b := browse(t, db)
@@ -283,7 +283,7 @@ func TestConnectionsAreNoClients(t *testing.T) {
 	require.Contains(t, info.String(), "door_http_connections:1\r\n")
 }
 
-// What is no request ends its connection, and hurts nobody.
+// A malformed request ends its connection and has no other effect.
 func TestMalformedRequests(t *testing.T) {
 	db := open(t, "", nil)
 	for _, sent := range []string{"\x00\x01\x02", "GET\r\n\r\n", "GET /metrics HTTP/1.1\r\n\r\n", "GET /metrics HTTP/9.9\r\nHost: x\r\n\r\n",
@@ -292,7 +292,7 @@ func TestMalformedRequests(t *testing.T) {
 		"GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Basic !!!\r\nConnection: close\r\n\r\n"} {
 		conn, err := net.Dial("tcp", db.DoorAddr("http"))
 		require.NoError(t, err)
-		conn.Write([]byte(sent)) // which may fail because the door has heard enough
+		conn.Write([]byte(sent)) // may fail, because the door has closed the connection
 		conn.(*net.TCPConn).CloseWrite()
 		io.Copy(io.Discard, bufio.NewReader(conn))
 		require.NoError(t, conn.Close())
@@ -301,7 +301,7 @@ func TestMalformedRequests(t *testing.T) {
 	require.Equal(t, 200, code)
 }
 
-// Metrics are what is asked for, also while others are connected and the server closes.
+// Metrics are served while other clients are connected, and while the server closes.
 func TestClosingWithPeers(t *testing.T) {
 	db, err := atomredis.Open(atomredis.Options{Config: map[string]string{"door-http": "127.0.0.1:0"}})
 	require.NoError(t, err)

@@ -7,7 +7,7 @@ import (
 // field is a line of INFO, in a section.
 type field struct{ section, name, value string }
 
-// fieldsOf returns the lines of INFO that are fields.
+// fieldsOf returns the fields in a text of INFO.
 func fieldsOf(text string) (list []field) {
 	section := ""
 	for line := range strings.Lines(text) {
@@ -21,7 +21,7 @@ func fieldsOf(text string) (list []field) {
 	return list
 }
 
-// parts returns the parts of a value such as calls=3,usec=4.
+// parts splits a value such as calls=3,usec=4.
 func parts(value string) map[string]string {
 	m := map[string]string{}
 	for part := range strings.SplitSeq(value, ",") {

@@ -17,8 +17,9 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// metrics answers with everything of INFO, how long commands took, and the process. What takes time in proportion to the
-// data is asked for by parameters: stream, a pattern of keys, once or more; collect=pressure, atom or spiderq; and db.
+// metrics answers with all fields of INFO, latencies of commands, and figures of the process. Metrics whose cost grows
+// with the data must be requested with parameters: stream (a pattern of keys, repeatable), collect (pressure, atom or
+// spiderq), and db.
 func (d *server) metrics(w http.ResponseWriter, r *http.Request, c *door.Client) error {
 	s := scrape{r: r, client: c, named: map[string]*dto.MetricFamily{}}
 	for _, step := range []func() error{s.info, s.latency, s.slowLog, s.streams, s.systems} {
@@ -35,16 +36,16 @@ func (d *server) metrics(w http.ResponseWriter, r *http.Request, c *door.Client)
 	return nil
 }
 
-// scrape collects the metrics of one request. It needs no registry, whose checks (valid names, labels that occur once) hold
-// here by construction and would cost time for each of many metrics.
+// scrape collects the metrics of one request. It uses no registry: valid names and unique labels are guaranteed by
+// construction, and a registry would check them for each of many metrics.
 type scrape struct {
 	r      *http.Request
 	client *door.Client
 	named  map[string]*dto.MetricFamily
-	nanos  map[string]float64 // by command: seconds that its calls took
+	nanos  map[string]float64 // by command: total seconds of its calls
 }
 
-// families returns the metrics, and others, in the order of their names.
+// families returns the metrics together with others, in the order of their names.
 func (s *scrape) families(others []*dto.MetricFamily) []*dto.MetricFamily {
 	return slices.SortedFunc(func(yield func(*dto.MetricFamily) bool) {
 		for _, list := range [2]iter.Seq[*dto.MetricFamily]{maps.Values(s.named), slices.Values(others)} {
@@ -57,7 +58,7 @@ func (s *scrape) families(others []*dto.MetricFamily) []*dto.MetricFamily {
 	}, func(a, b *dto.MetricFamily) int { return strings.Compare(a.GetName(), b.GetName()) })
 }
 
-// family returns that of a metric.
+// family returns the family of a metric.
 func (s *scrape) family(name, help string, kind dto.MetricType) *dto.MetricFamily {
 	f := s.named[name]
 	if f == nil {
@@ -91,7 +92,7 @@ func (s *scrape) add(m metric, value float64, labels ...string) {
 	f.Metric = append(f.Metric, told)
 }
 
-// info tells what INFO does.
+// info adds the metrics of INFO.
 func (s *scrape) info() error {
 	text, err := ask(s.r.Context(), s.client, "INFO", "everything")
 	if err != nil {
@@ -113,7 +114,7 @@ func (s *scrape) info() error {
 	return nil
 }
 
-// field tells what a field of INFO says, if that is a number.
+// field adds the metric of a field of INFO, if the value is a number.
 func (s *scrape) field(f field) {
 	switch prefix, rest, _ := strings.Cut(f.name, "_"); {
 	case prefix == "cmdstat":
@@ -123,7 +124,7 @@ func (s *scrape) field(f field) {
 		n, _ := strconv.ParseFloat(parts(f.value)["count"], 64)
 		s.add(counter("redis_errors_total", "Error replies, by the word that they begin with."), n, "err", rest)
 		return
-	case prefix == "latency": // latency_percentiles_usec: there are histograms
+	case prefix == "latency": // latency_percentiles_usec: histograms replace them
 		return
 	case strings.HasPrefix(f.section, "Door_"):
 		s.door(strings.ToLower(strings.TrimPrefix(f.section, "Door_")), f)
@@ -152,7 +153,7 @@ func (s *scrape) field(f field) {
 	}
 }
 
-// command tells what is counted of a command.
+// command adds the counters of a command.
 func (s *scrape) command(name string, stats map[string]string) {
 	number := func(key string) float64 {
 		n, _ := strconv.ParseFloat(stats[key], 64)
@@ -165,7 +166,7 @@ func (s *scrape) command(name string, stats map[string]string) {
 	s.add(counter("redis_commands_failed_calls_total", "Calls of a command that replied with an error."), number("failed_calls"), "cmd", name)
 }
 
-// door tells what a door counts: what all do, by the door's name, and what only it does.
+// door adds a counter of a door: common counters are labelled with the door's name, others are named after the door.
 func (s *scrape) door(name string, f field) {
 	value, err := strconv.ParseFloat(f.value, 64)
 	if err != nil {
@@ -180,7 +181,7 @@ func (s *scrape) door(name string, f field) {
 	s.add(metric{"atomredis_door_" + f.name, "What a door says of itself in INFO.", dto.MetricType_UNTYPED, 1}, value)
 }
 
-// database tells what is in a database.
+// database adds the metrics of a database.
 func (s *scrape) database(f field) {
 	for k, m := range databaseFields {
 		if n, err := strconv.ParseFloat(parts(f.value)[k], 64); err == nil {
@@ -189,7 +190,7 @@ func (s *scrape) database(f field) {
 	}
 }
 
-// follower tells how far a follower is.
+// follower adds the position of a follower.
 func (s *scrape) follower(f field) {
 	p := parts(f.value)
 	for k, m := range followerFields {
@@ -199,7 +200,7 @@ func (s *scrape) follower(f field) {
 	}
 }
 
-// latency tells how long the calls of commands took. A user may be allowed INFO, and not this.
+// latency adds histograms of commands. A user may be allowed INFO but not LATENCY.
 func (s *scrape) latency() error {
 	reply, err := s.do("LATENCY", "HISTOGRAM")
 	if err != nil {
@@ -224,8 +225,7 @@ func (s *scrape) latency() error {
 	return nil
 }
 
-// histogram reads what LATENCY HISTOGRAM replies for a command: the number of calls, and how many of them took at most so
-// many seconds.
+// histogram reads the reply of LATENCY HISTOGRAM for a command: the number of calls, and cumulative counts by seconds.
 func histogram(reply resp.Reply) (calls uint64, counts map[float64]uint64, err error) {
 	fields, err := reply.Map()
 	if err != nil {
@@ -267,7 +267,7 @@ func (s *scrape) slowLog() error {
 	return nil
 }
 
-// allowed returns nil if a command was refused because the user may not call it: then its metrics are left out.
+// allowed returns nil for NOPERM: without the permission for a command, its metrics are left out.
 func allowed(err error) error {
 	if strings.HasPrefix(err.Error(), "NOPERM ") {
 		return nil

@@ -13,7 +13,7 @@ type metric struct {
 func gauge(name, help string) metric   { return metric{name, help, dto.MetricType_GAUGE, 1} }
 func counter(name, help string) metric { return metric{name, help, dto.MetricType_COUNTER, 1} }
 
-// in returns the metric with another scale.
+// in returns the metric with the given scale.
 func (m metric) in(scale float64) metric {
 	m.scale = scale
 	return m
@@ -23,7 +23,7 @@ const (
 	micro, milli = 1e-6, 1e-3
 )
 
-// fields are the fields of INFO that are numbers, apart from those that only Redis has something to say of.
+// fields has the numeric fields of INFO, except those that only mean something in Redis.
 var fields = map[string]metric{
 	"uptime_in_seconds": gauge("redis_uptime_in_seconds", "How long the server has run."),
 	"io_threads_active": gauge("redis_io_threads_active", "There are several event loops."),
@@ -186,7 +186,7 @@ type flag struct {
 	value string
 }
 
-// flags are the fields of INFO that are words.
+// flags has the fields of INFO that are words.
 var flags = map[string]flag{
 	"rdb_last_bgsave_status":    {gauge("redis_rdb_last_bgsave_status", "The last checkpoint succeeded."), "ok"},
 	"aof_last_bgrewrite_status": {gauge("redis_aof_last_bgrewrite_status", "The journal could be made shorter."), "ok"},
@@ -194,7 +194,7 @@ var flags = map[string]flag{
 	"master_link_status":        {gauge("redis_master_link_up", "The master is there."), "up"},
 }
 
-// doorFields are those that every door has.
+// doorFields has the fields that every door has.
 var doorFields = map[string]metric{
 	"connections":          gauge("atomredis_door_connections", "Connections to a door."),
 	"connections_received": counter("atomredis_door_connections_received_total", "Connections that a door has accepted."),
@@ -205,7 +205,7 @@ var doorFields = map[string]metric{
 	"output_bytes":         counter("atomredis_door_output_bytes_total", "What a door has sent."),
 }
 
-// databaseFields are the parts of what INFO says of a database.
+// databaseFields has the parts of a database's field in INFO.
 var databaseFields = map[string]metric{
 	"keys":      gauge("redis_db_keys", "Keys of a database."),
 	"expires":   gauge("redis_db_keys_expiring", "Keys of a database that expire."),
@@ -213,7 +213,7 @@ var databaseFields = map[string]metric{
 	"avg_ttl":   gauge("redis_db_avg_ttl_seconds", "How long keys that expire have yet, on average.").in(milli),
 }
 
-// followerFields are the parts of what INFO says of a follower.
+// followerFields has the parts of a follower's field in INFO.
 var followerFields = map[string]metric{
 	"offset": gauge("redis_connected_slave_offset_bytes", "What a follower has acknowledged."),
 	"lag":    gauge("redis_connected_slave_lag_seconds", "How long ago a follower has acknowledged something."),

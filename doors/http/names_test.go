@@ -11,8 +11,7 @@ import (
 	"github.com/atomredis/atomredis"
 )
 
-// untold are the numbers of INFO that are no metrics: they are the same on every atomredis, or say what others do in
-// other words.
+// untold matches the numbers of INFO that are not metrics: constants of atomredis, and duplicates of other fields.
 var untold = regexp.MustCompile(`^(` + strings.Join([]string{
 	"redis_git_.*", "redis_build_id", "run_id", "master_replid2?", "arch_bits",
 	"process_id", "tcp_port", "server_time_usec", "uptime_in_days", "hz", "configured_hz",

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every metric that the dashboard and the alerts name is one that a server has.
+// Every metric in the dashboard and the alerts exists on a server.
 func TestDashboardAndAlertsNameMetricsThatExist(t *testing.T) {
 	db := open(t, t.TempDir(), nil)
 	do(t, db, "XADD", "s", "1-1", "f", "v")

@@ -11,8 +11,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// profiles serves the profiles of the Go runtime where enable-debug-command allows DEBUG: they show keys and values that
-// are on stacks.
+// profiles serves the profiles of the Go runtime where enable-debug-command allows DEBUG, because they can reveal keys
+// and values.
 func (d *server) profiles() {
 	for path, serve := range map[string]http.HandlerFunc{
 		"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace,
@@ -21,7 +21,7 @@ func (d *server) profiles() {
 			if err := d.mayDebug(r, c); err != nil {
 				return err
 			}
-			// A profile of some seconds takes longer than other answers.
+			// A profile over some seconds takes longer than other answers.
 			if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(10 * time.Minute)); err != nil {
 				return err
 			}
@@ -36,8 +36,8 @@ var (
 	errNoProfile = resp.Error("NOPERM Profiles are served where enable-debug-command allows DEBUG.")
 )
 
-// mayDebug returns an error if a request may not have profiles. Its user must have authenticated, and needs no
-// permission beside the directive.
+// mayDebug returns an error if a request may not get profiles. Its user must be authenticated, and needs no permission
+// other than the directive.
 func (d *server) mayDebug(r *http.Request, c *door.Client) error {
 	if !c.Admitted() {
 		return errStranger

@@ -7,7 +7,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// maxStreams bounds the number of streams in one reply.
+// maxStreams limits the number of streams in one answer.
 const maxStreams = 10_000
 
 var (
@@ -15,7 +15,7 @@ var (
 	streamGroups = gauge("redis_stream_groups", "Groups of a stream.")
 )
 
-// groupFields are those of XINFO GROUPS that are numbers.
+// groupFields has the numeric fields of XINFO GROUPS.
 var groupFields = map[string]metric{
 	"consumers":    gauge("redis_stream_group_consumers", "Consumers of a group."),
 	"pending":      gauge("redis_stream_group_messages_pending", "Entries that a group has delivered, and nobody has acknowledged."),
@@ -23,7 +23,7 @@ var groupFields = map[string]metric{
 	"lag":          gauge("redis_stream_group_lag", "Entries that a group has yet to read."),
 }
 
-// streams tells of the streams whose keys match the patterns that the request names.
+// streams adds metrics of the streams whose keys match the request's patterns.
 func (s *scrape) streams() error {
 	query := s.r.URL.Query()
 	if db := query.Get("db"); db != "" {
@@ -76,7 +76,7 @@ func (s *scrape) streams() error {
 	return nil
 }
 
-// stream tells of a stream, if it still is one.
+// stream adds metrics of a stream, if the key still is one.
 func (s *scrape) stream(db, key string) error {
 	length, err := s.do("XLEN", key)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *scrape) stream(db, key string) error {
 	}
 	reply, err := s.do("XINFO", "GROUPS", key)
 	if err != nil {
-		return nil // it has gone since
+		return nil // the key is gone
 	}
 	groups, err := reply.Slice()
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *scrape) stream(db, key string) error {
 	return nil
 }
 
-// system is one of the coordination systems: the commands that list what it has, and describe one of them.
+// system is a coordination system, with the commands that list its objects and describe one of them.
 type system struct {
 	list, describe []any
 	label          string
@@ -150,10 +150,10 @@ var collected = map[string]system{
 	}},
 }
 
-// elementUp says whether an element takes commands.
+// elementUp is 1 for an element that serves commands.
 var elementUp = gauge("atomredis_atom_element_up", "An element is alive.")
 
-// systems tells of the systems that the request names.
+// systems adds metrics of the requested systems.
 func (s *scrape) systems() error {
 	names := s.r.URL.Query()["collect"]
 	slices.Sort(names)
@@ -181,14 +181,14 @@ func (s *scrape) system(of system) error {
 	for _, name := range names {
 		reply, err := s.do(append(slices.Clip(of.describe), name)...)
 		if err != nil {
-			continue // it has gone since
+			continue // the object is gone
 		}
 		about, err := reply.Map()
 		if err != nil {
 			return err
 		}
 		for field, m := range of.fields {
-			if n, err := about[field].Int(); err == nil { // null is what is not known
+			if n, err := about[field].Int(); err == nil { // null is unknown
 				s.add(m, float64(n), of.label, name)
 			}
 		}

@@ -1,8 +1,8 @@
-// Package perpergrpc is the door for agents of Perper Fabric: its gRPC service, and the external scaler of KEDA, on the
-// outside, the commands of internal/protocols/perper on the inside. It holds no data. docs/perper.md is its page.
+// Package perpergrpc is the door for agents of Perper Fabric. It translates the Fabric's gRPC service and KEDA's
+// external scaler into the commands of internal/protocols/perper. It holds no data. docs/perper.md describes it.
 //
-// A call that waits for one event is a command that blocks. A call without end subscribes to the channel of changes, reads
-// the present state, and then sends the changes that come after it.
+// A call that waits for one event is a blocking command. A call without end subscribes to the channel of changes, reads
+// the present state, and then sends later changes.
 package perpergrpc
 
 import (
@@ -36,7 +36,7 @@ func init() {
 // Limits of a peer.
 const (
 	maxMessage = 1 << 20 // requests are small
-	maxCalls   = 1 << 14 // each waiting call of an agent is one
+	maxCalls   = 1 << 14 // agents have many waiting calls
 )
 
 func newDoor(h door.Host) *rpc.Server {
@@ -59,7 +59,7 @@ func do(ctx context.Context, args ...any) (resp.Reply, error) {
 	return reply, statusOf(err)
 }
 
-// statusOf converts the errors that package rpc does not know for the peer.
+// statusOf converts errors that package rpc does not know.
 func statusOf(err error) error {
 	var refused resp.Error
 	if errors.As(err, &refused) && strings.HasPrefix(refused.Error(), "NOCACHE ") {
@@ -68,7 +68,7 @@ func statusOf(err error) error {
 	return err
 }
 
-// subscribe subscribes to a channel. The subscription is in place when it returns.
+// subscribe subscribes to a channel. The subscription is active when it returns.
 func subscribe(ctx context.Context, channels ...string) (*door.Subscription, error) {
 	p := rpc.PeerOf(ctx)
 	c, err := p.Get()
@@ -95,15 +95,16 @@ func (service) ListenerAttached(ctx context.Context, r *fabric.ListenerAttachedR
 	return &emptypb.Empty{}, nil
 }
 
-// outbox sends the messages of a call in a goroutine of its own: a peer that does not read holds up nobody but
-// that.
+// outbox sends the messages of a call on its own goroutine, so that a peer that does not read blocks only this
+// goroutine.
 type outbox[T any] struct {
 	ctx      context.Context
 	messages chan *T
 	sub      *door.Subscription
 }
 
-// outboxSize is how many messages wait here for the peer to read. Behind it, client-output-buffer-limit counts.
+// outboxSize is how many messages may wait here for the peer. Beyond it, client-output-buffer-limit limits the
+// subscription.
 const outboxSize = 64
 
 // newOutbox returns an outbox for a call with a subscription. close ends both.
@@ -111,7 +112,7 @@ func newOutbox[T any](out grpc.ServerStreamingServer[T], sub *door.Subscription)
 	o := &outbox[T]{ctx: out.Context(), messages: make(chan *T, outboxSize), sub: sub}
 	rpc.PeerOf(o.ctx).Go(func() {
 		for m := range o.messages {
-			if out.Send(m) != nil { // so the call has ended
+			if out.Send(m) != nil { // the call has ended
 				return
 			}
 		}
@@ -119,10 +120,10 @@ func newOutbox[T any](out grpc.ServerStreamingServer[T], sub *door.Subscription)
 	return o
 }
 
-// errLost says that the subscription has ended; outbox.why says why.
+// errLost says that the subscription has ended; outbox.why returns the reason.
 var errLost = errors.New("the subscription has ended")
 
-// send sends a message soon. It waits while many do; the error is errLost, or that of the call.
+// send queues a message. It blocks while the queue is full. The error is errLost, or that of the call.
 func (o *outbox[T]) send(m *T) error {
 	select {
 	case o.messages <- m:
@@ -134,8 +135,7 @@ func (o *outbox[T]) send(m *T) error {
 	}
 }
 
-// why returns what is behind errLost: too much was told while the peer did not read, or the client was killed. It
-// returns other errors as they are.
+// why returns the reason for errLost: too many unread messages, or CLIENT KILL. It returns other errors unchanged.
 func (o *outbox[T]) why(err error) error {
 	for err == errLost {
 		if _, lost := o.sub.Next(o.ctx); lost != nil {

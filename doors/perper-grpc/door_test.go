@@ -31,7 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const deadline = 30 * time.Second
 
-// agent is a client of the Fabric, and the server that it talks to.
+// agent is a client of the Fabric, with its server.
 type agent struct {
 	fabric.FabricClient
 	t    testing.TB
@@ -80,7 +80,7 @@ func (a *agent) eventually(want string, args ...any) {
 	require.Eventually(a.t, func() bool { return a.do(args...) == want }, deadline, time.Millisecond, "%v", args)
 }
 
-// waits waits until so many clients are blocked.
+// waits waits until n clients are blocked.
 func (a *agent) waits(n int) {
 	a.t.Helper()
 	require.Eventually(a.t, func() bool {
@@ -89,7 +89,7 @@ func (a *agent) waits(n int) {
 	}, deadline, time.Millisecond)
 }
 
-// text shows a message of an execution.
+// text returns a message of an execution in short form.
 func text(m *fabric.ExecutionsResponse) string {
 	switch {
 	case m.StartOfStream:
@@ -126,7 +126,7 @@ func TestExecutions(t *testing.T) {
 	a.call("y", "j", "e")
 	a.call("z", "j", "d")
 	a.do("PERPER.CALL", "b", "j", "e", "ID", "other")
-	a.do("PERPER.FINISH", "y") // which tells nothing
+	a.do("PERPER.FINISH", "y") // has no effect
 	a.do("PERPER.CANCEL", "old")
 	a.do("PERPER.CANCEL", "z")
 	a.do("PERPER.CANCEL", "y")
@@ -141,7 +141,7 @@ func TestExecutions(t *testing.T) {
 	require.Empty(t, list.Executions)
 }
 
-// An execution that was finished and is not any more is told of, unless it was before.
+// An execution that changes from finished to unfinished is reported, unless it was reported before.
 func TestExecutionsThatAreNotFinishedAnyMore(t *testing.T) {
 	a := opened(t)
 	a.call("x", "i", "d")
@@ -159,7 +159,7 @@ func TestExecutionsThatAreNotFinishedAnyMore(t *testing.T) {
 	next(t, unseen, "x i d", "y i d")
 }
 
-// raw returns the value of an execution, as PERPER.PUT takes it.
+// raw returns the value of an execution in the form for PERPER.PUT.
 func (a *agent) raw(id string) string {
 	v, err := a.s.MustDo(a.t, "HGET", "perper:{executions}", "\x09"+string(rune(len(id)))+"\x00\x00\x00"+id).Bytes()
 	require.NoError(a.t, err)
@@ -179,7 +179,7 @@ func TestAllExecutions(t *testing.T) {
 		{&fabric.ExecutionsRequest{Agent: "a"}, []string{"y j d", "z j e"}},
 		{&fabric.ExecutionsRequest{Agent: "a", Instance: "j", Delegate: "e"}, []string{"z j e"}},
 		{&fabric.ExecutionsRequest{Agent: "a", Instance: "i"}, nil},
-		{&fabric.ExecutionsRequest{}, nil}, // the agent is always compared
+		{&fabric.ExecutionsRequest{}, nil}, // the agent is always part of the filter
 	} {
 		list, err := a.AllExecutions(a.ctx, row.filter)
 		require.NoError(t, err)
@@ -191,7 +191,7 @@ func TestAllExecutions(t *testing.T) {
 	}
 }
 
-// soon calls fn in the background.
+// soon calls fn on a goroutine.
 func soon(fn func() error) <-chan error {
 	out := make(chan error, 1)
 	go func() { out <- fn() }()
@@ -310,13 +310,13 @@ func TestReservedExecutions(t *testing.T) {
 	a.do("PERPER.CANCEL", "z")
 	next(t, two, "cancelled z i d")
 	a.do("PERPER.FINISH", "w")
-	two.end() // y goes on to one, which asks for more only now; w is finished
+	two.end() // y moves to one, which asks for more only now; w is finished
 	one.more(t, 3)
 	next(t, one, "y i d")
 	a.do("PERPER.CANCEL", "x")
 	next(t, one, "cancelled x i d")
 	next(t, other, "cancelled x i d")
-	require.NoError(t, one.CloseSend()) // it goes on listening
+	require.NoError(t, one.CloseSend()) // it still listens
 	a.call("v", "i", "d")
 	next(t, one, "v i d")
 	a.call("u", "i", "d")
@@ -326,7 +326,7 @@ func TestReservedExecutions(t *testing.T) {
 	a.eventually("(empty array)", "PERPER.LOCKS")
 }
 
-// The filter and the work group may come in messages of their own, and a group that is empty later changes nothing.
+// The filter and the work group may come in separate messages. An empty group in a later message changes nothing.
 func TestReservedExecutionsInSeveralMessages(t *testing.T) {
 	a := opened(t)
 	a.call("x", "i", "d")
@@ -346,7 +346,7 @@ func TestReservedExecutionsInSeveralMessages(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF, "it never said what it wants")
 }
 
-// Workers come and go; every execution has one of them at a time, and every finished one was finished once.
+// Workers come and go. Every execution has one worker at a time, and is finished once.
 func TestWorkersThatComeAndGo(t *testing.T) {
 	a := opened(t)
 	n := 1000
@@ -379,13 +379,13 @@ func TestWorkersThatComeAndGo(t *testing.T) {
 	require.Len(t, done, n)
 }
 
-// workSome finishes some executions and leaves others to those who come next.
+// workSome finishes some executions and leaves others to the next workers.
 func (a *agent) workSome(ctx context.Context, r *rand.Rand, done chan<- string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s, err := a.ReservedExecutions(ctx)
 	if err != nil {
-		return nil // it was time to stop
+		return nil // the test ends
 	}
 	s.Send(&fabric.ReservedExecutionsRequest{ReserveNext: 3, WorkGroup: "g", Filter: &fabric.ExecutionsRequest{Agent: "a"}})
 	for range r.IntN(20) + 1 {
@@ -458,7 +458,7 @@ func TestKEDA(t *testing.T) {
 	require.False(t, active(by))
 }
 
-// compact shows a message with one space between its fields: how many there are changes from build to build.
+// compact returns a message with single spaces between its fields, because their number changes from build to build.
 func compact(m fmt.Stringer) string { return strings.Join(strings.Fields(m.String()), " ") }
 
 func TestHealthAndReflection(t *testing.T) {
@@ -503,7 +503,7 @@ func TestAfterARestart(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What is no message of gRPC disturbs nobody.
+// Malformed gRPC messages affect no other peer.
 func TestMalformedMessagesBesideABystander(t *testing.T) {
 	a := opened(t)
 	bystander, err := a.Executions(a.ctx, &fabric.ExecutionsRequest{Agent: "a"})
@@ -533,7 +533,7 @@ func TestMalformedMessagesBesideABystander(t *testing.T) {
 		}
 		cancel()
 	}
-	for range n / 100 { // and bytes that are no HTTP/2
+	for range n / 100 { // bytes that are not HTTP/2
 		conn, err := net.Dial("tcp", a.s.DoorAddr("perper-grpc"))
 		require.NoError(t, err)
 		b := make([]byte, 100)
@@ -543,7 +543,7 @@ func TestMalformedMessagesBesideABystander(t *testing.T) {
 		conn.Write(b)
 		conn.Close()
 	}
-	// An execution that is none, and one whose name is no text.
+	// A malformed execution, and one whose name is not text.
 	value := a.anyValue()
 	a.do("PERPER.PUT", "executions", "bad", "value")
 	a.do("PERPER.PUT", "executions", 5, value)
@@ -558,7 +558,7 @@ func (a *agent) anyValue() string {
 	return a.raw("q")
 }
 
-// bytesCodec sends and receives bytes as they are.
+// bytesCodec sends and receives unchanged bytes.
 type bytesCodec struct{}
 
 func (bytesCodec) Marshal(v any) ([]byte, error) { return v.([]byte), nil }

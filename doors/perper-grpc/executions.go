@@ -16,7 +16,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// filterArgs appends the arguments that say which executions are meant, behind the agent.
+// filterArgs appends the agent and the arguments that select executions.
 func filterArgs(args []any, r *fabric.ExecutionsRequest) []any {
 	args = append(args, r.GetAgent())
 	if r.GetInstance() != "" {
@@ -28,7 +28,7 @@ func filterArgs(args []any, r *fabric.ExecutionsRequest) []any {
 	return args
 }
 
-// valid returns a text as messages of gRPC can have it.
+// valid replaces invalid UTF-8, which gRPC messages cannot contain.
 func valid(s string) string { return strings.ToValidUTF8(s, "�") }
 
 // response returns the message of an execution.
@@ -36,7 +36,7 @@ func response(id, instance, delegate string) *fabric.ExecutionsResponse {
 	return &fabric.ExecutionsResponse{Execution: valid(id), Instance: valid(instance), Delegate: valid(delegate)}
 }
 
-// responses returns the executions that a reply lists.
+// responses returns the executions in a reply.
 func responses(list resp.Reply) ([]*fabric.ExecutionsResponse, error) {
 	all, err := list.Slice()
 	if err != nil {
@@ -133,7 +133,7 @@ func withSerial(reply resp.Reply) (serial int64, list []*fabric.ExecutionsRespon
 	return serial, list, err
 }
 
-// matches reports whether an execution of the agent is meant.
+// matches reports whether the request selects an execution of its agent.
 func matches(r *fabric.ExecutionsRequest, e event.Execution) bool {
 	return (r.GetInstance() == "" || r.Instance == e.Instance) && (r.GetDelegate() == "" || r.Delegate == e.Delegate)
 }
@@ -145,7 +145,7 @@ func nextEvent(ctx context.Context, sub *door.Subscription) (e event.Execution, 
 		if err != nil {
 			return e, err
 		}
-		if json.Unmarshal([]byte(m.Payload), &e) == nil { // anybody may publish anything
+		if json.Unmarshal([]byte(m.Payload), &e) == nil { // other clients may publish anything
 			return e, nil
 		}
 	}
@@ -175,5 +175,5 @@ func (service) ReserveExecution(r *fabric.ReserveExecutionRequest, out grpc.Serv
 	return ctx.Err()
 }
 
-// release ends what a client has reserved in a group. If it fails the client has ended, and that with it.
+// release ends a client's reservations in a group. If it fails, the client has ended, and its reservations with it.
 func release(c *door.Client, group string) { c.Do(context.Background(), "PERPER.RELEASE", group) }

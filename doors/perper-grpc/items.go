@@ -21,11 +21,11 @@ type items struct {
 	box    *outbox[fabric.StreamItemsResponse]
 }
 
-// fromNow is the startKey of those who want what comes next.
+// fromNow is the startKey for new items only.
 const fromNow = -1
 
-// StreamItems implements fabric.FabricServer. The headers go out before anything else: agents wait for them before they
-// say that they listen, and who writes the stream may wait for that.
+// StreamItems implements fabric.FabricServer. It sends the headers first: an agent reports that it listens only after
+// them, and the writer of the stream may wait for that.
 func (service) StreamItems(r *fabric.StreamItemsRequest, out grpc.ServerStreamingServer[fabric.StreamItemsResponse]) error {
 	ctx := out.Context()
 	sub, err := subscribe(ctx, keys.Items(r.Stream))
@@ -34,7 +34,7 @@ func (service) StreamItems(r *fabric.StreamItemsRequest, out grpc.ServerStreamin
 	}
 	defer sub.Close()
 	if _, err := do(ctx, "PERPER.LEN", r.Stream); err != nil {
-		return err // there is no such cache
+		return err // for example, there is no such cache
 	}
 	i := &items{ctx: ctx, stream: r.Stream, sub: sub, box: newOutbox(out, sub)}
 	defer i.box.close()
@@ -63,13 +63,13 @@ func (i *items) next() (key int64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if key, err = strconv.ParseInt(m.Payload, 10, 64); err == nil { // anybody may publish anything
+		if key, err = strconv.ParseInt(m.Payload, 10, 64); err == nil { // other clients may publish anything
 			return key, nil
 		}
 	}
 }
 
-// pageSize is how many keys are asked for at once.
+// pageSize is how many keys one command returns.
 const pageSize = 1000
 
 // page returns some keys between two bounds.
@@ -91,10 +91,10 @@ func (i *items) page(from, to string, options ...any) ([]int64, error) {
 	return found, nil
 }
 
-// ascending sends the keys behind start that there are, and then those that come, if they are behind all others or,
-// the first time, start itself. found are the first keys from start on, as they were when the headers were sent.
+// ascending sends the existing keys after start, and then new keys that are greater than all others, or the first time
+// equal to start. found has the first keys from start on, at the time of the headers.
 func (i *items) ascending(start int64, found []int64) error {
-	last, any, sent := start, start == fromNow, false // any says that no key is too small
+	last, any, sent := start, start == fromNow, false // any accepts every key as the first
 	for len(found) > 0 {
 		for _, key := range found {
 			if key == start {
@@ -114,7 +114,7 @@ func (i *items) ascending(start int64, found []int64) error {
 			return err
 		}
 	}
-	again := !sent && !any // the key at start itself may come
+	again := !sent && !any // accept the key at start
 	for {
 		key, err := i.next()
 		if err != nil {
@@ -130,7 +130,7 @@ func (i *items) ascending(start int64, found []int64) error {
 	}
 }
 
-// strides sends the keys that are one stride from each other, each when it is there.
+// strides sends the keys at distances of one stride, each when it exists.
 func (i *items) strides(start, stride int64) error {
 	from, to, options := "+", "-", []any{"COUNT", pageSize, "REV"}
 	next := start
@@ -188,7 +188,7 @@ func (i *items) strides(start, stride int64) error {
 	}
 }
 
-// first returns where strides begin: at the last item, or that which comes first.
+// first returns the key at which strides begin: the last item, or the first that comes.
 func (i *items) first(stride int64) (int64, error) {
 	options := []any{"COUNT", 1}
 	if stride > 0 {

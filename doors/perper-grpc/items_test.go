@@ -26,7 +26,7 @@ func (a *agent) put(keys ...int64) {
 	}
 }
 
-// listen calls StreamItems for stream s, and returns when the headers are there.
+// listen calls StreamItems for stream s, and returns after the headers.
 func (a *agent) listen(start, stride int64) grpc.ServerStreamingClient[fabric.StreamItemsResponse] {
 	a.t.Helper()
 	s, err := a.StreamItems(a.ctx, &fabric.StreamItemsRequest{Stream: "s", StartKey: start, Stride: stride})
@@ -52,7 +52,7 @@ func TestStreamItems(t *testing.T) {
 	a.put(30, 10, 20)
 	fresh, from10, from30, from50 := a.listen(-1, 0), a.listen(10, 0), a.listen(30, 0), a.listen(50, 0)
 	keys(t, from10, 20, 30)
-	a.put(10) // is not new
+	a.put(10) // not a new item
 	a.put(5, 40, 35, 50, 60)
 	keys(t, fresh, 5, 40, 50, 60)
 	keys(t, from10, 40, 50, 60)
@@ -63,7 +63,7 @@ func TestStreamItems(t *testing.T) {
 	keys(t, from30, 70)
 }
 
-// The key at which a reader starts counts if it comes later, and is the first.
+// The start key is delivered if it comes later and is the first item.
 func TestStreamItemsAtTheStart(t *testing.T) {
 	a := opened(t)
 	a.do("PERPER.CREATE", "s")
@@ -106,7 +106,7 @@ func TestStreamItemsInStrides(t *testing.T) {
 	keys(t, down, 18)
 }
 
-// More items than are asked for at once.
+// A stream may have more items than a page.
 func TestLongStreams(t *testing.T) {
 	a := opened(t)
 	a.do("PERPER.CREATE", "s")
@@ -151,11 +151,11 @@ func TestListenerAttached(t *testing.T) {
 	require.NoError(t, <-s)
 	a.waits(1)
 	require.NoError(t, <-attached("s"))
-	a.do("PERPER.LISTEN", "other", "l") // it moves there
+	a.do("PERPER.LISTEN", "other", "l") // the listener moves there
 	require.NoError(t, <-other)
 }
 
-// Who does not read is told that it is too slow, and holds up nobody.
+// A reader that does not read gets the error that it is too slow, and delays no other client.
 func TestReadersThatAreSlow(t *testing.T) {
 	a := dial(t, start(t, atomredis.Options{Config: map[string]string{
 		"client-output-buffer-limit": "pubsub 20000 0 0"}}))
@@ -188,7 +188,7 @@ func TestReadersThatAreSlow(t *testing.T) {
 	keys(t, quick, 30_000)
 }
 
-// What all readers have read goes, also while others come; a stream that nobody reads any more is empty.
+// Items that all readers have read are removed, also while new readers come. A stream without readers becomes empty.
 func TestItemsGoWhenTheirReadersHaveMovedOn(t *testing.T) {
 	a := opened(t)
 	a.do("PERPER.CREATE", "s")
@@ -210,7 +210,7 @@ func TestItemsGoWhenTheirReadersHaveMovedOn(t *testing.T) {
 	require.Equal(t, "(integer) 10", a.do("PERPER.LEN", "s"), "the second listener keeps all")
 	listeners(4, 7)
 	a.eventually("(integer) 7", "PERPER.LEN", "s")
-	keys(t, a.listen(0, 0), 4, 5, 6, 7, 8, 9, 10) // who comes later sees what is left
+	keys(t, a.listen(0, 0), 4, 5, 6, 7, 8, 9, 10) // a later reader gets the remaining items
 	listeners(10)
 	a.eventually("(integer) 4", "PERPER.LEN", "s")
 	a.put(11)
@@ -220,5 +220,5 @@ func TestItemsGoWhenTheirReadersHaveMovedOn(t *testing.T) {
 	a.do("PERPER.REMOVE", "stream-listeners", "l0")
 	a.eventually("(integer) 0", "PERPER.LEN", "s")
 	a.put(12)
-	keys(t, second, 11, 12) // calls go on, whatever has become of the listeners
+	keys(t, second, 11, 12) // calls continue without their listeners
 }

@@ -16,28 +16,29 @@ import (
 	"github.com/atomredis/atomredis/internal/wire/fabric"
 )
 
-// reserved is a call of ReservedExecutions. One goroutine reads what the peer asks for, one takes executions, and that
-// of the call watches for those that are removed.
+// reserved is a call of ReservedExecutions. One goroutine reads the peer's requests, one takes executions, and the
+// goroutine of the call watches for removed executions.
 type reserved struct {
 	ctx    context.Context
-	client *door.Client // whose locks they are; used by take
+	client *door.Client // owns the locks; used by take
 	sub    *door.Subscription
 	box    *outbox[fabric.ExecutionsResponse]
 	filter *fabric.ExecutionsRequest
 
-	mu     sync.Mutex // also makes messages have the order of what they tell
+	mu     sync.Mutex // also keeps messages in the order of their events
 	group  string
-	groups map[string]bool // in which something was taken
+	groups map[string]bool // groups in which executions were taken
 	tokens uint64
-	more   chan struct{} // is ready when tokens has grown
-	// held are the executions that the peer was sent and not told to be cancelled.
+	more   chan struct{} // readable when tokens has grown
+	// held has the executions that were sent to the peer, except cancelled ones.
 	held map[string]bool
-	// removed are those that were removed while one is taken, and which may be that: with the numbers of the changes.
+	// removed has the executions, with the serial numbers of their events, that were removed while one is being taken:
+	// it may be one of them.
 	removed   map[string]int64
-	interrupt func() // has the command that takes one begin again
+	interrupt func() // restarts the command that takes an execution
 }
 
-// maxRemoved is how many removed executions are remembered.
+// maxRemoved limits removed.
 const maxRemoved = 1024
 
 // ReservedExecutions implements fabric.FabricServer.
@@ -76,7 +77,7 @@ func (service) ReservedExecutions(
 		for {
 			m, err := stream.Recv()
 			if err != nil {
-				return // who asks for no more still listens
+				return // a peer without further requests still listens
 			}
 			r.request(m)
 		}
@@ -95,7 +96,7 @@ func (service) ReservedExecutions(
 	return r.box.why(err)
 }
 
-// endOf returns the error of a call whose peer sends nothing more.
+// endOf returns the error of a call whose peer has stopped sending.
 func endOf(err error) error {
 	if err == io.EOF {
 		return nil
@@ -103,7 +104,7 @@ func endOf(err error) error {
 	return err
 }
 
-// request does what a message of the peer asks for.
+// request executes a message of the peer.
 func (r *reserved) request(m *fabric.ReservedExecutionsRequest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +122,7 @@ func (r *reserved) request(m *fabric.ReservedExecutionsRequest) {
 	}
 }
 
-// take takes executions and sends them, as long as the peer asks for more.
+// take takes executions and sends them while the peer asks for more.
 func (r *reserved) take() error {
 	for r.asked() {
 		taken, err := r.takeOne("NOWAIT")
@@ -173,7 +174,7 @@ func (r *reserved) takeOne(options ...any) (taken bool, err error) {
 	defer clear(r.removed)
 	switch {
 	case err != nil && ctx.Err() != nil && r.ctx.Err() == nil:
-		return false, nil // it was interrupted
+		return false, nil // the command was interrupted
 	case err != nil:
 		return false, err
 	case reply.IsNull():
@@ -194,14 +195,14 @@ func (r *reserved) takeOne(options ...any) (taken bool, err error) {
 		return false, err
 	}
 	if r.removed[id] > serial {
-		return true, nil // before the peer could hear of it
+		return true, nil // removed before it was sent
 	}
 	r.held[id] = true
 	r.tokens--
 	return true, r.box.send(response(id, instance, delegate))
 }
 
-// watch tells the peer which executions it has that are removed.
+// watch reports to the peer which of its executions are removed.
 func (r *reserved) watch() error {
 	for {
 		e, err := nextEvent(r.ctx, r.sub)
@@ -217,7 +218,7 @@ func (r *reserved) watch() error {
 	}
 }
 
-// remove hears that an execution was removed.
+// remove handles the removal of an execution.
 func (r *reserved) remove(e event.Execution) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,12 +14,12 @@ import (
 	"github.com/atomredis/atomredis/internal/wire/externalscaler"
 )
 
-// scaler is the external scaler of KEDA: it tells how many instances and executions an agent has.
+// scaler is the external scaler of KEDA: it reports the number of instances and executions of an agent.
 type scaler struct {
 	externalscaler.UnimplementedExternalScalerServer
 }
 
-// The metadata of a scaled object.
+// Keys in the metadata of a scaled object.
 const (
 	agentMetadata            = "agent"
 	targetInstancesMetadata  = "targetInstances"
@@ -34,7 +34,7 @@ func agentOf(r *externalscaler.ScaledObjectRef) string {
 	return r.GetName()
 }
 
-// load returns how many instances and executions an agent has, with those that are finished.
+// load returns the numbers of instances and executions of an agent, including finished ones.
 func load(ctx context.Context, agent string) (instances, executions int64, err error) {
 	reply, err := do(ctx, "PERPER.AGENT", agent)
 	if err != nil {
@@ -60,7 +60,7 @@ func (scaler) IsActive(ctx context.Context, r *externalscaler.ScaledObjectRef) (
 	return &externalscaler.IsActiveResponse{Result: instances > 0 || executions > 0}, nil
 }
 
-// calm is how long nothing changes before StreamIsActive tells it.
+// calm is how long the state must be stable before StreamIsActive reports it.
 const calm = 100 * time.Millisecond
 
 // StreamIsActive implements externalscaler.ExternalScalerServer.

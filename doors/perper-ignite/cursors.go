@@ -8,16 +8,16 @@ import (
 	"github.com/atomredis/atomredis/internal/wire/ignite"
 )
 
-// cursor is the rest of what a query has found.
+// cursor has the remaining rows of a query.
 type cursor interface {
-	// next appends the next page to a reply: how many rows there are, the rows, and whether there are more. It reports
-	// that too.
+	// next appends the next page to a reply: the number of rows, the rows, and whether there are more. It returns the
+	// last too.
 	next(r *request) (more bool, err error)
-	// cost returns how many bytes it keeps, about.
+	// cost returns the approximate bytes that it keeps.
 	cost() int
 }
 
-// Limits of a page, and of the cursors of a peer unless there is only one.
+// Limits of a page. maxKept limits the bytes of all cursors of a peer together; a single cursor may exceed it.
 const (
 	maxKept      = 64 << 20
 	maxPage      = 1 << 16 // rows
@@ -25,7 +25,7 @@ const (
 	defaultPage  = 1024
 )
 
-// pageOf returns how many rows a page has if a client asks for n.
+// pageOf returns the number of rows of a page for a client that asks for n.
 func pageOf(n int32) int {
 	if n <= 0 {
 		return defaultPage
@@ -33,7 +33,7 @@ func pageOf(n int32) int {
 	return min(int(n), maxPage)
 }
 
-// open answers with the first page of a query, behind what begin appends, and keeps the rest.
+// open calls begin, appends the first page of a query to the reply, and keeps the rest.
 func (r *request) open(c cursor, begin func()) error {
 	p := r.p
 	kept := c.cost()
@@ -54,7 +54,7 @@ func (r *request) open(c cursor, begin func()) error {
 	return err
 }
 
-// full reports whether the peer has opened as much as it may.
+// full reports whether the peer may open no further cursor or continuous query.
 func (p *peer) full() bool { return len(p.cursors)+len(p.watches) >= maxCursors }
 
 func (p *peer) errMany() error {
@@ -62,7 +62,7 @@ func (p *peer) errMany() error {
 	return &failure{ignite.StatusManyCursors, "Too many open cursors: " + strconv.Itoa(n)}
 }
 
-// page answers with the next page of an open cursor. With the last one, and after an error, it is closed.
+// page answers with the next page of an open cursor. It closes the cursor after the last page and after an error.
 func (r *request) page() error {
 	id := r.Int64()
 	if err := r.end(); err != nil {
@@ -112,15 +112,15 @@ func (r *request) closeCursor() error {
 type scanning struct {
 	cache int32
 	page  int
-	at    string   // where PERPER.SCAN goes on; "0" if it is at the end
-	begun bool     // whether at is not the beginning
-	found [][]byte // keys, each with its value, that no page had yet
+	at    string   // cursor of PERPER.SCAN; "0" at the end
+	begun bool     // the scan has begun
+	found [][]byte // keys and values that are not sent yet
 }
 
-// cost implements cursor: it has little more than what a page has left.
+// cost implements cursor. A scan keeps little.
 func (s *scanning) cost() int { return 0 }
 
-// errFilter says that a query has a filter, which is an object of a class of the client's program.
+// errFilter is the error for a query with a filter: that is an object of the client's program, which cannot run here.
 func errFilter(what string, filter []byte) error {
 	class := ""
 	if o, err := binary.ParseObject(filter); err == nil {
@@ -137,11 +137,11 @@ func (r *request) scan() error {
 	}
 	s := &scanning{cache: r.cache, page: pageOf(r.Int32()), at: "0"}
 	partition := r.Int32()
-	r.Bool() // whether only this node is asked
+	r.Bool() // whether to query only this node
 	if err := r.end(); err != nil {
 		return err
 	}
-	s.begun = partition > 0 // everything is in the first one
+	s.begun = partition > 0 // all keys are in the first partition
 	return r.open(s, func() {})
 }
 
@@ -164,7 +164,7 @@ func (s *scanning) next(r *request) (more bool, err error) {
 	return more, nil
 }
 
-// fill finds one row more than a page has, or all that there are.
+// fill reads rows until it has one more than a page, or all.
 func (s *scanning) fill(p *peer) error {
 	for len(s.found)/2 <= s.page && !(s.begun && s.at == "0") {
 		reply, err := p.onCache(s.cache, "PERPER.SCAN", s.at, "COUNT", s.page+1-len(s.found)/2, raw)

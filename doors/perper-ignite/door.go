@@ -1,9 +1,8 @@
-// Package perperignite is the door for thin clients of Apache Ignite, as the agents of Perper are: internal/wire/ignite on the
-// outside, the commands of internal/protocols/perper on the inside. It holds no data. docs/perper.md is its page.
+// Package perperignite is the door for thin clients of Apache Ignite, such as the agents of Perper. It translates
+// internal/wire/ignite into the commands of internal/protocols/perper. It holds no data. docs/perper.md describes it.
 //
-// The requests of a peer are executed one after the other, and the next one begins before the answer to the last one is
-// durable, and out. What a peer has open, cursors and continuous
-// queries, ends with it.
+// The requests of a peer are executed one after the other. The next request begins before the last one is durable and
+// answered. Open cursors and continuous queries end with their peer.
 package perperignite
 
 import (
@@ -41,8 +40,8 @@ const maxMessage = min(512<<20+64<<10, math.MaxInt)
 // igniteDoor is the door.
 type igniteDoor struct {
 	door.Peers
-	node     [16]byte // its id, as clients see it
-	caches   sync.Map // from the ids of caches to the names that they had last
+	node     [16]byte // the server's id for clients
+	caches   sync.Map // from ids of caches to their last known names
 	requests atomic.Int64
 	failed   atomic.Int64 // requests that were answered with an error
 	cursors  atomic.Int64 // a gauge
@@ -56,7 +55,7 @@ func newDoor(h door.Host) *igniteDoor {
 	return d
 }
 
-// refuse tells a peer why it is not served.
+// refuse sends a peer the reason for a refusal.
 func refuse(conn net.Conn, why error) {
 	ignite.Refuse(conn, ignite.Refusal{Status: ignite.StatusFailed, Message: why.Error()})
 }
@@ -77,10 +76,10 @@ type peer struct {
 	outbox     *outbox
 	cursors    map[int64]cursor
 	watches    map[int64]*watch
-	lastCursor int64  // the id of what was opened last
+	lastCursor int64  // id of the last opened cursor or query
 	out        []byte // the body of a reply; reused
-	then       func() // what is done once the answer is on its way; nil for nothing
-	position   uint64 // which must be settled before the answer to the request goes out
+	then       func() // called once the answer is queued; nil for nothing
+	position   uint64 // must be settled before the answer is sent
 }
 
 // peer serves a peer.
@@ -118,8 +117,8 @@ func (d *igniteDoor) peer(c *door.Conn) {
 	}
 }
 
-// admit has the client act as the user that the peer says it is. A peer that says nothing of it is refused if the server
-// asks for a password: it could do nothing.
+// admit authenticates the client with the peer's credentials. It refuses a peer without credentials if the server needs
+// a password.
 func admit(c *door.Conn, h *ignite.Hello) *ignite.Refusal {
 	if h.User == "" {
 		if !c.Client.Admitted() {
@@ -133,8 +132,7 @@ func admit(c *door.Conn, h *ignite.Hello) *ignite.Refusal {
 	return nil
 }
 
-// serve executes a request, whose answer goes out later. An error says that the peer has gone, or that its client has
-// ended.
+// serve executes a request and queues the answer. An error says that the peer is gone, or that its client has ended.
 func (p *peer) serve(r ignite.Request) error {
 	p.door.requests.Add(1)
 	p.position = 0
@@ -159,14 +157,14 @@ func (p *peer) serve(r ignite.Request) error {
 	return p.outbox.add(p.position, func(dst []byte) []byte { return h.AppendFailure(dst, r.ID, f.status, f.message) })
 }
 
-// do executes a command. The answer to the request waits until what its reply tells is durable.
+// do executes a command. The answer to the request is sent when the command's changes are durable.
 func (p *peer) do(args ...any) (resp.Reply, error) {
 	reply, position, err := p.conn.Client.DoAhead(p.conn.Context(), args...)
 	p.position = max(p.position, position)
 	return reply, err
 }
 
-// failure is an error with its status in the protocol.
+// failure is an error with a status of the protocol.
 type failure struct {
 	status  int32
 	message string

@@ -141,7 +141,7 @@ func (p *peer) play(steps ...step) {
 	}
 }
 
-// The objects of the tests.
+// Objects and prefixes of the tests.
 const (
 	executions = "5b582820" // the id of the cache
 	prefix     = executions + "00"
@@ -150,7 +150,7 @@ const (
 	keyB       = "04 0500000000000000"
 	one        = "03 01000000"
 	two        = "03 02000000"
-	// thing is a complex object of type 5 without fields, wrapped is it in replies.
+	// thing is a complex object of type 5 without fields; wrapped is its form in replies.
 	thing   = "67 01 0100 05000000 01000000 18000000 00000000 00000000"
 	wrapped = "1b 18000000" + thing + "00000000"
 )
@@ -159,7 +159,7 @@ func TestFramesOfTheClientInPython(t *testing.T) {
 	s := opened(t)
 	p := dial(t, s)
 	const id = "0807060504030201"
-	// An ExecutionData of 77 bytes, whose fields the registered type knows.
+	// An ExecutionData of 77 bytes with the fields of the registered type.
 	values := "09 0100000069 09 0100000061 09 0400000073746172 0800 65 65 65"
 	values = strings.ReplaceAll(values, " ", "")
 	object := "67012b00c2aefc36 01000000 4d000000 63aa28d4 46000000"
@@ -286,7 +286,7 @@ func TestCachesAreCreatedAndDestroyed(t *testing.T) {
 	require.Equal(t, unhex(t, "01000000 02000000 02000000 01 65"), got[4:18])
 	require.Contains(t, string(got), string(unhex(t, name)))
 
-	// Another name that has the same id.
+	// Another name has the same id.
 	p.play(step{1051, "09 02000000 4161", ""}, step{1051, "09 02000000 4242", "1001 CACHEID another cache has the same id"},
 		step{1020, "40080000 00 00000000", "0000000000000000"})
 	s.MustDo(t, "PERPER.DESTROY", "Aa")
@@ -447,12 +447,12 @@ func TestUsersAndRefusals(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
-// Malformed and half-sent messages harm nobody but who sends them.
+// Malformed and incomplete messages affect only their sender.
 func TestMalformedMessagesLeaveOthersUnharmed(t *testing.T) {
 	s := opened(t)
 	bystander := connect(t, s)
 	s.MustDo(t, "PERPER.CREATE", "executions")
-	const own = "64000000 00" // a cache that nobody else uses
+	const own = "64000000 00" // a cache for this peer alone
 	bystander.play(step{1052, "09 01000000 64", ""}, step{1001, own + keyA + one, ""})
 	n := 10000
 	if testing.Short() {
@@ -514,7 +514,7 @@ func TestKilledClientsAreDisconnected(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
-// Requests that are sent ahead are answered in order.
+// Pipelined requests are answered in order.
 func TestRequestsThatAreSentAhead(t *testing.T) {
 	s := opened(t)
 	p := connect(t, s)

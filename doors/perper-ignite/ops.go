@@ -11,10 +11,10 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// raw says, behind the arguments of a command, that its objects are bytes.
+// raw is the option that marks objects in arguments and replies as bytes.
 const raw = "RAW"
 
-// tail returns what stands behind the objects of a command.
+// tail returns the options after the objects of a command.
 func (r *request) tail() []any {
 	if r.expiry == nil {
 		return []any{raw}
@@ -22,27 +22,27 @@ func (r *request) tail() []any {
 	return []any{"EXPIRY", r.expiry.Created, r.expiry.Updated, r.expiry.Accessed, raw}
 }
 
-// request is a request that is being executed.
+// request is a request in execution.
 type request struct {
 	*binary.Reader
 	p   *peer
 	out []byte // the body of the reply
 	// cache is the id of the cache, if the operation is on one.
 	cache int32
-	// expiry is how long what it reads and writes stays; nil if it does not say.
+	// expiry is the time to live of the entries that it reads and writes; nil if it has none.
 	expiry *binary.Expiry
 }
 
 // operation answers requests of one kind.
 type operation struct {
-	// onCache says that the id of a cache and flags come first.
+	// onCache says that the request begins with the id of a cache and flags.
 	onCache bool
 	do      func(r *request) error
-	// expires says that its command can be told how long entries stay.
+	// expires says that its command accepts a time to live.
 	expires bool
 }
 
-// operations are those of thin clients, by their codes.
+// operations has the operations of thin clients by their codes.
 var operations = map[int16]operation{
 	0:    {false, (*request).closeCursor, false},
 	1000: {true, (*request).get, true},
@@ -118,7 +118,7 @@ func (p *peer) execute(in ignite.Request) ([]byte, error) {
 	return r.out, nil
 }
 
-// end returns an error if the request was not read to its end.
+// end returns an error if the request has unread bytes.
 func (r *request) end() error {
 	if r.Err() == nil && r.Len() > 0 {
 		r.Fail(binary.ErrMalformed)
@@ -126,7 +126,7 @@ func (r *request) end() error {
 	return r.Err()
 }
 
-// run executes a command whose arguments are all that the request has.
+// run executes a command after it has checked that the request was read completely.
 func (r *request) run(args ...any) (resp.Reply, error) {
 	if err := r.end(); err != nil {
 		return resp.Reply{}, err
@@ -134,7 +134,7 @@ func (r *request) run(args ...any) (resp.Reply, error) {
 	return r.p.do(args...)
 }
 
-// onCache executes a command on the cache, whose name it puts before the arguments.
+// onCache executes a command on the cache of the request, with the cache's name before args.
 func (r *request) onCache(command string, args ...any) (resp.Reply, error) {
 	if err := r.end(); err != nil {
 		return resp.Reply{}, err
@@ -142,8 +142,8 @@ func (r *request) onCache(command string, args ...any) (resp.Reply, error) {
 	return r.p.onCache(r.cache, command, args...)
 }
 
-// onCache executes a command on the cache that has an id. The name is the one that it had last, unless there is no such
-// cache any more.
+// onCache executes a command on the cache with an id. It uses the last known name, and looks the id up again if there
+// is no such cache.
 func (p *peer) onCache(id int32, command string, args ...any) (resp.Reply, error) {
 	for {
 		known, stale := p.door.caches.Load(id)
@@ -173,7 +173,7 @@ func failureStatus(err error) int32 {
 	return failureOf(err).status
 }
 
-// The forms of replies.
+// The forms of answers.
 
 func (r *request) nothing(resp.Reply) error { return nil }
 
@@ -205,7 +205,7 @@ func (r *request) appendInt32(n int) { r.out = le.LittleEndian.AppendUint32(r.ou
 
 func (r *request) appendInt64(n int64) { r.out = le.LittleEndian.AppendUint64(r.out, uint64(n)) }
 
-// single is an operation on a key.
+// single returns an operation on a key.
 func single(command string, answer func(*request, resp.Reply) error) func(r *request) error {
 	return func(r *request) error {
 		key := r.Object()
@@ -217,7 +217,7 @@ func single(command string, answer func(*request, resp.Reply) error) func(r *req
 	}
 }
 
-// pair is an operation on a key with a value.
+// pair returns an operation on a key with a value.
 func pair(command string, answer func(*request, resp.Reply) error) func(r *request) error {
 	return func(r *request) error {
 		key, value := r.Object(), r.Object()
@@ -242,8 +242,8 @@ func (r *request) replaceIf() error {
 	return r.bool(reply)
 }
 
-// many reads a number and so many objects, or groups of objects, and executes a command on them. With none it only looks
-// whether there is the cache, and the reply is a number.
+// many reads a number of objects, or of groups of objects, and executes a command on them. Without objects it only
+// checks that the cache exists, and the reply is a number.
 func (r *request) many(command string, group int) (objects [][]byte, reply resp.Reply, err error) {
 	n := r.Count(group)
 	for range n * group {
@@ -309,7 +309,7 @@ func (r *request) clear() error {
 	return err
 }
 
-// size answers with the number of keys, of whatever copies.
+// size answers with the number of keys. It ignores the kinds of copies in the request.
 func (r *request) size() error {
 	r.Take(r.Count(1))
 	reply, err := r.onCache("PERPER.LEN")
@@ -347,7 +347,7 @@ func (r *request) getOrCreateNamed() error {
 func (r *request) create() error      { return r.createConfigured() }
 func (r *request) getOrCreate() error { return r.createConfigured("IFMISSING") }
 
-// createConfigured creates a cache with a configuration. The length before it is wrong with some clients.
+// createConfigured creates a cache with a configuration. It ignores the length, which is wrong with some clients.
 func (r *request) createConfigured(options ...any) error {
 	r.Int32()
 	b := r.Take(r.Len())
@@ -362,7 +362,7 @@ func (r *request) createConfigured(options ...any) error {
 	return err
 }
 
-// configOf returns the configuration of a cache, empty if it has none, and its name.
+// configOf returns the configuration of a cache, which is empty if it has none, and its name.
 func (p *peer) configOf(cache int32) (config *binary.Config, name string, err error) {
 	reply, err := p.onCache(cache, "PERPER.CONFIG")
 	if err != nil {
@@ -401,7 +401,7 @@ func (r *request) destroy() error {
 	return err
 }
 
-// partitions says that keys are nowhere in particular.
+// partitions answers that no partition belongs to a particular node.
 func (r *request) partitions() error {
 	ids := r.Take(4 * r.Count(4))
 	if err := r.end(); err != nil {

@@ -8,32 +8,32 @@ import (
 	"github.com/atomredis/atomredis/internal/wire/ignite"
 )
 
-// outbox has the messages that a peer is to be sent, in order. Each goes out once what it tells is durable; the peer's
-// next requests are executed meanwhile. Several goroutines may use it.
+// outbox queues the messages to a peer, in order. Each is sent when its position is durable; the peer's next requests
+// are executed meanwhile. Several goroutines may use it.
 type outbox struct {
 	conn *door.Conn
 	wire *ignite.Conn
 
 	mu      sync.Mutex // protects what follows
-	changed sync.Cond  // there is room again, nobody sends any more, or err
+	changed sync.Cond  // signals free space, the end of sending, or err
 	waiting []byte     // messages
-	marks   []mark     // what they wait for, in order; the last one is at their end
-	size    int        // of what waits or is being sent, in bytes
-	spare   []byte     // the buffer of what was sent last; reused
-	sending bool       // there is who sends all that waits
-	err     error      // why nothing is sent any more
+	marks   []mark     // positions for which messages wait, in order; the last mark is at the end of waiting
+	size    int        // bytes that wait or are being sent
+	spare   []byte     // the last sent buffer, for reuse
+	sending bool       // a goroutine is sending
+	err     error      // the reason why sending has ended
 }
 
-// mark says which position door.Client.Settle has to return before the messages up to some length are sent.
+// mark has the position that door.Client.Settle must return before the messages up to end are sent.
 type mark struct {
 	end      int
 	position uint64
 }
 
 const (
-	// sendAt is how many bytes of answers wait for those of requests that have been received already.
+	// sendAt is how many bytes of answers may wait for answers to further received requests.
 	sendAt = 64 << 10
-	// maxUnsent is how many bytes wait for the peer to read, or for the disk, before none are added.
+	// maxUnsent is how many bytes may wait for the peer or the disk before add blocks.
 	maxUnsent = 1 << 20
 )
 
@@ -43,8 +43,8 @@ func newOutbox(conn *door.Conn, wire *ignite.Conn) *outbox {
 	return o
 }
 
-// add has append append messages to those that are sent next, which wait for a position. While too many wait, so does
-// add. An error says that the peer has gone, or its client has ended.
+// add queues the messages that appendTo appends, to be sent after a position is durable. It blocks while too many bytes
+// wait. An error says that the peer is gone, or that its client has ended.
 func (o *outbox) add(position uint64, appendTo func(dst []byte) []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -66,7 +66,8 @@ func (o *outbox) add(position uint64, appendTo func(dst []byte) []byte) error {
 	return nil
 }
 
-// flush sends what waits, unless it must wait for the disk, or another goroutine is sending: then that one sends it too.
+// flush sends the waiting messages, unless they must wait for the disk, or another goroutine is sending, which then
+// sends them too.
 func (o *outbox) flush() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -79,14 +80,14 @@ func (o *outbox) flush() error {
 	return o.err
 }
 
-// full reports whether what waits should be sent although more will follow soon.
+// full reports whether the waiting messages should be sent although more will follow soon.
 func (o *outbox) full() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.size >= sendAt
 }
 
-// start has all that waits sent in the background, unless somebody does so. mu must be locked.
+// start sends all waiting messages on a goroutine, unless one is sending already. mu must be locked.
 func (o *outbox) start() {
 	if o.sending || len(o.waiting) == 0 || o.err != nil {
 		return
@@ -101,8 +102,7 @@ func (o *outbox) start() {
 	})
 }
 
-// send sends what waits for positions up to most, until there is nothing more of that. mu must be locked; it is not
-// while send waits.
+// send sends messages for positions up to most, until none are left. mu must be locked; send unlocks it while it waits.
 func (o *outbox) send(most uint64) {
 	settled := uint64(0)
 	for o.err == nil && len(o.marks) > 0 && o.marks[0].position <= most {
@@ -129,7 +129,7 @@ func (o *outbox) send(most uint64) {
 	}
 }
 
-// take takes the messages that wait for positions up to settled; the first ones do. mu must be locked.
+// take removes and returns the messages for positions up to settled, which are the first ones. mu must be locked.
 func (o *outbox) take(settled uint64) []byte {
 	n := 0
 	for n < len(o.marks) && o.marks[n].position <= settled {
@@ -154,7 +154,7 @@ func (o *outbox) fail(err error) {
 	o.changed.Broadcast()
 }
 
-// drain returns when all that waits has been sent, or will never be.
+// drain returns when all waiting messages were sent, or the outbox has failed.
 func (o *outbox) drain() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

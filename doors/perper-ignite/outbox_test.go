@@ -19,7 +19,7 @@ import (
 	"github.com/atomredis/atomredis/server"
 )
 
-// slowDisk syncs the journal only while it is open, which is while its lock is not taken.
+// slowDisk syncs the journal only while its lock is free.
 type slowDisk struct{ sync.RWMutex }
 
 // MaybeError implements errorfs.Injector.
@@ -37,7 +37,7 @@ func (d *slowDisk) MaybeError(op errorfs.Op) error {
 // String implements errorfs.Injector.
 func (d *slowDisk) String() string { return "slow disk" }
 
-// A peer's requests take effect in order before the first one is durable, and are answered when they are.
+// A peer's requests take effect in order before the first one is durable, and are answered when they are durable.
 func TestRequestsDoNotWaitForTheDiskOfEachOther(t *testing.T) {
 	conf := config.NewConfig()
 	conf.ListenNowhere()
@@ -84,7 +84,7 @@ func TestRequestsDoNotWaitForTheDiskOfEachOther(t *testing.T) {
 		}
 	}
 
-	// What was sent before the peer ends its requests is answered.
+	// Requests that were sent before the peer closes its side are answered.
 	disk.Lock()
 	p.send(1001, unhex(t, prefix+keyA+two))
 	require.NoError(t, p.conn.(*net.TCPConn).CloseWrite())

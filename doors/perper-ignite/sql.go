@@ -12,7 +12,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// answered is a cursor over the rows that a statement has found.
+// answered is a cursor over the rows of a statement.
 type answered struct {
 	rows []resp.Reply
 	page int
@@ -22,7 +22,7 @@ type answered struct {
 // cost implements cursor.
 func (a *answered) cost() int { return a.size }
 
-// sql executes a statement on the cache, or, without one, on the cache that the statement names.
+// sql executes a statement on the cache of the request, or without one on the cache that the statement names.
 func (r *request) sql() error {
 	schema := r.String()
 	page := pageOf(r.Int32())
@@ -32,7 +32,7 @@ func (r *request) sql() error {
 	for range r.Count(1) {
 		args = append(args, r.Object())
 	}
-	r.Take(1 + 6 + 8) // the kind of the statement, how the work is shared, and the time
+	r.Take(1 + 6 + 8) // the kind of statement, flags for distribution, and the timeout
 	names := r.Bool()
 	if err := r.end(); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (r *request) sql() error {
 	})
 }
 
-// errReply says that a command has replied what it never does.
+// errReply says that a command's reply has an unexpected form.
 var errReply = errors.New("unexpected reply")
 
 // next implements cursor.

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// selfSigned returns the files of a certificate and its key, and a configuration that trusts it.
+// selfSigned returns the files of a certificate and its key, and a client configuration that trusts it.
 func selfSigned(t *testing.T) (certFile, keyFile string, trust *tls.Config) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -41,8 +41,7 @@ func selfSigned(t *testing.T) (certFile, keyFile string, trust *tls.Config) {
 	return certFile, keyFile, &tls.Config{RootCAs: roots}
 }
 
-// Handshakes that stop in the middle, and peers without TLS, harm nobody; a connection that is half closed still gets
-// its answers.
+// Incomplete handshakes, and peers without TLS, affect no other peer. A half-closed connection still gets its answers.
 func TestTLS(t *testing.T) {
 	certFile, keyFile, trust := selfSigned(t)
 	s := opened(t, "tls-cert-file", certFile, "tls-key-file", keyFile, "tls-auth-clients", "no", "door-perper-ignite-tls", "yes")

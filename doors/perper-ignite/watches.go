@@ -13,19 +13,19 @@ import (
 	"github.com/atomredis/atomredis/internal/wire/ignite"
 )
 
-// watch is a continuous query: the peer is sent the changes of a cache until it closes it.
+// watch is a continuous query: it sends the changes of a cache to the peer until the peer closes it.
 type watch struct {
 	p       *peer
 	id      int64
 	sub     *door.Subscription
-	page    int           // how many changes are sent together
-	most    time.Duration // after which fewer are; 0 is never
-	expired bool          // whether the peer wants to know what has expired
+	page    int           // changes per message
+	most    time.Duration // after this time fewer changes are sent; 0 means never
+	expired bool          // whether the peer wants expired entries
 	end     context.CancelFunc
-	ended   chan struct{} // closed when nothing is sent any more
+	ended   chan struct{} // closed when the query has ended
 }
 
-// opNotification is the code of the messages that tell of changes.
+// opNotification is the code of messages with changes.
 const opNotification = 2007
 
 // The kinds of changes on the wire.
@@ -64,7 +64,7 @@ func (w *watch) open(r *request) error {
 	ctx, cancel := context.WithCancel(p.conn.Context())
 	var err error
 	if w.sub, err = p.conn.Client.Subscribe(ctx, keys.Events(name)); err == nil {
-		_, err = r.onCache("PERPER.LEN") // it may have been destroyed before anybody listened
+		_, err = r.onCache("PERPER.LEN") // the cache may have been destroyed before the subscription
 	}
 	if err != nil {
 		cancel()
@@ -87,7 +87,7 @@ func (w *watch) open(r *request) error {
 	return nil
 }
 
-// unwatch closes a continuous query. Nothing is sent of it afterwards.
+// unwatch closes a continuous query. After it no changes are sent.
 func (p *peer) unwatch(id int64, w *watch) {
 	delete(p.watches, id)
 	p.door.watches.Add(-1)
@@ -130,8 +130,8 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// next waits for a change that the peer wants to know. The error is context.DeadlineExceeded if the page that has begun
-// then must not wait longer.
+// next waits for a change that the peer wants. The error is context.DeadlineExceeded when the page that began at begun
+// must be sent.
 func (w *watch) next(ctx context.Context, begun time.Time) (e event.Event, err error) {
 	if w.most > 0 && !begun.IsZero() {
 		var cancel context.CancelFunc
@@ -144,13 +144,13 @@ func (w *watch) next(ctx context.Context, begun time.Time) (e event.Event, err e
 			return e, err
 		}
 		e, err = event.Parse([]byte(m.Payload))
-		if err == nil && (e.Kind != event.Expired || w.expired) { // anybody may publish anything
+		if err == nil && (e.Kind != event.Expired || w.expired) { // other clients may publish anything
 			return e, nil
 		}
 	}
 }
 
-// appendChange appends a change: the key, the value before, and the value. What is removed has the one that it had.
+// appendChange appends a change: the key, the old value, and the value. A removed entry has its old value as the value.
 func appendChange(dst []byte, e *event.Event) []byte {
 	value := e.Value
 	if len(value) == 0 {

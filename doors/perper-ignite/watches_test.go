@@ -15,7 +15,7 @@ import (
 
 const createExecutions = "09 0a000000 657865637574696f6e73"
 
-// told reads a message that answers no request, and returns its body.
+// told reads a notification, and returns its body.
 func (p *peer) told(query uint64) []byte {
 	p.t.Helper()
 	b := p.message()
@@ -49,7 +49,7 @@ func TestContinuousQueriesTellOfChanges(t *testing.T) {
 		require.Equal(t, unhex(t, "01000000"+want), p.told(1))
 	}
 
-	// Its own changes too, which come behind their answers or before them.
+	// The peer's own changes are sent too, before or after their answers.
 	p.play(step{2006, prefix + "02000000 0000000000000000 00" + null, "0200000000000000"})
 	p.send(1001, unhex(t, prefix+keyA+one))
 	seen := map[uint64]int{}
@@ -65,7 +65,7 @@ func TestContinuousQueriesTellOfChanges(t *testing.T) {
 	writer.play(step{1001, prefix + keyA + one, ""})
 	p.play(step{1000, prefix + keyA, one})
 
-	// A page that is not full goes out after its time, or when the cache has gone.
+	// A partial page is sent after its time, or when the cache is destroyed.
 	p.play(step{2006, prefix + "64000000 0100000000000000 00" + null, "0300000000000000"})
 	writer.play(step{1001, prefix + keyA + two, ""})
 	require.Equal(t, unhex(t, "01000000"+keyA+one+two+"01"), p.told(3))
@@ -85,13 +85,13 @@ func TestContinuousQueriesTellOfChanges(t *testing.T) {
 }
 
 func TestEntriesExpire(t *testing.T) {
-	// The clock stands still but for FastForward: what is about to expire is there until then.
+	// The clock only moves with FastForward, so entries do not expire before.
 	s := atomredistest.RunOptions(t, atomredis.Options{Clock: engine.NewManualClock(time.Unix(1_000_000_000, 0)),
 		Config: map[string]string{"door-perper-ignite": "127.0.0.1:0"}})
 	p, w := connect(t, s), connect(t, s)
 	const second, eternal, unchanged = "e803000000000000", "ffffffffffffffff", "feffffffffffffff"
 	const expiring = executions + "04" + second + unchanged + unchanged
-	// Who wants to hear of what has expired, and who does not.
+	// One query with expired entries, and one without.
 	p.play(step{1052, createExecutions, ""},
 		step{1001, expiring + keyA + one, ""}, step{1002, expiring + keyB + one, "01"})
 	w.play(step{2006, prefix + "01000000 0000000000000000 01" + null, "0100000000000000"},
@@ -107,7 +107,7 @@ func TestEntriesExpire(t *testing.T) {
 	p.play(step{1000, prefix + keyA, null}, step{1000, prefix + keyB, two}, step{1020, prefix + "00000000", "0100000000000000"})
 	w.play(step{0, "0100000000000000", ""}, step{0, "0200000000000000", ""})
 
-	// A cache whose configuration says it.
+	// A cache whose configuration asks for expired entries.
 	const name, id = "09 01000000 63", "63000000 00"
 	p.play(step{1053, "00000000 0200 0000" + name + "9701 01" + second + unchanged + second, ""},
 		step{1053, "00000000 0200 0000 09 01000000 64 9701 01" + second + unchanged + "fdffffffffffffff",
@@ -121,7 +121,7 @@ func TestEntriesExpire(t *testing.T) {
 	p.play(step{1003, id + "02000000" + keyA + keyB, "01000000" + keyA + one})
 }
 
-// A peer that reads nothing holds up nobody, and gets what it has asked for when it does.
+// A peer that does not read delays no other peer, and gets its answers when it reads.
 func TestPeersThatDoNotReadTheirAnswers(t *testing.T) {
 	s := opened(t)
 	slow, other := connect(t, s), connect(t, s)
@@ -148,7 +148,7 @@ func TestPeersThatDoNotReadTheirAnswers(t *testing.T) {
 	<-sent
 }
 
-// One that does not read what it is told is disconnected.
+// A peer that does not read its notifications is disconnected.
 func TestPeersThatDoNotReadNotifications(t *testing.T) {
 	s := opened(t, "client-output-buffer-limit", "pubsub 100000 0 0")
 	slow, writer := connect(t, s), connect(t, s)

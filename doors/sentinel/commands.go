@@ -13,14 +13,14 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// handler answers a command, whose name is the first of its arguments, and reports whether the peer may go on.
+// handler answers a command, whose name is args[0], and reports whether the connection continues.
 type handler func(p *peer, args []string) bool
 
 // command is an entry of the tables of commands.
 type command struct {
-	least, most int  // arguments, the name among them; most is 0 if there is no limit
-	open        bool // may be sent by everybody, or is the server's and checked there
-	subscribed  bool // also for peers with subscriptions in RESP2
+	least, most int  // number of arguments including the name; most is 0 without a limit
+	open        bool // allowed to all, or checked by the server
+	subscribed  bool // allowed to peers with subscriptions in RESP2
 	do          handler
 }
 
@@ -89,7 +89,7 @@ const (
 	errNoReplica = "NOGOODSLAVE No suitable replica to promote"
 )
 
-// reply1 is reply for the end of a handler.
+// reply1 is reply for use as the result of a handler.
 func (p *peer) reply1(write func(w *resp.Writer)) bool {
 	p.reply(write)
 	return true
@@ -108,7 +108,7 @@ func refuseNamed(text string) func(p *peer, _ *state, _ []string) bool {
 	return func(p *peer, _ *state, _ []string) bool { return p.fail(text) }
 }
 
-// named is the handler of a subcommand whose first argument is the name of the master.
+// named returns the handler of a subcommand whose first argument is the name of the master.
 func named(do func(p *peer, s *state, args []string) bool) handler {
 	return func(p *peer, args []string) bool {
 		s := p.d.state.Load()
@@ -119,7 +119,7 @@ func named(do func(p *peer, s *state, args []string) bool) handler {
 	}
 }
 
-// fits reports whether there are as many arguments as a command has.
+// fits reports whether the number of arguments is right.
 func (c command) fits(args []string) bool {
 	return len(args) >= c.least && (c.most == 0 || len(args) <= c.most)
 }
@@ -128,7 +128,7 @@ func errArity(name string) string {
 	return fmt.Sprintf("ERR wrong number of arguments for '%s' command", name)
 }
 
-// execute answers a command, and reports whether the peer may go on.
+// execute answers a command, and reports whether the connection continues.
 func (p *peer) execute(args []string) bool {
 	name := strings.ToLower(args[0])
 	c, ok := commands[name]
@@ -149,7 +149,7 @@ func (p *peer) execute(args []string) bool {
 	return c.do(p, args)
 }
 
-// unknown is the error for a command that there is not.
+// unknown returns the error for an unknown command.
 func unknown(args []string) string {
 	var b strings.Builder
 	for _, a := range args[1:] {
@@ -161,7 +161,7 @@ func unknown(args []string) string {
 	return fmt.Sprintf("ERR unknown command '%.128s', with args beginning with: %s", args[0], b.String())
 }
 
-// failed answers with the error of a command that the server was asked for.
+// failed answers with the error of a command that the server has executed.
 func (p *peer) failed(err error) bool {
 	var refused resp.Error
 	if !errors.As(err, &refused) {
@@ -170,14 +170,14 @@ func (p *peer) failed(err error) bool {
 	return p.fail(string(refused))
 }
 
-// confined reports whether the peer may do nothing but subscribe.
+// confined reports whether the peer may only send commands of subscriptions.
 func (p *peer) confined() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.w.Proto == 2 && len(p.channels)+len(p.patterns) > 0
 }
 
-// ask has the server answer.
+// ask sends a command to the server and passes on the reply.
 func (p *peer) ask(args []string) bool {
 	list := make([]any, len(args))
 	for i, a := range args {
@@ -190,7 +190,7 @@ func (p *peer) ask(args []string) bool {
 	return p.reply1(func(w *resp.Writer) { w.Reply(r) })
 }
 
-// clientCommands are the subcommands of CLIENT that concern no replies.
+// clientCommands has the subcommands of CLIENT that do not change replies.
 var clientCommands = map[string]bool{"setname": true, "getname": true, "setinfo": true, "id": true, "info": true, "list": true,
 	"kill": true, "no-evict": true, "no-touch": true, "help": true}
 
@@ -286,7 +286,7 @@ func (p *peer) role([]string) bool {
 	})
 }
 
-// publish takes what other Sentinels say of themselves, which nobody needs to know here.
+// publish accepts the announcements of other Sentinels, and ignores them.
 func (p *peer) publish(args []string) bool {
 	if args[1] != "__sentinel__:hello" {
 		return p.fail("ERR Only HELLO messages are accepted by Sentinel instances.")
@@ -297,7 +297,7 @@ func (p *peer) publish(args []string) bool {
 func (p *peer) channelSet() map[string]struct{} { return p.channels }
 func (p *peer) patternSet() map[string]struct{} { return p.patterns }
 
-// confirm says that a subscription has begun or ended.
+// confirm writes the confirmation of a subscription's begin or end.
 func (p *peer) confirm(w *resp.Writer, what, name string) {
 	w.Push(3)
 	w.BulkString(what)
@@ -345,7 +345,7 @@ func unsubscribe(what string, set func(p *peer) map[string]struct{}) handler {
 	}
 }
 
-// serverSections are the sections of INFO that are the server's.
+// serverSections are the sections of INFO that come from the server.
 var serverSections = []string{"server", "clients", "stats", "cpu"}
 
 func (p *peer) info(args []string) bool {
@@ -380,7 +380,7 @@ func (p *peer) info(args []string) bool {
 	return p.reply1(func(w *resp.Writer) { w.Verbatim("txt", text) })
 }
 
-// port is the port at which the peer has reached the door.
+// port returns the port at which the peer has reached the door.
 func (p *peer) port() string {
 	_, port, _ := net.SplitHostPort(p.conn.LocalAddr().String())
 	return port
@@ -397,7 +397,7 @@ func replaceLine(text, field, value string) string {
 	return text[:at] + value + text[end:]
 }
 
-// infoSentinel is the section of INFO that only Sentinels have.
+// infoSentinel returns the section of INFO that only Sentinels have.
 func (p *peer) infoSentinel() string {
 	s := p.d.state.Load()
 	masters, line := 0, ""
@@ -503,7 +503,7 @@ func (p *peer) isMasterDown(args []string) bool {
 	if ip, port := split(s.master.Addr, p.host); s.sdown && ip == args[2] && port == args[3] {
 		down = 1
 	}
-	return p.reply1(func(w *resp.Writer) { // nobody gets a vote: that is for the group
+	return p.reply1(func(w *resp.Writer) { // never votes: the group elects its leader
 		w.Array(3)
 		w.Int(down)
 		w.BulkString("*")
@@ -511,7 +511,7 @@ func (p *peer) isMasterDown(args []string) bool {
 	})
 }
 
-// infoCache answers with INFO of this server: that of others is not known here.
+// infoCache answers with INFO of this server only; that of other servers is unknown here.
 func (p *peer) infoCache(args []string) bool {
 	found := 0
 	for _, name := range args[2:] {
@@ -568,7 +568,7 @@ func (p *peer) debug(args []string) bool {
 	return p.reply1(func(w *resp.Writer) { writePairs(w, list) })
 }
 
-// failover has another server lead.
+// failover makes another server the leader.
 func (p *peer) failover(s *state, _ []string) bool {
 	if !s.InGroup || s.usable < 2 {
 		return p.fail(errNoReplica)
@@ -604,8 +604,8 @@ func (p *peer) reset(args []string) bool {
 	return p.reply1(func(w *resp.Writer) { w.Int(1) })
 }
 
-// tuning are the options of SENTINEL SET that may be given, and change nothing: the group's own directives say how long
-// a leader may be silent.
+// tuning has the options of SENTINEL SET that are accepted and ignored: the group's own directives set how long a
+// leader may be silent. The value says whether the option must be a number.
 var tuning = map[string]bool{"down-after-milliseconds": true, "failover-timeout": true, "parallel-syncs": true, "quorum": true,
 	"auth-pass": false, "auth-user": false, "master-reboot-down-after-period": true}
 

@@ -1,5 +1,5 @@
-// Package sentinel is the door for clients of Redis Sentinel, which ask it who leads and hear when that changes. It
-// tells what the server knows of its group, or of its master and replicas. docs/cluster.md is its page.
+// Package sentinel is the door for clients of Redis Sentinel, which ask it for the master and subscribe to changes. It
+// reports what the server knows of its group, or of its master and replicas. docs/cluster.md describes it.
 package sentinel
 
 import (
@@ -26,7 +26,7 @@ func init() {
 	})
 }
 
-// nameDirective says what clients call the servers.
+// nameDirective is the directive with the name of the master for clients.
 const nameDirective = "sentinel-master-name"
 
 func checkName(value string) error {
@@ -40,11 +40,11 @@ func checkName(value string) error {
 const (
 	maxRequest       = 64 << 10 // bytes
 	maxSubscriptions = 1024
-	maxUnread        = 1 << 20 // bytes that it has not read
+	maxUnread        = 1 << 20 // unread bytes of output
 	writeTime        = 10 * time.Second
 )
 
-// period is how often the door looks who leads.
+// period is the time between two checks of the topology.
 const period = 100 * time.Millisecond
 
 // sentinel is the door.
@@ -91,7 +91,7 @@ func (d *sentinel) Info(add func(field, value string)) {
 	add("events", strconv.FormatInt(d.publish.Load(), 10))
 }
 
-// watch looks who leads, time and again.
+// watch checks the topology periodically.
 func (d *sentinel) watch() {
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
@@ -105,7 +105,7 @@ func (d *sentinel) watch() {
 	}
 }
 
-// look looks who leads, and publishes what has changed.
+// look updates the state from the topology, and publishes the changes.
 func (d *sentinel) look(now time.Time) {
 	old := d.state.Load()
 	next := old.next(d.Host.Topology(), now)
@@ -113,7 +113,7 @@ func (d *sentinel) look(now time.Time) {
 	d.tell(func(host string) []event { return next.events(old, d.name(), host) })
 }
 
-// tell publishes events, of which each peer gets those for the host at which it has reached the door.
+// tell publishes events. Each peer gets the events for the host at which it has reached the door.
 func (d *sentinel) tell(events func(host string) []event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -127,14 +127,14 @@ func (d *sentinel) tell(events func(host string) []event) {
 
 func (d *sentinel) name() string { return d.Host.Setting(nameDirective) }
 
-// event is what subscribers get.
+// event is a message to subscribers.
 type event struct{ channel, payload string }
 
 // peer is a peer with its connection.
 type peer struct {
 	d    *sentinel
 	conn *door.Conn
-	host string // where it has reached the door
+	host string // the host at which it has reached the door
 
 	mu       sync.Mutex // protects what follows
 	w        resp.Writer
@@ -168,7 +168,7 @@ func (d *sentinel) peer(c *door.Conn) {
 	<-written
 }
 
-// read executes what the peer sends, until there is nothing more.
+// read executes the peer's commands until it stops sending.
 func (p *peer) read() {
 	parser := resp.Parser{MaxBulk: maxRequest}
 	buf, begin := make([]byte, 0, 4096), 0
@@ -211,7 +211,7 @@ func (p *peer) read() {
 	}
 }
 
-// write sends what waits for the peer, until there will be nothing more.
+// write sends the peer's output until the connection ends.
 func (p *peer) write() {
 	defer p.conn.Close()
 	for {
@@ -243,7 +243,7 @@ func (p *peer) signal() {
 	}
 }
 
-// reply has something sent to the peer. A peer that does not read is disconnected.
+// reply appends to the peer's output. A peer that does not read is disconnected.
 func (p *peer) reply(write func(w *resp.Writer)) {
 	p.mu.Lock()
 	write(&p.w)
@@ -255,7 +255,7 @@ func (p *peer) reply(write func(w *resp.Writer)) {
 	p.signal()
 }
 
-// deliver sends an event to the peer for each of its subscriptions that it belongs to.
+// deliver sends an event to the peer, once for each matching subscription.
 func (p *peer) deliver(e event) {
 	p.mu.Lock()
 	var patterns []string

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// deadline is how long a test waits for what must come.
+// deadline limits each wait of a test.
 const deadline = 30 * time.Second
 
 // node is a server with the door.
@@ -57,7 +57,7 @@ func start(t *testing.T, settings ...string) *node {
 	return n
 }
 
-// startGroup starts three servers that know each other as servers of a group.
+// startGroup starts the three servers of a group.
 func startGroup(t *testing.T) []*node {
 	var addrs []string
 	for range 3 {
@@ -101,7 +101,7 @@ func (c *client) do(command string) string {
 	return v.String()
 }
 
-// until waits until the reply to a command contains something.
+// until waits until the reply to a command contains want.
 func (c *client) until(command, want string) {
 	c.t.Helper()
 	last := ""
@@ -111,7 +111,7 @@ func (c *client) until(command, want string) {
 	}, deadline, 5*time.Millisecond, "%s: %s", command, want)
 }
 
-// pair is a reply of two strings.
+// pair returns the text of a reply of two strings.
 func pair(a, b string) string { return fmt.Sprintf("[%q %q]", a, b) }
 
 // next returns the next message.
@@ -183,14 +183,14 @@ func TestRepliesAreThoseOfRedisSentinel(t *testing.T) {
 	require.EqualValues(t, transcript.Closed, v.Kind)
 }
 
-// masterFields are those that a redis-sentinel 7.0.15 has.
+// masterFields are the fields of a master in redis-sentinel 7.0.15.
 var masterFields = strings.Fields("name ip port runid flags link-pending-commands link-refcount last-ping-sent last-ok-ping-reply " +
 	"last-ping-reply down-after-milliseconds info-refresh role-reported role-reported-time config-epoch num-slaves " +
 	"num-other-sentinels quorum failover-timeout parallel-syncs")
 
 var word = regexp.MustCompile(`[a-z][a-z-]+`)
 
-// fields returns the words of a reply that are names of fields of a master, each once.
+// fields returns the names of fields of a master that occur in a reply, each once.
 func fields(reply string) (found []string) {
 	for _, f := range masterFields {
 		for _, w := range word.FindAllString(reply, -1) {
@@ -232,7 +232,7 @@ func TestAMasterAndItsReplicaTellOfEachOther(t *testing.T) {
 	c.until("SENTINEL MASTERS", "s_down,master")
 }
 
-// A client of Redis Sentinel goes on at the next leader when the one that it talks to is lost.
+// A client of Redis Sentinel continues with the next leader when its server is lost.
 func TestClientsFindTheNextLeader(t *testing.T) {
 	nodes := startGroup(t)
 	var sentinels []string
@@ -270,7 +270,7 @@ func TestClientsFindTheNextLeader(t *testing.T) {
 	message := w.next()
 	require.Contains(t, message, "mymaster "+strings.ReplaceAll(old, ":", " ")+" 127.0.0.1 ")
 
-	// What redis-py does is its own way.
+	// redis-py uses Sentinel in its own way.
 	for _, name := range []string{"/usr/bin/python3", "python3"} {
 		if exec.Command(name, "-c", "import redis.sentinel").Run() != nil {
 			continue
@@ -308,7 +308,7 @@ func TestTheLeadIsHandedOver(t *testing.T) {
 		5*time.Millisecond)
 }
 
-// Users are allowed SENTINEL and its sub-commands as they are allowed others.
+// The ACL applies to SENTINEL and its sub-commands as to other commands.
 func TestUsersNeedPermissionForWhatTheySend(t *testing.T) {
 	n := start(t)
 	c := n.connect(t)

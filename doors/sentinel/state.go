@@ -11,27 +11,27 @@ import (
 	"github.com/atomredis/atomredis/doors/door"
 )
 
-// state is what clients see of the servers. It is immutable.
+// state is the clients' view of the servers. It is immutable.
 type state struct {
 	door.Topology
-	known  bool        // there is a master, or was
-	master door.Member // who leads, or has led last
+	known  bool        // a master is or was known
+	master door.Member // the master, or the last one
 	since  time.Time   // when it became the master
 
 	sdown, odown bool
-	agree        int // servers of the group that are reached and see no leader, this one among them
+	agree        int // reachable servers of the group that see no leader, including this one
 
 	replicas, sentinels    []door.Member
 	usable, voters, quorum int
 
-	demoted string               // the address of the master before, until it is known to be a replica
-	down    map[string]time.Time // since when servers are not reached, by their addresses
+	demoted string               // address of the former master, until it is known as a replica
+	down    map[string]time.Time // by address: since when a server is unreachable
 }
 
-// settled is how long after a change of the master it is known who of the others is there.
+// settled is how long after a change of the master the reachability of the others is known.
 const settled = 4 * time.Second
 
-// next returns the state after s, if the servers are as t says.
+// next returns the state after s for the topology t.
 func (s *state) next(t door.Topology, now time.Time) *state {
 	n := &state{Topology: t, known: s.known, master: s.master, since: s.since, demoted: s.demoted, down: map[string]time.Time{}}
 	leads := false
@@ -88,13 +88,14 @@ func (s *state) replica(addr string) *door.Member {
 	return &s.replicas[i]
 }
 
-// offline reports whether the server with an address is not reached.
+// offline reports whether the server with an address is unreachable.
 func (s *state) offline(addr string) bool {
 	_, is := s.down[addr]
 	return is
 }
 
-// split returns the host and the port of an address. host is where a peer has reached this server.
+// split returns the host and the port of an address. An empty host is replaced by host, at which a peer has reached
+// this server.
 func split(addr, host string) (string, string) {
 	h, port, _ := net.SplitHostPort(addr)
 	if h == "" {
@@ -103,10 +104,10 @@ func split(addr, host string) (string, string) {
 	return h, port
 }
 
-// words joins words as events have them.
+// words joins words in the form of events.
 func words(list ...string) string { return strings.Join(list, " ") }
 
-// events returns what has happened since the state old, for a peer that has reached this server at host.
+// events returns the events since the state old, for a peer that has reached this server at host.
 func (s *state) events(old *state, name, host string) (list []event) {
 	add := func(channel string, payload ...string) { list = append(list, event{channel, words(payload...)}) }
 	address := func(addr string) string { return words(split(addr, host)) }
@@ -160,7 +161,7 @@ func (s *state) events(old *state, name, host string) (list []event) {
 	return list
 }
 
-// pairs are names and values.
+// pairs has names and values in turn.
 type pairs []string
 
 func (p *pairs) add(name, value string)          { *p = append(*p, name, value) }
@@ -208,7 +209,7 @@ func (s *state) head(m door.Member, addr, name, role, host string, now time.Time
 	return p
 }
 
-// role goes on with what a server is, as it says itself.
+// role appends the fields about the role that a server reports.
 func (s *state) role(p *pairs, role string, now time.Time) {
 	p.number("info-refresh", 0)
 	p.add("role-reported", role)
@@ -255,7 +256,7 @@ func (s *state) describeSentinel(m door.Member, host string, now time.Time) pair
 	return p
 }
 
-// status is the word that INFO has for the state of the master.
+// status returns the word of INFO for the state of the master.
 func (s *state) status() string {
 	switch {
 	case s.odown:

@@ -10,7 +10,7 @@ import (
 	"github.com/atomredis/atomredis/doors/door"
 )
 
-// group is a group of three: online has a letter for each that is there, and leader is who leads.
+// group returns a group of three servers: online has the letters of reachable servers, leader that of the leader.
 func group(epoch uint64, leader, online string) door.Topology {
 	t := door.Topology{InGroup: true, Epoch: epoch, Timeout: time.Second}
 	for _, id := range []string{"a", "b", "c"} {

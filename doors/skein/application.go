@@ -16,9 +16,9 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file has the methods for containers, and for the application itself.
+// The methods for containers and for the application itself.
 
-// The suffixes of keys that only clients of the door care for.
+// Suffixes of keys that only this door uses.
 const (
 	proxies  = ":proxies"  // a hash from routes to "target name"
 	progress = ":progress" // a string, a number from 0 to 1
@@ -40,7 +40,7 @@ func (d *skein) GetContainers(ctx context.Context, r *pb.ContainersRequest) (*pb
 	return containers(d.do(ctx, args...))
 }
 
-// AddContainer implements pb.AppMasterServer. Nobody runs a process, to which the environment could be given.
+// AddContainer implements pb.AppMasterServer. It ignores the environment, because the door starts no process.
 func (d *skein) AddContainer(ctx context.Context, r *pb.AddContainerRequest) (*pb.Container, error) {
 	reply, err := d.do(ctx, "SKEIN.CONTAINER", "ADD", d.app(), r.ServiceName)
 	if err != nil {
@@ -60,7 +60,7 @@ func (d *skein) KillContainer(ctx context.Context, r *pb.ContainerInstance) (*pb
 	return &pb.Empty{}, err
 }
 
-// containers reads what commands reply of several containers.
+// containers reads a reply with several containers.
 func containers(reply resp.Reply, err error) (*pb.ContainersResponse, error) {
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func containers(reply resp.Reply, err error) (*pb.ContainersResponse, error) {
 	return response, nil
 }
 
-// container reads what commands reply of a container.
+// container reads a reply with one container.
 func container(reply resp.Reply) (*pb.Container, error) {
 	fields, err := reply.Map()
 	if err != nil {
@@ -105,7 +105,7 @@ func container(reply resp.Reply) (*pb.Container, error) {
 	}, err
 }
 
-// GetApplicationSpec implements pb.AppMasterServer. Of what YARN needs to run an application nothing is known here.
+// GetApplicationSpec implements pb.AppMasterServer. It only has the name; the fields for YARN are empty.
 func (d *skein) GetApplicationSpec(context.Context, *pb.Empty) (*pb.ApplicationSpec, error) {
 	return &pb.ApplicationSpec{Name: d.app()}, nil
 }
@@ -123,8 +123,8 @@ func (d *skein) SetProgress(ctx context.Context, r *pb.SetProgressRequest) (*pb.
 	return &pb.Empty{}, err
 }
 
-// Shutdown implements pb.AppMasterServer. The door ends when its peer has been answered, and the server too if it shall:
-// then the peer's user must be allowed to end it.
+// Shutdown implements pb.AppMasterServer. The door ends after the answer. With skein-shutdown server the server ends
+// too, and the peer's user needs the permission for that.
 func (d *skein) Shutdown(ctx context.Context, r *pb.ShutdownRequest) (*pb.Empty, error) {
 	final, ok := pb.FinalStatus_Type_name[int32(r.FinalStatus)]
 	if !ok {
@@ -191,7 +191,7 @@ func (d *skein) GetProxies(ctx context.Context, _ *pb.GetProxiesRequest) (*pb.Ge
 	return response, nil
 }
 
-// UiInfo implements pb.AppMasterServer. There are no pages.
+// UiInfo implements pb.AppMasterServer. The door has no web pages.
 func (d *skein) UiInfo(context.Context, *pb.UIInfoRequest) (*pb.UIInfoResponse, error) {
 	return &pb.UIInfoResponse{}, nil
 }

@@ -10,15 +10,14 @@ import (
 	"time"
 )
 
-// Name is what the certificate of an application is made out to, and the name that clients of Skein take for that of
-// every server.
+// Name is the common name of an application's certificate. Clients of Skein expect it from every server.
 const Name = "skein-internal"
 
 // validity is how long a certificate is valid.
 const validity = 365 * 24 * time.Hour
 
-// NewCredentials makes a key and a certificate for it as Skein does, which servers and clients of an application share.
-// Both are PEM; the key is PKCS8 without a password.
+// NewCredentials makes a key and a certificate in the form of Skein, for the server and the clients of an application.
+// Both are PEM; the key is PKCS8 without a password. The certificate is valid for 365 days.
 func NewCredentials() (cert, key []byte, err error) {
 	secret, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {

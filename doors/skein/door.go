@@ -1,5 +1,5 @@
-// Package skein is the door for clients of Skein's application master: gRPC over mutual TLS on the outside, the commands
-// of internal/protocols/skein on the inside. It holds no data. docs/skein.md is its page.
+// Package skein is the door for clients of Skein's application master. It translates gRPC over mutual TLS into the
+// commands of internal/protocols/skein. It holds no data. docs/skein.md describes it.
 package skein
 
 import (
@@ -56,7 +56,7 @@ func checkShutdown(value string) error {
 	return nil
 }
 
-// service is one that runs from the start.
+// service is a service of skein-services, which runs from the start.
 type service struct {
 	name  string
 	count int
@@ -81,7 +81,7 @@ func parseServices(value string) (list []service, err error) {
 // skein is the door.
 type skein struct {
 	*rpc.Server
-	pb.UnsafeAppMasterServer // it has all methods itself
+	pb.UnsafeAppMasterServer // skein implements all methods
 	host                     door.Host
 	nextWatch                atomic.Int32 // the ID of the next watch
 	watches, streams         atomic.Int64 // gauges
@@ -98,8 +98,8 @@ func newDoor(h door.Host) (*skein, error) {
 	return d, nil
 }
 
-// Serve implements door.Door. The containers of skein-services run before the first peer is accepted. The door ends
-// when SKEIN.FINISH is executed for its application, for a peer or for any other client.
+// Serve implements door.Door. It starts the containers of skein-services before it accepts peers. The door ends when
+// any client executes SKEIN.FINISH for its application.
 func (d *skein) Serve(l net.Listener) error {
 	if err := d.startServices(); err != nil && !errors.Is(err, door.ErrClosed) {
 		d.host.Log().Warn("the containers of skein-services do not run", "error", err.Error())
@@ -113,7 +113,7 @@ func (d *skein) Serve(l net.Listener) error {
 	return err
 }
 
-// startServices runs containers of the services that have none.
+// startServices starts containers of services without any.
 func (d *skein) startServices() error {
 	list, err := parseServices(d.host.Setting("skein-services"))
 	if err != nil || len(list) == 0 {
@@ -152,8 +152,8 @@ func startService(c *door.Client, app string, s service) error {
 	return nil
 }
 
-// ended is called when the application has been finished, and the peer that did so was answered. The server is ended as
-// the door's user: who may finish an application need not be allowed to end the server.
+// ended is called after the application was finished and the peer was answered. It ends the server with the permissions
+// of the door's user: a client that may finish the application may not be allowed to end the server.
 func (d *skein) ended() {
 	d.host.Log().Info("the application has finished, and with it the door for skein")
 	if !d.endsServer() {
@@ -180,7 +180,7 @@ func (d *skein) Info(add func(field, value string)) {
 	add("watches", strconv.FormatInt(d.watches.Load(), 10))
 }
 
-// app is the name of the application that the door serves.
+// app returns the name of the door's application.
 func (d *skein) app() string { return d.host.Setting("skein-application") }
 
 // do executes a command for the peer of a call.
@@ -198,7 +198,7 @@ func (d *skein) do(ctx context.Context, args ...any) (resp.Reply, error) {
 	return reply, err
 }
 
-// invalid is the status of a request that says what nobody can do.
+// invalid returns the status of a malformed request.
 func invalid(format string, args ...any) error {
 	return status.Errorf(codes.InvalidArgument, format, args...)
 }

@@ -34,10 +34,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const deadline = 30 * time.Second
 
-// secret is a pair of files.
+// secret has the files of a certificate and its key.
 type secret struct{ cert, key string }
 
-// ours are the credentials of the tests, which are made once.
+// ours makes the credentials of the tests, once.
 var ours = sync.OnceValues(func() (cert, key []byte) {
 	cert, key, err := skein.NewCredentials()
 	if err != nil {
@@ -56,7 +56,7 @@ func stored(t testing.TB, cert, key []byte) secret {
 	return s
 }
 
-// opened starts a server with the door and a service "sleeper" with a container that runs.
+// opened starts a server with the door and a running container of the service "sleeper".
 func opened(t testing.TB, settings ...string) *atomredistest.Server {
 	t.Helper()
 	s := stored(t, first(ours()), second(ours()))
@@ -77,7 +77,7 @@ type client struct {
 	conn *grpc.ClientConn
 }
 
-// trust is what a client of Skein uses.
+// trust returns the TLS configuration of a client of Skein.
 func trust(t testing.TB, cert, key []byte) *tls.Config {
 	t.Helper()
 	pair, err := tls.X509KeyPair(cert, key)
@@ -85,7 +85,7 @@ func trust(t testing.TB, cert, key []byte) *tls.Config {
 	pool := x509.NewCertPool()
 	require.True(t, pool.AppendCertsFromPEM(cert))
 	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool, NextProtos: []string{"h2"},
-		// There is no name in the certificate that Go would look at; clients of Skein look at the common name.
+		// The certificate has no subject alternative name, which Go needs; clients of Skein check the common name.
 		InsecureSkipVerify: true, VerifyConnection: func(c tls.ConnectionState) error {
 			_, err := c.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: pool})
 			return err
@@ -105,14 +105,14 @@ func connectWith(t testing.TB, address string, c credentials.TransportCredential
 	return &client{pb.NewAppMasterClient(conn), conn}
 }
 
-// message reads a message in text form.
+// message parses a message in text form.
 func message[M proto.Message](t testing.TB, m M, text string) M {
 	t.Helper()
 	require.NoError(t, prototext.Unmarshal([]byte(text), m), text)
 	return m
 }
 
-// step is a call: a method, its request, and its response or, behind a code, the text of its error.
+// step is a call: a method, its request, and its response, or the code and the text of its error.
 type step struct{ method, request, want string }
 
 // play plays steps.
@@ -170,7 +170,7 @@ func (c *client) call(t testing.TB, method, request string) (proto.Message, erro
 	return nil, nil
 }
 
-// Everything of one row of what is known of Skein's semantics.
+// The semantics of Skein's ranges.
 func TestRanges(t *testing.T) {
 	c := connect(t, opened(t))
 	put := func(key string) step { return step{"PutKey", `key: "` + key + `" value: "v"`, ``} }
@@ -270,7 +270,7 @@ func TestContainers(t *testing.T) {
 	require.NotZero(t, killed.Containers[0].StartTime)
 	require.NotZero(t, killed.Containers[0].FinishTime)
 
-	// Those that were requested go before those that run, the oldest first; a delta below zero goes down to none.
+	// A scale-down ends requested containers before running ones, the oldest first; it stops at zero.
 	changed, err := c.Scale(t.Context(), &pb.ScaleRequest{ServiceName: "sleeper", Delta: -1})
 	require.NoError(t, err)
 	require.Equal(t, []string{"sleeper_1 KILLED"}, described(changed.Containers))
@@ -280,7 +280,7 @@ func TestContainers(t *testing.T) {
 	c.play(t, step{"getContainers", ``, ``}, step{"GetRange", ``, ``})
 }
 
-// described returns containers in short.
+// described returns containers in short form.
 func described(list []*pb.Container) (all []string) {
 	for _, c := range list {
 		all = append(all, c.ServiceName+"_"+string(rune('0'+c.Instance))+" "+c.State.String())
@@ -307,7 +307,7 @@ func TestTransactions(t *testing.T) {
 		holds(`condition { key: "none" operator: LESS }`, false),
 		holds(`condition { key: "none" operator: NOT_EQUAL value: "x" }`, true),
 		holds(`condition { key: "none" operator: LESS value: "x" }`, false),
-		holds(`condition { key: "k" operator: LESS value: "\000" }`, true), // bytes have a sign
+		holds(`condition { key: "k" operator: LESS value: "\000" }`, true), // Skein compares signed bytes
 		holds(`condition { key: "k" operator: GREATER value: "\000" }`, false),
 		holds(`condition { key: "k" operator: GREATER_EQUAL value: "\200" }`, true),
 		holds(`condition { key: "k" operator: LESS_EQUAL value: "\200\000" }`, true),
@@ -324,7 +324,7 @@ func TestTransactions(t *testing.T) {
 		step{"Transaction", `on_success { get_range { result_type: 9 } }`, `InvalidArgument: Unknown result type 9`},
 		step{"Transaction", `on_failure { delete_range { result_type: 9 } }`, `InvalidArgument: Unknown result type 9`},
 
-		// What is refused of the branch that is taken refuses everything, and is checked before anything is done.
+		// An invalid operation in the chosen branch refuses the transaction, before any operation is executed.
 		step{"Transaction", `on_success { delete_range {} } on_success { put_key { key: "x" ignore_value: true } }`,
 			`FailedPrecondition: ignore_value=True & key isn't already set`},
 		step{"Transaction", `on_success { put_key { key: "x" value: "1" } } on_success { put_key { key: "x" ignore_value: true } }`,
@@ -386,7 +386,7 @@ func TestShutdown(t *testing.T) {
 	for {
 		_, err := w.stream.Recv()
 		if err == nil {
-			continue // of the owned key
+			continue // event of the owned key
 		}
 		require.Equal(t, codes.Unavailable, status.Code(err), err)
 		break
@@ -402,7 +402,7 @@ func TestShutdown(t *testing.T) {
 	s.MustDo(t, "CONFIG", "SET", "door-skein", "127.0.0.1:0", "skein-shutdown", "server")
 	c = connect(t, s)
 	c.play(t, step{"GetRange", ``, ``})
-	// A command finishes it as well as a peer, unless it is another application.
+	// A command finishes the application too, if it names this one.
 	s.MustDo(t, "SKEIN.FINISH", "other", "SUCCEEDED")
 	c.play(t, step{"GetRange", ``, ``})
 	s.MustDo(t, "CONFIG", "SET", "skein-shutdown", "door")
@@ -421,7 +421,7 @@ func TestShutdown(t *testing.T) {
 	}, deadline, time.Millisecond)
 }
 
-// Wrong or no certificate gets nothing.
+// Peers with a wrong certificate or none are refused.
 func TestWhoIsNotTrusted(t *testing.T) {
 	s := opened(t)
 	bystander := connect(t, s)
@@ -440,7 +440,7 @@ func TestWhoIsNotTrusted(t *testing.T) {
 		require.Equal(t, codes.Unavailable, status.Code(err), name)
 		stranger.conn.Close()
 	}
-	// A handshake that stops in the middle, and one that has no ALPN.
+	// An incomplete handshake, and a handshake without ALPN.
 	half, err := net.Dial("tcp", s.DoorAddr("skein"))
 	require.NoError(t, err)
 	defer half.Close()
@@ -473,7 +473,7 @@ func TestFilesThatChangeAreReadAgain(t *testing.T) {
 	_, err = connect(t, s).call(t, "GetRange", ``)
 	require.Equal(t, codes.Unavailable, status.Code(err))
 	before.play(t, step{"GetRange", ``, ``})
-	// The directives name others.
+	// The directives name other files.
 	third := stored(t, first(ours()), second(ours()))
 	s.MustDo(t, "CONFIG", "SET", "skein-cert", third.cert, "skein-key", third.key)
 	connect(t, s).play(t, step{"GetRange", ``, ``})
@@ -511,7 +511,7 @@ func TestPeersActAsTheUserOfTheDoor(t *testing.T) {
 	require.True(t, strings.Contains(err.Error(), "OOM"), err)
 }
 
-// The caller of shutdown gets its reply before the server ends, with whatever the server does at its end.
+// The caller of shutdown gets its reply before the server ends, whatever the server does at its end.
 func TestShutdownOfTheServer(t *testing.T) {
 	for name, settings := range map[string][]string{
 		"in memory": nil, "with a journal": {"dir", t.TempDir(), "appendonly", "yes"},
@@ -519,12 +519,12 @@ func TestShutdownOfTheServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := opened(t, append(settings, "skein-shutdown", "server")...)
 			c := connect(t, s)
-			c.play(t, step{"GetRange", ``, ``}) // it connects
+			c.play(t, step{"GetRange", ``, ``}) // makes the client connect
 			s.MustDo(t, "ACL", "SETUSER", "worker", "on", "nopass", "~*", "&*", "+@all", "-shutdown")
 			s.MustDo(t, "CONFIG", "SET", "door-skein-user", "worker")
 			c.play(t, step{"shutdown", ``, ``}) // as the default user
 			require.Eventually(t, func() bool { return s.DoorAddr("skein") == "" }, deadline, time.Millisecond)
-			s.MustDo(t, "PING") // as the door's user may not end the server
+			s.MustDo(t, "PING") // the door's user may not end the server
 
 			s.MustDo(t, "CONFIG", "SET", "door-skein", "")
 			s.MustDo(t, "CONFIG", "SET", "door-skein", "127.0.0.1:0")

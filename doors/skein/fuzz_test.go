@@ -9,7 +9,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Whatever a peer asks for and whatever a command replies, nothing panics, and what is answered can be sent.
+// No request and no reply causes a panic, and every answer can be encoded.
 func FuzzMessages(f *testing.F) {
 	put := &pb.OpRequest{Request: &pb.OpRequest_PutKey{PutKey: &pb.PutKeyRequest{Key: "k", Value: []byte("v"),
 		Owner: &pb.ContainerInstance{ServiceName: "s", Instance: 1}, ReturnPrevious: true}}}

@@ -11,15 +11,15 @@ import (
 	"github.com/atomredis/atomredis/internal/files"
 )
 
-// secrets are the certificate and its key, which are those of the server and of all clients. New connections use what
-// the files contain; what cannot be used is left alone until it changes once more.
+// secrets has the certificate and the key that the server and all clients share. New connections use the current
+// content of the files. Unusable files are ignored until they change again.
 type secrets struct {
 	host door.Host
 
 	mu        sync.Mutex // protects what follows
 	in        pair
-	was       files.States // of the files when they were read
-	refused   files.States // of those that cannot be used
+	was       files.States // the files in use when they were read
+	refused   files.States // the last unusable files
 	current   *tls.Config
 	refusedIn pair
 }
@@ -40,7 +40,7 @@ func (s *secrets) named() pair {
 	return pair{s.host.Setting("skein-cert"), s.host.Setting("skein-key")}
 }
 
-// read reads files. mu is locked, or nobody else has s.
+// read reads files. mu is locked, or s is not shared yet.
 func (s *secrets) read(p pair) error {
 	if p.cert == "" || p.key == "" {
 		return errNoSecrets
@@ -58,10 +58,10 @@ func (s *secrets) read(p pair) error {
 	return nil
 }
 
-// config returns what the door's listener uses.
+// config returns the TLS configuration of the listener.
 func (s *secrets) config() *tls.Config { return &tls.Config{GetConfigForClient: s.forClient} }
 
-// forClient returns what a new connection uses.
+// forClient returns the TLS configuration of a new connection.
 func (s *secrets) forClient(*tls.ClientHelloInfo) (*tls.Config, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

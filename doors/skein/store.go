@@ -12,8 +12,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file has the methods for keys and values. Operations are written as the arguments of their commands, which are
-// the same in a transaction.
+// The methods for keys and values. Functions append the arguments of an operation, which are the same alone and in a
+// transaction.
 
 // GetRange implements pb.AppMasterServer.
 func (d *skein) GetRange(ctx context.Context, r *pb.GetRangeRequest) (*pb.GetRangeResponse, error) {
@@ -133,8 +133,7 @@ var operators = map[pb.Condition_Operator]string{
 	pb.Condition_GREATER: ">", pb.Condition_GREATER_EQUAL: ">=",
 }
 
-// appendCondition appends a condition. What is on the right must be of the kind of what is on the left; if not it is as
-// good as nothing.
+// appendCondition appends a condition. A right-hand side of another kind than the left-hand side counts as missing.
 func appendCondition(args []any, c *pb.Condition) ([]any, error) {
 	operator, ok := operators[c.Operator]
 	if !ok {
@@ -191,7 +190,7 @@ func transactionResponse(r *pb.TransactionRequest, reply resp.Reply) (*pb.Transa
 	}
 	for _, op := range ops {
 		if op.Request == nil {
-			continue // which has no result
+			continue // it has no result
 		}
 		if len(results) == 0 {
 			return nil, unexpected(nil)
@@ -219,7 +218,7 @@ func transactionResponse(r *pb.TransactionRequest, reply resp.Reply) (*pb.Transa
 	return response, nil
 }
 
-// keyValues reads what an operation on a range replies: a number, keys, or keys with values and owners.
+// keyValues reads the reply of an operation on a range: a number, keys, or keys with values and owners.
 func keyValues(reply resp.Reply, onlyKeys bool) (count int32, list []*pb.KeyValue, err error) {
 	if n, err := reply.Int(); err == nil {
 		return int32(min(n, math.MaxInt32)), nil, nil
@@ -253,7 +252,7 @@ func keyValues(reply resp.Reply, onlyKeys bool) (count int32, list []*pb.KeyValu
 	return int32(min(len(list), math.MaxInt32)), list, nil
 }
 
-// keyValue returns a key with its value and its owner, which is null if it has none.
+// keyValue returns a key with its value and its owner; a null owner means none.
 func keyValue(key string, parts []resp.Reply) (*pb.KeyValue, error) {
 	kv := &pb.KeyValue{Key: text(key)}
 	var err error
@@ -265,7 +264,7 @@ func keyValue(key string, parts []resp.Reply) (*pb.KeyValue, error) {
 	return kv, err
 }
 
-// text returns what can be sent as text: keys that were not written by the commands for them may be anything.
+// text replaces invalid UTF-8, which messages cannot contain: keys that other commands have written may be any bytes.
 func text(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -273,12 +272,12 @@ func text(s string) string {
 	return strings.ToValidUTF8(s, string(utf8.RuneError))
 }
 
-// containerID writes a container as commands have it.
+// containerID returns the id of a container in the form of commands.
 func containerID(c *pb.ContainerInstance) string {
 	return c.GetServiceName() + "_" + strconv.Itoa(int(c.GetInstance()))
 }
 
-// instance reads what containerID has written; nil if it has not.
+// instance parses the result of containerID; nil if id is malformed.
 func instance(id string) *pb.ContainerInstance {
 	i := strings.LastIndexByte(id, '_')
 	if i < 0 {
@@ -293,7 +292,7 @@ func instance(id string) *pb.ContainerInstance {
 
 var errUnexpected = errors.New("unexpected reply of a command of skein")
 
-// unexpected returns the error of a reply that is not what the command replies.
+// unexpected returns the error for a reply of an unexpected form.
 func unexpected(err error) error {
 	if err == nil {
 		return errUnexpected

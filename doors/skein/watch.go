@@ -16,14 +16,14 @@ import (
 	pb "github.com/atomredis/atomredis/internal/wire/skein"
 )
 
-// A stream of watches has one subscription to the events of its application, which tells of all of them in their order.
-// Three goroutines serve it: one receives requests, one receives events, and one serves both and sends. So a peer that
-// does not read keeps only the last one waiting; events pile up in its subscription, which ends when they are too many,
-// and with it the stream.
+// A stream of watches has one subscription to its application's events, which delivers them in order. Three goroutines
+// serve it: one receives requests, one receives events, and one handles both and sends. A peer that does not read
+// blocks only the last one. Events then accumulate in the subscription, which ends when they are too many, and ends the
+// stream.
 //
-// Revisions decide what a watch sends. It begins with the events after the last one at its creation. Before a watch is
-// canceled, or a stream ends because its peer has closed its side, the events up to then are sent: a peer that has seen a
-// change gets it from all watches that it then cancels.
+// Revisions decide which events a watch sends. A watch begins with the events after its creation. Before a watch is
+// canceled, or a stream ends because the peer has closed its side, all events up to then are sent: a peer that has seen
+// a change gets it from all watches that it cancels afterwards.
 
 // Limits of a stream.
 const (
@@ -31,24 +31,24 @@ const (
 	maxBounds  = 16 << 20 // bytes of the bounds of all its watches
 )
 
-// watches are those of a stream. One goroutine serves them.
+// watches has the watches of a stream. One goroutine serves them.
 type watches struct {
 	door   *skein
 	peer   *rpc.Peer
 	stream pb.AppMaster_WatchServer
 	app    string
 	events chan event.Event
-	seen   int64 // the last revision that was received, or that there was before
+	seen   int64 // the last received revision, or that before the stream
 	list   []*watch
-	bounds int // bytes
+	bounds int // bytes of the bounds of all watches
 }
 
-// watch is one of a stream.
+// watch is a watch of a stream.
 type watch struct {
 	id         int32
 	start, end string
 	kind       pb.WatchCreateRequest_EventType
-	after      int64 // the revision that there was when it was created
+	after      int64 // the revision at its creation
 }
 
 // Watch implements pb.AppMasterServer.
@@ -95,7 +95,7 @@ func (w *watches) subscribe(ctx context.Context) (*door.Subscription, error) {
 	return c.Subscribe(ctx, keys.Channel(w.app, 0))
 }
 
-// revision returns how many events there were. Those that there were since the subscription are on their way.
+// revision returns the number of events so far. The events since the subscription are on their way.
 func (w *watches) revision(ctx context.Context) (int64, error) {
 	reply, err := w.peer.Do(ctx, "SKEIN.REVISION", w.app)
 	if err != nil {
@@ -104,7 +104,7 @@ func (w *watches) revision(ctx context.Context) (int64, error) {
 	return reply.Int()
 }
 
-// receive receives requests until there are no more.
+// receive receives requests until the peer closes its side.
 func receive(ctx context.Context, stream pb.AppMaster_WatchServer, requests chan<- *pb.WatchRequest) error {
 	defer close(requests)
 	for {
@@ -123,7 +123,7 @@ func receive(ctx context.Context, stream pb.AppMaster_WatchServer, requests chan
 	}
 }
 
-// listen receives events as long as the subscription lasts. The error is door.ErrSlow if they were not taken.
+// listen receives events while the subscription lasts. The error is door.ErrSlow if they were not read in time.
 func listen(ctx context.Context, sub *door.Subscription, events chan<- event.Event) error {
 	for {
 		m, err := sub.Next(ctx)
@@ -132,7 +132,7 @@ func listen(ctx context.Context, sub *door.Subscription, events chan<- event.Eve
 		}
 		e, err := event.Decode([]byte(m.Payload))
 		if err != nil {
-			continue // somebody has published something of his own
+			continue // not an event: another client has published it
 		}
 		select {
 		case events <- e:
@@ -147,7 +147,7 @@ func listen(ctx context.Context, sub *door.Subscription, events chan<- event.Eve
 	}
 }
 
-// serve serves requests and sends events until there are no more requests.
+// serve serves requests and sends events until the requests end.
 func (w *watches) serve(ctx context.Context, requests <-chan *pb.WatchRequest) error {
 	for {
 		var err error
@@ -203,7 +203,7 @@ func (w *watches) cancel(ctx context.Context, id int32) error {
 	return w.stream.Send(&pb.WatchResponse{Type: pb.WatchResponse_CANCEL, WatchId: id})
 }
 
-// catchUp sends the events that there were until now.
+// catchUp sends all events up to now.
 func (w *watches) catchUp(ctx context.Context) error {
 	revision, err := w.revision(ctx)
 	for err == nil && w.seen < revision {
@@ -217,7 +217,7 @@ func (w *watches) catchUp(ctx context.Context) error {
 	return err
 }
 
-// tell tells of an event.
+// tell sends an event to the watches that it concerns.
 func (w *watches) tell(e *event.Event) error {
 	w.seen = max(w.seen, e.Revision)
 	switch e.Type {
@@ -249,7 +249,7 @@ func (w *watches) tell(e *event.Event) error {
 	return nil
 }
 
-// within returns which of the keys, which are in their order, are in the watch's range.
+// within returns the part of an ordered list of keys that is in the watch's range.
 func (one *watch) within(list [][]byte) (from, to int) {
 	if !keys.FromFirst(one.start) {
 		from = sort.Search(len(list), func(i int) bool { return keys.Compare(list[i], one.start) >= 0 })

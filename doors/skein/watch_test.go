@@ -89,7 +89,7 @@ func TestWatchesTellOfChanges(t *testing.T) {
 	w.expect(`type: DELETE event { key: "a" } event { key: "b" } event { key: "before" }`)
 	w.expect(`type: DELETE watch_id: 2 event { key: "a" } event { key: "b" } event { key: "before" } event { key: "\U0001f600" }`)
 
-	// A transaction tells operation by operation, and the end of a container of all that it owned.
+	// A transaction has an event per operation; the end of a container has events of all keys that it owned.
 	w.send(`cancel { watch_id: 1 }`)
 	w.expect(`type: CANCEL watch_id: 1`)
 	w.send(`cancel { watch_id: 2 }`)
@@ -119,7 +119,7 @@ func TestWatchesTellOfChanges(t *testing.T) {
 	w.expect(`type: DELETE event { key: "a" } event { key: "b" }`)
 	w.expect(`type: PUT event { key: "a" value: "by RESP" }`)
 
-	// Who has said all is told all, and then the stream ends.
+	// After the peer has closed its side it gets all events, and then the stream ends.
 	c.play(t, step{"PutKey", `key: "a" value: "last"`, ``})
 	require.NoError(t, w.stream.CloseSend())
 	w.expect(`type: PUT event { key: "a" value: "last" }`)
@@ -135,7 +135,7 @@ func TestWatchesTellOfChanges(t *testing.T) {
 	require.Equal(t, codes.InvalidArgument, status.Code(err))
 }
 
-// What was changed before a watch was canceled is told of before the cancellation is confirmed.
+// Changes from before the cancellation of a watch are sent before the confirmation.
 func TestACanceledWatchHasToldEverything(t *testing.T) {
 	c := connect(t, opened(t))
 	w := watching(t, c)
@@ -148,7 +148,7 @@ func TestACanceledWatchHasToldEverything(t *testing.T) {
 	}
 }
 
-// A peer that does not read its events is told off, and nobody waits for it.
+// A peer that does not read its events is disconnected, and delays no other client.
 func TestWatchesThatAreNotRead(t *testing.T) {
 	s := opened(t, "client-output-buffer-limit", "pubsub 1mb 0 0")
 	c, writer := connect(t, s), connect(t, s)
@@ -179,8 +179,8 @@ func TestWatchesThatAreNotRead(t *testing.T) {
 	require.Equal(t, codes.ResourceExhausted, status.Code(err), err)
 }
 
-// A thousand watches on ranges that overlap, while many clients write (100,000 times with ATOMREDIS_FULL_TESTS): each
-// sees the events of its range in their order, none is missing, and none comes twice.
+// A thousand watches on overlapping ranges, while many clients write (100,000 times with ATOMREDIS_FULL_TESTS). Each
+// gets the events of its range in order, none missing, and none twice.
 func TestAThousandWatchesUnderLoad(t *testing.T) {
 	streams, perStream, writers, writes := 20, 50, 8, 500
 	switch {
@@ -194,7 +194,7 @@ func TestAThousandWatchesUnderLoad(t *testing.T) {
 	random := testseed.Rand(t)
 	name := func(i int) string { return fmt.Sprintf("key%04d", i) }
 	var all sync.WaitGroup
-	last := name(names) // behind all ranges but those that have no end
+	last := name(names) // after all ranges except those without an end
 	for range streams {
 		w := watching(t, connect(t, s))
 		type bounds struct{ from, to int }
@@ -206,7 +206,7 @@ func TestAThousandWatchesUnderLoad(t *testing.T) {
 		}
 		end := w.create(last, "")
 		all.Go(func() {
-			seen := map[int32]map[string]int{} // by watch, and then by writer and key: the number that was written last
+			seen := map[int32]map[string]int{} // by watch, then by writer and key: the last written number
 			count := map[int32]int{}
 			for {
 				r, err := w.stream.Recv()
@@ -229,7 +229,7 @@ func TestAThousandWatchesUnderLoad(t *testing.T) {
 				if b := ranges[r.WatchId]; key < name(b.from) || key >= name(b.to) {
 					t.Error(key, b)
 				}
-				// A writer's numbers grow with every write of its own.
+				// A writer's numbers grow with each of its writes.
 				if who := fmt.Sprint(writer); seen[r.WatchId][who] >= n {
 					t.Errorf("watch %d: writer %d: %d comes after %d", r.WatchId, writer, n, seen[r.WatchId][who])
 					return
@@ -268,7 +268,7 @@ func TestAThousandWatchesUnderLoad(t *testing.T) {
 	all.Wait()
 }
 
-// keyOf is the number of the key that a writer's n-th write goes to.
+// keyOf returns the number of the key of a writer's n-th write.
 func keyOf(writer, n, names int) int { return (n*7 + writer*131) % names }
 
 // writesTo counts the writes of all writers to a key.

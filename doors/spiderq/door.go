@@ -1,8 +1,8 @@
-// Package spiderq is the door for clients of spiderq: ZeroMQ on the outside, the commands of internal/protocols/spiderq on the
-// inside. It holds no data. docs/spiderq.md is its page.
+// Package spiderq is the door for clients of spiderq. It translates requests over ZeroMQ into the commands of
+// internal/protocols/spiderq. It holds no data. docs/spiderq.md describes it.
 //
-// A peer's requests are executed one after the other, but for those that may wait (Lend and Flush), which have
-// clients of their own. Replies go out when they are there, each behind the frames that came before its request.
+// A peer's requests are executed one after the other, except those that may wait (Lend and Flush), which have clients
+// of their own. Each reply is sent when it is ready, after the envelope frames of its request.
 package spiderq
 
 import (
@@ -61,24 +61,24 @@ func oneOf(a, b string) func(value string) error {
 
 // Limits of a peer.
 const (
-	maxFrames  = 64               // of a message
-	maxWaiting = 1024             // requests of one peer that wait
+	maxFrames  = 64               // frames of a message
+	maxWaiting = 1024             // waiting requests of one peer
 	ioTimeout  = 30 * time.Second // for the handshake, and for a peer to read what is sent
 )
 
-// maxMessage is how many bytes a message may have of a peer whose client is admitted.
+// maxMessage limits the bytes of a message from a peer whose client is admitted.
 const maxMessage = min(512<<20+64<<10, math.MaxInt)
 
 // spiderq is the door.
 type spiderq struct {
 	door.Peers
 	requests atomic.Int64
-	refused  atomic.Int64 // requests that were none
+	refused  atomic.Int64 // malformed requests
 	waiting  atomic.Int64 // a gauge: requests that may wait
-	added    atomic.Int64 // since the last snapshot
+	added    atomic.Int64 // entries added since the last snapshot
 
 	saving     sync.Mutex     // held while a snapshot is written
-	background sync.WaitGroup // who writes one
+	background sync.WaitGroup // goroutines that write one
 }
 
 func newDoor(h door.Host) *spiderq {
@@ -140,7 +140,7 @@ type peer struct {
 	out  []byte // a reply of serve; reused
 }
 
-// serve executes the request in the last frame, and reports whether the peer may go on.
+// serve executes the request in the last frame, and reports whether the connection continues.
 func (p *peer) serve(client *door.Client, frames [][]byte) bool {
 	p.door.requests.Add(1)
 	last := len(frames) - 1
@@ -170,8 +170,8 @@ func (p *peer) serve(client *door.Client, frames [][]byte) bool {
 	return p.reply(frames[:last], out)
 }
 
-// terminate ends the door, or the server if it shall, as the peer's user. The peer is answered before, because its
-// connection may end at any time afterwards; so it must be known first that its user may do that.
+// terminate ends the door or, if configured, the server, with the permissions of the peer's user. The peer must be
+// answered before, because its connection may end at any time afterwards; so the permission is checked first.
 func (p *peer) terminate(client *door.Client, envelope [][]byte) bool {
 	command := []any{"SPIDERQ.TERMINATE", p.door.Host.Setting("spiderq-queue")}
 	if p.door.Host.Setting("spiderq-terminate") == "shutdown" {
@@ -186,7 +186,7 @@ func (p *peer) terminate(client *door.Client, envelope [][]byte) bool {
 	return err == nil
 }
 
-// serveLater executes a request that may wait, in the background.
+// serveLater executes a request that may wait on a goroutine.
 func (p *peer) serveLater(envelope [][]byte, r request, v version) bool {
 	client, err := p.pool.Get()
 	if err != nil {
@@ -214,12 +214,12 @@ func (p *peer) serveLater(envelope [][]byte, r request, v version) bool {
 	return true
 }
 
-// reply sends a reply behind the frames that came before its request.
+// reply sends a reply after the envelope frames of its request.
 func (p *peer) reply(envelope [][]byte, reply []byte) bool {
 	return p.z.Write(append(envelope[:len(envelope):len(envelope)], reply)...) == nil
 }
 
-// failed says why a peer is disconnected for whose trouble the protocol has no words.
+// failed logs the reason for disconnecting a peer when the protocol has no error for it.
 func (d *spiderq) failed(c *door.Conn, err error) {
 	var refused resp.Error
 	if errors.As(err, &refused) || errors.Is(err, door.ErrTooManyClients) {
@@ -291,7 +291,7 @@ func (d *spiderq) execute(ctx context.Context, client *door.Client, out []byte, 
 	return nil, fmt.Errorf("unexpected request %d of spiderq", r.tag)
 }
 
-// word turns a reply of one word into a tag: yes if it is want, no if it is another.
+// word encodes a reply of one word as a tag: yes for want, no for any other.
 func word(out []byte, want string, yes, no byte) func(resp.Reply, error) ([]byte, error) {
 	return func(r resp.Reply, err error) ([]byte, error) {
 		if err != nil {

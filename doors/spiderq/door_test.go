@@ -24,7 +24,7 @@ import (
 	"github.com/atomredis/atomredis/engine"
 )
 
-// A peer whose user needs a password has 64 KiB for a message, whatever it announces.
+// A peer whose user needs a password gets 64 KiB for a message, whatever length it announces.
 func TestMemoryOfStrangers(t *testing.T) {
 	s := opened(t, "requirepass", "secret")
 	p := connect(t, s, "DEALER")
@@ -57,7 +57,7 @@ func opened(t testing.TB, settings ...string) *atomredistest.Server {
 	return atomredistest.RunOptions(t, o)
 }
 
-// peer speaks ZMTP as libzmq does.
+// peer speaks ZMTP like libzmq.
 type peer struct {
 	t    testing.TB
 	conn net.Conn
@@ -217,7 +217,7 @@ func TestFramesOfTheNewerVersion(t *testing.T) {
 		step{"0c 00000001 61", "13"},
 		step{"0c 000000", "0b 39 00000004 00000003"},
 		step{"0c 00000002 61", "0b 3a 00000002 00000001"},
-		step{lendPoll, "06 0000000000000004 00000001 63 00000001 33"}, // at the head
+		step{lendPoll, "06 0000000000000004 00000001 63 00000001 33"}, // b was put at the head
 		step{lendPoll, "06 0000000000000004 00000001 62 00000001 32"}, // a was removed
 		step{lendPoll, "10"},
 		step{"07", "0a 0000000000000000 0000000000000000 0000000000000003 0000000000000000 0000000000000000 0000000000000002" +
@@ -225,7 +225,7 @@ func TestFramesOfTheNewerVersion(t *testing.T) {
 	)
 }
 
-// Every request that is cut short has the error that says which field is missing.
+// The error of every truncated request names the missing field.
 func TestRequestsThatAreCutShort(t *testing.T) {
 	p := connect(t, opened(t), "REQ")
 	type field struct{ size, missing int }
@@ -249,13 +249,13 @@ func TestRequestsThatAreCutShort(t *testing.T) {
 		require.Equal(t, len(whole), at)
 	}
 	p.play(
-		step{"0c", "0b 02 0c"}, // of the newer version
+		step{"0c", "0b 02 0c"}, // only in the newer version
 		step{"ff 00", "0b 02 ff"},
 		step{"04 00000000000003e8 03", "0b 34 03"},
 		step{"04 00000000000003e8 00", "0b 34 00"},
 		step{"05 0000000000000002 00000000 00000000 05", "0b 0e 05"},
 		step{"02 ffffffff 61", "0b 04 ffffffff 00000001"},
-		step{addCat + " 02 ff", "02"}, // what follows is ignored
+		step{addCat + " 02 ff", "02"}, // trailing bytes are ignored
 	)
 }
 
@@ -276,7 +276,7 @@ func TestFramesBeforeARequestComeBack(t *testing.T) {
 	require.Equal(t, unhex(t, "04 07 04 504f4e47 6162"), p.read(9))
 }
 
-// A request that waits holds up nobody, and several of one peer wait side by side.
+// A waiting request delays no other, and several requests of one peer can wait at the same time.
 func TestLendWaits(t *testing.T) {
 	s := opened(t)
 	p := connect(t, s, "DEALER")
@@ -302,7 +302,7 @@ func TestLendWaits(t *testing.T) {
 	require.Equal(t, byte(6), q.ask(unhex(t, lendPoll))[0])
 }
 
-// Who hangs up while it waits takes nothing; what it has been lent comes back when its time is up.
+// A peer that disconnects while it waits takes nothing; entries lent to it return when their time is up.
 func TestPeersThatGo(t *testing.T) {
 	s := opened(t)
 	gone := connect(t, s, "DEALER")
@@ -322,7 +322,7 @@ func TestPeersThatGo(t *testing.T) {
 	p.play(step{"01", "01 00000001"}, step{lendPoll, "06 0000000000000003 00000003 636174 00000005 736d616c6c"})
 }
 
-// Those who are no peers are disconnected, and nobody else notices.
+// Connections with another protocol are closed, and affect no other peer.
 func TestWhoIsNoPeer(t *testing.T) {
 	s := opened(t)
 	p := connect(t, s, "REQ")
@@ -406,7 +406,7 @@ func TestThePeerCanStopTheServer(t *testing.T) {
 	}
 }
 
-// A peer ends the door, or the server, as its user and not as the program.
+// A peer ends the door or the server with the permissions of its own user.
 func TestWhoMayNotTerminate(t *testing.T) {
 	terminate := func(p *peer) {
 		p.send(nil, unhex(t, "08"))
@@ -456,8 +456,8 @@ func TestTheDoorLeavesASnapshot(t *testing.T) {
 	require.Equal(t, unhex(t, "0100000000000000 03000000 636174 05000000 736d616c6c"), b)
 }
 
-// TestAgainstAModel has several peers send random requests, one at a time, and compares each reply with a model of
-// what the original does.
+// TestAgainstAModel lets several peers send random requests, one at a time, and compares each reply with a model of the
+// original.
 func TestAgainstAModel(t *testing.T) {
 	steps := 50_000
 	if testing.Short() {
@@ -490,7 +490,7 @@ func TestAgainstAModel(t *testing.T) {
 	}
 }
 
-// Malformed messages, and requests that are none, hurt nobody but who sends them.
+// Malformed messages and requests affect only their sender.
 func TestMalformedMessagesHurtNobodyElse(t *testing.T) {
 	inputs := 10_000
 	if testing.Short() {
@@ -512,7 +512,7 @@ func TestMalformedMessagesHurtNobodyElse(t *testing.T) {
 			b[r.IntN(len(b))] = byte(r.IntN(256))
 		}
 		if b = b[:1+r.IntN(len(b))]; b[0] == 8 {
-			continue // Terminate, which does what it says
+			continue // a valid Terminate would end the door
 		}
 		message := append([]byte{0, byte(len(b))}, b...)
 		if r.IntN(10) == 0 {
@@ -530,7 +530,7 @@ func TestMalformedMessagesHurtNobodyElse(t *testing.T) {
 	}
 }
 
-// Both ends of each connection are files of this process.
+// Both ends of each connection are file descriptors of this process.
 func TestManyPeers(t *testing.T) {
 	peers := 3_000
 	if testing.Short() {

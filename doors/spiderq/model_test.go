@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// model is a spiderq server in plain code: what pq.rs and its database do.
+// model is a spiderq server in plain code, with the behaviour of pq.rs and its database.
 type model struct {
 	newer  bool
 	now    int64
@@ -16,7 +16,7 @@ type model struct {
 	queue  map[string]int64 // priorities
 	boosts map[string]int64
 	lent   map[string]*loan
-	counts [10]uint64 // as the newer version orders them
+	counts [10]uint64 // in the order of the newer version
 }
 
 type loan struct {
@@ -42,7 +42,7 @@ const (
 
 func (m *model) key(r *rand.Rand) string { return string(rune('a' + r.IntN(8))) }
 
-// random returns a request. It prefers loans that there are.
+// random returns a request. It prefers existing loans.
 func (m *model) random(r *rand.Rand) []byte {
 	k, v := m.key(r), fmt.Sprint(r.IntN(1000))
 	lendKey := int64(r.IntN(10))
@@ -85,7 +85,7 @@ func (m *model) random(r *rand.Rand) []byte {
 	}
 }
 
-// forward lets time pass: loans that are due return to the front.
+// forward moves the time: loans that are due return to the front.
 func (m *model) forward(ms int64) {
 	m.now += ms
 	m.returnDue()
@@ -113,9 +113,9 @@ func (m *model) smallest() (least int64, keys []string) {
 	return least, keys
 }
 
-// check applies a request to the model and returns what is wrong with the reply.
+// check applies a request to the model, and returns an error if the reply differs.
 func (m *model) check(request, reply []byte) error {
-	m.returnDue() // what had a deadline at once
+	m.returnDue() // entries whose deadline is now
 	in := request[1:]
 	text := func() string {
 		n := binary.BigEndian.Uint32(in)
@@ -240,7 +240,7 @@ func (m *model) checkLend(deadline int64, reply []byte) error {
 			want = append(binary.BigEndian.AppendUint32(want, uint32(len(k))), k...)
 			want = append(binary.BigEndian.AppendUint32(want, uint32(len(v))), v...)
 			if ok && slices.Equal(want, reply) {
-				for _, other := range keys { // those before it that were removed are skipped
+				for _, other := range keys { // removed entries before it are skipped
 					if _, there := m.values[other]; !there && other < k {
 						delete(m.queue, other)
 					}

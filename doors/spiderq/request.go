@@ -45,11 +45,11 @@ const (
 type version uint8
 
 const (
-	version12 version = iota // of the specification
+	version12 version = iota // the version of the specification
 	version14                // Add says where, Remove, more counters
 )
 
-// request is a request as it was sent. key and value lie in the frame.
+// request is a decoded request. key and value refer to the frame.
 type request struct {
 	tag        byte
 	key, value []byte
@@ -59,10 +59,10 @@ type request struct {
 	status     byte
 }
 
-// statuses are the words of SPIDERQ.REPAY for the statuses, from 1 on.
+// statuses has the words of SPIDERQ.REPAY for the statuses, from 1 on.
 var statuses = [...]string{1: "PENALTY", 2: "REWARD", 3: "FRONT", 4: "DROP"}
 
-// parseRequest reads a frame. What follows a request is ignored. refusal is the error reply if the frame is none.
+// parseRequest reads a frame. It ignores trailing bytes. refusal is the error reply for a malformed request.
 func parseRequest(frame []byte, v version) (r request, refusal []byte) {
 	p := parser{rest: frame}
 	r.tag = p.byte(1)
@@ -101,13 +101,13 @@ func parseRequest(frame []byte, v version) (r request, refusal []byte) {
 	return r, p.refusal
 }
 
-// parser takes fields from a frame. Behind the first one that is missing or bad everything is zero.
+// parser takes fields from a frame. After the first missing or bad field it returns zeros.
 type parser struct {
 	rest    []byte
 	refusal []byte
 }
 
-// take returns the next n bytes; nil if there are fewer, which is the error of that number.
+// take returns the next n bytes; if there are fewer, it returns nil and sets the error with the number missing.
 func (p *parser) take(n uint32, missing byte) []byte {
 	if p.refusal != nil {
 		return nil
@@ -136,7 +136,7 @@ func (p *parser) uint64(missing byte) uint64 {
 	return 0
 }
 
-// bytes reads a length and as many bytes.
+// bytes reads a length and that many bytes.
 func (p *parser) bytes(missingLen, missing byte) []byte {
 	b := p.take(4, missingLen)
 	if b == nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever is sent is a request or is refused, and nothing of a request lies outside of its frame.
+// Any frame is a request or is refused, and a request refers only to its frame.
 func FuzzRequest(f *testing.F) {
 	for _, seed := range []string{"\x0b", "\x02\x00\x00\x00\x01a\x00\x00\x00\x01b\x01", "\x04\x00\x00\x00\x00\x00\x00\x00\x01\x02",
 		"\x05\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x01a\x00\x00\x00\x01b\x04", "\x0c\xff\xff\xff\xff"} {

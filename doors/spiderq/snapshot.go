@@ -13,13 +13,13 @@ import (
 	"github.com/atomredis/atomredis/internal/protocols/spiderq/keys"
 )
 
-// The snapshot of the original is a file of all keys and values, little endian: the number of entries (8 bytes), and
-// for each the length of its key (4), the key, the length of its value (4), the value.
+// A snapshot, in the format of the original, has all keys and values, little endian: the number of entries (8 bytes),
+// then for each entry the length of its key (4), the key, the length of its value (4), the value.
 
 // snapshotName is the file in the directory that spiderq-snapshot names.
 const snapshotName = "snapshot"
 
-// countAdded counts an entry, and has a snapshot written in the background when there are spiderq-flush-limit new ones.
+// countAdded counts a new entry, and starts a snapshot in the background after spiderq-flush-limit new ones.
 func (d *spiderq) countAdded() {
 	n := d.added.Add(1)
 	if d.Host.Setting("spiderq-snapshot") == "" {
@@ -48,7 +48,7 @@ func (d *spiderq) snapshot(ctx context.Context) error {
 	return d.writeSnapshot(ctx)
 }
 
-// writeSnapshot writes all entries as they are at one instant. saving is held.
+// writeSnapshot writes all entries of one instant. saving is held.
 func (d *spiderq) writeSnapshot(ctx context.Context) (err error) {
 	own, err := d.Host.OwnClient()
 	if err != nil {
@@ -100,8 +100,8 @@ func (d *spiderq) writeSnapshot(ctx context.Context) (err error) {
 	return errors.Join(at.Sync(), at.Close())
 }
 
-// ReadSnapshot calls fn with the entries of a snapshot of the original, which are valid during the call. The error is
-// io.ErrUnexpectedEOF if it is not whole.
+// ReadSnapshot calls fn with each entry of a snapshot; key and value are valid during the call. It returns the first
+// error of fn, or io.ErrUnexpectedEOF if the snapshot is incomplete.
 func ReadSnapshot(r io.Reader, fn func(key, value []byte) error) error {
 	in := bufio.NewReader(r)
 	var head [8]byte
@@ -124,7 +124,7 @@ func ReadSnapshot(r io.Reader, fn func(key, value []byte) error) error {
 	return nil
 }
 
-// readBytes reads a length and as many bytes. A length that is only announced costs nothing.
+// readBytes reads a length and that many bytes. Memory grows with the bytes that arrive, not with the announced length.
 func readBytes(in io.Reader) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(in, head[:]); err != nil {
@@ -138,7 +138,7 @@ func readBytes(in io.Reader) ([]byte, error) {
 	return b, err
 }
 
-// whole makes the end of a file that is not whole an error.
+// whole replaces io.EOF by io.ErrUnexpectedEOF.
 func whole(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF

@@ -1,6 +1,5 @@
-// Package console is the page of the HTTP door from which one looks into a server. What it shows are the replies of
-// commands that the server executes for the user who has logged in, so that the ACL decides everything. docs/console.md
-// is its page.
+// Package console is the web console of the HTTP door. It shows replies of commands that the server executes as the
+// logged-in user, so the ACL decides what the user sees. docs/console.md describes it.
 package console
 
 import (
@@ -19,7 +18,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Path is where the console is served.
+// Path is the path of the console.
 const Path = "/console/"
 
 //go:embed assets
@@ -27,41 +26,41 @@ var embedded embed.FS
 
 const (
 	maxBody     = 16 << 20 // bytes of a request
-	maxLogin    = 4 << 10  // bytes of one that begins a session, which nobody has authenticated
-	maxReplies  = 8 << 20  // bytes of what the commands of a request reply
-	maxCommands = 1000     // of a request
-	maxWords    = 1 << 17  // of all of its commands together
-	maxAsked    = 64       // commands of a request about permissions
+	maxLogin    = 4 << 10  // bytes of a login request, which is not authenticated yet
+	maxReplies  = 8 << 20  // bytes of the replies to a request
+	maxCommands = 1000     // commands of a request
+	maxWords    = 1 << 17  // words of all commands of a request
+	maxAsked    = 64       // commands in a request about permissions
 
-	// execution is how long the commands of a request may take, with what they wait for; answer how long the peer may take
-	// to read the answer.
+	// execution limits the time of a request's commands, including waits. answer limits the time to execute and to send
+	// the answer.
 	execution, answer = 30 * time.Second, 40 * time.Second
 )
 
-// policy is the Content-Security-Policy: nothing but what the console itself serves.
+// policy is the Content-Security-Policy: only files of the console itself.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"manifest-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// Options are what a console needs from its door.
+// Options configure a console.
 type Options struct {
 	Host door.Host
-	// Peer says who has sent a request.
+	// Peer returns the addresses of a request's connection.
 	Peer func(r *http.Request) door.Peer
 }
 
-// Console is an http.Handler for Path and what is below.
+// Console is an http.Handler for Path and the paths below it.
 type Console struct {
 	Options
 	mux      *http.ServeMux
 	origin   *http.CrossOriginProtection
 	sessions sessions
 	hub      hub
-	ending   context.Context // is over when the console closes
+	ending   context.Context // ends when the console closes
 	end      context.CancelFunc
 
 	mu     sync.Mutex // protects what follows
 	closed bool
-	wg     sync.WaitGroup // of requests; none is added once closed
+	wg     sync.WaitGroup // running requests; none is added once closed
 }
 
 // New returns a console.
@@ -89,7 +88,7 @@ func New(o Options) *Console {
 	return c
 }
 
-// Close ends all sessions and streams, and returns when no request is being answered.
+// Close ends all sessions and streams, and returns when no request is running.
 func (c *Console) Close() {
 	c.mu.Lock()
 	c.closed = true
@@ -99,7 +98,7 @@ func (c *Console) Close() {
 	c.wg.Wait()
 }
 
-// begins adds a request to wg, unless the console is closed. The caller ends it with wg.Done.
+// begins adds a request to wg, unless the console is closed. The caller must call wg.Done.
 func (c *Console) begins() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,8 +108,8 @@ func (c *Console) begins() bool {
 	return !c.closed
 }
 
-// ServeHTTP implements http.Handler. Pages of other origins cannot use it: their requests say where they come from, and
-// what changes something is JSON. The door looks at the name under which they have found it.
+// ServeHTTP implements http.Handler. Pages of other origins cannot use it: the browser sends their origin, and requests
+// that change something must be JSON. The door itself checks the Host of requests.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !c.begins() {
 		return
@@ -139,7 +138,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// handler answers a request of a session. An error is the answer if nothing was written.
+// handler answers a request of a session. A returned error is sent as the answer if nothing was written.
 type handler func(w http.ResponseWriter, r *http.Request, s *session) error
 
 // as calls a handler with the session of a request.
@@ -184,11 +183,11 @@ func respond(w http.ResponseWriter, code int, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	json.NewEncoder(w).Encode(value) // a peer that has gone needs no answer
+	json.NewEncoder(w).Encode(value) // an error means that the peer is gone
 }
 
-// read reads what a request says, in at most so many bytes. Memory grows with what arrives. How long that may take is a
-// matter of the door; a request that is there is not bound by it.
+// read decodes the body of a request, which may have at most so many bytes. Memory grows with the bytes that arrive.
+// The door limits the time until the body has arrived; after that the limit does not apply.
 func read(w http.ResponseWriter, r *http.Request, most int64, into any) error {
 	if r.ContentLength < 1 || r.ContentLength > most {
 		return errRequest
@@ -222,7 +221,7 @@ type commands struct {
 	Commands commandList `json:"commands"`
 }
 
-// commandList are commands, which are decoded only if there are not too many of them.
+// commandList has commands. It is decoded only if it has not too many commands and words.
 type commandList [][]binary
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -233,7 +232,7 @@ func (l *commandList) UnmarshalJSON(from []byte) error {
 	return json.Unmarshal(from, (*[][]binary)(l))
 }
 
-// countLists returns how many elements a list in JSON has, and how many those that are lists have, at most.
+// countLists returns upper bounds of the number of elements of a JSON list, and of the elements of the lists in it.
 func countLists(text []byte) (lists, elements int) {
 	depth, quoted := 0, false
 	lists = 1
@@ -300,11 +299,11 @@ func (c *Console) do(w http.ResponseWriter, r *http.Request, s *session) error {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	w.Write(append(out, "]}"...)) // a peer that has gone needs no answer
+	w.Write(append(out, "]}"...)) // an error means that the peer is gone
 	return nil
 }
 
-// reason says why a command was not executed.
+// reason returns the text for a command that was not executed.
 func reason(err error) string {
 	switch {
 	case err == nil:
@@ -315,7 +314,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// may answers which commands the user may call. ACL DRYRUN says so, which the user himself need not be allowed to call.
+// may answers which commands the user may call. It asks ACL DRYRUN with the door's own client, because the user may
+// lack permission for ACL.
 func (c *Console) may(w http.ResponseWriter, r *http.Request, s *session) error {
 	var q commands
 	if err := read(w, r, maxBody, &q); err != nil {

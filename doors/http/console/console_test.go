@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The console is tried as a door of its own, so that a test can reach it.
+// The tests run the console in a door of its own, so that they can reach it.
 var made atomic.Pointer[console.Console]
 
 func init() {
@@ -43,7 +43,7 @@ func init() {
 		}})
 }
 
-// alone is a door with a console and nothing else.
+// alone is a door with only a console.
 type alone struct {
 	http    http.Server
 	peers   door.Peers
@@ -84,7 +84,7 @@ func do(t *testing.T, db *atomredis.DB, lines ...string) {
 	}
 }
 
-// browser is who looks at the console.
+// browser is a user's browser on the console.
 type browser struct {
 	t    *testing.T
 	http http.Client
@@ -99,7 +99,7 @@ func browse(t *testing.T, db *atomredis.DB) *browser {
 	return &browser{t, http.Client{Transport: transport, Jar: jar}, "http://" + db.DoorAddr("http") + console.Path}
 }
 
-// send sends a request as a page does, with headers in the place of its own; "Host" is one of them.
+// send sends a request as a page does. headers replace its own headers, including "Host".
 func (b *browser) send(ctx context.Context, path string, body any, headers ...string) *http.Response {
 	b.t.Helper()
 	method, content := "GET", io.Reader(nil)
@@ -138,7 +138,7 @@ func (b *browser) login(user, password string) (int, string) {
 	return b.ask("session", map[string]string{"user": user, "password": password})
 }
 
-// do returns what the replies to lines of words are.
+// do executes lines of words and returns the replies.
 func (b *browser) do(lines ...string) string {
 	b.t.Helper()
 	commands := [][]string{}
@@ -199,7 +199,7 @@ func TestSessionsOfUsers(t *testing.T) {
 	require.Equal(t, 200, code)
 	require.JSONEq(t, `{"may":[true,false,false,false,false]}`, text)
 
-	// Another login is another session, the old one of which ends, and its token with it.
+	// Another login makes another session; the old session and its token end.
 	require.Equal(t, 1, made.Load().Sessions())
 	code, text = b.login("default", "secret")
 	require.Equal(t, 200, code)
@@ -209,11 +209,11 @@ func TestSessionsOfUsers(t *testing.T) {
 	code, _ = other.ask("do", object{}, "Cookie", cookie.Name+"="+cookie.Value)
 	require.Equal(t, 401, code)
 
-	// Its clients are seen, and end it when they are killed.
+	// The session's clients appear in CLIENT LIST, and killing them ends it.
 	require.Contains(t, b.do("CLIENT LIST"), "name=console")
 	do(t, db, "CLIENT KILL USER default")
 	require.Eventually(t, func() bool { return made.Load().Sessions() == 0 }, 10*time.Second, time.Millisecond)
-	b.http.CloseIdleConnections() // which are clients too, and may be killed while they are used
+	b.http.CloseIdleConnections() // idle connections are clients too, and may have been killed
 	code, _ = b.ask("do", object{})
 	require.Equal(t, 401, code)
 	b.login("viewer", "v")
@@ -255,7 +255,7 @@ func TestOtherOriginsAreRefused(t *testing.T) {
 		{"events", nil, []string{"Sec-Fetch-Site", "cross-site"}, 403},
 		{"events", nil, []string{"Sec-Fetch-Site", "none"}, 403},
 		{"events?topic=nothing", nil, []string{"Sec-Fetch-Site", "same-origin"}, 400},
-		{"do", nil, nil, 404}, // what changes something is no GET
+		{"do", nil, nil, 404}, // GET must not change anything
 	} {
 		code, text := b.ask(c.path, c.body, c.headers...)
 		require.Equal(t, c.code, code, "%v: %s", c, text)
@@ -265,7 +265,7 @@ func TestOtherOriginsAreRefused(t *testing.T) {
 	require.Equal(t, 404, code)
 }
 
-// The session of a page that was closed ends soon, unless another page goes on with it.
+// The session of a closed page ends soon, unless another page continues it.
 func TestSessionsOfClosedPages(t *testing.T) {
 	db := open(t, nil)
 	b := browse(t, db)
@@ -279,7 +279,7 @@ func TestSessionsOfClosedPages(t *testing.T) {
 	require.Eventually(t, func() bool { return made.Load().Sessions() == 0 }, 10*time.Second, time.Millisecond)
 }
 
-// What the console samples is neither in the slow log nor among the latencies that it shows; what its user does is.
+// Samples of the console appear neither in the slow log nor in the latencies; commands of its user do.
 func TestTheConsoleDoesNotShowItself(t *testing.T) {
 	db := open(t, map[string]string{"slowlog-log-slower-than": "0", "commandlog-reply-larger-than": "1"})
 	do(t, db, "SET spiderq:{tasks} x", "RPUSH __pressure__:q x", "SLOWLOG RESET", "CONFIG RESETSTAT")
@@ -305,7 +305,7 @@ func TestTheConsoleDoesNotShowItself(t *testing.T) {
 	}
 }
 
-// Requests are refused for what they announce, and for the number of their commands, before there is memory for them.
+// Requests with too large announced lengths or too many commands are refused before memory is allocated.
 func TestRequestsThatAreTooLarge(t *testing.T) {
 	db := open(t, nil)
 	b := browse(t, db)
@@ -394,7 +394,7 @@ func TestLimitsOfRequests(t *testing.T) {
 	require.Equal(t, `{"error":"the reply is larger than what the console shows"},{"status":"PONG"}`, b.do("GET large", "PING"))
 	require.Contains(t, b.do("SUBSCRIBE c", "PING"), `{"error":"subscribe: the command needs a connection of its own"}`)
 
-	// A page that is closed gives up what it waits for.
+	// Closing a page cancels its waiting commands.
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error)
 	go func() {
@@ -416,7 +416,7 @@ func TestLimitsOfRequests(t *testing.T) {
 	do(t, db, "RPUSH q x")
 	require.Equal(t, `1`, b.do("LLEN q"))
 
-	// The session that was used longest ago gives way.
+	// A new session replaces the least recently used one.
 	for range console.MaxSessions + 3 {
 		code, _ := browse(t, db).ask("session", object{})
 		require.Equal(t, 200, code)
@@ -433,7 +433,7 @@ func TestSessionsEndWhenNobodyUsesThem(t *testing.T) {
 	b.ask("session", object{})
 	s := b.listen("topic=slow")
 	for range 3 {
-		s.next() // a page that is open keeps its session
+		s.next() // an open page keeps its session
 	}
 	require.Equal(t, 1, made.Load().Sessions())
 	s.close()
@@ -441,7 +441,7 @@ func TestSessionsEndWhenNobodyUsesThem(t *testing.T) {
 	require.Eventually(t, func() bool { return made.Load().Feeds() == 0 }, 10*time.Second, time.Millisecond)
 }
 
-// stream is a page that listens.
+// stream is a page that receives events.
 type stream struct {
 	t     *testing.T
 	lines *bufio.Reader
@@ -507,7 +507,7 @@ func TestStreamsAreSharedAndEnd(t *testing.T) {
 	}
 	require.Equal(t, len(want), made.Load().Feeds())
 
-	// Somebody with other rights sees what is his.
+	// A user with other permissions sees only what they allow.
 	theirs := viewer.listen("topic=overview&topic=clients")
 	for range 2 {
 		topic, data := theirs.next()
@@ -523,7 +523,7 @@ func TestStreamsAreSharedAndEnd(t *testing.T) {
 	theirs.close()
 	require.Eventually(t, func() bool { return made.Load().Feeds() == len(want) }, 10*time.Second, time.Millisecond)
 
-	// One that logs out is told.
+	// A page learns of a logout.
 	b.ask("logout", object{})
 	for topic := ""; topic != "end"; {
 		topic, _ = two.next()

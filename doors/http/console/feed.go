@@ -15,25 +15,26 @@ import (
 
 const (
 	period     = time.Second      // between two samples of a feed
-	ease       = 20               // a feed rests so many times as long as its sample took: all of it costs at most one twentieth
-	sampleTime = 10 * time.Second // how long a sample may take
-	sendTime   = 10 * time.Second // how long a peer may take to read an event
-	backlog    = 16               // samples that wait for a peer to read; one that lets more wait is disconnected
+	ease       = 20               // a feed pauses for ease times the duration of its sample
+	sampleTime = 10 * time.Second // limit of a sample
+	sendTime   = 10 * time.Second // limit for a peer to read an event
+	backlog    = 16               // unread samples, beyond which a peer is disconnected
 )
 
-// sample is what a feed tells; it returns the JSON for a viewer with these parameters.
+// sample returns the JSON of a sample for a viewer with these parameters.
 type sample func(q url.Values) []byte
 
-// sampler takes a sample. It is called by one goroutine, and may keep what it has found.
+// sampler takes a sample. One goroutine calls it, so it may keep state between calls.
 type sampler func(ctx context.Context, c *door.Client) (sample, error)
 
-// feedKey says what is sampled, and for whom: viewers share a feed if they are the same user.
+// feedKey identifies a feed: viewers share it if they are the same user.
 type feedKey struct {
 	user, topic string
 	db          int
 }
 
-// hub has the feeds that somebody looks at. There is one sample for all viewers of a feed, by commands of one of them.
+// hub has the feeds with viewers. All viewers of a feed share each sample, which is taken with the client of one of
+// them.
 type hub struct {
 	mu    sync.Mutex // protects what follows, and the feeds
 	feeds map[feedKey]*feed
@@ -45,14 +46,14 @@ type feed struct {
 	stop    context.CancelFunc
 }
 
-// viewer is a page that is open.
+// viewer is an open page.
 type viewer struct {
 	session *session
 	events  chan event
 	drop    context.CancelCauseFunc
 }
 
-// event is a sample of a topic, or why there is none.
+// event is a sample of a topic, or the error of taking it.
 type event struct {
 	topic  string
 	sample sample
@@ -61,7 +62,7 @@ type event struct {
 
 var errSlow = errors.New("the page does not read what it has asked for")
 
-// events sends samples of the topics that the request names, as long as the page is open.
+// events sends samples of the requested topics while the page is open.
 func (c *Console) events(w http.ResponseWriter, r *http.Request, s *session) error {
 	q := r.URL.Query()
 	db := 0
@@ -102,10 +103,10 @@ func (c *Console) events(w http.ResponseWriter, r *http.Request, s *session) err
 		case <-ctx.Done():
 			return nil
 		case <-s.client.Done():
-			fmt.Fprint(w, "event: end\ndata: {}\n\n") // the user has logged out, or was killed
+			fmt.Fprint(w, "event: end\ndata: {}\n\n") // the user has logged out or was killed
 			return nil
 		case e := <-v.events:
-			// The feed may have rested for longer than a peer may take to read.
+			// The feed may have paused for longer than the last deadline.
 			if to.SetWriteDeadline(time.Now().Add(sendTime)) != nil {
 				return nil
 			}
@@ -122,7 +123,7 @@ func (c *Console) events(w http.ResponseWriter, r *http.Request, s *session) err
 	}
 }
 
-// join has a viewer hear of a feed, which begins if it is the first.
+// join adds a viewer to a feed, and starts the feed for the first one.
 func (c *Console) join(key feedKey, v *viewer) {
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()
@@ -140,7 +141,7 @@ func (c *Console) join(key feedKey, v *viewer) {
 	}
 }
 
-// leave ends that a viewer hears of a feed, which ends with the last one.
+// leave removes a viewer from a feed, and ends the feed with the last one.
 func (c *Console) leave(key feedKey, v *viewer) {
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()
@@ -151,7 +152,7 @@ func (c *Console) leave(key feedKey, v *viewer) {
 	}
 }
 
-// tell gives an event to a viewer, or drops one that does not read.
+// tell passes an event to a viewer, or drops a viewer that does not read.
 func (v *viewer) tell(e event) {
 	select {
 	case v.events <- e:
@@ -193,12 +194,12 @@ func (h *hub) take(ctx context.Context, key feedKey, f *feed, take sampler) (sm 
 	}
 	h.mu.Unlock()
 	if s == nil {
-		return nil, errNoSession // the last one has just left
+		return nil, errNoSession // the last viewer has just left
 	}
 	ctx, cancel := context.WithTimeout(ctx, sampleTime)
 	defer cancel()
 	err = s.with(ctx, key.db, func(c *door.Client) error {
-		c.SetUnobserved(true) // what the console shows is not what it does
+		c.SetUnobserved(true) // samples must not appear in what they show
 		defer c.SetUnobserved(false)
 		sm, err = take(ctx, c)
 		return err

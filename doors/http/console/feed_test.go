@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A page that does not read is disconnected, so that it holds up nobody.
+// A page that does not read is disconnected, so that it delays no other page.
 func TestSlowReadersAreDropped(t *testing.T) {
 	ctx, drop := context.WithCancelCause(t.Context())
 	v := &viewer{events: make(chan event, backlog), drop: drop}

@@ -9,8 +9,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// binary are bytes, in JSON a string that has a character for each, from U+0000 to U+00FF: any bytes come through, and text
-// stays legible.
+// binary has bytes. In JSON it is a string with a character from U+0000 to U+00FF for each byte: this works for any
+// bytes, and ASCII text stays legible.
 type binary []byte
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -48,31 +48,31 @@ func appendBinary(dst []byte, b []byte) []byte {
 	return append(dst, '"')
 }
 
-// appendError appends an error as it is among replies.
+// appendError appends an error in the form of an error reply.
 func appendError(dst []byte, text string) []byte {
 	return append(appendBinary(append(dst, `{"error":`...), []byte(text)), '}')
 }
 
-// appendReply appends a reply as JSON without what is secret. Strings, numbers, true, false, null and arrays are what they
-// are in JSON, strings as binary. The others are an object with one member: error, status, set and map (of keys and values in
-// turn), text (of a verbatim string), double and big (numbers as text that JSON does not have).
+// appendReply appends a reply as JSON, with secrets hidden. Strings (as binary), numbers, true, false, null and arrays
+// keep their JSON types. Other types are an object with one member: error, status, set, map (keys and values in turn),
+// text (a verbatim string), double and big (text of numbers that JSON cannot express).
 func appendReply(dst []byte, r resp.Reply) []byte { return appendMasked(dst, r, "") }
 
-// hidden is shown in the place of what is secret.
+// hidden replaces secrets.
 const hidden = "(hidden)"
 
-// secrets are names that are followed by a secret, wherever they come: directives, above all.
+// secrets has names that precede a secret in any reply, mostly directives.
 var secrets = map[string]bool{
 	"requirepass": true, "masterauth": true, "primaryauth": true, "tls-key-file-pass": true, "tls-client-key-file-pass": true,
 }
 
-// hash is what the ACL shows of a password, and rule one in a line of ACL LIST.
+// hash matches a password hash in replies of ACL commands, and rule a hash in a line of ACL LIST.
 var (
 	hash = regexp.MustCompile(`^#?[0-9a-f]{64}$`)
 	rule = regexp.MustCompile(`#[0-9a-f]{64}`)
 )
 
-// mask returns a string as it is shown. before is the string before it in the same array or map.
+// mask returns a string, or hidden for a secret. before is the string before it in the same array or map.
 func mask(b []byte, before string) []byte {
 	switch {
 	case secrets[before] && len(b) > 0, before == "passwords" && hash.Match(b):
@@ -107,7 +107,7 @@ func appendMasked(dst []byte, r resp.Reply, before string) []byte {
 		case '%':
 			wrap("map")
 		}
-		elements, _ := r.Slice() // what is malformed is empty
+		elements, _ := r.Slice() // a malformed reply is empty
 		dst = append(append(dst, member...), '[')
 		last := ""
 		for i, e := range elements {
@@ -115,7 +115,7 @@ func appendMasked(dst []byte, r resp.Reply, before string) []byte {
 				dst = append(dst, ',')
 			}
 			kind := e.Encoded()[0]
-			if kind == '*' || kind == '~' { // the passwords of a user are an array
+			if kind == '*' || kind == '~' { // passwords of a user are an array
 				dst = appendElements(dst, e, last)
 			} else {
 				dst = appendMasked(dst, e, last)
@@ -151,7 +151,7 @@ func appendMasked(dst []byte, r resp.Reply, before string) []byte {
 	return append(appendBinary(append(dst, member...), mask(content, before)), end...)
 }
 
-// appendElements appends an array whose strings are all masked by what stands before the array.
+// appendElements appends an array whose strings are all masked with the string before the array.
 func appendElements(dst []byte, r resp.Reply, before string) []byte {
 	if before != "passwords" {
 		return appendMasked(dst, r, "")

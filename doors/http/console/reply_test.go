@@ -9,7 +9,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Whatever a reply has in it, it is valid JSON, on one line.
+// Any reply becomes valid JSON on one line.
 func FuzzReplies(f *testing.F) {
 	for _, raw := range []string{"+OK\r\n", "$3\r\n\x00\xff\"\r\n", "*2\r\n:1\r\n_\r\n", "%1\r\n+a\r\n,1.5\r\n", "-ERR \"no\"\r\n", "=7\r\ntxt:a\nb\r\n",
 		"#t\r\n", "(123\r\n", "~1\r\n*1\r\n$0\r\n\r\n", "*2\r\n+requirepass\r\n+x\r\n", "*2\r\n+passwords\r\n*1\r\n_\r\n", ":9007199254740993\r\n"} {
@@ -26,7 +26,7 @@ func FuzzReplies(f *testing.F) {
 	})
 }
 
-// Any bytes come through.
+// Any bytes survive the conversion.
 func FuzzBinary(f *testing.F) {
 	f.Add([]byte("a\x00\xff\"\\\u2028"))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -18,7 +18,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// topics are what can be looked at, by name.
+// topics has the topics of feeds by name.
 var topics = map[string]func() sampler{
 	"overview": of("info", "INFO everything", "latency", "LATENCY HISTOGRAM"),
 	"slow":     of("slowlog", "SLOWLOG GET 128", "events", "LATENCY LATEST", "above", "CONFIG GET slowlog-log-slower-than"),
@@ -33,15 +33,15 @@ var topics = map[string]func() sampler{
 	"search":   described(func() source { return &indexes{} }, "FT.INFO"),
 }
 
-// source finds the names of what there is.
+// source finds the names of objects, such as indexes or agents.
 type source interface {
-	// find returns what is known, sorted.
+	// find returns the known names, sorted.
 	find(ctx context.Context, c *door.Client) ([]string, error)
-	// complete reports whether all was looked at once.
+	// complete reports whether all keys were examined once.
 	complete() bool
 }
 
-// indexes finds those of the query engine.
+// indexes finds the indexes of the query engine.
 type indexes struct{ known bool }
 
 func (x *indexes) find(ctx context.Context, c *door.Client) ([]string, error) {
@@ -57,15 +57,15 @@ func (x *indexes) find(ctx context.Context, c *door.Client) ([]string, error) {
 
 func (x *indexes) complete() bool { return x.known }
 
-// agents finds the agents of Perper that executions are of.
+// agents finds the agents of Perper that have executions.
 var agents = finder{command: []any{"PERPER.SCAN", "executions"}, options: []any{"COUNT", 500}, each: 2,
 	name: regexp.MustCompile(`^ExecutionData\{agent: "([^"]*)"`)}
 
-// fixed returns a sample that is the same for all.
+// fixed returns a sample that is the same for all viewers.
 func fixed(data []byte) sample { return func(url.Values) []byte { return data } }
 
-// run returns the reply of a command, also one that is an error, which a user may get for some commands and not for others.
-// The error is that the commands cannot be executed at all.
+// run returns the reply of a command. An error reply is a reply too, because a user may be allowed only some commands.
+// The error says that no command can be executed.
 func run(ctx context.Context, c *door.Client, args ...any) (resp.Reply, error) {
 	reply, err := c.Do(ctx, args...)
 	if refused := resp.Error(""); errors.As(err, &refused) {
@@ -74,7 +74,7 @@ func run(ctx context.Context, c *door.Client, args ...any) (resp.Reply, error) {
 	return reply, err
 }
 
-// of samples the replies of commands, which follow their names.
+// of returns a sampler of the replies to commands. named has names and commands in turn.
 func of(named ...string) func() sampler {
 	return func() sampler {
 		return func(ctx context.Context, c *door.Client) (sample, error) {
@@ -92,16 +92,16 @@ func of(named ...string) func() sampler {
 	}
 }
 
-// systems are keys of the systems that have views.
+// systems has patterns of keys of the systems with views.
 var systems = map[string]*regexp.Regexp{
 	"pressure": regexp.MustCompile(`^__pressure__:`), "atom": regexp.MustCompile(`^command:`),
 	"spiderq": regexp.MustCompile(`^spiderq:\{`), "skein": regexp.MustCompile(`^skein:\{`), "perper": regexp.MustCompile(`^perper:\{?`),
 }
 
-// systemsAgain is how long a walk for systems rests after the last one.
+// systemsAgain is the pause between two walks for systems.
 const systemsAgain = 30 * time.Second
 
-// sampleSystems samples which systems there are keys of, and whether there are indexes. It walks over the keys, some at a time, as a
+// sampleSystems samples which systems have keys, and whether there are indexes. It walks over the keys in steps, as a
 // finder does.
 func sampleSystems() sampler {
 	cursor, found, round := "0", map[string]bool{}, map[string]bool{}
@@ -140,11 +140,11 @@ func sampleSystems() sampler {
 	}
 }
 
-// maxPage is how many clients a page has at most.
+// maxPage is the largest number of clients in a page.
 const maxPage = 200
 
-// sampleClients samples CLIENT LIST. A viewer gets a page of it: those whose line has the text filter, in the order of a
-// field, sort, descending if it has a minus before it, from offset on.
+// sampleClients samples CLIENT LIST. A viewer gets one page, from offset on, of the lines that contain the text filter.
+// They are ordered by the field sort, descending after a minus sign.
 func sampleClients(ctx context.Context, c *door.Client) (sample, error) {
 	reply, err := c.Do(ctx, "CLIENT", "LIST")
 	if err != nil {
@@ -171,7 +171,7 @@ func sampleClients(ctx context.Context, c *door.Client) (sample, error) {
 		if by != "" {
 			sortBy(found, by, descending)
 		}
-		offset, _ := strconv.Atoi(q.Get("offset")) // 0 if it is none
+		offset, _ := strconv.Atoi(q.Get("offset")) // 0 if malformed
 		offset = min(max(offset, 0), len(found))
 		page := []binary{}
 		for _, line := range found[offset:min(offset+maxPage, len(found))] {
@@ -186,7 +186,7 @@ func sampleClients(ctx context.Context, c *door.Client) (sample, error) {
 	}, nil
 }
 
-// fieldOf returns a field of a line of CLIENT LIST.
+// fieldOf returns the value of a field in a line of CLIENT LIST.
 func fieldOf(line []byte, name string) []byte {
 	rest, ok := bytes.CutPrefix(line, []byte(name+"="))
 	if !ok {
@@ -224,28 +224,28 @@ func sortBy(lines [][]byte, name string, descending bool) {
 }
 
 const (
-	findTime     = 20 * time.Millisecond // how long a sample may look for names, and again for what they are
-	maxFound     = 10_000                // names that are remembered
-	maxDescribed = 1000                  // and described
+	findTime     = 20 * time.Millisecond // limit of a sample for finding names, and again for describing them
+	maxFound     = 10_000                // remembered names
+	maxDescribed = 1000                  // described names
 )
 
-// finder finds names among keys, some at a time, so that no sample takes longer when there are many keys.
+// finder finds names among keys, in steps, so that a sample does not take longer with many keys.
 type finder struct {
-	command []any          // that walks, up to its cursor
-	options []any          // that follow its cursor
-	each    int            // every how many elements of a page are looked at: the last ones of each group
-	name    *regexp.Regexp // what is looked for, and its name
+	command []any          // the command that walks, up to its cursor
+	options []any          // the arguments after the cursor
+	each    int            // elements per group in a page; the last one of each group is examined
+	name    *regexp.Regexp // matches the objects; the first group is the name
 
 	cursor string
-	round  map[string]bool // what this walk has found
-	names  []string        // what the last one has, sorted
-	walked bool            // there was one
+	round  map[string]bool // names of this walk
+	names  []string        // names of the last walk, sorted
+	walked bool            // a walk was completed
 }
 
-// fresh returns a finder that has found nothing.
+// fresh returns a new finder for the same objects.
 func (f finder) fresh() source { return &f }
 
-// scanFor returns how to make a finder of keys.
+// scanFor returns a function that makes a finder of keys.
 func scanFor(pattern, name string) func() source {
 	return finder{command: []any{"SCAN"}, options: []any{"MATCH", pattern, "COUNT", walkCount}, each: 1,
 		name: regexp.MustCompile(name)}.fresh
@@ -253,7 +253,7 @@ func scanFor(pattern, name string) func() source {
 
 func (f *finder) complete() bool { return f.walked }
 
-// find walks on and returns what there is, sorted.
+// find continues the walk and returns the names, sorted.
 func (f *finder) find(ctx context.Context, c *door.Client) ([]string, error) {
 	if f.round == nil {
 		f.cursor, f.round = "0", map[string]bool{}
@@ -265,7 +265,7 @@ func (f *finder) find(ctx context.Context, c *door.Client) ([]string, error) {
 		}
 		if refused := reply.Err(); refused != nil && strings.HasPrefix(refused.Error(), "NOCACHE ") {
 			f.walked, f.round = true, map[string]bool{}
-			return nil, nil // nobody has called an agent yet
+			return nil, nil // no agent was called yet
 		}
 		cursor, elements, err := scanned(reply)
 		if err != nil {
@@ -302,13 +302,13 @@ func sorted(set map[string]bool) []string {
 	return list
 }
 
-// described samples the replies to commands about each name that a source finds. A command that takes too long for one
-// sample keeps its last reply, and is asked again in the next sample.
+// described samples the replies to commands about each name of a source. A name that does not fit into the time of a
+// sample keeps its last replies, and comes first in the next sample.
 func described(find func() source, commands ...string) func() sampler {
 	return func() sampler {
 		f := find()
-		known := map[string][]byte{} // the JSON of a name
-		next := 0                    // where the next sample begins
+		known := map[string][]byte{} // JSON by name
+		next := 0                    // first name of the next sample
 		return func(ctx context.Context, c *door.Client) (sample, error) {
 			names, err := f.find(ctx, c)
 			if err != nil {

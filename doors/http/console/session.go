@@ -13,30 +13,30 @@ import (
 )
 
 const (
-	maxSessions = 64               // the one that was used longest ago gives way
-	maxClients  = 8                // of a session: commands that are executed at the same time
-	idleTime    = 30 * time.Minute // after which a session ends
-	leaveTime   = 10 * time.Second // after which one ends whose page was closed, unless another page goes on with it
+	maxSessions = 64               // beyond it the least recently used one ends
+	maxClients  = 8                // of a session: commands executed at the same time
+	idleTime    = 30 * time.Minute // after it an unused session ends
+	leaveTime   = 10 * time.Second // after it the session of a closed page ends, unless another page continues it
 )
 
-// session is a user who has logged in, from one browser.
+// session is a logged-in user in one browser.
 type session struct {
 	token, user string
-	client      *door.Client  // never used but as the one of which the others are forks
-	pool        *door.Pool    // of clients that act as the user
-	slots       chan struct{} // as many as clients of pool are in use
+	client      *door.Client  // only the origin of forks, never used otherwise
+	pool        *door.Pool    // clients that act as the user
+	slots       chan struct{} // one element for each client in use
 
 	mu  sync.Mutex // protects what follows
 	dbs map[*door.Client]int
 
 	// Protected by the mutex of sessions.
 	used    time.Time
-	left    bool // its page was closed, and nobody has used it since
+	left    bool // its page was closed, and it was not used since
 	streams int
 	timer   *time.Timer
 }
 
-// with calls fn with a client that nobody else uses meanwhile and that has chosen a database. It waits for one.
+// with calls fn with a client for its exclusive use, in the database db. It waits until a client is free.
 func (s *session) with(ctx context.Context, db int, fn func(c *door.Client) error) error {
 	select {
 	case s.slots <- struct{}{}:
@@ -50,7 +50,7 @@ func (s *session) with(ctx context.Context, db int, fn func(c *door.Client) erro
 	}
 	defer s.pool.Put(c)
 	s.mu.Lock()
-	chosen := s.dbs[c] // 0 for a new one
+	chosen := s.dbs[c] // 0 for a new client
 	s.mu.Unlock()
 	if db != chosen {
 		if err := c.Select(ctx, db); err != nil {
@@ -63,21 +63,22 @@ func (s *session) with(ctx context.Context, db int, fn func(c *door.Client) erro
 	return fn(c)
 }
 
-// sessions are all that there are.
+// sessions has all sessions of a console.
 type sessions struct {
-	idle, afterLeave time.Duration // after which one ends
+	idle, afterLeave time.Duration // see idleTime and leaveTime
 
 	mu      sync.Mutex // protects what follows
 	byToken map[string]*session
 	closed  bool
-	ends    sync.WaitGroup // of goroutines that wait for the ends of clients
+	ends    sync.WaitGroup // goroutines that wait for the ends of clients
 }
 
 func (all *sessions) init() {
 	all.idle, all.afterLeave, all.byToken = idleTime, leaveTime, map[string]*session{}
 }
 
-// cookie returns the name of the cookie. Browsers send the cookies of a host to all of its ports, so it has the port in it.
+// cookie returns the name of the cookie. Browsers send a host's cookies to all of its ports, so the name contains the
+// port.
 func cookie(r *http.Request) string {
 	_, port, err := net.SplitHostPort(r.Host)
 	if err != nil {
@@ -101,13 +102,13 @@ func (all *sessions) of(r *http.Request) *session {
 	return s
 }
 
-// touch notes that a session is used. all.mu is locked.
+// touch records the use of a session. all.mu is locked.
 func (all *sessions) touch(s *session) {
 	s.used, s.left = time.Now(), false
 	s.timer.Reset(all.idle)
 }
 
-// leave notes that the page of a session was closed.
+// leave records that the page of a session was closed.
 func (all *sessions) leave(s *session) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -115,11 +116,11 @@ func (all *sessions) leave(s *session) {
 	s.timer.Reset(all.afterLeave)
 }
 
-// add adds a session of a client, in the place of old if that is not nil. It returns nil when the console is closed.
+// add adds a session of a client, and ends the session old unless it is nil. It returns nil when the console is closed.
 func (all *sessions) add(client *door.Client, user string, old *session) *session {
 	s := &session{token: rand.Text(), user: user, client: client, slots: make(chan struct{}, maxClients), dbs: map[*door.Client]int{}}
 	s.pool = door.NewPool(client, maxClients+1)
-	s.pool.Get() // the first one stays in database 0, for those that are forked from it
+	s.pool.Get() // the first client stays in database 0, because others are forked from it
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if all.closed {
@@ -148,7 +149,7 @@ func (all *sessions) add(client *door.Client, user string, old *session) *sessio
 	return s
 }
 
-// expire ends a session that nobody has used for some time, unless a page is open.
+// expire ends a session that was not used for some time, unless a page is open.
 func (all *sessions) expire(s *session) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -159,7 +160,7 @@ func (all *sessions) expire(s *session) {
 	all.drop(s)
 }
 
-// open notes that a stream of a session begins, or with -1 that it ends.
+// open records that a stream of a session begins (n = 1) or ends (n = -1).
 func (all *sessions) open(s *session, n int) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -195,8 +196,8 @@ func (all *sessions) closeAll() {
 	all.ends.Wait()
 }
 
-// login answers who the user is. With a name and a password it begins a session of that user; without them it goes on with
-// the one that there is, or begins one of the user as whom peers of the door act, if that needs no password.
+// login answers with the user's name. With a name and a password it begins a session of that user. Without them it
+// continues the present session, or begins one of the door's user, if that needs no password.
 func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 	var q struct {
 		User     *string `json:"user"`
@@ -231,7 +232,7 @@ func (c *Console) begin(r *http.Request, user *string, password string, old *ses
 		if door := c.Host.Setting("door-http-user"); door != "" {
 			name = door
 		}
-		// Only a missing login is an error here; a user without permission for ACL WHOAMI is logged in all the same.
+		// Only a missing login is an error here; a user without permission for ACL WHOAMI may log in.
 		if _, err = client.Do(r.Context(), "ACL", "WHOAMI"); err != nil && strings.HasPrefix(err.Error(), "NOPERM ") {
 			err = nil
 		}
@@ -240,7 +241,7 @@ func (c *Console) begin(r *http.Request, user *string, password string, old *ses
 		client.Close()
 		return nil, err
 	}
-	client.SetName(r.Context(), "console") // unless the user may not
+	client.SetName(r.Context(), "console") // fails if the user may not do that
 	s := c.sessions.add(client, name, old)
 	if s == nil {
 		return nil, door.ErrClosed
@@ -248,7 +249,7 @@ func (c *Console) begin(r *http.Request, user *string, password string, old *ses
 	return s, nil
 }
 
-// pageClosed answers a page that is being closed.
+// pageClosed answers the last request of a page that closes.
 func (c *Console) pageClosed(w http.ResponseWriter, r *http.Request) {
 	if s := c.sessions.of(r); s != nil {
 		c.sessions.leave(s)

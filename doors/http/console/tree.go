@@ -11,36 +11,36 @@ import (
 )
 
 const (
-	walkTime  = 80 * time.Millisecond // how long one request may walk over keys
+	walkTime  = 80 * time.Millisecond // limit of a request's walk over keys
 	walkCount = 2000                  // COUNT of SCAN
 	maxNames  = 1000                  // keys, and groups, in one reply
 
-	// The types and the memory of the first keys of a group are looked at, then those of one in weighEvery.
+	// A walk examines the types and the memory of the first weighAll keys of a group, then of one key in weighEvery.
 	weighAll, weighEvery = 32, 32
 )
 
-// walk is a request for what is below a prefix: where to go on, and which keys.
+// walk is a request for the keys below a prefix, from a cursor on.
 type walk struct {
 	DB        int    `json:"db"`
 	Prefix    binary `json:"prefix"`
 	Separator string `json:"separator"`
-	Match     binary `json:"match"` // a pattern that keys must match too, "" for all
+	Match     binary `json:"match"` // a further pattern that keys must match, "" for all
 	Type      string `json:"type"`  // "" for all
 	Cursor    string `json:"cursor"`
 }
 
-// branch is what one step of a walk has met: keys, and groups of those that go on behind a separator. A step does a bounded
-// amount of work.
+// branch is the result of one step of a walk: keys, and groups of keys that continue after a separator. The work of a
+// step is bounded.
 type branch struct {
 	Cursor  string            `json:"cursor"` // "0" at the end
 	Scanned int               `json:"scanned"`
 	Keys    []binary          `json:"keys"`
-	More    int               `json:"more"` // keys, or keys of groups, that are left out because there are too many names
+	More    int               `json:"more"` // keys that are left out because there are too many names
 	Groups  map[string]*group `json:"groups"`
 }
 
-// group are the keys that go on with a name, which is the key of Groups as of binary. What it has in memory is estimated from
-// those that were looked at.
+// group describes the keys that continue with one name, its key in Groups. Its memory is estimated from the examined
+// keys.
 type group struct {
 	Keys    int            `json:"keys"`
 	Weighed int            `json:"weighed"`
@@ -118,7 +118,7 @@ func (q *walk) step(r *http.Request, client *door.Client, out *branch) error {
 		if kind, err := replies[2*i].Text(); err == nil && kind != "none" {
 			g.Types[kind]++
 		}
-		if n, err := replies[2*i+1].Int(); err == nil { // it may have gone, or the user may not ask
+		if n, err := replies[2*i+1].Int(); err == nil { // the key may be gone, or the user may lack the permission
 			g.Weighed++
 			g.Bytes += n
 		}
@@ -126,7 +126,7 @@ func (q *walk) step(r *http.Request, client *door.Client, out *branch) error {
 	return nil
 }
 
-// add adds what follows the prefix in a key, and returns the group that it belongs to, nil if it has none.
+// add adds the rest of a key after the prefix, and returns its group, nil if it has none.
 func (out *branch) add(rest, separator string) *group {
 	name, _, ok := strings.Cut(rest, separator)
 	if !ok || separator == "" {
@@ -150,7 +150,7 @@ func (out *branch) add(rest, separator string) *group {
 	return g
 }
 
-// latin returns a string that has a character for each byte of another, as binary has in JSON.
+// latin returns a string with a character for each byte, as in the JSON of binary.
 func latin(s string) string {
 	runes := make([]rune, len(s))
 	for i := range len(s) {
@@ -164,7 +164,7 @@ func escapeGlob(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(s)
 }
 
-// scanned returns what SCAN has replied.
+// scanned reads the reply of SCAN.
 func scanned(reply resp.Reply) (cursor string, keys []string, err error) {
 	page, err := reply.Slice()
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package rpc serves gRPC behind the seam of package door. It knows no protocol; a door registers its services and
-// translates their calls.
+// Package rpc serves gRPC for doors. It knows no protocol: a door registers its services and translates their calls.
 //
 //	func newDoor(h door.Host) (door.Door, error) {
 //		d := &mine{host: h}
@@ -15,19 +14,18 @@
 //		...
 //	}
 //
-// Calls of a peer whose client is not admitted are refused before their messages are received.
+// It refuses calls of a peer whose client is not admitted before it receives their messages.
 //
-// Every connection is a client of the server, and every call of it has a [Peer]: the connection with a pool of clients,
-// so that calls may block beside each other. A handler returns the error of a command as it is, and its peer gets the
-// status of [Status]; handlers with words of their own return errors of package status.
+// Every connection is a client of the server, and every call has a [Peer]: the connection with a pool of clients, so
+// that several calls may block at the same time. A handler returns the error of a command unchanged, and its peer gets
+// the status of [Status]. Handlers with their own error texts return errors of package status.
 //
-// A call ends when its context does: the peer has cancelled it or gone, its client was killed, or the door is closed.
-// Handlers must return soon after that, with the goroutines that they have begun; [Peer.Go] begins those. A handler that
-// waits for long, as that of a stream does, ends with [ErrEnding] when Ending is closed. One that sends must not rely on
-// a peer that reads: Send waits for as long as the connection lasts. A handler that returns ends a Send, or a Recv, that
-// waits in another goroutine.
+// A call ends with its context: the peer has cancelled it or disconnected, its client was killed, or the door is
+// closed. Handlers must return soon after that, together with their goroutines, which [Peer.Go] starts. A long-running
+// handler, such as that of a stream, must end with [ErrEnding] when Ending is closed. Send blocks while the peer does
+// not read, for as long as the connection lasts. When a handler returns, a Send or a Recv in another goroutine ends.
 //
-// A panic in a handler is a bug, of which the log tells. Its call ends with INTERNAL, and nobody else notices.
+// A panic in a handler is a bug, and is logged. Its call ends with INTERNAL; other calls are not affected.
 package rpc
 
 import (
@@ -51,35 +49,35 @@ import (
 	"github.com/atomredis/atomredis/doors/door"
 )
 
-// Options say how a Server serves. What is zero has a default.
+// Options configure a Server. Zero values mean the defaults.
 type Options struct {
 	// Host makes the clients.
 	Host door.Host
-	// Credentials do the handshake with a peer. Without them there is none: HTTP/2 in the clear, or over the TLS of the
-	// directive door-<name>-tls, to which peers must come without ALPN.
+	// Credentials do the handshake with a peer. nil means no handshake: HTTP/2 in the clear, or over the TLS of the
+	// directive door-<name>-tls, without ALPN.
 	Credentials credentials.TransportCredentials
-	// Message is how many bytes a message of a peer may have, 64 MiB by default.
+	// Message limits the bytes of a message from a peer; the default is 64 MiB.
 	Message int
-	// Calls is how many calls a peer may have at the same time, 1024 by default. Further ones wait.
+	// Calls limits the concurrent calls of a peer; the default is 1024. Further calls wait.
 	Calls int
 }
 
-// Limits of a peer, beside those of messages and calls.
+// Further limits of a peer.
 const (
 	headers          = 16 << 10 // bytes of the headers of a call
 	handshake        = 10 * time.Second
-	quiet            = 30 * time.Second // after which a peer is asked whether it is there
-	keepaliveTimeout = 20 * time.Second // for its answer
-	pings            = time.Second      // between those that it may send
-	farewell         = 5 * time.Second  // for calls to end when the door ends by itself
-	// maxRefused is how many calls a peer may try that is not admitted.
+	quiet            = 30 * time.Second // silence after which a peer gets a ping
+	keepaliveTimeout = 20 * time.Second // for the answer to a ping
+	pings            = time.Second      // least time between pings from a peer
+	farewell         = 5 * time.Second  // for running calls when the door ends by itself
+	// maxRefused limits the calls of a peer that is not admitted.
 	maxRefused = 64
 )
 
-// ErrEnding is the status of calls that end because the door does.
+// ErrEnding is the status of calls that end with the door.
 var ErrEnding = status.Error(codes.Unavailable, "the server is closed")
 
-// errStranger is the status of calls of peers who act as a user that needs a password: the protocols have no place for it.
+// errStranger is the status of calls of a peer whose user needs a password: the protocols have no field for one.
 var errStranger = status.Error(codes.Unauthenticated, "NOAUTH Authentication required.")
 
 // Server is a door for gRPC.
@@ -95,7 +93,7 @@ type Server struct {
 	calls, failed, active atomic.Int64
 }
 
-// New returns a server that has not begun to serve. register registers its services; it may be called only here.
+// New returns a server that does not serve yet. It calls register once, to register the services.
 func New(o Options, register func(s *grpc.Server)) *Server {
 	if o.Message == 0 {
 		o.Message = 64 << 20
@@ -132,12 +130,12 @@ func (s *Server) Serve(l net.Listener) error {
 	default:
 	}
 	if err == grpc.ErrServerStopped {
-		return nil // Close was faster
+		return nil // Close came first
 	}
 	return err
 }
 
-// Close implements door.Door. Calls that go on see their connection break, which clients take for UNAVAILABLE.
+// Close implements door.Door. It breaks the connections of running calls, which clients report as UNAVAILABLE.
 func (s *Server) Close() error {
 	err := s.peers.Close()
 	s.server.Stop()
@@ -145,9 +143,8 @@ func (s *Server) Close() error {
 	return err
 }
 
-// End ends the door from inside: no further calls are accepted, Ending is closed, and Serve returns nil once those that
-// go on have ended and their peers have been answered, or after five seconds. It may be called by handlers, and several
-// times.
+// End ends the door from inside: the door accepts no further calls, and Ending is closed. Serve returns nil when
+// running calls have been answered, or after five seconds. Handlers may call End, also several times.
 func (s *Server) End() {
 	s.once.Do(func() {
 		close(s.ending)
@@ -169,7 +166,7 @@ func (s *Server) Info(add func(field, value string)) {
 	add("calls_active", strconv.FormatInt(s.active.Load(), 10))
 }
 
-// tap refuses a call of a peer that may do nothing before its first message is received, for which there would be memory.
+// tap refuses calls of a peer that is not admitted, before memory for the first message is allocated.
 func (s *Server) tap(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	p := PeerOf(ctx)
 	p.Conn.Requested()
@@ -178,13 +175,13 @@ func (s *Server) tap(ctx context.Context, _ *tap.Info) (context.Context, error) 
 	}
 	s.calls.Add(1)
 	s.failed.Add(1)
-	if p.refused++; p.refused >= maxRefused { // grpc keeps something of each until the connection ends
+	if p.refused++; p.refused >= maxRefused { // grpc keeps some memory for each until the connection ends
 		p.Conn.Close()
 	}
 	return nil, errStranger
 }
 
-// unary is around every call with one request and one response.
+// unary wraps every call with one request and one response.
 func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (
 	response any, err error,
 ) {
@@ -198,12 +195,12 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 	return response, nil
 }
 
-// stream is around every other call.
+// stream wraps every other call.
 func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	return s.call(stream.Context(), info.FullMethod, func() error { return handle(srv, stream) })
 }
 
-// call counts a call, makes a status of its error, and survives its panic.
+// call counts a call, converts its error into a status, and recovers from a panic.
 func (s *Server) call(ctx context.Context, method string, handle func() error) (err error) {
 	s.calls.Add(1)
 	s.active.Add(1)
@@ -226,30 +223,30 @@ func (s *Server) call(ctx context.Context, method string, handle func() error) (
 	}
 }
 
-// panicked tells the log of a panic.
+// panicked logs a panic.
 func (s *Server) panicked(p *Peer, method string, v any) {
 	s.options.Host.Log().Error("a call of gRPC has panicked", "method", method, "peer", p.Conn.RemoteAddr().String(),
 		"panic", v, "stack", string(debug.Stack()))
 }
 
-// Peer is who calls: a connection, with clients for its calls.
+// Peer is a connection with clients for its calls.
 type Peer struct {
 	*door.Pool
 	// Conn is the connection. Its Client is one of the pool.
 	Conn    *door.Conn
 	server  *Server
-	refused int // calls that tap has refused; used by the goroutine that reads from the connection
+	refused int // calls that tap has refused; only the goroutine that reads from the connection uses it
 }
 
-// PeerOf returns the peer of a call. ctx is that of the handler, or made from it.
+// PeerOf returns the peer of a call. ctx is the handler's context, or derived from it.
 func PeerOf(ctx context.Context) *Peer {
 	p, _ := peer.FromContext(ctx)
 	return p.AuthInfo.(identity).peer
 }
 
-// Go calls a function in a goroutine. Only handlers call it, and they wait until the channel is closed, which it is
-// when the function has returned; one that returns to end a Send or a Recv in the function need not. If the function
-// panics its connection is closed, and nobody else suffers from it.
+// Go calls a function on a goroutine, and closes the channel done when the function has returned. Only handlers may
+// call Go, and they must wait for done, except to end a Send or a Recv in the function by returning. A panic in the
+// function closes the connection, and affects no other.
 func (p *Peer) Go(fn func()) (done <-chan struct{}) {
 	ended := make(chan struct{})
 	p.server.background.Go(func() {
@@ -265,9 +262,9 @@ func (p *Peer) Go(fn func()) (done <-chan struct{}) {
 	return ended
 }
 
-// shaker does the handshake with a peer, and tells its calls of it.
+// shaker does the handshake with a peer, and attaches the Peer to its calls.
 type shaker struct {
-	credentials.TransportCredentials // nil if there are none
+	credentials.TransportCredentials // nil without credentials
 	server                           *Server
 }
 
@@ -282,7 +279,7 @@ func (s *shaker) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, 
 	return conn, id, err
 }
 
-// identity is how a Peer is kept with its connection.
+// identity attaches a Peer to its connection.
 type identity struct{ peer *Peer }
 
 // AuthType implements credentials.AuthInfo.

@@ -50,8 +50,8 @@ func init() {
 
 type text = wrapperspb.StringValue
 
-// service has the methods Do, which executes a command, Panic, and End; and the streams Listen, which sends the
-// messages of a channel, Flood, which sends and sends, and Echo.
+// service has the methods Do, which executes a command, Panic, and End. Its streams are Listen, which sends the
+// messages of a channel, Flood, which sends without end, and Echo.
 var service = grpc.ServiceDesc{
 	ServiceName: "test.Words", HandlerType: (*any)(nil),
 	Methods: []grpc.MethodDesc{
@@ -121,7 +121,7 @@ var service = grpc.ServiceDesc{
 					sent <- struct{}{}
 				}
 			})
-			for { // until nothing is sent any more, because the peer does not read
+			for { // until Send blocks, because the peer does not read
 				select {
 				case <-sent:
 				case <-time.After(200 * time.Millisecond):
@@ -132,7 +132,7 @@ var service = grpc.ServiceDesc{
 	},
 }
 
-// unary makes a method of a function.
+// unary makes a method from a function.
 func unary(name string, do func(d *words, ctx context.Context, r *text) (*text, error)) grpc.MethodDesc {
 	return grpc.MethodDesc{MethodName: name, Handler: func(srv any, ctx context.Context, decode func(any) error,
 		around grpc.UnaryServerInterceptor) (any, error) {
@@ -214,7 +214,7 @@ func requireStatus(t testing.TB, code codes.Code, message string, err error) {
 	require.Contains(t, err.Error(), message)
 }
 
-// eventually waits until a reply contains what is wanted.
+// eventually waits until the reply to a command contains want.
 func eventually(t testing.TB, s *atomredistest.Server, want string, args ...any) {
 	t.Helper()
 	has := func() bool { return strings.Contains(s.MustDo(t, args...).String(), want) }
@@ -298,7 +298,7 @@ func TestWhoIsKilledIsDisconnected(t *testing.T) {
 	requireStatus(t, codes.Unavailable, "", <-ended)
 	requireStatus(t, codes.Unavailable, "", list.RecvMsg(new(text)))
 	require.Equal(t, before, bystander.do("CLIENT ID"))
-	require.Eventually(t, func() bool { // it connects again
+	require.Eventually(t, func() bool { // the peer connects again
 		_, err := p.call(t.Context(), "Do", "PING")
 		return err == nil
 	}, deadline, time.Millisecond)
@@ -350,7 +350,7 @@ func TestWhatAPeerMayCost(t *testing.T) {
 	requireStatus(t, codes.ResourceExhausted, "larger than max", err)
 	require.Contains(t, p.do("PING"), "PONG", "the connection goes on")
 
-	// Eight calls go at the same time, further ones wait.
+	// Eight calls run at the same time; further ones wait.
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	for range 20 {
@@ -361,9 +361,9 @@ func TestWhatAPeerMayCost(t *testing.T) {
 	cancel()
 	wg.Wait()
 
-	// One that does not read can be told off.
+	// A peer that does not read can be killed.
 	flood := p.open("Flood", "")
-	require.NoError(t, flood.RecvMsg(new(text))) // it has begun
+	require.NoError(t, flood.RecvMsg(new(text))) // the stream has begun
 	eventually(t, s, "words_calls_active:0\r\n", "INFO", "door_words")
 	for err = nil; err == nil; {
 		err = flood.RecvMsg(new(text))
@@ -371,7 +371,7 @@ func TestWhatAPeerMayCost(t *testing.T) {
 	requireStatus(t, codes.ResourceExhausted, door.ErrSlow.Error(), err)
 }
 
-// Calls of peers that may do nothing are refused before their messages come, whatever these announce.
+// Calls of peers that are not admitted are refused before their messages arrive, whatever lengths these announce.
 func TestStrangersAreRefused(t *testing.T) {
 	s := opened(t, "requirepass", "secret")
 	p := connect(t, s)
@@ -395,7 +395,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	require.Contains(t, connect(t, s).do("PING"), "PONG")
 }
 
-// What is no HTTP/2, and what stops in the middle, disturbs nobody, and nothing is left of it when the door closes.
+// Malformed and incomplete HTTP/2 affects no other peer, and leaves nothing behind when the door closes.
 func TestWhatIsNoCallDisturbsNobody(t *testing.T) {
 	s := opened(t)
 	bystander := connect(t, s)

@@ -12,8 +12,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// refusals are the codes of error replies, by their first words. Others are INTERNAL: a door asks for what exists, with
-// arguments that it has checked.
+// refusals has the codes of error replies by their first words. Other error replies are INTERNAL: a door calls existing
+// commands with checked arguments.
 var refusals = map[string]codes.Code{
 	"NOPERM":     codes.PermissionDenied,
 	"NOAUTH":     codes.Unauthenticated,
@@ -28,8 +28,8 @@ var refusals = map[string]codes.Code{
 	"NOREPLICAS": codes.Unavailable,
 }
 
-// Status converts an error for the peer: err itself if it is of package status, or the status for an error of package
-// door, of a context, or an error reply, whose text becomes the message.
+// Status converts an error for the peer. It returns an error of package status unchanged. Errors of package door, of a
+// context, and error replies become a status with their text.
 func Status(err error) error {
 	if _, ok := status.FromError(err); ok {
 		return err
