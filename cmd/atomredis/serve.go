@@ -293,7 +293,7 @@ func serveAll(all []*instance, supervisor *supervisor, signals <-chan os.Signal,
 			}
 			supervisor.reloading()
 			for _, in := range all {
-				in.log.Info("reopening the log and reloading certificates", "signal", sig.String())
+				in.log.Info("reopening the log file, rereading certificates and the ACL file", "signal", sig.String())
 				in.log.reopen()
 				in.srv.RereadFiles()
 			}
