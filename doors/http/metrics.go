@@ -109,7 +109,7 @@ func (s *scrape) info() error {
 		"maxmemory_policy", "process_id"} {
 		labels = append(labels, name, about[name])
 	}
-	s.add(gauge("redis_instance_info", "What the server is."), 1, labels...)
+	s.add(gauge("redis_instance_info", "Facts about the server."), 1, labels...)
 	s.add(gauge("redis_up", "The server answers."), 1)
 	return nil
 }
@@ -122,7 +122,7 @@ func (s *scrape) field(f field) {
 		return
 	case prefix == "errorstat":
 		n, _ := strconv.ParseFloat(parts(f.value)["count"], 64)
-		s.add(counter("redis_errors_total", "Error replies, by the word that they begin with."), n, "err", rest)
+		s.add(counter("redis_errors_total", "Error replies by their first word."), n, "err", rest)
 		return
 	case prefix == "latency": // latency_percentiles_usec: histograms replace them
 		return
@@ -161,7 +161,7 @@ func (s *scrape) command(name string, stats map[string]string) {
 	}
 	s.nanos[name] = number("usec") / 1e6
 	s.add(counter("redis_commands_total", "Calls of a command that were executed."), number("calls"), "cmd", name)
-	s.add(counter("redis_commands_duration_seconds_total", "How long the calls of a command took."), s.nanos[name], "cmd", name)
+	s.add(counter("redis_commands_duration_seconds_total", "The duration of the calls of a command."), s.nanos[name], "cmd", name)
 	s.add(counter("redis_commands_rejected_calls_total", "Calls of a command that were not executed."), number("rejected_calls"), "cmd", name)
 	s.add(counter("redis_commands_failed_calls_total", "Calls of a command that replied with an error."), number("failed_calls"), "cmd", name)
 }

@@ -18,9 +18,9 @@ var (
 // groupFields has the numeric fields of XINFO GROUPS.
 var groupFields = map[string]metric{
 	"consumers":    gauge("redis_stream_group_consumers", "Consumers of a group."),
-	"pending":      gauge("redis_stream_group_messages_pending", "Entries that a group has delivered, and nobody has acknowledged."),
+	"pending":      gauge("redis_stream_group_messages_pending", "Entries that a group has delivered and no consumer has acknowledged."),
 	"entries-read": gauge("redis_stream_group_entries_read", "Entries that a group has read."),
-	"lag":          gauge("redis_stream_group_lag", "Entries that a group has yet to read."),
+	"lag":          gauge("redis_stream_group_lag", "Entries that a group has not read yet."),
 }
 
 // streams adds metrics of the streams whose keys match the request's patterns.
@@ -124,23 +124,23 @@ type system struct {
 var collected = map[string]system{
 	"pressure": {[]any{"PRESSURE.LIST"}, []any{"PRESSURE.INFO"}, "queue", map[string]metric{
 		"length":            gauge("atomredis_pressure_queue_length", "Messages of a queue."),
-		"bound":             gauge("atomredis_pressure_queue_bound", "The most messages of a queue; 0 is no limit."),
+		"bound":             gauge("atomredis_pressure_queue_bound", "The bound of a queue in messages; 0 means none."),
 		"closed":            gauge("atomredis_pressure_queue_closed", "A queue is closed."),
 		"produced_messages": counter("atomredis_pressure_queue_produced_messages_total", "Messages that were put into a queue."),
 		"produced_bytes":    counter("atomredis_pressure_queue_produced_bytes_total", "Bytes that were put into a queue."),
 		"consumed_messages": counter("atomredis_pressure_queue_consumed_messages_total", "Messages that were taken from a queue."),
 		"consumed_bytes":    counter("atomredis_pressure_queue_consumed_bytes_total", "Bytes that were taken from a queue."),
-		"producer_free":     gauge("atomredis_pressure_queue_producer_free", "Nobody is the producer of a queue."),
-		"consumer_free":     gauge("atomredis_pressure_queue_consumer_free", "Nobody is the consumer of a queue."),
+		"producer_free":     gauge("atomredis_pressure_queue_producer_free", "A queue has no producer."),
+		"consumer_free":     gauge("atomredis_pressure_queue_consumer_free", "A queue has no consumer."),
 		"blocked_producers": gauge("atomredis_pressure_queue_blocked_producers", "Clients that wait until they can put."),
 		"blocked_consumers": gauge("atomredis_pressure_queue_blocked_consumers", "Clients that wait for messages."),
-		"reserved":          gauge("atomredis_pressure_queue_reserved", "Messages that were taken, and not acknowledged."),
-		"redelivered":       counter("atomredis_pressure_queue_redelivered_total", "Messages that went back."),
+		"reserved":          gauge("atomredis_pressure_queue_reserved", "Reserved messages of a queue."),
+		"redelivered":       counter("atomredis_pressure_queue_redelivered_total", "Reserved messages that returned unacknowledged."),
 	}},
 	"atom": {[]any{"ATOM.ELEMENTS"}, []any{"ATOM.INFO"}, "element", map[string]metric{
 		"connections": gauge("atomredis_atom_element_connections", "Connections of an element."),
 		"backlog":     gauge("atomredis_atom_element_backlog", "Commands that an element has not taken."),
-		"pending":     gauge("atomredis_atom_element_pending", "Commands that an element has taken, and not acknowledged."),
+		"pending":     gauge("atomredis_atom_element_pending", "Commands that an element has taken and not finished."),
 		"idle":        gauge("atomredis_atom_element_idle_seconds", "How long an element has been silent.").in(milli),
 	}},
 	"spiderq": {[]any{"SPIDERQ.LIST"}, []any{"SPIDERQ.INFO"}, "queue", map[string]metric{

@@ -1,4 +1,4 @@
-// The page: who is logged in, which view is open, and the one stream that it listens to.
+// The page: the user, the open view, and the single event stream.
 import { $, h, count, size, micros, page, post, call, plain, list, isError, show, problem, tell, Refused } from "./lib.js";
 import { redraw } from "./plot.js";
 import { history, add, keep, restore } from "./history.js";
@@ -10,8 +10,8 @@ import search from "./search.js";
 import { pressure, atom, spiderq, skein, perper } from "./systems.js";
 import shell from "./shell.js";
 
-// A view has a title, the topics that it listens to, and mount(root, param), which fills root and returns on, functions for
-// what comes by topic; query, parameters of the stream; and end.
+// A view has a title, its topics, and mount(root, param), which fills root. mount returns on (handlers of events by
+// topic), query (parameters of the stream), and end.
 const views = { overview, clients, slow, keys, search, pressure, atom, spiderq, skein, perper, shell };
 
 const systems = ["search", "pressure", "atom", "spiderq", "skein", "perper"];
@@ -19,13 +19,13 @@ const systems = ["search", "pressure", "atom", "spiderq", "skein", "perper"];
 const root = $("#view");
 let open = { name: "", mounted: null };
 
-// Where one is stands behind # in the address: the view, and its parameter.
+// The address has the view and its parameter after #.
 function where() {
   const [name, param = ""] = location.hash.replace(/^#\/?/, "").split("/");
   try {
     return { name: views[name] ? name : "overview", param: decodeURIComponent(param) };
   } catch {
-    return { name: "overview", param: "" }; // somebody has written the address
+    return { name: "overview", param: "" }; // the user has typed the address
   }
 }
 
@@ -49,7 +49,7 @@ function navigate() {
   listen();
 }
 
-// One stream brings what the view needs and what is at the top of the page.
+// One stream has the events for the view and for the header.
 
 let stream = null;
 
@@ -84,7 +84,7 @@ function listen() {
   mine.onopen = () => $("#status").classList.remove("lost");
 }
 
-// offer has the systems in the menu that there is something of; all of them if the user may not ask.
+// offer shows the systems in the menu that have data, or all if the user may not ask.
 function offer(sample) {
   for (const a of document.querySelectorAll("nav a")) {
     const name = a.dataset.view;
@@ -105,13 +105,13 @@ function status() {
 
 const dialog = $("#login");
 
-// begin goes on with the session that there is, or without a password if none is needed; else it asks.
+// begin continues an existing session, or logs in without a password if none is needed; otherwise it asks for one.
 async function begin() {
   try {
     await entered(await post("session", {}));
   } catch (err) {
     if (err instanceof Refused) ask(err.message.startsWith("NOAUTH") ? "" : err.message);
-    else setTimeout(begin, 2000); // the server is away
+    else setTimeout(begin, 2000); // the server does not answer
   }
 }
 
@@ -184,7 +184,7 @@ function choose(db) {
 }
 page.choose = choose;
 
-// Theme, keys, and what happens to the page.
+// Theme, keys, and events of the page.
 
 $("#theme").addEventListener("click", () => {
   const dark = document.documentElement.dataset.theme
@@ -222,7 +222,7 @@ document.addEventListener("visibilitychange", () => page.user && listen());
 addEventListener("pagehide", () => {
   keep();
   stream?.close();
-  // The session of a page that is closed ends soon, unless another page goes on with it.
+  // The session of a closed page ends soon, unless another page continues it.
   if (page.user) navigator.sendBeacon("leave", new Blob(["{}"], { type: "application/json" }));
 });
 addEventListener("pageshow", (e) => { if (e.persisted) begin(); });

@@ -1,4 +1,4 @@
-// A browser for a value of each type: a page at a time, with forms for what the user may change.
+// A browser for the values of each type, page by page, with forms for changes that the user may make.
 import { h, show, quote, unshow, many, whole, size, duration, clock, count, run, call, may, plain, list, pairs, fields, isError, problem,
   facts, nest, table, form, sure, toText } from "./lib.js";
 import { typeName } from "./keys.js";
@@ -96,13 +96,13 @@ const edit = (label, value, save) => h("button", { class: "quiet", onclick: (e) 
   e.target.disabled = true;
 } }, "edit");
 
-// unlessSame is what a form does with a value: nothing if it is as it was shown.
+// unlessSame saves the value of a form unless it is unchanged.
 const unlessSame = (value, save) => (f) => (f.value === String(value) ? "unchanged" : save(f));
 
 const element = (v, writes, columns, rows, buttons) => table(
   writes ? [...columns, ["", buttons]] : columns, rows, { empty: "nothing on this page" });
 
-// scanning pages through a cursor; every element has as many replies as columns.
+// scanning pages through a cursor. Each element consists of as many replies as there are columns.
 function scanning(v, command, length, columns, each, { buttons, writes } = {}) {
   const match = h("input", { type: "search", placeholder: "pattern", "aria-label": "Pattern of elements" });
   return call(length, v.key).then(async (n) => {
@@ -215,7 +215,7 @@ const kinds = {
   "ReJSON-RL": {
     writes: (key) => ({ set: ["JSON.SET", key, "$", "1"] }),
     async show(v) {
-      // A path of the older form, without $, answers one value, not a list of what it finds: so what is shown can be set again.
+      // A legacy path, without $, returns one value, not a list of matches, so the shown value can be set again.
       const one = (path) => (path === "$" ? "." : path.startsWith("$") ? path.slice(1) : path);
       const all = (path) => (path.startsWith("$") ? path : path === "." ? "$" : /^[.[]/.test(path) ? "$" + path : "$." + path);
       const path = h("input", { value: "$", "aria-label": "Path", spellcheck: "false" }), place = h("div");
@@ -229,7 +229,7 @@ const kinds = {
       }, 0, [path]);
       path.addEventListener("change", p.draw);
       v.box.append(place);
-      // change shows a form for what is at a path: with the value that is there, if it is one.
+      // change shows a form for the value at a path.
       async function change(at, found) {
         if (!v.writes.set) return;
         const text = found === 1 ? await call("JSON.GET", v.key, one(at)) : "";
@@ -316,7 +316,7 @@ const kinds = {
     pairs(await call("TOPK.LIST", v.key, "WITHCOUNT")))),
 };
 
-// sketch is a browser for types of which there is no more than a description.
+// sketch is a browser for types that only have a description.
 function sketch(info, more) {
   return { async show(v) {
     v.box.append(h("div", { class: "panel" }, nest(await call(info, v.key)), more ? await more(v) : ""));
@@ -329,7 +329,7 @@ const other = async (v) => { v.box.append(h("p", { class: "panel dim" },
 const add = (v, inputs, act, p, label = "Add") => v.box.append(h("div", { class: "panel" },
   form(label === "Add" ? "add" : "change", inputs, async (f) => { await act(f); await p.draw(); }, label)));
 
-// groups shows the groups of a stream with their consumers, and what is pending.
+// groups shows the groups of a stream with their consumers and pending entries.
 async function groups(v) {
   const place = h("div"), detail = h("div");
   v.box.append(h("div", { class: "panel" }, h("div", { class: "bar" }, h("b", null, "Groups")), place), detail);
@@ -364,11 +364,11 @@ async function groups(v) {
           rows.length === per ? "(" + rows.at(-1)[0] : null];
     }, "-");
   }
-  for (const g of (await draw()).slice(0, 8)) await open(g); // of more, those that are chosen
+  for (const g of (await draw()).slice(0, 8)) await open(g); // the others open on demand
 }
 
-// indented returns a text that is a JSON object or array with its parts on lines of their own, or null. Numbers and strings
-// stay as they are written.
+// indented returns a JSON object or array with its parts on separate lines, or null for another text. Numbers and
+// strings do not change.
 function indented(bytes) {
   const text = toText(bytes);
   if (text === null || !/^\s*[[{]/.test(text)) return null;

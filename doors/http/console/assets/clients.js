@@ -1,4 +1,4 @@
-// Clients with what they do. The server sorts, filters and pages, so that ten thousand of them are no more than a page.
+// Clients and their activity. The server sorts, filters and pages, so ten thousand clients cost no more than a page.
 import { h, show, size, whole, duration, table, swap, sure, call, may, isError, problem, tell, facts } from "./lib.js";
 
 const columns = [

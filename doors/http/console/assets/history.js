@@ -1,4 +1,4 @@
-// What was sampled since the page was opened: points of the overview, derived from two samples each.
+// The samples since the page was opened: points of the overview, each derived from two samples.
 import { fields, isError, list, pairs, plain } from "./lib.js";
 
 const most = 900;
@@ -18,7 +18,8 @@ export function parse(text) {
   return out;
 }
 
-// histograms returns by command the calls and the buckets: pairs of an upper limit in µs and how many calls were at most that.
+// histograms returns the calls and the buckets of each command. A bucket is an upper limit in µs and a cumulative
+// count.
 function histograms(reply) {
   const out = new Map();
   for (const [name, of] of pairs(reply)) {
@@ -28,7 +29,7 @@ function histograms(reply) {
   return out;
 }
 
-// between returns how many calls were in each bucket after one histogram and until another.
+// between returns the calls of each bucket between two histograms.
 function between(old, now, into) {
   let before = 0, last = 0;
   const earlier = old ? old.buckets : [];
@@ -42,7 +43,7 @@ function between(old, now, into) {
   return into;
 }
 
-// percentile returns below what limit a part of the calls in buckets are.
+// percentile returns the upper limit below which a part of the calls lie.
 function percentile(buckets, part) {
   const sorted = [...buckets].sort((a, b) => a[0] - b[0]);
   const total = sorted.reduce((sum, [, n]) => sum + n, 0);
@@ -55,7 +56,7 @@ let last = null;
 
 // add takes a sample of the topic overview.
 export function add(sample) {
-  if (isError(sample.info)) return; // the user may not ask
+  if (isError(sample.info)) return; // the user lacks the permission
   const now = { at: sample.at / 1000, info: parse(plain(sample.info)), latency: histograms(sample.latency) };
   history.info = now.info;
   if (last && now.info.run_id === last.info.run_id && now.at <= last.at) return; // a new stream begins with the last sample
@@ -106,7 +107,7 @@ function derive(old, now) {
 // series returns data for a plot.
 export const series = (...of) => [history.at, ...of.map((n) => history.points[n])];
 
-// keep and restore have the points survive a reload of the page.
+// keep and restore preserve the points during a reload of the page.
 export const keep = () => sessionStorage.setItem("history", JSON.stringify({ at: history.at, points: history.points }));
 
 export function restore() {

@@ -1,9 +1,9 @@
-// Keys as a tree by prefix. A walk over them is a series of requests that each do a bounded amount of work.
+// Keys as a tree by prefix. A walk over them is a series of requests with a bounded amount of work.
 import { $, h, show, count, whole, size, page, post, run, plain, isError, problem, unshow } from "./lib.js";
 import { browse } from "./browser.js";
 
-const atOnce = 200; // names that are shown until one asks for more
-const most = 20000; // names of a branch that are kept
+const atOnce = 200; // names that are shown at first
+const most = 20000; // limit of the names of a branch
 
 const natural = new Intl.Collator("en", { numeric: true }).compare;
 
@@ -39,7 +39,7 @@ export default {
       branch(tree, "", at, (text) => { told.textContent = text; });
     }
 
-    // branch fills a list with what is below a prefix.
+    // branch fills a list with the keys and groups below a prefix.
     async function branch(into, prefix, at, tell) {
       const ul = h("ul", { role: "group" }), bar = h("progress", { class: "progress", max: 1, value: 0, "aria-label": "Walk" });
       into.append(bar, ul);
@@ -129,7 +129,7 @@ export default {
       return h("li", { role: "treeitem", "data-name": name }, b);
     }
 
-    // weigh shows types and sizes of the keys that a list shows.
+    // weigh shows types and sizes of the keys in a list.
     async function weigh(ul) {
       const nodes = [...ul.querySelectorAll(":scope > li > [data-key]")].filter((b) => !b.weighed);
       for (let i = 0; i < nodes.length; i += 250) {

@@ -1,4 +1,4 @@
-// What all views use: elements, bytes, numbers, requests. Data become text nodes and attributes, never HTML.
+// Functions for all views: elements, bytes, numbers, requests. Data becomes text nodes and attributes, never HTML.
 
 // h makes an element. Attributes that begin with "on" are listeners; true is an attribute without a value.
 export function h(tag, attrs, ...children) {
@@ -15,7 +15,7 @@ export function h(tag, attrs, ...children) {
 
 export const $ = (selector, in_ = document) => in_.querySelector(selector);
 
-// Bytes are strings with a character from U+0000 to U+00FF for each, as the server sends them.
+// Bytes are strings with a character from U+0000 to U+00FF for each byte, as the server sends them.
 
 // fromText returns the bytes of a text in UTF-8.
 export function fromText(text) {
@@ -26,7 +26,7 @@ export function fromText(text) {
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-// toText returns the text that bytes are in UTF-8, or null.
+// toText decodes bytes as UTF-8; null if they are not.
 export function toText(bytes) {
   if (/^[\x00-\x7f]*$/.test(bytes)) return bytes;
   try {
@@ -44,7 +44,8 @@ export function quote(bytes) {
     (c) => escapes[c] || "\\x" + c.charCodeAt(0).toString(16).padStart(2, "0")) + '"';
 }
 
-// show returns bytes as people read them: text as it is, if all of it can be seen, else quoted. unshow takes that back.
+// show returns bytes for people: text without invisible characters unchanged, other bytes quoted. unshow is the
+// inverse.
 export function show(bytes, lines = false) {
   const text = toText(bytes);
   const unseen = lines ? /[^\P{C}\n\t]|[\u2028\u2029]/u : /[\p{C}\u2028\u2029]/u;
@@ -56,7 +57,7 @@ export function unshow(text) {
   return unquote(text.slice(1, -1));
 }
 
-// unquote returns the bytes of what stands between double quotes.
+// unquote returns the bytes of a text between double quotes.
 export function unquote(inner) {
   const back = { n: "\n", r: "\r", t: "\t", a: "\x07", b: "\b" };
   return inner.replace(/\\x([0-9a-fA-F]{2})|\\([^])|[^\\]+/g, (all, hex, c) =>
@@ -65,7 +66,7 @@ export function unquote(inner) {
 
 // Replies: strings, numbers, null, booleans and arrays are themselves, others are objects with one member.
 
-// plain returns a reply that is no collection as a string of bytes or a number; null is null.
+// plain returns a reply other than a collection as a string of bytes, a number, or null.
 export function plain(r) {
   if (r === null || typeof r !== "object" || Array.isArray(r)) return r;
   for (const kind of ["status", "text", "big"]) if (kind in r) return r[kind];
@@ -97,7 +98,7 @@ export class Refused extends Error {}
 
 export const page = { db: 0, user: "", onLost: () => {} };
 
-// post sends a request and returns the answer. A session that is over is told to the page.
+// post sends a request and returns the answer. It notifies the page when the session has ended.
 export async function post(path, body, signal) {
   const r = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal });
   const answer = await r.json().catch(() => ({ error: r.statusText }));
@@ -121,7 +122,7 @@ export async function call(...words) {
   return reply;
 }
 
-// may says which commands the user may call.
+// may returns which commands the user may call.
 export const may = async (...commands) => (await post("may", { db: page.db, commands: commands.map((c) => c.map(bytesOf)) })).may;
 
 // Numbers.
@@ -251,7 +252,7 @@ export function sure(label, act) {
   return b;
 }
 
-// tell shows something in a dialog.
+// tell shows nodes in a dialog.
 export function tell(...nodes) {
   const d = $("#message");
   $("div", d).replaceChildren(...nodes);

@@ -1,4 +1,4 @@
-// The overview: what the server does, as plots and numbers.
+// The overview: the activity of the server as plots and numbers.
 import { h, count, whole, size, micros, duration, facts, table, swap, isError, problem } from "./lib.js";
 import { plot } from "./plot.js";
 import { history, series } from "./history.js";

@@ -10,7 +10,7 @@ const resized = new ResizeObserver((entries) => {
   for (const { target } of entries) for (const p of open) if (p.box === target) p.fit();
 });
 
-// latest has the legend show the newest values while nobody points at others.
+// latest makes the legend show the newest values while the pointer is not on the plot.
 function latest(u) {
   if (u && u.cursor.idx == null && u.data[0].length) u.setLegend({ idx: u.data[0].length - 1 }, false);
 }

@@ -1,4 +1,4 @@
-// Indexes of the query engine: what each has, and a query with its results, its plan and what it took.
+// Indexes of the query engine: their content, and a query with its results, plan and profile.
 import { h, $, show, many, whole, size, fromText, call, may, plain, list, pairs, fields, isMap, facts, problem, table, sure } from "./lib.js";
 import { listing } from "./systems.js";
 import { words } from "./shell.js";
@@ -13,10 +13,10 @@ const attributes = (i) => list(i.attributes).map((a) => {
   return { ...fields(a), flags };
 });
 
-// The marks of words that were found. They are no text, and never shown.
+// The marks around found words. They are control characters and never shown.
 const open = "\x02", close = "\x03";
 
-// marked returns a text as nodes, with what was found marked.
+// marked returns a text as nodes with the found words marked.
 function marked(text) {
   return text.split(open).flatMap((part, n) => {
     if (n === 0) return [brief(part)];
@@ -31,7 +31,7 @@ const brief = (bytes) => (bytes.length <= shown ? bytes && show(bytes)
 
 const value = (v) => (v === null ? "–" : typeof v === "string" ? marked(v) : Array.isArray(v) ? v.map((e) => show(String(plain(e)))).join(", ") : String(plain(v)));
 
-// tree draws an iterator of a profile with its part of the time of all, and those below it indented.
+// tree draws an iterator of a profile with its share of the total time, and its children indented.
 function tree(node, total) {
   const f = fields(node);
   const below = f["Child iterators"] ?? f["Child iterator"];
@@ -51,7 +51,7 @@ function tree(node, total) {
 
 const took = (ms) => (Number(ms) < 1 ? Math.round(Number(ms) * 1000) + " µs" : Number(ms).toFixed(1) + " ms");
 
-// profile draws a profile: times of the whole, the iterators, and what is done with what they find.
+// profile draws a profile: total times, the iterators, and the processing of their results.
 function profile(reply) {
   return list(fields(reply).Shards).map((shard) => {
     const f = fields(shard), iterators = f["Iterators profile"];
@@ -86,7 +86,7 @@ export default listing("Search", "search", [
       h("option", { value: way + " " + f.attribute }, show(f.attribute) + " " + sign))));
   let at = 0, asked = 0;
 
-  // request returns the words behind the query.
+  // request returns the arguments after the query.
   function request(more = []) {
     const given = words(params.value);
     if (given === null || given.length % 2) throw new Error("Parameters are names and values in turn.");
@@ -95,7 +95,7 @@ export default listing("Search", "search", [
   const find = () => request([...(marks ? ["HIGHLIGHT", "TAGS", open, close] : []), ...(by.value ? ["SORTBY", by.value.slice(by.value.indexOf(" ") + 1),
     by.value.slice(0, by.value.indexOf(" "))] : ["WITHSCORES"]), "LIMIT", String(at), String(per)]);
 
-  // ask executes something and shows what draw makes of the reply, unless something else was asked since.
+  // ask executes a command and shows the result of draw for the reply, unless a newer command was sent.
   async function ask(command, draw) {
     const mine = ++asked;
     try {
@@ -160,7 +160,7 @@ export default listing("Search", "search", [
   };
 }, [], "search", 2);
 
-// described returns what is special about a field.
+// described returns the options of a field.
 function described(f) {
   const shownElsewhere = ["identifier", "attribute", "type", "flags"];
   return [...Object.entries(f).filter(([k]) => !shownElsewhere.includes(k)).map(([k, v]) => k.toLowerCase().replaceAll("_", " ") + " " + show(String(plain(v)))),

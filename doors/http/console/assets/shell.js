@@ -1,7 +1,8 @@
-// A command line: completion and hints from COMMAND DOCS, replies as redis-cli shows them, history as long as the page is open.
+// A command line: completion and hints from COMMAND DOCS, replies as in redis-cli, and a history until the page is
+// closed.
 import { h, show, toText, quote, unquote, fromText, page, run, call, plain, list, pairs, fields, isError, isMap, Refused } from "./lib.js";
 
-const said = []; // what was asked and answered, kept while one looks at other views
+const said = []; // commands and replies, kept while another view is open
 const asked = []; // lines
 let docs = null;
 
@@ -41,7 +42,7 @@ export function render(r, indent = "") {
 
 const deeper = (r, indent) => (r && typeof r === "object" && list(r).length ? "\n" + indent : "") + render(r, indent);
 
-// learn reads what commands there are, once.
+// learn reads the list of commands, once.
 async function learn() {
   if (docs) return;
   docs = new Map();
@@ -53,7 +54,7 @@ async function learn() {
   for (const [name, doc] of pairs(await call("COMMAND", "DOCS"))) add(name, doc);
 }
 
-// syntax returns arguments as one writes them.
+// syntax returns the syntax of arguments.
 function syntax(args) {
   return args.map((a) => {
     const f = fields(a), flags = list(f.flags).map(plain), inner = list(f.arguments);

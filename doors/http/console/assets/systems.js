@@ -3,9 +3,9 @@ import { h, show, unshow, many, whole, count, size, duration, clock, run, call, 
   nest, table, swap, form, sure } from "./lib.js";
 import { plot } from "./plot.js";
 
-// listing is a view of the things of a system: a table of what is sampled of each, and what there is of the one that is
-// chosen. columns get an item; detail(box, name, item) fills a box and returns update(item, history) and end. kept is how many
-// samples are kept of each.
+// listing is a view of the objects of a system: a table of their samples, and the details of the chosen one. columns
+// get an item; detail(box, name, item) fills a box and returns update(item, history) and end. kept is the number of
+// samples that are kept of each.
 export function listing(title, topic, columns, noun, detail, more = [], view = topic, kept = 600) {
   return {
     title, topics: [topic, ...more],
@@ -75,7 +75,7 @@ const perSecond = (i, name) => { const n = speed(i, name); return n === null ? "
 const rates = (all, name) => all.map((s, n) => (n ? Math.max(s[name] - all[n - 1][name], 0) / ((s.at - all[n - 1].at) / 1000) : null));
 const times = (all) => all.map((s) => s.at / 1000);
 
-// pager pages by rank through what load(from, to) returns as nodes.
+// pager pages by rank through the nodes that load(from, to) returns.
 function pager(box, title, total, load, per = 50) {
   let at = 0;
   const place = h("div"), said = h("span", { class: "dim" });
@@ -304,7 +304,7 @@ export const skein = listing("Skein", "skein", [
   };
 });
 
-// about shows what is sampled beside the items of a system.
+// about shows the other samples of a system.
 const about = {
   perper(sample) {
     if (isError(sample)) return problem(sample);
