@@ -357,7 +357,7 @@ func TestResultsOfCustomCommandsBecomeReplies(t *testing.T) {
 		{"what is no reply", value([]any{1, struct{}{}}),
 			"-ERR the command returned a struct {}, none of whose fields has a tag `redis:\"name\"`~", ""},
 		{"endless", value(endless), "-ERR the value is nested too deeply~", ""},
-		{"function", value(func() {}), "-ERR the command returned a func(), which is no reply~", ""},
+		{"function", value(func() {}), "-ERR the command returned a func(), which cannot be a reply~", ""},
 		{"uint64", value([]uint64{1, 1<<63 - 1, 1 << 63}), "*3~:1~:9223372036854775807~$19~9223372036854775808~",
 			"*3~:1~:9223372036854775807~(9223372036854775808~"},
 		{"uint and uintptr", value([]any{uint(7), uintptr(8)}), "*2~:7~:8~", ""},

@@ -54,7 +54,8 @@ func (v Value) Exists() bool { return v.Bytes != nil }
 // String returns the stored data.
 func (v Value) String() string { return string(v.Bytes) }
 
-// Decode stores the value at the pointer into. The error is an *Error with DeserializationError.
+// Decode stores the value at the pointer into. The error is an *Error with DeserializationError; it wraps ErrNotFound
+// if there is no data.
 func (v Value) Decode(into any) error {
 	const op = "decode"
 	switch {

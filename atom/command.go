@@ -103,9 +103,9 @@ type CommandLoopOptions struct {
 	Loops int
 }
 
-// CommandLoop serves the commands sent to the element since New, until the context ends. It finishes the commands that
-// it has begun, and returns the error of the context. Loops of elements with the same name, in any language, share the
-// commands: each command is served by one of them.
+// CommandLoop serves the commands sent to the element since New. It returns nil after o.Loops commands, or the error of
+// the context when that ends, after it has finished the commands that it has begun. Loops of elements with the same
+// name, in any language, share the commands: each command is served by one of them.
 func (e *Element) CommandLoop(ctx context.Context, o CommandLoopOptions) error {
 	op := fmt.Sprintf("command loop of %q", e.name)
 	if o.Workers < 0 || o.Loops < 0 {

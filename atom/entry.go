@@ -103,7 +103,7 @@ type ReadOptions struct {
 func (e *Element) EntryReadSince(ctx context.Context, element, stream string, o ReadOptions) ([]Entry, error) {
 	op := fmt.Sprintf("read entries of %q %q", element, stream)
 	if o.After == "" && o.Block == 0 {
-		return nil, misuse(op, "what is written after the call can only be waited for: set After or Block")
+		return nil, misuse(op, "without After the read must wait for new entries: set After or Block")
 	}
 	ctx, cancel := e.within(ctx)
 	defer cancel()

@@ -26,7 +26,7 @@ const (
 func (e *Element) Log(ctx context.Context, level LogLevel, message string) error {
 	const op = "log"
 	if level < LogEmergency || level > LogDebug {
-		return misuse(op, "%d is no level of syslog", level)
+		return misuse(op, "%d is not a level of syslog", level)
 	}
 	host, err := os.Hostname()
 	if err != nil {

@@ -61,7 +61,7 @@ func appendPickle(out []byte, v any, depth int) ([]byte, error) {
 		return binary.BigEndian.AppendUint64(append(out, opBinFloat), math.Float64bits(v)), nil
 	case string:
 		if !utf8.ValidString(v) {
-			return nil, errors.New("text that is no UTF-8: use bytes")
+			return nil, errors.New("text that is not UTF-8: use bytes")
 		}
 		return append(appendPickleLen(out, len(v), opShortBinUnicode, opBinUnicode, opBinUnicode8), v...), nil
 	case []byte:

@@ -261,7 +261,7 @@ func streamPairs(cmd *redis.Cmd) ([]StreamName, error) {
 	for i, pair := range pairs {
 		names, _ := pair.([]any)
 		if len(names) != 2 {
-			return nil, fmt.Errorf("%v is no pair of element and stream", pair)
+			return nil, fmt.Errorf("%v is not a pair of element and stream", pair)
 		}
 		streams[i].Element, _ = names[0].(string)
 		streams[i].Stream, _ = names[1].(string)

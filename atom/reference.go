@@ -188,7 +188,7 @@ func referenceTimeout(timeout time.Duration) time.Duration {
 func checkReferences(op string, refs []string) error {
 	for _, ref := range refs {
 		if !strings.HasPrefix(ref, referencePrefix) {
-			return misuse(op, "%q is no reference", ref)
+			return misuse(op, "%q is not a reference", ref)
 		}
 	}
 	return nil

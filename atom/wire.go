@@ -86,7 +86,7 @@ func milliseconds(d time.Duration) int64 {
 func parseMilliseconds(text string) (time.Duration, error) {
 	ms, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || ms < 0 {
-		return 0, fmt.Errorf("the timeout %q is no number of milliseconds", text)
+		return 0, fmt.Errorf("the timeout %q is not a number of milliseconds", text)
 	}
 	return time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond, nil
 }

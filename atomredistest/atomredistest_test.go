@@ -157,7 +157,7 @@ func TestCheckKeysComparesEverything(t *testing.T) {
 	require.Equal(t, []string{"database 0 is not as it should be:\n  \"str\" is string \"v\", and should not exist\n"},
 		r.errors)
 	require.PanicsWithValue(t, r, func() { s.CheckKeys(r, map[string]any{"k": struct{}{}}) })
-	require.Contains(t, r.errors[1], `key "k": a struct {} is no value of a key`)
+	require.Contains(t, r.errors[1], `key "k": a struct {} cannot be the value of a key`)
 }
 
 var zero float64

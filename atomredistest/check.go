@@ -129,5 +129,5 @@ func valueOf(v any) (*value, error) {
 	case []Entry:
 		return &value{kind: "stream", entries: v}, nil
 	}
-	return nil, fmt.Errorf("a %T is no value of a key", v)
+	return nil, fmt.Errorf("a %T cannot be the value of a key", v)
 }

@@ -106,7 +106,7 @@ func writeReflected(w *resp.Writer, a any, depth int) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("the command returned a %T, which is no reply", a)
+	return fmt.Errorf("the command returned a %T, which cannot be a reply", a)
 }
 
 // oneLine replaces line breaks, which would end a status reply.

@@ -44,7 +44,7 @@ func (db *DB) messages(ctx context.Context, by subscribe, names []string) iter.S
 		return func(yield func(Message, error) bool) { yield(Message{}, wrap(err)) }
 	}
 	s := &subscription{ctx: ctx, messages: messages}
-	s.stop = context.AfterFunc(ctx, messages.Close) // also if nobody iterates
+	s.stop = context.AfterFunc(ctx, messages.Close) // also without an iteration
 	runtime.AddCleanup(s, func(end func()) { end() }, messages.Close)
 	return s.each
 }

@@ -19,7 +19,7 @@ type queueKeys struct {
 	// string: how many messages the queue holds, 0 for no limit; exists as long as the queue does
 	bound                      string
 	producer, consumer         string // strings: the client that has, or last had, the role
-	producerFree, consumerFree string // lists: one element while nobody has the role
+	producerFree, consumerFree string // lists: one element while no client has the role
 	notFull                    string // list: one element while a message may be put
 	closed                     string // list: elements once the queue is closed
 	stats                      [statCount]string

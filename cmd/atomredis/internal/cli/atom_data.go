@@ -53,7 +53,7 @@ func (a *app) paramSet() *cobra.Command {
 			for _, arg := range args[1:] {
 				name, value, ok := strings.Cut(arg, "=")
 				if !ok || name == "" {
-					return Usagef("%q is no FIELD=VALUE", arg)
+					return Usagef("%q is not of the form FIELD=VALUE", arg)
 				}
 				var err error
 				if data[name], err = parseValue([]byte(value), ser); err != nil {
@@ -200,7 +200,7 @@ func (a *app) counter(use, short, example string,
 			if len(args) == 2 {
 				var err error
 				if number, err = strconv.ParseInt(args[1], 10, 64); err != nil {
-					return Usagef("%q is no number", args[1])
+					return Usagef("%q is not a number", args[1])
 				}
 			}
 			return a.withElement(c, func(ctx context.Context, e *atom.Element) error {

@@ -106,7 +106,7 @@ func (a *app) atomWrite() *cobra.Command {
 			for _, arg := range args[2:] {
 				name, value, ok := strings.Cut(arg, "=")
 				if !ok || name == "" || name == "ser" {
-					return Usagef("%q is no FIELD=VALUE", arg)
+					return Usagef("%q is not of the form FIELD=VALUE", arg)
 				}
 				data, err := parseValue([]byte(value), ser)
 				if err == nil && ser == atom.Msgpack {
@@ -182,7 +182,7 @@ func (a *app) atomLogWrite() *cobra.Command {
 				level = n
 			}
 			if level < 0 {
-				return Usagef("%q is no level: %s", args[0], strings.Join(levels, ", "))
+				return Usagef("%q is not a level: %s", args[0], strings.Join(levels, ", "))
 			}
 			host, err := os.Hostname()
 			if err != nil {

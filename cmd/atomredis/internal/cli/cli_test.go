@@ -182,7 +182,7 @@ func TestAtom(t *testing.T) {
 		{line: "atom read sensor celsius --count 1 --json",
 			stdout: `re:^{"fields":{"note":{"a":\[1,"x"\]},"t":22.5},"id":"\d+-\d+"}` + "\n$"},
 		{line: "atom read sensor celsius --count 0"},
-		{line: "atom write sensor celsius t", code: 2, stderr: "atomredis: \"t\" is no FIELD=VALUE\n"},
+		{line: "atom write sensor celsius t", code: 2, stderr: "atomredis: \"t\" is not of the form FIELD=VALUE\n"},
 		{line: "atom streams", stdout: "sensor\tcelsius\n"},
 		{line: "atom streams sensor --json", stdout: "[{\"element\":\"sensor\",\"stream\":\"celsius\"}]\n"},
 		{line: "atom info arm", stdout: "re:(?s)language\tGo\n.*version\t" + regexp.QuoteMeta(atom.Version) + "\n"},
@@ -193,7 +193,7 @@ func TestAtom(t *testing.T) {
 		{line: "atom log write 3 bad"},
 		{line: "atom log", stdout: "re:^\\S+Z\twarning\tarm\t.+\tlow battery\n\\S+Z\terror\tatomredis\t.+\tbad\n$"},
 		{line: "atom log --count 1 --json", stdout: `re:^{"element":"atomredis","host":".+","level":"error","msg":"bad","time":".+Z"}` + "\n$"},
-		{line: "atom log write loud x", code: 2, stderr: "re:is no level"},
+		{line: "atom log write loud x", code: 2, stderr: "re:is not a level"},
 		{line: "atom param set limits speed=1.5 name=x"},
 		{line: "atom param get limits", stdout: "name\tx\nspeed\t1.5\n"},
 		{line: "atom param get limits speed --json", stdout: "{\"speed\":\"1.5\"}\n"},
@@ -209,7 +209,7 @@ func TestAtom(t *testing.T) {
 		{line: "atom counter set laps 10", stdout: "10\n"},
 		{line: "atom counter add laps 5", stdout: "15\n"},
 		{line: "atom counter get laps", stdout: "15\n"},
-		{line: "atom counter set laps many", code: 2, stderr: "atomredis: \"many\" is no number\n"},
+		{line: "atom counter set laps many", code: 2, stderr: "atomredis: \"many\" is not a number\n"},
 	})
 	var ref bytes.Buffer
 	require.Zero(t, Run(t.Context(), append([]string{"atom", "ref", "create", "-", "--timeout", "0"}, at(addr)...),
