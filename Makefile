@@ -22,15 +22,15 @@ SHARDS ?= 1
 cluster: build
 	./$(BIN) cluster start --dir $(DIR) --shards $(SHARDS)
 
-# Without C: one static file, which also needs less memory. The compiler uses cmd/atomredis/default.pgo, which make profile makes.
-# Without the pages of gRPC's traces, whose templates keep the linker from leaving out methods that nobody calls: 16 MB.
+# Without C: one static file that also needs less memory. The compiler uses cmd/atomredis/default.pgo from make profile.
+# Without the pages of gRPC's traces, whose templates make the linker keep unused methods: 16 MB.
 build:
 	CGO_ENABLED=0 $(GO) build -tags grpcnotrace -o $(BIN) ./cmd/atomredis
 
-# What users get, and what only tests and benches need, are modules of their own (go.work).
+# Packages for users, and those for tests and benchmarks, are separate modules (go.work).
 ALL = ./... ./bench/... ./conformance/...
 
-# Without the profile, for which everything would have to be compiled once more. The random numbers are the same each time; ATOMREDIS_TEST_SEED
+# Without the profile, which would compile everything again. The random numbers are the same each time; ATOMREDIS_TEST_SEED
 # chooses others.
 test:
 	$(GO) test -pgo=off ./...
@@ -40,7 +40,7 @@ CHECKED ?= ./bench/... ./conformance/...
 check: test
 	$(GO) test -pgo=off $(CHECKED)
 
-# The tests of what uses several goroutines under the race detector, shorter ones where it takes long; those of whole servers with many shards where they do not choose.
+# Tests of concurrent code under the race detector; long ones are shortened, and whole servers get many shards by default.
 # The server's are first because they take longest.
 CONCURRENT = ./server/... . ./atom ./atomredistest ./cmd/... ./conformance/crash ./conformance/protocols ./doors/... \
 	./engine ./engine/listpack ./internal/... ./persist ./persist/journal ./persist/store/lsm ./memory ./pressure ./resp ./scripting
@@ -63,20 +63,20 @@ fuzz:
 conformance: build
 	./conformance/run.sh $(N)
 
-# Power loss at many file-system calls, an error at every one in turn, and a thousand damaged data directories.
+# Power loss at many file-system calls, an error at each of them in turn, and a thousand damaged data directories.
 powerloss:
 	ATOMREDIS_FULL_TESTS=1 $(GO) test -count=1 -parallel 32 ./server ./persist -run 'NothingAcknowledged|Damage'
 
-# A group of servers in one process, on disks and a network that fail, and clients whose history is checked. SEEDS runs from SEED on.
+# A group of servers in one process on failing disks and a failing network, with clients whose history is checked. SEEDS runs from SEED on.
 SEEDS ?= 200
 chaos:
 	cd conformance && CHAOS_SEED=$(SEED) CHAOS_SEEDS=$(SEEDS) $(GO) test -timeout 0 -v ./chaos
 
-# A group of three processes in network namespaces, whose leader is killed, stopped and cut off under load; as root.
+# A group of three processes in network namespaces. Its leader is killed, stopped and cut off under load. Needs root.
 failover: build
 	cd conformance && $(GO) run ./failover/cmd -server ../$(BIN) -rounds $(ROUNDS) -seed $(SEED)
 
-# Kills the server again and again under load and checks that nothing acknowledged is lost.
+# Kills the server repeatedly under load, and checks that no acknowledged change is lost.
 crash: build
 	$(GO) run ./conformance/crash/cmd -server $(BIN) -rounds $(ROUNDS) -seed $(SEED) -fsync $(FSYNC)
 
@@ -84,12 +84,12 @@ crash: build
 bench: build
 	./bench/run.sh
 
-# Hostile clients against both servers, and what others have to bear (CASE=name,name narrows it); at most ten minutes.
+# Hostile clients against both servers, and their effect on other clients (CASE=name,name selects); at most ten minutes.
 CASE ?=
 hostile: build
 	$(GO) run ./bench/hostile -case "$(CASE)"
 
-# What the compiler is told of where the server spends its time (cmd/atomredis/default.pgo), measured anew.
+# Measures the profile for the compiler again (cmd/atomredis/default.pgo).
 profile: export ATOMREDIS_PROFILE = $(CURDIR)/bench/results/default.pgo
 profile:
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/profiled ./bench/profile
@@ -101,7 +101,7 @@ profile:
 package:
 	./packaging/build.sh
 
-# What users get is held against the types of other systems only: to compile everything for one of them takes minutes, and this seconds.
+# Checks only the types of users' packages for other systems: that takes seconds; compiling for one of them takes minutes.
 SYSTEMS = darwin/arm64 windows/amd64 freebsd/amd64 linux/386 linux/arm
 lint:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds packages and tarballs into bin/packages: for the systems that are named, by default all.
+# Builds packages and tarballs into bin/packages, for the named systems or for all.
 # BUILDFLAGS (-trimpath) are flags of go build. Usage: build.sh [linux/amd64 linux/arm64 darwin/arm64 windows/amd64]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,7 +11,7 @@ mkdir -p "$out/share/man"
 export CGO_ENABLED=0
 flags="${BUILDFLAGS--trimpath} -tags grpcnotrace" # see make build
 
-# The same for all systems, from the binary of this one.
+# Files that are the same for all systems, written by the binary of this one.
 go build $flags -o "$out/share/atomredis" ./cmd/atomredis
 "$out/share/atomredis" man "$out/share/man"
 gzip -9n "$out"/share/man/*
@@ -26,7 +26,7 @@ for system in "$@"; do
 	binary=$out/$name/atomredis
 	[ "$os" != windows ] || binary=$binary.exe
 	GOOS=$os GOARCH=$arch go build $flags -ldflags "-s -w" -o "$binary" ./cmd/atomredis
-	# What the binary consists of: every module with its version and checksum.
+	# The modules in the binary with versions and checksums.
 	go version -m "$binary" >"$out/$name.sbom.txt"
 	cp LICENSE README.md packaging/atomredis.conf "$out/$name.sbom.txt" "$out/$name/"
 	cp -r "$out/share/man" "$out/$name/man"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the package of this machine's system, installs it in a chroot, and starts there what the unit starts: it tells the
-# service manager that it is ready, serves, and has its data after a restart, an upgrade and a removal. Then the same binary as an
-# image, and Prometheus's alerts. The packages of the other systems that are named are built only. Needs root.
+# Builds the package of this machine's system, installs it in a chroot, and runs the command of the unit. It checks that the
+# server reports to the service manager, serves, and has its data after a restart, an upgrade and a removal. Then it checks an
+# image with the same binary, and Prometheus's alerts. Packages of other named systems are only built. Needs root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 need=()
@@ -16,7 +16,7 @@ promtool check rules packaging/prometheus/alerts.yml
 if [ $# -gt 0 ]; then
 	BUILDFLAGS='-pgo=off' packaging/build.sh "$@"
 fi
-# Without -trimpath, what make build has compiled is used again.
+# Without -trimpath the build reuses the cache of make build.
 BUILDFLAGS='' packaging/build.sh linux/amd64
 deb=$(echo bin/packages/*.deb)
 
@@ -73,7 +73,7 @@ chroot "$root" dpkg --purge atomredis
 [ -d "$root/var/lib/atomredis/journal" ] # the data stay
 echo "package: ok"
 
-# Nothing is run in a container here, and nothing fetched: the image consists of the binary.
+# This runs no container and fetches nothing: the image consists of the binary.
 binary=$(echo bin/packages/atomredis_*_linux_amd64/atomredis)
 mkdir bin/packages/data
 buildah --storage-driver vfs bud --format docker --isolation chroot --target prebuilt --build-arg BINARY="$binary" \

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The user and the directory of the data are made by systemd's tools, or without them by hand.
+# systemd's tools create the user and the data directory; without them this script does.
 set -e
 [ "$1" = configure ] || exit 0
 if command -v systemd-sysusers >/dev/null; then

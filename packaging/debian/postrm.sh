@@ -1,5 +1,5 @@
 #!/bin/sh
-# The data stay, also after a purge: whoever wants to lose them removes /var/lib/atomredis.
+# The data stays, also after a purge: remove /var/lib/atomredis to delete it.
 set -e
 if [ -d /run/systemd/system ]; then
 	systemctl daemon-reload
