@@ -25,7 +25,7 @@ var (
 type Args []any
 
 // Do executes a command without a connection, in the caller's goroutine, and returns its reply. Under appendfsync
-// always it returns when the changes are durable.
+// always it returns when everything that the reply reports is durable.
 //
 // Arguments may be strings, []byte, integers, floats, booleans (sent as 1 and 0), types of these kinds, pointers to
 // them (nil stands for the zero value), nil (the empty string), time.Time (RFC 3339 with nanoseconds), time.Duration

@@ -32,9 +32,9 @@ func (c *Client) Do(ctx context.Context, args ...any) (resp.Reply, error) {
 	return c.reply(err)
 }
 
-// DoAhead is Do without the wait until the changes are durable, so that the client's next command can begin. The door
-// must not send the reply, not even an error reply, before Settle has returned position or a later one. Position 0
-// means that there is nothing to wait for.
+// DoAhead is Do without the wait until everything that the reply reports is durable, so that the client's next command
+// can begin. The door must not send the reply, not even an error reply, before Settle has returned position or a later
+// one. Position 0 means that there is nothing to wait for.
 func (c *Client) DoAhead(ctx context.Context, args ...any) (r resp.Reply, position uint64, err error) {
 	e := values.NewEncoder()
 	defer e.Release()

@@ -7,7 +7,7 @@ import (
 )
 
 // Session is one client of the server without a transport: the goroutines that call its methods execute its commands.
-// Its replies are in RESP3. They are returned when the changes are as durable as appendfsync demands.
+// Its replies are in RESP3. They are returned when everything that they report is as durable as appendfsync demands.
 //
 // One goroutine uses a Session at a time; any goroutine may call Settle, Release, Fork, Admitted and Done.
 type Session interface {
@@ -18,8 +18,8 @@ type Session interface {
 	Run(ctx context.Context, args [][]byte) error
 	// Control is Run for commands that change the state of the connection.
 	Control(ctx context.Context, args [][]byte) error
-	// Flush returns the replies of all commands since the last call, one after the other, when their changes are
-	// durable. The caller owns the replies.
+	// Flush returns the replies of all commands since the last call, one after the other, when everything that they
+	// report is durable. The caller owns the replies.
 	Flush() ([]byte, error)
 	// Ahead is Flush without the wait. The caller must not send the replies before Settle has returned position or a
 	// later one. Position 0 means that there is nothing to wait for.

@@ -157,7 +157,7 @@ func (p *peer) serve(r ignite.Request) error {
 	return p.outbox.add(p.position, func(dst []byte) []byte { return h.AppendFailure(dst, r.ID, f.status, f.message) })
 }
 
-// do executes a command. The answer to the request is sent when the command's changes are durable.
+// do executes a command. The answer to the request is sent when everything that the command's reply reports is durable.
 func (p *peer) do(args ...any) (resp.Reply, error) {
 	reply, position, err := p.conn.Client.DoAhead(p.conn.Context(), args...)
 	p.position = max(p.position, position)
