@@ -25,8 +25,7 @@ const (
 	daemonPidFile = "/var/run/redis.pid"
 )
 
-// loadConfig reads the configuration of a command line. stdin is the content of standard input, if the arguments have
-// -.
+// loadConfig reads the configuration of a command line. stdin is the content of standard input if args contain "-".
 func loadConfig(args []string) (conf *config.Config, stdin []byte, err error) {
 	if slices.Contains(args, "-") {
 		if stdin, err = io.ReadAll(os.Stdin); err != nil {

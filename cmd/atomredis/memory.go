@@ -21,8 +21,8 @@ const (
 	leastHeap   = 4 << 20  // the runtime's smallest heap; less data counts as this much
 )
 
-// garbagePercent returns GOGC for live bytes of data. With maxmemory, which limits data without garbage, garbage is
-// limited to half of the data.
+// garbagePercent returns GOGC for live bytes of data. With maxmemory, which limits data without garbage, it allows half
+// as much garbage.
 func garbagePercent(live uint64, limited bool) int {
 	live = max(live, leastHeap)
 	garbage := max(live/2, someGarbage)

@@ -199,7 +199,7 @@ func parseValue(text []byte, ser string) (any, error) {
 	return nil, Usagef("unknown serialization %q", ser)
 }
 
-// numbers replaces each json.Number in a value by an int64, uint64 or float64.
+// numbers replaces each json.Number in a value by an int64 or a float64.
 func numbers(value any) any {
 	switch v := value.(type) {
 	case json.Number:

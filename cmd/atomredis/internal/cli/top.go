@@ -99,7 +99,7 @@ func (a *app) sample(ctx context.Context, o pressure.Options) (*sample, error) {
 	if reply, err := a.client.Do(ctx, "LATENCY", "HISTOGRAM").Result(); err == nil { // Redis before 7 does not have it
 		s.histogram = readHistograms(reply)
 	}
-	// List reads the set of all queues' names, so no other keys are read.
+	// List walks over the names of all keys, but only keys of queues are read.
 	names, err := pressure.List(ctx, a.client, o)
 	if err != nil {
 		return s, ctx.Err() // this user may not list queues
