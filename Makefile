@@ -3,10 +3,10 @@
 GO ?= go
 BIN = bin/atomredis
 ARGS ?=
-# How many commands the differential test sends.
+# The number of commands that the differential test sends.
 N ?= 1000000
 
-# How often the kill test kills the server, and when the server syncs.
+# The number of times the kill test kills the server, and the server's sync policy.
 ROUNDS ?= 200
 SEED ?= 1
 FSYNC ?= always
@@ -16,7 +16,7 @@ FSYNC ?= always
 run: build
 	./$(BIN) $(ARGS)
 
-# Three servers that share a journal, until Ctrl-C; with SHARDS=n a cluster of so many shards. DIR has their data and logs.
+# Runs three servers that share a journal, until Ctrl-C; with SHARDS=n a cluster of n shards. DIR holds their data and logs.
 DIR ?= cluster-data
 SHARDS ?= 1
 cluster: build
@@ -35,7 +35,7 @@ ALL = ./... ./bench/... ./conformance/...
 test:
 	$(GO) test -pgo=off ./...
 
-# The tests of bench and conformance too, which need more libraries.
+# Also runs the tests of bench and conformance, which need more libraries.
 CHECKED ?= ./bench/... ./conformance/...
 check: test
 	$(GO) test -pgo=off $(CHECKED)
@@ -47,7 +47,7 @@ CONCURRENT = ./server/... . ./atom ./atomredistest ./cmd/... ./conformance/crash
 race:
 	ATOMREDIS_TEST_SHARDS=16 $(GO) test -pgo=off -race -short -timeout 30m $(CONCURRENT)
 
-# Each fuzz target for FUZZTIME, which is a time or, as 1000x, a number of inputs.
+# Runs each fuzz target for FUZZTIME, a time or a number of inputs such as 1000x.
 FUZZTIME ?= 60s
 FUZZED = $(sort $(dir $(shell grep -rl '^func Fuzz' --include='*_test.go' .)))
 fuzz:
@@ -80,7 +80,7 @@ failover: build
 crash: build
 	$(GO) run ./conformance/crash/cmd -server $(BIN) -rounds $(ROUNDS) -seed $(SEED) -fsync $(FSYNC)
 
-# Side by side with redis-server; bench/README.md says how to narrow or widen it (WORKLOAD, ROUNDS, FULL, SMOKE and others).
+# Compares with redis-server; bench/README.md describes the settings (WORKLOAD, ROUNDS, FULL, SMOKE and others).
 bench: build
 	./bench/run.sh
 
@@ -97,7 +97,7 @@ profile:
 	$(GO) run ./bench/compare -server bin/profiled -name profile -rounds 1 -time 500ms -durability none,everysec
 	cp $(ATOMREDIS_PROFILE) cmd/atomredis/default.pgo
 
-# Packages and tarballs for all systems, in bin/packages; packaging/check.sh installs and starts one of them.
+# Builds packages and tarballs for all systems in bin/packages; packaging/check.sh installs and starts one of them.
 package:
 	./packaging/build.sh
 

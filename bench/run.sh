@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compares atomredis with redis-server on this machine; what is measured and how to choose is in bench/README.md. Results go to
-# bench/results/.
+# Compares atomredis with redis-server on this machine; bench/README.md describes the measurements and their settings. Results go
+# to bench/results/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

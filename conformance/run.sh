@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Holds bin/atomredis against a live Redis: checks that the transcripts are what Redis says, compares random commands with one
-# and with sixteen shards, and random calls of Lua's libraries, runs the protocols of atom and pressure and ten thousand blocked clients at full size,
-# the console in a browser, clients of several languages (CLIENTS says which), and units of Redis's own test suite (TCL says which; all is all).
+# Checks bin/atomredis against a live Redis: replays the transcripts on Redis, and compares random commands, with one and with
+# sixteen shards, and random calls of Lua's libraries. Then runs the protocols of atom and pressure and ten thousand blocked clients
+# at full size, the console in a browser, clients of several languages (selected by CLIENTS), and units of Redis's own test suite
+# (selected by TCL, which may be all).
 # Usage: run.sh [number of random commands]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,7 +18,7 @@ ATOMREDIS_ORACLE=1 go test -count=1 ./conformance
 work=$(mktemp -d)
 pids=()
 trap 'kill "${pids[@]}" 2>/dev/null || true; rm -rf "$work"' EXIT
-# Three ports that are probably free; a server that does not get its own ends the run below.
+# Three ports that are probably free; the run ends below if a server does not get its port.
 base=$((20000 + RANDOM % 10000))
 redis=$base one=$((base + 1)) sixteen=$((base + 2))
 redis-server --port $redis --bind 127.0.0.1 --save "" --appendonly no --dir "$work" >"$work/redis.log" &
@@ -40,15 +41,15 @@ go run ./conformance/acl/cmd -a 127.0.0.1:$redis -b 127.0.0.1:$one -users 200 -n
 
 export ATOMREDIS_BLOCKED_CLIENTS=${BLOCKED:-10000} ATOMREDIS_PRESSURE_MESSAGES=${MESSAGES:-51000}
 export ATOMREDIS_PRESSURE_MIXED=${MIXED:-200000} ATOMREDIS_PRESSURE_KILLS=${KILLS:-200} ATOMREDIS_PRESSURE_CRASHES=${CRASHES:-20}
-# With one shard and with sixteen, or as SHARDS says.
+# With one shard and with sixteen, or as set by SHARDS.
 for shards in ${SHARDS:-one sixteen}; do
 	ATOMREDIS_CONFORMANCE_ADDR=127.0.0.1:${!shards} go test -count=1 -timeout 20m ./conformance/protocols
 done
 
-# The console in a browser, if there is one: it says so where there is none.
+# The console in a browser; the test reports if there is none.
 ATOMREDIS_BROWSER=1 go test -count=1 -v -timeout 5m ./conformance/console | grep -v '^=== '
 
-# Clients of several languages and BullMQ: those that CLIENTS names, by default all that can be installed; none with CLIENTS=none.
+# Clients of several languages and BullMQ: those named by CLIENTS, by default all that can be installed; none with CLIENTS=none.
 if [ "${CLIENTS:-}" != none ]; then
 	conformance/clients/run.sh 127.0.0.1:$one
 fi

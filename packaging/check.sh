@@ -30,7 +30,7 @@ install_deb() {
 	chroot "$root" dpkg -i /atomredis.deb
 }
 client() { chroot "$root" atomredis cli -p 16379 "$@"; }
-# begin starts the command of the unit as its user, and waits until it says READY=1.
+# begin starts the unit's command as the unit's user, and waits until it sends READY=1.
 begin() {
 	/usr/bin/python3 - "$root" >"$work/notified" <<'PY' &
 import socket, sys
@@ -64,13 +64,13 @@ begin
 chroot "$root" atomredis ping -p 16379
 end
 echo '# changed by the operator' >>"$root/etc/atomredis/atomredis.conf"
-install_deb # once more, as an upgrade
+install_deb # again, as an upgrade
 grep -q 'changed by the operator' "$root/etc/atomredis/atomredis.conf"
 begin
 [ "$(client get greeting)" = hello ]
 end
 chroot "$root" dpkg --purge atomredis
-[ -d "$root/var/lib/atomredis/journal" ] # the data stay
+[ -d "$root/var/lib/atomredis/journal" ] # the data is kept
 echo "package: ok"
 
 # This runs no container and fetches nothing: the image consists of the binary.

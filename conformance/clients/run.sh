@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Runs real clients against the server at ADDRESS, and prints a line for each. What they need is installed: Debian's packages by apt-get, the
-# packages of node/package-lock.json by npm into the cache. A client that cannot be had is named and left out.
+# Runs real clients against the server at ADDRESS, and prints a line for each. Installs their dependencies: Debian's packages by
+# apt-get, and those in node/package-lock.json by npm into the cache. A client that cannot be installed is reported and left out.
 # Usage: run.sh ADDRESS [cache directory]
-# CLIENTS="node bullmq python hiredis go redis-cli" chooses clients, LIMIT is how many seconds each may take, JOBS and WORKERS size BullMQ's.
+# CLIENTS="node bullmq python hiredis go redis-cli" chooses clients, LIMIT is the most seconds that each may take, JOBS and WORKERS
+# set the size of BullMQ's test.
 set -uo pipefail
 cd "$(dirname "$0")"
 address=${1:?the address of a server}
@@ -33,7 +34,7 @@ apt() {
 # node20 reports whether there is a Node.js that the clients run on.
 node20() { node -e 'process.exit(parseInt(process.versions.node) >= 20 ? 0 : 1)' && npm --version; }
 
-# packages has the packages of Node.js in the cache, as the lock file lists them.
+# packages puts the packages of Node.js into the cache, as listed in the lock file.
 # Not npm ci: it insists on optional packages for other systems.
 packages() {
 	if ! cmp -s node/package-lock.json "$cache/complete"; then
@@ -44,7 +45,7 @@ packages() {
 
 left_out() { echo "$1: left out: $2"; }
 
-# check runs a program, which prints what passes, or what does not.
+# check runs a program, which prints what passed or what failed.
 check() {
 	local name=$1
 	shift
@@ -74,7 +75,7 @@ if wanted node || wanted bullmq; then
 	fi
 fi
 if wanted python; then
-	# Debian's own Python, which is the one that Debian's packages are for.
+	# Debian's own Python, because Debian's packages are for it.
 	if apt /usr/bin/python3 -I -c 'import redis' -- python3-redis; then
 		check redis-py /usr/bin/python3 python/smoke.py "$address"
 	else

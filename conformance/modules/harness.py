@@ -1,7 +1,7 @@
-# Runs flow tests of a Redis module, one at a time, against servers that are already up. It needs RLTest and redis-py on its path.
+# Runs flow tests of a Redis module, one at a time, against servers that are already running. Needs RLTest and redis-py on its path.
 #
-# It reads lines of JSON: {"list": FILE} answers the names of the file's tests, {"test": "file:name", "addr": ADDRESS, "timeout": SECONDS}
-# runs one of them in a process of its own. It answers each line with one. What a test prints is in the answer.
+# It reads lines of JSON, and answers each with one line. {"list": FILE} returns the names of the file's tests.
+# {"test": "file:name", "addr": ADDRESS, "timeout": SECONDS} runs one of them in a process of its own, and returns its output too.
 import fnmatch
 import importlib.util
 import inspect
@@ -20,7 +20,7 @@ SUITE = sys.argv[1]
 
 
 def stub_paella():
-    """The suites ask the package paella, of a repository of their own, for the names of the system."""
+    """The suites get the system's names from the package paella, which has a repository of its own."""
     class Platform:
         osnick, os, arch = 'linux', 'linux', 'x64'
     sys.modules['paella'] = types.SimpleNamespace(Platform=Platform)
@@ -41,10 +41,10 @@ except ImportError:
 
 
 class LeftOut(unittest.SkipTest):
-    """A test that one server, as it is, cannot be asked."""
+    """A test that cannot run against a single server as it is."""
 
 
-# Settings of modules that are directives here, but cannot change while a server runs, are left out with their tests.
+# Settings of modules that are directives here but cannot change while a server runs are left out, with their tests.
 SETTINGS = re.compile('^[A-Z_0-9]+$')
 
 
@@ -116,7 +116,7 @@ execute_command = redis.Redis.execute_command
 
 
 def without_cluster_commands(self, *args, **kwargs):
-    """A server alone has no shards that it would have to be told of, and no second names of commands for them."""
+    """A single server has no shards to be told about, and no second names of commands for them."""
     if args and isinstance(args[0], str) and args[0].upper().startswith('_FT.'):
         args = (args[0][1:],) + args[1:]
     if args and str(args[0]).upper() == 'TIMESERIES.REFRESHCLUSTER':
@@ -134,7 +134,7 @@ def patch():
     redis.Redis.execute_command = without_cluster_commands
     Defaults.env = 'existing-env'
     Defaults.logdir = tempfile.mkdtemp()
-    # The suites' own helpers are made for these.
+    # The suites' own helpers rely on these.
     Defaults.no_capture_output = True
 
 
@@ -164,7 +164,7 @@ def names_of(module_name):
 
 
 class Runner:
-    """What the tests see of RLTest's own runner."""
+    """The part of RLTest's own runner that tests use."""
     currEnv = None
 
 
@@ -193,7 +193,7 @@ def call(name):
 def child(request, output):
     """Runs one test, and exits with 0 if it passed, 1 if it failed, 2 if it is left out."""
     os.setsid()
-    os.chdir(SUITE)  # tests read files beside them
+    os.chdir(SUITE)  # tests read files in the suite's directory
     os.dup2(output.fileno(), 1)
     os.dup2(output.fileno(), 2)
     Defaults.external_addr = request['addr']
@@ -227,7 +227,7 @@ def run(request):
                 break
             signal.sigtimedwait([signal.SIGCHLD], min(left, 1))
         try:
-            os.killpg(pid, signal.SIGKILL)  # and what the test has started
+            os.killpg(pid, signal.SIGKILL)  # including processes that the test started
         except ProcessLookupError:
             pass
         if state == 'hung':
@@ -255,7 +255,7 @@ def answer(request):
 def main():
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
     answers = os.fdopen(os.dup(1), 'w')
-    os.dup2(2, 1)  # what files print while they are loaded
+    os.dup2(2, 1)  # output of files while they are loaded
     for line in sys.stdin:
         json.dump(answer(json.loads(line)), answers)
         answers.write('\n')

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints the directory of the tests of Redis 8.6.3, after fetching Debian's source package to the cache if it is not there yet. Only the
-# source's tests are unpacked, as Redis published them, and nothing is built. Nothing of the system's package lists is changed.
+# Prints the directory of the tests of Redis 8.6.3, after downloading Debian's source package to the cache if it is missing. Only
+# the tests are unpacked, as Redis published them, and nothing is built. The system's package lists do not change.
 # Usage: fetch.sh [cache directory]
 set -euo pipefail
 version=8.6.3
@@ -13,7 +13,7 @@ if [ ! -e "$dir/complete" ]; then
 		work=$(mktemp -d)
 		trap 'rm -rf "$work"' EXIT
 		mkdir -p "$work/sources" "$work/lists/partial" "$work/cache/archives/partial"
-		# The archive that the system's own sources name for its release, asked for source packages of another one.
+		# The archive named in the system's own sources, but for the source packages of another release.
 		files=()
 		for f in /etc/apt/sources.list /etc/apt/sources.list.d/*.sources /etc/apt/sources.list.d/*.list; do
 			[ ! -e "$f" ] || files+=("$f")
@@ -33,7 +33,7 @@ if [ ! -e "$dir/complete" ]; then
 		"${apt[@]}" update
 		"${apt[@]}" source --download-only --tar-only "redis=5:$version-1"
 		tar -C "$dir" -xzf "redis_$version.orig.tar.gz" --strip-components=1 --wildcards '*/tests'
-		# Where the tests look for the tools: those beside the Redis that ATOMREDIS_REDIS names, else those in PATH.
+		# Where the tests look for the tools: beside the Redis named by ATOMREDIS_REDIS, or otherwise in PATH.
 		mkdir -p "$dir/src"
 		for tool in redis-cli redis-benchmark; do
 			PATH=$(dirname "${ATOMREDIS_REDIS:-/}"):$PATH

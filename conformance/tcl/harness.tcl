@@ -1,6 +1,6 @@
 # Runs one unit of Redis's test suite against a running server, and reports each test as a line on the standard output:
-# the state, the name and the details, separated by tabs. The suite's own files are used as they are; what is replaced here is the
-# scheduling and reporting of its processes, and a test that fails is kept from disturbing those behind it.
+# the state, the name and the details, separated by tabs. The suite's own files are used unchanged. Only the scheduling and
+# reporting of its processes is replaced here, and a failed test is prevented from disturbing later ones.
 #
 # In the directory of the suite: tclsh harness.tcl UNIT --host HOST --port PORT [options of the suite] [--skiptest NAME ...]
 
@@ -23,7 +23,7 @@ proc report {status name {details {}}} {
 
 proc oneline text {string map {\\ \\\\ \n \\n \t \\t \r \\r} $text}
 
-# What the suite would tell its scheduler.
+# The suite's messages to its scheduler.
 proc send_data_packet {fd status data {elapsed 0}} {
     switch $status {
         err {
@@ -39,7 +39,7 @@ proc send_data_packet {fd status data {elapsed 0}} {
     }
 }
 
-# The state of the server that a test can leave behind.
+# State of the server that a test can leave behind.
 proc server_state {} {
     set state {settings {} clients 0}
     catch {
@@ -51,8 +51,8 @@ proc server_state {} {
     return $state
 }
 
-# After a failed test: settings as they were, no script, no clients that the test has made, and a new connection, because
-# replies may be left on the old one.
+# After a failed test: restores the settings, kills the script and the clients of the test, and makes a new connection, because
+# the old one may have unread replies.
 proc restore_server state {
     catch {
         set control [redis [srv 0 host] [srv 0 port]]
@@ -88,8 +88,8 @@ proc test {name code {okpattern undefined} {tags {}}} {
     }
 }
 
-# As in the suite, but a directive that the server does not have costs the tests that need it and not the unit, and so does an error
-# between tests.
+# As in the suite, except that a directive which the server lacks fails only the tests that need it and not the unit, as does an
+# error between tests.
 proc run_external_server_test {code overrides} {
     set srv [dict create host $::host port $::port config [dict create port $::port]]
     dict set srv client [redis $::host $::port 0 $::tls]

@@ -1,4 +1,4 @@
-/* Usage: smoke ADDRESS. The client speaks RESP2; what it makes of RESP3 depends on its version. */
+/* Usage: smoke ADDRESS. The client uses RESP2; its support of RESP3 depends on its version. */
 #include <hiredis/hiredis.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static redisReply *call(redisContext *c, const char *format, ...) {
 	return r;
 }
 
-/* is compares a reply with a text: strings and errors by how they begin, numbers as they are written. */
+/* is compares a reply with a text: strings and errors by their beginning, numbers by their digits. */
 static int is(redisReply *r, int type, const char *text) {
 	char number[32];
 	const char *got = r->str;
@@ -121,7 +121,7 @@ int main(int argc, char **argv) {
 	CHECK(r->elements == 3 && is(r->element[2], REDIS_REPLY_INTEGER, "0"));
 	freeReplyObject(r);
 
-	/* Blocking pops: the time is up, and somebody pushes. */
+	/* Blocking pops: a timeout, and a push by another client. */
 	REPLIES(c, REDIS_REPLY_NIL, "", "BLPOP %s:l 0.01", p);
 	CHECK(redisAppendCommand(c, "BLPOP %s:l 20", p) == REDIS_OK);
 	int written = 0;
@@ -151,7 +151,7 @@ int main(int argc, char **argv) {
 	freeReplyObject(r);
 	REPLIES(c, REDIS_REPLY_INTEGER, "1", "XACK %s:x g 1-1", p);
 
-	/* SCAN, removing what was made here. */
+	/* SCAN, and removing the keys made here. */
 	for (int i = 0; i < 1000; i++)
 		CHECK(redisAppendCommand(c, "SET %s:scan:%d x", p, i) == REDIS_OK);
 	for (int i = 0; i < 1000; i++) {

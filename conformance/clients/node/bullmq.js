@@ -1,4 +1,4 @@
-// The life of jobs in BullMQ: what it promises must hold on the server at ADDRESS. JOBS and WORKERS size the first part.
+// The life of jobs in BullMQ: its promises must hold on the server at ADDRESS. JOBS and WORKERS set the size of the first part.
 // Usage: bullmq.js ADDRESS
 'use strict';
 const assert = require('node:assert/strict');
@@ -10,7 +10,7 @@ const connection = { ...address, maxRetriesPerRequest: null };
 const jobs = Number(process.env.JOBS ?? 5000);
 const workers = Number(process.env.WORKERS ?? 10);
 
-// within has a queue, made for the test and deleted after it, and closes whatever the test has opened.
+// within runs a test with a queue of its own, deletes the queue afterwards, and closes everything that the test has opened.
 async function within(name, test) {
   const prefix = `bull-${process.pid}`;
   const open = [];
@@ -128,7 +128,7 @@ const tests = {
     assert.deepEqual(await queue.getDelayed(), []);
   },
 
-  // A worker takes a job and is not heard of any more.
+  // A worker takes a job and disappears.
   async stalled({ queue, worker, events }) {
     const stalled = [];
     (await events()).on('stalled', ({ jobId }) => stalled.push(jobId));

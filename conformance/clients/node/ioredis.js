@@ -9,12 +9,12 @@ const binary = Buffer.from(Array.from({ length: 256 }, (_, i) => i));
 async function check(protocol) {
   const keyPrefix = `ioredis-${process.pid}-${protocol}:`;
   const open = [];
-  // Without replyMapping the replies of RESP3 are shaped as those of RESP2.
+  // Without replyMapping the replies of RESP3 have the shapes of RESP2.
   const connect = (options) => (open.push(new Redis({ ...address, protocol, keyPrefix, ...options })), open.at(-1));
   const redis = connect();
   const unprefixed = connect({ keyPrefix: '' });
   try {
-    // What tools ask when they connect.
+    // The requests of tools when they connect.
     assert.match(await redis.info(), /redis_version:/);
     assert.ok((await redis.command()).length > 200);
     assert.equal(await redis.client('SETNAME', 'smoke'), 'OK');
@@ -67,7 +67,7 @@ async function check(protocol) {
     assert.deepEqual(got[1].slice(0, 3), ['p', pattern, channel]);
     assert.equal(await sub.unsubscribe(channel), 1);
 
-    // Blocking pops: the time is up, and somebody pushes.
+    // Blocking pops: a timeout, and a push by another client.
     assert.equal(await redis.blpop('l', 0.01), null);
     const waiting = connect();
     const popped = waiting.blpop('l', 'l2', 20);

@@ -89,7 +89,7 @@ async function check(RESP) {
   const redis = await connect();
   const other = await connect();
   try {
-    // What tools ask when they connect. The client has sent HELLO and CLIENT SETINFO.
+    // The requests of tools when they connect. The client has sent HELLO and CLIENT SETINFO.
     assert.match(await redis.info(), /redis_version:/);
     assert.ok((await redis.command()).length > 200);
     assert.ok((await redis.commandInfo(['get']))[0].flags.has('readonly'));
@@ -113,7 +113,7 @@ async function check(RESP) {
     await redis.sAdd(key('set'), ['a', 'b']);
     assert.deepEqual([...(await redis.sMembers(key('set')))].sort(), ['a', 'b']);
 
-    // What is sent in one tick goes as one pipeline.
+    // Commands sent in one tick form a pipeline.
     const counts = await Promise.all(Array.from({ length: 5000 }, () => redis.incr(key('p'))));
     assert.deepEqual(counts, Array.from({ length: 5000 }, (_, i) => i + 1));
     await assert.rejects(redis.lPush(key('s'), 'x'), (e) => e instanceof ErrorReply && /^WRONGTYPE/.test(e.message));
@@ -144,7 +144,7 @@ async function check(RESP) {
     }
     await sub.unsubscribe();
 
-    // Blocking pops: the time is up, and somebody pushes.
+    // Blocking pops: a timeout, and a push by another client.
     assert.equal(await redis.blPop(key('l'), 0.01), null);
     const popped = other.blPop([key('l'), key('l2')], 20);
     await redis.rPush(key('l2'), 'x');
@@ -192,7 +192,7 @@ async function check(RESP) {
     assert.deepEqual(await Promise.all(Array.from({ length: 50 }, (_, i) => pool.get(key(`scan:${i}`)))), Array.from({ length: 50 }, (_, i) => String(i)));
     await pool.close();
 
-    // A cache in the client, which the server tells of changes.
+    // A cache in the client; the server notifies it of changes.
     if (RESP === 3) {
       const clientSideCache = new BasicClientSideCache();
       const cached = await connect({ clientSideCache });

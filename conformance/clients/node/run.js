@@ -1,4 +1,4 @@
-// What the programs in this directory share.
+// Code shared by the programs in this directory.
 'use strict';
 
 const [host, port] = (process.argv[2] ?? '127.0.0.1:6379').split(':');
@@ -6,7 +6,7 @@ const [host, port] = (process.argv[2] ?? '127.0.0.1:6379').split(':');
 // The server under test.
 exports.address = { host, port: Number(port) };
 
-// until waits for a condition, and fails when it does not come.
+// until waits for a condition, and fails after a timeout.
 exports.until = async (what, condition, ms = 20_000) => {
   for (const end = Date.now() + ms; !(await condition()); ) {
     if (Date.now() > end) {
@@ -16,7 +16,7 @@ exports.until = async (what, condition, ms = 20_000) => {
   }
 };
 
-// run ends the process with what main says: a line of its own, or a failure.
+// run prints the line that main returns, or its failure, and ends the process.
 exports.run = (main) => {
   main().then(
     (line) => {

@@ -67,7 +67,7 @@ def types(r, key):
     assert r.topk().reserve(key("topk"), 2, 50, 4, 0.9) and r.topk().add(key("topk"), "a", "b", "a") == [None, None, None]
     assert r.topk().incrby(key("topk"), ["c"], [7]) == ["b"] and r.topk().query(key("topk"), "a", "b") == [1, 0]
     assert r.topk().list(key("topk"), withcount=True) == ["c", 7, "a", 2] and r.topk().info(key("topk")).k == 2
-    # Debian's release knows the digests of a time before version 2.4 of the module, of which little is left.
+    # Debian's release has the methods for digests from before version 2.4 of the module; few of them still work.
     r.execute_command("TDIGEST.CREATE", key("td"), "COMPRESSION", 500)
     r.execute_command("TDIGEST.ADD", key("td"), 1, 2, 3, 4)
     assert r.tdigest().min(key("td")) == 1 and r.tdigest().max(key("td")) == 4
@@ -89,7 +89,7 @@ def check(**options):
     raw = redis.Redis(host, int(port))
     key = prefix.__add__
     try:
-        # What tools ask when they connect. The client turns the fields of INFO into numbers.
+        # The requests of tools when they connect. The client turns the fields of INFO into numbers.
         info = r.info()
         assert info["redis_version"] and isinstance(info["used_memory"], int)
         assert "cmdstat_info" in r.info("commandstats") and r.info("keyspace") is not None
@@ -148,7 +148,7 @@ def check(**options):
             sub.ping()
             assert sub.get_message(timeout=30)["type"] == "pong"
 
-        # Blocking pops: the time is up, and somebody pushes.
+        # Blocking pops: a timeout, and a push by another client.
         assert r.blpop(key("l"), 0.01) is None
         push = threading.Thread(target=raw.rpush, args=(key("l2"), "x"))
         push.start()

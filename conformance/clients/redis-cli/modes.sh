@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The modes of redis-cli, and what graphical tools ask. All data of the server is deleted.
+# The modes of redis-cli, and the requests of graphical tools. Deletes all data of the server.
 # Usage: modes.sh ADDRESS
 set -euo pipefail
 address=$1
@@ -20,7 +20,7 @@ has() {
 	done
 }
 
-# watch runs a mode that does not end by itself for some seconds.
+# watch runs a mode that does not end by itself, for some seconds.
 watch() {
 	local seconds=$1
 	shift
@@ -66,7 +66,7 @@ watch 2 --stat -i 1 | has --stat "keys" "clients" "1006"
 watch 3 --lru-test 1000 | has --lru-test "Gets/sec"
 watch 3 --latency -i 1 | has --latency "0 "
 watch 2 --latency-dist -i 1 | has --latency-dist "From 0 to 100%"
-# A server may have no debugger; then it executes nothing.
+# A server may have no debugger; then nothing is executed.
 echo "redis.call('SET', 'debugged', 1)" >"$work/script.lua"
 printf 'c\n' | "${cli[@]}" --ldb --eval "$work/script.lua" 2>&1 | has --ldb "session"
 [ "$("${cli[@]}" EXISTS debugged)" = 0 ] || { echo "--ldb: the script was executed for good"; exit 1; }

@@ -1,4 +1,4 @@
-"""A small client of an application master, which maps Python's words to calls. It stands for Skein's own client in
+"""A small client of an application master, which maps Python's operations to calls. It replaces Skein's own client in
 tests: the interface is the same, the code is not."""
 import grpc
 

@@ -50,7 +50,7 @@ def bounds(key=None, prefix=None, start=None, end=None):
     return start or "", end or ""
 
 
-# Operations: what is sent, what becomes of the answer, and how they are written.
+# Operations: their requests, the conversion of answers, and their text.
 
 class Operation:
     def __init__(self, name, args, kind, request, result):
@@ -243,7 +243,7 @@ class EventFilter:
 
 
 class EventQueue(queue.Queue):
-    """Receives the events of its filters, one for each of them that an event passes."""
+    """Receives the events of its filters: one for each filter that an event matches."""
 
     def __init__(self, watcher):
         super().__init__()
