@@ -230,7 +230,7 @@ func (s *Storage) enrol(j journal.Journal) {
 		err = c.Commit(meta)
 	}
 	if err != nil {
-		s.o.Log.Warn("the store cannot note which journal belongs to it", "error", err.Error())
+		s.o.Log.Warn("the store cannot record which journal belongs to it", "error", err.Error())
 	}
 }
 

@@ -232,7 +232,7 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 	}
 	if s.extra = meta.Extra; len(s.extra) > 0 && s.o.Restore != nil {
 		if err := s.o.Restore(s.extra); err != nil {
-			return fmt.Errorf("what is stored beside the keys: %w", err)
+			return fmt.Errorf("state beside the keys: %w", err)
 		}
 	}
 	dir := journalDir(s.o.FS, s.o.Dir)
@@ -412,7 +412,7 @@ func (s *Storage) Reset(at func(g *engine.Guard)) error {
 	}
 	if s.extra = meta.Extra; s.o.Restore != nil { // even if it is nil: the former state must go
 		if err := s.o.Restore(meta.Extra); err != nil {
-			return fmt.Errorf("what is stored beside the keys: %w", err)
+			return fmt.Errorf("state beside the keys: %w", err)
 		}
 	}
 	s.mu.Lock()
@@ -448,7 +448,7 @@ func (s *Storage) loadDirectory() {
 	defer s.running.Done()
 	for {
 		if err := s.loadKeys(); err != nil {
-			s.o.Log.Error("cannot load all keys; commands that need all of them go on being refused", "error", err.Error())
+			s.o.Log.Error("cannot load all keys; commands that need all of them are still refused", "error", err.Error())
 			return
 		}
 		s.loading.Store(false)

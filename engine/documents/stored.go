@@ -27,7 +27,7 @@ var (
 	errValue   = errors.New("document: a stored value is malformed")
 	errTwice   = errors.New("document: a stored object has a member twice")
 	errDepth   = errors.New("document: stored values are nested too deep")
-	errName    = errors.New("document: a stored part has no proper name")
+	errName    = errors.New("document: the name of a stored part is malformed")
 	errOrder   = errors.New("document: stored parts are out of order")
 	errNoRoot  = errors.New("document: the root is not stored")
 	errPages   = errors.New("document: stored pages belong to no container or to several")

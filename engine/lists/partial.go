@@ -23,7 +23,7 @@ func CountPart(name, data []byte) (int, error) {
 	return nd.n, err
 }
 
-var errGap = errors.New("list: the stored nodes have not as many elements as they should have")
+var errGap = errors.New("list: the stored nodes have the wrong number of elements")
 
 // NewPartial returns a list of n elements that is stored in parts, with none of them in memory. It notes its changes in
 // log.

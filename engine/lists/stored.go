@@ -17,11 +17,11 @@ const format = 1
 // Errors of stored data.
 var (
 	errFormat   = errors.New("list: unknown stored format")
-	errEncoding = errors.New("list: stored encoding does not go with the elements")
+	errEncoding = errors.New("list: stored encoding does not fit the elements")
 	errElement  = errors.New("list: a stored element is malformed")
-	errName     = errors.New("list: a stored node has no proper name")
+	errName     = errors.New("list: the name of a stored node is malformed")
 	errOrder    = errors.New("list: stored nodes are out of order")
-	errNoState  = errors.New("list: the stored nodes do not begin with the state of the list")
+	errNoState  = errors.New("list: the state of the list is not the first of the stored parts")
 	errEmpty    = errors.New("list: a stored node is empty")
 )
 

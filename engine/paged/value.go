@@ -34,9 +34,9 @@ const MaxArrays = 1 << 10
 var (
 	errCut   = errors.New("stored form ends within a part")
 	errOrder = errors.New("stored parts are out of order")
-	errName  = errors.New("a stored part has no proper name")
+	errName  = errors.New("the name of a stored part is malformed")
 	errHead  = errors.New("the head is not stored")
-	errPage  = errors.New("a stored page is of another size")
+	errPage  = errors.New("a stored page has another size")
 )
 
 // Owner is the type that embeds a Value.

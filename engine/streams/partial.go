@@ -14,7 +14,7 @@ import (
 // base of a block that was read, or at MinID. So no block before a span has entries in it or after it.
 type span struct{ first, last ID }
 
-var errLength = errors.New("stream: the stored blocks have not as many entries as they should have")
+var errLength = errors.New("stream: the stored blocks have the wrong number of entries")
 
 // NewPartial returns a stream of n entries that is stored in parts, with nothing in memory. It notes its changes in
 // log. Data must be loaded before a method needs it: see SetRest for data other than entries, and Lack for entries.

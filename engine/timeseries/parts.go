@@ -35,9 +35,9 @@ const (
 var (
 	errFormat = errors.New("series: unknown stored format")
 	errCut    = errors.New("series: stored form ends within a part")
-	errName   = errors.New("series: a stored part has no proper name")
+	errName   = errors.New("series: the name of a stored part is malformed")
 	errOrder  = errors.New("series: stored parts are out of order")
-	errMeta   = errors.New("series: the part that every series has is not stored, or malformed")
+	errMeta   = errors.New("series: the part that every series has is missing or malformed")
 	errState  = errors.New("series: the stored state of a rule is malformed")
 	errChunk  = errors.New("series: a stored chunk is malformed")
 )

@@ -40,9 +40,9 @@ const (
 var (
 	errFormat = errors.New("vector set: unknown stored format")
 	errCut    = errors.New("vector set: stored form ends within a part")
-	errName   = errors.New("vector set: a stored part has no proper name")
+	errName   = errors.New("vector set: the name of a stored part is malformed")
 	errOrder  = errors.New("vector set: stored parts are out of order, or one is missing")
-	errMeta   = errors.New("vector set: what is stored of the whole set is malformed")
+	errMeta   = errors.New("vector set: the stored state of the whole set is malformed")
 	errNode   = errors.New("vector set: a stored node is malformed")
 	errTwice  = errors.New("vector set: stored form has an element twice")
 )

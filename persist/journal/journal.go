@@ -48,7 +48,7 @@ const LongRecord = 1 << 20
 var ErrClosed = errors.New("the journal is closed")
 
 // ErrReleased is returned by Read if the journal no longer has the first requested records.
-var ErrReleased = errors.New("the journal does not go back so far")
+var ErrReleased = errors.New("the journal no longer has records that old")
 
 // Options say where a journal is and how it works.
 type Options struct {
@@ -662,7 +662,7 @@ func (j *File) removeAll() error {
 	return remove(j.o.FS, j.o.Dir, segments)
 }
 
-var errNotKept = errors.New("resume: the journal has no position at which to go on")
+var errNotKept = errors.New("resume: the journal has no position at which to continue")
 
 // resumable returns nil if the journal has failed and has kept all records since FailedNext. The caller holds mu.
 func (j *File) resumable() error {

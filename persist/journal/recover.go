@@ -369,11 +369,11 @@ func (f *findings) read(i int, fn func(lsn uint64, now int64, commands []byte) e
 func (f *findings) stray(i int, h header) string {
 	switch s := f.segments[i]; {
 	case i == 0 && f.from.Seed != 0 && h.seed != f.from.Seed:
-		return "the segment is not the one from which the data set goes on"
+		return "the segment is not the one in which the data set continues"
 	case f.known.segment && f.known.start == s.start && h.seed != f.known.seed:
 		return "the segment is not the one that was begun here"
 	case i > 0 && h.before != 0 && h.before != f.segments[i-1].seed:
-		return "the segment follows another one than that before it"
+		return "the segment does not follow the one before it"
 	}
 	return ""
 }
@@ -408,7 +408,7 @@ func (f *findings) end(i int, off int64, r *reader, path, reason string) error {
 
 func (f *findings) noPositions() error {
 	return f.damage(len(f.segments), 0, positionsPath(f.fs, f.dir), 0,
-		"the file is missing that says where the journal ends", nil)
+		"the file that says where the journal ends is missing", nil)
 }
 
 // missing returns the damage for the gap between position, where segment i should continue, and end.

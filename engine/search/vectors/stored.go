@@ -23,8 +23,8 @@ const format = 1
 var (
 	errFormat  = errors.New("search vectors: unknown stored format")
 	errSum     = errors.New("search vectors: checksum of stored index does not match")
-	errCut     = errors.New("search vectors: stored index ends early, or too late")
-	errOptions = errors.New("search vectors: stored index is of other vectors")
+	errCut     = errors.New("search vectors: stored index has the wrong length")
+	errOptions = errors.New("search vectors: stored index belongs to other vectors")
 	errDoc     = errors.New("search vectors: stored document is malformed")
 )
 

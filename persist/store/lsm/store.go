@@ -187,9 +187,9 @@ func missing(fs disk.FS, dir string) error {
 	case err != nil:
 		return err
 	case slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, ".sst") }):
-		return fmt.Errorf("the store is damaged: the file marker.manifest.* in %s is missing, which says what the tables there are", data)
+		return fmt.Errorf("the store is damaged: the file marker.manifest.* in %s, which describes the tables there, is missing", data)
 	case made:
-		return fmt.Errorf("the store is damaged: %s is missing or empty, and there were data in it", data)
+		return fmt.Errorf("the store is damaged: %s is missing or empty, but it held data before", data)
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ func (v *verifier) run() store.Meta {
 		return nil
 	}, v.damage)
 	if err := v.orphans(); err != nil {
-		v.damage(fmt.Errorf("what belongs to no key cannot be found: %w", located(err)))
+		v.damage(fmt.Errorf("cannot look for data without a key: %w", located(err)))
 	}
 	return meta
 }
