@@ -10,13 +10,13 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// This file decides whether a command may run, wherever it comes from: admit is asked before each. A rule stands
-// once, and names the origins that it holds for.
+// This file decides whether a command may run, whatever its origin: admit is called before each command. Each rule
+// is written once and names the origins that it applies to.
 
-// fromCommand are the origins of commands that another command calls, whose guard they run under.
+// fromCommand are the origins of commands that another command calls. They run under the guard of that command.
 const fromCommand = command.FromScript | command.FromCustom
 
-// What a command is refused with.
+// The errors that refuse commands.
 const (
 	errNoAuth           command.Error = "NOAUTH Authentication required."
 	errNotInTransaction command.Error = "ERR Command not allowed inside a transaction"
@@ -30,8 +30,9 @@ const (
 	errKilled          command.Error = "ERR the script has been killed"
 )
 
-// admit returns the error that keeps a command from being executed, or queued, "" if it may be. cmd and container are
-// what the table has found; from is one origin. If several rules refuse a command, the first one gives the error.
+// admit returns the error that refuses to execute or queue a command, "" if the command is allowed. cmd and
+// container are the result of Table.Lookup; from is one origin. If several rules refuse a command, the first one
+// gives the error.
 func (s *Session) admit(from command.Origin, cmd, container *command.Command, args [][]byte) command.Error {
 	switch {
 	case cmd == nil:
@@ -42,7 +43,7 @@ func (s *Session) admit(from command.Origin, cmd, container *command.Command, ar
 		if !changesData(from, cmd) {
 			return changesNothing(args)
 		}
-		return "" // the rules that follow were obeyed, or Restore asks again
+		return "" // the other rules were checked before, or Restore calls admit again
 	case from.In(fromCommand) && !s.callable(from, cmd):
 		return notCallable(from, cmd)
 	case from.In(command.FromClient) && cmd.Flags&command.Protected != 0 && !cmd.Allowed(s.ctx.Host, s):
@@ -91,18 +92,17 @@ func (s *Session) admit(from command.Origin, cmd, container *command.Command, ar
 	}
 	switch {
 	case from.In(command.FromScript) && cmd.Flags&command.Write != 0 && !s.script.mayWrite():
-		return errKilled // which the script does not live to see
+		return errKilled // the script ends without seeing it
 	case from.In(command.FromCustom):
 		return s.custom.refuseArguments(cmd, args)
 	}
 	return ""
 }
 
-// usesKeys are the flags of commands that use keys, or publish.
+// usesKeys are the flags of commands that use keys or publish messages.
 const usesKeys = command.ReadOnly | command.Write | command.MayReplicate
 
-// changesData reports whether a command is one of those that a master sends, or that files are made of. Files of old
-// versions have scripts.
+// changesData reports whether a command can come from a master or a file. Files of old versions also have scripts.
 func changesData(from command.Origin, cmd *command.Command) bool {
 	switch {
 	case cmd.Flags&command.OwnGuard != 0:
@@ -115,8 +115,8 @@ func changesData(from command.Origin, cmd *command.Command) bool {
 	return false
 }
 
-// callable reports whether a script, or a custom command, may ever call the command. To custom commands blocking ones
-// answer at once, as they do to modules of Redis.
+// callable reports whether a script, or a custom command, may ever call the command. Custom commands may call
+// blocking commands, which then reply at once, as for modules of Redis.
 func (s *Session) callable(from command.Origin, cmd *command.Command) bool {
 	if from.In(command.FromScript) {
 		return cmd.Flags&command.NoScript == 0 || cmd.CallableNow != nil && cmd.CallableNow(s.ctx.Host, s)
@@ -132,8 +132,8 @@ func (s *Session) calledByReader(from command.Origin) bool {
 	return s.custom.ctx.Cmd.Flags&command.Write == 0
 }
 
-// lacksMemory reports whether a command must not run because there is not enough memory, after having evicted keys
-// for a client. A script that has begun to write is not stopped half-way.
+// lacksMemory reports whether a command must not run because there is not enough memory. For a client it evicts keys
+// first. A script that has written something is not stopped.
 func (s *Session) lacksMemory(from command.Origin, cmd *command.Command, args [][]byte) bool {
 	if from.In(command.FromScript) {
 		h := s.script
@@ -142,15 +142,15 @@ func (s *Session) lacksMemory(from command.Origin, cmd *command.Command, args []
 	s.endGuard()
 	s.room = RoomEnough
 	if s.shared.Scripts.Busy() != "" {
-		return false // the keys are not to be had
+		return false // the keys are unknown
 	}
 	s.room = s.shared.Host.MakeRoom(s.now)
 	return s.room == RoomNowhere && s.needsMemory(cmd, args, (*command.Command).NeedsMemory)
 }
 
-// refuseInState returns the error that the state of the storage, or of the replica, has for a command. What has begun
-// to write, a script or the transaction that it is part of, is not stopped half-way by a disk that fails meanwhile,
-// and reading may go on.
+// refuseInState returns the error for a command that the state of the storage, or of the replica, does not allow. If
+// the disk fails, a script or transaction that has written something is not stopped, and commands that only read
+// still run.
 func (s *Session) refuseInState(from command.Origin, cmd *command.Command) command.Error {
 	flags := cmd.Flags
 	switch {
@@ -170,8 +170,8 @@ func (s *Session) refuseInState(from command.Origin, cmd *command.Command) comma
 	return s.shared.Host.Restriction(cmd, flags, flags&command.Write != 0)
 }
 
-// redirection returns the error that names the master, for a command on the data of a replica by a client that has
-// said that it follows such errors. READONLY lets it read here.
+// redirection returns the error that names the master. A replica sends it, for commands that use data, to clients
+// that have declared that they follow such errors. After READONLY a client may read here.
 func (s *Session) redirection(cmd *command.Command) command.Error {
 	host, port, ok := s.shared.Host.MasterAddr()
 	if !ok || !s.modes.options.Redirect || cmd.Flags&(command.ReadOnly|command.Write) == 0 ||
@@ -181,15 +181,15 @@ func (s *Session) redirection(cmd *command.Command) command.Error {
 	return command.Error("REDIRECT " + net.JoinHostPort(host, strconv.Itoa(port)))
 }
 
-// readsAt reports whether a follower may execute a command of the client: after READONLY one that only reads, and always those
-// on shard channels.
+// readsAt reports whether a follower may execute a command of the client: a command that only reads, if the client
+// has sent READONLY, or any command on shard channels.
 func (s *Session) readsAt(cmd *command.Command) bool {
 	return s.modes.options.ReadOnly && cmd.Flags&command.ReadOnly != 0 || cmd.Flags&command.PubSub != 0
 }
 
-// refuseSlots returns the error for a command whose keys are of different slots, or of one that another server serves.
-// In a script those of all commands must be of one, and so must those of the commands around it, unless it is allowed
-// to cross slots; even then each command's must.
+// refuseSlots returns the error for a command whose keys have different slots, or a slot that another server serves.
+// All commands of a script, and the commands around it, must use the same slot, unless the script is allowed to
+// cross slots; even then the keys of each command must have one slot.
 func (s *Session) refuseSlots(from command.Origin, cmd *command.Command, args [][]byte) command.Error {
 	if s.ctx.Origin.In(command.Accepted) {
 		return ""
@@ -244,7 +244,8 @@ func wrongArity(from command.Origin, cmd *command.Command, args [][]byte) comman
 	return command.WrongArity(cmd)
 }
 
-// changesNothing returns the error for what should be a command that changes something. It is not sent to a client.
+// changesNothing returns the error for a command of a master or a file that cannot change anything. It is not sent
+// to a client.
 func changesNothing(args [][]byte) command.Error {
 	return command.Error(fmt.Sprintf("%.40q is no command that changes anything", args[0]))
 }
@@ -257,7 +258,7 @@ func notCallable(from command.Origin, cmd *command.Command) command.Error {
 	return command.Error(fmt.Sprintf("ERR '%s' cannot be called by a custom command", cmd.Name))
 }
 
-// notAllowed returns the error for DEBUG, FT.DEBUG or MODULE where it is not switched on.
+// notAllowed returns the error for DEBUG, FT.DEBUG or MODULE if the configuration does not enable it.
 func notAllowed(cmd *command.Command) command.Error {
 	name, _, _ := strings.Cut(cmd.Name, "|")
 	directive := name[strings.LastIndexByte(name, '.')+1:]
@@ -266,7 +267,7 @@ func notAllowed(cmd *command.Command) command.Error {
 		"and then restart the server.", strings.ToUpper(name), directive))
 }
 
-// writesForReader returns the error for a command that writes, of a caller that has declared that it does not.
+// writesForReader returns the error for a writing command whose caller has declared that it only reads.
 func (s *Session) writesForReader(from command.Origin, cmd *command.Command) command.Error {
 	if from.In(command.FromScript) {
 		return errInScriptWrite
@@ -281,8 +282,8 @@ func onlySubscriptions(cmd *command.Command) command.Error {
 		"RESET are allowed in this context", cmd.Name))
 }
 
-// lateRefusal returns the error for a command that was accepted before the server's part changed, and for a command of the
-// client on a slot that another server has by now. The command's guard is held.
+// lateRefusal returns the error for a command that was accepted before the server's role changed, and for a command
+// of the client on a slot that another server has now. The command's guard is held.
 func (s *Session) lateRefusal(cmd *command.Command) command.Error {
 	sh := s.shared
 	switch {

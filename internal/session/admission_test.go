@@ -21,7 +21,8 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 )
 
-// The origins of commands, as tests call them. The client is last: what it sends changes what its scripts are held to.
+// The origins of commands, with the names that tests use. The client is last, because its commands change the rules
+// for its scripts.
 var origins = []struct {
 	name string
 	from command.Origin
@@ -31,10 +32,10 @@ var origins = []struct {
 	{"restore", command.FromRestore}, {"client", command.FromClient},
 }
 
-// answers are what admit says to commands of each origin, by the words above; "" where a word is missing.
+// answers are the results of admit by the name of the origin; a missing name means "".
 type answers map[string]string
 
-// and returns answers with those of others added.
+// and returns a copy with the answers of others added.
 func (a answers) and(others answers) answers {
 	all := answers{}
 	for _, some := range []answers{a, others} {
@@ -47,12 +48,12 @@ func (a answers) and(others answers) answers {
 	return all
 }
 
-// changesNothingIn are the answers to a command that no master sends and no file has.
+// changesNothingIn returns the answers to a command that no master sends and no file has.
 func changesNothingIn(name string) answers {
 	return answers{"master journal import restore": fmt.Sprintf("%q is no command that changes anything", name)}
 }
 
-// Each rule holds for some of the origins. Whatever else is the matter, the others are not refused.
+// Each rule refuses commands of its own origins only.
 func TestEachRuleHoldsForItsOrigins(t *testing.T) {
 	const (
 		notInScript = string(errInScriptRefused)
@@ -245,7 +246,7 @@ func checkAnswers(t *testing.T, s *Session, line string, want answers) {
 	}
 }
 
-// limitUser returns what applies a rule to the default user.
+// limitUser returns a function that applies a rule to the default user.
 func limitUser(rule string) func(b *harness, s *Session) {
 	return func(b *harness, _ *Session) {
 		if err := b.Users.Set(nil, acl.DefaultName, []string{rule}); err != nil {
@@ -254,18 +255,18 @@ func limitUser(rule string) func(b *harness, s *Session) {
 	}
 }
 
-// readOnlyCallers has the script, and the custom command, declare that they only read.
+// readOnlyCallers makes the script and the custom command declare that they only read.
 func readOnlyCallers(_ *harness, s *Session) {
 	s.script.ReadOnly, s.custom.ctx.Cmd.Flags = true, command.ReadOnly
 }
 
-// killScript has a script begin, and kills it.
+// killScript starts a script and kills it.
 func killScript(b *harness, s *Session) {
 	b.Scripts.Begin(scripts.Running{})
 	b.feed(s, request("SCRIPT", "KILL"))
 }
 
-// noMemory fills the memory: a client that has been told so, or whose script runs, knows it.
+// noMemory fills the memory.
 func noMemory(b *harness, s *Session) {
 	b.feed(s, request("SET", "large", strings.Repeat("x", 1<<16)))
 	b.feed(s, request("CONFIG", "SET", "maxmemory", "1"))
@@ -282,7 +283,7 @@ func (h loadingHost) Restriction(cmd *command.Command, flags command.Flag, write
 	return h.Host.Restriction(cmd, flags, writes)
 }
 
-// stuck fails whatever would change the disk, while it is on.
+// stuck makes everything fail that would change the disk, while it is on.
 type stuck struct{ on atomic.Bool }
 
 func (s *stuck) String() string { return "stuck" }
@@ -294,7 +295,7 @@ func (s *stuck) MaybeError(op errorfs.Op) error {
 	return nil
 }
 
-// While a disk fails nothing may change, but what has been accepted before.
+// While a disk fails only commands that were accepted before may change anything.
 func TestChangesAreRefusedToTheirOriginsWhileTheDiskFails(t *testing.T) {
 	disk := &stuck{}
 	b := newHarnessOn(t, crashfs.Wrap(crashfs.Mem(), disk))
@@ -312,7 +313,7 @@ func TestChangesAreRefusedToTheirOriginsWhileTheDiskFails(t *testing.T) {
 	checkAnswers(t, s, "SET k v", answers{"client script custom": misconf}.and(nil))
 	checkAnswers(t, s, "PING", answers{"client": misconf}.and(changesNothingIn("PING")))
 	checkAnswers(t, s, "GET k", changesNothingIn("GET").and(nil))
-	// What has begun to write is not stopped half-way.
+	// A script that has written something is not stopped.
 	s.guard.Lock(b.Keyspace, b.Keyspace.ShardOf([]byte("k")), b.Keyspace.Now())
 	s.guard.Log(0, [][]byte{[]byte("SET"), []byte("k"), []byte("v")})
 	for _, from := range []command.Origin{command.FromScript, command.FromCustom} {

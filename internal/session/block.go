@@ -14,45 +14,45 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// blocked is what a session has for waits for keys. A client waits again and again as a rule, so its session uses the same
-// one each time.
+// blocked is the state of a session that waits for keys. Most clients that block do so repeatedly, so a session
+// reuses it.
 type blocked struct {
 	keyWait *keyWait
-	ctx     command.Ctx // what Try works with
+	ctx     command.Ctx // the Ctx of Try
 	w       resp.Writer // takes the reply until the session's own goroutine fetches it
-	// when try must be called at the latest, in ms since 1970; 0 if there is no need
+	// the latest time of the next call of try, in ms since 1970; 0 if there is none
 	again  atomic.Int64
 	try    func(c *command.Ctx, key []byte) bool // see Block
 	empty  func(w *resp.Writer)
 	cancel func(c *command.Ctx)
 	took   int64  // ns that the handler took before it blocked
 	origin origin // of the changes that Try makes
-	// user is what the client might do when it blocked; nil if it has no account.
+	// user has the permissions of the client when it blocked; nil if it has no account.
 	user *acl.User
-	// refused says why the client is not served: its user has lost the permission meanwhile.
+	// refused is the reason why the client is not served: its user has lost the permission meanwhile.
 	refused acl.Verdict
 
-	// Memory for what is small as a rule.
+	// Memory for arguments, which are usually small.
 	args  [][]byte
 	text  []byte // of args
 	reply [192]byte
 }
 
-// What a session keeps for the arguments of the next command that waits.
+// Sizes of the memory that a session keeps for the arguments of the next blocking command.
 const (
 	keptArgs = 16
 	keptText = 512 // bytes
 )
 
 // keyWait is the part of a blocked client that other goroutines may refer to. Each wait has its own, so that a late
-// withdrawal cannot hit the next one.
+// withdrawal cannot end the next wait.
 type keyWait struct {
 	waiter   engine.Waiter
 	cmd      *command.Command
 	deadline atomic.Int64 // ms since 1970; 0 waits for ever
 	key      [1]string    // memory for the waiter's keys
 	slot     int          // of the keys in cluster mode
-	left     atomic.Bool  // it was withdrawn, and what was done in part is undone: see migrate.Blocked
+	left     atomic.Bool  // it was withdrawn and its half-done work is undone: see migrate.Blocked
 }
 
 // Block implements Client. The guard is still held.
@@ -114,13 +114,13 @@ func (s *Session) forget() {
 	*b = blocked{args: args, text: text}
 }
 
-// setTimeout sets the deadline to timeout ms after now; 0 is never.
+// setTimeout sets the deadline to timeout ms after now; timeout 0 means no deadline.
 func (b *blocked) setTimeout(now, timeout int64) {
 	switch {
 	case timeout == 0:
 		b.keyWait.deadline.Store(0)
 	case now+timeout < now:
-		b.keyWait.deadline.Store(math.MaxInt64) // so far off that it overflows
+		b.keyWait.deadline.Store(math.MaxInt64) // the sum overflows
 	default:
 		b.keyWait.deadline.Store(now + timeout)
 	}
@@ -129,17 +129,17 @@ func (b *blocked) setTimeout(now, timeout int64) {
 // SetTimeout implements Wait.
 func (b *blocked) SetTimeout(now, timeout int64) {
 	b.setTimeout(now, timeout)
-	sessionOf(&b.ctx).post(0) // its transport must look at the deadline anew
+	sessionOf(&b.ctx).post(0) // its transport must read the deadline again
 }
 
 // TryAgain implements Wait.
 func (b *blocked) TryAgain(at int64) {
 	if was := b.again.Swap(at); was == 0 || at < was {
-		sessionOf(&b.ctx).post(0) // its transport must look at the deadline anew
+		sessionOf(&b.ctx).post(0) // its transport must read the deadline again
 	}
 }
 
-// next returns when the client's session must look after it at the latest; 0 if there is no need.
+// next returns the time of the session's next timer: the deadline, or the next call of try; 0 if there is none.
 func (b *blocked) next() int64 {
 	deadline, again := b.keyWait.deadline.Load(), b.again.Load()
 	if again != 0 && (again < deadline || deadline == 0) {
@@ -148,11 +148,11 @@ func (b *blocked) next() int64 {
 	return deadline
 }
 
-// putOff is by how many ms the look at a blocked client's keys is put off if it may not change anything now.
+// putOff is the delay in ms of the next try if the client may not change anything now.
 const putOff = 100
 
-// tryAgain has the commands of those tried who wait for the keys of the blocked client: its time to look again has
-// come. The next one is what its Try says.
+// tryAgain calls the Try of all clients that wait for the keys of this blocked client, at the time that its own Try
+// has set. Its Try sets the next time.
 func (s *Session) tryAgain() {
 	b := s.blocked
 	b.again.Store(s.now + putOff)
@@ -180,7 +180,7 @@ func (b *blocked) Try(g *engine.Guard, key string) (done bool) {
 			done = true
 		}
 	}()
-	// The changes are this client's, and not those of who has the guard.
+	// The changes are made for this client, not for the client that holds the guard.
 	owner := g.Owner
 	g.Owner = &b.origin
 	defer func() {
@@ -194,7 +194,7 @@ func (b *blocked) Try(g *engine.Guard, key string) (done bool) {
 			b.cancel(c)
 		}
 	} else {
-		done = b.try(c, unsafe.Slice(unsafe.StringData(key), len(key))) // which does not change its arguments
+		done = b.try(c, unsafe.Slice(unsafe.StringData(key), len(key))) // try does not change key
 	}
 	journalChanges(c, changes)
 	return done
@@ -217,7 +217,7 @@ func (b *blocked) refuse() bool {
 	return true
 }
 
-// beginAnswer has later pushes follow the reply that a blocked command is about to get. Any goroutine may call it.
+// beginAnswer makes later pushes follow the reply that a blocked command is about to get. Any goroutine may call it.
 func (s *Session) beginAnswer() {
 	s.box.mu.Lock()
 	s.box.answered, s.box.replyAt = true, len(s.box.push)
@@ -248,7 +248,7 @@ func (s *Session) readBlockedMail(m mail) {
 	case m&mailServed != 0:
 		s.delay.wasServed(s.shared, b.ctx.Cmd)
 		s.endBlock(b.w.Buf)
-	// In these CLIENT UNBLOCK has withdrawn the waiter.
+	// In these cases CLIENT UNBLOCK has withdrawn the waiter.
 	case m&mailUnblocked != 0:
 		s.endEmpty()
 	case m&mailError != 0:
@@ -263,14 +263,14 @@ func (s *Session) readBlockedMail(m mail) {
 	}
 }
 
-// timeOut answers a blocked client whose time is up, unless another end of its wait is on the way.
+// timeOut answers a blocked client whose deadline has passed, unless its wait already ends for another reason.
 func (s *Session) timeOut() {
 	if s.blocked.keyWait.waiter.Withdraw() {
 		s.endEmpty()
 	}
 }
 
-// endEmpty answers a blocked client as if its time were up.
+// endEmpty answers a blocked client as if its deadline had passed.
 func (s *Session) endEmpty() {
 	s.takeBack()
 	w := resp.Writer{Proto: s.out.Proto}
@@ -278,11 +278,11 @@ func (s *Session) endEmpty() {
 	s.endBlock(w.Buf)
 }
 
-// takeBack undoes what the blocked client has done in part. It must have been withdrawn before it was served.
+// takeBack undoes the half-done work of the blocked client, which must have been withdrawn before it was served.
 func (s *Session) takeBack() {
 	b := s.blocked
 	if b.cancel == nil || s.shared.follows() {
-		return // the data is another's now
+		return // another server has the data now
 	}
 	c := &b.ctx
 	c.G = &s.guard
@@ -296,7 +296,7 @@ func (s *Session) takeBack() {
 	s.guard.Unlock()
 }
 
-// endBlock answers the blocked client and lets it go on. reply is the session's from now on.
+// endBlock answers the blocked client and ends its wait. The session owns reply from now on.
 func (s *Session) endBlock(reply []byte) {
 	s.leave()
 	b := s.blocked
@@ -323,7 +323,7 @@ func (s *Session) endBlock(reply []byte) {
 	s.forget()
 }
 
-// cancelBlocked forgets what a client that hangs up was waiting for.
+// cancelBlocked ends the wait of a client that disconnects.
 func (s *Session) cancelBlocked() {
 	if s.blocked.keyWait.waiter.Withdraw() {
 		s.takeBack()

@@ -11,7 +11,7 @@ import (
 	"github.com/atomredis/atomredis/internal/config"
 )
 
-// This file is the session, and the register of all, as commands about clients see them.
+// This file has the methods of the session and of the register that commands about clients call.
 
 // Infos returns the descriptions of all clients, in order of their IDs.
 func (r *Register) Infos(now int64) iter.Seq[*clients.Info] {
@@ -34,7 +34,7 @@ func (r *Register) ByID(id, now int64) (info clients.Info, ok bool) {
 	return info, !info.Killed
 }
 
-// Kill disconnects clients, of which by wants that, and returns how many.
+// Kill disconnects the clients that match the filter, for the client by, and returns how many.
 func (r *Register) Kill(by command.Client, f *clients.Filter, now int64) (killed int) {
 	for _, s := range r.All() {
 		if d := s.about(now); d.Killed || !f.Matches(&d, now) {
@@ -48,13 +48,14 @@ func (r *Register) Kill(by command.Client, f *clients.Filter, now int64) (killed
 	return killed
 }
 
-// Unblock ends the wait of a client, as if its time were up or with an error, and reports whether it has waited.
+// Unblock ends the wait of a client, as after a timeout or with an error, and reports whether the client was
+// blocked.
 func (r *Register) Unblock(id int64, withError bool) bool {
 	s := r.get(id)
 	if s == nil {
 		return false
 	}
-	// The one that withdraws the waiter decides how its wait ends: the key, the timeout, or this call.
+	// Whichever withdraws the waiter first decides how the wait ends: the key, the timeout, or this call.
 	if w := s.snapshot().keyWait; w == nil || !w.waiter.Withdraw() {
 		return false
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file is how a program that has the server inside itself adds commands of its own. They are entries of the
-// command table like all others, and act on the data only by calling other commands, under their own guard.
+// This file lets a program that embeds the server add commands of its own. They are entries of the command table
+// like all others. They use the data only by calling other commands, under their own guard.
 
 const (
 	// customGroup is the group of custom commands.
@@ -20,12 +20,12 @@ const (
 	maxNesting = 16
 )
 
-// ErrInHandler says that the handler of a custom command uses the server other than by calling commands.
+// ErrInHandler means that the handler of a custom command uses the server in another way than by calling commands.
 var ErrInHandler = errors.New("the handler of a command must use the Call of its Ctx, because the server waits for it")
 
-// Handle adds a command to the table, which do carries out; it may be called while commands are executed. Name,
-// Summary, Complexity, Syntax, Arity, Flags and Keys of cmd are used. A command with keys must have so many arguments
-// at least that the first one is there. It fails if there is a command of that name.
+// Handle adds a command to the table, with do as its handler; it may be called while commands are executed. Name,
+// Summary, Complexity, Syntax, Arity, Flags and Keys of cmd are used. If the command has keys, its arity must
+// include the first one. It fails if there is a command of that name.
 //
 // The command's guard holds the shards of its keys, or the whole keyspace if it has none or the flag WholeKeyspace.
 // It is never journalled itself: the commands that it calls are.
@@ -58,7 +58,7 @@ func (sh *Shared) NotInHandler() error {
 	return nil
 }
 
-// checkCommandName returns why a command cannot have a name, which is in lower case.
+// checkCommandName returns an error if a command cannot have the name, which is in lower case.
 func checkCommandName(name string) error {
 	allowed := func(c rune) bool {
 		return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || strings.ContainsRune(".:_-", c)
@@ -74,8 +74,8 @@ func checkCommandName(name string) error {
 	return nil
 }
 
-// Caller is what the handler of a custom command works with: it calls other commands. It is valid only during the
-// handler's call, and used by the handler's goroutine only.
+// Caller lets the handler of a custom command call other commands. It is valid only during the handler's call, and
+// used by the handler's goroutine only.
 type Caller struct {
 	ctx   *command.Ctx // of the custom command
 	inner command.Ctx  // of the commands that it calls
@@ -107,7 +107,7 @@ func runCustom(c *command.Ctx, do func(c *Caller)) {
 	sharedOf(c).handlers.call(func() { do(h) })
 }
 
-// Args are the name and the arguments of the custom command. They are views into the client's input.
+// Args are the name and the arguments of the custom command. They refer to the client's input.
 func (h *Caller) Args() [][]byte { return h.ctx.Args }
 
 // DB is the database that the client, or the script, has selected.
@@ -120,9 +120,9 @@ func (h *Caller) Now() int64 { return h.ctx.Now() }
 func (h *Caller) Writer() *resp.Writer { return h.ctx.W }
 
 // Call executes a command, args[0] being its name, under the guard of the custom command, and returns its reply in
-// RESP3. The caller owns it. SELECT counts until the custom command ends; blocking commands answer at once. What else
-// scripts must not call, and keys that the custom command does not declare, are refused with an error reply. args are
-// not kept.
+// RESP3. The caller owns it. The effect of SELECT lasts until the custom command ends; blocking commands reply at
+// once. Other commands that scripts must not call, and keys that the custom command does not declare, get an error
+// reply. args are not kept.
 func (h *Caller) Call(args [][]byte) []byte {
 	c := &h.inner
 	h.w = resp.Writer{Proto: 3}
@@ -154,10 +154,10 @@ func (h *Caller) refuseArguments(cmd *command.Command, args [][]byte) command.Er
 	return h.undeclared(cmd, args)
 }
 
-// undeclared returns an error if a command uses keys that the custom command does not declare. That depends on the
-// names of the keys and not on their shards, so that a mistake shows on every machine. Whatever is declared is held:
-// by the guard of the custom command itself, or by that of the transaction, the script or the other custom command
-// that it runs in.
+// undeclared returns an error if a command uses keys that the custom command does not declare. It compares the names
+// of the keys instead of their shards, so that the result does not depend on the number of shards. All declared keys
+// are held: by the guard of the custom command itself, or by the guard of the transaction, script or other custom
+// command that it runs in.
 func (h *Caller) undeclared(cmd *command.Command, args [][]byte) (e command.Error) {
 	own := h.ctx.Cmd
 	if own.Lock == command.LockAll {

@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 )
 
-// This file is how a goroutine knows that it is executing the handler of a custom command, so that one which uses the
-// server as if it were not gets an error instead of waiting for itself. Goroutines have no names, so the names of
-// servers are in the stack: a handler is called through a chain of functions, one for each bit of its server's
-// number, and who wants to know reads the stack. That costs something only while a handler runs.
+// This file detects that the calling goroutine is executing the handler of a custom command, so that a handler which
+// uses the server from outside gets an error instead of waiting for itself. Goroutines have no accessible IDs, so
+// the server's number is written into the stack: a handler is called through a chain of functions, one for each bit
+// of the number, and within reads it from the stack. This costs time only while a handler runs.
 
 // handlers counts the handlers of a server that are running.
 type handlers struct {
@@ -29,7 +29,7 @@ func (h *handlers) call(f func()) {
 	callFrom(h.number, f)
 }
 
-// callFrom calls f from functions that spell the number, the lowest bit first.
+// callFrom calls f from functions that stand for the bits of the number, the lowest bit first.
 func callFrom(number uint32, f func()) {
 	switch {
 	case number == 0:
@@ -47,7 +47,7 @@ func zero(rest uint32, f func()) { callFrom(rest, f) }
 //go:noinline
 func one(rest uint32, f func()) { callFrom(rest, f) }
 
-// The functions that spell numbers, and the one that begins them.
+// The functions that stand for bits, and the one that begins a number.
 var (
 	zeroEntry = reflect.ValueOf(zero).Pointer()
 	oneEntry  = reflect.ValueOf(one).Pointer()
@@ -68,7 +68,7 @@ func (h *handlers) within() bool {
 			var f runtime.Frame
 			f, more = frames.Next()
 			if f.Func == nil {
-				continue // it is inlined, and is none of those below
+				continue // an inlined function, so none of those below
 			}
 			switch f.Func.Entry() {
 			case zeroEntry:

@@ -6,15 +6,15 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// delayedOutput is the part of a session's output that waits for the journal. What a reply shows must be durable, whether
-// this client or another one made the change. It belongs to the goroutine of the session's transport.
+// delayedOutput is the part of a session's output that waits for the journal. A reply may show only durable changes,
+// whether this client or another one made them. It belongs to the goroutine of the session's transport.
 type delayedOutput struct {
 	waits   []delayed // in order
 	free    int       // the length of the output before the first wait, if there are any
-	seen    int       // the length of the output when it was looked at last, less what was sent since
-	epoch   uint64    // what persist.Storage.Epoch said then
-	changes int       // what Guard.Changes said then
-	served  bool      // since then another client's guard has done what this one was blocked for
+	seen    int       // the length of the output at the last call of delayOutput, less the bytes sent since
+	epoch   uint64    // the result of persist.Storage.Epoch then
+	changes int       // the result of Guard.Changes then
+	served  bool      // since then this client's blocked command has run under another client's guard
 }
 
 // delayed is a stretch of output that must not be sent before persist.Storage.Told has reached a position in the
@@ -27,7 +27,7 @@ type delayed struct {
 // waiting reports whether some of the output must not be sent yet.
 func (d *delayedOutput) waiting() bool { return len(d.waits) > 0 }
 
-// position returns the one that the end of the output waits for, 0 if it does not.
+// position returns the journal position that the end of the output waits for, 0 if there is none.
 func (d *delayedOutput) position() uint64 {
 	if !d.waiting() {
 		return 0
@@ -35,7 +35,7 @@ func (d *delayedOutput) position() uint64 {
 	return d.waits[len(d.waits)-1].lsn
 }
 
-// add has the output from one length to another wait until the journal is durable up to lsn.
+// add makes the output between two lengths wait until the journal is durable up to lsn.
 func (d *delayedOutput) add(from, to int, lsn uint64) {
 	last := len(d.waits) - 1
 	switch {
@@ -67,7 +67,7 @@ func (d *delayedOutput) sent(n int) {
 	}
 }
 
-// drop forgets everything: there is no output any more.
+// drop clears the state: there is no output any more.
 func (d *delayedOutput) drop() { d.waits, d.seen = nil, 0 }
 
 // wasServed notes that the reply of a blocked command comes next.
@@ -89,7 +89,7 @@ func (s *Session) delayOutput() {
 	before, n, changes := d.seen, s.out.Len(), s.guard.Changes()
 	if epoch := s.shared.Storage.Epoch(); epoch != d.epoch {
 		if d.epoch = epoch; n > 0 {
-			s.Abort() // what was seen or done since may have been taken back
+			s.Abort() // changes that were seen or made since may have been undone
 			return
 		}
 	}
@@ -109,13 +109,13 @@ func (s *Session) delayOutput() {
 	}
 }
 
-// Sendable returns how much of the output may be sent now. The transport asks again when Recheck is called. If
-// what waits can never be told, because the journal has failed, the session ends.
+// Sendable returns how much of the output may be sent now. The transport asks again when Recheck is called. If the
+// waiting output can never be sent, because the journal has failed, the session ends.
 func (s *Session) Sendable() int {
 	d, st := &s.delay, s.shared.Storage
 	if d.waiting() {
 		told := st.Told()
-		// In this order: where something is taken back, Told moves beyond it.
+		// Lost must be called after Told is read: when changes are undone, Told moves beyond them.
 		if slices.ContainsFunc(d.waits, func(w delayed) bool { return st.Lost(w.lsn) }) {
 			s.Abort()
 			return 0

@@ -19,26 +19,26 @@ import (
 type Direct struct {
 	owner  *Directs
 	pooled bool          // Release keeps it for the next use
-	own    bool          // it does a door's own work; protected by Directs.mu
+	own    bool          // it works for a door itself; protected by Directs.mu
 	signal chan struct{} // the session has mail, or the storage has changed, or the server closes
 	late   bool          // the replies that Flush returns next have been delayed; used by the client's goroutine
 
 	finished signalOnce
-	begun    atomic.Bool // session is there
+	begun    atomic.Bool // session is set
 
-	// mu protects what follows, and the session's owner-only state. It is not held while a command waits for others.
-	// That of a fork is taken after its parent's.
+	// mu protects the following fields and the session's owner-only state. It is not held while a command waits. The
+	// mu of a fork is taken after its parent's.
 	mu      sync.Mutex
 	session *Session
 	ended   bool
-	asleep  bool // somebody waits for signal, without mu
+	asleep  bool // a goroutine waits for signal, without mu
 
 	parent *Direct              // of a fork
 	forks  map[*Direct]struct{} // protected by Directs.mu
 }
 
-// signalOnce is a channel that is closed once. It is made when somebody asks for it: the garbage collector may end a
-// session, from outside of the testing/synctest bubble that its channels belong to.
+// signalOnce is a channel that is closed once. It is made by the first call of wait, because the garbage collector
+// may end a session from outside of the testing/synctest bubble that its channels belong to.
 type signalOnce struct {
 	mu   sync.Mutex // taken last
 	c    chan struct{}
@@ -84,7 +84,7 @@ func (d *Direct) Permitted(args [][]byte) error {
 		cmd = s.shared.foreignCommand(args)
 	}
 	if cmd == nil {
-		return nil // executing it says that there is no such command
+		return nil // executing it returns the error
 	}
 	if s.lacksAuthentication(cmd) {
 		return resp.Error(errNoAuth)
@@ -123,7 +123,7 @@ func (d *Direct) Fork() (door.Session, error) {
 	return fork, nil
 }
 
-// Release implements door.Session. A session of the pool is kept for the next use if it is as good as new.
+// Release implements door.Session. A session of the pool is kept for the next use if its state is that of a new one.
 func (d *Direct) Release() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -133,7 +133,7 @@ func (d *Direct) Release() {
 	d.end()
 }
 
-// keep makes the client idle, unless there are enough that are. mu must be locked.
+// keep makes the client idle, unless there are enough idle clients. mu must be locked.
 func (d *Direct) keep() bool {
 	s, t := d.session, d.owner
 	s.ctx.Args = nil
@@ -182,7 +182,7 @@ func (d *Direct) end() {
 	}
 }
 
-// wake makes who waits look at the session. It may be called under any lock.
+// wake wakes the goroutine that waits for the session. It may be called under any lock.
 func (d *Direct) wake() {
 	if d.begun.Load() && d.session.dying() {
 		d.finished.close()
@@ -229,7 +229,7 @@ func (d *Direct) Discard() {
 	d.take()
 }
 
-// Replay executes one command, which must be one that makes keys.
+// Replay executes one command, which must create a key.
 func (d *Direct) Replay(args [][]byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 
 // How a Direct executes commands.
 
-// delay makes the replies that Flush returns next come late if a test wants that. err is that of the command.
+// delay delays the replies that Flush returns next if a test wants that. err is the command's error.
 func (d *Direct) delay(ctx context.Context, err error) error {
 	if h := d.owner.shared.Hook; h != nil && err == nil {
 		first := !d.late
@@ -92,7 +92,7 @@ func (d *Direct) run(ctx context.Context, cmd, container *command.Command, args 
 			s.publish()
 			return err
 		default:
-			ctx = context.Background() // it has been served: the mail that says so is on its way
+			ctx = context.Background() // it has been served: the mail about it will come
 		}
 	}
 	s.publish()
@@ -140,7 +140,7 @@ func (d *Direct) wait(ctx context.Context) error {
 // sleep waits for the signal, without the lock.
 func (d *Direct) sleep(ctx context.Context) error {
 	if d.session.box.filled.Load() {
-		return nil // its signal may have been taken by somebody who waited for something else
+		return nil // another waiting goroutine may have received its signal
 	}
 	d.asleep = true
 	d.mu.Unlock()
@@ -156,8 +156,8 @@ func (d *Direct) sleep(ctx context.Context) error {
 	}
 }
 
-// readMail takes what others left for the session, but for messages: a client without subscriptions gets them only if
-// another redirects its invalidations to it.
+// readMail acts on the session's mail, but not on messages: a client without subscriptions gets messages only if
+// another one redirects its invalidations to it.
 func (d *Direct) readMail() {
 	s := d.session
 	if !s.box.filled.Load() {
@@ -169,7 +169,7 @@ func (d *Direct) readMail() {
 	s.readMail()
 }
 
-// failure returns why the session was aborted.
+// failure returns the reason for which the session was aborted.
 func (d *Direct) failure() error {
 	d.finished.close()
 	if st := d.owner.shared.Storage; st != nil {

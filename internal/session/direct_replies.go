@@ -29,13 +29,13 @@ func (d *Direct) Flush() ([]byte, error) {
 	return d.take(), nil
 }
 
-// settle waits until the output may be given to the client, which depends on the disk alone. mu must be locked.
+// settle waits until the output may be given to the client, which depends only on the disk. mu must be locked.
 func (d *Direct) settle() error {
 	s, st, t := d.session, d.owner.shared.Storage, d.owner
 	s.delayOutput()
 	if s.delay.waiting() {
 		t.mu.Lock()
-		t.waiting[d] = struct{}{} // before the first look, so that nothing is missed
+		t.waiting[d] = struct{}{} // before the first check, so that no Recheck is missed
 		t.mu.Unlock()
 		st.Commit()
 		for s.delay.waiting() && s.Sendable() < len(s.out.Buf) {
@@ -84,7 +84,7 @@ func (d *Direct) Settle(position uint64) (settled uint64, err error) {
 	}
 	signal := make(chan struct{}, 1)
 	t.mu.Lock()
-	t.settling[signal] = struct{}{} // before the first look, so that nothing is missed
+	t.settling[signal] = struct{}{} // before the first check, so that no Recheck is missed
 	t.mu.Unlock()
 	defer func() {
 		t.mu.Lock()
@@ -93,7 +93,7 @@ func (d *Direct) Settle(position uint64) (settled uint64, err error) {
 	}()
 	st.Commit()
 	for {
-		settled = st.Told() // before Lost is asked: where something is taken back, it moves beyond that
+		settled = st.Told() // before Lost is called: when changes are undone, Told moves beyond them
 		if f := st.Err(); f != nil && f.Journal || st.Lost(position) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
@@ -110,10 +110,10 @@ func (d *Direct) Settle(position uint64) (settled uint64, err error) {
 	}
 }
 
-// keepBuffer is the largest buffer that is kept for reuse where it is no client's reply buffer.
+// keepBuffer is the largest buffer that is kept for reuse although it is not a client's reply buffer.
 const keepBuffer = 64 * 1024
 
-// take returns the output, which the caller owns, and leaves the session without any. mu must be locked.
+// take removes and returns the output, which the caller owns. mu must be locked.
 func (d *Direct) take() []byte {
 	s := d.session
 	out := s.out.Buf
@@ -153,7 +153,8 @@ func (d *Direct) Receive(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// loaded waits until all keys are in memory, as long as more and more of them are, and ctx lasts. mu must be locked.
+// loaded waits until all keys are in memory. It gives up when loading makes no progress or ctx ends. mu must be
+// locked.
 func (d *Direct) loaded(ctx context.Context) error {
 	st, t := d.owner.shared.Storage, d.owner
 	if st == nil || !st.Loading() {
@@ -185,7 +186,7 @@ func (d *Direct) loaded(ctx context.Context) error {
 	return nil
 }
 
-// maxLoadingPause is how long nothing may be loaded before loading counts as failed.
+// maxLoadingPause is the time without progress after which loading counts as failed.
 const maxLoadingPause = 10 * time.Second
 
 // WhenLoaded calls fn once all keys are in memory. No command of the client runs meanwhile.

@@ -16,16 +16,16 @@ import (
 type Directs struct {
 	shared *Shared
 
-	mu      sync.Mutex // protects what follows; taken after Direct.mu
+	mu      sync.Mutex // protects the following fields; taken after Direct.mu
 	closed  bool
 	all     map[*Direct]struct{}
-	idle    []*Direct            // those that are not in use, the one used last at the end
-	waiting map[*Direct]struct{} // those that must hear of Recheck
+	idle    []*Direct            // those that are not in use, the last used at the end
+	waiting map[*Direct]struct{} // those that Recheck wakes
 
-	settling map[chan struct{}]struct{} // who waits in Settle, to be told of Recheck
+	settling map[chan struct{}]struct{} // of goroutines in Settle, which Recheck wakes
 }
 
-// NewDirects returns those of a server.
+// NewDirects returns the Directs of a server.
 func NewDirects(sh *Shared) *Directs {
 	return &Directs{shared: sh, all: map[*Direct]struct{}{}, waiting: map[*Direct]struct{}{},
 		settling: map[chan struct{}]struct{}{}}
@@ -61,8 +61,8 @@ func (t *Directs) Close() {
 	endAll(all)
 }
 
-// EndClientsOf ends the clients of a door, but for those that do its own work until it is closed. One may wait for what
-// waits for the door to close: SHUTDOWN does.
+// EndClientsOf ends the clients of a door, but not those that work for the door itself until it is closed. A client
+// may run SHUTDOWN, which waits for the door to close.
 func (t *Directs) EndClientsOf(by *Door) {
 	t.mu.Lock()
 	var all []*Direct
@@ -75,7 +75,7 @@ func (t *Directs) EndClientsOf(by *Door) {
 	endAll(all)
 }
 
-// endAll ends clients. A command that is being executed comes to its end first, and one that waits ends now.
+// endAll ends clients. It waits for a command that is being executed; a command that waits ends now.
 func endAll(all []*Direct) {
 	for _, d := range all {
 		d.mu.Lock()
@@ -143,8 +143,8 @@ type Entrance struct {
 	Door    *Door
 	Peer    transport.Peer
 	Library string // as if CLIENT SETINFO had told it
-	User    string // who the client is; "" if it has to say so
-	Own     bool   // it does the door's own work, and may do everything
+	User    string // the client's user; "" if it must authenticate
+	Own     bool   // it works for the door itself, and may do everything
 }
 
 // Enter returns a client that has come through a door. The error is door.ErrNoUser if there is no such user.
@@ -193,8 +193,8 @@ func (t *Directs) begin(peer transport.Peer, by *Door) *Direct {
 	return d
 }
 
-// EndIdle ends the clients of doors' peers that have done nothing since a time in ms, neither themselves nor by their
-// forks, as CLIENT KILL does.
+// EndIdle ends, as CLIENT KILL does, the clients of doors' peers that have been idle since a time in ms, as have
+// their forks.
 func (t *Directs) EndIdle(since int64) {
 	for _, s := range t.idleSince(since) {
 		s.shared.Log.Debug("closing idle client", "client", s.id, "addr", s.peer.Addr)
@@ -208,7 +208,7 @@ func (t *Directs) idleSince(since int64) (idle []*Session) {
 	defer t.mu.Unlock()
 	for d := range t.all {
 		if d.parent != nil || d.session.door == nil || d.session.account.Load() == nil {
-			continue // that of a fork follows; without an account it is the door's own
+			continue // a fork ends with its parent; a session without an account is the door's own
 		}
 		busy := d.session.busySince(since)
 		for fork := range d.forks {

@@ -8,9 +8,9 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// execute carries out one command of the client, which the table knows as cmd and container. The session must not wait.
-// execute reports false if the session waits now before the command can be executed: nothing has happened then, and
-// execute is called again when the wait has ended.
+// execute executes one command of the client; cmd and container are the result of Table.Lookup. The session must not
+// be waiting. execute reports false if the session waits now before the command can be executed: nothing has
+// happened then, and execute is called again when the wait has ended.
 func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 	sh := s.shared
 	if s.forwarding.allowed && (s.forwarding.to != nil || sh.Forwards.Load()) {
@@ -72,23 +72,23 @@ func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 	return true
 }
 
-// sharesGuard reports whether the guard of the command that has just been executed may be the next one's too.
-// Pipelines are full of commands that take the same shards, and to give them back and take them again costs up to a
-// twentieth of a short command.
+// sharesGuard reports whether the guard of the command that has just been executed may be the next one's too. Most
+// commands of a pipeline take the same shards, and releasing and taking them again costs up to a twentieth of the
+// time of a short command.
 func (s *Session) sharesGuard() bool {
 	return s.mayShareGuard(s.pipeline.next) && s.guard.Quiet() && s.guard.Now() == s.now && !s.Waiting() && !s.closing &&
 		len(s.after) == 0
 }
 
-// mayShareGuard reports whether the guard of a command may also be that of cmd behind it. It must not be for
-// followers, who would be sent both as one transaction.
+// mayShareGuard reports whether the next command, cmd, may run under the same guard. It may not if there are
+// followers, which would receive both as one transaction.
 func (s *Session) mayShareGuard(cmd *command.Command) bool {
 	return cmd != nil && cmd.Flags&(command.ReadOnly|command.Write) != 0 &&
 		cmd.Flags&(command.OwnGuard|command.WholeKeyspace) == 0 && !s.tx.active && !s.shared.Followed.Active()
 }
 
-// endGuard ends the guard that the command before has left, if it has. Whatever takes another guard, or a lock under
-// which others take one, must call it first.
+// endGuard ends the guard that the command before has left, if it has. Code that takes another guard, or a lock
+// under which other code takes one, must call it first.
 func (s *Session) endGuard() {
 	if s.guard.Locked() {
 		s.guard.Unlock()
@@ -100,10 +100,10 @@ func isHTTP(name []byte) bool {
 	return command.EqualFold(name, "post") || command.EqualFold(name, "host:")
 }
 
-// reject answers a command with an error without executing it. In a transaction it spoils the whole.
+// reject answers a command with an error without executing it. In a transaction EXEC then fails.
 func (s *Session) reject(cmd *command.Command, e command.Error) {
 	if s.forwarded && s.shared.Following.Load() {
-		s.Abort() // its own server knows whom to ask now
+		s.Abort() // the client's own server knows the new leader
 		return
 	}
 	if s.tx.active {
@@ -124,7 +124,7 @@ func (s *Session) reject(cmd *command.Command, e command.Error) {
 	s.out.Error(string(e))
 }
 
-// execAborted is what EXEC answers where another command would answer e.
+// execAborted returns the reply of EXEC where another command would reply e.
 func execAborted(e command.Error) command.Error {
 	return "EXECABORT Transaction discarded because of: " + command.Error(strings.TrimPrefix(string(e), "ERR "))
 }
@@ -173,15 +173,15 @@ func (s *Session) call(cmd *command.Command, args [][]byte) (retry command.Retry
 // fromFiles are the origins of commands that files of this server, or of another one, have.
 const fromFiles = command.FromJournal | command.FromImport
 
-// run calls the handler of c.Cmd. Nothing else ever does, whether clients, transactions, scripts, a master or the
-// journal want it. What the journal and other files have is neither counted nor journalled again. If the call ends early,
-// which only calls by clients do, nothing has been counted or replied.
+// run calls the handler of c.Cmd. No other code calls handlers, whether the command comes from a client, a
+// transaction, a script, a master or the journal. Commands from the journal and other files are neither counted nor
+// journalled again. If the call ends early, which only a client's call does, nothing has been counted or replied.
 func (s *Session) run(c *command.Ctx) (retry command.Retry) {
 	cmd, mark, changes := c.Cmd, len(c.W.Buf), c.G.Changes()
 	counted := !c.Origin.In(fromFiles)
 	var start int64
 	var alone bool
-	var size int // of the replies before
+	var size int // of the earlier replies
 	if counted {
 		if start, alone = s.begin(c); alone {
 			size = c.W.Len()
@@ -233,7 +233,7 @@ func (s *Session) run(c *command.Ctx) (retry command.Retry) {
 	return retry
 }
 
-// takeCallBack drops what a call has written and counted that has ended early. Its reply would begin at mark.
+// takeCallBack drops the output and counts of a call that has ended early. Its output begins at mark.
 func (s *Session) takeCallBack(c *command.Ctx, mark int, retry command.Retry) {
 	c.W.Truncate(mark)
 	if retry.Reason == command.RetryAway {
@@ -245,7 +245,7 @@ func (s *Session) takeCallBack(c *command.Ctx, mark int, retry command.Retry) {
 	}
 }
 
-// widen takes the guard of the client's own command anew, with the shards that its handler misses.
+// widen takes the guard of the client's own command again, with the shards that its handler lacks.
 func (s *Session) widen(c *command.Ctx) command.Error {
 	shards := c.G.Shards() | c.Missing
 	c.Missing = 0
@@ -260,13 +260,13 @@ func (s *Session) widen(c *command.Ctx) command.Error {
 	return s.lateRefusal(c.Cmd)
 }
 
-// errUndeclaredKey is the reply to a command, called by a custom command, that must use a key to which a value has led
-// it: nothing else has a guard that does not hold all shards for such a command.
+// errUndeclaredKey is the reply to a command, called by a custom command, that must use a key whose name it has read
+// from a value: only then can such a command have a guard without all shards.
 const errUndeclaredKey command.Error = "ERR the command needs a key that the custom command does not declare"
 
-// panicked ends a call whose handler has panicked. If it has not ended early for a reason, which panicked returns, that is
-// a bug, which must not take other clients down. Where the journal repeats the command it got as far when it ran at
-// first, so that it goes on, unless a stored value cannot be read.
+// panicked ends a call whose handler has panicked. If the panic is a command.Retry, panicked returns it. Any other
+// panic is a bug, which must not disconnect other clients. When the journal repeats the command, the first execution
+// panicked at the same point, so loading continues, unless a stored value cannot be read.
 func (s *Session) panicked(c *command.Ctx, cmd *command.Command, mark, changes int, p any) (retry command.Retry) {
 	if early, ok := command.EndedEarly(p); ok {
 		s.takeCallBack(c, mark, early)

@@ -5,7 +5,7 @@ import (
 	"github.com/atomredis/atomredis/internal/replication/psync"
 )
 
-// This file is the session of a replica, as packages psync and internal/commands/replication see it.
+// This file has the methods of a session that packages psync and internal/commands/replication call for a replica.
 
 // followerConn is a session as psync.Client.
 type followerConn Session
@@ -44,5 +44,5 @@ func (s *Session) Acknowledge(offset, synced int64) { s.modes.follower.Acknowled
 // Wrote implements replication.Client.
 func (s *Session) Wrote() int64 { return s.shared.Followed.Wrote(&s.modes.follower, s.guard.Changes()) }
 
-// Follower returns what the client is as a replica.
+// Follower returns the client's state as a replica.
 func (s *Session) Follower() *psync.Follower { return &s.modes.follower }

@@ -13,11 +13,11 @@ import (
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
-// NewTestServer makes a server without sockets, whose sessions tests look into, and returns what closes it. A file of the
-// external tests sets it, because this package cannot import the server's.
+// NewTestServer makes a server without sockets, whose sessions tests inspect, and returns a function that closes it.
+// A file of the external tests sets it, because this package cannot import the server's.
 var NewTestServer func(conf *config.Config, log *slog.Logger, clock engine.Clock, fs disk.FS) (sh *Shared, closeIt func() error, err error)
 
-// harness is a server whose clock a test moves.
+// harness is a server whose clock a test advances.
 type harness struct {
 	*Shared
 	Close  func() error
@@ -57,7 +57,7 @@ func (b *harness) session() *Session {
 	return b.Open(transport.Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})
 }
 
-// feed gives the session input, lets a second pass, and returns what it answered.
+// feed gives the session input, advances the clock by a second, and returns the output.
 func (b *harness) feed(s *Session, pieces ...[]byte) string {
 	for _, p := range pieces {
 		if !s.Closing() {

@@ -8,10 +8,11 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// What the sessions do while slots are about to be exported (migrate.Migrations.Hold), and when another shard has them.
+// The behaviour of sessions while slots are about to be exported (migrate.Migrations.Hold), and after another shard
+// has got them.
 
-// heldBack makes the session wait if the command must wait, which was admitted unless e says something else, and reports
-// whether it must.
+// heldBack makes the session wait if the command must wait, and reports whether it must. e is the result of
+// admitting the command.
 func (s *Session) heldBack(e command.Error) bool {
 	if e != "" && e != ErrTryAgain || s.hashSlot == cluster.NoSlot {
 		return false

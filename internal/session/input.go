@@ -5,18 +5,18 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// received is what a client has sent that has not been executed. It belongs to the goroutine of the session's
+// received is the input of a client that has not been executed. It belongs to the goroutine of the session's
 // transport.
 type received struct {
 	parser resp.Parser
 	input  []byte // bytes that do not make a whole command yet, or that wait for the client to be unblocked
 	long   longArg
 	owned  ownedArg
-	taken  int64 // bytes that have come in all
+	taken  int64 // total number of bytes received
 }
 
-// Input takes bytes that the client sent, at time now in ms since 1970, and executes the commands that they complete.
-// b is not kept. It returns with how many others a command came last, and itself, but no more than maxAhead.
+// Input takes bytes that the client sent, at time now in ms since 1970, and executes the commands that they
+// complete. b is not kept. It returns how many commands the last batch had, at most maxAhead.
 func (s *Session) Input(b []byte, now int64) (commands int) {
 	s.now = now
 	s.in.parser.MaxBulk = s.shared.MaxBulk()
@@ -43,13 +43,13 @@ func (s *Session) Input(b []byte, now int64) (commands int) {
 	return s.pipeline.depth
 }
 
-// ReadsAlone reports that the client gets a read of its own, because it is closing or receiving a long argument, or the
-// last input had one and the next one may have: the less of that is read before Room can tell where to, the less is
-// copied.
+// ReadsAlone reports whether the client gets a read of its own, because it is closing or receiving a long argument,
+// or the last input had one and the next may have one too: the fewer bytes are read before Room returns a place for
+// them, the fewer are copied.
 func (s *Session) ReadsAlone() bool { return s.closing || s.in.owned.bulky || len(s.Room()) > 0 }
 
-// Room returns where the next bytes of a long command should be read to, so that they need not be moved; nil if there
-// is no such command. Received tells how many there are.
+// Room returns the memory into which the next bytes of a long command should be read, so that they need not be
+// moved; nil if there is no such command. Received must be called with the number of bytes read.
 func (s *Session) Room() []byte {
 	if room := s.in.long.Room(); len(room) > 0 {
 		return room
@@ -58,7 +58,7 @@ func (s *Session) Room() []byte {
 	if n < minDirect || s.in.long.Active() || s.Waiting() {
 		return nil
 	}
-	// What the client claims it will send gets memory as it does.
+	// Memory is allocated as the bytes arrive, not for the announced length.
 	n = min(n, max(directStep, len(s.in.input)))
 	s.in.input = buffers.Grow(s.in.input, n)
 	return s.in.input[len(s.in.input) : len(s.in.input)+n]
@@ -85,11 +85,11 @@ func (s *Session) Received(n int, now int64) {
 
 const (
 	maxInput   = 64 << 10 // bytes of memory that a session keeps for its input
-	minDirect  = 16 << 10 // bytes that must be missing for them to be read to where they stay
-	directStep = 1 << 20  // bytes that a client gets room for before it has sent that much
+	minDirect  = 16 << 10 // least number of missing bytes that are read directly to their final place
+	directStep = 1 << 20  // bytes for which a client gets memory before it has sent as many
 )
 
-// checkInput ends what Input does.
+// checkInput does the last part of Input.
 func (s *Session) checkInput() {
 	s.startLong()
 	if len(s.in.input)+s.in.long.Arrived() > s.inputLimit() {

@@ -18,14 +18,14 @@ import (
 // lentSize is the length in bytes of the shortest strings that are lent.
 const lentSize = command.MaxCopied + 1
 
-// lentSession returns a session that leaves long values where they are.
+// lentSession returns a session that lends long values instead of copying them.
 func (b *harness) lentSession() *Session {
 	s := b.session()
 	s.Lend()
 	return s
 }
 
-// unsentOf returns what waits for the client.
+// unsentOf returns the output that waits for the client.
 func unsentOf(s *Session) string {
 	var out strings.Builder
 	for p := range s.Pieces(s.Unsent()) {
@@ -34,14 +34,14 @@ func unsentOf(s *Session) string {
 	return out.String()
 }
 
-// takeSent returns the first n bytes for the client as having been sent.
+// takeSent returns the first n bytes of the output and marks them as sent.
 func takeSent(s *Session, n int) string {
 	out := unsentOf(s)[:n]
 	s.Sent(n)
 	return out
 }
 
-// What a client has asked for is what it gets, whatever others do to the key before it is sent.
+// A client gets the value at the time of its command, even if others change the key before the reply is sent.
 func TestLentRepliesAreOfTheTimeOfTheCommand(t *testing.T) {
 	const size = 3 * lentSize
 	value := strings.Repeat("value ", size/6)
@@ -84,7 +84,7 @@ func TestLentRepliesAreOfTheTimeOfTheCommand(t *testing.T) {
 	}
 }
 
-// A client whose long replies are lent gets what another gets, whose are not.
+// Lent and copied replies are the same.
 func TestLendingChangesNoReply(t *testing.T) {
 	value := func(n int) string { return strings.Repeat(fmt.Sprintf("%04d", n), lentSize/2) }
 	testseed.Check(t, func(t *rapid.T) {
@@ -158,7 +158,7 @@ func TestLendingChangesNoReply(t *testing.T) {
 	})
 }
 
-// What is lent counts where the output of a client is limited or shown.
+// Lent strings count where the output of a client is limited or shown.
 func TestLentRepliesCountAsOutput(t *testing.T) {
 	b := newHarness(t)
 	s := b.lentSession()
@@ -229,8 +229,8 @@ func TestUnreadMessagesPileUpWithoutBeingMoved(t *testing.T) {
 	}
 }
 
-// However many clients wait for one value, it counts once: as long as it is the value of a key, and as long as it
-// waits for somebody after that.
+// A value counts once, however many clients wait for it: while it is the value of a key, and while it is still to be
+// sent after that.
 func TestLentRepliesCountOnceInMaxmemory(t *testing.T) {
 	const size, clients, times = 100_000, 20, 100
 	for _, change := range []string{"SET k x", "DEL k", "FLUSHALL", "RENAME other k",
@@ -267,7 +267,7 @@ func TestLentRepliesCountOnceInMaxmemory(t *testing.T) {
 	}
 }
 
-// Values of which only clients know that wait for them count as what they are: keys have to go for them.
+// Values that are no longer in a key but are still to be sent count as memory: keys are evicted for them.
 func TestValuesThatOnlyReadersHaveCountInMaxmemory(t *testing.T) {
 	const size = 100_000
 	b := newHarnessWith(t, "maxmemory", "3mb", "maxmemory-policy", "allkeys-lru", "proto-max-bulk-len", "1mb")
@@ -338,7 +338,7 @@ func TestLentRepliesWaitForTheJournal(t *testing.T) {
 		}
 		step(free / 2)
 		step(free - free/2)
-		s.Input(request("GET", "k"), b.Keyspace.Now()) // it may tell of what others have changed, and waits too
+		s.Input(request("GET", "k"), b.Keyspace.Now()) // it may show changes of others, so it waits too
 		for s.Unsent() > 0 {
 			b.Storage.Kick()
 			s.Advance(b.Keyspace.Now())

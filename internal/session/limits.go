@@ -5,7 +5,7 @@ import (
 	"github.com/atomredis/atomredis/internal/config"
 )
 
-// This file is how much input and output a client may have, and for how long it may be idle.
+// This file has the limits on a client's input, output and idle time.
 
 // outputLimit returns the limit on the output that waits for the client. Any goroutine may call it.
 func (s *Session) outputLimit() config.OutputLimit {
@@ -19,13 +19,13 @@ func (s *Session) outputLimit() config.OutputLimit {
 	return set.Clients.OutputLimits.Normal
 }
 
-// What a client may cost that has not authenticated, in bytes; resp.Parser limits its arguments.
+// Limits in bytes for a client that has not authenticated; resp.Parser limits its arguments.
 const (
-	// unauthenticatedOutput is how many bytes of replies may wait for it. Redis allows as much: a buffer of 16 KiB, and
-	// 1 KiB more.
+	// unauthenticatedOutput limits the replies that wait for it. Redis has the same limit: a buffer of 16 KiB, and 1
+	// KiB more.
 	unauthenticatedOutput = 17 << 10
-	// unauthenticatedInput is how much it may have sent that has not been executed, which is part of a command. While
-	// clients are paused it can be more than one: then it is unauthenticatedPaused, as always in Redis.
+	// unauthenticatedInput limits its input that has not been executed, usually a part of a command. While clients
+	// are paused the input can have more commands, so the limit is unauthenticatedPaused, which Redis always uses.
 	unauthenticatedInput  = 64 << 10
 	unauthenticatedPaused = 1 << 20
 )
@@ -61,8 +61,9 @@ func (s *Session) Subscribed() bool {
 	return s.infoData.Subscriptions() > 0
 }
 
-// overLimit reports whether the client must be closed because too much output waits for it: extra bytes that are on
-// their way to the session, or if extra is 0 what the session holds itself, which only the session's transport may ask.
+// overLimit reports whether the client must be closed because too much output waits for it. extra is the number of
+// bytes that are about to be added; if it is 0 the session's own output is counted, and only the session's transport
+// may call it.
 func (s *Session) overLimit(extra int) bool {
 	sh := s.shared
 	size := extra
@@ -70,7 +71,7 @@ func (s *Session) overLimit(extra int) bool {
 		size = s.unsent()
 	}
 	if int64(size) <= sh.Limits.Output.Load() {
-		return false // whatever its class is; this is asked for each message to each subscriber
+		return false // for all classes; overLimit is called for each message to each subscriber
 	}
 	hard := s.outputLimit().Hard
 	if hard == 0 || int64(size) <= hard || s.dying() {
@@ -120,5 +121,5 @@ func (s *Session) Expired(now int64) bool {
 	return false
 }
 
-// unsent returns how many bytes wait for the client, with those that a follower will get when it has a copy.
+// unsent returns how many bytes wait for the client, including those that a follower will get after its copy.
 func (s *Session) unsent() int { return s.out.Len() + command.AsInt(s.modes.follower.Backlog()) }

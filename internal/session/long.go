@@ -9,29 +9,30 @@ import (
 // A long argument at the end of a command, as most long values are, is received into memory of its own, of its size.
 // A command that stores it keeps that memory, and the memory of the value that it replaces receives the next one.
 
-// minLong is the length in bytes from which on an argument gets memory of its own. Memory is given in whole pages, of
-// which a shorter one would waste more.
+// minLong is the least length in bytes of an argument that gets memory of its own. Memory is allocated in whole
+// pages, so shorter arguments would waste a larger part of it.
 const minLong = 64 << 10
 
-// longArg is the last argument of a command that is incomplete. What comes before it is Session.input. One of more than
-// directStep bytes gets memory of its size only when part of it has arrived: see buffers.Incoming.
+// longArg is the last argument of a command that is incomplete. The input before it is received.input. An argument
+// of more than directStep bytes gets memory of its full size only when part of it has arrived: see buffers.Incoming.
 type longArg struct {
 	buffers.Incoming
-	end int // how many of the two bytes behind it have arrived
+	end int // how many of the two bytes after it have arrived
 }
 
 // ownedArg is a long argument of the running command, whose memory the command may keep, and the state of earlier ones.
 type ownedArg struct {
 	b     []byte         // nil if there is none, or once a command has kept it
-	kept  []*engine.Loan // those that were kept, of which the session is a reader until the commands have been logged
-	spare [][]byte       // memory of queued commands, which others may use when they have been logged
-	bulky bool           // there was one in the last input
+	kept  []*engine.Loan // kept arguments; the session is one of their readers until the commands have been logged
+	spare [][]byte       // memory of queued commands, which is reused once they have been logged
+	bulky bool           // the last input had a long argument
 }
 
-// startLong has the last argument of the incomplete command in input received into memory of its own if it is long.
+// startLong arranges that the last argument of the incomplete command in input is received into memory of its own,
+// if it is long.
 func (s *Session) startLong() {
 	if s.in.long.Active() || s.closing || s.Waiting() {
-		return // the input need not be what the parser has seen
+		return // the parser may not have seen this input
 	}
 	start, size, ok := s.in.parser.Last()
 	arrived := len(s.in.input) - start
@@ -50,11 +51,11 @@ func (s *Session) startLong() {
 	}
 }
 
-// receiveLong takes the bytes of b that belong to the long argument and what ends it, has the command executed once
-// it is complete, and returns the other bytes.
+// receiveLong takes the bytes of b that belong to the long argument and its line end, executes the command once it
+// is complete, and returns the other bytes.
 func (s *Session) receiveLong(b []byte) []byte {
 	b = s.in.long.Take(b)
-	n := min(len(b), 2-s.in.long.end) // whatever they are: see resp.Parser
+	n := min(len(b), 2-s.in.long.end) // their values are not checked: see resp.Parser
 	s.in.long.end, b = s.in.long.end+n, b[n:]
 	if s.in.long.end < 2 {
 		return b
@@ -69,7 +70,7 @@ func (s *Session) receiveLong(b []byte) []byte {
 	p.cmd, p.container = s.shared.Table.Lookup(args)
 	ahead.commands, ahead.hints, ahead.more, ahead.err = append(ahead.commands[:0], p), ahead.hints[:0], false, nil
 	s.pipeline.ahead = ahead
-	if rest := s.process(s.in.input); len(rest) > 0 { // it must wait its turn
+	if rest := s.process(s.in.input); len(rest) > 0 { // the session waits
 		s.in.owned.b = nil
 		s.in.input = append(append(buffers.Grow(s.in.input, len(long)+2), long...), "\r\n"...)
 		buffers.Put(long)
@@ -88,7 +89,7 @@ func (s *Session) MayKeep(arg []byte) bool {
 	return s.in.owned.b != nil && len(arg) == len(s.in.owned.b) && &arg[0] == &s.in.owned.b[0]
 }
 
-// Kept implements Client. The argument stays as it is until the command has been logged.
+// Kept implements Client. The argument is not changed until the command has been logged.
 func (s *Session) Kept(g *engine.Guard, e *engine.Entry, old []byte) {
 	_, loan := g.Lend(e)
 	s.in.owned.kept = append(s.in.owned.kept, loan)

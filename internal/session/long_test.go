@@ -20,7 +20,7 @@ func longValue(n, seed int) string {
 	return strings.Repeat(fmt.Sprintf("%07d ", seed), n/8+1)[:n]
 }
 
-// allocated returns how many bytes calling f so often allocates.
+// allocated returns how many bytes the calls of f allocate.
 func allocated(times int, f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -31,8 +31,8 @@ func allocated(times int, f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// feedPieces is feed, but for the time that passes, for input that arrives in pieces of so many bytes at most, read
-// to where the session wants them.
+// feedPieces is feed for input that arrives in pieces of at most most() bytes, which are read into Room. It does not
+// advance the clock.
 func (b *harness) feedPieces(s *Session, input []byte, most func() int) string {
 	var out strings.Builder
 	for len(input) > 0 && !s.Closing() {
@@ -51,8 +51,8 @@ func (b *harness) feedPieces(s *Session, input []byte, most func() int) string {
 	return out.String()
 }
 
-// What arrives in pieces, so that long values are kept and memory is used again, does what it does when it arrives as
-// a whole.
+// Input that arrives in pieces, so that long values are kept and memory is reused, has the same effect as input that
+// arrives as a whole.
 func TestLongArgumentsThatAreKept(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
 		var all [2]*harness
@@ -151,7 +151,7 @@ func TestLongArgumentsThatAreKept(t *testing.T) {
 	})
 }
 
-// To overwrite a long value takes no new memory: what the old one was in receives the one after.
+// Overwriting a long value takes no new memory: the memory of the old value receives the next one.
 func TestLongValuesTakeTurns(t *testing.T) {
 	b := newHarness(t)
 	s := b.session()
@@ -165,7 +165,8 @@ func TestLongValuesTakeTurns(t *testing.T) {
 	b.finish(t, s)
 }
 
-// The slow log looks at an argument when the guard has ended, and others may change the value that has become of it.
+// The slow log reads an argument after the guard has ended, when others may change the value that the argument has
+// become.
 func TestKeptArgumentsStayUntilTheyAreLogged(t *testing.T) {
 	b := newHarness(t)
 	s, other := b.session(), b.session()
@@ -191,7 +192,7 @@ func TestKeptArgumentsStayUntilTheyAreLogged(t *testing.T) {
 	b.finish(t, s)
 }
 
-// A client may be killed whatever of a long argument has arrived.
+// A client may be killed at any point within a long argument.
 func TestClientsAreKilledAmidLongArguments(t *testing.T) {
 	input := request("SET", "k", longValue(3*minLong, 1))
 	for _, arrived := range []int{10, 40, 1000, minLong, 2 * minLong, len(input) - 1} {
@@ -222,7 +223,7 @@ func TestClientsAreKilledAmidLongArguments(t *testing.T) {
 	}
 }
 
-// What a client only claims that it will send gets no memory.
+// Bytes that a client only announces get no memory.
 func TestVeryLongArgumentsGetMemoryAsTheyArrive(t *testing.T) {
 	b := newHarness(t)
 	b.feed(b.session(), request("CONFIG", "SET", "proto-max-bulk-len", "512mb"))
@@ -238,7 +239,8 @@ func TestVeryLongArgumentsGetMemoryAsTheyArrive(t *testing.T) {
 	b.finish(t, s)
 }
 
-// However it is cut, it is put together, and never takes much more memory than has arrived of it before it has its own.
+// An argument is assembled correctly from any pieces, and before it has memory of its own it never takes much more
+// memory than has arrived.
 func TestVeryLongArgumentsAreReceivedInParts(t *testing.T) {
 	value := make([]byte, 80<<20+12345)
 	for i := range value {
@@ -277,7 +279,7 @@ func TestVeryLongArgumentsAreReceivedInParts(t *testing.T) {
 	}
 }
 
-// Long arguments of transactions lie in shared memory, which is used again.
+// Long arguments of transactions are in shared memory, which is reused.
 func TestQueuedArgumentsUseMemoryAgain(t *testing.T) {
 	b := newHarness(t)
 	s := b.session()
@@ -295,7 +297,7 @@ func TestQueuedArgumentsUseMemoryAgain(t *testing.T) {
 	b.feedPieces(s, request("HSET", "h", "f", ""), func() int { return 1 << 20 })
 	run()
 	const times = 500
-	// What run itself takes is the reply, and little else.
+	// run itself allocates the reply and little else.
 	require.Less(t, allocated(times, run), uint64(times*2*len(value)), "the pools forget now and then")
 	require.Equal(t, "$16000\r\n"+value+"\r\n", b.feedPieces(s, request("HGET", "h", "f"), func() int { return 1 << 20 }))
 	b.feed(s, request("MULTI"), request("SET", "k", value), request("DISCARD"))
@@ -303,8 +305,8 @@ func TestQueuedArgumentsUseMemoryAgain(t *testing.T) {
 	b.finish(t, s)
 }
 
-// The last command of what is read may be cut anywhere. Its beginning must not make the session allocate room for all
-// that comes behind it, again and again.
+// A read may end anywhere within its last command. The beginning of that command must not make the session allocate
+// memory for everything after it again and again.
 func TestPipelinesThatAreCutUseMemoryAgain(t *testing.T) {
 	b := newHarness(t)
 	s := b.lentSession()

@@ -8,20 +8,20 @@ import (
 	"github.com/atomredis/atomredis/internal/buffers"
 )
 
-// mailbox is where other goroutines leave things for a session.
+// mailbox holds messages and mail that other goroutines leave for a session.
 type mailbox struct {
 	mu     sync.Mutex
 	push   []byte // out-of-band messages in the client's protocol
-	mail   mail   // what else happened
+	mail   mail   // other events
 	filled atomic.Bool
 
-	// answered says that a blocked command has its reply, or is about to: it belongs behind the first replyAt bytes
-	// of push.
+	// answered is set once a blocked command has its reply or is about to get it: the reply belongs after the first
+	// replyAt bytes of push.
 	answered bool
 	replyAt  int
 }
 
-// mail is a set of things that can happen to a session from outside.
+// mail is a set of events that other goroutines report to a session.
 type mail uint16
 
 const (
@@ -32,8 +32,8 @@ const (
 	mailKill                         // close at once
 	mailSlow                         // with mailKill: because too much output waits
 	mailRoleChanged                  // the blocked command must not run: the server has become a replica
-	mailFetched                      // the values have come that were to be read
-	mailOffload                      // it is the turn of the offloaded command, or it has a result
+	mailFetched                      // the requested values have been read
+	mailOffload                      // the offloaded command may start, or has a result
 	mailLeader                       // the leader has answered, or the connection to it has ended
 	mailHeld                         // the blocked command must undo its half-done work
 	mailMoved                        // another shard has the slot of the blocked command, or it must be tried again
@@ -65,7 +65,7 @@ func (b *mailbox) has(m mail) bool {
 	return b.mail&m != 0
 }
 
-// readMail takes what others left.
+// readMail acts on the mail and takes the messages.
 func (s *Session) readMail() {
 	if !s.box.filled.Load() {
 		return
@@ -104,7 +104,7 @@ func (s *Session) takePushes(n int) {
 	case n == 0:
 	case n == len(box.push) && len(s.out.Buf) == 0:
 		s.out.Buf, box.push = box.push, s.out.Buf
-		s.replyBuffer.own = nil // it may be the mailbox's now
+		s.replyBuffer.own = nil // the mailbox may have it now
 	default:
 		s.out.RawPart(box.push[:n])
 		box.push = box.push[:copy(box.push, box.push[n:])]
@@ -116,8 +116,8 @@ func (s *Session) takePushes(n int) {
 	}
 }
 
-// readPushes takes all that was pushed, behind a reply: a command's own messages, and those of others that came
-// before or meanwhile.
+// readPushes takes all pushed messages after a reply: a command's own messages, and earlier or concurrent messages
+// of others.
 func (s *Session) readPushes() {
 	s.box.mu.Lock()
 	s.box.answered = false

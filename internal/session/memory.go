@@ -13,17 +13,17 @@ import (
 
 const errOOM command.Error = "OOM command not allowed when used memory > 'maxmemory'."
 
-// Room is what Host.MakeRoom came to.
+// Room is the result of Host.MakeRoom.
 type Room uint8
 
 const (
 	RoomEnough  Room = iota
-	RoomSoon         // keys are still to be evicted, which goes on
-	RoomLater        // nothing can go before it is stored
+	RoomSoon         // keys are still being evicted
+	RoomLater        // nothing can leave memory before it is stored
 	RoomNowhere      // there is nothing to evict
 )
 
-// needsMemory reports whether needs says so of a command, or of one of those that EXEC runs.
+// needsMemory reports whether needs returns true for a command, or for one of those that EXEC runs.
 func (s *Session) needsMemory(cmd *command.Command, args [][]byte,
 	needs func(cmd *command.Command, host command.Host, args [][]byte) bool) bool {
 	if cmd.RunsQueue {
@@ -32,18 +32,19 @@ func (s *Session) needsMemory(cmd *command.Command, args [][]byte,
 	return needs(cmd, s.ctx.Host, args)
 }
 
-// Excess returns by how much maxmemory is exceeded: at 1 nothing more may come before something has left.
+// Excess returns the degree to which maxmemory is exceeded: at 1 nothing may be added before something has been
+// removed.
 func (sh *Shared) Excess() float64 {
 	limit := sh.Limits.Memory.Load()
 	return float64(sh.UsedMemory()-limit) / float64(max(limit/tierExcess, 1))
 }
 
-// countMemory counts the memory of a client, of which d has just been refreshed. s.info is locked.
+// countMemory counts the memory of a client whose info d has just been refreshed. s.info is locked.
 func (s *Session) countMemory(d *clientInfo) {
 	n := int64(unsafe.Sizeof(*s)) + int64(d.Input+d.InputFree+max(d.Output, d.Buffer)) + d.Queued + int64(s.modes.subs.Bytes())
 	lent := int64(s.out.Lent())
 	if s.modes.follower.Following() {
-		n, lent = 0, 0 // as in Redis what waits for replicas does not count: evicted keys would make it more
+		n, lent = 0, 0 // as in Redis the output for replicas does not count, because evicting keys makes it longer
 	}
 	if n != d.Memory || lent != d.lent {
 		s.shared.Clients.lent.Add(lent - d.lent)
@@ -61,7 +62,7 @@ func (s *Session) uncountMemory() {
 	s.infoData.Memory, s.infoData.lent = 0, 0
 }
 
-// evictClients disconnects clients until all of them take no more than limit bytes, those that take most first. It
+// evictClients disconnects clients, the largest first, until all clients together take no more than limit bytes. It
 // may be called under a guard.
 func (sh *Shared) evictClients(limit int64) {
 	type client struct {
@@ -88,7 +89,7 @@ func (sh *Shared) evictClients(limit int64) {
 		sh.Log.Info("disconnecting a client because clients use more memory than maxmemory-clients allows", "client", c.s.id,
 			"addr", c.s.peer.Addr, "bytes", c.d.Memory)
 		if w := c.d.keyWait; w != nil {
-			w.waiter.Withdraw() // from now on it takes nothing
+			w.waiter.Withdraw() // from now on it takes no elements
 		}
 		c.s.Kill()
 		sh.Counters.Evicted.Add(1)

@@ -7,18 +7,18 @@ import (
 	"github.com/atomredis/atomredis/internal/replication/psync"
 )
 
-// modes are what a client has asked its connection to be, beside its database, its user and its protocol. They belong
-// to the goroutine of the session's transport, but for what their types say.
+// modes are the settings that a client has chosen for its connection, other than its database, user and protocol.
+// They belong to the goroutine of the session's transport, except where their types say otherwise.
 type modes struct {
 	options   clients.Options
 	subs      pubsub.Subscriptions
 	tracking  tracking.Client
 	monitor   bool
 	follower  psync.Follower
-	debugging bool // it has asked for the Lua debugger: it wants to see its scripts' changes rolled back
+	debugging bool // it has asked for the Lua debugger: the changes of its scripts are to be rolled back
 }
 
-// pristine reports whether none is other than at the beginning.
+// pristine reports whether all modes are those of a new connection.
 func (m *modes) pristine() bool {
 	return m.options == clients.Options{} && !m.subs.Any() && m.tracking.Pristine() && !m.monitor &&
 		m.follower.Pristine() && !m.debugging

@@ -29,7 +29,7 @@ func (m *monitors) add(s *Session) {
 	m.count.Add(1)
 }
 
-// remove ends a client's time as a monitor.
+// remove ends a client's MONITOR mode.
 func (m *monitors) remove(s *Session) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -40,8 +40,9 @@ func (m *monitors) remove(s *Session) {
 	}
 }
 
-// runMonitored is run for a command that monitors see. They see it when it is done, in the database that SELECT has
-// selected and behind the commands that EXEC has executed; only a script is seen ahead of the commands that it calls.
+// runMonitored is run for a command that monitors see. They see it when it has ended: in the database that SELECT
+// has selected, and after the commands that EXEC has executed. Only a script is shown before the commands that it
+// calls.
 func (s *Session) runMonitored(c *command.Ctx) (retry command.Retry) {
 	m, cmd, args := &s.shared.monitors, c.Cmd, c.Args
 	ahead := cmd.Flags&command.SkipMonitor != 0 && m.active()
@@ -91,7 +92,7 @@ func (m *monitors) feed(s *Session, from command.Origin, cmd *command.Command, a
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, to := range m.list {
-		if to != s || !s.closing { // who says QUIT reads no more than its reply
+		if to != s || !s.closing { // a client that sends QUIT reads nothing after the reply
 			to.Tell(&s.origin.Changer, line)
 		}
 	}

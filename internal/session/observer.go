@@ -8,10 +8,10 @@ import (
 	"github.com/atomredis/atomredis/internal/clients/pubsub"
 )
 
-// observer passes on what the engine tells of keys.
+// observer passes on the engine's events.
 type observer Shared
 
-// Observer returns what the keyspace tells of its changes.
+// Observer returns the observer of the keyspace's changes.
 func (sh *Shared) Observer() engine.Observer { return (*observer)(sh) }
 
 // KeyEvent tells services of a keyspace event and publishes it.
@@ -27,8 +27,8 @@ func (o *observer) KeyEvent(owner any, class engine.EventClass, event string, db
 	o.publish(by, class, event, db, key)
 }
 
-// publish publishes a keyspace event on its two channels, as far as they are enabled: for all clients, or for those
-// of doors alone. by is the client whose command has caused it, or nil.
+// publish publishes a keyspace event on those of its two channels that are enabled: for all clients, or only for
+// those of doors. by is the client whose command has caused it, or nil.
 func (o *observer) publish(by *pubsub.Subscriptions, class engine.EventClass, event string, db int, key string) {
 	if !o.PubSub.Heard() {
 		return
@@ -61,8 +61,8 @@ func (o *observer) publish(by *pubsub.Subscriptions, class engine.EventClass, ev
 	}
 }
 
-// SubkeyEvent publishes which fields of a hash a keyspace event is about, on those of the four channels for that which
-// are enabled. Names that a channel or a message could not be told apart with are left out there.
+// SubkeyEvent publishes which fields of a hash a keyspace event is about, on those of the four channels for that
+// which are enabled. It leaves out names that would make a channel or a message ambiguous.
 func (o *observer) SubkeyEvent(owner any, class engine.EventClass, event string, db int, key string, subkeys [][]byte) {
 	enabled := o.Config.Get().Clients.NotifyKeyspaceEvents
 	if enabled&class == 0 || !o.PubSub.Heard() {

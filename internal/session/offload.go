@@ -15,35 +15,36 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Commands that take long are offloaded to goroutines of their own, so that nobody else waits for them: see package
-// command. The session waits, and executes the command again when there is a result. A command that only reads was
-// executed at the instant of its view, and the session takes its reply. A value to store is of that instant too. It is
-// stored only if none of the keys that were read has changed since; otherwise the command is offloaded once more, and
-// after that executed whole under its guard. So other clients see only states that commands executed one after the
-// other lead to. Commands whose replies need not be of one instant have no view: their steps are executed on the
-// keyspace itself, each under a guard of its own. So are the steps of commands that read very many keys; their reply
-// is used if none of the keys has changed from before the first step to after the last. Queries have no view, and take
-// locks of their own.
+// Commands that take long are offloaded to goroutines of their own, so that no other client waits for them: see
+// package command. The session waits, and executes the command again when there is a result. A command that only
+// reads was executed at the instant of its view, and the session takes its reply. A value to store also has the
+// state of that instant. It is stored only if none of the keys that were read has changed since; otherwise the
+// command is offloaded once more, and after that executed completely under its guard. So other clients see only
+// states that a sequence of whole commands can produce. Commands whose replies may combine several instants have no
+// view: their steps are executed on the keyspace itself, each under a guard of its own. So are the steps of commands
+// that read very many keys; their reply is used if none of the keys has changed from before the first step to after
+// the last. Queries have no view, and take locks of their own.
 
 // offloads are the offloaded commands of a server, and those that wait for their turn. Their number is bounded so that a
 // processor is left for other commands.
 type offloads struct {
 	running sync.WaitGroup
 
-	mu      sync.Mutex // protects what follows, and offload.state; nothing is locked under it but mailboxes
-	most    int        // how many may run; 0 before the first
-	free    int        // how many of them do not
-	naming  bool       // one of those that run reads the names of all keys, of which there can be only one
+	mu      sync.Mutex // protects the following fields and offload.state; only mailboxes are locked under it
+	most    int        // how many may run at once; 0 before the first
+	free    int        // how many more may start
+	naming  bool       // a running command reads the names of all keys; only one may do so
 	waiting []*offload
 }
 
-// offload is a command that is offloaded, waits for its turn, or has a result. The session keeps it until the command
-// has been executed. Fields that are not marked otherwise belong to the session's goroutine, and while it runs to its own.
+// offload is a command that is offloaded, waits for its turn, or has a result. The session keeps it until the
+// command has been executed. Unless marked otherwise, its fields belong to the session's goroutine, and to its own
+// goroutine while it runs.
 type offload struct {
 	shared *Shared
 	tell   func() // tells the session that its turn has come, or that it has run
 	state  offloadState
-	ready  bool // it can be started; used by the session's goroutine only
+	ready  bool // it can be started; used only by the session's goroutine
 	tries  int  // how often the command has been offloaded
 	naming bool // it reads the names of all keys
 
@@ -60,14 +61,14 @@ type offload struct {
 	watches []*watchedKey       // of the keys of view, if the command stores something
 	keys    *engine.WatchedKeys // of those that are read in steps
 	stop    atomic.Bool         // the result is no longer wanted
-	gone    chan struct{}       // is closed then; nil unless ownLocks
+	gone    chan struct{}       // closed when the result is no longer wanted; nil unless ownLocks
 
-	handler command.Offload // what the handler sees of it
+	handler command.Offload // the part that the handler sees
 	reply   []byte
 	took    int64  // ns
 	epoch   uint64 // Shared.epoch when the view was taken
-	failed  bool   // it can only be executed whole
-	stale   bool   // a key has changed, so that the reply is of no use
+	failed  bool   // it must be executed under its guard
+	stale   bool   // a key has changed, so the reply cannot be used
 }
 
 // inSteps reports whether a command is executed in steps, each under a guard of its own.
@@ -80,29 +81,31 @@ type offloadState uint8
 
 const (
 	offloadQueued    offloadState = iota // it waits for its turn
-	offloadAdmitted                      // it is its turn
+	offloadAdmitted                      // it may start
 	offloadRuns                          // its goroutine runs
 	offloadDone                          // there is a result, or it has failed
 	offloadAbandoned                     // its goroutine runs, and will clean up
-	offloadEnded                         // it has been given up, or is over
+	offloadEnded                         // it was given up, or has ended
 )
 
-// maxOffloads is how often a command is offloaded before it is executed whole, if the keys that it reads change each time.
+// maxOffloads is how often a command is offloaded before it is executed under its guard, if the keys that it reads
+// change each time.
 const maxOffloads = 2
 
-// maxViewed is of how many keys there may be a view: to take one takes time for each of them.
+// maxViewed is the largest number of keys of a view: taking one takes time for each key.
 const maxViewed = command.LongFrom
 
-// Offload implements command.Client. Commands of a client that tracks keys are executed whole: an invalidation must
-// follow the reply that does not have the change. Those without keys of their own are not tracked.
+// Offload implements command.Client. Commands of a client that tracks keys are not offloaded, because an
+// invalidation must follow a reply that does not have the change. Commands without keys of their own are not
+// tracked.
 func (s *Session) Offload(c *command.Ctx, way command.Way) bool {
-	locked := way != command.OnOwnLocks // by the guard of the session
+	locked := way != command.OnOwnLocks // by the session's guard
 	if c != &s.ctx || s.modes.tracking.On() && locked || way == command.OnKeys && s.shared.Tiered.Load() {
-		return false // to read values into memory takes longer than to go through them
+		return false // reading values into memory takes longer than the command itself
 	}
 	t, o := &s.shared.offloads, s.offload
 	if o == nil && way != command.OnKeys && locked {
-		loadRead(c, way) // for which the command may have to wait
+		loadRead(c, way) // the command may have to wait for it
 	}
 	if o != nil && t.is(o) == offloadDone {
 		if o.failed || o.tries >= maxOffloads {
@@ -149,8 +152,8 @@ func ownArgs(args [][]byte) [][]byte {
 	return own
 }
 
-// keysRead returns the keys that a command reads, or also those that it changes if it does so on copies, each once. One that
-// does not write reads them all: as in Redis, specs of commands of modules need not say so.
+// keysRead returns the keys that a command reads, each once, with the keys that it changes if it changes copies. A
+// command that does not write reads all its keys: as in Redis, the key specs of module commands need not say so.
 func keysRead(c *command.Ctx, way command.Way) (keys [][]byte) {
 	c.Cmd.EachKey(c.Args, func(i int, spec *command.KeySpec) bool {
 		if way == command.OnCopies || c.Cmd.Flags&command.Write == 0 || slices.Contains(c.Cmd.UseOfKey(spec, c.Args), "RO") {
@@ -162,7 +165,7 @@ func keysRead(c *command.Ctx, way command.Way) (keys [][]byte) {
 	return slices.CompactFunc(keys, bytes.Equal)
 }
 
-// loadRead brings the values of the keys into memory that keysRead returns.
+// loadRead loads the values of the keys that keysRead returns into memory.
 func loadRead(c *command.Ctx, way command.Way) {
 	for _, key := range keysRead(c, way) {
 		if e := c.G.Peek(c.DB, key); e != nil {
@@ -202,7 +205,8 @@ func (o *offload) look(c *command.Ctx, way command.Way) bool {
 	return true
 }
 
-// enter reports whether a command may run now; otherwise it waits for its turn, and the session gets mail.
+// enter reports whether a command may run now; otherwise the command waits in a queue, and the session gets mail
+// when it may start.
 func (t *offloads) enter(o *offload) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -217,7 +221,7 @@ func (t *offloads) enter(o *offload) bool {
 	return true
 }
 
-// admit gives a command its turn if there is a place for it. mu is locked.
+// admit lets a command start if there is a place for it. mu is locked.
 func (t *offloads) admit(o *offload) bool {
 	if t.free == 0 || o.naming && t.naming {
 		return false
@@ -228,7 +232,7 @@ func (t *offloads) admit(o *offload) bool {
 	return true
 }
 
-// leave gives the place of a command to those that wait. mu is locked.
+// leave frees the place of a command for waiting ones. mu is locked.
 func (t *offloads) leave(o *offload) {
 	t.free++
 	t.naming = t.naming && !o.naming
@@ -241,7 +245,7 @@ func (t *offloads) leave(o *offload) {
 	})
 }
 
-// start has a command run whose turn it is.
+// start starts the goroutine of an admitted command.
 func (t *offloads) start(o *offload) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -250,7 +254,7 @@ func (t *offloads) start(o *offload) {
 	go o.run()
 }
 
-// finished notes that a command has run, and reports whether the session wants to know.
+// finished marks a command as done, and reports whether the session still wants the result.
 func (t *offloads) finished(o *offload) (wanted bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -262,7 +266,7 @@ func (t *offloads) finished(o *offload) (wanted bool) {
 	return wanted
 }
 
-// end gives a command up that has its turn: it is to be executed whole.
+// end gives up an admitted command: it is to be executed under its guard.
 func (t *offloads) end(o *offload) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -270,7 +274,7 @@ func (t *offloads) end(o *offload) {
 	o.state, o.failed = offloadDone, true
 }
 
-// drop gives a command up, whatever it does, and reports whether the session must clean up.
+// drop gives up a command in any state, and reports whether the session must clean up.
 func (t *offloads) drop(o *offload) (hasRun bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -294,14 +298,14 @@ func (t *offloads) drop(o *offload) (hasRun bool) {
 	return true
 }
 
-// is returns what a command does.
+// is returns the state of a command.
 func (t *offloads) is(o *offload) offloadState {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return o.state
 }
 
-// busy reports whether an offloaded command runs, or waits for its turn.
+// busy reports whether an offloaded command runs, or waits for a place.
 func (t *offloads) busy(o *offload) bool {
 	state := t.is(o)
 	return state == offloadQueued || state == offloadRuns
@@ -325,11 +329,11 @@ func (o *offload) run() {
 	}
 }
 
-// compute calls the handler on what the command sees of the keyspace.
+// compute calls the handler on the command's view of the keyspace, or on the keyspace itself.
 func (o *offload) compute() {
 	var pacer background.Pacer
 	var g engine.Guard
-	o.failed = true // unless it comes to its end
+	o.failed = true // unless it completes
 	defer func() {
 		p := recover()
 		if o.inSteps(o.cmd) && g.Locked() {
@@ -337,7 +341,7 @@ func (o *offload) compute() {
 		}
 		if _, ok := command.EndedEarly(p); ok {
 			o.shared.Keyspace.Prepare(o.handler.Result)
-			o.failed = o.stop.Load() || o.inSteps(o.cmd) // where this is no result
+			o.failed = o.stop.Load() || o.inSteps(o.cmd) // an incomplete run has no result
 		} else if p != nil {
 			o.shared.logPanic(o.cmd, p)
 		}
@@ -389,11 +393,11 @@ func (o *offload) compute() {
 	o.reply, o.failed = out.Buf, o.stop.Load() || g.Changes() > 0
 }
 
-// maxStepsReply is the length in bytes from which on a command that reads many keys is executed whole: an offloaded one
-// copies long strings.
+// maxStepsReply is the least length in bytes of a reply for which a command that reads many keys is executed under
+// its guard, because an offloaded one copies long strings.
 const maxStepsReply = 64 << 20
 
-// unwatchKeys ends the watch of the command's keys, and finds out whether the reply can be used.
+// unwatchKeys ends the watch of the command's keys, and determines whether the reply can be used.
 func (o *offload) unwatchKeys() {
 	o.shared.Scripts.Under(engine.AllShards, o.shared.Keyspace.Now(), func(g *engine.Guard, _ bool) { g.UnwatchKeys(o.keys) })
 	o.stale = !o.failed && o.keys.Changed(func(yield func(key []byte) bool) {
@@ -401,8 +405,8 @@ func (o *offload) unwatchKeys() {
 	})
 }
 
-// offloadClient stands for the client of an offloaded command, whose permissions are those that it had at the beginning. Such a
-// command has asked its client everything else before.
+// offloadClient stands for the client of an offloaded command, with the permissions that the client had at the
+// beginning. The command must call the other methods of its client before it is offloaded.
 type offloadClient struct {
 	command.Client
 	user *acl.User
@@ -436,8 +440,8 @@ func (s *Session) dropOffload() {
 	}
 }
 
-// takeReply answers a command with the reply of its offload, and reports whether there is one. A reply from before the
-// journal's epoch changed may show changes that were taken back, and is not used.
+// takeReply answers a command with the reply of its offload, and reports whether there is one. A reply from before a
+// change of the journal's epoch may show changes that were undone, and is not used.
 func (s *Session) takeReply(cmd *command.Command, args [][]byte) bool {
 	o := s.offload
 	if s.shared.offloads.is(o) != offloadDone || o.failed || o.stale || o.handler.Result != nil || o.epoch != s.shared.epoch() {
@@ -488,5 +492,5 @@ func (s *Session) useResult(c *command.Ctx) {
 	c.Offload = &o.handler
 }
 
-// close waits for what still runs. There are no sessions any more.
+// close waits for the commands that still run. There are no sessions any more.
 func (t *offloads) close() { t.running.Wait() }

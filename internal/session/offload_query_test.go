@@ -11,8 +11,9 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// queryHarness is a server with a command that takes no shards and computes long. Offloaded it waits until the test lets it go on, or
-// until nobody wants its reply, and then replies with the value of the key that it names. The command short is too short for that.
+// queryHarness is a server with a command that takes no shards and is offloaded. It waits until the test lets it
+// continue, or until its reply is no longer wanted, and then replies with the value of the key that it names. The
+// command short is not offloaded.
 type queryHarness struct {
 	*offloadHarness
 	began chan *command.Offload
@@ -69,7 +70,7 @@ func (b *queryHarness) settled() {
 	require.Empty(b.t, b.offloads.waiting)
 }
 
-// While a query runs others go on, and it sees what its client has written before.
+// While a query runs other clients continue, and the query sees its client's earlier changes.
 func TestQueriesAreOffloaded(t *testing.T) {
 	b := newQueryHarness(t)
 	s, other, monitor := b.client(), b.client(), b.client()
@@ -112,7 +113,7 @@ func TestQueriesThatAreNotOffloaded(t *testing.T) {
 	require.Empty(t, b.began)
 }
 
-// Clients that track keys have their queries offloaded: these have no keys.
+// Queries of clients that track keys are offloaded too, because queries have no keys.
 func TestQueriesOfTrackingClients(t *testing.T) {
 	b := newQueryHarness(t)
 	s := b.client()
@@ -124,7 +125,7 @@ func TestQueriesOfTrackingClients(t *testing.T) {
 	require.Equal(t, "*2\r\n$5\r\nvalue\r\n$-1", s.end())
 }
 
-// An offloaded query may read what its client may.
+// An offloaded query has the permissions of its client.
 func TestPermissionsOfQueries(t *testing.T) {
 	b := newQueryHarness(t)
 	s := b.client()
@@ -139,7 +140,7 @@ func TestPermissionsOfQueries(t *testing.T) {
 	}
 }
 
-// A query ends when its client goes or is killed, and leaves its place to the next.
+// A query ends when its client disconnects or is killed, and the next query gets its place.
 func TestQueriesOfClientsThatGo(t *testing.T) {
 	b := newQueryHarness(t)
 	other := b.client()

@@ -27,7 +27,7 @@ type offloadHarness struct {
 	t testing.TB
 }
 
-// offloadSession is a session, and tells when others have left something for it.
+// offloadSession is a session with a signal that it has mail.
 type offloadSession struct {
 	*Session
 	b     *offloadHarness
@@ -100,7 +100,7 @@ func (b *offloadHarness) client() *offloadSession {
 	return s
 }
 
-// begin sends a command and returns what is answered at once.
+// begin sends a command and returns the immediate output.
 func (s *offloadSession) begin(args ...string) string {
 	s.Input(request(args...), s.b.Keyspace.Now())
 	return s.output()
@@ -168,7 +168,7 @@ var changesOfLong = []string{"SADD s new", "SREM s m7", "SMOVE s2 s other", "HSE
 	"JSON.NUMINCRBY j $.a[32005].p 100", "JSON.DEL j $.a[9].p", "ZADD z 9.5 m3", "ZREM z m4", "SETBIT b1 9 1", "SETBIT b2 11 1",
 	"XDEL x 1000000000000-5", "ARSET a 7 other", "VREM v e0", "APPEND t1 h", "ZREM g m8", "SADD texts 1", "DEL l", "RENAME h h2"}
 
-// A command that only reads is as of the instant at which it began, whatever changes then.
+// The reply of a command that only reads shows the instant at which it began, whatever changes later.
 func TestOffloadedReadsAreOfOneInstant(t *testing.T) {
 	b := newOffloadHarness(t)
 	s, other := b.client(), b.client()
@@ -184,7 +184,7 @@ func TestOffloadedReadsAreOfOneInstant(t *testing.T) {
 		want := other.whole(args...)
 		require.Empty(t, s.begin(args...), line)
 		require.True(t, s.Waiting(), line)
-		change := changesOfLong[random.IntN(len(changesOfLong)-2)] // without those after which the key is gone
+		change := changesOfLong[random.IntN(len(changesOfLong)-2)] // without those that remove the key
 		require.NotEqual(t, byte('-'), other.do(strings.Fields(change)...)[0], change)
 		got := s.end()
 		if args[0] != "SORT" && args[0] != "DUMP" && args[0][0] != 'Z' && args[0] != "LRANGE" {
@@ -200,7 +200,7 @@ func TestOffloadedReadsAreOfOneInstant(t *testing.T) {
 	}
 }
 
-// What a command stores is what it would have been if it had been executed at the end.
+// A command stores the same as if it had been executed as a whole at its end.
 func TestOffloadedStoresAreOfTheirEnd(t *testing.T) {
 	b := newOffloadHarness(t)
 	s, other := b.client(), b.client()
@@ -278,7 +278,7 @@ func TestOffloadedStoresAreAtomic(t *testing.T) {
 	movers.Wait()
 }
 
-// A command whose keys change each time is executed whole in the end.
+// A command whose keys change each time is executed under its guard in the end.
 func TestStoresAreExecutedWholeInTheEnd(t *testing.T) {
 	b := newOffloadHarness(t)
 	s, other := b.client(), b.client()
@@ -312,7 +312,7 @@ func TestNamesOfKeysAreAsOfOneInstant(t *testing.T) {
 		other.do("SET", "key1new", "")
 		other.do("DEL", "key7")
 		other.do("RENAME", "key100", "key1renamed")
-		require.Empty(t, other.begin("KEYS", "*")) // there is only one at a time, and it waits for its turn
+		require.Empty(t, other.begin("KEYS", "*")) // only one may run at a time, so it waits
 		if sortedReply(want) != sortedReply(s.end()) {
 			require.Fail(t, "other names", pattern)
 		}
@@ -338,7 +338,7 @@ func (s *offloadSession) addKeys() {
 	s.do(args...)
 }
 
-// A walk in steps finds, in the same order, what one that is done at once finds.
+// A scan in steps returns the same elements in the same order as a scan at once.
 func TestOffloadedScansReplyAsOthers(t *testing.T) {
 	b := newOffloadHarness(t)
 	s, other := b.client(), b.client()
@@ -357,7 +357,8 @@ func TestOffloadedScansReplyAsOthers(t *testing.T) {
 	require.Contains(t, other.do("INFO", "stats"), "keyspace_hits:10\r\n", "each of those of values has read one key, twice")
 }
 
-// What is there all the time is found, whatever else comes and goes, and a value that goes ends the walk.
+// Elements that exist throughout a scan are found, whatever else is added and removed, and the removal of the value
+// ends the scan.
 func TestOffloadedScansFindWhatIsThereThroughout(t *testing.T) {
 	b := newOffloadHarness(t)
 	s, other := b.client(), b.client()
@@ -406,7 +407,7 @@ func TestOffloadedScansFindWhatIsThereThroughout(t *testing.T) {
 	}
 }
 
-// A payload is decoded by the offloaded command, and counts for the key as it is in the end.
+// The offloaded command decodes a payload, and the key's state at the end decides whether it is stored.
 func TestRestoreIsOffloaded(t *testing.T) {
 	b := newOffloadHarness(t)
 	s, other := b.client(), b.client()
@@ -447,7 +448,7 @@ func TestRestoreIsOffloaded(t *testing.T) {
 	require.Equal(t, ":0", other.do("EXISTS", "to"))
 }
 
-// Long texts are parsed before the document is looked at.
+// Long texts are parsed before the document is read.
 func TestParsingOfDocumentsIsOffloaded(t *testing.T) {
 	b := newOffloadHarness(t)
 	s, other := b.client(), b.client()
@@ -478,10 +479,10 @@ func TestParsingOfDocumentsIsOffloaded(t *testing.T) {
 	require.Equal(t, "*1\r\n:"+strconv.Itoa(2*manyElements+1), s.end())
 }
 
-// keysReads read many keys, which are @.
+// keysReads read many keys, which @ stands for.
 var keysReads = []string{"MGET @", "EXISTS @", "TOUCH @", "JSON.MGET @ $"}
 
-// Many keys are read in steps; what others do with other keys meanwhile does not matter.
+// Many keys are read in steps; concurrent changes of other keys have no effect.
 func TestManyKeysAreReadInSteps(t *testing.T) {
 	b := newOffloadHarness(t)
 	s, other := b.client(), b.client()
@@ -514,7 +515,7 @@ func TestManyKeysAreReadInSteps(t *testing.T) {
 		require.Contains(t, other.do("INFO", "commandstats"), "cmdstat_"+strings.ToLower(words[0])+":calls=1,", line)
 		require.Regexp(t, "keyspace_hits:[0-9]{5}\r", other.do("INFO", "stats"), "of %s", n)
 	}
-	// Replies of more bytes than are copied are made whole.
+	// Replies with more bytes than are copied are made under the guard.
 	var texts []string
 	for i := range manyElements {
 		texts = append(texts, []string{"text", "key1"}[btoi(i >= 65)])
@@ -538,7 +539,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// manyNames returns a command of very many keys, of which none but the first is there.
+// manyNames returns a command with very many keys, of which only the first exists.
 func manyNames(command string) []string {
 	args := []string{command, "first"}
 	for i := range manyElements {
@@ -547,7 +548,7 @@ func manyNames(command string) []string {
 	return args
 }
 
-// A key that expires while many are read is there for the whole reply, or not at all.
+// A key that expires while many are read exists for the whole reply, or not at all.
 func TestManyKeysMayExpireMeanwhile(t *testing.T) {
 	b := newOffloadHarness(t)
 	s, other := b.client(), b.client()
@@ -559,14 +560,15 @@ func TestManyKeysMayExpireMeanwhile(t *testing.T) {
 		b.clock.Advance(2 * time.Second)
 		require.Contains(t, []string{":0", ":1"}, s.end())
 		require.Equal(t, ":0", s.do(manyNames("EXISTS")...))
-		// The key has expired and is still there, so that the first step removes it.
+		// The key has expired but is still stored, so the first step removes it.
 		require.Equal(t, "+OK", other.do("SET", "first", "1", "PX", "1000"))
 		b.clock.Advance(2 * time.Second)
 		require.Equal(t, ":0", s.do(manyNames("TOUCH")...))
 	}
 }
 
-// Somebody sets the first key and the last one to the same again and again: whoever reads many keys finds them so.
+// One client repeatedly sets the first key and the last one to the same value: commands that read many keys always
+// find them equal.
 func TestManyKeysAreAsOfOneInstant(t *testing.T) {
 	b := newOffloadHarness(t)
 	s := b.client()
@@ -673,7 +675,7 @@ func TestChangesOfDocumentsAreOffloaded(t *testing.T) {
 	}
 }
 
-// A document of which nothing is left goes.
+// A document of which nothing is left is removed.
 func TestEmptyingOfDocumentsIsOffloaded(t *testing.T) {
 	b := newOffloadHarness(t)
 	s, other := b.client(), b.client()
@@ -733,7 +735,7 @@ func TestWhatIsNotOffloaded(t *testing.T) {
 	require.Equal(t, n, s.end())
 }
 
-// A client that goes, or is killed, or whose server ends, leaves nothing behind.
+// Nothing remains of the offload of a client that disconnects or is killed, or whose server ends.
 func TestClientsThatDisconnectEndTheirOffload(t *testing.T) {
 	b := newOffloadHarness(t)
 	other := b.client()

@@ -7,14 +7,14 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// Pause is CLIENT PAUSE: until its time has come, or CLIENT UNPAUSE, commands wait in their sessions' input.
+// Pause is CLIENT PAUSE: until its deadline, or CLIENT UNPAUSE, commands wait in their sessions' input.
 type Pause struct {
-	active atomic.Bool // false: no need to look further
+	active atomic.Bool // false: the other fields need not be checked
 
-	mu      sync.Mutex // protects what follows; only mailboxes are locked under it
+	mu      sync.Mutex // protects the following fields; only mailboxes are locked under it
 	until   int64      // ms since 1970
 	all     bool       // all commands wait, not only those that may write
-	failing bool       // commands that may write wait until FAILOVER is over, whatever clients say
+	failing bool       // commands that may write wait for the end of FAILOVER, even after CLIENT UNPAUSE
 	waiting map[*Session]struct{}
 }
 
@@ -40,7 +40,7 @@ func (s *Session) pausedBy(cmd *command.Command, args [][]byte) bool {
 	return true
 }
 
-// leave forgets a client that waits for the end of the pause no longer.
+// leave removes a client that no longer waits for the end of the pause.
 func (p *Pause) leave(s *Session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +93,7 @@ func (p *Pause) wakeAll() {
 	}
 }
 
-// Hold has commands that may write wait until it is called with false.
+// Hold makes commands that may write wait until it is called with false.
 func (p *Pause) Hold(held bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,7 +108,7 @@ func (p *Pause) Hold(held bool) {
 	p.active.Store(true)
 }
 
-// end forgets the pause. Sessions that wait wake by themselves when the time that they know has come. mu is held.
+// end ends the pause. Waiting sessions wake at their own deadlines. mu is held.
 func (p *Pause) end() {
 	p.until, p.all, p.waiting = 0, false, nil
 	p.active.Store(false)
@@ -137,7 +137,7 @@ func (p *Pause) Held(r *Register, now int64) int {
 	}
 	n := 0
 	for s := range p.waiting {
-		if r.get(s.id) == s { // it may have hung up
+		if r.get(s.id) == s { // it may have disconnected
 			n++
 		}
 	}

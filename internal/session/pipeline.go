@@ -9,23 +9,24 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file is how the commands of a client are executed: several are parsed, the memory that they will use is
-// fetched, and they are executed one after the other.
+// This file executes the commands of a client: it parses several, fetches the memory that they will use, and
+// executes them one after the other.
 
 // maxAhead is how many commands are parsed before they are executed.
 const maxAhead = 16
 
-// pipeline is where a session is among the commands that it has parsed. It belongs to the goroutine of the session's
-// transport.
+// pipeline is the position of a session among the commands that it has parsed. It belongs to the goroutine of the
+// session's transport.
 type pipeline struct {
-	ahead     *lookahead       // what prepare has parsed for Input
-	next      *command.Command // the command behind the one that is executed; nil if it is not known
-	depth     int              // with how many others a command came last, and itself; no more than maxAhead
+	ahead     *lookahead       // the commands that prepare has parsed for Input
+	next      *command.Command // the command after the one that is executed; nil if it is not known
+	depth     int              // number of commands in the last batch, at most maxAhead
 	executing int              // bytes of the command that is being executed
 }
 
-// prepare parses what is about to be the Input, unless it has already or there is some left from before, and appends
-// to hints what it will use if it is a single command. It executes nothing. Input must be the next that is called.
+// prepare parses the next Input, unless it has done so already or earlier input is left. If the input is a single
+// command, prepare appends hints for the memory that the command will use. It executes nothing. The next call must
+// be Input.
 func (s *Session) prepare(b []byte, hints []engine.Hint) []engine.Hint {
 	if s.pipeline.ahead != nil || len(s.in.input) > 0 || s.Waiting() || s.closing || !s.authenticated.Load() {
 		return hints
@@ -34,7 +35,7 @@ func (s *Session) prepare(b []byte, hints []engine.Hint) []engine.Hint {
 	s.pipeline.ahead = lookaheads.Get().(*lookahead)
 	s.parseAhead(s.pipeline.ahead, b)
 	if len(s.pipeline.ahead.commands) != 1 {
-		return hints // process sees to a pipeline
+		return hints // process fetches the memory for a pipeline
 	}
 	return append(hints, s.pipeline.ahead.hints...)
 }
@@ -43,15 +44,15 @@ func (s *Session) prepare(b []byte, hints []engine.Hint) []engine.Hint {
 type lookahead struct {
 	commands []parsedCommand
 	args     [][]byte      // of all commands
-	used     int           // how many of them there were at most since it was taken
-	hints    []engine.Hint // what the commands will use
+	used     int           // their highest number since it was taken
+	hints    []engine.Hint // the memory that the commands will use
 	template resp.Template // of the commands that are being parsed
 
-	more bool  // there may be another command behind them
-	err  error // a violation of the protocol behind them
+	more bool  // there may be another command after them
+	err  error // a violation of the protocol after them
 }
 
-// parsedCommand is one command as the table and the parser have it.
+// parsedCommand is a parsed command with its entry of the table.
 type parsedCommand struct {
 	cmd, container *command.Command
 	args           [][]byte
@@ -64,8 +65,8 @@ var lookaheads = sync.Pool{New: func() any {
 }}
 
 const (
-	fewArgs  = 32 * maxAhead // that a lookahead has room for from the first
-	mostArgs = 1 << 14       // that it keeps room for once there were more
+	fewArgs  = 32 * maxAhead // initial room of a lookahead
+	mostArgs = 1 << 14       // room that it keeps after a longer batch
 )
 
 // giveBack returns a lookahead to the pool, without references to many arguments, so that their memory can be freed.
@@ -81,7 +82,7 @@ func (ahead *lookahead) giveBack() {
 func (s *Session) process(b []byte) []byte {
 	ahead := s.beginPipeline(b)
 	defer ahead.giveBack()
-	defer s.endCommands() // before ahead, in which the arguments lie, is given back
+	defer s.endCommands() // before ahead, which has the arguments, is given back
 	for len(b) > 0 && !s.closing {
 		if !s.authenticated.Load() && s.floodsUnauthenticated() {
 			s.Abort()
@@ -118,15 +119,15 @@ func (s *Session) beginPipeline(b []byte) *lookahead {
 	return ahead
 }
 
-// warm has the memory fetched that several commands will use.
+// warm fetches the memory that several commands will use.
 func (s *Session) warm(ahead *lookahead) {
 	if len(ahead.hints) > 1 && s.shared.Scripts.Busy() == "" {
 		s.shared.Keyspace.TryWarm(s.db, ahead.hints)
 	}
 }
 
-// executeAhead executes the commands that have been parsed, which b begins with. It returns what is left of b, and
-// false if what follows must not be executed now: it waits for something, or the connection ends.
+// executeAhead executes the parsed commands, which are at the start of b. It returns the rest of b, and false if the
+// rest must not be executed now, because the session waits or the connection ends.
 func (s *Session) executeAhead(ahead *lookahead, b []byte) (rest []byte, done bool) {
 	for i := range ahead.commands {
 		if s.shared.Ending.Load() {
@@ -150,7 +151,7 @@ func (s *Session) executeAhead(ahead *lookahead, b []byte) (rest []byte, done bo
 	return b, true
 }
 
-// executeNext executes the first of some commands. It reports false if it must wait its turn.
+// executeNext executes the first of some commands. It reports false if the command must wait.
 func (s *Session) executeNext(commands []parsedCommand) bool {
 	p := &commands[0]
 	s.pipeline.executing = p.size
@@ -169,7 +170,7 @@ func (s *Session) executeNext(commands []parsedCommand) bool {
 	return done
 }
 
-// endCommands releases the arguments of executed commands, and what was kept for their sake.
+// endCommands releases the arguments of executed commands, and the state that was kept for them.
 func (s *Session) endCommands() {
 	s.pipeline.next, s.fetching.behind = nil, nil
 	if s.modes.subs.Publishing() {
@@ -193,7 +194,7 @@ func (s *Session) parseAhead(ahead *lookahead, b []byte) {
 	}
 	ahead.commands, ahead.hints = ahead.commands[:0], ahead.hints[:0]
 	used := 0
-	var last *command.Command // the one found last, by the name it was called; the template's, if there is one
+	var last *command.Command // the last one found, with the name that the client used; the template's, if there is one
 	var name []byte
 	ahead.template.Forget()
 	for len(ahead.commands) < depth {
@@ -212,10 +213,10 @@ func (s *Session) parseAhead(ahead *lookahead, b []byte) {
 		case alike:
 			p.cmd = last
 		case last != nil && bytes.Equal(args[0], name):
-			p.cmd = last // pipelines repeat themselves
+			p.cmd = last // pipelines often repeat a command
 			ahead.template.Learn(b, n, args)
 		default:
-			called := args[0] // which lookup replaces if the command is renamed
+			called := args[0] // lookup replaces it if the command is renamed
 			p.cmd, p.container = s.shared.Table.Lookup(args)
 			if p.cmd != nil && p.cmd.Parent == nil && p.cmd.Subs == nil && &called[0] == &args[0][0] {
 				last, name = p.cmd, called
@@ -225,7 +226,7 @@ func (s *Session) parseAhead(ahead *lookahead, b []byte) {
 		switch used += len(args); {
 		case used <= cap(ahead.args):
 		case len(args) <= mostArgs && cap(args) > cap(ahead.args):
-			ahead.args, used = args, len(args) // which did not fit: the next will
+			ahead.args, used = args, len(args) // they did not fit; the next commands will
 		default:
 			used = cap(ahead.args)
 		}
@@ -236,7 +237,7 @@ func (s *Session) parseAhead(ahead *lookahead, b []byte) {
 		ahead.commands = append(ahead.commands, p)
 		b = b[n:]
 		if used > fewArgs {
-			break // the next one may be as long, and has the room to itself
+			break // the next one may be as long, and then has all the room
 		}
 	}
 	ahead.more, ahead.err = true, nil

@@ -7,14 +7,15 @@ import (
 	"github.com/atomredis/atomredis/internal/transport"
 )
 
-// maxShort is how many bytes of input may be a single command whose memory is worth being fetched ahead.
+// maxShort is the most bytes of input that are treated as a single short command whose memory is worth fetching
+// ahead.
 const maxShort = 512
 
 // hintsPool has memory for hints.
 var hintsPool = sync.Pool{New: func() any { return new([]engine.Hint) }}
 
-// Prefetch has the memory fetched that clients will use which have sent a single command each; see transport.Host. Those of a
-// pipeline see to that themselves.
+// Prefetch fetches the memory for clients that have sent a single command each; see transport.Host. Sessions with a
+// pipeline do so themselves.
 func (sh *Shared) Prefetch(batch []transport.Input) {
 	pooled := hintsPool.Get().(*[]engine.Hint)
 	hints := *pooled

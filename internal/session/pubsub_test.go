@@ -44,7 +44,8 @@ func TestMessagesAreKeptOnlyWhileNobodyCanTell(t *testing.T) {
 	b.finish(t, publisher)
 }
 
-// Whoever reads its mailbox while its reply is being made gets what came before the reply, and the rest behind it.
+// If a session reads its mailbox while its reply is being made, earlier messages come before the reply and later
+// ones after it.
 func TestMessagesKeepTheirPlaceAroundAReply(t *testing.T) {
 	b := newHarness(t)
 	s, other := b.session(), b.session()

@@ -20,7 +20,7 @@ type Register struct {
 	byID   map[int64]*Session
 	count  atomic.Int64
 	memory atomic.Int64 // bytes of all clients, as counted by countMemory
-	lent   atomic.Int64 // of these, bytes that lie in memory of others
+	lent   atomic.Int64 // of these, bytes in memory that others own
 	peaks  bufferPeaks
 }
 
@@ -63,17 +63,17 @@ func (r *Register) All() []*Session {
 	return list
 }
 
-// clientInfo is what others may know of a session: a copy made after every batch of commands.
+// clientInfo is the part of a session that others may read: a copy made after every batch of commands.
 type clientInfo struct {
 	clients.Info
-	lent    int64    // of its memory, bytes that lie in memory of others
+	lent    int64    // of its memory, bytes that others own
 	keyWait *keyWait // if it is blocked
 }
 
-// Sizes is how much memory clients use in bytes, with what waits to be read or sent.
+// Sizes is the memory that clients use in bytes, including unprocessed input and unsent output.
 type Sizes struct {
 	Normal, Followers int64
-	Streamed          int64 // of followers, what waits to be sent
+	Streamed          int64 // the unsent output of followers
 }
 
 // Measure measures the clients.
@@ -168,7 +168,7 @@ func (r *Register) Occupied() (watching, subscribed, timed int) {
 	return watching, subscribed, timed
 }
 
-// publish refreshes what others see of the session.
+// publish refreshes the copy of the session's state for others.
 func (s *Session) publish() {
 	s.info.Lock()
 	d := &s.infoData
@@ -207,19 +207,19 @@ func (s *Session) publish() {
 	}
 }
 
-// publishBuffer refreshes what others see of the reply buffer. s.info is locked.
+// publishBuffer refreshes the part of that copy about the reply buffer. s.info is locked.
 func (s *Session) publishBuffer(d *clientInfo) {
 	d.Buffer, d.Peak = min(cap(s.out.Buf), maxReplyBuffer), s.replyBuffer.peak
 }
 
-// snapshot returns what was published last.
+// snapshot returns the last published copy.
 func (s *Session) snapshot() clientInfo {
 	s.info.Lock()
 	defer s.info.Unlock()
 	return s.infoData
 }
 
-// about returns the client's present description.
+// about returns the client's current description.
 func (s *Session) about(now int64) clients.Info {
 	d := s.snapshot().Info
 	d.Account, d.Killed, d.Paused = s.account.Load(), s.dying(), s.shared.Pause.holds(s, now)

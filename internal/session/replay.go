@@ -12,8 +12,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file is how commands that were accepted before are executed: those of the journal and of files, and those of a
-// master.
+// This file executes commands that were accepted before: those of the journal, of files and of a master.
 
 // Replayer repeats commands that have been accepted before. One goroutine at a time may use it.
 type Replayer struct {
@@ -22,7 +21,7 @@ type Replayer struct {
 	args   [][]byte
 }
 
-// NewReplayer returns one for commands from one of the origins that are Accepted.
+// NewReplayer returns a Replayer for commands from an origin that is part of command.Accepted.
 func (sh *Shared) NewReplayer(from command.Origin) *Replayer {
 	s := &Session{shared: sh, wake: func() {}, states: sh.newStates()}
 	s.authenticated.Store(true)
@@ -32,7 +31,7 @@ func (sh *Shared) NewReplayer(from command.Origin) *Replayer {
 	return &Replayer{s: s, parser: resp.Parser{MaxBulk: resp.AnyBulk}}
 }
 
-// Apply repeats one record: it has the time that it had.
+// Apply repeats the commands of one record at the record's time.
 func (r *Replayer) Apply(now int64, commands []byte) error {
 	s := r.s
 	s.now, s.db = now, 0
@@ -57,10 +56,10 @@ func (r *Replayer) Apply(now int64, commands []byte) error {
 	return nil
 }
 
-// Obey has keys expire only as the commands say, because another server leads.
+// Obey makes keys expire only by the commands, because another server leads.
 func (r *Replayer) Obey() { r.s.guard.FromMaster = true }
 
-// Do is Apply for a server that has clients, which hear of the changes.
+// Do is Apply for a server with clients, which are notified of the changes.
 func (r *Replayer) Do(now int64, commands []byte) error {
 	s := r.s
 	s.guard.Owner = &s.origin

@@ -6,33 +6,33 @@ import (
 	"github.com/atomredis/atomredis/internal/buffers"
 )
 
-// replyBuffer is the memory that a client keeps for its replies: as much as its largest replies of late took, within
-// limits. What they take beyond that is borrowed, and given back once it is sent.
+// replyBuffer is the memory that a client keeps for its replies. Its size is that of the largest recent replies,
+// within limits. Memory for larger replies is borrowed, and given back once they are sent.
 type replyBuffer struct {
 	room    int    // the largest size of own since it was made smaller
-	own     []byte // empty; nil if what the client has of its own is somewhere else
+	own     []byte // empty; nil while the client's own buffer is in use
 	peak    int    // most bytes that waited to be sent since resetAt
 	resetAt int64  // when peak was last reset, in ms since 1970
 }
 
 const (
-	minReplyBuffer = 1 << 10  // bytes; with less, short replies would outgrow it again and again
-	maxReplyBuffer = 16 << 10 // bytes; buffers.Put must not share so little, because own may be what has outgrown its room
+	minReplyBuffer = 1 << 10  // bytes; a smaller buffer would be too short even for many short replies
+	maxReplyBuffer = 16 << 10 // bytes; buffers.Put must not share buffers of this size, because own may have grown beyond room
 )
 
 // maxExpected bounds, in bytes, the buffer that is borrowed because recent replies were long.
 const maxExpected = 256 << 10
 
-// ReplyBuffers is how the buffers of all clients are sized.
+// ReplyBuffers has the settings for the sizes of all clients' buffers.
 type ReplyBuffers struct {
-	// peakAge is for how many ms a client's largest reply counts; negative is for ever.
+	// PeakAge is the time in ms for which a client's largest reply counts; negative means without end.
 	PeakAge atomic.Int64
-	// fixed buffers keep their size. DEBUG sets it.
+	// Fixed keeps the buffers at their size. DEBUG sets it.
 	Fixed atomic.Bool
 }
 
-// sent takes the buffer of replies back of which size bytes waited to be sent, and rest still do. It returns the
-// buffer to go on with.
+// sent takes back a buffer of replies: size bytes waited to be sent, and rest still does. It returns the buffer for
+// the next replies.
 func (b *replyBuffer) sent(size int, rest []byte) []byte {
 	b.peak = max(b.peak, size)
 	if len(rest) > 0 {
@@ -49,7 +49,8 @@ func (b *replyBuffer) sent(size int, rest []byte) []byte {
 	return rest
 }
 
-// grew reports whether the client's buffer has become larger; the first one has not. A transport may use two in turns.
+// grew reports whether the client's buffer has become larger; the first buffer does not count. A transport may use
+// two buffers alternately.
 func (b *replyBuffer) grew() bool {
 	if cap(b.own) <= b.room {
 		return false
@@ -59,8 +60,8 @@ func (b *replyBuffer) grew() bool {
 	return !first
 }
 
-// resizeReplies makes the client's buffer smaller if its replies have long been small. The session's transport calls
-// it about once a second.
+// resizeReplies makes the client's buffer smaller if its replies have been small for some time. The session's
+// transport calls it about once a second.
 func (s *Session) resizeReplies(now int64) {
 	all, b := &s.shared.ReplyBuffers, &s.replyBuffer
 	if all.Fixed.Load() {

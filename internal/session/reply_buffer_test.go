@@ -45,7 +45,7 @@ func TestReplyBufferIsAsLargeAsRepliesOfLate(t *testing.T) {
 	require.Less(t, s.out.Expected, 1000)
 }
 
-// Whatever is written and however much of it can be sent at once, what is sent is what was written.
+// The bytes sent are the bytes written, whatever is written and however much of it can be sent at once.
 func TestReplyBufferKeepsWhatIsToBeSent(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
 		var b replyBuffer

@@ -10,16 +10,16 @@ import (
 	"github.com/atomredis/atomredis/scripting"
 )
 
-// This file is how the commands that scripts call reach the session. Scripts themselves are package internal/commands/scripts.
+// This file executes the commands that scripts call. Scripts themselves are package internal/commands/scripts.
 
 // scriptCaller executes the commands that scripts and functions of a session call.
 type scriptCaller struct {
 	scripts.Limits
 	wrote bool // the script has called a command that may write
-	// failure is the error, without its end, of the last command that failed: who has the script answer with it does not
-	// count it once more.
+	// failure is the error, without its line end, of the last command that failed. If the script replies with it, it
+	// is not counted again.
 	failure []byte
-	db      int // that of the session when the script began
+	db      int // the session's database when the script began
 	ctx     command.Ctx
 	w       resp.Writer // takes one reply at a time
 }
@@ -75,7 +75,7 @@ func (h *scriptCaller) noteFailure() {
 	}
 }
 
-// passesOn reports whether an error that a script answers with is the one of a command that it has called.
+// passesOn reports whether the error that a script replies with is that of a command that it has called.
 func (s *Session) passesOn(cmd *command.Command, failure []byte) bool {
 	return cmd.Script != nil && s.script != nil && len(s.script.failure) > 0 && bytes.HasPrefix(failure, s.script.failure)
 }
@@ -92,8 +92,8 @@ func (h *scriptCaller) Check(args [][]byte) (allowed bool, wrong string) {
 	return sessionOf(&h.ctx).check(cmd, args).Reason == acl.Allowed, ""
 }
 
-// mayWrite reports whether the script may call a command that writes: it must not have been killed, and cannot be
-// from then on.
+// mayWrite reports whether the script may call a command that writes: it must not have been killed. After that it
+// cannot be killed.
 func (h *scriptCaller) mayWrite() bool {
 	if !h.wrote {
 		h.wrote = sharedOf(&h.ctx).Scripts.MayWrite()

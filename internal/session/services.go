@@ -8,9 +8,9 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// This file is what sessions and services are to each other; see command.Service.
+// This file connects sessions and services; see command.Service.
 
-// tellServices tells of a keyspace event that a client has caused.
+// tellServices tells the services of a keyspace event that a client has caused.
 func (sh *Shared) tellServices(from *origin, class engine.EventClass, event string, db int, key string) {
 	for _, s := range sh.Services {
 		if s.Events()&class != 0 {
@@ -19,7 +19,7 @@ func (sh *Shared) tellServices(from *origin, class engine.EventClass, event stri
 	}
 }
 
-// newStates returns what services keep with a new client.
+// newStates returns the services' state for a new client.
 func (sh *Shared) newStates() []any {
 	states := make([]any, len(sh.Services))
 	for i, s := range sh.Services {
@@ -28,14 +28,14 @@ func (sh *Shared) newStates() []any {
 	return states
 }
 
-// tellGone tells that a client has gone.
+// tellGone tells the services that a client has disconnected.
 func (sh *Shared) tellGone(s *Session) {
 	for _, service := range sh.Services {
 		service.Gone(s)
 	}
 }
 
-// mustSeeGone reports whether a service would do something if the client went.
+// mustSeeGone reports whether a service must know when the client disconnects.
 func (sh *Shared) mustSeeGone(s *Session) bool {
 	for _, service := range sh.Services {
 		if service.MustSee(s) {
@@ -51,7 +51,7 @@ func (s *Session) State(id command.ServiceID) any { return s.states[id] }
 // After implements command.Client.
 func (s *Session) After(fn func(now int64)) { s.after = append(s.after, fn) }
 
-// runAfter does what the command that has ended has left to be done without a guard.
+// runAfter calls the functions that a command has registered with After, without a guard.
 func (s *Session) runAfter() {
 	after := s.after
 	s.after = nil
@@ -69,8 +69,7 @@ func (s *Session) Addr() string { return s.peer.Addr }
 // LocalAddr returns the address that the client has connected to.
 func (s *Session) LocalAddr() string { return s.peer.Local }
 
-// HostName returns where a client runs, as well as the server can tell: its address, or for a Unix socket the name of
-// this host.
+// HostName returns the host of a client: its address, or for a Unix socket the name of this host.
 func (s *Session) HostName() string {
 	p := s.peer
 	if !p.Unix() {
@@ -78,6 +77,6 @@ func (s *Session) HostName() string {
 			return host
 		}
 	}
-	host, _ := os.Hostname() // without a name the entry says so by an empty one
+	host, _ := os.Hostname() // if the name is unknown it is empty
 	return host
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Session is one client: a state machine that takes the bytes that the client sent and gives the bytes to send back. It
-// does no I/O and never blocks; the transport that owns it does the first and waits for it. It is a transport.Session.
+// Session is one client: a state machine that takes the bytes that the client sent and gives the bytes to send back.
+// It does no I/O and never blocks: its transport sends, receives and waits. It is a transport.Session.
 //
-// Everything is used only by the goroutine of the transport that owns the session, except box, info, proto, account,
-// states, and what is set once when the session starts. Others reach a session through post.
+// Only the goroutine of the session's transport uses its fields, except box, info, proto, account, states, and the
+// fields that are set once when the session starts. Other goroutines reach a session through post.
 type Session struct {
 	shared *Shared
 	id     int64
@@ -44,19 +44,19 @@ type Session struct {
 	authenticated atomic.Bool       // written by the session's goroutine
 	digest        [sha256.Size]byte // of the password that the client has shown; zero if it has shown none
 	forwarding    forwarding
-	forwarded     bool // the client is one of another server of the group
+	forwarded     bool // another server of the group forwards the client's commands
 	modes         modes
 	tx            transaction
 	wait          wait
 	blocked       *blocked // of the wait for keys; nil before the first one
 	closing       bool     // close as soon as out is written
 	why           error    // the error for the program when the session closes; nil if it was killed
-	// what Host.MakeRoom came to when the command that runs began; means something only while there is a limit
+	// the result of Host.MakeRoom at the start of the running command; valid only while there is a limit
 	room           Room
 	throttledUntil float64  // when the client may execute the next command that needs memory, in ms since 1970
 	fetching       fetching // of values that are not in memory
-	offload        *offload // of the next command; nil as a rule
-	states         []any    // what services keep with the client, by their IDs
+	offload        *offload // of the next command; usually nil
+	states         []any    // the services' state for the client, by their IDs
 	fieldsets      hashes.Fieldsets
 	after          []func(now int64)
 	door           *Door // nil if the client has not come through one
@@ -68,7 +68,7 @@ type Session struct {
 	script         *scriptCaller // the script that runs, or ran last; nil before the first
 	custom         *Caller       // the custom command that runs; nil if none does
 
-	// proto is out.Proto for those who send pushes.
+	// proto is a copy of out.Proto for the goroutines that send pushes.
 	proto atomic.Int32
 	// account is the client's user; nil if the session may do everything, because it is the program's or the journal's.
 	account atomic.Pointer[acl.Account]
@@ -117,7 +117,7 @@ func (s *Session) setProto(version int) {
 // ID returns the client's number, which no other client of this server has had.
 func (s *Session) ID() int64 { return s.id }
 
-// Advance reads what others left for the session and goes on with input that had to wait.
+// Advance acts on mail and timers, and continues with input that had to wait.
 func (s *Session) Advance(now int64) {
 	s.now = now
 	s.readMail()
@@ -127,7 +127,7 @@ func (s *Session) Advance(now int64) {
 	s.publish()
 }
 
-// Output returns the bytes for the client, but for those that are lent. The first Sendable bytes of all may be sent.
+// Output returns the bytes for the client without those that are lent. The first Sendable bytes of all may be sent.
 func (s *Session) Output() []byte { return s.out.Buf }
 
 // SetOutput sets the unsent rest of Output, if nothing is lent, and gives the buffer back for reuse.
@@ -137,17 +137,17 @@ func (s *Session) SetOutput(rest []byte) {
 	s.sentOutput(size, size-len(rest))
 }
 
-// Lend allows to leave long values where they lie until they are sent. The transport sends Pieces from now on, and
-// calls Sent.
+// Lend allows replies to lend long values instead of copying them. The transport must then send Pieces, and call
+// Sent.
 func (s *Session) Lend() { s.out.Lends = true }
 
-// Pieces returns the first n bytes for the client as the pieces that they lie in.
+// Pieces returns the first n bytes for the client as they are in memory, in pieces.
 func (s *Session) Pieces(n int) iter.Seq[[]byte] { return s.out.Pieces(n) }
 
-// Unsent returns how many bytes there are for the client, with those that are lent.
+// Unsent returns how many bytes wait for the client, including those that are lent.
 func (s *Session) Unsent() int { return s.out.Len() }
 
-// Sent tells that the first n bytes for the client have been sent.
+// Sent records that the first n bytes for the client have been sent.
 func (s *Session) Sent(n int) {
 	size := len(s.out.Buf)
 	s.out.Sent(n)
@@ -185,7 +185,7 @@ func (s *Session) Abort() {
 	s.in.input, s.in.long = nil, longArg{}
 }
 
-// Close ends the session: the client has gone. The transport must not use it any more.
+// Close ends the session of a client that has disconnected. The transport must not use it any more.
 func (s *Session) Close() {
 	if s.out.Lends {
 		s.out.Truncate(0) // ends its loans, so that values can be changed in place again
@@ -210,13 +210,13 @@ func (s *Session) Close() {
 	s.shared.Clients.remove(s)
 }
 
-// sharedOf returns what the client of a command shares with others.
+// sharedOf returns the Shared of a command's client.
 func sharedOf(c *command.Ctx) *Shared { return sessionOf(c).shared }
 
-// sessionOf returns the client of a command that has one.
+// sessionOf returns the session of a command, which must have a client.
 func sessionOf(c *command.Ctx) *Session { return c.Client.(*Session) }
 
-// Kill has the session closed at once. Any goroutine may call it, under any lock.
+// Kill closes the session at once. Any goroutine may call it, under any lock.
 func (s *Session) Kill() { s.post(mailKill) }
 
 // DB returns the database that the client has selected.

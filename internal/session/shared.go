@@ -23,21 +23,21 @@ import (
 	"github.com/atomredis/atomredis/persist"
 )
 
-// Shared is what all sessions of one server share. The server makes it with New, sets its parts, and has it reach every
-// session. The parts are concrete, because sessions use them for every command.
+// Shared is what all sessions of one server share. The server makes it with New, sets its parts, and passes it to
+// every session. The parts are concrete, because sessions use them for every command.
 type Shared struct {
-	// The server sets what follows before the first session that needs it, and then leaves it.
+	// The server sets the following fields before the first session that needs them, and does not change them later.
 
 	Host     Host
 	Log      *slog.Logger
 	Config   *config.Config
 	Keyspace *engine.Keyspace
 	Table    *command.Table
-	Foreign  []*command.Command // those that only doors have
+	Foreign  []*command.Command // commands that only doors have
 	Users    *acl.Users
 	Scripts  *scripts.Scripts
 	Services []command.Service // by their IDs
-	// ServiceEvents are the classes of events that any of them hears.
+	// ServiceEvents are the classes of events that any service receives.
 	ServiceEvents engine.EventClass
 	Storage       *persist.Storage // nil if the data is in memory only
 	Followed      *psync.Followers
@@ -47,9 +47,9 @@ type Shared struct {
 	Migrations    *migrate.Migrations // likewise
 	Slow          func(SlowCommand)   // called for each command in the slow log; may be nil
 	Relieve       func()              // see resp.Parser.Many
-	Hook          *testhook.Hook      // nil but in tests
+	Hook          *testhook.Hook      // nil except in tests
 
-	// Sessions and the server use what follows.
+	// Sessions and the server use the following fields.
 
 	Tracking     *tracking.Table
 	PubSub       pubsub.Hub
@@ -63,21 +63,22 @@ type Shared struct {
 	CommandLogs  [stats.LogKinds]stats.CommandLog
 	Latency      stats.Latency
 
-	// Restricted says that the state of the storage, or of the replica, keeps some commands from running; see
+	// Restricted is set while the state of the storage, or of the replica, forbids some commands; see
 	// Host.Restriction.
 	Restricted atomic.Bool
-	// Tiered says that values leave memory when it is full.
+	// Tiered is set if values leave memory when it is full.
 	Tiered atomic.Bool
-	// Following says that another server leads the group: only what the group agrees on changes anything. It changes under a
-	// guard over everything.
+	// Following is set while another server leads the group: only committed entries change anything. It changes
+	// under a guard over everything.
 	Following atomic.Bool
 	// Forwards is replicated-proxy: a follower forwards commands that only the leader can execute.
 	Forwards atomic.Bool
-	// DoorEvents are an engine.EventClass: what clients of doors can hear of.
+	// DoorEvents is an engine.EventClass: the events that clients of doors can receive.
 	DoorEvents atomic.Uint32
-	// SampleDue is when Host.Sample is to be called, in ms since 1970.
+	// SampleDue is the time of the next call of Host.Sample, in ms since 1970.
 	SampleDue atomic.Int64
-	// Ending is set before scripts are stopped: no client may see a command refused for that, and a later one done.
+	// Ending is set before scripts are stopped, so that no client sees a command refused for that reason and a later
+	// one executed.
 	Ending atomic.Bool
 
 	monitors   monitors
@@ -87,47 +88,49 @@ type Shared struct {
 	tickBase   time.Time
 }
 
-// Host is what the server does for its sessions, beside what commands need of it. Its methods may be called from any
-// goroutine.
+// Host is the interface of the server to its sessions, including the methods that commands use. Its methods may be
+// called from any goroutine.
 type Host interface {
 	command.Host
-	// Restriction returns the error that the state of the storage, or of the replica, has for a command, "" if it may run.
-	// writes says that it may change something; flags are those of the command, or of the transaction that it executes.
+	// Restriction returns the error for a command that the state of the storage, or of the replica, forbids; "" if
+	// it may run. writes is set if the command may change something; flags are those of the command, or of the
+	// transaction that it executes.
 	Restriction(cmd *command.Command, flags command.Flag, writes bool) command.Error
-	// MasterAddr returns where clients reach the server whose data this one has; ok is false if there is none.
+	// MasterAddr returns the address at which clients reach this server's master or leader; ok is false if there is
+	// none.
 	MasterAddr() (host string, port int, ok bool)
-	// Elsewhere returns the error that names the server of a slot which this one does not serve. reads says that the command
-	// only reads and that the client has sent READONLY, so that a follower serves it too.
+	// Elsewhere returns the error that names the server of a slot which this one does not serve. reads is set if the
+	// command only reads and the client has sent READONLY, so that a follower serves it too.
 	Elsewhere(slot int, reads bool) command.Error
 	// NewForwarder returns a connection for the client to the leader of the group.
 	NewForwarder(s *Session) Forwarder
-	// MakeRoom evicts keys until data and clients are within maxmemory, or for as long as one command may. No guard may be
-	// held.
+	// MakeRoom evicts keys until data and clients are within maxmemory, or until the time limit of one command. No
+	// guard may be held.
 	MakeRoom(now int64) Room
-	// Sample notes how much there is to do, and when it is to be called next: Shared.SampleDue.
+	// Sample records the current load, and sets Shared.SampleDue, the time of its next call.
 	Sample(now int64)
 	// MaxClients returns how many clients there may be.
 	MaxClients() int64
 }
 
-// Limits are settings that sessions read for every command, in bytes. 0 is none.
+// Limits are settings that sessions read for every command, in bytes. 0 means no limit.
 type Limits struct {
 	Memory  atomic.Int64 // maxmemory
 	Clients atomic.Int64 // maxmemory-clients
 	Output  atomic.Int64 // OutputLimits.LeastHard
 }
 
-// Counters are those of INFO that sessions count. Those that grow with every command are kept elsewhere.
+// Counters are the counters of INFO that sessions change. Those that grow with every command are kept elsewhere.
 type Counters struct {
 	BytesIn          atomic.Int64
 	Expands, Shrinks atomic.Int64 // of clients' reply buffers
 	Errors           stats.Errors
 	Blocked          atomic.Int64              // a gauge
-	InputTooLong     atomic.Int64              // clients that were closed because of what they had sent
-	OutputTooLong    atomic.Int64              // and because of what they had not read
+	InputTooLong     atomic.Int64              // clients that were closed because their input was too long
+	OutputTooLong    atomic.Int64              // and because their unread output was too long
 	Evicted          atomic.Int64              // clients that were disconnected because of maxmemory-clients
 	TierWaits        atomic.Int64              // how often sessions waited for values
-	Denied           [acl.Reasons]atomic.Int64 // what clients were not allowed
+	Denied           [acl.Reasons]atomic.Int64 // refused commands, by the reason
 }
 
 // Reset sets the counters to zero.
@@ -141,7 +144,7 @@ func (c *Counters) Reset() {
 	}
 }
 
-// New returns what the sessions of a new server share, without the parts that the server sets.
+// New returns the Shared of a new server, without the parts that the server sets.
 func New() *Shared {
 	sh := &Shared{tickBase: time.Now()}
 	sh.Tracking = tracking.New((*trackers)(sh))
@@ -152,23 +155,25 @@ func New() *Shared {
 // AwaitOffloaded waits for offloaded commands that still run. There are no sessions any more.
 func (sh *Shared) AwaitOffloaded() { sh.offloads.close() }
 
-// Ticks returns a monotonic time in ns. It is what commands are timed with: cheaper than the Clock, and never injected.
+// Ticks returns a monotonic time in ns for measuring commands. It is cheaper than the Clock, and tests cannot
+// replace it.
 func (sh *Shared) Ticks() int64 { return int64(time.Since(sh.tickBase)) }
 
-// MaxBulk is the longest string in bytes: proto-max-bulk-len, and so that an int can count its bits.
+// MaxBulk is the greatest length of a string in bytes: proto-max-bulk-len, or less so that an int can count its
+// bits.
 func (sh *Shared) MaxBulk() int { return min(sh.Config.Get().Clients.ProtoMaxBulkLen, math.MaxInt/8) }
 
-// follows reports whether the data changes only as another server says.
+// follows reports whether only another server's commands change the data.
 func (sh *Shared) follows() bool { return sh.Replica.Following() || sh.Following.Load() }
 
-// sample has the server note how much there is to do, about once a second.
+// sample makes the server record its load, about once a second.
 func (sh *Shared) sample(now int64) {
 	if now >= sh.SampleDue.Load() {
 		sh.Host.Sample(now)
 	}
 }
 
-// epoch is the journal's Epoch; without storage nothing is ever taken back.
+// epoch is the journal's Epoch; without storage no change is ever undone.
 func (sh *Shared) epoch() uint64 {
 	if sh.Storage == nil {
 		return 0
@@ -176,10 +181,9 @@ func (sh *Shared) epoch() uint64 {
 	return sh.Storage.Epoch()
 }
 
-// UsedMemory returns how many bytes are in use by data and clients: what maxmemory is compared with, and what INFO and
-// MEMORY STATS show, so that both speak of the same. What the process takes beside them is no part of it: garbage, the
-// journal, the store, and what waits for replicas. Replies that are lent count once for all clients, and
-// not at all as long as they are the value of a key, which counts itself.
+// UsedMemory returns how many bytes data and clients use. maxmemory limits this number, and INFO and MEMORY STATS
+// show it. It does not include garbage, the journal, the store and the output for replicas. A lent value counts once
+// for all clients, and not at all while it is the value of a key, which is counted as data.
 func (sh *Shared) UsedMemory() int64 {
 	return sh.Keyspace.UsedMemory() + sh.Keyspace.LentMemory() + sh.Clients.Memory() - sh.Clients.lent.Load()
 }

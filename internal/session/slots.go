@@ -7,26 +7,27 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// This file is which slot the keys of a command belong to, in cluster mode.
+// This file finds the slot of a command's keys, in cluster mode.
 
 const (
 	errCrossSlot command.Error = "CROSSSLOT Keys in request don't hash to the same slot"
-	// Also where keys of one command differ, as in Redis.
+	// Also used if the keys of one command have different slots, as in Redis.
 	errScriptForeign   command.Error = "ERR Script attempted to access a non local key in a cluster node"
 	errScriptCrossSlot command.Error = "ERR Script attempted to access keys that do not hash to the same slot"
 
-	// ErrTryAgain is for a slot whose server is about to change, ErrClusterDown for one whose group has no leader.
+	// ErrTryAgain is the error for a slot whose server is about to change, ErrClusterDown for a slot whose group has
+	// no leader.
 	ErrTryAgain    command.Error = "TRYAGAIN Who serves the slot is changing"
 	ErrClusterDown command.Error = "CLUSTERDOWN The cluster is down"
 )
 
-// redirects reports whether an error tells clients of clusters to try elsewhere, or later.
+// redirects reports whether an error tells cluster clients to try another server, or again later.
 func redirects(e command.Error) bool {
 	return strings.HasPrefix(string(e), "MOVED ") || strings.HasPrefix(string(e), "CLUSTERDOWN ") || e == ErrTryAgain
 }
 
-// slotOf is cluster.SlotOfKeys. Where there are other shards it matters too which keys commands use without having them
-// among their arguments.
+// slotOf is cluster.SlotOfKeys. If there are other shards it also includes keys that commands use without having
+// them among their arguments.
 func (sh *Shared) slotOf(cmd *command.Command, args [][]byte) (slot int, ok bool) {
 	slot, ok = cluster.SlotOfKeys(cmd, args)
 	if cmd.DerivedKeys == nil || !ok || sh.Shards == nil || len(sh.Shards.Record().Others) == 0 {
@@ -51,7 +52,7 @@ func (sh *Shared) elsewhere(slot int, reads bool) command.Error {
 	return sh.Host.Elsewhere(slot, reads)
 }
 
-// oneSlot notes the slot of a transaction, and reports whether it has one at most.
+// oneSlot stores the slot of a transaction, and reports whether it has at most one.
 func (s *Session) oneSlot(queue []queuedCommand) bool {
 	s.hashSlot = cluster.NoSlot
 	for _, q := range queue {

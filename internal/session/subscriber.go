@@ -8,7 +8,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file is the session as one that hears of messages and of changes, for packages pubsub and tracking.
+// This file has the methods of a session that packages pubsub and tracking call.
 
 // join lets the session publish, subscribe and track.
 func (s *Session) join() {
@@ -31,13 +31,13 @@ func (s *Session) Deliver(messages []byte, own bool) {
 	s.post(0, messages)
 }
 
-// Subscriptions returns what the client has subscribed to.
+// Subscriptions returns the client's subscriptions.
 func (s *Session) Subscriptions() *pubsub.Subscriptions { return &s.modes.subs }
 
 // Repeats reports whether the next command of the pipeline is cmd, as far as is known.
 func (s *Session) Repeats(cmd *command.Command) bool { return s.pipeline.next == cmd }
 
-// WriteMessage writes a message that CLIENT REPLY does not keep back.
+// WriteMessage writes a message that CLIENT REPLY does not suppress.
 func (s *Session) WriteMessage(c *command.Ctx, message command.Reply) {
 	if s.modes.options.Replies == clients.ReplyOn {
 		message(c.W)
@@ -48,7 +48,7 @@ func (s *Session) WriteMessage(c *command.Ctx, message command.Reply) {
 	s.origin.Later = w.Buf
 }
 
-// Tracking returns what the client has chosen with CLIENT TRACKING.
+// Tracking returns the client's state of CLIENT TRACKING.
 func (s *Session) Tracking() *tracking.Client { return &s.modes.tracking }
 
 // Tell implements tracking.Peer.
@@ -66,7 +66,7 @@ func (s *Session) rememberKeys(cmd *command.Command, args [][]byte) {
 	s.modes.tracking.Read(&s.origin.Changer, cmd, args, within)
 }
 
-// trackers is the server as package tracking sees it.
+// trackers is a Shared as tracking.Host.
 type trackers Shared
 
 // Peer implements tracking.Host.
@@ -83,11 +83,11 @@ func (t *trackers) ObserveChanges(on bool) { t.Keyspace.ObserveChanges(on) }
 // MaxKeys implements tracking.Host.
 func (t *trackers) MaxKeys() int { return t.Config.Get().Clients.TrackingTableMaxKeys }
 
-// origin is who makes changes: a client, or what serves it while it is blocked. It is used by the goroutine that makes
-// them.
+// origin is the source of changes: a client, or the code that serves it while it is blocked. Only the goroutine that
+// makes the changes uses it.
 type origin struct {
 	session *Session
-	pushed  bool // the running command has published something to its own client; it follows the reply
+	pushed  bool // the running command has published a message to its own client; the message follows the reply
 	tracking.Changer
 }
 

@@ -7,10 +7,10 @@ import (
 	"github.com/atomredis/atomredis/internal/testhook"
 )
 
-// This file is what package atomredistest can do to commands.
+// This file lets package atomredistest influence commands.
 
-// Fallible makes executions of the command fail, and be late, as the hook says, but for those by scripts and other
-// commands.
+// Fallible makes executions of the command fail, or delays them, as the hook says, but not calls by scripts and
+// other commands.
 func Fallible(cmd *command.Command, h *testhook.Hook) {
 	do := cmd.Do
 	if do == nil {
@@ -46,7 +46,8 @@ func hookedCall(cmd *command.Command, c *command.Ctx) *testhook.Call {
 	}
 }
 
-// Overdue reports whether a client is blocked although its time is up. Its transport knows, and is about to end that.
+// Overdue reports whether a client is blocked although its deadline has passed. Its transport is about to end the
+// wait.
 func (sh *Shared) Overdue() bool {
 	now := sh.Keyspace.Now()
 	for _, s := range sh.Clients.All() {

@@ -10,39 +10,41 @@ import (
 )
 
 // Values that are not in memory (maxmemory with tier yes). A command that needs one stops before it has changed
-// anything, its session waits until the value has been read, and the command runs again; other clients continue meanwhile.
-// The values for the next commands of the pipeline are read at the same time. A script or a transaction cannot stop on the
-// way, so the values of the keys that it names are read before; others it reads itself, under its guard.
+// anything, its session waits until the value has been read, and the command runs again; other clients continue
+// meanwhile. The values for the next commands of the pipeline are read at the same time. A script or a transaction
+// cannot stop after it has started, so the values of the keys that it names are read before; it reads other values
+// itself, under its guard.
 
-// fetching is what a session has for that.
+// fetching is the state of a session that reads values.
 type fetching struct {
 	tries   int             // how often the next command has waited
-	left    atomic.Int64    // how many values are to come, and one more while they are asked for
+	left    atomic.Int64    // how many values are still being read, plus one while they are requested
 	behind  []parsedCommand // the commands that are executed next
 	arrived func()          // valueArrived
 	needs   []need          // scratch of fetch
 }
 
-// need is a key of which a command needs the value, or some parts of it.
+// need is a key whose value, or parts of it, a command needs.
 type need struct {
 	key  []byte
 	some *engine.Some // nil for all
 }
 
 const (
-	// maxTries is how often a command waits for values. Then it reads them itself, under its guard: some commands find
-	// the next key in the value of the one before.
+	// maxTries is how often a command waits for values. Then it reads them itself, under its guard. Several tries
+	// are needed because some commands find the next key in the value of the one before.
 	maxTries = 8
-	// maxFetched is how many values a session has read at once.
+	// maxFetched is the most values that a session requests at once.
 	maxFetched = 256
 )
 
-// mayWait reports whether a call can end early and be made again when it needs a value that is not in memory.
+// mayWait reports whether a call that needs a value which is not in memory can end early and be repeated.
 func (s *Session) mayWait(c *command.Ctx) bool {
 	return s.shared.Tiered.Load() && c.Origin == command.FromClient && s.fetching.tries < maxTries && !s.namesValues(c.Cmd)
 }
 
-// namesValues reports whether the values that a command needs are read before it runs, because it runs others.
+// namesValues reports whether the values that a command needs are read before it runs, because it runs other
+// commands.
 func (s *Session) namesValues(cmd *command.Command) bool {
 	return cmd.RunsQueue || cmd.Script != nil || cmd.Custom
 }
@@ -66,8 +68,8 @@ func (s *Session) callTiered(cmd *command.Command, args [][]byte) {
 	}
 }
 
-// fetchAway has the value read that a call has missed, and others that the command needs. It reports whether the session
-// waits.
+// fetchAway requests the value that a call lacked, and other values that the command needs. It reports whether the
+// session waits.
 func (s *Session) fetchAway(cmd *command.Command, args [][]byte, missed *engine.Away) bool {
 	needs := append(s.fetching.needs[:0], need{[]byte(missed.Key), missed.Some})
 	if missed.Some == nil {
@@ -76,8 +78,8 @@ func (s *Session) fetchAway(cmd *command.Command, args [][]byte, missed *engine.
 	return s.fetch(missed.DB, needs)
 }
 
-// fetchNamed has the values read of the keys that a script names, or the commands of a transaction. It reports whether
-// the session waits.
+// fetchNamed requests the values of the keys that a script, or the commands of a transaction, name. It reports
+// whether the session waits.
 func (s *Session) fetchNamed(cmd *command.Command, args [][]byte) bool {
 	s.endGuard()
 	needs := appendNeeds(s.fetching.needs[:0], cmd, args)
@@ -89,8 +91,8 @@ func (s *Session) fetchNamed(cmd *command.Command, args [][]byte) bool {
 	return s.fetch(s.db, needs)
 }
 
-// fetch has values read that are not in memory, and those that the commands behind will need. If there are any the session
-// waits for them, which fetch reports.
+// fetch requests the needed values that are not in memory, and those that the next commands will need. It reports
+// whether there are any; the session then waits for them.
 func (s *Session) fetch(db int, needs []need) bool {
 	f := &s.fetching
 	f.tries++
@@ -104,7 +106,7 @@ func (s *Session) fetch(db int, needs []need) bool {
 	}
 	for i := range needs[own:] {
 		if n := &needs[own+i]; n.some == nil {
-			n.some = engine.UnlessLarge() // of which it will say what it needs
+			n.some = engine.UnlessLarge() // for a large value the call will request its parts
 		}
 	}
 	if f.arrived == nil {
@@ -127,15 +129,16 @@ func (s *Session) fetch(db int, needs []need) bool {
 	return true
 }
 
-// valueArrived is called when a value has come. Any goroutine may call it.
+// valueArrived is called when a value has been read. Any goroutine may call it.
 func (s *Session) valueArrived() {
 	if s.fetching.left.Add(-1) == 0 {
 		s.post(mailFetched)
 	}
 }
 
-// appendNeeds appends the keys of which a command needs the values: not those that it overwrites or removes. If it
-// names an element, that is what it needs, and if it returns nothing of the value, how long that is.
+// appendNeeds appends the keys whose values a command needs, without those that it overwrites or removes. If the
+// command names an element it needs only that one, and if its reply has no part of the value it needs only the
+// length.
 func appendNeeds(needs []need, cmd *command.Command, args [][]byte) []need {
 	cmd.EachKey(args, func(i int, spec *command.KeySpec) bool {
 		if flags := cmd.UseOfKey(spec, args); needsValue(cmd, flags) {
@@ -162,22 +165,22 @@ func needsValue(cmd *command.Command, flags []string) bool {
 }
 
 const (
-	// tierExcess is by which part of maxmemory it may be exceeded until commands that need memory wait for values to
-	// leave, and tierPause is for how many ms they wait before they look again.
+	// maxmemory may be exceeded by 1/tierExcess of it before commands that need memory wait for values to leave
+	// memory. They check again every tierPause ms.
 	tierExcess = 8
 	TierPause  = 5
-	// throttledFrom is the part of that excess from which on such commands of a client are throttled. Less is no reason to
-	// wait: usually a checkpoint ends before. minInterval and maxInterval are the ms between two commands, there and at the
-	// whole excess.
+	// throttledFrom is the Excess from which a client's commands that need memory are throttled. At a lower Excess
+	// they do not wait, because a checkpoint usually ends in time. minInterval is the time in ms between two
+	// commands at that Excess, maxInterval the time at an Excess of 1.
 	throttledFrom = 0.5
 	minInterval   = 0.02
 	maxInterval   = 1000
 )
 
-// mustWait makes the session wait if memory is full of what cannot leave it yet, and reports whether the command must
-// wait. The fuller it is, the longer: a checkpoint takes seconds, and clients that went on until there is no room at
-// all would stand still for as long. Where values leave, but not as fast as a command brings others, which a script
-// does, only the last holds.
+// mustWait makes the session wait if memory is full of values that cannot leave it yet, and reports whether the
+// command must wait. The fuller the memory, the longer the wait: a checkpoint takes seconds, and without throttling
+// clients would fill the memory and then stop for that long. If values leave memory, but more slowly than commands
+// such as scripts add others, commands wait only at the full excess.
 func (s *Session) mustWait(cmd *command.Command, args [][]byte) bool {
 	leaving := s.room == RoomSoon && s.shared.Tiered.Load()
 	if !leaving && s.room != RoomLater || s.shared.Limits.Memory.Load() == 0 || !s.needsMemory(cmd, args, (*command.Command).MayNeedMemory) {

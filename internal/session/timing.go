@@ -21,15 +21,15 @@ import (
 // monitor gets a slow run as one event, because other clients waited for all of it. The slow log does not get it, because
 // the slow command is not known.
 
-// Timing is what sessions have to know of the settings about durations; they read it for every batch.
+// Timing has the settings about durations that sessions read for every batch.
 type Timing struct {
-	limit    atomic.Int64 // in ns: the duration from which on a command is slow; math.MaxInt64 without one
+	limit    atomic.Int64 // in ns: the least duration of a slow command; math.MaxInt64 without one
 	exact    atomic.Bool  // all commands are measured one by one
 	tracking atomic.Bool  // latency-tracking
-	// large is the least number of bytes from which on a request or a reply is logged as large.
+	// large is the least number of bytes of a request or a reply that is logged as large.
 	large atomic.Int64
-	hot   atomic.Pointer[stats.HotKeys] // what HOTKEYS measures; nil if nothing is
-	slots atomic.Bool                   // what commands cost is counted for each slot
+	hot   atomic.Pointer[stats.HotKeys] // the measurement of HOTKEYS; nil if there is none
+	slots atomic.Bool                   // the cost of commands is counted for each slot
 }
 
 const (
@@ -68,7 +68,7 @@ func (t *Timing) Measure(hot *stats.HotKeys) {
 	t.setExact()
 }
 
-// measured ends a measurement whose time is up, unless another one has begun.
+// measured ends a measurement whose duration has passed, unless another one has begun.
 func (t *Timing) measured(hot *stats.HotKeys) {
 	t.hot.CompareAndSwap(hot, nil)
 	t.setExact()
@@ -78,19 +78,19 @@ func (t *Timing) setExact() {
 	t.exact.Store(t.hot.Load() != nil || t.slots.Load() || t.limit.Load() < exactBelow)
 }
 
-// pendingCalls counts consecutive calls of one command, which pipelines are full of, so that the clock is read and the shared
-// counters are changed once for several of them.
+// pendingCalls counts consecutive calls of one command, which are common in pipelines, so that the clock is read and
+// the shared counters are changed once for several calls.
 type pendingCalls struct {
 	cmd   *command.Command // nil: nothing is counted
 	calls int64
-	args  [][]byte // of the only call; nil if they may be gone by the time it is flushed
+	args  [][]byte // of the only call; nil if they may be invalid when the call is flushed
 	start int64    // Shared.Ticks when the first of them began
 }
 
 // maxPendingCalls bounds how many calls share a reading of the clock.
 const maxPendingCalls = maxAhead
 
-// begin counts a call that is about to begin, or says that it is to be measured alone, between start and Session.end.
+// begin counts a call that is about to begin, or reports that it is to be measured alone, from start to Session.end.
 func (s *Session) begin(c *command.Ctx) (start int64, alone bool) {
 	t := &s.pendingCalls
 	if c.Cmd.Slow || s.exact {
@@ -111,7 +111,7 @@ func (s *Session) begin(c *command.Ctx) (start int64, alone bool) {
 	return 0, false
 }
 
-// uncountCall takes back what begin has counted: the call will be made once more.
+// uncountCall undoes begin: the call will be repeated.
 func (s *Session) uncountCall() {
 	if s.pendingCalls.calls--; s.pendingCalls.calls == 0 {
 		s.pendingCalls.cmd = nil
@@ -125,7 +125,7 @@ func (s *Session) end(c *command.Ctx, start int64, reply int) {
 	s.heat(c, took, reply)
 	s.shared.CommandStats.Of(c.Cmd).Count(1, took)
 	if b := s.blocked; s.isBlocked() && b.ctx.Cmd == c.Cmd && !c.NoBlock {
-		b.took = took // it is not over: endBlock examines it
+		b.took = took // the call has not ended: endBlock examines it
 		return
 	}
 	s.examine(c.Cmd, c.Args, 1, took)
@@ -134,7 +134,7 @@ func (s *Session) end(c *command.Ctx, start int64, reply int) {
 	}
 }
 
-// flushCalls makes the counted calls visible in the server's statistics, and begins a new stretch of time.
+// flushCalls adds the counted calls to the server's statistics and begins a new measurement.
 func (s *Session) flushCalls() {
 	now := s.shared.Ticks()
 	t := s.pendingCalls
@@ -146,8 +146,8 @@ func (s *Session) flushCalls() {
 	s.exact = s.exactCalls > 0 || s.shared.Timing.exact.Load()
 }
 
-// examine takes note of how long calls of a command took: so many ns in all. args are those of a single call; nil if
-// they are not known.
+// examine records the duration of calls of a command, took ns in total. args are those of a single call; nil if they
+// are not known.
 func (s *Session) examine(cmd *command.Command, args [][]byte, calls, took int64) {
 	if took > exactBelow {
 		s.now = s.shared.Keyspace.Now() // slow commands must not leave the following ones in the past
@@ -190,7 +190,7 @@ type SlowCommand struct {
 	Addr      string
 }
 
-// tellSlow hands a slow command and its duration in ns to the slow log, LATENCY and Options.Slow.
+// tellSlow adds a slow command and its duration in ns to the slow log and LATENCY, and calls Options.Slow.
 func (s *Session) tellSlow(cmd *command.Command, args [][]byte, took int64) {
 	keys := 0
 	cmd.EachKey(args, func(int, *command.KeySpec) bool {
@@ -201,7 +201,7 @@ func (s *Session) tellSlow(cmd *command.Command, args [][]byte, took int64) {
 		Client: int64(s.id), Addr: s.peer.Addr})
 }
 
-// log puts a command into a log, which keeps so many entries.
+// log adds a command to a log, which keeps the given number of entries.
 func (s *Session) log(kind stats.LogKind, cmd *command.Command, args [][]byte, value int64, entries int) {
 	set := s.shared.Config.Get()
 	s.shared.CommandLogs[kind].Add(s.shared.Keyspace.Now(), s.peer.Addr, s.modes.options.Name, cmd, args, value,
@@ -222,7 +222,7 @@ func (s *Session) logLarge(cmd *command.Command, args [][]byte, request, reply i
 	}
 }
 
-// heat counts what a call has cost for the keys that it used, and their slot, while that is measured.
+// heat adds the cost of a call to the measurements of its keys and their slot, if there are any.
 func (s *Session) heat(c *command.Ctx, took int64, reply int) {
 	hot, bySlot := s.shared.Timing.hot.Load(), s.shared.Timing.slots.Load()
 	if hot == nil && !bySlot || !c.Origin.In(command.FromClient|command.FromQueue) {
@@ -258,7 +258,8 @@ func requestSize(args [][]byte) int {
 	return n
 }
 
-// What holds clients up beside commands, in the words of Redis where it has some. The server times evictions.
+// Names of events other than commands that delay clients; those of Redis where it has one. The server measures
+// evictions.
 var (
 	holdEvents = [...]string{engine.LockedForExpiry: "expire-cycle", engine.LockForCheckpoint: "checkpoint",
 		engine.LockForLoading: "loading"}
@@ -266,10 +267,10 @@ var (
 		journal.WaitLag: "aof-write-pending-fsync"}
 )
 
-// Held takes note of work of the keyspace that commands had to wait for.
+// Held records work of the keyspace that commands had to wait for.
 func (sh *Shared) Held(by engine.LockReason, took time.Duration) { sh.event(holdEvents[by], took) }
 
-// Waited takes note of work of the journal that clients had to wait for.
+// Waited records work of the journal that clients had to wait for.
 func (sh *Shared) Waited(forWhat journal.Wait, took time.Duration) {
 	sh.event(waitEvents[forWhat], took)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/atomredis/atomredis/internal/stats"
 )
 
-// TestRunsOfShortCommandsAreSuspectedIfTheyAreSlow has a run of commands take as long as a slow one: the next ones
-// are measured one by one.
+// TestRunsOfShortCommandsAreSuspectedIfTheyAreSlow makes a run of commands take as long as a slow one: the next
+// commands are measured one by one.
 func TestRunsOfShortCommandsAreSuspectedIfTheyAreSlow(t *testing.T) {
 	b := newHarnessWith(t, "slowlog-log-slower-than", "10000", "latency-monitor-threshold", "10")
 	s := b.session()

@@ -14,11 +14,11 @@ import (
 type transaction struct {
 	active  bool // between MULTI and EXEC
 	spoiled bool // a command was refused: EXEC will fail
-	writes  bool // a queued command may write, or call what does
+	writes  bool // a queued command may write, or call commands that do
 
 	some  command.Flag // what some queued command has
-	lacks command.Flag // what some queued command has not
-	// selected says that a queued command has chosen the database db for those behind it.
+	lacks command.Flag // flags that some queued command does not have
+	// selected is set if a queued command has selected the database db for later ones.
 	selected bool
 	db       int
 	queue    []queuedCommand
@@ -28,7 +28,7 @@ type transaction struct {
 	room     *queueRoom // nil until it is needed
 	args     [][]byte   // of room, those that are free
 	text     []byte     // of the same, or of the last of pieces
-	pieces   [][]byte   // shared memory that long arguments lie in
+	pieces   [][]byte   // shared memory that has long arguments
 }
 
 // queuedCommand owns its arguments.
@@ -38,8 +38,8 @@ type queuedCommand struct {
 	long []byte // the last one, if the command may keep its memory
 }
 
-// queueRoom is room for a short transaction. A session that has used it keeps it for the next one: what EXEC executes
-// is not needed any more when EXEC has been counted.
+// queueRoom is room for a short transaction. The session reuses it for the next transaction, because the queued
+// commands are not needed any more once EXEC has been counted.
 type queueRoom struct {
 	queue [16]queuedCommand
 	args  [48][]byte
@@ -51,12 +51,12 @@ type watchedKey struct {
 	db      int
 	key     string
 	shard   uint64
-	watch   *engine.Watch // nil until a script has ended that ran when the client sent WATCH
+	watch   *engine.Watch // nil while a script runs that began before the client sent WATCH
 	version uint64
 }
 
-// begin starts to watch the key. written says that the guard may have changed it since the client was told so: then
-// the version is one that it cannot have any more.
+// begin starts to watch the key. If written is set the guard may have changed the key after WATCH was answered; the
+// version is then set to one that the key cannot have any more.
 func (w *watchedKey) begin(g *engine.Guard, written bool) {
 	w.watch, w.version = g.Watch(w.db, []byte(w.key))
 	if written {
@@ -134,13 +134,13 @@ func (s *Session) watchTouched() bool {
 	}
 	var g engine.Guard
 	if busy := s.shared.Scripts.Lock(&g, shardsOf(s.tx.watches), s.now); busy != "" {
-		return false // EXEC will see
+		return false // EXEC decides
 	}
 	defer g.Unlock()
 	return slices.ContainsFunc(s.tx.watches, func(w *watchedKey) bool { return g.Touched(w.watch, w.version) })
 }
 
-// enqueue keeps a command for EXEC, unless EXEC would not run it. As in Redis, a command that is not kept does not make
+// enqueue queues a command, unless EXEC would not run it. As in Redis, a command that is not queued does not make
 // EXEC fail.
 func (s *Session) enqueue(cmd *command.Command, args [][]byte) {
 	s.out.Buf = append(s.out.Buf, "+QUEUED\r\n"...)
@@ -174,10 +174,10 @@ func (s *Session) enqueue(cmd *command.Command, args [][]byte) {
 	s.tx.lacks |= ^cmd.Flags
 }
 
-// minPiece is the size in bytes of arguments that are worth a piece of shared memory.
+// minPiece is the least size in bytes of arguments that get a piece of shared memory.
 const minPiece = 2 << 10
 
-// keep copies arguments to free room, or if there is not enough into memory of their own.
+// keep copies arguments to the free room, or to memory of their own if there is not enough.
 func (t *transaction) keep(args [][]byte) [][]byte {
 	size := sizeOf(args)
 	if len(args) > len(t.args) || size > len(t.text) && size < minPiece {
@@ -194,7 +194,7 @@ func (t *transaction) keep(args [][]byte) [][]byte {
 	return out
 }
 
-// copyArgs makes dst, which is as long, a copy of args, in text, which is as long as all of them.
+// copyArgs copies args to dst, which has the same length, and their bytes to text, which has their total length.
 func copyArgs(dst [][]byte, text []byte, args [][]byte) {
 	for i, a := range args {
 		n := copy(text, a)
@@ -236,7 +236,7 @@ func (s *Session) Exec(c *command.Ctx) {
 		c.Err(execAborted(busy))
 		return
 	}
-	defer g.Unlock() // call unlocks too, which then has nothing left to do
+	defer g.Unlock() // after that the Unlock of call does nothing
 
 	for _, q := range queue {
 		if e := s.lateRefusal(q.cmd); e != "" {
@@ -256,7 +256,7 @@ func (s *Session) Exec(c *command.Ctx) {
 	}
 	s.unwatchUnder(g)
 	s.tx = transaction{room: s.tx.room, pieces: s.tx.pieces}
-	defer s.endTransaction() // the commands run from the room for the queue
+	defer s.endTransaction() // the commands use the queue's memory
 	if !unchanged {
 		c.W.NullArray()
 		return
@@ -280,7 +280,7 @@ func (s *Session) Exec(c *command.Ctx) {
 		before := c.W.Len()
 		s.runQueued(c, q.long)
 		if reply := c.W.Len() - before; int64(reply) >= s.shared.Timing.large.Load() {
-			s.logLarge(q.cmd, q.args, 0, reply) // its request was when it was queued
+			s.logLarge(q.cmd, q.args, 0, reply) // its request was logged when it was queued
 		}
 		if s.modes.tracking.On() {
 			s.rememberKeys(q.cmd, q.args)
@@ -297,12 +297,12 @@ func (s *Session) Discard() {
 	s.endTransaction()
 }
 
-// endTransaction leaves the session as it is before MULTI. What was queued may still be logged, and is used again
-// afterwards or left to the garbage collector.
+// endTransaction restores the state before MULTI. The queued commands may still be logged; their memory is reused
+// after that or left to the garbage collector.
 func (s *Session) endTransaction() {
 	s.in.owned.spare = append(s.in.owned.spare, s.tx.pieces...)
 	s.tx = transaction{room: s.tx.room}
 	if s.tx.room != nil {
-		clear(s.tx.room.queue[:]) // all of it: a queue that has outgrown it lies elsewhere
+		clear(s.tx.room.queue[:]) // all of it, even if the queue has outgrown it
 	}
 }

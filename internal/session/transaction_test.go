@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a transaction has queued does not stay in memory with its session, however long the queue was.
+// The queued commands of a transaction do not stay in memory after it, however long the queue was.
 func TestNothingQueuedStays(t *testing.T) {
 	b := newHarness(t)
 	s := b.session()

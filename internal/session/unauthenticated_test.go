@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lockedHarness returns a server that asks for a password, and a client that has given it.
+// lockedHarness returns a server that requires a password, and a client that has authenticated.
 func lockedHarness(t *testing.T) (*harness, *Session) {
 	b := newHarness(t)
 	admin := b.session()
@@ -17,7 +17,7 @@ func lockedHarness(t *testing.T) (*harness, *Session) {
 	return b, admin
 }
 
-// floods are what a client can send again and again before it has authenticated.
+// floods are commands that a client can repeat before it has authenticated.
 var floods = map[string][]byte{
 	"PING in a line":       []byte("PING\r\n"),
 	"PING":                 request("PING"),
@@ -34,7 +34,7 @@ var floods = map[string][]byte{
 	"MONITOR":              request("MONITOR"),
 }
 
-// Whatever a client sends that has not authenticated and reads nothing, what it costs is bounded.
+// A client that has not authenticated and reads nothing takes limited memory, whatever it sends.
 func TestUnauthenticatedClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	for name, command := range floods {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestUnauthenticatedClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	}
 }
 
-// Who reads may go on, and so may who has authenticated, or need not.
+// Clients that read their replies are not disconnected, nor are those that have authenticated or need not.
 func TestClientsThatMayWaitForReplies(t *testing.T) {
 	const pings = 4000
 	flood := bytes.Repeat([]byte("PING\r\n"), pings)
@@ -93,7 +93,7 @@ func TestClientsThatMayWaitForReplies(t *testing.T) {
 	})
 }
 
-// What has to wait while clients are paused is bounded too, and so is what is incomplete.
+// Input that waits while clients are paused, and incomplete commands, are limited too.
 func TestInputOfUnauthenticatedClientIsBounded(t *testing.T) {
 	bulk := "$16384\r\n" + strings.Repeat("x", 16384) + "\r\n"
 	for _, c := range []struct {

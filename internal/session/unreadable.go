@@ -6,7 +6,7 @@ import "sync"
 // The zero value is ready.
 type unreadable struct {
 	mu     sync.Mutex
-	logged map[string]int64 // when, in ms since 1970
+	logged map[string]int64 // the time of the last entry, in ms since 1970
 }
 
 const (
@@ -14,8 +14,8 @@ const (
 	maxUnreadable      = 10_000 // keys that are remembered
 )
 
-// first reports whether a key must be logged: it was not within unreadableInterval. now is in ms since 1970. Once
-// maxUnreadable keys are remembered, further ones are not logged.
+// first reports whether a key must be logged, which is so if it was not logged within unreadableInterval. now is in
+// ms since 1970. Once maxUnreadable keys are remembered, further ones are not logged.
 func (u *unreadable) first(key string, now int64) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// This file is who a client is, and whether it may execute a command. The users are those of package acl.
+// This file has a client's user and the checks of its permissions. Users are package acl.
 
 // Expel implements acl.Clients.
 func (sh *Shared) Expel(by command.Client, accounts []*acl.Account) {
@@ -33,14 +33,14 @@ func (sh *Shared) ExpelListeners(by command.Client, a *acl.Account) {
 	}
 }
 
-// expel disconnects the client, after the reply to its command if that is the one which wants it.
+// expel disconnects the client, after the reply if its own command is the reason.
 func (s *Session) expel(by command.Client) {
 	if by == s {
 		s.closing = true
 		return
 	}
 	if w := s.snapshot().keyWait; w != nil {
-		w.waiter.Withdraw() // from now on it takes nothing
+		w.waiter.Withdraw() // from now on it takes no elements
 	}
 	s.Kill()
 }
@@ -57,7 +57,7 @@ func (s *Session) enter(name, password []byte) bool {
 	return true
 }
 
-// become makes the client a user without a password, and reports whether there is one who is not disabled.
+// become makes the client a user without checking a password, and reports whether the user exists and is enabled.
 func (s *Session) become(name string) bool {
 	ok := s.shared.Users.Become(&s.account, name)
 	if ok {
@@ -78,7 +78,8 @@ func (s *Session) setAuthenticated(yes bool) {
 	s.in.parser.Unauthenticated = s.mustAuthenticate()
 }
 
-// mustAuthenticate reports whether the client may do nothing before it has authenticated. That can change without it.
+// mustAuthenticate reports whether the client must authenticate before it may do anything. A change of the default
+// user can change that.
 func (s *Session) mustAuthenticate() bool { return !s.authenticated.Load() && !s.shared.Users.Open() }
 
 // lacksAuthentication reports whether the client must authenticate before it may execute a command.
@@ -93,7 +94,7 @@ func (s *Session) unrestricted() bool {
 	return a == nil || a.User().Unrestricted()
 }
 
-// Account returns that of the client's user; nil if the session has none.
+// Account returns the account of the client's user; nil if the session has none.
 func (s *Session) Account() *acl.Account { return s.account.Load() }
 
 // check decides whether the client's user may execute a command.
@@ -116,7 +117,7 @@ func (s *Session) MayRead(cmd *command.Command, key []byte, db int) bool {
 	return a == nil || a.User().MayRead(cmd, key, db)
 }
 
-// database is the one that the next command uses, which for one that is to be queued a queued SELECT may have chosen.
+// database returns the database of the next command. In MULTI a queued SELECT may have chosen it.
 func (s *Session) database() int {
 	if s.tx.active && s.tx.selected {
 		return s.tx.db
@@ -124,7 +125,8 @@ func (s *Session) database() int {
 	return s.db
 }
 
-// denied returns the error for a command that the client's user may not execute, and notes it in the log; "" if it may.
+// denied returns the error for a command that the client's user may not execute, and logs it; "" if the user may
+// execute it.
 func (s *Session) denied(from command.Origin, cmd *command.Command, args [][]byte) command.Error {
 	v := s.check(cmd, args)
 	if v.Reason == acl.Allowed {
@@ -134,7 +136,7 @@ func (s *Session) denied(from command.Origin, cmd *command.Command, args [][]byt
 	return v.Refusal(from, cmd, clients.UserName(s.account.Load()))
 }
 
-// Where a refused command came from, in the log.
+// The origins of refused commands in the log.
 const (
 	fromClient = "toplevel"
 	inMulti    = "multi"
@@ -148,7 +150,7 @@ func (s *Session) logContext() string {
 	return fromClient
 }
 
-// logVerdict notes in the log that a command was refused.
+// logVerdict logs that a command was refused.
 func (s *Session) logVerdict(from command.Origin, cmd *command.Command, v acl.Verdict) {
 	object := string(v.Object)
 	if v.Reason == acl.DeniedCommand {
@@ -156,15 +158,15 @@ func (s *Session) logVerdict(from command.Origin, cmd *command.Command, v acl.Ve
 	}
 	context := s.logContext()
 	if from.In(command.FromScript) {
-		context, cmd = inScript, s.ctx.Cmd // what the client has sent
+		context, cmd = inScript, s.ctx.Cmd // the command that the client has sent
 	}
 	s.logDenial(cmd, context, v.Reason, object, clients.UserName(s.account.Load()))
 }
 
-// logDenial notes in the log what was refused to the client, whose command is cmd.
+// logDenial logs a refusal to the client, whose command is cmd.
 func (s *Session) logDenial(cmd *command.Command, context string, why acl.Reason, object, user string) {
 	if s.tx.running == 0 {
-		s.lastCmd = cmd // it is in the description of the client
+		s.lastCmd = cmd // the client's description has it
 	}
 	now := s.shared.Keyspace.Now()
 	s.publish()

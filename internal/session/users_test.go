@@ -38,7 +38,8 @@ func TestLimitsOfStrangersEndWithTheirPasswords(t *testing.T) {
 	b.finish(t, s)
 }
 
-// A user that may do everything costs a command nothing, and one that may not no memory for the usual commands.
+// Checks for a user that may do everything cost nothing, and checks for other users allocate nothing for the usual
+// commands.
 func TestDecisionsNeedNoMemory(t *testing.T) {
 	b := newHarness(t)
 	s := b.session()

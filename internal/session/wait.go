@@ -1,17 +1,17 @@
 package session
 
-// A session that waits executes no commands. It waits for one thing at a time: while it waits nothing is executed, so
-// nothing can make it wait for another. This file has all waits: where they begin, and where they end.
+// A session that waits executes no commands. It waits for one reason at a time: while it waits nothing is executed,
+// so no second wait can begin. This file begins and ends all waits.
 //
-// Meanwhile input is kept up to its limits, mail is read, messages are sent, and timers end waits. A command that waits
-// to be executed stays in the input: it has changed and written nothing, and is executed from its admission on when the
-// wait has ended. If the reason is still there the session then waits again. A blocking command alone has been executed;
-// its reply comes when the wait ends.
+// Meanwhile input is kept up to its limits, mail is read, messages are sent, and timers end waits. A command that
+// waits to be executed stays in the input: it has changed and written nothing, and starts again with its admission
+// when the wait has ended. If the reason still exists the session then waits again. Only a blocking command has been
+// executed; its reply comes when the wait ends.
 
-// wait is what a session waits for. The zero value is nothing.
+// wait is the wait of a session. The zero value means that it does not wait.
 type wait struct {
 	reason waitReason
-	until  int64 // when the wait ends by itself, in ms since 1970; 0 if it does not. blocked has the time of forKeys
+	until  int64 // deadline of the wait in ms since 1970; 0 if it has none. The deadline of forKeys is in blocked
 }
 
 // waitReason is a reason to wait, or a set of them.
@@ -24,12 +24,12 @@ const (
 	forMemory                         // values must leave memory first
 	forValues                         // values are being read into memory
 	forLeader                         // the leader must answer forwarded commands first
-	forOffload                        // the command is offloaded, or waits for its turn to be
+	forOffload                        // the command is offloaded, or waits for a place
 
 	forExecution = forPause | forSlots | forMemory | forValues | forLeader | forOffload // the command has not been executed
 )
 
-// Waiting reports that commands must not be executed now.
+// Waiting reports whether the session waits, so that commands must not be executed now.
 func (s *Session) Waiting() bool { return s.wait.reason != 0 }
 
 // Fetching reports whether the client waits for values to be read into memory.
@@ -38,7 +38,7 @@ func (s *Session) Fetching() bool { return s.wait.reason == forValues }
 // isBlocked reports whether the client waits for the reply of a blocking command.
 func (s *Session) isBlocked() bool { return s.wait.reason == forKeys }
 
-// beginWait makes the session wait, at most until a time; 0 is for ever. It must not wait already.
+// beginWait makes the session wait, at most until a time; 0 means without limit. It must not be waiting.
 func (s *Session) beginWait(reason waitReason, until int64) {
 	if s.wait.reason != 0 {
 		panic("session: a wait begins before the one before has ended")
@@ -46,14 +46,14 @@ func (s *Session) beginWait(reason waitReason, until int64) {
 	s.wait = wait{reason, until}
 }
 
-// endWait ends the wait if it is for one of some reasons. If not, what would have ended it comes too late.
+// endWait ends the wait if it has one of the given reasons. Otherwise the event comes too late and has no effect.
 func (s *Session) endWait(reasons waitReason) {
 	if s.wait.reason&reasons != 0 {
 		s.wait = wait{}
 	}
 }
 
-// endWaitBy ends the wait if the mail says so.
+// endWaitBy ends the wait if the mail has the event that ends it.
 func (s *Session) endWaitBy(m mail) {
 	if m&mailResume != 0 {
 		s.endWait(forPause | forSlots)
@@ -72,7 +72,7 @@ func (s *Session) endWaitBy(m mail) {
 	}
 }
 
-// Deadline returns when Advance must be called at the latest, in ms since 1970; 0 if there is no need.
+// Deadline returns the latest time of the next call of Advance, in ms since 1970; 0 if there is none.
 func (s *Session) Deadline() int64 {
 	if s.isBlocked() {
 		return s.blocked.next()
@@ -80,7 +80,7 @@ func (s *Session) Deadline() int64 {
 	return s.wait.until
 }
 
-// checkTimers ends a wait whose time is up, and tries a blocking command again at the time that it has asked for.
+// checkTimers ends a wait whose deadline has passed, and tries a blocking command again at the time that it has set.
 func (s *Session) checkTimers() {
 	if s.wait.until != 0 && s.wait.until <= s.now {
 		s.endWait(forExecution)
@@ -96,8 +96,8 @@ func (s *Session) checkTimers() {
 	}
 }
 
-// abandonWait gives up a command that waits to be executed, because the client does not want it any more. Values that are
-// being read still arrive: the next command waits for them.
+// abandonWait gives up a command that waits to be executed, because the client does not want it any more. Values
+// that are being read still arrive; the next command waits for them.
 func (s *Session) abandonWait() {
 	if s.wait.reason == forPause {
 		s.shared.Pause.leave(s)

@@ -69,7 +69,7 @@ func TestThereIsOneWaitAtATime(t *testing.T) {
 	}
 }
 
-// A waiting client is not idle, whatever it waits for.
+// A waiting client is not idle, whatever the reason.
 func TestWaitingClientsAreNotIdle(t *testing.T) {
 	b := newHarnessWith(t, "timeout", "1")
 	s := b.session()
@@ -83,7 +83,7 @@ func TestWaitingClientsAreNotIdle(t *testing.T) {
 	}
 }
 
-// What a client of the program gives up is not executed, and the next command is.
+// A command that a client of the program gives up is not executed, and the next command is.
 func TestCommandsThatWaitAreGivenUp(t *testing.T) {
 	b := newHarness(t)
 	directs := NewDirects(b.Shared)

@@ -10,18 +10,18 @@ import (
 )
 
 // ring is an io_uring: two queues in memory that is shared with the system, one of calls to be made and one of their
-// results. All of it is as io_uring(7) and io_uring_setup(2) have it.
+// results. See io_uring(7) and io_uring_setup(2).
 type ring struct {
 	fd     int
 	queues []byte // the memory of both queues
-	memory []byte // that of entries
+	memory []byte // the memory of entries
 
 	entries    []submission
 	submitted  *uint32 // how many entries the system has taken, modulo 2^32; it writes this
-	tail       *uint32 // how many there are for it to take; we write this
+	tail       *uint32 // how many entries there are in total; we write this
 	mask       uint32
 	completed  *uint32 // how many completions there are; the system writes this
-	head       *uint32 // how many of them have been seen; we write this
+	head       *uint32 // how many completions we have read; we write this
 	results    []completion
 	resultMask uint32
 }
@@ -62,8 +62,8 @@ type params struct {
 }
 
 const (
-	setupSingleIssuer = 1 << 12 // one thread only makes calls; since Linux 6.0
-	setupDeferTaskrun = 1 << 13 // what remains to be done is done when that thread asks for results; since Linux 6.1
+	setupSingleIssuer = 1 << 12 // only one thread makes calls; since Linux 6.0
+	setupDeferTaskrun = 1 << 13 // remaining work is done when that thread asks for results; since Linux 6.1
 	featureSingleMmap = 1 << 0  // both queues are one piece of memory
 	enterGetEvents    = 1 << 0
 	offsetQueues      = 0
@@ -104,7 +104,7 @@ func newRing(limit int) (_ *ring, err error) {
 	r.head, r.completed, r.resultMask = r.word(p.cq.head), r.word(p.cq.tail), *r.word(p.cq.ringMask)
 	order := unsafe.Slice(r.word(p.sq.array), p.sqEntries)
 	for i := range order {
-		order[i] = uint32(i) // entries are taken as they lie
+		order[i] = uint32(i) // entries are taken in their order
 	}
 	return r, nil
 }
@@ -121,8 +121,8 @@ func (r *ring) close() {
 	unix.Close(r.fd)
 }
 
-// do makes calls, of which there must not be more than the ring was made for, and returns how many it has made: all
-// of them, or less with an error, after which the ring must not be used any more.
+// do makes calls, at most as many as the ring was made for, and returns how many it has made: all of them, or fewer
+// with an error. After an error the ring must not be used any more.
 func (r *ring) do(calls []call, results []Result) (done int, err error) {
 	tail := *r.tail
 	for i := range calls {
@@ -153,7 +153,7 @@ func (r *ring) do(calls []call, results []Result) (done int, err error) {
 	return len(calls), nil
 }
 
-// reap puts the results that have come to their calls', and returns how many there were.
+// reap stores the results that have arrived, each at the index of its call, and returns their number.
 func (r *ring) reap(results []Result) int {
 	head, tail := *r.head, atomic.LoadUint32(r.completed)
 	for ; head != tail; head++ {

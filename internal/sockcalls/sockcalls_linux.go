@@ -1,9 +1,9 @@
 // Package sockcalls receives from many sockets, or sends to them, in a single system call.
 //
-// What a server does for a short command is for the most part to enter the system and to leave it, once to receive
-// and once to send: on virtual machines that takes up to a microsecond each time. Calls for several sockets that are
-// made together, through an io_uring, enter it once. Nothing is left to io_uring afterwards: no call waits, so all
-// are done when Batch.Do returns, and the memory that they use is the caller's again.
+// For a short command most of a server's time is spent on entering and leaving the kernel, once to receive and once
+// to send: on virtual machines each takes up to a microsecond. With io_uring, calls for several sockets enter the
+// kernel once. No call waits, so all calls have ended when Batch.Do returns, and the caller may use their memory
+// again.
 package sockcalls
 
 import (
@@ -12,33 +12,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Batch is a number of calls that are to be made together. All of its methods must be called by the same thread, the
-// one that called New (see runtime.LockOSThread), but Close, which any may call when nobody uses the batch.
+// Batch is a number of calls that are to be made together. The thread that called New must call all its methods (see
+// runtime.LockOSThread), except Close, which any thread may call when the batch is not in use.
 type Batch struct {
 	ring    *ring // nil: the calls are made one after the other
 	calls   []call
 	results []Result
 }
 
-// call is one that is to be made: to send or to receive b.
+// call is a call to be made: it sends or receives b.
 type call struct {
 	fd   int
 	send bool
 	b    []byte
 }
 
-// Result is what a call has done: it has sent or received N bytes, none if Err is not 0. To have received none
-// without an error means that the other side sends no more.
+// Result is the result of a call: it has sent or received N bytes, none if Err is not 0. A receiving call with N and
+// Err 0 means that the other side sends no more.
 type Result struct {
 	N   int
 	Err unix.Errno
 }
 
-// minTogether is the number of calls from which on an io_uring saves time: for a single one it costs more than the call.
+// minTogether is the least number of calls for which an io_uring saves time: for a single call it costs more than it
+// saves.
 const minTogether = 2
 
-// New returns a batch for up to limit calls. It makes them one after the other if the system has no
-// io_uring that can do this (which Linux has since 6.1), or does not allow it: Together tells.
+// New returns a batch for up to limit calls. It makes them one after the other if the system has no suitable
+// io_uring (Linux has it since 6.1), or does not allow it: see Together.
 func New(limit int) *Batch {
 	b := NewSeparate(limit)
 	b.ring, _ = newRing(limit)
@@ -53,7 +54,7 @@ func NewSeparate(limit int) *Batch {
 // Together reports whether several calls are one system call.
 func (b *Batch) Together() bool { return b.ring != nil }
 
-// Close gives back what the system keeps for the batch, which must not be used any more.
+// Close frees the system's resources of the batch, which must not be used any more.
 func (b *Batch) Close() {
 	if b.ring != nil {
 		b.ring.close()
@@ -61,21 +62,21 @@ func (b *Batch) Close() {
 	}
 }
 
-// Full reports that there is no room for another call.
+// Full reports whether there is no room for another call.
 func (b *Batch) Full() bool { return len(b.calls) == cap(b.calls) }
 
-// Recv adds a call that receives what there is from a socket into buf, whose length must not be 0. If there is
-// nothing it fails with EAGAIN. The batch must not be full.
+// Recv adds a call that receives the available bytes of a socket into buf, whose length must not be 0. If there are
+// none it fails with EAGAIN. The batch must not be full.
 func (b *Batch) Recv(fd int, buf []byte) { b.calls = append(b.calls, call{fd: fd, b: buf}) }
 
-// Send adds a call that sends data, whose length must not be 0, to a socket: as much of it as there is room for, and
-// if there is none it fails with EAGAIN. The batch must not be full.
+// Send adds a call that sends data, whose length must not be 0, to a socket. It sends as many bytes as there is room
+// for; without room it fails with EAGAIN. The batch must not be full.
 func (b *Batch) Send(fd int, data []byte) {
 	b.calls = append(b.calls, call{fd: fd, send: true, b: data})
 }
 
-// Do makes the calls, and forgets them. The results are in the order in which the calls were added, and valid until
-// the next Do. A socket may fail without the others'.
+// Do makes the calls and removes them from the batch. The results are in the order in which the calls were added,
+// and valid until the next Do. The call of one socket may fail without the others.
 func (b *Batch) Do() []Result {
 	results := b.results[:len(b.calls)]
 	done := 0

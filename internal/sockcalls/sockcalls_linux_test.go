@@ -77,7 +77,7 @@ func TestCallsSendAndReceiveInTheirOrder(t *testing.T) {
 	})
 }
 
-// What happens to one socket is its own affair.
+// A failure of one socket does not affect the others.
 func TestCallsFailAlone(t *testing.T) {
 	eachBatch(t, 8, func(t *testing.T, b *Batch) {
 		ours, theirs := pairs(t, 5)
@@ -116,7 +116,7 @@ func TestCallsFailAlone(t *testing.T) {
 	})
 }
 
-// A batch whose io_uring fails goes on without it, and loses and repeats nothing.
+// A batch whose io_uring fails continues without it, and loses and repeats nothing.
 func TestBatchesOutliveTheirRing(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -128,7 +128,7 @@ func TestBatchesOutliveTheirRing(t *testing.T) {
 	fd := b.ring.fd
 	null, err := unix.Open("/dev/null", unix.O_RDONLY, 0)
 	require.NoError(t, err)
-	require.NoError(t, unix.Dup3(null, fd, unix.O_CLOEXEC)) // which is no io_uring
+	require.NoError(t, unix.Dup3(null, fd, unix.O_CLOEXEC)) // not an io_uring
 	require.NoError(t, unix.Close(null))
 	for round := range 3 {
 		for i := range ours {
@@ -147,7 +147,7 @@ func TestBatchesOutliveTheirRing(t *testing.T) {
 	}
 }
 
-// A batch must not keep what it has sent from being collected, nor a call be made twice.
+// A batch keeps no references to data that it has sent, and makes no call twice.
 func TestBatchesForgetTheirCalls(t *testing.T) {
 	eachBatch(t, 4, func(t *testing.T, b *Batch) {
 		ours, _ := pairs(t, 2)

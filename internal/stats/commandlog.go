@@ -8,47 +8,48 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// LogKind is what the commands of a log have in common.
+// LogKind is the kind of a log: the property that its commands have in common.
 type LogKind uint8
 
 // The kinds of logs.
 const (
-	// SlowCommands took as many microseconds as slowlog-log-slower-than says.
+	// SlowCommands took at least slowlog-log-slower-than microseconds.
 	SlowCommands LogKind = iota
-	// LargeRequests had as many bytes as commandlog-request-larger-than says.
+	// LargeRequests had at least commandlog-request-larger-than bytes.
 	LargeRequests
-	// LargeReplies had as many bytes as commandlog-reply-larger-than says.
+	// LargeReplies had at least commandlog-reply-larger-than bytes.
 	LargeReplies
 	LogKinds // how many there are
 )
 
 // CommandLog has the latest commands of one kind.
 type CommandLog struct {
-	mu      sync.Mutex // protects what follows
+	mu      sync.Mutex // protects the following fields
 	entries []LoggedCommand
 	next    int64 // the number of the next entry
 }
 
 // LoggedCommand is a command in a log.
 type LoggedCommand struct {
-	ID    int64 // no other of this log has it
+	ID    int64 // unique in this log
 	At    int64 // when it ended, in s since 1970
-	Value int64 // how long it took, in µs, or the bytes of its request or its reply
+	Value int64 // its duration in µs, or the size of its request or reply in bytes
 	Args  []string
 	Argc  int // how many arguments there were, with the name, before Args was cut
 	// Addr and Name are those of its client.
 	Addr, Name string
 }
 
-// LogLimits is how much a log keeps.
+// LogLimits limits the entries of a log.
 type LogLimits struct {
 	Entries int
-	// Args are so many arguments of a command, at least 2, and Bytes so many bytes of each.
+	// Args is the number of arguments that are kept of a command, at least 2; Bytes is the number of bytes kept of
+	// each.
 	Args, Bytes int
 }
 
-// Add logs a command of the client of that address and name; now is in ms since 1970. Secrets among the arguments are
-// not logged.
+// Add logs a command of the client with the given address and name; now is in ms since 1970. Secrets among the
+// arguments are not logged.
 func (l *CommandLog) Add(now int64, addr, name string, cmd *command.Command, args [][]byte, value int64, limits LogLimits) {
 	e := LoggedCommand{At: now / 1000, Value: value, Args: limits.cut(cmd, args), Argc: len(args), Addr: addr, Name: name}
 	l.mu.Lock()
@@ -61,7 +62,7 @@ func (l *CommandLog) Add(now int64, addr, name string, cmd *command.Command, arg
 	}
 }
 
-// cut returns copies of the arguments as they are logged: not all, and not whole.
+// cut returns copies of the arguments for the log, limited in number and length.
 func (l *LogLimits) cut(cmd *command.Command, args [][]byte) []string {
 	secret := cmd.SecretArgs(args)
 	out := make([]string, 0, min(len(args), l.Args))

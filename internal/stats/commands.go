@@ -9,22 +9,22 @@ import (
 
 // Command counts the calls of one command.
 type Command struct {
-	// Calls are those that were executed, and Nanos how long they took in all; Failed of them had an error reply. Rejected
-	// calls were not executed.
+	// Calls is the number of executed calls, and Nanos their total duration; Failed of them had an error reply.
+	// Rejected calls were not executed.
 	Calls, Nanos, Failed, Rejected atomic.Int64
-	durations                      atomic.Pointer[Histogram] // nil before the first call that latency-tracking has seen
+	durations                      atomic.Pointer[Histogram] // nil before the first call with latency-tracking on
 	_                              [24]byte                  // two of them would share a cache line otherwise
 }
 
-// Commands are the counters of all commands, by their Index. They are made in parts, when one of a part
-// is needed first: most servers see few of the commands, and programs may have many servers.
+// Commands are the counters of all commands, by their Index. They are allocated in parts, each at its first use,
+// because most servers use few of the commands and programs may have many servers.
 type Commands struct {
 	parts []atomic.Pointer[countersPart]
 }
 
 type countersPart [8]Command
 
-// NewCommands returns counters for so many commands, the highest Index among them being one less.
+// NewCommands returns counters for commands with an Index below the given number.
 func NewCommands(commands int) Commands {
 	return Commands{make([]atomic.Pointer[countersPart], (commands+len(countersPart{})-1)/len(countersPart{}))}
 }
@@ -51,7 +51,7 @@ func (c *Commands) Seen(cmd *command.Command) *Command {
 	return &part[cmd.Index%len(countersPart{})]
 }
 
-// All returns the counters of all commands that have been counted, and zeros besides.
+// All returns the counters of all commands that have been counted; it may include counters that are zero.
 func (c *Commands) All() iter.Seq[*Command] {
 	return func(yield func(*Command) bool) {
 		for i := range c.parts {
@@ -68,7 +68,7 @@ func (c *Commands) All() iter.Seq[*Command] {
 	}
 }
 
-// Observe counts calls that took so many ns each.
+// Observe counts calls that took ns nanoseconds each.
 func (s *Command) Observe(ns, calls int64) {
 	h := s.durations.Load()
 	for h == nil {
@@ -81,7 +81,7 @@ func (s *Command) Observe(ns, calls int64) {
 // Histogram returns how long calls took; nil if none has been observed.
 func (s *Command) Histogram() *Histogram { return s.durations.Load() }
 
-// Count counts calls that took so many ns in all.
+// Count counts calls that took a total of took ns.
 func (s *Command) Count(calls, took int64) {
 	s.Calls.Add(calls)
 	s.Nanos.Add(took)

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// Errors counts error replies, in all and by their codes.
+// Errors counts error replies, in total and by their codes.
 type Errors struct {
 	total atomic.Int64
 
@@ -18,7 +18,7 @@ type Errors struct {
 
 const (
 	maxErrorCode  = 31  // length in bytes of the longest code
-	maxErrorCodes = 128 // how many codes are counted apart; scripts can make any number
+	maxErrorCodes = 128 // how many codes are counted separately; scripts can make any number
 	otherErrors   = "OTHER"
 )
 
@@ -43,7 +43,7 @@ func (s *Errors) Count(reply []byte) {
 // Replies returns how many error replies there were.
 func (s *Errors) Replies() int64 { return s.total.Load() }
 
-// Each calls fn with the codes that there were, in their order, and how often.
+// Each calls fn with each code and its count, in the order of the codes.
 func (s *Errors) Each(fn func(code string, n int64)) {
 	s.mu.Lock()
 	counts := maps.Clone(s.byCode)

@@ -10,7 +10,7 @@ import (
 // laid out as the HDR histograms of Redis, so that the same durations give the same percentiles.
 type Histogram struct {
 	total atomic.Int64
-	rows  [histogramRows]atomic.Pointer[histogramRow] // nil while a row has nothing
+	rows  [histogramRows]atomic.Pointer[histogramRow] // nil while a row is empty
 }
 
 // histogramRow is the buckets of durations of one magnitude. Row 0 has durations below 128 ns, row n those from
@@ -21,7 +21,7 @@ const (
 	rowBits       = 7
 	rowBuckets    = 1 << rowBits
 	histogramRows = 24
-	maxDuration   = int64(time.Second) // what takes longer counts as this
+	maxDuration   = int64(time.Second) // longer durations count as this
 )
 
 // add counts n durations in ns.
@@ -39,7 +39,7 @@ func (h *Histogram) add(ns, n int64) {
 // Count returns how many durations were counted.
 func (h *Histogram) Count() int64 { return h.total.Load() }
 
-// bucketOf returns where a duration is counted.
+// bucketOf returns the bucket of a duration.
 func bucketOf(ns int64) (row, bucket int) {
 	shift := max(bits.Len64(uint64(ns))-(rowBits+1), 0)
 	at := int(ns >> shift) // below 256
@@ -57,7 +57,7 @@ func top(row, bucket int) int64 {
 	return int64(bucket+rowBuckets+1)<<(row-1) - 1
 }
 
-// each calls fn for the buckets that have something, from the shortest durations on, until it returns false.
+// each calls fn for the buckets that are not empty, the shortest durations first, until fn returns false.
 func (h *Histogram) each(fn func(row, bucket int, n int64) bool) {
 	for row := range h.rows {
 		r := h.rows[row].Load()
@@ -97,7 +97,8 @@ func bottom(row, bucket int) int64 {
 // firstStep is the duration in ns of the first step of a distribution: about a microsecond.
 const firstStep = 1024
 
-// Steps calls fn with how many durations were not above powers of two, from firstStep on, where that has changed.
+// Steps calls fn with the numbers of durations that were not above powers of two, starting with firstStep, for each
+// power at which the number has changed.
 func (h *Histogram) Steps(fn func(micros, count int64)) {
 	row, bucket := bucketOf(firstStep)
 	seen, told := int64(0), int64(0)
@@ -110,7 +111,7 @@ func (h *Histogram) Steps(fn func(micros, count int64)) {
 	h.each(func(r, b int, n int64) bool {
 		for r > row || r == row && b > bucket {
 			tell()
-			row++ // the double is at the same place of the next row
+			row++ // twice the duration is at the same place of the next row
 		}
 		seen += n
 		return true

@@ -9,43 +9,43 @@ import (
 	"time"
 )
 
-// HotKeysOptions say what is measured of the use of keys.
+// HotKeysOptions are the options of a measurement of the use of keys.
 type HotKeysOptions struct {
 	CPU, Net bool          // the time that commands take, and the bytes of their requests and replies
 	Count    int           // how many keys of each are reported
-	Duration time.Duration // after which it ends by itself; 0 is never
-	Sample   int           // one of so many commands is looked at
-	// Slots are those whose keys are looked at, in ascending order; nil is all.
+	Duration time.Duration // after which it ends; 0 means never
+	Sample   int           // one of Sample commands is measured
+	// Slots are the slots whose keys are measured, in ascending order; nil means all.
 	Slots []int
 }
 
-// HotKeys measures which keys are used most, from when it is made until it is stopped. Its methods may be called by any
-// goroutine.
+// HotKeys measures which keys are used most, from NewHotKeys until Stop or the end of its duration. Its methods may
+// be called by any goroutine.
 type HotKeys struct {
 	Options HotKeysOptions
 	Began   int64 // ms since 1970
 
-	mu sync.Mutex // protects what follows
-	// ended is when it was stopped, in ms since 1970; 0 is not yet.
+	mu sync.Mutex // protects the following fields
+	// ended is the time of its end, in ms since 1970; 0 while it runs.
 	ended    int64
 	cpu, net heavy
 	totals   HotKeysTotals
 }
 
-// HotKeysTotals are sums over commands with keys: all of them, those of the chosen slots, and of these the ones that
-// were looked at.
+// HotKeysTotals are sums over commands with keys: all of them, those of the chosen slots, and of these the measured
+// ones.
 type HotKeysTotals struct {
 	AllNanos, ChosenNanos, SampledNanos int64
 	AllBytes, ChosenBytes, SampledBytes int64
 }
 
-// HotKey is a key and what it cost: µs or bytes.
+// HotKey is a key and its cost in µs or bytes.
 type HotKey struct {
 	Key  string
 	Cost int64
 }
 
-// spare is how many times more keys are counted than are reported, so that the reported ones are the right ones.
+// spare is the ratio of counted to reported keys; it makes it likely that the reported keys are correct.
 const spare = 16
 
 // NewHotKeys begins to measure at a time in ms since 1970.
@@ -54,8 +54,9 @@ func NewHotKeys(o HotKeysOptions, now int64) *HotKeys {
 	return &HotKeys{Options: o, Began: now, cpu: newHeavy(room), net: newHeavy(room)}
 }
 
-// Use counts a command that used keys, of one slot, and ended at a time in ms since 1970. It took so many ns, and its
-// request and its reply had so many bytes. It reports false if the measurement has ended. The keys are not kept.
+// Use counts a command that used keys, of one slot, and ended at a time in ms since 1970. nanos is its duration,
+// bytes the size of its request and its reply. Use reports false if the measurement has ended. The keys are not
+// kept.
 func (h *HotKeys) Use(now int64, slot int, keys [][]byte, nanos, bytes int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -92,7 +93,7 @@ func (h *HotKeys) Use(now int64, slot int, keys [][]byte, nanos, bytes int64) bo
 	return true
 }
 
-// over reports whether the measurement has ended, if only because its time is up. mu is locked.
+// over reports whether the measurement was stopped or its duration has passed. mu is locked.
 func (h *HotKeys) over(now int64) bool {
 	if end := h.Began + h.Options.Duration.Milliseconds(); h.ended == 0 && h.Options.Duration > 0 && now >= end {
 		h.ended = end
@@ -100,14 +101,14 @@ func (h *HotKeys) over(now int64) bool {
 	return h.ended != 0
 }
 
-// Active reports whether it goes on at a time in ms since 1970.
+// Active reports whether the measurement still runs at a time in ms since 1970.
 func (h *HotKeys) Active(now int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return !h.over(now)
 }
 
-// Stop ends it at a time in ms since 1970. It reports false if it had ended.
+// Stop ends the measurement at a time in ms since 1970. It reports false if it had ended before.
 func (h *HotKeys) Stop(now int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -118,16 +119,16 @@ func (h *HotKeys) Stop(now int64) bool {
 	return true
 }
 
-// HotKeysReport is what was measured.
+// HotKeysReport is the result of a measurement.
 type HotKeysReport struct {
 	HotKeysTotals
 	Active     bool
 	DurationMS int64
 	CPU, Net   []HotKey // the most expensive first
-	NetBytes   int64    // all that was counted for keys
+	NetBytes   int64    // total of the bytes counted for keys
 }
 
-// Report tells what has been measured at a time in ms since 1970.
+// Report returns the result up to a time in ms since 1970.
 func (h *HotKeys) Report(now int64) HotKeysReport {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -140,9 +141,9 @@ func (h *HotKeys) Report(now int64) HotKeysReport {
 	return r
 }
 
-// heavy finds the keys of the greatest sums with memory for a limited number of keys. When a new key finds no room it
-// takes the place of the least one and goes on from its sum, which bounds the error: a key that is not there has no
-// more than the least one that is.
+// heavy finds the keys with the greatest sums, with memory for a limited number of keys. If there is no room for a
+// new key it replaces the key with the least sum and continues with that sum. This bounds the error: a key that is
+// not in the memory has at most the least sum in it.
 type heavy struct {
 	room  int
 	byKey map[string]*heavyKey
@@ -176,7 +177,7 @@ func (h *heavy) add(key []byte, cost int64) {
 	heap.Fix(&h.least, k.at)
 }
 
-// top returns the greatest n, but none without a cost.
+// top returns the n keys with the greatest cost, without those whose cost is 0.
 func (h *heavy) top(n int) []HotKey {
 	all := make([]HotKey, 0, len(h.least))
 	for _, k := range h.least {

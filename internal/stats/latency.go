@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Latency has, for kinds of events, when there was one that took as long as latency-monitor-threshold says.
+// Latency has, for each kind of event, the events that took at least latency-monitor-threshold.
 type Latency struct {
-	mu     sync.Mutex // protects what follows
+	mu     sync.Mutex // protects the following fields
 	events map[string]*LatencySeries
 }
 
 // LatencySeries is the latest events of a kind, at most one for each second.
 type LatencySeries struct {
 	Samples []LatencySample
-	Max     int64 // ms; of all that there ever were
+	Max     int64 // ms; of all events, also those no longer kept
 }
 
 // LatencySample is an event: when it was, in s since 1970, and how many ms it took.
@@ -27,7 +27,8 @@ type LatencySample struct{ At, MS int64 }
 // maxLatencySamples is how many events of a kind are kept.
 const maxLatencySamples = 160
 
-// Add takes note of an event at time now, in ms since 1970, that took so many ns, if it is as long as threshold, in ms.
+// Add records an event at time now, in ms since 1970, that took the given number of ns, if that is at least
+// threshold ms.
 func (m *Latency) Add(event string, now, took int64, threshold int) {
 	ms := took / int64(time.Millisecond)
 	if threshold == 0 || ms < int64(threshold) {
@@ -77,7 +78,7 @@ func (m *Latency) Names() []string {
 	return names
 }
 
-// Reset forgets an event, and reports whether there was one.
+// Reset removes the series of an event, and reports whether there was one.
 func (m *Latency) Reset(event string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,7 +107,7 @@ const (
 	graphRows    = 4
 )
 
-// Graph draws the samples of a series, at time now in s: a column each, with how long ago it was below it.
+// Graph draws the samples of a series, at time now in s: a column for each, with its age below.
 func (s *LatencySeries) Graph(event string, now int64) string {
 	const fill = "_o#"
 	low, high := int64(math.MaxInt64), int64(0)
@@ -122,7 +123,7 @@ func (s *LatencySeries) Graph(event string, now int64) string {
 			b.WriteByte('\n')
 		}
 		first = false
-		steps := make([]int, len(part)) // how high the column is, in parts of a row
+		steps := make([]int, len(part)) // the height of the column, in parts of a row
 		labels, height := make([]string, len(part)), 0
 		for i, x := range part {
 			const most = graphRows * len(fill)

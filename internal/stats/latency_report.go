@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// latencyAdvice is what may help against events of a kind.
+// latencyAdvice is advice on how to avoid events of a kind.
 var latencyAdvice = map[string]string{
 	"command": "SLOWLOG GET shows which commands were slow. Commands that go through whole collections (KEYS, SMEMBERS, SORT, scripts) hold up all others: " +
 		"prefer SCAN, smaller collections and shorter scripts.",
@@ -21,8 +21,8 @@ var latencyAdvice = map[string]string{
 	"aof-write-pending-fsync": "The disk needed more than a second to sync the journal, and replies had to wait: it is busy with something else, or too slow.",
 }
 
-// Report sums up what took long and what may help, for people, at time now in s. monitored says whether events are
-// recorded at present.
+// Report returns a readable summary of the long events with advice, at time now in s. monitored tells whether events
+// are being recorded.
 func (m *Latency) Report(now int64, monitored bool) string {
 	var b strings.Builder
 	events := m.Names()

@@ -11,7 +11,7 @@ import (
 // Peak is the most memory that was seen in use, in bytes.
 type Peak struct{ atomic.Int64 }
 
-// See notes how much memory is in use, in bytes, and returns the most that was seen.
+// See updates the peak with the memory in use, in bytes, and returns it.
 func (p *Peak) See(used int64) int64 {
 	for {
 		peak := p.Load()
@@ -21,15 +21,15 @@ func (p *Peak) See(used int64) int64 {
 	}
 }
 
-// Memory is what the runtime tells of its memory, in bytes.
+// Memory has the runtime's numbers about its memory, in bytes.
 type Memory struct {
 	Heap        int64 // all objects, dead ones that are not collected yet included
-	Idle        int64 // free, and kept for objects to come
+	Idle        int64 // free, and kept for future objects
 	Mapped      int64 // got from the system and not given back
 	Collections int64 // how many there were
 }
 
-// ReadMemory asks the runtime.
+// ReadMemory reads the numbers from the runtime.
 func ReadMemory() Memory {
 	samples := []metrics.Sample{
 		{Name: "/memory/classes/heap/objects:bytes"},
@@ -44,7 +44,7 @@ func ReadMemory() Memory {
 	return Memory{Heap: at(0), Idle: at(1) + at(2), Mapped: at(3) - at(4), Collections: at(5)}
 }
 
-// ResidentBytes returns how many bytes of memory the process occupies, where the system tells.
+// ResidentBytes returns how many bytes of memory the process occupies, if the system provides the number.
 func ResidentBytes() (int64, bool) {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -58,7 +58,7 @@ func ResidentBytes() (int64, bool) {
 	return pages * int64(os.Getpagesize()), err == nil
 }
 
-// SystemMemory returns how many bytes of memory the machine has, where the system tells.
+// SystemMemory returns how many bytes of memory the machine has, if the system provides the number.
 func SystemMemory() (int64, bool) {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {

@@ -29,23 +29,23 @@ type Throughput struct {
 type Rates struct {
 	next atomic.Int64 // when a sample is due, in ms since 1970
 
-	mu   sync.Mutex // protects what follows
+	mu   sync.Mutex // protects the following fields
 	at   int64      // of the last sample
 	then Totals
 	last Throughput
 }
 
-// Due reports whether a sample is due, to one caller only, who then calls Add.
+// Due reports whether a sample is due. It returns true to one caller only, which must then call Add.
 func (r *Rates) Due(now int64) bool {
 	next := r.next.Load()
 	return now >= next && r.next.CompareAndSwap(next, now+int64(time.Second/time.Millisecond))
 }
 
-// Next returns when a sample is due, in ms since 1970.
+// Next returns the time of the next sample, in ms since 1970.
 func (r *Rates) Next() int64 { return r.next.Load() }
 
-// Add adds a sample. The first one has no earlier one to compare with, nor has one after CONFIG RESETSTAT or a jump of the
-// clock: Last then stays as it was.
+// Add adds a sample. The first sample, and a sample after CONFIG RESETSTAT or a jump of the clock, cannot be
+// compared with an earlier one: Last then does not change.
 func (r *Rates) Add(now int64, n Totals) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package testhook is how package atomredistest reaches into a server: things go wrong there because a test wants
-// them to. A server without a Hook pays nothing for it.
+// Package testhook lets package atomredistest cause failures in a server. It costs nothing in a server without a
+// Hook.
 package testhook
 
 import (
@@ -14,33 +14,33 @@ import (
 	"github.com/atomredis/atomredis/engine/glob"
 )
 
-// Hook says what goes wrong in a server. Its methods may be called from any goroutine.
+// Hook has the failures that a test wants in a server. Its methods may be called from any goroutine.
 type Hook struct {
-	mu       sync.Mutex // protects what follows; a leaf in the order of locks
+	mu       sync.Mutex // protects the following fields; no other lock is taken under it
 	faults   []*Fault
-	late     map[any]time.Duration // how much later than others a client's next replies come
+	late     map[any]time.Duration // the delay of a client's next replies in addition to latency
 	latency  time.Duration
-	released chan struct{} // closed when latency changes: nobody waits for the old one
-	dropping bool          // the connection that is written to next takes dropAfter
+	released chan struct{} // closed when latency changes, so that waits for the old latency end
+	dropping bool          // dropAfter applies to the next connection that is written to
 	drop     int
 	overdue  func() bool
 	known    func(words []string) (name string, ok bool)
 }
 
-// Clock is what the clock of a server has beside its methods if things are to go wrong in the server. A clock carries the
-// hook because the options of an embedded server are public, and this package is not.
+// Clock is the additional interface of a server's clock that provides a Hook. The clock provides the hook because
+// the options of an embedded server are public, and this package is not.
 type Clock interface{ Hook() *Hook }
 
-// Fault is what goes wrong with executions of commands. What is empty says nothing.
+// Fault describes failures of command executions. Empty fields match every execution.
 type Fault struct {
-	// as the server calls it, a sub-command "config|get", or a container; empty is any but those with which clients open
-	// connections
+	// the server's own name, a sub-command such as "config|get", or a container; empty matches all commands except
+	// those with which clients open connections
 	Command string
 	Key     string  // a pattern that one of the keys matches
 	Client  string  // name, id or address of the client
-	Percent float64 // of the executions that all of this holds for; 0 is all
-	Left    int     // how many executions it is for; negative for all
-	Reply   string  // the error reply that takes the place of the execution
+	Percent float64 // the percentage of the matching executions that fail; 0 means all
+	Left    int     // how many executions fail; negative means all
+	Reply   string  // the error reply that replaces the execution
 	Latency time.Duration
 
 	seen int // how many executions were counted for Percent
@@ -54,10 +54,10 @@ type Call struct {
 	Client func(match func(name string) bool) bool
 }
 
-// New returns a Hook with which nothing goes wrong.
+// New returns a Hook without failures.
 func New() *Hook { return &Hook{released: make(chan struct{}), late: map[any]time.Duration{}} }
 
-// Add has something go wrong from now on.
+// Add adds a Fault that applies from now on.
 func (h *Hook) Add(f Fault) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -66,15 +66,14 @@ func (h *Hook) Add(f Fault) {
 	}
 }
 
-// SetKnown is called by the server, with a function that returns its own name for a command, or a sub-command, of
-// these words.
+// SetKnown is called by the server with a function that returns the server's own name of a command or sub-command.
 func (h *Hook) SetKnown(f func(words []string) (name string, ok bool)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.known = f
 }
 
-// Command returns what the server calls a command, such as "CONFIG GET"; ok is false if it has none of that name.
+// Command returns the server's own name of a command such as "CONFIG GET"; ok is false if there is no such command.
 func (h *Hook) Command(name string) (own string, ok bool) {
 	h.mu.Lock()
 	known := h.known
@@ -82,7 +81,7 @@ func (h *Hook) Command(name string) (own string, ok bool) {
 	return known(strings.Fields(strings.ReplaceAll(name, "|", " ")))
 }
 
-// SetLatency makes all that the server sends late by d.
+// SetLatency delays everything that the server sends by d.
 func (h *Hook) SetLatency(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,14 +94,14 @@ func (h *Hook) setLatency(d time.Duration) {
 	h.released = make(chan struct{})
 }
 
-// DropAfter closes the connection to which the server sends next when it has sent n bytes.
+// DropAfter makes the server close the next connection to which it writes, after n bytes.
 func (h *Hook) DropAfter(n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.dropping, h.drop = true, max(n, 0)
 }
 
-// Clear ends everything that goes wrong, but for connections that have begun to count.
+// Clear removes all failures, except for connections that already count towards DropAfter.
 func (h *Hook) Clear() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

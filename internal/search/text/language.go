@@ -28,7 +28,7 @@ import (
 // Language is one of the languages that an index, a document or a query may have. The zero value is English.
 type Language uint8
 
-// Chinese is the one language with rules of its own in the Tokenizer.
+// Chinese is the only language for which the Tokenizer has rules of its own.
 const Chinese = Language(len(languages) - 1)
 
 // languages has the names, and the stemmers of those languages that the library has. The others are accepted and have no stems.
@@ -89,9 +89,10 @@ const (
 	longestKept = 32
 )
 
-// Stemmer finds the stems of a language's words. It remembers words with their stems, since a text has most of its words from a
-// few thousand and Snowball takes as long for one word as the tokenizer for fifty. One for the few words of a query remembers
-// none, because its memory would take longer to clear. It is not safe for concurrent use.
+// Stemmer finds the stems of a language's words. It remembers words with their stems, since a text has most of its
+// words from a few thousand and Snowball takes as long for one word as the tokenizer for fifty. A stemmer for the
+// few words of a query remembers none, because clearing its memory would take longer. It is not safe for concurrent
+// use.
 type Stemmer struct {
 	language Language
 	forgets  bool

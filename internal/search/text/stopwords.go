@@ -8,7 +8,7 @@ type Stopwords struct {
 	lengths [256]uint64
 }
 
-// English is the set of an index that names no other.
+// English is the default set of an index.
 var English = NewStopwords("a", "is", "the", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "it", "no",
 	"not", "of", "on", "or", "such", "that", "their", "then", "there", "these", "they", "this", "to", "was", "will", "with")
 
@@ -29,7 +29,7 @@ func NewStopwords(words ...string) *Stopwords {
 	return s
 }
 
-// Words returns the words of the set in the order of NewStopwords. The slice is not to be changed.
+// Words returns the words of the set in the order of NewStopwords. The slice must not be changed.
 func (s *Stopwords) Words() []string {
 	if s == nil {
 		return nil
@@ -55,5 +55,5 @@ func (s *Stopwords) HasString(word string) bool {
 	return ok
 }
 
-// lengthBit returns the bit of a length; the last one stands for all that are longer.
+// lengthBit returns the bit of a length; the last bit stands for all greater lengths.
 func lengthBit(n int) uint64 { return 1 << min(n, 63) }

@@ -11,12 +11,13 @@ const (
 	MaxGroupsPerTerm = 4096
 )
 
-// Synonyms are groups of words that mean the same. A word may be in several groups and stays in them. The zero value has none.
+// Synonyms are groups of words that mean the same. A word may be in several groups, and is never removed from one.
+// The zero value has none.
 type Synonyms struct {
 	groups map[string][]string // of folded words; each group with its prefix
 }
 
-// Update adds words to a group. It changes nothing and returns a text of why not when a limit would be passed.
+// Update adds words to a group. If a limit would be exceeded it changes nothing and returns the reason.
 func (s *Synonyms) Update(group string, words ...string) (refused string) {
 	term := Group + group
 	added := map[string]bool{}
@@ -45,7 +46,8 @@ func (s *Synonyms) Update(group string, words ...string) (refused string) {
 	return ""
 }
 
-// Groups returns the terms of a folded word's groups, in the order in which it joined them. The slice is not to be changed.
+// Groups returns the terms of a folded word's groups, in the order in which it joined them. The slice must not be
+// changed.
 func (s *Synonyms) Groups(word []byte) []string {
 	if s == nil {
 		return nil
@@ -61,7 +63,8 @@ func (s *Synonyms) Len() int {
 	return len(s.groups)
 }
 
-// All calls yield for each word and its groups, whose names have the prefix Group, until yield returns false. The order is open.
+// All calls yield for each word and its groups, whose names have the prefix Group, until yield returns false. The
+// order is unspecified.
 func (s *Synonyms) All(yield func(word string, groups []string) bool) {
 	if s == nil {
 		return
@@ -73,7 +76,7 @@ func (s *Synonyms) All(yield func(word string, groups []string) bool) {
 	}
 }
 
-// Clone returns a copy that can change by itself.
+// Clone returns an independent copy.
 func (s *Synonyms) Clone() *Synonyms {
 	c := &Synonyms{groups: make(map[string][]string, s.Len())}
 	if s != nil {

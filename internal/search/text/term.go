@@ -13,7 +13,7 @@ const (
 	MinSound = 3
 )
 
-// IsAdded reports whether a term is a stem, a sound or a group, and no word.
+// IsAdded reports whether a term is a stem, a sound or a group instead of a word.
 func IsAdded(term string) bool {
 	return term != "" && (term[:1] == Stem || term[:1] == Sound || term[:1] == Group)
 }

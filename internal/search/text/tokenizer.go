@@ -56,9 +56,9 @@ type Token struct {
 //		use(t.Token)
 //	}
 //
-// It allocates a buffer once, for words that are not in the text as they are indexed. It is not safe for concurrent use.
+// It allocates a buffer once, for words whose indexed form differs from the text. It is not safe for concurrent use.
 type Tokenizer struct {
-	Stopwords *Stopwords // are left out and have no positions
+	Stopwords *Stopwords // are skipped and have no positions
 	Language  Language   // matters where it has rules of its own: Chinese
 	Token     Token      // the word that Next has found
 
@@ -107,7 +107,8 @@ func (t *Tokenizer) word() bool {
 	return t.rewritten(start, i)
 }
 
-// rewritten finds a word that is not in the text as it is indexed. It begins at start, and up to i all bytes are ordinary.
+// rewritten finds a word whose indexed form differs from the text. The word begins at start, and all bytes up to i
+// are ordinary.
 func (t *Tokenizer) rewritten(start, i int) bool {
 	text := t.rest
 	chinese := t.Language == Chinese
@@ -192,7 +193,7 @@ func SplitChinese(word string) (words []string) {
 	return words
 }
 
-// found notes a word and where the next one is looked for.
+// found stores a word, and the position from which the next one is searched.
 func (t *Tokenizer) found(word []byte, start, end int) {
 	t.Token.Text, t.Token.Start, t.Token.End = word, t.at+start, t.at+end
 	t.rest = t.rest[end:]

@@ -11,8 +11,8 @@ import (
 // NotNumeric is the code of errors about values that are no numbers.
 const NotNumeric query.Code = "SEARCH_NUMERIC_VALUE_INVALID"
 
-// Compare compares values as the operators < and > do. Null is lower than all others; a number makes the other side a number, and
-// it is an error if that fails.
+// Compare compares values as the operators < and > do. Null is lower than all others. If one side is a number the
+// other is converted to a number, and it is an error if that fails.
 func Compare(a, b Value) (int, error) {
 	if a.kind == Number && b.kind != Number && !b.IsNull() {
 		f, err := mustNumber(b)

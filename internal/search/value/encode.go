@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// ErrEncoding is why Decode fails.
+// ErrEncoding is the error of Decode.
 var ErrEncoding = errors.New("invalid encoding of a value")
 
 // maxDepth is how deep decoded values nest at most.
@@ -15,8 +15,8 @@ const maxDepth = 128
 // withForms marks a value with forms in its first byte.
 const withForms = 0x80
 
-// AppendKey appends bytes that are the same for the same values and differ for others: a number and its text are different values.
-// What replies print does not count.
+// AppendKey appends bytes that are the same for the same values and differ for others: a number and its text are
+// different values. The forms for replies (WithForms) are ignored.
 func (v Value) AppendKey(dst []byte) []byte { return v.encode(dst, false) }
 
 // Append appends a value so that Decode returns it.

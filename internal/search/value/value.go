@@ -1,5 +1,5 @@
-// Package value has the values of rows: what documents have in fields, what expressions compute and reducers return. Values do not
-// change, so rows, groups and cursors share them.
+// Package value has the values of rows: the fields of documents, and the results of expressions and reducers. Values
+// are immutable, so rows, groups and cursors share them.
 //
 // A row without a value for a name is not the same as a row whose value is null: the first is Absent and is left out of
 // replies, the second is printed as nil.
@@ -28,7 +28,7 @@ type Value struct {
 	more   *more // nil unless it is an array or a map, or has forms of its own for replies
 }
 
-// more is what few values have.
+// more has the parts that few values have.
 type more struct {
 	items           []Value // of an array; of a map its keys and values in turns
 	shown, expanded Value   // see WithForms
@@ -66,8 +66,9 @@ func Strings(texts []string) Value {
 // Dict returns a map of keys and values in turns. It keeps the slice.
 func Dict(pairs []Value) Value { return Value{kind: Map, more: &more{items: pairs}} }
 
-// WithForms returns v with other forms for replies: expressions and reducers see v, replies print shown, and those with FORMAT
-// EXPAND print expanded. Values of JSON documents are such: the first match, the text of all, the tree of all.
+// WithForms returns v with other forms for replies: expressions and reducers see v, replies print shown, and those
+// with FORMAT EXPAND print expanded. Values of JSON documents have such forms: v is the first match, shown the text
+// of all matches, expanded the tree of all matches.
 func (v Value) WithForms(shown, expanded Value) Value {
 	m := more{shown: shown, expanded: expanded}
 	if v.more != nil {
@@ -115,7 +116,7 @@ func (v Value) Len() int {
 	return 0
 }
 
-// Items returns the elements of an array, nil for other kinds. The slice is not to be changed.
+// Items returns the elements of an array, nil for other kinds. The slice must not be changed.
 func (v Value) Items() []Value {
 	if v.kind != Array {
 		return nil
