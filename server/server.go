@@ -79,7 +79,7 @@ type Server struct {
 	loops      transport.Loops       // for listeners that are sockets; nil if there are none
 	goroutines *transport.Goroutines // for all other listeners, and connections that are handed over
 	direct     *session.Directs      // for the program that the server is part of
-	carriers   []carrier             // those, and forwards
+	carriers   []carrier             // loops, goroutines, direct and forwards
 	tls        *tlsconfig.TLS
 	listeners  *listeners.Listeners
 	doors      *doors.Doors
@@ -110,37 +110,37 @@ type serverStats struct {
 type Options struct {
 	// Clock gives the time; nil is the system's.
 	Clock engine.Clock
-	// Goroutines serves every client with goroutines of its own even where event loops are available. So is a server
-	// without listeners.
+	// Goroutines serves every client with goroutines of its own even if event loops are available. A server without
+	// listeners always does so.
 	Goroutines bool
-	// Listeners are served beside those that the configuration asks for. The server closes them.
+	// Listeners are served in addition to those of the configuration. The server closes them.
 	Listeners []net.Listener
 	// FS is where data is stored; nil is the system's files.
 	FS disk.FS
 	// Supervised is the service manager that is notified when the server is ready, for INFO.
 	Supervised config.Supervision
-	// Import is the path of an RDB file, an append-only file or a directory of a Redis, which Start reads into the data
-	// directory; that must have no data (ErrNotEmpty). If it is "", what a Redis has left in a data directory without
-	// data is read.
+	// Import is the path of an RDB file, an append-only file or a directory of a Redis, which Start reads into the
+	// data directory; that must have no data (ErrNotEmpty). If it is "" and the data directory has only files of a
+	// Redis, the server reads those.
 	Import string
-	// RDBFile says that the server has an RDB file, as if dir and dbfilename were set: SAVE and its like write it, and
-	// data that are kept in memory come from there.
+	// RDBFile gives the server an RDB file, as if dir and dbfilename were set: SAVE and similar commands write it,
+	// and a server without storage reads it at start.
 	RDBFile bool
-	// SpareProcessors says that GOMAXPROCS is greater by the number of event loops (io-threads) than what the rest of
-	// the program needs. Then a loop keeps its processor while it waits, up to ten milliseconds, which makes it faster.
+	// SpareProcessors means that GOMAXPROCS exceeds the need of the rest of the program by the number of event loops
+	// (io-threads). Then a loop keeps its processor while it waits, up to ten milliseconds, which makes it faster.
 	// The scheduler must be able to preempt goroutines (not GODEBUG=asyncpreemptoff=1).
 	SpareProcessors bool
-	// Progress is called now and then during long tasks (start, import, export, checkpoint) with the amount done, the total,
-	// 0 if it is not known, and the unit, B for bytes; done is the total at the end. Any goroutine calls it. If it is nil, the
-	// progress is logged.
+	// Progress is called repeatedly during long tasks (start, import, export, checkpoint) with the amount done, the
+	// total (0 if unknown) and the unit (B for bytes); at the end done is the total. Any goroutine calls it. If it
+	// is nil, the progress is logged.
 	Progress func(step, unit string, done, total int64)
-	// Slow is called for each command that the slow log gets, by the client's goroutine, which it must not hold up. It may be
-	// nil.
+	// Slow is called for each command that is added to the slow log, by the client's goroutine, which it must not
+	// delay. It may be nil.
 	Slow func(session.SlowCommand)
-	// Group is how the server reaches the others of its group, if it belongs to one.
+	// Group connects the server with the others of its group, if it belongs to one.
 	Group GroupNetwork
-	// Hook is what package atomredistest has go wrong; nil otherwise. With it every client is served with goroutines of
-	// its own.
+	// Hook has the failures that package atomredistest causes; nil otherwise. With it every client is served with
+	// goroutines of its own.
 	Hook *testhook.Hook
 }
 
@@ -231,7 +231,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 		srv.Discard()
 		return nil, err
 	}
-	srv.followOOMScore() // what can fail comes first
+	srv.followOOMScore() // after everything that can fail
 	srv.tls.Follow()
 	srv.attachListeners()
 	srv.doors.Follow()
@@ -243,8 +243,8 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	return srv, nil
 }
 
-// shardCount returns the number of shards for a setting of 0, "choose": one if there is one event loop to use them,
-// and as many as the machine can use if clients are served in parallel.
+// shardCount returns the number of shards for the setting 0, which lets the server choose: one if there is only one
+// event loop, and as many as the machine can use if clients are served in parallel.
 func shardCount(setting int, parallel bool) int {
 	if setting > 0 {
 		return setting
@@ -302,14 +302,14 @@ func (srv *Server) Addrs() []net.Addr { return srv.listeners.Addrs() }
 // Done is closed when the server has stopped, because of Close or a client's SHUTDOWN.
 func (srv *Server) Done() <-chan struct{} { return srv.done }
 
-// Close disconnects all clients, makes everything durable and stops the server. It returns when nothing of it is
-// running any more.
+// Close disconnects all clients, makes everything durable and stops the server. It returns when all goroutines of
+// the server have ended.
 func (srv *Server) Close() error { return srv.close(true) }
 
-// Abandon is Close for a server whose data is not wanted in its latest state: what the journal does not have is lost.
+// Abandon is Close without saving the data: changes that are not in the journal are lost.
 func (srv *Server) Abandon() error { return srv.close(false) }
 
-// close is Close; without save the data is left to the journal, if there is one.
+// close is Close; without save only the journal, if there is one, has the latest changes.
 func (srv *Server) close(save bool) error {
 	return srv.end(func() error {
 		srv.followed.LeaveBacklog()
@@ -321,11 +321,11 @@ func (srv *Server) close(save bool) error {
 	})
 }
 
-// Discard closes a server that has failed to start or to import. It leaves no goroutine, no listener and no data directory
-// that was made for it.
+// Discard closes a server that has failed to start or to import. It ends all goroutines and listeners, and removes a
+// data directory that was made for the server.
 func (srv *Server) Discard() { _ = srv.end(srv.abandonStorage) }
 
-// end stops everything; closeStorage comes last.
+// end stops everything; it calls closeStorage last.
 func (srv *Server) end(closeStorage func() error) error {
 	srv.closing.Do(func() {
 		var errs []error
@@ -338,7 +338,7 @@ func (srv *Server) end(closeStorage func() error) error {
 		srv.group.leave()
 		srv.followed.Stop()
 		srv.backups.Close()
-		srv.doors.Close() // while its clients are there
+		srv.doors.Close() // while their clients exist
 		for _, c := range srv.carriers {
 			c.Close()
 		}
@@ -379,7 +379,8 @@ func (srv *Server) ResetStats() {
 	srv.ks.ResetStats()
 }
 
-// MaxBulk is the longest string in bytes: proto-max-bulk-len, and so that an int can count its bits.
+// MaxBulk is the greatest length of a string in bytes: proto-max-bulk-len, or less so that an int can count its
+// bits.
 func (srv *Server) MaxBulk() int { return srv.sessions.MaxBulk() }
 
 // HashLimits are the limits of hashes in their small form.

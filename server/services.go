@@ -10,7 +10,7 @@ import (
 	"github.com/atomredis/atomredis/internal/config"
 )
 
-// This file is what the server does for services, and how events reach them.
+// This file stores the state of services and passes events to them.
 
 func (srv *Server) startServices() {
 	srv.services = command.NewServices()
@@ -19,7 +19,7 @@ func (srv *Server) startServices() {
 		s.Start(srv)
 		srv.sessions.ServiceEvents |= s.Events()
 	}
-	srv.ks.SetEventClasses(srv.sessions.ServiceEvents) // others only once everything that was stored is there
+	srv.ks.SetEventClasses(srv.sessions.ServiceEvents) // other events only once all stored data is loaded
 }
 
 func (srv *Server) servicesLoaded() {
@@ -34,11 +34,11 @@ func (srv *Server) closeServices() {
 	}
 }
 
-// keptMark begins what is stored beside the keys if services keep something: behind it are the length of what is stored of
-// functions, that, and the commands of the services.
+// keptMark begins the data that is stored in addition to the keys if services have state to store. After it come the
+// length of the stored functions, the functions, and the commands of the services.
 const keptMark = "kept\x01"
 
-// kept returns the commands that make what services keep beside the keys. A guard over everything is held.
+// kept returns the commands that restore the state of services outside the keys. A guard over everything is held.
 func (srv *Server) kept() (commands []byte) {
 	for _, s := range srv.services {
 		if k, ok := s.(command.Keeper); ok {
@@ -48,7 +48,7 @@ func (srv *Server) kept() (commands []byte) {
 	return commands
 }
 
-// withKept returns what is stored of functions with what services keep.
+// withKept returns the stored functions together with the state of services.
 func (srv *Server) withKept(functions []byte) []byte {
 	commands := srv.kept()
 	if len(commands) == 0 {
@@ -58,7 +58,7 @@ func (srv *Server) withKept(functions []byte) []byte {
 	return append(append(b, functions...), commands...)
 }
 
-// splitKept returns the parts of what withKept has returned.
+// splitKept returns the two parts of a result of withKept.
 func splitKept(b []byte) (functions, commands []byte, err error) {
 	rest, ok := bytes.CutPrefix(b, []byte(keptMark))
 	if !ok {
@@ -66,13 +66,13 @@ func splitKept(b []byte) (functions, commands []byte, err error) {
 	}
 	n, size := binary.Uvarint(rest)
 	if size <= 0 || n > uint64(len(rest)-size) {
-		return nil, nil, errors.New("what services keep: what is stored is damaged")
+		return nil, nil, errors.New("the stored state of services is damaged")
 	}
 	rest = rest[size:]
 	return rest[:n:n], rest[n:], nil
 }
 
-// restoreKept has services make what they have kept.
+// restoreKept restores the state of services.
 func (srv *Server) restoreKept(commands []byte) error {
 	for _, s := range srv.services {
 		if k, ok := s.(command.Keeper); ok {
@@ -89,7 +89,7 @@ func (srv *Server) EachClient(fn func(name string, waits *engine.Waiter)) {
 	srv.sessions.Clients.Each(fn)
 }
 
-// followKeyspace has the keyspace, and those who watch it, follow the settings about keys.
+// followKeyspace applies changes of the settings about keys to the keyspace and its observers.
 func (srv *Server) followKeyspace() {
 	c := srv.config
 	c.Follow(srv.hearEvents, "notify-keyspace-events")
@@ -98,8 +98,8 @@ func (srv *Server) followKeyspace() {
 	c.Follow(func(set *config.Settings) { srv.sessions.Tracking.Limit(set.Clients.TrackingTableMaxKeys) }, "tracking-table-max-keys")
 }
 
-// hearEvents chooses the events that the server hears of: those that are published, and those that doors and services
-// need.
+// hearEvents chooses the events that the keyspace reports: those that are published, and those that doors and
+// services need.
 func (srv *Server) hearEvents(set *config.Settings) {
 	sh := srv.sessions
 	srv.ks.SetEventClasses(set.Clients.NotifyKeyspaceEvents | engine.EventClass(sh.DoorEvents.Load()) | sh.ServiceEvents)

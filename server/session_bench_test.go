@@ -27,7 +27,7 @@ func benchmarkKey() string { return fmt.Sprintf("key:%012d", benchmarkRandom.Int
 var benchmarkValue = strings.Repeat("y", 64)
 
 // BenchmarkCommand measures commands from their bytes to those of their replies, without sockets, in pipelines of
-// sixteen, with 100,000 keys or elements of a key, which are there before.
+// sixteen, with 100,000 existing keys or elements of a key.
 func BenchmarkCommand(b *testing.B) {
 	value := benchmarkValue
 	for _, c := range []struct {
@@ -130,7 +130,7 @@ func benchmarkSession(b *testing.B, prepare func(i int) []string, command func()
 		pipelines[i] = []byte(p.String())
 	}
 	for _, p := range pipelines {
-		send(p) // whatever has to grow has
+		send(p) // everything that grows has grown
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
@@ -139,7 +139,7 @@ func benchmarkSession(b *testing.B, prepare func(i int) []string, command func()
 	}
 }
 
-// BenchmarkPublish measures PUBLISH, in pipelines of sixteen, with subscribers that read what they get.
+// BenchmarkPublish measures PUBLISH, in pipelines of sixteen, with subscribers that read their messages.
 func BenchmarkPublish(b *testing.B) {
 	for _, n := range []int{0, 1, 50} {
 		b.Run(fmt.Sprint("subscribers=", n), func(b *testing.B) {
@@ -231,8 +231,8 @@ func BenchmarkFollow(b *testing.B) {
 	}
 }
 
-// BenchmarkPressure measures the commands on queues as BenchmarkCommand does the others: a message is put and taken,
-// or ten at once.
+// BenchmarkPressure measures commands on queues as BenchmarkCommand measures others: one message, or ten at once, is
+// put and taken.
 func BenchmarkPressure(b *testing.B) {
 	value := strings.Repeat("v", 64)
 	prepare := func(i int) []string {
@@ -250,7 +250,7 @@ func BenchmarkPressure(b *testing.B) {
 	})
 }
 
-// BenchmarkAtomCall measures a call from the caller's request to its reply, the element's part included.
+// BenchmarkAtomCall measures a call from the caller's request to its reply, including the work of the element.
 func BenchmarkAtomCall(b *testing.B) {
 	h := newHarnessWith(b, "shards", "1")
 	defer h.Close()

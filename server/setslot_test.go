@@ -8,7 +8,7 @@ import (
 	"github.com/atomredis/atomredis/internal/cluster"
 )
 
-// The steps that tools take to move a slot key by key move it as a whole.
+// The commands that tools use to move a slot key by key move the slot as a whole.
 func TestSetslotMigratesASlotWithItsKeys(t *testing.T) {
 	list := startShards(t, 2, 1)
 	a, b := list[0].leader().client(), list[1].leader().client()
@@ -37,7 +37,7 @@ func TestSetslotMigratesASlotWithItsKeys(t *testing.T) {
 	require.Equal(t, "x", b.do("GET "+key))
 	require.Contains(t, a.do("GET "+key), "MOVED 7 ")
 
-	// A slot that nobody has.
+	// A slot that no node has.
 	require.Equal(t, "+OK", a.do("CLUSTER DELSLOTS 8"))
 	b.waitFor("CLUSTER INFO", "cluster_slots_assigned:16383")
 	require.Equal(t, "+OK", b.do("CLUSTER SETSLOT 8 NODE "+idB))

@@ -89,14 +89,15 @@ func clusterClient(t *testing.T, nodes []*groupNode) *redis.ClusterClient {
 	for _, n := range nodes {
 		addrs = append(addrs, n.clientAddr())
 	}
-	// Where nobody answers any more this client looks anew only when its view is that old, by default 60 s.
+	// If a server does not answer any more, this client reads the slots again only when its view has this age, by
+	// default 60 s.
 	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, MaxRedirects: 20, MaxRetryBackoff: 50 * time.Millisecond,
 		ClusterStateReloadInterval: 200 * time.Millisecond})
 	t.Cleanup(func() { c.Close() })
 	return c
 }
 
-// Clients of clusters go on when a leader fails, and find everything that was acknowledged.
+// Clients of clusters continue when a leader fails, and find all acknowledged changes.
 func TestClientsOfClustersFollowTheLead(t *testing.T) {
 	g := startGroup(t, 3, "cluster-enabled=yes")
 	first := g.settled()

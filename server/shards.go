@@ -17,7 +17,8 @@ import (
 	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
-// What package internal/cluster/shards needs of the server, and the errors that name the server of a slot.
+// The methods of the server that package internal/cluster/shards needs, and the errors that name the server of a
+// slot.
 
 const errNotServed command.Error = "CLUSTERDOWN Hash slot not served"
 
@@ -54,7 +55,7 @@ func (srv *Server) ClusterShards() *shards.Shards {
 	return srv.shards
 }
 
-// startShards prepares the server's part in a group.
+// startShards prepares the server as a member of a group.
 func (srv *Server) startShards() {
 	srv.broadcast = peers.NewBroadcast((*broadcastHost)(srv))
 	srv.shards = shards.New(shards.Options{ID: srv.clusterShard, Clustered: srv.cluster != nil, Config: srv.config,
@@ -94,7 +95,7 @@ func (srv *Server) servePeer(c *peer.Conn) {
 	case peer.Stream:
 		srv.followed.WantedElsewhere()
 	default:
-		_ = srv.broadcast.Receive(c) // the sender sees it when it writes
+		_ = srv.broadcast.Receive(c) // the sender gets an error when it writes
 	}
 }
 
@@ -119,8 +120,8 @@ func (srv *Server) ApplyShardRecord(text []byte) error {
 	return srv.shards.Apply(text)
 }
 
-// In a group a checkpoint keeps beside the keys: a mark, the length of the result of psync.Followers.StoredBefore, that result,
-// and the record of the shard.
+// In a group a checkpoint has, in addition to the keys: a mark, the length of the result of
+// psync.Followers.StoredBefore, that result, and the record of the shard.
 const extraMark = "shard\x01"
 
 // extra is persist.Options.Extra.
@@ -156,7 +157,7 @@ func (srv *Server) restoreExtra(extra []byte) error {
 	return err
 }
 
-// splitExtra returns the parts of what extra has returned.
+// splitExtra returns the parts of a result of extra.
 func splitExtra(b []byte) (beside, record []byte, err error) {
 	if len(b) < len(extraMark) || string(b[:len(extraMark)]) != extraMark {
 		return b, nil, nil
@@ -164,7 +165,7 @@ func splitExtra(b []byte) (beside, record []byte, err error) {
 	b = b[len(extraMark):]
 	n, size := binary.Uvarint(b)
 	if size <= 0 || n > uint64(len(b)-size) {
-		return nil, nil, errors.New("the shard's record: what is stored is damaged")
+		return nil, nil, errors.New("the stored record of the shard is damaged")
 	}
 	b = b[size:]
 	return b[:n:n], b[n:], nil
@@ -178,7 +179,7 @@ func (srv *Server) Elsewhere(slot int, reads bool) command.Error {
 		return owner(h, now, slot)
 	}
 	if !g.following.Load() || reads {
-		return "" // since the session has looked
+		return "" // it became ours after the session's check
 	}
 	switch st := g.members.Status(); {
 	case st.Leader == "" || st.Leader != st.Addr && st.LeaderAt == "":
@@ -190,7 +191,7 @@ func (srv *Server) Elsewhere(slot int, reads bool) command.Error {
 	}
 }
 
-// owner returns the error that names the other shard that has a slot.
+// owner returns the error that names another shard, which has a slot.
 func owner(h *shards.Shards, now *shards.State, slot int) command.Error {
 	id, _ := now.Owners.Of(slot)
 	switch id {

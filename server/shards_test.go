@@ -43,7 +43,7 @@ func (g *testGroup) meetArgs() string {
 	return "127.0.0.1 " + port + " " + bus
 }
 
-// waitUntil sends a command until its reply is the one that is wanted.
+// waitUntil repeats a command until it gets the wanted reply.
 func (c *testClient) waitUntil(command, want string) {
 	c.t.Helper()
 	var last string
@@ -88,7 +88,7 @@ func TestShardsKnowEachOtherAndTheirSlots(t *testing.T) {
 	require.Contains(t, b.do("CLUSTER FLUSHSLOTS"), "DB must be empty")
 	require.Contains(t, a.do("CLUSTER SYNCSLOTS RECORD {}"), "only allowed for internal clients")
 
-	// The record is there after a start, from a checkpoint too.
+	// The record exists after a start, also from a checkpoint.
 	require.Equal(t, "+OK", b.do("SAVE"))
 	n := list[1].nodes[0]
 	n.kill()

@@ -15,9 +15,9 @@ import (
 	"github.com/atomredis/atomredis/internal/replication"
 )
 
-// This file is the server as the node of a cluster; see package cluster.
+// This file has the methods of the server as the node of a cluster; see package cluster.
 
-// startCluster makes the server the node of a cluster, if the configuration asks for it.
+// startCluster makes the server the node of a cluster if cluster mode is on.
 func (srv *Server) startCluster(set *config.Settings) {
 	if !set.Cluster.Enabled {
 		return
@@ -32,7 +32,7 @@ func (srv *Server) startCluster(set *config.Settings) {
 	}
 }
 
-// followCosts has the measuring of commands follow the settings about logs, latency and slots.
+// followCosts applies changes of the settings about logs, latency and slots to the measurement of commands.
 func (srv *Server) followCosts() {
 	srv.config.Follow(srv.sessions.Timing.Set, "slowlog-log-slower-than", "slowlog-max-len", "latency-monitor-threshold",
 		"latency-tracking", "cluster-slot-stats-enabled", "commandlog-request-larger-than", "commandlog-large-request-max-len",
@@ -40,7 +40,7 @@ func (srv *Server) followCosts() {
 	srv.config.Follow(srv.countSlots, "cluster-slot-stats-enabled")
 }
 
-// countSlots begins or ends to count what commands cost for each slot, as the settings say.
+// countSlots begins or ends, as the settings say, to count the cost of commands for each slot.
 func (srv *Server) countSlots(set *config.Settings) {
 	switch {
 	case srv.cluster == nil:

@@ -17,8 +17,8 @@ import (
 var ErrNotEmpty = errors.New("the server is not empty")
 
 // Restore executes the commands that Snapshot has written, one after the other, in an empty keyspace; it fails with
-// ErrNotEmpty if there are keys. It returns when all of it is durable. If it fails half-way all databases are emptied
-// again.
+// ErrNotEmpty if there are keys. It returns when all of it is durable. If it fails after the start all databases are
+// emptied again.
 func (srv *Server) Restore(r io.Reader) error {
 	d, err := srv.Direct(0)
 	if err != nil {
@@ -28,7 +28,7 @@ func (srv *Server) Restore(r io.Reader) error {
 	if err := srv.empty(d); err != nil {
 		return err
 	}
-	end := "PING" // whose reply waits until all before it is durable
+	end := "PING" // its reply waits until everything before it is durable
 	if err = restore(d, r); err != nil {
 		end = "FLUSHALL"
 	}

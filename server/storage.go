@@ -15,19 +15,19 @@ import (
 	"github.com/atomredis/atomredis/persist"
 )
 
-// What the server has to do with package persist: opening the data directory, repeating the journal, holding back
-// replies until what they tell is durable, and refusing commands while something is not possible.
+// This file connects the server with package persist: it opens the data directory, repeats the journal, delays
+// replies until the changes that they show are durable, and refuses commands that are not possible at the moment.
 
 const errNoReplicas command.Error = "NOREPLICAS Not enough good replicas to write."
 
-// storageState is what the server has for its storage.
+// storageState is the server's state of its storage.
 type storageState struct {
 	*persist.Storage // nil if the data is in memory only
 
 	importFile string // Options.Import
 	imported   bool   // something was imported at start
 
-	mu       sync.Mutex // makes calls of storageChanged exclusive
+	mu       sync.Mutex // serializes the calls of storageChanged
 	replayed bool       // protected by mu: the journal has been read
 
 	waiting struct {
@@ -42,7 +42,8 @@ type durabilityWaiter struct {
 	finish func()
 }
 
-// followStorage has the storage follow its settings. Where data is stored, and whether it is journalled, cannot change.
+// followStorage applies changes of the settings to the storage. The data directory, and whether there is a journal,
+// cannot change.
 func (srv *Server) followStorage() {
 	srv.config.Apply(func(old, set *config.Settings) (undo func() error, err error) {
 		return nil, errors.New("the journal cannot be switched on or off while the server runs")
@@ -64,7 +65,8 @@ func (srv *Server) followStorage() {
 		"key-load-delay", "rdb-key-save-delay")
 }
 
-// checkDir returns why dir cannot change. Stored data stays where it is; without any, dir only says where RDB files go.
+// checkDir returns an error if dir cannot change. Stored data is not moved; without any, dir is only the directory
+// of RDB files.
 func (srv *Server) checkDir(set *config.Settings) error {
 	if srv.storage.Storage != nil {
 		return errors.New("the data stays where it is while the server runs")
@@ -79,7 +81,7 @@ func (srv *Server) checkDir(set *config.Settings) error {
 	return nil
 }
 
-// openStorage opens the data directory, if the configuration asks for one.
+// openStorage opens the data directory, if the configuration has one.
 func (srv *Server) openStorage(set *config.Settings) error {
 	if !set.Durable() {
 		return nil
@@ -107,8 +109,8 @@ func (srv *Server) openStorage(set *config.Settings) error {
 	return err
 }
 
-// importStored returns what persist.Options.Import needs: it reads the file that Options.Import names, or what a
-// Redis has stored in the data directory; nil if there is nothing to read.
+// importStored returns the function for persist.Options.Import. It reads the file that Options.Import names, or the
+// files of a Redis in the data directory. importStored returns nil if there is nothing to read.
 func (srv *Server) importStored(set *config.Settings) func() error {
 	file := srv.storage.importFile
 	if file == "" {
@@ -127,7 +129,7 @@ func (srv *Server) importStored(set *config.Settings) func() error {
 	}
 }
 
-// restoreFunctions makes the functions those that are stored beside the keys.
+// restoreFunctions replaces the functions by those that are stored with the keys.
 func (srv *Server) restoreFunctions(stored []byte) error {
 	if len(stored) > 0 {
 		return srv.scripts.Recover(stored)
@@ -172,8 +174,8 @@ func (srv *Server) recoverData() error {
 	return nil
 }
 
-// storageChanged acts on the journal having become durable up to a later position, and on the storage having failed
-// or got well. Any goroutine may call it.
+// storageChanged is called when the journal has become durable up to a later position, and when the storage has
+// failed or recovered. Any goroutine may call it.
 func (srv *Server) storageChanged() {
 	st := &srv.storage
 	srv.restrict()
@@ -198,7 +200,7 @@ func (srv *Server) storageChanged() {
 	}
 }
 
-// restrict decides whether commands have to look at the state of the storage, and of the replica.
+// restrict decides whether commands have to check the state of the storage and of the replica.
 func (srv *Server) restrict() {
 	st := &srv.storage
 	st.mu.Lock()
@@ -207,11 +209,11 @@ func (srv *Server) restrict() {
 		(!st.replayed || st.Loading() || st.Err() != nil))
 }
 
-// await has finish called once the journal is durable up to lsn.
+// await calls finish, now or later, once the journal is durable up to lsn.
 func (st *storageState) await(lsn uint64, finish func()) {
 	w := &st.waiting
 	w.Lock()
-	now := lsn <= st.Durable() // it may have become so since the caller looked
+	now := lsn <= st.Durable() // it may have become so since the caller's check
 	if !now {
 		w.list = append(w.list, durabilityWaiter{lsn, finish})
 	}
@@ -287,7 +289,7 @@ func (srv *Server) writeRestriction() command.Error {
 	return command.ErrMisconfRDB
 }
 
-// storageFailure returns why nothing is to be changed at present, nil if there is no reason.
+// storageFailure returns the failure that forbids changes at the moment, nil if there is none.
 func (srv *Server) storageFailure() *persist.Failure {
 	f := srv.storage.Err()
 	if f != nil && !f.Journal && !srv.config.Get().Persistence.StopWritesOnBgsaveError {
@@ -296,8 +298,8 @@ func (srv *Server) storageFailure() *persist.Failure {
 	return f
 }
 
-// Repeat returns a function that repeats records of a journal, each at its time, as commands from one of the origins that
-// are Accepted. One goroutine at a time may call it.
+// Repeat returns a function that repeats records of a journal, each at its time, as commands from an origin that is
+// part of command.Accepted. One goroutine at a time may call it.
 func (srv *Server) Repeat(from command.Origin) func(now int64, commands []byte) error {
 	return srv.sessions.NewReplayer(from).Apply
 }

@@ -27,14 +27,14 @@ func (d *durableServer) expect(reply, command string) {
 	require.Equal(d.t, reply, got, command)
 }
 
-// call returns the reply to a command whose arguments may have spaces. It must not have to wait for the disk.
+// call returns the reply to a command whose arguments may have spaces. The reply must not need to wait for the disk.
 func (d *durableServer) call(args ...string) string {
 	d.s.Input(request(args...), d.ks.Now())
 	reply, _ := d.do("PING")
 	return strings.TrimSuffix(reply, "+PONG\r\n")
 }
 
-// await repeats a command until it has the reply.
+// await repeats a command until it gets the reply.
 func (d *durableServer) await(reply, command string) {
 	for range 4000 {
 		if got, ok := d.do(command); ok && got == reply {
@@ -132,7 +132,7 @@ func TestSaveCommands(t *testing.T) {
 func TestWaitaofWaitsForTheDisk(t *testing.T) {
 	d, err := openDurable(t, crashfs.Mem(), "appendfsync=everysec")
 	require.NoError(t, err)
-	// The SET is synced within a second, for which the client waits; in a transaction nothing waits.
+	// The SET is synced within a second, and the client waits for that; in a transaction no command waits.
 	reply, ok := d.do("SET a 1", "WAITAOF 1 0 0")
 	require.True(t, ok)
 	require.Equal(t, "+OK\r\n*2\r\n:1\r\n:0\r\n", reply)
@@ -151,7 +151,7 @@ func TestADirectoryHasOneServer(t *testing.T) {
 	d.end()
 }
 
-// stuck makes everything that writes fail while it is on.
+// stuck makes all writing operations fail while it is on.
 type stuck struct{ failures }
 
 func (s *stuck) set(on bool) {
@@ -175,12 +175,12 @@ func TestAServerWhoseDiskFailsIsReadOnly(t *testing.T) {
 	_, told := d.do("SET a 2")
 	require.False(t, told, "what is not durable must not be acknowledged")
 	const misconf = "-MISCONF Errors writing to the AOF file: injected error\r\n"
-	d.await(misconf, "PING") // the connection may be told of the failure before all commands are
+	d.await(misconf, "PING") // a connection may see the failure before all commands do
 	d.expect(misconf, "SET a 3")
 	d.expect("$1\r\n2\r\n", "GET a")
 	reply, _ := d.do("EVAL return(redis.call('SET','a','4')) 0")
 	require.Contains(t, reply, "MISCONF Errors writing to the AOF file: injected error")
-	reply, _ = d.do("FCALL writer 0") // which only reads, and has not said so
+	reply, _ = d.do("FCALL writer 0") // it only reads but is not declared to be read-only
 	require.Equal(t, "-MISCONF Redis is configured to persist data to AOF, but it's currently unable to persist to disk. "+
 		"Writable scripts are blocked. Use 'no-writes' flag for read only scripts. AOF error: injected error\r\n", reply)
 	d.expect("$1\r\n2\r\n", "FCALL reader 0")
@@ -216,7 +216,7 @@ func TestWhileTheJournalIsReadCommandsAreRefused(t *testing.T) {
 	d.end()
 }
 
-// While the journal is read a client that has just connected waits; if that takes long it gets LOADING.
+// While the journal is read a new client waits; if that takes long it gets LOADING.
 func TestClientsWaitALittleForTheJournal(t *testing.T) {
 	for name, grace := range map[string]time.Duration{"little data": time.Hour, "much data": time.Nanosecond} {
 		t.Run(name, func(t *testing.T) {
@@ -268,10 +268,10 @@ func TestClientsWaitALittleForTheJournal(t *testing.T) {
 	}
 }
 
-// While a replica gets its master's data, only commands run that need none.
+// While a replica gets its master's data, only commands that need no data run.
 func TestAReplicaThatLoadsRefusesCommands(t *testing.T) {
 	b := newHarness(t)
-	require.NoError(t, b.underAll(func(g *engine.Guard) { b.replica.Follow(g, "127.0.0.1", 1) })) // where nobody listens
+	require.NoError(t, b.underAll(func(g *engine.Guard) { b.replica.Follow(g, "127.0.0.1", 1) })) // no server listens there
 	b.replica.SetLoading(true)
 	for name, want := range map[string]command.Error{"get": command.ErrLoading, "keys": command.ErrLoading, "info": "",
 		"set": command.ErrReadOnly} {

@@ -6,9 +6,9 @@ import (
 	"github.com/atomredis/atomredis/internal/testhook"
 )
 
-// This file is what package atomredistest can do to a server: see Options.Hook.
+// This file lets package atomredistest cause failures in a server: see Options.Hook.
 
-// startHook has the hook asked before each command, if there is one.
+// startHook makes the server ask the hook, if there is one, before each command.
 func (srv *Server) startHook(h *testhook.Hook) {
 	if h == nil {
 		return
@@ -22,7 +22,7 @@ func (srv *Server) startHook(h *testhook.Hook) {
 	h.SetKnown(srv.commandName)
 }
 
-// commandName returns the name of the command, or the sub-command, that words call.
+// commandName returns the server's own name of the command or sub-command that words name.
 func (srv *Server) commandName(words []string) (name string, ok bool) {
 	args := make([][]byte, len(words))
 	for i, w := range words {

@@ -42,8 +42,8 @@ func (b *tiered) end(client int) string {
 	return replies
 }
 
-// Offloaded commands see values as they are, of which some elements are in memory and changed and the others away,
-// and go on seeing them as they were whatever changes, is stored and leaves meanwhile.
+// Offloaded commands see complete values of which some elements are in memory and changed and the others are not in
+// memory. They still see the same state if elements are changed, stored and removed from memory meanwhile.
 func TestOffloadedCommandsSeeValuesThatArePartlyAway(t *testing.T) {
 	with := openTiered(t, crashfs.Mem(), 2)
 	defer with.close()
@@ -83,7 +83,8 @@ func TestOffloadedCommandsSeeValuesThatArePartlyAway(t *testing.T) {
 		if i%2 == 0 {
 			with.leave()
 		}
-		// Of what is stored the sources stay as they are: the command would begin anew.
+		// Commands that store a result are tried without changes of their sources, because a change would restart
+		// them.
 		if reads := !strings.Contains(line, "to"); reads {
 			for _, change := range changes(2*i + 1) {
 				require.Equal(t, without.do(change), with.sendAlone(1, change), change)
@@ -106,7 +107,7 @@ func TestOffloadedCommandsSeeValuesThatArePartlyAway(t *testing.T) {
 	require.NotZero(t, came)
 }
 
-// Many keys whose values are away are read as a whole, with the reply of a server that has them in memory.
+// A read of many keys whose values are not in memory has the reply of a server that has them in memory.
 func TestManyKeysThatAreAway(t *testing.T) {
 	with := openTiered(t, crashfs.Mem(), 2)
 	defer with.close()
@@ -135,7 +136,7 @@ func TestManyKeysThatAreAway(t *testing.T) {
 	require.NotZero(t, came)
 }
 
-// storedOf returns the command that reads what a command has stored as to.
+// storedOf returns the command that reads the key to, in which a command has stored its result.
 func storedOf(line string) string {
 	switch {
 	case line[0] == 'S' && line[1] == 'U':
@@ -164,8 +165,8 @@ func sortedReply(reply string) string {
 	return strings.Join(lines, "\r\n")
 }
 
-// What an offloaded command stores reaches the store and the journal, whenever a checkpoint is made, and values that are away are
-// read first.
+// The result of an offloaded command reaches the store and the journal whenever a checkpoint is made, and values
+// that are not in memory are read first.
 func TestResultsOfOffloadedCommandsAreDurable(t *testing.T) {
 	fs := crashfs.Mem()
 	b := openTiered(t, fs, 2)

@@ -59,19 +59,19 @@ func openTiered(t *testing.T, fs disk.FS, clients int, settings ...string) *tier
 	return b
 }
 
-// leave stores everything and has all values leave memory.
+// leave stores everything and removes all values from memory.
 func (b *tiered) leave() {
 	require.NoError(b.t, b.storage.Save())
 	b.ks.Evict(b.ks.Now(), func() bool { return true })
 }
 
-// send gives a client's session input, and returns what all clients got.
+// send gives a client's session input, and returns the output of all clients.
 func (b *tiered) send(client int, input []byte) []string {
 	b.clients[client].Input(input, b.ks.Now())
 	return b.settle()
 }
 
-// settle waits until nobody waits for values, and returns what all clients got.
+// settle waits until no client waits for values, and returns the output of all clients.
 func (b *tiered) settle() []string {
 	for {
 		before := b.wakes.Load()
@@ -110,7 +110,7 @@ func (b *tiered) close() {
 	require.Empty(b.t, b.log.Found)
 }
 
-// stats returns how many values have left memory, and come back.
+// stats returns how many values have left memory, and how many have been read again.
 func (b *tiered) stats() (left, came int64) {
 	var g engine.Guard
 	g.Lock(b.ks, engine.AllShards, b.ks.Now())
@@ -119,7 +119,7 @@ func (b *tiered) stats() (left, came int64) {
 	return s.Unloaded, s.Loaded
 }
 
-// sorted returns replies without the order of what is in them: large sets and hashes have none.
+// sorted returns replies with their elements sorted, because large sets and hashes have no order.
 func sorted(replies []string) []string {
 	for i, r := range replies {
 		lines := strings.Split(r, "\r\n")
@@ -132,12 +132,12 @@ func sorted(replies []string) []string {
 // blocks are commands that may wait.
 var blocks = regexp.MustCompile("^B[LRZ]|BLOCK")
 
-// With values that leave whenever they can, random commands have the replies, and leave the data, that they have
-// without.
+// If values leave memory whenever they can, random commands have the same replies and results as if all values stay.
 func TestValuesThatLeaveChangeNothing(t *testing.T) {
 	var templates []string
 	for _, line := range journalTemplates {
-		// Nothing at random. When a stream forgets what producers have added of old depends on its history.
+		// No commands with random results. When a stream forgets the old entries of producers depends on its
+		// history.
 		if !strings.Contains(line, "RAND") && !strings.Contains(strings.ToUpper(line), "SPOP") &&
 			!strings.Contains(line, "IDMP") {
 			templates = append(templates, line)
@@ -179,7 +179,7 @@ func TestValuesThatLeaveChangeNothing(t *testing.T) {
 			}
 			input := request(strings.Fields(line)...)
 			for range r.IntN(2) * r.IntN(4) {
-				// What is behind a command that blocks would run when others have been served, sooner or later.
+				// The time at which commands after a blocking one run would depend on other clients.
 				if next := randomCommand(r, templates[r.IntN(len(templates))]); !blocks.MatchString(line) {
 					input = append(input, request(strings.Fields(next)...)...)
 					line = next
@@ -395,8 +395,8 @@ func fillLarge(r *rand.Rand) (input []byte) {
 	return input
 }
 
-// Commands that need some parts of large collections only, which are read and change without the others, have the
-// replies, and leave the data, that they have if everything is in memory: also if the server starts anew.
+// Commands that need only some parts of large collections read and change those without the other parts. They have
+// the same replies and results as if everything is in memory, also after a restart.
 func TestLargeCollectionsThatLeaveChangeNothing(t *testing.T) {
 	rounds := uint64(20)
 	switch {
@@ -469,7 +469,7 @@ func TestLargeCollectionsThatLeaveChangeNothing(t *testing.T) {
 				}
 				input = append(input, request(words...)...)
 				if blocks.MatchString(line) {
-					break // what is behind it would run when others have been served, sooner or later
+					break // the time at which later commands run would depend on other clients
 				}
 			}
 			want, got := sorted(without.send(client, input)), sorted(with.send(client, input))
@@ -499,7 +499,8 @@ func (b *tiered) complete() bool {
 	return g.Complete()
 }
 
-// What is read of values that are away is counted and shown once, and read side by side for a whole pipeline.
+// Reads of values that are not in memory are counted and shown once, and the reads of a whole pipeline run in
+// parallel.
 func TestAPipelineWaitsOnceForItsValues(t *testing.T) {
 	b := openTiered(t, crashfs.Mem(), 1)
 	defer b.close()
@@ -521,8 +522,8 @@ func TestAPipelineWaitsOnceForItsValues(t *testing.T) {
 	require.Contains(t, b.do("INFO commandstats"), "cmdstat_get:calls=10,")
 }
 
-// While values cannot leave because they are not stored yet, clients write the slower the fuller memory is, and nobody
-// stands still until it is full. Reading goes on.
+// While values cannot leave memory because they are not stored yet, clients write the more slowly the fuller the
+// memory is, and none stops until it is full. Reading continues.
 func TestWritingSlowsDownUntilValuesCanLeave(t *testing.T) {
 	b := openTiered(t, crashfs.Mem(), 2, "maxmemory=16mb")
 	defer b.close()
@@ -569,7 +570,7 @@ func TestWritingSlowsDownUntilValuesCanLeave(t *testing.T) {
 	require.Zero(t, write())
 }
 
-// Scripts that may write wait too, whether they say what they do or not, and those that only read go on.
+// Scripts that may write wait too, whether or not they declare flags, and those that only read continue.
 func TestScriptsWaitUntilValuesCanLeave(t *testing.T) {
 	b := openTiered(t, crashfs.Mem(), 3, "maxmemory=1mb")
 	defer b.close()
@@ -580,7 +581,7 @@ func TestScriptsWaitUntilValuesCanLeave(t *testing.T) {
 	for b.Server.sessions.Excess() < 1 {
 		n++
 		reply := b.send(0, request("EVAL", write, "0", fmt.Sprint(n, ":")))[0]
-		for s := b.clients[0]; reply == ""; reply = b.settle()[0] { // it is slowed down
+		for s := b.clients[0]; reply == ""; reply = b.settle()[0] { // the client is throttled
 			b.clock.Advance(time.Duration(s.Deadline()-b.ks.Now()) * time.Millisecond)
 			s.Advance(b.ks.Now())
 		}
@@ -620,7 +621,7 @@ func TestWhatIsOverwrittenIsNotRead(t *testing.T) {
 	}
 }
 
-// Of a large collection that is away a few elements are read and not all of it.
+// Only a few elements are read of a large collection that is not in memory.
 func TestElementsOfWhatIsAwayAreRead(t *testing.T) {
 	b := openTiered(t, crashfs.Mem(), 1)
 	defer b.close()
@@ -656,7 +657,7 @@ func TestElementsOfWhatIsAwayAreRead(t *testing.T) {
 		"TYPE h": "+hash\r\n", "HGET z a": "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
 	} {
 		require.Equal(t, want, b.do(line), line)
-		if line[0] != 'X' { // of which the whole is read before a transaction
+		if line[0] != 'X' { // streams are read completely before a transaction
 			require.Equal(t, want, b.do("MULTI", line, "EXEC")[len("+OK\r\n+QUEUED\r\n*1\r\n"):], line)
 		}
 	}
@@ -682,7 +683,7 @@ func TestElementsOfWhatIsAwayAreRead(t *testing.T) {
 	}
 	_, came := b.stats()
 	require.Zero(t, came, "as a whole")
-	b.leave() // what has changed is stored, and leaves
+	b.leave() // changed values are stored and leave memory
 	require.Equal(t, "$1\r\nc\r\n:2001\r\n:2000\r\n:1999\r\n", b.do("HGET h field:1", "HLEN h", "SCARD s", "ZCARD z"))
 	require.Equal(t, "$1\r\n6\r\n*2\r\n:0\r\n:1\r\n", b.do("ZSCORE z field:6", "SMISMEMBER s field:1 new"))
 	require.Equal(t, "$7\r\nfield:1\r\n$7\r\nfield:8\r\n:1997\r\n", b.do("LPOP l", "LINDEX l 6", "LLEN l"))
@@ -693,14 +694,14 @@ func TestElementsOfWhatIsAwayAreRead(t *testing.T) {
 	b.clock.Advance(time.Second)
 	require.Equal(t, "$-1\r\n", b.do("HGET due field:3"))
 
-	// What was read is what is stored, whatever happens to the key meanwhile.
+	// The elements read are the stored ones, even if the key changes meanwhile.
 	require.Equal(t, ":0\r\n"+value(8)+"$3\r\nnew\r\n", b.do("HSET h field:7 new", "HGET h field:8", "HGET h field:7"))
 	b.leave()
 	require.Equal(t, "$3\r\nnew\r\n", b.do("HGET h field:7"))
 	require.Equal(t, "+OK\r\n$3\r\nnew\r\n$-1\r\n", b.do("RENAME h g", "HGET g field:7", "HGET h field:7"))
 }
 
-// How many parts commands read of large collections that are away, and that they read no more.
+// The number of parts that commands read of large collections that are not in memory.
 func TestCommandsReadFewPartsOfWhatIsAway(t *testing.T) {
 	b := openTiered(t, crashfs.Mem(), 1)
 	defer b.close()
@@ -743,7 +744,7 @@ func TestCommandsReadFewPartsOfWhatIsAway(t *testing.T) {
 		{"HSETEX h FXX EX 50 FIELDS 1 n7 w", ":1\r\n", 1},
 		{"HGETDEL h FIELDS 2 n6 n7", "*2\r\n$1\r\nv\r\n$1\r\nw\r\n", 2},
 		{"HLEN h", ":1998\r\n", 0},
-		// One more is the part that says what the nodes of a list do not.
+		// One more part has the state of a list that is not in its nodes.
 		{"LSET l 9 a", "+OK\r\n", 4},
 		{"LSET l -9 a", "+OK\r\n", 4},
 		{"LSET l 5000 a", "-ERR index out of range\r\n", 0},
@@ -756,7 +757,7 @@ func TestCommandsReadFewPartsOfWhatIsAway(t *testing.T) {
 		{"RPOPLPUSH m m", "$2\r\nn1\r\n", 5},
 		{"LMOVEM m l LEFT RIGHT COUNT 3 BULK", "*3\r\n$2\r\nn1\r\n$2\r\nn0\r\n$2\r\nn1\r\n", 5},
 		{"LTRIM m 5 2", "+OK\r\n", 0},
-		// Three more, and four once there is a consumer, are what a stream has beside entries.
+		// Three more parts, four once there is a consumer, have the state of a stream that is not in its entries.
 		{"XADD x 2001 f v", "$6\r\n2001-0\r\n", 4},
 		{"XADD x 2001 f v", "-ERR The ID specified in XADD is equal or smaller than the target stream top item\r\n", 4},
 		{"XADD x MAXLEN 2000 2002 f v", "$6\r\n2002-0\r\n", 5},

@@ -12,7 +12,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/certificates"
 )
 
-// tlsServer starts a server that only listens with TLS, at addr.
+// tlsServer starts a server that listens only with TLS, at addr.
 func tlsServer(t *testing.T, o Options, settings ...string) (srv *testServer, addr string) {
 	t.Helper()
 	probe, err := net.Listen("tcp", "127.0.0.1:0")

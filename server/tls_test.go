@@ -63,7 +63,7 @@ func TestTLS(t *testing.T) {
 
 	// try returns the reply to a client with these certificates.
 	try := func(certs ...tls.Certificate) (string, error) {
-		// The client sends its certificate whoever the server accepts.
+		// The client sends its certificate whichever authorities the server accepts.
 		reply, _, err := ping(addr, &tls.Config{RootCAs: ours.Pool,
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 				if len(certs) == 0 {
@@ -93,7 +93,7 @@ func TestTLS(t *testing.T) {
 		}
 	}
 
-	// New certificates count for new connections; what cannot be used changes nothing.
+	// New certificates apply to new connections; files that cannot be used change nothing.
 	_, before, err := ping(addr, &tls.Config{RootCAs: ours.Pool})
 	require.NoError(t, err)
 	require.Equal(t, int64(2), before.SerialNumber.Int64())
@@ -115,7 +115,7 @@ func TestTLS(t *testing.T) {
 	_, _, err = ping(addr, &tls.Config{RootCAs: ours.Pool})
 	require.NoError(t, err)
 
-	// One client more than there may be is told so, encrypted.
+	// A client above the limit gets the error encrypted.
 	require.Eventually(t, func() bool { return srv.sessions.Clients.Len() == 0 }, 10*time.Second, time.Millisecond)
 	require.NoError(t, conf.Set("maxclients", "1", true))
 	conn, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: ours.Pool})
@@ -166,7 +166,7 @@ func TestTLSHandshakesHaveALimit(t *testing.T) {
 		require.Equal(t, "+PONG\r\n", string(reply))
 	}
 	pong()
-	// Nothing, the head of a record, and a record that says more than comes.
+	// Nothing, the head of a record, and a record that is shorter than announced.
 	for _, sent := range []string{"", "\x16\x03", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"} {
 		conn, err := net.Dial("tcp", addr)
 		require.NoError(t, err)
@@ -182,7 +182,7 @@ func TestTLSHandshakesHaveALimit(t *testing.T) {
 			_, err := conn.Read(make([]byte, 1))
 			closed <- err
 		}()
-		// The limit may begin only after the clock was looked at.
+		// The limit may begin only after the clock was read.
 		for open := true; open; {
 			clock.Advance(time.Millisecond)
 			select {

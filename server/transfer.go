@@ -12,16 +12,16 @@ import (
 	"github.com/atomredis/atomredis/persist"
 )
 
-// What package transfer needs of the server.
+// The methods of the server that package transfer needs.
 
-// startTransfer makes what moves the data as files. rdbFile is Options.RDBFile.
+// startTransfer prepares the import and export of the data as files. rdbFile is Options.RDBFile.
 func (srv *Server) startTransfer(rdbFile bool) {
 	files := transfer.Files{FS: srv.fs, System: srv.ownFiles, Config: srv.config, Log: srv.log, Progress: srv.progress}
 	srv.exporter = transfer.NewExporter((*exported)(srv), srv.progress)
 	var storage transfer.Storage
 	needs := "dir"
 	if st := srv.storage.Storage; st != nil {
-		storage, needs = st, "dbfilename" // a directory it has in any case
+		storage, needs = st, "dbfilename" // dir always has a value
 	}
 	srv.dump = transfer.NewDump(files, srv.exporter, storage, rdbFile || srv.config.IsSet(needs), srv.started)
 	srv.backups = transfer.NewBackups(files, srv.exporter, srv.dump, &srv.followed)
@@ -35,7 +35,7 @@ func (srv *Server) Dump() *transfer.Dump { return srv.dump }
 // Backups implements servercommands.Host.
 func (srv *Server) Backups() *transfer.Backups { return srv.backups }
 
-// loadFile reads what there is at start: what a server has stored in the directory, or what a Redis has.
+// loadFile reads the data of the directory at start: files of this server, or of a Redis.
 func (srv *Server) loadFile(set *config.Settings) error {
 	if !srv.dump.Used() || set.Durable() {
 		return nil
@@ -51,7 +51,7 @@ func (srv *Server) loadFile(set *config.Settings) error {
 	return nil
 }
 
-// storedData is what a server has stored in the directory, as an RDB file.
+// storedData is the data that a server has stored in the directory, as an RDB file.
 type storedData struct {
 	*io.PipeReader
 	srv *Server
@@ -117,15 +117,15 @@ func (x *exported) WhenLoaded(fn func() error) error {
 	return d.WhenLoaded(fn)
 }
 
-// LeftOut says what the file that was imported ends in and was not read, "" if all was.
+// LeftOut describes the end of the imported file that was not read, "" if everything was read.
 func (srv *Server) LeftOut() string { return srv.importer.LeftOut() }
 
 // WriteRDB writes the keyspace and the libraries of functions as they are at one moment, as an RDB file. Commands go
 // on meanwhile. While keys are still being loaded after a start it waits for them. w is called by another goroutine.
 func (srv *Server) WriteRDB(w io.Writer) error { return srv.exporter.RDB(w) }
 
-// WriteRDBWithModules is WriteRDB for a Redis with the query engine, which finds indexes and dictionaries in the file. Another one refuses
-// the file if there are such.
+// WriteRDBWithModules is WriteRDB for a Redis with the query engine, which finds indexes and dictionaries in the
+// file. A Redis without it refuses a file that has them.
 func (srv *Server) WriteRDBWithModules(w io.Writer) error { return srv.exporter.RDBWithModules(w) }
 
 // WriteAOF is WriteRDB for an append-only file.

@@ -9,11 +9,11 @@ import (
 	"github.com/atomredis/atomredis/internal/transport"
 )
 
-// This file is the server as transports see it. A Session is what they see of a client.
+// This file has the methods of the server that transports call. For transports a client is a Session.
 
-// carrier is a way in which clients reach their sessions.
+// carrier connects clients with their sessions.
 type carrier interface {
-	// Recheck makes sessions look again at what they may send. Any goroutine may call it.
+	// Recheck makes sessions check again how much they may send. Any goroutine may call it.
 	Recheck()
 	// Close disconnects all clients and returns when no goroutine of the carrier is left.
 	Close()
@@ -57,10 +57,10 @@ func (srv *Server) attachListeners() {
 	srv.listeners.Attach(srv.tls, sockets, srv.goroutines)
 }
 
-// TransportHost returns the server as transports see it, for clients whose transport is the caller's.
+// TransportHost returns the server as transport.Host, for clients whose transport is the caller's.
 func (srv *Server) TransportHost() transport.Host { return (*transportHost)(srv) }
 
-// transportHost is the server as transports see it.
+// transportHost is the server as transport.Host.
 type transportHost Server
 
 // Now implements transport.Clock.
@@ -79,7 +79,7 @@ func (h *transportHost) KeepAlive() time.Duration {
 	return time.Duration(h.config.Get().Network.TCPKeepAlive) * time.Second
 }
 
-// Refuse implements transport.Host. A connection in memory needs no file.
+// Refuse implements transport.Host. A connection in memory needs no file descriptor.
 func (h *transportHost) Refuse(p transport.Peer, remote bool) string {
 	srv := (*Server)(h)
 	if p == transport.Embedded && srv.sessions.Clients.Len() < int64(srv.config.Get().Network.MaxClients) {

@@ -80,7 +80,7 @@ func (o *offload) ownLocks() bool { return o.way == command.OnOwnLocks }
 type offloadState uint8
 
 const (
-	offloadQueued    offloadState = iota // it waits for its turn
+	offloadQueued    offloadState = iota // it waits for a place
 	offloadAdmitted                      // it may start
 	offloadRuns                          // its goroutine runs
 	offloadDone                          // there is a result, or it has failed

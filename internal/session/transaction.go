@@ -16,7 +16,7 @@ type transaction struct {
 	spoiled bool // a command was refused: EXEC will fail
 	writes  bool // a queued command may write, or call commands that do
 
-	some  command.Flag // what some queued command has
+	some  command.Flag // flags that some queued command has
 	lacks command.Flag // flags that some queued command does not have
 	// selected is set if a queued command has selected the database db for later ones.
 	selected bool

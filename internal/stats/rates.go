@@ -27,7 +27,7 @@ type Throughput struct {
 
 // Rates computes a Throughput from samples of Totals, at most one per second.
 type Rates struct {
-	next atomic.Int64 // when a sample is due, in ms since 1970
+	next atomic.Int64 // time of the next sample, in ms since 1970
 
 	mu   sync.Mutex // protects the following fields
 	at   int64      // of the last sample
