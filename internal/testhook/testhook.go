@@ -113,8 +113,8 @@ func (h *Hook) Clear() {
 // opening are commands with which client libraries open connections.
 var opening = map[string]bool{"hello": true, "auth": true, "select": true, "client": true}
 
-// Failure returns the error reply for a command that is about to be executed, if it is to fail. Latency that it is to
-// have counts for the next replies of the client, which is known by owner.
+// Failure returns the error reply for a command that is about to be executed, if it is to fail. The latency of a
+// Fault delays the next replies of the client that owner identifies.
 func (h *Hook) Failure(c *Call, owner any) (reply string, fails bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -140,7 +140,7 @@ func (h *Hook) Failure(c *Call, owner any) (reply string, fails bool) {
 	return "", false
 }
 
-// concerns reports whether the execution is one that goes wrong.
+// concerns reports whether the Fault applies to the execution.
 func (f *Fault) concerns(c *Call) bool {
 	container, _, _ := strings.Cut(c.Command, "|")
 	switch {
@@ -157,8 +157,8 @@ func (f *Fault) concerns(c *Call) bool {
 	return due(f.seen) > due(f.seen-1)
 }
 
-// Wait waits as long as replies to the client are late, or ctx lasts, and returns the error of ctx then. all says
-// that latency counts that all clients have.
+// Wait waits for the delay of replies to the client. If ctx ends first it returns the error of ctx. all includes the
+// latency of all clients.
 func (h *Hook) Wait(ctx context.Context, owner any, all bool) error {
 	h.mu.Lock()
 	d, released := h.late[owner], h.released
@@ -181,14 +181,15 @@ func (h *Hook) Wait(ctx context.Context, owner any, all bool) error {
 	return nil
 }
 
-// SetOverdue is called by the server, with a function that reports whether clients are blocked whose time is up.
+// SetOverdue is called by the server with a function that reports whether clients are blocked whose deadline has
+// passed.
 func (h *Hook) SetOverdue(f func() bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.overdue = f
 }
 
-// Overdue reports whether clients are blocked whose time is up.
+// Overdue reports whether clients are blocked whose deadline has passed.
 func (h *Hook) Overdue() bool {
 	h.mu.Lock()
 	f := h.overdue
@@ -196,23 +197,23 @@ func (h *Hook) Overdue() bool {
 	return f != nil && f()
 }
 
-// Conn returns the server's end of a connection with which things go wrong. owner is as for Failure; nil if commands of
-// others come through the connection too. One goroutine at a time may write to it.
+// Conn returns the server's end of a connection that can fail. owner is as for Failure; nil if the connection also
+// has commands of other clients. One goroutine at a time may write to it.
 func (h *Hook) Conn(c net.Conn, owner any) net.Conn { return &conn{Conn: c, hook: h, owner: owner} }
 
 type conn struct {
 	net.Conn
 	hook         *Hook
 	owner        any
-	writeTimeout time.Duration // how far the write deadline was away when it was set; 0 if there is none
+	writeTimeout time.Duration // the time from setting the write deadline to the deadline; 0 if there is none
 	dropping     bool
 	left         int // bytes until the connection is closed, if dropping
 }
 
-// errDropped is what the server gets for writing to a connection that a test wanted to break.
+// errDropped is the error for writes to a connection that a test has broken.
 var errDropped = errors.New("the connection was dropped for a test")
 
-// SetWriteDeadline sets the time after which a write fails, the time not counted for which it is late.
+// SetWriteDeadline sets the time after which a write fails, not counting its own delay.
 func (c *conn) SetWriteDeadline(t time.Time) error {
 	c.writeTimeout = 0
 	if !t.IsZero() {
@@ -221,9 +222,9 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 	return c.Conn.SetWriteDeadline(t)
 }
 
-// Write writes late, and not everything if the connection is to break.
+// Write writes after the delay, and only a part if the connection is to break.
 func (c *conn) Write(b []byte) (int, error) {
-	c.hook.Wait(context.Background(), c.owner, true) // which has no error
+	c.hook.Wait(context.Background(), c.owner, true) // the context never ends
 	if c.writeTimeout != 0 {
 		c.Conn.SetWriteDeadline(time.Now().Add(c.writeTimeout))
 	}
@@ -242,7 +243,7 @@ func (c *conn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// claim makes the connection the one that breaks, if one is to.
+// claim makes this connection the one that breaks, if one is to break.
 func (c *conn) claim() {
 	h := c.hook
 	h.mu.Lock()

@@ -15,11 +15,11 @@ import (
 
 var errNoCA = errors.New("tls-auth-clients, tls-replication and tls-cluster need tls-ca-cert-file or tls-ca-cert-dir")
 
-// loaded is the configuration that directives and the files that they name have led to.
+// loaded is the configuration made from directives and the files that they name.
 type loaded struct {
 	server, client *tls.Config // for clients, and for connections that the server opens
 	by             config.TLSSettings
-	files          files.States // as they were before they were read
+	files          files.States // their states before they were read
 }
 
 // load reads the files that the settings name.
@@ -56,7 +56,7 @@ func load(s *config.TLSSettings) (*loaded, error) {
 	return l, nil
 }
 
-// bothWays returns the configuration that both directions have in common.
+// bothWays returns the common part of the configurations of both directions.
 func bothWays(s *config.TLSSettings) (*tls.Config, error) {
 	c := new(tls.Config)
 	var ok bool

@@ -1,6 +1,6 @@
-// Package tlsconfig makes the configurations of TLS from the directives tls-* and the files that they name, and reloads
-// files that change while the server runs. New connections use what was loaded last. What was loaded knows its settings and
-// files, so that a timer cannot undo a change of a directive.
+// Package tlsconfig makes the configurations of TLS from the directives tls-* and the files that they name, and
+// reloads files that change while the server runs. New connections use the configuration loaded last. It has its
+// settings and files, so that a timer cannot undo a change of a directive.
 package tlsconfig
 
 import (
@@ -29,12 +29,12 @@ type TLS struct {
 	config *config.Config
 	clock  engine.Clock
 	log    *slog.Logger
-	loaded atomic.Pointer[loaded] // nil as long as nothing has used TLS
+	loaded atomic.Pointer[loaded] // nil until TLS is used
 
 	reading sync.Mutex   // held while files are checked, and protects refused
-	refused files.States // the files as they were when they could not be used
+	refused files.States // the states of files that could not be used
 
-	mu     sync.Mutex // protects what follows
+	mu     sync.Mutex // protects the following fields
 	timer  engine.Timer
 	closed bool
 }
@@ -44,7 +44,7 @@ func New(conf *config.Config, clock engine.Clock, log *slog.Logger) *TLS {
 	return &TLS{config: conf, clock: clock, log: log}
 }
 
-// Follow puts changes of the directives into effect from now on.
+// Follow applies changes of the directives from now on.
 func (t *TLS) Follow() {
 	names := config.TLSNames()
 	for _, k := range door.Kinds() {
@@ -71,7 +71,8 @@ func (t *TLS) Load(set *config.Settings) error {
 // Loaded reports whether anything has used TLS.
 func (t *TLS) Loaded() bool { return t.loaded.Load() != nil }
 
-// Server returns the configuration for connections of clients. A connection uses what is loaded when it begins.
+// Server returns the configuration for connections of clients. A connection uses the configuration that is loaded
+// when it begins.
 func (t *TLS) Server() *tls.Config {
 	return &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return t.loaded.Load().server, nil }}
 }
@@ -101,14 +102,14 @@ func (t *TLS) update(old, set *config.Settings) error {
 	return nil
 }
 
-// differs reports whether files must be loaded again. Only new connections see the change.
+// differs reports whether files must be loaded again. The change affects only new connections.
 func differs(s *config.TLSSettings, old *config.TLSSettings) bool {
 	a, b := *s, *old
 	a.Port, b.Port = 0, 0
 	return !reflect.DeepEqual(a, b)
 }
 
-// changeError is why a change of a directive that concerns TLS cannot take effect; the log says more.
+// changeError is the error of a change of a directive that TLS cannot apply; the log has the cause.
 var changeError = sync.OnceValue(func() config.ChangeError {
 	e := config.ChangeError{}
 	for _, name := range config.TLSNames() {
@@ -120,8 +121,8 @@ var changeError = sync.OnceValue(func() config.ChangeError {
 	return e
 })
 
-// Watch has the files checked from now on, if anything uses TLS. Otherwise there is no timer: a clock that is moved by
-// years would have to serve it each time.
+// Watch begins to check the files regularly, if anything uses TLS. Otherwise there is no timer, because a test's
+// clock that advances by years would have to run it each time.
 func (t *TLS) Watch() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -130,7 +131,7 @@ func (t *TLS) Watch() {
 	}
 }
 
-// arm has the files checked after watchPeriod, and so on. mu is locked.
+// arm starts the timer of the regular checks. mu is locked.
 func (t *TLS) arm() {
 	t.timer = t.clock.AfterFunc(watchPeriod, func() {
 		t.reading.Lock()
@@ -151,8 +152,8 @@ func (t *TLS) again() bool {
 	return !t.closed
 }
 
-// Reread loads the files again if one of them has changed. Files that cannot be used are refused with a line of the log,
-// and those loaded before stay.
+// Reread loads the files again if one of them has changed. If files cannot be used it logs that, and the previous
+// configuration stays.
 func (t *TLS) Reread() {
 	t.reading.Lock()
 	defer t.reading.Unlock()
@@ -175,7 +176,7 @@ func (t *TLS) reread() {
 		t.log.Error("cannot load a changed TLS file; keeping the previous one", "error", err.Error())
 		return
 	}
-	if t.loaded.CompareAndSwap(l, next) { // otherwise a client has set something else meanwhile
+	if t.loaded.CompareAndSwap(l, next) { // otherwise a client has changed a directive meanwhile
 		t.log.Info("reloaded changed TLS files")
 	}
 }

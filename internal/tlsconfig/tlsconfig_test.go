@@ -58,7 +58,7 @@ func start(t *testing.T, settings ...string) *fixture {
 	return f
 }
 
-// handshake has a client connect, and returns the state of its connection.
+// handshake connects a client, and returns the state of its connection.
 func (f *fixture) handshake(client *tls.Config) (tls.ConnectionState, error) {
 	here, there := net.Pipe()
 	defer here.Close()
@@ -105,7 +105,7 @@ func TestOnlyConfiguredGroupsAreUsed(t *testing.T) {
 		st, err := f.handshake(&tls.Config{RootCAs: a.Pool, CurvePreferences: groups})
 		return st.CurveID, err
 	}
-	// One group, so that the server does not ask for another: that takes more than a pipe without a buffer.
+	// Only one group, so that the server does not request another, which would need a pipe with a buffer.
 	group, err := handshake(tls.CurveP384)
 	require.NoError(t, err)
 	require.Equal(t, tls.CurveP384, group)
@@ -171,11 +171,11 @@ func TestCertificatesThatChangeAreReadAgain(t *testing.T) {
 	f.Reread()
 	f.Reread()
 	require.Equal(t, int64(6), serial(), "the last one stays")
-	f.Close() // no file is being read, so that the log may be
+	f.Close() // no file is being read, so the log may be read
 	require.Equal(t, 1, strings.Count(f.log.String(), "no such file"), "which is said once")
 }
 
-// A clock that is moved by years has no timer to serve as long as nothing uses TLS.
+// While nothing uses TLS there is no timer, which a clock that advances by years would have to run often.
 func TestFilesAreWatchedOnlyWhileTheyAreUsed(t *testing.T) {
 	a := certificates.New(t, "a")
 	cert, key := a.Issue("server", 2)

@@ -9,13 +9,13 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// aof repeats commands. Those of a transaction count only with its end.
+// aof repeats commands. A transaction is executed only if its end is in the file.
 func (l *load) aof(r io.Reader, last bool) error {
 	commands := resp.NewCommandReader(r)
 	l.by.Select(0)
 	var queue [][][]byte // of the transaction that is open
 	open := false
-	whole := int64(0) // bytes up to where everything has been repeated
+	whole := int64(0) // length of the part that has been repeated
 	for {
 		args, err := commands.Next()
 		switch {
@@ -23,7 +23,8 @@ func (l *load) aof(r io.Reader, last bool) error {
 			if !last || !l.files.Config.Get().Files.AOFLoadTruncated {
 				return fmt.Errorf("the file ends in the middle of command %d", commands.Count+1)
 			}
-			// Redis, when it is killed, leaves a cut end behind what it has written before. Without that it is something else.
+			// A killed Redis leaves an incomplete command after complete ones. A file without complete commands is
+			// something else.
 			if l.commands == 0 && !l.preamble {
 				return errors.New("the file ends in the middle of its first command or transaction: nothing of it can be read")
 			}

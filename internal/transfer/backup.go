@@ -16,9 +16,9 @@ import (
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
-// Backups are what BACKUP makes: an append-only file in parts, as a Redis has it, in a directory of its own. The first part
-// is an RDB file of one moment; the second has the commands since, as followers get them, until the backup is sealed. There
-// is one backup at a time. Any goroutine may call the methods.
+// Backups makes the backups of BACKUP: append-only files in parts, as a Redis has them, each in a directory of its
+// own. The first part is an RDB file of one moment; the second has the later commands, as followers get them, until
+// the backup is sealed. There is one backup at a time. Any goroutine may call the methods.
 type Backups struct {
 	files    Files
 	exporter *Exporter
@@ -27,21 +27,21 @@ type Backups struct {
 
 	running sync.WaitGroup
 
-	mu     sync.Mutex // protects what follows
+	mu     sync.Mutex // protects the following fields
 	status Backup
-	made   *backup // that is being made; nil if none is
-	dir    string  // where the last one is
+	made   *backup // the backup being made; nil if there is none
+	dir    string  // directory of the last backup
 	names  []string
-	timer  engine.Timer // cleans a sealed one up
+	timer  engine.Timer // removes a sealed backup
 	closed bool
 }
 
 // Backup is the visible state of a backup.
 type Backup struct {
 	State         string // "" if there is none
-	Problem       string // why it has failed
+	Problem       string // the reason of a failure
 	Began, Sealed time.Time
-	Files         []string // that are complete, with their paths
+	Files         []string // paths of the complete files
 }
 
 // The states of a backup.
@@ -52,7 +52,7 @@ const (
 	BackupFailed       = "failed"
 )
 
-// backup is a backup under way, which a goroutine of its own writes.
+// backup is a backup being made, which a goroutine of its own writes.
 type backup struct {
 	of     *Backups
 	dir    string
@@ -77,7 +77,8 @@ var (
 	errBackupEnd     = errors.New("the server ends")
 )
 
-// NewBackups returns the backups of what exporter writes and what the stream has. They need a directory, as dump does.
+// NewBackups returns the Backups of a server, made of the files of exporter and the commands of stream. They need a
+// directory, as dump does.
 func NewBackups(files Files, exporter *Exporter, dump *Dump, stream Stream) *Backups {
 	return &Backups{files: files, exporter: exporter, dump: dump, stream: stream}
 }
@@ -124,7 +125,7 @@ func (b *Backups) Start() error {
 	return nil
 }
 
-// newDir returns the directory of a new backup, which is there and empty.
+// newDir returns the directory of a new backup, which exists and is empty.
 func (b *Backups) newDir(set *config.Settings) (string, error) {
 	if !b.dump.CanSave() {
 		return "", errors.New("the data is in memory only, and the server was given no directory for files: set dir")
@@ -148,7 +149,7 @@ func (b *Backups) newDir(set *config.Settings) (string, error) {
 	return dir, err
 }
 
-// end records how a backup has ended, and removes the files of one that has failed.
+// end records the result of a backup, and removes the files of a failed one.
 func (b *Backups) end(m *backup, err error) {
 	if err != nil {
 		b.files.Log.Error("the backup has failed", "error", err.Error())
@@ -174,7 +175,7 @@ func (b *Backups) end(m *backup, err error) {
 	close(m.ended)
 }
 
-// Seal ends the backup that is being made: it has all commands until now. wait returns when it is on the disk.
+// Seal completes the backup being made with all commands until now. wait returns when it is on the disk.
 func (b *Backups) Seal() (wait func() error, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -184,14 +185,14 @@ func (b *Backups) Seal() (wait func() error, err error) {
 	case b.status.State != BackupIncrementing:
 		return nil, errBackupEarly
 	case !b.stream.CutTail(m.tail):
-		return nil, errBackupNone // somebody else seals it
+		return nil, errBackupNone // another client seals it
 	default:
 		close(m.seal)
 		return func() error { return b.wait(m) }, nil
 	}
 }
 
-// wait returns when a backup is sealed, or with the error why it is not.
+// wait returns when a backup is sealed, or with an error if it failed.
 func (b *Backups) wait(m *backup) error {
 	<-m.ended
 	b.mu.Lock()
@@ -202,7 +203,7 @@ func (b *Backups) wait(m *backup) error {
 	return nil
 }
 
-// Abort gives up the backup that is being made. wait returns when nothing of it is left.
+// Abort gives up the backup being made. wait returns when its files are removed.
 func (b *Backups) Abort() (wait func() error, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -235,7 +236,7 @@ func (b *Backups) Clean() error {
 	return nil
 }
 
-// removeFiles removes those of the files that are there.
+// removeFiles removes those of the files that exist.
 func (b *Backups) removeFiles(dir string, names []string) (err error) {
 	fs := b.files.FS
 	there, err := fs.List(dir)
@@ -247,7 +248,7 @@ func (b *Backups) removeFiles(dir string, names []string) (err error) {
 	return err
 }
 
-// Close ends a backup that is being made, and lets no other begin.
+// Close ends a backup being made, and prevents new ones.
 func (b *Backups) Close() {
 	b.mu.Lock()
 	b.closed = true
@@ -303,7 +304,7 @@ func (m *backup) pinned(state string, names ...string) error {
 	return nil
 }
 
-// write makes a file of what content writes.
+// write makes a file with the output of content.
 func (m *backup) write(name string, content func(w *bufio.Writer) error) error {
 	file, err := m.of.files.FS.Create(m.of.files.FS.PathJoin(m.dir, name))
 	if err != nil {
@@ -319,13 +320,13 @@ func (m *backup) write(name string, content func(w *bufio.Writer) error) error {
 	return errors.Join(err, file.Close())
 }
 
-// base writes the first part. The second begins at the moment that it shows.
+// base writes the first part. The second begins at the moment of the first part's data.
 func (m *backup) base(w *bufio.Writer) error {
 	return m.of.exporter.Copy(m.ctx, w, Copy{Content: All, Wait: true,
 		At: func(g *engine.Guard) { m.of.stream.BeginTail(g, m.tail) }})
 }
 
-// increments writes commands as they come.
+// increments writes commands as they arrive.
 func (m *backup) increments(w *bufio.Writer) error {
 	for {
 		sealed := false

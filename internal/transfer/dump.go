@@ -22,9 +22,10 @@ type Storage interface {
 	Save() error
 }
 
-// Dump is the RDB file dbfilename in dir. SAVE, BGSAVE and SHUTDOWN SAVE write it, as backups of a Redis expect. A server
-// that keeps its data in memory also reads it at start; one that stores them makes a checkpoint with each save. A program
-// that has a server inside gets no file that it has not asked for. Any goroutine may call its methods.
+// Dump is the RDB file dbfilename in dir. SAVE, BGSAVE and SHUTDOWN SAVE write it, as backups of a Redis expect. A
+// server with its data only in memory also reads it at start; a server with storage also makes a checkpoint with
+// each save. A server inside a program writes the file only if the program has configured it. Any goroutine may call
+// its methods.
 type Dump struct {
 	files    Files
 	exporter *Exporter
@@ -32,15 +33,15 @@ type Dump struct {
 	use      bool    // there may be a file
 	started  time.Time
 
-	written atomic.Int64 // keys of the file that is being written
+	written atomic.Int64 // number of keys written to the current file
 
-	mu     sync.Mutex // protects what follows
+	mu     sync.Mutex // protects the following fields
 	status persist.Status
-	before time.Time // what LASTSAVE returns until the save under way has ended
+	before time.Time // the result of LASTSAVE until the current save has ended
 }
 
-// NewDump returns the Dump of what exporter writes on a server that has started at a time. storage is nil if the data is
-// in memory only; use says that there may be a file.
+// NewDump returns a Dump that exporter writes, of a server that started at the given time. storage is nil if the
+// data is in memory only; use means that there may be a file.
 func NewDump(files Files, exporter *Exporter, storage Storage, use bool, started time.Time) *Dump {
 	return &Dump{files: files, exporter: exporter, storage: storage, use: use, started: started}
 }
@@ -51,8 +52,8 @@ func (d *Dump) Used() bool { return d.use }
 // CanSave reports whether there is a file or a storage to save to.
 func (d *Dump) CanSave() bool { return d.storage != nil || d.use }
 
-// Status returns the state of what is stored, in the data directory or the file. Saved is when the server started if
-// there never was a save.
+// Status returns the state of the stored data, in the data directory or the file. Saved is the server's start time
+// if there was no save.
 func (d *Dump) Status() persist.Status {
 	st := d.stored()
 	if st.Saved.IsZero() {
@@ -61,7 +62,7 @@ func (d *Dump) Status() persist.Status {
 	return st
 }
 
-// stored is Status with Saved as it is.
+// stored is Status without that replacement of Saved.
 func (d *Dump) stored() persist.Status {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -85,7 +86,7 @@ func (d *Dump) stored() persist.Status {
 	return st
 }
 
-// Begin notes that a client has asked for a save; it reports false if one is under way. Save must follow.
+// Begin records a client's request for a save; it reports false if one is in progress. Save must follow.
 func (d *Dump) Begin() bool {
 	before := d.stored().Saved
 	d.mu.Lock()
@@ -133,7 +134,7 @@ func (d *Dump) save() error {
 	return nil
 }
 
-// begun notes how many keys there are to be written.
+// begun stores how many keys are to be written.
 func (d *Dump) begun(s *engine.Snapshot) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -22,19 +22,19 @@ type Source interface {
 	Log() *slog.Logger
 	// Libraries returns the sources of the libraries of functions. A guard over everything is held.
 	Libraries() []string
-	// Kept returns the commands that make what belongs to the data but is no key, as an append-only file has them. A guard over
-	// everything is held.
+	// Kept returns commands, in the form of an append-only file, that restore the data outside the keys. A guard
+	// over everything is held.
 	Kept() []byte
 	// Loading returns the error that clients get while a copy of another server's data is being loaded, nil otherwise. A
 	// guard over everything is held.
 	Loading() error
 	// Hold calls fn with a guard over everything, or returns the error of Loading.
 	Hold(fn func(g *engine.Guard)) error
-	// WhenLoaded calls fn once all keys that are stored are known. The server does not close meanwhile.
+	// WhenLoaded calls fn once all stored keys are known. The server does not close meanwhile.
 	WhenLoaded(fn func() error) error
 }
 
-// Progress is called now and then with how far a step is, in a unit, B for bytes. It may be nil.
+// Progress is called repeatedly with the progress of a step in a unit (B for bytes). It may be nil.
 type Progress func(step, unit string, done, total int64)
 
 // Exporter writes the data of a server in a form that a Redis loads. Any goroutine may call its methods.
@@ -51,7 +51,7 @@ func NewExporter(source Source, progress Progress) *Exporter {
 // clock returns the clock of the server.
 func (x *Exporter) clock() engine.Clock { return x.source.Keyspace().Clock() }
 
-// Content says what of the data a file has.
+// Content is the parts of the data that a file has.
 type Content uint8
 
 // The parts of the data.
@@ -65,12 +65,12 @@ const (
 // Copy describes an RDB file and the functions that are called while it is written.
 type Copy struct {
 	Content Content
-	// Wait waits for keys that are still being loaded after a start, and writes in a goroutine that gives way to commands.
-	// Without it the caller does both.
+	// Wait makes Copy wait for keys that are still being loaded after a start, and write in a goroutine that yields
+	// to commands. Without it the caller must do both.
 	Wait    bool
-	Modules bool                     // what Kept returns is written as modules of a Redis do, too
-	At      func(g *engine.Guard)    // called with a guard over everything at the instant that the file shows, unless it is nil
-	Begun   func(s *engine.Snapshot) // called with what the keys are read from, unless it is nil or no keys are written
+	Modules bool                     // the result of Kept is also written in the form of Redis modules
+	At      func(g *engine.Guard)    // called with a guard over everything at the instant of the file's data, unless it is nil
+	Begun   func(s *engine.Snapshot) // called with the snapshot of the keys, unless it is nil or no keys are written
 	Wrote   func()                   // called after each key, unless it is nil
 	About   func() []rdb.Aux         // returns more fields about the origin of the file, called after At, unless it is nil
 }
@@ -82,8 +82,8 @@ func (x *Exporter) RDB(w io.Writer) error {
 	return x.Copy(context.Background(), w, Copy{Content: All, Wait: true, Begun: n.begin, Wrote: n.add})
 }
 
-// RDBWithModules is RDB with indexes and dictionaries also in the form of the query engine of a Redis. A Redis without it refuses the
-// file if there are such.
+// RDBWithModules is RDB with indexes and dictionaries also in the form of the query engine of a Redis. A Redis
+// without it refuses a file that has them.
 func (x *Exporter) RDBWithModules(w io.Writer) error {
 	n := keyCount{progress: x.progress}
 	return x.Copy(context.Background(), w, Copy{Content: All, Wait: true, Modules: true, Begun: n.begin, Wrote: n.add})
@@ -94,7 +94,7 @@ func (x *Exporter) AOF(w io.Writer) error {
 	return x.whenLoaded(func() error { return x.aof(w, All, x.progress) })
 }
 
-// Commands is AOF for the keys alone, and shows no progress.
+// Commands is AOF for the keys only, without calls of Progress.
 func (x *Exporter) Commands(w io.Writer) error {
 	return x.whenLoaded(func() error { return x.aof(w, Keys, nil) })
 }
@@ -108,7 +108,7 @@ func (x *Exporter) Copy(ctx context.Context, w io.Writer, c Copy) error {
 	return x.rdb(ctx, w, &c)
 }
 
-// whenLoaded calls fn once all keys are known, in a goroutine of its own that gives way to commands.
+// whenLoaded calls fn once all keys are known, in a goroutine of its own that yields to commands.
 func (x *Exporter) whenLoaded(fn func() error) error {
 	return x.source.WhenLoaded(func() error {
 		failed := make(chan error)
@@ -179,10 +179,10 @@ func (x *Exporter) each(s *engine.Snapshot, fn func(db int, e *engine.Entry) err
 	return s.Each(fn)
 }
 
-// noDatabase is no number of a database.
+// noDatabase is not the number of any database.
 const noDatabase = -1
 
-// aof writes what content says as commands.
+// aof writes the parts of the data that content has as commands.
 func (x *Exporter) aof(w io.Writer, content Content, progress Progress) error {
 	n := keyCount{progress: progress}
 	var codes []string

@@ -16,7 +16,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Where the files of a Redis are: in a data directory, and as parts that a manifest names.
+// This file finds the files of a Redis: in a data directory, and as parts that a manifest names.
 
 const manifestTail = ".manifest"
 
@@ -25,15 +25,14 @@ type redisFiles struct{ rdb, aofDir, aof string }
 
 var defaultFiles = redisFiles{"dump.rdb", "appendonlydir", "appendonly.aof"}
 
-// Find returns the path of what a Redis has stored in the data directory of a configuration, "" if there is nothing.
+// Find returns the path of the file of a Redis in the data directory of a configuration, "" if there is none.
 func Find(fs disk.FS, set *config.Settings) (string, error) {
 	return redisFiles{set.Files.DBFilename, set.Files.AppendDirname, set.Files.AppendFilename}.in(fs, set.Files.Dir, set.Persistence.AppendOnly)
 }
 
-// in returns the path of what a Redis has stored in a directory, "" if there is nothing. Where there is an
-// append-only file it is the better of the two, unless the configuration says that none is kept. Something of another
-// kind in the place of a file, or a folder of parts without the manifest that says what they are, is an error: it is
-// not nothing.
+// in returns the path of the file of a Redis in a directory, "" if there is none. It prefers an append-only file to
+// an RDB file, unless the configuration turns append-only files off. An entry of another kind with the name of a
+// file, or a folder of parts without their manifest, is an error.
 func (n redisFiles) in(fs disk.FS, dir string, appendOnly bool) (string, error) {
 	parts := fs.PathJoin(dir, n.aofDir)
 	aof := []string{fs.PathJoin(parts, n.aof+manifestTail), fs.PathJoin(dir, n.aof)}
@@ -61,8 +60,7 @@ func (n redisFiles) in(fs disk.FS, dir string, appendOnly bool) (string, error) 
 	return "", nil
 }
 
-// orphans returns an error if there are parts of an append-only file in a directory, in which there is no manifest of
-// that name.
+// orphans returns an error if a directory has parts of an append-only file but no manifest of that name.
 func (n redisFiles) orphans(fs disk.FS, parts string) error {
 	names, err := fs.List(parts)
 	if errors.Is(err, os.ErrNotExist) {
@@ -79,7 +77,7 @@ func (n redisFiles) orphans(fs disk.FS, parts string) error {
 	return nil
 }
 
-// path reads what is at a path: a file of any kind, or a directory with such.
+// path reads a file of any kind, or a directory with such files.
 func (l *load) path(name string) error {
 	info, err := l.files.FS.Stat(name)
 	if err != nil {
@@ -96,8 +94,8 @@ func (l *load) path(name string) error {
 	return l.file(name, true)
 }
 
-// inDirectory returns the path of what is to be read in a directory: that of a Redis, or of an append-only file in
-// parts.
+// inDirectory returns the path of the file to read in a directory, which is the data directory of a Redis or has an
+// append-only file in parts.
 func (l *load) inDirectory(dir string) (string, error) {
 	if name, err := defaultFiles.in(l.files.FS, dir, true); name != "" || err != nil {
 		return name, err
@@ -119,7 +117,7 @@ func (l *load) inDirectory(dir string) (string, error) {
 // aofPart is a line of a manifest.
 type aofPart struct {
 	name string
-	kind byte // b for the base, i for an increment, h for what is not needed any more
+	kind byte // b for the base, i for an increment, h for a part that is not needed any more
 	seq  int64
 }
 
@@ -134,7 +132,7 @@ func (l *load) manifest(name string) error {
 		return err
 	}
 	for _, p := range parts {
-		// The names are relative to the manifest. A part that is missing shows when it is opened.
+		// The names are relative to the manifest. A missing part is detected when it is opened.
 		if info, err := l.files.FS.Stat(l.files.FS.PathJoin(l.files.FS.PathDir(name), p.name)); err == nil {
 			l.total += info.Size()
 		}
@@ -149,7 +147,7 @@ func (l *load) manifest(name string) error {
 	return nil
 }
 
-// maxManifest is how long a manifest may be, in bytes: each line has a file of the same directory.
+// maxManifest limits the length of a manifest in bytes; each line names a file of the same directory.
 const maxManifest = 1 << 20
 
 func (l *load) readSmall(name string) ([]byte, error) {
@@ -165,8 +163,8 @@ func (l *load) readSmall(name string) ([]byte, error) {
 	return b, err
 }
 
-// parseManifest returns the parts that are to be read, in their order. A line is pairs of words: file NAME seq NUMBER
-// type KIND.
+// parseManifest returns the parts to be read, in their order. A line is pairs of words: file NAME seq NUMBER type
+// KIND.
 func parseManifest(b []byte) ([]aofPart, error) {
 	var parts []aofPart
 	for i, line := range bytes.Split(b, []byte("\n")) {

@@ -23,7 +23,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Files is what imports, saves and backups need of the server: the file system, its configuration, log and progress.
+// Files has the parts of the server that imports, saves and backups use: the file system, configuration, log and
+// progress.
 type Files struct {
 	FS       disk.FS
 	System   bool // FS is that of the system
@@ -34,7 +35,7 @@ type Files struct {
 
 // Replayer executes the content of files on a server.
 type Replayer interface {
-	// Lock takes a guard over everything, at the present time, and Unlock gives it back.
+	// Lock takes a guard over everything, at the current time, and Unlock releases it.
 	Lock() *engine.Guard
 	Unlock()
 	// Select sets the database of the next command.
@@ -65,8 +66,8 @@ func NewImporter(files Files, ks *engine.Keyspace, limits func() *rdb.Limits, re
 	return &Importer{files: files, ks: ks, limits: limits, replayer: replayer}
 }
 
-// Import reads what is at a path into a keyspace that is empty: an RDB file, an append-only file, its manifest, or a
-// directory with such.
+// Import reads an RDB file, an append-only file, its manifest, or a directory with such files into an empty
+// keyspace.
 func (im *Importer) Import(name string) error {
 	return im.load(name, func(l *load) error { return l.path(name) })
 }
@@ -82,13 +83,13 @@ func (im *Importer) ImportFrom(name string, open func() (io.ReadCloser, error)) 
 	})
 }
 
-// LeftOut says what the file that was imported ends in and was not read, "" if all was.
+// LeftOut describes the end of the imported file that was not read, "" if everything was read.
 func (im *Importer) LeftOut() string { return im.leftOut }
 
-// Loaded returns what was read last, nil if nothing was.
+// Loaded returns the counts of the last import, nil if there was none.
 func (im *Importer) Loaded() *Loaded { return im.loaded.Load() }
 
-// load imports what fn reads; name is its name in the log.
+// load runs an import that fn reads; name is its name in the log.
 func (im *Importer) load(name string, fn func(*load) error) error {
 	im.files.Log.Info("importing what is stored", "file", name)
 	l := load{Importer: im, by: im.replayer(), next: time.Now().Add(loadProgress)}
@@ -114,17 +115,17 @@ type load struct {
 	guard *engine.Guard // over everything; nil if it is not held
 	steps int           // keys and commands since it was locked
 
-	done, total int64 // bytes of the files that have been read, and that there are
+	done, total int64 // bytes read of the files, and their total size
 
 	leftOut string // see Importer.LeftOut
 
 	preamble                           bool // an RDB file was read, or another part
 	keys, expired, functions, commands int
-	next                               time.Time // when the progress is reported
+	next                               time.Time // time of the next progress report
 }
 
 const (
-	loadBatch    = 256 // keys or commands after which others get a chance to take the guard
+	loadBatch    = 256 // keys or commands after which the guard is released for others
 	loadProgress = 5 * time.Second
 	readChunk    = 256 << 10 // bytes that are read at a time
 )
@@ -157,8 +158,8 @@ func (l *load) unlock() {
 // finish publishes the counts for INFO.
 func (l *load) finish() { l.loaded.Store(&Loaded{l.keys, l.expired}) }
 
-// file reads an RDB file or an append-only file; last says that it may end in the middle of a command, because Redis
-// was killed.
+// file reads an RDB file or an append-only file; last means that it may end in the middle of a command, because
+// Redis was killed.
 func (l *load) file(name string, last bool) error {
 	f, err := l.files.FS.Open(name)
 	if err != nil {
@@ -166,7 +167,7 @@ func (l *load) file(name string, last bool) error {
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err == nil && info.Size() == 0 && path.Ext(name) != ".aof" { // which is one of a Redis that had nothing to write
+	if err == nil && info.Size() == 0 && path.Ext(name) != ".aof" { // an empty append-only file is one of a Redis without data
 		err = errors.New("the file is empty")
 	}
 	if err != nil {
@@ -262,13 +263,13 @@ func (l *load) makeFunctions(codes []string, flush, replace bool) error {
 	return nil
 }
 
-// kept is what a file has beside keys and functions, to be made once the keys are there.
+// kept is the content of a file other than keys and functions. It is executed once the keys are loaded.
 type kept struct {
 	commands string     // of Source.Kept
-	foreign  [][]string // the same from what a module of a Redis has stored
+	foreign  [][]string // the same from the data of a module of a Redis
 }
 
-// module reads what a module of a Redis has stored.
+// module reads the data of a module of a Redis.
 func (l *load) module(k *kept, m *rdb.Module) error {
 	commands, leftOut, err := foreign.Read(m)
 	for _, reason := range leftOut {
@@ -278,13 +279,13 @@ func (l *load) module(k *kept, m *rdb.Module) error {
 	return err
 }
 
-// leaveOut says that something of a module's data does not exist here.
+// leaveOut logs that a part of a module's data has no equivalent here.
 func (l *load) leaveOut(reason error) {
 	l.files.Log.Warn("data of a module in the file is left out", "reason", reason.Error())
 }
 
-// makeKept executes the commands of a file. Those of its own Kept are exact, and those from a module's data are for files that lack
-// them.
+// makeKept executes the commands of a file. It uses the commands of Source.Kept, which are exact, or if the file has
+// none those made from a module's data.
 func (l *load) makeKept(k *kept) error {
 	p := resp.Parser{MaxBulk: resp.AnyBulk}
 	for rest := []byte(k.commands); len(rest) > 0; {
@@ -319,7 +320,7 @@ func (l *load) make(args [][]byte) error {
 	return l.by.Command(args)
 }
 
-// key creates a key, unless its time has come.
+// key creates a key, unless it has expired.
 func (l *load) key(k *rdb.Key) error {
 	g := l.lock()
 	if n := l.ks.Databases(); k.DB >= n {
@@ -342,9 +343,9 @@ func (l *load) key(k *rdb.Key) error {
 	return nil
 }
 
-// Replace reads an RDB file, in which functions stand before keys, into the keyspace in place of what is there. about is
-// called with what the file tells of its origin, and done once all is there, both with the guard of by held. The data
-// is left as it is while nothing of the file has been read.
+// Replace replaces the content of the keyspace by an RDB file, in which functions come before keys. It calls about
+// with the file's fields about its origin, and done once everything is loaded, both with the guard of by held. If it
+// fails before reading anything of the file, the data is unchanged.
 func (im *Importer) Replace(ctx context.Context, file io.Reader, by Replayer, about func(rdb.Aux) error, done func()) error {
 	l := load{Importer: im, by: by, next: time.Now().Add(loadProgress)}
 	defer l.unlock()

@@ -19,11 +19,11 @@ type Stream interface {
 
 // Tail takes the stream for a backup. Any goroutine may call its methods.
 type Tail struct {
-	limit  int64 // of pending, in bytes; 0 is none
+	limit  int64 // of pending, in bytes; 0 means no limit
 	cancel context.CancelCauseFunc
 	more   chan struct{}
 
-	mu      sync.Mutex // protects what follows
+	mu      sync.Mutex // protects the following fields
 	pending []byte
 }
 
@@ -45,7 +45,7 @@ func (t *Tail) Add(b []byte) {
 	}
 }
 
-// Replaced ends the backup: the data becomes that of another server, and the stream does not say so.
+// Replaced ends the backup, because the data is replaced by that of another server without commands in the stream.
 func (t *Tail) Replaced() { t.cancel(errBackupReplica) }
 
 // take returns what has arrived since the last call.

@@ -17,13 +17,13 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/command"
-	_ "github.com/atomredis/atomredis/internal/commands/strings" // how strings are rebuilt
+	_ "github.com/atomredis/atomredis/internal/commands/strings" // registers how strings are rebuilt
 	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
-// host is a server that has strings and functions only.
+// host is a server with only strings and functions.
 type host struct {
 	t     *testing.T
 	ks    *engine.Keyspace
@@ -35,7 +35,7 @@ type host struct {
 	guard     engine.Guard
 	db        int
 
-	// As a Stream.
+	// The host as a Stream.
 	tail  *Tail
 	began chan struct{} // has an element once the tail has begun
 	ended int
@@ -72,7 +72,7 @@ func (h *host) set(pairs ...string) {
 	})
 }
 
-// all returns what there is, as "db k=v".
+// all returns the existing keys as "db k=v".
 func (h *host) all(keys ...string) (found []string) {
 	h.under(func(g *engine.Guard) {
 		for db := range h.ks.Databases() {
@@ -304,7 +304,7 @@ func TestACopyReplacesAllDataOrNone(t *testing.T) {
 	cancel()
 	require.Equal(t, context.Canceled, to.importer().Replace(ctx, file(), to, none, never))
 	require.Equal(t, []string{"0 b=2"}, to.all("a", "b"))
-	to.set("c=3") // the guard was given back
+	to.set("c=3") // the guard was released
 }
 
 func TestAnImportGivesTheGuardBackNowAndThen(t *testing.T) {

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// This file is what happens to a new connection before it has a session.
+// This file handles new connections until they have a session.
 
-// Accept returns the next connection. If there is none it waits for a second and tries again: the process is out of
-// files, most likely. The error is net.ErrClosed if the listener, or closed, is closed meanwhile.
+// Accept returns the next connection. After an error it waits for a second and tries again: most likely the process
+// has no free file descriptors. The error is net.ErrClosed if the listener, or closed, is closed meanwhile.
 func Accept(l net.Listener, h Host, closed <-chan struct{}) (net.Conn, error) {
 	for {
 		conn, err := l.Accept()
@@ -24,8 +24,8 @@ func Accept(l net.Listener, h Host, closed <-chan struct{}) (net.Conn, error) {
 	}
 }
 
-// pauseAccepting waits for a second after a failure to accept clients, because to ask again at once would only spin. It
-// returns false if closed is closed meanwhile.
+// pauseAccepting waits for a second after a failure to accept clients, because trying again at once would only use
+// processor time. It returns false if closed is closed meanwhile.
 func pauseAccepting(h Host, err error, closed <-chan struct{}) bool {
 	over := make(chan struct{})
 	timer := h.AfterFunc(time.Second, func() { close(over) })
@@ -39,8 +39,8 @@ func pauseAccepting(h Host, err error, closed <-chan struct{}) bool {
 	}
 }
 
-// KeepAlive has the system ask whether the client of a TCP connection, with TLS or without, is still there when it has
-// said nothing for some time; 0 leaves the connection as it is.
+// KeepAlive makes the system probe the client of a TCP connection, with TLS or without, after it has sent nothing
+// for a time; 0 changes nothing.
 func KeepAlive(conn net.Conn, every time.Duration) {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()
@@ -51,7 +51,7 @@ func KeepAlive(conn net.Conn, every time.Duration) {
 }
 
 // HandshakeTime is how long a client may take for the handshake of TLS: two round trips, and time for three lost
-// packets (1, 2 and 4 s). Without a limit a client that never ends it holds a connection for ever.
+// packets (1, 2 and 4 s). Without a limit a client that never completes it would hold a connection without end.
 const HandshakeTime = 10 * time.Second
 
 // Handshake makes a connection ready. One that takes longer than HandshakeTime is closed.

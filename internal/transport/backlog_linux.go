@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setBacklog sets how many connections may wait to be accepted (tcp-backlog). net.Listen has no parameter for it, but
-// Linux takes a new one for a socket that listens already; it cuts it to net.core.somaxconn.
+// setBacklog sets how many connections may wait to be accepted (tcp-backlog). net.Listen has no parameter for it,
+// but Linux accepts a new value for a listening socket; it limits the value to net.core.somaxconn.
 func setBacklog(l net.Listener, n int) error {
 	raw, err := l.(syscall.Conn).SyscallConn()
 	if err != nil {

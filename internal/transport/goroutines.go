@@ -9,8 +9,8 @@ import (
 	"github.com/atomredis/atomredis/internal/memconn"
 )
 
-// Goroutines is the Transport that serves every client with two goroutines, a reader and a writer, for systems without
-// event loops and for connections that are no sockets.
+// Goroutines is the Transport that serves every client with two goroutines, a reader and a writer, for systems
+// without event loops and for connections that are not sockets.
 type Goroutines struct {
 	host     Host
 	counters *Counters
@@ -19,11 +19,11 @@ type Goroutines struct {
 
 	mu     sync.Mutex
 	conns  map[*stream]struct{}
-	closed chan struct{} // closed under mu by Close: nobody is accepted any more
+	closed chan struct{} // closed under mu by Close: no connection is accepted any more
 }
 
-// NewGoroutines returns a transport without clients, which counts what it does in c. If wrap is not nil it returns what
-// is used in place of a connection, for tests in which things go wrong.
+// NewGoroutines returns a transport without clients, which counts its work in c. If wrap is not nil it returns a
+// replacement for each connection, for tests with failures.
 func NewGoroutines(h Host, c *Counters, wrap func(net.Conn, Session) net.Conn) *Goroutines {
 	return &Goroutines{host: h, counters: c, wrap: wrap, conns: map[*stream]struct{}{}, closed: make(chan struct{})}
 }
@@ -38,15 +38,15 @@ func (t *Goroutines) Listen(l net.Listener) (stop func(), err error) {
 			if err != nil {
 				return
 			}
-			t.Serve(conn) // which fails only when the transport is being closed
+			t.Serve(conn) // it fails only when the transport is being closed
 		}
 	}()
 	return func() { l.Close() }, nil
 }
 
-// Serve serves a client at the other end of a connection, of whatever kind, in the background; the transport owns conn
-// from now on. The error is net.ErrClosed if the transport is closed. A client that is refused is told so, and the
-// connection closed, without an error.
+// Serve serves the client of a connection of any kind in the background; the transport owns conn from now on. The
+// error is net.ErrClosed if the transport is closed. A refused client gets the refusal and its connection is closed;
+// that is not an error.
 func (t *Goroutines) Serve(conn net.Conn) error {
 	remote := false
 	peer := Peer{Addr: conn.RemoteAddr().String(), Local: conn.LocalAddr().String()}
@@ -81,8 +81,8 @@ func (t *Goroutines) Serve(conn net.Conn) error {
 	return nil
 }
 
-// turnAway tells a client that it is not welcome, in the background: with TLS a handshake comes first, which must not
-// hold up others.
+// turnAway sends a client the refusal in the background, because with TLS a handshake comes first, which must not
+// delay others.
 func (t *Goroutines) turnAway(conn net.Conn, refusal string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -107,7 +107,7 @@ func (t *Goroutines) Recheck() {
 	}
 }
 
-// isClosed reports that Close has been called.
+// isClosed reports whether Close has been called.
 func (t *Goroutines) isClosed() bool {
 	select {
 	case <-t.closed:
@@ -122,7 +122,7 @@ func (t *Goroutines) Close() {
 	t.mu.Lock()
 	close(t.closed)
 	for c := range t.conns {
-		c.conn.SetReadDeadline(time.Unix(1, 0)) // ends the reader; the writer still sends what the client is ready to read
+		c.conn.SetReadDeadline(time.Unix(1, 0)) // ends the reader; the writer still sends the output that the client reads
 	}
 	t.mu.Unlock()
 	t.wg.Wait()

@@ -13,8 +13,8 @@ import (
 	"github.com/atomredis/atomredis/internal/transport"
 )
 
-// This file is a server of lines, which has all that transports ask of a host and of its sessions. A line is answered
-// by itself, but for these:
+// This file is a server of lines, with all methods of a transport's Host and Session. The reply to a line is the
+// line itself, except for these:
 //
 //	data N     N bytes follow, which are the answer
 //	later      is answered after a millisecond
@@ -25,15 +25,15 @@ import (
 
 // lineHost is the server.
 type lineHost struct {
-	limit     atomic.Int64 // bytes that may wait for a client; 0 is any number
+	limit     atomic.Int64 // bytes that may wait for a client; 0 means no limit
 	unblocked chan struct{}
-	blocked   chan struct{} // gets a value for each session that has begun to wait
+	blocked   chan struct{} // receives a value for each session that has begun to wait
 
 	prefetched, commits atomic.Int64
 	stalled, released   atomic.Bool
 
 	mu       sync.Mutex // protects what follows
-	refusal  string     // for clients that come; "" if they are welcome
+	refusal  string     // for new clients; "" if they are accepted
 	sessions map[*lineSession]struct{}
 	opened   int
 	peers    []transport.Peer
@@ -100,12 +100,12 @@ type lineSession struct {
 	wake func()
 
 	in      []byte   // the beginning of a line
-	long    []byte   // what follows data, as far as it has arrived; its capacity is what is still to come
+	long    []byte   // the bytes after data that have arrived; its capacity is the announced length
 	pieces  [][]byte // the output
 	lends   bool
 	holds   bool // only the first held bytes of the output may be sent
 	held    int
-	due     int64 // when later is to be answered; 0 if nothing is
+	due     int64 // the time of the reply to later; 0 if there is none
 	closing bool
 
 	box  sync.Mutex // protects what follows

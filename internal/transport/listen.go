@@ -12,8 +12,9 @@ import (
 	"github.com/atomredis/atomredis/internal/family"
 )
 
-// Listen begins to listen, as net.Listen does, but that an address of one family takes connections of that family only; up to backlog connections may wait to be accepted, where the system can
-// be told. A Unix socket that a server has left there that was killed is removed; nothing else is.
+// Listen begins to listen, as net.Listen does, but an address of one family accepts only connections of that family.
+// Up to backlog connections may wait to be accepted, if the system supports the setting. Listen removes a Unix
+// socket that a killed server has left, and no other file.
 func Listen(network, address string, backlog int) (net.Listener, error) {
 	if network == "unix" {
 		if err := removeStaleSocket(address); err != nil {
@@ -34,8 +35,8 @@ func Listen(network, address string, backlog int) (net.Listener, error) {
 	return l, nil
 }
 
-// ListenUnix is Listen for a Unix socket, whose file gets the permissions and the group unless they are 0 and "". As in
-// Redis a file of that name that is no socket is removed.
+// ListenUnix is Listen for a Unix socket, whose file gets the permissions and the group unless they are 0 and "". As
+// in Redis a file of that name that is not a socket is removed.
 func ListenUnix(path string, permissions os.FileMode, group string, backlog int) (net.Listener, error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket == 0 && !info.IsDir() {
 		if err := os.Remove(path); err != nil {
@@ -72,11 +73,11 @@ func setGroup(path, name string) error {
 	return os.Chown(path, -1, id)
 }
 
-// removeStaleSocket removes the file of a Unix socket that nobody listens on any more.
+// removeStaleSocket removes the file of a Unix socket that has no listener any more.
 func removeStaleSocket(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil {
-		return nil // there is none; whatever else is wrong shows when the socket is opened
+		return nil // there is none; other errors are reported when the socket is opened
 	}
 	if info.Mode()&os.ModeSocket == 0 {
 		return fmt.Errorf("unix socket %s: a file of that name exists and is no socket", path)
@@ -86,7 +87,7 @@ func removeStaleSocket(path string) error {
 		conn.Close()
 	}
 	if err == nil || errors.Is(err, syscall.EAGAIN) || errors.Is(err, os.ErrPermission) {
-		// too many clients wait, or it is not for us to ask
+		// Too many clients wait, or we lack the permission to connect.
 		return fmt.Errorf("unix socket %s: address already in use", path)
 	}
 	return os.Remove(path)

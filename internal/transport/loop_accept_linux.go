@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file is how a loop accepts clients.
+// This file accepts clients of a loop.
 
 type listenSocket struct {
 	fd   int
@@ -19,7 +19,7 @@ type listenSocket struct {
 	unix string   // the path, if it is a Unix socket
 	// closed is set before the socket stops listening. The loop's goroutine closes fd afterwards.
 	closed atomic.Bool
-	// muted says that clients are not accepted for the moment.
+	// muted is set while no clients are accepted.
 	muted bool
 }
 
@@ -48,7 +48,7 @@ func (t *loops) Listen(ln net.Listener) (stop func(), err error) {
 	l.interrupt()
 	return func() {
 		s.closed.Store(true)
-		unix.Shutdown(s.fd, unix.SHUT_RDWR) // the address is free from now on, whenever the loop closes its descriptor
+		unix.Shutdown(s.fd, unix.SHUT_RDWR) // the address is free from now on, before the loop closes its descriptor
 		ln.Close()
 		l.mail.Lock()
 		l.mail.stopped = append(l.mail.stopped, s)
@@ -66,7 +66,8 @@ func (l *loop) accept(ln *listenSocket) {
 		}
 		if err != nil {
 			if err != unix.EAGAIN && err != unix.EINTR && err != unix.ECONNABORTED {
-				// Out of files, most likely. The socket stays ready, so asking again at once would only spin.
+				// Most likely there are no free file descriptors. The socket stays ready, so trying again at once
+				// would only use processor time.
 				l.host.Log().Warn("cannot accept clients for a second", "error", err)
 				l.mute(ln)
 			}

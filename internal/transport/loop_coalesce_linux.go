@@ -21,36 +21,36 @@ func beQuick() {
 	}
 }
 
-// shortSlice is the shortest slice that the system gives.
+// shortSlice is the shortest time slice that the system allows.
 const shortSlice = 100 * time.Microsecond
 
-// yieldInterval is how long, in ms, a loop that keeps its processor has had it when it lets the scheduler have it for
-// a moment, as soon as no client is ready. From a goroutine that has had one for ten ms the scheduler takes it, at
-// any time and with a signal, which holds up the loop for longer. So this must be some ms less.
+// yieldInterval is the time in ms after which a loop that keeps its processor gives it to the scheduler for a
+// moment, as soon as no client is ready. After ten ms the scheduler takes the processor from a goroutine at any
+// time, with a signal, which delays the loop for longer. So this must be some ms less.
 const yieldInterval = 6
 
-// Coalescing of wake-ups, as network cards coalesce interrupts. When many clients send their next command as soon as they
-// have a reply, a loop wakes for each of them, which costs the clients' side as much as ours. So while at least
-// coalesceClients clients send within a millisecond, a loop for which fewer than coalesceReady are ready may sleep for
-// coalesceDelay ns and then serve all that have come. Where clients send as fast as they get replies, this makes up to a
-// tenth more requests a second for up to a tenth less processor time. Where they do not, it only adds latency. The loop
-// finds out by trying (see trial). Pipelines keep clients so busy that a delay brings no more requests but still saves
-// time: a loop that is nearly full of them delays its rounds in any case.
+// Coalescing of wake-ups, as network cards coalesce interrupts. When many clients send their next command as soon as
+// they have a reply, a loop wakes for each of them, which costs the clients' side as much as ours. So while at least
+// coalesceClients clients send within a millisecond, a loop for which fewer than coalesceReady are ready may sleep
+// for coalesceDelay ns and then serve all that have come. Where clients send as fast as they get replies, this makes
+// up to a tenth more requests a second for up to a tenth less processor time. Where they do not, it only adds
+// latency. The loop tries both (see trial). Pipelines keep clients so busy that a delay brings no more requests but
+// still saves time: a loop that is nearly full of them delays its rounds in any case.
 const (
 	coalesceClients = 32
 	coalesceReady   = 5
 	coalesceDelay   = 60_000
-	coalesceDepth   = 4 // commands that come at once, on average, are pipelines
+	coalesceDepth   = 4 // average number of commands at once that counts as pipelines
 )
 
-// coalescer has what a loop needs to know to decide on a delay.
+// coalescer has the numbers with which a loop decides on a delay.
 type coalescer struct {
-	tick     int64 // the last ms in which something came
-	active   int   // clients that sent something in it
-	reads    int   // how often something came in it
-	commands int   // how many commands these were, going by the time before of each client
-	clients  int   // what active was in the ms before, in which something came
-	deep     bool  // it was pipelines
+	tick     int64 // the last ms with input
+	active   int   // clients that sent input in it
+	reads    int   // number of inputs in it
+	commands int   // estimated number of commands in it, from the earlier input of each client
+	clients  int   // active of the previous ms with input
+	deep     bool  // the clients sent pipelines
 	received int64 // bytes that clients have sent
 	busy     loadMeter
 	full     loadMeter
@@ -86,37 +86,39 @@ func (p *coalescer) arrived(n, depth int, seen, now int64) {
 	}
 }
 
-// trial finds out whether delays pay: a loop delays its rounds in every other window of time, and if clients sent clearly
-// more in these windows it continues with delays, otherwise without. It compares the medians of single milliseconds,
-// because what the machine does besides takes some of them whole, which is more than delays bring.
+// trial finds out whether delays pay: a loop delays its rounds in every other window of time, and if clients sent
+// clearly more in these windows it continues with delays, otherwise without. It compares the medians of single
+// milliseconds, because other work of the machine takes some of them completely, which has a greater effect than
+// delays.
 //
-// It tries again when the clients' rate changes, and after some time: soon at first if delays did not pay, in case the trial
-// was wrong, and then less and less often, because a trial makes clients wait. While the loop has little to do it remembers
-// that delays did not pay, and what an unfinished trial has found: otherwise load that comes in bursts would be tried in
-// each burst. That delays pay it finds out anew, because clients would wait for nothing if that has changed.
+// It tries again when the clients' rate changes, and after some time: soon at first if delays did not pay, in case
+// the trial was wrong, and then less and less often, because a trial makes clients wait. While the loop has little
+// to do it remembers that delays did not pay, and what an unfinished trial has found: otherwise load that comes in
+// bursts would be tried in each burst. It does not remember that delays paid, because clients would wait in vain if
+// that has changed.
 type trial struct {
 	on     bool
-	window int        // of the trial that is under way, from 1 on; 0 if there is none
+	window int        // number of the current trial's window, from 1 on; 0 if there is none
 	rates  [2][]int64 // bytes per ms; of the windows without delays, and with
 	rate   int64      // their median when the last trial ended; 0 before
-	checks int        // how often the rate will be looked at before the next trial
+	checks int        // how many times the rate is checked before the next trial
 	wait   int        // the same if delays do not pay
 
-	// when the window began, or the time between two looks, in ms, and the bytes received until then; 0 while there is
-	// little to do
+	// The start of the window, or of the time between two checks, in ms, and the bytes received until then; 0 while
+	// there is little to do.
 	began, before int64
 	at, seen      int64 // when update was last called, and the same
 }
 
 const (
-	trialWindow = 5 // ms, of which the first does not count: clients find another pace
+	trialWindow = 5 // ms, the first ms does not count, because the clients' rate changes
 	fewWindows  = 4 // of a trial that finds no use; all three are multiples of four
-	minWindows  = 8 // of one that does
+	minWindows  = 8 // of a trial that finds a use
 	maxWindows  = 24
 	trialGain   = 6   // percent
 	rateWindow  = 100 // ms
 	rateChange  = 25  // percent
-	usefulWait  = 6   // of the rate's windows until the next trial after one in which delays paid
+	usefulWait  = 6   // windows of the rate until the next trial after one in which delays paid
 	minWait     = 4   // and after others
 	maxWait     = 64
 )
@@ -151,12 +153,12 @@ func (t *trial) update(busy bool, now, received int64) {
 		t.began, t.before = now, received
 		if t.window%4 != 0 || t.window < fewWindows || !t.end() {
 			t.window++
-			t.on = t.window%4 >= 2 // without, with, with, without: what changes steadily counts for both alike
+			t.on = t.window%4 >= 2 // without, with, with, without: a steady change affects both equally
 		}
 	}
 }
 
-// reset forgets everything.
+// reset clears all measurements.
 func (t *trial) reset() {
 	*t = trial{rates: [2][]int64{t.rates[0][:0], t.rates[1][:0]}}
 }
@@ -168,7 +170,7 @@ func (t *trial) begin(wait int) {
 	t.window, t.wait, t.at, t.seen, t.began, t.before = 1, wait, at, seen, at, seen
 }
 
-// check begins a trial if what the loop gets has changed, or after some time.
+// check begins a trial if the rate has changed, or after some time.
 func (t *trial) check() {
 	passed := t.at - t.began
 	if passed < rateWindow {
@@ -188,7 +190,7 @@ func (t *trial) check() {
 	}
 }
 
-// end draws the conclusion of a trial, and reports true, if it is clear or the trial has been long enough.
+// end sets the result of a trial, and reports true, if the result is clear or the trial has been long enough.
 func (t *trial) end() bool {
 	without, with := median(t.rates[0]), median(t.rates[1])
 	gain := (with - without) * 100
@@ -214,25 +216,25 @@ func median(rates []int64) int64 {
 	return rates[len(rates)/2]
 }
 
-// loadLimits are when a load is high.
+// loadLimits define a high load.
 type loadLimits struct {
 	window    int64 // ms between two measurements at least
-	high, low int64 // percent: from high on it is, and until low it stays so, because delays lower the load
+	high, low int64 // percent: the load is high from high on, until it falls below low, because delays lower the load
 }
 
 // Clients that wait for replies keep a loop of pipelines at more than fullLoad.high, even with delays; those that
-// send 70 % of what Redis can take must stay below fullLoad.low, or delays would only make them wait:
+// send 70 % of the requests that Redis can serve must stay below fullLoad.low, or delays would only make them wait:
 // see bench/notes/tried.md.
 var (
 	busyLoad = loadLimits{window: 8, high: 50, low: 35}
 	fullLoad = loadLimits{window: 64, high: 76, low: 70}
 )
 
-// loadMeter measures for how much of the time a loop computes.
+// loadMeter measures for which part of the time a loop computes.
 type loadMeter struct {
 	limits   loadLimits
 	high     bool
-	at, used int64 // when it was last measured, in ms, and the processor time until then, in ns
+	at, used int64 // the time of the last measurement, in ms, and the processor time until then, in ns
 }
 
 // measure is called at time now, in ms; used returns the processor time that the loop has used, in ns.

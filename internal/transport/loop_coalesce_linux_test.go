@@ -46,8 +46,8 @@ func TestALoopCoalescesWakeUpsOnlyAmongManyClients(t *testing.T) {
 	require.False(t, p.coalesces(1), "not even nearly full")
 }
 
-// TestTrialsFindOutWhetherDelaysPay lets loops serve clients that send more if the loop delays its rounds, and others that do
-// not. Now and then the machine does something else.
+// TestTrialsFindOutWhetherDelaysPay lets loops serve clients that send more if the loop delays its rounds, and
+// others that do not. Sometimes other work takes the machine's time.
 func TestTrialsFindOutWhetherDelaysPay(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, gain := range []float64{-10, 0, 2, 8, 12} {
@@ -164,7 +164,7 @@ func TestTrialsGoOnInTheNextBurst(t *testing.T) {
 	require.Less(t, delayed, 5*trialWindow*fewWindows, "in few of them")
 }
 
-// A loop may be held up for so long that no window has a part that counts.
+// A loop may be delayed for so long that no window has a part that counts.
 func TestTrialsInWhichNothingCanBeMeasured(t *testing.T) {
 	var tr trial
 	for now := int64(1000); now < 3000; now += 2 * trialWindow {

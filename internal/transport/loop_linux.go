@@ -12,42 +12,42 @@ import (
 	"github.com/atomredis/atomredis/internal/sockcalls"
 )
 
-// loop is one event loop. Everything but mail is used by its own goroutine only.
+// loop is one event loop. Only its own goroutine uses its fields, except mail.
 type loop struct {
 	host      Host
 	owner     *loops
 	counters  *Counters
-	keeps     bool // its processor while it waits
+	keeps     bool // it keeps its processor while it waits
 	epoll     int
 	wakeup    int                     // eventfd
 	listeners map[int32]*listenSocket // by file descriptor
 	conns     []*socket               // by file descriptor
 	count     int                     // of conns
 	timers    expiry.Index[*socket]   // by the deadlines of their sessions
-	calls     *sockcalls.Batch        // of the loop's thread; empty but while the loop reads or writes
+	calls     *sockcalls.Batch        // of the loop's thread; empty except while the loop reads or writes
 	unread    []*socket               // possibly readable; may hold stale entries
 	next      int                     // the first of unread that has not been read from in this round
-	reading   []*socket               // from which is read together
+	reading   []*socket               // that are read together
 	ready     []*socket               // whose output may have to be written
-	writing   []writing               // what is written together
+	writing   []writing               // written together
 	woken     []*socket               // reused
 	delayed   []*socket               // with output that must not be sent yet
-	buf       []byte                  // what is read goes here first; inputs lie in it
-	inputs    []input                 // read, and not executed yet
+	buf       []byte                  // bytes that are read; inputs refers to it
+	inputs    []input                 // read but not executed yet
 	batch     []Input                 // reused
 	events    [256]unix.EpollEvent    // reused
-	first, n  int                     // those of events that have not been handled: from first to n
+	first, n  int                     // the events from first to n have not been handled
 	pieces    [64]unix.Iovec          // reused
 	now       int64                   // ms since 1970, taken once per round
-	nextCheck int64                   // when clients are checked for idleness
-	yielded   int64                   // when the loop last let the scheduler have its processor
+	nextCheck int64                   // time of the next check for idle clients
+	yielded   int64                   // time at which the loop last gave its processor to the scheduler
 	timer     Timer                   // wakes the loop at armed
 	armed     int64                   // 0 = not armed
 	muted     int                     // how many of listeners are muted
 	coalescer coalescer
 	gone      []goneSocket // whose sessions are to be closed
 
-	using    atomic.Pointer[socket] // whose session the loop's goroutine is in; see enter
+	using    atomic.Pointer[socket] // the loop's goroutine is in its session; see enter
 	detached atomic.Int32           // how many sockets are detached
 	holding  atomic.Bool            // delayed is not empty, or about to be
 	sleeping atomic.Bool            // the loop waits, or is about to wait, for events
@@ -60,13 +60,13 @@ type socket struct {
 	loop     *loop
 	session  Session
 	slot     int   // place in loop.timers
-	requests int   // what Input returned last
+	requests int   // the last result of Input
 	queued   bool  // in loop.ready
 	held     bool  // in loop.delayed
-	writing  bool  // EPOLLOUT is asked for
-	unread   bool  // in loop.unread: it may have something to read
-	long     bool  // the last read found what fills a slot, or more
-	partial  bool  // a read that finds less than it has room for may not have found all
+	writing  bool  // EPOLLOUT is requested
+	unread   bool  // in loop.unread: it may be readable
+	long     bool  // the last read filled a slot, or more
+	partial  bool  // a read that does not fill its room may not have read everything
 	file     bool  // a Unix socket
 	detached bool  // its session is used by a goroutine that does not drive the loop any more
 	seen     int64 // loop.now when the client last sent something

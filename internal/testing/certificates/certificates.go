@@ -20,7 +20,7 @@ import (
 
 // Authority signs certificates for a test.
 type Authority struct {
-	Dir  string         // where all files are
+	Dir  string         // the directory of all files
 	File string         // the authority's own certificate
 	Pool *x509.CertPool // the same for programs
 

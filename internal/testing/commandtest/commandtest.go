@@ -20,7 +20,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Ctx is a command.Ctx with a keyspace of its own, all of which its guard holds. Its time is 1,000,000 ms.
+// Ctx is a command.Ctx with a keyspace of its own, which its guard holds completely. Its time is 1,000,000 ms.
 type Ctx struct {
 	command.Ctx
 	Guard engine.Guard
@@ -68,7 +68,7 @@ func (c *Ctx) Line(t testing.TB, line string) string {
 	return c.Call(cmd, words...)
 }
 
-// Bulks returns the reply that is an array of strings.
+// Bulks returns an encoded array of strings.
 func Bulks(texts ...string) string {
 	var w resp.Writer
 	w.Array(len(texts))

@@ -12,7 +12,7 @@ import (
 	"github.com/atomredis/atomredis/engine/streams"
 )
 
-// Dump returns all that is stored, a line for each key.
+// Dump returns all stored data, a line for each key.
 func Dump(ks *engine.Keyspace, now int64) []string {
 	var g engine.Guard
 	g.Lock(ks, engine.AllShards, now)

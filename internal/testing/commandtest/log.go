@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// PanicLog is a log handler that keeps the messages which tell of handlers that panicked.
+// PanicLog is a log handler that keeps the messages about handlers that panicked.
 type PanicLog struct{ Found []string }
 
 func (l *PanicLog) Enabled(context.Context, slog.Level) bool { return true }

@@ -1,5 +1,5 @@
-// Package crashfs has file systems in memory for tests: they can be copied, while they are in use, as a power loss would
-// leave them, and fail on demand. They are Pebble's.
+// Package crashfs has file systems in memory for tests, based on Pebble's. They can be copied while they are in use,
+// in the state after a power loss, and fail on demand.
 package crashfs
 
 import (
@@ -20,7 +20,7 @@ type FS struct {
 	files *files
 }
 
-// CloneCfg says what a copy has beside what was synced.
+// CloneCfg describes which unsynced data a copy has.
 type CloneCfg = vfs.CrashCloneCfg
 
 // New returns an empty file system that CrashClone copies.
@@ -34,18 +34,18 @@ func of(mem *vfs.MemFS) *FS {
 	return &FS{pebblefs.From(f), f}
 }
 
-// CrashClone returns a copy that has what was synced, and of the rest what cfg says.
+// CrashClone returns a copy with all synced data, and the part of other data that cfg describes.
 func (f *FS) CrashClone(cfg CloneCfg) *FS {
 	f.files.mu.Lock()
 	defer f.files.mu.Unlock()
 	return of(f.files.MemFS.CrashClone(cfg))
 }
 
-// Bytes returns what a file has, which the test may change where nobody reads or writes it.
+// Bytes returns the content of a file, which the test may change while no code reads or writes the file.
 func (f *FS) Bytes(name string) ([]byte, error) { return f.files.UnsafeGetFileDataBuffer(name) }
 
-// files is a vfs.MemFS that can be copied at any time. A MemFS by itself takes its lock of copies twice in Link and in
-// ReuseForWrite, so that each of them and a CrashClone that comes between wait for each other for ever.
+// files is a vfs.MemFS that can be copied at any time. A MemFS by itself takes its lock of copies twice in Link and
+// in ReuseForWrite, so that a CrashClone between the two causes a deadlock.
 type files struct {
 	*vfs.MemFS
 	mu sync.RWMutex
@@ -80,7 +80,8 @@ func Full(fs disk.FS, full *atomic.Bool) disk.FS {
 	}))
 }
 
-// Copy copies a file, or a directory with all that is in it, from one file system to another; ok says that it exists.
+// Copy copies a file, or a directory with all that is in it, from one file system to another; ok reports whether it
+// exists.
 func Copy(from, to disk.FS, old, name string) (ok bool, err error) {
 	return vfs.Clone(pebblefs.To(from), pebblefs.To(to), old, name)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Copies taken while files are linked and reused come to an end, each with what had been synced.
+// Copies taken while files are linked and reused complete, each with all synced data.
 func TestCopiesWhileFilesAreLinked(t *testing.T) {
 	fs := New()
 	create := func(name string) {

@@ -1,4 +1,4 @@
-// Package freeport finds addresses for tests of servers that must know theirs before they listen.
+// Package freeport finds addresses for tests of servers that must know their address before they listen.
 package freeport
 
 import (
@@ -9,19 +9,19 @@ import (
 	"testing"
 )
 
-// The ports from first on, of which systems give none to those who ask for any: a port from elsewhere could be taken
-// before the test uses it.
+// The ports from first on. Systems do not assign them automatically, as they do others, which another program could
+// get before the test uses them.
 const (
 	first = 20000
 	count = 12000
 )
 
-// apart is how many ports there are between those of two processes that begin one after the other.
+// apart is the number of ports between the first ports of two processes that start one after the other.
 const apart = 97
 
-var tried atomic.Uint64 // a process tries each port once before it begins anew
+var tried atomic.Uint64 // a process tries each port once before it repeats any
 
-// Addr returns an address of loopback, host:port, on which nobody listens.
+// Addr returns a free loopback address, host:port.
 func Addr(t testing.TB) string {
 	t.Helper()
 	for range count {

@@ -1,4 +1,4 @@
-// Package oracle runs the redis-server found in PATH, for tests that ask a real Redis.
+// Package oracle runs the redis-server found in PATH, for tests that compare with a real Redis.
 package oracle
 
 import (
@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// Variable is the environment variable that asks for tests against a real Redis, by the value 1.
+// Variable is the environment variable that enables tests against a real Redis with the value 1.
 const Variable = "ATOMREDIS_ORACLE"
 
 // startTimeout is how long Redis may take until it accepts connections.
 const startTimeout = 10 * time.Second
 
-// Start runs a redis-server for the length of the test and returns the path of its Unix socket. It skips
-// the test where no oracle is asked for. Further arguments go to redis-server.
+// Start runs a redis-server for the length of the test and returns the path of its Unix socket. It skips the test if
+// Variable is not set. Further arguments go to redis-server.
 func Start(t testing.TB, args ...string) string {
 	t.Helper()
 	if os.Getenv(Variable) != "1" {
 		t.Skipf("%s is not 1", Variable)
 	}
-	// A Unix socket's path must be short, which that of t.TempDir may not be.
+	// A Unix socket's path must be short, and that of t.TempDir may be too long.
 	dir, err := os.MkdirTemp("", "oracle")
 	if err != nil {
 		t.Fatal(err)

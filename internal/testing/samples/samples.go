@@ -1,6 +1,6 @@
-// Package samples has values of every type, changes of them, and words for what they have: for the tests of how values
-// are stored, in memory, in the store, in RDB files. A type that is added gets an entry of Types, and all those tests
-// run with it. It knows the types alone, not the keyspace.
+// Package samples has values of every type, changes of them, and descriptions of their content. The tests of how
+// values are stored in memory, in the store and in RDB files use them. A new type gets an entry in Types, and all
+// those tests then include it. The package depends only on the types, not on the keyspace.
 package samples
 
 import (
@@ -14,23 +14,24 @@ import (
 
 // Type is a type of values.
 type Type struct {
-	// Name is what TYPE answers.
+	// Name is the reply of TYPE.
 	Name string
-	// Values makes values in every form that the type has, by their names: small and large ones. A value is a []byte, or
-	// a collection. Nothing in them expires before Never.
+	// Values makes values in every form that the type has, by their names: small and large ones. A value is a
+	// []byte, or a collection. None of their elements expires before Never.
 	Values func() map[string]any
 	// New makes a collection without elements, nil for strings.
 	New func() any
-	// Change changes a value a little at random, as commands do, at a time in ms since 1970, and returns it. It may leave
-	// it without elements. What it makes expire does so by now+1000. A string is never changed in place.
+	// Change changes a value a little at random, as commands do, at a time in ms since 1970, and returns it. The
+	// result may have no elements. Elements that get an expiry expire by now+1000. A string is never changed in
+	// place.
 	Change func(v any, rnd *rand.Rand, now int64) any
-	// Empty reports whether a key with the value must go.
+	// Empty reports whether a key with the value must be removed.
 	Empty func(v any) bool
-	// describe returns what the value has, what has no order sorted.
+	// describe returns the content of the value; elements without an order are sorted.
 	describe func(v any) []string
-	// hidden returns what the store keeps of a value beside that, and RDB files do not; it may be nil.
+	// hidden returns the content that the store keeps but RDB files do not; it may be nil.
 	hidden func(v any) []string
-	// copied makes what COPY makes of a value; nil if that is the same.
+	// copied returns the value that COPY makes; nil if that is the same.
 	copied func(v any) any
 }
 
@@ -58,7 +59,8 @@ func (t *Type) zero() any {
 	return t.New()
 }
 
-// quoted returns bytes as text that a test can compare: what is long as its sum, because tests keep many.
+// quoted returns bytes as text that a test can compare. Long values are replaced by a checksum, because tests keep
+// many.
 func quoted(b []byte) string {
 	if len(b) <= 256 {
 		return strconv.Quote(string(b))
@@ -66,10 +68,10 @@ func quoted(b []byte) string {
 	return fmt.Sprintf("%d bytes with the sum %x", len(b), sha256.Sum256(b))
 }
 
-// Describe returns what a value has, as far as RDB files keep it.
+// Describe returns the content of a value that RDB files keep.
 func (t *Type) Describe(v any) string { return t.Name + " " + strings.Join(t.describe(v), " ") }
 
-// Exactly returns all that there is to know of a value, also how it is encoded.
+// Exactly returns everything about a value, including its encoding.
 func (t *Type) Exactly(v any) string {
 	words := []string{t.Describe(v)}
 	if e, ok := v.(interface{ Encoding() string }); ok {
@@ -95,5 +97,5 @@ func word(rnd *rand.Rand, n int) []byte { return []byte("w" + strconv.Itoa(rnd.I
 // number returns a word that names a number.
 func number(i int) []byte { return fmt.Appendf(nil, "n%04d", i) }
 
-// many is how many elements a large collection has: several batches of whatever reads it.
+// many is the number of elements of a large collection: several batches for all code that reads it in batches.
 const many = 300

@@ -10,7 +10,7 @@ import (
 	"github.com/atomredis/atomredis/engine/topk"
 )
 
-// stored returns how a sketch is stored.
+// stored returns the stored form of a sketch.
 func stored(sketch interface{ AppendBlob(dst []byte) []byte }) []string {
 	return []string{quoted(sketch.AppendBlob(nil))}
 }

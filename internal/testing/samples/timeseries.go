@@ -9,7 +9,7 @@ import (
 	"github.com/atomredis/atomredis/engine/timeseries"
 )
 
-// unheard are compactions that are nowhere.
+// unheard ignores all compactions.
 type unheard struct{}
 
 func (unheard) Close(*timeseries.Rule, timeseries.Sample)                   {}

@@ -16,7 +16,7 @@ import (
 	"github.com/atomredis/atomredis/engine/zsets"
 )
 
-// The limits of the small forms: low ones, so that values become large soon.
+// The limits of the small forms. They are low so that values become large soon.
 var (
 	HashLimits   = hashes.Limits{Entries: 8, Value: 64}
 	SetLimits    = sets.Limits{IntsetEntries: 8, ListpackEntries: 8, ListpackValue: 64}
@@ -33,7 +33,7 @@ var text = Type{
 	Name: "string",
 	Values: func() map[string]any {
 		values := map[string]any{"empty": []byte{}, "number": []byte("-12345"), "binary": []byte("\x00\r\n\xff")}
-		// What follows the key, what is stored apart from it, what is lent, what is stored in pieces.
+		// Strings stored after the key, stored separately, lent to replies, and stored in pieces.
 		for _, n := range []int{1, 256, 257, 1024, 1025, 32<<10 - 1, 32 << 10, 1 << 20, 1<<20 + 1, 1<<20 + 200<<10} {
 			values[fmt.Sprint(n)] = bytes.Repeat([]byte("0123456789abcde"), n/15+1)[:n]
 		}
@@ -350,7 +350,7 @@ var stream = Type{
 		})
 		return words
 	},
-	hidden: func(v any) (words []string) { // an RDB file of the version that is written has one time of each consumer
+	hidden: func(v any) (words []string) { // the written version of RDB files has only one time for each consumer
 		for _, g := range v.(*streams.Stream).Groups() {
 			for _, c := range g.Consumers() {
 				words = append(words, fmt.Sprintf("active %d", c.ActiveTime))

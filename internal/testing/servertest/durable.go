@@ -40,7 +40,7 @@ func OpenDurable(t require.TestingT, fs disk.FS, settings ...string) *Durable {
 	return d
 }
 
-// Reconnect hangs up and connects anew.
+// Reconnect closes the connection and opens a new one.
 func (d *Durable) Reconnect() {
 	if d.client != nil {
 		d.client.Close()
@@ -48,7 +48,7 @@ func (d *Durable) Reconnect() {
 	d.client = d.TransportHost().Open(transport.Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})
 }
 
-// Call returns the reply to a command once it may be told.
+// Call returns the reply to a command once it may be sent.
 func (d *Durable) Call(args ...string) string {
 	host := d.TransportHost()
 	d.client.Input(commandtest.Request(args...), host.Now())
@@ -68,19 +68,19 @@ func (d *Durable) Call(args ...string) string {
 // Line is Call for words separated by spaces.
 func (d *Durable) Line(command string) string { return d.Call(strings.Fields(command)...) }
 
-// Lines sends commands whose replies do not matter.
+// Lines sends commands and ignores their replies.
 func (d *Durable) Lines(commands ...string) {
 	for _, command := range commands {
 		d.Line(command)
 	}
 }
 
-// Expect sends a command that must have a reply.
+// Expect sends a command that must have the given reply.
 func (d *Durable) Expect(reply, command string) {
 	require.Equal(d.t, reply, d.Line(command), command)
 }
 
-// Await repeats a command until it has a reply.
+// Await repeats a command until it has the given reply.
 func (d *Durable) Await(reply, command string) {
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if d.Line(command) == reply {
@@ -93,7 +93,7 @@ func (d *Durable) Await(reply, command string) {
 // End closes the server with a checkpoint, and fails the test if a handler has panicked.
 func (d *Durable) End() { d.end(d.Close) }
 
-// Drop closes the server without one: what a checkpoint does not have is in the journal only.
+// Drop closes the server without a checkpoint: later changes are only in the journal.
 func (d *Durable) Drop() { d.end(d.Abandon) }
 
 func (d *Durable) end(shut func() error) {

@@ -1,13 +1,13 @@
-// Package servertest starts servers for tests that need nothing of a server but its outside: bytes, and the exported API.
-// A test of commands or of a protocol stands in their package, as an external test, and takes one of these:
+// Package servertest starts servers for tests that use only a server's protocol and exported API. A test of commands
+// or of a protocol is an external test in their package, and uses one of these:
 //
 //   - Start: a server that listens, with clients over TCP whose replies are in the notation of transcripts
 //   - NewStepped: a server without sockets whose clock stands still; a command that has no reply yet waits
 //   - OpenDurable: a server whose data is on a file system in memory, to be restarted
 //   - Transcripts: the transcripts of a group, replayed
 //
-// Handlers that need no server have package commandtest. Tests inside package server cannot import this package, which
-// imports it; what both need is in packages commandtest and testclient.
+// Tests of handlers that need no server use package commandtest. Tests inside package server cannot import this
+// package, which imports it; code that both need is in packages commandtest and testclient.
 package servertest
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/atomredis/atomredis/server"
 )
 
-// ShardsVariable is the environment variable with the number of shards of servers whose test does not choose.
+// ShardsVariable is the environment variable with the number of shards of servers whose tests do not choose one.
 const ShardsVariable = "ATOMREDIS_TEST_SHARDS"
 
 // Server is a running server that listens on a port of its own.
@@ -68,8 +68,9 @@ func (s *Server) Connect() *testclient.Client {
 	return testclient.New(s.t, nc)
 }
 
-// Transcripts replays the transcripts of a group, conformance/testdata/<group>, on each transport. The caller's package is
-// three folders below the module's. Package conformance leaves a group out that a test replays with this.
+// Transcripts replays the transcripts of a group, conformance/testdata/<group>, on each transport. The caller's
+// package is three folders below the module's. Package conformance skips groups that tests replay with this
+// function.
 func Transcripts(t *testing.T, group string) {
 	files, err := filepath.Glob("../../../conformance/testdata/" + group + "/*.txt")
 	require.NoError(t, err)

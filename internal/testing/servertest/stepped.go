@@ -20,7 +20,7 @@ import (
 )
 
 // Stepped is a server without sockets. Its clients are sessions that are fed directly, each known by a name, and its
-// clock moves only when the test says so. All that a command causes has happened when its step returns.
+// clock advances only when the test says so. All effects of a command have happened when its step returns.
 type Stepped struct {
 	*server.Server
 	Clock *engine.ManualClock
@@ -30,7 +30,7 @@ type Stepped struct {
 	log      commandtest.PanicLog
 	journal  *journal // nil unless Journalled
 	clients  map[string]transport.Session
-	order    []string // names, in the order in which they came
+	order    []string // names, in the order of connecting
 }
 
 // NewStepped returns a server in memory whose clock shows 1e12 ms. settings are as for Start. The test calls Finish.
@@ -43,7 +43,7 @@ func NewStepped(t require.TestingT, settings ...string) *Stepped {
 	return s
 }
 
-// Journalled has all changes kept, which Finish then repeats on other servers. It has three clients, 0 to 2.
+// Journalled records all changes, which Finish then repeats on other servers. It makes three clients, 0 to 2.
 func (s *Stepped) Journalled() *Stepped {
 	s.journal = &journal{}
 	s.Keyspace().EndReplay(s.journal)
@@ -56,10 +56,10 @@ func (s *Stepped) Journalled() *Stepped {
 // Now returns the time in ms.
 func (s *Stepped) Now() int64 { return s.Keyspace().Now() }
 
-// Client returns the session of the client with a name, and makes it at the first call.
+// Client returns the session of the client with a name; the first call makes it.
 func (s *Stepped) Client(name string) transport.Session { return s.Open(name, "127.0.0.1:1") }
 
-// Open is Client for one with an address of its own.
+// Open is Client with an address.
 func (s *Stepped) Open(name, addr string) transport.Session {
 	c := s.clients[name]
 	if c == nil {
@@ -81,26 +81,26 @@ func (s *Stepped) Hangup(name string) {
 	s.Advance()
 }
 
-// Advance lets all clients read what was left for them.
+// Advance lets all clients read their mail.
 func (s *Stepped) Advance() {
 	for _, name := range s.order {
 		s.clients[name].Advance(s.Now())
 	}
 }
 
-// Send has a client send a command, and returns its Reply.
+// Send sends a command as a client, and returns the client's Reply.
 func (s *Stepped) Send(name string, args ...string) string {
 	return s.Input(name, commandtest.Request(args...))
 }
 
-// Input has a client send bytes, and returns its Reply.
+// Input sends bytes as a client, and returns the client's Reply.
 func (s *Stepped) Input(name string, b []byte) string {
 	s.Client(name).Input(b, s.Now())
 	s.Advance()
 	return s.Reply(name)
 }
 
-// Reply returns the bytes that have come for a client since they were asked for last, "" if it waits.
+// Reply returns the bytes that have come for a client since the last call, "" if it waits.
 func (s *Stepped) Reply(name string) string {
 	c := s.Client(name)
 	out := string(c.Output())
@@ -114,14 +114,14 @@ func (s *Stepped) Waits(name string) bool {
 	return ok && info.Blocked
 }
 
-// Pass lets so many ms pass.
+// Pass advances the clock by ms.
 func (s *Stepped) Pass(ms int) {
 	s.Clock.Advance(time.Duration(ms) * time.Millisecond)
 	s.Advance()
 }
 
-// Step does what a line says: "+1000" lets so many ms pass, and anything else is a command, of client 0 or of the one
-// whose digit stands before it with a colon. It returns the client's Reply.
+// Step executes a line: "+1000" advances the clock by 1000 ms; any other line is a command of client 0, or of the
+// client whose digit and a colon precede it. It returns the client's Reply.
 func (s *Stepped) Step(line string) string {
 	if ms, ok := strings.CutPrefix(line, "+"); ok {
 		n, err := strconv.Atoi(ms)
@@ -136,7 +136,7 @@ func (s *Stepped) Step(line string) string {
 	return s.Send(name, strings.Fields(line)...)
 }
 
-// bulkLength is what a bulk string begins with.
+// bulkLength is the header of a bulk string.
 var bulkLength = regexp.MustCompile(`\$[0-9]+ `)
 
 // OnOneLine returns a reply with spaces for line ends, and without the lengths of bulk strings.
@@ -144,7 +144,7 @@ func OnOneLine(reply string) string {
 	return bulkLength.ReplaceAllString(strings.TrimSuffix(strings.ReplaceAll(reply, "\r\n", " "), " "), "")
 }
 
-// Dump returns all that is stored, a line for each key.
+// Dump returns all stored data, a line for each key.
 func (s *Stepped) Dump() []string { return commandtest.Dump(s.Keyspace(), s.Now()) }
 
 // Finish closes the clients and the server, and fails the test if a handler has panicked. If the server is Journalled its
@@ -182,14 +182,14 @@ func (s *Stepped) LastRecord() string { return string((*s.journal)[len(*s.journa
 
 // repeat repeats the journal on new servers, and checks that the data is the same there.
 func (s *Stepped) repeat() {
-	// That a consumer was there and found nothing is in no record. The streams have other blocks: what happens must not
-	// depend on them.
+	// No record says that a consumer tried to read and found nothing. The streams have blocks of another size, on
+	// which the result must not depend.
 	s.repeatOn(command.FromJournal, 0, `seen \d+ `, "stream-node-max-entries", "7")
-	// Followers repeat it later than it was. Only when entries were read is another time then.
+	// Followers repeat the commands later. Only the times at which entries were read differ then.
 	s.repeatOn(command.FromImport, 1e9, `seen \d+ active -?\d+|at \d+,`)
 }
 
-// repeatOn repeats the journal, some ms later than it was. Parts of the data that match an expression may be different.
+// repeatOn repeats the journal some ms later. Parts of the data that match the expression differs may be different.
 func (s *Stepped) repeatOn(from command.Origin, later int64, differs string, settings ...string) {
 	on := NewStepped(s.t, append(slices.Clone(s.settings), settings...)...)
 	require.NoError(s.t, on.Keyspace().Restore(engine.StoredState{}))

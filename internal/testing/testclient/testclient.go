@@ -1,5 +1,5 @@
-// Package testclient is a client for tests. It says what a server has replied in the notation of transcripts, and fails
-// the test if there is no reply.
+// Package testclient is a client for tests. It returns replies in the notation of transcripts, and fails the test if
+// there is no reply.
 package testclient
 
 import (
@@ -70,7 +70,7 @@ func (c *Client) Call(args ...string) string {
 	return c.Next()
 }
 
-// WaitFor sends a command until the reply has a text in it.
+// WaitFor repeats a command until the reply contains a text.
 func (c *Client) WaitFor(command, text string) {
 	c.T.Helper()
 	require.Eventually(c.T, func() bool { return strings.Contains(c.Line(command), text) }, Timeout, time.Millisecond,

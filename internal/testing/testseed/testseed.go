@@ -19,8 +19,8 @@ const Variable = "ATOMREDIS_TEST_SEED"
 
 const fixed = 20261121
 
-// of returns the seed. It reads the environment while tests run: only so does the cache of test results know that they
-// depend on it.
+// of returns the seed. It reads the environment while tests run, because only then does the cache of test results
+// include the variable.
 func of(t testing.TB) (seed uint64) {
 	t.Helper()
 	seed = fixed

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// failing is set for a process whose tests fail to show their random numbers.
+// failing is set for a process whose tests fail on purpose to show their random numbers.
 const failing = "ATOMREDIS_TEST_FAILING"
 
 var drawn = regexp.MustCompile(`drew (.*) end`)

@@ -22,7 +22,7 @@ type Conn struct {
 	w  *bufio.Writer
 }
 
-// Limits of what a reply may announce, so that a broken server cannot exhaust the tester.
+// Limits for the lengths that a reply announces, so that a broken server cannot exhaust the tester's memory.
 const (
 	maxBulk  = 512 << 20
 	maxElems = 1 << 24
@@ -46,7 +46,7 @@ func NewConn(nc net.Conn) *Conn {
 // Close closes the network connection.
 func (c *Conn) Close() error { return c.nc.Close() }
 
-// Append puts a command into the output buffer.
+// Append adds a command to the output buffer.
 func (c *Conn) Append(args ...string) {
 	c.header('*', len(args))
 	for _, a := range args {
@@ -56,13 +56,13 @@ func (c *Conn) Append(args ...string) {
 	}
 }
 
-// AppendRaw puts bytes into the output buffer as they are.
+// AppendRaw adds bytes to the output buffer unchanged.
 func (c *Conn) AppendRaw(bytes string) { c.w.WriteString(bytes) }
 
-// Flush sends the output buffer. Errors of Append come out here.
+// Flush sends the output buffer. It returns the errors of Append.
 func (c *Conn) Flush() error { return c.w.Flush() }
 
-// Buffered returns how many bytes have arrived that no reply has taken yet.
+// Buffered returns how many bytes have arrived and are not part of a reply yet.
 func (c *Conn) Buffered() int { return c.r.Buffered() }
 
 func (c *Conn) header(kind byte, n int) {
@@ -96,7 +96,7 @@ func (c *Conn) Read(timeout time.Duration) (Value, error) {
 	return c.ReadBatched()
 }
 
-// ReadBatched reads one reply under the deadline of the last Read, for those who read many in a row.
+// ReadBatched reads one reply under the deadline of the last Read, for reading many in a row.
 func (c *Conn) ReadBatched() (Value, error) {
 	v, err := c.read(0)
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {

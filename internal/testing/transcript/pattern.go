@@ -20,9 +20,9 @@ type Pattern struct {
 	Any bool
 	// Match accepts every text that it matches, in place of Text.
 	Match *regexp.Regexp
-	// Tolerance is how far a number may be from Text.
+	// Tolerance is the greatest difference of a number from Text.
 	Tolerance float64
-	// Order says whether the order of elements matters.
+	// Order is the comparison of elements.
 	Order Order
 	// Capture names the variable that takes the text of the reply.
 	Capture string
@@ -30,10 +30,10 @@ type Pattern struct {
 	Ref string
 }
 
-// Order is how the elements of an aggregate are compared.
+// Order is a way to compare the elements of an aggregate.
 type Order int
 
-// The orders. Maps and sets of RESP3 are compared without order whatever the pattern says.
+// The orders. Maps and sets of RESP3 are always compared without order.
 const (
 	// Exact wants every element at its place.
 	Exact Order = iota
@@ -98,8 +98,8 @@ func (p Pattern) order() Order {
 	return p.Order
 }
 
-// matchGroups finds for every group of size patterns a group of values of its own. It takes the first that
-// fits, which is right as long as markers inside one unordered reply do not overlap.
+// matchGroups finds a separate group of values for every group of size patterns. It takes the first that fits, which
+// is correct as long as markers inside one unordered reply do not overlap.
 func matchGroups(patterns []Pattern, values []Value, size int, vars map[string]string) bool {
 	used := make([]bool, len(values)/size)
 next:
@@ -168,7 +168,7 @@ func (p Pattern) render(indent string) string {
 	return b.String()
 }
 
-// prefix is the markers that stand before a value.
+// prefix returns the markers before a value.
 func (p Pattern) prefix() string {
 	s := ""
 	if p.Capture != "" {

@@ -1,4 +1,4 @@
-// Running a transcript against a server: replaying it, or recording it anew.
+// Running a transcript against a server: replaying or recording it.
 
 package transcript
 
@@ -22,15 +22,15 @@ type T interface {
 	Errorf(format string, args ...any)
 }
 
-// Timing of a run. The settle times only matter where a transcript says that nothing happens: elsewhere a
-// run goes as fast as the server answers.
+// Timing of a run. The settle times matter only where a transcript expects that nothing happens; elsewhere a run
+// takes only the server's time.
 const (
 	replyTimeout = 30 * time.Second
 	// blockTimeout is how long a blocking command may take until the server counts its client as blocked.
 	blockTimeout = 300 * time.Millisecond
 	// quietTime is the silence after which the recorder believes that no more replies come.
 	quietTime = 40 * time.Millisecond
-	// maxFailures ends a run whose connection has probably lost its step.
+	// maxFailures ends a run whose replies have probably got out of step with the commands.
 	maxFailures = 20
 )
 
@@ -51,15 +51,15 @@ func Run(t T, dial Dialer, file string) {
 	}
 }
 
-// Record runs the commands of a transcript and replaces its replies by those that came, keeping comments,
-// and markers wherever they still hold.
+// Record runs the commands of a transcript and replaces its replies by the received ones. It keeps comments, and
+// markers wherever they still apply.
 func Record(dial Dialer, transcript *Transcript) error {
 	r := &runner{dial: dial, transcript: transcript, record: true}
 	return r.run()
 }
 
-// RecordSince is Record with a server that replies as a release does: it keeps what older ones reply, and puts beside
-// it what is different.
+// RecordSince is Record with a server that replies as a release does: it keeps the replies of older releases, and
+// adds those that are different.
 func RecordSince(dial Dialer, transcript *Transcript, release Release) error {
 	r := &runner{dial: dial, transcript: transcript, record: true, since: release}
 	return r.run()
@@ -70,7 +70,7 @@ type runner struct {
 	dial       Dialer
 	transcript *Transcript
 	record     bool
-	// since is the release whose replies are put beside the others when they are different; none if zero.
+	// since is the release whose replies are added where they are different; none if zero.
 	since    Release
 	t        T
 	failures int
@@ -110,7 +110,7 @@ func (r *runner) run() error {
 	return r.checkSilence()
 }
 
-// fresh empties the server and forgets all connections.
+// fresh empties the server and closes all connections.
 func (r *runner) fresh() error {
 	r.closeAll()
 	r.conns, r.blocked, r.chatty = map[string]*Conn{}, map[string]bool{}, map[string]bool{}
@@ -205,8 +205,8 @@ func mayBeChatty(words []string) bool {
 	}
 }
 
-// awaitBlocked waits until the server has the connection's command blocked, so that what follows on other
-// connections comes after it.
+// awaitBlocked waits until the connection's command blocks, so that later commands on other connections come after
+// it.
 func (r *runner) awaitBlocked(s *Step, c *Conn) error {
 	r.blocked[s.Conn] = true
 	for end := time.Now().Add(blockTimeout); time.Now().Before(end); {
@@ -229,7 +229,7 @@ func (r *runner) awaitBlocked(s *Step, c *Conn) error {
 	return nil
 }
 
-// releaseOf asks a server for its release. An atomredis has what all of them brought, as far as it has it at all.
+// releaseOf asks a server for its release. An atomredis counts as the newest release.
 func releaseOf(c *Conn) (Release, error) {
 	info, err := c.Do(replyTimeout, "INFO", "server")
 	if err != nil {
@@ -289,7 +289,7 @@ func (r *runner) refresh(s *Step, c *Conn) error {
 	return nil
 }
 
-// recordedIn returns the replies of a step that are recorded anew.
+// recordedIn returns the replies of a step that are to be recorded.
 func (r *runner) recordedIn(s *Step, got []Value) *Replies {
 	replies := s.repliesOf(r.server)
 	if r.since == (Release{}) {
@@ -333,7 +333,7 @@ func (r *runner) fail(s *Step, want, got string) {
 	r.t.Errorf("%s:%d: %s\nwant %s\n got %s", r.transcript.Name, s.Line, s.Source, indent(want), indent(got))
 }
 
-// onlyReplaying is for a difference that a recording cannot mend.
+// onlyReplaying returns the error for a difference that a recording cannot fix.
 func (r *runner) onlyReplaying(problem string) error {
 	if r.record {
 		return errors.New(problem)

@@ -1,4 +1,4 @@
-// The text format of transcripts: parsing it, and writing it back with everything the author wrote kept.
+// The text format of transcripts: parsing it, and writing it without losing anything that the author wrote.
 
 package transcript
 
@@ -18,7 +18,7 @@ import (
 type Transcript struct {
 	Name  string
 	Steps []*Step
-	// Since is the first release that has what the transcript is about: "@since 7.4" as its first step.
+	// Since is the first release with the features of the transcript: "@since 7.4" as its first step.
 	Since Release
 	// tail is the blank lines and comments after the last step.
 	tail []string
@@ -39,7 +39,7 @@ type Step struct {
 	// Wait is how long a Sleep lasts.
 	Wait time.Duration
 	Replies
-	// Later is what newer servers reply, in the order of their releases: "since 7.2 -ERR syntax error".
+	// Later has the replies of newer servers, in the order of their releases: "since 7.2 -ERR syntax error".
 	Later []LaterReplies
 	// from is the release that a From names.
 	from Release
@@ -47,30 +47,30 @@ type Step struct {
 	lead []string
 }
 
-// Replies is what a step expects.
+// Replies are the replies that a step expects.
 type Replies struct {
-	// Pending says that no reply comes yet.
+	// Pending means that no reply comes yet.
 	Pending bool
 	Want    []Pattern
 }
 
-// LaterReplies is what a step expects of a release and those after it.
+// LaterReplies are the replies that a step expects of a release and later ones.
 type LaterReplies struct {
 	Since Release
 	Replies
 }
 
-// Release is a server's version, without the number of its patch.
+// Release is a server's version without the patch number.
 type Release struct{ Major, Minor int }
 
-// before reports whether r is the older one.
+// before reports whether r is older.
 func (r Release) before(o Release) bool {
 	return r.Major < o.Major || r.Major == o.Major && r.Minor < o.Minor
 }
 
 func (r Release) String() string { return fmt.Sprintf("%d.%d", r.Major, r.Minor) }
 
-// repliesOf returns what the step expects of a server.
+// repliesOf returns the replies that the step expects of a server.
 func (s *Step) repliesOf(server Release) *Replies {
 	replies := &s.Replies
 	for i := range s.Later {
@@ -87,7 +87,7 @@ type Arg struct {
 	Quoted bool
 }
 
-// Action is what a step does.
+// Action is the action of a step.
 type Action int
 
 // The actions.
@@ -96,7 +96,7 @@ const (
 	Send Action = iota
 	// SendRaw sends bytes: `>> "PING\r\n"`.
 	SendRaw
-	// Receive waits for replies to what was sent earlier: "b<".
+	// Receive waits for replies to earlier commands: "b<".
 	Receive
 	// Sleep waits: "@sleep 20ms".
 	Sleep
@@ -104,19 +104,20 @@ const (
 	Hangup
 	// Fresh empties the server and starts with new connections: "@fresh".
 	Fresh
-	// From names the first release that the transcript holds for: "@since 7.4".
+	// From names the first release to which the transcript applies: "@since 7.4".
 	From
 )
 
 var (
 	actionLine = regexp.MustCompile(`^([a-z][a-z0-9]*)?(>>|>|<)(?: (.*))?$`)
 	reference  = regexp.MustCompile(`\$\{([a-z0-9]+)\}`)
-	// laterLine is how replies of newer servers begin, and laterLines where, within those to a step.
+	// laterLine matches the beginning of a newer server's replies, and laterLines finds it within the replies of a
+	// step.
 	laterLine  = regexp.MustCompile(`^since ([0-9]+\.[0-9]+) `)
 	laterLines = regexp.MustCompile(`(?m)^since [0-9]`)
 )
 
-// pendingMark stands in place of replies that are not there yet.
+// pendingMark replaces replies that have not come yet.
 const pendingMark = "..."
 
 // ParseFile reads a transcript from a file.
@@ -231,7 +232,7 @@ func parseStep(line string) (*Step, error) {
 	return step, nil
 }
 
-// since returns the replies of a release, which gets replies of its own if it has none.
+// since returns the replies of a release, and adds an entry if there is none.
 func (s *Step) since(r Release) *Replies {
 	i, found := slices.BinarySearchFunc(s.Later, r, func(l LaterReplies, r Release) int {
 		return cmp.Or(cmp.Compare(l.Since.Major, r.Major), cmp.Compare(l.Since.Minor, r.Minor))

@@ -1,5 +1,5 @@
-// Package transcript talks to a server and compares what it says, reply by reply: transcripts of commands and exact
-// replies, recorded from a Redis and replayed against any server.
+// Package transcript compares a server's replies with transcripts: commands with exact replies, recorded from a
+// Redis and replayed against any server.
 package transcript
 
 import (
@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Value is one reply exactly as the protocol carried it: a bulk string and a simple string with the same
-// text are different values, and so are the null bulk string, the null array and RESP3's null.
+// Value is one reply exactly as in the protocol: a bulk string and a simple string with the same text are different
+// values, and so are the null bulk string, the null array and RESP3's null.
 type Value struct {
 	// Kind is the protocol's type byte, or Closed.
 	Kind byte
@@ -36,7 +36,7 @@ const (
 	Map      byte = '%'
 	Set      byte = '~'
 	Push     byte = '>'
-	// Closed stands where a reply would be when the server closed the connection instead.
+	// Closed replaces a reply if the server has closed the connection.
 	Closed byte = 'c'
 )
 
