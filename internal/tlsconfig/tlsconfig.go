@@ -18,7 +18,7 @@ import (
 	"github.com/atomredis/atomredis/internal/files"
 )
 
-// ErrUpdate is the error of a directive whose new value cannot be used; the log says more.
+// ErrUpdate is the error of a directive whose new value cannot be used; the log has the cause.
 var ErrUpdate = errors.New("Unable to update TLS configuration. Check server logs.")
 
 // watchPeriod is how often files are checked for changes.

@@ -68,7 +68,7 @@ type socket struct {
 	long     bool  // the last read filled a slot, or more
 	partial  bool  // a read that does not fill its room may not have read everything
 	file     bool  // a Unix socket
-	detached bool  // its session is used by a goroutine that does not drive the loop any more
+	detached bool  // its session is used by a goroutine that has lost the loop
 	seen     int64 // loop.now when the client last sent something
 	woken    atomic.Bool
 }
@@ -115,7 +115,7 @@ func (l *loop) run() {
 		beQuick()
 	}
 	if l.calls != nil {
-		l.calls.Close() // it was the other thread's
+		l.calls.Close() // it belonged to the other thread
 	}
 	if l.owner.options.IOUring {
 		l.calls = sockcalls.New(maxWrites)
@@ -124,7 +124,7 @@ func (l *loop) run() {
 		l.calls = sockcalls.NewSeparate(maxWrites)
 	}
 	l.now = l.host.Now()
-	l.execute() // what another goroutine has left, as it may the rest of events and unread: see relieve
+	l.execute() // inputs that another goroutine has left; it may also have left events and unread: see relieve
 	for {
 		for l.first < l.n {
 			ev := &l.events[l.first]
@@ -153,12 +153,11 @@ func (l *loop) run() {
 	}
 }
 
-// wait returns the number of ready file descriptors. While there is work it only asks; otherwise it sleeps. The
-// ordinary way to sleep gives the processor back to the scheduler, and a loop that comes back from there stands in line
-// with all other goroutines for one. So one that may keep its processor (see LoopOptions.SpareProcessors) does until
-// the scheduler wants it back, which it does after ten milliseconds or to stop everything: it sends a signal, which
-// ends the system call. A loop that does not wait for so long lets it have the processor before that: see
-// yieldInterval.
+// wait returns the number of ready file descriptors. While there is work it does not sleep. The ordinary way to
+// sleep gives the processor to the scheduler, and when the loop wakes it must wait for a processor like all other
+// goroutines. So a loop that may keep its processor (see LoopOptions.SpareProcessors) keeps it until the scheduler
+// takes it, after ten milliseconds or to stop all goroutines, with a signal that ends the system call. A loop that
+// does not sleep for so long gives the processor to the scheduler earlier: see yieldInterval.
 func (l *loop) wait() int {
 	if len(l.unread) > 0 {
 		return l.poll(0, 0)
@@ -197,8 +196,8 @@ func (l *loop) wait() int {
 	return n
 }
 
-// poll waits for up to timeout ms, for ever if that is negative, without the knowledge of the scheduler. What is
-// ready goes to events from the given one on.
+// poll waits for up to timeout ms, without limit if it is negative, without the scheduler's knowledge. It stores the
+// ready ones in events from the given index on.
 func (l *loop) poll(from, timeout int) int {
 	events := l.events[from:]
 	n, _, err := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&events[0])),
@@ -222,26 +221,26 @@ func (l *loop) handle(ev *unix.EpollEvent) {
 	}
 	c := l.conns[fd]
 	if c == nil || c.detached {
-		return // closed, or held up, earlier in this round
+		return // closed or detached earlier in this round
 	}
 	if ev.Events&^unix.EPOLLOUT != 0 {
 		if ev.Events&^(unix.EPOLLIN|unix.EPOLLOUT) != 0 {
-			c.partial = true // there may be an end behind what there is to read, or a reader must stop where urgent data was
+			c.partial = true // the end of the connection may follow the readable bytes, or a read must stop at urgent data
 		}
 		l.mark(c)
 	}
 	l.enqueue(c)
 }
 
-// interest is what a connection is watched for. It is reported once that there is something to read (but on Unix
-// sockets), which saves the system a look at the connection after each command; so who has been told must read all
-// that there is, or keep in mind that there may be more. Room to write is reported as long as there is some, because
-// not all of it is used at once.
+// interest returns the events for which a connection is watched. Except on Unix sockets, the system reports readable
+// bytes only once, which saves it a check of the connection after each command. So the loop must read everything, or
+// remember that there may be more. Room to write is reported as long as there is some, because not all of it is used
+// at once.
 func (c *socket) interest() uint32 {
 	switch {
 	case c.writing:
 		return unix.EPOLLIN | unix.EPOLLOUT
-	case c.file: // it may pass files, at which each read ends
+	case c.file: // it may pass file descriptors, and a read ends at each
 		return unix.EPOLLIN
 	}
 	return unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLPRI | unix.EPOLLET
@@ -255,7 +254,7 @@ func (l *loop) enqueue(c *socket) {
 	}
 }
 
-// drop takes a client out of the loop; closeGone closes the connection.
+// drop removes a client from the loop; closeGone closes the connection.
 func (l *loop) drop(c *socket) {
 	l.timers.Remove(c)
 	l.conns[c.fd] = nil

@@ -7,24 +7,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file is what others leave for a loop, and how they wake it.
+// This file has the mail of a loop, and how other goroutines wake it.
 
-// mail is what other goroutines, those of other loops too, want of a loop.
+// mail is the requests of other goroutines, also those of other loops, to a loop.
 type mail struct {
-	sync.Mutex // protects what follows
+	sync.Mutex // protects the following fields
 	woken      []*socket
 	arrived    []*socket       // accepted by another loop
 	listeners  []*listenSocket // to be served
-	stopped    []*listenSocket // to be forgotten
+	stopped    []*listenSocket // to be closed
 	timer      bool            // the timer has fired
 	recheck    bool            // Recheck was called
-	returned   []*socket       // were detached
+	returned   []*socket       // no longer detached
 	resume     bool            // Resume was called
 	stop       bool
-	ended      bool // nobody reads the mail any more
+	ended      bool // the mail is not read any more
 }
 
-// wake asks the loop to call the session's Advance.
+// wake makes the loop call the session's Advance.
 func (c *socket) wake() {
 	if c.woken.Swap(true) {
 		return
@@ -36,7 +36,7 @@ func (c *socket) wake() {
 	l.interrupt()
 }
 
-// interrupt makes the loop look at its mail, now if it sleeps and otherwise before it sleeps next.
+// interrupt makes the loop read its mail: at once if it sleeps, otherwise before it sleeps.
 func (l *loop) interrupt() {
 	if l.sleeping.Swap(false) {
 		one := uint64(1)
@@ -52,7 +52,7 @@ func (l *loop) hasMail() bool {
 		m.timer || m.recheck || m.resume || m.stop
 }
 
-// readMail does what others have asked for, and reports that the loop must stop.
+// readMail does what the mail requests, and reports whether the loop must stop.
 func (l *loop) readMail() (stop bool) {
 	l.mail.Lock()
 	l.woken, l.mail.woken = l.mail.woken, l.woken[:0]
@@ -103,7 +103,7 @@ func (l *loop) readMail() (stop bool) {
 	return stop
 }
 
-// advance lets a session go on.
+// advance calls a session's Advance.
 func (l *loop) advance(c *socket) {
 	now := l.now
 	l.enter(c)

@@ -6,27 +6,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file is how a loop reads from its clients and gives their sessions what it has read.
+// This file reads from a loop's clients and gives the input to their sessions.
 
 const (
 	readBuffer = 128 * 1024
-	// how much is read there of what is likely to be the beginning of a long argument, and what follows one
+	// bytes read into the buffer if a long argument is likely to begin, or after one
 	bulkyRead = 16 * 1024
-	maxInputs = 16 // clients from which is read together, and whose input is executed together
-	maxWrites = 64 // clients to which is written together
-	// bytes that are read from each of several clients; without the 64 all slots would begin in the same places of the
-	// processor's caches
+	maxInputs = 16 // clients that are read together and whose input is executed together
+	maxWrites = 64 // clients that are written to together
+	// bytes that are read from each of several clients; without the 64 all slots would begin at the same places of
+	// the processor's caches
 	slotSize  = readBuffer/maxInputs - 64
-	minInputs = 4 // clients for whom it is worth the trouble to fetch memory for all at once
+	minInputs = 4 // least number of clients for which fetching memory together is worthwhile
 )
 
-// input is what a client has sent.
+// input is bytes from a client.
 type input struct {
 	c    *socket
 	data []byte
 }
 
-// mark says that a connection may have something to read.
+// mark marks a connection as possibly readable.
 func (l *loop) mark(c *socket) {
 	if !c.unread {
 		c.unread = true
@@ -34,15 +34,15 @@ func (l *loop) mark(c *socket) {
 	}
 }
 
-// readAll reads once from each connection that may have something to read, and has the sessions execute it. Who may
-// have more than that is marked for the next round.
+// readAll reads once from each connection that may be readable, and lets the sessions execute the input. Connections
+// that may have more are marked for the next round.
 func (l *loop) readAll() {
 	for end := len(l.unread); l.next < end; {
 		c := l.unread[l.next]
 		l.unread[l.next] = nil
 		l.next++
 		c.unread = false
-		if c.fd < 0 || c.detached { // a detached one is watched anew when it comes back
+		if c.fd < 0 || c.detached { // a detached one is watched again when it is given back
 			continue
 		}
 		l.enqueue(c)
@@ -61,7 +61,7 @@ func (l *loop) readAll() {
 	l.unread, l.next = l.unread[:rest], 0
 }
 
-// readTogether reads from those in reading, and has their sessions execute it.
+// readTogether reads from the connections in reading, and lets their sessions execute the input.
 func (l *loop) readTogether() {
 	if len(l.reading) == 0 {
 		return
@@ -85,7 +85,7 @@ func (l *loop) readTogether() {
 	l.execute()
 }
 
-// took notes that n bytes were received from a client where there was room for some.
+// took records that n bytes were received from a client, with room for up to room bytes.
 func (l *loop) took(c *socket, n int, err unix.Errno, room int) {
 	switch {
 	case n > 0:
@@ -105,10 +105,11 @@ func (l *loop) took(c *socket, n int, err unix.Errno, room int) {
 	}
 }
 
-// read takes what a client sent that is to be read from alone.
+// read reads from a client that needs a read of its own.
 func (l *loop) read(c *socket) {
 	if c.session.Closing() {
-		// Only the rest of the output is of interest, but a hang-up must not spin.
+		// The input is ignored, because only the rest of the output matters, but the end of the connection must be
+		// detected.
 		n, err := l.readSome(c, nil, l.buf)
 		switch {
 		case n > 0:
@@ -139,14 +140,14 @@ func (l *loop) read(c *socket) {
 	c.requests = requests
 }
 
-// readSome reads what the client has sent to room, and what is more to free.
+// readSome reads from the client into room, and then into free.
 func (l *loop) readSome(c *socket, room, free []byte) (int, unix.Errno) {
 	if len(room) > 0 {
 		l.pieces[0].Base, l.pieces[1].Base = &room[0], &free[0]
 		l.pieces[0].SetLen(len(room))
 		l.pieces[1].SetLen(len(free))
 		n, _, err := unix.RawSyscall(unix.SYS_READV, uintptr(c.fd), uintptr(unsafe.Pointer(&l.pieces[0])), 2)
-		clear(l.pieces[:2]) // so that they do not keep the memory
+		clear(l.pieces[:2]) // so that they do not reference the memory
 		if err != 0 {
 			return -1, err
 		}
@@ -157,7 +158,7 @@ func (l *loop) readSome(c *socket, room, free []byte) (int, unix.Errno) {
 	return r.N, r.Err
 }
 
-// execute has the sessions execute what was read.
+// execute lets the sessions execute the inputs.
 func (l *loop) execute() {
 	l.prefetch()
 	for i := range l.inputs {

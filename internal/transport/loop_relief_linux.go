@@ -7,24 +7,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file is how a loop goes on while a session that it serves is held up for long: because what it does takes long,
-// or because it waits for such a session. The host sees that and calls Relieve, which takes the loop away from its
-// goroutine and gives it to a new one. The old goroutine keeps the session, and nothing else; when it comes back from
-// the session it gives it to the loop, and ends. So no session is ever used by two goroutines, and neither is a loop.
+// This file lets a loop continue while a session that it serves takes long: because its work takes long, or because
+// it waits for such a session. The host detects that and calls Relieve, which takes the loop from its goroutine and
+// gives it to a new one. The old goroutine keeps only the session; when the session returns it gives the session
+// back to the loop, and ends. So neither a session nor a loop is ever used by two goroutines.
 //
-// loop.using decides who has the loop. The loop's goroutine sets it before it calls a method of a session that may
-// wait, and takes it back afterwards, unless Relieve was first.
+// loop.using decides which goroutine owns the loop. The loop's goroutine sets it before it calls a method of a
+// session that may wait, and clears it afterwards, unless Relieve has done so first.
 
-// maxRelieved bounds how many sessions of a loop have goroutines, and threads, of their own. The loop stands still
-// beyond that until one of them comes back.
+// maxRelieved limits how many sessions of a loop have goroutines, and threads, of their own. Beyond that the loop
+// stops until one of them returns.
 const maxRelieved = 128
 
-// enter must be called before a method of a client's session that may wait. Nothing of the loop may be used
-// from then on until leave has returned.
+// enter must be called before a method of a client's session that may wait. The loop's fields must not be used from
+// then on until leave has returned.
 func (l *loop) enter(c *socket) { l.using.Store(c) }
 
-// leave must be called after the method. If somebody else has the loop now it gives the client back and does not
-// return.
+// leave must be called after the method. If another goroutine has the loop now, leave gives the client back and does
+// not return.
 func (l *loop) leave(c *socket) {
 	if !l.stillDriving(c) {
 		l.giveBack(c)
@@ -51,26 +51,26 @@ func (t *loops) Resume() {
 	}
 }
 
-// relieve gives the loop to a new goroutine if the present one is inside a session.
+// relieve gives the loop to a new goroutine if the current one is inside a session.
 func (l *loop) relieve() {
 	c := l.using.Load()
 	if c == nil || l.detached.Load() >= maxRelieved || !l.using.CompareAndSwap(c, nil) {
 		return
 	}
-	if c.fd >= 0 { // otherwise it is only being closed
+	if c.fd >= 0 { // otherwise it is being closed
 		c.detached = true
 		l.detached.Add(1)
-		l.watch(unix.EPOLL_CTL_DEL, c.fd, 0) // what comes, or has come, would be reported again and again
+		l.watch(unix.EPOLL_CTL_DEL, c.fd, 0) // its input would be reported again and again
 	}
 	l.mail.Lock()
-	for i, w := range l.woken { // those that it has not come to yet
+	for i, w := range l.woken { // those not handled yet
 		if w != nil {
 			l.mail.woken = append(l.mail.woken, w)
 			l.woken[i] = nil
 		}
 	}
 	l.mail.Unlock()
-	// The session's arguments may lie in the old one, and what is in inputs does.
+	// The session's arguments may be in the old buffer, and inputs refers to it.
 	l.buf = make([]byte, readBuffer)
 	// Executed inputs are empty.
 	l.inputs = slices.DeleteFunc(l.inputs, func(in input) bool { return in.c == nil })
@@ -94,7 +94,7 @@ func (l *loop) giveBack(c *socket) {
 	l.interrupt()
 }
 
-// takeBack makes the loop serve clients again whose sessions were held up.
+// takeBack makes the loop serve detached clients again.
 func (l *loop) takeBack(returned []*socket) {
 	for _, c := range returned {
 		c.detached = false
@@ -103,11 +103,11 @@ func (l *loop) takeBack(returned []*socket) {
 			c.session.Abort()
 		}
 		l.enqueue(c)
-		l.woken = append(l.woken, c) // what was left for it meanwhile was not looked at
+		l.woken = append(l.woken, c) // its mail has not been read meanwhile
 	}
 }
 
-// closeGone closes the sessions and connections of clients that have gone.
+// closeGone closes the sessions and connections of dropped clients.
 func (l *loop) closeGone() {
 	for len(l.gone) > 0 {
 		c := l.gone[0]
@@ -124,7 +124,7 @@ func (l *loop) closeGone() {
 	}
 }
 
-// goneSocket is a client that has gone, with the file descriptor that it had.
+// goneSocket is a dropped client with its file descriptor.
 type goneSocket struct {
 	*socket
 	fd int

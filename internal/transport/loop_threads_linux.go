@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threads are those of the event loops, whose processor time can be told. A loop changes its thread when a session
-// holds it up.
+// threads are the threads of the event loops, with their processor times. A loop gets another thread when it is
+// relieved.
 type threads struct {
-	mu      sync.Mutex // protects what follows
+	mu      sync.Mutex // protects the following fields
 	running map[int]struct{}
 	ended   ProcessorTimes // of threads that have ended
 }
 
-// begin notes that the calling thread is a loop's.
+// begin registers the calling thread as a loop's.
 func (t *threads) begin() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -29,7 +29,7 @@ func (t *threads) begin() {
 	t.running[unix.Gettid()] = struct{}{}
 }
 
-// end notes that the calling thread is not any more.
+// end removes the calling thread.
 func (t *threads) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,8 +81,8 @@ func timesOf(id int) ProcessorTimes {
 	if err != nil {
 		return times
 	}
-	// Behind the name, which may contain anything, the times are the 12th and the 13th field, in 1/100 s on every
-	// machine.
+	// After the name, which may contain any character, the times are the 12th and the 13th field, in 1/100 s on
+	// every machine.
 	const tick = time.Second / 100
 	if fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:]); len(fields) >= 13 {
 		user, _ := strconv.ParseInt(string(fields[11]), 10, 64)

@@ -4,8 +4,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runTimers lets sessions go on whose time has come. They may have to wait for others, and so it is put off while the
-// host is stalled.
+// runTimers calls Advance of sessions whose deadlines have passed. They may have to wait for others, so it does
+// nothing while the host is stalled.
 func (l *loop) runTimers() {
 	for !l.host.Stalled() {
 		c, at, ok := l.timers.Min()
@@ -21,7 +21,7 @@ func (l *loop) runTimers() {
 	}
 }
 
-// arm makes sure that the loop is woken for its next timer.
+// arm sets the timer that wakes the loop for the next deadline.
 func (l *loop) arm() {
 	next := int64(0)
 	if l.count > 0 || l.muted > 0 {

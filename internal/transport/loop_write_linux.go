@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file is how a loop sends the output of sessions at the end of a round.
+// This file sends the output of sessions at the end of a round.
 
 // writing is output that is about to be written.
 type writing struct {
@@ -14,7 +14,7 @@ type writing struct {
 	sendable int
 }
 
-// flushAll writes the output of all connections that had something to do.
+// flushAll writes the output of all connections in ready.
 func (l *loop) flushAll() {
 	for len(l.ready) > 0 {
 		for i := 0; i < len(l.ready); i++ {
@@ -29,7 +29,7 @@ func (l *loop) flushAll() {
 	}
 }
 
-// flush writes the output of a connection, or adds it to what is written together.
+// flush writes the output of a connection, or adds it to writing.
 func (l *loop) flush(c *socket) {
 	s := c.session
 	sendable := s.Sendable()
@@ -41,7 +41,7 @@ func (l *loop) flush(c *socket) {
 		l.wrote(c, sendable, n, err)
 	default:
 		n := sendable
-		if n > writeSize*3/2 && n <= writeSize*4 { // to write even longer ones piece by piece costs more than it brings
+		if n > writeSize*3/2 && n <= writeSize*4 { // for longer ones several writes cost more than they save
 			n = writeSize
 		}
 		l.calls.Send(c.fd, s.Output()[:n])
@@ -51,7 +51,7 @@ func (l *loop) flush(c *socket) {
 	}
 }
 
-// writeTogether writes what is in writing.
+// writeTogether writes the outputs in writing.
 func (l *loop) writeTogether() {
 	for i, r := range l.calls.Do() {
 		w := l.writing[i]
@@ -61,8 +61,8 @@ func (l *loop) writeTogether() {
 	l.writing = l.writing[:0]
 }
 
-// wrote notes that n bytes of a client's output have been written, of those that were sendable, and sees to what is
-// to be done for the client until the next round.
+// wrote records that n of the sendable bytes of a client's output have been written, and prepares the client for the
+// next round.
 func (l *loop) wrote(c *socket, sendable, n int, err unix.Errno) {
 	s := c.session
 	if sendable > 0 {
@@ -105,14 +105,14 @@ func (l *loop) wrote(c *socket, sendable, n int, err unix.Errno) {
 	}
 }
 
-// writeSize is how much of an output that is somewhat longer is written at once, in bytes; the rest follows in the
-// next round. A new client takes in about half as much again before it has read any of it. With BBR, what was written
-// beyond that took 4 ms for a while on each connection (not so with Reno), and cost more processor time: see
-// bench/notes/tried.md.
+// writeSize is the number of bytes that are written at once of a somewhat longer output; the rest follows in the
+// next round. A new connection accepts about one and a half times as much before the client has read any of it. With
+// BBR, bytes beyond that took 4 ms for some time on each connection (not so with Reno), and cost more processor
+// time: see bench/notes/tried.md.
 const writeSize = 64 << 10
 
 // writePieces writes the first n bytes of a client's output, or as many of them as the socket and l.pieces allow,
-// from where they lie.
+// without copying.
 func (l *loop) writePieces(c *socket, n int) (int, unix.Errno) {
 	k := 0
 	for p := range c.session.Pieces(n) {
@@ -123,6 +123,6 @@ func (l *loop) writePieces(c *socket, n int) (int, unix.Errno) {
 		}
 	}
 	sent, _, err := unix.RawSyscall(unix.SYS_WRITEV, uintptr(c.fd), uintptr(unsafe.Pointer(&l.pieces[0])), uintptr(k))
-	clear(l.pieces[:k]) // so that they do not keep the values
+	clear(l.pieces[:k]) // so that they do not reference the values
 	return int(sent), err
 }

@@ -7,11 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loops is the transport on Linux: event loops on epoll, each on a thread of its own. A loop takes every ready
-// connection, reads, lets the session execute what it read, and when it has been through all of them writes all
-// replies. Its reads and writes never block, so they bypass the scheduler; they are recv and send, which do less in
-// the system than read and write, and those of several connections are one system call where the system allows that
-// (see sockcalls).
+// loops is the transport on Linux: event loops on epoll, each on a thread of its own. A loop reads from every ready
+// connection and lets the sessions execute the input, and after that writes all replies. Its reads and writes never
+// block, so they bypass the scheduler. They are recv and send, which do less work in the system than read and write,
+// and those of several connections are one system call if the system allows that (see sockcalls).
 type loops struct {
 	host     Host
 	options  LoopOptions

@@ -18,14 +18,14 @@ type stream struct {
 	secure *tls.Conn     // under conn; nil without TLS
 	signal chan struct{} // the session has mail, or output, or the reader has ended
 
-	mu      sync.Mutex // protects what follows, and the session's owner-only state
+	mu      sync.Mutex // protects the following fields and the session's owner-only state
 	session Session
-	gone    bool // the client has hung up
+	gone    bool // the client has disconnected
 	timer   Timer
 	armed   int64
 }
 
-// wake makes the writer look at the session. It may be called under any lock.
+// wake wakes the writer. It may be called under any lock.
 func (c *stream) wake() {
 	select {
 	case c.signal <- struct{}{}:
@@ -111,19 +111,20 @@ func (c *stream) write() {
 	c.session.Abort()
 	c.session.Close()
 	c.mu.Unlock()
-	c.conn.Close() // last, so that who sees it closed finds nothing of the client left
+	c.conn.Close() // last, so that the client is removed completely before the peer sees the end
 	c.owner.mu.Lock()
 	delete(c.owner.conns, c)
 	c.owner.mu.Unlock()
 }
 
-// maxSpare is the largest buffer that a writer keeps for what its session writes next. What is larger is borrowed.
+// maxSpare is the largest buffer that a writer keeps for its session's next output. Larger buffers are borrowed.
 const maxSpare = 16 << 10
 
-// writeTimeout is how long a client that does not read is waited for before it is asked whether there is still a reason to.
+// writeTimeout is the time for which a write waits for a client that does not read before it checks whether to give
+// up.
 const writeTimeout = time.Second
 
-// send writes to the client, and waits for it to read as long as the client may stay.
+// send writes to the client. It waits for the client to read unless givesUp.
 func (c *stream) send(out []byte) (sent int, err error) {
 	for {
 		c.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
@@ -135,8 +136,8 @@ func (c *stream) send(out []byte) (sent int, err error) {
 	}
 }
 
-// givesUp reports whether a client must be closed though it has not read all of its output: it has taken n bytes
-// lately, and rest are still to be written.
+// givesUp reports whether a client must be closed although it has not read all of its output: it has read n bytes
+// since the last check, and rest bytes are still to be written.
 func (c *stream) givesUp(n, rest int) bool {
 	closed := c.owner.isClosed()
 	c.mu.Lock()
@@ -144,7 +145,7 @@ func (c *stream) givesUp(n, rest int) bool {
 	return closed || c.gone && n == 0 || c.session.GiveUp(rest+len(c.session.Output()))
 }
 
-// arm wakes the writer when the session's deadline comes.
+// arm sets the timer that wakes the writer at the session's deadline.
 func (c *stream) arm(now int64) {
 	at := c.session.Deadline()
 	if at == 0 || c.timer != nil && c.armed == at {

@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// VerifyChain returns why the certificates of another server are not trusted.
+// VerifyChain returns an error if the certificates of another server are not trusted.
 func VerifyChain(certs []*x509.Certificate, authorities *x509.CertPool) error {
 	if len(certs) == 0 {
 		return errors.New("the server has no certificate")

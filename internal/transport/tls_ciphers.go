@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// This file reads lists of ciphers as OpenSSL has them, because tls-ciphers does: names and classes of ciphers
-// ("ECDHE+AESGCM"), which are added, or removed ("!", "-"). The order says nothing here: crypto/tls has its own.
+// This file reads lists of ciphers in OpenSSL's form, which tls-ciphers has: names and classes of ciphers
+// ("ECDHE+AESGCM"), which are added, or removed ("!", "-"). The order is ignored, because crypto/tls has its own.
 
 // suite is a cipher suite of TLS up to 1.2.
 type suite struct {
 	id      uint16
-	name    string   // as OpenSSL has it
+	name    string   // OpenSSL's name
 	classes []string // that it belongs to
 }
 
-// suites are those that crypto/tls has.
+// suites are the suites that crypto/tls has.
 var suites = func() (list []suite) {
 	for _, group := range [][]*tls.CipherSuite{tls.CipherSuites(), tls.InsecureCipherSuites()} {
 		for _, s := range group {

@@ -25,9 +25,9 @@ var groups = map[string]tls.CurveID{
 
 var errNoGroup = errors.New("the server has none of these groups")
 
-// Groups returns the groups of key exchange that a list allows. It is written as for OpenSSL: names with colons or, as
-// of 3.5, slashes between them. A name may be unknown behind "?", and "*" is ignored, as is the order: crypto/tls has
-// its own.
+// Groups returns the groups of key exchange that a list allows. The list has OpenSSL's form: names separated by
+// colons or, as of 3.5, slashes. Unknown names are allowed after "?". "*" and the order are ignored, because
+// crypto/tls has its own.
 func Groups(list string) (allowed []tls.CurveID, err error) {
 	for _, word := range strings.FieldsFunc(list, func(r rune) bool { return r == ':' || r == '/' }) {
 		name := strings.TrimLeft(word, "?*")

@@ -23,7 +23,7 @@ import (
 	"github.com/atomredis/atomredis/internal/transport"
 )
 
-// testTimeout is how long a test waits for what must happen.
+// testTimeout is how long a test waits for an event that must happen.
 const testTimeout = 30 * time.Second
 
 // lineServer is a server of lines under test.
@@ -128,7 +128,7 @@ func (c *lineClient) send(lines ...string) {
 	require.NoError(c.t, err)
 }
 
-// waitFor waits until there are so many sessions.
+// waitFor waits until there is the given number of sessions.
 func (s *lineServer) waitFor(sessions int) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool { now, _ := s.count(); return now == sessions }, testTimeout, time.Millisecond)
@@ -167,7 +167,7 @@ func TestManyClientsGetTheirLines(t *testing.T) {
 	})
 }
 
-// What is long is received in place, and sent from where it lies by transports that lend.
+// Long input is received in place, and transports that lend send it without copying.
 func TestLongInputsComeBack(t *testing.T) {
 	eachTransport(t, func(t *testing.T, s *lineServer) {
 		c := s.connect()
@@ -205,7 +205,7 @@ func TestSlowReadersGetEverythingOrAreClosed(t *testing.T) {
 		c := s.connect()
 		c.send("hello")
 		c.expect("hello")
-		go func() { // it reads nothing, so that more and more waits
+		go func() { // it reads nothing, so that more and more output waits
 			for block := []byte(strings.Repeat("line\n", 10_000)); ; {
 				if _, err := c.Write(block); err != nil {
 					return
@@ -226,7 +226,7 @@ func TestClientsThatHangUpAreGone(t *testing.T) {
 			c.send("hello")
 			c.expect("hello")
 			if i%2 == 0 {
-				c.send("more") // which is on its way when the connection ends
+				c.send("more") // it is being sent when the connection ends
 			}
 			c.Close()
 		}
@@ -287,7 +287,7 @@ func TestRefusedClientsAreToldWhy(t *testing.T) {
 	})
 }
 
-// While one session is held up, others of its loop go on with another goroutine.
+// While one session takes long, other sessions of its loop continue on another goroutine.
 func TestLoopsAreRelieved(t *testing.T) {
 	eachTransport(t, func(t *testing.T, s *lineServer) {
 		relief, ok := s.by.(transport.Loops)

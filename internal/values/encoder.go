@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Encoder turns commands into what a server executes. The zero value is ready.
+// Encoder encodes commands for execution. The zero value is ready.
 type Encoder struct {
-	buf  []byte // all arguments but those that are []byte
+	buf  []byte // all arguments except those that are []byte
 	args []encoded
 	ends []int // of the commands, in args
 	out  [][]byte
@@ -26,7 +26,7 @@ type encoded struct {
 
 var encoders = sync.Pool{New: func() any { return new(Encoder) }}
 
-// NewEncoder returns an encoder whose memory may have been another's before.
+// NewEncoder returns an encoder, which may reuse memory of an earlier one.
 func NewEncoder() *Encoder { return encoders.Get().(*Encoder) }
 
 // Release gives the memory to other encoders. e must not be used any more.
@@ -40,7 +40,7 @@ const (
 	maxKeptArgs   = 1024
 )
 
-// Reset forgets all commands. Their memory is kept, unless it is much.
+// Reset removes all commands. Their memory is kept for reuse unless it is large.
 func (e *Encoder) Reset() {
 	if cap(e.buf) > maxKeptBuffer || cap(e.args) > maxKeptArgs {
 		*e = Encoder{}
@@ -113,7 +113,7 @@ func (e *Encoder) reflected(a any, depth int) error {
 			return e.arg(v.Elem().Interface(), depth+1)
 		}
 		if v.Type().Elem().Kind() == reflect.Struct && !isTime(v.Type().Elem()) {
-			return nil // go-redis has it so: no fields
+			return nil // as in go-redis: no fields
 		}
 		return e.arg(reflect.Zero(v.Type().Elem()).Interface(), depth+1)
 	case reflect.Slice, reflect.Array:
@@ -170,7 +170,7 @@ func (e *Encoder) Commands() [][][]byte {
 	return e.list
 }
 
-// appendScalar appends a value as it is sent, if it is of a type that most arguments have.
+// appendScalar appends an encoded value, if it is of one of the most common types.
 func appendScalar(dst []byte, a any) (out []byte, ok bool) {
 	switch v := a.(type) {
 	case nil:

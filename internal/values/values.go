@@ -1,5 +1,5 @@
-// Package values takes values of any Go type apart: it encodes them as arguments of commands, and gives their parts to
-// callers that make replies of them.
+// Package values encodes values of any Go type as arguments of commands, and provides their parts to callers that
+// make replies of them.
 package values
 
 import (
@@ -16,13 +16,13 @@ import (
 // MaxNesting is how deep values can be nested.
 const MaxNesting = 32
 
-// ErrTooDeep says that a value is nested more deeply than MaxNesting.
+// ErrTooDeep means that a value is nested more deeply than MaxNesting.
 var ErrTooDeep = errors.New("the value is nested too deeply")
 
 func isTime(t reflect.Type) bool { return t == reflect.TypeFor[time.Time]() }
 
-// Scalar returns the value of a basic type that stands for v, which is a: that of its kind, or what its methods make
-// of it. ok is false if there is none.
+// Scalar returns the value of a basic type that represents v, which is the reflection of a: its own value, or the
+// result of its methods. ok is false if there is none.
 func Scalar(v reflect.Value, a any) (scalar any, ok bool, err error) {
 	if v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, false, nil // its methods cannot be called
@@ -63,7 +63,7 @@ func Scalar(v reflect.Value, a any) (scalar any, ok bool, err error) {
 	return nil, false, nil
 }
 
-// nonNil keeps an empty text from being taken for none.
+// nonNil returns b, or an empty slice instead of nil, which would mean that there is no text.
 func nonNil(b []byte) []byte {
 	if b == nil {
 		return []byte{}
@@ -103,7 +103,7 @@ func isEmpty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// SortedKeys returns the keys of a map in order, as far as they have one.
+// SortedKeys returns the keys of a map, sorted if their type has an order.
 func SortedKeys(v reflect.Value) []reflect.Value {
 	keys := v.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int {

@@ -1,17 +1,18 @@
 package version
 
-// Module is a part of the server that is a module in Redis 8. Clients and tools ask for modules before they use the commands.
+// Module is a part of the server that is a module in Redis 8. Clients and tools check for modules before they use
+// the commands.
 type Module struct {
 	Name    string
 	Number  int      // its version, with two digits for the second and the third part
-	Groups  []string // of the commands, as the table names them
+	Groups  []string // the groups of its commands in the table
 	Using   string   // the module that it uses; "" if there is none
 	UsedBy  string   // the module that uses it
-	Options string   // as INFO shows them
+	Options string   // in the form of INFO
 }
 
-// Modules are all of them. Those of data types have the number of Redis's version. The query engine has that of the last release
-// whose errors are as here: those of 8.8 and later begin with a code.
+// Modules are all modules. Those of data types have the number of Redis's version. The query engine has that of the
+// last release with the same errors: those of 8.8 and later begin with a code.
 var Modules = []Module{
 	{Name: "vectorset", Number: 1, Groups: []string{"vector_set"}},
 	{Name: "bf", Number: modules, Groups: []string{"bf", "cf", "cms", "tdigest", "topk"}},

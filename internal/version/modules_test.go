@@ -10,10 +10,10 @@ import (
 func TestModulesHaveTheNumbersOfTheirVersions(t *testing.T) {
 	require.Equal(t, numberOf(Redis), modules)
 	require.Equal(t, numberOf(SearchVersion), searchNumber)
-	require.GreaterOrEqual(t, searchNumber, 80400) // clients look for FT.HYBRID by it
+	require.GreaterOrEqual(t, searchNumber, 80400) // clients check the version for FT.HYBRID
 }
 
-// numberOf returns the number of a version as modules have it.
+// numberOf returns the number of a version in the form of modules.
 func numberOf(version string) int {
 	var major, minor, patch int
 	if _, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); err != nil {

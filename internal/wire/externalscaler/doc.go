@@ -1,6 +1,6 @@
-// Package externalscaler has the messages and the gRPC service with which KEDA asks an external scaler, made from
-// externalscaler.proto; it knows no server. What is generated is committed, and made again as that of package
-// internal/wire/skein.
+// Package externalscaler has the messages and the gRPC service with which KEDA queries an external scaler, generated
+// from externalscaler.proto. It does not depend on the server. The generated code is committed; it is generated in
+// the same way as that of package internal/wire/skein.
 package externalscaler
 
 //go:generate ./generate.sh

@@ -1,6 +1,6 @@
-// Package ignite frames messages as clients of the Ignite thin client protocol do, on the side of a server: handshakes of
-// versions 1.0 to 1.7, requests, and replies in both forms. It knows bytes and numbers of operations; what they mean is
-// its user's matter.
+// Package ignite implements the framing of the Ignite thin client protocol for a server: handshakes of versions 1.0
+// to 1.7, requests, and replies in both forms. It handles bytes and numbers of operations; the caller interprets
+// them.
 package ignite
 
 import (
@@ -15,32 +15,32 @@ import (
 	"github.com/atomredis/atomredis/internal/buffers"
 )
 
-// Limits bound what a peer may send.
+// Limits are the limits for a peer.
 type Limits struct {
 	Message int           // bytes of a request
-	Time    time.Duration // for the handshake, and for what is sent to be read
+	Time    time.Duration // for the handshake, and for the peer to read a message
 }
 
 // Errors that end a connection.
 var (
-	// ErrProtocol says that a peer does not speak the protocol.
+	// ErrProtocol means that a peer does not speak the protocol.
 	ErrProtocol = errors.New("ignite: not a thin client")
-	// ErrTooLong says that a message is longer than Limits allow.
+	// ErrTooLong means that a message is longer than Limits allow.
 	ErrTooLong = errors.New("ignite: the message is too long")
-	// ErrRefused says that a peer was refused, which has been told why.
+	// ErrRefused means that a peer was refused, and has got the reason.
 	ErrRefused = errors.New("ignite: the client was refused")
 )
 
 // Version is a version of the protocol.
 type Version struct{ Major, Minor, Patch int16 }
 
-// Newest is the version that the server tells whom it refuses.
+// Newest is the version that the server names in a refusal.
 var Newest = Version{1, 7, 0}
 
 // AtLeast reports whether the version is 1.minor or a later one.
 func (v Version) AtLeast(minor int16) bool { return v.Minor >= minor }
 
-// String returns the version as people write it.
+// String returns the version as text.
 func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch) }
 
 // The statuses of replies. 0 is success.
@@ -65,19 +65,19 @@ const (
 	codeNull      = 101
 )
 
-// handshakeMost is how long a handshake may be: it has names, a password and attributes.
+// handshakeMost limits the length of a handshake, which has names, a password and attributes.
 const handshakeMost = 64 << 10
 
-// Hello is what a client says of itself.
+// Hello is a client's description of itself.
 type Hello struct {
 	Version  Version
 	Client   byte   // the kind of client; 2 is a thin one
 	Features []byte // bits, of version 1.7
-	// User and Password are empty if it does not say who it is.
+	// User and Password are empty if the client does not authenticate.
 	User, Password string
 }
 
-// Refusal is why a client is refused.
+// Refusal is the reason for which a client is refused.
 type Refusal struct {
 	Status  int32
 	Message string
@@ -92,7 +92,7 @@ type Conn struct {
 	buf    []byte // of the message that was read last; reused
 }
 
-// Accept does the handshake. node is the id of the server. admit looks at the client, and says why it is refused, or nil.
+// Accept does the handshake. node is the id of the server. admit returns the reason to refuse the client, or nil.
 func Accept(conn net.Conn, node [16]byte, limits Limits, admit func(h *Hello) *Refusal) (*Conn, error) {
 	conn.SetDeadline(time.Now().Add(limits.Time))
 	c := &Conn{conn: conn, in: bufio.NewReader(conn), limits: limits}
@@ -117,12 +117,12 @@ func Accept(conn net.Conn, node [16]byte, limits Limits, admit func(h *Hello) *R
 	return c, conn.SetDeadline(time.Time{})
 }
 
-// Refuse tells a client that has not been accepted why it is refused.
+// Refuse sends the reason to a client that has not been accepted.
 func Refuse(conn net.Conn, r Refusal) {
 	conn.Write(r.append(nil))
 }
 
-// parse reads a handshake. If it is of a version that is not served there is a refusal.
+// parse reads a handshake. It returns a refusal for unsupported versions.
 func (h *Hello) parse(b []byte) (*Refusal, error) {
 	if len(b) < 8 || b[0] != 1 {
 		return nil, ErrProtocol
@@ -165,7 +165,7 @@ func (h *Hello) parse(b []byte) (*Refusal, error) {
 	return nil, nil
 }
 
-// cut splits an object that is bytes behind their number off.
+// cut splits off an object that consists of a length and bytes.
 func cut(b []byte, code byte) (content, rest []byte, ok bool) {
 	if len(b) < 5 || b[0] != code {
 		return nil, nil, false
@@ -237,11 +237,11 @@ func finish(b []byte, start int) []byte {
 	return b
 }
 
-// maxKept is how many bytes of a buffer are kept for the next message.
+// maxKept is the size of the largest buffer that is kept for the next message.
 const maxKept = 64 << 10
 
-// message reads a message without its length. It is valid until the next one. A length that is only announced costs
-// nothing.
+// message reads a message without its length. It is valid until the next one. Memory is allocated as the bytes
+// arrive.
 func (c *Conn) message(most int) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(c.in, head[:]); err != nil {
@@ -282,10 +282,10 @@ func (c *Conn) message(most int) ([]byte, error) {
 	return c.buf, nil
 }
 
-// shortMessage is how many bytes a message may have that gets memory at once.
+// shortMessage is the length up to which a message gets all its memory at once.
 const shortMessage = 16 << 10
 
-// Hello returns what the client has said of itself.
+// Hello returns the client's description of itself.
 func (c *Conn) Hello() *Hello { return &c.hello }
 
 // Request is a request of a client.
@@ -308,10 +308,11 @@ func (c *Conn) Read() (Request, error) {
 	return Request{Op: int16(binary.LittleEndian.Uint16(b)), ID: int64(binary.LittleEndian.Uint64(b[2:])), Body: b[10:]}, nil
 }
 
-// LimitMessage changes how many bytes a request may have, from the next one on. It is for who calls Read.
+// LimitMessage changes the limit of a request in bytes, from the next request on. The goroutine that calls Read must
+// call it.
 func (c *Conn) LimitMessage(n int) { c.limits.Message = n }
 
-// Ready reports whether a whole request has been received, if it is a short one: Read will not wait.
+// Ready reports whether a complete short request has been received, so that Read will not wait.
 func (c *Conn) Ready() bool {
 	n := c.in.Buffered()
 	if n < 4 {
@@ -350,8 +351,8 @@ func (h *Hello) AppendFailure(dst []byte, id int64, status int32, message string
 	return finish(appendString(dst, message), start)
 }
 
-// AppendNotification appends a message that answers no request: of a kind, on what the client has opened. Clients of
-// versions before 1.4 do not know such messages.
+// AppendNotification appends a message that is not a reply: kind is its kind, resource what the client has opened.
+// Clients of versions before 1.4 do not support such messages.
 func AppendNotification(dst []byte, resource int64, kind int16, body []byte) []byte {
 	start := len(dst)
 	dst = append(beginReply(dst, resource), flagNotification, 0)
@@ -364,8 +365,8 @@ func beginReply(dst []byte, id int64) []byte {
 	return binary.LittleEndian.AppendUint64(append(dst, 0, 0, 0, 0), uint64(id))
 }
 
-// Write sends messages. The peer has the time of Limits to read them. Write may be called while another goroutine calls
-// Read.
+// Write sends messages. The peer must read them within the time of Limits. Write may be called while another
+// goroutine calls Read.
 func (c *Conn) Write(messages []byte) error {
 	c.conn.SetWriteDeadline(time.Now().Add(c.limits.Time))
 	_, err := c.conn.Write(messages)

@@ -27,7 +27,7 @@ var (
 
 const nodeHex = "0a 0102030405060708 090a0b0c0d0e0f10"
 
-// talk accepts what is sent, and returns what the server has answered when it has read everything, and its error.
+// talk gives a server input, and returns its replies to all of it, and its error.
 func talk(t testing.TB, sent []byte, admit func(h *ignite.Hello) *ignite.Refusal,
 	serve func(c *ignite.Conn) error) ([]byte, error) {
 	server, client := net.Pipe()
@@ -156,7 +156,7 @@ func TestMessagesThatAreNone(t *testing.T) {
 	require.Len(t, got, 5+4+8+4+8<<16)
 }
 
-// A length that is only announced takes no memory.
+// An announced length takes no memory before the bytes arrive.
 func TestMemoryFollowsWhatHasArrived(t *testing.T) {
 	hello := unhex(t, "08000000 01 0100 0200 0000 02")
 	c, err := ignite.Accept(&memory{in: append(append(hello, 0, 0, 0, 0x20), make([]byte, 100_000)...)}, node, limits, welcome)
@@ -183,12 +183,12 @@ func FuzzConn(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := ignite.Accept(&memory{in: b}, node, limits, welcome)
 		if err == nil {
-			echo(c) // until the peer hangs up, or sends the request that ends the test
+			echo(c) // until the peer disconnects, or sends the request that ends the test
 		}
 	})
 }
 
-// memory is a connection of a peer that sends something and hangs up.
+// memory is a connection of a peer that sends something and disconnects.
 type memory struct {
 	net.Conn
 	in []byte

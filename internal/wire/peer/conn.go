@@ -23,13 +23,13 @@ const (
 	Failed  Kind = 3 // an Error: the code as a part, and the text
 )
 
-// Form is how the frames of a connection look if that is not as the package documents it: package old has some. One
-// goroutine reads while another one writes.
+// Form is a form of frames other than the one that the package documents: package old has some. One goroutine reads
+// while another one writes.
 type Form interface {
 	// Head reads the head of the next frame. begin is the beginning of the payload, and rest the number of its bytes that r
 	// still has. Both together must not exceed limit.
 	Head(r *bufio.Reader, limit int64) (kind Kind, begin []byte, rest int64, err error)
-	// Append appends the head of a frame to b. payload is what follows it.
+	// Append appends the head of a frame to b, and returns the payload that follows it.
 	Append(b []byte, kind Kind, parts [][]byte) (head []byte, payload [][]byte, err error)
 }
 
@@ -38,17 +38,17 @@ type Conn struct {
 	raw     net.Conn
 	purpose Purpose
 	version uint64
-	form    Form // nil is the package's
+	form    Form // nil means the package's own form
 	limit   int64
 	idle    time.Duration
 
-	ahead []byte        // read before in
+	ahead []byte        // bytes to read before in
 	in    *bufio.Reader // nil before the first frame
-	// What is left of the payload of the present frame: begin, and then rest bytes of in.
+	// The unread payload of the current frame: begin, and then rest bytes of in.
 	begin []byte
 	rest  int64
 
-	out []byte // frames that are not sent yet
+	out []byte // unsent frames
 }
 
 const (
@@ -56,31 +56,32 @@ const (
 	DefaultLimit = 16 << 20
 
 	readBuffer = 16 << 10
-	// maxOut is how many bytes gather before they are sent. Parts of that size are sent without a copy.
+	// maxOut is the number of bytes that are collected before sending. Parts of that size are sent without a copy.
 	maxOut = 32 << 10
 	// step is how much memory is allocated for bytes that have not arrived yet.
 	step = 64 << 10
 )
 
-// NewConn returns a connection whose hello is done. A form other than the package's belongs to version 0. ahead is what was
-// read from raw beyond the hello.
+// NewConn returns a connection whose hello is done. A form other than the package's belongs to version 0. ahead is
+// the bytes that were read from raw after the hello.
 func NewConn(raw net.Conn, purpose Purpose, version uint64, form Form, ahead []byte) *Conn {
 	return &Conn{raw: raw, purpose: purpose, version: version, form: form, limit: DefaultLimit, ahead: ahead}
 }
 
-// Purpose returns what the connection is for.
+// Purpose returns the purpose of the connection.
 func (c *Conn) Purpose() Purpose { return c.purpose }
 
 // Version returns the version that both servers speak, 0 if the other one does not know hellos.
 func (c *Conn) Version() uint64 { return c.version }
 
-// Raw returns the connection below. Only one without frames may be read or written by it.
+// Raw returns the underlying connection. Only a connection without frames may be read or written through it.
 func (c *Conn) Raw() net.Conn { return c.raw }
 
-// SetLimit sets the longest payload that is accepted, in bytes. Reads that come later heed it.
+// SetLimit sets the longest payload that is accepted, in bytes, for later reads.
 func (c *Conn) SetLimit(n int64) { c.limit = n }
 
-// SetIdleTimeout sets how long each read and each write may take, in place of deadlines. It comes before the first frame.
+// SetIdleTimeout sets how long each read and each write may take, instead of deadlines. It must be called before the
+// first frame.
 func (c *Conn) SetIdleTimeout(d time.Duration) { c.idle = d }
 
 // SetDeadline sets the deadline of all reads and writes, as that of a net.Conn.
@@ -92,7 +93,7 @@ func (c *Conn) SetWriteDeadline(t time.Time) { c.raw.SetWriteDeadline(t) }
 // Close closes the connection.
 func (c *Conn) Close() error { return c.raw.Close() }
 
-// source is a Conn as a reader of what arrives.
+// source is a Conn as a reader of the received bytes.
 type source Conn
 
 // Read implements io.Reader.
@@ -108,7 +109,7 @@ func (s *source) Read(b []byte) (int, error) {
 	return s.raw.Read(b)
 }
 
-// Next skips what is left of the present frame and returns the kind of the next one, whose payload can be read then. It
+// Next skips the rest of the current frame and returns the kind of the next one, whose payload can be read then. It
 // returns io.EOF if the connection has ended between frames.
 func (c *Conn) Next() (kind Kind, err error) {
 	if c.in == nil {
@@ -144,7 +145,7 @@ func readHead(r *bufio.Reader, limit int64) (kind Kind, size int64, err error) {
 	return Kind(first), int64(n), nil
 }
 
-// unexpected returns the error for a frame that breaks off.
+// unexpected returns the error for a truncated frame.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -152,10 +153,10 @@ func unexpected(err error) error {
 	return err
 }
 
-// Size returns how many bytes of the present payload have not been read.
+// Size returns how many bytes of the current payload have not been read.
 func (c *Conn) Size() int64 { return int64(len(c.begin)) + c.rest }
 
-// Read reads the payload of the present frame. It returns io.EOF at its end.
+// Read reads the payload of the current frame. It returns io.EOF at its end.
 func (c *Conn) Read(b []byte) (n int, err error) {
 	switch {
 	case len(c.begin) > 0:
@@ -202,11 +203,11 @@ func (c *Conn) Chunk() ([]byte, error) {
 	}
 	b, _ := c.in.Peek(int(min(c.rest, int64(c.in.Buffered()))))
 	c.rest -= int64(len(b))
-	_, _ = c.in.Discard(len(b)) // which is there
+	_, _ = c.in.Discard(len(b)) // they are buffered
 	return b, nil
 }
 
-// Rest returns the payload, or what has not been read of it.
+// Rest returns the unread payload.
 func (c *Conn) Rest() ([]byte, error) {
 	if len(c.begin) > 0 && c.rest == 0 {
 		b := c.begin
@@ -234,7 +235,7 @@ func (c *Conn) Receive() (kind Kind, payload []byte, err error) {
 	return kind, payload, err
 }
 
-// Send sends a frame with Flush, or earlier. Its payload consists of parts, which are not kept.
+// Send sends a frame, at the latest with Flush. Its payload consists of parts, which are not kept.
 func (c *Conn) Send(kind Kind, parts ...[]byte) error {
 	if c.form != nil {
 		payload, err := c.appendForm(kind, slices.Clone(parts))
@@ -247,7 +248,7 @@ func (c *Conn) Send(kind Kind, parts ...[]byte) error {
 	return c.write(parts)
 }
 
-// Queue sends a frame with Flush, not earlier: it never waits.
+// Queue queues a frame for Flush; it never waits.
 func (c *Conn) Queue(kind Kind, parts ...[]byte) error {
 	if c.form != nil {
 		payload, err := c.appendForm(kind, slices.Clone(parts))
@@ -259,7 +260,8 @@ func (c *Conn) Queue(kind Kind, parts ...[]byte) error {
 	return nil
 }
 
-// appendForm appends the head of a frame in another form than the package's, and returns what follows it.
+// appendForm appends the head of a frame in another form than the package's, and returns the payload that follows
+// it.
 func (c *Conn) appendForm(kind Kind, parts [][]byte) (payload [][]byte, err error) {
 	c.out, payload, err = c.form.Append(c.out, kind, parts)
 	return payload, err
@@ -279,7 +281,7 @@ func (c *Conn) append(parts [][]byte) {
 	}
 }
 
-// write sends what follows the head of a frame, or keeps it for Flush.
+// write sends the payload of a frame, or keeps it for Flush.
 func (c *Conn) write(parts [][]byte) error {
 	for _, p := range parts {
 		if len(p) < maxOut {
@@ -297,7 +299,7 @@ func (c *Conn) write(parts [][]byte) error {
 // Flush sends all frames.
 func (c *Conn) Flush() error { return c.flush(nil) }
 
-// flush sends all frames, and what follows them.
+// flush sends all frames, followed by more.
 func (c *Conn) flush(more []byte) (err error) {
 	for _, b := range [][]byte{c.out, more} {
 		if len(b) > 0 && err == nil {
@@ -328,7 +330,7 @@ func (c *Conn) sendJSON(kind Kind, v any) error {
 	return errors.Join(c.Send(kind, text), c.Flush())
 }
 
-// Fail sends an error in place of a reply or in a stream. The code of an *Error in it is kept.
+// Fail sends an error instead of a reply or in a stream. The code of an *Error in it is kept.
 func (c *Conn) Fail(err error) error {
 	e := asError(err)
 	return errors.Join(c.Send(Failed, AppendPart(nil, []byte(e.Code)), []byte(e.Text)), c.Flush())
@@ -346,7 +348,7 @@ func (c *Conn) ReadRequest(question any) error {
 	return json.Unmarshal(text, question)
 }
 
-// ReadReply reads a reply in JSON. What Fail has sent is returned as an *Error.
+// ReadReply reads a reply in JSON. It returns an error that Fail has sent as an *Error.
 func (c *Conn) ReadReply(answer any) error {
 	kind, text, err := c.Receive()
 	switch {

@@ -18,7 +18,7 @@ import (
 	"github.com/atomredis/atomredis/internal/memconn"
 )
 
-// ends returns a connection, as each of its servers has it.
+// ends returns the two ends of a connection.
 func ends(t testing.TB, room int) (here, there *Conn) {
 	a, b := memconn.Pipe(room)
 	t.Cleanup(func() {
@@ -28,7 +28,7 @@ func ends(t testing.TB, room int) (here, there *Conn) {
 	return NewConn(a, Shards, 1, nil, nil), NewConn(b, Shards, 1, nil, nil)
 }
 
-// received returns a connection on which some bytes have arrived, and which has ended then.
+// received returns a connection on which some bytes have arrived, and that has then ended.
 func received(t testing.TB, sent []byte) *Conn {
 	here, there := memconn.Pipe(len(sent) + 1)
 	t.Cleanup(func() { there.Close() })
@@ -89,7 +89,7 @@ func TestFramesArriveInOrder(t *testing.T) {
 	}
 }
 
-// Queue never writes: its caller may hold a lock.
+// Queue never writes, because its caller may hold a lock.
 func TestQueueDoesNotWait(t *testing.T) {
 	here, there := ends(t, 1)
 	for range 10 {
@@ -155,7 +155,7 @@ func TestBrokenFrames(t *testing.T) {
 	}
 	_, _, err := received(t, []byte("k"+strings.Repeat("\xff", 20))).Receive()
 	require.Error(t, err)
-	here, there := ends(t, 100) // one that breaks off while it is skipped
+	here, there := ends(t, 100) // a frame that ends early while it is skipped
 	require.NoError(t, here.Send('k', []byte("payload")))
 	here.out = here.out[:5]
 	require.NoError(t, here.Flush())
@@ -166,7 +166,7 @@ func TestBrokenFrames(t *testing.T) {
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
-// A long payload that is announced takes memory only as it arrives.
+// A long payload takes memory only as its bytes arrive.
 func TestAnAnnouncedLengthTakesNoMemory(t *testing.T) {
 	c := received(t, append(binary.AppendUvarint([]byte("k"), 8<<30), make([]byte, 1000)...))
 	c.SetLimit(16 << 30)
@@ -222,7 +222,7 @@ func TestRequestsRepliesAndErrors(t *testing.T) {
 	answering.Wait()
 	require.NoError(t, here.Reply("no request"))
 	require.ErrorIs(t, there.ReadRequest(&got), ErrFrame)
-	require.Error(t, here.Request(func() {})) // which is no JSON
+	require.Error(t, here.Request(func() {})) // a function cannot be JSON
 }
 
 func TestTheIdleTimeoutEndsReads(t *testing.T) {

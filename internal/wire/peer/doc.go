@@ -1,17 +1,17 @@
-// Package peer frames the connections between servers, which arrive at raft-addr.
+// Package peer implements the protocol of connections between servers, which arrive at raft-addr.
 //
-// A connection starts with a hello: the versions of this protocol that the dialling server speaks, what the connection is
-// for, and a list of fields for authentication, which is empty so far. The other server answers with the version that both
-// speak, or refuses with a code and a text. Hellos and answers have the same form:
+// A connection starts with a hello: the versions of this protocol that the dialling server speaks, the purpose of
+// the connection, and a list of fields for authentication, which is empty so far. The other server answers with the
+// version that both speak, or refuses with a code and a text. Hellos and answers have the same form:
 //
 //	magic   4 bytes, 0xA7 'a' 'r' 'p'
 //	size    4 bytes, big-endian, of the fields: at most 64 KiB
 //	fields  each a number and a length, as uvarints, and that many bytes
 //
-// Fields with unknown numbers are skipped, so that later versions can add some. The first byte is none that servers before
-// this protocol have sent; package old has their forms.
+// Fields with unknown numbers are skipped, so that later versions can add some. Servers before this protocol have
+// never sent this first byte; package old has their forms.
 //
-// Messages follow as frames, but for [Raft], whose library has a form of its own:
+// Messages follow as frames, except with [Raft], whose library has a form of its own:
 //
 //	kind     1 byte
 //	size     uvarint

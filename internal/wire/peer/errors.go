@@ -2,7 +2,7 @@ package peer
 
 import "errors"
 
-// Code tells errors of other servers apart. It is an error too, for errors.Is.
+// Code identifies errors of other servers. It is an error too, for errors.Is.
 type Code string
 
 // The codes of errors. A code keeps its meaning in all versions.
@@ -44,8 +44,8 @@ func asError(err error) Error {
 }
 
 var (
-	// ErrFrame says that the other server has sent something that does not belong where it stands.
+	// ErrFrame means that the other server has sent an unexpected frame.
 	ErrFrame = errors.New("the other server has sent an unexpected frame")
-	// ErrTooLong says that a payload is longer than the limit of its connection.
+	// ErrTooLong means that a payload is longer than the limit of its connection.
 	ErrTooLong = errors.New("the other server has sent too long a frame")
 )

@@ -16,13 +16,14 @@ const (
 	MaxVersion = 1
 )
 
-// Magic is what hellos and their answers begin with.
+// Magic is the beginning of hellos and their answers.
 const Magic = "\xa7arp"
 
-// maxHello is the longest hello or answer, in bytes, without magic and size. The sender is not known yet.
+// maxHello is the longest hello or answer, in bytes, without magic and size. It is small because the sender is not
+// known yet.
 const maxHello = 64 << 10
 
-// Purpose is what a connection is for.
+// Purpose is the purpose of a connection.
 type Purpose string
 
 // The purposes of connections. Their kinds of frames are documented by the packages that use them.
@@ -38,7 +39,7 @@ const (
 	Search         Purpose = "search"          // the indexes of a shard, for a server of another one
 )
 
-// Hello is what the dialling server says first.
+// Hello is the first message of the dialling server.
 type Hello struct {
 	Min, Max uint64 // versions
 	Purpose  Purpose
@@ -53,14 +54,14 @@ type Field struct {
 
 // Answer answers a hello.
 type Answer struct {
-	Version uint64 // of what follows; 0: refused
+	Version uint64 // of the frames that follow; 0: refused
 	// Min and Max are the versions that the answering server speaks.
 	Min, Max uint64
 	Refusal  Error // zero unless refused
 	Auth     []Field
 }
 
-// ErrOld says that the other server does not know hellos: it has closed the connection, or sent something else.
+// ErrOld means that the other server does not know hellos: it has closed the connection, or sent something else.
 var ErrOld = errors.New("the server does not know this protocol")
 
 // The numbers of fields. A number keeps its meaning in all versions.
@@ -90,7 +91,7 @@ func (h *Hello) Append(b []byte) []byte {
 	})
 }
 
-// ReadHello reads a hello. It reads nothing behind it.
+// ReadHello reads a hello and nothing after it.
 func ReadHello(r io.Reader) (h Hello, err error) {
 	err = readFields(r, func(number uint64, value []byte) (err error) {
 		switch number {
@@ -120,7 +121,7 @@ func (a *Answer) Append(b []byte) []byte {
 	})
 }
 
-// ReadAnswer reads the answer to a hello. It reads nothing behind it.
+// ReadAnswer reads the answer to a hello and nothing after it.
 func ReadAnswer(r io.Reader) (a Answer, err error) {
 	err = readFields(r, func(number uint64, value []byte) (err error) {
 		switch number {
@@ -168,8 +169,8 @@ func Open(raw net.Conn, purpose Purpose, auth []Field, deadline time.Time) (*Con
 	return NewConn(raw, purpose, a.Version, nil, nil), nil
 }
 
-// Accept reads a hello, until the deadline at most, and answers it. begin is what was read of it already. check returns why
-// the hello is refused; nil accepts it.
+// Accept reads a hello, until the deadline at most, and answers it. begin is the part that was already read. check
+// returns the reason to refuse the hello; nil accepts it.
 func Accept(raw net.Conn, begin []byte, check func(*Hello) error, deadline time.Time) (*Conn, error) {
 	raw.SetDeadline(deadline)
 	h, err := ReadHello(&prefixed{begin, raw})
@@ -245,7 +246,7 @@ func addAuth(list []Field, field []byte) ([]Field, error) {
 	return append(list, Field{string(name), value}), err
 }
 
-// onlyNumber returns the number that a field consists of.
+// onlyNumber returns the value of a field that is one number.
 func onlyNumber(field []byte) (uint64, error) {
 	n, rest, err := Number(field)
 	if err == nil && len(rest) > 0 {

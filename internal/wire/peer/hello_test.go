@@ -175,7 +175,7 @@ func TestOldServersAreRecognized(t *testing.T) {
 	for _, a := range []string{string(chosen.Append(nil)), Magic + "\xff\xff\xff\xff", Magic + "\x00\x00\x00\x01\x01"} {
 		require.NotErrorIs(t, answers(t, a, false, soon()), ErrOld)
 	}
-	// One that is silent may be of any version.
+	// A server that does not reply may be of any version.
 	err := answers(t, "", false, time.Now())
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	require.NotErrorIs(t, err, ErrOld)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Payloads in binary consist of numbers, which are uvarints, and of parts, which are bytes after their length.
+// Binary payloads consist of numbers, which are uvarints, and of parts, which are bytes after their length.
 
 var errPart = fmt.Errorf("%w: truncated", ErrFrame)
 

@@ -57,7 +57,7 @@ func readState(r *bufio.Reader, limit int64) (kind peer.Kind, payload []byte, er
 	if err != nil {
 		return 0, nil, err
 	}
-	// payload gets what is read, as it is.
+	// payload gets the bytes that are read.
 	number := func() (n uint64) {
 		if err == nil {
 			if n, err = binary.ReadUvarint(r); err == nil {
@@ -73,7 +73,7 @@ func readState(r *bufio.Reader, limit int64) (kind peer.Kind, payload []byte, er
 		if err != nil {
 			return
 		}
-		b := bytes.NewBuffer(payload) // which grows as bytes arrive
+		b := bytes.NewBuffer(payload) // it grows as bytes arrive
 		_, err = io.CopyN(b, r, int64(n))
 		payload = b.Bytes()
 	}
@@ -127,7 +127,7 @@ func (f *migrationTarget) Append(b []byte, kind peer.Kind, parts [][]byte) ([]by
 
 // migrationSource is the form of a connection from an old target.
 type migrationSource struct {
-	question []byte // that was read already
+	question []byte // already read
 	answered bool   // the answer was sent; only the writer uses it
 }
 

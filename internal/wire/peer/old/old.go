@@ -1,9 +1,9 @@
 // Package old speaks with servers that do not know the hello of package peer: early ones of 0.1.0. Version 0.3 may drop the
 // package, with its uses in package raft (docs/releasing.md).
 //
-// Such a server tells the purpose of a connection by its first byte: R for Raft, Q for questions about the group, S for all
-// others, where a question in JSON on a line of its own follows. What comes then differs by purpose. The forms here read it
-// as frames of package peer, and write such frames as the old server expects them.
+// Such a server tells the purpose of a connection by its first byte: R for Raft, Q for questions about the group, S
+// for all others, where a question in JSON on a line of its own follows. The rest depends on the purpose. The forms
+// here read it as frames of package peer, and write such frames in the form that the old server expects.
 package old
 
 import (
@@ -50,7 +50,7 @@ func Open(raw net.Conn, purpose peer.Purpose, deadline time.Time) (*peer.Conn, e
 	default:
 		begin = []byte{forServer}
 		for ask, of := range asks {
-			if of == purpose && purpose != peer.Migration { // whose question is a request
+			if of == purpose && purpose != peer.Migration { // its question is a request
 				begin = fmt.Appendf(begin, `{"Ask":%q}`+"\n", ask)
 			}
 		}
@@ -157,7 +157,7 @@ func failure(parts [][]byte) (string, error) {
 	return string(text), err
 }
 
-// failedLine returns the answer that says an error.
+// failedLine returns the answer for an error.
 func failedLine(parts [][]byte) ([]byte, error) {
 	text, err := failure(parts)
 	if err != nil {
@@ -172,10 +172,10 @@ var newline = []byte("\n")
 // errKind is returned for a frame that an old server does not know.
 var errKind = errors.New("the other server is too old for this frame")
 
-// questions is the form of a question and its answer, lines of JSON both.
+// questions is the form of a question and its answer, both lines of JSON.
 type questions struct {
 	asks     bool   // this server asks
-	question []byte // that was read already
+	question []byte // already read
 }
 
 // Head implements peer.Form.
@@ -192,7 +192,7 @@ func (f *questions) Head(r *bufio.Reader, limit int64) (kind peer.Kind, begin []
 	return kind, begin, 0, err
 }
 
-// answered returns the frame that an answer stands for.
+// answered returns the frame for an answer.
 func answered(line []byte) (kind peer.Kind, payload []byte, err error) {
 	var a struct{ Error string }
 	if err := json.Unmarshal(line, &a); err != nil {
@@ -222,7 +222,8 @@ type Peers struct {
 	until map[string]time.Time // by address
 }
 
-// remembered is for how long a server counts as old. One that is upgraded understands the old forms meanwhile.
+// remembered is the time for which a server counts as old. A server that is upgraded meanwhile still understands the
+// old forms.
 const remembered = time.Minute
 
 // Add records that the server with an address is old.

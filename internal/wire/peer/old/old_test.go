@@ -17,7 +17,7 @@ import (
 
 func soon() time.Time { return time.Now().Add(30 * time.Second) }
 
-// step is a frame, and how it looks on an old connection.
+// step is a frame, and its form on an old connection.
 type step struct {
 	byDialler bool
 	kind      peer.Kind
@@ -33,7 +33,7 @@ func failedOf(code peer.Code, text string) string {
 
 const busy = "slots are on their way from one shard to another"
 
-// Each connection is here as servers before the hello have it, byte by byte.
+// The exact bytes of connections of servers before the hello.
 var connections = []struct {
 	name    string
 	purpose peer.Purpose
@@ -95,7 +95,7 @@ var connections = []struct {
 	}},
 }
 
-// parts returns a payload as its sender divides it: an answer's head and replies are apart.
+// parts returns a payload in the parts that its sender makes: an answer's head and replies are separate.
 func parts(s step) [][]byte {
 	if s.kind != answer {
 		return [][]byte{[]byte(s.payload)}
@@ -130,7 +130,7 @@ func TestOldConnectionsByteByByte(t *testing.T) {
 					hear(c.begin)
 				} else {
 					said := c.begin[1:]
-					if len(steps) > 0 && steps[0].kind == peer.Request { // which tells the purpose
+					if len(steps) > 0 && steps[0].kind == peer.Request { // it names the purpose
 						said += steps[0].bytes
 					}
 					say(said)
@@ -242,7 +242,7 @@ func TestOldServersAreRememberedForAWhile(t *testing.T) {
 	require.Empty(t, p.until)
 }
 
-// Whatever arrives, no form panics, runs on for ever, or makes more of it than there was.
+// With any input no form panics, runs without end, or returns more bytes than have arrived.
 func FuzzForms(f *testing.F) {
 	for _, c := range connections {
 		for _, dials := range []bool{true, false} {

@@ -34,7 +34,7 @@ func readPart(r *bufio.Reader, payload []byte, limit int64) ([]byte, error) {
 	case n > uint64(max(limit-int64(len(payload)), 0)):
 		return nil, peer.ErrTooLong
 	}
-	b := bytes.NewBuffer(binary.AppendUvarint(payload, n)) // which grows as bytes arrive
+	b := bytes.NewBuffer(binary.AppendUvarint(payload, n)) // it grows as bytes arrive
 	if _, err = io.CopyN(b, r, int64(n)); err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
@@ -114,7 +114,7 @@ func (leader) Head(r *bufio.Reader, limit int64) (kind peer.Kind, begin []byte, 
 	return peer.Kind(head[0]), nil, rest, err
 }
 
-// Append implements peer.Form. The first part of an answer is what precedes the replies.
+// Append implements peer.Form. The first part of an answer is the head before the replies.
 func (leader) Append(b []byte, kind peer.Kind, parts [][]byte) ([]byte, [][]byte, error) {
 	var flags byte
 	var db, done uint64
