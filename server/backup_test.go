@@ -14,7 +14,7 @@ import (
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
-// backupState returns what BACKUP STATUS says of the state.
+// backupState returns the state of BACKUP STATUS.
 func backupState(d *durableServer) string {
 	reply, _ := d.do("BACKUP STATUS")
 	return strings.Split(reply, "\r\n")[4]
@@ -82,7 +82,7 @@ func TestABackupHasAllChangesUntilItIsSealed(t *testing.T) {
 	}
 }
 
-// TestABackupUnderLoad checks that the numbers of each client are a first part of those that it has written.
+// TestABackupUnderLoad checks that the backup has the first numbers that each client has written, without gaps.
 func TestABackupUnderLoad(t *testing.T) {
 	fs := crashfs.Mem()
 	srv, err := openDurable(t, fs, "shards=4", "appendfsync=no")
@@ -147,7 +147,7 @@ func TestABackupThatIsGivenUp(t *testing.T) {
 	require.Eventually(t, func() bool { return backupState(d) == "incrementing" }, time.Minute, time.Millisecond)
 	d.expect("+OK\r\n", "BACKUP SEAL")
 	require.Eventually(t, func() bool { return backupState(d) == "idle" }, time.Minute, time.Millisecond)
-	// The end of the server is that of a backup.
+	// Closing the server ends a backup.
 	d.expect("+OK\r\n", "BACKUP START")
 	d.end()
 	names, err = fs.List("/db/backupdir")

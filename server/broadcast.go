@@ -7,7 +7,7 @@ import (
 	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
-// Published messages are passed on to other servers by peers.Broadcast.
+// peers.Broadcast passes published messages on to other servers.
 
 // Published implements pubsub.Host.
 func (srv *Server) Published(c *command.Ctx, shard bool) {

@@ -10,7 +10,7 @@ import (
 	"github.com/atomredis/atomredis/internal/cluster"
 )
 
-// What is published at a server is heard at all servers of its shard and of the others, in order, whoever of them is killed.
+// A message published at one server reaches all servers of all shards, in order, even if some servers are killed.
 func TestPublishedMessagesAreHeardAtAllServers(t *testing.T) {
 	list := startShards(t, 2, 2)
 	var nodes []*groupNode
@@ -35,7 +35,7 @@ func TestPublishedMessagesAreHeardAtAllServers(t *testing.T) {
 			}
 		}
 	}
-	// Those of shard channels are heard in the shard alone, and may be published and heard at followers.
+	// Messages of shard channels reach only the shard, and may be published and received at followers.
 	own, other := list[0], list[1]
 	if !own.nodes[0].shards.Now().Own.Has(cluster.SlotOf([]byte("news"))) {
 		own, other = other, own
@@ -54,7 +54,7 @@ func TestPublishedMessagesAreHeardAtAllServers(t *testing.T) {
 			require.Contains(t, h.read(), fmt.Sprint("shard-", i))
 		}
 	}
-	// One that is away for a while hears again what is published then.
+	// A server that was down receives the messages published after its return.
 	away := list[1].followers()[0]
 	away.kill()
 	publisher := nodes[0].client()

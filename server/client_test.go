@@ -61,7 +61,7 @@ func newTestServer(t testing.TB, o Options, settings ...string) *testServer {
 
 func (s *testServer) dial() (net.Conn, error) { return transcript.Dial(s.Addrs()[0].String()) }
 
-// testClient is a client for tests in fewer letters.
+// testClient is a testclient.Client with short method names.
 type testClient struct {
 	*testclient.Client
 	t testing.TB
@@ -90,11 +90,11 @@ func (c *testClient) send(args ...string) { c.t.Helper(); c.Send(args...) }
 
 func (c *testClient) call(args ...string) string { c.t.Helper(); return c.Call(args...) }
 
-// Output of any length arrives as it is, also where a transport writes it in pieces.
+// Output of any length arrives unchanged, also if a transport writes it in pieces.
 func TestOutputOfAnyLengthOnEveryTransport(t *testing.T) {
 	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
 		c := startTestServer(t, o, settings...).connect()
-		value := make([]byte, 4000) // which is copied into the output
+		value := make([]byte, 4000) // it is copied into the output
 		for i := range value {
 			value[i] = 'a' + byte(i%23)
 		}
@@ -152,7 +152,7 @@ func (s *testServer) detached() *session.Session {
 	return c
 }
 
-// send has a session take a command, and returns its reply.
+// send gives a session a command, and returns its reply.
 func send(s *session.Session, now int64, command string) string {
 	s.Input([]byte(command+"\r\n"), now)
 	out := string(s.Output())
@@ -231,7 +231,7 @@ func TestOperationsPerSecondAreMeasured(t *testing.T) {
 		send(c, 1000, "PING")
 	}
 	s.sessions.Counters.BytesIn.Add(4096)
-	s.replica.Received.Add(8192) // which is part of all
+	s.replica.Received.Add(8192) // it is part of the total
 	s.followed.Sent.Add(2048)
 	s.stats.loops.Rounds.Add(10)
 	s.Sample(3000)

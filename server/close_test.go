@@ -47,7 +47,7 @@ func TestClosedServerLeavesNoGoroutine(t *testing.T) {
 	})
 }
 
-// A client must not see a command refused because the server is being closed, and a later one done.
+// A client must not see a command refused because the server is being closed, and a later one executed.
 func TestNoCommandBeginsWhileTheServerIsBeingClosed(t *testing.T) {
 	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
 		s := startTestServer(t, o, settings...)

@@ -9,8 +9,8 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 )
 
-// TestPfcountAnswersWhileTheDiskFails checks that a command which reads changes nothing then: clients that change
-// anything are closed.
+// TestPfcountAnswersWhileTheDiskFails checks that a reading command changes nothing while the disk fails: clients
+// that change anything are disconnected.
 func TestPfcountAnswersWhileTheDiskFails(t *testing.T) {
 	disk := &stuck{}
 	d, err := openDurable(t, crashfs.Wrap(crashfs.Mem(), disk), "stop-writes-on-bgsave-error=yes")

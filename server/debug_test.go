@@ -43,7 +43,7 @@ func TestDebugSubcommands(t *testing.T) {
 	require.Equal(t, "bucket 4294967296+            : tot-mem:          0, clients: 0", lines[18])
 }
 
-// What was accepted with a wrong checksum is there after a restart, when checksums are looked at again.
+// A value accepted with a wrong checksum exists after a restart, when checksums are checked again.
 func TestChecksumsThatAreSkippedAreNotMissedLater(t *testing.T) {
 	fs := crashfs.Mem()
 	d, err := openDurable(t, fs, "enable-debug-command=yes")
@@ -63,7 +63,7 @@ func TestChecksumsThatAreSkippedAreNotMissedLater(t *testing.T) {
 	d.end()
 }
 
-// Closing the server does not wait for what tests have slowed down.
+// Closing the server does not wait for delays that tests have set.
 func TestKeyDelaysDoNotHoldUpTheEnd(t *testing.T) {
 	fs := crashfs.Mem()
 	d, err := openDurable(t, fs)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// dial connects to another server, from bind-source-addr if that is set, and with TLS if secure says so.
+// dial connects to another server, from bind-source-addr if that is set, and with TLS if secure is set.
 func (srv *Server) dial(ctx context.Context, address string, timeout time.Duration, secure bool) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"github.com/atomredis/atomredis/internal/replication"
 )
 
-// What package internal/doors needs of the server: limits, and the other servers that have the same data.
+// The methods of the server that package internal/doors needs: limits, and the other servers with the same data.
 
 // doorsHost is the server as doors.Host.
 type doorsHost Server
@@ -58,11 +58,11 @@ func (h *doorsHost) Topology(set *config.Settings) door.Topology {
 	return door.Topology{Members: members, Timeout: time.Duration(set.Replication.Timeout) * time.Second}
 }
 
-// clientAddr is where clients reach the server, for others to tell; the host is missing if no directive says it.
+// clientAddr returns the address for clients, which other servers announce; without the host if no directive has it.
 func (srv *Server) clientAddr(set *config.Settings) string {
 	port := set.AnnouncedPort()
 	if set.Replication.AnnouncePort == 0 && port == 0 {
-		for _, a := range srv.Addrs() { // tests listen where they get a port
+		for _, a := range srv.Addrs() { // tests listen on a port that the system chooses
 			if tcp, ok := a.(*net.TCPAddr); ok {
 				port = tcp.Port
 			}
@@ -71,7 +71,7 @@ func (srv *Server) clientAddr(set *config.Settings) string {
 	return net.JoinHostPort(announcedHost(set), strconv.Itoa(port))
 }
 
-// announcedHost returns the host that the server announces; "" without a directive for it.
+// announcedHost returns the host that the server announces; "" if no directive sets it.
 func announcedHost(set *config.Settings) string {
 	if set.Replication.AnnounceIP != "" {
 		return set.Replication.AnnounceIP
@@ -80,7 +80,7 @@ func announcedHost(set *config.Settings) string {
 	return host
 }
 
-// sentinelAddr is where clients of Redis Sentinel reach the server, in the same way; "" if they do not.
+// sentinelAddr is clientAddr for clients of Redis Sentinel; "" if the server does not serve them.
 func (srv *Server) sentinelAddr(set *config.Settings) string {
 	port := set.Registered["sentinel-port"]
 	if port == "" || port == "0" {

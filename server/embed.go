@@ -8,19 +8,19 @@ import (
 	"github.com/atomredis/atomredis/persist/store"
 )
 
-// This file is for programs that embed the server: connections that they hand over, and files that are read again. The
+// This file has methods for programs that embed the server: they hand over connections, and read files again. The
 // sessions in which a program executes commands are session.Direct; snapshots are in snapshot.go.
 
 var (
-	// ErrInUse says that another server uses the data directory.
+	// ErrInUse means that another server uses the data directory.
 	ErrInUse = store.ErrInUse
-	// ErrNoStorage says that the program does not link what stores data on a disk.
+	// ErrNoStorage means that the program does not link the code that stores data on a disk.
 	ErrNoStorage = store.ErrNone
 )
 
-// ServeConn serves a client at the other end of a connection, of whatever kind, in the background; it owns conn from
-// now on. The error is door.ErrClosed if the server is closed. A client that is refused gets the reason, and its
-// connection is closed, without an error.
+// ServeConn serves the client of a connection of any kind in the background; it owns conn from now on. The error is
+// door.ErrClosed if the server is closed. A client that is refused gets the reason, and its connection is closed,
+// without an error.
 func (srv *Server) ServeConn(conn net.Conn) error {
 	if srv.goroutines.Serve(conn) != nil {
 		return door.ErrClosed
@@ -32,11 +32,11 @@ func (srv *Server) ServeConn(conn net.Conn) error {
 // in a database. Release must be called once, when it is not used any more.
 func (srv *Server) Direct(db int) (*session.Direct, error) { return srv.direct.Get(db) }
 
-// Sessions returns what clients have of the server.
+// Sessions returns the shared state of the sessions.
 func (srv *Server) Sessions() *session.Shared { return srv.sessions }
 
-// RereadFiles reads files that directives name, certificates and the users of aclfile, again if they have changed. What
-// cannot be used is refused with a line of the log, and what was there before stays.
+// RereadFiles reads the certificates and the users of aclfile again if their files have changed. If a file cannot be
+// used it logs that, and the previous content stays.
 func (srv *Server) RereadFiles() {
 	srv.tls.Reread()
 	srv.users.Reread()

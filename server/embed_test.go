@@ -12,7 +12,7 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// What a command does to its connection must be decided for all commands that can do something to it.
+// For all commands that can change their connection it must be decided how.
 func TestEveryCommandOfConnectionsIsDecidedUpon(t *testing.T) {
 	harmless := map[string]bool{
 		"echo": true, "ping": true, "client": true, "client|getname": true, "client|getredir": true, "client|help": true,
@@ -73,7 +73,7 @@ func TestReleasedSessionsAreUsedAgainIfTheyAreAsGoodAsNew(t *testing.T) {
 func TestAnyConnectionCanBeServed(t *testing.T) {
 	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
 		s := startTestServer(t, o, settings...)
-		client, conn := net.Pipe() // which has no buffer
+		client, conn := net.Pipe() // a pipe has no buffer
 		require.NoError(t, s.ServeConn(conn))
 		require.NoError(t, client.SetDeadline(time.Now().Add(testTimeout)))
 		_, err := client.Write([]byte("PING\r\nECHO x\r\n"))

@@ -22,8 +22,8 @@ func infoNumber(t testing.TB, b *harness, s *session.Session, name string) int64
 	return infoNumbers(t, b, s, name)[0]
 }
 
-// infoNumbers returns what one INFO tells: the next one may find the client's own buffers larger, and keys evicted
-// for them.
+// infoNumbers returns numbers of a single INFO, because at the next one the client's own buffers may be larger, and
+// keys may have been evicted for them.
 func infoNumbers(t testing.TB, b *harness, s *session.Session, names ...string) (all []int64) {
 	info := b.feed(s, request("INFO", "everything"))
 	for _, name := range names {
@@ -36,7 +36,8 @@ func infoNumbers(t testing.TB, b *harness, s *session.Session, names ...string) 
 	return all
 }
 
-// What INFO and MEMORY STATS show is what maxmemory limits, with a limit and without: garbage is no part of it.
+// INFO and MEMORY STATS show the memory that maxmemory limits, with a limit and without. It does not include
+// garbage.
 func TestMemoryInUseIsWhatIsLimited(t *testing.T) {
 	b := newHarness(t)
 	s := b.session()
@@ -68,7 +69,7 @@ func TestMemoryInUseIsWhatIsLimited(t *testing.T) {
 		require.Greater(t, full-empty, int64(4000*1000))
 		require.Less(t, full-empty, int64(4000*1200))
 		for i := range 2000 {
-			b.feed(s, request("SET", fmt.Sprint("key:", i), value)) // which makes garbage
+			b.feed(s, request("SET", fmt.Sprint("key:", i), value)) // it makes garbage
 			b.feed(s, request("DEL", fmt.Sprint("key:", i)))
 		}
 		require.InDelta(t, (full-empty)/2, used()-empty, 2*buffers)
@@ -103,14 +104,14 @@ func TestMemoryStaysWithinTheLimit(t *testing.T) {
 	require.EqualValues(t, 5100, keptAndEvicted[0]+keptAndEvicted[1])
 	require.EqualValues(t, limit, infoNumber(t, b, s, "\nmaxmemory"))
 
-	// A key that is used stays.
+	// A key in use stays.
 	b.feed(s, request("SET", "used", "v"))
 	for i := range 3000 {
 		b.feed(s, request("SET", fmt.Sprint("more:", i), value))
 		require.Equal(t, "$1\r\nv\r\n", b.feed(s, request("GET", "used")))
 	}
 
-	// A lower limit is met without any command.
+	// After the limit is lowered keys are evicted without any command.
 	require.Equal(t, "+OK\r\n", b.feed(s, request("CONFIG", "SET", "maxmemory", fmt.Sprint(limit/2),
 		"maxmemory-eviction-tenacity", "0")))
 	b.clock.Advance(time.Second)
@@ -159,7 +160,7 @@ func TestClientsThatUseTooMuchMemoryAreDisconnected(t *testing.T) {
 	require.Less(t, b.sessions.Clients.Memory(), int64(100_000))
 }
 
-// What was evicted stays gone after a restart, and memory is counted as it was.
+// Evicted keys do not come back after a restart, and the memory is counted as before.
 func TestEvictedKeysStayGone(t *testing.T) {
 	fs := crashfs.Mem()
 	open := func() *Server {

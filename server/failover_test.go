@@ -18,8 +18,8 @@ func pair(t *testing.T) (master, replica *member) {
 	return master, replica
 }
 
-// followersListenAt has those that follow the server now listen at a port, for what it knows. Those of tests listen at another
-// one than they say.
+// followersListenAt makes the server believe that its current followers listen on a port. Followers in tests
+// announce a port on which they do not listen.
 func (m *member) followersListenAt(port int64) {
 	for _, s := range m.sessions.Clients.All() {
 		if s.Follower().Following() {
@@ -30,7 +30,7 @@ func (m *member) followersListenAt(port int64) {
 
 func TestClientsWaitForReplicas(t *testing.T) {
 	master, replica := pair(t)
-	master.c.waitFor("WAIT 0 0", "1") // there is nothing to wait for, but that the master has sent all of the copy
+	master.c.waitFor("WAIT 0 0", "1") // it waits only until the master has sent the whole copy
 	require.Equal(t, "+OK", master.c.do("SET a b"))
 	require.Equal(t, "1", master.c.do("WAIT 1 0"))
 	require.Equal(t, "+OK", master.c.do("SET a c"))
@@ -40,7 +40,7 @@ func TestClientsWaitForReplicas(t *testing.T) {
 	require.Contains(t, replica.c.do("WAIT 0 0"), "ERR WAIT cannot be used with replica instances.")
 	require.Contains(t, replica.c.do("WAITAOF 0 0 0"), "ERR WAITAOF cannot be used with replica instances.")
 
-	// Another replica is enough for who waits for two.
+	// One more replica is enough for a client that waits for two.
 	require.Equal(t, "+OK", master.c.do("SET a d"))
 	require.Equal(t, "1", master.c.do("WAIT 1 0"))
 	waiting := master.connect()
@@ -84,7 +84,7 @@ func TestServersChangePlaces(t *testing.T) {
 
 	writer := master.connect()
 	require.Equal(t, "+OK", master.c.do("FAILOVER TO 127.0.0.1 "+memberPort(replica)))
-	writer.send("SET", "late", "1") // waits, and comes to a replica
+	writer.send("SET", "late", "1") // it waits, and reaches a replica
 	require.Contains(t, writer.read(), "READONLY")
 	replica.c.waitFor("INFO replication", "role:master")
 	master.c.waitFor("INFO replication", "master_failover_state:no-failover")
@@ -101,7 +101,7 @@ func TestAFailoverThatCannotBe(t *testing.T) {
 	master, _ := pair(t)
 	require.Equal(t, "+OK", master.c.do("SET a b"))
 	other := master.connect()
-	// Nobody listens where the replica says it does.
+	// No server listens at the replica's announced address.
 	master.followersListenAt(1)
 	require.Equal(t, "+OK", master.c.do("FAILOVER"))
 	require.Contains(t, master.c.do("FAILOVER"), "ERR FAILOVER already in progress.")
@@ -115,7 +115,7 @@ func TestAFailoverThatCannotBe(t *testing.T) {
 	master.c.waitFor("INFO replication", "role:master")
 	require.Equal(t, "+OK", master.c.do("SET a d"))
 
-	// A follower that does not tell what it has is waited for, until it has been long enough.
+	// The failover waits for a follower that does not acknowledge until the timeout.
 	alone := newMember(t, crashfs.New())
 	raw := newRawFollower(t, "127.0.0.1", memberPort(alone))
 	raw.follow("eof")

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Every file beyond the limit fails for the whole process, so the test lowers it only as far as the server's clients.
+// The limit applies to the whole process, so the test lowers it only to the number that the server's clients need.
 func TestServerThatRunsOutOfFilesGoesOnWhenThereAreSomeAgain(t *testing.T) {
 	addr := startTestServer(t, Options{}).Addrs()[0].String()
 	first, err := net.Dial("tcp", addr)
@@ -18,7 +18,7 @@ func TestServerThatRunsOutOfFilesGoesOnWhenThereAreSomeAgain(t *testing.T) {
 	defer first.Close()
 	requirePong(t, first)
 
-	second, err := net.Dial("tcp", addr) // our own end is open before the limit falls
+	second, err := net.Dial("tcp", addr) // our own end is opened before the limit is lowered
 	require.NoError(t, err)
 	defer second.Close()
 	requirePong(t, second)
@@ -34,7 +34,7 @@ func TestServerThatRunsOutOfFilesGoesOnWhenThereAreSomeAgain(t *testing.T) {
 	host, err := net.ResolveTCPAddr("tcp", addr)
 	require.NoError(t, err)
 	err = unix.Connect(socket, &unix.SockaddrInet4{Port: host.Port, Addr: [4]byte{127, 0, 0, 1}})
-	requirePong(t, first) // those that are connected are served
+	requirePong(t, first) // connected clients are served
 	require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &old))
 	require.NoError(t, err)
 

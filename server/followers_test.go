@@ -28,7 +28,7 @@ type rawFollower struct {
 	t        *testing.T
 	in       *bufio.Reader
 	commands *resp.CommandReader
-	// What the history was called, and where it was, when the follower got everything.
+	// The ID and the offset of the history at the follower's full copy.
 	id, offset string
 }
 
@@ -63,13 +63,13 @@ func line(in *bufio.Reader) (string, error) {
 	}
 }
 
-// linkStatus is what a replica knows of the link to its master; the zero Link if there is none.
+// linkStatus returns the state of a replica's link to its master; the zero Link if there is none.
 func (srv *Server) linkStatus() replication.Link {
 	st, _ := srv.replica.Status()
 	return st
 }
 
-// file reads the RDB file that the server sends, and says that it has got it.
+// file reads the RDB file that the server sends, and acknowledges it.
 func (f *rawFollower) file() []byte {
 	head := f.line()
 	mark, marked := strings.CutPrefix(head, "$EOF:")
@@ -107,7 +107,7 @@ func (f *rawFollower) follow(capa string) []byte {
 	return b
 }
 
-// next returns the next command that is no PING.
+// next returns the next command other than PING.
 func (f *rawFollower) next() string {
 	for {
 		args, err := f.commands.Next()
@@ -176,7 +176,7 @@ func TestFollowersGetEverythingAndThenWhatChanges(t *testing.T) {
 	}
 }
 
-// What a follower executes has the same effect whenever it does.
+// A follower's commands have the same effect at any time.
 func TestTheStreamDoesNotDependOnTheTime(t *testing.T) {
 	b := newJournalled(t)
 	const now = "1000000000000"
@@ -237,8 +237,8 @@ func TestTheStreamDoesNotDependOnTheTime(t *testing.T) {
 	b.finish(t)
 }
 
-// A copy shows one instant, and what follows it begins there: with writers that keep a sum as it is, both are seen by
-// what a follower makes of them.
+// A copy shows one instant, and the stream after it begins at that instant. Writers keep a sum constant, which the
+// follower's data must have after both.
 func TestACopyAndWhatFollowsAreTheData(t *testing.T) {
 	const accounts, initial = 300, 100
 	for _, shards := range []string{"1", "16"} {
@@ -348,7 +348,7 @@ func sums(t *testing.T, file []byte) (keys, fields int) {
 	}
 }
 
-// A follower that does not read holds up its copy, and is closed when too much of what follows waits for it.
+// A follower that does not read delays its copy, and is disconnected when too much of the stream waits for it.
 func TestAFollowerThatDoesNotReadIsClosed(t *testing.T) {
 	srv, host, port := listening(t, "client-output-buffer-limit=replica 2mb 0 0")
 	c := newRawFollower(t, host, port)
@@ -365,7 +365,7 @@ func TestAFollowerThatDoesNotReadIsClosed(t *testing.T) {
 	f.line()
 	f.say("SYNC")
 	require.Regexp(t, `^\$EOF:`, f.line())
-	for i := range 4000 { // everything that is still to be copied is kept as it was
+	for i := range 4000 { // everything not copied yet is kept in its old state
 		do(fmt.Sprintf("SET key:%d %s", i, value))
 	}
 	require.Eventually(t, func() bool {

@@ -2,7 +2,7 @@ package server
 
 import "github.com/atomredis/atomredis/internal/session"
 
-// What package internal/cluster/forward needs of the server.
+// The methods of the server that package internal/cluster/forward needs.
 
 // forwardHost is the server as forward.Host.
 type forwardHost Server

@@ -29,7 +29,7 @@ func (n *groupNode) goClient(o redis.Options) *redis.Client {
 	return c
 }
 
-// A client does not notice which of the servers it talks to.
+// A client gets the same service from all servers of a group.
 func TestAClientIsServedAtAnyServerOfAGroup(t *testing.T) {
 	g, leader, _ := startForwarding(t)
 	ctx := context.Background()
@@ -148,7 +148,7 @@ func TestTheLeaderDecidesWhatAForwardedClientMayDo(t *testing.T) {
 	require.Contains(t, c.do("EXEC"), "EXECABORT")
 }
 
-// What was acknowledged is there exactly once, wherever the clients are when the leader is killed.
+// Acknowledged changes exist exactly once, at whichever server the clients are when the leader is killed.
 func TestForwardedWritesSurviveTheLeader(t *testing.T) {
 	g, leader, followers := startForwarding(t)
 	ctx, stop := context.WithCancel(context.Background())
@@ -162,7 +162,7 @@ func TestForwardedWritesSurviveTheLeader(t *testing.T) {
 				switch err := c.Incr(context.Background(), fmt.Sprint("n:", i)).Err(); {
 				case err == nil:
 					acknowledged[i].Add(1)
-				case strings.HasPrefix(err.Error(), "CLUSTERDOWN"): // certainly not done
+				case strings.HasPrefix(err.Error(), "CLUSTERDOWN"): // certainly not executed
 				default:
 					unknown[i].Add(1)
 				}
@@ -219,7 +219,7 @@ func TestACommandThatNobodyCanDoIsRefused(t *testing.T) {
 	c.waitFor("GET key", "value")
 }
 
-// A transaction that the leader has begun ends with the connection if it cannot go on elsewhere.
+// A transaction that the leader has begun ends with the connection if it cannot continue at another server.
 func TestATransactionDoesNotChangeItsLeader(t *testing.T) {
 	_, leader, followers := startForwarding(t)
 	c, idle := followers[0].goClient(redis.Options{MaxRetries: -1}), followers[0].client()
@@ -239,7 +239,7 @@ func TestATransactionDoesNotChangeItsLeader(t *testing.T) {
 	require.Equal(t, "value", idle.do("GET key"), "one that owes nothing goes on")
 }
 
-// The servers hold back what a client does not read, and it gets all of it when it does.
+// The servers keep replies that a client does not read, and it gets all of them when it reads.
 func TestForwardedRepliesWaitForTheirReader(t *testing.T) {
 	_, leader, followers := startForwarding(t)
 	value := strings.Repeat("v", 600<<10)

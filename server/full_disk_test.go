@@ -24,7 +24,7 @@ const (
 		"(stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB error.\r\n"
 )
 
-// A server that crashed on a full disk starts, serves what it has, refuses changes as Redis does, and takes them
+// A server that crashed on a full disk starts, serves its data, refuses changes as Redis does, and accepts them
 // again when there is room.
 func TestStartOnAFullDisk(t *testing.T) {
 	for _, c := range []struct {
@@ -99,12 +99,12 @@ func TestStartOnAFullDisk(t *testing.T) {
 	}
 }
 
-// Under everysec nothing that was acknowledged is lost by a disk that is full, however often, and however long before
-// the kill.
+// Under everysec a full disk loses no acknowledged change, however often it is full, and however long before the
+// kill.
 func TestFullDiskUnderEverySecLosesNothingAcknowledged(t *testing.T) {
 	mem := crashfs.New()
 	var full atomic.Bool
-	var room atomic.Int64 // what removed files leave
+	var room atomic.Int64 // the space of removed files
 	fs := crashfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind == errorfs.OpRemove && strings.HasSuffix(op.Path, "reserve") {
 			room.Add(1 << 20)
@@ -149,7 +149,7 @@ func TestFullDiskUnderEverySecLosesNothingAcknowledged(t *testing.T) {
 		after, err := openDurable(t, killed, "appendfsync=everysec")
 		require.NoError(t, err)
 		found := check(after)
-		require.True(t, found == n || found == n+1, "%d of %d", found, n) // the one that was not acknowledged may be there
+		require.True(t, found == n || found == n+1, "%d of %d", found, n) // the change that was not acknowledged may exist
 		after.end()
 
 		full.Store(false)

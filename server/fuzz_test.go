@@ -52,7 +52,7 @@ func (b *harness) session() *session.Session {
 	return b.sessions.Open(transport.Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})
 }
 
-// feed gives the session input, lets a second pass, and returns what it answered.
+// feed gives the session input, advances the clock by a second, and returns the output.
 func (b *harness) feed(s *session.Session, pieces ...[]byte) string {
 	for _, p := range pieces {
 		if !s.Closing() {
@@ -140,8 +140,7 @@ func mayRun(input []byte) bool {
 	return len(input) <= 4096
 }
 
-// FuzzDispatch feeds a session what no client should send. Whatever it is, no handler may panic, and where the input is
-// split must make no difference to that.
+// FuzzDispatch feeds a session input that no client should send. No handler may panic, wherever the input is split.
 func FuzzDispatch(f *testing.F) {
 	for _, lines := range fuzzSeeds {
 		var encoded, inline []byte
@@ -174,7 +173,7 @@ func TestNoCommandPanicsWhateverItsArguments(t *testing.T) {
 	names := func() (out [][]string) {
 		for _, cmd := range command.NewTable().List {
 			if cmd.Name == "shutdown" || cmd.Name == "debug" || cmd.Name == "migrate" {
-				// the last one connects to whatever it is told
+				// the last one connects to any address
 				continue
 			}
 			out = append(out, []string{cmd.Name})
@@ -225,7 +224,7 @@ func TestNoCommandPanicsWhateverItsArguments(t *testing.T) {
 }
 
 func TestRandomElementsThatRepeatAreBounded(t *testing.T) {
-	b := newHarness(t) // whose replies may take 2 MiB
+	b := newHarness(t) // its replies may take 2 MiB
 	s := b.session()
 	long := strings.Repeat("x", 100_000)
 	for _, args := range [][]string{{"SADD", "set", long}, {"HSET", "hash", long, "v"}, {"ZADD", "zset", "1", long},

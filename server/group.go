@@ -26,20 +26,20 @@ import (
 // whose replies wait until the changes that they show are committed. The others are its replicas: they execute committed
 // records one after the other, at the time that the leader had.
 
-// GroupNetwork is how the servers of a group reach each other; what is nil is TCP at raft-addr.
+// GroupNetwork connects the servers of a group; where a field is nil they use TCP at raft-addr.
 type GroupNetwork struct {
-	// Listener takes the connections of the others; the server closes it.
+	// Listener accepts the connections of the other servers; the server closes it.
 	Listener net.Listener
-	// Dial connects to another one.
+	// Dial connects to another server.
 	Dial func(addr string, timeout time.Duration) (net.Conn, error)
-	// SegmentSize is how long a segment of the shared journal is, in bytes; 0 means 64 MiB.
+	// SegmentSize is the length of a segment of the shared journal, in bytes; 0 means 64 MiB.
 	SegmentSize int64
 }
 
-// group is what the server has as one of a group.
+// group is the state of the server as a member of a group.
 type group struct {
 	srv  *Server
-	node quorum.Node // nil: it belongs to none
+	node quorum.Node // nil if the server belongs to no group
 	r    *session.Replayer
 
 	network GroupNetwork
@@ -56,7 +56,7 @@ var (
 	errGroupPeers   = errors.New("raft-peers must name raft-addr")
 )
 
-// checkGroup returns why a server with these settings cannot belong to the group that they name.
+// checkGroup returns an error if a server with these settings cannot belong to the group that they name.
 func checkGroup(set *config.Settings) error {
 	switch {
 	case set.Raft.Addr == "":
@@ -114,7 +114,7 @@ func (srv *Server) openGroup(fs disk.FS, dir string, state []byte) (journal.Jour
 	return node, nil
 }
 
-// startGroup has the server take part in its group.
+// startGroup makes the server take part in its group.
 func (srv *Server) startGroup() error {
 	if srv.group.node == nil {
 		return nil
@@ -126,7 +126,7 @@ func (srv *Server) startGroup() error {
 	return nil
 }
 
-// leave ends the server's part in the group.
+// leave ends the server's participation in the group.
 func (g *group) leave() {
 	if g.node != nil {
 		g.cancel()
@@ -164,7 +164,7 @@ func (g *group) Follow(at func()) {
 	guard.Lock(g.srv.ks, engine.AllShards, g.srv.ks.Now())
 	at()
 	g.follow(&guard)
-	g.srv.followed.LeadLost() // replicas would miss what is committed from now on
+	g.srv.followed.LeadLost() // replicas would miss later committed records
 	guard.Unlock()
 	g.srv.forwards.LeadLost()
 	g.srv.roleChanged()
@@ -182,11 +182,11 @@ func (g *group) follow(guard *engine.Guard) {
 func (g *group) Reset(at func(group []byte) error) error {
 	srv := g.srv
 	srv.replica.SetLoading(true)
-	srv.followed.Drop() // disconnects replicas that have got records which are taken back now
+	srv.followed.Drop() // disconnects replicas that have received records which are now undone
 	var failed error
 	err := srv.storage.Reset(func(guard *engine.Guard) {
 		failed = at(srv.storage.Group())
-		guard.SetJournal(nil) // which ends what Reset begins
+		guard.SetJournal(nil) // SetJournal completes the reset
 	})
 	return errors.Join(err, failed)
 }
@@ -206,7 +206,8 @@ func (g *group) Copy(w io.Writer, at func()) error {
 	return g.srv.exporter.Copy(g.ctx, w, how)
 }
 
-// The fields of a copy that have the record of a shard, and the history of what a group's leader has sent to replicas.
+// The fields of a copy that have the record of a shard, and the history of the stream from a group's leader to
+// replicas.
 const (
 	auxRecord  = "atomredis-shard"
 	auxHistory = "atomredis-history"
@@ -251,7 +252,7 @@ func (srv *Server) roleChanged() {
 	srv.scoreForRole()
 }
 
-// follows reports whether the data changes only as another server says.
+// follows reports whether only another server's commands change the data.
 func (srv *Server) follows() bool { return srv.replica.Following() || srv.group.following.Load() }
 
 // MasterAddr implements session.Host.
@@ -262,8 +263,8 @@ func (srv *Server) MasterAddr() (host string, port int, ok bool) {
 	return srv.group.members.Leader()
 }
 
-// restriction returns the error that a server which follows its group's leader has for a command with these flags, "" if it may
-// run.
+// restriction returns the error for a command with these flags on a server that follows its group's leader, "" if
+// the command may run.
 func (g *group) restriction(flags command.Flag, writes bool, set *config.Settings) command.Error {
 	switch {
 	case !g.members.Follows():
@@ -284,7 +285,7 @@ func (srv *Server) InGroup() bool { return srv.group.node != nil }
 // GroupNode implements raftcommands.Host.
 func (srv *Server) GroupNode() quorum.Node { return srv.group.node }
 
-// GroupStatus returns how the server and its group are; the zero Status if it belongs to none.
+// GroupStatus returns the status of the server and its group; the zero Status if it belongs to none.
 func (srv *Server) GroupStatus() quorum.Status {
 	if srv.group.node == nil {
 		return quorum.Status{}

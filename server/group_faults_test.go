@@ -16,7 +16,8 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/freeport"
 )
 
-// A server whose disk is full takes no part any more, lives on, and says why; when there is room it comes back.
+// A server whose disk is full stops participating, keeps running and reports the reason; when there is room it takes
+// part again.
 func TestAServerOfAGroupOnAFullDisk(t *testing.T) {
 	full := map[*groupNode]*atomic.Bool{}
 	g := &testGroup{t: t}
@@ -49,7 +50,7 @@ func TestAServerOfAGroupOnAFullDisk(t *testing.T) {
 			require.Equal(t, "+OK", reply)
 		}
 		victim.waitForState("failed")
-		// A reply that was owed when the lead was lost is not given: the connection is closed.
+		// A reply that was still delayed when the lead was lost is not sent: the connection is closed.
 		require.Eventually(t, func() bool {
 			return strings.Contains(victim.client().do("PING"), "No space left on device")
 		}, testTimeout, 5*time.Millisecond)
@@ -67,7 +68,7 @@ func TestAServerOfAGroupOnAFullDisk(t *testing.T) {
 	}
 }
 
-// With tls-replication nobody is heard who has no certificate of the group's authority.
+// With tls-replication only servers with a certificate of the group's authority are accepted.
 func TestTheServersOfAGroupKnowEachOtherByCertificates(t *testing.T) {
 	ours, others := certificates.New(t, "ours"), certificates.New(t, "others")
 	cert, key := ours.Issue("server", 2)
@@ -101,7 +102,7 @@ func TestTheServersOfAGroupKnowEachOtherByCertificates(t *testing.T) {
 		ok   bool
 	}{{"without", nil, false}, {"of others", []tls.Certificate{stranger}, false}, {"ours", []tls.Certificate{known}, true}} {
 		conn, err := tls.Dial("tcp", leader.addr, &tls.Config{RootCAs: ours.Pool, Certificates: c.with})
-		require.NoError(t, err, c.name) // which TLS 1.3 finds out later
+		require.NoError(t, err, c.name) // with TLS 1.3 the error comes later
 		answer, err := ask(conn)
 		require.Equal(t, c.ok, strings.Contains(answer, leader.addr), "%s: %s %v", c.name, answer, err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/freeport"
 )
 
-// join starts one more node, which joins.
+// join starts one more node, which joins the group.
 func (g *testGroup) join() *groupNode {
 	n := &groupNode{addr: freeport.Addr(g.t), dir: g.t.TempDir(), g: g}
 	g.nodes = append(g.nodes, n)
@@ -20,7 +20,7 @@ func (g *testGroup) join() *groupNode {
 	return n
 }
 
-// forget drops a node from those that the group has, and returns it.
+// forget removes a node from the list of the group's nodes, and returns it.
 func (g *testGroup) forget(n *groupNode) *groupNode {
 	for i, other := range g.nodes {
 		if other == n {
@@ -59,7 +59,7 @@ func TestAServerIsAddedToAGroupAndTheLeaderRemoved(t *testing.T) {
 	require.Equal(t, "+OK", leader.client().do("SET key other"))
 	require.Contains(t, leader.client().do("RAFT.REMOVE "+removed.addr), "no server of the group has that address")
 
-	// Its list of peers names the group, and its directory knows better.
+	// Its raft-peers still name the group, but its directory has the removal.
 	removed.kill()
 	removed.start()
 	removed.waitForState("removed")
@@ -95,7 +95,7 @@ func TestADeadServerIsRemovedFromItsGroup(t *testing.T) {
 	require.Equal(t, `["1 of 1 voters are online: no other may fail"]`, c.do("RAFT.CHECK"))
 	require.Contains(t, c.do("RAFT.TRANSFER"), "no other server can lead")
 
-	// With an empty directory it is a new one.
+	// With an empty directory it is a new server.
 	dead.kill()
 	require.NoError(t, os.RemoveAll(dead.dir))
 	dead.start()
@@ -133,7 +133,7 @@ func TestRaftCommands(t *testing.T) {
 	f.waitForState("leader")
 	require.Equal(t, "+OK", f.client().do(fmt.Sprint("SET", " key", " value")))
 
-	// One that is added before it is started.
+	// A server that is added before it is started.
 	late := freeport.Addr(t)
 	require.Equal(t, "+OK", f.client().do("RAFT.ADD "+late))
 	require.Contains(t, f.client().do("RAFT.CHECK"), late+" does not count for majorities yet")

@@ -17,7 +17,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// replicates waits until a replica has what a leader has.
+// replicates waits until a replica has the leader's data.
 func (m *member) replicates(leader *groupNode) {
 	m.t.Helper()
 	require.Eventually(m.t, func() bool {
@@ -29,8 +29,8 @@ func (m *member) replicates(leader *groupNode) {
 	require.Equal(m.t, dump(leader.ks, now), dump(m.ks, now))
 }
 
-// A replica of a group finds whoever leads, and goes on with it, whether that one had the history from the log, from a copy
-// of another server or from its own disk.
+// A replica of a group finds the leader and continues with it, whether the leader has the history from the log, from
+// a copy of another server or from its own disk.
 func TestAReplicaOfAGroupGoesOnWithTheNextLeader(t *testing.T) {
 	g := startGroup(t, 3)
 	replica := newMember(t, crashfs.New())
@@ -56,7 +56,7 @@ func TestAReplicaOfAGroupGoesOnWithTheNextLeader(t *testing.T) {
 		replica.replicates(leader)
 		write()
 		write()
-		// When this is acknowledged all of the stream before it has been agreed on.
+		// When this is acknowledged the whole stream before it is committed.
 		require.Equal(t, "+OK", leader.client().do(fmt.Sprint("SET last ", n)))
 		replica.replicates(leader)
 		require.Equal(t, copies, leader.followed.Copies.Load())
@@ -76,7 +76,7 @@ func TestAReplicaOfAGroupGoesOnWithTheNextLeader(t *testing.T) {
 	second.start()
 	second.client().waitFor("GET last", fmt.Sprint(n))
 
-	// One that gets a copy of everything has the history too.
+	// A server that gets a full copy has the history too.
 	other := g.followers()[0]
 	other.kill()
 	require.NoError(t, os.RemoveAll(other.dir))
@@ -87,7 +87,7 @@ func TestAReplicaOfAGroupGoesOnWithTheNextLeader(t *testing.T) {
 	g.handOver(third, other)
 	follow(other, 0)
 
-	// All of them start anew.
+	// All of them restart.
 	require.Equal(t, "+OK", other.client().do("SAVE"))
 	follow(other, 0)
 	for _, n := range g.nodes {
@@ -101,16 +101,16 @@ func TestAReplicaOfAGroupGoesOnWithTheNextLeader(t *testing.T) {
 	follow(leader, 0)
 }
 
-// newRawFollower connects one to the node.
+// newRawFollower connects a rawFollower to the node.
 func (n *groupNode) newRawFollower() *rawFollower {
 	host, port, _ := strings.Cut(*n.at.Load(), ":")
 	return newRawFollower(n.g.t, host, port)
 }
 
-// rawFollower is one that a server that does not lead has sent a copy.
+// rawFollower returns a follower to which this node, which does not lead, has sent a copy.
 func (n *groupNode) rawFollower() *rawFollower {
 	f := n.newRawFollower()
-	require.Eventually(n.g.t, func() bool { // the first is the one for whom the leader begins the stream
+	require.Eventually(n.g.t, func() bool { // for the first one the leader begins the stream
 		f.say("PSYNC ? -1")
 		answer := f.line()
 		require.Regexp(n.g.t, `^(\+FULLRESYNC |-NOMASTERLINK )`, answer)
@@ -121,14 +121,14 @@ func (n *groupNode) rawFollower() *rawFollower {
 	return f
 }
 
-// goOn has the follower ask a server again that has disconnected it, as its group has another leader, and returns it. It
-// gets what followed in the history that the server had.
+// goOn makes the follower connect again to a server that has disconnected it because its group has another leader,
+// and returns the new connection. The follower gets the following part of the server's history.
 func (f *rawFollower) goOn(at *groupNode, was psync.Position) *rawFollower {
 	t := f.t
 	t.Helper()
 	_, err := io.Copy(io.Discard, f.in)
 	require.NoError(t, err)
-	// It may be once because the lead is lost, and once more because the history has another name.
+	// It may be disconnected once because the lead is lost, and once more because the history has another ID.
 	leader := at.g.leader()
 	require.Eventually(t, func() bool { return at.followed.Present().ID == leader.followed.Present().ID }, testTimeout, time.Millisecond)
 	f = at.newRawFollower()
@@ -140,8 +140,8 @@ func (f *rawFollower) goOn(at *groupNode, was psync.Position) *rawFollower {
 	return f
 }
 
-// Replicas that can only follow the server that they are told to, as Redis does, may follow any of a group, and stay with
-// it whoever leads.
+// Replicas that can follow only a fixed server, as those of Redis, may follow any server of a group, and stay with
+// it whichever server leads.
 func TestAnyServerOfAGroupHasFollowers(t *testing.T) {
 	// A leader that loses the lead because the machine is busy would disconnect the follower.
 	g := startGroup(t, 3, "repl-ping-replica-period=1", "raft-timeout=1000")
@@ -172,7 +172,7 @@ func TestAnyServerOfAGroupHasFollowers(t *testing.T) {
 	require.EqualValues(t, 1, at.followed.Copies.Load())
 }
 
-// A server that gets a copy of everything has the history of the copy, which may be none.
+// A server that gets a full copy has the history of the copy, or none if the copy has none.
 func TestACopyHasTheHistoryOfTheGroup(t *testing.T) {
 	g := startGroup(t, 2)
 	leader, at := g.settled(), g.followers()[0]

@@ -6,15 +6,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A client that has a role of a queue of pressure has it no more when the group has another leader, and not again when
-// its server leads once more.
+// A client's role at a queue of pressure ends when the group gets another leader, and does not come back when its
+// server leads again.
 func TestRolesEndWithTheLead(t *testing.T) {
 	g := startGroup(t, 3)
 	first, second := g.settled(), g.followers()[0]
 	c := first.client()
 	require.Equal(t, "+OK", c.do("PRESSURE.CREATE q BOUND 3"))
 	waiting := first.client()
-	waiting.send("PRESSURE.GET", "q") // is the consumer
+	waiting.send("PRESSURE.GET", "q") // becomes the consumer
 	c.waitFor("EXISTS q:consumer_free", "0")
 	for _, leader := range []*groupNode{second, first, second} {
 		g.handOver(g.leader(), leader)

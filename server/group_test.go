@@ -31,7 +31,7 @@ type groupNode struct {
 	dir     string
 	fs      disk.FS // nil is the system's files
 	g       *testGroup
-	at      atomic.Pointer[string] // where clients reach it, or have last
+	at      atomic.Pointer[string] // its address for clients, or the last one
 }
 
 func startGroup(t *testing.T, n int, settings ...string) *testGroup {
@@ -60,8 +60,8 @@ func (g *testGroup) peers() string {
 	return strings.Join(addrs, ",")
 }
 
-// raftTimeout is after how many milliseconds without its leader a group elects another one. -short is for where everything
-// is slow, and a leader that is only busy must not lose the lead.
+// raftTimeout is the time in ms without a leader after which a group elects another one. -short is for slow
+// environments, in which a busy leader must not lose the lead.
 func raftTimeout() string {
 	if testing.Short() {
 		return "1000"
@@ -92,7 +92,7 @@ func (n *groupNode) start() {
 	n.at.Store(&at)
 }
 
-// kill ends the server as a crash would, but for what the file system keeps.
+// kill ends the server as a crash would, but the file system keeps all data.
 func (n *groupNode) kill() {
 	n.Abandon()
 	n.Server = nil
@@ -135,13 +135,13 @@ func (g *testGroup) settled() *groupNode {
 	return g.leader()
 }
 
-// handOver has another node lead, and waits until both know.
+// handOver makes another node the leader, and waits until both know.
 func (g *testGroup) handOver(from, to *groupNode) {
 	g.t.Helper()
 	leads := func(n *groupNode) bool { return n.group.members.Status().State == "leader" }
 	require.Eventually(g.t, func() bool {
 		if leads(from) {
-			_ = from.group.node.Transfer(to.addr) // again, if nobody has taken it
+			_ = from.group.node.Transfer(to.addr) // again, if no node has taken it
 		}
 		return leads(to) && !leads(from)
 	}, testTimeout, time.Millisecond, "the lead is not handed over")
@@ -188,7 +188,7 @@ func testAcknowledged(t *testing.T, g *testGroup) {
 	first.client().waitFor("GET after", "failover")
 }
 
-// Nothing is taken back where the lead is handed over, and clients of the old leader are told by their connections.
+// Nothing is undone when the lead is handed over, and the connections of the old leader's clients show the change.
 func TestTheLeadOfAGroupIsHandedOver(t *testing.T) {
 	g := startGroup(t, 3)
 	first := g.settled()
@@ -214,7 +214,7 @@ func TestAServerOfAGroupThatIsFarBehindGetsACopy(t *testing.T) {
 	c := leader.client()
 	away := g.followers()[0]
 	away.kill()
-	require.NoError(t, os.RemoveAll(away.dir)) // with everything that it had
+	require.NoError(t, os.RemoveAll(away.dir)) // with all its data
 	for i := range 1000 {
 		require.Equal(t, fmt.Sprint(i+1), c.do(fmt.Sprintf("RPUSH list %d", i)))
 	}
@@ -228,7 +228,7 @@ func TestAServerOfAGroupThatIsFarBehindGetsACopy(t *testing.T) {
 	away.client().waitFor("LINDEX list -1", "last")
 }
 
-// A group begins with what one of its servers had before, and gets more servers.
+// A group begins with the earlier data of one of its servers, and gets more servers.
 func TestAGroupBeginsWithTheDataOfAServer(t *testing.T) {
 	dir := t.TempDir()
 	alone := startTestServer(t, Options{}, "dir", dir, "appendonly", "yes")
@@ -262,7 +262,7 @@ func TestAGroupBeginsWithTheDataOfAServer(t *testing.T) {
 	}
 }
 
-// Replicas of a leader have to learn that the next one has the history, and go on with it at any server.
+// Replicas of a leader have to learn that the next leader has the history, and continue it at any server.
 func TestReplicasOfALeaderAreDisconnectedWhenItLosesTheLead(t *testing.T) {
 	g := startGroup(t, 3)
 	first, second := g.settled(), g.followers()[0]

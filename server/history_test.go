@@ -28,20 +28,20 @@ func newMember(t *testing.T, mem *crashfs.FS, settings ...string) *member {
 	return newMemberOn(t, mem, mem, settings...)
 }
 
-// newMemberOn is newMember with the file system through which the server sees mem.
+// newMemberOn is newMember with fs, the file system through which the server uses mem.
 func newMemberOn(t *testing.T, mem *crashfs.FS, fs disk.FS, settings ...string) *member {
 	s := startTestServer(t, Options{FS: fs}, append([]string{"appendonly", "yes", "save", "", "dir", "/db", "appendfsync",
 		"always", "databases", "4"}, settings...)...)
 	return &member{s, s.connect(), mem}
 }
 
-// address is that of the server as replicaof has it.
+// address returns the address of the server in the form of replicaof.
 func (m *member) address() string {
 	host, port, _ := net.SplitHostPort(m.Addrs()[0].String())
 	return host + " " + port
 }
 
-// again starts the server anew, after it has ended as it should or as a power loss would leave it.
+// again restarts the server, after an orderly end or a power loss.
 func (m *member) again(crash bool, settings ...string) *member {
 	m.t.Helper()
 	mem := m.mem
@@ -65,7 +65,7 @@ func (m *member) write(n int) {
 	}
 }
 
-// requireSame waits until all have what the first one has.
+// requireSame waits until all have the data of the first.
 func requireSame(t *testing.T, first *member, others ...*member) {
 	t.Helper()
 	for _, m := range others {
@@ -92,7 +92,7 @@ func TestReplicasGoOnWhereTheyWere(t *testing.T) {
 			requireSame(t, master, replica, leaf)
 			require.Equal(t, int64(1), master.followed.Copies.Load())
 
-			// The master ends, and others miss what comes before they find it again.
+			// The master is restarted, and the others miss changes before they find it again.
 			was := master.followed.Present().ID
 			master = master.again(crash)
 			require.Equal(t, crash, was != master.followed.Present().ID)
@@ -103,14 +103,14 @@ func TestReplicasGoOnWhereTheyWere(t *testing.T) {
 			require.Equal(t, int64(1), master.followed.Partial.Load())
 			require.Equal(t, int64(1), replica.followed.Copies.Load())
 
-			// The replica ends.
+			// The replica is restarted.
 			replica = replica.again(crash, "replicaof", master.address())
 			master.write(3)
 			require.Equal(t, "+OK", leaf.c.do("REPLICAOF "+replica.address()))
 			requireSame(t, master, replica, leaf)
 			require.Zero(t, master.followed.Copies.Load()+replica.followed.Copies.Load())
 
-			// The last one ends while the others go on.
+			// The last one is down while the others continue.
 			master.write(1)
 			requireSame(t, master, replica, leaf)
 			leaf = leaf.again(crash, "replicaof", replica.address())
@@ -118,7 +118,7 @@ func TestReplicasGoOnWhereTheyWere(t *testing.T) {
 			requireSame(t, master, replica, leaf)
 			require.Zero(t, master.followed.Copies.Load()+replica.followed.Copies.Load())
 
-			// The replica leads: the one behind it goes on, and so does what was its master.
+			// The replica leads: its own replica continues, and so does its former master.
 			require.Equal(t, "+OK", replica.c.do("REPLICAOF NO ONE"))
 			replica.write(2)
 			require.Equal(t, "+OK", master.c.do("REPLICAOF "+replica.address()))
@@ -138,7 +138,7 @@ func TestReplicasGoOnWhereTheyWere(t *testing.T) {
 	}
 }
 
-// A master that has lost what its replicas have got has them copied again.
+// A master that has lost changes which its replicas have received sends them a full copy.
 func TestAMasterThatHasLostSomethingIsNotGoneOnFrom(t *testing.T) {
 	master, replica := newMember(t, crashfs.New()), newMember(t, crashfs.New())
 	require.Equal(t, "+OK", replica.c.do("REPLICAOF "+master.address()))
@@ -188,14 +188,14 @@ func TestTheBacklogGoesWhenNobodyWantsIt(t *testing.T) {
 	require.NotEqual(t, id, srv.followed.Present().ID)
 }
 
-// memberPort returns where a server listens.
+// memberPort returns the port of a server.
 func memberPort(m *member) string {
 	_, port, _ := net.SplitHostPort(m.Addrs()[0].String())
 	return port
 }
 
-// What is published at a master is heard at its replicas, behind what was changed before it, and not once more when the
-// journal is repeated.
+// Messages published at a master reach its replicas, after earlier changes, and not again when the journal is
+// repeated.
 func TestWhatIsPublishedIsHeardAtReplicas(t *testing.T) {
 	master, replica := newMember(t, crashfs.New()), newMember(t, crashfs.New())
 	leaf := newMember(t, crashfs.New())
@@ -242,7 +242,7 @@ func TestWhatIsPublishedIsHeardAtReplicas(t *testing.T) {
 	}
 }
 
-// A replica goes no further than it can store, unless it is told to, and goes on when there is room.
+// A replica executes only what it can store, unless configured otherwise, and continues when there is room.
 func TestAReplicaOnAFullDisk(t *testing.T) {
 	var full atomic.Bool
 	mem := crashfs.New()

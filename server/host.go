@@ -32,9 +32,9 @@ import (
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
-// This file is what commands see of the server; see command.Host.
+// This file has the methods of the server that commands use; see command.Host.
 
-// What the commands of each package need.
+// The interfaces that the packages of commands need.
 var (
 	_ aclcommands.Host           = (*Server)(nil)
 	_ aclcommands.Client         = (*session.Session)(nil)
@@ -82,7 +82,7 @@ func (srv *Server) Log() *slog.Logger { return srv.log }
 // Clustered implements Host.
 func (srv *Server) Clustered() bool { return srv.cluster != nil }
 
-// Writable implements Host. A transaction that has begun to write goes on although the disk fails meanwhile.
+// Writable implements Host. A transaction that has written something continues even if the disk fails meanwhile.
 func (srv *Server) Writable(g *engine.Guard) bool {
 	return !srv.sessions.Restricted.Load() || g.FromMaster || g.Logged()
 }
@@ -122,7 +122,7 @@ func (srv *Server) ProcessorTime() (system, user float64) {
 	return system, user
 }
 
-// HotKeys is what HOTKEYS keeps.
+// HotKeys returns the state of HOTKEYS.
 func (srv *Server) HotKeys() *servercommands.HotKeys { return &srv.hotKeys }
 
 // MeasureKeys begins to measure the use of keys; nil ends it.

@@ -12,14 +12,14 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 )
 
-// searchFile is an RDB file of a Redis with the query engine: see the test of package foreign, which says what it has.
+// searchFile is an RDB file of a Redis with the query engine; the test of package foreign describes its content.
 func searchFile(t *testing.T) []byte {
 	file, err := os.ReadFile("../internal/search/foreign/testdata/redisearch-8.0.rdb")
 	require.NoError(t, err)
 	return file
 }
 
-// searchReplies are what clients see of the file, as that Redis answers.
+// searchReplies are commands on the file's data with the replies of that Redis.
 var searchReplies = [][2]string{
 	{"FT.SEARCH everything boy NOCONTENT", "*2\r\n:1\r\n$5\r\ndoc:1\r\n"},
 	{"FT.SEARCH tout @kind:{blue} NOCONTENT", "*2\r\n:1\r\n$5\r\ndoc:2\r\n"},
@@ -40,7 +40,7 @@ func TestTheIndexesOfARedisAreReadAtStart(t *testing.T) {
 	out.Reset()
 	require.NoError(t, d.WriteRDB(&out))
 	require.NotContains(t, out.String(), "everything\x00", "a Redis without the module refuses its data")
-	for range 2 { // they are stored, and filled again after a start
+	for range 2 { // the indexes are stored, and filled again after a start
 		for _, r := range searchReplies {
 			d.await(r[1], r[0])
 		}
@@ -106,7 +106,7 @@ func (f *rawFollower) is(commands ...string) {
 	}
 }
 
-// A Redis gets the indexes as commands behind its copy, and a server of this program with the copy.
+// A Redis gets the indexes as commands after its copy, and a server of this program with the copy.
 func TestARedisThatFollowsGetsTheIndexes(t *testing.T) {
 	s := startTestServer(t, Options{}, "appendonly", "no")
 	c := s.connect()

@@ -28,7 +28,7 @@ func putFile(t require.TestingT, fs disk.FS, name string, content []byte) {
 	require.NoError(t, fs.MkdirAll(fs.PathDir(name), 0o700))
 	f, err := fs.Create(name)
 	require.NoError(t, err)
-	_, err = f.Write(bytes.Clone(content)) // the file system may change what it is given
+	_, err = f.Write(bytes.Clone(content)) // the file system may change its argument
 	require.NoError(t, errors.Join(err, f.Close()))
 }
 
@@ -54,7 +54,7 @@ func aofFile(commands ...string) []byte {
 	return out
 }
 
-// load has the server import the content of a file.
+// load makes the server import the content of a file.
 func (b *harness) load(r io.Reader) error {
 	return b.importer.ImportFrom("a file", func() (io.ReadCloser, error) { return io.NopCloser(r), nil })
 }
@@ -107,7 +107,7 @@ func TestWhatARedisHasStoredIsReadAtStart(t *testing.T) {
 			require.NoError(t, err)
 			get := fmt.Sprintf("$%d\r\n%s\r\n", len(test.want), test.want)
 			d.expect(get, "GET a")
-			for range 2 { // it is stored, and read no more
+			for range 2 { // the second time the data comes from the store
 				d.s.Close()
 				require.NoError(t, d.close(false))
 				d, err = openDurable(t, fs, set...)
@@ -216,7 +216,7 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 			if strings.HasPrefix(test.set, "save=") {
 				set = append(set, "appendonly=no")
 			}
-			for range 2 { // nothing of it stays
+			for range 2 { // nothing of the file stays
 				_, err := openDurable(t, fs, set...)
 				require.ErrorContains(t, err, test.want)
 			}
@@ -231,7 +231,7 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 	}
 }
 
-// What takes long is told of: how much of what, until all is done.
+// Progress is called for long tasks until they are done.
 func TestProgressIsTold(t *testing.T) {
 	fs := crashfs.Mem()
 	var sets []string
@@ -318,7 +318,8 @@ func TestAnImportNeedsADirectoryWithoutData(t *testing.T) {
 	}
 }
 
-// withoutTimes leaves out what commands cannot say: when consumers were seen, and what producers have added ever.
+// withoutTimes removes the parts that commands cannot restore: when consumers were seen, and the entries that
+// producers have added.
 func withoutTimes(lines []string) []string {
 	times := regexp.MustCompile(` seen -?\d+ active -?\d+`)
 	ever := regexp.MustCompile(`( producers \{[^}]*\} \{\d+ \d+) \d+ \d+\}`)
@@ -339,7 +340,7 @@ func TestFilesHaveEverything(t *testing.T) {
 				b.step("+1000")
 			}
 		}
-		b.step("+100000") // so that what expires has gone, or stays for the time of the test
+		b.step("+100000") // so that keys either have expired or stay for the time of the test
 		if b.sessions[0].InTransaction() {
 			b.step("DISCARD")
 		}
@@ -362,7 +363,8 @@ func TestFilesHaveEverything(t *testing.T) {
 	})
 }
 
-// withoutEncodings leaves out what a collection may have grown to and shrunk again, and the sign of a score of zero.
+// withoutEncodings removes encodings, which depend on earlier sizes of a collection, and the sign of a score of
+// zero.
 func withoutEncodings(lines []string) []string {
 	for i, line := range lines {
 		for _, name := range []string{" hashtable", " listpackex", " listpack", " intset", " skiplist"} {
@@ -373,7 +375,7 @@ func withoutEncodings(lines []string) []string {
 	return lines
 }
 
-// FuzzAOF reads a file that anybody may have written.
+// FuzzAOF reads a file with arbitrary content.
 func FuzzAOF(f *testing.F) {
 	f.Add(aofFile("SELECT 1", "SET a 1", "MULTI", "RPUSH l x", "EXEC", "XADD x 1-1 a b", "XGROUP CREATE x g 0",
 		"RESTORE r 0 "+integerPayload))
@@ -460,7 +462,7 @@ func TestMigrateKeepsConnectionsForAWhile(t *testing.T) {
 	migrate("b", "3")
 	require.EqualValues(t, 1, connections())
 	require.Contains(t, strings.Join(dump(target.ks, b.ks.Now()), "\n"), `3 "b" string`)
-	// One that the other server has closed meanwhile is replaced.
+	// A connection that the other server has closed meanwhile is replaced.
 	for _, s := range target.sessions.Clients.All() {
 		s.Kill()
 	}
@@ -493,7 +495,7 @@ func TestMigrateToAServerThatSaysNothing(t *testing.T) {
 	host, port, err := net.SplitHostPort(l.Addr().String())
 	require.NoError(t, err)
 	b.step("MSET a 1 b 2")
-	for _, want := range []string{":2\r\n", ":2\r\n", ":1\r\n", ":1\r\n"} { // what has arrived is gone
+	for _, want := range []string{":2\r\n", ":2\r\n", ":1\r\n", ":1\r\n"} { // migrated keys are removed
 		require.Regexp(t, "^-IOERR error or timeout (reading|writing) to target instance",
 			b.feed(b.sessions[0], request("MIGRATE", host, port, "", "0", "5000", "KEYS", "a", "b")))
 		require.Equal(t, want, b.step("DBSIZE"))

@@ -24,7 +24,7 @@ import (
 	"github.com/atomredis/atomredis/internal/version"
 )
 
-// This file is what INFO tells, section by section.
+// This file makes the sections of INFO.
 
 var infoSections = []servercommands.InfoSection{
 	{Name: "Server", Write: infoServer},
@@ -81,7 +81,7 @@ func infoServer(b *servercommands.InfoText, c *command.Ctx) {
 		io = "goroutines"
 	}
 	build := readBuild()
-	hz := srv.config.Value("hz") // nothing runs so often here
+	hz := srv.config.Value("hz") // no task runs with this frequency here
 	b.Text("redis_version", version.Redis)
 	b.Text("redis_git_sha1", build.revision)
 	b.Flag("redis_git_dirty", build.dirty)
@@ -114,11 +114,11 @@ func infoServer(b *servercommands.InfoText, c *command.Ctx) {
 	}
 }
 
-// build is what the executable was made of.
+// build describes the source of the executable.
 type build struct {
 	revision string // the beginning of the commit's hash; zeros if it is not known
-	dirty    bool   // the commit is not all
-	id       string // differs between executables of other code or other settings
+	dirty    bool   // there were changes after the commit
+	id       string // differs between executables with different code or settings
 }
 
 // readBuild returns the build of this executable.
@@ -148,7 +148,7 @@ func infoClients(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("connected_clients", srv.sessions.Clients.Len())
 	b.Number("cluster_connections", 0)
 	b.Number("maxclients", srv.MaxClients())
-	srv.sessions.Clients.Measure(c.Now()) // which notes what there is now
+	srv.sessions.Clients.Measure(c.Now()) // it also updates the measured peaks
 	input, output := srv.sessions.Clients.Largest(c.Now())
 	b.Number("client_recent_max_input_buffer", input)
 	b.Number("client_recent_max_output_buffer", output)
@@ -164,8 +164,8 @@ func infoClients(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("total_blocking_keys_on_nokey", int64(awaitedGone))
 }
 
-// infoPersistence tells of the storage: checkpoints in the words that Redis has for snapshots, the journal in those that
-// it has for the AOF.
+// infoPersistence writes the fields of the storage: Redis's fields of snapshots for checkpoints, and those of the
+// AOF for the journal.
 func infoPersistence(b *servercommands.InfoText, c *command.Ctx) {
 	srv := serverOf(c)
 	st := srv.dump.Status()
@@ -197,7 +197,7 @@ func infoPersistence(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("current_save_keys_total", toSave)
 	if st.Loading {
 		elapsed, part := now.Sub(st.LoadBegan).Seconds(), stats.Ratio(int64(st.LoadedKeys), int64(st.LoadTotal))
-		left := 1.0 // as Redis says before it can tell
+		left := 1.0 // Redis's value before it knows
 		if elapsed >= 1 && part > 0 {
 			left = elapsed/part - elapsed
 		}
@@ -323,7 +323,7 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("total_reads_processed", reads+s.goroutines.Reads.Load())
 	b.Number("total_writes_processed", writes+s.goroutines.Writes.Load())
 	if srv.config.Get().Threads.Loops == 1 {
-		reads, writes = 0, 0 // one event loop is no I/O thread
+		reads, writes = 0, 0 // a single event loop is not an I/O thread
 	}
 	b.Number("io_threaded_reads_processed", reads)
 	b.Number("io_threaded_writes_processed", writes)
@@ -349,7 +349,7 @@ func infoKeyspace(b *servercommands.InfoText, c *command.Ctx) {
 	}
 }
 
-// sizedTypes are the types of which INFO tells how many keys of which size there are.
+// sizedTypes are the types for which INFO shows the numbers of keys by size.
 var sizedTypes = [...]struct {
 	engine.Type
 	field string
@@ -358,7 +358,7 @@ var sizedTypes = [...]struct {
 	{engine.ZSet, "distrib_zsets_items"}, {engine.Hash, "distrib_hashes_items"},
 }
 
-// infoKeySizes goes through all keys, and counts for each type those of no size, of 1, from 2, from 4 and so on.
+// infoKeySizes goes through all keys, and counts for each type those of size 0, 1, from 2, from 4 and so on.
 func infoKeySizes(b *servercommands.InfoText, c *command.Ctx) {
 	for db := range serverOf(c).ks.Databases() {
 		sizes := c.G.KeySizes(db)
@@ -376,7 +376,7 @@ func infoKeySizes(b *servercommands.InfoText, c *command.Ctx) {
 	}
 }
 
-// powerName writes the least size that has so many bits, with the units of 1024.
+// powerName returns the least size with the given number of bits, in units of 1024.
 func powerName(power int) string {
 	if power == 0 {
 		return "0"

@@ -14,7 +14,7 @@ import (
 
 // INFO's sections of processor time, commands and their latency.
 
-// cpu tells of event loops as of the main thread; without any the main thread is the process.
+// infoCPU shows the event loops as the main thread; without any it shows the process.
 func infoCPU(b *servercommands.InfoText, c *command.Ctx) {
 	system, user, ok := process.CPUSeconds()
 	if !ok {

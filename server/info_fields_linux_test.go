@@ -14,7 +14,8 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 )
 
-// infoFields are the fields of Redis 7.0.15 with an append-only file, and what later versions up to 7.4 have besides.
+// infoFields are the fields of Redis 7.0.15 with an append-only file, and those that later versions up to 7.4 have
+// added.
 var infoFields = map[string]string{
 	"Server": `
 		redis_version redis_git_sha1 redis_git_dirty redis_build_id redis_mode os arch_bits monotonic_clock
@@ -288,7 +289,7 @@ func TestInfoTellsHowFarACheckpointIs(t *testing.T) {
 	}
 	require.Equal(t, "1", d.info("aof_rewrite_in_progress"))
 	require.Less(t, d.info("current_save_keys_processed"), "4")
-	d.end() // which does not wait for the delay
+	d.end() // it does not wait for the delay
 }
 
 func TestInfoTellsHowFarLoadingIs(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 
 // INFO's sections of memory and of the store.
 
-// infoMemory tells where the memory is. What is in use is what maxmemory limits; the process's own, with garbage, is the
-// resident memory, and what the allocator has.
+// infoMemory shows the use of memory. The memory in use is that which maxmemory limits; the memory of the process,
+// with garbage, is shown as resident memory and memory of the allocator.
 func infoMemory(b *servercommands.InfoText, c *command.Ctx) {
 	srv := serverOf(c)
 	m := servercommands.ReportMemory(c)
@@ -26,7 +26,7 @@ func infoMemory(b *servercommands.InfoText, c *command.Ctx) {
 	b.Bytes("used_memory_peak", m.Peak)
 	b.Text("used_memory_peak_perc", percent(m.Used, m.Peak))
 	b.Number("used_memory_overhead", m.Overhead)
-	b.Number("used_memory_startup", 0) // what a start takes is not counted
+	b.Number("used_memory_startup", 0) // the memory of the start is not counted
 	b.Number("used_memory_dataset", m.Dataset)
 	b.Text("used_memory_dataset_perc", percent(m.Dataset, m.Used))
 	b.Number("mem_clients_normal", m.Clients)
@@ -53,7 +53,7 @@ func infoMemory(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("gc_cycles", m.Collections)
 }
 
-// scriptMemory tells what scripts and functions take: the virtual machines, and the sources that are kept.
+// infoScriptMemory shows the memory of scripts and functions: the virtual machines and the stored sources.
 func infoScriptMemory(b *servercommands.InfoText, srv *Server, m servercommands.Memory) {
 	u := srv.scripts.Usage()
 	cached, loaded := m.Scripts, m.Functions
@@ -76,7 +76,8 @@ func percent(part, whole int64) string {
 	return strconv.FormatFloat(100*float64(part)/float64(whole), 'f', 2, 64) + "%"
 }
 
-// infoStore tells of what Redis does not have: the store that checkpoints write to, and what the journal has beyond it.
+// infoStore shows what Redis does not have: the store that checkpoints write to, and the part of the journal that is
+// not in it yet.
 func infoStore(b *servercommands.InfoText, c *command.Ctx) {
 	srv := serverOf(c)
 	if srv.storage.Storage == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/atomredis/atomredis/internal/stats"
 )
 
-// infoReplication tells of both parts, as far as the server has them.
+// infoReplication shows the server as a master and as a replica, if it is one.
 func infoReplication(b *servercommands.InfoText, c *command.Ctx) {
 	list, offset := serverOf(c).Followers()
 	if st, follows := serverOf(c).Master(); !follows {
@@ -67,12 +67,12 @@ func infoReplication(b *servercommands.InfoText, c *command.Ctx) {
 	infoBacklog(b, serverOf(c).followed.Backlog(), offset)
 }
 
-// infoBacklog tells of the history.
+// infoBacklog shows the history.
 func infoBacklog(b *servercommands.InfoText, h psync.Backlog, offset int64) {
 	b.Text("master_replid", h.ID)
 	former, second := strings.Repeat("0", len(h.ID)), int64(-1)
 	if h.Former.ID != "" {
-		former, second = h.Former.ID, h.Former.Shared+1 // the first offset that is not known by that name
+		former, second = h.Former.ID, h.Former.Shared+1 // the first offset that is not part of that history
 	}
 	b.Text("master_replid2", former)
 	b.Number("master_repl_offset", offset)

@@ -13,7 +13,7 @@ import (
 	"github.com/atomredis/atomredis/internal/transport"
 )
 
-// Long commands may be read in pieces of any size, to where the session wants them or not.
+// Long commands may be read in pieces of any size, into the session's Room or not.
 func TestInputInPieces(t *testing.T) {
 	conf := config.NewConfig()
 	conf.InMemory()

@@ -27,7 +27,7 @@ var atomJournalForms = []struct {
 		[]string{"SET reference:e:x:ser:none:a 1 PXAT 1000000000070", "SET reference:e:x:ser:none:b 2 PXAT 1000000000070"}},
 }
 
-// comingUp makes an element e that has a group, as the journal of 1e12 ms has it.
+// comingUp has the commands of the journal that make an element e with a group, at the time 1e12 ms.
 var comingUp = []string{"XADD command:e 1-1 language c version v",
 	"XGROUP CREATE command:e command_consumer_group:e 1-1"}
 

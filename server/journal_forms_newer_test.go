@@ -17,7 +17,7 @@ func init() {
 			"+17001", "CL.THROTTLE l 2 3 1"}, nil},
 		{"many moves", []string{"RPUSH l a b c d e f g", "LMOVEM l m LEFT LEFT COUNT 2 OBO", "LMOVEM l l RIGHT RIGHT EXACTLY 2 OBO",
 			"LMOVEM l none LEFT LEFT EXACTLY 100 BULK", "1:BLMOVEM q m LEFT RIGHT 0 EXACTLY 2 BULK", "RPUSH q x", "RPUSH q y z"},
-			nil}, // what served it is in the same record, if the keys are in one shard
+			nil}, // the command that served it is in the same record, if the keys are in one shard
 		{"imported hashes", []string{"HIMPORT PREPARE f a b", "HIMPORT SET h f 1 2", "EXPIRE h 100", "HIMPORT SET h f 3 4"},
 			[]string{"DEL h", "HSET h a 3 b 4"}},
 		{"delete if equal", []string{"SET k v", "DELIFEQ k w", "DELIFEQ k v"}, []string{"DEL k"}},

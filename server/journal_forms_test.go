@@ -72,8 +72,8 @@ func newJournalled(t require.TestingT) *journalled {
 
 const maxSmallSet = "4"
 
-// step does what a line says: "+1000" lets so many ms pass, and anything else is a command, of the client whose number
-// may stand before it with a colon. It returns the replies of that client.
+// step executes a line: "+1000" advances the clock by 1000 ms; any other line is a command of client 0, or of the
+// client whose number and a colon precede it. It returns the replies of that client.
 func (b *journalled) step(line string) string {
 	if ms, ok := strings.CutPrefix(line, "+"); ok {
 		n, _ := strconv.Atoi(ms)
@@ -92,15 +92,15 @@ func (b *journalled) step(line string) string {
 	return reply
 }
 
-// advance lets all clients read what was left for them.
+// advance lets all clients read their mail.
 func (b *journalled) advance() {
 	for _, s := range b.sessions {
 		s.Advance(b.ks.Now())
 	}
 }
 
-// finish repeats the journal on a new server, and checks that the data is the same there. The streams have other
-// blocks: what happens must not depend on them.
+// finish repeats the journal on a new server, and checks that the data is the same there. The streams have blocks of
+// another size, on which the result must not depend.
 func (b *journalled) finish(t require.TestingT) {
 	again := newHarness(t)
 	require.NoError(t, again.config.Set("set-max-listpack-entries", maxSmallSet, false))
@@ -108,10 +108,10 @@ func (b *journalled) finish(t require.TestingT) {
 	require.NoError(t, again.ks.Restore(engine.StoredState{}))
 	b.repeat(t, again, command.FromJournal, 0)
 	now := b.ks.Now()
-	// That a consumer was there and found nothing is in no record.
+	// No record says that a consumer tried to read and found nothing.
 	seen := regexp.MustCompile(`seen \d+ `)
 	require.Equal(t, without(seen, b.ks, now), without(seen, again.ks, now))
-	// Followers repeat it later than it was. Only when entries were read is another time then.
+	// Followers repeat the commands later. Only the times at which entries were read differ then.
 	later := newHarness(t)
 	require.NoError(t, later.config.Set("set-max-listpack-entries", maxSmallSet, false))
 	require.NoError(t, later.ks.Restore(engine.StoredState{}))
@@ -128,7 +128,7 @@ func (b *journalled) finish(t require.TestingT) {
 	require.Empty(t, again.log.Found)
 }
 
-// repeat executes the journal on another server, some ms later than it was.
+// repeat executes the journal on another server, some ms later.
 func (b *journalled) repeat(t require.TestingT, on *harness, from command.Origin, later int64) {
 	r := on.Server.sessions.NewReplayer(from)
 	for _, rec := range b.journal.records {
@@ -136,10 +136,10 @@ func (b *journalled) repeat(t require.TestingT, on *harness, from command.Origin
 	}
 }
 
-// dump returns all that is stored, a line for each key.
+// dump returns all stored data, a line for each key.
 func dump(ks *engine.Keyspace, now int64) []string { return commandtest.Dump(ks, now) }
 
-// without is dump without what an expression matches.
+// without is dump without the parts that an expression matches.
 func without(what *regexp.Regexp, ks *engine.Keyspace, now int64) (out []string) {
 	for _, line := range dump(ks, now) {
 		out = append(out, what.ReplaceAllString(line, ""))
@@ -395,7 +395,7 @@ func TestJournalRepeatsCommands(t *testing.T) {
 	}
 }
 
-// TestJournalRepeatsEveryWriteCommand checks that journalForms leave no command out that can change anything.
+// TestJournalRepeatsEveryWriteCommand checks that journalForms include all commands that can change anything.
 func TestJournalRepeatsEveryWriteCommand(t *testing.T) {
 	b := newHarness(t)
 	missing := map[string]bool{}
@@ -618,7 +618,7 @@ func randomWord(r *rand.Rand, kind byte) string {
 
 func TestJournalRepeatsRandomCommands(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
-		// Rapid itself would choose the first templates and words far more often than the others.
+		// Rapid itself would choose the first templates and words much more often than the others.
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		b := newJournalled(t)
 		require.NoError(t, b.config.Set("stream-node-max-entries", "3", false))
@@ -639,7 +639,7 @@ func TestJournalRepeatsRandomCommands(t *testing.T) {
 	})
 }
 
-// Journals of earlier versions have commands as they came, which are repeated at their time.
+// Journals of earlier versions have the original commands, which are repeated at their own time.
 func TestJournalsOfEarlierVersionsAreRepeated(t *testing.T) {
 	b := newHarness(t)
 	require.NoError(t, b.ks.Restore(engine.StoredState{}))

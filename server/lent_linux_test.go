@@ -18,7 +18,7 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// slowClient is a connection that has little room for what it does not read.
+// slowClient is a connection with a small buffer for unread bytes.
 func (s *testServer) slowClient() net.Conn {
 	nc, err := s.dial()
 	require.NoError(s.t, err)
@@ -108,8 +108,8 @@ func readUniform(nc net.Conn, size, gets int) error {
 			if bytes.Count(value[:size], value[:1]) != size || string(value[size:]) != "\r\n" {
 				return fmt.Errorf("value %d is mixed: %.10q…%q", seen, value, value[size-10:])
 			}
-			// What follows it: an error, the message to itself, the number of receivers, PONG. Another's messages may lie
-			// between.
+			// After it come an error, the message to itself, the number of receivers and PONG. Messages of others
+			// may be between them.
 			seen++
 		case l == "+PONG":
 			if seen == gets {
@@ -139,7 +139,7 @@ func idOf(t *testing.T, nc net.Conn) string {
 	return strings.Trim(string(b[:n]), ":\r\n")
 }
 
-// Clients that do not read what is lent to them are shown, limited and killed as others are, and the values live on.
+// Clients that do not read lent replies are shown, limited and killed as others are, and the values stay.
 func TestLentRepliesThatNobodyReads(t *testing.T) {
 	const size, gets = 8 * command.MaxCopied, 400
 	s := startTestServer(t, Options{})

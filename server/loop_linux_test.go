@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// atOnce has a server find all that f sends when it next looks: it is busy meanwhile.
+// atOnce keeps a server busy while f sends, so that it then receives everything at once.
 func (s *testServer) atOnce(f func()) {
 	sleeper := s.connect()
 	sleeper.send("DEBUG", "SLEEP", "0.1")
@@ -22,7 +22,7 @@ func (s *testServer) atOnce(f func()) {
 	sleeper.Close()
 }
 
-// A loop is told once what there is to read: a command and the end, or more than it reads at once.
+// A loop gets a single event for several things to read: a command and the end, or more than it reads at once.
 func TestClientsThatEndRightBehindTheirLastCommandAreGone(t *testing.T) {
 	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
 		s := startTestServer(t, o, append(settings, "enable-debug-command", "yes")...)
@@ -81,7 +81,7 @@ func TestPipelinesLongerThanWhatIsReadAtOnce(t *testing.T) {
 	})
 }
 
-// Urgent data and files end a read although there is more behind them.
+// Urgent data and file descriptors end a read although more bytes follow.
 func TestReadsThatEndEarly(t *testing.T) {
 	special := map[string]func(fd int) error{
 		"tcp": func(fd int) error { return unix.Sendto(fd, []byte("!"), unix.MSG_OOB, nil) },

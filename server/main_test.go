@@ -8,8 +8,8 @@ import (
 	_ "github.com/atomredis/atomredis/internal/durable" // storage and groups
 )
 
-// TestMain checks that no test leaves a goroutine behind. A Pebble whose disk has failed in the middle of a change of
-// its MANIFEST cannot be ended, only abandoned: its own goroutines are let off.
+// TestMain checks that no test leaves a goroutine behind. A Pebble whose disk has failed in the middle of a change
+// of its MANIFEST cannot be ended, only abandoned: its own goroutines are ignored.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction("github.com/atomredis/atomredis/persist/store/lsm.(*fence).check"),

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Commands of more keys than are warmed before they run warm them as they go.
+// Commands with more keys than are prefetched before they run prefetch the others while they run.
 func TestCommandsOfManyKeys(t *testing.T) {
 	b := newHarness(t)
 	defer b.Close()
@@ -20,7 +20,7 @@ func TestCommandsOfManyKeys(t *testing.T) {
 		s.SetOutput(nil)
 		return out
 	}
-	const keys = 4001 // each shard has enough of them to be warmed
+	const keys = 4001 // each shard has enough of them to be prefetched
 	pairs, names, want := []string{"MSET"}, []string(nil), fmt.Sprintf("*%d\r\n", keys+1)
 	for i := range keys {
 		n := strconv.Itoa(i)

@@ -10,7 +10,7 @@ import (
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
-// What package internal/cluster/migrate needs of the server, and what commands need of it.
+// The methods of the server that package internal/cluster/migrate needs, and those that commands need for it.
 
 // migrateHost is the server as migrate.Host.
 type migrateHost Server

@@ -49,7 +49,7 @@ func digestsAt(c *testClient) map[string]string {
 	return digests
 }
 
-// has counts the keys of slot 100 that the node has, seen or not.
+// has counts the keys of slot 100 that the node has, visible or not.
 func (n *groupNode) has() (keys int) {
 	var g engine.Guard
 	g.Lock(n.ks, engine.AllShards, n.ks.Now())
@@ -63,7 +63,7 @@ func (n *groupNode) has() (keys int) {
 	return keys
 }
 
-// settle waits until nothing migrates, and nothing is to be removed.
+// settle waits until no migration runs and no keys are to be removed.
 func (m *shardPair) settle() {
 	m.t.Helper()
 	waitUntil(m.t, "everything is settled", func() bool {
@@ -76,13 +76,13 @@ func (m *shardPair) settle() {
 	})
 }
 
-// begin begins a migration, which stands still until goOn is called: before the target takes the first key, or when it has
+// begin begins a migration, which stops until goOn is called: before the target takes the first key, or when it has
 // all and the source is about to export the slot.
 func (m *shardPair) begin(atTheEnd bool) (id string, goOn func()) {
 	m.t.Helper()
 	m.settle()
 	if !atTheEnd {
-		m.to.eviction.HoldValues(true) // values are to leave before others come, but none does
+		m.to.eviction.HoldValues(true) // other values must leave before new ones come, but none does
 		require.Equal(m.t, "+OK", m.b.do("CONFIG SET maxmemory-policy tier maxmemory 1"))
 		id = m.b.waitToImport("100 100")
 		m.b.waitForTask(id, "streaming-buffer")
@@ -98,7 +98,7 @@ func (m *shardPair) begin(atTheEnd bool) (id string, goOn func()) {
 	return id, goOn
 }
 
-// beforeTheExport has the source note no export until goOn is called.
+// beforeTheExport prevents the source from recording an export until goOn is called.
 func (m *shardPair) beforeTheExport() (goOn func()) {
 	begun, end, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
@@ -115,7 +115,7 @@ func (m *shardPair) beforeTheExport() (goOn func()) {
 	return goOn
 }
 
-// A migration that is cancelled leaves the slot where it was, with all keys.
+// After a cancelled migration the source still has the slot, with all keys.
 func TestAMigrationIsCancelled(t *testing.T) {
 	m := startShardPair(t)
 	for _, atTheEnd := range []bool{false, true} {
@@ -124,12 +124,13 @@ func TestAMigrationIsCancelled(t *testing.T) {
 			written := m.from.client()
 			written.Append("SET", "meanwhile{"+m.tag+"}", id)
 			require.NoError(t, written.Flush())
-			if !atTheEnd { // or else it waits
+			if !atTheEnd { // otherwise it waits
 				require.Equal(t, "+OK", written.read())
 			}
 			require.Equal(t, "1", by.do("CLUSTER MIGRATION CANCEL ID "+id))
 			require.Equal(t, "0", by.do("CLUSTER MIGRATION CANCEL ID "+id))
-			// The target asks. If the source has exported the slot before it hears of that, the migration completes.
+			// The target requests the cancellation. If the source has exported the slot before it receives the
+			// request, the migration completes.
 			waitUntil(t, "the source will not export the slot", func() bool { return !m.from.migrations.Exporting() })
 			goOn()
 			by.waitForTask(id, "canceled")
@@ -153,7 +154,7 @@ func TestAMigrationIsCancelled(t *testing.T) {
 	require.Equal(t, m.digests, digestsAt(m.b))
 }
 
-// FLUSHALL removes what is the shard's own, whatever migrates: a migration fails, or it was too late to stop it.
+// FLUSHALL removes the shard's own keys during a migration: the migration fails, or it was too late to stop it.
 func TestFlushallDuringAMigration(t *testing.T) {
 	m := startShardPair(t)
 	own := "{" + cluster.TagOf(16000) + "}"
@@ -174,7 +175,7 @@ func TestFlushallDuringAMigration(t *testing.T) {
 			m.fill()
 		}
 		id, goOn := m.begin(false)
-		m.to.migrations.Tick() // as happens twice a second: it is not for a migration that is worked on
+		m.to.migrations.Tick() // as twice a second: it does not affect a migration in progress
 		require.Equal(t, "+OK", m.b.do(command))
 		goOn()
 		m.b.waitForTask(id, "failed")
@@ -197,7 +198,7 @@ func TestFlushallDuringAMigration(t *testing.T) {
 	require.Equal(t, "0", m.a.do("DBSIZE"))
 }
 
-// leaveMemory stores everything and has all values leave memory.
+// leaveMemory stores everything and removes all values from memory.
 func (n *groupNode) leaveMemory() {
 	t := n.g.t
 	waitUntil(t, "values may leave", func() bool {
@@ -216,7 +217,7 @@ func (n *groupNode) unloaded() int64 {
 	return g.Stats().Unloaded
 }
 
-// Values that are not in memory migrate as others do, and may leave it on either side meanwhile.
+// Values that are not in memory migrate as others do, and values may leave memory on either side meanwhile.
 func TestValuesThatAreAwayMigrate(t *testing.T) {
 	m := startShardPair(t, "maxmemory=1gb", "maxmemory-policy=tier")
 	m.from.leaveMemory()
@@ -225,7 +226,7 @@ func TestValuesThatAreAwayMigrate(t *testing.T) {
 	goOn := m.beforeTheExport()
 	id := m.b.waitToImport("100 100")
 	waitUntil(t, "the target has all keys", func() bool { return m.to.has() == len(m.digests) })
-	m.to.leaveMemory() // before anybody has seen them
+	m.to.leaveMemory() // before they are visible
 	require.NotZero(t, m.to.unloaded())
 	goOn()
 	m.b.waitForTask(id, "completed")
@@ -239,7 +240,7 @@ func TestValuesThatAreAwayMigrate(t *testing.T) {
 	require.Zero(t, m.to.has())
 }
 
-// Clients that wait for keys of the slot are sent to who has it, with nothing taken from them.
+// Clients that wait for keys of the slot are redirected to its new owner, and have taken no elements.
 func TestBlockedClientsAreRedirectedWhenTheirSlotLeaves(t *testing.T) {
 	m := startShardPair(t)
 	for _, protocol := range []string{"2", "3"} {
@@ -270,7 +271,7 @@ func TestBlockedClientsAreRedirectedWhenTheirSlotLeaves(t *testing.T) {
 	}
 }
 
-// Of a transaction whose slot leaves nothing is executed.
+// No command of a transaction whose slot leaves is executed.
 func TestTransactionsWhoseSlotLeaves(t *testing.T) {
 	m := startShardPair(t)
 	key := "n{" + m.tag + "}"
@@ -283,13 +284,13 @@ func TestTransactionsWhoseSlotLeaves(t *testing.T) {
 		}
 		return c
 	}
-	whole := script("MULTI", "INCR "+key)              // all of it is queued before
-	half := script("MULTI", "INCR "+key)               // some of it
-	watching := script("WATCH "+key, "MULTI", "PING")  // nothing of it has a key
-	back := script("WATCH "+key, "MULTI", "INCR "+key) // is executed when the slot has come back
-	late := script("WATCH " + key)                     // begins when it has left
+	whole := script("MULTI", "INCR "+key)              // queued completely before
+	half := script("MULTI", "INCR "+key)               // queued partly before
+	watching := script("WATCH "+key, "MULTI", "PING")  // no queued command has a key
+	back := script("WATCH "+key, "MULTI", "INCR "+key) // executed after the slot has come back
+	late := script("WATCH " + key)                     // begins after the slot has left
 	id, goOn := m.begin(true)
-	held := script("MULTI") // is executed while the slot is about to leave
+	held := script("MULTI") // executed while the slot is about to leave
 	held.Append("INCR", key)
 	held.Append("EXEC")
 	require.NoError(t, held.Flush())
@@ -314,7 +315,8 @@ func TestTransactionsWhoseSlotLeaves(t *testing.T) {
 	require.Equal(t, "1", m.a.do("GET "+key))
 }
 
-// Who hears shard channels of a slot is told that this has ended when the slot leaves, in whatever way.
+// Subscribers of shard channels of a slot are told that their subscription has ended when the slot leaves, in any
+// way.
 func TestSubscribersOfShardChannelsAreToldWhenTheirSlotLeaves(t *testing.T) {
 	m := startShardPair(t)
 	gone, stays := "{"+m.tag+"}", "{"+cluster.TagOf(101)+"}"

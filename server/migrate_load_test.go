@@ -15,10 +15,10 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
-// failoverTimeout is how long to wait for what needs elections, on a machine that has much else to do.
+// failoverTimeout is how long to wait for elections on a busy machine.
 const failoverTimeout = 6 * testTimeout
 
-// redirectedClient is a client of several shards: it goes where it is sent.
+// redirectedClient is a client of several shards that follows redirections.
 type redirectedClient struct {
 	t     *testing.T
 	nodes []*groupNode
@@ -40,8 +40,8 @@ func (c *redirectedClient) close() {
 	}
 }
 
-// try sends a command to the server that had the slot last. unsure says that there is no answer to it; otherwise it has
-// not been executed, or the answer is not nil.
+// try sends a command to the last known server of the slot. unsure means that there was no reply; otherwise v is the
+// reply, or nil if the command was not executed.
 func (c *redirectedClient) try(args ...string) (v *transcript.Value, unsure bool) {
 	conn := c.conns[c.at]
 	if conn == nil {
@@ -61,7 +61,7 @@ func (c *redirectedClient) try(args ...string) (v *transcript.Value, unsure bool
 	return &got, false
 }
 
-// do has a command executed. unsure says that it may have been executed once more.
+// do repeats a command until it is executed. unsure means that it may have been executed more than once.
 func (c *redirectedClient) do(args ...string) (v transcript.Value, unsure bool) {
 	for end := time.Now().Add(failoverTimeout); time.Now().Before(end); {
 		if c.at == "" {
@@ -98,8 +98,8 @@ type migrationLoad struct {
 
 	mu    sync.Mutex
 	added map[string][]string // by list: what was acknowledged
-	maybe map[string]bool     // what may be there or not
-	sums  map[string][2]int   // by counter: how often it was certainly increased, and at most
+	maybe map[string]bool     // elements that may exist or not
+	sums  map[string][2]int   // by counter: the least and the greatest possible number of increments
 	done  atomic.Int64
 }
 
@@ -139,7 +139,7 @@ func (l *migrationLoad) push(key string, client int) {
 	}
 }
 
-// count increases a counter, which is never less than before.
+// count increases a counter, and checks that it never decreases.
 func (l *migrationLoad) count(key string) {
 	c := newRedirectedClient(l.t, l.list)
 	defer c.close()
@@ -163,10 +163,10 @@ func (l *migrationLoad) count(key string) {
 	l.sums[key] = [2]int{sure, most}
 }
 
-// pop waits for what it pushes into a queue with another client.
+// pop waits for an element that it pushes into a queue with another client.
 func (l *migrationLoad) pop(key string, client int) {
 	var taken sync.Map
-	sure := true // that no reply was lost
+	sure := true // no reply was lost
 	var popping sync.WaitGroup
 	popping.Go(func() {
 		c := newRedirectedClient(l.t, l.list)
@@ -216,7 +216,7 @@ func (l *migrationLoad) goesOn(n int64) {
 	waitUntil(l.t, "writes are acknowledged", func() bool { return l.done.Load() >= n })
 }
 
-// check ends the load, and compares what is there with what was acknowledged.
+// check ends the load, and compares the data with the acknowledged changes.
 func (l *migrationLoad) check() {
 	l.end()
 	c := newRedirectedClient(l.t, l.list)
@@ -244,7 +244,7 @@ func (l *migrationLoad) check() {
 	l.t.Log(l.done.Load(), "acknowledged")
 }
 
-// clientAddrOf is where clients reach the node, which may be down.
+// clientAddrOf returns the node's address for clients; the node may be down.
 func (n *groupNode) clientAddrOf() string {
 	if at := n.at.Load(); at != nil {
 		return *at
@@ -270,7 +270,7 @@ func TestNothingIsLostWhileSlotsMigrate(t *testing.T) {
 	}
 }
 
-// waitToImport is importSlots, once the shard knows who has the slots.
+// waitToImport is importSlots, once the shard knows the owner of the slots.
 func (c *testClient) waitToImport(slots string) (id string) {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {
@@ -280,7 +280,7 @@ func (c *testClient) waitToImport(slots string) (id string) {
 	return id
 }
 
-// waitUntil waits until something holds, which only this goroutine looks at.
+// waitUntil waits until a condition holds; only this goroutine evaluates it.
 func waitUntil(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(failoverTimeout); !holds(); time.Sleep(200 * time.Microsecond) {
@@ -304,7 +304,7 @@ var taskStates = map[string][]string{
 	"migrate": {"none", "send-bulk-and-stream", "send-stream", "handoff-prep", "handoff"},
 }
 
-// reached reports whether a task has had a state on the node, or is at its end.
+// reached reports whether a task has had a state on the node, or has ended.
 func (n *groupNode) reached(id, operation, state string) bool {
 	states := taskStates[operation]
 	return slices.ContainsFunc(n.migrations.Tasks(), func(t cluster.MigrationTask) bool {
@@ -329,7 +329,7 @@ func setMany(t *testing.T, list []*testGroup, n int) {
 	setting.Wait()
 }
 
-// Leaders are killed while slots go back and forth.
+// Leaders are killed while slots move back and forth.
 func TestNothingIsLostWhileSlotsMigrateAndLeadersFail(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long")

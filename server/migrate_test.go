@@ -13,7 +13,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
-// importSlots has the shard of c import slots, and returns the name of the task.
+// importSlots makes the shard of c import slots, and returns the name of the task.
 func (c *testClient) importSlots(slots string) string {
 	c.t.Helper()
 	id := c.do("CLUSTER MIGRATION IMPORT " + slots)
@@ -33,7 +33,7 @@ func (c *testClient) waitForTask(id, state string) {
 	require.Fail(c.t, "the task does not get there", "%s: %s", state, last)
 }
 
-// keysOfAllTypes are commands that make them in one slot.
+// keysOfAllTypes returns commands that make keys of all types in one slot.
 func keysOfAllTypes(tag string) []string {
 	list := []string{
 		"SET s{t} value", "SET long{t} " + strings.Repeat("x", 200_000), "SET soon{t} x PX 100000000", "RPUSH l{t} a b c",
@@ -85,7 +85,7 @@ func TestSlotsMigrateWithTheirKeys(t *testing.T) {
 	require.Equal(t, "x", b.do("GET other{"+tag+"}"))
 	require.Equal(t, "+OK", b.do("SELECT 0"))
 
-	// Nobody sees what is still to be removed.
+	// Keys that are still to be removed are not visible.
 	sum := func() int {
 		var n, m int
 		_, err := fmt.Sscan(a.do("DBSIZE")+" "+b.do("DBSIZE"), &n, &m)
@@ -165,7 +165,7 @@ func TestSlotsStayWhileItIsNotKnownWhetherThereAreKeys(t *testing.T) {
 	require.Equal(t, "-ERR the keys are still being loaded", n.client().do("CLUSTER FLUSHSLOTS"))
 }
 
-// While keys are here that belong to another shard only the others are counted.
+// Keys that belong to another shard are not counted.
 func TestKeysOfOthersAreNotCounted(t *testing.T) {
 	list := startShards(t, 2, 1)
 	from := list[0].leader()
@@ -179,7 +179,7 @@ func TestKeysOfOthersAreNotCounted(t *testing.T) {
 	require.NoError(t, from.shards.Change(func(_ *engine.Guard, r *cluster.Record) error {
 		slots := cluster.SetOf(cluster.Range{First: slot, Last: slot})
 		r.Disclaim(&slots)
-		// Nobody removes them while they are thought to come from a shard that never answers.
+		// They are not removed as long as they seem to come from a shard that never answers.
 		r.Imports = append(r.Imports, cluster.Import{Task: "t", From: "nobody", Slots: slots.Ranges()})
 		return nil
 	}))

@@ -10,7 +10,7 @@ import (
 	"github.com/atomredis/atomredis/internal/session"
 )
 
-// watched returns what a monitor sees of lines of commands: databases, sources and commands.
+// watched returns a monitor's output for lines of commands: databases, sources and commands.
 func watched(b *harness, monitor, s *session.Session, lines ...string) string {
 	for _, line := range lines {
 		b.feed(s, []byte(line+"\r\n"))

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a command is special for is said by its entry. Only handlers may ask which command it is that calls them.
+// The entry of a command describes its special properties. Only handlers may check by which command they are called.
 func TestNobodyAsksForTheNameOfACommand(t *testing.T) {
 	known := map[string]bool{}
 	for cmd := range command.NewTable().All {
@@ -47,7 +47,7 @@ func TestNobodyAsksForTheNameOfACommand(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// eachNameAsked calls fn with each string literal that something called Name or Group is compared with.
+// eachNameAsked calls fn with each string literal that a field Name or Group is compared with.
 func eachNameAsked(file *ast.File, fn func(at token.Pos, literal string)) {
 	named := func(e ast.Expr) bool {
 		selector, ok := e.(*ast.SelectorExpr)

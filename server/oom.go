@@ -25,5 +25,5 @@ func (srv *Server) setOOMScore(set *config.ProcessSettings) error {
 	return nil
 }
 
-// scoreForRole adjusts the process's score for the server's present role.
-func (srv *Server) scoreForRole() { _ = srv.setOOMScore(&srv.config.Get().Process) } // which logs a failure
+// scoreForRole adjusts the process's score for the server's current role.
+func (srv *Server) scoreForRole() { _ = srv.setOOMScore(&srv.config.Get().Process) } // it logs a failure

@@ -15,7 +15,7 @@ func TestCommandsOfAPipelineShareGuards(t *testing.T) {
 	long := strings.Repeat("x", 64<<10)
 	for _, c := range []struct {
 		name     string
-		before   []string // what other clients do, as step understands it
+		before   []string // commands of other clients, in the form of step
 		pipeline []string
 		records  []string
 	}{
@@ -59,7 +59,7 @@ func TestCommandsOfAPipelineShareGuards(t *testing.T) {
 	}
 }
 
-// TestPipelinesMakeRoom has a pipeline need more memory than there may be: to make room takes a guard over everything.
+// TestPipelinesMakeRoom makes a pipeline need more memory than the limit: making room takes a guard over everything.
 func TestPipelinesMakeRoom(t *testing.T) {
 	b := newHarnessWith(t, "maxmemory", "4mb", "maxmemory-policy", "allkeys-random")
 	s := b.session()

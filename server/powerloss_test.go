@@ -21,10 +21,9 @@ import (
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
-// These tests run a durable server on a file system in memory which can lose what was not synced, and which can fail
-// at any call. The client writes transactions that put one growing number into keys of every type; whatever happens,
-// a server that is started on what is left has one number in all of them, which is not below the last one that was
-// acknowledged.
+// These tests run a durable server on a file system in memory which can lose unsynced data, and which can fail at
+// any call. The client writes transactions that put one growing number into keys of every type. A server started on
+// the remaining files must have the same number in all of them, which must not be below the last acknowledged one.
 
 // durableServer is a server without sockets whose data is on fs.
 type durableServer struct {
@@ -55,7 +54,8 @@ func openDurable(t require.TestingT, fs disk.FS, settings ...string) (*durableSe
 	return d, nil
 }
 
-// do sends commands in one piece and returns the replies once they may be told, or false if the connection ends before.
+// do sends commands in one piece and returns the replies once they may be sent, or false if the connection ends
+// before.
 func (d *durableServer) do(commands ...string) (string, bool) {
 	var in []byte
 	for _, command := range commands {
@@ -107,7 +107,7 @@ func (d *durableServer) write(n int) (acknowledged bool, reply string) {
 		fmt.Sprintf("EVAL redis.call('SET',KEYS[1],ARGV[1])redis.call('HSET','hash2','f'..ARGV[1]%%9,ARGV[1]) 1 script %d",
 			n),
 		fmt.Sprintf("DEL gone%d", n-1), fmt.Sprintf("SET gone%d x", n),
-		fmt.Sprintf("RENAME gone%d gone%d", n, n), // which changes nothing but its place
+		fmt.Sprintf("RENAME gone%d gone%d", n, n), // it changes only its place
 		"EXEC",
 	}
 	reply, told := d.do(commands...)
@@ -171,7 +171,7 @@ func (d *durableServer) end() {
 	require.Empty(d.t, d.log.Found)
 }
 
-// crashes takes copies of a file system as a power loss would leave it.
+// crashes takes copies of a file system in the state after a power loss.
 type crashes struct {
 	mem  *crashfs.FS
 	rnd  *rand.Rand
@@ -206,7 +206,7 @@ func (c *crashes) MaybeError(op errorfs.Op) error {
 
 func (c *crashes) String() string { return "crashes" }
 
-// fullTests says that the slow forms of these tests are wanted.
+// fullTests reports whether the slow forms of these tests are enabled.
 func fullTests() bool { return os.Getenv("ATOMREDIS_FULL_TESTS") != "" }
 
 func TestNothingAcknowledgedIsLostWhenThePowerFails(t *testing.T) {
@@ -261,12 +261,12 @@ func TestNothingAcknowledgedIsLostWhenThePowerFails(t *testing.T) {
 	}
 }
 
-// failures makes operations fail from a certain one on, for a number of them.
+// failures makes a number of operations fail, from a certain one on.
 type failures struct {
 	mu    sync.Mutex
 	count int // operations so far
-	from  int // the first that fails; 0 is none
-	n     int // how many fail; a negative number is all that follow
+	from  int // the first that fails; 0 means none
+	n     int // how many fail; negative means all later ones
 	hit   string
 }
 
@@ -286,7 +286,7 @@ func (f *failures) MaybeError(op errorfs.Op) error {
 
 func (f *failures) String() string { return "failures" }
 
-// first says which operation failed first.
+// first returns the operation that failed first.
 func (f *failures) first() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -312,7 +312,7 @@ func TestNothingAcknowledgedIsLostWhenTheDiskFails(t *testing.T) {
 			ok, reply := d.write(n)
 			for tries := 0; !ok; tries++ {
 				require.True(t, reply == "" || strings.Contains(reply, "MISCONF"), "%s: %s", f.first(), reply)
-				f.end() // the disk is well again, and so the server must be soon
+				f.end() // the disk works again, so the server must recover soon
 				require.Less(t, tries, 2000, f.first())
 				switch happened, told := d.holdsNumber(n); {
 				case happened:
@@ -355,8 +355,8 @@ func TestNothingAcknowledgedIsLostWhenTheDiskFails(t *testing.T) {
 	}
 }
 
-// holdsNumber reports whether a transaction that was not acknowledged has happened all the same, so that it must not
-// be sent again; told is false if the server cannot say.
+// holdsNumber reports whether a transaction that was not acknowledged was executed, so that it must not be sent
+// again; told is false if the server gives no answer.
 func (d *durableServer) holdsNumber(n int) (happened, told bool) {
 	reply, told := d.do("GET counter")
 	return told && strings.HasSuffix(reply, "\r\n"+strconv.Itoa(n)+"\r\n"), told

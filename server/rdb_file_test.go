@@ -117,7 +117,8 @@ func TestSaveOfStoredDataWritesTheRDBFileToo(t *testing.T) {
 	}
 }
 
-// What is said of the file must not be mixed up with what is stored: that is safe, and changes go on.
+// A failure to write the file must not be confused with a failure of the storage: the data is safe, and changes
+// continue.
 func TestSaveOfStoredDataTellsThatTheFileCannotBeWritten(t *testing.T) {
 	var fails atomic.Bool
 	fs := crashfs.Wrap(crashfs.Mem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -141,7 +142,7 @@ func TestSaveOfStoredDataTellsThatTheFileCannotBeWritten(t *testing.T) {
 	d.end()
 }
 
-// Who waits for LASTSAVE to change before it copies the file must not get the one before.
+// A program that waits for LASTSAVE to change before it copies the file must not get the previous file.
 func TestLastsaveTellsOfASaveWhenTheFileIsThere(t *testing.T) {
 	d, err := openDurable(t, crashfs.Mem(), "dbfilename=backup.rdb")
 	require.NoError(t, err)
@@ -198,14 +199,14 @@ func TestWithoutADirectoryThereIsNoFile(t *testing.T) {
 	for _, command := range []string{"SAVE", "BGSAVE"} {
 		require.Equal(t, "-ERR the data is in memory only, and the server was given no directory for a file: set dir"+"\r\n", h.feed(s, request(command)))
 	}
-	// as of a Redis without one
+	// the reply of a Redis without an append-only file
 	require.Equal(t, "+Background append only file rewriting started\r\n", h.feed(s, request("BGREWRITEAOF")))
 	require.Equal(t, "-ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.\r\n", h.feed(s, request("WAITAOF", "1", "0", "0")))
 	require.Equal(t, fmt.Sprintf(":%d\r\n", h.started.Unix()), h.feed(s, request("LASTSAVE")))
 	h.finish(t, s)
 }
 
-// Data that a server has stored in the directory are neither ignored nor touched by one that stores nothing.
+// A server that stores nothing neither ignores nor changes data that another server has stored in the directory.
 func TestInMemoryReadsWhatWasStored(t *testing.T) {
 	for _, settings := range [][]string{nil, {"appendonly=no", "save=3600 1"}} {
 		fs := crashfs.Mem()
@@ -238,7 +239,7 @@ func TestInMemoryReadsWhatWasStored(t *testing.T) {
 	}
 }
 
-// What cannot be read stops a server that stores nothing too.
+// Unreadable data also prevents the start of a server that stores nothing.
 func TestInMemoryRefusesWhatCannotBeRead(t *testing.T) {
 	for name, content := range map[string]string{"dump.rdb": "", "appendonly.aof": "*2\r\n", "dump.rdb/x": "",
 		"appendonlydir/appendonly.aof.1.incr.aof": ""} {

@@ -1,14 +1,14 @@
 package server
 
-// This file is how many clients and connections there may be.
+// This file has the limits of clients and connections.
 
-// refuseClient returns the error with which a new connection is turned away, "" if it is welcome.
+// refuseClient returns the error that refuses a new connection, "" if it is accepted.
 func (srv *Server) refuseClient(loopback bool) string {
 	open := srv.config.Get().Network.ProtectedMode && !srv.users.Default().User().NeedsPassword()
 	return srv.refuse(srv.sessions.Clients.Len(), open && !loopback)
 }
 
-// refuse is refuseClient where there are count clients, and protected-mode forbids this one or does not.
+// refuse is refuseClient for count existing clients; protected tells whether protected-mode forbids this one.
 func (srv *Server) refuse(count int64, protected bool) string {
 	if count >= srv.MaxClients() {
 		srv.stats.rejected.Add(1)
@@ -38,8 +38,8 @@ func (srv *Server) MaxClients() int64 {
 	return n
 }
 
-// raftConnections is how many connections other servers may have to raft-addr, without those that are for clients. Each
-// server of the group has less than ten.
+// raftConnections limits the connections of other servers to raft-addr, without those for clients. Each server of
+// the group has fewer than ten.
 const raftConnections = 512
 
 // maxRaftConnections returns raftConnections, or a quarter of the files that the process may open.

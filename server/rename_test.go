@@ -56,7 +56,7 @@ func TestRenamedCommandsAreKnownByTheNewNameOnly(t *testing.T) {
 	require.Contains(t, do("COMMAND", "INFO", "fetch"), "*1\r\n*10\r\n$3\r\nget\r\n")
 	require.Equal(t, "$2\r\nok\r\n", do("EVAL", "redis.call('put', 'k', 'ok') return redis.call('fetch', 'k')", "0"))
 	require.Contains(t, do("EVAL", "return redis.call('get', 'k')", "0"), "-ERR Unknown Redis command called from script")
-	// Stretches of equal commands are looked up once, but not by another name.
+	// Runs of equal commands are looked up once, but not if they have another name.
 	s.Input([]byte("fetch k\r\nfetch k\r\nget k\r\nfetch k\r\n"), srv.ks.Now())
 	const ok, unknown = "$2\r\nok\r\n", "-ERR unknown command 'get', with args beginning with: 'k' \r\n"
 	require.Equal(t, ok+ok+unknown+ok, string(s.Output()))

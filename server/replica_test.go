@@ -18,7 +18,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// scriptedMaster is a master of which the test says what it sends.
+// scriptedMaster is a master whose messages the test chooses.
 type scriptedMaster struct {
 	net.Listener
 	t *testing.T
@@ -31,7 +31,7 @@ func newScriptedMaster(t *testing.T) *scriptedMaster {
 	return &scriptedMaster{l, t}
 }
 
-// hostPort returns the master's address as REPLICAOF has it.
+// hostPort returns the master's address in the form of REPLICAOF.
 func (m *scriptedMaster) hostPort() string {
 	host, port, _ := net.SplitHostPort(m.Addr().String())
 	return host + " " + port
@@ -61,13 +61,13 @@ func (m *scriptedMaster) accept(answers ...string) *masterConn {
 	return c
 }
 
-// introduction is how a replica without a password begins.
+// introduction returns the first commands of a replica without a password.
 func introduction(port int) []string {
 	return []string{"PING=+PONG", fmt.Sprintf("REPLCONF listening-port %d=+OK", port), "REPLCONF capa eof capa psync2=+OK",
 		"REPLCONF group ?=-ERR Unrecognized REPLCONF option: group"}
 }
 
-// expect reads a command. Acknowledgements of what has been acknowledged before come at any time.
+// expect reads a command. Repeated acknowledgements may come at any time.
 func (c *masterConn) expect(want string) {
 	c.t.Helper()
 	for {
@@ -78,7 +78,7 @@ func (c *masterConn) expect(want string) {
 			words[i] = string(a)
 		}
 		got := strings.Join(words, " ")
-		got, _, _ = strings.Cut(got, " FACK ") // of those that have a journal
+		got, _, _ = strings.Cut(got, " FACK ") // of servers with a journal
 		if got != want && strings.HasPrefix(got, "REPLCONF ACK") && strings.HasPrefix(want, "REPLCONF ACK") {
 			continue
 		}
@@ -93,7 +93,7 @@ func (c *masterConn) send(text string) {
 	require.NoError(c.t, err)
 }
 
-// say sends commands and returns how many bytes they are.
+// say sends commands and returns their length in bytes.
 func (c *masterConn) say(lines ...string) (n int) {
 	c.t.Helper()
 	for _, line := range lines {
@@ -104,8 +104,8 @@ func (c *masterConn) say(lines ...string) (n int) {
 	return n
 }
 
-// confirmed waits until the replica has executed everything up to an offset, and returns the offset behind the
-// question.
+// confirmed waits until the replica has executed everything up to an offset, and returns the offset after the
+// request.
 func (c *masterConn) confirmed(offset int) int {
 	c.t.Helper()
 	n := c.say("REPLCONF GETACK *")
@@ -132,9 +132,9 @@ func TestReplicaSpeaksWithItsMaster(t *testing.T) {
 	require.Equal(t, "+OK", c.do("REPLICAOF "+m.hostPort()))
 	require.Equal(t, "+OK Already connected to specified master", c.do("SLAVEOF "+m.hostPort()))
 	require.Contains(t, waiting.read(), "-UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)")
-	require.Equal(t, "1", c.do("GET old")) // until the copy is there
+	require.Equal(t, "1", c.do("GET old")) // until the copy is loaded
 
-	// The first copy: with a password, lines that only tell that the master is there, and a mark at the end.
+	// The first copy: with a password, empty lines as signs of life, and a mark at the end.
 	a := m.accept("PING=-NOAUTH Authentication required.", "AUTH me secret=+OK", "REPLCONF listening-port 0=+OK",
 		"REPLCONF capa eof capa psync2=-ERR Unrecognized REPLCONF option: capa",
 		"REPLCONF group ?=-ERR Unrecognized REPLCONF option: group",
@@ -163,7 +163,7 @@ func TestReplicaSpeaksWithItsMaster(t *testing.T) {
 	host, port, _ := strings.Cut(m.hostPort(), " ")
 	require.Equal(t, fmt.Sprintf(`["slave" "%s" %s "connected" %d]`, host, port, offset), c.do("ROLE"))
 
-	// Keys expire when the master says so, whatever its clock.
+	// Keys expire when the master sends it, whatever its clock.
 	past := strconv.FormatInt(time.Now().UnixMilli()-5000, 10)
 	offset += a.say("SET p v PXAT "+past, "PERSIST p", "SET q v PXAT "+past, "SET r v", "PEXPIREAT r "+past)
 	offset = a.confirmed(offset)
@@ -176,12 +176,12 @@ func TestReplicaSpeaksWithItsMaster(t *testing.T) {
 	require.Equal(t, "vw", c.do("GET q"))
 	require.Equal(t, "4", c.do("DBSIZE"))
 
-	// What is no command here is told.
+	// A command that does not exist here is logged.
 	offset += a.say("NOSUCH a", "INCR h", "GET n")
 	offset = a.confirmed(offset)
 	require.Contains(t, c.do("INFO stats"), "unexpected_error_replies:3\r\n")
 
-	// The connection breaks within a transaction, which is asked for again.
+	// The connection breaks within a transaction, which is requested again.
 	a.say("MULTI", "INCR n")
 	a.Close()
 	resumed := func(answer string) *masterConn {
@@ -221,7 +221,7 @@ func TestReplicaSpeaksWithItsMaster(t *testing.T) {
 	d.say("SET soon v PXAT " + past)
 	d.confirmed(7000 + len(request("SET", "soon", "v", "PXAT", past)))
 
-	// A master again: the data stays, and what has expired goes.
+	// A master again: the data stays, and expired keys are removed.
 	require.Equal(t, "+OK", c.do("SELECT 0"))
 	require.Equal(t, "3", c.do("DBSIZE"))
 	require.Equal(t, "+OK", c.do("REPLICAOF NO ONE"))
@@ -272,7 +272,7 @@ func TestReplicaIsConfigured(t *testing.T) {
 	a.expect("REPLCONF ACK 1")
 	require.Equal(t, "1", c.do("GET a"))
 
-	// Another master, which might have what follows: everything is copied from it.
+	// Another master, which cannot continue the history: everything is copied from it.
 	second := newScriptedMaster(t)
 	require.Equal(t, "+OK", c.do("REPLICAOF "+second.hostPort()))
 	b := second.accept(append(introduction(0), "PSYNC "+oldHistory+" 2=+FULLRESYNC "+newHistory+" 1")...)
@@ -290,8 +290,8 @@ func TestReplicaIsConfigured(t *testing.T) {
 	}
 }
 
-// A deadline may have passed here when the master gives it, and not there. The replica keeps the key, and has it again
-// from its own journal: what the master does with it later counts on it.
+// A deadline may have passed here when the master gives it, and not there. The replica keeps the key, and restores
+// it from its own journal, because later commands of the master depend on it.
 func TestAReplicasJournalHasKeysThatExpiredByItsOwnClockOnly(t *testing.T) {
 	m := newScriptedMaster(t)
 	mem := crashfs.New()
@@ -339,7 +339,7 @@ func TestAReplicasJournalHasKeysThatExpiredByItsOwnClockOnly(t *testing.T) {
 	d.end()
 }
 
-// What replaces the data is stored as a whole or not at all.
+// A copy that replaces the data is stored completely or not at all.
 func TestAHalfMadeCopyIsNeverStored(t *testing.T) {
 	for _, settings := range [][]string{{"appendonly=yes"}, {"appendonly=no", "save=3600 1"}} {
 		t.Run(strings.Join(settings, " "), func(t *testing.T) {
@@ -397,7 +397,7 @@ func TestAHalfMadeCopyIsNeverStored(t *testing.T) {
 	}
 }
 
-// A replica with replica-read-only no takes writes, until the next copy takes the place of all.
+// A replica with replica-read-only no takes writes, until the next copy replaces everything.
 func TestAReplicaTakesWritesOfItsOwn(t *testing.T) {
 	master := startTestServer(t, Options{}, "enable-debug-command", "yes")
 	clock := engine.NewManualClock(time.Now())

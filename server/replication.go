@@ -20,12 +20,12 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// What package internal/replication/psync needs of the server, and what commands need of it.
+// The methods of the server that package internal/replication/psync needs, and those that commands need for it.
 
 // errReplicaOfInCluster is returned by New.
 var errReplicaOfInCluster = errors.New("replicaof directive not allowed in cluster mode")
 
-// startReplication starts both ends of replication. The keyspace, the storage and the exporter are there.
+// startReplication starts both ends of replication. The keyspace, the storage and the exporter must exist.
 func (srv *Server) startReplication() {
 	o := psync.Options{Config: srv.config, Log: srv.log, Keyspace: srv.ks, FS: srv.fs, Exporter: srv.exporter,
 		Master: (*masterHost)(srv), Replica: (*replicaHost)(srv)}
@@ -41,8 +41,8 @@ type masterHost Server
 // Hold implements psync.MasterHost.
 func (m *masterHost) Hold(fn func(g *engine.Guard)) error { return (*Server)(m).underAll(fn) }
 
-// RepeatKept implements psync.MasterHost. A Redis loads no file that has indexes, unless it has the query engine, and does not say so.
-// It ignores commands that it does not know.
+// RepeatKept implements psync.MasterHost. A Redis without the query engine refuses a file with indexes, and the
+// master cannot tell whether the follower has it. But a follower ignores unknown commands.
 func (m *masterHost) RepeatKept() error {
 	srv := (*Server)(m)
 	return srv.underAll(func(g *engine.Guard) {
@@ -107,8 +107,8 @@ func (r *replicaHost) BecameMaster() {
 	srv.servicesLoaded()
 }
 
-// withdrawWriters ends the waits of blocked clients whose commands write, and makes services forget what clients have: from
-// now on only the master changes data. The guard holds everything.
+// withdrawWriters ends the waits of blocked clients whose commands write, and makes services drop their clients'
+// state: from now on only the master changes data. The guard holds everything.
 func (srv *Server) withdrawWriters() {
 	for _, s := range srv.services {
 		s.Following()
@@ -156,7 +156,7 @@ func (r *replicaHost) NewExecutor(by psync.Executing) psync.Executor {
 	return &masterExecutor{srv.sessions.NewExecutor(by), srv}
 }
 
-// masterExecutor executes the commands of a master, and takes over its data.
+// masterExecutor executes the commands of a master, and loads its data.
 type masterExecutor struct {
 	session.Executor
 	srv *Server

@@ -5,7 +5,7 @@ import (
 	"github.com/atomredis/atomredis/internal/commands/scripts"
 )
 
-// This file is the server as package internal/commands/scripts sees it.
+// This file has the methods of the server that package internal/commands/scripts calls.
 
 // Scripts returns the scripts and functions.
 func (srv *Server) Scripts() *scripts.Scripts { return srv.scripts }
@@ -24,8 +24,8 @@ func (srv *Server) IsStale(c *command.Ctx) bool {
 		srv.Restriction(c.Cmd, c.Cmd.Flags&^command.Stale, false) == command.ErrMasterDown
 }
 
-// relieve has other goroutines go on with the event loops that are held up in a session: in the one that calls it, if one
-// does, and in those that wait for it.
+// relieve lets other goroutines continue the event loops that are inside a session: the session that calls it, if
+// one does, and those that wait for it.
 func (srv *Server) relieve() {
 	if srv.loops != nil {
 		srv.loops.Relieve()

@@ -101,7 +101,7 @@ func TestAnyShardAnswersForAll(t *testing.T) {
 			require.Equal(t, want, c.do(query), query)
 		}
 	}
-	// What has spaces in arguments, and times in replies.
+	// Commands with spaces in arguments, and times in replies.
 	query := func(c *testClient, args ...string) string {
 		v, err := c.Do(testTimeout, args...)
 		require.NoError(t, err)
@@ -131,7 +131,7 @@ func TestAnyShardAnswersForAll(t *testing.T) {
 		require.Contains(t, c.do("FT.INFO x"), `+percent_indexed "1" `)
 	}
 
-	// Each shard tells what it has measured.
+	// Each shard reports its measurements.
 	for _, args := range []string{"SEARCH QUERY red SORTBY u NOCONTENT", "AGGREGATE QUERY * GROUPBY 1 @g REDUCE COUNT 0 AS c SORTBY 2 @g ASC",
 		"HYBRID QUERY SEARCH red SCORER DOCSCORE VSIM @v $q PARAMS 2 q ABCDEFGH SORTBY 2 @__key ASC"} {
 		one, err := single.Do(testTimeout, strings.Fields("FT.PROFILE x "+args)...)
@@ -196,7 +196,7 @@ func TestAnyShardAnswersForAll(t *testing.T) {
 	require.Contains(t, clients[0].do("EVAL return(redis.call('FT.SEARCH','x','*')) 0"), "Cannot perform `FT.SEARCH`: Cannot block")
 }
 
-// Definitions reach all shards, those that were down too, and what was dropped stays dropped.
+// Definitions reach all shards, also those that were down, and dropped indexes stay dropped.
 func TestDefinitionsReachAllShards(t *testing.T) {
 	list, clients := searchShards(t, 3)
 	require.Equal(t, "+OK", clients[0].do("FT.CREATE a PREFIX 1 a: SCHEMA t TEXT"))
@@ -331,7 +331,7 @@ func TestFlushedIndexesDoNotComeBack(t *testing.T) {
 	}
 }
 
-// A TEMPORARY index stays while somebody uses it on any shard.
+// A TEMPORARY index stays while it is used on any shard.
 func TestTemporaryIndexesAreUsedOnAnyShard(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -351,7 +351,7 @@ func TestTemporaryIndexesAreUsedOnAnyShard(t *testing.T) {
 	clients[0].waitUntil("EXISTS "+key, "0")
 }
 
-// With cluster-require-full-coverage no, what there is counts.
+// With cluster-require-full-coverage no, the shards that are up answer.
 func TestShardsThatAreDownMayBeLeftOut(t *testing.T) {
 	list, clients := searchShards(t, 2, "cluster-require-full-coverage=no")
 	require.Equal(t, "+OK", clients[0].do("FT.CREATE x PREFIX 1 d: SCHEMA n NUMERIC"))

@@ -48,11 +48,11 @@ type Server struct {
 	progress transfer.Progress // Options.Progress
 	ks       *engine.Keyspace
 	table    *command.Table
-	sessions *session.Shared // what clients have of the server
+	sessions *session.Shared // the shared state of the sessions
 
 	runID    string
 	started  time.Time
-	maxFiles int64 // how many files the process may have open; 0 if that is not known
+	maxFiles int64 // how many files the process may open; 0 if that is not known
 	ownFiles bool  // data is stored in the system's files
 	fs       disk.FS
 

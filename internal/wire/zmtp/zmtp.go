@@ -1,6 +1,6 @@
-// Package zmtp frames messages as ZeroMQ peers do: ZMTP 3.0 and 3.1 with the mechanism NULL, on the side of a server
-// (https://rfc.zeromq.org/spec/23 and 37). It knows bytes and messages; what they mean, and when a peer is disconnected,
-// is its user's matter.
+// Package zmtp implements the framing of ZeroMQ for a server: ZMTP 3.0 and 3.1 with the mechanism NULL
+// (https://rfc.zeromq.org/spec/23 and 37). It handles bytes and messages; the caller interprets them and decides
+// when a peer is disconnected.
 package zmtp
 
 import (
@@ -16,18 +16,18 @@ import (
 	"github.com/atomredis/atomredis/internal/buffers"
 )
 
-// Limits bound what a peer may send.
+// Limits are the limits for a peer.
 type Limits struct {
 	Message int           // bytes of all frames of a message
 	Frames  int           // of a message
-	Time    time.Duration // for the handshake, and for what is sent to be read
+	Time    time.Duration // for the handshake, and for the peer to read a message
 }
 
 // Errors that end a connection.
 var (
-	// ErrProtocol says that a peer does not speak ZMTP 3.
+	// ErrProtocol means that a peer does not speak ZMTP 3.
 	ErrProtocol = errors.New("zmtp: not a peer of ZMTP 3")
-	// ErrTooLong says that a message is longer than Limits allow.
+	// ErrTooLong means that a message is longer than Limits allow.
 	ErrTooLong = errors.New("zmtp: the message is too long")
 )
 
@@ -36,7 +36,7 @@ type Conn struct {
 	conn   net.Conn
 	in     *bufio.Reader
 	limits Limits
-	ttl    time.Duration // how long the peer wants to be waited for; 0 is for ever
+	ttl    time.Duration // the time after which the peer wants to be disconnected if it sends nothing; 0 means never
 	buf    []byte        // the short frames of the message that was read last; reused
 	long   [][]byte      // its long frames, which have memory of their own
 
@@ -57,11 +57,11 @@ const (
 	flagCommand = 4
 )
 
-// maxCommand bounds the commands of a peer, which have names and a few properties.
+// maxCommand limits the length of a peer's commands, which have names and a few properties.
 const maxCommand = 4096
 
 // Accept does the handshake as a socket of the given type, such as ROUTER, with a peer of one of the types in peers.
-// An error says that the peer is none; it has been told if the protocol has words for it.
+// It returns an error for other peers, which they get if the protocol has a message for it.
 func Accept(conn net.Conn, socketType string, peers []string, limits Limits) (*Conn, error) {
 	conn.SetDeadline(time.Now().Add(limits.Time))
 	c := &Conn{conn: conn, in: bufio.NewReader(conn), limits: limits}
@@ -81,7 +81,8 @@ func Accept(conn net.Conn, socketType string, peers []string, limits Limits) (*C
 	return c, conn.SetDeadline(time.Time{})
 }
 
-// greeting returns what both sides send first: signature, version 3.1, mechanism, and who is the server.
+// greeting returns the first bytes that both sides send: signature, version 3.1, mechanism, and which side is the
+// server.
 func greeting() []byte {
 	g := make([]byte, greetingLen)
 	g[0], g[8], g[9] = 0xff, 1, 0x7f
@@ -107,7 +108,7 @@ func (c *Conn) readGreeting() error {
 	return nil
 }
 
-// readReady reads the peer's READY, and whether it is of a type that can be talked to.
+// readReady reads the peer's READY, and returns an error if its type is not one of peers.
 func (c *Conn) readReady(peers []string) error {
 	flags, size, err := c.readHeader()
 	switch {
@@ -152,7 +153,7 @@ func appendProperty(dst []byte, name, value string) []byte {
 	return append(binary.BigEndian.AppendUint32(dst, uint32(len(value))), value...)
 }
 
-// property returns the value of a property; ok is false if there is none, or what comes before it is malformed.
+// property returns the value of a property; ok is false if there is none, or if the bytes before it are malformed.
 func property(b []byte, want string) (value string, ok bool) {
 	for len(b) > 0 {
 		name, rest, ok := cutName(b)
@@ -172,7 +173,7 @@ func property(b []byte, want string) (value string, ok bool) {
 	return "", false
 }
 
-// equalFold reports whether two names of properties are the same, but for the case of ASCII letters.
+// equalFold reports whether two names of properties are the same, ignoring the case of ASCII letters.
 func equalFold(a, b string) bool {
 	if len(a) != len(b) {
 		return false
@@ -186,7 +187,7 @@ func equalFold(a, b string) bool {
 	return true
 }
 
-// readHeader reads what comes before the body of a frame.
+// readHeader reads the header of a frame.
 func (c *Conn) readHeader() (flags byte, size uint64, err error) {
 	flags, err = c.in.ReadByte()
 	if err != nil {
@@ -212,11 +213,12 @@ func unexpected(err error) error {
 	return err
 }
 
-// LimitMessage changes how many bytes a message may have, from the next one on. It is for who calls Read.
+// LimitMessage changes the limit of a message in bytes, from the next message on. The goroutine that calls Read must
+// call it.
 func (c *Conn) LimitMessage(n int) { c.limits.Message = n }
 
-// Read returns the frames of the next message. They are valid until the next call. PINGs are answered on the way.
-// io.EOF is the end between two messages. A length that is only announced costs nothing.
+// Read returns the frames of the next message. They are valid until the next call. It answers PINGs. io.EOF means
+// the end between two messages. Memory is allocated as the bytes arrive.
 func (c *Conn) Read() (frames [][]byte, err error) {
 	c.drop()
 	total := 0
@@ -263,14 +265,14 @@ func (c *Conn) drop() {
 	}
 }
 
-// shortFrame is how many bytes a frame may have that lies beside others in memory.
+// shortFrame is the length of the longest frame that shares memory with others.
 const shortFrame = 16 << 10
 
-// readBody reads a frame of so many bytes.
+// readBody reads a frame of size bytes.
 func (c *Conn) readBody(size int) ([]byte, error) {
 	if size <= shortFrame {
 		if c.buf == nil || cap(c.buf)-len(c.buf) < size {
-			c.buf = make([]byte, 0, max(size, 512, min(2*cap(c.buf), maxKept))) // frames that were read stay where they are
+			c.buf = make([]byte, 0, max(size, 512, min(2*cap(c.buf), maxKept))) // frames already read are not moved
 		}
 		start := len(c.buf)
 		c.buf = c.buf[:start+size]
@@ -292,8 +294,8 @@ func (c *Conn) readBody(size int) ([]byte, error) {
 	return frame, nil
 }
 
-// readCommand reads a command behind the handshake. PING is answered with its context; others mean nothing to a
-// socket that has no subscriptions.
+// readCommand reads a command after the handshake. It answers PING with its context, and ignores others, which have
+// no meaning for a socket without subscriptions.
 func (c *Conn) readCommand(size uint64) error {
 	if size > maxCommand {
 		return ErrTooLong
@@ -326,7 +328,7 @@ func (c *Conn) writeCommand(body []byte) error {
 	return err
 }
 
-// maxKept is how many bytes of a buffer are kept for the next message.
+// maxKept is the size of the largest buffer that is kept for the next message.
 const maxKept = 64 << 10
 
 // Write sends a message.

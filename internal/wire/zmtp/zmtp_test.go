@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// wire is a connection whose other end has said everything, and whose answers are kept.
+// wire is a connection whose other end has sent everything, and that records the answers.
 type wire struct {
 	net.Conn
 	in  *bytes.Reader
@@ -29,7 +29,7 @@ var limits = Limits{Message: 1000, Frames: 3, Time: time.Minute}
 
 // hello is the handshake of a peer of a type.
 func hello(socketType string) []byte {
-	ready := appendProperty([]byte("\x05READY"), "socket-type", socketType) // names have no case
+	ready := appendProperty([]byte("\x05READY"), "socket-type", socketType) // names are case-insensitive
 	return appendFrame(greeting(), flagCommand, ready)
 }
 
@@ -60,7 +60,7 @@ func TestMessagesHaveFrames(t *testing.T) {
 	require.Equal(t, "\x01\x01a\x01\x00\x02\x00\x00\x00\x00\x00\x00\x01\x2c"+string(long), w.out.String())
 }
 
-// A length that is only announced takes no memory, and the limit can change between two messages.
+// An announced length takes no memory before the bytes arrive, and the limit can change between two messages.
 func TestMemoryFollowsWhatHasArrived(t *testing.T) {
 	claim := []byte("\x02\x00\x00\x00\x00\x20\x00\x00\x00") // 512 MiB
 	c, _, err := accept(t, hello("REQ"), claim, make([]byte, 100_000))
