@@ -176,7 +176,7 @@ func TestReplicaSpeaksWithItsMaster(t *testing.T) {
 	require.Equal(t, "vw", c.do("GET q"))
 	require.Equal(t, "4", c.do("DBSIZE"))
 
-	// A command that does not exist here is logged.
+	// Commands of the master that fail here are counted.
 	offset += a.say("NOSUCH a", "INCR h", "GET n")
 	offset = a.confirmed(offset)
 	require.Contains(t, c.do("INFO stats"), "unexpected_error_replies:3\r\n")
