@@ -281,7 +281,7 @@ func TestReplicaIsConfigured(t *testing.T) {
 	b.expect("REPLCONF ACK 1")
 	require.Equal(t, "", c.do("GET a"))
 
-	// The server closes while the master is engine.EventNone, and while there is none.
+	// The server closes while a master is connected, and while none can be reached.
 	require.NoError(t, s.Close())
 	for _, settings := range [][]string{{"replicaof", "localhost 1"}, {"replicaof", "no.such.host.invalid 1"}} {
 		lost := startTestServer(t, Options{}, settings...)

@@ -100,7 +100,7 @@ func (s *service) Restore(commands []byte) error {
 	for p := (&resp.Parser{MaxBulk: resp.AnyBulk}); len(commands) > 0; {
 		args, n, err := p.Next(commands, nil)
 		if err != nil || len(args) == 0 {
-			return fmt.Errorf("search: what is stored is damaged: %w", err)
+			return fmt.Errorf("search: the stored definitions are damaged: %w", err)
 		}
 		if err := s.repeat(args); err != nil {
 			return fmt.Errorf("search: %w", err)
