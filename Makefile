@@ -30,22 +30,23 @@ build:
 # Packages for users, and those for tests and benchmarks, are separate modules (go.work).
 ALL = ./... ./bench/... ./conformance/...
 
-# Without the profile, which would compile everything again. The random numbers are the same each time; ATOMREDIS_TEST_SEED
-# chooses others.
+# Compiles little: no C, no profile, and no vet, which lint runs. Tests of whole servers mostly wait, so more of them run at once
+# than there are processors. The random numbers are the same each time; ATOMREDIS_TEST_SEED chooses others.
+TESTED = -pgo=off -vet=off -tags grpcnotrace -parallel 4
 test:
-	$(GO) test -pgo=off ./...
+	CGO_ENABLED=0 $(GO) test $(TESTED) ./...
 
 # Also runs the tests of bench and conformance, which need more libraries.
 CHECKED ?= ./bench/... ./conformance/...
 check: test
-	$(GO) test -pgo=off $(CHECKED)
+	CGO_ENABLED=0 $(GO) test $(TESTED) $(CHECKED)
 
 # Tests of concurrent code under the race detector; long ones are shortened, and whole servers get many shards by default.
 # The server's are first because they take longest.
 CONCURRENT = ./server/... . ./atom ./atomredistest ./cmd/... ./conformance/crash ./conformance/protocols ./doors/... \
 	./engine ./engine/listpack ./internal/... ./persist ./persist/journal ./persist/store/lsm ./memory ./pressure ./resp ./scripting
 race:
-	ATOMREDIS_TEST_SHARDS=16 $(GO) test -pgo=off -race -short -timeout 30m $(CONCURRENT)
+	ATOMREDIS_TEST_SHARDS=16 $(GO) test -pgo=off -race -short -parallel 4 -timeout 30m $(CONCURRENT)
 
 # Runs each fuzz target for FUZZTIME, a time or a number of inputs such as 1000x.
 FUZZTIME ?= 60s

@@ -12,6 +12,7 @@ import (
 
 // A message published at one server reaches all servers of all shards, in order, even if some servers are killed.
 func TestPublishedMessagesAreHeardAtAllServers(t *testing.T) {
+	t.Parallel()
 	list := startShards(t, 2, 2)
 	var nodes []*groupNode
 	for _, g := range list {

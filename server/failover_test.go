@@ -29,6 +29,7 @@ func (m *member) followersListenAt(port int64) {
 }
 
 func TestClientsWaitForReplicas(t *testing.T) {
+	t.Parallel()
 	master, replica := pair(t)
 	master.c.waitFor("WAIT 0 0", "1") // it waits only until the master has sent the whole copy
 	require.Equal(t, "+OK", master.c.do("SET a b"))
@@ -59,6 +60,7 @@ func TestClientsWaitForReplicas(t *testing.T) {
 }
 
 func TestServersChangePlaces(t *testing.T) {
+	t.Parallel()
 	master, replica := pair(t)
 	var port int64
 	fmt.Sscan(memberPort(replica), &port)
@@ -98,6 +100,7 @@ func TestServersChangePlaces(t *testing.T) {
 }
 
 func TestAFailoverThatCannotBe(t *testing.T) {
+	t.Parallel()
 	master, _ := pair(t)
 	require.Equal(t, "+OK", master.c.do("SET a b"))
 	other := master.connect()

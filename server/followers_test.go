@@ -123,6 +123,7 @@ func (f *rawFollower) next() string {
 }
 
 func TestFollowersGetEverythingAndThenWhatChanges(t *testing.T) {
+	t.Parallel()
 	for _, capa := range []string{"eof", ""} {
 		t.Run("capa "+capa, func(t *testing.T) {
 			srv, host, port := listening(t)
@@ -240,6 +241,7 @@ func TestTheStreamDoesNotDependOnTheTime(t *testing.T) {
 // A copy shows one instant, and the stream after it begins at that instant. Writers keep a sum constant, which the
 // follower's data must have after both.
 func TestACopyAndWhatFollowsAreTheData(t *testing.T) {
+	t.Parallel()
 	const accounts, initial = 300, 100
 	for _, shards := range []string{"1", "16"} {
 		t.Run("shards "+shards, func(t *testing.T) {
@@ -350,6 +352,7 @@ func sums(t *testing.T, file []byte) (keys, fields int) {
 
 // A follower that does not read delays its copy, and is disconnected when too much of the stream waits for it.
 func TestAFollowerThatDoesNotReadIsClosed(t *testing.T) {
+	t.Parallel()
 	srv, host, port := listening(t, "client-output-buffer-limit=replica 2mb 0 0")
 	c := newRawFollower(t, host, port)
 	value := strings.Repeat("x", 4000)

@@ -31,6 +31,7 @@ func (n *groupNode) goClient(o redis.Options) *redis.Client {
 
 // A client gets the same service from all servers of a group.
 func TestAClientIsServedAtAnyServerOfAGroup(t *testing.T) {
+	t.Parallel()
 	g, leader, _ := startForwarding(t)
 	ctx := context.Background()
 	for i, n := range g.nodes {
@@ -99,6 +100,7 @@ func leaderHasBlocked(t *testing.T, leader *groupNode) {
 }
 
 func TestWhatIsOfOneServerIsNotForwarded(t *testing.T) {
+	t.Parallel()
 	_, leader, followers := startForwarding(t, "cluster-enabled=yes", "databases=4")
 	c := followers[0].client()
 	require.Equal(t, "+OK", c.do("SET key value"))
@@ -122,6 +124,7 @@ func TestWhatIsOfOneServerIsNotForwarded(t *testing.T) {
 }
 
 func TestTheLeaderDecidesWhatAForwardedClientMayDo(t *testing.T) {
+	t.Parallel()
 	g, leader, followers := startForwarding(t, "enable-debug-command=local")
 	for _, n := range g.nodes {
 		require.Equal(t, "+OK", n.client().do("ACL SETUSER limited on >secret ~a* +@all -del"))
@@ -150,6 +153,7 @@ func TestTheLeaderDecidesWhatAForwardedClientMayDo(t *testing.T) {
 
 // Acknowledged changes exist exactly once, at whichever server the clients are when the leader is killed.
 func TestForwardedWritesSurviveTheLeader(t *testing.T) {
+	t.Parallel()
 	g, leader, followers := startForwarding(t)
 	ctx, stop := context.WithCancel(context.Background())
 	var clients sync.WaitGroup
@@ -207,6 +211,7 @@ func TestForwardedWritesSurviveTheLeader(t *testing.T) {
 }
 
 func TestACommandThatNobodyCanDoIsRefused(t *testing.T) {
+	t.Parallel()
 	g, leader, followers := startForwarding(t, "raft-timeout=300")
 	c := followers[0].client()
 	require.Equal(t, "+OK", c.do("SET key value"))
@@ -221,6 +226,7 @@ func TestACommandThatNobodyCanDoIsRefused(t *testing.T) {
 
 // A transaction that the leader has begun ends with the connection if it cannot continue at another server.
 func TestATransactionDoesNotChangeItsLeader(t *testing.T) {
+	t.Parallel()
 	_, leader, followers := startForwarding(t)
 	c, idle := followers[0].goClient(redis.Options{MaxRetries: -1}), followers[0].client()
 	require.Equal(t, "+OK", idle.do("SET key value"))
@@ -241,6 +247,7 @@ func TestATransactionDoesNotChangeItsLeader(t *testing.T) {
 
 // The servers keep replies that a client does not read, and it gets all of them when it reads.
 func TestForwardedRepliesWaitForTheirReader(t *testing.T) {
+	t.Parallel()
 	_, leader, followers := startForwarding(t)
 	value := strings.Repeat("v", 600<<10)
 	c := followers[0].client()
@@ -268,6 +275,7 @@ func TestForwardedRepliesWaitForTheirReader(t *testing.T) {
 }
 
 func TestTrackingIsThatOfTheLeader(t *testing.T) {
+	t.Parallel()
 	_, leader, followers := startForwarding(t)
 	c := followers[0].client()
 	require.Contains(t, c.do("HELLO 3"), `"proto" 3`)

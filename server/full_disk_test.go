@@ -27,6 +27,7 @@ const (
 // A server that crashed on a full disk starts, serves its data, refuses changes as Redis does, and accepts them
 // again when there is room.
 func TestStartOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, refusal string
 		settings      []string
@@ -102,6 +103,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 // Under everysec a full disk loses no acknowledged change, however often it is full, and however long before the
 // kill.
 func TestFullDiskUnderEverySecLosesNothingAcknowledged(t *testing.T) {
+	t.Parallel()
 	mem := crashfs.New()
 	var full atomic.Bool
 	var room atomic.Int64 // the space of removed files

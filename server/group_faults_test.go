@@ -19,6 +19,7 @@ import (
 // A server whose disk is full stops participating, keeps running and reports the reason; when there is room it takes
 // part again.
 func TestAServerOfAGroupOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	full := map[*groupNode]*atomic.Bool{}
 	g := &testGroup{t: t}
 	for range 3 {
@@ -70,6 +71,7 @@ func TestAServerOfAGroupOnAFullDisk(t *testing.T) {
 
 // With tls-replication only servers with a certificate of the group's authority are accepted.
 func TestTheServersOfAGroupKnowEachOtherByCertificates(t *testing.T) {
+	t.Parallel()
 	ours, others := certificates.New(t, "ours"), certificates.New(t, "others")
 	cert, key := ours.Issue("server", 2)
 	g := startGroup(t, 3, "tls-replication=yes", "tls-cert-file="+cert, "tls-key-file="+key,

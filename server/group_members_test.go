@@ -43,6 +43,7 @@ func (n *groupNode) waitForState(state string) {
 
 // A fourth server joins, and the first one is removed while it leads; it stays away until it is added again.
 func TestAServerIsAddedToAGroupAndTheLeaderRemoved(t *testing.T) {
+	t.Parallel()
 	g := startGroup(t, 3)
 	first := g.settled()
 	require.Equal(t, "+OK", first.client().do("SET key value"))
@@ -73,6 +74,7 @@ func TestAServerIsAddedToAGroupAndTheLeaderRemoved(t *testing.T) {
 
 // A server is removed while it is down, and does not disturb the others when it comes back.
 func TestADeadServerIsRemovedFromItsGroup(t *testing.T) {
+	t.Parallel()
 	g := startGroup(t, 3)
 	g.settled()
 	dead, other := g.followers()[0], g.followers()[1]
@@ -105,6 +107,7 @@ func TestADeadServerIsRemovedFromItsGroup(t *testing.T) {
 }
 
 func TestRaftCommands(t *testing.T) {
+	t.Parallel()
 	alone := startTestServer(t, Options{}).connect()
 	require.Contains(t, alone.do("RAFT.STATUS"), "belongs to no group")
 	require.Contains(t, alone.do("RAFT.HELP"), "REMOVE")

@@ -32,6 +32,7 @@ func (m *member) replicates(leader *groupNode) {
 // A replica of a group finds the leader and continues with it, whether the leader has the history from the log, from
 // a copy of another server or from its own disk.
 func TestAReplicaOfAGroupGoesOnWithTheNextLeader(t *testing.T) {
+	t.Parallel()
 	g := startGroup(t, 3)
 	replica := newMember(t, crashfs.New())
 	heard := replica.connect()
@@ -143,6 +144,7 @@ func (f *rawFollower) goOn(at *groupNode, was psync.Position) *rawFollower {
 // Replicas that can follow only a fixed server, as those of Redis, may follow any server of a group, and stay with
 // it whichever server leads.
 func TestAnyServerOfAGroupHasFollowers(t *testing.T) {
+	t.Parallel()
 	// A leader that loses the lead because the machine is busy would disconnect the follower.
 	g := startGroup(t, 3, "repl-ping-replica-period=1", "raft-timeout=1000")
 	first := g.settled()
@@ -174,6 +176,7 @@ func TestAnyServerOfAGroupHasFollowers(t *testing.T) {
 
 // A server that gets a full copy has the history of the copy, or none if the copy has none.
 func TestACopyHasTheHistoryOfTheGroup(t *testing.T) {
+	t.Parallel()
 	g := startGroup(t, 2)
 	leader, at := g.settled(), g.followers()[0]
 	var b bytes.Buffer

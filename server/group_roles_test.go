@@ -9,6 +9,7 @@ import (
 // A client's role at a queue of pressure ends when the group gets another leader, and does not come back when its
 // server leads again.
 func TestRolesEndWithTheLead(t *testing.T) {
+	t.Parallel()
 	g := startGroup(t, 3)
 	first, second := g.settled(), g.followers()[0]
 	c := first.client()

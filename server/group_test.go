@@ -60,14 +60,9 @@ func (g *testGroup) peers() string {
 	return strings.Join(addrs, ",")
 }
 
-// raftTimeout is the time in ms without a leader after which a group elects another one. -short is for slow
-// environments, in which a busy leader must not lose the lead.
-func raftTimeout() string {
-	if testing.Short() {
-		return "1000"
-	}
-	return "500"
-}
+// raftTimeout is the time in ms without a leader after which a group elects another one: long enough that a leader that is only
+// busy, because other tests run, keeps the lead.
+const raftTimeout = "1000"
 
 func (n *groupNode) start() {
 	t := n.g.t
@@ -76,7 +71,7 @@ func (n *groupNode) start() {
 	require.NoError(t, err)
 	conf := config.NewConfig()
 	for _, pair := range append([]string{"port=0", "dir=" + n.dir, "save=", "appendonly=yes", "raft-addr=" + n.addr,
-		"raft-peers=" + n.addr + "," + n.g.peers(), "raft-timeout=" + raftTimeout()}, n.g.settings...) {
+		"raft-peers=" + n.addr + "," + n.g.peers(), "raft-timeout=" + raftTimeout}, n.g.settings...) {
 		name, value, _ := strings.Cut(pair, "=")
 		require.NoError(t, conf.Set(name, value, false), pair)
 	}
@@ -159,6 +154,7 @@ func (g *testGroup) followers() (list []*groupNode) {
 }
 
 func TestAGroupHasWhatItsLeaderAcknowledged(t *testing.T) {
+	t.Parallel()
 	for _, reads := range []string{"lease", "quorum"} {
 		t.Run(reads, func(t *testing.T) { testAcknowledged(t, startGroup(t, 3, "replicated-reads="+reads)) })
 	}
@@ -190,6 +186,7 @@ func testAcknowledged(t *testing.T, g *testGroup) {
 
 // Nothing is undone when the lead is handed over, and the connections of the old leader's clients show the change.
 func TestTheLeadOfAGroupIsHandedOver(t *testing.T) {
+	t.Parallel()
 	g := startGroup(t, 3)
 	first := g.settled()
 	c := first.client()
@@ -209,6 +206,7 @@ func TestTheLeadOfAGroupIsHandedOver(t *testing.T) {
 
 // A server that joins late, or was away for long, gets a copy.
 func TestAServerOfAGroupThatIsFarBehindGetsACopy(t *testing.T) {
+	t.Parallel()
 	g := startGroup(t, 3)
 	leader := g.settled()
 	c := leader.client()
@@ -230,6 +228,7 @@ func TestAServerOfAGroupThatIsFarBehindGetsACopy(t *testing.T) {
 
 // A group begins with the earlier data of one of its servers, and gets more servers.
 func TestAGroupBeginsWithTheDataOfAServer(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	alone := startTestServer(t, Options{}, "dir", dir, "appendonly", "yes")
 	c := alone.connect()
@@ -264,6 +263,7 @@ func TestAGroupBeginsWithTheDataOfAServer(t *testing.T) {
 
 // Replicas of a leader have to learn that the next leader has the history, and continue it at any server.
 func TestReplicasOfALeaderAreDisconnectedWhenItLosesTheLead(t *testing.T) {
+	t.Parallel()
 	g := startGroup(t, 3)
 	first, second := g.settled(), g.followers()[0]
 	replica := first.newRawFollower()

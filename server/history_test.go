@@ -80,6 +80,7 @@ func requireSame(t *testing.T, first *member, others ...*member) {
 }
 
 func TestReplicasGoOnWhereTheyWere(t *testing.T) {
+	t.Parallel()
 	for _, crash := range []bool{false, true} {
 		t.Run(fmt.Sprint("crash ", crash), func(t *testing.T) {
 			master, replica := newMember(t, crashfs.New()), newMember(t, crashfs.New())
@@ -140,6 +141,7 @@ func TestReplicasGoOnWhereTheyWere(t *testing.T) {
 
 // A master that has lost changes which its replicas have received sends them a full copy.
 func TestAMasterThatHasLostSomethingIsNotGoneOnFrom(t *testing.T) {
+	t.Parallel()
 	master, replica := newMember(t, crashfs.New()), newMember(t, crashfs.New())
 	require.Equal(t, "+OK", replica.c.do("REPLICAOF "+master.address()))
 	requireSame(t, master, replica)
@@ -197,6 +199,7 @@ func memberPort(m *member) string {
 // Messages published at a master reach its replicas, after earlier changes, and not again when the journal is
 // repeated.
 func TestWhatIsPublishedIsHeardAtReplicas(t *testing.T) {
+	t.Parallel()
 	master, replica := newMember(t, crashfs.New()), newMember(t, crashfs.New())
 	leaf := newMember(t, crashfs.New())
 	require.Equal(t, "+OK", replica.c.do("REPLICAOF "+master.address()))
@@ -244,6 +247,7 @@ func TestWhatIsPublishedIsHeardAtReplicas(t *testing.T) {
 
 // A replica executes only what it can store, unless configured otherwise, and continues when there is room.
 func TestAReplicaOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	var full atomic.Bool
 	mem := crashfs.New()
 	master, replica := newMember(t, crashfs.New()), newMemberOn(t, mem, crashfs.Full(mem, &full))

@@ -117,6 +117,7 @@ func (m *shardPair) beforeTheExport() (goOn func()) {
 
 // After a cancelled migration the source still has the slot, with all keys.
 func TestAMigrationIsCancelled(t *testing.T) {
+	t.Parallel()
 	m := startShardPair(t)
 	for _, atTheEnd := range []bool{false, true} {
 		for _, by := range []*testClient{m.a, m.b} {
@@ -156,6 +157,7 @@ func TestAMigrationIsCancelled(t *testing.T) {
 
 // FLUSHALL removes the shard's own keys during a migration: the migration fails, or it was too late to stop it.
 func TestFlushallDuringAMigration(t *testing.T) {
+	t.Parallel()
 	m := startShardPair(t)
 	own := "{" + cluster.TagOf(16000) + "}"
 	for _, command := range []string{"FLUSHALL", "FLUSHDB", "FLUSHALL ASYNC"} {
@@ -219,6 +221,7 @@ func (n *groupNode) unloaded() int64 {
 
 // Values that are not in memory migrate as others do, and values may leave memory on either side meanwhile.
 func TestValuesThatAreAwayMigrate(t *testing.T) {
+	t.Parallel()
 	m := startShardPair(t, "maxmemory=1gb", "maxmemory-policy=tier")
 	m.from.leaveMemory()
 	require.NotZero(t, m.from.unloaded())
@@ -242,6 +245,7 @@ func TestValuesThatAreAwayMigrate(t *testing.T) {
 
 // Clients that wait for keys of the slot are redirected to its new owner, and have taken no elements.
 func TestBlockedClientsAreRedirectedWhenTheirSlotLeaves(t *testing.T) {
+	t.Parallel()
 	m := startShardPair(t)
 	for _, protocol := range []string{"2", "3"} {
 		var waiting []*testClient
@@ -273,6 +277,7 @@ func TestBlockedClientsAreRedirectedWhenTheirSlotLeaves(t *testing.T) {
 
 // No command of a transaction whose slot leaves is executed.
 func TestTransactionsWhoseSlotLeaves(t *testing.T) {
+	t.Parallel()
 	m := startShardPair(t)
 	key := "n{" + m.tag + "}"
 	moved := "-MOVED 100 " + m.to.clientAddr()
@@ -318,6 +323,7 @@ func TestTransactionsWhoseSlotLeaves(t *testing.T) {
 // Subscribers of shard channels of a slot are told that their subscription has ended when the slot leaves, in any
 // way.
 func TestSubscribersOfShardChannelsAreToldWhenTheirSlotLeaves(t *testing.T) {
+	t.Parallel()
 	m := startShardPair(t)
 	gone, stays := "{"+m.tag+"}", "{"+cluster.TagOf(101)+"}"
 	leaves := []func(){

@@ -253,6 +253,7 @@ func (n *groupNode) clientAddrOf() string {
 }
 
 func TestNothingIsLostWhileSlotsMigrate(t *testing.T) {
+	t.Parallel()
 	list := startShards(t, 2, 1)
 	load := startMigrationLoad(t, list, []int{100, 101, 250})
 	clients := []*testClient{list[0].leader().client(), list[1].leader().client()}
@@ -331,6 +332,7 @@ func setMany(t *testing.T, list []*testGroup, n int) {
 
 // Leaders are killed while slots move back and forth.
 func TestNothingIsLostWhileSlotsMigrateAndLeadersFail(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it takes long")
 	}

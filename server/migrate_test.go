@@ -50,6 +50,7 @@ func keysOfAllTypes(tag string) []string {
 }
 
 func TestSlotsMigrateWithTheirKeys(t *testing.T) {
+	t.Parallel()
 	list := startShards(t, 2, 1, "cluster-databases=2", "enable-debug-command=yes")
 	from, to := list[0].leader(), list[1].leader()
 	a, b := from.client(), to.client()
@@ -130,6 +131,7 @@ func (c *testClient) list(command string) (list []string) {
 
 // A source that has just been started, and has not all keys in memory yet, exports all of them.
 func TestSlotsMigrateWithKeysThatAreStillBeingLoaded(t *testing.T) {
+	t.Parallel()
 	list := startShards(t, 2, 1, "key-load-delay=2000")
 	from, to := list[0].leader(), list[1].leader()
 	a, b := from.client(), to.client()
@@ -153,6 +155,7 @@ func TestSlotsMigrateWithKeysThatAreStillBeingLoaded(t *testing.T) {
 }
 
 func TestSlotsStayWhileItIsNotKnownWhetherThereAreKeys(t *testing.T) {
+	t.Parallel()
 	g := startGroup(t, 1, "cluster-enabled=yes", "key-load-delay=2000000000")
 	n := g.leader()
 	c := n.client()
@@ -167,6 +170,7 @@ func TestSlotsStayWhileItIsNotKnownWhetherThereAreKeys(t *testing.T) {
 
 // Keys that belong to another shard are not counted.
 func TestKeysOfOthersAreNotCounted(t *testing.T) {
+	t.Parallel()
 	list := startShards(t, 2, 1)
 	from := list[0].leader()
 	a := from.client()

@@ -119,6 +119,7 @@ const (
 )
 
 func TestReplicaSpeaksWithItsMaster(t *testing.T) {
+	t.Parallel()
 	m := newScriptedMaster(t)
 	data := string(rdbFile(t, "SET kept 1", "RPUSH l x y", "SELECT 3", "HSET h f v"))
 	s := startTestServer(t, Options{}, "masteruser", "me", "masterauth", "secret", "appendonly", "no", "repl-timeout",
@@ -399,6 +400,7 @@ func TestAHalfMadeCopyIsNeverStored(t *testing.T) {
 
 // A replica with replica-read-only no takes writes, until the next copy replaces everything.
 func TestAReplicaTakesWritesOfItsOwn(t *testing.T) {
+	t.Parallel()
 	master := startTestServer(t, Options{}, "enable-debug-command", "yes")
 	clock := engine.NewManualClock(time.Now())
 	replica := startTestServer(t, Options{Clock: clock}, "replica-read-only", "no")
@@ -429,6 +431,7 @@ func TestAReplicaTakesWritesOfItsOwn(t *testing.T) {
 }
 
 func TestAReplicaEvictsByItselfIfItIsTo(t *testing.T) {
+	t.Parallel()
 	master := startTestServer(t, Options{}, "enable-debug-command", "yes")
 	settings := []string{"maxmemory", "3mb", "maxmemory-policy", "allkeys-random"}
 	same := startTestServer(t, Options{}, settings...)

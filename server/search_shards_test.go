@@ -50,6 +50,7 @@ func route(t *testing.T, clients []*testClient, command string) {
 }
 
 func TestAnyShardAnswersForAll(t *testing.T) {
+	t.Parallel()
 	_, clients := searchShards(t, 3)
 	g := startGroup(t, 1)
 	single := g.settled().client()
@@ -198,6 +199,7 @@ func TestAnyShardAnswersForAll(t *testing.T) {
 
 // Definitions reach all shards, also those that were down, and dropped indexes stay dropped.
 func TestDefinitionsReachAllShards(t *testing.T) {
+	t.Parallel()
 	list, clients := searchShards(t, 3)
 	require.Equal(t, "+OK", clients[0].do("FT.CREATE a PREFIX 1 a: SCHEMA t TEXT"))
 	require.Equal(t, "+OK", clients[1].do("FT.ALTER a SCHEMA ADD n NUMERIC SORTABLE"))
@@ -240,6 +242,7 @@ func TestDefinitionsReachAllShards(t *testing.T) {
 
 // While slots move, each query finds each document once.
 func TestQueriesAreExactWhileSlotsMove(t *testing.T) {
+	t.Parallel()
 	list, clients := searchShards(t, 2)
 	require.Equal(t, "+OK", clients[0].do("FT.CREATE x PREFIX 1 d: SCHEMA n NUMERIC SORTABLE v VECTOR FLAT 6 TYPE FLOAT32 DIM 1 DISTANCE_METRIC L2"))
 	const docs = 400
@@ -292,6 +295,7 @@ func TestQueriesAreExactWhileSlotsMove(t *testing.T) {
 
 // A shard answers again once it has another leader, and followers ask the leaders of the other shards too.
 func TestQueriesGoOnWhenALeaderFails(t *testing.T) {
+	t.Parallel()
 	list := startShards(t, 2, 3)
 	a, b := list[0].leader(), list[1].leader()
 	ca, cb := a.client(), b.client()
@@ -319,6 +323,7 @@ func TestQueriesGoOnWhenALeaderFails(t *testing.T) {
 
 // FLUSHALL on one shard drops the indexes of all, as FT.DROPINDEX does; the keys of the others stay.
 func TestFlushedIndexesDoNotComeBack(t *testing.T) {
+	t.Parallel()
 	_, clients := searchShards(t, 2)
 	require.Equal(t, "+OK", clients[0].do("FT.CREATE x SCHEMA t TEXT"))
 	require.Equal(t, "+OK", clients[1].do("FLUSHALL"))
@@ -333,6 +338,7 @@ func TestFlushedIndexesDoNotComeBack(t *testing.T) {
 
 // A TEMPORARY index stays while it is used on any shard.
 func TestTemporaryIndexesAreUsedOnAnyShard(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
@@ -353,6 +359,7 @@ func TestTemporaryIndexesAreUsedOnAnyShard(t *testing.T) {
 
 // With cluster-require-full-coverage no, the shards that are up answer.
 func TestShardsThatAreDownMayBeLeftOut(t *testing.T) {
+	t.Parallel()
 	list, clients := searchShards(t, 2, "cluster-require-full-coverage=no")
 	require.Equal(t, "+OK", clients[0].do("FT.CREATE x PREFIX 1 d: SCHEMA n NUMERIC"))
 	for i := range 20 {

@@ -10,6 +10,7 @@ import (
 
 // The commands that tools use to move a slot key by key move the slot as a whole.
 func TestSetslotMigratesASlotWithItsKeys(t *testing.T) {
+	t.Parallel()
 	list := startShards(t, 2, 1)
 	a, b := list[0].leader().client(), list[1].leader().client()
 	idA, idB := a.do("CLUSTER MYID"), b.do("CLUSTER MYID")

@@ -29,6 +29,7 @@ func nodeLines(c *testClient) map[string][]string {
 func (n *groupNode) clientAddr() string { return n.Addrs()[0].String() }
 
 func TestAGroupIsAShardOfACluster(t *testing.T) {
+	t.Parallel()
 	g := startGroup(t, 3, "cluster-enabled=yes")
 	leader := g.settled()
 	follower := g.followers()[0]
@@ -99,6 +100,7 @@ func clusterClient(t *testing.T, nodes []*groupNode) *redis.ClusterClient {
 
 // Clients of clusters continue when a leader fails, and find all acknowledged changes.
 func TestClientsOfClustersFollowTheLead(t *testing.T) {
+	t.Parallel()
 	g := startGroup(t, 3, "cluster-enabled=yes")
 	first := g.settled()
 	ctx := context.Background()

@@ -54,6 +54,7 @@ func (c *testClient) waitUntil(command, want string) {
 }
 
 func TestShardsKnowEachOtherAndTheirSlots(t *testing.T) {
+	t.Parallel()
 	list := startShards(t, 3, 1)
 	a, b, c := list[0].leader().client(), list[1].leader().client(), list[2].leader().client()
 	slot := cluster.SlotOf([]byte("a"))
@@ -101,6 +102,7 @@ func TestShardsKnowEachOtherAndTheirSlots(t *testing.T) {
 }
 
 func TestShardsThatHaveTheSameSlotsDoNotMeet(t *testing.T) {
+	t.Parallel()
 	a, b := startGroup(t, 1, "cluster-enabled=yes"), startGroup(t, 1, "cluster-enabled=yes")
 	c := a.settled().client()
 	b.settled()

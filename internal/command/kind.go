@@ -1,6 +1,10 @@
 package command
 
-import "github.com/atomredis/atomredis/engine"
+import (
+	"fmt"
+
+	"github.com/atomredis/atomredis/engine"
+)
 
 // Kind describes a type of values for commands on keys of any type. The package of the type's commands registers it.
 type Kind struct {
@@ -22,8 +26,14 @@ type Kind struct {
 // kinds are the kinds of all types.
 var kinds = map[engine.Type]Kind{}
 
-// RegisterKind registers the kind of a type. It is called while the program starts.
-func RegisterKind(t engine.Type, k Kind) { kinds[t] = k }
+// RegisterKind registers the kind of a type. It is called while the program starts, and panics if the kind lacks a function that
+// commands on keys of any type call.
+func RegisterKind(t engine.Type, k Kind) {
+	if k.Encoding == nil || k.Rebuild == nil || k.Digest == nil {
+		panic(fmt.Sprint("incomplete kind of the type ", t))
+	}
+	kinds[t] = k
+}
 
 // HoldsLinks reports whether the guard holds the shards of the keys that an entry is linked with; see Holds.
 func (c *Ctx) HoldsLinks(e *engine.Entry) bool {
