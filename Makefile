@@ -53,7 +53,7 @@ FUZZTIME ?= 60s
 FUZZED = $(sort $(dir $(shell grep -rl '^func Fuzz' --include='*_test.go' .)))
 fuzz:
 	for package in $(FUZZED); do \
-		$(GO) test -c -fuzz . -o bin/fuzz.test ./$$package || exit 1; \
+		CGO_ENABLED=0 $(GO) test -c -tags grpcnotrace -fuzz . -o bin/fuzz.test ./$$package || exit 1; \
 		for target in $$(bin/fuzz.test -test.list '^Fuzz'); do \
 			(cd $$package && $(CURDIR)/bin/fuzz.test -test.run '^$$' -test.fuzz "^$$target$$" -test.fuzztime $(FUZZTIME) \
 				-test.fuzzminimizetime 1s -test.fuzzcachedir "$$($(GO) env GOCACHE)/fuzz/atomredis/$$package") || exit 1; \
