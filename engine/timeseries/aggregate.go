@@ -98,14 +98,20 @@ func (t *state) add(a Aggregator, enter int64, samples []Sample) {
 			}
 			t.n++
 		}
-	case Count, CountNaN, CountAll:
+	case Count:
 		for _, x := range samples {
 			if x.Value == x.Value {
 				t.n++
-			} else {
+			}
+		}
+	case CountNaN:
+		for _, x := range samples {
+			if x.Value != x.Value {
 				t.nans++
 			}
 		}
+	case CountAll:
+		t.n += int64(len(samples))
 	case FirstOf, LastOf:
 		for _, x := range samples {
 			if x.Value == x.Value {

@@ -274,7 +274,7 @@ func (s *Series) readMeta(b []byte) error {
 	}
 	f := fields{b: b[1:]}
 	s.Retention, s.ChunkSize = f.natural(math.MaxInt64), int(f.natural(MaxChunkSize))
-	s.Plain, s.Policy = f.natural(1) == 1, Policy(f.natural(int64(Sum)))
+	s.Plain, s.Policy = f.natural(1) == 1, Policy(f.natural(int64(Unset)))
 	s.IgnoreTime, s.IgnoreValue = f.natural(math.MaxInt64), math.Float64frombits(f.uvarint())
 	var said []labels.Label
 	for n := f.uvarint(); n > 0 && !f.bad; n-- {

@@ -28,16 +28,17 @@ const (
 	Min                 // keep the lower one
 	Max                 // keep the higher one
 	Sum                 // add both
+	Unset               // the series has no policy of its own, and follows that of the server
 )
 
-var policyNames = [...]string{"block", "first", "last", "min", "max", "sum"}
+var policyNames = [...]string{"block", "first", "last", "min", "max", "sum", ""}
 
-// String returns the name of the policy in lower case.
+// String returns the name of the policy in lower case, that of Unset is empty.
 func (p Policy) String() string { return policyNames[p] }
 
 // ParsePolicy returns the policy with a name in lower case.
 func ParsePolicy(name string) (Policy, bool) {
-	i := slices.Index(policyNames[:], name)
+	i := slices.Index(policyNames[:Unset], name)
 	return Policy(max(i, 0)), i >= 0
 }
 

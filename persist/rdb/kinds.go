@@ -47,6 +47,8 @@ type kind struct {
 	moduleVersion uint64
 	// laterVersions can be read too.
 	laterVersions []uint64
+	// redis are the forms of Redis modules that can be read too.
+	redis []moduleForm
 	// read reads a value in the form of a number. It returns a []byte, valid until recycle, or a collection of package
 	// engine's. A repeated element, and an empty collection, is an error.
 	read func(d *decoder, number byte, lim *Limits) (any, error)
@@ -86,6 +88,17 @@ var modules = func() map[string]*kind {
 	for t := range kinds {
 		if kinds[t].module != "" {
 			r[kinds[t].module] = &kinds[t]
+		}
+	}
+	return r
+}()
+
+// redisModules has the forms of Redis modules by their names.
+var redisModules = func() map[string]moduleForm {
+	r := map[string]moduleForm{}
+	for t := range kinds {
+		for _, f := range kinds[t].redis {
+			r[f.name] = f
 		}
 	}
 	return r

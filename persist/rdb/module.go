@@ -28,9 +28,9 @@ const (
 	behindKeys = 2
 )
 
-// Module is the data that a Redis module has stored beside the keys. Its methods read the data one by one, until the
-// Reader's next Next, which skips the rest. A datum of another kind, or the end of the data, is an error; Err returns
-// the first one, and afterwards all data is zero.
+// Module is the data that a Redis module has stored, beside the keys or as a value. Its methods read the data one by
+// one, until the Reader's next Next, which skips the rest. A datum of another kind, or the end of the data, is an error;
+// Err returns the first one, and afterwards all data is zero.
 type Module struct {
 	Name    string // of the module's type, nine letters
 	Version uint64 // of the form
@@ -104,6 +104,17 @@ func (m *Module) Text() string {
 	return string(b)
 }
 
+// bytes reads a string. It is valid until the next datum is read.
+func (m *Module) bytes() (b []byte) {
+	if m.expect(moduleString) {
+		b, m.err = m.d.string()
+	}
+	return b
+}
+
+// payload reports whether the data is in a payload, and not in a file.
+func (m *Module) payload() bool { return m.d.r == nil }
+
 // Err returns the first error.
 func (m *Module) Err() error { return m.err }
 
@@ -133,6 +144,14 @@ func (m *Module) skip() error {
 	return m.err
 }
 
+// moduleForm is the form of a Redis module's values.
+type moduleForm struct {
+	name   string // of the type
+	newest uint64 // all versions up to it are read
+	// read reads a value of the version that m has. It need not look at Err, and returns anything if that is set.
+	read func(m *Module, lim *Limits) any
+}
+
 // moduleAlphabet has the letters of a module's name, which is nine groups of six bits of a number.
 const moduleAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
@@ -143,6 +162,12 @@ func (d *decoder) moduleValue(number byte, lim *Limits) (any, error) {
 		return nil, err
 	}
 	name, version := moduleOf(id)
+	if f, ok := redisModules[name]; ok && version <= f.newest && number == typeModule {
+		m := &Module{Name: name, Version: version, d: d}
+		v := f.read(m, lim)
+		m.expect(moduleEnd)
+		return v, m.err
+	}
 	if k := modules[name]; k != nil && (version == k.moduleVersion || slices.Contains(k.laterVersions, version)) && number == typeModule {
 		return k.read(d, number, lim)
 	}

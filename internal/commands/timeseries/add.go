@@ -118,7 +118,7 @@ func cmdAdd(c *command.Ctx) {
 	}
 	e := c.G.Write(c.DB, key)
 	if e == nil {
-		addToNew(c, key, x, 4, "ts.add")
+		addToNew(c, key, x, 4, "ts.add", []byte("TS.ADD"), key, integer(x.Time), c.Args[3])
 		return
 	}
 	if e.Type() != engine.TimeSeries {
@@ -126,7 +126,7 @@ func cmdAdd(c *command.Ctx) {
 		return
 	}
 	s := e.Series()
-	policy := s.Policy
+	policy, stated := policyOf(c.Host, s), s.Policy != timeseries.Unset
 	if len(c.Args) > 4 {
 		if i := find(c.Args, 4, "on_duplicate"); i > 0 {
 			if i+1 == len(c.Args) {
@@ -138,6 +138,7 @@ func cmdAdd(c *command.Ctx) {
 				c.Err(errPolicy)
 				return
 			}
+			stated = true
 		}
 	}
 	if !holdsLinks(c, s) {
@@ -149,16 +150,26 @@ func cmdAdd(c *command.Ctx) {
 		c.Err(err)
 		return
 	}
-	if c.Args[2][0] == '*' && c.G.Changes() != changes {
-		args := append([][]byte(nil), c.Args...)
-		args[2] = integer(x.Time)
-		c.Journal(args...)
+	if c.G.Changes() != changes {
+		switch {
+		case !stated:
+			journalAdd(c, key, c.Args[3], x.Time, policy)
+		case c.Args[2][0] == '*':
+			args := append([][]byte(nil), c.Args...)
+			args[2] = integer(x.Time)
+			c.Journal(args...)
+		}
 	}
 	c.W.Int(at)
 }
 
-// addToNew creates a series with a sample, and with options from an argument on.
-func addToNew(c *command.Ctx, key []byte, x timeseries.Sample, from int, event string) {
+// journalAdd records that a sample was added under a policy which follows from a directive.
+func journalAdd(c *command.Ctx, key, value []byte, time int64, policy timeseries.Policy) {
+	c.Journal([]byte("TS.ADD"), key, integer(time), value, []byte("ON_DUPLICATE"), []byte(policy.String()))
+}
+
+// addToNew creates a series with a sample, and with options from an argument on. The record of the sample begins with sample.
+func addToNew(c *command.Ctx, key []byte, x timeseries.Sample, from int, event string, sample ...[]byte) {
 	o := options{settings: defaults(c.Host)}
 	if err := parseOptions(c.Args, from, &o); err != "" {
 		c.Err(err)
@@ -175,17 +186,16 @@ func addToNew(c *command.Ctx, key []byte, x timeseries.Sample, from int, event s
 		return
 	}
 	e := create(c, key, &o, "")
-	args := [][]byte{[]byte("TS.ADD"), key, integer(x.Time), number(x.Value)}
 	if len(made) > 0 {
 		c.Journal(appendOptions([][]byte{[]byte("TS.CREATE"), key}, &o)...)
 		for i := range made {
 			made[i].make(c, e, &o)
 		}
 	} else {
-		args = appendOptions(args, &o)
+		sample = appendOptions(sample, &o)
 	}
 	add(c, e, x, timeseries.Last, event) // cannot fail for a new series
-	c.Journal(args...)
+	c.Journal(sample...)
 	c.W.Int(x.Time)
 }
 
@@ -253,10 +263,11 @@ func cmdMadd(c *command.Ctx) {
 		c.Err(wrongArguments(c))
 		return
 	}
-	held := true
+	held, unset := true, false // unset says that a series has no policy of its own
 	for i := 0; i < len(args); i += 3 {
 		if e := c.G.Peek(c.DB, args[i]); e != nil && e.Type() == engine.TimeSeries {
 			held = holdsLinks(c, e.Series()) && held
+			unset = unset || e.Series().Policy == timeseries.Unset
 		}
 	}
 	if !held {
@@ -267,16 +278,20 @@ func cmdMadd(c *command.Ctx) {
 	for i := 0; i < len(args); i += 3 {
 		now = now || string(args[i+1]) == "*"
 		x, err := parseSample(c, args[i+1], args[i+2])
+		at, before := x.Time, c.G.Changes()
 		if err == "" {
-			x.Time, err = addTo(c, args[i], x)
+			at, err = addTo(c, args[i], x)
 		}
 		if err != "" {
 			c.Err(err)
-		} else {
-			c.W.Int(x.Time)
+			continue
+		}
+		c.W.Int(at)
+		if unset && c.G.Changes() != before {
+			journalAdd(c, args[i], args[i+2], x.Time, policyOf(c.Host, c.G.Peek(c.DB, args[i]).Series()))
 		}
 	}
-	if now && c.G.Changes() != changes {
+	if now && !unset && c.G.Changes() != changes {
 		args := append([][]byte(nil), c.Args...)
 		for i := 2; i < len(args); i += 3 {
 			if string(args[i]) == "*" {
@@ -294,7 +309,7 @@ func addTo(c *command.Ctx, key []byte, x timeseries.Sample) (int64, command.Erro
 		c.G.Notify(engine.EventModule, "ts.add", c.DB, string(key))
 		return 0, errNoSeries
 	}
-	return add(c, e, x, e.Series().Policy, "ts.add")
+	return add(c, e, x, policyOf(c.Host, e.Series()), "ts.add")
 }
 
 // incr is TS.INCRBY and TS.DECRBY.
@@ -306,6 +321,10 @@ func incr(c *command.Ctx, sign float64, event string) {
 		return
 	}
 	x := timeseries.Sample{Time: c.Now(), Value: sign * by}
+	word := []byte("TS.INCRBY")
+	if sign < 0 {
+		word = []byte("TS.DECRBY")
+	}
 	if i := find(c.Args, 3, "timestamp"); i > 0 {
 		if i+1 == len(c.Args) {
 			c.Err(errTime)
@@ -319,7 +338,7 @@ func incr(c *command.Ctx, sign float64, event string) {
 	}
 	e := c.G.Write(c.DB, key)
 	if e == nil {
-		addToNew(c, key, x, 3, event)
+		addToNew(c, key, x, 3, event, word, key, c.Args[2], []byte("TIMESTAMP"), integer(x.Time))
 		return
 	}
 	if e.Type() != engine.TimeSeries {
@@ -348,7 +367,7 @@ func incr(c *command.Ctx, sign float64, event string) {
 		return
 	}
 	if c.G.Changes() != changes {
-		c.Journal([]byte("TS.ADD"), key, integer(x.Time), number(x.Value), []byte("ON_DUPLICATE"), []byte("LAST"))
+		c.Journal(word, key, c.Args[2], []byte("TIMESTAMP"), integer(x.Time))
 	}
 	c.W.Int(at)
 }

@@ -74,9 +74,22 @@ func defaults(h command.Host) timeseries.Settings {
 	s := timeseries.Settings{Retention: integer(dirRetention), ChunkSize: int(integer(dirChunkSize)),
 		IgnoreTime: integer(dirIgnoreTime)}
 	s.Plain, _ = parseEncoding([]byte(h.Directive(dirEncoding)))
-	s.Policy, _ = timeseries.ParsePolicy(strings.ToLower(h.Directive(dirPolicy)))
+	s.Policy = defaultPolicy(h)
 	s.IgnoreValue, _ = strconv.ParseFloat(h.Directive(dirIgnoreValue), 64)
 	return s
+}
+
+func defaultPolicy(h command.Host) timeseries.Policy {
+	p, _ := timeseries.ParsePolicy(strings.ToLower(h.Directive(dirPolicy)))
+	return p
+}
+
+// policyOf returns the policy of a series, that of the server if it has none of its own.
+func policyOf(h command.Host, s *timeseries.Series) timeseries.Policy {
+	if s.Policy == timeseries.Unset {
+		return defaultPolicy(h)
+	}
+	return s.Policy
 }
 
 // compaction is a rule of ts-compaction-policy for series that are created by adding a sample.

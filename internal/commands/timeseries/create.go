@@ -149,8 +149,11 @@ func appendOptions(args [][]byte, o *options) [][]byte {
 		encoding = "UNCOMPRESSED"
 	}
 	args = append(args, []byte("RETENTION"), integer(s.Retention), []byte("ENCODING"), []byte(encoding),
-		[]byte("CHUNK_SIZE"), integer(int64(s.ChunkSize)), []byte("DUPLICATE_POLICY"), []byte(s.Policy.String()),
-		[]byte("IGNORE"), integer(s.IgnoreTime), strconv.AppendFloat(nil, s.IgnoreValue, 'g', -1, 64))
+		[]byte("CHUNK_SIZE"), integer(int64(s.ChunkSize)))
+	if s.Policy != timeseries.Unset {
+		args = append(args, []byte("DUPLICATE_POLICY"), []byte(s.Policy.String()))
+	}
+	args = append(args, []byte("IGNORE"), integer(s.IgnoreTime), strconv.AppendFloat(nil, s.IgnoreValue, 'g', -1, 64))
 	if len(o.labels) > 0 {
 		args = append(args, []byte("LABELS"))
 		for _, l := range o.labels {

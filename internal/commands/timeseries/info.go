@@ -43,7 +43,11 @@ func cmdInfo(c *command.Ctx) {
 		w.Simple("compressed")
 	}
 	w.Simple("duplicatePolicy")
-	w.Simple(s.Policy.String())
+	if s.Policy == timeseries.Unset {
+		w.Null()
+	} else {
+		w.Simple(s.Policy.String())
+	}
 	w.Simple("labels")
 	show := shown{all: true}
 	show.write(w, s.Labels())

@@ -2,6 +2,7 @@ package timeseries
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/atomredis/atomredis/engine"
@@ -24,16 +25,20 @@ func init() {
 }
 
 // rebuild encodes a series. A series with rules, and a compaction, is encoded as a payload: commands would compute
-// compactions again, from keys that may be encoded later.
+// compactions again, from keys that may be encoded later. So is a series that no command can make.
 func rebuild(r *command.Rebuilder, key []byte, e *engine.Entry) {
 	s := e.Series()
-	if s.Source() != "" || len(s.Rules()) > 0 {
+	if s.Source() != "" || len(s.Rules()) > 0 || s.Policy == timeseries.Unset || infinite(s) {
 		if payload, err := rdb.Dump(e); err == nil {
 			r.Command([]byte("RESTORE"), key, []byte("0"), payload)
 		}
 		return
 	}
 	o := options{settings: s.Settings, labels: s.Labels()}
+	ignores := s.Policy == timeseries.Last && s.IgnoreTime > 0
+	if ignores { // only once all samples are there
+		o.settings.IgnoreTime, o.settings.IgnoreValue = 0, 0
+	}
 	r.Command(appendOptions([][]byte{[]byte("TS.CREATE"), key}, &o)...)
 	args := [][]byte{[]byte("TS.MADD")}
 	send := func() {
@@ -49,6 +54,17 @@ func rebuild(r *command.Rebuilder, key []byte, e *engine.Entry) {
 		}
 	})
 	send()
+	if ignores {
+		r.Command([]byte("TS.ALTER"), key, []byte("IGNORE"), integer(s.IgnoreTime), number(s.IgnoreValue))
+	}
+}
+
+// infinite reports whether a series has a value that is no number of JSON, which TS.MADD refuses.
+func infinite(s *timeseries.Series) (some bool) {
+	s.EachRun(func(samples []timeseries.Sample) {
+		some = some || slices.ContainsFunc(samples, func(x timeseries.Sample) bool { return math.IsInf(x.Value, 0) })
+	})
+	return some
 }
 
 // each calls fn with the samples of a series.

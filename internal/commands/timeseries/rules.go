@@ -256,7 +256,7 @@ func renamed(c *command.Ctx, e *engine.Entry, was string) {
 // compactions returns the compactions of ts-compaction-policy for a series that is created by a sample. ok is false
 // if the guard does not hold their shards; see command.Ctx.Holds.
 func compactions(c *command.Ctx, key []byte) (made []compaction, ok bool) {
-	if c.Origin.In(command.Accepted) {
+	if c.Origin.In(command.FromJournal) {
 		return nil, true // the command was journalled with its effects
 	}
 	text := c.Host.Directive(dirCompaction)
