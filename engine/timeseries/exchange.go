@@ -13,7 +13,7 @@ import (
 type OpenBucket struct {
 	// Open says that the rule has seen a sample. Without it the rest counts once a sample comes for the same bucket.
 	Open bool
-	// Start is when the bucket begins; it may be negative.
+	// Start is a time in the bucket, or the begin of it, which may be negative, or Newest.
 	Start int64
 	// Counts says that there is something in it that counts for the aggregator. It follows from the rest.
 	Counts bool
@@ -32,6 +32,9 @@ type OpenBucket struct {
 	Previous    Sample
 	HasPrevious bool
 }
+
+// Newest stands for the time of the newest sample of the series.
+const Newest = math.MinInt64
 
 // State returns what the rule knows of its open bucket.
 func (r *Rule) State() OpenBucket {
@@ -117,10 +120,13 @@ func NewBuilder(settings Settings, l []labels.Label, source string) *Builder {
 	return &Builder{s: s}
 }
 
-// Rule adds a rule. Neither the length of its buckets nor its alignment are negative, and the first is not 0.
+// Rule adds a rule, once all samples are there. Neither the length of its buckets nor its alignment are negative, and the first is not 0.
 func (b *Builder) Rule(destination string, a Aggregator, bucket, align int64, open *OpenBucket) {
 	r := &Rule{Destination: destination, Aggregator: a, Bucket: bucket, Align: align}
 	r.setState(open)
+	if last, some := b.s.Newest(); open.Start == Newest {
+		r.open, r.start = r.open && some, r.bucketOf(last.Time)
+	}
 	b.s.rules = append(b.s.rules, r)
 }
 
@@ -147,6 +153,9 @@ func (b *Builder) Add(x Sample) bool {
 	}
 	return true
 }
+
+// Put adds a sample of any time, for a series without chunks of its own. It replaces the one at its time.
+func (b *Builder) Put(x Sample) { b.s.Add(x, Last) }
 
 // Series returns the series. The Builder is of no more use.
 func (b *Builder) Series() *Series {

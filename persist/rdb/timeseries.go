@@ -19,12 +19,13 @@ const (
 	seriesModule = "TSDB-TYPE"
 
 	seriesPlainOption  = 1 // there is a word of options
+	seriesStarts       = 1 // of the open buckets of rules
 	seriesSizes        = 2 // the size of chunks in bytes, chunks in the place of samples, and the source
 	seriesPolicy       = 3
 	seriesOverflow     = 4 // sums that are too large
 	seriesAloneDumps   = 5 // DUMP leaves source and rules out
 	seriesAlignment    = 6 // of buckets
-	seriesLastOfEmpty  = 7 // the aggregator LAST has no mark for having no sample
+	seriesLastOfEmpty  = 7 // no aggregator but FIRST has a mark for being empty
 	seriesIgnore       = 8
 	seriesCountsNaN    = 9
 	seriesPlain        = 1 // the option
@@ -86,9 +87,9 @@ func readSeries(m *Module, _ *Limits) any {
 	if version >= seriesPlainOption {
 		s.Plain = m.Uint()&seriesPlain != 0
 	}
-	last, source := int64(0), ""
+	source := ""
 	if version >= seriesSizes {
-		last = m.natural()
+		m.Uint()   // the last time
 		m.Double() // the last value
 		m.Uint()   // how many samples there are
 	} else {
@@ -120,18 +121,23 @@ func readSeries(m *Module, _ *Limits) any {
 		source = ""
 	}
 	b := timeseries.NewBuilder(s, list, source)
+	var rules []seriesRule
 	for n := m.Uint(); n > 0 && m.err == nil; n-- {
-		m.rule(b, last, linked)
+		rules = append(rules, m.rule())
 	}
-	n := m.Uint()
-	for ; n > 0 && m.err == nil; n-- {
+	for n := m.Uint(); n > 0 && m.err == nil; n-- {
 		switch {
-		case version < seriesSizes:
-			m.sample(b, timeseries.Sample{Time: m.natural(), Value: m.Double()})
+		case version < seriesSizes: // a second sample at the time 0 was possible
+			b.Put(timeseries.Sample{Time: m.natural(), Value: m.Double()})
 		case s.Plain:
 			m.plainChunk(b)
 		default:
 			m.compressedChunk(b)
+		}
+	}
+	for i := range rules {
+		if r := &rules[i]; linked && m.err == nil {
+			b.Rule(r.destination, r.aggregator, r.length, r.align, &r.bucket)
 		}
 	}
 	if m.err != nil {
@@ -159,37 +165,47 @@ func (m *Module) count(f float64) int64 {
 	return int64(f)
 }
 
-// rule reads a rule of a series whose last sample is at a time, and adds it if linked is set.
-func (m *Module) rule(b *timeseries.Builder, last int64, linked bool) {
-	destination, length, align := m.Text(), m.natural(), int64(0)
+// seriesRule is a rule.
+type seriesRule struct {
+	destination   string
+	aggregator    timeseries.Aggregator
+	length, align int64
+	bucket        timeseries.OpenBucket
+}
+
+// rule reads a rule.
+func (m *Module) rule() (r seriesRule) {
+	r.destination, r.length = m.Text(), m.natural()
 	if m.Version >= seriesAlignment {
-		align = m.natural()
+		r.align = m.natural()
 	}
-	number, start := m.Uint(), m.Uint()
-	switch {
-	case number == 0 || number >= uint64(len(seriesAggregators)) || length == 0:
-		m.Corrupt("a rule with buckets of %d ms and the aggregator %d", length, number)
-	case start != seriesNoBucket && start > math.MaxInt64:
-		m.Corrupt("a bucket at the time %d", start)
+	number, start := m.Uint(), uint64(seriesNoBucket)
+	if m.Version >= seriesStarts {
+		start = m.Uint()
 	}
 	open := start != seriesNoBucket
+	switch {
+	case number == 0 || number >= uint64(len(seriesAggregators)) || r.length == 0:
+		m.Corrupt("a rule with buckets of %d ms and the aggregator %d", r.length, number)
+	case open && start > math.MaxInt64:
+		m.Corrupt("a bucket at the time %d", start)
+	}
 	counts := open
 	if m.Version >= seriesCountsNaN {
 		counts = m.Uint() != 0
 	}
 	if m.err != nil {
-		return
+		return r
 	}
-	a := seriesAggregators[number]
-	bucket := m.bucket(a, counts)
-	if bucket.Open = open; open {
-		bucket.Start = int64(start)
+	r.aggregator = seriesAggregators[number]
+	r.bucket = m.bucket(r.aggregator, counts)
+	if r.bucket.Open = open; open {
+		r.bucket.Start = int64(start)
 	} else {
-		bucket.Start = last
+		r.bucket.Start = timeseries.Newest
+		r.bucket.Open = m.Version < seriesStarts
 	}
-	if linked && m.err == nil {
-		b.Rule(destination, a, length, align, &bucket)
-	}
+	return r
 }
 
 // bucket reads what an aggregator knows of a bucket, which has samples that count if counts is set. It is set too if that
@@ -209,9 +225,11 @@ func (m *Module) bucket(a timeseries.Aggregator, counts bool) (b timeseries.Open
 		}
 	case timeseries.SumOf:
 		b.Sum = m.Double()
+		m.emptyMark()
 		counts = counts || b.Sum != 0
 	case timeseries.Count, timeseries.CountAll:
 		b.Count = m.count(m.Double())
+		m.emptyMark()
 	case timeseries.CountNaN:
 		b.NaNs = m.count(m.Double())
 	case timeseries.FirstOf:
@@ -221,9 +239,7 @@ func (m *Module) bucket(a timeseries.Aggregator, counts bool) (b timeseries.Open
 		}
 	case timeseries.LastOf:
 		b.Last = m.Double()
-		if m.Version >= seriesPolicy && m.Version < seriesLastOfEmpty {
-			counts = m.Uint() == 0
-		}
+		m.emptyMark()
 	case timeseries.Avg:
 		b.Sum, b.Count = m.Double(), m.count(m.Double())
 		if m.Version >= seriesOverflow && m.Uint() != 0 {
@@ -249,6 +265,13 @@ func (m *Module) bucket(a timeseries.Aggregator, counts bool) (b timeseries.Open
 		}
 	}
 	return b
+}
+
+// emptyMark reads whether a bucket is empty, which most aggregators have said for a time.
+func (m *Module) emptyMark() {
+	if m.Version >= seriesPolicy && m.Version < seriesLastOfEmpty {
+		m.Uint()
+	}
 }
 
 // sample adds a sample.
