@@ -196,11 +196,11 @@ func (f countedFile) Read(p []byte) (int, error) {
 // read reads the content of a file.
 func (l *load) read(f io.Reader, last bool) error {
 	in := bufio.NewReaderSize(f, readChunk)
-	head, err := in.Peek(len(rdb.Magic))
+	head, err := in.Peek(rdb.MagicLength)
 	if err != nil && err != io.EOF {
 		return err
 	}
-	if string(head) != rdb.Magic {
+	if !rdb.IsFile(head) {
 		switch {
 		case strings.HasPrefix(string(head), "\x1f\x8b"):
 			return errors.New("the file is compressed with gzip, and must be unpacked before")

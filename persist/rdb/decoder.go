@@ -15,6 +15,16 @@ type decoder struct {
 	pos  int
 	crc  uint64 // of everything read before buf
 	text []byte // strings that are not contiguous in buf
+	// valkey says that Valkey 9 or later has written the data: some types have other numbers there.
+	valkey bool
+}
+
+// knows reports whether a version is readable.
+func (d *decoder) knows(version uint64) bool {
+	if d.valkey {
+		return version >= OldestValkey && version <= NewestValkey
+	}
+	return version <= Newest
 }
 
 const (

@@ -13,8 +13,20 @@ import (
 	"github.com/atomredis/atomredis/engine"
 )
 
-// Magic is the start of a file; four digits of the version follow.
-const Magic = "REDIS"
+// The start of a file: magic and four digits of the version, or of Valkey 9 and later magicValkey and three.
+const (
+	magic       = "REDIS"
+	magicValkey = "VALKEY"
+	headLength  = len(magic) + 4
+)
+
+// MagicLength is the number of bytes that IsFile needs.
+const MagicLength = len(magicValkey)
+
+// IsFile reports whether a file with this start claims to be an RDB file.
+func IsFile(head []byte) bool {
+	return bytes.HasPrefix(head, []byte(magic)) || bytes.HasPrefix(head, []byte(magicValkey))
+}
 
 // Key is a key in a file.
 type Key struct {
@@ -93,18 +105,19 @@ func (r *Reader) Next() (any, error) {
 func (r *Reader) Rest() []byte { return r.d.buf[r.d.pos:] }
 
 func (r *Reader) header() error {
-	b, err := r.d.fixed(len(Magic) + 4)
+	b, err := r.d.fixed(headLength)
 	if err != nil {
 		return err
 	}
-	if !bytes.HasPrefix(b, []byte(Magic)) {
+	digits, ok := bytes.CutPrefix(b, []byte(magic))
+	if !ok {
+		digits, r.d.valkey = bytes.CutPrefix(b, []byte(magicValkey))
+	}
+	version, err := strconv.ParseUint(string(digits), 10, 16)
+	if err != nil || version == 0 || !ok && !r.d.valkey {
 		return corrupt("not an RDB file")
 	}
-	version, err := strconv.ParseUint(string(b[len(Magic):]), 10, 16)
-	if err != nil || version == 0 {
-		return corrupt("not an RDB file")
-	}
-	if version > Newest {
+	if !r.d.knows(version) {
 		return fmt.Errorf("%w: version %d of RDB files", ErrUnsupported, version)
 	}
 	r.Version = int(version)
@@ -137,6 +150,17 @@ func (r *Reader) next(key *Key) (any, error) {
 	case opSlotInfo: // the same for a slot of a cluster
 		var n uint64
 		return nil, d.numbers(&n, &n, &n)
+	case opSlotImport: // the name of a task that brings slots, and their ranges
+		if !d.valkey {
+			break
+		}
+		if _, err := d.string(); err != nil {
+			return nil, err
+		}
+		return nil, d.elements(func() error {
+			var n uint64
+			return d.numbers(&n, &n)
+		})
 	case opExpireMillis:
 		key.Deadline, err = d.millis()
 		return nil, err
@@ -199,7 +223,7 @@ func (r *Reader) end() error {
 
 // Begin writes the head of a file of a version, Version or VersionExpiringFields, with information about its origin.
 func (e *Encoder) Begin(version int, aux ...Aux) {
-	e.buf = fmt.Appendf(e.buf, "%s%04d", Magic, version)
+	e.buf = fmt.Appendf(e.buf, "%s%04d", magic, version)
 	for _, a := range aux {
 		e.buf = append(e.buf, opAux)
 		e.string([]byte(a.Name))

@@ -26,10 +26,12 @@ var hashKind = kind{
 }
 
 func (d *decoder) hash(typ byte, lim *Limits) (any, error) {
-	switch typ {
-	case typeHashExpire, typeHashExpireEarly:
+	switch {
+	case d.valkey && typ == typeHashValkey:
+		return d.valkeyHash(lim)
+	case typ == typeHashExpire || typ == typeHashExpireEarly:
 		return d.expiringHash(typ, lim)
-	case typeHashPack, typeHashPackEarly:
+	case typ == typeHashPack || typ == typeHashPackEarly:
 		return d.expiringPack(typ, lim)
 	}
 	h := &hashes.Hash{}
@@ -134,6 +136,33 @@ func (d *decoder) expiringHash(typ byte, lim *Limits) (any, error) {
 			at += uint64(base)
 		}
 		return setExpiring(h, field, value, int64(at), lim)
+	})
+	return h, err
+}
+
+// valkeyHash reads a hash with expiring fields of Valkey: each value is followed by its deadline, -1 for none.
+func (d *decoder) valkeyHash(lim *Limits) (any, error) {
+	h := &hashes.Hash{}
+	err := d.elements(func() error {
+		defer d.recycle()
+		field, err := d.string()
+		if err != nil {
+			return err
+		}
+		value, err := d.string()
+		if err != nil {
+			return err
+		}
+		at, err := d.millis()
+		switch {
+		case err != nil:
+			return err
+		case at == -1:
+			at = 0
+		case at == 0:
+			return corrupt("a field that expires at 0")
+		}
+		return setExpiring(h, field, value, at, lim)
 	})
 	return h, err
 }

@@ -116,6 +116,7 @@ func kindOf(entry *engine.Entry) (*kind, form, error) {
 // value reads a value in the form of a number, as kind.read does.
 func (d *decoder) value(number byte, lim *Limits) (any, error) {
 	switch k := readers[number]; {
+	case d.valkey && number > typeHashValkey: // those of Redis mean something else
 	case k != nil:
 		return k.read(d, number, lim)
 	case number == typeModule || number == typeModuleOld:

@@ -24,17 +24,22 @@ func Seal(b []byte) []byte {
 	return e.footer(Version)
 }
 
-// open checks a payload's footer, with skipChecksum except for the checksum, and returns the content. A checksum of
-// zero means none.
-func open(payload []byte, skipChecksum bool) ([]byte, error) {
+// open checks a payload's footer, with skipChecksum except for the checksum, and returns a decoder of the content. A
+// checksum of zero means none.
+func open(payload []byte, skipChecksum bool) (d decoder, err error) {
 	end := len(payload) - footerLength
-	if end < 0 || binary.LittleEndian.Uint16(payload[end:]) > Newest {
-		return nil, ErrChecksum
+	if end < 0 {
+		return d, ErrChecksum
+	}
+	version := uint64(binary.LittleEndian.Uint16(payload[end:]))
+	if d.valkey = version >= OldestValkey; !d.knows(version) {
+		return d, ErrChecksum
 	}
 	if sum := binary.LittleEndian.Uint64(payload[end+2:]); !skipChecksum && sum != 0 && sum != checksum(0, payload[:end+2]) {
-		return nil, ErrChecksum
+		return d, ErrChecksum
 	}
-	return payload[:end:end], nil
+	d.buf = payload[:end:end]
+	return d, nil
 }
 
 // Dump returns a value as a payload. It fails for a type without a form.
@@ -59,11 +64,10 @@ func HoldsString(payload []byte) bool { return len(payload) > 0 && payload[0] ==
 
 // Restore returns the value of a payload: a []byte that shares its memory, or a collection.
 func Restore(payload []byte, lim *Limits) (any, error) {
-	b, err := open(payload, lim.SkipChecksum)
+	d, err := open(payload, lim.SkipChecksum)
 	if err != nil {
 		return nil, err
 	}
-	d := decoder{buf: b}
 	typ, err := d.byte()
 	if err != nil {
 		return nil, err
@@ -88,11 +92,10 @@ func DumpFunctions(codes []string) []byte {
 // RestoreFunctions returns the sources of the libraries in a payload. Besides ErrChecksum and ErrCorrupt it fails with
 // ErrUnsupported for a release candidate of Redis 7.0, which had another form, and with ErrNotFunction.
 func RestoreFunctions(payload []byte) (codes []string, err error) {
-	b, err := open(payload, false)
+	d, err := open(payload, false)
 	if err != nil {
 		return nil, err
 	}
-	d := decoder{buf: b}
 	for d.pos < len(d.buf) {
 		op, err := d.byte()
 		if err != nil {

@@ -1,6 +1,6 @@
 // Package rdb is Redis's form of stored data: RDB files, which are read as a stream, and the payloads of DUMP and
-// RESTORE, which have one value each. It reads every encoding of Redis 2 to 7.4 and later forms up to Newest, and
-// writes the plain forms, which Redis converts to its small ones when it loads them.
+// RESTORE, which have one value each. It reads every encoding of Redis 2 to 7.4, later forms up to Newest, and those of
+// Valkey; it writes the plain forms, which Redis converts to its small ones when it loads them.
 //
 // Input is never trusted: memory is allocated as bytes arrive, not by promised lengths, and every collection is built
 // element by element with the operations of its type.
@@ -39,6 +39,10 @@ const (
 	VersionReleased  = 14
 	// Newest is the latest readable version: that of Redis 8.8.
 	Newest = 14
+	// Valkey 9 and later have versions of their own, from OldestValkey on. Files up to NewestValkey are read as long as
+	// they have only the forms of version 80.
+	OldestValkey = 80
+	NewestValkey = 99
 )
 
 // The types of values.
@@ -65,6 +69,7 @@ const (
 	typeSetListpack     = 20
 	typeStream3         = 21 // with the consumers' active times
 	typeHashExpireEarly = 22 // of candidates for 7.4, like 23
+	typeHashValkey      = 22 // of Valkey: with deadlines of fields
 	typeHashPackEarly   = 23
 	typeHashExpire      = 24
 	typeHashPack        = 25
@@ -74,6 +79,7 @@ const (
 
 // The opcodes of a file.
 const (
+	opSlotImport   = 243 // of Valkey
 	opSlotInfo     = 244
 	opFunction     = 245
 	opFunctionOld  = 246
