@@ -18,22 +18,26 @@ import (
 const (
 	seriesModule = "TSDB-TYPE"
 
-	seriesPlainOption  = 1 // there is a word of options
-	seriesStarts       = 1 // of the open buckets of rules
-	seriesSizes        = 2 // the size of chunks in bytes, chunks in the place of samples, and the source
-	seriesPolicy       = 3
-	seriesOverflow     = 4 // sums that are too large
-	seriesAloneDumps   = 5 // DUMP leaves source and rules out
-	seriesAlignment    = 6 // of buckets
-	seriesLastOfEmpty  = 7 // no aggregator but FIRST has a mark for being empty
-	seriesIgnore       = 8
-	seriesCountsNaN    = 9
-	seriesPlain        = 1 // the option
-	seriesCompressed   = 2
-	seriesSampleSize   = 16
-	seriesNoBucket     = math.MaxUint64
-	seriesMostSamples  = 1 << 53 // of a bucket
-	seriesCompressedIn = 8       // bytes that compressed chunks are a multiple of
+	// The versions from which on something is written.
+	seriesOptions     = 1 // a word that says whether chunks are compressed
+	seriesStarts      = 1 // when the open bucket of a rule begins
+	seriesSizes       = 2 // the size of chunks in bytes, chunks in the place of samples, and the source
+	seriesPolicy      = 3 // and whether the bucket of most aggregators is empty
+	seriesOverflow    = 4 // sums that are too large
+	seriesAloneDumps  = 5 // no source and rules in payloads of DUMP
+	seriesAlignment   = 6 // of buckets
+	seriesLastOfEmpty = 7 // only of FIRST whether the bucket is empty
+	seriesIgnore      = 8
+	seriesCountsNaN   = 9 // whether something in an open bucket counts
+
+	// The bits of the options.
+	seriesPlain      = 1
+	seriesCompressed = 2
+
+	seriesSampleSize  = 16             // bytes of a sample in a plain chunk
+	seriesWord        = 8              // bytes that the size of a chunk is a multiple of
+	seriesNoBucket    = math.MaxUint64 // in the place of the time of a bucket
+	seriesMostSamples = 1 << 53        // of a bucket
 
 	// Series of our own module, whose only datum is the stored form of a series, are read.
 	ownSeriesModule  = "atomrd-ts"
@@ -84,7 +88,7 @@ func readSeries(m *Module, _ *Limits) any {
 	s := timeseries.Settings{Retention: m.natural(), Policy: timeseries.Unset}
 	size := m.natural()
 	s.Plain = true
-	if version >= seriesPlainOption {
+	if version >= seriesOptions {
 		s.Plain = m.Uint()&seriesPlain != 0
 	}
 	source := ""
@@ -190,7 +194,7 @@ func (m *Module) rule() (r seriesRule) {
 	case open && start > math.MaxInt64:
 		m.Corrupt("a bucket at the time %d", start)
 	}
-	counts := open
+	counts := open || m.Version < seriesStarts
 	if m.Version >= seriesCountsNaN {
 		counts = m.Uint() != 0
 	}
@@ -199,17 +203,15 @@ func (m *Module) rule() (r seriesRule) {
 	}
 	r.aggregator = seriesAggregators[number]
 	r.bucket = m.bucket(r.aggregator, counts)
-	if r.bucket.Open = open; open {
-		r.bucket.Start = int64(start)
-	} else {
-		r.bucket.Start = timeseries.Newest
-		r.bucket.Open = m.Version < seriesStarts
+	r.bucket.Open, r.bucket.Start = open, int64(start)
+	if !open { // what there is is of the newest sample's bucket
+		r.bucket.Open, r.bucket.Start = m.Version < seriesStarts, timeseries.Newest
 	}
 	return r
 }
 
-// bucket reads what an aggregator knows of a bucket, which has samples that count if counts is set. It is set too if that
-// can be seen.
+// bucket reads what an aggregator knows of a bucket. Where the number of samples is not written, there are some if counts
+// is set or the values show it.
 func (m *Module) bucket(a timeseries.Aggregator, counts bool) (b timeseries.OpenBucket) {
 	switch a {
 	case timeseries.MinOf, timeseries.MaxOf, timeseries.Range:
@@ -500,15 +502,15 @@ func (w ModuleWriter) plainChunk(samples []timeseries.Sample, room int, buf []by
 // compressedChunk is plainChunk for a compressed one.
 func (w ModuleWriter) compressedChunk(samples []timeseries.Sample, room int, buf []byte) []byte {
 	c := gorillaOf(samples, buf)
-	buf = padded(c.bits, max(room, seriesCompressedIn))
+	buf = padded(c.bits, max(room, seriesWord))
 	w.Uint(uint64(len(buf)), uint64(len(samples)), uint64(c.used), math.Float64bits(c.first.Value), uint64(c.first.Time),
 		uint64(c.last.Time), uint64(c.delta), c.value, uint64(c.lead), uint64(c.trail))
 	w.e.moduleString(buf)
 	return buf
 }
 
-// padded appends zeros to b until it has at least n bytes, and a multiple of seriesCompressedIn.
+// padded appends zeros to b until it has at least n bytes, and a multiple of seriesWord.
 func padded(b []byte, n int) []byte {
-	n = max(n, (len(b)+seriesCompressedIn-1)/seriesCompressedIn*seriesCompressedIn)
+	n = max(n, (len(b)+seriesWord-1)/seriesWord*seriesWord)
 	return append(b, make([]byte, n-len(b))...)
 }
