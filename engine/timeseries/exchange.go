@@ -6,27 +6,27 @@ import (
 	"github.com/atomredis/atomredis/engine/labels"
 )
 
-// How series come from other servers, and go to them: as settings, rules with their open buckets, and samples chunk by
-// chunk. What another server takes for a chunk stays one.
+// This file exchanges series with other servers: settings, rules with their open buckets, and samples chunk by chunk. A
+// chunk of another server stays a chunk.
 
-// OpenBucket is what a rule knows of its open bucket. Numbers that the aggregator of the rule does not need are zero.
+// OpenBucket is the state of a rule's open bucket. Fields that the aggregator does not need are zero.
 type OpenBucket struct {
-	// Open says that the rule has seen a sample. Without it the rest counts once a sample comes for the same bucket.
+	// Open says that the rule has seen a sample. Otherwise the numbers count once a sample comes for the same bucket.
 	Open bool
-	// Start is a time in the bucket, or the begin of it, which may be negative, or Newest.
+	// Start is the start of the bucket, which may be negative. A Builder takes any time in the bucket, or Newest.
 	Start int64
-	// Counts says that there is something in it that counts for the aggregator. It follows from the rest.
+	// Counts says that the bucket has a result. It follows from the other fields, and a Builder ignores it.
 	Counts bool
 
-	Count, NaNs  int64   // samples that are numbers, and that are none
+	Count, NaNs  int64   // numbers of samples with a value, and with NaN
 	Sum, Squares float64 // of values, and of their squares
-	// TooLarge says that the sum is larger than any number. Average is what Avg gives then.
+	// TooLarge says that the sum overflows; Avg then has the average instead.
 	TooLarge    bool
 	Average     float64
 	Low, High   float64
-	First, Last float64 // Last is that of an earlier bucket while Count is 0, NaN if there is none
-	// Area is that of TWA below the line from From to Previous, the last sample that was a number. HasPrevious says that
-	// there was one, in this bucket or in the one before.
+	First, Last float64 // while Count is 0, Last is that of an earlier bucket or NaN
+	// Area is the area of TWA from From to Previous, the last sample with a value. HasPrevious says that there is one, in
+	// this bucket or the one before.
 	Area        float64
 	From        int64
 	Previous    Sample
@@ -36,7 +36,7 @@ type OpenBucket struct {
 // Newest stands for the time of the newest sample of the series.
 const Newest = math.MinInt64
 
-// State returns what the rule knows of its open bucket.
+// State returns the state of the open bucket.
 func (r *Rule) State() OpenBucket {
 	t := &r.state
 	b := OpenBucket{Open: r.open, Start: r.start, Counts: t.counts(r.Aggregator), Count: t.n, NaNs: t.nans}
@@ -64,7 +64,7 @@ func (r *Rule) State() OpenBucket {
 	return b
 }
 
-// setState makes a bucket the open one. Its numbers may be anything.
+// setState sets the state of the open bucket, which may have any numbers.
 func (r *Rule) setState(b *OpenBucket) {
 	r.open, r.start = b.Open, r.bucketOf(max(b.Start, 0))
 	t := state{n: max(b.Count, 0), nans: max(b.NaNs, 0)}
@@ -95,7 +95,7 @@ func (r *Rule) setState(b *OpenBucket) {
 	r.state = t
 }
 
-// EachRun calls fn with the samples of each chunk, which are valid until it returns.
+// EachRun calls fn with the samples of each chunk. They are valid until fn returns.
 func (s *Series) EachRun(fn func(samples []Sample)) {
 	room := borrow()
 	defer room.giveBack()
@@ -108,11 +108,11 @@ func (s *Series) EachRun(fn func(samples []Sample)) {
 // Builder builds a series.
 type Builder struct {
 	s     *Series
-	open  *chunk // the one that Chunk has begun, nil if it has no sample yet
-	fixed bool   // Chunk begins chunks
+	open  *chunk // the chunk begun by Chunk; nil while it has no sample
+	fixed bool   // Chunk has been called
 }
 
-// NewBuilder returns a Builder of a series with these settings, labels, which it keeps, and source, which may be "".
+// NewBuilder returns a Builder for a series with these settings, labels and source, which may be "". It keeps l.
 func NewBuilder(settings Settings, l []labels.Label, source string) *Builder {
 	s := New(settings)
 	s.SetLabels(l)
@@ -130,10 +130,10 @@ func (b *Builder) Rule(destination string, a Aggregator, bucket, align int64, op
 	b.s.rules = append(b.s.rules, r)
 }
 
-// Chunk says that the samples to come are a chunk. Without it chunks are as large as the settings say.
+// Chunk begins a chunk with the samples that follow. Without it the settings determine the chunks.
 func (b *Builder) Chunk() { b.open, b.fixed = nil, true }
 
-// Add adds a sample. It reports false, and does not, if the time is negative or not after that of all others.
+// Add adds a sample. It returns false and adds nothing if its time is negative or not after all others.
 func (b *Builder) Add(x Sample) bool {
 	s := b.s
 	last, some := s.Newest()
@@ -154,7 +154,7 @@ func (b *Builder) Add(x Sample) bool {
 	return true
 }
 
-// Put adds a sample of any time, for a series without chunks of its own. It replaces the one at its time.
+// Put adds a sample at any time, and replaces the one that is there. Chunk must not have been called.
 func (b *Builder) Put(x Sample) { b.s.Add(x, Last) }
 
 // Series returns the series. The Builder is of no more use.

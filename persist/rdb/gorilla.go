@@ -8,28 +8,26 @@ import (
 	"github.com/atomredis/atomredis/engine/timeseries"
 )
 
-// The compressed chunks of RedisTimeSeries. The time and the value of the first sample stand before the bits, which go
-// from the lowest of a byte to the highest. Each other sample has, first, by how much its distance to the sample before
-// differs from the distance before: as many ones as gorillaWidths has the width at that index, a zero, which six ones do
-// not need, and the difference. Then it has the bits in which its value differs from that before:
+// The compressed chunks of RedisTimeSeries. The first sample is stored apart. The bits of the others go from the lowest of
+// a byte to the highest, and so do the bits of a number. A sample begins with the change of the distance between times:
+// some ones, a zero unless there are six, and the change, whose width gorillaWidths has at the number of ones. The bits in
+// which the value differs from the one before follow:
 //
-//	0                               none
-//	1 0                             those in the window of the difference before
-//	1 1  5 bits lead, 6 bits width minus 1   those in a new window
-//
-// all of them with the lowest bit first.
+//	0                                         none
+//	1 0                                       those in the window of the last difference
+//	1 1  5 bits lead, 6 bits width minus 1    those in a new window
 
-// gorillaWidths are the widths of a difference by the number of ones before it.
+// gorillaWidths are the widths of a change by the number of ones before it.
 var gorillaWidths = [...]uint{0, 5, 8, 11, 15, 32, 64}
 
 const (
 	gorillaLead  = 5
 	gorillaWidth = 6
-	// gorillaNone is the lead and the trail of a chunk that has had no window.
+	// gorillaNone is the lead and the trail of a chunk before the first window.
 	gorillaNone = 32
-	// gorillaMaxLead is the most that fits into gorillaLead bits.
+	// gorillaMaxLead is the largest number of gorillaLead bits.
 	gorillaMaxLead = 1<<gorillaLead - 1
-	// gorillaNaN are the bits of a value that is not a number.
+	// gorillaNaN has the bits of NaN.
 	gorillaNaN = 0x7ff8 << 48
 )
 
@@ -59,7 +57,7 @@ func (r *gorillaReader) read(n uint) uint64 {
 	return v & (math.MaxUint64 >> (64 - n))
 }
 
-// samples calls fn with the samples of a chunk that has so many.
+// samples calls fn with the samples of a chunk: their number, the first, and the bits of the others.
 func (r *gorillaReader) samples(count uint64, first timeseries.Sample, fn func(timeseries.Sample) error) error {
 	if count == 0 {
 		return nil
@@ -74,9 +72,8 @@ func (r *gorillaReader) samples(count uint64, first timeseries.Sample, fn func(t
 		for ones < len(gorillaWidths)-1 && r.read(1) == 1 {
 			ones++
 		}
-		if n := gorillaWidths[ones]; n > 0 {
-			delta += uint64(int64(r.read(n)<<(64-n)) >> (64 - n))
-		}
+		size := gorillaWidths[ones]
+		delta += uint64(int64(r.read(size)<<(64-size)) >> (64 - size))
 		time += delta
 		if r.read(1) == 1 {
 			if r.read(1) == 1 {
@@ -144,17 +141,18 @@ func (c *gorillaChunk) put(v uint64, n uint) {
 
 func (c *gorillaChunk) appendTime(time int64) {
 	delta := time - c.last.Time
-	d := delta - c.delta
-	ones := uint(0)
-	for w := gorillaWidths[ones]; ones < uint(len(gorillaWidths)-1) && (w == 0 && d != 0 || w > 0 && d<<(64-w)>>(64-w) != d); w = gorillaWidths[ones] {
+	change, ones, most := delta-c.delta, uint(0), uint(len(gorillaWidths)-1)
+	for ones < most && !fits(change, gorillaWidths[ones]) {
 		ones++
 	}
-	c.put(1<<ones-1, min(ones+1, uint(len(gorillaWidths)-1)))
-	if w := gorillaWidths[ones]; w > 0 {
-		c.put(uint64(d)&(math.MaxUint64>>(64-w)), w)
-	}
+	c.put(1<<ones-1, min(ones+1, most))
+	width := gorillaWidths[ones]
+	c.put(uint64(change)&(math.MaxUint64>>(64-width)), width)
 	c.delta = delta
 }
+
+// fits reports whether a number has at most so many bits, one of them for its sign.
+func fits(n int64, width uint) bool { return n<<(64-width)>>(64-width) == n }
 
 func (c *gorillaChunk) appendValue(value uint64) {
 	diff := value ^ c.value

@@ -9,16 +9,15 @@ import (
 	"github.com/atomredis/atomredis/engine/timeseries"
 )
 
-// A time series is a value of RedisTimeSeries. All its versions are read, and the one of RedisTimeSeries 8.0 is
-// written, but where only that of 8.6 has what a rule needs. Chunks stay the same: the bits of compressed ones are
-// others here, see gorilla.go.
+// A time series has the form of RedisTimeSeries, of which all versions are read. Version 8 is written, which RedisTimeSeries
+// 8.0 reads, or 9 if a rule needs it. A chunk keeps its samples; compressed ones are encoded anew (gorilla.go).
 //
-// Source and rules name keys, which may come later in a file. They mean nothing until both sides are there.
+// The source and the rules name keys that may follow in the file. They have no effect until both sides exist.
 
 const (
 	seriesModule = "TSDB-TYPE"
 
-	// The versions from which on something is written.
+	// The first versions that have something.
 	seriesOptions     = 1 // a word that says whether chunks are compressed
 	seriesStarts      = 1 // when the open bucket of a rule begins
 	seriesSizes       = 2 // the size of chunks in bytes, chunks in the place of samples, and the source
@@ -44,7 +43,7 @@ const (
 	ownSeriesVersion = 1
 )
 
-// seriesAggregators and seriesPolicies are by their numbers in the module.
+// seriesAggregators and seriesPolicies are indexed by their numbers in the module.
 var (
 	seriesAggregators = [...]timeseries.Aggregator{1: timeseries.MinOf, timeseries.MaxOf, timeseries.SumOf, timeseries.Avg,
 		timeseries.Count, timeseries.FirstOf, timeseries.LastOf, timeseries.Range, timeseries.StdP, timeseries.StdS,
@@ -204,14 +203,14 @@ func (m *Module) rule() (r seriesRule) {
 	r.aggregator = seriesAggregators[number]
 	r.bucket = m.bucket(r.aggregator, counts)
 	r.bucket.Open, r.bucket.Start = open, int64(start)
-	if !open { // what there is is of the newest sample's bucket
+	if !open { // the numbers are those of the newest sample's bucket
 		r.bucket.Open, r.bucket.Start = m.Version < seriesStarts, timeseries.Newest
 	}
 	return r
 }
 
-// bucket reads what an aggregator knows of a bucket. Where the number of samples is not written, there are some if counts
-// is set or the values show it.
+// bucket reads the state of an aggregator. If it lacks the number of samples, there is at least one if counts is set or
+// the values show it.
 func (m *Module) bucket(a timeseries.Aggregator, counts bool) (b timeseries.OpenBucket) {
 	switch a {
 	case timeseries.MinOf, timeseries.MaxOf, timeseries.Range:
@@ -223,7 +222,7 @@ func (m *Module) bucket(a timeseries.Aggregator, counts bool) (b timeseries.Open
 			b.Low = b.High
 		}
 		if m.Version < seriesAlignment {
-			m.Text() // a mark that the module does not read either
+			m.Text() // whether the bucket is empty
 		}
 	case timeseries.SumOf:
 		b.Sum = m.Double()
@@ -269,7 +268,7 @@ func (m *Module) bucket(a timeseries.Aggregator, counts bool) (b timeseries.Open
 	return b
 }
 
-// emptyMark reads whether a bucket is empty, which most aggregators have said for a time.
+// emptyMark skips the mark of an empty bucket, which some versions have for most aggregators.
 func (m *Module) emptyMark() {
 	if m.Version >= seriesPolicy && m.Version < seriesLastOfEmpty {
 		m.Uint()
@@ -404,7 +403,7 @@ func flag(b bool) uint64 {
 	return 0
 }
 
-// bucket writes what a rule knows of its open bucket.
+// bucket writes the state of a rule's open bucket.
 func (w ModuleWriter) bucket(r *timeseries.Rule, b *timeseries.OpenBucket) {
 	switch r.Aggregator {
 	case timeseries.MinOf, timeseries.MaxOf, timeseries.Range:
@@ -457,7 +456,7 @@ func (w ModuleWriter) bucket(r *timeseries.Rule, b *timeseries.OpenBucket) {
 	}
 }
 
-// chunks writes the samples. A series without any has an empty chunk, and the last chunk has room for more.
+// chunks writes the samples. The last chunk has room for more; an empty series has one empty chunk.
 func (w ModuleWriter) chunks(s *timeseries.Series) {
 	n := s.Chunks()
 	w.Uint(uint64(n))
@@ -481,8 +480,7 @@ func (w ModuleWriter) chunks(s *timeseries.Series) {
 	s.EachRun(chunk)
 }
 
-// plainChunk writes a chunk of at least room bytes that is not compressed. buf is memory to use, and so is what is
-// returned.
+// plainChunk writes an uncompressed chunk of at least room bytes. It uses buf as memory, and returns it for the next one.
 func (w ModuleWriter) plainChunk(samples []timeseries.Sample, room int, buf []byte) []byte {
 	buf = buf[:0]
 	first := int64(0)
