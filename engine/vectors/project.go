@@ -6,21 +6,47 @@ import (
 	"github.com/atomredis/atomredis/engine/vectors/graph"
 )
 
-// Projection reduces the dimensions of vectors by a matrix of random numbers, uniform from -1 to 1. Only its seed is
-// stored.
+// Projection reduces the dimensions of vectors by a matrix. That of a new set has random numbers, uniform from -1 to 1,
+// and only their seed is stored. That of a set of another server is kept as it is.
 type Projection struct {
 	Input  int // dimensions of the original vectors
 	Output int
 	seed   uint64
+	matrix []float32 // Output rows of Input numbers, which never change; nil if the seed tells them
 }
 
 // MaxProjection is the maximum of Input times Output.
 const MaxProjection = 1 << 25
 
+// scale returns what numbers from the seed are multiplied with, which keeps lengths about what they are.
+func (p *Projection) scale() float64 { return math.Sqrt(3/float64(p.Output)) / (1 << 15) }
+
+// row returns a row of a matrix that is kept.
+func (p *Projection) row(row int) []float32 { return p.matrix[row*p.Input : (row+1)*p.Input] }
+
+// AppendRow appends a row of the matrix to dst.
+func (p *Projection) AppendRow(dst []float32, row int) []float32 {
+	if p.matrix != nil {
+		return append(dst, p.row(row)...)
+	}
+	base, scale := p.seed+uint64(row)<<32, p.scale()
+	for i := range p.Input {
+		h := graph.Mix(base+uint64(i&^3)) >> (16 * (i & 3))
+		dst = append(dst, float32(float64(int16(h))*scale))
+	}
+	return dst
+}
+
 // project returns the projection of a vector of p.Input dimensions.
 func (p *Projection) project(v []float32) []float32 {
 	out := make([]float32, p.Output)
-	scale := math.Sqrt(3/float64(p.Output)) / (1 << 15) // roughly preserves lengths
+	if p.matrix != nil {
+		for row := range out {
+			out[row] = product(p.row(row), v)
+		}
+		return out
+	}
+	scale := p.scale()
 	for row := range out {
 		sum := 0.0
 		base := p.seed + uint64(row)<<32
@@ -35,4 +61,16 @@ func (p *Projection) project(v []float32) []float32 {
 		out[row] = float32(min(max(float64(sum*scale), -math.MaxFloat32), math.MaxFloat32))
 	}
 	return out
+}
+
+// product returns the product of two vectors as a Redis computes it. It is no NaN.
+func product(a, b []float32) float32 {
+	sum := float32(0)
+	for i, x := range a {
+		sum += float32(x * b[i])
+	}
+	if sum != sum {
+		return 0
+	}
+	return min(max(sum, -math.MaxFloat32), math.MaxFloat32)
 }

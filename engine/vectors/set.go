@@ -7,7 +7,7 @@
 // a stored seed: repeating the same changes makes the same set, bit for bit on any machine.
 //
 // set.go has the elements, quant.go the vectors, space.go their distances for package graph, order.go finds elements by
-// name, project.go reduces dimensions, stored.go has the stored forms.
+// name, project.go reduces dimensions, stored.go has the stored forms, adopt.go takes over sets of another server.
 package vectors
 
 import (
@@ -71,7 +71,7 @@ const seed = 0x2545f4914f6cdd1d
 
 // New returns an empty set.
 func New(c Settings) *Set {
-	s := &Set{dim: c.Dim, quant: c.Quant, m: c.M, proj: Projection{c.Input, c.Dim, seed}, seed: seed}
+	s := &Set{dim: c.Dim, quant: c.Quant, m: c.M, proj: Projection{c.Input, c.Dim, seed, nil}, seed: seed}
 	s.prepare()
 	return s
 }
@@ -123,6 +123,9 @@ func (s *Set) Level(id uint32) int { return s.graph.Level(id) }
 
 // Links returns the nodes that node id links to on a level. They are a view until the set changes.
 func (s *Set) Links(id uint32, level int) []uint32 { return s.graph.Links(id, level) }
+
+// Room returns how many links a node can have on a level.
+func (s *Set) Room(level int) int { return s.graph.Room(level) }
 
 // Added returns how many vectors were ever added.
 func (s *Set) Added() uint64 { return s.graph.Added() }
@@ -343,7 +346,7 @@ func (s *Set) Clone() *Set {
 
 // MemoryUsage returns how many bytes the set takes.
 func (s *Set) MemoryUsage() int {
-	n := int(unsafe.Sizeof(*s)) + 4*s.norms.Room() + int(unsafe.Sizeof(""))*s.texts.Room() + s.textBytes +
+	n := int(unsafe.Sizeof(*s)) + 4*len(s.proj.matrix) + 4*s.norms.Room() + int(unsafe.Sizeof(""))*s.texts.Room() + s.textBytes +
 		s.graph.Bytes() + len(s.order.blocks)*(4*blockSize+int(unsafe.Sizeof([]uint32{})))
 	if s.quant == None {
 		return n + 4*s.floats.Room()

@@ -15,25 +15,29 @@ import (
 //	a                   the set's parameters, and the entry of its graph
 //	d and four bytes    a node without its links; the bytes are its number, big-endian
 //	l and four bytes    the links of a node, from the lowest level up
+//	p and four bytes    a row of the matrix of the projection, if that is kept; the bytes are its number, big-endian
 //
-// Data begins with the format. The numbers of the first part are uvarints: quantisation, dimensions, M, dimensions
-// before projection, seed (eight bytes), number of nodes, nodes ever added, entry, highest level. A node is its norm
-// (four bytes), its words or floats (little-endian), and its text: the length of the name as a uvarint, the name, the
-// attributes; empty attributes have a format of their own. Links are, for each level, their number and the differences
-// between successive links, as uvarints. A small set is stored whole: the format, and the data of all parts in the
-// order of their names, each after its length.
+// Data begins with the format; the first part of a set that keeps a matrix has another one. The numbers of the first part
+// are uvarints: quantisation, dimensions, M, dimensions before projection, seed (eight bytes), number of nodes, nodes ever
+// added, entry, highest level. A node is its norm (four bytes), its words or floats (little-endian), and its text: the
+// length of the name as a uvarint, the name, the attributes; empty attributes have a format of their own. Links are, for
+// each level, their number and the differences between successive links, as uvarints. A row is floats of 32 bits. A small
+// set is stored whole: the format, and the data of all parts in the order of their names, each after its length.
 
-// format is the first byte of every stored form, except for nodes with empty attributes.
+// format is the first byte of every stored form, except for nodes with empty attributes, and the first part of sets that
+// keep a matrix.
 const (
-	format      = 1
-	formatEmpty = 2
+	format       = 1
+	formatEmpty  = 2
+	formatMatrix = 2
 )
 
 const (
 	metaPart  = 'a'
 	nodePart  = 'd'
 	linksPart = 'l'
-	nameLen   = 5 // of a node's parts
+	rowPart   = 'p'
+	nameLen   = 5 // of all parts but the first
 )
 
 // Errors of stored data.
@@ -44,6 +48,7 @@ var (
 	errOrder  = errors.New("vector set: stored parts are out of order, or one is missing")
 	errMeta   = errors.New("vector set: the stored state of the whole set is malformed")
 	errNode   = errors.New("vector set: a stored node is malformed")
+	errRow    = errors.New("vector set: a stored row of a projection is malformed")
 	errTwice  = errors.New("vector set: stored form has an element twice")
 )
 
@@ -79,14 +84,22 @@ func (s *Set) noteMeta() {
 	}
 }
 
-func (s *Set) parts() int { return 1 + 2*s.Len() }
+func (s *Set) parts() int { return 1 + 2*s.Len() + s.rows() }
+
+// rows returns how many rows of a matrix are kept.
+func (s *Set) rows() int {
+	if s.proj.matrix == nil {
+		return 0
+	}
+	return s.dim
+}
 
 // largeBytes is about the size in bytes from which a set is stored in parts.
 const largeBytes = 16 << 10
 
 func (s *Set) isLarge() bool {
 	words, floats := s.quant.code(s.dim)
-	return s.Len()*(8*words+4*floats+4*(1+2*s.m))+s.textBytes > largeBytes
+	return s.Len()*(8*words+4*floats+4*(1+2*s.m))+s.textBytes+4*len(s.proj.matrix) > largeBytes
 }
 
 // Large reports whether the set must be stored in parts. A set that was large once stays so.
@@ -99,6 +112,9 @@ func (s *Set) Track(l *delta.Log) {
 	for id := range uint32(s.Len()) {
 		l.After(partName(nodePart, id), s.parts())
 		l.After(partName(linksPart, id), s.parts())
+	}
+	for row := range s.rows() {
+		l.After(partName(rowPart, uint32(row)), s.parts())
 	}
 }
 
@@ -120,11 +136,15 @@ func (s *Set) Walk(c delta.Cursor, count int, fn func(name string)) (next delta.
 		kind, id = c.Name[0], binary.BigEndian.Uint32([]byte(c.Name[1:]))+1
 	}
 	for {
-		if int64(id) >= int64(s.Len()) {
-			if kind == linksPart || s.Len() == 0 {
+		for int(id) >= s.count(kind) {
+			switch kind {
+			case nodePart:
+				kind, id = linksPart, 0
+			case linksPart:
+				kind, id = rowPart, 0
+			default:
 				return c, false
 			}
-			kind, id = linksPart, 0
 		}
 		if count <= 0 {
 			return c, true
@@ -136,6 +156,14 @@ func (s *Set) Walk(c delta.Cursor, count int, fn func(name string)) (next delta.
 	}
 }
 
+// count returns how many parts of a kind there are.
+func (s *Set) count(kind byte) int {
+	if kind == rowPart {
+		return s.rows()
+	}
+	return s.Len()
+}
+
 // AppendPart appends the stored form of a part to dst; ok is false if there is no such part.
 func (s *Set) AppendPart(dst []byte, name string) (out []byte, ok bool) {
 	if name == metaName {
@@ -145,19 +173,25 @@ func (s *Set) AppendPart(dst []byte, name string) (out []byte, ok bool) {
 		return dst, false
 	}
 	id := binary.BigEndian.Uint32([]byte(name[1:]))
-	switch {
-	case int64(id) >= int64(s.Len()):
+	switch kind := name[0]; {
+	case int64(id) >= int64(s.count(kind)):
 		return dst, false
-	case name[0] == nodePart:
+	case kind == nodePart:
 		return s.appendNode(dst, id), true
-	case name[0] == linksPart:
+	case kind == linksPart:
 		return s.appendLinks(dst, id), true
+	case kind == rowPart:
+		return s.appendRow(dst, int(id)), true
 	}
 	return dst, false
 }
 
 func (s *Set) appendMeta(dst []byte) []byte {
-	dst = append(dst, format, byte(s.quant))
+	f := byte(format)
+	if s.proj.matrix != nil {
+		f = formatMatrix
+	}
+	dst = append(dst, f, byte(s.quant))
 	for _, n := range [...]int{s.dim, s.m, s.proj.Input} {
 		dst = binary.AppendUvarint(dst, uint64(n))
 	}
@@ -193,6 +227,14 @@ func (s *Set) appendLinks(dst []byte, id uint32) []byte {
 	return s.graph.AppendLinks(append(dst, format), id, nil)
 }
 
+func (s *Set) appendRow(dst []byte, row int) []byte {
+	dst = append(dst, format)
+	for _, x := range s.proj.row(row) {
+		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(x))
+	}
+	return dst
+}
+
 // AppendBlob appends the stored form of the whole set to dst.
 func (s *Set) AppendBlob(dst []byte) []byte {
 	dst = append(dst, format)
@@ -206,6 +248,10 @@ func (s *Set) AppendBlob(dst []byte) []byte {
 	}
 	for id := range uint32(s.Len()) {
 		data = s.appendLinks(data[:0], id)
+		add()
+	}
+	for row := range s.rows() {
+		data = s.appendRow(data[:0], row)
 		add()
 	}
 	return dst
@@ -239,6 +285,11 @@ func DecodeBlob(b []byte) (*Set, error) {
 			return nil, err
 		}
 	}
+	for range l.rows {
+		if err := next(l.addRow); err != nil {
+			return nil, err
+		}
+	}
 	if len(f.b) > 0 {
 		return nil, errCut
 	}
@@ -248,9 +299,10 @@ func DecodeBlob(b []byte) (*Set, error) {
 // Loader builds a set from its parts.
 type Loader struct {
 	s     *Set          // nil before the first part
-	n     int           // expected number of nodes
-	links *graph.Loader // for the set's graph
-	added uint64        // nodes ever added
+	n     int           // nodes that there should be
+	rows  int           // of the matrix that there should be
+	links *graph.Loader // of the set's graph
+	added uint64        // nodes that ever were
 	entry uint32
 	top   int
 }
@@ -281,28 +333,41 @@ func (l *Loader) Add(name, data []byte) error {
 			return errOrder
 		}
 		return l.addLinks(data)
+	case rowPart:
+		if id != int64(l.readRows()) {
+			return errOrder
+		}
+		return l.addRow(data)
 	}
 	return errName
 }
+
+// readRows returns how many rows there are so far.
+func (l *Loader) readRows() int { return len(l.s.proj.matrix) / max(l.s.proj.Input, 1) }
 
 func (l *Loader) meta(data []byte) error {
 	if l.s != nil {
 		return errOrder
 	}
-	if len(data) == 0 || data[0] != format {
+	if len(data) == 0 || data[0] != format && data[0] != formatMatrix {
 		return errFormat
 	}
+	matrix := data[0] == formatMatrix
 	f := fields{b: data[1:]}
 	quant := f.natural(uint64(None))
 	dim, m, input := f.natural(MaxDim), f.natural(MaxM), f.natural(math.MaxInt32)
 	seed := f.fixed64()
 	n, added := f.natural(math.MaxUint32), f.uvarint()
 	entry, top := f.natural(math.MaxUint32), f.natural(graph.MaxLevel)
-	if f.bad || len(f.b) > 0 || dim == 0 || m < MinM || n == 0 || input*dim > MaxProjection || n > math.MaxInt32 {
+	if f.bad || len(f.b) > 0 || dim == 0 || m < MinM || n == 0 || n > math.MaxInt32 ||
+		!matrix && input*dim > MaxProjection || matrix && input == 0 {
 		return errMeta
 	}
-	l.s = &Set{dim: int(dim), quant: Quantisation(quant), m: int(m), proj: Projection{int(input), int(dim), seed},
+	l.s = &Set{dim: int(dim), quant: Quantisation(quant), m: int(m), proj: Projection{int(input), int(dim), seed, nil},
 		seed: seed}
+	if matrix {
+		l.rows = int(dim)
+	}
 	l.n, l.added, l.entry, l.top = int(n), added, uint32(entry), int(top)
 	l.s.prepare()
 	l.links = l.s.graph.Load(l.n)
@@ -383,7 +448,29 @@ func (l *Loader) addLinks(data []byte) error {
 	return l.links.Add(data[1:])
 }
 
-// Finish returns the set, which notes its changes in log.
+// addRow adds a row of the matrix.
+func (l *Loader) addRow(data []byte) error {
+	p := &l.s.proj
+	switch {
+	case len(data) == 0 || data[0] != format:
+		return errFormat
+	case l.links.Len() != l.n || l.readRows() == l.rows:
+		return errOrder
+	case len(data)-1 != 4*p.Input:
+		return errRow
+	}
+	f := fields{b: data[1:]}
+	for range p.Input {
+		x := f.float()
+		if !(math.Abs(float64(x)) <= math.MaxFloat32) {
+			return errRow
+		}
+		p.matrix = append(p.matrix, x)
+	}
+	return nil
+}
+
+// Finish returns the set, whose changes will be noted in log.
 func (l *Loader) Finish(log *delta.Log) (*Set, error) {
 	s, err := l.finish(log)
 	if err == nil && log != nil {
@@ -394,7 +481,7 @@ func (l *Loader) Finish(log *delta.Log) (*Set, error) {
 
 func (l *Loader) finish(log *delta.Log) (*Set, error) {
 	s := l.s
-	if s == nil || s.Len() != l.n || l.links.Len() != l.n {
+	if s == nil || s.Len() != l.n || l.links.Len() != l.n || l.readRows() != l.rows {
 		return nil, errOrder
 	}
 	if err := l.links.Finish(l.added, l.entry, l.top); err != nil {

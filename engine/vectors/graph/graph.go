@@ -159,7 +159,7 @@ func (g *Graph) drop(a, b uint32, level int) {
 
 // full reports whether a node has no room for more links on a level.
 func (g *Graph) full(id uint32, level int) bool {
-	return g.record(id, level).len() == g.capacity(level)
+	return g.record(id, level).len() == g.Room(level)
 }
 
 // Add adds a node to the graph. ef is the number of candidates for its links. Its number is that of a cleared node, or
@@ -332,7 +332,7 @@ func (g *Graph) reached(id uint32, level int) int {
 // no more than half of its possible links (a quarter if links are one-way). It is also needed if the target has few
 // links and no common neighbour with the node. So no node is cut off. q is the query of the node.
 func (g *Graph) giveUp(w *Scratch, q Query, id uint32, level int, beyond Key) bool {
-	least := g.capacity(level) / 2
+	least := g.Room(level) / 2
 	if g.Shared {
 		least /= 2
 	}

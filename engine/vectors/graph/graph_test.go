@@ -50,7 +50,7 @@ func check(t *testing.T, g *Graph) {
 		for l := range g.Level(id) + 1 {
 			links := g.Links(id, l)
 			require.True(t, slices.IsSorted(links) && len(slices.Compact(slices.Clone(links))) == len(links))
-			require.LessOrEqual(t, len(links), g.capacity(l))
+			require.LessOrEqual(t, len(links), g.Room(l))
 			for _, other := range links {
 				require.True(t, other != id && g.bottom.At(other)[0] > 0 && g.Level(other) >= l)
 				in[place{other, l}]++

@@ -58,8 +58,8 @@ func (s state) clone() state {
 // Bytes returns the memory that the links take.
 func (s *state) Bytes() int { return 4 * (s.bottom.Room() + s.upper.Room() + cap(s.free)) }
 
-// capacity returns the maximum number of links of a node on a level.
-func (g *Graph) capacity(level int) int {
+// Room returns the maximum number of links of a node on a level.
+func (g *Graph) Room(level int) int {
 	if level == 0 {
 		return 2 * g.M
 	}

@@ -61,7 +61,7 @@ func (g *Graph) Sweep(n int) {
 					g.drop(id, other, l)
 				}
 			}
-			if after := g.record(id, l).len(); after < before && after < g.capacity(l)/fewShare && !g.going[id] {
+			if after := g.record(id, l).len(); after < before && after < g.Room(l)/fewShare && !g.going[id] {
 				g.reconnect(w, id, l)
 			}
 		}
@@ -155,7 +155,7 @@ func (g *Graph) reconnect(w *Scratch, id uint32, level int) {
 	}
 	g.search(w, q, start, min(reconnectEF, g.live), level, accept, 0)
 	w.found.Sort()
-	for _, other := range g.choose(w, slices.Clone(w.found), g.capacity(level)/2) {
+	for _, other := range g.choose(w, slices.Clone(w.found), g.Room(level)/2) {
 		g.connect(w, id, other, level, true)
 	}
 	if g.Shared && len(w.found) > 0 && g.reached(id, level) == 0 {

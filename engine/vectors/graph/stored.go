@@ -81,7 +81,7 @@ func (l *Loader) Add(data []byte) error {
 			return errLinks
 		}
 		n := next()
-		if bad || n > uint64(g.capacity(level)) || n > uint64(len(data)) {
+		if bad || n > uint64(g.Room(level)) || n > uint64(len(data)) {
 			return errLinks
 		}
 		if level > 0 {
