@@ -94,6 +94,14 @@ func (d *decoder) byte() (byte, error) {
 	return b[0], nil
 }
 
+// peek returns the next byte, which is still to be read.
+func (d *decoder) peek() (byte, error) {
+	if err := d.fill(1); err != nil {
+		return 0, err
+	}
+	return d.buf[d.pos], nil
+}
+
 // raw reads n bytes.
 func (d *decoder) raw(n uint64) ([]byte, error) {
 	if d.r == nil {

@@ -40,6 +40,13 @@ type Key struct {
 	Idle int64
 }
 
+// LeftOut is a key in a file whose value is of an UnknownType.
+type LeftOut struct {
+	DB  int
+	Key []byte
+	*UnknownType
+}
+
 // Function is the source of a library of functions in a file.
 type Function string
 
@@ -55,6 +62,9 @@ type Reader struct {
 	db    int
 	// module is the last returned item, if that is a *Module.
 	module *Module
+	// LeaveOut makes Next return a *LeftOut for a value of an UnknownType, if the value says where it ends. Values of
+	// candidates of Redis 4.0 do not.
+	LeaveOut bool
 	// Version is the file's version, known after the first call of Next.
 	Version int
 	// Empty counts the collections without elements that were skipped.
@@ -66,8 +76,8 @@ type Reader struct {
 // NewReader returns a Reader of r's data. It may read beyond the end of the file; Rest returns the surplus.
 func NewReader(r io.Reader, lim Limits) *Reader { return &Reader{d: decoder{r: r}, lim: lim} }
 
-// Next returns the next item: a *Key, a Function, an Aux or a *Module; io.EOF after a proper end of the file. The item
-// is valid until the next call, except collections, which the caller owns.
+// Next returns the next item: a *Key, a *LeftOut, a Function, an Aux or a *Module; io.EOF after a proper end of the file.
+// The item is valid until the next call, except collections, which the caller owns.
 func (r *Reader) Next() (any, error) {
 	if r.ended {
 		return nil, io.EOF
@@ -94,11 +104,25 @@ func (r *Reader) Next() (any, error) {
 		case err == io.EOF:
 			return nil, io.EOF
 		case err != nil && len(key.Key) > 0:
+			left, err := r.leaveOut(key, err)
+			if err == nil {
+				return left, nil
+			}
 			return nil, fmt.Errorf("key %s in database %d: %w", strconv.Quote(string(key.Key)), r.db, err)
 		case err != nil || item != nil:
 			return item, err
 		}
 	}
+}
+
+// leaveOut skips the value of a key that failed with err, or returns err if the value cannot be left out.
+func (r *Reader) leaveOut(key *Key, err error) (*LeftOut, error) {
+	unknown, ok := errors.AsType[*UnknownType](err)
+	if !ok || !r.LeaveOut || !unknown.marked {
+		return nil, err
+	}
+	m := Module{Name: unknown.Module, d: &r.d}
+	return &LeftOut{key.DB, key.Key, unknown}, m.skip()
 }
 
 // Rest returns the data read beyond the end of the file.

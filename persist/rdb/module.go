@@ -3,7 +3,6 @@ package rdb
 import (
 	"cmp"
 	"encoding/binary"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -115,6 +114,16 @@ func (m *Module) bytes() (b []byte) {
 // payload reports whether the data is in a payload, and not in a file.
 func (m *Module) payload() bool { return m.d.r == nil }
 
+// More reports whether there are more data.
+func (m *Module) More() bool {
+	if m.over || m.err != nil {
+		return false
+	}
+	var kind byte
+	kind, m.err = m.d.peek()
+	return m.err == nil && kind != moduleEnd
+}
+
 // Err returns the first error.
 func (m *Module) Err() error { return m.err }
 
@@ -171,7 +180,7 @@ func (d *decoder) moduleValue(number byte, lim *Limits) (any, error) {
 	if k := modules[name]; k != nil && (version == k.moduleVersion || slices.Contains(k.laterVersions, version)) && number == typeModule {
 		return k.read(d, number, lim)
 	}
-	return nil, fmt.Errorf("%w: a value of the module type %q, version %d", ErrUnsupported, name, version)
+	return nil, &UnknownType{name, version, number == typeModule}
 }
 
 const (

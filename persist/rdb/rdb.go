@@ -108,6 +108,22 @@ var (
 	errEmpty = fmt.Errorf("%w: an empty collection", ErrCorrupt)
 )
 
+// UnknownType is the error for a value of a module whose type, or version of it, does not exist here.
+type UnknownType struct {
+	Module  string // the name of the type, nine letters
+	Version uint64
+
+	marked bool // the value says where it ends
+}
+
+// Error implements error.
+func (e *UnknownType) Error() string {
+	return fmt.Sprintf("%v: a value of the module type %q, version %d", ErrUnsupported, e.Module, e.Version)
+}
+
+// Unwrap makes it an ErrUnsupported.
+func (e *UnknownType) Unwrap() error { return ErrUnsupported }
+
 func corrupt(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
 }
