@@ -12,7 +12,6 @@ import (
 	"github.com/atomredis/atomredis/engine/lists"
 	"github.com/atomredis/atomredis/engine/tdigest"
 	"github.com/atomredis/atomredis/engine/topk"
-	"github.com/atomredis/atomredis/engine/vectors"
 )
 
 // kinds is all that files and payloads know about the types of values. Each type's functions are in a file of its own;
@@ -34,7 +33,7 @@ var kinds = [...]kind{
 	engine.TimeSeries:  timeSeriesKind,
 	engine.Array:       partsKind("atomARRAY", func(e *engine.Entry) parts { return e.Array() }, arrays.NewLoader),
 	engine.Suggestions: suggestKind,
-	engine.VectorSet:   partsKind("atomVECTR", func(e *engine.Entry) parts { return e.Vectors() }, vectors.NewLoader),
+	engine.VectorSet:   vectorKind,
 }
 
 // kind says how values of a type are read and written.

@@ -22,11 +22,15 @@ func init() {
 	})
 }
 
-// rebuild encodes a set as VADDs of its elements in their order, which build the graph again. A set with a
-// projection is encoded as a payload, because the original vectors are not kept.
+// maxPayload is the size of the largest set that is encoded as a payload: Redis reads no longer arguments.
+const maxPayload = 512 << 20
+
+// rebuild encodes a set as a payload, which keeps vectors and links as they are. A larger set is encoded as VADDs of its
+// elements in their order, which build the graph again. With a projection it is a payload in any case, because the
+// original vectors are not kept.
 func rebuild(r *command.Rebuilder, key []byte, e *engine.Entry) {
 	s := e.Vectors()
-	if s.Projection() != nil {
+	if s.Projection() != nil || s.MemoryUsage() < maxPayload {
 		if payload, err := rdb.Dump(e); err == nil {
 			r.Command([]byte("RESTORE"), key, []byte("0"), payload)
 		}

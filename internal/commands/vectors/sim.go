@@ -104,7 +104,10 @@ func cmdSim(c *command.Ctx) {
 		c.Err(otherInput(q.vector, p))
 		return
 	}
-	from := vectors.QueryVector(s.Project(q.vector))
+	from := vectors.QueryVector(q.vector)
+	if len(q.vector) != s.Dim() { // one that has the dimensions of the set counts as projected, as in Redis
+		from = vectors.QueryVector(s.Project(q.vector))
+	}
 	switch id, found := s.Find(q.element); {
 	case q.vector == nil && !found:
 		c.Err(errElement)

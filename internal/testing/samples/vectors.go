@@ -14,11 +14,8 @@ var vectorSet = Type{
 			s, rnd := vectors.New(c), rand.New(rand.NewPCG(1, 2))
 			for i := range n {
 				var attributes []byte
-				switch i % 3 {
-				case 0:
+				if i%3 == 0 {
 					attributes = fmt.Appendf(nil, `{"n":%d}`, i)
-				case 1:
-					attributes = []byte{}
 				}
 				s.Add(fmt.Append(nil, "element ", i), vector(rnd, c.Dim), attributes, 20)
 			}
@@ -57,7 +54,28 @@ var vectorSet = Type{
 		return s
 	},
 	Empty:    func(v any) bool { return v.(*vectors.Set).Len() == 0 },
-	describe: func(v any) []string { return stored(v.(*vectors.Set)) },
+	describe: func(v any) []string { return describeVectors(v.(*vectors.Set)) },
+}
+
+// describeVectors describes what users see of a set, and its links. Payloads keep neither where the graph is entered nor how
+// the matrix of a projection is told.
+func describeVectors(s *vectors.Set) []string {
+	lines := []string{fmt.Sprint(s.Dim(), s.Quant(), s.M(), s.Added(), s.TopLevel(), s.WithAttributes())}
+	for id := range uint32(s.Len()) {
+		raw, norm, unit := s.AppendRaw(nil, id)
+		attributes, ok := s.Attributes(id)
+		line := fmt.Sprintf("%q %q %t %x %v %v", s.Name(id), attributes, ok, raw, norm, unit)
+		for level := range s.Level(id) + 1 {
+			line += fmt.Sprint(" ", s.Links(id, level))
+		}
+		lines = append(lines, line)
+	}
+	if p := s.Projection(); p != nil {
+		for row := range p.Output {
+			lines = append(lines, fmt.Sprint(p.Input, p.AppendRow(nil, row)))
+		}
+	}
+	return lines
 }
 
 func vector(rnd *rand.Rand, dim int) []float32 {
