@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"github.com/atomredis/atomredis/engine"
-	"github.com/atomredis/atomredis/engine/arrays"
 	"github.com/atomredis/atomredis/engine/bloom"
 	"github.com/atomredis/atomredis/engine/countmin"
 	"github.com/atomredis/atomredis/engine/cuckoo"
@@ -31,7 +30,7 @@ var kinds = [...]kind{
 	engine.TDigest:     partsKind("atomTDIGS", func(e *engine.Entry) parts { return e.TDigest() }, tdigest.NewLoader),
 	engine.JSON:        jsonKind,
 	engine.TimeSeries:  timeSeriesKind,
-	engine.Array:       partsKind("atomARRAY", func(e *engine.Entry) parts { return e.Array() }, arrays.NewLoader),
+	engine.Array:       arrayKind,
 	engine.Suggestions: suggestKind,
 	engine.VectorSet:   vectorKind,
 }

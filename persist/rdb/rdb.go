@@ -37,6 +37,8 @@ const (
 	// pending entries: those of Redis 8.6 and 8.8.
 	VersionProducers = 13
 	VersionReleased  = 14
+	// VersionArrays is the version written for arrays: that of Redis 8.8.
+	VersionArrays = 14
 	// Newest is the latest readable version: that of Redis 8.8.
 	Newest = 14
 	// Valkey 9 and later have versions of their own, from OldestValkey on. Files up to NewestValkey are read as long as
@@ -75,6 +77,7 @@ const (
 	typeHashPack        = 25
 	typeStream4         = 26 // with producers
 	typeStream5         = 27 // with released pending entries
+	typeArray           = 28
 )
 
 // The opcodes of a file.
