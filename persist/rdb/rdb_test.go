@@ -675,6 +675,9 @@ func FuzzRestore(f *testing.F) {
 	f.Add(append([]byte{typeSetIntset}, text(testIntset(2, 1, 2))...))
 	f.Add(append([]byte{typeHashZipmap}, text("\x01\x01f\x01\x00v\xff")...))
 	f.Add([]byte{typeString, 0xc3, 5, 10, 0, 'a', 0xe0, 0, 0})
+	for _, payload := range [][]byte{jsonValue(0, jsonObject, 1, jsonMember, "a", jsonArray, 1, jsonNumber, 1.5), jsonValue(2, "{}", 1, "a", "b")} {
+		f.Add(payload[:len(payload)-footerLength])
+	}
 	s := streams.New()
 	_ = s.Append(streams.ID{Ms: 5}, [][]byte{[]byte("f"), []byte("v")}, limits.Stream)
 	g, _ := s.CreateGroup([]byte("g"), streams.ID{}, 0)
