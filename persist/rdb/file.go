@@ -218,7 +218,8 @@ func (r *Reader) next(key *Key) (any, error) {
 		code, err := d.string()
 		return Function(code), err
 	case opFunctionOld:
-		return nil, fmt.Errorf("%w: functions of a candidate of Redis 7.0", ErrUnsupported)
+		code, err := d.oldFunction()
+		return Function(code), err
 	}
 	name, err := d.string()
 	if err != nil {

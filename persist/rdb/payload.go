@@ -2,6 +2,7 @@ package rdb
 
 import (
 	"encoding/binary"
+	"fmt"
 
 	"github.com/atomredis/atomredis/engine"
 )
@@ -90,7 +91,7 @@ func DumpFunctions(codes []string) []byte {
 }
 
 // RestoreFunctions returns the sources of the libraries in a payload. Besides ErrChecksum and ErrCorrupt it fails with
-// ErrUnsupported for a release candidate of Redis 7.0, which had another form, and with ErrNotFunction.
+// ErrUnsupported for a release candidate of Redis 7.0, which had another form, as Redis 8 does, and with ErrNotFunction.
 func RestoreFunctions(payload []byte) (codes []string, err error) {
 	d, err := open(payload, false)
 	if err != nil {
@@ -115,4 +116,26 @@ func RestoreFunctions(payload []byte) (codes []string, err error) {
 		codes = append(codes, string(code))
 	}
 	return codes, nil
+}
+
+// oldFunction returns the source of a library in the form of candidates of Redis 7.0: name, engine, perhaps a description,
+// and the code, which does not begin with the first two.
+func (d *decoder) oldFunction() ([]byte, error) {
+	name, err := d.string()
+	if err != nil {
+		return nil, err
+	}
+	engine, err := d.string()
+	if err != nil {
+		return nil, err
+	}
+	described, err := d.length()
+	if err == nil && described != 0 {
+		_, err = d.string()
+	}
+	if err != nil {
+		return nil, err
+	}
+	code, err := d.string()
+	return fmt.Appendf(nil, "#!%s name=%s\n%s", engine, name, code), err
 }

@@ -481,6 +481,8 @@ func TestOldStreams(t *testing.T) {
 			fmt.Sprintf(want, "100-5", 3, 2), 950},
 		{typeStream3, bytes.Join([][]byte{{1}, block, last, more, group([]byte{2}, millis(940))}, nil),
 			fmt.Sprintf(want, "100-5", 3, 2), 940},
+		// Redis 5 counts entries that XTRIM has removed.
+		{typeStream, bytes.Join([][]byte{{1}, block, {4, 64, 107, 2}, group(nil, nil)}, nil), fmt.Sprintf(want, "0-0", 4, 3), 950},
 	} {
 		body := append([]byte{form.typ}, form.body...)
 		got, err := Restore(Seal(body), &limits)
@@ -492,6 +494,18 @@ func TestOldStreams(t *testing.T) {
 			require.Error(t, err)
 		}
 	}
+}
+
+func TestFunctionsOfCandidatesOfRedis7(t *testing.T) {
+	old := func(parts ...[]byte) []byte { return append([]byte{opFunctionOld}, bytes.Join(parts, nil)...) }
+	described := old(text("lib"), text("LUA"), []byte{1}, text("what it does"), text("code"))
+	both := append(bytes.Clone(described), old(text("other"), text("LUA"), []byte{0}, text(""))...)
+	want := []string{"#!LUA name=lib\ncode", "#!LUA name=other\n"}
+	_, err := RestoreFunctions(Seal(both))
+	require.ErrorIs(t, err, ErrUnsupported)
+	items, err := readAll(NewReader(bytes.NewReader(append(append([]byte("REDIS0010"), both...), "\xff\x00\x00\x00\x00\x00\x00\x00\x00"...)), limits))
+	require.NoError(t, err)
+	require.Equal(t, []string{"rdb.Function " + want[0], "rdb.Function " + want[1]}, items)
 }
 
 // file returns a file with everything that a file can have.

@@ -148,7 +148,8 @@ func (d *decoder) producer(s *streams.Stream, size int) error {
 	return err
 }
 
-// streamMeta reads the data between the entries and the groups.
+// streamMeta reads the data between the entries and the groups. The number of entries may be too large: Redis 5 counts
+// those that it has trimmed.
 func (d *decoder) streamMeta(typ byte, s *streams.Stream) error {
 	var length, added uint64
 	var last, first, deleted streams.ID
@@ -161,8 +162,8 @@ func (d *decoder) streamMeta(typ byte, s *streams.Stream) error {
 			return err
 		}
 	}
-	if length != uint64(s.Len()) || added > math.MaxInt64 || added < length {
-		return corrupt("a stream that should have %d entries", length)
+	if added = max(added, uint64(s.Len())); added > math.MaxInt64 {
+		return corrupt("a stream that should have had %d entries", added)
 	}
 	if err := s.SetID(last, int64(added), deleted); err != nil {
 		return corrupt("a stream: %v", err)
