@@ -120,6 +120,14 @@ func (x *exported) WhenLoaded(fn func() error) error {
 // LeftOut describes the end of the imported file that was not read, "" if everything was read.
 func (srv *Server) LeftOut() string { return srv.importer.LeftOut() }
 
+// Unsupported returns what the import has left out because its type does not exist here.
+func (srv *Server) Unsupported() *transfer.Unsupported { return srv.importer.Unsupported() }
+
+// CheckFile reads a file, or a directory with files, of a Redis as an import does, and stores nothing; see transfer.Importer.Check.
+func (srv *Server) CheckFile(name string, found func(db int, key []byte, typ string)) (*transfer.Checked, error) {
+	return srv.importer.Check(name, found)
+}
+
 // WriteRDB writes the keyspace and the libraries of functions as they are at one moment, as an RDB file. Commands go
 // on meanwhile. While keys are still being loaded after a start it waits for them. w is called by another goroutine.
 func (srv *Server) WriteRDB(w io.Writer) error { return srv.exporter.RDB(w) }

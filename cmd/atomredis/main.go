@@ -35,6 +35,7 @@ const usage = `Usage: atomredis [redis.conf] [--directive value ...] [-]
        atomredis serve FILE [FILE ...] (runs a server for each configuration file, in one process)
        atomredis check [--repair] DIR (verifies the data in a directory)
        atomredis import FILE [--dir DIR] (reads an RDB file or an append-only file of a Redis into an empty DIR)
+       atomredis import --check FILE (says what import would read and leave out)
        atomredis import --spiderq FILE [--dir DIR] (reads a snapshot of a spiderq)
        atomredis export --rdb FILE | --aof FILE [--dir DIR] (writes a file that a Redis loads)
        atomredis backup DIR [-h host] [-p port] (writes all data of a running server to DIR/dump.rdb)
@@ -117,6 +118,9 @@ func run(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) int 
 	}
 	if err := serve(args, stdout, stderr, signals); err != nil {
 		fmt.Fprintf(stderr, "atomredis: %v%s\n", err, meant)
+		if exit, ok := errors.AsType[cli.ExitError](withCode(err)); ok {
+			return exit.Code
+		}
 		return 1
 	}
 	return 0

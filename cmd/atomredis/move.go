@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ import (
 	"github.com/atomredis/atomredis/engine/zsets"
 	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/files"
+	"github.com/atomredis/atomredis/internal/transfer"
 	"github.com/atomredis/atomredis/persist"
 	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/persist/rdb"
@@ -34,19 +36,33 @@ import (
 
 // importCommand fills an empty data directory from files of a Redis, or of a spiderq.
 func importCommand(stdout, stderr io.Writer) *cobra.Command {
-	return &cobra.Command{Use: "import FILE | --spiderq FILE [redis.conf] [--dir DIR] [--directive value ...]",
+	return &cobra.Command{
+		Use:   "import [--check] [--skip-unsupported] FILE | --spiderq FILE [redis.conf] [--dir DIR] [--directive value ...]",
 		Short: "read a file of a Redis into an empty data directory",
 		Long: `Reads an RDB file or an append-only file (the file or its directory) of a Redis into the directory that the
 directive dir names, which must be empty. With --spiderq the file is a snapshot of a spiderq.
 
-The exit code is 3 if the end of the file could not be read and was left out.`,
+A file that has values of types that do not exist here, because they belong to modules, is refused. With --skip-unsupported
+these values are left out and the rest is stored; import-report.tsv in the data directory has a line for each.
+--check only reads the file: it writes the keys that would be left out, and what else there is.
+
+The exit code is 3 if the end of the file could not be read and was left out, 4 if values were left out, and 5 if the
+file was refused because of them.`,
 		Example: `  atomredis import dump.rdb --dir ./data
+  atomredis import --check dump.rdb
   atomredis import --spiderq snapshot --dir ./data --spiderq-queue q`,
 		DisableFlagParsing: true, ValidArgsFunction: cli.CompleteDirectives,
 		RunE: func(c *cobra.Command, args []string) error {
+			args, check := without(args, "--check")
+			args, skip := without(args, "--skip-unsupported")
+			if skip {
+				args = append(args, "--import-skip-unsupported", "yes")
+			}
 			switch {
 			case asksForHelp(args):
 				return c.Help()
+			case check && len(args) > 0 && !strings.HasPrefix(args[0], "-"):
+				return checkFile(args[0], args[1:], stdout, stderr)
 			case len(args) > 1 && args[0] == "--spiderq":
 				return importSpiderq(args[1], args[2:], stdout, stderr)
 			case len(args) == 0 || strings.HasPrefix(args[0], "-"):
@@ -54,6 +70,12 @@ The exit code is 3 if the end of the file could not be read and was left out.`,
 			}
 			return importData(args[0], args[1:], stdout, stderr)
 		}}
+}
+
+// without returns the arguments without a word, and whether it was there.
+func without(args []string, word string) (rest []string, found bool) {
+	rest = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == word })
+	return rest, len(rest) < len(args)
 }
 
 // asksForHelp reports whether the arguments of a command that parses them itself ask for help.
@@ -74,18 +96,86 @@ func importData(file string, options []string, stdout, stderr io.Writer) error {
 		err = fmt.Errorf("there is data in %s already", set.Files.Dir)
 	}
 	if err = errors.Join(err, srv.Close()); err != nil {
+		return withCode(err)
+	}
+	left, unsupported := srv.LeftOut(), srv.Unsupported()
+	if left == "" && unsupported.Keys == 0 {
+		_, err = fmt.Fprintf(stdout, "%s has been read into %s\n", file, set.Files.Dir)
 		return err
 	}
-	if left := srv.LeftOut(); left != "" {
-		fmt.Fprintf(stdout, "%s has been read into %s, but not all of it\n", file, set.Files.Dir)
+	fmt.Fprintf(stdout, "%s has been read into %s, but not all of it\n", file, set.Files.Dir)
+	return incomplete(left, unsupported)
+}
+
+// Exit codes of import, and of a server that imports a file as it starts.
+const (
+	exitIncomplete = 3 // the end of the file was left out
+	exitLeftOut    = 4 // values of types that do not exist here were left out
+	exitRefused    = 5 // the file was refused because it has such values
+)
+
+// incomplete returns the error of an import that has stored what could be read. left is about the end of the file, "" if
+// it was read.
+func incomplete(left string, unsupported *transfer.Unsupported) error {
+	if unsupported.Keys == 0 {
 		return cli.ExitError{Code: exitIncomplete, Err: errors.New(left)}
 	}
-	_, err = fmt.Fprintf(stdout, "%s has been read into %s\n", file, set.Files.Dir)
+	err := fmt.Errorf("%d keys have been left out (%s), and %s has a line for each", unsupported.Keys, unsupported,
+		unsupported.Report)
+	if left != "" {
+		err = errors.Join(err, errors.New(left))
+	}
+	return cli.ExitError{Code: exitLeftOut, Err: err}
+}
+
+// withCode gives the error that refuses a file because of its values the exit code that says so.
+func withCode(err error) error {
+	if _, ok := errors.AsType[*transfer.UnsupportedError](err); ok {
+		return cli.ExitError{Code: exitRefused, Err: err}
+	}
 	return err
 }
 
-// exitIncomplete is the exit code of an import that has stored the readable part of a file without its end.
-const exitIncomplete = 3
+// checkFile reads a file as import does, and stores nothing. It ends with the exit code that import would end with.
+func checkFile(file string, options []string, stdout, stderr io.Writer) error {
+	bar := progress.New(stderr)
+	defer bar.Done()
+	stdout = bar.Around(stdout)
+	conf := config.NewConfig()
+	if err := conf.LoadArgs(options); err != nil {
+		return err
+	}
+	conf.ListenNowhere()
+	skip := conf.Get().Files.SkipUnsupported
+	for _, d := range [...][2]string{{"save", ""}, {"appendonly", "no"}} { // the server is to have no data directory
+		if err := conf.Set(d[0], d[1], false); err != nil {
+			return err
+		}
+	}
+	srv, err := server.New(conf, logTo(bar.Around(stderr)), server.Options{Progress: bar.Show})
+	if err != nil {
+		return err
+	}
+	defer srv.Discard()
+	checked, err := srv.CheckFile(file, func(db int, key []byte, typ string) {
+		fmt.Fprintf(stdout, "%s in database %d: %s\n", strconv.Quote(string(key)), db, typ)
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "%s: %d keys, %d expired keys, %d functions, %d commands\n", file, checked.Keys, checked.Expired,
+		checked.Functions, checked.Commands)
+	unsupported := &checked.Unsupported
+	switch {
+	case unsupported.Keys == 0 && checked.LeftOut == "":
+		return nil
+	case unsupported.Keys == 0:
+		return cli.ExitError{Code: exitIncomplete, Err: errors.New(checked.LeftOut)}
+	case skip:
+		return cli.ExitError{Code: exitLeftOut, Err: fmt.Errorf("import would leave out %d keys (%s)", unsupported.Keys, unsupported)}
+	}
+	return withCode(&transfer.UnsupportedError{Unsupported: *unsupported})
+}
 
 // exportCommand writes the data of a stopped server to a file that a Redis loads.
 func exportCommand(stdout, stderr io.Writer) *cobra.Command {
@@ -165,9 +255,13 @@ func offline(args []string, stderr io.Writer, bar *progress.Bar, from source) (*
 			return nil, nil, err
 		}
 	}
-	log := slog.New(slog.NewTextHandler(bar.Around(stderr), &slog.HandlerOptions{ReplaceAttr: nameLevel}))
-	srv, err := server.New(conf, log, server.Options{Import: from.file, Progress: bar.Show})
+	srv, err := server.New(conf, logTo(bar.Around(stderr)), server.Options{Import: from.file, Progress: bar.Show})
 	return srv, set, err
+}
+
+// logTo returns a log that goes to w.
+func logTo(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{ReplaceAttr: nameLevel}))
 }
 
 // openable returns an error if a file or directory cannot be opened, before anything is created.

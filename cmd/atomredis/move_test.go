@@ -106,6 +106,44 @@ func TestImportSaysWhatItLeavesOut(t *testing.T) {
 	}
 }
 
+// A file with a value of a module that does not exist here is refused, or read without it, with a code of its own.
+func TestImportOfValuesOfUnknownTypes(t *testing.T) {
+	const key = "\x00\x01a\x011"                                                                 // a string
+	const foreign = "\x07\x05graph\x81\x82\xb6\x9a\xa5\xe1\xda\xb5\xa0\x08\x02\x05\x05\x01x\x00" // a value of some module
+	dir := t.TempDir()
+	file := filepath.Join(dir, "dump.rdb")
+	require.NoError(t, os.WriteFile(file, []byte("REDIS0011"+foreign+key+"\xff\x00\x00\x00\x00\x00\x00\x00\x00"), 0o600))
+	data := filepath.Join(dir, "data")
+	for _, test := range []struct {
+		args []string
+		code int
+		says []string
+	}{
+		{[]string{"import", "--check", file}, exitRefused, []string{`"graph" in database 0`, "1 keys, 0 expired keys", "import-skip-unsupported yes"}},
+		{[]string{"import", "--check", "--skip-unsupported", file}, exitLeftOut, []string{`"graph" in database 0`, "import would leave out 1 keys"}},
+		{[]string{"import", file, "--dir", data}, exitRefused, []string{"1 keys have values of types that do not exist here", "import-skip-unsupported yes"}},
+		{[]string{"--port", "0", "--unixsocket", filepath.Join(dir, "s"), "--dir", dir}, exitRefused, []string{"import-skip-unsupported yes"}},
+		{[]string{"import", file, "--dir", data, "--skip-unsupported"}, exitLeftOut, []string{"1 keys have been left out", "import-report.tsv"}},
+	} {
+		var out bytes.Buffer
+		require.Equal(t, test.code, run(test.args, &out, &out, nil), "%v: %s", test.args, out.String())
+		for _, says := range test.says {
+			require.Contains(t, out.String(), says, test.args)
+		}
+		if test.code == exitRefused {
+			require.NoDirExists(t, data)
+		}
+	}
+	report, err := os.ReadFile(filepath.Join(data, "import-report.tsv"))
+	require.NoError(t, err)
+	require.Contains(t, string(report), "\"graph\"\n")
+	var out bytes.Buffer
+	require.Zero(t, run([]string{"export", "--aof", filepath.Join(dir, "x.aof"), "--dir", data}, &out, &out, nil), out.String())
+	content, err := os.ReadFile(filepath.Join(dir, "x.aof"))
+	require.NoError(t, err)
+	require.Contains(t, string(content), "$1\r\na\r\n$1\r\n1\r\n")
+}
+
 // check of a running server's directory does not report unfinished writes as damage.
 func TestCheckOfARunningServer(t *testing.T) {
 	dir := t.TempDir()

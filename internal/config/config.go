@@ -178,6 +178,8 @@ type FileSettings struct {
 	BackupSealedTTL int
 	// AOFLoadTruncated says that an append-only file of a Redis may end in the middle of a command.
 	AOFLoadTruncated bool
+	// SkipUnsupported says that imports leave out values of types that do not exist here.
+	SkipUnsupported bool
 }
 
 // PersistenceSettings say how and when data is stored.

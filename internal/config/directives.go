@@ -99,6 +99,7 @@ var directiveTable = []*directive{
 		option[LogTimestamps]{"legacy", TimestampsLegacy}, option[LogTimestamps]{"iso8601", TimestampsISO8601},
 		option[LogTimestamps]{"milliseconds", TimestampsMilliseconds}).quietly(),
 	yesNo("aof-load-truncated", "yes", func(s *Settings) *bool { return &s.Files.AOFLoadTruncated }),
+	yesNo("import-skip-unsupported", "no", func(s *Settings) *bool { return &s.Files.SkipUnsupported }).ours(),
 	access("enable-debug-command", func(s *Settings) *Access { return &s.Commands.EnableDebug }),
 	access("enable-module-command", func(s *Settings) *Access { return &s.Commands.EnableModule }),
 	access("enable-protected-configs", func(s *Settings) *Access { return &s.Commands.EnableProtectedConfigs }),

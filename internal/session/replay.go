@@ -88,6 +88,9 @@ func (r *Replayer) Unlock() { r.s.guard.Unlock() }
 // Select implements transfer.Replayer.
 func (r *Replayer) Select(db int) { r.s.db = db }
 
+// Knows implements transfer.Replayer.
+func (r *Replayer) Knows(args [][]byte) bool { return r.lookup(args) != nil }
+
 // Functions implements transfer.Replayer.
 func (r *Replayer) Functions(codes []string, flush, replace bool) command.Error {
 	return r.s.shared.Scripts.Restore(codes, flush, replace)

@@ -1,11 +1,14 @@
 package transfer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/persist/rdb"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -13,6 +16,7 @@ import (
 func (l *load) aof(r io.Reader, last bool) error {
 	commands := resp.NewCommandReader(r)
 	l.by.Select(0)
+	l.db = 0
 	var queue [][][]byte // of the transaction that is open
 	open := false
 	whole := int64(0) // length of the part that has been repeated
@@ -66,9 +70,47 @@ func (l *load) aof(r io.Reader, last bool) error {
 	}
 }
 
-// command repeats a command.
+// command repeats a command, unless it needs what does not exist here. The first one of a file does not: otherwise it is
+// no append-only file.
 func (l *load) command(args [][]byte) error {
 	l.lock()
 	l.commands++
-	return l.by.Command(args)
+	if command.EqualFold(args[0], "select") && len(args) == 2 {
+		l.db, _ = strconv.Atoi(string(args[1])) // a wrong number is an error of the command
+	}
+	var err error
+	if !l.look {
+		if err = l.by.Command(args); err == nil {
+			return nil
+		}
+	}
+	known := l.by.Knows(args)
+	switch {
+	case !known && l.commands == 1 && !l.preamble:
+		return cmp.Or(err, fmt.Errorf("%.40q is no command", args[0]))
+	case !known && !l.look && !l.skip:
+		return fmt.Errorf("%w (import-skip-unsupported yes leaves it out)", err)
+	case !known:
+		var key []byte
+		if len(args) > 1 {
+			key = args[1]
+		}
+		return l.leaveOutKey(l.db, key, fmt.Sprintf("the command %.40q", args[0]))
+	}
+	if typ := l.restores(args); typ != "" {
+		return l.leaveOutKey(l.db, args[1], typ)
+	}
+	return err
+}
+
+// restores returns the type of the value that a command restores if it does not exist here, "" otherwise.
+func (l *load) restores(args [][]byte) string {
+	if len(args) <= 3 || !command.EqualFold(args[0], "restore") && !command.EqualFold(args[0], "restore-asking") {
+		return ""
+	}
+	_, err := rdb.Restore(args[3], l.limits())
+	if unknown, ok := errors.AsType[*rdb.UnknownType](err); ok {
+		return typeName(unknown)
+	}
+	return ""
 }

@@ -42,6 +42,8 @@ type Replayer interface {
 	Select(db int)
 	// Command executes a command that has been accepted before. The guard is held.
 	Command(args [][]byte) error
+	// Knows reports whether a command of this name exists.
+	Knows(args [][]byte) bool
 	// Functions creates libraries of functions from their sources. flush removes all others before; replace replaces those
 	// of the same name. The guard is held.
 	Functions(codes []string, flush, replace bool) command.Error
@@ -54,8 +56,9 @@ type Importer struct {
 	limits   func() *rdb.Limits
 	replayer func() Replayer
 
-	leftOut string
-	loaded  atomic.Pointer[Loaded]
+	leftOut     string
+	unsupported Unsupported
+	loaded      atomic.Pointer[Loaded]
 }
 
 // Loaded counts the keys of a file that were loaded, and those that had expired.
@@ -86,20 +89,26 @@ func (im *Importer) ImportFrom(name string, open func() (io.ReadCloser, error)) 
 // LeftOut describes the end of the imported file that was not read, "" if everything was read.
 func (im *Importer) LeftOut() string { return im.leftOut }
 
+// Unsupported returns the values that the last import left out because their type does not exist here.
+func (im *Importer) Unsupported() *Unsupported { return &im.unsupported }
+
 // Loaded returns the counts of the last import, nil if there was none.
 func (im *Importer) Loaded() *Loaded { return im.loaded.Load() }
 
 // load runs an import that fn reads; name is its name in the log.
 func (im *Importer) load(name string, fn func(*load) error) error {
 	im.files.Log.Info("importing what is stored", "file", name)
-	l := load{Importer: im, by: im.replayer(), next: time.Now().Add(loadProgress)}
+	l := load{Importer: im, by: im.replayer(), skip: im.skipsUnsupported(), next: time.Now().Add(loadProgress)}
 	start := time.Now()
 	err := fn(&l)
 	l.unlock()
-	if err != nil {
+	if err == nil {
+		err = l.refusal()
+	}
+	if err = l.endReport(err); err != nil {
 		return fmt.Errorf("import of %s: %w", name, err)
 	}
-	im.leftOut = l.leftOut
+	im.leftOut, im.unsupported = l.leftOut, l.unsupported
 	l.finish()
 	im.files.Log.Info("imported", "file", name, "keys", l.keys, "expired", l.expired, "functions", l.functions, "commands",
 		l.commands,
@@ -118,6 +127,13 @@ type load struct {
 	done, total int64 // bytes read of the files, and their total size
 
 	leftOut string // see Importer.LeftOut
+	db      int    // that the commands of an append-only file have selected
+
+	unsupported Unsupported
+	skip        bool                                 // values of types that do not exist here are left out
+	look        bool                                 // nothing is stored
+	found       func(db int, key []byte, typ string) // see Importer.Check; nil in an import
+	report      *report                              // nil while nothing is left out
 
 	preamble                           bool // an RDB file was read, or another part
 	keys, expired, functions, commands int
@@ -210,6 +226,7 @@ func (l *load) read(f io.Reader, last bool) error {
 		return l.aof(in, last)
 	}
 	r := rdb.NewReader(in, *l.limits())
+	r.LeaveOut = true
 	if err := l.rdb(r); err != nil {
 		return err
 	}
@@ -251,12 +268,19 @@ func (l *load) rdb(r *rdb.Reader) error {
 			if err := l.key(item); err != nil {
 				return err
 			}
+		case *rdb.LeftOut:
+			if err := l.leaveOutKey(item.DB, item.Key, typeName(item.UnknownType)); err != nil {
+				return err
+			}
 		}
 	}
 }
 
 // makeFunctions creates libraries of functions. The guard is held.
 func (l *load) makeFunctions(codes []string, flush, replace bool) error {
+	if l.look {
+		return nil
+	}
 	if e := l.by.Functions(codes, flush, replace); e != "" {
 		return fmt.Errorf("functions: %s", strings.TrimPrefix(string(e), "ERR "))
 	}
@@ -287,6 +311,9 @@ func (l *load) leaveOut(reason error) {
 // makeKept executes the commands of a file. It uses the commands of Source.Kept, which are exact, or if the file has
 // none those made from a module's data.
 func (l *load) makeKept(k *kept) error {
+	if l.look {
+		return nil
+	}
 	p := resp.Parser{MaxBulk: resp.AnyBulk}
 	for rest := []byte(k.commands); len(rest) > 0; {
 		args, n, err := p.Next(rest, nil)
@@ -330,6 +357,10 @@ func (l *load) key(k *rdb.Key) error {
 		l.expired++
 		return nil
 	}
+	if l.look {
+		l.keys++
+		return nil
+	}
 	if g.Peek(k.DB, k.Key) != nil {
 		return fmt.Errorf("key %s in database %d comes twice", strconv.Quote(string(k.Key)), k.DB)
 	}
@@ -346,9 +377,10 @@ func (l *load) key(k *rdb.Key) error {
 // Replace replaces the content of the keyspace by an RDB file, in which functions come before keys. It calls about
 // with the file's fields about its origin, and done once everything is loaded, both with the guard of by held. If it
 // fails before reading anything of the file, the data is unchanged.
-func (im *Importer) Replace(ctx context.Context, file io.Reader, by Replayer, about func(rdb.Aux) error, done func()) error {
-	l := load{Importer: im, by: by, next: time.Now().Add(loadProgress)}
+func (im *Importer) Replace(ctx context.Context, file io.Reader, by Replayer, about func(rdb.Aux) error, done func()) (err error) {
+	l := load{Importer: im, by: by, skip: im.skipsUnsupported(), next: time.Now().Add(loadProgress)}
 	defer l.unlock()
+	defer func() { err = l.endReport(err) }()
 	g := l.lock()
 	if err := ctx.Err(); err != nil {
 		return err
@@ -368,6 +400,7 @@ func (im *Importer) Replace(ctx context.Context, file io.Reader, by Replayer, ab
 		return nil
 	}
 	r := rdb.NewReader(file, *l.limits())
+	r.LeaveOut = l.skip
 	for {
 		item, err := r.Next()
 		if err == io.EOF {
@@ -400,6 +433,8 @@ func (im *Importer) Replace(ctx context.Context, file io.Reader, by Replayer, ab
 			if err = empty(); err == nil {
 				err = l.key(item)
 			}
+		case *rdb.LeftOut:
+			err = l.leaveOutKey(item.DB, item.Key, typeName(item.UnknownType))
 		}
 		if err != nil {
 			return err

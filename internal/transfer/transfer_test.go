@@ -119,6 +119,11 @@ func (h *host) Lock() *engine.Guard {
 	return &h.guard
 }
 
+// Knows knows SET, SELECT and RESTORE.
+func (h *host) Knows(args [][]byte) bool {
+	return slices.Contains([]string{"SET", "SELECT", "RESTORE"}, string(args[0]))
+}
+
 // Command knows SET and SELECT.
 func (h *host) Command(args [][]byte) error {
 	switch string(args[0]) {
