@@ -136,6 +136,11 @@ func (srv *Server) WriteRDB(w io.Writer) error { return srv.exporter.RDB(w) }
 // file. A Redis without it refuses a file that has them.
 func (srv *Server) WriteRDBWithModules(w io.Writer) error { return srv.exporter.RDBWithModules(w) }
 
+// Unreadable calls fn with the keys whose values no Redis reads from the files that WriteRDB and WriteAOF write.
+func (srv *Server) Unreadable(fn func(db int, key, typ string)) error {
+	return srv.exporter.Unreadable(fn)
+}
+
 // WriteAOF is WriteRDB for an append-only file.
 func (srv *Server) WriteAOF(w io.Writer) error { return srv.exporter.AOF(w) }
 

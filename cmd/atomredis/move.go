@@ -182,7 +182,8 @@ func exportCommand(stdout, stderr io.Writer) *cobra.Command {
 	return &cobra.Command{Use: "export --rdb FILE | --aof FILE [redis.conf] [--dir DIR] [--directive value ...]",
 		Short: "write the stored data to a file that a Redis loads",
 		Long: `Writes the data in the directory that the directive dir names, whose server must not run, to a file that a Redis
-loads: an RDB file or an append-only file. If there are search indexes, it must be a Redis with the query engine.`,
+loads: an RDB file or an append-only file. If there are search indexes, it must be a Redis with the query engine. Nothing
+is written if there are keys that no Redis reads: these are listed.`,
 		Example:            "  atomredis export --rdb dump.rdb --dir ./data",
 		DisableFlagParsing: true, ValidArgsFunction: completeExport,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -219,10 +220,27 @@ func exportData(form, file string, options []string, stdout, stderr io.Writer) e
 	if form == "--aof" {
 		write = srv.WriteAOF
 	}
-	if err := errors.Join(files.Replace(file, write), srv.Close()); err != nil {
+	err = refuseUnreadable(srv, stdout)
+	if err == nil {
+		err = files.Replace(file, write)
+	}
+	if err = errors.Join(err, srv.Close()); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(stdout, "%s has been written from %s\n", file, set.Files.Dir)
+	return err
+}
+
+// refuseUnreadable returns an error if there are keys that no Redis reads, which it writes.
+func refuseUnreadable(srv *server.Server, stdout io.Writer) error {
+	n := 0
+	err := srv.Unreadable(func(db int, key, typ string) {
+		n++
+		fmt.Fprintf(stdout, "%s in database %d: %s\n", strconv.Quote(key), db, typ)
+	})
+	if err == nil && n > 0 {
+		err = fmt.Errorf("%d keys have values that no Redis reads: delete them before the export", n)
+	}
 	return err
 }
 

@@ -89,6 +89,26 @@ func (x *Exporter) RDBWithModules(w io.Writer) error {
 	return x.Copy(context.Background(), w, Copy{Content: All, Wait: true, Modules: true, Begun: n.begin, Wrote: n.add})
 }
 
+// Unreadable calls fn with the keys whose values no Redis reads, whatever file they are in.
+func (x *Exporter) Unreadable(fn func(db int, key, typ string)) error {
+	if !rdb.HaveOwnForms() {
+		return nil
+	}
+	return x.whenLoaded(func() error {
+		s, err := x.snapshot(context.Background(), func(*engine.Guard) {})
+		if err != nil {
+			return err
+		}
+		err = x.each(s, func(db int, e *engine.Entry) error {
+			if rdb.OwnForm(e) {
+				fn(db, e.Key(), e.Type().String())
+			}
+			return nil
+		})
+		return errors.Join(err, s.Close())
+	})
+}
+
 // AOF is RDB for an append-only file.
 func (x *Exporter) AOF(w io.Writer) error {
 	return x.whenLoaded(func() error { return x.aof(w, All, x.progress) })

@@ -2,6 +2,7 @@ package rdb
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/atomredis/atomredis/engine"
@@ -54,6 +55,8 @@ type kind struct {
 	form func(entry *engine.Entry) form
 	// write writes a value, and loads it if it is not in memory. For large ones it calls Encoder.written now and then.
 	write func(e *Encoder, entry *engine.Entry)
+	// own reports whether a value is written in a form of our own, which no Redis reads; nil if none is.
+	own func(entry *engine.Entry) bool
 	// saved writes a value as Redis does, to determine its length; nil if write does that. limit is the node size of
 	// lists.
 	saved func(e *Encoder, entry *engine.Entry, limit lists.Limit)
@@ -109,6 +112,17 @@ func kindOf(entry *engine.Entry) (*kind, form, error) {
 		return &kinds[t], kinds[t].form(entry), nil
 	}
 	return nil, form{}, fmt.Errorf("key %s: a %s has no form in RDB files", strconv.Quote(entry.Key()), entry.Type())
+}
+
+// OwnForm reports whether an entry's value is written in a form that no Redis reads.
+func OwnForm(entry *engine.Entry) bool {
+	t := int(entry.Type())
+	return t < len(kinds) && kinds[t].own != nil && kinds[t].own(entry)
+}
+
+// HaveOwnForms reports whether there are types of which OwnForm can be true.
+func HaveOwnForms() bool {
+	return slices.ContainsFunc(kinds[:], func(k kind) bool { return k.own != nil })
 }
 
 // value reads a value in the form of a number, as kind.read does.

@@ -5,8 +5,8 @@ import (
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
-// A sketch or an array is a value of a module of our own: names and data of its parts, in the order of the names. Redis
-// refuses it by the module's name. The forms of Redis's modules depend on undocumented hash functions and layouts.
+// A value in parts is one of a module of our own: names and data of its parts, in the order of the names. Redis refuses
+// it by the name of the module.
 
 // parts is a value for writing.
 type parts interface {
@@ -27,6 +27,7 @@ func partsKind[T any, L partsLoader[T]](module string, of func(*engine.Entry) pa
 		moduleVersion: 1,
 		read:          func(d *decoder, _ byte, _ *Limits) (any, error) { return readParts[T](d, loader()) },
 		form:          plainForm(typeModule),
+		own:           func(*engine.Entry) bool { return true },
 		write: func(e *Encoder, entry *engine.Entry) {
 			e.length(moduleID(module, 1))
 			value := of(entry)
