@@ -49,7 +49,7 @@ func aggregateCommand(c *command.Ctx) {
 	}
 	a, err := newRowsRun(c, x, q, false)
 	if err == nil {
-		if q.Cursor == nil || a.gathers() {
+		if q.Cursor == nil || a.q.Plan.Gathers() {
 			c.LongQuery(a.work())
 		} else {
 			c.LongQuery(a.pageWork(cmp.Or(q.Cursor.Count, defaultCursorCount)))
@@ -82,8 +82,10 @@ func (a *rowsRun) build(yields []string) (err error) {
 	if q.AddScores {
 		yields = append([]string{scoreName}, yields...)
 	}
+	most := int(integer(c.Host, "search-max-aggregate-results"))
+	q.Plan.CountOnly = q.Plan.CountOnly || most == 0
 	a.pipeline, err = aggregate.Build(&q.Plan, aggregate.Options{Schema: aggregateSchema{r.def, q.Dialect}, Yields: yields,
-		ForceLoad: r.def.Source == schema.JSON, MaxRows: int(integer(c.Host, "search-max-aggregate-results")),
+		ForceLoad: r.def.Source == schema.JSON, MaxRows: most,
 		MaxGroups: int(integer(c.Host, "search-max-aggregate-groups")), MaxMemory: maxAggregateMemory})
 	if err == nil && r.profiled {
 		a.pipeline.Profile(time.Now)
@@ -108,7 +110,7 @@ func (a *rowsRun) work() int {
 // first reports whether the rows are the first that the plan finds.
 func (a *rowsRun) first() bool {
 	l := a.q.Arrange()
-	return l.Limited && l.Num > 0 && !a.gathers() && !a.filters()
+	return l.Limited && l.Num > 0 && !a.q.Plan.Gathers() && !a.q.Plan.CountAll && !a.filters()
 }
 
 // rowWork returns the cost of one row.
@@ -120,20 +122,7 @@ func (a *rowsRun) rowWork() int {
 	return n
 }
 
-// gathers reports whether the pipeline must read all rows before it returns the first.
-func (a *rowsRun) gathers() bool {
-	return slices.ContainsFunc(a.q.Plan.Steps, func(s aggregate.Step) bool {
-		switch s := s.(type) {
-		case *aggregate.Group:
-			return true
-		case *aggregate.Arrange:
-			return s.Sorted
-		}
-		return false
-	})
-}
-
-// filters reports whether the pipeline drops rows.
+// filters reports whether rows are left out.
 func (a *rowsRun) filters() bool {
 	return slices.ContainsFunc(a.q.Plan.Steps, func(s aggregate.Step) bool {
 		_, ok := s.(*aggregate.Filter)
@@ -146,7 +135,7 @@ func (a *rowsRun) pageWork(rows int) int {
 	if a.from != nil {
 		return 0 // the shards do the work
 	}
-	if a.filters() && !a.gathers() {
+	if a.filters() && !a.q.Plan.Gathers() {
 		rows = max(rows, a.plan.Estimate())
 	}
 	return rows * a.rowWork()

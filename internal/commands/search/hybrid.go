@@ -29,11 +29,13 @@ type hybridRun struct {
 	h       *request.Hybrid
 	vectors *plan.Plan
 	metric  schema.Metric
-	text    []candidate // results of the text search, the best first
-	near    []candidate // results of the vector search, the nearest first
-	fused   []*fused    // the best first
-	byID    map[uint64]*fused
-	at      int
+	text    []candidate // what the search of text has found, the best first
+	near    []candidate // what the search of vectors has found, the nearest first
+
+	textTime, nearTime time.Duration // that the searches have taken
+	fused              []*fused      // the best first
+	byID               map[uint64]*fused
+	at                 int
 
 	// From other shards: their warnings and measurements.
 	told, profiles []string
@@ -275,7 +277,9 @@ func (h *hybridRun) search() error {
 		}
 		return o
 	}
+	began := time.Now()
 	hits := h.plan.Top(window)
+	h.textTime = time.Since(began)
 	for _, hit := range hits {
 		h.text = append(h.text, candidate{find(hit.ID, hit.Doc), hit.Score})
 	}
@@ -285,10 +289,12 @@ func (h *hybridRun) search() error {
 	if err := h.timedOut(); err != nil {
 		return err
 	}
+	began = time.Now()
 	near := h.vectors.TopBy(window, plan.Order{Key: func(p *plan.Plan) docs.Value {
 		distance, _ := p.Distance(h.yield())
 		return docs.Value{Kind: docs.Number, Number: distance}
 	}})
+	h.nearTime = time.Since(began)
 	if h.vectors.Stopped() {
 		if err := h.timeout(); err != nil {
 			return err

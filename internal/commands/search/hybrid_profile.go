@@ -42,13 +42,12 @@ func (h *hybridRun) writeProfiled(p *profiling, rows []hybridRow, shards ...stri
 	steps := h.pipeline.Stages()
 	steps[0].Type = "Hybrid Merger"
 	tail := newPairs(all.name("Coordinator"))
-	tail.name("Warning").Array(1)
+	var warnings []string
 	if h.pipeline.Stopped() {
-		w.Simple(timeoutWarning)
-	} else {
-		w.Simple("None")
+		warnings = []string{timeoutWarning}
 	}
-	writeStages(tail, steps)
+	writeWarning(tail, warnings)
+	p.writeStages(tail, steps)
 	tail.end()
 	all.end()
 	if w.Proto >= 3 {
@@ -60,49 +59,49 @@ func (h *hybridRun) writeProfiled(p *profiling, rows []hybridRow, shards ...stri
 
 // searches returns this shard's measurements, as encoded for clients.
 func (p *profiling) searches(h *hybridRun) string {
-	p.answered = time.Now()
+	now := time.Now()
 	w := &resp.Writer{Proto: h.c.W.Proto}
 	searches := newPairs(w)
+	if id := shardID(h.c.Host); id != "" {
+		searches.simple("Shard ID", id)
+	}
 	searches.name("SEARCH")
-	p.writeSearch(w, h.plan, []aggregate.Stage{{Type: "Index"}, {Type: "Scorer"}, {Type: "Sorter"}})
+	read, scored := h.plan.Spent()
+	p.writeSearch(w, now, h.plan, []aggregate.Stage{{Type: "Index", Time: read, Rows: h.plan.Total()},
+		{Type: "Scorer", Time: scored, Rows: h.plan.Total()}, {Type: "Sorter", Time: h.textTime - read - scored, Rows: len(h.text)}})
 	searches.name("VSIM")
-	p.writeSearch(w, h.vectors, []aggregate.Stage{{Type: "Index"}, {Type: "Metrics Applier"}, {Type: "Sorter"}, {Type: "Vector Normalizer"}})
+	read, _ = h.vectors.Spent()
+	p.writeSearch(w, now, h.vectors, []aggregate.Stage{{Type: "Index", Time: read, Rows: h.vectors.Total()},
+		{Type: "Metrics Applier", Rows: h.vectors.Total()}, {Type: "Sorter", Time: h.nearTime - read, Rows: len(h.near)},
+		{Type: "Vector Normalizer", Rows: len(h.near)}})
 	searches.end()
 	return string(w.Buf)
 }
 
-// writeSearch writes the measurements of one search.
-func (p *profiling) writeSearch(w *resp.Writer, of *plan.Plan, steps []aggregate.Stage) {
+// writeSearch writes what was measured of one of the searches.
+func (p *profiling) writeSearch(w *resp.Writer, now time.Time, of *plan.Plan, steps []aggregate.Stage) {
 	one := newPairs(w)
-	one.double("Total profile time", milliseconds(p.answered.Sub(p.began)))
-	one.double("Parsing time", milliseconds(p.parsed.Sub(p.began)))
-	one.double("Pipeline creation time", milliseconds(p.planned.Sub(p.parsed)))
+	p.writeTimes(one, now)
 	warnings := of.Warnings()
 	if of.Stopped() {
 		warnings = append(warnings, timeoutWarning)
 	}
-	if len(warnings) == 0 {
-		warnings = []string{"None"}
-	}
-	one.name("Warning").Array(len(warnings))
-	for _, text := range warnings {
-		w.Simple(text)
-	}
+	writeWarning(one, warnings)
 	one.name("Iterators profile")
 	p.writeIterator(w, of.Profile())
-	writeStages(one, steps)
+	p.writeStages(one, steps)
 	one.end()
 }
 
-// writeStages writes the measurements of pipeline steps.
-func writeStages(p *pairs, steps []aggregate.Stage) {
-	w := p.name("Result processors profile")
+// writeStages writes what steps have done.
+func (p *profiling) writeStages(to *pairs, steps []aggregate.Stage) {
+	w := to.name("Result processors profile")
 	w.Array(len(steps))
 	for _, s := range steps {
 		step := newPairs(w)
 		step.simple("Type", s.Type)
-		step.double("Time", milliseconds(s.Time))
-		step.int("Counter", int64(s.Rows))
+		p.double(step, "Time", s.Time)
+		step.int("Results processed", int64(s.Rows))
 		step.end()
 	}
 }

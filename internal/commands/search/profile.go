@@ -15,11 +15,11 @@ import (
 
 // profiling has the measurements of FT.PROFILE.
 type profiling struct {
-	limited  bool // children of unions are counted, not shown
-	began    time.Time
-	parsed   time.Time
-	planned  time.Time
-	answered time.Time
+	limited bool // children of unions are counted, not shown
+	clock   bool // times are told
+	began   time.Time
+	parsed  time.Time
+	planned time.Time
 }
 
 // profiled has the arguments of FT.PROFILE.
@@ -40,7 +40,7 @@ func readProfile(c *command.Ctx) (p *profiling, of profiled, err error) {
 	if of.kind == "" {
 		return nil, of, errors.New("No `SEARCH`, `AGGREGATE`, or `HYBRID` provided")
 	}
-	p = &profiling{began: time.Now()}
+	p = &profiling{began: time.Now(), clock: c.Host.Directive("search-_print-profile-clock") == "yes"}
 	rest = rest[1:]
 	if command.EqualFold(rest[0], "limited") {
 		p.limited, rest = true, rest[1:]
@@ -127,7 +127,7 @@ func profileSearch(c *command.Ctx, x *catalog.Index, p *profiling, q *request.Re
 	r.warned()
 	beginResults(c.W)
 	found.reply(c.W, q)
-	writeProfiles(c.W, p.shard(c.W.Proto, r, searchStages(q)))
+	writeProfiles(c.W, p.shard(c, r, r.stages()))
 	return nil
 }
 
@@ -143,27 +143,70 @@ func profileAggregate(c *command.Ctx, x *catalog.Index, p *profiling, q *request
 	if _, err := a.reply(-1); err != nil {
 		return err
 	}
-	writeProfiles(c.W, p.shard(c.W.Proto, a.run, a.pipeline.Stages()))
+	writeProfiles(c.W, p.shard(c, a.run, a.stages()))
 	return nil
 }
 
-// searchStages returns the steps of FT.SEARCH after the iterators, which are not measured one by one.
-func searchStages(q *request.Request) []aggregate.Stage {
-	stages := []aggregate.Stage{{Type: "Index"}}
-	if len(q.Arrange().Keys) == 0 {
-		stages = append(stages, aggregate.Stage{Type: "Scorer"})
+// spent is what one execution of FT.SEARCH has taken.
+type spent struct {
+	found          time.Duration // to find the hits, with the iterators and the scorer
+	loaded, marked time.Duration
+	hits, rows     int
+}
+
+// stages returns the steps of FT.SEARCH behind the iterators. Rows are counted as in pipelines: without the last time that a step was
+// asked for one.
+func (r *run) stages() []aggregate.Stage {
+	q, total := r.q, r.plan.Total()
+	read, scored := r.plan.Spent()
+	offset, num := page(r.c.Host, q)
+	stages := r.sourceStages(aggregate.Stage{Type: "Index", Time: read, Rows: total}, scored, len(q.Arrange().Keys) == 0 && !q.Plan.CountOnly)
+	sorted := r.spent.found - read - scored
+	if num == 0 {
+		return append(stages, aggregate.Stage{Type: "Counter", Time: sorted, Rows: 1})
 	}
-	stages = append(stages, aggregate.Stage{Type: "Sorter"})
+	hits := r.spent.hits
+	if offset > 0 && hits == offset+num {
+		hits-- // the page is full, and nobody asks for the end
+	}
+	stages = append(stages, aggregate.Stage{Type: "Sorter", Time: sorted, Rows: hits})
+	if offset > 0 {
+		stages = append(stages, aggregate.Stage{Type: "Pager/Limiter", Rows: r.spent.rows})
+	}
 	if !q.NoContent {
-		stages = append(stages, aggregate.Stage{Type: "Loader"})
+		stages = append(stages, aggregate.Stage{Type: "Loader", Time: r.spent.loaded, Rows: r.spent.rows})
 	}
 	if !q.Summary.Empty() {
-		stages = append(stages, aggregate.Stage{Type: "Highlighter"})
+		stages = append(stages, aggregate.Stage{Type: "Highlighter", Time: r.spent.marked, Rows: r.spent.rows})
 	}
 	return stages
 }
 
-// writeProfiles writes the measurements of the shards.
+// sourceStages returns the steps between the iterators and what uses the matches.
+func (r *run) sourceStages(index aggregate.Stage, scored time.Duration, scores bool) []aggregate.Stage {
+	stages := []aggregate.Stage{index}
+	if len(r.plan.Yields()) > 0 {
+		stages = append(stages, aggregate.Stage{Type: "Metrics Applier", Rows: index.Rows})
+	}
+	if scores || r.q.WithScores || r.q.AddScores {
+		stages = append(stages, aggregate.Stage{Type: "Scorer", Time: scored, Rows: index.Rows})
+		if r.scorer == plan.BM25STDNorm {
+			stages = append(stages, aggregate.Stage{Type: "Score Max Normalizer", Rows: index.Rows})
+		}
+	}
+	return stages
+}
+
+// stages returns the steps of FT.AGGREGATE.
+func (a *rowsRun) stages() []aggregate.Stage {
+	stages := a.pipeline.Stages()
+	_, scored := a.plan.Spent()
+	index := stages[0]
+	index.Time -= scored
+	return append(a.sourceStages(index, scored, false), stages[1:]...)
+}
+
+// writeProfiles writes what the shards have measured.
 func writeProfiles(w *resp.Writer, shards ...string) {
 	if w.Proto >= 3 {
 		w.Simple("Profile")
@@ -177,25 +220,47 @@ func writeProfiles(w *resp.Writer, shards ...string) {
 	all.end()
 }
 
-// shard returns this shard's measurements, as encoded for clients.
-func (p *profiling) shard(proto int, r *run, steps []aggregate.Stage) string {
-	p.answered = time.Now()
-	w := &resp.Writer{Proto: proto}
+// shard returns what this shard has measured, as clients get it.
+func (p *profiling) shard(c *command.Ctx, r *run, steps []aggregate.Stage) string {
+	w := &resp.Writer{Proto: c.W.Proto}
 	one := newPairs(w)
-	one.double("Total profile time", milliseconds(p.answered.Sub(p.began)))
-	one.double("Parsing time", milliseconds(p.parsed.Sub(p.began)))
-	one.double("Pipeline creation time", milliseconds(p.planned.Sub(p.parsed)))
-	one.double("Total GIL time", 0)
-	if warnings := r.warnings(); len(warnings) > 0 {
-		one.simple("Warning", warnings[0])
-	} else {
-		one.simple("Warning", "None")
+	if id := shardID(c.Host); id != "" {
+		one.simple("Shard ID", id)
 	}
+	p.writeTimes(one, time.Now())
+	writeWarning(one, r.warnings())
 	one.name("Iterators profile")
 	p.writeIterator(w, r.plan.Profile())
-	writeStages(one, steps)
+	p.writeStages(one, steps)
 	one.end()
 	return string(w.Buf)
+}
+
+// writeTimes writes how long a query has taken, up to an instant.
+func (p *profiling) writeTimes(one *pairs, now time.Time) {
+	p.double(one, "Total profile time", now.Sub(p.began))
+	p.double(one, "Parsing time", p.parsed.Sub(p.began))
+	p.double(one, "Workers queue time", 0) // there are none: who parses executes
+	p.double(one, "Pipeline creation time", p.planned.Sub(p.parsed))
+}
+
+// double writes a time, unless search-_print-profile-clock is off.
+func (p *profiling) double(to *pairs, name string, d time.Duration) {
+	if p.clock {
+		to.double(name, milliseconds(d))
+	}
+}
+
+// writeWarning writes what clients are told beside the results.
+func writeWarning(to *pairs, warnings []string) {
+	if len(warnings) == 0 {
+		warnings = []string{"None"}
+	}
+	w := to.name("Warning")
+	w.Array(len(warnings))
+	for _, text := range warnings {
+		w.Simple(text)
+	}
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
@@ -210,17 +275,20 @@ func (p *profiling) writeIterator(w *resp.Writer, n plan.Profile) {
 	if n.Term != "" {
 		node.simple("Term", n.Term)
 	}
+	if n.Field != "" {
+		node.simple("Field", n.Field)
+	}
+	p.double(node, "Time", n.Time)
+	node.int("Number of reading operations", int64(n.Reads))
+	if n.List {
+		node.int("Estimated number of matches", int64(n.Size))
+	}
 	if n.Mode != "" {
 		node.simple("Vector search mode", n.Mode)
 	}
-	node.double("Time", milliseconds(n.Time))
-	node.int("Counter", int64(n.Reads))
-	if n.Leaf {
-		node.int("Size", int64(n.Size))
-	}
 	switch {
 	case len(n.Children) == 0:
-	case p.limited && n.Type == "UNION":
+	case p.limited && n.Type == "UNION" && n.Query != "UNION":
 		node.simple("Child iterators", "The number of iterators in the union is "+strconv.Itoa(len(n.Children)))
 	case n.Type == "NOT" || n.Type == "OPTIONAL" || n.Type == "VECTOR":
 		node.name("Child iterator")

@@ -2,6 +2,7 @@ package search
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/search/docs"
@@ -165,6 +166,7 @@ func (r *run) rows(offset, num int) (found *result, current bool, err error) {
 		}
 	}
 	var hits []plan.Hit
+	began := time.Now()
 	switch {
 	case num == 0:
 		r.plan.Count()
@@ -176,6 +178,7 @@ func (r *run) rows(offset, num int) (found *result, current bool, err error) {
 	if err := r.timedOut(); err != nil {
 		return nil, false, err
 	}
+	r.spent = spent{found: time.Since(began), hits: len(hits)}
 	hits = hits[min(offset, len(hits)):]
 	rows := make([]row, len(hits))
 	at := map[uint64]int{}
@@ -215,7 +218,7 @@ func (r *run) rows(offset, num int) (found *result, current bool, err error) {
 		})
 	}
 	current = true
-	if loads {
+	if began = time.Now(); loads {
 		columns := make([]column, len(q.Return))
 		for i, f := range q.Return {
 			columns[i] = r.loader.column(f.Path, f.Name)
@@ -236,10 +239,13 @@ func (r *run) rows(offset, num int) (found *result, current bool, err error) {
 			})
 			current = current && same
 			if marks {
+				marking := time.Now()
 				r.mark(o)
+				r.spent.marked += time.Since(marking)
 			}
 		}
 	}
+	r.spent.loaded, r.spent.rows = time.Since(began)-r.spent.marked, len(rows)
 	return &result{rows: rows, total: r.plan.Total(), warnings: r.warnings()}, current, nil
 }
 

@@ -31,7 +31,8 @@ type run struct {
 	guard    engine.Guard // for a row
 	deadline time.Time    // zero: none
 	profiled bool         // iterators are measured
-	cut      bool         // the timeout came while rows were loaded
+	cut      bool         // the time was up while rows were loaded
+	spent    spent        // by rows, if the query is profiled
 }
 
 // maxAttempts is how often a query runs if documents change meanwhile.
@@ -134,7 +135,8 @@ func (r *run) options() plan.Options {
 	return plan.Options{Scorer: r.scorer, TanhFactor: tanh, Payload: r.q.Payload, Slop: r.q.Slop,
 		InOrder: r.q.InOrder, MinPrefix: int(integer(r.c.Host, "search-min-prefix")),
 		MaxExpansions: int(integer(r.c.Host, "search-max-prefix-expansions")), SortBy: r.sortedBy(), Stop: r.stop, Long: r.c.LongQuery,
-		Profile: r.profiled, Hidden: hidden(r.c.Host)}
+		Profile: r.profiled, UnionsLast: r.c.Host.Directive("search-_prioritize-intersect-union-children") == "yes",
+		Hidden: hidden(r.c.Host)}
 }
 
 // hidden returns a function that reports whether a key belongs to another shard although it is here; nil if there
@@ -191,7 +193,7 @@ func (r *run) timedOut() error {
 
 // timeout returns the error of a stopped query; nil if the reply is the partial result.
 func (r *run) timeout() error {
-	if r.c.Host.Directive("search-on-timeout") == "fail" || !r.c.Offload.Wanted() {
+	if r.c.Host.Directive("search-on-timeout") == "fail" && !r.profiled || !r.c.Offload.Wanted() {
 		return errTimeout
 	}
 	return nil

@@ -45,7 +45,15 @@ func (s *service) others() bool {
 	return sh != nil && len(sh.Now().Record.Others) > 0
 }
 
-// caller returns the Caller that asks the other shards.
+// shardID returns the ID of this shard if the server is one of several.
+func shardID(h command.Host) string {
+	if sh := shardsOf(h); sh != nil && len(sh.Now().Record.Others) > 0 {
+		return sh.Now().ID
+	}
+	return ""
+}
+
+// caller returns what asks the other shards.
 func (s *service) caller() *fanout.Caller {
 	s.calling.Do(func() { s.calls = fanout.NewCaller(shardsOf(s.host)) })
 	return s.calls

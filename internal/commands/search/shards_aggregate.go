@@ -186,7 +186,7 @@ func (p *rowsPart) Part() (part []byte, more bool, err error) {
 	}
 	var profiles []string
 	if p.p != nil {
-		profiles = []string{p.p.shard(p.a.c.W.Proto, p.a.run, p.a.pipeline.Stages())}
+		profiles = []string{p.p.shard(p.a.c, p.a.run, p.a.stages())}
 	}
 	return append(rowsHead(p.a.run.warnings(), profiles), body...), false, nil
 }

@@ -123,7 +123,7 @@ func (s *service) beginSearch(c *command.Ctx, x *catalog.Index, q *request.Reque
 // give makes the part.
 func (a *searchPart) give(found *result) {
 	if a.p != nil {
-		found.profiles = []string{a.p.shard(a.r.c.W.Proto, a.r, searchStages(a.r.q))}
+		found.profiles = []string{a.p.shard(a.r.c, a.r, a.r.stages())}
 	}
 	a.part = found.append(nil)
 }

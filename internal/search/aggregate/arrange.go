@@ -170,8 +170,23 @@ func sizeOf(r *Row) int {
 	return n
 }
 
+// depleteStage has all rows counted for WITHCOUNT. It passes rows on as they come; a LIMIT behind it reads the others too.
+type depleteStage struct{ up operator }
+
+func (*depleteStage) String() string { return "Depleter" }
+
+func (s *depleteStage) open(_ *Pipeline, up operator) operator {
+	s.up = up
+	return s
+}
+
+func (s *depleteStage) next(r *Row) (bool, error) { return s.up.next(r) }
+
 // pageStage is LIMIT: it passes num rows on after offset ones; all of them if num is 0.
-type pageStage struct{ offset, num int }
+type pageStage struct {
+	offset, num int
+	countAll    bool // rows behind the page are counted
+}
 
 func (*pageStage) String() string { return "Pager/Limiter" }
 
@@ -189,7 +204,7 @@ type paging struct {
 func (s *paging) next(r *Row) (bool, error) {
 	for {
 		if s.num > 0 && s.seen-s.offset >= s.num {
-			return false, nil
+			return false, s.rest(r)
 		}
 		ok, err := s.up.next(r)
 		if err != nil {
@@ -204,6 +219,31 @@ func (s *paging) next(r *Row) (bool, error) {
 		if s.seen > s.offset {
 			return true, nil
 		}
+	}
+}
+
+// rest counts the rows behind the page if that is wanted.
+func (s *paging) rest(r *Row) error {
+	if !s.countAll {
+		return nil
+	}
+	up := s.up
+	if d := s.p.depleter; d != nil && d.up != nil {
+		up = d.up // what is read here is none of the rows that the depleter passes on
+		if t, ok := s.up.(*timed); ok {
+			defer t.since(t.clock())
+		}
+	}
+	for {
+		ok, err := up.next(r)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			s.p.arrived(max(s.p.total, s.seen))
+			return nil
+		}
+		s.seen++
 	}
 }
 

@@ -3,6 +3,7 @@ package aggregate
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/atomredis/atomredis/internal/search/args"
 	"github.com/atomredis/atomredis/internal/search/expr"
@@ -66,14 +67,50 @@ func Build(plan *Plan, o Options) (*Pipeline, error) {
 		case *Group:
 			err = p.buildGroup(step)
 		case *Arrange:
-			err = p.buildArrange(step, plan.CountOnly)
+			err = p.buildArrange(step, plan)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	p.push(p.deferred...)
+	switch {
+	case plan.CountOnly && !plan.has(isArrange):
+		p.pushCut(countStage{})
+	case plan.depletes() && p.depleter == nil:
+		p.pushDepleter()
+	}
 	return p, nil
+}
+
+// has reports whether there is a step of some kind.
+func (p *Plan) has(is func(Step) bool) bool { return slices.ContainsFunc(p.Steps, is) }
+
+func isArrange(s Step) bool {
+	_, ok := s.(*Arrange)
+	return ok
+}
+
+// Gathers reports whether a step reads all rows before the first one comes: a GROUPBY, or a SORTBY with keys.
+func (p *Plan) Gathers() bool {
+	return p.has(func(s Step) bool {
+		switch s := s.(type) {
+		case *Group:
+			return true
+		case *Arrange:
+			return len(s.Keys) > 0
+		}
+		return false
+	})
+}
+
+// depletes reports whether rows are read for their number alone.
+func (p *Plan) depletes() bool { return p.CountAll && !p.CountOnly && !p.Gathers() }
+
+// pushDepleter adds the stage that rows are counted at.
+func (p *Pipeline) pushDepleter() {
+	p.depleter = new(depleteStage)
+	p.push(p.depleter)
 }
 
 // push adds stages.
@@ -209,8 +246,8 @@ func (p *Pipeline) buildGroup(g *Group) error {
 	return nil
 }
 
-func (p *Pipeline) buildArrange(a *Arrange, countOnly bool) error {
-	if countOnly {
+func (p *Pipeline) buildArrange(a *Arrange, plan *Plan) error {
+	if plan.CountOnly {
 		p.pushCut(countStage{})
 		p.deferred = nil // no later step sees their values
 		return nil
@@ -220,7 +257,8 @@ func (p *Pipeline) buildArrange(a *Arrange, countOnly bool) error {
 		most = a.Offset + min(a.Num, math.MaxInt-a.Offset)
 	}
 	most = min(most, p.options.MaxRows)
-	if a.Sorted {
+	sorted := len(a.Keys) > 0 // SORTBY 0 sorts nothing
+	if sorted {
 		load := &loadStage{}
 		stage := &sortStage{most: most, budget: &budget{max: p.options.MaxMemory}}
 		for _, key := range a.Keys {
@@ -233,8 +271,12 @@ func (p *Pipeline) buildArrange(a *Arrange, countOnly bool) error {
 		p.pushLoad(load)
 		p.pushCut(stage)
 	}
-	if a.Offset > 0 || a.Num > 0 && !a.Sorted {
-		p.pushCut(&pageStage{offset: a.Offset, num: a.Num})
+	if a.Offset > 0 || a.Num > 0 && !sorted {
+		depletes := plan.depletes()
+		if depletes {
+			p.pushDepleter()
+		}
+		p.pushCut(&pageStage{offset: a.Offset, num: a.Num, countAll: depletes})
 	}
 	p.settle()
 	return nil

@@ -68,8 +68,9 @@ type Pipeline struct {
 	options    Options
 	root, last *scope
 	stages     []stage
-	cut        int     // the first stage that only the coordinator runs; -1 if there is none
-	deferred   []stage // loads that are deferred after a SORTBY or LIMIT
+	cut        int     // the first stage that shards leave to the server that was asked; -1 if there is none
+	deferred   []stage // loads that wait for a SORTBY or LIMIT
+	depleter   *depleteStage
 	terms      bool
 
 	loader    Loader
@@ -215,14 +216,17 @@ func (s *scan) next(r *Row) (bool, error) {
 type Stage struct {
 	Type string
 	Time time.Duration // without the steps before it
-	Rows int           // rows that the step passed on
+	Rows int           // how often it was asked for a row, but for the last time, when it mostly has none
 }
 
 // Stages returns the measurements of the steps, from the source on, if Profile was called.
 func (p *Pipeline) Stages() []Stage {
 	var stages []Stage
 	for _, t := range p.profile {
-		stage := Stage{Type: t.name, Time: t.time, Rows: t.rows}
+		stage := Stage{Type: t.name, Time: t.time, Rows: max(0, t.calls-1)}
+		if _, ok := t.operator.(*counting); ok {
+			stage.Rows = 1 // the number
+		}
 		if up, ok := t.up.(*timed); ok {
 			stage.Time -= up.time
 		}
@@ -238,7 +242,7 @@ type timed struct {
 	name  string
 	clock func() time.Time
 	time  time.Duration
-	rows  int
+	calls int
 }
 
 // measure wraps an operator in a timed, if Profile was called.
@@ -252,16 +256,15 @@ func (p *Pipeline) measure(name string, op, up operator) operator {
 }
 
 func (t *timed) next(r *Row) (bool, error) {
-	start := t.clock()
-	ok, err := t.operator.next(r)
-	t.time += t.clock().Sub(start)
-	if ok {
-		t.rows++
-	}
-	return ok, err
+	t.calls++
+	defer t.since(t.clock())
+	return t.operator.next(r)
 }
 
-// budget limits the memory of a stage.
+// since adds the time since an instant.
+func (t *timed) since(start time.Time) { t.time += t.clock().Sub(start) }
+
+// budget is how much memory a stage may take.
 type budget struct{ used, max int }
 
 // take counts bytes.

@@ -6,6 +6,9 @@ type Plan struct {
 
 	// CountOnly is set by LIMIT 0 0: rows are counted and none is returned.
 	CountOnly bool
+
+	// CountAll is set by WITHCOUNT: all rows are counted, also those behind the end of a LIMIT.
+	CountAll bool
 }
 
 // Step is one of *Load, *Group, *Apply, *Filter, *Arrange.

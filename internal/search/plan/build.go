@@ -54,7 +54,7 @@ func (b *builder) full() bool { return b.bytes > b.plan.options.MaxMemory }
 // wrap measures an iterator if the query is profiled.
 func (b *builder) wrap(it iterator) iterator {
 	if b.time {
-		return &timed{iterator: it}
+		return &timed{iterator: it, plan: b.plan}
 	}
 	return it
 }
@@ -208,7 +208,7 @@ func (b *builder) every(children []iterator, weight float64, slop int, inOrder b
 	if len(children) < 2 {
 		return b.either(children, weight, "UNION", false)
 	}
-	return b.wrap(newIntersect(children, weight, slop, inOrder, &b.plan.watch))
+	return b.wrap(newIntersect(children, weight, slop, inOrder, b.plan))
 }
 
 // fields returns the mask of some text fields. limited is false if it has all fields, and ok is false if it has
@@ -351,7 +351,7 @@ func (b *builder) pattern(c *query.Common, pattern, kind string, found iter.Seq2
 		return nil, nil
 	}
 	children := b.expand(found, func(name string, list *postings.List) iterator { return b.text(name, list, 1, mask, limited) })
-	return b.either(children, c.Weight, kind, true), nil
+	return b.either(children, c.Weight, kind+" - "+pattern, true), nil
 }
 
 // tooMany is the warning about a pattern with too many terms.
@@ -412,9 +412,9 @@ func (b *builder) tagValue(tags *terms.Dict[*postings.List], n query.Node, fold 
 		b.spend(termSize)
 		return b.wrap(newTerm(name, list, ofTag, weight, b.plan.docs.Len()))
 	}
-	some := func(kind string, found iter.Seq2[string, *postings.List]) iterator {
+	some := func(kind, pattern string, found iter.Seq2[string, *postings.List]) iterator {
 		list := b.expand(found, func(name string, list *postings.List) iterator { return one(name, list, 1) })
-		return b.either(list, weight, kind, true)
+		return b.either(list, weight, kind+" - "+pattern, true)
 	}
 	name := ""
 	switch n := n.(type) {
@@ -424,9 +424,10 @@ func (b *builder) tagValue(tags *terms.Dict[*postings.List], n query.Node, fold 
 		}
 		folded := *n
 		folded.Text = fold(n.Text)
-		return some("PREFIX", affixes(tags, &folded))
+		return some("PREFIX", folded.Text, affixes(tags, &folded))
 	case *query.Wildcard:
-		return some("WILDCARD", tags.Matches(fold(n.Pattern)))
+		pattern := fold(n.Pattern)
+		return some("WILDCARD", pattern, tags.Matches(pattern))
 	case *query.Token:
 		name = fold(n.Text)
 	case *query.Intersect:

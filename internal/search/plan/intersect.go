@@ -24,13 +24,13 @@ type intersect struct {
 const anySlop = math.MaxInt
 
 // newIntersect returns the intersection of at least two iterators. Without slop and order, slop is -1.
-func newIntersect(children []iterator, weight float64, slop int, inOrder bool, w *watch) *intersect {
-	n := &intersect{children: children, weight: weight, watch: w, near: slop >= 0 || inOrder, slop: slop, inOrder: inOrder}
+func newIntersect(children []iterator, weight float64, slop int, inOrder bool, p *Plan) *intersect {
+	n := &intersect{children: children, weight: weight, watch: &p.watch, near: slop >= 0 || inOrder, slop: slop, inOrder: inOrder}
 	if inOrder && slop < 0 {
 		n.slop = anySlop
 	}
 	cheapest := slices.Clone(children)
-	slices.SortStableFunc(cheapest, func(a, b iterator) int { return a.estimate() - b.estimate() })
+	slices.SortStableFunc(cheapest, func(a, b iterator) int { return cost(a, p) - cost(b, p) })
 	if !inOrder {
 		n.children = cheapest
 	}
@@ -40,6 +40,15 @@ func newIntersect(children []iterator, weight float64, slop int, inOrder bool, w
 			continue
 		}
 		n.steps = append(n.steps, c)
+	}
+	return n
+}
+
+// cost is by what the parts of an intersection are ordered.
+func cost(it iterator, p *Plan) int {
+	n := it.estimate()
+	if u, ok := bare(it).(*union); ok && p.options.UnionsLast {
+		n *= len(u.children)
 	}
 	return n
 }

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/atomredis/atomredis/engine/search/docs"
 	"github.com/atomredis/atomredis/internal/search/query"
@@ -31,6 +32,9 @@ type Options struct {
 	Stop    func() bool // called every hundred steps, ends the query if true; may be nil
 	Long    func(n int) // called before New has worked on about n documents in all, and may panic to end it; may be nil
 	Profile bool        // the iterators are measured
+
+	// UnionsLast has a union take its place in an intersection as if each of its parts had as many documents as all of them.
+	UnionsLast bool
 }
 
 // withDefaults returns the options with the defaults set.
@@ -67,6 +71,10 @@ type Plan struct {
 	total  int
 	most   float64 // the highest score, for BM25STD.NORM
 	normed bool    // most is known
+
+	// For PROFILE.
+	scoring  time.Duration // for how long the scorer has worked
+	visiting bool          // the iterators go through matches once more, which is not measured
 }
 
 // New makes the plan of a query. The index is locked for reading while it runs, and need not be afterwards. Errors
@@ -211,7 +219,7 @@ func (p *Plan) score(x *Explanation) float64 {
 	if p.options.Scorer == BM25STDNorm {
 		p.normalize()
 	}
-	score := p.scorer.score(p.root, p.doc, x)
+	score := p.scored(p.doc, x)
 	if p.options.Scorer != BM25STDNorm {
 		return score
 	}
@@ -233,7 +241,7 @@ func (p *Plan) normalize() {
 	p.normed = true
 	p.again(func() {
 		for p.Next() {
-			p.most = max(p.most, p.scorer.score(p.root, p.doc, nil))
+			p.most = max(p.most, p.scored(p.doc, nil))
 		}
 	})
 }

@@ -1,21 +1,60 @@
 package plan
 
-import "time"
+import (
+	"time"
+
+	"github.com/atomredis/atomredis/engine/search/docs"
+)
 
 // timed is a measured iterator.
 type timed struct {
 	iterator
-	reads int
+	plan  *Plan
+	at    uint64 // where it stood
+	reads int    // how often it went to another document
 	time  time.Duration
 }
 
 func (t *timed) seek(to uint64) uint64 {
+	if t.plan.visiting {
+		return t.iterator.seek(to)
+	}
 	start := time.Now()
 	doc := t.iterator.seek(to)
 	t.time += time.Since(start)
-	t.reads++
+	if doc != t.at && doc != end {
+		t.reads++
+	}
+	t.at = doc
 	return doc
 }
+
+func (t *timed) rewind() {
+	t.at = 0
+	t.iterator.rewind()
+}
+
+// scored scores a document at which the iterators stand, and measures that if the query is profiled.
+func (p *Plan) scored(d *docs.Doc, x *Explanation) float64 {
+	if !p.options.Profile || p.visiting {
+		return p.scorer.score(p.root, d, x)
+	}
+	start, read := time.Now(), p.reading()
+	score := p.scorer.score(p.root, d, x)
+	p.scoring += time.Since(start) - (p.reading() - read)
+	return score
+}
+
+// reading returns for how long the iterators have worked.
+func (p *Plan) reading() time.Duration {
+	if t, ok := p.root.(*timed); ok {
+		return t.time
+	}
+	return 0
+}
+
+// Spent returns for how long the iterators and the scorer have worked, if the plan was made with Options.Profile.
+func (p *Plan) Spent() (iterators, scorer time.Duration) { return p.reading(), p.scoring }
 
 // bare returns an iterator without its measurement.
 func bare(it iterator) iterator {
@@ -27,14 +66,15 @@ func bare(it iterator) iterator {
 
 // Profile is a node of the tree of iterators that PROFILE shows.
 type Profile struct {
-	Type     string // TEXT, TAG, UNION, …
-	Query    string // the origin of a UNION
-	Term     string // of TEXT, TAG, NUMERIC, GEO, MISSING
-	Mode     string // of VECTOR: how it was searched
-	Reads    int
-	Time     time.Duration // including the iterators below
-	Size     int           // estimated number of documents
-	Leaf     bool          // it cannot have children
+	Type     string        // TEXT, TAG, UNION, …
+	Query    string        // of a UNION: what it comes from, with its pattern
+	Term     string        // of TEXT, TAG, NUMERIC, GEO
+	Field    string        // of MISSING
+	Mode     string        // of vectors: how they were searched
+	Reads    int           // documents that it found
+	Time     time.Duration // with what is below
+	Size     int           // of a list of the index: about how many documents it has
+	List     bool          // it is a list of the index
 	Children []Profile
 }
 
@@ -52,20 +92,23 @@ func profile(it iterator) Profile {
 	var children []iterator
 	switch it := it.(type) {
 	case *term:
-		n.Type, n.Term, n.Leaf = [...]string{ofText: "TEXT", ofTag: "TAG", ofMissing: "MISSING"}[it.source], it.name, true
+		n.Type, n.Term, n.List = [...]string{ofText: "TEXT", ofTag: "TAG", ofMissing: "MISSING"}[it.source], it.name, true
+		if it.source == ofMissing {
+			n.Term, n.Field = "", it.name
+		}
 	case *ranges:
-		n.Type, n.Term, n.Leaf = it.kind, it.term, true
+		n.Type, n.Term, n.List = it.kind, it.extent(), true
 	case *listed:
-		n.Type, n.Leaf = it.kind, true
+		n.Type = it.kind
 	case *nearest:
-		n.Type, n.Mode, n.Leaf = "METRIC", "RANGE_QUERY", true
+		n.Type, n.Mode = "METRIC - VECTOR DISTANCE", "RANGE_QUERY"
 	case *knn:
 		n.Type, n.Mode = "VECTOR", it.mode
 		if it.filter != nil {
 			children = []iterator{it.filter}
 		}
 	case *all:
-		n.Type, n.Leaf = "WILDCARD", true
+		n.Type = "WILDCARD"
 	case *not:
 		n.Type, children = "NOT", []iterator{it.child}
 	case *optional:
@@ -75,7 +118,7 @@ func profile(it iterator) Profile {
 	case *union:
 		n.Type, n.Query, children = "UNION", it.kind, it.children
 	default:
-		n.Type, n.Leaf = "EMPTY", true
+		n.Type = "EMPTY"
 	}
 	for _, c := range children {
 		n.Children = append(n.Children, profile(c))

@@ -27,10 +27,29 @@ type ranges struct {
 	docs   docs.View
 
 	field *query.Field
-	term  string // for PROFILE
 }
 
 func (r *ranges) estimate() int { return r.count }
+
+// extent returns the lowest and the highest number of all that were looked among, or places, as PROFILE has them.
+func (r *ranges) extent() string {
+	text := func(v float64) string { return short(v) }
+	if r.kind == "GEO" {
+		text = func(v float64) string {
+			p := geo.FromScore(v)
+			return short(p.Lon) + "," + short(p.Lat)
+		}
+	}
+	extent := ""
+	add := func(i numbers.Item) bool {
+		extent += text(i.Value)
+		return false
+	}
+	r.numbers.Ascend(numbers.All, add)
+	extent += " - "
+	r.numbers.Descend(numbers.All, add)
+	return extent
+}
 
 // collect finds the documents.
 func (r *ranges) collect() {
@@ -75,7 +94,6 @@ func (b *builder) numeric(n *query.Numeric) iterator {
 		return nil
 	}
 	r := b.newRanges(n.Field, tree, rangeWeight, "NUMERIC")
-	r.term = short(n.Min) + " - " + short(n.Max)
 	r.place, r.single = b.index.Single(n.Field)
 	b.addRange(r, tree, numbers.Range{Min: n.Min, Max: n.Max, MinExclusive: n.MinExclusive, MaxExclusive: n.MaxExclusive})
 	return b.ranges(r)
@@ -151,7 +169,6 @@ func (b *builder) geo(n *query.Geo) iterator {
 	circle := &geo.Shape{Center: geo.Position{Lon: n.Lon, Lat: n.Lat}, Radius: n.Radius * unit}
 	area := circle.Area()
 	r := b.newRanges(n.Field, tree, rangeWeight, "GEO")
-	r.term = short(n.Lon) + "," + short(n.Lat) + " - " + short(n.Radius) + n.Unit
 	r.keep = func(v float64) bool { return area.Contains(geo.FromScore(v)) }
 	if onMap(circle) {
 		for _, part := range circle.Ranges() {

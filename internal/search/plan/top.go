@@ -103,7 +103,7 @@ func (p *Plan) Top(k int) []Hit {
 		if bounded && top.full() && p.scorer.words(p.root, d) <= top.items[0].Score {
 			return true
 		}
-		top.offer(Hit{ID: id, Doc: d, Score: p.scorer.score(p.root, d, nil)})
+		top.offer(Hit{ID: id, Doc: d, Score: p.scored(d, nil)})
 		return true
 	})
 	p.id = end
@@ -226,7 +226,7 @@ func (p *Plan) Visit(hits []Hit, do func(h *Hit)) {
 		p.normalize()
 	}
 	before := p.watch
-	p.watch = watch{}
+	p.watch, p.visiting = watch{}, true
 	p.again(func() {
 		for _, h := range order {
 			if p.root.seek(h.ID) == h.ID {
@@ -235,7 +235,7 @@ func (p *Plan) Visit(hits []Hit, do func(h *Hit)) {
 			}
 		}
 	})
-	p.watch = before
+	p.watch, p.visiting = before, false
 }
 
 // short writes a number as %g does in C.

@@ -147,6 +147,10 @@ func parse(words []string, c Config, search bool) (*Request, error) {
 			return nil, err
 		}
 	}
+	p.Plan.CountAll = !search && p.Counting == CountAll
+	if p.Plan.CountAll && p.Cursor != nil {
+		return nil, args.Errorf(query.BadArguments, "FT.AGGREGATE does not support using WITHCOUNT and WITHCURSOR together")
+	}
 	return p.Request, nil
 }
 
