@@ -131,7 +131,20 @@ func (d *Doc) Terms() string {
 	return d.data[r.at:]
 }
 
-// reader reads Doc.data, which newDoc wrote.
+// sortBytes returns how many bytes the values of SORTABLE fields take.
+func (d *Doc) sortBytes() int {
+	r := reader{d.data, 0}
+	r.text()
+	r.payload()
+	n := r.uvarint()
+	start := r.at
+	for range n {
+		r.value()
+	}
+	return r.at - start
+}
+
+// reader reads Doc.data, which newDoc has made.
 type reader struct {
 	s  string
 	at int

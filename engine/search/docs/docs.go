@@ -21,6 +21,7 @@ type Table struct {
 	now  state
 	keys dict.Numbers
 	pages
+	sort int // bytes of the values of SORTABLE fields
 }
 
 // View is a table at one instant.
@@ -45,6 +46,7 @@ func (t *Table) Add(f Fields) uint64 {
 	t.now.time++
 	t.now.live++
 	t.now.length += uint64(d.Len)
+	t.sort += d.sortBytes()
 	t.add(&t.now, d)
 	t.keys.Add(dict.HashOf(f.Key), uint32(t.now.last%numbers))
 	return t.now.last
@@ -64,6 +66,7 @@ func (t *Table) Remove(key string) (uint64, *Doc) {
 	t.now.time++
 	t.now.live--
 	t.now.length -= uint64(d.Len)
+	t.sort -= d.sortBytes()
 	t.keys.Remove(hash, uint32(id%numbers))
 	t.kill(&t.now, id)
 	return id, d
@@ -112,7 +115,10 @@ func (t *Table) Bytes() int { return int(unsafe.Sizeof(*t)) + t.keys.MemoryUsage
 // KeyBytes returns the part of Bytes that leads from keys to numbers.
 func (t *Table) KeyBytes() int { return t.keys.MemoryUsage() }
 
-// View returns the present table. Concurrent calls are allowed.
+// SortBytes returns how much of Bytes are the values of SORTABLE fields.
+func (t *Table) SortBytes() int { return t.sort }
+
+// View returns the table as it is now. It may be called by many at once.
 func (t *Table) View() View {
 	t.seen()
 	s := t.now

@@ -65,8 +65,9 @@ type List struct {
 	tailCap uint32
 	last    uint64 // the highest document number
 	live    uint32
-	entries uint32 // live and dead ones
-	tailN   uint8  // entries in the tail, fewer than blockSize
+	entries uint32 // living and dead ones
+	offsets uint32 // bytes of the entries' offsets
+	tailN   uint8  // the entries of the tail, fewer than blockSize
 	keep    Keep
 }
 
@@ -99,6 +100,9 @@ func (l *List) add(e Entry) {
 	l.setTail(t)
 	l.last = e.Doc
 	l.entries++
+	if l.keep&Offsets != 0 {
+		l.offsets += offsetBytes(e.Offsets)
+	}
 	l.tailN++
 	if l.tailN == blockSize {
 		l.seal()
@@ -140,6 +144,9 @@ func (l *List) Bytes() int {
 	}
 	return n
 }
+
+// OffsetBytes returns how much of Bytes are offsets, about.
+func (l *List) OffsetBytes() int { return int(l.offsets) }
 
 // View is a list at one instant.
 type View struct {

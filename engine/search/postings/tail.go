@@ -1,6 +1,9 @@
 package postings
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // An entry of a tail begins with an unsigned varint: four times the distance from the previous document (the first
 // one's number), plus two flags. Then follows, as unsigned varints, what the flags do not imply: the frequency, the
@@ -51,7 +54,17 @@ func appendOffsets(t []byte, offsets []uint32) []byte {
 	return t
 }
 
-// appendMask appends a mask: its low half as a varint; or, if the low half is not all of it, a zero and both halves.
+// offsetBytes returns how many bytes appendOffsets appends.
+func offsetBytes(offsets []uint32) (n uint32) {
+	before := uint32(0)
+	for _, o := range offsets {
+		n += uint32(max(1, bits.Len32(o-before)+6)) / 7
+		before = o
+	}
+	return n
+}
+
+// appendMask appends a mask: its low half as a varint, or a zero and both halves if that is not all of it.
 func appendMask(t []byte, m Mask) []byte {
 	if m.Hi == 0 && m.Lo != 0 {
 		return binary.AppendUvarint(t, m.Lo)

@@ -39,13 +39,15 @@ func (x *Index) Stats() Stats {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	s := Stats{Docs: x.docs.Len(), MaxDoc: x.docs.Last(), Terms: x.text.Len(), Records: x.records, Failures: x.failures, Spent: time.Duration(x.spent.Load()),
-		DocTable: int64(x.docs.Bytes() - x.docs.KeyBytes()), KeyTable: int64(x.docs.KeyBytes()), Text: int64(x.text.Bytes()),
-		Inverted: listBytes(x.text)}
+		DocTable: int64(x.docs.Bytes() - x.docs.KeyBytes() - x.docs.SortBytes()), KeyTable: int64(x.docs.KeyBytes()),
+		SortValues: int64(x.docs.SortBytes()), Text: int64(x.text.Bytes())}
+	s.Inverted, s.Offsets = listBytes(x.text)
 	for _, f := range x.def.Fields {
 		n := x.fields[f.Name]
 		fs := FieldStats{Failures: n.failures}
 		if n.tags != nil {
-			s.Tags += int64(n.tags.Bytes()) + listBytes(n.tags)
+			lists, _ := listBytes(n.tags)
+			s.Tags += int64(n.tags.Bytes()) + lists
 		}
 		if n.numbers != nil {
 			s.Inverted += int64(n.numbers.Bytes())
@@ -62,12 +64,13 @@ func (x *Index) Stats() Stats {
 	return s
 }
 
-// listBytes returns the memory of the lists of a dictionary.
-func listBytes(d *dictionary) (sum int64) {
+// listBytes returns the memory of the lists of a dictionary, and apart from that of the offsets in them.
+func listBytes(d *dictionary) (lists, offsets int64) {
 	for _, list := range d.All() {
-		sum += int64(list.Bytes())
+		lists += int64(list.Bytes() - list.OffsetBytes())
+		offsets += int64(list.OffsetBytes())
 	}
-	return sum
+	return lists, offsets
 }
 
 // Keys returns the keys of all documents.
