@@ -28,8 +28,7 @@ type rowsRun struct {
 	*run
 	pipeline *aggregate.Pipeline
 	scores   bool
-	resumed  bool       // a cursor continues it
-	from     *shardRows // the rows of all shards; nil on a single shard
+	from     *shardRows // other shards' rows too; nil if there are none
 }
 
 // aggregateCommand is FT.AGGREGATE.
@@ -43,12 +42,12 @@ func aggregateCommand(c *command.Ctx) {
 		fail(c, err)
 		return
 	}
-	uses(c, x, q.Dialect)
 	if spread(c, func(f *fan) { f.aggregate(x, q) }) {
 		return
 	}
 	a, err := newRowsRun(c, x, q, false)
 	if err == nil {
+		uses(x, q.Dialect)
 		if q.Cursor == nil || a.q.Plan.Gathers() {
 			c.LongQuery(a.work())
 		} else {
@@ -252,17 +251,18 @@ func (a *rowsRun) reply(most int) (more bool, err error) {
 		mark := w.Defer()
 		w.Int(0) // replaced when the total is known, after the rows
 		place := len(w.Buf)
-		n, err := a.rows(most)
+		n, total, err := a.rows(most)
 		if err != nil {
 			w.Truncate(start)
 			return false, err
 		}
 		a.warned()
-		total := append([]byte(nil), w.Buf[place:]...)
+		rows := append([]byte(nil), w.Buf[place:]...)
 		w.Truncate(place - len(":0\r\n"))
-		w.Int(a.total(n))
-		w.Raw(total)
+		w.Int(int64(total))
+		w.Raw(rows)
 		w.EndArray(mark, n+1)
+		a.pipeline.Recount()
 		return most >= 0 && n == most, nil
 	}
 	w.Map(5)
@@ -276,7 +276,7 @@ func (a *rowsRun) reply(most int) (more bool, err error) {
 	}
 	w.Simple("results")
 	mark := w.Defer()
-	n, err := a.rows(most)
+	n, _, err := a.rows(most)
 	if err != nil {
 		w.Truncate(start)
 		return false, err
@@ -284,7 +284,8 @@ func (a *rowsRun) reply(most int) (more bool, err error) {
 	a.warned()
 	w.EndArray(mark, n)
 	w.Simple("total_results")
-	w.Int(a.total(n))
+	w.Int(int64(a.pipeline.Total()))
+	a.pipeline.Recount()
 	w.Simple("warning")
 	warnings := a.warnings()
 	w.Array(len(warnings))
@@ -294,21 +295,18 @@ func (a *rowsRun) reply(most int) (more bool, err error) {
 	return most >= 0 && n == most, nil
 }
 
-// total returns the total for a reply with n rows. For a cursor without more rows it is 0.
-func (a *rowsRun) total(n int) int64 {
-	if n == 0 && a.resumed {
-		return 0
-	}
-	return int64(a.pipeline.Total())
-}
-
-// rows writes at most most rows, all if most is negative, and returns their number.
-func (a *rowsRun) rows(most int) (n int, err error) {
+// rows writes at most so many rows, all if it is negative. It returns how many, and the total that RESP2 has in front of them: as
+// far as it is known with the first row, unless the query counts all, or waits for all as it is to fail when its time is up.
+func (a *rowsRun) rows(most int) (n, total int, err error) {
 	w := a.c.W
+	waits := a.q.Plan.CountAll || a.c.Host.Directive("search-on-timeout") == "fail"
 	for most < 0 || n < most {
 		row, err := a.pipeline.Next()
 		if err != nil {
-			return n, err
+			return n, total, err
+		}
+		if n == 0 || waits {
+			total = a.pipeline.Total()
 		}
 		if row == nil {
 			break
@@ -332,11 +330,23 @@ func (a *rowsRun) rows(most int) (n int, err error) {
 			w.Array(0)
 		}
 	}
-	return n, nil
+	return n, total, nil
 }
 
 // open replies with the first rows and a cursor.
 func (a *rowsRun) open() error {
+	cursor, err := a.newCursor()
+	if err != nil {
+		return err
+	}
+	if a.from != nil {
+		cursor.End = a.from.close
+	}
+	return a.page(cursor, 0)
+}
+
+// newCursor makes a cursor of a query, if the index may have one more.
+func (a *rowsRun) newCursor() (*catalog.Cursor, error) {
 	c, q := a.c, a.q
 	longest := integer(c.Host, "search-cursor-max-idle")
 	cursor := &catalog.Cursor{Rest: a, Count: q.Cursor.Count, Idle: int64(q.Cursor.MaxIdle)}
@@ -349,12 +359,24 @@ func (a *rowsRun) open() error {
 	limit := int(integer(c.Host, "search-index-cursor-limit"))
 	a.x.Cursors.Expire(c.Host.Keyspace().Now())
 	if a.x.Cursors.Len() >= limit {
-		return fmt.Errorf("INDEX_CURSOR_LIMIT of %d has been reached for an index", limit)
+		return nil, fmt.Errorf("INDEX_CURSOR_LIMIT of %d has been reached for an index", limit)
 	}
-	if a.from != nil {
-		cursor.End = a.from.close
+	return cursor, nil
+}
+
+// keep keeps a cursor until it is read again, under a number that it returns: id, or a new one if that is 0.
+func (a *rowsRun) keep(cursor *catalog.Cursor, id int64) int64 {
+	c := a.c
+	now := c.Host.Keyspace().Now()
+	cursor.Until = now + cursor.Idle
+	for id == 0 || !a.x.Cursors.Add(id, cursor) {
+		id = 1 + rand.Int64N(1<<53-1) // clients may read it as a double
 	}
-	return a.page(cursor, 0)
+	if cursor.End != nil { // other shards wait
+		c.Host.Keyspace().Clock().AfterFunc(time.Duration(cursor.Idle+1)*time.Millisecond, func() { a.x.Cursors.Expire(now + cursor.Idle + 1) })
+	}
+	a.c = nil
+	return id
 }
 
 // defaultCursorCount is the default number of rows of a read.
@@ -376,16 +398,7 @@ func (a *rowsRun) page(cursor *catalog.Cursor, id int64) error {
 		}
 		return err
 	}
-	now := c.Host.Keyspace().Now()
-	cursor.Until = now + cursor.Idle
-	for id == 0 || !a.x.Cursors.Add(id, cursor) {
-		id = 1 + rand.Int64N(1<<53-1) // clients may read it as a double
-	}
-	if cursor.End != nil { // other shards wait
-		c.Host.Keyspace().Clock().AfterFunc(time.Duration(cursor.Idle+1)*time.Millisecond, func() { a.x.Cursors.Expire(now + cursor.Idle + 1) })
-	}
-	a.c = nil
-	c.W.Int(id)
+	c.W.Int(a.keep(cursor, id))
 	return nil
 }
 
@@ -450,7 +463,6 @@ func cursorNext(c *command.Ctx, x *catalog.Index, id int64, count int) {
 	}
 	a := cursor.Rest.(*rowsRun)
 	a.resume(c)
-	a.resumed = true
 	if err := a.page(cursor, id); err != nil {
 		fail(c, err)
 	}

@@ -96,6 +96,9 @@ func hybridCommand(c *command.Ctx) {
 
 // answer writes the reply, or nothing if there is an error.
 func (h *hybridRun) answer(began time.Time) error {
+	if h.q.Cursor != nil {
+		return h.cursors()
+	}
 	rows, err := h.rows()
 	if err == nil {
 		p := newPairs(h.c.W)
@@ -115,6 +118,7 @@ func newHybridRun(c *command.Ctx, x *catalog.Index, words []string, profiled boo
 	if err := h.prepare(); err != nil {
 		return nil, err
 	}
+	uses(x, h.q.Dialect)
 	c.LongQuery(h.plan.Work() + h.vectors.Work() + h.h.Fusion.Window*(loadWork+stepWork*(1+len(h.q.Plan.Steps))))
 	if err := h.search(); err != nil {
 		return nil, err
@@ -129,7 +133,6 @@ func readHybrid(c *command.Ctx, x *catalog.Index, words []string) (*hybridRun, e
 	if err != nil {
 		return nil, err
 	}
-	uses(c, x, q.Dialect)
 	r := &run{c: c, x: x, q: &q.Request, def: x.Definition()}
 	r.loader = loader{def: r.def, dialect: q.Dialect, expand: q.Format == request.ExpandFormat}
 	if err := checkFormat(c, &q.Request, r.def); err != nil {

@@ -16,6 +16,9 @@ func profileHybrid(c *command.Ctx, x *catalog.Index, p *profiling, rest [][]byte
 	if err != nil {
 		return err
 	}
+	if h.q.Cursor != nil {
+		return errProfiledCursor
+	}
 	p.planned = time.Now()
 	rows, err := h.rows()
 	if err != nil {

@@ -163,12 +163,26 @@ func TestProfileOfHybrid(t *testing.T) {
 	require.Equal(t, "-Unknown argument `VERBATIM` in SEARCH", reply)
 	reply = send("FT.PROFILE x HYBRID QUERY SEARCH red VSIM @v $q KNN 2 K 1 PARAMS 2 q", vector(1.25, 0.25))
 	for _, part := range []string{
-		"*9 +total_results :2 +results *2 *4 __key d:2 ", "+execution_time … *4 +Shards *1 *4 +SEARCH *12 +Total profile time … ",
-		"+Warning *1 +None +Iterators profile ", "+VSIM *12 ", "+Vector search mode +STANDARD_KNN ",
-		"+Coordinator *4 +Warning *1 +None +Result processors profile *2 *6 +Type +Hybrid Merger +Time … +Counter :2 *6 +Type +Sorter ",
+		"*9 +total_results :2 +results *2 *4 __key d:2 ", "+execution_time … *4 +Shards *1 *4 +SEARCH *14 +Total profile time … ",
+		"+Warning *1 +None +Iterators profile ", "+VSIM *14 ", "+Vector search mode +STANDARD_KNN ",
+		"+Coordinator *4 +Warning *1 +None +Result processors profile *2 *6 +Type +Hybrid Merger +Time … +Results processed :2 *6 +Type +Sorter ",
 	} {
 		require.Contains(t, reply, part)
 	}
 	send("HELLO 3")
 	require.Contains(t, send("FT.PROFILE x HYBRID QUERY SEARCH red VSIM @v $q PARAMS 2 q", vector(1.25, 0.25)), "%5 +total_results :4 ")
+}
+
+// With a cursor the searches are not fused: each has its own.
+func TestCursorsOfHybrid(t *testing.T) {
+	send := hybridIndex(t)
+	reply := send("FT.HYBRID x SEARCH red VSIM @v $q WITHCURSOR COUNT 1 PARAMS 2 q", vector(1.25, 0.25))
+	ids := regexp.MustCompile(`^\*6 \+SEARCH :(\d+) \+VSIM :(\d+) \+warnings \*0 ?$`).FindStringSubmatch(reply)
+	require.Len(t, ids, 3, reply)
+	for _, id := range ids[1:] {
+		page := send("FT.CURSOR READ x " + id)
+		require.Regexp(t, `^\*2 \*2 :1 \*4 __key d:\d __score [0-9.]+ :`+id+" ?$", page)
+		require.Equal(t, "+OK", strings.TrimSpace(send("FT.CURSOR DEL x "+id)))
+	}
+	require.Contains(t, send("FT.PROFILE x HYBRID QUERY SEARCH red VSIM @v $q WITHCURSOR PARAMS 2 q", vector(1, 1)), "-FT.PROFILE does not support cursor")
 }

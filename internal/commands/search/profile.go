@@ -29,6 +29,9 @@ type profiled struct {
 	q    *request.Request // nil for HYBRID
 }
 
+// errProfiledCursor refuses WITHCURSOR.
+var errProfiledCursor = errors.New("FT.PROFILE does not support cursor")
+
 // readProfile reads the arguments up to the query.
 func readProfile(c *command.Ctx) (p *profiling, of profiled, err error) {
 	rest := c.Args[2:]
@@ -64,7 +67,7 @@ func (of *profiled) read(c *command.Ctx, p *profiling) (err error) {
 	}
 	of.q, err = read(words(of.rest), settingsOf(c.Host))
 	if err == nil && of.q.Cursor != nil {
-		err = errors.New("FT.PROFILE does not support cursor")
+		err = errProfiledCursor
 	}
 	p.parsed = time.Now()
 	return err
@@ -72,13 +75,13 @@ func (of *profiled) read(c *command.Ctx, p *profiling) (err error) {
 
 // profile is FT.PROFILE.
 func profile(c *command.Ctx) {
+	x := find(c, c.Args[1])
+	if x == nil {
+		return
+	}
 	p, of, err := readProfile(c)
 	if err != nil {
 		fail(c, err)
-		return
-	}
-	x := find(c, c.Args[1])
-	if x == nil {
 		return
 	}
 	if err := of.read(c, p); err != nil {

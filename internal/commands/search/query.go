@@ -35,10 +35,9 @@ func found(c *command.Ctx) *catalog.Index {
 	return x
 }
 
-// uses records that a query used a dialect.
-func uses(c *command.Ctx, x *catalog.Index, dialect int) {
+// uses notes that a query is in a dialect.
+func uses(x *catalog.Index, dialect int) {
 	x.Dialect[dialect].Store(true)
-	serviceOf(c.Host).counters.dialects[dialect].Store(true)
 }
 
 // searchCommand is FT.SEARCH.
@@ -52,12 +51,12 @@ func searchCommand(c *command.Ctx) {
 		fail(c, err)
 		return
 	}
-	uses(c, x, q.Dialect)
 	if spread(c, func(f *fan) { f.search(q) }) {
 		return
 	}
 	r, err := newRun(c, x, q, false)
 	if err == nil {
+		uses(x, q.Dialect)
 		c.LongQuery(r.work())
 		var found *result
 		if found, err = r.attempts(page(c.Host, q)); err == nil {

@@ -25,7 +25,15 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-func init() { command.Register(commands) }
+func init() {
+	for _, cmd := range commands {
+		for _, sub := range cmd.Subs {
+			sub.Capital = true
+		}
+		cmd.Capital = true
+	}
+	command.Register(commands)
+}
 
 const (
 	reads  = command.ReadOnly | command.Module
@@ -193,7 +201,7 @@ const (
 		"[STOPWORDS count [stopword [stopword ...]]] [SKIPINITIALSCAN] SCHEMA <field_name [AS alias] <TEXT | TAG | NUMERIC | GEO | " +
 		"GEOSHAPE | VECTOR> [WITHSUFFIXTRIE] [INDEXEMPTY] [INDEXMISSING] [SORTABLE [UNF]] [NOINDEX] [field_name [AS alias] " +
 		"<TEXT | TAG | NUMERIC | GEO | GEOSHAPE | VECTOR> [WITHSUFFIXTRIE] [INDEXEMPTY] [INDEXMISSING] [SORTABLE [UNF]] [NOINDEX] ...]>"
-	aggregateSyntax = "index query [VERBATIM] [LOAD count field [field ...]] [TIMEOUT timeout] [GROUPBY nargs property [property ...] " +
+	aggregateSyntax = "index query [VERBATIM] [<WITHCOUNT | WITHOUTCOUNT>] [LOAD count field [field ...]] [TIMEOUT timeout] [GROUPBY nargs property [property ...] " +
 		"[REDUCE function nargs arg [arg ...] [AS name] [REDUCE function nargs arg [arg ...] [AS name] ...]]] [SORTBY nargs [property " +
 		"<ASC | DESC> [property <ASC | DESC> ...]] [MAX num]] [APPLY expression AS name [APPLY expression AS name ...]] [LIMIT offset num] " +
 		"[FILTER filter] [WITHCURSOR [COUNT read_size] [MAXIDLE idle_time]] [PARAMS nargs name value [name value ...]] [DIALECT dialect]"
@@ -211,7 +219,8 @@ const (
 		"window] [YIELD_SCORE_AS yield_score_as]>] [LIMIT offset num] [<SORTBY sortby [<ASC | DESC>] | NOSORT>] " +
 		"[EXPLAINSCORE] [PARAMS nargs name value [name value ...]] [TIMEOUT timeout] [FORMAT format] [LOAD count field " +
 		"[field ...]] [GROUPBY nargs property [property ...] [REDUCE function nargs arg [arg ...] [AS name] " +
-		"[REDUCE function nargs arg [arg ...] [AS name] ...]]] [APPLY expression AS name [APPLY expression AS name ...]]"
+		"[REDUCE function nargs arg [arg ...] [AS name] ...]]] [APPLY expression AS name [APPLY expression AS name ...]] " +
+		"[WITHCURSOR [COUNT read_size] [MAXIDLE idle_time]]"
 	alterSyntax = "index [SKIPINITIALSCAN] SCHEMA ADD field options"
 	scanning    = "O(N), where N is the number of keys that the index covers; many are indexed beside other commands"
 )

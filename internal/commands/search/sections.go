@@ -26,7 +26,6 @@ type counters struct {
 	spent                              atomic.Int64 // in ns
 	syntax, arguments, timeouts        atomic.Int64 // errors
 	timeoutWarnings, expansionWarnings atomic.Int64
-	dialects                           [5]atomic.Bool
 }
 
 // counted returns a handler that counts the queries of do. With goesOn the command continues a query, and no new
@@ -86,6 +85,7 @@ type totals struct {
 	memory, smallest, largest       int64
 	vectors, removed                int64
 	failures, mostFailures          int64
+	dialects                        [5]bool // those in which an index was asked
 	kinds                           [len(kindWords)]kindTotals
 }
 
@@ -115,6 +115,9 @@ func totalsOf(list []*catalog.Index) totals {
 		t.memory += s.Bytes()
 		t.smallest, t.largest = min(t.smallest, s.Bytes()), max(t.largest, s.Bytes())
 		t.vectors += s.Vectors
+		for d := range t.dialects {
+			t.dialects[d] = t.dialects[d] || x.Dialect[d].Load()
+		}
 		t.failures += s.Failures.Count
 		t.mostFailures = max(t.mostFailures, s.Failures.Count)
 		for i, f := range def.Fields[:min(len(def.Fields), len(s.Fields))] {
@@ -185,7 +188,7 @@ func InfoSections(h command.Host) []server.InfoSection {
 		sections = append(sections, section("fields_statistics", infoFields), section("memory", infoMemory),
 			section("vector_index", infoVectors), section("cursors", infoCursors), section("garbage_collector", infoCollector),
 			section("queries", s.infoQueries), section("warnings_and_errors", s.infoFailures),
-			section("dialect_statistics", s.infoDialects))
+			section("dialect_statistics", infoDialects))
 	}
 	return append(sections, section("runtime_configurations", s.infoSettings))
 }
@@ -261,9 +264,9 @@ func (s *service) infoFailures(b *server.InfoText, t *totals) {
 	b.Number("search_shard_total_query_warnings_max_prefix_expansions", n.expansionWarnings.Load())
 }
 
-func (s *service) infoDialects(b *server.InfoText, _ *totals) {
+func infoDialects(b *server.InfoText, t *totals) {
 	for d := 1; d <= 4; d++ {
-		b.Flag(fmt.Sprintf("search_dialect_%d", d), s.counters.dialects[d].Load())
+		b.Flag(fmt.Sprintf("search_dialect_%d", d), t.dialects[d])
 	}
 }
 

@@ -131,7 +131,7 @@ func (s *service) answerAggregate(c *command.Ctx, x *catalog.Index) (fanout.Answ
 	if err != nil {
 		return nil, fanout.Refused(err.Error())
 	}
-	uses(c, x, q.Dialect)
+	uses(x, q.Dialect)
 	return s.beginAggregate(c, x, q, nil)
 }
 

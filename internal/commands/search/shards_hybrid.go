@@ -238,6 +238,9 @@ func (s *service) beginHybrid(c *command.Ctx, x *catalog.Index, args [][]byte, p
 				h.profiled = p != nil
 				err = h.prepare()
 			}
+			if err == nil {
+				uses(x, h.q.Dialect)
+			}
 			return err
 		})
 		if p != nil {

@@ -87,7 +87,7 @@ func (s *service) answerSearch(c *command.Ctx, x *catalog.Index) (fanout.Answer,
 	if err != nil {
 		return nil, fanout.Refused(err.Error())
 	}
-	uses(c, x, q.Dialect)
+	uses(x, q.Dialect)
 	return s.beginSearch(c, x, q, nil)
 }
 

@@ -29,6 +29,7 @@ func spellCheck(c *command.Ctx) {
 	if o.Dialect == 0 {
 		o.Dialect = int(integer(c.Host, "search-default-dialect"))
 	}
+	uses(x, o.Dialect)
 	if spread(c, func(f *fan) { f.spelling(o) }) {
 		return
 	}

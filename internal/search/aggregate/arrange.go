@@ -115,7 +115,6 @@ func (s *sorting) consume(r *Row) error {
 	}
 	slices.SortFunc(s.rows, func(a, b kept) int { return s.compare(&a, &b) })
 	s.done = true
-	s.p.arrived(s.seen)
 	return nil
 }
 
@@ -211,11 +210,9 @@ func (s *paging) next(r *Row) (bool, error) {
 			return false, err
 		}
 		if !ok {
-			s.p.arrived(max(s.p.total, s.seen))
 			return false, nil
 		}
 		s.seen++
-		s.p.total = max(s.p.total, s.seen)
 		if s.seen > s.offset {
 			return true, nil
 		}
@@ -235,15 +232,9 @@ func (s *paging) rest(r *Row) error {
 		}
 	}
 	for {
-		ok, err := up.next(r)
-		if err != nil {
+		if ok, err := up.next(r); !ok || err != nil {
 			return err
 		}
-		if !ok {
-			s.p.arrived(max(s.p.total, s.seen))
-			return nil
-		}
-		s.seen++
 	}
 }
 
@@ -252,24 +243,14 @@ type countStage struct{}
 
 func (countStage) String() string { return "Counter" }
 
-func (countStage) open(p *Pipeline, up operator) operator { return &counting{p, up} }
+func (countStage) open(_ *Pipeline, up operator) operator { return &counting{up} }
 
-type counting struct {
-	p  *Pipeline
-	up operator
-}
+type counting struct{ up operator }
 
 func (s *counting) next(r *Row) (bool, error) {
-	n := 0
 	for {
-		ok, err := s.up.next(r)
-		if err != nil {
+		if ok, err := s.up.next(r); !ok || err != nil {
 			return false, err
 		}
-		if !ok {
-			s.p.arrived(n)
-			return false, nil
-		}
-		n++
 	}
 }

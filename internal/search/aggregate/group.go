@@ -85,7 +85,7 @@ func (g *grouping) consume(r *Row) error {
 // finish ends the reading of rows.
 func (g *grouping) finish() {
 	g.done = true
-	g.p.arrived(g.n)
+	g.p.total = g.n
 }
 
 // add chooses the keys from the i-th on and adds the row to their group. An array is a group for each of its elements.

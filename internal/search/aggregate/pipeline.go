@@ -82,9 +82,7 @@ type Pipeline struct {
 	rows      int // that Next has returned
 	total     int // see Total
 
-	// For parts of shards.
-	shardEnd   bool // the shard has sent all rows
-	fromShards int  // number of rows that reached the cut on all shards; 0 once it is counted
+	shardEnd bool // the shard has sent all rows
 
 	profile []*timed
 	clock   func() time.Time
@@ -170,15 +168,12 @@ func (p *Pipeline) Next() (*Row, error) {
 	return &p.row, nil
 }
 
-// Total returns the size of the result: the rows that reached the last SORTBY, LIMIT or GROUPBY before LIMIT was
-// applied. If they are unknown, it is the number of rows that Next has returned.
-func (p *Pipeline) Total() int { return max(p.rows, p.total) }
+// Total returns how many rows there have been since Recount: those of the source without those that were dropped, or the groups.
+// It grows while rows come, unless a SORTBY, a GROUPBY or WITHCOUNT reads all of them.
+func (p *Pipeline) Total() int { return p.total }
 
-// arrived counts the rows that a stage has read. Shards may know of more rows than they have sent.
-func (p *Pipeline) arrived(n int) {
-	p.total = max(n, p.fromShards)
-	p.fromShards = 0
-}
+// Recount lets Total count anew.
+func (p *Pipeline) Recount() { p.total = 0 }
 
 // dropped counts a row that was in the total and is not in the result.
 func (p *Pipeline) dropped() { p.total = max(0, p.total-1) }
@@ -209,7 +204,11 @@ func (s *scan) next(r *Row) (bool, error) {
 		return false, err
 	}
 	r.reset(s.p.root.width)
-	return s.source.Next(r)
+	ok, err := s.source.Next(r)
+	if ok {
+		s.p.total++
+	}
+	return ok, err
 }
 
 // Stage is the measurement of a step, for FT.PROFILE.

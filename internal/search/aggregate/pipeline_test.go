@@ -312,6 +312,24 @@ func TestTotals(t *testing.T) {
 	}
 }
 
+// Without a count the total is that of the rows that have come; with one it is that of all.
+func TestTotalsOfLimits(t *testing.T) {
+	for steps, want := range map[string][2]int{"": {5, 5}, "LIMIT 1 2": {3, 5}, "LIMIT 9 1": {5, 5}, "FILTER @n>2 LIMIT 0 1": {1, 3}, "SORTBY 0": {5, 5},
+		"SORTBY 0 MAX 2": {2, 5}, "GROUPBY 1 @s LIMIT 0 1": {3, 3}} {
+		for i, countAll := range []bool{false, true} {
+			x := plan(t, steps)
+			x.CountAll = countAll
+			p, err := aggregate.Build(x, aggregate.Options{Schema: sample()})
+			require.NoError(t, err)
+			_, err = run(sample(), p)
+			require.NoError(t, err)
+			require.Equal(t, want[i], p.Total(), steps)
+			p.Recount()
+			require.Zero(t, p.Total())
+		}
+	}
+}
+
 func TestLimits(t *testing.T) {
 	for _, c := range []struct {
 		steps string

@@ -144,7 +144,7 @@ type merging struct {
 	body    []byte
 	columns []*column
 	left    int // rows in body
-	total   int
+	unsent  int // that shards have counted and not sent
 }
 
 func (m *merging) next(r *Row) (bool, error) {
@@ -157,7 +157,8 @@ func (m *merging) next(r *Row) (bool, error) {
 			return false, err
 		}
 		if part == nil {
-			m.p.fromShards = m.total
+			m.p.total += m.unsent
+			m.unsent = 0
 			return false, nil
 		}
 		if err := m.begin(part); err != nil {
@@ -165,6 +166,8 @@ func (m *merging) next(r *Row) (bool, error) {
 		}
 	}
 	m.left--
+	m.unsent--
+	m.p.total++
 	return true, m.row(r)
 }
 
@@ -177,7 +180,7 @@ func (m *merging) begin(part []byte) error {
 	if err != nil {
 		return err
 	}
-	m.total += total
+	m.unsent += total
 	n, b, err := cutCount(b)
 	if err != nil {
 		return err

@@ -215,7 +215,11 @@ func (p *hybridParser) clause(name string, options ...string) error {
 		}
 		seen[option] = true
 		if !p.setting(option) {
-			return args.Errorf(query.Syntax, "Invalid %s value", option)
+			name := option
+			if option == "SHARD_K_RATIO" {
+				name = "shard k ratio"
+			}
+			return args.Errorf(query.Syntax, "Invalid %s value", name)
 		}
 	}
 	if !seen[options[0]] {
@@ -312,7 +316,7 @@ func (p *hybridParser) options() error {
 			if err == nil {
 				_, err = p.Plan.ParseStep(&p.Reader)
 			}
-		case "COMBINE", "LIMIT", "SORTBY", "NOSORT", "PARAMS", "TIMEOUT", "FORMAT", "EXPLAINSCORE":
+		case "COMBINE", "LIMIT", "SORTBY", "NOSORT", "PARAMS", "TIMEOUT", "FORMAT", "EXPLAINSCORE", "WITHCURSOR":
 			p.Next()
 			if err = p.once(option); err == nil {
 				err = p.option(option)
@@ -348,6 +352,8 @@ func (p *hybridParser) option(option string) (err error) {
 		p.Timeout, err = Timeout(&p.Reader)
 	case "EXPLAINSCORE":
 		p.ExplainScore = true
+	case "WITHCURSOR":
+		p.Cursor, err = readCursor(&p.Reader)
 	case "FORMAT":
 		switch word, ok := p.Next(); {
 		case !ok:

@@ -26,23 +26,28 @@ func Timeout(r *args.Reader) (*int64, error) {
 	return &n, nil
 }
 
-func (p *parser) cursor() error {
+func (p *parser) cursor() (err error) {
+	p.Cursor, err = readCursor(&p.Reader)
+	return err
+}
+
+// readCursor reads what follows WITHCURSOR.
+func readCursor(r *args.Reader) (*Cursor, error) {
 	c := &Cursor{}
 	for {
 		option := ""
 		target := &c.Count
 		switch {
-		case p.Match("COUNT"):
+		case r.Match("COUNT"):
 			option = "COUNT"
-		case p.Match("MAXIDLE"):
+		case r.Match("MAXIDLE"):
 			option, target = "MAXIDLE", &c.MaxIdle
 		default:
-			p.Cursor = c
-			return nil
+			return c, nil
 		}
-		n, bad := p.Int(1, min(math.MaxUint32, math.MaxInt))
+		n, bad := r.Int(1, min(math.MaxUint32, math.MaxInt))
 		if bad != args.None {
-			return bad.For(option)
+			return nil, bad.For(option)
 		}
 		*target = int(n)
 	}

@@ -81,7 +81,7 @@ func TestTranscripts(t *testing.T) {
 		}
 	}
 	t.Logf("%d read, %d refused", read, refused)
-	require.Equal(t, []int{1630, 98}, []int{read, refused})
+	require.Equal(t, []int{1646, 98}, []int{read, refused})
 }
 
 // errorText is the text of an error, without the caret if it is a pattern.
@@ -120,6 +120,15 @@ func TestOptions(t *testing.T) {
 	require.True(t, q.AddScores && q.Plan.CountOnly)
 	require.Equal(t, Cursor{6, 5}, *q.Cursor)
 	require.Len(t, q.Plan.Steps, 2)
+	require.False(t, q.Plan.CountAll)
+
+	q, err = Aggregate(strings.Fields("* WITHOUTCOUNT WITHCOUNT"), config)
+	require.NoError(t, err)
+	require.True(t, q.Plan.CountAll)
+	for _, text := range []string{"* WITHCOUNT WITHCURSOR COUNT 10", "* WITHCURSOR WITHCOUNT"} {
+		_, err = Aggregate(strings.Fields(text), config)
+		require.EqualError(t, err, "FT.AGGREGATE does not support using WITHCOUNT and WITHCURSOR together")
+	}
 }
 
 func TestErrors(t *testing.T) {
