@@ -293,6 +293,8 @@ func (s *setting) refuse(value string) command.Error {
 			return "Default dialect version cannot be higher than 4"
 		case s.name == "MINSTEMLEN" && n < s.min:
 			return "Minimum stem length cannot be lower than 2"
+		case s.name == "BM25STD_TANH_FACTOR" && n > s.max:
+			return "BM25STD_TANH_FACTOR must be between 1 and 10000 inclusive"
 		case n < s.min || n > s.max:
 			return "Value is outside acceptable bounds"
 		}

@@ -38,7 +38,7 @@ var debugCommand = &command.Command{Name: "ft.debug", Group: "search", Since: "1
 		debug("gc_forcebginvoke", -3, "Has no effect: garbage is not left", "index", debugNothing),
 		debug("gc_forceinvoke", -3, "Has no effect: garbage is not left", "index [timeout]", debugCollect),
 		debug("gc_stop_schedule", 3, "Has no effect: garbage is not left", "index", debugNothing),
-		debug("gc_wait_for_jobs", 2, "Has no effect: garbage is not left", "", func(c *command.Ctx) { c.W.OK() }),
+		debug("gc_wait_for_jobs", 2, "Has no effect: garbage is not left", "", func(c *command.Ctx) { c.W.Simple("DONE") }),
 		debug("get_max_doc_id", 3, "Returns the highest number of a document", "index", debugLast),
 		debug("idtodocid", 4, "Returns the key of a document", "index number", debugKey),
 		debug("info_tagidx", -4, "Counts the tags of a field", "index field_name", debugTagCount),

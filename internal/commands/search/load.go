@@ -63,7 +63,11 @@ func (l *loader) value(e *engine.Entry, d *docs.Doc, c column) value.Value {
 			return v
 		}
 	}
-	return l.raw(e, c.path)
+	v := l.raw(e, c.path)
+	if c.field != nil && c.field.Kind == query.NumericKind && l.def.Source == schema.Hash && v.Kind() == value.String {
+		return number(v.Text())
+	}
+	return v
 }
 
 // raw returns the value of a document under a path; Absent if there is none.

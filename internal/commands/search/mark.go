@@ -103,7 +103,10 @@ func (m *marker) match(word []byte) (term int, idf float64, ok bool) {
 		return ok && m.matched[term].Fields.Meets(m.field)
 	}
 	hit := found(word)
-	if stem, has := m.stemmer.Stem(word); !hit && has && stem != string(word) { // a stem equal to its word is no term
+	if len(word) == 0 {
+		return term, 0, hit
+	}
+	if stem, has := m.stemmer.Stem(word); !hit && has && stem != string(word) { // only other stems are terms
 		m.scratch = append(append(m.scratch[:0], text.Stem...), stem...)
 		hit = found(m.scratch)
 	}

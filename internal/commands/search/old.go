@@ -33,6 +33,10 @@ func add(c *command.Ctx) {
 		c.Err(command.WrongArity(c.Cmd))
 		return
 	}
+	if catalogOf(c).Lookup(string(c.Args[1])) == nil {
+		c.Err("Unknown index name")
+		return
+	}
 	x := find(c, c.Args[1])
 	if x == nil {
 		return
@@ -201,6 +205,10 @@ func get(several bool) func(c *command.Ctx) {
 	return func(c *command.Ctx) {
 		if len(c.Args) < 3 || !several && len(c.Args) > 3 {
 			c.Err(command.WrongArity(c.Cmd))
+			return
+		}
+		if !several && catalogOf(c).Lookup(string(c.Args[1])) == nil {
+			c.Err("Unknown Index name")
 			return
 		}
 		x := find(c, c.Args[1])

@@ -68,8 +68,6 @@ func checkFormat(c *command.Ctx, q *request.Request, def *schema.Definition) err
 		return args.Errorf(query.BadArguments, "EXPAND format is only supported with RESP3")
 	case def.Source != schema.JSON:
 		return args.Errorf(query.BadArguments, "EXPAND format is only supported with JSON")
-	case q.Dialect < 3:
-		return args.Errorf(query.BadArguments, "EXPAND format requires dialect 3 or greater")
 	}
 	return nil
 }
@@ -109,8 +107,8 @@ func (r *run) prepare() error {
 		if err != nil {
 			return
 		}
-		if r.plan, err = plan.New(tree, v, r.options()); err == nil {
-			err = differ(r.plan.Yields())
+		if err = differ(query.Yields(tree)); err == nil {
+			r.plan, err = plan.New(tree, v, r.options())
 		}
 	})
 	return err

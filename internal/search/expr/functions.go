@@ -73,16 +73,19 @@ func ofNumber(f func(float64) float64) func([]value.Value) (value.Value, error) 
 	}
 }
 
-// kindNames are the names of kinds in errors.
-var kindNames = map[value.Kind]string{
-	value.Null: "null", value.Number: "number", value.String: "string", value.Array: "array", value.Map: "map",
+// kindNumbers are the numbers of kinds in errors.
+var kindNumbers = map[value.Kind]int{value.Number: 1, value.String: 2, value.Null: 3, value.Array: 5, value.Map: 8}
+
+// checks are what errors call the checks for a kind.
+var checks = map[value.Kind]string{
+	value.String: "VALIDATE_ARG__STRING(v, 0)", value.Number: "VALIDATE_ARG__TYPE(v, RSValueType_Number)",
 }
 
 // must returns an error for an argument of another kind.
 func must(kind value.Kind, function string, args []value.Value, i int) error {
 	if got := args[i].Kind(); got != kind {
-		return errorf(query.BadArguments, "Invalid type (%s) for argument %d in function '%s'. Expected %s",
-			kindNames[got], i, function, kindNames[kind])
+		return errorf(query.BadArguments, "Invalid type (%d) for argument %d in function '%s'. %s was false.",
+			kindNumbers[got], i, function, checks[kind])
 	}
 	return nil
 }

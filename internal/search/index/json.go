@@ -28,7 +28,7 @@ func (p *Paths) Get(text string) *path.Path {
 	if parsed, ok := p.parsed[text]; ok {
 		return parsed
 	}
-	parsed, err := path.Parse(text)
+	parsed, err := path.Parse(dotted(text))
 	if err != nil {
 		parsed = nil
 	}
@@ -37,6 +37,14 @@ func (p *Paths) Get(text string) *path.Path {
 	}
 	p.parsed[text] = parsed
 	return parsed
+}
+
+// dotted returns a path whose first name follows the root without a dot, as $t, with that dot. Other commands take it for a legacy path.
+func dotted(text string) string {
+	if len(text) > 1 && text[0] == '$' && strings.IndexByte(".[~", text[1]) < 0 {
+		return "$." + text[1:]
+	}
+	return text
 }
 
 // maxPaths is how many paths are remembered.

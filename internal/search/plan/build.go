@@ -78,11 +78,14 @@ func (b *builder) node(n query.Node) (iterator, error) {
 		if n.Filled {
 			found = filled(found)
 		}
-		return b.pattern(n.Of(), word, "FUZZY", found)
+		return b.pattern(n.Of(), "FUZZY", word, found)
 	case *query.Wildcard:
 		pattern := text.Fold(n.Pattern)
+		if err := tooLong(pattern, "Wildcard"); err != nil {
+			return nil, err
+		}
 		b.looksAtAll(b.names, pattern != "" && (pattern[0] == '*' || pattern[0] == '?'))
-		return b.pattern(n.Of(), pattern, "WILDCARD", b.names.Matches(pattern))
+		return b.pattern(n.Of(), "WILDCARD", n.Shown(), b.names.Matches(pattern))
 	case *query.Tag:
 		return b.tag(n), nil
 	case *query.Numeric:
@@ -194,13 +197,30 @@ func (b *builder) intersect(n *query.Intersect) (iterator, error) {
 		if err != nil || it == nil {
 			return nil, err
 		}
-		children = append(children, it)
+		if !holdsAlways(it) {
+			children = append(children, it)
+		}
+	}
+	if len(children) == 0 {
+		return b.wrap(b.all(n.Weight)), nil
 	}
 	slop, inOrder := n.Slop, n.InOrder || b.plan.options.InOrder
 	if slop < 0 {
 		slop = b.plan.options.Slop
 	}
 	return b.every(children, n.Weight, slop, inOrder), nil
+}
+
+// holdsAlways reports whether all documents match: an intersection needs no look at them.
+func holdsAlways(it iterator) bool {
+	switch it := bare(it).(type) {
+	case *all:
+		return true
+	case *not:
+		_, nothing := bare(it.child).(*none)
+		return nothing
+	}
+	return false
 }
 
 // every makes the intersection of some iterators.
@@ -271,6 +291,9 @@ func (b *builder) affix(n *query.Affix) (iterator, error) {
 	folded := *n
 	folded.Text = text.Fold(n.Text)
 	n = &folded
+	if err := tooLong(n.Text, affixName(n)); err != nil {
+		return nil, err
+	}
 	if n.Before && !b.mayContain(n.Fields) {
 		return nil, &query.Error{Code: query.NoSuchFeature, Text: "Contains query on fields without WITHSUFFIXTRIE support"}
 	}
@@ -279,7 +302,7 @@ func (b *builder) affix(n *query.Affix) (iterator, error) {
 	if n.Before && b.hasSuffixes() {
 		found = words(found)
 	}
-	return b.pattern(n.Of(), n.Text, "PREFIX", found)
+	return b.pattern(n.Of(), "PREFIX", n.Text, found)
 }
 
 // hasSuffixes reports whether there are fields with WITHSUFFIXTRIE.
@@ -341,10 +364,29 @@ func affixes(d *terms.Dict[*postings.List], n *query.Affix) iter.Seq2[string, *p
 	return d.Prefix(n.Text)
 }
 
-// pattern makes the iterator of all terms of a pattern.
-func (b *builder) pattern(c *query.Common, pattern, kind string, found iter.Seq2[string, *postings.List]) (iterator, error) {
-	if utf8.RuneCountInString(pattern) > maxPattern {
-		return nil, &query.Error{Code: query.NoSuchFeature, Text: kind + " query string is too long. Maximum allowed length is 1024"}
+// affixName is the name of an affix in errors.
+func affixName(n *query.Affix) string {
+	switch {
+	case n.Before && n.After:
+		return "INFIX"
+	case n.Before:
+		return "SUFFIX"
+	}
+	return "PREFIX"
+}
+
+// tooLong refuses a pattern that is too long.
+func tooLong(pattern, name string) error {
+	if utf8.RuneCountInString(pattern) <= maxPattern {
+		return nil
+	}
+	return &query.Error{Code: query.NoSuchFeature, Text: name + " query string is too long. Maximum allowed length is 1024"}
+}
+
+// pattern makes the iterator of all terms of a pattern, which PROFILE shows.
+func (b *builder) pattern(c *query.Common, kind, pattern string, found iter.Seq2[string, *postings.List]) (iterator, error) {
+	if err := tooLong(pattern, kind); err != nil {
+		return nil, err
 	}
 	mask, limited, ok := b.fields(c.Fields)
 	if !ok {
@@ -426,8 +468,7 @@ func (b *builder) tagValue(tags *terms.Dict[*postings.List], n query.Node, fold 
 		folded.Text = fold(n.Text)
 		return some("PREFIX", folded.Text, affixes(tags, &folded))
 	case *query.Wildcard:
-		pattern := fold(n.Pattern)
-		return some("WILDCARD", pattern, tags.Matches(pattern))
+		return some("WILDCARD", n.Shown(), tags.Matches(fold(n.Pattern)))
 	case *query.Token:
 		name = fold(n.Text)
 	case *query.Intersect:

@@ -298,7 +298,7 @@ func TestProfile(t *testing.T) {
 		return s
 	}
 	require.Equal(t, "INTERSECT   true 2{UNION TAG  true 2{TAG  g1 true 1}{TAG  g2 true 1}}"+
-		"{NOT   true 20{NUMERIC  5 - 7 true 3}}{OPTIONAL   true 20{TEXT  w001 false 1}}{UNION UNION  true 40{TEXT  foo true 20}{TEXT  bar true 20}}",
+		"{NOT   true 20{NUMERIC  0 - 19 true 3}}{OPTIONAL   true 20{TEXT  w001 false 1}}{UNION UNION  true 40{TEXT  foo true 20}{TEXT  bar true 20}}",
 		show(p.Profile()))
 	require.Equal(t, "EMPTY", m.must(t, "zzz", Options{}).Profile().Type)
 }

@@ -70,8 +70,11 @@ type policy struct {
 
 // policy separates the options for the filter from those for the index.
 func (b *builder) policy(options []query.Option, filtered bool) (p policy, rest []query.Option, err error) {
-	for _, o := range options {
+	for i, o := range options {
 		name := strings.ToUpper(o.Name)
+		if slices.ContainsFunc(options[:i], func(before query.Option) bool { return strings.EqualFold(before.Name, name) }) {
+			return p, nil, badVector("Parameter was specified twice")
+		}
 		if !filtered && (name == "HYBRID_POLICY" || name == "BATCH_SIZE") {
 			return p, nil, badVector("hybrid query attributes were sent for a non-hybrid query")
 		}
@@ -141,7 +144,7 @@ func (b *builder) knn(n *query.KNN) (iterator, error) {
 	case option(options, "EPSILON") != "":
 		return nil, badVector("range query attributes were sent for a non-range query")
 	case p.mode == hybridAdHoc && option(options, "EF_RUNTIME") != "":
-		return nil, badVector("'EF_RUNTIME' is irrelevant for 'ADHOC_BF' policy")
+		return nil, badVector("'EF_RUNTIME' is irrelevant for the selected policy")
 	}
 	k := &knn{mode: standardKNN, most: int(min(n.K, math.MaxInt32))}
 	k.yield = n.Yield

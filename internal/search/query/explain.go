@@ -88,7 +88,7 @@ func (e *explainer) node(n Node, depth int) {
 	case *Fuzzy:
 		e.write("FUZZY{", n.Text, "}")
 	case *Wildcard:
-		e.write("WILDCARD{", n.Pattern, "}")
+		e.write("WILDCARD{", n.Shown(), "}")
 	case *All:
 		e.write("<WILDCARD>")
 	case *Empty:

@@ -636,7 +636,13 @@ func (p *parser) knnOptions(n *KNN) {
 		p.optionValue()
 		t := p.advance()
 		n.named = true
-		p.textOf(t, t.kind == attributeToken, true, &n.Common, &n.Yield, unescape)
+		if n.Yield = unescape(t.text); t.kind == attributeToken {
+			name, ok := p.Params[t.text]
+			if !ok {
+				panic(noParameter(t.text))
+			}
+			n.Yield = name
+		}
 	}
 }
 

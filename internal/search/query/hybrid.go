@@ -33,3 +33,19 @@ func Any(n Node, has func(Node) bool) bool {
 	})
 	return found
 }
+
+// Yields returns the names of the distances that a query gives.
+func Yields(root Node) (names []string) {
+	Any(root, func(n Node) bool {
+		switch n := n.(type) {
+		case *KNN:
+			names = append(names, n.Yield)
+		case *VectorRange:
+			if n.Yield != "" {
+				names = append(names, n.Yield)
+			}
+		}
+		return false
+	})
+	return names
+}

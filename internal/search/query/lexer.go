@@ -200,7 +200,7 @@ func (l *lexer) termEnd(i int) int {
 		switch {
 		case chars[l.src[i]] == wordChar:
 			i++
-		case l.src[i] == '\\' && i+1 < len(l.src) && (chars[l.src[i+1]] == punctChar || chars[l.src[i+1]] == blankChar):
+		case l.src[i] == '\\' && i+1 < len(l.src) && escapes(l.src[i+1]):
 			i += 2
 		default:
 			return i
@@ -334,8 +334,8 @@ func (l *lexer) affix() token {
 func (l *lexer) word() token {
 	end := l.termEnd(l.at)
 	number, size := l.numberEnd(l.at)
-	if c := l.src[l.at]; (c == '-' || c == '+') && (chars[l.peek(number)] == wordChar && number < len(l.src) || l.peek(number) == '*') {
-		number = 0 // a sign belongs only to a number that is a whole word
+	if c := l.src[l.at]; (c == '-' || c == '+') && (chars[l.peek(number)] == wordChar && number < len(l.src) || l.old && l.peek(number) == '*') {
+		number = 0 // a sign belongs to a number that is a word of its own, or a prefix
 	}
 	longest := max(end, number)
 	if longest <= l.at {
@@ -433,7 +433,10 @@ func parseNumber(s string) float64 {
 	return f
 }
 
-// unescape removes the backslashes before punctuation and blanks.
+// escapes reports whether a backslash in front of a byte belongs to it.
+func escapes(c byte) bool { return chars[c] == punctChar || chars[c] == blankChar || c == '_' }
+
+// unescape takes the backslashes in front of punctuation and blanks out of a text.
 func unescape(s string) string {
 	i := strings.IndexByte(s, '\\')
 	if i < 0 {
@@ -442,7 +445,7 @@ func unescape(s string) string {
 	b := make([]byte, 0, len(s))
 	b = append(b, s[:i]...)
 	for ; i < len(s); i++ {
-		if s[i] == '\\' && i+1 < len(s) && (chars[s[i+1]] == punctChar || chars[s[i+1]] == blankChar) {
+		if s[i] == '\\' && i+1 < len(s) && escapes(s[i+1]) {
 			i++
 		}
 		b = append(b, s[i])

@@ -76,7 +76,19 @@ type (
 	}
 )
 
-// The leaves that search fields of other kinds.
+// Shown returns the pattern as EXPLAIN and PROFILE show it, without escapes.
+func (n *Wildcard) Shown() string {
+	shown := make([]byte, 0, len(n.Pattern))
+	for i := 0; i < len(n.Pattern); i++ {
+		if n.Pattern[i] == '\\' && i+1 < len(n.Pattern) {
+			i++
+		}
+		shown = append(shown, n.Pattern[i])
+	}
+	return string(shown)
+}
+
+// The leaves that look into fields of other kinds.
 type (
 	// Tag is documents with one of some tags. Values are Token, Affix, Wildcard and Intersect; the tokens of an Intersect are one
 	// tag, with a blank between them. They have the case of the query. In dialect 1 the field may be of another kind: nothing matches.

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -132,8 +131,7 @@ func parseDouble(s string) (float64, bool) {
 		return 0, false // Go accepts more forms of numbers
 	}
 	f, err := strconv.ParseFloat(s, 64)
-	if err != nil && !(errors.Is(err, strconv.ErrRange) && math.Abs(f) < 1) {
-		return 0, false
-	}
-	return f, !math.IsNaN(f)
+	mantissa, _, _ := strings.Cut(strings.ToLower(s), "e")
+	tooSmall := f == 0 && strings.ContainsAny(mantissa, "123456789")
+	return f, err == nil && !tooSmall && !math.IsNaN(f)
 }

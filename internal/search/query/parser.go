@@ -97,6 +97,9 @@ func (p *parser) refuse(what string, t token) {
 // open counts symbols that stay open until close is called with the same number.
 func (p *parser) open(symbols int) {
 	if p.depth += symbols; p.depth >= maxDepth {
+		if p.lex.old {
+			p.fail()
+		}
 		panic(errorf(Syntax, "Parser stack overflow. Try moving nested parentheses more to the left"))
 	}
 }
@@ -164,6 +167,8 @@ func (p *parser) tokenNode(t token, inTag bool) *Token {
 	switch { // EXPLAIN shows the escapes of tags
 	case inTag && isParam:
 		n.params[len(n.params)-1].shown = &n.shown
+	case inTag && t.kind == exactToken:
+		n.shown = n.Text
 	case inTag:
 		n.shown = t.text
 	}

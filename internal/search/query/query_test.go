@@ -161,7 +161,7 @@ func TestSyntax(t *testing.T) {
 		"%$five%":                  "FUZZY{5}",
 		"%%the%%":                  "FUZZY{the}",
 		"w'$five'":                 "WILDCARD{5}",
-		`w'a\'b'`:                  `WILDCARD{a\'b}`,
+		`w'a\'b'`:                  `WILDCARD{a'b}`,
 		`"it\'s" "say \"hi\" now"`: `INTERSECT {EXACT {it's} EXACT {say "hi" now}}`,
 		`"cost $5, the_price!"`:    "EXACT {cost $5 the_price}",
 		`"!"`:                      "EXACT {}",

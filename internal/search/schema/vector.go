@@ -116,12 +116,15 @@ func parseVector(r *reader) (*Vector, error) {
 		return nil, errorf("Bad number of arguments for vector similarity index: got %d but expected even number as algorithm "+
 			"parameters (should be submitted as named arguments)", n)
 	}
-	if n > int64(r.Len()) {
-		return nil, bad(parameters, args.Missing)
-	}
 	seen := map[string]bool{}
-	for range n / 2 {
+	for i := range n / 2 {
+		if r.Done() {
+			return nil, errorf("Expected %d parameters but got %d", n, 2*i)
+		}
 		name := strings.ToUpper(r.next())
+		if r.Done() && v.has(name) {
+			return nil, bad(v.option(name), args.Missing)
+		}
 		if err := v.parameter(name, r.next()); err != nil {
 			return nil, err
 		}
@@ -138,9 +141,25 @@ func parseVector(r *reader) (*Vector, error) {
 // unknown returns the error for an invalid argument of an option.
 func unknown(option string) Error { return errorf("Bad arguments for %s: Unknown argument", option) }
 
+// option is the name of a parameter in errors.
+func (v *Vector) option(name string) string {
+	return fmt.Sprintf("vector similarity %s index `%s`", v.Algorithm, name)
+}
+
+// has reports whether the algorithm has a parameter.
+func (v *Vector) has(name string) bool {
+	of := *v
+	return of.parameter(name, "") != of.noParameter(name)
+}
+
+// noParameter is the error for a parameter that the algorithm does not have.
+func (v *Vector) noParameter(name string) error {
+	return errorf("Bad arguments for algorithm %s: %s", v.Algorithm, name)
+}
+
 // parameter sets one parameter.
 func (v *Vector) parameter(name, value string) error {
-	option := fmt.Sprintf("vector similarity %s index `%s`", v.Algorithm, name)
+	option := v.option(name)
 	argument := args.New(value)
 	whole := func(to *int, least int64) error {
 		n, problem := argument.Int(least, math.MaxInt32)
@@ -207,11 +226,16 @@ func (v *Vector) parameter(name, value string) error {
 	case name == "SEARCH_WINDOW_SIZE" && is(SVS):
 		return whole(&v.SearchWidth, 1)
 	case name == "TRAINING_THRESHOLD" && is(SVS):
-		return whole(&v.TrainingThreshold, minTraining)
+		if err := whole(&v.TrainingThreshold, 0); err != nil {
+			return err
+		}
+		if v.TrainingThreshold < minTraining {
+			return errorf("Invalid TRAINING_THRESHOLD: cannot be lower than DEFAULT_BLOCK_SIZE (%d)", minTraining)
+		}
 	case name == "REDUCE" && is(SVS):
 		return whole(&v.Reduce, 1)
 	default:
-		return errorf("Bad arguments for algorithm %s: %s", v.Algorithm, name)
+		return v.noParameter(name)
 	}
 	return nil
 }

@@ -74,6 +74,12 @@ func (s Style) Render(stored string, t *text.Tokenizer, match Match) string {
 
 // find returns the fragments of a text.
 func find(stored string, t *text.Tokenizer, match Match) []*fragment {
+	if stored == "" { // which no word is in, and INDEXEMPTY makes it one
+		if term, _, ok := match(nil); ok {
+			return []*fragment{{words: 1, hits: []hit{{term: term}}}}
+		}
+		return nil
+	}
 	var fragments []*fragment
 	end := 0
 	for t.Start([]byte(stored), 0); t.Next(); {
