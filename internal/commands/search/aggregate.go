@@ -162,6 +162,7 @@ func (s aggregateSchema) Field(name string) (aggregate.Field, bool) {
 // interrupt implements aggregate.Interrupt.
 func (a *rowsRun) interrupt() (stop bool, err error) {
 	if stop = a.stop(); stop {
+		a.cut = true
 		err = a.timeout()
 	}
 	return stop, err

@@ -31,7 +31,7 @@ type run struct {
 	guard    engine.Guard // for a row
 	deadline time.Time    // zero: none
 	profiled bool         // iterators are measured
-	cut      bool         // the time was up while rows were loaded
+	cut      bool         // the time was up after the hits had been found
 	spent    spent        // by rows, if the query is profiled
 }
 
