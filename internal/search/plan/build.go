@@ -108,8 +108,8 @@ func (b *builder) node(n query.Node) (iterator, error) {
 		child, err := b.node(n.Child)
 		return b.wrap(&not{all: *b.all(n.Weight), child: orNone(child), watch: &b.plan.watch}), err
 	case *query.Optional:
-		n.Child.Of().Weight = n.Weight // replaces that of the child
 		child, err := b.node(n.Child)
+		weigh(child, n.Weight)
 		return b.wrap(&optional{all: *b.all(n.Weight), child: orNone(child)}), err
 	case *query.Intersect:
 		return b.intersect(n)
@@ -117,6 +117,29 @@ func (b *builder) node(n query.Node) (iterator, error) {
 		return b.union(n)
 	}
 	return nil, nil
+}
+
+// weigh replaces the weight of an iterator, as an optional part does. One in it then counts for all documents.
+func weigh(it iterator, weight float64) {
+	switch it := bare(it).(type) {
+	case *optional:
+		it.miss = weight
+		weigh(it.child, weight)
+	case *term:
+		it.weight = weight
+	case *union:
+		it.weight = weight
+	case *intersect:
+		it.weight = weight
+	case *all:
+		it.weight = weight
+	case *not:
+		it.weight = weight
+	case *ranges:
+		it.weight = weight
+	case *listed:
+		it.weight = weight
+	}
 }
 
 // orNone returns an iterator that is not nil.
@@ -178,12 +201,12 @@ func (b *builder) union(n *query.Union) (iterator, error) {
 	return b.either(children, n.Weight, "UNION", false), nil
 }
 
-// either makes the union of some iterators. A single iterator without a weight is returned itself.
+// either makes the union of some iterators. A single iterator is returned itself, without the weight, as in Redis.
 func (b *builder) either(children []iterator, weight float64, kind string, first bool) iterator {
-	switch {
-	case len(children) == 0:
+	switch len(children) {
+	case 0:
 		return nil
-	case len(children) == 1 && weight == 1:
+	case 1:
 		return children[0]
 	}
 	return b.wrap(newUnion(children, weight, kind, first))
@@ -267,7 +290,7 @@ func (b *builder) text(name string, list *postings.List, weight float64, mask po
 // phrase makes the iterator of words side by side.
 func (b *builder) phrase(n *query.Phrase) iterator {
 	if len(n.Words) == 1 {
-		return b.word(n.Words[0], n.Weight*n.Words[0].Weight)
+		return b.word(n.Words[0], n.Words[0].Weight) // whose weight alone counts
 	}
 	var children []iterator
 	for _, word := range n.Words {
@@ -393,7 +416,10 @@ func (b *builder) pattern(c *query.Common, kind, pattern string, found iter.Seq2
 		return nil, nil
 	}
 	children := b.expand(found, func(name string, list *postings.List) iterator { return b.text(name, list, 1, mask, limited) })
-	return b.either(children, c.Weight, kind+" - "+pattern, true), nil
+	if len(children) == 0 {
+		return nil, nil
+	}
+	return b.wrap(newUnion(children, c.Weight, kind+" - "+pattern, true)), nil
 }
 
 // tooMany is the warning about a pattern with too many terms.
@@ -429,17 +455,16 @@ func (b *builder) tag(n *query.Tag) iterator {
 	if sensitive {
 		fold = func(s string) string { return s }
 	}
-	all := 1.0
-	if len(n.Values) > 1 {
-		all = n.Weight
-	}
 	var children []iterator
 	for _, value := range n.Values {
 		if it := b.tagValue(tags, value, fold, n.Weight); it != nil {
 			children = append(children, it)
 		}
 	}
-	return b.either(children, all, "TAG", false)
+	if len(n.Values) == 1 || len(children) == 0 {
+		return b.either(children, 1, "TAG", false)
+	}
+	return b.wrap(newUnion(children, n.Weight, "TAG", false))
 }
 
 // tagValue makes the iterator of one value of a tag: a tag or a pattern.

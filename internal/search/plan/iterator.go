@@ -97,6 +97,7 @@ func (n *not) rewind() { n.at = 0; n.child.rewind() }
 type optional struct {
 	all
 	child iterator
+	miss  float64 // the weight of documents that the child does not match
 }
 
 // matches reports whether the child matches the present document.

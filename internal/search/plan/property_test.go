@@ -281,15 +281,29 @@ func (n *naive) score(id uint64, node query.Node) float64 {
 	case *query.All:
 		return w * leaf(1, 1)
 	case *query.Optional:
-		q.Child.Of().Weight = w
-		if n.match(id, q.Child) {
-			return n.score(id, q.Child)
+		child := n.left(q.Child)
+		child.Of().Weight = w
+		inner, twice := child.(*query.Optional)
+		if twice && !n.match(id, inner.Child) {
+			return w * leaf(1, 1)
+		}
+		if n.match(id, child) {
+			return n.score(id, child)
 		}
 	case *query.Union:
+		if left := n.left(q); left != node {
+			return n.score(id, left)
+		}
 		return w * sum(q.Children)
 	case *query.Intersect:
+		if left := n.left(q); left != node {
+			return n.score(id, left)
+		}
 		return w * sum(q.Children)
 	case *query.Phrase:
+		if left := n.left(q); left != node {
+			return n.score(id, left)
+		}
 		s := 0.0
 		for _, t := range q.Words {
 			s += n.score(id, t)
@@ -301,6 +315,55 @@ func (n *naive) score(id uint64, node query.Node) float64 {
 		}
 	}
 	return 0
+}
+
+// left returns the node whose weight counts for a node: itself, or the only part of it that any document may match.
+func (n *naive) left(node query.Node) query.Node {
+	var parts []query.Node
+	switch q := node.(type) {
+	case *query.Union:
+		for _, child := range q.Children {
+			if n.exists(child) {
+				parts = append(parts, child)
+			}
+		}
+	case *query.Intersect:
+		parts = q.Children
+	case *query.Phrase:
+		for _, word := range q.Words {
+			parts = append(parts, word)
+		}
+	}
+	if len(parts) == 1 {
+		return n.left(parts[0])
+	}
+	return node
+}
+
+// exists reports whether a node has documents, or might have.
+func (n *naive) exists(node query.Node) bool {
+	switch q := node.(type) {
+	case *query.Not, *query.Optional, *query.All:
+		return true
+	case *query.Union:
+		return slices.ContainsFunc(q.Children, n.exists)
+	case *query.Intersect:
+		return !slices.ContainsFunc(q.Children, func(child query.Node) bool { return !n.exists(child) })
+	case *query.Phrase:
+		return !slices.ContainsFunc(q.Words, func(word *query.Token) bool { return !n.exists(word) })
+	}
+	switch q := node.(type) {
+	case *query.Token:
+		return slices.Contains(n.terms(q.Text), q.Text)
+	case *query.Affix:
+		return len(n.terms(q.Text)) > 0
+	}
+	for id := range n.m.Docs().Last() {
+		if n.m.Docs().Get(id+1) != nil && n.match(id+1, node) {
+			return true
+		}
+	}
+	return false
 }
 
 // vocabulary has words without stems, some with the same beginning.

@@ -193,6 +193,9 @@ func (s *scorer) node(it iterator, x *Explanation) float64 {
 		if it.matches() {
 			return s.node(it.child, x)
 		}
+		if it.miss != 0 {
+			return s.every(it.miss, x)
+		}
 		return s.other(0, 1, x)
 	case *knn:
 		if it.matches() {
@@ -355,6 +358,7 @@ func (s *scorer) bound(it iterator) float64 {
 		if it.matches() {
 			return s.bound(it.child)
 		}
+		return it.miss * k1More / (1 + shortest)
 	case *knn:
 		if it.matches() {
 			return s.bound(it.filter)
