@@ -30,8 +30,8 @@ func checkSummary(q *request.Request, def *schema.Definition) error {
 
 // checkMarked refuses fields to mark that the index does not have.
 func checkMarked(q *request.Request, def *schema.Definition) error {
-	if q.Summary.Empty() || q.NoContent {
-		return nil
+	if page := q.Arrange(); q.Summary.Empty() || q.NoContent || page.Limited && page.Num == 0 {
+		return nil // no text is returned
 	}
 	if !q.HasReturn {
 		for _, name := range q.Summary.Names() {
@@ -65,7 +65,7 @@ func (r *run) mark(o *row) {
 		if m == nil {
 			m = r.newMarker(o.matched)
 		}
-		m.field = postings.Bit(known.Number)
+		m.field, m.stems, m.sounds = postings.Bit(known.Number), !known.NoStem, known.Phonetic
 		f.value = value.Str(style.Render(f.value.Text(), &m.tokens, m.match))
 	}
 }
@@ -79,6 +79,8 @@ type marker struct {
 	synonyms *text.Synonyms
 	scratch  []byte
 	field    postings.Mask // the field of the text
+	stems    bool          // the field has stems
+	sounds   bool          // the field has sounds
 }
 
 func (r *run) newMarker(matched []plan.Matched) *marker {
@@ -106,11 +108,11 @@ func (m *marker) match(word []byte) (term int, idf float64, ok bool) {
 	if len(word) == 0 {
 		return term, 0, hit
 	}
-	if stem, has := m.stemmer.Stem(word); !hit && has && stem != string(word) { // only other stems are terms
+	if stem, has := m.stemmer.Stem(word); !hit && m.stems && has && stem != string(word) { // a stem equal to its word is no term
 		m.scratch = append(append(m.scratch[:0], text.Stem...), stem...)
 		hit = found(m.scratch)
 	}
-	if !hit {
+	if !hit && m.sounds {
 		hit = found(text.AppendMetaphone(append(m.scratch[:0], text.Sound...), word))
 	}
 	for _, group := range m.synonyms.Groups(word) {

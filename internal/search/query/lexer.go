@@ -200,7 +200,7 @@ func (l *lexer) termEnd(i int) int {
 		switch {
 		case chars[l.src[i]] == wordChar:
 			i++
-		case l.src[i] == '\\' && i+1 < len(l.src) && escapes(l.src[i+1]):
+		case l.src[i] == '\\' && i+1 < len(l.src) && escapable(l.src[i+1]):
 			i += 2
 		default:
 			return i
@@ -433,10 +433,10 @@ func parseNumber(s string) float64 {
 	return f
 }
 
-// escapes reports whether a backslash in front of a byte belongs to it.
-func escapes(c byte) bool { return chars[c] == punctChar || chars[c] == blankChar || c == '_' }
+// escapable reports whether a backslash before a character is removed: before punctuation, blanks and the underline.
+func escapable(c byte) bool { return chars[c] == punctChar || chars[c] == blankChar || c == '_' }
 
-// unescape takes the backslashes in front of punctuation and blanks out of a text.
+// unescape removes the backslashes before punctuation and blanks.
 func unescape(s string) string {
 	i := strings.IndexByte(s, '\\')
 	if i < 0 {
@@ -445,7 +445,7 @@ func unescape(s string) string {
 	b := make([]byte, 0, len(s))
 	b = append(b, s[:i]...)
 	for ; i < len(s); i++ {
-		if s[i] == '\\' && i+1 < len(s) && escapes(s[i+1]) {
+		if s[i] == '\\' && i+1 < len(s) && escapable(s[i+1]) {
 			i++
 		}
 		b = append(b, s[i])
