@@ -130,7 +130,7 @@ const (
 	ReadOnly
 	DenyOOM
 	// Module says that the command belongs to a module in Redis: its ACL categories are those that the entry lists, and
-	// read or write.
+	// read or write, which entries of the query engine list too.
 	Module
 	Admin
 	PubSub

@@ -39,18 +39,8 @@ func (cmd *Command) derive() {
 			cmd.Flags |= MovableKeys
 		}
 	}
-	implied := map[Flag]Category{Write: CatWrite, Admin: CatAdmin | CatDangerous, PubSub: CatPubSub, Fast: CatFast,
-		Blocking: CatBlocking}
-	for flag, category := range implied {
-		if cmd.Flags&flag != 0 && (cmd.Flags&Module == 0 || flag == Write) {
-			cmd.ACL |= category
-		}
-	}
-	if cmd.Flags&ReadOnly != 0 && cmd.ACL&CatScripting == 0 {
-		cmd.ACL |= CatRead
-	}
-	if cmd.Flags&(Fast|Module) == 0 {
-		cmd.ACL |= CatSlow
+	if cmd.Group != "search" { // whose entries list all
+		cmd.imply()
 	}
 	cmd.Slow = cmd.mayBeSlow()
 	incomplete := func(k KeySpec) bool { return slices.Contains(k.Flags, "incomplete") }
@@ -69,6 +59,23 @@ func (cmd *Command) derive() {
 		cmd.Lock = LockFirst
 	default:
 		cmd.Lock = LockKeys
+	}
+}
+
+// imply adds the ACL categories that follow from the flags.
+func (cmd *Command) imply() {
+	implied := map[Flag]Category{Write: CatWrite, Admin: CatAdmin | CatDangerous, PubSub: CatPubSub, Fast: CatFast,
+		Blocking: CatBlocking}
+	for flag, category := range implied {
+		if cmd.Flags&flag != 0 && (cmd.Flags&Module == 0 || flag == Write) {
+			cmd.ACL |= category
+		}
+	}
+	if cmd.Flags&ReadOnly != 0 && cmd.ACL&CatScripting == 0 {
+		cmd.ACL |= CatRead
+	}
+	if cmd.Flags&(Fast|Module) == 0 {
+		cmd.ACL |= CatSlow
 	}
 }
 
