@@ -133,6 +133,15 @@ func (g *generator) scored(words []string) []string {
 	if !scores || len(words) < 3 {
 		return words
 	}
+	if ask(words).skips() {
+		// Where the reference skips to a document, only one part of a union counts for its score.
+		if g.chance(50) && !slices.Contains(words, "VERBATIM") {
+			words = slices.Insert(words, 3, "VERBATIM")
+		}
+		if ask(words).skips() {
+			return withScorer(words, "DOCSCORE")
+		}
+	}
 	ranges := strings.ContainsAny(words[2], "[<>={|") || slices.Contains(words, "FILTER") || slices.Contains(words, "GEOFILTER")
 	if g.suffixes && strings.ContainsAny(words[2], "*%") || strings.Contains(words[2], "w'") {
 		// Which word of a pattern counts depends on the order in tries.

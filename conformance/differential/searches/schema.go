@@ -18,6 +18,8 @@ type field struct {
 	dimensions int
 	// wide means that a vector has 64-bit numbers.
 	wide bool
+	// phonetic has sounds. The reference gives a word that is too short for one that of the word before, so there are none.
+	phonetic bool
 }
 
 // schema adds the commands that make the index.
@@ -79,7 +81,9 @@ func (g *generator) create() []string {
 			maybe(20, "WEIGHT", g.pick("2", "0.5", "3.7", "1"))
 			// The reference does not find sounds in a field that comes after fields of another kind.
 			if texts {
-				maybe(10, "PHONETIC", "dm:en")
+				if f.phonetic = g.chance(10); f.phonetic {
+					words = append(words, "PHONETIC", "dm:en")
+				}
 			}
 			// If only some fields have it, the reference leaves out words in wildcards.
 			if g.suffixes {
@@ -172,9 +176,9 @@ func (g *generator) value(f field) string {
 		if g.chance(5) {
 			return g.pick("", " ", "the", "a, the")
 		}
-		s := g.vocabulary()
+		s := g.wordOf(f)
 		for range g.rnd.IntN(12) {
-			s += g.pick(" ", " ", " ", " ", " ", " ", ", ", ". ", "-", "  ") + g.vocabulary()
+			s += g.pick(" ", " ", " ", " ", " ", " ", ", ", ". ", "-", "  ") + g.wordOf(f)
 		}
 		return s
 	case "TAG":
@@ -229,6 +233,16 @@ func (g *generator) vocabulary() string {
 	// The first words are much more frequent than the last.
 	n := g.rnd.IntN(len(words))
 	return words[min(n, g.rnd.IntN(len(words)))]
+}
+
+// wordOf is a word for a field.
+func (g *generator) wordOf(f field) string {
+	const shortest = 3 // that has a sound
+	for {
+		if w := g.vocabulary(); !f.phonetic || len(w) >= shortest && w != "3.5" {
+			return w
+		}
+	}
 }
 
 func (g *generator) tag() string {
