@@ -1,6 +1,7 @@
 package paged
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -333,14 +334,28 @@ func (v *Value) SetPage(array, page int, data []byte) error {
 	if array >= len(v.arrays) || page >= v.arrays[array].Pages() {
 		return errName
 	}
-	if len(data) != v.arrays[array].PageSize() {
+	if len(data) != v.arrays[array].sizeOf(page) {
 		return errPage
 	}
 	copy(v.Write(array, page), data)
 	return nil
 }
 
-// Finish returns the sketch, which notes its changes in log.
+// Fill writes data at a place of an array, where there is room for it. Where only zeros would be written to a page of zeros it
+// takes no memory.
+func (v *Value) Fill(array int, at uint64, data []byte) {
+	b := &v.arrays[array]
+	for len(data) > 0 {
+		page, i := int(at/uint64(b.size)), int(at%uint64(b.size))
+		n := min(b.sizeOf(page)-i, len(data))
+		if b.Page(page) != nil || !bytes.Equal(data[:n], zeros[:n]) {
+			copy(v.Write(array, page)[i:], data[:n])
+		}
+		data, at = data[n:], at+uint64(n)
+	}
+}
+
+// Finish returns the sketch, whose changes will be noted in log.
 func (l *Loader[T]) Finish(log *delta.Log) (sketch T, err error) {
 	if l.last == "" {
 		return sketch, errHead

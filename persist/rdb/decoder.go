@@ -13,8 +13,10 @@ type decoder struct {
 	r    io.Reader // nil if buf has everything
 	buf  []byte
 	pos  int
-	crc  uint64 // of everything read before buf
-	text []byte // strings that are not contiguous in buf
+	crc  uint64 // of all that was read before buf
+	text []byte // strings that are not in buf as they are
+
+	version uint64 // of the form of the module's value that is read
 }
 
 const (

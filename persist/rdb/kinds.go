@@ -6,7 +6,6 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/arrays"
-	"github.com/atomredis/atomredis/engine/bloom"
 	"github.com/atomredis/atomredis/engine/countmin"
 	"github.com/atomredis/atomredis/engine/cuckoo"
 	"github.com/atomredis/atomredis/engine/lists"
@@ -25,7 +24,7 @@ var kinds = [...]kind{
 	engine.ZSet:        zsetKind,
 	engine.Hash:        hashKind,
 	engine.Stream:      streamKind,
-	engine.Bloom:       partsKind("atomBLOOM", func(e *engine.Entry) parts { return e.Bloom() }, bloom.NewLoader),
+	engine.Bloom:       bloomKind,
 	engine.Cuckoo:      partsKind("atomCUCKO", func(e *engine.Entry) parts { return e.Cuckoo() }, cuckoo.NewLoader),
 	engine.CountMin:    partsKind("atomCOUNT", func(e *engine.Entry) parts { return e.CountMin() }, countmin.NewLoader),
 	engine.TopK:        partsKind("atomTOPKL", func(e *engine.Entry) parts { return e.TopK() }, topk.NewLoader),
@@ -45,10 +44,13 @@ type kind struct {
 	// version of the form.
 	module        string
 	moduleVersion uint64
-	// laterVersions can be read too.
-	laterVersions []uint64
-	// read reads a value in the form of a number. It returns a []byte, valid until recycle, or a collection of package
-	// engine's. A repeated element, and an empty collection, is an error.
+	// otherVersions are read too.
+	otherVersions []uint64
+	// former is the module of our own as whose values older versions wrote those of the type. Values that the module of Redis
+	// has no form for are still written so.
+	former partsForm
+	// read reads a value in the form of a number. It returns a []byte, which is valid until recycle, or a collection of
+	// package engine's. An element that comes twice, and a collection without any, is an error.
 	read func(d *decoder, number byte, lim *Limits) (any, error)
 	// form returns the form in which write writes a value.
 	form func(entry *engine.Entry) form
@@ -84,8 +86,10 @@ var readers = func() (r [256]*kind) {
 var modules = func() map[string]*kind {
 	r := map[string]*kind{}
 	for t := range kinds {
-		if kinds[t].module != "" {
-			r[kinds[t].module] = &kinds[t]
+		for _, name := range [...]string{kinds[t].module, kinds[t].former.module} {
+			if name != "" {
+				r[name] = &kinds[t]
+			}
 		}
 	}
 	return r

@@ -82,7 +82,16 @@ func (m *Module) Uint() (n uint64) {
 	return n
 }
 
-// Double reads a floating-point number.
+// Int reads a whole number with a sign.
+func (m *Module) Int() int64 {
+	n := uint64(0)
+	if m.expect(moduleInt) {
+		n, m.err = m.d.length()
+	}
+	return int64(n)
+}
+
+// Double reads a number with a fraction.
 func (m *Module) Double() (f float64) {
 	if !m.expect(moduleDouble) {
 		return 0
@@ -95,13 +104,14 @@ func (m *Module) Double() (f float64) {
 }
 
 // Text reads a string.
-func (m *Module) Text() string {
-	if !m.expect(moduleString) {
-		return ""
+func (m *Module) Text() string { return string(m.bytes()) }
+
+// bytes reads a string, which is valid until the next datum is read.
+func (m *Module) bytes() (b []byte) {
+	if m.expect(moduleString) {
+		b, m.err = m.d.string()
 	}
-	var b []byte
-	b, m.err = m.d.string()
-	return string(b)
+	return b
 }
 
 // Err returns the first error.
@@ -113,7 +123,13 @@ func (m *Module) Fail(err error) { m.err = cmp.Or(m.err, err) }
 // Corrupt is Fail for data that the module cannot have written.
 func (m *Module) Corrupt(format string, args ...any) { m.Fail(corrupt(format, args...)) }
 
-// skip reads the rest of the data.
+// end reads the end of the data.
+func (m *Module) end() error {
+	m.expect(moduleEnd)
+	return m.err
+}
+
+// skip reads what is left.
 func (m *Module) skip() error {
 	for !m.over && m.err == nil {
 		switch kind := m.next(); kind {
@@ -143,7 +159,12 @@ func (d *decoder) moduleValue(number byte, lim *Limits) (any, error) {
 		return nil, err
 	}
 	name, version := moduleOf(id)
-	if k := modules[name]; k != nil && (version == k.moduleVersion || slices.Contains(k.laterVersions, version)) && number == typeModule {
+	switch k := modules[name]; {
+	case k == nil || number != typeModule:
+	case name == k.former.module && version == partsVersion:
+		return k.former.read(d)
+	case name == k.module && (version == k.moduleVersion || slices.Contains(k.otherVersions, version)):
+		d.version = version
 		return k.read(d, number, lim)
 	}
 	return nil, fmt.Errorf("%w: a value of the module type %q, version %d", ErrUnsupported, name, version)
@@ -193,10 +214,21 @@ func (d *decoder) moduleString() (b []byte, end bool, err error) {
 	return b, false, err
 }
 
-// ModuleWriter writes the data that a Redis module would store beside the keys.
+// moduleData returns a reader of the data of a value. Its head has been read.
+func (d *decoder) moduleData(name string) *Module {
+	return &Module{Name: name, Version: d.version, d: d}
+}
+
+// ModuleWriter writes what a module of a Redis would store.
 type ModuleWriter struct{ e *Encoder }
 
-// Module begins data of a module's type; Module describes the arguments. End of the ModuleWriter ends it.
+// moduleHead begins a value of a module's type. End of the ModuleWriter ends it.
+func (e *Encoder) moduleHead(name string, version uint64) ModuleWriter {
+	e.length(moduleID(name, version))
+	return ModuleWriter{e}
+}
+
+// Module begins data of a module's type; see Module for what the arguments mean. End of the ModuleWriter ends it.
 func (e *Encoder) Module(name string, version uint64, afterKeys bool) ModuleWriter {
 	e.buf = append(e.buf, opModuleAux)
 	e.length(moduleID(name, version))
@@ -214,6 +246,14 @@ func (w ModuleWriter) Uint(list ...uint64) {
 	for _, n := range list {
 		w.e.length(moduleUint)
 		w.e.length(n)
+	}
+}
+
+// Int writes whole numbers with a sign.
+func (w ModuleWriter) Int(list ...int64) {
+	for _, n := range list {
+		w.e.length(moduleInt)
+		w.e.length(uint64(n))
 	}
 }
 

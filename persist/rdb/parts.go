@@ -5,8 +5,10 @@ import (
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
-// A sketch or an array is a value of a module of our own: names and data of its parts, in the order of the names. Redis
-// refuses it by the module's name. The forms of Redis's modules depend on undocumented hash functions and layouts.
+// A value in parts is a value of a module of our own: names and data of its parts, in the order of the names. Redis
+// refuses it, by the name of the module.
+
+const partsVersion = 1
 
 // parts is a value for writing.
 type parts interface {
@@ -20,16 +22,20 @@ type partsLoader[T any] interface {
 	Finish(log *delta.Log) (T, error)
 }
 
-// partsKind returns the kind of a type's values, under this name among modules.
-func partsKind[T any, L partsLoader[T]](module string, of func(*engine.Entry) parts, loader func() L) kind {
-	return kind{
-		module:        module,
-		moduleVersion: 1,
-		read:          func(d *decoder, _ byte, _ *Limits) (any, error) { return readParts[T](d, loader()) },
-		form:          plainForm(typeModule),
+// partsForm is how values in parts are read and written.
+type partsForm struct {
+	module string
+	read   func(d *decoder) (any, error)
+	write  func(e *Encoder, entry *engine.Entry)
+}
+
+// newPartsForm returns the form of a type that has this name among modules.
+func newPartsForm[T any, L partsLoader[T]](module string, of func(*engine.Entry) parts, loader func() L) partsForm {
+	return partsForm{
+		module: module,
+		read:   func(d *decoder) (any, error) { return readParts[T](d, loader()) },
 		write: func(e *Encoder, entry *engine.Entry) {
-			e.length(moduleID(module, 1))
-			value := of(entry)
+			w, value := e.moduleHead(module, partsVersion), of(entry)
 			var data []byte
 			for c, more := (delta.Cursor{}), true; more; {
 				c, more = value.Walk(c, 64, func(name string) {
@@ -39,9 +45,15 @@ func partsKind[T any, L partsLoader[T]](module string, of func(*engine.Entry) pa
 				})
 				e.written()
 			}
-			e.length(moduleEnd)
+			w.End()
 		},
 	}
+}
+
+// partsKind returns the kind of a type whose values have this form only.
+func partsKind[T any, L partsLoader[T]](module string, of func(*engine.Entry) parts, loader func() L) kind {
+	form := newPartsForm(module, of, loader)
+	return kind{former: form, form: plainForm(typeModule), write: form.write}
 }
 
 func readParts[T any](d *decoder, l partsLoader[T]) (any, error) {

@@ -15,7 +15,7 @@ import (
 var suggestKind = kind{
 	module:        suggestModule,
 	moduleVersion: suggestVersion,
-	laterVersions: []uint64{2},
+	otherVersions: []uint64{2},
 	read:          func(d *decoder, _ byte, _ *Limits) (any, error) { return d.suggestions() },
 	form:          plainForm(typeModule),
 	write: func(e *Encoder, entry *engine.Entry) {

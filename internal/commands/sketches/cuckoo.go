@@ -15,7 +15,7 @@ func init() {
 	command.Register(cuckooCommands)
 	kind := kindOf(func(e *engine.Entry) *paged.Value { return e.Cuckoo().Stored() })
 	kind.Rebuild = func(r *command.Rebuilder, key []byte, e *engine.Entry) {
-		rebuildInChunks(r, "CF.LOADCHUNK", key, e.Cuckoo().Header(), e.Cuckoo().Stored())
+		rebuildInChunks(r, "CF.LOADCHUNK", key, e.Cuckoo())
 	}
 	command.RegisterKind(engine.Cuckoo, kind)
 }
@@ -390,7 +390,7 @@ func cmdCFScandump(c *command.Ctx) {
 		c.W.Int(0)
 		c.W.Null()
 	default:
-		scanDump(c, at, e.Cuckoo().Stored(), e.Cuckoo().Header, c.W.Null)
+		scanDump(c, at, e.Cuckoo(), c.W.Null)
 	}
 }
 

@@ -1,0 +1,93 @@
+package rdb
+
+import (
+	"encoding/json"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/engine/bloom"
+)
+
+// formerSketch is a sketch as the last version wrote it that had layouts of its own, and what it answered. Items have the names
+// item:0, item:1 and so on.
+type formerSketch struct {
+	Type, Name    string
+	Payload       []byte
+	Header, Chunk []byte
+	Next          uint64
+	Has           string // a digit for each item
+	Items         uint64
+	About         string
+	Counts        []uint64
+	List          []any
+	Quantiles     []string
+}
+
+func formerSketches(t *testing.T, typ string) (all []formerSketch) {
+	b, err := os.ReadFile("testdata/formersketches.json")
+	require.NoError(t, err)
+	var list []formerSketch
+	require.NoError(t, json.Unmarshal(b, &list))
+	for _, f := range list {
+		if f.Type == typ {
+			all = append(all, f)
+		}
+	}
+	require.NotEmpty(t, all)
+	return all
+}
+
+// digits returns a digit for each of the first items: whether has says that it is there.
+func digits(n int, has func(item []byte) bool) string {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = '0'
+		if has(numbered(i)) {
+			b[i] = '1'
+		}
+	}
+	return string(b)
+}
+
+func numbered(i int) []byte { return strconv.AppendInt([]byte("item:"), int64(i), 10) }
+
+// again returns a value that was restored from a payload, after it has been dumped and restored once more. Its payload is the
+// same as before.
+func again(t *testing.T, payload []byte) (first, second any) {
+	first, err := Restore(payload, &limits)
+	require.NoError(t, err)
+	w := newWorld()
+	dumped := dump(t, w.entry(first))
+	require.Equal(t, payload, dumped)
+	second, err = Restore(dumped, &limits)
+	require.NoError(t, err)
+	return first, second
+}
+
+func TestFormerBloomFiltersAreReadAndGrow(t *testing.T) {
+	for _, f := range formerSketches(t, "bloom") {
+		loaded, err := bloom.LoadHeader(f.Header)
+		require.NoError(t, err)
+		if f.Next > 0 {
+			require.NoError(t, loaded.LoadChunk(f.Next, f.Chunk))
+		}
+		first, second := again(t, f.Payload)
+		for _, filter := range []*bloom.Filter{first.(*bloom.Filter), second.(*bloom.Filter), loaded} {
+			require.True(t, filter.Former())
+			require.Equal(t, f.Items, filter.Items())
+			require.Equal(t, f.Has, digits(len(f.Has), filter.Has), f.Name)
+			for i := range 1000 {
+				_, err := filter.Add(numbered(i))
+				if err != nil {
+					require.ErrorIs(t, err, bloom.ErrFull)
+					require.Equal(t, "nonscaling", f.Name)
+					break
+				}
+				require.True(t, filter.Has(numbered(i)))
+			}
+		}
+	}
+}
