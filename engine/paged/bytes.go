@@ -114,7 +114,13 @@ func (b *Bytes) write(i int) (page []byte, made bool) {
 // inGroup returns the number of pages of a group.
 func (b *Bytes) inGroup(g int) int { return min(groupPages, int(b.pages)-g*groupPages) }
 
-// note marks a page as changed in an epoch, and reports whether it was unmarked.
+// isNoted reports whether a page is marked as changed in an epoch.
+func (b *Bytes) isNoted(i int, epoch uint32) bool {
+	noted := b.groups[i/groupPages].noted
+	return noted != nil && noted[i%groupPages] == epoch
+}
+
+// note marks a page as changed in an epoch, and reports whether it was not yet.
 func (b *Bytes) note(i int, epoch uint32) bool {
 	g := &b.groups[i/groupPages]
 	if g.noted == nil {

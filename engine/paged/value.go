@@ -88,7 +88,7 @@ func (v *Value) Array(i int) *Bytes { return &v.arrays[i] }
 // Write returns a page for writing.
 func (v *Value) Write(array, page int) []byte {
 	b := &v.arrays[array]
-	if t := v.track; t != nil {
+	if t := v.track; t != nil && !(t.log.Quiet() && b.isNoted(page, t.log.Epoch())) {
 		t.name = [pageName]byte{partPage}
 		binary.BigEndian.PutUint16(t.name[1:], uint16(array))
 		binary.BigEndian.PutUint32(t.name[3:], uint32(page))
@@ -125,7 +125,7 @@ func (v *Value) DropArray() {
 // NoteHead must be called before a change of what AppendHead writes.
 func (v *Value) NoteHead() {
 	t := v.track
-	if t == nil {
+	if t == nil || t.log.Quiet() && t.head == t.log.Epoch() {
 		return
 	}
 	t.log.Before(headBytes, v)

@@ -6,11 +6,9 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/arrays"
-	"github.com/atomredis/atomredis/engine/countmin"
 	"github.com/atomredis/atomredis/engine/cuckoo"
 	"github.com/atomredis/atomredis/engine/lists"
 	"github.com/atomredis/atomredis/engine/tdigest"
-	"github.com/atomredis/atomredis/engine/topk"
 	"github.com/atomredis/atomredis/engine/vectors"
 )
 
@@ -26,8 +24,8 @@ var kinds = [...]kind{
 	engine.Stream:      streamKind,
 	engine.Bloom:       bloomKind,
 	engine.Cuckoo:      partsKind("atomCUCKO", func(e *engine.Entry) parts { return e.Cuckoo() }, cuckoo.NewLoader),
-	engine.CountMin:    partsKind("atomCOUNT", func(e *engine.Entry) parts { return e.CountMin() }, countmin.NewLoader),
-	engine.TopK:        partsKind("atomTOPKL", func(e *engine.Entry) parts { return e.TopK() }, topk.NewLoader),
+	engine.CountMin:    countMinKind,
+	engine.TopK:        topKKind,
 	engine.TDigest:     partsKind("atomTDIGS", func(e *engine.Entry) parts { return e.TDigest() }, tdigest.NewLoader),
 	engine.JSON:        jsonKind,
 	engine.TimeSeries:  timeSeriesKind,

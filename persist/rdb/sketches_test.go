@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine/bloom"
+	"github.com/atomredis/atomredis/engine/countmin"
+	"github.com/atomredis/atomredis/engine/topk"
 )
 
 // formerSketch is a sketch as the last version wrote it that had layouts of its own, and what it answered. Items have the names
@@ -88,6 +90,34 @@ func TestFormerBloomFiltersAreReadAndGrow(t *testing.T) {
 				}
 				require.True(t, filter.Has(numbered(i)))
 			}
+		}
+	}
+}
+
+func TestFormerCountMinSketchesAreReadAndCount(t *testing.T) {
+	for _, f := range formerSketches(t, "countmin") {
+		first, second := again(t, f.Payload)
+		for _, s := range []*countmin.Sketch{first.(*countmin.Sketch), second.(*countmin.Sketch)} {
+			for i, n := range f.Counts {
+				require.Equal(t, n, s.Count(numbered(i)), f.Name)
+			}
+			n, err := s.Add(numbered(1), 3)
+			require.NoError(t, err)
+			require.Equal(t, f.Counts[1]+3, n)
+		}
+	}
+}
+
+func TestFormerTopKListsAreReadAndCount(t *testing.T) {
+	for _, f := range formerSketches(t, "topk") {
+		first, second := again(t, f.Payload)
+		for _, l := range []*topk.List{first.(*topk.List), second.(*topk.List)} {
+			var list []any
+			l.Each(func(item string, count uint32) { list = append(list, item, float64(count)) })
+			require.Equal(t, f.List, list, f.Name)
+			require.Equal(t, f.Has, digits(len(f.Has), l.Has))
+			l.Add([]byte("new"), topk.MaxIncrement)
+			require.True(t, l.Has([]byte("new")))
 		}
 	}
 }
