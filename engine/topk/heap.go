@@ -50,7 +50,7 @@ func (l *List) put(i int, slot int32) {
 func (l *List) sink(i int) {
 	slot := l.slotAt(i)
 	count := l.nodes[slot].count
-	for most := count; ; most = count - 1 {
+	for first := true; ; first = false {
 		child := 2*i + 1
 		if child >= int(l.k) {
 			break
@@ -61,7 +61,7 @@ func (l *List) sink(i int) {
 				child, least = child+1, right
 			}
 		}
-		if least > most {
+		if least > count || least == count && !first {
 			break
 		}
 		l.put(i, l.slotAt(child))

@@ -8,7 +8,6 @@ import (
 	"github.com/atomredis/atomredis/engine/arrays"
 	"github.com/atomredis/atomredis/engine/cuckoo"
 	"github.com/atomredis/atomredis/engine/lists"
-	"github.com/atomredis/atomredis/engine/tdigest"
 	"github.com/atomredis/atomredis/engine/vectors"
 )
 
@@ -26,7 +25,7 @@ var kinds = [...]kind{
 	engine.Cuckoo:      partsKind("atomCUCKO", func(e *engine.Entry) parts { return e.Cuckoo() }, cuckoo.NewLoader),
 	engine.CountMin:    countMinKind,
 	engine.TopK:        topKKind,
-	engine.TDigest:     partsKind("atomTDIGS", func(e *engine.Entry) parts { return e.TDigest() }, tdigest.NewLoader),
+	engine.TDigest:     tDigestKind,
 	engine.JSON:        jsonKind,
 	engine.TimeSeries:  timeSeriesKind,
 	engine.Array:       partsKind("atomARRAY", func(e *engine.Entry) parts { return e.Array() }, arrays.NewLoader),

@@ -82,15 +82,6 @@ func (m *Module) Uint() (n uint64) {
 	return n
 }
 
-// Int reads a whole number with a sign.
-func (m *Module) Int() int64 {
-	n := uint64(0)
-	if m.expect(moduleInt) {
-		n, m.err = m.d.length()
-	}
-	return int64(n)
-}
-
 // Double reads a number with a fraction.
 func (m *Module) Double() (f float64) {
 	if !m.expect(moduleDouble) {
@@ -246,14 +237,6 @@ func (w ModuleWriter) Uint(list ...uint64) {
 	for _, n := range list {
 		w.e.length(moduleUint)
 		w.e.length(n)
-	}
-}
-
-// Int writes whole numbers with a sign.
-func (w ModuleWriter) Int(list ...int64) {
-	for _, n := range list {
-		w.e.length(moduleInt)
-		w.e.length(uint64(n))
 	}
 }
 

@@ -2,6 +2,7 @@ package rdb
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"strconv"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/atomredis/atomredis/engine/bloom"
 	"github.com/atomredis/atomredis/engine/countmin"
+	"github.com/atomredis/atomredis/engine/tdigest"
 	"github.com/atomredis/atomredis/engine/topk"
 )
 
@@ -55,6 +57,26 @@ func digits(n int, has func(item []byte) bool) string {
 }
 
 func numbered(i int) []byte { return strconv.AppendInt([]byte("item:"), int64(i), 10) }
+
+// TestFormerTDigestsAreRead compares quantiles, which are computed a little differently now.
+func TestFormerTDigestsAreRead(t *testing.T) {
+	for _, f := range formerSketches(t, "tdigest") {
+		v, err := Restore(f.Payload, &limits)
+		require.NoError(t, err)
+		d := v.(*tdigest.Digest)
+		for i, q := range []float64{0, 0.01, 0.25, 0.5, 0.75, 0.99, 1} {
+			want, err := strconv.ParseFloat(f.Quantiles[i], 64)
+			require.NoError(t, err)
+			if f.Name == "empty" {
+				require.True(t, math.IsNaN(want) && math.IsNaN(d.Quantile(q)))
+			} else {
+				require.InDelta(t, want, d.Quantile(q), 45, "%s: %v", f.Name, q) // of numbers up to 334, in few nodes
+			}
+		}
+		d.Add(1000)
+		require.EqualValues(t, 1000, d.Max())
+	}
+}
 
 // again returns a value that was restored from a payload, after it has been dumped and restored once more. Its payload is the
 // same as before.
