@@ -6,7 +6,6 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/arrays"
-	"github.com/atomredis/atomredis/engine/cuckoo"
 	"github.com/atomredis/atomredis/engine/lists"
 	"github.com/atomredis/atomredis/engine/vectors"
 )
@@ -22,7 +21,7 @@ var kinds = [...]kind{
 	engine.Hash:        hashKind,
 	engine.Stream:      streamKind,
 	engine.Bloom:       bloomKind,
-	engine.Cuckoo:      partsKind("atomCUCKO", func(e *engine.Entry) parts { return e.Cuckoo() }, cuckoo.NewLoader),
+	engine.Cuckoo:      cuckooKind,
 	engine.CountMin:    countMinKind,
 	engine.TopK:        topKKind,
 	engine.TDigest:     tDigestKind,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/atomredis/atomredis/engine/bloom"
 	"github.com/atomredis/atomredis/engine/countmin"
+	"github.com/atomredis/atomredis/engine/cuckoo"
 	"github.com/atomredis/atomredis/engine/tdigest"
 	"github.com/atomredis/atomredis/engine/topk"
 )
@@ -140,6 +141,26 @@ func TestFormerTopKListsAreReadAndCount(t *testing.T) {
 			require.Equal(t, f.Has, digits(len(f.Has), l.Has))
 			l.Add([]byte("new"), topk.MaxIncrement)
 			require.True(t, l.Has([]byte("new")))
+		}
+	}
+}
+
+func TestFormerCuckooFiltersAreReadAndGrow(t *testing.T) {
+	for _, f := range formerSketches(t, "cuckoo") {
+		loaded, err := cuckoo.LoadHeader(f.Header)
+		require.NoError(t, err)
+		require.NoError(t, loaded.LoadChunk(f.Next, f.Chunk))
+		first, second := again(t, f.Payload)
+		for _, filter := range []*cuckoo.Filter{first.(*cuckoo.Filter), second.(*cuckoo.Filter), loaded} {
+			require.True(t, filter.Former())
+			require.Equal(t, f.Has, digits(len(f.Has), filter.Has), f.Name)
+			for i := range 1000 {
+				require.NoError(t, filter.Add(numbered(i), 32))
+				require.True(t, filter.Has(numbered(i)))
+			}
+			for i := range 1000 {
+				require.True(t, filter.Delete(numbered(i)))
+			}
 		}
 	}
 }

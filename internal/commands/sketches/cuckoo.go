@@ -91,8 +91,9 @@ const (
 	errCFCompact       command.Error = "Cuckoo filter was not found"
 	errCFPosition      command.Error = "Invalid position"
 	errCFHeader        command.Error = "Invalid header"
+	errCFCreate        command.Error = "Couldn't create filter!"
 	errCFChunk         command.Error = "Couldn't load chunk!"
-	errCFMemory        command.Error = "ERR insufficient memory to create filter"
+	errCFMemory        command.Error = "ERR Insufficient memory to create filter"
 )
 
 // defaultCuckoo returns the options of the directives.
@@ -359,7 +360,7 @@ func cmdCFInfo(c *command.Ctx) {
 	}
 	f := e.Cuckoo()
 	info(c, []field{
-		number("Size", e.MemoryUsage()),
+		number("Size", f.Size()),
 		number("Number of buckets", f.Links()[0]),
 		number("Number of filters", len(f.Links())),
 		number("Number of items inserted", f.Items()),
@@ -411,8 +412,13 @@ func cmdCFLoadchunk(c *command.Ctx) {
 		return
 	case e == nil:
 		f, err := cuckoo.LoadHeader(c.Args[3])
-		if err != nil {
+		switch err {
+		case nil:
+		case cuckoo.ErrHeader:
 			c.Err(errCFHeader)
+			return
+		default:
+			c.Err(errCFCreate)
 			return
 		}
 		if lacksRoom(c, f.Bytes()) {
@@ -420,7 +426,7 @@ func cmdCFLoadchunk(c *command.Ctx) {
 			return
 		}
 		e = c.G.Create(c.DB, c.Args[1], f)
-	case e.Cuckoo().LoadChunk(c.Args[3]) != nil:
+	case e.Cuckoo().LoadChunk(uint64(at), c.Args[3]) != nil:
 		c.Err(errCFChunk)
 		return
 	}
