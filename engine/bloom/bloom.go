@@ -83,8 +83,8 @@ type Link struct {
 	Hashes      uint32
 	Power       uint8 // of two, which the number of bits is; 0 if it is any number
 
-	size uint64 // in bits
-	wrap uint64 // 2^64 modulo size
+	size    uint64 // in bits
+	inverse uint64 // 2^64 divided by size, see modulo
 }
 
 // Bytes returns how many bytes a filter with many items takes before it grows; ok is false if no such filter is
@@ -164,7 +164,7 @@ func (f *Filter) push(l Link) {
 	if l.Power > 0 {
 		l.size = 1 << l.Power
 	}
-	l.wrap = (math.MaxUint64%l.size + 1) % l.size
+	l.inverse = math.MaxUint64 / l.size
 	f.AddArray(paged.NewArray(l.Bytes))
 	f.links = append(f.links, l)
 }
@@ -231,21 +231,14 @@ func (f *Filter) hash(item []byte) (h hash) {
 	return h
 }
 
-// probe goes through the bits of an item.
-type probe struct {
-	at   uint64 // number of the bit: sum modulo the size
-	sum  uint64
-	step uint64 // of at
-}
-
-func (l *Link) probe(h hash) probe { return probe{h.first % l.size, h.first, h.step % l.size} }
-
-// next goes to the next bit. The sum loses 2^64 where it overflows.
-func (p *probe) next(l *Link, h hash) {
-	sum, carry := bits.Add64(p.sum, h.step, 0)
-	at, below := bits.Sub64(p.at+p.step, l.size, 0)
-	at, below = bits.Sub64(at+l.size&-below, l.wrap&-carry, 0)
-	p.at, p.sum = at+l.size&-below, sum
+// modulo returns x modulo the size. The product is the quotient, or one less.
+func (l *Link) modulo(x uint64) uint64 {
+	quotient, _ := bits.Mul64(x, l.inverse)
+	rest := x - quotient*l.size
+	if rest >= l.size {
+		rest -= l.size
+	}
+	return rest
 }
 
 // has reports whether a sub-filter has an item.
@@ -254,15 +247,13 @@ func (f *Filter) has(i int, h hash) bool {
 		return f.hasFormer(i, h)
 	}
 	l, array := &f.links[i], f.Array(i)
-	p := l.probe(h)
-	for n := l.Hashes; ; p.next(l, h) {
-		if array.ByteIn(p.at/8)&(1<<(p.at%8)) == 0 {
+	for range l.Hashes {
+		if !array.Bit(l.modulo(h.first)) {
 			return false
 		}
-		if n--; n == 0 {
-			return true
-		}
+		h.first += h.step
 	}
+	return true
 }
 
 // set adds an item to a sub-filter.
@@ -271,13 +262,12 @@ func (f *Filter) set(i int, h hash) {
 		f.setFormer(i, h)
 		return
 	}
-	l, array := &f.links[i], f.Array(i)
-	p := l.probe(h)
+	l, array, noted := &f.links[i], f.Array(i), f.Noted()
 	for range l.Hashes {
-		if mask := byte(1) << (p.at % 8); array.ByteIn(p.at/8)&mask == 0 {
-			f.Write(i, int(p.at/(8*paged.PageSize)))[p.at/8%paged.PageSize] |= mask
+		if at := l.modulo(h.first); !array.SetBit(at, noted) && !array.Bit(at) {
+			f.Write(i, int(at/(8*paged.PageSize)))[at/8%paged.PageSize] |= 1 << (at % 8)
 		}
-		p.next(l, h)
+		h.first += h.step
 	}
 }
 

@@ -39,10 +39,7 @@ func sum32(sums []uint32, b []byte) {
 		}
 	}
 	if len(b) > 0 {
-		var k uint32
-		for i, c := range b {
-			k |= uint32(c) << (8 * i)
-		}
+		k := uint32(rest(b))
 		for i, h := range sums {
 			sums[i] = (h ^ k) * mix32
 		}
@@ -53,6 +50,14 @@ func sum32(sums []uint32, b []byte) {
 	}
 }
 
+// rest returns the number that less than eight bytes are.
+func rest(b []byte) (k uint64) {
+	for i, c := range b {
+		k |= uint64(c) << (8 * i)
+	}
+	return k
+}
+
 // Sum64 returns the hash of b in 64 bits.
 func Sum64(b []byte, seed uint64) uint64 {
 	h := seed ^ uint64(len(b))*mix64
@@ -61,11 +66,7 @@ func Sum64(b []byte, seed uint64) uint64 {
 		h = (h ^ (k^k>>shift64)*mix64) * mix64
 	}
 	if len(b) > 0 {
-		var k uint64
-		for i, c := range b {
-			k |= uint64(c) << (8 * i)
-		}
-		h = (h ^ k) * mix64
+		h = (h ^ rest(b)) * mix64
 	}
 	h = (h ^ h>>shift64) * mix64
 	return h ^ h>>shift64

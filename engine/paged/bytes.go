@@ -69,15 +69,43 @@ func (b *Bytes) Page(i int) []byte {
 	return unsafe.Slice(g.pages[i%groupPages], b.sizeOf(i))
 }
 
-// ByteIn returns byte at of an array whose pages have PageSize bytes, but for the last one.
-func (b *Bytes) ByteIn(at uint64) byte {
-	page := at / PageSize
-	g := &b.groups[page/groupPages]
-	if g.pages == nil || g.pages[page%groupPages] == nil {
-		return 0
+// bitsInPage is how many bits a page of PageSize bytes has.
+const bitsInPage = 8 * PageSize
+
+// Bit reports whether a bit is set in an array that NewArray has made.
+func (b *Bytes) Bit(at uint64) bool {
+	page := at / bitsInPage
+	pages := b.groups[page/groupPages].pages
+	if page %= groupPages; page >= uint64(len(pages)) || pages[page] == nil {
+		return false
 	}
-	return *(*byte)(unsafe.Add(unsafe.Pointer(g.pages[page%groupPages]), at%PageSize))
+	return *(*byte)(unsafe.Add(unsafe.Pointer(pages[page]), at/8%PageSize))&(1<<(at%8)) != 0
 }
+
+// SetBit sets a bit in an array that NewArray has made, if the page is noted as changed in an epoch, or for Unnoted in any case. It
+// reports false, and does nothing, if it is not noted or nothing was written to it yet.
+func (b *Bytes) SetBit(at uint64, epoch Noted) bool {
+	page := at / bitsInPage
+	g := &b.groups[page/groupPages]
+	if page %= groupPages; page >= uint64(len(g.pages)) || g.pages[page] == nil {
+		return false
+	}
+	if epoch != Unnoted && (page >= uint64(len(g.noted)) || Noted(g.noted[page]) != epoch) {
+		return false
+	}
+	*(*byte)(unsafe.Add(unsafe.Pointer(g.pages[page]), at/8%PageSize)) |= 1 << (at % 8)
+	return true
+}
+
+// Noted says which pages may be written to without Value.Write: those that are noted as changed in an epoch, all of a value whose
+// changes are not noted, or none.
+type Noted uint64
+
+// Values of Noted that are no epochs.
+const (
+	Unnoted Noted = 1<<32 + iota
+	never
+)
 
 // Append appends the bytes from one place to another to dst.
 func (b *Bytes) Append(dst []byte, from, to uint64) []byte {

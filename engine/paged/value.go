@@ -104,7 +104,18 @@ func (v *Value) Write(array, page int) []byte {
 	return p
 }
 
-// Truncate zeroes an array from a page on, and frees that memory.
+// Noted returns which pages may be written to without Write for now.
+func (v *Value) Noted() Noted {
+	switch t := v.track; {
+	case t == nil:
+		return Unnoted
+	case t.log.Quiet():
+		return Noted(t.log.Epoch())
+	}
+	return never
+}
+
+// Truncate makes all bytes of an array 0 from a page on, and gives up their memory.
 func (v *Value) Truncate(array, page int) {
 	b := &v.arrays[array]
 	for i, p := range b.from(page) {
