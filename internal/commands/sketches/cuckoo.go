@@ -86,7 +86,8 @@ const (
 	errCFCapacityRange command.Error = "Capacity must be in the range [2 * BUCKETSIZE, 1073741824]"
 	errCFInsertRange   command.Error = "Capacity must be in the range [cf-bucket-size * 2, 1073741824]"
 	errCFFull          command.Error = "Filter is full"
-	errCFLimit         command.Error = "Maximum expansions reached"
+	errCFExpansions    command.Error = "Maximum expansions reached"
+	errCFLimit         command.Error = "ERR Insufficient memory"
 	errCFDelete        command.Error = "Not found"
 	errCFCompact       command.Error = "Cuckoo filter was not found"
 	errCFPosition      command.Error = "Invalid position"
@@ -121,22 +122,18 @@ func createCuckoo(c *command.Ctx, o cuckoo.Options) *engine.Entry {
 // writes the reply and returns nil.
 func cuckooToAdd(c *command.Ctx, o cuckoo.Options) *engine.Entry {
 	e, ok := c.WriteAs(c.Args[1], engine.Cuckoo)
-	if !ok || e != nil {
-		return e
-	}
-	if e = createCuckoo(c, o); e != nil {
-		c.Journal(c.Args...)
+	switch {
+	case !ok:
+		return nil
+	case e == nil:
+		if e = createCuckoo(c, o); e != nil {
+			c.Journal(c.Args...)
+		}
+	case !c.Origin.In(command.Accepted) && uint64(len(e.Cuckoo().Links())) >= setting(c, "cf-max-expansions"):
+		c.Err(errCFExpansions) // even if there is room, as in Redis
+		return nil
 	}
 	return e
-}
-
-// addToCuckoo adds an item. cf-max-expansions does not limit accepted commands.
-func addToCuckoo(c *command.Ctx, e *engine.Entry, item []byte) error {
-	links := math.MaxInt
-	if !c.Origin.In(command.Accepted) {
-		links = int(setting(c, "cf-max-expansions"))
-	}
-	return e.Cuckoo().Add(item, links)
 }
 
 func cmdCFAdd(c *command.Ctx) {
@@ -158,7 +155,7 @@ func cmdCFAddnx(c *command.Ctx) {
 
 // addOneToCuckoo adds argument 2, and replies.
 func addOneToCuckoo(c *command.Ctx, e *engine.Entry) {
-	switch err := addToCuckoo(c, e, c.Args[2]); err {
+	switch err := e.Cuckoo().Add(c.Args[2], math.MaxInt); err {
 	case nil:
 		changed(c, e)
 		c.W.Bool(true)
@@ -243,7 +240,7 @@ func insertIntoCuckoo(c *command.Ctx, new bool, reply func(added bool)) {
 			c.W.Int(0)
 			continue
 		}
-		added := addToCuckoo(c, e, item) == nil
+		added := e.Cuckoo().Add(item, math.MaxInt) == nil
 		any = any || added
 		reply(added)
 	}
