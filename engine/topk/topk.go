@@ -339,6 +339,12 @@ func (l *List) SetPlace(i int, item []byte, count uint32) error {
 	return nil
 }
 
+// Random returns the state of the generator.
+func (l *List) Random() uint64 { return l.random }
+
+// SetRandom sets the state of the generator, for a list that comes from elsewhere.
+func (l *List) SetRandom(state uint64) { l.random = state }
+
 // Print returns what an item is known by.
 func Print(item []byte) uint32 { return murmur.Sum32(item, printSeed) }
 

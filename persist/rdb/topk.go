@@ -28,6 +28,8 @@ const (
 	topKPlace = 24 // bytes in the heap
 	topKCount = 16 // where the count is among them
 	topKLen   = 4  // where the length is
+	// topKRandom is where the address is. That of the first place is the state of our generator.
+	topKRandom = 8
 )
 
 func writeTopK(e *Encoder, entry *engine.Entry) {
@@ -49,6 +51,7 @@ func writeTopK(e *Encoder, entry *engine.Entry) {
 			binary.LittleEndian.PutUint32(place[topKCount:], count)
 		}
 	}
+	binary.LittleEndian.PutUint64(heap[topKRandom:], l.Random())
 	e.moduleString(heap)
 	for i := range int(l.K()) {
 		item, _, _ := l.Place(i)
@@ -74,6 +77,9 @@ func (d *decoder) topK() (any, error) {
 	heap := append([]byte(nil), m.bytes()...) // which the items would take the place of
 	if m.err == nil && uint64(len(heap)) != k*topKPlace {
 		m.Corrupt("a heap of %d bytes for %d items", len(heap), k)
+	}
+	if m.err == nil {
+		l.SetRandom(binary.LittleEndian.Uint64(heap[topKRandom:]))
 	}
 	for i := 0; i < int(k) && m.err == nil; i++ {
 		item, place := m.bytes(), heap[i*topKPlace:]
