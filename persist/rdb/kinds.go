@@ -40,13 +40,13 @@ type kind struct {
 	// version of the form.
 	module        string
 	moduleVersion uint64
-	// otherVersions are read too.
+	// otherVersions can be read too.
 	otherVersions []uint64
-	// former is the module of our own as whose values older versions wrote those of the type. Values that the module of Redis
-	// has no form for are still written so.
+	// former is the form in a module of our own, which older versions wrote. Values for which the Redis module has no form
+	// are still written in it.
 	former partsForm
-	// read reads a value in the form of a number. It returns a []byte, which is valid until recycle, or a collection of
-	// package engine's. An element that comes twice, and a collection without any, is an error.
+	// read reads a value in the form of a number. It returns a []byte, valid until recycle, or a collection of package
+	// engine's. A repeated element, and an empty collection, is an error.
 	read func(d *decoder, number byte, lim *Limits) (any, error)
 	// form returns the form in which write writes a value.
 	form func(entry *engine.Entry) form

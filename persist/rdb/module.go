@@ -82,7 +82,7 @@ func (m *Module) Uint() (n uint64) {
 	return n
 }
 
-// Double reads a number with a fraction.
+// Double reads a floating-point number.
 func (m *Module) Double() (f float64) {
 	if !m.expect(moduleDouble) {
 		return 0
@@ -97,7 +97,7 @@ func (m *Module) Double() (f float64) {
 // Text reads a string.
 func (m *Module) Text() string { return string(m.bytes()) }
 
-// bytes reads a string, which is valid until the next datum is read.
+// bytes reads a string. It is valid until the next datum is read.
 func (m *Module) bytes() (b []byte) {
 	if m.expect(moduleString) {
 		b, m.err = m.d.string()
@@ -120,7 +120,7 @@ func (m *Module) end() error {
 	return m.err
 }
 
-// skip reads what is left.
+// skip reads the rest of the data.
 func (m *Module) skip() error {
 	for !m.over && m.err == nil {
 		switch kind := m.next(); kind {
@@ -210,7 +210,7 @@ func (d *decoder) moduleData(name string) *Module {
 	return &Module{Name: name, Version: d.version, d: d}
 }
 
-// ModuleWriter writes what a module of a Redis would store.
+// ModuleWriter writes the data that a Redis module would store.
 type ModuleWriter struct{ e *Encoder }
 
 // moduleHead begins a value of a module's type. End of the ModuleWriter ends it.
@@ -219,7 +219,7 @@ func (e *Encoder) moduleHead(name string, version uint64) ModuleWriter {
 	return ModuleWriter{e}
 }
 
-// Module begins data of a module's type; see Module for what the arguments mean. End of the ModuleWriter ends it.
+// Module begins data of a module's type; Module describes the arguments. End of the ModuleWriter ends it.
 func (e *Encoder) Module(name string, version uint64, afterKeys bool) ModuleWriter {
 	e.buf = append(e.buf, opModuleAux)
 	e.length(moduleID(name, version))
