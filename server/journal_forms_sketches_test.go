@@ -1,6 +1,8 @@
 package server
 
 import (
+	"fmt"
+
 	"github.com/atomredis/atomredis/engine/bloom"
 	"github.com/atomredis/atomredis/engine/cuckoo"
 )
@@ -8,7 +10,7 @@ import (
 func init() {
 	filter := bloom.New(bloom.Options{Rate: 0.5, Capacity: 100, Expansion: 2})
 	_, _ = filter.Add([]byte("a"))
-	bits, _ := filter.Chunk(1)
+	bits, end := filter.Chunk(1)
 	cuckooFilter := cuckoo.New(cuckoo.Options{Capacity: 100, BucketSize: 2, Iterations: 20, Expansion: 1})
 	journalForms = append(journalForms, []struct {
 		name  string
@@ -21,7 +23,7 @@ func init() {
 		{"bloom filter by directives", []string{"CONFIG SET bf-initial-size 7 bf-error-rate 0.2 bf-expansion-factor 3",
 			"BF.INSERT g CAPACITY 9 ITEMS x", "BF.RESERVE h 0.1 5", "BF.MADD i a b", "BF.ADD f a"},
 			[]string{"BF.RESERVE f 0.2 7 EXPANSION 3", "BF.ADD f a"}},
-		{"loaded bloom filter", []string{"BF.LOADCHUNK f 1 " + string(filter.Header()), "BF.LOADCHUNK f 2 " + string(bits),
+		{"loaded bloom filter", []string{"BF.LOADCHUNK f 1 " + string(filter.Header()), fmt.Sprintf("BF.LOADCHUNK f %d %s", end, bits),
 			"BF.ADD f a", "BF.ADD f b"}, nil},
 		{"cuckoo filter", []string{"CF.RESERVE f 4 EXPANSION 1", "CF.ADD f a", "CF.ADDNX f b", "CF.ADDNX f b",
 			"CF.INSERT f ITEMS a a a a a", "CF.INSERTNX f ITEMS a c", "CF.DEL f a", "CF.DEL f a", "CF.COMPACT f", "CF.ADD f a"}, nil},

@@ -1,9 +1,9 @@
 // Package bloom has Bloom filters that grow: a stack of sub-filters. The newest takes items until its capacity is
 // reached.
 //
-// A sub-filter consists of pages of equal size, and all bits of an item are in one page. So an item costs one access to
-// memory instead of one per hash function, and a checkpoint writes one page for it. Pages do not get exactly equally
-// many items, which raises the rate of false positives slightly; the filter is made larger to compensate.
+// Bits, hash functions and sizes are those of the module of Redis, so that filters move between both and answer alike.
+// The bits of an item are at a, a+b, a+2b and so on, where a and b are hashes of it, each modulo the number of bits.
+// Filters that older versions of this package have made keep their own layout: see former.go.
 package bloom
 
 import (
@@ -12,27 +12,39 @@ import (
 	"math/bits"
 	"unsafe"
 
-	"github.com/zeebo/xxh3"
-
-	"github.com/atomredis/atomredis/engine/listpack"
+	"github.com/atomredis/atomredis/engine/murmur"
+	"github.com/atomredis/atomredis/engine/naturallog"
 	"github.com/atomredis/atomredis/engine/paged"
 )
 
 const (
-	// MinRate is the lowest rate of false positives that a filter can be made for.
-	MinRate = 1e-18
-	// lowestRate is the lowest rate of any sub-filter.
-	lowestRate = 1e-20
-	// tightening multiplies the rate of each sub-filter to give that of the next, so that the sum of all has a limit.
+	// tightening is the rate of a sub-filter as part of that of the one before, so that the sum of all has a limit.
 	tightening = 0.5
 	// MaxLinks is how many sub-filters a filter may have.
 	MaxLinks = paged.MaxArrays
-	// maxCapacity is the largest capacity of a sub-filter.
-	maxCapacity = 1 << 48
+	// maxHashes is the number of hash functions of the lowest rate that there is.
+	maxHashes = 1075
 
-	maxHashes = 128
-	pageBits  = 8 * paged.PageSize
+	// The module computes with these.
+	ln2       = 0.693147180559945
+	ln2Square = 0.480453013918201
+
+	seed64 = 0xc6a4a7935bd1e995
+	seed32 = 0x9747b28c
 )
+
+// The flags of a filter. Filters of the module's early versions lack some of the first and third.
+const (
+	exactSize  = 1 << iota // sub-filters have as many bits as they need, otherwise a power of two
+	sizeIsBits             // a capacity is given as the power of two of the bits
+	hash64                 // hashes have 64 bits, otherwise 32
+	fixedSize              // the filter does not grow
+
+	allFlags = exactSize | sizeIsBits | hash64 | fixedSize
+)
+
+// fixedGrowth is the growth of filters that do not grow: the module stores its default.
+const fixedGrowth = 2
 
 // Errors of Add.
 var (
@@ -42,9 +54,11 @@ var (
 	ErrLimit = errors.New("the filter cannot grow any more")
 )
 
-// Options are the parameters of a filter.
+var errLink = errors.New("bloom: a stored sub-filter is malformed")
+
+// Options are what a filter is made by.
 type Options struct {
-	Rate      float64 // of false positives, from MinRate to below 1
+	Rate      float64 // of false positives, between 0 and 1
 	Capacity  uint64  // how many items the first sub-filter takes, at least 1
 	Expansion uint32  // growth factor of each further sub-filter; 0: there is none
 }
@@ -52,22 +66,25 @@ type Options struct {
 // Filter is a Bloom filter.
 type Filter struct {
 	paged.Value
-	options Options
-	links   []Link
-	items   uint64
-	bytes   uint64 // of all sub-filters, written to or not
+	links  []Link
+	items  uint64
+	flags  uint32
+	growth uint32
+	former bool // the layout is that of older versions
 }
 
 // Link is a sub-filter.
 type Link struct {
-	Rate     float64 // of false positives
-	Capacity uint64
-	Items    uint64
-	Hashes   int
-	Bytes    uint64 // of its bits
+	Rate        float64 // of false positives
+	BitsPerItem float64
+	Capacity    uint64
+	Items       uint64
+	Bytes       uint64 // of its bits
+	Hashes      uint32
+	Power       uint8 // of two, which the number of bits is; 0 if it is any number
 
-	pages    uint64
-	pageBits uint32
+	size    uint64 // in bits
+	inverse uint64 // 2^64 divided by size, see modulo
 }
 
 // Bytes returns how many bytes a filter with many items takes before it grows; ok is false if no such filter is
@@ -77,15 +94,23 @@ func (o Options) Bytes() (n uint64, ok bool) {
 	return l.Bytes, ok
 }
 
+// flags returns the flags of a filter made by the options.
+func (o Options) flags() uint32 {
+	if o.Expansion == 0 {
+		return exactSize | hash64 | fixedSize
+	}
+	return exactSize | hash64
+}
+
 // first returns the first sub-filter.
 func (o Options) first() (l Link, ok bool) {
-	if !(o.Rate >= MinRate && o.Rate < 1) || o.Capacity == 0 {
+	if !isRate(o.Rate) {
 		return Link{}, false
 	}
 	if o.Expansion > 0 {
 		o.Rate *= tightening
 	}
-	return newLink(o.Capacity, o.Rate)
+	return newLink(o.flags(), o.Capacity, o.Rate)
 }
 
 // New returns an empty filter, nil if Options.Bytes reports that none is possible.
@@ -94,106 +119,162 @@ func New(o Options) *Filter {
 	if !ok {
 		return nil
 	}
-	f := &Filter{options: o}
+	f := &Filter{flags: o.flags(), growth: o.Expansion}
+	if o.Expansion == 0 {
+		f.growth = fixedGrowth
+	}
 	f.Init(f)
 	f.push(l)
 	return f
 }
 
-// newLink returns a sub-filter without bits; ok is false if it would be too large.
-func newLink(capacity uint64, rate float64) (l Link, ok bool) {
-	if capacity > maxCapacity {
+// newLink returns a sub-filter without bits; ok is false if there can be none.
+func newLink(flags uint32, capacity uint64, rate float64) (l Link, ok bool) {
+	if !isRate(rate) || capacity == 0 {
 		return Link{}, false
 	}
-	l = Link{Rate: rate, Capacity: capacity, Hashes: max(int(math.Ceil(-math.Log2(rate))), 1)}
-	k := float64(l.Hashes)
-	perItem := bitsPerItem(rate, k)
-	size := float64(capacity) * perItem
-	if size > pageBits {
-		// A page's number of items varies about as Poisson's distribution. If v is the variance relative to the mean,
-		// the rate rises by about (k ln 2)²/2 times v.
-		d := k * math.Ln2
-		perItem = bitsPerItem(rate/(1+d*d/2*perItem/pageBits), k)
-		size = float64(capacity) * perItem
+	l = Link{Rate: rate, Capacity: capacity, BitsPerItem: math.Abs(naturallog.Of(rate) / ln2Square)}
+	l.Hashes = hashes(l.BitsPerItem)
+	size := float64(capacity) * l.BitsPerItem
+	switch {
+	case flags&sizeIsBits != 0:
+		size = math.Ldexp(1, int(min(capacity, 64)))
+		l.Power, l.Capacity = uint8(min(capacity, 64)), uint64(size/l.BitsPerItem)
+	case flags&exactSize == 0:
+		_, power := math.Frexp(size)
+		rounded := math.Ldexp(1, max(power, 0))
+		l.Power, l.Capacity = uint8(max(power, 0)), capacity+uint64(float64(uint64(rounded-size))/l.BitsPerItem)
+		size = rounded
 	}
 	if size > 8*paged.MaxBytes {
 		return Link{}, false
 	}
-	l.pages = uint64(math.Ceil(size / pageBits))
-	pageBytes := int(math.Ceil(size / float64(l.pages) / 8))
-	pageBytes = min(listpack.Allocated((pageBytes+7)/8*8), paged.PageSize)
-	l.setPages(l.pages, uint32(8*pageBytes))
+	l.Bytes = (max(uint64(size), 1) + 63) / 64 * 8
 	return l, true
 }
 
-func (l *Link) setPages(pages uint64, bits uint32) {
-	l.pages, l.pageBits, l.Bytes = pages, bits, pages*uint64(bits/8)
-}
+func isRate(r float64) bool { return r > 0 && r < 1 }
 
-// bitsPerItem returns how many bits a filter with k hash functions needs for an item.
-func bitsPerItem(rate, k float64) float64 { return -k / math.Log1p(-math.Pow(rate, 1/k)) }
+// hashes returns how many hash functions go with a number of bits for an item.
+func hashes(bitsPerItem float64) uint32 { return uint32(math.Ceil(ln2 * bitsPerItem)) }
 
 // push adds a sub-filter.
 func (f *Filter) push(l Link) {
-	f.AddArray(paged.NewBytes(int(l.pageBits/8), int(l.pages)))
+	l.size = 8 * l.Bytes
+	if l.Power > 0 {
+		l.size = 1 << l.Power
+	}
+	l.inverse = math.MaxUint64 / l.size
+	f.AddArray(paged.NewArray(l.Bytes))
 	f.links = append(f.links, l)
-	f.items += l.Items
-	f.bytes += l.Bytes
 }
 
-// grow adds a sub-filter for more items.
-func (f *Filter) grow() error {
-	if f.options.Expansion == 0 {
-		return ErrFull
+// Restore returns a filter that the module has made, or New, without sub-filters.
+func Restore(flags, growth uint32, items uint64) (*Filter, error) {
+	if flags&^allFlags != 0 {
+		return nil, errLink
 	}
-	last := &f.links[len(f.links)-1]
-	if len(f.links) == MaxLinks || last.Capacity > maxCapacity/uint64(f.options.Expansion) {
-		return ErrLimit
-	}
-	l, ok := newLink(last.Capacity*uint64(f.options.Expansion), max(last.Rate*tightening, lowestRate))
-	if !ok || f.bytes+l.Bytes > paged.MaxBytes {
-		return ErrLimit
+	f := &Filter{flags: flags, growth: growth, items: items}
+	f.Init(f)
+	return f, nil
+}
+
+// AddLink adds a sub-filter, which comes from elsewhere, without any bits.
+func (f *Filter) AddLink(l Link) error {
+	// The number of hash functions follows from the bits of an item, which are not too many for it.
+	wrong := !isRate(l.Rate) || !(l.BitsPerItem > 0 && l.BitsPerItem < maxHashes/ln2) || l.Hashes != hashes(l.BitsPerItem) ||
+		l.Bytes == 0 || f.Bytes() > paged.MaxBytes-min(l.Bytes, paged.MaxBytes) || l.Bytes > paged.MaxBytes || l.Power > 63 ||
+		l.Power > 0 && 8*l.Bytes < 1<<l.Power
+	if wrong || len(f.links) == MaxLinks {
+		return errLink
 	}
 	f.push(l)
 	return nil
 }
 
-// probe yields the bits of an item within its page.
-type probe struct{ state, step uint64 }
+// SetItems sets how many items the last sub-filter has, which comes from elsewhere.
+func (f *Filter) SetItems(n uint64) { f.links[len(f.links)-1].Items = n }
 
-func (l *Link) place(h xxh3.Uint128) (page int, p probe) {
-	hi, _ := bits.Mul64(h.Hi, l.pages)
-	return int(hi), probe{h.Lo, h.Hi | 1}
+// grow adds a sub-filter for more items.
+func (f *Filter) grow() error {
+	if f.flags&fixedSize != 0 {
+		return ErrFull
+	}
+	last := &f.links[len(f.links)-1]
+	over, capacity := bits.Mul64(last.Capacity, uint64(f.growth))
+	if over > 0 || len(f.links) == MaxLinks {
+		return ErrLimit
+	}
+	if f.former {
+		return f.growFormer(capacity)
+	}
+	l, ok := newLink(f.flags, capacity, last.Rate*tightening)
+	if !ok || f.AddLink(l) != nil {
+		return ErrLimit
+	}
+	return nil
 }
 
-// next returns the number of the next bit, below n.
-func (p *probe) next(n uint32) uint32 {
-	bit := uint32((p.state >> 32) * uint64(n) >> 32)
-	p.state = p.state*0xd1342543de82ef95 + p.step // a multiplier of the kind that L'Ecuyer recommends
-	return bit
+// hash is what the places of an item follow from.
+type hash struct{ first, step uint64 }
+
+func (f *Filter) hash(item []byte) (h hash) {
+	switch {
+	case f.former:
+		return formerHash(item)
+	case f.flags&hash64 != 0:
+		h.first, h.step = murmur.Pair64(item, seed64)
+	default:
+		first := murmur.Sum32(item, seed32)
+		h.first, h.step = uint64(first), uint64(murmur.Sum32(item, first))
+	}
+	return h
+}
+
+// modulo returns x modulo the size. The product is the quotient, or one less.
+func (l *Link) modulo(x uint64) uint64 {
+	quotient, _ := bits.Mul64(x, l.inverse)
+	rest := x - quotient*l.size
+	if rest >= l.size {
+		rest -= l.size
+	}
+	return rest
 }
 
 // has reports whether a sub-filter has an item.
-func (f *Filter) has(i int, h xxh3.Uint128) bool {
-	l := &f.links[i]
-	n, p := l.place(h)
-	page := f.Array(i).Page(n)
-	if page == nil {
-		return false
+func (f *Filter) has(i int, h hash) bool {
+	if f.former {
+		return f.hasFormer(i, h)
 	}
+	l, array := &f.links[i], f.Array(i)
 	for range l.Hashes {
-		bit := p.next(l.pageBits)
-		if page[bit/8]&(1<<(bit%8)) == 0 {
+		if !array.Bit(l.modulo(h.first)) {
 			return false
 		}
+		h.first += h.step
 	}
 	return true
 }
 
-// Has reports whether the filter has an item. It can be wrong about an absent one.
-func (f *Filter) Has(item []byte) bool { return f.hasHash(xxh3.Hash128(item)) }
+// set adds an item to a sub-filter.
+func (f *Filter) set(i int, h hash) {
+	if f.former {
+		f.setFormer(i, h)
+		return
+	}
+	l, array, noted := &f.links[i], f.Array(i), f.Noted()
+	for range l.Hashes {
+		if at := l.modulo(h.first); !array.SetBit(at, noted) && !array.Bit(at) {
+			f.Write(i, int(at/(8*paged.PageSize)))[at/8%paged.PageSize] |= 1 << (at % 8)
+		}
+		h.first += h.step
+	}
+}
 
-func (f *Filter) hasHash(h xxh3.Uint128) bool {
+// Has reports whether the filter has an item, or seems to.
+func (f *Filter) Has(item []byte) bool { return f.hasHash(f.hash(item)) }
+
+func (f *Filter) hasHash(h hash) bool {
 	for i := len(f.links) - 1; i >= 0; i-- {
 		if f.has(i, h) {
 			return true
@@ -204,7 +285,7 @@ func (f *Filter) hasHash(h xxh3.Uint128) bool {
 
 // Add adds an item. It returns false if the filter seems to have it already.
 func (f *Filter) Add(item []byte) (added bool, err error) {
-	h := xxh3.Hash128(item)
+	h := f.hash(item)
 	if f.hasHash(h) {
 		return false, nil
 	}
@@ -214,21 +295,28 @@ func (f *Filter) Add(item []byte) (added bool, err error) {
 		}
 	}
 	f.NoteHead()
-	i := len(f.links) - 1
-	l := &f.links[i]
-	n, p := l.place(h)
-	page := f.Write(i, n)
-	for range l.Hashes {
-		bit := p.next(l.pageBits)
-		page[bit/8] |= 1 << (bit % 8)
-	}
-	l.Items++
+	f.set(len(f.links)-1, h)
+	f.links[len(f.links)-1].Items++
 	f.items++
 	return true, nil
 }
 
-// Options returns the parameters of the filter.
-func (f *Filter) Options() Options { return f.options }
+// Grows reports whether the filter grows, and how many times as large each further sub-filter is.
+func (f *Filter) Grows() (expansion uint32, ok bool) { return f.growth, f.flags&fixedSize == 0 }
+
+// Flags returns the flags of the filter, for Restore.
+func (f *Filter) Flags() uint32 { return f.flags }
+
+// Former reports whether the filter has the layout of older versions, which the module does not know.
+func (f *Filter) Former() bool { return f.former }
+
+// HashBits returns how many bits the hashes have.
+func (f *Filter) HashBits() int {
+	if f.flags&hash64 != 0 {
+		return 64
+	}
+	return 32
+}
 
 // Items returns how many items were added.
 func (f *Filter) Items() uint64 { return f.items }
@@ -242,14 +330,28 @@ func (f *Filter) Capacity() (n uint64) {
 }
 
 // Bytes returns how many bytes the sub-filters take once they have many items.
-func (f *Filter) Bytes() uint64 { return f.bytes }
+func (f *Filter) Bytes() (n uint64) {
+	for i := range f.links {
+		n += f.links[i].Bytes
+	}
+	return n
+}
+
+// The module counts so many bytes for a filter, and for each of its sub-filters beside its bits.
+const (
+	moduleFilter = 32
+	moduleLink   = 64
+)
+
+// Size returns how many bytes a filter has in the module.
+func (f *Filter) Size() uint64 { return moduleFilter + moduleLink*uint64(len(f.links)) + f.Bytes() }
 
 // Links returns the sub-filters, the oldest first. They must not be changed.
 func (f *Filter) Links() []Link { return f.links }
 
 // Clone returns a copy.
 func (f *Filter) Clone() *Filter {
-	c := &Filter{options: f.options, links: append([]Link(nil), f.links...), items: f.items, bytes: f.bytes}
+	c := &Filter{links: append([]Link(nil), f.links...), items: f.items, flags: f.flags, growth: f.growth, former: f.former}
 	c.Init(c)
 	f.CopyTo(&c.Value)
 	return c

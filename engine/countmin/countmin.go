@@ -1,5 +1,8 @@
-// Package countmin has count-min sketches: rows of counters. An item has one counter in each row; the lowest of them is
-// at least the item's true count.
+// Package countmin has count-min sketches: rows of counters, of which an item has one in each row. The least of them is
+// at least what was counted of the item.
+//
+// Places of counters and hash functions are those of the module of Redis, so that sketches move between both and answer
+// alike. Sketches that older versions of this package have made keep their own places.
 package countmin
 
 import (
@@ -11,6 +14,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/atomredis/atomredis/engine/murmur"
 	"github.com/atomredis/atomredis/engine/paged"
 )
 
@@ -30,7 +34,9 @@ var (
 	ErrSize = errors.New("the sketches are of different sizes")
 	// ErrCells says that the counters of two sketches are of different sizes.
 	ErrCells = errors.New("the counters are of different sizes")
-	// ErrOverflow says that a sum is too high for a counter, or in SetSum too low.
+	// ErrLayout says that the counters of two sketches are in different places, as one of them is of an older version.
+	ErrLayout = errors.New("one of the sketches has the layout of an older version")
+	// ErrOverflow says that a counter cannot be as high as a sum, or in SetSum as low.
 	ErrOverflow = errors.New("a counter does not hold the sum")
 	// ErrUnderflow says that a counter is lower than the number to be subtracted from it.
 	ErrUnderflow = errors.New("a counter would be below 0")
@@ -43,7 +49,9 @@ type Sketch struct {
 	paged.Value
 	width, depth uint64
 	cell         uint64 // bytes of a counter
-	count        uint64 // the sum of all counts, up to MaxInt64
+	count        uint64 // of all, up to MaxInt64
+	inverse      uint64 // 2^64 divided by width, rounded up: see column
+	former       bool   // the layout is that of older versions
 }
 
 // Bytes returns how many bytes a sketch takes once many items are counted; ok is false if no such sketch is possible.
@@ -63,20 +71,31 @@ func SizeFor(overestimation, probability float64) (width, depth uint64) {
 	return width, uint64(math.Ceil(math.Log2(1 / probability)))
 }
 
-// New returns an empty sketch, nil if Bytes reports that none is possible.
-func New(width, depth, cell uint64) *Sketch {
+// New returns a sketch that has counted nothing; nil if Bytes says that there can be none.
+func New(width, depth, cell uint64) *Sketch { return newSketch(width, depth, cell, false) }
+
+func newSketch(width, depth, cell uint64, former bool) *Sketch {
 	bytes, ok := Bytes(width, depth, cell)
 	if !ok {
 		return nil
 	}
-	s := &Sketch{width: width, depth: depth, cell: cell}
+	s := &Sketch{width: width, depth: depth, cell: cell, inverse: math.MaxUint64/width + 1, former: former}
 	s.Init(s)
-	pages := (bytes + paged.PageSize - 1) / paged.PageSize
-	s.AddArray(paged.NewBytes(int(min(bytes, paged.PageSize)), int(pages)))
+	s.addArray(bytes)
 	return s
 }
 
-// max returns the highest value of a counter: a reply holds no number beyond int64.
+// addArray adds the array of counters.
+func (s *Sketch) addArray(bytes uint64) {
+	if s.former { // which have all pages of equal size
+		pages := (bytes + paged.PageSize - 1) / paged.PageSize
+		s.AddArray(paged.NewBytes(int(min(bytes, paged.PageSize)), int(pages)))
+		return
+	}
+	s.AddArray(paged.NewArray(bytes))
+}
+
+// max returns how high a counter can be: a reply has no higher number than an int64.
 func (s *Sketch) max() uint64 {
 	if s.cell == 8 {
 		return math.MaxInt64
@@ -111,33 +130,53 @@ func (s *Sketch) put(b []byte, n uint64) {
 	}
 }
 
-// cells yields the counters of an item, one in each row.
-type cells struct {
-	state, step uint64
-	row         uint64 // number of the next row's first counter
-	width       uint64
-	cell        uint64
+// usualDepth is how many rows of a sketch take no memory while their counters are looked up.
+const usualDepth = 16
+
+// places appends the places of the counters of an item, one in each row: how many bytes are before them.
+func (s *Sketch) places(dst []uint64, item []byte) []uint64 {
+	if s.former {
+		return s.formerPlaces(dst, item)
+	}
+	var sums [usualDepth]uint32
+	for row := uint64(0); row < s.depth; row += usualDepth {
+		n := min(usualDepth, s.depth-row)
+		murmur.Sums32(sums[:n], item, uint32(row))
+		for i, sum := range sums[:n] {
+			dst = append(dst, ((row+uint64(i))*s.width+s.column(sum))*s.cell)
+		}
+	}
+	return dst
 }
 
-func (s *Sketch) cells(item []byte) cells {
+// column returns a hash modulo the width.
+func (s *Sketch) column(sum uint32) uint64 {
+	if s.width > math.MaxUint32 {
+		return uint64(sum)
+	}
+	column, _ := bits.Mul64(s.inverse*uint64(sum), s.width)
+	return column
+}
+
+// formerPlaces is places for the layout of older versions.
+func (s *Sketch) formerPlaces(dst []uint64, item []byte) []uint64 {
 	h := xxh3.Hash128(item)
-	return cells{h.Lo, h.Hi | 1, 0, s.width, s.cell}
-}
-
-// next returns the location of the counter in the next row.
-func (c *cells) next() (page, i int) {
-	column, _ := bits.Mul64(c.state, c.width)
-	at := (c.row + column) * c.cell
-	c.state = c.state*0xd1342543de82ef95 + c.step
-	c.row += c.width
-	return int(at / paged.PageSize), int(at % paged.PageSize)
+	state := h.Lo
+	for row := range s.depth {
+		column, _ := bits.Mul64(state, s.width)
+		dst = append(dst, (row*s.width+column)*s.cell)
+		state = state*0xd1342543de82ef95 + (h.Hi | 1)
+	}
+	return dst
 }
 
 // Add counts an item n times, or subtracts if n is negative, and returns the estimate. If a counter would leave its
 // range, Add returns an error and the sketch stays as it was.
 func (s *Sketch) Add(item []byte, n int64) (estimate uint64, err error) {
-	least, most := s.bounds(item)
-	by := uint64(max(n, -n)) // right for the lowest int64 too, as an unsigned number
+	var room [usualDepth]uint64
+	places := s.places(room[:0], item)
+	least, most := s.bounds(places)
+	by := uint64(max(n, -n)) // as an unsigned number the lowest int64 is right too
 	switch {
 	case n == 0:
 		return least, nil
@@ -148,10 +187,8 @@ func (s *Sketch) Add(item []byte, n int64) (estimate uint64, err error) {
 	}
 	s.NoteHead()
 	s.count += uint64(n)
-	c := s.cells(item)
-	for range s.depth {
-		page, i := c.next()
-		counter := s.Write(0, page)[i:]
+	for _, at := range places {
+		counter := s.Write(0, int(at/paged.PageSize))[at%paged.PageSize:]
 		s.put(counter, s.get(counter)+uint64(n))
 	}
 	return least + uint64(n), nil
@@ -159,19 +196,18 @@ func (s *Sketch) Add(item []byte, n int64) (estimate uint64, err error) {
 
 // Count returns the estimate of how often an item was counted.
 func (s *Sketch) Count(item []byte) (estimate uint64) {
-	estimate, _ = s.bounds(item)
+	var room [usualDepth]uint64
+	estimate, _ = s.bounds(s.places(room[:0], item))
 	return estimate
 }
 
-// bounds returns the lowest and the highest of an item's counters.
-func (s *Sketch) bounds(item []byte) (least, most uint64) {
+// bounds returns the least and the highest of the counters at some places.
+func (s *Sketch) bounds(places []uint64) (least, most uint64) {
 	least = math.MaxUint64
-	c := s.cells(item)
-	for range s.depth {
-		page, i := c.next()
+	for _, at := range places {
 		counter := uint64(0)
-		if b := s.Array(0).Page(page); b != nil {
-			counter = s.get(b[i:])
+		if b := s.Array(0).Page(int(at / paged.PageSize)); b != nil {
+			counter = s.get(b[at%paged.PageSize:])
 		}
 		least, most = min(least, counter), max(most, counter)
 	}
@@ -194,6 +230,9 @@ func (s *Sketch) SetSum(of []Weighted) error {
 		if w.Sketch.cell != s.cell {
 			return ErrCells
 		}
+		if w.Sketch.former != of[0].Sketch.former {
+			return ErrLayout
+		}
 		if count, ok = addProduct(count, int64(w.Sketch.count), w.Weight); !ok {
 			return ErrOverflow
 		}
@@ -209,6 +248,11 @@ func (s *Sketch) SetSum(of []Weighted) error {
 	}
 	s.NoteHead()
 	s.count = uint64(count)
+	if len(of) > 0 && s.former != of[0].Sketch.former { // the counters are new ones
+		s.DropArray()
+		s.former = !s.former
+		s.addArray(s.width * s.depth * s.cell)
+	}
 	for page := range s.Array(0).Pages() {
 		if any, _ := s.sumPage(sum, of, page); any || s.Array(0).Page(page) != nil {
 			copy(s.Write(0, page), sum)
@@ -229,7 +273,7 @@ func (s *Sketch) sumPage(to []byte, of []Weighted, page int) (any bool, err erro
 	for i := 0; i < len(to); i += int(s.cell) {
 		sum, ok := int64(0), true
 		for _, w := range of {
-			if b := w.Sketch.Array(0).Page(page); b != nil {
+			if b := w.Sketch.Array(0).Page(page); i < len(b) {
 				if sum, ok = addProduct(sum, int64(s.get(b[i:])), w.Weight); !ok {
 					return true, ErrOverflow
 				}
@@ -269,9 +313,15 @@ func (s *Sketch) Cell() uint64 { return s.cell }
 // Total returns the sum of the counts of all items.
 func (s *Sketch) Total() uint64 { return s.count }
 
+// Former reports whether the sketch has the layout of older versions, which the module does not know.
+func (s *Sketch) Former() bool { return s.former }
+
+// SetTotal sets how much was counted, for a sketch whose counters come from elsewhere.
+func (s *Sketch) SetTotal(n uint64) { s.count = min(n, math.MaxInt64) }
+
 // Clone returns a copy.
 func (s *Sketch) Clone() *Sketch {
-	c := &Sketch{width: s.width, depth: s.depth, cell: s.cell, count: s.count}
+	c := &Sketch{width: s.width, depth: s.depth, cell: s.cell, count: s.count, inverse: s.inverse, former: s.former}
 	c.Init(c)
 	s.CopyTo(&c.Value)
 	return c
@@ -282,17 +332,23 @@ func (s *Sketch) MemoryUsage() int { return int(unsafe.Sizeof(*s)) + s.Value.Mem
 
 // The first byte of a head also identifies the hash function and the placement of counters.
 const (
-	usualFormat = 1 // counters of UsualCell bytes
-	cellsFormat = 2 // the size of a counter follows
+	formerUsual = 1 // counters have UsualCell bytes
+	formerCells = 2 // how many they have follows
+	usualFormat = 3
+	cellsFormat = 4
 )
 
 // AppendHead appends the stored form of everything but the pages: the format and, as unsigned varints, the size of a
 // counter if it is not UsualCell, the width, the depth and the count.
 func (s *Sketch) AppendHead(dst []byte) []byte {
+	usual, cells := byte(usualFormat), byte(cellsFormat)
+	if s.former {
+		usual, cells = formerUsual, formerCells
+	}
 	if s.cell == UsualCell {
-		dst = append(dst, usualFormat)
+		dst = append(dst, usual)
 	} else {
-		dst = binary.AppendUvarint(append(dst, cellsFormat), s.cell)
+		dst = binary.AppendUvarint(append(dst, cells), s.cell)
 	}
 	dst = binary.AppendUvarint(dst, s.width)
 	return binary.AppendUvarint(binary.AppendUvarint(dst, s.depth), s.count)
@@ -300,14 +356,14 @@ func (s *Sketch) AppendHead(dst []byte) []byte {
 
 // decodeHead returns the sketch described by a head, without any counts.
 func decodeHead(head []byte) (*Sketch, error) {
-	if len(head) == 0 || head[0] != usualFormat && head[0] != cellsFormat {
+	if len(head) == 0 || head[0] < formerUsual || head[0] > cellsFormat {
 		return nil, errHead
 	}
 	r, cell := paged.NewReader(head[1:]), uint64(UsualCell)
-	if head[0] == cellsFormat {
+	if head[0] == formerCells || head[0] == cellsFormat {
 		cell = r.Uint(1, 8)
 	}
-	s := New(r.Uint(1, math.MaxUint64), r.Uint(1, MaxDepth), cell)
+	s := newSketch(r.Uint(1, math.MaxUint64), r.Uint(1, MaxDepth), cell, head[0] <= formerCells)
 	count := r.Uint(0, math.MaxInt64)
 	if err := r.Err("count-min"); err != nil || s == nil {
 		return nil, errHead

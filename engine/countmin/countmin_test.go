@@ -157,6 +157,26 @@ func TestAgainstPlainCounters(t *testing.T) {
 	})
 }
 
+// TestSketchesOfAnOlderVersion are summed with others of that version, into whatever there is.
+func TestSketchesOfAnOlderVersion(t *testing.T) {
+	former, present, sum := newSketch(1500, 2, 4, true), New(1500, 2, 4), New(1500, 2, 4)
+	for i := range 100 {
+		_, _ = former.Add(item(i), int64(i))
+		_, _ = present.Add(item(i), int64(i))
+	}
+	require.Equal(t, ErrLayout, sum.SetSum([]Weighted{{former, 1}, {present, 1}}))
+	for _, from := range []*Sketch{former, present, former} {
+		require.NoError(t, sum.SetSum([]Weighted{{from, 2}, {from, 1}}))
+		require.Equal(t, from.Former(), sum.Former())
+		blob, err := DecodeBlob(sum.AppendBlob(nil))
+		require.NoError(t, err)
+		require.Equal(t, sum.AppendBlob(nil), blob.AppendBlob(nil))
+		for i := range 100 {
+			require.Equal(t, 3*from.Count(item(i)), blob.Count(item(i)))
+		}
+	}
+}
+
 func FuzzStored(f *testing.F) {
 	for _, width := range []uint64{1, 20, 2000} {
 		for _, cell := range []uint64{1, 4, 8} {

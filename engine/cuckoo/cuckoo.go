@@ -1,9 +1,12 @@
 // Package cuckoo has cuckoo filters that grow: a stack of sub-filters made of buckets, which have one byte for each
 // item.
 //
-// An item belongs in one of two buckets of a sub-filter; the number of one follows from that of the other and the byte.
-// If both are full, a byte there moves to its own other bucket, and so on. Both buckets are in one page: one byte
-// distinguishes too few buckets for more pages to raise the fill rate, and a checkpoint writes one page per item.
+// An item belongs to one of two buckets of a sub-filter, and the number of one follows from that of the other and the
+// byte. If both are full, one of the bytes there moves to its other bucket, and so on.
+//
+// Hashes, places and the order in which items move are those of the module of Redis, so that filters move between both
+// and answer alike. Filters that older versions of this package have made keep their own places: both buckets of an item
+// are in one page there.
 package cuckoo
 
 import (
@@ -13,6 +16,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/atomredis/atomredis/engine/murmur"
 	"github.com/atomredis/atomredis/engine/paged"
 )
 
@@ -23,7 +27,9 @@ const (
 	MaxIterations = 1<<16 - 1
 	// maxBuckets is the limit of buckets in a sub-filter.
 	maxBuckets = 1 << 36
-	// maxLinks is the limit of sub-filters.
+	// maxLinkBytes is the size of the largest sub-filter: the module counts its bytes in 32 bits.
+	maxLinkBytes = 1 << 32
+	// maxLinks is how many sub-filters there may be.
 	maxLinks = paged.MaxArrays
 )
 
@@ -49,6 +55,7 @@ type Filter struct {
 	bucketSize, iterations, expansion uint32
 	links                             []uint64 // number of buckets of each sub-filter, a power of two
 	items, deleted                    uint64
+	former                            bool // the layout is that of older versions
 }
 
 // buckets returns how many buckets the first sub-filter has.
@@ -70,7 +77,7 @@ func (o Options) Bytes() (n uint64, ok bool) {
 		return 0, false
 	}
 	n = o.buckets() * uint64(o.BucketSize)
-	return n, n <= paged.MaxBytes
+	return n, n <= maxLinkBytes
 }
 
 // New returns an empty filter, nil if Options.Bytes reports that none is possible.
@@ -82,6 +89,15 @@ func New(o Options) *Filter {
 	f.Init(f)
 	f.push(o.buckets())
 	return f
+}
+
+// fits reports whether there may be another sub-filter with so many buckets.
+func (f *Filter) fits(buckets uint64) bool {
+	n, most := buckets*uint64(f.bucketSize), uint64(maxLinkBytes)
+	if f.former {
+		most = paged.MaxBytes
+	}
+	return buckets <= maxBuckets && n <= most && f.Bytes()+n <= paged.MaxBytes
 }
 
 // push adds a sub-filter.
@@ -114,13 +130,21 @@ type place struct {
 	print  byte
 }
 
-func placeOf(item []byte) place {
-	h := xxh3.Hash128(item)
-	return place{h.Hi, byte(h.Lo%255) + 1}
+func (f *Filter) placeOf(item []byte) place {
+	if f.former {
+		h := xxh3.Hash128(item)
+		return place{h.Hi, byte(h.Lo%255) + 1}
+	}
+	h := murmur.Sum64(item, 0)
+	return place{h, byte(h%255) + 1}
 }
 
-// other returns the item's second place: another bucket of the same page in every sub-filter.
+// other returns the other place of an item, whatever the sub-filter. In the former layout it is a bucket of the same page.
 func (f *Filter) other(p place) place {
+	if !f.former {
+		p.bucket ^= uint64(p.print) * 0x5bd1e995
+		return p
+	}
 	p.bucket ^= (uint64(p.print)*0x9e3779b97f4a7c15>>20 | 1) & f.pageMask()
 	return p
 }
@@ -163,7 +187,7 @@ func (f *Filter) find(link int, p place, print byte) int {
 
 // Count returns an upper bound of how often an item was added.
 func (f *Filter) Count(item []byte) (n int) {
-	p := placeOf(item)
+	p := f.placeOf(item)
 	for link := range f.links {
 		for _, p := range [...]place{p, f.other(p)} {
 			for _, print := range f.bucket(link, p) {
@@ -178,7 +202,7 @@ func (f *Filter) Count(item []byte) (n int) {
 
 // Has reports whether the filter has an item. It can be wrong about an absent one.
 func (f *Filter) Has(item []byte) bool {
-	_, _, _, ok := f.locate(placeOf(item))
+	_, _, _, ok := f.locate(f.placeOf(item))
 	return ok
 }
 
@@ -194,24 +218,31 @@ func (f *Filter) locate(p place) (link int, at place, slot int, ok bool) {
 	return 0, at, 0, false
 }
 
-// Delete removes one occurrence of an item, and returns false if there is none. Deleting an item that was never added
-// may remove another one instead.
+// Delete removes an item once. It reports false if it is not there. One that was never added must not be deleted:
+// another may go in its place. Many deletions compact the filter.
 func (f *Filter) Delete(item []byte) bool {
-	link, at, slot, ok := f.locate(placeOf(item))
-	if ok {
-		f.NoteHead()
-		f.set(link, at, slot, 0)
-		f.items -= min(f.items, 1) // a filter loaded in pieces may have more items than its count says
-		f.deleted++
+	link, at, slot, ok := f.locate(f.placeOf(item))
+	if !ok {
+		return false
 	}
-	return ok
+	f.NoteHead()
+	f.set(link, at, slot, 0)
+	f.items -= min(f.items, 1) // a filter that was loaded in pieces may have more than it says
+	f.deleted++
+	if len(f.links) > 1 && float64(f.deleted) > float64(f.items)*manyDeleted {
+		f.compact(false)
+	}
+	return true
 }
 
-// Add adds an item, also if it is there already. The number of sub-filters stays within links.
+// manyDeleted is what part of the items as many deletions are that they compact a filter.
+const manyDeleted = 0.1
+
+// Add adds an item, once more if it is there. There are to be no more than links sub-filters.
 func (f *Filter) Add(item []byte, links int) error {
-	p := placeOf(item)
+	p := f.placeOf(item)
 	f.NoteHead()
-	if f.put(p, len(f.links)) || f.move(p) {
+	if f.put(p) || f.move(p) {
 		f.items++
 		return nil
 	}
@@ -219,24 +250,41 @@ func (f *Filter) Add(item []byte, links int) error {
 	switch {
 	case f.expansion == 0:
 		return ErrFull
-	case len(f.links) >= min(links, maxLinks) || last > maxBuckets/uint64(f.expansion) ||
-		f.Bytes()+last*uint64(f.expansion)*uint64(f.bucketSize) > paged.MaxBytes:
+	case len(f.links) >= min(links, maxLinks) || !f.fits(last*min(uint64(f.expansion), maxBuckets/last+1)):
 		return ErrLimit
 	}
 	f.push(last * uint64(f.expansion))
-	f.put(p, len(f.links))
+	f.put(p)
 	f.items++
 	return nil
 }
 
-// put stores an item in the first of the given number of sub-filters that has room.
-func (f *Filter) put(p place, links int) bool {
-	for link := links - 1; link >= 0; link-- {
-		for _, at := range [...]place{p, f.other(p)} {
-			if slot := f.find(link, at, 0); slot >= 0 {
-				f.set(link, at, slot, p.print)
-				return true
-			}
+// put puts an item where there is room for it, in the newest sub-filter that has some.
+func (f *Filter) put(p place) bool {
+	for link := len(f.links) - 1; link >= 0; link-- {
+		if f.putInto(link, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// putOldest puts an item into the oldest of the first so many sub-filters that has room for it.
+func (f *Filter) putOldest(p place, links int) bool {
+	for link := range links {
+		if f.putInto(link, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// putInto puts an item into a sub-filter if it has room for it.
+func (f *Filter) putInto(link int, p place) bool {
+	for _, at := range [...]place{p, f.other(p)} {
+		if slot := f.find(link, at, 0); slot >= 0 {
+			f.set(link, at, slot, p.print)
+			return true
 		}
 	}
 	return false
@@ -244,43 +292,39 @@ func (f *Filter) put(p place, links int) bool {
 
 // move makes room for an item in the last sub-filter. If that fails, everything stays as it was.
 func (f *Filter) move(p place) bool {
-	type step struct {
-		at   place
-		slot int
-	}
-	link, choice := len(f.links)-1, p.bucket
-	var steps []step
+	link, slot, size := len(f.links)-1, 0, int(f.bucketSize)
 	for range f.iterations {
-		choice = choice*6364136223846793005 + 1442695040888963407 // pseudo-random, and the same for the same input
-		b := f.bucket(link, p)
-		slot := int((choice >> 33) % uint64(len(b)))
-		for range len(b) - 1 {
-			if b[slot] != p.print { // an equal byte would only come back
-				break
-			}
-			slot = (slot + 1) % len(b)
-		}
-		print := b[slot]
-		steps = append(steps, step{p, slot})
-		f.set(link, p, slot, p.print)
-		p = f.other(place{p.bucket, print})
+		p = f.other(f.swap(link, p, slot))
 		if free := f.find(link, p, 0); free >= 0 {
 			f.set(link, p, free, p.print)
 			return true
 		}
+		slot = (slot + 1) % size
 	}
-	for i := len(steps) - 1; i >= 0; i-- {
-		s := steps[i]
-		print := f.bucket(link, s.at)[s.slot]
-		f.set(link, s.at, s.slot, p.print)
-		p.print = print
+	for range f.iterations {
+		slot = (slot + size - 1) % size
+		p = f.swap(link, f.other(p), slot)
 	}
 	return false
 }
 
-// Compact moves items to older sub-filters that have room, and removes sub-filters that become empty. It reports
-// whether anything has changed.
+// swap puts an item into a slot, and returns the one that was there.
+func (f *Filter) swap(link int, p place, slot int) place {
+	print := f.bucket(link, p)[slot]
+	f.set(link, p, slot, p.print)
+	return place{p.bucket, print}
+}
+
+// Compact moves items to older sub-filters that have room for them, and removes sub-filters that are empty then. It
+// reports whether anything has changed.
 func (f *Filter) Compact() (changed bool) {
+	changed = f.deleted > 0
+	f.NoteHead()
+	return f.compact(true) || changed
+}
+
+// compact goes on with older sub-filters behind one that cannot be removed if all says so.
+func (f *Filter) compact(all bool) (changed bool) {
 	for last := len(f.links) - 1; last > 0; last-- {
 		left := false
 		inPage := f.bucketsInPage(f.links[last])
@@ -290,7 +334,7 @@ func (f *Filter) Compact() (changed bool) {
 					continue
 				}
 				p := place{uint64(page)*inPage + uint64(i/int(f.bucketSize)), print}
-				if f.put(p, last) {
+				if f.putOldest(p, last) {
 					f.set(last, p, i%int(f.bucketSize), 0)
 					changed = true
 				} else {
@@ -298,13 +342,16 @@ func (f *Filter) Compact() (changed bool) {
 				}
 			}
 		}
-		if left {
+		if left && !all {
 			break
 		}
-		f.links = f.links[:last]
-		f.DropArray()
-		changed = true
+		if !left && last == len(f.links)-1 {
+			f.links = f.links[:last]
+			f.DropArray()
+			changed = true
+		}
 	}
+	f.deleted = 0
 	return changed
 }
 
@@ -326,10 +373,22 @@ func (f *Filter) Expansion() int { return int(f.expansion) }
 // Links returns how many buckets the sub-filters have. They must not be changed.
 func (f *Filter) Links() []uint64 { return f.links }
 
+// Former reports whether the filter has the layout of older versions, which the module does not know.
+func (f *Filter) Former() bool { return f.former }
+
+// The module counts so many bytes for a filter, and for each of its sub-filters beside its items.
+const (
+	moduleFilter = 40
+	moduleLink   = 16
+)
+
+// Size returns how many bytes a filter has in the module.
+func (f *Filter) Size() uint64 { return moduleFilter + moduleLink*uint64(len(f.links)) + f.Bytes() }
+
 // Clone returns a copy.
 func (f *Filter) Clone() *Filter {
 	c := &Filter{bucketSize: f.bucketSize, iterations: f.iterations, expansion: f.expansion,
-		links: append([]uint64(nil), f.links...), items: f.items, deleted: f.deleted}
+		links: append([]uint64(nil), f.links...), items: f.items, deleted: f.deleted, former: f.former}
 	c.Init(c)
 	f.CopyTo(&c.Value)
 	return c

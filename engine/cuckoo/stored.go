@@ -1,7 +1,6 @@
 package cuckoo
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"math/bits"
@@ -9,8 +8,11 @@ import (
 	"github.com/atomredis/atomredis/engine/paged"
 )
 
-// format is the first byte of a head. It also identifies the hash function and the placement of items.
-const format = 1
+// The first byte of a head stands for the hash function and the places of items too.
+const (
+	formerFormat = 1
+	format       = 2
+)
 
 // maxCount is the limit of items in a head: later additions cannot overflow what can be stored.
 const maxCount = 1 << 62
@@ -20,7 +22,11 @@ var errHead = errors.New("cuckoo: the stored head is malformed")
 // AppendHead appends the stored form of everything but the pages: the format and, as unsigned varints, the size of
 // buckets, iterations, expansion, items, deleted items, the number of sub-filters, and the number of buckets of each.
 func (f *Filter) AppendHead(dst []byte) []byte {
-	dst = append(dst, format)
+	first := byte(format)
+	if f.former {
+		first = formerFormat
+	}
+	dst = append(dst, first)
 	for _, n := range [...]uint64{uint64(f.bucketSize), uint64(f.iterations), uint64(f.expansion), f.items, f.deleted,
 		uint64(len(f.links))} {
 		dst = binary.AppendUvarint(dst, n)
@@ -33,45 +39,53 @@ func (f *Filter) AppendHead(dst []byte) []byte {
 
 // decodeHead returns the filter described by a head, without any items.
 func decodeHead(head []byte) (*Filter, error) {
-	if len(head) == 0 || head[0] != format {
+	if len(head) == 0 || head[0] != format && head[0] != formerFormat {
 		return nil, errHead
 	}
 	r := paged.NewReader(head[1:])
-	f := &Filter{bucketSize: uint32(r.Uint(1, MaxBucketSize)), iterations: uint32(r.Uint(1, MaxIterations)),
-		expansion: uint32(r.Uint(0, 1<<31)), items: r.Uint(0, maxCount), deleted: r.Uint(0, maxCount)}
-	f.Init(f)
-	if f.expansion != 0 && bits.OnesCount32(f.expansion) != 1 { // push relies on it
-		return nil, errHead
+	f, err := restore(r.Uint(1, MaxBucketSize), r.Uint(1, MaxIterations), r.Uint(0, 1<<31), r.Uint(0, maxCount), r.Uint(0, maxCount))
+	if err != nil {
+		return nil, err
 	}
-	n, last := r.Uint(1, maxLinks), uint64(2)
-	for i := uint64(0); i < n && r.OK(); i++ {
-		buckets := r.Uint(last, maxBuckets)
-		if !r.OK() || bits.OnesCount64(buckets) != 1 || f.Bytes()+buckets*uint64(f.bucketSize) > paged.MaxBytes {
+	f.former = head[0] == formerFormat
+	for n := r.Uint(1, maxLinks); n > 0 && r.OK(); n-- {
+		if buckets := r.Uint(1, maxBuckets); !r.OK() || f.AddLink(buckets) != nil {
 			return nil, errHead
 		}
-		f.push(buckets)
-		last = buckets // Compact relies on it
 	}
 	return f, r.Err("cuckoo")
 }
 
-// NewLoader returns a loader that builds a filter from its parts.
+// restore returns a filter without sub-filters.
+func restore(bucketSize, iterations, expansion, items, deleted uint64) (*Filter, error) {
+	if bucketSize < 1 || bucketSize > MaxBucketSize || iterations < 1 || iterations > MaxIterations ||
+		expansion > 1<<31 || expansion&(expansion-1) != 0 || items > maxCount || deleted > maxCount {
+		return nil, errHead
+	}
+	f := &Filter{bucketSize: uint32(bucketSize), iterations: uint32(iterations), expansion: uint32(expansion), items: items,
+		deleted: deleted}
+	f.Init(f)
+	return f, nil
+}
+
+// Restore returns a filter that comes from elsewhere, without sub-filters.
+func Restore(o Options, items, deleted uint64) (*Filter, error) {
+	return restore(uint64(o.BucketSize), uint64(o.Iterations), uint64(o.Expansion), items, deleted)
+}
+
+// AddLink adds a sub-filter, which comes from elsewhere, without any items.
+func (f *Filter) AddLink(buckets uint64) error {
+	// Compact relies on sub-filters that do not become smaller.
+	if buckets == 0 || buckets > maxBuckets || bits.OnesCount64(buckets) != 1 || len(f.links) == maxLinks || !f.fits(buckets) ||
+		len(f.links) > 0 && buckets < f.links[len(f.links)-1] {
+		return errHead
+	}
+	f.push(buckets)
+	return nil
+}
+
+// NewLoader returns what builds a filter from its parts.
 func NewLoader() *paged.Loader[*Filter] { return &paged.Loader[*Filter]{Head: decodeHead} }
 
 // DecodeBlob returns the filter that AppendBlob has stored, or an error if b is not one. It does not keep b.
 func DecodeBlob(b []byte) (*Filter, error) { return NewLoader().Decode(b) }
-
-// Header returns the input of LoadHeader: the filter without its items. LoadChunk then adds the output of Chunk.
-func (f *Filter) Header() []byte { return append([]byte(headerMark), f.AppendHead(nil)...) }
-
-// LoadHeader returns the filter described by a header.
-func LoadHeader(b []byte) (*Filter, error) {
-	head, ok := bytes.CutPrefix(b, []byte(headerMark))
-	if !ok {
-		return nil, errHead
-	}
-	return decodeHead(head)
-}
-
-// headerMark is the start of a header.
-const headerMark = "cuckoo"

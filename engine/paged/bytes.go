@@ -20,6 +20,7 @@ const (
 // Bytes is an array of bytes, initially 0.
 type Bytes struct {
 	size   uint32 // of a page
+	last   uint32 // of the last page
 	pages  uint32
 	groups []group
 }
@@ -31,25 +32,100 @@ type group struct {
 
 // NewBytes returns an array of pages of size bytes, from 1 to PageSize. Together they may have up to MaxBytes.
 func NewBytes(size, pages int) Bytes {
-	return Bytes{size: uint32(size), pages: uint32(pages), groups: make([]group, (pages+groupPages-1)/groupPages)}
+	return Bytes{size: uint32(size), last: uint32(size), pages: uint32(pages), groups: make([]group, (pages+groupPages-1)/groupPages)}
 }
 
-// Pages returns the number of pages, written to or not.
+// NewArray returns an array of size bytes, from 1 to MaxBytes. Its pages have PageSize bytes, but for the last one.
+func NewArray(size uint64) Bytes {
+	pages := (size + PageSize - 1) / PageSize
+	b := NewBytes(int(min(size, PageSize)), int(pages))
+	b.last = uint32(size - (pages-1)*PageSize)
+	return b
+}
+
+// Size returns how many bytes there are.
+func (b *Bytes) Size() uint64 { return uint64(b.pages-1)*uint64(b.size) + uint64(b.last) }
+
+// Pages returns how many pages there are, written to or not.
 func (b *Bytes) Pages() int { return int(b.pages) }
 
-// PageSize returns the number of bytes of a page.
+// PageSize returns how many bytes a page has, unless it is the last one.
 func (b *Bytes) PageSize() int { return int(b.size) }
 
-// Page returns a page for reading, nil if it was never written to.
+// sizeOf returns how many bytes a page has.
+func (b *Bytes) sizeOf(page int) int {
+	if page == int(b.pages)-1 {
+		return int(b.last)
+	}
+	return int(b.size)
+}
+
+// Page returns a page to be read, nil if nothing was written there.
 func (b *Bytes) Page(i int) []byte {
 	g := &b.groups[i/groupPages]
 	if g.pages == nil || g.pages[i%groupPages] == nil {
 		return nil
 	}
-	return unsafe.Slice(g.pages[i%groupPages], b.size)
+	return unsafe.Slice(g.pages[i%groupPages], b.sizeOf(i))
 }
 
-// write returns a page for writing, and whether it is new.
+// bitsInPage is how many bits a page of PageSize bytes has.
+const bitsInPage = 8 * PageSize
+
+// Bit reports whether a bit is set in an array that NewArray has made.
+func (b *Bytes) Bit(at uint64) bool {
+	page := at / bitsInPage
+	pages := b.groups[page/groupPages].pages
+	if page %= groupPages; page >= uint64(len(pages)) || pages[page] == nil {
+		return false
+	}
+	return *(*byte)(unsafe.Add(unsafe.Pointer(pages[page]), at/8%PageSize))&(1<<(at%8)) != 0
+}
+
+// SetBit sets a bit in an array that NewArray has made, if the page is noted as changed in an epoch, or for Unnoted in any case. It
+// reports false, and does nothing, if it is not noted or nothing was written to it yet.
+func (b *Bytes) SetBit(at uint64, epoch Noted) bool {
+	page := at / bitsInPage
+	g := &b.groups[page/groupPages]
+	if page %= groupPages; page >= uint64(len(g.pages)) || g.pages[page] == nil {
+		return false
+	}
+	if epoch != Unnoted && (page >= uint64(len(g.noted)) || Noted(g.noted[page]) != epoch) {
+		return false
+	}
+	*(*byte)(unsafe.Add(unsafe.Pointer(g.pages[page]), at/8%PageSize)) |= 1 << (at % 8)
+	return true
+}
+
+// Noted says which pages may be written to without Value.Write: those that are noted as changed in an epoch, all of a value whose
+// changes are not noted, or none.
+type Noted uint64
+
+// Values of Noted that are no epochs.
+const (
+	Unnoted Noted = 1<<32 + iota
+	never
+)
+
+// Append appends the bytes from one place to another to dst.
+func (b *Bytes) Append(dst []byte, from, to uint64) []byte {
+	for from < to {
+		i, at := int(from/uint64(b.size)), int(from%uint64(b.size))
+		n := min(uint64(b.sizeOf(i)-at), to-from)
+		if page := b.Page(i); page != nil {
+			dst = append(dst, page[at:at+int(n)]...)
+		} else {
+			dst = append(dst, zeros[:n]...)
+		}
+		from += n
+	}
+	return dst
+}
+
+// zeros is what a page has to which nothing was written.
+var zeros [PageSize]byte
+
+// write returns a page to be written, and whether it is a new one.
 func (b *Bytes) write(i int) (page []byte, made bool) {
 	if page = b.Page(i); page != nil {
 		return page, false
@@ -58,7 +134,7 @@ func (b *Bytes) write(i int) (page []byte, made bool) {
 	if g.pages == nil {
 		g.pages = make([]*byte, b.inGroup(i/groupPages))
 	}
-	page = make([]byte, b.size)
+	page = make([]byte, b.sizeOf(i))
 	g.pages[i%groupPages] = unsafe.SliceData(page)
 	return page, true
 }
@@ -66,7 +142,13 @@ func (b *Bytes) write(i int) (page []byte, made bool) {
 // inGroup returns the number of pages of a group.
 func (b *Bytes) inGroup(g int) int { return min(groupPages, int(b.pages)-g*groupPages) }
 
-// note marks a page as changed in an epoch, and reports whether it was unmarked.
+// isNoted reports whether a page is marked as changed in an epoch.
+func (b *Bytes) isNoted(i int, epoch uint32) bool {
+	noted := b.groups[i/groupPages].noted
+	return noted != nil && noted[i%groupPages] == epoch
+}
+
+// note marks a page as changed in an epoch, and reports whether it was not yet.
 func (b *Bytes) note(i int, epoch uint32) bool {
 	g := &b.groups[i/groupPages]
 	if g.noted == nil {
@@ -106,6 +188,7 @@ func (b *Bytes) from(first int) iter.Seq2[int, []byte] {
 // clone returns a copy without marks.
 func (b *Bytes) clone() Bytes {
 	c := NewBytes(int(b.size), int(b.pages))
+	c.last = b.last
 	for g := range b.groups {
 		if b.groups[g].pages == nil {
 			continue
@@ -113,7 +196,7 @@ func (b *Bytes) clone() Bytes {
 		pages := slices.Clone(b.groups[g].pages)
 		for i, page := range pages {
 			if page != nil {
-				pages[i] = unsafe.SliceData(slices.Clone(unsafe.Slice(page, b.size)))
+				pages[i] = unsafe.SliceData(slices.Clone(unsafe.Slice(page, b.sizeOf(g*groupPages+i))))
 			}
 		}
 		c.groups[g].pages = pages

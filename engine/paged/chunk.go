@@ -50,12 +50,13 @@ func (v *Value) eachPage(data []byte, fn func(array, page int, data []byte)) err
 		}
 		page, m := binary.Uvarint(data[n:])
 		b := &v.arrays[array]
-		if m <= 0 || page >= uint64(b.Pages()) || b.PageSize() > len(data)-n-m {
+		if m <= 0 || page >= uint64(b.Pages()) || b.sizeOf(int(page)) > len(data)-n-m {
 			return errChunk
 		}
 		data = data[n+m:]
-		fn(int(array), int(page), data[:b.PageSize()])
-		data = data[b.PageSize():]
+		size := b.sizeOf(int(page))
+		fn(int(array), int(page), data[:size])
+		data = data[size:]
 	}
 	return nil
 }

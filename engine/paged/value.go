@@ -1,6 +1,7 @@
 package paged
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -87,7 +88,7 @@ func (v *Value) Array(i int) *Bytes { return &v.arrays[i] }
 // Write returns a page for writing.
 func (v *Value) Write(array, page int) []byte {
 	b := &v.arrays[array]
-	if t := v.track; t != nil {
+	if t := v.track; t != nil && !(t.log.Quiet() && b.isNoted(page, t.log.Epoch())) {
 		t.name = [pageName]byte{partPage}
 		binary.BigEndian.PutUint16(t.name[1:], uint16(array))
 		binary.BigEndian.PutUint32(t.name[3:], uint32(page))
@@ -103,7 +104,18 @@ func (v *Value) Write(array, page int) []byte {
 	return p
 }
 
-// Truncate zeroes an array from a page on, and frees that memory.
+// Noted returns which pages may be written to without Write for now.
+func (v *Value) Noted() Noted {
+	switch t := v.track; {
+	case t == nil:
+		return Unnoted
+	case t.log.Quiet():
+		return Noted(t.log.Epoch())
+	}
+	return never
+}
+
+// Truncate makes all bytes of an array 0 from a page on, and gives up their memory.
 func (v *Value) Truncate(array, page int) {
 	b := &v.arrays[array]
 	for i, p := range b.from(page) {
@@ -124,7 +136,7 @@ func (v *Value) DropArray() {
 // NoteHead must be called before a change of what AppendHead writes.
 func (v *Value) NoteHead() {
 	t := v.track
-	if t == nil {
+	if t == nil || t.log.Quiet() && t.head == t.log.Epoch() {
 		return
 	}
 	t.log.Before(headBytes, v)
@@ -333,14 +345,28 @@ func (v *Value) SetPage(array, page int, data []byte) error {
 	if array >= len(v.arrays) || page >= v.arrays[array].Pages() {
 		return errName
 	}
-	if len(data) != v.arrays[array].PageSize() {
+	if len(data) != v.arrays[array].sizeOf(page) {
 		return errPage
 	}
 	copy(v.Write(array, page), data)
 	return nil
 }
 
-// Finish returns the sketch, which notes its changes in log.
+// Fill writes data at a place of an array, where there is room for it. Where only zeros would be written to a page of zeros it
+// takes no memory.
+func (v *Value) Fill(array int, at uint64, data []byte) {
+	b := &v.arrays[array]
+	for len(data) > 0 {
+		page, i := int(at/uint64(b.size)), int(at%uint64(b.size))
+		n := min(b.sizeOf(page)-i, len(data))
+		if b.Page(page) != nil || !bytes.Equal(data[:n], zeros[:n]) {
+			copy(v.Write(array, page)[i:], data[:n])
+		}
+		data, at = data[n:], at+uint64(n)
+	}
+}
+
+// Finish returns the sketch, whose changes will be noted in log.
 func (l *Loader[T]) Finish(log *delta.Log) (sketch T, err error) {
 	if l.last == "" {
 		return sketch, errHead

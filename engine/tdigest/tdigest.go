@@ -1,19 +1,21 @@
 // Package tdigest has t-digests: the distribution of numbers, described by few nodes, each of which stands for some
 // neighbouring numbers. Nodes are small at both ends, where precision matters most.
 //
-// Added numbers collect after the nodes, and are merged into nodes when there is no more room. Queries merge them into
-// a separate view, so the stored state depends only on the added numbers.
+// Nodes are merged, and questions answered, by the computations of the module of Redis, so that digests move between both
+// and answer alike.
+//
+// Numbers that are added gather behind the nodes, and become part of them once there is no room for more. Who asks
+// sees them merged, without that this changes what is kept: so it depends on what was added and on nothing else.
 package tdigest
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"math"
-	"math/bits"
 	"slices"
 	"unsafe"
 
+	"github.com/atomredis/atomredis/engine/naturallog"
 	"github.com/atomredis/atomredis/engine/paged"
 )
 
@@ -94,7 +96,7 @@ func (d *Digest) Add(x float64) { d.add(node{x, 1}, x, x) }
 func (d *Digest) add(n node, min, max float64) {
 	d.NoteHead()
 	d.view = nil
-	if d.merged+d.unmerged == d.Capacity() {
+	if d.merged+d.unmerged >= d.Capacity()-1 {
 		d.compress()
 	}
 	if first := d.Weight() == 0; first || min < d.min {
@@ -110,8 +112,12 @@ func (d *Digest) add(n node, min, max float64) {
 
 // Merge adds the numbers of another digest, which must not be d. There must be room for them.
 func (d *Digest) Merge(from *Digest) {
-	for i := range from.merged + from.unmerged {
-		d.add(from.node(i), from.min, from.max)
+	if d.unmerged > 0 {
+		d.NoteHead()
+		d.compress()
+	}
+	for _, n := range from.sorted() {
+		d.add(n, from.min, from.max)
 	}
 }
 
@@ -148,24 +154,29 @@ func (d *Digest) nodes() []node {
 	if d.unmerged == 0 {
 		return nodes
 	}
-	slices.SortStableFunc(nodes, func(a, b node) int { return cmp.Compare(a.mean, b.mean) })
-	// Neighbours are merged while the weight is at most q(1-q) times a fraction of the total, where q is the fraction
-	// before the node, or up to its end. The number of nodes is then about the compression. The logarithm is
-	// approximate: it must be the same on all processors.
-	total := float64(d.Weight())
-	log := float64(bits.Len64(uint64(d.Weight()))) * math.Ln2
-	part := float64(d.compression) / (2 * total * log)
-	out, before := 0, int64(0)
+	sortNodes(nodes)
+	total := float64(d.mergedWeight) + float64(d.unmergedWeight)
+	if total <= 1 {
+		return nodes
+	}
+	// Neighbours become one node as long as its weight is at most q(1-q) times a part of the whole, where q is the part
+	// that is before it, or before its end. There are about as many nodes then as the compression says.
+	part := float64(d.compression) / (2 * math.Pi * total * naturallog.Of(total))
+	out, before := 0, 0.0
 	for _, n := range nodes[1:] {
 		last := &nodes[out]
-		weight := last.weight + n.weight
-		w, q0, q1 := float64(weight)*part, float64(before)/total, float64(before+weight)/total
+		weight := float64(last.weight) + float64(n.weight)
+		w, q0, q1 := weight*part, before/total, (before+weight)/total
 		if w <= float64(q0*(1-q0)) && w <= float64(q1*(1-q1)) {
-			last.mean = between(last.mean, n.mean, float64(n.weight)/float64(weight))
-			last.weight = weight
+			last.weight += n.weight
+			mean := last.mean + float64((n.mean-last.mean)*float64(n.weight))/float64(last.weight)
+			if math.IsInf(mean, 0) || math.IsNaN(mean) { // the difference is too large
+				mean = between(last.mean, n.mean, float64(n.weight)/float64(last.weight))
+			}
+			last.mean = mean
 			continue
 		}
-		before += last.weight
+		before += float64(last.weight)
 		out++
 		nodes[out] = n
 	}
@@ -187,174 +198,6 @@ func (d *Digest) sorted() []node {
 	return d.view
 }
 
-// Quantile returns the number below which about a fraction q, from 0 to 1, of all numbers lies. NaN if there are none.
-func (d *Digest) Quantile(q float64) float64 { return d.value(q * float64(d.Weight())) }
-
-// ByRank returns about the number with rank smaller ones: +Inf if there are too few, NaN if there are none at all.
-func (d *Digest) ByRank(rank int64) float64 {
-	if d.Weight() > 0 && rank >= d.Weight() {
-		return math.Inf(1)
-	}
-	return d.value(float64(rank))
-}
-
-// ByReverseRank returns about the number with rank greater ones: -Inf if there are too few, NaN if there are none at
-// all.
-func (d *Digest) ByReverseRank(rank int64) float64 {
-	if d.Weight() > 0 && rank >= d.Weight() {
-		return math.Inf(-1)
-	}
-	return d.value(float64(d.Weight() - 1 - rank))
-}
-
-// value returns the number at a position in the sorted numbers. A node of one number is that number; between the
-// middles of larger nodes it interpolates.
-func (d *Digest) value(place float64) float64 {
-	nodes := d.sorted()
-	if len(nodes) == 0 {
-		return math.NaN()
-	}
-	total := float64(d.Weight())
-	first, last := nodes[0], nodes[len(nodes)-1]
-	if half := float64(first.weight) / 2; place < 1 {
-		return d.min
-	} else if first.weight > 1 && place < half {
-		return between(d.min, first.mean, (place-1)/(half-1))
-	}
-	if half := float64(last.weight) / 2; place > total-1 {
-		return d.max
-	} else if last.weight > 2 && total-place <= half {
-		return between(last.mean, d.max, 1-(total-place-1)/(half-1))
-	}
-	middle := float64(first.weight) / 2 // of the present node
-	for i, n := range nodes[:len(nodes)-1] {
-		next := nodes[i+1]
-		step := float64(n.weight+next.weight) / 2
-		if middle+step <= place {
-			middle += step
-			continue
-		}
-		left, right := place-middle, middle+step-place
-		if n.weight == 1 {
-			if left < 0.5 {
-				return n.mean
-			}
-			left -= 0.5
-		}
-		if next.weight == 1 {
-			if right <= 0.5 {
-				return next.mean
-			}
-			right -= 0.5
-		}
-		return between(n.mean, next.mean, left/(left+right))
-	}
-	return between(last.mean, d.max, (place-middle)/(float64(last.weight)/2))
-}
-
-// below returns about how many numbers are less than x, plus half of those equal to x.
-func (d *Digest) below(x float64) float64 {
-	nodes := d.sorted()
-	switch {
-	case len(nodes) == 0:
-		return math.NaN()
-	case x < d.min:
-		return 0
-	case x > d.max:
-		return float64(d.Weight())
-	}
-	i, _ := slices.BinarySearchFunc(nodes, x, func(n node, x float64) int { return cmp.Compare(n.mean, x) })
-	before, equal := int64(0), int64(0)
-	for _, n := range nodes[:i] {
-		before += n.weight
-	}
-	j := i
-	for ; j < len(nodes) && nodes[j].mean == x; j++ {
-		equal += nodes[j].weight
-	}
-	if j > i {
-		return float64(before) + float64(equal)/2
-	}
-	// x is between the middles of two nodes, or between a middle and an end, which is a single number. A node of one
-	// number has it on one side only.
-	from, to := d.min, d.max
-	start, end := 1.0, float64(d.Weight()-1)
-	if i > 0 {
-		from, start = nodes[i-1].mean, float64(before)
-		if w := nodes[i-1].weight; w > 1 {
-			start -= float64(w) / 2
-		}
-	}
-	if i < len(nodes) {
-		to, end = nodes[i].mean, float64(before)
-		if w := nodes[i].weight; w > 1 {
-			end += float64(w) / 2
-		}
-	}
-	switch {
-	case x == from:
-		return start - 0.5
-	case x == to:
-		return end + 0.5
-	}
-	part := (x/2 - from/2) / (to/2 - from/2)
-	return between(start, max(start, end), part)
-}
-
-// CDF returns the fraction of the numbers less than x, plus half of those equal to x. NaN if there are none.
-func (d *Digest) CDF(x float64) float64 { return d.below(x) / float64(d.Weight()) }
-
-// Rank returns about how many numbers are less than x, plus half of those equal to x: -1 if x is below all, -2 if there
-// are none.
-func (d *Digest) Rank(x float64) int64 {
-	switch {
-	case d.Weight() == 0:
-		return -2
-	case x < d.min:
-		return -1
-	}
-	return int64(d.below(x))
-}
-
-// ReverseRank returns about how many numbers are greater than x, plus half of those equal to x: -1 if x is above all,
-// -2 if there are none.
-func (d *Digest) ReverseRank(x float64) int64 {
-	switch {
-	case d.Weight() == 0:
-		return -2
-	case x > d.max:
-		return -1
-	}
-	return int64(float64(d.Weight()) - d.below(x))
-}
-
-// TrimmedMean returns the mean of the numbers between two quantiles. NaN if there are none.
-func (d *Digest) TrimmedMean(low, high float64) float64 {
-	from, to := math.Floor(low*float64(d.Weight())), math.Ceil(high*float64(d.Weight()))
-	sum, weight, at := 0.0, 0.0, 0.0
-	for _, n := range d.sorted() {
-		end := at + float64(n.weight)
-		if part := min(end, to) - max(at, from); part > 0 {
-			sum += float64(n.mean * part)
-			weight += part
-		}
-		at = end
-	}
-	if mean := sum / weight; !math.IsInf(mean, 0) && !math.IsNaN(mean) || weight == 0 {
-		return mean
-	}
-	mean, seen, at := 0.0, 0.0, 0.0 // the plain sum overflows
-	for _, n := range d.sorted() {
-		end := at + float64(n.weight)
-		if part := min(end, to) - max(at, from); part > 0 {
-			seen += part
-			mean = float64(mean*(1-part/seen)) + float64(n.mean*(part/seen))
-		}
-		at = end
-	}
-	return mean
-}
-
 // Min returns the least number, NaN if there are none.
 func (d *Digest) Min() float64 { return d.orNaN(d.min) }
 
@@ -368,7 +211,50 @@ func (d *Digest) orNaN(x float64) float64 {
 	return x
 }
 
-// Weight returns the number of numbers.
+// Size returns how many bytes the digest has in the module.
+func (d *Digest) Size() int { return moduleDigest + nodeSize*d.Capacity() }
+
+// moduleDigest is what the module counts for a digest beside its nodes.
+const moduleDigest = 80
+
+// Each calls fn with the means and weights of all nodes in order, and returns how often nodes were merged for that.
+func (d *Digest) Each(fn func(mean float64, weight int64)) (compressions uint64) {
+	for _, n := range d.sorted() {
+		fn(n.mean, n.weight)
+	}
+	if d.unmerged > 0 {
+		return d.compressions + 1
+	}
+	return d.compressions
+}
+
+// Restore returns a digest that comes from elsewhere, of numbers between min and max.
+func Restore(compression int, compressions uint64, min, max float64, means []float64, weights []int64) (*Digest, error) {
+	if compression < 1 || compression > MaxCompression || compressions > maxCompressions {
+		return nil, errHead
+	}
+	d := New(compression)
+	if len(means) > d.Capacity() || len(means) != len(weights) {
+		return nil, errHead
+	}
+	d.compressions, d.merged = compressions, len(means)
+	for i, mean := range means {
+		if weights[i] < 1 || weights[i] > maxWeight-d.mergedWeight {
+			return nil, errNode
+		}
+		d.mergedWeight += weights[i]
+		d.setNode(i, node{mean, weights[i]})
+	}
+	if len(means) > 0 {
+		d.min, d.max = min, max
+	}
+	return d, check(d)
+}
+
+// maxCompressions is how often nodes may have been merged.
+const maxCompressions = 1 << 62
+
+// Weight returns how many numbers there are.
 func (d *Digest) Weight() int64 { return d.mergedWeight + d.unmergedWeight }
 
 // Compression returns the compression given to New.
@@ -434,7 +320,7 @@ func decodeHead(head []byte) (*Digest, error) {
 	d.unmerged = int(r.Uint(0, uint64(d.Capacity()-d.merged)))
 	d.mergedWeight = int64(r.Uint(0, maxWeight))
 	d.unmergedWeight = int64(r.Uint(0, uint64(maxWeight-d.mergedWeight)))
-	d.compressions = r.Uint(0, 1<<62)
+	d.compressions = r.Uint(0, maxCompressions)
 	return d, r.Err("t-digest")
 }
 
@@ -455,13 +341,12 @@ func check(d *Digest) error {
 		if i >= d.merged {
 			which = 1
 		}
-		if n.weight < 1 || n.weight > maxWeight-weights[which] || !(n.mean >= d.min && n.mean <= d.max) ||
-			i > 0 && i < d.merged && n.mean < d.node(i-1).mean {
+		if n.weight < 1 || n.weight > maxWeight-weights[which] || math.IsNaN(n.mean) || math.IsInf(n.mean, 0) {
 			return errNode
 		}
 		weights[which] += n.weight
 	}
-	if weights != [2]int64{d.mergedWeight, d.unmergedWeight} || math.IsInf(d.min, 0) || math.IsInf(d.max, 0) ||
+	if weights != [2]int64{d.mergedWeight, d.unmergedWeight} || !(d.min <= d.max) || math.IsInf(d.min, 0) || math.IsInf(d.max, 0) ||
 		d.Weight() == 0 && (d.min != 0 || d.max != 0) {
 		return errNode
 	}

@@ -26,7 +26,7 @@ func (l *List) slotAt(i int) int32 {
 	return int32(binary.LittleEndian.Uint32(b[i%inHeapPage*placeSize:])) - 1
 }
 
-// countAt returns the count of the item in a place.
+// countAt returns the count of the item in a place, 0 if it is free.
 func (l *List) countAt(i int) uint32 {
 	slot := l.slotAt(i)
 	if slot < 0 {
@@ -50,7 +50,7 @@ func (l *List) put(i int, slot int32) {
 func (l *List) sink(i int) {
 	slot := l.slotAt(i)
 	count := l.nodes[slot].count
-	for most := count; ; most = count - 1 {
+	for first := true; ; first = false {
 		child := 2*i + 1
 		if child >= int(l.k) {
 			break
@@ -61,7 +61,7 @@ func (l *List) sink(i int) {
 				child, least = child+1, right
 			}
 		}
-		if least > most {
+		if least > count || least == count && !first {
 			break
 		}
 		l.put(i, l.slotAt(child))
@@ -91,8 +91,9 @@ func (l *List) heapIsEmpty() bool {
 	return true
 }
 
-// isHeap reports whether each item has a place, and at least its parent's count. It sets the items' places.
-func (l *List) isHeap() bool {
+// hasPlaces reports whether each item has one place, and sets it. In a list of the module a count may be below that of its
+// parent.
+func (l *List) hasPlaces() bool {
 	n := 0
 	for i, slot := range l.places() {
 		if i >= int(l.k) || slot < 0 || int(slot) >= len(l.nodes) || l.nodes[slot].at >= 0 {
@@ -101,22 +102,12 @@ func (l *List) isHeap() bool {
 		l.nodes[slot].at = int32(i)
 		n++
 	}
-	for i := range l.places() {
-		if i > 0 && l.countAt((i-1)/2) > l.countAt(i) {
-			return false
-		}
-		for child := 2*i + 1; child <= 2*i+2 && child < int(l.k); child++ {
-			if l.slotAt(child) < 0 {
-				return false
-			}
-		}
-	}
 	return n == len(l.nodes)
 }
 
 // noteHeap marks the whole heap as changed, for a list stored without one.
 func (l *List) noteHeap() {
-	l.former = false
+	l.heapless = false
 	for page := range l.Array(heapArray).All() {
 		l.Write(heapArray, page)
 	}

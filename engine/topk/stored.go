@@ -9,11 +9,11 @@ import (
 	"github.com/atomredis/atomredis/engine/paged"
 )
 
-// format is the first byte of a head. It also identifies the hash function, the placement of counters and the
-// generator. The first form has no heap.
+// The first byte of a head stands for the hash function, the places of counters and the generator too.
 const (
-	format       = 2
-	formerFormat = 1
+	heaplessFormat = 1 // of the former layout, without a heap
+	formerFormat   = 2
+	format         = 3
 )
 
 var errHeap = errors.New("top-k: the stored heap is malformed")
@@ -27,7 +27,11 @@ func (l *List) Large() bool { return len(l.nodes) > maxSmallItems || l.Value.Lar
 // AppendHead appends the stored form of everything except the pages and the items: the format, the decay and the state
 // of the generator in eight bytes each, and as unsigned varints k, width and depth.
 func (l *List) AppendHead(dst []byte) []byte {
-	dst = binary.LittleEndian.AppendUint64(append(dst, format), math.Float64bits(l.decay))
+	first := byte(format)
+	if l.former {
+		first = formerFormat
+	}
+	dst = binary.LittleEndian.AppendUint64(append(dst, first), math.Float64bits(l.decay))
 	dst = binary.LittleEndian.AppendUint64(dst, l.random)
 	return binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint(dst, l.k), l.width), l.depth)
 }
@@ -65,16 +69,16 @@ func (l *List) ItemsFrom(name string, fn func(name string) bool) {
 
 // decodeHead returns the list described by a head, without counts and items.
 func decodeHead(head []byte) (*List, error) {
-	if len(head) == 0 || head[0] != format && head[0] != formerFormat {
+	if len(head) == 0 || head[0] < heaplessFormat || head[0] > format {
 		return nil, errHead
 	}
 	r := paged.NewReader(head[1:])
 	decay, random := math.Float64frombits(r.Fixed()), r.Fixed()
-	l := New(r.Uint(1, MaxK), r.Uint(1, math.MaxUint64), r.Uint(1, MaxDepth), decay)
+	l := newList(r.Uint(1, MaxK), r.Uint(1, math.MaxUint64), r.Uint(1, MaxDepth), decay, head[0] != format)
 	if err := r.Err("top-k"); err != nil || l == nil {
 		return nil, errHead
 	}
-	l.random, l.former = random, head[0] == formerFormat
+	l.random, l.heapless = random, head[0] == heaplessFormat
 	return l, nil
 }
 
@@ -82,7 +86,7 @@ func decodeHead(head []byte) (*List, error) {
 func addStored(l *List, name, data []byte) error {
 	slot, ok := slotOf(string(name))
 	count, n := binary.Uvarint(data)
-	if !ok || n <= 0 || count == 0 || count > math.MaxUint32 || slot != len(l.nodes) || uint64(slot) >= l.k || l.Has(data[n:]) {
+	if !ok || n <= 0 || count > math.MaxUint32 || slot != len(l.nodes) || uint64(slot) >= l.k || l.Has(data[n:]) {
 		return errItem
 	}
 	l.append(node{item: string(data[n:]), count: uint32(count), at: -1}) // set by endStored
@@ -92,13 +96,13 @@ func addStored(l *List, name, data []byte) error {
 // endStored builds the heap of a list in the first form, and checks a stored one.
 func endStored(l *List) error {
 	switch {
-	case l.former && l.heapIsEmpty():
+	case l.heapless && l.heapIsEmpty():
 		for slot := range l.nodes {
 			l.put(0, int32(slot))
 			l.sink(0)
 		}
 		return nil
-	case l.former || !l.isHeap():
+	case l.heapless || !l.hasPlaces():
 		return errHeap
 	}
 	return nil

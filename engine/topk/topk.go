@@ -1,8 +1,11 @@
 // Package topk finds the most frequent items: a HeavyKeeper, which is a table of counters for which items compete, and
 // a heap of the items with the highest counts.
 //
-// A competing item decrements a counter with a probability that falls with the count. The random generator is part of
-// the value, so that repeating the same calls gives the same result.
+// A counter loses with a probability that falls with what it has. Chance is a generator that is part of the value, so
+// that who repeats the same calls gets the same result.
+//
+// Places of counters, hash functions and the heap are those of the module of Redis, so that lists move between both and
+// answer alike. Lists that older versions of this package have made keep their own places.
 package topk
 
 import (
@@ -17,6 +20,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/atomredis/atomredis/engine/listpack"
+	"github.com/atomredis/atomredis/engine/murmur"
 	"github.com/atomredis/atomredis/engine/paged"
 )
 
@@ -28,8 +32,10 @@ const (
 	// MaxIncrement is the maximum increment of Add.
 	MaxIncrement = 100_000
 
-	cellSize = 8 // an item's fingerprint and the count
-	inPage   = paged.PageSize / cellSize
+	cellSize = 8 // what an item is known by, and the count
+
+	// printSeed is that of the hash which an item is known by.
+	printSeed = 1919
 )
 
 var (
@@ -44,12 +50,12 @@ type List struct {
 	decay           float64
 	random          uint64 // the generator's state
 
-	nodes     []node           // the items by slot, in no particular order
-	byItem    map[string]int32 // indices in nodes
+	nodes     []node // the items, in no order, where they are stored
+	index     index  // of the nodes
 	itemBytes int
 
-	// former is set while a list that was stored without a heap has not changed.
-	former bool
+	former   bool // the layout is that of older versions
+	heapless bool // the list was stored without a heap, and has not changed since then
 
 	powers []float64 // powers of decay, from the 0th on, as power returns them; nil until needed
 }
@@ -70,97 +76,131 @@ func Bytes(width, depth uint64) (n uint64, ok bool) {
 	return cellSize * n, true
 }
 
-// New returns an empty list of k items, with a table of width counters in depth rows; nil if Bytes reports that none is
-// possible. decay, above 0 and up to 1, is the probability with which another item decrements a counter of 1; for a
-// counter of n it is the n-th power.
-func New(k, width, depth uint64, decay float64) *List {
+// New returns an empty list of k items, with a table of so many counters in so many rows; nil if Bytes says that there
+// can be none. decay, above 0 and up to 1, is the probability with which a counter of 1 loses against another item;
+// that of n is its n-th power.
+func New(k, width, depth uint64, decay float64) *List { return newList(k, width, depth, decay, false) }
+
+func newList(k, width, depth uint64, decay float64, former bool) *List {
 	bytes, ok := Bytes(width, depth)
 	if !ok || k == 0 || k > MaxK || !(decay > 0 && decay <= 1) {
 		return nil
 	}
-	l := &List{k: k, width: width, depth: depth, decay: decay, byItem: map[string]int32{}}
+	l := &List{k: k, width: width, depth: depth, decay: decay, former: former}
 	l.Init(l)
-	pages := (bytes + paged.PageSize - 1) / paged.PageSize
-	l.AddArray(paged.NewBytes(int(min(bytes, paged.PageSize)), int(pages)))
-	l.AddArray(paged.NewBytes(int(min(k, inHeapPage))*placeSize, int((k+inHeapPage-1)/inHeapPage)))
+	for _, size := range [...]uint64{bytes, k * placeSize} {
+		if former { // all pages have the same size
+			pages := (size + paged.PageSize - 1) / paged.PageSize
+			l.AddArray(paged.NewBytes(int(min(size, paged.PageSize)), int(pages)))
+		} else {
+			l.AddArray(paged.NewArray(size))
+		}
+	}
 	return l
 }
 
-// Add counts an item n times, up to MaxIncrement. If it displaces another item from the list, that one is returned.
-func (l *List) Add(item []byte, n uint32) (expelled string, ok bool) {
-	if n == 0 {
-		return "", false
-	}
-	l.NoteHead() // for the generator's state
+// usualDepth is how many rows of a list take no memory while their counters are looked up.
+const usualDepth = 16
+
+// cells appends the numbers of the counters of an item, one in each row. print is what the item is known by there.
+func (l *List) cells(dst []uint64, item []byte) (cells []uint64, print uint32) {
 	if l.former {
+		h := xxh3.Hash128(item)
+		state := h.Lo
+		for row := range l.depth {
+			column, _ := bits.Mul64(state, l.width)
+			dst = append(dst, row*l.width+column)
+			state = state*0xd1342543de82ef95 + (h.Hi | 1)
+		}
+		return dst, uint32(h.Lo >> 32)
+	}
+	var sums [usualDepth]uint32
+	for row := uint64(0); row < l.depth; row += usualDepth {
+		n := min(usualDepth, l.depth-row)
+		murmur.Sums32(sums[:n], item, uint32(row))
+		for i, sum := range sums[:n] {
+			dst = append(dst, (row+uint64(i))*l.width+uint64(sum)%l.width)
+		}
+	}
+	return dst, murmur.Sum32(item, printSeed)
+}
+
+// cell returns what a counter has, and whose it is. The former layout has both in the other order.
+func (l *List) cell(cell uint64) (whose, count uint32) {
+	b := l.Array(0).Page(int(cell * cellSize / paged.PageSize))
+	if b == nil {
+		return 0, 0
+	}
+	b = b[cell*cellSize%paged.PageSize:]
+	whose, count = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
+	if l.former {
+		return count, whose
+	}
+	return whose, count
+}
+
+func (l *List) setCell(cell uint64, whose, count uint32) {
+	b := l.Write(0, int(cell*cellSize/paged.PageSize))[cell*cellSize%paged.PageSize:]
+	if l.former {
+		whose, count = count, whose
+	}
+	binary.LittleEndian.PutUint32(b, whose)
+	binary.LittleEndian.PutUint32(b[4:], count)
+}
+
+// least returns the count of the item that is expelled next, 0 if there is room for another one.
+func (l *List) least() uint32 { return l.countAt(0) }
+
+// Add counts an item n times more, up to MaxIncrement. If another item leaves the list for it, that is returned.
+func (l *List) Add(item []byte, n uint32) (expelled string, ok bool) {
+	l.NoteHead() // the generator
+	if l.heapless {
 		l.noteHeap()
 	}
-	h := xxh3.Hash128(item)
-	print := uint32(h.Lo >> 32)
-	listed, isListed := l.byItem[string(item)]
-	least := uint32(0) // lowest count of a listed item
-	if slot := l.slotAt(0); slot >= 0 {
-		least = l.nodes[slot].count
-	}
-	limit := least // largest count that may still grow
-	if isListed {
-		limit = math.MaxUint32
-	}
-	most := uint32(0) // highest counter of the item now
-	row, state := uint64(0), h.Lo
-	for range l.depth {
-		column, _ := bits.Mul64(state, l.width)
-		cell := row + column
-		state = state*0xd1342543de82ef95 + (h.Hi | 1)
-		row += l.width
-		// A higher count than the list's lowest, for an item not in the list, belongs to another item with the same
-		// fingerprint.
-		if count, own := l.touch(cell, print, n, limit); own {
+	least, most := l.least(), uint32(0) // the most that a counter has now
+	var room [usualDepth]uint64
+	cells, print := l.cells(room[:0], item)
+	for _, cell := range cells {
+		if count, own := l.touch(cell, print, n); own {
 			most = max(most, count)
 		}
 	}
-	switch {
-	case isListed:
-		if most > l.nodes[listed].count {
-			l.NoteItem(slotName(listed))
-			l.nodes[listed].count = most
-			l.sink(int(l.nodes[listed].at))
+	if most < least {
+		return "", false
+	}
+	if slot := l.find(item); slot >= 0 {
+		if l.nodes[slot].count != most { // it may have lost
+			l.NoteItem(slotName(slot))
+			l.nodes[slot].count = most
 		}
-	case uint64(len(l.nodes)) < l.k:
-		if most > 0 {
-			l.append(node{item: string(item), count: most})
-			l.put(0, int32(len(l.nodes)-1))
-			l.sink(0)
-		}
-	case most >= least:
-		slot := l.slotAt(0)
+		l.sink(int(l.nodes[slot].at))
+		return "", false
+	}
+	slot := l.slotAt(0)
+	if slot < 0 {
+		l.append(node{item: string(item), count: most})
+		l.put(0, int32(len(l.nodes)-1))
+	} else {
 		expelled, ok = l.nodes[slot].item, true
 		l.NoteItem(slotName(slot))
-		delete(l.byItem, expelled)
+		l.index.remove(l, slot)
 		l.itemBytes += listpack.Allocated(len(item)) - listpack.Allocated(len(expelled))
 		l.nodes[slot] = node{item: string(item), count: most}
-		l.byItem[l.nodes[slot].item] = slot
-		l.sink(0)
+		l.index.add(l, slot)
 	}
+	l.sink(0)
 	return expelled, ok
 }
 
-// touch counts in a cell: the item's own counter grows if it is at most limit, another item's counter may shrink. It
-// returns the item's count in the cell.
-func (l *List) touch(cell uint64, print, n, limit uint32) (count uint32, own bool) {
-	page, i := int(cell/inPage), int(cell%inPage)*cellSize
-	have, b := uint64(0), l.Array(0).Page(page)
-	if b != nil {
-		have = binary.LittleEndian.Uint64(b[i:])
-	}
-	whose, count := uint32(have>>32), uint32(have)
+// touch counts in a cell: what it has becomes more if it is the item's own, or less. It returns what the item has there.
+func (l *List) touch(cell uint64, print, n uint32) (count uint32, own bool) {
+	was, had := l.cell(cell)
+	whose, count := was, had
 	switch {
 	case count == 0:
 		whose, count = print, n
 	case whose == print:
-		if count <= limit {
-			count = uint32(min(uint64(count)+uint64(n), math.MaxUint32))
-		}
+		count = uint32(min(uint64(count)+uint64(n), math.MaxUint32))
 	default:
 		for p := l.loses(count); n > 0 && p > negligible; n-- {
 			if l.chance() >= p {
@@ -173,11 +213,8 @@ func (l *List) touch(cell uint64, print, n, limit uint32) (count uint32, own boo
 			p = l.loses(count)
 		}
 	}
-	if now := uint64(whose)<<32 | uint64(count); now != have {
-		if b == nil || l.Log() != nil {
-			b = l.Write(0, page)
-		}
-		binary.LittleEndian.PutUint64(b[i:], now)
+	if whose != was || count != had {
+		l.setCell(cell, whose, count)
 	}
 	return count, whose == print
 }
@@ -227,46 +264,38 @@ func (l *List) chance() float64 {
 func (l *List) append(n node) {
 	slot := int32(len(l.nodes))
 	l.NoteItem(slotName(slot))
+	if len(l.nodes) == cap(l.nodes) {
+		l.nodes = append(make([]node, 0, min(int(l.k), 8+len(l.nodes)*5/4)), l.nodes...)
+	}
 	l.nodes = append(l.nodes, n)
-	l.byItem[n.item] = slot
+	l.index.add(l, slot)
 	l.itemBytes += listpack.Allocated(len(n.item))
 }
 
 // Has reports whether an item is in the list.
-func (l *List) Has(item []byte) bool {
-	_, ok := l.byItem[string(item)]
-	return ok
-}
+func (l *List) Has(item []byte) bool { return l.find(item) >= 0 }
 
 // Count returns an estimate of how often an item was counted.
 func (l *List) Count(item []byte) (n uint32) {
-	if slot, ok := l.byItem[string(item)]; ok {
-		return l.nodes[slot].count
-	}
-	h := xxh3.Hash128(item)
-	row, state := uint64(0), h.Lo
-	for range l.depth {
-		column, _ := bits.Mul64(state, l.width)
-		cell := row + column
-		state = state*0xd1342543de82ef95 + (h.Hi | 1)
-		row += l.width
-		b := l.Array(0).Page(int(cell / inPage))
-		if b == nil {
-			continue
-		}
-		have := binary.LittleEndian.Uint64(b[cell%inPage*cellSize:])
-		if uint32(have>>32) == uint32(h.Lo>>32) {
-			n = max(n, uint32(have))
+	least, listed := l.least(), l.Has(item)
+	var room [usualDepth]uint64
+	cells, print := l.cells(room[:0], item)
+	for _, cell := range cells {
+		if whose, count := l.cell(cell); whose == print && (!listed || count >= least) {
+			n = max(n, count)
 		}
 	}
 	return n
 }
 
-// Each calls fn with the items of the list, highest counts first, and equal counts in the order of the heap.
+// Each calls fn with the items of the list, those with most first, and those with equally many in the order of the heap. Items
+// that have lost all of their counts are left out.
 func (l *List) Each(fn func(item string, count uint32)) {
 	order := make([]int32, 0, len(l.nodes))
 	for _, slot := range l.places() {
-		order = append(order, slot)
+		if l.nodes[slot].count > 0 {
+			order = append(order, slot)
+		}
 	}
 	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(l.nodes[b].count, l.nodes[a].count) })
 	for _, slot := range order {
@@ -274,8 +303,50 @@ func (l *List) Each(fn func(item string, count uint32)) {
 	}
 }
 
-// Len returns the number of items in the list.
-func (l *List) Len() int { return len(l.nodes) }
+// Len returns how many items Each calls fn with.
+func (l *List) Len() (n int) {
+	for i := range l.nodes {
+		if l.nodes[i].count > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Former reports whether the list has the layout of older versions, which the module does not know.
+func (l *List) Former() bool { return l.former }
+
+// Table returns the array of counters: what an item is known by, and the count, in four bytes each.
+func (l *List) Table() *paged.Bytes { return l.Array(0) }
+
+// Place returns the item in a place of the heap, and its count; ok is false if there is none.
+func (l *List) Place(i int) (item string, count uint32, ok bool) {
+	slot := l.slotAt(i)
+	if slot < 0 {
+		return "", 0, false
+	}
+	return l.nodes[slot].item, l.nodes[slot].count, true
+}
+
+// SetPlace puts an item into a place of the heap that is free, for a list that comes from elsewhere. It fails if the list has
+// the item.
+func (l *List) SetPlace(i int, item []byte, count uint32) error {
+	if l.Has(item) {
+		return errItem
+	}
+	l.append(node{item: string(item), count: count})
+	l.put(i, int32(len(l.nodes)-1))
+	return nil
+}
+
+// Random returns the state of the generator.
+func (l *List) Random() uint64 { return l.random }
+
+// SetRandom sets the state of the generator, for a list that comes from elsewhere.
+func (l *List) SetRandom(state uint64) { l.random = state }
+
+// Print returns what an item is known by.
+func Print(item []byte) uint32 { return murmur.Sum32(item, printSeed) }
 
 // K returns the maximum number of items.
 func (l *List) K() uint64 { return l.k }
@@ -292,20 +363,14 @@ func (l *List) Decay() float64 { return l.decay }
 // Clone returns a copy.
 func (l *List) Clone() *List {
 	c := &List{k: l.k, width: l.width, depth: l.depth, decay: l.decay, random: l.random, nodes: slices.Clone(l.nodes),
-		byItem: make(map[string]int32, len(l.byItem)), itemBytes: l.itemBytes}
-	for i := range c.nodes {
-		c.byItem[c.nodes[i].item] = int32(i)
-	}
+		index: slices.Clone(l.index), itemBytes: l.itemBytes, former: l.former, heapless: l.heapless}
 	c.Init(c)
 	l.CopyTo(&c.Value)
 	return c
 }
 
-// inMap is about how many bytes of memory a map takes per node.
-const inMap = 40
-
 // MemoryUsage returns how many bytes of memory the list takes.
 func (l *List) MemoryUsage() int {
-	return int(unsafe.Sizeof(*l)) + cap(l.nodes)*int(unsafe.Sizeof(node{})) + 8*cap(l.powers) + inMap*len(l.nodes) +
+	return int(unsafe.Sizeof(*l)) + cap(l.nodes)*int(unsafe.Sizeof(node{})) + 8*cap(l.powers) + 4*cap(l.index) +
 		l.itemBytes + l.Value.MemoryUsage()
 }

@@ -226,7 +226,7 @@ func TestDamagedHeaps(t *testing.T) {
 	for i := range 4 {
 		l.Add(item(i), uint32(i+1))
 	}
-	for _, places := range [][5]uint32{{0, 1, 2, 3, 0}, {0, 1, 2, 3, 3}, {0, 1, 2, 3, 5}, {4, 1, 2, 3, 0}, {0, 3, 4, 1, 2}, {0, 1, 2, math.MaxUint32, 4}} {
+	for _, places := range [][5]uint32{{0, 1, 2, 3, 0}, {0, 1, 2, 3, 3}, {0, 1, 2, 3, 5}, {0, 1, 2, math.MaxUint32, 4}} {
 		damaged := l.Clone()
 		for i, p := range places {
 			binary.LittleEndian.PutUint32(damaged.Write(heapArray, 0)[i*placeSize:], p)
@@ -236,7 +236,7 @@ func TestDamagedHeaps(t *testing.T) {
 	}
 	former := append([]byte(nil), l.AppendBlob(nil)...)
 	i := slices.Index(former, format)
-	former[i] = formerFormat
+	former[i] = heaplessFormat
 	_, err := DecodeBlob(former)
 	require.ErrorIs(t, err, errHeap)
 }

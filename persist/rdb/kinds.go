@@ -6,12 +6,7 @@ import (
 	"strconv"
 
 	"github.com/atomredis/atomredis/engine"
-	"github.com/atomredis/atomredis/engine/bloom"
-	"github.com/atomredis/atomredis/engine/countmin"
-	"github.com/atomredis/atomredis/engine/cuckoo"
 	"github.com/atomredis/atomredis/engine/lists"
-	"github.com/atomredis/atomredis/engine/tdigest"
-	"github.com/atomredis/atomredis/engine/topk"
 )
 
 // kinds is all that files and payloads know about the types of values. Each type's functions are in a file of its own;
@@ -24,11 +19,11 @@ var kinds = [...]kind{
 	engine.ZSet:        zsetKind,
 	engine.Hash:        hashKind,
 	engine.Stream:      streamKind,
-	engine.Bloom:       partsKind("atomBLOOM", func(e *engine.Entry) parts { return e.Bloom() }, bloom.NewLoader),
-	engine.Cuckoo:      partsKind("atomCUCKO", func(e *engine.Entry) parts { return e.Cuckoo() }, cuckoo.NewLoader),
-	engine.CountMin:    partsKind("atomCOUNT", func(e *engine.Entry) parts { return e.CountMin() }, countmin.NewLoader),
-	engine.TopK:        partsKind("atomTOPKL", func(e *engine.Entry) parts { return e.TopK() }, topk.NewLoader),
-	engine.TDigest:     partsKind("atomTDIGS", func(e *engine.Entry) parts { return e.TDigest() }, tdigest.NewLoader),
+	engine.Bloom:       bloomKind,
+	engine.Cuckoo:      cuckooKind,
+	engine.CountMin:    countMinKind,
+	engine.TopK:        topKKind,
+	engine.TDigest:     tDigestKind,
 	engine.JSON:        jsonKind,
 	engine.TimeSeries:  timeSeriesKind,
 	engine.Array:       arrayKind,

@@ -94,14 +94,7 @@ func (m *Module) Double() (f float64) {
 }
 
 // Text reads a string.
-func (m *Module) Text() string {
-	if !m.expect(moduleString) {
-		return ""
-	}
-	var b []byte
-	b, m.err = m.d.string()
-	return string(b)
-}
+func (m *Module) Text() string { return string(m.bytes()) }
 
 // bytes reads a string. It is valid until the next datum is read.
 func (m *Module) bytes() (b []byte) {
@@ -227,8 +220,14 @@ func (d *decoder) moduleString() (b []byte, end bool, err error) {
 	return b, false, err
 }
 
-// ModuleWriter writes the data that a Redis module would store beside the keys.
+// ModuleWriter writes the data that a Redis module would store, beside the keys or as a value.
 type ModuleWriter struct{ e *Encoder }
+
+// moduleHead begins a value of a module's type. End of the ModuleWriter ends it.
+func (e *Encoder) moduleHead(name string, version uint64) ModuleWriter {
+	e.length(moduleID(name, version))
+	return ModuleWriter{e}
+}
 
 // Module begins data of a module's type; Module describes the arguments. End of the ModuleWriter ends it.
 func (e *Encoder) Module(name string, version uint64, afterKeys bool) ModuleWriter {

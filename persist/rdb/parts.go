@@ -45,6 +45,22 @@ func partsKind[T any, L partsLoader[T]](module string, of func(*engine.Entry) pa
 	}
 }
 
+// redisKind returns the kind of a type that has a form of its own and is written in the form of a Redis module. Values for
+// which former is true have no such form, and are written in their own; all have one if it is nil.
+func redisKind(own kind, form moduleForm, former func(*engine.Entry) bool, write func(*Encoder, *engine.Entry)) kind {
+	k := own
+	k.redis = []moduleForm{form}
+	k.own = former
+	k.write = func(e *Encoder, entry *engine.Entry) {
+		if former != nil && former(entry) {
+			own.write(e, entry)
+			return
+		}
+		write(e, entry)
+	}
+	return k
+}
+
 func readParts[T any](d *decoder, l partsLoader[T]) (any, error) {
 	for {
 		d.recycle()

@@ -16,7 +16,7 @@ func init() {
 	command.Register(bloomCommands)
 	kind := kindOf(func(e *engine.Entry) *paged.Value { return e.Bloom().Stored() })
 	kind.Rebuild = func(r *command.Rebuilder, key []byte, e *engine.Entry) {
-		rebuildInChunks(r, "BF.LOADCHUNK", key, e.Bloom().Header(), e.Bloom().Stored())
+		rebuildInChunks(r, "BF.LOADCHUNK", key, e.Bloom())
 	}
 	command.RegisterKind(engine.Bloom, kind)
 }
@@ -72,7 +72,6 @@ var bloomCommands = []*command.Command{
 const (
 	errRate          command.Error = "ERR bad error rate"
 	errRateRange     command.Error = "ERR error rate must be in the range (0.000000, 1.000000)"
-	errRateTooLow    command.Error = "ERR error rate must not be below 1e-18"
 	errCapacity      command.Error = "ERR bad capacity"
 	errCapacityRange command.Error = "ERR capacity must be in the range [1, 1073741824]"
 	errNoExpansion   command.Error = "ERR no expansion"
@@ -80,8 +79,8 @@ const (
 	errExpansionIn   command.Error = "ERR expansion must be in the range [0, 32768]"
 	errNonscaling    command.Error = "Nonscaling filters cannot expand"
 	errBFFull        command.Error = "ERR non scaling filter is full"
-	errBFLimit       command.Error = "ERR the filter cannot grow any more"
-	errBFMemory      command.Error = "ERR insufficient memory to create filter"
+	errBFLimit       command.Error = "ERR problem inserting into filter"
+	errBFMemory      command.Error = "ERR Insufficient memory to create filter"
 
 	errInsertRate      command.Error = "Bad error rate"
 	errInsertCapacity  command.Error = "Bad capacity"
@@ -89,7 +88,8 @@ const (
 	errInfoField       command.Error = "Invalid information value"
 	errScanIterator    command.Error = "Second argument must be numeric"
 
-	minRate = bloom.MinRate
+	// maxRate takes the place of higher rates, as in Redis.
+	maxRate = 0.25
 )
 
 // createBloom returns a new filter under key argument 1. On an error it writes the reply and returns nil.
@@ -115,7 +115,7 @@ func bloomToAdd(c *command.Ctx) *engine.Entry {
 // defaultBloom returns the options of the directives.
 func defaultBloom(c *command.Ctx) bloom.Options {
 	rate, _ := resp.ParseFloat([]byte(c.Host.Directive("bf-error-rate")))
-	return bloom.Options{Rate: rate, Capacity: setting(c, "bf-initial-size"),
+	return bloom.Options{Rate: min(rate, maxRate), Capacity: setting(c, "bf-initial-size"),
 		Expansion: uint32(setting(c, "bf-expansion-factor"))}
 }
 
@@ -217,12 +217,10 @@ func cmdBFInsert(c *command.Ctx) {
 	case len(items) == 0:
 		c.Err(command.WrongArity(c.Cmd))
 		return
-	case o.Rate < minRate:
-		c.Err(errRateTooLow)
-		return
 	case !scaling:
 		o.Expansion = 0
 	}
+	o.Rate = min(o.Rate, maxRate)
 	e, ok := c.WriteAs(c.Args[1], engine.Bloom)
 	switch {
 	case !ok:
@@ -252,10 +250,8 @@ func cmdBFReserve(c *command.Ctx) {
 	case o.Rate <= 0 || o.Rate >= 1:
 		c.Err(errRateRange)
 		return
-	case o.Rate < minRate:
-		c.Err(errRateTooLow)
-		return
 	}
+	o.Rate = min(o.Rate, maxRate)
 	capacity, ok := c.IntIn(c.Args[3], -1<<63, 1<<63-1, errCapacity)
 	if !ok {
 		return
@@ -346,12 +342,14 @@ func cmdBFInfo(c *command.Ctx) {
 	f := e.Bloom()
 	fields := []field{
 		number("Capacity", f.Capacity()),
-		number("Size", e.MemoryUsage()),
+		number("Size", f.Size()),
 		number("Number of filters", len(f.Links())),
 		number("Number of items inserted", f.Items()),
-		number("Expansion rate", int(f.Options().Expansion)),
+		{name: "Expansion rate"},
 	}
-	if f.Options().Expansion == 0 {
+	if expansion, ok := f.Grows(); ok {
+		fields[4] = number("Expansion rate", uint64(expansion))
+	} else {
 		fields[4].value = (*resp.Writer).Null
 	}
 	if len(c.Args) == 2 {
@@ -379,8 +377,8 @@ func cmdBFDebug(c *command.Ctx) {
 	c.W.Array(1 + len(f.Links()))
 	c.W.Simple(fmt.Sprintf("size:%d", f.Items()))
 	for _, l := range f.Links() {
-		c.W.Simple(fmt.Sprintf("bytes:%d bits:%d hashes:%d hashwidth:64 capacity:%d size:%d ratio:%g", l.Bytes, 8*l.Bytes,
-			l.Hashes, l.Capacity, l.Items, l.Rate))
+		c.W.Simple(fmt.Sprintf("bytes:%d bits:%d hashes:%d hashwidth:%d capacity:%d size:%d ratio:%g", l.Bytes, 8*l.Bytes,
+			l.Hashes, f.HashBits(), l.Capacity, l.Items, l.Rate))
 	}
 }
 
@@ -390,7 +388,7 @@ func cmdBFScandump(c *command.Ctx) {
 		return
 	}
 	if e := existing(c, engine.Bloom, errNotFound); e != nil {
-		scanDump(c, at, e.Bloom().Stored(), e.Bloom().Header, func() { c.W.Bulk(nil) })
+		scanDump(c, at, e.Bloom(), func() { c.W.Bulk(nil) })
 	}
 }
 
@@ -417,9 +415,14 @@ func cmdBFLoadchunk(c *command.Ctx) {
 			return
 		}
 		e = c.G.Create(c.DB, c.Args[1], f)
-	case at <= 1 || e.Bloom().LoadChunk(c.Args[3]) != nil:
+	case at <= 0:
 		c.Err(errChunk)
 		return
+	default:
+		if err := e.Bloom().LoadChunk(uint64(at), c.Args[3]); err != nil {
+			c.Err(command.Error("ERR " + err.Error()))
+			return
+		}
 	}
 	changed(c, e)
 	c.W.OK()

@@ -63,6 +63,7 @@ const (
 	errCMSWeight    command.Error = "CMS: invalid weight value"
 	errCMSDifferent command.Error = "CMS: width/depth is not equal"
 	errCMSCells     command.Error = "CMS: cell size is not equal"
+	errCMSLayout    command.Error = "CMS: one of the sketches has the layout of an older version"
 )
 
 func cmdCMSInitbydim(c *command.Ctx) {
@@ -241,6 +242,8 @@ func cmdCMSMerge(c *command.Ctx) {
 		c.Err(errCMSDifferent)
 	case countmin.ErrCells:
 		c.Err(errCMSCells)
+	case countmin.ErrLayout:
+		c.Err(errCMSLayout)
 	default:
 		c.Err(errCMSMerge)
 	}

@@ -15,7 +15,7 @@ func init() {
 	command.Register(cuckooCommands)
 	kind := kindOf(func(e *engine.Entry) *paged.Value { return e.Cuckoo().Stored() })
 	kind.Rebuild = func(r *command.Rebuilder, key []byte, e *engine.Entry) {
-		rebuildInChunks(r, "CF.LOADCHUNK", key, e.Cuckoo().Header(), e.Cuckoo().Stored())
+		rebuildInChunks(r, "CF.LOADCHUNK", key, e.Cuckoo())
 	}
 	command.RegisterKind(engine.Cuckoo, kind)
 }
@@ -86,13 +86,15 @@ const (
 	errCFCapacityRange command.Error = "Capacity must be in the range [2 * BUCKETSIZE, 1073741824]"
 	errCFInsertRange   command.Error = "Capacity must be in the range [cf-bucket-size * 2, 1073741824]"
 	errCFFull          command.Error = "Filter is full"
-	errCFLimit         command.Error = "Maximum expansions reached"
+	errCFExpansions    command.Error = "Maximum expansions reached"
+	errCFLimit         command.Error = "ERR Insufficient memory"
 	errCFDelete        command.Error = "Not found"
 	errCFCompact       command.Error = "Cuckoo filter was not found"
 	errCFPosition      command.Error = "Invalid position"
 	errCFHeader        command.Error = "Invalid header"
+	errCFCreate        command.Error = "Couldn't create filter!"
 	errCFChunk         command.Error = "Couldn't load chunk!"
-	errCFMemory        command.Error = "ERR insufficient memory to create filter"
+	errCFMemory        command.Error = "ERR Insufficient memory to create filter"
 )
 
 // defaultCuckoo returns the options of the directives.
@@ -120,22 +122,18 @@ func createCuckoo(c *command.Ctx, o cuckoo.Options) *engine.Entry {
 // writes the reply and returns nil.
 func cuckooToAdd(c *command.Ctx, o cuckoo.Options) *engine.Entry {
 	e, ok := c.WriteAs(c.Args[1], engine.Cuckoo)
-	if !ok || e != nil {
-		return e
-	}
-	if e = createCuckoo(c, o); e != nil {
-		c.Journal(c.Args...)
+	switch {
+	case !ok:
+		return nil
+	case e == nil:
+		if e = createCuckoo(c, o); e != nil {
+			c.Journal(c.Args...)
+		}
+	case !c.Origin.In(command.Accepted) && uint64(len(e.Cuckoo().Links())) >= setting(c, "cf-max-expansions"):
+		c.Err(errCFExpansions) // even if there is room, as in Redis
+		return nil
 	}
 	return e
-}
-
-// addToCuckoo adds an item. cf-max-expansions does not limit accepted commands.
-func addToCuckoo(c *command.Ctx, e *engine.Entry, item []byte) error {
-	links := math.MaxInt
-	if !c.Origin.In(command.Accepted) {
-		links = int(setting(c, "cf-max-expansions"))
-	}
-	return e.Cuckoo().Add(item, links)
 }
 
 func cmdCFAdd(c *command.Ctx) {
@@ -157,7 +155,7 @@ func cmdCFAddnx(c *command.Ctx) {
 
 // addOneToCuckoo adds argument 2, and replies.
 func addOneToCuckoo(c *command.Ctx, e *engine.Entry) {
-	switch err := addToCuckoo(c, e, c.Args[2]); err {
+	switch err := e.Cuckoo().Add(c.Args[2], math.MaxInt); err {
 	case nil:
 		changed(c, e)
 		c.W.Bool(true)
@@ -242,7 +240,7 @@ func insertIntoCuckoo(c *command.Ctx, new bool, reply func(added bool)) {
 			c.W.Int(0)
 			continue
 		}
-		added := addToCuckoo(c, e, item) == nil
+		added := e.Cuckoo().Add(item, math.MaxInt) == nil
 		any = any || added
 		reply(added)
 	}
@@ -359,7 +357,7 @@ func cmdCFInfo(c *command.Ctx) {
 	}
 	f := e.Cuckoo()
 	info(c, []field{
-		number("Size", e.MemoryUsage()),
+		number("Size", f.Size()),
 		number("Number of buckets", f.Links()[0]),
 		number("Number of filters", len(f.Links())),
 		number("Number of items inserted", f.Items()),
@@ -390,7 +388,7 @@ func cmdCFScandump(c *command.Ctx) {
 		c.W.Int(0)
 		c.W.Null()
 	default:
-		scanDump(c, at, e.Cuckoo().Stored(), e.Cuckoo().Header, c.W.Null)
+		scanDump(c, at, e.Cuckoo(), c.W.Null)
 	}
 }
 
@@ -411,8 +409,13 @@ func cmdCFLoadchunk(c *command.Ctx) {
 		return
 	case e == nil:
 		f, err := cuckoo.LoadHeader(c.Args[3])
-		if err != nil {
+		switch err {
+		case nil:
+		case cuckoo.ErrHeader:
 			c.Err(errCFHeader)
+			return
+		default:
+			c.Err(errCFCreate)
 			return
 		}
 		if lacksRoom(c, f.Bytes()) {
@@ -420,7 +423,7 @@ func cmdCFLoadchunk(c *command.Ctx) {
 			return
 		}
 		e = c.G.Create(c.DB, c.Args[1], f)
-	case e.Cuckoo().LoadChunk(c.Args[3]) != nil:
+	case e.Cuckoo().LoadChunk(uint64(at), c.Args[3]) != nil:
 		c.Err(errCFChunk)
 		return
 	}

@@ -42,7 +42,7 @@ func checkRate(value string) error {
 	switch {
 	case !ok:
 		return errors.New("Invalid value for `bf-error-rate`")
-	case rate < minRate || rate >= 1:
+	case rate <= 0 || rate >= 1:
 		return errors.New("Value for `bf-error-rate` must be in the range (0.000000, 1.000000)")
 	}
 	return nil

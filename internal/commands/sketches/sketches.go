@@ -54,21 +54,29 @@ func kindOf(value func(e *engine.Entry) *paged.Value) command.Kind {
 	}
 }
 
+// chunked is a value that is given away, and loaded, in pieces.
+type chunked interface {
+	// Header returns what a value without content is made of.
+	Header() []byte
+	// Chunk returns the piece at a place, and the place behind it, 0 if there is no piece. Places begin with 1.
+	Chunk(from uint64) (data []byte, next uint64)
+}
+
 // rebuildInChunks encodes a value as commands that load it piece by piece.
-func rebuildInChunks(r *command.Rebuilder, loadChunk string, key, header []byte, v *paged.Value) {
-	r.Command([]byte(loadChunk), key, []byte("1"), header)
+func rebuildInChunks(r *command.Rebuilder, loadChunk string, key []byte, v chunked) {
+	r.Command([]byte(loadChunk), key, []byte("1"), v.Header())
 	for data, at := v.Chunk(1); at != 0; data, at = v.Chunk(at) {
 		r.Command([]byte(loadChunk), key, strconv.AppendUint(nil, at, 10), data)
 	}
 }
 
-// scanDump replies to a call of SCANDUMP: with the header if at is 0, and then with the chunks. end writes the data
-// of the last reply.
-func scanDump(c *command.Ctx, at int64, v *paged.Value, header func() []byte, end func()) {
+// scanDump answers a call of SCANDUMP: with the header if at is 0, and then with the chunks.
+// end writes what stands in the place of data at the end.
+func scanDump(c *command.Ctx, at int64, v chunked, end func()) {
 	c.W.Array(2)
 	if at == 0 {
 		c.W.Int(1)
-		c.W.Bulk(header())
+		c.W.Bulk(v.Header())
 		return
 	}
 	var data []byte

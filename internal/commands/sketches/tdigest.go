@@ -374,6 +374,6 @@ func cmdTDigestInfo(c *command.Ctx) {
 		number("Unmerged weight", s.UnmergedWeight),
 		number("Observations", d.Weight()),
 		number("Total compressions", s.Compressions),
-		number("Memory usage", e.MemoryUsage()),
+		number("Memory usage", d.Size()),
 	})
 }

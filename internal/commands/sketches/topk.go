@@ -128,7 +128,7 @@ func cmdTopKIncrby(c *command.Ctx) {
 	for i := 2; i < len(c.Args); i += 2 {
 		if n, ok := c.IntIn(c.Args[i+1], 0, topk.MaxIncrement, errTopKIncrement); ok {
 			countTopK(c, e, c.Args[i], uint32(n))
-			any = any || n > 0
+			any = true
 		}
 	}
 	if any {

@@ -1,6 +1,7 @@
 package samples
 
 import (
+	"fmt"
 	"math/rand/v2"
 
 	"github.com/atomredis/atomredis/engine/bloom"
@@ -125,8 +126,17 @@ var topKList = Type{
 		}
 		return v
 	},
-	Empty:    func(any) bool { return false },
-	describe: func(v any) []string { return stored(v.(*topk.List)) },
+	Empty: func(any) bool { return false },
+	describe: func(v any) []string {
+		l := v.(*topk.List)
+		d := []string{fmt.Sprint(l.K(), l.Width(), l.Depth(), l.Decay(), l.Random()), quoted(l.Table().Append(nil, 0, l.Table().Size()))}
+		for i := range int(l.K()) {
+			if item, count, ok := l.Place(i); ok {
+				d = append(d, fmt.Sprint(i, quoted([]byte(item)), count))
+			}
+		}
+		return d
+	},
 }
 
 var tDigest = Type{
@@ -152,6 +162,11 @@ var tDigest = Type{
 		}
 		return d
 	},
-	Empty:    func(any) bool { return false },
-	describe: func(v any) []string { return stored(v.(*tdigest.Digest)) },
+	Empty: func(any) bool { return false },
+	describe: func(v any) []string { // as merged, which a payload is
+		d := v.(*tdigest.Digest)
+		all := []string{fmt.Sprint(d.Compression(), d.Min(), d.Max())}
+		compressions := d.Each(func(mean float64, weight int64) { all = append(all, fmt.Sprint(mean, weight)) })
+		return append(all, fmt.Sprint(compressions))
+	},
 }

@@ -1,0 +1,77 @@
+package topk
+
+// An index finds the slots of items by a hash of them. The slot of an item, plus 1, stands at the hash, or behind it where the
+// next 0 comes first. Few items need none.
+type index []int32
+
+// fewItems is how many items are looked through.
+const fewItems = 16
+
+// find returns the slot of an item, -1 if it is not in the list.
+func (l *List) find(item []byte) int32 {
+	if l.index == nil {
+		for slot := range l.nodes {
+			if l.nodes[slot].item == string(item) {
+				return int32(slot)
+			}
+		}
+		return -1
+	}
+	for i := l.index.at(Print(item)); l.index[i] != 0; i = l.index.next(i) {
+		if slot := l.index[i] - 1; l.nodes[slot].item == string(item) {
+			return slot
+		}
+	}
+	return -1
+}
+
+// at returns where a hash stands.
+func (x index) at(hash uint32) int { return int(uint64(hash) * uint64(len(x)) >> 32) }
+
+func (x index) next(i int) int {
+	if i++; i < len(x) {
+		return i
+	}
+	return 0
+}
+
+// add adds the slot of the last node, or of one that has another item now.
+func (x *index) add(l *List, slot int32) {
+	switch {
+	case len(l.nodes) <= fewItems:
+		return
+	case 5*len(l.nodes) > 4*len(*x):
+		*x = make(index, min(3*len(l.nodes), 4+int(l.k)*4/3))
+		for slot := range l.nodes {
+			x.insert(l, int32(slot))
+		}
+		return
+	}
+	x.insert(l, slot)
+}
+
+func (x index) insert(l *List, slot int32) {
+	i := x.at(Print([]byte(l.nodes[slot].item)))
+	for x[i] != 0 {
+		i = x.next(i)
+	}
+	x[i] = slot + 1
+}
+
+// remove removes a slot while the node still has the item.
+func (x index) remove(l *List, slot int32) {
+	if x == nil {
+		return
+	}
+	i := x.at(Print([]byte(l.nodes[slot].item)))
+	for x[i] != slot+1 {
+		i = x.next(i)
+	}
+	x[i] = 0
+	// Those behind it may stand where they do because this one was there.
+	for i = x.next(i); x[i] != 0; i = x.next(i) {
+		moved := x[i] - 1
+		x[i] = 0
+		x.insert(l, moved)
+	}
+}
