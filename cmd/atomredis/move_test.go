@@ -108,11 +108,14 @@ func TestImportSaysWhatItLeavesOut(t *testing.T) {
 
 // A file with a value of a module that does not exist here is refused, or read without it, with a code of its own.
 func TestImportOfValuesOfUnknownTypes(t *testing.T) {
-	const key = "\x00\x01a\x011"                                                                 // a string
-	const foreign = "\x07\x05graph\x81\x82\xb6\x9a\xa5\xe1\xda\xb5\xa0\x08\x02\x05\x05\x01x\x00" // a value of some module
-	dir := t.TempDir()
+	const key = "\x00\x01a\x011"                                                             // a string
+	const foreign = "\x07\x05graph\x81\x82\xb6\xa9\x85\xd6\xad\x68\x08\x02\x05\x05\x01x\x00" // a value of some module
+	dir, started := t.TempDir(), t.TempDir()
+	t.Chdir(dir) // a server changes to its directory
 	file := filepath.Join(dir, "dump.rdb")
-	require.NoError(t, os.WriteFile(file, []byte("REDIS0011"+foreign+key+"\xff\x00\x00\x00\x00\x00\x00\x00\x00"), 0o600))
+	content := []byte("REDIS0011" + foreign + key + "\xff\x00\x00\x00\x00\x00\x00\x00\x00")
+	require.NoError(t, os.WriteFile(filepath.Join(started, "dump.rdb"), content, 0o600))
+	require.NoError(t, os.WriteFile(file, content, 0o600))
 	data := filepath.Join(dir, "data")
 	for _, test := range []struct {
 		args []string
@@ -122,7 +125,7 @@ func TestImportOfValuesOfUnknownTypes(t *testing.T) {
 		{[]string{"import", "--check", file}, exitRefused, []string{`"graph" in database 0`, "1 keys, 0 expired keys", "import-skip-unsupported yes"}},
 		{[]string{"import", "--check", "--skip-unsupported", file}, exitLeftOut, []string{`"graph" in database 0`, "import would leave out 1 keys"}},
 		{[]string{"import", file, "--dir", data}, exitRefused, []string{"1 keys have values of types that do not exist here", "import-skip-unsupported yes"}},
-		{[]string{"--port", "0", "--unixsocket", filepath.Join(dir, "s"), "--dir", dir}, exitRefused, []string{"import-skip-unsupported yes"}},
+		{[]string{"--port", "0", "--unixsocket", filepath.Join(dir, "s"), "--dir", started}, exitRefused, []string{"import-skip-unsupported yes"}},
 		{[]string{"import", file, "--dir", data, "--skip-unsupported"}, exitLeftOut, []string{"1 keys have been left out", "import-report.tsv"}},
 	} {
 		var out bytes.Buffer
@@ -139,9 +142,9 @@ func TestImportOfValuesOfUnknownTypes(t *testing.T) {
 	require.Contains(t, string(report), "\"graph\"\n")
 	var out bytes.Buffer
 	require.Zero(t, run([]string{"export", "--aof", filepath.Join(dir, "x.aof"), "--dir", data}, &out, &out, nil), out.String())
-	content, err := os.ReadFile(filepath.Join(dir, "x.aof"))
+	aof, err := os.ReadFile(filepath.Join(dir, "x.aof"))
 	require.NoError(t, err)
-	require.Contains(t, string(content), "$1\r\na\r\n$1\r\n1\r\n")
+	require.Contains(t, string(aof), "$1\r\na\r\n$1\r\n1\r\n")
 }
 
 // check of a running server's directory does not report unfinished writes as damage.
