@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// tightening is the rate of a sub-filter as part of that of the one before, so that the sum of all has a limit.
+	// tightening multiplies the rate of each sub-filter to give that of the next, so that the sum of all has a limit.
 	tightening = 0.5
 	// MaxLinks is how many sub-filters a filter may have.
 	MaxLinks = paged.MaxArrays
@@ -56,7 +56,7 @@ var (
 
 var errLink = errors.New("bloom: a stored sub-filter is malformed")
 
-// Options are what a filter is made by.
+// Options are the parameters of a filter.
 type Options struct {
 	Rate      float64 // of false positives, between 0 and 1
 	Capacity  uint64  // how many items the first sub-filter takes, at least 1
@@ -271,7 +271,7 @@ func (f *Filter) set(i int, h hash) {
 	}
 }
 
-// Has reports whether the filter has an item, or seems to.
+// Has reports whether the filter has an item. It can be wrong about an absent one.
 func (f *Filter) Has(item []byte) bool { return f.hasHash(f.hash(item)) }
 
 func (f *Filter) hasHash(h hash) bool {

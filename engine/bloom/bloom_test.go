@@ -217,7 +217,7 @@ func TestAnAddChangesFewParts(t *testing.T) {
 	names := f.Log().Frozen().Sorted()
 	require.Greater(t, len(names), 1)
 	require.LessOrEqual(t, len(names), 1+int(f.Links()[0].Hashes))
-	// While the checkpoint is written, another add leaves what it has.
+	// While the checkpoint is written, it still sees the state before another add.
 	want := map[string][]byte{}
 	for _, name := range names {
 		want[name], _ = f.AppendPart(nil, name)

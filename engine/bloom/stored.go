@@ -99,7 +99,7 @@ func decodeFormerHead(head []byte) (*Filter, error) {
 		pages := r.Uint(1, 2*paged.MaxBytes/paged.PageSize)
 		pageBytes := r.Uint(1, paged.PageSize)
 		l.Bytes = pages * pageBytes
-		// Many small pages would need memory for their lists before anything is in them.
+		// Many small pages would need memory for their lists before they have any content.
 		small := pages > 1 && pageBytes < paged.PageSize/2
 		if !r.OK() || !isRate(l.Rate) || small || f.Bytes()+l.Bytes > paged.MaxBytes {
 			return nil, errHead
@@ -116,7 +116,7 @@ func decodeFormerHead(head []byte) (*Filter, error) {
 	return f, nil
 }
 
-// NewLoader returns what builds a filter from its parts.
+// NewLoader returns a loader that builds a filter from its parts.
 func NewLoader() *paged.Loader[*Filter] { return &paged.Loader[*Filter]{Head: decodeHead} }
 
 // DecodeBlob returns the filter that AppendBlob has stored, or an error if b is not one. It does not keep b.

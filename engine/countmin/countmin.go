@@ -36,7 +36,7 @@ var (
 	ErrCells = errors.New("the counters are of different sizes")
 	// ErrLayout says that the counters of two sketches are in different places, as one of them is of an older version.
 	ErrLayout = errors.New("one of the sketches has the layout of an older version")
-	// ErrOverflow says that a counter cannot be as high as a sum, or in SetSum as low.
+	// ErrOverflow says that a sum is too high for a counter, or in SetSum too low.
 	ErrOverflow = errors.New("a counter does not hold the sum")
 	// ErrUnderflow says that a counter is lower than the number to be subtracted from it.
 	ErrUnderflow = errors.New("a counter would be below 0")
@@ -71,7 +71,7 @@ func SizeFor(overestimation, probability float64) (width, depth uint64) {
 	return width, uint64(math.Ceil(math.Log2(1 / probability)))
 }
 
-// New returns a sketch that has counted nothing; nil if Bytes says that there can be none.
+// New returns an empty sketch, nil if Bytes reports that none is possible.
 func New(width, depth, cell uint64) *Sketch { return newSketch(width, depth, cell, false) }
 
 func newSketch(width, depth, cell uint64, former bool) *Sketch {
@@ -95,7 +95,7 @@ func (s *Sketch) addArray(bytes uint64) {
 	s.AddArray(paged.NewArray(bytes))
 }
 
-// max returns how high a counter can be: a reply has no higher number than an int64.
+// max returns the highest value of a counter: a reply holds no number beyond int64.
 func (s *Sketch) max() uint64 {
 	if s.cell == 8 {
 		return math.MaxInt64

@@ -29,7 +29,7 @@ const (
 	maxBuckets = 1 << 36
 	// maxLinkBytes is the size of the largest sub-filter: the module counts its bytes in 32 bits.
 	maxLinkBytes = 1 << 32
-	// maxLinks is how many sub-filters there may be.
+	// maxLinks is the limit of sub-filters.
 	maxLinks = paged.MaxArrays
 )
 
@@ -238,7 +238,7 @@ func (f *Filter) Delete(item []byte) bool {
 // manyDeleted is what part of the items as many deletions are that they compact a filter.
 const manyDeleted = 0.1
 
-// Add adds an item, once more if it is there. There are to be no more than links sub-filters.
+// Add adds an item, also if it is there already. The number of sub-filters stays within links.
 func (f *Filter) Add(item []byte, links int) error {
 	p := f.placeOf(item)
 	f.NoteHead()
@@ -315,8 +315,8 @@ func (f *Filter) swap(link int, p place, slot int) place {
 	return place{p.bucket, print}
 }
 
-// Compact moves items to older sub-filters that have room for them, and removes sub-filters that are empty then. It
-// reports whether anything has changed.
+// Compact moves items to older sub-filters that have room, and removes sub-filters that become empty. It reports
+// whether anything has changed.
 func (f *Filter) Compact() (changed bool) {
 	changed = f.deleted > 0
 	f.NoteHead()

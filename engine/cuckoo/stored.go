@@ -84,7 +84,7 @@ func (f *Filter) AddLink(buckets uint64) error {
 	return nil
 }
 
-// NewLoader returns what builds a filter from its parts.
+// NewLoader returns a loader that builds a filter from its parts.
 func NewLoader() *paged.Loader[*Filter] { return &paged.Loader[*Filter]{Head: decodeHead} }
 
 // DecodeBlob returns the filter that AppendBlob has stored, or an error if b is not one. It does not keep b.

@@ -104,9 +104,9 @@ func (l *Log) Quiet() bool {
 	return l.epoch == l.epochs.Current && l.saved == nil && len(l.copies) == 0
 }
 
-// After must be called with the name of a part that has changed, appeared or gone, after Before. Who knows that it
-// has been called with the same name in this epoch may spare it. The string is kept, and must never change. parts is
-// how many parts the value has, or 0 if they are few or the same ones change all the time.
+// After must be called, after Before, with the name of a part that has changed, appeared or gone. A caller may skip it
+// if it has called it with this name in this epoch. The string is kept and must never change. parts is the number of
+// parts of the value, or 0 if they are few or always the same.
 func (l *Log) After(name string, parts int) {
 	if l == nil || l.ID == 0 {
 		return

@@ -46,7 +46,7 @@ func NewArray(size uint64) Bytes {
 // Size returns how many bytes there are.
 func (b *Bytes) Size() uint64 { return uint64(b.pages-1)*uint64(b.size) + uint64(b.last) }
 
-// Pages returns how many pages there are, written to or not.
+// Pages returns the number of pages, written to or not.
 func (b *Bytes) Pages() int { return int(b.pages) }
 
 // PageSize returns how many bytes a page has, unless it is the last one.
@@ -60,7 +60,7 @@ func (b *Bytes) sizeOf(page int) int {
 	return int(b.size)
 }
 
-// Page returns a page to be read, nil if nothing was written there.
+// Page returns a page for reading, nil if it was never written to.
 func (b *Bytes) Page(i int) []byte {
 	g := &b.groups[i/groupPages]
 	if g.pages == nil || g.pages[i%groupPages] == nil {
@@ -125,7 +125,7 @@ func (b *Bytes) Append(dst []byte, from, to uint64) []byte {
 // zeros is what a page has to which nothing was written.
 var zeros [PageSize]byte
 
-// write returns a page to be written, and whether it is a new one.
+// write returns a page for writing, and whether it is new.
 func (b *Bytes) write(i int) (page []byte, made bool) {
 	if page = b.Page(i); page != nil {
 		return page, false
@@ -148,7 +148,7 @@ func (b *Bytes) isNoted(i int, epoch uint32) bool {
 	return noted != nil && noted[i%groupPages] == epoch
 }
 
-// note marks a page as changed in an epoch, and reports whether it was not yet.
+// note marks a page as changed in an epoch, and reports whether it was unmarked.
 func (b *Bytes) note(i int, epoch uint32) bool {
 	g := &b.groups[i/groupPages]
 	if g.noted == nil {

@@ -115,7 +115,7 @@ func (v *Value) Noted() Noted {
 	return never
 }
 
-// Truncate makes all bytes of an array 0 from a page on, and gives up their memory.
+// Truncate zeroes an array from a page on, and frees that memory.
 func (v *Value) Truncate(array, page int) {
 	b := &v.arrays[array]
 	for i, p := range b.from(page) {
@@ -366,7 +366,7 @@ func (v *Value) Fill(array int, at uint64, data []byte) {
 	}
 }
 
-// Finish returns the sketch, whose changes will be noted in log.
+// Finish returns the sketch, which notes its changes in log.
 func (l *Loader[T]) Finish(log *delta.Log) (sketch T, err error) {
 	if l.last == "" {
 		return sketch, errHead

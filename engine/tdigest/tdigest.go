@@ -4,8 +4,8 @@
 // Nodes are merged, and questions answered, by the computations of the module of Redis, so that digests move between both
 // and answer alike.
 //
-// Numbers that are added gather behind the nodes, and become part of them once there is no room for more. Who asks
-// sees them merged, without that this changes what is kept: so it depends on what was added and on nothing else.
+// Added numbers collect after the nodes, and are merged into nodes when there is no more room. Queries merge them into
+// a separate view, so the stored state depends only on the added numbers.
 package tdigest
 
 import (
@@ -254,7 +254,7 @@ func Restore(compression int, compressions uint64, min, max float64, means []flo
 // maxCompressions is how often nodes may have been merged.
 const maxCompressions = 1 << 62
 
-// Weight returns how many numbers there are.
+// Weight returns the number of numbers.
 func (d *Digest) Weight() int64 { return d.mergedWeight + d.unmergedWeight }
 
 // Compression returns the compression given to New.

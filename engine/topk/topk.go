@@ -1,8 +1,8 @@
 // Package topk finds the most frequent items: a HeavyKeeper, which is a table of counters for which items compete, and
 // a heap of the items with the highest counts.
 //
-// A counter loses with a probability that falls with what it has. Chance is a generator that is part of the value, so
-// that who repeats the same calls gets the same result.
+// A competing item decrements a counter with a probability that falls with the count. The random generator is part of
+// the value, so that repeating the same calls gives the same result.
 //
 // Places of counters, hash functions and the heap are those of the module of Redis, so that lists move between both and
 // answer alike. Lists that older versions of this package have made keep their own places.
@@ -76,9 +76,9 @@ func Bytes(width, depth uint64) (n uint64, ok bool) {
 	return cellSize * n, true
 }
 
-// New returns an empty list of k items, with a table of so many counters in so many rows; nil if Bytes says that there
-// can be none. decay, above 0 and up to 1, is the probability with which a counter of 1 loses against another item;
-// that of n is its n-th power.
+// New returns an empty list of k items, with a table of width counters in depth rows; nil if Bytes reports that none is
+// possible. decay, above 0 and up to 1, is the probability with which another item decrements a counter of 1; for a
+// counter of n it is the n-th power.
 func New(k, width, depth uint64, decay float64) *List { return newList(k, width, depth, decay, false) }
 
 func newList(k, width, depth uint64, decay float64, former bool) *List {
@@ -151,7 +151,7 @@ func (l *List) setCell(cell uint64, whose, count uint32) {
 // least returns the count of the item that is expelled next, 0 if there is room for another one.
 func (l *List) least() uint32 { return l.countAt(0) }
 
-// Add counts an item n times more, up to MaxIncrement. If another item leaves the list for it, that is returned.
+// Add counts an item n times, up to MaxIncrement. If it displaces another item from the list, that one is returned.
 func (l *List) Add(item []byte, n uint32) (expelled string, ok bool) {
 	l.NoteHead() // the generator
 	if l.heapless {

@@ -144,7 +144,7 @@ func (d *Doc) sortBytes() int {
 	return r.at - start
 }
 
-// reader reads Doc.data, which newDoc has made.
+// reader reads Doc.data, which newDoc wrote.
 type reader struct {
 	s  string
 	at int

@@ -118,7 +118,7 @@ func (t *Table) KeyBytes() int { return t.keys.MemoryUsage() }
 // SortBytes returns how much of Bytes are the values of SORTABLE fields.
 func (t *Table) SortBytes() int { return t.sort }
 
-// View returns the table as it is now. It may be called by many at once.
+// View returns the present table. Concurrent calls are allowed.
 func (t *Table) View() View {
 	t.seen()
 	s := t.now

@@ -64,7 +64,7 @@ func offsetBytes(offsets []uint32) (n uint32) {
 	return n
 }
 
-// appendMask appends a mask: its low half as a varint, or a zero and both halves if that is not all of it.
+// appendMask appends a mask: its low half as a varint; or, if the low half is not all of it, a zero and both halves.
 func appendMask(t []byte, m Mask) []byte {
 	if m.Hi == 0 && m.Lo != 0 {
 		return binary.AppendUvarint(t, m.Lo)

@@ -121,7 +121,7 @@ func (a *rowsRun) rowWork() int {
 	return n
 }
 
-// filters reports whether rows are left out.
+// filters reports whether the pipeline drops rows.
 func (a *rowsRun) filters() bool {
 	return slices.ContainsFunc(a.q.Plan.Steps, func(s aggregate.Step) bool {
 		_, ok := s.(*aggregate.Filter)

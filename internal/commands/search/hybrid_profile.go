@@ -81,7 +81,7 @@ func (p *profiling) searches(h *hybridRun) string {
 	return string(w.Buf)
 }
 
-// writeSearch writes what was measured of one of the searches.
+// writeSearch writes the measurements of one search.
 func (p *profiling) writeSearch(w *resp.Writer, now time.Time, of *plan.Plan, steps []aggregate.Stage) {
 	one := newPairs(w)
 	p.writeTimes(one, now)
@@ -96,7 +96,7 @@ func (p *profiling) writeSearch(w *resp.Writer, now time.Time, of *plan.Plan, st
 	one.end()
 }
 
-// writeStages writes what steps have done.
+// writeStages writes the measurements of pipeline steps.
 func (p *profiling) writeStages(to *pairs, steps []aggregate.Stage) {
 	w := to.name("Result processors profile")
 	w.Array(len(steps))

@@ -209,7 +209,7 @@ func (a *rowsRun) stages() []aggregate.Stage {
 	return append(a.sourceStages(index, scored, false), stages[1:]...)
 }
 
-// writeProfiles writes what the shards have measured.
+// writeProfiles writes the measurements of the shards.
 func writeProfiles(w *resp.Writer, shards ...string) {
 	if w.Proto >= 3 {
 		w.Simple("Profile")
@@ -223,7 +223,7 @@ func writeProfiles(w *resp.Writer, shards ...string) {
 	all.end()
 }
 
-// shard returns what this shard has measured, as clients get it.
+// shard returns this shard's measurements, as encoded for clients.
 func (p *profiling) shard(c *command.Ctx, r *run, steps []aggregate.Stage) string {
 	w := &resp.Writer{Proto: c.W.Proto}
 	one := newPairs(w)

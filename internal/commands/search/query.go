@@ -35,7 +35,7 @@ func found(c *command.Ctx) *catalog.Index {
 	return x
 }
 
-// uses notes that a query is in a dialect.
+// uses records that a query used a dialect.
 func uses(x *catalog.Index, dialect int) {
 	x.Dialect[dialect].Store(true)
 }

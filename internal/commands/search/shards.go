@@ -53,7 +53,7 @@ func shardID(h command.Host) string {
 	return ""
 }
 
-// caller returns what asks the other shards.
+// caller returns the Caller that asks the other shards.
 func (s *service) caller() *fanout.Caller {
 	s.calling.Do(func() { s.calls = fanout.NewCaller(shardsOf(s.host)) })
 	return s.calls

@@ -70,8 +70,8 @@ func rebuildInChunks(r *command.Rebuilder, loadChunk string, key []byte, v chunk
 	}
 }
 
-// scanDump answers a call of SCANDUMP: with the header if at is 0, and then with the chunks.
-// end writes what stands in the place of data at the end.
+// scanDump replies to a call of SCANDUMP: with the header if at is 0, and then with the chunks. end writes the data
+// of the last reply.
 func scanDump(c *command.Ctx, at int64, v chunked, end func()) {
 	c.W.Array(2)
 	if at == 0 {

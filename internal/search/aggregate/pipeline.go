@@ -263,7 +263,7 @@ func (t *timed) next(r *Row) (bool, error) {
 // since adds the time since an instant.
 func (t *timed) since(start time.Time) { t.time += t.clock().Sub(start) }
 
-// budget is how much memory a stage may take.
+// budget limits the memory of a stage.
 type budget struct{ used, max int }
 
 // take counts bytes.

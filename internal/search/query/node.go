@@ -88,7 +88,7 @@ func (n *Wildcard) Shown() string {
 	return string(shown)
 }
 
-// The leaves that look into fields of other kinds.
+// The leaves that search fields of other kinds.
 type (
 	// Tag is documents with one of some tags. Values are Token, Affix, Wildcard and Intersect; the tokens of an Intersect are one
 	// tag, with a blank between them. They have the case of the query. In dialect 1 the field may be of another kind: nothing matches.
