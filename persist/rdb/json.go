@@ -17,9 +17,9 @@ var jsonKind = kind{
 	redis: []moduleForm{{name: jsonModule, newest: jsonVersion, read: readJSON}},
 	form:  plainForm(typeModule),
 	write: func(e *Encoder, entry *engine.Entry) {
-		e.length(moduleID(jsonModule, jsonVersion))
+		w := e.moduleHead(jsonModule, jsonVersion)
 		e.moduleString(entry.JSON().Root().AppendJSON(nil, documents.Layout{}))
-		e.length(moduleEnd)
+		w.End()
 	},
 }
 

@@ -35,12 +35,10 @@ var kinds = [...]kind{
 type kind struct {
 	// numbers are the numbers of the readable forms.
 	numbers []byte
-	// module is the name of the type if its values have the form of module values, and no number. moduleVersion is the
-	// version of the form.
+	// module is the type's name in a form of our own, which read reads, and moduleVersion the version of that form; "" if there is
+	// none. It has the number of modules' values.
 	module        string
 	moduleVersion uint64
-	// laterVersions can be read too.
-	laterVersions []uint64
 	// redis are the forms of Redis modules that can be read too.
 	redis []moduleForm
 	// read reads a value in the form of a number. It returns a []byte, valid until recycle, or a collection of package

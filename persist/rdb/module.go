@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"math"
-	"slices"
 	"strings"
 )
 
@@ -170,7 +169,7 @@ func (d *decoder) moduleValue(number byte, lim *Limits) (any, error) {
 		m.expect(moduleEnd)
 		return v, m.err
 	}
-	if k := modules[name]; k != nil && (version == k.moduleVersion || slices.Contains(k.laterVersions, version)) && number == typeModule {
+	if k := modules[name]; k != nil && version == k.moduleVersion && number == typeModule {
 		return k.read(d, number, lim)
 	}
 	return nil, &UnknownType{name, version, number == typeModule}

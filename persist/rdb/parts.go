@@ -29,8 +29,7 @@ func partsKind[T any, L partsLoader[T]](module string, of func(*engine.Entry) pa
 		form:          plainForm(typeModule),
 		own:           func(*engine.Entry) bool { return true },
 		write: func(e *Encoder, entry *engine.Entry) {
-			e.length(moduleID(module, 1))
-			value := of(entry)
+			w, value := e.moduleHead(module, 1), of(entry)
 			var data []byte
 			for c, more := (delta.Cursor{}), true; more; {
 				c, more = value.Walk(c, 64, func(name string) {
@@ -40,7 +39,7 @@ func partsKind[T any, L partsLoader[T]](module string, of func(*engine.Entry) pa
 				})
 				e.written()
 			}
-			e.length(moduleEnd)
+			w.End()
 		},
 	}
 }

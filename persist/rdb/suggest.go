@@ -2,132 +2,73 @@ package rdb
 
 import (
 	"bytes"
-	"encoding/binary"
-	"math"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/search/suggest"
 )
 
 // suggestKind is the kind of dictionaries of suggestions. They belong to a module of Redis, which writes the number of
-// suggestions and, for each, its text, its score and its payload, both texts with a trailing zero. From version 2 on
-// the module adds a number of documents, which it needs for other dictionaries.
+// suggestions and, for each, its text, its score and its payload, both texts with a trailing zero. Version 0 has no
+// payloads. Version 2 adds a number of documents, which the module needs for other dictionaries.
 var suggestKind = kind{
-	module:        suggestModule,
-	moduleVersion: suggestVersion,
-	laterVersions: []uint64{2},
-	read:          func(d *decoder, _ byte, _ *Limits) (any, error) { return d.suggestions() },
-	form:          plainForm(typeModule),
+	redis: []moduleForm{{name: suggestModule, newest: suggestDocuments, read: readSuggestions}},
+	form:  plainForm(typeModule),
 	write: func(e *Encoder, entry *engine.Entry) {
-		e.length(moduleID(suggestModule, suggestVersion))
+		w := e.moduleHead(suggestModule, suggestPayloads)
 		dict := entry.Suggestions()
-		e.length(moduleUint)
-		e.length(uint64(dict.Len()))
+		w.Uint(uint64(dict.Len()))
 		var text []byte
 		dict.Each(func(s suggest.Suggestion) bool {
 			text = append(append(text[:0], s.Text...), 0)
 			e.moduleString(text)
-			e.length(moduleDouble)
-			e.buf = binary.LittleEndian.AppendUint64(e.buf, math.Float64bits(float64(s.Score)))
+			w.Double(float64(s.Score))
 			text = append(append(text[:0], s.Payload...), 0)
 			e.moduleString(text)
 			e.written()
 			return true
 		})
-		e.length(moduleEnd)
+		w.End()
 	},
 }
 
 const (
-	suggestModule  = "trietype0"
-	suggestVersion = 1
+	suggestModule = "trietype0"
+	// The first versions with payloads and with numbers of documents.
+	suggestPayloads  = 1
+	suggestDocuments = 2
 )
 
-// suggestions reads a dictionary.
-func (d *decoder) suggestions() (any, error) {
-	count, err := d.moduleNumber()
-	if err != nil {
-		return nil, err
-	}
+// readSuggestions reads a dictionary.
+func readSuggestions(m *Module, _ *Limits) any {
 	dict := suggest.New()
-	kind, err := d.length()
-	for i := uint64(0); i < count && err == nil; i++ {
-		var text, payload []byte
-		var score float64
-		if text, err = d.zeroEnded(kind); err != nil {
+	for n := m.Uint(); n > 0 && m.err == nil; n-- {
+		text, score := bytes.Clone(m.zeroEnded()), m.Double()
+		var payload []byte
+		if m.Version >= suggestPayloads {
+			payload = m.zeroEnded()
+		}
+		if m.err != nil {
 			break
 		}
-		text = bytes.Clone(text)
-		if score, err = d.moduleFloat64(); err != nil {
-			break
+		if err := dict.Restore(text, float32(score), payload); err != nil {
+			m.Corrupt("a suggestion: %v", err)
 		}
-		if kind, err = d.length(); err != nil {
-			break
-		}
-		if payload, err = d.zeroEnded(kind); err != nil {
-			break
-		}
-		if failed := dict.Restore(text, float32(score), payload); failed != nil {
-			err = corrupt("a suggestion: %v", failed)
-			break
-		}
-		d.recycle()
-		if kind, err = d.length(); err == nil && kind == moduleUint { // of version 2
-			if _, err = d.length(); err == nil {
-				kind, err = d.length()
-			}
+		if m.Version >= suggestDocuments {
+			m.Uint()
 		}
 	}
-	switch {
-	case err != nil:
-		return nil, err
-	case kind != moduleEnd:
-		return nil, corrupt("a dictionary with too many suggestions")
-	case dict.Len() == 0:
-		return nil, corrupt("a dictionary without suggestions")
+	if m.err == nil && dict.Len() == 0 {
+		m.Corrupt("a dictionary without suggestions")
 	}
-	return dict, nil
+	return dict
 }
 
-// zeroEnded reads a text with a trailing zero, whose kind has been read.
-func (d *decoder) zeroEnded(kind uint64) ([]byte, error) {
-	if kind != moduleString {
-		return nil, corrupt("a module's datum of the kind %d in the place of a suggestion", kind)
+// zeroEnded reads a text with a trailing zero. It is valid until the next datum is read.
+func (m *Module) zeroEnded() []byte {
+	b := m.bytes()
+	if len(b) == 0 {
+		m.Corrupt("a suggestion without its last byte")
+		return nil
 	}
-	b, err := d.string()
-	if err == nil && len(b) == 0 {
-		err = corrupt("a suggestion without its last byte")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return b[:len(b)-1], nil
-}
-
-// moduleNumber reads an integer of a module.
-func (d *decoder) moduleNumber() (uint64, error) {
-	kind, err := d.length()
-	if err == nil && kind != moduleUint {
-		err = corrupt("a module's datum of the kind %d where a number should be", kind)
-	}
-	if err != nil {
-		return 0, err
-	}
-	return d.length()
-}
-
-// moduleFloat64 reads a double of a module.
-func (d *decoder) moduleFloat64() (float64, error) {
-	kind, err := d.length()
-	if err == nil && kind != moduleDouble {
-		err = corrupt("a module's datum of the kind %d where a double should be", kind)
-	}
-	if err != nil {
-		return 0, err
-	}
-	b, err := d.fixed(8)
-	if err != nil {
-		return 0, err
-	}
-	return math.Float64frombits(binary.LittleEndian.Uint64(b)), nil
+	return b[:len(b)-1]
 }

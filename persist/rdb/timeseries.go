@@ -329,8 +329,7 @@ func writeSeries(e *Encoder, entry *engine.Entry) {
 		s = s.Alone()
 	}
 	version := seriesVersion(s)
-	e.length(moduleID(seriesModule, version))
-	w := ModuleWriter{e}
+	w := e.moduleHead(seriesModule, version)
 	w.Text(entry.Key())
 	last, _ := s.Newest()
 	options := uint64(seriesCompressed)

@@ -42,8 +42,7 @@ const (
 var quantisations = [...]vectors.Quantisation{0: vectors.None, 1: vectors.Q8, 2: vectors.Bin}
 
 func (e *Encoder) vectors(s *vectors.Set) {
-	w := ModuleWriter{e}
-	e.length(moduleID(vectorModule, 0))
+	w := e.moduleHead(vectorModule, 0)
 	config := uint64(s.M()) << 8
 	for number, q := range quantisations {
 		if q == s.Quant() {
@@ -83,7 +82,7 @@ func (e *Encoder) vectors(s *vectors.Set) {
 		w.Uint(uint64(math.Float32bits(norm)) | uint64(math.Float32bits(unit))<<32)
 		e.written()
 	}
-	e.length(moduleEnd)
+	w.End()
 }
 
 // vectorNode writes the number of the parameters of an element, and all but the last.
