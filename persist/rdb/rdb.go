@@ -44,7 +44,7 @@ const (
 	// Valkey 9 and later have versions of their own, from OldestValkey on. Files up to NewestValkey are read as long as
 	// they have only the forms of version 80.
 	OldestValkey = 80
-	NewestValkey = 99
+	NewestValkey = 89
 )
 
 // The types of values.

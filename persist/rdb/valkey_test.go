@@ -65,7 +65,7 @@ func TestFilesOfValkeyAreRead(t *testing.T) {
 	for number := byte(typeHashValkey + 1); number < 40; number++ {
 		require.ErrorIs(t, read(append([]byte("VALKEY080"), number, 1, 'k', 1, 1, 'v', opEOF)), ErrCorrupt)
 	}
-	for _, head := range []string{"VALKEY011", "VALKEY079", "VALKEY100", "REDIS0080"} {
+	for _, head := range []string{"VALKEY011", "VALKEY079", "VALKEY090", "REDIS0080"} {
 		require.ErrorIs(t, read([]byte(head)), ErrUnsupported, head)
 	}
 	for _, head := range []string{"VALKEYabc", "VALKEX080", "VALKEY000"} {
