@@ -130,7 +130,7 @@ const (
 	ReadOnly
 	DenyOOM
 	// Module says that the command belongs to a module in Redis: its ACL categories are those that the entry lists, and
-	// read or write, which entries of the query engine list too.
+	// read or write.
 	Module
 	Admin
 	PubSub
@@ -163,6 +163,9 @@ const (
 	// FollowsKeys says that values lead the command to keys that are not among its arguments; it asks for them with
 	// Ctx.Holds. Clients do not see the flag.
 	FollowsKeys
+	// ListsCategories says that the entry lists all ACL categories: none follows from the other flags. Clients do not
+	// see the flag.
+	ListsCategories
 )
 
 // flagNames are the names that COMMAND INFO shows, in bit order.

@@ -39,7 +39,7 @@ func (cmd *Command) derive() {
 			cmd.Flags |= MovableKeys
 		}
 	}
-	if cmd.Group != "search" { // whose entries list all
+	if cmd.Flags&ListsCategories == 0 {
 		cmd.imply()
 	}
 	cmd.Slow = cmd.mayBeSlow()

@@ -58,7 +58,7 @@ func appendOffsets(t []byte, offsets []uint32) []byte {
 func offsetBytes(offsets []uint32) (n uint32) {
 	before := uint32(0)
 	for _, o := range offsets {
-		n += uint32(max(1, bits.Len32(o-before)+6)) / 7
+		n += uint32(max(1, bits.Len32(o-before))+6) / 7
 		before = o
 	}
 	return n

@@ -238,7 +238,11 @@ func (a *rowsRun) LoadAll(r *aggregate.Row, put func(name string, v value.Value)
 // warnings returns the warnings of the reply.
 func (a *rowsRun) warnings() []string {
 	if a.from != nil {
-		return a.from.warnings
+		list := a.from.warnings
+		if a.cut && !slices.Contains(list, timeoutWarning) {
+			list = append(slices.Clip(list), timeoutWarning)
+		}
+		return list
 	}
 	return a.run.warnings()
 }

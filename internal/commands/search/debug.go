@@ -21,7 +21,7 @@ import (
 // FT.DEBUG shows the content of an index. It shows documents by their numbers, and only live ones. The sub-commands
 // of the garbage collector are accepted and do nothing, because there is no collector.
 
-func init() { command.Register([]*command.Command{debugCommand}) }
+func init() { register([]*command.Command{debugCommand}) }
 
 var debugCommand = &command.Command{Name: "ft.debug", Group: "search", Since: "1.0.0", Arity: -2, Flags: reads | command.Admin,
 	ACL: command.CatSearch | command.CatAdmin | dangerous, Summary: "Shows the contents of an index", Complexity: "O(N), where N is what is shown",

@@ -2,8 +2,6 @@ package search
 
 import (
 	"github.com/atomredis/atomredis/internal/search/aggregate"
-	"github.com/atomredis/atomredis/internal/search/args"
-	"github.com/atomredis/atomredis/internal/search/query"
 	"github.com/atomredis/atomredis/internal/search/request"
 	"github.com/atomredis/atomredis/internal/search/schema"
 	"github.com/atomredis/atomredis/internal/search/value"
@@ -14,24 +12,18 @@ import (
 
 // cursors answers with the cursors.
 func (h *hybridRun) cursors() error {
-	if h.plan == nil {
-		return args.Errorf(query.BadArguments, "WITHCURSOR of FT.HYBRID is not supported with several shards")
+	text, err := h.cursor(h.text, false)
+	if err != nil {
+		return err
 	}
-	var ids [2]int64
-	for i, found := range [][]candidate{h.text, h.near} {
-		a, err := h.listed(found, i == 1)
-		if err != nil {
-			return err
-		}
-		cursor, err := a.newCursor()
-		if err != nil {
-			return err
-		}
-		ids[i] = a.keep(cursor, 0)
+	near, err := h.cursor(h.near, true)
+	if err != nil {
+		h.run.x.Cursors.Take(text) // no client will know it
+		return err
 	}
 	p := newPairs(h.c.W)
-	p.int("SEARCH", ids[0])
-	p.int("VSIM", ids[1])
+	p.int("SEARCH", text)
+	p.int("VSIM", near)
 	warnings := h.found()
 	p.name("warnings").Array(len(warnings))
 	for _, text := range warnings {
@@ -41,10 +33,26 @@ func (h *hybridRun) cursors() error {
 	return nil
 }
 
+// cursor keeps the rows of what one search has found, and returns the number of their cursor.
+func (h *hybridRun) cursor(found []candidate, near bool) (int64, error) {
+	a, err := h.listed(found, near)
+	if err != nil {
+		return 0, err
+	}
+	cursor, err := a.newCursor()
+	if err != nil {
+		return 0, err
+	}
+	return a.keep(cursor, 0), nil
+}
+
 // listed returns the rows of what one search has found.
 func (h *hybridRun) listed(found []candidate, near bool) (*rowsRun, error) {
-	r := h.run
-	a := &rowsRun{run: &run{c: r.c, x: r.x, q: r.q, scorer: r.scorer, def: r.def, plan: r.plan, loader: r.loader, deadline: r.deadline}}
+	r, of := h.run, h.run.plan
+	if near {
+		of = h.vectors
+	}
+	a := &rowsRun{run: &run{c: r.c, x: r.x, q: r.q, scorer: r.scorer, def: r.def, plan: of, loader: r.loader, deadline: r.deadline}}
 	var plan aggregate.Plan
 	for _, step := range h.q.Plan.Steps {
 		if load, ok := step.(*aggregate.Load); ok {

@@ -32,7 +32,7 @@ type run struct {
 	deadline time.Time    // zero: none
 	profiled bool         // iterators are measured
 	cut      bool         // the time was up after the hits had been found
-	spent    spent        // by rows, if the query is profiled
+	spent    spent        // by rows, for FT.PROFILE
 }
 
 // maxAttempts is how often a query runs if documents change meanwhile.

@@ -25,19 +25,22 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-func init() {
-	for _, cmd := range commands {
+func init() { register(commands) }
+
+// register registers commands of a module that has their names in capitals.
+func register(list []*command.Command) {
+	for _, cmd := range list {
 		for _, sub := range cmd.Subs {
 			sub.Capital = true
 		}
 		cmd.Capital = true
 	}
-	command.Register(commands)
+	command.Register(list)
 }
 
 const (
-	reads  = command.ReadOnly | command.Module
-	writes = command.Write | command.Module
+	reads  = command.ReadOnly | command.Module | command.ListsCategories
+	writes = command.Write | command.Module | command.ListsCategories
 	grows  = writes | command.DenyOOM
 	// makes are the flags of commands that make or change indexes; nothing else runs meanwhile.
 	makes = grows | command.WholeKeyspace

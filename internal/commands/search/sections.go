@@ -70,7 +70,7 @@ func (r *run) warned() {
 		return
 	}
 	n := &serviceOf(r.c.Host).counters
-	if r.plan.Stopped() {
+	if r.plan.Stopped() || r.cut {
 		n.timeoutWarnings.Add(1)
 	}
 	if len(r.plan.Warnings()) > 0 {

@@ -123,7 +123,7 @@ const (
 // asked are the directives whose values at the coordinator apply on all shards.
 var asked = []string{"search-default-dialect", "search-max-search-results", "search-max-aggregate-results", "search-max-aggregate-groups",
 	"search-bm25std-tanh-factor", "search-min-prefix", "search-max-prefix-expansions", "search-timeout", "search-on-timeout",
-	"search-default-scorer"}
+	"search-default-scorer", "search-_print-profile-clock", "search-_prioritize-intersect-union-children"}
 
 // askedHost is the server with the coordinator's directives.
 type askedHost struct {

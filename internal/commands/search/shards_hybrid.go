@@ -8,8 +8,10 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/search/aggregate"
+	"github.com/atomredis/atomredis/internal/search/args"
 	"github.com/atomredis/atomredis/internal/search/catalog"
 	"github.com/atomredis/atomredis/internal/search/fanout"
+	"github.com/atomredis/atomredis/internal/search/query"
 	"github.com/atomredis/atomredis/internal/search/value"
 	"github.com/atomredis/atomredis/internal/wire/peer"
 )
@@ -62,6 +64,9 @@ func (h *hybridRun) LoadAll(r *aggregate.Row, put func(name string, v value.Valu
 // hybrid replies to FT.HYBRID.
 func (f *fan) hybrid(x *catalog.Index, began time.Time) {
 	h, err := readHybrid(f.c, x, words(f.c.Args[2:]))
+	if err == nil && h.q.Cursor != nil {
+		err = args.Errorf(query.BadArguments, "WITHCURSOR of FT.HYBRID is not supported with several shards")
+	}
 	if err != nil {
 		f.fail(err)
 		return

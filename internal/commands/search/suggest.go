@@ -34,7 +34,7 @@ func init() {
 			}
 		},
 	})
-	command.Register([]*command.Command{
+	register([]*command.Command{
 		{Name: "ft.sugadd", Group: "search", Since: "1.0.0", Arity: -4, Flags: grows, ACL: command.CatSearch | command.CatWrite,
 			Keys:    command.Keys("i1+r0/1/0[RW,INSERT]"),
 			Summary: "Adds a suggestion to a dictionary", Syntax: "key string score [INCR] [PAYLOAD payload]", Complexity: "O(log(N))", Do: sugAdd},

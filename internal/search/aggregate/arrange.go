@@ -23,14 +23,11 @@ type sortStage struct {
 
 func (*sortStage) String() string { return "Sorter" }
 
-func (s *sortStage) open(p *Pipeline, up operator) operator {
-	return &sorting{sortStage: s, p: p, up: up}
-}
+func (s *sortStage) open(_ *Pipeline, up operator) operator { return &sorting{sortStage: s, up: up} }
 
 // sorting runs a sortStage. While it has as many rows as it keeps, they are a heap with the last row of the order on top.
 type sorting struct {
 	*sortStage
-	p    *Pipeline
 	up   operator
 	rows []kept
 	seen int
@@ -184,18 +181,16 @@ func (s *depleteStage) next(r *Row) (bool, error) { return s.up.next(r) }
 // pageStage is LIMIT: it passes num rows on after offset ones; all of them if num is 0.
 type pageStage struct {
 	offset, num int
-	countAll    bool // rows behind the page are counted
+	// depleter is before the page if rows after the page are counted, and nil otherwise.
+	depleter *depleteStage
 }
 
 func (*pageStage) String() string { return "Pager/Limiter" }
 
-func (s *pageStage) open(p *Pipeline, up operator) operator {
-	return &paging{pageStage: s, p: p, up: up}
-}
+func (s *pageStage) open(_ *Pipeline, up operator) operator { return &paging{pageStage: s, up: up} }
 
 type paging struct {
 	*pageStage
-	p    *Pipeline
 	up   operator
 	seen int
 }
@@ -221,11 +216,11 @@ func (s *paging) next(r *Row) (bool, error) {
 
 // rest counts the rows behind the page if that is wanted.
 func (s *paging) rest(r *Row) error {
-	if !s.countAll {
+	if s.depleter == nil {
 		return nil
 	}
 	up := s.up
-	if d := s.p.depleter; d != nil && d.up != nil {
+	if d := s.depleter; d.up != nil { // nil where the shards have run it
 		up = d.up // what is read here is none of the rows that the depleter passes on
 		if t, ok := s.up.(*timed); ok {
 			defer t.since(t.clock())

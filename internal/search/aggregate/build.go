@@ -77,7 +77,7 @@ func Build(plan *Plan, o Options) (*Pipeline, error) {
 	switch {
 	case plan.CountOnly && !plan.has(isArrange):
 		p.pushCut(countStage{})
-	case plan.depletes() && p.depleter == nil:
+	case plan.depletes() && !slices.ContainsFunc(p.stages, isDepleter):
 		p.pushDepleter()
 	}
 	return p, nil
@@ -85,6 +85,11 @@ func Build(plan *Plan, o Options) (*Pipeline, error) {
 
 // has reports whether there is a step of some kind.
 func (p *Plan) has(is func(Step) bool) bool { return slices.ContainsFunc(p.Steps, is) }
+
+func isDepleter(s stage) bool {
+	_, ok := s.(*depleteStage)
+	return ok
+}
 
 func isArrange(s Step) bool {
 	_, ok := s.(*Arrange)
@@ -107,10 +112,11 @@ func (p *Plan) Gathers() bool {
 // depletes reports whether rows are read for their number alone.
 func (p *Plan) depletes() bool { return p.CountAll && !p.CountOnly && !p.Gathers() }
 
-// pushDepleter adds the stage that rows are counted at.
-func (p *Pipeline) pushDepleter() {
-	p.depleter = new(depleteStage)
-	p.push(p.depleter)
+// pushDepleter adds a stage at which rows are counted.
+func (p *Pipeline) pushDepleter() *depleteStage {
+	d := new(depleteStage)
+	p.push(d)
+	return d
 }
 
 // push adds stages.
@@ -272,11 +278,11 @@ func (p *Pipeline) buildArrange(a *Arrange, plan *Plan) error {
 		p.pushCut(stage)
 	}
 	if a.Offset > 0 || a.Num > 0 && !sorted {
-		depletes := plan.depletes()
-		if depletes {
-			p.pushDepleter()
+		page := &pageStage{offset: a.Offset, num: a.Num}
+		if plan.depletes() {
+			page.depleter = p.pushDepleter()
 		}
-		p.pushCut(&pageStage{offset: a.Offset, num: a.Num, countAll: depletes})
+		p.pushCut(page)
 	}
 	p.settle()
 	return nil

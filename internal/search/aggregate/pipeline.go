@@ -70,7 +70,6 @@ type Pipeline struct {
 	stages     []stage
 	cut        int     // the first stage that shards leave to the server that was asked; -1 if there is none
 	deferred   []stage // loads that wait for a SORTBY or LIMIT
-	depleter   *depleteStage
 	terms      bool
 
 	loader    Loader

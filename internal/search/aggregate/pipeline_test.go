@@ -314,7 +314,7 @@ func TestTotals(t *testing.T) {
 
 // Without a count the total is that of the rows that have come; with one it is that of all.
 func TestTotalsOfLimits(t *testing.T) {
-	for steps, want := range map[string][2]int{"": {5, 5}, "LIMIT 1 2": {3, 5}, "LIMIT 9 1": {5, 5}, "FILTER @n>2 LIMIT 0 1": {1, 3}, "SORTBY 0": {5, 5},
+	for steps, want := range map[string][2]int{"": {5, 5}, "LIMIT 1 2": {3, 5}, "LIMIT 9 1": {5, 5}, "FILTER @n>2 LIMIT 0 1": {1, 3}, "LIMIT 0 1 APPLY 1 AS x LIMIT 0 1": {1, 5}, "SORTBY 0": {5, 5},
 		"SORTBY 0 MAX 2": {2, 5}, "GROUPBY 1 @s LIMIT 0 1": {3, 3}} {
 		for i, countAll := range []bool{false, true} {
 			x := plan(t, steps)

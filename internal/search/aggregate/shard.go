@@ -27,7 +27,7 @@ func (p *Pipeline) StartShard(s Source, l Loader, interrupt Interrupt) {
 	if p.cut >= 0 {
 		stages = p.stages[:p.cut+1]
 		if page, ok := stages[p.cut].(*pageStage); ok {
-			stages = append(stages[:p.cut:p.cut], &pageStage{num: page.offset + page.num, countAll: page.countAll})
+			stages = append(stages[:p.cut:p.cut], &pageStage{num: page.offset + page.num, depleter: page.depleter})
 		}
 		// Later steps need fields of the documents, which only this server has.
 		for _, later := range p.stages[p.cut+1:] {

@@ -72,7 +72,6 @@ func (f *fieldVectors) Len() int { return f.x.Len() }
 var (
 	errVectorOption = badVectorOption("Invalid option")
 	errVectorValue  = badVectorOption("Invalid value was given")
-	errVectorTwice  = badVectorOption("Parameter was specified twice")
 )
 
 func badVectorOption(text string) error {
@@ -90,9 +89,9 @@ func (f *fieldVectors) Check(vector string, options []query.Option) error {
 	return err
 }
 
-// search reads the options of a query, each of which may occur once. The plan reads those about filters.
+// search reads the options of a query. The plan has checked that each occurs once, and reads those about filters.
 func (f *fieldVectors) search(options []query.Option) (s vectors.Search, err error) {
-	for i, o := range options {
+	for _, o := range options {
 		positive := func(of schema.Algorithm) (n int) {
 			if f.algorithm != of {
 				err = errVectorOption
@@ -100,11 +99,6 @@ func (f *fieldVectors) search(options []query.Option) (s vectors.Search, err err
 				err = errVectorValue
 			}
 			return n
-		}
-		for _, before := range options[:i] {
-			if strings.EqualFold(before.Name, o.Name) {
-				return s, errVectorTwice
-			}
 		}
 		switch strings.ToUpper(o.Name) {
 		case "EF_RUNTIME":

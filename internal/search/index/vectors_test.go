@@ -36,7 +36,6 @@ func TestOptionsOfVectorSearches(t *testing.T) {
 	const (
 		unknown = "Invalid option"
 		value   = "Invalid value was given"
-		twice   = "Parameter was specified twice"
 	)
 	for _, c := range []struct {
 		field   string
@@ -54,7 +53,6 @@ func TestOptionsOfVectorSearches(t *testing.T) {
 		{"hnsw", []string{"EF_RUNTIME", "x"}, value},
 		{"hnsw", []string{"EPSILON", "0"}, value},
 		{"hnsw", []string{"EPSILON", "nan"}, value},
-		{"hnsw", []string{"EF_RUNTIME", "5", "ef_runtime", "5"}, twice},
 		{"hnsw", []string{"SEARCH_WINDOW_SIZE", "5"}, unknown},
 		{"hnsw", []string{"USE_SEARCH_HISTORY", "ON"}, unknown},
 		{"svs", []string{"EF_RUNTIME", "5"}, unknown},

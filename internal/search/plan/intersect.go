@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -30,7 +31,7 @@ func newIntersect(children []iterator, weight float64, slop int, inOrder bool, p
 		n.slop = anySlop
 	}
 	cheapest := slices.Clone(children)
-	slices.SortStableFunc(cheapest, func(a, b iterator) int { return cost(a, p) - cost(b, p) })
+	slices.SortStableFunc(cheapest, func(a, b iterator) int { return cmp.Compare(cost(a, p), cost(b, p)) })
 	if !inOrder {
 		n.children = cheapest
 	}
@@ -44,11 +45,11 @@ func newIntersect(children []iterator, weight float64, slop int, inOrder bool, p
 	return n
 }
 
-// cost is by what the parts of an intersection are ordered.
-func cost(it iterator, p *Plan) int {
-	n := it.estimate()
+// cost orders the parts of an intersection.
+func cost(it iterator, p *Plan) int64 {
+	n := int64(it.estimate())
 	if u, ok := bare(it).(*union); ok && p.options.UnionsLast {
-		n *= len(u.children)
+		n *= int64(len(u.children))
 	}
 	return n
 }

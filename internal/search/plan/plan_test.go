@@ -340,6 +340,7 @@ func TestVectorSearches(t *testing.T) {
 	}{
 		{knn(nil, option("HYBRID_POLICY", "BATCHES")), params + "hybrid query attributes were sent for a non-hybrid query"},
 		{knn(rare(), option("HYBRID_POLICY", "FOO")), params + "invalid hybrid policy was given"},
+		{knn(rare(), option("EF_RUNTIME", "5"), option("ef_runtime", "5")), params + "Parameter was specified twice"},
 		{knn(rare(), option("HYBRID_POLICY", "ADHOC_BF"), option("BATCH_SIZE", "10")), params + "'batch size' is irrelevant for the selected policy"},
 		{knn(rare(), option("HYBRID_POLICY", "ADHOC_BF"), option("EF_RUNTIME", "10")), params + "Invalid option"},
 		{knn(rare(), option("BATCH_SIZE", "0")), params + "Invalid value was given"},

@@ -70,11 +70,13 @@ type policy struct {
 
 // policy separates the options for the filter from those for the index.
 func (b *builder) policy(options []query.Option, filtered bool) (p policy, rest []query.Option, err error) {
-	for i, o := range options {
+	seen := map[string]bool{}
+	for _, o := range options {
 		name := strings.ToUpper(o.Name)
-		if slices.ContainsFunc(options[:i], func(before query.Option) bool { return strings.EqualFold(before.Name, name) }) {
+		if seen[name] {
 			return p, nil, badVector("Parameter was specified twice")
 		}
+		seen[name] = true
 		if !filtered && (name == "HYBRID_POLICY" || name == "BATCH_SIZE") {
 			return p, nil, badVector("hybrid query attributes were sent for a non-hybrid query")
 		}
