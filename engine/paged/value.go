@@ -76,6 +76,16 @@ func (v *Value) Init(owner Owner) { v.owner = owner }
 // Stored returns the value itself.
 func (v *Value) Stored() *Value { return v }
 
+// Sparse reports whether the arrays have more than size bytes, of which less than an eighth are in pages that were
+// written to.
+func (v *Value) Sparse(size uint64) bool {
+	n := uint64(0)
+	for i := range v.arrays {
+		n += v.arrays[i].Size()
+	}
+	return n > size && uint64(v.written) < n/8
+}
+
 // AddArray adds an array after the others, up to MaxArrays.
 func (v *Value) AddArray(b Bytes) {
 	v.NoteHead()

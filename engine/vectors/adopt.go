@@ -41,7 +41,8 @@ type Adopter struct {
 
 // NewAdopter returns an Adopter without elements. matrix has the rows of the projection, if c has one; it is kept.
 func NewAdopter(c Settings, matrix []float32) (*Adopter, error) {
-	if c.Dim < 1 || c.Dim > MaxDim || c.M < MinM || c.M > MaxM || c.Quant > None || c.Input < 0 || len(matrix) != c.Input*c.Dim {
+	if c.Dim < 1 || c.Dim > MaxDim || c.M < MinM || c.M > MaxM || c.Quant > None || c.Input < 0 ||
+		(matrix != nil) != (c.Input > 0) || len(matrix) != c.Input*c.Dim {
 		return nil, errSettings
 	}
 	for _, x := range matrix {

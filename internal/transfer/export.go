@@ -91,9 +91,6 @@ func (x *Exporter) RDBWithModules(w io.Writer) error {
 
 // Unreadable calls fn with the keys whose values no Redis reads, whatever file they are in.
 func (x *Exporter) Unreadable(fn func(db int, key, typ string)) error {
-	if !rdb.HaveOwnForms() {
-		return nil
-	}
 	return x.whenLoaded(func() error {
 		s, err := x.snapshot(context.Background(), func(*engine.Guard) {})
 		if err != nil {

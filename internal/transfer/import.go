@@ -380,7 +380,11 @@ func (l *load) key(k *rdb.Key) error {
 func (im *Importer) Replace(ctx context.Context, file io.Reader, by Replayer, about func(rdb.Aux) error, done func()) (err error) {
 	l := load{Importer: im, by: by, skip: im.skipsUnsupported(), next: time.Now().Add(loadProgress)}
 	defer l.unlock()
-	defer func() { err = l.endReport(err) }()
+	defer func() {
+		if err != nil {
+			err = l.endReport(err)
+		}
+	}()
 	g := l.lock()
 	if err := ctx.Err(); err != nil {
 		return err
@@ -410,6 +414,9 @@ func (im *Importer) Replace(ctx context.Context, file io.Reader, by Replayer, ab
 			}
 			if err := l.makeKept(&k); err != nil {
 				return err
+			}
+			if err := l.endReport(nil); err != nil { // the data is complete without it
+				l.files.Log.Warn("cannot write the report of the keys that are left out", "error", err.Error())
 			}
 			done()
 			return nil

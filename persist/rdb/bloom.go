@@ -9,7 +9,7 @@ import (
 // capacity, rate, hash functions, bits of an item, bits, power of two, the bits and its items. Version 0 has no flags, bits and
 // powers; versions below 4 have no growth.
 var bloomKind = redisKind(partsKind("atomBLOOM", func(e *engine.Entry) parts { return e.Bloom() }, bloom.NewLoader),
-	moduleForm{name: bloomModule, newest: bloomVersion, read: readBloom}, func(e *engine.Entry) bool { return e.Bloom().Former() }, writeBloom)
+	moduleForm{name: bloomModule, newest: bloomVersion, read: readBloom}, func(e *engine.Entry) bool { return e.Bloom().Former() || e.Bloom().Sparse(maxSparse) }, writeBloom)
 
 const (
 	bloomModule  = "MBbloom--"

@@ -15,10 +15,10 @@ const (
 	countMinVersion = 0
 )
 
-// ownCounters reports whether a sketch has counters that the module does not have.
+// ownCounters reports whether a sketch has counters that the module does not have, or too few that were ever used.
 func ownCounters(entry *engine.Entry) bool {
 	s := entry.CountMin()
-	return s.Former() || s.Cell() != countmin.UsualCell
+	return s.Former() || s.Cell() != countmin.UsualCell || s.Sparse(maxSparse)
 }
 
 func writeCountMin(e *Encoder, entry *engine.Entry) {

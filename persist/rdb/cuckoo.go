@@ -1,6 +1,8 @@
 package rdb
 
 import (
+	"math"
+
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/cuckoo"
 )
@@ -9,7 +11,7 @@ import (
 // size of a bucket, iterations and expansion, and for each sub-filter its buckets and their bytes. Before version 4 all sub-filters
 // have the same size, and its defaults stand for what is not written.
 var cuckooKind = redisKind(partsKind("atomCUCKO", func(e *engine.Entry) parts { return e.Cuckoo() }, cuckoo.NewLoader),
-	moduleForm{name: cuckooModule, newest: cuckooVersion, read: readCuckoo}, func(e *engine.Entry) bool { return e.Cuckoo().Former() }, writeCuckoo)
+	moduleForm{name: cuckooModule, newest: cuckooVersion, read: readCuckoo}, func(e *engine.Entry) bool { return e.Cuckoo().Former() || e.Cuckoo().Sparse(maxSparse) }, writeCuckoo)
 
 const (
 	cuckooModule  = "MBbloomCF"
@@ -38,7 +40,7 @@ func readCuckoo(m *Module, _ *Limits) any {
 	o := cuckoo.Options{BucketSize: uint32(size), Iterations: uint32(iterations), Expansion: uint32(expansion)}
 	f, err := cuckoo.Restore(o, items, deleted)
 	if err != nil || links == 0 || uint64(o.BucketSize) != size || uint64(o.Iterations) != iterations ||
-		uint64(o.Expansion) != expansion {
+		expansion > math.MaxUint16 {
 		m.Corrupt("a cuckoo filter with %d sub-filters, buckets of %d, %d iterations, expansion %d", links, size, iterations, expansion)
 	}
 	for i := 0; uint64(i) < links && m.err == nil; i++ {

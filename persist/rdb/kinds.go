@@ -2,7 +2,6 @@ package rdb
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/atomredis/atomredis/engine"
@@ -111,11 +110,6 @@ func kindOf(entry *engine.Entry) (*kind, form, error) {
 func OwnForm(entry *engine.Entry) bool {
 	t := int(entry.Type())
 	return t < len(kinds) && kinds[t].own != nil && kinds[t].own(entry)
-}
-
-// HaveOwnForms reports whether there are types of which OwnForm can be true.
-func HaveOwnForms() bool {
-	return slices.ContainsFunc(kinds[:], func(k kind) bool { return k.own != nil })
 }
 
 // value reads a value in the form of a number, as kind.read does.

@@ -15,7 +15,6 @@ func TestFormsOfOurOwnAreTold(t *testing.T) {
 	short, long := w.entry(listOf("a")), w.entry(listOf("a", "b"))
 	require.False(t, OwnForm(long))
 	kinds[engine.List].own = func(entry *engine.Entry) bool { return entry.List().Len() > 1 }
-	require.True(t, HaveOwnForms())
 	require.False(t, OwnForm(short))
 	require.True(t, OwnForm(long))
 	require.False(t, OwnForm(w.entry([]byte("text"))))

@@ -44,6 +44,9 @@ func partsKind[T any, L partsLoader[T]](module string, of func(*engine.Entry) pa
 	}
 }
 
+// maxSparse is the size in bytes up to which sparse sketches are written as a module of Redis does, with all their zeros.
+const maxSparse = 512 << 20
+
 // redisKind returns the kind of a type that has a form of its own and is written in the form of a Redis module. Values for
 // which former is true have no such form, and are written in their own; all have one if it is nil.
 func redisKind(own kind, form moduleForm, former func(*engine.Entry) bool, write func(*Encoder, *engine.Entry)) kind {

@@ -11,7 +11,7 @@ import (
 // place of the heap the item with a zero behind it. In the heap stand for each place what the item is known by, its length, an
 // address of no meaning, the count, and four bytes without use.
 var topKKind = redisKind(partsKind("atomTOPKL", func(e *engine.Entry) parts { return e.TopK() }, topk.NewLoader),
-	moduleForm{name: topKModule, newest: topKVersion, read: readTopK}, func(e *engine.Entry) bool { return e.TopK().Former() }, writeTopK)
+	moduleForm{name: topKModule, newest: topKVersion, read: readTopK}, func(e *engine.Entry) bool { return e.TopK().Former() || e.TopK().Sparse(maxSparse) }, writeTopK)
 
 const (
 	topKModule  = "TopK-TYPE"
@@ -30,17 +30,21 @@ func writeTopK(e *Encoder, entry *engine.Entry) {
 	w.Uint(l.K(), l.Width(), l.Depth())
 	w.Double(l.Decay())
 	w.array(l.Table())
-	heap := make([]byte, l.K()*topKPlace)
+	e.length(moduleString)
+	e.length(l.K() * topKPlace)
 	for i := range int(l.K()) {
+		var place [topKPlace]byte
 		if item, count, ok := l.Place(i); ok {
-			place := heap[i*topKPlace:]
-			binary.LittleEndian.PutUint32(place, topk.Print([]byte(item)))
+			binary.LittleEndian.PutUint32(place[:], topk.Print([]byte(item)))
 			binary.LittleEndian.PutUint32(place[topKLen:], uint32(len(item)))
 			binary.LittleEndian.PutUint32(place[topKCount:], count)
 		}
+		if i == 0 {
+			binary.LittleEndian.PutUint64(place[topKRandom:], l.Random())
+		}
+		e.buf = append(e.buf, place[:]...)
+		e.written()
 	}
-	binary.LittleEndian.PutUint64(heap[topKRandom:], l.Random())
-	e.moduleString(heap)
 	for i := range int(l.K()) {
 		item, _, _ := l.Place(i)
 		e.moduleString(append([]byte(item), 0))

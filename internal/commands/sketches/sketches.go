@@ -3,6 +3,7 @@
 package sketches
 
 import (
+	"bytes"
 	"strconv"
 
 	"github.com/atomredis/atomredis/engine"
@@ -66,6 +67,9 @@ type chunked interface {
 func rebuildInChunks(r *command.Rebuilder, loadChunk string, key []byte, v chunked) {
 	r.Command([]byte(loadChunk), key, []byte("1"), v.Header())
 	for data, at := v.Chunk(1); at != 0; data, at = v.Chunk(at) {
+		if len(bytes.TrimLeft(data, "\x00")) == 0 {
+			continue // a new filter has only zeros
+		}
 		r.Command([]byte(loadChunk), key, strconv.AppendUint(nil, at, 10), data)
 	}
 }
