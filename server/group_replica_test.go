@@ -145,8 +145,7 @@ func (f *rawFollower) goOn(at *groupNode, was psync.Position) *rawFollower {
 // it whichever server leads.
 func TestAnyServerOfAGroupHasFollowers(t *testing.T) {
 	t.Parallel()
-	// A leader that loses the lead because the machine is busy would disconnect the follower.
-	g := startGroup(t, 3, "repl-ping-replica-period=1", "raft-timeout=1000")
+	g := startGroup(t, 3, "repl-ping-replica-period=1")
 	first := g.settled()
 	require.Equal(t, "+OK", first.client().do("SET before 1"))
 	at := g.followers()[0]

@@ -19,7 +19,7 @@ func init() {
 			[]string{"TS.CREATE a RETENTION 0 ENCODING COMPRESSED CHUNK_SIZE 128 DUPLICATE_POLICY block IGNORE 0 0"}},
 		{"increments of a series", []string{"TS.INCRBY a 0.1 TIMESTAMP 5", "TS.INCRBY a 0.2 TIMESTAMP 5", "TS.INCRBY a inf",
 			"TS.INCRBY b 1", "+3", "TS.DECRBY b 0.25"},
-			[]string{"TS.ADD b 1000000000003 0.75 ON_DUPLICATE LAST"}},
+			[]string{"TS.DECRBY b 0.25 TIMESTAMP 1000000000003"}},
 		{"ignored sample", []string{"TS.CREATE a DUPLICATE_POLICY LAST IGNORE 10 1", "TS.ADD a 1 1", "TS.ADD a 5 1",
 			"TS.INCRBY a 0.5 TIMESTAMP 6", "TS.ADD a 50 1"}, []string{"TS.ADD a 50 1"}},
 		{"compactions", []string{"TS.CREATE s", "TS.CREATE d", "TS.CREATE e", "TS.CREATERULE s d AGGREGATION avg 10",

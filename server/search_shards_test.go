@@ -338,7 +338,6 @@ func TestFlushedIndexesDoNotComeBack(t *testing.T) {
 
 // A TEMPORARY index stays while it is used on any shard.
 func TestTemporaryIndexesAreUsedOnAnyShard(t *testing.T) {
-	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
