@@ -43,7 +43,7 @@ const (
 	allFlags = exactSize | sizeIsBits | hash64 | fixedSize
 )
 
-// fixedGrowth is the growth of filters that do not grow: the module stores its default.
+// fixedGrowth is the stored growth of filters that do not grow: the module's default.
 const fixedGrowth = 2
 
 // Errors of Add.
@@ -81,10 +81,10 @@ type Link struct {
 	Items       uint64
 	Bytes       uint64 // of its bits
 	Hashes      uint32
-	Power       uint8 // of two, which the number of bits is; 0 if it is any number
+	Power       uint8 // the number of bits is 2 to the power of it; 0 for other numbers
 
 	size    uint64 // in bits
-	inverse uint64 // 2^64 divided by size, see modulo
+	inverse uint64 // 2^64 divided by size: see modulo
 }
 
 // Bytes returns how many bytes a filter with many items takes before it grows; ok is false if no such filter is
@@ -155,7 +155,7 @@ func newLink(flags uint32, capacity uint64, rate float64) (l Link, ok bool) {
 
 func isRate(r float64) bool { return r > 0 && r < 1 }
 
-// hashes returns how many hash functions go with a number of bits for an item.
+// hashes returns the number of hash functions for a number of bits per item.
 func hashes(bitsPerItem float64) uint32 { return uint32(math.Ceil(ln2 * bitsPerItem)) }
 
 // push adds a sub-filter.
@@ -169,7 +169,7 @@ func (f *Filter) push(l Link) {
 	f.links = append(f.links, l)
 }
 
-// Restore returns a filter that the module has made, or New, without sub-filters.
+// Restore returns a filter without sub-filters, from the properties of a stored filter.
 func Restore(flags, growth uint32, items uint64) (*Filter, error) {
 	if flags&^allFlags != 0 {
 		return nil, errLink
@@ -179,9 +179,9 @@ func Restore(flags, growth uint32, items uint64) (*Filter, error) {
 	return f, nil
 }
 
-// AddLink adds a sub-filter, which comes from elsewhere, without any bits.
+// AddLink adds a stored sub-filter, without its bits.
 func (f *Filter) AddLink(l Link) error {
-	// The number of hash functions follows from the bits of an item, which are not too many for it.
+	// The number of hash functions must follow from the bits per item.
 	wrong := !isRate(l.Rate) || !(l.BitsPerItem > 0 && l.BitsPerItem < maxHashes/ln2) || l.Hashes != hashes(l.BitsPerItem) ||
 		l.Bytes == 0 || f.Bytes() > paged.MaxBytes-min(l.Bytes, paged.MaxBytes) || l.Bytes > paged.MaxBytes || l.Power > 63 ||
 		l.Power > 0 && 8*l.Bytes < 1<<l.Power
@@ -192,7 +192,7 @@ func (f *Filter) AddLink(l Link) error {
 	return nil
 }
 
-// SetItems sets how many items the last sub-filter has, which comes from elsewhere.
+// SetItems sets the number of items of the last sub-filter, for filters stored elsewhere.
 func (f *Filter) SetItems(n uint64) { f.links[len(f.links)-1].Items = n }
 
 // grow adds a sub-filter for more items.
@@ -215,7 +215,7 @@ func (f *Filter) grow() error {
 	return nil
 }
 
-// hash is what the places of an item follow from.
+// hash determines the bits of an item: see the package comment.
 type hash struct{ first, step uint64 }
 
 func (f *Filter) hash(item []byte) (h hash) {
@@ -301,7 +301,7 @@ func (f *Filter) Add(item []byte) (added bool, err error) {
 	return true, nil
 }
 
-// Grows reports whether the filter grows, and how many times as large each further sub-filter is.
+// Grows reports whether the filter grows, and the growth factor of each further sub-filter.
 func (f *Filter) Grows() (expansion uint32, ok bool) { return f.growth, f.flags&fixedSize == 0 }
 
 // Flags returns the flags of the filter, for Restore.
@@ -310,7 +310,7 @@ func (f *Filter) Flags() uint32 { return f.flags }
 // Former reports whether the filter has the layout of older versions, which the module does not know.
 func (f *Filter) Former() bool { return f.former }
 
-// HashBits returns how many bits the hashes have.
+// HashBits returns the number of bits of hashes.
 func (f *Filter) HashBits() int {
 	if f.flags&hash64 != 0 {
 		return 64
@@ -337,13 +337,13 @@ func (f *Filter) Bytes() (n uint64) {
 	return n
 }
 
-// The module counts so many bytes for a filter, and for each of its sub-filters beside its bits.
+// The sizes that the module counts for a filter, and for each sub-filter in addition to its bits.
 const (
 	moduleFilter = 32
 	moduleLink   = 64
 )
 
-// Size returns how many bytes a filter has in the module.
+// Size returns the size of the filter as the module counts it, in bytes.
 func (f *Filter) Size() uint64 { return moduleFilter + moduleLink*uint64(len(f.links)) + f.Bytes() }
 
 // Links returns the sub-filters, the oldest first. They must not be changed.

@@ -16,7 +16,7 @@ import (
 
 func item(i int) []byte { return binary.AppendUvarint([]byte("item:"), uint64(i)) }
 
-// bitsNeeded is what the public documentation says about a filter with this rate.
+// bitsNeeded returns the bits per item that the public documentation states for a rate.
 func bitsNeeded(rate float64, scaling bool) float64 {
 	n := -math.Log(rate) / (math.Ln2 * math.Ln2)
 	if scaling { // one more hash function
@@ -110,7 +110,7 @@ func TestFiltersGrowOrAreFull(t *testing.T) {
 	f = New(Options{0.01, 1, 1})
 	for i := 0; err == nil || i < 2; i++ {
 		_, err = f.Add(item(i))
-		require.Less(t, i, 4*MaxLinks) // so small sub-filters seem to have many items
+		require.Less(t, i, 4*MaxLinks) // to such small sub-filters many items seem present
 	}
 	require.ErrorIs(t, err, ErrLimit)
 	require.Len(t, f.Links(), MaxLinks)

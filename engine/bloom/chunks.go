@@ -7,13 +7,13 @@ import (
 	"math"
 )
 
-// What BF.SCANDUMP gives and BF.LOADCHUNK takes, byte by byte as in the module: a header, and chunks of the bits. The place of a
-// chunk is that of its end among the bytes of all sub-filters, counted from 1.
+// The data of BF.SCANDUMP and BF.LOADCHUNK, with the same bytes as in the module: a header, and chunks of the bits. The
+// position of a chunk is that of its end in the bytes of all sub-filters, counted from 1.
 
 const (
 	chunkSize = 16 << 20
-	// The header begins with items, sub-filters, flags and growth. Bytes, bits, items, rate, bits of an item, hash functions,
-	// capacity and power of two of each sub-filter follow.
+	// The header begins with the numbers of items and sub-filters, the flags and the growth. Each sub-filter follows:
+	// bytes, bits, items, rate, bits per item, hash functions, capacity, power of two.
 	headerSize = 8 + 4 + 4 + 4
 	linkSize   = 8 + 8 + 8 + 8 + 8 + 4 + 8 + 1
 )
@@ -25,7 +25,7 @@ var (
 	ErrLarge = errors.New("invalid chunk - Too big for current filter")
 )
 
-// Header returns what LoadHeader makes a filter without any bits of, to which LoadChunk then adds what Chunk returns.
+// Header returns the header. LoadHeader makes a filter without bits from it, and LoadChunk adds the results of Chunk.
 func (f *Filter) Header() []byte {
 	if f.former {
 		return f.appendFormerHead([]byte(formerMark))
@@ -48,7 +48,7 @@ func (f *Filter) Header() []byte {
 // formerMark begins a header of the former layout.
 const formerMark = "bloom"
 
-// LoadHeader returns the filter of a header; ErrData if it is none.
+// LoadHeader returns the filter that a header describes, without bits, or ErrData.
 func LoadHeader(b []byte) (*Filter, error) {
 	if head, ok := bytes.CutPrefix(b, []byte(formerMark)); ok && len(head) > 0 && head[0] == formerFormat {
 		return decodeFormerHead(head)
@@ -76,7 +76,7 @@ func LoadHeader(b []byte) (*Filter, error) {
 	return f, nil
 }
 
-// link returns the sub-filter where a byte is among those of all, and its number there.
+// link converts an offset in the bytes of all sub-filters to a sub-filter and an offset there.
 func (f *Filter) link(at uint64) (i int, rest uint64, ok bool) {
 	for i := range f.links {
 		if at < f.links[i].Bytes {
@@ -87,7 +87,8 @@ func (f *Filter) link(at uint64) (i int, rest uint64, ok bool) {
 	return 0, 0, false
 }
 
-// Chunk returns the bytes from a place on. next is the place of what follows, 0 if there are none. Places begin with 1.
+// Chunk returns the bytes from a position on, which starts at 1. next is the position after them, 0 without further
+// bytes.
 func (f *Filter) Chunk(from uint64) (data []byte, next uint64) {
 	if f.former {
 		return f.Value.Chunk(from)
@@ -100,7 +101,7 @@ func (f *Filter) Chunk(from uint64) (data []byte, next uint64) {
 	return f.Array(i).Append(make([]byte, 0, n), at, at+n), from + n
 }
 
-// LoadChunk writes the bytes of a chunk, which end before a place.
+// LoadChunk writes the bytes of a chunk. end is the position after them.
 func (f *Filter) LoadChunk(end uint64, data []byte) error {
 	switch {
 	case f.former && f.Value.LoadChunk(data) == nil:

@@ -11,11 +11,11 @@ import (
 )
 
 // The layout of filters that older versions have made. A sub-filter consists of pages of equal size, and all bits of an
-// item are in one page. Pages do not get exactly equally many items, which raises the rate of false positives a little;
-// the filter is larger by as much as makes up for it.
+// item are in one page. The pages get slightly different numbers of items, which raises the rate of false positives; a
+// somewhat larger filter compensates for that.
 
 const (
-	// formerLowestRate is that of the last sub-filters of a large stack.
+	// formerLowestRate is the rate of the last sub-filters of a large stack.
 	formerLowestRate  = 1e-20
 	formerMaxCapacity = 1 << 48
 	formerMaxHashes   = 128
@@ -27,7 +27,7 @@ func formerHash(item []byte) hash {
 	return hash{h.Lo, h.Hi}
 }
 
-// growFormer adds a sub-filter for a number of items.
+// growFormer adds a sub-filter with a capacity.
 func (f *Filter) growFormer(capacity uint64) error {
 	l, pages, ok := newFormerLink(capacity, max(f.links[len(f.links)-1].Rate*tightening, formerLowestRate))
 	if !ok || f.Bytes()+l.Bytes > paged.MaxBytes {
@@ -37,7 +37,7 @@ func (f *Filter) growFormer(capacity uint64) error {
 	return nil
 }
 
-// newFormerLink returns a sub-filter without bits, and how many pages it has; ok is false if it would be too large.
+// newFormerLink returns a sub-filter without bits, and its number of pages; ok is false if it would be too large.
 func newFormerLink(capacity uint64, rate float64) (l Link, pages uint64, ok bool) {
 	if capacity > formerMaxCapacity {
 		return Link{}, 0, false
@@ -48,8 +48,8 @@ func newFormerLink(capacity uint64, rate float64) (l Link, pages uint64, ok bool
 	perItem := bitsPerItem(rate)
 	size := float64(capacity) * perItem
 	if size > formerPageBits {
-		// If the load of a page has the variance v in parts of its mean, the rate is higher by about (k ln 2)²/2 times v.
-		// The load is about Poisson's.
+		// The load of a page has about a Poisson distribution. If its variance is v times the squared mean, the rate
+		// grows by the factor 1 + v(k ln 2)²/2.
 		d := k * math.Ln2
 		perItem = bitsPerItem(rate / (1 + d*d/2*perItem/formerPageBits))
 		size = float64(capacity) * perItem
@@ -69,16 +69,16 @@ func (f *Filter) pushFormer(l Link, pages uint64) {
 	f.links = append(f.links, l)
 }
 
-// formerProbe goes through the bits of an item in the page where they are.
+// formerProbe iterates over the bits of an item within its page.
 type formerProbe struct{ state, step uint64 }
 
-// formerPlace returns where the bits of an item are.
+// formerPlace returns the page of an item, and the probe of its bits.
 func (f *Filter) formerPlace(i int, h hash) (page int, p formerProbe) {
 	hi, _ := bits.Mul64(h.step, uint64(f.Array(i).Pages()))
 	return int(hi), formerProbe{h.first, h.step | 1}
 }
 
-// next returns the number of the next bit, below n.
+// next returns the next bit, a number below n.
 func (p *formerProbe) next(n uint32) uint32 {
 	bit := uint32((p.state >> 32) * uint64(n) >> 32)
 	p.state = p.state*0xd1342543de82ef95 + p.step // a multiplier with a good spectrum, of L'Ecuyer's kind

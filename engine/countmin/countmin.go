@@ -87,7 +87,7 @@ func newSketch(width, depth, cell uint64, former bool) *Sketch {
 
 // addArray adds the array of counters.
 func (s *Sketch) addArray(bytes uint64) {
-	if s.former { // which have all pages of equal size
+	if s.former { // all pages have the same size
 		pages := (bytes + paged.PageSize - 1) / paged.PageSize
 		s.AddArray(paged.NewBytes(int(min(bytes, paged.PageSize)), int(pages)))
 		return
@@ -95,7 +95,7 @@ func (s *Sketch) addArray(bytes uint64) {
 	s.AddArray(paged.NewArray(bytes))
 }
 
-// max returns the highest value of a counter: a reply holds no number beyond int64.
+// max returns the highest value of a counter: replies have no numbers beyond int64.
 func (s *Sketch) max() uint64 {
 	if s.cell == 8 {
 		return math.MaxInt64
@@ -113,7 +113,7 @@ func (s *Sketch) get(b []byte) uint64 {
 	case 4:
 		return uint64(binary.LittleEndian.Uint32(b))
 	}
-	return min(binary.LittleEndian.Uint64(b), math.MaxInt64) // a higher one comes from a foreign file
+	return min(binary.LittleEndian.Uint64(b), math.MaxInt64) // only a file of another server has a higher one
 }
 
 // put stores a counter at the start of b.
@@ -130,10 +130,10 @@ func (s *Sketch) put(b []byte, n uint64) {
 	}
 }
 
-// usualDepth is how many rows of a sketch take no memory while their counters are looked up.
+// usualDepth is the number of rows up to which looking up counters allocates nothing.
 const usualDepth = 16
 
-// places appends the places of the counters of an item, one in each row: how many bytes are before them.
+// places appends the offsets of an item's counters in the array, one in each row.
 func (s *Sketch) places(dst []uint64, item []byte) []uint64 {
 	if s.former {
 		return s.formerPlaces(dst, item)
@@ -261,7 +261,7 @@ func (s *Sketch) SetSum(of []Weighted) error {
 	return nil
 }
 
-// sumPage writes the sum of a page to to, and reports whether it has anything but zeros.
+// sumPage writes the sum of a page to to, and reports whether it has other numbers than zeros.
 func (s *Sketch) sumPage(to []byte, of []Weighted, page int) (any bool, err error) {
 	for i := range of {
 		any = any || of[i].Sketch.Array(0).Page(page) != nil
@@ -316,7 +316,7 @@ func (s *Sketch) Total() uint64 { return s.count }
 // Former reports whether the sketch has the layout of older versions, which the module does not know.
 func (s *Sketch) Former() bool { return s.former }
 
-// SetTotal sets how much was counted, for a sketch whose counters come from elsewhere.
+// SetTotal sets the sum of all counts, for a sketch stored elsewhere.
 func (s *Sketch) SetTotal(n uint64) { s.count = min(n, math.MaxInt64) }
 
 // Clone returns a copy.

@@ -157,7 +157,7 @@ func TestAgainstPlainCounters(t *testing.T) {
 	})
 }
 
-// TestSketchesOfAnOlderVersion are summed with others of that version, into whatever there is.
+// TestSketchesOfAnOlderVersion sums sketches of the old layout into sketches of both layouts.
 func TestSketchesOfAnOlderVersion(t *testing.T) {
 	former, present, sum := newSketch(1500, 2, 4, true), New(1500, 2, 4), New(1500, 2, 4)
 	for i := range 100 {

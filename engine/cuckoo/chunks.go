@@ -6,13 +6,13 @@ import (
 	"errors"
 )
 
-// What CF.SCANDUMP gives and CF.LOADCHUNK takes, byte by byte as in the module: a header, and chunks of the buckets. The place of a
-// chunk is that of its end among the bytes of all sub-filters, counted from 1.
+// The data of CF.SCANDUMP and CF.LOADCHUNK, with the same bytes as in the module: a header, and chunks of the buckets.
+// The position of a chunk is that of its end in the bytes of all sub-filters, counted from 1.
 
 const (
 	chunkSize = 16 << 20
-	// The header has items, buckets of the first sub-filter, deleted items and sub-filters in eight bytes each, and size of a
-	// bucket, iterations and expansion in two.
+	// The header has four numbers of eight bytes (items, buckets of the first sub-filter, deleted items, sub-filters)
+	// and three of two (bucket size, iterations, expansion).
 	headerSize = 4*8 + 3*2
 )
 
@@ -23,7 +23,7 @@ var (
 	ErrChunk  = errors.New("the chunk has no place in the filter")
 )
 
-// Header returns what LoadHeader makes a filter without any items of, to which LoadChunk then adds what Chunk returns.
+// Header returns the header. LoadHeader makes a filter without items from it, and LoadChunk adds the results of Chunk.
 func (f *Filter) Header() []byte {
 	if f.former {
 		return f.AppendHead([]byte(formerMark))
@@ -41,7 +41,7 @@ func (f *Filter) Header() []byte {
 // formerMark begins a header of the former layout.
 const formerMark = "cuckoo"
 
-// LoadHeader returns the filter of a header; ErrHeader or ErrFilter if it is none.
+// LoadHeader returns the filter that a header describes, without items, or ErrHeader or ErrFilter.
 func LoadHeader(b []byte) (*Filter, error) {
 	if head, ok := bytes.CutPrefix(b, []byte(formerMark)); ok && len(head) > 0 && head[0] == formerFormat {
 		if f, err := decodeHead(head); err == nil {
@@ -68,7 +68,7 @@ func LoadHeader(b []byte) (*Filter, error) {
 	return f, nil
 }
 
-// link returns the sub-filter where a byte is among those of all, its number there, and how many bytes the sub-filter has.
+// link converts an offset in the bytes of all sub-filters to a sub-filter, an offset there, and the sub-filter's size.
 func (f *Filter) link(at uint64) (i int, rest, size uint64, ok bool) {
 	for i, buckets := range f.links {
 		size = buckets * uint64(f.bucketSize)
@@ -80,7 +80,8 @@ func (f *Filter) link(at uint64) (i int, rest, size uint64, ok bool) {
 	return 0, 0, 0, false
 }
 
-// Chunk returns the bytes from a place on. next is the place of what follows, 0 if there are none. Places begin with 1.
+// Chunk returns the bytes from a position on, which starts at 1. next is the position after them, 0 without further
+// bytes.
 func (f *Filter) Chunk(from uint64) (data []byte, next uint64) {
 	if f.former {
 		return f.Value.Chunk(from)
@@ -93,7 +94,7 @@ func (f *Filter) Chunk(from uint64) (data []byte, next uint64) {
 	return f.Array(i).Append(make([]byte, 0, n), at, at+n), from + n
 }
 
-// LoadChunk writes the bytes of a chunk, which end before a place.
+// LoadChunk writes the bytes of a chunk. end is the position after them.
 func (f *Filter) LoadChunk(end uint64, data []byte) error {
 	if f.former {
 		return f.Value.LoadChunk(data)

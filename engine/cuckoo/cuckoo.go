@@ -45,7 +45,7 @@ var (
 type Options struct {
 	Capacity   uint64 // items that the first sub-filter is made for, at least twice BucketSize
 	BucketSize uint32 // items in a bucket, from 1 to MaxBucketSize
-	Iterations uint32 // moves of an item until the filter counts as full, from 1 to MaxIterations
+	Iterations uint32 // number of moves after which the filter counts as full, from 1 to MaxIterations
 	Expansion  uint32 // growth factor of each further sub-filter, rounded up to a power of two; 0: there is none
 }
 
@@ -91,7 +91,7 @@ func New(o Options) *Filter {
 	return f
 }
 
-// fits reports whether there may be another sub-filter with so many buckets.
+// fits reports whether another sub-filter with this number of buckets is permitted.
 func (f *Filter) fits(buckets uint64) bool {
 	n, most := buckets*uint64(f.bucketSize), uint64(maxLinkBytes)
 	if f.former {
@@ -139,7 +139,7 @@ func (f *Filter) placeOf(item []byte) place {
 	return place{h, byte(h%255) + 1}
 }
 
-// other returns the other place of an item, whatever the sub-filter. In the former layout it is a bucket of the same page.
+// other returns the other place of an item, for all sub-filters. In the former layout it is a bucket of the same page.
 func (f *Filter) other(p place) place {
 	if !f.former {
 		p.bucket ^= uint64(p.print) * 0x5bd1e995
@@ -218,8 +218,8 @@ func (f *Filter) locate(p place) (link int, at place, slot int, ok bool) {
 	return 0, at, 0, false
 }
 
-// Delete removes an item once. It reports false if it is not there. One that was never added must not be deleted:
-// another may go in its place. Many deletions compact the filter.
+// Delete removes an item once. It returns false if the item is missing. Deleting an item that was never added may
+// remove another item. Many deletions compact the filter.
 func (f *Filter) Delete(item []byte) bool {
 	link, at, slot, ok := f.locate(f.placeOf(item))
 	if !ok {
@@ -227,7 +227,7 @@ func (f *Filter) Delete(item []byte) bool {
 	}
 	f.NoteHead()
 	f.set(link, at, slot, 0)
-	f.items -= min(f.items, 1) // a filter that was loaded in pieces may have more than it says
+	f.items -= min(f.items, 1) // a filter that was loaded in pieces may have a wrong number
 	f.deleted++
 	if len(f.links) > 1 && float64(f.deleted) > float64(f.items)*manyDeleted {
 		f.compact(false)
@@ -235,10 +235,10 @@ func (f *Filter) Delete(item []byte) bool {
 	return true
 }
 
-// manyDeleted is what part of the items as many deletions are that they compact a filter.
+// manyDeleted is the fraction of deleted items from which a filter is compacted.
 const manyDeleted = 0.1
 
-// Add adds an item, also if it is there already. The number of sub-filters stays within links.
+// Add adds an item, even if the filter has it already. links is the maximum number of sub-filters.
 func (f *Filter) Add(item []byte, links int) error {
 	p := f.placeOf(item)
 	f.NoteHead()
@@ -259,7 +259,7 @@ func (f *Filter) Add(item []byte, links int) error {
 	return nil
 }
 
-// put puts an item where there is room for it, in the newest sub-filter that has some.
+// put puts an item into the newest sub-filter with room for it.
 func (f *Filter) put(p place) bool {
 	for link := len(f.links) - 1; link >= 0; link-- {
 		if f.putInto(link, p) {
@@ -269,7 +269,7 @@ func (f *Filter) put(p place) bool {
 	return false
 }
 
-// putOldest puts an item into the oldest of the first so many sub-filters that has room for it.
+// putOldest puts an item into the oldest of the first links sub-filters with room for it.
 func (f *Filter) putOldest(p place, links int) bool {
 	for link := range links {
 		if f.putInto(link, p) {
@@ -279,7 +279,7 @@ func (f *Filter) putOldest(p place, links int) bool {
 	return false
 }
 
-// putInto puts an item into a sub-filter if it has room for it.
+// putInto puts an item into a sub-filter if there is room.
 func (f *Filter) putInto(link int, p place) bool {
 	for _, at := range [...]place{p, f.other(p)} {
 		if slot := f.find(link, at, 0); slot >= 0 {
@@ -308,7 +308,7 @@ func (f *Filter) move(p place) bool {
 	return false
 }
 
-// swap puts an item into a slot, and returns the one that was there.
+// swap puts an item into a slot, and returns the previous item of the slot.
 func (f *Filter) swap(link int, p place, slot int) place {
 	print := f.bucket(link, p)[slot]
 	f.set(link, p, slot, p.print)
@@ -323,7 +323,7 @@ func (f *Filter) Compact() (changed bool) {
 	return f.compact(true) || changed
 }
 
-// compact goes on with older sub-filters behind one that cannot be removed if all says so.
+// compact is Compact. Without all it stops at the first sub-filter that it cannot empty.
 func (f *Filter) compact(all bool) (changed bool) {
 	for last := len(f.links) - 1; last > 0; last-- {
 		left := false
@@ -364,7 +364,7 @@ func (f *Filter) Deleted() uint64 { return f.deleted }
 // BucketSize returns how many items a bucket has.
 func (f *Filter) BucketSize() int { return int(f.bucketSize) }
 
-// Iterations returns how often an item is moved until the filter counts as full.
+// Iterations returns the number of moves after which the filter counts as full.
 func (f *Filter) Iterations() int { return int(f.iterations) }
 
 // Expansion returns the growth factor of each further sub-filter.
@@ -376,13 +376,13 @@ func (f *Filter) Links() []uint64 { return f.links }
 // Former reports whether the filter has the layout of older versions, which the module does not know.
 func (f *Filter) Former() bool { return f.former }
 
-// The module counts so many bytes for a filter, and for each of its sub-filters beside its items.
+// The sizes that the module counts for a filter, and for each sub-filter in addition to its items.
 const (
 	moduleFilter = 40
 	moduleLink   = 16
 )
 
-// Size returns how many bytes a filter has in the module.
+// Size returns the size of the filter as the module counts it, in bytes.
 func (f *Filter) Size() uint64 { return moduleFilter + moduleLink*uint64(len(f.links)) + f.Bytes() }
 
 // Clone returns a copy.

@@ -16,7 +16,7 @@ import (
 
 func item(i int) []byte { return binary.AppendUvarint([]byte("item:"), uint64(i)) }
 
-// TestRatesAreKept adds as many items as there are slots, of which some find none, and asks for other items.
+// TestRatesAreKept adds as many items as there are slots, some of which find no room, and looks for other items.
 func TestRatesAreKept(t *testing.T) {
 	const slots = 1 << 18
 	for _, c := range []struct {
@@ -133,7 +133,7 @@ func TestHostileOptions(t *testing.T) {
 	require.NoError(t, f.Add([]byte("a"), 1))
 }
 
-// TestAnAddChangesFewParts checks what a checkpoint writes of a filter that has many items.
+// TestAnAddChangesFewParts checks which parts of a filter with many items a checkpoint writes.
 func TestAnAddChangesFewParts(t *testing.T) {
 	f := New(Options{Capacity: 1 << 20, BucketSize: 2, Iterations: 20})
 	for i := range 1 << 17 {

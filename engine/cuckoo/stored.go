@@ -68,14 +68,14 @@ func restore(bucketSize, iterations, expansion, items, deleted uint64) (*Filter,
 	return f, nil
 }
 
-// Restore returns a filter that comes from elsewhere, without sub-filters.
+// Restore returns a filter without sub-filters, from the properties of a stored filter.
 func Restore(o Options, items, deleted uint64) (*Filter, error) {
 	return restore(uint64(o.BucketSize), uint64(o.Iterations), uint64(o.Expansion), items, deleted)
 }
 
-// AddLink adds a sub-filter, which comes from elsewhere, without any items.
+// AddLink adds a stored sub-filter, without its items.
 func (f *Filter) AddLink(buckets uint64) error {
-	// Compact relies on sub-filters that do not become smaller.
+	// Compact relies on each sub-filter being at least as large as the previous one.
 	if buckets == 0 || buckets > maxBuckets || bits.OnesCount64(buckets) != 1 || len(f.links) == maxLinks || !f.fits(buckets) ||
 		len(f.links) > 0 && buckets < f.links[len(f.links)-1] {
 		return errHead

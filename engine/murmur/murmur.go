@@ -1,4 +1,4 @@
-// Package murmur has MurmurHash 2 in 32 and 64 bits. The sketches of Redis place their items by it.
+// Package murmur has MurmurHash 2 with 32 and 64 bits, the hash functions of Redis's sketches.
 package murmur
 
 import "encoding/binary"
@@ -26,7 +26,7 @@ func Sums32(sums []uint32, b []byte, first uint32) {
 	sum32(sums, b)
 }
 
-// sum32 replaces seeds by hashes of b. What a word of b adds is the same for all of them.
+// sum32 replaces the seeds in sums by the hashes of b. The mixing of a word of b is shared by all.
 func sum32(sums []uint32, b []byte) {
 	for i := range sums {
 		sums[i] ^= uint32(len(b))
@@ -50,7 +50,7 @@ func sum32(sums []uint32, b []byte) {
 	}
 }
 
-// rest returns the number that less than eight bytes are.
+// rest returns fewer than eight bytes as a little-endian number.
 func rest(b []byte) (k uint64) {
 	for i, c := range b {
 		k |= uint64(c) << (8 * i)
@@ -72,7 +72,7 @@ func Sum64(b []byte, seed uint64) uint64 {
 	return h ^ h>>shift64
 }
 
-// Pair64 returns the hash of b in 64 bits, and the one whose seed is the first.
+// Pair64 returns the 64-bit hash of b, and the hash of b with the first hash as its seed.
 func Pair64(b []byte, seed uint64) (first, second uint64) {
 	first = Sum64(b, seed)
 	return first, Sum64(b, first)

@@ -1,5 +1,5 @@
 // Package naturallog computes logarithms that are the same on all processors, so that servers which repeat each other's
-// commands agree. Of numbers that are not close to 1 it returns the nearest result, but for about one in a hundred.
+// commands agree. For about 99 of 100 numbers that are not close to 1, the result is correctly rounded.
 package naturallog
 
 import (
@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// ln2 is 2^64 times the logarithm of 2, and ln2Rest 2^64 times what is left of that behind the point.
+	// ln2 is the integer part of 2^64 times the logarithm of 2, and ln2Rest 2^64 times the fraction.
 	ln2     = 0xb17217f7d1cf79ab
 	ln2Rest = 0xc9e3b39803f2f6af
-	// sqrtHalf is 2^64 times the root of 1/2.
+	// sqrtHalf is 2^64 times the square root of 1/2.
 	sqrtHalf = 0xb504f333f9de6484
 )
 
@@ -19,8 +19,8 @@ const (
 func Of(x float64) float64 {
 	fraction, power := math.Frexp(x)
 	m := uint64(fraction*(1<<53)) << 11 // 2^64 times the fraction
-	// x is n times a power of 2, where n is from the root of 1/2 to that of 2: the fraction, or twice that. s is 2^64 times
-	// |n-1|/(n+1).
+	// x is n times a power of 2, where n is between the square roots of 1/2 and 2: it is the fraction, or twice the
+	// fraction. s is 2^64 times |n-1|/(n+1).
 	var s uint64
 	below := m >= sqrtHalf // n is below 1
 	if below {
@@ -36,7 +36,7 @@ func Of(x float64) float64 {
 		term, _ = bits.Mul64(term, square)
 		sum += term / i
 	}
-	// Whole numbers in hi, parts of 2^64 in lo.
+	// hi has the integer part, lo 2^64 times the fraction.
 	hi, lo := bits.Mul64(uint64(max(power, -power)), ln2)
 	rest, _ := bits.Mul64(uint64(max(power, -power)), ln2Rest)
 	lo, carry := bits.Add64(lo, rest, 0)

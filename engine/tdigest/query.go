@@ -2,9 +2,9 @@ package tdigest
 
 import "math"
 
-// Products stand in conversions where something is added to them, so that no processor does both in one step.
+// Conversions round each product before an addition, so that no processor fuses the two.
 
-// Quantile returns the number below which about a part q, from 0 to 1, of all numbers are. NaN if there are none.
+// Quantile returns the approximate q-quantile, with q from 0 to 1; NaN without numbers.
 func (d *Digest) Quantile(q float64) float64 {
 	switch nodes := d.sorted(); len(nodes) {
 	case 0:
@@ -15,8 +15,7 @@ func (d *Digest) Quantile(q float64) float64 {
 	return d.value(q * float64(d.Weight()))
 }
 
-// ByRank returns about the number that so many others are less than: +Inf if there are not so many, NaN if there are
-// none at all.
+// ByRank returns the approximate number with rank lower numbers: +Inf if there are too few, NaN without numbers.
 func (d *Digest) ByRank(rank int64) float64 {
 	switch {
 	case d.Weight() == 0:
@@ -29,8 +28,8 @@ func (d *Digest) ByRank(rank int64) float64 {
 	return d.atRank(float64(rank))
 }
 
-// ByReverseRank returns about the number that so many others are greater than: -Inf if there are not so many, NaN if
-// there are none at all.
+// ByReverseRank returns the approximate number with rank higher numbers: -Inf if there are too few, NaN without
+// numbers.
 func (d *Digest) ByReverseRank(rank int64) float64 {
 	switch {
 	case d.Weight() == 0:
@@ -43,7 +42,7 @@ func (d *Digest) ByReverseRank(rank int64) float64 {
 	return d.atRank(float64(d.Weight()) - float64(rank) - 1)
 }
 
-// atRank returns the number at a place that is computed from a part of the whole, as the module does.
+// atRank returns the number at a rank. Like the module it first converts the rank to a fraction.
 func (d *Digest) atRank(rank float64) float64 {
 	total := float64(d.Weight())
 	part := rank / total
@@ -53,8 +52,8 @@ func (d *Digest) atRank(rank float64) float64 {
 	return d.Quantile(part)
 }
 
-// value returns the number at a place among all of them in order, of which there are at least two nodes. A node of one number is
-// that number; between the middles of larger ones it is interpolated.
+// value returns the number at a place in the sorted numbers. There must be at least two nodes. A node of weight 1
+// stands for its number; between the middles of larger nodes value interpolates.
 func (d *Digest) value(place float64) float64 {
 	nodes, total := d.sorted(), float64(d.Weight())
 	first, last := nodes[0], nodes[len(nodes)-1]
@@ -77,7 +76,7 @@ func (d *Digest) value(place float64) float64 {
 			middle += step
 			continue
 		}
-		left, right := 0.0, 0.0 // what a single number takes of the way
+		left, right := 0.0, 0.0 // a node of weight 1 takes half of its width
 		if n.weight == 1 {
 			if place-middle < 0.5 {
 				return n.mean
@@ -96,7 +95,7 @@ func (d *Digest) value(place float64) float64 {
 	return weighted(last.mean, way, d.max, lastHalf-way)
 }
 
-// weighted returns the mean of two numbers with weights, but none that is not between them.
+// weighted returns the weighted mean of two numbers, limited to the range between them.
 func weighted(x1, w1, x2, w2 float64) float64 {
 	if x1 > x2 {
 		x1, w1, x2, w2 = x2, w2, x1, w1
@@ -111,7 +110,7 @@ func weighted(x1, w1, x2, w2 float64) float64 {
 	return x
 }
 
-// CDF returns the part of the numbers that are less than x, with half of those that are equal. NaN if there are none.
+// CDF returns the fraction of numbers less than x, plus half of those equal to x; NaN without numbers.
 func (d *Digest) CDF(x float64) float64 {
 	nodes, total := d.sorted(), float64(d.Weight())
 	switch {
@@ -159,7 +158,7 @@ func (d *Digest) CDF(x float64) float64 {
 			if !(width > 0) {
 				return (before + step) / total
 			}
-			left, right := 0.0, 0.0 // a single number is all at one end
+			left, right := 0.0, 0.0 // a node of weight 1 lies at one end
 			switch {
 			case n.weight == 1 && next.weight == 1:
 				return (before + 1) / total
@@ -180,7 +179,7 @@ func (d *Digest) CDF(x float64) float64 {
 	return 1 - 0.5/total
 }
 
-// share returns how far x is on the way from one number to another: 0 to 1.
+// share returns the position of x between two numbers: 0 at from, 1 at to.
 func share(x, from, to float64) float64 {
 	if part := (x - from) / (to - from); !math.IsInf(to-from, 0) {
 		return part
@@ -188,8 +187,8 @@ func share(x, from, to float64) float64 {
 	return (x/2 - from/2) / (to/2 - from/2)
 }
 
-// Rank returns about how many numbers are less than x, with half of those that are equal: -1 if x is below all, -2 if
-// there are none.
+// Rank returns the approximate number of numbers less than x, plus half of those equal to x: -1 if x is below all, -2
+// without numbers.
 func (d *Digest) Rank(x float64) int64 {
 	switch {
 	case d.Weight() == 0:
@@ -207,8 +206,8 @@ func (d *Digest) Rank(x float64) int64 {
 	return int64(whole)
 }
 
-// ReverseRank returns about how many numbers are greater than x, with half of those that are equal: -1 if x is above
-// all, -2 if there are none.
+// ReverseRank returns the approximate number of numbers greater than x, plus half of those equal to x: -1 if x is above
+// all, -2 without numbers.
 func (d *Digest) ReverseRank(x float64) int64 {
 	switch {
 	case d.Weight() == 0:
@@ -222,7 +221,7 @@ func (d *Digest) ReverseRank(x float64) int64 {
 	return int64(math.Round(total - math.Round(d.CDF(x)*total)))
 }
 
-// TrimmedMean returns the mean of the numbers between two quantiles. NaN if there are none.
+// TrimmedMean returns the mean of the numbers between two quantiles; NaN without numbers.
 func (d *Digest) TrimmedMean(low, high float64) float64 {
 	nodes, total := d.sorted(), float64(d.Weight())
 	switch len(nodes) {
@@ -250,7 +249,7 @@ func (d *Digest) TrimmedMean(low, high float64) float64 {
 	if mean := sum / weight; !math.IsInf(mean, 0) && !math.IsNaN(mean) || weight == 0 {
 		return mean
 	}
-	mean, seen, before := 0.0, 0.0, 0.0 // the sum is too large
+	mean, seen, before := 0.0, 0.0, 0.0 // the sum overflows
 	for _, n := range nodes {
 		if w := part(n, before); w > 0 {
 			seen += w

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// sortNodes sorts nodes by their means. Which of two nodes with equal means comes first decides how they are merged, so they are
-// partitioned as the module does. That takes a number of steps that grows with the square where many are equal; those left once
-// there were stepsPerNode for each node and bit of their number are sorted otherwise.
+// sortNodes sorts nodes by their means. The order of nodes with equal means affects how they merge, so sortNodes
+// partitions like the module. With many equal means that would take quadratic time: after stepsPerNode * n log n steps
+// a stable sort takes over.
 func sortNodes(nodes []node) {
 	steps := stepsPerNode * len(nodes) * bits.Len(uint(len(nodes)))
 	quicksort(nodes, &steps)

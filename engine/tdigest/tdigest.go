@@ -1,8 +1,7 @@
 // Package tdigest has t-digests: the distribution of numbers, described by few nodes, each of which stands for some
 // neighbouring numbers. Nodes are small at both ends, where precision matters most.
 //
-// Nodes are merged, and questions answered, by the computations of the module of Redis, so that digests move between both
-// and answer alike.
+// Merging and queries compute like the module of Redis, so that digests move between both and answer alike.
 //
 // Added numbers collect after the nodes, and are merged into nodes when there is no more room. Queries merge them into
 // a separate view, so the stored state depends only on the added numbers.
@@ -159,8 +158,9 @@ func (d *Digest) nodes() []node {
 	if total <= 1 {
 		return nodes
 	}
-	// Neighbours become one node as long as its weight is at most q(1-q) times a part of the whole, where q is the part
-	// that is before it, or before its end. There are about as many nodes then as the compression says.
+	// Neighbours are merged as long as the weight of the node is at most q(1-q) times a fraction of the total, both for
+	// the fraction q of numbers before the node and for that before its end. The number of nodes is then about the
+	// compression.
 	part := float64(d.compression) / (2 * math.Pi * total * naturallog.Of(total))
 	out, before := 0, 0.0
 	for _, n := range nodes[1:] {
@@ -211,13 +211,14 @@ func (d *Digest) orNaN(x float64) float64 {
 	return x
 }
 
-// Size returns how many bytes the digest has in the module.
+// Size returns the size of the digest as the module counts it, in bytes.
 func (d *Digest) Size() int { return moduleDigest + nodeSize*d.Capacity() }
 
-// moduleDigest is what the module counts for a digest beside its nodes.
+// moduleDigest is the size that the module counts for a digest in addition to its nodes.
 const moduleDigest = 80
 
-// Each calls fn with the means and weights of all nodes in order, and returns how often nodes were merged for that.
+// Each calls fn with the means and weights of all nodes in order, and returns how often nodes have been merged,
+// including for this.
 func (d *Digest) Each(fn func(mean float64, weight int64)) (compressions uint64) {
 	for _, n := range d.sorted() {
 		fn(n.mean, n.weight)
@@ -228,7 +229,7 @@ func (d *Digest) Each(fn func(mean float64, weight int64)) (compressions uint64)
 	return d.compressions
 }
 
-// Restore returns a digest that comes from elsewhere, of numbers between min and max.
+// Restore returns a stored digest of numbers between min and max.
 func Restore(compression int, compressions uint64, min, max float64, means []float64, weights []int64) (*Digest, error) {
 	if compression < 1 || compression > MaxCompression || compressions > maxCompressions {
 		return nil, errHead
@@ -251,7 +252,7 @@ func Restore(compression int, compressions uint64, min, max float64, means []flo
 	return d, check(d)
 }
 
-// maxCompressions is how often nodes may have been merged.
+// maxCompressions is the limit of the stored number of merges.
 const maxCompressions = 1 << 62
 
 // Weight returns the number of numbers.

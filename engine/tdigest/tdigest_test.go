@@ -62,7 +62,7 @@ func TestFewNumbersAreExact(t *testing.T) {
 		}
 		slices.Sort(all)
 		for i, x := range all {
-			// Ranks are computed by way of a part of the whole, which may not be exact.
+			// Ranks are converted to a fraction and back, which rounds.
 			place := float64(i) / float64(len(all)) * float64(len(all))
 			require.Equal(t, all[int(place)], d.ByRank(int64(i)))
 			if i == len(all)-1 {

@@ -6,12 +6,13 @@ import (
 	"github.com/atomredis/atomredis/engine/labels"
 )
 
-// This file exchanges series with other servers: settings, rules with their open buckets, and samples chunk by chunk. A
-// chunk of another server stays a chunk.
+// This file exchanges series with other servers: settings, rules with their open buckets, and samples by chunk. It
+// keeps the boundaries of chunks.
 
 // OpenBucket is the state of a rule's open bucket. Fields that the aggregator does not need are zero.
 type OpenBucket struct {
-	// Open says that the rule has seen a sample. Otherwise the numbers count once a sample comes for the same bucket.
+	// Open says that the rule has seen a sample. Otherwise the other fields count once a sample in the same bucket
+	// arrives.
 	Open bool
 	// Start is the start of the bucket, which may be negative. A Builder takes any time in the bucket, or Newest.
 	Start int64
@@ -20,11 +21,11 @@ type OpenBucket struct {
 
 	Count, NaNs  int64   // numbers of samples with a value, and with NaN
 	Sum, Squares float64 // of values, and of their squares
-	// TooLarge says that the sum overflows; Avg then has the average instead.
+	// TooLarge says that the sum overflows; Average replaces it then.
 	TooLarge    bool
 	Average     float64
 	Low, High   float64
-	First, Last float64 // while Count is 0, Last is that of an earlier bucket or NaN
+	First, Last float64 // while Count is 0, Last is from an earlier bucket, or NaN
 	// Area is the area of TWA from From to Previous, the last sample with a value. HasPrevious says that there is one, in
 	// this bucket or the one before.
 	Area        float64
@@ -64,7 +65,7 @@ func (r *Rule) State() OpenBucket {
 	return b
 }
 
-// setState sets the state of the open bucket, which may have any numbers.
+// setState sets the state of the open bucket. It accepts any numbers.
 func (r *Rule) setState(b *OpenBucket) {
 	r.open, r.start = b.Open, r.bucketOf(max(b.Start, 0))
 	t := state{n: max(b.Count, 0), nans: max(b.NaNs, 0)}
@@ -120,7 +121,7 @@ func NewBuilder(settings Settings, l []labels.Label, source string) *Builder {
 	return &Builder{s: s}
 }
 
-// Rule adds a rule, once all samples are there. Neither the length of its buckets nor its alignment are negative, and the first is not 0.
+// Rule adds a rule. It must follow all samples. bucket must be above 0, align must not be negative.
 func (b *Builder) Rule(destination string, a Aggregator, bucket, align int64, open *OpenBucket) {
 	r := &Rule{Destination: destination, Aggregator: a, Bucket: bucket, Align: align}
 	r.setState(open)
@@ -133,7 +134,7 @@ func (b *Builder) Rule(destination string, a Aggregator, bucket, align int64, op
 // Chunk begins a chunk with the samples that follow. Without it the settings determine the chunks.
 func (b *Builder) Chunk() { b.open, b.fixed = nil, true }
 
-// Add adds a sample. It returns false and adds nothing if its time is negative or not after all others.
+// Add adds a sample. If its time is negative or not after all others, Add returns false.
 func (b *Builder) Add(x Sample) bool {
 	s := b.s
 	last, some := s.Newest()
@@ -154,10 +155,10 @@ func (b *Builder) Add(x Sample) bool {
 	return true
 }
 
-// Put adds a sample at any time, and replaces the one that is there. Chunk must not have been called.
+// Put adds a sample at any time, and replaces an existing one. Chunk must not have been called.
 func (b *Builder) Put(x Sample) { b.s.Add(x, Last) }
 
-// Series returns the series. The Builder is of no more use.
+// Series returns the series. The Builder must not be used afterwards.
 func (b *Builder) Series() *Series {
 	s := b.s
 	for _, c := range s.chunks[:max(len(s.chunks)-1, 0)] {

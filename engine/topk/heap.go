@@ -91,8 +91,8 @@ func (l *List) heapIsEmpty() bool {
 	return true
 }
 
-// hasPlaces reports whether each item has one place, and sets it. In a list of the module a count may be below that of its
-// parent.
+// hasPlaces reports whether each item has exactly one place, and records it. Lists of the module may violate the order
+// of the heap.
 func (l *List) hasPlaces() bool {
 	n := 0
 	for i, slot := range l.places() {

@@ -1,10 +1,10 @@
 package topk
 
-// An index finds the slots of items by a hash of them. The slot of an item, plus 1, stands at the hash, or behind it where the
-// next 0 comes first. Few items need none.
+// An index is a hash table of the items' slots with linear probing: each element is a slot plus 1, or 0. A list with
+// few items has none.
 type index []int32
 
-// fewItems is how many items are looked through.
+// fewItems is the number of items up to which find compares all.
 const fewItems = 16
 
 // find returns the slot of an item, -1 if it is not in the list.
@@ -25,7 +25,7 @@ func (l *List) find(item []byte) int32 {
 	return -1
 }
 
-// at returns where a hash stands.
+// at returns the position of a hash.
 func (x index) at(hash uint32) int { return int(uint64(hash) * uint64(len(x)) >> 32) }
 
 func (x index) next(i int) int {
@@ -35,7 +35,7 @@ func (x index) next(i int) int {
 	return 0
 }
 
-// add adds the slot of the last node, or of one that has another item now.
+// add adds the slot of the last node, or of a node with a new item.
 func (x *index) add(l *List, slot int32) {
 	switch {
 	case len(l.nodes) <= fewItems:
@@ -58,7 +58,7 @@ func (x index) insert(l *List, slot int32) {
 	x[i] = slot + 1
 }
 
-// remove removes a slot while the node still has the item.
+// remove removes a slot. The node must still have the item.
 func (x index) remove(l *List, slot int32) {
 	if x == nil {
 		return
@@ -68,7 +68,7 @@ func (x index) remove(l *List, slot int32) {
 		i = x.next(i)
 	}
 	x[i] = 0
-	// Those behind it may stand where they do because this one was there.
+	// The following slots may have been displaced by this one.
 	for i = x.next(i); x[i] != 0; i = x.next(i) {
 		moved := x[i] - 1
 		x[i] = 0

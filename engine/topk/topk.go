@@ -34,7 +34,7 @@ const (
 
 	cellSize = 8 // what an item is known by, and the count
 
-	// printSeed is that of the hash which an item is known by.
+	// printSeed is the seed of Print.
 	printSeed = 1919
 )
 
@@ -99,10 +99,10 @@ func newList(k, width, depth uint64, decay float64, former bool) *List {
 	return l
 }
 
-// usualDepth is how many rows of a list take no memory while their counters are looked up.
+// usualDepth is the number of rows up to which looking up counters allocates nothing.
 const usualDepth = 16
 
-// cells appends the numbers of the counters of an item, one in each row. print is what the item is known by there.
+// cells appends the numbers of an item's counters, one in each row. print identifies the item in the counters.
 func (l *List) cells(dst []uint64, item []byte) (cells []uint64, print uint32) {
 	if l.former {
 		h := xxh3.Hash128(item)
@@ -125,7 +125,7 @@ func (l *List) cells(dst []uint64, item []byte) (cells []uint64, print uint32) {
 	return dst, murmur.Sum32(item, printSeed)
 }
 
-// cell returns what a counter has, and whose it is. The former layout has both in the other order.
+// cell returns the print and the count of a counter. The former layout has them in the opposite order.
 func (l *List) cell(cell uint64) (whose, count uint32) {
 	b := l.Array(0).Page(int(cell * cellSize / paged.PageSize))
 	if b == nil {
@@ -157,7 +157,7 @@ func (l *List) Add(item []byte, n uint32) (expelled string, ok bool) {
 	if l.heapless {
 		l.noteHeap()
 	}
-	least, most := l.least(), uint32(0) // the most that a counter has now
+	least, most := l.least(), uint32(0) // the highest count of the item
 	var room [usualDepth]uint64
 	cells, print := l.cells(room[:0], item)
 	for _, cell := range cells {
@@ -169,7 +169,7 @@ func (l *List) Add(item []byte, n uint32) (expelled string, ok bool) {
 		return "", false
 	}
 	if slot := l.find(item); slot >= 0 {
-		if l.nodes[slot].count != most { // it may have lost
+		if l.nodes[slot].count != most { // other items may have decremented it
 			l.NoteItem(slotName(slot))
 			l.nodes[slot].count = most
 		}
@@ -192,7 +192,8 @@ func (l *List) Add(item []byte, n uint32) (expelled string, ok bool) {
 	return expelled, ok
 }
 
-// touch counts in a cell: what it has becomes more if it is the item's own, or less. It returns what the item has there.
+// touch counts an item in a counter: it increments the item's own counter, and may decrement another item's. It returns
+// the count of the item there.
 func (l *List) touch(cell uint64, print, n uint32) (count uint32, own bool) {
 	was, had := l.cell(cell)
 	whose, count := was, had
@@ -288,8 +289,8 @@ func (l *List) Count(item []byte) (n uint32) {
 	return n
 }
 
-// Each calls fn with the items of the list, those with most first, and those with equally many in the order of the heap. Items
-// that have lost all of their counts are left out.
+// Each calls fn with the items, highest counts first; items with equal counts come in the order of the heap. It leaves
+// out items with a count of 0.
 func (l *List) Each(fn func(item string, count uint32)) {
 	order := make([]int32, 0, len(l.nodes))
 	for _, slot := range l.places() {
@@ -303,7 +304,7 @@ func (l *List) Each(fn func(item string, count uint32)) {
 	}
 }
 
-// Len returns how many items Each calls fn with.
+// Len returns the number of items that Each passes on.
 func (l *List) Len() (n int) {
 	for i := range l.nodes {
 		if l.nodes[i].count > 0 {
@@ -316,10 +317,10 @@ func (l *List) Len() (n int) {
 // Former reports whether the list has the layout of older versions, which the module does not know.
 func (l *List) Former() bool { return l.former }
 
-// Table returns the array of counters: what an item is known by, and the count, in four bytes each.
+// Table returns the array of counters: a print and a count, in four bytes each.
 func (l *List) Table() *paged.Bytes { return l.Array(0) }
 
-// Place returns the item in a place of the heap, and its count; ok is false if there is none.
+// Place returns the item in a place of the heap, and its count; ok is false for a free place.
 func (l *List) Place(i int) (item string, count uint32, ok bool) {
 	slot := l.slotAt(i)
 	if slot < 0 {
@@ -328,8 +329,8 @@ func (l *List) Place(i int) (item string, count uint32, ok bool) {
 	return l.nodes[slot].item, l.nodes[slot].count, true
 }
 
-// SetPlace puts an item into a place of the heap that is free, for a list that comes from elsewhere. It fails if the list has
-// the item.
+// SetPlace puts an item into a free place of the heap, for a list stored elsewhere. It fails if the list has the item
+// already.
 func (l *List) SetPlace(i int, item []byte, count uint32) error {
 	if l.Has(item) {
 		return errItem
@@ -342,10 +343,10 @@ func (l *List) SetPlace(i int, item []byte, count uint32) error {
 // Random returns the state of the generator.
 func (l *List) Random() uint64 { return l.random }
 
-// SetRandom sets the state of the generator, for a list that comes from elsewhere.
+// SetRandom sets the state of the generator, for a list stored elsewhere.
 func (l *List) SetRandom(state uint64) { l.random = state }
 
-// Print returns what an item is known by.
+// Print returns the hash that identifies an item in counters and in the index.
 func Print(item []byte) uint32 { return murmur.Sum32(item, printSeed) }
 
 // K returns the maximum number of items.

@@ -9,16 +9,16 @@ import (
 	"github.com/atomredis/atomredis/engine/vectors/graph"
 )
 
-// This file takes over sets of another server with their vectors, projections and links as they are.
+// This file takes over sets of another server with their vectors, projections and links unchanged.
 
-// Errors of sets that are taken over.
+// Errors in sets of another server.
 var (
 	errSettings = errors.New("vector set: dimensions, links or projection are out of range")
 	errElement  = errors.New("vector set: an element is malformed")
 	errNumber   = errors.New("vector set: two elements have the same number, or a link leads to none")
 )
 
-// Element is an element of a set that is taken over.
+// Element is an element of another server's set.
 type Element struct {
 	Name, Attributes []byte // empty attributes are none
 	// Raw, Norm and Unit are as AppendRaw returns them.
@@ -26,7 +26,7 @@ type Element struct {
 	Norm, Unit float32
 	// Number stands for the element in the links of others. It is above 0.
 	Number uint64
-	// Links has the numbers of the elements that are linked with this one, for each level, from the lowest up.
+	// Links has the numbers of the linked elements for each level, from the lowest up.
 	Links [][]uint64
 }
 
@@ -34,7 +34,7 @@ type Element struct {
 type Adopter struct {
 	s       *Set
 	numbers map[uint64]uint32
-	links   []uint64 // of all elements: for each level how many there are, and the numbers
+	links   []uint64 // of all elements: for each level the number of links, and the links
 	levels  []uint8  // of all elements
 	max     uint64   // the largest number
 }
@@ -55,7 +55,7 @@ func NewAdopter(c Settings, matrix []float32) (*Adopter, error) {
 	return &Adopter{s: s, numbers: map[uint64]uint32{}}, nil
 }
 
-// Add adds an element, of which it keeps nothing.
+// Add adds an element. It keeps none of its memory.
 func (a *Adopter) Add(e *Element) error {
 	s := a.s
 	id := uint32(s.Len())
@@ -86,7 +86,7 @@ func (a *Adopter) Add(e *Element) error {
 	return nil
 }
 
-// addVector adds the vector of an element, and reports whether it is one.
+// addVector adds the vector of an element, and reports whether it is valid.
 func (a *Adopter) addVector(e *Element) bool {
 	s := a.s
 	words, floats := s.quant.code(s.dim)
@@ -130,8 +130,8 @@ func (a *Adopter) addVector(e *Element) bool {
 	return true
 }
 
-// Finish returns the set, which has at least one element. Links go both ways, or it is an error. An element that has more
-// of them on a level than there is room for loses those beyond.
+// Finish returns the set. It is an error if there is no element, or if a link does not go both ways. Elements lose
+// links for which there is no room.
 func (a *Adopter) Finish() (*Set, error) {
 	s := a.s
 	if s.Len() == 0 {
@@ -171,7 +171,7 @@ func (a *Adopter) Finish() (*Set, error) {
 	return s, nil
 }
 
-// pair is a link on a level, whichever way it goes.
+// pair is a link on a level, in either direction.
 type pair struct {
 	low, high uint32
 	level     int
@@ -191,7 +191,7 @@ func (a *Adopter) each(fn func(id uint32, level int, links []uint64)) {
 	}
 }
 
-// resolve makes links those of nodes, in order, and returns the ones for which there is no room.
+// resolve converts links to sorted node numbers, and returns the links for which there is no room.
 func (a *Adopter) resolve() (dropped map[pair]bool, err error) {
 	full := false
 	a.each(func(_ uint32, level int, links []uint64) {
@@ -211,8 +211,8 @@ func (a *Adopter) resolve() (dropped map[pair]bool, err error) {
 	return a.prune(), nil
 }
 
-// prune returns links without which all others have room: of an element that has too many, those to the elements that have
-// most.
+// prune chooses links to drop until all others have room: of an element with too many links, those to the elements with
+// the most links.
 func (a *Adopter) prune() map[pair]bool {
 	type place struct {
 		id    uint32

@@ -6,22 +6,22 @@ import (
 	"github.com/atomredis/atomredis/engine/vectors/graph"
 )
 
-// Projection reduces the dimensions of vectors by a matrix. That of a new set has random numbers, uniform from -1 to 1,
-// and only their seed is stored. That of a set of another server is kept as it is.
+// Projection reduces the dimensions of vectors by a matrix. The matrix of a new set has random numbers, uniform from -1
+// to 1, and only their seed is stored. The matrix of another server's set is stored as a whole.
 type Projection struct {
 	Input  int // dimensions of the original vectors
 	Output int
 	seed   uint64
-	matrix []float32 // Output rows of Input numbers, which never change; nil if the seed tells them
+	matrix []float32 // Output rows of Input numbers, which never change; nil if they follow from the seed
 }
 
 // MaxProjection is the maximum of Input times Output.
 const MaxProjection = 1 << 25
 
-// scale returns what numbers from the seed are multiplied with, which keeps lengths about what they are.
+// scale returns the factor of the random numbers. It roughly preserves the lengths of vectors.
 func (p *Projection) scale() float64 { return math.Sqrt(3/float64(p.Output)) / (1 << 15) }
 
-// row returns a row of a matrix that is kept.
+// row returns a row of a stored matrix.
 func (p *Projection) row(row int) []float32 { return p.matrix[row*p.Input : (row+1)*p.Input] }
 
 // AppendRow appends a row of the matrix to dst.
@@ -63,7 +63,7 @@ func (p *Projection) project(v []float32) []float32 {
 	return out
 }
 
-// product returns the product of two vectors as a Redis computes it. It is no NaN.
+// product returns the product of two vectors as Redis computes it. It is never NaN.
 func product(a, b []float32) float32 {
 	sum := float32(0)
 	for i, x := range a {

@@ -15,17 +15,18 @@ import (
 //	a                   the set's parameters, and the entry of its graph
 //	d and four bytes    a node without its links; the bytes are its number, big-endian
 //	l and four bytes    the links of a node, from the lowest level up
-//	p and four bytes    a row of the matrix of the projection, if that is kept; the bytes are its number, big-endian
+//	p and four bytes    a row of a stored projection matrix; the bytes are its number, big-endian
 //
-// Data begins with the format; the first part of a set that keeps a matrix has another one. The numbers of the first part
-// are uvarints: quantisation, dimensions, M, dimensions before projection, seed (eight bytes), number of nodes, nodes ever
-// added, entry, highest level. A node is its norm (four bytes), its words or floats (little-endian), and its text: the
-// length of the name as a uvarint, the name, the attributes; empty attributes have a format of their own. Links are, for
-// each level, their number and the differences between successive links, as uvarints. A row is floats of 32 bits. A small
-// set is stored whole: the format, and the data of all parts in the order of their names, each after its length.
+// Data begins with the format; the first part of a set with a stored matrix has a format of its own. The numbers of the
+// first part are uvarints: quantisation, dimensions, M, dimensions before projection, seed (eight bytes), number of
+// nodes, nodes ever added, entry, highest level. A node is its norm (four bytes), its words or floats (little-endian),
+// and its text: the length of the name as a uvarint, the name, the attributes; empty attributes have a format of their
+// own. Links are, for each level, their number and the differences between successive links, as uvarints. A row is its
+// 32-bit floats. A small set is stored whole: the format, and the data of all parts in the order of their names, each
+// after its length.
 
-// format is the first byte of every stored form, except for nodes with empty attributes, and the first part of sets that
-// keep a matrix.
+// format is the first byte of every stored form, except for nodes with empty attributes and the first part of sets with
+// a stored matrix.
 const (
 	format       = 1
 	formatEmpty  = 2
@@ -86,7 +87,7 @@ func (s *Set) noteMeta() {
 
 func (s *Set) parts() int { return 1 + 2*s.Len() + s.rows() }
 
-// rows returns how many rows of a matrix are kept.
+// rows returns the number of rows of a stored matrix, otherwise 0.
 func (s *Set) rows() int {
 	if s.proj.matrix == nil {
 		return 0
@@ -300,7 +301,7 @@ func DecodeBlob(b []byte) (*Set, error) {
 type Loader struct {
 	s     *Set          // nil before the first part
 	n     int           // nodes that there should be
-	rows  int           // of the matrix that there should be
+	rows  int           // expected rows of the matrix
 	links *graph.Loader // of the set's graph
 	added uint64        // nodes that ever were
 	entry uint32
@@ -342,7 +343,7 @@ func (l *Loader) Add(name, data []byte) error {
 	return errName
 }
 
-// readRows returns how many rows there are so far.
+// readRows returns the number of rows so far.
 func (l *Loader) readRows() int { return len(l.s.proj.matrix) / max(l.s.proj.Input, 1) }
 
 func (l *Loader) meta(data []byte) error {

@@ -70,8 +70,8 @@ func (l *load) aof(r io.Reader, last bool) error {
 	}
 }
 
-// command repeats a command, unless it needs what does not exist here. The first one of a file does not: otherwise it is
-// no append-only file.
+// command repeats a command. It leaves out unknown commands and values of unknown types. But if the first command of a
+// file is unknown, the file is no append-only file.
 func (l *load) command(args [][]byte) error {
 	l.lock()
 	l.commands++
@@ -103,7 +103,7 @@ func (l *load) command(args [][]byte) error {
 	return err
 }
 
-// restores returns the type of the value that a command restores if it does not exist here, "" otherwise.
+// restores returns the type of the value in a RESTORE if that type does not exist here, otherwise "".
 func (l *load) restores(args [][]byte) string {
 	if len(args) <= 3 || !command.EqualFold(args[0], "restore") && !command.EqualFold(args[0], "restore-asking") {
 		return ""

@@ -89,7 +89,7 @@ func (x *Exporter) RDBWithModules(w io.Writer) error {
 	return x.Copy(context.Background(), w, Copy{Content: All, Wait: true, Modules: true, Begun: n.begin, Wrote: n.add})
 }
 
-// Unreadable calls fn with the keys whose values no Redis reads, whatever file they are in.
+// Unreadable calls fn with the keys whose values no Redis can read, in an RDB file or an append-only file.
 func (x *Exporter) Unreadable(fn func(db int, key, typ string)) error {
 	return x.whenLoaded(func() error {
 		s, err := x.snapshot(context.Background(), func(*engine.Guard) {})

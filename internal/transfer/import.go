@@ -127,7 +127,7 @@ type load struct {
 	done, total int64 // bytes read of the files, and their total size
 
 	leftOut string // see Importer.LeftOut
-	db      int    // that the commands of an append-only file have selected
+	db      int    // selected by the commands of an append-only file
 
 	unsupported Unsupported
 	skip        bool                                 // values of types that do not exist here are left out

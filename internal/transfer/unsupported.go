@@ -14,9 +14,9 @@ import (
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
-// This file has the values that an import cannot store, because their types belong to modules that do not exist here.
+// This file handles values that an import cannot store, because their types belong to modules that do not exist here.
 
-// Unsupported says which values of a file are of types that do not exist here.
+// Unsupported counts the values in a file whose types do not exist here.
 type Unsupported struct {
 	Keys   int
 	ByType map[string]int // number of keys
@@ -42,7 +42,7 @@ func (u *Unsupported) add(typ string) {
 	u.ByType[typ]++
 }
 
-// UnsupportedError refuses a file because of such values.
+// UnsupportedError is the error for a file with such values.
 type UnsupportedError struct{ Unsupported }
 
 // Error implements error.
@@ -54,13 +54,13 @@ func (e *UnsupportedError) Error() string {
 // skipsUnsupported reports whether values of types that do not exist here are left out.
 func (im *Importer) skipsUnsupported() bool { return im.files.Config.Get().Files.SkipUnsupported }
 
-// maxLogged is how many keys that are left out the log names. The report names all.
+// maxLogged is the number of omitted keys that the log names. The report names all.
 const maxLogged = 100
 
-// typeName returns how reports name the type of a value.
+// typeName returns the name of a value's type in reports.
 func typeName(t *rdb.UnknownType) string { return fmt.Sprintf("%s (version %d)", t.Module, t.Version) }
 
-// leaveOutKey leaves out a key, or has the import refuse the file, which is then read to its end only to count such keys.
+// leaveOutKey leaves out a key. If the import must refuse the file, the rest is only read to count such keys.
 func (l *load) leaveOutKey(db int, key []byte, typ string) error {
 	l.unsupported.add(typ)
 	switch {
@@ -89,8 +89,7 @@ func (l *load) leaveOutKey(db int, key []byte, typ string) error {
 // reportName is the name of the report in the directory of the data.
 const reportName = "import-report.tsv"
 
-// report is a file with a line for each key that is left out: the database, the type, and the key in quotes, with tabs
-// between them.
+// report is a file with a line for each omitted key: the database, the type and the quoted key, separated by tabs.
 type report struct {
 	name string
 	fs   disk.FS
@@ -138,7 +137,7 @@ func (l *load) endReport(failed error) error {
 	return nil
 }
 
-// refusal returns the error of an import that has met values which it may not leave out.
+// refusal returns the error if the file has values that the import may not leave out.
 func (l *load) refusal() error {
 	if l.unsupported.Keys > 0 && !l.skip && l.found == nil {
 		return &UnsupportedError{l.unsupported}
@@ -146,15 +145,15 @@ func (l *load) refusal() error {
 	return nil
 }
 
-// Checked says what a file has.
+// Checked is the result of a check of a file.
 type Checked struct {
 	Keys, Expired, Functions, Commands int
 	Unsupported                        Unsupported
 	LeftOut                            string // see Importer.LeftOut
 }
 
-// Check reads what is at a path as Import does, and stores nothing. Values are decoded, commands are looked up and not
-// executed. found is called with each key whose value is of a type that does not exist here.
+// Check reads a path as Import does, and stores nothing. It decodes values, and looks up commands without executing
+// them. It calls found with each key whose value has a type that does not exist here.
 func (im *Importer) Check(name string, found func(db int, key []byte, typ string)) (*Checked, error) {
 	l := load{Importer: im, look: true, found: found, by: im.replayer()}
 	defer l.unlock()

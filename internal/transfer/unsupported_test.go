@@ -14,7 +14,7 @@ import (
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
-// foreignValue is a value of a module as it stands in a file, behind its key, with a datum of each kind.
+// foreignValue is a module's value as in a file after its key, with a datum of each kind.
 func foreignValue(name string, version uint64) []byte {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	id := uint64(0)

@@ -2,7 +2,7 @@ package rdb
 
 import "github.com/atomredis/atomredis/engine/paged"
 
-// wholeArray is the size of the largest array that is put together in memory to be written.
+// wholeArray is the size of the largest array that is assembled in memory before it is written.
 const wholeArray = 1 << 20
 
 // array writes an array as a string. A large one is compressed page by page, so that it takes no more memory.
@@ -34,7 +34,7 @@ func (w ModuleWriter) array(a *paged.Bytes) {
 	}
 }
 
-// packedPage appends what stands for a page in a compressed string. page is room for it.
+// packedPage appends the compressed form of a page. page is a buffer.
 func (e *Encoder) packedPage(dst []byte, a *paged.Bytes, at uint64, page *[]byte) []byte {
 	*page = a.Append((*page)[:0], at, min(at+paged.PageSize, a.Size()))
 	if e.table == nil {

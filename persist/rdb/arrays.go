@@ -11,12 +11,13 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// arrayKind is that of arrays. An array is the number of its elements, whether there is an index that was inserted last, and
-// that index, and for each element its index, the kind of its value, and that: integers and floats in eight bytes, others as
-// strings. Redis has the same texts as integers and floats, of which it keeps 62 bits.
+// arrayKind is the kind of arrays. An array is the number of its elements, a flag, if it is set the index that was
+// inserted last, and for each element its index, the kind of its value, and the value: integers and floats in eight
+// bytes, others as strings. Like Redis, the encoder writes a text as an integer or float if 62 bits can represent it
+// exactly.
 var arrayKind = kind{
 	numbers:       []byte{typeArray},
-	module:        "atomARRAY", // of our own, in which versions before wrote them
+	module:        "atomARRAY", // our own form, which older versions have written
 	moduleVersion: 1,
 	read: func(d *decoder, number byte, _ *Limits) (any, error) {
 		if number == typeModule {
@@ -76,10 +77,10 @@ func (e *Encoder) arrayValue(v []byte) {
 	e.string(v)
 }
 
-// maxFloatText is how long the text of a float can be.
+// maxFloatText is the maximum length of a float's text.
 const maxFloatText = 32
 
-// arrayFloatOf returns the number without its two lowest bits whose text is v, if there is one.
+// arrayFloatOf returns the float with two zero bits at the end whose text is v, if there is one.
 func arrayFloatOf(v []byte) (float64, bool) {
 	if len(v) == 0 || len(v) > maxFloatText || !bytes.ContainsAny(v, ".e") {
 		return 0, false
@@ -143,7 +144,7 @@ func (d *decoder) array() (any, error) {
 	return a, nil
 }
 
-// arrayValue reads the kind of a value, and its text, which is valid until recycle.
+// arrayValue reads a value with its kind, and returns the text, which is valid until recycle.
 func (d *decoder) arrayValue() ([]byte, error) {
 	kind, err := d.length()
 	if err != nil {

@@ -44,8 +44,8 @@ func TestArraysAreDumpedAsRedisDoes(t *testing.T) {
 	})
 }
 
-// The bytes are those that Redis 8.8 writes: the number of elements, the index that was inserted last, and then values of
-// all four kinds.
+// The bytes are those of Redis 8.8: the number of elements, the index that was inserted last, and values of all four
+// kinds.
 func TestArraysOfRedis(t *testing.T) {
 	long := func(n uint64) string { return string(binary.LittleEndian.AppendUint64(nil, n)) }
 	body := "\x1c\x05\x01\x31" +

@@ -5,16 +5,17 @@ import (
 	"github.com/atomredis/atomredis/engine/bloom"
 )
 
-// bloomKind is that of Bloom filters. The module of Redis writes items, sub-filters, flags and growth, and for each sub-filter
-// capacity, rate, hash functions, bits of an item, bits, power of two, the bits and its items. Version 0 has no flags, bits and
-// powers; versions below 4 have no growth.
+// bloomKind is the kind of Bloom filters. The module of Redis writes the numbers of items and sub-filters, flags and
+// growth. For each sub-filter follow capacity, rate, number of hash functions, bits per item, number of bits, power of
+// two, the bits, and the number of items. Version 0 has no flags, numbers of bits and powers; versions below 4 have no
+// growth.
 var bloomKind = redisKind(partsKind("atomBLOOM", func(e *engine.Entry) parts { return e.Bloom() }, bloom.NewLoader),
 	moduleForm{name: bloomModule, newest: bloomVersion, read: readBloom}, func(e *engine.Entry) bool { return e.Bloom().Former() || e.Bloom().Sparse(maxSparse) }, writeBloom)
 
 const (
 	bloomModule  = "MBbloom--"
 	bloomVersion = 4
-	// The first versions with flags and with a growth, and the growth of those before.
+	// The first versions with flags and with a growth, and the growth in earlier ones.
 	bloomFlagged = 2
 	bloomGrowing = 4
 	bloomGrowth  = 2

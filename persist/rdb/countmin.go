@@ -5,8 +5,8 @@ import (
 	"github.com/atomredis/atomredis/engine/countmin"
 )
 
-// countMinKind is that of count-min sketches. The module of Redis writes width, depth, the sum of all counts and the counters, of
-// four bytes each. Sketches with others keep the form of our own.
+// countMinKind is the kind of count-min sketches. The module of Redis writes width, depth, the sum of all counts and
+// the counters, of four bytes each. Sketches with counters of another size are written in our own form.
 var countMinKind = redisKind(partsKind("atomCOUNT", func(e *engine.Entry) parts { return e.CountMin() }, countmin.NewLoader),
 	moduleForm{name: countMinModule, newest: countMinVersion, read: readCountMin}, ownCounters, writeCountMin)
 

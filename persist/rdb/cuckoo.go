@@ -7,9 +7,9 @@ import (
 	"github.com/atomredis/atomredis/engine/cuckoo"
 )
 
-// cuckooKind is that of cuckoo filters. The module of Redis writes sub-filters, buckets of the first of them, items, deleted items,
-// size of a bucket, iterations and expansion, and for each sub-filter its buckets and their bytes. Before version 4 all sub-filters
-// have the same size, and its defaults stand for what is not written.
+// cuckooKind is the kind of cuckoo filters. The module of Redis writes the number of sub-filters, the buckets of the
+// first one, items, deleted items, bucket size, iterations and expansion, and for each sub-filter its number of buckets
+// and their bytes. Before version 4 all sub-filters have the same size, and missing settings are the module's defaults.
 var cuckooKind = redisKind(partsKind("atomCUCKO", func(e *engine.Entry) parts { return e.Cuckoo() }, cuckoo.NewLoader),
 	moduleForm{name: cuckooModule, newest: cuckooVersion, read: readCuckoo}, func(e *engine.Entry) bool { return e.Cuckoo().Former() || e.Cuckoo().Sparse(maxSparse) }, writeCuckoo)
 

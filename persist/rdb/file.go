@@ -62,8 +62,8 @@ type Reader struct {
 	db    int
 	// module is the last returned item, if that is a *Module.
 	module *Module
-	// LeaveOut makes Next return a *LeftOut for a value of an UnknownType, if the value says where it ends. Values of
-	// candidates of Redis 4.0 do not.
+	// LeaveOut makes Next return a *LeftOut for a value of an UnknownType, if its end is marked. Release candidates of
+	// Redis 4.0 do not mark it.
 	LeaveOut bool
 	// Version is the file's version, known after the first call of Next.
 	Version int
@@ -174,7 +174,7 @@ func (r *Reader) next(key *Key) (any, error) {
 	case opSlotInfo: // the same for a slot of a cluster
 		var n uint64
 		return nil, d.numbers(&n, &n, &n)
-	case opSlotImport: // the name of a task that brings slots, and their ranges
+	case opSlotImport: // the name of a task that imports slots, and their ranges
 		if !d.valkey {
 			break
 		}

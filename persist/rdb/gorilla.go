@@ -8,16 +8,16 @@ import (
 	"github.com/atomredis/atomredis/engine/timeseries"
 )
 
-// The compressed chunks of RedisTimeSeries. The first sample is stored apart. The bits of the others go from the lowest of
-// a byte to the highest, and so do the bits of a number. A sample begins with the change of the distance between times:
-// some ones, a zero unless there are six, and the change, whose width gorillaWidths has at the number of ones. The bits in
-// which the value differs from the one before follow:
+// The compressed chunks of RedisTimeSeries. The first sample is stored separately; the others are a sequence of bits,
+// the lowest of each byte and number first. A sample begins with the change of its distance in time: up to six ones, a
+// zero after fewer than six, and the change. The number of ones is the index of its width in gorillaWidths. Then follow
+// the bits in which the value differs from the previous one:
 //
 //	0                                         none
 //	1 0                                       those in the window of the last difference
 //	1 1  5 bits lead, 6 bits width minus 1    those in a new window
 
-// gorillaWidths are the widths of a change by the number of ones before it.
+// gorillaWidths has the width of a change by the number of ones before it.
 var gorillaWidths = [...]uint{0, 5, 8, 11, 15, 32, 64}
 
 const (
@@ -35,8 +35,8 @@ const (
 type gorillaReader struct {
 	data []byte
 	pos  uint // the next bit
-	end  uint // how many bits there are, all of them in data
-	over bool // more bits were asked for than there are
+	end  uint // number of bits, all of them in data
+	over bool // a read went beyond the end
 }
 
 // read returns the next n bits, at most 64.
@@ -57,7 +57,7 @@ func (r *gorillaReader) read(n uint) uint64 {
 	return v & (math.MaxUint64 >> (64 - n))
 }
 
-// samples calls fn with the samples of a chunk: their number, the first, and the bits of the others.
+// samples calls fn with the count samples of a chunk. r has the bits of all but the first.
 func (r *gorillaReader) samples(count uint64, first timeseries.Sample, fn func(timeseries.Sample) error) error {
 	if count == 0 {
 		return nil
@@ -94,7 +94,7 @@ func (r *gorillaReader) samples(count uint64, first timeseries.Sample, fn func(t
 	return nil
 }
 
-// gorillaChunk is a chunk that is written.
+// gorillaChunk is a chunk being written.
 type gorillaChunk struct {
 	bits        []byte
 	used        uint // bits
@@ -104,7 +104,7 @@ type gorillaChunk struct {
 	lead, trail uint
 }
 
-// gorillaOf returns the chunk of samples. Its bits are in buf, if that is large enough.
+// gorillaOf returns a chunk with samples. Its bits are in buf if they fit.
 func gorillaOf(samples []timeseries.Sample, buf []byte) *gorillaChunk {
 	c := &gorillaChunk{bits: buf[:0], lead: gorillaNone, trail: gorillaNone}
 	for i, x := range samples {
@@ -124,7 +124,7 @@ func gorillaOf(samples []timeseries.Sample, buf []byte) *gorillaChunk {
 	return c
 }
 
-// put writes the low n bits of v, of which the others are zero.
+// put writes the low n bits of v, whose other bits must be zero.
 func (c *gorillaChunk) put(v uint64, n uint) {
 	for n > 0 {
 		if c.used&7 == 0 {
@@ -151,7 +151,7 @@ func (c *gorillaChunk) appendTime(time int64) {
 	c.delta = delta
 }
 
-// fits reports whether a number has at most so many bits, one of them for its sign.
+// fits reports whether a number fits into width bits, including its sign.
 func fits(n int64, width uint) bool { return n<<(64-width)>>(64-width) == n }
 
 func (c *gorillaChunk) appendValue(value uint64) {

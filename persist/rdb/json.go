@@ -10,9 +10,9 @@ import (
 	"github.com/atomredis/atomredis/engine/documents"
 )
 
-// jsonKind is the kind of JSON documents. They belong to a module of Redis, which writes their JSON text. In version 2 a
-// number follows, and if that is not 0, two names of an index. Version 0, of RedisJSON 1, is a tree of nodes, each after its
-// type. RedisJSON has never written a version 1.
+// jsonKind is the kind of JSON documents. They belong to a module of Redis, which writes their JSON text. In version 2
+// a number follows; unless it is 0, two names of an index follow too. Version 0, of RedisJSON 1, is a tree of nodes,
+// each preceded by its type. There is no version 1.
 var jsonKind = kind{
 	redis: []moduleForm{{name: jsonModule, newest: jsonVersion, read: readJSON}},
 	form:  plainForm(typeModule),
@@ -68,7 +68,7 @@ const (
 	jsonMember              // 128, only in an object
 )
 
-// maxJSONDepth is how deep nodes of version 0 may be nested.
+// maxJSONDepth is the maximum depth of nodes of version 0.
 const maxJSONDepth = 1024
 
 // jsonNode appends the JSON text of a node of version 0 to dst.
@@ -117,7 +117,7 @@ func (m *Module) jsonNode(dst []byte, depth int) []byte {
 	return dst
 }
 
-// jsonFloat appends a number that is no integer, even if it has no fraction.
+// jsonFloat appends a floating-point number; without a fraction it still is not an integer.
 func (m *Module) jsonFloat(dst []byte) []byte {
 	f := m.Double()
 	if math.IsNaN(f) || math.IsInf(f, 0) {
@@ -131,7 +131,7 @@ func (m *Module) jsonFloat(dst []byte) []byte {
 	return append(dst, text...)
 }
 
-// appendJSONString appends a string, as valid as it is.
+// appendJSONString appends a string without checking its UTF-8.
 func appendJSONString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	for i := range len(s) {

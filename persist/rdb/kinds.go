@@ -34,8 +34,8 @@ var kinds = [...]kind{
 type kind struct {
 	// numbers are the numbers of the readable forms.
 	numbers []byte
-	// module is the type's name in a form of our own, which read reads, and moduleVersion the version of that form; "" if there is
-	// none. It has the number of modules' values.
+	// module is the type's name in our own form, which read reads as typeModule; "" if there is no such form.
+	// moduleVersion is its version.
 	module        string
 	moduleVersion uint64
 	// redis are the forms of Redis modules that can be read too.
@@ -115,7 +115,7 @@ func OwnForm(entry *engine.Entry) bool {
 // value reads a value in the form of a number, as kind.read does.
 func (d *decoder) value(number byte, lim *Limits) (any, error) {
 	switch k := readers[number]; {
-	case d.valkey && number > typeHashValkey: // those of Redis mean something else
+	case d.valkey && number > typeHashValkey: // Redis gives these numbers another meaning
 	case k != nil:
 		return k.read(d, number, lim)
 	case number == typeModule || number == typeModuleOld:

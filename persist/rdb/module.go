@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Data of Redis modules. Data stored beside the keys is passed to the caller, who need not read it. Values of modules
-// are refused, except those of types that exist here.
+// Data of Redis modules. The caller gets data that is stored beside the keys, and need not read it. Values of modules
+// are refused, unless their type exists here.
 
 // The kinds of a module's data; each datum is preceded by its kind.
 const (
@@ -27,8 +27,8 @@ const (
 )
 
 // Module is the data that a Redis module has stored, beside the keys or as a value. Its methods read the data one by
-// one, until the Reader's next Next, which skips the rest. A datum of another kind, or the end of the data, is an error;
-// Err returns the first one, and afterwards all data is zero.
+// one until the next call of Reader.Next, which skips the rest. A datum of another kind, or the end of the data, is an
+// error; Err returns the first one, and afterwards all data is zero.
 type Module struct {
 	Name    string // of the module's type, nine letters
 	Version uint64 // of the form
@@ -149,7 +149,7 @@ func (m *Module) skip() error {
 type moduleForm struct {
 	name   string // of the type
 	newest uint64 // all versions up to it are read
-	// read reads a value of the version that m has. It need not look at Err, and returns anything if that is set.
+	// read reads a value of m's version. It need not check Err; if Err is set, its result is ignored.
 	read func(m *Module, lim *Limits) any
 }
 

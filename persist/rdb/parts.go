@@ -5,8 +5,8 @@ import (
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
-// A value in parts is one of a module of our own: names and data of its parts, in the order of the names. Redis refuses
-// it by the name of the module.
+// A value in parts is a value of a module of our own: the names and data of its parts, in the order of the names. Redis
+// refuses it and names the module.
 
 // parts is a value for writing.
 type parts interface {
@@ -20,7 +20,7 @@ type partsLoader[T any] interface {
 	Finish(log *delta.Log) (T, error)
 }
 
-// partsKind returns the kind of a type's values, under this name among modules.
+// partsKind returns the kind of a type whose values are written in parts. module is its name.
 func partsKind[T any, L partsLoader[T]](module string, of func(*engine.Entry) parts, loader func() L) kind {
 	return kind{
 		module:        module,

@@ -91,7 +91,7 @@ func DumpFunctions(codes []string) []byte {
 }
 
 // RestoreFunctions returns the sources of the libraries in a payload. Besides ErrChecksum and ErrCorrupt it fails with
-// ErrUnsupported for a release candidate of Redis 7.0, which had another form, as Redis 8 does, and with ErrNotFunction.
+// ErrNotFunction, and with ErrUnsupported for the form of a release candidate of Redis 7.0, which Redis 8 refuses too.
 func RestoreFunctions(payload []byte) (codes []string, err error) {
 	d, err := open(payload, false)
 	if err != nil {
@@ -118,8 +118,8 @@ func RestoreFunctions(payload []byte) (codes []string, err error) {
 	return codes, nil
 }
 
-// oldFunction returns the source of a library in the form of candidates of Redis 7.0: name, engine, perhaps a description,
-// and the code, which does not begin with the first two.
+// oldFunction returns the source of a library in the form of candidates of Redis 7.0: name, engine, perhaps a
+// description, and the code, which does not begin with name and engine.
 func (d *decoder) oldFunction() ([]byte, error) {
 	name, err := d.string()
 	if err != nil {

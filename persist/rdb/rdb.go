@@ -116,7 +116,7 @@ type UnknownType struct {
 	Module  string // the name of the type, nine letters
 	Version uint64
 
-	marked bool // the value says where it ends
+	marked bool // the end of the value is marked
 }
 
 // Error implements error.

@@ -16,7 +16,7 @@ import (
 	"github.com/atomredis/atomredis/engine/topk"
 )
 
-// formerSketch is a sketch as the last version wrote it that had layouts of its own, and what it answered. Items have the names
+// formerSketch is a sketch of the last version with layouts of its own, and the answers of that version. Its items are
 // item:0, item:1 and so on.
 type formerSketch struct {
 	Type, Name    string
@@ -45,7 +45,7 @@ func formerSketches(t *testing.T, typ string) (all []formerSketch) {
 	return all
 }
 
-// digits returns a digit for each of the first items: whether has says that it is there.
+// digits returns a digit for each of the first n items: 1 if has is true for it.
 func digits(n int, has func(item []byte) bool) string {
 	b := make([]byte, n)
 	for i := range b {
@@ -79,8 +79,7 @@ func TestFormerTDigestsAreRead(t *testing.T) {
 	}
 }
 
-// again returns a value that was restored from a payload, after it has been dumped and restored once more. Its payload is the
-// same as before.
+// again restores a payload, dumps the value, and restores that. It requires that both payloads are equal.
 func again(t *testing.T, payload []byte) (first, second any) {
 	first, err := Restore(payload, &limits)
 	require.NoError(t, err)

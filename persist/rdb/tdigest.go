@@ -7,9 +7,9 @@ import (
 	"github.com/atomredis/atomredis/engine/tdigest"
 )
 
-// tDigestKind is that of t-digests. The module of Redis merges all nodes and writes compression, least and greatest number, how
-// many nodes there may be, merged and other nodes, how often they were merged, the weights of both, and then the means and the
-// weights of the merged nodes.
+// tDigestKind is the kind of t-digests. The module of Redis merges all nodes. It writes the compression, minimum and
+// maximum, the limit of nodes, the numbers of merged and unmerged nodes, the number of merges, the weights of both
+// kinds of nodes, and then the means and the weights of the merged nodes.
 var tDigestKind = redisKind(partsKind("atomTDIGS", func(e *engine.Entry) parts { return e.TDigest() }, tdigest.NewLoader),
 	moduleForm{name: tDigestModule, newest: tDigestVersion, read: readTDigest}, nil, writeTDigest)
 
@@ -38,7 +38,7 @@ func writeTDigest(e *Encoder, entry *engine.Entry) {
 	w.End()
 }
 
-// readTDigest reads a digest. The module does not write the only number of a digest, but that is the least one.
+// readTDigest reads a digest. For a digest with a single number the module writes only the minimum.
 func readTDigest(m *Module, _ *Limits) any {
 	compression, least, most := m.Double(), m.Double(), m.Double()
 	capacity, merged, other, compressions := m.Uint(), m.Uint(), m.Uint(), m.Uint()

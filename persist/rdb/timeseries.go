@@ -17,15 +17,15 @@ import (
 const (
 	seriesModule = "TSDB-TYPE"
 
-	// The first versions that have something.
-	seriesOptions     = 1 // a word that says whether chunks are compressed
-	seriesStarts      = 1 // when the open bucket of a rule begins
-	seriesSizes       = 2 // the size of chunks in bytes, chunks in the place of samples, and the source
-	seriesPolicy      = 3 // and whether the bucket of most aggregators is empty
+	// The first versions with a feature.
+	seriesOptions     = 1 // a flag for uncompressed chunks
+	seriesStarts      = 1 // the start of a rule's open bucket
+	seriesSizes       = 2 // chunk sizes in bytes, chunks instead of samples, and the source
+	seriesPolicy      = 3 // the policy, and an empty mark for most aggregators
 	seriesOverflow    = 4 // sums that are too large
 	seriesAloneDumps  = 5 // no source and rules in payloads of DUMP
 	seriesAlignment   = 6 // of buckets
-	seriesLastOfEmpty = 7 // only of FIRST whether the bucket is empty
+	seriesLastOfEmpty = 7 // an empty mark only for FIRST
 	seriesIgnore      = 8
 	seriesCountsNaN   = 9 // whether something in an open bucket counts
 
@@ -34,11 +34,11 @@ const (
 	seriesCompressed = 2
 
 	seriesSampleSize  = 16             // bytes of a sample in a plain chunk
-	seriesWord        = 8              // bytes that the size of a chunk is a multiple of
-	seriesNoBucket    = math.MaxUint64 // in the place of the time of a bucket
+	seriesWord        = 8              // chunk sizes are multiples of it
+	seriesNoBucket    = math.MaxUint64 // instead of the start of a bucket
 	seriesMostSamples = 1 << 53        // of a bucket
 
-	// Series of our own module, whose only datum is the stored form of a series, are read.
+	// Our own module, which is only read; its only datum is the stored form of a series.
 	ownSeriesModule  = "atomrd-ts"
 	ownSeriesVersion = 1
 )
@@ -94,7 +94,7 @@ func readSeries(m *Module, _ *Limits) any {
 	if version >= seriesSizes {
 		m.Uint()   // the last time
 		m.Double() // the last value
-		m.Uint()   // how many samples there are
+		m.Uint()   // the number of samples
 	} else {
 		size = min(size, timeseries.MaxChunkSize) * seriesSampleSize
 	}
@@ -149,7 +149,7 @@ func readSeries(m *Module, _ *Limits) any {
 	return b.Series()
 }
 
-// natural reads a whole number without a sign.
+// natural reads an unsigned integer, which must fit into 63 bits.
 func (m *Module) natural() int64 {
 	n := m.Uint()
 	if n > math.MaxInt64 {
@@ -159,7 +159,7 @@ func (m *Module) natural() int64 {
 	return int64(n)
 }
 
-// count reads the number of samples of a bucket, as a whole number or as one with a fraction.
+// count checks and converts the number of samples of a bucket.
 func (m *Module) count(f float64) int64 {
 	if !(f >= 0 && f <= seriesMostSamples) {
 		m.Corrupt("a bucket of %v samples", f)
@@ -203,14 +203,14 @@ func (m *Module) rule() (r seriesRule) {
 	r.aggregator = seriesAggregators[number]
 	r.bucket = m.bucket(r.aggregator, counts)
 	r.bucket.Open, r.bucket.Start = open, int64(start)
-	if !open { // the numbers are those of the newest sample's bucket
+	if !open { // the state is that of the newest sample's bucket
 		r.bucket.Open, r.bucket.Start = m.Version < seriesStarts, timeseries.Newest
 	}
 	return r
 }
 
-// bucket reads the state of an aggregator. If it lacks the number of samples, there is at least one if counts is set or
-// the values show it.
+// bucket reads the state of an aggregator. Some states lack the number of samples: it is then 1 if counts is set or the
+// values differ from the initial ones.
 func (m *Module) bucket(a timeseries.Aggregator, counts bool) (b timeseries.OpenBucket) {
 	switch a {
 	case timeseries.MinOf, timeseries.MaxOf, timeseries.Range:
@@ -250,13 +250,13 @@ func (m *Module) bucket(a timeseries.Aggregator, counts bool) (b timeseries.Open
 		b.Sum, b.Squares, b.Count = m.Double(), m.Double(), m.count(float64(m.Uint()))
 	case timeseries.TWA:
 		b.Area, b.Previous = m.Double(), timeseries.Sample{Time: m.natural(), Value: m.Double()}
-		m.Uint() // when the bucket begins
-		m.Uint() // and ends
+		m.Uint() // the start of the bucket
+		m.Uint() // and its end
 		b.From = m.natural()
 		m.Uint() // the time of the last sample
 		first := m.Uint() != 0
 		b.Count = m.count(float64(m.Uint()))
-		m.Uint() // whether samples come from the last to the first
+		m.Uint() // whether samples come in reverse order
 		b.HasPrevious = b.Count > 0 || !first
 	}
 	switch a {
@@ -268,7 +268,7 @@ func (m *Module) bucket(a timeseries.Aggregator, counts bool) (b timeseries.Open
 	return b
 }
 
-// emptyMark skips the mark of an empty bucket, which some versions have for most aggregators.
+// emptyMark skips the mark for an empty bucket that some versions have for most aggregators.
 func (m *Module) emptyMark() {
 	if m.Version >= seriesPolicy && m.Version < seriesLastOfEmpty {
 		m.Uint()
@@ -387,7 +387,7 @@ func (w ModuleWriter) rule(r *timeseries.Rule, version uint64) {
 		start = uint64(max(b.Start, 0))
 	}
 	w.Text(r.Destination)
-	// The first of the aggregators is none; it equals another one.
+	// Element 0 is no aggregator, although it equals one.
 	w.Uint(uint64(r.Bucket), uint64(r.Align), 1+numberIn(seriesAggregators[1:], r.Aggregator), start)
 	if version >= seriesCountsNaN {
 		w.Uint(flag(b.Open && b.Counts))

@@ -62,11 +62,11 @@ func TestCompressedChunksReadBackAsWritten(t *testing.T) {
 	}
 }
 
-// describeSeries returns what a server says of a series, in the form of the files in testdata: settings, labels, rules,
-// samples, and of a compaction what its open bucket gives.
+// describeSeries describes a series like the files in testdata: settings, labels, rules, samples, and for a compaction
+// the result of the open bucket.
 func describeSeries(key string, s *timeseries.Series, version int, source *timeseries.Series) (lines []string) {
 	head := []string{key, fmt.Sprintf("retention %d", s.Retention)}
-	if version >= seriesSizes { // chunks are made anew before
+	if version >= seriesSizes { // earlier versions have no chunks
 		head = append(head, fmt.Sprintf("chunks %d", s.Chunks()), fmt.Sprintf("of %d", s.ChunkSize))
 		if s.Plain {
 			head = append(head, "uncompressed")
@@ -121,8 +121,8 @@ func readFile(t *testing.T, data []byte) map[string]*timeseries.Series {
 	}
 }
 
-// TestSeriesOfEveryVersionAreRead reads the files that RedisTimeSeries of each version has written. What the module said of
-// the series stands beside them.
+// TestSeriesOfEveryVersionAreRead reads files that each version of RedisTimeSeries has written. Files beside them
+// describe the series, as reported by the module.
 func TestSeriesOfEveryVersionAreRead(t *testing.T) {
 	for version := range seriesCountsNaN + 1 {
 		name := filepath.Join("testdata", fmt.Sprintf("timeseries-%d", version))
@@ -153,7 +153,8 @@ func TestSeriesOfEveryVersionAreRead(t *testing.T) {
 	}
 }
 
-// requireSameLine compares lines. Numbers at the end need not have the same last digits: the module has written some with 15.
+// requireSameLine compares lines. Numbers at the end may differ in their last digits: the module writes some with 15
+// digits.
 func requireSameLine(t *testing.T, want, got, about string) {
 	if want == got {
 		return
@@ -217,8 +218,8 @@ func (d destinations) advance(s *timeseries.Series, samples []timeseries.Sample)
 	return d
 }
 
-// TestSeriesGoOnAfterTheyAreRead writes and reads series with a rule of each aggregator, and compares what further samples
-// make of both.
+// TestSeriesGoOnAfterTheyAreRead writes and reads series with a rule of each aggregator, adds the same samples to the
+// original and the copy, and compares the results.
 func TestSeriesGoOnAfterTheyAreRead(t *testing.T) {
 	r, w := testseed.Rand(t), newWorld()
 	for range 300 {
@@ -265,7 +266,7 @@ func TestSeriesGoOnAfterTheyAreRead(t *testing.T) {
 	}
 }
 
-// FuzzSeries reads values of RedisTimeSeries that may be anything. What is read can be stored and written.
+// FuzzSeries reads arbitrary values of RedisTimeSeries. A series that can be read can be stored and written.
 func FuzzSeries(f *testing.F) {
 	w := newWorld()
 	for version := range seriesCountsNaN + 1 {

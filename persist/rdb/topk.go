@@ -7,9 +7,9 @@ import (
 	"github.com/atomredis/atomredis/engine/topk"
 )
 
-// topKKind is that of top-k lists. The module of Redis writes k, width, depth, decay, the table of counters, the heap, and for each
-// place of the heap the item with a zero behind it. In the heap stand for each place what the item is known by, its length, an
-// address of no meaning, the count, and four bytes without use.
+// topKKind is the kind of top-k lists. The module of Redis writes k, width, depth, decay, the table of counters and the
+// heap, and then for each place of the heap its item with a trailing zero. A place in the heap has the item's print and
+// length, an address without meaning, the count, and four unused bytes.
 var topKKind = redisKind(partsKind("atomTOPKL", func(e *engine.Entry) parts { return e.TopK() }, topk.NewLoader),
 	moduleForm{name: topKModule, newest: topKVersion, read: readTopK}, func(e *engine.Entry) bool { return e.TopK().Former() || e.TopK().Sparse(maxSparse) }, writeTopK)
 
@@ -17,10 +17,10 @@ const (
 	topKModule  = "TopK-TYPE"
 	topKVersion = 0
 
-	topKPlace = 24 // bytes in the heap
-	topKCount = 16 // where the count is among them
-	topKLen   = 4  // where the length is
-	// topKRandom is where the address is. That of the first place is the state of our generator.
+	topKPlace = 24 // size of a place in the heap
+	topKCount = 16 // offset of the count in a place
+	topKLen   = 4  // offset of the length
+	// topKRandom is the offset of the address. The first place has the state of our generator there.
 	topKRandom = 8
 )
 
@@ -65,7 +65,7 @@ func readTopK(m *Module, _ *Limits) any {
 	}
 	l := topk.New(k, width, depth, decay)
 	l.Fill(0, 0, table)
-	heap := append([]byte(nil), m.bytes()...) // which the items would take the place of
+	heap := append([]byte(nil), m.bytes()...) // a copy: reading the items reuses the memory
 	if m.err == nil && uint64(len(heap)) != k*topKPlace {
 		m.Corrupt("a heap of %d bytes for %d items", len(heap), k)
 	}

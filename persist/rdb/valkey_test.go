@@ -59,7 +59,7 @@ func TestFilesOfValkeyAreRead(t *testing.T) {
 	require.Equal(t, io.EOF, err)
 	require.Equal(t, OldestValkey, r.Version)
 
-	// A Redis would mean something else with the same number, and Valkey has none of the higher ones.
+	// Redis gives the same number another meaning, and Valkey does not use higher ones.
 	redis := append([]byte("REDIS0012"), file[len("VALKEY080"):]...)
 	require.ErrorContains(t, read(redis), "unknown type 243")
 	for number := byte(typeHashValkey + 1); number < 40; number++ {

@@ -8,18 +8,18 @@ import (
 	"github.com/atomredis/atomredis/engine/vectors"
 )
 
-// vectorKind is that of vector sets. They belong to a module of Redis, which writes
+// vectorKind is the kind of vector sets. They belong to a module of Redis, which writes
 //
 //	dimensions, number of elements, and quantisation (8 bits) with M above it
-//	flags; with flagMatrix the dimensions of what is projected, and the matrix as floats of 32 bits in a string
+//	flags; with flagMatrix the dimensions before projection, and the matrix as 32-bit floats in a string
 //	for each element its name, with flagAttributes its attributes, its vector as it is kept, the number of its parameters
 //	and these: its number, its highest level with the version above it, for each level the number of its links, how many
 //	there can be, the numbers of the elements that they lead to, in version 1 which of them is the farthest; and at last
 //	the length of the vector (32 bits) with the largest component above it
 //
-// Version 0 of elements is written, which every Redis with vector sets reads. Attributes that are empty are none there.
+// Elements are written in version 0, which every Redis with vector sets reads. It has no empty attributes.
 var vectorKind = kind{
-	module:        "atomVECTR", // of our own, in which versions before wrote them
+	module:        "atomVECTR", // our own form, which older versions have written
 	moduleVersion: 1,
 	read: func(d *decoder, _ byte, _ *Limits) (any, error) {
 		return readParts[*vectors.Set](d, vectors.NewLoader())
@@ -30,7 +30,7 @@ var vectorKind = kind{
 }
 
 const (
-	vectorModule = "vectorset" // of which there is one version, 0
+	vectorModule = "vectorset" // its only version is 0
 
 	flagMatrix     = 1
 	flagAttributes = 2
@@ -38,7 +38,7 @@ const (
 	maxElementVersion = 1
 )
 
-// quantisations are the numbers of quantisations.
+// quantisations is indexed by the module's numbers.
 var quantisations = [...]vectors.Quantisation{0: vectors.None, 1: vectors.Q8, 2: vectors.Bin}
 
 func (e *Encoder) vectors(s *vectors.Set) {
@@ -85,7 +85,7 @@ func (e *Encoder) vectors(s *vectors.Set) {
 	w.End()
 }
 
-// vectorNode writes the number of the parameters of an element, and all but the last.
+// vectorNode writes the number of an element's parameters, and all parameters except the last.
 func (e *Encoder) vectorNode(s *vectors.Set, id uint32) {
 	top := s.Level(id)
 	count := uint64(3) // number, level, length
@@ -103,7 +103,7 @@ func (e *Encoder) vectorNode(s *vectors.Set, id uint32) {
 	}
 }
 
-// nodeNumber returns the number of an element. That of the last one tells how many there ever were.
+// nodeNumber returns the number of an element. The last element's number is the count of elements ever added.
 func nodeNumber(s *vectors.Set, id uint32) uint64 {
 	if int(id) == s.Len()-1 {
 		return max(s.Added(), uint64(id)+1)
@@ -120,7 +120,7 @@ func readVectors(m *Module, _ *Limits) any {
 		return nil
 	}
 	c.Quant = quantisations[config&0xff]
-	if c.M = int(config >> 8 & 0xffff); c.M == 0 { // of the first versions, which had no other
+	if c.M = int(config >> 8 & 0xffff); c.M == 0 { // the first versions had only this one
 		c.M = vectors.DefaultM
 	}
 	var matrix []float32
@@ -160,7 +160,7 @@ func readVectors(m *Module, _ *Limits) any {
 	return s
 }
 
-// vectorNode reads the parameters of an element, and their number before them.
+// vectorNode reads the number of an element's parameters, and the parameters.
 func (m *Module) vectorNode(e *vectors.Element) {
 	left := m.Uint()
 	next := func() uint64 {
@@ -179,7 +179,7 @@ func (m *Module) vectorNode(e *vectors.Element) {
 	}
 	for level := uint64(0); level <= head&0xff && m.err == nil; level++ {
 		n := next()
-		next() // how many links there can be
+		next() // the limit of links
 		var links []uint64
 		for ; n > 0 && m.err == nil; n-- {
 			links = append(links, next())

@@ -16,7 +16,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
-// anyVectorSet draws a set that has had elements which are gone.
+// anyVectorSet draws a set from which elements have been removed.
 func anyVectorSet(t *rapid.T) *vectors.Set {
 	c := vectors.Settings{Dim: rapid.IntRange(1, 70).Draw(t, "dimensions"), M: rapid.IntRange(4, 8).Draw(t, "M"),
 		Quant: vectors.Quantisation(rapid.IntRange(0, 2).Draw(t, "quantisation"))}
@@ -88,7 +88,7 @@ func TestVectorSetsAreDumpedAsRedisDoes(t *testing.T) {
 	})
 }
 
-// A set of a Redis may have other numbers, another order, more links than there is room for here, and elements in version 1.
+// A set of a Redis may have other numbers, another order, more links than fit here, and elements in version 1.
 func TestVectorSetsOfRedis(t *testing.T) {
 	set := func(config, flags uint64, data ...any) []byte {
 		e := Encoder{buf: []byte{typeModule}}
@@ -161,7 +161,7 @@ func TestVectorSetsOfRedis(t *testing.T) {
 	_, err = restore(q8, 0)
 	require.ErrorIs(t, err, ErrCorrupt, "no elements")
 
-	// Ten elements that are all linked have one link more than there is room for.
+	// Ten elements that are all linked have one link more than fits.
 	var data []any
 	for i := range uint64(10) {
 		node := []uint64{i + 1, 0, 9, 9}

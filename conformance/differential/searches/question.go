@@ -1,4 +1,4 @@
-// What a query asks, for tolerances that hold for some queries only.
+// The properties of a query that decide which tolerances apply to it.
 
 package searches
 
@@ -58,7 +58,7 @@ func within(n query.Node, property func(query.Node) bool) bool {
 	return slices.ContainsFunc(below(n), func(child query.Node) bool { return within(child, property) })
 }
 
-// below returns the nodes right below one.
+// below returns the children of a node.
 func below(n query.Node) []query.Node {
 	switch n := n.(type) {
 	case *query.Not:
@@ -107,7 +107,7 @@ var fieldsOfAll = func() (all []*query.Field) {
 	return all
 }()
 
-// languages are those that documents and queries may have.
+// languages are the languages of documents and queries.
 var languages = []text.Language{0, language("german"), language("french"), language("spanish")}
 
 func language(name string) text.Language {
@@ -118,7 +118,7 @@ func language(name string) text.Language {
 	return l
 }
 
-// added returns the terms that an index may have of a word beside itself: its stems, its sound and groups.
+// added returns the further terms that an index may have for a word: its stems and its sound.
 func added(word string) (terms []string) {
 	for _, l := range languages {
 		if stem, ok := text.NewQueryStemmer(l).Stem([]byte(word)); ok {
@@ -140,9 +140,9 @@ var allTerms = sync.OnceValue(func() (terms []string) {
 	return append(terms, text.Group+"s1", text.Group+"s2")
 })
 
-// reachesFarther reports whether the reference finds a term for a word that is more than a number of changes away: it takes a term as
-// well if all but its last character are within the distance and the last one does not end the search. Sounds have capitals, which
-// it takes for small letters.
+// reachesFarther reports whether the reference may find a term beyond the distance from a word. It accepts a term if
+// the term without its last character is within the distance. It also compares sounds, whose capitals it treats as
+// small letters.
 func reachesFarther(word string, distance int) bool {
 	return slices.ContainsFunc(allTerms(), func(term string) bool {
 		runes := []rune(term)
@@ -151,7 +151,7 @@ func reachesFarther(word string, distance int) bool {
 	})
 }
 
-// changes returns how many characters have to be inserted, deleted or replaced to make one word of another.
+// changes returns the edit distance between two words, ignoring case.
 func changes(a, b string) int {
 	from, to := []rune(text.Fold(a)), []rune(text.Fold(b))
 	row := make([]int, len(to)+1)
@@ -173,14 +173,15 @@ func changes(a, b string) int {
 	return row[len(to)]
 }
 
-// unplaced reports whether a part of a query that looks at how near words are has a group without places, of tags, numbers or their
-// opposites, or less than two words. The reference looks for two places, does not find them, and takes the part for not matching.
+// unplaced reports whether a part of a query that depends on the order or distance of words has fewer than two words,
+// or a group without word positions (of tags, numbers or their negations). The reference needs two positions, and lets
+// such a part match nothing.
 func (q *question) unplaced() bool {
 	if slices.Contains(q.args, "INKEYS") && q.near {
 		return true
 	}
 	if slices.Contains(q.args, "FILTER") || slices.Contains(q.args, "GEOFILTER") {
-		// A filter joins what is at the root.
+		// A filter becomes a sibling of the root's children.
 		for _, root := range []query.Node{q.tree, q.bare} {
 			_, phrase := root.(*query.Phrase)
 			and, ok := root.(*query.Intersect)
@@ -195,7 +196,7 @@ func (q *question) unplaced() bool {
 	})
 }
 
-// fewerThanTwoPlaces reports whether at most one of some nodes is sure to have places.
+// fewerThanTwoPlaces reports whether at most one of some nodes certainly has positions.
 func fewerThanTwoPlaces(nodes []query.Node) bool {
 	n := 0
 	for _, node := range nodes {
@@ -206,12 +207,12 @@ func fewerThanTwoPlaces(nodes []query.Node) bool {
 	return n < 2
 }
 
-// unplacedGroup reports whether a node is a group in which something has no places.
+// unplacedGroup reports whether a node is a group with a part that has no positions.
 func unplacedGroup(n query.Node) bool {
 	switch n := n.(type) {
 	case *query.Tag:
 		return len(n.Values) > 1 || !isPlainTag(n.Values[0])
-	case *query.Numeric, *query.Geo: // may be several nodes of a tree
+	case *query.Numeric, *query.Geo: // may become several nodes
 		return true
 	case *query.Optional:
 		return unplacedGroup(n.Child)
@@ -226,8 +227,8 @@ func isPlainTag(n query.Node) bool {
 	return plain
 }
 
-// samePlace reports whether words in an order may be at one place: the same word twice, or words of one stem or sound. The reference
-// lets a place serve both, here each needs its own.
+// samePlace reports whether ordered words may have the same position: the same word twice, or words with the same stem
+// or sound. The reference accepts one position for both; here each word needs its own.
 func (q *question) samePlace() bool {
 	return q.has(func(n query.Node) bool {
 		switch n := n.(type) {
@@ -244,7 +245,7 @@ func (q *question) samePlace() bool {
 	})
 }
 
-// overlap reports whether two of some parts may be at the same place of a text.
+// overlap reports whether two of some parts may match at the same position.
 func overlap(parts []query.Node) bool {
 	seen := map[string]bool{}
 	for _, part := range parts {
@@ -288,7 +289,7 @@ func (q *question) expressions() (list []string) {
 	return list
 }
 
-// mayCompareNaN reports whether expressions compare, and compute what may be no number.
+// mayCompareNaN reports whether expressions have comparisons and computations that may result in NaN.
 func (q *question) mayCompareNaN() bool {
 	all := strings.Join(q.expressions(), " ")
 	return (strings.ContainsAny(all, "/%^") || strings.Contains(all, "sqrt(") || strings.Contains(all, "log")) && strings.ContainsAny(all, "<>=")
@@ -310,7 +311,7 @@ func (q *question) marks() bool {
 	return slices.Contains(q.args, "HIGHLIGHT") || slices.Contains(q.args, "SUMMARIZE")
 }
 
-// inUnknownFields reports whether INFIELDS names fields, and no text field among them, or perhaps others than the query.
+// inUnknownFields reports whether INFIELDS has no text field, or text fields that may differ from those of the query.
 func (q *question) inUnknownFields() bool {
 	i := slices.Index(q.args, "INFIELDS")
 	if i < 0 || i+1 >= len(q.args) {
@@ -323,8 +324,9 @@ func (q *question) inUnknownFields() bool {
 	return strings.Contains(q.args[2], "@t") || !slices.ContainsFunc(q.args[i+2:i+2+n], func(name string) bool { return strings.HasPrefix(name, "t") })
 }
 
-// skips reports whether the score of a document needs all parts of a union to which the reference skips: one beside something else,
-// or that a search of vectors filters by. A word that is not VERBATIM is a union with its stems.
+// skips reports whether a query has a union that the reference moves by skipping: a union beside another part, or in
+// the filter of a vector search. Not all parts of such a union count for the score. A word without VERBATIM is a union
+// with its stems.
 func (q *question) skips() bool {
 	verbatim := slices.Contains(q.args, "VERBATIM")
 	union := func(n query.Node) bool {
@@ -340,7 +342,7 @@ func (q *question) skips() bool {
 	}
 	if filtered := []string{"FILTER", "GEOFILTER", "INKEYS"}; q.args[0] == "FT.SEARCH" && q.has(union) &&
 		slices.ContainsFunc(q.args, func(word string) bool { return slices.Contains(filtered, word) }) {
-		return true // a filter stands beside the query
+		return true // the filter is beside the query
 	}
 	return q.has(func(n query.Node) bool {
 		switch n.(type) {

@@ -18,7 +18,8 @@ type field struct {
 	dimensions int
 	// wide means that a vector has 64-bit numbers.
 	wide bool
-	// phonetic has sounds. The reference gives a word that is too short for one that of the word before, so there are none.
+	// phonetic fields index sounds. Their words are long enough for a sound: the reference gives a shorter word the
+	// sound of the preceding word.
 	phonetic bool
 }
 
@@ -237,7 +238,7 @@ func (g *generator) vocabulary() string {
 
 // wordOf is a word for a field.
 func (g *generator) wordOf(f field) string {
-	const shortest = 3 // that has a sound
+	const shortest = 3 // shorter words have no sound
 	for {
 		if w := g.vocabulary(); !f.phonetic || len(w) >= shortest && w != "3.5" {
 			return w

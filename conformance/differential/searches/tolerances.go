@@ -46,7 +46,7 @@ var knownDifferences = []known{
 	}},
 	{"spelling at a distance of two: the reference finds some words one change farther", func(q *question, a, b value) bool {
 		i := slices.Index(q.args, "DISTANCE")
-		if q.args[0] == "FT.SPELLCHECK" && i == 2 { // it is the query, and an option there
+		if q.args[0] == "FT.SPELLCHECK" && i == 2 { // the query; it may equal an option
 			return true
 		}
 		if q.args[0] != "FT.SPELLCHECK" || i < 0 || i+1 >= len(q.args) || len(q.args[i+1]) != 1 || a.Kind != b.Kind {
@@ -170,18 +170,18 @@ func begins(v value, texts ...string) bool {
 	return v.Kind == transcript.Error && slices.ContainsFunc(texts, func(text string) bool { return strings.HasPrefix(v.Text, text) })
 }
 
-// sameKind reports whether two replies may differ by the rows that were found: they are of one kind, or a row of one is an error.
+// sameKind reports whether two replies have the same kind, or one of them is an error of a row.
 func sameKind(a, b value) bool {
 	const missing = "Could not find the value for a parameter name"
 	return a.Kind == b.Kind || begins(a, missing) || begins(b, missing)
 }
 
-// isLate reports whether a value is an error that is told only when a query is planned or executed.
+// isLate reports whether a value is an error that a server reports only when it plans or executes a query.
 func isLate(v value) bool {
 	return begins(v, "Use `INDEXEMPTY`", "Error parsing vector similarity", "Property", "Could not find", "No such property", "Invalid numeric range")
 }
 
-// sameBut reports whether two replies are the same after a change of their texts.
+// sameBut reports whether two replies are the same once their texts are changed.
 func sameBut(change func(string) string, a, b value) bool {
 	return near(changed(sortedDocuments(a), change), changed(sortedDocuments(b), change), scoreDigits)
 }
@@ -208,16 +208,16 @@ func textless(v value) value {
 	return v
 }
 
-// differentKeys returns how many of the keys in one reply are not in another one.
+// differentKeys returns how many keys of a are not in b.
 func differentKeys(a, b value) int {
 	keys := keysOf(b)
 	return len(slices.DeleteFunc(keysOf(a), func(key string) bool { return slices.Contains(keys, key) }))
 }
 
-// unsignedKey takes the sign of a sort key away.
+// unsignedKey removes the sign of a sort key.
 func unsignedKey(s string) string { return strings.TrimLeft(s, "#$") }
 
-// cut reports whether all texts of a are those of b, or begin as they do.
+// cut reports whether each text of a equals that of b or is cut from it.
 func cut(a, b value) bool {
 	if a.Kind == transcript.Map {
 		a, b = sorted(a), sorted(b)
@@ -234,7 +234,7 @@ func cut(a, b value) bool {
 	return a.Text == b.Text || nearText(a.Text, b.Text, scoreDigits) || strings.HasPrefix(whole, strings.Join(strings.Fields(a.Text), " "))
 }
 
-// unexplained takes away what explains scores.
+// unexplained removes the explanations of scores.
 func unexplained(v value) value {
 	if len(v.Elems) == 2 && (v.Elems[1].Kind == transcript.Simple ||
 		v.Elems[1].Kind == transcript.Array && len(v.Elems[1].Elems) > 0 && v.Elems[1].Elems[0].Kind == transcript.Simple) {
@@ -252,7 +252,7 @@ var opposites = regexp.MustCompile(`-[( ]*-`)
 
 var signed = regexp.MustCompile(`[-+](inf|[0-9.]*[0-9])[\pL_]`)
 
-// knownReason returns why a difference is known, "" if it is not.
+// knownReason returns the reason of a known difference, "" for an unknown one.
 func knownReason(args []string, a, b value) string {
 	q := ask(args)
 	for _, k := range knownDifferences {

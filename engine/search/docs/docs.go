@@ -115,7 +115,7 @@ func (t *Table) Bytes() int { return int(unsafe.Sizeof(*t)) + t.keys.MemoryUsage
 // KeyBytes returns the part of Bytes that leads from keys to numbers.
 func (t *Table) KeyBytes() int { return t.keys.MemoryUsage() }
 
-// SortBytes returns how much of Bytes are the values of SORTABLE fields.
+// SortBytes returns the part of Bytes that values of SORTABLE fields take.
 func (t *Table) SortBytes() int { return t.sort }
 
 // View returns the present table. Concurrent calls are allowed.

@@ -145,7 +145,7 @@ func (l *List) Bytes() int {
 	return n
 }
 
-// OffsetBytes returns how much of Bytes are offsets, about.
+// OffsetBytes returns approximately the part of Bytes that offsets take.
 func (l *List) OffsetBytes() int { return int(l.offsets) }
 
 // View is a list at one instant.

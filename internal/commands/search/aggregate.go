@@ -300,8 +300,9 @@ func (a *rowsRun) reply(most int) (more bool, err error) {
 	return most >= 0 && n == most, nil
 }
 
-// rows writes at most so many rows, all if it is negative. It returns how many, and the total that RESP2 has in front of them: as
-// far as it is known with the first row, unless the query counts all, or waits for all as it is to fail when its time is up.
+// rows writes up to most rows, or all if most is negative. It returns their number, and the total that precedes them in
+// RESP2: the total of the whole result if the query counts all rows or must fail at its timeout, otherwise the total
+// known at the first row.
 func (a *rowsRun) rows(most int) (n, total int, err error) {
 	w := a.c.W
 	waits := a.q.Plan.CountAll || a.c.Host.Directive("search-on-timeout") == "fail"
@@ -350,7 +351,7 @@ func (a *rowsRun) open() error {
 	return a.page(cursor, 0)
 }
 
-// newCursor makes a cursor of a query, if the index may have one more.
+// newCursor makes a cursor for a query. It fails if the index has reached its limit.
 func (a *rowsRun) newCursor() (*catalog.Cursor, error) {
 	c, q := a.c, a.q
 	longest := integer(c.Host, "search-cursor-max-idle")

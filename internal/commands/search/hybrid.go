@@ -29,10 +29,10 @@ type hybridRun struct {
 	h       *request.Hybrid
 	vectors *plan.Plan
 	metric  schema.Metric
-	text    []candidate // what the search of text has found, the best first
-	near    []candidate // what the search of vectors has found, the nearest first
+	text    []candidate // results of the text search, the best first
+	near    []candidate // results of the vector search, the nearest first
 
-	textTime, nearTime time.Duration // that the searches have taken
+	textTime, nearTime time.Duration // durations of the searches
 	fused              []*fused      // the best first
 	byID               map[uint64]*fused
 	at                 int

@@ -7,10 +7,10 @@ import (
 	"github.com/atomredis/atomredis/internal/search/value"
 )
 
-// FT.HYBRID WITHCURSOR does not fuse: it answers with a cursor for each search. Rows have the key, the score in that search, and what
-// LOAD says.
+// FT.HYBRID WITHCURSOR does not fuse the results: it replies with a cursor for each search. Rows have the key, the
+// score in that search, and the fields of LOAD.
 
-// cursors answers with the cursors.
+// cursors replies with the cursors.
 func (h *hybridRun) cursors() error {
 	text, err := h.cursor(h.text, false)
 	if err != nil {
@@ -68,7 +68,7 @@ func (h *hybridRun) listed(found []candidate, near bool) (*rowsRun, error) {
 	return a, err
 }
 
-// list is the rows of what one search has found.
+// list is the source of these rows.
 type list struct {
 	a    *rowsRun
 	left []candidate

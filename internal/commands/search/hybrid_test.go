@@ -173,7 +173,7 @@ func TestProfileOfHybrid(t *testing.T) {
 	require.Contains(t, send("FT.PROFILE x HYBRID QUERY SEARCH red VSIM @v $q PARAMS 2 q", vector(1.25, 0.25)), "%5 +total_results :4 ")
 }
 
-// With a cursor the searches are not fused: each has its own.
+// WITHCURSOR does not fuse the searches: each gets a cursor.
 func TestCursorsOfHybrid(t *testing.T) {
 	send := hybridIndex(t)
 	reply := send("FT.HYBRID x SEARCH red VSIM @v $q WITHCURSOR COUNT 1 PARAMS 2 q", vector(1.25, 0.25))

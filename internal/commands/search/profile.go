@@ -16,7 +16,7 @@ import (
 // profiling has the measurements of FT.PROFILE.
 type profiling struct {
 	limited bool // children of unions are counted, not shown
-	clock   bool // times are told
+	clock   bool // times are shown
 	began   time.Time
 	parsed  time.Time
 	planned time.Time
@@ -150,15 +150,15 @@ func profileAggregate(c *command.Ctx, x *catalog.Index, p *profiling, q *request
 	return nil
 }
 
-// spent is what one execution of FT.SEARCH has taken.
+// spent has the durations and counts of an execution of FT.SEARCH.
 type spent struct {
 	found          time.Duration // to find the hits, with the iterators and the scorer
 	loaded, marked time.Duration
 	hits, rows     int
 }
 
-// stages returns the steps of FT.SEARCH behind the iterators. Rows are counted as in pipelines: without the last time that a step was
-// asked for one.
+// stages returns the steps of FT.SEARCH after the iterators. As in pipelines, the last request to a step does not count
+// as a row.
 func (r *run) stages() []aggregate.Stage {
 	q, total := r.q, r.plan.Total()
 	read, scored := r.plan.Spent()
@@ -170,7 +170,7 @@ func (r *run) stages() []aggregate.Stage {
 	}
 	hits := r.spent.hits
 	if offset > 0 && hits == offset+num {
-		hits-- // the page is full, and nobody asks for the end
+		hits-- // the page is full, so there is no last request
 	}
 	stages = append(stages, aggregate.Stage{Type: "Sorter", Time: sorted, Rows: hits})
 	if offset > 0 {
@@ -185,7 +185,7 @@ func (r *run) stages() []aggregate.Stage {
 	return stages
 }
 
-// sourceStages returns the steps between the iterators and what uses the matches.
+// sourceStages returns the steps that process the matches of the iterators.
 func (r *run) sourceStages(index aggregate.Stage, scored time.Duration, scores bool) []aggregate.Stage {
 	stages := []aggregate.Stage{index}
 	if len(r.plan.Yields()) > 0 {
@@ -243,7 +243,7 @@ func (p *profiling) shard(c *command.Ctx, r *run, steps []aggregate.Stage) strin
 func (p *profiling) writeTimes(one *pairs, now time.Time) {
 	p.double(one, "Total profile time", now.Sub(p.began))
 	p.double(one, "Parsing time", p.parsed.Sub(p.began))
-	p.double(one, "Workers queue time", 0) // there are none: who parses executes
+	p.double(one, "Workers queue time", 0) // there are no worker threads
 	p.double(one, "Pipeline creation time", p.planned.Sub(p.parsed))
 }
 
@@ -254,7 +254,7 @@ func (p *profiling) double(to *pairs, name string, d time.Duration) {
 	}
 }
 
-// writeWarning writes what clients are told beside the results.
+// writeWarning writes the warnings, or None.
 func writeWarning(to *pairs, warnings []string) {
 	if len(warnings) == 0 {
 		warnings = []string{"None"}

@@ -85,7 +85,7 @@ type totals struct {
 	memory, smallest, largest       int64
 	vectors, removed                int64
 	failures, mostFailures          int64
-	dialects                        [5]bool // those in which an index was asked
+	dialects                        [5]bool // dialects in which an index was queried
 	kinds                           [len(kindWords)]kindTotals
 }
 

@@ -166,7 +166,8 @@ func sizeOf(r *Row) int {
 	return n
 }
 
-// depleteStage has all rows counted for WITHCOUNT. It passes rows on as they come; a LIMIT behind it reads the others too.
+// depleteStage is the point where WITHCOUNT counts rows. It passes rows on as they come; a LIMIT after it also reads
+// the rows beyond its page here.
 type depleteStage struct{ up operator }
 
 func (*depleteStage) String() string { return "Depleter" }
@@ -214,7 +215,7 @@ func (s *paging) next(r *Row) (bool, error) {
 	}
 }
 
-// rest counts the rows behind the page if that is wanted.
+// rest counts the rows beyond the page, if countAll is set.
 func (s *paging) rest(r *Row) error {
 	if s.depleter == nil {
 		return nil

@@ -83,7 +83,7 @@ func Build(plan *Plan, o Options) (*Pipeline, error) {
 	return p, nil
 }
 
-// has reports whether there is a step of some kind.
+// has reports whether a step has a property.
 func (p *Plan) has(is func(Step) bool) bool { return slices.ContainsFunc(p.Steps, is) }
 
 func isDepleter(s stage) bool {
@@ -109,7 +109,7 @@ func (p *Plan) Gathers() bool {
 	})
 }
 
-// depletes reports whether rows are read for their number alone.
+// depletes reports whether some rows are only read to count them.
 func (p *Plan) depletes() bool { return p.CountAll && !p.CountOnly && !p.Gathers() }
 
 // pushDepleter adds a stage at which rows are counted.

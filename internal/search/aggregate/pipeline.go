@@ -68,7 +68,7 @@ type Pipeline struct {
 	options    Options
 	root, last *scope
 	stages     []stage
-	cut        int     // the first stage that shards leave to the server that was asked; -1 if there is none
+	cut        int     // the first stage that shards leave to the coordinator; -1 if there is none
 	deferred   []stage // loads that wait for a SORTBY or LIMIT
 	terms      bool
 
@@ -167,11 +167,11 @@ func (p *Pipeline) Next() (*Row, error) {
 	return &p.row, nil
 }
 
-// Total returns how many rows there have been since Recount: those of the source without those that were dropped, or the groups.
-// It grows while rows come, unless a SORTBY, a GROUPBY or WITHCOUNT reads all of them.
+// Total returns the number of rows since Recount: the groups of a GROUPBY, otherwise the rows of the source that no
+// step has dropped. It grows while rows come, unless a SORTBY, a GROUPBY or WITHCOUNT reads all of them first.
 func (p *Pipeline) Total() int { return p.total }
 
-// Recount lets Total count anew.
+// Recount makes Total start at 0 again.
 func (p *Pipeline) Recount() { p.total = 0 }
 
 // dropped counts a row that was in the total and is not in the result.
@@ -214,7 +214,7 @@ func (s *scan) next(r *Row) (bool, error) {
 type Stage struct {
 	Type string
 	Time time.Duration // without the steps before it
-	Rows int           // how often it was asked for a row, but for the last time, when it mostly has none
+	Rows int           // number of requests for a row, without the last, which usually finds the end
 }
 
 // Stages returns the measurements of the steps, from the source on, if Profile was called.
@@ -223,7 +223,7 @@ func (p *Pipeline) Stages() []Stage {
 	for _, t := range p.profile {
 		stage := Stage{Type: t.name, Time: t.time, Rows: max(0, t.calls-1)}
 		if _, ok := t.operator.(*counting); ok {
-			stage.Rows = 1 // the number
+			stage.Rows = 1 // the row with the number
 		}
 		if up, ok := t.up.(*timed); ok {
 			stage.Time -= up.time

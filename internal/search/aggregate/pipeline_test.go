@@ -312,7 +312,7 @@ func TestTotals(t *testing.T) {
 	}
 }
 
-// Without a count the total is that of the rows that have come; with one it is that of all.
+// Without WITHCOUNT the total counts the rows so far; with it all rows.
 func TestTotalsOfLimits(t *testing.T) {
 	for steps, want := range map[string][2]int{"": {5, 5}, "LIMIT 1 2": {3, 5}, "LIMIT 9 1": {5, 5}, "FILTER @n>2 LIMIT 0 1": {1, 3}, "LIMIT 0 1 APPLY 1 AS x LIMIT 0 1": {1, 5}, "SORTBY 0": {5, 5},
 		"SORTBY 0 MAX 2": {2, 5}, "GROUPBY 1 @s LIMIT 0 1": {3, 3}} {

@@ -144,7 +144,7 @@ type merging struct {
 	body    []byte
 	columns []*column
 	left    int // rows in body
-	unsent  int // that shards have counted and not sent
+	unsent  int // rows that shards have counted and not sent
 }
 
 func (m *merging) next(r *Row) (bool, error) {

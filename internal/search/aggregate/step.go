@@ -7,7 +7,7 @@ type Plan struct {
 	// CountOnly is set by LIMIT 0 0: rows are counted and none is returned.
 	CountOnly bool
 
-	// CountAll is set by WITHCOUNT: all rows are counted, also those behind the end of a LIMIT.
+	// CountAll is set by WITHCOUNT: all rows are counted, also those beyond a LIMIT.
 	CountAll bool
 }
 

@@ -335,7 +335,7 @@ func (b *Builder) text(f *schema.Field, value []byte, position *int, stemmer *te
 	mask := postings.Bit(f.Number)
 	times, timesStem := repeats(f.Weight), repeats(f.Weight*stemWeight)
 	if len(value) == 0 {
-		*position++ // an empty text has a place, also where it cannot be found
+		*position++ // an empty text takes a position, even if it is not indexed
 		if f.IndexEmpty {
 			b.length += times
 			b.add(nil, "", mask, times, uint32(*position))

@@ -39,7 +39,7 @@ func (p *Paths) Get(text string) *path.Path {
 	return parsed
 }
 
-// dotted returns a path whose first name follows the root without a dot, as $t, with that dot. Other commands take it for a legacy path.
+// dotted adds the missing dot to a path like $t. Other commands read that as a legacy path.
 func dotted(text string) string {
 	if len(text) > 1 && text[0] == '$' && strings.IndexByte(".[~", text[1]) < 0 {
 		return "$." + text[1:]

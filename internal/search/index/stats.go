@@ -64,7 +64,7 @@ func (x *Index) Stats() Stats {
 	return s
 }
 
-// listBytes returns the memory of the lists of a dictionary, and apart from that of the offsets in them.
+// listBytes returns the memory of a dictionary's lists without offsets, and the memory of the offsets.
 func listBytes(d *dictionary) (lists, offsets int64) {
 	for _, list := range d.All() {
 		lists += int64(list.Bytes() - list.OffsetBytes())

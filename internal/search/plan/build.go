@@ -119,7 +119,8 @@ func (b *builder) node(n query.Node) (iterator, error) {
 	return nil, nil
 }
 
-// weigh replaces the weight of an iterator, as an optional part does. One in it then counts for all documents.
+// weigh replaces the weight of an iterator by that of the optional part around it. The weight then also applies to
+// documents that an optional part within it does not match.
 func weigh(it iterator, weight float64) {
 	switch it := bare(it).(type) {
 	case *optional:
@@ -201,7 +202,7 @@ func (b *builder) union(n *query.Union) (iterator, error) {
 	return b.either(children, n.Weight, "UNION", false), nil
 }
 
-// either makes the union of some iterators. A single iterator is returned itself, without the weight, as in Redis.
+// either makes the union of some iterators. As in Redis a single iterator is returned itself, and ignores the weight.
 func (b *builder) either(children []iterator, weight float64, kind string, first bool) iterator {
 	switch len(children) {
 	case 0:
@@ -234,7 +235,7 @@ func (b *builder) intersect(n *query.Intersect) (iterator, error) {
 	return b.every(children, n.Weight, slop, inOrder), nil
 }
 
-// holdsAlways reports whether all documents match: an intersection needs no look at them.
+// holdsAlways reports whether an iterator matches all documents, so that an intersection need not check it.
 func holdsAlways(it iterator) bool {
 	switch it := bare(it).(type) {
 	case *all:
@@ -290,7 +291,7 @@ func (b *builder) text(name string, list *postings.List, weight float64, mask po
 // phrase makes the iterator of words side by side.
 func (b *builder) phrase(n *query.Phrase) iterator {
 	if len(n.Words) == 1 {
-		return b.word(n.Words[0], n.Words[0].Weight) // whose weight alone counts
+		return b.word(n.Words[0], n.Words[0].Weight) // the weight of the phrase has no effect
 	}
 	var children []iterator
 	for _, word := range n.Words {

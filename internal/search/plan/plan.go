@@ -33,7 +33,8 @@ type Options struct {
 	Long    func(n int) // called before New has worked on about n documents in all, and may panic to end it; may be nil
 	Profile bool        // the iterators are measured
 
-	// UnionsLast has a union take its place in an intersection as if each of its parts had as many documents as all of them.
+	// UnionsLast multiplies the estimated documents of a union by the number of its parts when an intersection orders
+	// its children.
 	UnionsLast bool
 }
 
@@ -72,9 +73,9 @@ type Plan struct {
 	most   float64 // the highest score, for BM25STD.NORM
 	normed bool    // most is known
 
-	// For PROFILE.
-	scoring  time.Duration // for how long the scorer has worked
-	visiting bool          // the iterators go through matches once more, which is not measured
+	// Measurements for PROFILE.
+	scoring  time.Duration // time spent in the scorer
+	visiting bool          // the iterators visit matches again, which is not measured
 }
 
 // New makes the plan of a query. The index is locked for reading while it runs, and need not be afterwards. Errors

@@ -10,8 +10,8 @@ import (
 type timed struct {
 	iterator
 	plan  *Plan
-	at    uint64 // where it stood
-	reads int    // how often it went to another document
+	at    uint64 // the last match
+	reads int    // number of moves to another document
 	time  time.Duration
 }
 
@@ -34,7 +34,7 @@ func (t *timed) rewind() {
 	t.iterator.rewind()
 }
 
-// scored scores a document at which the iterators stand, and measures that if the query is profiled.
+// scored scores the present match, and measures the time if the query is profiled.
 func (p *Plan) scored(d *docs.Doc, x *Explanation) float64 {
 	if !p.options.Profile || p.visiting {
 		return p.scorer.score(p.root, d, x)
@@ -45,7 +45,7 @@ func (p *Plan) scored(d *docs.Doc, x *Explanation) float64 {
 	return score
 }
 
-// reading returns for how long the iterators have worked.
+// reading returns the time spent in the iterators.
 func (p *Plan) reading() time.Duration {
 	if t, ok := p.root.(*timed); ok {
 		return t.time
@@ -53,7 +53,7 @@ func (p *Plan) reading() time.Duration {
 	return 0
 }
 
-// Spent returns for how long the iterators and the scorer have worked, if the plan was made with Options.Profile.
+// Spent returns the time spent in the iterators and in the scorer, if the plan was made with Options.Profile.
 func (p *Plan) Spent() (iterators, scorer time.Duration) { return p.reading(), p.scoring }
 
 // bare returns an iterator without its measurement.
@@ -67,13 +67,13 @@ func bare(it iterator) iterator {
 // Profile is a node of the tree of iterators that PROFILE shows.
 type Profile struct {
 	Type     string        // TEXT, TAG, UNION, …
-	Query    string        // of a UNION: what it comes from, with its pattern
+	Query    string        // of a UNION: its origin, with the pattern
 	Term     string        // of TEXT, TAG, NUMERIC, GEO
 	Field    string        // of MISSING
-	Mode     string        // of vectors: how they were searched
-	Reads    int           // documents that it found
-	Time     time.Duration // with what is below
-	Size     int           // of a list of the index: about how many documents it has
+	Mode     string        // of vectors: the kind of search
+	Reads    int           // number of matches
+	Time     time.Duration // including the children
+	Size     int           // of a list of the index: approximate number of documents
 	List     bool          // it is a list of the index
 	Children []Profile
 }

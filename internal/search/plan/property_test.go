@@ -317,7 +317,7 @@ func (n *naive) score(id uint64, node query.Node) float64 {
 	return 0
 }
 
-// left returns the node whose weight counts for a node: itself, or the only part of it that any document may match.
+// left returns the node whose weight counts: the node itself, or its only part that documents may match.
 func (n *naive) left(node query.Node) query.Node {
 	var parts []query.Node
 	switch q := node.(type) {
@@ -340,7 +340,7 @@ func (n *naive) left(node query.Node) query.Node {
 	return node
 }
 
-// exists reports whether a node has documents, or might have.
+// exists reports whether documents may match a node.
 func (n *naive) exists(node query.Node) bool {
 	switch q := node.(type) {
 	case *query.Not, *query.Optional, *query.All:

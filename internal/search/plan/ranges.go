@@ -31,7 +31,7 @@ type ranges struct {
 
 func (r *ranges) estimate() int { return r.count }
 
-// extent returns the lowest and the highest number of all that were looked among, or places, as PROFILE has them.
+// extent returns the lowest and the highest number or place of the field, in the form of PROFILE.
 func (r *ranges) extent() string {
 	text := func(v float64) string { return short(v) }
 	if r.kind == "GEO" {

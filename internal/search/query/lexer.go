@@ -335,7 +335,7 @@ func (l *lexer) word() token {
 	end := l.termEnd(l.at)
 	number, size := l.numberEnd(l.at)
 	if c := l.src[l.at]; (c == '-' || c == '+') && (chars[l.peek(number)] == wordChar && number < len(l.src) || l.old && l.peek(number) == '*') {
-		number = 0 // a sign belongs to a number that is a word of its own, or a prefix
+		number = 0 // a sign belongs only to a number that is a whole word or, except in dialect 1, a prefix
 	}
 	longest := max(end, number)
 	if longest <= l.at {

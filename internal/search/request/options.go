@@ -31,7 +31,7 @@ func (p *parser) cursor() (err error) {
 	return err
 }
 
-// readCursor reads what follows WITHCURSOR.
+// readCursor reads the options after WITHCURSOR.
 func readCursor(r *args.Reader) (*Cursor, error) {
 	c := &Cursor{}
 	for {

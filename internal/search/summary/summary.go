@@ -74,7 +74,7 @@ func (s Style) Render(stored string, t *text.Tokenizer, match Match) string {
 
 // find returns the fragments of a text.
 func find(stored string, t *text.Tokenizer, match Match) []*fragment {
-	if stored == "" { // which no word is in, and INDEXEMPTY makes it one
+	if stored == "" { // INDEXEMPTY indexes the empty text as a word
 		if term, _, ok := match(nil); ok {
 			return []*fragment{{words: 1, hits: []hit{{term: term}}}}
 		}
