@@ -8,7 +8,7 @@ import (
 	"github.com/atomredis/atomredis/engine/paged"
 )
 
-// The first byte of a head stands for the hash functions and the places of bits too.
+// The first byte of a head also identifies the hash functions and the places of bits.
 const (
 	format       = 2
 	formerFormat = 1
@@ -16,9 +16,9 @@ const (
 
 var errHead = errors.New("bloom: the stored head is malformed")
 
-// AppendHead appends the stored form of all but the pages: the format and, as unsigned varints, flags, growth, items, and how
-// many sub-filters there are; then of each the rate and the bits of an item in eight bytes each, and capacity, items, bytes and
-// power of two.
+// AppendHead appends the stored form of all but the pages: the format and, as unsigned varints, flags, growth, items,
+// and the number of sub-filters. For each sub-filter follow the rate and the bits per item in eight bytes each, and
+// capacity, items, bytes and power of two.
 func (f *Filter) AppendHead(dst []byte) []byte {
 	if f.former {
 		return f.appendFormerHead(dst)
@@ -65,7 +65,8 @@ func decodeHead(head []byte) (*Filter, error) {
 }
 
 // appendFormerHead appends the head of the former layout: the format, the rate and, as unsigned varints, capacity,
-// expansion, and how many sub-filters there are; then of each rate, capacity, items, hashes, pages and bytes of a page.
+// expansion, and the number of sub-filters. For each sub-filter follow rate, capacity, items, hashes, pages and bytes
+// of a page.
 func (f *Filter) appendFormerHead(dst []byte) []byte {
 	rate, expansion := f.links[0].Rate, uint64(0)
 	if n, ok := f.Grows(); ok {

@@ -8,7 +8,7 @@ import (
 	"github.com/atomredis/atomredis/engine/paged"
 )
 
-// The first byte of a head stands for the hash function and the places of items too.
+// The first byte of a head also identifies the hash function and the places of items.
 const (
 	formerFormat = 1
 	format       = 2

@@ -9,7 +9,7 @@ import (
 	"github.com/atomredis/atomredis/engine/paged"
 )
 
-// The first byte of a head stands for the hash function, the places of counters and the generator too.
+// The first byte of a head also identifies the hash function, the places of counters and the generator.
 const (
 	heaplessFormat = 1 // of the former layout, without a heap
 	formerFormat   = 2
@@ -18,7 +18,7 @@ const (
 
 var errHeap = errors.New("top-k: the stored heap is malformed")
 
-// maxSmallItems is the most items of a list that is stored whole.
+// maxSmallItems is the maximum number of items of a list that is stored whole.
 const maxSmallItems = 64
 
 // Large reports whether the list must be stored in parts.

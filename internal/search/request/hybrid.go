@@ -371,7 +371,7 @@ func (p *hybridParser) option(option string) (err error) {
 
 var errNoSort = args.Errorf(query.BadArguments, "NOSORT is not allowed with SORTBY")
 
-// combine reads what follows COMBINE. YIELD_SCORE_AS may be among the arguments of the method, or after them.
+// combine reads the arguments of COMBINE. YIELD_SCORE_AS may be among the arguments of the method, or after them.
 func (p *hybridParser) combine() error {
 	method, ok := p.Next()
 	f := &p.Fusion

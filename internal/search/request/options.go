@@ -58,7 +58,7 @@ func (p *parser) params() (err error) {
 	return err
 }
 
-// Params reads what follows PARAMS. before must be nil: only one PARAMS is allowed.
+// Params reads the arguments of PARAMS. before must be nil: only one PARAMS is allowed.
 func Params(r *args.Reader, before map[string]string) (map[string]string, error) {
 	list, bad := r.List()
 	switch {

@@ -89,10 +89,9 @@ const (
 	longestKept = 32
 )
 
-// Stemmer finds the stems of a language's words. It remembers words with their stems, since a text has most of its
-// words from a few thousand and Snowball takes as long for one word as the tokenizer for fifty. A stemmer for the
-// few words of a query remembers none, because clearing its memory would take longer. It is not safe for concurrent
-// use.
+// Stemmer finds the stems of a language's words. It remembers words with their stems, because most words of a text are
+// among a few thousand, and Snowball takes as long for one word as the tokenizer for fifty. A stemmer for a query
+// remembers none, because clearing its memory would take longer. It is not safe for concurrent use.
 type Stemmer struct {
 	language Language
 	forgets  bool
