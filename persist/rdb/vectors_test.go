@@ -107,7 +107,7 @@ func TestVectorSetsOfRedis(t *testing.T) {
 		e.length(moduleEnd)
 		return e.buf
 	}
-	const flat = 1<<24 | 0
+	const flat = 1 << 24
 	one := uint64(math.Float32bits(1))
 	half := uint64(math.Float32bits(2)) | uint64(math.Float32bits(0.5))<<32
 	good := func() []any {

@@ -36,7 +36,7 @@ function tree(node, total) {
   const f = fields(node);
   const below = f["Child iterators"] ?? f["Child iterator"];
   const children = typeof below === "string" ? [] : isMap(below) ? [below] : list(below);
-  const told = [["reads", f.Counter], ["of", f.Size]].filter(([, v]) => v !== undefined && v !== null);
+  const told = [["reads", f["Number of reading operations"]], ["of", f["Estimated number of matches"]]].filter(([, v]) => v !== undefined && v !== null);
   return h("li", null,
     h("div", { class: "step" }, h("b", null, f.Type), f.Term !== undefined && h("code", null, show(String(f.Term))),
       f["Query type"] && f["Query type"] !== f.Type && h("span", { class: "dim" }, f["Query type"]),
