@@ -225,7 +225,10 @@ func (b *builder) intersect(n *query.Intersect) (iterator, error) {
 			children = append(children, it)
 		}
 	}
-	if len(children) == 0 {
+	switch {
+	case len(children) == 0 && len(n.Children) == 1: // only its child's weight counts
+		return b.node(n.Children[0])
+	case len(children) == 0:
 		return b.wrap(b.all(n.Weight)), nil
 	}
 	slop, inOrder := n.Slop, n.InOrder || b.plan.options.InOrder

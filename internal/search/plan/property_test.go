@@ -299,7 +299,11 @@ func (n *naive) score(id uint64, node query.Node) float64 {
 		if left := n.left(q); left != node {
 			return n.score(id, left)
 		}
-		return w * sum(q.Children)
+		parts := n.checked(q)
+		if len(parts) == 0 {
+			return w * leaf(1, 1)
+		}
+		return w * sum(parts)
 	case *query.Phrase:
 		if left := n.left(q); left != node {
 			return n.score(id, left)
@@ -328,7 +332,9 @@ func (n *naive) left(node query.Node) query.Node {
 			}
 		}
 	case *query.Intersect:
-		parts = q.Children
+		if parts = n.checked(q); len(parts) == 0 && len(q.Children) == 1 {
+			parts = q.Children
+		}
 	case *query.Phrase:
 		for _, word := range q.Words {
 			parts = append(parts, word)
@@ -338,6 +344,29 @@ func (n *naive) left(node query.Node) query.Node {
 		return n.left(parts[0])
 	}
 	return node
+}
+
+// checked returns the parts of an intersection without those that all documents match, which have no score there.
+func (n *naive) checked(q *query.Intersect) (parts []query.Node) {
+	for _, child := range q.Children {
+		if !n.always(child) {
+			parts = append(parts, child)
+		}
+	}
+	return parts
+}
+
+// always reports whether a plan knows that all documents match.
+func (n *naive) always(node query.Node) bool {
+	switch q := n.left(node).(type) {
+	case *query.All:
+		return true
+	case *query.Not:
+		return !n.exists(q.Child)
+	case *query.Intersect:
+		return len(n.checked(q)) == 0
+	}
+	return false
 }
 
 // exists reports whether documents may match a node.
