@@ -54,7 +54,7 @@ func (g *sketches) restart(m model) {
 // reservations describe how each sketch is made: small filters that grow, large ones, and enough of the others to be
 // merged.
 var reservations = []struct{ kind, args []string }{
-	{[]string{"bloom", "0"}, []string{"BF.RESERVE", "", "0.0000001", "50"}},
+	{[]string{"bloom", "0"}, []string{"BF.RESERVE", "", "0.0000001", "5000"}},
 	{[]string{"bloom", "1"}, []string{"BF.RESERVE", "", "0.0000001", "500000"}},
 	{[]string{"cuckoo", "0"}, []string{"CF.RESERVE", "", "1000000", "BUCKETSIZE", "4"}},
 	{[]string{"counts", "0"}, []string{"CMS.INITBYDIM", "", "3000", "6"}},

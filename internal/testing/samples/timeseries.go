@@ -40,7 +40,7 @@ var series = Type{
 			"large":       filled(many, timeseries.Settings{ChunkSize: 64, Policy: timeseries.Sum}),
 			"large plain": filled(many, timeseries.Settings{ChunkSize: 64, Plain: true, IgnoreValue: 1.5}),
 			"rules":       filled(3, timeseries.Settings{ChunkSize: 64}, timeseries.TWA, timeseries.CountNaN),
-			"large rules": filled(many, timeseries.Settings{ChunkSize: 64}, timeseries.LastOf, timeseries.Range),
+			"large rules": filled(many, timeseries.Settings{ChunkSize: 64}, timeseries.Avg, timeseries.CountAll),
 			"compaction":  compaction,
 		}
 	},
