@@ -58,10 +58,13 @@ func (d *Digest) value(place float64) float64 {
 	nodes, total := d.sorted(), float64(d.Weight())
 	first, last := nodes[0], nodes[len(nodes)-1]
 	half := float64(first.weight) / 2
+	if first.weight > 1 && place <= min(1, half) { // below, the module returns less than the least number, or NaN
+		return d.min
+	}
 	if first.weight > 1 && place < half {
 		return d.min + float64((place-1)/(half-1)*(first.mean-d.min))
 	}
-	if place > total-1 {
+	if place >= total-1 {
 		return d.max
 	}
 	lastHalf := float64(last.weight) / 2
