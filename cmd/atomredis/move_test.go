@@ -122,11 +122,16 @@ func TestImportOfValuesOfUnknownTypes(t *testing.T) {
 		code int
 		says []string
 	}{
-		{[]string{"import", "--check", file}, exitRefused, []string{`"graph" in database 0`, "1 keys, 0 expired keys", "import-skip-unsupported yes"}},
-		{[]string{"import", "--check", "--skip-unsupported", file}, exitLeftOut, []string{`"graph" in database 0`, "import would leave out 1 keys"}},
-		{[]string{"import", file, "--dir", data}, exitRefused, []string{"1 keys have values of types that do not exist here", "import-skip-unsupported yes"}},
-		{[]string{"--port", "0", "--unixsocket", filepath.Join(dir, "s"), "--dir", started}, exitRefused, []string{"import-skip-unsupported yes"}},
-		{[]string{"import", file, "--dir", data, "--skip-unsupported"}, exitLeftOut, []string{"1 keys have been left out", "import-report.tsv"}},
+		{[]string{"import", "--check", file}, exitRefused,
+			[]string{`"graph" in database 0`, "1 keys, 0 expired keys", "import-skip-unsupported yes"}},
+		{[]string{"import", "--check", "--skip-unsupported", file}, exitLeftOut,
+			[]string{`"graph" in database 0`, "import would leave out 1 keys"}},
+		{[]string{"import", file, "--dir", data}, exitRefused,
+			[]string{"1 keys have values of types that do not exist here", "import-skip-unsupported yes"}},
+		{[]string{"--port", "0", "--unixsocket", filepath.Join(dir, "s"), "--dir", started}, exitRefused,
+			[]string{"import-skip-unsupported yes"}},
+		{[]string{"import", file, "--dir", data, "--skip-unsupported"}, exitLeftOut,
+			[]string{"1 keys have been left out", "import-report.tsv"}},
 	} {
 		var out bytes.Buffer
 		require.Equal(t, test.code, run(test.args, &out, &out, nil), "%v: %s", test.args, out.String())

@@ -133,7 +133,8 @@ func (a *app) atomCall() *cobra.Command {
 	var timeout time.Duration
 	c := &cobra.Command{Use: "call ELEMENT COMMAND [DATA|-]",
 		Short: "send a command to an element and write its response", Args: Arguments(2, 3),
-		Long: "Sends a command to an element and writes the data of its response. With DATA - it reads the data from standard input. With --ser msgpack DATA is JSON.\n" +
+		Long: "Sends a command to an element and writes the data of its response. " +
+			"With DATA - it reads the data from standard input. With --ser msgpack DATA is JSON.\n" +
 			"A response that names its serialization is written as JSON, any other unchanged.",
 		Example: "  atomredis atom call arm move '{\"x\": 1}' --ser msgpack",
 		RunE: func(c *cobra.Command, args []string) error {
