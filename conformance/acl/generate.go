@@ -154,7 +154,7 @@ var unfit = map[string]bool{"acl": true, "auth": true, "hello": true, "quit": tr
 	"debug": true, "shutdown": true,
 	"multi": true, "exec": true, "discard": true, "watch": true, "blpop": true, "brpop": true, "blmove": true,
 	"brpoplpush": true, "blmpop": true,
-	"bzpopmin": true, "bzpopmax": true, "bzmpop": true, "xread": true, "xreadgroup": true, "wait": true, "waitaof": true,
+	"bzpopmin": true, "bzpopmax": true, "bzmpop": true, "bzmove": true, "xread": true, "xreadgroup": true, "wait": true, "waitaof": true,
 	"replicaof": true, "slaveof": true,
 	"sync": true, "psync": true, "failover": true, "cluster": true, "save": true, "bgsave": true, "bgrewriteaof": true,
 	"module": true, "replconf": true,

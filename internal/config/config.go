@@ -34,7 +34,8 @@ type Config struct {
 	file      string          // the absolute path of the configuration file, "" without one
 	changed   map[string]bool // directives that were not set by the file alone
 	used      map[string]bool // directives that were set by any means
-	// included are the users of files that the configuration file includes: a name and its rules.
+	// included are the users and roles of files that the configuration file includes: userLine or roleLine, a name and
+	// its rules.
 	included [][]string
 	// users returns the lines that define the users of a running server; nil before the server runs. See OnRewrite.
 	users func(set *Settings, included [][]string) ([]string, error)
@@ -95,6 +96,7 @@ type NetworkSettings struct {
 type ACLSettings struct {
 	RequirePass   string     // "" = none
 	Users         [][]string // users in configuration files: a name and its rules
+	Roles         [][]string // roles likewise
 	File          string     // "" = none
 	LogMaxLen     int
 	PubSubDefault bool // new users may use all channels

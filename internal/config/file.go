@@ -42,6 +42,7 @@ func (e *ConfigError) Unwrap() error { return e.Err }
 var (
 	ErrNoConfigFile  = errors.New("The server is running without a config file")
 	ErrDuplicateUser = errors.New("Duplicate user found. A user can only be defined once in config files")
+	ErrDuplicateRole = errors.New("Duplicate role found. A role can only be defined once in config files")
 )
 
 // maxIncludes is the largest depth of included files.
@@ -187,10 +188,13 @@ func (c *Config) line(name string, words []string, s *Settings, depth int, note 
 		}
 		return c.include(words[0], s, depth)
 	}
-	if strings.EqualFold(name, userLine) {
-		err := s.addUser(words)
+	for _, kind := range []string{userLine, roleLine} {
+		if !strings.EqualFold(name, kind) {
+			continue
+		}
+		err := s.addUser(kind, words)
 		if err == nil && depth > 0 {
-			c.included = append(c.included, words)
+			c.included = append(c.included, append([]string{kind}, words...))
 		}
 		return err
 	}
@@ -202,7 +206,7 @@ func (c *Config) line(name string, words []string, s *Settings, depth int, note 
 	}
 	d := directiveNamed(name)
 	if d == nil {
-		return unknown(name, includeLine, userLine, renameLine, moduleLine)
+		return unknown(name, includeLine, userLine, roleLine, renameLine, moduleLine)
 	}
 	if d.many && len(words) == 1 && words[0] != "" {
 		words = strings.Fields(words[0])
@@ -224,18 +228,25 @@ const includeLine = "include"
 // and command lines.
 const userLine = "user"
 
-// addUser adds a user; words are its name and rules. The server, which knows the commands, checks them when it
-// starts.
-func (s *Settings) addUser(words []string) error {
+// roleLine begins a line that defines a role of users, likewise.
+const roleLine = "role"
+
+// addUser adds a user or, of kind roleLine, a role; words are its name and rules. The server, which knows the commands,
+// checks them when it starts.
+func (s *Settings) addUser(kind string, words []string) error {
 	if len(words) == 0 {
 		return ErrWordCount
 	}
-	for _, u := range s.ACL.Users {
+	list, duplicate := &s.ACL.Users, ErrDuplicateUser
+	if kind == roleLine {
+		list, duplicate = &s.ACL.Roles, ErrDuplicateRole
+	}
+	for _, u := range *list {
 		if u[0] == words[0] {
-			return ErrDuplicateUser
+			return duplicate
 		}
 	}
-	s.ACL.Users = append(slices.Clone(s.ACL.Users), words)
+	*list = append(slices.Clone(*list), words)
 	return nil
 }
 
@@ -381,7 +392,7 @@ func (c *Config) rewritten(content []byte, all bool) ([]byte, error) {
 		if strings.EqualFold(words[0], includeLine) {
 			clear(last)
 			includes = true
-		} else if c.users != nil && strings.EqualFold(words[0], userLine) {
+		} else if c.users != nil && (strings.EqualFold(words[0], userLine) || strings.EqualFold(words[0], roleLine)) {
 			isUser[i] = true
 		} else if d := directiveNamed(words[0]); d != nil && wanted(d) {
 			owner[i], last[d] = d, i

@@ -256,14 +256,15 @@ func TestFilesAreReadAsTheyAreWritten(t *testing.T) {
 	for _, u := range users {
 		fmt.Fprintf(&file, "user %s %s\r\n\n", u.Name(), r.Describe(u))
 	}
-	got, problems := r.ParseFile("f", []byte(file.String()))
+	got, roles, problems := r.ParseFile("f", []byte(file.String()))
 	require.Empty(t, problems)
+	require.Empty(t, roles)
 	require.Len(t, got, 2)
 	for i := range users {
 		require.Equal(t, users[i].Name(), got[i].Name())
 		require.Equal(t, r.Describe(users[i]), r.Describe(got[i]))
 	}
-	_, problems = r.ParseFile("f", []byte("user a on\nnope\nuser\nuser a off\nuser b +get (+set\nuser c nope +nope\nuser d\x01 on\nuser e\vf"))
+	_, _, problems = r.ParseFile("f", []byte("user a on\nnope\nuser\nuser a off\nuser b +get (+set\nuser c nope +nope\nuser d\x01 on\nuser e\vf"))
 	require.Equal(t, "f:2 should start with user keyword followed by the username. f:3 should start with user keyword followed by the username. "+
 		"WARNING: Duplicate user 'a' found on line 4. f:5: Unmatched parenthesis in selector definition.f:6: Syntax error. "+
 		"f:6: Error in applying operation '+nope': Unknown command or category name in ACL. 'f:8: username 'e\vf' contains invalid characters. ", problems)
@@ -313,7 +314,11 @@ func checkRoundTrip(t require.TestingT, r Rules, u *User) {
 	require.Equal(t, text, r.Describe(again))
 	require.Equal(t, r.allowed(u), r.allowed(again), text)
 	require.Equal(t, u.Unrestricted(), again.Unrestricted(), text)
-	fromFile, problems := r.ParseFile("f", []byte("user u "+text))
+	file := "user u " + text
+	for name, role := range r.Roles {
+		file += "\nrole " + name + " " + r.Describe(role)
+	}
+	fromFile, _, problems := r.ParseFile("f", []byte(file))
 	require.Empty(t, problems, text)
 	require.Equal(t, text, r.Describe(fromFile[0]))
 }
@@ -327,10 +332,24 @@ var ruleWords = []string{"on", "off", "nopass", "resetpass", "reset", "allkeys",
 	"-config|get", "+config|set", "-config|set",
 	"+select|0", "+select|a", "+get|\"", "+select", "-select", "+custom", "-custom", "~*", "~a", "~b*", "%R~a", "%W~a",
 	"%RW~*", "%R~*", "%W~*", "~", "&*", "&a",
-	"&b*", "&", ">p", "<p", ">q", "~)", "~a\"b", "~'", "&(", "~\\", "&x)", "%W~\"q\""}
+	"&b*", "&", "role=a", "ROLE=b,a,b", "role=a,", "resetroles", ">p", "<p", ">q", "~)", "~a\"b", "~'", "&(", "~\\", "&x)", "%W~\"q\""}
+
+// withRoles returns rules with the roles a and b.
+func withRoles(t require.TestingT) Rules {
+	r := testRules()
+	for name, rules := range map[string][]string{"a": {"+get", "~a", "(+set ~b*)"}, "b": {"+@read", "-keys", "%R~x", "&a"}} {
+		role, err := r.Apply(r.NewRole(name), rules...)
+		require.NoError(t, err)
+		if r.Roles == nil {
+			r.Roles = map[string]*User{}
+		}
+		r.Roles[name] = role
+	}
+	return r
+}
 
 func TestADescriptionMakesTheSameUserAgain(t *testing.T) {
-	r := testRules()
+	r := withRoles(t)
 	testseed.Check(t, func(t *rapid.T) {
 		word := rapid.SampledFrom(ruleWords)
 		u := r.New("u")
@@ -359,7 +378,7 @@ func FuzzRules(f *testing.F) {
 	f.Add("on nopass ~a (+get ~b) (%R~c +@read -get) &x +select|0")
 	f.Add("(+get \"~a b\" '~c') #ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff")
 	f.Add("#" + strings.Repeat("0", 66))
-	r := testRules()
+	r := withRoles(f)
 	f.Fuzz(func(t *testing.T, text string) {
 		rules, _ := Merge(strings.Split(text, " "))
 		u := r.New("u")

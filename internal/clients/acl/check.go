@@ -74,7 +74,7 @@ func (u *User) Check(c *Call) Verdict {
 		return Verdict{}
 	}
 	var worst Verdict
-	for _, s := range u.selectors {
+	for _, s := range u.granted {
 		v := s.check(c)
 		if v.Reason == Allowed {
 			return v
@@ -89,7 +89,7 @@ func (u *User) Check(c *Call) Verdict {
 // AllowsChannel reports whether the user may listen to a channel or, if pattern is set, to a pattern of channels,
 // which must be allowed literally.
 func (u *User) AllowsChannel(name []byte, pattern bool) bool {
-	return slices.ContainsFunc(u.selectors, func(s *selector) bool { return s.allowsChannel(name, pattern) })
+	return slices.ContainsFunc(u.granted, func(s *selector) bool { return s.allowsChannel(name, pattern) })
 }
 
 func (s *selector) check(c *Call) Verdict {

@@ -30,6 +30,9 @@ func (r Rules) Describe(u *User) string {
 	for _, p := range u.Passwords() {
 		words = append(words, "#"+p)
 	}
+	if roles := u.Roles(); len(roles) > 0 {
+		words = append(words, roleWord+"="+strings.Join(roles, ","))
+	}
 	for i, s := range u.selectors {
 		rules := s.keyRules()
 		if !s.allChannels {

@@ -5,6 +5,7 @@ package acl
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
@@ -51,14 +52,19 @@ type Rules struct {
 	AllChannels bool
 	// Databases is how many databases there are.
 	Databases int
+	// Roles are the roles that users can have, by name. It does not change.
+	Roles map[string]*User
 }
 
-// User is a user with its rights at one time. It is immutable: applying rules makes a new one.
+// User is a user with its rights at one time, or a role. It is immutable: applying rules makes a new one.
 type User struct {
 	name         string
+	isRole       bool
 	flags        flags
 	passwords    []password
 	selectors    []*selector // the first, which always exists, has the user's own permissions
+	roles        []*User     // whose selectors count like its own
+	granted      []*selector // its own and those of its roles
 	unrestricted bool        // a selector allows everything
 	checksKeys   bool        // at least one selector does not allow all keys
 	checksDBs    bool        // at least one selector does not allow all databases
@@ -91,6 +97,8 @@ var (
 	errHash          = errors.New("The password hash must be exactly 64 characters and contain only lowercase hexadecimal characters")
 	errDatabase      = errors.New("The provided database ID is out of range")
 	errSubFirstArg   = errors.New("Allowing first-arg of a subcommand is not supported")
+	errOnlyUsers     = errors.New("A role cannot have a rule about users")
+	errNoRole        = errors.New("The role does not exist")
 )
 
 // RuleError says which rule cannot be applied, and why.
@@ -107,7 +115,8 @@ func (e *RuleError) Unwrap() error { return e.Err }
 
 // New returns a user that may do nothing and cannot authenticate.
 func (r Rules) New(name string) *User {
-	return &User{name: name, flags: disabled | sanitize, selectors: []*selector{r.newSelector()}, checksKeys: true}
+	own := []*selector{r.newSelector()}
+	return &User{name: name, flags: disabled | sanitize, selectors: own, granted: own, checksKeys: true}
 }
 
 // Default returns the default user before any change: it may do everything, without a password.
@@ -121,18 +130,25 @@ func (r Rules) Default() *User {
 
 // Apply returns a copy of u with rules applied. The error is a *RuleError.
 func (r Rules) Apply(u *User, rules ...string) (*User, error) {
-	next := &User{name: u.name, flags: u.flags, passwords: slices.Clone(u.passwords)}
+	next := &User{name: u.name, isRole: u.isRole, flags: u.flags, passwords: slices.Clone(u.passwords)}
 	for _, s := range u.selectors {
 		next.selectors = append(next.selectors, s.clone())
+	}
+	for _, role := range u.roles {
+		next.roles = append(next.roles, cmp.Or(r.Roles[role.name], role))
 	}
 	for _, rule := range rules {
 		if err := r.apply(next, rule); err != nil {
 			return nil, &RuleError{rule, err}
 		}
 	}
-	next.unrestricted = slices.ContainsFunc(next.selectors, (*selector).allowsEverything)
-	next.checksKeys = slices.ContainsFunc(next.selectors, func(s *selector) bool { return !s.allKeys })
-	next.checksDBs = slices.ContainsFunc(next.selectors, func(s *selector) bool { return !s.allDBs })
+	next.granted = next.selectors
+	for _, role := range next.roles {
+		next.granted = append(slices.Clip(next.granted), role.selectors...)
+	}
+	next.unrestricted = slices.ContainsFunc(next.granted, (*selector).allowsEverything)
+	next.checksKeys = slices.ContainsFunc(next.granted, func(s *selector) bool { return !s.allKeys })
+	next.checksDBs = slices.ContainsFunc(next.granted, func(s *selector) bool { return !s.allDBs })
 	next.databases = r.Databases
 	return next, nil
 }
@@ -141,6 +157,9 @@ func (r Rules) Apply(u *User, rules ...string) (*User, error) {
 func (r Rules) apply(u *User, rule string) error {
 	if rule == "" {
 		return nil
+	}
+	if u.isRole && ofUsers(rule) {
+		return errOnlyUsers
 	}
 	switch lower(rule) {
 	case "on":
@@ -169,8 +188,14 @@ func (r Rules) apply(u *User, rule string) error {
 	case "reset":
 		u.flags = disabled | sanitize
 		u.passwords = nil
-		u.selectors = []*selector{r.newSelector()}
+		u.selectors, u.roles = []*selector{r.newSelector()}, nil
 		return nil
+	case "resetroles":
+		u.roles = nil
+		return nil
+	}
+	if names, ok := roleNames(rule); ok {
+		return r.setRoles(u, names)
 	}
 	switch c := rule[0]; {
 	case strings.IndexByte("><#!", c) >= 0:
@@ -316,25 +341,37 @@ func (u *User) Passwords() (digests []string) {
 	return digests
 }
 
-// ParseFile reads the users of a file as ACL SAVE writes it: a user to a line, and no comments. If it has errors,
+// ParseFile reads the users and roles of a file as ACL SAVE writes it: one to a line, and no comments. If it has errors,
 // problems describes all of them, in Redis's words.
-func (r Rules) ParseFile(file string, content []byte) (users []*User, problems string) {
-	seen := map[string]bool{}
-	for i, line := range bytes.Split(content, []byte("\n")) {
-		text := string(bytes.Trim(line, " \t\r\n"))
-		if text == "" {
-			continue
+func (r Rules) ParseFile(file string, content []byte) (users []*User, roles map[string]*User, problems string) {
+	roles, seen := map[string]*User{}, map[string]bool{}
+	lines := bytes.Split(content, []byte("\n"))
+	each := func(isRole bool, read func(words []string, number int) (problem string)) {
+		for i, line := range lines {
+			words := strings.Split(string(bytes.Trim(line, " \t\r\n")), " ")
+			if words[0] != "" && (words[0] == roleWord) == isRole {
+				problems += read(words, i+1)
+			}
 		}
-		u, problem := r.parseLine(text, file, i+1, seen)
-		users = append(users, u)
-		problems += problem
 	}
-	return users, problems
+	each(true, func(words []string, number int) string {
+		role, problem := r.parseRole(words, file, number, roles)
+		if role != nil {
+			roles[role.name] = role
+		}
+		return problem
+	})
+	r.Roles = roles
+	each(false, func(words []string, number int) string {
+		u, problem := r.parseUser(words, file, number, seen)
+		users = append(users, u)
+		return problem
+	})
+	return users, roles, problems
 }
 
-// parseLine reads a line of a file. seen are the names in the lines before.
-func (r Rules) parseLine(line, file string, number int, seen map[string]bool) (u *User, problem string) {
-	words := strings.Split(line, " ")
+// parseUser reads a line about a user. seen are the names in the lines before.
+func (r Rules) parseUser(words []string, file string, number int, seen map[string]bool) (u *User, problem string) {
 	place := fmt.Sprintf("%s:%d", file, number)
 	if len(words) < 2 || words[0] != "user" {
 		return nil, place + " should start with user keyword followed by the username. "
@@ -347,11 +384,15 @@ func (r Rules) parseLine(line, file string, number int, seen map[string]bool) (u
 		return nil, fmt.Sprintf("WARNING: Duplicate user '%s' found on line %d. ", name, number)
 	}
 	seen[name] = true
-	rules, unmatched := Merge(words[2:])
+	return r.parseRules(r.New(name), words[2:], place)
+}
+
+// parseRules applies the rules in a line.
+func (r Rules) parseRules(u *User, words []string, place string) (_ *User, problem string) {
+	rules, unmatched := Merge(words)
 	if unmatched >= 0 {
 		return nil, place + ": Unmatched parenthesis in selector definition."
 	}
-	u = r.New(name)
 	for _, rule := range rules {
 		next, err := r.Apply(u, strings.Trim(rule, "\t\r\n"))
 		switch {

@@ -30,8 +30,9 @@ type Users struct {
 	// held while users change and while a client gets an account; the methods of clients are called under it
 	mu       sync.Mutex
 	accounts map[string]*Account
-	byNobody *Account     // the default user, which is in accounts too
-	file     files.States // the ACL file as it was when it was last read or written
+	byNobody *Account                         // the default user, which is in accounts too
+	roles    atomic.Pointer[map[string]*User] // by name; changes while mu is held
+	file     files.States                     // the ACL file as it was when it was last read or written
 
 	// Log records refusals.
 	Log Log
@@ -57,11 +58,17 @@ type Clients interface {
 func NewUsers(table *command.Table, foreign []*command.Command, conf *config.Config, log *slog.Logger, clients Clients) (*Users, error) {
 	set := conf.Get()
 	u := &Users{table: table, foreign: foreign, config: conf, logger: log, clients: clients, accounts: map[string]*Account{}}
+	u.roles.Store(&map[string]*User{})
 	u.byNobody = u.put(withPassword(u.Rules(), u.Rules().Default(), set.ACL.RequirePass))
 	conf.Follow(func(set *config.Settings) { u.setPassword(set.ACL.RequirePass) }, "requirepass")
-	if set.ACL.File != "" && len(set.ACL.Users) > 0 {
+	if set.ACL.File != "" && len(set.ACL.Users)+len(set.ACL.Roles) > 0 {
 		return nil, errors.New("users are defined both in the configuration file and in an ACL file: only one of them may " +
 			"have users")
+	}
+	for _, words := range set.ACL.Roles {
+		if err := u.addRole(words); err != nil {
+			return nil, err
+		}
 	}
 	for _, words := range set.ACL.Users {
 		user, err := u.configured(words)
@@ -82,31 +89,43 @@ func NewUsers(table *command.Table, foreign []*command.Command, conf *config.Con
 // Rules returns the Rules that make users of this server.
 func (u *Users) Rules() Rules {
 	set := u.config.Get()
-	return Rules{Commands: tableForRules{u.table, u.foreign}, AllChannels: set.ACL.PubSubDefault, Databases: set.DatabaseCount()}
+	return Rules{Commands: tableForRules{u.table, u.foreign}, AllChannels: set.ACL.PubSubDefault,
+		Databases: set.DatabaseCount(), Roles: *u.roles.Load()}
 }
 
 // configured returns the user of a line of the configuration file; words are its name and rules.
 func (u *Users) configured(words []string) (*User, error) {
-	name := words[0]
+	r, name := u.Rules(), words[0]
 	if !ValidName(name) {
 		return nil, fmt.Errorf("user '%s': spaces are not allowed in names", name)
 	}
-	rules, unmatched := Merge(words[1:])
-	if unmatched >= 0 {
-		return nil, fmt.Errorf("user '%s': unmatched parenthesis", name)
-	}
-	r := u.Rules()
-	if name == DefaultName {
-		rules = append([]string{"reset"}, rules...)
-	}
-	user, err := r.Apply(r.New(name), rules...)
-	if err != nil {
-		return nil, fmt.Errorf("user '%s': %w", name, err)
-	}
-	if !user.Enabled() {
+	user, err := r.configure("user", r.New(name), words[1:])
+	if err == nil && !user.Enabled() {
 		u.logger.Info("a user is disabled: its rules in the configuration do not include 'on'", "user", name)
 	}
-	return user, nil
+	return user, err
+}
+
+// configuredRole returns the role of a line of the configuration file; words are its name and rules.
+func (u *Users) configuredRole(words []string) (*User, error) {
+	r, name := u.Rules(), words[0]
+	if err := CheckRoleName(name); err != nil {
+		return nil, fmt.Errorf("role '%s': %w", name, err)
+	}
+	return r.configure(roleWord, r.NewRole(name), words[1:])
+}
+
+// configure applies the rules of a line of the configuration file to a new user or role; word begins the line.
+func (r Rules) configure(word string, user *User, words []string) (*User, error) {
+	rules, unmatched := Merge(words)
+	if unmatched >= 0 {
+		return nil, fmt.Errorf("%s '%s': unmatched parenthesis", word, user.name)
+	}
+	configured, err := r.Apply(user, rules...)
+	if err != nil {
+		return nil, fmt.Errorf("%s '%s': %w", word, user.name, err)
+	}
+	return configured, nil
 }
 
 // withPassword gives the default user the password of requirepass, "" for none.
@@ -129,7 +148,7 @@ func (u *Users) setPassword(password string) {
 	u.byNobody.user.Store(withPassword(u.Rules(), u.byNobody.User(), password))
 }
 
-// put adds a user or gives it new permissions. mu is locked, or nobody else knows u yet.
+// put adds a user or gives it new permissions. mu is locked, except while NewUsers makes u.
 func (u *Users) put(user *User) *Account {
 	a := u.accounts[user.Name()]
 	if a == nil {
@@ -195,9 +214,9 @@ func (u *Users) enter(client *atomic.Pointer[Account], name string, right func(u
 // Set applies rules to a user, and creates it if needed. It disconnects the user's clients that listen to channels
 // that are now forbidden. by is the client that asks, or nil. The error is a *RuleError.
 func (u *Users) Set(by command.Client, name string, rules []string) error {
-	r := u.Rules()
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	r := u.Rules()
 	a := u.accounts[name]
 	if a == nil {
 		user, err := r.Apply(r.New(name), rules...)
@@ -251,13 +270,14 @@ func (u *Users) Load(by command.Client) (problems string) {
 		why := files.Reason(err)
 		return fmt.Sprintf("Error loading ACLs, opening file '%s': %s%s", file, strings.ToUpper(why[:1]), why[1:])
 	}
-	list, problems := r.ParseFile(file, content)
+	list, roles, problems := r.ParseFile(file, content)
 	if problems != "" {
 		return problems + "WARNING: ACL errors detected, no change to the previously active ACL rules was performed"
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.file = states
+	u.roles.Store(&roles)
 	if !slices.ContainsFunc(list, func(user *User) bool { return user.Name() == DefaultName }) {
 		list = append(list, r.Default())
 	}
@@ -277,6 +297,9 @@ func (u *Users) Load(by command.Client) (problems string) {
 // Save writes the ACL file.
 func (u *Users) Save() error {
 	var b bytes.Buffer
+	for _, role := range u.AllRoles() {
+		fmt.Fprintf(&b, "%s %s %s\n", roleWord, role.Name(), u.Rules().Describe(role))
+	}
 	for _, user := range u.All() {
 		fmt.Fprintf(&b, "user %s %s\n", user.Name(), u.Rules().Describe(user))
 	}
@@ -308,40 +331,62 @@ func (u *Users) Reread() {
 	u.logger.Info("the ACL file has changed and was read again")
 }
 
-// Lines returns the users as lines of a configuration file, for CONFIG REWRITE: none if they are in a file of their
-// own. The default user is left out if a line would not change it. Users of included files stay in those files,
+// Lines returns the roles and users as lines of a configuration file, for CONFIG REWRITE: none if they are in a file of
+// their own. The default user is left out if a line would not change it. Those of included files stay in those files,
 // which are not rewritten.
 func (u *Users) Lines(set *config.Settings, included [][]string) (lines []string, err error) {
 	if set.ACL.File != "" {
 		return nil, nil
 	}
 	r := u.Rules()
-	filed := map[string]string{}
+	filed := map[[2]string]string{} // by word and name
 	for _, words := range included {
-		user, err := u.configured(words)
+		made := u.configured
+		if words[0] == roleWord {
+			made = u.configuredRole
+		}
+		user, err := made(words[1:])
 		if err != nil {
 			return nil, err
 		}
-		filed[user.Name()] = r.Describe(user)
+		filed[[2]string{words[0], user.Name()}] = r.Describe(user)
 	}
-	plain := r.Describe(withPassword(r, r.Default(), set.ACL.RequirePass))
-	for _, user := range u.All() {
-		rules := r.Describe(user)
-		if was, ok := filed[user.Name()]; ok && rules == was {
-			delete(filed, user.Name())
-			continue
+	add := func(word string, user *User, plain string) {
+		rules, key := r.Describe(user), [2]string{word, user.Name()}
+		if was, ok := filed[key]; ok && rules == was {
+			delete(filed, key)
+			return
 		}
-		if user.Name() == DefaultName && rules == plain {
-			continue
+		if rules == plain {
+			return
 		}
-		words := []string{"user", config.QuoteWord(user.Name())}
+		words := []string{word, config.QuoteWord(user.Name())}
 		for _, rule := range strings.Split(rules, " ") {
 			words = append(words, config.QuoteWord(rule))
 		}
 		lines = append(lines, strings.Join(words, " "))
 	}
-	for name := range filed {
-		return nil, fmt.Errorf("user '%s' is not as the file says that the configuration file includes", name)
+	for _, role := range u.AllRoles() {
+		add(roleWord, role, "")
+	}
+	for _, user := range u.All() {
+		plain := ""
+		if user.Name() == DefaultName {
+			plain = r.Describe(withPassword(r, r.Default(), set.ACL.RequirePass))
+		}
+		add("user", user, plain)
+	}
+	for key := range filed {
+		return nil, fmt.Errorf("%s '%s' is not as the file says that the configuration file includes", key[0], key[1])
 	}
 	return lines, nil
+}
+
+// addRole adds the role of a line of the configuration file, while NewUsers makes u.
+func (u *Users) addRole(words []string) error {
+	role, err := u.configuredRole(words)
+	if err == nil {
+		(*u.roles.Load())[role.name] = role
+	}
+	return err
 }

@@ -222,3 +222,72 @@ func FuzzUsersOfConfigFile(f *testing.F) {
 		require.Equal(t, c.Get().Commands.Renamed, again.Get().Commands.Renamed)
 	})
 }
+
+func TestRolesAreInFilesAndChangeTheirUsers(t *testing.T) {
+	users, conf, err := configured(t, "user u on nopass role=r,s", "role r +get ~a", "role s +get &c")
+	require.NoError(t, err)
+	u := users.Get([]byte("u"))
+	require.True(t, u.User().AllowsChannel([]byte("c"), false))
+	require.NoError(t, users.SetRole(nil, "s", []string{"resetchannels", "&d"}))
+	require.False(t, u.User().AllowsChannel([]byte("c"), false))
+	require.NoError(t, users.SetRole(nil, "t", []string{"+set"}))
+	deleted, held := users.DeleteRoles([]string{"t", "s"})
+	require.Zero(t, deleted)
+	require.Equal(t, "s", held)
+	require.NoError(t, conf.Rewrite())
+
+	again := config.NewConfig()
+	require.NoError(t, again.LoadFile(conf.File()))
+	restarted, err := newUsers(again, new(clients))
+	require.NoError(t, err)
+	require.Equal(t, describe(users), describe(restarted))
+	require.Len(t, restarted.AllRoles(), 3)
+	for i, role := range users.AllRoles() {
+		require.Equal(t, users.Rules().Describe(role), restarted.Rules().Describe(restarted.AllRoles()[i]))
+	}
+
+	for line, want := range map[string]string{
+		"role r +get\nrole r +get": "Duplicate role", "role a,b +get": "can't contain commas", "role r >p": "about users",
+		"role r (+get": "unmatched parenthesis", "user u role=r": "does not exist",
+	} {
+		conf := config.NewConfig()
+		err := conf.LoadFile(writeFile(t, "redis.conf", line+"\n"))
+		if err == nil {
+			_, err = newUsers(conf, new(clients))
+		}
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestRolesOfTheACLFile(t *testing.T) {
+	file := writeFile(t, "users.acl", "user u on nopass role=r\nrole r +get &c\nuser v on nopass\n")
+	conf := config.NewConfig()
+	require.NoError(t, conf.LoadFile(writeFile(t, "redis.conf", "aclfile "+file+"\n")))
+	c := new(clients)
+	users, err := newUsers(conf, c)
+	require.NoError(t, err)
+	require.NoError(t, users.SetRole(nil, "s", []string{"+get"}))
+	require.NoError(t, users.Set(nil, "v", []string{"role=r,s"}))
+	want := describe(users)
+	require.NoError(t, users.Save())
+	require.Empty(t, users.Load(nil))
+	require.Equal(t, want, describe(users))
+	require.Len(t, users.AllRoles(), 2)
+	c.expelled = nil
+	require.NoError(t, users.SetRole(nil, "r", []string{"resetchannels"}))
+	require.Equal(t, []string{"u*", "v*"}, c.expelled)
+	_, holders := users.Role([]byte("r"))
+	require.Equal(t, []string{"u", "v"}, holders)
+
+	for content, want := range map[string]string{
+		"role": "requires a role name", "role d +get\nrole d +set": "Duplicate role 'd' found on line 2",
+		"role a,b": "invalid role name: Role names can't contain commas", "role r >p": "about users",
+	} {
+		require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
+		require.Contains(t, users.Load(nil), want)
+	}
+	require.Len(t, users.AllRoles(), 2, "unchanged")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.Empty(t, users.Load(nil))
+	require.Empty(t, users.AllRoles())
+}

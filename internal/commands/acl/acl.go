@@ -21,6 +21,10 @@ var aclCommands = []*command.Command{
 				Flags:   command.NoScript | command.Loading | command.Stale,
 				Summary: "Lists the categories of commands, or the commands of one", Syntax: "[categoryname]",
 				Complexity: "O(N), where N is the number of commands", Do: cat},
+			{Name: "acl|delrole", Group: "server", Since: "9.2.0", Arity: -3,
+				Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
+				Summary: "Deletes roles that no user has, as in Valkey", Syntax: "rolename [rolename ...]",
+				Complexity: "O(N*M), where N is the number of roles and M of users", Do: delrole},
 			{Name: "acl|deluser", Group: "server", Since: "6.0.0", Arity: -3,
 				Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Deletes users and disconnects their clients", Syntax: "username [username ...]",
@@ -32,6 +36,10 @@ var aclCommands = []*command.Command{
 			{Name: "acl|genpass", Group: "server", Since: "6.0.0", Arity: -2,
 				Flags:   command.NoScript | command.Loading | command.Stale,
 				Summary: "Generates a random password", Syntax: "[bits]", Complexity: "O(1)", Do: genpass},
+			{Name: "acl|getrole", Group: "server", Since: "9.2.0", Arity: 3,
+				Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
+				Summary: "Shows the rules of a role and the users that have it, as in Valkey",
+				Syntax:  "rolename", Complexity: "O(N), where N is the number of rules and users", Do: getrole},
 			{Name: "acl|getuser", Group: "server", Since: "6.0.0", Arity: 3,
 				Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Shows the rules of a user",
@@ -50,10 +58,18 @@ var aclCommands = []*command.Command{
 				Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Lists the latest denied commands and logins, or clears the list", Syntax: "[count | RESET]",
 				Complexity: "O(N), where N is the number of entries", Do: log},
+			{Name: "acl|roles", Group: "server", Since: "9.2.0", Arity: 2,
+				Flags:      command.Admin | command.NoScript | command.Loading | command.Stale,
+				Summary:    "Lists the names of the roles, as in Valkey",
+				Complexity: "O(N), where N is the number of roles", Do: roles},
 			{Name: "acl|save", Group: "server", Since: "6.0.0", Arity: 2,
 				Flags:      command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary:    "Writes the users to the ACL file",
 				Complexity: "O(N), where N is the number of users", Do: save},
+			{Name: "acl|setrole", Group: "server", Since: "9.2.0", Arity: -3,
+				Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
+				Summary: "Creates a role or changes its rules, as in Valkey", Syntax: "rolename [rule [rule ...]]",
+				Complexity: "O(N), where N is the number of rules and users", Do: setrole},
 			{Name: "acl|setuser", Group: "server", Since: "6.0.0", Arity: -3,
 				Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Creates a user or changes a user's rules", Syntax: "username [rule [rule ...]]",
@@ -187,7 +203,12 @@ func getuser(c *command.Ctx) {
 	}
 	user, w := a.User(), c.W
 	all := usersOf(c).Rules().Selectors(user)
-	w.Map(3 + selectorFields(all[0]))
+	roles := user.Roles()
+	fields := 3 + selectorFields(all[0], false)
+	if len(roles) > 0 { // Redis has none
+		fields++
+	}
+	w.Map(fields)
 	w.BulkString("flags")
 	flags := user.Flags()
 	w.Set(len(flags))
@@ -200,37 +221,51 @@ func getuser(c *command.Ctx) {
 	for _, p := range passwords {
 		w.BulkString(p)
 	}
-	writeSelector(c, all[0])
-	w.BulkString("selectors")
-	w.Array(len(all) - 1)
-	for _, s := range all[1:] {
-		w.Map(selectorFields(s))
-		writeSelector(c, s)
+	writeSelector(c, all[0], false)
+	writeSelectors(c, all[1:], false)
+	if len(roles) > 0 {
+		w.BulkString("roles")
+		w.Array(len(roles))
+		for _, name := range roles {
+			w.BulkString(name)
+		}
 	}
 }
 
-// selectorFields returns how many fields writeSelector writes. The databases, which Redis does not have, are a field
-// only if some are forbidden.
-func selectorFields(s acl.Selector) int {
-	if s.AllDatabases {
+func writeSelectors(c *command.Ctx, list []acl.Selector, ofRole bool) {
+	c.W.BulkString("selectors")
+	c.W.Array(len(list))
+	for _, s := range list {
+		c.W.Map(selectorFields(s, ofRole))
+		writeSelector(c, s, ofRole)
+	}
+}
+
+// selectorFields returns how many fields writeSelector writes. The databases, which Redis does not have, are a field of
+// users only if some are forbidden.
+func selectorFields(s acl.Selector, ofRole bool) int {
+	if s.AllDatabases && !ofRole {
 		return 3
 	}
 	return 4
 }
 
-func writeSelector(c *command.Ctx, s acl.Selector) {
+func writeSelector(c *command.Ctx, s acl.Selector, ofRole bool) {
 	for _, word := range []string{"commands", s.Commands, "keys", s.Keys, "channels", s.Channels} {
 		c.W.BulkString(word)
 	}
-	if !s.AllDatabases {
+	if !s.AllDatabases || ofRole {
 		c.W.BulkString("databases")
 		c.W.BulkString(s.Databases)
 	}
 }
 
 func list(c *command.Ctx) {
-	all := usersOf(c).All()
-	c.W.Array(len(all))
+	all, roles := usersOf(c).All(), usersOf(c).AllRoles()
+	c.W.Array(len(roles) + len(all))
+	for _, role := range roles {
+		c.W.BulkString("role " + role.Name() + " " + usersOf(c).Rules().Describe(role))
+	}
 	for _, user := range all {
 		c.W.BulkString("user " + user.Name() + " " + usersOf(c).Rules().Describe(user))
 	}
@@ -321,6 +356,19 @@ func setuser(c *command.Ctx) {
 		c.Err(errUserName)
 		return
 	}
+	rules, ok := rulesOf(c)
+	if !ok {
+		return
+	}
+	if err := usersOf(c).Set(c.Client, name, rules); err != nil {
+		c.Err(command.Error("ERR Error in ACL SETUSER modifier " + command.OneLine(err.Error())))
+		return
+	}
+	c.W.OK()
+}
+
+// rulesOf returns the rules in the arguments from index 3 on, or writes an error.
+func rulesOf(c *command.Ctx) (rules []string, ok bool) {
 	words := make([]string, len(c.Args)-3)
 	for i, arg := range c.Args[3:] {
 		words[i] = string(arg)
@@ -329,13 +377,8 @@ func setuser(c *command.Ctx) {
 	if unmatched >= 0 {
 		c.Err(command.Error(fmt.Sprintf("ERR Unmatched parenthesis in acl selector starting at '%s'.",
 			command.OneLine(words[unmatched]))))
-		return
 	}
-	if err := usersOf(c).Set(c.Client, name, rules); err != nil {
-		c.Err(command.Error("ERR Error in ACL SETUSER modifier " + command.OneLine(err.Error())))
-		return
-	}
-	c.W.OK()
+	return rules, unmatched < 0
 }
 
 func whoami(c *command.Ctx) {
@@ -351,14 +394,18 @@ func help(c *command.Ctx) {
 	command.HelpReply(c,
 		"ACL <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 		"CAT [<category>]", "    List the categories of commands, or the commands of one.",
+		"DELROLE <rolename> [<rolename> ...]", "    Delete roles that no user has.",
 		"DELUSER <username> [<username> ...]", "    Delete users.",
 		"DRYRUN <username> <command> [<arg> ...]", "    Tell whether a user may execute a command, without executing it.",
+		"GETROLE <rolename>", "    Describe a role, and name the users that have it.",
 		"GETUSER <username>", "    Describe a user.",
 		"GENPASS [<bits>]", "    Return a random password in hexadecimal, of 256 bits or as many as <bits> says.",
 		"LIST", "    Describe all users by their rules, as files have them.",
 		"LOAD", "    Replace all users by those of the ACL file.",
 		"LOG [<count> | RESET]", "    List what was refused lately, or forget it.",
+		"ROLES", "    List the names of all roles.",
 		"SAVE", "    Write all users into the ACL file.",
+		"SETROLE <rolename> <attribute> [<attribute> ...]", "    Change a role, or make a new one.",
 		"SETUSER <username> <attribute> [<attribute> ...]", "    Change a user, or make a new one.",
 		"USERS", "    List the names of all users.",
 		"WHOAMI", "    Tell which user this connection is.",

@@ -154,6 +154,7 @@ func TestBlockedClientsAreRefusedWhatTheirUserMayNotHave(t *testing.T) {
 		"blmpop":     {command: "BLMPOP 0 2 k l LEFT", serve: "RPUSH l v", after: "LLEN l", left: "1"},
 		"bzpopmin":   {command: "BZPOPMIN z 0", serve: "ZADD z 1 a", after: "ZCARD z", left: "1"},
 		"bzpopmax":   {command: "BZPOPMAX z 0", serve: "ZADD z 1 a", after: "ZCARD z", left: "1"},
+		"bzmove":     {command: "BZMOVE z y MIN 0", serve: "ZADD z 1 a", after: "ZCARD z", left: "1"},
 		"bzmpop":     {command: "BZMPOP 0 1 z MIN", serve: "ZADD z 1 a", after: "ZCARD z", left: "1"},
 		"xread":      {command: "XREAD BLOCK 0 STREAMS s $", serve: "XADD s 1-1 f v", after: "XLEN s", left: "1"},
 		"xreadgroup": {command: "XREADGROUP GROUP g c BLOCK 0 STREAMS s >", before: []string{"XGROUP CREATE s g $ MKSTREAM"},
