@@ -100,12 +100,12 @@ func (g *Guard) markDirty(e *Entry) {
 			e.flags |= flagParts
 		}
 	}
-	if e.typ == Hash && e.flags&flagParts != 0 {
+	if kinds[e.typ].fields != nil && e.flags&flagParts != 0 {
 		g.trackDeadlines(e)
 	}
 }
 
-// trackDeadlines makes a hash that is stored in parts also store the deadlines of its fields, once it has any.
+// trackDeadlines makes a value that is stored in parts also store the deadlines of its fields, once it has any.
 func (g *Guard) trackDeadlines(e *Entry) {
 	known := e
 	if p := e.partial(); p != nil {
@@ -113,7 +113,7 @@ func (g *Guard) trackDeadlines(e *Entry) {
 	} else if e.flags&flagUnloaded != 0 {
 		return
 	}
-	if d := known.Hash().DeadlineIndex(); d != nil && d.Log() == nil {
+	if d := known.expiring().DeadlineIndex(); d != nil && d.Log() == nil {
 		d.Track(delta.NewLog(g.ks.nextParts.Add(1), &g.ks.epochs))
 		if known != e {
 			e.unloaded().own().fieldParts = d.Log().ID

@@ -1,12 +1,11 @@
 package engine
 
 import (
-	"cmp"
-	"iter"
 	"slices"
 	"sync/atomic"
 
 	"github.com/atomredis/atomredis/engine/delta"
+	"github.com/atomredis/atomredis/engine/runs"
 )
 
 // Copies of large values as of one instant, made piece by piece while commands continue: for snapshots (snapshot.go)
@@ -66,13 +65,10 @@ func (t *tracked) endCopy(fn func(name string, data []byte)) {
 	}
 }
 
-// part is a part of a value in its stored form.
-type part struct{ name, data string }
-
 // copy gives an entry a value of its own: the one in parts that the image had. Parts that the image lacks are read from
 // stored.
 func (c *copier) copy(e *Entry, img *Image, stored partsReader) error {
-	var parts [len(img.values)]runs // numbered from 1
+	var parts [len(img.values)]runs.Runs // numbered from 1
 	for i := range img.values {
 		parts[i] = c.gather(&img.values[i])
 	}
@@ -87,12 +83,12 @@ func (c *copier) copy(e *Entry, img *Image, stored partsReader) error {
 			if id == h.FieldParts {
 				i = 1
 			}
-			return img.has.merge(slices.Collect(parts[i].all()), func(fn func(name, data []byte) error) error { return stored(id, fn) }, fn)
+			return img.has.merge(slices.Collect(parts[i].All()), func(fn func(name, data []byte) error) error { return stored(id, fn) }, fn)
 		})
 	}
 	return c.load(e, 1, fieldParts, func(id uint64, fn func(name, data []byte) error) error {
-		for p := range parts[id-1].all() {
-			if err := fn(bytesOf(p.name), bytesOf(p.data)); err != nil {
+		for p := range parts[id-1].All() {
+			if err := fn(bytesOf(p.Name), bytesOf(p.Data)); err != nil {
 				return err
 			}
 		}
@@ -100,85 +96,17 @@ func (c *copier) copy(e *Entry, img *Image, stored partsReader) error {
 	})
 }
 
-// runs are parts in pieces, each sorted by name. One large slice would have to be moved as it grows, and the garbage
-// collector stops the world until such a move is done.
-type runs [][]part
-
-// runLength is about how many parts a run has.
-const runLength = 4096
-
-// add adds parts, in any order.
-func (r *runs) add(parts []part) {
-	last := len(*r) - 1
-	if last < 0 || len((*r)[last]) >= runLength {
-		r.sort()
-		*r = append(*r, make([]part, 0, runLength+len(parts)))
-		last++
-	}
-	(*r)[last] = append((*r)[last], parts...)
-}
-
-// sort puts the last run in order.
-func (r runs) sort() {
-	if len(r) > 0 {
-		slices.SortFunc(r[len(r)-1], func(a, b part) int { return cmp.Compare(a.name, b.name) })
-	}
-}
-
-// all iterates over the parts in the order of their names. A part that changed after it was visited has two entries and
-// comes once.
-func (r runs) all() iter.Seq[part] {
-	return func(yield func(part) bool) {
-		heap := slices.Clone(r) // the rest of each run, ordered by its first part
-		for i := len(heap)/2 - 1; i >= 0; i-- {
-			heap.sink(i)
-		}
-		last, begun := "", false
-		for len(heap) > 0 {
-			p := heap[0][0]
-			if (!begun || p.name != last) && !yield(p) {
-				return
-			}
-			last, begun = p.name, true
-			if heap[0] = heap[0][1:]; len(heap[0]) == 0 {
-				end := len(heap) - 1
-				heap[0] = heap[end]
-				heap = heap[:end]
-			}
-			heap.sink(0)
-		}
-	}
-}
-
-// sink moves a run down to its place in a heap.
-func (r runs) sink(i int) {
-	for {
-		least := 2*i + 1
-		if least >= len(r) {
-			return
-		}
-		if other := least + 1; other < len(r) && r[other][0].name < r[least][0].name {
-			least = other
-		}
-		if r[i][0].name <= r[least][0].name {
-			return
-		}
-		r[i], r[least] = r[least], r[i]
-		i = least
-	}
-}
-
 // gather returns all parts of the value that is being copied.
-func (c *copier) gather(t *tracked) runs {
+func (c *copier) gather(t *tracked) runs.Runs {
 	if t.parts == nil {
 		return nil
 	}
-	var parts runs
-	var room []part
+	var parts runs.Runs
+	var room []runs.Part
 	at := delta.Cursor{}
 	_ = c.inBatches(func() (more bool) { // no step of it can fail
 		more = true
-		room = make([]part, 0, c.pieces.parts+c.pieces.step)
+		room = make([]runs.Part, 0, c.pieces.parts+c.pieces.step)
 		buf := make([]byte, 0, 2*c.pieces.bytes)
 		for n := 0; more && n < c.pieces.parts && len(buf) < c.pieces.bytes; n += c.pieces.step {
 			at, more = t.parts.Walk(at, c.pieces.step, func(name string) {
@@ -189,7 +117,7 @@ func (c *copier) gather(t *tracked) runs {
 				out, ok := t.parts.AppendPart(append(buf, name...), name)
 				if buf = out; ok {
 					text := stringOf(buf[start:])
-					room = append(room, part{text[:len(name)], text[len(name):]})
+					room = append(room, runs.Part{Name: text[:len(name)], Data: text[len(name):]})
 				}
 			})
 		}
@@ -197,15 +125,15 @@ func (c *copier) gather(t *tracked) runs {
 			more = false
 		}
 		if !more {
-			t.endCopy(func(name string, data []byte) { room = append(room, part{name, stringOf(data)}) })
+			t.endCopy(func(name string, data []byte) { room = append(room, runs.Part{Name: name, Data: stringOf(data)}) })
 		}
 		return more
 	}, func() error {
 		if len(room) > 0 {
-			parts.add(room)
+			parts.Add(room)
 		}
 		return nil
 	})
-	parts.sort()
+	parts.Sort()
 	return parts
 }

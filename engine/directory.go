@@ -110,6 +110,7 @@ func (g *Guard) restore(db int, key string, h Head) (*Entry, error) {
 	}
 	g.add(e, &g.shard(e.shard).dbs[db])
 	g.setDeadline(e, h.Deadline)
+	g.setBlessed(e, h.Blessed)
 	if g.ks.tiering {
 		g.ks.enlist(e)
 	}

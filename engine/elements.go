@@ -166,6 +166,18 @@ func (p *partial) isTooFar(n int) bool { return p != nil && p.tooFar != 0 && n >
 // someElements is a request for unspecified elements.
 var someElements Some
 
+// Size returns the number of bytes of a string, or of elements of a collection. It loads the value only if the store does not
+// know the number.
+func (e *Entry) Size() int {
+	switch {
+	case e.typ != String:
+		return e.Count()
+	case e.flags&flagUnloaded != 0 && e.unloaded().length != 0:
+		return int(e.unloaded().length)
+	}
+	return len(e.Bytes())
+}
+
 // Count returns the number of elements of a collection. It loads the value only if the store does not know the number.
 func (e *Entry) Count() int {
 	if p := e.partial(); p != nil {

@@ -118,13 +118,14 @@ const (
 	flagExternal                     // the store may have a value outside of the head
 	flagParts                        // the value is stored in parts
 	flagUnloaded                     // the value is not in memory
-	flagFields                       // fields of the hash expire
+	flagFields                       // fields of the hash or members of the set expire
 	flagUncounted                    // its memory will be counted when the guard that changes it ends
 	flagGone                         // out of the count of memory for good: it has left its database
 	flagCopied                       // equals Keyspace.copied if no snapshot has still to read it
 	flagResident                     // in the list of entries whose values may leave memory
 	flagStoring                      // read by the present checkpoint or an earlier one; the two alternate:
 	flagStoringToo                   // see Keyspace.storingMark
+	flagBlessed                      // never evicted: see Guard.Bless
 )
 
 // Key returns the key.

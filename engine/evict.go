@@ -71,6 +71,9 @@ type evictor struct {
 	pool      []candidate // best last
 	drawn     []*Entry    // scratch of drawAny
 	residents []resident  // scratch of drawResident
+	spared    bool        // a draw has met blessed keys
+	walking   bool        // a draw has found no key yet, but there are some
+	cursor    int         // where its walk through tables goes on
 	unstored  bool        // values can leave memory after a checkpoint has stored them
 	unread    bool        // values can leave memory after a snapshot has read them
 	places    []**Entry   // scratch of drawFrom
@@ -108,6 +111,8 @@ const (
 	AfterSnapshot
 	// Unrelieved: there is nothing to remove.
 	Unrelieved
+	// Spared: all keys that could be removed are blessed.
+	Spared
 )
 
 // Evict makes values leave memory, if SetTier enabled it, and removes keys one by one while more returns true. now is
@@ -138,7 +143,12 @@ func (ks *Keyspace) Evict(now int64, more func() bool) Relief {
 		}
 	}
 	for {
-		if !v.evictOne(ks, now) {
+		v.spared = false
+		switch {
+		case v.evictOne(ks, now), v.walking:
+		case v.spared:
+			return Spared
+		default:
 			return Unrelieved
 		}
 		if !more() {
@@ -151,7 +161,7 @@ func (ks *Keyspace) Evict(now int64, more func() bool) Relief {
 // time.
 const maxDraws = 100
 
-// evictOne removes one key, and returns false if no key may be evicted.
+// evictOne removes one key. It returns false if no key may be evicted, or walking is set.
 func (v *evictor) evictOne(ks *Keyspace, now int64) bool {
 	if v.Policy == NoEviction || v.Policy == Tier {
 		return false
@@ -180,6 +190,7 @@ func (v *evictor) draw(ks *Keyspace, now int64) bool {
 		samples, v.pool = 1, v.pool[:0]
 	}
 	first, found := v.rng.IntN(len(ks.shards)), 0
+	v.walking = false
 	for i := range ks.shards {
 		// Shards are alike unless they have few keys. Only the deadline index knows the very first key to expire.
 		if found >= samples && v.Policy != VolatileTTL {
@@ -197,17 +208,39 @@ func (v *evictor) draw(ks *Keyspace, now int64) bool {
 		}
 		g.Unlock()
 	}
+	if v.walking {
+		v.cursor += maxWalk
+		v.walking = found == 0
+	}
 	return found > 0
+}
+
+// maxWalk is how many entries of a table one draw visits, under the shard's lock, for a key that may be evicted.
+const maxWalk = 256
+
+// walk considers entries from the cursor on until one may be evicted. It serves tables in which few may, so that random
+// draws miss them.
+func (v *evictor) walk(g *Guard, n int, at func(i int) *Entry) (found int) {
+	for i := 0; found == 0 && i < min(n, maxWalk); i++ {
+		found = v.consider(g, at((v.cursor+i)%n))
+	}
+	v.walking = true
+	return found
 }
 
 // drawAny draws keys from each database of a shard.
 func (v *evictor) drawAny(g *Guard, at uint8, samples int) (found int) {
 	for db := range g.ks.shards[at].dbs {
-		if d := &g.ks.shards[at].dbs[db].dict; d.Len() > 0 {
-			v.drawFrom(d, samples)
-			for _, e := range v.drawn {
-				found += v.consider(g, e)
-			}
+		d, before := &g.ks.shards[at].dbs[db], found
+		if v.spared = v.spared || d.blessed > 0; d.dict.Len() == d.blessed {
+			continue
+		}
+		v.drawFrom(&d.dict, samples)
+		for _, e := range v.drawn {
+			found += v.consider(g, e)
+		}
+		if found == before { // few entries are not blessed
+			found += v.walk(g, d.dict.Len(), func(i int) *Entry { return *d.dict.At(i) })
 		}
 	}
 	clear(v.drawn) // do not keep removed entries alive
@@ -239,7 +272,15 @@ func (v *evictor) drawFrom(d *dict.Table[*Entry], samples int) {
 // drawVolatile draws keys with deadlines from a shard, of any database. The index also has hashes of which only fields
 // expire.
 func (v *evictor) drawVolatile(g *Guard, at uint8, samples int) (found int) {
-	index := &g.ks.shards[at].expires
+	index, evictable := &g.ks.shards[at].expires, 0
+	for db := range g.ks.shards[at].dbs {
+		d := &g.ks.shards[at].dbs[db]
+		v.spared = v.spared || d.blessedExpires > 0
+		evictable += d.expires - d.blessedExpires
+	}
+	if evictable == 0 {
+		return 0
+	}
 	if v.Policy == VolatileTTL {
 		if e, _, ok := index.Min(); ok {
 			found += v.consider(g, e)
@@ -251,11 +292,8 @@ func (v *evictor) drawVolatile(g *Guard, at uint8, samples int) (found int) {
 		}
 		found += v.consider(g, index.Item(v.rng.IntN(index.Len())))
 	}
-	if found == 0 { // few entries have a deadline of their own
-		start := v.rng.IntN(index.Len())
-		for i := 0; i < index.Len() && found == 0; i++ {
-			found += v.consider(g, index.Item((start+i)%index.Len()))
-		}
+	if found == 0 { // few entries have a deadline of their own and are not blessed
+		found = v.walk(g, index.Len(), index.Item)
 	}
 	return found
 }
@@ -267,6 +305,9 @@ func (v *evictor) consider(g *Guard, e *Entry) int {
 	case g.removeIfGone(e):
 		return 1
 	case e.deadline == 0 && v.Policy.volatile():
+		return 0
+	case e.Blessed():
+		v.spared = true
 		return 0
 	}
 	score, full := v.score(g, e), len(v.pool) == poolSize
@@ -326,7 +367,7 @@ func (v *evictor) evict(ks *Keyspace, c candidate, now int64) bool {
 	if g.removeIfGone(e) {
 		return true // its removal made room
 	}
-	if v.Policy.volatile() && e.deadline == 0 || !v.Policy.random() && v.score(&g, e) < c.score {
+	if e.Blessed() || v.Policy.volatile() && e.deadline == 0 || !v.Policy.random() && v.score(&g, e) < c.score {
 		return false
 	}
 	g.evict(e)

@@ -256,7 +256,9 @@ func TestVolatileKeysAreFoundAmongHashes(t *testing.T) {
 			})
 		}
 		set(ks, "k", "v", 1e6)
-		require.True(t, evictN(ks, 1))
+		for range 1 + 1000/maxWalk {
+			evictN(ks, 1)
+		}
 		require.Len(t, keysOf(ks, 0), 1000)
 		require.False(t, evictN(ks, 1))
 	})
@@ -378,4 +380,89 @@ func TestLRUServesSkewedUseAsAnExactOneWould(t *testing.T) {
 		}
 		require.Greater(t, hits, exactHits*95/100)
 	})
+}
+
+func TestBlessedKeysAreNotEvicted(t *testing.T) {
+	keyspaces(t, func(t *testing.T, ks *Keyspace, _ *ManualClock, _ *eventLog) {
+		const keys = 300
+		bless := func(key string, on bool) {
+			under(ks, func(g *Guard) { g.Bless(g.Write(0, []byte(key)), on) })
+		}
+		for _, policy := range []EvictionPolicy{AllKeysLRU, AllKeysLFU, AllKeysRandom, VolatileLRU, VolatileRandom, VolatileTTL} {
+			seeded(ks, Eviction{Policy: policy})
+			for i := range keys {
+				key := fmt.Sprint("k", i)
+				set(ks, key, "v", ks.Now()+int64(i+1)*1000)
+				bless(key, true)
+			}
+			evict := func() Relief {
+				return ks.Evict(ks.Now(), func() bool { return true })
+			}
+			require.Equal(t, Spared, evict(), "all are blessed")
+			bless("k7", false)
+			bless("k8", false)
+			require.True(t, evictN(ks, 1), "even if few are not")
+			require.Equal(t, Spared, evict())
+			left := keysOf(ks, 0)
+			require.Len(t, left, keys-2)
+			require.NotContains(t, left, "k7")
+			under(ks, func(g *Guard) {
+				require.Equal(t, keys-2, g.DBStats(0).Blessed)
+				require.True(t, g.Peek(0, []byte("k1")).Blessed())
+				g.Remove(g.Write(0, []byte("k1")), EventGeneric, "del")
+				require.False(t, g.CreateString(0, []byte("k1"), nil).Blessed(), "a new key")
+				require.True(t, g.Move(g.Write(0, []byte("k2")), 1, []byte("x")).Blessed())
+				require.Equal(t, 1, g.DBStats(1).Blessed)
+				g.Flush(-1)
+				require.Zero(t, g.DBStats(0).Blessed+g.DBStats(1).Blessed)
+			})
+		}
+	})
+}
+
+// No draw visits a whole table under its lock: the next one goes on where it ended.
+func TestDrawsForTheOnlyKeyOfManyAreBounded(t *testing.T) {
+	for _, policy := range []EvictionPolicy{AllKeysLRU, AllKeysRandom, VolatileLRU, VolatileTTL} {
+		ks := New(Options{Shards: 1, Databases: 1})
+		seeded(ks, Eviction{Policy: policy})
+		const keys = 10*maxWalk - 1
+		for i := range keys {
+			key := fmt.Sprint("k", i)
+			set(ks, key, "v", ks.Now()+1000_000+int64(i))
+			under(ks, func(g *Guard) { g.Bless(g.Write(0, []byte(key)), true) })
+		}
+		set(ks, "only", "v", ks.Now()+3000_000)
+		for range 3 {
+			require.True(t, evictN(ks, 1), "there is a key to evict")
+		}
+		require.Len(t, keysOf(ks, 0), keys+1, "it is found later")
+		for range 10 {
+			evictN(ks, 1)
+		}
+		require.NotContains(t, keysOf(ks, 0), "only")
+		set(ks, "forever", "v", 0)
+		if policy.volatile() {
+			require.Equal(t, Spared, ks.Evict(ks.Now(), func() bool { return true }))
+		}
+		require.Len(t, keysOf(ks, 0), keys+1)
+		ks.Close()
+	}
+}
+
+func TestKeyBlessedAfterItWasDrawnIsNotEvicted(t *testing.T) {
+	ks := New(Options{Shards: 1, Databases: 1})
+	defer ks.Close()
+	seeded(ks, Eviction{Policy: AllKeysLRU, Samples: 10})
+	for i := range 10 {
+		set(ks, fmt.Sprint("k", i), "v", 0)
+	}
+	require.True(t, evictN(ks, 1))
+	under(ks, func(g *Guard) {
+		g.Each(0, func(e *Entry) bool {
+			g.setBlessed(e, true)
+			return true
+		})
+	})
+	require.False(t, evictN(ks, 1))
+	require.Len(t, keysOf(ks, 0), 9)
 }

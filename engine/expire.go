@@ -1,10 +1,13 @@
 package engine
 
 import (
+	"iter"
 	"slices"
 	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"github.com/atomredis/atomredis/engine/deadlines"
 )
 
 // expireBatch is how many keys and fields a timer removes under one guard, so that many with one deadline do not delay
@@ -109,13 +112,13 @@ func (ks *Keyspace) expireDue(i int) {
 	ks.tellLocked(LockedForExpiry, start)
 }
 
-// removeDue removes a batch of due keys and fields of a shard. It reports whether there may be more.
-func (g *Guard) removeDue(s *shard) (more bool) {
+// removeDue removes a batch of due keys and fields of a shard. more and stay are those of RemoveExpired.
+func (g *Guard) removeDue(s *shard) (more, stay bool) {
 	left := expireBatch
-	for left > 0 && !g.ks.importing.Load() && !g.ks.replica {
+	for left > 0 {
 		e, at, ok := s.expires.Min()
-		if !ok || at > g.now {
-			return false
+		if due := ok && at <= g.now; !due || g.ks.importing.Load() || g.ks.replica {
+			return false, due
 		}
 		if e.deadline != 0 && e.deadline <= g.now {
 			g.expire(e)
@@ -126,17 +129,77 @@ func (g *Guard) removeDue(s *shard) (more bool) {
 			left -= n
 		}
 	}
-	return left <= 0
+	return true, false
 }
 
-// Fields of hashes expire like keys: a hash is in the deadline index of its shard by its own deadline or the earliest
-// of its fields, whichever comes first. Looking up a due key removes its expired fields, so that no command sees one.
+// Fields of hashes and members of sets, which are called fields here, expire like keys: a hash or a set is in the
+// deadline index of its shard by its own deadline or the earliest of its fields, whichever comes first. Looking up a due
+// key removes its expired fields, so that no command sees one.
 
-// unreadableDelay is the delay in ms before the timer retries a hash that could not be read from the store.
+// expiring is a collection whose elements can have deadlines.
+type expiring interface {
+	value
+	counted
+	// NextDeadline returns the earliest deadline of an element, 0 if none expires.
+	NextDeadline() int64
+	// Deadlines iterates over the elements that expire, with their deadlines.
+	Deadlines() iter.Seq2[[]byte, int64]
+	// AllExpired reports whether every element has a deadline of now or earlier.
+	AllExpired(now int64) bool
+	// Expire removes up to max elements whose deadline is now or earlier, and calls fn with each before.
+	Expire(now int64, max int, fn func(element []byte)) int
+	// DeadlineIndex returns the deadlines of a value stored in parts; nil if there are none.
+	DeadlineIndex() *deadlines.Index
+}
+
+// elementExpiry says how the elements of a type expire.
+type elementExpiry struct {
+	class  EventClass
+	event  string // that elements have expired
+	remove string // the command that removes elements
+}
+
+var (
+	hashExpiry = &elementExpiry{EventHash, "hexpired", "HDEL"}
+	setExpiry  = &elementExpiry{EventSet, "sexpired", "SREM"}
+)
+
+// expiring returns the value of an entry whose elements can have deadlines, and loads it if it is not in memory; nil for
+// other types.
+func (e *Entry) expiring() expiring {
+	switch e.typ {
+	case Hash:
+		return e.Hash()
+	case Set:
+		return e.Set()
+	}
+	return nil
+}
+
+// nextDeadline returns the earliest deadline of a field, 0 if none expires. The value must be in memory.
+func (e *Entry) nextDeadline() int64 {
+	switch e.typ { // not through expiring, whose calls cost measurable time
+	case Hash:
+		return e.Hash().NextDeadline()
+	case Set:
+		return e.Set().NextDeadline()
+	}
+	return 0
+}
+
+// deadlineIndex returns the deadlines of the fields of a value in memory for storage; nil if it has none.
+func deadlineIndex(v any) *deadlines.Index {
+	if of, ok := v.(expiring); ok {
+		return of.DeadlineIndex()
+	}
+	return nil
+}
+
+// unreadableDelay is the delay in ms before the timer retries a value that could not be read from the store.
 const unreadableDelay = 1000
 
-// readable loads a hash with due fields, and reports whether that worked. If not, the timer retries later; a command
-// that uses the hash tries at once, and gets the error.
+// readable loads a value with due fields, and reports whether that worked. If not, the timer retries later; a command
+// that uses the value tries at once, and gets the error.
 func (g *Guard) readable(e *Entry) bool {
 	if e.flags&flagUnloaded == 0 {
 		return true
@@ -176,35 +239,35 @@ func (g *Guard) gone(e *Entry) bool {
 		return false
 	}
 	g.schedule(e) // its known deadline may have been too early
-	return e.Hash().AllExpired(g.now)
+	return e.expiring().AllExpired(g.now)
 }
 
-// expireFields removes due fields of a hash, up to max of them, or the key if none is left. It returns the number of
+// expireFields removes due fields, up to max of them, or the key if none is left. It returns the number of
 // fields and whether the key still exists. The removal is no command's change, and is journalled here.
 func (g *Guard) expireFields(e *Entry, max int) (n int, stays bool) {
-	h := e.Hash()
+	v, how := e.expiring(), kinds[e.typ].fields
 	stats := &g.ks.shards[e.shard].stats
 	changes := g.changes
 	defer func() { g.changes = changes }()
-	if h.AllExpired(g.now) {
+	if v.AllExpired(g.now) {
 		// Fields that got their deadline together can be many.
-		stats.ExpiredFields += int64(h.Len())
-		g.Notify(EventHash, "hexpired", g.DB(e), e.Key())
-		if g.WantsFields() {
+		stats.ExpiredFields += int64(v.Len())
+		g.Notify(how.class, how.event, g.DB(e), e.Key())
+		if g.WantsFields(e.typ) {
 			var fields [][]byte
-			for field := range h.Deadlines() {
+			for field := range v.Deadlines() {
 				fields = append(fields, field)
 			}
-			g.NotifyFields(e, "hexpired", fields, 1)
+			g.NotifyFields(e, how.event, fields, 1)
 		}
 		g.Remove(e, EventGeneric, "del")
 		if g.ks.journal != nil {
 			g.Log(g.DB(e), [][]byte{[]byte("DEL"), bytesOf(e.Key())})
 		}
-		return h.Len(), false
+		return v.Len(), false
 	}
 	g.preserve(e)
-	args := [][]byte{[]byte("HDEL"), bytesOf(e.Key())}
+	args := [][]byte{[]byte(how.remove), bytesOf(e.Key())}
 	log := func() {
 		if g.ks.journal != nil && len(args) > 2 {
 			g.Log(g.DB(e), args)
@@ -212,8 +275,8 @@ func (g *Guard) expireFields(e *Entry, max int) (n int, stays bool) {
 		args = args[:2]
 	}
 	var gone [][]byte // for NotifyFields
-	wanted := g.WantsFields()
-	n = h.Expire(g.now, max, func(field []byte) {
+	wanted := g.WantsFields(e.typ)
+	n = v.Expire(g.now, max, func(field []byte) {
 		if wanted {
 			gone = append(gone, slices.Clone(field))
 		}
@@ -227,20 +290,20 @@ func (g *Guard) expireFields(e *Entry, max int) (n int, stays bool) {
 		return 0, true
 	}
 	stats.ExpiredFields += int64(n)
-	g.ChangedFields(e, "hexpired", gone, 1)
+	g.ChangedFields(e, how.event, gone, 1)
 	return n, true
 }
 
-// schedule must be called when the deadlines of a hash's fields may have changed.
+// schedule must be called when the deadlines of fields may have changed.
 func (g *Guard) schedule(e *Entry) {
 	if p := e.partial(); p != nil {
 		// Fields that are not in memory may expire later than the known deadline.
 		known := g.fieldDeadline(e)
-		if next := p.view.Hash().NextDeadline(); next != 0 && (known == 0 || next < known) {
+		if next := p.view.nextDeadline(); next != 0 && (known == 0 || next < known) {
 			g.setFieldDeadline(e, next)
 		}
 	} else if e.flags&flagUnloaded == 0 {
-		if next := e.Hash().NextDeadline(); next != 0 || e.flags&flagFields != 0 {
+		if next := e.nextDeadline(); next != 0 || e.flags&flagFields != 0 {
 			g.setFieldDeadline(e, next)
 		}
 	}
@@ -252,7 +315,7 @@ func (g *Guard) fieldDeadline(e *Entry) int64 {
 	case e.flags&flagFields == 0:
 		return 0
 	case e.flags&flagUnloaded == 0:
-		return e.Hash().NextDeadline()
+		return e.nextDeadline()
 	case e.unloaded().overdue:
 		return 1
 	case g.ks.spaces[e.space].dropped != 0:
@@ -266,10 +329,12 @@ func (g *Guard) setFieldDeadline(e *Entry, at int64) {
 	d := &g.shard(e.shard).dbs[g.DB(e)]
 	if had := e.flags&flagFields != 0; had != (at != 0) {
 		e.flags ^= flagFields
+		n := 1
 		if had {
-			d.fieldExpires--
-		} else {
-			d.fieldExpires++
+			n = -1
+		}
+		if d.fieldExpires += n; e.typ == Set {
+			d.memberExpires += n
 		}
 	}
 	g.place(e, at)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine/hashes"
+	"github.com/atomredis/atomredis/engine/sets"
 )
 
 // hset sets a field of a hash with a deadline ttl ms from now, 0 for none.
@@ -162,6 +163,56 @@ func TestFieldsExpireWhereverTheirHashGoes(t *testing.T) {
 		log.take()
 		clock.Advance(time.Hour)
 		require.Empty(t, log.take())
+	})
+}
+
+// Members of sets expire as fields of hashes do.
+func TestMembersExpireWhereverTheirSetGoes(t *testing.T) {
+	keyspaces(t, func(t *testing.T, ks *Keyspace, clock *ManualClock, log *eventLog) {
+		sadd := func(key string, ttl int64, members ...string) {
+			under(ks, func(g *Guard) {
+				lim := sets.Limits{IntsetEntries: 4, ListpackEntries: 4, ListpackValue: 64}
+				e := g.Write(0, []byte(key))
+				if e == nil {
+					e = g.Create(0, []byte(key), new(sets.Set))
+				}
+				for _, m := range members {
+					e.Set().Add([]byte(m), lim)
+					if ttl != 0 {
+						e.Set().SetDeadline([]byte(m), g.Now()+ttl, lim)
+					}
+				}
+				g.Changed(e, EventSet, "sadd")
+			})
+		}
+		sadd("s", 100, "a")
+		sadd("s", 0, "b", "c", "d", "e")
+		sadd("gone", 100, "1", "2", "3")
+		hset(ks, "h", "a", "1", 100)
+		require.Equal(t, DBStats{Keys: 3, FieldExpires: 3, MemberExpires: 2}, dbStats(ks, 0))
+		under(ks, func(g *Guard) {
+			s := g.Write(0, []byte("s"))
+			g.Changed(g.Copy(s, s.CopyValue(), 2, []byte("copy")), EventGeneric, "copy_to")
+			moved := g.Move(g.Write(0, []byte("s")), 1, []byte("moved"))
+			g.Vanished(0, []byte("s"), EventGeneric, "rename_from")
+			g.Changed(moved, EventGeneric, "rename_to")
+		})
+		sadd("overwritten", 100, "a")
+		under(ks, func(g *Guard) {
+			g.OverwriteCollection(g.Write(0, []byte("overwritten")), new(hashes.Hash))
+			g.Remove(g.Write(0, []byte("h")), EventGeneric, "del")
+		})
+		require.Equal(t, DBStats{Keys: 2, FieldExpires: 1, MemberExpires: 1}, dbStats(ks, 0))
+		log.take()
+		clock.Advance(99 * time.Millisecond)
+		require.Empty(t, log.take())
+		clock.Advance(time.Millisecond)
+		require.ElementsMatch(t, []string{"sexpired 2 copy", "sexpired 1 moved", "sexpired 0 gone", "del 0 gone"}, log.take())
+		require.Equal(t, DBStats{Keys: 1}, dbStats(ks, 0))
+		under(ks, func(g *Guard) {
+			require.EqualValues(t, 5, g.Stats().ExpiredFields)
+			require.Equal(t, 4, g.Peek(1, []byte("moved")).Set().Len())
+		})
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -195,7 +196,7 @@ func dump(ks *Keyspace) string {
 	var lines []string
 	for db := range ks.Databases() {
 		g.Each(db, func(e *Entry) bool {
-			lines = append(lines, fmt.Sprintf("%d %q %s %d %s", db, e.Key(), e.Type(), e.Deadline(), content(e)))
+			lines = append(lines, line(db, e))
 			return true
 		})
 	}
@@ -203,12 +204,24 @@ func dump(ks *Keyspace) string {
 	return fmt.Sprintf("%d keys\n%s", len(lines), strings.Join(lines, "\n"))
 }
 
-// histories returns the number of random histories in a test of n; with -short it is a fifth of n.
-func histories(n uint64) uint64 {
+// line describes an entry.
+func line(db int, e *Entry) string {
+	return fmt.Sprintf("%d %q %s %d %t %s", db, e.Key(), e.Type(), e.Deadline(), e.Blessed(), content(e))
+}
+
+// histories returns n seeds of random histories, in turn; with -short a fifth of n.
+func histories(t *testing.T, n uint64) iter.Seq[uint64] {
 	if testing.Short() {
-		return n / 5
+		n /= 5
 	}
-	return n
+	first := testseed.Rand(t).Uint64N(1<<32) * 6 // so that the choices by the remainder are the same for each first seed
+	return func(yield func(uint64) bool) {
+		for i := range n {
+			if !yield(first + i) {
+				return
+			}
+		}
+	}
 }
 
 // content describes the value of an entry.
@@ -330,6 +343,9 @@ func (c *churn) change() {
 	case 12:
 		if e := g.Write(db, c.anyKey()); e != nil {
 			g.SetDeadline(e, c.ks.Now()+int64(c.rnd.IntN(2))*1e6)
+			if c.rnd.IntN(2) == 0 {
+				g.Bless(e, c.rnd.IntN(3) > 0)
+			}
 			done(e, e.Deadline() != 0 && e.Deadline() <= c.ks.Now())
 		}
 	case 13:
@@ -449,7 +465,7 @@ func (c *churn) anyKey() []byte {
 }
 
 func TestACheckpointIsTheKeyspaceAtItsBeginning(t *testing.T) {
-	for seed := range histories(100) {
+	for seed := range histories(t, 60) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		shards := 1 << (seed % 3)
 		store := newMemoryStore()
@@ -524,18 +540,26 @@ func checkDeadlines(t *testing.T, ks *Keyspace) {
 	for i := range ks.shards {
 		s, indexed := &ks.shards[i], 0
 		for db := range s.dbs {
-			expires, fieldExpires := 0, 0
+			expires, fieldExpires, memberExpires, blessed, blessedExpires := 0, 0, 0, 0, 0
 			for p := range s.dbs[db].dict.All() {
 				e := *p
 				want := e.deadline
+				if e.Blessed() {
+					if blessed++; e.deadline != 0 {
+						blessedExpires++
+					}
+				}
 				if e.deadline != 0 {
 					expires++
 				}
 				if e.flags&flagFields != 0 {
 					fieldExpires++
+					if e.typ == Set {
+						memberExpires++
+					}
 				}
-				if e.flags&flagUnloaded == 0 && e.typ == Hash {
-					next := e.Hash().NextDeadline()
+				if e.flags&flagUnloaded == 0 && e.typ.HasFields() {
+					next := e.nextDeadline()
 					require.Equal(t, next != 0, e.flags&flagFields != 0)
 					if next != 0 && (want == 0 || next < want) {
 						want = next
@@ -554,6 +578,9 @@ func checkDeadlines(t *testing.T, ks *Keyspace) {
 			}
 			require.Equal(t, expires, s.dbs[db].expires)
 			require.Equal(t, fieldExpires, s.dbs[db].fieldExpires)
+			require.Equal(t, memberExpires, s.dbs[db].memberExpires)
+			require.Equal(t, blessed, s.dbs[db].blessed)
+			require.Equal(t, blessedExpires, s.dbs[db].blessedExpires)
 		}
 		require.Equal(t, indexed, s.expires.Len())
 	}

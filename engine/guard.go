@@ -393,7 +393,7 @@ func (g *Guard) Overwritten(e *Entry, old, now Type) {
 // Changed must be called after every change of an entry's value or deadline. It alone informs everything that depends
 // on the change; event is published if its class is enabled.
 func (g *Guard) Changed(e *Entry, class EventClass, event string) {
-	if e.typ == Hash {
+	if e.typ == Hash || e.typ == Set {
 		g.schedule(e)
 	}
 	if g.ks.source != nil {
@@ -425,6 +425,7 @@ func (g *Guard) Remove(e *Entry, class EventClass, event string) {
 // unlink removes the entry from its database.
 func (g *Guard) unlink(e *Entry) {
 	g.setDeadline(e, 0)
+	g.setBlessed(e, false)
 	g.dropFields(e)
 	g.unindex(e)
 	g.Wake(e)
@@ -481,6 +482,7 @@ func (g *Guard) setDeadline(e *Entry, at int64) {
 	g.preserve(e)
 	fields := g.fieldDeadline(e)
 	d := &g.shard(e.shard).dbs[g.DB(e)]
+	before := d.expires
 	if e.deadline != 0 {
 		d.expires--
 		d.deadlines -= float64(e.deadline)
@@ -488,6 +490,9 @@ func (g *Guard) setDeadline(e *Entry, at int64) {
 	if e.deadline = at; at != 0 {
 		d.expires++
 		d.deadlines += float64(at)
+	}
+	if e.Blessed() {
+		d.blessedExpires += d.expires - before
 	}
 	g.place(e, fields)
 }
@@ -570,21 +575,21 @@ func (g *Guard) Notify(class EventClass, event string, db int, key string) {
 	}
 }
 
-// ChangedFields is Changed for fields of a hash: those at the beginning of each step of list.
+// ChangedFields is Changed for fields of a hash or members of a set: those at the beginning of each step of list.
 func (g *Guard) ChangedFields(e *Entry, event string, list [][]byte, step int) {
-	g.Changed(e, EventHash, event)
+	g.Changed(e, kinds[e.typ].fields.class, event)
 	g.NotifyFields(e, event, list, step)
 }
 
-// WantsFields reports whether NotifyFields has a receiver.
-func (g *Guard) WantsFields() bool {
-	return g.wants(EventSubkeys) && g.wants(EventHash) && g.ks.observer != nil
+// WantsFields reports whether NotifyFields has a receiver for values of a type, hashes or sets.
+func (g *Guard) WantsFields(typ Type) bool {
+	return g.wants(EventSubkeys) && g.wants(kinds[typ].fields.class) && g.ks.observer != nil
 }
 
-// NotifyFields publishes the fields of a hash that an event is about, if that is enabled: those at the beginning of
+// NotifyFields publishes the fields or members that an event is about, if that is enabled: those at the beginning of
 // each step of list.
 func (g *Guard) NotifyFields(e *Entry, event string, list [][]byte, step int) {
-	if len(list) == 0 || !g.WantsFields() {
+	if len(list) == 0 || !g.WantsFields(e.typ) {
 		return
 	}
 	fields := list
@@ -594,7 +599,7 @@ func (g *Guard) NotifyFields(e *Entry, event string, list [][]byte, step int) {
 			fields = append(fields, list[i])
 		}
 	}
-	g.ks.observer.SubkeyEvent(g.Owner, EventHash, event, g.DB(e), e.Key(), fields)
+	g.ks.observer.SubkeyEvent(g.Owner, kinds[e.typ].fields.class, event, g.DB(e), e.Key(), fields)
 }
 
 // NotifyEmpty tells the Observer, if enabled, that a command asked for elements of a key that has none.
@@ -605,7 +610,7 @@ func (g *Guard) NotifyEmpty(db int, key []byte) {
 // Move gives an entry another key, in the same or another database. The new key must not exist. The caller holds the
 // shards of both keys and reports the changes of both with Changed and Vanished.
 func (g *Guard) Move(e *Entry, db int, key []byte) *Entry {
-	at := e.deadline
+	at, blessed := e.deadline, e.Blessed()
 	e.LoadWhole() // its memory is registered under the key
 	fields, carried := g.fieldDeadline(e), g.unindex(e)
 	g.unlink(e)
@@ -622,6 +627,7 @@ func (g *Guard) Move(e *Entry, db int, key []byte) *Entry {
 	}
 	moved.form, moved.access = e.form, e.access
 	g.SetDeadline(moved, at)
+	g.setBlessed(moved, blessed)
 	if fields != 0 {
 		g.setFieldDeadline(moved, fields)
 	}
@@ -641,9 +647,7 @@ func (g *Guard) Copy(e *Entry, v *Value, db int, key []byte) *Entry {
 	c.setValue(v)
 	g.index(c)
 	g.SetDeadline(c, e.deadline)
-	if c.typ == Hash {
-		g.schedule(c)
-	}
+	g.schedule(c)
 	return c
 }
 
@@ -702,6 +706,8 @@ func (g *Guard) DBStats(db int) DBStats {
 		sum.Keys += d.dict.Len()
 		sum.Expires += d.expires
 		sum.FieldExpires += d.fieldExpires
+		sum.MemberExpires += d.memberExpires
+		sum.Blessed += d.blessed
 		deadlines += d.deadlines
 	}
 	if sum.Expires > 0 {
@@ -838,9 +844,9 @@ func (g *Guard) Flush(db int) int {
 		}
 		g.growth += s.indexSize() - index - used
 	}
+	g.changes++ // also without keys: indexes and dictionaries go too, and followers must do the same
 	for n := first; n <= last; n++ {
 		if emptied[n] || g.ks.fetching {
-			g.changes++
 			g.ks.loans.emptied(g.ks.current[n])
 			g.ks.dropSpace(n)
 		}

@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"github.com/atomredis/atomredis/engine/delta"
-	"github.com/atomredis/atomredis/engine/hashes"
-)
+import "github.com/atomredis/atomredis/engine/delta"
 
 // Images of entries: what checkpoints (freeze.go) and snapshots (snapshot.go) share. Both read the keyspace as of one
 // instant, while commands continue:
@@ -74,10 +71,8 @@ func (e *Entry) tracked() (t [2]tracked) {
 		return t
 	}
 	t[0] = tracked{log: v.Log(), parts: v}
-	if h, ok := v.(*hashes.Hash); ok {
-		if d := h.DeadlineIndex(); d != nil {
-			t[1] = tracked{log: d.Log(), parts: d}
-		}
+	if d := deadlineIndex(v); d != nil {
+		t[1] = tracked{log: d.Log(), parts: d}
 	}
 	return t
 }
@@ -123,7 +118,7 @@ func (g *Guard) image(e *Entry) Image {
 		Space: g.ks.spaces[e.space].number, Key: e.Key(), Known: e.flags&flagUnloaded != 0,
 		inHead: e.inHead(),
 		Head: Head{Type: e.typ, Deadline: e.deadline, Parts: e.parts(), FieldParts: e.fieldParts(), Length: e.textLength(),
-			Count: e.storedCount()},
+			Count: e.storedCount(), Blessed: e.Blessed()},
 	}
 	if p := e.partial(); p != nil {
 		img.values, img.has = e.tracked(), p.held()

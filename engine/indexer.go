@@ -35,11 +35,14 @@ func (g *Guard) mustIndex(db int, key string) {
 	}
 }
 
-// RemoveExpired removes some expired keys and fields, so that searches do not find what readers no longer see. It reports
-// whether there may be more.
-func (g *Guard) RemoveExpired() (more bool) {
+// RemoveExpired removes some expired keys and fields, so that searches do not find what readers no longer see; none while
+// a journal is repeated, which says what expired. more: there may be more. stay: some stay until another server removes them.
+func (g *Guard) RemoveExpired() (more, stay bool) {
 	for i := range g.ks.shards {
-		more = g.Holds(1<<i) && g.removeDue(&g.ks.shards[i]) || more
+		if g.Holds(1<<i) && !g.ks.replaying && !g.IgnoresDeadlines() {
+			m, s := g.removeDue(&g.ks.shards[i])
+			more, stay = more || m, stay || s
+		}
 	}
-	return more
+	return more, stay
 }

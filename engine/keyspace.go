@@ -162,8 +162,13 @@ type database struct {
 	// expires is the number of entries with a deadline; deadlines is the sum of their deadlines.
 	expires   int
 	deadlines float64
-	// fieldExpires is the number of hashes with fields that have a deadline.
+	// fieldExpires is the number of hashes and sets with fields that have a deadline.
 	fieldExpires int
+	// memberExpires is the number of sets among them.
+	memberExpires int
+	blessed       int // number of blessed keys
+	// blessedExpires is the number of those with a deadline.
+	blessedExpires int
 	// used is how many bytes the table and the entries take, if memory is counted.
 	used int
 }
@@ -174,7 +179,7 @@ type Stats struct {
 	Hits, Misses int64
 	// Expired counts keys removed because they had expired, ExpiredActively those of them removed by a timer.
 	Expired, ExpiredActively int64
-	// ExpiredFields counts expired fields of hashes.
+	// ExpiredFields counts expired fields of hashes and members of sets.
 	ExpiredFields int64
 	// Evicted counts keys removed to make room.
 	Evicted int64
@@ -325,6 +330,10 @@ type DBStats struct {
 	Keys, Expires int
 	// AvgTTL is the mean time to live of the latter, in ms.
 	AvgTTL int64
-	// FieldExpires is the number of hashes with fields that have a deadline.
+	// FieldExpires is the number of hashes and sets with fields or members that have a deadline.
 	FieldExpires int
+	// MemberExpires is the number of sets among them.
+	MemberExpires int
+	// Blessed is the number of keys that are never evicted.
+	Blessed int
 }

@@ -55,12 +55,14 @@ var kinds = [...]kind{
 	String: {name: "string"},
 	List: newKind("list", (*lists.List).Clone, lists.DecodeBlob,
 		func(s storedParts) (*lists.List, error) { return loadWith(s, lists.NewLoader(s.limit)) }),
-	Set: lookingAhead((*sets.Set).Ahead, newKind("set", (*sets.Set).Clone, unlimited(sets.DecodeBlob),
-		func(s storedParts) (*sets.Set, error) { return loadWith(s, sets.NewLoader()) })),
+	Set: expiringElements(setExpiry, lookingAhead((*sets.Set).Ahead, newKind("set", (*sets.Set).Clone,
+		unlimited(sets.DecodeBlob),
+		func(s storedParts) (*sets.Set, error) { return loadExpiring(s, sets.NewLoader()) }))),
 	ZSet: lookingAhead((*zsets.ZSet).Ahead, newKind("zset", (*zsets.ZSet).Clone, unlimited(zsets.DecodeBlob),
 		func(s storedParts) (*zsets.ZSet, error) { return loadWith(s, zsets.NewLoader()) })),
-	Hash: lookingAhead((*hashes.Hash).Ahead, newKind("hash", (*hashes.Hash).Clone, unlimited(hashes.DecodeBlob),
-		loadHash)),
+	Hash: expiringElements(hashExpiry, lookingAhead((*hashes.Hash).Ahead, newKind("hash", (*hashes.Hash).Clone,
+		unlimited(hashes.DecodeBlob),
+		func(s storedParts) (*hashes.Hash, error) { return loadExpiring(s, hashes.NewLoader()) }))),
 	Stream: newKind("stream", (*streams.Stream).Clone, unlimited(streams.DecodeBlob),
 		func(s storedParts) (*streams.Stream, error) { return loadWith(s, streams.NewLoader()) }),
 	Bloom: newKind("MBbloom--", (*bloom.Filter).Clone, unlimited(bloom.DecodeBlob),
@@ -138,6 +140,8 @@ type kind struct {
 	ahead func(p unsafe.Pointer) dict.Ahead
 	// labels finds the labels of a value; nil if the type has none.
 	labels *labelled
+	// fields says how the elements of a value expire; nil if they have no deadlines.
+	fields *elementExpiry
 }
 
 // collection is a pointer to a value of a type.
@@ -167,6 +171,12 @@ func newKind[V any, P collection[V]](name string, clone func(P) P, decode func([
 // lookingAhead makes a kind whose elements can be looked up ahead.
 func lookingAhead[V any](ahead func(*V) dict.Ahead, k kind) kind {
 	k.ahead = func(p unsafe.Pointer) dict.Ahead { return ahead((*V)(p)) }
+	return k
+}
+
+// expiringElements makes a kind whose elements have deadlines.
+func expiringElements(x *elementExpiry, k kind) kind {
+	k.fields = x
 	return k
 }
 
@@ -205,16 +215,22 @@ func loadWith[T any](s storedParts, l loader[T]) (v T, err error) {
 	return l.Finish(s.log(s.parts))
 }
 
-func loadHash(s storedParts) (*hashes.Hash, error) {
-	l := hashes.NewLoader()
+// deadlineLoader is the loader of a type whose elements can have deadlines.
+type deadlineLoader[T any] interface {
+	loader[T]
+	AddDeadline(name, data []byte) error
+	FinishDeadlines(log, deadlines *delta.Log) (T, error)
+}
+
+func loadExpiring[T any](s storedParts, l deadlineLoader[T]) (v T, err error) {
 	if s.fieldParts == 0 {
 		return loadWith(s, l)
 	}
 	if err := s.read(s.parts, l.Add); err != nil {
-		return nil, err
+		return v, err
 	}
 	if err := s.read(s.fieldParts, l.AddDeadline); err != nil {
-		return nil, err
+		return v, err
 	}
 	return l.FinishDeadlines(s.log(s.parts), s.log(s.fieldParts))
 }
@@ -231,6 +247,9 @@ func ParseType(name string) (Type, bool) {
 	}
 	return 0, false
 }
+
+// HasFields reports whether elements of the type's values, fields or members, can have deadlines.
+func (t Type) HasFields() bool { return kinds[t].fields != nil }
 
 // Known reports whether the type exists.
 func (t Type) Known() bool { return int(t) < len(kinds) }

@@ -4,8 +4,8 @@ import (
 	"unsafe"
 
 	"github.com/atomredis/atomredis/engine/delta"
-	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/lists"
+	"github.com/atomredis/atomredis/engine/runs"
 	"github.com/atomredis/atomredis/engine/streams"
 )
 
@@ -120,28 +120,24 @@ func (p *partial) complete(v value) (value, error) {
 	}
 	whole := v.(elements)
 	var data, deadline []byte
-	hash, _ := p.value.(*hashes.Hash)
+	index := deadlineIndex(p.value)
 	for _, name := range p.names {
 		var ok bool
 		if data, ok = p.value.AppendPart(data[:0], name); !ok {
 			whole.DropPart(bytesOf(name))
 			continue
 		}
-		at := deadline[:0]
-		if hash == nil || hash.DeadlineIndex() == nil {
-			at = nil
-		} else if deadline, ok = hash.DeadlineIndex().AppendPart(at, name); ok {
+		var at []byte
+		if deadline, ok = index.AppendPart(deadline[:0], name); ok {
 			at = deadline
-		} else {
-			at = nil
 		}
 		if err := whole.PutPart(bytesOf(name), data, at); err != nil {
 			return nil, err
 		}
 	}
 	whole.Attach(p.value.Log())
-	if hash != nil && hash.DeadlineIndex() != nil {
-		whole.(*hashes.Hash).DeadlineIndex().Attach(hash.DeadlineIndex().Log())
+	if index != nil {
+		deadlineIndex(whole).Attach(index.Log())
 	}
 	return whole, nil
 }
@@ -196,15 +192,15 @@ func (h *held) has() func(name string) bool {
 }
 
 // merge calls fn with the parts in memory, which are sorted, and the store's other parts, in the order of their names.
-func (h *held) merge(parts []part, store func(fn func(name, data []byte) error) error,
+func (h *held) merge(parts []runs.Part, store func(fn func(name, data []byte) error) error,
 	fn func(name, data []byte) error) error {
 	has := h.has()
 	emit := func(until []byte, all bool) error {
-		for ; len(parts) > 0 && (all || parts[0].name < stringOf(until)); parts = parts[1:] {
-			if !has(parts[0].name) {
+		for ; len(parts) > 0 && (all || parts[0].Name < stringOf(until)); parts = parts[1:] {
+			if !has(parts[0].Name) {
 				continue // requested later, so the store's version is current
 			}
-			if err := fn(bytesOf(parts[0].name), bytesOf(parts[0].data)); err != nil {
+			if err := fn(bytesOf(parts[0].Name), bytesOf(parts[0].Data)); err != nil {
 				return err
 			}
 		}

@@ -289,7 +289,10 @@ func (s *Snapshot) emitOne(img *Image, fn func(db int, e *Entry) error) error {
 	if err != nil {
 		return &LoadError{img.Key, err}
 	}
-	if e.deadline != 0 && e.deadline <= s.Now || e.typ == Hash && e.Hash().AllExpired(s.Now) {
+	if e.deadline != 0 && e.deadline <= s.Now {
+		return nil
+	}
+	if v := e.expiring(); v != nil && v.AllExpired(s.Now) {
 		return nil
 	}
 	return fn(s.dbs[img.Space], e)
@@ -310,6 +313,9 @@ const maxSpareKept = 1024
 func (s *Snapshot) entry(img *Image) (*Entry, error) {
 	e, h := &s.one, &img.Head
 	*e = Entry{text: unsafe.StringData(img.Key), keyLen: uint32(len(img.Key)), deadline: h.Deadline, typ: h.Type}
+	if h.Blessed {
+		e.flags = flagBlessed
+	}
 	blob := h.Blob
 	var err error
 	switch {

@@ -37,7 +37,7 @@ func begin(t *testing.T, ks *Keyspace, pieces pieces) *Snapshot {
 func (s *Snapshot) all(t *testing.T, between func()) string {
 	var lines []string
 	require.NoError(t, s.Each(func(db int, e *Entry) error {
-		lines = append(lines, fmt.Sprintf("%d %q %s %d %s", db, e.Key(), e.Type(), e.Deadline(), content(e)))
+		lines = append(lines, line(db, e))
 		between()
 		return nil
 	}))
@@ -46,7 +46,7 @@ func (s *Snapshot) all(t *testing.T, between func()) string {
 }
 
 func TestASnapshotIsTheKeyspaceAtItsBeginning(t *testing.T) {
-	for seed := range histories(150) {
+	for seed := range histories(t, 60) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		clock := NewManualClock(time.UnixMilli(1e12))
 		o := Options{Shards: 1 << (seed % 3), Databases: 3, Slots: testSlots, SlotOf: testSlotOf, Clock: clock}

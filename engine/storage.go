@@ -25,7 +25,8 @@ type Journal interface {
 type Head struct {
 	Type     Type
 	Deadline int64 // ms since 1970; 0 is never
-	// FieldDeadline is a time in ms since 1970 before which no field of a hash expires; 0 if none ever does.
+	// FieldDeadline is a time in ms since 1970 before which no field of a hash and no member of a set expires; 0 if none
+	// ever does.
 	FieldDeadline int64
 	// Parts is the number under which the value's parts are stored, 0 if the value is stored whole.
 	Parts uint64
@@ -33,8 +34,11 @@ type Head struct {
 	Length uint64
 	// Count is the number of elements of a collection with Parts, 0 if unknown.
 	Count uint64
-	// FieldParts is the number under which the field deadlines of a hash with Parts are stored, 0 if it has none.
+	// FieldParts is the number under which the deadlines of fields or members of a value with Parts are stored, 0 if it
+	// has none.
 	FieldParts uint64
+	// Blessed says that the key is never evicted.
+	Blessed bool
 	// External says that a value stored whole is outside the head. Reading a Head then does not return Blob.
 	External bool
 	// Blob is the stored form of a value stored whole.
@@ -341,13 +345,13 @@ func (e *Entry) parts() uint64 {
 // fieldParts returns the number under which the field deadlines are stored, 0 if there is none.
 func (e *Entry) fieldParts() uint64 {
 	switch {
-	case e.flags&flagParts == 0 || e.typ != Hash:
+	case e.flags&flagParts == 0 || kinds[e.typ].fields == nil:
 		return 0
 	case e.flags&flagUnloaded != 0:
 		return e.unloaded().fieldParts
 	}
-	if d := e.Hash().DeadlineIndex(); d != nil && d.Log() != nil {
-		return d.Log().ID
+	if l := e.expiring().DeadlineIndex().Log(); l != nil {
+		return l.ID
 	}
 	return 0
 }

@@ -133,7 +133,7 @@ func (n *Names) expired(e *Entry) bool {
 	case e.deadline != 0 && e.deadline <= now:
 		return true
 	default:
-		return e.flags&(flagFields|flagUnloaded) == flagFields && e.Hash().AllExpired(now)
+		return e.flags&(flagFields|flagUnloaded) == flagFields && e.expiring().AllExpired(now)
 	}
 }
 

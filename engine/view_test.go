@@ -41,7 +41,7 @@ func names(ks *Keyspace, db int) []string {
 }
 
 func TestAViewIsItsKeysAtOneInstant(t *testing.T) {
-	for seed := range histories(60) {
+	for seed := range histories(t, 40) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
 		clock := NewManualClock(time.UnixMilli(1e12))
 		o := Options{Shards: 1 << (seed % 3), Databases: 3, Clock: clock}

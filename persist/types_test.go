@@ -68,7 +68,7 @@ func valueOf(e *engine.Entry) any {
 // describe describes an entry completely.
 func describe(e *engine.Entry) string {
 	v := valueOf(e)
-	return fmt.Sprint(samples.For(v).Exactly(v), " until ", e.Deadline())
+	return fmt.Sprint(samples.For(v).Exactly(v), " until ", e.Deadline(), e.Blessed())
 }
 
 // described describes a keyspace, by database and key.
@@ -110,6 +110,7 @@ func newStock(t *testing.T, stored bool) *stock {
 				for name, value := range typ.Values() {
 					e := rdb.Create(g, 0, fmt.Append(nil, typ.Name, " ", name, " ", expires), value)
 					g.SetDeadline(e, expires)
+					g.Bless(e, s.rnd.IntN(4) == 0)
 					g.Changed(e, engine.EventGeneric, "x")
 				}
 			}
@@ -319,7 +320,7 @@ var ways = []struct {
 		want := described{}
 		s.each(0, func(_ *engine.Guard, e *engine.Entry) {
 			v := valueOf(e)
-			want[fmt.Sprint(1, " ", e.Key())] = fmt.Sprint(samples.For(v).Copied(v), " until ", e.Deadline())
+			want[fmt.Sprint(1, " ", e.Key())] = fmt.Sprint(samples.For(v).Copied(v), " until ", e.Deadline(), false)
 		})
 		if s.storage != nil {
 			s.save()

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/testing/reference"
 )
 
 var update = flag.Bool("update", false, "write docs/commands.md instead of checking it")
@@ -57,6 +58,17 @@ func commandsMarkdown(t *command.Table) string {
 			}
 			escape := func(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", escape(usage), escape(summary), escape(cmd.Complexity), cmd.Since)
+		}
+	}
+	fmt.Fprintf(&b, "\n## Not served\n\nThe reference is %s.", reference.Release())
+	if len(reference.NotServed) == 0 {
+		b.WriteString(" All its commands that clients can call are here.\n")
+		return b.String()
+	}
+	b.WriteString(" These of its commands do not exist here:\n\n| command | since | why |\n|---|---|---|\n")
+	for _, row := range reference.Rows() {
+		if reason, ok := reference.NotServed[row.Name]; ok {
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", strings.ToUpper(strings.ReplaceAll(row.Name, "|", " ")), row.Since, reason)
 		}
 	}
 	return b.String()

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash/fnv"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -281,6 +282,11 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("sync_partial_err", srv.followed.NoPartial.Load())
 	k := c.G.Stats()
 	b.Number("evicted_keys", k.Evicted)
+	blessed := 0
+	for db := range srv.ks.Databases() {
+		blessed += c.G.DBStats(db).Blessed
+	}
+	b.Number("blessed_keys", int64(blessed))
 	b.Number("tier_unloaded_values", k.Unloaded)
 	b.Number("tier_loaded_values", k.Loaded)
 	b.Number("tier_loaded_parts", k.LoadedParts)
@@ -361,7 +367,13 @@ var sizedTypes = [...]struct {
 // infoKeySizes goes through all keys, and counts for each type those of size 0, 1, from 2, from 4 and so on.
 func infoKeySizes(b *servercommands.InfoText, c *command.Ctx) {
 	for db := range serverOf(c).ks.Databases() {
-		sizes := c.G.KeySizes(db)
+		var sizes [engine.Hash + 1][64]int // by type and bit length
+		c.G.Each(db, func(e *engine.Entry) bool {
+			if e.Type() <= engine.Hash {
+				sizes[e.Type()][bits.Len(uint(e.Size()))]++
+			}
+			return true
+		})
 		for _, t := range sizedTypes {
 			var counts []string
 			for power, n := range sizes[t.Type] {

@@ -111,6 +111,7 @@ func (b *journalled) finish(t require.TestingT) {
 	// No record says that a consumer tried to read and found nothing.
 	seen := regexp.MustCompile(`seen \d+ `)
 	require.Equal(t, without(seen, b.ks, now), without(seen, again.ks, now))
+	require.Equal(t, string(b.kept()), string(again.kept()))
 	// Followers repeat the commands later. Only the times at which entries were read differ then.
 	later := newHarness(t)
 	require.NoError(t, later.config.Set("set-max-listpack-entries", maxSmallSet, false))
@@ -118,6 +119,7 @@ func (b *journalled) finish(t require.TestingT) {
 	b.repeat(t, later, command.FromImport, 1e9)
 	times := regexp.MustCompile(`seen \d+ active -?\d+|at \d+,`)
 	require.Equal(t, without(times, b.ks, now), without(times, later.ks, now))
+	require.Equal(t, string(b.kept()), string(later.kept()))
 	require.NoError(t, later.Close())
 	for _, s := range b.sessions {
 		s.Close()
@@ -206,9 +208,15 @@ var journalForms = []struct {
 	{"restore", []string{"RESTORE a 0 " + integerPayload, "INCR a", "+7", "RESTORE b 500 " + integerPayload,
 		"RESTORE c 9000000000000 " + integerPayload + " ABSTTL IDLETIME 100",
 		"RESTORE a 100 " + integerPayload + " REPLACE", "RESTORE-ASKING d 0 " + integerPayload, "+200"}, nil},
+	{"bless", []string{"SET a v", "BLESS SET a NO-EVICT", "RENAME a b", "MOVE b 2", "COPY b c", "SET d 1",
+		"BLESS SET d NO-EVICT", "RESTORE d 0 " + integerPayload + " REPLACE", "BLESS CLEAR d NO-EVICT",
+		"BLESS SET d NO-EVICT", "APPEND d x", "SET d 2", "BLESS CLEAR d NO-EVICT"}, nil},
 	{"restore in the past", []string{"SET a v", "RESTORE b 1 " + integerPayload + " ABSTTL",
 		"RESTORE a 1 " + integerPayload + " ABSTTL REPLACE"}, []string{"DEL a"}},
 	{"flush", []string{"SET k v", "FLUSHDB", "SET k v", "FLUSHALL"}, nil},
+	{"flush without keys", []string{"FT.DICTADD d x", "FLUSHALL", "FT.CREATE i SCHEMA t TEXT", "SELECT 1", "FLUSHDB", "SELECT 0", "FLUSHDB"}, nil},
+	{"search beside expiry", []string{"FT.CREATE i SCHEMA t TEXT", "SET k v PX 10", "FT.ALIASADD a i", "PERSIST k", "SET j v PX 10", "+20",
+		"FT.ALIASUPDATE a i"}, []string{"FT.ALIASUPDATE a i"}},
 	{"list", []string{"RPUSH l a b c d e f", "LPUSH l z", "LPUSHX l y", "RPUSHX l g", "LINSERT l BEFORE c x",
 		"LSET l 0 w", "LREM l 1 d", "LTRIM l 1 -2",
 		"LPOP l", "RPOP l 2", "LMOVE l m LEFT RIGHT"}, []string{"LMOVE l m LEFT RIGHT"}},
@@ -245,6 +253,17 @@ var journalForms = []struct {
 	{"an expired field is journalled before what follows",
 		[]string{"HSETEX h PX 10 FIELDS 2 a 1 b 2", "HSET h c 3", "+2", "MULTI", "HPEXPIRE h 0 FIELDS 1 a",
 			"HSET h a 7", "EXEC"}, []string{"HDEL h a", "HSET h a 7"}},
+	{"deadlines of members", []string{"SADD s a b c d e f g", "SADD i 1 2 3", "+3", "SEXPIRE s 10 MEMBERS 2 a nosuch",
+		"SPEXPIRE s 1500 MEMBERS 1 b",
+		"SEXPIREAT s 1000000100 MEMBERS 1 c", "SPEXPIREAT s 1000000100000 MEMBERS 1 d", "SEXPIRE s 20 GT MEMBERS 2 a e",
+		"SEXPIRE s 0 MEMBERS 1 f", "SEXPIRE i 7 MEMBERS 1 2",
+		"SPERSIST s MEMBERS 2 b e", "SADD s a x", "SADDEX s EX 9 MEMBERS 2 x y", "SADDEX s KEEPTTL MEMBERS 2 x z",
+		"SADDEX s MEMBERS 1 y", "SADDEX s MNX PXAT 7 MEMBERS 1 w", "SADDEX s PXAT 7 MEMBERS 2 z nosuch",
+		"SMOVE s i a", "COPY s t", "RENAME s u", "SADD t " + strings.Repeat("long", 20), "SPEXPIRE t 99 MEMBERS 1 c"}, nil},
+	{"expired members", []string{"SADD s a b c", "SPEXPIRE s 10 MEMBERS 2 a c", "+15", "SADD s a",
+		"SPEXPIRE s 10 MEMBERS 2 a b", "+15",
+		"SADD s d"}, nil},
+	{"saddex in the past", []string{"SADD s a b c", "SADDEX s EX 0 MEMBERS 2 b nosuch"}, []string{"SREM s b"}},
 	{"sort", []string{"SADD s a b c d e f", "RPUSH l 3 1 2", "MSET w_a x w_b x w_c y", "SORT s BY w_* ALPHA STORE d",
 		"SORT s BY nosort GET w_* STORE e",
 		"SORT l DESC STORE l", "SORT l LIMIT 5 1 STORE e", "SORT s ALPHA STORE s"}, nil},
@@ -285,6 +304,13 @@ var journalForms = []struct {
 	{"bzpopmin", []string{"ZADD z 1 a 2 b", "BZPOPMIN none z 0"}, []string{"ZPOPMIN z"}},
 	{"bzpopmax", []string{"ZADD z 1 a 2 b", "BZPOPMAX none z 0"}, []string{"ZPOPMAX z"}},
 	{"bzmpop", []string{"ZADD z 1 a 2 b 3 c", "BZMPOP 0 1 z MIN COUNT 2"}, []string{"ZPOPMIN z 2"}},
+	{"zmove", []string{"ZADD z 1 a 2 b 3 c 4 d 5 e", "ZADD y 9 b", "ZMOVE z y MAX", "ZMOVE z y MIN COUNT 2",
+		"ZMOVE z x BYSCORE (3 4", "ZMOVEMEMBER y x NX MEMBERS 3 a a nosuch", "ZMOVE z z MIN", "ZMOVE none z MIN",
+		"ZMOVEMEMBER y x XX MEMBERS 1 b", "ZMOVE z y MIN COUNT 10"}, nil},
+	{"bzmove", []string{"ZADD z 1 a 2 b 3 c", "BZMOVE z y MAX 0", "BZMOVE z y MIN 0 COUNT 2"},
+		[]string{"ZMOVE z y MIN COUNT 2"}},
+	{"bzmove served later", []string{"1:BZMOVE z y MIN 0 COUNT 2", "2:BZMOVE y x MAX 0", "ZADD z 1 a 2 b 3 c"}, nil},
+	{"bzmove to what is no sorted set", []string{"SET y v", "1:BZMOVE z y MIN 0", "ZADD z 1 a"}, []string{"ZADD z 1 a"}},
 	{"bzmpop served later", []string{"1:BZMPOP 0 2 y z MAX COUNT 2", "ZADD z 1 a 2 b 3 c"},
 		[]string{"ZADD z 1 a 2 b 3 c", "ZPOPMAX z 2"}},
 	{"bzpop served later", []string{"1:BZPOPMAX y z 0", "2:BZPOPMIN z 0", "ZADD z 1 a 2 b 3 c"},
@@ -460,6 +486,8 @@ PEXPIRE $K $t
 PEXPIRE $K $t GT
 PEXPIREAT $K 1
 PERSIST $K
+BLESS SET $K NO-EVICT
+BLESS CLEAR $K NO-EVICT
 DEL $K $K
 RESTORE $K 0 $p
 RESTORE $K $t $p REPLACE
@@ -496,6 +524,13 @@ SMOVE $S $S $v
 SUNIONSTORE $S $S $S
 SINTERSTORE $S $S $S
 SDIFFSTORE $S $S $S
+SPEXPIRE $S $t MEMBERS 2 $v $v
+SPEXPIRE $S $t LT MEMBERS 1 $v
+SPEXPIREAT $S 1 MEMBERS 1 $v
+SPERSIST $S MEMBERS 2 $v $v
+SADDEX $S PX $t MEMBERS 2 $v $v
+SADDEX $S MXX KEEPTTL MEMBERS 1 $v
+SADDEX $S MEMBERS 1 $v
 HSET $H $v $v $v $v
 HSETNX $H $v $n
 HDEL $H $m
@@ -518,6 +553,9 @@ ZADD $Z NX INCR $f $v
 ZINCRBY $Z $f $v
 ZREM $Z $m
 ZPOPMIN $Z
+ZMOVE $Z $Z MIN COUNT 2
+ZMOVE $Z $Z BYSCORE $n 5
+ZMOVEMEMBER $Z $Z NX MEMBERS 2 $v $v
 ZPOPMAX $Z $n
 ZMPOP 2 $Z $Z MIN COUNT $n
 BZPOPMIN $Z $Z 0.2
@@ -571,6 +609,14 @@ XCLAIM $X $g $c $t $i $i
 XCLAIM $X $g $c 0 $i FORCE JUSTID
 XAUTOCLAIM $X $g $c $t 0 COUNT 1
 XAUTOCLAIM $X $g $c 0 $i COUNT 2 JUSTID
+FT.CREATE $C PREFIX 1 H SCHEMA a TEXT
+FT.SYNUPDATE $C $g $m
+FT.ALIASUPDATE $g $C
+FT.DROPINDEX $C DD
+FT.DROPINDEX $C
+FT.DICTADD $D $m
+FT.DICTDEL $D $m
+FLUSHALL
 MULTI
 EVAL redis.call('spop',KEYS[1],2);return(redis.call('xadd',KEYS[2],'MAXLEN','~','2','*','a','b')) 2 $S $X
 `), "\n")

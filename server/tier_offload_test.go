@@ -63,7 +63,8 @@ func TestOffloadedCommandsSeeValuesThatArePartlyAway(t *testing.T) {
 	}
 	changes := func(i int) []string {
 		return []string{fmt.Sprintf("HSET h m%d changed new%d 1", i, i), fmt.Sprintf("HDEL h m%d", 100+i),
-			fmt.Sprintf("HEXPIRE h 1000 FIELDS 1 m%d", 200+i), fmt.Sprintf("SADD s new%d", i), fmt.Sprintf("SREM s m%d", 300+i),
+			fmt.Sprintf("HEXPIRE h 1000 FIELDS 1 m%d", 200+i), fmt.Sprintf("SADD s new%d", i),
+			fmt.Sprintf("SEXPIRE s 1000 MEMBERS 1 m%d", 500+i), fmt.Sprintf("SREM s m%d", 300+i),
 			fmt.Sprintf("ZADD z 7.5 m%d 8 new%d", i, i), fmt.Sprintf("ZREM z m%d", 400+i), fmt.Sprintf("LPUSH l %d", i),
 			fmt.Sprintf("LSET l -2 %d", i), "RPOP l"}
 	}

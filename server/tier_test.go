@@ -243,6 +243,16 @@ SMOVE t s $1
 SCARD s
 SMEMBERS t
 SINTER s t
+SADDEX s EX 100 MEMBERS 2 $1 $1
+SADDEX s MXX KEEPTTL MEMBERS 1 $1
+SADDEX s MNX PX 300 MEMBERS 1 $1
+SADDEX s MEMBERS 1 $1
+SPEXPIRE s 50 MEMBERS 1 $1
+SEXPIRE s 100 NX MEMBERS 2 $1 $1
+SPEXPIREAT s 1 MEMBERS 1 $1
+SPERSIST s MEMBERS 2 $1 $1
+STTL s MEMBERS 1 $1
+SPEXPIRETIME s MEMBERS 2 $1 $1
 ZADD z $3 $1 $3 $1
 ZADD z XX CH $3 $1
 ZADD z GT $3 $1
@@ -714,6 +724,7 @@ func TestCommandsReadFewPartsOfWhatIsAway(t *testing.T) {
 		for _, key := range []string{"l", "m"} { // with four elements in a block
 			input = append(input, request("RPUSH", key, name)...)
 		}
+		input = append(input, request("SADD", "s", name)...)
 		input = append(input, request("XADD", "x", fmt.Sprint(i+1), "f", "v")...) // with three entries in a block
 	}
 	b.send(0, input)
@@ -744,6 +755,11 @@ func TestCommandsReadFewPartsOfWhatIsAway(t *testing.T) {
 		{"HSETEX h FXX EX 50 FIELDS 1 n7 w", ":1\r\n", 1},
 		{"HGETDEL h FIELDS 2 n6 n7", "*2\r\n$1\r\nv\r\n$1\r\nw\r\n", 2},
 		{"HLEN h", ":1998\r\n", 0},
+		{"STTL s MEMBERS 2 n1 none", "*2\r\n:-1\r\n:-2\r\n", 2},
+		{"SEXPIRE s 100 MEMBERS 1 n1", "*1\r\n:1\r\n", 1},
+		{"SADDEX s PX 700000 MEMBERS 1 n2", ":1\r\n", 1},
+		{"STTL s MEMBERS 2 n1 n2", "*2\r\n:100\r\n:700\r\n", 2},
+		{"SPERSIST s MEMBERS 1 n2", "*1\r\n:1\r\n", 1},
 		// One more part has the state of a list that is not in its nodes.
 		{"LSET l 9 a", "+OK\r\n", 4},
 		{"LSET l -9 a", "+OK\r\n", 4},

@@ -10,15 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/testing/certificates"
+	"github.com/atomredis/atomredis/internal/testing/freeport"
 )
 
 // tlsServer starts a server that listens only with TLS, at addr.
 func tlsServer(t *testing.T, o Options, settings ...string) (srv *testServer, addr string) {
 	t.Helper()
-	probe, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	_, port, _ := net.SplitHostPort(probe.Addr().String())
-	require.NoError(t, probe.Close())
+	port := freeport.Port(t)
 	srv = newTestServer(t, o, append(settings, "bind", "127.0.0.1", "tls-port", port)...)
 	require.NoError(t, srv.Start())
 	return srv, "127.0.0.1:" + port

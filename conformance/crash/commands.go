@@ -68,7 +68,9 @@ func init() {
 		"RESTORE": restore,
 		"HEXPIRE": hexpire, "HPEXPIRE": hexpire, "HPEXPIREAT": hexpire, "HPERSIST": hpersist, "HGETEX": hgetex,
 		"HGETDEL": hgetdel,
-		"HSETEX":  hsetex, "DELEX": delex, "MSETEX": msetex, "FUNCTION": function, "FCALL": fcall,
+		"SEXPIRE": sexpire, "SPEXPIRE": sexpire, "SPEXPIREAT": sexpire, "SPERSIST": spersist, "SADDEX": saddex,
+		"BLESS":  bless,
+		"HSETEX": hsetex, "DELEX": delex, "MSETEX": msetex, "FUNCTION": function, "FCALL": fcall,
 	})
 }
 
@@ -199,6 +201,7 @@ func copyKey(m model, c *call) {
 	c.touched = append(c.touched, to)
 	if v != nil {
 		m[to] = v.clone()
+		m[to].blessed = false
 		if v.kind == seriesKind {
 			m[to].list = nil // rules are not copied
 		}

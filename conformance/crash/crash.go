@@ -133,6 +133,7 @@ func (t *tester) fresh() (err error) {
 	add(newLinear(libraryOwner, &library{label: libraryOwner}, 8, pause))
 	if !t.launch.redis {
 		add(newLinear(fieldsOwner, &fieldDeadlines{label: fieldsOwner}, 20, pause))
+		add(newLinear(membersOwner, &memberDeadlines{label: membersOwner}, 20, pause))
 		add(newLinear("compared", &compared{label: "compared"}, 20, pause))
 		add(newLinear("series", &series{label: "series"}, 20, pause))
 		add(newLinear("documents", &documents{label: "documents"}, 20, pause))

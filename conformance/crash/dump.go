@@ -181,7 +181,8 @@ func (s *snapshot) fill(c *transcript.Conn, p place, reply transcript.Value) err
 	if v.elems != nil && len(v.elems) != count {
 		return fmt.Errorf("%d elements, of which %d are different", count, len(v.elems))
 	}
-	if v.kind == "hash" && strings.HasPrefix(p.key, fieldsOwner+":") {
+	if v.kind == "hash" && strings.HasPrefix(p.key, fieldsOwner+":") ||
+		v.kind == "set" && strings.HasPrefix(p.key, membersOwner+":") {
 		if err := v.readFields(c, p.key); err != nil {
 			return err
 		}

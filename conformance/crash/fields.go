@@ -83,7 +83,7 @@ func (g *fieldDeadlines) next(r *rand.Rand) *op {
 	}
 }
 
-// alive returns a hash without the fields that may have expired when it was read and were not found.
+// alive returns a hash or a set without the fields that may have expired when it was read and were not found.
 func (v *value) alive(got *value, read window) *value {
 	if v == nil || len(v.fields) == 0 {
 		return v
@@ -110,19 +110,28 @@ func sameFields(want, got map[string]window) bool {
 	return maps.EqualFunc(want, got, func(w, g window) bool { return w.from <= g.from && g.to <= w.to })
 }
 
-// settleFields accepts the found deadlines of a hash as its state.
+// settleFields accepts the found deadlines of a hash or a set as its state.
 func (v *value) settleFields(found *value) {
 	maps.DeleteFunc(v.elems, func(f, _ string) bool {
 		_, there := found.elems[f]
-		return v.kind == "hash" && !there
+		return (v.kind == "hash" || v.kind == "set") && !there
 	})
 	v.fields = maps.Clone(found.fields)
 }
 
-// readFields reads the deadlines of the fields of a hash.
+// readFields reads the deadlines of the fields of a hash or the members of a set.
 func (v *value) readFields(c *transcript.Conn, key string) error {
+	command, list := "HPEXPIRETIME", "FIELDS"
+	if v.kind == "set" {
+		command, list = "SPEXPIRETIME", "MEMBERS"
+		replies, err := do(c, []string{"BLESS", "GET", key}) // fails if it has expired since it was read
+		if err != nil {
+			return err
+		}
+		v.blessed = len(replies[0].Elems) > 0
+	}
 	for names := range slices.Chunk(slices.Collect(maps.Keys(v.elems)), chunk) {
-		replies, err := ask(c, append([]string{"HPEXPIRETIME", key, "FIELDS", strconv.Itoa(len(names))}, names...))
+		replies, err := ask(c, append([]string{command, key, list, strconv.Itoa(len(names))}, names...))
 		if err != nil {
 			return err
 		}
@@ -133,7 +142,7 @@ func (v *value) readFields(c *transcript.Conn, key string) error {
 			case at >= 0:
 				v.setField(names[i], window{at, at})
 			case at == -2:
-				delete(v.elems, names[i]) // expired since HGETALL
+				delete(v.elems, names[i]) // expired since it was read
 			}
 		}
 	}

@@ -40,6 +40,8 @@ type value struct {
 	// The deadline, in Unix milliseconds, lies between lo and hi; both are 0 without one. Deadlines read from the
 	// server are exact.
 	lo, hi int64
+	// blessed says that the key is never evicted; it is read with the deadlines of members.
+	blessed bool
 }
 
 // model is the expected state of a worker's keys.
@@ -122,7 +124,7 @@ func same(want, got *value, read window) bool {
 	if want == nil || got == nil {
 		return want == got
 	}
-	return want.kind == got.kind && want.lo <= got.lo && got.lo <= want.hi && want.text == got.text &&
+	return want.kind == got.kind && want.blessed == got.blessed && want.lo <= got.lo && got.lo <= want.hi && want.text == got.text &&
 		slices.Equal(want.list, got.list) && maps.Equal(want.elems, got.elems) && sameFields(want.fields, got.fields) &&
 		want.stream.equal(got.stream) && reflect.DeepEqual(want.doc, got.doc)
 }
@@ -202,6 +204,9 @@ func (v *value) summary() string {
 	}
 	if v.lo != 0 {
 		s += fmt.Sprintf(" until %d", v.lo)
+	}
+	if v.blessed {
+		s += ", blessed"
 	}
 	return s
 }

@@ -35,6 +35,7 @@ func TestModelAgreesWithAServer(t *testing.T) {
 
 	all := generators("worker")
 	all["fields"] = &fieldDeadlines{label: fieldsOwner} // the worker whose deadlines are read
+	all["members"] = &memberDeadlines{label: membersOwner}
 	all["library"] = &library{label: libraryOwner}
 	all["grouped"] = &grouped{label: "worker", newer: true}
 	for name, g := range all {

@@ -1,18 +1,18 @@
 package documents
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine/delta"
+	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
 
 // TestBatchesDoWhatChangesOneByOneDo replaces and removes random places of random documents, in batches and one by one.
 func TestBatchesDoWhatChangesOneByOneDo(t *testing.T) {
-	m := &modelTest{T: t, r: rand.New(rand.NewPCG(7, 1)), epochs: delta.Epochs{Current: 1}}
-	for range 300 {
+	m := &modelTest{T: t, r: testseed.Rand(t), epochs: delta.Epochs{Current: 1}}
+	for range 100 {
 		v, _ := m.random([]int{5, 60, 4000, 20000}[m.r.IntN(4)], 0)
 		one := New(v)
 		all := one.Clone()

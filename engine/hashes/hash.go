@@ -1,6 +1,9 @@
 // Package hashes is the hash data type: fields and values, in one flat buffer while they are few and short, else in a
 // hash table.
 //
+// A hash beyond the limits for lengths counts as a hash table, but stays in the buffer while that is small: it is wide. A
+// table of five fields with a value of 250 bytes takes 480 bytes beside them, and each field is elsewhere.
+//
 // A small hash is a listpack whose buffer has exactly an allocator size class. Outgrown buffers are reused: a view is
 // valid only until the hash changes. In a table a field has one pointer, to its memory with the name.
 //
@@ -18,6 +21,7 @@ import (
 	"math/rand/v2"
 	"unsafe"
 
+	"github.com/atomredis/atomredis/engine/deadlines"
 	"github.com/atomredis/atomredis/engine/delta"
 	"github.com/atomredis/atomredis/engine/dict"
 	"github.com/atomredis/atomredis/engine/listpack"
@@ -39,7 +43,7 @@ type large struct {
 	bytes  int        // memory of the fields outside the table
 	log    *delta.Log // changes of a hash stored in parts; else nil
 
-	deadlines *DeadlineIndex // nil if no field ever had a deadline
+	deadlines *deadlines.Index // nil if no field ever had a deadline
 }
 
 // large returns the large form, nil if the hash is small.
@@ -50,6 +54,15 @@ type Limits struct {
 	Entries int
 	Value   int
 }
+
+// isWide is the bit of the Mark of a small hash that is wide.
+const isWide = 2
+
+// maxWide is the size in bytes of the buffer up to which a hash beyond the limits for lengths stays in it.
+const maxWide = 1024
+
+// wide reports whether a small hash is beyond the limits for lengths.
+func (h *Hash) wide() bool { return h.small.Mark&isWide != 0 }
 
 // Len returns the number of fields.
 func (h *Hash) Len() int {
@@ -88,7 +101,7 @@ func (h *Hash) pair(p listpack.Pos) (field, value []byte, next listpack.Pos) {
 // Encoding returns the representation's name as in OBJECT ENCODING.
 func (h *Hash) Encoding() string {
 	switch {
-	case h.large() != nil:
+	case h.large() != nil, h.wide():
 		return "hashtable"
 	case h.marked():
 		return "listpackex"
@@ -103,7 +116,7 @@ func (h *Hash) MemoryUsage() int {
 	if l == nil {
 		return n + h.small.MemoryUsage()
 	}
-	return n + int(unsafe.Sizeof(*l)) + l.fields.MemoryUsage() + l.bytes + l.deadlines.memoryUsage()
+	return n + int(unsafe.Sizeof(*l)) + l.fields.MemoryUsage() + l.bytes + l.deadlines.MemoryUsage()
 }
 
 // Get returns the value of a field.
@@ -141,14 +154,14 @@ func (h *Hash) Update(field, value []byte, lim Limits) (created bool) {
 }
 
 func (h *Hash) set(field, value []byte, lim Limits, keepDeadline bool) (created bool) {
-	l := h.large()
-	if l == nil && (len(field) > lim.Value || len(value) > lim.Value || !h.small.Fits(h.stride(), len(field)+len(value))) {
-		l = h.enlarge()
-	}
-	if l != nil {
+	if l := h.large(); l != nil {
 		return h.setLarge(l, field, value, keepDeadline)
 	}
-	if p := h.find(field); p != -1 {
+	p := h.find(field)
+	if !h.fits(p, field, value, lim) {
+		return h.setLarge(h.enlarge(), field, value, keepDeadline)
+	}
+	if p != -1 {
 		p = h.small.Next(p)
 		h.small.Replace(p, value)
 		if h.marked() && !keepDeadline {
@@ -164,6 +177,28 @@ func (h *Hash) set(field, value []byte, lim Limits, keepDeadline bool) (created 
 	if h.Len() > lim.Entries {
 		h.enlarge()
 	}
+	return true
+}
+
+// fits reports whether a small hash stays small with a value for the field, whose position is p, -1 for a new one. It
+// makes the hash wide if a length is beyond the limits.
+func (h *Hash) fits(p listpack.Pos, field, value []byte, lim Limits) bool {
+	if !h.small.Fits(h.stride(), len(field)+len(value)) {
+		return false
+	}
+	if len(field) <= lim.Value && len(value) <= lim.Value && !h.wide() {
+		return true
+	}
+	size := len(h.small.Bytes()) + len(value)
+	if p == -1 {
+		size += len(field)
+	} else {
+		size -= len(h.small.At(h.small.Next(p)))
+	}
+	if size > maxWide {
+		return false
+	}
+	h.small.Mark |= isWide
 	return true
 }
 
@@ -346,7 +381,7 @@ func (h *Hash) setLarge(l *large, name, value []byte, keepDeadline bool) (create
 			l.bytes += f.size()
 		}
 		if l.deadlines != nil && !keepDeadline {
-			l.deadlines.remove(i)
+			l.deadlines.Remove(i)
 		}
 	}
 	if l.log != nil && (l.fields.Mark(i, l.log.Epoch()) || moved) {

@@ -28,7 +28,7 @@ func contents(h *Hash) map[string]string {
 }
 
 // deadlines returns the fields that expire.
-func deadlines(h *Hash) map[string]int64 {
+func deadlinesOf(h *Hash) map[string]int64 {
 	m := map[string]int64{}
 	for f, at := range h.Deadlines() {
 		m[string(f)] = at
@@ -204,7 +204,7 @@ func TestBehavesLikeAMap(t *testing.T) {
 			"": func(t *rapid.T) {
 				require.Equal(t, len(model), h.Len())
 				require.True(t, maps.Equal(model, contents(h)))
-				require.Equal(t, expires, deadlines(h))
+				require.Equal(t, expires, deadlinesOf(h))
 				next := int64(0)
 				for _, at := range expires {
 					if next == 0 || at < next {
@@ -322,10 +322,34 @@ func TestReplacingALongValueByAShortOneFreesIt(t *testing.T) {
 	set(&h, "f", "short")
 	v, _ := h.Get([]byte("f"))
 	require.Equal(t, "short", string(v))
+	require.Less(t, h.MemoryUsage(), 100)
+	h.Set([]byte("f"), bytes.Repeat([]byte("x"), 2000), usual)
+	set(&h, "f", "short")
 	f, ok := h.large().fields.GetString("f")
 	require.True(t, ok)
 	_, _, size := f.bounds()
 	require.Less(t, size, 100)
+}
+
+// A hash of a few hundred bytes needs no table, whatever its encoding.
+func TestLongValuesStayInTheBufferWhileItIsSmall(t *testing.T) {
+	var h Hash
+	value := bytes.Repeat([]byte("x"), 300)
+	for range 3 {
+		h.Set([]byte("a"), value, usual)
+		h.Set([]byte("b"), value, usual)
+		require.True(t, h.SetDeadline([]byte("b"), 5))
+		require.Equal(t, "hashtable", h.Encoding())
+		require.False(t, h.Large())
+		require.LessOrEqual(t, h.MemoryUsage(), 16+640)
+	}
+	h.Set([]byte("c"), value, usual)
+	require.False(t, h.Large())
+	require.Equal(t, map[string]int64{"b": 5}, deadlinesOf(&h))
+	h.Set([]byte("d"), value, usual)
+	require.True(t, h.Large())
+	require.Equal(t, map[string]int64{"b": 5}, deadlinesOf(&h))
+	require.Len(t, contents(&h), 4)
 }
 
 func TestReplacingAndReadingDoNotAllocate(t *testing.T) {
@@ -373,7 +397,7 @@ func TestDeadlinesThatDoNotFitMakeASmallHashLarge(t *testing.T) {
 	require.True(t, h.SetDeadline(last, 7))
 	require.Equal(t, "hashtable", h.Encoding())
 	require.Equal(t, 1<<16/3+1, h.Len())
-	require.Equal(t, map[string]int64{string(last): 7}, deadlines(&h))
+	require.Equal(t, map[string]int64{string(last): 7}, deadlinesOf(&h))
 
 	var full Hash
 	full.Set([]byte("f"), make([]byte, listpack.MaxSize-30), lim)

@@ -3,9 +3,10 @@ package hashes
 import (
 	"encoding/binary"
 	"errors"
-	"math"
+	"slices"
 	"unsafe"
 
+	"github.com/atomredis/atomredis/engine/deadlines"
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
@@ -14,6 +15,9 @@ import (
 // (unsigned varint, 0 is never). A large one is stored in parts: a part's name is a field and its data the value. Its
 // deadlines (unsigned varints) are parts under a number of their own, so that a hash without deadlines stores nothing
 // for them, and a changed deadline is one small part.
+//
+// A wide hash is stored whole too. The length of its first field has one byte more than it needs, a zero: earlier
+// versions read the hash as a small one.
 
 // The first byte of a hash stored whole.
 const (
@@ -28,8 +32,6 @@ var (
 	errTwice      = errors.New("hash: stored form has a field twice")
 	errTooLong    = errors.New("hash: stored form is too long for a small hash")
 	errPartsOrder = errors.New("hash: stored fields are out of order")
-	errDeadline   = errors.New("hash: stored deadline is damaged")
-	errNoField    = errors.New("hash: stored deadline belongs to no field")
 )
 
 // Large reports whether the hash must be stored in parts.
@@ -76,19 +78,25 @@ func (h *Hash) AppendPart(dst []byte, name string) (out []byte, ok bool) {
 
 // AppendBlob appends the stored form of a small hash to dst.
 func (h *Hash) AppendBlob(dst []byte) []byte {
+	first := len(dst) + 1
 	if !h.marked() {
 		dst = append(dst, blobFormat)
 		for field, value := range h.All() {
 			dst = appendElement(appendElement(dst, field), value)
 		}
-		return dst
+	} else {
+		dst = append(dst, blobFormatDeadlines)
+		for p := h.small.First(); p != -1; {
+			field, value, third := h.small.Pair(p)
+			dst = appendElement(appendElement(dst, field), value)
+			dst = deadlines.AppendStored(dst, deadlines.Decode(h.small.At(third)))
+			p = h.small.Next(third)
+		}
 	}
-	dst = append(dst, blobFormatDeadlines)
-	for p := h.small.First(); p != -1; {
-		field, value, third := h.small.Pair(p)
-		dst = appendElement(appendElement(dst, field), value)
-		dst = binary.AppendUvarint(dst, uint64(decodeDeadline(h.small.At(third))))
-		p = h.small.Next(third)
+	if h.wide() && first < len(dst) {
+		_, w := binary.Uvarint(dst[first:])
+		dst = slices.Insert(dst, first+w, 0)
+		dst[first+w-1] |= 0x80
 	}
 	return dst
 }
@@ -107,6 +115,9 @@ func DecodeBlob(b []byte) (*Hash, error) {
 	if b[0] == blobFormatDeadlines {
 		h.small.Mark = withDeadlines
 	}
+	if _, w := binary.Uvarint(b[1:]); w > 1 && b[w] == 0 {
+		h.small.Mark |= isWide
+	}
 	seen := map[string]struct{}{} // views of b
 	for b = b[1:]; len(b) > 0; {
 		var field, value []byte
@@ -124,13 +135,13 @@ func DecodeBlob(b []byte) (*Hash, error) {
 			}
 			h.small.Append(field, value)
 		} else {
-			at, w := binary.Uvarint(b)
-			if w <= 0 || at > math.MaxInt64 {
-				return nil, errDeadline
+			var at int64
+			var err error
+			if at, b, err = deadlines.CutStored(b); err != nil {
+				return nil, err
 			}
-			b = b[w:]
 			var buf [8]byte
-			deadline := appendDeadline(buf[:0], int64(at))
+			deadline := deadlines.Append(buf[:0], at)
 			if !h.small.Fits(3, len(field)+len(value)+len(deadline)) {
 				return nil, errTooLong
 			}
@@ -172,20 +183,9 @@ func (l *Loader) Add(name, data []byte) error {
 	return nil
 }
 
-// AddDeadline adds the part of a DeadlineIndex with the given name and data, and keeps neither. All fields must have
-// been added before.
-func (l *Loader) AddDeadline(name, data []byte) error {
-	at, n := binary.Uvarint(data)
-	if n != len(data) || n == 0 || at == 0 || at > math.MaxInt64 {
-		return errDeadline
-	}
-	i, ok := l.large.fields.IndexOf(name)
-	if !ok {
-		return errNoField
-	}
-	l.large.setDeadline(i, int64(at))
-	return nil
-}
+// AddDeadline adds the part of a deadline with the given name and data, and keeps neither. All fields must have been
+// added before.
+func (l *Loader) AddDeadline(name, data []byte) error { return l.large.index().AddPart(name, data) }
 
 // Finish returns the hash, which notes its changes in log. The error is always nil: any set of fields is valid.
 func (l *Loader) Finish(log *delta.Log) (*Hash, error) {
@@ -195,35 +195,24 @@ func (l *Loader) Finish(log *delta.Log) (*Hash, error) {
 
 // FinishDeadlines is Finish for a hash stored with deadlines. It notes their changes in deadlines.
 func (l *Loader) FinishDeadlines(log, deadlines *delta.Log) (*Hash, error) {
-	l.large.index().log = deadlines
+	l.large.index().Attach(deadlines)
 	return l.Finish(log)
 }
 
 // PutPart sets a field of a large hash to its stored value and deadline (nil for none), without noting a change.
 func (h *Hash) PutPart(name, data, deadline []byte) error {
-	defer h.large().unnoted()()
-	h.setLarge(h.large(), name, data, false)
+	l := h.large()
+	defer l.deadlines.Unnoted(&l.log)()
+	h.setLarge(l, name, data, false)
 	if deadline == nil {
 		return nil
 	}
-	return (&Loader{large: h.large()}).AddDeadline(name, deadline)
+	return l.index().AddPart(name, deadline)
 }
 
 // DropPart removes a field of a large hash, without noting a change.
 func (h *Hash) DropPart(name []byte) {
-	defer h.large().unnoted()()
+	l := h.large()
+	defer l.deadlines.Unnoted(&l.log)()
 	h.Delete(name)
-}
-
-// unnoted stops noting changes until the caller calls the returned function.
-func (l *large) unnoted() (noted func()) {
-	log := l.log
-	l.log = nil
-	d := l.deadlines
-	if d == nil {
-		return func() { l.log = log }
-	}
-	deadlines := d.log
-	d.log = nil
-	return func() { l.log, d.log = log, deadlines }
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/atomredis/atomredis/engine/deadlines"
 	"github.com/atomredis/atomredis/engine/delta"
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
@@ -98,7 +99,7 @@ func TestCheckpointsStoreTheHashAsItWasWhenTheyBegan(t *testing.T) {
 			}
 			loaded := stored.load(t, loadedLog, storedDeadlines, loadedIndex)
 			require.Equal(t, contents(frozen), contents(loaded))
-			require.Equal(t, deadlines(frozen), deadlines(loaded))
+			require.Equal(t, deadlinesOf(frozen), deadlinesOf(loaded))
 			require.Equal(t, frozen.NextDeadline(), loaded.NextDeadline())
 			require.Same(t, loadedIndex, deadlineLog(loaded))
 			require.Equal(t, "hashtable", loaded.Encoding())
@@ -179,20 +180,22 @@ func TestTrackingDoesNotAllocateForFieldsThatAreThere(t *testing.T) {
 func TestSmallHashIsStoredInItsOrder(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
 		h := new(Hash)
+		lim := Limits{100, rapid.SampledFrom([]int{2, 150, 1000}).Draw(t, "limit")}
 		text := rapid.OneOf(rapid.StringN(-1, 3, -1), rapid.StringN(100, 200, -1))
 		for range rapid.IntRange(0, 50).Draw(t, "fields") {
 			field := []byte(text.Draw(t, "field"))
-			h.Set(field, []byte(text.Draw(t, "value")), Limits{100, 1000})
+			if h.Set(field, []byte(text.Draw(t, "value")), lim); h.Large() {
+				return
+			}
 			if rapid.IntRange(0, 9).Draw(t, "expires") == 0 {
 				h.SetDeadline(field, rapid.Int64Min(1).Draw(t, "deadline"))
 			}
 		}
-		require.False(t, h.Large())
 		got, err := DecodeBlob(h.AppendBlob(nil))
 		require.NoError(t, err)
 		require.Equal(t, pairs(h), pairs(got))
 		require.Equal(t, h.Encoding(), got.Encoding())
-		require.Equal(t, deadlines(h), deadlines(got))
+		require.Equal(t, deadlinesOf(h), deadlinesOf(got))
 	})
 }
 
@@ -217,8 +220,8 @@ func TestDecodeBlobRefusesWhatIsNoHash(t *testing.T) {
 		{"enormous length", "\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", errCut},
 		{"length of too many bytes", "\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", errCut},
 		{"field twice", "\x01\x01a\x00\x01a\x01b", errTwice},
-		{"no deadline", "\x02\x01a\x01b", errDeadline},
-		{"deadline out of range", "\x02\x01a\x01b\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", errDeadline},
+		{"no deadline", "\x02\x01a\x01b", deadlines.ErrDamaged},
+		{"deadline out of range", "\x02\x01a\x01b\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", deadlines.ErrDamaged},
 		{"field with deadline twice", "\x02\x01a\x00\x00\x01a\x01b\x05", errTwice},
 	}
 	for _, tt := range tests {
@@ -238,14 +241,13 @@ func TestLoaderRefusesFieldsOutOfOrder(t *testing.T) {
 }
 
 func TestLoaderRefusesDamagedDeadlines(t *testing.T) {
-	for data, want := range map[string]error{"": errDeadline, "\x00": errDeadline, "\x05\x05": errDeadline,
-		"\x80": errDeadline,
-		"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01": errDeadline, "\x05": nil} {
-		l := NewLoader()
-		require.NoError(t, l.Add([]byte("a"), nil))
-		require.ErrorIs(t, l.AddDeadline([]byte("a"), []byte(data)), want, "%q", data)
-		require.ErrorIs(t, l.AddDeadline([]byte("b"), []byte("\x05")), errNoField)
+	l := NewLoader()
+	require.NoError(t, l.Add([]byte("a"), nil))
+	for _, data := range []string{"", "\x00", "\x05\x05", "\x80", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"} {
+		require.ErrorIs(t, l.AddDeadline([]byte("a"), []byte(data)), deadlines.ErrDamaged, "%q", data)
 	}
+	require.NoError(t, l.AddDeadline([]byte("a"), []byte("\x05")))
+	require.ErrorIs(t, l.AddDeadline([]byte("b"), []byte("\x05")), deadlines.ErrNoElement)
 }
 
 func FuzzDecodeBlob(f *testing.F) {
@@ -256,6 +258,8 @@ func FuzzDecodeBlob(f *testing.F) {
 	f.Add(h.AppendBlob(nil))
 	h.SetDeadline([]byte("a"), 1e12)
 	f.Add(h.AppendBlob(nil))
+	set(h, "", strings.Repeat("x", 65))
+	f.Add(h.AppendBlob(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, err := DecodeBlob(b)
 		if err != nil {
@@ -265,7 +269,8 @@ func FuzzDecodeBlob(f *testing.F) {
 		again, err := DecodeBlob(h.AppendBlob(nil))
 		require.NoError(t, err)
 		require.Equal(t, pairs(h), pairs(again))
-		require.Equal(t, deadlines(h), deadlines(again))
+		require.Equal(t, h.Encoding(), again.Encoding())
+		require.Equal(t, deadlinesOf(h), deadlinesOf(again))
 	})
 }
 

@@ -419,7 +419,7 @@ func (l *List) resizeRing(size int) {
 	if len(l.ring) == len(l.one) {
 		l.one[0] = node{}
 	}
-	l.ring, l.first = ring, 0
+	l.setRing(ring)
 }
 
 // release empties a node and frees its buffer, or keeps it as the spare one. The node's position stays.

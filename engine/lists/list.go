@@ -27,7 +27,7 @@ type List struct {
 	len   int
 	limit int32   // a Limit
 	quick bool    // reported as quicklist: sticky until the list is well within one node again
-	extra *extra  // nil unless the list is tracked, or has had more than one node
+	extra *extra  // not nil if the list is tracked or its ring has more than one slot: see MemoryUsage
 	one   [1]node // the ring of a list of one node, as most are
 }
 
@@ -354,13 +354,14 @@ func (l *List) Pos(v []byte, rank, count, maxlen int, fn func(i int)) {
 // Clone returns an independent copy, which is not tracked.
 func (l *List) Clone() *List {
 	c := &List{nodes: l.nodes, len: l.len, limit: l.limit, quick: l.quick}
-	c.ring = c.newRing(len(l.ring))
+	ring := c.newRing(len(l.ring))
 	for i := range l.nodes {
 		nd := *l.at(i)
 		nd.buf = append([]byte(nil), nd.buf[nd.head:]...)
 		nd.head = 0
-		c.ring[i] = nd
+		ring[i] = nd
 	}
+	c.setRing(ring)
 	return c
 }
 
@@ -370,6 +371,14 @@ func (l *List) newRing(size int) []node {
 		return l.one[:]
 	}
 	return make([]node, size)
+}
+
+// setRing gives the list a result of newRing, which has all nodes in its first slots.
+func (l *List) setRing(ring []node) {
+	l.ring, l.first = ring, 0
+	if len(ring) > len(l.one) {
+		l.extend()
+	}
 }
 
 // at returns node i. The pointer is valid until a node is inserted or deleted.

@@ -60,6 +60,9 @@ func check(t require.TestingT, l *List) {
 	for i := range l.ring {
 		require.True(t, used[i] || l.ring[i].buf == nil, "free slots hold no memory")
 	}
+	if len(l.ring) > 1 {
+		require.NotNil(t, l.extra, "MemoryUsage visits at most one node")
+	}
 	if l.nodes > 1 {
 		require.Equal(t, "quicklist", l.Encoding())
 	}

@@ -188,12 +188,14 @@ func (l *List) fill(nodes []node) {
 	for size < len(nodes) {
 		size = max(1, 2*size)
 	}
-	l.ring, l.nodes = l.newRing(size), len(nodes)
+	ring := l.newRing(size)
 	for i := range nodes {
-		l.ring[i] = nodes[i]
-		l.ring[i].start = l.len
+		ring[i] = nodes[i]
+		ring[i].start = l.len
 		l.len += nodes[i].n
 	}
+	l.nodes = len(nodes)
+	l.setRing(ring)
 }
 
 // Loader builds a list from its parts.

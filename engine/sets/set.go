@@ -1,7 +1,8 @@
 // Package sets is the set data type: sorted integers if all members are integers and not too many, one flat buffer if
 // they are few and short, otherwise a hash table.
 //
-// In a hash table a member has one pointer, to its name.
+// In a hash table a member has one pointer, to its name. Members can have deadlines, as the fields of hashes: see
+// deadlines.go.
 package sets
 
 import (
@@ -9,6 +10,7 @@ import (
 	"math/rand/v2"
 	"unsafe"
 
+	"github.com/atomredis/atomredis/engine/deadlines"
 	"github.com/atomredis/atomredis/engine/delta"
 	"github.com/atomredis/atomredis/engine/dict"
 	"github.com/atomredis/atomredis/engine/listpack"
@@ -21,7 +23,8 @@ import (
 // kept, and must not be a view that the same set returned. Returned slices are read-only; each method says how long
 // they are valid.
 type Set struct {
-	// elements has the members in a listpack or an intset, according to its Mark, or the pointer to a large.
+	// elements has the members in a listpack or an intset, according to its Mark, or the pointer to a large. If the Mark
+	// is withDeadlines, a deadline follows each member.
 	elements listpack.Listpack
 }
 
@@ -29,6 +32,7 @@ type Set struct {
 const (
 	asIntset uint8 = iota
 	asListpack
+	withDeadlines
 )
 
 // large is a hash table.
@@ -36,6 +40,8 @@ type large struct {
 	members dict.Table[dict.Text]
 	bytes   int        // memory of the members outside the table
 	log     *delta.Log // changes of a set stored in parts; else nil
+
+	deadlines *deadlines.Index // nil if no member ever had a deadline
 }
 
 // large returns the hash table, nil in other representations.
@@ -64,6 +70,8 @@ func (s *Set) Encoding() string {
 		return "hashtable"
 	case s.ints() != nil:
 		return "intset"
+	case s.marked():
+		return "listpackex"
 	}
 	return "listpack"
 }
@@ -79,7 +87,7 @@ func (s *Set) Len() int {
 	if ints := s.ints(); ints != nil {
 		return ints.len()
 	}
-	return s.elements.Len()
+	return s.elements.Len() / s.stride()
 }
 
 // MemoryUsage returns how many bytes the set takes, in constant time.
@@ -89,7 +97,21 @@ func (s *Set) MemoryUsage() int {
 	if l == nil {
 		return n + s.elements.MemoryUsage()
 	}
-	return n + int(unsafe.Sizeof(*l)) + l.members.MemoryUsage() + l.bytes
+	return n + int(unsafe.Sizeof(*l)) + l.members.MemoryUsage() + l.bytes + l.deadlines.MemoryUsage()
+}
+
+// find returns the position of a member of a listpack, -1 if it is absent.
+func (s *Set) find(member []byte) listpack.Pos {
+	p, _ := s.elements.Find(member, s.stride()-1)
+	return p
+}
+
+// next returns the position of the member of a listpack after the one at p, or -1.
+func (s *Set) next(p listpack.Pos) listpack.Pos {
+	if s.marked() {
+		p = s.elements.Next(p)
+	}
+	return s.elements.Next(p)
 }
 
 // Contains reports whether member is in the set.
@@ -108,11 +130,11 @@ func (s *Set) Contains(member []byte) bool {
 		}
 		return ok
 	}
-	p, _ := s.elements.Find(member, 0)
-	return p != -1
+	return s.find(member) != -1
 }
 
-// Add adds a member, and reports whether it is new. lim determines the representation.
+// Add adds a member, and reports whether it is new; one that exists keeps its deadline. lim determines the
+// representation.
 func (s *Set) Add(member []byte, lim Limits) bool {
 	if l := s.large(); l != nil {
 		return s.addLarge(l, member)
@@ -135,13 +157,17 @@ func (s *Set) Add(member []byte, lim Limits) bool {
 		s.elements.Append(member)
 		return true
 	}
-	if p, _ := s.elements.Find(member, 0); p != -1 {
+	if s.find(member) != -1 {
 		return false
 	}
 	if !s.listpackFits(member, lim) {
 		return s.addLarge(s.toHashtable(), member)
 	}
-	s.elements.Append(member)
+	if s.marked() {
+		s.elements.Append(member, nil)
+	} else {
+		s.elements.Append(member)
+	}
 	return true
 }
 
@@ -154,9 +180,9 @@ func (s *Set) Remove(member []byte) bool {
 		v, ok := parseInt(member)
 		return ok && ints.remove(v)
 	}
-	p, _ := s.elements.Find(member, 0)
+	p := s.find(member)
 	if p != -1 {
-		s.elements.Delete(p, 1)
+		s.elements.Delete(p, s.stride())
 	}
 	return p != -1
 }
@@ -177,9 +203,9 @@ func (s *Set) Pop(scratch []byte) ([]byte, bool) {
 		ints.removeAt(i)
 		return scratch, true
 	}
-	p := s.elements.Seek(i)
+	p := s.elements.Seek(i * s.stride())
 	scratch = append(scratch[:0], s.elements.At(p)...)
-	s.elements.Delete(p, 1)
+	s.elements.Delete(p, s.stride())
 	return scratch, true
 }
 
@@ -205,11 +231,11 @@ func (s *Set) Random(count int, fn func(member []byte)) {
 		return
 	}
 	if count == 1 {
-		fn(s.elements.At(s.elements.Seek(rand.IntN(n))))
+		fn(s.elements.At(s.elements.Seek(rand.IntN(n) * s.stride())))
 		return
 	}
 	members := make([]listpack.Pos, 0, n)
-	for p := s.elements.First(); p != -1; p = s.elements.Next(p) {
+	for p := s.elements.First(); p != -1; p = s.next(p) {
 		members = append(members, p)
 	}
 	for range count {
@@ -264,7 +290,7 @@ func (s *Set) All() iter.Seq[[]byte] {
 			}
 			return
 		}
-		for p := s.elements.First(); p != -1; p = s.elements.Next(p) {
+		for p := s.elements.First(); p != -1; p = s.next(p) {
 			if !yield(s.elements.At(p)) {
 				return
 			}
@@ -298,7 +324,9 @@ func (s *Set) Ahead() dict.Ahead {
 // Clone returns an independent copy, which does not track its changes.
 func (s *Set) Clone() *Set {
 	if l := s.large(); l != nil {
-		return newLarge(&large{members: l.members.Clone(nil), bytes: l.bytes}) // shares the members, which never change
+		c := &large{members: l.members.Clone(nil), bytes: l.bytes} // shares the members, which never change
+		c.copyDeadlines(s)
+		return newLarge(c)
 	}
 	return &Set{s.elements.Clone()}
 }
@@ -333,7 +361,7 @@ func (s *Set) addLarge(l *large, member []byte) bool {
 
 // removeLarge removes a member from a hash table, and reports whether it existed.
 func (s *Set) removeLarge(l *large, member []byte) bool {
-	if l.log == nil {
+	if l.log == nil && l.deadlines == nil { // hash the member only once
 		_, ok := l.members.Delete(member)
 		if ok {
 			l.bytes -= textSize(member)
@@ -353,6 +381,7 @@ func (s *Set) removeAt(l *large, i int) string {
 	if l.log != nil {
 		l.log.Before(bytesOf(member), s)
 	}
+	l.deadlines.Deleting(i)
 	l.members.DeleteAt(i)
 	l.bytes -= textSize(bytesOf(member))
 	if l.log != nil {
@@ -371,7 +400,7 @@ func (s *Set) listpackFits(member []byte, lim Limits) bool {
 		longest := ints.longest()
 		return longest <= lim.ListpackValue && new(listpack.Listpack).Fits(n+1, n*longest+len(member))
 	}
-	return s.elements.Fits(1, len(member))
+	return s.elements.Fits(s.stride(), len(member))
 }
 
 // toListpack converts a set of integers to a listpack.
@@ -392,6 +421,7 @@ func (s *Set) toHashtable() *large {
 		l.members.Add(dict.NewText(member))
 		l.bytes += textSize(member)
 	}
+	l.copyDeadlines(s)
 	s.elements.SetOther(unsafe.Pointer(l))
 	return l
 }

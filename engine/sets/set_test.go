@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +35,38 @@ func members(t require.TestingT, s *Set) map[string]bool {
 		m[string(member)] = true
 	}
 	require.Equal(t, len(m), s.Len())
+	return m
+}
+
+// requireDeadlines checks which members of a set expire.
+func requireDeadlines(t require.TestingT, s *Set, want map[string]int64) {
+	require.Equal(t, want, deadlinesOf(s))
+	next, latest := int64(0), int64(0)
+	for _, at := range want {
+		if next == 0 || at < next {
+			next = at
+		}
+		latest = max(latest, at)
+	}
+	require.Equal(t, next, s.NextDeadline())
+	for _, now := range []int64{0, next - 1, next, latest - 1, latest} {
+		require.True(t, s.Len() == 0 || s.AllExpired(now) == (len(want) == s.Len() && latest <= now))
+	}
+	for m := range s.All() {
+		at, ok := s.Deadline(m)
+		require.True(t, ok)
+		require.Equal(t, want[string(m)], at)
+	}
+	_, ok := s.Deadline([]byte("no member"))
+	require.False(t, ok)
+}
+
+// deadlinesOf returns the members that expire.
+func deadlinesOf(s *Set) map[string]int64 {
+	m := map[string]int64{}
+	for member, at := range s.Deadlines() {
+		m[string(member)] = at
+	}
 	return m
 }
 
@@ -155,6 +188,8 @@ func TestNilSetReadsAsEmpty(t *testing.T) {
 	require.Zero(t, s.Scan(3, 10, never))
 	s.Random(3, never)
 	s.Sample(3, never)
+	_, ok := s.Deadline([]byte("1"))
+	require.False(t, ok)
 }
 
 func TestBehavesLikeASetOfStrings(t *testing.T) {
@@ -165,8 +200,8 @@ func TestBehavesLikeASetOfStrings(t *testing.T) {
 			ListpackValue:   rapid.SampledFrom([]int{2, 64}).Draw(t, "listpack value"),
 		}
 		s := new(Set)
-		model := map[string]bool{}
-		order := map[string]int{"intset": 0, "listpack": 1, "hashtable": 2}
+		model, expires := map[string]bool{}, map[string]int64{}
+		order := map[string]int{"intset": 0, "listpack": 1, "listpackex": 2, "hashtable": 3}
 		last := 0
 		options := []*rapid.Generator[string]{rapid.Map(rapid.IntRange(-20, 20), strconv.Itoa)}
 		if rapid.Bool().Draw(t, "words too") {
@@ -183,6 +218,32 @@ func TestBehavesLikeASetOfStrings(t *testing.T) {
 				m := member.Draw(t, "member")
 				require.Equal(t, model[m], s.Remove([]byte(m)))
 				delete(model, m)
+				delete(expires, m)
+			},
+			"deadline": func(t *rapid.T) {
+				m, at := member.Draw(t, "member"), rapid.SampledFrom([]int64{0, 1, 2, 3, 255, 256, 1e12, math.MaxInt64}).Draw(t, "at")
+				require.Equal(t, model[m], s.SetDeadline([]byte(m), at, lim))
+				if delete(expires, m); model[m] && at != 0 {
+					expires[m] = at
+				}
+			},
+			"expire": func(t *rapid.T) {
+				now, limit, n := rapid.SampledFrom([]int64{0, 1, 2, 255, 1e12}).Draw(t, "now"),
+					rapid.IntRange(0, 10).Draw(t, "max"), 0
+				removed := s.Expire(now, limit, func(m []byte) {
+					require.LessOrEqual(t, expires[string(m)], now)
+					require.Contains(t, expires, string(m))
+					delete(expires, string(m))
+					delete(model, string(m))
+					n++
+				})
+				require.Equal(t, n, removed)
+				require.LessOrEqual(t, n, limit)
+				if n < limit {
+					for _, at := range expires {
+						require.Greater(t, at, now)
+					}
+				}
 			},
 			"contains": func(t *rapid.T) {
 				m := member.Draw(t, "member")
@@ -194,6 +255,7 @@ func TestBehavesLikeASetOfStrings(t *testing.T) {
 				if ok {
 					require.True(t, model[string(m)])
 					delete(model, string(m))
+					delete(expires, string(m))
 				}
 			},
 			"clone": func(t *rapid.T) {
@@ -206,6 +268,7 @@ func TestBehavesLikeASetOfStrings(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				require.True(t, maps.Equal(model, members(t, s)))
+				requireDeadlines(t, s, expires)
 				if l := s.large(); l != nil {
 					bytes := 0
 					for m := range model {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"unsafe"
 
+	"github.com/atomredis/atomredis/engine/deadlines"
 	"github.com/atomredis/atomredis/engine/delta"
 	"github.com/atomredis/atomredis/engine/dict"
 	"github.com/atomredis/atomredis/engine/listpack"
@@ -12,12 +13,14 @@ import (
 
 // This file has the stored forms. A set of integers is stored whole: the format, the width of a member in bytes, and
 // the members, little-endian and ascending. So is a listpack: the format, then length (unsigned varint) and bytes of
-// every member. A hash table is stored in parts: the name of a part is a member, and it has no data.
+// every member, in the third format with its deadline (unsigned varint, 0 is never) behind. A hash table is stored in
+// parts: the name of a part is a member, and it has no data. Deadlines are parts under a number of their own.
 
 // The first byte of a set stored whole.
 const (
-	blobIntset   = 1
-	blobListpack = 2
+	blobIntset    = 1
+	blobListpack  = 2
+	blobDeadlines = 3
 )
 
 // Errors of stored data.
@@ -71,11 +74,25 @@ func (s *Set) AppendBlob(dst []byte) []byte {
 		dst = append(dst, blobIntset, byte(ints.width()))
 		return append(dst, ints.buffer().Bytes()...)
 	}
-	dst = append(dst, blobListpack)
-	for member := range s.All() {
-		dst = append(binary.AppendUvarint(dst, uint64(len(member))), member...)
+	if !s.marked() {
+		dst = append(dst, blobListpack)
+		for member := range s.All() {
+			dst = appendMember(dst, member)
+		}
+		return dst
+	}
+	dst = append(dst, blobDeadlines)
+	for p := s.elements.First(); p != -1; {
+		member, deadline, next := s.elements.Pair(p)
+		dst = deadlines.AppendStored(appendMember(dst, member), deadlines.Decode(deadline))
+		p = next
 	}
 	return dst
+}
+
+// appendMember appends a member with its length.
+func appendMember(dst, member []byte) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(member))), member...)
 }
 
 // DecodeBlob returns the set that AppendBlob has stored, or an error if b is not one. It does not keep b.
@@ -84,7 +101,9 @@ func DecodeBlob(b []byte) (*Set, error) {
 	case len(b) > 0 && b[0] == blobIntset:
 		return decodeIntset(b[1:])
 	case len(b) > 0 && b[0] == blobListpack:
-		return decodeListpack(b[1:])
+		return decodeListpack(b[1:], asListpack)
+	case len(b) > 0 && b[0] == blobDeadlines:
+		return decodeListpack(b[1:], withDeadlines)
 	}
 	return nil, errFormat
 }
@@ -115,9 +134,10 @@ func decodeIntset(b []byte) (*Set, error) {
 	return s, nil
 }
 
-func decodeListpack(b []byte) (*Set, error) {
+// decodeListpack decodes a listpack with a Mark.
+func decodeListpack(b []byte, mark uint8) (*Set, error) {
 	s := new(Set)
-	s.elements.Mark = asListpack
+	s.elements.Mark = mark
 	seen := map[string]struct{}{} // views of b
 	for len(b) > 0 {
 		n, w := binary.Uvarint(b)
@@ -126,15 +146,29 @@ func decodeListpack(b []byte) (*Set, error) {
 		}
 		end := w + int(n)
 		member := b[w:end]
-		if !s.elements.Fits(1, len(member)) {
-			return nil, errTooLong
-		}
+		b = b[end:]
 		seen[unsafe.String(unsafe.SliceData(member), len(member))] = struct{}{}
-		s.elements.Append(member)
+		if !s.marked() {
+			if !s.elements.Fits(1, len(member)) {
+				return nil, errTooLong
+			}
+			s.elements.Append(member)
+		} else {
+			var at int64
+			var err error
+			if at, b, err = deadlines.CutStored(b); err != nil {
+				return nil, err
+			}
+			var buf [8]byte
+			deadline := deadlines.Append(buf[:0], at)
+			if !s.elements.Fits(2, len(member)+len(deadline)) {
+				return nil, errTooLong
+			}
+			s.elements.Append(member, deadline)
+		}
 		if len(seen) != s.Len() {
 			return nil, errTwice
 		}
-		b = b[end:]
 	}
 	return s, nil
 }
@@ -162,30 +196,43 @@ func (l *Loader) Add(name, data []byte) error {
 	return nil
 }
 
+// AddDeadline adds the part of a deadline with the given name and data, and keeps neither. All members must have been
+// added before.
+func (l *Loader) AddDeadline(name, data []byte) error { return l.large.index().AddPart(name, data) }
+
 // Finish returns the set, which notes its changes in log. The error is always nil: any set of members is valid.
 func (l *Loader) Finish(log *delta.Log) (*Set, error) {
 	l.large.log = log
 	return newLarge(l.large), nil
 }
 
-// PutPart adds a member to a Large set, without noting a change. The data must be empty; there is no deadline.
-func (s *Set) PutPart(name, data, _ []byte) error {
+// FinishDeadlines is Finish for a set stored with deadlines. It notes their changes in deadlines.
+func (l *Loader) FinishDeadlines(log, deadlines *delta.Log) (*Set, error) {
+	l.large.index().Attach(deadlines)
+	return l.Finish(log)
+}
+
+// PutPart adds a member to a Large set with its stored deadline (nil for none), without noting a change. The data must
+// be empty.
+func (s *Set) PutPart(name, data, deadline []byte) error {
 	if len(data) > 0 {
 		return errPartData
 	}
 	l := s.large()
-	log := l.log
-	l.log = nil
+	defer l.deadlines.Unnoted(&l.log)()
 	s.addLarge(l, name)
-	l.log = log
-	return nil
+	if i, ok := l.members.IndexOf(name); ok {
+		l.deadlines.Remove(i)
+	}
+	if deadline == nil {
+		return nil
+	}
+	return l.index().AddPart(name, deadline)
 }
 
 // DropPart removes a member from a Large set, without noting a change.
 func (s *Set) DropPart(name []byte) {
 	l := s.large()
-	log := l.log
-	l.log = nil
+	defer l.deadlines.Unnoted(&l.log)()
 	s.removeLarge(l, name)
-	l.log = log
 }

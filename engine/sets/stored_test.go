@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/atomredis/atomredis/engine/deadlines"
 	"github.com/atomredis/atomredis/engine/delta"
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
@@ -18,6 +19,9 @@ type storage map[string]string
 
 // write stores the changes up to the start of the checkpoint.
 func (s storage) write(l *delta.Log, p delta.Parts) {
+	if l == nil {
+		return
+	}
 	for _, name := range l.Frozen().Sorted() {
 		if data, ok := l.AppendFrozen(nil, name, p); ok {
 			s[name] = string(data)
@@ -29,29 +33,45 @@ func (s storage) write(l *delta.Log, p delta.Parts) {
 }
 
 // load builds the set from its parts.
-func (s storage) load(t require.TestingT, log *delta.Log) *Set {
+func (s storage) load(t require.TestingT, log *delta.Log, deadlines storage, deadlineLog *delta.Log) *Set {
 	l := NewLoader()
 	for _, name := range slices.Sorted(maps.Keys(s)) {
 		require.NoError(t, l.Add([]byte(name), []byte(s[name])))
 	}
-	set, err := l.Finish(log)
+	for _, name := range slices.Sorted(maps.Keys(deadlines)) {
+		require.NoError(t, l.AddDeadline([]byte(name), []byte(deadlines[name])))
+	}
+	if deadlineLog == nil {
+		set, err := l.Finish(log)
+		require.NoError(t, err)
+		return set
+	}
+	set, err := l.FinishDeadlines(log, deadlineLog)
 	require.NoError(t, err)
 	return set
 }
 
+// track does what the keyspace does after a set has changed.
+func track(s *Set, epochs *delta.Epochs) {
+	if d := s.DeadlineIndex(); d != nil && d.Log() == nil {
+		d.Track(delta.NewLog(8, epochs))
+	}
+}
+
 func TestCheckpointsStoreTheSetAsItWasWhenTheyBegan(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
-		epochs, stored := &delta.Epochs{Current: 1}, storage{}
+		epochs, stored, storedDeadlines := &delta.Epochs{Current: 1}, storage{}, storage{}
 		log, lim := delta.NewLog(7, epochs), Limits{}
 		member := rapid.Map(rapid.IntRange(0, 30), strconv.Itoa)
 		s := setOf(lim, numbers(rapid.IntRange(1, 20).Draw(t, "members at first"))...)
 		require.True(t, s.Large())
 		s.Track(log)
-		var frozen *Set // the set at the start of the unfinished checkpoint
+		var frozen *Set            // the set at the start of the unfinished checkpoint
+		var frozenIndex *delta.Log // and the log of its deadlines
 		begin := func() {
 			if frozen == nil {
 				epochs.Current++
-				frozen = s.Clone()
+				frozen, frozenIndex = s.Clone(), s.DeadlineIndex().Log()
 			}
 		}
 		end := func(t *rapid.T) {
@@ -59,14 +79,22 @@ func TestCheckpointsStoreTheSetAsItWasWhenTheyBegan(t *testing.T) {
 				return
 			}
 			stored.write(log, s)
+			storedDeadlines.write(frozenIndex, s.DeadlineIndex())
 			loadedLog := delta.NewLog(7, epochs)
-			loaded := stored.load(t, loadedLog)
+			var loadedIndex *delta.Log
+			if frozenIndex != nil {
+				loadedIndex = delta.NewLog(8, epochs)
+			}
+			loaded := stored.load(t, loadedLog, storedDeadlines, loadedIndex)
 			require.Equal(t, members(t, frozen), members(t, loaded))
+			require.Equal(t, deadlinesOf(frozen), deadlinesOf(loaded))
+			require.Same(t, loadedIndex, loaded.DeadlineIndex().Log())
 			require.Equal(t, "hashtable", loaded.Encoding())
 			require.Same(t, loadedLog, loaded.Log())
 			require.True(t, loadedLog.Clean())
 			frozen = nil
-			if log.Clean() && rapid.Bool().Draw(t, "go on with what was loaded") {
+			if l := s.DeadlineIndex().Log(); log.Clean() && (l == nil || l.Clean()) &&
+				rapid.Bool().Draw(t, "go on with what was loaded") {
 				s, log = loaded, loadedLog
 			}
 		}
@@ -76,6 +104,12 @@ func TestCheckpointsStoreTheSetAsItWasWhenTheyBegan(t *testing.T) {
 			"add":    func(t *rapid.T) { s.Add([]byte(member.Draw(t, "member")), lim) },
 			"remove": func(t *rapid.T) { s.Remove([]byte(member.Draw(t, "member"))) },
 			"pop":    func(*rapid.T) { s.Pop(nil) },
+			"deadline": func(t *rapid.T) {
+				at := rapid.Int64Range(0, 9).Draw(t, "at")
+				s.SetDeadline([]byte(member.Draw(t, "member")), at, lim)
+				track(s, epochs)
+			},
+			"expire": func(t *rapid.T) { s.Expire(rapid.Int64Range(0, 9).Draw(t, "now"), 5, func([]byte) {}) },
 			"pop all": func(*rapid.T) {
 				for s.Len() > 0 {
 					s.Pop(nil)
@@ -92,6 +126,9 @@ func TestCheckpointsStoreTheSetAsItWasWhenTheyBegan(t *testing.T) {
 			"fail": func(*rapid.T) {
 				if frozen != nil {
 					log.Abort(log.Frozen())
+					if frozenIndex != nil {
+						frozenIndex.Abort(frozenIndex.Frozen())
+					}
 					frozen = nil
 				}
 			},
@@ -134,6 +171,9 @@ func TestCompactSetKeepsItsFormWhenStored(t *testing.T) {
 		for range rapid.IntRange(0, 50).Draw(t, "members") {
 			s.Add([]byte(member.Draw(t, "member")), Limits{100, 100, 1000})
 		}
+		for range rapid.IntRange(0, 3).Draw(t, "deadlines") {
+			s.SetDeadline([]byte(member.Draw(t, "member")), rapid.Int64Range(0, 1<<50).Draw(t, "at"), Limits{100, 100, 1000})
+		}
 		for range rapid.IntRange(0, 5).Draw(t, "pops") {
 			s.Pop(nil)
 		}
@@ -142,6 +182,7 @@ func TestCompactSetKeepsItsFormWhenStored(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, inOrder(s), inOrder(got))
 		require.Equal(t, s.Encoding(), got.Encoding())
+		require.Equal(t, deadlinesOf(s), deadlinesOf(got))
 	})
 }
 
@@ -160,7 +201,7 @@ func TestDecodeBlobRefusesWhatIsNoSet(t *testing.T) {
 		want       error
 	}{
 		{"nothing", "", errFormat},
-		{"unknown format", "\x03", errFormat},
+		{"unknown format", "\x04", errFormat},
 		{"no width", "\x01", errIntset},
 		{"integers without width", "\x01\x00a", errIntset},
 		{"unknown width", "\x01\x03abc", errIntset},
@@ -171,6 +212,9 @@ func TestDecodeBlobRefusesWhatIsNoSet(t *testing.T) {
 		{"enormous length", "\x02\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", errCut},
 		{"length of too many bytes", "\x02\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", errCut},
 		{"member twice", "\x02\x01a\x01b\x01a", errTwice},
+		{"no deadline", "\x03\x01a", deadlines.ErrDamaged},
+		{"deadline out of range", "\x03\x01a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", deadlines.ErrDamaged},
+		{"member with deadline twice", "\x03\x01a\x00\x01a\x05", errTwice},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -187,6 +231,10 @@ func TestLoaderRefusesPartsThatAreNoSet(t *testing.T) {
 		require.ErrorIs(t, l.Add([]byte(second), nil), errPartsOrder)
 	}
 	require.ErrorIs(t, NewLoader().Add([]byte("a"), []byte("1")), errPartData)
+	l := NewLoader()
+	require.NoError(t, l.Add([]byte("a"), nil))
+	require.ErrorIs(t, l.AddDeadline([]byte("b"), []byte("\x05")), deadlines.ErrNoElement)
+	require.ErrorIs(t, l.AddDeadline([]byte("a"), []byte("\x05\x05")), deadlines.ErrDamaged)
 }
 
 // requireSound checks that a decoded set has every member once and finds it.
@@ -210,6 +258,8 @@ func FuzzDecodeBlob(f *testing.F) {
 		setOf(usual, "a", ""),
 	} {
 		f.Add(s.AppendBlob(nil))
+		s.SetDeadline([]byte("1"), 1e12, usual)
+		f.Add(s.AppendBlob(nil))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := DecodeBlob(b)
@@ -221,6 +271,7 @@ func FuzzDecodeBlob(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, inOrder(s), inOrder(again))
 		require.Equal(t, s.Encoding(), again.Encoding())
+		require.Equal(t, deadlinesOf(s), deadlinesOf(again))
 	})
 }
 

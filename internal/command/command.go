@@ -248,6 +248,7 @@ type KeySpec struct {
 	Index     int
 	Keyword   string
 	StartFrom int
+	folded    string // Keyword in lower case
 	// Find, by range: up to LastKey (relative to the beginning; negative counts from the last argument), every Step
 	// arguments, Limit > 1 takes only the first 1/Limit of them.
 	LastKey, Step, Limit int
@@ -302,7 +303,7 @@ func parseKeySpec(word string) (spec KeySpec, err error) {
 		return spec, nil
 	case strings.HasPrefix(begin, "kw:"):
 		word, from, _ := strings.Cut(begin[3:], "@")
-		spec.Keyword = word
+		spec.Keyword, spec.folded = word, strings.ToLower(word)
 		spec.StartFrom, err = strconv.Atoi(from)
 	default:
 		spec.Index, err = strconv.Atoi(strings.TrimPrefix(begin, "i"))
@@ -387,14 +388,14 @@ func (k *KeySpec) positions(args [][]byte, fn func(i int) bool) bool {
 func (k *KeySpec) keywordAt(args [][]byte) int {
 	if k.StartFrom > 0 {
 		for i := k.StartFrom; i < len(args)-1; i++ {
-			if strings.EqualFold(string(args[i]), k.Keyword) {
+			if EqualFold(args[i], k.folded) {
 				return i + 1
 			}
 		}
 		return 0
 	}
 	for i := len(args) + k.StartFrom; i > 0; i-- {
-		if i < len(args)-1 && strings.EqualFold(string(args[i]), k.Keyword) {
+		if i < len(args)-1 && EqualFold(args[i], k.folded) {
 			return i + 1
 		}
 	}

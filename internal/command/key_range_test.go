@@ -24,3 +24,17 @@ func TestKeyRangeIsThatOfRedis(t *testing.T) {
 		require.Equal(t, want, [3]int{first, last, step}, specs)
 	}
 }
+
+// Only the ASCII letters of a keyword have two cases: the long s, U+017F, is no S.
+func TestKeywordsFoldASCIIOnly(t *testing.T) {
+	cmd := &Command{Keys: Keys("kw:STREAMS@1+r-1/1/2[RO]")}
+	keyAfter := func(word string) (keys []int) {
+		cmd.Keys[0].positions([][]byte{[]byte("xread"), []byte(word), []byte("k"), []byte("0")}, func(i int) bool {
+			keys = append(keys, i)
+			return true
+		})
+		return keys
+	}
+	require.Equal(t, []int{2}, keyAfter("StreamS"))
+	require.Empty(t, keyAfter("\u017ftreams"))
+}

@@ -61,6 +61,9 @@ func (r *Rebuilder) Entry(e *engine.Entry) {
 	if at := e.Deadline(); at != 0 {
 		r.Command([]byte("PEXPIREAT"), key, strconv.AppendInt(nil, at, 10))
 	}
+	if e.Blessed() {
+		r.Command([]byte("BLESS"), []byte("SET"), key, []byte("NO-EVICT"))
+	}
 }
 
 // Elements distributes elements over commands.

@@ -64,7 +64,7 @@ func (o *ScanOptions) Matcher() func(key string) bool {
 // ScanOptions reads the cursor, which is argument from, and the options after it; if they are wrong, it writes an
 // error and ok is false.
 func (c *Ctx) ScanOptions(from int, allow ScanAllow) (o ScanOptions, ok bool) {
-	cursor, ok := c.scanCursor(c.Args[from])
+	cursor, ok := c.ScanCursor(c.Args[from])
 	if !ok {
 		return o, false
 	}
@@ -115,7 +115,7 @@ func (c *Ctx) ScanFilter(from int, allow ScanAllow) (o ScanOptions, ok bool) {
 // argument is wrong or the key does not exist, it writes the reply and ok is false. The key is read before the
 // options: a missing key hides mistakes in them.
 func (c *Ctx) ScanCollection(typ engine.Type, allow ScanAllow) (e *engine.Entry, o ScanOptions, ok bool) {
-	if _, ok = c.scanCursor(c.Args[2]); !ok {
+	if _, ok = c.ScanCursor(c.Args[2]); !ok {
 		return nil, o, false
 	}
 	if c.Offload != nil { // the first call has counted the read
@@ -184,10 +184,10 @@ func (c *Ctx) ScanValue(e *engine.Entry, o *ScanOptions, found *resp.Writer,
 	})
 }
 
-// scanCursor reads a cursor as C's strtoul reads numbers: signs, leading zeros and the empty text are accepted, a
-// negative number that begins with zero counts back from 2^64, and a zero byte ends the text. Other negative numbers
-// are refused, as since Redis 7.2, and so is any other text.
-func (c *Ctx) scanCursor(arg []byte) (cursor uint64, ok bool) {
+// ScanCursor reads a cursor, or writes an error. It reads as C's strtoul reads numbers: signs, leading zeros and the
+// empty text are accepted, a negative number that begins with zero counts back from 2^64, and a zero byte ends the
+// text. Other negative numbers are refused, as since Redis 7.2, and so is any other text.
+func (c *Ctx) ScanCursor(arg []byte) (cursor uint64, ok bool) {
 	i, negative := 0, false
 	if len(arg) > 0 && (arg[0] == '-' || arg[0] == '+') {
 		negative = arg[0] == '-'

@@ -50,7 +50,7 @@ func TestScanCursorsAreReadAsStrtoulReadsThem(t *testing.T) {
 		{"1.5", 0, false},
 	} {
 		b := newReplyCtx()
-		cursor, ok := b.scanCursor([]byte(c.text))
+		cursor, ok := b.ScanCursor([]byte(c.text))
 		require.Equal(t, c.ok, ok, "%q", c.text)
 		if c.ok {
 			require.Equal(t, c.cursor, cursor, "%q", c.text)

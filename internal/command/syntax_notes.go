@@ -57,7 +57,7 @@ var argumentNotes = sync.OnceValue(func() map[string][]argumentNote {
 		{"module-name_* filterby", "command|list"},
 		{"host_port_force target", "failover"},
 		{"nx_* condition @7.0.0", "expire expireat pexpire pexpireat"},
-		{"nx_* condition", "hexpire hexpireat hpexpire hpexpireat"},
+		{"nx_* condition", "hexpire hexpireat hpexpire hpexpireat sexpire sexpireat spexpire spexpireat"},
 		{"async_sync async; async @4.0.0; sync @6.2.0", "flushall flushdb"},
 		{"async_sync async", "function|flush"},
 		{"async_sync async @6.2.0", "script|flush"},

@@ -82,7 +82,10 @@ func (e *Eviction) MakeRoom(now int64) session.Room {
 	case !e.over():
 		e.note(true)
 		return session.RoomEnough
-	case relief == engine.Unrelieved:
+	case relief == engine.Spared && e.sh.UsedMemory() <= e.sh.Limits.Memory.Load()/4*5: // as in Redis
+		e.note(false)
+		return session.RoomEnough
+	case relief == engine.Unrelieved || relief == engine.Spared:
 		e.note(false)
 		return session.RoomNowhere
 	}

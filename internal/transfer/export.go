@@ -323,6 +323,11 @@ func closeSnapshot(s *engine.Snapshot) error {
 func rdbVersion(s *engine.Snapshot) int {
 	if s != nil {
 		for _, db := range s.Stats {
+			if db.MemberExpires > 0 || db.Blessed > 0 {
+				return max(rdb.VersionExpiringMembers, rdb.VersionBlessed)
+			}
+		}
+		for _, db := range s.Stats {
 			if db.FieldExpires > 0 {
 				return rdb.VersionExpiringFields
 			}

@@ -236,21 +236,32 @@ func (l *load) read(f io.Reader, last bool) error {
 
 // rdb reads an RDB file.
 func (l *load) rdb(r *rdb.Reader) error {
-	var codes []string
 	var k kept
+	if err := l.items(r, &k, func(any) error { return nil }); err != nil {
+		return err
+	}
+	if n := len(k.functions); n > 0 {
+		l.lock()
+		l.functions += n
+		if err := l.makeFunctions(k.functions, false, false); err != nil {
+			return err
+		}
+	}
+	return l.makeKept(&k)
+}
+
+// items reads an RDB file to its end: it creates the keys, and adds everything else to k. It calls first before it
+// handles an item.
+func (l *load) items(r *rdb.Reader, k *kept, first func(item any) error) error {
 	for {
 		item, err := r.Next()
-		switch {
-		case err == io.EOF:
-			if len(codes) > 0 {
-				l.lock()
-				l.functions += len(codes)
-				if err := l.makeFunctions(codes, false, false); err != nil {
-					return err
-				}
-			}
-			return l.makeKept(&k)
-		case err != nil:
+		if err == io.EOF {
+			return nil
+		}
+		if err == nil {
+			err = first(item)
+		}
+		if err != nil {
 			return err
 		}
 		switch item := item.(type) {
@@ -259,19 +270,16 @@ func (l *load) rdb(r *rdb.Reader) error {
 				k.commands = item.Value
 			}
 		case *rdb.Module:
-			if err := l.module(&k, item); err != nil {
-				return err
-			}
+			err = l.module(k, item)
 		case rdb.Function:
-			codes = append(codes, string(item))
+			k.functions = append(k.functions, string(item))
 		case *rdb.Key:
-			if err := l.key(item); err != nil {
-				return err
-			}
+			err = l.key(item)
 		case *rdb.LeftOut:
-			if err := l.leaveOutKey(item.DB, item.Key, typeName(item.UnknownType)); err != nil {
-				return err
-			}
+			err = l.leaveOutKey(item.DB, item.Key, typeName(item.UnknownType))
+		}
+		if err != nil {
+			return err
 		}
 	}
 }
@@ -287,8 +295,11 @@ func (l *load) makeFunctions(codes []string, flush, replace bool) error {
 	return nil
 }
 
-// kept is the content of a file other than keys and functions. It is executed once the keys are loaded.
+// kept is the content of a file other than keys.
 type kept struct {
+	functions []string // sources of libraries
+
+	// Executed once the keys are loaded, by makeKept:
 	commands string     // of Source.Kept
 	foreign  [][]string // the same from the data of a module of a Redis
 }
@@ -366,6 +377,7 @@ func (l *load) key(k *rdb.Key) error {
 	}
 	e := rdb.Create(g, k.DB, k.Key, k.Value)
 	g.SetDeadline(e, k.Deadline)
+	g.Bless(e, k.Blessed)
 	if k.Idle >= 0 {
 		g.SetIdleTime(e, k.Idle)
 	}
@@ -389,7 +401,6 @@ func (im *Importer) Replace(ctx context.Context, file io.Reader, by Replayer, ab
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	var codes []string
 	var k kept
 	emptied := false
 	empty := func() error {
@@ -397,7 +408,7 @@ func (im *Importer) Replace(ctx context.Context, file io.Reader, by Replayer, ab
 			return nil
 		}
 		emptied = true
-		if err := l.makeFunctions(codes, true, true); err != nil {
+		if err := l.makeFunctions(k.functions, true, true); err != nil {
 			return err
 		}
 		g.Flush(-1)
@@ -405,46 +416,31 @@ func (im *Importer) Replace(ctx context.Context, file io.Reader, by Replayer, ab
 	}
 	r := rdb.NewReader(file, *l.limits())
 	r.LeaveOut = l.skip
-	for {
-		item, err := r.Next()
-		if err == io.EOF {
-			l.finish()
-			if err := empty(); err != nil {
-				return err
-			}
-			if err := l.makeKept(&k); err != nil {
-				return err
-			}
-			if err := l.endReport(nil); err != nil { // the data is complete without it
-				l.files.Log.Warn("cannot write the report of the keys that are left out", "error", err.Error())
-			}
-			done()
-			return nil
-		}
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
+	err = l.items(r, &k, func(item any) error {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 		switch item := item.(type) {
 		case rdb.Aux:
-			if err = about(item); item.Name == auxKept {
-				k.commands = item.Value
-			}
-		case *rdb.Module:
-			err = l.module(&k, item)
-		case rdb.Function:
-			codes = append(codes, string(item))
+			return about(item)
 		case *rdb.Key:
-			if err = empty(); err == nil {
-				err = l.key(item)
-			}
-		case *rdb.LeftOut:
-			err = l.leaveOutKey(item.DB, item.Key, typeName(item.UnknownType))
+			return empty()
 		}
-		if err != nil {
-			return err
-		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
+	l.finish()
+	if err := empty(); err != nil {
+		return err
+	}
+	if err := l.makeKept(&k); err != nil {
+		return err
+	}
+	if err := l.endReport(nil); err != nil { // the data is complete without it
+		l.files.Log.Warn("cannot write the report of the keys that are left out", "error", err.Error())
+	}
+	done()
+	return nil
 }

@@ -185,6 +185,7 @@ func TestWhatIsExportedIsImported(t *testing.T) {
 	from.functions = []string{"one", "two"}
 	from.set("a=1", "b=2")
 	from.under(func(g *engine.Guard) { g.SetDeadline(g.Peek(0, []byte("b")), 1e12+1000) })
+	from.under(func(g *engine.Guard) { g.Bless(g.Write(0, []byte("a")), true) })
 	var file bytes.Buffer
 	require.NoError(t, from.exporter().RDB(&file))
 	for _, late := range []time.Duration{0, time.Minute} {
@@ -195,6 +196,7 @@ func TestWhatIsExportedIsImported(t *testing.T) {
 		require.Nil(t, im.Loaded())
 		require.NoError(t, im.Import("/db/x.rdb"))
 		require.Equal(t, []string{"one", "two"}, to.functions)
+		to.under(func(g *engine.Guard) { require.True(t, g.Peek(0, []byte("a")).Blessed()) })
 		if late == 0 {
 			require.Equal(t, []string{"0 a=1", "0 b=2"}, to.all("a", "b"))
 			require.Equal(t, Loaded{2, 0}, *im.Loaded())
@@ -208,6 +210,7 @@ func TestWhatIsExportedIsImported(t *testing.T) {
 	require.NoError(t, from.exporter().Commands(&commands))
 	require.NotContains(t, commands.String(), "FUNCTION")
 	require.Contains(t, commands.String(), "SET\r\n$1\r\na\r\n$1\r\n1")
+	require.Contains(t, commands.String(), "BLESS\r\n$3\r\nSET\r\n$1\r\na\r\n")
 	commands.Reset()
 	require.NoError(t, from.exporter().AOF(&commands))
 	require.Contains(t, commands.String(), "FUNCTION\r\n$4\r\nLOAD\r\n$3\r\none\r\n")

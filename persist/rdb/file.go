@@ -38,6 +38,8 @@ type Key struct {
 	Deadline int64
 	// Idle is the number of seconds without use, -1 if unknown.
 	Idle int64
+	// Blessed says that the key is never evicted.
+	Blessed bool
 }
 
 // LeftOut is a key in a file whose value is of an UnknownType.
@@ -185,6 +187,12 @@ func (r *Reader) next(key *Key) (any, error) {
 			var n uint64
 			return d.numbers(&n, &n)
 		})
+	case opBlessed:
+		if d.valkey {
+			break
+		}
+		key.Blessed = true
+		return nil, nil
 	case opExpireMillis:
 		key.Deadline, err = d.millis()
 		return nil, err
@@ -246,7 +254,7 @@ func (r *Reader) end() error {
 	return io.EOF
 }
 
-// Begin writes the head of a file of a version, Version or VersionExpiringFields, with information about its origin.
+// Begin writes the head of a file of a version with information about its origin.
 func (e *Encoder) Begin(version int, aux ...Aux) {
 	e.buf = fmt.Appendf(e.buf, "%s%04d", magic, version)
 	for _, a := range aux {
@@ -282,6 +290,9 @@ func (e *Encoder) Key(entry *engine.Entry) {
 	if at := entry.Deadline(); at != 0 {
 		e.buf = append(e.buf, opExpireMillis)
 		e.millis(at)
+	}
+	if entry.Blessed() {
+		e.buf = append(e.buf, opBlessed)
 	}
 	e.buf = append(e.buf, form.number)
 	e.string([]byte(entry.Key()))

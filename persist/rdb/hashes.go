@@ -32,7 +32,7 @@ func (d *decoder) hash(typ byte, lim *Limits) (any, error) {
 	case typ == typeHashExpire || typ == typeHashExpireEarly:
 		return d.expiringHash(typ, lim)
 	case typ == typeHashPack || typ == typeHashPackEarly:
-		return d.expiringPack(typ, lim)
+		return d.expiringHashPack(typ, lim)
 	}
 	h := &hashes.Hash{}
 	add := func(field, value []byte) error {
@@ -83,16 +83,13 @@ func (d *decoder) hash(typ byte, lim *Limits) (any, error) {
 	return h, err
 }
 
-// maxFieldDeadline is the latest time at which a field can expire, in ms since 1970.
-const maxFieldDeadline = 1<<48 - 1
-
 // setExpiring adds a field that expires, unless at is 0.
 func setExpiring(h *hashes.Hash, field, value []byte, at int64, lim *Limits) error {
 	if !h.Set(field, value, lim.Hash) {
 		return corrupt("a field of a hash that comes twice")
 	}
-	if at < 0 || at > maxFieldDeadline {
-		return corrupt("a field that expires at %d", at)
+	if err := checkElementDeadline(at); err != nil {
+		return err
 	}
 	if at != 0 {
 		h.SetDeadline(field, at)
@@ -100,30 +97,10 @@ func setExpiring(h *hashes.Hash, field, value []byte, at int64, lim *Limits) err
 	return nil
 }
 
-// expiringHash reads a hash with expiring fields. Each field's deadline stands before it: as a time, or since Redis 7.4
-// relative to one millisecond before the earliest deadline, which comes first.
+// expiringHash reads a hash with expiring fields. Early forms have no earliest deadline.
 func (d *decoder) expiringHash(typ byte, lim *Limits) (any, error) {
-	base := int64(0)
-	if typ == typeHashExpire {
-		first, err := d.millis()
-		if err != nil {
-			return nil, err
-		}
-		if first < 0 || first > maxFieldDeadline+1 { // one above the maximum: no field expires
-			return nil, corrupt("a field that expires at %d", first)
-		}
-		base = first - 1
-	}
 	h := &hashes.Hash{}
-	err := d.elements(func() error {
-		defer d.recycle()
-		at, err := d.length()
-		if err != nil {
-			return err
-		}
-		if at > maxFieldDeadline {
-			return corrupt("a field that expires at %d", at)
-		}
+	err := d.expiring(typ == typeHashExpire, func(at int64) error {
 		field, err := d.string()
 		if err != nil {
 			return err
@@ -132,10 +109,7 @@ func (d *decoder) expiringHash(typ byte, lim *Limits) (any, error) {
 		if err != nil {
 			return err
 		}
-		if at != 0 {
-			at += uint64(base)
-		}
-		return setExpiring(h, field, value, int64(at), lim)
+		return setExpiring(h, field, value, at, lim)
 	})
 	return h, err
 }
@@ -167,15 +141,10 @@ func (d *decoder) valkeyHash(lim *Limits) (any, error) {
 	return h, err
 }
 
-// expiringPack reads a small hash with expiring fields: a listpack of fields, values and deadlines.
-func (d *decoder) expiringPack(typ byte, lim *Limits) (any, error) {
-	if typ == typeHashPack {
-		if _, err := d.millis(); err != nil { // the earliest deadline
-			return nil, err
-		}
-	}
+// expiringHashPack reads a small hash with expiring fields: a listpack of fields, values and deadlines.
+func (d *decoder) expiringHashPack(typ byte, lim *Limits) (any, error) {
 	h := &hashes.Hash{}
-	err := d.packed(listpack, func(p *packed) error {
+	err := d.expiringPack(typ == typeHashPack, func(p *packed) error {
 		field, err := p.next()
 		if err != nil {
 			return err
@@ -205,11 +174,8 @@ func (e *Encoder) hash(h *hashes.Hash) {
 	e.length(uint64(h.Len()))
 	for field, value := range h.All() {
 		if first != 0 {
-			after := uint64(0)
-			if at, _ := h.Deadline(field); at != 0 {
-				after = uint64(at - first + 1)
-			}
-			e.length(after)
+			at, _ := h.Deadline(field)
+			e.elementDeadline(first, at)
 		}
 		e.string(field)
 		e.string(value)

@@ -39,8 +39,12 @@ const (
 	VersionReleased  = 14
 	// VersionArrays is the version written for arrays: that of Redis 8.8.
 	VersionArrays = 14
-	// Newest is the latest readable version: that of Redis 8.8.
-	Newest = 14
+	// VersionExpiringMembers is the version written for sets with expiring members, which first appeared in Redis 8.12.
+	VersionExpiringMembers = 17
+	// VersionBlessed is the version written for blessed keys, which first appeared in Redis 8.12.
+	VersionBlessed = 17
+	// Newest is the latest readable version: that of Redis 8.12.
+	Newest = 17
 	// Valkey 9 and later have versions of their own, from OldestValkey on. Files up to NewestValkey are read as long as
 	// they have only the forms of version 80.
 	OldestValkey = 80
@@ -78,10 +82,13 @@ const (
 	typeStream4         = 26 // with producers
 	typeStream5         = 27 // with released pending entries
 	typeArray           = 28
+	typeSetPack         = 34 // a listpack with deadlines of members
+	typeSetExpire       = 35 // with deadlines of members
 )
 
 // The opcodes of a file.
 const (
+	opBlessed      = 241 // the next key is blessed
 	opSlotImport   = 243 // of Valkey
 	opSlotInfo     = 244
 	opFunction     = 245

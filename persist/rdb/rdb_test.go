@@ -115,7 +115,7 @@ func anyValue(t *rapid.T) any {
 			f := anyText(t)
 			h.Set(f, anyText(t), limits.Hash)
 			if expires && rapid.Bool().Draw(t, "this one") {
-				h.SetDeadline(f, rapid.Int64Range(1, maxFieldDeadline).Draw(t, "at"))
+				h.SetDeadline(f, rapid.Int64Range(1, maxElementDeadline).Draw(t, "at"))
 			}
 		}
 		return h
@@ -354,6 +354,9 @@ func TestOldForms(t *testing.T) {
 	expiring := hash("f", "1", "g", "2", "h", "3").(*hashes.Hash)
 	expiring.SetDeadline([]byte("f"), 5000)
 	expiring.SetDeadline([]byte("h"), 7000)
+	members := set("a", "b", "3").(*sets.Set)
+	members.SetDeadline([]byte("a"), 5000, limits.Set)
+	members.SetDeadline([]byte("3"), 7000, limits.Set)
 	millis := func(n uint64) []byte { return binary.LittleEndian.AppendUint64(nil, n) }
 	// The second value is followed by two unused bytes, and the third has a length of five bytes.
 	zipmap := "\x03\x01f\x01\x00v\x03foo\x03\x02bar__\x00\xfe\xff\x00\x00\x00\x00" + long + "\xff"
@@ -400,6 +403,10 @@ func TestOldForms(t *testing.T) {
 			text(testListpack("f", "1", "5000", "g", "2", "0", "h", "3", "7000"))), expiring},
 		{"expiring listpack of a candidate", all([]byte{typeHashPackEarly},
 			text(testListpack("f", "1", "5000", "g", "2", "0", "h", "3", "7000"))), expiring},
+		{"expiring members", all([]byte{typeSetExpire}, millis(5000), []byte{3}, []byte{1}, text("a"), []byte{0}, text("b"),
+			appendLength(nil, 2001), text("3")), members},
+		{"expiring listpack of members", all([]byte{typeSetPack}, millis(5000),
+			text(testListpack("a", "5000", "b", "0", "3", "7000"))), members},
 	} {
 		t.Run(form.name, func(t *testing.T) {
 			got, err := Restore(Seal(form.body), &limits)
@@ -438,9 +445,13 @@ func TestWhatRedisNeverWritesIsRefused(t *testing.T) {
 		"wrong way back": all([]byte{typeSetListpack}, text(strings.Replace(testListpack("a"), "a\x02", "a\x03", 1))),
 		"wrong length before": all([]byte{typeListZiplist},
 			text(strings.Replace(testZiplist("a", "b"), "a\x03", "a\x04", 1))),
-		"unknown container": {typeListListpacks, 1, 3},
-		"module":            {typeModule, 0x81, 1, 2, 3, 4, 5, 6, 7, 8},
-		"field far off":     all([]byte{typeHashExpireEarly, 1}, appendLength(nil, 1<<48), text("f"), text("v")),
+		"unknown container":          {typeListListpacks, 1, 3},
+		"module":                     {typeModule, 0x81, 1, 2, 3, 4, 5, 6, 7, 8},
+		"member with deadline twice": all([]byte{typeSetPack}, make([]byte, 8), text(testListpack("a", "0", "a", "5"))),
+		"member without deadline":    all([]byte{typeSetPack}, make([]byte, 8), text(testListpack("a"))),
+		"empty listpack of members":  all([]byte{typeSetPack}, make([]byte, 8), text(testListpack())),
+		"member far off":             all([]byte{typeSetPack}, make([]byte, 8), text(testListpack("a", "281474976710656"))),
+		"field far off":              all([]byte{typeHashExpireEarly, 1}, appendLength(nil, 1<<48), text("f"), text("v")),
 	} {
 		_, err := Restore(Seal(body), &limits)
 		require.Error(t, err, name)
@@ -546,6 +557,9 @@ func readAll(r *Reader) (items []string, err error) {
 		case *Key:
 			items = append(items, fmt.Sprintf("%d %q %s at %d idle %d", item.DB, item.Key, describe(item.Value), item.Deadline,
 				item.Idle))
+			if item.Blessed {
+				items = append(items, "blessed")
+			}
 		case *Module: // the data is left for skipping
 			items = append(items, fmt.Sprintf("module %s %d", item.Name, item.Version))
 		default:
@@ -557,7 +571,7 @@ func readAll(r *Reader) (items []string, err error) {
 func TestFilesAreReadWhole(t *testing.T) {
 	want := []string{"rdb.Aux {redis-ver 7.4.0}", "rdb.Aux {bits 64}", "module AQIDBAUGB 776", "rdb.Function #!lua name=x",
 		`3 "a" string "1" at 513 idle -1`, `3 "b" list "x" at 2000 idle -1`,
-		`3 "c" set "y" at 0 idle 200`, fmt.Sprintf("0 %q string %q at 0 idle -1", long, long)}
+		`3 "c" set "y"@0 at 0 idle 200`, fmt.Sprintf("0 %q string %q at 0 idle -1", long, long)}
 	for version := 1; version <= Newest; version++ {
 		f := file(version)
 		for _, r := range []io.Reader{bytes.NewReader(f), iotest.OneByteReader(bytes.NewReader(f)),
@@ -618,6 +632,10 @@ func TestFilesAreWrittenAsTheyAreRead(t *testing.T) {
 			entry := w.entry(value)
 			w.g.SetDeadline(entry, rapid.Int64Range(0, 1e15).Draw(t, "deadline"))
 			want = append(want, fmt.Sprintf("7 %q %s at %d idle -1", entry.Key(), describe(value), entry.Deadline()))
+			if rapid.Bool().Draw(t, "blessed") {
+				w.g.Bless(entry, true)
+				want = append(want, "blessed")
+			}
 			e.Key(entry)
 		}
 		require.NoError(t, e.End())

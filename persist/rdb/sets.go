@@ -11,11 +11,16 @@ import (
 )
 
 var setKind = kind{
-	numbers: []byte{typeSet, typeSetIntset, typeSetListpack},
+	numbers: []byte{typeSet, typeSetIntset, typeSetListpack, typeSetPack, typeSetExpire},
 	read:    (*decoder).set,
-	form:    plainForm(typeSet),
-	write:   func(e *Encoder, entry *engine.Entry) { e.set(entry.Set()) },
-	saved:   func(e *Encoder, entry *engine.Entry, _ lists.Limit) { e.savedSet(entry.Set()) },
+	form: func(entry *engine.Entry) form {
+		if entry.Set().NextDeadline() != 0 {
+			return form{typeSetExpire, VersionExpiringMembers}
+		}
+		return form{typeSet, Version}
+	},
+	write: func(e *Encoder, entry *engine.Entry) { e.set(entry.Set()) },
+	saved: func(e *Encoder, entry *engine.Entry, _ lists.Limit) { e.savedSet(entry.Set()) },
 }
 
 func (d *decoder) set(typ byte, lim *Limits) (any, error) {
@@ -23,6 +28,18 @@ func (d *decoder) set(typ byte, lim *Limits) (any, error) {
 	add := func(member []byte) error {
 		if !s.Add(member, lim.Set) {
 			return corrupt("a member of a set that comes twice")
+		}
+		return nil
+	}
+	addExpiring := func(member []byte, at int64) error {
+		if err := add(member); err != nil {
+			return err
+		}
+		if err := checkElementDeadline(at); err != nil {
+			return err
+		}
+		if at != 0 {
+			s.SetDeadline(member, at, lim.Set)
 		}
 		return nil
 	}
@@ -50,6 +67,26 @@ func (d *decoder) set(typ byte, lim *Limits) (any, error) {
 			}
 			return add(member)
 		})
+	case typeSetExpire:
+		err = d.expiring(true, func(at int64) error {
+			member, err := d.string()
+			if err != nil {
+				return err
+			}
+			return addExpiring(member, at)
+		})
+	case typeSetPack:
+		err = d.expiringPack(true, func(p *packed) error {
+			member, err := p.next()
+			if err != nil {
+				return err
+			}
+			at, err := p.number()
+			if err != nil {
+				return err
+			}
+			return addExpiring(member, at)
+		})
 	}
 	if err == nil && s.Len() == 0 {
 		err = errEmpty
@@ -57,9 +94,18 @@ func (d *decoder) set(typ byte, lim *Limits) (any, error) {
 	return s, err
 }
 
+// set writes a set, with the deadlines of its members if there are any.
 func (e *Encoder) set(s *sets.Set) {
+	first := s.NextDeadline()
+	if first != 0 {
+		e.millis(first)
+	}
 	e.length(uint64(s.Len()))
 	for member := range s.All() {
+		if first != 0 {
+			at, _ := s.Deadline(member)
+			e.elementDeadline(first, at)
+		}
 		e.string(member)
 		e.written()
 	}
@@ -71,8 +117,22 @@ func (e *Encoder) savedSet(s *sets.Set) {
 		e.string(intsetOf(s.All()))
 	case "listpack":
 		e.string(listpackOf(s.All()))
+	case "listpackex":
+		e.millis(s.NextDeadline())
+		e.string(listpackOf(membersAndDeadlines(s)))
 	default:
 		e.set(s)
+	}
+}
+
+func membersAndDeadlines(s *sets.Set) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for member := range s.All() {
+			at, _ := s.Deadline(member)
+			if !yield(member) || !yield(strconv.AppendInt(nil, at, 10)) {
+				return
+			}
+		}
 	}
 }
 

@@ -154,8 +154,13 @@ func (none) Verify(disk.FS, string, func(string)) (Meta, error) { return Meta{},
 func (none) Salvage(disk.FS, string, func(string)) error        { return ErrNone }
 func (none) ForgetJournal(disk.FS, string) error                { return ErrNone }
 
-// DataDir is the directory of the data, inside a store's directory.
-const DataDir = "data"
+// Inside a store's directory are the directory of the data, that of a checkpoint under way, and the file that the process
+// locks which has the store open.
+const (
+	DataDir       = "data"
+	CheckpointDir = "checkpoint"
+	LockFile      = "LOCK"
+)
 
 // Exists reports whether there is a store in a directory.
 func Exists(fs disk.FS, dir string) bool {

@@ -3,6 +3,7 @@ package bitmaps
 
 import (
 	"bytes"
+	"math"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/bitmap"
@@ -41,6 +42,11 @@ var bitmapCommands = []*command.Command{
 		Summary:    "Finds the first bit that is set, or not set, in a string or in a part of it",
 		Syntax:     "key bit [start [end [BYTE | BIT]]]",
 		Complexity: "O(N), where N is the length of the part", Do: cmdBitpos},
+	{Name: "bitrangeintarray", Group: "bitmap", Since: "8.12.0", Arity: -4, Flags: command.ReadOnly, ACL: command.CatBitmap,
+		Keys:       command.Keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary:    "Returns the offsets of the bits that are set, or are not, in a part of a string",
+		Syntax:     "key start end [BYTE | BIT] [LIMIT count] [ZEROS]",
+		Complexity: "O(N+M), where N is the length of the part and M the number of offsets returned", Do: cmdBitrangeintarray},
 	{Name: "getbit", Group: "bitmap", Since: "2.2.0", Arity: 3, Flags: command.ReadOnly | command.Fast,
 		ACL:     command.CatBitmap,
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
@@ -191,6 +197,70 @@ func cmdBitcount(c *command.Ctx) {
 	}
 	c.LongBytes((to - from) / 8)
 	c.W.Int(int64(bitmap.Count(b, from, to)))
+}
+
+func cmdBitrangeintarray(c *command.Ctx) {
+	start, ok := c.Int(c.Args[2])
+	if !ok {
+		return
+	}
+	end, ok := c.Int(c.Args[3])
+	if !ok {
+		return
+	}
+	inBits, limit, bit := false, int64(math.MaxInt64), 1
+	for o := c.Options(4); o.Next(); {
+		switch {
+		case o.Is("byte"):
+			inBits = false
+		case o.Is("bit"):
+			inBits = true
+		case o.Is("zeros"):
+			bit = 0
+		case o.Is("limit") && o.More():
+			if limit, ok = c.IntIn(o.Arg(), 1, math.MaxInt64, command.ErrCountPositive); !ok {
+				return
+			}
+		default:
+			c.Err(command.ErrSyntax)
+			return
+		}
+	}
+	e, ok := c.ReadAs(c.Args[1], engine.String)
+	switch {
+	case !ok:
+		return
+	case e == nil, start < 0 && end < 0 && start > end: // as in BITCOUNT
+		c.W.Array(0)
+		return
+	}
+	b := e.Bytes()
+	from, to := bitRange(len(b), start, end, inBits)
+	c.LongBytes((to - from) / 8)
+	n := bitmap.Count(b, from, to)
+	if bit == 0 {
+		n = to - from - n
+	}
+	n = int(min(int64(n), limit))
+	// The reply can be a hundred times as long as the string.
+	most, shortest := c.MaxRepeated(), int64(len(":0\r\n"))
+	if int64(n) > most/shortest {
+		c.Err(command.ErrOutOfRange)
+		return
+	}
+	c.Long(n, n)
+	before := len(c.W.Buf)
+	c.W.Array(n)
+	for at := from; n > 0; n-- {
+		at = bitmap.Find(b, bit, at, to)
+		c.W.Int(int64(at))
+		at++
+		if int64(len(c.W.Buf)-before) > most {
+			c.W.Buf = c.W.Buf[:before]
+			c.Err(command.ErrOutOfRange)
+			return
+		}
+	}
 }
 
 // bitUnit reads argument i, BIT or BYTE; BYTE is the default. If it is neither, it writes an error and ok is false.

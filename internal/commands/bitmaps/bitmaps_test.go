@@ -10,6 +10,7 @@ import (
 
 	"github.com/atomredis/atomredis/internal/testing/commandtest"
 	"github.com/atomredis/atomredis/internal/testing/servertest"
+	"github.com/atomredis/atomredis/server"
 )
 
 // conversation sends lines of commands to a new server and returns the replies, without line breaks.
@@ -44,6 +45,16 @@ func TestBitopHasTheOperationsOfRedis82(t *testing.T) {
 		replies := conversation(t, append(append([]string(nil), bits...), line, "BITFIELD_RO d GET u8 0 GET u8 8")...)
 		require.Equal(t, want, replies[len(bits):], line)
 	}
+}
+
+// Offsets of seven digits take ten bytes each: 2 MB are those of 209,714 bits, and of more if some are shorter.
+func TestTheBytesOfOffsetsAreLimited(t *testing.T) {
+	const refused = "value is out of range"
+	c := servertest.Start(t, server.Options{}, "proto-max-bulk-len", "1mb").Connect()
+	require.Equal(t, "0", c.Line("SETBIT k 8388607 0"))
+	require.Contains(t, c.Line("BITRANGEINTARRAY k 1000000 -1 BIT ZEROS LIMIT 300000"), refused)
+	require.Len(t, strings.Fields(c.Line("BITRANGEINTARRAY k 1000000 -1 BIT ZEROS LIMIT 209000")), 209000)
+	require.Contains(t, c.Line("BITRANGEINTARRAY k 0 -1 ZEROS LIMIT 1000000"), refused, "too many, however short they are")
 }
 
 func TestBitsBeyondTheLongestStringAreRefused(t *testing.T) {

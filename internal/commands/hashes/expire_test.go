@@ -1,7 +1,6 @@
 package hashes_test
 
 import (
-	"regexp"
 	"strings"
 	"testing"
 
@@ -10,37 +9,6 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/testing/servertest"
 )
-
-// fieldServer is a server with a clock of its own, a client, and a subscriber to events.
-type fieldServer struct{ *servertest.Stepped }
-
-func newFieldServer(t *testing.T, settings ...string) fieldServer {
-	f := fieldServer{servertest.NewStepped(t, settings...)}
-	t.Cleanup(f.Finish)
-	return f
-}
-
-// keyEvent is a message about an event.
-var keyEvent = regexp.MustCompile(`__keyevent@0__:(\w+)\r\n\$\d+\r\n(\w+)`)
-
-// step executes a line: "+1000" moves the clock by so many ms, "listen" subscribes to events, "events" returns the
-// events since then, and anything else is a command. It returns the reply on one line.
-func (f fieldServer) step(line string) string {
-	switch line {
-	case "events":
-		f.Pass(0)
-		var words []string
-		for _, m := range keyEvent.FindAllStringSubmatch(f.Reply("events"), -1) {
-			words = append(words, m[1]+"="+m[2])
-		}
-		return strings.Join(words, " ")
-	case "listen":
-		f.Send("0", "CONFIG", "SET", "notify-keyspace-events", "EA")
-		f.Send("events", "PSUBSCRIBE", "__keyevent@0__:*")
-		return ""
-	}
-	return strings.TrimSpace(servertest.OnOneLine(f.Step(line)))
-}
 
 // fieldSteps are lines and their replies.
 var fieldSteps = []struct {
@@ -124,6 +92,7 @@ var fieldSteps = []struct {
 		"HEXPIRE h 10 FIELDS 1 a b", "-ERR unknown argument: b",
 		"HEXPIRE h 10 NX FIELDS 1", "-ERR FIELDS requires at least numfields and one field argument",
 		"HTTL h FELDS 1 a", "-ERR Mandatory argument FIELDS is missing or not at the right position",
+		"HTTL h FIELD\u017f 1 a", "-ERR Mandatory argument FIELDS is missing or not at the right position", // a long s
 		"HTTL h FIELDS 0 a", "-ERR Number of fields must be a positive integer",
 		"HPERSIST h FIELDS -1 a", "-ERR Number of fields must be a positive integer",
 		"HPERSIST h FIELDS 3 a", "-ERR The `numfields` parameter must match the number of arguments",
@@ -290,17 +259,8 @@ func TestFieldsExpire(t *testing.T) {
 		t.Run(strings.Join(settings, " "), func(t *testing.T) {
 			for _, tt := range fieldSteps {
 				t.Run(tt.name, func(t *testing.T) {
-					f := newFieldServer(t, settings...)
-					for i := 0; i < len(tt.steps); i += 2 {
-						got := f.step(tt.steps[i])
-						switch tt.steps[i] {
-						case "HGETALL h", "events":
-							// Large hashes, and keys of several shards, have another order.
-							require.ElementsMatch(t, strings.Fields(tt.steps[i+1]), strings.Fields(got), tt.steps[i])
-						default:
-							require.Equal(t, tt.steps[i+1], got, tt.steps[i])
-						}
-					}
+					// Large hashes, and keys of several shards, have another order.
+					servertest.NewListening(t, settings...).Steps(tt.steps, "HGETALL h", "events")
 				})
 			}
 		})
@@ -308,22 +268,22 @@ func TestFieldsExpire(t *testing.T) {
 }
 
 func TestInfoCountsExpiredFields(t *testing.T) {
-	f := newFieldServer(t)
-	f.step("HSETEX h PX 100 FIELDS 3 a 1 b 2 c 3")
-	require.Contains(t, f.step("INFO stats"), "expired_subkeys:0 expired_keys:0")
-	f.step("+100")
-	require.Contains(t, f.step("INFO stats"), "expired_subkeys:3 expired_keys:0")
+	f := servertest.NewListening(t)
+	f.Step("HSETEX h PX 100 FIELDS 3 a 1 b 2 c 3")
+	require.Contains(t, f.Step("INFO stats"), "expired_subkeys:0 expired_keys:0")
+	f.Step("+100")
+	require.Contains(t, f.Step("INFO stats"), "expired_subkeys:3 expired_keys:0")
 }
 
 func TestTrackingHearsOfExpiredFields(t *testing.T) {
-	f := newFieldServer(t)
-	f.step("HELLO 3")
-	f.step("HSETEX h PX 100 FIELDS 1 a 1")
-	f.step("HSET h b 1")
-	f.step("CLIENT TRACKING ON")
-	require.Equal(t, "1", f.step("HGET h a"))
-	f.step("+100")
-	require.Contains(t, f.step("PING"), "invalidate *1 h")
+	f := servertest.NewListening(t)
+	f.Step("HELLO 3")
+	f.Step("HSETEX h PX 100 FIELDS 1 a 1")
+	f.Step("HSET h b 1")
+	f.Step("CLIENT TRACKING ON")
+	require.Equal(t, "1", f.Step("HGET h a"))
+	f.Step("+100")
+	require.Contains(t, f.Step("PING"), "invalidate *1 h")
 }
 
 func TestDeadlinesOfFieldsAreThereAfterARestart(t *testing.T) {

@@ -135,7 +135,7 @@ func cmdHdel(c *command.Ctx) {
 	removed := 0
 	var gone [][]byte // for the event
 	if e != nil {
-		wanted := c.G.WantsFields()
+		wanted := c.G.WantsFields(engine.Hash)
 		for _, field := range c.Args[2:] {
 			if h.Delete(field) {
 				removed++
@@ -146,7 +146,7 @@ func cmdHdel(c *command.Ctx) {
 		}
 	}
 	if removed > 0 {
-		fieldsDeleted(c, e, gone)
+		fields.Removed(c, e, gone)
 	}
 	c.W.Int(int64(removed))
 }

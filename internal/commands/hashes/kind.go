@@ -1,13 +1,11 @@
 package hashes
 
 import (
-	"strconv"
-
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/command"
 )
 
-// Registers hashes for commands on keys of any type. Redis knows HPEXPIREAT from 7.4 on.
+// Registers hashes for commands on keys of any type.
 func init() {
 	command.RegisterKind(engine.Hash, command.Kind{
 		Number:   4,
@@ -18,9 +16,7 @@ func init() {
 				c.Add(field, value)
 			}
 			c.End()
-			for field, at := range e.Hash().Deadlines() {
-				r.Command(hpexpireatWord, key, strconv.AppendInt(nil, at, 10), fieldsWord, []byte("1"), field)
-			}
+			fields.Rebuild(r, key, e.Hash().Deadlines())
 		},
 		Digest: func(d *command.Digest, e *engine.Entry) {
 			for field, value := range e.Hash().All() {

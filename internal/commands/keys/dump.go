@@ -143,11 +143,14 @@ func cmdRestore(c *command.Ctx) {
 		c.G.NeverCame(key)
 		return
 	}
+	blessed := false
 	if old != nil {
+		blessed = old.Blessed()
 		c.G.Remove(old, engine.EventNone, "")
 	}
 	e := rdb.Create(c.G, c.DB, key, value)
 	c.G.SetDeadline(e, ttl)
+	c.G.Bless(e, blessed)
 	if idle >= 0 {
 		c.G.SetIdleTime(e, idle)
 	}

@@ -346,12 +346,17 @@ func cmdScan(c *command.Ctx) {
 	}
 	// An unknown type is no error: no key has it.
 	typ, known := engine.ParseType(string(o.TypeName))
+	scanKeys(c, &o, func(e *engine.Entry) bool { return o.TypeName == nil || known && e.Type() == typ })
+}
+
+// scanKeys replies with the keys of a step through the database that wanted and the pattern accept.
+func scanKeys(c *command.Ctx, o *command.ScanOptions, wanted func(e *engine.Entry) bool) {
 	var found resp.Writer
 	var scratch []byte
 	n := 0
 	foreign := c.Host.Foreign()
 	visit := func(e *engine.Entry) {
-		if o.TypeName != nil && (!known || e.Type() != typ) {
+		if !wanted(e) {
 			return
 		}
 		scratch = append(scratch[:0], e.Key()...)
@@ -361,7 +366,7 @@ func cmdScan(c *command.Ctx) {
 		}
 	}
 	match := o.Matcher()
-	next := c.ScanSteps(&o, c.G.Len(c.DB), &found, func(cursor uint64, count int) uint64 {
+	next := c.ScanSteps(o, c.G.Len(c.DB), &found, func(cursor uint64, count int) uint64 {
 		return c.G.Scan(c.DB, cursor, count, match, visit)
 	})
 	c.ScanReply(next, n, &found)

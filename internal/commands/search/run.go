@@ -76,23 +76,30 @@ func checkFormat(c *command.Ctx, q *request.Request, def *schema.Definition) err
 const maxTimeout = 24 * 365 * time.Hour
 
 // settle brings the indexes up to date: it removes expired documents, and adds the earlier writes of the command's
-// transaction or script.
-func settle(c *command.Ctx) {
+// transaction or script. It reports whether no expired documents are left; a replica keeps them until its master
+// removes them.
+func settle(c *command.Ctx) (none bool) {
 	if c.G.Locked() {
-		for c.G.RemoveExpired() {
+		more, stay := true, false
+		for more {
+			more, stay = c.G.RemoveExpired()
 		}
 		c.G.Index()
-		return
+		return !stay
 	}
 	ks := c.Host.Keyspace()
 	var g engine.Guard
+	none = true
 	for i := range ks.Shards() {
 		for more := true; more; {
+			var stay bool
 			g.Lock(ks, 1<<i, ks.Now())
-			more = g.RemoveExpired()
+			more, stay = g.RemoveExpired()
 			g.Unlock()
+			none = none && !stay
 		}
 	}
+	return none
 }
 
 // prepare makes the plan on the present index.

@@ -8,8 +8,8 @@ var commandTips = func() map[string][]string {
 	tips := map[string][]string{}
 	for _, g := range []struct{ tips, commands string }{
 		{"nondeterministic_output",
-			"client|info client|list dump hrandfield hscan lastsave migrate object|encoding object|freq object|idletime object|refcount httl hpttl pttl spop srandmember " +
-				"sscan time ttl xadd xautoclaim xclaim " +
+			"client|info client|list dump hrandfield hscan lastsave migrate object|encoding object|freq object|idletime object|refcount httl hpttl pttl spop spttl srandmember " +
+				"sscan sttl time ttl xadd xautoclaim xclaim " +
 				"cluster|bumpepoch cluster|count-failure-reports cluster|getkeysinslot cluster|info cluster|links cluster|myshardid cluster|nodes cluster|replicas " +
 				"cluster|shards cluster|slaves cluster|slots cluster|syncslots " +
 				"xinfo|consumers xpending xtrim zrandmember zscan"},
@@ -25,7 +25,7 @@ var commandTips = func() map[string][]string {
 		{"request_policy:all_shards response_policy:all_succeeded",
 			"function|delete function|flush function|load function|restore memory|purge"},
 		{"request_policy:all_nodes response_policy:all_succeeded", "slowlog|reset"},
-		{"request_policy:all_nodes response_policy:all_succeeded", "acl|deluser acl|save acl|setuser client|setinfo client|setname config|resetstat config|rewrite config|set script|flush script|load"},
+		{"request_policy:all_nodes response_policy:all_succeeded", "acl|delrole acl|deluser acl|save acl|setrole acl|setuser client|setinfo client|setname config|resetstat config|rewrite config|set script|flush script|load"},
 		{"request_policy:all_shards response_policy:all_succeeded", "flushall flushdb ping"},
 		{"request_policy:all_shards response_policy:agg_sum", "dbsize"},
 		{"request_policy:all_shards response_policy:agg_min", "wait waitaof"},

@@ -37,7 +37,7 @@ var configCommands = []*command.Command{
 func configSecrets(args [][]byte, fn func(i int)) {
 	for i := 2; i+1 < len(args); i += 2 {
 		switch command.Lower(args[i]) {
-		case "requirepass", "masteruser", "masterauth", "tls-key-file-pass", "tls-client-key-file-pass":
+		case "requirepass", "masteruser", "masterauth", "raft-secret", "tls-key-file-pass", "tls-client-key-file-pass":
 			fn(i + 1)
 		}
 	}

@@ -16,6 +16,7 @@ func init() {
 				c.Add(member)
 			}
 			c.End()
+			members.Rebuild(r, key, e.Set().Deadlines())
 		},
 		Digest: func(d *command.Digest, e *engine.Entry) {
 			for member := range e.Set().All() {

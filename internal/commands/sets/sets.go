@@ -397,6 +397,9 @@ func cmdSmove(c *command.Ctx) {
 	}
 	if to.Add(member, c.Host.SetLimits()) {
 		c.G.Changed(dst, engine.EventSet, "sadd")
+	} else if at, _ := to.Deadline(member); at != 0 { // a moved member does not expire
+		to.SetDeadline(member, 0, c.Host.SetLimits())
+		c.G.ChangedFields(dst, "spersist", c.Args[3:], 1)
 	}
 	c.W.Int(1)
 }

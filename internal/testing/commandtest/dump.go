@@ -20,7 +20,11 @@ func Dump(ks *engine.Keyspace, now int64) []string {
 	var out []string
 	for db := range ks.Databases() {
 		g.Each(db, func(e *engine.Entry) bool {
-			out = append(out, fmt.Sprintf("%d %q %s expires %d: %s", db, e.Key(), e.Type(), e.Deadline(), dumpValue(e)))
+			blessed := ""
+			if e.Blessed() {
+				blessed = " blessed"
+			}
+			out = append(out, fmt.Sprintf("%d %q %s expires %d%s: %s", db, e.Key(), e.Type(), e.Deadline(), blessed, dumpValue(e)))
 			return true
 		})
 	}
@@ -42,6 +46,9 @@ func dumpValue(e *engine.Entry) string {
 	case engine.Set:
 		for member := range e.Set().All() {
 			words = append(words, strconv.Quote(string(member)))
+		}
+		for member, at := range e.Set().Deadlines() {
+			words = append(words, fmt.Sprintf("%q expires %d", member, at))
 		}
 		slices.Sort(words)
 		words = append(words, e.Set().Encoding())

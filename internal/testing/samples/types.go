@@ -126,16 +126,32 @@ var set = Type{
 		add("long member", "a", long)
 		add("large", large...)
 		add("many integers", integers...)
+		add("small with deadlines", "a", "", "12")
+		add("large with deadlines", large...)
+		for _, m := range []string{"a", "12"} {
+			values["small with deadlines"].(*sets.Set).SetDeadline([]byte(m), Never, SetLimits)
+		}
+		for i := 0; i < many; i += 3 {
+			values["large with deadlines"].(*sets.Set).SetDeadline(number(i), Never+int64(i), SetLimits)
+		}
 		return values
 	},
 	New: func() any { return new(sets.Set) },
-	Change: func(v any, rnd *rand.Rand, _ int64) any {
+	Change: func(v any, rnd *rand.Rand, now int64) any {
 		s := v.(*sets.Set)
-		switch rnd.IntN(4) {
+		switch rnd.IntN(7) {
 		case 0:
 			s.Remove(word(rnd, 40))
 		case 1:
 			s.Remove(number(rnd.IntN(many)))
+		case 2:
+			member := word(rnd, 40)
+			s.Add(member, SetLimits)
+			s.SetDeadline(member, now+1+int64(rnd.IntN(100)), SetLimits)
+		case 3:
+			s.SetDeadline(word(rnd, 40), int64(rnd.IntN(2))*(now+1+int64(rnd.IntN(1000))), SetLimits)
+		case 4:
+			s.SetDeadline(number(rnd.IntN(many)), int64(rnd.IntN(2))*(Never-1), SetLimits)
 		default:
 			s.Add(word(rnd, 40), SetLimits)
 		}
@@ -143,8 +159,10 @@ var set = Type{
 	},
 	Empty: func(v any) bool { return v.(*sets.Set).Len() == 0 },
 	describe: func(v any) (words []string) {
-		for m := range v.(*sets.Set).All() {
-			words = append(words, quoted(m))
+		s := v.(*sets.Set)
+		for m := range s.All() {
+			at, _ := s.Deadline(m)
+			words = append(words, fmt.Sprintf("%s@%d", quoted(m), at))
 		}
 		slices.Sort(words)
 		return words

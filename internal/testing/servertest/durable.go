@@ -48,6 +48,16 @@ func (d *Durable) Reconnect() {
 	d.client = d.TransportHost().Open(transport.Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})
 }
 
+// Another returns another client of the server. The test calls Disconnect.
+func (d *Durable) Another() *Durable {
+	another := &Durable{Server: d.Server, t: d.t}
+	another.Reconnect()
+	return another
+}
+
+// Disconnect closes the connection.
+func (d *Durable) Disconnect() { d.client.Close() }
+
 // Call returns the reply to a command once it may be sent.
 func (d *Durable) Call(args ...string) string {
 	host := d.TransportHost()

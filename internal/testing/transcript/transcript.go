@@ -70,6 +70,14 @@ func (r Release) before(o Release) bool {
 
 func (r Release) String() string { return fmt.Sprintf("%d.%d", r.Major, r.Minor) }
 
+// Newest returns the replies of the newest release.
+func (s *Step) Newest() []Pattern {
+	if n := len(s.Later); n > 0 {
+		return s.Later[n-1].Want
+	}
+	return s.Want
+}
+
 // repliesOf returns the replies that the step expects of a server.
 func (s *Step) repliesOf(server Release) *Replies {
 	replies := &s.Replies

@@ -61,6 +61,7 @@ const (
 	headFields   = 1 << 3 // fields have deadlines
 	headIndex    = 1 << 4 // and these have parts
 	headCount    = 1 << 5 // the number of elements is known
+	headBlessed  = 1 << 6 // the key is never evicted
 )
 
 var errHead = errors.New("damaged head")
@@ -85,6 +86,9 @@ func appendHead(dst []byte, h engine.Head) []byte {
 	}
 	if h.Count != 0 {
 		flags |= headCount
+	}
+	if h.Blessed {
+		flags |= headBlessed
 	}
 	dst = append(dst, headFormat, byte(h.Type), flags)
 	if h.Deadline != 0 {
@@ -117,13 +121,13 @@ func decodeHead(b []byte) (engine.Head, error) {
 		return engine.Head{}, errHead
 	}
 	flags := b[2]
-	if flags >= headCount<<1 || flags&headParts != 0 && flags&headExternal != 0 || flags&headIndex != 0 &&
+	if flags >= headBlessed<<1 || flags&headParts != 0 && flags&headExternal != 0 || flags&headIndex != 0 &&
 		flags&headParts == 0 ||
-		flags&(headFields|headIndex) != 0 && b[1] != byte(engine.Hash) ||
+		flags&(headFields|headIndex) != 0 && !engine.Type(b[1]).HasFields() ||
 		flags&headCount != 0 && (flags&headParts == 0 || b[1] == byte(engine.String)) {
 		return engine.Head{}, errHead
 	}
-	h := engine.Head{Type: engine.Type(b[1]), External: flags&headExternal != 0}
+	h := engine.Head{Type: engine.Type(b[1]), External: flags&headExternal != 0, Blessed: flags&headBlessed != 0}
 	d := decoder{b: b[3:]}
 	if flags&headDeadline != 0 {
 		if h.Deadline = d.varint(); h.Deadline == 0 {

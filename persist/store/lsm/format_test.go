@@ -22,7 +22,7 @@ func TestAfter(t *testing.T) {
 func TestHeadsAreDecodedAsTheyWereStored(t *testing.T) {
 	testseed.Check(t, func(t *rapid.T) {
 		typ := engine.Type(rapid.IntRange(0, int(engine.Stream)).Draw(t, "type"))
-		h := engine.Head{Type: typ, Deadline: rapid.Int64().Draw(t, "deadline")}
+		h := engine.Head{Type: typ, Deadline: rapid.Int64().Draw(t, "deadline"), Blessed: rapid.Bool().Draw(t, "blessed")}
 		switch rapid.IntRange(0, 2).Draw(t, "kind") {
 		case 0:
 			h.Blob = append([]byte{}, rapid.SliceOf(rapid.Byte()).Draw(t, "blob")...)
@@ -34,7 +34,7 @@ func TestHeadsAreDecodedAsTheyWereStored(t *testing.T) {
 				h.Length = rapid.Uint64Min(1).Draw(t, "length")
 			}
 		}
-		if typ == engine.Hash && rapid.Bool().Draw(t, "fields expire") {
+		if typ.HasFields() && rapid.Bool().Draw(t, "fields expire") {
 			h.FieldDeadline = rapid.Int64().Draw(t, "deadline of fields")
 			if id := rapid.Uint64().Draw(t, "their parts"); h.Parts != 0 && id != h.Parts {
 				h.FieldParts = id
@@ -53,6 +53,7 @@ func FuzzHead(f *testing.F) {
 	f.Add(appendHead(nil, engine.Head{Blob: []byte("value")}))
 	f.Add(appendHead(nil, engine.Head{External: true, Deadline: -1}))
 	f.Add(appendHead(nil, engine.Head{Parts: 300, Length: 5 << 20, Deadline: 7}))
+	f.Add(appendHead(nil, engine.Head{Blessed: true, Deadline: 7, Blob: []byte("value")}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if h, err := decodeHead(b); err == nil && !bytes.Equal(appendHead(nil, h), b) {
 			t.Fatalf("%q is decoded, but stored as %q", b, appendHead(nil, h))

@@ -2,6 +2,7 @@ package lsm
 
 import (
 	"github.com/atomredis/atomredis/persist/disk"
+	"github.com/atomredis/atomredis/persist/store"
 )
 
 // made records what opening a store has created, so that an unwanted one leaves nothing behind. Earlier content, and
@@ -22,7 +23,7 @@ func willMake(fs disk.FS, dir string) (m made) {
 }
 
 // lockFile is the name of the lock file.
-const lockFile = "LOCK"
+const lockFile = store.LockFile
 
 // look records whether the directory, whose lock is held, is empty.
 func (m *made) look(fs disk.FS, dir string) {

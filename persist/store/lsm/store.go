@@ -73,7 +73,7 @@ var _ store.Store = (*Store)(nil)
 const (
 	dataDir = store.DataDir // Pebble's
 	// files of the checkpoint under way, worthless after a crash; it exists once there is a Pebble
-	checkpointDir = "checkpoint"
+	checkpointDir = store.CheckpointDir
 )
 
 // Open opens or creates a store. No other process may have it open.

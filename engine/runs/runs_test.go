@@ -1,4 +1,4 @@
-package engine
+package runs
 
 import (
 	"slices"
@@ -12,22 +12,22 @@ import (
 
 func TestRunsAreInTheOrderOfNames(t *testing.T) {
 	random := testseed.Rand(t)
-	for _, n := range []int{0, 1, 100, runLength, 5*runLength + 7} {
-		var parts runs
+	for _, n := range []int{0, 1, 100, length, 5*length + 7} {
+		var parts Runs
 		var want []string
 		for len(want) < n {
-			var some []part
+			var some []Part
 			for range min(n-len(want), 1+random.IntN(300)) {
 				name := strconv.Itoa(random.IntN(1 + n))
-				some, want = append(some, part{name: name}), append(want, name)
+				some, want = append(some, Part{Name: name}), append(want, name)
 			}
-			parts.add(some)
+			parts.Add(some)
 		}
-		parts.sort()
+		parts.Sort()
 		slices.Sort(want)
 		var got []string
-		for p := range parts.all() {
-			got = append(got, p.name)
+		for p := range parts.All() {
+			got = append(got, p.Name)
 		}
 		require.Equal(t, len(slices.Compact(want)), len(got))
 		require.True(t, slices.IsSorted(got))
